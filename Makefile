@@ -1,0 +1,38 @@
+# fray needs Go, Python 3 and git. Whatever else a target needs, it installs
+# into .tools/ by itself, at the versions that scripts/tools pins.
+
+SHELL := bash
+.DEFAULT_GOAL := build
+.PHONY: build test lint generate bench demo golden release
+
+VERSION := $(shell scripts/version)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+
+# The version is stamped by LDFLAGS; asking git once more per build only fails
+# where the checkout belongs to another user.
+export GOFLAGS := -buildvcs=false
+export PATH := $(CURDIR)/.tools/bin:$(PATH)
+
+build: ## one static binary, ./fray
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o fray ./cmd/fray
+
+test: ## set up and run every test
+	scripts/test
+
+lint: ## linters, formatting, tidiness, generated code, every platform, known vulnerabilities
+	scripts/lint
+
+generate: ## rewrite generated code
+	go generate ./...
+
+bench: ## benchmarks, each beside what it is compared with
+	scripts/bench
+
+demo: build ## plan, apply, look at and destroy examples/quickstart.hcl
+	scripts/demo
+
+golden: ## rewrite golden files; read the diff before committing
+	scripts/golden
+
+release: ## dist/: a binary for each platform, and SHA256SUMS
+	scripts/release '$(VERSION)' '$(LDFLAGS)'
