@@ -1,0 +1,167 @@
+package schema
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// expression is an attribute's expression with what it refers to. One that does
+// not refer to an instance (count.index, each) is evaluated once.
+type expression struct {
+	name string
+	mode attributeMode
+	expr hclsyntax.Expression
+	rng  hcl.Range // of the attribute
+
+	refs        []reference
+	broken      bool // refers to what is not there; told already
+	perInstance bool
+
+	ctx    *hcl.EvalContext // with all refs but those to an instance; nil until needed
+	result *evaluated       // of one that is not perInstance; nil until evaluated
+}
+
+// evaluated is the outcome of an evaluation. Without ok it failed, and why is
+// told already.
+type evaluated struct {
+	val cty.Value
+	ctx *hcl.EvalContext
+	ok  bool
+}
+
+func newExpression(a *hclsyntax.Attribute, mode attributeMode) *expression {
+	return &expression{name: a.Name, mode: mode, expr: a.Expr, rng: a.SrcRange}
+}
+
+// sensitiveMark marks values that must not be shown.
+type sensitiveMark struct{}
+
+// isSensitive reports whether a value or any part of it is sensitive.
+func isSensitive(v cty.Value) bool { return v.HasMarkDeep(sensitiveMark{}) }
+
+// eval evaluates an expression for an instance, whose count or each is in
+// instance; nil is for those without.
+func (e *evaluator) eval(x *expression, instance map[string]cty.Value) evaluated {
+	if x.broken {
+		return evaluated{}
+	}
+	if x.result != nil {
+		return *x.result
+	}
+	if x.ctx == nil {
+		for _, ref := range x.refs {
+			if e.failed[ref.symbol] {
+				x.broken = true // the cause is told where it is
+				return evaluated{}
+			}
+		}
+		x.ctx = e.context(x.refs)
+	}
+	ctx := x.ctx
+	if x.perInstance {
+		ctx = ctx.NewChild()
+		ctx.Variables = instance
+	}
+	val, diags := x.expr.Value(ctx)
+	e.extend(e.improve(diags, x, ctx))
+	out := evaluated{val: val, ctx: ctx, ok: !diags.HasErrors()}
+	if !x.perInstance {
+		x.result = &out
+	}
+	return out
+}
+
+// improve makes diagnostics of HCL's evaluation safe to show and more helpful.
+func (e *evaluator) improve(diags hcl.Diagnostics, x *expression, ctx *hcl.EvalContext) hcl.Diagnostics {
+	diags = redact(diags, x, ctx)
+	for _, d := range diags {
+		if unknown, ok := hcl.DiagnosticExtra[hclsyntax.FunctionCallUnknownDiagExtra](d); ok {
+			name := unknown.CalledFunctionNamespace() + unknown.CalledFunctionName()
+			d.Detail = strings.TrimSpace(fmt.Sprintf("There is no function %q. %s", name, didYouMean(name, sortedKeys(e.base.Functions))))
+		}
+	}
+	return diags
+}
+
+// redact removes from diagnostics what may repeat a sensitive value: a
+// function's error quotes its arguments.
+func redact(diags hcl.Diagnostics, x *expression, ctx *hcl.EvalContext) hcl.Diagnostics {
+	if len(diags) == 0 {
+		return nil
+	}
+	sensitive := false
+	for _, traversal := range x.expr.Variables() {
+		if val, valDiags := traversal.TraverseAbs(ctx); !valDiags.HasErrors() && isSensitive(val) {
+			sensitive = true
+		}
+	}
+	if !sensitive {
+		return diags
+	}
+	out := make(hcl.Diagnostics, 0, len(diags))
+	for _, d := range diags {
+		hidden := *d
+		if strings.Contains(d.Detail, `"`) || strings.Contains(d.Detail, "`") || d.Extra != nil {
+			hidden.Detail = "The reason is not shown, because a sensitive value is part of this expression. Try it with a value that is no secret."
+		}
+		out = append(out, &hidden)
+	}
+	return out
+}
+
+// context builds the variables that references need, and nothing else.
+func (e *evaluator) context(refs []reference) *hcl.EvalContext {
+	tree := valueTree{}
+	for _, ref := range refs {
+		s := ref.symbol
+		switch s.root {
+		case rootVar:
+			tree.put(e.variables[s.name], string(rootVar), s.name)
+		case rootLocal:
+			tree.put(e.locals[s.name], string(rootLocal), s.name)
+		case rootPath:
+			tree.put(e.paths(), string(rootPath))
+		case rootThing:
+			e.putThing(tree, s.addr)
+		case rootCount, rootEach:
+		}
+	}
+	ctx := e.base.NewChild()
+	ctx.Variables = tree.values()
+	return ctx
+}
+
+// valueTree is a tree of names with values as leaves, which becomes objects.
+type valueTree map[string]any // cty.Value or valueTree
+
+func (t valueTree) put(v cty.Value, path ...string) {
+	for _, name := range path[:len(path)-1] {
+		next, ok := t[name].(valueTree)
+		if !ok {
+			if _, whole := t[name].(cty.Value); whole {
+				return // the whole is there already, this part in it
+			}
+			next = valueTree{}
+			t[name] = next
+		}
+		t = next
+	}
+	t[path[len(path)-1]] = v
+}
+
+func (t valueTree) values() map[string]cty.Value {
+	vals := make(map[string]cty.Value, len(t))
+	for name, v := range t {
+		switch v := v.(type) {
+		case cty.Value:
+			vals[name] = v
+		case valueTree:
+			vals[name] = cty.ObjectVal(v.values())
+		}
+	}
+	return vals
+}

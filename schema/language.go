@@ -1,0 +1,217 @@
+package schema
+
+// blockType describes one kind of block: what may stand in it and what each
+// part means. The tree that language returns is the whole language; the
+// structural check is driven by it, and documentation can be made from it.
+type blockType struct {
+	name     string
+	variant  string // the label that chooses this type among those of one name, as in provider "gcp"
+	label    string // what the label is, "" for a block without one
+	doc      string
+	repeated bool // may stand more than once in its parent
+	open     bool // any attribute name is allowed, as in locals
+	attrs    []attribute
+	blocks   []*blockType
+}
+
+// attribute describes one attribute of a block.
+type attribute struct {
+	name     string
+	typ      string // in words, "list of strings"
+	def      string // in words, "" where there is none
+	doc      string
+	required bool
+	mode     attributeMode
+}
+
+// attributeMode says how an attribute's expression is read.
+type attributeMode uint8
+
+const (
+	modeValue    attributeMode = iota // evaluated, references allowed
+	modeShape                         // evaluated before there are instances: no count.index, no each
+	modeConstant                      // evaluated without references
+	modeRaw                           // not evaluated: a type, or a list of addresses
+)
+
+// attr finds an attribute by name.
+func (t *blockType) attr(name string) *attribute {
+	for i := range t.attrs {
+		if t.attrs[i].name == name {
+			return &t.attrs[i]
+		}
+	}
+	return nil
+}
+
+// variants returns the block types of a name that may stand in t.
+func (t *blockType) variants(name string) []*blockType {
+	var found []*blockType
+	for _, b := range t.blocks {
+		if b.name == name {
+			found = append(found, b)
+		}
+	}
+	return found
+}
+
+func (t *blockType) attrNames() []string {
+	names := make([]string, 0, len(t.attrs))
+	for _, a := range t.attrs {
+		names = append(names, a.name)
+	}
+	return names
+}
+
+func (t *blockType) blockNames() []string {
+	names := make([]string, 0, len(t.blocks))
+	for _, b := range t.blocks {
+		names = append(names, b.name)
+	}
+	return names
+}
+
+// language returns the root of the table: what may stand in a file.
+func language() *blockType {
+	return &blockType{
+		name: "the configuration",
+		blocks: []*blockType{
+			frayType(),
+			variableType(),
+			{name: "locals", doc: "names for expressions: local.NAME", repeated: true, open: true},
+			localProviderType(),
+			gcpProviderType(),
+			{
+				name: "namespace", label: "NAME", repeated: true,
+				doc: "a scope for actor names, access and fair share",
+				attrs: []attribute{
+					{name: "max_chips", typ: "number", def: "no limit", doc: "TPU chips its jobs may hold at once; recorded, not acted on in this version"},
+				},
+			},
+			reservationType(),
+			jobGroupType(),
+			jobType(),
+			actorServiceType(),
+			{
+				name: "controller",
+				doc:  "where fray watch runs; without it, wherever it is started",
+				attrs: []attribute{
+					{name: "provider", typ: "string", def: "the only declared provider, else local", doc: "local or gcp"},
+				},
+			},
+			outputType(),
+		},
+	}
+}
+
+func frayType() *blockType {
+	return &blockType{
+		name: "fray",
+		doc:  "settings of the tool",
+		attrs: []attribute{
+			{name: "required_version", typ: "string", doc: `versions of fray that may run this, such as "~> 0.1"`, mode: modeConstant},
+		},
+		blocks: []*blockType{
+			{
+				name: "state", variant: string(BackendLocal), label: "BACKEND",
+				doc: "keep the state in a directory",
+				attrs: []attribute{
+					{name: "path", typ: "string", def: ".fray", doc: "the directory, relative to the configuration"},
+				},
+			},
+			{
+				name: "state", variant: string(BackendGCS), label: "BACKEND",
+				doc: "keep the state in a Cloud Storage bucket",
+				attrs: []attribute{
+					{name: "bucket", typ: "string", required: true, doc: "the bucket, without gs://"},
+					{name: "prefix", typ: "string", def: "the bucket's root", doc: "of the objects of this stack"},
+				},
+			},
+		},
+	}
+}
+
+func variableType() *blockType {
+	return &blockType{
+		name: "variable", label: "NAME", repeated: true,
+		doc: "a value given from outside: var.NAME",
+		attrs: []attribute{
+			{name: "type", typ: "type", def: "any", doc: "such as string, list(number), object({ a = optional(string, \"x\") })", mode: modeRaw},
+			{name: "default", typ: "value of the type", doc: "the value when none is given; without it, one must be", mode: modeConstant},
+			{name: "description", typ: "string", doc: "for people", mode: modeConstant},
+			{name: "sensitive", typ: "bool", def: "false", doc: "hide the value wherever it flows", mode: modeConstant},
+			{name: "nullable", typ: "bool", def: "true", doc: "whether null is a value; if not, null means the default", mode: modeConstant},
+		},
+		blocks: []*blockType{{
+			name: "validation", repeated: true,
+			doc: "a condition that the value must meet",
+			attrs: []attribute{
+				{name: "condition", typ: "bool", required: true, doc: "may refer to variables", mode: modeRaw},
+				{name: "error_message", typ: "string", required: true, doc: "what to say when the condition is false", mode: modeRaw},
+			},
+		}},
+	}
+}
+
+func localProviderType() *blockType {
+	return &blockType{
+		name: "provider", variant: string(ProviderLocal), label: "PROVIDER",
+		doc: "slices of processes on this machine",
+		attrs: []attribute{
+			{name: "cpu", typ: "number", def: "no limit", doc: "cores that all slices together may use"},
+			{name: "memory", typ: "size", def: "no limit", doc: "memory that all slices together may use"},
+			{name: "slices", typ: "number", def: "no limit", doc: "slices at once"},
+		},
+	}
+}
+
+func gcpProviderType() *blockType {
+	return &blockType{
+		name: "provider", variant: string(ProviderGCP), label: "PROVIDER",
+		doc: "TPU slices and VMs of a Google Cloud project",
+		attrs: []attribute{
+			{name: "project", typ: "string", required: true, doc: "the project's id"},
+			{name: "zones", typ: "list of strings", doc: "in order of preference; failover follows it"},
+		},
+	}
+}
+
+func reservationType() *blockType {
+	end := func(name, doc string) *blockType {
+		return &blockType{
+			name: name, doc: doc,
+			attrs: []attribute{
+				{name: "tpu", typ: "string", doc: "TPU type of each slice, such as v5litepod-16"},
+				{name: "cpu", typ: "number", doc: "cores of each slice; not together with tpu"},
+				{name: "memory", typ: "size", doc: "of each slice; not together with tpu"},
+				{name: "slices", typ: "number", def: "1", doc: "how many"},
+			},
+		}
+	}
+	return &blockType{
+		name: "reservation", label: "NAME", repeated: true,
+		doc: "a pool of slices that jobs may draw from",
+		attrs: []attribute{
+			{name: "provider", typ: "string", def: "the only declared provider, else local", doc: "local or gcp"},
+			{name: "priority", typ: "number", def: "0", doc: "the higher one gets capacity first; recorded, not acted on in this version"},
+			{name: "ttl", typ: "duration", def: "no end", doc: "how long the pool is held; recorded, this version holds it until it is destroyed"},
+			{name: "preemptible", typ: "bool", def: "true for tpu, else false", doc: "whether its slices may be taken away"},
+		},
+		blocks: []*blockType{
+			end("min", "what is held; none by default"),
+			end("max", "what may be held at most, min by default; this version does not grow towards it"),
+		},
+	}
+}
+
+func outputType() *blockType {
+	return &blockType{
+		name: "output", label: "NAME", repeated: true,
+		doc: "a value shown after apply",
+		attrs: []attribute{
+			{name: "value", typ: "any", required: true, doc: "may be known only after apply"},
+			{name: "description", typ: "string", doc: "for people", mode: modeConstant},
+			{name: "sensitive", typ: "bool", def: "false", doc: "hide the value; needed where a sensitive value flows in", mode: modeConstant},
+		},
+	}
+}

@@ -1,0 +1,131 @@
+package schema
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+)
+
+// maxNesting bounds how deep expressions and blocks may be nested. The parser
+// and the evaluator recurse, and a stack that overflows cannot be reported.
+const maxNesting = 1000
+
+// checkNesting reports source that is nested too deeply to be parsed. It counts
+// on tokens: brackets, templates and their directives, and operators, each of
+// which may add a level until the expression that they are part of ends.
+func checkNesting(src []byte, filename string) hcl.Diagnostics {
+	tokens, _ := hclsyntax.LexConfig(src, filename, hcl.InitialPos)
+	return checkNestingOf(tokens)
+}
+
+// checkTemplateNesting is checkNesting for the source of a template.
+func checkTemplateNesting(src []byte, filename string) hcl.Diagnostics {
+	tokens, _ := hclsyntax.LexTemplate(src, filename, hcl.InitialPos)
+	return checkNestingOf(tokens)
+}
+
+// checkExpressionNesting is checkNesting for the source of one expression.
+func checkExpressionNesting(src []byte, filename string) hcl.Diagnostics {
+	tokens, _ := hclsyntax.LexExpression(src, filename, hcl.InitialPos)
+	return checkNestingOf(tokens)
+}
+
+// nesting counts the levels that are open.
+type nesting struct {
+	depth int
+	open  []bracket
+}
+
+// bracket is an open bracket, template or directive.
+type bracket struct {
+	kind      hclsyntax.TokenType
+	operators int // levels that operators added since the last item began
+}
+
+func checkNestingOf(tokens hclsyntax.Tokens) hcl.Diagnostics {
+	n := nesting{open: []bracket{{kind: hclsyntax.TokenOBrace}}}
+	for i, t := range tokens {
+		next := ""
+		if i+1 < len(tokens) {
+			next = string(tokens[i+1].Bytes)
+		}
+		n.read(t, next)
+		if n.depth > maxNesting {
+			return hcl.Diagnostics{errorAt(t.Range, "Nested too deeply", fmt.Sprintf(
+				"More than %d levels of brackets, operators or templates are open here. Split the expression with locals.", maxNesting))}
+		}
+	}
+	return nil
+}
+
+func (n *nesting) read(t hclsyntax.Token, next string) {
+	kind := t.Type
+	if kind == hclsyntax.TokenComment && bytes.HasSuffix(t.Bytes, []byte("\n")) {
+		kind = hclsyntax.TokenNewline
+	}
+	switch kind {
+	case hclsyntax.TokenOBrack, hclsyntax.TokenOParen:
+		n.operator() // an index or a call nests what stands before it
+		n.push(kind)
+	case hclsyntax.TokenOBrace, hclsyntax.TokenOQuote, hclsyntax.TokenOHeredoc, hclsyntax.TokenTemplateInterp:
+		n.push(kind)
+	case hclsyntax.TokenTemplateControl:
+		n.directive(next)
+	case hclsyntax.TokenCBrace, hclsyntax.TokenCBrack, hclsyntax.TokenCParen,
+		hclsyntax.TokenCQuote, hclsyntax.TokenCHeredoc, hclsyntax.TokenTemplateSeqEnd:
+		n.pop()
+	case hclsyntax.TokenComma:
+		n.reset()
+	case hclsyntax.TokenNewline:
+		if n.top().kind == hclsyntax.TokenOBrace {
+			n.reset()
+		}
+	case hclsyntax.TokenBang, hclsyntax.TokenMinus, hclsyntax.TokenPlus, hclsyntax.TokenStar, hclsyntax.TokenSlash,
+		hclsyntax.TokenPercent, hclsyntax.TokenQuestion, hclsyntax.TokenAnd, hclsyntax.TokenOr, hclsyntax.TokenEqualOp,
+		hclsyntax.TokenNotEqual, hclsyntax.TokenLessThan, hclsyntax.TokenLessThanEq, hclsyntax.TokenGreaterThan,
+		hclsyntax.TokenGreaterThanEq:
+		n.operator()
+	}
+}
+
+// directive counts %{ if } and %{ for } up to their ends; the directive itself
+// is a bracket that its closing brace ends.
+func (n *nesting) directive(keyword string) {
+	switch keyword {
+	case "if", "for":
+		n.operator()
+	case "endif", "endfor":
+		if top := n.top(); top.operators > 0 {
+			top.operators--
+			n.depth--
+		}
+	}
+	n.push(hclsyntax.TokenTemplateControl)
+}
+
+func (n *nesting) top() *bracket { return &n.open[len(n.open)-1] }
+
+func (n *nesting) push(kind hclsyntax.TokenType) {
+	n.open = append(n.open, bracket{kind: kind})
+	n.depth++
+}
+
+func (n *nesting) pop() {
+	if len(n.open) == 1 {
+		return // a closing bracket too many is the parser's to report
+	}
+	n.depth -= 1 + n.top().operators
+	n.open = n.open[:len(n.open)-1]
+}
+
+func (n *nesting) operator() {
+	n.top().operators++
+	n.depth++
+}
+
+func (n *nesting) reset() {
+	n.depth -= n.top().operators
+	n.top().operators = 0
+}

@@ -1,0 +1,53 @@
+package schema
+
+import (
+	"fmt"
+
+	"github.com/zclconf/go-cty/cty"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
+)
+
+// output evaluates an output block.
+func (e *evaluator) output(b *block) Output {
+	o := Output{
+		Description: e.constantString(b.attr("description")),
+		Sensitive:   e.constantBool(b.attr("sensitive"), false),
+	}
+	x := b.attr("value")
+	if x == nil {
+		return o
+	}
+	out := e.eval(x, nil)
+	if !out.ok {
+		return o
+	}
+	if isSensitive(out.val) && !o.Sensitive {
+		e.add(valueError(x.expr.Range(), x.expr, out.ctx, "Sensitive value in an output",
+			fmt.Sprintf("The output %q would show a sensitive value. Write sensitive = true in it, or use nonsensitive() if the value is no secret.", b.name)))
+		return o
+	}
+	val, _ := out.val.UnmarkDeep()
+	if !val.IsWhollyKnown() {
+		o.Unknown = true
+		return o
+	}
+	data, err := ctyjson.Marshal(val, typeForJSON(val))
+	if err != nil {
+		e.wrongValue(x, out, fmt.Errorf("it cannot be shown: %w", err))
+		return o
+	}
+	if o.Sensitive {
+		o.Secret = Secret(string(data))
+	} else {
+		o.Value = data
+	}
+	return o
+}
+
+// typeForJSON is the type that a value is encoded as; null has none of its own.
+func typeForJSON(v cty.Value) cty.Type {
+	if v.Type() == cty.DynamicPseudoType {
+		return cty.String
+	}
+	return v.Type()
+}

@@ -1,0 +1,231 @@
+package schema
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// rootName is the closed set of what a reference can start with.
+type rootName string
+
+const (
+	rootVar   rootName = "var"
+	rootLocal rootName = "local"
+	rootPath  rootName = "path"
+	rootCount rootName = "count"
+	rootEach  rootName = "each"
+	rootThing rootName = "" // anything with an address: its Kind is written
+)
+
+// symbol is what a reference names: something that has a value.
+type symbol struct {
+	root rootName
+	name string  // of a variable or local
+	addr Address // of a thing, without a key
+}
+
+func (s symbol) String() string {
+	if s.root == rootThing {
+		return s.addr.String()
+	}
+	return string(s.root) + "." + s.name
+}
+
+func thing(addr Address) symbol { return symbol{root: rootThing, addr: addr.Base()} }
+
+// reference is one place where a symbol is named.
+type reference struct {
+	symbol symbol
+	addr   Address // of a thing, with the key if one instance is named
+	rng    hcl.Range
+}
+
+// allowed says which references to an instance an expression may have.
+type allowed struct{ count, each bool }
+
+// resolve finds what an expression refers to and reports what is not there.
+func (e *evaluator) resolve(x *expression, may allowed) {
+	if x == nil || x.mode == modeRaw || x.mode == modeConstant {
+		return
+	}
+	for _, traversal := range x.expr.Variables() {
+		ref, d := e.reference(traversal, may)
+		if d != nil {
+			e.add(d)
+			x.broken = true
+			continue
+		}
+		switch ref.symbol.root {
+		case rootCount, rootEach:
+			x.perInstance = true
+		case rootVar, rootLocal, rootPath, rootThing:
+		}
+		x.refs = append(x.refs, ref)
+	}
+}
+
+// reference reads a traversal such as var.a, job.b[0].id or job_group.g.job.c.
+func (e *evaluator) reference(t hcl.Traversal, may allowed) (reference, *hcl.Diagnostic) {
+	rng := t.SourceRange()
+	root := t.RootName()
+	switch rootName(root) {
+	case rootVar:
+		return e.named(t, rootVar, e.decls.variableNames())
+	case rootLocal:
+		return e.named(t, rootLocal, slices.Collect(maps.Keys(e.decls.locals)))
+	case rootPath:
+		ref, d := e.named(t, rootPath, []string{"module", "root", "cwd"})
+		ref.symbol.name = ""
+		return ref, d
+	case rootCount:
+		if !may.count {
+			return reference{}, errorAt(rng, "No count here", "count.index stands only in a job that has count, and in an actor_service, where it is the replica's number.")
+		}
+		return e.named(t, rootCount, []string{"index"})
+	case rootEach:
+		if !may.each {
+			return reference{}, errorAt(rng, "No each here", "each.key and each.value stand only in a job that has for_each.")
+		}
+		return e.named(t, rootEach, []string{"key", "value"})
+	case rootThing:
+	}
+	if slices.Contains(Kinds(), Kind(root)) {
+		return e.thingReference(t)
+	}
+	return reference{}, errorAt(rng, "Unknown name", e.unknownRoot(t))
+}
+
+// unknownRoot says what may have been meant by a name that nothing starts with.
+func (e *evaluator) unknownRoot(t hcl.Traversal) string {
+	root := t.RootName()
+	detail := fmt.Sprintf("There is nothing named %q. ", root)
+	_, isLocal := e.decls.locals[root]
+	_, isVariable := e.decls.variables[root]
+	switch {
+	case isVariable:
+		return detail + fmt.Sprintf("For the variable, write var.%s.", root)
+	case isLocal:
+		return detail + fmt.Sprintf("For the local value, write local.%s.", root)
+	case len(t) == 1:
+		return detail + fmt.Sprintf("For a text, put it in quotes: %q.", root)
+	}
+	roots := []string{"var", "local", "path", "count", "each"}
+	for _, k := range Kinds() {
+		roots = append(roots, string(k))
+	}
+	if near := Nearest(root, roots); near != "" {
+		return detail + fmt.Sprintf("Did you mean %q?", near)
+	}
+	return detail + "A reference starts with " + strings.Join(roots, ", ") + "."
+}
+
+// stepName is the name that a step of a traversal selects.
+func stepName(t hcl.Traversal, i int) (string, bool) {
+	if i >= len(t) {
+		return "", false
+	}
+	switch step := t[i].(type) {
+	case hcl.TraverseAttr:
+		return step.Name, true
+	case hcl.TraverseIndex:
+		if step.Key.Type() == cty.String && step.Key.IsKnown() && !step.Key.IsNull() {
+			return step.Key.AsString(), true
+		}
+	}
+	return "", false
+}
+
+// named reads ROOT.NAME where the names are known.
+func (e *evaluator) named(t hcl.Traversal, root rootName, names []string) (reference, *hcl.Diagnostic) {
+	rng := t.SourceRange()
+	name, ok := stepName(t, 1)
+	if !ok {
+		return reference{}, errorAt(rng, "Incomplete reference", fmt.Sprintf("Write %s.NAME. %s", root, didYouMean("", names)))
+	}
+	if !slices.Contains(names, name) {
+		what := map[rootName]string{rootVar: "variable", rootLocal: "local value"}[root]
+		if what == "" {
+			return reference{}, errorAt(rng, "Unknown name", fmt.Sprintf("There is no %s.%s. %s", root, name, didYouMean(name, names)))
+		}
+		return reference{}, errorAt(rng, "Undeclared "+what, fmt.Sprintf("There is no %s %q. %s", what, name, didYouMean(name, names)))
+	}
+	return reference{symbol: symbol{root: root, name: name}, rng: rng}, nil
+}
+
+// thingReference reads a reference to something that has an address.
+func (e *evaluator) thingReference(t hcl.Traversal) (reference, *hcl.Diagnostic) {
+	rng := t.SourceRange()
+	kind := Kind(t.RootName())
+	name, ok := stepName(t, 1)
+	if !ok {
+		return reference{}, errorAt(rng, "Incomplete reference", fmt.Sprintf("Write %s.NAME. %s", kind, didYouMean("", e.decls.names(kind, ""))))
+	}
+	addr := Address{Kind: kind, Name: name}
+	rest := 2
+	if kind == KindJobGroup && e.decls.things[addr] != nil {
+		if step, ok := stepName(t, 2); ok && step == string(KindJob) {
+			if job, ok := stepName(t, 3); ok {
+				addr = Address{Kind: KindJob, Group: name, Name: job}
+				rest = 4
+			}
+		}
+	}
+	decl := e.decls.things[addr]
+	if decl == nil {
+		return reference{}, errorAt(rng, "Reference to nothing", e.decls.dangling(addr))
+	}
+	ref := reference{symbol: thing(addr), addr: addr, rng: rng}
+	key, after, d := instanceKey(decl, t, rest)
+	if d != nil {
+		return reference{}, d
+	}
+	ref.addr.Key = key
+	if attr, _ := stepName(t, after); attr == "endpoints" && decl.block.child("resources").attr("ports") == nil {
+		e.add(&hcl.Diagnostic{
+			Severity: hcl.DiagWarning, Subject: &rng, Summary: "No endpoints",
+			Detail: fmt.Sprintf("%s has no port to be reached at, so its list of endpoints is empty. Add ports = [\"rpc\"] to its resources.", addr),
+		})
+	}
+	if attr, ok := stepName(t, after); ok && (after > rest || decl.indexed() == single) {
+		if names := decl.attributes(); !slices.Contains(names, attr) {
+			return reference{}, errorAt(rng, "Unknown attribute", fmt.Sprintf("%s has no attribute %q. %s", ref.addr, attr, didYouMean(attr, names)))
+		}
+	}
+	return ref, nil
+}
+
+// instanceKey reads the key of an instance at step i, and returns where the
+// steps after it begin.
+func instanceKey(decl *declaration, t hcl.Traversal, i int) (Key, int, *hcl.Diagnostic) {
+	if i >= len(t) {
+		return Key{}, i, nil
+	}
+	rng := t.SourceRange()
+	index, isIndex := t[i].(hcl.TraverseIndex)
+	switch decl.indexed() {
+	case single:
+		if isIndex && index.Key.Type() == cty.Number {
+			return Key{}, i, errorAt(rng, "No instances", fmt.Sprintf("%s is one thing to refer to: leave out the index.", decl.addr))
+		}
+		return Key{}, i, nil
+	case counted:
+		if name, ok := t[i].(hcl.TraverseAttr); ok {
+			return Key{}, i, errorAt(rng, "Instance missing", fmt.Sprintf(
+				"%s has count: write %s[0].%s for one instance, %s[*].%s for all.", decl.addr, decl.addr, name.Name, decl.addr, name.Name))
+		}
+		if isIndex && index.Key.Type() == cty.Number {
+			n, _ := index.Key.AsBigFloat().Int64()
+			return IntKey(int(n)), i + 1, nil
+		}
+	case keyed:
+		if name, ok := stepName(t, i); ok {
+			return StringKey(name), i + 1, nil
+		}
+	}
+	return Key{}, i, nil
+}

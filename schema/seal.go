@@ -1,0 +1,81 @@
+package schema
+
+import "fmt"
+
+// Seal returns a copy of d with every secret in clear replaced by a sealed one;
+// d is not changed. Only what was sealed can be encoded.
+func (d Desired) Seal(s Sealer) (Desired, error) {
+	jobs := make([]Job, len(d.Jobs))
+	for i := range d.Jobs {
+		j := d.Jobs[i]
+		var err error
+		if j.Command, err = sealTexts(s, j.Command); err != nil {
+			return Desired{}, fmt.Errorf("%s command: %w", j.Addr, err)
+		}
+		if j.Environment.Env, err = sealTextMap(s, j.Environment.Env); err != nil {
+			return Desired{}, fmt.Errorf("%s env: %w", j.Addr, err)
+		}
+		jobs[i] = j
+	}
+	if d.Jobs != nil {
+		d.Jobs = jobs
+	}
+	return d, nil
+}
+
+// SealOutputs returns a copy of outputs with every secret in clear replaced by a
+// sealed one.
+func SealOutputs(outputs map[string]Output, s Sealer) (map[string]Output, error) {
+	if outputs == nil {
+		return nil, nil
+	}
+	sealed := make(map[string]Output, len(outputs))
+	for name, o := range outputs {
+		secret, err := o.Secret.Seal(s)
+		if err != nil {
+			return nil, fmt.Errorf("output %s: %w", name, err)
+		}
+		o.Secret = secret
+		sealed[name] = o
+	}
+	return sealed, nil
+}
+
+// sealTexts seals a list of Texts; one without a secret is returned as it is.
+func sealTexts(s Sealer, texts []Text) ([]Text, error) {
+	var sealed []Text
+	for i, t := range texts {
+		if t.form != textSecret {
+			continue
+		}
+		if sealed == nil {
+			sealed = append(sealed, texts...)
+		}
+		var err error
+		if sealed[i], err = t.Seal(s); err != nil {
+			return nil, err
+		}
+	}
+	if sealed == nil {
+		return texts, nil
+	}
+	return sealed, nil
+}
+
+func sealTextMap(s Sealer, texts map[string]Text) (map[string]Text, error) {
+	secret := false
+	for _, t := range texts {
+		secret = secret || t.form == textSecret
+	}
+	if !secret {
+		return texts, nil
+	}
+	sealed := make(map[string]Text, len(texts))
+	for name, t := range texts {
+		var err error
+		if sealed[name], err = t.Seal(s); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return sealed, nil
+}

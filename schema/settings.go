@@ -1,0 +1,254 @@
+package schema
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	goversion "github.com/hashicorp/go-version"
+	"github.com/hashicorp/hcl/v2"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// versionMismatch checks required_version.
+func (e *evaluator) versionMismatch() *hcl.Diagnostic {
+	x := e.root.child("fray").attr("required_version")
+	if x == nil {
+		return nil
+	}
+	val, diags := x.expr.Value(nil)
+	if diags.HasErrors() {
+		return errorAt(x.expr.Range(), "Invalid value for required_version", "Write a plain string, such as \"~> 0.1\": it is read before everything else.")
+	}
+	if val.IsNull() {
+		return nil
+	}
+	if val.Type() != cty.String {
+		return errorAt(x.expr.Range(), "Invalid value for required_version", "Write a string, such as \"~> 0.1\".")
+	}
+	constraints, err := goversion.NewConstraint(val.AsString())
+	if err != nil {
+		return errorAt(x.expr.Range(), "Invalid value for required_version", "Write version constraints, such as \"~> 0.1\" or \">= 0.2, < 1.0\".")
+	}
+	version, err := goversion.NewVersion(e.opts.Version)
+	if err != nil {
+		return nil // a build without a version
+	}
+	if !constraints.Check(version.Core()) {
+		return errorAt(x.expr.Range(), "Another version is required", fmt.Sprintf(
+			"This configuration requires fray %s, this is %s. Install a version that fits, or change required_version.", val.AsString(), e.opts.Version))
+	}
+	return nil
+}
+
+// settings decodes the fray block.
+func (e *evaluator) settings(c *Config) {
+	b := e.decls.fray
+	if x := b.attr("required_version"); x != nil {
+		if val, diags := x.expr.Value(nil); !diags.HasErrors() && !val.IsNull() {
+			c.Settings.RequiredVersion = val.AsString()
+		}
+	}
+	c.Settings.Backend = Backend{Kind: BackendLocal, Path: e.absolute(".fray")}
+	if b == nil {
+		return
+	}
+	states := b.blocks["state"]
+	if len(states) == 0 {
+		return
+	}
+	state := states[0]
+	if len(states) > 1 {
+		e.errorAt(states[1].rng(), "Block stands twice", fmt.Sprintf("The state is kept in one place; it is declared at %s already. Remove one of the two.", place(state.rng())))
+	}
+	switch BackendKind(state.name) {
+	case BackendLocal:
+		path := get(e, nil, state.attr("path"), notEmpty, ".fray")
+		c.Settings.Backend.Path = e.absolute(path)
+	case BackendGCS:
+		gcs := Backend{
+			Kind:   BackendGCS,
+			Bucket: get(e, nil, state.attr("bucket"), bucketName, ""),
+			Prefix: strings.Trim(get(e, nil, state.attr("prefix"), asString, ""), "/"),
+		}
+		if e.opts.Local {
+			return
+		}
+		c.Settings.Backend = gcs
+		e.errorAt(state.rng(), "Not in this version", "This version keeps its state on this machine only: add --local to run the same file here, or use state \"local\".")
+	}
+}
+
+func bucketName(v cty.Value) (string, error) {
+	s, err := notEmpty(v)
+	if err == nil && strings.Contains(s, "/") {
+		return "", errors.New("want the name of a bucket without gs:// and without a path; the path is the prefix")
+	}
+	return s, err
+}
+
+// impliedProvider is where capacity comes from unless a job says otherwise.
+func (e *evaluator) impliedProvider() ProviderName {
+	if e.opts.Local || len(e.decls.providers) != 1 {
+		return ProviderLocal
+	}
+	return sortedKeys(e.decls.providers)[0]
+}
+
+// provider decodes a provider attribute; b is the block that it would stand in,
+// nil if that is absent too.
+func (e *evaluator) provider(s scope, x *expression, b *block) ProviderName {
+	name := get(e, s, x, oneOf(ProviderLocal, ProviderGCP), e.implied)
+	if e.opts.Local {
+		return ProviderLocal
+	}
+	if name == ProviderGCP && !e.refused[name] {
+		e.refused[name] = true
+		const summary = "Not in this version"
+		const detail = "This version runs on this machine only: add --local to run the same file here, with the provider gcp mapped onto this machine."
+		switch {
+		case e.decls.providers[name] != nil:
+			e.errorAt(e.decls.providers[name].rng(), summary, detail)
+		case x != nil:
+			e.errorAt(x.rng, summary, detail)
+		case b != nil:
+			e.errorAt(b.rng(), summary, detail)
+		}
+	}
+	return name
+}
+
+// providers decodes the provider blocks. Those that are used without a block
+// are listed too, with no limits.
+func (e *evaluator) providers(d *Desired) []Provider {
+	used := map[ProviderName]bool{}
+	for name := range e.decls.providers {
+		used[name] = true
+	}
+	for i := range d.Jobs {
+		used[d.Jobs[i].Resources.Provider] = true
+	}
+	for i := range d.Reservations {
+		used[d.Reservations[i].Provider] = true
+	}
+	delete(used, "") // of what is wrong
+	mapped := used[ProviderGCP] && e.opts.Local
+	if mapped {
+		delete(used, ProviderGCP)
+		used[ProviderLocal] = true
+	}
+	var providers []Provider
+	for _, name := range sortedKeys(used) {
+		b := e.decls.providers[name]
+		p := Provider{Name: name}
+		switch name {
+		case ProviderLocal:
+			p.CPU = get(e, nil, b.attr("cpu"), asCores, 0)
+			p.Memory = get(e, nil, b.attr("memory"), asBytes, 0)
+			p.Slices = get(e, nil, b.attr("slices"), wholeNumber(1, math.MaxInt32), 0)
+		case ProviderGCP:
+			p.Project = get(e, nil, b.attr("project"), notEmpty, "")
+			p.Zones = get(e, nil, b.attr("zones"), stringList, nil)
+		}
+		providers = append(providers, p)
+	}
+	if mapped { // its mistakes are told all the same
+		b := e.decls.providers[ProviderGCP]
+		get(e, nil, b.attr("project"), notEmpty, "")
+		get(e, nil, b.attr("zones"), stringList, nil)
+	}
+	return providers
+}
+
+func (e *evaluator) controller() *Controller {
+	b := e.decls.controller
+	if b == nil {
+		return nil
+	}
+	return &Controller{Provider: e.provider(nil, b.attr("provider"), b)}
+}
+
+// reservation decodes a pool. Its ends have one shape, stated in either.
+func (e *evaluator) reservation(decl *declaration) (Reservation, bool) {
+	b := decl.block
+	before := len(e.diags)
+	r := Reservation{
+		Addr:     decl.addr,
+		Provider: e.provider(nil, b.attr("provider"), b),
+		Priority: get(e, nil, b.attr("priority"), wholeNumber(math.MinInt32, math.MaxInt32), 0),
+		TTL:      get(e, nil, b.attr("ttl"), asDuration, 0),
+	}
+	preemptible, stated := lookup(e, nil, b.attr("preemptible"), asBool, false)
+	low, high := b.child("min"), b.child("max")
+	switch {
+	case low == nil && high == nil:
+		e.errorAt(b.rng(), "Empty reservation", "A reservation needs min { … } with the shape and number of its slices, and may have max { … }.")
+		return r, false
+	case high == nil:
+		r.Min = e.capacity(low)
+		r.Max = r.Min
+	case low == nil:
+		r.Max = e.capacity(high)
+		r.Min = r.Max
+		r.Min.Slices = 0
+	default:
+		r.Min, r.Max = e.capacity(low), e.capacity(high)
+		e.checkEnds(decl, &r)
+	}
+	if r.Max.TPU == "" && r.Max.CPU == 0 {
+		r.Min.CPU, r.Max.CPU = 1, 1
+	}
+	r.Preemptible = preemptible || !stated && r.Max.TPU != ""
+	wrong := slices.ContainsFunc(e.diags[before:], func(d *hcl.Diagnostic) bool { return d.Summary != "Not in this version" })
+	if !wrong && r.Min.Slices < r.Max.Slices {
+		e.warnOfGrowth(high.rng(), &r)
+	}
+	return r, !wrong
+}
+
+// warnOfGrowth says that a pool stays at its min.
+func (e *evaluator) warnOfGrowth(rng hcl.Range, r *Reservation) {
+	e.add(&hcl.Diagnostic{
+		Severity: hcl.DiagWarning,
+		Summary:  "Reservation does not grow yet",
+		Detail: fmt.Sprintf("This version holds as many slices as min says (%d) and does not grow towards max (%d). For jobs to draw more than that at once, raise slices in min.",
+			r.Min.Slices, r.Max.Slices),
+		Subject: &rng,
+	})
+}
+
+func (e *evaluator) capacity(b *block) Capacity {
+	c := Capacity{
+		TPU:    e.tpu(nil, b.attr("tpu")),
+		CPU:    get(e, nil, b.attr("cpu"), asCores, 0),
+		Memory: get(e, nil, b.attr("memory"), asBytes, 0),
+		Slices: get(e, nil, b.attr("slices"), wholeNumber(0, 100_000), 1),
+	}
+	if c.TPU != "" {
+		for _, name := range []string{"cpu", "memory"} {
+			if x := b.attr(name); x != nil {
+				e.errorAt(x.rng, "TPU and "+name, fmt.Sprintf("A TPU slice brings its own machines: remove %s, or remove tpu for machines without TPU.", name))
+			}
+		}
+	}
+	return c
+}
+
+// checkEnds settles the shape of a pool with both ends, and reports ends that
+// do not fit together.
+func (e *evaluator) checkEnds(decl *declaration, r *Reservation) {
+	shapeless := func(c Capacity) bool { return c.TPU == "" && c.CPU == 0 && c.Memory == 0 }
+	switch {
+	case shapeless(r.Min):
+		r.Min.TPU, r.Min.CPU, r.Min.Memory = r.Max.TPU, r.Max.CPU, r.Max.Memory
+	case shapeless(r.Max):
+		r.Max.TPU, r.Max.CPU, r.Max.Memory = r.Min.TPU, r.Min.CPU, r.Min.Memory
+	case r.Min.TPU != r.Max.TPU || r.Min.CPU != r.Max.CPU || r.Min.Memory != r.Max.Memory:
+		e.errorAt(decl.block.child("max").rng(), "Two shapes in one reservation", "All slices of a reservation have the shape of min: state the same in max, or leave it out there.")
+	}
+	if r.Min.Slices > r.Max.Slices {
+		e.errorAt(decl.block.child("min").rng(), "Min larger than max", fmt.Sprintf("min asks for %d slices, max allows %d. Lower one, or raise the other.", r.Min.Slices, r.Max.Slices))
+	}
+}

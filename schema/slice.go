@@ -1,0 +1,52 @@
+package schema
+
+import "time"
+
+// SliceSpec is what a provider is asked to create: a unit of capacity that
+// lives and dies as a whole. Everything in it is recorded on the slice itself
+// (labels, metadata), so that the slice can be recognized without any state.
+type SliceSpec struct {
+	Name        string       `json:"name"`  // deterministic, unique in the stack; at most 63 of [a-z0-9-]
+	Stack       string       `json:"stack"` // the stack's mark; without it a slice is untouchable
+	Owner       Address      `json:"owner"` // the job instance or reservation it was made for
+	Index       int          `json:"index"` // among the owner's slices
+	Provider    ProviderName `json:"provider"`
+	TPU         string       `json:"tpu,omitempty"`
+	CPU         float64      `json:"cpu,omitempty"` // cores
+	Memory      Bytes        `json:"memory,omitempty"`
+	Disk        Bytes        `json:"disk,omitempty"`
+	MachineType string       `json:"machine_type,omitempty"`
+	Zone        string       `json:"zone,omitempty"`
+	Preemptible bool         `json:"preemptible"`
+	Hosts       int          `json:"hosts"` // at least 1
+}
+
+// SlicePhase is how a slice stands in its provider's eyes.
+type SlicePhase string
+
+// The phases. What is not listed in an inventory at all is gone.
+const (
+	SliceCreating SlicePhase = "creating"
+	SliceReady    SlicePhase = "ready"
+	SliceDeleting SlicePhase = "deleting"
+	SliceDead     SlicePhase = "dead" // holds capacity until it is deleted
+)
+
+// SliceStatus is one slice as an inventory lists it.
+type SliceStatus struct {
+	Spec      SliceSpec  `json:"spec"`
+	Phase     SlicePhase `json:"phase"`
+	Reason    string     `json:"reason,omitempty"` // why it is dead or slow, in words
+	CreatedAt time.Time  `json:"created_at"`
+	// Down lists the hosts whose agent the provider knows to be gone while
+	// the host itself may be mended in place by creating the slice again.
+	Down []int `json:"down,omitempty"`
+}
+
+// Inventory is every slice of one provider that carries the stack's mark. It is
+// only ever complete: a failed or partial listing is an error instead.
+type Inventory struct {
+	Slices []SliceStatus `json:"slices"` // sorted by name
+	// Foreign counts what the provider's capacity also holds that is not this stack's.
+	Foreign int `json:"foreign,omitempty"`
+}

@@ -1,0 +1,263 @@
+package schema
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+)
+
+// Config is one evaluated configuration: every block expanded into its
+// instances, every reference resolved, every default filled in.
+type Config struct {
+	Dir      string // absolute; relative paths in the files start here
+	Settings Settings
+	Desired  Desired
+
+	// Ranges tells where each address and each of its attributes was
+	// written: keys are "ADDRESS" and "ADDRESS#attribute", for example
+	// "job.a#command" or "job.a#environment.project".
+	Ranges map[string]hcl.Range
+	// Outputs by name; those that wait for apply say that they are unknown.
+	Outputs map[string]Output
+}
+
+// Settings is the fray block: what holds for the tool rather than the workload.
+type Settings struct {
+	RequiredVersion string
+	Backend         Backend
+}
+
+// Backend says where the stack's store is.
+type Backend struct {
+	Kind   BackendKind
+	Path   string // local: the directory, default ".fray" under Config.Dir
+	Bucket string // gcs
+	Prefix string // gcs
+}
+
+// BackendKind is a closed set of state backends.
+type BackendKind string
+
+// The backends.
+const (
+	BackendLocal BackendKind = "local"
+	BackendGCS   BackendKind = "gcs"
+)
+
+// Desired is what the files ask for: the part of a Config that is planned
+// against, recorded in state, and carried by a saved plan. All slices are in
+// Address order.
+type Desired struct {
+	Providers    []Provider    `json:"providers,omitempty"`
+	Namespaces   []Namespace   `json:"namespaces,omitempty"`
+	Reservations []Reservation `json:"reservations,omitempty"`
+	Groups       []JobGroup    `json:"groups,omitempty"`
+	Jobs         []Job         `json:"jobs,omitempty"` // and the replicas of actor services
+	Controller   *Controller   `json:"controller,omitempty"`
+}
+
+// Provider is a provider block: where capacity comes from.
+type Provider struct {
+	Name ProviderName `json:"name"`
+	// Local limits; zero means unlimited.
+	CPU    float64 `json:"cpu,omitempty"`    // cores
+	Memory Bytes   `json:"memory,omitempty"` // bytes
+	Slices int     `json:"slices,omitempty"`
+	// GCP.
+	Project string   `json:"project,omitempty"`
+	Zones   []string `json:"zones,omitempty"` // in order of preference
+}
+
+// ProviderName is a closed set of providers.
+type ProviderName string
+
+// The providers.
+const (
+	ProviderLocal ProviderName = "local"
+	ProviderGCP   ProviderName = "gcp"
+)
+
+// Namespace is a scope for actor names, access and fair share.
+type Namespace struct {
+	Addr     Address `json:"addr"`
+	MaxChips int     `json:"max_chips,omitempty"` // 0: no limit
+}
+
+// Capacity is a number of slices of one shape: one end of a reservation.
+type Capacity struct {
+	TPU    string  `json:"tpu,omitempty"`
+	CPU    float64 `json:"cpu,omitempty"`
+	Memory Bytes   `json:"memory,omitempty"`
+	Slices int     `json:"slices"`
+}
+
+// Reservation is a pool of slices that jobs may draw from.
+type Reservation struct {
+	Addr        Address      `json:"addr"`
+	Provider    ProviderName `json:"provider"`
+	Min         Capacity     `json:"min"`
+	Max         Capacity     `json:"max"`
+	Priority    int          `json:"priority,omitempty"`
+	TTL         Duration     `json:"ttl,omitempty"` // 0: no end
+	Preemptible bool         `json:"preemptible"`
+}
+
+// JobGroup is a set of jobs that are placed together, all or none.
+type JobGroup struct {
+	Addr       Address `json:"addr"`
+	Namespace  string  `json:"namespace,omitempty"`
+	SameRegion bool    `json:"same_region,omitempty"`
+	SameZone   bool    `json:"same_zone,omitempty"`
+}
+
+// Job is one instance of a job, or one replica of an actor service: the unit
+// that starts, restarts and ends as one gang.
+type Job struct {
+	Addr        Address     `json:"addr"`
+	Namespace   string      `json:"namespace"`
+	Command     []Text      `json:"command"`
+	Resources   Resources   `json:"resources"`
+	Environment Environment `json:"environment"`
+	Retries     Retries     `json:"retries"`
+	HealthCheck *Health     `json:"health_check,omitempty"`
+	// StopGrace is the time between SIGTERM and SIGKILL.
+	StopGrace Duration          `json:"stop_grace"`
+	Timeout   Duration          `json:"timeout,omitempty"` // of an attempt; 0: none
+	Priority  int               `json:"priority,omitempty"`
+	Band      Band              `json:"band,omitempty"`
+	Labels    map[string]string `json:"labels,omitempty"`
+	// DependsOn are the stated dependencies and Uses those implied by reading
+	// another job's values; both sorted, a base address means all instances.
+	// A stated one is met when the other is ready (a service, or a job with a
+	// health check) or has succeeded (any other job); a used one when it is ready.
+	DependsOn []Address `json:"depends_on,omitempty"`
+	Uses      []Address `json:"uses,omitempty"`
+}
+
+// IsService reports whether the job is meant to stay up: a replica of an actor service.
+func (j *Job) IsService() bool { return j.Addr.Kind == KindActorService }
+
+// Band is a closed set of priority bands.
+type Band string
+
+// The bands, the one that yields last first. The zero Band is BandInteractive.
+const (
+	BandProduction  Band = "production"
+	BandInteractive Band = "interactive"
+	BandBatch       Band = "batch"
+)
+
+// Resources says what one instance of a job runs on. TPU is exclusive with CPU,
+// Memory, Disk and MachineType; with Reservation set, the shape is the
+// reservation's, already filled in here.
+type Resources struct {
+	Provider    ProviderName `json:"provider"`
+	Reservation string       `json:"reservation,omitempty"` // name of the reservation drawn from
+	TPU         string       `json:"tpu,omitempty"`         // canonical accelerator type
+	CPU         float64      `json:"cpu,omitempty"`         // cores
+	Memory      Bytes        `json:"memory,omitempty"`
+	Disk        Bytes        `json:"disk,omitempty"`
+	MachineType string       `json:"machine_type,omitempty"`
+	Slices      int          `json:"slices"` // at least 1
+	Preemptible bool         `json:"preemptible"`
+	Zones       []string     `json:"zones,omitempty"`
+	Regions     []string     `json:"regions,omitempty"`
+	Ports       []Port       `json:"ports,omitempty"` // sorted by name
+}
+
+// Port is a named port of a task. Number 0 means that the agent picks a free one.
+type Port struct {
+	Name   string `json:"name"`
+	Number int    `json:"number,omitempty"`
+}
+
+// Environment says what a task runs in.
+type Environment struct {
+	Project string          `json:"project,omitempty"` // absolute directory, shipped by content hash
+	Bundle  string          `json:"bundle,omitempty"`  // sha256 of the shipped project, filled in at the edge
+	Image   string          `json:"image,omitempty"`
+	UV      *UV             `json:"uv,omitempty"`
+	Env     map[string]Text `json:"env,omitempty"`
+}
+
+// UV asks for a Python environment made by uv from the project's lock file.
+type UV struct {
+	Extras []string `json:"extras,omitempty"`
+	Groups []string `json:"groups,omitempty"`
+	Python string   `json:"python,omitempty"` // version request, "" lets uv choose
+}
+
+// Unlimited is a retry budget without an end.
+const Unlimited = -1
+
+// Retries are how often an instance is tried again, by cause. Unlimited is -1.
+type Retries struct {
+	Failure    int `json:"failure"`
+	Preemption int `json:"preemption"`
+	// OnSuccess restarts a task that exited cleanly too (actor_service restart { on = "always" }).
+	OnSuccess bool `json:"on_success,omitempty"`
+}
+
+// Health is a health check. Exactly one of HTTP, TCP and Exec is set.
+type Health struct {
+	HTTP      string   `json:"http,omitempty"` // path
+	TCP       bool     `json:"tcp,omitempty"`
+	Exec      []string `json:"exec,omitempty"`
+	Port      string   `json:"port,omitempty"` // name of a port, or its number
+	Interval  Duration `json:"interval"`
+	Timeout   Duration `json:"timeout"`
+	Threshold int      `json:"threshold"` // consecutive failures that make it unhealthy
+	// StartPeriod is the time after start in which failures do not count.
+	StartPeriod Duration `json:"start_period"`
+}
+
+// Controller declares where `fray watch` runs.
+type Controller struct {
+	Provider ProviderName `json:"provider"`
+}
+
+// Output is an output block's value. A sensitive one is in Secret (as JSON, to
+// be sealed before it is recorded), any other in Value.
+type Output struct {
+	Value       json.RawMessage `json:"value,omitempty"` // JSON; nil when unknown or sensitive
+	Secret      Text            `json:"secret,omitzero"`
+	Unknown     bool            `json:"unknown,omitempty"`
+	Sensitive   bool            `json:"sensitive,omitempty"`
+	Description string          `json:"description,omitempty"`
+}
+
+// Duration is a time.Duration that reads and writes as "1h30m".
+type Duration time.Duration
+
+// MarshalText writes the duration as time.Duration does.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+// UnmarshalText reads what time.ParseDuration reads.
+func (d *Duration) UnmarshalText(text []byte) error {
+	v, err := time.ParseDuration(string(text))
+	if err != nil {
+		return fmt.Errorf("duration %q: want a number with a unit, such as \"30s\" or \"12h\"", text)
+	}
+	*d = Duration(v)
+	return nil
+}
+
+func (d Duration) String() string { return time.Duration(d).String() }
+
+// Bytes is a size in bytes; in HCL "512m", "8g", "1.5TiB" or a number.
+type Bytes int64
+
+func (b Bytes) String() string {
+	for _, unit := range []struct {
+		size   Bytes
+		suffix string
+	}{{1 << 40, "TiB"}, {1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
+		if b >= unit.size {
+			return strconv.FormatFloat(float64(b)/float64(unit.size), 'g', 4, 64) + " " + unit.suffix
+		}
+	}
+	return strconv.FormatInt(int64(b), 10) + " B"
+}

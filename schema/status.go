@@ -1,0 +1,50 @@
+package schema
+
+// JobStatus is how a job instance stands, as its users see it.
+type JobStatus string
+
+// The job statuses.
+const (
+	JobPending   JobStatus = "pending"
+	JobRunning   JobStatus = "running"
+	JobSucceeded JobStatus = "succeeded"
+	JobFailed    JobStatus = "failed"
+	JobStopped   JobStatus = "stopped"
+)
+
+// Ended reports whether the job runs no more until it changes.
+func (s JobStatus) Ended() bool {
+	switch s {
+	case JobSucceeded, JobFailed, JobStopped:
+		return true
+	case JobPending, JobRunning:
+	}
+	return false
+}
+
+// TaskState is how one task of an attempt stands; an attempt's outcome is one too.
+type TaskState string
+
+// The task states.
+const (
+	TaskPending       TaskState = "pending"
+	TaskAssigned      TaskState = "assigned"
+	TaskBuilding      TaskState = "building"
+	TaskRunning       TaskState = "running"
+	TaskSucceeded     TaskState = "succeeded"
+	TaskFailed        TaskState = "failed"        // the program's own fault
+	TaskKilled        TaskState = "killed"        // because fray was told to
+	TaskWorkerFailed  TaskState = "worker_failed" // host, agent or its environment
+	TaskPreempted     TaskState = "preempted"
+	TaskUnschedulable TaskState = "unschedulable"
+)
+
+// Ended reports whether no process of the task is left.
+func (s TaskState) Ended() bool {
+	switch s {
+	case TaskSucceeded, TaskFailed, TaskKilled, TaskWorkerFailed, TaskPreempted, TaskUnschedulable:
+		return true
+	case TaskPending, TaskAssigned, TaskBuilding, TaskRunning:
+	}
+	return false
+}

@@ -1,0 +1,137 @@
+package schema
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// Text is a string that may be secret or not known yet. A command's words and
+// an environment's values are Texts, so that a secret cannot reach the state, a
+// plan, an assignment or a log by accident: one in clear refuses to be encoded,
+// and every way of printing it hides it.
+//
+// A Text is in one of four forms: plain, secret (in clear, in memory only),
+// sealed (encrypted with the stack's key) and unknown (until apply).
+// It is comparable: equal sealed Texts have equal secrets, see [Sealer].
+type Text struct {
+	form  textForm
+	value string
+}
+
+type textForm uint8
+
+const (
+	textPlain textForm = iota
+	textSecret
+	textSealed
+	textUnknown
+)
+
+// Plain is a Text anyone may read.
+func Plain(s string) Text { return Text{value: s} }
+
+// Secret is a Text that must be sealed before it leaves this process.
+func Secret(s string) Text { return Text{form: textSecret, value: s} }
+
+// UnknownText is a Text whose value is known only after apply.
+func UnknownText() Text { return Text{form: textUnknown} }
+
+// Sealer encrypts the secrets of one stack. Seal must be deterministic (equal
+// secrets give equal results), so that a changed secret shows as a change
+// without being read.
+type Sealer interface {
+	Seal(secret string) (string, error)
+	Open(sealed string) (string, error)
+}
+
+// IsSensitive reports whether the value must not be shown.
+func (t Text) IsSensitive() bool { return t.form == textSecret || t.form == textSealed }
+
+// IsUnknown reports whether the value is known only after apply.
+func (t Text) IsUnknown() bool { return t.form == textUnknown }
+
+// Seal returns the Text with a secret in clear replaced by a sealed one.
+func (t Text) Seal(s Sealer) (Text, error) {
+	if t.form != textSecret {
+		return t, nil
+	}
+	sealed, err := s.Seal(t.value)
+	if err != nil {
+		return Text{}, fmt.Errorf("seal secret: %w", err)
+	}
+	return Text{form: textSealed, value: sealed}, nil
+}
+
+// Reveal returns the value in clear, opening a sealed one with s. It is for the
+// moment of use only: the agent about to start a task, `fray output -raw`.
+func (t Text) Reveal(s Sealer) (string, error) {
+	switch t.form {
+	case textPlain, textSecret:
+		return t.value, nil
+	case textSealed:
+		if s == nil {
+			return "", errors.New("open secret: the stack's key is not at hand")
+		}
+		return s.Open(t.value)
+	case textUnknown:
+	}
+	return "", errors.New("the value is known only after apply")
+}
+
+// String is the value for people: secrets and unknown values as a placeholder.
+func (t Text) String() string {
+	switch t.form {
+	case textSecret, textSealed:
+		return "(sensitive value)"
+	case textUnknown:
+		return "(known after apply)"
+	case textPlain:
+	}
+	return t.value
+}
+
+// GoString keeps %#v from printing a secret.
+func (t Text) GoString() string { return fmt.Sprintf("schema.Text(%q)", t.String()) }
+
+type textObject struct {
+	Sealed  string `json:"sealed,omitempty"`
+	Unknown bool   `json:"unknown,omitempty"`
+}
+
+// MarshalJSON writes a plain Text as a string, a sealed one as
+// {"sealed":"…"}, an unknown one as {"unknown":true}. A secret in clear is an error.
+func (t Text) MarshalJSON() ([]byte, error) {
+	switch t.form {
+	case textPlain:
+		return json.Marshal(t.value)
+	case textSealed:
+		return json.Marshal(textObject{Sealed: t.value})
+	case textUnknown:
+		return json.Marshal(textObject{Unknown: true})
+	case textSecret:
+	}
+	return nil, errors.New("a secret in clear was about to be written; seal it first")
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (t *Text) UnmarshalJSON(data []byte) error {
+	var s string
+	if json.Unmarshal(data, &s) == nil {
+		*t = Plain(s)
+		return nil
+	}
+	var o textObject
+	if err := json.Unmarshal(data, &o); err != nil {
+		return fmt.Errorf("want a string or a sealed value: %w", err)
+	}
+	switch {
+	case o.Unknown:
+		*t = UnknownText()
+	case o.Sealed != "":
+		*t = Text{form: textSealed, value: o.Sealed}
+	default:
+		return errors.New("want a string or a sealed value, found an object that is neither")
+	}
+	return nil
+}

@@ -1,0 +1,218 @@
+package schema
+
+import (
+	"net"
+	"slices"
+	"strconv"
+
+	"github.com/zclconf/go-cty/cty"
+)
+
+// putThing puts what a reference to a thing evaluates to where references
+// look for it.
+func (e *evaluator) putThing(tree valueTree, addr Address) {
+	val := e.object(addr)
+	if addr.Group != "" {
+		tree.put(val, string(KindJobGroup), addr.Group, string(KindJob), addr.Name)
+		return
+	}
+	tree.put(val, string(addr.Kind), addr.Name)
+}
+
+// object returns the value of a reference to a thing as a whole.
+func (e *evaluator) object(addr Address) cty.Value {
+	if val, ok := e.objects[addr]; ok {
+		return val
+	}
+	decl := e.decls.things[addr]
+	var val cty.Value
+	switch addr.Kind {
+	case KindNamespace, KindReservation:
+		val = cty.ObjectVal(map[string]cty.Value{"name": cty.StringVal(addr.Name), "addr": cty.StringVal(addr.String())})
+	case KindJobGroup:
+		jobs := make(map[string]cty.Value, len(decl.jobs))
+		for _, job := range decl.jobs {
+			jobs[job.addr.Name] = e.object(job.addr)
+		}
+		val = cty.ObjectVal(map[string]cty.Value{"name": cty.StringVal(addr.Name), "job": cty.ObjectVal(jobs)})
+	case KindJob:
+		val = e.jobObject(decl)
+	case KindActorService:
+		val = cty.ObjectVal(map[string]cty.Value{"name": cty.StringVal(addr.Name), "endpoints": e.endpoints(decl)})
+	}
+	e.objects[addr] = val
+	return val
+}
+
+func (e *evaluator) jobObject(decl *declaration) cty.Value {
+	ports, portsKnown := e.declaredPorts(decl)
+	pending := instanceObject(decl, Computed{}, ports, portsKnown) // shared by all that are not there yet
+	of := func(i instance) cty.Value {
+		computed, ok := e.opts.Computed[i.addr(decl.addr)]
+		if !ok {
+			return pending
+		}
+		return instanceObject(decl, computed, ports, portsKnown)
+	}
+	switch decl.repetition {
+	case single:
+		return of(instance{})
+	case counted:
+		vals := make([]cty.Value, 0, len(decl.instances))
+		for _, i := range decl.instances {
+			vals = append(vals, of(i))
+		}
+		return sequence(vals, pending.Type())
+	case keyed:
+		vals := make(map[string]cty.Value, len(decl.instances))
+		for _, i := range decl.instances {
+			key, _ := i.key.Str()
+			vals[key] = of(i)
+		}
+		return mapping(vals, pending.Type())
+	}
+	return cty.DynamicVal
+}
+
+// sequence is a list where all values have one type, as they have unless the
+// names of ports differ, and a tuple otherwise. Converting a tuple takes
+// quadratic time, which functions do to their arguments.
+func sequence(vals []cty.Value, typ cty.Type) cty.Value {
+	for _, v := range vals {
+		if !v.Type().Equals(typ) {
+			return cty.TupleVal(vals)
+		}
+	}
+	if len(vals) == 0 {
+		return cty.ListValEmpty(typ)
+	}
+	return cty.ListVal(vals)
+}
+
+// mapping is sequence for a map, or an object.
+func mapping(vals map[string]cty.Value, typ cty.Type) cty.Value {
+	for _, v := range vals {
+		if !v.Type().Equals(typ) {
+			return cty.ObjectVal(vals)
+		}
+	}
+	if len(vals) == 0 {
+		return cty.MapValEmpty(typ)
+	}
+	return cty.MapVal(vals)
+}
+
+func instanceObject(decl *declaration, c Computed, ports []Port, portsKnown bool) cty.Value {
+	address := ""
+	if len(c.Addresses) > 0 {
+		address = c.Addresses[0]
+	}
+	return cty.ObjectVal(map[string]cty.Value{
+		"id":        knownString(c.ID),
+		"name":      cty.StringVal(decl.addr.Name),
+		"address":   knownString(address),
+		"addresses": knownList(c.Addresses),
+		"ports":     portsObject(c.Ports, ports, portsKnown),
+		"slices":    knownList(c.Slices),
+		"status":    knownString(string(c.Status)),
+	})
+}
+
+func knownString(s string) cty.Value {
+	if s == "" {
+		return cty.UnknownVal(cty.String).RefineNotNull()
+	}
+	return cty.StringVal(s)
+}
+
+func knownList(items []string) cty.Value {
+	if len(items) == 0 {
+		return cty.UnknownVal(cty.List(cty.String)).RefineNotNull()
+	}
+	vals := make([]cty.Value, 0, len(items))
+	for _, s := range items {
+		vals = append(vals, knownString(s))
+	}
+	return cty.ListVal(vals)
+}
+
+// portsObject maps port names to numbers: computed ones, else fixed ones, else
+// not known yet. Where the names differ from instance to instance they are not
+// known either.
+func portsObject(computed map[string]int, declared []Port, declaredKnown bool) cty.Value {
+	if !declaredKnown && len(computed) == 0 {
+		return cty.UnknownVal(cty.Map(cty.Number)).RefineNotNull()
+	}
+	vals := make(map[string]cty.Value, len(declared))
+	for _, p := range declared {
+		vals[p.Name] = knownPort(computed[p.Name], p.Number)
+	}
+	for name, n := range computed {
+		if vals[name] == cty.NilVal {
+			vals[name] = knownPort(n, 0)
+		}
+	}
+	return cty.ObjectVal(vals)
+}
+
+func knownPort(computed, fixed int) cty.Value {
+	switch {
+	case computed != 0:
+		return cty.NumberIntVal(int64(computed))
+	case fixed != 0:
+		return cty.NumberIntVal(int64(fixed))
+	}
+	return cty.UnknownVal(cty.Number).RefineNotNull()
+}
+
+// declaredPorts returns the ports of a job in the order of the source, where
+// they are the same for all instances. Mistakes in them are told elsewhere.
+func (e *evaluator) declaredPorts(decl *declaration) ([]Port, bool) {
+	x := decl.block.child("resources").attr("ports")
+	if x == nil {
+		return nil, true
+	}
+	if x.perInstance || x.broken {
+		return nil, false
+	}
+	out := e.eval(x, nil)
+	if !out.ok || !out.val.IsWhollyKnown() || isSensitive(out.val) {
+		return nil, false
+	}
+	ports, err := portList(out.val)
+	return ports, err == nil
+}
+
+// endpoints is "address:port" of every replica, with the first declared port.
+func (e *evaluator) endpoints(decl *declaration) cty.Value {
+	ports, known := e.declaredPorts(decl)
+	if len(decl.instances) == 0 || known && len(ports) == 0 {
+		return cty.ListValEmpty(cty.String)
+	}
+	vals := make([]cty.Value, 0, len(decl.instances))
+	for _, i := range decl.instances {
+		c := e.opts.Computed[i.addr(decl.addr)]
+		name, number := firstPort(ports, c.Ports)
+		if n := c.Ports[name]; n != 0 {
+			number = n
+		}
+		if len(c.Addresses) == 0 || number == 0 {
+			vals = append(vals, knownString(""))
+			continue
+		}
+		vals = append(vals, cty.StringVal(net.JoinHostPort(c.Addresses[0], strconv.Itoa(number))))
+	}
+	return cty.ListVal(vals)
+}
+
+// firstPort is the first declared port; where the declaration is not at hand,
+// the first by name.
+func firstPort(declared []Port, computed map[string]int) (string, int) {
+	if len(declared) > 0 {
+		return declared[0].Name, declared[0].Number
+	}
+	if names := sortedKeys(computed); len(names) > 0 {
+		return slices.Min(names), 0
+	}
+	return "", 0
+}

@@ -1,0 +1,287 @@
+package schema
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/ext/typeexpr"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+)
+
+// variable is a variable block, decoded.
+type variable struct {
+	block     *block
+	typ       cty.Type
+	defaults  *typeexpr.Defaults
+	fallback  cty.Value // NilVal without a default
+	sensitive bool
+	nullable  bool
+}
+
+// given is a value of a variable as it came from outside.
+type given struct {
+	val  cty.Value
+	rng  *hcl.Range // in a variable file
+	from string     // in words, for one that has no range
+}
+
+// evaluateVariables gives every variable its value: the default, or what comes
+// last of the environment, the variable files and the command line.
+func (e *evaluator) evaluateVariables() map[string]cty.Value {
+	vars := make(map[string]*variable, len(e.decls.variables))
+	for _, name := range e.decls.variableNames() {
+		vars[name] = e.variable(e.decls.variables[name])
+	}
+	values := e.givenValues(vars)
+	final := make(map[string]cty.Value, len(vars))
+	for _, name := range e.decls.variableNames() {
+		s := symbol{root: rootVar, name: name}
+		g, isGiven := values[name]
+		val, ok := e.finalValue(name, vars[name], g, isGiven)
+		if e.failed[s] || !ok {
+			e.failed[s] = true
+			val = cty.DynamicVal
+		}
+		final[name] = val
+	}
+	for _, name := range e.decls.variableNames() {
+		for _, b := range vars[name].block.blocks["validation"] {
+			if !e.failed[symbol{root: rootVar, name: name}] {
+				e.validate(name, b, final)
+			}
+		}
+	}
+	return final
+}
+
+// variable decodes a variable block.
+func (e *evaluator) variable(b *block) *variable {
+	v := &variable{block: b, typ: cty.DynamicPseudoType, nullable: true}
+	wrong := func() { e.failed[symbol{root: rootVar, name: b.name}] = true }
+	if x := b.attr("type"); x != nil {
+		typ, defaults, diags := typeexpr.TypeConstraintWithDefaults(x.expr)
+		e.extend(diags)
+		if diags.HasErrors() {
+			wrong()
+		} else {
+			v.typ, v.defaults = typ, defaults
+		}
+	}
+	v.sensitive = e.constantBool(b.attr("sensitive"), false)
+	v.nullable = e.constantBool(b.attr("nullable"), true)
+	e.constantString(b.attr("description"))
+	if x := b.attr("default"); x != nil {
+		val, ok := e.constant(x)
+		if ok {
+			converted, err := v.convert(val)
+			if err != nil {
+				e.errorAt(x.expr.Range(), "Invalid value for default", sentence(conversionError(err, v.typ)))
+				ok = false
+			}
+			v.fallback = converted
+		}
+		if !ok {
+			wrong()
+			v.fallback = cty.DynamicVal
+		}
+	}
+	return v
+}
+
+// constant evaluates an expression that may call functions, but not refer to
+// anything.
+func (e *evaluator) constant(x *expression) (cty.Value, bool) {
+	if refs := x.expr.Variables(); len(refs) > 0 {
+		e.errorAt(refs[0].SourceRange(), "Reference not allowed", fmt.Sprintf("%s is read before there are values to refer to: write a constant. A local can combine variables.", capitalized(x.name)))
+		return cty.NilVal, false
+	}
+	val, diags := x.expr.Value(e.base)
+	e.extend(diags)
+	return val, !diags.HasErrors()
+}
+
+func (e *evaluator) constantBool(x *expression, def bool) bool {
+	if x == nil {
+		return def
+	}
+	val, ok := e.constant(x)
+	if !ok || val.IsNull() {
+		return def
+	}
+	b, err := asBool(val)
+	if err != nil {
+		e.wrongValue(x, evaluated{}, err)
+		return def
+	}
+	return b
+}
+
+func (e *evaluator) constantString(x *expression) string {
+	if x == nil {
+		return ""
+	}
+	val, ok := e.constant(x)
+	if !ok || val.IsNull() {
+		return ""
+	}
+	s, err := asString(val)
+	if err != nil {
+		e.wrongValue(x, evaluated{}, err)
+	}
+	return s
+}
+
+// convert fits a value to the variable's type.
+func (v *variable) convert(val cty.Value) (cty.Value, error) {
+	if v.defaults != nil && !val.IsNull() {
+		val = v.defaults.Apply(val)
+	}
+	return convert.Convert(val, v.typ)
+}
+
+// finalValue chooses, converts and checks the value of a variable.
+func (e *evaluator) finalValue(name string, v *variable, g given, isGiven bool) (cty.Value, bool) {
+	if isGiven && g.val == cty.NilVal {
+		return cty.NilVal, false // could not be read, and told
+	}
+	if !isGiven || g.val.IsNull() && !v.nullable && v.fallback != cty.NilVal {
+		if v.fallback == cty.NilVal {
+			if e.failed[symbol{root: rootVar, name: name}] {
+				return cty.NilVal, false // its block is wrong, and told
+			}
+			e.errorAt(v.block.rng(), "Variable without a value", fmt.Sprintf(
+				"%s has no default, so it must be given: --var '%s=…', %s%s=…, a line in fray.frayvars, or a default here.", name, name, envPrefix, name))
+			return cty.NilVal, false
+		}
+		return v.mark(v.fallback), true
+	}
+	val, err := v.convert(g.val)
+	switch {
+	case err != nil:
+		e.wrongGiven(name, v, g, conversionError(err, v.typ))
+		return cty.NilVal, false
+	case val.IsNull() && !v.nullable:
+		e.wrongGiven(name, v, g, "it must not be null")
+		return cty.NilVal, false
+	}
+	return v.mark(val), true
+}
+
+func (v *variable) mark(val cty.Value) cty.Value {
+	if v.sensitive {
+		return val.Mark(sensitiveMark{})
+	}
+	return val
+}
+
+func (e *evaluator) wrongGiven(name string, v *variable, g given, why string) {
+	if g.rng != nil && v.sensitive { // the line would show the value
+		g.from, g.rng = place(*g.rng), nil
+	}
+	if g.rng != nil {
+		e.errorAt(*g.rng, "Invalid value for var."+name, sentence(why))
+		return
+	}
+	e.errorAt(v.block.rng(), "Invalid value for var."+name, fmt.Sprintf("The value from %s does not fit: %s.", g.from, why))
+}
+
+// validate checks one validation block against the values of the variables.
+func (e *evaluator) validate(name string, b *block, vals map[string]cty.Value) {
+	condition, message := b.attr("condition"), b.attr("error_message")
+	if condition == nil || message == nil {
+		return
+	}
+	ctx := e.base.NewChild()
+	ctx.Variables = map[string]cty.Value{}
+	if len(vals) > 0 {
+		ctx.Variables["var"] = cty.ObjectVal(vals)
+	}
+	for _, ref := range condition.expr.Variables() {
+		if other, _ := stepName(ref, 1); ref.RootName() == "var" && e.failed[symbol{root: rootVar, name: other}] {
+			return
+		}
+	}
+	val, diags := condition.expr.Value(ctx)
+	e.extend(e.improve(diags, condition, ctx))
+	if diags.HasErrors() {
+		return
+	}
+	val, _ = val.UnmarkDeep()
+	ok, err := convert.Convert(val, cty.Bool)
+	if err != nil || ok.IsNull() || !ok.IsKnown() {
+		e.add(valueError(condition.expr.Range(), condition.expr, ctx, "Invalid value for condition", "Want a condition that is true or false."))
+		return
+	}
+	if ok.True() {
+		return
+	}
+	text, diags := message.expr.Value(ctx)
+	e.extend(e.improve(diags, message, ctx))
+	detail := "The value does not meet the condition; its error_message is not shown, because it contains a sensitive value."
+	if !diags.HasErrors() && !isSensitive(text) {
+		if text, err := convert.Convert(text, cty.String); err == nil && text.IsKnown() && !text.IsNull() {
+			detail = text.AsString()
+		}
+	}
+	e.add(valueError(condition.expr.Range(), condition.expr, ctx, "Invalid value for var."+name, detail))
+}
+
+// parseGiven reads a value given as text: as it is for strings and where no
+// type is stated, as an expression for everything else.
+func (v *variable) parseGiven(text string) (cty.Value, error) {
+	if v.typ == cty.String || v.typ == cty.DynamicPseudoType {
+		return cty.StringVal(text), nil
+	}
+	if v.typ.IsPrimitiveType() {
+		return cty.StringVal(text), nil // converted like any string
+	}
+	src := []byte(text)
+	if diags := checkExpressionNesting(src, "value"); diags.HasErrors() {
+		return cty.NilVal, errors.New("it is nested too deeply")
+	}
+	expr, diags := hclsyntax.ParseExpression(src, "value", hcl.InitialPos)
+	if diags.HasErrors() {
+		return cty.NilVal, errors.New("it is no expression, such as [1, 2] or { a = \"b\" }; strings in it need quotes")
+	}
+	val, diags := expr.Value(nil)
+	if diags.HasErrors() {
+		return cty.NilVal, errors.New("it must be a constant; strings in it need quotes")
+	}
+	return val, nil
+}
+
+// conversionError says where in a value a conversion to a type failed.
+func conversionError(err error, typ cty.Type) string {
+	of := ""
+	if !typ.IsPrimitiveType() {
+		of = "; the type is " + typeexpr.TypeString(typ)
+	}
+	var path cty.PathError
+	if !errors.As(err, &path) || len(path.Path) == 0 {
+		return err.Error() + of
+	}
+	var where strings.Builder
+	for _, step := range path.Path {
+		switch step := step.(type) {
+		case cty.GetAttrStep:
+			where.WriteString("." + step.Name)
+		case cty.IndexStep:
+			if step.Key.Type() == cty.Number {
+				where.WriteString("[" + step.Key.AsBigFloat().Text('f', 0) + "]")
+			} else if step.Key.Type() == cty.String && step.Key.IsKnown() {
+				fmt.Fprintf(&where, "[%q]", step.Key.AsString())
+			}
+		}
+	}
+	return fmt.Sprintf("at %s, %s%s", strings.TrimPrefix(where.String(), "."), path.Error(), of)
+}
+
+func variableSuggestion(name string, vars map[string]*variable) string {
+	return didYouMean(name, slices.Collect(maps.Keys(vars)))
+}
