@@ -1,0 +1,33 @@
+package state
+
+import "github.com/fray-ml/fray/schema"
+
+// Computed returns what expressions may read of every job that has run: the
+// values of its newest attempt that got that far.
+func (d *Document) Computed() map[schema.Address]schema.Computed {
+	out := make(map[schema.Address]schema.Computed, len(d.Jobs))
+	for addr, j := range d.Jobs {
+		for i := len(j.Attempts) - 1; i >= 0; i-- {
+			if c, ok := computed(j, &j.Attempts[i]); ok {
+				out[addr] = c
+				break
+			}
+		}
+	}
+	return out
+}
+
+func computed(j *Job, a *Attempt) (schema.Computed, bool) {
+	c := schema.Computed{ID: j.ID, Slices: a.Slices, Status: j.Status}
+	for i := range a.Tasks {
+		t := &a.Tasks[i]
+		if t.Address == "" || !t.Started {
+			return c, false
+		}
+		c.Addresses = append(c.Addresses, t.Address)
+	}
+	if len(a.Tasks) > 0 {
+		c.Ports = a.Tasks[0].Ports
+	}
+	return c, len(a.Tasks) > 0
+}

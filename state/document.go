@@ -1,0 +1,189 @@
+// Package state is the stack's document: what was asked for, what was carried
+// out, and what came of it. It is pure: types, codec and upgrades, and the key
+// that seals secrets; where documents are kept is state/store.
+//
+// Start with [Document].
+package state
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/fray-ml/fray/schema"
+)
+
+// FormatVersion is the version of the document that this fray writes.
+const FormatVersion = 1
+
+// Document is everything the stack remembers. Values reached through its maps
+// are never changed in place: a transition copies the document ([Document.Clone])
+// and puts new values in.
+type Document struct {
+	FormatVersion int    `json:"format_version"`
+	FrayVersion   string `json:"fray_version"` // that wrote it
+	Lineage       string `json:"lineage"`      // random, for the stack's whole life
+	Serial        uint64 `json:"serial"`       // rises with every write
+	Epoch         uint64 `json:"epoch"`        // of the lease under which it was written
+	Nonce         string `json:"nonce"`        // of the write, settles ambiguous replies
+
+	// Revision counts accepted plans; Desired is what the last one asked for.
+	Revision uint64         `json:"revision"`
+	Desired  schema.Desired `json:"desired"`
+
+	// Resources are the namespaces, reservations and job groups as carried out.
+	Resources map[schema.Address]Resource `json:"resources,omitempty"`
+	Slices    map[string]*Slice           `json:"slices,omitempty"` // by name
+	Jobs      map[schema.Address]*Job     `json:"jobs,omitempty"`
+	Outputs   map[string]schema.Output    `json:"outputs,omitempty"`
+}
+
+// Resource is a declaration without processes of its own, as carried out.
+// Exactly one of the specs is set.
+type Resource struct {
+	Digest      schema.Digest       `json:"digest"`
+	Namespace   *schema.Namespace   `json:"namespace,omitempty"`
+	Reservation *schema.Reservation `json:"reservation,omitempty"`
+	Group       *schema.JobGroup    `json:"group,omitempty"`
+}
+
+// Slice is a slice that was asked for and is not known to be gone.
+type Slice struct {
+	Spec schema.SliceSpec `json:"spec"`
+	// AskedAt is when its creation was first asked for, zero before.
+	AskedAt time.Time `json:"asked_at"`
+	// Seen says that an inventory has listed it since.
+	Seen bool `json:"seen,omitempty"`
+	// Doomed says that it is to be deleted whoever wants it, and why.
+	Doomed string `json:"doomed,omitempty"`
+	// Error is what the last call about it said; Tries counts such calls in
+	// a row, and RetryAt is when the next may be made.
+	Error   string    `json:"error,omitempty"`
+	Tries   int       `json:"tries,omitempty"`
+	RetryAt time.Time `json:"retry_at,omitzero"`
+	// BornAt is when all its hosts had reported in.
+	BornAt time.Time `json:"born_at,omitzero"`
+	// Deletions counts the calls that asked for its end while its provider
+	// said that it was going; DeleteAt is when to call again.
+	Deletions int       `json:"deletions,omitempty"`
+	DeleteAt  time.Time `json:"delete_at,omitzero"`
+}
+
+// Job is a job instance as carried out.
+type Job struct {
+	ID     string        `json:"id"` // globally unique, FRAY_JOB_ID
+	Spec   *schema.Job   `json:"spec"`
+	Digest schema.Digest `json:"digest"` // of Spec
+
+	Status schema.JobStatus `json:"status"`
+	Reason string           `json:"reason,omitempty"` // why it is pending, failed or stopped
+	// Ready says that all tasks run and are healthy.
+	Ready bool `json:"ready,omitempty"`
+	// Slices are the names of those it holds, in slice order.
+	Slices []string `json:"slices,omitempty"`
+
+	Attempt     int       `json:"attempt"`  // number of the last attempt, 0 before the first
+	Attempts    []Attempt `json:"attempts"` // the last ones, newest last
+	Failures    int       `json:"failures"`
+	Preemptions int       `json:"preemptions"`
+	// Streak counts attempts in a row that ended too soon; it sets the backoff.
+	Streak  int       `json:"streak,omitempty"`
+	RetryAt time.Time `json:"retry_at,omitzero"`
+
+	// Replace asks for new slices and a fresh start, once.
+	Replace bool `json:"replace,omitempty"`
+	// Stop asks for the job to end and stay so.
+	Stop bool `json:"stop,omitempty"`
+}
+
+// MaxAttempts is how many attempts a job remembers.
+const MaxAttempts = 20
+
+// Attempt is one try at running all tasks of a job instance.
+type Attempt struct {
+	Number     int       `json:"number"`
+	Generation int64     `json:"generation"` // of its assignments
+	Why        string    `json:"why"`        // why it began
+	StartedAt  time.Time `json:"started_at"`
+	ReadyAt    time.Time `json:"ready_at,omitzero"`
+	EndedAt    time.Time `json:"ended_at,omitzero"`
+	// StopGeneration is that of the assignments which end it, 0 before.
+	StopGeneration int64 `json:"stop_generation,omitempty"`
+	// Outcome is "" while the attempt goes on. While StopGeneration is set
+	// and Outcome "", Cause holds what the outcome will be unless hosts turn
+	// out to be lost.
+	Outcome schema.TaskState `json:"outcome,omitempty"`
+	Cause   schema.TaskState `json:"cause,omitempty"`
+	Reason  string           `json:"reason,omitempty"`
+	// Slices are where it runs, in slice order; Tasks in task order.
+	Slices []string `json:"slices"`
+	Tasks  []Task   `json:"tasks,omitempty"`
+}
+
+// Task is the last known state of one task of an attempt.
+type Task struct {
+	Slice    string           `json:"slice"`
+	Host     int              `json:"host"`
+	Address  string           `json:"address,omitempty"`
+	State    schema.TaskState `json:"state"`
+	ExitCode *int             `json:"exit_code,omitempty"`
+	Reason   string           `json:"reason,omitempty"`
+	Ports    map[string]int   `json:"ports,omitempty"`
+	Tail     []string         `json:"tail,omitempty"`
+	Started  bool             `json:"started,omitempty"`
+}
+
+// Stack is the mark that everything this stack creates carries.
+func (d *Document) Stack() string { return d.Lineage[:min(len(d.Lineage), 12)] }
+
+// Clone copies the document so that its maps may be changed without touching d.
+func (d *Document) Clone() *Document {
+	c := *d
+	c.Resources = cloneMap(d.Resources)
+	c.Slices = cloneMap(d.Slices)
+	c.Jobs = cloneMap(d.Jobs)
+	c.Outputs = cloneMap(d.Outputs)
+	return &c
+}
+
+func cloneMap[K comparable, V any](m map[K]V) map[K]V {
+	if m == nil {
+		return map[K]V{}
+	}
+	return maps.Clone(m)
+}
+
+// Last returns the job's newest attempt, nil before the first.
+func (j *Job) Last() *Attempt {
+	if len(j.Attempts) == 0 {
+		return nil
+	}
+	return &j.Attempts[len(j.Attempts)-1]
+}
+
+// Running reports whether the newest attempt has no outcome yet.
+func (j *Job) Running() bool {
+	last := j.Last()
+	return last != nil && last.Outcome == ""
+}
+
+// HasSecrets reports whether anything in the document is sealed, and so
+// unreadable without the stack's key.
+func (d *Document) HasSecrets() bool {
+	for _, o := range d.Outputs {
+		if o.Sensitive {
+			return true
+		}
+	}
+	for _, j := range d.Jobs {
+		if slices.ContainsFunc(j.Spec.Command, schema.Text.IsSensitive) {
+			return true
+		}
+		for _, text := range j.Spec.Environment.Env {
+			if text.IsSensitive() {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,201 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// handoverPatience is how long a holder that yields may take to do so.
+	handoverPatience = 10 * time.Second
+	handoverPoll     = 50 * time.Millisecond
+	leasePoll        = 250 * time.Millisecond
+)
+
+// Acquire takes the lease with a new epoch if it is free: never taken,
+// released, expired, or left by a process of this machine that is provably
+// dead. A holder that yields is asked to. Any other live holder is waited for
+// as long as cfg.Wait says, and then named in a *HeldError.
+//
+// The lease is renewed until Release, also after ctx has ended.
+func Acquire(ctx context.Context, s Store, cfg LeaseConfig) (*Held, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("acquire lease: %w", err)
+	}
+	a := &acquisition{store: s, witness: witnessOf(s), cfg: cfg, mine: newLease(cfg)}
+	held, err := a.run(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("acquire lease: %w", err)
+	}
+	return held, nil
+}
+
+// acquisition is one call of Acquire.
+type acquisition struct {
+	store   Store
+	witness Witness // nil: the store has none
+	cfg     LeaseConfig
+	mine    Lease
+	attest  func() // ends the proof of life; nil before it began
+
+	waiting time.Time // since when a live holder has been waited for; zero: not yet
+	seen    Generation
+	seenAt  time.Time // since when the lease has had that generation
+
+	handover *Handover // asked for
+}
+
+func (a *acquisition) run(ctx context.Context) (*Held, error) {
+	held, err := a.try(ctx)
+	if a.handover != nil {
+		a.clearHandover(ctx)
+	}
+	if err != nil && a.attest != nil {
+		a.attest()
+	}
+	return held, err
+}
+
+func (a *acquisition) try(ctx context.Context) (*Held, error) {
+	for {
+		lease, gen, err := readLease(ctx, a.store)
+		if err != nil {
+			return nil, err
+		}
+		free := a.free(lease, gen)
+		if free && a.cfg.Yields {
+			// Somebody asked for the lease and has not seen yet that it is free.
+			pending, err := PendingHandover(ctx, a.store)
+			if err != nil {
+				return nil, err
+			}
+			if pending {
+				if err := pause(ctx, leasePoll); err != nil {
+					return nil, err
+				}
+				continue
+			}
+		}
+		if free {
+			held, err := a.take(ctx, lease, gen)
+			if errors.Is(err, ErrConflict) {
+				continue // somebody was faster
+			}
+			return held, err
+		}
+		if err := a.wait(ctx, lease); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// free reports whether a lease may be taken over.
+func (a *acquisition) free(l Lease, gen Generation) bool {
+	now := a.cfg.Now()
+	if gen != a.seen || a.seenAt.IsZero() {
+		a.seen, a.seenAt = gen, now
+	}
+	if gen == Absent || !l.Live(now) {
+		return true
+	}
+	// Nobody renewed it for as long as it is valid, whatever the clocks say.
+	if now.Sub(a.seenAt) >= max(l.ExpiresAt.Sub(l.RenewedAt), a.cfg.TTL) {
+		return true
+	}
+	return a.sameMachine(l) && a.witness.Ended(l.Holder)
+}
+
+func (a *acquisition) take(ctx context.Context, old Lease, gen Generation) (*Held, error) {
+	if a.witness != nil && a.attest == nil {
+		end, err := a.witness.Attest(a.mine.Holder)
+		if err != nil {
+			return nil, err
+		}
+		a.attest = end
+	}
+	sent := a.cfg.Now()
+	l := a.mine
+	l.Epoch = max(old.Epoch, a.cfg.MinEpoch) + 1
+	l.AcquiredAt, l.RenewedAt, l.ExpiresAt = sent.UTC(), sent.UTC(), sent.Add(a.cfg.TTL).UTC()
+	gen, err := putLease(ctx, a.store, &l, gen)
+	if err != nil {
+		return nil, err
+	}
+	if a.witness != nil && old.Holder != "" {
+		a.witness.Forget(old.Holder)
+	}
+	return a.hold(ctx, l, gen, sent), nil
+}
+
+// wait lets a live holder some time, first asking one that yields to do so.
+// It returns a *HeldError when patience is over.
+func (a *acquisition) wait(ctx context.Context, l Lease) error {
+	now := a.cfg.Now()
+	if a.waiting.IsZero() {
+		a.waiting = now
+	}
+	patience, poll := a.cfg.Wait, leasePoll
+	asks := l.Yields && !a.cfg.Yields
+	if asks {
+		patience, poll = max(patience, handoverPatience), handoverPoll
+		if a.handover == nil || !a.handover.pending(now) {
+			h, err := RequestHandover(ctx, a.store, a.mine)
+			if err != nil {
+				return err
+			}
+			a.handover = &h
+		}
+	}
+	if a.dying(l) {
+		patience, poll = max(patience, dyingPatience), handoverPoll
+	}
+	left := patience - now.Sub(a.waiting)
+	if left <= 0 && asks {
+		return fmt.Errorf("it did not give way within %v: %w", patience, &HeldError{Lease: l})
+	}
+	if left <= 0 {
+		return &HeldError{Lease: l}
+	}
+	return pause(ctx, min(left, poll, max(l.ExpiresAt.Sub(now), time.Millisecond)))
+}
+
+// dyingPatience is how long a holder that is gone may still seem to live: a
+// child that it was starting when it was killed keeps its locks until it execs.
+const dyingPatience = 2 * time.Second
+
+// dying reports whether a holder was a process of this machine that is gone.
+// Its pid alone proves nothing, since pids are used again; its lock does.
+func (a *acquisition) dying(l Lease) bool {
+	return a.sameMachine(l) && errors.Is(unix.Kill(l.PID, 0), unix.ESRCH)
+}
+
+// sameMachine reports whether a holder ran on this machine since its last boot,
+// where a witness can tell of it.
+func (a *acquisition) sameMachine(l Lease) bool {
+	return a.witness != nil && l.Host == a.mine.Host && l.BootID == a.mine.BootID && l.BootID != ""
+}
+
+// clearHandover also runs when ctx has ended, so that the request of somebody
+// who gave up does not keep the one who yielded waiting. One that cannot be
+// cleared expires.
+func (a *acquisition) clearHandover(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handoverPatience)
+	defer cancel()
+	_ = ClearHandover(ctx, a.store, *a.handover)
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,113 @@
+package store_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/fray-ml/fray/state/store"
+)
+
+func TestKeyFileIsMadeOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "new", "secret.key")
+	if _, err := store.LoadKey(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("load of nothing: got %v, want ErrNotExist", err)
+	}
+	const racers = 16
+	sealed := make([]string, racers)
+	var wg sync.WaitGroup
+	for i := range racers {
+		wg.Go(func() {
+			key, err := store.LoadOrCreateKey(path)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if sealed[i], err = key.Seal("x"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	for _, each := range sealed {
+		if each != sealed[0] {
+			t.Fatal("two racers got two keys")
+		}
+	}
+	key, err := store.LoadKey(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if opened, err := key.Open(sealed[0]); err != nil || opened != "x" {
+		t.Errorf("opened %q, %v, want x", opened, err)
+	}
+	files, err := os.ReadDir(filepath.Dir(path))
+	if err != nil || len(files) != 1 {
+		t.Errorf("left in its directory: %v, %v, want the key alone", files, err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode: got %v, %v, want 0600", info.Mode(), err)
+	}
+}
+
+func TestKeysDiffer(t *testing.T) {
+	one, err := store.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := store.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealed, err := one.Seal("x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := two.Open(sealed); err == nil {
+		t.Error("two new keys are the same")
+	}
+}
+
+func TestKeyFileThatOthersMayReadIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "secret.key")
+	if _, err := store.LoadOrCreateKey(path); err != nil {
+		t.Fatal(err)
+	}
+	for mode, want := range map[fs.FileMode]bool{0o600: true, 0o400: true, 0o640: false, 0o604: false, 0o644: false, 0o620: false} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		_, err := store.LoadOrCreateKey(path)
+		if (err == nil) != want {
+			t.Errorf("mode %#o: got %v, want it taken: %v", mode, err, want)
+		}
+		if !want && !strings.Contains(err.Error(), "chmod 600 "+path) {
+			t.Errorf("mode %#o: %q does not say what to do", mode, err)
+		}
+	}
+}
+
+func TestKeyFileThatIsDamagedIsLeftAsItIs(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "secret.key")
+	for _, content := range []string{"", "fray-key-v1:", "fray-key-v1:AAAA\n", "AAAA", "fray-key-v2:" + strings.Repeat("A", 43) + "="} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.LoadOrCreateKey(path); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("%q: got %v, want an error that names the file", content, err)
+		}
+		if data, err := os.ReadFile(path); err != nil || string(data) != content {
+			t.Errorf("%q: now it is %q, %v", content, data, err)
+		}
+	}
+}
+
+func TestKeyFileThatIsADirectory(t *testing.T) {
+	if _, err := store.LoadOrCreateKey(t.TempDir()); err == nil || !strings.Contains(err.Error(), "regular file") {
+		t.Errorf("got %v, want an error that says so", err)
+	}
+}

@@ -1,0 +1,201 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"time"
+)
+
+// Lease says who may act on the stack. It is renewed while its holder works
+// and lapses by itself; nobody ever has to remove it. Each holder has a higher
+// epoch than the one before.
+//
+// Its times are by the holder's clock; the clocks of machines that share a
+// store must agree to within a few seconds. If they do not, two may believe to
+// hold it for a moment, and the epoch in the state tells them apart.
+type Lease struct {
+	Holder            string    `json:"holder"` // unique to one acquisition
+	Epoch             uint64    `json:"epoch"`
+	Host              string    `json:"host"`
+	BootID            string    `json:"boot_id,omitempty"`
+	User              string    `json:"user"`
+	PID               int       `json:"pid"`
+	Command           string    `json:"command"`
+	AcquiredAt        time.Time `json:"acquired_at"`
+	RenewedAt         time.Time `json:"renewed_at"`
+	ExpiresAt         time.Time `json:"expires_at"`
+	ControllerAddress string    `json:"controller_address,omitempty"`
+	Released          bool      `json:"released,omitempty"`
+	// Nonce is unique to one write: it tells a writer whose reply was lost
+	// whether the write happened.
+	Nonce string `json:"nonce"`
+	// Yields marks a holder that gives way when asked, see RequestHandover.
+	Yields bool `json:"yields,omitempty"`
+}
+
+// Live reports whether the lease binds others at a time.
+func (l Lease) Live(now time.Time) bool { return !l.Released && now.Before(l.ExpiresAt) }
+
+// who names the holder for people.
+func (l Lease) who() string {
+	return fmt.Sprintf("%s@%s (pid %d, %s)", cmp.Or(l.User, "unknown"), cmp.Or(l.Host, "unknown"), l.PID, cmp.Or(l.Command, "fray"))
+}
+
+// ErrLeaseLost is the cause with which a holder's context ends when the lease
+// is no longer its own.
+var ErrLeaseLost = errors.New("lease lost")
+
+// HeldError says that somebody else holds the lease. It is returned as a pointer.
+type HeldError struct{ Lease Lease }
+
+func (e *HeldError) Error() string {
+	l := e.Lease
+	const layout = "2006-01-02 15:04:05 MST"
+	return fmt.Sprintf("%s has been changing this stack since %s and holds its lease until %s, renewing it while it works; "+
+		"wait until it is done, or end that process: its lease then lapses by itself",
+		l.who(), l.AcquiredAt.Local().Format(layout), l.ExpiresAt.Local().Format(layout))
+}
+
+// LeaseConfig configures Acquire.
+type LeaseConfig struct {
+	TTL     time.Duration    // how long the lease outlives its last renewal; 0: 15s
+	Command string           // what the holder is, for people: "fray apply"
+	Yields  bool             // a `fray watch` that gives way to an apply
+	Now     func() time.Time // nil: time.Now
+	// Wait is how long to wait for a live holder; 0: fail at once.
+	Wait time.Duration
+	// MinEpoch is an epoch that the new one must exceed even if the lease
+	// knows nothing of it: the state's, so that removing the lease's object
+	// does not let epochs fall.
+	MinEpoch uint64
+	// ControllerAddress is where the holder serves, "" if it does not.
+	ControllerAddress string
+}
+
+const defaultTTL = 15 * time.Second
+
+func (c LeaseConfig) withDefaults() LeaseConfig {
+	c.TTL = cmp.Or(c.TTL, defaultTTL)
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return c
+}
+
+func (c LeaseConfig) validate() error {
+	if c.TTL < 0 || c.Wait < 0 {
+		return fmt.Errorf("TTL %v and Wait %v must not be negative", c.TTL, c.Wait)
+	}
+	return nil
+}
+
+// Witness is what a Store may offer besides: a proof that a holder's process
+// on this machine has ended, so that nobody waits for its lease to lapse.
+type Witness interface {
+	// Attest keeps up a holder's proof of life until end is called or this
+	// process dies.
+	Attest(holder string) (end func(), err error)
+	// Ended reports whether a holder attested and its process is gone. It may
+	// be asked on the holder's machine only.
+	Ended(holder string) bool
+	// Forget removes what is kept of an ended holder.
+	Forget(holder string)
+}
+
+// witnessOf looks through wrappers that have an Unwrap method.
+func witnessOf(s Store) Witness {
+	for {
+		if w, ok := s.(Witness); ok {
+			return w
+		}
+		wrapper, ok := s.(interface{ Unwrap() Store })
+		if !ok {
+			return nil
+		}
+		s = wrapper.Unwrap()
+	}
+}
+
+// ReadLease returns the lease as it stands; ErrNotFound if there never was one.
+func ReadLease(ctx context.Context, s Store) (Lease, error) {
+	l, gen, err := readLease(ctx, s)
+	if err == nil && gen == Absent {
+		err = fmt.Errorf("read lease: %w", ErrNotFound)
+	}
+	return l, err
+}
+
+// readLease returns the zero lease and Absent if there is none.
+func readLease(ctx context.Context, s Store) (Lease, Generation, error) {
+	object, err := s.Get(ctx, LeaseKey)
+	if errors.Is(err, ErrNotFound) {
+		return Lease{}, Absent, nil
+	}
+	if err != nil {
+		return Lease{}, 0, fmt.Errorf("read lease: %w", err)
+	}
+	var l Lease
+	if err := json.Unmarshal(object.Data, &l); err != nil {
+		return Lease{}, 0, fmt.Errorf("read lease: %s in %s is damaged and was left as it is (if no other fray works on this stack, "+
+			"remove that object and try again): %w", LeaseKey, s.Location(), err)
+	}
+	return l, object.Generation, nil
+}
+
+// putLease writes a lease, with a nonce of its own by which it settles what an
+// error leaves open: whether the write happened and only its reply was lost.
+func putLease(ctx context.Context, s Store, l *Lease, want Generation) (Generation, error) {
+	l.Nonce = newNonce()
+	data, err := json.MarshalIndent(l, "", "  ")
+	if err != nil {
+		return 0, fmt.Errorf("encode lease: %w", err)
+	}
+	gen, err := s.Put(ctx, LeaseKey, data, want)
+	if err == nil {
+		return gen, nil
+	}
+	found, gen, readErr := readLease(ctx, s)
+	if readErr == nil && found.Nonce == l.Nonce {
+		return gen, nil
+	}
+	return 0, err
+}
+
+// newLease is a lease of this process, without times and epoch.
+func newLease(cfg LeaseConfig) Lease {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return Lease{
+		Holder:            newNonce(),
+		Host:              host,
+		BootID:            bootID(),
+		User:              userName(),
+		PID:               os.Getpid(),
+		Command:           cfg.Command,
+		ControllerAddress: cfg.ControllerAddress,
+		Yields:            cfg.Yields,
+	}
+}
+
+func userName() string {
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return cmp.Or(os.Getenv("USER"), fmt.Sprintf("uid %d", os.Getuid()))
+}
+
+// newNonce is 128 random bits in hex.
+func newNonce() string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}

@@ -1,0 +1,151 @@
+package store
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/fray-ml/fray/schema"
+)
+
+// Keys of the stack's objects.
+const (
+	StateKey    = "state.json"
+	LeaseKey    = "lease.json"
+	HandoverKey = "handover.json"
+
+	AssignPrefix  = "assign/"
+	HostsPrefix   = "hosts/"
+	LogsPrefix    = "logs/"
+	BundlesPrefix = "bundles/"
+)
+
+// AssignKey is where a slice's assignment is.
+func AssignKey(slice string) string { return AssignPrefix + slice + ".json" }
+
+// HostKey is where the agent of one host reports.
+func HostKey(slice string, host int) string {
+	return fmt.Sprintf("%s%s/%d.json", HostsPrefix, slice, host)
+}
+
+// HostsOf is the prefix of a slice's host reports.
+func HostsOf(slice string) string { return HostsPrefix + slice + "/" }
+
+// LogKey is one chunk of a task's output. Chunks are numbered from 0; only the
+// last one grows, by being written again with more at its end.
+func LogKey(job schema.Address, attempt, task, chunk int) string {
+	return fmt.Sprintf("%s%08d", LogsOf(job, attempt, task), chunk)
+}
+
+// LogsOf is the prefix of the chunks of one task of one attempt.
+func LogsOf(job schema.Address, attempt, task int) string {
+	return fmt.Sprintf("%s%d/%d/", LogsOfJob(job), attempt, task)
+}
+
+// LogsOfJob is the prefix of all logs of a job instance.
+func LogsOfJob(job schema.Address) string { return LogsPrefix + keyPart(job.String()) + "/" }
+
+// BundleKey is where a project bundle or agent binary is.
+func BundleKey(sha256 string) string { return BundlesPrefix + sha256 }
+
+// Assignment is what every host of a slice must run now. The controller writes
+// it under its lease; agents obey the highest epoch, then the highest
+// generation, that they have seen. Any change of generation first ends
+// whatever an older one started.
+type Assignment struct {
+	Slice      string `json:"slice"`
+	Epoch      uint64 `json:"epoch"`
+	Generation int64  `json:"generation"`
+	Run        *Run   `json:"run,omitempty"` // nil: run nothing
+}
+
+// Run is one attempt of a job instance, the same for all its slices but for SliceIndex.
+type Run struct {
+	Job     schema.Address `json:"job"`
+	JobID   string         `json:"job_id"`  // FRAY_JOB_ID
+	Attempt int            `json:"attempt"` // from 1
+	// Failures and Preemptions spent before this attempt, so that budgets
+	// survive the loss of the state's last write.
+	Failures    int           `json:"failures"`
+	Preemptions int           `json:"preemptions"`
+	Spec        schema.Job    `json:"spec"`
+	Digest      schema.Digest `json:"digest"` // of Spec
+	SliceIndex  int           `json:"slice_index"`
+	NumSlices   int           `json:"num_slices"`
+	Accelerator string        `json:"accelerator,omitempty"`
+	// Peers are all tasks of the attempt, all slices, in task order.
+	Peers []Peer `json:"peers"`
+	// Coordinator (JAX) is host 0 of slice 0, Megascale the same host for
+	// jobs of several slices; both host:port.
+	Coordinator    string `json:"coordinator"`
+	Megascale      string `json:"megascale,omitempty"`
+	ClusterAddress string `json:"cluster_address,omitempty"`
+}
+
+// Peer is where one task runs.
+type Peer struct {
+	Slice   string `json:"slice"`
+	Host    int    `json:"host"`
+	Address string `json:"address"` // without a port
+}
+
+// HostReport is one agent's word about its host; the agent is its only writer.
+type HostReport struct {
+	Slice string `json:"slice"`
+	Host  int    `json:"host"`
+	// Boot changes whenever the agent starts; Seq rises with every report,
+	// also across boots. A reader sees liveness by Seq changing, on its own
+	// clock: At is by the host's clock and for people only.
+	Boot    string    `json:"boot"`
+	Seq     uint64    `json:"seq"`
+	At      time.Time `json:"at"`
+	Version string    `json:"version"` // of fray
+	PID     int       `json:"pid"`     // of the agent
+	Address string    `json:"address"` // how peers reach this host, without a port
+	// Free ports that this host keeps open for being the coordinator of a gang.
+	CoordinatorPort int `json:"coordinator_port"`
+	MegascalePort   int `json:"megascale_port"`
+	// Epoch and Generation of the assignment that this host has carried out:
+	// everything older has ended.
+	Epoch      uint64 `json:"epoch"`
+	Generation int64  `json:"generation"`
+	// Notice says that the host is about to be preempted or maintained.
+	Notice string      `json:"notice,omitempty"`
+	Task   *TaskReport `json:"task,omitempty"` // the last task, ended or not
+}
+
+// TaskReport is how a host's task stands.
+type TaskReport struct {
+	Job        schema.Address   `json:"job"`
+	Attempt    int              `json:"attempt"`
+	Generation int64            `json:"generation"` // of the assignment that started it
+	Task       int              `json:"task"`       // index among the attempt's tasks
+	State      schema.TaskState `json:"state"`
+	PID        int              `json:"pid,omitempty"`
+	StartedAt  time.Time        `json:"started_at,omitzero"`
+	EndedAt    time.Time        `json:"ended_at,omitzero"`
+	ExitCode   *int             `json:"exit_code,omitempty"`
+	Signal     string           `json:"signal,omitempty"` // "SIGKILL", when a signal ended it
+	// Reason says why it ended or waits, in a sentence for people.
+	Reason string `json:"reason,omitempty"`
+	// Started is false for a task that ended before its command ran.
+	Started bool           `json:"started"`
+	Ports   map[string]int `json:"ports,omitempty"`
+	// Health is "" without a health check.
+	Health HealthState `json:"health,omitempty"`
+	Tail   []string    `json:"tail,omitempty"` // the last lines written, of a task that failed
+}
+
+// HealthState is a closed set.
+type HealthState string
+
+// The health states.
+const (
+	HealthStarting  HealthState = "starting"
+	HealthHealthy   HealthState = "healthy"
+	HealthUnhealthy HealthState = "unhealthy"
+)
+
+// Ready reports whether the task runs and, if it has a health check, passes it.
+func (t *TaskReport) Ready() bool {
+	return t.State == schema.TaskRunning && (t.Health == "" || t.Health == HealthHealthy)
+}

@@ -1,0 +1,238 @@
+package store_test
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/fray-ml/fray/state/store"
+)
+
+const (
+	processes  = 8
+	increments = 25
+	victims    = 3
+)
+
+func TestDirIncrementsOfManyProcesses(t *testing.T) {
+	d := newDir(t)
+	var wg sync.WaitGroup
+	for range processes {
+		cmd := player(t, "increment", d.Location())
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		wg.Go(func() {
+			if err := cmd.Wait(); err != nil {
+				t.Errorf("incrementing process: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	object, err := d.Get(t.Context(), "counter.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := strconv.Itoa(processes * increments); string(object.Data) != want {
+		t.Errorf("got %s, want %s", object.Data, want)
+	}
+}
+
+func victim(n int) string { return fmt.Sprintf("hosts/v/%d.json", n%victims) }
+
+// numbered is content that tells its number and whether it is whole.
+func numbered(n int) []byte {
+	return fmt.Appendf(nil, "%d %s %d", n, strings.Repeat("x", 1+(n*7919)%100_000), n)
+}
+
+// A writer that is killed at any moment leaves every object whole, none older
+// than what it was told is written, and no lock behind.
+func TestDirSurvivesKilledWriters(t *testing.T) {
+	d := newDir(t)
+	acked := map[string]int{}
+	next := 0
+	for round := range 20 {
+		next = killWriter(t, d, acked, killing{start: next, after: 1 + round*7%23})
+		for key, n := range acked {
+			object, err := d.Get(t.Context(), key)
+			if err != nil {
+				t.Fatalf("round %d: %v", round, err)
+			}
+			number, _, _ := bytes.Cut(object.Data, []byte(" "))
+			got, err := strconv.Atoi(string(number))
+			if err != nil || !bytes.Equal(object.Data, numbered(got)) {
+				t.Fatalf("round %d: %s is torn: %.40q", round, key, object.Data)
+			}
+			if got < n {
+				t.Fatalf("round %d: %s has number %d, although %d was written", round, key, got, n)
+			}
+			if _, err := d.Put(t.Context(), key, object.Data, object.Generation); err != nil {
+				t.Fatalf("round %d: %v", round, err)
+			}
+		}
+		list, err := d.List(t.Context(), "")
+		if err != nil || len(list) > victims {
+			t.Fatalf("round %d: list: got %v, %v, want at most %d objects", round, list, err, victims)
+		}
+	}
+}
+
+type killing struct{ start, after int }
+
+// killWriter kills a writer while it goes on after some writes, notes what it
+// had been told by then, and returns a number that it cannot have reached.
+func killWriter(t *testing.T, d *store.Dir, acked map[string]int, k killing) int {
+	t.Helper()
+	cmd := player(t, "write", d.Location(), strconv.Itoa(k.start))
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	last := k.start
+	for lines, seen := bufio.NewScanner(out), 0; lines.Scan(); {
+		n, err := strconv.Atoi(lines.Text())
+		if err != nil {
+			break // the last line, cut off
+		}
+		acked[victim(n)], last = n, n
+		if seen++; seen == k.after {
+			if err := cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	wasKilled(t, cmd)
+	return last + 2
+}
+
+func wasKilled(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	var exit *exec.ExitError
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		t.Fatalf("the process ended by itself: %v", err)
+	}
+}
+
+// holder starts a process that holds the lease, and returns once it does, with
+// what it prints after that.
+func holder(t *testing.T, d *store.Dir, ttl time.Duration) (*exec.Cmd, *bufio.Reader) {
+	t.Helper()
+	cmd := player(t, "hold", d.Location(), ttl.String())
+	stdin, err := cmd.StdinPipe() // kept open: its end ends the holder
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stdin.Close() })
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(out)
+	if line, err := lines.ReadString('\n'); err != nil {
+		t.Fatalf("the holder said %q: %v", line, err)
+	}
+	return cmd, lines
+}
+
+// A process that is stopped for longer than its lease must know when it wakes.
+func TestLeaseOfAStoppedProcessIsLostToIt(t *testing.T) {
+	d := newDir(t)
+	cmd, lines := holder(t, d, 500*time.Millisecond)
+	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	held := acquire(t, d, store.LeaseConfig{Wait: time.Minute})
+	if held.Epoch() != 2 {
+		t.Errorf("epoch: got %d, want 2", held.Epoch())
+	}
+	if err := cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	line, err := lines.ReadString('\n')
+	if err != nil || !strings.HasPrefix(line, store.ErrLeaseLost.Error()) {
+		t.Errorf("the one who was stopped said %q, %v, want that it lost the lease", line, err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	if err := held.Valid(); err != nil {
+		t.Error(err)
+	}
+	release(t, held)
+}
+
+func TestLeaseOfAKilledProcessIsTakenOverAtOnce(t *testing.T) {
+	d := newDir(t)
+	for want := uint64(2); want <= 6; want += 2 {
+		cmd, _ := holder(t, d, ttl)
+		var refused *store.HeldError
+		if _, err := store.Acquire(t.Context(), d, store.LeaseConfig{}); !errors.As(err, &refused) {
+			t.Fatalf("while its holder lives: got %v, want a HeldError", err)
+		}
+		if refused.Lease.PID != cmd.Process.Pid {
+			t.Errorf("the error names pid %d, want %d", refused.Lease.PID, cmd.Process.Pid)
+		}
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		wasKilled(t, cmd)
+		held := acquire(t, d, store.LeaseConfig{})
+		if held.Epoch() != want {
+			t.Errorf("epoch: got %d, want %d", held.Epoch(), want)
+		}
+		release(t, held)
+	}
+}
+
+func TestLeaseOfAStoppedProcessIsNotTakenForDead(t *testing.T) {
+	d := newDir(t)
+	cmd, _ := holder(t, d, ttl)
+	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	var refused *store.HeldError
+	if _, err := store.Acquire(t.Context(), d, store.LeaseConfig{}); !errors.As(err, &refused) {
+		t.Errorf("got %v, want a HeldError", err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	wasKilled(t, cmd)
+}
+
+// Another machine may have the same host name; only its kernel tells.
+func TestLeaseOfAnotherMachineIsNotTakenForDead(t *testing.T) {
+	d := newDir(t)
+	cmd, _ := holder(t, d, ttl)
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	wasKilled(t, cmd)
+	object, err := d.Get(t.Context(), store.LeaseKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := readLease(t, d)
+	elsewhere := bytes.ReplaceAll(object.Data, []byte(l.BootID), []byte("elsewhere"))
+	if _, err := d.Put(t.Context(), store.LeaseKey, elsewhere, object.Generation); err != nil {
+		t.Fatal(err)
+	}
+	var refused *store.HeldError
+	if _, err := store.Acquire(t.Context(), d, store.LeaseConfig{}); !errors.As(err, &refused) {
+		t.Errorf("got %v, want a HeldError", err)
+	}
+}
