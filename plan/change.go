@@ -1,0 +1,282 @@
+package plan
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+)
+
+// attr is one attribute of a spec, flattened.
+type attr struct {
+	path      string
+	value     json.RawMessage
+	sensitive bool
+	unknown   bool
+	token     string // stands for a sensitive value in comparisons: its sealed form
+}
+
+type attrList struct{ attrs []attr }
+
+// add appends an attribute unless it has its zero value.
+func (l *attrList) add(path string, value any, zero bool) {
+	if zero {
+		return
+	}
+	l.attrs = append(l.attrs, attr{path: path, value: encode(value)})
+}
+
+// encode is json.Marshal with a short way for what specs mostly hold.
+func encode(value any) json.RawMessage {
+	switch v := value.(type) {
+	case bool:
+		return strconv.AppendBool(nil, v)
+	case int:
+		return strconv.AppendInt(nil, int64(v), 10)
+	case schema.Duration:
+		return json.RawMessage(`"` + v.String() + `"`)
+	case string:
+		if isPlain(v) {
+			return json.RawMessage(`"` + v + `"`)
+		}
+	case []string:
+		if len(v) > 0 && !slices.ContainsFunc(v, func(s string) bool { return !isPlain(s) }) {
+			return json.RawMessage(`["` + strings.Join(v, `","`) + `"]`)
+		}
+	}
+	data, err := json.Marshal(value)
+	if err != nil {
+		return json.RawMessage(`"(` + strings.ReplaceAll(err.Error(), `"`, "'") + `)"`)
+	}
+	return data
+}
+
+// isPlain reports whether JSON writes a string as it is.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			return false
+		}
+	}
+	return true
+}
+
+// text appends an attribute that may be secret or unknown.
+func (l *attrList) text(path string, t schema.Text) {
+	switch {
+	case t.IsUnknown():
+		l.attrs = append(l.attrs, attr{path: path, unknown: true})
+	case t.IsSensitive():
+		token, err := json.Marshal(t) // fails for one in clear, which then compares as changed
+		if err != nil {
+			token = nil
+		}
+		l.attrs = append(l.attrs, attr{path: path, sensitive: true, token: string(token)})
+	default:
+		l.add(path, t.String(), false)
+	}
+}
+
+// words appends a list of Texts: one sensitive or unknown word hides them all,
+// since a word's neighbours often tell what it is.
+func (l *attrList) words(path string, words []schema.Text) {
+	plain := make([]string, 0, len(words))
+	var token strings.Builder
+	sensitive, unknown := false, false
+	for _, w := range words {
+		sensitive = sensitive || w.IsSensitive()
+		unknown = unknown || w.IsUnknown()
+		plain = append(plain, w.String())
+		if data, err := json.Marshal(w); err == nil {
+			token.Write(data)
+		}
+	}
+	switch {
+	case sensitive:
+		l.attrs = append(l.attrs, attr{path: path, sensitive: true, token: token.String()})
+	case unknown:
+		l.attrs = append(l.attrs, attr{path: path, unknown: true})
+	default:
+		l.add(path, plain, len(plain) == 0)
+	}
+}
+
+// jobAttrs flattens a job's spec in the order of the language reference.
+func jobAttrs(j *schema.Job) []attr {
+	l := attrList{attrs: make([]attr, 0, 16)}
+	l.words("command", j.Command)
+	l.add("namespace", j.Namespace, j.Namespace == "")
+	r := &j.Resources
+	l.add("resources.provider", r.Provider, r.Provider == "")
+	l.add("resources.reservation", r.Reservation, r.Reservation == "")
+	l.add("resources.tpu", r.TPU, r.TPU == "")
+	l.add("resources.cpu", r.CPU, r.CPU == 0)
+	l.add("resources.memory", r.Memory.String(), r.Memory == 0)
+	l.add("resources.disk", r.Disk.String(), r.Disk == 0)
+	l.add("resources.machine_type", r.MachineType, r.MachineType == "")
+	l.add("resources.slices", r.Slices, false)
+	l.add("resources.preemptible", r.Preemptible, false)
+	l.add("resources.zones", r.Zones, len(r.Zones) == 0)
+	l.add("resources.regions", r.Regions, len(r.Regions) == 0)
+	for _, p := range r.Ports {
+		l.add("resources.ports."+p.Name, p.Number, false)
+	}
+	e := &j.Environment
+	l.add("environment.project", e.Project, e.Project == "")
+	l.add("environment.bundle", shortSum(e.Bundle), e.Bundle == "")
+	l.add("environment.image", e.Image, e.Image == "")
+	if e.UV != nil {
+		l.add("environment.uv.extras", e.UV.Extras, len(e.UV.Extras) == 0)
+		l.add("environment.uv.groups", e.UV.Groups, len(e.UV.Groups) == 0)
+		l.add("environment.uv.python", e.UV.Python, e.UV.Python == "")
+		l.add("environment.uv", true, len(e.UV.Extras)+len(e.UV.Groups)+len(e.UV.Python) > 0)
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.Env)) {
+		l.text("environment.env."+name, e.Env[name])
+	}
+	l.add("retries.failure", j.Retries.Failure, false)
+	l.add("retries.preemption", j.Retries.Preemption, false)
+	l.add("retries.on_success", true, !j.Retries.OnSuccess)
+	if h := j.HealthCheck; h != nil {
+		l.add("health_check.http", h.HTTP, h.HTTP == "")
+		l.add("health_check.tcp", true, !h.TCP)
+		l.add("health_check.exec", h.Exec, len(h.Exec) == 0)
+		l.add("health_check.port", h.Port, h.Port == "")
+		l.add("health_check.interval", h.Interval, false)
+		l.add("health_check.timeout", h.Timeout, false)
+		l.add("health_check.threshold", h.Threshold, false)
+		l.add("health_check.start_period", h.StartPeriod, h.StartPeriod == 0)
+	}
+	l.add("stop_grace", j.StopGrace, false)
+	l.add("timeout", j.Timeout, j.Timeout == 0)
+	l.add("priority", j.Priority, j.Priority == 0)
+	l.add("band", j.Band, j.Band == "")
+	for _, name := range slices.Sorted(maps.Keys(j.Labels)) {
+		l.add("labels."+name, j.Labels[name], false)
+	}
+	l.add("depends_on", j.DependsOn, len(j.DependsOn) == 0)
+	l.add("uses", j.Uses, len(j.Uses) == 0)
+	return l.attrs
+}
+
+func shortSum(sum string) string { return sum[:min(12, len(sum))] }
+
+// resourceAttrs flattens a namespace, reservation or job group. The result is
+// not nil: that would say that there is no such thing.
+func resourceAttrs(r state.Resource) []attr {
+	l := attrList{attrs: []attr{}}
+	switch {
+	case r.Namespace != nil:
+		l.add("max_chips", r.Namespace.MaxChips, r.Namespace.MaxChips == 0)
+	case r.Reservation != nil:
+		v := r.Reservation
+		l.add("provider", v.Provider, v.Provider == "")
+		for _, end := range []struct {
+			name string
+			c    schema.Capacity
+		}{{"min", v.Min}, {"max", v.Max}} {
+			l.add(end.name+".tpu", end.c.TPU, end.c.TPU == "")
+			l.add(end.name+".cpu", end.c.CPU, end.c.CPU == 0)
+			l.add(end.name+".memory", end.c.Memory.String(), end.c.Memory == 0)
+			l.add(end.name+".slices", end.c.Slices, false)
+		}
+		l.add("priority", v.Priority, v.Priority == 0)
+		l.add("ttl", v.TTL, v.TTL == 0)
+		l.add("preemptible", v.Preemptible, false)
+	case r.Group != nil:
+		l.add("namespace", r.Group.Namespace, r.Group.Namespace == "")
+		l.add("same_region", true, !r.Group.SameRegion)
+		l.add("same_zone", true, !r.Group.SameZone)
+	}
+	return l.attrs
+}
+
+// attrVerb is what a change of one attribute means (docs/language.md, "What a
+// change does").
+func attrVerb(path string) Verb {
+	for _, prefix := range []string{
+		"resources.ports", "command", "namespace", "environment", "retries", "health_check", "stop_grace", "timeout",
+	} {
+		if strings.HasPrefix(path, prefix) {
+			return VerbRestart
+		}
+	}
+	for _, prefix := range []string{"resources", "provider", "min.tpu", "min.cpu", "min.memory", "preemptible"} {
+		if strings.HasPrefix(path, prefix) {
+			return VerbReplace
+		}
+	}
+	return VerbUpdate
+}
+
+// changedAttrs merges two flattened specs, of which one may be nil. Attributes that are only in one are
+// its creation or removal; equal ones have VerbNone.
+func changedAttrs(before, after []attr) []AttrChange {
+	var old map[string]*attr
+	if len(before) > 0 {
+		old = make(map[string]*attr, len(before))
+	}
+	for i := range before {
+		old[before[i].path] = &before[i]
+	}
+	out := make([]AttrChange, 0, max(len(before), len(after)))
+	for i := range after {
+		a := &after[i]
+		b := old[a.path]
+		delete(old, a.path)
+		c := AttrChange{Path: a.path, After: a.value, Unknown: a.unknown, Sensitive: a.sensitive, Verb: VerbNone}
+		if b != nil {
+			c.Before, c.Sensitive = b.value, a.sensitive || b.sensitive
+		}
+		if before != nil && !sameAttr(a, b) {
+			c.Verb = attrVerb(a.path)
+		} else if before == nil {
+			c.Verb = VerbCreate
+		}
+		out = append(out, hidden(c))
+	}
+	for i := range before {
+		b := &before[i]
+		if old[b.path] == nil {
+			continue
+		}
+		c := AttrChange{Path: b.path, Before: b.value, Sensitive: b.sensitive, Verb: VerbDelete}
+		if after != nil {
+			c.Verb = attrVerb(b.path)
+		}
+		out = append(out, hidden(c))
+	}
+	return out
+}
+
+func sameAttr(a, b *attr) bool {
+	return b != nil && a.sensitive == b.sensitive && a.unknown == b.unknown && a.token == b.token && bytes.Equal(a.value, b.value) && !a.unknown
+}
+
+func hidden(c AttrChange) AttrChange {
+	if c.Sensitive {
+		c.Before, c.After = nil, nil
+	}
+	return c
+}
+
+// strongest is the verb that all attribute changes together cause.
+func strongest(attrs []AttrChange) Verb {
+	verb := VerbNone
+	for i := range attrs {
+		switch v := attrs[i].Verb; {
+		case v == VerbReplace, verb == VerbReplace:
+			verb = VerbReplace
+		case v == VerbRestart, verb == VerbRestart:
+			verb = VerbRestart
+		case v == VerbUpdate:
+			verb = VerbUpdate
+		}
+	}
+	return verb
+}

@@ -1,0 +1,129 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/fray-ml/fray/schema"
+)
+
+// Problem is something declared that could never be carried out.
+type Problem struct {
+	Addr      schema.Address
+	Attribute string // to point at, as in schema.Config.Ranges
+	Summary   string
+	Detail    string
+}
+
+// Check refuses at once what could never be placed, whatever else runs: a gang
+// or group larger than its reservation's pool, a job, group or pool larger than
+// its provider.
+func Check(desired *schema.Desired) []Problem {
+	c := &checker{
+		sizer:  &differ{},
+		drawn:  map[placement]int{},
+		needed: map[placement]Amount{},
+	}
+	pools := map[string]*schema.Reservation{}
+	for i := range desired.Reservations {
+		r := &desired.Reservations[i]
+		pools[r.Addr.Name] = r
+		spec := poolSlice("", r, 0)
+		c.need(placement{unit: r.Addr, from: string(r.Provider)}, Amount{}.times(c.sizer.amountOf(&spec), r.Min.Slices))
+	}
+	for i := range desired.Jobs {
+		job := &desired.Jobs[i]
+		if job.Resources.Reservation != "" {
+			c.draw(job, pools[job.Resources.Reservation])
+			continue
+		}
+		r := &job.Resources
+		spec := schema.SliceSpec{TPU: r.TPU, CPU: r.CPU, Memory: r.Memory, Hosts: 1}
+		c.need(placement{unit: unitOf(job), from: string(r.Provider)}, Amount{}.times(c.sizer.amountOf(&spec), r.Slices))
+	}
+	c.pools(pools)
+	c.providers(desired.Providers)
+	return c.problems
+}
+
+// placement is what is placed whole, from one pool or provider.
+type placement struct {
+	unit schema.Address
+	from string
+}
+
+type checker struct {
+	sizer    *differ
+	drawn    map[placement]int // slices of reservations, of groups
+	needed   map[placement]Amount
+	groups   []placement // the keys of drawn, as they came
+	order    []placement // the keys of needed
+	problems []Problem
+}
+
+// unitOf is what a job is placed with.
+func unitOf(job *schema.Job) schema.Address {
+	if job.Addr.Group != "" {
+		return groupAddr(job.Addr.Group)
+	}
+	return job.Addr
+}
+
+func (c *checker) need(p placement, more Amount) {
+	if _, seen := c.needed[p]; !seen {
+		c.order = append(c.order, p)
+	}
+	c.needed[p] = c.needed[p].plus(more)
+}
+
+func (c *checker) draw(job *schema.Job, pool *schema.Reservation) {
+	if pool == nil {
+		return // a dangling reference is the language's to refuse
+	}
+	if need := job.Resources.Slices; need > pool.Min.Slices {
+		c.problems = append(c.problems, Problem{
+			Addr: job.Addr, Attribute: "resources.slices",
+			Summary: "Gang larger than its reservation",
+			Detail: fmt.Sprintf("%s needs %d slices at once, but %s holds %d (its min; pools do not grow towards max yet). Ask for fewer slices or raise min.slices.",
+				job.Addr, need, pool.Addr, pool.Min.Slices),
+		})
+		return
+	}
+	if job.Addr.Group == "" {
+		return
+	}
+	p := placement{unit: unitOf(job), from: pool.Addr.Name}
+	if _, seen := c.drawn[p]; !seen {
+		c.groups = append(c.groups, p)
+	}
+	c.drawn[p] += job.Resources.Slices
+}
+
+func (c *checker) pools(pools map[string]*schema.Reservation) {
+	for _, p := range c.groups {
+		need := c.drawn[p]
+		if pool := pools[p.from]; need > pool.Min.Slices {
+			c.problems = append(c.problems, Problem{
+				Addr: p.unit, Summary: "Group larger than its reservation",
+				Detail: fmt.Sprintf("The jobs of %s are placed together and need %d slices at once, but %s holds %d (its min; pools do not grow towards max yet). Ask for fewer slices, raise min.slices, or take jobs out of the group.",
+					p.unit, need, pool.Addr, pool.Min.Slices),
+			})
+		}
+	}
+}
+
+func (c *checker) providers(providers []schema.Provider) {
+	for _, p := range c.order {
+		need := c.needed[p]
+		for i := range providers {
+			if string(providers[i].Name) != p.from {
+				continue
+			}
+			if short := shortage(need, Amount{}, limitOf(providers[i])); short != "" {
+				c.problems = append(c.problems, Problem{
+					Addr: p.unit, Summary: "Larger than its provider",
+					Detail: fmt.Sprintf("%s needs all of its slices at once, but provider %s could never hold them: %s. Make it smaller or raise the provider's limit.", p.unit, p.from, short),
+				})
+			}
+		}
+	}
+}

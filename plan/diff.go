@@ -1,0 +1,247 @@
+package plan
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+)
+
+// Diff compares desired with doc and obs at the time now and returns what
+// follows. doc is not changed; its lineage must be set.
+func Diff(desired *schema.Desired, doc *state.Document, obs *Observed, now time.Time) *Plan {
+	d := newDiffer(desired, doc, obs, now)
+	d.declarations()
+	d.findDrift()
+	for i := range desired.Jobs {
+		d.advance(&desired.Jobs[i])
+	}
+	d.removals()
+	d.pools()
+	inOrder(d.idle)
+	d.place(d.idle)
+	d.start(d.idle)
+	d.orphans()
+	d.capacity()
+	d.conclude()
+	return d.plan
+}
+
+// differ is the work of one Diff. next starts as the given document and is
+// cloned before the first change.
+type differ struct {
+	desired *schema.Desired
+	doc     *state.Document
+	next    *state.Document
+	obs     *Observed
+	now     time.Time
+	stack   string
+	plan    *Plan
+
+	slices   map[string]*schema.SliceStatus // every slice of every inventory
+	verbs    map[schema.Address]Verb        // of jobs to be restarted or replaced
+	recorded int                            // how many of the desired jobs the state knew
+	idle     []*schema.Job                  // those that neither run nor have ended
+	prepared map[schema.Address]bool        // all hosts up, only the start is missing
+	missing  map[string]schema.Address      // by group: a member without capacity
+	acting   map[string]int                 // index of the action on a slice
+	holders  map[string]schema.Address      // of slices of reservations, by name
+	waits    []waiting
+	content  []schema.Address // jobs that wait no more, unless waits names them
+
+	// Made when first asked for, see the functions of the same names.
+	families map[schema.Address][]*schema.Job
+	newest   map[schema.Address]*Assigned
+	met      map[dependency]reason
+	pooled   map[string]*pool
+	spent    map[schema.ProviderName]Amount
+	shapes   map[string]schema.Accelerator
+}
+
+func newDiffer(desired *schema.Desired, doc *state.Document, obs *Observed, now time.Time) *differ {
+	d := &differ{
+		desired: desired, doc: doc, next: doc, obs: obs, now: now,
+		stack:    doc.Stack(),
+		plan:     &Plan{Changes: make([]Change, 0, len(desired.Jobs)+len(desired.Groups)+8)},
+		verbs:    map[schema.Address]Verb{},
+		prepared: map[schema.Address]bool{},
+		missing:  map[string]schema.Address{},
+		acting:   map[string]int{},
+	}
+	listed := 0
+	for _, inv := range obs.Inventories {
+		listed += len(inv.Slices)
+	}
+	d.slices = make(map[string]*schema.SliceStatus, listed)
+	for _, inv := range obs.Inventories {
+		for i := range inv.Slices {
+			// What does not carry this stack's mark is not there for us.
+			if st := &inv.Slices[i]; st.Spec.Stack == d.stack {
+				d.slices[st.Spec.Name] = st
+			}
+		}
+	}
+	d.recordHolders()
+	return d
+}
+
+// inOrder sorts the jobs that wait for capacity or for their start by who gets
+// it first: band, then priority, then address, in which they are already.
+func inOrder(jobs []*schema.Job) {
+	slices.SortStableFunc(jobs, func(a, b *schema.Job) int {
+		return cmp.Or(cmp.Compare(bandOrder(a.Band), bandOrder(b.Band)), cmp.Compare(b.Priority, a.Priority))
+	})
+}
+
+func bandOrder(b schema.Band) int {
+	switch b {
+	case schema.BandProduction:
+		return 0
+	case schema.BandBatch:
+		return 2
+	case schema.BandInteractive:
+	}
+	return 1
+}
+
+// family returns the desired jobs that an address without an instance stands
+// for: the instances of a job, or the jobs of a group.
+func (d *differ) family(of schema.Address) []*schema.Job {
+	if d.families == nil {
+		d.families = map[schema.Address][]*schema.Job{}
+		for i := range d.desired.Jobs {
+			job := &d.desired.Jobs[i]
+			base := job.Addr.Base()
+			d.families[base] = append(d.families[base], job)
+			if job.Addr.Group != "" {
+				group := groupAddr(job.Addr.Group)
+				d.families[group] = append(d.families[group], job)
+			}
+		}
+	}
+	return d.families[of]
+}
+
+func groupAddr(name string) schema.Address {
+	return schema.Address{Kind: schema.KindJobGroup, Name: name}
+}
+
+// mutable returns next, cloned from the given document at the first call.
+func (d *differ) mutable() *state.Document {
+	if d.next == d.doc {
+		d.next = d.doc.Clone()
+	}
+	return d.next
+}
+
+// edit returns a copy of a job that may be changed, and records it in next.
+func (d *differ) edit(addr schema.Address) *state.Job {
+	next := d.mutable()
+	cur := next.Jobs[addr]
+	if cur != d.doc.Jobs[addr] {
+		return cur // copied before
+	}
+	j := *cur
+	j.Attempts = slices.Clone(cur.Attempts)
+	if last := j.Last(); last != nil {
+		last.Tasks = slices.Clone(last.Tasks)
+	}
+	next.Jobs[addr] = &j
+	return &j
+}
+
+// known reports whether a provider's inventory is at hand: only then does a
+// slice that is not listed not exist.
+func (d *differ) known(p schema.ProviderName) bool {
+	_, ok := d.obs.Inventories[p]
+	return ok
+}
+
+// act adds an action, at most one for a slice: a deletion takes the place of
+// any other, else the first one stands and the next Diff asks for the rest.
+func (d *differ) act(a Action) {
+	i, acting := d.acting[a.Slice.Name]
+	switch {
+	case !acting:
+		d.acting[a.Slice.Name] = len(d.plan.Actions)
+		d.plan.Actions = append(d.plan.Actions, a)
+	case a.Verb == DeleteSlice:
+		d.plan.Actions[i] = a
+	}
+}
+
+// wakeAt asks to be called again at t, when time alone changes something.
+func (d *differ) wakeAt(t time.Time) {
+	if t.After(d.now) && (d.plan.Wake.IsZero() || t.Before(d.plan.Wake)) {
+		d.plan.Wake = t
+	}
+}
+
+func (d *differ) drift(addr schema.Address, slice, found, then string) {
+	d.plan.Drift = append(d.plan.Drift, Drift{Addr: addr, Slice: slice, Found: found, Then: then})
+}
+
+// declarations settles what has no processes of its own: namespaces, groups
+// and the record of reservations, whose slices are pools' business.
+func (d *differ) declarations() {
+	declared := make(map[schema.Address]bool, len(d.doc.Resources))
+	for i := range d.desired.Namespaces {
+		n := &d.desired.Namespaces[i]
+		declared[n.Addr] = true
+		d.declare(n.Addr, n, state.Resource{Namespace: n})
+	}
+	for i := range d.desired.Reservations {
+		r := &d.desired.Reservations[i]
+		declared[r.Addr] = true
+		d.declare(r.Addr, r, state.Resource{Reservation: r})
+	}
+	for i := range d.desired.Groups {
+		g := &d.desired.Groups[i]
+		declared[g.Addr] = true
+		d.declare(g.Addr, g, state.Resource{Group: g})
+	}
+	for _, addr := range slices.SortedFunc(maps.Keys(d.doc.Resources), schema.Address.Compare) {
+		if declared[addr] {
+			continue
+		}
+		d.plan.Changes = append(d.plan.Changes, Change{
+			Addr: addr, Verb: VerbDelete, Attrs: changedAttrs(resourceAttrs(d.doc.Resources[addr]), nil),
+		})
+	}
+}
+
+func (d *differ) declare(addr schema.Address, spec any, r state.Resource) {
+	cur, exists := d.doc.Resources[addr]
+	if exists && sameResource(cur, r) {
+		d.plan.Changes = append(d.plan.Changes, Change{Addr: addr, Verb: VerbNone})
+		return
+	}
+	digest, err := schema.DigestOf(spec)
+	if err != nil {
+		digest = "" // declarations hold no secrets and encode; the specs are compared anyway
+	}
+	r.Digest = digest
+	change := Change{Addr: addr, Verb: VerbCreate, Attrs: changedAttrs(nil, resourceAttrs(r))}
+	if exists {
+		change.Attrs = changedAttrs(resourceAttrs(cur), resourceAttrs(r))
+		change.Verb = strongest(change.Attrs)
+		if change.Verb == VerbRestart { // nothing of its own runs; its jobs say what they do
+			change.Verb = VerbUpdate
+		}
+	}
+	d.plan.Changes = append(d.plan.Changes, change)
+	d.mutable().Resources[addr] = r
+}
+
+// conclude puts the plan in order and records why jobs wait.
+func (d *differ) conclude() {
+	byAddr := func(a, b Change) int { return a.Addr.Compare(b.Addr) }
+	if !slices.IsSortedFunc(d.plan.Changes, byAddr) {
+		slices.SortStableFunc(d.plan.Changes, byAddr)
+	}
+	d.concludeWaits()
+	d.plan.Next = d.next
+}

@@ -1,0 +1,74 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+)
+
+// equalJobs reports whether two specs are the same, field by field. It spares
+// most jobs of most Diffs the digest, which costs a hundred times as much.
+func equalJobs(a, b *schema.Job) bool {
+	return a.Addr == b.Addr && a.Namespace == b.Namespace &&
+		a.StopGrace == b.StopGrace && a.Timeout == b.Timeout &&
+		a.Priority == b.Priority && a.Band == b.Band && a.Retries == b.Retries &&
+		slices.Equal(a.Command, b.Command) && maps.Equal(a.Labels, b.Labels) &&
+		slices.Equal(a.DependsOn, b.DependsOn) && slices.Equal(a.Uses, b.Uses) &&
+		equalResources(&a.Resources, &b.Resources) &&
+		equalEnvironments(&a.Environment, &b.Environment) &&
+		equalHealth(a.HealthCheck, b.HealthCheck)
+}
+
+func equalResources(a, b *schema.Resources) bool {
+	return a.Provider == b.Provider && a.Reservation == b.Reservation && a.TPU == b.TPU &&
+		a.CPU == b.CPU && a.Memory == b.Memory && a.Disk == b.Disk && a.MachineType == b.MachineType &&
+		a.Slices == b.Slices && a.Preemptible == b.Preemptible &&
+		slices.Equal(a.Zones, b.Zones) && slices.Equal(a.Regions, b.Regions) && slices.Equal(a.Ports, b.Ports)
+}
+
+func equalEnvironments(a, b *schema.Environment) bool {
+	if a.Project != b.Project || a.Bundle != b.Bundle || a.Image != b.Image || !maps.Equal(a.Env, b.Env) {
+		return false
+	}
+	if a.UV == nil || b.UV == nil {
+		return a.UV == b.UV
+	}
+	return a.UV.Python == b.UV.Python && slices.Equal(a.UV.Extras, b.UV.Extras) && slices.Equal(a.UV.Groups, b.UV.Groups)
+}
+
+func equalHealth(a, b *schema.Health) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.HTTP == b.HTTP && a.TCP == b.TCP && slices.Equal(a.Exec, b.Exec) && a.Port == b.Port &&
+		a.Interval == b.Interval && a.Timeout == b.Timeout && a.Threshold == b.Threshold && a.StartPeriod == b.StartPeriod
+}
+
+// sameResource reports whether two declarations are the same.
+func sameResource(a, b state.Resource) bool {
+	switch {
+	case a.Namespace != nil && b.Namespace != nil:
+		return *a.Namespace == *b.Namespace
+	case a.Reservation != nil && b.Reservation != nil:
+		return *a.Reservation == *b.Reservation
+	case a.Group != nil && b.Group != nil:
+		return *a.Group == *b.Group
+	}
+	return false
+}
+
+// hasUnknown reports whether a job waits for values that are known only later.
+func hasUnknown(job *schema.Job) bool {
+	unknown := schema.Text.IsUnknown
+	if slices.ContainsFunc(job.Command, unknown) {
+		return true
+	}
+	for _, value := range job.Environment.Env {
+		if value.IsUnknown() {
+			return true
+		}
+	}
+	return false
+}

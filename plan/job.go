@@ -1,0 +1,347 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+)
+
+// The life of a job instance, one Diff at a time:
+//
+//	pending   its dependencies, its turn, capacity, its hosts are waited for
+//	          (place.go), then an attempt is assigned to all hosts at once
+//	running   reports are gathered (attempt.go) until the attempt ends: all
+//	          tasks succeeded, or one did not and the others were stopped
+//	ended     a retry is due (retry.go), or slices are let go
+//
+// A changed spec ends the attempt first and is taken over when that is
+// confirmed; so is the wish to stop, replace or delete.
+
+// advance takes one desired job as far as it goes without new capacity.
+func (d *differ) advance(want *schema.Job) {
+	j := d.doc.Jobs[want.Addr]
+	if j != nil {
+		d.recorded++
+		j = d.adopt(j)
+	} else if j = d.admit(want); j == nil || !j.Running() {
+		d.plan.Changes = append(d.plan.Changes, Change{
+			Addr: want.Addr, Verb: VerbCreate, Attrs: changedAttrs(nil, jobAttrs(want)),
+		})
+		d.idle = append(d.idle, want)
+		return
+	}
+	change := changeOf(want, j)
+	d.plan.Changes = append(d.plan.Changes, change)
+	if change.Verb == VerbReplace || change.Verb == VerbRestart {
+		d.verbs[want.Addr] = change.Verb
+	}
+	if j.Running() {
+		j = d.observe(j)
+	}
+	d.carryOut(want, j, change.Verb)
+	if j = d.next.Jobs[want.Addr]; !j.Running() && !j.Status.Ended() {
+		d.idle = append(d.idle, want)
+	}
+}
+
+// admit records a job that was not there before, and returns it: if it was found
+// running, it is like any other. It is nil if the job cannot be recorded.
+func (d *differ) admit(want *schema.Job) *state.Job {
+	digest, err := schema.DigestOf(want)
+	if err != nil {
+		d.wait(want.Addr, because(err.Error()))
+		return nil
+	}
+	j := &state.Job{
+		ID:     JobID(d.doc.Lineage, want.Addr, d.doc.Revision),
+		Spec:   want,
+		Digest: digest,
+		Status: schema.JobPending,
+	}
+	d.mutable().Jobs[want.Addr] = j
+	return d.adopt(j)
+}
+
+// changeOf compares a job's spec with what was last carried out.
+func changeOf(want *schema.Job, cur *state.Job) Change {
+	change := Change{Addr: want.Addr, Verb: VerbNone}
+	if !sameSpec(want, cur) {
+		change.Attrs = changedAttrs(jobAttrs(cur.Spec), jobAttrs(want))
+		change.Verb = strongest(change.Attrs)
+		if change.Verb == VerbRestart && cur.Attempt == 0 {
+			change.Verb = VerbUpdate // it has not started yet
+		}
+	}
+	switch {
+	case cur.Replace:
+		change.Verb, change.Reason = VerbReplace, "asked for by --replace"
+		if change.Attrs == nil {
+			change.Attrs = changedAttrs(jobAttrs(cur.Spec), jobAttrs(want))
+		}
+	case change.Verb != VerbNone:
+	case cur.Status == schema.JobFailed:
+		change.Reason = fmt.Sprintf("failed: %s; it stays so until it changes or --replace=%s", cur.Reason, quoteArg(want.Addr))
+	case cur.Status == schema.JobStopped:
+		change.Reason = "stopped; it stays so until it changes or --replace=" + quoteArg(want.Addr)
+	}
+	return change
+}
+
+// quoteArg is an address as an argument for a shell.
+func quoteArg(a schema.Address) string {
+	if a.Key.IsZero() {
+		return a.String()
+	}
+	return "'" + a.String() + "'"
+}
+
+// sameSpec reports whether a job is as it was carried out: the same value, or
+// one that reads otherwise but has the same digest. Digests of different
+// versions are never equal, so that the attributes decide.
+func sameSpec(want *schema.Job, cur *state.Job) bool {
+	if cur.Spec == want || equalJobs(cur.Spec, want) {
+		return true
+	}
+	digest, err := schema.DigestOf(want)
+	return err == nil && digest == cur.Digest
+}
+
+// carryOut moves an existing job towards its spec.
+func (d *differ) carryOut(want *schema.Job, j *state.Job, verb Verb) {
+	addr := want.Addr
+	switch verb {
+	case VerbReplace, VerbRestart:
+		if j.Running() && hasUnknown(want) {
+			// What runs goes on until it is known what takes its place.
+			d.watchAttempt(j)
+			d.wait(addr, underway("some of its new values are not known yet"))
+			return
+		}
+		if verb == VerbReplace && d.released(addr, "it is being replaced") || verb == VerbRestart && d.ended(addr, "its configuration changed") {
+			d.renew(want)
+		}
+		return
+	case VerbUpdate:
+		j = d.takeOver(want)
+	case VerbNone, VerbCreate, VerbDelete:
+	}
+	switch {
+	case j.Stop && !j.Status.Ended():
+		if d.released(addr, "stopped by request") {
+			e := d.edit(addr)
+			e.Status, e.Reason, e.Ready, e.Stop = schema.JobStopped, "stopped by request", false, false
+		}
+	case j.Status.Ended():
+		d.released(addr, "it has ended")
+	case j.Running():
+		d.watchAttempt(j)
+	}
+}
+
+// ended ends a job's attempt in place and reports whether none runs any more.
+func (d *differ) ended(addr schema.Address, why string) bool {
+	if d.next.Jobs[addr].Running() {
+		d.end(addr, schema.TaskKilled, why)
+	}
+	return !d.next.Jobs[addr].Running()
+}
+
+// takeOver records the new spec without touching what runs.
+func (d *differ) takeOver(want *schema.Job) *state.Job {
+	e := d.edit(want.Addr)
+	e.Spec = want
+	if digest, err := schema.DigestOf(want); err == nil {
+		e.Digest = digest
+	}
+	return e
+}
+
+// renew starts a job over under its new spec.
+func (d *differ) renew(want *schema.Job) {
+	e := d.takeOver(want)
+	e.Status, e.Reason, e.Ready = schema.JobPending, "", false
+	e.Failures, e.Preemptions, e.Streak = 0, 0, 0
+	e.RetryAt = time.Time{}
+	e.Replace, e.Stop = false, false
+}
+
+// removals takes down jobs that are no longer declared, dependents first, and
+// drops declarations that nothing stands in any more.
+func (d *differ) removals() {
+	removed := d.undeclared()
+	blockers := d.blockers(removed)
+	occupied := map[string]bool{} // names of groups
+	for _, addr := range removed {
+		d.removeJob(addr, blockers)
+		if d.next.Jobs[addr] != nil {
+			occupied[addr.Group] = true
+		}
+	}
+	var recorded map[schema.Address][]string
+	for i := range d.plan.Changes {
+		addr := d.plan.Changes[i].Addr
+		if d.plan.Changes[i].Verb != VerbDelete || addr.Kind == schema.KindJob || addr.Kind == schema.KindActorService {
+			continue
+		}
+		if recorded == nil {
+			recorded = d.poolSlices()
+		}
+		switch {
+		case addr.Kind == schema.KindJobGroup && occupied[addr.Name]:
+			d.wait(addr, underway("its jobs are being deleted"))
+		case addr.Kind == schema.KindReservation && d.shrink(addr, recorded[addr], nil):
+		default:
+			delete(d.mutable().Resources, addr)
+		}
+	}
+}
+
+// undeclared are the recorded jobs that are desired no more, in address order.
+func (d *differ) undeclared() []schema.Address {
+	if d.recorded == len(d.doc.Jobs) {
+		return nil
+	}
+	wanted := make(map[schema.Address]bool, len(d.desired.Jobs))
+	for i := range d.desired.Jobs {
+		wanted[d.desired.Jobs[i].Addr] = true
+	}
+	var removed []schema.Address
+	for addr := range d.doc.Jobs {
+		if !wanted[addr] {
+			removed = append(removed, addr)
+		}
+	}
+	slices.SortFunc(removed, schema.Address.Compare)
+	return removed
+}
+
+// blockers names, for each removed job, another one that depends on it and so
+// goes first. If they all depend on one another, none blocks.
+func (d *differ) blockers(removed []schema.Address) map[schema.Address]schema.Address {
+	dependents := map[schema.Address][]schema.Address{} // by what they name
+	for _, addr := range removed {
+		spec := d.doc.Jobs[addr].Spec
+		for _, on := range spec.DependsOn {
+			dependents[on] = append(dependents[on], addr)
+		}
+		for _, on := range spec.Uses {
+			dependents[on] = append(dependents[on], addr)
+		}
+	}
+	blockers := map[schema.Address]schema.Address{}
+	for _, addr := range removed {
+		named := []schema.Address{addr, addr.Base()}
+		if addr.Group != "" {
+			named = append(named, groupAddr(addr.Group))
+		}
+		for _, on := range named {
+			for _, by := range dependents[on] {
+				if by.Base() != addr.Base() && (on.Kind != schema.KindJobGroup || by.Group != addr.Group) {
+					blockers[addr] = by
+				}
+			}
+		}
+	}
+	if len(blockers) == len(removed) {
+		return nil
+	}
+	return blockers
+}
+
+func (d *differ) removeJob(addr schema.Address, blockers map[schema.Address]schema.Address) {
+	d.plan.Changes = append(d.plan.Changes, Change{
+		Addr: addr, Verb: VerbDelete, Attrs: changedAttrs(jobAttrs(d.doc.Jobs[addr].Spec), nil),
+	})
+	if by, blocked := blockers[addr]; blocked {
+		d.wait(addr, underway(by.String()+" is deleted before it"))
+		return
+	}
+	if j := d.adopt(d.doc.Jobs[addr]); j.Running() {
+		d.observe(j)
+	}
+	if d.released(addr, "it is no longer declared") {
+		delete(d.mutable().Jobs, addr)
+	}
+}
+
+// released lets go of a job's slices and reports whether it holds none any
+// more. Slices of its own are deleted, which also ends what runs there; those
+// of a pool are given back once their hosts have confirmed that nothing runs.
+func (d *differ) released(addr schema.Address, why string) bool {
+	j := d.next.Jobs[addr]
+	if !j.Running() && len(j.Slices) == 0 {
+		return true
+	}
+	var left []reason
+	if j.Spec.Resources.Reservation == "" {
+		left = d.deleteOwn(j, why)
+	} else {
+		if !d.ended(addr, why) {
+			return false
+		}
+		left = d.giveBack(d.next.Jobs[addr])
+	}
+	if len(left) > 0 {
+		if d.next.Jobs[addr].Ready {
+			d.edit(addr).Ready = false
+		}
+		d.wait(addr, left...)
+		return false
+	}
+	if d.next.Jobs[addr].Running() {
+		d.finish(addr, schema.TaskKilled, why)
+	}
+	d.edit(addr).Slices = nil
+	return true
+}
+
+// deleteOwn deletes the slices that were made for the job and says which of
+// them may still be there.
+func (d *differ) deleteOwn(j *state.Job, why string) []reason {
+	var left []reason
+	for _, name := range j.Slices {
+		st, listed := d.slices[name]
+		provider := d.providerOf(name, j)
+		switch {
+		case listed:
+			d.remove(st, why)
+			left = append(left, d.deletion(name))
+		case !d.known(provider):
+			left = append(left, d.cannotAsk(provider))
+		default:
+			d.dropSlice(name)
+		}
+	}
+	return left
+}
+
+// giveBack says which slices of a pool a job that runs no more cannot leave to
+// others yet. Their assignments must not name it: a host that comes back would
+// run it again. That the hosts are idle is seen to by whoever is next.
+func (d *differ) giveBack(j *state.Job) []reason {
+	var left []reason
+	for _, name := range j.Slices {
+		_, listed := d.slices[name]
+		cur := d.obs.Assignments[name]
+		switch provider := d.providerOf(name, j); {
+		case !listed && !d.known(provider):
+			left = append(left, d.cannotAsk(provider))
+		case listed && cur.Run != nil && cur.Run.Job == j.Spec.Addr:
+			d.halt(j.Spec.Addr, name, d.nextGeneration([]string{name}))
+			left = append(left, underway("slice "+name+" is being given back"))
+		}
+	}
+	return left
+}
+
+// providerOf is the provider of a slice that a job holds.
+func (d *differ) providerOf(name string, j *state.Job) schema.ProviderName {
+	if s := d.next.Slices[name]; s != nil {
+		return s.Spec.Provider
+	}
+	return cmp.Or(j.Spec.Resources.Provider, schema.ProviderLocal)
+}

@@ -1,0 +1,76 @@
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+	"strings"
+
+	"github.com/fray-ml/fray/schema"
+)
+
+// maxNameLength is what Cloud TPU and Compute Engine allow for a resource name.
+const maxNameLength = 63
+
+// maxSlug is how much of an address a name spells out.
+const maxSlug = 40
+
+// SliceName is the name of the index-th slice of an owner: the same whoever
+// asks, so that creating it twice is adopting it. It is at most 63 of [a-z0-9-].
+func SliceName(stack string, owner schema.Address, index int) string {
+	slug, whole := slugOf(owner)
+	n := strconv.Itoa(index)
+	sum := hashOf(stack, owner.String(), n)
+	// Where the slug tells owners apart, few digits do; where it had to be
+	// cut, thousands of owners may share it.
+	digits := 8
+	if !whole {
+		digits = 16
+	}
+	suffix := "-" + n + "-" + sum[:digits]
+	return strings.TrimRight(slug[:min(len(slug), maxNameLength-len(suffix))], "-") + suffix
+}
+
+// JobID is the globally unique id of a job instance; revision tells apart
+// instances of one address that were deleted and declared again.
+func JobID(lineage string, addr schema.Address, revision uint64) string {
+	slug, _ := slugOf(addr)
+	return slug + "-" + hashOf(lineage, addr.String(), strconv.FormatUint(revision, 10))[:12]
+}
+
+func hashOf(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return hex.EncodeToString(sum[:])
+}
+
+// slugOf keeps what people need to recognize an address: group, name and key.
+// whole is false if it had to be cut.
+func slugOf(a schema.Address) (slug string, whole bool) {
+	key := ""
+	if n, ok := a.Key.Int(); ok {
+		key = strconv.Itoa(n)
+	} else if s, ok := a.Key.Str(); ok {
+		key = s
+	}
+	var b strings.Builder
+	for _, part := range []string{a.Group, a.Name, key} {
+		if part == "" {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteByte('-')
+		}
+		for _, r := range strings.ToLower(part) {
+			if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+				b.WriteRune(r)
+			} else {
+				b.WriteByte('-')
+			}
+		}
+	}
+	slug = strings.Trim(b.String(), "-")
+	if slug == "" || slug[0] < 'a' { // names start with a letter
+		slug = "s-" + slug
+	}
+	return strings.TrimRight(slug[:min(len(slug), maxSlug)], "-"), len(slug) <= maxSlug
+}

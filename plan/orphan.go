@@ -1,0 +1,85 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/fray-ml/fray/schema"
+)
+
+// orphans deletes what carries the stack's mark and nobody wants, forgets what
+// is gone, and the mailboxes of what is gone.
+func (d *differ) orphans() {
+	var unwanted []string
+	for name, s := range d.next.Slices {
+		if !d.wantedSlice(name, s.Spec.Owner) {
+			unwanted = append(unwanted, name)
+		}
+	}
+	for name := range d.slices {
+		if d.next.Slices[name] == nil {
+			unwanted = append(unwanted, name)
+		}
+	}
+	slices.Sort(unwanted)
+	for _, name := range unwanted {
+		st, listed := d.slices[name]
+		switch {
+		case listed:
+			if s := d.next.Slices[name]; (s == nil || s.Doomed == "") && st.Phase != schema.SliceDeleting {
+				d.drift(st.Spec.Owner, name, fmt.Sprintf("slice %s carries this stack's mark and nothing declared uses it", name), "will be deleted")
+			}
+			d.remove(st, "nothing declared uses it")
+			d.wait(st.Spec.Owner, d.deletion(name))
+		case d.known(d.next.Slices[name].Spec.Provider):
+			d.dropSlice(name)
+		}
+	}
+	d.forgetMailboxes()
+}
+
+// wantedSlice reports whether a job or a declared reservation holds a slice.
+// What a reservation has too much is pools' business.
+func (d *differ) wantedSlice(name string, owner schema.Address) bool {
+	if owner.Kind == schema.KindReservation {
+		if _, recorded := d.next.Resources[owner]; recorded {
+			return true
+		}
+		_, held := d.heldBy(name)
+		return held
+	}
+	j := d.next.Jobs[owner]
+	return j != nil && slices.Contains(j.Slices, name)
+}
+
+// forgetMailboxes removes the mailboxes of slices that are neither recorded nor
+// listed, once every provider has been asked.
+func (d *differ) forgetMailboxes() {
+	if len(d.obs.Unreachable) > 0 {
+		return
+	}
+	left := map[string]bool{}
+	for name := range d.obs.Assignments {
+		if d.next.Slices[name] == nil && d.slices[name] == nil {
+			left[name] = true
+		}
+	}
+	for name := range d.obs.Hosts {
+		if d.next.Slices[name] == nil && d.slices[name] == nil {
+			left[name] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(left)) {
+		d.forget(name, schema.Address{})
+	}
+}
+
+func (d *differ) hasMailbox(name string) bool {
+	_, assigned := d.obs.Assignments[name]
+	return assigned || len(d.obs.Hosts[name]) > 0
+}
+
+func (d *differ) forget(name string, owner schema.Address) {
+	d.act(Action{Verb: ForgetSlice, Addr: owner, Slice: schema.SliceSpec{Name: name}, AfterSave: true})
+}

@@ -1,0 +1,101 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+)
+
+// verdict sums up an attempt's tasks: running (all ready), pending (not yet),
+// or how it ends. What the infrastructure did outweighs what the program did,
+// because programs fail when their peers are taken away.
+func verdict(a *state.Attempt) (schema.TaskState, string) {
+	worst, rank, running, succeeded := 0, 0, 0, 0
+	for i := range a.Tasks {
+		switch r := badness(a.Tasks[i].State); {
+		case r > rank:
+			worst, rank = i, r
+		case a.Tasks[i].State == schema.TaskRunning:
+			running++
+		case a.Tasks[i].State == schema.TaskSucceeded:
+			succeeded++
+		}
+	}
+	switch n := len(a.Tasks); {
+	case rank > 0:
+		return a.Tasks[worst].State, taskReason(a, worst)
+	case succeeded == n:
+		return schema.TaskSucceeded, ""
+	case running+succeeded == n:
+		return schema.TaskRunning, ""
+	}
+	return schema.TaskPending, ""
+}
+
+// badness ranks the states that end an attempt, 0 for those that do not.
+func badness(s schema.TaskState) int {
+	switch s {
+	case schema.TaskPreempted:
+		return 5
+	case schema.TaskWorkerFailed:
+		return 4
+	case schema.TaskUnschedulable:
+		return 3
+	case schema.TaskFailed:
+		return 2
+	case schema.TaskKilled:
+		return 1
+	case schema.TaskPending, schema.TaskAssigned, schema.TaskBuilding, schema.TaskRunning, schema.TaskSucceeded:
+	}
+	return 0
+}
+
+func taskReason(a *state.Attempt, task int) string {
+	t := &a.Tasks[task]
+	why := cmp.Or(t.Reason, outcomeWords(t.State))
+	if len(a.Tasks) == 1 {
+		return why
+	}
+	return fmt.Sprintf("task %d of %d: %s", task, len(a.Tasks), why)
+}
+
+// taskOutcome is preempted or worker_failed if any task of the attempt ended
+// that way, however the first bad report read.
+func taskOutcome(a *state.Attempt) schema.TaskState {
+	found := schema.TaskState("")
+	for i := range a.Tasks {
+		switch s := a.Tasks[i].State; s {
+		case schema.TaskPreempted:
+			return s
+		case schema.TaskWorkerFailed:
+			found = s
+		case schema.TaskPending, schema.TaskAssigned, schema.TaskBuilding, schema.TaskRunning,
+			schema.TaskSucceeded, schema.TaskFailed, schema.TaskKilled, schema.TaskUnschedulable:
+		}
+	}
+	return found
+}
+
+func outcomeWords(s schema.TaskState) string { return strings.ReplaceAll(string(s), "_", " ") }
+
+// afterwards says what follows for a job whose attempt ends with an outcome,
+// unless hosts turn out to be lost.
+func afterwards(j *state.Job, outcome schema.TaskState) string {
+	retries := j.Spec.Retries
+	switch outcome {
+	case schema.TaskFailed:
+		if !within(j.Failures+1, retries.Failure) {
+			return "no retry is left"
+		}
+	case schema.TaskPreempted, schema.TaskWorkerFailed:
+		if !within(j.Preemptions+1, retries.Preemption) {
+			return "no retry is left"
+		}
+	case schema.TaskPending, schema.TaskAssigned, schema.TaskBuilding, schema.TaskRunning,
+		schema.TaskSucceeded, schema.TaskKilled, schema.TaskUnschedulable:
+	}
+	return "it will be tried again"
+}

@@ -1,0 +1,348 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/store"
+)
+
+// place gives capacity to jobs that have none, a group at a time, all or none,
+// and brings up the slices of those that have.
+func (d *differ) place(jobs []*schema.Job) {
+	groups := map[string][]*schema.Job{}
+	for _, want := range jobs {
+		if g := want.Addr.Group; g != "" {
+			groups[g] = append(groups[g], want)
+		}
+	}
+	for i, want := range jobs {
+		g := want.Addr.Group
+		if g == "" {
+			d.placeUnit(jobs[i : i+1])
+		} else if unit := groups[g]; unit != nil {
+			d.placeUnit(unit)
+			delete(groups, g)
+		}
+	}
+}
+
+// placeable reports whether a job waits for an attempt to start.
+func (d *differ) placeable(want *schema.Job) bool {
+	j := d.next.Jobs[want.Addr]
+	if j == nil || j.Running() || j.Status.Ended() || j.Stop || j.Replace {
+		return false
+	}
+	_, changing := d.verbs[want.Addr]
+	return !changing || j.Spec == want
+}
+
+// placeUnit places the jobs of a group, or a single one: those that have no
+// slices yet get them together or not at all.
+func (d *differ) placeUnit(unit []*schema.Job) {
+	var fresh []*schema.Job
+	for _, want := range unit {
+		if d.placeable(want) && len(d.next.Jobs[want.Addr].Slices) == 0 {
+			fresh = append(fresh, want)
+		}
+	}
+	blocked := d.backOut(unit)
+	backsOut := !blocked.none()
+	if !backsOut {
+		blocked = d.blocked(fresh, unit)
+	}
+	for _, want := range fresh {
+		if blocked.none() {
+			d.settleIn(want)
+		} else {
+			d.wait(want.Addr, blocked)
+		}
+	}
+	if backsOut {
+		return
+	}
+	for _, want := range unit {
+		if d.placeable(want) && len(d.next.Jobs[want.Addr].Slices) > 0 {
+			d.prepare(want)
+		}
+	}
+}
+
+// blocked says what keeps a unit's jobs from being given slices.
+func (d *differ) blocked(fresh, unit []*schema.Job) reason {
+	for _, want := range fresh {
+		if j := d.next.Jobs[want.Addr]; j.RetryAt.After(d.now) {
+			return d.retry(j)
+		}
+		if why := d.unmet(want, unit); !why.none() {
+			return why
+		}
+	}
+	var own []schema.SliceSpec
+	var pooled []*schema.Job
+	for _, want := range fresh {
+		if want.Resources.Reservation != "" {
+			pooled = append(pooled, want)
+			continue
+		}
+		for i := range want.Resources.Slices {
+			own = append(own, ownSlice(d.stack, want, i))
+		}
+	}
+	if short := d.lacks(own); short != "" {
+		return because(short)
+	}
+	if short := d.short(pooled); short != "" {
+		return because(short)
+	}
+	return reason{}
+}
+
+// retry says why a job is tried again only later.
+func (d *differ) retry(j *state.Job) reason {
+	last := j.Last()
+	switch {
+	case last == nil || last.Outcome == "":
+		return reason{text: cmp.Or(j.Reason, couldNotPlace), until: j.RetryAt}
+	case last.Reason == "":
+		return reason{text: fmt.Sprintf("attempt %d %s", last.Number, outcomeWords(last.Outcome)), until: j.RetryAt}
+	}
+	return reason{text: fmt.Sprintf("attempt %d %s: %s", last.Number, outcomeWords(last.Outcome), last.Reason), until: j.RetryAt}
+}
+
+// settleIn records which slices a job is to run on.
+func (d *differ) settleIn(want *schema.Job) {
+	if want.Resources.Reservation != "" {
+		d.edit(want.Addr).Slices = d.draw(want)
+		return
+	}
+	names := make([]string, 0, want.Resources.Slices)
+	for i := range want.Resources.Slices {
+		spec := ownSlice(d.stack, want, i)
+		names = append(names, spec.Name)
+		if st, listed := d.slices[spec.Name]; listed {
+			d.recordOf(st)
+		} else if d.next.Slices[spec.Name] == nil {
+			d.putSlice(state.Slice{Spec: spec})
+		}
+	}
+	d.edit(want.Addr).Slices = names
+}
+
+// refusals is how often a slice may be refused in a row before what waits for
+// it lets go of the rest, so that two groups cannot hold half of a place each.
+const refusals = 3
+
+const couldNotPlace = "what it belongs to could not be placed whole"
+
+// backOut gives up what a unit that never ran has been given, when some slice
+// of it is refused again and again, and says so; nothing if there is no need.
+func (d *differ) backOut(unit []*schema.Job) reason {
+	var holding []*schema.Job
+	var refused string
+	size, failed := 0, false
+	for _, want := range unit {
+		j := d.next.Jobs[want.Addr]
+		size += want.Resources.Slices
+		if j == nil || j.Attempt > 0 || len(j.Slices) == 0 || !d.placeable(want) {
+			continue
+		}
+		holding = append(holding, want)
+		for _, name := range j.Slices {
+			s := d.next.Slices[name]
+			_, listed := d.slices[name]
+			switch {
+			case s == nil:
+			case !listed && s.Tries >= refusals:
+				failed, refused = true, fmt.Sprintf("slice %s: %s", name, s.Error)
+			case s.Doomed == couldNotPlace:
+				failed = true
+			}
+		}
+	}
+	if !failed || size == 1 {
+		return reason{}
+	}
+	why := because(cmp.Or(refused, d.next.Jobs[holding[0].Addr].Reason, couldNotPlace))
+	for _, want := range holding {
+		d.wait(want.Addr, why)
+		if d.released(want.Addr, couldNotPlace) {
+			e := d.edit(want.Addr)
+			e.Streak++
+			e.RetryAt = d.now.Add(Backoff(e.Streak + refusals))
+			d.wakeAt(e.RetryAt)
+		}
+	}
+	return why
+}
+
+// prepare brings up the slices of a placed job and remembers it for start when
+// they are. That goes on while the job waits for its next try.
+func (d *differ) prepare(want *schema.Job) {
+	j := d.next.Jobs[want.Addr]
+	var reasons []reason
+	if j.RetryAt.After(d.now) {
+		reasons = append(reasons, d.retry(j))
+	}
+	for i, name := range j.Slices {
+		spec, ok := d.specOf(want, i, name)
+		if !ok { // of a pool that has no such slice any more: draw again
+			d.edit(want.Addr).Slices = nil
+			d.wait(want.Addr, because("slice "+name+" is gone from its reservation"))
+			return
+		}
+		if why := d.bringUp(spec); !why.none() {
+			reasons = append(reasons, why)
+		}
+	}
+	if len(reasons) > 0 {
+		d.wait(want.Addr, reasons...)
+		return
+	}
+	d.prepared[want.Addr] = true
+}
+
+// specOf is the spec of a job's i-th slice.
+func (d *differ) specOf(want *schema.Job, i int, name string) (schema.SliceSpec, bool) {
+	if want.Resources.Reservation == "" {
+		return ownSlice(d.stack, want, i), true
+	}
+	if p := d.poolOf(want.Resources.Reservation); p != nil {
+		for _, spec := range p.specs {
+			if spec.Name == name {
+				return spec, true
+			}
+		}
+	}
+	if s := d.next.Slices[name]; s != nil {
+		_, listed := d.slices[name]
+		return s.Spec, listed
+	}
+	return schema.SliceSpec{}, false
+}
+
+// start assigns an attempt to every job whose hosts are up, whose dependencies
+// are met, and whose group has come up whole.
+func (d *differ) start(jobs []*schema.Job) {
+	if len(d.prepared) == 0 {
+		return
+	}
+	for _, want := range jobs {
+		if !d.prepared[want.Addr] {
+			continue
+		}
+		if why := d.unmet(want, nil); !why.none() {
+			d.wait(want.Addr, why)
+			continue
+		}
+		if hasUnknown(want) {
+			d.wait(want.Addr, underway("some of its values are not known yet"))
+			continue
+		}
+		if peer, waits := d.missingPeer(want.Addr); waits {
+			d.wait(want.Addr, underway("its group starts together; waiting for "+peer.String()))
+			continue
+		}
+		d.assign(want)
+	}
+}
+
+// missingPeer finds a member of a job's group that has no capacity yet. Once a
+// job has had an attempt, it restarts on its own.
+func (d *differ) missingPeer(addr schema.Address) (schema.Address, bool) {
+	if addr.Group == "" || d.next.Jobs[addr].Attempt > 0 {
+		return schema.Address{}, false
+	}
+	peer, seen := d.missing[addr.Group]
+	if !seen {
+		for _, member := range d.family(groupAddr(addr.Group)) {
+			if d.prepared[member.Addr] {
+				continue
+			}
+			if j := d.next.Jobs[member.Addr]; j == nil || j.Attempt == 0 && !j.Status.Ended() {
+				peer = member.Addr
+				break
+			}
+		}
+		d.missing[addr.Group] = peer
+	}
+	return peer, !peer.IsZero()
+}
+
+// assign starts the next attempt of a job on all its hosts.
+func (d *differ) assign(want *schema.Job) {
+	j := d.edit(want.Addr)
+	a := state.Attempt{
+		Number: j.Attempt + 1, Generation: d.nextGeneration(j.Slices), StartedAt: d.now,
+		Slices: slices.Clone(j.Slices), Why: "first start",
+	}
+	if last := j.Last(); last == nil {
+		j.Streak = 0 // it counted how often it could not be placed
+	} else {
+		a.Why = fmt.Sprintf("attempt %d %s", last.Number, outcomeWords(last.Outcome))
+		if last.Reason != "" {
+			a.Why += ": " + last.Reason
+		}
+	}
+	for _, name := range a.Slices {
+		for n := range d.slices[name].Spec.Hosts {
+			a.Tasks = append(a.Tasks, state.Task{
+				Slice: name, Host: n, Address: d.host(name, n).Address, State: schema.TaskAssigned,
+			})
+		}
+	}
+	appendAttempt(j, a)
+	d.reassign(j)
+	d.wait(want.Addr, underway("its tasks are being started"))
+}
+
+// reassign writes the running attempt to those of its slices whose assignment
+// is older.
+func (d *differ) reassign(j *state.Job) {
+	last := j.Last()
+	for i, name := range last.Slices {
+		cur := d.obs.Assignments[name]
+		if cur.Generation >= last.Generation {
+			continue
+		}
+		run := d.run(j, i)
+		if run == nil {
+			continue // the coordinator's report is not there yet
+		}
+		d.act(Action{
+			Verb: Assign, Addr: j.Spec.Addr, Slice: schema.SliceSpec{Name: name}, Object: cur.Object,
+			Assignment: &store.Assignment{Slice: name, Generation: last.Generation, Run: run},
+		})
+	}
+}
+
+// run is what the slice-th slice of a job is told; nil while the first host,
+// which coordinates, has not reported.
+func (d *differ) run(j *state.Job, slice int) *store.Run {
+	last := j.Last()
+	first := &last.Tasks[0]
+	host := d.host(first.Slice, first.Host)
+	if host == nil {
+		return nil
+	}
+	run := &store.Run{
+		Job: j.Spec.Addr, JobID: j.ID, Attempt: last.Number,
+		Failures: j.Failures, Preemptions: j.Preemptions,
+		Spec: *j.Spec, Digest: j.Digest,
+		SliceIndex: slice, NumSlices: len(last.Slices),
+		Accelerator: j.Spec.Resources.TPU,
+		Coordinator: fmt.Sprintf("%s:%d", host.Address, host.CoordinatorPort),
+		Peers:       make([]store.Peer, 0, len(last.Tasks)),
+	}
+	if len(last.Slices) > 1 {
+		run.Megascale = fmt.Sprintf("%s:%d", host.Address, host.MegascalePort)
+	}
+	for i := range last.Tasks {
+		t := &last.Tasks[i]
+		run.Peers = append(run.Peers, store.Peer{Slice: t.Slice, Host: t.Host, Address: t.Address})
+	}
+	return run
+}

@@ -1,0 +1,179 @@
+// Package plan decides. [Diff] compares what is desired with what the state
+// remembers and what was just observed, and returns everything that follows:
+// what to show, what to do now, and the next state.
+//
+// It is pure: no clock, no I/O, no logs, no randomness. Retry budgets, backoff,
+// gangs, placement and waiting are decided here from recorded facts and now, so
+// that every policy is a table test. Carrying actions out is apply's; showing a
+// plan is plan/render's.
+//
+// Start with [Diff], then job.go for the life of a job and slices.go for that of
+// a slice. In tests, world_test.go is a small world to try a policy in.
+package plan
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/store"
+)
+
+// Observed is the world as it was just looked up.
+type Observed struct {
+	// Inventories holds the complete ones only; a provider that is missing
+	// could not be asked, and nothing may be concluded from that.
+	Inventories map[schema.ProviderName]schema.Inventory
+	// Unreachable says why a provider has no inventory.
+	Unreachable map[schema.ProviderName]string
+	Assignments map[string]Assigned // by slice
+	Hosts       map[string][]Host   // by slice, in host order
+}
+
+// Assigned is an assignment as it stands in the store.
+type Assigned struct {
+	store.Assignment
+	Object store.Generation // of the object, for the next write's precondition
+}
+
+// Host is a host's report and when the observer last saw it change.
+type Host struct {
+	store.HostReport
+	// Silent is for how long no new report came although the observer looked;
+	// time in which it did not look (it was suspended, it has just started)
+	// does not count, or one reading would declare every host lost.
+	Silent time.Duration
+}
+
+// Plan is what follows from one look at the world.
+type Plan struct {
+	// Changes are what the files ask for, in Address order; those with
+	// VerbNone are kept, so that a plan names everything declared.
+	Changes []Change
+	// Drift is what changed in the world by itself, and what is done about it.
+	Drift []Drift
+	// Pending names everything that waits, and for what.
+	Pending  []Pending
+	Capacity []Capacity
+
+	// Actions may all be carried out now, in any order, at the same time.
+	Actions []Action
+	// Next is the state with what was just learnt and decided; it is the
+	// given document itself where nothing changed.
+	Next *state.Document
+	// Wake is when time alone will change something, zero if never.
+	Wake time.Time
+}
+
+// Verb is what a plan does with an address.
+type Verb string
+
+// The verbs.
+const (
+	VerbNone    Verb = "no-op"
+	VerbCreate  Verb = "create"
+	VerbUpdate  Verb = "update"  // recorded, nothing restarts
+	VerbRestart Verb = "restart" // in place, on the same slices
+	VerbReplace Verb = "replace" // new slices
+	VerbDelete  Verb = "delete"
+)
+
+// Change is what happens to one address because the files ask for it.
+type Change struct {
+	Addr   schema.Address `json:"address"`
+	Verb   Verb           `json:"action"`
+	Reason string         `json:"reason,omitempty"` // where the verb does not follow from the attributes
+	Attrs  []AttrChange   `json:"attributes,omitempty"`
+}
+
+// AttrChange is one attribute of a Change, in the order of the language
+// reference. Before or After is nil where there is no such attribute.
+type AttrChange struct {
+	Path      string          `json:"path"` // "resources.tpu", "environment.env.HOME"
+	Before    json.RawMessage `json:"before,omitempty"`
+	After     json.RawMessage `json:"after,omitempty"`
+	Sensitive bool            `json:"sensitive,omitempty"` // Before and After are then absent
+	Unknown   bool            `json:"unknown,omitempty"`   // After is known after apply
+	// Verb is what this attribute alone would cause; VerbNone: unchanged.
+	Verb Verb `json:"action"`
+}
+
+// Drift is a difference between the state and the world.
+type Drift struct {
+	Addr  schema.Address `json:"address"`
+	Slice string         `json:"slice,omitempty"`
+	Found string         `json:"found"` // "slice pool-0-… is gone"
+	Then  string         `json:"then"`  // "will be created again"
+}
+
+// Pending is something that waits.
+type Pending struct {
+	Addr    schema.Address `json:"address"`
+	Reasons []string       `json:"reasons"` // one per place or cause
+	// Underway says that it waits for nothing but what this plan does or what
+	// is being done already: its slices, its hosts, its tasks.
+	Underway bool `json:"underway,omitempty"`
+	// Blocked says that it waits for something that has ended otherwise, and
+	// so will not come about until that changes.
+	Blocked bool `json:"blocked,omitempty"`
+}
+
+// Capacity sums up one provider, before and after the plan.
+type Capacity struct {
+	Provider schema.ProviderName `json:"provider"`
+	Before   Amount              `json:"before"`
+	After    Amount              `json:"after"`
+	Limit    Amount              `json:"limit"` // zero fields: no limit
+}
+
+// Amount is an amount of capacity.
+type Amount struct {
+	Slices int          `json:"slices"`
+	Hosts  int          `json:"hosts,omitempty"`
+	Chips  int          `json:"chips,omitempty"`
+	CPU    float64      `json:"cpu,omitempty"` // cores asked for
+	Memory schema.Bytes `json:"memory,omitempty"`
+}
+
+// ActionVerb is a closed set of what apply can do.
+type ActionVerb string
+
+// The action verbs.
+const (
+	CreateSlice ActionVerb = "create_slice"
+	MendSlice   ActionVerb = "mend_slice" // start what is missing of it
+	DeleteSlice ActionVerb = "delete_slice"
+	Assign      ActionVerb = "assign"
+	// ForgetSlice removes the mailbox of a slice that is gone.
+	ForgetSlice ActionVerb = "forget_slice"
+)
+
+// Action is one thing to carry out now.
+type Action struct {
+	Verb  ActionVerb
+	Addr  schema.Address   // on whose behalf
+	Slice schema.SliceSpec // Name is always set; the rest for create and mend
+	// Assignment is what to write, if the object's generation is still Object.
+	Assignment *store.Assignment
+	Object     store.Generation
+	// AfterSave says that the action destroys the only evidence of something
+	// that Next records, so that Next must be saved before.
+	AfterSave bool
+}
+
+// Counts are the numbers of a plan's changes by verb.
+func (p *Plan) Counts() map[Verb]int {
+	counts := map[Verb]int{}
+	for _, c := range p.Changes {
+		counts[c.Verb]++
+	}
+	return counts
+}
+
+// Empty reports whether there is nothing to do: no change, no drift, no action.
+// What merely waits does not count.
+func (p *Plan) Empty() bool {
+	counts := p.Counts()
+	return counts[VerbNone] == len(p.Changes) && len(p.Drift) == 0 && len(p.Actions) == 0
+}

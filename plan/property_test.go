@@ -1,0 +1,326 @@
+package plan
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/store"
+)
+
+// drawConfiguration makes a small one with every kind of shape and dependency.
+// Jobs only depend on earlier ones.
+func drawConfiguration(t *rapid.T) schema.Desired {
+	var jobs []schema.Job
+	pools := rapid.IntRange(0, 1).Draw(t, "pools")
+	n := rapid.IntRange(1, 6).Draw(t, "jobs")
+	for i := range n {
+		j := newJob(fmt.Sprintf("j%d", i),
+			failures(rapid.SampledFrom([]int{0, 1, 3, schema.Unlimited}).Draw(t, "failures")),
+			preemptions(rapid.SampledFrom([]int{1, 100, schema.Unlimited}).Draw(t, "preemptions")))
+		switch kind := rapid.IntRange(0, 5).Draw(t, "kind"); {
+		case kind == 0:
+			asService(&j)
+			j.Addr.Key = schema.IntKey(0)
+			j.Retries.OnSuccess = rapid.Bool().Draw(t, "always")
+		case kind <= 2:
+			j.Addr.Group = "g"
+		}
+		switch shape := rapid.IntRange(0, 4).Draw(t, "shape"); {
+		case shape == 0 && pools > 0:
+			from("pool")(&j)
+			j.Resources.Slices = rapid.IntRange(1, 2).Draw(t, "slices")
+		case shape == 1:
+			onTPU("v5litepod-8")(&j)
+		case shape == 2:
+			onTPU("v5litepod-16")(&j)
+		case shape == 3:
+			j.Resources.Slices = 2
+		}
+		if len(jobs) > 0 && rapid.IntRange(0, 2).Draw(t, "depends") == 0 {
+			on := rapid.SampledFrom(jobs).Draw(t, "on").Addr
+			if rapid.Bool().Draw(t, "uses") {
+				using(on)(&j)
+			} else {
+				after(on)(&j)
+			}
+		}
+		if rapid.IntRange(0, 4).Draw(t, "healthy") == 0 {
+			healthy(&j)
+		}
+		jobs = append(jobs, j)
+	}
+	desired := configuration(jobs...)
+	if pools > 0 {
+		tpu := rapid.SampledFrom([]string{"", "v5litepod-16"}).Draw(t, "pool")
+		for n := rapid.IntRange(2, 4).Draw(t, "min"); ; n++ {
+			if desired = withPools(desired, newPool("pool", tpu, n)); len(Check(&desired)) == 0 {
+				break
+			}
+		}
+	}
+	if rapid.IntRange(0, 3).Draw(t, "limit") == 0 {
+		desired = limited(desired, 40)
+	}
+	return desired
+}
+
+// drawPrograms makes every task's behaviour a function of a seed, so that a
+// task does the same when asked twice.
+func drawPrograms(t *rapid.T) func(*store.Run, int) program {
+	seed := rapid.Uint32().Draw(t, "programs")
+	return func(run *store.Run, task int) program {
+		h := fnv.New32a()
+		_, _ = fmt.Fprintf(h, "%d %s", seed, run.Job)
+		kind := h.Sum32()
+		_, _ = fmt.Fprintf(h, " %d", run.Attempt)
+		attempt := h.Sum32()
+		_, _ = fmt.Fprintf(h, " %d", task)
+		luck := h.Sum32()
+		does := program{runs: time.Duration(luck%40+1) * time.Second}
+		if run.Spec.HealthCheck != nil {
+			does.health = store.HealthHealthy
+		}
+		switch {
+		case kind%3 == 0:
+			does.runs = 0
+		case run.Attempt > 6: // crash loops end
+			if run.Spec.Retries.OnSuccess {
+				does.runs = 0
+			}
+		case attempt%4 == 0 && luck%2 == 0:
+			does.code = 1
+		case attempt%9 == 1 && luck%2 == 0:
+			does.code, does.state = 1, schema.TaskWorkerFailed
+		}
+		return does
+	}
+}
+
+// mishap lets one thing happen.
+func mishap(t *rapid.T, w *world) {
+	slice, host, found := drawHost(t, w)
+	switch rapid.IntRange(0, 16).Draw(t, "mishap") {
+	case 0:
+		w.crash()
+	case 1:
+		w.unreachable = !w.unreachable
+	case 2:
+		w.capacity = rapid.IntRange(0, 4).Draw(t, "capacity")
+	case 3:
+		w.loses = func(Action) bool { return false }
+		if rapid.Bool().Draw(t, "loses") {
+			w.loses = func(Action) bool { return rapid.IntRange(0, 2).Draw(t, "lost") == 0 }
+		}
+	case 4, 5, 6:
+		changeMind(t, w)
+	case 7:
+		w.createTakes = time.Duration(rapid.IntRange(1, 200).Draw(t, "create")) * time.Second
+		w.bootTakes = w.createTakes / 2
+	case 8:
+		w.stopTakes = time.Duration(rapid.IntRange(1, 20).Draw(t, "stop")) * time.Second
+	case 9:
+		w.run(time.Duration(rapid.IntRange(1, 120).Draw(t, "seconds")) * time.Second)
+	case 10:
+		if found {
+			w.fail(slice, host, 1)
+		}
+	case 11:
+		if found {
+			w.killAgent(slice, host)
+		}
+	case 12:
+		if found {
+			w.killHost(slice, host)
+		}
+	case 13:
+		if found {
+			w.preempt(slice)
+		}
+	case 14:
+		if found {
+			w.vanish(slice)
+		}
+	case 15:
+		if found {
+			w.notice(slice, host)
+		}
+	case 16:
+		if found {
+			w.mute(slice, host, rapid.Bool().Draw(t, "muted"))
+		}
+	}
+}
+
+func drawHost(t *rapid.T, w *world) (string, int, bool) {
+	var names []string
+	for name, s := range w.slices {
+		if s.spec.Stack == w.doc.Stack() {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return "", 0, false
+	}
+	slices.Sort(names)
+	name := rapid.SampledFrom(names).Draw(t, "slice")
+	return name, rapid.IntRange(0, len(w.slices[name].hosts)-1).Draw(t, "host"), true
+}
+
+// changeMind is what users do meanwhile.
+func changeMind(t *rapid.T, w *world) {
+	desired := w.doc.Desired
+	desired.Jobs = slices.Clone(desired.Jobs)
+	if len(desired.Jobs) == 0 {
+		return
+	}
+	i := rapid.IntRange(0, len(desired.Jobs)-1).Draw(t, "job")
+	j := &desired.Jobs[i]
+	switch rapid.IntRange(0, 7).Draw(t, "change") {
+	case 0:
+		withEnv("V", fmt.Sprint(rapid.IntRange(0, 9).Draw(t, "env")))(j)
+	case 1:
+		if j.Resources.Reservation == "" {
+			onTPU(rapid.SampledFrom([]string{"v5litepod-4", "v5litepod-32"}).Draw(t, "tpu"))(j)
+		}
+	case 2: // whoever depends on it goes with it
+		gone := j.Addr
+		desired.Jobs = slices.DeleteFunc(desired.Jobs, func(j schema.Job) bool {
+			return j.Addr == gone || slices.Contains(j.DependsOn, gone) || slices.Contains(j.Uses, gone)
+		})
+	case 3:
+		if w.doc.Jobs[j.Addr] != nil {
+			w.mark(j.Addr, func(j *state.Job) { j.Replace = true })
+		}
+		return
+	case 4:
+		if w.doc.Jobs[j.Addr] != nil && !w.doc.Jobs[j.Addr].Status.Ended() {
+			w.mark(j.Addr, func(j *state.Job) { j.Stop = true })
+		}
+		return
+	case 6, 7: // the pool grows, shrinks, changes its shape
+		if len(desired.Reservations) == 0 {
+			return
+		}
+		pool := desired.Reservations[0]
+		pool.Min.Slices = rapid.IntRange(1, 6).Draw(t, "min")
+		if rapid.Bool().Draw(t, "reshape") {
+			pool.Min.TPU, pool.Min.CPU = "v5litepod-8", 0
+		}
+		desired = withPools(desired, pool)
+		if len(Check(&desired)) > 0 {
+			return
+		}
+	case 5:
+		desired.Jobs = append(desired.Jobs, newJob(fmt.Sprintf("k%d", rapid.IntRange(0, 3).Draw(t, "new"))))
+		desired.Jobs = slices.CompactFunc(desired.Jobs, func(a, b schema.Job) bool { return a.Addr == b.Addr })
+		slices.SortFunc(desired.Jobs, func(a, b schema.Job) int { return a.Addr.Compare(b.Addr) })
+		desired.Jobs = slices.CompactFunc(desired.Jobs, func(a, b schema.Job) bool { return a.Addr == b.Addr })
+	}
+	w.accept(desired)
+}
+
+// clear ends all bad weather; what hosts have lost stays lost.
+func (w *world) clear() {
+	w.unreachable, w.capacity, w.loses = false, 0, func(Action) bool { return false }
+	w.createTakes, w.bootTakes, w.deleteTakes, w.stopTakes = time.Second, time.Second, time.Second, time.Second
+	for _, s := range w.slices {
+		for _, h := range s.hosts {
+			h.muted, h.notified = false, false
+		}
+	}
+}
+
+// atRest fails unless every job is where it belongs.
+func (w *world) atRest() {
+	w.t.Helper()
+	for i := range w.doc.Desired.Jobs {
+		want := &w.doc.Desired.Jobs[i]
+		j := w.doc.Jobs[want.Addr]
+		switch {
+		case j == nil:
+			w.t.Fatalf("%s is not there\n%s", want.Addr, w.describe())
+		case j.Status.Ended():
+			if len(w.liveTasks(want.Addr)) > 0 || len(j.Slices) > 0 {
+				w.t.Fatalf("%s has ended and yet holds something\n%s", want.Addr, w.describe())
+			}
+		case waitsForOthers(j.Reason):
+		case j.Status != schema.JobRunning || !j.Ready:
+			w.t.Fatalf("%s neither runs nor has it ended\n%s", want.Addr, w.describe())
+		}
+	}
+	if len(w.doc.Jobs) != len(w.doc.Desired.Jobs) {
+		w.t.Fatalf("%d jobs are declared, %d are there\n%s", len(w.doc.Desired.Jobs), len(w.doc.Jobs), w.describe())
+	}
+	for name, s := range w.slices {
+		if w.doc.Slices[name] == nil && s.spec.Stack == w.doc.Stack() {
+			w.t.Fatalf("slice %s is there and not recorded\n%s", name, w.describe())
+		}
+	}
+	for name := range w.assignments {
+		if w.slices[name] == nil {
+			w.t.Fatalf("the mailbox of %s is left behind\n%s", name, w.describe())
+		}
+	}
+}
+
+// waitsForOthers reports whether a job waits for one that failed, or for what
+// others run on for ever.
+func waitsForOthers(why string) bool {
+	return strings.HasPrefix(why, "waits for ") || strings.Contains(why, "is still used by") || strings.HasPrefix(why, "its group starts together; waiting for ") || strings.Contains(why, "; used by ") || strings.Contains(why, " are in use")
+}
+
+// rest steps until nothing happens any more and stays so.
+func (w *world) rest() {
+	w.t.Helper()
+	calm, pace := 0, time.Second
+	for range 2000 {
+		p := w.step(pace)
+		switch {
+		case !p.Empty():
+			calm, pace = 0, time.Second
+		case w.quiet(p):
+			if calm++; calm == 3 {
+				return
+			}
+		default:
+			calm, pace = 0, min(2*pace, 10*time.Second)
+		}
+	}
+	w.t.Fatalf("the world does not come to rest\n%s", w.describe())
+}
+
+// quiet reports whether nothing waits but for what failed and what still runs to its end.
+func (w *world) quiet(p *Plan) bool {
+	for _, waits := range p.Pending {
+		for _, why := range waits.Reasons {
+			if !waitsForOthers(why) {
+				return false
+			}
+		}
+	}
+	return !w.ending()
+}
+
+func TestWorldComesToRestAfterAnyWeather(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		w.wayward = true
+		w.program = drawPrograms(t)
+		w.accept(drawConfiguration(t))
+		for range rapid.IntRange(0, 60).Draw(t, "mishaps") {
+			mishap(t, w)
+			w.step(time.Duration(rapid.SampledFrom([]int{40, 500, 3000}).Draw(t, "ms")) * time.Millisecond)
+		}
+		w.clear()
+		w.rest()
+		w.atRest()
+	})
+}

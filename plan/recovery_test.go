@@ -1,0 +1,151 @@
+package plan
+
+import (
+	"testing"
+	"time"
+
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/store"
+)
+
+// A slice on which something runs that nobody knows is no idle slice.
+func TestLeftoverTaskOnAPoolIsStoppedFirst(t *testing.T) {
+	b := jobAddr("b")
+	w := up(t, withPools(configuration(newJob("a", from("p"))), newPool("p", "v5litepod-16", 1)))
+	w.stopTakes = 10 * time.Second
+	w.doc = &state.Document{Lineage: testLineage}
+	w.accept(withPools(configuration(newJob("b", from("p"))), newPool("p", "v5litepod-16", 1)))
+	w.settle(time.Minute) // the oracle sees to the order
+	w.wantJob(b, schema.JobRunning, 1, 0, 0)
+}
+
+// A host that its provider could start again, and does not, is lost after all.
+func TestHostThatCannotBeMended(t *testing.T) {
+	a := jobAddr("a")
+	w := up(t, configuration(newJob("a")))
+	first := w.slices[w.sliceOf(a, 0)]
+	tries := 0
+	w.loses = func(action Action) bool {
+		if action.Verb != MendSlice {
+			return false
+		}
+		tries++
+		w.fold(action, errUnavailable)
+		return true
+	}
+	w.killAgent(w.sliceOf(a, 0), 0)
+	w.run(2*HostTimeout + 10*time.Second)
+	w.settle(time.Minute)
+	w.wantJob(a, schema.JobRunning, 2, 0, 1)
+	if w.slices[w.sliceOf(a, 0)] == first {
+		t.Error("the slice with the lost host is still used")
+	}
+	if tries < 5 || tries > 8 {
+		t.Errorf("it was tried %d times in %s, want a backoff", tries, 2*HostTimeout)
+	}
+}
+
+func TestStrayMailboxesAreForgotten(t *testing.T) {
+	w := up(t, configuration(newJob("a")))
+	w.assignments["stray-1"] = Assigned{Assignment: store.Assignment{Slice: "stray-1", Generation: 3}, Object: 1}
+	w.reports[hostKey{"stray-2", 0}] = store.HostReport{Slice: "stray-2"}
+	w.settle(time.Minute)
+	if len(w.assignments) != 1 || len(w.reports) != 1 {
+		t.Errorf("got %d assignments and %d reports, want 1 of each", len(w.assignments), len(w.reports))
+	}
+}
+
+// A service keeps being restarted though what it needed to start has failed
+// since; one that never started waits.
+func TestRestartDoesNotWaitForWhatFailedLater(t *testing.T) {
+	a, b := jobAddr("a"), jobAddr("b")
+	w := up(t, configuration(newJob("a", healthy), newJob("b", after(a), failures(3))))
+	w.fail(w.sliceOf(a, 0), 0, 1)
+	w.settle(time.Minute)
+	w.wantJob(a, schema.JobFailed, 1, 1, 0)
+	w.fail(w.sliceOf(b, 0), 0, 1)
+	w.settle(time.Minute)
+	w.wantJob(b, schema.JobRunning, 2, 1, 0)
+	w.accept(configuration(newJob("a", healthy), newJob("b", after(a), failures(3)), newJob("c", after(a))))
+	w.run(10 * time.Second)
+	w.wantJob(jobAddr("c"), schema.JobPending, 0, 0, 0)
+}
+
+// The mailbox of a job's namesake is still there when the job is declared again.
+func TestNamesakesAttemptIsNotAdopted(t *testing.T) {
+	for name, desired := range map[string]schema.Desired{
+		"own slice": configuration(newJob("a")),
+		"pool":      withPools(configuration(newJob("a", from("p"))), newPool("p", "", 1)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := jobAddr("a")
+			w := up(t, desired)
+			forgets := false
+			w.loses = func(action Action) bool { return action.Verb == ForgetSlice && !forgets }
+			w.vanish(w.sliceOf(a, 0))
+			gone := desired
+			gone.Jobs = nil
+			w.accept(gone)
+			w.until(time.Minute, "gone", func(*Plan) bool { return w.doc.Jobs[a] == nil })
+			w.accept(desired)
+			w.run(5 * time.Second)
+			w.wantJob(a, schema.JobPending, 0, 0, 0)
+			forgets = true
+			w.settle(time.Minute)
+			w.wantJob(a, schema.JobRunning, 1, 0, 0)
+			if got := w.job(a).Attempts[0].Why; got != "first start" {
+				t.Errorf("why it began: got %q", got)
+			}
+		})
+	}
+}
+
+// A slice deleted by hand or by its cloud is drift: it is shown and made again.
+func TestVanishedSliceIsShown(t *testing.T) {
+	a := jobAddr("a")
+	w := up(t, configuration(newJob("a")))
+	w.vanish(w.sliceOf(a, 0))
+	p := w.step(time.Second)
+	if len(p.Drift) == 0 || p.Drift[0].Addr != a || p.Drift[0].Slice != w.sliceOf(a, 0) {
+		t.Errorf("drift: got %+v", p.Drift)
+	}
+	w.settle(time.Minute)
+	w.wantJob(a, schema.JobRunning, 2, 0, 1)
+}
+
+// While the provider deletes a slice the call is repeated, but not all the time.
+func TestDeletionIsRepeatedNowAndThen(t *testing.T) {
+	w := up(t, configuration(newJob("a")))
+	w.deleteTakes = 3 * time.Minute
+	calls := 0
+	w.loses = func(a Action) bool {
+		if a.Verb == DeleteSlice {
+			calls++
+		}
+		return false
+	}
+	w.accept(schema.Desired{})
+	w.settle(10 * time.Minute)
+	if calls < 4 || calls > 12 {
+		t.Errorf("got %d calls in 3 minutes", calls)
+	}
+	w.empty()
+}
+
+// An attempt whose slice was told to run nothing, by a step that did not live
+// to record it, before its task could start: no report will ever tell.
+func TestAttemptThatWasCalledOffUnrecorded(t *testing.T) {
+	a := jobAddr("a")
+	w := newWorld(t)
+	w.accept(configuration(newJob("a")))
+	w.until(time.Minute, "assigned", func(*Plan) bool { return w.doc.Jobs[a].Attempt == 1 })
+	name := w.sliceOf(a, 0)
+	w.generation++
+	w.assignments[name] = Assigned{Assignment: store.Assignment{Slice: name, Epoch: w.epoch, Generation: 2}, Object: w.generation}
+	w.settle(time.Minute)
+	w.wantJob(a, schema.JobRunning, 2, 0, 0)
+	if got := w.job(a).Attempts[0].Outcome; got != schema.TaskKilled {
+		t.Errorf("outcome of attempt 1: got %s, want killed", got)
+	}
+}

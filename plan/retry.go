@@ -1,0 +1,114 @@
+package plan
+
+import (
+	"time"
+
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+)
+
+// Times of the retry and liveness policies.
+const (
+	firstBackoff = time.Second
+	maxBackoff   = 5 * time.Minute
+	// steadyAfter is how long an attempt must have been ready for the
+	// backoff to start over.
+	steadyAfter = 10 * time.Minute
+	// HostTimeout is how long a host may be silent before it counts as lost.
+	// Agents report every 2 s, so this many readings in a row were missed.
+	HostTimeout = 45 * time.Second
+	// bootTimeout is how long a slice's hosts may take to report in for the
+	// first time before the slice is given up; larger slices get more.
+	bootTimeout = time.Hour
+)
+
+// Backoff is the delay after the n-th attempt in a row that ended too soon:
+// 1 s, 2 s, 4 s … 5 min; none for n = 0.
+func Backoff(n int) time.Duration {
+	if n <= 0 {
+		return 0
+	}
+	if n > 20 {
+		return maxBackoff
+	}
+	return min(firstBackoff<<(n-1), maxBackoff)
+}
+
+// bootBudget doubles from 64 hosts and triples from 256, as practice has it.
+func bootBudget(hosts int) time.Duration {
+	switch {
+	case hosts >= 256:
+		return 3 * bootTimeout
+	case hosts >= 64:
+		return 2 * bootTimeout
+	}
+	return bootTimeout
+}
+
+// within reports whether n uses keep a budget.
+func within(n, budget int) bool { return budget == schema.Unlimited || n <= budget }
+
+// settle records the outcome of the job's last attempt in the job: budgets,
+// backoff, and whether the job is over. The attempt already has its outcome.
+func settle(j *state.Job, now time.Time) {
+	a := j.Last()
+	j.Ready = false
+	j.RetryAt = time.Time{}
+	if !a.ReadyAt.IsZero() && a.EndedAt.Sub(a.ReadyAt) >= steadyAfter {
+		j.Streak = 0
+	}
+	retries := j.Spec.Retries
+	switch a.Outcome {
+	case schema.TaskSucceeded:
+		if !retries.OnSuccess {
+			j.Status, j.Reason = schema.JobSucceeded, ""
+			return
+		}
+		j.Failures++ // a restart is a restart: the budget is of either kind
+		if !within(j.Failures, retries.Failure) {
+			j.Status, j.Reason = schema.JobSucceeded, "restart budget spent"
+			return
+		}
+		retryLater(j, now)
+	case schema.TaskFailed:
+		j.Failures++
+		if !within(j.Failures, retries.Failure) {
+			j.Status, j.Reason = schema.JobFailed, a.Reason
+			return
+		}
+		retryLater(j, now)
+	case schema.TaskPreempted, schema.TaskWorkerFailed:
+		settleLoss(j, now)
+	case schema.TaskUnschedulable, schema.TaskKilled:
+		// Not the job's doing, so no budget; but whatever does it may go on.
+		// Where it was us, for a new spec, the job starts over without this.
+		retryLater(j, now)
+	case schema.TaskPending, schema.TaskAssigned, schema.TaskBuilding, schema.TaskRunning:
+	}
+}
+
+func retryLater(j *state.Job, now time.Time) {
+	j.Streak++
+	j.RetryAt = now.Add(Backoff(j.Streak))
+}
+
+// settleLoss counts a preemption or a lost worker: never as a failure, and not
+// at all where no task had started. The first one in a row is retried at once.
+func settleLoss(j *state.Job, now time.Time) {
+	a := j.Last()
+	started := false
+	for i := range a.Tasks {
+		started = started || a.Tasks[i].Started
+	}
+	j.Streak++
+	j.RetryAt = now.Add(Backoff(j.Streak - 1))
+	if !started {
+		return
+	}
+	j.Preemptions++
+	if !within(j.Preemptions, j.Spec.Retries.Preemption) {
+		j.Status = schema.JobFailed
+		j.Reason = "preemption budget spent: " + a.Reason
+		a.Outcome = schema.TaskPreempted
+	}
+}

@@ -1,0 +1,347 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/store"
+)
+
+// The life of a slice: an entry in the state when somebody is given it, asked
+// for (AskedAt) once its mailbox holds nothing of a former slice of that name,
+// listed by its provider (Seen), born when all hosts have reported, doomed when
+// it is to go whoever wants it, and out of the state when it is gone unwanted.
+
+// ownSlice is the spec of the index-th slice made for a job alone.
+func ownSlice(stack string, job *schema.Job, index int) schema.SliceSpec {
+	r := &job.Resources
+	return schema.SliceSpec{
+		Name: SliceName(stack, job.Addr, index), Stack: stack, Owner: job.Addr, Index: index,
+		Provider: r.Provider, TPU: r.TPU, CPU: r.CPU, Memory: r.Memory, Disk: r.Disk,
+		MachineType: r.MachineType, Preemptible: r.Preemptible, Hosts: hostsOf(r.TPU),
+	}
+}
+
+// poolSlice is the spec of the index-th slice of a reservation.
+func poolSlice(stack string, r *schema.Reservation, index int) schema.SliceSpec {
+	return schema.SliceSpec{
+		Name: SliceName(stack, r.Addr, index), Stack: stack, Owner: r.Addr, Index: index,
+		Provider: r.Provider, TPU: r.Min.TPU, CPU: r.Min.CPU, Memory: r.Min.Memory,
+		Preemptible: r.Preemptible, Hosts: hostsOf(r.Min.TPU),
+	}
+}
+
+// hostsOf is the number of hosts of a slice of a TPU type; one without a TPU.
+func hostsOf(tpu string) int {
+	if tpu == "" {
+		return 1
+	}
+	acc, err := schema.ParseAccelerator(tpu)
+	if err != nil {
+		return 1
+	}
+	return acc.Hosts
+}
+
+// editSlice returns a copy of a slice's entry that may be changed.
+func (d *differ) editSlice(name string) *state.Slice {
+	next := d.mutable()
+	cur := next.Slices[name]
+	if cur != d.doc.Slices[name] {
+		return cur // copied before
+	}
+	s := *cur
+	next.Slices[name] = &s
+	return &s
+}
+
+// putSlice records a slice, in place of an entry of the same name.
+func (d *differ) putSlice(s state.Slice) *state.Slice {
+	d.dropSlice(s.Spec.Name)
+	d.mutable().Slices[s.Spec.Name] = &s
+	if _, listed := d.slices[s.Spec.Name]; !listed {
+		d.spend(s.Spec, 1)
+	}
+	return &s
+}
+
+// dropSlice forgets a slice.
+func (d *differ) dropSlice(name string) {
+	s := d.next.Slices[name]
+	if s == nil {
+		return
+	}
+	if _, listed := d.slices[name]; !listed {
+		d.spend(s.Spec, -1)
+	}
+	delete(d.mutable().Slices, name)
+}
+
+// recordOf is the entry of a listed slice, made where there is none: the slice
+// was created by a step that did not live to record it.
+func (d *differ) recordOf(st *schema.SliceStatus) *state.Slice {
+	if s := d.next.Slices[st.Spec.Name]; s != nil {
+		return s
+	}
+	return d.putSlice(state.Slice{Spec: st.Spec, AskedAt: d.now, Seen: true})
+}
+
+// findDrift takes in what the inventories say of recorded slices and names what
+// the world did to them by itself.
+func (d *differ) findDrift() {
+	var gone []string
+	for name, s := range d.doc.Slices {
+		_, listed := d.slices[name]
+		switch {
+		case listed && !s.Seen:
+			e := d.editSlice(name)
+			e.Seen, e.Error, e.Tries, e.RetryAt = true, "", 0, time.Time{}
+		case !listed && s.Seen && s.Doomed == "" && d.known(s.Spec.Provider):
+			gone = append(gone, name)
+		}
+	}
+	slices.Sort(gone)
+	for _, name := range gone {
+		spec := d.doc.Slices[name].Spec
+		d.drift(spec.Owner, name, fmt.Sprintf("slice %s is gone", name), "will be created again if it is still needed")
+		d.putSlice(state.Slice{Spec: spec})
+	}
+}
+
+// bringUp moves one slice towards having all its hosts up and idle, and says
+// what is waited for, nothing when it is there.
+func (d *differ) bringUp(spec schema.SliceSpec) reason {
+	name := spec.Name
+	st, listed := d.slices[name]
+	if !listed {
+		return d.ask(spec)
+	}
+	s := d.recordOf(st)
+	switch {
+	case st.Phase == schema.SliceDeleting:
+		d.remove(st, "")
+		return underway("the old slice " + name + " is being deleted")
+	case st.Phase == schema.SliceDead:
+		d.remove(st, "it is dead: "+st.Reason)
+		return underway(fmt.Sprintf("slice %s is dead (%s) and is being deleted", name, st.Reason))
+	case s.Doomed != "":
+		d.remove(st, s.Doomed)
+		return because(fmt.Sprintf("slice %s is being deleted: %s", name, s.Doomed))
+	case st.Spec != spec:
+		d.remove(st, "its shape changed")
+		return underway(fmt.Sprintf("slice %s has another shape and is being deleted", name))
+	}
+	return d.hostsUp(st)
+}
+
+// ask asks for a slice that is not there, unless its last refusal is too
+// recent. What a former slice of that name left in the mailbox is cleared away
+// first: its reports would pass for those of the new hosts.
+func (d *differ) ask(spec schema.SliceSpec) reason {
+	name := spec.Name
+	if !d.known(spec.Provider) {
+		return d.cannotAsk(spec.Provider)
+	}
+	s := d.next.Slices[name]
+	if s == nil || s.Doomed != "" || s.Seen || s.Spec != spec {
+		s = d.putSlice(state.Slice{Spec: spec})
+	}
+	switch {
+	case s.RetryAt.After(d.now):
+		return reason{text: fmt.Sprintf("slice %s: %s", name, s.Error), until: s.RetryAt}
+	case s.AskedAt.IsZero() && d.hasMailbox(name):
+		d.forget(name, spec.Owner)
+		return underway("what is left of the old slice " + name + " is being cleared away")
+	case s.AskedAt.IsZero():
+		d.editSlice(name).AskedAt = d.now
+	}
+	d.act(Action{Verb: CreateSlice, Addr: spec.Owner, Slice: spec})
+	if s.Error != "" {
+		return because(fmt.Sprintf("slice %s: %s; trying again", name, s.Error))
+	}
+	return underway("slice " + name + " is being created")
+}
+
+func (d *differ) cannotAsk(p schema.ProviderName) reason {
+	if why := d.obs.Unreachable[p]; why != "" {
+		return because(fmt.Sprintf("provider %s cannot be asked for its slices: %s", p, why))
+	}
+	return because(fmt.Sprintf("provider %s was not asked for its slices", p))
+}
+
+// hostsUp says what is missing until every host of a listed slice has reported
+// in and runs nothing. What the provider says of a slice's progress does not
+// matter: hosts that report are up, and hosts that do not are not.
+func (d *differ) hostsUp(st *schema.SliceStatus) reason {
+	name := st.Spec.Name
+	if lost := d.lostHost(st); lost != "" {
+		d.remove(st, lost)
+		return because(fmt.Sprintf("slice %s is being deleted: %s", name, lost))
+	}
+	missing := 0
+	for n := range st.Spec.Hosts {
+		h := d.host(name, n)
+		if h == nil || h.Address == "" {
+			missing++
+			continue
+		}
+		if h.Notice != "" { // it takes no more tasks, and a slice dies as a whole
+			why := fmt.Sprintf("host %d has notice: %s", n, h.Notice)
+			d.remove(st, why)
+			return underway(fmt.Sprintf("slice %s is being deleted: %s", name, why))
+		}
+	}
+	if missing > 0 && d.bootOverdue(st) {
+		why := fmt.Sprintf("%d of %d hosts did not report in time", missing, st.Spec.Hosts)
+		d.remove(st, why)
+		return because(fmt.Sprintf("slice %s is being deleted: %s", name, why))
+	}
+	if len(st.Down) > 0 {
+		d.mend(st)
+		return underway(fmt.Sprintf("%s of slice %s %s being started again", hostList(st.Down), name, isAre(len(st.Down))))
+	}
+	if missing > 0 {
+		return underway(fmt.Sprintf("%d of %d hosts of slice %s have not reported in yet", missing, st.Spec.Hosts, name))
+	}
+	if d.next.Slices[name].BornAt.IsZero() {
+		e := d.editSlice(name)
+		e.BornAt, e.Error, e.Tries = d.now, "", 0
+	}
+	return d.emptied(st)
+}
+
+// bootOverdue reports whether a slice has had its time for the first reports of
+// its hosts. Where reports of a slice that was up are missing, its mailbox was
+// lost, and the time starts again.
+func (d *differ) bootOverdue(st *schema.SliceStatus) bool {
+	name := st.Spec.Name
+	s := d.next.Slices[name]
+	if s.AskedAt.IsZero() || !s.BornAt.IsZero() {
+		s = d.editSlice(name)
+		s.AskedAt, s.BornAt = d.now, time.Time{}
+	}
+	deadline := s.AskedAt.Add(bootBudget(st.Spec.Hosts))
+	d.wakeAt(deadline)
+	return !d.now.Before(deadline)
+}
+
+// emptied sees to it that nothing runs on a slice or is about to; its hosts have
+// confirmed that when the reason is none.
+func (d *differ) emptied(st *schema.SliceStatus) reason {
+	name := st.Spec.Name
+	cur := d.obs.Assignments[name]
+	behind, busy := false, false
+	for n := range st.Spec.Hosts {
+		h := d.host(name, n)
+		behind = behind || h == nil || h.Generation < cur.Generation
+		// What is older than the generation that a host has carried out has ended.
+		busy = busy || h != nil && h.Task != nil && !h.Task.State.Ended() && h.Task.Generation >= h.Generation
+	}
+	if !behind && !busy {
+		return reason{}
+	}
+	if cur.Run != nil || cur.Generation == 0 {
+		d.halt(st.Spec.Owner, name, d.nextGeneration([]string{name}))
+	}
+	return underway("an older task on slice " + name + " is being stopped")
+}
+
+// halt tells a slice's hosts to end whatever they run.
+func (d *differ) halt(addr schema.Address, name string, generation int64) {
+	d.act(Action{
+		Verb: Assign, Addr: addr, Slice: schema.SliceSpec{Name: name}, AfterSave: true,
+		Object:     d.obs.Assignments[name].Object,
+		Assignment: &store.Assignment{Slice: name, Generation: generation},
+	})
+}
+
+// mend asks a provider to start the hosts of a slice that it knows to be down.
+func (d *differ) mend(st *schema.SliceStatus) {
+	name := st.Spec.Name
+	d.drift(st.Spec.Owner, name, fmt.Sprintf("%s of slice %s %s down", hostList(st.Down), name, isAre(len(st.Down))), "will be started again")
+	if s := d.next.Slices[name]; s != nil && s.RetryAt.After(d.now) {
+		d.wakeAt(s.RetryAt)
+		return
+	}
+	d.act(Action{Verb: MendSlice, Addr: st.Spec.Owner, Slice: st.Spec})
+}
+
+// lostHost finds a host that has said nothing for so long that it is lost, and
+// with it its whole slice. One that its provider knows to be down, and so can
+// start again, is given that chance for as long once more.
+func (d *differ) lostHost(st *schema.SliceStatus) string {
+	hosts := d.obs.Hosts[st.Spec.Name]
+	for i := range hosts {
+		patience := HostTimeout
+		if len(st.Down) > 0 && slices.Contains(st.Down, hosts[i].Host) {
+			patience = 2 * HostTimeout
+		}
+		if hosts[i].Silent >= patience {
+			return fmt.Sprintf("host %d of slice %s has not reported for %s", hosts[i].Host, st.Spec.Name, patience)
+		}
+		d.wakeAt(d.now.Add(patience - hosts[i].Silent))
+	}
+	return ""
+}
+
+// doom records that a slice is to go whoever wants it, and why.
+func (d *differ) doom(name, why string) {
+	if s := d.next.Slices[name]; s != nil && s.Doomed == "" {
+		d.editSlice(name).Doomed = why
+	}
+}
+
+// remove asks for the deletion of a listed slice, unless a call about it is to
+// be retried later. While its provider says that it is being deleted the call
+// is repeated now and then, for a deletion may have been cut short.
+func (d *differ) remove(st *schema.SliceStatus, why string) {
+	name := st.Spec.Name
+	s := d.recordOf(st)
+	if why != "" {
+		d.doom(name, why)
+		s = d.next.Slices[name]
+	}
+	if s.RetryAt.After(d.now) {
+		d.wakeAt(s.RetryAt)
+		return
+	}
+	if st.Phase != schema.SliceDeleting {
+		d.act(Action{Verb: DeleteSlice, Addr: st.Spec.Owner, Slice: st.Spec, AfterSave: true})
+		return
+	}
+	if !s.DeleteAt.IsZero() && !s.DeleteAt.After(d.now) {
+		d.act(Action{Verb: DeleteSlice, Addr: st.Spec.Owner, Slice: st.Spec})
+	}
+	if !s.DeleteAt.After(d.now) {
+		s = d.editSlice(name)
+		s.Deletions++
+		s.DeleteAt = d.now.Add(Backoff(s.Deletions))
+	}
+	d.wakeAt(s.DeleteAt)
+}
+
+// deletion says how the deletion of a slice goes.
+func (d *differ) deletion(name string) reason {
+	s := d.next.Slices[name]
+	if s != nil && s.Error != "" {
+		return reason{text: fmt.Sprintf("slice %s cannot be deleted: %s", name, s.Error), until: s.RetryAt}
+	}
+	return underway("slice " + name + " is being deleted")
+}
+
+func hostList(hosts []int) string {
+	if len(hosts) == 1 {
+		return fmt.Sprintf("host %d", hosts[0])
+	}
+	return fmt.Sprintf("hosts %v", hosts)
+}
+
+func isAre(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}

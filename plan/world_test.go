@@ -1,0 +1,347 @@
+package plan
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/store"
+)
+
+// world is a small one: a provider with slices and hosts, agents that obey
+// assignments, a mailbox, a controller that steps and saves, and a clock that
+// only moves when told to. Its oracle (oracle_test.go) watches every step.
+type world struct {
+	t     tester
+	now   time.Time
+	epoch uint64
+
+	doc     *state.Document // what the controller remembers
+	saved   *state.Document // what it would find after a crash
+	savedAt time.Time
+	last    *Plan
+	silence map[hostKey]observed // the observer's memory, lost in a crash
+
+	slices      map[string]*simSlice
+	assignments map[string]Assigned
+	reports     map[hostKey]store.HostReport
+	generation  store.Generation // of the last object written
+	reported    uint64           // Seq of the last report of any host
+	program     func(run *store.Run, task int) program
+
+	// The weather.
+	createTakes, bootTakes, deleteTakes, stopTakes time.Duration
+	capacity                                       int  // slices that can be had, 0: any number
+	unreachable                                    bool // the provider cannot be asked
+	loses                                          func(Action) bool
+	wayward                                        bool // the weather is too bad to expect progress
+
+	oracle oracle
+	log    func(format string, args ...any)
+}
+
+// tester is what a testing.T and a rapid.T have in common.
+type tester interface {
+	Helper()
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// program is what a task does: it runs for a time (0: for ever), then exits.
+type program struct {
+	runs   time.Duration
+	code   int
+	state  schema.TaskState // "" follows from code
+	health store.HealthState
+}
+
+type hostKey struct {
+	slice string
+	host  int
+}
+
+type observed struct {
+	seq uint64
+	at  time.Time
+}
+
+type simSlice struct {
+	spec      schema.SliceSpec
+	phase     schema.SlicePhase
+	reason    string
+	createdAt time.Time
+	changesAt time.Time // when creating or deleting is over
+	hosts     []*simHost
+}
+
+// simHost is a host; what is on its disk outlives its agent.
+type simHost struct {
+	bootsAt  time.Time
+	agent    bool // is up
+	muted    bool // its reports get lost
+	boot     int
+	seen     mark
+	done     int64
+	run      *store.Run // as last assigned
+	task     *store.TaskReport
+	taskRun  *store.Run // of the task
+	does     program
+	live     bool // a process of the task is there
+	endsAt   time.Time
+	stopsAt  time.Time
+	notified bool // preempted
+}
+
+type mark struct {
+	epoch      uint64
+	generation int64
+}
+
+const testLineage = "abcdefghijklmnopqrstuvwxyz"
+
+func newWorld(t tester) *world {
+	w := &world{
+		t: t, now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), epoch: 1,
+		doc:         &state.Document{FormatVersion: state.FormatVersion, Lineage: testLineage},
+		silence:     map[hostKey]observed{},
+		slices:      map[string]*simSlice{},
+		assignments: map[string]Assigned{},
+		reports:     map[hostKey]store.HostReport{},
+		program:     func(*store.Run, int) program { return program{} },
+		createTakes: 2 * time.Second, bootTakes: time.Second, deleteTakes: 2 * time.Second, stopTakes: time.Second,
+		loses: func(Action) bool { return false },
+		log:   func(string, ...any) {},
+	}
+	w.saved = w.doc
+	w.oracle.start(w)
+	return w
+}
+
+// accept takes a configuration in, as `fray apply` does.
+func (w *world) accept(desired schema.Desired) {
+	w.acceptWith(desired, func(*state.Document) {})
+}
+
+func (w *world) acceptWith(desired schema.Desired, change func(*state.Document)) {
+	next := w.doc.Clone()
+	next.Revision++
+	next.Desired = desired
+	change(next)
+	w.doc = next
+	w.save()
+}
+
+// mark sets a job's wishes, as --replace and `fray stop` do.
+func (w *world) mark(addr schema.Address, change func(*state.Job)) {
+	w.acceptWith(w.doc.Desired, func(doc *state.Document) {
+		j := *doc.Jobs[addr]
+		change(&j)
+		doc.Jobs[addr] = &j
+	})
+}
+
+func (w *world) save() { w.saved, w.savedAt = w.doc, w.now }
+
+// crash ends the controller and starts another one from what was saved.
+func (w *world) crash() {
+	w.doc = w.saved
+	w.silence = map[hostKey]observed{}
+	w.epoch++
+}
+
+// step is one step of the controller and one of everybody else, a moment later.
+func (w *world) step(dt time.Duration) *Plan {
+	w.t.Helper()
+	obs := w.observe()
+	before := w.doc
+	p := Diff(&w.doc.Desired, w.doc, obs, w.now)
+	w.oracle.diffed(before, obs, p)
+	w.doc, w.last = p.Next, p
+	if w.saved != w.doc && w.now.Sub(w.savedAt) >= time.Second {
+		w.save()
+	}
+	for _, a := range p.Actions {
+		if a.AfterSave && w.saved != w.doc || w.loses(a) {
+			continue
+		}
+		w.oracle.acting(a)
+		w.fold(a, w.carryOut(a))
+	}
+	w.now = w.now.Add(dt)
+	w.live()
+	w.oracle.lived()
+	return p
+}
+
+// settle steps until nothing is left to do, nothing waits and every task that
+// is to end has.
+func (w *world) settle(within time.Duration) *Plan {
+	w.t.Helper()
+	calm := 0
+	return w.until(within, "settled", func(p *Plan) bool {
+		calm++
+		if !p.Empty() || len(p.Pending) > 0 || w.ending() {
+			calm = 0
+		}
+		return calm == 2
+	})
+}
+
+// ending reports whether a task runs that will end by itself.
+func (w *world) ending() bool {
+	for _, s := range w.slices {
+		for _, h := range s.hosts {
+			if h.live && !h.endsAt.IsZero() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (w *world) until(within time.Duration, what string, done func(*Plan) bool) *Plan {
+	w.t.Helper()
+	end := w.now.Add(within)
+	for w.now.Before(end) {
+		if p := w.step(500 * time.Millisecond); done(p) {
+			return p
+		}
+	}
+	w.t.Fatalf("not %s after %s\n%s", what, within, w.describe())
+	return nil
+}
+
+// run lets time pass.
+func (w *world) run(d time.Duration) {
+	w.t.Helper()
+	for end := w.now.Add(d); w.now.Before(end); {
+		w.step(500 * time.Millisecond)
+	}
+}
+
+func (w *world) observe() *Observed {
+	obs := &Observed{
+		Inventories: map[schema.ProviderName]schema.Inventory{},
+		Unreachable: map[schema.ProviderName]string{},
+		Assignments: maps.Clone(w.assignments),
+		Hosts:       map[string][]Host{},
+	}
+	if w.unreachable {
+		obs.Unreachable[schema.ProviderLocal] = "503 try again"
+	} else {
+		obs.Inventories[schema.ProviderLocal] = w.inventory()
+	}
+	maps.DeleteFunc(w.silence, func(key hostKey, _ observed) bool {
+		_, reported := w.reports[key]
+		return !reported
+	})
+	for key, r := range w.reports {
+		was, ok := w.silence[key]
+		if !ok || was.seq != r.Seq {
+			was = observed{seq: r.Seq, at: w.now}
+			w.silence[key] = was
+		}
+		obs.Hosts[key.slice] = append(obs.Hosts[key.slice], Host{HostReport: r, Silent: w.now.Sub(was.at)})
+	}
+	for _, hosts := range obs.Hosts {
+		slices.SortFunc(hosts, func(a, b Host) int { return a.Host - b.Host })
+	}
+	return obs
+}
+
+func (w *world) inventory() schema.Inventory {
+	var inv schema.Inventory
+	for _, name := range slices.Sorted(maps.Keys(w.slices)) {
+		s := w.slices[name]
+		st := schema.SliceStatus{Spec: s.spec, Phase: s.phase, Reason: s.reason, CreatedAt: s.createdAt}
+		for n, h := range s.hosts {
+			if !h.agent && h.boot > 0 && s.phase != schema.SliceDead {
+				st.Down = append(st.Down, n)
+			}
+		}
+		inv.Slices = append(inv.Slices, st)
+	}
+	return inv
+}
+
+var (
+	errStockout    = errors.New("there is no more capacity")
+	errUnavailable = errors.New("503 try again")
+)
+
+func (w *world) carryOut(a Action) error {
+	name := a.Slice.Name
+	switch a.Verb {
+	case CreateSlice, MendSlice:
+		return w.create(a.Slice)
+	case DeleteSlice:
+		if w.unreachable {
+			return errUnavailable
+		}
+		if s := w.slices[name]; s != nil && s.phase != schema.SliceDeleting {
+			s.phase, s.changesAt = schema.SliceDeleting, w.now.Add(w.deleteTakes)
+		}
+	case Assign:
+		if w.assignments[name].Object != a.Object {
+			return store.ErrConflict
+		}
+		w.generation++
+		written := *a.Assignment
+		written.Epoch = w.epoch
+		w.assignments[name] = Assigned{Assignment: written, Object: w.generation}
+	case ForgetSlice:
+		delete(w.assignments, name)
+		maps.DeleteFunc(w.reports, func(k hostKey, _ store.HostReport) bool { return k.slice == name })
+	}
+	return nil
+}
+
+func (w *world) create(spec schema.SliceSpec) error {
+	if w.unreachable {
+		return errUnavailable
+	}
+	s := w.slices[spec.Name]
+	switch {
+	case s != nil && s.spec != spec:
+		return errors.New("another slice has that name")
+	case s != nil:
+		for _, h := range s.hosts {
+			if !h.agent && h.boot > 0 {
+				h.bootsAt = w.now.Add(w.bootTakes)
+				h.boot = -h.boot // is booting
+			}
+		}
+		return nil
+	case w.capacity > 0 && len(w.slices) >= w.capacity:
+		return errStockout
+	}
+	s = &simSlice{spec: spec, phase: schema.SliceCreating, createdAt: w.now, changesAt: w.now.Add(w.createTakes)}
+	for n := range spec.Hosts { // hosts boot before their siblings, and before the cloud says so
+		s.hosts = append(s.hosts, &simHost{bootsAt: w.now.Add(w.bootTakes * time.Duration(n+1))})
+	}
+	w.slices[spec.Name] = s
+	return nil
+}
+
+// fold records what came of an action, as apply does.
+func (w *world) fold(a Action, err error) {
+	cur := w.doc.Slices[a.Slice.Name]
+	if cur == nil || a.Verb == Assign || a.Verb == ForgetSlice || err == nil && cur.Error == "" && cur.RetryAt.IsZero() {
+		return
+	}
+	next := *cur
+	next.Error, next.RetryAt = "", time.Time{}
+	if err == nil {
+		next.Tries = 0
+	} else {
+		next.Tries++
+		next.Error = err.Error()
+		next.RetryAt = w.now.Add(Backoff(next.Tries))
+	}
+	doc := w.doc.Clone()
+	doc.Slices[a.Slice.Name] = &next
+	w.doc = doc
+}
