@@ -1,0 +1,151 @@
+package apply
+
+import (
+	"slices"
+
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+)
+
+// Request is what somebody asks of a stack: a new desired configuration, and
+// jobs to be replaced or stopped whether or not they changed.
+type Request struct {
+	Desired schema.Desired
+	Replace []schema.Address // of jobs, groups, services or single instances
+	Stop    []schema.Address
+}
+
+// Accept returns doc with the request taken in; doc is not changed. Nothing has
+// happened yet: the next Step begins to carry it out.
+func Accept(doc *state.Document, req Request) *state.Document {
+	next := doc.Clone()
+	next.Revision++
+	next.Desired = req.Desired
+	for addr, j := range doc.Jobs {
+		replace, stop := named(req.Replace, addr), named(req.Stop, addr)
+		if !replace && !stop {
+			continue
+		}
+		marked := *j
+		marked.Replace = replace || j.Replace
+		marked.Stop = stop || j.Stop
+		next.Jobs[addr] = &marked
+	}
+	return next
+}
+
+func named(by []schema.Address, addr schema.Address) bool {
+	for _, a := range by {
+		if a.Contains(addr) {
+			return true
+		}
+	}
+	return false
+}
+
+// Target returns base with only what the targets name, and what that depends
+// on, taken over from desired; targets that desired no longer has are removed.
+func Target(base, desired schema.Desired, targets []schema.Address) schema.Desired {
+	chosen := closure(desired, targets)
+	in := func(a schema.Address) bool { return chosen[a] || chosen[a.Base()] || named(targets, a) }
+	out := desired
+	out.Namespaces = merge(base.Namespaces, desired.Namespaces, in, func(n schema.Namespace) schema.Address { return n.Addr })
+	out.Reservations = merge(base.Reservations, desired.Reservations, in, func(r schema.Reservation) schema.Address { return r.Addr })
+	out.Groups = merge(base.Groups, desired.Groups, in, func(g schema.JobGroup) schema.Address { return g.Addr })
+	out.Jobs = merge(base.Jobs, desired.Jobs, in, func(j schema.Job) schema.Address { return j.Addr })
+	return out
+}
+
+// closure is the targets with everything they stand in, draw from and depend on.
+func closure(desired schema.Desired, targets []schema.Address) map[schema.Address]bool {
+	chosen := map[schema.Address]bool{}
+	for grown := true; grown; {
+		grown = false
+		add := func(a schema.Address) {
+			if !chosen[a] {
+				chosen[a], grown = true, true
+			}
+		}
+		for i := range desired.Jobs {
+			j := &desired.Jobs[i]
+			if !named(targets, j.Addr) && !chosen[j.Addr] && !chosen[j.Addr.Base()] {
+				continue
+			}
+			add(j.Addr)
+			add(schema.Address{Kind: schema.KindNamespace, Name: j.Namespace})
+			if j.Resources.Reservation != "" {
+				add(schema.Address{Kind: schema.KindReservation, Name: j.Resources.Reservation})
+			}
+			if j.Addr.Group != "" {
+				add(schema.Address{Kind: schema.KindJobGroup, Name: j.Addr.Group})
+			}
+			for _, on := range j.DependsOn {
+				add(on)
+			}
+			for _, on := range j.Uses {
+				add(on)
+			}
+		}
+	}
+	return chosen
+}
+
+// merge keeps base's items that are not in, and takes over desired's that are.
+func merge[T any](base, desired []T, in func(schema.Address) bool, addr func(T) schema.Address) []T {
+	var out []T
+	b, d := 0, 0
+	for b < len(base) || d < len(desired) {
+		switch {
+		case b == len(base) || d < len(desired) && addr(desired[d]).Compare(addr(base[b])) < 0:
+			if in(addr(desired[d])) {
+				out = append(out, desired[d])
+			}
+			d++
+		case d == len(desired) || addr(base[b]).Compare(addr(desired[d])) < 0:
+			if !in(addr(base[b])) {
+				out = append(out, base[b])
+			}
+			b++
+		default:
+			if in(addr(base[b])) {
+				out = append(out, desired[d])
+			} else {
+				out = append(out, base[b])
+			}
+			b++
+			d++
+		}
+	}
+	return out
+}
+
+// Without returns base without what the targets name and everything that
+// depends on or stands in it.
+func Without(base schema.Desired, targets []schema.Address) schema.Desired {
+	gone := map[schema.Address]bool{}
+	removed := func(a schema.Address) bool { return gone[a] || gone[a.Base()] || named(targets, a) }
+	for grown := true; grown; {
+		grown = false
+		for i := range base.Jobs {
+			j := &base.Jobs[i]
+			if !gone[j.Addr] && (removed(j.Addr) || needsAny(j, removed)) {
+				gone[j.Addr], grown = true, true
+			}
+		}
+	}
+	out := base
+	out.Namespaces = merge(base.Namespaces, nil, removed, func(n schema.Namespace) schema.Address { return n.Addr })
+	out.Reservations = merge(base.Reservations, nil, removed, func(r schema.Reservation) schema.Address { return r.Addr })
+	out.Groups = merge(base.Groups, nil, removed, func(g schema.JobGroup) schema.Address { return g.Addr })
+	out.Jobs = merge(base.Jobs, nil, removed, func(j schema.Job) schema.Address { return j.Addr })
+	return out
+}
+
+func needsAny(j *schema.Job, removed func(schema.Address) bool) bool {
+	needs := append([]schema.Address{{Kind: schema.KindNamespace, Name: j.Namespace}}, j.DependsOn...)
+	needs = append(needs, j.Uses...)
+	if j.Resources.Reservation != "" {
+		needs = append(needs, schema.Address{Kind: schema.KindReservation, Name: j.Resources.Reservation})
+	}
+	return slices.ContainsFunc(needs, removed)
+}

@@ -1,0 +1,118 @@
+package apply_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fray-ml/fray/apply"
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+)
+
+func address(t *testing.T, s string) schema.Address {
+	t.Helper()
+	a, err := schema.ParseAddress(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// declared makes jobs that depend on others: {"job.b", "job.a"} is b after a.
+func declared(t *testing.T, command string, list ...[]string) schema.Desired {
+	t.Helper()
+	var d schema.Desired
+	for _, names := range list {
+		j := schema.Job{Addr: address(t, names[0]), Namespace: "n", Command: []schema.Text{schema.Plain(command)}}
+		for _, on := range names[1:] {
+			j.DependsOn = append(j.DependsOn, address(t, on))
+		}
+		d.Jobs = append(d.Jobs, j)
+	}
+	return d
+}
+
+func commands(d schema.Desired) map[string]string {
+	out := map[string]string{}
+	for _, j := range d.Jobs {
+		out[j.Addr.String()] = j.Command[0].String()
+	}
+	return out
+}
+
+func TestTarget(t *testing.T) {
+	old := declared(t, "old", []string{"job.a"}, []string{"job.b", "job.a"}, []string{"job.c"}, []string{"job.gone"})
+	files := declared(t, "new", []string{"job.a"}, []string{"job.b", "job.a"}, []string{"job.c"}, []string{"job.d[0]"}, []string{"job.d[1]"})
+	for _, tt := range []struct {
+		name    string
+		targets []string
+		want    map[string]string
+	}{
+		{"one", []string{"job.c"}, map[string]string{"job.a": "old", "job.b": "old", "job.c": "new", "job.gone": "old"}},
+		{"with what it needs", []string{"job.b"}, map[string]string{"job.a": "new", "job.b": "new", "job.c": "old", "job.gone": "old"}},
+		{"one that the files dropped", []string{"job.gone"}, map[string]string{"job.a": "old", "job.b": "old", "job.c": "old"}},
+		{"all instances", []string{"job.d"}, map[string]string{"job.a": "old", "job.b": "old", "job.c": "old", "job.d[0]": "new", "job.d[1]": "new", "job.gone": "old"}},
+		{"one instance", []string{"job.d[1]"}, map[string]string{"job.a": "old", "job.b": "old", "job.c": "old", "job.d[1]": "new", "job.gone": "old"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var targets []schema.Address
+			for _, s := range tt.targets {
+				targets = append(targets, address(t, s))
+			}
+			if diff := cmp.Diff(tt.want, commands(apply.Target(old, files, targets))); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWithout(t *testing.T) {
+	base := declared(t, "x", []string{"job.a"}, []string{"job.b", "job.a"}, []string{"job.c", "job.b"}, []string{"job.d"}, []string{"job_group.g.job.x"})
+	for _, tt := range []struct {
+		target string
+		want   []string
+	}{
+		{"job.a", []string{"job.d", "job_group.g.job.x"}},
+		{"job.c", []string{"job.a", "job.b", "job.d", "job_group.g.job.x"}},
+		{"job_group.g", []string{"job.a", "job.b", "job.c", "job.d"}},
+	} {
+		t.Run(tt.target, func(t *testing.T) {
+			var got []string
+			for _, j := range apply.Without(base, []schema.Address{address(t, tt.target)}).Jobs {
+				got = append(got, j.Addr.String())
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAcceptMarksAndLeavesTheGivenDocument(t *testing.T) {
+	a, b := address(t, "job.a"), address(t, "job.b")
+	doc := &state.Document{Revision: 4, Jobs: map[schema.Address]*state.Job{a: {ID: "a"}, b: {ID: "b"}}}
+	next := apply.Accept(doc, apply.Request{Replace: []schema.Address{a}, Stop: []schema.Address{b}})
+	if !next.Jobs[a].Replace || next.Jobs[a].Stop || !next.Jobs[b].Stop || next.Revision != 5 {
+		t.Errorf("got %+v, %+v, revision %d", next.Jobs[a], next.Jobs[b], next.Revision)
+	}
+	if doc.Jobs[a].Replace || doc.Jobs[b].Stop || doc.Revision != 4 {
+		t.Error("the given document was changed")
+	}
+}
+
+func TestScopeKeepsToWhatThePlanNames(t *testing.T) {
+	a, b, c := address(t, "job.a"), address(t, "job.b"), address(t, "job.c")
+	p := &plan.Plan{
+		Changes: []plan.Change{{Addr: a, Verb: plan.VerbCreate}, {Addr: b, Verb: plan.VerbNone}},
+		Drift:   []plan.Drift{{Addr: c, Slice: "c-0"}},
+	}
+	s := apply.ScopeOf(p)
+	if !s.Names(a) || s.Names(b) || !s.Names(c) {
+		t.Errorf("scope %+v, want a and c without b", s)
+	}
+	if (apply.Scope{}).Names(a) {
+		t.Error("the zero scope names something")
+	}
+}

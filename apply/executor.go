@@ -1,0 +1,121 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/providers"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state/store"
+)
+
+// callTimeout bounds one provider or store call, so that a connection that
+// hangs cannot hold a slice for ever.
+const callTimeout = 2 * time.Minute
+
+// result is what came of an action.
+type result struct {
+	action plan.Action
+	err    error
+}
+
+// errNotBegun says that an action was still queued when the executor closed.
+var errNotBegun = errors.New("not begun")
+
+// executor carries actions out, at most as many at a time as it has slots and
+// at most one for a slice. It belongs to one goroutine; only calls run beside it.
+type executor struct {
+	store     store.Store
+	providers map[schema.ProviderName]providers.Provider
+	stack     string
+	epoch     uint64
+	valid     func() error
+	slots     chan struct{}
+	results   chan result
+	inFlight  map[string]plan.ActionVerb // by slice
+	closed    atomic.Bool                // what is queued is not begun any more
+}
+
+// start queues an action unless one for its slice is under way.
+func (e *executor) start(ctx context.Context, a plan.Action) {
+	if _, busy := e.inFlight[a.Slice.Name]; busy {
+		return
+	}
+	e.inFlight[a.Slice.Name] = a.Verb
+	go func() {
+		e.slots <- struct{}{}
+		err := errNotBegun
+		if !e.closed.Load() {
+			err = e.do(ctx, a)
+		}
+		<-e.slots
+		e.results <- result{a, err}
+	}()
+}
+
+func (e *executor) do(ctx context.Context, a plan.Action) error {
+	if err := e.valid(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	switch a.Verb {
+	case plan.CreateSlice, plan.MendSlice:
+		p, err := e.provider(a.Slice.Provider)
+		if err != nil {
+			return err
+		}
+		return p.Create(ctx, a.Slice)
+	case plan.DeleteSlice:
+		p, err := e.provider(a.Slice.Provider)
+		if err != nil {
+			return err
+		}
+		return p.Delete(ctx, e.stack, a.Slice.Name)
+	case plan.Assign:
+		return e.assign(ctx, a)
+	case plan.ForgetSlice:
+		return e.forget(ctx, a.Slice.Name)
+	}
+	return fmt.Errorf("action %q is not known", a.Verb)
+}
+
+func (e *executor) provider(name schema.ProviderName) (providers.Provider, error) {
+	p, ok := e.providers[name]
+	if !ok {
+		return nil, fmt.Errorf("provider %q is not configured here", name)
+	}
+	return p, nil
+}
+
+func (e *executor) assign(ctx context.Context, a plan.Action) error {
+	out := *a.Assignment
+	out.Epoch = e.epoch
+	data, err := json.Marshal(out)
+	if err != nil {
+		return fmt.Errorf("encode assignment: %w", err)
+	}
+	if _, err := e.store.Put(ctx, store.AssignKey(out.Slice), data, a.Object); err != nil {
+		return fmt.Errorf("write assignment of %s: %w", out.Slice, err)
+	}
+	return nil
+}
+
+// forget removes the mailbox of a slice that is gone: its agents are, too.
+func (e *executor) forget(ctx context.Context, slice string) error {
+	keys, err := e.store.List(ctx, store.HostsOf(slice))
+	if err != nil {
+		return err
+	}
+	for _, k := range keys {
+		if err := e.store.Delete(ctx, k.Key); err != nil {
+			return err
+		}
+	}
+	return e.store.Delete(ctx, store.AssignKey(slice))
+}

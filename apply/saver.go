@@ -1,0 +1,129 @@
+package apply
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/store"
+)
+
+// SaveInterval is the least time between two writes of the state: object
+// stores take one write a second for one object.
+const SaveInterval = time.Second
+
+// ErrStateMoved says that somebody else wrote the state: this process no longer
+// speaks for the stack.
+var ErrStateMoved = errors.New("the state was written by somebody else meanwhile")
+
+// LoadState reads the stack's document and the generation it was read at;
+// generation Absent and a new document where there is none yet.
+func LoadState(ctx context.Context, s store.Store) (*state.Document, store.Generation, error) {
+	obj, err := s.Get(ctx, store.StateKey)
+	if errors.Is(err, store.ErrNotFound) {
+		if err := notLost(ctx, s); err != nil {
+			return nil, 0, err
+		}
+		return &state.Document{FormatVersion: state.FormatVersion, Lineage: newLineage()}, store.Absent, nil
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("read state: %w", err)
+	}
+	doc, err := state.Decode(obj.Data)
+	if err != nil {
+		return nil, 0, fmt.Errorf("read %s in %s: %w", store.StateKey, s.Location(), err)
+	}
+	return &doc, obj.Generation, nil
+}
+
+// ErrStateLost says that there is no state although something was made under one.
+var ErrStateLost = errors.New("the state is gone")
+
+// notLost refuses to begin a new state beside slices that an older one made:
+// they carry a mark that only it knew, and would run on unseen.
+func notLost(ctx context.Context, s store.Store) error {
+	for _, prefix := range []string{store.AssignPrefix, store.HostsPrefix} {
+		found, err := s.List(ctx, prefix)
+		if err != nil {
+			return fmt.Errorf("look for what an older state made: %w", err)
+		}
+		if len(found) > 0 {
+			return fmt.Errorf("%w: %s is not in %s, but %s says that slices were made under it; put it back, or remove the whole of %s: hosts that lose it end what they run",
+				ErrStateLost, store.StateKey, s.Location(), found[0].Key, s.Location())
+		}
+	}
+	return nil
+}
+
+// newLineage is 26 random characters of [A-Z2-7], in lower case.
+func newLineage() string {
+	text := []byte(rand.Text())
+	for i, c := range text {
+		if c >= 'A' && c <= 'Z' {
+			text[i] = c + 'a' - 'A'
+		}
+	}
+	return string(text)
+}
+
+// saver writes the document under the generation it last saw.
+type saver struct {
+	store      store.Store
+	generation store.Generation
+	serial     uint64
+	version    string
+	epoch      uint64
+	now        func() time.Time
+	last       time.Time // of the last write
+	saved      *state.Document
+}
+
+// dirty reports whether doc is not what was saved last.
+func (s *saver) dirty(doc *state.Document) bool { return s.saved != doc }
+
+// wait is how long to wait before the next write is allowed.
+func (s *saver) wait() time.Duration {
+	if s.last.IsZero() {
+		return 0
+	}
+	return max(0, SaveInterval-s.now().Sub(s.last))
+}
+
+// save writes doc. A conflict is settled by the nonce in the content: a write
+// whose reply was lost has won after all.
+func (s *saver) save(ctx context.Context, doc *state.Document) error {
+	out := *doc
+	out.FormatVersion = state.FormatVersion
+	out.FrayVersion = s.version
+	out.Serial = s.serial + 1
+	out.Epoch = s.epoch
+	out.Nonce = rand.Text()
+	data, err := state.Encode(out)
+	if err != nil {
+		return fmt.Errorf("encode state: %w", err)
+	}
+	generation, err := s.store.Put(ctx, store.StateKey, data, s.generation)
+	if err != nil {
+		if generation, err = s.settle(ctx, out.Nonce, err); err != nil {
+			return err
+		}
+	}
+	s.generation, s.serial, s.saved, s.last = generation, out.Serial, doc, s.now()
+	return nil
+}
+
+func (s *saver) settle(ctx context.Context, nonce string, cause error) (store.Generation, error) {
+	obj, err := s.store.Get(ctx, store.StateKey)
+	if err == nil {
+		if found, err := state.Decode(obj.Data); err == nil && found.Nonce == nonce {
+			return obj.Generation, nil
+		}
+		if errors.Is(cause, store.ErrConflict) {
+			return 0, fmt.Errorf("save state: %w", ErrStateMoved)
+		}
+	}
+	return 0, fmt.Errorf("save state: %w", cause)
+}

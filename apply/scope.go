@@ -1,0 +1,75 @@
+package apply
+
+import (
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/schema"
+)
+
+// Scope bounds what steps may do: an approved plan may be retried and repaired
+// where it names something, and nothing else may be touched. The zero Scope
+// allows nothing.
+type Scope struct {
+	All    bool // `fray watch`: everything desired
+	Addrs  map[schema.Address]bool
+	Slices map[string]bool // by name, for those that no address stands for
+}
+
+// ScopeOf is what a plan names: changed, drifted or waiting addresses, and
+// every slice that it would touch.
+func ScopeOf(p *plan.Plan) Scope {
+	s := Scope{Addrs: map[schema.Address]bool{}, Slices: map[string]bool{}}
+	for _, c := range p.Changes {
+		if c.Verb != plan.VerbNone {
+			s.Addrs[c.Addr] = true
+		}
+	}
+	for _, d := range p.Drift {
+		s.Addrs[d.Addr] = true
+		if d.Slice != "" {
+			s.Slices[d.Slice] = true
+		}
+	}
+	for _, w := range p.Pending {
+		s.Addrs[w.Addr] = true
+	}
+	for _, a := range p.Actions {
+		s.Slices[a.Slice.Name] = true
+		if !a.Addr.IsZero() {
+			s.Addrs[a.Addr] = true
+		}
+	}
+	return s
+}
+
+// Names reports whether the scope covers an address.
+func (s Scope) Names(addr schema.Address) bool { return s.All || s.Addrs[addr] }
+
+// allows lets mailboxes of slices that are gone be removed in any scope: that
+// ends nothing.
+func (s Scope) allows(a plan.Action) bool {
+	return s.All || a.Verb == plan.ForgetSlice || s.Slices[a.Slice.Name] || !a.Addr.IsZero() && s.Addrs[a.Addr]
+}
+
+func (s Scope) filter(actions []plan.Action) []plan.Action {
+	if s.All {
+		return actions
+	}
+	kept := actions[:0]
+	for _, a := range actions {
+		if s.allows(a) {
+			kept = append(kept, a)
+		}
+	}
+	return kept
+}
+
+// Pending is the part of a plan's pending list that the scope covers.
+func (s Scope) Pending(p *plan.Plan) []plan.Pending {
+	var within []plan.Pending
+	for _, w := range p.Pending {
+		if s.Names(w.Addr) {
+			within = append(within, w)
+		}
+	}
+	return within
+}

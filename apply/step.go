@@ -1,0 +1,307 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/providers"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/store"
+)
+
+// Pace of the loop: how soon to look again while something is under way, and
+// when all is well.
+const (
+	busyPace  = 40 * time.Millisecond
+	quietPace = 250 * time.Millisecond
+)
+
+// Config is what a Stepper works with. Zero values: Parallelism 32, Now
+// time.Now, Scope nothing (see [Scope]), hooks none.
+type Config struct {
+	Store       store.Store
+	Providers   map[schema.ProviderName]providers.Provider
+	Version     string       // of fray, recorded in the state
+	Epoch       uint64       // of the lease
+	Valid       func() error // whether the lease still holds; called before every effect
+	Parallelism int
+	Now         func() time.Time
+	Scope       Scope
+	// OnStep sees every plan after its actions were started; doc is the
+	// state before it.
+	OnStep func(p *plan.Plan, before *state.Document)
+	// OnError sees the errors of single actions; the loop goes on.
+	OnError func(a plan.Action, err error)
+	// Refine returns what is desired now that more values are known; nil
+	// where nothing in the desired configuration waits for values.
+	Refine func(doc *state.Document) (*schema.Desired, error)
+}
+
+func (c *Config) validate() error {
+	switch {
+	case c.Store == nil:
+		return errors.New("apply: no store")
+	case c.Epoch == 0 || c.Valid == nil:
+		return errors.New("apply: no lease")
+	case c.Parallelism < 0:
+		return fmt.Errorf("apply: parallelism %d is negative", c.Parallelism)
+	}
+	return nil
+}
+
+// Stepper repeats observe, diff, act on one stack, under a lease.
+type Stepper struct {
+	cfg      Config
+	doc      *state.Document
+	observer *Observer
+	exec     *executor
+	saver    *saver
+	last     *plan.Plan
+	took     time.Duration // the last step
+}
+
+// New reads the state and returns a Stepper for it. Nothing is written until
+// the first Accept or Step, which saves under the new epoch before any effect
+// and so fences whoever held the lease before.
+func New(ctx context.Context, cfg Config) (*Stepper, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	if cfg.Parallelism == 0 {
+		cfg.Parallelism = 32
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	doc, generation, err := LoadState(ctx, cfg.Store)
+	if err != nil {
+		return nil, err
+	}
+	return &Stepper{
+		cfg:      cfg,
+		doc:      doc,
+		observer: &Observer{Store: cfg.Store, Providers: cfg.Providers, Now: cfg.Now},
+		exec: &executor{
+			store: cfg.Store, providers: cfg.Providers, stack: doc.Stack(), epoch: cfg.Epoch, valid: cfg.Valid,
+			slots:    make(chan struct{}, cfg.Parallelism),
+			results:  make(chan result),
+			inFlight: map[string]plan.ActionVerb{},
+		},
+		saver: &saver{
+			store: cfg.Store, generation: generation, serial: doc.Serial,
+			version: cfg.Version, epoch: cfg.Epoch, now: cfg.Now,
+		},
+	}, nil
+}
+
+// Document is the state as of the last step; not to be changed.
+func (s *Stepper) Document() *state.Document { return s.doc }
+
+// Last is the plan of the last step, nil before the first.
+func (s *Stepper) Last() *plan.Plan { return s.last }
+
+// SetScope bounds what later steps may do.
+func (s *Stepper) SetScope(scope Scope) { s.cfg.Scope = scope }
+
+// Preview observes and returns the plan for desired without carrying it out.
+func (s *Stepper) Preview(ctx context.Context, desired *schema.Desired, doc *state.Document) (*plan.Plan, error) {
+	obs, err := s.observer.Observe(ctx, s.doc.Stack())
+	if err != nil {
+		return nil, err
+	}
+	return plan.Diff(desired, doc, obs, s.cfg.Now()), nil
+}
+
+// Accept makes doc, made by [Accept] from Document, the state, and saves it.
+func (s *Stepper) Accept(ctx context.Context, doc *state.Document) error {
+	s.doc = doc
+	return s.Save(ctx)
+}
+
+// Step looks at the world once, starts everything that follows and returns
+// after what time to step again. It waits for no action; what an action
+// brought is seen by a later step.
+func (s *Stepper) Step(ctx context.Context) (time.Duration, error) {
+	if err := s.cfg.Valid(); err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	defer func() { s.took = time.Since(began) }()
+	s.collect()
+	if err := s.refine(); err != nil {
+		return 0, err
+	}
+	obs, err := s.observer.Observe(ctx, s.doc.Stack())
+	if err != nil {
+		return 0, err
+	}
+	before := s.doc
+	p := plan.Diff(&s.doc.Desired, s.doc, obs, s.cfg.Now())
+	p.Actions = s.cfg.Scope.filter(p.Actions)
+	s.doc, s.last = p.Next, p
+	if s.saver.dirty(s.doc) && s.saver.wait() == 0 {
+		if err := s.saver.save(ctx, s.doc); err != nil {
+			return 0, err
+		}
+	}
+	s.startAll(ctx, p.Actions)
+	if s.cfg.OnStep != nil {
+		s.cfg.OnStep(p, before)
+	}
+	return s.pace(p), nil
+}
+
+func (s *Stepper) startAll(ctx context.Context, actions []plan.Action) {
+	for _, a := range actions {
+		if a.AfterSave && s.saver.dirty(s.doc) {
+			continue // evidence may go once it is recorded
+		}
+		s.exec.start(ctx, a)
+	}
+}
+
+func (s *Stepper) refine() error {
+	if s.cfg.Refine == nil {
+		return nil
+	}
+	desired, err := s.cfg.Refine(s.doc)
+	if err != nil || desired == nil {
+		return err
+	}
+	doc := s.doc.Clone()
+	doc.Desired = *desired
+	s.doc = doc
+	return nil
+}
+
+// pace is when to step next: soon while anything is under way, at the plan's
+// wake time, or quietly.
+func (s *Stepper) pace(p *plan.Plan) time.Duration {
+	next := quietPace
+	if len(p.Actions) > 0 || len(p.Pending) > 0 || len(s.exec.inFlight) > 0 {
+		next = busyPace
+	}
+	if s.saver.dirty(s.doc) {
+		next = min(next, max(s.saver.wait(), time.Millisecond))
+	}
+	if !p.Wake.IsZero() {
+		next = min(next, max(p.Wake.Sub(s.cfg.Now()), time.Millisecond))
+	}
+	return next
+}
+
+// collect folds finished actions into the state.
+func (s *Stepper) collect() {
+	for {
+		select {
+		case r := <-s.exec.results:
+			s.fold(r)
+		default:
+			return
+		}
+	}
+}
+
+func (s *Stepper) fold(r result) {
+	name := r.action.Slice.Name
+	delete(s.exec.inFlight, name)
+	cur := s.doc.Slices[name]
+	if errors.Is(r.err, errNotBegun) {
+		return
+	}
+	if r.err != nil && s.cfg.OnError != nil && !errors.Is(r.err, store.ErrConflict) {
+		s.cfg.OnError(r.action, r.err)
+	}
+	switch {
+	case cur == nil, r.action.Verb == plan.Assign, r.action.Verb == plan.ForgetSlice:
+		return
+	case r.err == nil && cur.Error == "" && cur.RetryAt.IsZero():
+		return
+	}
+	next := *cur
+	next.Error, next.RetryAt = "", time.Time{}
+	if r.err == nil {
+		next.Tries = 0
+	} else {
+		next.Tries++
+		next.Error = r.err.Error()
+		next.RetryAt = s.cfg.Now().Add(retryDelay(providers.KindOf(r.err), next.Tries))
+	}
+	doc := s.doc.Clone()
+	doc.Slices[name] = &next
+	s.doc = doc
+}
+
+// retryDelay is how long to leave a slice alone after a failed call. What can
+// never work is still tried now and then, since people mend things.
+func retryDelay(kind providers.ErrorKind, tries int) time.Duration {
+	switch kind {
+	case providers.KindInvalid, providers.KindPermission, providers.KindConflict:
+		return max(10*time.Second, plan.Backoff(tries))
+	case providers.KindQuota:
+		return max(time.Minute, plan.Backoff(tries))
+	case providers.KindCapacity, providers.KindRate, providers.KindNotFound, providers.KindUnavailable:
+	}
+	return plan.Backoff(tries)
+}
+
+// Wait sleeps for d, or until an action is finished or ctx ends. Once one is
+// finished it takes in those that follow closely, for about as long as a step
+// takes, so that many small actions do not cost a step each.
+func (s *Stepper) Wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	lingering := false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+			return
+		case r := <-s.exec.results:
+			s.fold(r)
+			if len(s.exec.inFlight) == 0 {
+				return
+			}
+			if !lingering {
+				lingering = true
+				timer.Reset(min(d, max(s.took, time.Millisecond)))
+			}
+		}
+	}
+}
+
+// Drain waits until no action is under way or ctx ends. What is queued is not
+// begun, and nothing can be started afterwards.
+func (s *Stepper) Drain(ctx context.Context) {
+	s.exec.closed.Store(true)
+	for len(s.exec.inFlight) > 0 {
+		select {
+		case <-ctx.Done():
+			return
+		case r := <-s.exec.results:
+			s.fold(r)
+		}
+	}
+}
+
+// Idle reports whether no action is under way.
+func (s *Stepper) Idle() bool { return len(s.exec.inFlight) == 0 }
+
+// Save writes the state if it changed, as soon as the store takes another write.
+func (s *Stepper) Save(ctx context.Context) error {
+	if !s.saver.dirty(s.doc) {
+		return nil
+	}
+	if err := s.cfg.Valid(); err != nil {
+		return err // others speak for the stack now
+	}
+	if d := min(s.saver.wait(), s.cfg.Store.WriteInterval()); d > 0 {
+		s.Wait(ctx, d)
+	}
+	return s.saver.save(ctx, s.doc)
+}
