@@ -1,0 +1,181 @@
+// Package controller is `fray watch`: it holds the stack's lease whenever
+// nobody else wants it, and steps the loop until it is told to end.
+//
+// It gives the lease to a `fray apply` that asks for it and takes it back
+// afterwards; a lease lost otherwise (a suspended machine, another watch) is
+// waited for again. What a step does is apply's and plan's business.
+//
+// Start with [Run].
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/fray-ml/fray/apply"
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/providers"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/store"
+)
+
+// Config is what a controller works with.
+type Config struct {
+	Store     store.Store
+	Providers map[schema.ProviderName]providers.Provider
+	Version   string
+	Command   string // shown to those who find the lease taken
+	// Parallelism bounds concurrent operations; 0: 32.
+	Parallelism int
+	Log         *slog.Logger
+	// UntilUndeclared ends Run once the accepted configuration declares no
+	// controller and everything it asks for is done: for a controller that
+	// an apply started and a destroy must end.
+	UntilUndeclared bool
+	// Notify sees what changed, step by step; nil: nobody.
+	Notify func(p *plan.Plan, before *state.Document)
+}
+
+// Times of the loop around the lease.
+const (
+	takeover   = 24 * time.Hour // how long one wait for the lease may take before it is begun again
+	errorPause = time.Second    // after a step that failed as a whole
+	yieldPause = 300 * time.Millisecond
+)
+
+// errDone ends Run without an error.
+var errDone = errors.New("no controller is declared any more")
+
+// Run steps the stack until ctx ends.
+func Run(ctx context.Context, cfg Config) error {
+	led, failures := false, 0
+	for ctx.Err() == nil {
+		lease, err := acquire(ctx, cfg, led)
+		if _, held := errors.AsType[*store.HeldError](err); held {
+			continue
+		}
+		switch {
+		case ctx.Err() != nil && lease == nil:
+			return nil
+		case errors.Is(err, apply.ErrStateLost):
+			return err
+		case err != nil:
+			// A full disk or a store out of reach passes; until stopped means that.
+			failures++
+			cfg.Log.Warn("cannot lead", "error", err.Error(), "next try in", plan.Backoff(failures).String())
+			pause(ctx, plan.Backoff(failures))
+			continue
+		}
+		led, failures = true, 0
+		cfg.Log.Info("holding the lease", "epoch", lease.Epoch())
+		err = lead(lease.Context(), cfg, lease)
+		release(ctx, lease, cfg.Log)
+		switch {
+		case errors.Is(err, errDone):
+			cfg.Log.Info("ending", "why", errDone.Error())
+			return nil
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			cfg.Log.Warn("no longer leading", "why", err.Error())
+			pause(ctx, errorPause)
+		default: // somebody asked for the lease
+			pause(ctx, yieldPause)
+		}
+	}
+	return nil
+}
+
+// acquire waits for the lease. A controller that has led does not begin a new
+// state where its own is gone.
+func acquire(ctx context.Context, cfg Config, led bool) (*store.Held, error) {
+	doc, generation, err := apply.LoadState(ctx, cfg.Store)
+	if err != nil {
+		return nil, err
+	}
+	if led && generation == store.Absent {
+		return nil, fmt.Errorf("%w: %s was removed from %s", apply.ErrStateLost, store.StateKey, cfg.Store.Location())
+	}
+	// Epochs must not fall even if somebody removed the lease's object.
+	return store.Acquire(ctx, cfg.Store, store.LeaseConfig{
+		Command: cfg.Command, Yields: true, Wait: takeover, MinEpoch: doc.Epoch,
+	})
+}
+
+func release(ctx context.Context, lease *store.Held, log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	if err := lease.Release(ctx); err != nil {
+		log.Warn("release lease", "error", err.Error())
+	}
+}
+
+// lead steps until the lease is lost (an error), wanted by somebody else (nil),
+// or ctx ends.
+func lead(ctx context.Context, cfg Config, lease *store.Held) error {
+	s, err := apply.New(ctx, apply.Config{
+		Store: cfg.Store, Providers: cfg.Providers, Version: cfg.Version,
+		Epoch: lease.Epoch(), Valid: lease.Valid, Parallelism: cfg.Parallelism,
+		Scope:  apply.Scope{All: true},
+		OnStep: cfg.Notify,
+		OnError: func(a plan.Action, err error) {
+			cfg.Log.Warn("action failed", "action", string(a.Verb), "slice", a.Slice.Name, "error", err.Error())
+		},
+	})
+	if err != nil {
+		return err
+	}
+	defer finish(ctx, s, cfg.Log)
+	for {
+		next, err := s.Step(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.Is(err, apply.ErrStateMoved) || err != nil && lease.Valid() != nil:
+			return err
+		case err != nil:
+			cfg.Log.Warn("step failed", "error", err.Error())
+			next = errorPause
+		case cfg.UntilUndeclared && undeclared(s):
+			return errDone
+		}
+		wanted, err := store.PendingHandover(ctx, cfg.Store)
+		if err == nil && wanted {
+			cfg.Log.Info("giving the lease to somebody who asked for it")
+			return nil
+		}
+		s.Wait(ctx, next)
+	}
+}
+
+// undeclared reports whether the controller is not asked for and nothing is
+// left to do for it.
+func undeclared(s *apply.Stepper) bool {
+	doc, last := s.Document(), s.Last()
+	return doc.Revision > 0 && doc.Desired.Controller == nil && last != nil &&
+		len(last.Actions) == 0 && len(last.Pending) == 0 && s.Idle()
+}
+
+// finish lets calls that are under way end and saves what they brought, unless
+// the lease is lost: then others speak for the stack.
+func finish(ctx context.Context, s *apply.Stepper, log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+	defer cancel()
+	s.Drain(ctx)
+	if err := s.Save(ctx); err != nil {
+		log.Warn("save state", "error", err.Error())
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
