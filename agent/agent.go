@@ -1,0 +1,310 @@
+package agent
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state/store"
+)
+
+// agent is the loop of one host. Its fields are the loop's alone but for those
+// that say otherwise.
+type agent struct {
+	Config
+	dir      *hostDir
+	state    *stateFile
+	reporter *reporter
+	ports    gangPorts // held while no task runs
+	report   store.HostReport
+
+	// work ends when the host's directory is gone: nothing is worth waiting for.
+	work    context.Context
+	abandon context.CancelFunc
+	updates chan update
+
+	want   *store.Assignment
+	task   *task // the last one
+	ended  bool  // that one has
+	refuse mark  // the assignment that was refused last
+}
+
+// update is a task's word to the loop.
+type update struct {
+	task   *task
+	report store.TaskReport
+}
+
+// Run serves a host until ctx ends; then it ends the host's task and returns.
+// It returns at once when another agent serves the host already, and soon after
+// the host's directory was removed, with the task ended.
+func Run(ctx context.Context, c Config) error {
+	c, err := c.validate()
+	if err != nil {
+		return err
+	}
+	dir, err := openHostDir(c.Dir)
+	if err != nil {
+		return err
+	}
+	lock, err := agentLock(ctx, dir)
+	if errors.Is(err, errHeld) {
+		c.Log.Info("another agent serves this host")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if os.Getenv(lockFDEnv) == "" {
+		defer lock.Close()
+	}
+	// An inherited lock is the process's, and is held until that ends: a file
+	// that nothing refers to any more would be closed by the collector.
+	defer runtime.KeepAlive(lock)
+	if err := writeHolder(lock, holder{PID: os.Getpid(), End: c.End}); err != nil {
+		return err
+	}
+	if c.End {
+		ended, cancel := context.WithCancel(ctx)
+		cancel()
+		ctx = ended
+	}
+	return serve(ctx, c, dir)
+}
+
+// agentLock takes the agent's lock, or over from the parent. Those who look
+// whether it is held hold it for an instant themselves, hence the patience.
+func agentLock(ctx context.Context, dir *hostDir) (*os.File, error) {
+	path := dir.file(agentLockFile)
+	if os.Getenv(lockFDEnv) != "" {
+		var inherited, named unix.Stat_t
+		if err := errors.Join(unix.Fstat(lockFD, &inherited), unix.Stat(path, &named)); err != nil {
+			return nil, fmt.Errorf("take over lock: %w", err)
+		}
+		if inherited.Dev == named.Dev && inherited.Ino == named.Ino {
+			unix.CloseOnExec(lockFD)
+			return os.NewFile(lockFD, path), nil
+		}
+	}
+	patience, cancel := context.WithTimeoutCause(ctx, 200*time.Millisecond, errHeld)
+	defer cancel()
+	return waitLock(patience, path)
+}
+
+func serve(ctx context.Context, c Config, dir *hostDir) error {
+	a := &agent{Config: c, dir: dir, updates: make(chan update)}
+	a.work, a.abandon = context.WithCancel(context.WithoutCancel(ctx))
+	defer a.abandon()
+	state, err := openState(dir)
+	if err != nil {
+		return err
+	}
+	a.state = state
+	remembered := state.get()
+	a.report = store.HostReport{
+		Slice: c.Slice, Host: c.Host, Boot: rand.Text(), Version: c.Version, PID: os.Getpid(), Address: c.Address,
+		Epoch: remembered.Done.Epoch, Generation: remembered.Done.Generation,
+		CoordinatorPort: remembered.Ports[0], MegascalePort: remembered.Ports[1],
+	}
+	a.reporter = newReporter(&reporter{
+		store: c.Store, key: store.HostKey(c.Slice, c.Host), heartbeat: c.Heartbeat, log: c.Log,
+		gone: dir.gone, takeSeqs: state.takeSeqs,
+	})
+	if err := a.adopt(); err != nil {
+		return err
+	}
+	if a.idle() {
+		a.reservePorts()
+	}
+	defer a.ports.release()
+	a.publish()
+
+	var workers sync.WaitGroup
+	defer workers.Wait()
+	defer a.abandon() // before waiting for them
+	workers.Go(func() { a.reporter.run(a.work) })
+	assignments, notices := make(chan store.Assignment), make(chan string)
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	workers.Go(func() {
+		p := poller{store: c.Store, slice: c.Slice, log: c.Log}
+		p.run(watching, assignments)
+	})
+	workers.Go(func() { watchNotices(watching, c, notices) })
+	return a.loop(ctx, assignments, notices)
+}
+
+// goneInterval is how often the agent looks whether its directory is there.
+const goneInterval = 500 * time.Millisecond
+
+func (a *agent) loop(ctx context.Context, assignments <-chan store.Assignment, notices <-chan string) error {
+	look := time.NewTicker(goneInterval)
+	defer look.Stop()
+	stopped := ctx.Done()
+	for {
+		select {
+		case <-stopped:
+			stopped = nil
+			assignments = nil
+			if !a.idle() {
+				a.task.stop(schema.TaskKilled, "the agent was told to end")
+			}
+		case next := <-assignments:
+			a.accept(next)
+			a.reconcile()
+		case u := <-a.updates:
+			a.hear(u)
+			if stopped != nil {
+				a.reconcile()
+			}
+		case a.report.Notice = <-notices:
+			a.publish()
+			if a.report.Notice != "" && !a.idle() {
+				a.task.stop(schema.TaskPreempted, a.report.Notice)
+			}
+			a.reconcile()
+		case <-look.C:
+			if a.dir.gone() {
+				a.Log.Warn("the host's directory is gone")
+				a.abandon()
+				a.drain()
+				return nil
+			}
+		}
+		if stopped == nil && a.idle() {
+			a.flush()
+			return a.dir.markClean()
+		}
+	}
+}
+
+// drain waits for the task of an abandoned host.
+func (a *agent) drain() {
+	for !a.idle() {
+		a.hear(<-a.updates)
+	}
+}
+
+// idle reports whether nothing of any task is left on the host.
+func (a *agent) idle() bool { return a.task == nil || a.ended }
+
+func (a *agent) publish() {
+	a.reporter.publish(a.report)
+}
+
+// flushPatience bounds how long a change waits for being read: a store that
+// does not answer must not keep a host from obeying.
+const flushPatience = 2 * time.Second
+
+func (a *agent) flush() {
+	ctx, cancel := context.WithTimeout(a.work, flushPatience)
+	defer cancel()
+	if err := a.reporter.flush(ctx); err != nil {
+		a.Log.Warn("report not flushed", "error", err)
+	}
+}
+
+// accept takes note of an assignment unless a newer one was seen.
+func (a *agent) accept(next store.Assignment) {
+	at := mark{Epoch: next.Epoch, Generation: next.Generation}
+	seen := a.state.get().Seen
+	if at.before(seen) {
+		a.Log.Warn("older assignment ignored", "epoch", at.Epoch, "generation", at.Generation)
+		return
+	}
+	if seen.before(at) {
+		if err := a.state.change(func(s *agentState) { s.Seen = at }); err != nil {
+			a.Log.Error("assignment not remembered", "error", err)
+		}
+	}
+	a.want = &next
+}
+
+// reconcile does the next thing that the wanted assignment needs. It never
+// waits: what it starts comes back as updates.
+func (a *agent) reconcile() {
+	if a.want == nil {
+		return
+	}
+	same := a.task != nil && a.want.Run != nil && a.task.in.Key == taskKey(a.want)
+	if !a.idle() {
+		if !same {
+			a.task.stop(schema.TaskKilled, fmt.Sprintf("generation %d of the assignment ended it", a.want.Generation))
+			return
+		}
+		a.task.provide(a.want.Run)
+		a.carriedOut()
+		return
+	}
+	a.carriedOut()
+	if a.want.Run != nil && !same {
+		a.start(a.want)
+	}
+}
+
+// carriedOut records that everything older than the wanted assignment has ended.
+func (a *agent) carriedOut() {
+	at := mark{Epoch: a.want.Epoch, Generation: a.want.Generation}
+	if a.state.get().Done == at {
+		return
+	}
+	if err := a.state.change(func(s *agentState) { s.Done = at }); err != nil {
+		a.Log.Error("assignment not remembered", "error", err)
+	}
+	a.report.Epoch, a.report.Generation = at.Epoch, at.Generation
+	a.publish()
+	if a.want.Run != nil && a.ended {
+		a.flush() // the old task's end, before the new one takes its place
+	}
+}
+
+// hear takes what the task says into the report.
+func (a *agent) hear(u update) {
+	if u.task != a.task {
+		return
+	}
+	a.report.Task = &u.report
+	if u.report.State.Ended() {
+		a.ended = true
+		a.reservePorts()
+	}
+	a.publish()
+}
+
+func (a *agent) reservePorts() {
+	before := a.state.get().Ports
+	numbers, err := a.ports.reserve(before)
+	if err != nil {
+		a.Log.Error("no ports for a coordinator", "error", err)
+	}
+	if numbers != before {
+		if err := a.state.change(func(s *agentState) { s.Ports = numbers }); err != nil {
+			a.Log.Error("ports not remembered", "error", err)
+		}
+	}
+	a.report.CoordinatorPort, a.report.MegascalePort = numbers[0], numbers[1]
+}
+
+func watchNotices(ctx context.Context, c Config, out chan<- string) {
+	last := ""
+	for ctx.Err() == nil {
+		notice, err := c.Notices.Next(ctx, last)
+		if err != nil {
+			pause(ctx, noticeInterval)
+			continue
+		}
+		select {
+		case out <- notice:
+			last = notice
+		case <-ctx.Done():
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package agent
+
+import (
+	"flag"
+	"fmt"
+	"io"
+)
+
+// Args are the flags of "fray agent", as providers write them.
+type Args struct {
+	Store     string // location
+	KeyFile   string // of the stack's key, "" without secrets
+	Slice     string
+	Host      int
+	Dir       string
+	Address   string
+	WorkDir   string
+	CacheDir  string
+	Simulated bool
+	End       bool
+}
+
+// ParseArgs reads the flags of "fray agent".
+func ParseArgs(args []string) (Args, error) {
+	var a Args
+	f := flag.NewFlagSet("agent", flag.ContinueOnError)
+	f.SetOutput(io.Discard)
+	f.StringVar(&a.Store, "store", "", "location of the stack's store")
+	f.StringVar(&a.KeyFile, "key-file", "", "file with the stack's key")
+	f.StringVar(&a.Slice, "slice", "", "name of the slice")
+	f.IntVar(&a.Host, "host", 0, "number of the host in its slice")
+	f.StringVar(&a.Dir, "dir", "", "the host's directory")
+	f.StringVar(&a.Address, "address", "", "how peers reach this host")
+	f.StringVar(&a.WorkDir, "work-dir", "", "where tasks without a bundle run")
+	f.StringVar(&a.CacheDir, "cache-dir", "", "where uv environments are kept")
+	f.BoolVar(&a.Simulated, "simulated", false, "the host is a part of this machine")
+	f.BoolVar(&a.End, "end", false, "end what is left on the host and exit")
+	if err := f.Parse(args); err != nil {
+		return Args{}, fmt.Errorf("read agent flags: %w", err)
+	}
+	if f.NArg() > 0 {
+		return Args{}, fmt.Errorf("read agent flags: unexpected %q", f.Arg(0))
+	}
+	return a, nil
+}
+
+// Config is the part of an agent's configuration that the flags give; Store,
+// Sealer, Version and Log are the caller's to fill in.
+func (a Args) Config() Config {
+	return Config{
+		Slice:     a.Slice,
+		Host:      a.Host,
+		Dir:       a.Dir,
+		Address:   a.Address,
+		WorkDir:   a.WorkDir,
+		CacheDir:  a.CacheDir,
+		Simulated: a.Simulated,
+		End:       a.End,
+	}
+}

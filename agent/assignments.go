@@ -1,0 +1,81 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/fray-ml/fray/state/store"
+)
+
+// How often the assignment is looked at: quickly while things happen.
+const (
+	pollFast    = 50 * time.Millisecond
+	pollSlow    = 250 * time.Millisecond
+	pollFastFor = 10 * time.Second
+)
+
+// poller watches one slice's assignment.
+type poller struct {
+	store store.Store
+	slice string
+	log   *slog.Logger
+
+	known  store.Generation // of the object as last read
+	failed bool             // the last look went wrong and was logged
+}
+
+// run sends every assignment it comes across until ctx ends, older ones too:
+// what to make of them is the receiver's.
+func (p *poller) run(ctx context.Context, out chan<- store.Assignment) {
+	changed := time.Now()
+	for {
+		a, err := p.poll(ctx)
+		switch {
+		case err != nil && ctx.Err() == nil && !p.failed:
+			p.log.Warn("assignment not read", "error", err)
+		case a != nil:
+			changed = time.Now()
+			select {
+			case out <- *a:
+			case <-ctx.Done():
+				return
+			}
+		}
+		p.failed = err != nil
+		wait := pollSlow
+		if time.Since(changed) < pollFastFor {
+			wait = pollFast
+		}
+		if !pause(ctx, max(wait, p.store.WriteInterval())) {
+			return
+		}
+	}
+}
+
+// poll returns the assignment if it changed since the last look. One that is
+// not there is no change: absence never ends a task.
+func (p *poller) poll(ctx context.Context) (*store.Assignment, error) {
+	object, err := p.store.Get(ctx, store.AssignKey(p.slice))
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read assignment: %w", err)
+	}
+	if object.Generation == p.known {
+		return nil, nil
+	}
+	var a store.Assignment
+	if err := json.Unmarshal(object.Data, &a); err != nil {
+		return nil, fmt.Errorf("read assignment: %w", err)
+	}
+	if a.Slice != p.slice {
+		return nil, fmt.Errorf("read assignment: it is for slice %q, not %q", a.Slice, p.slice)
+	}
+	p.known = object.Generation
+	return &a, nil
+}

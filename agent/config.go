@@ -1,0 +1,82 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state/store"
+)
+
+// Config says which host an agent serves and how.
+type Config struct {
+	Store   store.Store // required
+	Slice   string      // required
+	Host    int         // of the slice, from 0
+	Dir     string      // required: the host's directory, made if it is not there
+	Address string      // required: how peers reach this host, without a port
+	Version string      // of fray
+
+	// WorkDir is where tasks without a bundle run; "": the host's directory.
+	WorkDir string
+	// CacheDir keeps uv environments and is shared by all hosts of a
+	// machine; "": "cache" in the host's directory.
+	CacheDir string
+	// Executable is started as "EXECUTABLE task-shim"; "": this program.
+	Executable string
+	// Sealer opens secrets; nil: tasks with secrets fail.
+	Sealer schema.Sealer
+	// Simulated says that this host is no machine of its own: there is no
+	// TPU behind its variables.
+	Simulated bool
+	// End ends what is left on the host and returns.
+	End bool
+	// Notices tells of preemption; nil: the file "preempted" in Dir does.
+	Notices Notices
+	// Heartbeat is the time between reports when nothing happens; 0: 2 s.
+	Heartbeat time.Duration
+	// Log is for people who look after the agent; nil: nowhere.
+	Log *slog.Logger
+}
+
+// validate checks the required fields and fills in the others.
+func (c Config) validate() (Config, error) {
+	switch {
+	case c.Store == nil:
+		return c, errors.New("configure agent: no store")
+	case c.Slice == "" || c.Host < 0:
+		return c, errors.New("configure agent: no slice or host")
+	case c.Dir == "" || !filepath.IsAbs(c.Dir):
+		return c, fmt.Errorf("configure agent: the host's directory %q is not an absolute path", c.Dir)
+	case c.Address == "":
+		return c, errors.New("configure agent: no address")
+	}
+	if c.WorkDir == "" {
+		c.WorkDir = c.Dir
+	}
+	if c.CacheDir == "" {
+		c.CacheDir = filepath.Join(c.Dir, "cache")
+	}
+	if c.Executable == "" {
+		exe, err := os.Executable()
+		if err != nil {
+			return c, fmt.Errorf("configure agent: find this program: %w", err)
+		}
+		c.Executable = exe
+	}
+	if c.Notices == nil {
+		c.Notices = fileNotices{path: filepath.Join(c.Dir, preemptedFile)}
+	}
+	if c.Heartbeat == 0 {
+		c.Heartbeat = 2 * time.Second
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	c.Log = c.Log.With("slice", c.Slice, "host", c.Host)
+	return c, nil
+}

@@ -1,0 +1,173 @@
+package agent
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state/store"
+)
+
+// setting is what a task's environment follows from.
+type setting struct {
+	base      []string // the agent's own environment
+	run       *store.Run
+	task      int // index among run.Peers
+	nonce     string
+	ports     map[string]int
+	workDir   string
+	venv      string // uv environment, "" without
+	simulated bool
+	sealer    schema.Sealer
+}
+
+// taskEnv is the whole environment of a task, sorted. Later sources win: the
+// agent's environment without anything of fray's, the TPU and JAX variables,
+// the job's env, the FRAY_ variables. A uv environment's programs come first
+// on PATH and the project first on PYTHONPATH, whoever set these.
+func taskEnv(s setting) ([]string, error) {
+	env := map[string]string{}
+	for _, entry := range s.base {
+		name, value, ok := strings.Cut(entry, "=")
+		if ok && name != "" && !strings.HasPrefix(name, "FRAY_") {
+			env[name] = value
+		}
+	}
+	env["PYTHONUNBUFFERED"] = "1" // output is read while it is written
+	if err := addTPU(env, s); err != nil {
+		return nil, err
+	}
+	for name, text := range s.run.Spec.Environment.Env {
+		value, err := text.Reveal(s.sealer)
+		if err != nil {
+			return nil, fmt.Errorf("environment variable %s: %w", name, err)
+		}
+		env[name] = value
+	}
+	addVenv(env, s)
+	addFray(env, s)
+	entries := make([]string, 0, len(env))
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		entries = append(entries, name+"="+env[name])
+	}
+	return entries, nil
+}
+
+func addFray(env map[string]string, s setting) {
+	run, self := s.run, s.run.Peers[s.task]
+	env["FRAY_JOB_ID"] = run.JobID
+	env["FRAY_JOB_NAME"] = run.Job.Name
+	env["FRAY_NAMESPACE"] = run.Spec.Namespace
+	env["FRAY_ATTEMPT"] = strconv.Itoa(run.Attempt)
+	env["FRAY_TASK_INDEX"] = strconv.Itoa(s.task)
+	env["FRAY_NUM_TASKS"] = strconv.Itoa(len(run.Peers))
+	env["FRAY_SLICE_INDEX"] = strconv.Itoa(run.SliceIndex)
+	env["FRAY_NUM_SLICES"] = strconv.Itoa(run.NumSlices)
+	env["FRAY_HOST_ADDRESS"] = self.Address
+	env[nonceEnv] = s.nonce
+	if run.ClusterAddress != "" {
+		env["FRAY_CLUSTER_ADDRESS"] = run.ClusterAddress
+	}
+	if n, ok := run.Job.Key.Int(); ok {
+		env["FRAY_INSTANCE_KEY"] = strconv.Itoa(n)
+	}
+	if key, ok := run.Job.Key.Str(); ok {
+		env["FRAY_INSTANCE_KEY"] = key
+	}
+	for name, number := range s.ports {
+		env[portVariable(name)] = strconv.Itoa(number)
+	}
+}
+
+// portVariable is where a task finds the number of a named port.
+func portVariable(name string) string {
+	return "FRAY_PORT_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+}
+
+// defaultMegascalePort is libtpu's own.
+const defaultMegascalePort = "8081"
+
+// addTPU sets what libtpu and JAX read before they start.
+func addTPU(env map[string]string, s setting) error {
+	run := s.run
+	if run.Accelerator == "" {
+		return nil
+	}
+	shape, err := schema.ParseAccelerator(run.Accelerator)
+	if err != nil {
+		return err
+	}
+	self := run.Peers[s.task]
+	var hosts []string
+	for _, peer := range run.Peers {
+		if peer.Slice == self.Slice {
+			hosts = append(hosts, peer.Address)
+		}
+	}
+	env["TPU_WORKER_ID"] = strconv.Itoa(self.Host)
+	env["TPU_WORKER_HOSTNAMES"] = strings.Join(hosts, ",")
+	env["TPU_ACCELERATOR_TYPE"] = shape.Type
+	env["TPU_NAME"] = self.Slice
+	env["TPU_CHIPS_PER_HOST_BOUNDS"] = shape.HostBounds()
+	env["TPU_SKIP_MDS_QUERY"] = "1"
+	env["PJRT_DEVICE"] = "TPU"
+	env["JAX_PLATFORMS"] = "tpu,cpu"
+	if s.simulated {
+		env["JAX_PLATFORMS"] = "cpu"
+	}
+	env["JAX_COORDINATOR_ADDRESS"] = run.Coordinator
+	env["JAX_NUM_PROCESSES"] = strconv.Itoa(len(run.Peers))
+	env["JAX_PROCESS_ID"] = strconv.Itoa(s.task)
+	if args := shape.LibtpuInitArgs(); args != "" {
+		env["LIBTPU_INIT_ARGS"] = args
+	}
+	if run.NumSlices > 1 {
+		addMegascale(env, run)
+	}
+	return nil
+}
+
+func addMegascale(env map[string]string, run *store.Run) {
+	port := defaultMegascalePort
+	if _, p, err := net.SplitHostPort(run.Megascale); err == nil {
+		port = p
+	}
+	env["MEGASCALE_COORDINATOR_ADDRESS"] = run.Megascale
+	env["MEGASCALE_NUM_SLICES"] = strconv.Itoa(run.NumSlices)
+	env["MEGASCALE_SLICE_ID"] = strconv.Itoa(run.SliceIndex)
+	env["MEGASCALE_PORT"] = port
+}
+
+func addVenv(env map[string]string, s setting) {
+	if s.venv == "" {
+		return
+	}
+	env["VIRTUAL_ENV"] = s.venv
+	env["UV_PROJECT_ENVIRONMENT"] = s.venv
+	env["PATH"] = prepend(env["PATH"], filepath.Join(s.venv, "bin"))
+	// The environment holds the dependencies only and is shared by hosts and
+	// attempts; the project itself is imported from its own directory.
+	env["PYTHONPATH"] = prepend(env["PYTHONPATH"], s.workDir, filepath.Join(s.workDir, "src"))
+}
+
+func prepend(list string, dirs ...string) string {
+	if list != "" {
+		dirs = append(dirs, list)
+	}
+	return strings.Join(dirs, string(filepath.ListSeparator))
+}
+
+// lookupEnv returns the value of a variable in an environment.
+func lookupEnv(env []string, name string) string {
+	for _, entry := range env {
+		if value, ok := strings.CutPrefix(entry, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}

@@ -1,0 +1,92 @@
+package agent
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/fray-ml/fray/agent/bundle"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state/store"
+)
+
+// building tells that the task's files are being prepared.
+func (t *task) building() {
+	t.set(func(r *store.TaskReport) { r.State = schema.TaskBuilding })
+}
+
+// prepareFiles makes the working directory and the uv environment.
+func (t *task) prepareFiles(ctx context.Context) error {
+	t.in.WorkDir = t.agent.WorkDir
+	if sum := t.run.Spec.Environment.Bundle; sum != "" {
+		dir, err := t.unpackBundle(ctx, sum)
+		if err != nil {
+			return fmt.Errorf("prepare project: %w", err)
+		}
+		t.in.WorkDir = dir
+	}
+	if info, err := os.Stat(t.in.WorkDir); err != nil || !info.IsDir() {
+		return fmt.Errorf("prepare project: there is no directory %s to run in", t.in.WorkDir)
+	}
+	if t.run.Spec.Environment.UV == nil {
+		return nil
+	}
+	venv, err := t.prepareUV(ctx)
+	t.in.Venv = venv
+	return err
+}
+
+// unpackBundle returns the directory of a bundle, which is fetched and unpacked
+// once for a host.
+func (t *task) unpackBundle(ctx context.Context, sum string) (string, error) {
+	if raw, err := hex.DecodeString(sum); err != nil || len(raw) != 32 {
+		return "", fmt.Errorf("%q is not a bundle's SHA-256", sum)
+	}
+	bundles := t.agent.dir.file(bundlesDir)
+	dir := filepath.Join(bundles, sum)
+	if _, err := os.Stat(dir); err == nil {
+		return dir, nil
+	}
+	t.building()
+	if err := os.MkdirAll(bundles, 0o700); err != nil {
+		return "", err
+	}
+	if err := removeAll(filepath.Join(bundles, ".new-*")); err != nil {
+		return "", err // left by an agent that died
+	}
+	temp, err := os.MkdirTemp(bundles, ".new-*")
+	if err != nil {
+		return "", err
+	}
+	err = t.fetch(ctx, sum, temp)
+	if err == nil {
+		err = os.Rename(temp, dir)
+	}
+	if err != nil {
+		return "", errors.Join(err, os.RemoveAll(temp))
+	}
+	return dir, syncDir(bundles)
+}
+
+func (t *task) fetch(ctx context.Context, sum, dir string) error {
+	blob, err := t.agent.Store.Open(ctx, store.BundleKey(sum))
+	if errors.Is(err, store.ErrNotFound) {
+		return fmt.Errorf("bundle %.12s is not in the store; apply again to ship it", sum)
+	}
+	if err != nil {
+		return err
+	}
+	defer blob.Close()
+	return bundle.Unpack(blob, sum, dir)
+}
+
+func removeAll(pattern string) error {
+	found, err := filepath.Glob(pattern)
+	for _, path := range found {
+		err = errors.Join(err, os.RemoveAll(path))
+	}
+	return err
+}

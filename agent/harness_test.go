@@ -1,0 +1,288 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state/store"
+)
+
+// TestMain lets the test program stand in for fray: as an agent and as a shim.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case "agent":
+			os.Exit(exitCode(agentMain(os.Args[2:])))
+		case "task-shim":
+			os.Exit(exitCode(RunShim(os.Stdin, os.Stdout)))
+		}
+	}
+	// Under the race detector each process would linger for a second.
+	if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
+		os.Exit(exitCode(err))
+	}
+	os.Exit(m.Run())
+}
+
+func exitCode(err error) int {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+func agentMain(args []string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	a, err := ParseArgs(args)
+	if err != nil {
+		return err
+	}
+	c := a.Config()
+	if c.Store, err = store.OpenDir(a.Store); err != nil {
+		return err
+	}
+	c.Version, c.Sealer = "test", rot{}
+	c.Log = slog.New(slog.NewTextHandler(os.Stderr, nil))
+	return Run(ctx, c)
+}
+
+// rot is a Sealer whose sealed form does not contain the secret.
+type rot struct{}
+
+func (rot) Seal(s string) (string, error) { return shift(s, 1), nil }
+func (rot) Open(s string) (string, error) { return shift(s, -1), nil }
+
+func shift(s string, by rune) string {
+	return strings.Map(func(r rune) rune { return r + by }, s)
+}
+
+// rig is a slice of one host with its store.
+type rig struct {
+	t     *testing.T
+	store *store.Dir
+	dir   string // of the host
+	work  string
+	agent *exec.Cmd
+	gone  chan struct{} // closed when the agent's process is
+
+	path       string // PATH of the agent, "" for the test's own
+	generation int64
+	epoch      uint64
+}
+
+const rigAddress = "127.0.0.1"
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	root := t.TempDir()
+	s, err := store.CreateDir(filepath.Join(root, "store"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{t: t, store: s, dir: filepath.Join(root, "host"), work: filepath.Join(root, "work"), epoch: 1}
+	if err := os.Mkdir(r.work, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r.startAgent()
+	t.Cleanup(func() {
+		r.killTask()
+		r.stopAgent()
+	})
+	return r
+}
+
+func (r *rig) startAgent(extra ...string) {
+	r.t.Helper()
+	args := append([]string{"agent", "--store", r.store.Location(), "--slice", "s", "--host", "0",
+		"--dir", r.dir, "--address", rigAddress, "--work-dir", r.work, "--simulated"}, extra...)
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(os.Environ(), "FRAY_VAR_x=1")
+	if r.path != "" {
+		cmd.Env = append(cmd.Env, "PATH="+r.path)
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	log, err := os.OpenFile(filepath.Join(filepath.Dir(r.dir), "agent.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	cmd.Stderr = log
+	if err := cmd.Start(); err != nil {
+		r.t.Fatal(err)
+	}
+	log.Close()
+	r.agent, r.gone = cmd, make(chan struct{})
+	go func(gone chan struct{}) {
+		defer close(gone)
+		_ = cmd.Wait()
+	}(r.gone)
+}
+
+// killAgent ends the agent without a word.
+func (r *rig) killAgent() {
+	r.t.Helper()
+	_ = r.agent.Process.Kill()
+	<-r.gone
+}
+
+// stopAgent asks the agent to end, as it does when a test is over.
+func (r *rig) stopAgent() {
+	r.t.Helper()
+	_ = r.agent.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-r.gone:
+	case <-time.After(20 * time.Second):
+		r.t.Error("the agent does not end")
+		r.killAgent()
+	}
+}
+
+// killTask makes sure that no test leaves a task behind, even with a broken agent.
+func (r *rig) killTask() {
+	in, err := (&hostDir{path: r.dir}).lastIntent()
+	if err != nil || in == nil || !r.t.Failed() {
+		return
+	}
+	var proc processRecord
+	_ = readJSON((&hostDir{path: r.dir}).taskDir(in.Key).file(processFile), &proc)
+	if err := sweep(proc, in.Nonce); err != nil {
+		r.t.Error(err)
+	}
+	log, _ := os.ReadFile(filepath.Join(filepath.Dir(r.dir), "agent.log"))
+	r.t.Logf("agent's log:\n%s", log)
+}
+
+// job is a job that runs a shell script.
+func job(script string) schema.Job {
+	return schema.Job{
+		Addr:      schema.Address{Kind: schema.KindJob, Name: "a"},
+		Namespace: "default",
+		Command:   []schema.Text{schema.Plain("/bin/sh"), schema.Plain("-c"), schema.Plain(script)},
+		Resources: schema.Resources{Provider: schema.ProviderLocal, Slices: 1},
+		StopGrace: schema.Duration(2 * time.Second),
+	}
+}
+
+// assign writes the next assignment, which runs a job, or nothing for nil.
+func (r *rig) assign(spec *schema.Job) int64 {
+	r.t.Helper()
+	r.generation++
+	a := store.Assignment{Slice: "s", Epoch: r.epoch, Generation: r.generation}
+	if spec != nil {
+		a.Run = &store.Run{
+			Job: spec.Addr, JobID: "id-1", Attempt: int(r.generation), Spec: *spec, NumSlices: 1,
+			Accelerator: spec.Resources.TPU,
+			Peers:       []store.Peer{{Slice: "s", Host: 0, Address: rigAddress}},
+			Coordinator: rigAddress + ":1234",
+		}
+	}
+	r.put(a)
+	return r.generation
+}
+
+func (r *rig) put(a store.Assignment) {
+	r.t.Helper()
+	data, err := json.Marshal(a)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if _, err := r.store.Put(r.t.Context(), store.AssignKey("s"), data, store.Any); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) report() (store.HostReport, bool) {
+	object, err := r.store.Get(context.Background(), store.HostKey("s", 0))
+	if err != nil {
+		return store.HostReport{}, false
+	}
+	var h store.HostReport
+	if err := json.Unmarshal(object.Data, &h); err != nil {
+		r.t.Fatal(err)
+	}
+	return h, true
+}
+
+// await returns the first report that satisfies a condition.
+func (r *rig) await(what string, ok func(store.HostReport) bool) store.HostReport {
+	r.t.Helper()
+	var last store.HostReport
+	eventually(r.t, what, func() bool {
+		h, found := r.report()
+		last = h
+		return found && ok(h)
+	}, func() string {
+		data, _ := json.Marshal(last)
+		return "last report: " + string(data)
+	})
+	return last
+}
+
+// awaitTask waits until the task of a generation is in a state.
+func (r *rig) awaitTask(generation int64, state schema.TaskState) store.TaskReport {
+	r.t.Helper()
+	h := r.await("task of generation "+strconv.FormatInt(generation, 10)+" to be "+string(state), func(h store.HostReport) bool {
+		return h.Task != nil && h.Task.Generation == generation && h.Task.State == state
+	})
+	return *h.Task
+}
+
+// output is everything the last task has shipped.
+func (r *rig) output() string {
+	r.t.Helper()
+	var all []byte
+	for from := int64(0); ; {
+		data, next, err := TailLogs(r.t.Context(), r.store, job("").Addr, int(r.generation), 0, from)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if len(data) == 0 {
+			return string(all)
+		}
+		all, from = append(all, data...), next
+	}
+}
+
+// eventually polls a condition until it holds.
+func eventually(t *testing.T, what string, ok func() bool, detail func() string) {
+	t.Helper()
+	deadline := time.After(15 * time.Second)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-deadline:
+			t.Fatalf("waited in vain for %s; %s", what, detail())
+		case <-tick.C:
+		}
+	}
+}
+
+func nothing() string { return "" }
+
+// alive reports whether a process runs.
+func alive(pid int) bool {
+	all, err := processes()
+	if err != nil {
+		return false
+	}
+	for _, p := range all {
+		if p.pid == pid {
+			return true
+		}
+	}
+	return false
+}

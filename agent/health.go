@@ -1,0 +1,115 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state/store"
+)
+
+// startingInterval is the time between checks until the first success, so that
+// whoever waits for a healthy task learns of it soon.
+const startingInterval = 250 * time.Millisecond
+
+// monitor judges a task by its health checks. It has no clock of its own.
+type monitor struct {
+	spec  schema.Health
+	state store.HealthState
+	// failures in a row that count, and since when the next may: until the
+	// first success there are more checks than one per interval, and those
+	// in between must not use the threshold up.
+	failures int
+	since    time.Time
+}
+
+// newMonitor goes on from a state, HealthStarting for a new task.
+func newMonitor(spec schema.Health, started time.Time, state store.HealthState) *monitor {
+	return &monitor{spec: spec, state: state, since: started.Add(time.Duration(spec.StartPeriod))}
+}
+
+// observe takes in the result of one check.
+func (m *monitor) observe(now time.Time, err error) {
+	if err == nil {
+		m.failures, m.state = 0, store.HealthHealthy
+		return
+	}
+	if m.state == store.HealthStarting && now.Sub(m.since) < time.Duration(m.spec.Interval) {
+		return
+	}
+	m.since = now
+	m.failures++
+	if m.failures >= max(1, m.spec.Threshold) {
+		m.state = store.HealthUnhealthy
+	}
+}
+
+// wait is the time until the next check.
+func (m *monitor) wait() time.Duration {
+	interval := time.Duration(m.spec.Interval)
+	if m.state == store.HealthStarting {
+		return min(interval, startingInterval)
+	}
+	return interval
+}
+
+// watchHealth checks until ctx ends or the task is unhealthy, and tells of every
+// change. The error that comes with HealthUnhealthy is the last check's.
+func watchHealth(ctx context.Context, m *monitor, check func(context.Context) error, tell func(store.HealthState, error)) {
+	for {
+		before := m.state
+		limited, cancel := context.WithTimeout(ctx, time.Duration(m.spec.Timeout))
+		err := check(limited)
+		cancel()
+		if ctx.Err() != nil {
+			return
+		}
+		m.observe(time.Now(), err)
+		if m.state != before {
+			tell(m.state, err)
+		}
+		if m.state == store.HealthUnhealthy || !pause(ctx, m.wait()) {
+			return
+		}
+	}
+}
+
+// lastHealth is the task's health as an earlier agent left it: a task does not
+// become unready because its agent was started again.
+func (t *task) lastHealth() store.HealthState {
+	state := store.HealthStarting
+	if err := readJSON(t.dir.file(healthFile), &state); err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.agent.Log.Error("health not remembered", "error", err)
+	}
+	return state
+}
+
+// checkHealth watches the task's health until ctx ends.
+func (t *task) checkHealth(ctx context.Context, started time.Time) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-t.runSeen:
+	}
+	health := t.run.Spec.HealthCheck
+	if health == nil {
+		return
+	}
+	check := t.prober(*health)
+	watchHealth(ctx, newMonitor(*health, started, t.lastHealth()), check, func(state store.HealthState, err error) {
+		if err := writeJSON(t.dir.file(healthFile), state); err != nil {
+			t.agent.Log.Error("health not remembered", "error", err)
+		}
+		t.set(func(r *store.TaskReport) { r.Health = state })
+		if state == store.HealthUnhealthy {
+			times := "once"
+			if n := health.Threshold; n > 1 {
+				times = fmt.Sprintf("%d times", n)
+			}
+			t.stop(schema.TaskFailed, fmt.Sprintf("health check failed %s: %v", times, err))
+		}
+	})
+}

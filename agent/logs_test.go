@@ -1,0 +1,128 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state/store"
+)
+
+// flaky is a store whose writes fail now and then, some of them after all.
+type flaky struct {
+	store.Store
+	random *rand.Rand
+}
+
+var errFlaky = errors.New("the store has a bad day")
+
+func (f flaky) Put(ctx context.Context, key string, data []byte, want store.Generation) (store.Generation, error) {
+	switch f.random.IntN(4) {
+	case 0:
+		return 0, errFlaky
+	case 1:
+		if _, err := f.Store.Put(ctx, key, data, want); err != nil {
+			return 0, err
+		}
+		return 0, errFlaky // written, but nobody knows
+	}
+	return f.Store.Put(ctx, key, data, want)
+}
+
+// Whatever is written, whenever the agent dies and the store fails: what was
+// shipped is what was written, nothing twice and nothing missing.
+func TestShippedIsWritten(t *testing.T) {
+	addr := schema.Address{Kind: schema.KindJob, Name: "a"}
+	top, runs := t.TempDir(), 0
+	rapid.Check(t, func(rt *rapid.T) {
+		runs++
+		dir := filepath.Join(top, strconv.Itoa(runs))
+		inner, err := store.CreateDir(filepath.Join(dir, "store"))
+		if err != nil {
+			rt.Fatal(err)
+		}
+		s := flaky{inner, rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))}
+		path := filepath.Join(dir, "log")
+		fresh := func() *shipper { return &shipper{store: s, job: addr, attempt: 2, task: 1, path: path} }
+		ship := fresh()
+		var want []byte
+		for range rapid.IntRange(1, 8).Draw(rt, "steps") {
+			part := bytes.Repeat([]byte{byte('a' + len(want)%26)}, rapid.IntRange(0, chunkSize+1000).Draw(rt, "bytes"))
+			want = append(want, part...)
+			if err := os.WriteFile(path, want, 0o600); err != nil {
+				rt.Fatal(err)
+			}
+			if rapid.Bool().Draw(rt, "restart") {
+				ship = fresh()
+				if err := ship.resume(t.Context()); err != nil {
+					rt.Fatal(err)
+				}
+			}
+			if err := ship.ship(t.Context()); err != nil && !errors.Is(err, errFlaky) {
+				rt.Fatal(err)
+			}
+		}
+		for ship.ship(t.Context()) != nil {
+			continue
+		}
+		var got []byte
+		for {
+			data, next, err := TailLogs(t.Context(), inner, addr, 2, 1, int64(len(got)))
+			if err != nil || next != int64(len(got)+len(data)) {
+				rt.Fatalf("tail from %d: %d bytes, next %d, %v", len(got), len(data), next, err)
+			}
+			if len(data) == 0 {
+				break
+			}
+			got = append(got, data...)
+		}
+		if !bytes.Equal(got, want) {
+			rt.Errorf("shipped %d bytes, want %d", len(got), len(want))
+		}
+	})
+}
+
+func TestTailLogsFromAnywhere(t *testing.T) {
+	s, err := store.CreateDir(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := schema.Address{Kind: schema.KindJob, Name: "a", Key: schema.StringKey("x y")}
+	for i, chunk := range []string{"0123", "4567", "89"} {
+		if _, err := s.Put(t.Context(), store.LogKey(addr, 1, 0, i), []byte(chunk), store.Any); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, test := range []struct {
+		from, next int64
+		want       string
+	}{{0, 4, "0123"}, {2, 4, "23"}, {4, 8, "4567"}, {9, 10, "9"}, {10, 10, ""}, {99, 99, ""}} {
+		data, next, err := TailLogs(t.Context(), s, addr, 1, 0, test.from)
+		if err != nil || string(data) != test.want || next != test.next {
+			t.Errorf("from %d: %q, %d, %v, want %q, %d", test.from, data, next, err, test.want, test.next)
+		}
+	}
+	if data, _, err := TailLogs(t.Context(), s, addr, 2, 0, 0); err != nil || len(data) > 0 {
+		t.Errorf("logs of another attempt: %q, %v", data, err)
+	}
+}
+
+func TestLastLines(t *testing.T) {
+	for _, test := range []struct {
+		output string
+		want   string
+	}{{"", ""}, {"a", "a"}, {"a\nb\nc\n", "b|c"}, {"\n\n", ""}, {"a\n\nb", "|b"}} {
+		if got := strings.Join(lastLines(test.output, 2), "|"); got != test.want {
+			t.Errorf("last lines of %q are %q, want %q", test.output, got, test.want)
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package agent
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/fray-ml/fray/schema"
+)
+
+// outcome is what became of a task: how its command ended, unless the agent
+// had ended it before. Output is the end of what it wrote.
+func outcome(exit exitRecord, stop *stopRecord, tpu bool, output string) (schema.TaskState, string) {
+	if stop != nil && !exit.EndedAt.Before(stop.At) {
+		return stop.State, stop.Reason
+	}
+	switch {
+	case exit.State != "":
+		return exit.State, exit.Reason
+	case exit.ExitCode != nil && *exit.ExitCode == 0:
+		return schema.TaskSucceeded, ""
+	}
+	reason := "killed by " + exit.Signal
+	if exit.ExitCode != nil {
+		reason = fmt.Sprintf("exit status %d", *exit.ExitCode)
+	}
+	if line := badHostLine(output); tpu && line != "" {
+		return schema.TaskWorkerFailed, fmt.Sprintf("%s, and the host looks broken: %s", reason, line)
+	}
+	return schema.TaskFailed, reason
+}
+
+// badHostLine returns the last line that speaks of a broken TPU host rather
+// than a broken program, "" if there is none. The patterns are those of libtpu.
+func badHostLine(output string) string {
+	found := ""
+	for line := range strings.Lines(output) {
+		for _, pattern := range []string{
+			"Couldn't open iommu group",
+			"open(/dev/vfio",
+			"Failed to initialize TPU system",
+			"TPU initialization failed",
+			"No accelerator found",
+		} {
+			if strings.Contains(line, pattern) {
+				found = strings.TrimSpace(line)
+			}
+		}
+	}
+	return found
+}
+
+// lastLines are the last n lines of some output.
+func lastLines(output string, n int) []string {
+	lines := strings.Split(strings.TrimRight(output, "\n"), "\n")
+	if len(lines) == 1 && lines[0] == "" {
+		return nil
+	}
+	return lines[max(0, len(lines)-n):]
+}

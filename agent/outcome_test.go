@@ -1,0 +1,87 @@
+package agent
+
+import (
+	"testing"
+	"time"
+
+	"github.com/fray-ml/fray/schema"
+)
+
+func TestOutcome(t *testing.T) {
+	end := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	code := func(n int) exitRecord { return exitRecord{EndedAt: end, ExitCode: &n} }
+	signal := exitRecord{EndedAt: end, Signal: "SIGSEGV"}
+	stopAt := func(at time.Time) *stopRecord {
+		return &stopRecord{State: schema.TaskPreempted, Reason: "notice", At: at}
+	}
+	const iommu = "loading\nE0101 Couldn't open iommu group /dev/vfio/3\nTraceback\n"
+	for _, test := range []struct {
+		name   string
+		exit   exitRecord
+		stop   *stopRecord
+		tpu    bool
+		output string
+		state  schema.TaskState
+		reason string
+	}{
+		{name: "success", exit: code(0), state: schema.TaskSucceeded},
+		{name: "success of a TPU task that complains", exit: code(0), tpu: true, output: iommu, state: schema.TaskSucceeded},
+		{name: "failure", exit: code(3), state: schema.TaskFailed, reason: "exit status 3"},
+		{name: "signal", exit: signal, state: schema.TaskFailed, reason: "killed by SIGSEGV"},
+		{
+			name: "broken TPU host", exit: code(1), tpu: true, output: iommu, state: schema.TaskWorkerFailed,
+			reason: "exit status 1, and the host looks broken: E0101 Couldn't open iommu group /dev/vfio/3",
+		},
+		{name: "the same words without a TPU", exit: code(1), output: iommu, state: schema.TaskFailed, reason: "exit status 1"},
+		{name: "stopped", exit: signal, stop: stopAt(end.Add(-time.Second)), state: schema.TaskPreempted, reason: "notice"},
+		{name: "stopped and clean", exit: code(0), stop: stopAt(end.Add(-time.Second)), state: schema.TaskPreempted, reason: "notice"},
+		{name: "ended before the stop", exit: code(0), stop: stopAt(end.Add(time.Second)), state: schema.TaskSucceeded},
+		{
+			name: "lost", exit: exitRecord{EndedAt: end, State: schema.TaskWorkerFailed, Reason: "shim"},
+			state: schema.TaskWorkerFailed, reason: "shim",
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			state, reason := outcome(test.exit, test.stop, test.tpu, test.output)
+			if state != test.state || reason != test.reason {
+				t.Errorf("got %s, %q, want %s, %q", state, reason, test.state, test.reason)
+			}
+		})
+	}
+}
+
+func TestIsProjectsFault(t *testing.T) {
+	for _, test := range []struct {
+		output string
+		want   bool
+	}{
+		{"error: Extra `nope` is not defined in the `optional-dependencies` table for `tiny`", true},
+		{"error: Group `nope` is not defined in the project's `dependency-groups` table", true},
+		{"error: Unable to find lockfile at `uv.lock`, but `--frozen` was provided.", true},
+		{"error: Failed to parse: pyproject.toml\n  cause: TOML parse error", true},
+		{"error: Failed to fetch: `https://example.org/simple/x/`\n  cause: dns error", false},
+		{"error: No space left on device (os error 28)", false},
+	} {
+		if got := isProjectsFault(test.output); got != test.want {
+			t.Errorf("%q is the project's fault: %v, want %v", test.output, got, test.want)
+		}
+	}
+}
+
+func TestShortDuration(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		5 * time.Minute:                "5m",
+		2 * time.Hour:                  "2h",
+		90 * time.Second:               "1m30s",
+		time.Hour + 30*time.Minute:     "1h30m",
+		10 * time.Second:               "10s",
+		300 * time.Millisecond:         "300ms",
+		10*time.Hour + 10*time.Minute:  "10h10m",
+		20 * time.Minute:               "20m",
+		100*time.Hour + 20*time.Second: "100h0m20s",
+	} {
+		if got := shortDuration(d); got != want {
+			t.Errorf("%v is written %q, want %q", d, got, want)
+		}
+	}
+}

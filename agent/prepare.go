@@ -1,0 +1,66 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state/store"
+)
+
+// prepare makes everything ready that the command needs and returns what the
+// shim must run. Errors that say what becomes of the task are endErrors.
+func (t *task) prepare(ctx context.Context) (*shimSpec, error) {
+	a, run := t.agent, t.run
+	if run.Spec.Environment.Image != "" && !a.Simulated {
+		return nil, &endError{state: schema.TaskUnschedulable, reason: "this agent runs no containers; remove environment.image"}
+	}
+	if err := t.shipper().clear(ctx); err != nil {
+		return nil, err
+	}
+	if err := t.prepareFiles(ctx); err != nil {
+		return nil, err
+	}
+	ports, err := pickPorts(run.Spec.Resources.Ports, a.Address)
+	if _, inUse := errors.AsType[*portInUseError](err); inUse {
+		return nil, &endError{state: schema.TaskUnschedulable, reason: err.Error()}
+	}
+	if err != nil {
+		return nil, err
+	}
+	t.in.Ports = ports
+	t.set(func(r *store.TaskReport) { r.State, r.Ports = schema.TaskAssigned, ports })
+	return t.shimSpec()
+}
+
+// environment is the task's whole environment, secrets in clear.
+func (t *task) environment() ([]string, error) {
+	return taskEnv(setting{
+		base: os.Environ(), run: t.run, task: t.in.Task, nonce: t.in.Nonce, ports: t.in.Ports,
+		workDir: t.in.WorkDir, venv: t.in.Venv, simulated: t.agent.Simulated, sealer: t.agent.Sealer,
+	})
+}
+
+func (t *task) shimSpec() (*shimSpec, error) {
+	env, err := t.environment()
+	if err != nil {
+		return nil, err
+	}
+	argv, err := revealAll(t.run.Spec.Command, t.agent.Sealer)
+	if err != nil {
+		return nil, &endError{state: schema.TaskFailed, reason: err.Error()}
+	}
+	program, err := findProgram(argv[0], t.in.WorkDir, lookupEnv(env, "PATH"))
+	if err != nil {
+		reason := err.Error()
+		if t.run.Spec.Command[0].IsSensitive() {
+			reason = "the command, whose name is sensitive, cannot be run"
+		}
+		return nil, &endError{state: schema.TaskFailed, reason: reason}
+	}
+	return &shimSpec{
+		HostDir: t.agent.dir.path, TaskDir: t.dir, Nonce: t.in.Nonce, Grace: t.in.Grace,
+		Path: program, Argv: argv, Env: env, WorkDir: t.in.WorkDir,
+	}, nil
+}

@@ -1,0 +1,148 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/fray-ml/fray/state/store"
+)
+
+// seqBlock is how many report numbers are taken from the host's directory at once.
+const seqBlock = 1000
+
+// reporter writes a host's report: at once when it changes, as often as the
+// store allows, and as a heartbeat otherwise. Only the newest one counts.
+type reporter struct {
+	store     store.Store
+	key       string
+	heartbeat time.Duration
+	log       *slog.Logger
+	// gone keeps a removed host from coming back as a report.
+	gone func() bool
+	// takeSeqs returns the end of a new block of numbers.
+	takeSeqs func(n uint64) (uint64, error)
+
+	mu       sync.Mutex
+	report   store.HostReport
+	version  uint64 // of report, counted by publish
+	written  uint64 // version that the store has
+	progress chan struct{}
+	wake     chan struct{}
+
+	seq, seqEnd uint64
+}
+
+func newReporter(r *reporter) *reporter {
+	r.progress = make(chan struct{})
+	r.wake = make(chan struct{}, 1)
+	return r
+}
+
+// publish replaces the report; the writing happens in run.
+func (r *reporter) publish(report store.HostReport) {
+	r.mu.Lock()
+	r.report = report
+	r.version++
+	r.mu.Unlock()
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// flush returns once everything published so far is written.
+func (r *reporter) flush(ctx context.Context) error {
+	r.mu.Lock()
+	target := r.version
+	r.mu.Unlock()
+	for {
+		r.mu.Lock()
+		done, progress := r.written >= target, r.progress
+		r.mu.Unlock()
+		if done {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("write host report: %w", context.Cause(ctx))
+		case <-progress:
+		}
+	}
+}
+
+// run writes until ctx ends.
+func (r *reporter) run(ctx context.Context) {
+	beat := time.NewTimer(r.heartbeat)
+	defer beat.Stop()
+	retry := 50 * time.Millisecond
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.wake:
+		case <-beat.C:
+		}
+		wait := r.heartbeat
+		if err := r.write(ctx); err != nil {
+			r.log.Warn("report not written", "error", err)
+			retry = min(2*retry, r.heartbeat)
+			wait = retry
+		} else {
+			retry = 50 * time.Millisecond
+			if !pause(ctx, r.store.WriteInterval()) {
+				return
+			}
+		}
+		beat.Reset(wait)
+	}
+}
+
+func (r *reporter) write(ctx context.Context) error {
+	r.mu.Lock()
+	report, version := r.report, r.version
+	r.mu.Unlock()
+	if version == 0 || r.gone() {
+		return nil
+	}
+	if r.seq >= r.seqEnd {
+		end, err := r.takeSeqs(seqBlock)
+		if err != nil {
+			return err
+		}
+		r.seq, r.seqEnd = end-seqBlock, end
+	}
+	r.seq++
+	report.Seq, report.At = r.seq, time.Now()
+	data, err := json.Marshal(report)
+	if err != nil {
+		return fmt.Errorf("encode host report: %w", err)
+	}
+	if _, err := r.store.Put(ctx, r.key, data, store.Any); err != nil {
+		return fmt.Errorf("write host report: %w", err)
+	}
+	r.mu.Lock()
+	r.written = version
+	close(r.progress)
+	r.progress = make(chan struct{})
+	r.mu.Unlock()
+	return nil
+}
+
+// pause waits and reports whether ctx still goes on.
+func pause(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

@@ -1,0 +1,258 @@
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fray-ml/fray/schema"
+)
+
+// shimSpec is what an agent tells a shim, through a pipe: it may hold secrets.
+type shimSpec struct {
+	HostDir string          `json:"host_dir"`
+	TaskDir taskDir         `json:"task_dir"`
+	Path    string          `json:"path"` // of the program
+	Argv    []string        `json:"argv"`
+	Env     []string        `json:"env"`
+	WorkDir string          `json:"work_dir"`
+	Grace   schema.Duration `json:"grace"`
+	Nonce   string          `json:"nonce"`
+}
+
+// shim runs one command and outlives the agent that asked for it.
+type shim struct {
+	spec shimSpec
+	host *hostDir
+	pid  int // of the command, and its process group
+
+	mu     sync.Mutex
+	ended  bool      // the command was reaped
+	killAt time.Time // end of the grace once a stop was asked for
+}
+
+// RunShim is the body of "fray task-shim": it reads what to run from in, starts
+// it, writes one line to ready (which it closes) once the command runs, and
+// returns when nothing of it is left and the exit record is written. It expects
+// the task's lock at file descriptor 3. SIGTERM ends the command: SIGTERM to
+// its group, SIGKILL to all of it after the grace.
+func RunShim(in io.Reader, ready io.WriteCloser) error {
+	// The command dies with the thread that starts it.
+	runtime.LockOSThread()
+	unix.CloseOnExec(lockFD)
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+
+	var s shim
+	if err := json.NewDecoder(in).Decode(&s.spec); err != nil {
+		return fmt.Errorf("read task: %w", err)
+	}
+	host, err := findHostDir(s.spec.HostDir)
+	if err != nil {
+		return err
+	}
+	s.host = host
+	if err := becomeReaper(); err != nil {
+		return err
+	}
+	started := time.Now()
+	if err := s.start(); err != nil {
+		return s.writeExit(exitRecord{EndedAt: time.Now(), State: schema.TaskFailed, Reason: err.Error()})
+	}
+	done := make(chan struct{})
+	go s.guard(signals, done)
+	// A record that cannot be written must not keep the command from being
+	// waited for: whatever comes, it has a parent that ends it.
+	recordErr := writeJSON(s.spec.TaskDir.file(processFile), processRecord{Shim: os.Getpid(), PID: s.pid, StartedAt: started})
+	_, readyErr := io.WriteString(ready, "\n")
+	closeErr := ready.Close()
+	status := s.reap()
+	ended := time.Now()
+	s.reapLeftovers()
+	close(done)
+	record := exitRecord{StartedAt: started, EndedAt: ended}
+	if status.Signaled() {
+		record.Signal = unix.SignalName(status.Signal())
+	} else {
+		code := status.ExitStatus()
+		record.ExitCode = &code
+	}
+	if errors.Is(readyErr, syscall.EPIPE) {
+		readyErr = nil // the agent died; the next one adopts this task
+	}
+	return errors.Join(s.writeExit(record), recordErr, readyErr, closeErr)
+}
+
+// start starts the command in its own process group with its output in the log.
+func (s *shim) start() error {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return fmt.Errorf("start command: %w", err)
+	}
+	log, err := os.OpenFile(s.spec.TaskDir.file(outputFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return errors.Join(fmt.Errorf("start command: %w", err), null.Close())
+	}
+	attr := &syscall.SysProcAttr{Setpgid: true}
+	dieWithParent(attr)
+	pid, err := syscall.ForkExec(s.spec.Path, s.spec.Argv, &syscall.ProcAttr{
+		Dir:   s.spec.WorkDir,
+		Env:   s.spec.Env,
+		Files: []uintptr{null.Fd(), log.Fd(), log.Fd()},
+		Sys:   attr,
+	})
+	closeErr := errors.Join(null.Close(), log.Close())
+	if err != nil {
+		return fmt.Errorf("start command: %w", err)
+	}
+	s.pid = pid
+	return closeErr
+}
+
+// guardInterval is how often a shim looks whether its host's directory is there.
+const guardInterval = 500 * time.Millisecond
+
+// guard ends the command when a signal asks for it or the host's directory is gone.
+func (s *shim) guard(signals <-chan os.Signal, done <-chan struct{}) {
+	tick := time.NewTicker(guardInterval)
+	defer tick.Stop()
+	var grace <-chan time.Time
+	for {
+		select {
+		case <-done:
+			return
+		case <-signals:
+			if grace == nil {
+				wait := time.Duration(s.spec.Grace)
+				grace = time.After(wait)
+				s.terminate(time.Now().Add(wait))
+			}
+		case <-grace:
+			s.kill()
+		case <-tick.C:
+			if s.host.gone() {
+				s.kill()
+			}
+		}
+	}
+}
+
+func (s *shim) terminate(killAt time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.killAt = killAt
+	if !s.ended {
+		// The only error is that it may not be signalled, and then SIGKILL
+		// after the grace fails as well: there is nothing better to do.
+		_ = signalProcess(-s.pid, unix.SIGTERM)
+		_ = signalProcess(-s.pid, unix.SIGCONT)
+	}
+}
+
+// kill ends everything below this process now.
+func (s *shim) kill() {
+	s.mu.Lock()
+	s.killAt = time.Now()
+	ended := s.ended
+	s.mu.Unlock()
+	if !ended {
+		_ = signalProcess(-s.pid, unix.SIGKILL)
+	}
+	s.killDescendants()
+}
+
+func (s *shim) killDescendants() {
+	all, err := processes()
+	if err != nil {
+		return // tried again after the next child is reaped
+	}
+	for _, pid := range descendants(all, os.Getpid()) {
+		_ = signalProcess(pid, unix.SIGKILL)
+	}
+	if inheritsOrphans {
+		return
+	}
+	for _, pid := range leftovers(all, processRecord{Shim: os.Getpid(), PID: s.pid}, s.spec.Nonce) {
+		_ = signalProcess(pid, unix.SIGKILL)
+	}
+}
+
+// reap waits for the command, burying orphans on the way.
+func (s *shim) reap() syscall.WaitStatus {
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, 0, nil)
+		if pid == s.pid {
+			s.mu.Lock()
+			s.ended = true
+			s.mu.Unlock()
+			return status
+		}
+		if errors.Is(err, syscall.ECHILD) {
+			return status // cannot be: the command is our child until it is reaped here
+		}
+	}
+}
+
+// reapLeftovers returns when nothing that the command started is left. During
+// a stop its group may still use the grace; otherwise the command's end is theirs.
+func (s *shim) reapLeftovers() {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		s.mu.Lock()
+		killAt := s.killAt
+		s.mu.Unlock()
+		if inheritsOrphans && buried() || !time.Now().Before(killAt) || !groupAlive(s.pid) {
+			break
+		}
+		<-tick.C
+	}
+	if inheritsOrphans && buried() {
+		return
+	}
+	// Every round kills all that is there and waits for one of them; what a
+	// dying process still started is found in the next round.
+	for {
+		if groupAlive(s.pid) {
+			_ = signalProcess(-s.pid, unix.SIGKILL)
+		}
+		s.killDescendants()
+		if _, err := syscall.Wait4(-1, nil, 0, nil); errors.Is(err, syscall.ECHILD) {
+			return
+		}
+	}
+}
+
+// buried reaps what has ended and reports whether there are no children left.
+func buried() bool {
+	for {
+		pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
+		switch {
+		case errors.Is(err, syscall.ECHILD):
+			return true
+		case err == nil && pid == 0:
+			return false
+		}
+	}
+}
+
+func (s *shim) writeExit(r exitRecord) error {
+	if s.host.gone() {
+		return nil // nobody is left to read it
+	}
+	if err := writeJSON(s.spec.TaskDir.file(exitFile), r); err != nil {
+		return fmt.Errorf("record end of %s: %w", filepath.Base(string(s.spec.TaskDir)), err)
+	}
+	return nil
+}

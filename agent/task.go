@@ -1,0 +1,309 @@
+package agent
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state/store"
+)
+
+// task is one start of one task, from its preparation until nothing of it is
+// left and all its output is shipped.
+type task struct {
+	agent   *agent
+	dir     taskDir
+	in      intent
+	written bool // the intent is
+
+	cancel context.CancelCauseFunc
+
+	// run is what the task is part of, to be read once runSeen is closed: an
+	// adopted task learns it from the assignment.
+	run     *store.Run
+	runSeen chan struct{}
+	proc    processRecord // once the command runs
+
+	mu     sync.Mutex
+	report store.TaskReport
+}
+
+// stopCause is why a task is ended before its time.
+type stopCause struct {
+	state  schema.TaskState
+	reason string
+}
+
+func (c *stopCause) Error() string { return c.reason }
+
+// endError ends a task whose command did not run.
+type endError struct {
+	state  schema.TaskState
+	reason string
+	output string // of what went wrong, for the task's log
+}
+
+func (e *endError) Error() string { return e.reason }
+
+// taskKey names one start: a job, an attempt and a generation. It is a file name.
+func taskKey(a *store.Assignment) string {
+	sum := sha256.Sum256([]byte(a.Run.Job.String()))
+	return fmt.Sprintf("%d-%d-%s", a.Generation, a.Run.Attempt, hex.EncodeToString(sum[:4]))
+}
+
+// start begins the task of an assignment, unless this host began it before or
+// must not run it.
+func (a *agent) start(want *store.Assignment) {
+	index := -1
+	for i, peer := range want.Run.Peers {
+		if peer.Slice == a.Slice && peer.Host == a.Host {
+			index = i
+		}
+	}
+	if index < 0 {
+		return // this host has no part in the attempt
+	}
+	report := store.TaskReport{
+		Job: want.Run.Job, Attempt: want.Run.Attempt, Generation: want.Generation, Task: index,
+		State: schema.TaskPending,
+	}
+	at := mark{Epoch: want.Epoch, Generation: want.Generation}
+	if a.refuse == at {
+		return // that was its end; it does not start after all
+	}
+	if state, reason := a.refusal(want.Run.Peers[index]); reason != "" {
+		a.refuse = at
+		report.State, report.Reason = state, reason
+		a.report.Task = &report
+		a.publish()
+		return
+	}
+	key := taskKey(want)
+	ordinal := 1
+	if a.task != nil {
+		ordinal = a.task.in.Ordinal + 1
+	}
+	t := &task{agent: a, dir: a.dir.taskDir(key), run: want.Run, runSeen: make(chan struct{}), report: report}
+	close(t.runSeen)
+	t.in = intent{
+		Key: key, Ordinal: ordinal, Nonce: rand.Text(), Job: want.Run.Job, Attempt: want.Run.Attempt,
+		Generation: want.Generation, Task: index,
+		Grace: want.Run.Spec.StopGrace, Timeout: want.Run.Spec.Timeout, TPU: want.Run.Accelerator != "",
+		Health: want.Run.Spec.HealthCheck != nil,
+	}
+	if _, err := os.Stat(t.dir.file(intentFile)); err == nil {
+		if last, err := t.dir.lastReport(); err == nil && last != nil {
+			a.report.Task = last
+			a.publish()
+		}
+		return
+	}
+	a.begin(t, t.execute)
+}
+
+// refusal says why a host must not run a task as this peer, and how the task
+// ends by that; "" if it may run.
+func (a *agent) refusal(self store.Peer) (schema.TaskState, string) {
+	switch {
+	case self.Address != a.Address:
+		return schema.TaskUnschedulable, fmt.Sprintf("the assignment has address %s for this host, which is %s", self.Address, a.Address)
+	case a.report.Notice != "":
+		return schema.TaskPreempted, "this host takes no more tasks: " + a.report.Notice
+	}
+	return "", ""
+}
+
+// begin makes t the agent's task and runs its life.
+func (a *agent) begin(t *task, life func(context.Context) exitRecord) {
+	ctx, cancel := context.WithCancelCause(a.work)
+	t.cancel = cancel
+	a.task, a.ended = t, false
+	report := t.report
+	a.report.Task = &report
+	a.publish()
+	go func() {
+		stopShipping := t.shipAlways()
+		record := life(ctx)
+		cancel(nil)
+		stopShipping()
+		t.finish(record)
+	}()
+}
+
+// adopt takes over what an earlier agent of this host left.
+func (a *agent) adopt() error {
+	var build buildRecord
+	if err := readJSON(a.dir.file(buildFile), &build); err == nil {
+		if err := a.endBuild(build); err != nil {
+			return err
+		}
+	}
+	in, err := a.dir.lastIntent()
+	if err != nil || in == nil {
+		return err
+	}
+	t := &task{agent: a, dir: a.dir.taskDir(in.Key), in: *in, written: true, runSeen: make(chan struct{})}
+	last, err := t.dir.lastReport()
+	if err != nil {
+		return err
+	}
+	if last != nil {
+		a.task, a.ended = t, true
+		a.report.Task = last
+		return nil
+	}
+	t.report = store.TaskReport{
+		Job: in.Job, Attempt: in.Attempt, Generation: in.Generation, Task: in.Task,
+		State: schema.TaskAssigned, Ports: in.Ports,
+	}
+	var proc processRecord
+	if err := readJSON(t.dir.file(processFile), &proc); err == nil {
+		t.report.State, t.report.Started = schema.TaskRunning, true
+		if in.Health {
+			t.report.Health = t.lastHealth()
+		}
+		t.report.PID, t.report.StartedAt = proc.PID, proc.StartedAt
+	}
+	a.begin(t, t.takeOver)
+	return nil
+}
+
+// stop ends the task; the first cause counts.
+func (t *task) stop(state schema.TaskState, reason string) {
+	t.cancel(&stopCause{state: state, reason: reason})
+}
+
+// provide tells an adopted task what it is part of. Only the loop calls it.
+func (t *task) provide(run *store.Run) {
+	select {
+	case <-t.runSeen:
+	default:
+		t.run = run
+		close(t.runSeen)
+	}
+}
+
+// set changes the task's report and tells the loop.
+func (t *task) set(edit func(*store.TaskReport)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	edit(&t.report)
+	report := t.report
+	report.Ports = maps.Clone(report.Ports)
+	t.agent.updates <- update{task: t, report: report}
+}
+
+// execute prepares and runs the command and returns how it ended.
+func (t *task) execute(ctx context.Context) exitRecord {
+	spec, err := t.prepare(ctx)
+	var early *endError
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return t.endedEarly(causeOf(ctx))
+	case errors.As(err, &early):
+		return t.endedEarly(early)
+	default:
+		return t.endedEarly(&endError{state: schema.TaskWorkerFailed, reason: err.Error()})
+	}
+	gone, err := t.launch(ctx, spec)
+	if err != nil {
+		return t.endedEarly(&endError{state: schema.TaskWorkerFailed, reason: err.Error()})
+	}
+	return t.watch(ctx, gone)
+}
+
+// causeOf is why a context of a task ended, as the end of a task that never ran.
+func causeOf(ctx context.Context) *endError {
+	if cause, ok := errors.AsType[*stopCause](context.Cause(ctx)); ok {
+		return &endError{state: cause.state, reason: cause.reason}
+	}
+	return &endError{state: schema.TaskKilled, reason: "the host's directory is gone"}
+}
+
+// endedEarly is the record of a task whose command did not run. Its cause goes
+// to the task's log as well: that is where people look first.
+func (t *task) endedEarly(e *endError) exitRecord {
+	record := exitRecord{EndedAt: time.Now(), State: e.state, Reason: e.reason}
+	if t.agent.work.Err() != nil {
+		return record
+	}
+	err := t.writeIntent()
+	if err == nil && e.output != "" {
+		err = os.WriteFile(t.dir.file(outputFile), []byte(e.output), 0o600)
+	}
+	if err == nil {
+		err = writeJSON(t.dir.file(exitFile), record)
+	}
+	if err != nil {
+		t.agent.Log.Error("end of task not recorded", "error", err)
+	}
+	return record
+}
+
+// writeIntent records that this task is about to be started on this host. From
+// then on it never is again.
+func (t *task) writeIntent() error {
+	if t.written {
+		return nil
+	}
+	t.in.At = time.Now()
+	if err := os.MkdirAll(string(t.dir), 0o700); err != nil {
+		return fmt.Errorf("record start: %w", err)
+	}
+	if err := writeJSON(t.dir.file(intentFile), t.in); err != nil {
+		return fmt.Errorf("record start: %w", err)
+	}
+	t.written = true
+	return nil
+}
+
+// tailLines is how many lines of output the report of a failed task carries.
+const tailLines = 20
+
+// finish reports the end, when all output is shipped.
+func (t *task) finish(record exitRecord) {
+	var stop *stopRecord
+	var written stopRecord
+	if err := readJSON(t.dir.file(stopFile), &written); err == nil {
+		stop = &written
+	}
+	output := outputEnd(t.dir.file(outputFile), 64<<10)
+	state, reason := outcome(record, stop, t.in.TPU, output)
+	shipped := t.shipAll()
+	t.mu.Lock()
+	r := t.report
+	t.mu.Unlock()
+	r.State, r.Reason = state, reason
+	r.EndedAt, r.ExitCode, r.Signal = record.EndedAt, record.ExitCode, record.Signal
+	r.Started = !record.StartedAt.IsZero()
+	if r.Started {
+		r.StartedAt = record.StartedAt
+	}
+	if state == schema.TaskFailed || state == schema.TaskWorkerFailed {
+		r.Tail = lastLines(strings.ToValidUTF8(output, "�"), tailLines)
+	}
+	t.redact(&r.Reason)
+	for i := range r.Tail {
+		t.redact(&r.Tail[i])
+	}
+	if t.agent.work.Err() == nil {
+		err := writeJSON(t.dir.file(reportFile), r)
+		if err == nil && shipped {
+			err = os.RemoveAll(t.dir.file(outputFile)) // the store has it
+		}
+		if err != nil {
+			t.agent.Log.Error("task report not kept", "error", err)
+		}
+	}
+	t.set(func(report *store.TaskReport) { *report = r })
+}

@@ -1,0 +1,191 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state/store"
+)
+
+// takeOver goes on with a task that an earlier agent started.
+func (t *task) takeOver(ctx context.Context) exitRecord {
+	var stop stopRecord
+	if err := readJSON(t.dir.file(stopFile), &stop); err == nil {
+		t.stop(stop.State, stop.Reason) // the earlier agent died in the middle of it
+	}
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		for t.shimAlive() && pause(t.agent.work, 50*time.Millisecond) {
+		}
+	}()
+	return t.watch(ctx, gone)
+}
+
+func (t *task) shimAlive() bool {
+	held, err := isHeld(t.agent.dir.file(taskLockFile))
+	if err != nil {
+		t.agent.Log.Error("task not looked at", "error", err)
+		return !t.agent.dir.gone()
+	}
+	return held
+}
+
+// watch follows a running task until its shim is gone, ending it when ctx ends.
+func (t *task) watch(ctx context.Context, gone <-chan struct{}) exitRecord {
+	if proc, ok := t.awaitProcess(gone); ok {
+		t.proc = proc
+		t.set(func(r *store.TaskReport) {
+			r.State, r.Started, r.PID, r.StartedAt = schema.TaskRunning, true, proc.PID, proc.StartedAt
+			if t.in.Health {
+				r.Health = t.lastHealth()
+			}
+		})
+		if limit := time.Duration(t.in.Timeout); limit > 0 {
+			timer := time.AfterFunc(time.Until(proc.StartedAt.Add(limit)), func() {
+				t.stop(schema.TaskFailed, "timed out after "+shortDuration(limit))
+			})
+			defer timer.Stop()
+		}
+		checked, endChecks := context.WithCancel(ctx)
+		finished := make(chan struct{})
+		go func() {
+			defer close(finished)
+			t.checkHealth(checked, proc.StartedAt)
+		}()
+		defer func() {
+			endChecks()
+			<-finished
+		}()
+	}
+	select {
+	case <-gone:
+	case <-ctx.Done():
+		t.end(ctx, gone)
+	}
+	return t.ending()
+}
+
+// awaitProcess waits for the shim's word that the command runs; false when it never will.
+func (t *task) awaitProcess(gone <-chan struct{}) (processRecord, bool) {
+	for {
+		var proc processRecord
+		err := readJSON(t.dir.file(processFile), &proc)
+		if err == nil {
+			return proc, true
+		}
+		select {
+		case <-gone:
+			err := readJSON(t.dir.file(processFile), &proc)
+			return proc, err == nil
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// stopSlack is what a shim gets beyond the grace before it is given up.
+const stopSlack = 5 * time.Second
+
+// end makes the shim end the task, and ends both where that does not help.
+func (t *task) end(ctx context.Context, gone <-chan struct{}) {
+	if t.agent.work.Err() != nil {
+		t.kill()
+		return
+	}
+	cause := causeOf(ctx)
+	record := stopRecord{State: cause.state, Reason: cause.reason, At: time.Now()}
+	if _, err := os.Stat(t.dir.file(stopFile)); err != nil {
+		if err := writeJSON(t.dir.file(stopFile), record); err != nil {
+			t.agent.Log.Error("stop not recorded", "error", err)
+		}
+	}
+	t.signalShim(unix.SIGTERM)
+	select {
+	case <-gone:
+	case <-t.agent.work.Done():
+		t.kill()
+	case <-time.After(time.Duration(t.in.Grace) + stopSlack):
+		t.agent.Log.Warn("the task's supervisor does not end it", "task", t.in.Key)
+		t.kill()
+	}
+}
+
+// kill ends the shim and everything of the task at once.
+func (t *task) kill() {
+	t.signalShim(unix.SIGKILL)
+	t.sweep()
+}
+
+func (t *task) sweep() {
+	for {
+		err := sweep(t.proc, t.in.Nonce)
+		if err == nil {
+			return
+		}
+		t.agent.Log.Error("task not ended", "task", t.in.Key, "error", err)
+		t.set(func(r *store.TaskReport) { r.Reason = err.Error() })
+		pause(context.Background(), time.Second)
+	}
+}
+
+// signalShim signals the shim, if it lives: only then is its lock's word true.
+func (t *task) signalShim(sig unix.Signal) {
+	path := t.agent.dir.file(taskLockFile)
+	held, err := isHeld(path)
+	if err == nil && held {
+		var h holder
+		if h, err = readHolder(path); err == nil && h.PID > 1 {
+			err = signalProcess(h.PID, sig)
+		}
+	}
+	if err != nil {
+		t.agent.Log.Error("task's supervisor not signalled", "error", err)
+	}
+}
+
+// ending is how the task ended, once its shim is gone. Without the shim's word
+// whatever is left is ended here, and the task was lost.
+func (t *task) ending() exitRecord {
+	var record exitRecord
+	err := readJSON(t.dir.file(exitFile), &record)
+	if err == nil {
+		return record
+	}
+	t.sweep()
+	record = exitRecord{
+		EndedAt: time.Now(), State: schema.TaskWorkerFailed,
+		Reason: "the task's supervisor died before the command ran",
+	}
+	if t.proc.PID != 0 {
+		record.StartedAt = t.proc.StartedAt
+		record.Reason = "the task's supervisor was killed; what it left of the task was ended"
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		record.Reason = fmt.Sprintf("the task's end is not readable: %v", err)
+	}
+	if t.agent.work.Err() == nil {
+		if err := writeJSON(t.dir.file(exitFile), record); err != nil {
+			t.agent.Log.Error("end of task not recorded", "error", err)
+		}
+	}
+	return record
+}
+
+// shortDuration is a duration without the zeros: "5m" and not "5m0s".
+func shortDuration(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
