@@ -1,0 +1,130 @@
+package gcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fray-ml/fray/state/store"
+)
+
+// The service takes one write a second of one object.
+func TestWritesOfOneObjectKeepTheirDistance(t *testing.T) {
+	t.Parallel()
+	w := newWire(t)
+	w.interval = time.Second
+	b := w.open(t, serviceTempo())
+	began := time.Now()
+	gen := put(t, b, "state.json", "0", store.Absent)
+	put(t, b, "lease.json", "0", store.Absent)
+	if took := time.Since(began); took >= time.Second {
+		t.Errorf("two objects took %v", took)
+	}
+	gen = put(t, b, "state.json", "1", gen)
+	put(t, b, "state.json", "2", gen)
+	if took := time.Since(began); took < 2*time.Second {
+		t.Errorf("three writes took %v, want 2s at least", took)
+	}
+	if w.refused != 0 {
+		t.Errorf("%d writes came too early", w.refused)
+	}
+}
+
+// What another process has written is not known before the service says so.
+func TestSecondWriteWithinASecondIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	w := newWire(t)
+	w.interval = time.Second
+	one, two := w.open(t, serviceTempo()), w.open(t, serviceTempo())
+	gen := put(t, one, "state.json", "one", store.Absent)
+	put(t, two, "state.json", "two", gen)
+	if w.refused == 0 {
+		t.Error("the second write was not refused")
+	}
+	wantContent(t, one, "state.json", "two")
+}
+
+func TestPacedWriteHeedsItsContext(t *testing.T) {
+	w := newWire(t)
+	tempo := quick()
+	tempo.interval = time.Hour
+	b := w.open(t, tempo)
+	gen := put(t, b, "state.json", "one", store.Absent)
+	w.count()
+	lost := errors.New("the lease is lost")
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Millisecond, lost)
+	defer cancel()
+	if _, err := b.Put(ctx, "state.json", []byte("two"), gen); !errors.Is(err, lost) {
+		t.Errorf("got %v, want the context's cause", err)
+	}
+	if n := total(w.count()); n != 0 {
+		t.Errorf("%d requests were sent", n)
+	}
+	// A write that lost does not count: the next one need not wait.
+	fast := w.open(t, tempo)
+	for range 3 {
+		_, err := fast.Put(t.Context(), "state.json", []byte("two"), gen+1)
+		wantConflict(t, err)
+	}
+}
+
+func TestLanes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &lanes{interval: time.Second}
+		began := time.Now()
+		done := make(chan time.Duration, 5)
+		for range 5 {
+			go func() {
+				own, err := l.enter(t.Context(), "state.json")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				done <- time.Since(began)
+				l.wrote(own)
+				l.leave(own)
+			}()
+		}
+		for i := range 5 {
+			if got, want := <-done, time.Duration(i)*time.Second; got != want {
+				t.Errorf("write %d: at %v, want %v", i, got, want)
+			}
+		}
+		other, err := l.enter(t.Context(), "lease.json")
+		if err != nil || time.Since(began) != 4*time.Second {
+			t.Errorf("another object: %v after %v", err, time.Since(began))
+		}
+		l.leave(other)
+	})
+}
+
+func TestIdleLanesAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &lanes{interval: time.Second}
+		busy, err := l.enter(t.Context(), "busy")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 3 * manyLanes {
+			own, err := l.enter(t.Context(), fmt.Sprint(i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.wrote(own)
+			l.leave(own)
+			if i%manyLanes == manyLanes-1 {
+				time.Sleep(2 * idleLane)
+			}
+		}
+		if n := len(l.byKey); n > manyLanes+1 {
+			t.Errorf("%d lanes are remembered", n)
+		}
+		if l.byKey["busy"] != busy {
+			t.Error("a lane in use was forgotten")
+		}
+		l.leave(busy)
+	})
+}

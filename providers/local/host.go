@@ -1,0 +1,163 @@
+package local
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// host is the directory of one host.
+type host struct {
+	dir string
+}
+
+// holder is what a lock file says about the process that holds the lock; true
+// only while it is held.
+type holder struct {
+	PID   int     `json:"pid"`
+	Grace float64 `json:"grace,omitempty"` // seconds that ending it may take
+	End   bool    `json:"end,omitempty"`   // it only ends what is left on the host
+	Ports []int   `json:"ports,omitempty"` // that its task was given
+}
+
+func (h host) agentAlive() (bool, error) { return isHeld(filepath.Join(h.dir, agentLockFile)) }
+func (h host) taskAlive() (bool, error)  { return isHeld(filepath.Join(h.dir, taskLockFile)) }
+
+// alive reports whether any process of the host is.
+func (h host) alive() (bool, error) {
+	agent, err := h.agentAlive()
+	if err != nil || agent {
+		return agent, err
+	}
+	return h.taskAlive()
+}
+
+// holderOf returns who holds a lock of the host, false when nobody does or the
+// holder is only just being started.
+func (h host) holderOf(lock string) (holder, bool) {
+	path := filepath.Join(h.dir, lock)
+	held, err := isHeld(path)
+	if err != nil || !held {
+		return holder{}, false
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return holder{}, false
+	}
+	var who holder
+	if err := json.Unmarshal(data, &who); err != nil || who.PID <= 1 {
+		return holder{}, false
+	}
+	return who, true
+}
+
+func signal(pid int, sig unix.Signal) error {
+	if err := unix.Kill(pid, sig); err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("send %s to process %d: %w", unix.SignalName(sig), pid, err)
+	}
+	return nil
+}
+
+// startAgent starts the agent of a host unless it lives. The agent's lock is
+// taken here and inherited, so that there is no moment at which an agent that
+// was started does not count as alive. With end it only ends what is left.
+func (p *Provider) startAgent(r *record, n int, end bool) error {
+	h := p.slice(r.Spec.Name).host(n)
+	if err := os.MkdirAll(h.dir, 0o700); err != nil {
+		return fmt.Errorf("start agent: %w", err)
+	}
+	lock, err := h.takeAgentLock()
+	if errors.Is(err, errHeld) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("start agent: %w", err)
+	}
+	defer lock.Close() // the agent has its own
+	log, err := os.OpenFile(filepath.Join(h.dir, agentLogFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("start agent: %w", err)
+	}
+	defer log.Close()
+	args := p.agentArgs(r.Spec.Name, n, h.dir, r.Addresses[n])
+	if end {
+		args = append(args, "--end")
+	}
+	cmd := exec.Command(p.config.Executable, args...)
+	cmd.Dir = "/"
+	cmd.Env = append(withoutFray(os.Environ()), "FRAY_AGENT_LOCK_FD=3")
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.ExtraFiles = []*os.File{lock}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start agent: %w", err)
+	}
+	go func() { _ = cmd.Wait() }() // only to bury it: its lock says that it is dead
+	data, err := json.Marshal(holder{PID: cmd.Process.Pid, End: end})
+	if err == nil {
+		_, err = lock.WriteAt(data, 0)
+	}
+	if err != nil {
+		return fmt.Errorf("start agent: record its process: %w", err)
+	}
+	return nil
+}
+
+// takeAgentLock takes the agent's lock and empties its file. Somebody who only
+// looks holds it for an instant, hence the second try.
+func (h host) takeAgentLock() (*os.File, error) {
+	path := filepath.Join(h.dir, agentLockFile)
+	lock, err := lockFile(path)
+	for range 5 {
+		if !errors.Is(err, errHeld) {
+			break
+		}
+		<-time.After(time.Millisecond)
+		lock, err = lockFile(path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := lock.Truncate(0); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return lock, nil
+}
+
+func (p *Provider) agentArgs(name string, n int, dir, address string) []string {
+	args := []string{
+		"agent", "--store", p.config.StoreLocation, "--slice", name, "--host", strconv.Itoa(n),
+		"--dir", dir, "--address", address, "--simulated",
+	}
+	for _, each := range []struct{ flag, value string }{
+		{"--key-file", p.config.KeyFile},
+		{"--work-dir", p.config.WorkDir},
+		{"--cache-dir", p.config.CacheDir},
+	} {
+		if each.value != "" {
+			args = append(args, each.flag, each.value)
+		}
+	}
+	return args
+}
+
+// withoutFray drops what is meant for the command that the user typed: an
+// agent outlives it, and hands its environment to tasks.
+func withoutFray(env []string) []string {
+	var kept []string
+	for _, entry := range env {
+		if !strings.HasPrefix(entry, "FRAY_") {
+			kept = append(kept, entry)
+		}
+	}
+	return kept
+}

@@ -1,0 +1,148 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/fray-ml/fray/schema"
+)
+
+// Inventory lists the stack's slices, and finishes what deletions left to do.
+func (p *Provider) Inventory(ctx context.Context, stack string) (schema.Inventory, error) {
+	inventory, err := p.inventory(ctx, stack)
+	if err != nil {
+		return schema.Inventory{}, classified("list slices", "", err)
+	}
+	return inventory, nil
+}
+
+func (p *Provider) inventory(ctx context.Context, stack string) (schema.Inventory, error) {
+	var inventory schema.Inventory
+	entries, err := os.ReadDir(p.slices()) // by name
+	if errors.Is(err, os.ErrNotExist) {
+		return inventory, nil
+	}
+	if err != nil {
+		return inventory, err
+	}
+	for _, e := range entries {
+		if err := ctx.Err(); err != nil {
+			return inventory, context.Cause(ctx)
+		}
+		if checkName(e.Name()) != nil {
+			continue // never made by us
+		}
+		r, err := p.slice(e.Name()).read()
+		switch {
+		case err != nil:
+			return inventory, err
+		case r == nil:
+			if err := p.sweep(e.Name()); err != nil {
+				return inventory, err
+			}
+		case r.Spec.Stack != stack:
+			inventory.Foreign++
+		default:
+			status, err := p.status(r)
+			if err != nil {
+				return inventory, err
+			}
+			if status != nil {
+				inventory.Slices = append(inventory.Slices, *status)
+			}
+		}
+	}
+	return inventory, nil
+}
+
+// status is how a slice stands, nil when it is gone.
+func (p *Provider) status(r *record) (*schema.SliceStatus, error) {
+	status := &schema.SliceStatus{Spec: r.Spec, Phase: schema.SliceReady, CreatedAt: r.CreatedAt}
+	if r.deleting() {
+		gone, err := p.advance(r.Spec.Name)
+		if err != nil || gone {
+			return nil, err
+		}
+		status.Phase = schema.SliceDeleting
+		status.Reason = fmt.Sprintf("its processes are ending; they are killed at %s", r.KillAt.Format(time.TimeOnly))
+		return status, nil
+	}
+	for n := range r.Spec.Hosts {
+		alive, err := p.slice(r.Spec.Name).host(n).agentAlive()
+		if err != nil {
+			return nil, err
+		}
+		if !alive {
+			status.Down = append(status.Down, n)
+		}
+	}
+	if len(status.Down) > 0 {
+		status.Phase = schema.SliceCreating
+		status.Reason = fmt.Sprintf("%d of %d agents are down", len(status.Down), r.Spec.Hosts)
+	}
+	return status, nil
+}
+
+// sweep removes a slice that a crash left without a record. One that is just
+// being made is locked, and left alone.
+func (p *Provider) sweep(name string) error {
+	unlock, err := p.tryLock(name)
+	if errors.Is(err, errHeld) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	s := p.slice(name)
+	if r, err := s.read(); err != nil || r != nil {
+		return err // recorded meanwhile
+	}
+	hosts, err := s.hostsOnDisk()
+	if err != nil {
+		return err
+	}
+	for _, h := range hosts {
+		alive, err := h.alive()
+		if err != nil {
+			return err
+		}
+		if alive {
+			return fmt.Errorf("slice %s has processes but no %s; end them and remove %s to go on", name, recordFile, s.dir)
+		}
+	}
+	return p.remove(s)
+}
+
+// hostsOnDisk returns the hosts that have a directory.
+func (s slice) hostsOnDisk() ([]host, error) {
+	entries, err := os.ReadDir(s.hostsDir())
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var hosts []host
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), ".") {
+			hosts = append(hosts, host{dir: s.hostsDir() + "/" + e.Name()})
+		}
+	}
+	return hosts, nil
+}
+
+// remove takes a slice without processes off the disk, its lock's file last.
+func (p *Provider) remove(s slice) error {
+	if err := os.RemoveAll(s.dir); err != nil {
+		return fmt.Errorf("remove slice: %w", err)
+	}
+	if err := os.Remove(p.lockPath(s.name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("remove slice: %w", err)
+	}
+	return nil
+}
