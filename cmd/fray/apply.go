@@ -1,0 +1,345 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fray-ml/fray/apply"
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/store"
+)
+
+// applyFlags are the flags of apply and destroy.
+type applyFlags struct {
+	changeFlags
+	autoApprove  bool
+	parallelism  int
+	timeout      time.Duration
+	leaseTimeout time.Duration
+	wait         string
+}
+
+// How far apply follows what it started.
+const (
+	waitReady    = "ready"
+	waitComplete = "complete"
+)
+
+func (f *applyFlags) register(cmd *cobra.Command) {
+	f.changeFlags.register(cmd)
+	f.registerRun(cmd)
+	cmd.Flags().StringVar(&f.wait, "wait", waitReady, "`UNTIL` everything is \"ready\" (running and healthy, or ended), or all jobs are \"complete\"")
+}
+
+func (f *applyFlags) registerRun(cmd *cobra.Command) {
+	cmd.Flags().BoolVarP(&f.autoApprove, "auto-approve", "y", false, "do not ask")
+	cmd.Flags().IntVar(&f.parallelism, "parallelism", 32, "at most `N` operations at once")
+	cmd.Flags().DurationVar(&f.timeout, "timeout", 10*time.Minute, "after this `TIME` leave what still waits as pending and exit with 3; 0 waits for ever")
+	cmd.Flags().DurationVar(&f.leaseTimeout, "lease-timeout", 0, "how long to wait for somebody else who is changing the stack")
+}
+
+func (f *applyFlags) validate() error {
+	if f.wait != waitReady && f.wait != waitComplete {
+		return fmt.Errorf("--wait=%s: want %q or %q", f.wait, waitReady, waitComplete)
+	}
+	if f.parallelism < 1 {
+		return fmt.Errorf("--parallelism=%d: want at least 1", f.parallelism)
+	}
+	if f.timeout < 0 || f.leaseTimeout < 0 {
+		return errors.New("--timeout and --lease-timeout must not be negative")
+	}
+	return nil
+}
+
+func applyCommand(a *app) *cobra.Command {
+	flags := applyFlags{wait: waitReady}
+	cmd := &cobra.Command{
+		Use:   "apply [DIR | FILE... | PLANFILE]",
+		Short: "Make it so: create, change and start what the files ask for",
+		Long: `Make it so. apply shows the plan, asks, and returns once everything declared is
+running and healthy or has ended. What cannot be placed is named with its
+reason; after --timeout it is left pending and apply exits with 3. With
+--wait=complete it follows jobs to their end and exits with 1 if one failed.
+
+Ctrl-C starts nothing new, saves and leaves; a second one leaves at once. Either
+way the next apply picks up.
+
+What waits for a job that failed or was stopped would wait for ever: apply names
+it and exits with 1 as soon as nothing else is left. So does an apply that finds
+nothing to do but a job that failed earlier: it stays failed until it changes or
+--replace=ADDR starts it again.
+
+With --json standard output has two JSON documents: the plan (docs/plan-json.md),
+and, however it ends, the result: "outcome" ("complete", "failed", "pending" or
+"interrupted"), "actions" (counts by action), "jobs" (the status of each),
+"pending" (a list of {"address", "reasons"}: what still waits), and "outputs"
+(those that are not sensitive).`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := flags.validate(); err != nil {
+				return err
+			}
+			r := &runner{app: a, flags: &flags}
+			if flags.json && !flags.autoApprove && !isPlanFile(args) {
+				return errors.New("--json leaves nobody to ask; use --auto-approve or a saved plan with it")
+			}
+			if isPlanFile(args) {
+				return r.applySaved(cmd.Context(), args[0])
+			}
+			l, err := a.load(cmd.Context(), args, flags.configFlags, true)
+			if err != nil {
+				return err
+			}
+			r.l = l
+			if r.c, err = l.change(&flags.changeFlags); err != nil {
+				return err
+			}
+			return r.apply(cmd.Context())
+		},
+	}
+	flags.register(cmd)
+	return cmd
+}
+
+// runner carries one change out: approve, accept, step until settled.
+type runner struct {
+	app   *app
+	flags *applyFlags
+	l     *loaded
+	c     *change
+
+	stepper  *apply.Stepper
+	progress *progress
+	scope    apply.Scope
+	// destroying changes the words, and that nothing may be left.
+	destroying bool
+	// stopping keeps the outputs and says nothing about the rest.
+	stopping bool
+	// watched says that a watch gave the lease and will take it back.
+	watched bool
+	// failedBefore are the jobs that had failed already, by their last attempt.
+	failedBefore map[schema.Address]int
+	// saved checks a saved plan against the state under the lease.
+	saved func(doc *state.Document) error
+}
+
+func (r *runner) applySaved(ctx context.Context, path string) error {
+	sp, err := readPlan(path)
+	if err != nil {
+		return err
+	}
+	if r.l, r.c, err = sp.open(r.app, path); err != nil {
+		return err
+	}
+	r.flags.autoApprove = true // it was reviewed
+	r.saved = func(doc *state.Document) error {
+		return sp.check(path, doc.Lineage, doc.Serial, r.l.stack.store)
+	}
+	return r.apply(ctx)
+}
+
+func (r *runner) apply(ctx context.Context) error {
+	var shown *plan.Plan
+	if !r.flags.autoApprove {
+		p, err := r.ask(ctx)
+		if err != nil {
+			return err
+		}
+		if p.Empty() && len(p.Pending) == 0 {
+			return r.nothing(ctx)
+		}
+		shown = p
+	}
+	soft, hard, stop := r.app.interruptible(ctx, r.verb())
+	defer stop()
+	doc, err := r.l.stack.load(soft)
+	if err != nil {
+		return untouched(soft, err)
+	}
+	_, r.watched = r.l.stack.watch(soft)
+	lease, err := r.l.stack.acquire(soft, doc, r.flags.leaseTimeout)
+	if err != nil {
+		return untouched(soft, err)
+	}
+	defer r.release(lease)
+	runErr := r.underLease(soft, hard, lease, shown)
+	if cause := context.Cause(lease.Context()); errors.Is(cause, store.ErrLeaseLost) {
+		return fmt.Errorf("stopped: %w; what is under way is left to whoever leads now", cause)
+	}
+	return runErr
+}
+
+// verb is the command that carries this change out.
+func (r *runner) verb() string {
+	switch {
+	case r.destroying:
+		return "destroy"
+	case r.stopping:
+		return "stop"
+	}
+	return "apply"
+}
+
+// release ends the lease even when the run was interrupted.
+func (r *runner) release(lease *store.Held) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := lease.Release(ctx); err != nil && !errors.Is(err, store.ErrLeaseLost) {
+		r.app.warn(fmt.Sprintf("the lease could not be released and lapses by itself in a few seconds: %v", err))
+	}
+}
+
+// underLease does the work of apply while the lease is held.
+func (r *runner) underLease(soft, hard context.Context, lease *store.Held, shown *plan.Plan) error {
+	all, err := r.l.stack.providers()
+	if err != nil {
+		return err
+	}
+	r.progress = newProgress(r.app)
+	defer r.progress.close()
+	r.stepper, err = apply.New(soft, apply.Config{
+		Store: r.l.stack.store, Providers: all, Version: toolVersion(),
+		Epoch: lease.Epoch(), Valid: lease.Valid, Parallelism: r.flags.parallelism,
+		OnStep:  r.progress.step,
+		OnError: r.progress.failed,
+		Refine:  r.l.refine(func(d schema.Desired) schema.Desired { return r.c.narrow(r.stepper.Document(), d) }),
+	})
+	if err != nil {
+		return untouched(soft, err)
+	}
+	doc := r.stepper.Document()
+	r.failedBefore = failedAttempts(doc)
+	if r.saved != nil {
+		if err := r.saved(doc); err != nil {
+			return err
+		}
+	}
+	accepted := apply.Accept(doc, r.c.request(doc))
+	p, err := r.stepper.Preview(soft, &accepted.Desired, accepted)
+	if err != nil {
+		return untouched(soft, err)
+	}
+	if err := r.confirm(p, shown); err != nil {
+		return err
+	}
+	if err := r.l.upload(soft); err != nil {
+		return untouched(soft, err)
+	}
+	r.scope = r.scopeOf(p)
+	r.stepper.SetScope(r.scope)
+	if err := r.stepper.Accept(soft, accepted); err != nil {
+		return err
+	}
+	return r.finish(hard, r.loop(soft, hard), p)
+}
+
+func (r *runner) scopeOf(p *plan.Plan) apply.Scope {
+	scope := apply.ScopeOf(p)
+	if r.flags.wait == waitComplete {
+		for _, c := range p.Changes { // following a job means retrying it
+			scope.Addrs[c.Addr] = true
+		}
+	}
+	return scope
+}
+
+// confirm shows the plan that was not shown yet, and refuses to carry out
+// another one than was approved.
+func (r *runner) confirm(p, shown *plan.Plan) error {
+	if r.stopping {
+		return nil
+	}
+	switch {
+	case shown != nil:
+	case r.destroying && p.Empty():
+		return nil // the summary says so
+	default:
+		return r.app.showPlan(r.l, p, r.flags.json, false)
+	}
+	if !reflect.DeepEqual(p.Changes, shown.Changes) {
+		return errors.New("the stack changed while you were deciding, and the plan with it; nothing was done: run fray " + r.verb() + " again")
+	}
+	return nil
+}
+
+// Why a loop ends before everything is settled.
+var (
+	errTimeout = errors.New("timeout")
+	errBlocked = errors.New("what is left waits for jobs that have ended")
+)
+
+// loop steps until what the plan names is settled, and returns why it ended.
+func (r *runner) loop(soft, hard context.Context) error {
+	if r.flags.timeout > 0 {
+		var cancel context.CancelFunc
+		soft, cancel = context.WithTimeoutCause(soft, r.flags.timeout, errTimeout)
+		defer cancel()
+	}
+	var failing error
+	failures := 0
+	for soft.Err() == nil {
+		next, err := r.stepper.Step(hard)
+		switch {
+		case errors.Is(err, apply.ErrStateMoved), errors.Is(err, store.ErrLeaseLost):
+			return err
+		case err != nil:
+			// One look that failed says nothing; many in a row do.
+			failing = err
+			if failures++; failures > 5 {
+				return failing
+			}
+			next = time.Second
+		default:
+			failures = 0
+			if r.settled() {
+				return nil
+			}
+			if r.blocked() {
+				return errBlocked
+			}
+		}
+		r.stepper.Wait(soft, next)
+	}
+	if cause := context.Cause(soft); errors.Is(cause, errTimeout) {
+		return errTimeout
+	}
+	return &exit{code: exitInterrupted, msg: "interrupted; the next fray " + r.verb() + " picks up from here"}
+}
+
+// settled reports whether everything the plan names is as it should be.
+func (r *runner) settled() bool {
+	return r.quiet() && len(r.scope.Pending(r.stepper.Last())) == 0 && r.ended(nil)
+}
+
+// blocked reports whether nothing is left but what waits for jobs that failed
+// or were stopped: no time will bring it about.
+func (r *runner) blocked() bool {
+	pending := r.scope.Pending(r.stepper.Last())
+	unblocked := func(w plan.Pending) bool { return !w.Blocked }
+	return r.quiet() && len(pending) > 0 && !slices.ContainsFunc(pending, unblocked) && r.ended(pending)
+}
+
+// quiet reports whether nothing is done or about to be done.
+func (r *runner) quiet() bool { return r.stepper.Idle() && len(r.stepper.Last().Actions) == 0 }
+
+// ended reports whether the jobs that --wait=complete follows have ended, but
+// for some that need not.
+func (r *runner) ended(but []plan.Pending) bool {
+	if r.flags.wait != waitComplete || r.destroying {
+		return true
+	}
+	for addr, j := range r.stepper.Document().Jobs {
+		excused := slices.ContainsFunc(but, func(w plan.Pending) bool { return w.Addr == addr })
+		if r.scope.Names(addr) && !excused && !j.Status.Ended() && !j.Spec.IsService() {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,222 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/fray-ml/fray/apply"
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+)
+
+// finish lets calls under way end, records outputs, saves, and says how it went.
+func (r *runner) finish(hard context.Context, ended error, p *plan.Plan) error {
+	r.stepper.Drain(hard)
+	err := r.conclude(hard, ended, p)
+	if r.flags.json {
+		return errors.Join(err, r.result(p, err))
+	}
+	return err
+}
+
+func (r *runner) conclude(hard context.Context, ended error, p *plan.Plan) error {
+	if errors.Is(ended, apply.ErrStateMoved) {
+		return ended
+	}
+	outputErr := r.recordOutputs(hard)
+	saveErr := r.stepper.Save(hard)
+	r.progress.close()
+	switch {
+	case saveErr != nil:
+		return errors.Join(saveErr, ended)
+	case errors.Is(ended, errTimeout):
+		return r.stillPending()
+	case errors.Is(ended, errBlocked):
+		return r.stillBlocked()
+	case ended != nil:
+		return ended
+	}
+	if err := r.summary(p); err != nil {
+		return err
+	}
+	failed := r.failedJobs(r.stepper.Document(), r.concerns(p))
+	if r.destroying || r.stopping {
+		return errors.Join(failed, outputErr)
+	}
+	if failed == nil && outputErr == nil && !r.flags.json {
+		if err := r.app.printOutputs(r.stepper.Document().Outputs); err != nil {
+			return err
+		}
+	}
+	var controllerErr error
+	if r.l.desired.Controller != nil { // it keeps the rest true
+		controllerErr = r.startController()
+	}
+	return errors.Join(failed, outputErr, controllerErr)
+}
+
+// concerns reports whether the failure of a job is one of this change: it was
+// acted on, or there was nothing to do and the job is why not all is well.
+func (r *runner) concerns(p *plan.Plan) func(schema.Address) bool {
+	if r.destroying || r.stopping || !p.Empty() || len(p.Pending) > 0 {
+		return r.scope.Names
+	}
+	return r.targeted
+}
+
+// recordOutputs evaluates the outputs with everything now known.
+func (r *runner) recordOutputs(ctx context.Context) error {
+	doc := r.stepper.Document()
+	if r.stopping {
+		return nil
+	}
+	outputs := map[string]schema.Output{}
+	if !r.destroying {
+		cfg := r.l.cfg
+		if waitsForValues(cfg) {
+			var err error
+			if cfg, err = r.l.evaluate(doc); err != nil {
+				return err
+			}
+		}
+		var err error
+		if outputs, err = schema.SealOutputs(cfg.Outputs, r.l.sealer); err != nil {
+			return err
+		}
+	}
+	if len(outputs) == 0 && len(doc.Outputs) == 0 {
+		return nil
+	}
+	next := doc.Clone()
+	next.Outputs = outputs
+	return r.stepper.Accept(ctx, next)
+}
+
+// stillPending names what the time did not suffice for.
+func (r *runner) stillPending() error {
+	msg := fmt.Sprintf("after %s this still waits:\n%s", r.flags.timeout, reasonLines(r.waiting()))
+	msg += "It stays declared: fray watch or another fray apply goes on with it."
+	if failed := r.failedJobs(r.stepper.Document(), r.targeted); failed != nil {
+		msg += "\nBesides, " + failed.Error()
+	}
+	return &exit{code: exitPending, msg: msg}
+}
+
+// stillBlocked names what no time suffices for, after what it waits for.
+func (r *runner) stillBlocked() error {
+	msg := "this cannot start any more:\n" + strings.TrimSuffix(reasonLines(r.waiting()), "\n")
+	if failed := r.failedJobs(r.stepper.Document(), r.targeted); failed != nil {
+		msg = failed.Error() + "\nTherefore " + msg
+	}
+	return &exit{code: exitError, msg: msg}
+}
+
+// waiting is what of this change still waits, or runs and is waited for.
+func (r *runner) waiting() []plan.Pending {
+	doc := r.stepper.Document()
+	var out []plan.Pending
+	if last := r.stepper.Last(); last != nil {
+		out = r.scope.Pending(last)
+	}
+	if r.flags.wait != waitComplete {
+		return out
+	}
+	for _, addr := range sortedJobs(doc) {
+		if j := doc.Jobs[addr]; j.Ready && !j.Status.Ended() && !j.Spec.IsService() && r.scope.Names(addr) {
+			out = append(out, plan.Pending{Addr: addr, Reasons: []string{"it is running"}})
+		}
+	}
+	return out
+}
+
+func reasonLines(pending []plan.Pending) string {
+	var b strings.Builder
+	for _, w := range pending {
+		fmt.Fprintf(&b, "  %s\n", w.Addr)
+		for _, reason := range w.Reasons {
+			fmt.Fprintf(&b, "      %s\n", reason)
+		}
+	}
+	return b.String()
+}
+
+func sortedJobs(doc *state.Document) []schema.Address {
+	return slices.SortedFunc(maps.Keys(doc.Jobs), schema.Address.Compare)
+}
+
+// failedAttempts are the jobs that have failed, with the attempt that did.
+func failedAttempts(doc *state.Document) map[schema.Address]int {
+	failed := map[schema.Address]int{}
+	for addr, j := range doc.Jobs {
+		if j.Status == schema.JobFailed {
+			failed[addr] = j.Attempt
+		}
+	}
+	return failed
+}
+
+// failedJobs is an error that names those of some jobs which ended as failed.
+func (r *runner) failedJobs(doc *state.Document, among func(schema.Address) bool) error {
+	var lines []string
+	for _, addr := range sortedJobs(doc) {
+		j := doc.Jobs[addr]
+		if j.Status != schema.JobFailed || !among(addr) {
+			continue
+		}
+		word := shellWord(addr.String())
+		line := fmt.Sprintf("  %s: %s\n", addr, j.Reason)
+		if attempt, ok := r.failedBefore[addr]; ok && attempt == j.Attempt {
+			line += fmt.Sprintf("      it failed earlier and stays so until it changes or --replace=%s\n", word)
+		}
+		lines = append(lines, line+"      its output: fray logs "+word)
+	}
+	switch len(lines) {
+	case 0:
+		return nil
+	case 1:
+		return &exit{code: exitError, msg: "a job failed:\n" + lines[0]}
+	}
+	return &exit{code: exitError, msg: fmt.Sprintf("%d jobs failed:\n%s", len(lines), strings.Join(lines, "\n"))}
+}
+
+// summary is the closing line of apply and destroy.
+func (r *runner) summary(p *plan.Plan) error {
+	n := p.Counts()
+	w := r.app.stdout
+	switch {
+	case r.stopping, r.flags.json:
+		return nil
+	case r.destroying && p.Empty():
+		_, err := fmt.Fprintln(w, nothingToDestroy)
+		return err
+	case r.destroying:
+		_, err := fmt.Fprintf(w, "\nDestroy complete: %d destroyed.\n", n[plan.VerbDelete])
+		return err
+	}
+	_, err := fmt.Fprintf(w, "\nApply complete: %d created, %d updated, %d restarted, %d replaced, %d destroyed.%s\n",
+		n[plan.VerbCreate], n[plan.VerbUpdate], n[plan.VerbRestart], n[plan.VerbReplace], n[plan.VerbDelete], standing(r.stepper.Document()))
+	return err
+}
+
+// standing is " Jobs: 4 running, 2 succeeded.", "" without jobs.
+func standing(doc *state.Document) string {
+	count := map[schema.JobStatus]int{}
+	for _, j := range doc.Jobs {
+		count[j.Status]++
+	}
+	var parts []string
+	for _, s := range []schema.JobStatus{schema.JobPending, schema.JobRunning, schema.JobSucceeded, schema.JobFailed, schema.JobStopped} {
+		if count[s] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", count[s], s))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " Jobs: " + strings.Join(parts, ", ") + "."
+}

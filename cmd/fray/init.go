@@ -1,0 +1,85 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fray-ml/fray/schema"
+)
+
+const starter = `# A first fray configuration: two jobs, one after the other.
+#
+#   fray plan      shows what would be done
+#   fray apply     does it
+#   fray status    shows what runs
+#   fray destroy   takes it down again
+
+variable "name" {
+  type    = string
+  default = "world"
+}
+
+job "hello" {
+  command = ["sh", "-c", "echo hello, ${var.name}; sleep 2"]
+}
+
+job "after" {
+  command    = ["sh", "-c", "echo the first job has succeeded"]
+  depends_on = [job.hello]
+}
+`
+
+func initCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "init [DIR]",
+		Short: "Make a directory ready: a first fray.hcl and a place for the state",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dir := "."
+			if len(args) == 1 {
+				dir = args[0]
+			}
+			return a.initialize(dir)
+		},
+	}
+	return cmd
+}
+
+func (a *app) initialize(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("make directory: %w", err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.hcl"))
+	if err != nil {
+		return err
+	}
+	if len(files) == 0 {
+		path := filepath.Join(dir, "fray.hcl")
+		if err := writeFile(path, []byte(starter)); err != nil {
+			return err
+		}
+		fmt.Fprintf(a.stdout, "Wrote %s, a first configuration to change.\n", path)
+	}
+	src, diags := schema.Parse([]string{dir})
+	if err := a.diagnostics(filesOf(src), diags); err != nil {
+		return err
+	}
+	backend, diags := src.Backend(false)
+	if err := a.diagnostics(src.Files(), diags); err != nil {
+		return err
+	}
+	st, err := openStack(src.Dir(), backend, true)
+	if err != nil {
+		return err
+	}
+	if _, err := st.sealer(true); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	fmt.Fprintf(a.stdout, "The state is kept in %s.\nNext: fray plan, then fray apply.\n", st.root)
+	return nil
+}

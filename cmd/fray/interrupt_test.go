@@ -1,0 +1,37 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The first Ctrl-C ends soft, the second hard.
+func TestInterruptible(t *testing.T) {
+	var stderr bytes.Buffer
+	soft, hard, stop := newApp(nil, nil, &stderr).interruptible(t.Context(), "destroy")
+	defer stop()
+	ctrlC := func(ends context.Context) {
+		t.Helper()
+		if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-ends.Done():
+		case <-time.After(patience):
+			t.Fatal("Ctrl-C ended nothing")
+		}
+	}
+	ctrlC(soft)
+	if hard.Err() != nil {
+		t.Fatal("the first Ctrl-C ended hard")
+	}
+	ctrlC(hard)
+	if want := "The next fray destroy picks up"; !strings.Contains(stderr.String(), want) {
+		t.Errorf("got %q, want %q in it", stderr.String(), want)
+	}
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/fray-ml/fray/schema"
+)
+
+// locate finds the stack of a directory for verbs that act on what is there
+// rather than on what the files say: it works with files that are broken or
+// gone, as long as the state is where it would be by default.
+func (a *app) locate(ctx context.Context, paths []string, flags configFlags) (*loaded, error) {
+	if len(paths) == 0 {
+		paths = []string{"."}
+	}
+	l := &loaded{paths: paths, bundles: map[string]string{}, cfg: &schema.Config{}}
+	backend, dir, err := a.backendOf(paths, flags)
+	if err != nil {
+		return nil, err
+	}
+	if l.stack, err = openStack(dir, backend, false); err != nil {
+		return nil, err
+	}
+	if l.stack.fresh {
+		return nil, fmt.Errorf("there is no state in %s: nothing was applied there yet", l.stack.root)
+	}
+	if l.doc, err = l.stack.load(ctx); err != nil {
+		return nil, err
+	}
+	l.desired = l.doc.Desired
+	l.sealer, err = l.stack.sealer(false)
+	return l, err
+}
+
+// backendOf reads where the state is from the files, or falls back to the
+// default where they cannot be read.
+func (a *app) backendOf(paths []string, flags configFlags) (schema.Backend, string, error) {
+	fallback := schema.Backend{Kind: schema.BackendLocal}
+	src, diags := schema.Parse(paths)
+	if !diags.HasErrors() {
+		backend, more := src.Backend(flags.local)
+		if !more.HasErrors() {
+			return backend, src.Dir(), nil
+		}
+	}
+	dir := paths[0]
+	if info, err := os.Stat(dir); err != nil {
+		return fallback, "", fmt.Errorf("open configuration: %w", err)
+	} else if !info.IsDir() {
+		dir = filepath.Dir(dir)
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return fallback, "", err
+	}
+	if _, err := os.Stat(filepath.Join(dir, ".fray", "state.json")); err != nil {
+		if reported := a.diagnostics(filesOf(src), diags); reported != nil {
+			return fallback, "", reported
+		}
+		return fallback, "", errors.New("there is no configuration and no state here")
+	}
+	return fallback, dir, nil
+}

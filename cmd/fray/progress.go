@@ -1,0 +1,236 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+)
+
+// waitShown is how long a reason must last before it is worth a line.
+const waitShown = 1500 * time.Millisecond
+
+// progress tells what apply does while it does it: one line for each thing that
+// happened, and on a terminal a last line that updates.
+type progress struct {
+	app     *app
+	live    bool // on a terminal: keep a line that updates
+	lineUp  bool
+	started map[schema.Address]time.Time
+	slices  map[string]plan.ActionVerb
+	waits   map[schema.Address]*waiting
+	failing map[string]string // last error told, by slice
+	now     func() time.Time
+}
+
+type waiting struct {
+	reason string
+	since  time.Time
+	told   bool
+}
+
+func newProgress(a *app) *progress {
+	return &progress{
+		app: a, live: isTerminal(a.stderr) && !a.plainProgress,
+		started: map[schema.Address]time.Time{},
+		slices:  map[string]plan.ActionVerb{},
+		waits:   map[schema.Address]*waiting{},
+		failing: map[string]string{},
+		now:     time.Now,
+	}
+}
+
+func (p *progress) line(format string, args ...any) {
+	p.clear()
+	fmt.Fprintf(p.app.stderr, format+"\n", args...)
+}
+
+func (p *progress) clear() {
+	if p.lineUp {
+		fmt.Fprint(p.app.stderr, "\r\x1b[K")
+		p.lineUp = false
+	}
+}
+
+func (p *progress) close() { p.clear() }
+
+// step tells what changed between two steps.
+func (p *progress) step(pl *plan.Plan, before *state.Document) {
+	for _, a := range pl.Actions {
+		if s := pl.Next.Slices[a.Slice.Name]; a.Verb == plan.MendSlice && (s == nil || s.BornAt.IsZero()) {
+			continue // it is still being created
+		}
+		p.action(a)
+	}
+	for _, addr := range sortedJobs(pl.Next) {
+		if was, is := before.Jobs[addr], pl.Next.Jobs[addr]; was != is {
+			p.job(addr, was, is)
+		}
+	}
+	for _, addr := range sortedJobs(before) {
+		if pl.Next.Jobs[addr] == nil {
+			p.line("%s: destroyed%s", addr, p.after(addr))
+		}
+	}
+	p.pending(pl)
+	p.status(pl)
+}
+
+func (p *progress) action(a plan.Action) {
+	if p.slices[a.Slice.Name] == a.Verb {
+		return
+	}
+	p.slices[a.Slice.Name] = a.Verb
+	p.begin(a.Addr)
+	switch a.Verb {
+	case plan.CreateSlice:
+		what := a.Slice.TPU
+		if what == "" {
+			what = fmt.Sprintf("%g CPU", a.Slice.CPU)
+		}
+		p.line("%s: creating slice %s (%s)", a.Addr, a.Slice.Name, what)
+	case plan.DeleteSlice:
+		p.line("%s: deleting slice %s", a.Addr, a.Slice.Name)
+	case plan.MendSlice:
+		p.line("%s: starting what is missing of slice %s", a.Addr, a.Slice.Name)
+	case plan.Assign, plan.ForgetSlice:
+	}
+}
+
+func (p *progress) begin(addr schema.Address) {
+	if _, ok := p.started[addr]; !ok {
+		p.started[addr] = p.now()
+	}
+}
+
+// after is " after 1.2s" since the last beginning of an address.
+func (p *progress) after(addr schema.Address) string {
+	t, ok := p.started[addr]
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf(" after %s", p.now().Sub(t).Round(100*time.Millisecond))
+}
+
+func (p *progress) job(addr schema.Address, was, is *state.Job) {
+	p.begin(addr)
+	var wasAttempt int
+	var wasReady bool
+	var wasStatus schema.JobStatus
+	var wasEnd schema.TaskState
+	if was != nil {
+		wasAttempt, wasReady, wasStatus = was.Attempt, was.Ready, was.Status
+		if last := was.Last(); last != nil {
+			wasEnd = last.Outcome
+		}
+	}
+	last := is.Last()
+	if last != nil && last.Outcome != "" && last.Outcome != wasEnd && !is.Status.Ended() {
+		p.line("%s: attempt %d %s%s", addr, last.Number, outcome(last.Outcome), because(last.Reason))
+	}
+	if is.Attempt != wasAttempt && is.Attempt > 1 {
+		p.line("%s: attempt %d starts", addr, is.Attempt)
+	}
+	switch {
+	case is.Status == wasStatus && is.Ready == wasReady:
+	case is.Status == schema.JobRunning && is.Ready && !wasReady:
+		word := "running"
+		if is.Spec.HealthCheck != nil {
+			word = "running and healthy"
+		}
+		p.line("%s: %s%s", addr, word, p.after(addr))
+	case is.Status == schema.JobSucceeded && wasStatus != is.Status:
+		p.line("%s: succeeded%s", addr, p.after(addr))
+	case is.Status == schema.JobFailed && wasStatus != is.Status:
+		p.line("%s: failed%s%s", addr, p.after(addr), because(is.Reason))
+		p.tail(last)
+	case is.Status == schema.JobStopped && wasStatus != is.Status:
+		p.line("%s: stopped", addr)
+	}
+}
+
+func outcome(s schema.TaskState) string { return strings.ReplaceAll(string(s), "_", " ") }
+
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return ": " + reason
+}
+
+// tail shows the last lines of the task that failed.
+func (p *progress) tail(a *state.Attempt) {
+	if a == nil {
+		return
+	}
+	for i := range a.Tasks {
+		if t := &a.Tasks[i]; t.State == schema.TaskFailed && len(t.Tail) > 0 {
+			for _, l := range t.Tail {
+				p.line("    | %s", l)
+			}
+			return
+		}
+	}
+}
+
+// failed tells an action's error, once while it stays the same.
+func (p *progress) failed(a plan.Action, err error) {
+	if p.failing[a.Slice.Name] == err.Error() {
+		return
+	}
+	p.failing[a.Slice.Name] = err.Error()
+	p.line("%s: %v", a.Addr, err)
+}
+
+// pending tells a reason that lasts.
+func (p *progress) pending(pl *plan.Plan) {
+	seen := map[schema.Address]bool{}
+	for _, w := range pl.Pending {
+		if seen[w.Addr] {
+			continue
+		}
+		seen[w.Addr] = true
+		reason := steady(w.Reasons[0])
+		cur := p.waits[w.Addr]
+		if cur == nil || cur.reason != reason {
+			cur = &waiting{reason: reason, since: p.now()}
+			p.waits[w.Addr] = cur
+		}
+		if !cur.told && p.now().Sub(cur.since) >= waitShown {
+			cur.told = true
+			p.line("%s: waiting: %s", w.Addr, w.Reasons[0])
+		}
+	}
+	for addr := range p.waits {
+		if !seen[addr] {
+			delete(p.waits, addr)
+		}
+	}
+}
+
+// steady is a reason without the time that counts down in it.
+func steady(reason string) string {
+	before, _, _ := strings.Cut(reason, "; next try in ")
+	return before
+}
+
+// status keeps the last line of a terminal.
+func (p *progress) status(pl *plan.Plan) {
+	if !p.live {
+		return
+	}
+	p.clear()
+	if len(pl.Pending) == 0 {
+		return
+	}
+	w := pl.Pending[0]
+	text := fmt.Sprintf("  %d to go: %s: %s", len(pl.Pending), w.Addr, w.Reasons[0])
+	if width := p.app.width(p.app.stderr) - 1; len(text) > width {
+		text = text[:width-1] + "…"
+	}
+	fmt.Fprint(p.app.stderr, text)
+	p.lineUp = true
+}

@@ -1,0 +1,339 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fray-ml/fray/apply"
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/store"
+)
+
+func statusCommand(a *app) *cobra.Command {
+	var config configFlags
+	var asJSON bool
+	var dir string
+	cmd := &cobra.Command{
+		Use:   "status [ADDR]",
+		Short: "Show what runs, and why something does not",
+		Long: `Show every job with its tasks and, where it waits or failed, the reason. With
+ADDR, also each of its attempts: why it began, where it ran, how it ended.
+status reads only; it takes no lease.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			l, err := a.locate(cmd.Context(), []string{dir}, config)
+			if err != nil {
+				return err
+			}
+			view, err := l.look(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if len(args) == 1 {
+				addrs, err := l.addresses("status", args)
+				if err != nil {
+					return err
+				}
+				view.only = addrs
+			}
+			if asJSON {
+				return view.json(a)
+			}
+			return view.text(a)
+		},
+	}
+	config.register(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().StringVarP(&dir, "chdir", "C", ".", "look at the stack of `DIR` (or of one file)")
+	return cmd
+}
+
+// view is the stack as it is now: the state with what hosts report at this moment.
+type view struct {
+	doc     *state.Document
+	plan    *plan.Plan
+	lease   store.Lease
+	led     bool
+	pending map[schema.Address][]string
+	only    []schema.Address
+	now     time.Time
+}
+
+func (l *loaded) look(ctx context.Context) (*view, error) {
+	all, err := l.stack.providers()
+	if err != nil {
+		return nil, err
+	}
+	observer := &apply.Observer{Store: l.stack.store, Providers: all}
+	obs, err := observer.Observe(ctx, l.doc.Stack())
+	if err != nil {
+		return nil, err
+	}
+	v := &view{now: time.Now(), pending: map[schema.Address][]string{}}
+	v.plan = plan.Diff(&l.doc.Desired, l.doc, obs, v.now)
+	v.doc = v.plan.Next
+	for _, p := range v.plan.Pending {
+		v.pending[p.Addr] = append(v.pending[p.Addr], p.Reasons...)
+	}
+	v.lease, err = store.ReadLease(ctx, l.stack.store)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+	case err != nil:
+		return nil, err
+	default:
+		v.led = leads(v.lease, v.now)
+	}
+	return v, nil
+}
+
+func (v *view) shown(addr schema.Address) bool {
+	if len(v.only) == 0 {
+		return true
+	}
+	for _, a := range v.only {
+		if a.Contains(addr) {
+			return true
+		}
+	}
+	return false
+}
+
+func (v *view) text(a *app) error {
+	w := tabwriter.NewWriter(a.stdout, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "ADDRESS\tSTATUS\tTASKS\tATTEMPT\tFOR\tNOTE")
+	count := 0
+	for _, addr := range sortedJobs(v.doc) {
+		if !v.shown(addr) {
+			continue
+		}
+		count++
+		j := v.doc.Jobs[addr]
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\n", addr, j.Status, tasksOf(j), j.Attempt, v.since(j), v.note(addr, j))
+	}
+	if count == 0 {
+		fmt.Fprintln(a.stdout, "No jobs. Declare one and run fray apply.")
+	} else if err := w.Flush(); err != nil {
+		return err
+	}
+	if len(v.only) > 0 {
+		for _, addr := range sortedJobs(v.doc) {
+			if v.shown(addr) {
+				v.attempts(a, addr)
+			}
+		}
+		return nil
+	}
+	fmt.Fprintln(a.stdout)
+	fmt.Fprintln(a.stdout, v.leader())
+	for _, d := range v.plan.Drift {
+		fmt.Fprintf(a.stdout, "Found: %s: %s; %s\n", d.Addr, d.Found, d.Then)
+	}
+	return nil
+}
+
+// leader says who keeps the stack true, or changes it.
+func (v *view) leader() string {
+	if !v.led {
+		return "Nobody watches this stack: what breaks stays broken until fray apply or fray watch."
+	}
+	does := "is changing this stack"
+	if v.lease.Yields {
+		does = "keeps it true"
+	}
+	return fmt.Sprintf("%s (pid %d on %s) %s since %s.",
+		v.lease.Command, v.lease.PID, v.lease.Host, does, v.lease.AcquiredAt.Local().Format("15:04:05"))
+}
+
+// tasksOf is "3/4" tasks running, or finished where the job has ended.
+func tasksOf(j *state.Job) string {
+	last := j.Last()
+	if last == nil {
+		return "-"
+	}
+	good := 0
+	for i := range last.Tasks {
+		if s := last.Tasks[i].State; s == schema.TaskRunning || s == schema.TaskSucceeded {
+			good++
+		}
+	}
+	return fmt.Sprintf("%d/%d", good, len(last.Tasks))
+}
+
+// since is how long the last attempt has been going, or took.
+func (v *view) since(j *state.Job) string {
+	last := j.Last()
+	if last == nil {
+		return "-"
+	}
+	end := v.now
+	if !last.EndedAt.IsZero() {
+		end = last.EndedAt
+	}
+	return roundAge(end.Sub(last.StartedAt))
+}
+
+func roundAge(d time.Duration) string {
+	switch {
+	case d < 10*time.Second:
+		return d.Round(100 * time.Millisecond).String()
+	case d < time.Hour:
+		return d.Round(time.Second).String()
+	}
+	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
+}
+
+func (v *view) note(addr schema.Address, j *state.Job) string {
+	note := j.Reason
+	if reasons := v.pending[addr]; len(reasons) > 0 && (v.led || !j.Status.Ended()) {
+		note = reasons[0]
+		if len(reasons) > 1 {
+			note += fmt.Sprintf(" (and %d more)", len(reasons)-1)
+		}
+	}
+	if note == "" && j.Status == schema.JobRunning && j.Spec.HealthCheck != nil {
+		note = "healthy"
+	}
+	return strings.TrimSpace(strings.Join([]string{note, spent(j)}, " "))
+}
+
+// spent names the budgets that were drawn on.
+func spent(j *state.Job) string {
+	var parts []string
+	if j.Failures > 0 {
+		parts = append(parts, fmt.Sprintf("failures %d of %s", j.Failures, budget(j.Spec.Retries.Failure)))
+	}
+	if j.Preemptions > 0 {
+		parts = append(parts, fmt.Sprintf("preemptions %d of %s", j.Preemptions, budget(j.Spec.Retries.Preemption)))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "[" + strings.Join(parts, ", ") + "]"
+}
+
+func budget(n int) string {
+	if n == schema.Unlimited {
+		return "unlimited"
+	}
+	return fmt.Sprint(n)
+}
+
+// attempts prints the history of one job.
+func (v *view) attempts(a *app, addr schema.Address) {
+	j := v.doc.Jobs[addr]
+	fmt.Fprintf(a.stdout, "\n%s (id %s)\n", addr, j.ID)
+	for _, reason := range v.pending[addr] {
+		fmt.Fprintf(a.stdout, "  waits: %s\n", reason)
+	}
+	for i := range j.Attempts {
+		t := &j.Attempts[i]
+		end := "goes on"
+		if t.Outcome != "" {
+			end = fmt.Sprintf("%s after %s", outcome(t.Outcome), roundAge(t.EndedAt.Sub(t.StartedAt)))
+		}
+		fmt.Fprintf(a.stdout, "  attempt %d  %s  %s\n", t.Number, t.StartedAt.Local().Format(time.DateTime), end)
+		fmt.Fprintf(a.stdout, "    began: %s\n", t.Why)
+		if t.Reason != "" {
+			fmt.Fprintf(a.stdout, "    ended: %s\n", t.Reason)
+		}
+		for n := range t.Tasks {
+			task := &t.Tasks[n]
+			fmt.Fprintf(a.stdout, "    task %d  %s  host %d of %s  %s%s%s\n", n, cmp.Or(task.Address, "-"), task.Host, task.Slice,
+				task.State, because(task.Reason), portList(task.Ports))
+			for _, l := range task.Tail {
+				fmt.Fprintf(a.stdout, "      | %s\n", l)
+			}
+		}
+	}
+}
+
+func portList(ports map[string]int) string {
+	if len(ports) == 0 {
+		return ""
+	}
+	var parts []string
+	for _, name := range sortedKeys(ports) {
+		parts = append(parts, fmt.Sprintf("%s=%d", name, ports[name]))
+	}
+	return "  ports " + strings.Join(parts, " ")
+}
+
+// statusJSON is what status --json prints; fields are only ever added.
+type statusJSON struct {
+	FormatVersion string         `json:"format_version"`
+	Lineage       string         `json:"lineage"`
+	Serial        uint64         `json:"serial"`
+	Revision      uint64         `json:"revision"`
+	Lease         *store.Lease   `json:"lease,omitempty"` // only while somebody holds it
+	Jobs          []jobJSON      `json:"jobs"`
+	Slices        []sliceJSON    `json:"slices"`
+	Pending       []plan.Pending `json:"pending,omitempty"`
+	Drift         []plan.Drift   `json:"drift,omitempty"`
+}
+
+type jobJSON struct {
+	Address     schema.Address   `json:"address"`
+	ID          string           `json:"id"`
+	Status      schema.JobStatus `json:"status"`
+	Ready       bool             `json:"ready"`
+	Reasons     []string         `json:"reasons,omitempty"`
+	Failures    int              `json:"failures"`
+	Preemptions int              `json:"preemptions"`
+	Attempt     int              `json:"attempt"`
+	Attempts    []state.Attempt  `json:"attempts"`
+}
+
+type sliceJSON struct {
+	Name  string         `json:"name"`
+	Owner schema.Address `json:"owner"`
+	TPU   string         `json:"tpu,omitempty"`
+	Hosts int            `json:"hosts"`
+	Error string         `json:"error,omitempty"`
+}
+
+func (v *view) json(a *app) error {
+	out := statusJSON{
+		FormatVersion: "1.0", Lineage: v.doc.Lineage, Serial: v.doc.Serial, Revision: v.doc.Revision,
+		Jobs: []jobJSON{}, Slices: []sliceJSON{}, Pending: v.plan.Pending, Drift: v.plan.Drift,
+	}
+	if v.led {
+		out.Lease = &v.lease
+	}
+	for _, addr := range sortedJobs(v.doc) {
+		if !v.shown(addr) {
+			continue
+		}
+		j := v.doc.Jobs[addr]
+		reasons := v.pending[addr]
+		if len(reasons) == 0 && j.Reason != "" {
+			reasons = []string{j.Reason}
+		}
+		out.Jobs = append(out.Jobs, jobJSON{
+			Address: addr, ID: j.ID, Status: j.Status, Ready: j.Ready, Reasons: reasons,
+			Failures: j.Failures, Preemptions: j.Preemptions, Attempt: j.Attempt, Attempts: j.Attempts,
+		})
+	}
+	for _, name := range sortedKeys(v.doc.Slices) {
+		s := v.doc.Slices[name]
+		if v.shown(s.Spec.Owner) {
+			out.Slices = append(out.Slices, sliceJSON{Name: name, Owner: s.Spec.Owner, TPU: s.Spec.TPU, Hosts: s.Spec.Hosts, Error: s.Error})
+		}
+	}
+	return a.printJSON(out)
+}
+
+func (a *app) printJSON(v any) error {
+	enc := json.NewEncoder(a.stdout)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
