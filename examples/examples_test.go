@@ -1,0 +1,298 @@
+// Package examples applies every example through the real fray binary, on this
+// machine, and checks what its programs computed. It holds tests only.
+package examples
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience bounds every wait; it is generous because machines are busy.
+const patience = 3 * time.Minute
+
+// fray is the binary under test.
+var fray string
+
+func TestMain(m *testing.M) {
+	os.Exit(runTests(m))
+}
+
+func runTests(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "fray-examples-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	fray = filepath.Join(dir, "fray")
+	build := exec.Command("go", "build", "-o", fray, "../cmd/fray")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build fray: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+func TestQuickstart(t *testing.T) {
+	s := newStack(t, "quickstart.hcl")
+	s.applyToEnd()
+	check := func() error {
+		out, err := exec.Command("sh", filepath.Join(s.dir, "quickstart/check.sh"), filepath.Join(s.dir, "out/quickstart")).CombinedOutput()
+		t.Logf("check.sh: %s", out)
+		return err
+	}
+	if err := check(); err != nil {
+		t.Errorf("the counts are not those of a single process: %v", err)
+	}
+	var counts string
+	s.output("counts", &counts)
+	if want := filepath.Join(s.dir, "out/quickstart/counts.tsv"); counts != want {
+		t.Errorf("output counts: got %q, want %q", counts, want)
+	}
+
+	spoilt := regexp.MustCompile(`(?m)^light\t.*$`).ReplaceAllString(s.read("out/quickstart/counts.tsv"), "light\t1")
+	if err := os.WriteFile(filepath.Join(s.dir, "out/quickstart/counts.tsv"), []byte(spoilt), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if check() == nil {
+		t.Error("check.sh accepts a wrong count")
+	}
+	s.destroy()
+}
+
+// TestTraining trains twice: undisturbed, and losing a host in mid-run. The
+// results must be the same to the last bit.
+func TestTraining(t *testing.T) {
+	if _, err := exec.LookPath("uv"); err != nil {
+		t.Fatal("uv is not on PATH; make test installs it into .tools/bin")
+	}
+	s := newStack(t, "training.hcl")
+	s.applyToEnd("--var=out=out/undisturbed")
+	undisturbed := s.read("out/undisturbed/result.json")
+	s.destroy()
+
+	s.apply("--var=out=out/disturbed", "--var=step_delay=0.03")
+	stop := s.watch()
+	eventually(t, "there is a checkpoint of step 30", func() bool { return s.newestCheckpoint("out/disturbed/checkpoints") >= 30 })
+	s.killHost(2)
+	eventually(t, "training is done", func() bool { return s.exists("out/disturbed/result.json") })
+	eventually(t, "the job has succeeded", func() bool { return s.job("job.train").Status == "succeeded" })
+	stop()
+
+	disturbed := s.read("out/disturbed/result.json")
+	if disturbed != undisturbed {
+		t.Errorf("got %s after the loss of a host, want what the undisturbed run has: %s", disturbed, undisturbed)
+	}
+	var result struct {
+		Accuracy  float64 `json:"accuracy"`
+		Processes int     `json:"processes"`
+		Steps     int     `json:"steps"`
+	}
+	decode(t, undisturbed, &result)
+	if result.Accuracy < 0.88 || result.Accuracy > 1 || result.Processes != 4 || result.Steps != 120 {
+		t.Errorf("got %+v, want an accuracy of at least 0.88 after 120 steps of 4 processes", result)
+	}
+	s.wantResumed()
+	s.destroy()
+}
+
+// wantResumed checks that the job was tried again, that the lost host spent none
+// of the failure budget, and that training went on where it was.
+func (s *stack) wantResumed() {
+	s.t.Helper()
+	job := s.job("job.train")
+	s.t.Logf("attempts: %+v", job.Attempts)
+	if len(job.Attempts) < 2 || job.Failures != 0 {
+		s.t.Errorf("got %+v, want more than one attempt and no failure", job)
+	}
+	log := s.logs("job.train")
+	resumed := regexp.MustCompile(`resumed from step (\d+)`).FindStringSubmatch(log)
+	if resumed == nil {
+		s.t.Fatalf("no process says that it resumed:\n%s", log)
+	}
+	if step, err := strconv.Atoi(resumed[1]); err != nil || step < 30 || step >= 120 {
+		s.t.Errorf("resumed from step %s, want one from 30 to 119", resumed[1])
+	}
+}
+
+// killHost kills one host of the slice as a whole: its agent, its task, and what
+// stands between them.
+func (s *stack) killHost(host int) {
+	s.t.Helper()
+	number := strconv.Itoa(host)
+	var agents, shims, tasks []int
+	for _, p := range processesOf(s.t, s.dir) {
+		flag := slices.Index(p.args, "--host")
+		switch {
+		case flag > 0 && p.args[flag+1] == number:
+			agents = append(agents, p.pid)
+		case slices.Contains(p.env, "JAX_PROCESS_ID="+number):
+			tasks = append(tasks, p.pid)
+			shims = append(shims, p.parent)
+		}
+	}
+	if len(agents) != 1 || len(tasks) != 1 {
+		s.t.Fatalf("host %d: got agents %d and tasks %d, want one of each", host, agents, tasks)
+	}
+	for _, pid := range slices.Concat(agents, shims, tasks) { // the agent first: it must not tell
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+			s.t.Fatalf("kill %d: %v", pid, err)
+		}
+	}
+}
+
+func (s *stack) newestCheckpoint(dir string) int {
+	names, err := filepath.Glob(filepath.Join(s.dir, dir, "step-*.npz"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	newest := 0
+	for _, name := range names {
+		step, err := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(filepath.Base(name), "step-"), ".npz"))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		newest = max(newest, step)
+	}
+	return newest
+}
+
+func (s *stack) exists(path string) bool {
+	_, err := os.Stat(filepath.Join(s.dir, path))
+	return err == nil
+}
+
+func TestRL(t *testing.T) {
+	s := newStack(t, "rl.hcl")
+	s.applyToEnd()
+	var result struct {
+		Steps  int     `json:"steps"`
+		Mean   float64 `json:"mean_episode"`
+		Target float64 `json:"target"`
+	}
+	decode(t, s.read("out/rl/result.json"), &result)
+	if result.Target != 475 || result.Mean < result.Target || result.Mean > 500 || result.Steps < 10 {
+		t.Errorf("got %+v, want a mean episode of at least 475 of 500, learned in more than a few steps", result)
+	}
+	for _, job := range []string{"coordinator", "trainer", "rollout[0]", "rollout[1]", "rollout[2]"} {
+		if got := s.job("job_group.rl.job." + job).Status; got != "succeeded" {
+			t.Errorf("job %s: got %s, want succeeded", job, got)
+		}
+	}
+	for i := range 3 {
+		log := s.logs(fmt.Sprintf("job_group.rl.job.rollout[%d]", i))
+		if played := regexp.MustCompile(`played ([1-9]\d*) episodes`).FindString(log); played == "" {
+			t.Errorf("rollout worker %d played nothing:\n%s", i, log)
+		}
+	}
+	s.destroy()
+}
+
+func TestInference(t *testing.T) {
+	s := newStack(t, "inference.hcl")
+	s.applyToEnd()
+	var endpoints []string
+	s.output("endpoints", &endpoints)
+	slices.Sort(endpoints)
+	if len(slices.Compact(endpoints)) != 3 {
+		t.Errorf("got endpoints %q, want three different ones", endpoints)
+	}
+
+	prompts := strings.Split(strings.TrimSpace(s.read("inference/prompts.txt")), "\n")
+	answers := s.answers("out/inference/result.jsonl")
+	if len(answers) != len(prompts) {
+		t.Fatalf("got %d answers, want one for each of %d prompts", len(answers), len(prompts))
+	}
+	text := strings.Join(strings.Fields(s.read("data/opticks.txt")), " ")
+	served := map[int]int{}
+	for i, a := range answers {
+		served[a.Replica]++
+		if a.Prompt != prompts[i] {
+			t.Errorf("answer %d is to %q, want %q", i, a.Prompt, prompts[i])
+		}
+		if err := plausible(text, a); err != nil {
+			t.Error(err)
+		}
+	}
+	for replica := range 3 {
+		if got, want := served[replica], len(prompts)/3; got != want {
+			t.Errorf("replica %d answered %d prompts, want %d", replica, got, want)
+		}
+	}
+	s.wantReplicaBack(1)
+	s.destroy()
+}
+
+// wantReplicaBack kills the server of a replica and waits until another one
+// serves in its place, while the other replicas go on.
+func (s *stack) wantReplicaBack(replica int) {
+	s.t.Helper()
+	stop := s.watch()
+	defer stop()
+	all := processesOf(s.t, s.dir)
+	server := slices.IndexFunc(all, func(p process) bool {
+		return slices.Contains(p.env, "REPLICA="+strconv.Itoa(replica))
+	})
+	if server < 0 {
+		s.t.Fatalf("no process of replica %d runs", replica)
+	}
+	if err := syscall.Kill(all[server].pid, syscall.SIGKILL); err != nil {
+		s.t.Fatal(err)
+	}
+	eventually(s.t, "the replica is back", func() bool {
+		job := s.job(fmt.Sprintf("actor_service.inference[%d]", replica))
+		return len(job.Attempts) == 2 && job.Ready
+	})
+	for other := range 3 {
+		if got := s.job(fmt.Sprintf("actor_service.inference[%d]", other)); other != replica && len(got.Attempts) != 1 {
+			s.t.Errorf("replica %d: got %+v, want it undisturbed", other, got)
+		}
+	}
+}
+
+type answer struct {
+	Prompt     string `json:"prompt"`
+	Completion string `json:"completion"`
+	Replica    int    `json:"replica"`
+}
+
+func (s *stack) answers(path string) []answer {
+	s.t.Helper()
+	var all []answer
+	lines := bufio.NewScanner(strings.NewReader(s.read(path)))
+	for lines.Scan() {
+		var a answer
+		decode(s.t, lines.Text(), &a)
+		all = append(all, a)
+	}
+	return all
+}
+
+// plausible reports whether the model can have said this: each character with
+// the six before it must stand somewhere in the text that it learned from.
+func plausible(text string, a answer) error {
+	const order, length = 6, 120
+	prompt, completion := []rune(a.Prompt), []rune(a.Completion)
+	if len(completion) != length {
+		return fmt.Errorf("%q: got %d characters, want %d: %q", a.Prompt, len(completion), length, a.Completion)
+	}
+	said := append(prompt[len(prompt)-order:], completion...)
+	for i := range completion {
+		if window := string(said[i : i+order+1]); !strings.Contains(text, window) {
+			return fmt.Errorf("%q: the completion has %q, which the text has not: %q", a.Prompt, window, a.Completion)
+		}
+	}
+	return nil
+}

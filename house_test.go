@@ -1,0 +1,374 @@
+// Package fray_test holds the house rules that no compiler checks: which
+// package may import which, and what a pure package must not touch. Start with
+// house.
+package fray_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/fray-ml/fray"
+
+// room is a package with the packages below it that are no rooms of their own.
+// Within a room everything may import everything.
+type room struct {
+	name string   // path within the module
+	sees []string // the rooms it may import from
+	pure bool     // computes only: no clock, no I/O, no logs, no randomness
+}
+
+// owner is the one room that may use a foreign library. Others may reach the
+// library through that room, and in no other way.
+type owner struct {
+	library string // import path, with everything below it
+	room    string
+}
+
+// house is the import direction: schema <- state <- plan <- apply <- controller
+// <- cmd/fray. Providers and the agent stand beside it and know little.
+func house() []room {
+	return []room{
+		{name: "schema"},
+		{name: "state", sees: []string{"schema"}, pure: true},
+		{name: "state/store", sees: []string{"schema", "state"}},
+		{name: "plan", sees: []string{"schema", "state", "state/store"}, pure: true},
+		{name: "plan/render", sees: []string{"schema", "state", "state/store", "plan"}, pure: true},
+		{name: "providers", sees: []string{"schema"}},
+		{name: "providers/providertest", sees: []string{"schema", "providers"}},
+		{name: "providers/local", sees: []string{"schema", "providers"}},
+		{name: "providers/gcp", sees: []string{"schema", "state/store"}},
+		{name: "agent", sees: []string{"schema", "state", "state/store"}},
+		{name: "apply", sees: []string{"schema", "state", "state/store", "plan", "providers"}},
+		{name: "controller", sees: []string{
+			"schema", "state", "state/store", "plan", "plan/render", "providers", "apply",
+		}},
+		{name: "cmd/fray", sees: []string{
+			"schema", "state", "state/store", "plan", "plan/render", "providers", "providers/local",
+			"agent", "apply", "controller",
+		}},
+		{name: "bench", sees: []string{
+			"schema", "state", "state/store", "plan", "plan/render", "providers", "providers/local",
+			"agent", "apply", "controller",
+		}},
+	}
+}
+
+func owners() []owner {
+	return []owner{
+		{library: "github.com/spf13/cobra", room: "cmd/fray"},
+		{library: "cloud.google.com/go", room: "providers/gcp"},
+	}
+}
+
+// source is what the rules look at in one package.
+type source struct {
+	path    string // within the module
+	files   []file
+	reaches []string // import paths of everything it is built from
+}
+
+type file struct {
+	name    string // path within the module
+	imports []string
+	clock   []string // uses of the clock, such as time.Now
+}
+
+func TestHouse(t *testing.T) {
+	sources, err := readModule(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"schema", "state", "state/store", "plan", "providers"} {
+		if !slices.ContainsFunc(sources, func(s source) bool { return s.path == want }) {
+			t.Errorf("go list knows no package %s; the rules would hold for want of anything to break them", want)
+		}
+	}
+	for _, v := range violations(house(), owners(), sources) {
+		t.Error(v)
+	}
+}
+
+// violations names every breach as "plan imports os (plan/x.go): reason".
+func violations(rooms []room, owners []owner, sources []source) []string {
+	var found []string
+	for _, s := range sources {
+		home, ok := roomOf(rooms, s.path)
+		if !ok {
+			found = append(found, s.path+" has no room in the house: move it into one, or give house() another")
+			continue
+		}
+		for _, f := range s.files {
+			for _, imported := range f.imports {
+				if reason := objection(rooms, home, imported); reason != "" {
+					found = append(found, fmt.Sprintf("%s imports %s (%s): %s", s.path, short(imported), f.name, reason))
+				}
+			}
+			if home.pure {
+				for _, use := range f.clock {
+					found = append(found, fmt.Sprintf("%s uses %s (%s): it is pure; take now as an argument", s.path, use, f.name))
+				}
+			}
+		}
+		for _, o := range owners {
+			found = append(found, trespasses(o, s)...)
+		}
+	}
+	return found
+}
+
+// objection says why a room must not import something, or "".
+func objection(rooms []room, home room, imported string) string {
+	if home.pure && impure(imported) {
+		return "it is pure: no clock, no I/O, no logs, no randomness"
+	}
+	inner, ok := strings.CutPrefix(imported, module+"/")
+	if !ok {
+		return ""
+	}
+	if strings.HasSuffix(inner, "test") {
+		return "it is a suite for tests"
+	}
+	target, ok := roomOf(rooms, inner)
+	if !ok || target.name == home.name || slices.Contains(home.sees, target.name) {
+		return "" // a package without a room is reported once, for itself
+	}
+	if len(home.sees) == 0 {
+		return "it sees none of our packages"
+	}
+	return "it sees " + strings.Join(home.sees, ", ") + " only"
+}
+
+func impure(imported string) bool {
+	forbidden := []string{"os", "net", "log", "syscall", "io/fs", "math/rand", "crypto/rand", "golang.org/x/sys"}
+	return slices.ContainsFunc(forbidden, func(p string) bool { return within(imported, p) })
+}
+
+// trespasses names a package's direct imports of somebody else's library and,
+// if there are none, the library that came in without its owner.
+func trespasses(o owner, s source) []string {
+	if within(s.path, o.room) {
+		return nil
+	}
+	var found []string
+	for _, f := range s.files {
+		for _, imported := range f.imports {
+			if within(imported, o.library) {
+				found = append(found, fmt.Sprintf("%s imports %s (%s): only %s may", s.path, imported, f.name, o.room))
+			}
+		}
+	}
+	throughOwner := func(dep string) bool { return within(dep, module+"/"+o.room) }
+	if found != nil || slices.ContainsFunc(s.reaches, throughOwner) {
+		return found
+	}
+	for _, dep := range s.reaches {
+		if within(dep, o.library) {
+			return []string{fmt.Sprintf("%s reaches %s through another package: only %s may", s.path, dep, o.room)}
+		}
+	}
+	return nil
+}
+
+// roomOf finds the innermost room of a path within the module.
+func roomOf(rooms []room, p string) (room, bool) {
+	best, ok := room{}, false
+	for _, r := range rooms {
+		if within(p, r.name) && len(r.name) >= len(best.name) {
+			best, ok = r, true
+		}
+	}
+	return best, ok
+}
+
+func within(p, top string) bool { return p == top || strings.HasPrefix(p, top+"/") }
+
+func short(imported string) string { return strings.TrimPrefix(imported, module+"/") }
+
+// readModule reads every package of the module that has code besides tests.
+func readModule(t *testing.T) ([]source, error) {
+	t.Helper()
+	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-json=ImportPath,Dir,Name,Module,Deps", "./...")
+	var stderr bytes.Buffer
+	list.Stderr = &stderr
+	out, err := list.Output()
+	if err != nil {
+		return nil, fmt.Errorf("list packages: %w\n%s", err, stderr.String())
+	}
+	var sources []source
+	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
+		var listed struct {
+			ImportPath, Dir, Name string
+			Module                *struct{ Path string }
+			Deps                  []string
+		}
+		if err := decoder.Decode(&listed); errors.Is(err, io.EOF) {
+			return sources, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("decode package list: %w", err)
+		}
+		if listed.Module == nil || listed.Module.Path != module || listed.ImportPath == module {
+			continue // not ours, or this test's own directory
+		}
+		s := source{path: short(listed.ImportPath), reaches: listed.Deps}
+		if s.files, err = readFiles(listed.Dir, s.path, listed.Name); err != nil {
+			return nil, err
+		}
+		if len(s.files) > 0 { // else it holds tests only
+			sources = append(sources, s)
+		}
+	}
+}
+
+// readFiles reads the package's files for all platforms, which a list made on
+// one platform leaves out.
+func readFiles(dir, within, packageName string) ([]file, error) {
+	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		return nil, fmt.Errorf("list files: %w", err)
+	}
+	var files []file
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return nil, fmt.Errorf("parse file: %w", err)
+		}
+		if parsed.Name.Name != packageName {
+			continue // a generator, run by its name
+		}
+		files = append(files, inspect(path.Join(within, filepath.Base(name)), parsed))
+	}
+	return files, nil
+}
+
+// inspect notes what a file imports and where it reads the clock.
+func inspect(name string, parsed *ast.File) file {
+	f := file{name: name}
+	clock := ""
+	for _, spec := range parsed.Imports {
+		imported, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			imported = spec.Path.Value
+		}
+		f.imports = append(f.imports, imported)
+		if imported == "time" {
+			clock = "time"
+			if spec.Name != nil {
+				clock = spec.Name.Name
+			}
+		}
+	}
+	if clock == "." {
+		f.clock = append(f.clock, `import . "time"`)
+	}
+	forbidden := []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		if sel, ok := n.(*ast.SelectorExpr); ok && slices.Contains(forbidden, sel.Sel.Name) {
+			if x, ok := sel.X.(*ast.Ident); ok && clock != "" && x.Name == clock {
+				f.clock = append(f.clock, "time."+sel.Sel.Name)
+			}
+		}
+		return true
+	})
+	return f
+}
+
+func TestViolations(t *testing.T) {
+	rooms := []room{
+		{name: "low"},
+		{name: "pure", sees: []string{"low"}, pure: true},
+		{name: "high", sees: []string{"low", "pure"}},
+		{name: "high/inner", sees: []string{"low"}},
+	}
+	cloud := []owner{{library: "example.com/cloud", room: "high"}}
+	one := func(path string, imports ...string) source {
+		return source{path: path, files: []file{{name: path + "/x.go", imports: imports}}}
+	}
+	tests := []struct {
+		name   string
+		source source
+		want   []string
+	}{
+		{"downwards", one("high", module+"/low", module+"/pure", "os"), nil},
+		{"upwards", one("low", module+"/high"),
+			[]string{"low imports high (low/x.go): it sees none of our packages"}},
+		{"past what it sees", one("pure", module+"/high"),
+			[]string{"pure imports high (pure/x.go): it sees low only"}},
+		{"within a room", one("high/other", module+"/high", module+"/high/other/deep"), nil},
+		{"into a room's inner room", one("high", module+"/high/inner"),
+			[]string{"high imports high/inner (high/x.go): it sees low, pure only"}},
+		{"a package below a pure room is pure", one("pure/deep", "strings", "net/http"),
+			[]string{"pure/deep imports net/http (pure/deep/x.go): it is pure: no clock, no I/O, no logs, no randomness"}},
+		{"a name that only begins alike", one("pure", "osmosis", "logic/x", "network"), nil},
+		{"clock in a pure room", source{path: "pure", files: []file{{name: "pure/x.go", clock: []string{"time.Now"}}}},
+			[]string{"pure uses time.Now (pure/x.go): it is pure; take now as an argument"}},
+		{"clock elsewhere", source{path: "high", files: []file{{name: "high/x.go", clock: []string{"time.Now"}}}}, nil},
+		{"a conformance suite", one("high", module+"/low/lowtest"),
+			[]string{"high imports low/lowtest (high/x.go): it is a suite for tests"}},
+		{"no room", one("shed", "os"),
+			[]string{"shed has no room in the house: move it into one, or give house() another"}},
+		{"the owner's library", one("high", "example.com/cloud/storage"), nil},
+		{"somebody else's library", one("low", "example.com/cloud/storage"),
+			[]string{"low imports example.com/cloud/storage (low/x.go): only high may"}},
+		{"a library through its owner",
+			source{path: "low", reaches: []string{"example.com/cloud/storage", module + "/high"}}, nil},
+		{"a library behind its owner's back",
+			source{path: "low", reaches: []string{"example.com/cloud/storage", "example.com/helper"}},
+			[]string{"low reaches example.com/cloud/storage through another package: only high may"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got := violations(rooms, cloud, []source{test.source}); !slices.Equal(got, test.want) {
+				t.Errorf("got  %q\nwant %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestInspect(t *testing.T) {
+	tests := []struct {
+		name, body string
+		want       file
+	}{
+		{"durations and types", `import "time"; var _ = time.Second; func f(now time.Time) {}`,
+			file{imports: []string{"time"}}},
+		{"called", `import "time"; var _ = time.Now()`,
+			file{imports: []string{"time"}, clock: []string{"time.Now"}}},
+		{"taken as a value", `import "time"; var now = time.Now`,
+			file{imports: []string{"time"}, clock: []string{"time.Now"}}},
+		{"under another name", `import t "time"; func f(x t.Time) { t.Sleep(t.Since(x)) }`,
+			file{imports: []string{"time"}, clock: []string{"time.Sleep", "time.Since"}}},
+		{"under no name", `import . "time"; var _ = Now()`,
+			file{imports: []string{"time"}, clock: []string{`import . "time"`}}},
+		{"somebody else's Now", `import "example.com/clock"; var _ = clock.Now()`,
+			file{imports: []string{"example.com/clock"}}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			parsed, err := parser.ParseFile(token.NewFileSet(), "x.go", "package x; "+test.body, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := inspect("x.go", parsed)
+			if !slices.Equal(got.imports, test.want.imports) || !slices.Equal(got.clock, test.want.clock) {
+				t.Errorf("got imports %q, clock %q\nwant imports %q, clock %q", got.imports, got.clock, test.want.imports, test.want.clock)
+			}
+		})
+	}
+}
