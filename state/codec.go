@@ -6,6 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Errors of Decode, to be tested with errors.Is.
@@ -15,7 +19,34 @@ var (
 	// ErrDamaged: the document is not one, or not whole.
 	ErrDamaged = errors.New("the state is damaged and was left as it is; put back a copy of it " +
 		"(a backup, or an older version of the object)")
+	// ErrEncrypted: the document is one of package keyring.
+	ErrEncrypted = errors.New("the state is encrypted and no key was given: name a file with an identity " +
+		"that may read it in FRAY_AGE_IDENTITY, or ask for access to the key that it was encrypted with")
 )
+
+// Names of members that say how to read the others.
+const (
+	encryptedName = "fray_encrypted"
+	versionName   = "format_version"
+	writerName    = "fray_version"
+)
+
+// Codec turns documents into what is kept of them and back.
+type Codec interface {
+	Encode(d Document) ([]byte, error)
+	Decode(data []byte) (Document, error)
+}
+
+// JSON is the Codec that keeps documents readable for everybody.
+type JSON struct{}
+
+var _ Codec = JSON{}
+
+// Encode is the function [Encode].
+func (JSON) Encode(d Document) ([]byte, error) { return Encode(d) }
+
+// Decode is the function [Decode].
+func (JSON) Decode(data []byte) (Document, error) { return Decode(data) }
 
 // indentLimit is the size up to which a document is indented for the people
 // who look into it. Nobody reads a larger one, and it is written every second.
@@ -25,19 +56,17 @@ const indentLimit = 1 << 20
 // is an error.
 func Encode(d Document) ([]byte, error) {
 	d.FormatVersion = FormatVersion
-	var compact, indented bytes.Buffer
-	encoder := json.NewEncoder(&compact)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(d); err != nil {
+	data, err := encode(&d)
+	if err != nil {
 		return nil, fmt.Errorf("encode state: %w", err)
 	}
-	if compact.Len() > indentLimit {
-		return compact.Bytes(), nil
+	if len(data) <= indentLimit {
+		if err := (*jsontext.Value)(&data).Indent(jsontext.WithIndent(" "), writeOptions()); err != nil {
+			return nil, fmt.Errorf("indent state: %w", err)
+		}
+		data = append(data, '\n')
 	}
-	if err := json.Indent(&indented, compact.Bytes(), "", " "); err != nil {
-		return nil, fmt.Errorf("indent state: %w", err)
-	}
-	return indented.Bytes(), nil
+	return data, nil
 }
 
 // Decode reads what Encode wrote, of this version or an older one. Fields that
@@ -47,11 +76,16 @@ func Decode(data []byte) (Document, error) {
 }
 
 // upgrade brings the top level of a document from one version to the next.
-type upgrade func(fields map[string]json.RawMessage) error
+type upgrade func(document parts) error
 
 // upgrades are those from version 1 to 2, from 2 to 3, and so on up to
 // FormatVersion.
-func upgrades() []upgrade { return nil }
+func upgrades() []upgrade {
+	return []upgrade{
+		// Version 1 wrote in full what version 2 may leave out.
+		func(parts) error { return nil },
+	}
+}
 
 // codec reads one version and, by upgrades, every older one.
 type codec struct {
@@ -60,26 +94,15 @@ type codec struct {
 }
 
 func (c codec) decode(data []byte) (Document, error) {
-	version, err := formatVersion(data)
+	document, err := c.split(data)
+	if err != nil {
+		return Document{}, err
+	}
+	d, err := decode(document)
 	if err != nil {
 		return Document{}, damaged(data, err)
 	}
-	if version > c.version {
-		return Document{}, newer(data, version, c.version)
-	}
-	if version < 1 {
-		return Document{}, damaged(data, fmt.Errorf("there is no format_version %d", version))
-	}
-	if version < c.version {
-		if data, err = c.upgrade(data, version); err != nil {
-			return Document{}, damaged(data, err)
-		}
-	}
-	var d Document
-	if err := json.Unmarshal(data, &d); err != nil {
-		return Document{}, damaged(data, err)
-	}
-	if err := d.check(c.version); err != nil {
+	if err := d.check(); err != nil {
 		return Document{}, damaged(data, err)
 	}
 	if err := d.compact(); err != nil {
@@ -88,58 +111,39 @@ func (c codec) decode(data []byte) (Document, error) {
 	return d, nil
 }
 
-// formatVersion reads the one field that says how to read the others. It is
-// written first, so that this costs nothing.
-func formatVersion(data []byte) (int, error) {
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	if start, err := decoder.Token(); err != nil {
-		return 0, err
-	} else if start != json.Delim('{') {
-		return 0, errors.New("it is no JSON object")
+// split returns the parts of a document in the form of c.version.
+func (c codec) split(data []byte) (parts, error) {
+	if firstName(data) == encryptedName {
+		return nil, ErrEncrypted
 	}
-	for decoder.More() {
-		name, err := decoder.Token()
-		if err != nil {
-			return 0, err
-		}
-		if name == "format_version" {
-			var version int
-			err := decoder.Decode(&version)
-			return version, err
-		}
-		var skipped json.RawMessage
-		if err := decoder.Decode(&skipped); err != nil {
-			return 0, err
-		}
+	document, err := splitObject(data)
+	if err != nil {
+		return nil, damaged(data, err)
 	}
-	return 0, errors.New("it has no format_version")
-}
-
-// upgrade returns data itself beside an error.
-func (c codec) upgrade(data []byte, version int) ([]byte, error) {
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(data, &fields); err != nil {
-		return data, err
+	var version int
+	if raw, ok := document[versionName]; !ok {
+		return nil, damaged(data, errors.New("it has no format_version"))
+	} else if err := jsonv2.Unmarshal(raw, &version); err != nil {
+		return nil, damaged(data, fmt.Errorf("format_version: %w", err))
+	}
+	if version > c.version {
+		return nil, newer(document, version, c.version)
+	}
+	if version < 1 {
+		return nil, damaged(data, fmt.Errorf("there is no format_version %d", version))
 	}
 	for ; version < c.version; version++ {
-		if err := c.upgrades[version-1](fields); err != nil {
-			return data, fmt.Errorf("upgrade from format_version %d: %w", version, err)
+		if err := c.upgrades[version-1](document); err != nil {
+			return nil, damaged(data, fmt.Errorf("upgrade from format_version %d: %w", version, err))
 		}
 	}
-	fields["format_version"] = fmt.Append(nil, c.version)
-	upgraded, err := json.Marshal(fields)
-	if err != nil {
-		return data, err
-	}
-	return upgraded, nil
+	document[versionName] = strconv.AppendInt(nil, int64(c.version), 10)
+	return document, nil
 }
 
 // check refuses what others rely on not to be.
-func (d *Document) check(version int) error {
-	switch {
-	case d.FormatVersion != version:
-		return errors.New("it has two format_versions")
-	case d.Lineage == "":
+func (d *Document) check() error {
+	if d.Lineage == "" {
 		return errors.New("it has no lineage")
 	}
 	for addr, r := range d.Resources {
@@ -182,28 +186,27 @@ func (d *Document) compact() error {
 	return nil
 }
 
-func newer(data []byte, version, known int) error {
-	var writer struct {
-		FrayVersion string `json:"fray_version"`
-	}
-	by := "a newer fray"
-	if json.Unmarshal(data, &writer) == nil && writer.FrayVersion != "" {
-		by = "fray " + writer.FrayVersion + " or a newer one"
+// newer refuses a document of which nothing but the version is known.
+func newer(document parts, version, known int) error {
+	by, writer := "a newer fray", ""
+	if jsonv2.Unmarshal(document[writerName], &writer) == nil && writer != "" {
+		by = "fray " + writer + " or a newer one"
 	}
 	return fmt.Errorf("%w: its format_version is %d, and this fray knows up to %d; use %s", ErrNewer, version, known, by)
 }
 
 // damaged says where the document is damaged if the reason knows.
 func damaged(data []byte, reason error) error {
-	if syntax, ok := errors.AsType[*json.SyntaxError](reason); ok {
-		read := data[:min(syntax.Offset, int64(len(data)))]
-		return fmt.Errorf("%w: line %d: %w", ErrDamaged, 1+bytes.Count(read, []byte("\n")), reason)
-	}
 	if len(bytes.TrimSpace(data)) == 0 {
 		return fmt.Errorf("%w: it is empty", ErrDamaged)
 	}
-	if errors.Is(reason, io.EOF) || errors.Is(reason, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("%w: it ends too early", ErrDamaged)
+	at := ""
+	if syntax, ok := errors.AsType[*jsontext.SyntacticError](reason); ok {
+		read := data[:min(syntax.ByteOffset, int64(len(data)))]
+		at = fmt.Sprintf("line %d: ", 1+bytes.Count(read, []byte("\n")))
 	}
-	return fmt.Errorf("%w: %w", ErrDamaged, reason)
+	if errors.Is(reason, io.EOF) || errors.Is(reason, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("%w: %sit ends too early", ErrDamaged, at)
+	}
+	return fmt.Errorf("%w: %s%w", ErrDamaged, at, reason)
 }

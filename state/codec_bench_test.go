@@ -1,36 +1,21 @@
-package state
+package state_test
 
 import (
 	"encoding/json"
-	"fmt"
+	"path/filepath"
 	"testing"
 
-	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/store"
 )
 
-// large is a document of n jobs with one task each.
-func large(b *testing.B, n int) Document {
-	b.Helper()
-	d := sample(b)
-	job, slice := d.Jobs[d.Desired.Jobs[0].Addr], d.Slices["s-1"]
-	d.Jobs, d.Slices, d.Desired.Jobs = map[schema.Address]*Job{}, map[string]*Slice{}, nil
-	for i := range n {
-		spec, j, s := *job.Spec, *job, *slice
-		spec.Addr.Key = schema.IntKey(i)
-		j.Spec = &spec
-		s.Spec.Name = fmt.Sprintf("s-%d", i)
-		d.Jobs[spec.Addr], d.Slices[s.Spec.Name] = &j, &s
-		d.Desired.Jobs = append(d.Desired.Jobs, spec)
-	}
-	return d
-}
-
-// The baseline is what the JSON package takes for the same document.
+// The baseline is what the JSON package takes for the same document, which is
+// what version 1 of the format was.
 func BenchmarkEncode(b *testing.B) {
 	d := large(b, 10_000)
-	encoders := map[string]func(Document) ([]byte, error){
-		"state": Encode,
-		"json":  func(d Document) ([]byte, error) { return json.Marshal(d) },
+	encoders := map[string]func(state.Document) ([]byte, error){
+		"state": state.Encode,
+		"json":  func(d state.Document) ([]byte, error) { return json.Marshal(d) },
 	}
 	for _, name := range []string{"json", "state"} {
 		b.Run(name, func(b *testing.B) {
@@ -39,29 +24,88 @@ func BenchmarkEncode(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				b.SetBytes(int64(len(data)))
+				b.ReportMetric(float64(len(data)), "bytes")
 			}
 		})
 	}
 }
 
 func BenchmarkDecode(b *testing.B) {
-	data, err := Encode(large(b, 10_000))
+	d := large(b, 10_000)
+	first, err := json.Marshal(d)
+	if err != nil {
+		b.Fatal(err)
+	}
+	second, err := state.Encode(d)
 	if err != nil {
 		b.Fatal(err)
 	}
 	decoders := map[string]func() error{
-		"json":  func() error { var d Document; return json.Unmarshal(data, &d) },
-		"state": func() error { _, err := Decode(data); return err },
+		"json":      func() error { var d state.Document; return json.Unmarshal(first, &d) },
+		"version 1": func() error { _, err := state.Decode(first); return err },
+		"state":     func() error { _, err := state.Decode(second); return err },
 	}
-	for _, name := range []string{"json", "state"} {
+	for _, name := range []string{"json", "version 1", "state"} {
 		b.Run(name, func(b *testing.B) {
-			b.SetBytes(int64(len(data)))
 			for b.Loop() {
 				if err := decoders[name](); err != nil {
 					b.Fatal(err)
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkLoadAndSave reads, decodes, encodes and writes a document in a
+// directory. The baseline reads and writes the same bytes.
+func BenchmarkLoadAndSave(b *testing.B) {
+	documents := []struct {
+		name string
+		d    state.Document
+	}{
+		{"for_each/1000", large(b, 1_000)},
+		{"for_each/10000", large(b, 10_000)},
+		{"for_each/50000", large(b, 50_000)},
+		{"chain/5000", chain(b, 5_000)},
+	}
+	for _, doc := range documents {
+		data, err := state.Encode(doc.d)
+		if err != nil {
+			b.Fatal(err)
+		}
+		dir, err := store.CreateDir(filepath.Join(b.TempDir(), "store"))
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := dir.Put(b.Context(), store.StateKey, data, store.Any); err != nil {
+			b.Fatal(err)
+		}
+		for name, turn := range map[string]func([]byte) ([]byte, error){
+			"bytes": func(data []byte) ([]byte, error) { return data, nil },
+			"state": func(data []byte) ([]byte, error) {
+				d, err := state.Decode(data)
+				if err != nil {
+					return nil, err
+				}
+				return state.Encode(d)
+			},
+		} {
+			b.Run(doc.name+"/"+name, func(b *testing.B) {
+				for b.Loop() {
+					object, err := dir.Get(b.Context(), store.StateKey)
+					if err != nil {
+						b.Fatal(err)
+					}
+					data, err := turn(object.Data)
+					if err != nil {
+						b.Fatal(err)
+					}
+					if _, err := dir.Put(b.Context(), store.StateKey, data, object.Generation); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(float64(len(data)), "bytes")
+			})
+		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // FormatVersion is the version of the document that this fray writes.
-const FormatVersion = 1
+const FormatVersion = 2
 
 // Document is everything the stack remembers. Values reached through its maps
 // are never changed in place: a transition copies the document ([Document.Clone])
@@ -36,6 +36,23 @@ type Document struct {
 	Slices    map[string]*Slice           `json:"slices,omitempty"` // by name
 	Jobs      map[schema.Address]*Job     `json:"jobs,omitempty"`
 	Outputs   map[string]schema.Output    `json:"outputs,omitempty"`
+
+	// LocalPlace is the machine and directory where the slices of provider
+	// local live, when the state itself is kept elsewhere.
+	LocalPlace string `json:"local_place,omitempty"`
+	// MovedTo is where the state is kept now, "" while that is here: this one
+	// is only what was left behind.
+	MovedTo string `json:"moved_to,omitempty"`
+	// Disowned are the slices that `fray state rm` left running, by name.
+	Disowned map[string]Disowned `json:"disowned,omitempty"`
+}
+
+// Disowned is a slice that carries the stack's mark and is none of its
+// business any more: it is neither adopted nor deleted.
+type Disowned struct {
+	Spec schema.SliceSpec `json:"spec"`
+	At   time.Time        `json:"at"`
+	By   string           `json:"by"` // who let go of it
 }
 
 // Resource is a declaration without processes of its own, as carried out.
@@ -143,6 +160,7 @@ func (d *Document) Clone() *Document {
 	c.Slices = cloneMap(d.Slices)
 	c.Jobs = cloneMap(d.Jobs)
 	c.Outputs = cloneMap(d.Outputs)
+	c.Disowned = cloneMap(d.Disowned)
 	return &c
 }
 

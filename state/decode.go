@@ -1,0 +1,189 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/fray-ml/fray/schema"
+)
+
+func readOptions() jsonv2.Options {
+	return jsonv2.JoinOptions(
+		jsontext.AllowInvalidUTF8(true),
+		// Saves time: they are looked for where a second one could hide something.
+		jsontext.AllowDuplicateNames(true),
+	)
+}
+
+// reader reads the parts of a document.
+type reader struct {
+	options  jsonv2.Options
+	specs    common[schema.Job]
+	capacity common[schema.SliceSpec]
+}
+
+// decode reads what encode wrote.
+func decode(document parts) (Document, error) {
+	r, err := newReader(document[partCommon])
+	if err != nil {
+		return Document{}, fmt.Errorf("%s: %w", partCommon, err)
+	}
+	var d Document
+	if err := r.object(document.without(partCommon, partDesired, partSlices, partJobs), &d); err != nil {
+		return Document{}, err
+	}
+	if d.Desired, err = r.desired(document[partDesired]); err != nil {
+		return Document{}, fmt.Errorf("%s: %w", partDesired, err)
+	}
+	if d.Slices, err = r.slices(document[partSlices]); err != nil {
+		return Document{}, fmt.Errorf("%s: %w", partSlices, err)
+	}
+	if d.Jobs, err = r.jobs(document[partJobs]); err != nil {
+		return Document{}, fmt.Errorf("%s: %w", partJobs, err)
+	}
+	r.shareDesired(&d)
+	return d, nil
+}
+
+func newReader(raw jsontext.Value) (*reader, error) {
+	r := &reader{options: readOptions()}
+	common, err := splitObject(raw)
+	if err != nil {
+		return nil, err
+	}
+	if r.specs.shape, err = shapeOf[schema.Job](); err != nil {
+		return nil, err
+	}
+	if r.capacity.shape, err = shapeOf[schema.SliceSpec](); err != nil {
+		return nil, err
+	}
+	if r.specs.specs, err = readSpecs(r, &r.specs, common[partJobs]); err != nil {
+		return nil, fmt.Errorf("%s: %w", partJobs, err)
+	}
+	if r.capacity.specs, err = readSpecs(r, &r.capacity, common[partSlices]); err != nil {
+		return nil, fmt.Errorf("%s: %w", partSlices, err)
+	}
+	return r, nil
+}
+
+func (r *reader) object(p parts, v any) error { return jsonv2.Unmarshal(p.object(), v, r.options) }
+
+// readEach reads the parts of an object or an array.
+func readEach[T any](raw jsontext.Value, kind jsontext.Kind, read func(p part, out *T) error) ([]T, error) {
+	found, err := split(raw, kind)
+	if err != nil || found == nil {
+		return nil, err
+	}
+	out := make([]T, len(found))
+	return out, inChunks(len(found), func(_, from, to int) error {
+		for i := from; i < to; i++ {
+			if err := read(found[i], &out[i]); err != nil {
+				return fmt.Errorf("%s: %w", found[i].label(i), err)
+			}
+		}
+		return nil
+	})
+}
+
+// readSpecs reads a list of specs.
+func readSpecs[T any](r *reader, c *common[T], raw jsontext.Value) ([]T, error) {
+	return readEach(raw, '[', func(p part, out *T) error {
+		return c.read(p.value, out, func(*T) {}, r.options)
+	})
+}
+
+func (r *reader) desired(raw jsontext.Value) (schema.Desired, error) {
+	var d schema.Desired
+	desired, err := splitObject(raw)
+	if err != nil {
+		return d, err
+	}
+	if err := r.object(desired.without(partJobs), &d); err != nil {
+		return d, err
+	}
+	d.Jobs, err = readSpecs(r, &r.specs, desired[partJobs])
+	return d, err
+}
+
+func (r *reader) slices(raw jsontext.Value) (map[string]*Slice, error) {
+	read, err := readEach(raw, '{', func(p part, out **Slice) error {
+		s := new(Slice)
+		form := sliceForm{Slice: s, Spec: &specForm[schema.SliceSpec]{
+			common: &r.capacity,
+			spec:   &s.Spec,
+			preset: func(spec *schema.SliceSpec) { spec.Name = p.name },
+		}}
+		if err := jsonv2.Unmarshal(p.value, &form, r.options); err != nil {
+			return err
+		}
+		if s.Spec.Name != p.name {
+			return errors.New("it has no spec or another name")
+		}
+		*out = s
+		return nil
+	})
+	if err != nil || read == nil {
+		return nil, err
+	}
+	slices := make(map[string]*Slice, len(read))
+	for _, s := range read {
+		if slices[s.Spec.Name] != nil {
+			return nil, fmt.Errorf("%q is there twice", s.Spec.Name)
+		}
+		slices[s.Spec.Name] = s
+	}
+	return slices, nil
+}
+
+// jobs leaves the specs out that are the desired ones.
+func (r *reader) jobs(raw jsontext.Value) (map[schema.Address]*Job, error) {
+	read, err := readEach(raw, '{', func(p part, out *jobRow) error {
+		addr, err := schema.ParseAddress(p.name)
+		if err != nil {
+			return err
+		}
+		j := new(Job)
+		form := jobForm{Job: j, Spec: &specForm[schema.Job]{
+			common: &r.specs,
+			preset: func(spec *schema.Job) { spec.Addr = addr },
+		}}
+		if err := jsonv2.Unmarshal(p.value, &form, r.options); err != nil {
+			return err
+		}
+		if form.Job == nil {
+			return errors.New("it is empty")
+		}
+		if form.Spec != nil {
+			j.Spec = form.Spec.spec
+		}
+		j.Attempts = form.attempts()
+		*out = jobRow{addr: addr, job: j}
+		return nil
+	})
+	if err != nil || read == nil {
+		return nil, err
+	}
+	jobs := make(map[schema.Address]*Job, len(read))
+	for _, row := range read {
+		if jobs[row.addr] != nil {
+			return nil, fmt.Errorf("%q is there twice", row.addr)
+		}
+		jobs[row.addr] = row.job
+	}
+	return jobs, nil
+}
+
+// shareDesired makes the spec of a job the desired one where it was left out
+// or is the same, so that they share their memory.
+func (r *reader) shareDesired(d *Document) {
+	byAddr := desiredByAddress(d.Desired.Jobs)
+	for addr, j := range d.Jobs {
+		desired := byAddr[addr]
+		if desired != nil && (j.Spec == nil || r.specs.shape.same(elem(j.Spec), elem(desired))) {
+			j.Spec = desired
+		}
+	}
+}
