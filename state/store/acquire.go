@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -75,7 +76,7 @@ func (a *acquisition) try(ctx context.Context) (*Held, error) {
 				return nil, err
 			}
 			if pending {
-				if err := pause(ctx, leasePoll); err != nil {
+				if err := pause(ctx, a.pace(leasePoll, leasePoll)); err != nil {
 					return nil, err
 				}
 				continue
@@ -121,6 +122,7 @@ func (a *acquisition) take(ctx context.Context, old Lease, gen Generation) (*Hel
 	sent := a.cfg.Now()
 	l := a.mine
 	l.Epoch = max(old.Epoch, a.cfg.MinEpoch) + 1
+	l.Broken = old.Broken
 	l.AcquiredAt, l.RenewedAt, l.ExpiresAt = sent.UTC(), sent.UTC(), sent.Add(a.cfg.TTL).UTC()
 	gen, err := putLease(ctx, a.store, &l, gen)
 	if err != nil {
@@ -161,7 +163,20 @@ func (a *acquisition) wait(ctx context.Context, l Lease) error {
 	if left <= 0 {
 		return &HeldError{Lease: l}
 	}
-	return pause(ctx, min(left, poll, max(l.ExpiresAt.Sub(now), time.Millisecond)))
+	return pause(ctx, min(left, a.pace(poll, l.ExpiresAt.Sub(now))))
+}
+
+// pace is how long to wait before the lease is looked at again, expiry being
+// the time until it lapses. A store that wants time between writes is far away
+// and shared by many: it is looked at less often, and at random, so that they
+// neither look nor try together.
+func (a *acquisition) pace(poll, expiry time.Duration) time.Duration {
+	interval := a.store.WriteInterval()
+	if interval == 0 {
+		return min(poll, max(expiry, time.Millisecond))
+	}
+	poll = max(poll, interval/4)
+	return poll + rand.N(2*poll)
 }
 
 // dyingPatience is how long a holder that is gone may still seem to live: a

@@ -13,8 +13,9 @@ import (
 
 // Hidden folders of a directory store. Keys cannot reach them.
 const (
-	tmpFolder  = ".tmp"   // files being written; renamed to their keys when whole
-	lockFolder = ".locks" // one lock file per shard of the keys, one per lease holder
+	tmpFolder     = ".tmp"      // files being written; renamed to their keys when whole
+	lockFolder    = ".locks"    // one lock file per shard of the keys, one per lease holder
+	versionFolder = ".versions" // what the state was before; see Versions
 )
 
 // What the store makes is its user's alone: logs may hold what others should not read.
@@ -38,6 +39,9 @@ const probeNanos = 123_456_789
 // generation is its file's modification time in nanoseconds, which the writer
 // sets and never lets fall; there are no side files and no caches. Where the
 // file system does not keep nanoseconds, opening fails.
+//
+// The last versions of the state are kept: by a hard link, made before the
+// rename, so that it costs no copy and no moment without a state.
 //
 // Two keys that differ only in case are one on a file system that thinks so.
 type Dir struct {

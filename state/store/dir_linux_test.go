@@ -50,6 +50,39 @@ func TestDirOnAFullDisk(t *testing.T) {
 	}
 }
 
+// Old versions make room for the state, one by one, and only for it.
+func TestDirOnADiskThatVersionsFill(t *testing.T) {
+	d, err := store.CreateDir(mounted(t, "size=512k"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	content := func(n int) string { return strings.Repeat(string(rune('a'+n)), 60_000) }
+	for n := range 20 {
+		put(t, d, store.StateKey, content(n))
+		wantContent(t, d, store.StateKey, content(n))
+	}
+	kept := contents(t, d)
+	if len(kept) < 4 {
+		t.Errorf("%d versions are left, want all for which there is room", len(kept))
+	}
+	for i, got := range kept {
+		if got != content(19-i) {
+			t.Errorf("version %d: got %.5s…, want %.5s…", i, got, content(19-i))
+		}
+	}
+	_, err = d.Put(t.Context(), "hosts/a/0.json", []byte(strings.Repeat("x", 200_000)), store.Any)
+	wantErrno(t, err, syscall.ENOSPC)
+	if got := contents(t, d); len(got) != len(kept) {
+		t.Errorf("%d versions are left after another object's write, want %d", len(got), len(kept))
+	}
+	_, err = d.Put(t.Context(), store.StateKey, []byte(strings.Repeat("x", 1<<20)), store.Any)
+	wantErrno(t, err, syscall.ENOSPC)
+	wantContent(t, d, store.StateKey, content(19))
+	if files := staged(t, d); len(files) != 0 {
+		t.Errorf("left behind: %v", files)
+	}
+}
+
 func TestDirOnADiskWithoutRoomForFiles(t *testing.T) {
 	path := mounted(t, "size=1m,nr_inodes=12")
 	d, err := store.CreateDir(path)

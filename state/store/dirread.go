@@ -22,13 +22,21 @@ func (d *Dir) Get(ctx context.Context, key string) (Object, error) {
 		return Object{}, fmt.Errorf("get %s: %w", key, err)
 	}
 	defer f.Close()
-	// A file is never written to once it has its name: what was opened is one
-	// version, and info is of that version.
-	data := make([]byte, info.Size())
-	if _, err := io.ReadFull(f, data); err != nil {
-		return Object{}, fmt.Errorf("get %s: %w", key, fileError("read", f.Name(), err))
+	data, err := readWhole(f, info)
+	if err != nil {
+		return Object{}, fmt.Errorf("get %s: %w", key, err)
 	}
 	return Object{Attrs: attrsOf(key, info), Data: data}, nil
+}
+
+// readWhole reads a file that is never written to once it has its name: what
+// was opened is one version, and info is of that version.
+func readWhole(f *os.File, info fs.FileInfo) ([]byte, error) {
+	data := make([]byte, info.Size())
+	if _, err := io.ReadFull(f, data); err != nil {
+		return nil, fileError("read", f.Name(), err)
+	}
+	return data, nil
 }
 
 // Open streams a blob.
@@ -84,20 +92,33 @@ func generationOf(info fs.FileInfo) Generation {
 	return max(1, Generation(info.ModTime().UnixNano()))
 }
 
-// List returns the attributes of every object whose key starts with prefix, by
-// key. It walks the directories that the prefix names, reads no content, and
-// does not follow symbolic links.
-func (d *Dir) List(ctx context.Context, prefix string) ([]Attrs, error) {
-	if err := CheckPrefix(prefix); err != nil {
-		return nil, fmt.Errorf("list %s: %w", prefix, err)
+// List returns the attributes of every object whose key starts with one of
+// prefixes, by key. It walks the directories that the prefixes name, reads no
+// content, and does not follow symbolic links.
+func (d *Dir) List(ctx context.Context, prefixes ...string) ([]Attrs, error) {
+	found, err := d.list(ctx, prefixes)
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", strings.Join(prefixes, ", "), err)
+	}
+	return found, nil
+}
+
+func (d *Dir) list(ctx context.Context, prefixes []string) ([]Attrs, error) {
+	prefixes, err := DisjointPrefixes(prefixes)
+	if err != nil {
+		return nil, err
 	}
 	if _, err := os.Stat(d.root); err != nil {
-		return nil, fmt.Errorf("list %s: %w", prefix, fileError("open store", d.root, err))
+		return nil, fileError("open store", d.root, err)
 	}
-	folder, _ := path.Split(prefix)
-	found, err := d.walk(ctx, strings.TrimSuffix(folder, "/"), prefix)
-	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", prefix, err)
+	var found []Attrs
+	for _, prefix := range prefixes {
+		folder, _ := path.Split(prefix)
+		below, err := d.walk(ctx, strings.TrimSuffix(folder, "/"), prefix)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, below...)
 	}
 	slices.SortFunc(found, func(a, b Attrs) int { return cmp.Compare(a.Key, b.Key) })
 	return found, nil

@@ -42,16 +42,28 @@ func (d *Dir) put(ctx context.Context, key string, data []byte, want Generation)
 	if want != Any && want != present {
 		return 0, ErrConflict
 	}
+	gen := lock.next(present)
+	d.keep(key, present)
+	err = d.replace(ctx, key, data, gen)
+	for err != nil && d.makeRoom(key, present, err) {
+		err = d.replace(ctx, key, data, gen)
+	}
+	d.prune(key)
+	return gen, err
+}
+
+// replace writes a file in the place of the one that is there. The caller holds
+// the key's lock.
+func (d *Dir) replace(ctx context.Context, key string, data []byte, gen Generation) error {
 	tmp, err := d.stage(key)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer tmp.discard()
 	if _, err := tmp.Write(data); err != nil {
-		return 0, fileError("write", d.path(key), err)
+		return fileError("write", d.path(key), err)
 	}
-	gen := lock.next(present)
-	return gen, d.commit(ctx, tmp, gen)
+	return d.commit(ctx, tmp, gen)
 }
 
 // Upload writes a blob if there is none under the key. The last part of a key
@@ -130,6 +142,7 @@ func (d *Dir) remove(ctx context.Context, key string) error {
 	if err := lock.remember(present); err != nil {
 		return err
 	}
+	d.keep(key, present)
 	if err := os.Remove(d.path(key)); err != nil {
 		return fileError("delete", d.path(key), err)
 	}

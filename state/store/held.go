@@ -2,9 +2,11 @@ package store
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
-	"math/rand/v2"
+	"math"
 	"sync"
 	"time"
 )
@@ -112,8 +114,7 @@ func (h *Held) loseLocked(reason string) {
 func (h *Held) renewals(ctx context.Context) {
 	defer close(h.done)
 	for {
-		// Jitter keeps holders that started together from writing together.
-		wait := time.Duration(float64(h.cfg.TTL) / 3 * (0.9 + 0.2*rand.Float64()))
+		wait := jittered(h.cfg.TTL / 3)
 		for pause(ctx, wait) == nil {
 			err := h.renew(ctx)
 			if err == nil {
@@ -128,6 +129,14 @@ func (h *Held) renewals(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// jittered is d give or take a tenth, which keeps holders that started together
+// from writing together. It draws on the randomness that a test can seed.
+func jittered(d time.Duration) time.Duration {
+	var b [2]byte
+	rand.Read(b[:]) // never fails
+	return time.Duration(float64(d) * (0.9 + 0.2*float64(binary.BigEndian.Uint16(b[:]))/math.MaxUint16))
 }
 
 func (h *Held) renew(ctx context.Context) error {
@@ -167,6 +176,8 @@ func (h *Held) adopt(ctx context.Context) error {
 	switch {
 	case gen == Absent:
 		h.loseLocked("somebody removed " + LeaseKey)
+	case found.Broken != nil && found.Broken.Epoch == h.epoch: // whoever holds it by now
+		h.loseLocked(found.Broken.String())
 	case found.Holder != h.lease.Holder:
 		h.loseLocked(fmt.Sprintf("%s has taken it over with epoch %d", found.who(), found.Epoch))
 	default:
@@ -208,7 +219,7 @@ func (h *Held) Release(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("release lease: %w", err)
 		}
-		if found.Holder != l.Holder {
+		if found.Holder != l.Holder || found.Released {
 			return nil
 		}
 		gen = present

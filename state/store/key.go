@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -41,6 +42,22 @@ func CheckPrefix(prefix string) error {
 		return fmt.Errorf("prefix %q: %w", prefix, err)
 	}
 	return nil
+}
+
+// DisjointPrefixes returns prefixes sorted and without those that begin with
+// another one, and so name nothing more; or why a Store must refuse them.
+func DisjointPrefixes(prefixes []string) ([]string, error) {
+	var disjoint []string
+	for _, p := range slices.Sorted(slices.Values(prefixes)) {
+		if err := CheckPrefix(p); err != nil {
+			return nil, err
+		}
+		// What begins with p follows it at once in the order.
+		if n := len(disjoint); n == 0 || !strings.HasPrefix(p, disjoint[n-1]) {
+			disjoint = append(disjoint, p)
+		}
+	}
+	return disjoint, nil
 }
 
 func checkParts(parts []string) error {

@@ -20,9 +20,10 @@ const (
 )
 
 // NewKey returns a random key that is kept nowhere.
-func NewKey() (*state.Key, error) { return state.NewKey(newSecret()) }
+func NewKey() (*state.Key, error) { return state.NewKey(NewSecret()) }
 
-func newSecret() []byte {
+// NewSecret returns the state.KeySize random bytes that a key is made of.
+func NewSecret() []byte {
 	secret := make([]byte, state.KeySize)
 	rand.Read(secret) // never fails
 	return secret
@@ -31,24 +32,32 @@ func newSecret() []byte {
 // LoadKey reads a stack's key from a file that nobody but its owner may read.
 // The error is an fs.ErrNotExist if there is none.
 func LoadKey(path string) (*state.Key, error) {
-	secret, err := readSecret(path)
+	secret, err := LoadSecret(path)
 	if err != nil {
-		return nil, fmt.Errorf("load key: %w", err)
+		return nil, err
 	}
 	return state.NewKey(secret)
 }
 
-// LoadOrCreateKey is LoadKey, but makes a new key when there is no file. All
-// who do so at once get the same key.
-func LoadOrCreateKey(path string) (*state.Key, error) {
-	key, err := LoadKey(path)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return key, err
+// LoadSecret is LoadKey for the state.KeySize bytes that a key is made of.
+func LoadSecret(path string) ([]byte, error) {
+	secret, err := readSecret(path)
+	if err != nil {
+		return nil, fmt.Errorf("load key: %w", err)
 	}
-	if err := createSecret(path); err != nil && !errors.Is(err, fs.ErrExist) {
+	return secret, nil
+}
+
+// CreateSecret writes a new key, or the one that is given, and returns the one
+// that is in the file then: all who do so at once get the same key.
+func CreateSecret(path string, secret []byte) ([]byte, error) {
+	if secret == nil {
+		secret = NewSecret()
+	}
+	if err := createSecret(path, secret); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("create key: %w", err)
 	}
-	return LoadKey(path)
+	return LoadSecret(path)
 }
 
 func readSecret(path string) ([]byte, error) {
@@ -90,7 +99,7 @@ func keyError(path string, err error) error {
 
 // createSecret writes a new key, unless there is one: the file appears with
 // all its content, by a link, which fails where a name is taken.
-func createSecret(path string) error {
+func createSecret(path string, secret []byte) error {
 	folder := filepath.Dir(path)
 	if err := os.MkdirAll(folder, folderMode); err != nil {
 		return fileError("make directory", folder, err)
@@ -103,7 +112,7 @@ func createSecret(path string) error {
 		tmp.Close()
 		_ = os.Remove(tmp.Name())
 	}()
-	line := keyFileVersion + base64.StdEncoding.EncodeToString(newSecret()) + "\n"
+	line := keyFileVersion + base64.StdEncoding.EncodeToString(secret) + "\n"
 	if _, err := tmp.WriteString(line); err != nil {
 		return fileError("write", path, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -22,7 +23,7 @@ func TestKeyFileIsMadeOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range racers {
 		wg.Go(func() {
-			key, err := store.LoadOrCreateKey(path)
+			key, err := createKey(path)
 			if err != nil {
 				t.Error(err)
 				return
@@ -74,14 +75,14 @@ func TestKeysDiffer(t *testing.T) {
 
 func TestKeyFileThatOthersMayReadIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "secret.key")
-	if _, err := store.LoadOrCreateKey(path); err != nil {
+	if _, err := createKey(path); err != nil {
 		t.Fatal(err)
 	}
 	for mode, want := range map[fs.FileMode]bool{0o600: true, 0o400: true, 0o640: false, 0o604: false, 0o644: false, 0o620: false} {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
-		_, err := store.LoadOrCreateKey(path)
+		_, err := createKey(path)
 		if (err == nil) != want {
 			t.Errorf("mode %#o: got %v, want it taken: %v", mode, err, want)
 		}
@@ -97,7 +98,7 @@ func TestKeyFileThatIsDamagedIsLeftAsItIs(t *testing.T) {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := store.LoadOrCreateKey(path); err == nil || !strings.Contains(err.Error(), path) {
+		if _, err := createKey(path); err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("%q: got %v, want an error that names the file", content, err)
 		}
 		if data, err := os.ReadFile(path); err != nil || string(data) != content {
@@ -107,7 +108,15 @@ func TestKeyFileThatIsDamagedIsLeftAsItIs(t *testing.T) {
 }
 
 func TestKeyFileThatIsADirectory(t *testing.T) {
-	if _, err := store.LoadOrCreateKey(t.TempDir()); err == nil || !strings.Contains(err.Error(), "regular file") {
+	if _, err := createKey(t.TempDir()); err == nil || !strings.Contains(err.Error(), "regular file") {
 		t.Errorf("got %v, want an error that says so", err)
 	}
+}
+
+func createKey(path string) (*state.Key, error) {
+	secret, err := store.CreateSecret(path, nil)
+	if err != nil {
+		return nil, err
+	}
+	return state.NewKey(secret)
 }

@@ -38,6 +38,9 @@ type Lease struct {
 	Nonce string `json:"nonce"`
 	// Yields marks a holder that gives way when asked, see RequestHandover.
 	Yields bool `json:"yields,omitempty"`
+	// Broken is the last lease of this stack that was ended by force: this one
+	// if the epochs are the same, else one before it. nil: none ever was.
+	Broken *BrokenLease `json:"broken,omitempty"`
 }
 
 // Live reports whether the lease binds others at a time.
@@ -57,11 +60,13 @@ type HeldError struct{ Lease Lease }
 
 func (e *HeldError) Error() string {
 	l := e.Lease
-	const layout = "2006-01-02 15:04:05 MST"
 	return fmt.Sprintf("%s has been changing this stack since %s and holds its lease until %s, renewing it while it works; "+
 		"wait until it is done, or end that process: its lease then lapses by itself",
-		l.who(), l.AcquiredAt.Local().Format(layout), l.ExpiresAt.Local().Format(layout))
+		l.who(), l.AcquiredAt.Local().Format(leaseTime), l.ExpiresAt.Local().Format(leaseTime))
 }
+
+// leaseTime is how times are shown to people.
+const leaseTime = "2006-01-02 15:04:05 MST"
 
 // LeaseConfig configures Acquire.
 type LeaseConfig struct {
@@ -109,18 +114,10 @@ type Witness interface {
 	Forget(holder string)
 }
 
-// witnessOf looks through wrappers that have an Unwrap method.
+// witnessOf is nil for a store that has none.
 func witnessOf(s Store) Witness {
-	for {
-		if w, ok := s.(Witness); ok {
-			return w
-		}
-		wrapper, ok := s.(interface{ Unwrap() Store })
-		if !ok {
-			return nil
-		}
-		s = wrapper.Unwrap()
-	}
+	w, _ := behind[Witness](s)
+	return w
 }
 
 // ReadLease returns the lease as it stands; ErrNotFound if there never was one.

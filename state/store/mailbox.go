@@ -32,17 +32,18 @@ func HostsOf(slice string) string { return HostsPrefix + slice + "/" }
 
 // LogKey is one chunk of a task's output. Chunks are numbered from 0; only the
 // last one grows, by being written again with more at its end.
-func LogKey(job schema.Address, attempt, task, chunk int) string {
+func LogKey(job string, attempt, task, chunk int) string {
 	return fmt.Sprintf("%s%08d", LogsOf(job, attempt, task), chunk)
 }
 
 // LogsOf is the prefix of the chunks of one task of one attempt.
-func LogsOf(job schema.Address, attempt, task int) string {
+func LogsOf(job string, attempt, task int) string {
 	return fmt.Sprintf("%s%d/%d/", LogsOfJob(job), attempt, task)
 }
 
-// LogsOfJob is the prefix of all logs of a job instance.
-func LogsOfJob(job schema.Address) string { return LogsPrefix + keyPart(job.String()) + "/" }
+// LogsOfJob is the prefix of all logs of a job instance, by its id: its address
+// may change, and be another job's later.
+func LogsOfJob(job string) string { return LogsPrefix + keyPart(job) + "/" }
 
 // BundleKey is where a project bundle or agent binary is.
 func BundleKey(sha256 string) string { return BundlesPrefix + sha256 }
@@ -53,9 +54,13 @@ func BundleKey(sha256 string) string { return BundlesPrefix + sha256 }
 // whatever an older one started.
 type Assignment struct {
 	Slice      string `json:"slice"`
+	Stack      string `json:"stack,omitempty"` // the mark of the stack that wrote it
 	Epoch      uint64 `json:"epoch"`
 	Generation int64  `json:"generation"`
 	Run        *Run   `json:"run,omitempty"` // nil: run nothing
+	// MovedTo is the location of the store where the stack is kept now: its
+	// agents go there, and leave what runs as it is.
+	MovedTo string `json:"moved_to,omitempty"`
 }
 
 // Run is one attempt of a job instance, the same for all its slices but for SliceIndex.

@@ -46,6 +46,8 @@ func play(ctx context.Context, role, path string) error {
 		return writeForever(ctx, d)
 	case "hold":
 		return hold(ctx, d)
+	case "be suspended":
+		return storetest.BeSuspended(ctx, d, os.Stdin, os.Stdout)
 	}
 	return errors.New("unknown role")
 }

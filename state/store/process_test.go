@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/state/store/storetest"
 )
 
 const (
@@ -46,7 +48,13 @@ func TestDirIncrementsOfManyProcesses(t *testing.T) {
 	}
 }
 
-func victim(n int) string { return fmt.Sprintf("hosts/v/%d.json", n%victims) }
+// victim is the object that a numbered write is of; every third is the state.
+func victim(n int) string {
+	if n%victims == 0 {
+		return store.StateKey
+	}
+	return fmt.Sprintf("hosts/v/%d.json", n%victims)
+}
 
 // numbered is content that tells its number and whether it is whole.
 func numbered(n int) []byte {
@@ -66,11 +74,7 @@ func TestDirSurvivesKilledWriters(t *testing.T) {
 			if err != nil {
 				t.Fatalf("round %d: %v", round, err)
 			}
-			number, _, _ := bytes.Cut(object.Data, []byte(" "))
-			got, err := strconv.Atoi(string(number))
-			if err != nil || !bytes.Equal(object.Data, numbered(got)) {
-				t.Fatalf("round %d: %s is torn: %.40q", round, key, object.Data)
-			}
+			got := numberOf(t, object)
 			if got < n {
 				t.Fatalf("round %d: %s has number %d, although %d was written", round, key, got, n)
 			}
@@ -82,6 +86,43 @@ func TestDirSurvivesKilledWriters(t *testing.T) {
 		if err != nil || len(list) > victims {
 			t.Fatalf("round %d: list: got %v, %v, want at most %d objects", round, list, err, victims)
 		}
+		wantWholeVersions(t, d)
+	}
+}
+
+// numberOf is the number in content that must be whole.
+func numberOf(t *testing.T, object store.Object) int {
+	t.Helper()
+	number, _, _ := bytes.Cut(object.Data, []byte(" "))
+	n, err := strconv.Atoi(string(number))
+	if err != nil || !bytes.Equal(object.Data, numbered(n)) {
+		t.Fatalf("%s is torn: %.40q", object.Key, object.Data)
+	}
+	return n
+}
+
+// wantWholeVersions wants the versions of the state to be whole and in the
+// order in which they were written.
+func wantWholeVersions(t *testing.T, d *store.Dir) {
+	t.Helper()
+	versions, err := d.Versions(t.Context(), store.StateKey)
+	if errors.Is(err, store.ErrNotFound) {
+		return // killed before its first write
+	}
+	if err != nil || len(versions) > 22 {
+		t.Fatalf("got %d versions, %v, want at most 22", len(versions), err)
+	}
+	last := math.MaxInt
+	for _, v := range versions {
+		object, err := d.GetVersion(t.Context(), store.StateKey, v.Generation)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := numberOf(t, object)
+		if n > last {
+			t.Fatalf("version %d has number %d, after %d", v.Generation, n, last)
+		}
+		last = n
 	}
 }
 
@@ -173,6 +214,11 @@ func TestLeaseOfAStoppedProcessIsLostToIt(t *testing.T) {
 		t.Error(err)
 	}
 	release(t, held)
+}
+
+func TestDirOfASuspendedHolder(t *testing.T) {
+	d := newDir(t)
+	storetest.RunSuspended(t, d, player(t, "be suspended", d.Location()))
 }
 
 func TestLeaseOfAKilledProcessIsTakenOverAtOnce(t *testing.T) {

@@ -1,7 +1,8 @@
 // Package store holds a stack's durable objects: a small compare-and-swap
 // interface, the directory that implements it on one machine, the lease that
 // says who may act, and the layout of the mailbox through which controller and
-// agents talk.
+// agents talk. What more a store may offer is [Versioned], the state's history,
+// and [Witness], which tells of dead holders.
 //
 // It does not know what a plan is, and interprets no object but the lease.
 // Start with [Store]; storetest holds the suite that every Store passes.
@@ -55,9 +56,11 @@ type Store interface {
 	// Put writes an object whole if its present generation is want (or
 	// Absent, or Any) and returns the new one.
 	Put(ctx context.Context, key string, data []byte, want Generation) (Generation, error)
-	// List returns the attributes of every object whose key starts with
-	// prefix, by key. An error means that nothing may be concluded.
-	List(ctx context.Context, prefix string) ([]Attrs, error)
+	// List returns the attributes of every object whose key starts with one
+	// of prefixes, by key, each once. It is one look: a store behind a network
+	// asks once for every thousand objects, not once for each prefix. An error
+	// means that nothing may be concluded.
+	List(ctx context.Context, prefixes ...string) ([]Attrs, error)
 	// Delete removes an object whatever its generation; an absent one is no
 	// error. Only for objects whose writer is known to be gone.
 	Delete(ctx context.Context, key string) error

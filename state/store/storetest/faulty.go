@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"io"
+	"strings"
 
 	"github.com/fray-ml/fray/state/store"
 )
@@ -22,7 +23,7 @@ const (
 
 // Faulty is a Store whose operations fail in chosen ways. Both functions may
 // also delay, or look on; both are called from many goroutines. For a list,
-// key is the prefix.
+// key is its prefixes with spaces between.
 type Faulty struct {
 	store.Store
 	// Before runs first; when it returns an error, that is the result and
@@ -49,8 +50,8 @@ func (f *Faulty) Put(ctx context.Context, key string, data []byte, want store.Ge
 }
 
 // List is the wrapped store's, with faults.
-func (f *Faulty) List(ctx context.Context, prefix string) ([]store.Attrs, error) {
-	return with(f, OpList, prefix, func() ([]store.Attrs, error) { return f.Store.List(ctx, prefix) })
+func (f *Faulty) List(ctx context.Context, prefixes ...string) ([]store.Attrs, error) {
+	return with(f, OpList, strings.Join(prefixes, " "), func() ([]store.Attrs, error) { return f.Store.List(ctx, prefixes...) })
 }
 
 // Delete is the wrapped store's, with faults.

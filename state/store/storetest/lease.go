@@ -25,6 +25,8 @@ func runLease(t *testing.T, open func(t *testing.T) store.Store) {
 		{"losing it ends the context", testLeaseLost},
 		{"a lost reply is settled by the nonce", testLeaseLostReply},
 		{"a holder that yields is asked to", testLeaseHandover},
+		{"a broken lease is lost, and who broke it is told", testLeaseBroken},
+		{"a lease that binds nobody cannot be broken", testLeaseNotLive},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
@@ -211,5 +213,76 @@ func testLeaseHandover(t *testing.T, s store.Store) {
 	})
 	if pending, err := store.PendingHandover(t.Context(), s); err != nil || pending {
 		t.Errorf("pending: got %v, %v after the handover", pending, err)
+	}
+}
+
+func testLeaseBroken(t *testing.T, s store.Store) {
+	held := acquire(t, s, store.LeaseConfig{TTL: 3 * time.Second, Command: "fray apply"})
+	seen, err := store.ReadLease(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	broken, err := store.Break(t.Context(), s, store.LeaseConfig{Command: "fray state lease --break"}, seen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := broken.Broken
+	if b == nil || b.Epoch != 1 || b.At.Before(began.Add(-time.Second)) || !strings.Contains(b.By, "state lease --break") ||
+		!strings.Contains(b.Holder, "fray apply") {
+		t.Errorf("got %+v, want who broke epoch 1 of fray apply, and when", b)
+	}
+	next := acquire(t, s, store.LeaseConfig{Command: "fray apply again"})
+	if next.Epoch() != 2 {
+		t.Errorf("epoch: got %d, want 2", next.Epoch())
+	}
+	select {
+	case <-held.Context().Done():
+	case <-time.After(20 * time.Second):
+		t.Fatal("the context of the broken holder goes on")
+	}
+	for _, err := range []error{held.Valid(), context.Cause(held.Context())} {
+		if !errors.Is(err, store.ErrLeaseLost) || !strings.Contains(err.Error(), b.By) {
+			t.Errorf("got %v, want ErrLeaseLost that names %s", err, b.By)
+		}
+	}
+	release(t, held) // changes nothing
+	release(t, next)
+	release(t, acquire(t, s, store.LeaseConfig{}))
+	l, err := store.ReadLease(t.Context(), s)
+	if err != nil || l.Epoch != 3 || l.Broken == nil || *l.Broken != *b {
+		t.Errorf("two leases later: got %+v, %v, want epoch 3 and the same record", l, err)
+	}
+}
+
+func testLeaseNotLive(t *testing.T, s store.Store) {
+	refused := func(name string, seen store.Lease, want error) {
+		t.Helper()
+		if l, err := store.Break(t.Context(), s, store.LeaseConfig{}, seen); !errors.Is(err, want) {
+			t.Errorf("%s: got %+v, %v, want %v", name, l, err, want)
+		}
+	}
+	refused("never taken", store.Lease{}, store.ErrNotLive)
+	past := func() time.Time { return time.Now().Add(-time.Minute) }
+	old := acquire(t, s, store.LeaseConfig{Now: past})
+	lapsed, err := store.ReadLease(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused("lapsed", lapsed, store.ErrNotLive)
+	next := acquire(t, s, store.LeaseConfig{})
+	refused("another's by now", lapsed, store.ErrConflict)
+	if err := next.Valid(); err != nil {
+		t.Errorf("after the refusals: %v", err)
+	}
+	seen, err := store.ReadLease(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release(t, next)
+	refused("given back", seen, store.ErrNotLive)
+	release(t, old)
+	if l, err := store.ReadLease(t.Context(), s); err != nil || l.Broken != nil || l.Epoch != 2 {
+		t.Errorf("got %+v, %v, want epoch 2, never broken", l, err)
 	}
 }

@@ -21,10 +21,17 @@ import (
 type Memory struct {
 	mu      sync.Mutex
 	objects map[string]store.Object
+	old     []store.Object // what the state was before, oldest first
 	last    store.Generation
 }
 
-var _ store.Store = (*Memory)(nil)
+// oldStates is how many of them are kept.
+const oldStates = 20
+
+var (
+	_ store.Store     = (*Memory)(nil)
+	_ store.Versioned = (*Memory)(nil)
+)
 
 // NewMemory returns an empty store.
 func NewMemory() *Memory { return &Memory{objects: map[string]store.Object{}} }
@@ -60,25 +67,27 @@ func (m *Memory) Put(ctx context.Context, key string, data []byte, want store.Ge
 	if want != store.Any && want != m.objects[key].Generation {
 		return 0, fmt.Errorf("put %s: %w", key, store.ErrConflict)
 	}
+	m.keep(key)
 	m.last++
 	attrs := store.Attrs{Key: key, Generation: m.last, Size: int64(len(data)), Updated: time.Now()}
 	m.objects[key] = store.Object{Attrs: attrs, Data: bytes.Clone(data)}
 	return m.last, nil
 }
 
-// List returns the attributes of every object below prefix, by key.
-func (m *Memory) List(ctx context.Context, prefix string) ([]store.Attrs, error) {
-	if err := store.CheckPrefix(prefix); err != nil {
-		return nil, fmt.Errorf("list %s: %w", prefix, err)
+// List returns the attributes of every object below one of prefixes, by key.
+func (m *Memory) List(ctx context.Context, prefixes ...string) ([]store.Attrs, error) {
+	prefixes, err := store.DisjointPrefixes(prefixes)
+	if err == nil {
+		err = ctx.Err()
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("list %s: %w", prefix, err)
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", strings.Join(prefixes, ", "), err)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var found []store.Attrs
 	for key, object := range m.objects {
-		if strings.HasPrefix(key, prefix) {
+		if slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(key, p) }) {
 			found = append(found, object.Attrs)
 		}
 	}
@@ -93,8 +102,63 @@ func (m *Memory) Delete(ctx context.Context, key string) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.keep(key)
 	delete(m.objects, key)
 	return nil
+}
+
+// keep keeps what is about to be replaced, if it is the state.
+func (m *Memory) keep(key string) {
+	if object, ok := m.objects[key]; ok && key == store.StateKey {
+		m.old = append(m.old, object)
+		m.old = m.old[max(0, len(m.old)-oldStates):]
+	}
+}
+
+// Versions returns the versions that are kept, newest first: the live one, and
+// old ones of the state.
+func (m *Memory) Versions(ctx context.Context, key string) ([]store.Attrs, error) {
+	if err := check(ctx, "list versions of", key); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var found []store.Attrs
+	if object, ok := m.objects[key]; ok {
+		found = append(found, object.Attrs)
+	}
+	if key == store.StateKey {
+		for _, object := range slices.Backward(m.old) {
+			found = append(found, object.Attrs)
+		}
+	}
+	var err error
+	switch {
+	case len(found) == 0:
+		err = store.ErrNotFound
+	case key != store.StateKey:
+		err = store.ErrNoVersions
+	}
+	if err != nil {
+		err = fmt.Errorf("list versions of %s: %w", key, err)
+	}
+	return found, err
+}
+
+// GetVersion returns one version whole.
+func (m *Memory) GetVersion(ctx context.Context, key string, gen store.Generation) (store.Object, error) {
+	if err := check(ctx, "get", key); err != nil {
+		return store.Object{}, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, object := range append([]store.Object{m.objects[key]}, m.old...) {
+		if object.Key == key && object.Generation == gen {
+			object.Data = bytes.Clone(object.Data)
+			return object, nil
+		}
+	}
+	return store.Object{}, fmt.Errorf("get generation %d of %s: %w", gen, key, store.ErrNotFound)
 }
 
 // Upload writes a blob if there is none under the key.

@@ -134,33 +134,3 @@ func testWhole(t *testing.T, s store.Store) {
 		return nil
 	})
 }
-
-func testListBusy(t *testing.T, s store.Store) {
-	const objects, rounds = 50, 4
-	key := func(i int) string { return fmt.Sprintf("hosts/a/%d.json", i) }
-	for i := range objects {
-		put(t, s, key(i), "x", store.Absent)
-	}
-	var done atomic.Bool
-	each(t, 2, func(worker int) error {
-		if worker == 0 {
-			defer done.Store(true)
-			for i := range objects * rounds {
-				if _, err := s.Put(t.Context(), key(i%objects), []byte("y"), store.Any); err != nil {
-					return err
-				}
-			}
-			return nil
-		}
-		for !done.Load() {
-			list, err := s.List(t.Context(), "hosts/")
-			if err != nil {
-				return err
-			}
-			if len(list) != objects {
-				return fmt.Errorf("list returned %d of %d objects", len(list), objects)
-			}
-		}
-		return nil
-	})
-}

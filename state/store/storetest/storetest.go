@@ -37,6 +37,8 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"readers see whole objects", testWhole},
 		{"list goes by prefix and key", testList},
 		{"list returns more than a page", testListMany},
+		{"list goes by several prefixes at once", testListPrefixes},
+		{"list leaves out what is between prefixes", testListGap},
 		{"list misses nothing that is being rewritten", testListBusy},
 		{"delete removes", testDelete},
 		{"upload is idempotent", testUpload},
@@ -128,71 +130,6 @@ func testGenerationsAfterDelete(t *testing.T, s store.Store) {
 		last = gen
 		if err := s.Delete(t.Context(), "assign/a.json"); err != nil {
 			t.Fatal(err)
-		}
-	}
-}
-
-func testList(t *testing.T, s store.Store) {
-	keys := []string{"a-b.json", "a.json", "a/b/c.json", "a/b.json", "ab/c.json", "b.json", "logs/job.x/1/0/00000000"}
-	want := map[string]store.Generation{}
-	for _, key := range keys {
-		want[key] = put(t, s, key, key, store.Absent)
-	}
-	tests := []struct {
-		prefix string
-		keys   string
-	}{
-		{"", "a-b.json a.json a/b.json a/b/c.json ab/c.json b.json logs/job.x/1/0/00000000"},
-		{"a", "a-b.json a.json a/b.json a/b/c.json ab/c.json"},
-		{"a/", "a/b.json a/b/c.json"},
-		{"a/b", "a/b.json a/b/c.json"},
-		{"a/b/", "a/b/c.json"},
-		{"a/b.json", "a/b.json"},
-		{"lo", "logs/job.x/1/0/00000000"},
-		{"logs/job", "logs/job.x/1/0/00000000"},
-		{"logs/job.x/1/0/0", "logs/job.x/1/0/00000000"},
-		{"c", ""},
-		{"nothing/below/", ""},
-		{"a.json/", ""},
-	}
-	for _, test := range tests {
-		list, err := s.List(t.Context(), test.prefix)
-		if err != nil {
-			t.Errorf("list %q: %v", test.prefix, err)
-		}
-		got := make([]string, 0, len(list))
-		for _, attrs := range list {
-			got = append(got, attrs.Key)
-			if attrs.Generation != want[attrs.Key] || attrs.Size != int64(len(attrs.Key)) {
-				t.Errorf("list %q: got %+v, want generation %d", test.prefix, attrs, want[attrs.Key])
-			}
-		}
-		if strings.Join(got, " ") != test.keys {
-			t.Errorf("list %q:\ngot  %s\nwant %s", test.prefix, strings.Join(got, " "), test.keys)
-		}
-	}
-}
-
-func testListMany(t *testing.T, s store.Store) {
-	const n = 1050 // Cloud Storage pages by 1000
-	each(t, 16, func(worker int) error {
-		for i := worker; i < n; i += 16 {
-			if _, err := s.Put(t.Context(), fmt.Sprintf("hosts/a/%04d.json", i), []byte("x"), store.Absent); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	list, err := s.List(t.Context(), "hosts/")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(list) != n {
-		t.Fatalf("got %d objects, want %d", len(list), n)
-	}
-	for i, attrs := range list {
-		if want := fmt.Sprintf("hosts/a/%04d.json", i); attrs.Key != want {
-			t.Fatalf("object %d: got %s, want %s", i, attrs.Key, want)
 		}
 	}
 }
@@ -298,8 +235,10 @@ func testBadKeys(t *testing.T, s store.Store) {
 		t.Run(fmt.Sprintf("%.20q", key), func(t *testing.T) { refuse(t, s, key) })
 	}
 	for _, prefix := range []string{"/", "a//", "../", ".hid", "a/../", "a/.b"} {
-		if _, err := s.List(t.Context(), prefix); err == nil {
-			t.Errorf("list %q: got no error", prefix)
+		for _, prefixes := range [][]string{{prefix}, {"hosts/", prefix}, {"", prefix}} {
+			if _, err := s.List(t.Context(), prefixes...); err == nil {
+				t.Errorf("list %q: got no error", prefixes)
+			}
 		}
 	}
 	if list, err := s.List(t.Context(), ""); err != nil || len(list) != 0 {
