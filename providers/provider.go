@@ -14,8 +14,9 @@ import (
 // Provider is a source of slices. Methods may be called concurrently; none of
 // them waits for a slice to come up.
 type Provider interface {
-	// Inventory lists every slice that carries the stack's mark. What cannot
-	// be listed whole is an error, never a shorter list.
+	// Inventory lists every slice that carries the stack's mark, or any
+	// stack's for "". What cannot be listed whole is an error, never a
+	// shorter list.
 	Inventory(ctx context.Context, stack string) (schema.Inventory, error)
 	// Create asks for a slice and returns once that is accepted. Creating
 	// one that is there already adopts it and starts what is missing of it;

@@ -28,6 +28,9 @@ type BucketConfig struct {
 	// Endpoint replaces the service's, "http://127.0.0.1:4443/storage/v1/"; for
 	// tests. STORAGE_EMULATOR_HOST does so too, without credentials.
 	Endpoint string
+	// WriteInterval is the time to leave between two writes of one object; 0:
+	// one second, which is what the service asks for. Less is for an emulator.
+	WriteInterval time.Duration
 	// HTTPClient does its own authentication; nil: application default
 	// credentials.
 	HTTPClient *http.Client
@@ -39,6 +42,9 @@ func (c BucketConfig) validate() error {
 		return errors.New("no bucket is named; set bucket")
 	case strings.ContainsAny(c.Bucket, ":/ "):
 		return fmt.Errorf("bucket %q is not a name; write it without gs:// and put what follows into prefix", c.Bucket)
+	}
+	if c.WriteInterval < 0 {
+		return fmt.Errorf("write interval %v must not be negative", c.WriteInterval)
 	}
 	if c.Prefix != "" {
 		if err := store.CheckKey(strings.Trim(c.Prefix, "/")); err != nil {
@@ -87,7 +93,9 @@ var _ store.Store = (*Bucket)(nil)
 
 // OpenBucket opens the store in a bucket that must be there and readable.
 func OpenBucket(ctx context.Context, cfg BucketConfig) (*Bucket, error) {
-	return openBucket(ctx, cfg, serviceTempo())
+	t := serviceTempo()
+	t.interval = cmp.Or(cfg.WriteInterval, t.interval)
+	return openBucket(ctx, cfg, t)
 }
 
 func openBucket(ctx context.Context, cfg BucketConfig, t tempo) (*Bucket, error) {
@@ -156,8 +164,8 @@ func newTransport(ctx context.Context, cfg BucketConfig) (http.RoundTripper, err
 	return client.Transport, nil
 }
 
-// WriteInterval is one second, which is what the service takes. Earlier writes
-// of an object wait.
+// WriteInterval is the time between two writes of one object, one second unless
+// the configuration says otherwise. Earlier writes wait.
 func (b *Bucket) WriteInterval() time.Duration { return b.tempo.interval }
 
 // Location is "gs://bucket/prefix".

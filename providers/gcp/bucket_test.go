@@ -149,8 +149,14 @@ func TestRequestsAreFew(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	expect("upload, and again", map[request]int{reqPut: 2, reqStat: 1})
+	for range 2 {
+		if err := b.Upload(t.Context(), "logs/large", io.LimitReader(zeros{}, chunk+1)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	// The emulator does not say that it is the object that is missing.
-	expect("upload, and again", map[request]int{reqStat: 2, reqPut: 1, reqList: 1})
+	expect("large upload, and again", map[request]int{reqStat: 2, reqList: 1, reqSession: 1, reqChunk: 2})
 }
 
 func TestListAsksForItsFields(t *testing.T) {
@@ -198,6 +204,7 @@ func TestBadConfig(t *testing.T) {
 		"begins with a dot":          {Bucket: "acme", Prefix: "../other"},
 		"between slashes is empty":   {Bucket: "acme", Prefix: "a//b"},
 		"prefix: key \"a\\nb\": the": {Bucket: "acme", Prefix: "a\nb"},
+		"must not be negative":       {Bucket: "acme", WriteInterval: -time.Second},
 	} {
 		if _, err := OpenBucket(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%+v: got %v, want %q", cfg, err, name)

@@ -20,12 +20,13 @@ import (
 type operation string
 
 const (
-	opGet    operation = "get"
-	opPut    operation = "put"
-	opList   operation = "list"
-	opDelete operation = "delete"
-	opUpload operation = "upload"
-	opOpen   operation = "open"
+	opGet      operation = "get"
+	opPut      operation = "put"
+	opList     operation = "list"
+	opDelete   operation = "delete"
+	opUpload   operation = "upload"
+	opOpen     operation = "open"
+	opVersions operation = "list versions of"
 )
 
 // permission is what an operation needs on the bucket, where the service does
@@ -36,7 +37,7 @@ func (o operation) permission() string {
 		return "storage.objects.get"
 	case opPut, opUpload:
 		return "storage.objects.create"
-	case opList:
+	case opList, opVersions:
 		return "storage.objects.list"
 	case opDelete:
 		return "storage.objects.delete"
@@ -53,7 +54,7 @@ func credentialsError(err error) error {
 // fail says what could not be done to which object, what the service answered,
 // and what to do about it.
 func (b *Bucket) fail(op operation, key string, err error) error {
-	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrConflict) {
+	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrNoVersions) {
 		return fmt.Errorf("%s %s: %w", op, b.url(key), err)
 	}
 	if do := b.remedy(op, err); do != "" {

@@ -78,7 +78,7 @@ func TestEveryOperationSurvivesPassingFaults(t *testing.T) {
 		}},
 		{"delete", reqDelete, func(ctx context.Context, b *Bucket) error { return b.Delete(ctx, "state.json") }},
 		{"open", reqGet, func(ctx context.Context, b *Bucket) error { return readsAs(ctx, b, "state.json", "before") }},
-		{"upload, look", reqStat, func(ctx context.Context, b *Bucket) error { return uploaded(ctx, b, "small") }},
+		{"large upload, look", reqStat, func(ctx context.Context, b *Bucket) error { return uploaded(ctx, b, blob) }},
 		{"upload", reqPut, func(ctx context.Context, b *Bucket) error { return uploaded(ctx, b, "small") }},
 		{"large upload, begin", reqSession, func(ctx context.Context, b *Bucket) error { return uploaded(ctx, b, blob) }},
 		{"large upload, chunk", reqChunk, func(ctx context.Context, b *Bucket) error { return uploaded(ctx, b, blob) }},
@@ -302,11 +302,17 @@ func TestStallsEndWithTheContext(t *testing.T) {
 // operations are all that send a request.
 func operations() map[string]func(context.Context, *Bucket) error {
 	return map[string]func(context.Context, *Bucket) error{
-		"get":    func(ctx context.Context, b *Bucket) error { _, err := b.Get(ctx, "state.json"); return err },
-		"list":   func(ctx context.Context, b *Bucket) error { _, err := b.List(ctx, "hosts/"); return err },
-		"delete": func(ctx context.Context, b *Bucket) error { return b.Delete(ctx, "state.json") },
-		"open":   func(ctx context.Context, b *Bucket) error { _, err := b.Open(ctx, "state.json"); return err },
-		"upload": func(ctx context.Context, b *Bucket) error { return b.Upload(ctx, "logs/x", strings.NewReader("x")) },
+		"get":  func(ctx context.Context, b *Bucket) error { _, err := b.Get(ctx, "state.json"); return err },
+		"list": func(ctx context.Context, b *Bucket) error { _, err := b.List(ctx, "hosts/"); return err },
+		"list several": func(ctx context.Context, b *Bucket) error {
+			_, err := b.List(ctx, "hosts/", "assign/")
+			return err
+		},
+		"list versions": func(ctx context.Context, b *Bucket) error { _, err := b.Versions(ctx, "state.json"); return err },
+		"get a version": func(ctx context.Context, b *Bucket) error { _, err := b.GetVersion(ctx, "state.json", 42); return err },
+		"delete":        func(ctx context.Context, b *Bucket) error { return b.Delete(ctx, "state.json") },
+		"open":          func(ctx context.Context, b *Bucket) error { _, err := b.Open(ctx, "state.json"); return err },
+		"upload":        func(ctx context.Context, b *Bucket) error { return b.Upload(ctx, "logs/x", strings.NewReader("x")) },
 		"put": func(ctx context.Context, b *Bucket) error {
 			_, err := b.Put(ctx, "new.json", nil, store.Absent)
 			return err

@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"strings"
 
 	"cloud.google.com/go/storage"
-	"google.golang.org/api/iterator"
 
 	"github.com/fray-ml/fray/state/store"
 )
@@ -56,53 +54,9 @@ func download(ctx context.Context, object *storage.ObjectHandle) (store.Object, 
 	}, nil
 }
 
-// pageSize is the most that the service returns at once.
-const pageSize = 1000
-
-// List returns the attributes of every object whose key starts with prefix, by
-// key, with one request for every thousand. What is under the bucket's prefix
-// and has a name that is no key is left out: it is not the store's.
-func (b *Bucket) List(ctx context.Context, prefix string) ([]store.Attrs, error) {
-	if err := store.CheckPrefix(prefix); err != nil {
-		return nil, b.fail(opList, prefix, err)
-	}
-	var found []store.Attrs
-	for token := ""; ; {
-		page, next, err := b.page(ctx, prefix, token, pageSize)
-		if err != nil {
-			return nil, b.fail(opList, prefix, err)
-		}
-		for _, attrs := range page {
-			key := strings.TrimPrefix(attrs.Name, b.cfg.Prefix)
-			if store.CheckKey(key) == nil {
-				found = append(found, store.Attrs{
-					Key: key, Generation: store.Generation(attrs.Generation), Size: attrs.Size, Updated: attrs.Updated,
-				})
-			}
-		}
-		if next == "" {
-			return found, nil
-		}
-		token = next
-	}
-}
-
-func (b *Bucket) page(ctx context.Context, prefix, token string, size int) (page []*storage.ObjectAttrs, next string, err error) {
-	query := &storage.Query{Prefix: b.cfg.Prefix + prefix, Projection: storage.ProjectionNoACL}
-	if err := query.SetAttrSelection([]string{"Name", "Generation", "Size", "Updated"}); err != nil {
-		return nil, "", fmt.Errorf("select fields: %w", err)
-	}
-	err = b.retry(ctx, func() error {
-		page = nil
-		next, err = iterator.NewPager(b.bucket.Objects(ctx, query), size, token).NextPage(&page)
-		return err
-	})
-	return page, next, err
-}
-
 // check returns an error unless the bucket is there and may be listed.
 func (b *Bucket) check(ctx context.Context) error {
-	_, _, err := b.page(ctx, "", "", 1)
+	_, _, err := b.page(ctx, storage.Query{Prefix: b.cfg.Prefix}, "", 1)
 	return err
 }
 

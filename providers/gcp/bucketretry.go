@@ -20,9 +20,11 @@ import (
 
 const maxBackoff = 10 * time.Second
 
+func (b *Bucket) retry(ctx context.Context, try func() error) error { return b.tempo.retry(ctx, try) }
+
 // retry tries until it works, fails for good, ctx ends, or patience is over.
-func (b *Bucket) retry(ctx context.Context, try func() error) error {
-	began, backoff := time.Now(), b.tempo.backoff
+func (t tempo) retry(ctx context.Context, try func() error) error {
+	began, backoff := time.Now(), t.backoff
 	for {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -34,10 +36,10 @@ func (b *Bucket) retry(ctx context.Context, try func() error) error {
 		// Jitter keeps many hosts that failed together from coming back together.
 		wait := time.Duration(float64(backoff) * (0.5 + rand.Float64()))
 		if statusOf(err) == http.StatusTooManyRequests {
-			wait = max(wait, b.tempo.interval)
+			wait = max(wait, t.interval)
 		}
-		if time.Since(began)+wait > b.tempo.patience {
-			return fmt.Errorf("it kept failing for %v: %w", b.tempo.patience, err)
+		if time.Since(began)+wait > t.patience {
+			return fmt.Errorf("it kept failing for %v: %w", t.patience, err)
 		}
 		if cause := pause(ctx, wait); cause != nil {
 			return fmt.Errorf("%w; before that: %w", cause, err)

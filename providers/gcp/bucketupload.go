@@ -21,7 +21,8 @@ import (
 
 // Upload writes a blob if there is none under the key. The last part of a key
 // below [store.BundlesPrefix] must be the content's SHA-256 in hex; other
-// content is refused. Nothing is sent when the blob is there already.
+// content is refused. What takes more than one request is not sent when it is
+// there already; what does not is sent on condition that it is not.
 func (b *Bucket) Upload(ctx context.Context, key string, content io.Reader) error {
 	if err := b.upload(ctx, key, content); err != nil {
 		return b.fail(opUpload, key, ended(ctx, err))
@@ -32,9 +33,6 @@ func (b *Bucket) Upload(ctx context.Context, key string, content io.Reader) erro
 func (b *Bucket) upload(ctx context.Context, key string, content io.Reader) error {
 	object, err := b.object(key)
 	if err != nil {
-		return err
-	}
-	if _, err := b.stat(ctx, object); !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
 	sum := sha256.New()
@@ -54,6 +52,9 @@ func (b *Bucket) upload(ctx context.Context, key string, content io.Reader) erro
 			_, err = b.swap(ctx, w, store.Absent)
 		}
 	case err == nil:
+		if _, err := b.stat(ctx, object); !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
 		err = b.uploadChunks(ctx, object, io.MultiReader(&first, source), verify)
 	}
 	return b.homeless(ctx, existing(err))

@@ -30,7 +30,7 @@ type write struct {
 }
 
 // Put writes an object whole if its present generation is want. It waits until
-// the object's last write by this Bucket is a second ago.
+// the object's last write by this Bucket is [Bucket.WriteInterval] ago.
 func (b *Bucket) Put(ctx context.Context, key string, data []byte, want store.Generation) (store.Generation, error) {
 	gen, err := b.put(ctx, key, data, want)
 	if err != nil {

@@ -81,12 +81,13 @@ type wire struct {
 	seen     []*http.Request
 	stalled  []*http.Request
 	replies  map[string]*httptest.ResponseRecorder // of chunks that arrived
+	page     int                                   // the most objects that a list returns; 0: as many as asked for
 	interval time.Duration                         // between two writes of one object; 0: any
 	written  map[string]time.Time                  // by name
 	refused  int                                   // for coming too early
 }
 
-func newWire(t *testing.T) *wire {
+func newWire(t testing.TB) *wire {
 	t.Helper()
 	service, err := fakestorage.NewServerWithOptions(fakestorage.Options{NoListener: true})
 	if err != nil {
@@ -232,7 +233,7 @@ func (w *wire) serve(r *http.Request) *httptest.ResponseRecorder {
 			http.StatusTooManyRequests)
 		return recorded
 	}
-	w.service.HTTPHandler().ServeHTTP(recorded, r)
+	w.service.HTTPHandler().ServeHTTP(recorded, w.paged(r))
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if chunk != "" {
@@ -242,6 +243,18 @@ func (w *wire) serve(r *http.Request) *httptest.ResponseRecorder {
 		w.written[r.URL.Query().Get("name")] = time.Now()
 	}
 	return recorded
+}
+
+// paged asks for smaller pages, which the service may always return.
+func (w *wire) paged(r *http.Request) *http.Request {
+	if w.page == 0 || kindOf(r) != reqList {
+		return r
+	}
+	smaller := r.Clone(r.Context())
+	query := r.URL.Query()
+	query.Set("maxResults", strconv.Itoa(w.page))
+	smaller.URL.RawQuery = query.Encode()
+	return smaller
 }
 
 func (w *wire) early(r *http.Request) bool {

@@ -44,7 +44,7 @@ func (p *Provider) inventory(ctx context.Context, stack string) (schema.Inventor
 			if err := p.sweep(e.Name()); err != nil {
 				return inventory, err
 			}
-		case r.Spec.Stack != stack:
+		case stack != "" && r.Spec.Stack != stack:
 			inventory.Foreign++
 		default:
 			status, err := p.status(r)
