@@ -28,29 +28,20 @@ func (d *differ) adopt(j *state.Job) *state.Job {
 		last.Outcome, last.Reason = cmp.Or(last.Cause, schema.TaskKilled), cmp.Or(last.Reason, "its end was not recorded")
 		last.EndedAt = d.now
 	}
-	attempt := state.Attempt{
-		Number: run.Attempt, Generation: a.Generation, StartedAt: d.now,
-		Why: "adopted: it was assigned by a step that did not live to record it",
-	}
-	for _, p := range run.Peers {
-		if !slices.Contains(attempt.Slices, p.Slice) {
-			attempt.Slices = append(attempt.Slices, p.Slice)
-		}
-		attempt.Tasks = append(attempt.Tasks, state.Task{Slice: p.Slice, Host: p.Host, Address: p.Address, State: schema.TaskAssigned})
-	}
+	attempt := AssignedAttempt(&a.Assignment)
+	attempt.StartedAt, attempt.Why = d.now, "adopted: it was assigned by a step that did not live to record it"
 	appendAttempt(e, attempt)
 	e.ID = run.JobID
 	e.Failures, e.Preemptions = run.Failures, run.Preemptions
 	e.Slices = slices.Clone(attempt.Slices)
 	e.Ready, e.RetryAt = false, time.Time{}
 	if e.Digest != run.Digest {
-		spec := run.Spec
-		e.Spec, e.Digest = &spec, run.Digest
+		e.Spec, e.Digest = assignedSpec(run, addr)
 	}
 	for _, name := range attempt.Slices {
 		d.holders[name] = addr
 		if st, ok := d.slices[name]; ok {
-			d.recordOf(st)
+			d.claim(st, addr)
 		}
 	}
 	return e
@@ -63,22 +54,22 @@ func (d *differ) unrecorded(addr schema.Address, j *state.Job) *Assigned {
 	if j.Spec.Resources.Reservation == "" && len(j.Slices) > 0 { // it can only be there
 		for _, name := range j.Slices {
 			run := d.obs.Assignments[name].Run
-			if run != nil && run.Attempt > j.Attempt && run.JobID == j.ID && run.Job == addr {
+			if run != nil && run.Attempt > j.Attempt && run.JobID == j.ID {
 				a := d.obs.Assignments[name]
 				return &a
 			}
 		}
 		return nil
 	}
-	a := d.newestRun(addr)
-	if a == nil || a.Run.Attempt <= j.Attempt {
+	if _, recorded := d.doc.Jobs[addr]; recorded {
+		if a := d.newestRuns().byID[j.ID]; a != nil && a.Run.Attempt > j.Attempt {
+			return a
+		}
 		return nil
 	}
-	if _, recorded := d.doc.Jobs[addr]; recorded {
-		if a.Run.JobID != j.ID {
-			return nil
-		}
-		return a
+	a := d.newestAt(addr)
+	if a == nil {
+		return nil
 	}
 	for _, p := range a.Run.Peers { // the state was lost; so may the slices be
 		if _, listed := d.slices[p.Slice]; listed {
@@ -86,24 +77,6 @@ func (d *differ) unrecorded(addr schema.Address, j *state.Job) *Assigned {
 		}
 	}
 	return nil
-}
-
-// newestRun is the assignment of a job's newest attempt, wherever it is.
-func (d *differ) newestRun(addr schema.Address) *Assigned {
-	if d.newest == nil {
-		d.newest = map[schema.Address]*Assigned{}
-		for _, a := range d.obs.Assignments {
-			if a.Run == nil {
-				continue
-			}
-			// Slices of one attempt are told the same but for their index.
-			if other := d.newest[a.Run.Job]; other == nil || a.Run.Attempt > other.Run.Attempt ||
-				a.Run.Attempt == other.Run.Attempt && a.Run.SliceIndex < other.Run.SliceIndex {
-				d.newest[a.Run.Job] = &a
-			}
-		}
-	}
-	return d.newest[addr]
 }
 
 func appendAttempt(j *state.Job, a state.Attempt) {
@@ -116,7 +89,8 @@ func appendAttempt(j *state.Job, a state.Attempt) {
 
 // observe copies what the hosts report about the running attempt into the
 // state. The generation tells apart attempts of the same number: a job that was
-// deleted and declared again counts from 1.
+// deleted and declared again counts from 1. The address does not count: the job
+// may have been moved since.
 func (d *differ) observe(j *state.Job) *state.Job {
 	addr, last := j.Spec.Addr, j.Last()
 	for i := range last.Tasks {
@@ -126,7 +100,7 @@ func (d *differ) observe(j *state.Job) *state.Job {
 			continue
 		}
 		r := h.Task
-		if r.Job != addr || r.Attempt != last.Number || r.Generation != last.Generation ||
+		if r.Attempt != last.Number || r.Generation != last.Generation ||
 			t.State == r.State && t.Reason == r.Reason && t.Started == r.Started && len(t.Ports) == len(r.Ports) {
 			continue
 		}

@@ -1,11 +1,14 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
 )
 
 // amountOf is the capacity that a slice takes.
@@ -15,22 +18,22 @@ func (d *differ) amountOf(spec *schema.SliceSpec) Amount {
 		a.CPU, a.Memory = spec.CPU, spec.Memory
 		return a
 	}
-	a.Chips = d.shape(spec.TPU).Chips
+	a.Chips = d.accelerator(spec.TPU).Chips
 	return a
 }
 
-// shape is the accelerator of a TPU type, the zero one for no valid type. Many
-// slices have few shapes.
-func (d *differ) shape(tpu string) schema.Accelerator {
-	acc, seen := d.shapes[tpu]
+// accelerator is that of a TPU type, the zero one for no valid type. Many
+// slices have few types.
+func (d *differ) accelerator(tpu string) schema.Accelerator {
+	acc, seen := d.accelerators[tpu]
 	if !seen {
-		if d.shapes == nil {
-			d.shapes = map[string]schema.Accelerator{}
+		if d.accelerators == nil {
+			d.accelerators = map[string]schema.Accelerator{}
 		}
 		if parsed, err := schema.ParseAccelerator(tpu); err == nil {
 			acc = parsed
 		}
-		d.shapes[tpu] = acc
+		d.accelerators[tpu] = acc
 	}
 	return acc
 }
@@ -60,6 +63,9 @@ func (d *differ) used(provider schema.ProviderName) Amount {
 			}
 		}
 		for _, st := range d.slices {
+			d.spend(st.Spec, 1)
+		}
+		for _, st := range d.disowned {
 			d.spend(st.Spec, 1)
 		}
 	}
@@ -125,27 +131,89 @@ func shortage(need, used, limit Amount) string {
 	return strings.Join(short, "; ")
 }
 
-// capacity sums up what each provider holds before and after the plan: the
-// declared providers in their order, then others that are in use.
-func (d *differ) capacity() {
-	before, after := map[schema.ProviderName]Amount{}, map[schema.ProviderName]Amount{}
-	for _, st := range d.slices {
-		before[st.Spec.Provider] = before[st.Spec.Provider].plus(d.amountOf(&st.Spec))
+// shape is what slices that take equally much have in common.
+type shape struct {
+	provider schema.ProviderName
+	tpu      string
+	hosts    int
+	cpu      float64
+	memory   schema.Bytes
+}
+
+// demand counts slices by their shape, and how many owners ask for them. Sums
+// made from counts do not depend on who was counted first.
+type demand map[shape]struct{ owners, slices int }
+
+func (c demand) add(s shape, owners, slices int) {
+	sum := c[s]
+	sum.owners += owners
+	sum.slices += slices
+	c[s] = sum
+	if sum.owners == 0 {
+		delete(c, s)
 	}
+}
+
+// demand is what all that is declared will take in the end.
+func (d *differ) demand() demand {
+	count := demand{}
 	for i := range d.desired.Reservations {
 		r := &d.desired.Reservations[i]
-		d.eventually(after, r.Min.Slices, schema.SliceSpec{
-			Provider: r.Provider, TPU: r.Min.TPU, CPU: r.Min.CPU, Memory: r.Min.Memory,
-		})
+		count.add(d.shapeOf(schema.SliceSpec{Provider: r.Provider, TPU: r.Min.TPU, CPU: r.Min.CPU, Memory: r.Min.Memory}), 1, r.Min.Slices)
 	}
 	for i := range d.desired.Jobs {
 		want := &d.desired.Jobs[i]
-		r := &want.Resources
-		if j := d.next.Jobs[want.Addr]; r.Reservation != "" || j != nil && j.Status.Ended() {
-			continue
+		if s, asks := d.asks(want, d.next.Jobs[want.Addr]); asks {
+			count.add(s, 1, want.Resources.Slices)
 		}
-		d.eventually(after, r.Slices, schema.SliceSpec{Provider: r.Provider, TPU: r.TPU, CPU: r.CPU, Memory: r.Memory})
 	}
+	return count
+}
+
+// asks is the shape of the slices that a job will have of its own, if it will.
+func (d *differ) asks(want *schema.Job, j *state.Job) (shape, bool) {
+	r := &want.Resources
+	if r.Reservation != "" || j != nil && j.Status.Ended() {
+		return shape{}, false
+	}
+	return d.shapeOf(schema.SliceSpec{Provider: r.Provider, TPU: r.TPU, CPU: r.CPU, Memory: r.Memory}), true
+}
+
+// shapeOf is the shape of a slice, whose hosts need not be filled in.
+func (d *differ) shapeOf(spec schema.SliceSpec) shape {
+	hosts := cmp.Or(spec.Hosts, 1)
+	if spec.Hosts == 0 && spec.TPU != "" {
+		hosts = max(1, d.accelerator(spec.TPU).Hosts)
+	}
+	return shape{provider: spec.Provider, tpu: spec.TPU, hosts: hosts, cpu: spec.CPU, memory: spec.Memory}
+}
+
+// sums are the amounts of a count, by provider.
+func (d *differ) sums(count demand) map[schema.ProviderName]Amount {
+	order := slices.SortedFunc(maps.Keys(count), func(a, b shape) int {
+		return cmp.Or(cmp.Compare(a.provider, b.provider), cmp.Compare(a.tpu, b.tpu), cmp.Compare(a.hosts, b.hosts),
+			cmp.Compare(a.cpu, b.cpu), cmp.Compare(a.memory, b.memory))
+	})
+	sums := map[schema.ProviderName]Amount{}
+	for _, s := range order {
+		one := d.amountOf(&schema.SliceSpec{Provider: s.provider, TPU: s.tpu, Hosts: s.hosts, CPU: s.cpu, Memory: s.memory})
+		sums[s.provider] = sums[s.provider].times(one, count[s].slices)
+	}
+	return sums
+}
+
+// capacity sums up what each provider holds before and after the plan: the
+// declared providers in their order, then others that are in use.
+func (d *differ) capacity(wanted demand) {
+	listed := demand{}
+	for _, st := range d.slices {
+		listed.add(d.shapeOf(st.Spec), 1, 1)
+	}
+	for _, st := range d.disowned {
+		listed.add(d.shapeOf(st.Spec), 1, 1)
+		wanted.add(d.shapeOf(st.Spec), 1, 1)
+	}
+	before, after := d.sums(listed), d.sums(wanted)
 	limits := map[schema.ProviderName]Amount{}
 	var names []schema.ProviderName
 	for i := range d.desired.Providers {
@@ -167,13 +235,4 @@ func (d *differ) capacity() {
 			Provider: name, Before: before[name], After: after[name], Limit: limits[name],
 		})
 	}
-}
-
-// eventually adds n slices of a shape to the sum of their provider.
-func (d *differ) eventually(sums map[schema.ProviderName]Amount, n int, shape schema.SliceSpec) {
-	shape.Hosts = 1
-	if shape.TPU != "" {
-		shape.Hosts = max(1, d.shape(shape.TPU).Hosts)
-	}
-	sums[shape.Provider] = sums[shape.Provider].times(d.amountOf(&shape), n)
 }

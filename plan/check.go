@@ -27,7 +27,7 @@ func Check(desired *schema.Desired) []Problem {
 	for i := range desired.Reservations {
 		r := &desired.Reservations[i]
 		pools[r.Addr.Name] = r
-		spec := poolSlice("", r, 0)
+		spec := PoolSlice("", r, 0)
 		c.need(placement{unit: r.Addr, from: string(r.Provider)}, Amount{}.times(c.sizer.amountOf(&spec), r.Min.Slices))
 	}
 	for i := range desired.Jobs {

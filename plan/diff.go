@@ -14,10 +14,17 @@ import (
 // follows. doc is not changed; its lineage must be set.
 func Diff(desired *schema.Desired, doc *state.Document, obs *Observed, now time.Time) *Plan {
 	d := newDiffer(desired, doc, obs, now)
+	d.whole()
+	return d.plan
+}
+
+// whole looks at everything. [Planner] has a shorter way to the same plan.
+func (d *differ) whole() {
+	d.plan.Changes = make([]Change, 0, len(d.desired.Jobs)+len(d.desired.Groups)+8)
 	d.declarations()
 	d.findDrift()
-	for i := range desired.Jobs {
-		d.advance(&desired.Jobs[i])
+	for i := range d.desired.Jobs {
+		d.advance(&d.desired.Jobs[i])
 	}
 	d.removals()
 	d.pools()
@@ -25,9 +32,8 @@ func Diff(desired *schema.Desired, doc *state.Document, obs *Observed, now time.
 	d.place(d.idle)
 	d.start(d.idle)
 	d.orphans()
-	d.capacity()
+	d.capacity(d.demand())
 	d.conclude()
-	return d.plan
 }
 
 // differ is the work of one Diff. next starts as the given document and is
@@ -41,7 +47,9 @@ type differ struct {
 	stack   string
 	plan    *Plan
 
-	slices   map[string]*schema.SliceStatus // every slice of every inventory
+	slices   map[string]*schema.SliceStatus // every slice of every inventory that is the stack's
+	disowned []*schema.SliceStatus          // those it has let go of
+	made     map[string]schema.SliceSpec    // as providers have them, where the owner is another now
 	verbs    map[schema.Address]Verb        // of jobs to be restarted or replaced
 	recorded int                            // how many of the desired jobs the state knew
 	idle     []*schema.Job                  // those that neither run nor have ended
@@ -51,21 +59,26 @@ type differ struct {
 	holders  map[string]schema.Address      // of slices of reservations, by name
 	waits    []waiting
 	content  []schema.Address // jobs that wait no more, unless waits names them
+	held     []*schema.Job    // jobs without capacity that wait for what they depend on
+
+	twin         *twin            // where mutable gets its copy from; nil: a clone
+	editedJobs   []schema.Address // entries of next that may not be those of doc
+	editedSlices []string         // and of slices
 
 	// Made when first asked for, see the functions of the same names.
-	families map[schema.Address][]*schema.Job
-	newest   map[schema.Address]*Assigned
-	met      map[dependency]reason
-	pooled   map[string]*pool
-	spent    map[schema.ProviderName]Amount
-	shapes   map[string]schema.Accelerator
+	families     map[schema.Address][]*schema.Job
+	newest       *newestRuns
+	met          map[dependency]reason
+	pooled       map[string]*pool
+	spent        map[schema.ProviderName]Amount
+	accelerators map[string]schema.Accelerator
 }
 
 func newDiffer(desired *schema.Desired, doc *state.Document, obs *Observed, now time.Time) *differ {
 	d := &differ{
 		desired: desired, doc: doc, next: doc, obs: obs, now: now,
 		stack:    doc.Stack(),
-		plan:     &Plan{Changes: make([]Change, 0, len(desired.Jobs)+len(desired.Groups)+8)},
+		plan:     &Plan{},
 		verbs:    map[schema.Address]Verb{},
 		prepared: map[schema.Address]bool{},
 		missing:  map[string]schema.Address{},
@@ -80,7 +93,7 @@ func newDiffer(desired *schema.Desired, doc *state.Document, obs *Observed, now 
 		for i := range inv.Slices {
 			// What does not carry this stack's mark is not there for us.
 			if st := &inv.Slices[i]; st.Spec.Stack == d.stack {
-				d.slices[st.Spec.Name] = st
+				d.takeIn(st)
 			}
 		}
 	}
@@ -131,7 +144,11 @@ func groupAddr(name string) schema.Address {
 
 // mutable returns next, cloned from the given document at the first call.
 func (d *differ) mutable() *state.Document {
-	if d.next == d.doc {
+	switch {
+	case d.next != d.doc:
+	case d.twin != nil:
+		d.next = d.twin.copyOf(d.doc)
+	default:
 		d.next = d.doc.Clone()
 	}
 	return d.next
@@ -150,6 +167,7 @@ func (d *differ) edit(addr schema.Address) *state.Job {
 		last.Tasks = slices.Clone(last.Tasks)
 	}
 	next.Jobs[addr] = &j
+	d.editedJobs = append(d.editedJobs, addr)
 	return &j
 }
 

@@ -63,6 +63,7 @@ func (d *differ) admit(want *schema.Job) *state.Job {
 		Status: schema.JobPending,
 	}
 	d.mutable().Jobs[want.Addr] = j
+	d.editedJobs = append(d.editedJobs, want.Addr)
 	return d.adopt(j)
 }
 
@@ -265,6 +266,7 @@ func (d *differ) removeJob(addr schema.Address, blockers map[schema.Address]sche
 	}
 	if d.released(addr, "it is no longer declared") {
 		delete(d.mutable().Jobs, addr)
+		d.editedJobs = append(d.editedJobs, addr)
 	}
 }
 
@@ -330,7 +332,7 @@ func (d *differ) giveBack(j *state.Job) []reason {
 		switch provider := d.providerOf(name, j); {
 		case !listed && !d.known(provider):
 			left = append(left, d.cannotAsk(provider))
-		case listed && cur.Run != nil && cur.Run.Job == j.Spec.Addr:
+		case listed && cur.Run != nil && cur.Run.JobID == j.ID:
 			d.halt(j.Spec.Addr, name, d.nextGeneration([]string{name}))
 			left = append(left, underway("slice "+name+" is being given back"))
 		}

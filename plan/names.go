@@ -38,6 +38,22 @@ func JobID(lineage string, addr schema.Address, revision uint64) string {
 	return slug + "-" + hashOf(lineage, addr.String(), strconv.FormatUint(revision, 10))[:12]
 }
 
+// JobStem is what the ids of all jobs at an address begin with, in any lineage.
+// Addresses that differ in nothing but what a slug leaves out share it.
+func JobStem(addr schema.Address) string {
+	slug, _ := slugOf(addr)
+	return slug
+}
+
+// StemOf is the stem of a job's id, "" if it is none.
+func StemOf(id string) string {
+	i := strings.LastIndexByte(id, '-')
+	if i < 0 || len(id)-i-1 != 12 || strings.Trim(id[i+1:], "0123456789abcdef") != "" {
+		return ""
+	}
+	return id[:i]
+}
+
 func hashOf(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return hex.EncodeToString(sum[:])

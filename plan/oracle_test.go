@@ -15,6 +15,7 @@ import (
 // never happen, whatever the weather.
 type oracle struct {
 	w       *world
+	parts   int            // plans that a Planner could make from the last one
 	starts  map[string]int // by job id, attempt and host of one incarnation of a slice
 	foreign schema.SliceSpec
 }

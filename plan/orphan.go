@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/fray-ml/fray/schema"
@@ -36,6 +35,7 @@ func (d *differ) orphans() {
 			d.dropSlice(name)
 		}
 	}
+	d.forgetDisowned()
 	d.forgetMailboxes()
 }
 
@@ -59,20 +59,31 @@ func (d *differ) forgetMailboxes() {
 	if len(d.obs.Unreachable) > 0 {
 		return
 	}
-	left := map[string]bool{}
+	var left []string
 	for name := range d.obs.Assignments {
-		if d.next.Slices[name] == nil && d.slices[name] == nil {
-			left[name] = true
+		if d.isLeft(name) {
+			left = append(left, name)
 		}
 	}
 	for name := range d.obs.Hosts {
-		if d.next.Slices[name] == nil && d.slices[name] == nil {
-			left[name] = true
+		if _, assigned := d.obs.Assignments[name]; !assigned && d.isLeft(name) {
+			left = append(left, name)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(left)) {
+	slices.Sort(left)
+	for _, name := range left {
 		d.forget(name, schema.Address{})
 	}
+}
+
+// isLeft reports whether the mailbox of a slice is all that is left of it. One
+// that another stack's mark is on is what that stack can be rebuilt from.
+func (d *differ) isLeft(name string) bool {
+	if d.next.Slices[name] != nil || d.slices[name] != nil || d.isDisowned(name) {
+		return false
+	}
+	mark := d.obs.Assignments[name].Stack
+	return mark == "" || mark == d.stack
 }
 
 func (d *differ) hasMailbox(name string) bool {

@@ -78,6 +78,7 @@ func (d *differ) blocked(fresh, unit []*schema.Job) reason {
 			return d.retry(j)
 		}
 		if why := d.unmet(want, unit); !why.none() {
+			d.held = append(d.held, want)
 			return why
 		}
 	}
@@ -88,9 +89,7 @@ func (d *differ) blocked(fresh, unit []*schema.Job) reason {
 			pooled = append(pooled, want)
 			continue
 		}
-		for i := range want.Resources.Slices {
-			own = append(own, ownSlice(d.stack, want, i))
-		}
+		own = append(own, d.freshSlices(want)...)
 	}
 	if short := d.lacks(own); short != "" {
 		return because(short)
@@ -120,8 +119,7 @@ func (d *differ) settleIn(want *schema.Job) {
 		return
 	}
 	names := make([]string, 0, want.Resources.Slices)
-	for i := range want.Resources.Slices {
-		spec := ownSlice(d.stack, want, i)
+	for _, spec := range d.freshSlices(want) {
 		names = append(names, spec.Name)
 		if st, listed := d.slices[spec.Name]; listed {
 			d.recordOf(st)
@@ -189,9 +187,9 @@ func (d *differ) prepare(want *schema.Job) {
 	}
 	for i, name := range j.Slices {
 		spec, ok := d.specOf(want, i, name)
-		if !ok { // of a pool that has no such slice any more: draw again
+		if !ok { // its pool, or the stack, has no such slice any more: it gets another
 			d.edit(want.Addr).Slices = nil
-			d.wait(want.Addr, because("slice "+name+" is gone from its reservation"))
+			d.wait(want.Addr, because("slice "+name+" is not to be had any more"))
 			return
 		}
 		if why := d.bringUp(spec); !why.none() {
@@ -208,7 +206,7 @@ func (d *differ) prepare(want *schema.Job) {
 // specOf is the spec of a job's i-th slice.
 func (d *differ) specOf(want *schema.Job, i int, name string) (schema.SliceSpec, bool) {
 	if want.Resources.Reservation == "" {
-		return ownSlice(d.stack, want, i), true
+		return d.heldSlice(want, i, name)
 	}
 	if p := d.poolOf(want.Resources.Reservation); p != nil {
 		for _, spec := range p.specs {
@@ -314,7 +312,7 @@ func (d *differ) reassign(j *state.Job) {
 		}
 		d.act(Action{
 			Verb: Assign, Addr: j.Spec.Addr, Slice: schema.SliceSpec{Name: name}, Object: cur.Object,
-			Assignment: &store.Assignment{Slice: name, Generation: last.Generation, Run: run},
+			Assignment: &store.Assignment{Slice: name, Stack: d.stack, Generation: last.Generation, Run: run},
 		})
 	}
 }

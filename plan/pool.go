@@ -20,13 +20,13 @@ type pool struct {
 func (d *differ) poolOf(name string) *pool {
 	if d.pooled == nil {
 		d.pooled = make(map[string]*pool, len(d.desired.Reservations))
+		var recorded map[schema.Address][]string
+		if len(d.desired.Reservations) > 0 {
+			recorded = d.poolSlices()
+		}
 		for i := range d.desired.Reservations {
 			r := &d.desired.Reservations[i]
-			p := &pool{specs: make([]schema.SliceSpec, 0, r.Min.Slices)}
-			for n := range r.Min.Slices {
-				p.specs = append(p.specs, poolSlice(d.stack, r, n))
-			}
-			d.pooled[r.Addr.Name] = p
+			d.pooled[r.Addr.Name] = &pool{specs: d.poolSpecs(r, recorded[r.Addr])}
 		}
 	}
 	return d.pooled[name]

@@ -15,8 +15,8 @@ import (
 // listed by its provider (Seen), born when all hosts have reported, doomed when
 // it is to go whoever wants it, and out of the state when it is gone unwanted.
 
-// ownSlice is the spec of the index-th slice made for a job alone.
-func ownSlice(stack string, job *schema.Job, index int) schema.SliceSpec {
+// OwnSlice is the spec of the index-th slice made for a job alone.
+func OwnSlice(stack string, job *schema.Job, index int) schema.SliceSpec {
 	r := &job.Resources
 	return schema.SliceSpec{
 		Name: SliceName(stack, job.Addr, index), Stack: stack, Owner: job.Addr, Index: index,
@@ -25,8 +25,8 @@ func ownSlice(stack string, job *schema.Job, index int) schema.SliceSpec {
 	}
 }
 
-// poolSlice is the spec of the index-th slice of a reservation.
-func poolSlice(stack string, r *schema.Reservation, index int) schema.SliceSpec {
+// PoolSlice is the spec of the index-th slice of a reservation.
+func PoolSlice(stack string, r *schema.Reservation, index int) schema.SliceSpec {
 	return schema.SliceSpec{
 		Name: SliceName(stack, r.Addr, index), Stack: stack, Owner: r.Addr, Index: index,
 		Provider: r.Provider, TPU: r.Min.TPU, CPU: r.Min.CPU, Memory: r.Min.Memory,
@@ -55,6 +55,7 @@ func (d *differ) editSlice(name string) *state.Slice {
 	}
 	s := *cur
 	next.Slices[name] = &s
+	d.editedSlices = append(d.editedSlices, name)
 	return &s
 }
 
@@ -62,6 +63,7 @@ func (d *differ) editSlice(name string) *state.Slice {
 func (d *differ) putSlice(s state.Slice) *state.Slice {
 	d.dropSlice(s.Spec.Name)
 	d.mutable().Slices[s.Spec.Name] = &s
+	d.editedSlices = append(d.editedSlices, s.Spec.Name)
 	if _, listed := d.slices[s.Spec.Name]; !listed {
 		d.spend(s.Spec, 1)
 	}
@@ -78,6 +80,7 @@ func (d *differ) dropSlice(name string) {
 		d.spend(s.Spec, -1)
 	}
 	delete(d.mutable().Slices, name)
+	d.editedSlices = append(d.editedSlices, name)
 }
 
 // recordOf is the entry of a listed slice, made where there is none: the slice
@@ -254,7 +257,7 @@ func (d *differ) halt(addr schema.Address, name string, generation int64) {
 	d.act(Action{
 		Verb: Assign, Addr: addr, Slice: schema.SliceSpec{Name: name}, AfterSave: true,
 		Object:     d.obs.Assignments[name].Object,
-		Assignment: &store.Assignment{Slice: name, Generation: generation},
+		Assignment: &store.Assignment{Slice: name, Stack: d.stack, Generation: generation},
 	})
 }
 
@@ -266,7 +269,7 @@ func (d *differ) mend(st *schema.SliceStatus) {
 		d.wakeAt(s.RetryAt)
 		return
 	}
-	d.act(Action{Verb: MendSlice, Addr: st.Spec.Owner, Slice: st.Spec})
+	d.act(Action{Verb: MendSlice, Addr: st.Spec.Owner, Slice: d.madeAs(st.Spec)})
 }
 
 // lostHost finds a host that has said nothing for so long that it is lost, and

@@ -20,7 +20,9 @@ type world struct {
 	epoch uint64
 
 	doc     *state.Document // what the controller remembers
+	planner *Planner        // with which it plans
 	saved   *state.Document // what it would find after a crash
+	written *state.Document // of which that is a copy
 	savedAt time.Time
 	last    *Plan
 	silence map[hostKey]observed // the observer's memory, lost in a crash
@@ -115,7 +117,8 @@ func newWorld(t tester) *world {
 		loses: func(Action) bool { return false },
 		log:   func(string, ...any) {},
 	}
-	w.saved = w.doc
+	w.planner = &Planner{}
+	w.saved, w.written = w.doc, w.doc
 	w.oracle.start(w)
 	return w
 }
@@ -143,11 +146,12 @@ func (w *world) mark(addr schema.Address, change func(*state.Job)) {
 	})
 }
 
-func (w *world) save() { w.saved, w.savedAt = w.doc, w.now }
+func (w *world) save() { w.saved, w.written, w.savedAt = w.doc.Clone(), w.doc, w.now }
 
 // crash ends the controller and starts another one from what was saved.
 func (w *world) crash() {
-	w.doc = w.saved
+	w.doc, w.written = w.saved, w.saved
+	w.planner = &Planner{}
 	w.silence = map[hostKey]observed{}
 	w.epoch++
 }
@@ -157,14 +161,14 @@ func (w *world) step(dt time.Duration) *Plan {
 	w.t.Helper()
 	obs := w.observe()
 	before := w.doc
-	p := Diff(&w.doc.Desired, w.doc, obs, w.now)
+	p := w.oracle.planned(w.planner, obs)
 	w.oracle.diffed(before, obs, p)
 	w.doc, w.last = p.Next, p
-	if w.saved != w.doc && w.now.Sub(w.savedAt) >= time.Second {
+	if w.written != w.doc && w.now.Sub(w.savedAt) >= time.Second {
 		w.save()
 	}
 	for _, a := range p.Actions {
-		if a.AfterSave && w.saved != w.doc || w.loses(a) {
+		if a.AfterSave && w.written != w.doc || w.loses(a) {
 			continue
 		}
 		w.oracle.acting(a)

@@ -1,0 +1,114 @@
+package amend
+
+import (
+	"fmt"
+
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+)
+
+// bindWaiting records declared jobs that have slices and have never run on them.
+func (r *rebuilder) bindWaiting() error {
+	if r.Desired == nil {
+		return nil
+	}
+	for i := range r.Desired.Jobs {
+		want := &r.Desired.Jobs[i]
+		if r.next.Jobs[want.Addr] != nil || want.Resources.Reservation != "" || r.ranBefore(want.Addr) {
+			continue
+		}
+		var there []*schema.SliceStatus
+		specs := make([]schema.SliceSpec, 0, want.Resources.Slices)
+		for n := range want.Resources.Slices {
+			spec := plan.OwnSlice(r.Stack, want, n)
+			specs = append(specs, spec)
+			if st := r.listed[spec.Name]; st != nil && st.Spec == spec && st.Phase != schema.SliceDeleting {
+				there = append(there, st)
+			}
+		}
+		if len(there) == 0 {
+			continue
+		}
+		names := make([]string, 0, len(specs))
+		for _, spec := range specs {
+			names = append(names, spec.Name)
+			r.next.Slices[spec.Name] = &state.Slice{Spec: spec}
+		}
+		for _, st := range there {
+			r.bindSlice(st, want.Addr, st.Spec.Index)
+		}
+		if err := r.recordJob(want, state.Job{Status: schema.JobPending, Slices: names}); err != nil {
+			return err
+		}
+		r.report.Recovered = append(r.report.Recovered, Finding{Addr: want.Addr, Text: fmt.Sprintf("it has not run yet; %d of its %d slices are there", len(there), len(names))})
+	}
+	return nil
+}
+
+// recordJob records a declared job of which nothing runs.
+func (r *rebuilder) recordJob(want *schema.Job, j state.Job) error {
+	digest, err := schema.DigestOf(want)
+	if err != nil {
+		return fmt.Errorf("record %s: %w", want.Addr, err)
+	}
+	j.ID, j.Spec, j.Digest = plan.JobID(r.next.Lineage, want.Addr, r.next.Revision), want, digest
+	r.next.Jobs[want.Addr] = &j
+	r.desire(want)
+	return r.standIn(want)
+}
+
+// stopOthers records declared jobs that have run, and of which nobody knows how
+// that ended, as stopped.
+func (r *rebuilder) stopOthers() error {
+	if r.Desired == nil {
+		return nil
+	}
+	for i := range r.Desired.Jobs {
+		want := &r.Desired.Jobs[i]
+		if r.next.Jobs[want.Addr] != nil {
+			continue
+		}
+		if !r.ranBefore(want.Addr) {
+			r.report.New = append(r.report.New, Finding{Addr: want.Addr, Text: "it has never run; the next apply creates it"})
+			continue
+		}
+		why := fmt.Sprintf("it had run before the state was lost, and it is not known how that ended; fray apply --replace='%s' starts it again", want.Addr)
+		if err := r.recordJob(want, state.Job{Status: schema.JobStopped, Reason: why}); err != nil {
+			return err
+		}
+		r.report.Unknown = append(r.report.Unknown, Finding{Addr: want.Addr, Text: why})
+	}
+	return nil
+}
+
+// findTraces finds what has run: by its logs, or by a host that ran it. What is
+// recovered does not count: that is at another address now.
+func (r *rebuilder) findTraces() error {
+	held, recovered := map[string]bool{}, map[string]bool{}
+	for _, a := range r.live {
+		recovered[a.Run.JobID] = true
+		for _, p := range a.Run.Peers {
+			held[p.Slice] = true
+		}
+	}
+	r.stems, r.reported = map[string]bool{}, map[schema.Address]bool{}
+	for _, id := range r.Logs {
+		if !recovered[id] {
+			r.stems[plan.StemOf(id)] = true
+		}
+	}
+	delete(r.stems, "")
+	for name, hosts := range r.Observed.Hosts {
+		for i := range hosts {
+			if t := hosts[i].Task; t != nil && !held[name] {
+				r.reported[t.Job] = true
+			}
+		}
+	}
+	return nil
+}
+
+func (r *rebuilder) ranBefore(addr schema.Address) bool {
+	return r.stems[plan.JobStem(addr)] || r.reported[addr]
+}

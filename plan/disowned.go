@@ -1,0 +1,118 @@
+package plan
+
+import "github.com/fray-ml/fray/schema"
+
+// What people changed by hand (plan/amend) shows here: slices that bear the name
+// of the owner they were made for although they belong to another one now, and
+// slices that the stack has let go of.
+
+// takeIn notes a listed slice as the state knows it. One that the stack has let
+// go of only takes room.
+func (d *differ) takeIn(st *schema.SliceStatus) {
+	name := st.Spec.Name
+	if d.isDisowned(name) {
+		d.disowned = append(d.disowned, st)
+		return
+	}
+	d.slices[name] = st
+	if s := d.doc.Slices[name]; s != nil {
+		d.assumeOwner(st, s.Spec.Owner, s.Spec.Index)
+	}
+}
+
+// assumeOwner looks at a listed slice as one of another owner than the one that
+// its provider has on record.
+func (d *differ) assumeOwner(st *schema.SliceStatus, owner schema.Address, index int) {
+	if st.Spec.Owner == owner && st.Spec.Index == index {
+		return
+	}
+	name := st.Spec.Name
+	if d.made == nil {
+		d.made = map[string]schema.SliceSpec{}
+	}
+	if _, noted := d.made[name]; !noted {
+		d.made[name] = st.Spec
+	}
+	assumed := *st
+	assumed.Spec.Owner, assumed.Spec.Index = owner, index
+	d.slices[name] = &assumed
+}
+
+// madeAs is the spec of a listed slice as its provider has it on record.
+func (d *differ) madeAs(spec schema.SliceSpec) schema.SliceSpec {
+	if made, ok := d.made[spec.Name]; ok {
+		return made
+	}
+	return spec
+}
+
+func (d *differ) isDisowned(name string) bool {
+	_, ok := d.next.Disowned[name]
+	return ok
+}
+
+// isTaken reports whether another slice bears the name: one that was made for
+// this owner and is another's now, or one that the stack has let go of.
+func (d *differ) isTaken(spec *schema.SliceSpec) bool {
+	s := d.next.Slices[spec.Name]
+	return s != nil && (s.Spec.Owner != spec.Owner || s.Spec.Index != spec.Index) || d.isDisowned(spec.Name)
+}
+
+// freshSlices are the specs of the slices that a job without any is given: the
+// first ones named after it whose names nobody else bears.
+func (d *differ) freshSlices(want *schema.Job) []schema.SliceSpec {
+	specs := make([]schema.SliceSpec, 0, want.Resources.Slices)
+	for index := 0; len(specs) < want.Resources.Slices; index++ {
+		if spec := OwnSlice(d.stack, want, index); !d.isTaken(&spec) {
+			specs = append(specs, spec)
+		}
+	}
+	return specs
+}
+
+// heldSlice is the spec of a slice that a job holds as its i-th; false if it is
+// not there to be had any more.
+func (d *differ) heldSlice(want *schema.Job, i int, name string) (schema.SliceSpec, bool) {
+	spec := OwnSlice(d.stack, want, i)
+	if s := d.next.Slices[name]; s != nil {
+		spec.Name, spec.Index = name, s.Spec.Index
+	}
+	return spec, spec.Name == name && !d.isDisowned(name)
+}
+
+// poolSpecs are the first n slices of a reservation: those recorded as its own
+// under the names they have, and for the others names that nobody else bears.
+func (d *differ) poolSpecs(r *schema.Reservation, recorded []string) []schema.SliceSpec {
+	names := make(map[int]string, len(recorded))
+	for _, name := range recorded {
+		names[d.next.Slices[name].Spec.Index] = name
+	}
+	specs := make([]schema.SliceSpec, 0, r.Min.Slices)
+	for index := 0; len(specs) < r.Min.Slices; index++ {
+		spec := PoolSlice(d.stack, r, index)
+		if name, ok := names[index]; ok {
+			spec.Name = name
+		}
+		if !d.isTaken(&spec) {
+			specs = append(specs, spec)
+		}
+	}
+	return specs
+}
+
+// forgetDisowned drops slices that were let go of once they are gone: listed no
+// more, and not about to be either.
+func (d *differ) forgetDisowned() {
+	if len(d.doc.Disowned) == 0 {
+		return
+	}
+	listed := make(map[string]bool, len(d.disowned))
+	for _, st := range d.disowned {
+		listed[st.Spec.Name] = true
+	}
+	for name, s := range d.doc.Disowned {
+		if !listed[name] && d.known(s.Spec.Provider) && d.now.Sub(s.At) >= bootTimeout {
+			delete(d.mutable().Disowned, name)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package plan
+
+import (
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/store"
+)
+
+// newestRuns finds, among all assignments, the newest attempt of each job.
+type newestRuns struct {
+	byID map[string]*Assigned
+	// byAddr, by newestAt, are those of jobs that the state does not know. The
+	// address is the one they were started under, which may be another job's by now.
+	byAddr map[schema.Address]*Assigned
+}
+
+func (d *differ) newestRuns() *newestRuns {
+	if d.newest != nil {
+		return d.newest
+	}
+	n := &newestRuns{byID: map[string]*Assigned{}}
+	d.newest = n
+	for name, a := range d.obs.Assignments {
+		if a.Run == nil || d.isDisowned(name) || a.Stack != "" && a.Stack != d.stack {
+			continue
+		}
+		if newer(&a, n.byID[a.Run.JobID]) {
+			n.byID[a.Run.JobID] = &a
+		}
+	}
+	return n
+}
+
+// newestAt is the newest assignment under an address of a job that the state
+// does not know. Such are rare: they are looked for when first asked for.
+func (d *differ) newestAt(addr schema.Address) *Assigned {
+	n := d.newestRuns()
+	if n.byAddr != nil {
+		return n.byAddr[addr]
+	}
+	n.byAddr = map[schema.Address]*Assigned{}
+	known := make(map[string]bool, len(d.doc.Jobs))
+	for _, j := range d.doc.Jobs {
+		known[j.ID] = true
+	}
+	for id, a := range n.byID {
+		if !known[id] && newer(a, n.byAddr[a.Run.Job]) {
+			n.byAddr[a.Run.Job] = a
+		}
+	}
+	return n.byAddr[addr]
+}
+
+// newer orders attempts; slices of one attempt are told the same but for their
+// index, and of two jobs at one address the id decides.
+func newer(a, b *Assigned) bool {
+	switch {
+	case b == nil:
+		return true
+	case a.Run.Attempt != b.Run.Attempt:
+		return a.Run.Attempt > b.Run.Attempt
+	case a.Run.JobID != b.Run.JobID:
+		return a.Run.JobID < b.Run.JobID
+	}
+	return a.Run.SliceIndex < b.Run.SliceIndex
+}
+
+// AssignedAttempt is the attempt that an assignment is part of, as far as the
+// assignment tells: its tasks are assigned, whatever came of them since.
+func AssignedAttempt(a *store.Assignment) state.Attempt {
+	attempt := state.Attempt{Number: a.Run.Attempt, Generation: a.Generation}
+	seen := map[string]bool{}
+	for _, p := range a.Run.Peers {
+		if !seen[p.Slice] {
+			seen[p.Slice] = true
+			attempt.Slices = append(attempt.Slices, p.Slice)
+		}
+		attempt.Tasks = append(attempt.Tasks, state.Task{Slice: p.Slice, Host: p.Host, Address: p.Address, State: schema.TaskAssigned})
+	}
+	return attempt
+}
+
+// assignedSpec is the spec that an assignment names, for the job at addr: it may
+// have been moved since it was assigned.
+func assignedSpec(run *store.Run, addr schema.Address) (*schema.Job, schema.Digest) {
+	spec, digest := run.Spec, run.Digest
+	if spec.Addr != addr {
+		spec.Addr = addr
+		if moved, err := schema.DigestOf(&spec); err == nil {
+			digest = moved
+		}
+	}
+	return &spec, digest
+}
+
+// claim records a listed slice as the job's, whose attempt was found on it.
+func (d *differ) claim(st *schema.SliceStatus, addr schema.Address) {
+	name := st.Spec.Name
+	if st.Spec.Owner != addr && st.Spec.Owner.Kind != schema.KindReservation {
+		d.assumeOwner(st, addr, st.Spec.Index)
+		st = d.slices[name]
+		if d.next.Slices[name] != nil {
+			d.editSlice(name).Spec.Owner = addr
+		}
+	}
+	d.recordOf(st)
+}

@@ -1,0 +1,185 @@
+package plan
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/store"
+)
+
+// planned is what a Planner makes of the world. It must be what Diff makes of
+// it, and the document that it is given must stay as it is.
+func (o *oracle) planned(planner *Planner, obs *Observed) *Plan {
+	w := o.w
+	w.t.Helper()
+	if planner.last == w.doc {
+		o.parts++
+	}
+	before := w.doc.Clone()
+	want := Diff(&w.doc.Desired, w.doc, obs, w.now)
+	got := planner.Diff(&w.doc.Desired, w.doc, obs, w.now)
+	if diff := differences(want, got); diff != "" {
+		w.t.Fatalf("a Planner finds another plan (-Diff +Planner)\n%s\n%s", diff, w.describe())
+	}
+	if (want.Next == w.doc) != (got.Next == w.doc) {
+		w.t.Fatalf("Next is the given document: Diff says %v, a Planner %v\n%s", want.Next == w.doc, got.Next == w.doc, w.describe())
+	}
+	if diff := differences(before, w.doc); diff != "" {
+		w.t.Fatalf("a Planner changed the document that it was given (-was +is)\n%s", diff)
+	}
+	return got
+}
+
+// differences is cmp.Diff, after a quicker look.
+func differences[T any](a, b T) string {
+	if reflect.DeepEqual(a, b) {
+		return ""
+	}
+	return cmp.Diff(a, b, cmpopts.EquateEmpty(), cmp.Comparer(func(a, b schema.Address) bool { return a == b }),
+		cmp.Comparer(func(a, b schema.Text) bool { return a == b }))
+}
+
+// drawNetwork makes a configuration of jobs that are tied by nothing but
+// dependencies, on instances and on all of a block.
+func drawNetwork(t *rapid.T) schema.Desired {
+	var jobs []schema.Job
+	for i := range rapid.IntRange(2, 12).Draw(t, "jobs") {
+		j := newJob(fmt.Sprintf("n%d", i/3), instance(i%3), failures(rapid.SampledFrom([]int{0, 2}).Draw(t, "failures")))
+		if rapid.IntRange(0, 5).Draw(t, "service") == 0 {
+			j = newJob(fmt.Sprintf("s%d", i), instance(0), asService)
+		}
+		if len(jobs) > 0 && rapid.IntRange(0, 3).Draw(t, "free") > 0 {
+			for range rapid.IntRange(1, 2).Draw(t, "edges") {
+				on := rapid.SampledFrom(jobs).Draw(t, "on").Addr
+				if on.Name != j.Addr.Name && rapid.Bool().Draw(t, "all") {
+					on = on.Base()
+				}
+				if rapid.Bool().Draw(t, "uses") {
+					using(on)(&j)
+				} else {
+					after(on)(&j)
+				}
+			}
+		}
+		if rapid.IntRange(0, 3).Draw(t, "shape") == 0 {
+			j.Resources.Slices = 2
+		}
+		if rapid.IntRange(0, 4).Draw(t, "healthy") == 0 {
+			healthy(&j)
+		}
+		jobs = append(jobs, j)
+	}
+	desired := configuration(jobs...)
+	if rapid.IntRange(0, 2).Draw(t, "limit") == 0 {
+		desired = limited(desired, 4)
+	}
+	return desired
+}
+
+// The world's own property test compares too; here most steps are those in which
+// a Planner passes something over.
+func TestPlannerFindsWhatDiffFinds(t *testing.T) {
+	parts, steps := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		w.wayward = true
+		w.program = drawPrograms(t)
+		w.accept(drawNetwork(t))
+		for range rapid.IntRange(0, 40).Draw(t, "mishaps") {
+			if rapid.IntRange(0, 3).Draw(t, "calm") == 0 {
+				mishap(t, w)
+			}
+			w.step(time.Duration(rapid.SampledFrom([]int{40, 500, 3000}).Draw(t, "ms")) * time.Millisecond)
+			steps++
+		}
+		parts += w.oracle.parts
+	})
+	if parts < steps/3 {
+		t.Errorf("%d of %d steps passed something over; the test shows little", parts, steps)
+	}
+}
+
+// chainOf is a chain of n jobs.
+func chainOf(n int) schema.Desired {
+	var jobs []schema.Job
+	for i := range n {
+		j := newJob("link", instance(i))
+		if i > 0 {
+			after(jobs[i-1].Addr)(&j)
+		}
+		jobs = append(jobs, j)
+	}
+	return configuration(jobs...)
+}
+
+// What is done and what waits costs nothing: of a long chain, a Planner looks at
+// no more than a few links at a time, and changes as many entries.
+func TestPlannerLooksAtWhatGoesOn(t *testing.T) {
+	const n = 60
+	w := newWorld(t)
+	w.program = func(*store.Run, int) program { return program{runs: time.Second} }
+	w.accept(chainOf(n))
+	w.step(time.Second)
+	w.step(time.Second)
+	most := 0
+	for ended := 0; ended < n; {
+		w.step(500 * time.Millisecond)
+		most = max(most, len(w.planner.busy))
+		if w.planner.last == nil {
+			t.Fatal("a chain is looked at whole")
+		}
+		ended = 0
+		for _, j := range w.doc.Jobs {
+			if j.Status.Ended() {
+				ended++
+			}
+		}
+	}
+	if most > 8 {
+		t.Errorf("looks at up to %d of %d links, want a few", most, n)
+	}
+}
+
+// A job that waits is looked at again when an assignment says that it was
+// started, by a step that did not live to record it.
+func TestPlannerNoticesUnrecordedAttempt(t *testing.T) {
+	a, b := jobAddr("a"), jobAddr("b")
+	w := newWorld(t)
+	w.accept(configuration(newJob("a"), newJob("b", after(a))))
+	w.run(10 * time.Second)
+	waiting := w.job(b)
+	if len(waiting.Slices) > 0 || w.planner.last != w.doc {
+		t.Fatalf("b holds %v", waiting.Slices)
+	}
+	w.assignments["elsewhere"] = Assigned{Assignment: store.Assignment{
+		Slice: "elsewhere", Generation: 1,
+		Run: &store.Run{Job: b, JobID: waiting.ID, Attempt: 1, Spec: *waiting.Spec, Digest: waiting.Digest, Peers: []store.Peer{{Slice: "elsewhere"}}},
+	}, Object: 1}
+	w.step(time.Second)
+	if got := w.job(b).Attempt; got != 1 {
+		t.Errorf("attempt %d, want the one that was found", got)
+	}
+}
+
+// Whoever puts another document in the place of the last one is believed.
+func TestPlannerTakesWhatItIsGiven(t *testing.T) {
+	a := jobAddr("a")
+	w := newWorld(t)
+	w.exits(a, program{runs: time.Second})
+	w.accept(configuration(newJob("a"), newJob("b", after(a))))
+	w.settle(time.Minute)
+	w.mark(a, func(j *state.Job) { j.Replace = true })
+	p := w.step(time.Second)
+	if i := slices.IndexFunc(p.Changes, func(c Change) bool { return c.Addr == a }); p.Changes[i].Verb != VerbReplace {
+		t.Errorf("a: got %s, want %s", p.Changes[i].Verb, VerbReplace)
+	}
+}

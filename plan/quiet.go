@@ -1,0 +1,215 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+)
+
+// A job is quiet if Diff, asked again, would find the same about it and do
+// nothing, whatever the time and however the world looks, until
+//
+//   - the document has another entry for it: that is a Planner's own doing, or
+//     else the document is another one,
+//   - an assignment names a newer attempt of it than is recorded, or
+//   - for one that waits: another job that its dependencies name changes in a
+//     way that matters to those who wait for it.
+//
+// Only jobs that hold no slices are quiet: those that have ended and let go of
+// everything, and those that wait for others before they are given anything.
+
+// standing says whether a job is quiet, and why.
+type standing uint8
+
+const (
+	stirs standing = iota // not quiet
+	rests                 // it has ended
+	waits                 // for what it depends on
+)
+
+// standing judges a job after a look at it; held says that it waits for its
+// dependencies.
+func (d *differ) standing(want *schema.Job, change *Change, held bool) standing {
+	j := d.next.Jobs[want.Addr]
+	switch {
+	case j != d.doc.Jobs[want.Addr], change.Verb != VerbNone,
+		j.Replace, j.Stop, j.Running(), len(j.Slices) > 0:
+		return stirs
+	case j.Status.Ended():
+		return rests
+	case held && want.Addr.Group == "" && j.Status == schema.JobPending && j.RetryAt.IsZero():
+		return waits
+	}
+	return stirs
+}
+
+// learn remembers what follows from a look at everything.
+func (p *Planner) learn(d *differ) {
+	p.twin.turn(d.doc, d.next, d.editedJobs, d.editedSlices)
+	p.plan, p.last = d.plan, nil
+	if !d.separable() {
+		return
+	}
+	if !sameDeclarations(d.desired, &p.desired) || p.index == nil {
+		p.declare(d)
+	}
+	p.last, p.families, p.demand = d.next, d.families, d.demand()
+	held := make(map[*schema.Job]bool, len(d.held))
+	for _, want := range d.held {
+		held[want] = true
+	}
+	first := len(d.plan.Changes) - len(p.jobs)
+	p.busy, p.byID = p.busy[:0], make(map[string]int, len(p.jobs))
+	for i := range p.jobs {
+		want := &d.desired.Jobs[i]
+		p.byID[d.next.Jobs[want.Addr].ID] = i
+		if p.jobs[i] = d.standing(want, &d.plan.Changes[first+i], held[want]); p.jobs[i] == stirs {
+			p.busy = append(p.busy, i)
+		}
+	}
+	p.loud = slices.DeleteFunc(slices.Clone(d.plan.Pending), p.ofQuiet)
+}
+
+// ofQuiet reports whether it is a quiet job that waits.
+func (p *Planner) ofQuiet(w Pending) bool {
+	i, job := p.index[w.Addr]
+	return job && p.jobs[i] == waits
+}
+
+// separable reports whether the plan's changes are those of the declared jobs,
+// all of them recorded by now, after some that are settled, and no job's lot
+// depends on others but through dependencies and the room that is left.
+func (d *differ) separable() bool {
+	first := len(d.plan.Changes) - len(d.desired.Jobs)
+	if first < 0 || len(d.next.Jobs) != len(d.desired.Jobs) || len(d.desired.Reservations) > 0 || len(d.next.Disowned) > 0 {
+		return false
+	}
+	for i := range first {
+		if c := &d.plan.Changes[i]; c.Verb != VerbNone || c.Addr.Kind == schema.KindReservation {
+			return false
+		}
+	}
+	for i := range d.desired.Jobs {
+		addr := d.desired.Jobs[i].Addr
+		if d.plan.Changes[first+i].Addr != addr || d.next.Jobs[addr] == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// declare notes what depends on the declarations alone.
+func (p *Planner) declare(d *differ) {
+	p.desired = *d.desired
+	p.jobs = make([]standing, len(d.desired.Jobs))
+	p.index = make(map[schema.Address]int, len(d.desired.Jobs))
+	p.dependents = map[schema.Address][]int{}
+	for i := range d.desired.Jobs {
+		job := &d.desired.Jobs[i]
+		p.index[job.Addr] = i
+		for _, on := range slices.Concat(job.DependsOn, job.Uses) {
+			p.dependents[on] = append(p.dependents[on], i)
+		}
+	}
+}
+
+// disturbed are the jobs to look at: those that are not quiet, and those of
+// which an assignment knows something new.
+func (p *Planner) disturbed(d *differ) []int {
+	busy := p.busy
+	for _, a := range d.obs.Assignments {
+		if a.Run == nil {
+			continue
+		}
+		i, known := p.byID[a.Run.JobID]
+		if known && p.jobs[i] != stirs && a.Run.Attempt > d.doc.Jobs[d.desired.Jobs[i].Addr].Attempt {
+			p.rouse(i)
+			busy = append(slices.Clip(busy), i)
+		}
+	}
+	if len(busy) > len(p.busy) {
+		slices.Sort(busy)
+	}
+	return busy
+}
+
+// rouse makes a job one to look at.
+func (p *Planner) rouse(i int) {
+	if p.jobs[i] == waits {
+		w := p.pendingOf(p.desired.Jobs[i].Addr)
+		n, _ := slices.BinarySearchFunc(p.loud, w.Addr, func(w Pending, a schema.Address) int { return w.Addr.Compare(a) })
+		p.loud = slices.Insert(p.loud, n, w)
+	}
+	p.jobs[i] = stirs
+}
+
+// woken are the quiet jobs that wait for one that has changed.
+func (p *Planner) woken(d *differ) []int {
+	var found []int
+	for _, addr := range d.editedJobs {
+		if sameToOthers(d.doc.Jobs[addr], d.next.Jobs[addr]) {
+			continue
+		}
+		named := []schema.Address{addr, addr.Base(), groupAddr(addr.Group)}
+		for _, on := range named {
+			for _, i := range p.dependents[on] {
+				if p.jobs[i] == waits {
+					found = append(found, i)
+				}
+			}
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+// sameToOthers reports whether two records of a job are the same to those who
+// depend on it, see dependency.state.
+func sameToOthers(a, b *state.Job) bool {
+	return a.Status == b.Status && a.Ready == b.Ready && (!a.Status.Ended() || a.Reason == b.Reason)
+}
+
+// settle judges the jobs that were looked at anew.
+func (p *Planner) settle(d *differ, busy, woken []int) {
+	for _, addr := range d.editedJobs {
+		p.recount(d, addr)
+	}
+	held := make(map[*schema.Job]bool, len(d.held))
+	for _, want := range d.held {
+		held[want] = true
+	}
+	looked := slices.Concat(busy, woken)
+	slices.Sort(looked)
+	first := len(d.plan.Changes) - len(p.jobs)
+	still := make([]int, 0, len(looked))
+	for _, i := range slices.Compact(looked) {
+		want := &d.desired.Jobs[i]
+		if p.jobs[i] = d.standing(want, &d.plan.Changes[first+i], held[want]); p.jobs[i] == stirs {
+			still = append(still, i)
+		}
+	}
+	p.busy = still
+	p.loud = slices.DeleteFunc(p.loud, p.ofQuiet)
+}
+
+// recount takes in that the record of a job was changed. It may be told twice.
+func (p *Planner) recount(d *differ, addr schema.Address) {
+	i := p.index[addr]
+	want, was, is := &d.desired.Jobs[i], d.doc.Jobs[addr], d.next.Jobs[addr]
+	if was.ID != is.ID {
+		delete(p.byID, was.ID)
+		p.byID[is.ID] = i
+	}
+	before, asked := d.asks(want, was)
+	after, asks := d.asks(want, is)
+	if asked && !asks {
+		p.demand.add(before, -1, -want.Resources.Slices)
+	}
+	if asks && !asked {
+		p.demand.add(after, 1, want.Resources.Slices)
+	}
+}
+
+func (c demand) clone() demand { return maps.Clone(c) }
