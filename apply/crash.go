@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -135,9 +136,9 @@ func (s *crashStore) Get(ctx context.Context, key string) (store.Object, error) 
 	return s.Store.Get(ctx, key)
 }
 
-func (s *crashStore) List(ctx context.Context, prefix string) ([]store.Attrs, error) {
-	s.c.read("list " + prefix)
-	return s.Store.List(ctx, prefix)
+func (s *crashStore) List(ctx context.Context, prefixes ...string) ([]store.Attrs, error) {
+	s.c.read("list " + strings.Join(prefixes, " "))
+	return s.Store.List(ctx, prefixes...)
 }
 
 type crashProvider struct {

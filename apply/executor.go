@@ -39,6 +39,7 @@ type executor struct {
 	results   chan result
 	inFlight  map[string]plan.ActionVerb // by slice
 	closed    atomic.Bool                // what is queued is not begun any more
+	abandoned chan struct{}              // closed once nobody waits for results any more
 }
 
 // start queues an action unless one for its slice is under way.
@@ -54,7 +55,10 @@ func (e *executor) start(ctx context.Context, a plan.Action) {
 			err = e.do(ctx, a)
 		}
 		<-e.slots
-		e.results <- result{a, err}
+		select {
+		case e.results <- result{a, err}:
+		case <-e.abandoned:
+		}
 	}()
 }
 

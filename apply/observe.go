@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/fray-ml/fray/plan"
@@ -17,9 +19,9 @@ import (
 )
 
 // Observer looks the world up: every provider's inventory and the mailbox. It
-// remembers objects by generation, so that only changed ones are read again,
-// and when each host's report last changed, by its own clock. What it
-// remembers is a cache: a new Observer sees the same world.
+// remembers objects by generation, so that a look at the mailbox is one list
+// and the changed objects, and when each host's report last changed, by its
+// own clock. What it remembers is a cache: a new Observer sees the same world.
 type Observer struct {
 	Store     store.Store
 	Providers map[schema.ProviderName]providers.Provider
@@ -27,6 +29,8 @@ type Observer struct {
 
 	assignments map[string]cached[plan.Assigned]
 	hosts       map[string]cached[store.HostReport]
+	changed     map[string]bool // see Changed
+	changing    map[string]bool // what becomes it when a look succeeds
 
 	// attended is the time that this observer has been looking: what passed
 	// between two looks counts up to maxGap, so that a process that was
@@ -62,14 +66,24 @@ func (o *Observer) Observe(ctx context.Context, stack string) (*plan.Observed, e
 	// Inventories first: a slice created between the two looks is then seen
 	// by neither or only by its mailbox, never as one without hosts.
 	o.inventories(ctx, stack, obs)
-	if err := o.readAssignments(ctx, obs); err != nil {
-		return nil, fmt.Errorf("read assignments: %w", err)
+	if o.changing == nil {
+		o.changing = map[string]bool{}
 	}
-	if err := o.readHosts(ctx, obs); err != nil {
-		return nil, fmt.Errorf("read host reports: %w", err)
+	if err := o.mailbox(ctx, obs); err != nil {
+		return nil, fmt.Errorf("look into the mailbox: %w", err)
 	}
-	return obs, ctx.Err()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	o.changed, o.changing = o.changing, nil
+	return obs, nil
 }
+
+// Changed are the slices whose assignment, or a report of whose hosts, was
+// written or removed between the last Observe that succeeded and the one
+// before it; after the first one, all that have any. It does not tell what
+// changed by time passing, such as a host's silence, nor what providers said.
+func (o *Observer) Changed() map[string]bool { return o.changed }
 
 func (o *Observer) inventories(ctx context.Context, stack string, obs *plan.Observed) {
 	var wg sync.WaitGroup
@@ -89,27 +103,26 @@ func (o *Observer) inventories(ctx context.Context, stack string, obs *plan.Obse
 	wg.Wait()
 }
 
-func (o *Observer) readAssignments(ctx context.Context, obs *plan.Observed) error {
-	read, err := refresh(ctx, o, store.AssignPrefix, o.assignments)
+// mailbox makes one list and reads what changed, however many hosts there are.
+func (o *Observer) mailbox(ctx context.Context, obs *plan.Observed) error {
+	listed, err := o.Store.List(ctx, store.AssignPrefix, store.HostsPrefix)
 	if err != nil {
 		return err
 	}
-	o.assignments = read
-	for key, c := range read {
-		name := strings.TrimSuffix(strings.TrimPrefix(key, store.AssignPrefix), ".json")
+	hosts, _ := slices.BinarySearchFunc(listed, store.HostsPrefix, func(a store.Attrs, key string) int {
+		return strings.Compare(a.Key, key)
+	})
+	if o.assignments, err = refresh(ctx, o, listed[:hosts], o.assignments); err != nil {
+		return fmt.Errorf("read assignments: %w", err)
+	}
+	if o.hosts, err = refresh(ctx, o, listed[hosts:], o.hosts); err != nil {
+		return fmt.Errorf("read host reports: %w", err)
+	}
+	for key, c := range o.assignments {
 		c.value.Object = c.generation
-		obs.Assignments[name] = c.value
+		obs.Assignments[sliceOf(key)] = c.value
 	}
-	return nil
-}
-
-func (o *Observer) readHosts(ctx context.Context, obs *plan.Observed) error {
-	read, err := refresh(ctx, o, store.HostsPrefix, o.hosts)
-	if err != nil {
-		return err
-	}
-	o.hosts = read
-	for _, c := range read {
+	for _, c := range o.hosts {
 		r := c.value
 		obs.Hosts[r.Slice] = append(obs.Hosts[r.Slice], plan.Host{HostReport: r, Silent: o.attended - c.since})
 	}
@@ -119,32 +132,75 @@ func (o *Observer) readHosts(ctx context.Context, obs *plan.Observed) error {
 	return nil
 }
 
-// refresh lists a prefix and reads what changed since the last time.
-func refresh[T any](ctx context.Context, o *Observer, prefix string, old map[string]cached[T]) (map[string]cached[T], error) {
-	listed, err := o.Store.List(ctx, prefix)
-	if err != nil {
-		return nil, err
+// sliceOf is the slice that an object of the mailbox is about.
+func sliceOf(key string) string {
+	if name, ok := strings.CutPrefix(key, store.AssignPrefix); ok {
+		return strings.TrimSuffix(name, ".json")
 	}
+	return path.Dir(strings.TrimPrefix(key, store.HostsPrefix))
+}
+
+// refresh reads those of the listed objects that changed since the last time,
+// and notes whose they are. On an error, old is returned.
+func refresh[T any](ctx context.Context, o *Observer, listed []store.Attrs, old map[string]cached[T]) (map[string]cached[T], error) {
 	read := make(map[string]cached[T], len(listed))
+	var changed []string
 	for _, a := range listed {
 		if c, ok := old[a.Key]; ok && c.generation == a.Generation {
 			read[a.Key] = c
-			continue
+		} else {
+			changed = append(changed, a.Key)
 		}
-		obj, err := o.Store.Get(ctx, a.Key)
-		if errors.Is(err, store.ErrNotFound) {
-			continue // deleted since the list
-		}
-		if err != nil {
-			return nil, err
-		}
+	}
+	objects, err := getAll(ctx, o.Store, changed)
+	if err != nil {
+		return old, err
+	}
+	for _, obj := range objects {
 		c := cached[T]{generation: obj.Generation, since: o.attended}
 		if err := json.Unmarshal(obj.Data, &c.value); err != nil {
-			return nil, fmt.Errorf("%s holds no valid JSON: %w", a.Key, err)
+			return old, fmt.Errorf("%s holds no valid JSON: %w", obj.Key, err)
 		}
-		read[a.Key] = c
+		read[obj.Key] = c
+	}
+	for _, key := range changed {
+		o.changing[sliceOf(key)] = true
+	}
+	for key := range old {
+		if _, left := read[key]; !left {
+			o.changing[sliceOf(key)] = true
+		}
 	}
 	return read, nil
+}
+
+// parallelReads is how many objects are read at a time.
+const parallelReads = 16
+
+// getAll reads objects, without those that are there no more.
+func getAll(ctx context.Context, s store.Store, keys []string) ([]store.Object, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	objects := make([]store.Object, len(keys))
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(parallelReads, len(keys)) {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(keys) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+				obj, err := s.Get(ctx, keys[i])
+				if err == nil {
+					objects[i] = obj
+				} else if !errors.Is(err, store.ErrNotFound) {
+					cancel(err) // keeps the first
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return slices.DeleteFunc(objects, func(obj store.Object) bool { return obj.Key == "" }), nil
 }
 
 func (o *Observer) now() time.Time {

@@ -2,6 +2,12 @@ package apply_test
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -54,4 +60,168 @@ func TestSilenceIsWhatTheObserverSaw(t *testing.T) {
 			t.Errorf("after a new report: silent for %s, want 0", got)
 		}
 	})
+}
+
+// asked counts what an observer asks of its store; reads take a second, and
+// some fail.
+type asked struct {
+	storetest.Faulty
+	lists, reads atomic.Int64
+	fail         atomic.Value // the key whose reads fail, a string
+}
+
+var errAsked = errors.New("the store is down")
+
+func newAsked() *asked {
+	a := &asked{}
+	a.fail.Store("")
+	a.Faulty = storetest.Faulty{Store: storetest.NewMemory(), Before: func(op storetest.Op, key string) error {
+		switch op {
+		case storetest.OpList:
+			a.lists.Add(1)
+		case storetest.OpGet:
+			a.reads.Add(1)
+			time.Sleep(time.Second)
+			if key == a.fail.Load() {
+				return errAsked
+			}
+		case storetest.OpPut, storetest.OpDelete, storetest.OpUpload, storetest.OpOpen:
+		}
+		return nil
+	}}
+	return a
+}
+
+func (a *asked) report(t *testing.T, slice string, seq uint64) {
+	t.Helper()
+	a.write(t, store.HostKey(slice, 0), store.HostReport{Slice: slice, Seq: seq})
+}
+
+func (a *asked) write(t *testing.T, key string, value any) {
+	t.Helper()
+	data, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Put(t.Context(), key, data, store.Any); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// look observes and says what it took: lists, reads, and the slices that changed.
+func (a *asked) look(t *testing.T, o *apply.Observer) string {
+	t.Helper()
+	lists, reads := a.lists.Load(), a.reads.Load()
+	if _, err := o.Observe(t.Context(), "stack"); err != nil {
+		t.Fatal(err)
+	}
+	changed := slices.Sorted(maps.Keys(o.Changed()))
+	return fmt.Sprintf("%d list, %d reads, changed %v", a.lists.Load()-lists, a.reads.Load()-reads, changed)
+}
+
+func TestObservingIsOneListAndTheChangedObjects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAsked()
+		for _, slice := range []string{"a", "b", "c"} {
+			a.report(t, slice, 1)
+			a.write(t, store.AssignKey(slice), store.Assignment{Slice: slice})
+		}
+		a.write(t, store.BundleKey("2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"), "not of the mailbox")
+		a.write(t, store.HandoverKey, "nor this")
+		o := &apply.Observer{Store: a}
+		steps := []struct {
+			name string
+			do   func()
+			want string
+		}{
+			{"first", func() {}, "1 list, 6 reads, changed [a b c]"},
+			{"nothing happened", func() {}, "1 list, 0 reads, changed []"},
+			{"a report", func() { a.report(t, "b", 2) }, "1 list, 1 reads, changed [b]"},
+			{"nothing happened since", func() {}, "1 list, 0 reads, changed []"},
+			{"an assignment and a new host", func() {
+				a.write(t, store.AssignKey("c"), store.Assignment{Slice: "c", Generation: 2})
+				a.write(t, store.HostKey("a", 1), store.HostReport{Slice: "a", Host: 1})
+			}, "1 list, 2 reads, changed [a c]"},
+			{"a slice that went", func() {
+				for _, key := range []string{store.AssignKey("b"), store.HostKey("b", 0)} {
+					if err := a.Delete(t.Context(), key); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}, "1 list, 0 reads, changed [b]"},
+		}
+		for _, step := range steps {
+			step.do()
+			if got := a.look(t, o); got != step.want {
+				t.Errorf("%s: got %s, want %s", step.name, got, step.want)
+			}
+		}
+	})
+}
+
+func TestObservingReadsSixteenObjectsAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAsked()
+		for i := range 20 * 16 {
+			a.report(t, fmt.Sprint(i), 1)
+		}
+		began := time.Now()
+		a.look(t, &apply.Observer{Store: a})
+		if took := time.Since(began); took != 20*time.Second {
+			t.Errorf("20*16 reads of a second took %v, want 20s", took)
+		}
+	})
+}
+
+// What changed before a look that failed is told by the next that succeeds.
+func TestObservingAgainAfterAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAsked()
+		for i := range 40 {
+			a.report(t, fmt.Sprintf("s%02d", i), 1)
+		}
+		a.write(t, store.AssignKey("x"), store.Assignment{Slice: "x"})
+		o := &apply.Observer{Store: a}
+		a.look(t, o)
+		a.write(t, store.AssignKey("x"), store.Assignment{Slice: "x", Generation: 2})
+		a.report(t, "s07", 2)
+		for _, key := range []string{store.AssignKey("x"), store.HostKey("s07", 0)} {
+			a.fail.Store(key)
+			if _, err := o.Observe(t.Context(), "stack"); !errors.Is(err, errAsked) {
+				t.Errorf("%s cannot be read: got %v, want %v", key, err, errAsked)
+			}
+		}
+		a.fail.Store("")
+		if _, err := o.Observe(t.Context(), "stack"); err != nil {
+			t.Fatal(err)
+		}
+		if got := slices.Sorted(maps.Keys(o.Changed())); !slices.Equal(got, []string{"s07", "x"}) {
+			t.Errorf("changed: got %v, want s07 and x", got)
+		}
+		a.write(t, store.HostKey("s08", 0), "no report")
+		if _, err := o.Observe(t.Context(), "stack"); err == nil || !strings.Contains(err.Error(), store.HostKey("s08", 0)) {
+			t.Errorf("got %v, want an error that names what is damaged", err)
+		}
+	})
+}
+
+// An object that is deleted between list and read is not there, and no error.
+func TestObservingWhatIsBeingDeleted(t *testing.T) {
+	s := storetest.NewMemory()
+	for i := range 20 {
+		data := fmt.Appendf(nil, `{"slice":"a","host":%d}`, i)
+		if _, err := s.Put(t.Context(), store.HostKey("a", i), data, store.Absent); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := &apply.Observer{Store: &storetest.Faulty{Store: s, After: func(op storetest.Op, _ string) error {
+		if op == storetest.OpList {
+			return s.Delete(t.Context(), store.HostKey("a", 7))
+		}
+		return nil
+	}}}
+	obs, err := o.Observe(t.Context(), "stack")
+	if err != nil || len(obs.Hosts["a"]) != 19 {
+		t.Errorf("got %d hosts, %v, want 19", len(obs.Hosts["a"]), err)
+	}
 }

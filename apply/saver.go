@@ -36,8 +36,15 @@ func LoadState(ctx context.Context, s store.Store) (*state.Document, store.Gener
 	if err != nil {
 		return nil, 0, fmt.Errorf("read %s in %s: %w", store.StateKey, s.Location(), err)
 	}
+	if doc.MovedTo != "" {
+		return nil, 0, fmt.Errorf("%w: it was migrated from %s to %s; declare that in the fray block, or bring it back with fray state migrate",
+			ErrStateMigrated, s.Location(), doc.MovedTo)
+	}
 	return &doc, obj.Generation, nil
 }
+
+// ErrStateMigrated says that the state is kept in another store now.
+var ErrStateMigrated = errors.New("the state is not here any more")
 
 // ErrStateLost says that there is no state although something was made under one.
 var ErrStateLost = errors.New("the state is gone")
@@ -51,8 +58,9 @@ func notLost(ctx context.Context, s store.Store) error {
 			return fmt.Errorf("look for what an older state made: %w", err)
 		}
 		if len(found) > 0 {
-			return fmt.Errorf("%w: %s is not in %s, but %s says that slices were made under it; put it back, or remove the whole of %s: hosts that lose it end what they run",
-				ErrStateLost, store.StateKey, s.Location(), found[0].Key, s.Location())
+			return fmt.Errorf("%w: %s is not in %s, but %s says that slices were made under it; go back to an older version (fray state history, fray state rollback), "+
+				"or make it again from what runs (fray state rebuild)",
+				ErrStateLost, store.StateKey, s.Location(), found[0].Key)
 		}
 	}
 	return nil

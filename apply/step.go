@@ -31,8 +31,8 @@ type Config struct {
 	Parallelism int
 	Now         func() time.Time
 	Scope       Scope
-	// OnStep sees every plan after its actions were started; doc is the
-	// state before it.
+	// OnStep sees every plan after its actions were started; before is the
+	// state before it. Neither is to be kept: later steps build on them.
 	OnStep func(p *plan.Plan, before *state.Document)
 	// OnError sees the errors of single actions; the loop goes on.
 	OnError func(a plan.Action, err error)
@@ -60,7 +60,9 @@ type Stepper struct {
 	observer *Observer
 	exec     *executor
 	saver    *saver
+	planner  plan.Planner
 	last     *plan.Plan
+	snapshot snapshot
 	took     time.Duration // the last step
 }
 
@@ -81,6 +83,9 @@ func New(ctx context.Context, cfg Config) (*Stepper, error) {
 	if err != nil {
 		return nil, err
 	}
+	if doc.Epoch > cfg.Epoch { // the lease's object was removed while this one was waited for
+		return nil, fmt.Errorf("%w: it has epoch %d, this lease only %d; try again", ErrStateMoved, doc.Epoch, cfg.Epoch)
+	}
 	return &Stepper{
 		cfg:      cfg,
 		doc:      doc,
@@ -89,7 +94,7 @@ func New(ctx context.Context, cfg Config) (*Stepper, error) {
 			store: cfg.Store, providers: cfg.Providers, stack: doc.Stack(), epoch: cfg.Epoch, valid: cfg.Valid,
 			slots:    make(chan struct{}, cfg.Parallelism),
 			results:  make(chan result),
-			inFlight: map[string]plan.ActionVerb{},
+			inFlight: map[string]plan.ActionVerb{}, abandoned: make(chan struct{}),
 		},
 		saver: &saver{
 			store: cfg.Store, generation: generation, serial: doc.Serial,
@@ -98,10 +103,20 @@ func New(ctx context.Context, cfg Config) (*Stepper, error) {
 	}, nil
 }
 
-// Document is the state as of the last step; not to be changed.
-func (s *Stepper) Document() *state.Document { return s.doc }
+// snapshot is a document that nobody builds on, and what it is a copy of.
+type snapshot struct{ of, doc *state.Document }
 
-// Last is the plan of the last step, nil before the first.
+// Document is the state as of the last step, the same until it changes. It is
+// not to be changed, and no later step changes it.
+func (s *Stepper) Document() *state.Document {
+	if s.snapshot.of != s.doc {
+		s.snapshot = snapshot{of: s.doc, doc: s.doc.Clone()}
+	}
+	return s.snapshot.doc
+}
+
+// Last is the plan of the last step, nil before the first. Like its document it
+// is good until the step after the next (see [plan.Planner]).
 func (s *Stepper) Last() *plan.Plan { return s.last }
 
 // SetScope bounds what later steps may do.
@@ -140,11 +155,11 @@ func (s *Stepper) Step(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	before := s.doc
-	p := plan.Diff(&s.doc.Desired, s.doc, obs, s.cfg.Now())
+	p := s.planner.Diff(&s.doc.Desired, s.doc, obs, s.cfg.Now())
 	p.Actions = s.cfg.Scope.filter(p.Actions)
 	s.doc, s.last = p.Next, p
 	if s.saver.dirty(s.doc) && s.saver.wait() == 0 {
-		if err := s.saver.save(ctx, s.doc); err != nil {
+		if err := s.write(ctx); err != nil {
 			return 0, err
 		}
 	}
@@ -278,7 +293,9 @@ func (s *Stepper) Wait(ctx context.Context, d time.Duration) {
 // Drain waits until no action is under way or ctx ends. What is queued is not
 // begun, and nothing can be started afterwards.
 func (s *Stepper) Drain(ctx context.Context) {
-	s.exec.closed.Store(true)
+	if !s.exec.closed.Swap(true) {
+		defer close(s.exec.abandoned) // a call that outlasts ctx ends unheard
+	}
 	for len(s.exec.inFlight) > 0 {
 		select {
 		case <-ctx.Done():
@@ -297,11 +314,17 @@ func (s *Stepper) Save(ctx context.Context) error {
 	if !s.saver.dirty(s.doc) {
 		return nil
 	}
-	if err := s.cfg.Valid(); err != nil {
-		return err // others speak for the stack now
-	}
 	if d := min(s.saver.wait(), s.cfg.Store.WriteInterval()); d > 0 {
 		s.Wait(ctx, d)
+	}
+	return s.write(ctx)
+}
+
+// write asks the lease right before it writes: what came before may have taken
+// longer than the lease lasts, and then others speak for the stack.
+func (s *Stepper) write(ctx context.Context) error {
+	if err := s.cfg.Valid(); err != nil {
+		return err
 	}
 	return s.saver.save(ctx, s.doc)
 }
