@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strconv"
 	"sync"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 type agent struct {
 	Config
 	dir      *hostDir
+	lock     *os.File
 	state    *stateFile
 	reporter *reporter
 	ports    gangPorts // held while no task runs
@@ -35,6 +37,7 @@ type agent struct {
 	task   *task // the last one
 	ended  bool  // that one has
 	refuse mark  // the assignment that was refused last
+	lost   bool  // following the state failed and was logged
 }
 
 // update is a task's word to the loop.
@@ -77,21 +80,25 @@ func Run(ctx context.Context, c Config) error {
 		cancel()
 		ctx = ended
 	}
-	return serve(ctx, c, dir)
+	return serve(ctx, c, dir, lock)
 }
 
 // agentLock takes the agent's lock, or over from the parent. Those who look
 // whether it is held hold it for an instant themselves, hence the patience.
 func agentLock(ctx context.Context, dir *hostDir) (*os.File, error) {
 	path := dir.file(agentLockFile)
-	if os.Getenv(lockFDEnv) != "" {
+	if given := os.Getenv(lockFDEnv); given != "" {
+		fd, err := strconv.Atoi(given)
+		if err != nil {
+			return nil, fmt.Errorf("take over lock: %s: %w", lockFDEnv, err)
+		}
 		var inherited, named unix.Stat_t
-		if err := errors.Join(unix.Fstat(lockFD, &inherited), unix.Stat(path, &named)); err != nil {
+		if err := errors.Join(unix.Fstat(fd, &inherited), unix.Stat(path, &named)); err != nil {
 			return nil, fmt.Errorf("take over lock: %w", err)
 		}
 		if inherited.Dev == named.Dev && inherited.Ino == named.Ino {
-			unix.CloseOnExec(lockFD)
-			return os.NewFile(lockFD, path), nil
+			unix.CloseOnExec(fd)
+			return os.NewFile(uintptr(fd), path), nil
 		}
 	}
 	patience, cancel := context.WithTimeoutCause(ctx, 200*time.Millisecond, errHeld)
@@ -99,8 +106,8 @@ func agentLock(ctx context.Context, dir *hostDir) (*os.File, error) {
 	return waitLock(patience, path)
 }
 
-func serve(ctx context.Context, c Config, dir *hostDir) error {
-	a := &agent{Config: c, dir: dir, updates: make(chan update)}
+func serve(ctx context.Context, c Config, dir *hostDir, lock *os.File) error {
+	a := &agent{Config: c, dir: dir, lock: lock, updates: make(chan update)}
 	a.work, a.abandon = context.WithCancel(context.WithoutCancel(ctx))
 	defer a.abandon()
 	state, err := openState(dir)
@@ -158,6 +165,10 @@ func (a *agent) loop(ctx context.Context, assignments <-chan store.Assignment, n
 				a.task.stop(schema.TaskKilled, "the agent was told to end")
 			}
 		case next := <-assignments:
+			if next.MovedTo != "" {
+				a.follow(ctx, next.MovedTo)
+				continue
+			}
 			a.accept(next)
 			a.reconcile()
 		case u := <-a.updates:

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"strconv"
 )
 
 // Args are the flags of "fray agent", as providers write them.
@@ -42,6 +43,29 @@ func ParseArgs(args []string) (Args, error) {
 		return Args{}, fmt.Errorf("read agent flags: unexpected %q", f.Arg(0))
 	}
 	return a, nil
+}
+
+// Flags are what ParseArgs reads.
+func (a Args) Flags() []string {
+	flags := []string{
+		"--store", a.Store, "--slice", a.Slice, "--host", strconv.Itoa(a.Host), "--dir", a.Dir, "--address", a.Address,
+	}
+	for _, each := range []struct{ name, value string }{
+		{"--key-file", a.KeyFile}, {"--work-dir", a.WorkDir}, {"--cache-dir", a.CacheDir},
+	} {
+		if each.value != "" {
+			flags = append(flags, each.name, each.value)
+		}
+	}
+	for _, each := range []struct {
+		name string
+		set  bool
+	}{{"--simulated", a.Simulated}, {"--end", a.End}} {
+		if each.set {
+			flags = append(flags, each.name)
+		}
+	}
+	return flags
 }
 
 // Config is the part of an agent's configuration that the flags give; Store,

@@ -76,6 +76,8 @@ func (p *poller) poll(ctx context.Context) (*store.Assignment, error) {
 	if a.Slice != p.slice {
 		return nil, fmt.Errorf("read assignment: it is for slice %q, not %q", a.Slice, p.slice)
 	}
-	p.known = object.Generation
+	if a.MovedTo == "" { // else it is tried until it works
+		p.known = object.Generation
+	}
 	return &a, nil
 }

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -35,6 +36,9 @@ type Config struct {
 	Simulated bool
 	// End ends what is left on the host and returns.
 	End bool
+	// Follow returns the flags of an agent of this host at another store, once
+	// it has seen that its assignment is there; nil: the agent stays.
+	Follow func(ctx context.Context, location string) ([]string, error)
 	// Notices tells of preemption; nil: the file "preempted" in Dir does.
 	Notices Notices
 	// Heartbeat is the time between reports when nothing happens; 0: 2 s.

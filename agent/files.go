@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/fray-ml/fray/agent/bundle"
 	"github.com/fray-ml/fray/schema"
@@ -71,16 +72,21 @@ func (t *task) unpackBundle(ctx context.Context, sum string) (string, error) {
 	return dir, syncDir(bundles)
 }
 
+// fetch unpacks a bundle. Parts of it that are here already, from an agent that
+// died, need not come again; those of other bundles never will be needed.
 func (t *task) fetch(ctx context.Context, sum, dir string) error {
-	blob, err := t.agent.Store.Open(ctx, store.BundleKey(sum))
-	if errors.Is(err, store.ErrNotFound) {
-		return fmt.Errorf("bundle %.12s is not in the store; apply again to ship it", sum)
+	const prefix = ".parts-"
+	bundles := t.agent.dir.file(bundlesDir)
+	entries, err := os.ReadDir(bundles)
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), prefix) && e.Name() != prefix+sum {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(bundles, e.Name())))
+		}
 	}
 	if err != nil {
 		return err
 	}
-	defer blob.Close()
-	return bundle.Unpack(blob, sum, dir)
+	return bundle.Fetcher{Store: t.agent.Store, Keep: filepath.Join(bundles, prefix+sum)}.Fetch(ctx, sum, dir)
 }
 
 func removeAll(pattern string) error {

@@ -245,7 +245,7 @@ func (r *rig) output() string {
 	r.t.Helper()
 	var all []byte
 	for from := int64(0); ; {
-		data, next, err := TailLogs(r.t.Context(), r.store, job("").Addr, int(r.generation), 0, from)
+		data, next, err := TailLogs(r.t.Context(), r.store, "id-1", int(r.generation), 0, from)
 		if err != nil {
 			r.t.Fatal(err)
 		}

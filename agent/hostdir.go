@@ -110,6 +110,7 @@ type intent struct {
 	Ordinal    int             `json:"ordinal"`
 	Nonce      string          `json:"nonce"` // in the environment of every process of the task
 	Job        schema.Address  `json:"job"`
+	JobID      string          `json:"job_id,omitempty"` // intents of older agents have none
 	Attempt    int             `json:"attempt"`
 	Generation int64           `json:"generation"`
 	Task       int             `json:"task"`

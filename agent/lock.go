@@ -28,7 +28,9 @@ type holder struct {
 // is held without a gap from before the fork until the child is gone.
 const lockFD = 3
 
-// lockFDEnv tells an agent that its lock is at lockFD already.
+// lockFDEnv tells an agent the number of the descriptor that holds its lock
+// already, taken by its parent or by itself before an exec: so the lock is held
+// without a gap until the process is gone.
 const lockFDEnv = "FRAY_AGENT_LOCK_FD"
 
 // errHeld says that another process holds the lock.

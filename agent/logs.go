@@ -8,7 +8,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -20,9 +19,9 @@ const (
 	shipInterval = 200 * time.Millisecond
 )
 
-// TailLogs returns what a task has written from an offset on, at most one chunk
+// TailLogs returns what a task of a job, named by its id, has written from an offset on, at most one chunk
 // of it, and the offset that follows. No data means that there is none yet.
-func TailLogs(ctx context.Context, s store.Store, job schema.Address, attempt, task int, from int64) (data []byte, next int64, err error) {
+func TailLogs(ctx context.Context, s store.Store, job string, attempt, task int, from int64) (data []byte, next int64, err error) {
 	chunks, err := s.List(ctx, store.LogsOf(job, attempt, task))
 	if err != nil {
 		return nil, from, fmt.Errorf("list logs of %s: %w", job, err)
@@ -50,7 +49,7 @@ func TailLogs(ctx context.Context, s store.Store, job schema.Address, attempt, t
 // store's: chunks tell by their sizes how far it came.
 type shipper struct {
 	store   store.Store
-	job     schema.Address
+	job     string // its id
 	attempt int
 	task    int
 	path    string

@@ -13,7 +13,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -41,7 +40,7 @@ func (f flaky) Put(ctx context.Context, key string, data []byte, want store.Gene
 // Whatever is written, whenever the agent dies and the store fails: what was
 // shipped is what was written, nothing twice and nothing missing.
 func TestShippedIsWritten(t *testing.T) {
-	addr := schema.Address{Kind: schema.KindJob, Name: "a"}
+	const id = "a-0123456789ab"
 	top, runs := t.TempDir(), 0
 	rapid.Check(t, func(rt *rapid.T) {
 		runs++
@@ -52,7 +51,7 @@ func TestShippedIsWritten(t *testing.T) {
 		}
 		s := flaky{inner, rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))}
 		path := filepath.Join(dir, "log")
-		fresh := func() *shipper { return &shipper{store: s, job: addr, attempt: 2, task: 1, path: path} }
+		fresh := func() *shipper { return &shipper{store: s, job: id, attempt: 2, task: 1, path: path} }
 		ship := fresh()
 		var want []byte
 		for range rapid.IntRange(1, 8).Draw(rt, "steps") {
@@ -76,7 +75,7 @@ func TestShippedIsWritten(t *testing.T) {
 		}
 		var got []byte
 		for {
-			data, next, err := TailLogs(t.Context(), inner, addr, 2, 1, int64(len(got)))
+			data, next, err := TailLogs(t.Context(), inner, id, 2, 1, int64(len(got)))
 			if err != nil || next != int64(len(got)+len(data)) {
 				rt.Fatalf("tail from %d: %d bytes, next %d, %v", len(got), len(data), next, err)
 			}
@@ -96,9 +95,9 @@ func TestTailLogsFromAnywhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := schema.Address{Kind: schema.KindJob, Name: "a", Key: schema.StringKey("x y")}
+	const id = "a-0123456789ab"
 	for i, chunk := range []string{"0123", "4567", "89"} {
-		if _, err := s.Put(t.Context(), store.LogKey(addr, 1, 0, i), []byte(chunk), store.Any); err != nil {
+		if _, err := s.Put(t.Context(), store.LogKey(id, 1, 0, i), []byte(chunk), store.Any); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -106,12 +105,12 @@ func TestTailLogsFromAnywhere(t *testing.T) {
 		from, next int64
 		want       string
 	}{{0, 4, "0123"}, {2, 4, "23"}, {4, 8, "4567"}, {9, 10, "9"}, {10, 10, ""}, {99, 99, ""}} {
-		data, next, err := TailLogs(t.Context(), s, addr, 1, 0, test.from)
+		data, next, err := TailLogs(t.Context(), s, id, 1, 0, test.from)
 		if err != nil || string(data) != test.want || next != test.next {
 			t.Errorf("from %d: %q, %d, %v, want %q, %d", test.from, data, next, err, test.want, test.next)
 		}
 	}
-	if data, _, err := TailLogs(t.Context(), s, addr, 2, 0, 0); err != nil || len(data) > 0 {
+	if data, _, err := TailLogs(t.Context(), s, id, 2, 0, 0); err != nil || len(data) > 0 {
 		t.Errorf("logs of another attempt: %q, %v", data, err)
 	}
 }

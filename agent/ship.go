@@ -1,13 +1,14 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"time"
 )
 
 func (t *task) shipper() *shipper {
 	return &shipper{
-		store: t.agent.Store, job: t.in.Job, attempt: t.in.Attempt, task: t.in.Task,
+		store: t.agent.Store, job: cmp.Or(t.in.JobID, t.in.Job.String()), attempt: t.in.Attempt, task: t.in.Task,
 		path: t.dir.file(outputFile),
 	}
 }

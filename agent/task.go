@@ -95,8 +95,8 @@ func (a *agent) start(want *store.Assignment) {
 	t := &task{agent: a, dir: a.dir.taskDir(key), run: want.Run, runSeen: make(chan struct{}), report: report}
 	close(t.runSeen)
 	t.in = intent{
-		Key: key, Ordinal: ordinal, Nonce: rand.Text(), Job: want.Run.Job, Attempt: want.Run.Attempt,
-		Generation: want.Generation, Task: index,
+		Key: key, Ordinal: ordinal, Nonce: rand.Text(), Job: want.Run.Job, JobID: want.Run.JobID,
+		Attempt: want.Run.Attempt, Generation: want.Generation, Task: index,
 		Grace: want.Run.Spec.StopGrace, Timeout: want.Run.Spec.Timeout, TPU: want.Run.Accelerator != "",
 		Health: want.Run.Spec.HealthCheck != nil,
 	}

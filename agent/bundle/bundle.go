@@ -1,13 +1,19 @@
-// Package bundle packs a project directory into one blob that is named by its
-// content, and unpacks it again.
+// Package bundle packs a project directory into parts that are named by their
+// content, brings them into a store, and fetches and unpacks them again.
 //
 // A bundle is a tar archive compressed with zstd. The same files always give
 // the same bytes: entries are sorted, times and owners left out, of the mode
 // only the executable bit is kept. What .gitignore files exclude stays out, and
-// so do .git, .fray, .venv and __pycache__. It does not know where bundles are
-// kept, or who runs what is in them.
+// so do .git, .fray, .venv and __pycache__. A large archive is cut where its
+// own content says, so that a change in one place leaves most parts what they
+// were; each part is a zstd frame, and the parts in order are the bundle.
 //
-// Start with [Pack].
+// In the store a bundle of one part is bundles/<sha256>. One of several is a
+// blob bundles/<sha256 of the part> for each, and bundles/<sha256>.parts, which
+// lists them and is written last: with it the bundle is complete.
+//
+// It does not know who runs what is in a bundle. Start with [Pack], then
+// [Shipper] and [Fetcher].
 package bundle
 
 import (
@@ -24,8 +30,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/klauspost/compress/zstd"
-
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -33,46 +37,99 @@ import (
 // whoever exceeds this has forgotten to ignore data.
 const MaxSize = 2 << 30
 
+// Manifest says what a bundle is made of.
+type Manifest struct {
+	Sum   string `json:"sha256"` // of the whole, in hex: the bundle's name
+	Parts []Part `json:"parts"`  // in order
+}
+
+// Part is a piece of a bundle.
+type Part struct {
+	Sum  string `json:"sha256"`
+	Size int64  `json:"size"` // bytes, compressed
+}
+
+// Size is the bundle's, in bytes.
+func (m Manifest) Size() int64 {
+	var size int64
+	for _, p := range m.Parts {
+		size += p.Size
+	}
+	return size
+}
+
 // Pack writes the bundle of a directory to w. It returns the bundle's SHA-256
 // in hex, which is its name, and the files in it, as slash-separated paths.
 func Pack(dir string, w io.Writer) (sum string, files []string, err error) {
-	return pack(dir, w, MaxSize)
+	m, files, err := usualPacker().pack(dir, func(_ Part, frame []byte) error {
+		_, err := w.Write(frame)
+		return err
+	})
+	return m.Sum, files, err
 }
 
-// Digest is the name of the bundle that Pack would write now.
-func Digest(dir string) (string, error) {
-	sum, _, err := Pack(dir, io.Discard)
-	return sum, err
+// Measure is the manifest of the bundle that Pack would write now.
+func Measure(dir string) (Manifest, error) { return usualPacker().measure(dir) }
+
+// packer makes bundles.
+type packer struct {
+	limit int64 // bytes of files
+	cuts  cuts
 }
 
-func pack(dir string, w io.Writer, limit int64) (string, []string, error) {
+func usualPacker() packer { return packer{limit: MaxSize, cuts: usualCuts()} }
+
+func (p packer) measure(dir string) (Manifest, error) {
+	m, _, err := p.pack(dir, func(Part, []byte) error { return nil })
+	return m, err
+}
+
+// pack calls emit with one part after the other; each is emit's own only while
+// that runs. An error of emit ends the packing and is returned as it is.
+func (p packer) pack(dir string, emit func(Part, []byte) error) (Manifest, []string, error) {
+	var m Manifest
+	whole := sha256.New()
+	frames := newSplitter(p.cuts, func(frame []byte) error {
+		sum := sha256.Sum256(frame)
+		part := Part{Sum: hex.EncodeToString(sum[:]), Size: int64(len(frame))}
+		m.Parts = append(m.Parts, part)
+		_, _ = whole.Write(frame) // never fails
+		return emit(part, frame)
+	})
+	files, err := p.archive(dir, frames)
+	if frames.emitErr != nil {
+		return Manifest{}, nil, frames.emitErr
+	}
+	if err != nil {
+		return Manifest{}, nil, fmt.Errorf("pack %s: %w", dir, err)
+	}
+	m.Sum = hex.EncodeToString(whole.Sum(nil))
+	return m, files, nil
+}
+
+// archive writes a directory as a tar archive and returns the files in it.
+func (p packer) archive(dir string, w io.WriteCloser) ([]string, error) {
 	entries, err := list(dir)
 	if err != nil {
-		return "", nil, fmt.Errorf("pack %s: %w", dir, err)
+		return nil, err
 	}
-	if err := checkSize(entries, limit); err != nil {
-		return "", nil, fmt.Errorf("pack %s: %w", dir, err)
+	if err := checkSize(entries, p.limit); err != nil {
+		return nil, err
 	}
-	sum := sha256.New()
-	// One encoder at a time and a fixed level: the bytes are the name.
-	z, err := zstd.NewWriter(io.MultiWriter(w, sum), zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedDefault))
-	if err != nil {
-		return "", nil, fmt.Errorf("pack %s: %w", dir, err)
-	}
-	archive := tar.NewWriter(z)
+	archive := tar.NewWriter(w)
 	files := make([]string, 0, len(entries))
 	for _, e := range entries {
 		if err := add(archive, dir, e); err != nil {
-			return "", nil, errors.Join(fmt.Errorf("pack %s: %s: %w", dir, e.path, err), z.Close())
+			return nil, fmt.Errorf("%s: %w", e.path, err)
 		}
 		if !e.mode.IsDir() {
 			files = append(files, e.path)
 		}
 	}
-	if err := errors.Join(archive.Close(), z.Close()); err != nil {
-		return "", nil, fmt.Errorf("pack %s: %w", dir, err)
+	if err := archive.Close(); err != nil {
+		return nil, err
 	}
-	return hex.EncodeToString(sum.Sum(nil)), files, nil
+	return files, w.Close() // only now: what is cut short is no part
 }
 
 // entry is one file, directory or symbolic link of a project.

@@ -5,10 +5,10 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -154,8 +154,9 @@ func TestSameFilesSameBytes(t *testing.T) {
 	if got := hex.EncodeToString(hash[:]); got != sum1 {
 		t.Errorf("name is %s, SHA-256 of the blob is %s", sum1, got)
 	}
-	if digest, err := Digest(one); err != nil || digest != sum1 {
-		t.Errorf("digest is %s, %v, want %s", digest, err, sum1)
+	want := Manifest{Sum: sum1, Parts: []Part{{Sum: sum1, Size: int64(len(data1))}}}
+	if got, err := Measure(one); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("manifest is %+v, %v, want %+v", got, err, want)
 	}
 	if err := os.Chmod(filepath.Join(two, "run.sh"), 0o600); err != nil {
 		t.Fatal(err)
@@ -194,7 +195,7 @@ func TestUnpackGivesWhatWasPacked(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(to, "run.sh")); err != nil || info.Mode()&0o100 == 0 {
 		t.Errorf("run.sh is %v, %v, want it executable", info, err)
 	}
-	if got, err := Digest(to); err != nil || got == "" {
+	if got, err := Measure(to); err != nil || got.Sum == "" {
 		t.Errorf("digest of the unpacked project: %v", err)
 	}
 	data[len(data)/2] ^= 1
@@ -214,10 +215,10 @@ func TestPackRefuses(t *testing.T) {
 		err  func() error
 		want []string
 	}{
-		{"link out of the project", func() error { _, err := Digest(outside); return err }, []string{"escape", "outside"}},
-		{"too large", func() error { _, _, err := pack(large, io.Discard, 2000); return err }, []string{"data/large.bin", ".gitignore", "1.953 KiB"}},
-		{"no directory", func() error { _, err := Digest(filepath.Join(large, "small")); return err }, []string{"not a directory"}},
-		{"nothing there", func() error { _, err := Digest(filepath.Join(large, "none")); return err }, []string{"none"}},
+		{"link out of the project", func() error { _, err := Measure(outside); return err }, []string{"escape", "outside"}},
+		{"too large", func() error { _, err := packer{2000, usualCuts()}.measure(large); return err }, []string{"data/large.bin", ".gitignore", "1.953 KiB"}},
+		{"no directory", func() error { _, err := Measure(filepath.Join(large, "small")); return err }, []string{"not a directory"}},
+		{"nothing there", func() error { _, err := Measure(filepath.Join(large, "none")); return err }, []string{"none"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			err := test.err()
