@@ -45,8 +45,10 @@ func house() []room {
 		{name: "schema"},
 		{name: "state", sees: []string{"schema"}, pure: true},
 		{name: "state/store", sees: []string{"schema", "state"}},
+		{name: "state/keyring", sees: []string{"schema", "state"}},
 		{name: "plan", sees: []string{"schema", "state", "state/store"}, pure: true},
 		{name: "plan/render", sees: []string{"schema", "state", "state/store", "plan"}, pure: true},
+		{name: "plan/amend", sees: []string{"schema", "state", "state/store", "plan"}, pure: true},
 		{name: "providers", sees: []string{"schema"}},
 		{name: "providers/providertest", sees: []string{"schema", "providers"}},
 		{name: "providers/local", sees: []string{"schema", "providers"}},
@@ -57,8 +59,8 @@ func house() []room {
 			"schema", "state", "state/store", "plan", "plan/render", "providers", "apply",
 		}},
 		{name: "cmd/fray", sees: []string{
-			"schema", "state", "state/store", "plan", "plan/render", "providers", "providers/local",
-			"agent", "apply", "controller",
+			"schema", "state", "state/store", "state/keyring", "plan", "plan/amend", "plan/render", "providers", "providers/local",
+			"providers/gcp", "agent", "apply", "controller",
 		}},
 		{name: "bench", sees: []string{
 			"schema", "state", "state/store", "plan", "plan/render", "providers", "providers/local",
@@ -71,6 +73,7 @@ func owners() []owner {
 	return []owner{
 		{library: "github.com/spf13/cobra", room: "cmd/fray"},
 		{library: "cloud.google.com/go", room: "providers/gcp"},
+		{library: "filippo.io/age", room: "state/keyring"},
 	}
 }
 

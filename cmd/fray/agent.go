@@ -35,12 +35,23 @@ func agentCommand(a *app) *cobra.Command {
 }
 
 func (a *app) runAgent(ctx context.Context, args agent.Args) error {
-	s, err := store.OpenDir(args.Store)
+	s, err := location(args.Store).open(ctx)
 	if err != nil {
 		return err
 	}
 	cfg := args.Config()
 	cfg.Store = s
+	cfg.Follow = func(ctx context.Context, to string) ([]string, error) {
+		there, err := location(to).open(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := there.Get(ctx, store.HostKey(args.Slice, args.Host)); err != nil {
+			return nil, err
+		}
+		args.Store = to
+		return append([]string{"agent"}, args.Flags()...), nil
+	}
 	cfg.Version = toolVersion()
 	cfg.Log = slog.New(slog.NewTextHandler(a.stderr, nil))
 	cfg.Sealer = &keyFile{path: args.KeyFile}

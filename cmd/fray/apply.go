@@ -131,16 +131,16 @@ type runner struct {
 }
 
 func (r *runner) applySaved(ctx context.Context, path string) error {
-	sp, err := readPlan(path)
+	sp, err := readPlan(ctx, path)
 	if err != nil {
 		return err
 	}
-	if r.l, r.c, err = sp.open(r.app, path); err != nil {
+	if r.l, r.c, err = sp.open(ctx, r.app, path); err != nil {
 		return err
 	}
 	r.flags.autoApprove = true // it was reviewed
 	r.saved = func(doc *state.Document) error {
-		return sp.check(path, doc.Lineage, doc.Serial, r.l.stack.store)
+		return sp.check(path, doc, r.l.stack.store)
 	}
 	return r.apply(ctx)
 }
@@ -162,6 +162,9 @@ func (r *runner) apply(ctx context.Context) error {
 	doc, err := r.l.stack.load(soft)
 	if err != nil {
 		return untouched(soft, err)
+	}
+	if err := r.l.stack.here(doc); err != nil {
+		return err
 	}
 	_, r.watched = r.l.stack.watch(soft)
 	lease, err := r.l.stack.acquire(soft, doc, r.flags.leaseTimeout)
@@ -198,7 +201,7 @@ func (r *runner) release(lease *store.Held) {
 
 // underLease does the work of apply while the lease is held.
 func (r *runner) underLease(soft, hard context.Context, lease *store.Held, shown *plan.Plan) error {
-	all, err := r.l.stack.providers()
+	all, err := r.l.stack.providers(nil)
 	if err != nil {
 		return err
 	}
@@ -221,7 +224,11 @@ func (r *runner) underLease(soft, hard context.Context, lease *store.Held, shown
 			return err
 		}
 	}
+	if err := r.l.stack.here(doc); err != nil {
+		return err
+	}
 	accepted := apply.Accept(doc, r.c.request(doc))
+	accepted.LocalPlace = r.l.stack.place()
 	p, err := r.stepper.Preview(soft, &accepted.Desired, accepted)
 	if err != nil {
 		return untouched(soft, err)
@@ -229,12 +236,15 @@ func (r *runner) underLease(soft, hard context.Context, lease *store.Held, shown
 	if err := r.confirm(p, shown); err != nil {
 		return err
 	}
-	if err := r.l.upload(soft); err != nil {
+	if err := r.l.upload(soft, r.progress.line); err != nil {
 		return untouched(soft, err)
 	}
 	r.scope = r.scopeOf(p)
 	r.stepper.SetScope(r.scope)
 	if err := r.stepper.Accept(soft, accepted); err != nil {
+		return err
+	}
+	if err := r.l.stack.keys.retire(soft); err != nil {
 		return err
 	}
 	return r.finish(hard, r.loop(soft, hard), p)

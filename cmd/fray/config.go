@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/spf13/cobra"
@@ -42,6 +43,8 @@ type loaded struct {
 	sealer  schema.Sealer
 	bundles map[string]string // directory by sha256
 	paths   []string
+
+	measured map[string]bundle.Manifest // of the bundles that this process has packed, by sha256
 }
 
 // load parses and evaluates paths (the current directory if none), opens the
@@ -71,18 +74,18 @@ func (a *app) load(ctx context.Context, paths []string, flags configFlags, creat
 	}
 	var err error
 	if create { // only now: a mistake leaves nothing behind
-		if l.stack, err = openStack(src.Dir(), cfg.Settings.Backend, true); err != nil {
+		if l.stack, err = openStack(ctx, src.Dir(), cfg.Settings, true); err != nil {
 			return nil, err
 		}
 	}
 	if l.doc, err = l.stack.load(ctx); err != nil {
 		return nil, err
 	}
-	if err := l.stack.keyFor(l.doc); err != nil {
+	if l.sealer, err = l.stack.sealer(ctx, l.doc, create); err != nil {
 		return nil, err
 	}
-	if l.sealer, err = l.stack.sealer(create); err != nil {
-		return nil, err
+	if note := l.stack.keys.note; note != "" {
+		fmt.Fprintln(a.stderr, note)
 	}
 	if waitsForValues(cfg) {
 		l.opts.Computed = l.doc.Computed()
@@ -108,12 +111,15 @@ func (a *app) preflight(ctx context.Context, l *loaded) hcl.Diagnostics {
 	for _, p := range plan.Check(&l.cfg.Desired) {
 		diags = append(diags, l.diagnostic(p.Addr, p.Attribute, hcl.DiagError, p.Summary, p.Detail))
 	}
-	var err error
-	l.stack, err = openStack(l.src.Dir(), l.cfg.Settings.Backend, false)
-	if err != nil {
-		return append(diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "State directory cannot be used", Detail: err.Error() + "."})
+	if d := l.unfitEncryption(); d != nil {
+		return append(diags, d)
 	}
-	all, err := l.stack.providers()
+	var err error
+	l.stack, err = openStack(ctx, l.src.Dir(), l.cfg.Settings, false)
+	if err != nil {
+		return append(diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "State cannot be used", Detail: err.Error() + "."})
+	}
+	all, err := l.stack.providers(nil)
 	if err != nil {
 		return append(diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Provider cannot be set up", Detail: err.Error() + "."})
 	}
@@ -131,6 +137,30 @@ func (a *app) preflight(ctx context.Context, l *loaded) hcl.Diagnostics {
 		}
 	}
 	return dedupe(diags)
+}
+
+// unfitEncryption is what is wrong with the encryption block, nil if nothing is.
+func (l *loaded) unfitEncryption() *hcl.Diagnostic {
+	err := policyOf(l.cfg.Settings.Encryption).Validate()
+	if err == nil {
+		return nil
+	}
+	d := &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Encryption for nobody that is known", Detail: sentence(err)}
+	if r, ok := l.cfg.Ranges["fray#encryption"]; ok {
+		d.Subject = &r
+	}
+	for _, attribute := range []string{"recipients", "kms_key"} {
+		if r, ok := l.cfg.Ranges["fray#encryption."+attribute]; ok {
+			d.Subject = &r
+		}
+	}
+	return d
+}
+
+// sentence is an error as a diagnostic's detail.
+func sentence(err error) string {
+	first, size := utf8.DecodeRuneInString(err.Error())
+	return string(unicode.ToUpper(first)) + err.Error()[size:] + "."
 }
 
 func asChecker(p providers.Provider) (providers.Checker, bool) {
@@ -194,11 +224,10 @@ func (l *loaded) prepare(cfg *schema.Config) (schema.Desired, error) {
 		}
 		sum, known := digests[env.Project]
 		if !known {
-			if sum, err = bundle.Digest(env.Project); err != nil {
+			if sum, err = l.measure(env.Project); err != nil {
 				return desired, fmt.Errorf("pack project of %s: %w", desired.Jobs[i].Addr, err)
 			}
 			digests[env.Project] = sum
-			l.bundles[sum] = env.Project
 		}
 		env.Bundle = sum
 		// Where the project lies is not part of what the job is.
@@ -262,14 +291,4 @@ func (l *loaded) evaluate(doc *state.Document) (*schema.Config, error) {
 		return nil, fmt.Errorf("evaluate the configuration again with the values now known: %w", errors.Join(diags.Errs()...))
 	}
 	return cfg, nil
-}
-
-// upload ships the project bundles that the store does not have yet.
-func (l *loaded) upload(ctx context.Context) error {
-	for _, sum := range slices.Sorted(maps.Keys(l.bundles)) {
-		if err := uploadBundle(ctx, l.stack.store, sum, l.bundles[sum]); err != nil {
-			return fmt.Errorf("ship project %s: %w", l.bundles[sum], err)
-		}
-	}
-	return nil
 }

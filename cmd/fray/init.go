@@ -1,9 +1,8 @@
 package main
 
 import (
-	"errors"
+	"context"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -44,13 +43,13 @@ func initCommand(a *app) *cobra.Command {
 			if len(args) == 1 {
 				dir = args[0]
 			}
-			return a.initialize(dir)
+			return a.initialize(cmd.Context(), dir)
 		},
 	}
 	return cmd
 }
 
-func (a *app) initialize(dir string) error {
+func (a *app) initialize(ctx context.Context, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("make directory: %w", err)
 	}
@@ -69,17 +68,21 @@ func (a *app) initialize(dir string) error {
 	if err := a.diagnostics(filesOf(src), diags); err != nil {
 		return err
 	}
-	backend, diags := src.Backend(false)
+	settings, diags := src.Settings(false)
 	if err := a.diagnostics(src.Files(), diags); err != nil {
 		return err
 	}
-	st, err := openStack(src.Dir(), backend, true)
+	st, err := openStack(ctx, src.Dir(), settings, true)
 	if err != nil {
 		return err
 	}
-	if _, err := st.sealer(true); err != nil && !errors.Is(err, fs.ErrExist) {
+	doc, err := st.load(ctx)
+	if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.stdout, "The state is kept in %s.\nNext: fray plan, then fray apply.\n", st.root)
+	if _, err := st.sealer(ctx, doc, true); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.stdout, "The state is kept in %s.\nNext: fray plan, then fray apply.\n", st.at)
 	return nil
 }

@@ -18,45 +18,46 @@ func (a *app) locate(ctx context.Context, paths []string, flags configFlags) (*l
 		paths = []string{"."}
 	}
 	l := &loaded{paths: paths, bundles: map[string]string{}, cfg: &schema.Config{}}
-	backend, dir, err := a.backendOf(paths, flags)
+	settings, dir, err := a.settingsOf(paths, flags)
 	if err != nil {
 		return nil, err
 	}
-	if l.stack, err = openStack(dir, backend, false); err != nil {
+	if l.stack, err = openStack(ctx, dir, settings, false); err != nil {
 		return nil, err
-	}
-	if l.stack.fresh {
-		return nil, fmt.Errorf("there is no state in %s: nothing was applied there yet", l.stack.root)
 	}
 	if l.doc, err = l.stack.load(ctx); err != nil {
 		return nil, err
 	}
+	if l.stack.fresh {
+		return nil, fmt.Errorf("there is no state in %s: nothing was applied there yet", l.stack.at)
+	}
 	l.desired = l.doc.Desired
-	l.sealer, err = l.stack.sealer(false)
+	l.sealer, err = l.stack.sealer(ctx, l.doc, false)
 	return l, err
 }
 
-// backendOf reads where the state is from the files, or falls back to the
+// settingsOf reads where the state is from the files, or falls back to the
 // default where they cannot be read.
-func (a *app) backendOf(paths []string, flags configFlags) (schema.Backend, string, error) {
-	fallback := schema.Backend{Kind: schema.BackendLocal}
+func (a *app) settingsOf(paths []string, flags configFlags) (schema.Settings, string, error) {
 	src, diags := schema.Parse(paths)
 	if !diags.HasErrors() {
-		backend, more := src.Backend(flags.local)
+		settings, more := src.Settings(flags.local)
 		if !more.HasErrors() {
-			return backend, src.Dir(), nil
+			return settings, src.Dir(), nil
 		}
+		diags = append(diags, more...)
 	}
 	dir := paths[0]
 	if info, err := os.Stat(dir); err != nil {
-		return fallback, "", fmt.Errorf("open configuration: %w", err)
+		return schema.Settings{}, "", fmt.Errorf("open configuration: %w", err)
 	} else if !info.IsDir() {
 		dir = filepath.Dir(dir)
 	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
-		return fallback, "", err
+		return schema.Settings{}, "", err
 	}
+	fallback := schema.Settings{Backend: schema.Backend{Kind: schema.BackendLocal, Path: filepath.Join(dir, ".fray")}}
 	if _, err := os.Stat(filepath.Join(dir, ".fray", "state.json")); err != nil {
 		if reported := a.diagnostics(filesOf(src), diags); reported != nil {
 			return fallback, "", reported

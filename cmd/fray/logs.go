@@ -64,6 +64,7 @@ type logQuery struct {
 // stream is one task's output and how far it has been printed.
 type stream struct {
 	job     schema.Address
+	id      string // of the job: its logs stay where they are when it is moved
 	attempt int
 	task    int
 	prefix  string
@@ -136,7 +137,7 @@ func (q *logQuery) open(doc *state.Document, streams map[string]*stream) (bool, 
 				}
 				key := streamKey(addr, t.Number, n)
 				if streams[key] == nil {
-					streams[key] = &stream{job: addr, attempt: t.Number, task: n}
+					streams[key] = &stream{job: addr, id: j.ID, attempt: t.Number, task: n}
 				}
 			}
 		}
@@ -165,7 +166,7 @@ func streamKey(addr schema.Address, attempt, task int) string {
 // drain prints what has been added to a stream, by whole lines.
 func (a *app) drain(ctx context.Context, s store.Store, st *stream, tail int) error {
 	for {
-		data, next, err := agent.TailLogs(ctx, s, st.job, st.attempt, st.task, st.next)
+		data, next, err := agent.TailLogs(ctx, s, st.id, st.attempt, st.task, st.next)
 		if err != nil {
 			return err
 		}

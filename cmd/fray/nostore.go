@@ -23,7 +23,7 @@ func (noStore) Put(context.Context, string, []byte, store.Generation) (store.Gen
 	return 0, errNoStore
 }
 
-func (noStore) List(context.Context, string) ([]store.Attrs, error) { return nil, nil }
+func (noStore) List(context.Context, ...string) ([]store.Attrs, error) { return nil, nil }
 
 func (noStore) Delete(context.Context, string) error { return nil }
 

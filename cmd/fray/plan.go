@@ -13,7 +13,6 @@ import (
 	"github.com/fray-ml/fray/plan/render"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
-	"github.com/fray-ml/fray/state/store"
 )
 
 // changeFlags are the flags of the verbs that plan a change.
@@ -57,7 +56,7 @@ but the file that --out names.`,
 				return err
 			}
 			if out != "" {
-				if err := savePlan(out, l, c, p); err != nil {
+				if err := savePlan(cmd.Context(), out, l, c, p); err != nil {
 					return err
 				}
 				if !flags.json {
@@ -135,11 +134,11 @@ func (l *loaded) addresses(of string, values []string) ([]schema.Address, error)
 
 // preview looks at the world and plans, without a lease.
 func (l *loaded) preview(ctx context.Context, c *change) (*plan.Plan, error) {
-	all, err := l.stack.providers()
+	all, err := l.stack.providers(l.doc)
 	if err != nil {
 		return nil, err
 	}
-	observer := &apply.Observer{Store: emptyIfFresh(l.stack), Providers: all}
+	observer := &apply.Observer{Store: l.stack.store, Providers: all}
 	obs, err := observer.Observe(ctx, l.doc.Stack())
 	if err != nil {
 		return nil, err
@@ -157,12 +156,4 @@ func (a *app) showPlan(l *loaded, p *plan.Plan, asJSON, verbose bool) error {
 		})
 	}
 	return render.Text(a.stdout, p, render.Options{Color: a.color(a.stdout), Width: a.width(a.stdout), Verbose: verbose})
-}
-
-// emptyIfFresh is the stack's store, or an empty one for a stack that has none.
-func emptyIfFresh(s *stack) store.Store {
-	if s.fresh {
-		return noStore{}
-	}
-	return s.store
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,7 +11,7 @@ import (
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
-	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/state/keyring"
 )
 
 // planFormat is the version of saved plans; other versions are refused.
@@ -22,13 +23,16 @@ type savedPlan struct {
 	Format      string `json:"format"`
 	FrayVersion string `json:"fray_version"`
 	// What must still hold when it is applied.
-	Lineage      string `json:"lineage"`
-	Serial       uint64 `json:"serial"`
-	ConfigDigest string `json:"config_digest"`
+	Lineage      string                   `json:"lineage"`
+	Serial       uint64                   `json:"serial"`
+	Revision     uint64                   `json:"revision"`
+	Base         map[schema.Address]basis `json:"base,omitempty"` // what it is compared with, in short
+	ConfigDigest string                   `json:"config_digest"`
+	Files        map[string]string        `json:"files"` // SHA-256 by name
 	// Where the files and the state are.
-	Paths   []string       `json:"paths"` // absolute
-	Backend schema.Backend `json:"backend"`
-	Flags   savedFlags     `json:"flags"`
+	Paths    []string        `json:"paths"` // absolute
+	Settings schema.Settings `json:"settings"`
+	Flags    savedFlags      `json:"flags"`
 
 	Desired schema.Desired    `json:"desired"`
 	Replace []schema.Address  `json:"replace,omitempty"`
@@ -45,13 +49,14 @@ type savedFlags struct {
 	Local    bool          `json:"local,omitempty"`
 }
 
-func savePlan(path string, l *loaded, c *change, p *plan.Plan) error {
+func savePlan(ctx context.Context, path string, l *loaded, c *change, p *plan.Plan) error {
 	saved := savedPlan{
 		Format: planFormat, FrayVersion: toolVersion(),
-		Lineage: l.doc.Lineage, Serial: l.doc.Serial, ConfigDigest: l.src.Digest(),
-		Backend: l.cfg.Settings.Backend,
-		Flags:   savedFlags{VarFiles: l.opts.VarFiles, Local: l.opts.Local},
-		Desired: c.desired(l.doc), Replace: c.replace, Targets: c.targets,
+		Lineage: l.doc.Lineage, Serial: l.doc.Serial, Revision: l.doc.Revision, Base: basesOf(l.doc),
+		ConfigDigest: l.src.Digest(), Files: fileDigests(l.src),
+		Settings: l.cfg.Settings,
+		Flags:    savedFlags{VarFiles: l.opts.VarFiles, Local: l.opts.Local},
+		Desired:  c.desired(l.doc), Replace: c.replace, Targets: c.targets,
 		Bundles: l.bundles,
 	}
 	for _, v := range l.opts.Vars {
@@ -77,7 +82,58 @@ func savePlan(path string, l *loaded, c *change, p *plan.Plan) error {
 	if err != nil {
 		return fmt.Errorf("save plan: %w", err)
 	}
+	if data, err = l.stack.keys.sealPlan(ctx, data); err != nil {
+		return fmt.Errorf("save plan: %w", err)
+	}
 	return writeFile(path, append(data, '\n'))
+}
+
+// sealedPlan is an encrypted plan. It brings the stack's key along, wrapped, so
+// that who may read the state may apply it without knowing where that is.
+type sealedPlan struct {
+	Format string          `json:"format"`
+	Key    json.RawMessage `json:"key"`
+	Plan   json.RawMessage `json:"plan"`
+}
+
+const sealedPlanFormat = "fray-plan-encrypted/1"
+
+// sealPlan encrypts a plan if the state is encrypted.
+func (k *keys) sealPlan(ctx context.Context, data []byte) ([]byte, error) {
+	encrypts, err := k.encrypts(ctx)
+	if err != nil || !encrypts {
+		return data, err
+	}
+	box, err := k.seal(ctx, keyring.KindPlan, data)
+	if err != nil {
+		return nil, err
+	}
+	ring, err := k.ring.Encode()
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(sealedPlan{Format: sealedPlanFormat, Key: ring, Plan: box})
+}
+
+// unsealPlan decrypts a plan that is encrypted.
+func unsealPlan(ctx context.Context, data []byte) ([]byte, error) {
+	var sealed sealedPlan
+	if err := json.Unmarshal(data, &sealed); err != nil || sealed.Format != sealedPlanFormat {
+		return data, nil // for the reader of plans to judge
+	}
+	ring, err := keyring.Parse(sealed.Key)
+	if err != nil {
+		return nil, err
+	}
+	secret, err := openRing(ctx, ring)
+	if err != nil {
+		return nil, err
+	}
+	box, err := ring.Box(secret)
+	if err != nil {
+		return nil, err
+	}
+	return box.Open(keyring.KindPlan, sealed.Plan)
 }
 
 // writeFile replaces a file by way of a temporary one beside it.
@@ -99,10 +155,13 @@ func writeFile(path string, data []byte) error {
 }
 
 // readPlan reads a saved plan.
-func readPlan(path string) (*savedPlan, error) {
+func readPlan(ctx context.Context, path string) (*savedPlan, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read plan: %w", err)
+	}
+	if data, err = unsealPlan(ctx, data); err != nil {
+		return nil, fmt.Errorf("read plan %s: %w", path, err)
 	}
 	var saved savedPlan
 	if err := json.Unmarshal(data, &saved); err != nil || saved.Format == "" {
@@ -126,7 +185,7 @@ func isPlanFile(args []string) bool {
 
 // open finds the files and the stack of a saved plan again, and refuses if
 // either has moved on since.
-func (sp *savedPlan) open(a *app, path string) (*loaded, *change, error) {
+func (sp *savedPlan) open(ctx context.Context, a *app, path string) (*loaded, *change, error) {
 	src, diags := schema.Parse(sp.Paths)
 	if err := a.diagnostics(filesOf(src), diags); err != nil {
 		return nil, nil, err
@@ -136,17 +195,21 @@ func (sp *savedPlan) open(a *app, path string) (*loaded, *change, error) {
 		return nil, nil, fmt.Errorf("%s was made by fray %s and this is %s%s", path, sp.FrayVersion, toolVersion(), again)
 	}
 	if src.Digest() != sp.ConfigDigest {
-		return nil, nil, fmt.Errorf("%s is stale: the files in %s changed since it was made%s", path, src.Dir(), again)
+		return nil, nil, fmt.Errorf("%s is stale: the files in %s changed since it was made (%s)%s", path, src.Dir(), movedFiles(sp.Files, fileDigests(src)), again)
 	}
-	st, err := openStack(src.Dir(), sp.Backend, sp.Serial == 0)
+	st, err := openStack(ctx, src.Dir(), sp.Settings, sp.Serial == 0)
 	if err != nil {
 		return nil, nil, err
 	}
 	if st.fresh {
-		return nil, nil, fmt.Errorf("%s is stale: the state it was made for (serial %d) is not in %s any more%s", path, sp.Serial, st.root, again)
+		return nil, nil, fmt.Errorf("%s is stale: the state it was made for (serial %d) is not in %s any more%s", path, sp.Serial, st.at, again)
 	}
 	l := &loaded{src: src, stack: st, desired: sp.Desired, bundles: sp.Bundles, paths: sp.Paths}
-	if l.sealer, err = st.sealer(true); err != nil {
+	doc, err := st.load(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if l.sealer, err = st.sealer(ctx, doc, true); err != nil {
 		return nil, nil, err
 	}
 	l.opts = schema.Options{VarFiles: sp.Flags.VarFiles, Environ: os.Environ(), Local: sp.Flags.Local, Version: toolVersion()}
@@ -162,17 +225,4 @@ func (sp *savedPlan) open(a *app, path string) (*loaded, *change, error) {
 	}
 	desired := func(*state.Document) schema.Desired { return sp.Desired }
 	return l, &change{targets: sp.Targets, replace: sp.Replace, desired: desired}, nil
-}
-
-// fresh reports whether the state is still what the plan was made for.
-func (sp *savedPlan) check(path, lineage string, serial uint64, s store.Store) error {
-	if sp.Serial == serial && (sp.Lineage == lineage || serial == 0) {
-		return nil
-	}
-	found := fmt.Sprintf("serial %d", serial)
-	if sp.Lineage != lineage {
-		found = "of another lineage"
-	}
-	return fmt.Errorf("%s is stale: it was made for the state in %s at serial %d, which is now %s; make a new plan with fray plan --out=%s",
-		path, s.Location(), sp.Serial, found, shellWord(path))
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"filippo.io/age"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/fray-ml/fray/state/store"
@@ -59,6 +60,13 @@ func TestScript(t *testing.T) {
 			env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, ".cache"))
 			env.Setenv("NO_COLOR", "1")
 			env.Setenv("TZ", "UTC")
+			env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, ".config"))
+			bucket, err := startEmulator()
+			if err != nil {
+				return err
+			}
+			env.Vars = append(env.Vars, bucket.environ()...)
+			env.Defer(bucket.end)
 			env.Defer(func() { endProcesses(env.WorkDir) })
 			return nil
 		},
@@ -70,6 +78,7 @@ func TestScript(t *testing.T) {
 			"asking":     asking,
 			"interrupt":  interrupt,
 			"left":       left,
+			"agekey":     ageKey,
 		},
 	})
 }
@@ -102,6 +111,15 @@ func asking(ts *testscript.TestScript, _ bool, args []string) {
 	start(ts, args, keyboard)
 	ts.Check(keyboard.Close())
 	ts.Defer(func() { _ = silent.Close() })
+}
+
+// agekey FILE writes an age identity, and its recipient to FILE.pub.
+func ageKey(ts *testscript.TestScript, _ bool, args []string) {
+	identity, err := age.GenerateX25519Identity()
+	ts.Check(err)
+	path := ts.MkAbs(args[0])
+	ts.Check(os.WriteFile(path, []byte(identity.String()+"\n"), 0o600))
+	ts.Check(os.WriteFile(path+".pub", []byte(identity.Recipient().String()), 0o644))
 }
 
 // left CODE waits for the background command to end with a code, -1 by a signal.

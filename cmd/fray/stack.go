@@ -21,98 +21,94 @@ import (
 // stack is one configuration's store, with what is needed to act on it.
 type stack struct {
 	dir   string // of the configuration, absolute
-	root  string // of the store, absolute
+	root  string // what this machine keeps of the stack, absolute; the store itself unless that is in a bucket
+	at    location
 	store store.Store
-	fresh bool // there is no store yet
+	keys  *keys
+	fresh bool // nothing was applied there yet
 
 	crashes *apply.Crashes
 }
 
 // openStack finds the store of a configuration. With create it is made if it is
 // not there; without, a missing one gives a fresh stack that touches nothing.
-func openStack(dir string, backend schema.Backend, create bool) (*stack, error) {
-	root := backend.Path
-	if root == "" {
-		root = ".fray"
+func openStack(ctx context.Context, dir string, settings schema.Settings, create bool) (*stack, error) {
+	at, err := locationOf(settings.Backend)
+	if err != nil {
+		return nil, err
 	}
-	if !filepath.IsAbs(root) {
-		root = filepath.Join(dir, root)
-	}
-	st := &stack{dir: dir, root: root}
-	_, err := os.Stat(root)
-	switch {
-	case err == nil:
-	case errors.Is(err, fs.ErrNotExist) && !create:
+	st := &stack{dir: dir, at: at, root: string(at)}
+	if at.inBucket() {
+		st.root = filepath.Join(dir, ".fray")
+	} else if _, err := os.Stat(st.root); errors.Is(err, fs.ErrNotExist) && !create {
 		st.fresh = true
-		return st, nil
-	case !errors.Is(err, fs.ErrNotExist):
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("open state directory: %w", err)
 	}
-	opened, err := open(root, create)
+	var opened store.Store = noStore{}
+	switch {
+	case st.fresh:
+	case create:
+		opened, err = at.create(ctx)
+	default:
+		opened, err = at.open(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
 	if st.crashes, err = apply.CrashesFromEnv(); err != nil {
 		return nil, err
 	}
-	st.store = st.crashes.Store(opened)
+	opened = st.crashes.Store(opened)
+	st.keys = newKeys(opened, st, settings.Encryption)
+	st.store = st.keys.store()
 	return st, nil
 }
 
-func open(root string, create bool) (*store.Dir, error) {
-	if !create {
-		return store.OpenDir(root)
-	}
-	d, err := store.CreateDir(root)
-	if err != nil {
-		return nil, err
-	}
-	// The state holds no secrets in clear, but it is nothing for a repository.
-	ignore := filepath.Join(root, ".gitignore")
-	if _, err := os.Stat(ignore); errors.Is(err, fs.ErrNotExist) {
-		if err := os.WriteFile(ignore, []byte("*\n"), 0o644); err != nil {
-			return nil, fmt.Errorf("write %s: %w", ignore, err)
-		}
-	}
-	return d, nil
-}
-
-// load reads the state; a fresh stack has an empty one.
+// load reads the state; a stack that was never applied has an empty one.
 func (s *stack) load(ctx context.Context) (*state.Document, error) {
 	if s.fresh {
 		return &state.Document{FormatVersion: state.FormatVersion, Lineage: "unborn"}, nil
 	}
-	doc, _, err := apply.LoadState(ctx, s.store)
-	return doc, err
+	doc, generation, err := apply.LoadState(ctx, s.store)
+	if err != nil {
+		return nil, err
+	}
+	s.fresh = generation == store.Absent && s.at.inBucket()
+	return doc, nil
 }
 
-func (s *stack) keyPath() string { return filepath.Join(s.root, "secret.key") }
-
-// sealer returns the stack's key. Without create, a stack that has none yet
-// gets one that is forgotten again: what it seals shows as changed, which is true.
-func (s *stack) sealer(create bool) (schema.Sealer, error) {
-	if create {
-		return store.LoadOrCreateKey(s.keyPath())
+// place names the directory where this machine's slices of the stack are, for
+// those who share its bucket; "" where the state itself is in that directory.
+func (s *stack) place() string {
+	if !s.at.inBucket() {
+		return ""
 	}
-	key, err := store.LoadKey(s.keyPath())
-	if errors.Is(err, fs.ErrNotExist) {
-		return store.NewKey()
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
 	}
-	return key, err
+	return host + ":" + s.root
 }
 
-// keyFor refuses to go on with a new key where the state needs the old one: all
-// its secrets would show as changed, and nothing that runs could start again.
-func (s *stack) keyFor(doc *state.Document) error {
-	_, err := os.Stat(s.keyPath())
-	if !errors.Is(err, fs.ErrNotExist) || !doc.HasSecrets() {
+// here refuses a state whose local slices are on another machine: seen from
+// here they would all be gone, and be made again beside the running ones.
+func (s *stack) here(doc *state.Document) error {
+	if doc.LocalPlace == "" || doc.LocalPlace == s.place() {
 		return nil
 	}
-	return fmt.Errorf("the state has sealed values and %s, which opens them, is gone; put it back, or fray destroy and apply again with a new one", s.keyPath())
+	for name, slice := range doc.Slices {
+		if slice.Spec.Provider == schema.ProviderLocal {
+			return fmt.Errorf("the stack in %s has slices of provider \"local\" (%s and others) in %s; run fray there, or run fray destroy there before you go on here",
+				s.store.Location(), name, doc.LocalPlace)
+		}
+	}
+	return nil
 }
 
-// providers are the sources of capacity that this build has.
-func (s *stack) providers() (map[schema.ProviderName]providers.Provider, error) {
+// providers are the sources of capacity that this build has. What doc says is
+// on another machine cannot be asked.
+func (s *stack) providers(doc *state.Document) (map[schema.ProviderName]providers.Provider, error) {
 	executable, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find fray's own program file: %w", err)
@@ -124,16 +120,33 @@ func (s *stack) providers() (map[schema.ProviderName]providers.Provider, error) 
 	p, err := local.New(local.Config{
 		Root:          filepath.Join(s.root, "local"),
 		Executable:    executable,
-		StoreLocation: s.root,
-		KeyFile:       s.keyPath(),
+		StoreLocation: string(s.at),
+		KeyFile:       s.keys.agentFile(),
 		WorkDir:       s.dir,
 		CacheDir:      cache,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return map[schema.ProviderName]providers.Provider{schema.ProviderLocal: s.crashes.Provider(p)}, nil
+	all := map[schema.ProviderName]providers.Provider{schema.ProviderLocal: s.crashes.Provider(p)}
+	if doc != nil {
+		if err := s.here(doc); err != nil {
+			all[schema.ProviderLocal] = elsewhere{err}
+		}
+	}
+	return all, nil
 }
+
+// elsewhere is a provider that cannot be asked from this machine.
+type elsewhere struct{ why error }
+
+func (e elsewhere) Inventory(context.Context, string) (schema.Inventory, error) {
+	return schema.Inventory{}, e.why
+}
+func (e elsewhere) Create(context.Context, schema.SliceSpec) error { return e.why }
+func (e elsewhere) Delete(context.Context, string, string) error   { return e.why }
+
+var _ providers.Provider = elsewhere{}
 
 // cacheDir is where environments are kept warm for all stacks of this user.
 func cacheDir() (string, error) {
@@ -146,9 +159,27 @@ func cacheDir() (string, error) {
 
 // acquire takes the stack's lease, waiting up to wait for somebody else to be done.
 func (s *stack) acquire(ctx context.Context, doc *state.Document, wait time.Duration) (*store.Held, error) {
+	ttl, err := leaseTTL()
+	if err != nil {
+		return nil, err
+	}
 	return store.Acquire(ctx, s.store, store.LeaseConfig{
-		Command: commandLine(), Wait: wait, MinEpoch: doc.Epoch,
+		TTL: ttl, Command: commandLine(), Wait: wait, MinEpoch: doc.Epoch,
 	})
+}
+
+// leaseTTL is 0, for the usual one, unless a test asks for a lease that lapses
+// sooner.
+func leaseTTL() (time.Duration, error) {
+	ttl := os.Getenv("FRAY_TEST_LEASE_TTL")
+	if ttl == "" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(ttl)
+	if err != nil {
+		return 0, fmt.Errorf("FRAY_TEST_LEASE_TTL: %w", err)
+	}
+	return d, nil
 }
 
 // commandLine is this process for those who find the lease taken: program and

@@ -1,82 +1,84 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/fray-ml/fray/apply"
+	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/store"
 )
 
 func stateCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "state",
-		Short: "Look into the state",
+		Short: "Look into the state, and mend it by hand",
 	}
-	cmd.AddCommand(stateListCommand(a), stateShowCommand(a))
+	cmd.AddCommand(
+		stateListCommand(a), stateShowCommand(a), statePullCommand(a), stateHistoryCommand(a), stateLeaseCommand(a),
+		stateMoveCommand(a), stateRemoveCommand(a), stateImportCommand(a),
+		statePushCommand(a), stateRollbackCommand(a), stateRebuildCommand(a), stateMigrateCommand(a),
+	)
 	return cmd
 }
 
-func stateListCommand(a *app) *cobra.Command {
-	var config configFlags
-	var dir string
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List the addresses the state knows",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			l, err := a.locate(cmd.Context(), []string{dir}, config)
-			if err != nil {
-				return err
-			}
-			for _, addr := range allAddresses(l.doc, nil) {
-				_, job := l.doc.Jobs[addr]
-				_, resource := l.doc.Resources[addr]
-				if job || resource {
-					fmt.Fprintln(a.stdout, addr)
-				}
-			}
-			return nil
-		},
-	}
-	config.register(cmd)
-	cmd.Flags().StringVarP(&dir, "chdir", "C", ".", "look at the stack of `DIR` (or of one file)")
-	return cmd
+// stateFlags are the flags of every verb under state: which stack.
+type stateFlags struct {
+	config configFlags
+	dir    string
 }
 
-func stateShowCommand(a *app) *cobra.Command {
-	var config configFlags
-	var dir string
-	cmd := &cobra.Command{
-		Use:   "show ADDR",
-		Short: "Print what the state records of one address, as JSON",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			l, err := a.locate(cmd.Context(), []string{dir}, config)
-			if err != nil {
-				return err
-			}
-			addrs, err := l.addresses("state show", args)
-			if err != nil {
-				return err
-			}
-			if j, ok := l.doc.Jobs[addrs[0]]; ok {
-				return a.printJSON(j)
-			}
-			if r, ok := l.doc.Resources[addrs[0]]; ok {
-				return a.printJSON(r)
-			}
-			found := map[string]any{}
-			for addr, j := range l.doc.Jobs {
-				if addrs[0].Contains(addr) {
-					found[addr.String()] = j
-				}
-			}
-			if len(found) == 0 {
-				return fmt.Errorf("%s is declared but not in the state; run fray apply", addrs[0])
-			}
-			return a.printJSON(found)
-		},
+func (f *stateFlags) register(cmd *cobra.Command) {
+	f.config.register(cmd)
+	cmd.Flags().StringVarP(&f.dir, "chdir", "C", ".", "act on the stack of `DIR` (or of one file)")
+}
+
+func (a *app) locateState(ctx context.Context, f *stateFlags) (*loaded, error) {
+	return a.locate(ctx, []string{f.dir}, f.config)
+}
+
+// editFlags are those of the verbs that change the state by hand.
+type editFlags struct {
+	stateFlags
+	leaseTimeout time.Duration
+}
+
+func (f *editFlags) register(cmd *cobra.Command) {
+	f.stateFlags.register(cmd)
+	cmd.Flags().DurationVar(&f.leaseTimeout, "lease-timeout", 0, "how long to wait for somebody else who is changing the stack")
+}
+
+// edit changes the state under the lease, without acting on the world.
+func (a *app) edit(ctx context.Context, s *stack, wait time.Duration, change func(doc *state.Document) (*state.Document, error)) error {
+	return a.underLease(ctx, s, store.LeaseConfig{Wait: wait}, func(ctx context.Context, w apply.Rewriter) error {
+		_, err := w.Edit(ctx, change)
+		return err
+	})
+}
+
+// underLease runs do with the stack's lease.
+func (a *app) underLease(ctx context.Context, s *stack, c store.LeaseConfig, do func(ctx context.Context, w apply.Rewriter) error) error {
+	doc, _, err := s.present(ctx)
+	if err != nil {
+		return err
 	}
-	config.register(cmd)
-	cmd.Flags().StringVarP(&dir, "chdir", "C", ".", "look at the stack of `DIR` (or of one file)")
-	return cmd
+	if doc != nil {
+		c.MinEpoch = max(c.MinEpoch, doc.Epoch)
+	}
+	c.Command = commandLine()
+	lease, err := store.Acquire(ctx, s.store, c)
+	if err != nil {
+		return untouched(ctx, err)
+	}
+	err = do(lease.Context(), apply.Rewriter{Store: s.store, Version: toolVersion(), Epoch: lease.Epoch(), Valid: lease.Valid})
+	ended, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	if releaseErr := lease.Release(ended); releaseErr != nil && !errors.Is(releaseErr, store.ErrLeaseLost) {
+		a.warn(fmt.Sprintf("the lease could not be released and lapses by itself in a few seconds: %v", releaseErr))
+	}
+	return err
 }

@@ -70,7 +70,7 @@ type view struct {
 }
 
 func (l *loaded) look(ctx context.Context) (*view, error) {
-	all, err := l.stack.providers()
+	all, err := l.stack.providers(l.doc)
 	if err != nil {
 		return nil, err
 	}
@@ -135,10 +135,20 @@ func (v *view) text(a *app) error {
 	}
 	fmt.Fprintln(a.stdout)
 	fmt.Fprintln(a.stdout, v.leader())
+	for _, name := range sortedKeys(v.doc.Disowned) {
+		fmt.Fprintln(a.stdout, v.disowned(name))
+	}
 	for _, d := range v.plan.Drift {
 		fmt.Fprintf(a.stdout, "Found: %s: %s; %s\n", d.Addr, d.Found, d.Then)
 	}
 	return nil
+}
+
+// disowned says what nobody looks after.
+func (v *view) disowned(name string) string {
+	d := v.doc.Disowned[name]
+	return fmt.Sprintf("Slice %s (%s) is disowned since %s, by %s: it runs on, and no plan touches it; fray state import takes it up.",
+		name, d.Spec.Owner, d.At.Local().Format(time.DateTime), d.By)
 }
 
 // leader says who keeps the stack true, or changes it.
@@ -266,70 +276,6 @@ func portList(ports map[string]int) string {
 		parts = append(parts, fmt.Sprintf("%s=%d", name, ports[name]))
 	}
 	return "  ports " + strings.Join(parts, " ")
-}
-
-// statusJSON is what status --json prints; fields are only ever added.
-type statusJSON struct {
-	FormatVersion string         `json:"format_version"`
-	Lineage       string         `json:"lineage"`
-	Serial        uint64         `json:"serial"`
-	Revision      uint64         `json:"revision"`
-	Lease         *store.Lease   `json:"lease,omitempty"` // only while somebody holds it
-	Jobs          []jobJSON      `json:"jobs"`
-	Slices        []sliceJSON    `json:"slices"`
-	Pending       []plan.Pending `json:"pending,omitempty"`
-	Drift         []plan.Drift   `json:"drift,omitempty"`
-}
-
-type jobJSON struct {
-	Address     schema.Address   `json:"address"`
-	ID          string           `json:"id"`
-	Status      schema.JobStatus `json:"status"`
-	Ready       bool             `json:"ready"`
-	Reasons     []string         `json:"reasons,omitempty"`
-	Failures    int              `json:"failures"`
-	Preemptions int              `json:"preemptions"`
-	Attempt     int              `json:"attempt"`
-	Attempts    []state.Attempt  `json:"attempts"`
-}
-
-type sliceJSON struct {
-	Name  string         `json:"name"`
-	Owner schema.Address `json:"owner"`
-	TPU   string         `json:"tpu,omitempty"`
-	Hosts int            `json:"hosts"`
-	Error string         `json:"error,omitempty"`
-}
-
-func (v *view) json(a *app) error {
-	out := statusJSON{
-		FormatVersion: "1.0", Lineage: v.doc.Lineage, Serial: v.doc.Serial, Revision: v.doc.Revision,
-		Jobs: []jobJSON{}, Slices: []sliceJSON{}, Pending: v.plan.Pending, Drift: v.plan.Drift,
-	}
-	if v.led {
-		out.Lease = &v.lease
-	}
-	for _, addr := range sortedJobs(v.doc) {
-		if !v.shown(addr) {
-			continue
-		}
-		j := v.doc.Jobs[addr]
-		reasons := v.pending[addr]
-		if len(reasons) == 0 && j.Reason != "" {
-			reasons = []string{j.Reason}
-		}
-		out.Jobs = append(out.Jobs, jobJSON{
-			Address: addr, ID: j.ID, Status: j.Status, Ready: j.Ready, Reasons: reasons,
-			Failures: j.Failures, Preemptions: j.Preemptions, Attempt: j.Attempt, Attempts: j.Attempts,
-		})
-	}
-	for _, name := range sortedKeys(v.doc.Slices) {
-		s := v.doc.Slices[name]
-		if v.shown(s.Spec.Owner) {
-			out.Slices = append(out.Slices, sliceJSON{Name: name, Owner: s.Spec.Owner, TPU: s.Spec.TPU, Hosts: s.Spec.Hosts, Error: s.Error})
-		}
-	}
-	return a.printJSON(out)
 }
 
 func (a *app) printJSON(v any) error {

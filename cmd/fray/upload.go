@@ -2,34 +2,51 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"io"
+	"maps"
+	"path/filepath"
+	"slices"
 
 	"github.com/fray-ml/fray/agent/bundle"
-	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/schema"
 )
 
-// uploadBundle packs a directory straight into the store. The store checks the
-// content against its name; a project that changed meanwhile is refused.
-func uploadBundle(ctx context.Context, s store.Store, sum, dir string) error {
-	have, err := s.List(ctx, store.BundleKey(sum))
-	if err != nil || len(have) > 0 {
-		return err
+// upload ships the project bundles that the store does not have yet. It tells
+// of large ones, which may take a while.
+func (l *loaded) upload(ctx context.Context, tell func(format string, args ...any)) error {
+	shipper := bundle.Shipper{
+		Store: l.stack.store,
+		Starting: func(p bundle.Project, there int64) {
+			dir := p.Dir
+			if rel, err := filepath.Rel(l.stack.dir, dir); err == nil {
+				dir = rel // as it was written
+			}
+			tell("shipping project %s: %s, of which %s are there already",
+				dir, schema.Bytes(p.Bundle.Size()), schema.Bytes(there))
+		},
 	}
-	r, w := io.Pipe()
-	packed := make(chan error, 1)
-	go func() {
-		found, _, err := bundle.Pack(dir, w)
-		if err == nil && found != sum {
-			err = fmt.Errorf("its files changed while they were being packed; run the command again")
+	var projects []bundle.Project
+	for _, sum := range slices.Sorted(maps.Keys(l.bundles)) {
+		p := bundle.Project{Dir: l.bundles[sum], Bundle: bundle.Manifest{Sum: sum}}
+		if measured, ok := l.measured[sum]; ok { // else the plan was made by another process
+			p.Bundle = measured
 		}
-		w.CloseWithError(err)
-		packed <- err
-	}()
-	err = s.Upload(ctx, store.BundleKey(sum), r)
-	r.CloseWithError(err)
-	if packErr := <-packed; packErr != nil {
-		return packErr
+		projects = append(projects, p)
 	}
-	return err
+	return shipper.Ship(ctx, projects...)
+}
+
+// measure finds out what the bundle of a directory is.
+func (l *loaded) measure(dir string) (sum string, err error) {
+	m, err := bundle.Measure(dir)
+	if err != nil {
+		return "", err
+	}
+	if l.bundles == nil {
+		l.bundles = map[string]string{}
+	}
+	if l.measured == nil {
+		l.measured = map[string]bundle.Manifest{}
+	}
+	l.bundles[m.Sum], l.measured[m.Sum] = dir, m
+	return m.Sum, nil
 }

@@ -34,7 +34,10 @@ it gets the lease for as long as it needs.`,
 			if err != nil {
 				return err
 			}
-			all, err := l.stack.providers()
+			if err := l.stack.here(l.doc); err != nil {
+				return err
+			}
+			all, err := l.stack.providers(l.doc)
 			if err != nil {
 				return err
 			}
@@ -50,7 +53,7 @@ it gets the lease for as long as it needs.`,
 				defer p.close()
 				cfg.Notify = p.step
 				cfg.Log = slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-				fmt.Fprintf(a.stderr, "Watching the stack in %s. Ctrl-C ends the watch, not the jobs.\n", l.stack.root)
+				fmt.Fprintf(a.stderr, "Watching the stack in %s. Ctrl-C ends the watch, not the jobs.\n", l.stack.store.Location())
 			}
 			if lease, ok := l.stack.watch(soft); ok {
 				fmt.Fprintf(a.stderr, "pid %d on %s watches this stack already; waiting to take over.\n", lease.PID, lease.Host)

@@ -1,0 +1,330 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/fray-ml/fray/providers/gcp"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/keyring"
+	"github.com/fray-ml/fray/state/store"
+)
+
+// keys is where the stack's key is: it seals secrets, and encrypts the state
+// where that is asked for. A directory keeps it in clear in secret.key, which
+// only its owner may read; a bucket, and a directory whose state is encrypted,
+// keep it in key.json, wrapped or not.
+type keys struct {
+	inner    store.Store // without encryption
+	file     string      // secret.key; "" in a bucket
+	cache    string      // where this machine's agents read a key that is not in file
+	declared *schema.Encryption
+
+	mu         sync.Mutex
+	looked     bool
+	ring       *keyring.Keyring // nil: there is no key.json
+	generation store.Generation // of key.json
+	secret     []byte           // once opened
+	retired    bool             // key.json may go once the state is written
+	note       string           // what was done to key.json, for people
+}
+
+func newKeys(inner store.Store, s *stack, declared *schema.Encryption) *keys {
+	k := &keys{inner: inner, declared: declared}
+	if !s.at.inBucket() {
+		k.file = filepath.Join(s.root, "secret.key")
+	}
+	if config, err := os.UserConfigDir(); err == nil {
+		sum := sha256.Sum256([]byte(s.at))
+		k.cache = filepath.Join(config, "fray", "keys", hex.EncodeToString(sum[:8])+".key")
+	}
+	return k
+}
+
+// kmsServices are those whose keys may wrap a stack's.
+func kmsServices() keyring.Openers {
+	return keyring.Openers{keyring.SchemeGoogle: func(ctx context.Context, key string) (keyring.KMS, error) {
+		return gcp.OpenKMS(ctx, gcp.KMSConfig{Key: key})
+	}}
+}
+
+// policyOf is what is declared.
+func policyOf(declared *schema.Encryption) keyring.Policy {
+	if declared == nil {
+		return keyring.Policy{}
+	}
+	return keyring.Policy{Recipients: declared.Recipients, KMSKey: declared.KMSKey}
+}
+
+func (k *keys) policy() keyring.Policy { return policyOf(k.declared) }
+
+// keyRing reads key.json once; nil where there is none.
+func (k *keys) keyRing(ctx context.Context) (*keyring.Keyring, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.lookLocked(ctx)
+}
+
+func (k *keys) lookLocked(ctx context.Context) (*keyring.Keyring, error) {
+	if k.looked {
+		return k.ring, nil
+	}
+	object, err := k.inner.Get(ctx, keyring.ObjectKey)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		k.ring, k.generation = nil, store.Absent
+	case err != nil:
+		return nil, err
+	default:
+		if k.ring, err = keyring.Parse(object.Data); err != nil {
+			return nil, fmt.Errorf("%s in %s: %w", keyring.ObjectKey, k.inner.Location(), err)
+		}
+		k.generation = object.Generation
+	}
+	k.looked = true
+	return k.ring, nil
+}
+
+// open returns the key; an fs.ErrNotExist if the stack has none yet.
+func (k *keys) open(ctx context.Context) ([]byte, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.openLocked(ctx)
+}
+
+func (k *keys) openLocked(ctx context.Context) ([]byte, error) {
+	if k.secret != nil {
+		return k.secret, nil
+	}
+	ring, err := k.lookLocked(ctx)
+	switch {
+	case err != nil:
+	case ring != nil:
+		k.secret, err = openRing(ctx, ring)
+	case k.file != "":
+		k.secret, err = store.LoadSecret(k.file)
+	default:
+		err = fmt.Errorf("there is no %s in %s: %w", keyring.ObjectKey, k.inner.Location(), fs.ErrNotExist)
+	}
+	return k.secret, err
+}
+
+// openRing opens a key with what this user has.
+func openRing(ctx context.Context, ring *keyring.Keyring) ([]byte, error) {
+	e := keyring.Environment{AgeIdentity: os.Getenv(keyring.IdentityVariable)}
+	var err error
+	if e.ConfigDir, err = os.UserConfigDir(); err != nil {
+		e.ConfigDir = ""
+	}
+	if e.HomeDir, err = os.UserHomeDir(); err != nil {
+		e.HomeDir = ""
+	}
+	return ring.Open(ctx, keyring.Unlock{IdentityFiles: ring.IdentityFiles(e), KMS: kmsServices()})
+}
+
+// encrypts reports whether documents are to be written encrypted: as declared,
+// or, where nothing is, as they were.
+func (k *keys) encrypts(ctx context.Context) (bool, error) {
+	if k.declared != nil {
+		return k.policy().Encrypts(), nil
+	}
+	ring, err := k.keyRing(ctx)
+	return err == nil && ring != nil && ring.Form != keyring.FormPlain, err
+}
+
+// provide makes the key if there is none, wraps it as declared, and puts it
+// where this machine's agents find it. secret is the key to use if there is
+// none; nil: a new one.
+func (k *keys) provide(ctx context.Context, secret []byte) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for {
+		err := k.provideLocked(ctx, secret)
+		if !errors.Is(err, store.ErrConflict) {
+			return err
+		}
+		k.looked, k.secret = false, nil // somebody else was faster
+	}
+}
+
+func (k *keys) provideLocked(ctx context.Context, secret []byte) error {
+	found, err := k.openLocked(ctx)
+	if errors.Is(err, fs.ErrNotExist) {
+		found, err = k.make(secret)
+	}
+	if err != nil {
+		return err
+	}
+	if err := k.wrapLocked(ctx, found); err != nil {
+		return err
+	}
+	k.secret = found
+	return k.handOut(found)
+}
+
+// make returns the given key, or a new one. A directory without encryption
+// keeps it at once.
+func (k *keys) make(secret []byte) ([]byte, error) {
+	if k.file != "" && !k.policy().Encrypts() {
+		return store.CreateSecret(k.file, secret)
+	}
+	if secret == nil {
+		secret = store.NewSecret()
+	}
+	return secret, nil
+}
+
+// wrapLocked writes key.json unless it is as declared already. A directory
+// without encryption has none.
+func (k *keys) wrapLocked(ctx context.Context, secret []byte) error {
+	policy := k.policy()
+	var ring *keyring.Keyring
+	var err error
+	switch {
+	case k.ring == nil && k.file != "" && !policy.Encrypts():
+		return nil
+	case k.ring == nil:
+		ring, err = keyring.Wrap(ctx, secret, policy, kmsServices())
+	case k.declared == nil || k.ring.Matches(policy):
+		return nil
+	case k.file != "" && !policy.Encrypts(): // back to a key that only its owner may read
+		k.retired, k.note = true, rewrapped(policy)
+		_, err := store.CreateSecret(k.file, secret)
+		return err
+	default:
+		ring, err = k.ring.Rewrap(ctx, secret, policy, kmsServices())
+		k.note = rewrapped(policy)
+	}
+	if err != nil {
+		return err
+	}
+	data, err := ring.Encode()
+	if err != nil {
+		return err
+	}
+	generation, err := k.inner.Put(ctx, keyring.ObjectKey, data, k.generation)
+	if err != nil {
+		return fmt.Errorf("keep the stack's key: %w", err)
+	}
+	k.ring, k.generation = ring, generation
+	return nil
+}
+
+// rewrapped says who may read from now on, and what that does not undo.
+func rewrapped(p keyring.Policy) string {
+	const before = "\nWho could open it before may have kept a copy, and older versions of key.json that the store keeps still open."
+	switch {
+	case p.KMSKey != "":
+		return "The key of the state is wrapped by the KMS key " + p.KMSKey + " now." + before
+	case len(p.Recipients) > 0:
+		return fmt.Sprintf("The key of the state is wrapped for %d recipients now.%s", len(p.Recipients), before)
+	}
+	return "The state is not encrypted any more."
+}
+
+// retire removes key.json of a directory whose state is not encrypted any more,
+// once nothing needs it.
+func (k *keys) retire(ctx context.Context) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.retired {
+		return nil
+	}
+	return k.inner.Delete(ctx, keyring.ObjectKey)
+}
+
+// agentFile is where agents of this machine read the key.
+func (k *keys) agentFile() string {
+	if k.file != "" {
+		if _, err := os.Stat(k.file); err == nil || k.declared == nil {
+			return k.file
+		}
+	}
+	return k.cache
+}
+
+// handOut writes the key where this machine's agents read it.
+func (k *keys) handOut(secret []byte) error {
+	path := k.agentFile()
+	if path == "" {
+		return errors.New("find a place for the stack's key (set XDG_CONFIG_HOME or HOME)")
+	}
+	present, err := store.CreateSecret(path, secret)
+	if err == nil && string(present) != string(secret) {
+		err = fmt.Errorf("%s holds another key than the stack's; move it away and run the command again", path)
+	}
+	return err
+}
+
+// lazyKey opens the stack's key when the first secret is met.
+type lazyKey func() (*state.Key, error)
+
+func (k lazyKey) Seal(secret string) (string, error) {
+	key, err := k()
+	if err != nil {
+		return "", err
+	}
+	return key.Seal(secret)
+}
+
+func (k lazyKey) Open(sealed string) (string, error) {
+	key, err := k()
+	if err != nil {
+		return "", err
+	}
+	return key.Open(sealed)
+}
+
+var _ schema.Sealer = lazyKey(nil)
+
+// sealer returns what seals and opens the stack's secrets. With create a stack
+// without a key gets one; otherwise one that is forgotten again: what it seals
+// shows as changed, which is true.
+func (s *stack) sealer(ctx context.Context, doc *state.Document, create bool) (schema.Sealer, error) {
+	if err := s.keyFor(ctx, doc); err != nil {
+		return nil, err
+	}
+	if create {
+		if err := s.keys.provide(ctx, nil); err != nil {
+			return nil, err
+		}
+	}
+	return lazyKey(sync.OnceValues(func() (*state.Key, error) {
+		secret, err := s.keys.open(ctx)
+		if errors.Is(err, fs.ErrNotExist) {
+			return store.NewKey()
+		}
+		if err != nil {
+			return nil, err
+		}
+		return state.NewKey(secret)
+	})), nil
+}
+
+// keyFor refuses to go on with a new key where the state needs the old one: all
+// its secrets would show as changed, and nothing that runs could start again.
+func (s *stack) keyFor(ctx context.Context, doc *state.Document) error {
+	if !doc.HasSecrets() {
+		return nil
+	}
+	ring, err := s.keys.keyRing(ctx)
+	if err != nil || ring != nil {
+		return err
+	}
+	missing := keyring.ObjectKey + " of " + s.store.Location()
+	if s.keys.file != "" {
+		if _, err := os.Stat(s.keys.file); !errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		missing = s.keys.file
+	}
+	return fmt.Errorf("the state has sealed values and %s, which opens them, is gone; put it back, or fray destroy and apply again with a new one", missing)
+}

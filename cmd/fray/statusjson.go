@@ -1,0 +1,86 @@
+package main
+
+import (
+	"time"
+
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/store"
+)
+
+// statusJSON is what status --json prints; fields are only ever added.
+type statusJSON struct {
+	FormatVersion string         `json:"format_version"`
+	Lineage       string         `json:"lineage"`
+	Serial        uint64         `json:"serial"`
+	Revision      uint64         `json:"revision"`
+	Lease         *store.Lease   `json:"lease,omitempty"` // only while somebody holds it
+	Jobs          []jobJSON      `json:"jobs"`
+	Slices        []sliceJSON    `json:"slices"`
+	Disowned      []disownedJSON `json:"disowned,omitempty"`
+	Pending       []plan.Pending `json:"pending,omitempty"`
+	Drift         []plan.Drift   `json:"drift,omitempty"`
+}
+
+type jobJSON struct {
+	Address     schema.Address   `json:"address"`
+	ID          string           `json:"id"`
+	Status      schema.JobStatus `json:"status"`
+	Ready       bool             `json:"ready"`
+	Reasons     []string         `json:"reasons,omitempty"`
+	Failures    int              `json:"failures"`
+	Preemptions int              `json:"preemptions"`
+	Attempt     int              `json:"attempt"`
+	Attempts    []state.Attempt  `json:"attempts"`
+}
+
+type sliceJSON struct {
+	Name  string         `json:"name"`
+	Owner schema.Address `json:"owner"`
+	TPU   string         `json:"tpu,omitempty"`
+	Hosts int            `json:"hosts"`
+	Error string         `json:"error,omitempty"`
+}
+
+type disownedJSON struct {
+	Name  string         `json:"name"`
+	Owner schema.Address `json:"owner"`
+	At    time.Time      `json:"at"`
+	By    string         `json:"by"`
+}
+
+func (v *view) json(a *app) error {
+	out := statusJSON{
+		FormatVersion: "1.0", Lineage: v.doc.Lineage, Serial: v.doc.Serial, Revision: v.doc.Revision,
+		Jobs: []jobJSON{}, Slices: []sliceJSON{}, Pending: v.plan.Pending, Drift: v.plan.Drift,
+	}
+	if v.led {
+		out.Lease = &v.lease
+	}
+	for _, addr := range sortedJobs(v.doc) {
+		if !v.shown(addr) {
+			continue
+		}
+		j := v.doc.Jobs[addr]
+		reasons := v.pending[addr]
+		if len(reasons) == 0 && j.Reason != "" {
+			reasons = []string{j.Reason}
+		}
+		out.Jobs = append(out.Jobs, jobJSON{
+			Address: addr, ID: j.ID, Status: j.Status, Ready: j.Ready, Reasons: reasons,
+			Failures: j.Failures, Preemptions: j.Preemptions, Attempt: j.Attempt, Attempts: j.Attempts,
+		})
+	}
+	for _, name := range sortedKeys(v.doc.Slices) {
+		s := v.doc.Slices[name]
+		if v.shown(s.Spec.Owner) {
+			out.Slices = append(out.Slices, sliceJSON{Name: name, Owner: s.Spec.Owner, TPU: s.Spec.TPU, Hosts: s.Spec.Hosts, Error: s.Error})
+		}
+	}
+	for _, name := range sortedKeys(v.doc.Disowned) {
+		d := v.doc.Disowned[name]
+		out.Disowned = append(out.Disowned, disownedJSON{Name: name, Owner: d.Spec.Owner, At: d.At, By: d.By})
+	}
+	return a.printJSON(out)
+}
