@@ -3,7 +3,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := build
-.PHONY: build test lint generate bench demo golden release
+.PHONY: build test soak lint generate bench demo golden release
 
 VERSION := $(shell scripts/version)
 LDFLAGS := -s -w -X main.version=$(VERSION)
@@ -18,6 +18,9 @@ build: ## one static binary, ./fray
 
 test: ## set up and run every test
 	scripts/test
+
+soak: ## model-based tests at full length, with their step counts
+	scripts/soak
 
 lint: ## linters, formatting, tidiness, generated code, every platform, known vulnerabilities
 	scripts/lint

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/fray-ml/fray/state"
@@ -87,6 +88,7 @@ type saver struct {
 	now        func() time.Time
 	last       time.Time // of the last write
 	saved      *state.Document
+	doubtful   []string // nonces of writes since generation of which it is not known whether they happened
 }
 
 // dirty reports whether doc is not what was saved last.
@@ -115,23 +117,30 @@ func (s *saver) save(ctx context.Context, doc *state.Document) error {
 	}
 	generation, err := s.store.Put(ctx, store.StateKey, data, s.generation)
 	if err != nil {
+		s.doubtful = append(s.doubtful, out.Nonce)
 		if generation, err = s.settle(ctx, out.Nonce, err); err != nil {
 			return err
 		}
 	}
-	s.generation, s.serial, s.saved, s.last = generation, out.Serial, doc, s.now()
+	s.generation, s.serial, s.saved, s.last, s.doubtful = generation, out.Serial, doc, s.now(), nil
 	return nil
 }
 
+// settle looks what is there after a write that failed. One of our own that is
+// not the last is built upon by the next save.
 func (s *saver) settle(ctx context.Context, nonce string, cause error) (store.Generation, error) {
 	obj, err := s.store.Get(ctx, store.StateKey)
-	if err == nil {
-		if found, err := state.Decode(obj.Data); err == nil && found.Nonce == nonce {
-			return obj.Generation, nil
-		}
-		if errors.Is(cause, store.ErrConflict) {
-			return 0, fmt.Errorf("save state: %w", ErrStateMoved)
-		}
+	if err != nil {
+		return 0, fmt.Errorf("save state: %w", cause)
+	}
+	found, err := state.Decode(obj.Data)
+	switch {
+	case err == nil && found.Nonce == nonce:
+		return obj.Generation, nil
+	case err == nil && slices.Contains(s.doubtful, found.Nonce):
+		s.generation, s.serial, s.doubtful = obj.Generation, found.Serial, nil
+	case errors.Is(cause, store.ErrConflict):
+		return 0, fmt.Errorf("save state: %w", ErrStateMoved)
 	}
 	return 0, fmt.Errorf("save state: %w", cause)
 }

@@ -222,7 +222,8 @@ func BenchmarkApply(b *testing.B) {
 				steps, saves, began := 0, 0, processorTime(b)
 				for b.Loop() {
 					w := &swift{ends: true}
-					steps += applyAll(b, w, all[name](n))
+					_, took := applyAll(b, w, all[name](n))
+					steps += took
 					spent, saves = spent+w.spent, saves+w.saves
 				}
 				each := float64(b.N * n)
@@ -248,8 +249,28 @@ func processorTime(tb testing.TB) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// applyAll steps until nothing is left to do and returns how many steps it took.
-func applyAll(tb testing.TB, w *swift, desired schema.Desired) int {
+// BenchmarkQuietStep looks at 10,000 running tasks with nothing to do, and
+// writes nothing.
+func BenchmarkQuietStep(b *testing.B) {
+	w := &swift{}
+	s, _ := applyAll(b, w, shapes()["one for_each"](10_000))
+	if err := s.Save(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	written := w.last
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := s.Step(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if w.last != written {
+		b.Errorf("%d writes, want none", w.last-written)
+	}
+}
+
+// applyAll steps until nothing is left to do and says how many steps it took.
+func applyAll(tb testing.TB, w *swift, desired schema.Desired) (*apply.Stepper, int) {
 	tb.Helper()
 	ctx := tb.Context()
 	s, err := apply.New(ctx, apply.Config{
@@ -268,7 +289,7 @@ func applyAll(tb testing.TB, w *swift, desired schema.Desired) int {
 			tb.Fatal(err)
 		}
 		if p := s.Last(); s.Idle() && len(p.Actions) == 0 && len(p.Pending) == 0 {
-			return steps
+			return s, steps
 		}
 		s.Wait(ctx, next)
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ErrNotLive: the lease binds nobody, so there is nothing to break.
+// ErrNotLive says that the lease binds nobody, so that there is nothing to break.
 var ErrNotLive = errors.New("nobody holds the lease")
 
 // BrokenLease is the record of a live lease that was ended by force. Leases

@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// ErrNoVersions: the store does not keep what an object was before. It comes
+// ErrNoVersions says that the store does not keep what an object was before. It comes
 // with the live version, and says what to do where something can be done.
 var ErrNoVersions = errors.New("no old versions are kept")
 

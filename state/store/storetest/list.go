@@ -66,7 +66,7 @@ func testListMany(t *testing.T, s store.Store) {
 }
 
 func testListPrefixes(t *testing.T, s store.Store) {
-	for _, key := range strings.Fields("assign.json assign/a.json assign/b.json assigned/c.json bundles/00 handover.json " +
+	for key := range strings.FieldsSeq("assign.json assign/a.json assign/b.json assigned/c.json bundles/00 handover.json " +
 		"hosts.json hosts/a/0.json hosts/a/1.json hosts/b/0.json hosts0/c.json lease.json logs/a/1/0/0 logs/ä/1/0/0") {
 		put(t, s, key, "x", store.Absent)
 	}
