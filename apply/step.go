@@ -196,9 +196,12 @@ func (s *Stepper) refine() error {
 // pace is when to step next: soon while anything is under way, at the plan's
 // wake time, or quietly.
 func (s *Stepper) pace(p *plan.Plan) time.Duration {
-	next := quietPace
+	// Hosts look and report once in a write interval: more looks than a few
+	// in that time show nothing new, and a bucket charges for each.
+	interval := s.cfg.Store.WriteInterval()
+	next := max(quietPace, interval)
 	if len(p.Actions) > 0 || len(p.Pending) > 0 || len(s.exec.inFlight) > 0 {
-		next = busyPace
+		next = max(busyPace, interval/4)
 	}
 	if s.saver.dirty(s.doc) {
 		next = min(next, max(s.saver.wait(), time.Millisecond))
