@@ -63,20 +63,8 @@ func (s *Source) Evaluate(opts Options) (*Config, hcl.Diagnostics) {
 }
 
 func (s *Source) evaluate(opts Options, maxInstances int) (*Config, hcl.Diagnostics) {
-	e := &evaluator{
-		report:       newReport(),
-		maxInstances: maxInstances,
-		source:       s,
-		opts:         opts,
-		locals:       map[string]cty.Value{},
-		objects:      map[Address]cty.Value{},
-		failed:       map[symbol]bool{},
-		reservations: map[string]*Reservation{},
-		groups:       map[string]*JobGroup{},
-		projects:     map[string]string{},
-		refused:      map[ProviderName]bool{},
-	}
-	e.base = &hcl.EvalContext{Functions: functions(s.dir)}
+	e := s.evaluator(opts)
+	e.maxInstances = maxInstances
 	e.root = e.structure(s.bodies, language(), nil)
 	if d := e.versionMismatch(); d != nil {
 		return nil, hcl.Diagnostics{d} // the rest may be mistaken for its consequences
@@ -92,6 +80,23 @@ func (s *Source) evaluate(opts Options, maxInstances int) (*Config, hcl.Diagnost
 		return nil, diags
 	}
 	return config, diags
+}
+
+func (s *Source) evaluator(opts Options) *evaluator {
+	e := &evaluator{
+		report:       newReport(),
+		source:       s,
+		opts:         opts,
+		locals:       map[string]cty.Value{},
+		objects:      map[Address]cty.Value{},
+		failed:       map[symbol]bool{},
+		reservations: map[string]*Reservation{},
+		groups:       map[string]*JobGroup{},
+		projects:     map[string]string{},
+		refused:      map[ProviderName]bool{},
+	}
+	e.base = &hcl.EvalContext{Functions: functions(s.dir)}
+	return e
 }
 
 // resolveAll finds the references of every expression.
@@ -130,7 +135,7 @@ func (e *evaluator) resolveAll() {
 // config decodes everything that is declared.
 func (e *evaluator) config() *Config {
 	c := &Config{Dir: e.source.dir, Ranges: map[string]hcl.Range{}, Outputs: map[string]Output{}}
-	e.settings(c)
+	c.Settings = e.settings(e.decls.fray)
 	e.implied = e.impliedProvider()
 	for _, decl := range e.decls.sorted(KindNamespace) {
 		c.Desired.Namespaces = append(c.Desired.Namespaces, e.namespace(decl))
@@ -174,6 +179,10 @@ func (e *evaluator) ranges(into map[string]hcl.Range) {
 	}
 	if b := e.decls.controller; b != nil {
 		into["controller"] = b.rng()
+	}
+	if b := e.decls.fray; b != nil {
+		into["fray"] = b.rng()
+		attributeRanges(into, "fray#", b)
 	}
 }
 

@@ -21,6 +21,8 @@ type expression struct {
 	broken      bool // refers to what is not there; told already
 	perInstance bool
 
+	hoisted hclsyntax.Expression // of one that is perInstance; nil until needed
+
 	ctx    *hcl.EvalContext // with all refs but those to an instance; nil until needed
 	result *evaluated       // of one that is not perInstance; nil until evaluated
 }
@@ -61,12 +63,19 @@ func (e *evaluator) eval(x *expression, instance map[string]cty.Value) evaluated
 		}
 		x.ctx = e.context(x.refs)
 	}
-	ctx := x.ctx
+	ctx, expr := x.ctx, x.expr
 	if x.perInstance {
 		ctx = ctx.NewChild()
 		ctx.Variables = instance
+		if x.hoisted == nil {
+			x.hoisted = hoist(x.expr, x.ctx)
+		}
+		expr = x.hoisted
 	}
-	val, diags := x.expr.Value(ctx)
+	val, diags := expr.Value(ctx)
+	if x.perInstance && len(diags) > 0 { // told as it is written
+		val, diags = x.expr.Value(ctx)
+	}
 	e.extend(e.improve(diags, x, ctx))
 	out := evaluated{val: val, ctx: ctx, ok: !diags.HasErrors()}
 	if !x.perInstance {

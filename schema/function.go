@@ -49,10 +49,10 @@ func valueFunctions() map[string]function.Function {
 		"sum":          sumFunc(),
 		"timeadd":      stdlib.TimeAddFunc,
 		"tobool":       stdlib.MakeToFunc(cty.Bool),
-		"tolist":       stdlib.MakeToFunc(cty.List(cty.DynamicPseudoType)),
-		"tomap":        stdlib.MakeToFunc(cty.Map(cty.DynamicPseudoType)),
+		"tolist":       toCollectionFunc(cty.List),
+		"tomap":        toCollectionFunc(cty.Map),
 		"tonumber":     stdlib.MakeToFunc(cty.Number),
-		"toset":        stdlib.MakeToFunc(cty.Set(cty.DynamicPseudoType)),
+		"toset":        toCollectionFunc(cty.Set),
 		"tostring":     stdlib.MakeToFunc(cty.String),
 		"try":          tryfunc.TryFunc,
 	}

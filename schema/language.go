@@ -116,15 +116,27 @@ func frayType() *blockType {
 				name: "state", variant: string(BackendLocal), label: "BACKEND",
 				doc: "keep the state in a directory",
 				attrs: []attribute{
-					{name: "path", typ: "string", def: ".fray", doc: "the directory, relative to the configuration"},
+					{name: "path", typ: "string", def: ".fray", doc: "the directory, relative to the configuration", mode: modeConstant},
 				},
 			},
 			{
 				name: "state", variant: string(BackendGCS), label: "BACKEND",
 				doc: "keep the state in a Cloud Storage bucket",
 				attrs: []attribute{
-					{name: "bucket", typ: "string", required: true, doc: "the bucket, without gs://"},
-					{name: "prefix", typ: "string", def: "the bucket's root", doc: "of the objects of this stack"},
+					{name: "bucket", typ: "string", required: true, doc: "the bucket, without gs://", mode: modeConstant},
+					{name: "prefix", typ: "string", def: "the bucket's root", doc: "of the objects of this stack", mode: modeConstant},
+					{
+						name: "kms_key", typ: "string", def: "as the bucket says", mode: modeConstant,
+						doc: "Cloud KMS key with which Cloud Storage encrypts what is written: projects/P/locations/L/keyRings/R/cryptoKeys/K",
+					},
+				},
+			},
+			{
+				name: "encryption",
+				doc:  "encrypt the state and saved plans before they are written; one of recipients and kms_key",
+				attrs: []attribute{
+					{name: "recipients", typ: "list of strings", doc: "age or SSH public keys of those who may read; an empty list turns encryption off", mode: modeConstant},
+					{name: "kms_key", typ: "string", doc: "gcp-kms://projects/… of a Cloud KMS key, or file:///… of a key file", mode: modeConstant},
 				},
 			},
 		},

@@ -2,7 +2,6 @@ package schema
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -75,23 +74,23 @@ func (e *evaluator) reference(t hcl.Traversal, may allowed) (reference, *hcl.Dia
 	root := t.RootName()
 	switch rootName(root) {
 	case rootVar:
-		return e.named(t, rootVar, e.decls.variableNames())
+		return e.named(t, rootVar, e.decls.variables[nameOf(t)] != nil, e.decls.variableNames)
 	case rootLocal:
-		return e.named(t, rootLocal, slices.Collect(maps.Keys(e.decls.locals)))
+		return e.named(t, rootLocal, e.decls.locals[nameOf(t)] != nil, func() []string { return sortedKeys(e.decls.locals) })
 	case rootPath:
-		ref, d := e.named(t, rootPath, []string{"module", "root", "cwd"})
+		ref, d := e.oneOfNames(t, rootPath, "module", "root", "cwd")
 		ref.symbol.name = ""
 		return ref, d
 	case rootCount:
 		if !may.count {
 			return reference{}, errorAt(rng, "No count here", "count.index stands only in a job that has count, and in an actor_service, where it is the replica's number.")
 		}
-		return e.named(t, rootCount, []string{"index"})
+		return e.oneOfNames(t, rootCount, "index")
 	case rootEach:
 		if !may.each {
 			return reference{}, errorAt(rng, "No each here", "each.key and each.value stand only in a job that has for_each.")
 		}
-		return e.named(t, rootEach, []string{"key", "value"})
+		return e.oneOfNames(t, rootEach, "key", "value")
 	case rootThing:
 	}
 	if slices.Contains(Kinds(), Kind(root)) {
@@ -140,14 +139,27 @@ func stepName(t hcl.Traversal, i int) (string, bool) {
 	return "", false
 }
 
-// named reads ROOT.NAME where the names are known.
-func (e *evaluator) named(t hcl.Traversal, root rootName, names []string) (reference, *hcl.Diagnostic) {
+// nameOf is NAME of ROOT.NAME, "" if there is none.
+func nameOf(t hcl.Traversal) string {
+	name, _ := stepName(t, 1)
+	return name
+}
+
+// oneOfNames reads ROOT.NAME where there are few names.
+func (e *evaluator) oneOfNames(t hcl.Traversal, root rootName, names ...string) (reference, *hcl.Diagnostic) {
+	return e.named(t, root, slices.Contains(names, nameOf(t)), func() []string { return names })
+}
+
+// named reads ROOT.NAME, where it is known whether there is such a name; names
+// lists those that there are, for the message if not.
+func (e *evaluator) named(t hcl.Traversal, root rootName, known bool, names func() []string) (reference, *hcl.Diagnostic) {
 	rng := t.SourceRange()
 	name, ok := stepName(t, 1)
 	if !ok {
-		return reference{}, errorAt(rng, "Incomplete reference", fmt.Sprintf("Write %s.NAME. %s", root, didYouMean("", names)))
+		return reference{}, errorAt(rng, "Incomplete reference", fmt.Sprintf("Write %s.NAME. %s", root, didYouMean("", names())))
 	}
-	if !slices.Contains(names, name) {
+	if !known {
+		names := names()
 		what := map[rootName]string{rootVar: "variable", rootLocal: "local value"}[root]
 		if what == "" {
 			return reference{}, errorAt(rng, "Unknown name", fmt.Sprintf("There is no %s.%s. %s", root, name, didYouMean(name, names)))

@@ -43,42 +43,75 @@ func (e *evaluator) versionMismatch() *hcl.Diagnostic {
 	return nil
 }
 
-// settings decodes the fray block.
-func (e *evaluator) settings(c *Config) {
-	b := e.decls.fray
-	if x := b.attr("required_version"); x != nil {
-		if val, diags := x.expr.Value(nil); !diags.HasErrors() && !val.IsNull() {
-			c.Settings.RequiredVersion = val.AsString()
-		}
-	}
-	c.Settings.Backend = Backend{Kind: BackendLocal, Path: e.absolute(".fray")}
+// settings decodes the fray block. Nothing in it refers to anything else, so
+// that where the state is can be known while the rest is wrong.
+func (e *evaluator) settings(b *block) Settings {
+	s := Settings{Backend: Backend{Kind: BackendLocal, Path: e.absolute(".fray")}}
 	if b == nil {
-		return
+		return s
 	}
-	states := b.blocks["state"]
-	if len(states) == 0 {
-		return
+	s.RequiredVersion = get(e, nil, b.attr("required_version"), asString, "")
+	if states := b.blocks["state"]; len(states) > 0 {
+		e.onlyOne(states, "The state is kept in one place")
+		s.Backend = e.backend(states[0], s.Backend)
 	}
-	state := states[0]
-	if len(states) > 1 {
-		e.errorAt(states[1].rng(), "Block stands twice", fmt.Sprintf("The state is kept in one place; it is declared at %s already. Remove one of the two.", place(state.rng())))
+	if encryptions := b.blocks["encryption"]; len(encryptions) > 0 {
+		e.onlyOne(encryptions, "One encryption holds for the whole state")
+		s.Encryption = e.encryption(encryptions[0])
 	}
-	switch BackendKind(state.name) {
+	return s
+}
+
+func (e *evaluator) onlyOne(blocks []*block, why string) {
+	if len(blocks) > 1 {
+		e.errorAt(blocks[1].rng(), "Block stands twice", fmt.Sprintf("%s; it is declared at %s already. Remove one of the two.", why, place(blocks[0].rng())))
+	}
+}
+
+func (e *evaluator) backend(b *block, fallback Backend) Backend {
+	switch BackendKind(b.name) {
 	case BackendLocal:
-		path := get(e, nil, state.attr("path"), notEmpty, ".fray")
-		c.Settings.Backend.Path = e.absolute(path)
+		fallback.Path = e.absolute(get(e, nil, b.attr("path"), notEmpty, ".fray"))
 	case BackendGCS:
 		gcs := Backend{
 			Kind:   BackendGCS,
-			Bucket: get(e, nil, state.attr("bucket"), bucketName, ""),
-			Prefix: strings.Trim(get(e, nil, state.attr("prefix"), asString, ""), "/"),
+			Bucket: get(e, nil, b.attr("bucket"), bucketName, ""),
+			Prefix: strings.Trim(get(e, nil, b.attr("prefix"), asString, ""), "/"),
+			KMSKey: get(e, nil, b.attr("kms_key"), kmsKeyName, ""),
 		}
-		if e.opts.Local {
-			return
+		if !e.opts.Local {
+			return gcs
 		}
-		c.Settings.Backend = gcs
-		e.errorAt(state.rng(), "Not in this version", "This version keeps its state on this machine only: add --local to run the same file here, or use state \"local\".")
 	}
+	return fallback
+}
+
+func (e *evaluator) encryption(b *block) *Encryption {
+	recipients, key := b.attr("recipients"), b.attr("kms_key")
+	switch {
+	case recipients != nil && key != nil:
+		e.errorAt(key.rng, "Two kinds of encryption", "The key of the state is wrapped for recipients or by a KMS key: remove one of the two.")
+	case recipients == nil && key == nil:
+		e.errorAt(b.rng(), "Empty encryption", "Say who may read the state: recipients = [\"age1…\"] or kms_key = \"gcp-kms://projects/…\".")
+	}
+	return &Encryption{
+		Recipients: get(e, nil, recipients, stringList, nil),
+		KMSKey:     get(e, nil, key, notEmpty, ""),
+	}
+}
+
+func kmsKeyName(v cty.Value) (string, error) {
+	s, err := notEmpty(v)
+	if err != nil {
+		return s, err
+	}
+	parts := strings.Split(s, "/")
+	for i, word := range []string{"projects", "locations", "keyRings", "cryptoKeys"} {
+		if len(parts) != 8 || parts[2*i] != word || parts[2*i+1] == "" {
+			return s, errors.New("want the name of a Cloud KMS key: projects/P/locations/L/keyRings/R/cryptoKeys/K")
+		}
+	}
+	return s, nil
 }
 
 func bucketName(v cty.Value) (string, error) {

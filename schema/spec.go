@@ -28,6 +28,7 @@ type Config struct {
 type Settings struct {
 	RequiredVersion string
 	Backend         Backend
+	Encryption      *Encryption // nil: none is declared
 }
 
 // Backend says where the stack's store is.
@@ -35,7 +36,15 @@ type Backend struct {
 	Kind   BackendKind
 	Path   string // local: the directory, default ".fray" under Config.Dir
 	Bucket string // gcs
-	Prefix string // gcs
+	Prefix string // gcs, without slashes at its ends
+	KMSKey string // gcs: with which the service encrypts what is written
+}
+
+// Encryption says who may read the state and saved plans. At most one of its
+// fields is set; with neither, encryption is to be turned off.
+type Encryption struct {
+	Recipients []string // age and SSH public keys
+	KMSKey     string   // a URL
 }
 
 // BackendKind is a closed set of state backends.
