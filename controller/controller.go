@@ -155,8 +155,8 @@ func lead(ctx context.Context, cfg Config, lease *store.Held) error {
 // undeclared reports whether the controller is not asked for and nothing is
 // left to do for it.
 func undeclared(s *apply.Stepper) bool {
-	doc, last := s.Document(), s.Last()
-	return doc.Revision > 0 && doc.Desired.Controller == nil && last != nil &&
+	last := s.Last()
+	return last != nil && last.Next.Revision > 0 && last.Next.Desired.Controller == nil &&
 		len(last.Actions) == 0 && len(last.Pending) == 0 && s.Idle()
 }
 

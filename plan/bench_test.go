@@ -123,15 +123,7 @@ func BenchmarkDiffCreate(b *testing.B) {
 // runs and the rest wait.
 func BenchmarkDiffChain(b *testing.B) {
 	const n = 5_000
-	var jobs []schema.Job
-	for i := range n {
-		j := newJob("link", instance(i))
-		if i > 0 {
-			after(jobs[i-1].Addr)(&j)
-		}
-		jobs = append(jobs, j)
-	}
-	desired := configuration(jobs...)
+	desired := chainOf(n)
 	doc := &state.Document{Lineage: testLineage, Desired: desired}
 	obs := &Observed{Inventories: map[schema.ProviderName]schema.Inventory{schema.ProviderLocal: {}}}
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -149,6 +141,15 @@ func BenchmarkDiffChain(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			if p := Diff(&doc.Desired, doc, obs, now); p.Next != doc {
+				b.Fatal("something changed")
+			}
+		}
+	})
+	b.Run("waiting, by a Planner", func(b *testing.B) {
+		b.ReportAllocs()
+		var planner Planner
+		for b.Loop() {
+			if p := planner.Diff(&doc.Desired, doc, obs, now); p.Next != doc {
 				b.Fatal("something changed")
 			}
 		}

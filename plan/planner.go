@@ -33,6 +33,7 @@ type Planner struct {
 	dependents map[schema.Address][]int // by what they name
 	families   map[schema.Address][]*schema.Job
 	demand     demand
+	pending    ledger
 	loud       []Pending // of the last plan, without those of quiet jobs
 }
 
@@ -130,13 +131,13 @@ func (p *Planner) merge(d *differ, busy, woken []int) bool {
 		slices.SortFunc(was, func(a, b Pending) int { return a.Addr.Compare(b.Addr) })
 	}
 	p.loud = d.plan.Pending
-	d.plan.Pending = opsBetween(was, p.loud).apply(p.plan.Pending)
+	d.plan.Pending = p.pending.turn(opsBetween(was, p.loud))
 	return true
 }
 
 // pendingOf is what was last said of a job that waits.
 func (p *Planner) pendingOf(addr schema.Address) Pending {
-	i, _ := slices.BinarySearchFunc(p.plan.Pending, addr, func(w Pending, a schema.Address) int { return w.Addr.Compare(a) })
+	i, _ := place(p.plan.Pending, addr)
 	return p.plan.Pending[i]
 }
 

@@ -24,7 +24,10 @@ func (o *oracle) planned(planner *Planner, obs *Observed) *Plan {
 	if planner.last == w.doc {
 		o.parts++
 	}
-	before := w.doc.Clone()
+	before, last, pending, changes := w.doc.Clone(), planner.plan, []Pending(nil), []Change(nil)
+	if last != nil {
+		pending, changes = slices.Clone(last.Pending), slices.Clone(last.Changes)
+	}
 	want := Diff(&w.doc.Desired, w.doc, obs, w.now)
 	got := planner.Diff(&w.doc.Desired, w.doc, obs, w.now)
 	if diff := differences(want, got); diff != "" {
@@ -35,6 +38,9 @@ func (o *oracle) planned(planner *Planner, obs *Observed) *Plan {
 	}
 	if diff := differences(before, w.doc); diff != "" {
 		w.t.Fatalf("a Planner changed the document that it was given (-was +is)\n%s", diff)
+	}
+	if last != nil && differences(pending, last.Pending)+differences(changes, last.Changes) != "" {
+		w.t.Fatalf("a Planner changed its last plan\n%s%s", differences(pending, last.Pending), differences(changes, last.Changes))
 	}
 	return got
 }
@@ -181,5 +187,25 @@ func TestPlannerTakesWhatItIsGiven(t *testing.T) {
 	p := w.step(time.Second)
 	if i := slices.IndexFunc(p.Changes, func(c Change) bool { return c.Addr == a }); p.Changes[i].Verb != VerbReplace {
 		t.Errorf("a: got %s, want %s", p.Changes[i].Verb, VerbReplace)
+	}
+}
+
+// Who depends on a job must be looked at again when what they are told of it
+// changes.
+func TestSameToOthersIsWhatTheyAreTold(t *testing.T) {
+	want := newJob("a")
+	records := []state.Job{
+		{Status: schema.JobPending}, {Status: schema.JobPending, Reason: "r"}, {Status: schema.JobRunning}, {Status: schema.JobRunning, Ready: true},
+		{Status: schema.JobSucceeded}, {Status: schema.JobFailed, Reason: "r"}, {Status: schema.JobFailed, Reason: "s"}, {Status: schema.JobStopped, Reason: "r"},
+	}
+	for i := range records {
+		for k := range records {
+			a, b := &records[i], &records[k]
+			for _, dep := range []dependency{{}, {ready: true}, {again: true}} {
+				if told := dep.state(&want, a) == dep.state(&want, b); !told && sameToOthers(a, b) {
+					t.Errorf("%+v of %+v and %+v: they are the same to others, but not what %+v is told", dep, a, b, dep)
+				}
+			}
+		}
 	}
 }

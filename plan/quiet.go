@@ -48,6 +48,7 @@ func (d *differ) standing(want *schema.Job, change *Change, held bool) standing 
 // learn remembers what follows from a look at everything.
 func (p *Planner) learn(d *differ) {
 	p.twin.turn(d.doc, d.next, d.editedJobs, d.editedSlices)
+	p.pending.take(d.plan.Pending)
 	p.plan, p.last = d.plan, nil
 	if !d.separable() {
 		return
@@ -139,7 +140,7 @@ func (p *Planner) disturbed(d *differ) []int {
 func (p *Planner) rouse(i int) {
 	if p.jobs[i] == waits {
 		w := p.pendingOf(p.desired.Jobs[i].Addr)
-		n, _ := slices.BinarySearchFunc(p.loud, w.Addr, func(w Pending, a schema.Address) int { return w.Addr.Compare(a) })
+		n, _ := place(p.loud, w.Addr)
 		p.loud = slices.Insert(p.loud, n, w)
 	}
 	p.jobs[i] = stirs

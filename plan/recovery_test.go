@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -147,5 +148,47 @@ func TestAttemptThatWasCalledOffUnrecorded(t *testing.T) {
 	w.wantJob(a, schema.JobRunning, 2, 0, 0)
 	if got := w.job(a).Attempts[0].Outcome; got != schema.TaskKilled {
 		t.Errorf("outcome of attempt 1: got %s, want killed", got)
+	}
+}
+
+// A slice came up, its host reported notice of preemption, and it was gone
+// before any look listed it. What that host said is about nothing: the next
+// slice of the name starts with an empty mailbox.
+func TestReportsOfASliceThatWasNeverListedAreForgotten(t *testing.T) {
+	w := up(t, configuration())
+	desired := configuration(newJob("a"))
+	doc := w.doc.Clone()
+	doc.Desired = desired
+	look := func(hosts ...Host) *Plan {
+		t.Helper()
+		obs := &Observed{
+			Inventories: map[schema.ProviderName]schema.Inventory{schema.ProviderLocal: {}},
+			Hosts:       map[string][]Host{},
+		}
+		if len(hosts) > 0 {
+			obs.Hosts[hosts[0].Slice] = hosts
+		}
+		p := Diff(&desired, doc, obs, w.now)
+		doc = p.Next
+		return p
+	}
+	wantAction := func(p *Plan, want ...ActionVerb) {
+		t.Helper()
+		var got []ActionVerb
+		for _, a := range p.Actions {
+			got = append(got, a.Verb)
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("actions %v, want %v", got, want)
+		}
+	}
+	p := look()
+	wantAction(p, CreateSlice)
+	stale := Host{HostReport: store.HostReport{Slice: p.Actions[0].Slice.Name, Address: "10.0.0.1", Notice: "preemption"}}
+	wantAction(look(stale)) // it may only be listed later
+	wantAction(look(stale), ForgetSlice)
+	wantAction(look(), CreateSlice)
+	if s := doc.Slices[stale.Slice]; s.Seen || s.AskedAt.IsZero() {
+		t.Errorf("the slice is recorded as %+v, want asked for and not seen", s)
 	}
 }

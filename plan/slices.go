@@ -160,6 +160,11 @@ func (d *differ) ask(spec schema.SliceSpec) reason {
 		return underway("what is left of the old slice " + name + " is being cleared away")
 	case s.AskedAt.IsZero():
 		d.editSlice(name).AskedAt = d.now
+	case len(d.obs.Hosts[name]) > 0:
+		// It was there, or will be listed by the next look. If it is not, it
+		// came and went unseen, and what its hosts said is about nothing.
+		d.editSlice(name).Seen = true
+		return underway("hosts of slice " + name + " have reported in; waiting for it to be listed")
 	}
 	d.act(Action{Verb: CreateSlice, Addr: spec.Owner, Slice: spec})
 	if s.Error != "" {

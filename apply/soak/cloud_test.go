@@ -21,9 +21,6 @@ type cloud struct {
 	slices map[string]*slice
 	made   int // slices ever
 	outage bool
-	// vanished is when slices of a name were last gone without a trace. What
-	// their hosts reported may be taken for word of the next slice of that name.
-	vanished map[string]time.Time
 	reports  uint64
 	starts   map[string]int // of tasks, by job id, attempt and host of one slice ever made
 }
@@ -62,7 +59,7 @@ type host struct {
 }
 
 func newCloud(r *run) *cloud {
-	return &cloud{run: r, slices: map[string]*slice{}, vanished: map[string]time.Time{}, starts: map[string]int{}}
+	return &cloud{run: r, slices: map[string]*slice{}, starts: map[string]int{}}
 }
 
 func (c *cloud) names() []string { return slices.Sorted(maps.Keys(c.slices)) }
@@ -171,9 +168,6 @@ func (s *slice) where(n int) string {
 func (c *cloud) well(s *slice) bool {
 	const memory = 3 * time.Minute // of what was decided and is carried out later
 	now := time.Now()
-	if at, ok := c.vanished[s.spec.Name]; ok && now.Sub(at) < memory {
-		return false
-	}
 	if s.phase != schema.SliceReady && s.phase != schema.SliceCreating {
 		return false
 	}
@@ -218,7 +212,6 @@ func (c *cloud) trouble(d dice, kind string) {
 		}
 	case "vanished":
 		delete(c.slices, s.spec.Name)
-		c.vanished[s.spec.Name] = time.Now()
 	case "agent killed":
 		h.agent = false
 	case "host killed":
