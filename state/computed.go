@@ -5,8 +5,16 @@ import "github.com/fray-ml/fray/schema"
 // Computed returns what expressions may read of every job that has run: the
 // values of its newest attempt that got that far.
 func (d *Document) Computed() map[schema.Address]schema.Computed {
-	out := make(map[schema.Address]schema.Computed, len(d.Jobs))
+	return d.ComputedOf(func(schema.Address) bool { return true })
+}
+
+// ComputedOf is Computed for some addresses only.
+func (d *Document) ComputedOf(wanted func(schema.Address) bool) map[schema.Address]schema.Computed {
+	out := map[schema.Address]schema.Computed{}
 	for addr, j := range d.Jobs {
+		if !wanted(addr) {
+			continue
+		}
 		for i := len(j.Attempts) - 1; i >= 0; i-- {
 			if c, ok := computed(j, &j.Attempts[i]); ok {
 				out[addr] = c

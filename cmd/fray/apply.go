@@ -167,16 +167,34 @@ func (r *runner) apply(ctx context.Context) error {
 		return err
 	}
 	_, r.watched = r.l.stack.watch(soft)
-	lease, err := r.l.stack.acquire(soft, doc, r.flags.leaseTimeout)
+	// The first Ctrl-C ends the wait for the lease, but not the lease: that is
+	// held until what is under way has ended. When it is lost everything ends.
+	waiting, acquired := tied(hard, soft)
+	lease, err := r.l.stack.acquire(waiting, doc, r.flags.leaseTimeout)
 	if err != nil {
 		return untouched(soft, err)
 	}
 	defer r.release(lease)
-	runErr := r.underLease(soft, hard, lease, shown)
-	if cause := context.Cause(lease.Context()); errors.Is(cause, store.ErrLeaseLost) {
-		return fmt.Errorf("stopped: %w; what is under way is left to whoever leads now", cause)
+	acquired()
+	soft, _ = tied(lease.Context(), soft)
+	runErr := r.underLease(soft, lease, shown)
+	if lost := r.lost(lease); lost != nil {
+		return fmt.Errorf("stopped: %w; what is under way is left to whoever leads now", lost)
 	}
 	return runErr
+}
+
+// tied is a child of ctx that ends with other, too, until it is untied.
+func tied(ctx, other context.Context) (child context.Context, untie func() bool) {
+	child, end := context.WithCancelCause(ctx)
+	return child, context.AfterFunc(other, func() { end(context.Cause(other)) })
+}
+
+// lost says why the lease was lost and to whom, nil if it was not.
+func (r *runner) lost(lease *store.Held) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	return lease.Lost(ctx)
 }
 
 // verb is the command that carries this change out.
@@ -200,7 +218,8 @@ func (r *runner) release(lease *store.Held) {
 }
 
 // underLease does the work of apply while the lease is held.
-func (r *runner) underLease(soft, hard context.Context, lease *store.Held, shown *plan.Plan) error {
+func (r *runner) underLease(soft context.Context, lease *store.Held, shown *plan.Plan) error {
+	hard := lease.Context()
 	all, err := r.l.stack.providers(nil)
 	if err != nil {
 		return err

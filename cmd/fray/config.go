@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"unicode"
 	"unicode/utf8"
@@ -250,17 +251,26 @@ func waitsForValues(cfg *schema.Config) bool {
 }
 
 // refine returns a function that evaluates the configuration again whenever
-// values became known, for apply.Config.Refine; nil when none can.
+// values that a job reads became known, for apply.Config.Refine; nil when no
+// job reads any.
 func (l *loaded) refine(target func(schema.Desired) schema.Desired) func(*state.Document) (*schema.Desired, error) {
-	if !waitsForValues(l.cfg) {
+	read := map[schema.Address]bool{}
+	for i := range l.cfg.Desired.Jobs {
+		for _, addr := range l.cfg.Desired.Jobs[i].Uses {
+			read[addr] = true
+		}
+	}
+	if len(read) == 0 {
 		return nil
 	}
-	var last *state.Document
+	wanted := func(addr schema.Address) bool { return read[addr] || read[addr.Base()] }
+	var last map[schema.Address]schema.Computed
 	return func(doc *state.Document) (*schema.Desired, error) {
-		if last == doc {
+		known := doc.ComputedOf(wanted)
+		if last != nil && reflect.DeepEqual(known, last) {
 			return nil, nil
 		}
-		last = doc
+		last = known
 		cfg, err := l.evaluate(doc)
 		if err != nil {
 			return nil, err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -65,15 +66,24 @@ func (p *progress) step(pl *plan.Plan, before *state.Document) {
 		}
 		p.action(a)
 	}
-	for _, addr := range sortedJobs(pl.Next) {
-		if was, is := before.Jobs[addr], pl.Next.Jobs[addr]; was != is {
-			p.job(addr, was, is)
+	var changed, gone []schema.Address // few of many
+	for addr, is := range pl.Next.Jobs {
+		if before.Jobs[addr] != is {
+			changed = append(changed, addr)
 		}
 	}
-	for _, addr := range sortedJobs(before) {
+	for addr := range before.Jobs {
 		if pl.Next.Jobs[addr] == nil {
-			p.line("%s: destroyed%s", addr, p.after(addr))
+			gone = append(gone, addr)
 		}
+	}
+	slices.SortFunc(changed, schema.Address.Compare)
+	slices.SortFunc(gone, schema.Address.Compare)
+	for _, addr := range changed {
+		p.job(addr, before.Jobs[addr], pl.Next.Jobs[addr])
+	}
+	for _, addr := range gone {
+		p.line("%s: destroyed%s", addr, p.after(addr))
 	}
 	p.pending(pl)
 	p.status(pl)
