@@ -18,25 +18,32 @@ import (
 var update = flag.Bool("update", false, "write the golden files")
 
 func TestEncodeGolden(t *testing.T) {
-	got, err := state.Encode(sample(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	golden := filepath.Join("testdata", "document.json")
-	if *update {
-		if err := os.WriteFile(golden, got, 0o644); err != nil {
+	instances := large(t, 3)
+	before := *instances.Jobs[instances.Desired.Jobs[1].Addr].Spec
+	before.Environment.Env = map[string]schema.Text{"B": schema.Plain("before")}
+	before.HealthCheck = nil
+	instances.Jobs[before.Addr].Spec = &before
+	for name, d := range map[string]state.Document{"document.json": sample(t), "instances.json": instances} {
+		got, err := state.Encode(d)
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("the encoding changed; a stack's state must stay readable (-want +got):\n%s", diff)
-	}
-	if strings.Contains(string(got), "hunter2") {
-		t.Error("the encoding has a secret in clear")
+		golden := filepath.Join("testdata", name)
+		if *update {
+			if err := os.WriteFile(golden, got, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(golden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), string(got)); diff != "" {
+			t.Errorf("the encoding changed; a stack's state must stay readable (-want +got):\n%s", diff)
+		}
+		if strings.Contains(string(got), "hunter2") {
+			t.Error("the encoding has a secret in clear")
+		}
 	}
 }
 

@@ -29,28 +29,35 @@ type reader struct {
 func decode(document parts) (Document, error) {
 	r, err := newReader(document[partCommon])
 	if err != nil {
-		return Document{}, fmt.Errorf("%s: %w", partCommon, err)
+		return Document{}, within(partCommon, err)
 	}
 	var d Document
 	if err := r.object(document.without(partCommon, partDesired, partSlices, partJobs), &d); err != nil {
 		return Document{}, err
 	}
-	if d.Desired, err = r.desired(document[partDesired]); err != nil {
-		return Document{}, fmt.Errorf("%s: %w", partDesired, err)
-	}
-	if d.Slices, err = r.slices(document[partSlices]); err != nil {
-		return Document{}, fmt.Errorf("%s: %w", partSlices, err)
-	}
-	if d.Jobs, err = r.jobs(document[partJobs]); err != nil {
-		return Document{}, fmt.Errorf("%s: %w", partJobs, err)
+	err = together(
+		func() error { return within(partDesired, r.desired(document[partDesired], &d)) },
+		func() error { return within(partSlices, r.slices(document[partSlices], &d)) },
+		func() error { return within(partJobs, r.jobs(document[partJobs], &d)) },
+	)
+	if err != nil {
+		return Document{}, err
 	}
 	r.shareDesired(&d)
 	return d, nil
 }
 
+// within says which part of a document an error is about.
+func within(part string, err error) error {
+	if err != nil {
+		err = fmt.Errorf("%s: %w", part, err)
+	}
+	return err
+}
+
 func newReader(raw jsontext.Value) (*reader, error) {
 	r := &reader{options: readOptions()}
-	common, err := splitObject(raw)
+	shared, err := splitObject(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -60,11 +67,11 @@ func newReader(raw jsontext.Value) (*reader, error) {
 	if r.capacity.shape, err = shapeOf[schema.SliceSpec](); err != nil {
 		return nil, err
 	}
-	if r.specs.specs, err = readSpecs(r, &r.specs, common[partJobs]); err != nil {
-		return nil, fmt.Errorf("%s: %w", partJobs, err)
+	if r.specs.specs, err = readSpecs(r, &r.specs, shared[partJobs]); err != nil {
+		return nil, within(partJobs, err)
 	}
-	if r.capacity.specs, err = readSpecs(r, &r.capacity, common[partSlices]); err != nil {
-		return nil, fmt.Errorf("%s: %w", partSlices, err)
+	if r.capacity.specs, err = readSpecs(r, &r.capacity, shared[partSlices]); err != nil {
+		return nil, within(partSlices, err)
 	}
 	return r, nil
 }
@@ -95,85 +102,87 @@ func readSpecs[T any](r *reader, c *common[T], raw jsontext.Value) ([]T, error) 
 	})
 }
 
-func (r *reader) desired(raw jsontext.Value) (schema.Desired, error) {
-	var d schema.Desired
+func (r *reader) desired(raw jsontext.Value, d *Document) error {
 	desired, err := splitObject(raw)
-	if err != nil {
-		return d, err
+	if err == nil {
+		err = r.object(desired.without(partJobs), &d.Desired)
 	}
-	if err := r.object(desired.without(partJobs), &d); err != nil {
-		return d, err
+	if err == nil {
+		d.Desired.Jobs, err = readSpecs(r, &r.specs, desired[partJobs])
 	}
-	d.Jobs, err = readSpecs(r, &r.specs, desired[partJobs])
-	return d, err
+	return err
 }
 
-func (r *reader) slices(raw jsontext.Value) (map[string]*Slice, error) {
-	read, err := readEach(raw, '{', func(p part, out **Slice) error {
-		s := new(Slice)
-		form := sliceForm{Slice: s, Spec: &specForm[schema.SliceSpec]{
-			common: &r.capacity,
-			spec:   &s.Spec,
-			preset: func(spec *schema.SliceSpec) { spec.Name = p.name },
-		}}
-		if err := jsonv2.Unmarshal(p.value, &form, r.options); err != nil {
-			return err
-		}
-		if s.Spec.Name != p.name {
-			return errors.New("it has no spec or another name")
-		}
-		*out = s
-		return nil
-	})
+func (r *reader) slices(raw jsontext.Value, d *Document) error {
+	read, err := readEach(raw, '{', r.slice)
 	if err != nil || read == nil {
-		return nil, err
+		return err
 	}
-	slices := make(map[string]*Slice, len(read))
+	d.Slices = make(map[string]*Slice, len(read))
 	for _, s := range read {
-		if slices[s.Spec.Name] != nil {
-			return nil, fmt.Errorf("%q is there twice", s.Spec.Name)
+		if d.Slices[s.Spec.Name] != nil {
+			return fmt.Errorf("%q is there twice", s.Spec.Name)
 		}
-		slices[s.Spec.Name] = s
+		d.Slices[s.Spec.Name] = s
 	}
-	return slices, nil
+	return nil
+}
+
+func (r *reader) slice(p part, out **Slice) error {
+	s := new(Slice)
+	form := sliceForm{Slice: s, Spec: &specForm[schema.SliceSpec]{
+		common: &r.capacity,
+		spec:   &s.Spec,
+		preset: func(spec *schema.SliceSpec) { spec.Name = p.name },
+	}}
+	if err := jsonv2.Unmarshal(p.value, &form, r.options); err != nil {
+		return err
+	}
+	if s.Spec.Name != p.name {
+		return errors.New("it has no spec or another name")
+	}
+	*out = s
+	return nil
 }
 
 // jobs leaves the specs out that are the desired ones.
-func (r *reader) jobs(raw jsontext.Value) (map[schema.Address]*Job, error) {
-	read, err := readEach(raw, '{', func(p part, out *jobRow) error {
-		addr, err := schema.ParseAddress(p.name)
-		if err != nil {
-			return err
-		}
-		j := new(Job)
-		form := jobForm{Job: j, Spec: &specForm[schema.Job]{
-			common: &r.specs,
-			preset: func(spec *schema.Job) { spec.Addr = addr },
-		}}
-		if err := jsonv2.Unmarshal(p.value, &form, r.options); err != nil {
-			return err
-		}
-		if form.Job == nil {
-			return errors.New("it is empty")
-		}
-		if form.Spec != nil {
-			j.Spec = form.Spec.spec
-		}
-		j.Attempts = form.attempts()
-		*out = jobRow{addr: addr, job: j}
-		return nil
-	})
+func (r *reader) jobs(raw jsontext.Value, d *Document) error {
+	read, err := readEach(raw, '{', r.job)
 	if err != nil || read == nil {
-		return nil, err
+		return err
 	}
-	jobs := make(map[schema.Address]*Job, len(read))
+	d.Jobs = make(map[schema.Address]*Job, len(read))
 	for _, row := range read {
-		if jobs[row.addr] != nil {
-			return nil, fmt.Errorf("%q is there twice", row.addr)
+		if d.Jobs[row.addr] != nil {
+			return fmt.Errorf("%q is there twice", row.addr)
 		}
-		jobs[row.addr] = row.job
+		d.Jobs[row.addr] = row.job
 	}
-	return jobs, nil
+	return nil
+}
+
+func (r *reader) job(p part, out *jobRow) error {
+	addr, err := schema.ParseAddress(p.name)
+	if err != nil {
+		return err
+	}
+	j := new(Job)
+	form := jobForm{Job: j, Spec: &specForm[schema.Job]{
+		common: &r.specs,
+		preset: func(spec *schema.Job) { spec.Addr = addr },
+	}}
+	if err := jsonv2.Unmarshal(p.value, &form, r.options); err != nil {
+		return err
+	}
+	if form.Job == nil {
+		return errors.New("it is empty")
+	}
+	if form.Spec != nil {
+		j.Spec = form.Spec.spec
+	}
+	j.Attempts = form.attempts()
+	*out = jobRow{addr: addr, job: j}
+	return nil
 }
 
 // shareDesired makes the spec of a job the desired one where it was left out

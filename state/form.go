@@ -12,11 +12,19 @@ import (
 // A document is written as its types say, but for what would be written many
 // times over. The forms below embed a type and hide such fields behind their own:
 //
-//   - a spec is the patch of one in "common" that it is like;
-//   - a job has a spec only if it is not the desired one;
+//   - a spec is a JSON Merge Patch of one in "common" that it is "like", by
+//     number; the spec of a job or slice lacks its address or name, which is
+//     the key beside it;
+//   - a job has a spec only if it is not the desired one of its address;
 //   - an attempt has slices only if they are not the job's;
 //   - a task has a slice only if it is not that of the task before, or for
 //     the first task not the attempt's first.
+//
+// What is written in full is read as well, which is all of version 1. So
+//
+//	jq '.common.jobs as $c | .desired.jobs[] | if has("like") then $c[.like] * . else . end'
+//
+// shows what is desired.
 
 // Names of the parts that are written in another form.
 const (
@@ -124,7 +132,7 @@ func attemptForms(j *Job) []attemptForm {
 	for i := range forms {
 		a := &j.Attempts[i]
 		forms[i].Attempt = a
-		if !slices.Equal(a.Slices, j.Slices) || (a.Slices == nil) != (j.Slices == nil) {
+		if !slices.Equal(a.Slices, j.Slices) {
 			forms[i].Slices = given[[]string]{is: true, value: a.Slices}
 		}
 		if len(a.Tasks) > 0 {

@@ -60,11 +60,13 @@ func zeroField(v reflect.Value, path string) string {
 // TestInstancesMayDifferInAnything makes four instances for each field of a
 // spec, of which two have the field and two have not.
 func TestInstancesMayDifferInAnything(t *testing.T) {
+	var common schema.Job
+	(&filler{}).fill(t, reflect.ValueOf(&common).Elem())
 	for path, zero := range leaves(reflect.TypeFor[schema.Job](), "job") {
 		t.Run(path, func(t *testing.T) {
 			d := state.Document{FormatVersion: state.FormatVersion, Lineage: "l", Jobs: map[schema.Address]*state.Job{}}
 			for i := range 8 {
-				full := filled(t).Desired.Jobs[0]
+				full := deepCopy(t, common)
 				if i%2 == i/4 { // both are first once
 					zero(reflect.ValueOf(&full).Elem())
 				}
@@ -128,6 +130,7 @@ func TestDecodeSharesMemory(t *testing.T) {
 	changed := *d.Jobs[d.Desired.Jobs[3].Addr].Spec
 	changed.Priority++
 	d.Jobs[changed.Addr].Spec = &changed
+	d.Jobs[d.Desired.Jobs[4].Addr].Spec.Labels = map[string]string{} // is written as nil is
 	first, err := json.Marshal(d)
 	if err != nil {
 		t.Fatal(err)

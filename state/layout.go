@@ -2,10 +2,8 @@ package state
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/fray-ml/fray/schema"
 )
@@ -36,12 +34,10 @@ type sliceRow struct {
 
 func layoutOf(d *Document) (*layout, error) {
 	l := &layout{}
-	var errs [2]error
-	var slices sync.WaitGroup
-	slices.Go(func() { errs[0] = l.layOutSlices(d) })
-	errs[1] = l.layOutJobs(d)
-	slices.Wait()
-	return l, errors.Join(errs[:]...)
+	return l, together(
+		func() error { return l.layOutJobs(d) },
+		func() error { return l.layOutSlices(d) },
+	)
 }
 
 func (l *layout) layOutJobs(d *Document) error {
@@ -52,6 +48,9 @@ func (l *layout) layOutJobs(d *Document) error {
 	if err := l.sortJobs(d); err != nil {
 		return err
 	}
+	if err := l.compareDesired(s); err != nil {
+		return err
+	}
 	specs := newSharing[schema.Job](s)
 	l.desired = make([]int, len(d.Desired.Jobs))
 	for i := range l.desired {
@@ -59,12 +58,9 @@ func (l *layout) layOutJobs(d *Document) error {
 		l.desired[i] = specs.like(spec, spec.Addr.Base())
 	}
 	for i := range l.jobs {
-		r := &l.jobs[i]
-		if r.desired != nil && (r.desired == r.job.Spec || s.same(elem(r.desired), elem(r.job.Spec))) {
-			continue
+		if r := &l.jobs[i]; r.desired == nil {
+			r.like = specs.like(r.job.Spec, r.addr.Base())
 		}
-		r.desired = nil
-		r.like = specs.like(r.job.Spec, r.addr.Base())
 	}
 	var numbers []int
 	l.specs, numbers = specs.common(func(spec *schema.Job) { spec.Addr = schema.Address{} })
@@ -100,6 +96,19 @@ func (l *layout) sortJobs(d *Document) error {
 	}
 	slices.SortFunc(l.jobs, func(a, b jobRow) int { return a.addr.Compare(b.addr) })
 	return nil
+}
+
+// compareDesired forgets the desired specs that are not those of the jobs.
+func (l *layout) compareDesired(s *shape) error {
+	return inChunks(len(l.jobs), func(_, from, to int) error {
+		for i := from; i < to; i++ {
+			r := &l.jobs[i]
+			if r.desired != nil && r.desired != r.job.Spec && !s.same(elem(r.desired), elem(r.job.Spec)) {
+				r.desired = nil
+			}
+		}
+		return nil
+	})
 }
 
 func (l *layout) layOutSlices(d *Document) error {

@@ -41,3 +41,20 @@ func inChunks(n int, do func(chunk, from, to int) error) error {
 	}
 	return nil
 }
+
+// together calls all of do at once and returns the first of their errors, in
+// the order of do.
+func together(do ...func() error) error {
+	errs := make([]error, len(do))
+	var others sync.WaitGroup
+	for i := range do {
+		others.Go(func() { errs[i] = do[i]() })
+	}
+	others.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -24,7 +24,7 @@ import (
 // shape is how a struct is patched.
 type shape struct {
 	fields []member
-	byName map[string]int // index in fields
+	byName map[string]*member
 }
 
 // member is a field of a struct as a member of its object.
@@ -46,10 +46,16 @@ const (
 	mergeMap             // a map from strings
 )
 
-func shapeOf[T any]() (*shape, error) { return structShape(reflect.TypeFor[T]()) }
+func shapeOf[T any]() (*shape, error) {
+	s, err := structShape(reflect.TypeFor[T]())
+	if err == nil && s.byName[likeName] != nil {
+		err = fmt.Errorf("a field of %s has the name %q, which stands for something else in a document", reflect.TypeFor[T](), likeName)
+	}
+	return s, err
+}
 
 func structShape(t reflect.Type) (*shape, error) {
-	s := &shape{byName: make(map[string]int, t.NumField())}
+	s := &shape{fields: make([]member, 0, t.NumField()), byName: make(map[string]*member, t.NumField())}
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -68,8 +74,8 @@ func structShape(t reflect.Type) (*shape, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.byName[name] = len(s.fields)
 		s.fields = append(s.fields, m)
+		s.byName[name] = &s.fields[i]
 	}
 	return s, nil
 }
@@ -272,11 +278,11 @@ func (s *shape) read(dec *jsontext.Decoder, v reflect.Value) error {
 }
 
 func (s *shape) readMember(dec *jsontext.Decoder, name []byte, v reflect.Value) error {
-	i, ok := s.byName[string(name)]
-	if !ok {
+	m := s.byName[string(name)]
+	if m == nil {
 		return dec.SkipValue()
 	}
-	return s.fields[i].read(dec, v.Field(s.fields[i].index))
+	return m.read(dec, v.Field(m.index))
 }
 
 func (m *member) read(dec *jsontext.Decoder, v reflect.Value) error {
