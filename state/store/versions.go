@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// ErrNoVersions says that the store does not keep what an object was before. It comes
-// with the live version, and says what to do where something can be done.
+// ErrNoVersions says that a store does not keep what an object was before. It
+// comes with the live version, and says what to do where something can be done.
 var ErrNoVersions = errors.New("no old versions are kept")
 
 // Versioned is what a Store may offer besides: the versions that an object had
