@@ -64,7 +64,7 @@ func house() []room {
 		}},
 		{name: "bench", sees: []string{
 			"schema", "state", "state/store", "plan", "plan/render", "providers", "providers/local",
-			"agent", "apply", "controller",
+			"providers/gcp", "agent", "apply", "controller",
 		}},
 	}
 }

@@ -17,44 +17,6 @@ import (
 	"github.com/fray-ml/fray/state/store"
 )
 
-// cost is what one process took.
-type cost struct {
-	wall time.Duration
-	peak int64 // bytes of resident memory
-}
-
-func measure(cmd *exec.Cmd) (cost, error) {
-	start := time.Now()
-	out, err := cmd.CombinedOutput()
-	c := cost{wall: time.Since(start)}
-	if err != nil {
-		return c, fmt.Errorf("%v: %w\n%s", cmd.Args, err, tail(string(out)))
-	}
-	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		c.peak = usage.Maxrss * maxrssUnit
-	}
-	return c, nil
-}
-
-func tail(s string) string {
-	lines := strings.Split(strings.TrimSpace(s), "\n")
-	return strings.Join(lines[max(0, len(lines)-20):], "\n")
-}
-
-// median is the middle of n measurements of a command.
-func median(n int, make func() *exec.Cmd) (cost, error) {
-	var all []cost
-	for range n {
-		c, err := measure(make())
-		if err != nil {
-			return c, err
-		}
-		all = append(all, c)
-	}
-	slices.SortFunc(all, func(a, b cost) int { return int(a.wall - b.wall) })
-	return all[n/2], nil
-}
-
 // startup times the smallest command beside the smallest program there is.
 func (b *bench) startup() error {
 	ours, err := median(41, func() *exec.Cmd { return b.command(b.dir, "version") })
@@ -358,6 +320,3 @@ func pause(ctx context.Context, d time.Duration) {
 	case <-time.After(d):
 	}
 }
-
-func ms(d time.Duration) string  { return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000) }
-func sec(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }

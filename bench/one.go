@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// oneArg makes this program take a single measurement in this process, whose
+// memory is then its own.
+const oneArg = "one"
+
+// result is what a measurement found out about itself, written as JSON.
+type result struct {
+	World  time.Duration `json:",omitzero"` // in simulated calls
+	Took   time.Duration `json:",omitzero"`
+	Steps  int           `json:",omitzero"`
+	Saves  int           `json:",omitzero"` // of the state
+	Apart  time.Duration `json:",omitzero"` // the least between two saves
+	Load   time.Duration `json:",omitzero"`
+	Save   time.Duration `json:",omitzero"`
+	Bytes  int           `json:",omitzero"` // of the state
+	Idle   requests      `json:",omitzero"`
+	Change requests      `json:",omitzero"`
+}
+
+// The measurements that are no verb.
+const (
+	oneApply = "apply-simulated"
+	oneState = "state"
+	oneIdle  = "idle"
+)
+
+// runOne takes a measurement: a verb with directory and mailbox location, or
+// another one with a number or with a number and a directory.
+func runOne(ctx context.Context, args []string, out io.Writer) error {
+	if len(args) != 3 {
+		return errors.New("this form is for the bench itself")
+	}
+	var r result
+	var err error
+	switch n, _ := strconv.Atoi(args[1]); args[0] {
+	case oneApply:
+		r, err = applySimulated(ctx, n)
+	case oneState:
+		r, err = stateOnDisk(ctx, n, args[2])
+	case oneIdle:
+		r, err = idleOverBucket(ctx, n)
+	default:
+		r, err = runVerb(ctx, verb(args[0]), args[1], mailboxLocation(args[2]))
+	}
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(out).Encode(r)
+}
+
+// one takes a measurement in a process of its own.
+func (b *bench) one(args ...string) (cost, result, error) {
+	var r result
+	var out strings.Builder
+	c, err := limited(b.ctx, b.opts.limit, func(cmd *exec.Cmd) {
+		cmd.Env = append(os.Environ(), "STORAGE_EMULATOR_HOST=") // the bench brings its own
+		cmd.Stdout = &out
+	}, append([]string{b.self, oneArg}, args...)...)
+	if err != nil {
+		return c, r, err
+	}
+	if err := json.Unmarshal([]byte(out.String()), &r); err != nil {
+		return c, r, fmt.Errorf("read what %v measured: %w", args, err)
+	}
+	return c, r, nil
+}
