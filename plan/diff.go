@@ -55,6 +55,7 @@ type differ struct {
 	idle     []*schema.Job                  // those that neither run nor have ended
 	prepared map[schema.Address]bool        // all hosts up, only the start is missing
 	missing  map[string]schema.Address      // by group: a member without capacity
+	leaving  map[schema.Address]bool        // jobs that are declared no more
 	acting   map[string]int                 // index of the action on a slice
 	holders  map[string]schema.Address      // of slices of reservations, by name
 	waits    []waiting

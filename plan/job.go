@@ -174,6 +174,10 @@ func (d *differ) renew(want *schema.Job) {
 // drops declarations that nothing stands in any more.
 func (d *differ) removals() {
 	removed := d.undeclared()
+	d.leaving = make(map[schema.Address]bool, len(removed))
+	for _, addr := range removed {
+		d.leaving[addr] = true
+	}
 	blockers := d.blockers(removed)
 	occupied := map[string]bool{} // names of groups
 	for _, addr := range removed {

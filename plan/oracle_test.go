@@ -3,6 +3,7 @@ package plan
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -138,7 +139,8 @@ func (o *oracle) evidence(obs *Observed, p *Plan) {
 			o.w.t.Fatalf("two actions on slice %s at the same time", name)
 		}
 		acting[name] = true
-		destroys := a.Verb == ForgetSlice || a.Verb == DeleteSlice && !deleting[name] || a.Verb == Assign && a.Assignment.Run == nil
+		leaving := o.w.doc.Jobs[a.Slice.Owner] != nil && !slices.ContainsFunc(o.w.doc.Desired.Jobs, func(j schema.Job) bool { return j.Addr == a.Slice.Owner })
+		destroys := a.Verb == ForgetSlice || a.Verb == DeleteSlice && !deleting[name] && !leaving || a.Verb == Assign && a.Assignment.Run == nil
 		if destroys && !a.AfterSave {
 			o.w.t.Fatalf("%s of %s does not wait until the state is saved", a.Verb, name)
 		}

@@ -317,7 +317,8 @@ func (d *differ) remove(st *schema.SliceStatus, why string) {
 		return
 	}
 	if st.Phase != schema.SliceDeleting {
-		d.act(Action{Verb: DeleteSlice, Addr: st.Spec.Owner, Slice: st.Spec, AfterSave: true})
+		// What becomes of a job that is declared no more needs no evidence.
+		d.act(Action{Verb: DeleteSlice, Addr: st.Spec.Owner, Slice: st.Spec, AfterSave: !d.leaving[st.Spec.Owner]})
 		return
 	}
 	if !s.DeleteAt.IsZero() && !s.DeleteAt.After(d.now) {
