@@ -117,9 +117,7 @@ func (f Fetcher) fetchParts(ctx context.Context, m Manifest, dir string) error {
 		}
 	})
 	err := unpack(content, m.Sum, dir)
-	if isFull(err) {
-		fetching.fail(err) // else all parts are needed to say what is wrong
-	}
+	// If that failed, all parts are needed to say what is wrong, or next time.
 	if failed := fetching.wait(); failed != nil {
 		return failed
 	}

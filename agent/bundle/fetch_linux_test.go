@@ -27,11 +27,11 @@ func TestFetchOntoAFullDisk(t *testing.T) {
 				}
 			})
 			fetch := func() (string, error) {
-				to, err := os.MkdirTemp(disk, "to")
-				if err != nil {
+				to := filepath.Join(disk, "to")
+				if err := os.Mkdir(to, 0o700); err != nil {
 					t.Fatal(err)
 				}
-				err = Fetcher{Store: l, Keep: filepath.Join(disk, "keep")}.Fetch(t.Context(), p.Bundle.Sum, to)
+				err := Fetcher{Store: l, Keep: filepath.Join(disk, "keep")}.Fetch(t.Context(), p.Bundle.Sum, to)
 				if err != nil {
 					if err := os.RemoveAll(to); err != nil {
 						t.Fatal(err)

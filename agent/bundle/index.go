@@ -6,13 +6,22 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/fray-ml/fray/state/store"
 )
 
 // indexKey is where the list of a bundle's parts is. It is no digest, so stores
 // do not check it against one.
-func indexKey(sum string) string { return store.BundleKey(sum) + ".parts" }
+func indexKey(sum string) string { return store.BundleKey(sum) + indexSuffix }
+
+const indexSuffix = ".parts"
+
+// IsIndex reports whether a key is that of a bundle's list of parts, whose last
+// part is no digest of its content as that of the blobs beside it is.
+func IsIndex(key string) bool {
+	return strings.HasPrefix(key, store.BundlesPrefix) && strings.HasSuffix(key, indexSuffix)
+}
 
 // indexFormat changes when an older fray could misread an index.
 const indexFormat = 1

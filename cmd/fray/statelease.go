@@ -22,7 +22,7 @@ func stateLeaseCommand(a *app) *cobra.Command {
 lease lapses by itself seconds after its holder died, so nothing has to be
 unlocked after a crash. --break ends the lease of a holder that lives, for one
 that hangs or was forgotten on a machine out of reach; it needs --force and is
-recorded. Whoever held it stops at its next write or call.`,
+recorded. Whoever held it can write nothing any more and stops within seconds.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if force && !end {

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/fray-ml/fray/agent/bundle"
 	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -258,7 +259,7 @@ func (m *migration) clear(ctx context.Context, wanted map[string]bool) error {
 }
 
 func (m *migration) copy(ctx context.Context, key string) (store.Generation, error) {
-	if strings.HasPrefix(key, store.BundlesPrefix) {
+	if strings.HasPrefix(key, store.BundlesPrefix) && !bundle.IsIndex(key) {
 		return 0, m.copyBlob(ctx, key)
 	}
 	object, err := m.from.store.Get(ctx, key)

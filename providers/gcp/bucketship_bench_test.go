@@ -48,7 +48,7 @@ func (s *slow) Read(p []byte) (int, error) {
 // The baseline is one stream from the packer into one upload, and back. What
 // is packed is measured before, as a plan does.
 func BenchmarkBundleAgainstOneStream(b *testing.B) {
-	p := largeProject(b, 16)
+	p := largeProject(b, 16, 4<<20)
 	for _, far := range []struct {
 		name string
 		distant
