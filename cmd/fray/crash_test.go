@@ -4,110 +4,73 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"slices"
 	"strings"
-	"syscall"
+	"sync"
 	"testing"
+	"time"
 )
 
-// crashConfig declares 20 resources. Every task that starts adds a line to
-// starts, so that a task started twice shows.
-const crashConfig = `
-namespace "a" {}
-namespace "b" {}
-namespace "c" {}
-
-reservation "pool" {
-  min {
-    cpu    = 1
-    slices = 2
-  }
-}
-
-locals {
-  run = ["sh", "-c", "echo $FRAY_JOB_ID $FRAY_ATTEMPT $FRAY_TASK_INDEX >> %[1]s; exec sleep 1000"]
-}
-
-job "one" {
-  count     = 8
-  namespace = namespace.a
-  command   = local.run
-}
-
-job "after" {
-  count      = 2
-  namespace  = namespace.b
-  command    = local.run
-  depends_on = [job.done]
-}
-
-job "done" {
-  command = ["sh", "-c", "echo $FRAY_JOB_ID $FRAY_ATTEMPT $FRAY_TASK_INDEX >> %[1]s"]
-}
-
-job "drawn" {
-  command = local.run
-  resources {
-    reservation = reservation.pool
-    slices      = 2
-  }
-}
-
-job_group "g" {
-  job "left" {
-    count   = 2
-    command = local.run
-  }
-  job "right" {
-    command = local.run
-    resources {
-      tpu = "v5litepod-8"
-    }
-  }
-}
-`
-
-// starts are what a whole apply of crashConfig starts, each exactly once.
-const crashStarts = 8 + 2 + 1 + 2 + 2 + 1
+// allPoints asks for the slow, complete form of the proofs.
+func allPoints() bool { return os.Getenv("FRAY_TEST_SOAK") != "" }
 
 // TestCrashApply kills an apply at each of its store and provider calls and
 // shows that the next one ends in the same world: nothing left behind, nothing
-// started twice. With -short, one point of each kind is tried.
+// started twice, nothing touched that stays the same. In the bucket, and with
+// -short, one point of each kind is tried unless FRAY_TEST_SOAK is set.
 func TestCrashApply(t *testing.T) {
-	whole := t.TempDir()
-	world := newCrashWorld(t, whole)
-	log := filepath.Join(whole, "points.log")
-	if out, err := world.fray([]string{"FRAY_TEST_CRASH_LOG=" + log}, "apply", "--auto-approve").CombinedOutput(); err != nil {
-		t.Fatalf("apply: %v\n%s", err, out)
-	}
-	want := world.picture(t)
-	world.end()
-	data, err := os.ReadFile(log)
-	if err != nil {
+	t.Run("directory", func(t *testing.T) {
+		proveCrashes(t, nil, allPoints() || !testing.Short())
+	})
+	t.Run("bucket", func(t *testing.T) { proveCrashes(t, newEmulator(t), allPoints()) })
+}
+
+// crashWorkers is how many stacks are crashed at once: they mostly wait, for
+// the time between two writes of the state and for leases that lapse.
+const crashWorkers = 6
+
+func proveCrashes(t *testing.T, bucket *emulator, all bool) {
+	proof := &crashProof{}
+	model := newCrashStack(t, bucket)
+	if _, err := model.uninterrupted(t, 0); err != nil {
 		t.Fatal(err)
 	}
-	points := strings.Split(strings.TrimSpace(string(data)), "\n")
-	chosen := choosePoints(points)
-	t.Logf("%d crash points, %d of them tried", len(points), len(chosen))
-
-	for _, at := range chosen {
-		t.Run(fmt.Sprint(at), func(t *testing.T) {
-			t.Parallel()
-			crashOnce(t, at, points[at-1], want)
-		})
+	for _, to := range []side{1, 0} {
+		points, err := model.uninterrupted(t, to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		proof.points[to] = points
+		if err := within(10*time.Second, func() error {
+			proof.want[to], err = model.picture(t, to)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	endProcesses(model.dir)
+	for to := range proof.points {
+		proof.left[to] = choosePoints(proof.points[to], all)
+	}
+	t.Logf("%d crash points (%d there, %d back), %d of them tried", len(proof.points[0])+len(proof.points[1]),
+		len(proof.points[1]), len(proof.points[0]), len(proof.left[0])+len(proof.left[1]))
+	var workers sync.WaitGroup
+	for range crashWorkers {
+		workers.Go(func() { proof.work(t, bucket) })
+	}
+	workers.Wait()
+	t.Logf("%d applies were killed, %d had fewer calls than that", proof.killed, proof.survived)
+	if proof.killed < proof.survived {
+		t.Errorf("only %d applies were killed and %d were not", proof.killed, proof.survived)
 	}
 }
 
 // choosePoints returns the numbers of the points to try, from 1.
-func choosePoints(points []string) []int {
+func choosePoints(points []string, all bool) []int {
 	seen := map[string]bool{}
 	var chosen []int
 	for i, p := range points {
-		_, name, _ := strings.Cut(p, " ")
-		kind, _, _ := strings.Cut(name, "-") // "before create one"
-		if !testing.Short() || !seen[kind] {
+		kind := pointKind(p)
+		if all || !seen[kind] {
 			chosen = append(chosen, i+1)
 		}
 		seen[kind] = true
@@ -115,88 +78,110 @@ func choosePoints(points []string) []int {
 	return chosen
 }
 
-func crashOnce(t *testing.T, at int, point, want string) {
-	w := newCrashWorld(t, t.TempDir())
-	defer w.end()
-	out, err := w.fray([]string{fmt.Sprintf("FRAY_TEST_CRASH_AT=%d", at)}, "apply", "--auto-approve").CombinedOutput()
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
-		// Calls run beside each other, so a run may have fewer of them.
-		if err != nil {
-			t.Errorf("point %s: apply ended neither well nor by SIGKILL: %v\n%s", point, err, out)
+// pointKind is a point without its number and without what tells slices apart:
+// "before put assign", "after create slice".
+func pointKind(point string) string {
+	words := strings.Fields(point)[1:]
+	if len(words) < 3 || words[0] == "at" {
+		return strings.Join(words, " ")
+	}
+	object, _, folder := strings.Cut(words[2], "/")
+	if !folder && !strings.HasSuffix(object, ".json") {
+		object = "slice"
+	}
+	return words[0] + " " + words[1] + " " + object
+}
+
+// crashProof is what is to be tried and shown, shared by the workers.
+type crashProof struct {
+	points [2][]string // of an apply that goes to a side
+	want   [2]string   // the picture of a side
+
+	mu               sync.Mutex
+	left             [2][]int
+	killed, survived int
+}
+
+// next takes a point of going to a side, 0 if none is left, and says whether
+// any is left at all.
+func (p *crashProof) next(to side) (point int, more bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.left[to]) > 0 {
+		point, p.left[to] = p.left[to][0], p.left[to][1:]
+	}
+	return point, point > 0 || len(p.left[to.other()]) > 0
+}
+
+func (p *crashProof) count(killed bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if killed {
+		p.killed++
+	} else {
+		p.survived++
+	}
+}
+
+// work crashes a stack on its way there and back until no point is left. One
+// that a failure has left in disorder is given up for a new one.
+func (p *crashProof) work(t *testing.T, bucket *emulator) {
+	var stack *crashStack
+	var to side
+	for t.Context().Err() == nil {
+		if stack == nil {
+			stack, to = newCrashStack(t, bucket), 1
+			if _, err := stack.uninterrupted(t, 0); err != nil {
+				t.Error(err)
+				return
+			}
 		}
-	}
-	if out, err := w.fray(nil, "apply", "--auto-approve").CombinedOutput(); err != nil {
-		t.Errorf("point %s: the next apply failed: %v\n%s", point, err, out)
-		return
-	}
-	if got := w.picture(t); got != want {
-		t.Errorf("point %s: the world differs.\ngot:\n%s\nwant:\n%s", point, got, want)
-	}
-	if out, err := w.fray(nil, "plan", "--detailed-exitcode").CombinedOutput(); err != nil {
-		t.Errorf("point %s: the plan after is not empty: %v\n%s", point, err, out)
-	}
-}
-
-type crashWorld struct {
-	t   *testing.T
-	dir string
-}
-
-func newCrashWorld(t *testing.T, dir string) *crashWorld {
-	config := fmt.Sprintf(crashConfig, filepath.Join(dir, "starts"))
-	if err := os.WriteFile(filepath.Join(dir, "fray.hcl"), []byte(config), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	return &crashWorld{t: t, dir: dir}
-}
-
-func (w *crashWorld) fray(env []string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(w.t.Context(), fray, args...)
-	cmd.Dir = w.dir
-	cmd.Env = append(os.Environ(), append(env, "HOME="+w.dir, "XDG_CACHE_HOME="+filepath.Join(w.dir, "cache"), "NO_COLOR=1")...)
-	return cmd
-}
-
-func (w *crashWorld) end() { endProcesses(w.dir) }
-
-// picture is the world as far as it must be the same after every crash: job
-// statuses, slices, how many agents live, and what was started.
-func (w *crashWorld) picture(t *testing.T) string {
-	var b strings.Builder
-	out, err := w.fray(nil, "status").Output()
-	if err != nil {
-		t.Errorf("status: %v", err)
-	}
-	for line := range strings.Lines(string(out)) {
-		if f := strings.Fields(line); len(f) > 4 && strings.HasPrefix(f[0], "job") {
-			fmt.Fprintln(&b, f[0], f[1], f[2])
+		point, more := p.next(to)
+		if !more {
+			endProcesses(stack.dir)
+			return
 		}
-	}
-	slicesFound, err := filepath.Glob(filepath.Join(w.dir, ".fray", "local", "slices", "*"))
-	if err != nil {
-		t.Error(err)
-	}
-	fmt.Fprintln(&b, len(slicesFound), "slices")
-	agents := 0
-	for _, p := range processes(w.dir) {
-		if strings.Contains(p.cmdline, " agent ") {
-			agents++
+		if err := p.try(t, stack, to, point); err != nil {
+			name := "none"
+			if point > 0 {
+				name = p.points[to][point-1]
+			}
+			t.Errorf("to side %d, point %s: %v", to, name, err)
+			endProcesses(stack.dir)
+			stack = nil
+			continue
 		}
+		to = to.other()
 	}
-	fmt.Fprintln(&b, agents, "agents")
-	data, err := os.ReadFile(filepath.Join(w.dir, "starts"))
+}
+
+// try kills an apply that goes to a side at a point, and lets the next one go
+// on. Point 0 kills none.
+func (p *crashProof) try(t *testing.T, stack *crashStack, to side, point int) error {
+	if point == 0 {
+		_, err := stack.uninterrupted(t, to)
+		return err
+	}
+	stack.turn(t, to)
+	killed, err := stack.crash(t, point)
 	if err != nil {
-		t.Error(err)
+		return err
 	}
-	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
-	slices.Sort(lines)
-	if n := len(slices.Compact(slices.Clone(lines))); n != len(lines) {
-		t.Errorf("%d tasks were started, but only %d different ones:\n%s", len(lines), n, data)
+	p.count(killed)
+	next, err := stack.run(t, nil, "apply", "--auto-approve", "--lease-timeout=1m", crashPatience)
+	if err != nil || next.code != 0 {
+		return fmt.Errorf("the next apply failed: %v %w", next, err)
 	}
-	fmt.Fprintln(&b, len(lines), "starts")
-	if len(lines) != crashStarts {
-		t.Errorf("%d tasks were started, want %d", len(lines), crashStarts)
+	complaint := within(10*time.Second, func() error { // what was told to end may take a moment
+		got, err := stack.picture(t, to)
+		if err == nil && got != p.want[to] {
+			err = fmt.Errorf("the world differs; got:\n%s\nwant:\n%s", got, p.want[to])
+		}
+		return err
+	})
+	after, err := stack.run(t, nil, "plan", "--detailed-exitcode")
+	if err == nil && after.code != 0 {
+		err = fmt.Errorf("the plan after it is not empty: %v", after)
 	}
-	return b.String()
+	return errors.Join(complaint, err)
 }

@@ -31,6 +31,7 @@ type Held struct {
 	expiry *time.Timer // ends the context at until
 	last   error       // why the last renewal failed
 	ended  error       // the lease is lost or released
+	named  bool        // ended says to whom it was lost
 }
 
 var errReleased = errors.New("lease released")
@@ -97,6 +98,25 @@ func (h *Held) expire() {
 		return
 	}
 	h.loseLocked(h.expiredReason())
+}
+
+// Lost says why the lease was lost and who has taken it over, as far as that
+// can be read; nil if it was not lost.
+func (h *Held) Lost(ctx context.Context) error {
+	h.mu.Lock()
+	lost, named := h.ended, h.named
+	h.mu.Unlock()
+	switch {
+	case !errors.Is(lost, ErrLeaseLost):
+		return nil
+	case named:
+		return lost
+	}
+	found, _, err := readLease(ctx, h.store)
+	if err != nil || found.Epoch <= h.epoch {
+		return lost
+	}
+	return fmt.Errorf("%w; %s", lost, found.taken())
 }
 
 func (h *Held) loseLocked(reason string) {
@@ -179,7 +199,8 @@ func (h *Held) adopt(ctx context.Context) error {
 	case found.Broken != nil && found.Broken.Epoch == h.epoch: // whoever holds it by now
 		h.loseLocked(found.Broken.String())
 	case found.Holder != h.lease.Holder:
-		h.loseLocked(fmt.Sprintf("%s has taken it over with epoch %d", found.who(), found.Epoch))
+		h.named = h.named || h.ended == nil
+		h.loseLocked(found.taken())
 	default:
 		h.gen = gen
 	}

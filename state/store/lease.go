@@ -51,6 +51,11 @@ func (l Lease) who() string {
 	return fmt.Sprintf("%s@%s (pid %d, %s)", cmp.Or(l.User, "unknown"), cmp.Or(l.Host, "unknown"), l.PID, cmp.Or(l.Command, "fray"))
 }
 
+// taken tells its former holder who it is.
+func (l Lease) taken() string {
+	return fmt.Sprintf("%s has taken it over with epoch %d", l.who(), l.Epoch)
+}
+
 // ErrLeaseLost is the cause with which a holder's context ends when the lease
 // is no longer its own.
 var ErrLeaseLost = errors.New("lease lost")

@@ -1,0 +1,318 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/fray-ml/fray/state/store"
+)
+
+// suspendConfig has work that begins only after job.early has ended.
+const suspendConfig = `
+job "early" {
+  command = ["sh", "-c", "echo early >> %[1]s"]
+}
+job "late" {
+  count      = 4
+  command    = ["sh", "-c", "echo late-$0 >> %[1]s; exec sleep 1000", count.index]
+  depends_on = [job.early]
+}
+`
+
+// suspendMore adds what somebody else applies meanwhile.
+const suspendMore = suspendConfig + `
+job "other" {
+  command = ["sh", "-c", "echo other >> %[1]s; exec sleep 1000"]
+}
+`
+
+// TestSuspended stops an apply with SIGSTOP in the middle of its work until its
+// lease has lapsed and somebody else has changed the stack. When it wakes up it
+// makes no provider call and writes nothing, and says who has its lease.
+func TestSuspended(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		// at is the request in the middle of which it is stopped; ended says
+		// that job.early has reported its end.
+		at func(r *http.Request, ended bool) bool
+		// late is what comes of that request once it wakes up.
+		late func(*emulator, http.ResponseWriter, *http.Request)
+		// interrupted: somebody has pressed Ctrl-C before.
+		interrupted bool
+	}{
+		{"while it looks, before it creates", func(r *http.Request, ended bool) bool {
+			return ended && r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/o")
+		}, (*emulator).serve, false},
+		{"while it saves what was asked for, and has to try again", func(r *http.Request, _ bool) bool {
+			return isPut(r, store.StateKey)
+		}, (*emulator).refuse, false},
+		{"while it assigns, and has to try again", func(r *http.Request, _ bool) bool {
+			return isUnder(r, store.AssignPrefix)
+		}, (*emulator).refuse, false},
+		{"while it assigns after a Ctrl-C, and has to try again", func(r *http.Request, _ bool) bool {
+			return isUnder(r, store.AssignPrefix)
+		}, (*emulator).refuse, true},
+		{"while it saves, and has to try again", func(r *http.Request, ended bool) bool {
+			return ended && isPut(r, store.StateKey)
+		}, (*emulator).refuse, false},
+		{"while it saves, and that arrives late", func(r *http.Request, ended bool) bool {
+			return ended && isPut(r, store.StateKey)
+		}, (*emulator).serve, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel() // mostly waiting for a lease to lapse
+			bucket := newEmulator(t)
+			s := newProofStack(t, bucket)
+			door := newDoor(t, bucket, c.at, c.late)
+			proveSuspended(t, s, door, c.interrupted)
+		})
+	}
+}
+
+func proveSuspended(t *testing.T, s *proofStack, door *door, interrupted bool) {
+	starts := filepath.Join(s.dir, "starts")
+	s.write(t, fmt.Sprintf(suspendConfig, starts))
+	first := s.command(t, []string{
+		"STORAGE_EMULATOR_HOST=" + strings.TrimPrefix(door.URL, "http://"),
+		"FRAY_TEST_LEASE_TTL=6s", "FRAY_TEST_CRASH_LOG=" + filepath.Join(s.dir, "points.log"),
+	}, "apply", "--auto-approve", "--parallelism=1")
+	left := s.suspend(t, first, door, interrupted)
+	s.write(t, fmt.Sprintf(suspendMore, starts))
+	other := s.command(t, nil, "apply", "--auto-approve", "--target=job.other", "--lease-timeout=2m")
+	if got, err := endingOf(other); err != nil || got.code != 0 {
+		t.Fatalf("the apply that takes over: %v: %v", err, got)
+	}
+	passed, err := s.lines("points.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := s.generations(t)
+	door.woken.Store(true)
+	if err := first.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	close(door.wake)
+	<-left
+	if got := first.ProcessState.ExitCode(); got != exitError {
+		t.Errorf("the first apply ended with %d, want %d", got, exitError)
+	}
+	who := fmt.Sprintf("(pid %d, fray apply) has taken it over with epoch 2", other.Process.Pid)
+	for _, want := range []string{"lease lost", who} {
+		if got := s.said(t); !strings.Contains(got, want) {
+			t.Errorf("the first apply does not say %q:\n%s", want, got)
+		}
+	}
+	showUntouched(t, s, door, passed, before)
+	s.must(t, "apply", "--auto-approve")
+	want := []string{"early", "late-0", "late-1", "late-2", "late-3", "other"}
+	if err := within(proofPatience, func() error {
+		if got := startsOf(t, s); !slices.Equal(got, want) {
+			return fmt.Errorf("started were %q, want each once: %q", got, want)
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+	s.must(t, "plan", "--detailed-exitcode")
+}
+
+// suspend starts a command and stops it, maybe after a Ctrl-C, once it has come
+// to the door. What it returns is closed when the command has ended.
+func (s *proofStack) suspend(t *testing.T, first *exec.Cmd, door *door, interrupted bool) <-chan struct{} {
+	t.Helper()
+	said, err := os.Create(filepath.Join(s.dir, "said"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer said.Close()
+	first.Stderr = said
+	if err := first.Start(); err != nil {
+		t.Fatal(err)
+	}
+	left := make(chan struct{})
+	go func() {
+		defer close(left)
+		_ = first.Wait() // its exit code is looked at
+	}()
+	select {
+	case <-door.reached:
+	case <-left:
+		t.Fatalf("the apply ended before it could be stopped:\n%s", s.said(t))
+	}
+	if interrupted {
+		if err := interruptProcess(first.Process.Pid, func() bool { return strings.Contains(s.said(t), "Interrupted") }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := stopProcess(first.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	return left
+}
+
+// showUntouched shows that a process has made no call and written nothing since
+// it had passed some points and the bucket had some generations.
+func showUntouched(t *testing.T, s *proofStack, door *door, passed []string, before map[string]store.Generation) {
+	t.Helper()
+	now, err := s.lines("points.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, point := range now[len(passed):] {
+		if strings.Contains(point, " before ") && !strings.HasSuffix(point, store.LeaseKey) { // which is not sent
+			t.Errorf("after its wake-up it came to %q", point)
+		}
+	}
+	if got := door.written(); len(got) > 0 {
+		t.Errorf("after its wake-up it wrote %q", got)
+	}
+	for key, gen := range s.generations(t) {
+		if before[key] != gen {
+			t.Errorf("%s had generation %d, and %d after the first apply was woken up", key, before[key], gen)
+		}
+	}
+}
+
+// generations are those of the stack's objects that only leaders write.
+func (s *proofStack) generations(t *testing.T) map[string]store.Generation {
+	t.Helper()
+	st, err := s.store(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]store.Generation{}
+	listed, err := st.List(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, each := range listed {
+		if !byAgents(each.Key) {
+			found[each.Key] = each.Generation
+		}
+	}
+	return found
+}
+
+func byAgents(key string) bool {
+	return strings.HasPrefix(key, store.HostsPrefix) || strings.HasPrefix(key, "logs/")
+}
+
+// said is what the suspended process has written to standard error.
+func (s *proofStack) said(t *testing.T) string {
+	t.Helper()
+	lines, err := s.lines("said")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// interruptProcess sends a process a Ctrl-C and returns once it was heard.
+func interruptProcess(pid int, heard func() bool) error {
+	if err := syscall.Kill(pid, syscall.SIGINT); err != nil {
+		return err
+	}
+	return within(proofPatience, func() error {
+		if !heard() {
+			return errors.New("the process does not hear a Ctrl-C")
+		}
+		return nil
+	})
+}
+
+// stopProcess returns once a process is suspended.
+func stopProcess(pid int) error {
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		return err
+	}
+	return within(proofPatience, func() error {
+		if status(pid) != 'T' {
+			return errors.New("the process is not stopped")
+		}
+		return nil
+	})
+}
+
+// door is an entrance of the emulator for one process (and the agents that it
+// starts), which knows what came through.
+type door struct {
+	*httptest.Server
+	bucket *emulator
+	at     func(r *http.Request, ended bool) bool
+	late   func(*emulator, http.ResponseWriter, *http.Request)
+
+	reached chan struct{} // closed when a request has come that is kept waiting
+	wake    chan struct{} // closed when it goes on
+	once    sync.Once
+	ended   atomic.Bool // a task has
+	woken   atomic.Bool // no more is kept waiting, and writes are noted
+
+	mu     sync.Mutex
+	writes []string // since the wake-up
+}
+
+func newDoor(t *testing.T, bucket *emulator, at func(*http.Request, bool) bool, late func(*emulator, http.ResponseWriter, *http.Request)) *door {
+	d := &door{bucket: bucket, at: at, late: late, reached: make(chan struct{}), wake: make(chan struct{})}
+	d.Server = httptest.NewServer(d)
+	t.Cleanup(func() {
+		d.CloseClientConnections()
+		d.Close()
+	})
+	return d
+}
+
+func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case !d.woken.Load() && d.at(r, d.ended.Load()):
+		d.once.Do(func() { close(d.reached) })
+		select {
+		case <-d.wake:
+		case <-r.Context().Done():
+		}
+		d.late(d.bucket, w, r)
+		return
+	case d.woken.Load():
+		d.note(r)
+	case isUnder(r, store.HostsPrefix) && bytes.Contains(uploaded(r), []byte(`"succeeded"`)):
+		defer d.ended.Store(true)
+	}
+	d.bucket.ServeHTTP(w, r)
+}
+
+func (d *door) note(r *http.Request) {
+	name := r.URL.Query().Get("name")
+	if r.Method == http.MethodGet || isUnder(r, store.HostsPrefix) || isUnder(r, "logs/") {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.writes = append(d.writes, r.Method+" "+name+r.URL.Path)
+}
+
+func (d *door) written() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.writes)
+}
+
+// isUnder reports whether a request writes an object under a prefix.
+func isUnder(r *http.Request, prefix string) bool {
+	return r.URL.Query().Get("uploadType") != "" && strings.Contains(r.URL.Query().Get("name"), "/"+prefix)
+}
+
+// serve is what happens to a request when nothing goes wrong.
+func (e *emulator) serve(w http.ResponseWriter, r *http.Request) {
+	e.service.HTTPHandler().ServeHTTP(w, r)
+}
