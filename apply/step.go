@@ -187,9 +187,7 @@ func (s *Stepper) refine() error {
 	if err != nil || desired == nil {
 		return err
 	}
-	doc := s.doc.Clone()
-	doc.Desired = *desired
-	s.doc = doc
+	s.doc = s.planner.Refined(s.doc, desired)
 	return nil
 }
 

@@ -153,7 +153,7 @@ func (c *cli) load() error {
 			return err
 		}
 	}
-	c.desired, err = c.cfg.Desired.Seal(c.key)
+	c.desired, err = c.prepare(c.cfg)
 	return err
 }
 
@@ -176,31 +176,11 @@ func (c *cli) refine() func(*state.Document) (*schema.Desired, error) {
 	if !waitsForValues(c.cfg) {
 		return nil
 	}
-	var last *state.Document
-	return func(doc *state.Document) (*schema.Desired, error) {
-		if last == doc {
-			return nil, nil
-		}
-		last = doc
-		cfg, err := c.evaluate(doc)
-		if err != nil {
-			return nil, err
-		}
-		desired, err := cfg.Desired.Seal(c.key)
-		if err != nil {
-			return nil, err
-		}
-		before, err := schema.DigestOf(doc.Desired)
-		if err != nil {
-			return nil, err
-		}
-		after, err := schema.DigestOf(desired)
-		if err != nil || before == after {
-			return nil, err
-		}
-		return &desired, nil
-	}
+	r := &apply.Refiner{Source: c.src, Options: c.opts, Prepare: c.prepare, Sealer: c.key}
+	return r.Refine
 }
+
+func (c *cli) prepare(cfg *schema.Config) (schema.Desired, error) { return cfg.Desired.Seal(c.key) }
 
 // carryOut is apply and destroy under a lease.
 func (c *cli) carryOut(ctx context.Context, refine func(*state.Document) (*schema.Desired, error)) error {

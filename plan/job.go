@@ -154,7 +154,8 @@ func (d *differ) ended(addr schema.Address, why string) bool {
 // takeOver records the new spec without touching what runs.
 func (d *differ) takeOver(want *schema.Job) *state.Job {
 	e := d.edit(want.Addr)
-	e.Spec = want
+	spec := *want // of its own, or it would keep every other job of this desired
+	e.Spec = &spec
 	if digest, err := schema.DigestOf(want); err == nil {
 		e.Digest = digest
 	}

@@ -37,7 +37,7 @@ func (d *differ) placeable(want *schema.Job) bool {
 		return false
 	}
 	_, changing := d.verbs[want.Addr]
-	return !changing || j.Spec == want
+	return !changing || equalJobs(j.Spec, want)
 }
 
 // placeUnit places the jobs of a group, or a single one: those that have no

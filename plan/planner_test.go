@@ -94,7 +94,7 @@ func drawNetwork(t *rapid.T) schema.Desired {
 // The world's own property test compares too; here most steps are those in which
 // a Planner passes something over.
 func TestPlannerFindsWhatDiffFinds(t *testing.T) {
-	parts, steps := 0, 0
+	parts, steps, refined := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
 		w.wayward = true
@@ -104,6 +104,9 @@ func TestPlannerFindsWhatDiffFinds(t *testing.T) {
 			if rapid.IntRange(0, 3).Draw(t, "calm") == 0 {
 				mishap(t, w)
 			}
+			if rapid.IntRange(0, 3).Draw(t, "refined") == 0 && refine(t, w) {
+				refined++
+			}
 			w.step(time.Duration(rapid.SampledFrom([]int{40, 500, 3000}).Draw(t, "ms")) * time.Millisecond)
 			steps++
 		}
@@ -111,6 +114,78 @@ func TestPlannerFindsWhatDiffFinds(t *testing.T) {
 	})
 	if parts < steps/3 {
 		t.Errorf("%d of %d steps passed something over; the test shows little", parts, steps)
+	}
+	if refined < steps/20 {
+		t.Errorf("%d of %d steps passed something over with new values; the test shows little", refined, steps)
+	}
+}
+
+// refine gives some jobs other commands, known or not, and reports whether the
+// next plan need not look at everything for it.
+func refine(t *rapid.T, w *world) bool {
+	desired := w.doc.Desired
+	desired.Jobs = slices.Clone(desired.Jobs)
+	for range min(len(desired.Jobs), rapid.IntRange(0, 2).Draw(t, "values")) {
+		word := rapid.SampledFrom([]schema.Text{schema.UnknownText(), schema.Plain("1"), schema.Plain("2")}).Draw(t, "value")
+		desired.Jobs[rapid.IntRange(0, len(desired.Jobs)-1).Draw(t, "reader")].Command = []schema.Text{schema.Plain("x"), word}
+	}
+	before := w.doc
+	want := before.Clone()
+	want.Desired = desired
+	w.doc = w.planner.Refined(before, &desired)
+	if diff := differences(want, w.doc); diff != "" {
+		t.Fatalf("the refined document (-want +got):\n%s", diff)
+	}
+	return w.planner.last == w.doc
+}
+
+// TestRefinedLooksAtAllThatIsNew: what is more than other words is not passed over.
+func TestRefinedLooksAtAllThatIsNew(t *testing.T) {
+	tests := map[string]struct {
+		change func(*schema.Desired)
+		part   bool
+	}{
+		"a command":     {func(d *schema.Desired) { d.Jobs[0].Command = []schema.Text{schema.Plain("y")} }, true},
+		"a variable":    {func(d *schema.Desired) { d.Jobs[0].Environment.Env = map[string]schema.Text{"A": schema.Plain("y")} }, true},
+		"a priority":    {func(d *schema.Desired) { d.Jobs[0].Priority++ }, false},
+		"a job less":    {func(d *schema.Desired) { d.Jobs = d.Jobs[1:] }, false},
+		"a namespace":   {func(d *schema.Desired) { d.Namespaces = []schema.Namespace{{}} }, false},
+		"a group":       {func(d *schema.Desired) { d.Groups = []schema.JobGroup{{}} }, false},
+		"a reservation": {func(d *schema.Desired) { d.Reservations = []schema.Reservation{{}} }, false},
+		"a limit":       {func(d *schema.Desired) { *d = limited(*d, 1) }, false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.accept(configuration(newJob("a"), newJob("b", after(jobAddr("a")))))
+			w.step(time.Second)
+			w.step(time.Second)
+			if w.planner.last != w.doc {
+				t.Fatal("everything is looked at without a change")
+			}
+			desired := w.doc.Desired
+			desired.Jobs = slices.Clone(desired.Jobs)
+			tt.change(&desired)
+			w.doc = w.planner.Refined(w.doc, &desired)
+			if got := w.planner.last == w.doc; got != tt.part {
+				t.Errorf("something is passed over: %t, want %t", got, tt.part)
+			}
+		})
+	}
+}
+
+// TestTakenOverSpecIsItsOwn: a record does not hold on to all jobs of the
+// configuration that it came with.
+func TestTakenOverSpecIsItsOwn(t *testing.T) {
+	w := newWorld(t)
+	w.accept(configuration(newJob("a")))
+	w.step(time.Second)
+	next := newJob("a")
+	next.Labels = map[string]string{"new": "yes"}
+	w.accept(configuration(next))
+	w.step(time.Second)
+	if got := w.job(jobAddr("a")).Spec; got.Labels["new"] != "yes" || got == &w.doc.Desired.Jobs[0] {
+		t.Errorf("the spec is %v, at %p; want a copy of that at %p", got.Labels, got, &w.doc.Desired.Jobs[0])
 	}
 }
 

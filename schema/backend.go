@@ -7,7 +7,7 @@ import "github.com/hashicorp/hcl/v2"
 // are reported. With local, a state in a bucket is kept here instead, as in
 // Options.Local.
 func (s *Source) Settings(local bool) (Settings, hcl.Diagnostics) {
-	e := s.evaluator(Options{Local: local})
+	e := s.evaluator(Options{Local: local}, maxInstances)
 	root := e.structure(s.bodies, language(), nil)
 	e.report = newReport()
 	settings := e.settings(root.child("fray"))

@@ -63,9 +63,11 @@ func (s *Source) Evaluate(opts Options) (*Config, hcl.Diagnostics) {
 }
 
 func (s *Source) evaluate(opts Options, maxInstances int) (*Config, hcl.Diagnostics) {
-	e := s.evaluator(opts)
-	e.maxInstances = maxInstances
-	e.root = e.structure(s.bodies, language(), nil)
+	return s.evaluator(opts, maxInstances).evaluate()
+}
+
+func (e *evaluator) evaluate() (*Config, hcl.Diagnostics) {
+	e.root = e.structure(e.source.bodies, language(), nil)
 	if d := e.versionMismatch(); d != nil {
 		return nil, hcl.Diagnostics{d} // the rest may be mistaken for its consequences
 	}
@@ -82,9 +84,10 @@ func (s *Source) evaluate(opts Options, maxInstances int) (*Config, hcl.Diagnost
 	return config, diags
 }
 
-func (s *Source) evaluator(opts Options) *evaluator {
+func (s *Source) evaluator(opts Options, maxInstances int) *evaluator {
 	e := &evaluator{
 		report:       newReport(),
+		maxInstances: maxInstances,
 		source:       s,
 		opts:         opts,
 		locals:       map[string]cty.Value{},

@@ -1,6 +1,9 @@
 package schema
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Seal returns a copy of d with every secret in clear replaced by a sealed one;
 // d is not changed. Only what was sealed can be encoded.
@@ -19,6 +22,25 @@ func (d Desired) Seal(s Sealer) (Desired, error) {
 	}
 	if d.Jobs != nil {
 		d.Jobs = jobs
+	}
+	return d, nil
+}
+
+// Refined returns a copy of d, which is sealed, with the commands and
+// environments of jobs, see [Refinement]. d is not changed.
+func (d Desired) Refined(jobs []Job, s Sealer) (Desired, error) {
+	sealed, err := Desired{Jobs: jobs}.Seal(s)
+	if err != nil {
+		return Desired{}, err
+	}
+	d.Jobs = slices.Clone(d.Jobs)
+	for i := range sealed.Jobs {
+		j := &sealed.Jobs[i]
+		at, found := slices.BinarySearchFunc(d.Jobs, j.Addr, func(other Job, addr Address) int { return other.Addr.Compare(addr) })
+		if !found {
+			return Desired{}, fmt.Errorf("take in the values of %s: there is no such job", j.Addr)
+		}
+		d.Jobs[at].Command, d.Jobs[at].Environment.Env = j.Command, j.Environment.Env
 	}
 	return d, nil
 }

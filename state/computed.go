@@ -15,14 +15,22 @@ func (d *Document) ComputedOf(wanted func(schema.Address) bool) map[schema.Addre
 		if !wanted(addr) {
 			continue
 		}
-		for i := len(j.Attempts) - 1; i >= 0; i-- {
-			if c, ok := computed(j, &j.Attempts[i]); ok {
-				out[addr] = c
-				break
-			}
+		if c, ok := j.Computed(); ok {
+			out[addr] = c
 		}
 	}
 	return out
+}
+
+// Computed is what others may read of the job, and whether that is known: it is
+// what holds of the newest attempt of which every task has started.
+func (j *Job) Computed() (schema.Computed, bool) {
+	for i := len(j.Attempts) - 1; i >= 0; i-- {
+		if c, ok := computed(j, &j.Attempts[i]); ok {
+			return c, true
+		}
+	}
+	return schema.Computed{}, false
 }
 
 func computed(j *Job, a *Attempt) (schema.Computed, bool) {

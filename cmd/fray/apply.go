@@ -231,7 +231,7 @@ func (r *runner) underLease(soft context.Context, lease *store.Held, shown *plan
 		Epoch: lease.Epoch(), Valid: lease.Valid, Parallelism: r.flags.parallelism,
 		OnStep:  r.progress.step,
 		OnError: r.progress.failed,
-		Refine:  r.l.refine(func(d schema.Desired) schema.Desired { return r.c.narrow(r.stepper.Document(), d) }),
+		Refine:  r.l.refine(r.narrowing()),
 	})
 	if err != nil {
 		return untouched(soft, err)
@@ -267,6 +267,14 @@ func (r *runner) underLease(soft context.Context, lease *store.Held, shown *plan
 		return err
 	}
 	return r.finish(hard, r.loop(soft, hard), p)
+}
+
+// narrowing keeps to the targets; nil if there are none.
+func (r *runner) narrowing() func(schema.Desired) schema.Desired {
+	if len(r.c.targets) == 0 {
+		return nil
+	}
+	return func(d schema.Desired) schema.Desired { return r.c.narrow(r.stepper.Document(), d) }
 }
 
 func (r *runner) scopeOf(p *plan.Plan) apply.Scope {

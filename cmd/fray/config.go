@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"unicode"
 	"unicode/utf8"
@@ -15,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fray-ml/fray/agent/bundle"
+	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/providers"
 	"github.com/fray-ml/fray/schema"
@@ -250,46 +250,15 @@ func waitsForValues(cfg *schema.Config) bool {
 	return slices.ContainsFunc(cfg.Desired.Jobs, func(j schema.Job) bool { return len(j.Uses) > 0 })
 }
 
-// refine returns a function that evaluates the configuration again whenever
-// values that a job reads became known, for apply.Config.Refine; nil when no
-// job reads any.
+// refine returns a function that evaluates again what reads values that became
+// known, for apply.Config.Refine; nil when no job reads any. target is what is
+// taken over of what is desired, nil for all.
 func (l *loaded) refine(target func(schema.Desired) schema.Desired) func(*state.Document) (*schema.Desired, error) {
-	read := map[schema.Address]bool{}
-	for i := range l.cfg.Desired.Jobs {
-		for _, addr := range l.cfg.Desired.Jobs[i].Uses {
-			read[addr] = true
-		}
-	}
-	if len(read) == 0 {
+	if !slices.ContainsFunc(l.cfg.Desired.Jobs, func(j schema.Job) bool { return len(j.Uses) > 0 }) {
 		return nil
 	}
-	wanted := func(addr schema.Address) bool { return read[addr] || read[addr.Base()] }
-	var last map[schema.Address]schema.Computed
-	return func(doc *state.Document) (*schema.Desired, error) {
-		known := doc.ComputedOf(wanted)
-		if last != nil && reflect.DeepEqual(known, last) {
-			return nil, nil
-		}
-		last = known
-		cfg, err := l.evaluate(doc)
-		if err != nil {
-			return nil, err
-		}
-		desired, err := l.prepare(cfg)
-		if err != nil {
-			return nil, err
-		}
-		desired = target(desired)
-		before, err := schema.DigestOf(doc.Desired)
-		if err != nil {
-			return nil, err
-		}
-		after, err := schema.DigestOf(desired)
-		if err != nil || before == after {
-			return nil, err
-		}
-		return &desired, nil
-	}
+	r := &apply.Refiner{Source: l.src, Options: l.opts, Prepare: l.prepare, Sealer: l.sealer, Target: target}
+	return r.Refine
 }
 
 // evaluate is the configuration with the values that doc knows.

@@ -1,0 +1,128 @@
+package apply
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+)
+
+// Refiner makes [Config.Refine]: it evaluates what reads values as they become
+// known. It is for one apply.
+type Refiner struct {
+	Source  *schema.Source
+	Options schema.Options                               // but for Computed
+	Prepare func(*schema.Config) (schema.Desired, error) // makes what is planned against, sealed
+	Sealer  schema.Sealer
+	Target  func(schema.Desired) schema.Desired // what is taken over of it; nil: all
+
+	values  *schema.Evaluation
+	desired schema.Desired // all, as of the values that were known last
+	read    []readJob
+}
+
+// readJob is a job whose values others read.
+type readJob struct {
+	addr schema.Address
+	last *state.Job // as it was when they were last read
+}
+
+// Refine returns what is desired with the values that doc knows, nil if that is
+// what doc has. The first call evaluates everything.
+func (r *Refiner) Refine(doc *state.Document) (*schema.Desired, error) {
+	if r.values == nil {
+		return r.begin(doc)
+	}
+	known := r.news(doc)
+	if len(known) == 0 {
+		return nil, nil
+	}
+	found, diags := r.values.Refine(known)
+	if diags.HasErrors() {
+		return nil, again(diags.Errs())
+	}
+	if found.Whole != nil {
+		return r.whole(doc, found.Whole)
+	}
+	if len(found.Jobs) == 0 {
+		return nil, nil
+	}
+	desired, err := r.desired.Refined(found.Jobs, r.Sealer)
+	if err != nil {
+		return nil, err
+	}
+	r.desired = desired
+	if r.Target != nil {
+		return r.different(doc)
+	}
+	return &desired, nil
+}
+
+func (r *Refiner) begin(doc *state.Document) (*schema.Desired, error) {
+	opts := r.Options
+	opts.Computed = doc.Computed()
+	values, diags := r.Source.Begin(opts)
+	if diags.HasErrors() {
+		return nil, again(diags.Errs())
+	}
+	r.values = values
+	return r.whole(doc, values.Config())
+}
+
+func again(errs []error) error {
+	return fmt.Errorf("evaluate the configuration again with the values now known: %w", errors.Join(errs...))
+}
+
+// whole takes in a configuration.
+func (r *Refiner) whole(doc *state.Document, cfg *schema.Config) (*schema.Desired, error) {
+	var err error
+	if r.desired, err = r.Prepare(cfg); err != nil {
+		return nil, err
+	}
+	r.read = r.read[:0]
+	for i := range cfg.Desired.Jobs {
+		if addr := cfg.Desired.Jobs[i].Addr; r.values.Reads(addr) {
+			r.read = append(r.read, readJob{addr: addr, last: doc.Jobs[addr]})
+		}
+	}
+	return r.different(doc)
+}
+
+// different is what is desired, nil if doc has the same.
+func (r *Refiner) different(doc *state.Document) (*schema.Desired, error) {
+	desired := r.desired
+	if r.Target != nil {
+		desired = r.Target(desired)
+	}
+	before, err := schema.DigestOf(doc.Desired)
+	if err != nil {
+		return nil, err
+	}
+	after, err := schema.DigestOf(desired)
+	if err != nil || before == after {
+		return nil, err
+	}
+	return &desired, nil
+}
+
+// news are the values of the jobs whose records changed. Records are not
+// changed in place, so those that are the same say the same.
+func (r *Refiner) news(doc *state.Document) map[schema.Address]schema.Computed {
+	var known map[schema.Address]schema.Computed
+	for i := range r.read {
+		job := &r.read[i]
+		now := doc.Jobs[job.addr]
+		if now == job.last {
+			continue
+		}
+		job.last = now
+		if known == nil {
+			known = map[schema.Address]schema.Computed{}
+		}
+		if known[job.addr] = (schema.Computed{}); now != nil {
+			known[job.addr], _ = now.Computed()
+		}
+	}
+	return known
+}
