@@ -17,12 +17,12 @@ import (
 // cloud is the truth about slices, hosts and tasks. Creating and deleting take
 // time; hosts boot, obey what they are assigned, and report.
 type cloud struct {
-	run    *run
-	slices map[string]*slice
-	made   int // slices ever
-	outage bool
-	reports  uint64
-	starts   map[string]int // of tasks, by job id, attempt and host of one slice ever made
+	run     *run
+	slices  map[string]*slice
+	made    int // slices ever
+	outage  bool
+	reports uint64
+	starts  map[string]int // of tasks, by job id, attempt and host of one slice ever made
 }
 
 type slice struct {
