@@ -85,7 +85,7 @@ func TestTasksThatDoNotStart(t *testing.T) {
 		{"port in use", func(j *schema.Job) { j.Resources.Ports = []schema.Port{{Name: "http", Number: busy}} },
 			schema.TaskUnschedulable, []string{"port " + strconv.Itoa(busy) + " (http) is in use on " + rigAddress}},
 		{"no bundle", func(j *schema.Job) { j.Environment.Bundle = strings.Repeat("ab", 32) },
-			schema.TaskWorkerFailed, []string{"bundle abababababab is not in the store"}},
+			schema.TaskWorkerFailed, []string{"fetch bundle abababababab: it is not in the store"}},
 		{"uv without a lock file", func(j *schema.Job) { j.Environment.UV = &schema.UV{} },
 			schema.TaskFailed, []string{"uv.lock"}},
 	} {
