@@ -21,7 +21,7 @@ func TestCrashApply(t *testing.T) {
 	t.Run("directory", func(t *testing.T) {
 		proveCrashes(t, nil, allPoints() || !testing.Short())
 	})
-	t.Run("bucket", func(t *testing.T) { proveCrashes(t, newEmulator(t), allPoints()) })
+	t.Run("bucket", func(t *testing.T) { proveCrashes(t, emulatorWith(t, false), allPoints()) })
 }
 
 // crashWorkers is how many stacks are crashed at once: they mostly wait, for

@@ -22,9 +22,13 @@ type emulator struct {
 
 const emulatedBucket = "acme"
 
-func newEmulator(t *testing.T) *emulator {
+func newEmulator(t *testing.T) *emulator { return emulatorWith(t, true) }
+
+// emulatorWith is newEmulator with or without object versioning: with it, the
+// emulator remembers every report of every host, and gets slow.
+func emulatorWith(t *testing.T, versioning bool) *emulator {
 	t.Helper()
-	e, err := startEmulator()
+	e, err := startEmulator(versioning)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,12 +36,12 @@ func newEmulator(t *testing.T) *emulator {
 	return e
 }
 
-func startEmulator() (*emulator, error) {
+func startEmulator(versioning bool) (*emulator, error) {
 	service, err := fakestorage.NewServerWithOptions(fakestorage.Options{NoListener: true})
 	if err != nil {
 		return nil, err
 	}
-	service.CreateBucketWithOpts(fakestorage.CreateBucketOpts{Name: emulatedBucket, VersioningEnabled: true})
+	service.CreateBucketWithOpts(fakestorage.CreateBucketOpts{Name: emulatedBucket, VersioningEnabled: versioning})
 	e := &emulator{service: service}
 	e.Server = httptest.NewServer(e)
 	return e, nil

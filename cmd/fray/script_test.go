@@ -61,7 +61,7 @@ func TestScript(t *testing.T) {
 			env.Setenv("NO_COLOR", "1")
 			env.Setenv("TZ", "UTC")
 			env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, ".config"))
-			bucket, err := startEmulator()
+			bucket, err := startEmulator(true)
 			if err != nil {
 				return err
 			}

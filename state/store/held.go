@@ -163,7 +163,9 @@ func (h *Held) renew(ctx context.Context) error {
 	h.mu.Lock()
 	next, gen, left := h.lease, h.gen, h.until.Sub(h.cfg.Now())
 	h.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, left)
+	// A request that hangs must leave time for others: what it may still do is
+	// recognized as our own.
+	ctx, cancel := context.WithTimeout(ctx, min(left, h.cfg.TTL/4))
 	defer cancel()
 	sent := h.cfg.Now()
 	next.RenewedAt, next.ExpiresAt = sent.UTC(), sent.Add(h.cfg.TTL).UTC()
