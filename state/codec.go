@@ -31,23 +31,6 @@ const (
 	writerName    = "fray_version"
 )
 
-// Codec turns documents into what is kept of them and back.
-type Codec interface {
-	Encode(d Document) ([]byte, error)
-	Decode(data []byte) (Document, error)
-}
-
-// JSON is the Codec that keeps documents readable for everybody.
-type JSON struct{}
-
-var _ Codec = JSON{}
-
-// Encode is the function [Encode].
-func (JSON) Encode(d Document) ([]byte, error) { return Encode(d) }
-
-// Decode is the function [Decode].
-func (JSON) Decode(data []byte) (Document, error) { return Decode(data) }
-
 // indentLimit is the size up to which a document is indented for the people
 // who look into it. Nobody reads a larger one, and it is written every second.
 const indentLimit = 1 << 20

@@ -74,7 +74,12 @@ func (s *sealedStore) clear(ctx context.Context, object store.Object, err error)
 	if err != nil {
 		return store.Object{}, err
 	}
-	object.Data, err = s.keys.unseal(ctx, keyring.KindState, object.Data)
+	box, err := s.keys.box(ctx)
+	if err != nil {
+		return store.Object{}, err
+	}
+	// With what is damaged comes its generation, so that it can be replaced.
+	object.Data, err = box.Open(keyring.KindState, object.Data)
 	return object, err
 }
 
@@ -101,12 +106,4 @@ func (k *keys) seal(ctx context.Context, kind keyring.Kind, data []byte) ([]byte
 		return nil, err
 	}
 	return box.Seal(kind, data)
-}
-
-func (k *keys) unseal(ctx context.Context, kind keyring.Kind, data []byte) ([]byte, error) {
-	box, err := k.box(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return box.Open(kind, data)
 }

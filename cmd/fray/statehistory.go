@@ -12,6 +12,7 @@ import (
 	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/keyring"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -30,7 +31,7 @@ func (s *stack) history(ctx context.Context, limit int) ([]stateVersion, error) 
 		found = found[:min(limit, len(found))]
 	}
 	live, err := s.store.Get(ctx, store.StateKey)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
+	if err != nil && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, keyring.ErrDamaged) {
 		return nil, err
 	}
 	var versions []stateVersion
@@ -39,6 +40,11 @@ func (s *stack) history(ctx context.Context, limit int) ([]stateVersion, error) 
 		object, err := versioned.GetVersion(ctx, store.StateKey, attrs.Generation)
 		if errors.Is(err, store.ErrNotFound) {
 			continue // it was just removed
+		}
+		if errors.Is(err, keyring.ErrDamaged) || errors.Is(err, keyring.ErrWrongKey) {
+			v.Problem = err.Error()
+			versions = append(versions, v)
+			continue
 		}
 		if err != nil {
 			return nil, err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/keyring"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -115,6 +116,9 @@ func (s *stack) present(ctx context.Context) (*state.Document, store.Generation,
 	object, err := s.store.Get(ctx, store.StateKey)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, store.Absent, nil
+	}
+	if errors.Is(err, keyring.ErrDamaged) && object.Generation != store.Absent { // the object itself, not the key
+		return nil, object.Generation, nil
 	}
 	if err != nil {
 		return nil, 0, err

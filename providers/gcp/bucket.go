@@ -147,15 +147,24 @@ func newTransport(ctx context.Context, cfg BucketConfig) (http.RoundTripper, err
 	if os.Getenv("STORAGE_EMULATOR_HOST") != "" {
 		return http.DefaultTransport, nil
 	}
+	return authorized(ctx, api{name: "storage", path: "storage/v1/", scope: storage.ScopeReadWrite}, cfg.Endpoint)
+}
+
+// api is one of Google's services.
+type api struct{ name, path, scope string }
+
+// authorized is a transport that adds application default credentials.
+// endpoint replaces the service's; "": its own.
+func authorized(ctx context.Context, a api, endpoint string) (http.RoundTripper, error) {
 	options := []option.ClientOption{
-		option.WithScopes(storage.ScopeReadWrite),
+		option.WithScopes(a.scope),
 		internaloption.EnableNewAuthLibrary(),
-		internaloption.WithDefaultEndpointTemplate("https://storage.UNIVERSE_DOMAIN/storage/v1/"),
-		internaloption.WithDefaultMTLSEndpoint("https://storage.mtls.googleapis.com/storage/v1/"),
+		internaloption.WithDefaultEndpointTemplate("https://" + a.name + ".UNIVERSE_DOMAIN/" + a.path),
+		internaloption.WithDefaultMTLSEndpoint("https://" + a.name + ".mtls.googleapis.com/" + a.path),
 		internaloption.WithDefaultUniverseDomain("googleapis.com"),
 	}
-	if cfg.Endpoint != "" {
-		options = append(options, option.WithEndpoint(cfg.Endpoint))
+	if endpoint != "" {
+		options = append(options, option.WithEndpoint(endpoint))
 	}
 	client, _, err := htransport.NewClient(ctx, options...)
 	if err != nil {

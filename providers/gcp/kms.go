@@ -16,8 +16,6 @@ import (
 	"google.golang.org/api/cloudkms/v1"
 	"google.golang.org/api/googleapi"
 	"google.golang.org/api/option"
-	"google.golang.org/api/option/internaloption"
-	htransport "google.golang.org/api/transport/http"
 )
 
 // KMSConfig configures OpenKMS.
@@ -82,21 +80,7 @@ func newKMSTransport(ctx context.Context, cfg KMSConfig) (http.RoundTripper, err
 	if cfg.HTTPClient != nil {
 		return cmp.Or(cfg.HTTPClient.Transport, http.DefaultTransport), nil
 	}
-	options := []option.ClientOption{
-		option.WithScopes(cloudkms.CloudkmsScope),
-		internaloption.EnableNewAuthLibrary(),
-		internaloption.WithDefaultEndpointTemplate("https://cloudkms.UNIVERSE_DOMAIN/"),
-		internaloption.WithDefaultMTLSEndpoint("https://cloudkms.mtls.googleapis.com/"),
-		internaloption.WithDefaultUniverseDomain("googleapis.com"),
-	}
-	if cfg.Endpoint != "" {
-		options = append(options, option.WithEndpoint(cfg.Endpoint))
-	}
-	client, _, err := htransport.NewClient(ctx, options...)
-	if err != nil {
-		return nil, credentialsError(err)
-	}
-	return client.Transport, nil
+	return authorized(ctx, api{name: "cloudkms", scope: cloudkms.CloudkmsScope}, cfg.Endpoint)
 }
 
 // Encrypt encrypts with the key's primary version.

@@ -2,7 +2,7 @@
 //
 // A stack has one random key. It seals the sensitive values in the state
 // (state.NewKey) and, where encryption is declared, whole documents: the state
-// and plan files ([Box], [Codec]). The key itself is an object beside the state,
+// and plan files ([Box]). The key itself is an object beside the state,
 // "key.json" ([Keyring]), in the form that the stack's [Policy] asks for:
 //
 //	plain  as it is; who may read the store may read the key
