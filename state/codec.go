@@ -17,8 +17,8 @@ var (
 	// ErrNewer: a newer fray wrote the document, in a format this one does not know.
 	ErrNewer = errors.New("the state was written by a newer fray")
 	// ErrDamaged: the document is not one, or not whole.
-	ErrDamaged = errors.New("the state is damaged and was left as it is; put back a copy of it " +
-		"(a backup, or an older version of the object)")
+	ErrDamaged = errors.New("the state is damaged and was left as it is; put back an older one " +
+		"(fray state history, fray state rollback), or make it again from what runs (fray state rebuild)")
 	// ErrEncrypted: the document is one of package keyring.
 	ErrEncrypted = errors.New("the state is encrypted and no key was given: name a file with an identity " +
 		"that may read it in FRAY_AGE_IDENTITY, or ask for access to the key that it was encrypted with")
