@@ -72,12 +72,12 @@ func closure(desired schema.Desired, targets []schema.Address) map[schema.Addres
 				continue
 			}
 			add(j.Addr)
-			add(schema.Address{Kind: schema.KindNamespace, Name: j.Namespace})
+			add(schema.ScopedAddress(schema.KindNamespace, j.Namespace))
 			if j.Resources.Reservation != "" {
-				add(schema.Address{Kind: schema.KindReservation, Name: j.Resources.Reservation})
+				add(schema.ScopedAddress(schema.KindReservation, j.Resources.Reservation))
 			}
-			if j.Addr.Group != "" {
-				add(schema.Address{Kind: schema.KindJobGroup, Name: j.Addr.Group})
+			if group := j.Addr.GroupAddress(); !group.IsZero() {
+				add(group)
 			}
 			for _, on := range j.DependsOn {
 				add(on)
@@ -142,10 +142,10 @@ func Without(base schema.Desired, targets []schema.Address) schema.Desired {
 }
 
 func needsAny(j *schema.Job, removed func(schema.Address) bool) bool {
-	needs := append([]schema.Address{{Kind: schema.KindNamespace, Name: j.Namespace}}, j.DependsOn...)
+	needs := append([]schema.Address{schema.ScopedAddress(schema.KindNamespace, j.Namespace)}, j.DependsOn...)
 	needs = append(needs, j.Uses...)
 	if j.Resources.Reservation != "" {
-		needs = append(needs, schema.Address{Kind: schema.KindReservation, Name: j.Resources.Reservation})
+		needs = append(needs, schema.ScopedAddress(schema.KindReservation, j.Resources.Reservation))
 	}
 	return slices.ContainsFunc(needs, removed)
 }

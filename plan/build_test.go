@@ -75,7 +75,7 @@ func configuration(jobs ...schema.Job) schema.Desired {
 	var desired schema.Desired
 	for i := range jobs {
 		if g := jobs[i].Addr.Group; g != "" {
-			addr := groupAddr(g)
+			addr := schema.Address{Kind: schema.KindJobGroup, Name: g}
 			if !slices.ContainsFunc(desired.Groups, func(g schema.JobGroup) bool { return g.Addr == addr }) {
 				desired.Groups = append(desired.Groups, schema.JobGroup{Addr: addr, Namespace: "default"})
 			}

@@ -26,7 +26,7 @@ func Check(desired *schema.Desired) []Problem {
 	pools := map[string]*schema.Reservation{}
 	for i := range desired.Reservations {
 		r := &desired.Reservations[i]
-		pools[r.Addr.Name] = r
+		pools[r.Addr.Scoped()] = r
 		spec := PoolSlice("", r, 0)
 		c.need(placement{unit: r.Addr, from: string(r.Provider)}, Amount{}.times(c.sizer.amountOf(&spec), r.Min.Slices))
 	}
@@ -63,7 +63,7 @@ type checker struct {
 // unitOf is what a job is placed with.
 func unitOf(job *schema.Job) schema.Address {
 	if job.Addr.Group != "" {
-		return groupAddr(job.Addr.Group)
+		return job.Addr.GroupAddress()
 	}
 	return job.Addr
 }
@@ -91,7 +91,7 @@ func (c *checker) draw(job *schema.Job, pool *schema.Reservation) {
 	if job.Addr.Group == "" {
 		return
 	}
-	p := placement{unit: unitOf(job), from: pool.Addr.Name}
+	p := placement{unit: unitOf(job), from: pool.Addr.Scoped()}
 	if _, seen := c.drawn[p]; !seen {
 		c.groups = append(c.groups, p)
 	}

@@ -39,8 +39,8 @@ func (d *differ) unmet(want *schema.Job, unit []*schema.Job) reason {
 }
 
 func (d *differ) unmetOn(dep dependency, want *schema.Job, unit []*schema.Job) reason {
-	if g := want.Addr.Group; g != "" {
-		if unit != nil && dep.on.Group == g || dep.on == groupAddr(g) {
+	if g := want.Addr.GroupAddress(); !g.IsZero() {
+		if unit != nil && dep.on.GroupAddress() == g || dep.on == g {
 			return reason{} // a job cannot wait for what it is itself part of
 		}
 	}

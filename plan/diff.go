@@ -47,17 +47,17 @@ type differ struct {
 	stack   string
 	plan    *Plan
 
-	slices   map[string]*schema.SliceStatus // every slice of every inventory that is the stack's
-	disowned []*schema.SliceStatus          // those it has let go of
-	made     map[string]schema.SliceSpec    // as providers have them, where the owner is another now
-	verbs    map[schema.Address]Verb        // of jobs to be restarted or replaced
-	recorded int                            // how many of the desired jobs the state knew
-	idle     []*schema.Job                  // those that neither run nor have ended
-	prepared map[schema.Address]bool        // all hosts up, only the start is missing
-	missing  map[string]schema.Address      // by group: a member without capacity
-	leaving  map[schema.Address]bool        // jobs that are declared no more
-	acting   map[string]int                 // index of the action on a slice
-	holders  map[string]schema.Address      // of slices of reservations, by name
+	slices   map[string]*schema.SliceStatus    // every slice of every inventory that is the stack's
+	disowned []*schema.SliceStatus             // those it has let go of
+	made     map[string]schema.SliceSpec       // as providers have them, where the owner is another now
+	verbs    map[schema.Address]Verb           // of jobs to be restarted or replaced
+	recorded int                               // how many of the desired jobs the state knew
+	idle     []*schema.Job                     // those that neither run nor have ended
+	prepared map[schema.Address]bool           // all hosts up, only the start is missing
+	missing  map[schema.Address]schema.Address // by group: a member without capacity
+	leaving  map[schema.Address]bool           // jobs that are declared no more
+	acting   map[string]int                    // index of the action on a slice
+	holders  map[string]schema.Address         // of slices of reservations, by name
 	waits    []waiting
 	content  []schema.Address // jobs that wait no more, unless waits names them
 	held     []*schema.Job    // jobs without capacity that wait for what they depend on
@@ -82,7 +82,7 @@ func newDiffer(desired *schema.Desired, doc *state.Document, obs *Observed, now 
 		plan:     &Plan{},
 		verbs:    map[schema.Address]Verb{},
 		prepared: map[schema.Address]bool{},
-		missing:  map[string]schema.Address{},
+		missing:  map[schema.Address]schema.Address{},
 		acting:   map[string]int{},
 	}
 	listed := 0
@@ -131,16 +131,12 @@ func (d *differ) family(of schema.Address) []*schema.Job {
 			base := job.Addr.Base()
 			d.families[base] = append(d.families[base], job)
 			if job.Addr.Group != "" {
-				group := groupAddr(job.Addr.Group)
+				group := job.Addr.GroupAddress()
 				d.families[group] = append(d.families[group], job)
 			}
 		}
 	}
 	return d.families[of]
-}
-
-func groupAddr(name string) schema.Address {
-	return schema.Address{Kind: schema.KindJobGroup, Name: name}
 }
 
 // mutable returns next, cloned from the given document at the first call.

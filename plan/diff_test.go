@@ -119,8 +119,8 @@ func TestEveryFieldOfAJobCounts(t *testing.T) {
 				change()
 			}
 		})
-		if target == "Job.Addr" {
-			continue // another job
+		if target == "Job.Addr" || strings.HasPrefix(target, "Job.Lifecycle.") {
+			continue // another job, or what plans may do to this one
 		}
 		if equalJobs(cur, want) || !equalJobs(want, want) {
 			t.Errorf("%s: equalJobs does not look at it", target)

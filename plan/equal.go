@@ -46,13 +46,20 @@ func equalHealth(a, b *schema.Health) bool {
 		a.Interval == b.Interval && a.Timeout == b.Timeout && a.Threshold == b.Threshold && a.StartPeriod == b.StartPeriod
 }
 
+// equalReservations leaves out the lifecycle, as equalJobs does: it is no part of
+// what the thing is.
+func equalReservations(a, b *schema.Reservation) bool {
+	return a.Addr == b.Addr && a.Provider == b.Provider && a.Min == b.Min && a.Max == b.Max &&
+		a.Priority == b.Priority && a.TTL == b.TTL && a.Preemptible == b.Preemptible
+}
+
 // sameResource reports whether two declarations are the same.
 func sameResource(a, b state.Resource) bool {
 	switch {
 	case a.Namespace != nil && b.Namespace != nil:
 		return *a.Namespace == *b.Namespace
 	case a.Reservation != nil && b.Reservation != nil:
-		return *a.Reservation == *b.Reservation
+		return equalReservations(a.Reservation, b.Reservation)
 	case a.Group != nil && b.Group != nil:
 		return *a.Group == *b.Group
 	}

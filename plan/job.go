@@ -180,11 +180,11 @@ func (d *differ) removals() {
 		d.leaving[addr] = true
 	}
 	blockers := d.blockers(removed)
-	occupied := map[string]bool{} // names of groups
+	occupied := map[schema.Address]bool{} // groups
 	for _, addr := range removed {
 		d.removeJob(addr, blockers)
 		if d.next.Jobs[addr] != nil {
-			occupied[addr.Group] = true
+			occupied[addr.GroupAddress()] = true
 		}
 	}
 	var recorded map[schema.Address][]string
@@ -197,7 +197,7 @@ func (d *differ) removals() {
 			recorded = d.poolSlices()
 		}
 		switch {
-		case addr.Kind == schema.KindJobGroup && occupied[addr.Name]:
+		case addr.Kind == schema.KindJobGroup && occupied[addr]:
 			d.wait(addr, underway("its jobs are being deleted"))
 		case addr.Kind == schema.KindReservation && d.shrink(addr, recorded[addr], nil):
 		default:
@@ -241,12 +241,12 @@ func (d *differ) blockers(removed []schema.Address) map[schema.Address]schema.Ad
 	blockers := map[schema.Address]schema.Address{}
 	for _, addr := range removed {
 		named := []schema.Address{addr, addr.Base()}
-		if addr.Group != "" {
-			named = append(named, groupAddr(addr.Group))
+		if group := addr.GroupAddress(); !group.IsZero() {
+			named = append(named, group)
 		}
 		for _, on := range named {
 			for _, by := range dependents[on] {
-				if by.Base() != addr.Base() && (on.Kind != schema.KindJobGroup || by.Group != addr.Group) {
+				if by.Base() != addr.Base() && (on.Kind != schema.KindJobGroup || by.GroupAddress() != addr.GroupAddress()) {
 					blockers[addr] = by
 				}
 			}

@@ -59,7 +59,8 @@ func hashOf(parts ...string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// slugOf keeps what people need to recognize an address: group, name and key.
+// slugOf keeps what people need to recognize an address: modules, group, name
+// and key.
 // whole is false if it had to be cut.
 func slugOf(a schema.Address) (slug string, whole bool) {
 	key := ""
@@ -69,7 +70,7 @@ func slugOf(a schema.Address) (slug string, whole bool) {
 		key = s
 	}
 	var b strings.Builder
-	for _, part := range []string{a.Group, a.Name, key} {
+	for _, part := range []string{strings.ReplaceAll(a.Module, "module.", ""), a.Group, a.Name, key} {
 		if part == "" {
 			continue
 		}

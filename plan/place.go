@@ -13,15 +13,15 @@ import (
 // place gives capacity to jobs that have none, a group at a time, all or none,
 // and brings up the slices of those that have.
 func (d *differ) place(jobs []*schema.Job) {
-	groups := map[string][]*schema.Job{}
+	groups := map[schema.Address][]*schema.Job{}
 	for _, want := range jobs {
-		if g := want.Addr.Group; g != "" {
+		if g := want.Addr.GroupAddress(); !g.IsZero() {
 			groups[g] = append(groups[g], want)
 		}
 	}
 	for i, want := range jobs {
-		g := want.Addr.Group
-		if g == "" {
+		g := want.Addr.GroupAddress()
+		if g.IsZero() {
 			d.placeUnit(jobs[i : i+1])
 		} else if unit := groups[g]; unit != nil {
 			d.placeUnit(unit)
@@ -251,12 +251,13 @@ func (d *differ) start(jobs []*schema.Job) {
 // missingPeer finds a member of a job's group that has no capacity yet. Once a
 // job has had an attempt, it restarts on its own.
 func (d *differ) missingPeer(addr schema.Address) (schema.Address, bool) {
-	if addr.Group == "" || d.next.Jobs[addr].Attempt > 0 {
+	group := addr.GroupAddress()
+	if group.IsZero() || d.next.Jobs[addr].Attempt > 0 {
 		return schema.Address{}, false
 	}
-	peer, seen := d.missing[addr.Group]
+	peer, seen := d.missing[group]
 	if !seen {
-		for _, member := range d.family(groupAddr(addr.Group)) {
+		for _, member := range d.family(group) {
 			if d.prepared[member.Addr] {
 				continue
 			}
@@ -265,7 +266,7 @@ func (d *differ) missingPeer(addr schema.Address) (schema.Address, bool) {
 				break
 			}
 		}
-		d.missing[addr.Group] = peer
+		d.missing[group] = peer
 	}
 	return peer, !peer.IsZero()
 }

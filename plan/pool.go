@@ -26,7 +26,7 @@ func (d *differ) poolOf(name string) *pool {
 		}
 		for i := range d.desired.Reservations {
 			r := &d.desired.Reservations[i]
-			d.pooled[r.Addr.Name] = &pool{specs: d.poolSpecs(r, recorded[r.Addr])}
+			d.pooled[r.Addr.Scoped()] = &pool{specs: d.poolSpecs(r, recorded[r.Addr])}
 		}
 	}
 	return d.pooled[name]
@@ -71,7 +71,7 @@ func (d *differ) pools() {
 	recorded := d.poolSlices()
 	for i := range d.desired.Reservations {
 		r := &d.desired.Reservations[i]
-		p := d.poolOf(r.Addr.Name)
+		p := d.poolOf(r.Addr.Scoped())
 		keep := make(map[string]bool, len(p.specs))
 		var reasons []reason
 		for _, spec := range p.specs {
@@ -137,10 +137,10 @@ func (d *differ) short(unit []*schema.Job) string {
 		p := d.poolOf(name)
 		switch {
 		case p == nil:
-			return fmt.Sprintf("reservation.%s is not there", name)
+			return fmt.Sprintf("%s is not there", schema.ScopedAddress(schema.KindReservation, name))
 		case need[name] > len(p.free):
-			return fmt.Sprintf("reservation.%s: needs %d of its %d slices at once, %d free%s",
-				name, need[name], len(p.specs), len(p.free), d.poolUsers(p))
+			return fmt.Sprintf("%s: needs %d of its %d slices at once, %d free%s",
+				schema.ScopedAddress(schema.KindReservation, name), need[name], len(p.specs), len(p.free), d.poolUsers(p))
 		}
 	}
 	return ""

@@ -153,7 +153,7 @@ func (p *Planner) woken(d *differ) []int {
 		if sameToOthers(d.doc.Jobs[addr], d.next.Jobs[addr]) {
 			continue
 		}
-		named := []schema.Address{addr, addr.Base(), groupAddr(addr.Group)}
+		named := []schema.Address{addr, addr.Base(), addr.GroupAddress()}
 		for _, on := range named {
 			for _, i := range p.dependents[on] {
 				if p.jobs[i] == waits {

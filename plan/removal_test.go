@@ -194,7 +194,7 @@ func TestDependenciesOnOtherThings(t *testing.T) {
 	replica := func(n int) schema.Job { return newJob("s", asService, instance(n)) }
 	w.accept(configuration(
 		newJob("a", inGroup("g")), newJob("b", inGroup("g")), replica(0), replica(1),
-		newJob("x", after(groupAddr("g"))), newJob("y", after(service)),
+		newJob("x", after(schema.Address{Kind: schema.KindJobGroup, Name: "g"})), newJob("y", after(service)),
 		newJob("z", after(schema.Address{Kind: schema.KindNamespace, Name: "n"}, schema.Address{Kind: schema.KindReservation, Name: "r"})),
 	))
 	w.until(time.Minute, "y and z up", func(*Plan) bool { return w.job(jobAddr("y")).Ready && w.job(jobAddr("z")).Ready })

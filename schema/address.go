@@ -3,6 +3,7 @@ package schema
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -26,13 +27,16 @@ func Kinds() []Kind {
 }
 
 // Address names one declared thing: "namespace.rl", "job.etl[3]",
-// "job_group.math.job.rollout[\"a\"]", "actor_service.inference[0]".
-// It is comparable and may be a map key; the zero Address names nothing.
+// "job_group.math.job.rollout[\"a\"]", "actor_service.inference[0]", and those of
+// modules: "module.eval[\"a\"].job.score". With a Module and no Kind it names the
+// module as a whole. It is comparable and may be a map key; the zero Address
+// names nothing.
 type Address struct {
-	Kind  Kind
-	Group string // name of the job_group a job stands in, "" for a top-level one
-	Name  string
-	Key   Key // instance key from count, for_each or replicas
+	Kind   Kind
+	Module string // "module.NAME[KEY]", with those inside it behind dots; "" for the root
+	Group  string // name of the job_group a job stands in, "" for a top-level one
+	Name   string
+	Key    Key // instance key from count, for_each or replicas
 }
 
 // Key is the instance key of an address. The zero Key means "no key".
@@ -83,23 +87,60 @@ func (a Address) Base() Address {
 	return a
 }
 
+// GroupAddress is the job group that a job stands in, zero if there is none.
+func (a Address) GroupAddress() Address {
+	if a.Group == "" {
+		return Address{}
+	}
+	return Address{Kind: KindJobGroup, Module: a.Module, Name: a.Group}
+}
+
+// Scoped is the name with the module it is in, "rl" or "module.eval.rl": what
+// specs call a namespace or a reservation by.
+func (a Address) Scoped() string {
+	if a.Module == "" {
+		return a.Name
+	}
+	return a.Module + "." + a.Name
+}
+
+// ScopedAddress is the address of a kind that has a scoped name.
+func ScopedAddress(kind Kind, scoped string) Address {
+	if i := strings.LastIndexByte(scoped, '.'); i >= 0 { // keys are followed by a name
+		return Address{Kind: kind, Module: scoped[:i], Name: scoped[i+1:]}
+	}
+	return Address{Kind: kind, Name: scoped}
+}
+
 // Contains reports whether b is a itself, one of its instances, or, where a is
-// a job group, one of its jobs. It is what --target and --replace match with.
+// a job group or a module, stands in it. It is what --target and --replace
+// match with.
 func (a Address) Contains(b Address) bool {
 	if a == b || a == b.Base() {
 		return true
 	}
-	return a.Kind == KindJobGroup && b.Kind == KindJob && b.Group == a.Name
+	if a.IsModule() {
+		rest, in := strings.CutPrefix(b.Module, a.Module)
+		return in && (rest == "" || rest[0] == '.' || rest[0] == '[' && !strings.HasSuffix(a.Module, "]"))
+	}
+	return a.Kind == KindJobGroup && b.Kind == KindJob && b.GroupAddress() == a
 }
+
+// IsModule reports whether the address names a module as a whole.
+func (a Address) IsModule() bool { return a.Kind == "" && a.Module != "" }
 
 // IsZero reports whether the address names nothing.
 func (a Address) IsZero() bool { return a == Address{} }
 
 func (a Address) String() string {
-	if a.IsZero() {
-		return ""
+	if a.Kind == "" {
+		return a.Module
 	}
 	var b strings.Builder
+	if a.Module != "" {
+		b.WriteString(a.Module)
+		b.WriteByte('.')
+	}
 	if a.Group != "" {
 		b.WriteString(string(KindJobGroup))
 		b.WriteByte('.')
@@ -113,11 +154,12 @@ func (a Address) String() string {
 	return b.String()
 }
 
-// Compare orders addresses by kind (creation order), group, name and key;
-// integer keys by number, before string keys.
+// Compare orders addresses by kind (creation order), module, group, name and
+// key; integer keys by number, before string keys.
 func (a Address) Compare(b Address) int {
 	return cmp.Or(
 		cmp.Compare(kindOrder(a.Kind), kindOrder(b.Kind)),
+		compareModules(a.Module, b.Module),
 		cmp.Compare(a.Group, b.Group),
 		cmp.Compare(a.Name, b.Name),
 		cmp.Compare(a.Key.kind, b.Key.kind),
@@ -152,54 +194,124 @@ func (a *Address) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// compareModules orders module paths, the numbers in them by their value.
+func compareModules(a, b string) int {
+	if a == b {
+		return 0
+	}
+	i := 0
+	for i < min(len(a), len(b)) && a[i] == b[i] {
+		i++
+	}
+	digits := func(s string) int {
+		n := i
+		for n < len(s) && '0' <= s[n] && s[n] <= '9' {
+			n++
+		}
+		return n - i
+	}
+	if x, y := digits(a), digits(b); x != y && x+y > 1 {
+		return cmp.Compare(x, y)
+	}
+	return cmp.Compare(a, b)
+}
+
 // ParseAddress reads an address as String writes it.
 func ParseAddress(s string) (Address, error) {
-	rest, key, err := cutKey(s)
+	steps, err := addressSteps(s)
 	if err != nil {
 		return Address{}, fmt.Errorf("address %q: %w", s, err)
 	}
-	parts := strings.Split(rest, ".")
-	for _, p := range parts {
-		if !ValidName(p) {
-			return Address{}, fmt.Errorf("address %q: want KIND.NAME, KIND.NAME[KEY] or job_group.GROUP.job.NAME", s)
-		}
+	var a Address
+	for len(steps) > 0 && steps[0].kind == "module" {
+		a.Module = joinModule(a.Module, steps[0].name, steps[0].key)
+		steps = steps[1:]
 	}
-	a := Address{Key: key}
 	switch {
-	case len(parts) == 2:
-		a.Kind, a.Name = Kind(parts[0]), parts[1]
-	case len(parts) == 4 && parts[0] == string(KindJobGroup) && parts[2] == string(KindJob):
-		a.Kind, a.Group, a.Name = KindJob, parts[1], parts[3]
-	default:
-		return Address{}, fmt.Errorf("address %q: want KIND.NAME, KIND.NAME[KEY] or job_group.GROUP.job.NAME", s)
+	case len(steps) == 0 && a.Module != "":
+		return a, nil
+	case len(steps) == 2 && steps[0].kind == KindJobGroup && steps[0].key.IsZero() && steps[1].kind == KindJob:
+		a.Group = steps[0].name
+		steps = steps[1:]
 	}
+	if len(steps) != 1 {
+		return Address{}, fmt.Errorf("address %q: %w", s, errAddressForm)
+	}
+	a.Kind, a.Name, a.Key = steps[0].kind, steps[0].name, steps[0].key
 	if kindOrder(a.Kind) == len(Kinds()) {
 		return Address{}, fmt.Errorf("address %q: unknown kind %q; the kinds are %s", s, a.Kind, kindList())
 	}
 	return a, nil
 }
 
-func cutKey(s string) (rest string, key Key, err error) {
-	rest, inner, ok := strings.Cut(s, "[")
-	if !ok {
-		return s, Key{}, nil
+var errAddressForm = errors.New("want KIND.NAME, KIND.NAME[KEY] or job_group.GROUP.job.NAME, with module.NAME. before it for what is in a module")
+
+// joinModule is the path of a module inside another.
+func joinModule(parent, name string, key Key) string {
+	if parent != "" {
+		parent += "."
 	}
-	inner, ok = strings.CutSuffix(inner, "]")
-	if !ok {
-		return "", Key{}, fmt.Errorf("the [ has no closing ]")
-	}
-	if strings.HasPrefix(inner, `"`) {
-		str, err := strconv.Unquote(inner)
-		if err != nil {
-			return "", Key{}, fmt.Errorf("key %s is no quoted string", inner)
+	return parent + "module." + name + key.String()
+}
+
+// addressStep is KIND.NAME[KEY], of which an address is made.
+type addressStep struct {
+	kind Kind
+	name string
+	key  Key
+}
+
+func addressSteps(s string) ([]addressStep, error) {
+	var steps []addressStep
+	for rest := s; ; rest = rest[1:] {
+		kind, after, ok := strings.Cut(rest, ".")
+		end := strings.IndexAny(after, ".[")
+		if end < 0 {
+			end = len(after)
 		}
-		return rest, StringKey(str), nil
+		step := addressStep{kind: Kind(kind), name: after[:end]}
+		if !ok || !ValidName(kind) || !ValidName(step.name) {
+			return nil, errAddressForm
+		}
+		var err error
+		if rest, err = step.cutKey(after[end:]); err != nil {
+			return nil, err
+		}
+		steps = append(steps, step)
+		if rest == "" {
+			return steps, nil
+		}
+		if rest[0] != '.' {
+			return nil, errAddressForm
+		}
 	}
-	n, err := strconv.Atoi(inner)
-	if err != nil || n < 0 || strconv.Itoa(n) != inner {
-		return "", Key{}, fmt.Errorf("key [%s] is neither an index nor a quoted string", inner)
+}
+
+// cutKey reads the key that s may begin with, and returns what is after it.
+func (a *addressStep) cutKey(s string) (rest string, err error) {
+	inner, ok := strings.CutPrefix(s, "[")
+	if !ok {
+		return s, nil
 	}
-	return rest, IntKey(n), nil
+	if quoted, err := strconv.QuotedPrefix(inner); err == nil && quoted[0] == '"' {
+		str, err := strconv.Unquote(quoted)
+		rest, ok := strings.CutPrefix(inner[len(quoted):], "]")
+		if err != nil || !ok {
+			return "", fmt.Errorf("the [ has no closing ]")
+		}
+		a.key = StringKey(str)
+		return rest, nil
+	}
+	digits, rest, ok := strings.Cut(inner, "]")
+	if !ok {
+		return "", fmt.Errorf("the [ has no closing ]")
+	}
+	n, err := strconv.Atoi(digits)
+	if err != nil || n < 0 || strconv.Itoa(n) != digits {
+		return "", fmt.Errorf("key [%s] is neither an index nor a quoted string", digits)
+	}
+	a.key = IntKey(n)
+	return rest, nil
 }
 
 func kindList() string {

@@ -22,6 +22,83 @@ type Config struct {
 	Ranges map[string]hcl.Range
 	// Outputs by name; those that wait for apply say that they are unknown.
 	Outputs map[string]Output
+
+	Moves      []Move      // as written, those of modules too
+	Imports    []Import    // as written
+	Removals   []Removal   // as written
+	Conditions []Condition // as far as the values that are known decide them
+}
+
+// Move is a moved block: what has another address now.
+type Move struct {
+	From, To Address // either may name a module as a whole
+	Range    hcl.Range
+}
+
+// Import is an import block: what exists and is to be taken over.
+type Import struct {
+	To    Address
+	ID    string // of the slice or slices, comma-separated
+	Range hcl.Range
+}
+
+// Removal is a removed block: what is declared no more. Without Destroy it is
+// let go of and runs on.
+type Removal struct {
+	From    Address // may name a module as a whole
+	Destroy bool
+	Range   hcl.Range
+}
+
+// Condition is one precondition, postcondition or assertion and how it stands.
+type Condition struct {
+	Kind    ConditionKind
+	Of      string // an address, "output.NAME" or "check.NAME", with its module
+	Status  ConditionStatus
+	Message string // error_message of one that does not hold, "" where it is sensitive
+	Range   hcl.Range
+}
+
+// ConditionKind is a closed set of conditions by where they stand.
+type ConditionKind string
+
+// The kinds of conditions. One of a check only warns.
+const (
+	Precondition  ConditionKind = "precondition"
+	Postcondition ConditionKind = "postcondition"
+	Assertion     ConditionKind = "assertion"
+)
+
+// ConditionStatus is how a condition stands.
+type ConditionStatus string
+
+// The statuses. ConditionUnknown is decided by values known after apply.
+const (
+	ConditionHolds   ConditionStatus = "pass"
+	ConditionFails   ConditionStatus = "fail"
+	ConditionUnknown ConditionStatus = "unknown"
+)
+
+// Lifecycle says what plans may do to what they change. It is no part of what
+// the thing itself is: another Lifecycle alone changes nothing that runs.
+type Lifecycle struct {
+	// PreventDestroy refuses plans that delete or replace.
+	PreventDestroy bool `json:"prevent_destroy,omitempty"`
+	// CreateBeforeDestroy gets the new slices before it gives up the old ones,
+	// where capacity allows.
+	CreateBeforeDestroy bool `json:"create_before_destroy,omitempty"`
+	// Ignore are paths of attributes whose changes are left alone, as in
+	// plan.AttrChange ("command", "environment.env.NAME"); a block's path stands
+	// for all in it, and "all" for everything.
+	Ignore []string `json:"ignore_changes,omitempty"`
+	// Trigger is a digest of what replace_triggered_by names; another one
+	// replaces. "" is none.
+	Trigger string `json:"trigger,omitempty"`
+}
+
+// IsZero reports whether nothing is said.
+func (l Lifecycle) IsZero() bool {
+	return !l.PreventDestroy && !l.CreateBeforeDestroy && len(l.Ignore) == 0 && l.Trigger == ""
 }
 
 // Settings is the fray block: what holds for the tool rather than the workload.
@@ -112,6 +189,7 @@ type Reservation struct {
 	Priority    int          `json:"priority,omitempty"`
 	TTL         Duration     `json:"ttl,omitempty"` // 0: no end
 	Preemptible bool         `json:"preemptible"`
+	Lifecycle   Lifecycle    `json:"lifecycle,omitzero"`
 }
 
 // JobGroup is a set of jobs that are placed together, all or none.
@@ -144,6 +222,7 @@ type Job struct {
 	// health check) or has succeeded (any other job); a used one when it is ready.
 	DependsOn []Address `json:"depends_on,omitempty"`
 	Uses      []Address `json:"uses,omitempty"`
+	Lifecycle Lifecycle `json:"lifecycle,omitzero"`
 }
 
 // IsService reports whether the job is meant to stay up: a replica of an actor service.

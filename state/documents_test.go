@@ -186,7 +186,7 @@ func (f *filler) fill(t testing.TB, v reflect.Value) {
 	f.n++
 	switch p := v.Addr().Interface().(type) {
 	case *schema.Address:
-		*p = schema.Address{Kind: schema.KindJob, Group: "g", Name: fmt.Sprintf("j%d", f.n), Key: schema.IntKey(f.n)}
+		*p = schema.Address{Kind: schema.KindJob, Module: "module.m[0]", Group: "g", Name: fmt.Sprintf("j%d", f.n), Key: schema.IntKey(f.n)}
 		return
 	case *schema.Text:
 		*p = schema.Plain(fmt.Sprintf("text %d", f.n))

@@ -161,6 +161,7 @@ func drawAddress(t *rapid.T) schema.Address {
 		Kind: rapid.SampledFrom(schema.Kinds()).Draw(t, "kind"),
 		Name: rapid.StringMatching(`[a-z_][a-z0-9_-]{0,4}`).Draw(t, "name"),
 	}
+	a.Module = rapid.SampledFrom([]string{"", "module.m", `module.m["a.b]"].module.n[2]`}).Draw(t, "module")
 	if a.Kind == schema.KindJob && rapid.Bool().Draw(t, "grouped") {
 		a.Group = "g"
 	}

@@ -15,8 +15,8 @@ func allAddresses(doc *state.Document, desired *schema.Desired) []schema.Address
 	add := func(a schema.Address) {
 		set[a] = true
 		set[a.Base()] = true
-		if a.Group != "" {
-			set[schema.Address{Kind: schema.KindJobGroup, Name: a.Group}] = true
+		if group := a.GroupAddress(); !group.IsZero() {
+			set[group] = true
 		}
 	}
 	for a := range doc.Jobs {

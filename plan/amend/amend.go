@@ -95,11 +95,11 @@ func renamed(spec schema.Job, addr schema.Address, files *schema.Desired) schema
 		return spec
 	}
 	spec.DependsOn, spec.Uses = want.DependsOn, want.Uses
-	namespace := schema.Address{Kind: schema.KindNamespace, Name: spec.Namespace}
+	namespace := schema.ScopedAddress(schema.KindNamespace, spec.Namespace)
 	if find(files.Namespaces, namespace, namespaceAddr) == nil {
 		spec.Namespace = want.Namespace
 	}
-	pool := schema.Address{Kind: schema.KindReservation, Name: spec.Resources.Reservation}
+	pool := schema.ScopedAddress(schema.KindReservation, spec.Resources.Reservation)
 	if pool.Name != "" && want.Resources.Reservation != "" && find(files.Reservations, pool, reservationAddr) == nil {
 		spec.Resources.Reservation = want.Resources.Reservation
 	}
@@ -136,7 +136,7 @@ func (b *binder) desire(spec *schema.Job) {
 // declare it, where the state does not have it.
 func (b *binder) declare(desired *schema.Desired, spec *schema.Job) error {
 	for i := range desired.Groups {
-		if g := desired.Groups[i]; g.Addr.Name == spec.Addr.Group {
+		if g := desired.Groups[i]; g.Addr == spec.Addr.GroupAddress() {
 			if err := b.declareGroup(g); err != nil {
 				return err
 			}
@@ -144,7 +144,7 @@ func (b *binder) declare(desired *schema.Desired, spec *schema.Job) error {
 	}
 	for i := range desired.Namespaces {
 		n := desired.Namespaces[i]
-		if _, recorded := b.next.Resources[n.Addr]; recorded || n.Addr.Name != spec.Namespace {
+		if _, recorded := b.next.Resources[n.Addr]; recorded || n.Addr.Scoped() != spec.Namespace {
 			continue
 		}
 		if err := b.record(n.Addr, &n, state.Resource{Namespace: &n}); err != nil {

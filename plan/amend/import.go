@@ -158,7 +158,7 @@ func (m *importer) indices() []int {
 // bindPooled sees to it that a reservation has the slices that a job is to
 // hold: they are free in it, or were disowned or orphaned from it.
 func (m *importer) bindPooled(want *schema.Job) error {
-	pool := schema.Address{Kind: schema.KindReservation, Name: want.Resources.Reservation}
+	pool := schema.ScopedAddress(schema.KindReservation, want.Resources.Reservation)
 	r := m.doc.Resources[pool].Reservation
 	if r == nil {
 		return fmt.Errorf("it draws from %s, which the state does not have; import that, and the jobs that run on it come too", pool)
@@ -302,7 +302,7 @@ func (m *importer) importUsers() error {
 		}
 		want := find(m.Desired.Jobs, a.Run.Job, jobAddr)
 		switch cur := m.next.Jobs[a.Run.Job]; {
-		case want == nil || want.Resources.Reservation != m.Addr.Name:
+		case want == nil || want.Resources.Reservation != m.Addr.Scoped():
 			return fmt.Errorf("slice %s runs %s, which the files do not declare on this reservation; declare it, or it would be stopped", name, a.Run.Job)
 		case cur != nil && (len(cur.Slices) > 0 || cur.Status.Ended()):
 			return fmt.Errorf("slice %s runs %s, which the state has elsewhere; remove that from the state first", name, a.Run.Job)

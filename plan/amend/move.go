@@ -133,8 +133,8 @@ func (m *mover) rename(a schema.Address) (schema.Address, bool) {
 	switch {
 	case a == m.from:
 		return m.to, true
-	case m.from.Kind == schema.KindJobGroup && a.Kind == schema.KindJob && a.Group == m.from.Name:
-		a.Group = m.to.Name
+	case m.from.Kind == schema.KindJobGroup && a.Kind == schema.KindJob && a.GroupAddress() == m.from:
+		a.Group, a.Module = m.to.Name, m.to.Module
 		return a, true
 	case m.family && a.Base() == m.from:
 		moved := m.to
@@ -211,19 +211,19 @@ func (m *mover) resource(r state.Resource) (state.Resource, bool) {
 }
 
 func (m *mover) group(g schema.JobGroup) schema.JobGroup {
-	implicit := !m.isDeclared(g.Namespace) && g.Namespace == g.Addr.Name
+	implicit := !m.isDeclared(g.Namespace) && g.Namespace == g.Addr.Scoped()
 	g.Addr, _ = m.rename(g.Addr)
 	g.Namespace = m.namespace(g.Namespace)
 	if implicit {
-		g.Namespace = g.Addr.Name
+		g.Namespace = g.Addr.Scoped()
 	}
 	return g
 }
 
 // namespace is a namespace's name after the move.
 func (m *mover) namespace(name string) string {
-	if m.from.Kind == schema.KindNamespace && name == m.from.Name {
-		return m.to.Name
+	if m.from.Kind == schema.KindNamespace && name == m.from.Scoped() {
+		return m.to.Scoped()
 	}
 	return name
 }
@@ -231,24 +231,24 @@ func (m *mover) namespace(name string) string {
 // isDeclared reports whether a namespace is declared; others are those that
 // jobs and groups have by default.
 func (m *mover) isDeclared(name string) bool {
-	addr := schema.Address{Kind: schema.KindNamespace, Name: name}
+	addr := schema.ScopedAddress(schema.KindNamespace, name)
 	_, recorded := m.doc.Resources[addr]
 	return recorded || find(m.doc.Desired.Namespaces, addr, namespaceAddr) != nil
 }
 
 // defaultNamespace is what a job of an address is in if it does not say.
 func (m *mover) defaultNamespace(addr schema.Address, doc *state.Document) string {
-	if addr.Group == "" {
-		return addr.Name
+	group := addr.GroupAddress()
+	if group.IsZero() {
+		return addr.Scoped()
 	}
-	group := schema.Address{Kind: schema.KindJobGroup, Name: addr.Group}
 	if r := doc.Resources[group]; r.Group != nil {
 		return r.Group.Namespace
 	}
 	if g := find(doc.Desired.Groups, group, groupAddr); g != nil {
 		return g.Namespace
 	}
-	return addr.Group
+	return group.Scoped()
 }
 
 func (m *mover) moveJobs() error {
@@ -281,8 +281,8 @@ func (m *mover) job(spec *schema.Job) (schema.Job, bool) {
 	if moves && !m.isDeclared(spec.Namespace) && spec.Namespace == m.defaultNamespace(spec.Addr, m.doc) {
 		j.Namespace = m.defaultNamespace(j.Addr, m.next)
 	}
-	if m.from.Kind == schema.KindReservation && spec.Resources.Reservation == m.from.Name {
-		j.Resources.Reservation, changed = m.to.Name, true
+	if m.from.Kind == schema.KindReservation && spec.Resources.Reservation == m.from.Scoped() {
+		j.Resources.Reservation, changed = m.to.Scoped(), true
 	}
 	var on, uses bool
 	j.DependsOn, on = m.renameAll(spec.DependsOn)

@@ -61,7 +61,7 @@ func (r *remover) check() error {
 		if by.Kind != schema.KindReservation {
 			continue
 		}
-		if holders := r.holders(by.Name); len(holders) > 0 {
+		if holders := r.holders(by.Scoped()); len(holders) > 0 {
 			return fmt.Errorf("remove %s: %s holds slices of it; remove that as well, or stop it first", by, join(holders))
 		}
 	}

@@ -97,7 +97,7 @@ func (r *rebuilder) bindRuns() error {
 			case st.Spec.Owner.Kind != schema.KindReservation:
 				r.bindSlice(st, addr, st.Spec.Index)
 			case j.Spec.Resources.Reservation != "":
-				r.pools[st.Spec.Owner] = schema.Address{Kind: schema.KindReservation, Name: j.Spec.Resources.Reservation}
+				r.pools[st.Spec.Owner] = schema.ScopedAddress(schema.KindReservation, j.Spec.Resources.Reservation)
 			}
 		}
 		text := fmt.Sprintf("attempt %d on %s", a.Run.Attempt, strings.Join(j.Slices, ", "))
@@ -131,6 +131,6 @@ func (r *rebuilder) standIn(spec *schema.Job) error {
 		return nil
 	}
 	return r.declareGroup(schema.JobGroup{
-		Addr: schema.Address{Kind: schema.KindJobGroup, Name: spec.Addr.Group}, Namespace: spec.Namespace,
+		Addr: spec.Addr.GroupAddress(), Namespace: spec.Namespace,
 	})
 }

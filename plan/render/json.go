@@ -46,6 +46,7 @@ type head struct {
 type change struct {
 	Address    schema.Address    `json:"address"`
 	Kind       schema.Kind       `json:"kind"`
+	Module     string            `json:"module,omitempty"`
 	Group      string            `json:"group,omitempty"`
 	Name       string            `json:"name"`
 	Key        any               `json:"key,omitempty"` // a number or a string
@@ -156,7 +157,7 @@ func (j *jsonWriter) list(name string, n int, at func(int) any) error {
 
 func changeOf(c *plan.Change) change {
 	out := change{
-		Address: c.Addr, Kind: c.Addr.Kind, Group: c.Addr.Group, Name: c.Addr.Name,
+		Address: c.Addr, Kind: c.Addr.Kind, Module: c.Addr.Module, Group: c.Addr.Group, Name: c.Addr.Name,
 		Action: c.Verb, Reason: c.Reason, Attributes: redacted(c.Attrs),
 	}
 	if n, ok := c.Addr.Key.Int(); ok {
