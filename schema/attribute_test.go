@@ -2,6 +2,7 @@ package schema
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -11,7 +12,7 @@ import (
 // fits none, and expects an error there: nothing that is documented is ignored.
 func TestEveryAttributeIsRead(t *testing.T) {
 	t.Parallel()
-	anything := []string{"variable.default", "output.value", "actor_service.actor.class", "actor_service.actor.args", "variable.validation.error_message"}
+	anything := []string{"variable.default", "output.value", "actor_service.actor.class", "actor_service.actor.args"}
 	for path, typ := range everyType(language(), "") {
 		for _, a := range typ.attrs {
 			name := path + "." + a.name
@@ -22,7 +23,12 @@ func TestEveryAttributeIsRead(t *testing.T) {
 				t.Parallel()
 				src := wrap(strings.Split(path, "."), language(), a.name)
 				line := 1 + strings.Count(src[:strings.Index(src, "[[{}]]")], "\n")
-				_, diags := parseText(t, src).Evaluate(Options{Local: true, Vars: []string{"x=1"}})
+				dir := t.TempDir()
+				writeFile(t, filepath.Join(dir, "main.hcl"), []byte(src))
+				writeFile(t, filepath.Join(dir, "m", "main.hcl"), nil)
+				source, diags := Parse([]string{dir})
+				_, more := source.Evaluate(Options{Local: true, Vars: []string{"x=1"}})
+				diags = append(diags, more...)
 				for _, d := range diags {
 					if d.Subject != nil && d.Subject.Start.Line == line {
 						return
@@ -48,10 +54,14 @@ func wrap(path []string, in *blockType, attr string) string {
 		}
 		path = path[1:]
 		head += fmt.Sprintf(" %q", typ.variant)
+		if typ.label2 != "" {
+			head += ` "x"`
+		}
 	} else if typ.label != "" {
 		head += ` "x"`
 	}
-	fill := map[string]string{"command": `["x"]`, "condition": "true", "error_message": `"m"`, "class": `"m:C"`, "project": `"p"`, "bucket": `"b"`, "value": "1"}
+	fill := map[string]string{"command": `["x"]`, "condition": "true", "error_message": `"m"`, "class": `"m:C"`, "project": `"p"`, "bucket": `"b"`, "value": "1",
+		"source": `"./m"`, "from": "job.x", "to": "job.y", "id": `"i"`}
 	var body strings.Builder
 	for _, a := range typ.attrs {
 		if a.required && (len(path) > 0 || a.name != attr) {

@@ -7,9 +7,9 @@ import "github.com/hashicorp/hcl/v2"
 // are reported. With local, a state in a bucket is kept here instead, as in
 // Options.Local.
 func (s *Source) Settings(local bool) (Settings, hcl.Diagnostics) {
-	e := s.evaluator(Options{Local: local}, maxInstances)
-	root := e.structure(s.bodies, language(), nil)
-	e.report = newReport()
+	root := newReport().structure(s.root.bodies, language(), nil)
+	all := s.session(Options{Local: local}, maxInstances)
+	e := all.evaluator(&module{report: all.report, files: s.root}, nil, instance{})
 	settings := e.settings(root.child("fray"))
 	return settings, e.sorted()
 }

@@ -17,6 +17,8 @@ type block struct {
 	name   string           // the label that names it, "" for a block without one
 	attrs  map[string]*expression
 	blocks map[string][]*block
+	// dynamics stand for blocks that are known only when they are evaluated.
+	dynamics []*dynamic
 }
 
 // child returns the block of a name that may stand once, nil where it does not stand.
@@ -52,6 +54,22 @@ func (b *block) walk(visit func(*expression)) {
 	for _, name := range slices.Compact(b.typ.blockNames()) {
 		for _, child := range b.blocks[name] {
 			child.walk(visit)
+		}
+	}
+	if b.typ.open {
+		b.walkOpen(visit)
+	}
+	for _, d := range b.dynamics {
+		visit(d.forEach)
+		d.content.walk(visit)
+	}
+}
+
+// walkOpen visits the attributes that the type does not name.
+func (b *block) walkOpen(visit func(*expression)) {
+	for _, name := range sortedKeys(b.attrs) {
+		if b.typ.attr(name) == nil {
+			visit(b.attrs[name])
 		}
 	}
 }
@@ -112,12 +130,10 @@ func (t *blockType) described() string {
 }
 
 func (r *report) attribute(b *block, a *hclsyntax.Attribute) {
-	if b.typ.open {
-		b.attrs[a.Name] = newExpression(a, modeValue)
-		return
-	}
 	known := b.typ.attr(a.Name)
 	switch {
+	case known == nil && b.typ.open:
+		b.attrs[a.Name] = newExpression(a, modeValue)
 	case known != nil:
 		b.attrs[a.Name] = newExpression(a, known.mode)
 	case len(b.typ.variants(a.Name)) > 0:
@@ -155,6 +171,8 @@ func blockHint(name string, t *blockType) string {
 // header is how a block of a type is written.
 func header(t *blockType) string {
 	switch {
+	case t.label2 != "":
+		return fmt.Sprintf("%s %q %q { … }", t.name, t.variant, t.label2)
 	case t.variant != "":
 		return fmt.Sprintf("%s %q { … }", t.name, t.variant)
 	case t.label != "":
@@ -165,6 +183,10 @@ func header(t *blockType) string {
 
 func (r *report) childBlock(parent *block, src *hclsyntax.Block) {
 	candidates := parent.typ.variants(src.Type)
+	if src.Type == "dynamic" && len(parent.typ.settings()) > 0 {
+		r.dynamicBlock(parent, src)
+		return
+	}
 	if len(candidates) == 0 {
 		r.unknownBlock(parent.typ, src)
 		return
@@ -212,11 +234,11 @@ func (r *report) labels(candidates []*blockType, src *hclsyntax.Block) (*blockTy
 		return nil, "", false
 	case typ.label == "":
 		return typ, "", true
-	case len(src.Labels) == 0:
-		r.errorAt(src.DefRange(), "Missing label", fmt.Sprintf("%s needs a label: write %s.", capitalized(article(src.Type)), header(typ)))
+	case len(src.Labels) < typ.labelCount():
+		r.errorAt(src.DefRange(), "Missing label", fmt.Sprintf("%s needs %s: write %s.", capitalized(article(src.Type)), strings.Replace(labelCount(typ), "one", "a", 1), header(typ)))
 		return nil, "", false
-	case len(src.Labels) > 1:
-		r.errorAt(src.LabelRanges[1], "Unexpected label", fmt.Sprintf("%s has one label only: write %s.", capitalized(article(src.Type)), header(typ)))
+	case len(src.Labels) > typ.labelCount():
+		r.errorAt(src.LabelRanges[typ.labelCount()], "Unexpected label", fmt.Sprintf("%s has %s only: write %s.", capitalized(article(src.Type)), labelCount(typ), header(typ)))
 		return nil, "", false
 	}
 	label := src.Labels[0]
@@ -230,14 +252,34 @@ func (r *report) labels(candidates []*blockType, src *hclsyntax.Block) (*blockTy
 			r.errorAt(src.LabelRanges[0], "Unknown "+src.Type, fmt.Sprintf("There is no %s %q. %s", src.Type, label, didYouMean(label, names)))
 			return nil, "", false
 		}
-		return candidates[i], label, true
+		if typ = candidates[i]; typ.label2 == "" {
+			return typ, label, true
+		}
+		label = src.Labels[1]
 	}
 	if !ValidName(label) {
-		r.errorAt(src.LabelRanges[0], "Invalid name", fmt.Sprintf(
+		r.errorAt(src.LabelRanges[len(src.Labels)-1], "Invalid name", fmt.Sprintf(
 			"%q cannot name %s: a name is a letter or underscore, then letters, digits, underscores and hyphens, at most 63 in all.", label, article(src.Type)))
 		return nil, "", false
 	}
 	return typ, label, true
+}
+
+func (t *blockType) labelCount() int {
+	switch {
+	case t.label2 != "":
+		return 2
+	case t.label != "":
+		return 1
+	}
+	return 0
+}
+
+func labelCount(t *blockType) string {
+	if t.labelCount() == 2 {
+		return "two labels"
+	}
+	return "one label"
 }
 
 func capitalized(s string) string {

@@ -70,8 +70,9 @@ func (e *evaluator) checkZones(b *block, r *Resources) {
 		}
 		return
 	}
-	x := e.decls.providers[ProviderGCP].attr("zones")
-	zones := get(e, nil, x, stringList, nil)
+	root := e.root()
+	x := root.decls.providers[ProviderGCP].attr("zones")
+	zones := get(root, nil, x, stringList, nil)
 	if len(zones) > 0 && !slices.ContainsFunc(zones, served) {
 		e.errorAt(b.attr("tpu").expr.Range(), "Zone without this TPU", fmt.Sprintf(
 			"None of the provider's zones (%s) has %s. Zones that do: %s.", strings.Join(zones, ", "), shape.Generation, strings.Join(known, ", ")))
@@ -82,10 +83,10 @@ func (e *evaluator) checkZones(b *block, r *Resources) {
 func (e *evaluator) fromReservation(b *block, r *Resources, name string) {
 	for _, stated := range []string{"provider", "tpu", "cpu", "memory", "disk", "machine_type", "preemptible", "zones", "regions"} {
 		if x := b.attr(stated); x != nil {
-			e.errorAt(x.rng, "Shape stated twice", fmt.Sprintf("The slices are those of reservation.%s, so %s is given already: remove it here.", name, stated))
+			e.errorAt(x.rng, "Shape stated twice", fmt.Sprintf("The slices are those of %s, so %s is given already: remove it here.", ScopedAddress(KindReservation, name), stated))
 		}
 	}
-	pool := e.reservations[name]
+	pool := e.reservations[ScopedAddress(KindReservation, name)]
 	if pool == nil {
 		return // wrong, and told
 	}
@@ -97,30 +98,30 @@ func (e *evaluator) fromReservation(b *block, r *Resources, name string) {
 			rng = x.rng
 		}
 		e.errorAt(rng, "Larger than its reservation", fmt.Sprintf(
-			"One instance needs %d slices at once, but reservation.%s has %d at most. Lower slices here, or raise them in the reservation (%s).",
-			r.Slices, name, pool.Max.Slices, place(e.decls.things[pool.Addr].block.rng())))
+			"One instance needs %d slices at once, but %s has %d at most. Lower slices here, or raise them in the reservation (%s).",
+			r.Slices, pool.Addr, pool.Max.Slices, e.placeOf(pool.Addr)))
 	}
 }
 
 // checkGroups reports groups that need more of a reservation at once than it
 // can have: all their jobs are placed, or none.
-func (e *evaluator) checkGroups(jobs []Job) {
-	type draw struct{ group, reservation string }
+func (s *session) checkGroups(jobs []Job) {
+	type draw struct{ group, reservation Address }
 	needed := map[draw]int{}
 	for i := range jobs {
 		if j := &jobs[i]; j.Addr.Group != "" && j.Resources.Reservation != "" {
-			needed[draw{j.Addr.Group, j.Resources.Reservation}] += j.Resources.Slices
+			needed[draw{j.Addr.GroupAddress(), ScopedAddress(KindReservation, j.Resources.Reservation)}] += j.Resources.Slices
 		}
 	}
 	draws := slices.SortedFunc(maps.Keys(needed), func(a, b draw) int {
-		return cmp.Or(strings.Compare(a.group, b.group), strings.Compare(a.reservation, b.reservation))
+		return cmp.Or(a.group.Compare(b.group), a.reservation.Compare(b.reservation))
 	})
 	for _, d := range draws {
 		n := needed[d]
-		if pool := e.reservations[d.reservation]; pool != nil && n > pool.Max.Slices {
-			decl := e.decls.things[Address{Kind: KindJobGroup, Name: d.group}]
-			e.errorAt(decl.block.rng(), "Larger than its reservation", fmt.Sprintf(
-				"The jobs of this group are placed together and need %d slices of reservation.%s, which has %d at most. Raise its slices, or take jobs out of the group.",
+		if pool := s.reservations[d.reservation]; pool != nil && n > pool.Max.Slices {
+			_, decl := s.declared(d.group)
+			s.errorAt(decl.block.rng(), "Larger than its reservation", fmt.Sprintf(
+				"The jobs of this group are placed together and need %d slices of %s, which has %d at most. Raise its slices, or take jobs out of the group.",
 				n, d.reservation, pool.Max.Slices))
 		}
 	}
@@ -165,6 +166,12 @@ func projectProblem(dir string, uv bool) string {
 		return fmt.Sprintf("%s has no pyproject.toml, so it is no project of uv: run `uv init` there, or name another directory.", dir)
 	}
 	return ""
+}
+
+// placeOf says where something is declared.
+func (s *session) placeOf(addr Address) string {
+	_, decl := s.declared(addr)
+	return place(decl.block.rng())
 }
 
 func httpPath(v cty.Value) (string, error) {

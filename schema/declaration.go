@@ -25,6 +25,7 @@ type declaration struct {
 	block      *block
 	group      *declaration // the job group a job stands in
 	jobs       []*declaration
+	check      string // of a data block: the check that it stands in
 	repetition repetition
 	instances  []instance // once expanded
 	dependsOn  []Address  // what must come first, as stated, sorted
@@ -51,7 +52,13 @@ type declarations struct {
 	variables  map[string]*block
 	locals     map[string]*local
 	outputs    map[string]*block
-	things     map[Address]*declaration
+	things     map[Address]*declaration // by their address in the module
+	calls      map[string]*declaration  // of modules
+	data       map[string]*declaration  // by KIND.NAME
+	checks     []*block
+	moves      []*block
+	imports    []*block
+	removals   []*block
 }
 
 // declare sorts the blocks of a configuration by what they declare and reports
@@ -65,6 +72,12 @@ func (r *report) declare(root *block) *declarations {
 		locals:     map[string]*local{},
 		outputs:    map[string]*block{},
 		things:     map[Address]*declaration{},
+		calls:      map[string]*declaration{},
+		data:       map[string]*declaration{},
+		checks:     root.blocks["check"],
+		moves:      root.blocks["moved"],
+		imports:    root.blocks["import"],
+		removals:   root.blocks["removed"],
 	}
 	for _, b := range root.blocks["provider"] {
 		if first := d.providers[ProviderName(b.name)]; first != nil {
@@ -83,7 +96,45 @@ func (r *report) declare(root *block) *declarations {
 			r.declareThing(d, b, nil)
 		}
 	}
+	for _, b := range root.blocks["module"] {
+		r.declareRepeated(d.calls, b.name, b)
+	}
+	for _, b := range root.blocks["data"] {
+		r.declareData(d, b, "")
+	}
+	r.declareChecks(d)
 	return d
+}
+
+// declareRepeated declares a module call or a data block.
+func (r *report) declareRepeated(into map[string]*declaration, name string, b *block) *declaration {
+	if first := into[name]; first != nil {
+		r.twice(b.rng(), b.typ.name+"."+name, first.block.rng())
+		return nil
+	}
+	decl := &declaration{block: b, addr: Address{Kind: Kind(b.typ.name), Name: name}}
+	r.repeat(decl)
+	into[name] = decl
+	return decl
+}
+
+func (r *report) declareData(d *declarations, b *block, check string) {
+	if decl := r.declareRepeated(d.data, b.typ.variant+"."+b.name, b); decl != nil {
+		decl.check = check
+	}
+}
+
+func (r *report) declareChecks(d *declarations) {
+	names := map[string]*block{}
+	r.declareNames(d.checks, names)
+	for _, b := range d.checks {
+		for _, data := range b.blocks["data"] {
+			r.declareData(d, data, b.name)
+		}
+		if len(b.blocks["assert"]) == 0 {
+			r.errorAt(b.rng(), "Missing block", "A check needs at least one assert { … } with a condition and an error_message.")
+		}
+	}
 }
 
 func (r *report) twice(rng hcl.Range, name string, first hcl.Range) {
@@ -120,23 +171,29 @@ func (r *report) declareThing(d *declarations, b *block, group *declaration) {
 		return
 	}
 	decl := &declaration{addr: addr, block: b, group: group}
-	switch {
-	case addr.Kind == KindActorService:
-		decl.repetition = counted
-	case b.attr("count") != nil && b.attr("for_each") != nil:
-		r.errorAt(b.attr("for_each").rng, "Both count and for_each", "A job is repeated by one of the two: remove the other.")
-		decl.repetition = counted
-	case b.attr("count") != nil:
-		decl.repetition = counted
-	case b.attr("for_each") != nil:
-		decl.repetition = keyed
-	}
+	r.repeat(decl)
 	d.things[addr] = decl
 	if group != nil {
 		group.jobs = append(group.jobs, decl)
 	}
 	for _, child := range b.blocks[string(KindJob)] {
 		r.declareThing(d, child, decl)
+	}
+}
+
+// repeat finds how a declaration becomes instances.
+func (r *report) repeat(decl *declaration) {
+	count, each := decl.block.attr("count"), decl.block.attr("for_each")
+	switch {
+	case decl.addr.Kind == KindActorService:
+		decl.repetition = counted
+	case count != nil && each != nil:
+		r.errorAt(each.rng, "Both count and for_each", fmt.Sprintf("%s is repeated by one of the two: remove the other.", capitalized(article(decl.block.typ.name))))
+		decl.repetition = counted
+	case count != nil:
+		decl.repetition = counted
+	case each != nil:
+		decl.repetition = keyed
 	}
 }
 
@@ -203,7 +260,7 @@ func (d *declaration) indexed() repetition {
 func (d *declaration) attributes() []string {
 	switch d.addr.Kind {
 	case KindNamespace, KindReservation:
-		return []string{"name", "addr"}
+		return []string{"name", "addr", "slices"}
 	case KindJobGroup:
 		return []string{"name", "job"}
 	case KindJob:

@@ -43,7 +43,7 @@ func (e *evaluator) texts(s scope, x *expression) []Text {
 		return nil
 	}
 	out := e.eval(x, s)
-	if !out.ok {
+	if !out.ok || !e.keepable(x, out) {
 		return nil
 	}
 	list, marks := out.val.Unmark()
@@ -86,7 +86,7 @@ func (e *evaluator) textMap(s scope, x *expression) map[string]Text {
 		return nil
 	}
 	out := e.eval(x, s)
-	if !out.ok {
+	if !out.ok || !e.keepable(x, out) {
 		return nil
 	}
 	val, marks := out.val.Unmark()
@@ -121,7 +121,7 @@ func (e *evaluator) textMap(s scope, x *expression) map[string]Text {
 }
 
 // itemExpr finds the expression of one item of an object, or the whole.
-func itemExpr(expr hclsyntax.Expression, name string) hcl.Expression {
+func itemExpr(expr hcl.Expression, name string) hcl.Expression {
 	object, ok := expr.(*hclsyntax.ObjectConsExpr)
 	if !ok {
 		return expr
@@ -160,21 +160,28 @@ func toText(v cty.Value, secret bool) (Text, error) {
 	return Plain(str.AsString()), nil
 }
 
-// referenceTo decodes a reference to a thing of a kind and returns its name.
+// referenceTo decodes a reference to a thing of a kind and returns its scoped
+// name.
 func (e *evaluator) referenceTo(s scope, x *expression, kind Kind) (string, bool) {
 	if x == nil {
 		return "", false
 	}
 	out := e.eval(x, s)
-	if !out.ok || !e.plain(x, out, fmt.Sprintf("%q", x.name)) || out.val.IsNull() {
+	if !out.ok || out.val.IsNull() {
 		return "", false
 	}
-	val := out.val
-	if val.Type().IsObjectType() && val.Type().HasAttribute("addr") {
+	val, _ := out.val.Unmark()
+	isThing := val.Type().IsObjectType() && val.Type().HasAttribute("addr") && val.IsKnown()
+	if !isThing && !e.plain(x, out, fmt.Sprintf("%q", x.name)) {
+		return "", false
+	}
+	if isThing {
 		if text := val.GetAttr("addr"); text.Type() == cty.String && !text.IsNull() {
 			addr, err := ParseAddress(text.AsString())
-			if err == nil && addr.Kind == kind && e.decls.things[addr] != nil {
-				return addr.Name, true
+			if err == nil && addr.Kind == kind {
+				if _, decl := e.declared(addr); decl != nil {
+					return addr.Scoped(), true
+				}
 			}
 			e.wrongValue(x, out, fmt.Errorf("want a reference to %s, this is %s", article(string(kind)), text.AsString()))
 			return "", false

@@ -20,6 +20,9 @@ type Options struct {
 	Local    bool                 // map every provider, and the state, onto this machine
 	Computed map[Address]Computed // values known only after apply, as far as known
 	Version  string               // of the tool, checked against required_version; "" is not checked
+
+	Workspace string // fray.workspace; "" is DefaultWorkspace
+	Data      Reader // reads what data blocks name; nil: nothing is known of it
 }
 
 // Computed holds one instance's values that are known only after apply. What
@@ -32,27 +35,48 @@ type Computed struct {
 	Status    JobStatus
 }
 
-// evaluator is the work of one evaluation.
-type evaluator struct {
+// session is what the evaluators of one evaluation share.
+type session struct {
 	*report
 	source *Source
 	opts   Options
-	root   *block
-	decls  *declarations
 
 	maxInstances int // of one declaration
+	total        int // instances of modules
 
-	base      *hcl.EvalContext // functions
+	all    []*module
+	byPath map[string]*evaluator // by the path of the module instance
+	order  []*evaluator          // parents before children, in key order
+	rank   map[node]int          // in which nodes were evaluated
+	base   *hcl.EvalContext      // functions
+
+	reservations map[Address]*Reservation // nil for one that is wrong
+	projects     map[string]string        // memo of project directories: what is wrong with each
+	implied      ProviderName             // where capacity comes from unless stated
+	refused      map[ProviderName]bool    // used, and refused for it
+}
+
+// evaluator is the work of one evaluation on one instance of a module.
+type evaluator struct {
+	*session
+	mod    *module
+	parent *evaluator // nil for the root
+	at     instance   // of the call
+	path   string     // "module.a[0]", "" for the root
+	decls  *declarations
+
 	variables map[string]cty.Value
+	given     map[string]*variable
 	locals    map[string]cty.Value
+	outputs   map[string]cty.Value
 	objects   map[Address]cty.Value // memo of what references to things evaluate to
+	data      map[string]cty.Value  // by KIND.NAME
 	failed    map[symbol]bool       // has no value, and why is told already
-
-	reservations map[string]*Reservation // by name; nil for one that is wrong
-	groups       map[string]*JobGroup    // by name
-	projects     map[string]string       // memo of project directories: what is wrong with each
-	implied      ProviderName            // where capacity comes from unless stated
-	refused      map[ProviderName]bool   // used, and refused for it
+	through   map[symbol][]Address  // what runs, and its value comes from
+	groups    map[string]*JobGroup  // by name
+	children  map[string][]*evaluator
+	inherited []Address                     // what all in the module must wait for
+	handed    map[ProviderName]ProviderName // nil: all as they are
 }
 
 // Evaluate expands a configuration: variables, references, instances,
@@ -63,115 +87,215 @@ func (s *Source) Evaluate(opts Options) (*Config, hcl.Diagnostics) {
 }
 
 func (s *Source) evaluate(opts Options, maxInstances int) (*Config, hcl.Diagnostics) {
-	return s.evaluator(opts, maxInstances).evaluate()
+	return s.session(opts, maxInstances).evaluate()
 }
 
-func (e *evaluator) evaluate() (*Config, hcl.Diagnostics) {
-	e.root = e.structure(e.source.bodies, language(), nil)
-	if d := e.versionMismatch(); d != nil {
-		return nil, hcl.Diagnostics{d} // the rest may be mistaken for its consequences
+func (s *Source) session(opts Options, maxInstances int) *session {
+	return &session{
+		report:       newReport(),
+		source:       s,
+		opts:         opts,
+		maxInstances: maxInstances,
+		byPath:       map[string]*evaluator{},
+		base:         &hcl.EvalContext{Functions: functions(s.dir)},
+		reservations: map[Address]*Reservation{},
+		projects:     map[string]string{},
+		refused:      map[ProviderName]bool{},
 	}
-	e.decls = e.declare(e.root)
-	e.variables = e.evaluateVariables()
-	e.resolveAll()
-	e.evaluateSymbols()
-	e.jobDependencies()
-	config := e.config()
-	diags := e.sorted()
+}
+
+func (s *session) root() *evaluator { return s.byPath[""] }
+
+func (s *session) evaluate() (*Config, hcl.Diagnostics) {
+	s.all = s.modules()
+	root := s.evaluator(s.all[0], nil, instance{})
+	for _, m := range s.all {
+		if d := root.versionMismatch(m.decls.fray); d != nil {
+			return nil, hcl.Diagnostics{d} // the rest may be mistaken for its consequences
+		}
+	}
+	root.evaluateVariables()
+	for _, m := range s.all {
+		m.checkArguments()
+		m.resolveAll()
+	}
+	s.evaluateNodes()
+	s.jobDependencies()
+	config := s.config()
+	diags := s.sorted()
 	if diags.HasErrors() {
 		return nil, diags
 	}
 	return config, diags
 }
 
-func (s *Source) evaluator(opts Options, maxInstances int) *evaluator {
+// evaluator begins the work on an instance of a module. The first one has the
+// module's own declarations, others copies of them.
+func (s *session) evaluator(m *module, parent *evaluator, at instance) *evaluator {
 	e := &evaluator{
-		report:       newReport(),
-		maxInstances: maxInstances,
-		source:       s,
-		opts:         opts,
-		locals:       map[string]cty.Value{},
-		objects:      map[Address]cty.Value{},
-		failed:       map[symbol]bool{},
-		reservations: map[string]*Reservation{},
-		groups:       map[string]*JobGroup{},
-		projects:     map[string]string{},
-		refused:      map[ProviderName]bool{},
+		session: s, mod: m, parent: parent, at: at,
+		decls:     m.decls,
+		variables: map[string]cty.Value{},
+		given:     map[string]*variable{},
+		locals:    map[string]cty.Value{},
+		outputs:   map[string]cty.Value{},
+		objects:   map[Address]cty.Value{},
+		data:      map[string]cty.Value{},
+		failed:    map[symbol]bool{},
+		through:   map[symbol][]Address{},
+		groups:    map[string]*JobGroup{},
+		children:  map[string][]*evaluator{},
 	}
-	e.base = &hcl.EvalContext{Functions: functions(s.dir)}
+	if parent != nil {
+		e.path = joinModule(parent.path, m.name, at.key)
+		e.handed = parent.handed
+	}
+	if len(m.instances) > 0 {
+		e.decls = m.decls.clone()
+	}
+	m.instances = append(m.instances, e)
+	s.byPath[e.path] = e
+	s.order = append(s.order, e)
 	return e
 }
 
-// resolveAll finds the references of every expression.
-func (e *evaluator) resolveAll() {
-	plain := func(x *expression) { e.resolve(x, allowed{}) }
-	for _, name := range sortedKeys(e.decls.locals) {
-		plain(e.decls.locals[name].x)
+// DefaultWorkspace is the workspace of those who choose none.
+const DefaultWorkspace = "default"
+
+func (s *session) workspace() string { return cmp.Or(s.opts.Workspace, DefaultWorkspace) }
+
+// global is an address of this module as the rest knows it.
+func (e *evaluator) global(addr Address) Address {
+	addr.Module = e.path
+	return addr
+}
+
+// declared finds the declaration of an address anywhere, and where it is
+// evaluated; nil if there is none.
+func (s *session) declared(addr Address) (*evaluator, *declaration) {
+	e := s.byPath[addr.Module]
+	if e == nil {
+		return nil, nil
 	}
-	e.decls.fray.walk(plain)
-	e.decls.controller.walk(plain)
-	for _, b := range e.decls.providers {
+	return e, e.decls.things[thing(addr).addr]
+}
+
+// resolveAll finds the references of every expression of a module.
+func (m *module) resolveAll() {
+	plain := func(x *expression) { m.resolve(x, allowed{}) }
+	for _, name := range sortedKeys(m.decls.locals) {
+		plain(m.decls.locals[name].x)
+	}
+	m.decls.fray.walk(plain)
+	m.decls.controller.walk(plain)
+	for _, b := range m.decls.providers {
 		b.walk(plain)
 	}
-	for _, name := range sortedKeys(e.decls.outputs) {
-		e.decls.outputs[name].walk(plain)
+	for _, b := range m.decls.imports {
+		b.walk(plain)
 	}
-	for _, decl := range e.decls.sorted(Kinds()...) {
-		may := allowed{count: decl.repetition == counted, each: decl.repetition == keyed}
-		visit := func(x *expression) {
-			if x.mode == modeShape {
-				plain(x)
-				return
-			}
-			e.resolve(x, may)
+	for _, some := range []map[string]*block{m.decls.variables, m.decls.outputs} {
+		for _, name := range sortedKeys(some) {
+			some[name].walk(plain)
 		}
+	}
+	for _, b := range m.decls.checks {
+		for _, assert := range b.blocks["assert"] {
+			assert.walk(func(x *expression) { m.resolve(x, allowed{check: b.name}) })
+		}
+	}
+	for _, name := range sortedKeys(m.decls.calls) {
+		m.resolveRepeated(m.decls.calls[name])
+	}
+	for _, name := range sortedKeys(m.decls.data) {
+		m.resolveRepeated(m.decls.data[name])
+	}
+	for _, decl := range m.decls.sorted(Kinds()...) {
 		if decl.addr.Kind == KindJobGroup {
 			for _, name := range sortedKeys(decl.block.attrs) {
 				plain(decl.block.attrs[name])
 			}
 			continue // its jobs are declarations of their own
 		}
-		decl.block.walk(visit)
+		m.resolveRepeated(decl)
 	}
 }
 
+// resolveRepeated resolves what a declaration's instances may tell apart.
+func (m *module) resolveRepeated(decl *declaration) {
+	may := allowed{count: decl.repetition == counted, each: decl.repetition == keyed, check: decl.check}
+	decl.block.walk(func(x *expression) {
+		if x.mode == modeShape {
+			m.resolve(x, allowed{check: decl.check})
+			return
+		}
+		m.resolve(x, may)
+	})
+}
+
 // config decodes everything that is declared.
-func (e *evaluator) config() *Config {
-	c := &Config{Dir: e.source.dir, Ranges: map[string]hcl.Range{}, Outputs: map[string]Output{}}
-	c.Settings = e.settings(e.decls.fray)
-	e.implied = e.impliedProvider()
-	for _, decl := range e.decls.sorted(KindNamespace) {
-		c.Desired.Namespaces = append(c.Desired.Namespaces, e.namespace(decl))
-	}
-	for _, decl := range e.decls.sorted(KindReservation) {
-		if r, ok := e.reservation(decl); ok {
-			e.reservations[decl.addr.Name] = &r
-			c.Desired.Reservations = append(c.Desired.Reservations, r)
+func (s *session) config() *Config {
+	c := &Config{Dir: s.source.dir, Ranges: map[string]hcl.Range{}, Outputs: map[string]Output{}}
+	root := s.root()
+	c.Settings = root.settings(root.decls.fray)
+	s.implied = s.impliedProvider()
+	d := &c.Desired
+	for _, e := range s.order {
+		for _, decl := range e.decls.sorted(KindNamespace) {
+			d.Namespaces = append(d.Namespaces, e.namespace(decl))
+		}
+		for _, decl := range e.decls.sorted(KindReservation) {
+			if r, ok := e.reservation(decl); ok {
+				s.reservations[r.Addr] = &r
+				d.Reservations = append(d.Reservations, r)
+			}
+		}
+		for _, decl := range e.decls.sorted(KindJobGroup) {
+			g := e.jobGroup(decl)
+			e.groups[decl.addr.Name] = &g
+			d.Groups = append(d.Groups, g)
 		}
 	}
-	for _, decl := range e.decls.sorted(KindJobGroup) {
-		g := e.jobGroup(decl)
-		e.groups[decl.addr.Name] = &g
-		c.Desired.Groups = append(c.Desired.Groups, g)
+	for _, e := range s.order {
+		for _, decl := range e.decls.sorted(KindJob, KindActorService) {
+			d.Jobs = append(d.Jobs, e.jobs(decl)...)
+		}
 	}
-	for _, decl := range e.decls.sorted(KindJob, KindActorService) {
-		c.Desired.Jobs = append(c.Desired.Jobs, e.jobs(decl)...)
+	if len(s.order) > 1 {
+		sortByAddress(d)
 	}
-	e.checkGroups(c.Desired.Jobs)
-	c.Desired.Controller = e.controller()
-	c.Desired.Providers = e.providers(&c.Desired)
-	for _, name := range sortedKeys(e.decls.outputs) {
-		c.Outputs[name] = e.output(e.decls.outputs[name])
+	s.checkGroups(d.Jobs)
+	d.Controller = root.controller()
+	d.Providers = root.providers(d)
+	for _, name := range sortedKeys(root.decls.outputs) {
+		c.Outputs[name] = root.output(root.decls.outputs[name])
 	}
-	e.ranges(c.Ranges)
+	for _, e := range s.order {
+		e.transfers(c)
+		c.Conditions = append(c.Conditions, e.conditions()...)
+		e.ranges(c.Ranges)
+	}
 	return c
+}
+
+// sortByAddress puts what several modules declare into one order.
+func sortByAddress(d *Desired) {
+	slices.SortFunc(d.Namespaces, func(a, b Namespace) int { return a.Addr.Compare(b.Addr) })
+	slices.SortFunc(d.Reservations, func(a, b Reservation) int { return a.Addr.Compare(b.Addr) })
+	slices.SortFunc(d.Groups, func(a, b JobGroup) int { return a.Addr.Compare(b.Addr) })
+	slices.SortFunc(d.Jobs, func(a, b Job) int { return a.Addr.Compare(b.Addr) })
 }
 
 // ranges records where everything with an address stands.
 func (e *evaluator) ranges(into map[string]hcl.Range) {
 	for addr, decl := range e.decls.things {
-		into[addr.String()] = decl.block.rng()
-		attributeRanges(into, addr.String()+"#", decl.block)
+		name := e.global(addr).String()
+		into[name] = decl.block.rng()
+		attributeRanges(into, name+"#", decl.block)
+	}
+	if e.parent != nil {
+		into[e.path] = e.mod.call().rng()
+		return
 	}
 	for name, b := range e.decls.outputs {
 		into["output."+name] = b.rng()
@@ -208,13 +332,14 @@ func (e *evaluator) paths() cty.Value {
 		cwd = e.source.dir
 	}
 	return cty.ObjectVal(map[string]cty.Value{
-		"module": cty.StringVal(e.source.dir),
+		"module": cty.StringVal(e.mod.files.dir),
 		"root":   cty.StringVal(e.source.dir),
 		"cwd":    cty.StringVal(cwd),
 	})
 }
 
-// absolute resolves a path of the files, relative to the configuration.
+// absolute resolves a path of the files, relative to the configuration: a path
+// that a module was given means the same as where it was written.
 func (e *evaluator) absolute(path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)

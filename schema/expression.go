@@ -14,14 +14,15 @@ import (
 type expression struct {
 	name string
 	mode attributeMode
-	expr hclsyntax.Expression
+	expr hcl.Expression
 	rng  hcl.Range // of the attribute
 
+	iterators   []string // names that the dynamic blocks around it give
 	refs        []reference
 	broken      bool // refers to what is not there; told already
-	perInstance bool
+	perInstance bool // refers to count, each or self
 
-	hoisted hclsyntax.Expression // of one that is perInstance; nil until needed
+	hoisted hcl.Expression // of one that is perInstance; nil until needed
 
 	ctx    *hcl.EvalContext // with all refs but those to an instance; nil until needed
 	result *evaluated       // of one that is not perInstance; nil until evaluated
@@ -37,6 +38,13 @@ type evaluated struct {
 
 func newExpression(a *hclsyntax.Attribute, mode attributeMode) *expression {
 	return &expression{name: a.Name, mode: mode, expr: a.Expr, rng: a.SrcRange}
+}
+
+// anew is a copy that is evaluated for itself.
+func (x *expression) anew() *expression {
+	c := *x
+	c.ctx, c.result, c.hoisted = nil, nil, nil
+	return &c
 }
 
 // sensitiveMark marks values that must not be shown.
@@ -56,7 +64,7 @@ func (e *evaluator) eval(x *expression, instance map[string]cty.Value) evaluated
 	}
 	if x.ctx == nil {
 		for _, ref := range x.refs {
-			if e.failed[ref.symbol] {
+			if e.isFailed(ref.symbol) {
 				x.broken = true // the cause is told where it is
 				return evaluated{}
 			}
@@ -68,7 +76,10 @@ func (e *evaluator) eval(x *expression, instance map[string]cty.Value) evaluated
 		ctx = ctx.NewChild()
 		ctx.Variables = instance
 		if x.hoisted == nil {
-			x.hoisted = hoist(x.expr, x.ctx)
+			x.hoisted = x.expr
+			if native, ok := x.expr.(hclsyntax.Expression); ok {
+				x.hoisted = hoist(native, x.ctx)
+			}
 		}
 		expr = x.hoisted
 	}
@@ -82,6 +93,24 @@ func (e *evaluator) eval(x *expression, instance map[string]cty.Value) evaluated
 		x.result = &out
 	}
 	return out
+}
+
+// isFailed reports whether a symbol has no value, for a reason that is told.
+func (e *evaluator) isFailed(s symbol) bool {
+	if s.root != rootModule {
+		return e.failed[s]
+	}
+	if e.failed[symbol{root: rootModule, name: s.name}] {
+		return true
+	}
+	for _, child := range e.children[s.name] {
+		for _, output := range child.outputsOf(s.output) {
+			if child.failed[output] {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // improve makes diagnostics of HCL's evaluation safe to show and more helpful.
@@ -125,6 +154,7 @@ func redact(diags hcl.Diagnostics, x *expression, ctx *hcl.EvalContext) hcl.Diag
 // context builds the variables that references need, and nothing else.
 func (e *evaluator) context(refs []reference) *hcl.EvalContext {
 	tree := valueTree{}
+	called := map[string]map[string]bool{} // outputs by module; nil: all
 	for _, ref := range refs {
 		s := ref.symbol
 		switch s.root {
@@ -136,8 +166,26 @@ func (e *evaluator) context(refs []reference) *hcl.EvalContext {
 			tree.put(e.paths(), string(rootPath))
 		case rootThing:
 			e.putThing(tree, s.addr)
-		case rootCount, rootEach:
+		case rootData:
+			kind, name, _ := strings.Cut(s.name, ".")
+			tree.put(e.data[s.name], string(rootData), kind, name)
+		case rootFray:
+			tree.put(cty.StringVal(e.workspace()), string(rootFray), "workspace")
+		case rootModule:
+			outputs, seen := called[s.name]
+			switch {
+			case s.output == "":
+				called[s.name] = nil
+			case !seen:
+				called[s.name] = map[string]bool{s.output: true}
+			case outputs != nil:
+				outputs[s.output] = true
+			}
+		case rootCount, rootEach, rootSelf, rootOutput, rootValidation:
 		}
+	}
+	for name, outputs := range called {
+		tree.put(e.moduleObject(name, outputs), string(rootModule), name)
 	}
 	ctx := e.base.NewChild()
 	ctx.Variables = tree.values()

@@ -90,6 +90,9 @@ func (e *evaluator) expandEach(decl *declaration, x *expression) bool {
 
 // plain reports whether a value is known and not sensitive, and tells if not.
 func (e *evaluator) plain(x *expression, out evaluated, what string) bool {
+	if !e.keepable(x, out) {
+		return false
+	}
 	if isSensitive(out.val) {
 		e.add(valueError(x.expr.Range(), x.expr, out.ctx, "Sensitive value",
 			fmt.Sprintf("A sensitive value cannot decide %s, because plans show it. Use nonsensitive() if it is no secret.", what)))

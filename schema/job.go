@@ -22,6 +22,7 @@ func parts() []part {
 		{attrs: []string{"command", "args"}, decode: (*evaluator).command},
 		{attrs: []string{"namespace"}, decode: (*evaluator).jobNamespace},
 		{blocks: []string{"resources"}, decode: (*evaluator).resources},
+		{blocks: []string{"lifecycle"}, decode: (*evaluator).jobLifecycle},
 		{blocks: []string{"environment"}, decode: (*evaluator).environment},
 		{blocks: []string{"retries", "restart"}, decode: (*evaluator).retries},
 		{blocks: []string{"health_check", "resources"}, decode: (*evaluator).healthCheck}, // its port is one of resources
@@ -49,6 +50,9 @@ func (p part) perInstance(b *block) bool {
 // jobs decodes the instances of a job or service. What does not depend on an
 // instance is decoded even where there is none, for its mistakes.
 func (e *evaluator) jobs(decl *declaration) []Job {
+	if decl.block.hasDynamics() {
+		return e.dynamicJobs(decl)
+	}
 	var varying []part
 	template := Job{DependsOn: decl.dependsOn, Uses: decl.uses}
 	for _, p := range parts() {
@@ -61,13 +65,31 @@ func (e *evaluator) jobs(decl *declaration) []Job {
 	jobs := make([]Job, len(decl.instances))
 	for i, instance := range decl.instances {
 		jobs[i] = template
-		jobs[i].Addr = instance.addr(decl.addr)
+		jobs[i].Addr = e.global(instance.addr(decl.addr))
 		if len(varying) == 0 {
 			continue
 		}
 		s := scope(instance.values())
 		for _, p := range varying {
 			p.decode(e, decl, s, &jobs[i])
+		}
+	}
+	return jobs
+}
+
+// dynamicJobs decodes instances whose blocks are made for each by itself.
+func (e *evaluator) dynamicJobs(decl *declaration) []Job {
+	jobs := make([]Job, len(decl.instances))
+	for i, instance := range decl.instances {
+		jobs[i] = Job{Addr: e.global(instance.addr(decl.addr)), DependsOn: decl.dependsOn, Uses: decl.uses}
+		one := *decl
+		s := scope(instance.values())
+		var ok bool
+		if one.block, ok = e.expanded(decl.block, s); !ok {
+			continue
+		}
+		for _, p := range parts() {
+			p.decode(e, &one, s, &jobs[i])
 		}
 	}
 	return jobs
@@ -101,7 +123,7 @@ func (e *evaluator) withoutCommand(decl *declaration) {
 }
 
 func (e *evaluator) jobNamespace(decl *declaration, s scope, j *Job) {
-	j.Namespace = decl.addr.Name
+	j.Namespace = e.global(decl.addr).Scoped()
 	if decl.group != nil {
 		j.Namespace = e.groups[decl.group.addr.Name].Namespace
 	}
@@ -109,6 +131,8 @@ func (e *evaluator) jobNamespace(decl *declaration, s scope, j *Job) {
 		j.Namespace = name
 	}
 }
+
+func (e *evaluator) jobLifecycle(decl *declaration, _ scope, j *Job) { j.Lifecycle = e.lifecycle(decl) }
 
 func (e *evaluator) environment(decl *declaration, s scope, j *Job) {
 	b := decl.block.child("environment")
@@ -191,8 +215,8 @@ func (e *evaluator) jobSettings(decl *declaration, s scope, j *Job) {
 func (e *evaluator) jobGroup(decl *declaration) JobGroup {
 	b := decl.block
 	g := JobGroup{
-		Addr:       decl.addr,
-		Namespace:  decl.addr.Name,
+		Addr:       e.global(decl.addr),
+		Namespace:  e.global(decl.addr).Scoped(),
 		SameRegion: get(e, nil, b.attr("same_region"), asBool, false),
 		SameZone:   get(e, nil, b.attr("same_zone"), asBool, false),
 	}
@@ -207,7 +231,7 @@ func (e *evaluator) jobGroup(decl *declaration) JobGroup {
 
 func (e *evaluator) namespace(decl *declaration) Namespace {
 	return Namespace{
-		Addr:     decl.addr,
+		Addr:     e.global(decl.addr),
 		MaxChips: get(e, nil, decl.block.attr("max_chips"), wholeNumber(1, math.MaxInt32), 0),
 	}
 }

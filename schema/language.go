@@ -7,6 +7,7 @@ type blockType struct {
 	name     string
 	variant  string // the label that chooses this type among those of one name, as in provider "gcp"
 	label    string // what the label is, "" for a block without one
+	label2   string // what a second label is, which then is the name
 	doc      string
 	repeated bool // may stand more than once in its parent
 	open     bool // any attribute name is allowed, as in locals
@@ -32,6 +33,7 @@ const (
 	modeShape                         // evaluated before there are instances: no count.index, no each
 	modeConstant                      // evaluated without references
 	modeRaw                           // not evaluated: a type, or a list of addresses
+	modeSelf                          // evaluated, references allowed, to self too
 )
 
 // attr finds an attribute by name.
@@ -73,7 +75,7 @@ func (t *blockType) blockNames() []string {
 
 // language returns the root of the table: what may stand in a file.
 func language() *blockType {
-	return &blockType{
+	root := &blockType{
 		name: "the configuration",
 		blocks: []*blockType{
 			frayType(),
@@ -100,8 +102,15 @@ func language() *blockType {
 				},
 			},
 			outputType(),
+			moduleType(),
+			checkType(),
+			movedType(),
+			importType(),
+			removedType(),
 		},
 	}
+	root.blocks = append(root.blocks, dataTypes()...)
+	return root
 }
 
 func frayType() *blockType {
@@ -153,15 +162,9 @@ func variableType() *blockType {
 			{name: "description", typ: "string", doc: "for people", mode: modeConstant},
 			{name: "sensitive", typ: "bool", def: "false", doc: "hide the value wherever it flows", mode: modeConstant},
 			{name: "nullable", typ: "bool", def: "true", doc: "whether null is a value; if not, null means the default", mode: modeConstant},
+			{name: "ephemeral", typ: "bool", def: "false", doc: "never kept: the value may stand in conditions and data blocks, and in nothing that is recorded", mode: modeConstant},
 		},
-		blocks: []*blockType{{
-			name: "validation", repeated: true,
-			doc: "a condition that the value must meet",
-			attrs: []attribute{
-				{name: "condition", typ: "bool", required: true, doc: "may refer to variables", mode: modeRaw},
-				{name: "error_message", typ: "string", required: true, doc: "what to say when the condition is false", mode: modeRaw},
-			},
-		}},
+		blocks: []*blockType{conditionType("validation", "a condition that the value must meet")},
 	}
 }
 
@@ -212,6 +215,7 @@ func reservationType() *blockType {
 		blocks: []*blockType{
 			end("min", "what is held; none by default"),
 			end("max", "what may be held at most, min by default; this version does not grow towards it"),
+			lifecycleType(true),
 		},
 	}
 }
@@ -224,6 +228,9 @@ func outputType() *blockType {
 			{name: "value", typ: "any", required: true, doc: "may be known only after apply"},
 			{name: "description", typ: "string", doc: "for people", mode: modeConstant},
 			{name: "sensitive", typ: "bool", def: "false", doc: "hide the value; needed where a sensitive value flows in", mode: modeConstant},
+			{name: "ephemeral", typ: "bool", def: "false", doc: "of a module: hand on an ephemeral value", mode: modeConstant},
+			dependsOnAttribute(),
 		},
+		blocks: []*blockType{conditionType("precondition", "must hold for the value to be handed out")},
 	}
 }

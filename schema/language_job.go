@@ -70,7 +70,7 @@ func actorServiceType() *blockType {
 func dependsOnAttribute() attribute {
 	return attribute{
 		name: "depends_on", typ: "list of references", mode: modeRaw,
-		doc: "jobs, groups and services that come first; a reference in any expression implies it",
+		doc: "jobs, groups, services and modules that come first; a reference in any expression implies it",
 	}
 }
 
@@ -91,6 +91,7 @@ func workloadAttributes(namespace string) []attribute {
 func workloadBlocks() []*blockType {
 	return []*blockType{
 		resourcesType(),
+		workloadLifecycleType(),
 		{
 			name: "environment", doc: "what the tasks run in",
 			attrs: []attribute{

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -33,7 +34,8 @@ func TestDocumentTables(t *testing.T) {
 	})
 	for path := range everyType(language(), "") {
 		// what a table of another block shows as well
-		path = strings.NewReplacer("job_group.job", "job", "reservation.min", "reservation.max").Replace(path)
+		path = strings.NewReplacer("job_group.job", "job", "reservation.min", "reservation.max", "check.data", "data",
+			"reservation.lifecycle.p", "job.lifecycle.p").Replace(path)
 		if rest, ok := strings.CutPrefix(path, "actor_service."); ok && typeIn(jobType(), rest) != nil {
 			path = "job." + rest
 		}
@@ -123,8 +125,10 @@ func TestDocumentSnippets(t *testing.T) {
 	if len(snippets) < 10 {
 		t.Fatalf("%s has %d snippets only", documentPath, len(snippets))
 	}
+	dir := t.TempDir() // of those that are files of modules
 	for _, s := range snippets {
 		kind, src := strings.TrimSpace(s[1]), s[2]
+		kind, path, _ := strings.Cut(kind, " ")
 		formatted, diags := Format([]byte(src), "snippet.hcl")
 		if diags.HasErrors() {
 			t.Errorf("%v\n%s", diags, src)
@@ -137,8 +141,14 @@ func TestDocumentSnippets(t *testing.T) {
 			if _, diags := hclsyntax.ParseConfig([]byte(src), "snippet.hcl", hcl.InitialPos); diags.HasErrors() {
 				t.Errorf("%v\n%s", diags, src)
 			}
+		case "file":
+			writeFile(t, filepath.Join(dir, path), []byte(src))
 		case "":
-			mustEvaluate(t, src, Options{Version: "0.1.0"})
+			writeFile(t, filepath.Join(dir, "main.hcl"), []byte(src))
+			source, diags := Parse([]string{dir})
+			if _, more := source.Evaluate(Options{Version: "0.1.0"}); append(diags, more...).HasErrors() {
+				t.Errorf("%v\n%s", append(diags, more...), src)
+			}
 		default:
 			t.Errorf("a snippet is marked %q", kind)
 		}

@@ -13,12 +13,16 @@ func (e *evaluator) output(b *block) Output {
 		Description: e.constantString(b.attr("description")),
 		Sensitive:   e.constantBool(b.attr("sensitive"), false),
 	}
+	e.dependsOn(b) // only for its mistakes: outputs are recorded when all is done
+	if e.constantBool(b.attr("ephemeral"), false) {
+		e.errorAt(b.attr("ephemeral").rng, "Ephemeral value", "The outputs of the configuration are recorded, so they keep their values: only a module's output can be ephemeral.")
+	}
 	x := b.attr("value")
 	if x == nil {
 		return o
 	}
 	out := e.eval(x, nil)
-	if !out.ok {
+	if !out.ok || !e.keepable(x, out) {
 		return o
 	}
 	if isSensitive(out.val) && !o.Sensitive {

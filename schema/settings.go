@@ -12,9 +12,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// versionMismatch checks required_version.
-func (e *evaluator) versionMismatch() *hcl.Diagnostic {
-	x := e.root.child("fray").attr("required_version")
+// versionMismatch checks the required_version of a fray block.
+func (e *evaluator) versionMismatch(b *block) *hcl.Diagnostic {
+	x := b.attr("required_version")
 	if x == nil {
 		return nil
 	}
@@ -123,17 +123,27 @@ func bucketName(v cty.Value) (string, error) {
 }
 
 // impliedProvider is where capacity comes from unless a job says otherwise.
-func (e *evaluator) impliedProvider() ProviderName {
-	if e.opts.Local || len(e.decls.providers) != 1 {
+func (s *session) impliedProvider() ProviderName {
+	declared := s.root().decls.providers
+	if s.opts.Local || len(declared) != 1 {
 		return ProviderLocal
 	}
-	return sortedKeys(e.decls.providers)[0]
+	return sortedKeys(declared)[0]
 }
 
 // provider decodes a provider attribute; b is the block that it would stand in,
 // nil if that is absent too.
 func (e *evaluator) provider(s scope, x *expression, b *block) ProviderName {
-	name := get(e, s, x, oneOf(ProviderLocal, ProviderGCP), e.implied)
+	implied := e.implied
+	if len(e.handed) == 1 {
+		implied = sortedKeys(e.handed)[0] // the only one that the module knows
+	}
+	asked := get(e, s, x, oneOf(ProviderLocal, ProviderGCP), implied)
+	name := e.handedOn(asked)
+	if _, known := e.handed[asked]; e.handed != nil && !known && x != nil {
+		e.errorAt(x.rng, "Provider not handed in", fmt.Sprintf("The call of this module hands in %s only (%s): add %s = provider.%s to its providers, or leave them out to hand in all.",
+			joined(sortedKeys(e.handed)), place(e.callBlock().rng()), asked, asked))
+	}
 	if e.opts.Local {
 		return ProviderLocal
 	}
@@ -142,8 +152,8 @@ func (e *evaluator) provider(s scope, x *expression, b *block) ProviderName {
 		const summary = "Not in this version"
 		const detail = "This version runs on this machine only: add --local to run the same file here, with the provider gcp mapped onto this machine."
 		switch {
-		case e.decls.providers[name] != nil:
-			e.errorAt(e.decls.providers[name].rng(), summary, detail)
+		case e.root().decls.providers[name] != nil:
+			e.errorAt(e.root().decls.providers[name].rng(), summary, detail)
 		case x != nil:
 			e.errorAt(x.rng, summary, detail)
 		case b != nil:
@@ -151,6 +161,14 @@ func (e *evaluator) provider(s scope, x *expression, b *block) ProviderName {
 		}
 	}
 	return name
+}
+
+func joined[S ~string](names []S) string {
+	texts := make([]string, 0, len(names))
+	for _, name := range names {
+		texts = append(texts, string(name))
+	}
+	return strings.Join(texts, ", ")
 }
 
 // providers decodes the provider blocks. Those that are used without a block
@@ -205,13 +223,18 @@ func (e *evaluator) controller() *Controller {
 
 // reservation decodes a pool. Its ends have one shape, stated in either.
 func (e *evaluator) reservation(decl *declaration) (Reservation, bool) {
-	b := decl.block
 	before := len(e.diags)
+	b, ok := e.expanded(decl.block, nil)
+	if !ok {
+		return Reservation{}, false
+	}
 	r := Reservation{
-		Addr:     decl.addr,
+		Addr:     e.global(decl.addr),
 		Provider: e.provider(nil, b.attr("provider"), b),
 		Priority: get(e, nil, b.attr("priority"), wholeNumber(math.MinInt32, math.MaxInt32), 0),
 		TTL:      get(e, nil, b.attr("ttl"), asDuration, 0),
+
+		Lifecycle: e.lifecycle(decl),
 	}
 	preemptible, stated := lookup(e, nil, b.attr("preemptible"), asBool, false)
 	low, high := b.child("min"), b.child("max")
@@ -228,7 +251,7 @@ func (e *evaluator) reservation(decl *declaration) (Reservation, bool) {
 		r.Min.Slices = 0
 	default:
 		r.Min, r.Max = e.capacity(low), e.capacity(high)
-		e.checkEnds(decl, &r)
+		e.checkEnds(b, &r)
 	}
 	if r.Max.TPU == "" && r.Max.CPU == 0 {
 		r.Min.CPU, r.Max.CPU = 1, 1
@@ -271,7 +294,7 @@ func (e *evaluator) capacity(b *block) Capacity {
 
 // checkEnds settles the shape of a pool with both ends, and reports ends that
 // do not fit together.
-func (e *evaluator) checkEnds(decl *declaration, r *Reservation) {
+func (e *evaluator) checkEnds(b *block, r *Reservation) {
 	shapeless := func(c Capacity) bool { return c.TPU == "" && c.CPU == 0 && c.Memory == 0 }
 	switch {
 	case shapeless(r.Min):
@@ -279,9 +302,9 @@ func (e *evaluator) checkEnds(decl *declaration, r *Reservation) {
 	case shapeless(r.Max):
 		r.Max.TPU, r.Max.CPU, r.Max.Memory = r.Min.TPU, r.Min.CPU, r.Min.Memory
 	case r.Min.TPU != r.Max.TPU || r.Min.CPU != r.Max.CPU || r.Min.Memory != r.Max.Memory:
-		e.errorAt(decl.block.child("max").rng(), "Two shapes in one reservation", "All slices of a reservation have the shape of min: state the same in max, or leave it out there.")
+		e.errorAt(b.child("max").rng(), "Two shapes in one reservation", "All slices of a reservation have the shape of min: state the same in max, or leave it out there.")
 	}
 	if r.Min.Slices > r.Max.Slices {
-		e.errorAt(decl.block.child("min").rng(), "Min larger than max", fmt.Sprintf("min asks for %d slices, max allows %d. Lower one, or raise the other.", r.Min.Slices, r.Max.Slices))
+		e.errorAt(b.child("min").rng(), "Min larger than max", fmt.Sprintf("min asks for %d slices, max allows %d. Lower one, or raise the other.", r.Min.Slices, r.Max.Slices))
 	}
 }

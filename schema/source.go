@@ -20,8 +20,8 @@ import (
 // number of times, with different options.
 type Source struct {
 	dir      string
-	bodies   []*hclsyntax.Body // by file name
-	varFiles []*hcl.File       // read without being asked for, in order of precedence
+	root     *moduleFiles
+	varFiles []*hcl.File // read without being asked for, in order of precedence
 	digest   string
 
 	mu    sync.Mutex
@@ -38,7 +38,16 @@ type sourceFile struct {
 // Parse reads the *.hcl files of directories (not of those below them) and
 // single files; no path at all means the current directory. All syntax errors
 // are collected. The Source is never nil: its Files serve the diagnostics.
-func Parse(paths []string) (*Source, hcl.Diagnostics) {
+func Parse(paths []string) (*Source, hcl.Diagnostics) { return Parser{}.Parse(paths) }
+
+// Parser is how Parse finds modules that are archives. The zero Parser finds
+// those in directories only.
+type Parser struct {
+	Modules Installer
+}
+
+// Parse is [Parse].
+func (p Parser) Parse(paths []string) (*Source, hcl.Diagnostics) {
 	if len(paths) == 0 {
 		paths = []string{"."}
 	}
@@ -53,20 +62,33 @@ func Parse(paths []string) (*Source, hcl.Diagnostics) {
 	}
 	slices.SortFunc(found, func(a, b sourceFile) int { return strings.Compare(a.abs, b.abs) })
 	found = slices.CompactFunc(found, func(a, b sourceFile) bool { return a.abs == b.abs })
-	for _, f := range found {
+	s.root = &moduleFiles{dir: s.dir}
+	if len(found) > 0 {
+		s.root.shown = filepath.Dir(found[0].shown)
+	}
+	s.root.bodies = s.parseFiles(r, found)
+	loader := &moduleLoader{report: r, source: s, installer: p.Modules, read: map[string]*moduleFiles{s.dir: s.root}}
+	loader.load()
+	files := append(found, loader.files...)
+	if s.dir != "" && len(found) > 0 {
+		auto, diags := s.parseAutoVars(s.root.shown)
+		r.extend(diags)
+		files = append(files, auto...)
+	}
+	s.digest = digestFiles(s.dir, files)
+	return s, r.sorted()
+}
+
+func (s *Source) parseFiles(r *report, files []sourceFile) []*hclsyntax.Body {
+	var bodies []*hclsyntax.Body
+	for _, f := range files {
 		file, diags := s.parseFile(f)
 		r.extend(diags)
 		if body, ok := bodyOf(file); ok {
-			s.bodies = append(s.bodies, body)
+			bodies = append(bodies, body)
 		}
 	}
-	if s.dir != "" && len(found) > 0 {
-		auto, diags := s.parseAutoVars(filepath.Dir(found[0].shown))
-		r.extend(diags)
-		found = append(found, auto...)
-	}
-	s.digest = digestFiles(s.dir, found)
-	return s, r.sorted()
+	return bodies
 }
 
 // Files returns what was read, by the names that diagnostics use: the

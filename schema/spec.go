@@ -91,14 +91,25 @@ type Lifecycle struct {
 	// plan.AttrChange ("command", "environment.env.NAME"); a block's path stands
 	// for all in it, and "all" for everything.
 	Ignore []string `json:"ignore_changes,omitempty"`
-	// Trigger is a digest of what replace_triggered_by names; another one
-	// replaces. "" is none.
+	// Trigger is a digest of the values that replace_triggered_by names; another
+	// one replaces. "" is none, or not known yet.
 	Trigger string `json:"trigger,omitempty"`
+	// TriggeredBy are the things that it names: a change of one replaces.
+	TriggeredBy []Trigger `json:"triggered_by,omitempty"`
+}
+
+// Trigger names a thing whose change replaces another one.
+type Trigger struct {
+	Addr Address `json:"addr"`           // without a key: of any instance
+	Path string  `json:"path,omitempty"` // of an attribute as in Lifecycle.Ignore; "": of any
+	// Digest is filled in where plans are made: of what is desired of Addr, which
+	// then has its key. "": it is not known yet.
+	Digest Digest `json:"digest,omitempty"`
 }
 
 // IsZero reports whether nothing is said.
 func (l Lifecycle) IsZero() bool {
-	return !l.PreventDestroy && !l.CreateBeforeDestroy && len(l.Ignore) == 0 && l.Trigger == ""
+	return !l.PreventDestroy && !l.CreateBeforeDestroy && len(l.Ignore) == 0 && l.Trigger == "" && len(l.TriggeredBy) == 0
 }
 
 // Settings is the fray block: what holds for the tool rather than the workload.

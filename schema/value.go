@@ -27,8 +27,13 @@ func (e *evaluator) object(addr Address) cty.Value {
 	decl := e.decls.things[addr]
 	var val cty.Value
 	switch addr.Kind {
-	case KindNamespace, KindReservation:
-		val = cty.ObjectVal(map[string]cty.Value{"name": cty.StringVal(addr.Name), "addr": cty.StringVal(addr.String())})
+	case KindNamespace:
+		val = cty.ObjectVal(map[string]cty.Value{"name": cty.StringVal(addr.Name), "addr": cty.StringVal(e.global(addr).String())})
+	case KindReservation:
+		val = cty.ObjectVal(map[string]cty.Value{
+			"name": cty.StringVal(addr.Name), "addr": cty.StringVal(e.global(addr).String()),
+			"slices": knownList(e.opts.Computed[e.global(addr)].Slices),
+		})
 	case KindJobGroup:
 		jobs := make(map[string]cty.Value, len(decl.jobs))
 		for _, job := range decl.jobs {
@@ -44,11 +49,46 @@ func (e *evaluator) object(addr Address) cty.Value {
 	return val
 }
 
+// moduleObject returns the value of a reference to a module: an object of some of
+// its outputs, nil for all, or of those for each instance.
+func (e *evaluator) moduleObject(name string, outputs map[string]bool) cty.Value {
+	of := func(child *evaluator) cty.Value {
+		vals := map[string]cty.Value{}
+		for output := range child.decls.outputs {
+			if outputs == nil || outputs[output] {
+				vals[output] = child.outputs[output]
+			}
+		}
+		return cty.ObjectVal(vals)
+	}
+	children := e.children[name]
+	switch e.decls.calls[name].repetition {
+	case single:
+		if len(children) == 1 {
+			return of(children[0])
+		}
+	case counted:
+		vals := make([]cty.Value, 0, len(children))
+		for _, child := range children {
+			vals = append(vals, of(child))
+		}
+		return cty.TupleVal(vals)
+	case keyed:
+		vals := make(map[string]cty.Value, len(children))
+		for _, child := range children {
+			key, _ := child.at.key.Str()
+			vals[key] = of(child)
+		}
+		return cty.ObjectVal(vals)
+	}
+	return cty.DynamicVal
+}
+
 func (e *evaluator) jobObject(decl *declaration) cty.Value {
 	ports, portsKnown := e.declaredPorts(decl)
 	pending := instanceObject(decl, Computed{}, ports, portsKnown) // shared by all that are not there yet
 	of := func(i instance) cty.Value {
-		computed, ok := e.opts.Computed[i.addr(decl.addr)]
+		computed, ok := e.opts.Computed[e.global(i.addr(decl.addr))]
 		if !ok {
 			return pending
 		}
@@ -100,6 +140,12 @@ func mapping(vals map[string]cty.Value, typ cty.Type) cty.Value {
 		return cty.MapValEmpty(typ)
 	}
 	return cty.MapVal(vals)
+}
+
+// instanceOf is the value of one instance of a job.
+func (e *evaluator) instanceOf(decl *declaration, i instance) cty.Value {
+	ports, known := e.declaredPorts(decl)
+	return instanceObject(decl, e.opts.Computed[e.global(i.addr(decl.addr))], ports, known)
 }
 
 func instanceObject(decl *declaration, c Computed, ports []Port, portsKnown bool) cty.Value {
@@ -191,7 +237,7 @@ func (e *evaluator) endpoints(decl *declaration) cty.Value {
 	}
 	vals := make([]cty.Value, 0, len(decl.instances))
 	for _, i := range decl.instances {
-		c := e.opts.Computed[i.addr(decl.addr)]
+		c := e.opts.Computed[e.global(i.addr(decl.addr))]
 		name, number := firstPort(ports, c.Ports)
 		if n := c.Ports[name]; n != 0 {
 			number = n

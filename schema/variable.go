@@ -22,6 +22,7 @@ type variable struct {
 	fallback  cty.Value // NilVal without a default
 	sensitive bool
 	nullable  bool
+	ephemeral bool
 }
 
 // given is a value of a variable as it came from outside.
@@ -31,15 +32,14 @@ type given struct {
 	from string     // in words, for one that has no range
 }
 
-// evaluateVariables gives every variable its value: the default, or what comes
-// last of the environment, the variable files and the command line.
-func (e *evaluator) evaluateVariables() map[string]cty.Value {
+// evaluateVariables gives every variable of the root its value: the default, or
+// what comes last of the environment, the variable files and the command line.
+func (e *evaluator) evaluateVariables() {
 	vars := make(map[string]*variable, len(e.decls.variables))
 	for _, name := range e.decls.variableNames() {
 		vars[name] = e.variable(e.decls.variables[name])
 	}
 	values := e.givenValues(vars)
-	final := make(map[string]cty.Value, len(vars))
 	for _, name := range e.decls.variableNames() {
 		s := symbol{root: rootVar, name: name}
 		g, isGiven := values[name]
@@ -48,16 +48,8 @@ func (e *evaluator) evaluateVariables() map[string]cty.Value {
 			e.failed[s] = true
 			val = cty.DynamicVal
 		}
-		final[name] = val
+		e.variables[name] = val
 	}
-	for _, name := range e.decls.variableNames() {
-		for _, b := range vars[name].block.blocks["validation"] {
-			if !e.failed[symbol{root: rootVar, name: name}] {
-				e.validate(name, b, final)
-			}
-		}
-	}
-	return final
 }
 
 // variable decodes a variable block.
@@ -75,7 +67,12 @@ func (e *evaluator) variable(b *block) *variable {
 	}
 	v.sensitive = e.constantBool(b.attr("sensitive"), false)
 	v.nullable = e.constantBool(b.attr("nullable"), true)
+	v.ephemeral = e.constantBool(b.attr("ephemeral"), false)
 	e.constantString(b.attr("description"))
+	if e.parent != nil && e.callBlock().typ.attr(b.name) != nil {
+		e.errorAt(b.rng(), "Reserved name", fmt.Sprintf("A call of a module has %s itself: give the variable another name.", b.name))
+		wrong()
+	}
 	if x := b.attr("default"); x != nil {
 		val, ok := e.constant(x)
 		if ok {
@@ -140,7 +137,8 @@ func (e *evaluator) constantString(x *expression) string {
 // convert fits a value to the variable's type.
 func (v *variable) convert(val cty.Value) (cty.Value, error) {
 	if v.defaults != nil && !val.IsNull() {
-		val = v.defaults.Apply(val)
+		plain, marks := val.UnmarkDeepWithPaths()
+		val = v.defaults.Apply(plain).MarkWithPaths(marks)
 	}
 	return convert.Convert(val, v.typ)
 }
@@ -175,7 +173,10 @@ func (e *evaluator) finalValue(name string, v *variable, g given, isGiven bool) 
 
 func (v *variable) mark(val cty.Value) cty.Value {
 	if v.sensitive {
-		return val.Mark(sensitiveMark{})
+		val = val.Mark(sensitiveMark{})
+	}
+	if v.ephemeral {
+		val = val.Mark(ephemeralMark{})
 	}
 	return val
 }
@@ -191,45 +192,31 @@ func (e *evaluator) wrongGiven(name string, v *variable, g given, why string) {
 	e.errorAt(v.block.rng(), "Invalid value for var."+name, fmt.Sprintf("The value from %s does not fit: %s.", g.from, why))
 }
 
-// validate checks one validation block against the values of the variables.
-func (e *evaluator) validate(name string, b *block, vals map[string]cty.Value) {
-	condition, message := b.attr("condition"), b.attr("error_message")
-	if condition == nil || message == nil {
+// validate checks the validation blocks of a variable.
+func (e *evaluator) validate(name string) {
+	if e.failed[symbol{root: rootVar, name: name}] {
 		return
 	}
-	ctx := e.base.NewChild()
-	ctx.Variables = map[string]cty.Value{}
-	if len(vals) > 0 {
-		ctx.Variables["var"] = cty.ObjectVal(vals)
-	}
-	for _, ref := range condition.expr.Variables() {
-		if other, _ := stepName(ref, 1); ref.RootName() == "var" && e.failed[symbol{root: rootVar, name: other}] {
-			return
+	b := e.decls.variables[name]
+	for _, validation := range b.blocks["validation"] {
+		held := e.holds(validation, nil)
+		if held.status != ConditionFails {
+			continue
 		}
-	}
-	val, diags := condition.expr.Value(ctx)
-	e.extend(e.improve(diags, condition, ctx))
-	if diags.HasErrors() {
-		return
-	}
-	val, _ = val.UnmarkDeep()
-	ok, err := convert.Convert(val, cty.Bool)
-	if err != nil || ok.IsNull() || !ok.IsKnown() {
-		e.add(valueError(condition.expr.Range(), condition.expr, ctx, "Invalid value for condition", "Want a condition that is true or false."))
-		return
-	}
-	if ok.True() {
-		return
-	}
-	text, diags := message.expr.Value(ctx)
-	e.extend(e.improve(diags, message, ctx))
-	detail := "The value does not meet the condition; its error_message is not shown, because it contains a sensitive value."
-	if !diags.HasErrors() && !isSensitive(text) {
-		if text, err := convert.Convert(text, cty.String); err == nil && text.IsKnown() && !text.IsNull() {
-			detail = text.AsString()
+		d := valueError(held.rng, held.expr, held.ctx, "Invalid value for var."+name, held.message)
+		if e.parent != nil {
+			d.Detail += fmt.Sprintf(" It is given by the call of the module (%s).", place(e.argumentRange(name)))
 		}
+		e.add(d)
 	}
-	e.add(valueError(condition.expr.Range(), condition.expr, ctx, "Invalid value for var."+name, detail))
+}
+
+// argumentRange is where a called module is given a variable, or would be.
+func (e *evaluator) argumentRange(name string) hcl.Range {
+	if x := e.callBlock().attr(name); x != nil {
+		return x.rng
+	}
+	return e.callBlock().rng()
 }
 
 // parseGiven reads a value given as text: as it is for strings and where no

@@ -1,0 +1,193 @@
+package schema
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// moduleFiles are the parsed files of one directory, and those of the modules
+// that they call.
+type moduleFiles struct {
+	dir    string // absolute
+	shown  string // as diagnostics name it
+	bodies []*hclsyntax.Body
+	calls  map[string]*moduleFiles
+}
+
+// Installer finds modules that are archives.
+type Installer interface {
+	// Installed returns the directory with the files of an archive, of the
+	// newest version that the constraint (empty for none) allows, or an error
+	// that says how to get it. root is the configuration's directory.
+	Installed(root, source, version string) (dir string, err error)
+}
+
+// maxModules bounds the calls of a configuration: modules that call others
+// twice, those yet others twice, and so on, would never end.
+const maxModules = 10_000
+
+// moduleLoader reads the modules that files call. Each directory is read once.
+type moduleLoader struct {
+	*report
+	source    *Source
+	installer Installer
+	read      map[string]*moduleFiles
+	files     []sourceFile // of all modules
+	calls     int
+}
+
+// moduleCall is one call on the way to a directory.
+type moduleCall struct {
+	files *moduleFiles
+	above *moduleCall
+}
+
+func (l *moduleLoader) load() {
+	queue := []*moduleCall{{files: l.source.root}}
+	for len(queue) > 0 {
+		call := queue[0]
+		queue = queue[1:]
+		seen := call.files.calls != nil // another call has read what it calls
+		if !seen {
+			call.files.calls = l.callsOf(call.files)
+		}
+		for _, name := range slices.Sorted(maps.Keys(call.files.calls)) {
+			if l.calls++; l.calls > maxModules {
+				l.add(errorWithoutPlace("Too many modules", fmt.Sprintf("The configuration calls modules more than %d times, one through the other. Use for_each on one call instead.", maxModules)))
+				return
+			}
+			next := &moduleCall{files: call.files.calls[name], above: call}
+			if rng, circular := l.circular(next, name); circular {
+				l.errorAt(rng, "Module calls itself", fmt.Sprintf("The module %s is called by itself, so that there would be no end of it. Take the call out.", next.files.shown))
+				delete(call.files.calls, name)
+				continue
+			}
+			queue = append(queue, next)
+		}
+	}
+}
+
+func (l *moduleLoader) circular(call *moduleCall, name string) (hcl.Range, bool) {
+	for above := call.above; above != nil; above = above.above {
+		if above.files == call.files {
+			return blockRange(call.above.files.bodies, name), true
+		}
+	}
+	return hcl.Range{}, false
+}
+
+func blockRange(bodies []*hclsyntax.Body, name string) hcl.Range {
+	for _, b := range moduleBlocks(bodies) {
+		if b.Labels[0] == name {
+			return b.DefRange()
+		}
+	}
+	return hcl.Range{}
+}
+
+// moduleBlocks are the module blocks that have a name; what is wrong with the
+// others is told when the blocks are checked.
+func moduleBlocks(bodies []*hclsyntax.Body) []*hclsyntax.Block {
+	var found []*hclsyntax.Block
+	for _, body := range bodies {
+		for _, b := range body.Blocks {
+			if b.Type == "module" && len(b.Labels) == 1 {
+				found = append(found, b)
+			}
+		}
+	}
+	return found
+}
+
+// callsOf reads the files of the modules that some files call.
+func (l *moduleLoader) callsOf(from *moduleFiles) map[string]*moduleFiles {
+	calls := map[string]*moduleFiles{}
+	for _, b := range moduleBlocks(from.bodies) {
+		source, ok := l.literal(b.Body.Attributes["source"])
+		if !ok {
+			continue
+		}
+		version, ok := l.literal(b.Body.Attributes["version"])
+		if !ok && b.Body.Attributes["version"] != nil {
+			continue
+		}
+		if files := l.called(from, b, source, version); files != nil && calls[b.Labels[0]] == nil {
+			calls[b.Labels[0]] = files
+		}
+	}
+	return calls
+}
+
+// literal is the string that an attribute has; it is read before there are values.
+func (l *moduleLoader) literal(a *hclsyntax.Attribute) (string, bool) {
+	if a == nil {
+		return "", false
+	}
+	val, diags := a.Expr.Value(nil)
+	if diags.HasErrors() || val.Type() != cty.String || val.IsNull() || val.AsString() == "" {
+		l.errorAt(a.Expr.Range(), "Invalid value for "+a.Name, "Write a plain string: modules are read before there are values to refer to.")
+		return "", false
+	}
+	return val.AsString(), true
+}
+
+// called is what a module block calls.
+func (l *moduleLoader) called(from *moduleFiles, b *hclsyntax.Block, source, version string) *moduleFiles {
+	rng := b.Body.Attributes["source"].Expr.Range()
+	shown := filepath.Join(from.shown, source)
+	dir := filepath.Join(from.dir, source)
+	switch {
+	case isLocalModule(source) && version != "":
+		l.errorAt(b.Body.Attributes["version"].SrcRange, "Version of a directory", "Only archives have versions: remove it, or name an archive as the source.")
+		return nil
+	case filepath.IsAbs(source):
+		shown, dir = source, filepath.Clean(source)
+	case !isLocalModule(source) && l.installer == nil:
+		l.errorAt(rng, "Module is not installed", "Modules from archives are got by `fray get`. A directory starts with ./ or ../.")
+		return nil
+	case !isLocalModule(source):
+		var err error
+		if dir, err = l.installer.Installed(l.source.dir, source, version); err != nil {
+			l.errorAt(rng, "Module is not installed", sentence(err.Error()))
+			return nil
+		}
+		shown = dir
+		if rel, err := filepath.Rel(l.source.dir, dir); err == nil {
+			shown = filepath.Join(l.source.root.shown, rel)
+		}
+	}
+	return l.directory(dir, shown, rng)
+}
+
+func isLocalModule(source string) bool {
+	return source == "." || source == ".." || strings.HasPrefix(source, "./") || strings.HasPrefix(source, "../") || filepath.IsAbs(source)
+}
+
+// directory reads the files of a module.
+func (l *moduleLoader) directory(dir, shown string, rng hcl.Range) *moduleFiles {
+	if files := l.read[dir]; files != nil {
+		return files
+	}
+	found, of, diags := discover(shown)
+	if !diags.HasErrors() && of != dir {
+		diags = hcl.Diagnostics{errorWithoutPlace("Module is no directory", fmt.Sprintf("%s is a file: name the directory that it is in.", shown))}
+	}
+	for _, d := range diags {
+		d.Subject = &rng
+	}
+	l.extend(diags)
+	if diags.HasErrors() {
+		return nil
+	}
+	files := &moduleFiles{dir: dir, shown: shown, bodies: l.source.parseFiles(l.report, found)}
+	l.read[dir] = files
+	l.files = append(l.files, found...)
+	return files
+}
