@@ -1,9 +1,10 @@
 package apply
 
 import (
-	"errors"
 	"fmt"
+	"slices"
 
+	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
@@ -22,10 +23,11 @@ type Refiner struct {
 	read    []readJob
 }
 
-// readJob is a job whose values others read.
+// readJob is a job or reservation whose values others read.
 type readJob struct {
 	addr schema.Address
 	last *state.Job // as it was when they were last read
+	pool []string   // the slices of a reservation, as they were then
 }
 
 // Refine returns what is desired with the values that doc knows, nil if that is
@@ -40,7 +42,7 @@ func (r *Refiner) Refine(doc *state.Document) (*schema.Desired, error) {
 	}
 	found, diags := r.values.Refine(known)
 	if diags.HasErrors() {
-		return nil, again(diags.Errs())
+		return nil, again(diags)
 	}
 	if found.Whole != nil {
 		return r.whole(doc, found.Whole)
@@ -64,14 +66,15 @@ func (r *Refiner) begin(doc *state.Document) (*schema.Desired, error) {
 	opts.Computed = doc.Computed()
 	values, diags := r.Source.Begin(opts)
 	if diags.HasErrors() {
-		return nil, again(diags.Errs())
+		return nil, again(diags)
 	}
 	r.values = values
 	return r.whole(doc, values.Config())
 }
 
-func again(errs []error) error {
-	return fmt.Errorf("evaluate the configuration again with the values now known: %w", errors.Join(errs...))
+// again wraps what is wrong with the values that are known now.
+func again(diags error) error {
+	return fmt.Errorf("evaluate the configuration again with the values now known: %w", diags)
 }
 
 // whole takes in a configuration.
@@ -86,6 +89,12 @@ func (r *Refiner) whole(doc *state.Document, cfg *schema.Config) (*schema.Desire
 			r.read = append(r.read, readJob{addr: addr, last: doc.Jobs[addr]})
 		}
 	}
+	for i := range cfg.Desired.Reservations {
+		if addr := cfg.Desired.Reservations[i].Addr; r.values.Reads(addr) {
+			c, _ := doc.ComputedOfReservation(addr)
+			r.read = append(r.read, readJob{addr: addr, pool: c.Slices})
+		}
+	}
 	return r.different(doc)
 }
 
@@ -95,6 +104,7 @@ func (r *Refiner) different(doc *state.Document) (*schema.Desired, error) {
 	if r.Target != nil {
 		desired = r.Target(desired)
 	}
+	desired = plan.Ignoring(desired, doc)
 	before, err := schema.DigestOf(doc.Desired)
 	if err != nil {
 		return nil, err
@@ -111,18 +121,33 @@ func (r *Refiner) different(doc *state.Document) (*schema.Desired, error) {
 func (r *Refiner) news(doc *state.Document) map[schema.Address]schema.Computed {
 	var known map[schema.Address]schema.Computed
 	for i := range r.read {
-		job := &r.read[i]
-		now := doc.Jobs[job.addr]
-		if now == job.last {
+		c, changed := r.read[i].news(doc)
+		if !changed {
 			continue
 		}
-		job.last = now
 		if known == nil {
 			known = map[schema.Address]schema.Computed{}
 		}
-		if known[job.addr] = (schema.Computed{}); now != nil {
-			known[job.addr], _ = now.Computed()
-		}
+		known[r.read[i].addr] = c
 	}
 	return known
+}
+
+func (j *readJob) news(doc *state.Document) (c schema.Computed, changed bool) {
+	if j.addr.Kind == schema.KindReservation {
+		c, known := doc.ComputedOfReservation(j.addr)
+		if !known || slices.Equal(c.Slices, j.pool) {
+			return c, false
+		}
+		j.pool = c.Slices
+		return c, true
+	}
+	now := doc.Jobs[j.addr]
+	if now == j.last {
+		return c, false
+	}
+	if j.last = now; now != nil {
+		c, _ = now.Computed()
+	}
+	return c, true
 }

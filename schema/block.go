@@ -29,6 +29,14 @@ func (b *block) child(name string) *block {
 	return b.blocks[name][0]
 }
 
+// children returns the blocks of a name.
+func (b *block) children(name string) []*block {
+	if b == nil {
+		return nil
+	}
+	return b.blocks[name]
+}
+
 // attr returns an attribute, nil where it does not stand.
 func (b *block) attr(name string) *expression {
 	if b == nil {

@@ -68,7 +68,8 @@ type Offer struct {
 }
 
 // PricedZone is where an offer holds, and what an hour of one chip is estimated
-// to cost there in US dollars; 0 is not known, or free.
+// to cost there in US dollars, on demand and preemptible; 0 is not known, or
+// free.
 type PricedZone struct {
 	Zone     string
 	OnDemand float64

@@ -19,7 +19,8 @@ type Evaluation struct {
 
 	first   map[*declaration]int // where a declaration's jobs begin in config
 	readers map[valued][]reading
-	read    map[Address]bool // whose values jobs read, without keys
+	read    map[Address]bool // whose values are read, without keys
+	waits   bool             // something waits for values
 }
 
 // valued is a symbol of one instance of a module.
@@ -68,8 +69,12 @@ func (v *Evaluation) Config() *Config {
 	return &c
 }
 
-// Reads reports whether a job reads values of an instance.
+// Reads reports whether something may read values of an instance or a
+// reservation.
 func (v *Evaluation) Reads(addr Address) bool {
+	if addr.Kind == KindReservation {
+		return v.waits
+	}
 	return v.read[addr.Base()] || addr.Group != "" && v.read[addr.GroupAddress()]
 }
 
@@ -116,7 +121,7 @@ func (v *Evaluation) whole() hcl.Diagnostics {
 	if diags.HasErrors() {
 		return diags
 	}
-	v.last, v.config = all, config
+	v.last, v.config, v.waits = all, config, config.Waits()
 	v.first, v.readers, v.read = map[*declaration]int{}, map[valued][]reading{}, map[Address]bool{}
 	for _, e := range all.order {
 		v.noteModule(e)
@@ -194,14 +199,13 @@ func (v *Evaluation) noteDeclaration(e *evaluator, decl *declaration) {
 	if decl.addr.Kind == KindJob || decl.addr.Kind == KindActorService {
 		v.first[decl] = v.firstOf(e, decl)
 	}
+	v.noteSelf(e, decl)
 	b := decl.block
 	texts := []*expression{b.attr("command"), b.attr("args"), b.child("environment").attr("env")}
 	var conditions []*expression
-	if lifecycle := b.child("lifecycle"); lifecycle != nil {
-		for _, children := range lifecycle.blocks {
-			for _, child := range children {
-				child.walk(func(x *expression) { conditions = append(conditions, x) })
-			}
+	for _, kind := range []ConditionKind{Precondition, Postcondition} {
+		for _, child := range b.child("lifecycle").children(string(kind)) {
+			child.walk(func(x *expression) { conditions = append(conditions, x) })
 		}
 	}
 	b.walk(func(x *expression) {
@@ -214,6 +218,15 @@ func (v *Evaluation) noteDeclaration(e *evaluator, decl *declaration) {
 			v.note(reading{x: x, in: e})
 		}
 	})
+}
+
+// noteSelf notes that postconditions read what they are of.
+func (v *Evaluation) noteSelf(e *evaluator, decl *declaration) {
+	for _, b := range decl.block.child("lifecycle").children(string(Postcondition)) {
+		v.read[e.global(decl.addr)] = true
+		at := valued{e, thing(decl.addr)}
+		b.walk(func(x *expression) { v.readers[at] = append(v.readers[at], reading{x: x, in: e, condition: true}) })
+	}
 }
 
 // firstOf is where the jobs of a declaration begin in the configuration.

@@ -48,6 +48,25 @@ func readers(t *rapid.T, jobs []Address) []string {
 		out = append(out, fmt.Sprintf("locals {\n  %s = %s\n}", name, value()))
 		values = append(values, "local."+name, fmt.Sprintf("\"<${local.%s}>\"", name))
 	}
+	for i := range rapid.IntRange(0, 2).Draw(t, "modules") {
+		call := fmt.Sprintf("module \"m%d\" {\n  source = \"./m\"\n", i)
+		read := fmt.Sprintf("module.m%d.out", i)
+		switch rapid.IntRange(0, 2).Draw(t, "called") {
+		case 0:
+			call += fmt.Sprintf("  in = %s\n}", value())
+		case 1:
+			call += fmt.Sprintf("  count = 2\n  in = \"${count.index}${%s}\"\n}", value())
+			read = rapid.SampledFrom([]string{fmt.Sprintf("module.m%d[1].out", i), fmt.Sprintf("join(\"\", module.m%d[*].out)", i)}).Draw(t, "output")
+		case 2:
+			call += fmt.Sprintf("  for_each = toset([\"a\"])\n  in = \"${each.key}${%s}\"\n}", value())
+			read = fmt.Sprintf("module.m%d[\"a\"].out", i)
+		}
+		out = append(out, call)
+		values = append(values, read)
+	}
+	if rapid.Bool().Draw(t, "checked") {
+		out = append(out, fmt.Sprintf("check \"c\" {\n  assert {\n    condition = can(%s) && length(\"${%s}\") > 12\n    error_message = %s\n  }\n}", value(), value(), value()))
+	}
 	for i := range rapid.IntRange(1, 5).Draw(t, "readers") {
 		repeated, own := "", value()
 		switch rapid.IntRange(0, 2).Draw(t, "repeated") {
@@ -72,6 +91,37 @@ func readers(t *rapid.T, jobs []Address) []string {
 	}
 	return out
 }
+
+// moduleText is a module that hands values in and out, through what it runs.
+const moduleText = `
+	variable "in" {
+		type = string
+	}
+	locals {
+		in = "<${var.in}>"
+	}
+	job "inner" {
+		command = ["x", local.in]
+		lifecycle {
+			postcondition {
+				condition     = length(self.id) < 100
+				error_message = self.id
+			}
+		}
+	}
+	job_group "g" {
+		job "a" {
+			command = ["y", job.inner.address]
+		}
+	}
+	output "out" {
+		value = "${local.in} ${job.inner.id} ${job_group.g.job.a.address}"
+		precondition {
+			condition     = job.inner.id != "never"
+			error_message = "It is never."
+		}
+	}
+`
 
 // TestRefineIsEvaluate: whatever becomes known in whatever order, refining finds
 // what evaluating everything would.
@@ -271,6 +321,12 @@ func parseBlocks(t *rapid.T, text []string) *Source {
 		}
 	}()
 	if err := os.WriteFile(filepath.Join(dir, "main.hcl"), []byte(strings.Join(text, "\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "m"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "m", "main.hcl"), []byte(moduleText), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s, diags := Parse([]string{dir})

@@ -3,6 +3,7 @@ package schema
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -27,6 +28,21 @@ type Config struct {
 	Imports    []Import    // as written
 	Removals   []Removal   // as written
 	Conditions []Condition // as far as the values that are known decide them
+}
+
+// Waits reports whether something of it is decided by values known after apply.
+func (c *Config) Waits() bool {
+	for _, o := range c.Outputs {
+		if o.Unknown {
+			return true
+		}
+	}
+	for i := range c.Conditions {
+		if c.Conditions[i].Status == ConditionUnknown {
+			return true
+		}
+	}
+	return slices.ContainsFunc(c.Desired.Jobs, func(j Job) bool { return len(j.Uses) > 0 || j.HasUnknown() })
 }
 
 // Move is a moved block: what has another address now.
@@ -238,6 +254,19 @@ type Job struct {
 
 // IsService reports whether the job is meant to stay up: a replica of an actor service.
 func (j *Job) IsService() bool { return j.Addr.Kind == KindActorService }
+
+// HasUnknown reports whether the job waits for values known after apply.
+func (j *Job) HasUnknown() bool {
+	if slices.ContainsFunc(j.Command, Text.IsUnknown) {
+		return true
+	}
+	for _, value := range j.Environment.Env {
+		if value.IsUnknown() {
+			return true
+		}
+	}
+	return false
+}
 
 // Band is a closed set of priority bands.
 type Band string

@@ -1,9 +1,14 @@
 package state
 
-import "github.com/fray-ml/fray/schema"
+import (
+	"slices"
 
-// Computed returns what expressions may read of every job that has run: the
-// values of its newest attempt that got that far.
+	"github.com/fray-ml/fray/schema"
+)
+
+// Computed returns what expressions may read of every job that has run, the
+// values of its newest attempt that got that far, and of every reservation that
+// has its slices.
 func (d *Document) Computed() map[schema.Address]schema.Computed {
 	return d.ComputedOf(func(schema.Address) bool { return true })
 }
@@ -19,7 +24,31 @@ func (d *Document) ComputedOf(wanted func(schema.Address) bool) map[schema.Addre
 			out[addr] = c
 		}
 	}
+	for addr := range d.Resources {
+		if addr.Kind == schema.KindReservation && wanted(addr) {
+			if c, ok := d.ComputedOfReservation(addr); ok {
+				out[addr] = c
+			}
+		}
+	}
 	return out
+}
+
+// ComputedOfReservation is what may be read of a reservation, and whether it is
+// known: the names of its slices, once there are as many as it holds at least.
+func (d *Document) ComputedOfReservation(addr schema.Address) (schema.Computed, bool) {
+	r := d.Resources[addr].Reservation
+	if r == nil {
+		return schema.Computed{}, false
+	}
+	var names []string
+	for name, s := range d.Slices {
+		if s.Spec.Owner == addr && s.Seen && s.Doomed == "" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return schema.Computed{Slices: names}, len(names) >= r.Min.Slices
 }
 
 // Computed is what others may read of the job, and whether that is known: it is
