@@ -95,6 +95,25 @@ func (a Address) GroupAddress() Address {
 	return Address{Kind: KindJobGroup, Module: a.Module, Name: a.Group}
 }
 
+// Modules are the modules that an address stands in, the outer ones first, each
+// as an instance and as a whole.
+func (a Address) Modules() []Address {
+	steps, err := addressSteps(a.Module)
+	if err != nil {
+		return nil // in none
+	}
+	var found []Address
+	path := ""
+	for _, step := range steps {
+		if !step.key.IsZero() {
+			found = append(found, Address{Module: joinModule(path, step.name, Key{})})
+		}
+		path = joinModule(path, step.name, step.key)
+		found = append(found, Address{Module: path})
+	}
+	return found
+}
+
 // Scoped is the name with the module it is in, "rl" or "module.eval.rl": what
 // specs call a namespace or a reservation by.
 func (a Address) Scoped() string {

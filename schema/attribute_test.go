@@ -27,7 +27,7 @@ func TestEveryAttributeIsRead(t *testing.T) {
 				writeFile(t, filepath.Join(dir, "main.hcl"), []byte(src))
 				writeFile(t, filepath.Join(dir, "m", "main.hcl"), nil)
 				source, diags := Parse([]string{dir})
-				_, more := source.Evaluate(Options{Local: true, Vars: []string{"x=1"}})
+				_, more := source.Evaluate(Options{Local: true, Given: []Given{{GivenVar, "x=1"}}})
 				diags = append(diags, more...)
 				for _, d := range diags {
 					if d.Subject != nil && d.Subject.Start.Line == line {

@@ -1,9 +1,13 @@
 package schema
 
 import (
+	"bytes"
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
+
+	"github.com/hashicorp/hcl/v2/hclwrite"
 )
 
 // BenchmarkEvaluateCount evaluates one job of n instances whose command and
@@ -67,4 +71,43 @@ func evaluate(s *Source) (*Config, error) {
 		return nil, diags
 	}
 	return config, nil
+}
+
+// BenchmarkFormat formats what is as it is to be, and what is not; the baseline
+// is hclwrite.Format alone, without a look at whether the source parses.
+func BenchmarkFormat(b *testing.B) {
+	canonical := bytes.Repeat([]byte(`job "train" {
+  # one for each shard
+  count   = 3
+  command = ["python", "-m", "train", "--worker=${count.index}", "--lr=1e-4"]
+  resources {
+    tpu    = "v5litepod-16" # sixteen chips
+    slices = var.wide ? 2 : 1
+  }
+  environment {
+    env = { SHARD = count.index, NAME = upper(local.name) }
+  }
+}
+
+`), 4000)
+	unformatted := []byte(strings.NewReplacer(" = ", "=", "  ", " ").Replace(string(canonical)))
+	for _, c := range []struct {
+		name string
+		do   func()
+	}{
+		{"canonical", func() { _, _ = Format(canonical, "x.hcl") }},
+		{"unformatted", func() { _, _ = Format(unformatted, "x.hcl") }},
+		{"by the library", func() { _, _ = formatByLibrary(unformatted[:len(unformatted)/10], "x.hcl") }},
+		{"baseline", func() { _ = hclwrite.Format(unformatted[:len(unformatted)/10]) }},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			b.SetBytes(int64(len(canonical)))
+			if c.name == "by the library" || c.name == "baseline" {
+				b.SetBytes(int64(len(unformatted) / 10))
+			}
+			for b.Loop() {
+				c.do()
+			}
+		})
+	}
 }

@@ -223,6 +223,8 @@ func (r *report) unknownBlock(parent *blockType, src *hclsyntax.Block) {
 	}
 	detail := fmt.Sprintf("%s has no block %q. ", capitalized(parent.described()), src.Type)
 	switch {
+	case src.Type == "dynamic":
+		detail += "A block with a name of its own is repeated by count or for_each in it."
 	case Nearest(src.Type, parent.blockNames()) == "" && Nearest(src.Type, parent.attrNames()) != "":
 		detail += fmt.Sprintf("Did you mean the attribute %q?", Nearest(src.Type, parent.attrNames()))
 	case len(parent.blocks) == 0:

@@ -93,9 +93,9 @@ func archiveOptions(t *testing.T, comment string) (paths []string, opts Options)
 		case key == "version":
 			opts.Version = rest
 		case key == "var":
-			opts.Vars = append(opts.Vars, rest)
+			opts.Given = append(opts.Given, Given{GivenVar, rest})
 		case key == "varfile":
-			opts.VarFiles = append(opts.VarFiles, rest)
+			opts.Given = append(opts.Given, Given{GivenVarFile, rest})
 		case key == "env":
 			opts.Environ = append(opts.Environ, rest)
 		default:

@@ -14,8 +14,7 @@ import (
 
 // Options are what an evaluation takes from outside the files.
 type Options struct {
-	Vars     []string             // "name=value" from --var, in order
-	VarFiles []string             // --var-file, in order
+	Given    []Given              // values of variables from the command line, in order
 	Environ  []string             // FRAY_VAR_name=value are read from here
 	Local    bool                 // map every provider, and the state, onto this machine
 	Computed map[Address]Computed // values known only after apply, as far as known
@@ -23,6 +22,7 @@ type Options struct {
 
 	Workspace string // fray.workspace; "" is DefaultWorkspace
 	Data      Reader // reads what data blocks name; nil: nothing is known of it
+	Partial   bool   // variables without a value are unknown rather than an error
 }
 
 // Computed holds one instance's values that are known only after apply. What
@@ -41,8 +41,9 @@ type session struct {
 	source *Source
 	opts   Options
 
-	maxInstances int // of one declaration
-	total        int // instances of modules
+	maxInstances int  // of one declaration
+	partial      bool // with Options.Partial: something is not known, and so left out
+	total        int  // instances of modules
 
 	all    []*module
 	byPath map[string]*evaluator // by the path of the module instance
@@ -122,6 +123,7 @@ func (s *session) evaluate() (*Config, hcl.Diagnostics) {
 	s.evaluateNodes()
 	s.jobDependencies()
 	config := s.config()
+	config.Partial = s.partial
 	diags := s.sorted()
 	if diags.HasErrors() {
 		return nil, diags
@@ -266,6 +268,11 @@ func (s *session) config() *Config {
 	}
 	s.checkGroups(d.Jobs)
 	d.Controller = root.controller()
+	for _, name := range root.decls.variableNames() {
+		if isEphemeral(root.variables[name]) {
+			c.Ephemeral = append(c.Ephemeral, name)
+		}
+	}
 	d.Providers = root.providers(d)
 	for _, name := range sortedKeys(root.decls.outputs) {
 		c.Outputs[name] = root.output(root.decls.outputs[name])

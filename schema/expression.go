@@ -119,7 +119,7 @@ func (e *evaluator) improve(diags hcl.Diagnostics, x *expression, ctx *hcl.EvalC
 	for _, d := range diags {
 		if unknown, ok := hcl.DiagnosticExtra[hclsyntax.FunctionCallUnknownDiagExtra](d); ok {
 			name := unknown.CalledFunctionNamespace() + unknown.CalledFunctionName()
-			d.Detail = strings.TrimSpace(fmt.Sprintf("There is no function %q. %s", name, didYouMean(name, sortedKeys(e.base.Functions))))
+			d.Detail = strings.TrimSpace(fmt.Sprintf("There is no function %q. %s", name, functionAdvice(name)))
 		}
 	}
 	return diags

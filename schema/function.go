@@ -1,350 +1,344 @@
 package schema
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
+	"math/big"
+	"slices"
 	"strings"
 
-	"github.com/hashicorp/hcl/v2/ext/tryfunc"
-	ctyyaml "github.com/zclconf/go-cty-yaml"
+	"github.com/hashicorp/hcl/v2/ext/customdecode"
+	"github.com/hashicorp/hcl/v2/ext/typeexpr"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
-	"github.com/zclconf/go-cty/cty/function/stdlib"
 )
+
+// FunctionGroup is what a function is about.
+type FunctionGroup string
+
+// The groups, which are the chapters of docs/functions.md.
+const (
+	FunctionsOfNumbers     FunctionGroup = "numbers"
+	FunctionsOfStrings     FunctionGroup = "strings"
+	FunctionsOfCollections FunctionGroup = "collections"
+	FunctionsOfEncodings   FunctionGroup = "encodings"
+	FunctionsOfHashes      FunctionGroup = "hashes"
+	FunctionsOfFiles       FunctionGroup = "files"
+	FunctionsOfNetworks    FunctionGroup = "networks"
+	FunctionsOfTimes       FunctionGroup = "times"
+	FunctionsOfTypes       FunctionGroup = "types"
+	FunctionsOfTPUs        FunctionGroup = "tpus"
+)
+
+// FunctionGroups returns all groups in the order in which they are shown.
+func FunctionGroups() []FunctionGroup {
+	return []FunctionGroup{
+		FunctionsOfNumbers, FunctionsOfStrings, FunctionsOfCollections, FunctionsOfEncodings, FunctionsOfHashes,
+		FunctionsOfFiles, FunctionsOfNetworks, FunctionsOfTimes, FunctionsOfTypes, FunctionsOfTPUs,
+	}
+}
+
+// FunctionDoc is what people and editors are told about a function.
+type FunctionDoc struct {
+	Name        string         `json:"name"`
+	Group       FunctionGroup  `json:"group"`
+	Description string         `json:"description"` // sentences
+	Parameters  []ParameterDoc `json:"parameters"`
+	Variadic    bool           `json:"variadic"` // the last parameter may be given any number of times
+	Returns     string         `json:"returns"`  // a type as it is written, "any" where it depends on the arguments
+	Example     string         `json:"example"`  // an expression
+}
+
+// ParameterDoc is one parameter of a function.
+type ParameterDoc struct {
+	Name        string `json:"name"`
+	Type        string `json:"type"` // as it is written; "expression" is evaluated by the function itself, "type" is a type
+	Description string `json:"description"`
+}
+
+// Signature is the function as "name(a: string, b: number...): type".
+func (d FunctionDoc) Signature() string {
+	params := make([]string, 0, len(d.Parameters))
+	for _, p := range d.Parameters {
+		params = append(params, p.Name+": "+p.Type)
+	}
+	if d.Variadic {
+		params[len(params)-1] += "..."
+	}
+	return fmt.Sprintf("%s(%s): %s", d.Name, strings.Join(params, ", "), d.Returns)
+}
+
+// Functions describes what expressions may call, by group and name.
+func Functions() []FunctionDoc {
+	var docs []FunctionDoc
+	for _, f := range library("") {
+		docs = append(docs, f.doc())
+	}
+	return docs
+}
 
 // functions returns what expressions may call, under the names that Terraform
 // gives them. Paths are relative to dir. There is no clock, no randomness and
 // no network among them: equal files give equal plans.
 func functions(dir string) map[string]function.Function {
 	fns := map[string]function.Function{}
-	for _, some := range []map[string]function.Function{
-		valueFunctions(), stringFunctions(), collectionFunctions(), fileFunctions(dir),
-	} {
-		maps.Copy(fns, some)
+	for _, f := range library(dir) {
+		fns[f.name] = f.guarded()
 	}
-	fns["templatefile"] = templateFileFunc(dir, fns)
 	return fns
 }
 
-// valueFunctions are those of numbers, times and types.
-func valueFunctions() map[string]function.Function {
-	return map[string]function.Function{
-		"abs":          stdlib.AbsoluteFunc,
-		"can":          tryfunc.CanFunc,
-		"ceil":         stdlib.CeilFunc,
-		"floor":        stdlib.FloorFunc,
-		"formatdate":   stdlib.FormatDateFunc,
-		"log":          stdlib.LogFunc,
-		"max":          stdlib.MaxFunc,
-		"min":          stdlib.MinFunc,
-		"nonsensitive": nonsensitiveFunc(),
-		"parseint":     stdlib.ParseIntFunc,
-		"pow":          stdlib.PowFunc,
-		"sensitive":    sensitiveFunc(),
-		"signum":       stdlib.SignumFunc,
-		"sum":          sumFunc(),
-		"timeadd":      stdlib.TimeAddFunc,
-		"tobool":       stdlib.MakeToFunc(cty.Bool),
-		"tolist":       toCollectionFunc(cty.List),
-		"tomap":        toCollectionFunc(cty.Map),
-		"tonumber":     stdlib.MakeToFunc(cty.Number),
-		"toset":        toCollectionFunc(cty.Set),
-		"tostring":     stdlib.MakeToFunc(cty.String),
-		"try":          tryfunc.TryFunc,
+// leftOutFunctions are those of Terraform that fray has not, and why.
+func leftOutFunctions() map[string]string {
+	return map[string]string{
+		"bcrypt":        "a plan would change at random; the hashes and uuidv5 do not",
+		"list":          "gone from Terraform too; write [\"a\", \"b\"], or tolist([\"a\", \"b\"])",
+		"map":           "gone from Terraform too; write { a = 1 }, or tomap({ a = 1 })",
+		"plantimestamp": "a plan would change with the clock; hand a time in as a variable",
+		"rsadecrypt":    "it needs a private key in the configuration; hand the secret in as a sensitive variable",
+		"timestamp":     "a plan would change with the clock; hand a time in as a variable",
+		"type":          "it is of Terraform's console only",
+		"uuid":          "a plan would change at random; uuidv5 and the hashes do not",
 	}
 }
 
-// stringFunctions are those of strings and encodings.
-func stringFunctions() map[string]function.Function {
-	return map[string]function.Function{
-		"base64decode": base64DecodeFunc(),
-		"base64encode": base64EncodeFunc(),
-		"chomp":        stdlib.ChompFunc,
-		"csvdecode":    stdlib.CSVDecodeFunc,
-		"endswith":     stringTestFunc("Whether a string ends with another.", strings.HasSuffix),
-		"format":       stdlib.FormatFunc,
-		"formatlist":   stdlib.FormatListFunc,
-		"indent":       stdlib.IndentFunc,
-		"join":         stdlib.JoinFunc,
-		"jsondecode":   stdlib.JSONDecodeFunc,
-		"jsonencode":   stdlib.JSONEncodeFunc,
-		"lower":        stdlib.LowerFunc,
-		"regex":        stdlib.RegexFunc,
-		"regexall":     stdlib.RegexAllFunc,
-		"replace":      stdlib.ReplaceFunc,
-		"regexreplace": stdlib.RegexReplaceFunc,
-		"sha256":       sha256Func(),
-		"split":        stdlib.SplitFunc,
-		"startswith":   stringTestFunc("Whether a string starts with another.", strings.HasPrefix),
-		"strcontains":  stringTestFunc("Whether a string contains another.", strings.Contains),
-		"strlen":       stdlib.StrlenFunc,
-		"strrev":       stdlib.ReverseFunc,
-		"substr":       stdlib.SubstrFunc,
-		"title":        stdlib.TitleFunc,
-		"trim":         stdlib.TrimFunc,
-		"trimprefix":   stdlib.TrimPrefixFunc,
-		"trimspace":    stdlib.TrimSpaceFunc,
-		"trimsuffix":   stdlib.TrimSuffixFunc,
-		"upper":        stdlib.UpperFunc,
-		"urlencode":    stringFunc("Escapes a string for a URL's query.", func(s string) (string, error) { return url.QueryEscape(s), nil }),
-		"yamldecode":   ctyyaml.YAMLDecodeFunc,
-		"yamlencode":   ctyyaml.YAMLEncodeFunc,
+// functionAdvice says what to do about a function that there is not.
+func functionAdvice(name string) string {
+	if why, ok := leftOutFunctions()[name]; ok {
+		return fmt.Sprintf("Terraform's %s is left out: %s.", name, why)
 	}
-}
-
-// collectionFunctions are those of lists, sets and maps.
-func collectionFunctions() map[string]function.Function {
-	return map[string]function.Function{
-		"alltrue":         allTrueFunc(),
-		"anytrue":         anyTrueFunc(),
-		"chunklist":       stdlib.ChunklistFunc,
-		"coalesce":        stdlib.CoalesceFunc,
-		"coalescelist":    stdlib.CoalesceListFunc,
-		"compact":         stdlib.CompactFunc,
-		"concat":          stdlib.ConcatFunc,
-		"contains":        stdlib.ContainsFunc,
-		"distinct":        stdlib.DistinctFunc,
-		"element":         stdlib.ElementFunc,
-		"flatten":         stdlib.FlattenFunc,
-		"index":           indexFunc(),
-		"keys":            stdlib.KeysFunc,
-		"length":          lengthFunc(),
-		"lookup":          stdlib.LookupFunc,
-		"merge":           stdlib.MergeFunc,
-		"one":             oneFunc(),
-		"range":           stdlib.RangeFunc,
-		"reverse":         stdlib.ReverseListFunc,
-		"setintersection": stdlib.SetIntersectionFunc,
-		"setproduct":      stdlib.SetProductFunc,
-		"setsubtract":     stdlib.SetSubtractFunc,
-		"setunion":        stdlib.SetUnionFunc,
-		"slice":           stdlib.SliceFunc,
-		"sort":            stdlib.SortFunc,
-		"values":          stdlib.ValuesFunc,
-		"zipmap":          stdlib.ZipmapFunc,
+	if strings.Contains(name, "::") {
+		return "Providers bring no functions, and those of the language have no prefix."
 	}
+	names := []string{}
+	for _, f := range library("") {
+		names = append(names, f.name)
+	}
+	return didYouMean(name, names)
 }
 
-// stringFunc makes a function from one string to another.
-func stringFunc(description string, of func(string) (string, error)) function.Function {
-	return namedStringFunc("str", description, of)
-}
-
-// namedStringFunc is stringFunc with a name for its parameter.
-func namedStringFunc(param, description string, of func(string) (string, error)) function.Function {
-	return function.New(&function.Spec{
-		Description:  description,
-		Params:       []function.Parameter{{Name: param, Type: cty.String}},
-		Type:         function.StaticReturnType(cty.String),
-		RefineResult: notNull,
-		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
-			s, err := of(args[0].AsString())
-			if err != nil {
-				return cty.NilVal, function.NewArgError(0, err)
-			}
-			return cty.StringVal(s), nil
-		},
+// library returns all functions by group and name.
+func library(dir string) []libraryFunction {
+	groups := map[FunctionGroup][]libraryFunction{
+		FunctionsOfNumbers:     numberFunctions(),
+		FunctionsOfStrings:     stringFunctions(),
+		FunctionsOfCollections: slices.Concat(sequenceFunctions(), mapFunctions(), setFunctions()),
+		FunctionsOfEncodings:   encodingFunctions(),
+		FunctionsOfHashes:      hashFunctions(),
+		FunctionsOfFiles:       fileFunctions(dir),
+		FunctionsOfNetworks:    networkFunctions(),
+		FunctionsOfTimes:       timeFunctions(),
+		FunctionsOfTypes:       slices.Concat(conversionFunctions(), markFunctions(), attemptFunctions()),
+		FunctionsOfTPUs:        tpuFunctions(),
+	}
+	templates := map[string]function.Function{}
+	var all []libraryFunction
+	for _, group := range FunctionGroups() {
+		for _, f := range groups[group] {
+			f.group = group
+			all = append(all, f)
+			templates[f.name] = f.guarded()
+		}
+	}
+	all = append(all, templateFunctions(dir, templates)...)
+	slices.SortStableFunc(all, func(a, b libraryFunction) int {
+		order := FunctionGroups()
+		if d := slices.Index(order, a.group) - slices.Index(order, b.group); d != 0 {
+			return d
+		}
+		return strings.Compare(a.name, b.name)
 	})
+	return all
+}
+
+// libraryFunction is a function with what is said about it.
+type libraryFunction struct {
+	name, text string
+	params     []string // "name: what it is", the variadic one last
+	returns    string
+	example    string
+	group      FunctionGroup
+
+	fn       function.Function
+	limit    limit // what is too much for it; nil: its work is bounded by its arguments
+	ownMarks bool  // the marks of its arguments need not be those of the result
+}
+
+// limit returns an error for arguments that would make a function take more
+// time or memory than a plan may. They may be unknown, null or marked.
+type limit func(args []cty.Value) error
+
+func (f libraryFunction) doc() FunctionDoc {
+	d := FunctionDoc{
+		Name: f.name, Group: f.group, Description: f.text, Returns: f.returns, Example: f.example, Parameters: []ParameterDoc{},
+	}
+	params := f.fn.Params()
+	if v := f.fn.VarParam(); v != nil {
+		params = append(params, *v)
+		d.Variadic = true
+	}
+	for i, p := range params {
+		name, text := f.param(i)
+		d.Parameters = append(d.Parameters, ParameterDoc{Name: name, Type: parameterType(p.Type), Description: text})
+	}
+	return d
+}
+
+// param returns the name and description of a parameter.
+func (f libraryFunction) param(i int) (name, text string) {
+	if i >= len(f.params) {
+		return "", ""
+	}
+	name, text, _ = strings.Cut(f.params[i], ": ")
+	return name, text
+}
+
+func parameterType(t cty.Type) string {
+	switch {
+	case t.Equals(customdecode.ExpressionClosureType):
+		return "expression"
+	case t.Equals(typeexpr.TypeConstraintType):
+		return "type"
+	}
+	return typeexpr.TypeString(t)
+}
+
+// guarded is the function with its descriptions and its limit, that never
+// loses a mark and whose errors never repeat what is secret.
+func (f libraryFunction) guarded() function.Function {
+	open := func(i int, p function.Parameter) function.Parameter {
+		p.Name, p.Description = f.param(i)
+		if _, of := collectionOf(p.Type); of {
+			p.Type = cty.DynamicPseudoType // call converts it in less time
+		}
+		p.AllowNull, p.AllowUnknown, p.AllowDynamicType, p.AllowMarked = true, true, true, true
+		return p
+	}
+	spec := &function.Spec{
+		Description: f.text,
+		Type:        function.StaticReturnType(cty.DynamicPseudoType), // call finds it out
+		Impl:        func(args []cty.Value, _ cty.Type) (cty.Value, error) { return f.call(args) },
+	}
+	for i, p := range f.fn.Params() {
+		spec.Params = append(spec.Params, open(i, p))
+	}
+	if v := f.fn.VarParam(); v != nil {
+		p := open(len(spec.Params), *v)
+		spec.VarParam = &p
+	}
+	return function.New(spec)
+}
+
+func (f libraryFunction) call(args []cty.Value) (cty.Value, error) {
+	args, err := f.converted(args)
+	if err == nil {
+		err = checkNumbers(args)
+	}
+	if err == nil && f.limit != nil {
+		err = f.limit(args)
+	}
+	var val cty.Value
+	if err == nil {
+		val, err = f.fn.Call(args)
+	}
+	if err == nil {
+		err = checkNumbers([]cty.Value{val})
+	}
+	if err != nil {
+		return cty.NilVal, discreet(err, args)
+	}
+	if f.ownMarks {
+		return val, nil
+	}
+	// A function that is to take care of marks is not asked about unknown
+	// arguments, and those of null it may pass over.
+	for _, arg := range args {
+		_, marks := arg.Unmark()
+		val = val.WithMarks(marks)
+	}
+	return val, nil
+}
+
+// converted returns arguments with those that must be lists or sets as such.
+func (f libraryFunction) converted(args []cty.Value) ([]cty.Value, error) {
+	params, out := f.fn.Params(), slices.Clone(args)
+	for i, arg := range args {
+		param := f.fn.VarParam()
+		if i < len(params) {
+			param = &params[i]
+		}
+		of, is := collectionOf(param.Type)
+		if !is {
+			continue
+		}
+		val, err := toCollection(arg, of)
+		if err != nil {
+			return args, function.NewArgError(i, err)
+		}
+		out[i] = val
+	}
+	return out, nil
+}
+
+// collectionOf returns what makes the type of a list or set of anything.
+func collectionOf(t cty.Type) (func(cty.Type) cty.Type, bool) {
+	switch {
+	case t.Equals(cty.List(cty.DynamicPseudoType)):
+		return cty.List, true
+	case t.Equals(cty.Set(cty.DynamicPseudoType)):
+		return cty.Set, true
+	}
+	return nil, false
+}
+
+// maxMessage is how long a function's error may be; it may quote an argument.
+const maxMessage = 1000
+
+// secretError is an error about which nothing may be said.
+type secretError struct {
+	marks cty.ValueMarks // of what it is about
+}
+
+func (secretError) Error() string {
+	return "the reason is not shown, because a sensitive value is involved; try it with a value that is no secret"
+}
+
+// discreet is an error as it may be shown, with the argument that it is about.
+func discreet(err error, args []cty.Value) error {
+	marks := cty.ValueMarks{}
+	for _, arg := range args {
+		for _, mark := range []any{sensitiveMark{}, ephemeralMark{}} {
+			if arg.HasMarkDeep(mark) {
+				marks[mark] = struct{}{}
+			}
+		}
+	}
+	shown := err
+	var (
+		secret secretError
+		broken function.PanicError
+	)
+	switch {
+	case errors.As(err, &secret):
+		maps.Copy(marks, secret.marks)
+		return secretError{marks: marks}
+	case len(marks) > 0:
+		return secretError{marks: marks}
+	case errors.As(err, &broken):
+		shown = fmt.Errorf("it cannot work with these values (%v)", broken.Value)
+		if _, is := broken.Value.(big.ErrNaN); is {
+			shown = errors.New("the result is no number")
+		}
+	}
+	if text := shown.Error(); len(text) > maxMessage {
+		shown = errors.New(strings.ToValidUTF8(text[:maxMessage], "") + "…")
+	}
+	var about function.ArgError
+	if errors.As(err, &about) && about.Index < len(args) {
+		return function.NewArgError(about.Index, shown)
+	}
+	return shown
 }
 
 func notNull(b *cty.RefinementBuilder) *cty.RefinementBuilder { return b.NotNull() }
-
-func stringTestFunc(description string, test func(s, part string) bool) function.Function {
-	return function.New(&function.Spec{
-		Description:  description,
-		Params:       []function.Parameter{{Name: "str", Type: cty.String}, {Name: "part", Type: cty.String}},
-		Type:         function.StaticReturnType(cty.Bool),
-		RefineResult: notNull,
-		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
-			return cty.BoolVal(test(args[0].AsString(), args[1].AsString())), nil
-		},
-	})
-}
-
-func sha256Func() function.Function {
-	return stringFunc("SHA-256 of a string's bytes, in hex.", func(s string) (string, error) { return hexSum([]byte(s)), nil })
-}
-
-func hexSum(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
-}
-
-// lengthFunc is the standard length, for strings too.
-func lengthFunc() function.Function {
-	return function.New(&function.Spec{
-		Description: "The number of elements of a collection, or of characters of a string.",
-		Params: []function.Parameter{{
-			Name: "value", Type: cty.DynamicPseudoType, AllowDynamicType: true, AllowUnknown: true, AllowMarked: true,
-		}},
-		Type: func(args []cty.Value) (cty.Type, error) {
-			ty := args[0].Type()
-			if ty == cty.String || ty == cty.DynamicPseudoType || ty.IsCollectionType() || ty.IsTupleType() || ty.IsObjectType() {
-				return cty.Number, nil
-			}
-			return cty.NilType, errors.New("want a list, a map, a set or a string")
-		},
-		RefineResult: notNull,
-		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
-			val, marks := args[0].Unmark()
-			var n cty.Value
-			var err error
-			switch ty := val.Type(); {
-			case ty == cty.String:
-				n, err = stdlib.Strlen(val)
-			case ty.IsObjectType():
-				n = cty.NumberIntVal(int64(len(ty.AttributeTypes())))
-			default:
-				n = val.Length()
-			}
-			if err != nil {
-				return cty.NilVal, err
-			}
-			return n.WithMarks(marks), nil
-		},
-	})
-}
-
-func indexFunc() function.Function {
-	return function.New(&function.Spec{
-		Description: "The position of the first element that equals a value.",
-		Params: []function.Parameter{
-			{Name: "list", Type: cty.DynamicPseudoType},
-			{Name: "value", Type: cty.DynamicPseudoType},
-		},
-		Type:         function.StaticReturnType(cty.Number),
-		RefineResult: notNull,
-		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
-			if ty := args[0].Type(); !ty.IsListType() && !ty.IsTupleType() {
-				return cty.NilVal, function.NewArgErrorf(0, "want a list")
-			}
-			i := int64(0)
-			for it := args[0].ElementIterator(); it.Next(); i++ {
-				_, item := it.Element()
-				equal, err := stdlib.Equal(item, args[1])
-				if err != nil || !equal.IsKnown() {
-					return cty.UnknownVal(cty.Number), err
-				}
-				if equal.True() {
-					return cty.NumberIntVal(i), nil
-				}
-			}
-			return cty.NilVal, errors.New("no element equals the value")
-		},
-	})
-}
-
-// boolsFunc folds a list of bools.
-func boolsFunc(description string, of func(trues, total int) bool) function.Function {
-	return function.New(&function.Spec{
-		Description:  description,
-		Params:       []function.Parameter{{Name: "list", Type: cty.List(cty.Bool)}},
-		Type:         function.StaticReturnType(cty.Bool),
-		RefineResult: notNull,
-		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
-			trues, total := 0, 0
-			for it := args[0].ElementIterator(); it.Next(); total++ {
-				_, item := it.Element()
-				if !item.IsKnown() {
-					return cty.UnknownVal(cty.Bool), nil
-				}
-				if !item.IsNull() && item.True() {
-					trues++
-				}
-			}
-			return cty.BoolVal(of(trues, total)), nil
-		},
-	})
-}
-
-func allTrueFunc() function.Function {
-	return boolsFunc("Whether all elements are true.", func(trues, total int) bool { return trues == total })
-}
-
-func anyTrueFunc() function.Function {
-	return boolsFunc("Whether any element is true.", func(trues, _ int) bool { return trues > 0 })
-}
-
-func sumFunc() function.Function {
-	return function.New(&function.Spec{
-		Description:  "The sum of numbers.",
-		Params:       []function.Parameter{{Name: "numbers", Type: cty.List(cty.Number)}},
-		Type:         function.StaticReturnType(cty.Number),
-		RefineResult: notNull,
-		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
-			total := cty.Zero
-			for it := args[0].ElementIterator(); it.Next(); {
-				_, item := it.Element()
-				if item.IsNull() {
-					return cty.NilVal, function.NewArgErrorf(0, "null is no number")
-				}
-				if !item.IsKnown() {
-					return cty.UnknownVal(cty.Number), nil
-				}
-				total = total.Add(item)
-			}
-			return total, nil
-		},
-	})
-}
-
-func oneFunc() function.Function {
-	return function.New(&function.Spec{
-		Description: "The only element of a list or set, null of an empty one.",
-		Params:      []function.Parameter{{Name: "list", Type: cty.DynamicPseudoType}},
-		Type: func(args []cty.Value) (cty.Type, error) {
-			ty := args[0].Type()
-			switch {
-			case ty.IsListType() || ty.IsSetType():
-				return ty.ElementType(), nil
-			case ty.IsTupleType() && ty.Length() == 0:
-				return cty.DynamicPseudoType, nil
-			case ty.IsTupleType() && ty.Length() == 1:
-				return ty.TupleElementType(0), nil
-			case ty.IsTupleType():
-				return cty.NilType, fmt.Errorf("want one element or none, there are %d", ty.Length())
-			}
-			return cty.NilType, errors.New("want a list or a set")
-		},
-		Impl: func(args []cty.Value, retType cty.Type) (cty.Value, error) {
-			switch n := args[0].LengthInt(); n {
-			case 0:
-				return cty.NullVal(retType), nil
-			case 1:
-				it := args[0].ElementIterator()
-				it.Next()
-				_, item := it.Element()
-				return item, nil
-			default:
-				return cty.NilVal, function.NewArgErrorf(0, "want one element or none, there are %d", n)
-			}
-		},
-	})
-}
-
-// marksFunc passes its argument through mark.
-func marksFunc(description string, mark func(cty.Value) cty.Value) function.Function {
-	return function.New(&function.Spec{
-		Description: description,
-		Params: []function.Parameter{{
-			Name: "value", Type: cty.DynamicPseudoType, AllowUnknown: true, AllowNull: true, AllowMarked: true, AllowDynamicType: true,
-		}},
-		Type: func(args []cty.Value) (cty.Type, error) { return args[0].Type(), nil },
-		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) { return mark(args[0]), nil },
-	})
-}
-
-func sensitiveFunc() function.Function {
-	return marksFunc("Hides a value wherever it flows.", func(v cty.Value) cty.Value { return v.Mark(sensitiveMark{}) })
-}
-
-func nonsensitiveFunc() function.Function {
-	return marksFunc("Shows a value that was sensitive.", func(v cty.Value) cty.Value {
-		v, _ = v.UnmarkDeep()
-		return v
-	})
-}

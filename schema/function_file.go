@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,68 +12,100 @@ import (
 	"unicode/utf8"
 
 	"github.com/bmatcuk/doublestar/v4"
-	"github.com/hashicorp/hcl/v2"
-	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
 )
 
 // fileFunctions are those that know paths; relative ones start at dir.
-func fileFunctions(dir string) map[string]function.Function {
-	in := func(path string) string {
-		if filepath.IsAbs(path) {
-			return filepath.Clean(path)
+func fileFunctions(dir string) []libraryFunction {
+	path := []string{"path: absolute, or from the directory of the configuration; ~/ is the home directory"}
+	fns := []libraryFunction{
+		{
+			name: "abspath", text: "The absolute form of a path.", returns: "string",
+			fn: stringFunc(func(s string) (string, error) { return within(dir, s) }), params: path, example: `abspath("/data/../corpus")`,
+		},
+		{
+			name: "basename", text: "The last part of a path.", returns: "string",
+			fn: stringFunc(func(s string) (string, error) { return filepath.Base(s), nil }), params: []string{"path: the path"}, example: `basename("data/train/a.txt")`,
+		},
+		{
+			name: "dirname", text: "A path without its last part.", returns: "string",
+			fn: stringFunc(func(s string) (string, error) { return filepath.Dir(s), nil }), params: []string{"path: the path"}, example: `dirname("data/train/a.txt")`,
+		},
+		{
+			name: "file", text: "What a file contains, as text.", returns: "string",
+			fn: stringFunc(func(s string) (string, error) {
+				_, text, err := readText(dir, s)
+				return text, err
+			}),
+			params: path, example: `file("hello.txt")`,
+		},
+		{
+			name: "filebase64", text: "What a file contains, in base64.", returns: "string",
+			fn: dataFunc(dir, base64.StdEncoding.EncodeToString), params: path, example: `filebase64("hello.txt")`,
+		},
+		{
+			name: "fileexists", text: "Whether there is a file. A directory in its place is an error.", returns: "bool",
+			fn: fileExistsFunc(dir), params: path, example: `fileexists("missing.txt")`,
+		},
+		{
+			name: "fileset", text: "The files below a directory that match a pattern, relative to it.", returns: "set(string)", fn: fileSetFunc(dir, maxElements),
+			params:  []string{"path: the directory", "pattern: with *, ?, [a-z], {a,b}, and ** for any number of directories"},
+			example: `fileset(".", "**/*.txt")`,
+		},
+		{
+			name: "pathexpand", text: "A path with ~ replaced by the home directory.", returns: "string",
+			fn: stringFunc(expandHome), params: []string{"path: the path"}, example: `pathexpand("/etc/hosts")`,
+		},
+	}
+	for _, d := range digests() {
+		fns = append(fns, libraryFunction{
+			name: d.fileName(), text: d.text("a file"), returns: "string", fn: dataFunc(dir, d.of), params: path, example: d.fileName() + `("hello.txt")`,
+		})
+	}
+	return fns
+}
+
+// within is a path as the operating system knows it.
+func within(dir, path string) (string, error) {
+	path, err := expandHome(path)
+	if err != nil || filepath.IsAbs(path) {
+		return filepath.Clean(path), err
+	}
+	return filepath.Join(dir, path), nil
+}
+
+// dataFunc makes a function of what a file contains.
+func dataFunc(dir string, of func([]byte) string) function.Function {
+	return stringFunc(func(path string) (string, error) {
+		_, data, err := readData(dir, path)
+		if err != nil {
+			return "", err
 		}
-		return filepath.Join(dir, path)
-	}
-	return map[string]function.Function{
-		"abspath":  namedStringFunc("path", "The absolute form of a path.", func(s string) (string, error) { return in(s), nil }),
-		"basename": namedStringFunc("path", "The last part of a path.", func(s string) (string, error) { return filepath.Base(s), nil }),
-		"dirname":  namedStringFunc("path", "A path without its last part.", func(s string) (string, error) { return filepath.Dir(s), nil }),
-		"file":     namedStringFunc("path", "What a file contains, as text.", func(s string) (string, error) { return readText(in(s)) }),
-		"filebase64": namedStringFunc("path", "What a file contains, in base64.", func(s string) (string, error) {
-			data, err := readData(in(s))
-			return base64.StdEncoding.EncodeToString(data), err
-		}),
-		"filesha256": namedStringFunc("path", "SHA-256 of a file, in hex.", func(s string) (string, error) {
-			data, err := readData(in(s))
-			return hexSum(data), err
-		}),
-		"fileexists": function.New(&function.Spec{
-			Description:  "Whether there is a file.",
-			Params:       []function.Parameter{{Name: "path", Type: cty.String}},
-			Type:         function.StaticReturnType(cty.Bool),
-			RefineResult: notNull,
-			Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
-				info, err := os.Stat(in(args[0].AsString()))
-				if err != nil && !errors.Is(err, fs.ErrNotExist) {
-					return cty.NilVal, function.NewArgError(0, err)
-				}
-				return cty.BoolVal(err == nil && info.Mode().IsRegular()), nil
-			},
-		}),
-		"fileset":    fileSetFunc(in),
-		"pathexpand": namedStringFunc("path", "A path with ~ replaced by the home directory.", expandHome),
-	}
+		return of(data), nil
+	})
 }
 
-func readData(path string) ([]byte, error) {
-	data, err := readFile(path, maxDataSize, false)
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
+func readData(dir, path string) (full string, data []byte, err error) {
+	full, err = within(dir, path)
+	if err == nil {
+		data, err = readFile(full, maxDataSize, false)
 	}
-	return data, nil
+	if err != nil {
+		return "", nil, fmt.Errorf("read %s: %w", full, err)
+	}
+	return full, data, nil
 }
 
-func readText(path string) (string, error) {
-	data, err := readData(path)
+func readText(dir, path string) (full, text string, err error) {
+	full, data, err := readData(dir, path)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	if !utf8.Valid(data) {
-		return "", fmt.Errorf("%s is not UTF-8 text; use filebase64()", path)
+		return "", "", fmt.Errorf("%s is not UTF-8 text; use filebase64()", full)
 	}
-	return string(data), nil
+	return full, string(data), nil
 }
 
 func expandHome(path string) (string, error) {
@@ -83,29 +114,62 @@ func expandHome(path string) (string, error) {
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("find the home directory: %w", err)
 	}
 	return filepath.Join(home, strings.TrimPrefix(path, "~")), nil
 }
 
-// fileSetFunc lists the files below a directory that match a pattern, in which
-// ** stands for any number of directories.
-func fileSetFunc(in func(string) string) function.Function {
+func fileExistsFunc(dir string) function.Function {
 	return function.New(&function.Spec{
-		Description:  "The files below a directory that match a pattern, relative to it.",
-		Params:       []function.Parameter{{Name: "dir", Type: cty.String}, {Name: "pattern", Type: cty.String}},
+		Params:       []function.Parameter{{Type: cty.String}},
+		Type:         function.StaticReturnType(cty.Bool),
+		RefineResult: notNull,
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			path, err := within(dir, args[0].AsString())
+			if err != nil {
+				return cty.NilVal, function.NewArgError(0, err)
+			}
+			info, err := os.Stat(path)
+			switch {
+			case errors.Is(err, fs.ErrNotExist):
+				return cty.False, nil
+			case err != nil:
+				return cty.NilVal, function.NewArgError(0, err)
+			case info.IsDir():
+				return cty.NilVal, function.NewArgErrorf(0, "%s is a directory, not a file", path)
+			case !info.Mode().IsRegular():
+				return cty.NilVal, function.NewArgErrorf(0, "%s is no regular file", path)
+			}
+			return cty.True, nil
+		},
+	})
+}
+
+// fileSetFunc lists the files below a directory that match a pattern, in which
+// ** stands for any number of directories. It looks at so many files and
+// directories at most.
+func fileSetFunc(dir string, most int) function.Function {
+	return function.New(&function.Spec{
+		Params:       []function.Parameter{{Type: cty.String}, {Type: cty.String}},
 		Type:         function.StaticReturnType(cty.Set(cty.String)),
 		RefineResult: notNull,
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
-			dir := in(args[0].AsString())
-			if _, err := os.Stat(dir); err != nil {
+			path, err := within(dir, args[0].AsString())
+			if err != nil {
 				return cty.NilVal, function.NewArgError(0, err)
 			}
-			names, err := doublestar.Glob(os.DirFS(dir), args[1].AsString(), doublestar.WithFilesOnly())
-			if err != nil {
+			pattern := filepath.ToSlash(filepath.Clean(args[1].AsString()))
+			if err := checkGlob(pattern); err != nil {
 				return cty.NilVal, function.NewArgError(1, err)
 			}
-			if len(names) == 0 {
+			files := &countingFS{fsys: os.DirFS(path), left: most}
+			names, err := doublestar.Glob(files, pattern, doublestar.WithFilesOnly())
+			switch {
+			case err != nil:
+				return cty.NilVal, function.NewArgError(1, err)
+			case files.left < 0:
+				return cty.NilVal, function.NewArgErrorf(1, "more than %d files and directories would be looked at; start further down", most)
+			case len(names) == 0:
 				return cty.SetValEmpty(cty.String), nil
 			}
 			slices.Sort(names)
@@ -118,74 +182,60 @@ func fileSetFunc(in func(string) string) function.Function {
 	})
 }
 
-func base64EncodeFunc() function.Function {
-	return stringFunc("A string's bytes in base64.", func(s string) (string, error) {
-		return base64.StdEncoding.EncodeToString([]byte(s)), nil
-	})
-}
-
-func base64DecodeFunc() function.Function {
-	return stringFunc("The text that base64 stands for.", func(s string) (string, error) {
-		data, err := base64.StdEncoding.DecodeString(s)
-		if err != nil {
-			return "", errors.New("it is not base64")
-		}
-		if !utf8.Valid(data) {
-			return "", errors.New("the decoded bytes are not UTF-8 text")
-		}
-		return string(data), nil
-	})
-}
-
-// templateFileFunc renders a file as a template. The template may call fns, but
-// not templatefile itself.
-func templateFileFunc(dir string, fns map[string]function.Function) function.Function {
-	callable := maps.Clone(fns)
-	render := func(path string, vars cty.Value) (cty.Value, error) {
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(dir, path)
-		}
-		text, err := readText(path)
-		if err != nil {
-			return cty.NilVal, function.NewArgError(0, err)
-		}
-		if diags := checkTemplateNesting([]byte(text), path); diags.HasErrors() {
-			return cty.NilVal, templateError(0, diags)
-		}
-		expr, diags := hclsyntax.ParseTemplate([]byte(text), path, hcl.InitialPos)
-		if diags.HasErrors() {
-			return cty.NilVal, templateError(0, diags)
-		}
-		val, diags := expr.Value(&hcl.EvalContext{Variables: vars.AsValueMap(), Functions: callable})
-		if diags.HasErrors() {
-			return cty.NilVal, templateError(1, diags)
-		}
-		return val, nil
+// checkGlob refuses patterns that leave the directory, and those for which
+// matching a name may take long.
+func checkGlob(pattern string) error {
+	switch {
+	case pattern == ".." || strings.HasPrefix(pattern, "../") || strings.HasPrefix(pattern, "/"):
+		return errors.New("the pattern leaves the directory; give the directory as the first argument")
+	case len(pattern) > 1000 || strings.Count(pattern, "{") > 4 || strings.Count(pattern, "**") > 4:
+		return errors.New("the pattern is too complex: want at most 1000 characters, 4 times {…} and 4 times **")
 	}
-	return function.New(&function.Spec{
-		Description: "A file rendered as a template with variables.",
-		Params:      []function.Parameter{{Name: "path", Type: cty.String}, {Name: "vars", Type: cty.DynamicPseudoType}},
-		Type: func(args []cty.Value) (cty.Type, error) {
-			if !args[0].IsKnown() || !args[1].IsKnown() {
-				return cty.DynamicPseudoType, nil
-			}
-			if ty := args[1].Type(); !ty.IsObjectType() && !ty.IsMapType() {
-				return cty.NilType, function.NewArgErrorf(1, "want a map of variables")
-			}
-			args[0], _ = args[0].Unmark()
-			vars, _ := args[1].Unmark()
-			val, err := render(args[0].AsString(), vars)
-			if err != nil {
-				return cty.NilType, err
-			}
-			return val.Type(), nil
-		},
-		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) { return render(args[0].AsString(), args[1]) },
-	})
+	return nil
 }
 
-// templateError is the first error of a template, which has a place of its own.
-func templateError(arg int, diags hcl.Diagnostics) error {
-	first := diags[slices.IndexFunc(diags, func(d *hcl.Diagnostic) bool { return d.Severity == hcl.DiagError })]
-	return function.NewArgErrorf(arg, "%s: %s", place(*first.Subject), strings.TrimSuffix(first.Detail, "."))
+// countingFS is a directory of which so many entries may be looked at.
+type countingFS struct {
+	fsys fs.FS
+	left int
+}
+
+var (
+	_ fs.ReadDirFS = (*countingFS)(nil)
+	_ fs.StatFS    = (*countingFS)(nil)
+)
+
+func (c *countingFS) spend(n int) error {
+	if c.left -= n; c.left < 0 {
+		return errors.New("too many files")
+	}
+	return nil
+}
+
+// Open implements fs.FS.
+func (c *countingFS) Open(name string) (fs.File, error) {
+	if err := c.spend(1); err != nil {
+		return nil, err
+	}
+	return c.fsys.Open(name)
+}
+
+// ReadDir implements fs.ReadDirFS.
+func (c *countingFS) ReadDir(name string) ([]fs.DirEntry, error) {
+	if c.left < 0 {
+		return nil, c.spend(0)
+	}
+	entries, err := fs.ReadDir(c.fsys, name)
+	if err != nil {
+		return nil, err
+	}
+	return entries, c.spend(len(entries))
+}
+
+// Stat implements fs.StatFS.
+func (c *countingFS) Stat(name string) (fs.FileInfo, error) {
+	if err := c.spend(1); err != nil {
+		return nil, err
+	}
+	return fs.Stat(c.fsys, name)
 }

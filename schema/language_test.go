@@ -155,36 +155,6 @@ func TestDocumentSnippets(t *testing.T) {
 	}
 }
 
-// TestDocumentFunctions: the document names every function, and no other.
-func TestDocumentFunctions(t *testing.T) {
-	t.Parallel()
-	data, err := os.ReadFile(documentPath)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, _ := strings.Cut(string(data), "\n## Functions\n")
-	table, _, _ := strings.Cut(section, "\n`replace`")
-	named := map[string]bool{}
-	for line := range strings.Lines(table) {
-		if strings.HasPrefix(line, "| ") {
-			for _, m := range regexp.MustCompile("`([a-z0-9]+)`").FindAllStringSubmatch(line, -1) {
-				named[m[1]] = true
-			}
-		}
-	}
-	fns := functions(t.TempDir())
-	for name := range fns {
-		if !named[name] {
-			t.Errorf("%s does not name the function %s", documentPath, name)
-		}
-	}
-	for name := range named {
-		if _, ok := fns[name]; !ok {
-			t.Errorf("%s names %s, which is no function", documentPath, name)
-		}
-	}
-}
-
 // TestExamples: the configurations that ship with the project evaluate.
 func TestExamples(t *testing.T) {
 	t.Parallel()

@@ -74,7 +74,7 @@ func attributePath(typ *blockType, t hcl.Traversal) (path, detail string) {
 		case len(typ.variants(name)) > 0 && name != "lifecycle":
 			typ = typ.variants(name)[0]
 		default:
-			return "", fmt.Sprintf("%s has no attribute %q. %s", capitalized(typ.described()), name, didYouMean(name, append(typ.attrNames(), typ.blockNames()...)))
+			return "", fmt.Sprintf("%s has no attribute %q. %s", capitalized(typ.described()), name, didYouMean(name, slices.DeleteFunc(append(typ.attrNames(), typ.blockNames()...), func(other string) bool { return other == "lifecycle" })))
 		}
 		names = append(names, name)
 	}
@@ -101,11 +101,9 @@ func (e *evaluator) triggers(l *Lifecycle, x *expression) {
 			l.TriggeredBy = append(l.TriggeredBy, trigger)
 			continue
 		}
-		val, ok := e.triggerValue(expr)
-		if !ok {
-			return
+		if val, ok := e.triggerValue(expr); ok {
+			values = append(values, val)
 		}
-		values = append(values, val)
 	}
 	slices.SortFunc(l.TriggeredBy, func(a, b Trigger) int {
 		if c := a.Addr.Compare(b.Addr); c != 0 {

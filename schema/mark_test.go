@@ -147,7 +147,7 @@ func TestSecretsAreMarked(t *testing.T) {
 		s := flowSource(t, text)
 		var found [][]Text
 		for _, secret := range []string{"A", "B", "longer-secret"} {
-			c, diags := s.Evaluate(Options{Vars: []string{"secret=" + secret}})
+			c, diags := s.Evaluate(Options{Given: []Given{{GivenVar, "secret=" + secret}}})
 			if message := diags.Error(); strings.Contains(message, "longer-secret") {
 				t.Fatalf("a diagnostic shows the secret: %s\n%s", message, text)
 			}

@@ -32,6 +32,32 @@ func checkExpressionNesting(src []byte, filename string) hcl.Diagnostics {
 	return checkNestingOf(tokens)
 }
 
+// checkJSONNesting is checkNesting for JSON, whose parser recurses as well.
+func checkJSONNesting(src []byte, filename string) hcl.Diagnostics {
+	depth, line, quoted := 0, 1, false
+	for i := 0; i < len(src); i++ {
+		switch c := src[i]; {
+		case c == '\n':
+			line++
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '[' || c == '{':
+			depth++
+		case c == ']' || c == '}':
+			depth--
+		}
+		if depth > maxNesting {
+			at := hcl.Pos{Line: line, Column: 1, Byte: i}
+			return hcl.Diagnostics{errorAt(hcl.Range{Filename: filename, Start: at, End: at}, "Nested too deeply",
+				fmt.Sprintf("More than %d brackets are open here.", maxNesting))}
+		}
+	}
+	return nil
+}
+
 // nesting counts the levels that are open.
 type nesting struct {
 	depth int

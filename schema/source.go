@@ -224,12 +224,9 @@ func firstOf(diags hcl.Diagnostics, shown string) hcl.Diagnostics {
 
 // parseAutoVars reads the variable files of the configuration's directory.
 func (s *Source) parseAutoVars(shownDir string) ([]sourceFile, hcl.Diagnostics) {
-	names, err := configNames(s.dir, ".auto.frayvars")
+	names, err := varFileNames(s.dir)
 	if err != nil {
 		return nil, nil // a single file in a directory that cannot be listed
-	}
-	if _, err := os.Stat(filepath.Join(s.dir, "fray.frayvars")); err == nil {
-		names = append([]string{"fray.frayvars"}, names...)
 	}
 	var (
 		files []sourceFile
@@ -241,7 +238,7 @@ func (s *Source) parseAutoVars(shownDir string) ([]sourceFile, hcl.Diagnostics) 
 		if readDiags.HasErrors() {
 			continue
 		}
-		file, parseDiags := s.parseFile(f)
+		file, parseDiags := s.parseVarFile(f)
 		diags = append(diags, parseDiags...)
 		files = append(files, f)
 		s.varFiles = append(s.varFiles, file)

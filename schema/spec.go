@@ -24,10 +24,16 @@ type Config struct {
 	// Outputs by name; those that wait for apply say that they are unknown.
 	Outputs map[string]Output
 
+	Ephemeral []string // variables whose values must not be kept
+
 	Moves      []Move      // as written, those of modules too
 	Imports    []Import    // as written
 	Removals   []Removal   // as written
 	Conditions []Condition // as far as the values that are known decide them
+
+	// Partial says, with Options.Partial, that a value was missing, and with it
+	// whatever depends on it.
+	Partial bool
 }
 
 // Waits reports whether something of it is decided by values known after apply.

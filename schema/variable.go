@@ -23,13 +23,16 @@ type variable struct {
 	sensitive bool
 	nullable  bool
 	ephemeral bool
+
+	description string
 }
 
 // given is a value of a variable as it came from outside.
 type given struct {
-	val  cty.Value
-	rng  *hcl.Range // in a variable file
-	from string     // in words, for one that has no range
+	text string         // as it was typed
+	expr hcl.Expression // in a variable file, instead of a text
+	rng  *hcl.Range     // of expr
+	from string         // in words, where a text came from; "": it was asked for
 }
 
 // evaluateVariables gives every variable of the root its value: the default, or
@@ -68,7 +71,7 @@ func (e *evaluator) variable(b *block) *variable {
 	v.sensitive = e.constantBool(b.attr("sensitive"), false)
 	v.nullable = e.constantBool(b.attr("nullable"), true)
 	v.ephemeral = e.constantBool(b.attr("ephemeral"), false)
-	e.constantString(b.attr("description"))
+	v.description = e.constantString(b.attr("description"))
 	if e.parent != nil && e.callBlock().typ.attr(b.name) != nil {
 		e.errorAt(b.rng(), "Reserved name", fmt.Sprintf("A call of a module has %s itself: give the variable another name.", b.name))
 		wrong()
@@ -145,21 +148,29 @@ func (v *variable) convert(val cty.Value) (cty.Value, error) {
 
 // finalValue chooses, converts and checks the value of a variable.
 func (e *evaluator) finalValue(name string, v *variable, g given, isGiven bool) (cty.Value, bool) {
-	if isGiven && g.val == cty.NilVal {
-		return cty.NilVal, false // could not be read, and told
+	if e.failed[symbol{root: rootVar, name: name}] {
+		return cty.NilVal, false // its block is wrong, and told
 	}
-	if !isGiven || g.val.IsNull() && !v.nullable && v.fallback != cty.NilVal {
-		if v.fallback == cty.NilVal {
-			if e.failed[symbol{root: rootVar, name: name}] {
-				return cty.NilVal, false // its block is wrong, and told
-			}
-			e.errorAt(v.block.rng(), "Variable without a value", fmt.Sprintf(
-				"%s has no default, so it must be given: --var '%s=…', %s%s=…, a line in fray.frayvars, or a default here.", name, name, envPrefix, name))
-			return cty.NilVal, false
-		}
+	if !isGiven && v.fallback == cty.NilVal && e.opts.Partial {
+		e.partial = true
+		return v.mark(cty.UnknownVal(v.typ)), true
+	}
+	if !isGiven && v.fallback == cty.NilVal {
+		e.add(v.unset(name))
+		return cty.NilVal, false
+	}
+	if !isGiven {
 		return v.mark(v.fallback), true
 	}
-	val, err := v.convert(g.val)
+	val, err := v.read(g)
+	if err != nil {
+		e.wrongGiven(name, v, g, err.Error())
+		return cty.NilVal, false
+	}
+	if val.IsNull() && !v.nullable && v.fallback != cty.NilVal {
+		return v.mark(v.fallback), true
+	}
+	val, err = v.convert(val)
 	switch {
 	case err != nil:
 		e.wrongGiven(name, v, g, conversionError(err, v.typ))
@@ -181,15 +192,27 @@ func (v *variable) mark(val cty.Value) cty.Value {
 	return val
 }
 
+// unset says that a variable must be given a value.
+func (v *variable) unset(name string) *hcl.Diagnostic {
+	d := errorAt(v.block.rng(), "Variable without a value", fmt.Sprintf(
+		"%s has no default, so it must be given: --var '%s=…', %s%s=…, a line in %s, or a default here.", name, name, VariablePrefix, name, varFileName))
+	d.Extra = Unset{Name: name, Type: typeexpr.TypeString(v.typ), Description: v.description, Sensitive: v.sensitive}
+	return d
+}
+
 func (e *evaluator) wrongGiven(name string, v *variable, g given, why string) {
 	if g.rng != nil && v.sensitive { // the line would show the value
 		g.from, g.rng = place(*g.rng), nil
 	}
 	if g.rng != nil {
-		e.errorAt(*g.rng, "Invalid value for var."+name, sentence(why))
+		e.errorAt(*g.rng, invalidVariable+name, sentence(why))
 		return
 	}
-	e.errorAt(v.block.rng(), "Invalid value for var."+name, fmt.Sprintf("The value from %s does not fit: %s.", g.from, why))
+	detail := sentence(why)
+	if g.from != "" {
+		detail = fmt.Sprintf("The value from %s does not fit: %s.", g.from, why)
+	}
+	e.errorAt(v.block.rng(), invalidVariable+name, detail)
 }
 
 // validate checks the validation blocks of a variable.
@@ -203,7 +226,7 @@ func (e *evaluator) validate(name string) {
 		if held.status != ConditionFails {
 			continue
 		}
-		d := valueError(held.rng, held.expr, held.ctx, "Invalid value for var."+name, held.message)
+		d := valueError(held.rng, held.expr, held.ctx, invalidVariable+name, held.message)
 		if e.parent != nil {
 			d.Detail += fmt.Sprintf(" It is given by the call of the module (%s).", place(e.argumentRange(name)))
 		}
@@ -219,16 +242,20 @@ func (e *evaluator) argumentRange(name string) hcl.Range {
 	return e.callBlock().rng()
 }
 
-// parseGiven reads a value given as text: as it is for strings and where no
-// type is stated, as an expression for everything else.
-func (v *variable) parseGiven(text string) (cty.Value, error) {
-	if v.typ == cty.String || v.typ == cty.DynamicPseudoType {
-		return cty.StringVal(text), nil
+// read returns a value as it was given: a text as it is for strings, other
+// single values and where no type is stated, as an expression for all else.
+func (v *variable) read(g given) (cty.Value, error) {
+	if g.expr != nil {
+		val, diags := g.expr.Value(nil)
+		if diags.HasErrors() {
+			return cty.NilVal, errors.New("a variable file holds constants: no references and no functions")
+		}
+		return val, nil
 	}
-	if v.typ.IsPrimitiveType() {
-		return cty.StringVal(text), nil // converted like any string
+	if v.typ == cty.DynamicPseudoType || v.typ.IsPrimitiveType() {
+		return cty.StringVal(g.text), nil // converted like any string
 	}
-	src := []byte(text)
+	src := []byte(g.text)
 	if diags := checkExpressionNesting(src, "value"); diags.HasErrors() {
 		return cty.NilVal, errors.New("it is nested too deeply")
 	}

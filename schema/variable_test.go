@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // output evaluates a configuration and returns the JSON of one output.
@@ -26,6 +28,11 @@ func TestPrecedence(t *testing.T) {
 		writeFile(t, path, []byte("v = \""+value+"\"\n"))
 		return path
 	}
+	writeJSON := func(name, value string) string {
+		path := filepath.Join(dir, name)
+		writeFile(t, path, []byte("{\"//\": \"a comment\", \"v\": \""+value+"\"}\n"))
+		return path
+	}
 	writeFile(t, filepath.Join(dir, "main.hcl"), []byte("variable \"v\" {\n default = \"default\"\n}\noutput \"v\" {\n value = var.v\n}\n"))
 	var opts Options
 	check := func(want string) {
@@ -42,23 +49,116 @@ func TestPrecedence(t *testing.T) {
 			t.Errorf("var.v = %s, want %q", got, want)
 		}
 	}
+	give := func(kind GivenKind, text string) { opts.Given = append(opts.Given, Given{kind, text}) }
 	check("default")
 	opts.Environ = []string{"PATH=/bin", "FRAY_VAR_v=environment", "FRAY_VAR_other=x"}
 	check("environment")
 	write("fray.frayvars", "fray.frayvars")
 	check("fray.frayvars")
+	writeJSON("fray.frayvars.json", "fray.frayvars.json")
+	check("fray.frayvars.json")
+	writeJSON("a.auto.frayvars.json", "a.auto.json")
+	check("a.auto.json")
 	write("b.auto.frayvars", "b.auto")
 	check("b.auto")
 	write("a.auto.frayvars", "a.auto")
 	check("b.auto")
-	opts.VarFiles = append(opts.VarFiles, write("first.frayvars", "first"))
+	writeJSON("b.auto.frayvars.json", "b.auto.json")
+	check("b.auto.json")
+	give(GivenVarFile, write("first.frayvars", "first"))
 	check("first")
-	opts.VarFiles = append(opts.VarFiles, write("second.frayvars", "second"))
-	check("second")
-	opts.Vars = append(opts.Vars, "v=flag")
+	give(GivenVar, "v=flag")
 	check("flag")
-	opts.Vars = append(opts.Vars, "v=a=b")
+	give(GivenVarFile, writeJSON("second.json", "second"))
+	check("second")
+	give(GivenVar, "v=a=b")
 	check("a=b")
+}
+
+// TestOverriddenValuesAreNotRead: a value that another one takes the place of
+// may be anything.
+func TestOverriddenValuesAreNotRead(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "x.frayvars")
+	writeFile(t, file, []byte("v = [other.thing]\n"))
+	src := "variable \"v\" {; type = list(number); }; output \"v\" {; value = var.v; }"
+	opts := Options{Environ: []string{"FRAY_VAR_v=["}, Given: []Given{{GivenVarFile, file}, {GivenVar, "v={"}, {GivenVar, "v=[1]"}}}
+	if got := outputOf(t, src, "v", opts); got != "[1]" {
+		t.Errorf("var.v = %s, want [1]", got)
+	}
+}
+
+func TestUnsetVariables(t *testing.T) {
+	t.Parallel()
+	const src = `
+variable "given" { type = number }
+variable "token" {
+  type        = string
+  sensitive   = true
+  description = "of the service"
+}
+variable "zones" { type = list(string) }
+output "n" { value = length(var.zones) }
+`
+	s := parseText(t, src)
+	opts := Options{Given: []Given{{GivenVar, "given=1"}}}
+	_, diags := s.Evaluate(opts)
+	unset, only := UnsetVariables(diags)
+	want := []Unset{
+		{Name: "token", Type: "string", Description: "of the service", Sensitive: true},
+		{Name: "zones", Type: "list(string)"},
+	}
+	if diff := cmp.Diff(want, unset); diff != "" || !only {
+		t.Errorf("unset, only these = %v (-want +got):\n%s", only, diff)
+	}
+	opts.Given[0].Text = "given=x"
+	_, diags = s.Evaluate(opts)
+	if unset, only := UnsetVariables(diags); len(unset) != 2 || only {
+		t.Errorf("with another mistake: %d unset, only these = %v; want 2, false", len(unset), only)
+	}
+	if unset, only := UnsetVariables(nil); len(unset) != 0 || only {
+		t.Errorf("without a mistake: %d unset, only these = %v; want none", len(unset), only)
+	}
+}
+
+func TestCheckVariables(t *testing.T) {
+	t.Parallel()
+	s := parseText(t, `
+variable "n" {
+  type = number
+  validation {
+    condition     = var.n > 0
+    error_message = "Above zero, please."
+  }
+}
+variable "later" {}
+variable "zones" {
+  type = list(string)
+}
+job "broken" {
+  count = "x"
+}
+`)
+	tests := []struct{ answer, want string }{
+		{"n=1", ""},
+		{"n=x", "A number is required."},
+		{"n=0", "Above zero, please."},
+		{"zones=[", "It is no expression, such as [1, 2] or { a = \"b\" }; strings in it need quotes."},
+		{"zones=[other]", "It must be a constant; strings in it need quotes."},
+		{"zones=" + strings.Repeat("[", 2000), "It is nested too deeply."},
+	}
+	for _, test := range tests {
+		t.Run(test.answer[:min(len(test.answer), 20)], func(t *testing.T) {
+			t.Parallel()
+			got := ""
+			for _, d := range s.CheckVariables(Options{Given: []Given{{GivenAnswer, test.answer}}}) {
+				got += d.Detail
+			}
+			if got != test.want {
+				t.Errorf("an answer %q is wrong for %q, want %q", test.answer, got, test.want)
+			}
+		})
+	}
 }
 
 func TestVariableTypes(t *testing.T) {
@@ -79,7 +179,7 @@ func TestVariableTypes(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			src := "variable \"v\" {; type = " + test.typ + "; }; output \"v\" {; value = var.v; }"
-			if got := outputOf(t, src, "v", Options{Vars: []string{"v=" + test.given}}); got != test.want {
+			if got := outputOf(t, src, "v", Options{Given: []Given{{GivenVar, "v=" + test.given}}}); got != test.want {
 				t.Errorf("var.v = %s, want %s", got, test.want)
 			}
 		})
@@ -93,7 +193,7 @@ func TestNullable(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "null.frayvars")
 	writeFile(t, file, []byte("v = null\n"))
-	opts := Options{VarFiles: []string{file}}
+	opts := Options{Given: []Given{{GivenVarFile, file}}}
 	if got := outputOf(t, src("true"), "v", opts); got != "null" {
 		t.Errorf("a nullable variable given null = %s, want null", got)
 	}
@@ -108,7 +208,7 @@ func TestVariableFilesAreShown(t *testing.T) {
 	s := parseText(t, "variable \"v\" {; type = number; }")
 	file := filepath.Join(t.TempDir(), "x.frayvars")
 	writeFile(t, file, []byte("v = []\n"))
-	_, diags := s.Evaluate(Options{VarFiles: []string{file}})
+	_, diags := s.Evaluate(Options{Given: []Given{{GivenVarFile, file}}})
 	if !diags.HasErrors() || diags[0].Subject == nil || diags[0].Subject.Filename != file {
 		t.Fatalf("diagnostics = %v, want one in %s", diags, file)
 	}
@@ -151,7 +251,7 @@ func TestFunctions(t *testing.T) {
 		`file("data.txt")`:                                  `"hello\n"`,
 		`filebase64("data.txt")`:                            `"aGVsbG8K"`,
 		`fileexists("data.txt")`:                            "true",
-		`fileexists("sub")`:                                 "false",
+		`fileexists("none")`:                                "false",
 		`fileset("sub", "**/*.txt")`:                        `["a.txt","deep/b.txt"]`,
 		`filesha256("data.txt")`:                            `"5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03"`,
 		`flatten([[1], [2, [3]]])`:                          "[1,2,3]",

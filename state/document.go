@@ -78,6 +78,8 @@ type Slice struct {
 	Error   string    `json:"error,omitempty"`
 	Tries   int       `json:"tries,omitempty"`
 	RetryAt time.Time `json:"retry_at,omitzero"`
+	// OverQuota says that the call failed for a quota that is used up.
+	OverQuota bool `json:"over_quota,omitempty"`
 	// BornAt is when all its hosts had reported in.
 	BornAt time.Time `json:"born_at,omitzero"`
 	// Deletions counts the calls that asked for its end while its provider
@@ -98,6 +100,8 @@ type Job struct {
 	Ready bool `json:"ready,omitempty"`
 	// Slices are the names of those it holds, in slice order.
 	Slices []string `json:"slices,omitempty"`
+	// Staged are the names of those that will take their place (create_before_destroy).
+	Staged []string `json:"staged,omitempty"`
 
 	Attempt     int       `json:"attempt"`  // number of the last attempt, 0 before the first
 	Attempts    []Attempt `json:"attempts"` // the last ones, newest last

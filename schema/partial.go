@@ -1,0 +1,18 @@
+package schema
+
+import "github.com/hashicorp/hcl/v2"
+
+// With Options.Partial the files are judged without the values they will get:
+// what follows from a value that is not known is neither expanded nor reported.
+
+// add reports a diagnostic, unless it only says that a value is not known yet.
+func (s *session) add(d *hcl.Diagnostic) {
+	if s.opts.Partial && d.Summary == notKnown {
+		s.partial = true
+		return
+	}
+	s.report.add(d)
+}
+
+// notKnown is the summary of what is reported where a value must be known.
+const notKnown = "Not known at plan time"

@@ -1,0 +1,44 @@
+package schema
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+)
+
+// Unset is a variable of the configuration that needs a value and has none. It
+// is the Extra of the diagnostic that says so.
+type Unset struct {
+	Name        string
+	Type        string // as it would be written, "any" where none is stated
+	Description string // "" without one
+	Sensitive   bool   // the value is not to be shown
+}
+
+// UnsetVariables returns the variables that diagnostics say have no value, in
+// their order, and whether that is the only error among them: then asking for
+// the values is all that is missing.
+func UnsetVariables(diags hcl.Diagnostics) (unset []Unset, only bool) {
+	only = true
+	for _, d := range diags {
+		if found, ok := hcl.DiagnosticExtra[Unset](d); ok {
+			unset = append(unset, found)
+		} else if d.Severity == hcl.DiagError {
+			only = false
+		}
+	}
+	return unset, only && len(unset) > 0
+}
+
+// invalidVariable starts the summary of what is wrong with a variable's value.
+const invalidVariable = "Invalid value for var."
+
+// CheckVariables returns what is wrong with the values that opts gives the
+// variables, apart from those that are missing.
+func (s *Source) CheckVariables(opts Options) hcl.Diagnostics {
+	_, diags := s.Evaluate(opts)
+	return slices.DeleteFunc(diags, func(d *hcl.Diagnostic) bool {
+		return d.Severity != hcl.DiagError || !strings.HasPrefix(d.Summary, invalidVariable)
+	})
+}
