@@ -1,8 +1,10 @@
 package apply
 
 import (
+	"maps"
 	"slices"
 
+	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
@@ -16,12 +18,12 @@ type Request struct {
 }
 
 // Accept returns doc with the request taken in; doc is not changed. Nothing has
-// happened yet: the next Step begins to carry it out.
+// happened yet: the next Step begins to carry it out. Whether it may be carried
+// out, a plan for the result says (see [plan.Refusal]).
 func Accept(doc *state.Document, req Request) *state.Document {
-	next := doc.Clone()
+	next := plan.Accepted(doc, req.Desired)
 	next.Revision++
-	next.Desired = req.Desired
-	for addr, j := range doc.Jobs {
+	for addr, j := range next.Jobs {
 		replace, stop := named(req.Replace, addr), named(req.Stop, addr)
 		if !replace && !stop {
 			continue
@@ -30,6 +32,9 @@ func Accept(doc *state.Document, req Request) *state.Document {
 		marked.Replace = replace || j.Replace
 		marked.Stop = stop || j.Stop
 		next.Jobs[addr] = &marked
+	}
+	if len(req.Replace) > 0 {
+		maps.Copy(next.Jobs, plan.Triggering(next, func(a schema.Address) bool { return named(req.Replace, a) }))
 	}
 	return next
 }
@@ -46,14 +51,19 @@ func named(by []schema.Address, addr schema.Address) bool {
 // Target returns base with only what the targets name, and what that depends
 // on, taken over from desired; targets that desired no longer has are removed.
 func Target(base, desired schema.Desired, targets []schema.Address) schema.Desired {
-	chosen := closure(desired, targets)
-	in := func(a schema.Address) bool { return chosen[a] || chosen[a.Base()] || named(targets, a) }
+	in := Chosen(desired, targets)
 	out := desired
 	out.Namespaces = merge(base.Namespaces, desired.Namespaces, in, func(n schema.Namespace) schema.Address { return n.Addr })
 	out.Reservations = merge(base.Reservations, desired.Reservations, in, func(r schema.Reservation) schema.Address { return r.Addr })
 	out.Groups = merge(base.Groups, desired.Groups, in, func(g schema.JobGroup) schema.Address { return g.Addr })
 	out.Jobs = merge(base.Jobs, desired.Jobs, in, func(j schema.Job) schema.Address { return j.Addr })
 	return out
+}
+
+// Chosen reports what [Target] takes over.
+func Chosen(desired schema.Desired, targets []schema.Address) func(schema.Address) bool {
+	chosen := closure(desired, targets)
+	return func(a schema.Address) bool { return chosen[a] || chosen[a.Base()] || named(targets, a) }
 }
 
 // closure is the targets with everything they stand in, draw from and depend on.

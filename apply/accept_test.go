@@ -2,6 +2,7 @@ package apply_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -99,6 +100,60 @@ func TestAcceptMarksAndLeavesTheGivenDocument(t *testing.T) {
 	}
 	if doc.Jobs[a].Replace || doc.Jobs[b].Stop || doc.Revision != 4 {
 		t.Error("the given document was changed")
+	}
+}
+
+// What names a job that is replaced by itself is replaced with it, and only that.
+func TestReplacedWithWhatItNames(t *testing.T) {
+	data, by, other := address(t, "job.data"), address(t, "job.by"), address(t, "job.other")
+	desired := declared(t, "run", []string{"job.by"}, []string{"job.data"}, []string{"job.other"})
+	desired.Jobs[0].Lifecycle.TriggeredBy = []schema.Trigger{{Addr: data}}
+	desired.Jobs[2].Lifecycle.TriggeredBy = []schema.Trigger{{Addr: data, Path: "command"}}
+	doc := apply.Accept(&state.Document{Lineage: "abcdefghijklmnop"}, apply.Request{Desired: desired})
+	for i := range doc.Desired.Jobs {
+		spec := doc.Desired.Jobs[i]
+		doc.Jobs[spec.Addr] = &state.Job{Spec: &spec, Attempt: 1}
+	}
+	next := apply.Accept(doc, apply.Request{Desired: desired, Replace: []schema.Address{data}})
+	p := plan.Diff(&next.Desired, next, &plan.Observed{}, time.Now())
+	got := map[schema.Address]string{}
+	for _, c := range p.Changes {
+		got[c.Addr] = string(c.Verb) + " " + c.Reason
+	}
+	want := map[schema.Address]string{data: "replace asked for by --replace", by: "replace replace_triggered_by", other: "no-op "}
+	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b schema.Address) bool { return a == b })); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
+	}
+}
+
+// What is not targeted is not replaced; the next apply of all does it.
+func TestTargetLeavesTriggersAlone(t *testing.T) {
+	data, by := address(t, "job.data"), address(t, "job.by")
+	files := func(command string) schema.Desired {
+		d := declared(t, command, []string{"job.by"}, []string{"job.data"})
+		d.Jobs[0].Command = nil
+		d.Jobs[0].Lifecycle.TriggeredBy = []schema.Trigger{{Addr: data}}
+		return d
+	}
+	doc := apply.Accept(&state.Document{Lineage: "abcdefghijklmnop"}, apply.Request{Desired: files("old")})
+	for i := range doc.Desired.Jobs {
+		spec := doc.Desired.Jobs[i]
+		doc.Jobs[spec.Addr] = &state.Job{Spec: &spec, Attempt: 1}
+	}
+	verb := func(doc *state.Document) plan.Verb {
+		for _, c := range plan.Diff(&doc.Desired, doc, &plan.Observed{}, time.Now()).Changes {
+			if c.Addr == by {
+				return c.Verb
+			}
+		}
+		return ""
+	}
+	targeted := apply.Accept(doc, apply.Request{Desired: apply.Target(doc.Desired, files("new"), []schema.Address{data})})
+	if got := verb(targeted); got != plan.VerbNone {
+		t.Errorf("with another target: got %s, want %s", got, plan.VerbNone)
+	}
+	if got := verb(apply.Accept(targeted, apply.Request{Desired: files("new")})); got != plan.VerbReplace {
+		t.Errorf("with all: got %s, want %s", got, plan.VerbReplace)
 	}
 }
 

@@ -104,7 +104,7 @@ func (r *Refiner) different(doc *state.Document) (*schema.Desired, error) {
 	if r.Target != nil {
 		desired = r.Target(desired)
 	}
-	desired = plan.Ignoring(desired, doc)
+	desired = plan.Settled(desired, doc)
 	before, err := schema.DigestOf(doc.Desired)
 	if err != nil {
 		return nil, err

@@ -239,13 +239,15 @@ func (s *Stepper) fold(r result) {
 		return
 	}
 	next := *cur
-	next.Error, next.RetryAt = "", time.Time{}
+	next.Error, next.RetryAt, next.OverQuota = "", time.Time{}, false
 	if r.err == nil {
 		next.Tries = 0
 	} else {
 		next.Tries++
 		next.Error = r.err.Error()
-		next.RetryAt = s.cfg.Now().Add(retryDelay(providers.KindOf(r.err), next.Tries))
+		kind := providers.KindOf(r.err)
+		next.OverQuota = kind == providers.KindQuota
+		next.RetryAt = s.cfg.Now().Add(retryDelay(kind, next.Tries))
 	}
 	doc := s.doc.Clone()
 	doc.Slices[name] = &next

@@ -161,10 +161,13 @@ func TestFailedCreateIsRecordedAndRetried(t *testing.T) {
 					if !strings.Contains(sl.Error, "injected") || sl.Tries == 0 {
 						t.Errorf("slice records error %q after %d tries, want the injected one", sl.Error, sl.Tries)
 					}
+					if quota := tt.kind == providers.KindQuota; sl.OverQuota != quota {
+						t.Errorf("slice records that a quota is used up: %t, want %t", sl.OverQuota, quota)
+					}
 				}
 				converge(t, s)
 				for _, sl := range s.Document().Slices {
-					if sl.Error != "" || sl.Tries != 0 {
+					if sl.Error != "" || sl.Tries != 0 || sl.OverQuota {
 						t.Errorf("slice still records %q after it came up", sl.Error)
 					}
 				}

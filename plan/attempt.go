@@ -33,10 +33,17 @@ func (d *differ) adopt(j *state.Job) *state.Job {
 	appendAttempt(e, attempt)
 	e.ID = run.JobID
 	e.Failures, e.Preemptions = run.Failures, run.Preemptions
+	if slices.ContainsFunc(attempt.Slices, func(name string) bool { return slices.Contains(e.Staged, name) }) {
+		d.outdo(e, attempt.Slices)
+		e.Staged = nil
+	}
 	e.Slices = slices.Clone(attempt.Slices)
 	e.Ready, e.RetryAt = false, time.Time{}
 	if e.Digest != run.Digest {
+		last := e.Spec.Lifecycle
+		last.Trigger, last.TriggeredBy = run.Spec.Lifecycle.Trigger, run.Spec.Lifecycle.TriggeredBy
 		e.Spec, e.Digest = assignedSpec(run, addr)
+		*e = *underLifecycle(e, last)
 	}
 	for _, name := range attempt.Slices {
 		d.holders[name] = addr
@@ -52,11 +59,13 @@ func (d *differ) adopt(j *state.Job) *state.Job {
 // deleted before this one was declared is somebody else.
 func (d *differ) unrecorded(addr schema.Address, j *state.Job) *Assigned {
 	if j.Spec.Resources.Reservation == "" && len(j.Slices) > 0 { // it can only be there
-		for _, name := range j.Slices {
-			run := d.obs.Assignments[name].Run
-			if run != nil && run.Attempt > j.Attempt && run.JobID == j.ID {
-				a := d.obs.Assignments[name]
-				return &a
+		for _, names := range [2][]string{j.Slices, j.Staged} {
+			for _, name := range names {
+				run := d.obs.Assignments[name].Run
+				if run != nil && run.Attempt > j.Attempt && run.JobID == j.ID {
+					a := d.obs.Assignments[name]
+					return &a
+				}
 			}
 		}
 		return nil

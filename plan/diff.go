@@ -21,13 +21,15 @@ func Diff(desired *schema.Desired, doc *state.Document, obs *Observed, now time.
 // whole looks at everything. [Planner] has a shorter way to the same plan.
 func (d *differ) whole() {
 	d.plan.Changes = make([]Change, 0, len(d.desired.Jobs)+len(d.desired.Groups)+8)
-	d.declarations()
 	d.findDrift()
+	d.guard()
+	d.declarations()
 	for i := range d.desired.Jobs {
 		d.advance(&d.desired.Jobs[i])
 	}
 	d.removals()
 	d.pools()
+	d.stage()
 	inOrder(d.idle)
 	d.place(d.idle)
 	d.start(d.idle)
@@ -56,11 +58,14 @@ type differ struct {
 	prepared map[schema.Address]bool           // all hosts up, only the start is missing
 	missing  map[schema.Address]schema.Address // by group: a member without capacity
 	leaving  map[schema.Address]bool           // jobs that are declared no more
+	clearing map[schema.Address]bool           // owners of slices that nobody wants
 	acting   map[string]int                    // index of the action on a slice
 	holders  map[string]schema.Address         // of slices of reservations, by name
 	waits    []waiting
-	content  []schema.Address // jobs that wait no more, unless waits names them
-	held     []*schema.Job    // jobs without capacity that wait for what they depend on
+	content  []schema.Address          // jobs that wait no more, unless waits names them
+	shown    map[schema.Address]Change // instead of what is done: they are refused
+	staging  []staging                 // jobs to be replaced that run on until what takes over is up
+	held     []*schema.Job             // jobs without capacity that wait for what they depend on
 
 	twin         *twin            // where mutable gets its copy from; nil: a clone
 	editedJobs   []schema.Address // entries of next that may not be those of doc
@@ -222,33 +227,50 @@ func (d *differ) declarations() {
 		if declared[addr] {
 			continue
 		}
-		d.plan.Changes = append(d.plan.Changes, Change{
-			Addr: addr, Verb: VerbDelete, Attrs: changedAttrs(resourceAttrs(d.doc.Resources[addr]), nil),
-		})
+		d.plan.Changes = append(d.plan.Changes, removal(addr, d.doc.Resources[addr]))
 	}
+}
+
+// removal is the change of a declaration that is made no more.
+func removal(addr schema.Address, r state.Resource) Change {
+	return Change{Addr: addr, Verb: VerbDelete, Attrs: changedAttrs(resourceAttrs(r), nil)}
 }
 
 func (d *differ) declare(addr schema.Address, spec any, r state.Resource) {
 	cur, exists := d.doc.Resources[addr]
 	if exists && sameResource(cur, r) {
 		d.plan.Changes = append(d.plan.Changes, Change{Addr: addr, Verb: VerbNone})
+		if r.Reservation != nil && !equalLifecycles(&r.Reservation.Lifecycle, &cur.Reservation.Lifecycle) {
+			d.mutable().Resources[addr] = recordOf(spec, r)
+		}
 		return
 	}
+	change := Change{Addr: addr, Verb: VerbCreate, Attrs: changedAttrs(nil, resourceAttrs(r))}
+	if exists {
+		change = resourceChange(addr, cur, r)
+	}
+	d.plan.Changes = append(d.plan.Changes, change)
+	d.mutable().Resources[addr] = recordOf(spec, r)
+}
+
+// recordOf is a declaration as it is recorded.
+func recordOf(spec any, r state.Resource) state.Resource {
 	digest, err := schema.DigestOf(spec)
 	if err != nil {
 		digest = "" // declarations hold no secrets and encode; the specs are compared anyway
 	}
 	r.Digest = digest
-	change := Change{Addr: addr, Verb: VerbCreate, Attrs: changedAttrs(nil, resourceAttrs(r))}
-	if exists {
-		change.Attrs = changedAttrs(resourceAttrs(cur), resourceAttrs(r))
-		change.Verb = strongest(change.Attrs)
-		if change.Verb == VerbRestart { // nothing of its own runs; its jobs say what they do
-			change.Verb = VerbUpdate
-		}
+	return r
+}
+
+// resourceChange compares two declarations of one address.
+func resourceChange(addr schema.Address, cur, r state.Resource) Change {
+	change := Change{Addr: addr, Attrs: changedAttrs(resourceAttrs(cur), resourceAttrs(r))}
+	change.Verb = strongest(change.Attrs)
+	if change.Verb == VerbRestart { // nothing of its own runs; its jobs say what they do
+		change.Verb = VerbUpdate
 	}
-	d.plan.Changes = append(d.plan.Changes, change)
-	d.mutable().Resources[addr] = r
+	return change
 }
 
 // conclude puts the plan in order and records why jobs wait.
@@ -257,6 +279,7 @@ func (d *differ) conclude() {
 	if !slices.IsSortedFunc(d.plan.Changes, byAddr) {
 		slices.SortStableFunc(d.plan.Changes, byAddr)
 	}
+	d.showRefused()
 	d.concludeWaits()
 	d.plan.Next = d.next
 }

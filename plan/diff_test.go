@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -119,8 +120,12 @@ func TestEveryFieldOfAJobCounts(t *testing.T) {
 				change()
 			}
 		})
-		if target == "Job.Addr" || strings.HasPrefix(target, "Job.Lifecycle.") {
-			continue // another job, or what plans may do to this one
+		if target == "Job.Addr" {
+			continue // another job
+		}
+		if strings.HasPrefix(target, "Job.Lifecycle.") { // no part of what the job is
+			lifecycleCounts(t, target, cur, want)
+			continue
 		}
 		if equalJobs(cur, want) || !equalJobs(want, want) {
 			t.Errorf("%s: equalJobs does not look at it", target)
@@ -133,6 +138,31 @@ func TestEveryFieldOfAJobCounts(t *testing.T) {
 		if c := changeOf(want, &state.Job{Spec: cur, Digest: digest, Attempt: 1}); c.Verb == VerbNone {
 			t.Errorf("%s: its change has no verb", target)
 		}
+	}
+}
+
+// lifecycleCounts checks that another lifecycle is noticed, and changes nothing but
+// by its trigger.
+func lifecycleCounts(t *testing.T, field string, cur, want *schema.Job) {
+	t.Helper()
+	if equalLifecycles(&cur.Lifecycle, &want.Lifecycle) || !equalLifecycles(&want.Lifecycle, &want.Lifecycle) {
+		t.Errorf("%s: equalLifecycles does not look at it", field)
+	}
+	if !equalJobs(cur, want) {
+		t.Errorf("%s: equalJobs takes it for a part of the job", field)
+	}
+	verb := VerbNone
+	if field == "Job.Lifecycle.Trigger" {
+		cur.Lifecycle.Trigger, verb = "was", VerbReplace
+	}
+	digest, err := schema.DigestOf(cur)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := changeOf(want, &state.Job{Spec: cur, Digest: digest, Attempt: 1})
+	changed := slices.ContainsFunc(c.Attrs, func(a AttrChange) bool { return a.Verb != VerbNone })
+	if c.Verb != verb || changed {
+		t.Errorf("%s: its change has verb %s and attributes %v, want %s and none changed", field, c.Verb, c.Attrs, verb)
 	}
 }
 

@@ -23,11 +23,12 @@ import (
 
 // advance takes one desired job as far as it goes without new capacity.
 func (d *differ) advance(want *schema.Job) {
-	j := d.doc.Jobs[want.Addr]
-	if j != nil {
+	_, recorded := d.doc.Jobs[want.Addr]
+	if recorded {
 		d.recorded++
-		j = d.adopt(j)
-	} else if j = d.admit(want); j == nil || !j.Running() {
+	}
+	j := d.taken(want)
+	if !recorded && (j == nil || !j.Running()) {
 		d.plan.Changes = append(d.plan.Changes, Change{
 			Addr: want.Addr, Verb: VerbCreate, Attrs: changedAttrs(nil, jobAttrs(want)),
 		})
@@ -39,6 +40,7 @@ func (d *differ) advance(want *schema.Job) {
 	if change.Verb == VerbReplace || change.Verb == VerbRestart {
 		d.verbs[want.Addr] = change.Verb
 	}
+	j = d.observeLifecycle(want, j)
 	if j.Running() {
 		j = d.observe(j)
 	}
@@ -46,6 +48,15 @@ func (d *differ) advance(want *schema.Job) {
 	if j = d.next.Jobs[want.Addr]; !j.Running() && !j.Status.Ended() {
 		d.idle = append(d.idle, want)
 	}
+}
+
+// taken is the record of a desired job, made where there is none, with whatever
+// was found running of it. It is nil if the job cannot be recorded.
+func (d *differ) taken(want *schema.Job) *state.Job {
+	if j := d.next.Jobs[want.Addr]; j != nil {
+		return d.adopt(j)
+	}
+	return d.admit(want)
 }
 
 // admit records a job that was not there before, and returns it: if it was found
@@ -80,14 +91,18 @@ func changeOf(want *schema.Job, cur *state.Job) Change {
 	switch {
 	case cur.Replace:
 		change.Verb, change.Reason = VerbReplace, "asked for by --replace"
-		if change.Attrs == nil {
-			change.Attrs = changedAttrs(jobAttrs(cur.Spec), jobAttrs(want))
+	case triggered(want, cur):
+		if change.Verb != VerbReplace {
+			change.Verb, change.Reason = VerbReplace, replaceTriggeredBy
 		}
 	case change.Verb != VerbNone:
 	case cur.Status == schema.JobFailed:
 		change.Reason = fmt.Sprintf("failed: %s; it stays so until it changes or --replace=%s", cur.Reason, quoteArg(want.Addr))
 	case cur.Status == schema.JobStopped:
 		change.Reason = "stopped; it stays so until it changes or --replace=" + quoteArg(want.Addr)
+	}
+	if change.Verb == VerbReplace && change.Attrs == nil {
+		change.Attrs = changedAttrs(jobAttrs(cur.Spec), jobAttrs(want))
 	}
 	return change
 }
@@ -122,15 +137,28 @@ func (d *differ) carryOut(want *schema.Job, j *state.Job, verb Verb) {
 			d.wait(addr, underway("some of its new values are not known yet"))
 			return
 		}
-		if verb == VerbReplace && d.released(addr, "it is being replaced") || verb == VerbRestart && d.ended(addr, "its configuration changed") {
+		if verb == VerbReplace && want.Lifecycle.CreateBeforeDestroy {
+			if d.stages(want) {
+				d.staging = append(d.staging, staging{want: want, change: len(d.plan.Changes) - 1})
+				d.watchAttempt(j)
+				return
+			}
+			if len(j.Staged) > 0 { // it has been ended, or ended by itself
+				d.handOver(want)
+				return
+			}
+		}
+		d.unstage(addr)
+		if verb == VerbReplace && d.released(addr, beingReplaced) || verb == VerbRestart && d.ended(addr, "its configuration changed") {
 			d.renew(want)
 		}
 		return
 	case VerbUpdate:
-		j = d.takeOver(want)
+		d.takeOver(want)
 	case VerbNone, VerbCreate, VerbDelete:
 	}
-	switch {
+	d.unstage(addr)
+	switch j = d.next.Jobs[addr]; {
 	case j.Stop && !j.Status.Ended():
 		if d.released(addr, "stopped by request") {
 			e := d.edit(addr)
@@ -163,12 +191,13 @@ func (d *differ) takeOver(want *schema.Job) *state.Job {
 }
 
 // renew starts a job over under its new spec.
-func (d *differ) renew(want *schema.Job) {
+func (d *differ) renew(want *schema.Job) *state.Job {
 	e := d.takeOver(want)
 	e.Status, e.Reason, e.Ready = schema.JobPending, "", false
 	e.Failures, e.Preemptions, e.Streak = 0, 0, 0
 	e.RetryAt = time.Time{}
 	e.Replace, e.Stop = false, false
+	return e
 }
 
 // removals takes down jobs that are no longer declared, dependents first, and
@@ -269,6 +298,7 @@ func (d *differ) removeJob(addr schema.Address, blockers map[schema.Address]sche
 	if j := d.adopt(d.doc.Jobs[addr]); j.Running() {
 		d.observe(j)
 	}
+	d.unstage(addr)
 	if d.released(addr, "it is no longer declared") {
 		delete(d.mutable().Jobs, addr)
 		d.editedJobs = append(d.editedJobs, addr)

@@ -59,6 +59,12 @@ func hashOf(parts ...string) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// moduleSlug is the names and keys of modules, without what is between them.
+func moduleSlug(path string) string {
+	words := strings.FieldsFunc(strings.ReplaceAll("."+path, ".module.", "."), func(r rune) bool { return strings.ContainsRune(`.[]"`, r) })
+	return strings.Join(words, "-")
+}
+
 // slugOf keeps what people need to recognize an address: modules, group, name
 // and key.
 // whole is false if it had to be cut.
@@ -70,7 +76,7 @@ func slugOf(a schema.Address) (slug string, whole bool) {
 		key = s
 	}
 	var b strings.Builder
-	for _, part := range []string{strings.ReplaceAll(a.Module, "module.", ""), a.Group, a.Name, key} {
+	for _, part := range []string{moduleSlug(a.Module), a.Group, a.Name, key} {
 		if part == "" {
 			continue
 		}

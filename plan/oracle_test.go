@@ -35,6 +35,9 @@ func (o *oracle) diffed(before *state.Document, obs *Observed, p *Plan) {
 	o.dooming(before, p.Next)
 	o.dependencies(before, p.Next)
 	o.evidence(obs, p)
+	o.remembered(p.Next)
+	o.heeded(p)
+	o.replaced(before, p.Next)
 	// Looking again changes nothing: what was decided is recorded, and an
 	// unchanged state is the very same document.
 	again := p
@@ -227,6 +230,9 @@ func (o *oracle) deleting(a Action, s *simSlice) {
 		}
 		addr := h.task.Job
 		j := w.doc.Jobs[addr]
+		if j != nil && !j.Stop && !j.Status.Ended() && o.isProtected(j) {
+			w.t.Fatalf("slice %s is deleted under a task of %s that is alive and protected: %+v\n%s", a.Slice.Name, addr, w.doc.Slices[a.Slice.Name], w.describe())
+		}
 		if j == nil || j.Stop || j.Replace || j.Status.Ended() {
 			continue
 		}
@@ -237,6 +243,91 @@ func (o *oracle) deleting(a Action, s *simSlice) {
 			}
 		}
 	}
+}
+
+// remembered finds lifecycles that a step did not take in.
+func (o *oracle) remembered(after *state.Document) {
+	o.w.t.Helper()
+	if !Remembers(after) {
+		o.w.t.Fatalf("the state does not remember all lifecycles\n%s", o.w.describe())
+	}
+}
+
+// heeded finds changes of what is ignored, destruction that is shown and neither
+// allowed nor refused, and refusals of nothing.
+func (o *oracle) heeded(p *Plan) {
+	w := o.w
+	w.t.Helper()
+	refused := map[schema.Address]Verb{}
+	for _, r := range p.Refusals {
+		refused[r.Addr] = r.Verb
+	}
+	for _, c := range p.Changes {
+		verb, no := refused[c.Addr]
+		if no && verb != c.Verb {
+			w.t.Fatalf("%s is refused to be %sd, and the plan shows %s", c.Addr, verb, c.Verb)
+		}
+		delete(refused, c.Addr)
+		j := w.doc.Jobs[c.Addr]
+		if j == nil || no {
+			continue
+		}
+		destroyed := c.Verb == VerbReplace || c.Verb == VerbDelete
+		if destroyed && j.Attempt > 0 && p.Next.Jobs[c.Addr] != nil && o.isProtected(j) && !w.foundNow(j, p.Next) {
+			w.t.Fatalf("%s is protected and to be %sd\n%s", c.Addr, c.Verb, w.describe())
+		}
+		for _, a := range c.Attrs {
+			if a.Verb != VerbNone && a.Verb != VerbDelete && slices.Contains(p.Next.Jobs[c.Addr].Spec.Lifecycle.Ignore, a.Path) && !w.foundNow(j, p.Next) {
+				w.t.Fatalf("%s: %s is ignored and to be changed\n%s", c.Addr, a.Path, w.describe())
+			}
+		}
+	}
+	if len(refused) > 0 {
+		w.t.Fatalf("refused and not shown: %v", refused)
+	}
+}
+
+// foundNow reports whether a step took an attempt over that it did not know of.
+func (w *world) foundNow(before *state.Job, after *state.Document) bool {
+	j := after.Jobs[before.Spec.Addr]
+	return j != nil && j.Last() != nil && j.Attempt != before.Attempt && strings.HasPrefix(j.Last().Why, "adopted")
+}
+
+// replaced finds jobs that were stopped to make way for slices which are not up.
+func (o *oracle) replaced(before, after *state.Document) {
+	w := o.w
+	w.t.Helper()
+	for addr, j := range after.Jobs {
+		was := before.Jobs[addr]
+		if was == nil || !was.Running() || was.Last().StopGeneration != 0 || len(was.Staged) == 0 || !j.Running() {
+			continue
+		}
+		if last := j.Last(); last.StopGeneration == 0 || last.Reason != beingReplaced || len(j.Staged) == 0 {
+			continue
+		}
+		for _, name := range j.Staged {
+			s := w.slices[name]
+			if s == nil || s.phase == schema.SliceDeleting {
+				w.t.Fatalf("%s is stopped although slice %s, which is to take over, is not up\n%s", addr, name, w.describe())
+			}
+			for n := range s.hosts {
+				if _, reported := w.reports[hostKey{name, n}]; !reported {
+					w.t.Fatalf("%s is stopped although host %d of slice %s, which is to take over, never reported\n%s", addr, n, name, w.describe())
+				}
+			}
+		}
+	}
+}
+
+// isProtected reports whether a job must not be destroyed: the files say so, or
+// say nothing of it and the state does.
+func (o *oracle) isProtected(j *state.Job) bool {
+	for i := range o.w.doc.Desired.Jobs {
+		if want := &o.w.doc.Desired.Jobs[i]; want.Addr == j.Spec.Addr {
+			return want.Lifecycle.PreventDestroy
+		}
+	}
+	return j.Spec.Lifecycle.PreventDestroy
 }
 
 // assigning finds attempts that start before older ones are confirmed dead.

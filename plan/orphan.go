@@ -31,6 +31,10 @@ func (d *differ) orphans() {
 			}
 			d.remove(st, "nothing declared uses it")
 			d.wait(st.Spec.Owner, d.deletion(name))
+			if d.clearing == nil {
+				d.clearing = map[schema.Address]bool{}
+			}
+			d.clearing[st.Spec.Owner] = true
 		case d.known(d.next.Slices[name].Spec.Provider):
 			d.dropSlice(name)
 		}
@@ -50,7 +54,7 @@ func (d *differ) wantedSlice(name string, owner schema.Address) bool {
 		return held
 	}
 	j := d.next.Jobs[owner]
-	return j != nil && slices.Contains(j.Slices, name)
+	return j != nil && (slices.Contains(j.Slices, name) || slices.Contains(j.Staged, name))
 }
 
 // forgetMailboxes removes the mailboxes of slices that are neither recorded nor

@@ -37,7 +37,7 @@ func (d *differ) placeable(want *schema.Job) bool {
 		return false
 	}
 	_, changing := d.verbs[want.Addr]
-	return !changing || equalJobs(j.Spec, want)
+	return !changing || equalJobs(j.Spec, want) && !triggered(want, j)
 }
 
 // placeUnit places the jobs of a group, or a single one: those that have no
@@ -118,15 +118,7 @@ func (d *differ) settleIn(want *schema.Job) {
 		d.edit(want.Addr).Slices = d.draw(want)
 		return
 	}
-	names := make([]string, 0, want.Resources.Slices)
-	for _, spec := range d.freshSlices(want) {
-		names = append(names, spec.Name)
-		if st, listed := d.slices[spec.Name]; listed {
-			d.recordOf(st)
-		} else if d.next.Slices[spec.Name] == nil {
-			d.putSlice(state.Slice{Spec: spec})
-		}
-	}
+	names := d.record(d.freshSlices(want))
 	d.edit(want.Addr).Slices = names
 }
 

@@ -51,6 +51,12 @@ type Plan struct {
 	// Changes are what the files ask for, in Address order; those with
 	// VerbNone are kept, so that a plan names everything declared.
 	Changes []Change
+	// Refusals are those of the changes that are not made, in Address order.
+	Refusals []Refusal
+	// Amendments are what the files change in the state itself, by address.
+	// [Diff] is given the state with them and leaves it to its caller to name
+	// them here.
+	Amendments []Amendment
 	// Drift is what changed in the world by itself, and what is done about it.
 	Drift []Drift
 	// Pending names everything that waits, and for what.
@@ -158,7 +164,8 @@ type Action struct {
 	Assignment *store.Assignment
 	Object     store.Generation
 	// AfterSave says that the action destroys the only evidence of something
-	// that Next records, so that Next must be saved before.
+	// that Next records, or makes what only Next tells the purpose of, so that
+	// Next must be saved before.
 	AfterSave bool
 }
 
@@ -171,9 +178,9 @@ func (p *Plan) Counts() map[Verb]int {
 	return counts
 }
 
-// Empty reports whether there is nothing to do: no change, no drift, no action.
-// What merely waits does not count.
+// Empty reports whether there is nothing to do: no change, no amendment, no
+// drift, no action. What merely waits does not count.
 func (p *Plan) Empty() bool {
 	counts := p.Counts()
-	return counts[VerbNone] == len(p.Changes) && len(p.Drift) == 0 && len(p.Actions) == 0
+	return counts[VerbNone] == len(p.Changes) && len(p.Amendments) == 0 && len(p.Drift) == 0 && len(p.Actions) == 0
 }

@@ -73,8 +73,14 @@ func (p *Planner) part(d *differ) bool {
 	d.plan.Changes = make([]Change, 0, len(busy))
 	d.findDrift()
 	for _, i := range busy {
+		if want := &d.desired.Jobs[i]; want.Lifecycle.PreventDestroy {
+			if _, refused := d.refuses(want); refused {
+				return false
+			}
+		}
 		d.advance(&d.desired.Jobs[i])
 	}
+	d.stage() // before the rest is asked whom it waits for
 	woken := p.woken(d)
 	for _, i := range woken {
 		d.idle = append(d.idle, &d.desired.Jobs[i])

@@ -82,6 +82,7 @@ func drawNetwork(t *rapid.T) schema.Desired {
 		if rapid.IntRange(0, 4).Draw(t, "healthy") == 0 {
 			healthy(&j)
 		}
+		j.Lifecycle = drawLifecycle(t, jobs)
 		jobs = append(jobs, j)
 	}
 	desired := configuration(jobs...)
@@ -130,8 +131,7 @@ func refine(t *rapid.T, w *world) bool {
 		desired.Jobs[rapid.IntRange(0, len(desired.Jobs)-1).Draw(t, "reader")].Command = []schema.Text{schema.Plain("x"), word}
 	}
 	before := w.doc
-	want := before.Clone()
-	want.Desired = desired
+	want := Accepted(before, desired)
 	w.doc = w.planner.Refined(before, &desired)
 	if diff := differences(want, w.doc); diff != "" {
 		t.Fatalf("the refined document (-want +got):\n%s", diff)

@@ -43,10 +43,10 @@ func (d *differ) recordHolders() {
 		return
 	}
 	for addr, j := range d.doc.Jobs {
-		if j.Spec.Resources.Reservation == "" {
+		if j.Spec.Resources.Reservation == "" && len(j.Staged) == 0 {
 			continue
 		}
-		for _, name := range j.Slices {
+		for _, name := range slices.Concat(j.Slices, j.Staged) {
 			d.holders[name] = addr
 		}
 	}
@@ -59,7 +59,7 @@ func (d *differ) heldBy(name string) (schema.Address, bool) {
 		return addr, false
 	}
 	j := d.next.Jobs[addr]
-	return addr, j != nil && slices.Contains(j.Slices, name)
+	return addr, j != nil && (slices.Contains(j.Slices, name) || slices.Contains(j.Staged, name))
 }
 
 // pools keeps every reservation at its min, and deletes what it has too much.

@@ -55,6 +55,7 @@ func drawConfiguration(t *rapid.T) schema.Desired {
 		if rapid.IntRange(0, 4).Draw(t, "healthy") == 0 {
 			healthy(&j)
 		}
+		j.Lifecycle = drawLifecycle(t, jobs)
 		jobs = append(jobs, j)
 	}
 	desired := configuration(jobs...)
@@ -70,6 +71,21 @@ func drawConfiguration(t *rapid.T) schema.Desired {
 		desired = limited(desired, 40)
 	}
 	return desired
+}
+
+// drawLifecycle is one that says nothing more often than not.
+func drawLifecycle(t *rapid.T, others []schema.Job) schema.Lifecycle {
+	l := schema.Lifecycle{
+		PreventDestroy:      rapid.IntRange(0, 3).Draw(t, "protected") == 0,
+		CreateBeforeDestroy: rapid.IntRange(0, 2).Draw(t, "first") == 0,
+		Ignore:              rapid.SampledFrom([][]string{nil, nil, nil, {"environment.env.V"}, {"all"}}).Draw(t, "ignore"),
+		Trigger:             rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "trigger"),
+	}
+	if len(others) > 0 && rapid.IntRange(0, 2).Draw(t, "triggered") == 0 {
+		by := rapid.SampledFrom(others).Draw(t, "by").Addr
+		l.TriggeredBy = []schema.Trigger{{Addr: by, Path: rapid.SampledFrom([]string{"", "environment.env"}).Draw(t, "path")}}
+	}
+	return l
 }
 
 // drawPrograms makes every task's behaviour a function of a seed, so that a
@@ -107,7 +123,9 @@ func drawPrograms(t *rapid.T) func(*store.Run, int) program {
 // mishap lets one thing happen.
 func mishap(t *rapid.T, w *world) {
 	slice, host, found := drawHost(t, w)
-	switch rapid.IntRange(0, 16).Draw(t, "mishap") {
+	switch rapid.IntRange(0, 17).Draw(t, "mishap") {
+	case 17:
+		w.quota = rapid.SampledFrom([]int{0, 2, 4, 6}).Draw(t, "quota")
 	case 0:
 		w.crash()
 	case 1:
@@ -181,9 +199,24 @@ func changeMind(t *rapid.T, w *world) {
 	if len(desired.Jobs) == 0 {
 		return
 	}
+	if rapid.Bool().Draw(t, "untargeted") { // as read from files, all triggers are looked at anew
+		for i := range desired.Jobs {
+			l := &desired.Jobs[i].Lifecycle
+			l.TriggeredBy = slices.Clone(l.TriggeredBy)
+			for n := range l.TriggeredBy {
+				l.TriggeredBy[n].Digest = ""
+			}
+		}
+	}
 	i := rapid.IntRange(0, len(desired.Jobs)-1).Draw(t, "job")
 	j := &desired.Jobs[i]
-	switch rapid.IntRange(0, 7).Draw(t, "change") {
+	switch rapid.IntRange(0, 9).Draw(t, "change") {
+	case 8, 9:
+		j.Lifecycle = drawLifecycle(t, desired.Jobs)
+		if len(desired.Reservations) > 0 && rapid.Bool().Draw(t, "of the pool") {
+			desired.Reservations = slices.Clone(desired.Reservations)
+			desired.Reservations[0].Lifecycle.PreventDestroy = rapid.Bool().Draw(t, "protected")
+		}
 	case 0:
 		withEnv("V", fmt.Sprint(rapid.IntRange(0, 9).Draw(t, "env")))(j)
 	case 1:
@@ -213,9 +246,10 @@ func changeMind(t *rapid.T, w *world) {
 		pool.Min.Slices = rapid.IntRange(1, 6).Draw(t, "min")
 		if rapid.Bool().Draw(t, "reshape") {
 			pool.Min.TPU, pool.Min.CPU = "v5litepod-8", 0
+			pool.Max = pool.Min
 		}
 		desired = withPools(desired, pool)
-		if len(Check(&desired)) > 0 {
+		if settled := Settled(desired, w.doc); len(Check(&desired))+len(Check(&settled)) > 0 {
 			return
 		}
 	case 5:
@@ -229,7 +263,7 @@ func changeMind(t *rapid.T, w *world) {
 
 // clear ends all bad weather; what hosts have lost stays lost.
 func (w *world) clear() {
-	w.unreachable, w.capacity, w.loses = false, 0, func(Action) bool { return false }
+	w.unreachable, w.capacity, w.quota, w.loses = false, 0, 0, func(Action) bool { return false }
 	w.createTakes, w.bootTakes, w.deleteTakes, w.stopTakes = time.Second, time.Second, time.Second, time.Second
 	for _, s := range w.slices {
 		for _, h := range s.hosts {
@@ -248,16 +282,22 @@ func (w *world) atRest() {
 		case j == nil:
 			w.t.Fatalf("%s is not there\n%s", want.Addr, w.describe())
 		case j.Status.Ended():
-			if len(w.liveTasks(want.Addr)) > 0 || len(j.Slices) > 0 {
+			if len(w.liveTasks(want.Addr)) > 0 || len(j.Slices)+len(j.Staged) > 0 {
 				w.t.Fatalf("%s has ended and yet holds something\n%s", want.Addr, w.describe())
 			}
-		case waitsForOthers(j.Reason):
+		case waitsForOthers(j.Reason), len(w.last.Refusals) > 0 && tooLarge(j.Reason):
 		case j.Status != schema.JobRunning || !j.Ready:
 			w.t.Fatalf("%s neither runs nor has it ended\n%s", want.Addr, w.describe())
 		}
 	}
-	if len(w.doc.Jobs) != len(w.doc.Desired.Jobs) {
-		w.t.Fatalf("%d jobs are declared, %d are there\n%s", len(w.doc.Desired.Jobs), len(w.doc.Jobs), w.describe())
+	kept := 0
+	for _, r := range w.last.Refusals {
+		if r.Verb == VerbDelete && w.doc.Jobs[r.Addr] != nil {
+			kept++
+		}
+	}
+	if len(w.doc.Jobs) != len(w.doc.Desired.Jobs)+kept {
+		w.t.Fatalf("%d jobs are declared and %d more are protected, %d are there\n%s", len(w.doc.Desired.Jobs), kept, len(w.doc.Jobs), w.describe())
 	}
 	for name, s := range w.slices {
 		if w.doc.Slices[name] == nil && s.spec.Stack == w.doc.Stack() {
@@ -284,7 +324,7 @@ func (w *world) rest() {
 	for range 2000 {
 		p := w.step(pace)
 		switch {
-		case !p.Empty():
+		case !idle(p):
 			calm, pace = 0, time.Second
 		case w.quiet(p):
 			if calm++; calm == 3 {
@@ -297,16 +337,34 @@ func (w *world) rest() {
 	w.t.Fatalf("the world does not come to rest\n%s", w.describe())
 }
 
+// idle reports whether a plan has nothing to do: what it refuses is not done.
+func idle(p *Plan) bool {
+	asked := slices.ContainsFunc(p.Changes, func(c Change) bool {
+		refused := slices.ContainsFunc(p.Refusals, func(r Refusal) bool { return r.Addr == c.Addr })
+		return c.Verb != VerbNone && !refused
+	})
+	return !asked && len(p.Drift) == 0 && len(p.Actions) == 0
+}
+
 // quiet reports whether nothing waits but for what failed and what still runs to its end.
 func (w *world) quiet(p *Plan) bool {
 	for _, waits := range p.Pending {
 		for _, why := range waits.Reasons {
-			if !waitsForOthers(why) {
+			if !waitsForOthers(why) && !(len(p.Refusals) > 0 && tooLarge(why)) {
 				return false
 			}
 		}
 	}
 	return !w.ending()
+}
+
+// tooLarge reports whether a gang waits for more slices than its reservation has,
+// which comes of what is refused: nobody would accept it otherwise.
+func tooLarge(why string) bool {
+	var pool string
+	var needs, has int
+	n, err := fmt.Sscanf(why, "%s needs %d of its %d slices at once", &pool, &needs, &has)
+	return err == nil && n == 3 && needs > has
 }
 
 func TestWorldComesToRestAfterAnyWeather(t *testing.T) {

@@ -17,8 +17,9 @@ import (
 //   - for one that waits: another job that its dependencies name changes in a
 //     way that matters to those who wait for it.
 //
-// Only jobs that hold no slices are quiet: those that have ended and let go of
-// everything, and those that wait for others before they are given anything.
+// Only jobs that hold no slices, and of which none are left, are quiet: those that
+// have ended and let go of everything, and those that wait for others before they
+// are given anything.
 
 // standing says whether a job is quiet, and why.
 type standing uint8
@@ -35,7 +36,7 @@ func (d *differ) standing(want *schema.Job, change *Change, held bool) standing 
 	j := d.next.Jobs[want.Addr]
 	switch {
 	case j != d.doc.Jobs[want.Addr], change.Verb != VerbNone,
-		j.Replace, j.Stop, j.Running(), len(j.Slices) > 0:
+		j.Replace, j.Stop, j.Running(), len(j.Slices) > 0, d.clearing[want.Addr]:
 		return stirs
 	case j.Status.Ended():
 		return rests
@@ -84,7 +85,7 @@ func (p *Planner) ofQuiet(w Pending) bool {
 // depends on others but through dependencies and the room that is left.
 func (d *differ) separable() bool {
 	first := len(d.plan.Changes) - len(d.desired.Jobs)
-	if first < 0 || len(d.next.Jobs) != len(d.desired.Jobs) || len(d.desired.Reservations) > 0 || len(d.next.Disowned) > 0 {
+	if first < 0 || len(d.plan.Refusals) > 0 || len(d.next.Jobs) != len(d.desired.Jobs) || len(d.desired.Reservations) > 0 || len(d.next.Disowned) > 0 {
 		return false
 	}
 	for i := range first {

@@ -11,13 +11,14 @@ import (
 // plan led to, and the configurations differ in no more than the commands and
 // environments of jobs, as they do when values become known, the next call of
 // Diff looks at those jobs and at what goes on; doc is then good no longer than
-// what is returned. The order of jobs is that of addresses.
+// what is returned. The order of jobs is that of addresses. As with [Accepted], it
+// is settled first.
 func (p *Planner) Refined(doc *state.Document, desired *schema.Desired) *state.Document {
+	entering := Settled(*desired, doc)
+	desired = &entering
 	changed, ok := p.reworded(doc, desired)
 	if !ok {
-		next := doc.Clone()
-		next.Desired = *desired
-		return next
+		return Accepted(doc, *desired)
 	}
 	for _, i := range changed {
 		if p.jobs[i] == stirs {
@@ -51,6 +52,9 @@ func (p *Planner) reworded(doc *state.Document, desired *schema.Desired) ([]int,
 	var changed []int
 	for i := range desired.Jobs {
 		a, b := &was.Jobs[i], &desired.Jobs[i]
+		if !equalLifecycles(&a.Lifecycle, &b.Lifecycle) {
+			return nil, false
+		}
 		if equalJobs(a, b) {
 			continue
 		}

@@ -101,7 +101,7 @@ func (d *differ) findDrift() {
 		switch {
 		case listed && !s.Seen:
 			e := d.editSlice(name)
-			e.Seen, e.Error, e.Tries, e.RetryAt = true, "", 0, time.Time{}
+			e.Seen, e.Error, e.Tries, e.RetryAt, e.OverQuota = true, "", 0, time.Time{}, false
 		case !listed && s.Seen && s.Doomed == "" && d.known(s.Spec.Provider):
 			gone = append(gone, name)
 		}
@@ -166,7 +166,7 @@ func (d *differ) ask(spec schema.SliceSpec) reason {
 		d.editSlice(name).Seen = true
 		return underway("hosts of slice " + name + " have reported in; waiting for it to be listed")
 	}
-	d.act(Action{Verb: CreateSlice, Addr: spec.Owner, Slice: spec})
+	d.act(Action{Verb: CreateSlice, Addr: spec.Owner, Slice: spec, AfterSave: d.isStaged(&spec)})
 	if s.Error != "" {
 		return because(fmt.Sprintf("slice %s: %s; trying again", name, s.Error))
 	}

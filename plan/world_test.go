@@ -37,6 +37,7 @@ type world struct {
 	// The weather.
 	createTakes, bootTakes, deleteTakes, stopTakes time.Duration
 	capacity                                       int  // slices that can be had, 0: any number
+	quota                                          int  // slices that are allowed, 0: any number
 	unreachable                                    bool // the provider cannot be asked
 	loses                                          func(Action) bool
 	wayward                                        bool // the weather is too bad to expect progress
@@ -129,9 +130,8 @@ func (w *world) accept(desired schema.Desired) {
 }
 
 func (w *world) acceptWith(desired schema.Desired, change func(*state.Document)) {
-	next := w.doc.Clone()
+	next := Accepted(w.doc, desired)
 	next.Revision++
-	next.Desired = desired
 	change(next)
 	w.doc = next
 	w.save()
@@ -273,6 +273,7 @@ func (w *world) inventory() schema.Inventory {
 
 var (
 	errStockout    = errors.New("there is no more capacity")
+	errQuota       = errors.New("the quota is used up")
 	errUnavailable = errors.New("503 try again")
 )
 
@@ -321,6 +322,8 @@ func (w *world) create(spec schema.SliceSpec) error {
 		return nil
 	case w.capacity > 0 && len(w.slices) >= w.capacity:
 		return errStockout
+	case w.quota > 0 && len(w.slices) >= w.quota:
+		return errQuota
 	}
 	s = &simSlice{spec: spec, phase: schema.SliceCreating, createdAt: w.now, changesAt: w.now.Add(w.createTakes)}
 	for n := range spec.Hosts { // hosts boot before their siblings, and before the cloud says so
@@ -337,13 +340,14 @@ func (w *world) fold(a Action, err error) {
 		return
 	}
 	next := *cur
-	next.Error, next.RetryAt = "", time.Time{}
+	next.Error, next.RetryAt, next.OverQuota = "", time.Time{}, false
 	if err == nil {
 		next.Tries = 0
 	} else {
 		next.Tries++
 		next.Error = err.Error()
 		next.RetryAt = w.now.Add(Backoff(next.Tries))
+		next.OverQuota = errors.Is(err, errQuota)
 	}
 	doc := w.doc.Clone()
 	doc.Slices[a.Slice.Name] = &next

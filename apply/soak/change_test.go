@@ -72,6 +72,9 @@ func (c change) on(before schema.Desired) schema.Desired {
 		case 4:
 			reshape(j, d)
 		}
+		if d.chance(300) {
+			j.Lifecycle = lifecycle(d)
+		}
 		return after
 	}
 	// Names are used again, so that a slice of a former job is in the way.
@@ -81,9 +84,22 @@ func (c change) on(before schema.Desired) schema.Desired {
 	}
 	job.Environment.Env = map[string]schema.Text{"CHANGE": schema.Plain(c.id)}
 	reshape(&job, d)
+	job.Lifecycle = lifecycle(d)
 	after.Jobs = append(after.Jobs, job)
 	slices.SortFunc(after.Jobs, func(a, b schema.Job) int { return a.Addr.Compare(b.Addr) })
 	return after
+}
+
+// lifecycle is one that says nothing as often as not.
+func lifecycle(d dice) schema.Lifecycle {
+	l := schema.Lifecycle{PreventDestroy: d.chance(150), CreateBeforeDestroy: d.chance(400)}
+	if d.chance(200) {
+		l.Ignore = []string{"environment.env"}
+	}
+	if d.chance(300) {
+		l.Trigger = fmt.Sprint(d.n(3))
+	}
+	return l
 }
 
 // reshape gives a job one of a few shapes: gangs of slices, slices of hosts.

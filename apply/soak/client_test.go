@@ -200,6 +200,11 @@ func (c *client) apply() {
 		if err != nil {
 			return
 		}
+		if len(p.Refusals) > 0 { // as `fray apply` does, it leaves everything as it is
+			c.run.tally.add("plan refused")
+			c.change = nil
+			return
+		}
 		s.SetScope(apply.ScopeOf(p))
 		if err := s.Accept(held.Context(), accepted); err != nil {
 			c.run.oracle.notSaved(c, err)

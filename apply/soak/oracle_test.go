@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 )
@@ -182,7 +183,7 @@ func (o *oracle) descends(k *call, before, doc *state.Document) {
 			return
 		}
 		o.run.tally.add("change committed")
-		want = o.run.changeOf(id).on(before.Desired)
+		want = ignoring(o.run.changeOf(id).on(before.Desired), before)
 	case !slices.Equal(is, was):
 		o.run.fail("no update is lost", "%s wrote changes %v over %v", k.client, is, was)
 		return
@@ -190,6 +191,19 @@ func (o *oracle) descends(k *call, before, doc *state.Document) {
 	if got, want := encode(doc.Desired), encode(want); got != want {
 		o.run.fail("changes are whole", "%s wrote another configuration than follows from changes %v:\ngot  %s\nwant %s", k.client, is, got, want)
 	}
+}
+
+// ignoring is a configuration in which the variables of jobs that ignore changes
+// of them are as recorded.
+func ignoring(desired schema.Desired, doc *state.Document) schema.Desired {
+	desired.Jobs = slices.Clone(desired.Jobs)
+	for i := range desired.Jobs {
+		j := &desired.Jobs[i]
+		if recorded := doc.Jobs[j.Addr]; recorded != nil && len(j.Lifecycle.Ignore) > 0 {
+			j.Environment.Env = recorded.Spec.Environment.Env
+		}
+	}
+	return desired
 }
 
 // jobsGoOn checks that what is known of a job is never forgotten.
@@ -229,7 +243,7 @@ func (o *oracle) wanted(doc *state.Document, name string) (string, bool) {
 		}
 		recorded := doc.Jobs[j.Addr]
 		same := s.spec.TPU == j.Resources.TPU && s.spec.CPU == j.Resources.CPU && s.spec.Preemptible == j.Resources.Preemptible
-		if !same || s.spec.Index >= j.Resources.Slices || recorded == nil || recorded.Status.Ended() || recorded.Replace || recorded.Stop {
+		if !same || recorded == nil || !slices.Contains(recorded.Slices, name) || recorded.Status.Ended() || recorded.Replace || recorded.Stop {
 			return "", false
 		}
 		if !reflect.DeepEqual(recorded.Spec.Resources, j.Resources) {
@@ -272,10 +286,24 @@ func (o *oracle) calling(k *call) {
 	if k.verb != verbDelete || !k.sent.latest {
 		return
 	}
+	o.destroying(k)
 	why, ok := o.wanted(&o.state, k.key)
 	recorded := o.state.Slices[k.key]
 	if ok && (recorded == nil || recorded.Doomed == "") {
 		o.run.fail("what is wanted stays", "%s deletes slice %s though it is well and %s", k.client, k.key, why)
+	}
+}
+
+// destroying sees to it that nothing protected is lost: no slice of it on which
+// it runs and is well is deleted.
+func (o *oracle) destroying(k *call) {
+	s := o.run.cloud.slices[k.key]
+	if s == nil || !o.run.cloud.well(s) {
+		return
+	}
+	j := o.state.Jobs[s.spec.Owner]
+	if j != nil && j.Spec.Lifecycle.PreventDestroy && !j.Status.Ended() && slices.Contains(j.Slices, k.key) {
+		o.run.fail("what is protected stays", "%s deletes slice %s of %s, which is well and protected", k.client, k.key, s.spec.Owner)
 	}
 }
 

@@ -163,8 +163,13 @@ func expected(doc *state.Document) map[string]*schema.Job {
 		if recorded := doc.Jobs[j.Addr]; recorded != nil && recorded.Status == schema.JobSucceeded {
 			continue
 		}
+		recorded := doc.Jobs[j.Addr]
 		for n := range j.Resources.Slices {
-			want[plan.SliceName(doc.Stack(), j.Addr, n)] = j
+			if recorded != nil && len(recorded.Slices) == j.Resources.Slices { // which may be others than the first ones
+				want[recorded.Slices[n]] = j
+			} else {
+				want[plan.SliceName(doc.Stack(), j.Addr, n)] = j
+			}
 		}
 	}
 	return want

@@ -1,6 +1,7 @@
-// Package amend holds the transitions of a state that people make by hand:
-// renaming what is in it, forgetting it without destroying it, taking it up
-// again, and building a new state from the world when the old one is lost.
+// Package amend holds the transitions of a state that people make by hand, or
+// by moved, removed and import blocks in their files: renaming what is in it,
+// forgetting it without destroying it, taking it up again, and building a new
+// state from the world when the old one is lost.
 //
 // It is pure: a document goes in, another one comes out, and the given one is
 // never changed. Nothing here acts on the world; what follows from a document
@@ -9,6 +10,7 @@
 // are sure, is cmd/fray's.
 //
 // Start with [Move], [Remove], [Import] or [Rebuild]; amend.go is what they share.
+// Of blocks, [Check] says what is wrong with them and [Blocks] carries them out.
 package amend
 
 import (

@@ -10,147 +10,104 @@ import (
 )
 
 // Move renames an address: an instance, a whole job or service with all its
-// instances, a job group with its jobs, a reservation, a namespace; and what
-// names it, in the specs carried out and in those desired. Nothing restarts if
-// the files then declare the new address as they did the old one. Slices keep
-// the names they were given, and logs lie under the job's id, which stays.
+// instances, a job group with its jobs, a reservation, a namespace, or a module
+// with all that is in it; and what names it, in the specs carried out and in
+// those desired. Nothing restarts if the files then declare the new address as
+// they did the old one. Slices keep the names they were given, and logs lie
+// under the job's id, which stays.
 //
 // A namespace that a job or group has for want of another follows its name.
 func Move(doc *state.Document, from, to schema.Address) (*state.Document, error) {
-	m := &mover{doc: doc, from: from, to: to}
-	if err := m.check(); err != nil {
+	fail := func(err error) (*state.Document, error) {
 		return nil, fmt.Errorf("move %s to %s: %w", from, to, err)
 	}
-	m.next = doc.Clone()
-	if err := m.move(); err != nil {
-		return nil, fmt.Errorf("move %s to %s: %w", from, to, err)
+	if err := checkKinds(from, to); err != nil {
+		return fail(err)
 	}
-	return m.next, nil
-}
-
-type mover struct {
-	doc, next *state.Document
-	from, to  schema.Address
-	family    bool // from stands for several instances
-	only      bool // no other instance of from's job remains
-}
-
-func (m *mover) check() error {
-	if err := m.checkKinds(); err != nil {
-		return err
-	}
-	there := m.addresses()
-	m.family = m.from.Key.IsZero() && !slices.Contains(there, m.from)
-	m.only = !slices.ContainsFunc(there, func(a schema.Address) bool { return a != m.from && a.Base() == m.from.Base() })
-	moved := map[schema.Address]schema.Address{}
-	for _, a := range there {
-		if renamed, ok := m.rename(a); ok {
-			moved[a] = renamed
-		}
-	}
+	s := newStatement(from, to)
+	r := newRelocation(doc)
+	moved, stays := r.carryOut(&s)
 	switch {
-	case len(moved) == 0:
-		return fmt.Errorf("there is no %s in the state; fray state list shows what there is", m.from)
-	case m.family && !m.to.Key.IsZero():
-		return fmt.Errorf("%s has instances; name one of them, or an address without a key to move them to", m.from)
+	case len(stays) > 0:
+		return fail(refusal(&s, stays[0]))
+	case moved == 0 && len(r.families[from]) > 0:
+		return fail(fmt.Errorf("%s has instances; name one of them, or an address without a key to move them to", from))
+	case moved == 0:
+		return fail(fmt.Errorf("there is no %s in the state; fray state list shows what there is", from))
 	}
-	for _, a := range sortedAddrs(moved) {
-		target := moved[a]
-		if _, leaves := moved[target]; leaves || !m.occupied(a, target) {
-			continue
-		}
-		if m.from.Kind == schema.KindJobGroup && a == m.from {
-			return fmt.Errorf("%s is there already; move the jobs of %s one by one", target, m.from)
-		}
-		return fmt.Errorf("%s is there already; move or remove it first", target)
+	next, err := relocated(doc, newNames(doc, r.result(), s))
+	if err != nil {
+		return fail(err)
 	}
-	return nil
+	return next, nil
 }
 
-func (m *mover) checkKinds() error {
+func refusal(s *statement, c conflict) error {
+	if s.from.Kind == schema.KindJobGroup && c.place == s.from {
+		return fmt.Errorf("%s is there already; move the jobs of %s one by one", c.target, s.from)
+	}
+	return fmt.Errorf("%s is there already; move or remove it first", c.target)
+}
+
+// checkKinds refuses addresses of which one cannot become the other.
+func checkKinds(from, to schema.Address) error {
+	s := newStatement(from, to)
 	switch {
-	case m.from.IsZero() || m.to.IsZero():
+	case from.IsZero() || to.IsZero():
 		return errors.New("an address is missing; name the old and the new one")
-	case m.from == m.to:
+	case from == to:
 		return errors.New("these are the same; name another address")
-	case m.from.Kind != m.to.Kind:
-		return fmt.Errorf("a %s cannot become a %s; declare the new one and remove the old one", m.from.Kind, m.to.Kind)
+	case from.IsModule() != to.IsModule():
+		return errors.New("a module can only become a module; name what is in it, or two modules")
+	case from.Kind != to.Kind:
+		return fmt.Errorf("%s cannot become %s; declare the new one and remove the old one", article(from.Kind), article(to.Kind))
+	case s.origin().reaches(to):
+		return fmt.Errorf("%s is in %s itself; move it out first", to, from)
 	}
-	switch m.from.Kind {
+	switch from.Kind {
 	case schema.KindNamespace, schema.KindReservation, schema.KindJobGroup:
-		if !m.from.Key.IsZero() || !m.to.Key.IsZero() {
-			return fmt.Errorf("a %s has no instances; leave the key out", m.from.Kind)
+		if !from.Key.IsZero() || !to.Key.IsZero() {
+			return fmt.Errorf("a %s has no instances; leave the key out", from.Kind)
 		}
 	case schema.KindJob, schema.KindActorService:
 	}
 	return nil
 }
 
-// addresses is everything that the state records or desires.
-func (m *mover) addresses() []schema.Address {
-	seen := map[schema.Address]bool{}
-	for a := range m.doc.Jobs {
-		seen[a] = true
+// article is a kind with "a" or "an" before it.
+func article(k schema.Kind) string {
+	if k == schema.KindActorService {
+		return "an " + string(k)
 	}
-	for a := range m.doc.Resources {
-		seen[a] = true
-	}
-	for a := range declared(&m.doc.Desired) {
-		seen[a] = true
-	}
-	return sortedAddrs(seen)
+	return "a " + string(k)
 }
 
-// occupied reports whether something else has the target's place. What is
-// desired there is no obstacle for what is desired nowhere else: the files were
-// changed and accepted before the state was.
-func (m *mover) occupied(a, target schema.Address) bool {
-	_, job := m.doc.Jobs[target]
-	_, resource := m.doc.Resources[target]
-	desired := declared(&m.doc.Desired)
-	return job || resource || desired[a] && desired[target]
+// relocated is a document in which things have other addresses.
+func relocated(doc *state.Document, n *names) (*state.Document, error) {
+	m := &mover{names: n, doc: doc, next: doc.Clone()}
+	if err := m.move(); err != nil {
+		return nil, err
+	}
+	return m.next, nil
 }
 
-func declared(d *schema.Desired) map[schema.Address]bool {
-	addrs := map[schema.Address]bool{}
-	for i := range d.Namespaces {
-		addrs[d.Namespaces[i].Addr] = true
-	}
-	for i := range d.Reservations {
-		addrs[d.Reservations[i].Addr] = true
-	}
-	for i := range d.Groups {
-		addrs[d.Groups[i].Addr] = true
-	}
-	for i := range d.Jobs {
-		addrs[d.Jobs[i].Addr] = true
-	}
-	return addrs
-}
-
-// rename returns where an address or a reference goes, and whether it moves.
-func (m *mover) rename(a schema.Address) (schema.Address, bool) {
-	switch {
-	case a == m.from:
-		return m.to, true
-	case m.from.Kind == schema.KindJobGroup && a.Kind == schema.KindJob && a.GroupAddress() == m.from:
-		a.Group, a.Module = m.to.Name, m.to.Module
-		return a, true
-	case m.family && a.Base() == m.from:
-		moved := m.to
-		moved.Key = a.Key
-		return moved, true
-	case m.only && a == m.from.Base(): // a reference to all instances, of which there is this one
-		return m.to.Base(), true
-	}
-	return a, false
+// mover gives what is in a document other addresses.
+type mover struct {
+	*names
+	doc, next *state.Document
 }
 
 func (m *mover) move() error {
 	if err := m.moveResources(); err != nil {
 		return err
 	}
-	if err := m.moveJobs(); err != nil {
+	m.moveDesired()
+	triggers := m.retrigger()
+	for i := range m.next.Desired.Jobs { // a new list, which is nobody else's
+		j := &m.next.Desired.Jobs[i]
+		j.Lifecycle, _ = triggers.lifecycle(j.Lifecycle)
+	}
+	if err := m.moveJobs(&triggers); err != nil {
 		return err
 	}
 	for name, s := range m.doc.Slices {
@@ -160,18 +117,21 @@ func (m *mover) move() error {
 			m.next.Slices[name] = &moved
 		}
 	}
-	m.moveDesired()
 	return nil
 }
 
 func (m *mover) moveResources() error {
+	for addr := range m.doc.Resources {
+		if _, moves := m.rename(addr); moves {
+			delete(m.next.Resources, addr)
+		}
+	}
+	b := binder{next: m.next}
 	for addr, r := range m.doc.Resources {
 		moved, changed := m.resource(r)
 		if !changed {
 			continue
 		}
-		delete(m.next.Resources, addr)
-		b := binder{next: m.next}
 		renamed, _ := m.rename(addr)
 		if err := b.record(renamed, specOf(moved), moved); err != nil {
 			return err
@@ -220,14 +180,6 @@ func (m *mover) group(g schema.JobGroup) schema.JobGroup {
 	return g
 }
 
-// namespace is a namespace's name after the move.
-func (m *mover) namespace(name string) string {
-	if m.from.Kind == schema.KindNamespace && name == m.from.Scoped() {
-		return m.to.Scoped()
-	}
-	return name
-}
-
 // isDeclared reports whether a namespace is declared; others are those that
 // jobs and groups have by default.
 func (m *mover) isDeclared(name string) bool {
@@ -251,10 +203,12 @@ func (m *mover) defaultNamespace(addr schema.Address, doc *state.Document) strin
 	return group.Scoped()
 }
 
-func (m *mover) moveJobs() error {
+func (m *mover) moveJobs(triggers *retrigger) error {
 	for addr, j := range m.doc.Jobs {
 		spec, changed := m.job(j.Spec)
-		if !changed {
+		var triggered bool
+		spec.Lifecycle, triggered = triggers.lifecycle(spec.Lifecycle)
+		if !changed && !triggered {
 			continue
 		}
 		digest, err := schema.DigestOf(&spec)
@@ -281,30 +235,13 @@ func (m *mover) job(spec *schema.Job) (schema.Job, bool) {
 	if moves && !m.isDeclared(spec.Namespace) && spec.Namespace == m.defaultNamespace(spec.Addr, m.doc) {
 		j.Namespace = m.defaultNamespace(j.Addr, m.next)
 	}
-	if m.from.Kind == schema.KindReservation && spec.Resources.Reservation == m.from.Scoped() {
-		j.Resources.Reservation, changed = m.to.Scoped(), true
+	if pool := m.reservation(spec.Resources.Reservation); pool != spec.Resources.Reservation {
+		j.Resources.Reservation, changed = pool, true
 	}
 	var on, uses bool
-	j.DependsOn, on = m.renameAll(spec.DependsOn)
-	j.Uses, uses = m.renameAll(spec.Uses)
+	j.DependsOn, on = m.references(spec.DependsOn)
+	j.Uses, uses = m.references(spec.Uses)
 	return j, moves || changed || on || uses || j.Namespace != spec.Namespace
-}
-
-func (m *mover) renameAll(addrs []schema.Address) ([]schema.Address, bool) {
-	var out []schema.Address
-	for i, a := range addrs {
-		if renamed, moves := m.rename(a); moves {
-			if out == nil {
-				out = slices.Clone(addrs)
-			}
-			out[i] = renamed
-		}
-	}
-	if out == nil {
-		return addrs, false
-	}
-	slices.SortFunc(out, schema.Address.Compare)
-	return slices.Compact(out), true
 }
 
 // moveDesired renames in the desired snapshot; what is desired at the new

@@ -250,7 +250,7 @@ func TestMoveRefuses(t *testing.T) {
 		{"job.f[7]", "job.d", "no job.f[7] in the state"},
 		{"job.f", "job.d[0]", "has instances"},
 		{"job.f[0]", "job.f[1]", "job.f[1] is there already"},
-		{"job.a", "actor_service.a[0]", "a job cannot become a actor_service"},
+		{"job.a", "actor_service.a[0]", "a job cannot become an actor_service"},
 		{"job_group.g", "job_group.h", "one by one"},
 		{"job_group.g.job.x", "job_group.h.job.x", "there already"},
 		{"reservation.p", "reservation.q", "there already"},

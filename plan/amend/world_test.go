@@ -163,10 +163,8 @@ func (w *world) settle() {
 }
 
 func (w *world) accept(desired schema.Desired) {
-	next := w.doc.Clone()
-	next.Revision++
-	next.Desired = desired
-	w.doc = next
+	w.doc = plan.Accepted(w.doc, desired)
+	w.doc.Revision++
 }
 
 // apply accepts a configuration and settles.

@@ -20,6 +20,7 @@ func (p *printer) block(c *plan.Change) {
 			p.print("  # ", line, "\n")
 		}
 	}
+	p.amendedNote(c.Addr)
 	p.print(Symbol(c.Verb, p.on), " ", string(c.Addr.Kind), " ", strconv.Quote(c.Addr.Name), " {")
 	if len(c.Attrs) == 0 {
 		p.print("}\n")

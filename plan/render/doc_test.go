@@ -111,7 +111,7 @@ func TestJSONStandsOnLines(t *testing.T) {
 			}
 		}
 	}
-	if n != 9 {
-		t.Errorf("got %d elements, want 9", n)
+	if n != 13 {
+		t.Errorf("got %d elements, want 13", n)
 	}
 }

@@ -27,7 +27,7 @@ func (p *printer) fold(first *plan.Change, rest []plan.Change) int {
 	}
 	n := 0
 	differs := make([]bool, len(first.Attrs))
-	for n < len(rest) && alike(first, &rest[n]) {
+	for n < len(rest) && alike(first, &rest[n]) && p.sameAmendment(first.Addr, rest[n].Addr) {
 		markDifferences(differs, first, &rest[n])
 		n++
 	}

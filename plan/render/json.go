@@ -3,6 +3,7 @@ package render
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -14,32 +15,34 @@ import (
 
 // FormatVersion is the version of what JSON writes. The minor number rises with
 // new fields, the major one with changed or removed fields.
-const FormatVersion = "1.0"
+const FormatVersion = "1.1"
 
 // Meta is what a plan does not know about itself.
 type Meta struct {
 	FrayVersion string
+	Workspace   string // "default", or the one that was chosen
 	// Lineage, Serial and Revision are those of the state planned against.
 	Lineage  string
 	Serial   uint64
 	Revision uint64
-	// Applicable says that apply would carry this plan out.
+	// Applicable says that apply would carry this plan out, if it refuses nothing.
 	Applicable bool
 	Time       time.Time // of the plan
 }
 
 // head is the part of the document before its lists.
 type head struct {
-	FormatVersion string            `json:"format_version"`
-	FrayVersion   string            `json:"fray_version"`
-	Timestamp     string            `json:"timestamp"`
-	Lineage       string            `json:"lineage"`
-	Serial        uint64            `json:"serial"`
-	Revision      uint64            `json:"revision"`
-	Applicable    bool              `json:"applicable"`
-	Empty         bool              `json:"empty"`
-	Wake          string            `json:"wake,omitempty"`
-	Counts        map[plan.Verb]int `json:"counts"`
+	FormatVersion string         `json:"format_version"`
+	FrayVersion   string         `json:"fray_version"`
+	Timestamp     string         `json:"timestamp"`
+	Workspace     string         `json:"workspace"`
+	Lineage       string         `json:"lineage"`
+	Serial        uint64         `json:"serial"`
+	Revision      uint64         `json:"revision"`
+	Applicable    bool           `json:"applicable"`
+	Empty         bool           `json:"empty"`
+	Wake          string         `json:"wake,omitempty"`
+	Counts        map[string]int `json:"counts"`
 }
 
 // change is a plan.Change with its address taken apart.
@@ -92,6 +95,12 @@ func (j *jsonWriter) document(pl *plan.Plan, meta Meta) error {
 	if err := j.list("changes", len(pl.Changes), changes); err != nil {
 		return err
 	}
+	if err := j.list("refusals", len(pl.Refusals), func(i int) any { return &pl.Refusals[i] }); err != nil {
+		return err
+	}
+	if err := j.list("amendments", len(pl.Amendments), func(i int) any { return &pl.Amendments[i] }); err != nil {
+		return err
+	}
 	if err := j.list("drift", len(pl.Drift), func(i int) any { return &pl.Drift[i] }); err != nil {
 		return err
 	}
@@ -114,15 +123,19 @@ func (j *jsonWriter) document(pl *plan.Plan, meta Meta) error {
 
 // head writes the document's opening, without its closing brace.
 func (j *jsonWriter) head(pl *plan.Plan, meta Meta) error {
-	counts := pl.Counts()
+	counts := map[string]int{} // every verb is named
+	changes, amendments := pl.Counts(), pl.Amended()
 	for _, v := range append(shownVerbs(), plan.VerbNone) {
-		counts[v] += 0 // every verb is named
+		counts[string(v)] = changes[v]
+	}
+	for _, v := range plan.AmendVerbs() {
+		counts[string(v)] = amendments[v]
 	}
 	h := head{
 		FormatVersion: FormatVersion, FrayVersion: meta.FrayVersion,
-		Timestamp: meta.Time.UTC().Format(time.RFC3339Nano),
-		Lineage:   meta.Lineage, Serial: meta.Serial, Revision: meta.Revision,
-		Applicable: meta.Applicable, Empty: pl.Empty(), Counts: counts,
+		Timestamp: meta.Time.UTC().Format(time.RFC3339Nano), Workspace: cmp.Or(meta.Workspace, schema.DefaultWorkspace),
+		Lineage: meta.Lineage, Serial: meta.Serial, Revision: meta.Revision,
+		Applicable: meta.Applicable && len(pl.Refusals) == 0, Empty: pl.Empty(), Counts: counts,
 	}
 	if !pl.Wake.IsZero() {
 		h.Wake = pl.Wake.UTC().Format(time.RFC3339Nano)

@@ -58,6 +58,7 @@ type printer struct {
 	w       *bufio.Writer
 	width   int
 	verbose bool
+	amended map[schema.Address]*plan.Amendment // by address, where there are any
 }
 
 func newPrinter(w io.Writer, opts Options) *printer {
@@ -93,8 +94,13 @@ func Text(w io.Writer, pl *plan.Plan, opts Options) error {
 	counts := pl.Counts()
 	p.legend(counts)
 	p.drift(pl.Drift)
-	p.changes(pl.Changes, len(pl.Changes) > counts[plan.VerbNone])
+	if len(pl.Changes) > counts[plan.VerbNone] || len(pl.Amendments) > 0 {
+		p.print("fray will perform the following actions:\n\n")
+	}
+	p.amendments(pl)
+	p.changes(pl.Changes)
 	noted := p.notes(pl.Changes)
+	p.refusals(pl.Refusals)
 	pending := listed(pl)
 	p.pending(pending)
 	p.closing(pl, counts, noted || len(pending) > 0)
@@ -126,10 +132,7 @@ func (p *printer) legend(counts map[plan.Verb]int) {
 	}
 }
 
-func (p *printer) changes(changes []plan.Change, heading bool) {
-	if heading {
-		p.print("fray will perform the following actions:\n\n")
-	}
+func (p *printer) changes(changes []plan.Change) {
 	for i := 0; i < len(changes); {
 		c := &changes[i]
 		if c.Verb == plan.VerbNone {
@@ -157,6 +160,27 @@ func (p *printer) notes(changes []plan.Change) bool {
 	p.remarks("Left as it is:", notes)
 	return len(notes) > 0
 }
+
+// refusals lists the changes above that are not made.
+func (p *printer) refusals(refusals []plan.Refusal) {
+	remarks := make([]remark, 0, len(refusals))
+	for i := range refusals {
+		r := &refusals[i]
+		remarks = append(remarks, remark{addr: r.Addr, lines: []labeled{{text: refusalWords(r.By) + ": it is not to be " + past(r.Verb) + "."}}})
+	}
+	p.remarks("Refused by prevent_destroy, and all of this plan with it:", remarks)
+}
+
+func refusalWords(by plan.Protection) string {
+	switch by {
+	case plan.ByState:
+		return "The state remembers it as protected"
+	case plan.ByFiles:
+	}
+	return "Its lifecycle protects it"
+}
+
+func past(v plan.Verb) string { return string(v) + "d" }
 
 func (p *printer) drift(drift []plan.Drift) {
 	remarks := make([]remark, 0, len(drift))
@@ -206,8 +230,9 @@ func listed(pl *plan.Plan) []plan.Pending {
 func (p *printer) closing(pl *plan.Plan, counts map[plan.Verb]int, remarked bool) {
 	title, text := "No changes.", "What runs is what the files ask for."
 	switch {
-	case counts[plan.VerbNone] < len(pl.Changes):
-		title, text = "Plan:", countList(counts)+"."+besides(pl)
+	case counts[plan.VerbNone] < len(pl.Changes) || len(pl.Amendments) > 0:
+		before, after := amendCounts(pl)
+		title, text = "Plan:", before+countList(counts)+after+"."+besides(pl)
 	case len(pl.Drift) > 0:
 		title, text = "No changes asked for.", "What was found since the last apply is listed above."
 	case len(pl.Actions) > 0:
@@ -222,6 +247,9 @@ func (p *printer) closing(pl *plan.Plan, counts map[plan.Verb]int, remarked bool
 // besides counts what a plan lists beside its changes.
 func besides(pl *plan.Plan) string {
 	var parts []string
+	if n := len(pl.Refusals); n > 0 {
+		parts = append(parts, strconv.Itoa(n)+" refused")
+	}
 	if n := len(pl.Drift); n > 0 {
 		parts = append(parts, strconv.Itoa(n)+" found since the last apply")
 	}

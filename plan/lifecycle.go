@@ -1,0 +1,89 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+)
+
+// A lifecycle says what plans may do to a thing and is no part of what it is:
+// another one alone shows no change and touches nothing that runs. It is recorded
+// at once, whatever else the thing waits for, so that the state knows how it was
+// meant when the files say nothing of it any more.
+//
+// Its triggers are heeded like attributes (trigger.go): as long as the record has
+// others, the job is still to be replaced.
+
+func equalLifecycles(a, b *schema.Lifecycle) bool {
+	return a.PreventDestroy == b.PreventDestroy && a.CreateBeforeDestroy == b.CreateBeforeDestroy &&
+		a.Trigger == b.Trigger && slices.Equal(a.Ignore, b.Ignore) && slices.Equal(a.TriggeredBy, b.TriggeredBy)
+}
+
+// underLifecycle is a record with another lifecycle.
+func underLifecycle(cur *state.Job, l schema.Lifecycle) *state.Job {
+	next, spec := *cur, *cur.Spec
+	spec.Lifecycle = l
+	next.Spec = &spec
+	if digest, err := schema.DigestOf(&spec); err == nil {
+		next.Digest = digest
+	}
+	return &next
+}
+
+// observeLifecycle records the lifecycle of a job and returns the job as it now
+// stands.
+func (d *differ) observeLifecycle(want *schema.Job, j *state.Job) *state.Job {
+	l := inForce(want, j)
+	if equalLifecycles(&l, &j.Spec.Lifecycle) {
+		return j
+	}
+	e, changed := d.edit(want.Addr), underLifecycle(j, l)
+	e.Spec, e.Digest = changed.Spec, changed.Digest
+	return e
+}
+
+// remember records the lifecycles of a configuration in a document that may be
+// changed. Diff does so too; but the step that was to may not have lived.
+func remember(doc *state.Document, desired *schema.Desired) {
+	for i := range desired.Jobs {
+		want := &desired.Jobs[i]
+		cur := doc.Jobs[want.Addr]
+		if cur == nil {
+			continue
+		}
+		if l := inForce(want, cur); !equalLifecycles(&l, &cur.Spec.Lifecycle) {
+			doc.Jobs[want.Addr] = underLifecycle(cur, l)
+		}
+	}
+	for i := range desired.Reservations {
+		want := &desired.Reservations[i]
+		cur := doc.Resources[want.Addr]
+		if cur.Reservation == nil || equalLifecycles(&want.Lifecycle, &cur.Reservation.Lifecycle) {
+			continue
+		}
+		kept := *cur.Reservation
+		kept.Lifecycle = want.Lifecycle
+		doc.Resources[want.Addr] = recordOf(&kept, state.Resource{Reservation: &kept})
+	}
+}
+
+// Remembers reports whether the state has all lifecycles of its configuration on
+// record: those are taken in by a step, which an apply without changes spares itself.
+func Remembers(doc *state.Document) bool {
+	for i := range doc.Desired.Jobs {
+		want := &doc.Desired.Jobs[i]
+		if cur := doc.Jobs[want.Addr]; cur != nil {
+			if l := inForce(want, cur); !equalLifecycles(&l, &cur.Spec.Lifecycle) {
+				return false
+			}
+		}
+	}
+	for i := range doc.Desired.Reservations {
+		want := &doc.Desired.Reservations[i]
+		if cur := doc.Resources[want.Addr].Reservation; cur != nil && !equalLifecycles(&want.Lifecycle, &cur.Lifecycle) {
+			return false
+		}
+	}
+	return true
+}
