@@ -17,6 +17,7 @@ type Args struct {
 	Address   string
 	WorkDir   string
 	CacheDir  string
+	Workspace string
 	Simulated bool
 	End       bool
 }
@@ -34,6 +35,7 @@ func ParseArgs(args []string) (Args, error) {
 	f.StringVar(&a.Address, "address", "", "how peers reach this host")
 	f.StringVar(&a.WorkDir, "work-dir", "", "where tasks without a bundle run")
 	f.StringVar(&a.CacheDir, "cache-dir", "", "where uv environments are kept")
+	f.StringVar(&a.Workspace, "workspace", "", "workspace that the slice is of")
 	f.BoolVar(&a.Simulated, "simulated", false, "the host is a part of this machine")
 	f.BoolVar(&a.End, "end", false, "end what is left on the host and exit")
 	if err := f.Parse(args); err != nil {
@@ -52,6 +54,7 @@ func (a Args) Flags() []string {
 	}
 	for _, each := range []struct{ name, value string }{
 		{"--key-file", a.KeyFile}, {"--work-dir", a.WorkDir}, {"--cache-dir", a.CacheDir},
+		{"--workspace", a.Workspace},
 	} {
 		if each.value != "" {
 			flags = append(flags, each.name, each.value)
@@ -78,6 +81,7 @@ func (a Args) Config() Config {
 		Address:   a.Address,
 		WorkDir:   a.WorkDir,
 		CacheDir:  a.CacheDir,
+		Workspace: a.Workspace,
 		Simulated: a.Simulated,
 		End:       a.End,
 	}

@@ -27,6 +27,8 @@ type Config struct {
 	// CacheDir keeps uv environments and is shared by all hosts of a
 	// machine; "": "cache" in the host's directory.
 	CacheDir string
+	// Workspace is the one that the slice is of, for its tasks to see; "": "default".
+	Workspace string
 	// Executable is started as "EXECUTABLE task-shim"; "": this program.
 	Executable string
 	// Sealer opens secrets; nil: tasks with secrets fail.

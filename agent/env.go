@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net"
@@ -22,6 +23,7 @@ type setting struct {
 	ports     map[string]int
 	workDir   string
 	venv      string // uv environment, "" without
+	workspace string // "": "default"
 	simulated bool
 	sealer    schema.Sealer
 }
@@ -63,6 +65,7 @@ func addFray(env map[string]string, s setting) {
 	env["FRAY_JOB_ID"] = run.JobID
 	env["FRAY_JOB_NAME"] = run.Job.Name
 	env["FRAY_NAMESPACE"] = run.Spec.Namespace
+	env["FRAY_WORKSPACE"] = cmp.Or(s.workspace, schema.DefaultWorkspace)
 	env["FRAY_ATTEMPT"] = strconv.Itoa(run.Attempt)
 	env["FRAY_TASK_INDEX"] = strconv.Itoa(s.task)
 	env["FRAY_NUM_TASKS"] = strconv.Itoa(len(run.Peers))

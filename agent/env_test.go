@@ -32,7 +32,7 @@ func gang() setting {
 	return setting{
 		base: []string{"PATH=/usr/bin", "HOME=/root", "FRAY_VAR_token=secret", "FRAY_STATE=x", "=odd", "novalue"},
 		run:  run, task: 3, nonce: "n", ports: map[string]int{"http": 8080, "grpc-web": 9090},
-		workDir: "/w", sealer: rot{}, simulated: true,
+		workDir: "/w", workspace: "dev", sealer: rot{}, simulated: true,
 	}
 }
 
@@ -57,7 +57,7 @@ func TestTaskEnvOfAGang(t *testing.T) {
 	s := gang()
 	s.venv = "/venv"
 	want := map[string]string{
-		"FRAY_JOB_ID": "job-1", "FRAY_JOB_NAME": "train", "FRAY_NAMESPACE": "rl", "FRAY_ATTEMPT": "3",
+		"FRAY_JOB_ID": "job-1", "FRAY_JOB_NAME": "train", "FRAY_NAMESPACE": "rl", "FRAY_WORKSPACE": "dev", "FRAY_ATTEMPT": "3",
 		"FRAY_CLUSTER_ADDRESS": "127.0.0.1:7777",
 		"FRAY_TASK_INDEX":      "3", "FRAY_NUM_TASKS": "4", "FRAY_SLICE_INDEX": "1", "FRAY_NUM_SLICES": "2",
 		"FRAY_HOST_ADDRESS": "127.1.0.4", "FRAY_INSTANCE_KEY": "7", "FRAY_TASK_NONCE": "n",

@@ -39,6 +39,7 @@ func (t *task) environment() ([]string, error) {
 	return taskEnv(setting{
 		base: os.Environ(), run: t.run, task: t.in.Task, nonce: t.in.Nonce, ports: t.in.Ports,
 		workDir: t.in.WorkDir, venv: t.in.Venv, simulated: t.agent.Simulated, sealer: t.agent.Sealer,
+		workspace: t.agent.Workspace,
 	})
 }
 

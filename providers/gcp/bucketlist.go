@@ -29,6 +29,42 @@ func (b *Bucket) List(ctx context.Context, prefixes ...string) ([]store.Attrs, e
 	return found, nil
 }
 
+var _ store.Foldered = (*Bucket)(nil)
+
+// Folders returns what follows a prefix up to the next slash, with one request
+// for every thousand.
+func (b *Bucket) Folders(ctx context.Context, prefix string) ([]string, error) {
+	names, err := b.folders(ctx, prefix)
+	if err != nil {
+		return nil, b.fail(opList, prefix, err)
+	}
+	return names, nil
+}
+
+func (b *Bucket) folders(ctx context.Context, prefix string) ([]string, error) {
+	if err := store.CheckFolder(prefix); err != nil {
+		return nil, err
+	}
+	prefix = b.cfg.Prefix + prefix
+	var names []string
+	for token := ""; ; {
+		page, next, err := b.page(ctx, storage.Query{Prefix: prefix, Delimiter: "/"}, token, pageSize)
+		if err != nil {
+			return nil, err
+		}
+		for _, attrs := range page {
+			name := strings.TrimSuffix(strings.TrimPrefix(attrs.Prefix, prefix), "/")
+			if attrs.Prefix != "" && store.CheckKey(name) == nil {
+				names = append(names, name)
+			}
+		}
+		if token = next; token == "" {
+			slices.Sort(names)
+			return names, nil
+		}
+	}
+}
+
 // braced names all prefixes as a shell would: "{assign/,hosts/}".
 func braced(prefixes []string) string {
 	if len(prefixes) == 1 {

@@ -152,3 +152,29 @@ func TestWatchingIsOneListAndWhatChanged(t *testing.T) {
 	look("two changed", map[request]int{reqList: 1, reqGet: 2})
 	look("nothing happened again", map[request]int{reqList: 1})
 }
+
+// The folders of a prefix are one request, however many objects they have.
+func TestFolders(t *testing.T) {
+	w := newWire(t)
+	b := w.open(t, quick())
+	w.seed("workspaces/b/logs/", 300)
+	w.seed("workspaces/a/x", 1)
+	w.seed("workspaces/file", 1)
+	w.seed("workspaces-not/c/", 1)
+	w.seed("state", 1)
+	for prefix, want := range map[string]string{
+		"": "workspaces workspaces-not", "workspaces/": "a b", "workspaces/b/": "logs", "absent/": "",
+	} {
+		before := total(w.count())
+		got, err := b.Folders(t.Context(), prefix)
+		if err != nil || strings.Join(got, " ") != want {
+			t.Errorf("folders of %q = %q, %v; want %q", prefix, got, err, want)
+		}
+		if n := total(w.count()) - before; n != 1 {
+			t.Errorf("folders of %q took %d requests, want 1", prefix, n)
+		}
+	}
+	if got, err := b.Folders(t.Context(), "workspaces"); err == nil {
+		t.Errorf("folders of a prefix that ends in no slash = %q, want an error", got)
+	}
+}

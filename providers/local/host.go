@@ -142,6 +142,7 @@ func (p *Provider) agentArgs(name string, n int, dir, address string) []string {
 		{"--key-file", p.config.KeyFile},
 		{"--work-dir", p.config.WorkDir},
 		{"--cache-dir", p.config.CacheDir},
+		{"--workspace", p.config.Workspace},
 	} {
 		if each.value != "" {
 			args = append(args, each.flag, each.value)

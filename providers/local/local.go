@@ -34,12 +34,13 @@ type Config struct {
 	Root string
 	// Executable is started as "EXECUTABLE agent FLAGS"; "": this program.
 	Executable string
-	// StoreLocation, KeyFile, WorkDir and CacheDir are handed to the agents.
+	// StoreLocation, KeyFile, WorkDir, CacheDir and Workspace are handed to the agents.
 	// StoreLocation is required, "" leaves any other to the agent.
 	StoreLocation string
 	KeyFile       string
 	WorkDir       string
 	CacheDir      string
+	Workspace     string // "": "default"
 	// DeleteGrace is what a slice without a task gets to end by itself
 	// before it is killed, and one with a task beyond that task's grace; 0: 10 s.
 	DeleteGrace time.Duration
