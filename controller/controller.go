@@ -130,8 +130,10 @@ func lead(ctx context.Context, cfg Config, lease *store.Held) error {
 		return err
 	}
 	defer finish(ctx, s, cfg.Log)
+	refused := map[schema.Address]bool{}
 	for {
 		next, err := s.Step(ctx)
+		tell(s.Last(), refused, cfg.Log)
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
@@ -149,6 +151,19 @@ func lead(ctx context.Context, cfg Config, lease *store.Held) error {
 			return nil
 		}
 		s.Wait(ctx, next)
+	}
+}
+
+// tell names what the last step refused to destroy, each thing once.
+func tell(last *plan.Plan, told map[schema.Address]bool, log *slog.Logger) {
+	if last == nil {
+		return
+	}
+	for _, r := range last.Refusals {
+		if !told[r.Addr] {
+			told[r.Addr] = true
+			log.Warn("refused", "why", r.Detail)
+		}
 	}
 }
 

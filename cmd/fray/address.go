@@ -18,6 +18,9 @@ func allAddresses(doc *state.Document, desired *schema.Desired) []schema.Address
 		if group := a.GroupAddress(); !group.IsZero() {
 			set[group] = true
 		}
+		for _, module := range a.Modules() {
+			set[module] = true
+		}
 	}
 	for a := range doc.Jobs {
 		add(a)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -35,6 +36,7 @@ type app struct {
 	stdout, stderr io.Writer
 	noColor        bool
 	plainProgress  bool
+	typed          *bufio.Reader // of stdin, once a line was asked for
 }
 
 func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
@@ -58,6 +60,9 @@ func (a *app) exitCode(err error) int {
 	case err == nil:
 		return exitOK
 	case errors.Is(err, errReported):
+		if errors.As(err, &e) && e.msg != "" { // besides
+			a.fail(e.msg)
+		}
 		return exitError
 	case errors.As(err, &e):
 		if e.msg != "" {
@@ -172,8 +177,8 @@ func newRoot(a *app) *cobra.Command {
 		}
 	}
 	add("main", initCommand(a), validateCommand(a), planCommand(a), applyCommand(a), watchCommand(a), destroyCommand(a))
-	add("look", statusCommand(a), logsCommand(a), outputCommand(a), stateCommand(a))
-	add("other", stopCommand(a), fmtCommand(a), versionCommand(a))
+	add("look", statusCommand(a), logsCommand(a), outputCommand(a), showCommand(a), graphCommand(a), stateCommand(a))
+	add("other", workspaceCommand(a), stopCommand(a), fmtCommand(a), schemaCommand(a), versionCommand(a))
 	root.AddCommand(agentCommand(a), shimCommand(a))
 	root.SetHelpCommandGroupID("other")
 	root.SetCompletionCommandGroupID("other")

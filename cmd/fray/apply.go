@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hashicorp/hcl/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/fray-ml/fray/apply"
@@ -87,6 +88,7 @@ and, however it ends, the result: "outcome" ("complete", "failed", "pending" or
 				return err
 			}
 			r := &runner{app: a, flags: &flags}
+			flags.input = flags.input && !flags.json
 			if flags.json && !flags.autoApprove && !isPlanFile(args) {
 				return errors.New("--json leaves nobody to ask; use --auto-approve or a saved plan with it")
 			}
@@ -98,7 +100,7 @@ and, however it ends, the result: "outcome" ("complete", "failed", "pending" or
 				return err
 			}
 			r.l = l
-			if r.c, err = l.change(&flags.changeFlags); err != nil {
+			if r.c, err = l.change(a, &flags.changeFlags); err != nil {
 				return err
 			}
 			return r.apply(cmd.Context())
@@ -135,7 +137,7 @@ func (r *runner) applySaved(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	if r.l, r.c, err = sp.open(ctx, r.app, path); err != nil {
+	if r.l, r.c, err = sp.open(ctx, r.app, path, r.flags.configFlags); err != nil {
 		return err
 	}
 	r.flags.autoApprove = true // it was reviewed
@@ -152,7 +154,7 @@ func (r *runner) apply(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if p.Empty() && len(p.Pending) == 0 {
+		if r.unchanged(p) {
 			return r.nothing(ctx)
 		}
 		shown = p
@@ -237,7 +239,6 @@ func (r *runner) underLease(soft context.Context, lease *store.Held, shown *plan
 		return untouched(soft, err)
 	}
 	doc := r.stepper.Document()
-	r.failedBefore = failedAttempts(doc)
 	if r.saved != nil {
 		if err := r.saved(doc); err != nil {
 			return err
@@ -246,12 +247,21 @@ func (r *runner) underLease(soft context.Context, lease *store.Held, shown *plan
 	if err := r.l.stack.here(doc); err != nil {
 		return err
 	}
-	accepted := apply.Accept(doc, r.c.request(doc))
+	amended, amendments, err := r.c.amender.amend(soft, doc)
+	if err != nil {
+		return untouched(soft, err)
+	}
+	r.failedBefore = failedAttempts(amended)
+	accepted := apply.Accept(amended, r.c.request(amended))
 	accepted.LocalPlace = r.l.stack.place()
+	if err := r.l.impossible(accepted); err != nil {
+		return err
+	}
 	p, err := r.stepper.Preview(soft, &accepted.Desired, accepted)
 	if err != nil {
 		return untouched(soft, err)
 	}
+	p.Amendments = amendments
 	if err := r.confirm(p, shown); err != nil {
 		return err
 	}
@@ -298,9 +308,12 @@ func (r *runner) confirm(p, shown *plan.Plan) error {
 	case r.destroying && p.Empty():
 		return nil // the summary says so
 	default:
-		return r.app.showPlan(r.l, p, r.flags.json, false)
+		if err := r.app.showPlan(r.l, p, r.flags.json, false); err != nil {
+			return err
+		}
+		return r.app.refusals(r.l, p)
 	}
-	if !reflect.DeepEqual(p.Changes, shown.Changes) {
+	if !reflect.DeepEqual(p.Changes, shown.Changes) || sameAmendments(p.Amendments, shown.Amendments) != nil {
 		return errors.New("the stack changed while you were deciding, and the plan with it; nothing was done: run fray " + r.verb() + " again")
 	}
 	return nil
@@ -320,12 +333,15 @@ func (r *runner) loop(soft, hard context.Context) error {
 		defer cancel()
 	}
 	var failing error
+	var wrong hcl.Diagnostics
 	failures := 0
 	for soft.Err() == nil {
 		next, err := r.stepper.Step(hard)
 		switch {
 		case errors.Is(err, apply.ErrStateMoved), errors.Is(err, store.ErrLeaseLost):
 			return err
+		case errors.As(err, &wrong):
+			return r.app.diagnostics(r.l.src.Files(), wrong) // with the values that are known now
 		case err != nil:
 			// One look that failed says nothing; many in a row do.
 			failing = err

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -23,14 +24,26 @@ func (r *runner) ask(ctx context.Context) (*plan.Plan, error) {
 	if err != nil {
 		return nil, untouched(ctx, err)
 	}
-	nothing := p.Empty() && len(p.Pending) == 0
-	if nothing && r.destroying {
+	unasked := nothingIn(p)
+	if unasked && r.destroying {
 		return p, nil // said by itself
 	}
-	if err := r.app.showPlan(r.l, p, false, false); err != nil || nothing {
+	if err := r.app.showPlan(r.l, p, false, false); err != nil || unasked {
+		return p, err
+	}
+	if err := r.app.refusals(r.l, p); err != nil {
 		return p, err
 	}
 	return p, r.approve(ctx)
+}
+
+// nothingIn reports whether a plan has nothing to be approved.
+func nothingIn(p *plan.Plan) bool { return p.Empty() && len(p.Pending) == 0 }
+
+// unchanged reports whether the state would be as good as it is without this
+// apply. A lifecycle is no change of what runs, and yet to be remembered.
+func (r *runner) unchanged(p *plan.Plan) bool {
+	return nothingIn(p) && (r.destroying || plan.Remembers(apply.Accept(r.l.doc, r.c.request(r.l.doc))))
 }
 
 // untouched is how a command ends that was interrupted before it did anything.
@@ -42,37 +55,60 @@ func untouched(ctx context.Context, err error) error {
 }
 
 func (r *runner) approve(ctx context.Context) error {
-	question := "Do these things?"
+	within := ""
+	if name := r.l.stack.named(); name != "" {
+		within = fmt.Sprintf(" in workspace %q", name)
+	}
+	question := "Do these things" + within + "?"
 	if r.destroying {
-		question = "Destroy all of this? There is no way back."
+		question = "Destroy all of this" + within + "? There is no way back."
 	}
 	nobody := errors.New("there is nobody to ask; review with fray plan and use --auto-approve")
 	if r.app.stdin == nil {
 		return nobody
 	}
 	fmt.Fprintf(r.app.stderr, "\n%s Only \"yes\" is accepted: ", question)
+	line, err := r.app.readLine(ctx)
+	switch {
+	case ctx.Err() != nil:
+		fmt.Fprintln(r.app.stderr)
+		return untouched(ctx, err)
+	case strings.TrimSpace(line) == "yes":
+		return nil
+	case err != nil && line == "":
+		fmt.Fprintln(r.app.stderr)
+		return nobody
+	}
+	return errors.New("not approved; nothing was done")
+}
+
+// readLine reads a line that somebody types, until ctx ends.
+func (a *app) readLine(ctx context.Context) (string, error) {
+	return answered(ctx, func() (string, error) {
+		if a.typed == nil { // one for all questions: it may have read ahead
+			a.typed = bufio.NewReader(a.stdin)
+		}
+		return a.typed.ReadString('\n')
+	})
+}
+
+// answered waits for a read until ctx ends. A read cannot be interrupted: it
+// ends with the process.
+func answered(ctx context.Context, read func() (string, error)) (string, error) {
 	type answer struct {
 		line string
 		err  error
 	}
 	answers := make(chan answer, 1)
-	go func() { // a read cannot be interrupted; it ends with the process
-		line, err := bufio.NewReader(r.app.stdin).ReadString('\n')
+	go func() {
+		line, err := read()
 		answers <- answer{line, err}
 	}()
 	select {
 	case <-ctx.Done():
-		fmt.Fprintln(r.app.stderr)
-		return untouched(ctx, ctx.Err())
+		return "", context.Cause(ctx)
 	case got := <-answers:
-		switch {
-		case strings.TrimSpace(got.line) == "yes":
-			return nil
-		case got.err != nil && got.line == "":
-			fmt.Fprintln(r.app.stderr)
-			return nobody
-		}
-		return errors.New("not approved; nothing was done")
+		return got.line, got.err
 	}
 }
 

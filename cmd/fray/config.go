@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -16,21 +16,55 @@ import (
 	"github.com/fray-ml/fray/agent/bundle"
 	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/amend"
 	"github.com/fray-ml/fray/providers"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
 
-// configFlags are the flags of every verb that evaluates the files.
+// configFlags are the flags of every verb that evaluates the files, or finds
+// the stack that belongs to them.
 type configFlags struct {
-	vars, varFiles []string
-	local          bool
+	given     []schema.Given
+	input     bool
+	local     bool
+	workspace string // "": the selected one
 }
 
 func (f *configFlags) register(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&f.vars, "var", nil, "set a variable, `NAME=VALUE`; may be repeated")
-	cmd.Flags().StringArrayVar(&f.varFiles, "var-file", nil, "read variables from `FILE`; may be repeated")
+	cmd.Flags().Var(givenFlag{schema.GivenVar, &f.given}, "var", "set a variable, `NAME=VALUE`; may be repeated")
+	cmd.Flags().Var(givenFlag{schema.GivenVarFile, &f.given}, "var-file", "read variables from `FILE`; may be repeated")
+	cmd.Flags().BoolVar(&f.input, "input", true, "ask on a terminal for variables that have no value")
+	f.registerPlace(cmd)
+}
+
+// registerPlace registers the flags that say where the stack is.
+func (f *configFlags) registerPlace(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.local, "local", false, "map every provider and the state onto this machine")
+	cmd.Flags().StringVar(&f.workspace, "workspace", "", "act in workspace `NAME` instead of the selected one")
+}
+
+// givenFlag appends to a list that several flags share, so that their order on
+// the command line counts.
+type givenFlag struct {
+	kind schema.GivenKind
+	list *[]schema.Given
+}
+
+func (f givenFlag) Set(text string) error {
+	*f.list = append(*f.list, schema.Given{Kind: f.kind, Text: text})
+	return nil
+}
+
+func (f givenFlag) String() string { return "" }
+
+func (f givenFlag) Type() string { return "text" }
+
+// options are those of an evaluation in a workspace.
+func (f configFlags) options(workspace string) schema.Options {
+	return schema.Options{
+		Given: f.given, Environ: os.Environ(), Local: f.local, Workspace: workspace, Version: toolVersion(),
+	}
 }
 
 // loaded is an evaluated configuration with its stack: everything a plan needs.
@@ -38,6 +72,7 @@ type loaded struct {
 	src     *schema.Source
 	opts    schema.Options
 	cfg     *schema.Config
+	where   site
 	stack   *stack
 	doc     *state.Document
 	desired schema.Desired // sealed, with bundle digests
@@ -45,6 +80,7 @@ type loaded struct {
 	bundles map[string]string // directory by sha256
 	paths   []string
 
+	told     map[string]bool            // warnings, by their text
 	measured map[string]bundle.Manifest // of the bundles that this process has packed, by sha256
 }
 
@@ -60,22 +96,28 @@ func (a *app) load(ctx context.Context, paths []string, flags configFlags, creat
 	if diags.HasErrors() {
 		return nil, a.diagnostics(filesOf(src), diags)
 	}
-	l.opts = schema.Options{
-		Vars: flags.vars, VarFiles: flags.varFiles, Environ: os.Environ(), Local: flags.local, Version: toolVersion(),
+	var err error
+	if l.where, err = siteOf(src.Dir(), schema.Settings{}, flags.workspace); err != nil {
+		return nil, err
 	}
-	cfg, more := src.Evaluate(l.opts)
+	l.opts = flags.options(l.where.workspace)
+	l.opts.Data = data(ctx, src, l.where, flags.local)
+	cfg, more, err := a.evaluate(ctx, src, &l.opts, flags)
+	if err != nil {
+		return nil, err
+	}
 	diags = append(diags, more...)
 	if diags.HasErrors() {
 		return nil, a.diagnostics(src.Files(), diags)
 	}
-	l.cfg = cfg
-	problems := a.preflight(ctx, l)
-	if err := a.diagnostics(src.Files(), append(diags, problems...)); err != nil {
+	l.cfg, l.where.settings = cfg, cfg.Settings
+	diags = append(diags, a.preflight(ctx, l)...)
+	if err := a.diagnostics(src.Files(), diags); err != nil {
 		return nil, err
 	}
-	var err error
+	l.tell(diags)
 	if create { // only now: a mistake leaves nothing behind
-		if l.stack, err = openStack(ctx, src.Dir(), cfg.Settings, true); err != nil {
+		if l.stack, err = openStack(ctx, l.where, true); err != nil {
 			return nil, err
 		}
 	}
@@ -88,14 +130,27 @@ func (a *app) load(ctx context.Context, paths []string, flags configFlags, creat
 	if note := l.stack.keys.note; note != "" {
 		fmt.Fprintln(a.stderr, note)
 	}
-	if waitsForValues(cfg) {
-		l.opts.Computed = l.doc.Computed()
+	if cfg.Waits() {
+		l.opts.Computed = l.moved(l.doc).Computed()
 		if l.cfg, diags = src.Evaluate(l.opts); diags.HasErrors() {
 			return nil, a.diagnostics(src.Files(), diags)
 		}
 	}
 	l.desired, err = l.prepare(l.cfg)
 	return l, err
+}
+
+// tell notes what has been printed.
+func (l *loaded) tell(diags hcl.Diagnostics) {
+	l.told = map[string]bool{}
+	for _, d := range diags {
+		l.told[d.Error()] = true
+	}
+}
+
+// untold leaves out warnings that have been printed.
+func (l *loaded) untold(diags hcl.Diagnostics) hcl.Diagnostics {
+	return slices.DeleteFunc(slices.Clone(diags), func(d *hcl.Diagnostic) bool { return d.Severity == hcl.DiagWarning && l.told[d.Error()] })
 }
 
 func filesOf(src *schema.Source) map[string]*hcl.File {
@@ -112,13 +167,14 @@ func (a *app) preflight(ctx context.Context, l *loaded) hcl.Diagnostics {
 	for _, p := range plan.Check(&l.cfg.Desired) {
 		diags = append(diags, l.diagnostic(p.Addr, p.Attribute, hcl.DiagError, p.Summary, p.Detail))
 	}
+	diags = append(diags, amend.Check(l.cfg)...)
 	if d := l.unfitEncryption(); d != nil {
 		return append(diags, d)
 	}
 	var err error
-	l.stack, err = openStack(ctx, l.src.Dir(), l.cfg.Settings, false)
+	l.stack, err = openStack(ctx, l.where, false)
 	if err != nil {
-		return append(diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "State cannot be used", Detail: err.Error() + "."})
+		return append(diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "State cannot be used", Detail: sentence(err)})
 	}
 	all, err := l.stack.providers(nil)
 	if err != nil {
@@ -161,7 +217,11 @@ func (l *loaded) unfitEncryption() *hcl.Diagnostic {
 // sentence is an error as a diagnostic's detail.
 func sentence(err error) string {
 	first, size := utf8.DecodeRuneInString(err.Error())
-	return string(unicode.ToUpper(first)) + err.Error()[size:] + "."
+	text := string(unicode.ToUpper(first)) + err.Error()[size:]
+	if strings.HasSuffix(text, "?") {
+		return text
+	}
+	return text + "."
 }
 
 func asChecker(p providers.Provider) (providers.Checker, bool) {
@@ -239,35 +299,24 @@ func (l *loaded) prepare(cfg *schema.Config) (schema.Desired, error) {
 	return desired, nil
 }
 
-// waitsForValues reports whether anything in a configuration is known only
-// after apply.
-func waitsForValues(cfg *schema.Config) bool {
-	for _, o := range cfg.Outputs {
-		if o.Unknown {
-			return true
-		}
-	}
-	return slices.ContainsFunc(cfg.Desired.Jobs, func(j schema.Job) bool { return len(j.Uses) > 0 })
-}
-
 // refine returns a function that evaluates again what reads values that became
-// known, for apply.Config.Refine; nil when no job reads any. target is what is
+// known, for apply.Config.Refine; nil when nothing waits for any. target is what is
 // taken over of what is desired, nil for all.
 func (l *loaded) refine(target func(schema.Desired) schema.Desired) func(*state.Document) (*schema.Desired, error) {
-	if !slices.ContainsFunc(l.cfg.Desired.Jobs, func(j schema.Job) bool { return len(j.Uses) > 0 }) {
+	if !l.cfg.Waits() {
 		return nil
 	}
 	r := &apply.Refiner{Source: l.src, Options: l.opts, Prepare: l.prepare, Sealer: l.sealer, Target: target}
 	return r.Refine
 }
 
-// evaluate is the configuration with the values that doc knows.
-func (l *loaded) evaluate(doc *state.Document) (*schema.Config, error) {
+// evaluate is the configuration with the values that doc knows, and with data
+// read anew.
+func (l *loaded) evaluate(ctx context.Context, doc *state.Document) (*schema.Config, hcl.Diagnostics) {
 	opts := l.opts
 	opts.Computed = doc.Computed()
-	cfg, diags := l.src.Evaluate(opts)
-	if diags.HasErrors() {
-		return nil, fmt.Errorf("evaluate the configuration again with the values now known: %w", errors.Join(diags.Errs()...))
+	if reader, ok := opts.Data.(*dataReader); ok {
+		opts.Data = reader.anew(ctx)
 	}
-	return cfg, nil
+	return l.src.Evaluate(opts)
 }

@@ -28,7 +28,7 @@ func (r *runner) conclude(hard context.Context, ended error, p *plan.Plan) error
 	if errors.Is(ended, apply.ErrStateMoved) {
 		return ended
 	}
-	outputErr := r.recordOutputs(hard)
+	outputErr := r.recordOutputs(hard, ended)
 	saveErr := r.stepper.Save(hard)
 	r.progress.close()
 	switch {
@@ -40,6 +40,9 @@ func (r *runner) conclude(hard context.Context, ended error, p *plan.Plan) error
 		return r.stillBlocked()
 	case ended != nil:
 		return ended
+	}
+	if err := r.refusedMeanwhile(); err != nil {
+		return err
 	}
 	if err := r.summary(p); err != nil {
 		return err
@@ -69,22 +72,36 @@ func (r *runner) concerns(p *plan.Plan) func(schema.Address) bool {
 	return r.targeted
 }
 
+// evaluated is the configuration with everything now known. How its conditions
+// stand is told, but not of a change that ended otherwise than as planned.
+func (r *runner) evaluated(ctx context.Context, doc *state.Document, ended error) (*schema.Config, error) {
+	cfg := r.l.cfg
+	if !cfg.Waits() && len(cfg.Conditions) == 0 {
+		return cfg, nil
+	}
+	cfg, diags := r.l.evaluate(ctx, doc)
+	if ended != nil {
+		if cfg == nil {
+			return nil, errReported
+		}
+		return cfg, nil
+	}
+	r.progress.close()
+	return cfg, r.app.diagnostics(r.l.src.Files(), r.l.untold(diags))
+}
+
 // recordOutputs evaluates the outputs with everything now known.
-func (r *runner) recordOutputs(ctx context.Context) error {
+func (r *runner) recordOutputs(ctx context.Context, ended error) error {
 	doc := r.stepper.Document()
 	if r.stopping {
 		return nil
 	}
 	outputs := map[string]schema.Output{}
 	if !r.destroying {
-		cfg := r.l.cfg
-		if waitsForValues(cfg) {
-			var err error
-			if cfg, err = r.l.evaluate(doc); err != nil {
-				return err
-			}
+		cfg, err := r.evaluated(ctx, doc, ended)
+		if err != nil {
+			return err
 		}
-		var err error
 		if outputs, err = schema.SealOutputs(cfg.Outputs, r.l.sealer); err != nil {
 			return err
 		}
@@ -198,8 +215,8 @@ func (r *runner) summary(p *plan.Plan) error {
 		_, err := fmt.Fprintf(w, "\nDestroy complete: %d destroyed.\n", n[plan.VerbDelete])
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\nApply complete: %d created, %d updated, %d restarted, %d replaced, %d destroyed.%s\n",
-		n[plan.VerbCreate], n[plan.VerbUpdate], n[plan.VerbRestart], n[plan.VerbReplace], n[plan.VerbDelete], standing(r.stepper.Document()))
+	_, err := fmt.Fprintf(w, "\nApply complete: %s%d created, %d updated, %d restarted, %d replaced, %d destroyed.%s\n",
+		amendedWords(p), n[plan.VerbCreate], n[plan.VerbUpdate], n[plan.VerbRestart], n[plan.VerbReplace], n[plan.VerbDelete], standing(r.stepper.Document()))
 	return err
 }
 

@@ -34,6 +34,7 @@ job "after" {
 `
 
 func initCommand(a *app) *cobra.Command {
+	var workspace string
 	cmd := &cobra.Command{
 		Use:   "init [DIR]",
 		Short: "Make a directory ready: a first fray.hcl and a place for the state",
@@ -43,13 +44,14 @@ func initCommand(a *app) *cobra.Command {
 			if len(args) == 1 {
 				dir = args[0]
 			}
-			return a.initialize(cmd.Context(), dir)
+			return a.initialize(cmd.Context(), dir, workspace)
 		},
 	}
+	cmd.Flags().StringVar(&workspace, "workspace", "", "make workspace `NAME` ready instead of the selected one")
 	return cmd
 }
 
-func (a *app) initialize(ctx context.Context, dir string) error {
+func (a *app) initialize(ctx context.Context, dir, workspace string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("make directory: %w", err)
 	}
@@ -72,7 +74,11 @@ func (a *app) initialize(ctx context.Context, dir string) error {
 	if err := a.diagnostics(src.Files(), diags); err != nil {
 		return err
 	}
-	st, err := openStack(ctx, src.Dir(), settings, true)
+	where, err := siteOf(src.Dir(), settings, workspace)
+	if err != nil {
+		return err
+	}
+	st, err := openStack(ctx, where, true)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state/store"
 )
 
 // locate finds the stack of a directory for verbs that act on what is there
@@ -18,11 +19,11 @@ func (a *app) locate(ctx context.Context, paths []string, flags configFlags) (*l
 		paths = []string{"."}
 	}
 	l := &loaded{paths: paths, bundles: map[string]string{}, cfg: &schema.Config{}}
-	settings, dir, err := a.settingsOf(paths, flags)
+	where, err := a.siteOf(paths, flags)
 	if err != nil {
 		return nil, err
 	}
-	if l.stack, err = openStack(ctx, dir, settings, false); err != nil {
+	if l.stack, err = openStack(ctx, where, false); err != nil {
 		return nil, err
 	}
 	if l.doc, err = l.stack.load(ctx); err != nil {
@@ -36,33 +37,41 @@ func (a *app) locate(ctx context.Context, paths []string, flags configFlags) (*l
 	return l, err
 }
 
-// settingsOf reads where the state is from the files, or falls back to the
-// default where they cannot be read.
-func (a *app) settingsOf(paths []string, flags configFlags) (schema.Settings, string, error) {
+// siteOf reads where the state is from the files, or falls back to the default
+// where they cannot be read.
+func (a *app) siteOf(paths []string, flags configFlags) (site, error) {
 	src, diags := schema.Parse(paths)
 	if !diags.HasErrors() {
 		settings, more := src.Settings(flags.local)
 		if !more.HasErrors() {
-			return settings, src.Dir(), nil
+			return siteOf(src.Dir(), settings, flags.workspace)
 		}
 		diags = append(diags, more...)
 	}
 	dir := paths[0]
 	if info, err := os.Stat(dir); err != nil {
-		return schema.Settings{}, "", fmt.Errorf("open configuration: %w", err)
+		return site{}, fmt.Errorf("open configuration: %w", err)
 	} else if !info.IsDir() {
 		dir = filepath.Dir(dir)
 	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
-		return schema.Settings{}, "", err
+		return site{}, err
 	}
 	fallback := schema.Settings{Backend: schema.Backend{Kind: schema.BackendLocal, Path: filepath.Join(dir, ".fray")}}
-	if _, err := os.Stat(filepath.Join(dir, ".fray", "state.json")); err != nil {
-		if reported := a.diagnostics(filesOf(src), diags); reported != nil {
-			return fallback, "", reported
-		}
-		return fallback, "", errors.New("there is no configuration and no state here")
+	at, err := siteOf(dir, fallback, flags.workspace)
+	if err != nil {
+		return at, err
 	}
-	return fallback, dir, nil
+	where, err := at.location()
+	if err != nil {
+		return at, err
+	}
+	if _, err := os.Stat(filepath.Join(string(where), store.StateKey)); err != nil {
+		if reported := a.diagnostics(filesOf(src), diags); reported != nil {
+			return at, reported
+		}
+		return at, errors.New("there is no configuration and no state here")
+	}
+	return at, nil
 }

@@ -94,12 +94,20 @@ func (l location) create(ctx context.Context) (store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The state holds no secrets in clear, but it is nothing for a repository.
-	ignore := filepath.Join(string(l), ".gitignore")
+	return d, makeIgnored(string(l))
+}
+
+// makeIgnored makes a directory that version control passes over: the state
+// holds no secrets in clear, but it is nothing for a repository.
+func makeIgnored(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	ignore := filepath.Join(dir, ".gitignore")
 	if _, err := os.Stat(ignore); errors.Is(err, fs.ErrNotExist) {
 		if err := os.WriteFile(ignore, []byte("*\n"), 0o644); err != nil {
-			return nil, fmt.Errorf("write %s: %w", ignore, err)
+			return fmt.Errorf("write %s: %w", ignore, err)
 		}
 	}
-	return d, nil
+	return nil
 }

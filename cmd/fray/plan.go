@@ -40,11 +40,12 @@ func planCommand(a *app) *cobra.Command {
 but the file that --out names.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
+			flags.input = flags.input && !flags.json
 			l, err := a.load(ctx, args, flags.configFlags, out != "") // a saved plan needs a key that stays
 			if err != nil {
 				return err
 			}
-			c, err := l.change(&flags)
+			c, err := l.change(a, &flags)
 			if err != nil {
 				return err
 			}
@@ -53,6 +54,9 @@ but the file that --out names.`,
 				return err
 			}
 			if err := a.showPlan(l, p, flags.json, verbose); err != nil {
+				return err
+			}
+			if err := a.refusals(l, p); err != nil {
 				return err
 			}
 			if out != "" {
@@ -82,6 +86,7 @@ type change struct {
 	desired       func(doc *state.Document) schema.Desired
 	replace, stop []schema.Address
 	targets       []schema.Address
+	amender       *amender // what comes before; nil: nothing
 }
 
 func (c *change) request(doc *state.Document) apply.Request {
@@ -89,7 +94,7 @@ func (c *change) request(doc *state.Document) apply.Request {
 }
 
 // change resolves --target and --replace against what is declared and known.
-func (l *loaded) change(f *changeFlags) (*change, error) {
+func (l *loaded) change(a *app, f *changeFlags) (*change, error) {
 	targets, err := l.addresses("--target", f.targets)
 	if err != nil {
 		return nil, err
@@ -100,6 +105,7 @@ func (l *loaded) change(f *changeFlags) (*change, error) {
 	}
 	c := &change{targets: targets, replace: replace}
 	c.desired = func(doc *state.Document) schema.Desired { return c.narrow(doc, l.desired) }
+	c.amender = l.amender(a, c)
 	return c, nil
 }
 
@@ -143,17 +149,29 @@ func (l *loaded) preview(ctx context.Context, c *change) (*plan.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	doc := apply.Accept(l.doc, c.request(l.doc))
-	return plan.Diff(&doc.Desired, doc, obs, time.Now()), nil
+	amended, amendments, err := c.amender.amend(ctx, l.doc)
+	if err != nil {
+		return nil, err
+	}
+	doc := apply.Accept(amended, c.request(amended))
+	if err := l.impossible(doc); err != nil {
+		return nil, err
+	}
+	p := plan.Diff(&doc.Desired, doc, obs, time.Now())
+	p.Amendments = amendments
+	return p, nil
 }
 
 // showPlan prints a plan as text or JSON.
 func (a *app) showPlan(l *loaded, p *plan.Plan, asJSON, verbose bool) error {
 	if asJSON {
 		return render.JSON(a.stdout, p, render.Meta{
-			FrayVersion: toolVersion(), Lineage: l.doc.Lineage, Serial: l.doc.Serial, Revision: l.doc.Revision,
+			FrayVersion: toolVersion(), Workspace: l.stack.workspace, Lineage: l.doc.Lineage, Serial: l.doc.Serial, Revision: l.doc.Revision,
 			Applicable: true, Time: time.Now().UTC(),
 		})
+	}
+	if name := l.stack.named(); name != "" {
+		fmt.Fprintf(a.stdout, "Workspace %s:\n\n", name)
 	}
 	return render.Text(a.stdout, p, render.Options{Color: a.color(a.stdout), Width: a.width(a.stdout), Verbose: verbose})
 }

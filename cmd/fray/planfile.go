@@ -3,10 +3,11 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/schema"
@@ -30,41 +31,118 @@ type savedPlan struct {
 	ConfigDigest string                   `json:"config_digest"`
 	Files        map[string]string        `json:"files"` // SHA-256 by name
 	// Where the files and the state are.
-	Paths    []string        `json:"paths"` // absolute
-	Settings schema.Settings `json:"settings"`
-	Flags    savedFlags      `json:"flags"`
+	Paths     []string        `json:"paths"` // absolute
+	Settings  schema.Settings `json:"settings"`
+	Workspace string          `json:"workspace"`
+	Flags     savedFlags      `json:"flags"`
 
 	Desired schema.Desired    `json:"desired"`
 	Replace []schema.Address  `json:"replace,omitempty"`
 	Targets []schema.Address  `json:"targets,omitempty"`
 	Bundles map[string]string `json:"bundles,omitempty"` // project directory by sha256
 	Changes []plan.Change     `json:"changes"`
+	Shown   shownBesides      `json:"shown"`
+
+	Amendments []plan.Amendment `json:"amendments,omitempty"`
 }
 
 // savedFlags are the inputs that values known only after apply need for
 // evaluating the files again. Variables may be secret, so they are sealed.
 type savedFlags struct {
-	Vars     []schema.Text `json:"vars,omitempty"`
-	VarFiles []string      `json:"var_files,omitempty"`
-	Local    bool          `json:"local,omitempty"`
+	Given   []savedGiven  `json:"given,omitempty"`
+	Environ []schema.Text `json:"environ,omitempty"` // FRAY_VAR_name=value
+	Local   bool          `json:"local,omitempty"`
+	// Ephemeral are the variables whose values are to be given again.
+	Ephemeral []string `json:"ephemeral,omitempty"`
+}
+
+type savedGiven struct {
+	Kind schema.GivenKind `json:"kind"`
+	Text schema.Text      `json:"text"`
+}
+
+// saveFlags seals the values of variables, but for those that must not be kept;
+// the paths of their files become absolute.
+func saveFlags(opts schema.Options, ephemeral []string, sealer schema.Sealer) (savedFlags, error) {
+	saved := savedFlags{Local: opts.Local, Ephemeral: ephemeral}
+	for _, g := range opts.Given {
+		if g.IsOf(ephemeral) {
+			continue
+		}
+		if g.Kind == schema.GivenVarFile {
+			path, err := filepath.Abs(g.Text)
+			if err != nil {
+				return saved, err
+			}
+			saved.Given = append(saved.Given, savedGiven{g.Kind, schema.Plain(path)})
+			continue
+		}
+		text, err := schema.Secret(g.Text).Seal(sealer)
+		if err != nil {
+			return saved, err
+		}
+		saved.Given = append(saved.Given, savedGiven{g.Kind, text})
+	}
+	for _, entry := range opts.Environ {
+		if !strings.HasPrefix(entry, schema.VariablePrefix) || isOfEnviron(entry, ephemeral) {
+			continue
+		}
+		text, err := schema.Secret(entry).Seal(sealer)
+		if err != nil {
+			return saved, err
+		}
+		saved.Environ = append(saved.Environ, text)
+	}
+	return saved, nil
+}
+
+// options are those that the plan was made with, and what is given of variables
+// that are not kept.
+func (sp *savedPlan) options(sealer schema.Sealer, given []schema.Given) (schema.Options, error) {
+	opts := schema.Options{Local: sp.Flags.Local, Workspace: sp.Workspace, Version: toolVersion()}
+	for _, g := range sp.Flags.Given {
+		text, err := g.Text.Reveal(sealer)
+		if err != nil {
+			return opts, err
+		}
+		opts.Given = append(opts.Given, schema.Given{Kind: g.Kind, Text: text})
+	}
+	for _, entry := range sp.Flags.Environ {
+		text, err := entry.Reveal(sealer)
+		if err != nil {
+			return opts, err
+		}
+		opts.Environ = append(opts.Environ, text)
+	}
+	for _, entry := range os.Environ() {
+		if isOfEnviron(entry, sp.Flags.Ephemeral) {
+			opts.Environ = append(opts.Environ, entry)
+		}
+	}
+	opts.Given = append(opts.Given, given...)
+	return opts, nil
+}
+
+// isOfEnviron reports whether an entry of the environment gives one of some
+// variables a value.
+func isOfEnviron(entry string, variables []string) bool {
+	name, _, _ := strings.Cut(entry, "=")
+	name, ok := strings.CutPrefix(name, schema.VariablePrefix)
+	return ok && slices.Contains(variables, name)
 }
 
 func savePlan(ctx context.Context, path string, l *loaded, c *change, p *plan.Plan) error {
+	flags, err := saveFlags(l.opts, l.cfg.Ephemeral, l.sealer)
+	if err != nil {
+		return fmt.Errorf("save plan: %w", err)
+	}
 	saved := savedPlan{
 		Format: planFormat, FrayVersion: toolVersion(),
 		Lineage: l.doc.Lineage, Serial: l.doc.Serial, Revision: l.doc.Revision, Base: basesOf(l.doc),
 		ConfigDigest: l.src.Digest(), Files: fileDigests(l.src),
-		Settings: l.cfg.Settings,
-		Flags:    savedFlags{VarFiles: l.opts.VarFiles, Local: l.opts.Local},
-		Desired:  c.desired(l.doc), Replace: c.replace, Targets: c.targets,
-		Bundles: l.bundles,
-	}
-	for _, v := range l.opts.Vars {
-		t, err := schema.Secret(v).Seal(l.sealer)
-		if err != nil {
-			return err
-		}
-		saved.Flags.Vars = append(saved.Flags.Vars, t)
+		Settings: l.cfg.Settings, Workspace: l.stack.workspace, Flags: flags,
+		Desired: p.Next.Desired, Replace: c.replace, Targets: c.targets,
+		Bundles: l.bundles, Amendments: p.Amendments, Shown: besidesOf(p),
 	}
 	for _, path := range l.paths {
 		abs, err := filepath.Abs(path)
@@ -74,7 +152,7 @@ func savePlan(ctx context.Context, path string, l *loaded, c *change, p *plan.Pl
 		saved.Paths = append(saved.Paths, abs)
 	}
 	for _, ch := range p.Changes {
-		if ch.Verb != plan.VerbNone {
+		if ch.Verb != plan.VerbNone || ch.Reason != "" {
 			saved.Changes = append(saved.Changes, ch)
 		}
 	}
@@ -136,23 +214,8 @@ func unsealPlan(ctx context.Context, data []byte) ([]byte, error) {
 	return box.Open(keyring.KindPlan, sealed.Plan)
 }
 
-// writeFile replaces a file by way of a temporary one beside it.
-func writeFile(path string, data []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	defer func() { _ = os.Remove(tmp.Name()) }()
-	_, err = tmp.Write(data)
-	err = errors.Join(err, tmp.Sync(), tmp.Close())
-	if err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return nil
-}
+// writeFile replaces a file that only its user may read.
+func writeFile(path string, data []byte) error { return replaceFile(path, data, 0o600) }
 
 // readPlan reads a saved plan.
 func readPlan(ctx context.Context, path string) (*savedPlan, error) {
@@ -185,19 +248,32 @@ func isPlanFile(args []string) bool {
 
 // open finds the files and the stack of a saved plan again, and refuses if
 // either has moved on since.
-func (sp *savedPlan) open(ctx context.Context, a *app, path string) (*loaded, *change, error) {
+func (sp *savedPlan) open(ctx context.Context, a *app, path string, flags configFlags) (*loaded, *change, error) {
 	src, diags := schema.Parse(sp.Paths)
 	if err := a.diagnostics(filesOf(src), diags); err != nil {
 		return nil, nil, err
 	}
 	again := fmt.Sprintf("; make a new plan with fray plan --out=%s", shellWord(path))
+	for _, g := range flags.given {
+		if !g.IsOf(sp.Flags.Ephemeral) {
+			return nil, nil, fmt.Errorf("%s has the values of its variables%s, and only ephemeral ones are given here", path, again)
+		}
+	}
 	if sp.FrayVersion != toolVersion() {
 		return nil, nil, fmt.Errorf("%s was made by fray %s and this is %s%s", path, sp.FrayVersion, toolVersion(), again)
 	}
 	if src.Digest() != sp.ConfigDigest {
 		return nil, nil, fmt.Errorf("%s is stale: the files in %s changed since it was made (%s)%s", path, src.Dir(), movedFiles(sp.Files, fileDigests(src)), again)
 	}
-	st, err := openStack(ctx, src.Dir(), sp.Settings, sp.Serial == 0)
+	where, err := siteOf(src.Dir(), sp.Settings, flags.workspace)
+	if err != nil {
+		return nil, nil, err
+	}
+	if where.workspace != sp.Workspace {
+		return nil, nil, fmt.Errorf("%s was made for workspace %q, and this is workspace %q; to apply it there: fray apply --workspace=%s %s",
+			path, sp.Workspace, where.workspace, sp.Workspace, shellWord(path))
+	}
+	st, err := openStack(ctx, where, sp.Serial == 0)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -212,17 +288,21 @@ func (sp *savedPlan) open(ctx context.Context, a *app, path string) (*loaded, *c
 	if l.sealer, err = st.sealer(ctx, doc, true); err != nil {
 		return nil, nil, err
 	}
-	l.opts = schema.Options{VarFiles: sp.Flags.VarFiles, Environ: os.Environ(), Local: sp.Flags.Local, Version: toolVersion()}
-	for _, v := range sp.Flags.Vars {
-		plain, err := v.Reveal(l.sealer)
-		if err != nil {
-			return nil, nil, fmt.Errorf("open %s: %w%s", path, err, again)
-		}
-		l.opts.Vars = append(l.opts.Vars, plain)
+	if l.opts, err = sp.options(l.sealer, flags.given); err != nil {
+		return nil, nil, fmt.Errorf("open %s: %w%s", path, err, again)
 	}
+	l.opts.Data = data(ctx, src, where, sp.Flags.Local)
 	if l.cfg, diags = src.Evaluate(l.opts); diags.HasErrors() {
 		return nil, nil, a.diagnostics(src.Files(), diags)
 	}
 	desired := func(*state.Document) schema.Desired { return sp.Desired }
-	return l, &change{targets: sp.Targets, replace: sp.Replace, desired: desired}, nil
+	c := &change{targets: sp.Targets, replace: sp.Replace, desired: desired}
+	c.amender = l.amender(a, c)
+	c.amender.expected = func(found []plan.Amendment) error {
+		if err := sameAmendments(found, sp.Amendments); err != nil {
+			return fmt.Errorf("%s is stale: %w%s", path, err, again)
+		}
+		return nil
+	}
+	return l, c, nil
 }

@@ -12,7 +12,7 @@ import (
 type resultJSON struct {
 	FormatVersion string                              `json:"format_version"`
 	Outcome       applyOutcome                        `json:"outcome"`
-	Actions       map[plan.Verb]int                   `json:"actions"`
+	Actions       map[string]int                      `json:"actions"`
 	Jobs          map[schema.Address]schema.JobStatus `json:"jobs"`
 	Pending       []pendingJSON                       `json:"pending"`
 	Outputs       map[string]json.RawMessage          `json:"outputs"`
@@ -50,7 +50,7 @@ func outcomeOf(err error) applyOutcome {
 func (r *runner) result(p *plan.Plan, ended error) error {
 	doc := r.stepper.Document()
 	out := resultJSON{
-		FormatVersion: "1.0", Outcome: outcomeOf(ended), Actions: p.Counts(),
+		FormatVersion: "1.0", Outcome: outcomeOf(ended), Actions: actionCounts(p),
 		Jobs:    map[schema.Address]schema.JobStatus{},
 		Pending: []pendingJSON{},
 		Outputs: map[string]json.RawMessage{},

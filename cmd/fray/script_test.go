@@ -204,10 +204,15 @@ func noLeft(ts *testscript.TestScript, _ bool, _ []string) {
 	}
 }
 
-// kill9 WHAT JOB [HOST] sends SIGKILL to a "task", an "agent", or a "host"
-// (both at once) of a job, or to all hosts of its "slice".
+// kill9 WHAT JOB [HOST|STORE] sends SIGKILL to a "task", an "agent", or a "host"
+// (both at once) of a job, or to all hosts of its "slice". STORE is the directory
+// of its stack, .fray unless it is said.
 func kill9(ts *testscript.TestScript, _ bool, args []string) {
-	hosts := reports(ts.MkAbs(".fray"), args[1])
+	root := ".fray"
+	if len(args) > 2 && strings.Contains(args[2], "/") {
+		root, args = args[2], args[:2]
+	}
+	hosts := reports(ts.MkAbs(root), args[1])
 	if len(hosts) == 0 {
 		ts.Fatalf("no host reports a task of %s", args[1])
 	}
@@ -283,13 +288,28 @@ func processes(dir string) []process {
 		}
 		environ, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "environ"))
 		cwd, _ := os.Readlink(filepath.Join("/proc", e.Name(), "cwd"))
-		if strings.Contains(string(cmdline), dir) || strings.Contains(string(environ), dir) || strings.HasPrefix(cwd, dir) {
+		if names(string(cmdline), dir) || names(string(environ), dir) || names(cwd, dir) {
 			if state := status(pid); state != 'Z' {
 				out = append(out, process{pid: pid, ppid: parent(pid), cmdline: strings.ReplaceAll(string(cmdline), "\x00", " ")})
 			}
 		}
 	}
 	return out
+}
+
+// names reports whether a directory, or something in it, is named in a text;
+// script-lease is not in script-lease_break.
+func names(text, dir string) bool {
+	for {
+		_, after, found := strings.Cut(text, dir)
+		if !found {
+			return false
+		}
+		if after == "" || strings.ContainsAny(after[:1], "/\x00:,; \n\"'") {
+			return true
+		}
+		text = after
+	}
 }
 
 func statFields(pid int) []string {

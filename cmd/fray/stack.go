@@ -20,7 +20,7 @@ import (
 
 // stack is one configuration's store, with what is needed to act on it.
 type stack struct {
-	dir   string // of the configuration, absolute
+	site
 	root  string // what this machine keeps of the stack, absolute; the store itself unless that is in a bucket
 	at    location
 	store store.Store
@@ -30,29 +30,16 @@ type stack struct {
 	crashes *apply.Crashes
 }
 
-// openStack finds the store of a configuration. With create it is made if it is
-// not there; without, a missing one gives a fresh stack that touches nothing.
-func openStack(ctx context.Context, dir string, settings schema.Settings, create bool) (*stack, error) {
-	at, err := locationOf(settings.Backend)
+// openStack finds the store of a site. With create it is made if it is not
+// there; without, a missing one gives a fresh stack that touches nothing.
+// Workspaces other than the default one must be there.
+func openStack(ctx context.Context, where site, create bool) (*stack, error) {
+	at, err := where.location()
 	if err != nil {
 		return nil, err
 	}
-	st := &stack{dir: dir, at: at, root: string(at)}
-	if at.inBucket() {
-		st.root = filepath.Join(dir, ".fray")
-	} else if _, err := os.Stat(st.root); errors.Is(err, fs.ErrNotExist) && !create {
-		st.fresh = true
-	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("open state directory: %w", err)
-	}
-	var opened store.Store = noStore{}
-	switch {
-	case st.fresh:
-	case create:
-		opened, err = at.create(ctx)
-	default:
-		opened, err = at.open(ctx)
-	}
+	st := &stack{site: where, at: at, root: where.root(at)}
+	opened, err := st.open(ctx, create)
 	if err != nil {
 		return nil, err
 	}
@@ -60,9 +47,30 @@ func openStack(ctx context.Context, dir string, settings schema.Settings, create
 		return nil, err
 	}
 	opened = st.crashes.Store(opened)
-	st.keys = newKeys(opened, st, settings.Encryption)
+	st.keys = newKeys(opened, st, where.settings.Encryption)
 	st.store = st.keys.store()
 	return st, nil
+}
+
+// open opens the store as it is.
+func (s *stack) open(ctx context.Context, create bool) (store.Store, error) {
+	switch {
+	case !s.isDefault():
+		return s.openWorkspace(ctx, s.at)
+	case create:
+		return s.at.create(ctx)
+	case s.at.inBucket():
+		return s.at.open(ctx)
+	}
+	_, err := os.Stat(s.root)
+	if errors.Is(err, fs.ErrNotExist) {
+		s.fresh = true
+		return noStore{}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open state directory: %w", err)
+	}
+	return s.at.open(ctx)
 }
 
 // load reads the state; a stack that was never applied has an empty one.
@@ -124,6 +132,7 @@ func (s *stack) providers(doc *state.Document) (map[schema.ProviderName]provider
 		KeyFile:       s.keys.agentFile(),
 		WorkDir:       s.dir,
 		CacheDir:      cache,
+		Workspace:     s.workspace,
 	})
 	if err != nil {
 		return nil, err
@@ -163,9 +172,18 @@ func (s *stack) acquire(ctx context.Context, doc *state.Document, wait time.Dura
 	if err != nil {
 		return nil, err
 	}
-	return store.Acquire(ctx, s.store, store.LeaseConfig{
+	held, err := store.Acquire(ctx, s.store, store.LeaseConfig{
 		TTL: ttl, Command: commandLine(), Wait: wait, MinEpoch: doc.Epoch,
 	})
+	return held, s.naming(err)
+}
+
+// naming adds the workspace to an error that speaks of the stack.
+func (s *stack) naming(err error) error {
+	if _, held := errors.AsType[*store.HeldError](err); held && !s.isDefault() {
+		return fmt.Errorf("workspace %q: %w", s.workspace, err)
+	}
+	return err
 }
 
 // leaseTTL is 0, for the usual one, unless a test asks for a lease that lapses

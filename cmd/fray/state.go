@@ -72,7 +72,7 @@ func (a *app) underLease(ctx context.Context, s *stack, c store.LeaseConfig, do 
 	c.Command = commandLine()
 	lease, err := store.Acquire(ctx, s.store, c)
 	if err != nil {
-		return untouched(ctx, err)
+		return untouched(ctx, s.naming(err))
 	}
 	err = do(lease.Context(), apply.Rewriter{Store: s.store, Version: toolVersion(), Epoch: lease.Epoch(), Valid: lease.Valid})
 	ended, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)

@@ -24,8 +24,9 @@ func stateMoveCommand(a *app) *cobra.Command {
 		Short: "Give what runs at one address another one",
 		Long: `Give what is recorded under one address another one, so that a renamed job is
 not ended and started again: an instance (job.a[0]), a whole job or service with
-all its instances, a job group, a reservation or a namespace. Rename it in the
-files too; fray plan then shows no change.`,
+all its instances, a job group, a reservation, a namespace or a module. Rename it
+in the files too; fray plan then shows no change. A moved block in the files does
+the same, and for everybody who applies them.`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			from, err := schema.ParseAddress(args[0])

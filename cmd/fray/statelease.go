@@ -46,7 +46,7 @@ recorded. Whoever held it can write nothing any more and stops within seconds.`,
 			if asJSON {
 				return a.printJSON(lease)
 			}
-			return a.showLease(lease)
+			return a.showLease(l.stack, lease)
 		},
 	}
 	flags.register(cmd)
@@ -56,7 +56,7 @@ recorded. Whoever held it can write nothing any more and stops within seconds.`,
 	return cmd
 }
 
-func (a *app) showLease(l store.Lease) error {
+func (a *app) showLease(s *stack, l store.Lease) error {
 	now := time.Now()
 	standing := "held"
 	switch {
@@ -67,6 +67,9 @@ func (a *app) showLease(l store.Lease) error {
 	}
 	w := tabwriter.NewWriter(a.stdout, 0, 4, 2, ' ', 0)
 	line := func(name string, value any) { fmt.Fprintf(w, "%s\t%v\n", name, value) }
+	if name := s.named(); name != "" {
+		line("Workspace", name)
+	}
 	line("Lease", standing)
 	line("Holder", l.User)
 	line("Host", l.Host)
@@ -96,7 +99,7 @@ func (a *app) breakLease(ctx context.Context, s *stack, l store.Lease, force boo
 		return nil
 	}
 	if !force {
-		return fmt.Errorf("%w\nTo end its lease all the same: fray state lease --break --force", &store.HeldError{Lease: l})
+		return fmt.Errorf("%w\nTo end its lease all the same: fray state lease --break --force", s.naming(&store.HeldError{Lease: l}))
 	}
 	broken, err := store.Break(ctx, s.store, store.LeaseConfig{Command: commandLine()}, l)
 	if errors.Is(err, store.ErrNotLive) {

@@ -18,7 +18,6 @@ import (
 	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
-	"github.com/fray-ml/fray/state/keyring"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -32,19 +31,23 @@ says that it is kept; FROM is a directory, such as .fray, or gs://BUCKET/PREFIX.
 Every object is read back and compared. What runs keeps running: its agents go
 on at the new place. FROM is left as it is but for a note that says where the
 state went, by which fray refuses to use it again. Interrupted, it may be run
-again.`,
+again. Each workspace is brought by itself: FROM is the place of the default one,
+and --workspace NAME brings what is kept below it.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			settings, dir, err := a.settingsOf([]string{flags.dir}, flags.config)
+			where, err := a.siteOf([]string{flags.dir}, flags.config)
 			if err != nil {
 				return err
 			}
-			to, err := openStack(ctx, dir, settings, true)
+			from, err := openFrom(ctx, where, args[0])
 			if err != nil {
 				return err
 			}
-			from, err := openFrom(ctx, dir, args[0])
+			if err := where.make(ctx); err != nil && !errors.Is(err, errWorkspaceExists) {
+				return err
+			}
+			to, err := openStack(ctx, where, true)
 			if err != nil {
 				return err
 			}
@@ -57,7 +60,7 @@ again.`,
 }
 
 // openFrom opens the stack that is kept somewhere else than the files say.
-func openFrom(ctx context.Context, dir, where string) (*stack, error) {
+func openFrom(ctx context.Context, to site, where string) (*stack, error) {
 	backend := schema.Backend{Kind: schema.BackendLocal, Path: where}
 	if at := location(where); at.inBucket() {
 		c, err := at.bucket()
@@ -72,7 +75,8 @@ func openFrom(ctx context.Context, dir, where string) (*stack, error) {
 		}
 		backend.Path = abs
 	}
-	from, err := openStack(ctx, dir, schema.Settings{Backend: backend}, false)
+	to.settings = schema.Settings{Backend: backend}
+	from, err := openStack(ctx, to, false)
 	if err == nil && from.fresh {
 		err = fmt.Errorf("there is no state in %s", from.at)
 	}
@@ -190,20 +194,19 @@ func (m *migration) close(doc *state.Document) (*state.Document, error) {
 	return next, nil
 }
 
-// own reports whether an object is not to be copied: each store has its own.
-func ownObject(key string) bool {
-	switch key {
-	case store.StateKey, store.LeaseKey, store.HandoverKey, keyring.ObjectKey:
-		return true
-	}
-	return false
+// movedPrefixes are of all objects that move. Whatever else there is belongs to
+// its place: the state and the lease, which are written anew; the key, which
+// each place keeps in its way; other workspaces; and in a directory what this
+// machine keeps there, its slices among that.
+func movedPrefixes() []string {
+	return []string{store.AssignPrefix, store.HostsPrefix, store.LogsPrefix, store.BundlesPrefix}
 }
 
 const copiers = 16
 
 // copyAll copies every object, reads it back and compares.
 func (m *migration) copyAll(ctx context.Context) error {
-	objects, err := m.from.store.List(ctx, "")
+	objects, err := m.from.store.List(ctx, movedPrefixes()...)
 	if err != nil {
 		return err
 	}
@@ -219,9 +222,6 @@ func (m *migration) copyAll(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(copiers)
 	for i, o := range objects {
-		if ownObject(o.Key) {
-			continue
-		}
 		group.Go(func() (err error) {
 			generations[i], err = m.copy(ctx, o.Key)
 			if err != nil {
@@ -234,21 +234,19 @@ func (m *migration) copyAll(ctx context.Context) error {
 		return err
 	}
 	for i, o := range objects {
-		if !ownObject(o.Key) {
-			m.copied[o.Key] = generations[i]
-		}
+		m.copied[o.Key] = generations[i]
 	}
 	return nil
 }
 
 // clear removes from the new place what an earlier stay left there.
 func (m *migration) clear(ctx context.Context, wanted map[string]bool) error {
-	objects, err := m.to.store.List(ctx, "")
+	objects, err := m.to.store.List(ctx, movedPrefixes()...)
 	if err != nil {
 		return err
 	}
 	for _, o := range objects {
-		if wanted[o.Key] || ownObject(o.Key) {
+		if wanted[o.Key] {
 			continue
 		}
 		if err := m.to.store.Delete(ctx, o.Key); err != nil {

@@ -77,11 +77,11 @@ func mayReplace(current, pushed *state.Document, force bool) error {
 // openForRepair opens the stack of a directory also where its state is lost or
 // damaged.
 func (a *app) openForRepair(ctx context.Context, f *stateFlags) (*stack, error) {
-	settings, dir, err := a.settingsOf([]string{f.dir}, f.config)
+	where, err := a.siteOf([]string{f.dir}, f.config)
 	if err != nil {
 		return nil, err
 	}
-	s, err := openStack(ctx, dir, settings, false)
+	s, err := openStack(ctx, where, false)
 	if err == nil && s.fresh {
 		return nil, fmt.Errorf("there is no %s: fray init makes it", s.at)
 	}

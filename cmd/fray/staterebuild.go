@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -100,13 +99,14 @@ func (a *app) declared(ctx context.Context, l *loaded, flags *rebuildFlags) (*sc
 	if err := a.diagnostics(filesOf(src), diags); err != nil {
 		return nil, err
 	}
-	cfg, diags := src.Evaluate(schema.Options{
-		Vars: flags.config.vars, VarFiles: flags.config.varFiles, Environ: os.Environ(), Local: flags.config.local, Version: toolVersion(),
-	})
+	opts := flags.config.options(l.stack.workspace)
+	cfg, diags, err := a.evaluate(ctx, src, &opts, flags.config)
+	if err != nil {
+		return nil, err
+	}
 	if err := a.diagnostics(src.Files(), diags); err != nil {
 		return nil, errors.Join(err, errors.New("mend the files, or use --without-files"))
 	}
-	var err error
 	if l.sealer, err = l.stack.sealer(ctx, l.doc, false); err != nil {
 		return nil, err
 	}

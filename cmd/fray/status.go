@@ -67,6 +67,8 @@ type view struct {
 	pending map[schema.Address][]string
 	only    []schema.Address
 	now     time.Time
+
+	workspace string // "": the default one
 }
 
 func (l *loaded) look(ctx context.Context) (*view, error) {
@@ -79,7 +81,7 @@ func (l *loaded) look(ctx context.Context) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &view{now: time.Now(), pending: map[schema.Address][]string{}}
+	v := &view{now: time.Now(), workspace: l.stack.named(), pending: map[schema.Address][]string{}}
 	v.plan = plan.Diff(&l.doc.Desired, l.doc, obs, v.now)
 	v.doc = v.plan.Next
 	for _, p := range v.plan.Pending {
@@ -110,6 +112,9 @@ func (v *view) shown(addr schema.Address) bool {
 
 func (v *view) text(a *app) error {
 	w := tabwriter.NewWriter(a.stdout, 0, 4, 2, ' ', 0)
+	if v.workspace != "" {
+		fmt.Fprintf(a.stdout, "Workspace %s:\n\n", v.workspace)
+	}
 	fmt.Fprintln(w, "ADDRESS\tSTATUS\tTASKS\tATTEMPT\tFOR\tNOTE")
 	count := 0
 	for _, addr := range sortedJobs(v.doc) {
@@ -137,6 +142,9 @@ func (v *view) text(a *app) error {
 	fmt.Fprintln(a.stdout, v.leader())
 	for _, name := range sortedKeys(v.doc.Disowned) {
 		fmt.Fprintln(a.stdout, v.disowned(name))
+	}
+	for _, r := range v.plan.Refusals {
+		fmt.Fprintf(a.stdout, "Refused: %s\n", r.Detail)
 	}
 	for _, d := range v.plan.Drift {
 		fmt.Fprintf(a.stdout, "Found: %s: %s; %s\n", d.Addr, d.Found, d.Then)

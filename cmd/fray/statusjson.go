@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/fray-ml/fray/plan"
@@ -12,6 +13,7 @@ import (
 // statusJSON is what status --json prints; fields are only ever added.
 type statusJSON struct {
 	FormatVersion string         `json:"format_version"`
+	Workspace     string         `json:"workspace"`
 	Lineage       string         `json:"lineage"`
 	Serial        uint64         `json:"serial"`
 	Revision      uint64         `json:"revision"`
@@ -20,6 +22,7 @@ type statusJSON struct {
 	Slices        []sliceJSON    `json:"slices"`
 	Disowned      []disownedJSON `json:"disowned,omitempty"`
 	Pending       []plan.Pending `json:"pending,omitempty"`
+	Refusals      []plan.Refusal `json:"refusals,omitempty"`
 	Drift         []plan.Drift   `json:"drift,omitempty"`
 }
 
@@ -52,8 +55,8 @@ type disownedJSON struct {
 
 func (v *view) json(a *app) error {
 	out := statusJSON{
-		FormatVersion: "1.0", Lineage: v.doc.Lineage, Serial: v.doc.Serial, Revision: v.doc.Revision,
-		Jobs: []jobJSON{}, Slices: []sliceJSON{}, Pending: v.plan.Pending, Drift: v.plan.Drift,
+		FormatVersion: "1.0", Workspace: cmp.Or(v.workspace, schema.DefaultWorkspace), Lineage: v.doc.Lineage, Serial: v.doc.Serial, Revision: v.doc.Revision,
+		Jobs: []jobJSON{}, Slices: []sliceJSON{}, Pending: v.plan.Pending, Refusals: v.plan.Refusals, Drift: v.plan.Drift,
 	}
 	if v.led {
 		out.Lease = &v.lease

@@ -85,7 +85,7 @@ func (r *runner) startController() error {
 	if err != nil {
 		return fmt.Errorf("start controller: %w", err)
 	}
-	args := []string{"watch", "--detached"}
+	args := []string{"watch", "--detached", "--workspace=" + s.workspace}
 	if r.l.opts.Local {
 		args = append(args, "--local")
 	}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// terminal is a fray with somebody at a real terminal.
+type terminal struct {
+	*os.File // the keyboard, and the screen
+	slave    *os.File
+	cmd      *exec.Cmd
+	seen     string
+}
+
+func atTerminal(t *testing.T, dir string, args ...string) *terminal {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("no terminals here: %v", err)
+	}
+	t.Cleanup(func() { _ = master.Close() })
+	fd := int(master.Fd())
+	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = slave.Close() })
+	cmd := exec.CommandContext(t.Context(), fray, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_CACHE_HOME="+filepath.Join(dir, "cache"), "NO_COLOR=1")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return &terminal{File: master, slave: slave, cmd: cmd}
+}
+
+// sees reads the screen until something has appeared since the last time, and
+// returns what stands before it.
+func (s *terminal) sees(t *testing.T, want string) string {
+	t.Helper()
+	watchdog := time.AfterFunc(patience, func() { _ = s.cmd.Process.Kill(); _ = s.slave.Close(); _ = s.Close() })
+	defer watchdog.Stop()
+	buf := make([]byte, 4096)
+	for !strings.Contains(s.seen, want) {
+		n, err := s.Read(buf)
+		if err != nil {
+			t.Fatalf("the screen shows no %q (%v):\n%s", want, err, s.seen)
+		}
+		s.seen += string(buf[:n])
+	}
+	before, after, _ := strings.Cut(s.seen, want)
+	s.seen = after
+	return before
+}
+
+func (s *terminal) types(t *testing.T, keys string) {
+	t.Helper()
+	if _, err := s.WriteString(keys); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *terminal) echoes(t *testing.T) bool {
+	t.Helper()
+	state, err := unix.IoctlGetTermios(int(s.slave.Fd()), unix.TCGETS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return state.Lflag&unix.ECHO != 0
+}
+
+func (s *terminal) ends(t *testing.T, want int) {
+	t.Helper()
+	_ = s.cmd.Wait()
+	if got := s.cmd.ProcessState.ExitCode(); got != want {
+		t.Errorf("exit code %d, want %d", got, want)
+	}
+}
+
+const asksTwice = `
+variable "a_size" {
+  type = number
+}
+variable "b_token" {
+  type      = string
+  sensitive = true
+}
+output "size" {
+  value = var.a_size
+}
+`
+
+const (
+	ctrlC = "\x03"
+	ctrlD = "\x04"
+)
+
+// The end of what is typed is as if nobody were there to ask.
+func TestEndOfInputAtAPrompt(t *testing.T) {
+	dir := t.TempDir()
+	writeConfig(t, dir, asksTwice)
+	s := atTerminal(t, dir, "apply")
+	s.sees(t, "Value (number): ")
+	s.types(t, ctrlD)
+	s.sees(t, "Variable without a value")
+	s.ends(t, exitError)
+}
+
+func TestPromptHidesWhatIsSensitive(t *testing.T) {
+	dir := t.TempDir()
+	writeConfig(t, dir, asksTwice)
+	s := atTerminal(t, dir, "validate")
+	s.sees(t, "Value (number): ")
+	s.types(t, "7\n")
+	s.sees(t, "7")
+	s.sees(t, "Value: ")
+	s.hides(t)
+	s.types(t, "hush\n")
+	if shown := s.sees(t, "Valid: "); strings.Contains(shown, "hush") {
+		t.Errorf("the screen shows the sensitive answer:\n%s", shown)
+	}
+	s.ends(t, 0)
+	if !s.echoes(t) {
+		t.Error("the terminal shows nothing that is typed any more")
+	}
+}
+
+// hides waits until the terminal does not show what is typed.
+func (s *terminal) hides(t *testing.T) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); s.echoes(t); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the terminal shows what is typed")
+		}
+	}
+}
+
+// Ctrl-C at a question ends with nothing done, and leaves the terminal as it was.
+func TestCtrlCAtAPrompt(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		before string // typed at the first question
+	}{{"shown", ""}, {"hidden", "7\n"}} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := t.TempDir()
+			writeConfig(t, dir, asksTwice)
+			s := atTerminal(t, dir, "apply")
+			s.sees(t, "Value (number): ")
+			if test.before != "" {
+				s.types(t, test.before)
+				s.sees(t, "Value: ")
+				s.hides(t)
+			}
+			s.types(t, ctrlC)
+			s.sees(t, "interrupted; nothing was done")
+			s.ends(t, exitInterrupted)
+			if !s.echoes(t) {
+				t.Error("the terminal shows nothing that is typed any more")
+			}
+			if _, err := os.Stat(filepath.Join(dir, ".fray")); err == nil {
+				t.Error("a state was made")
+			}
+		})
+	}
+}

@@ -1,0 +1,29 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fray-ml/fray/schema"
+)
+
+func schemaCommand(a *app) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "schema",
+		Short: "Describe the language for editors and other programs",
+		Long: `Describe what may stand in a configuration: blocks, labels, attributes with their
+types and defaults, what expressions may refer to, and functions. For people,
+docs/language.md says the same.`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if !asJSON {
+				return errors.New("the description is JSON, and --json is asked for so that there may be others; run fray schema --json")
+			}
+			return a.printJSON(schema.Describe(toolVersion()))
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON (docs/schema-json.md)")
+	return cmd
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+)
+
+// shownState has one of everything that show prints of a state.
+func shownState() *state.Document {
+	job := &schema.Job{
+		Addr: schema.Address{Kind: schema.KindJob, Group: "math", Name: "trainer", Key: schema.StringKey("a")}, Namespace: "rl",
+		Command:     []schema.Text{schema.Plain("train")},
+		Resources:   schema.Resources{Provider: schema.ProviderLocal, TPU: "v5litepod-4", Slices: 1},
+		Environment: schema.Environment{Env: map[string]schema.Text{"PEER": schema.UnknownText(), "TOKEN": schema.Secret("hunter2")}},
+	}
+	space := schema.Address{Kind: schema.KindNamespace, Name: "rl"}
+	attempt := state.Attempt{Number: 2, StartedAt: time.Unix(0, 0), Slices: []string{"trainer-a-0-1a2b"}, Tasks: []state.Task{
+		{Address: "127.0.0.2", Started: true, State: schema.TaskRunning, Ports: map[string]int{"http": 20001}},
+	}}
+	return &state.Document{
+		FormatVersion: state.FormatVersion, FrayVersion: "0.1.0", Lineage: "5c1f2d9e7a30", Serial: 41, Revision: 7,
+		Resources: map[schema.Address]state.Resource{space: {Namespace: &schema.Namespace{Addr: space, MaxChips: 8}}},
+		Jobs: map[schema.Address]*state.Job{job.Addr: {
+			ID: "math-trainer-a-0c1d", Spec: job, Status: schema.JobRunning, Reason: "task 0 is not healthy yet", Slices: attempt.Slices,
+			Attempt: 2, Failures: 1, Attempts: []state.Attempt{attempt},
+		}},
+		Outputs: map[string]schema.Output{
+			"address": {Value: json.RawMessage(`"127.0.0.2"`), Description: "where it is"},
+			"token":   {Secret: schema.Secret("hunter2"), Sensitive: true},
+			"not_yet": {Unknown: true},
+		},
+	}
+}
+
+func TestShowJSONDoc(t *testing.T) {
+	var out bytes.Buffer
+	if err := newApp(nil, &out, nil).printJSON(stateAsJSON(shownState())); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(out.String(), "hunter2") {
+		t.Fatalf("a secret is shown:\n%s", out.String())
+	}
+	readFormatDoc(t, "show-json.md").check(t, out.Bytes(), "resources[].facts.ports")
+}
+
+func TestShowState(t *testing.T) {
+	var out bytes.Buffer
+	if err := newApp(nil, &out, nil).showState(shownState()); err != nil {
+		t.Fatal(err)
+	}
+	const want = `# namespace.rl:
+namespace "rl" {
+    max_chips = 8
+}
+
+# job_group.math.job.trainer["a"]:
+job "trainer" {
+    command     = ["train"]
+    namespace   = "rl"
+    stop_grace  = "0s"
+    id          = "math-trainer-a-0c1d"
+    status      = "running"
+    ready       = false
+    reason      = "task 0 is not healthy yet"
+    attempt     = 2
+    failures    = 1
+    preemptions = 0
+    slices      = ["trainer-a-0-1a2b"]
+    addresses   = ["127.0.0.2"]
+    ports       = { http = 20001 }
+
+    resources {
+        provider    = "local"
+        tpu         = "v5litepod-4"
+        slices      = 1
+        preemptible = false
+    }
+    environment {
+        env = {
+            PEER  = (known after apply)
+            TOKEN = (sensitive value)
+        }
+    }
+    retries {
+        failure    = 0
+        preemption = 0
+    }
+}
+
+Outputs:
+
+address = "127.0.0.2"
+not_yet = (known after apply)
+token = (sensitive value)
+`
+	if out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+	out.Reset()
+	if err := newApp(nil, &out, nil).showState(&state.Document{}); err != nil || !strings.Contains(out.String(), "The state is empty") {
+		t.Errorf("of an empty state: got %q, %v", out.String(), err)
+	}
+}
+
+func TestGraphOfManyIsQuickAndStable(t *testing.T) {
+	var desired schema.Desired
+	for i := range 5000 {
+		addr := schema.Address{Kind: schema.KindJob, Name: "j" + strings.Repeat("x", i%50), Key: schema.IntKey(i)}
+		desired.Jobs = append(desired.Jobs, schema.Job{Addr: addr, Namespace: "none", DependsOn: []schema.Address{{Kind: schema.KindJob, Name: "jx"}}})
+	}
+	changes := []plan.Change{{Addr: schema.Address{Kind: schema.KindJob, Name: "gone"}, Verb: plan.VerbDelete}}
+	g := newGraph(&desired, changes)
+	if len(g.nodes) != 51 || len(g.edges) != 49 {
+		t.Errorf("%d nodes and %d edges, want 51 and 49: one for each block, and none to itself", len(g.nodes), len(g.edges))
+	}
+	if n := g.nodes[schema.Address{Kind: schema.KindJob, Name: "jx"}]; n.instances != 100 {
+		t.Errorf("%d instances, want 100", n.instances)
+	}
+}
+
+func TestGraphQuotes(t *testing.T) {
+	if got, want := dotQuoted("a\"b\\c\nd"), `"a\"b\\c\nd"`; got != want {
+		t.Errorf("DOT: got %s, want %s", got, want)
+	}
+	if got, want := mermaidQuoted("a\"b#<c>\nd"), `"a#quot;b#35;#lt;c#gt;<br>d"`; got != want {
+		t.Errorf("Mermaid: got %s, want %s", got, want)
+	}
+}

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// formatDoc is a page that describes a JSON format, with an example.
+type formatDoc struct {
+	path string
+	text []byte
+}
+
+func readFormatDoc(t *testing.T, name string) formatDoc {
+	t.Helper()
+	path := filepath.Join("..", "..", "docs", name)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return formatDoc{path, text}
+}
+
+// block is the page's first fenced block of a language.
+func (d formatDoc) block(t *testing.T, language string) string {
+	t.Helper()
+	for _, block := range fence.FindAllSubmatch(d.text, -1) {
+		if string(block[1]) == language {
+			return string(block[2])
+		}
+	}
+	t.Fatalf("%s has no ```%s block", d.path, language)
+	return ""
+}
+
+// check holds the page's example against what is written, and its tables
+// against the example's fields; values names the fields whose content is not
+// the format's but the user's, or is described with another field.
+func (d formatDoc) check(t *testing.T, written []byte, values ...string) {
+	t.Helper()
+	if *update {
+		example := regexp.MustCompile("(?s)```json\n.*?```")
+		d.text = example.ReplaceAllLiteral(d.text, slices.Concat([]byte("```json\n"), written, []byte("```")))
+		if err := os.WriteFile(d.path, d.text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(string(written), d.block(t, "json")); diff != "" {
+		t.Errorf("example in %s (-code +doc), rewrite with -update:\n%s", d.path, diff)
+	}
+	var example any
+	if err := json.Unmarshal(written, &example); err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	fieldsOf(found, "", example, values)
+	documented := map[string]bool{}
+	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| ([^|]+) \\|").FindAllSubmatch(d.text, -1) {
+		documented[string(m[1])] = true
+	}
+	want, got := slices.Sorted(maps.Keys(found)), slices.Sorted(maps.Keys(documented))
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("fields (-written +documented):\n%s", diff)
+	}
+}
+
+func fieldsOf(found map[string]bool, path string, v any, values []string) {
+	switch v := v.(type) {
+	case []any:
+		for _, item := range v {
+			fieldsOf(found, path+"[]", item, values)
+		}
+	case map[string]any:
+		for key, value := range v {
+			name := strings.TrimPrefix(path+"."+key, ".")
+			found[name] = true
+			if !slices.Contains(values, name) {
+				fieldsOf(found, name, value, values)
+			}
+		}
+	}
+}
+
+func TestValidateJSONDoc(t *testing.T) {
+	doc := readFormatDoc(t, "validate-json.md")
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "train.hcl"), []byte(doc.block(t, "hcl")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), fray, "validate", "--json", "--var", "token=hunter2")
+	cmd.Dir = dir
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if cmd.ProcessState.ExitCode() != 1 || stderr.Len() > 0 {
+		t.Fatalf("got %v, and on standard error %q", err, stderr.String())
+	}
+	doc.check(t, out, "diagnostics[].range.end")
+}
+
+func TestSnippets(t *testing.T) {
+	long := strings.Repeat("x", 10_000)
+	for _, c := range []struct {
+		name, src         string
+		from, to          int
+		code, highlighted string
+		line              int
+	}{
+		{"one word", "a = 1\nb = 22\nc = 3\n", 10, 12, "b = 22", "22", 2},
+		{"two lines", "a = [\n  1,\n]\nb = 2\n", 4, 9, "a = [\n  1,", "[\n  1", 1},
+		{"with the end of its line", "a = 1\nb = 2\n", 4, 6, "a = 1", "1", 1},
+		{"the end of the file", "a = 1", 5, 5, "a = 1", "", 1},
+		{"nothing", "", 0, 0, "", "", 1},
+		{"a long line", "a = " + long, 4, 6, ("a = " + long)[:maxSnippet], "xx", 1},
+		{"far out on a long line", long + "yy" + long, 10_000, 10_002, ("yy" + long)[:maxSnippet], "yy", 1},
+		{"a long range", "a = " + long, 0, 10_004, ("a = " + long)[:maxSnippet], ("a = " + long)[:maxSnippet], 1},
+		{"a character cut in two", strings.Repeat("x", maxSnippet-1) + "é", 0, 1, strings.Repeat("x", maxSnippet-1), "x", 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			at := func(b int) hcl.Pos { return hcl.Pos{Line: c.line, Byte: b} }
+			s := snippetOf(&hcl.File{Bytes: []byte(c.src)}, &hcl.Diagnostic{Subject: &hcl.Range{Start: at(c.from), End: at(c.to)}})
+			if s == nil || s.Code != c.code || s.Code[s.HighlightStartOffset:s.HighlightEndOffset] != c.highlighted || s.StartLine != c.line {
+				t.Errorf("got %+v, want the code %q with %q", s, c.code, c.highlighted)
+			}
+		})
+	}
+	if s := snippetOf(&hcl.File{Bytes: []byte("a")}, &hcl.Diagnostic{Subject: &hcl.Range{End: hcl.Pos{Byte: 2}}}); s != nil {
+		t.Errorf("of a range beyond the file: got %+v, want none", s)
+	}
+}
+
+func TestStatements(t *testing.T) {
+	secret := cty.StringVal("hunter2").Mark("sensitive")
+	context := &hcl.EvalContext{Variables: map[string]cty.Value{
+		"text": cty.StringVal("a\"b"), "long": cty.StringVal(strings.Repeat("é", 200)), "number": cty.NumberFloatVal(1.5), "yes": cty.True,
+		"none": cty.NullVal(cty.String), "later": cty.UnknownVal(cty.Number), "any": cty.DynamicVal,
+		"secret": secret, "list": cty.ListVal([]cty.Value{cty.StringVal("x")}), "none_yet": cty.ListValEmpty(cty.Bool),
+		"object": cty.ObjectVal(map[string]cty.Value{"a": cty.True, "b": secret}), "plain": cty.ObjectVal(map[string]cty.Value{"a": cty.True}),
+	}}
+	for _, c := range []struct{ expr, traversal, want string }{
+		{"text", "text", `is "a\"b"`},
+		{"long", "long", `is "` + strings.Repeat("é", maxLiteral) + `…"`},
+		{"number", "number", "is 1.5"},
+		{"yes", "yes", "is true"},
+		{"none", "none", "is null"},
+		{"later", "later", "is a number, not known yet"},
+		{"any.thing", "any.thing", "is not known yet"},
+		{"secret", "secret", "has a sensitive value"},
+		{"object", "object", "has a sensitive value"},
+		{"object.a", "object.a", "is true"},
+		{"plain", "plain", "is object with 1 attribute"},
+		{"list", "list", "is list of string with 1 element"},
+		{"list[0]", "list[0]", `is "x"`},
+		{`plain["a"]`, `plain["a"]`, "is true"},
+		{"none_yet", "none_yet", "is list of bool with 0 elements"},
+		{"missing", "", ""},
+	} {
+		t.Run(c.expr, func(t *testing.T) {
+			expr, diags := hclsyntax.ParseExpression([]byte("f("+c.expr+", "+c.expr+")"), "x", hcl.InitialPos)
+			if diags.HasErrors() {
+				t.Fatal(diags)
+			}
+			got := valuesAtPlay(&hcl.Diagnostic{Expression: expr, EvalContext: context})
+			want := []valueJSON{{c.traversal, c.want}}
+			if c.want == "" {
+				want = []valueJSON{}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
