@@ -21,6 +21,9 @@ const (
 	KindActorService Kind = "actor_service"
 )
 
+// kindModule is that of addresses of modules, which have no Kind.
+const kindModule Kind = "module"
+
 // Kinds lists every Kind in creation order.
 func Kinds() []Kind {
 	return []Kind{KindNamespace, KindReservation, KindJobGroup, KindJob, KindActorService}
@@ -242,7 +245,7 @@ func ParseAddress(s string) (Address, error) {
 		return Address{}, fmt.Errorf("address %q: %w", s, err)
 	}
 	var a Address
-	for len(steps) > 0 && steps[0].kind == "module" {
+	for len(steps) > 0 && steps[0].kind == kindModule {
 		a.Module = joinModule(a.Module, steps[0].name, steps[0].key)
 		steps = steps[1:]
 	}

@@ -43,7 +43,9 @@ type session struct {
 
 	maxInstances int  // of one declaration
 	partial      bool // with Options.Partial: something is not known, and so left out
-	total        int  // instances of modules
+	total        int  // instances of everything so far
+
+	full bool // there are too many
 
 	all    []*module
 	byPath map[string]*evaluator // by the path of the module instance

@@ -29,17 +29,17 @@ func limitPattern(pattern, text string, all bool) (matches int, err error) {
 	if !all || len(text) <= maxPatternSteps/steps/max(len(text), 1) {
 		return len(text) + 1, nil
 	}
-	return countMatches(regexp.MustCompile(pattern), text, maxPatternSteps/steps)
+	return countMatches(regexp.MustCompile(pattern), text, maxPatternSteps/steps, maxElements)
 }
 
 func errPattern() error {
 	return errors.New("the pattern takes too many steps for a text of this length")
 }
 
-// countMatches counts the matches of a pattern, reading no more runes than
-// budget. The matches after the first are found without what is before them,
+// countMatches counts the matches of a pattern, most of them at most, reading no
+// more runes than budget. The matches after the first are found without what is before them,
 // which is near enough.
-func countMatches(re *regexp.Regexp, text string, budget int) (int, error) {
+func countMatches(re *regexp.Regexp, text string, budget, most int) (int, error) {
 	r := &countingReader{budget: budget}
 	for n := 0; ; n++ {
 		r.text, r.at = text, 0
@@ -49,7 +49,7 @@ func countMatches(re *regexp.Regexp, text string, budget int) (int, error) {
 			return 0, errPattern()
 		case found == nil:
 			return n, nil
-		case n >= maxElements:
+		case n >= most:
 			return 0, errTooMany()
 		}
 		end := found[1]

@@ -12,12 +12,19 @@ import (
 // likely a mistake than a wish.
 const maxInstances = 1_000_000
 
+// maxTotal is how many times as many all declarations may have together, where
+// an instance of a module, which has values of its own, counts as moduleWeight.
+const (
+	maxTotal     = 2
+	moduleWeight = 100
+)
+
 // expand gives a declaration its instances, in key order.
 func (e *evaluator) expand(decl *declaration) bool {
 	switch decl.repetition {
 	case single:
 		decl.instances = []instance{{}}
-		return true
+		return e.room(decl, 1)
 	case counted:
 		x := decl.block.attr("count")
 		if decl.addr.Kind == KindActorService {
@@ -27,6 +34,21 @@ func (e *evaluator) expand(decl *declaration) bool {
 	case keyed:
 		return e.expandEach(decl, decl.block.attr("for_each"))
 	}
+	return false
+}
+
+// room takes n instances into account, and tells if all modules together have
+// too many: a few calls of modules in modules make more than memory holds.
+func (e *evaluator) room(decl *declaration, n int) bool {
+	if decl.addr.Kind == kindModule {
+		n *= moduleWeight
+	}
+	if e.total += n; e.total <= maxTotal*e.maxInstances {
+		return true
+	}
+	e.full = true
+	e.errorAt(decl.block.rng(), "Too many instances", fmt.Sprintf(
+		"All blocks and modules together may have %d instances at most, and with those of %s there are more (one of a module counts as 100). Lower a count, or split the configuration.", maxTotal*e.maxInstances, e.global(decl.addr)))
 	return false
 }
 
@@ -43,6 +65,9 @@ func (e *evaluator) expandCount(decl *declaration, x *expression) bool {
 			return false
 		}
 		n = v
+	}
+	if !e.room(decl, n) {
+		return false
 	}
 	decl.instances = make([]instance, n)
 	for i := range decl.instances {
@@ -72,6 +97,9 @@ func (e *evaluator) expandEach(decl *declaration, x *expression) bool {
 		return false
 	case val.LengthInt() > e.maxInstances:
 		e.wrongValue(x, out, fmt.Errorf("there may be %d instances at most, this makes %d", e.maxInstances, val.LengthInt()))
+		return false
+	}
+	if !e.room(decl, val.LengthInt()) {
 		return false
 	}
 	for it := val.ElementIterator(); it.Next(); {

@@ -150,11 +150,6 @@ func (e *evaluator) expandCall(name string) {
 	}
 	depends := e.dependsOn(call.block)
 	for _, i := range call.instances {
-		if e.total++; e.total > e.maxInstances {
-			e.errorAt(call.block.rng(), "Too many modules", fmt.Sprintf("There may be %d instances of modules at most.", e.maxInstances))
-			e.failed[s] = true
-			return
-		}
 		inner := e.session.evaluator(child, e, i)
 		inner.inherited = append(slices.Clone(e.inherited), depends...)
 		inner.handed = e.handedProviders(call.block)

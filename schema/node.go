@@ -185,6 +185,9 @@ func (s *session) evaluateNodes() {
 	for i, n := range order {
 		s.rank[n] = i
 		for _, e := range n.m.instances {
+			if s.full {
+				return // of room
+			}
 			if broken[n] {
 				e.failed[n.s] = true
 			}
