@@ -78,6 +78,11 @@ func checkNestingOf(tokens hclsyntax.Tokens) hcl.Diagnostics {
 			next = string(tokens[i+1].Bytes)
 		}
 		n.read(t, next)
+		if t.Type == hclsyntax.TokenNumberLit {
+			if d := hugeNumber(t); d != nil {
+				return hcl.Diagnostics{d}
+			}
+		}
 		if n.depth > maxNesting {
 			return hcl.Diagnostics{errorAt(t.Range, "Nested too deeply", fmt.Sprintf(
 				"More than %d levels of brackets, operators or templates are open here. Split the expression with locals.", maxNesting))}

@@ -236,9 +236,10 @@ func (e *evaluator) evaluateSymbol(s symbol) {
 	}
 	switch s.root {
 	case rootLocal:
-		out := e.eval(e.decls.locals[s.name].x, nil)
+		x := e.decls.locals[s.name].x
+		out := e.eval(x, nil)
 		e.locals[s.name] = out.val
-		e.failed[s] = !out.ok
+		e.failed[s] = !out.ok || !e.fits(x, out.val)
 	case rootVar:
 		e.argument(s.name)
 	case rootValidation:

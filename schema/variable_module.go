@@ -27,7 +27,7 @@ func (e *evaluator) argument(name string) {
 	val, ok := cty.NilVal, !e.failed[s]
 	if x := call.attr(name); x != nil && call.typ.attr(name) == nil {
 		out := e.parent.eval(x, e.at.values())
-		ok = ok && out.ok
+		ok = ok && out.ok && e.parent.fits(x, out.val)
 		if ok {
 			val, ok = e.fitArgument(v, x, out)
 		}
@@ -76,7 +76,7 @@ func (e *evaluator) handOut(name string) {
 		return
 	}
 	out := e.eval(x, nil)
-	if !out.ok {
+	if !out.ok || !e.fits(x, out.val) {
 		e.failed[s] = true
 		return
 	}
