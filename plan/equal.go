@@ -65,17 +65,3 @@ func sameResource(a, b state.Resource) bool {
 	}
 	return false
 }
-
-// hasUnknown reports whether a job waits for values that are known only later.
-func hasUnknown(job *schema.Job) bool {
-	unknown := schema.Text.IsUnknown
-	if slices.ContainsFunc(job.Command, unknown) {
-		return true
-	}
-	for _, value := range job.Environment.Env {
-		if value.IsUnknown() {
-			return true
-		}
-	}
-	return false
-}

@@ -219,7 +219,7 @@ func TestIgnoringGoesOn(t *testing.T) {
 	if got := w.job(a).Spec.Environment.Env["V"]; w.job(a).Attempt != 2 || got != schema.Plain("1") {
 		t.Errorf("replaced by itself it has %v in attempt %d, want the recorded value in 2", got, w.job(a).Attempt)
 	}
-	w.doc = w.planner.Refined(w.doc, ptr(with("3", ignore)))
+	w.doc = w.planner.Refined(w.doc, new(with("3", ignore)))
 	if p := w.settle(time.Minute); !p.Empty() || w.job(a).Attempt != 2 {
 		t.Errorf("with new values: got %+v, attempt %d; want nothing", p.Changes, w.job(a).Attempt)
 	}
@@ -229,5 +229,3 @@ func TestIgnoringGoesOn(t *testing.T) {
 		t.Errorf("ignored no more it has %v in attempt %d, want 2 in 3", got, w.job(a).Attempt)
 	}
 }
-
-func ptr[T any](v T) *T { return &v }

@@ -131,7 +131,7 @@ func (d *differ) carryOut(want *schema.Job, j *state.Job, verb Verb) {
 	addr := want.Addr
 	switch verb {
 	case VerbReplace, VerbRestart:
-		if j.Running() && hasUnknown(want) {
+		if j.Running() && want.HasUnknown() {
 			// What runs goes on until it is known what takes its place.
 			d.watchAttempt(j)
 			d.wait(addr, underway("some of its new values are not known yet"))

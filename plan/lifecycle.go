@@ -34,6 +34,9 @@ func underLifecycle(cur *state.Job, l schema.Lifecycle) *state.Job {
 // observeLifecycle records the lifecycle of a job and returns the job as it now
 // stands.
 func (d *differ) observeLifecycle(want *schema.Job, j *state.Job) *state.Job {
+	if j.Spec == want {
+		return j
+	}
 	l := inForce(want, j)
 	if equalLifecycles(&l, &j.Spec.Lifecycle) {
 		return j

@@ -228,7 +228,7 @@ func (d *differ) start(jobs []*schema.Job) {
 			d.wait(want.Addr, why)
 			continue
 		}
-		if hasUnknown(want) {
+		if want.HasUnknown() {
 			d.wait(want.Addr, underway("some of its values are not known yet"))
 			continue
 		}

@@ -350,7 +350,7 @@ func idle(p *Plan) bool {
 func (w *world) quiet(p *Plan) bool {
 	for _, waits := range p.Pending {
 		for _, why := range waits.Reasons {
-			if !waitsForOthers(why) && !(len(p.Refusals) > 0 && tooLarge(why)) {
+			if !waitsForOthers(why) && (len(p.Refusals) == 0 || !tooLarge(why)) {
 				return false
 			}
 		}

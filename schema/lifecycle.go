@@ -53,6 +53,9 @@ func (e *evaluator) ignored(decl *declaration, x *expression) []string {
 			e.errorAt(expr.Range(), "Invalid ignore_changes", detail)
 			continue
 		}
+		if strings.HasPrefix(path, "restart") { // which specs have as one
+			path = "retries"
+		}
 		paths = append(paths, path)
 	}
 	slices.Sort(paths)

@@ -249,6 +249,9 @@ func (o *oracle) wanted(doc *state.Document, name string) (string, bool) {
 		if !reflect.DeepEqual(recorded.Spec.Resources, j.Resources) {
 			return "", false // it is being replaced, which takes all its slices
 		}
+		if was, is := recorded.Spec.Lifecycle.Trigger, j.Lifecycle.Trigger; was != is && was != "" && is != "" {
+			return "", false // so it is by what triggers it
+		}
 		if len(recorded.Slices) == 0 {
 			return "", false // it could not be placed and waits; a slice of its name was made by somebody late
 		}
@@ -294,16 +297,16 @@ func (o *oracle) calling(k *call) {
 	}
 }
 
-// destroying sees to it that nothing protected is lost: no slice of it on which
-// it runs and is well is deleted.
+// destroying sees to it that nothing protected is lost: no slice of a job that has
+// run on it is deleted while it is well.
 func (o *oracle) destroying(k *call) {
 	s := o.run.cloud.slices[k.key]
 	if s == nil || !o.run.cloud.well(s) {
 		return
 	}
 	j := o.state.Jobs[s.spec.Owner]
-	if j != nil && j.Spec.Lifecycle.PreventDestroy && !j.Status.Ended() && slices.Contains(j.Slices, k.key) {
-		o.run.fail("what is protected stays", "%s deletes slice %s of %s, which is well and protected", k.client, k.key, s.spec.Owner)
+	if j != nil && j.Attempt > 0 && j.Spec.Lifecycle.PreventDestroy && !j.Status.Ended() && slices.Contains(j.Slices, k.key) {
+		o.run.fail("what is protected stays", "%s deletes slice %s of %s, which is well and protected: %+v", k.client, k.key, s.spec.Owner, *o.state.Slices[k.key])
 	}
 }
 
