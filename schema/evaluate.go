@@ -46,6 +46,7 @@ type session struct {
 	total        int  // instances of everything so far
 
 	full bool // there are too many
+	size int  // of the values of locals, arguments and outputs
 
 	all    []*module
 	byPath map[string]*evaluator // by the path of the module instance

@@ -19,14 +19,22 @@ type moduleFiles struct {
 	shown  string // as diagnostics name it
 	bodies []*hclsyntax.Body
 	calls  map[string]*moduleFiles
+	// archive is the directory of the archive that they are in, "" if in none.
+	archive string
 }
 
 // Installer finds modules that are archives.
 type Installer interface {
-	// Installed returns the directory with the files of an archive, of the
-	// newest version that the constraint (empty for none) allows, or an error
-	// that says how to get it. root is the configuration's directory.
-	Installed(root, source, version string) (dir string, err error)
+	// Installed returns where the module of a source is, of a version that the
+	// constraint (empty for none) allows, or an error that says how to get it.
+	// root is the configuration's directory.
+	Installed(root, source, version string) (InstalledModule, error)
+}
+
+// InstalledModule is where a module is that came in an archive.
+type InstalledModule struct {
+	Archive string // absolute directory of what is in the archive
+	Dir     string // that of the module, the same or one below it
 }
 
 // maxModules bounds the calls of a configuration: modules that call others
@@ -143,9 +151,13 @@ func (l *moduleLoader) called(from *moduleFiles, b *hclsyntax.Block, source, ver
 	rng := b.Body.Attributes["source"].Expr.Range()
 	shown := filepath.Join(from.shown, source)
 	dir := filepath.Join(from.dir, source)
+	archive := from.archive
 	switch {
 	case isLocalModule(source) && version != "":
 		l.errorAt(b.Body.Attributes["version"].SrcRange, "Version of a directory", "Only archives have versions: remove it, or name an archive as the source.")
+		return nil
+	case isLocalModule(source) && archive != "" && (filepath.IsAbs(source) || !isBelow(archive, dir)):
+		l.errorAt(rng, "Module leaves its archive", "A module in an archive finds only what is in the same archive with ./ and ../, since nothing else comes along. Name another archive as the source.")
 		return nil
 	case filepath.IsAbs(source):
 		shown, dir = source, filepath.Clean(source)
@@ -153,17 +165,27 @@ func (l *moduleLoader) called(from *moduleFiles, b *hclsyntax.Block, source, ver
 		l.errorAt(rng, "Module is not installed", "Modules from archives are got by `fray get`. A directory starts with ./ or ../.")
 		return nil
 	case !isLocalModule(source):
-		var err error
-		if dir, err = l.installer.Installed(l.source.dir, source, version); err != nil {
+		found, err := l.installer.Installed(l.source.dir, source, version)
+		if err != nil {
 			l.errorAt(rng, "Module is not installed", sentence(err.Error()))
 			return nil
 		}
-		shown = dir
+		archive, dir, shown = found.Archive, found.Dir, found.Dir
 		if rel, err := filepath.Rel(l.source.dir, dir); err == nil {
 			shown = filepath.Join(l.source.root.shown, rel)
 		}
 	}
-	return l.directory(dir, shown, rng)
+	files := l.directory(dir, shown, rng)
+	if files != nil {
+		files.archive = archive
+	}
+	return files
+}
+
+// isBelow reports whether a directory is another one or below it.
+func isBelow(top, dir string) bool {
+	rel, err := filepath.Rel(top, dir)
+	return err == nil && filepath.IsLocal(rel)
 }
 
 func isLocalModule(source string) bool {

@@ -13,9 +13,10 @@ import (
 // What a value may be at most. A few lines that double what the line before
 // made would otherwise take all time and memory there is.
 const (
-	maxValueSize = 5_000_000 // of a value, all nested ones counted
-	maxValueText = 64 << 20  // bytes of one string
-	maxNumber    = 10_000    // of a number, in base 10
+	maxValueSize = 2_000_000        // elements of a value, all nested ones counted
+	maxAllValues = 8 * maxValueSize // of all together
+	maxValueText = 64 << 20         // bytes of one string
+	maxNumber    = 10_000           // of a number, in base 10
 )
 
 // fits reports whether a value is of a size that others can be made of, and
@@ -26,7 +27,12 @@ func (e *evaluator) fits(x *expression, val cty.Value) bool {
 	}
 	left := maxValueSize
 	what := oversize(val, &left)
-	if what == "" {
+	e.size += maxValueSize - left
+	switch {
+	case what != "":
+	case e.size > maxAllValues:
+		what = fmt.Sprintf("With it, the values of the configuration have more than %d elements.", maxAllValues)
+	default:
 		return true
 	}
 	e.errorAt(x.expr.Range(), "Value too large", fmt.Sprintf("%s Make it of fewer or smaller parts.", what))
