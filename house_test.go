@@ -54,17 +54,18 @@ func house() []room {
 		{name: "providers/local", sees: []string{"schema", "providers"}},
 		{name: "providers/gcp", sees: []string{"schema", "state/store"}},
 		{name: "agent", sees: []string{"schema", "state", "state/store"}},
+		{name: "modules", sees: []string{"schema", "state/store"}},
 		{name: "apply", sees: []string{"schema", "state", "state/store", "plan", "providers"}},
 		{name: "controller", sees: []string{
 			"schema", "state", "state/store", "plan", "plan/render", "providers", "apply",
 		}},
 		{name: "cmd/fray", sees: []string{
 			"schema", "state", "state/store", "state/keyring", "plan", "plan/amend", "plan/render", "providers", "providers/local",
-			"providers/gcp", "agent", "apply", "controller",
+			"providers/gcp", "agent", "apply", "controller", "modules",
 		}},
 		{name: "bench", sees: []string{
 			"schema", "state", "state/store", "plan", "plan/render", "providers", "providers/local",
-			"providers/gcp", "agent", "apply", "controller",
+			"providers/gcp", "agent", "apply", "controller", "modules",
 		}},
 	}
 }

@@ -10,7 +10,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hashicorp/hcl/v2"
+
 	"github.com/fray-ml/fray/apply"
+	"github.com/fray-ml/fray/modules"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/render"
 	"github.com/fray-ml/fray/providers"
@@ -104,7 +107,7 @@ func (c *cli) apply(ctx context.Context) error {
 }
 
 func (c *cli) destroy(ctx context.Context) error {
-	if _, diags := schema.Parse([]string{c.dir}); diags.HasErrors() { // it says where the state is
+	if _, diags := c.parse(); diags.HasErrors() { // it says where the state is
 		return diags
 	}
 	c.desired = schema.Desired{Providers: c.doc.Desired.Providers}
@@ -131,9 +134,13 @@ func (c *cli) providers() map[schema.ProviderName]providers.Provider {
 	return map[schema.ProviderName]providers.Provider{schema.ProviderLocal: capacity{c.world}}
 }
 
+func (c *cli) parse() (*schema.Source, hcl.Diagnostics) {
+	return schema.Parser{Modules: &modules.Installed{}}.Parse([]string{c.dir})
+}
+
 // load evaluates the files, twice if some values are known only after apply.
 func (c *cli) load() error {
-	src, diags := schema.Parse([]string{c.dir})
+	src, diags := c.parse()
 	if diags.HasErrors() {
 		return diags
 	}

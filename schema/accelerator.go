@@ -64,15 +64,13 @@ func generations() []generation {
 }
 
 // ParseAccelerator returns the shape of a TPU type such as "v5litepod-16";
-// "v5e-16" is another spelling of it. The error names the nearest valid types.
+// "v5e-16" is another spelling of it. The error names what may have been meant.
 func ParseAccelerator(s string) (Accelerator, error) {
 	name, suffix, ok := strings.Cut(s, "-")
 	if name == "v5e" {
 		name = "v5litepod"
 	}
-	names := make([]string, 0, len(generations()))
 	for _, g := range generations() {
-		names = append(names, g.name)
 		if g.name != name {
 			continue
 		}
@@ -85,10 +83,57 @@ func ParseAccelerator(s string) (Accelerator, error) {
 		}
 		return Accelerator{}, fmt.Errorf("there is no TPU type %q; the nearest are %s", s, strings.Join(g.nearest(n), " and "))
 	}
-	if near := Nearest(name, names); near != "" {
-		return Accelerator{}, fmt.Errorf("there is no TPU generation %q in %q; did you mean %q?", name, s, near)
+	if meant := meantAccelerators(s); len(meant) > 0 {
+		return Accelerator{}, fmt.Errorf("there is no TPU type %q; did you mean %s?", s, strings.Join(meant, " or "))
 	}
-	return Accelerator{}, fmt.Errorf("there is no TPU generation %q in %q; known are %s", name, s, strings.Join(names, ", "))
+	names := make([]string, 0, len(generations()))
+	for _, g := range generations() {
+		names = append(names, g.name)
+	}
+	return Accelerator{}, fmt.Errorf("there is no TPU type %q; write GENERATION-SIZE, the generations are %s", s, strings.Join(names, ", "))
+}
+
+// meantAccelerators are the TPU types, quoted, that a name of no generation may
+// stand for: "V5LITEPOD-16", "v5-16", "v6e16".
+func meantAccelerators(s string) []string {
+	s = strings.NewReplacer(" ", "", "_", "-").Replace(strings.ToLower(s))
+	digits := len(strings.TrimRight(s, "0123456789"))
+	size, err := strconv.Atoi(s[digits:])
+	if err != nil {
+		return nil
+	}
+	var types []string
+	names := meantGenerations(strings.TrimSuffix(s[:digits], "-"))
+	for _, g := range generations() {
+		if slices.Contains(names, g.name) {
+			types = append(types, g.nearest(size)...)
+		}
+	}
+	return types
+}
+
+// meantGenerations are the generations that share a beginning with a name, down
+// to the number of the version.
+func meantGenerations(name string) []string {
+	if rest, ok := strings.CutPrefix(name, "tpu"); ok && strings.HasPrefix(strings.TrimPrefix(rest, "-"), "v") {
+		name = strings.TrimPrefix(rest, "-")
+	}
+	switch name {
+	case "v5e", "v5lite":
+		return []string{"v5litepod"}
+	case "v7", "v7x", "ironwood":
+		return []string{"tpu7x"}
+	}
+	best, longest := []string(nil), 1
+	for _, g := range generations() {
+		switch n := commonPrefix(name, g.name); {
+		case n > longest:
+			best, longest = []string{g.name}, n
+		case n == longest && n > 1:
+			best = append(best, g.name)
+		}
+	}
+	return best
 }
 
 func (g generation) shape(n int, topology string) Accelerator {
@@ -170,10 +215,14 @@ func (g generation) validSizes() []int {
 	return sizes
 }
 
-// nearest returns the valid types just below and just above n.
+// nearest returns the valid types just below and just above n, quoted; only n
+// where it is valid itself.
 func (g generation) nearest(n int) []string {
 	sizes := g.validSizes()
-	i, _ := slices.BinarySearch(sizes, n)
+	i, found := slices.BinarySearch(sizes, n)
+	if found {
+		return []string{fmt.Sprintf("%q", fmt.Sprintf("%s-%d", g.name, n))}
+	}
 	var near []string
 	for _, j := range []int{i - 1, i} {
 		if j >= 0 && j < len(sizes) {

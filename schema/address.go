@@ -261,7 +261,11 @@ func ParseAddress(s string) (Address, error) {
 	}
 	a.Kind, a.Name, a.Key = steps[0].kind, steps[0].name, steps[0].key
 	if kindOrder(a.Kind) == len(Kinds()) {
-		return Address{}, fmt.Errorf("address %q: unknown kind %q; the kinds are %s", s, a.Kind, kindList())
+		hint := "the kinds are " + kindList()
+		if near := Nearest(string(a.Kind), strings.Split(kindList(), ", ")); near != "" {
+			hint = fmt.Sprintf("did you mean %q?", near)
+		}
+		return Address{}, fmt.Errorf("address %q: unknown kind %q; %s", s, a.Kind, hint)
 	}
 	return a, nil
 }

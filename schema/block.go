@@ -96,7 +96,7 @@ func (r *report) structure(bodies []*hclsyntax.Body, typ *blockType, src *hclsyn
 	}
 	for i := range typ.attrs {
 		a := &typ.attrs[i]
-		if a.required && b.attrs[a.name] == nil && src != nil && !attempted(bodies, a.name) {
+		if a.required && b.attrs[a.name] == nil && src != nil && !attempted(bodies, typ, a.name) {
 			r.errorAt(src.DefRange(), "Missing attribute", fmt.Sprintf(
 				"%s needs the attribute %q (%s): %s.", capitalized(typ.described()), a.name, a.typ, a.doc))
 		}
@@ -104,12 +104,17 @@ func (r *report) structure(bodies []*hclsyntax.Body, typ *blockType, src *hclsyn
 	return b
 }
 
-// attempted reports whether an attribute was written as a block by mistake,
-// which is told already.
-func attempted(bodies []*hclsyntax.Body, name string) bool {
+// attempted reports whether an attribute was written as a block by mistake, or
+// misspelt, which is told already.
+func attempted(bodies []*hclsyntax.Body, typ *blockType, name string) bool {
 	for _, body := range bodies {
 		for _, b := range body.Blocks {
 			if b.Type == name {
+				return true
+			}
+		}
+		for written := range body.Attributes {
+			if !typ.open && typ.attr(written) == nil && Nearest(written, typ.attrNames()) == name {
 				return true
 			}
 		}
@@ -259,7 +264,7 @@ func (r *report) labels(candidates []*blockType, src *hclsyntax.Block) (*blockTy
 			for _, c := range candidates {
 				names = append(names, c.variant)
 			}
-			r.errorAt(src.LabelRanges[0], "Unknown "+src.Type, fmt.Sprintf("There is no %s %q. %s", src.Type, label, didYouMean(label, names)))
+			r.errorAt(src.LabelRanges[0], "Unknown label", fmt.Sprintf("There is no %s %q. %s", src.Type, label, didYouMean(label, names)))
 			return nil, "", false
 		}
 		if typ = candidates[i]; typ.label2 == "" {

@@ -294,6 +294,7 @@ func (e *evaluator) readAccelerators(b *block, s scope) (cty.Value, error) {
 		MaxChips:   get(e, s, b.attr("max_chips"), chips, 0),
 		Zones:      get(e, s, b.attr("zones"), stringList, nil),
 	}
+	e.warnOfZones(b.attr("zones"), query.Zones)
 	if e.opts.Data == nil {
 		return unknownData(DataAccelerators), nil
 	}

@@ -148,14 +148,14 @@ func (m *module) dependencies(b *block, r *report) []dependency {
 	}
 	exprs, diags := hcl.ExprList(x.expr)
 	if diags.HasErrors() {
-		r.errorAt(x.expr.Range(), "Invalid depends_on", "Write a list of references, such as [job.prepare, job_group.train].")
+		r.errorAt(x.expr.Range(), "Invalid value for depends_on", "Write a list of references, such as [job.prepare, job_group.train].")
 		return nil
 	}
 	var deps []dependency
 	for _, expr := range exprs {
 		traversal, diags := hcl.AbsTraversalForExpr(expr)
 		if diags.HasErrors() {
-			r.errorAt(expr.Range(), "Invalid depends_on", "Write a reference without quotes, such as job.prepare.")
+			r.errorAt(expr.Range(), "Invalid value for depends_on", "Write a reference without quotes, such as job.prepare.")
 			continue
 		}
 		ref, d := m.reference(traversal, allowed{})
@@ -166,7 +166,7 @@ func (m *module) dependencies(b *block, r *report) []dependency {
 		case root == rootModule, root == rootData, root == rootThing && runs(ref.addr.Kind):
 			deps = append(deps, dependency{ref, expr})
 		default:
-			r.errorAt(expr.Range(), "Invalid depends_on", "Only a job, a job_group, an actor_service, a module or a data block can be waited for.")
+			r.errorAt(expr.Range(), "Invalid value for depends_on", "Only a job, a job_group, an actor_service, a module or a data block can be waited for.")
 		}
 	}
 	return deps

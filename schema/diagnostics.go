@@ -12,8 +12,14 @@ import (
 // report collects diagnostics, each place and summary once: what is wrong with
 // one instance of a job is mostly wrong with all of them.
 type report struct {
+	*findings
+	module string // the instance that is spoken of, "" outside of modules
+}
+
+// findings is what the reports of one evaluation share.
+type findings struct {
 	diags hcl.Diagnostics
-	seen  map[reportKey]bool
+	seen  map[reportKey]*hcl.Diagnostic
 }
 
 type reportKey struct {
@@ -25,7 +31,9 @@ type reportKey struct {
 	end      int
 }
 
-func newReport() *report { return &report{seen: map[reportKey]bool{}} }
+func newReport() *report {
+	return &report{findings: &findings{seen: map[reportKey]*hcl.Diagnostic{}}}
+}
 
 func (r *report) add(d *hcl.Diagnostic) {
 	key := reportKey{severity: d.Severity, summary: d.Summary}
@@ -34,9 +42,18 @@ func (r *report) add(d *hcl.Diagnostic) {
 	} else {
 		key.detail = d.Detail
 	}
-	if !r.seen[key] {
-		r.seen[key] = true
+	first := r.seen[key]
+	if first == nil {
+		if r.module != "" {
+			d.Extra = &occurrence{module: r.module, last: r.module, extra: d.Extra}
+		}
+		r.seen[key] = d
 		r.diags = append(r.diags, d)
+		return
+	}
+	if o, ok := first.Extra.(*occurrence); ok && r.module != o.last {
+		o.more++
+		o.last = r.module
 	}
 }
 

@@ -71,7 +71,7 @@ func (r *report) dynamicContent(d *dynamic) bool {
 		case "for_each":
 		case "iterator":
 			if iterator = hcl.ExprAsKeyword(a.Expr); iterator == "" {
-				r.errorAt(a.Expr.Range(), "Invalid iterator", "Write a plain name, such as iterator = port.")
+				r.errorAt(a.Expr.Range(), "Invalid value for iterator", "Write a plain name, such as iterator = port.")
 				return false
 			}
 		default:

@@ -63,11 +63,12 @@ type session struct {
 // evaluator is the work of one evaluation on one instance of a module.
 type evaluator struct {
 	*session
-	mod    *module
-	parent *evaluator // nil for the root
-	at     instance   // of the call
-	path   string     // "module.a[0]", "" for the root
-	decls  *declarations
+	*report // of this instance
+	mod     *module
+	parent  *evaluator // nil for the root
+	at      instance   // of the call
+	path    string     // "module.a[0]", "" for the root
+	decls   *declarations
 
 	variables map[string]cty.Value
 	given     map[string]*variable
@@ -127,11 +128,11 @@ func (s *session) evaluate() (*Config, hcl.Diagnostics) {
 	s.jobDependencies()
 	config := s.config()
 	config.Partial = s.partial
-	diags := s.sorted()
-	if diags.HasErrors() {
-		return nil, diags
+	if s.diags.HasErrors() {
+		return nil, s.sorted()
 	}
-	return config, diags
+	s.lint(config)
+	return config, s.sorted()
 }
 
 // evaluator begins the work on an instance of a module. The first one has the
@@ -151,9 +152,11 @@ func (s *session) evaluator(m *module, parent *evaluator, at instance) *evaluato
 		groups:    map[string]*JobGroup{},
 		children:  map[string][]*evaluator{},
 	}
+	e.report = s.report
 	if parent != nil {
 		e.path = joinModule(parent.path, m.name, at.key)
 		e.handed = parent.handed
+		e.report = s.in(e.path)
 	}
 	if len(m.instances) > 0 {
 		e.decls = m.decls.clone()

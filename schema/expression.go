@@ -2,6 +2,7 @@ package schema
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -120,24 +121,21 @@ func (e *evaluator) improve(diags hcl.Diagnostics, x *expression, ctx *hcl.EvalC
 		if unknown, ok := hcl.DiagnosticExtra[hclsyntax.FunctionCallUnknownDiagExtra](d); ok {
 			name := unknown.CalledFunctionNamespace() + unknown.CalledFunctionName()
 			d.Detail = strings.TrimSpace(fmt.Sprintf("There is no function %q. %s", name, functionAdvice(name)))
+		} else if hint := nameHint(d); hint != "" {
+			d.Detail += " " + hint
 		}
 	}
 	return diags
 }
 
 // redact removes from diagnostics what may repeat a sensitive value: a
-// function's error quotes its arguments.
+// function's error quotes its arguments, and the context within a for expression
+// has its elements without their marks.
 func redact(diags hcl.Diagnostics, x *expression, ctx *hcl.EvalContext) hcl.Diagnostics {
 	if len(diags) == 0 {
 		return nil
 	}
-	sensitive := false
-	for _, traversal := range x.expr.Variables() {
-		if val, valDiags := traversal.TraverseAbs(ctx); !valDiags.HasErrors() && isSensitive(val) {
-			sensitive = true
-		}
-	}
-	if !sensitive {
+	if !hasSecrets(x.expr, ctx) {
 		return diags
 	}
 	out := make(hcl.Diagnostics, 0, len(diags))
@@ -146,9 +144,20 @@ func redact(diags hcl.Diagnostics, x *expression, ctx *hcl.EvalContext) hcl.Diag
 		if strings.Contains(d.Detail, `"`) || strings.Contains(d.Detail, "`") || d.Extra != nil {
 			hidden.Detail = "The reason is not shown, because a sensitive value is part of this expression. Try it with a value that is no secret."
 		}
+		if d.EvalContext != nil && d.EvalContext != ctx {
+			hidden.Expression, hidden.EvalContext = x.expr, ctx
+		}
 		out = append(out, &hidden)
 	}
 	return out
+}
+
+// hasSecrets reports whether an expression refers to what must not be shown.
+func hasSecrets(expr hcl.Expression, ctx *hcl.EvalContext) bool {
+	return slices.ContainsFunc(expr.Variables(), func(traversal hcl.Traversal) bool {
+		val, diags := traversal.TraverseAbs(ctx)
+		return !diags.HasErrors() && (isSensitive(val) || isEphemeral(val))
+	})
 }
 
 // context builds the variables that references need, and nothing else.

@@ -27,7 +27,7 @@ func Format(src []byte, filename string) ([]byte, hcl.Diagnostics) {
 // some hundred bytes of memory for each of the file, so that there is a limit.
 func formatByLibrary(src []byte, filename string) ([]byte, hcl.Diagnostics) {
 	if len(src) > maxFileSize {
-		return src, hcl.Diagnostics{errorAt(wholeFile(filename), "File too large",
+		return src, hcl.Diagnostics{errorAt(wholeFile(filename), "Cannot be formatted",
 			fmt.Sprintf("A file of more than %d MiB is formatted only if it is simple and free of errors. Split it.", maxFileSize>>20))}
 	}
 	tokens, _ := hclsyntax.LexConfig(src, filename, hcl.InitialPos)
@@ -47,7 +47,7 @@ func formatByLibrary(src []byte, filename string) ([]byte, hcl.Diagnostics) {
 	out, ok := layoutTokens(modern, tokens)
 	switch {
 	case !ok:
-		return src, hcl.Diagnostics{errorAt(wholeFile(filename), "Too wide",
+		return src, hcl.Diagnostics{errorAt(wholeFile(filename), "Cannot be formatted",
 			"Formatted, this file would be many times as large as it is: many lines are deep in brackets, or aligned with a very long one. Break that one.")}
 	case !sameTokens(tokens, out):
 		return src, nil // in odd cases a space makes two numbers of one: 1 .5
@@ -81,7 +81,7 @@ func checkHeredocs(tokens hclsyntax.Tokens) hcl.Diagnostics {
 			lines = 0
 		}
 		if lines > maxHeredoc {
-			return hcl.Diagnostics{errorAt(t.Range, "Heredoc too long", fmt.Sprintf(
+			return hcl.Diagnostics{errorAt(t.Range, "Cannot be formatted", fmt.Sprintf(
 				"A heredoc of more than %d lines cannot be formatted here. Put it into a file of its own and read it with file().", maxHeredoc))}
 		}
 	}

@@ -103,7 +103,7 @@ func (e *evaluator) command(decl *declaration, s scope, j *Job) {
 	}
 	j.Command = e.texts(s, x)
 	if out := e.eval(x, s); out.ok && out.val.IsKnown() && (out.val.IsNull() || j.Command != nil && emptyCommand(j.Command)) {
-		e.errorAt(x.expr.Range(), "Empty command", "The command has no program. Write one, such as [\"python\", \"-m\", \"train\"].")
+		e.errorAt(x.expr.Range(), "Invalid value for command", "The command has no program. Write one, such as [\"python\", \"-m\", \"train\"].")
 	}
 	j.Command = slices.Concat(j.Command, e.texts(s, decl.block.attr("args")))
 }
@@ -224,7 +224,7 @@ func (e *evaluator) jobGroup(decl *declaration) JobGroup {
 		g.Namespace = name
 	}
 	if len(b.blocks[string(KindJob)]) == 0 {
-		e.errorAt(b.rng(), "Empty job group", "A job_group places jobs together: put job blocks into it, or remove it.")
+		e.errorAt(b.rng(), "Empty block", "A job_group places jobs together: put job blocks into it, or remove it.")
 	}
 	return g
 }
@@ -262,6 +262,8 @@ func (e *evaluator) resources(decl *declaration, s scope, j *Job) {
 	r.MachineType = get(e, s, b.attr("machine_type"), notEmpty, "")
 	r.Zones = get(e, s, b.attr("zones"), stringList, nil)
 	r.Regions = get(e, s, b.attr("regions"), stringList, nil)
+	e.warnOfZones(b.attr("zones"), r.Zones)
+	e.warnOfRegions(b.attr("regions"), r.Regions)
 	e.checkShape(b, &r)
 	if e.opts.Local {
 		r.MachineType, r.Zones, r.Regions = "", nil, nil

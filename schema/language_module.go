@@ -7,7 +7,7 @@ func moduleType() *blockType {
 		name: "module", label: "NAME", repeated: true, open: true,
 		doc: "use the files of another directory or archive: module.NAME.OUTPUT; every other attribute is a variable of the module",
 		attrs: []attribute{
-			{name: "source", typ: "string", required: true, doc: "./DIR, or a directory or gs:// of archives", mode: modeConstant},
+			{name: "source", typ: "string", required: true, doc: "./DIR, or an archive: gs://BUCKET/PATH/NAME or file:///PATH/NAME", mode: modeConstant},
 			{name: "version", typ: "string", def: "the newest", doc: `of an archive, such as "~> 1.2"`, mode: modeConstant},
 			{name: "count", typ: "number", doc: "how many instances: module.NAME[0], …", mode: modeShape},
 			{name: "for_each", typ: "map or set of strings", doc: `one instance for each key: module.NAME["key"]`, mode: modeShape},

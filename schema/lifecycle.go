@@ -38,19 +38,19 @@ func (e *evaluator) ignored(decl *declaration, x *expression) []string {
 	}
 	exprs, diags := hcl.ExprList(x.expr)
 	if diags.HasErrors() {
-		e.errorAt(x.expr.Range(), "Invalid ignore_changes", "Write a list of attributes, such as [environment.env, labels], or all.")
+		e.errorAt(x.expr.Range(), "Invalid value for ignore_changes", "Write a list of attributes, such as [environment.env, labels], or all.")
 		return nil
 	}
 	var paths []string
 	for _, expr := range exprs {
 		traversal, diags := hcl.RelTraversalForExpr(expr)
 		if diags.HasErrors() {
-			e.errorAt(expr.Range(), "Invalid ignore_changes", "Write the name of an attribute without quotes, such as environment.env[\"NAME\"].")
+			e.errorAt(expr.Range(), "Invalid value for ignore_changes", "Write the name of an attribute without quotes, such as environment.env[\"NAME\"].")
 			continue
 		}
 		path, detail := attributePath(decl.block.typ, traversal)
 		if detail != "" {
-			e.errorAt(expr.Range(), "Invalid ignore_changes", detail)
+			e.errorAt(expr.Range(), "Invalid value for ignore_changes", detail)
 			continue
 		}
 		if strings.HasPrefix(path, "restart") { // which specs have as one
@@ -95,7 +95,7 @@ func relativeName(step hcl.Traverser) (string, bool) {
 func (e *evaluator) triggers(l *Lifecycle, x *expression) {
 	exprs, diags := hcl.ExprList(x.expr)
 	if diags.HasErrors() {
-		e.errorAt(x.expr.Range(), "Invalid replace_triggered_by", "Write a list of references, such as [job.data, var.version].")
+		e.errorAt(x.expr.Range(), "Invalid value for replace_triggered_by", "Write a list of references, such as [job.data, var.version].")
 		return
 	}
 	var values []cty.Value
@@ -129,12 +129,12 @@ func (e *evaluator) digestOf(x *expression, values []cty.Value) string {
 	}
 	data, err := ctyjson.Marshal(all, all.Type())
 	if err != nil {
-		e.errorAt(x.expr.Range(), "Invalid replace_triggered_by", sentence(err.Error()))
+		e.errorAt(x.expr.Range(), "Invalid value for replace_triggered_by", sentence(err.Error()))
 		return ""
 	}
 	sum, err := DigestOf(string(data))
 	if err != nil {
-		e.errorAt(x.expr.Range(), "Invalid replace_triggered_by", sentence(err.Error()))
+		e.errorAt(x.expr.Range(), "Invalid value for replace_triggered_by", sentence(err.Error()))
 	}
 	return string(sum)
 }
@@ -177,7 +177,7 @@ func (e *evaluator) triggerValue(expr hcl.Expression) (cty.Value, bool) {
 	}
 	x := &expression{name: "replace_triggered_by", expr: native, rng: expr.Range()}
 	if len(x.expr.Variables()) == 0 {
-		e.errorAt(x.rng, "Invalid replace_triggered_by", "A constant never changes: refer to something, such as var.version.")
+		e.errorAt(x.rng, "Invalid value for replace_triggered_by", "A constant never changes: refer to something, such as var.version.")
 		return cty.NilVal, false
 	}
 	e.mod.resolve(x, allowed{})

@@ -166,7 +166,7 @@ func (e *evaluator) handedProviders(b *block) map[ProviderName]ProviderName {
 	}
 	pairs, diags := hcl.ExprMap(x.expr)
 	if diags.HasErrors() {
-		e.errorAt(x.expr.Range(), "Invalid providers", "Write a map such as { gcp = provider.local }.")
+		e.errorAt(x.expr.Range(), "Invalid value for providers", "Write a map such as { gcp = provider.local }.")
 		return e.handed
 	}
 	handed := map[ProviderName]ProviderName{}
@@ -179,9 +179,9 @@ func (e *evaluator) handedProviders(b *block) map[ProviderName]ProviderName {
 		}
 		switch {
 		case !isProvider(inside):
-			e.errorAt(pair.Key.Range(), "Invalid providers", fmt.Sprintf("A module asks for a provider by the names %s.", strings.Join(providerNames(), " and ")))
+			e.errorAt(pair.Key.Range(), "Invalid value for providers", fmt.Sprintf("A module asks for a provider by the names %s.", strings.Join(providerNames(), " and ")))
 		case !isProvider(ProviderName(outside)):
-			e.errorAt(pair.Value.Range(), "Invalid providers", fmt.Sprintf("Write a provider without quotes, such as provider.%s.", strings.Join(providerNames(), " or provider.")))
+			e.errorAt(pair.Value.Range(), "Invalid value for providers", fmt.Sprintf("Write a provider without quotes, such as provider.%s.", strings.Join(providerNames(), " or provider.")))
 		default:
 			handed[inside] = e.handedOn(ProviderName(outside))
 		}

@@ -6,7 +6,8 @@ import (
 )
 
 // Nearest returns the candidate that a misspelt name most likely meant, or "".
-// A candidate is near within a third of its length, at least one edit.
+// A candidate is near within a third of its length, at least one edit, as long as
+// something of it is left.
 func Nearest(name string, candidates []string) string {
 	type scored struct {
 		name     string
@@ -14,7 +15,7 @@ func Nearest(name string, candidates []string) string {
 	}
 	var near []scored
 	for _, c := range candidates {
-		if d := editDistance(name, c); d <= max(1, len(c)/3) {
+		if d := editDistance(name, c); d <= max(1, len(c)/3) && d < max(len(c), len(name)) || name == c {
 			near = append(near, scored{c, d})
 		}
 	}

@@ -162,7 +162,7 @@ func (m *module) stated(s symbol) []reference {
 		decl = m.decls.data[s.name]
 	}
 	var refs []reference
-	for _, dep := range m.dependencies(decl.block, &report{seen: map[reportKey]bool{}}) {
+	for _, dep := range m.dependencies(decl.block, newReport()) {
 		refs = append(refs, dep.reference)
 	}
 	return refs

@@ -26,7 +26,7 @@ func (e *evaluator) output(b *block) Output {
 		return o
 	}
 	if isSensitive(out.val) && !o.Sensitive {
-		e.add(valueError(x.expr.Range(), x.expr, out.ctx, "Sensitive value in an output",
+		e.add(valueError(x.expr.Range(), x.expr, out.ctx, "Sensitive value",
 			fmt.Sprintf("The output %q would show a sensitive value. Write sensitive = true in it, or use nonsensitive() if the value is no secret.", b.name)))
 		return o
 	}

@@ -6,12 +6,12 @@ import "github.com/hashicorp/hcl/v2"
 // what follows from a value that is not known is neither expanded nor reported.
 
 // add reports a diagnostic, unless it only says that a value is not known yet.
-func (s *session) add(d *hcl.Diagnostic) {
-	if s.opts.Partial && d.Summary == notKnown {
-		s.partial = true
+func (e *evaluator) add(d *hcl.Diagnostic) {
+	if e.opts.Partial && d.Summary == notKnown {
+		e.partial = true
 		return
 	}
-	s.report.add(d)
+	e.report.add(d)
 }
 
 // notKnown is the summary of what is reported where a value must be known.

@@ -108,17 +108,17 @@ func (m *module) reference(t hcl.Traversal, may allowed) (reference, *hcl.Diagno
 		return ref, d
 	case rootCount:
 		if !may.count {
-			return reference{}, errorAt(rng, "No count here", "count.index stands only in a job that has count, and in an actor_service, where it is the replica's number.")
+			return reference{}, errorAt(rng, "Reference not allowed", "count.index stands only in a job that has count, and in an actor_service, where it is the replica's number.")
 		}
 		return m.oneOfNames(t, rootCount, "index")
 	case rootEach:
 		if !may.each {
-			return reference{}, errorAt(rng, "No each here", "each.key and each.value stand only in a job that has for_each.")
+			return reference{}, errorAt(rng, "Reference not allowed", "each.key and each.value stand only in a job that has for_each.")
 		}
 		return m.oneOfNames(t, rootEach, "key", "value")
 	case rootSelf:
 		if !may.self {
-			return reference{}, errorAt(rng, "No self here", "self stands only in a postcondition, where it is the thing that the condition is of.")
+			return reference{}, errorAt(rng, "Reference not allowed", "self stands only in a postcondition, where it is the thing that the condition is of.")
 		}
 		return reference{symbol: symbol{root: rootSelf}, rng: rng}, nil
 	case rootFray:
@@ -202,7 +202,7 @@ func (m *module) named(t hcl.Traversal, root rootName, known bool, names func() 
 		if what == "" {
 			return reference{}, errorAt(rng, "Unknown name", fmt.Sprintf("There is no %s.%s. %s", root, name, didYouMean(name, names)))
 		}
-		return reference{}, errorAt(rng, "Undeclared "+what, fmt.Sprintf("There is no %s %q. %s", what, name, didYouMean(name, names)))
+		return reference{}, errorAt(rng, "Reference to nothing", fmt.Sprintf("There is no %s %q. %s", what, name, didYouMean(name, names)))
 	}
 	return reference{symbol: symbol{root: root, name: name}, rng: rng}, nil
 }
@@ -336,7 +336,7 @@ func (m *module) moduleReference(t hcl.Traversal) (reference, *hcl.Diagnostic) {
 		return ref, nil // could not be read, and told
 	}
 	if child.decls.outputs[output] == nil {
-		return reference{}, errorAt(rng, "Unknown output", fmt.Sprintf("module.%s has no output %q. %s", name, output, didYouMean(output, sortedKeys(child.decls.outputs))))
+		return reference{}, errorAt(rng, "Reference to nothing", fmt.Sprintf("module.%s has no output %q. %s", name, output, didYouMean(output, sortedKeys(child.decls.outputs))))
 	}
 	ref.symbol.output = output
 	return ref, nil

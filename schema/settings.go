@@ -92,7 +92,7 @@ func (e *evaluator) encryption(b *block) *Encryption {
 	case recipients != nil && key != nil:
 		e.errorAt(key.rng, "Two kinds of encryption", "The key of the state is wrapped for recipients or by a KMS key: remove one of the two.")
 	case recipients == nil && key == nil:
-		e.errorAt(b.rng(), "Empty encryption", "Say who may read the state: recipients = [\"age1…\"] or kms_key = \"gcp-kms://projects/…\".")
+		e.errorAt(b.rng(), "Empty block", "Say who may read the state: recipients = [\"age1…\"] or kms_key = \"gcp-kms://projects/…\".")
 	}
 	return &Encryption{
 		Recipients: get(e, nil, recipients, stringList, nil),
@@ -202,13 +202,14 @@ func (e *evaluator) providers(d *Desired) []Provider {
 		case ProviderGCP:
 			p.Project = get(e, nil, b.attr("project"), notEmpty, "")
 			p.Zones = get(e, nil, b.attr("zones"), stringList, nil)
+			e.warnOfZones(b.attr("zones"), p.Zones)
 		}
 		providers = append(providers, p)
 	}
 	if mapped { // its mistakes are told all the same
 		b := e.decls.providers[ProviderGCP]
 		get(e, nil, b.attr("project"), notEmpty, "")
-		get(e, nil, b.attr("zones"), stringList, nil)
+		e.warnOfZones(b.attr("zones"), get(e, nil, b.attr("zones"), stringList, nil))
 	}
 	return providers
 }
@@ -240,7 +241,7 @@ func (e *evaluator) reservation(decl *declaration) (Reservation, bool) {
 	low, high := b.child("min"), b.child("max")
 	switch {
 	case low == nil && high == nil:
-		e.errorAt(b.rng(), "Empty reservation", "A reservation needs min { … } with the shape and number of its slices, and may have max { … }.")
+		e.errorAt(b.rng(), "Empty block", "A reservation needs min { … } with the shape and number of its slices, and may have max { … }.")
 		return r, false
 	case high == nil:
 		r.Min = e.capacity(low)

@@ -111,7 +111,7 @@ func (s *Source) Digest() string { return s.digest }
 func discover(path string) ([]sourceFile, string, hcl.Diagnostics) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
-		return nil, "", hcl.Diagnostics{errorWithoutPlace("Unreadable path", fmt.Sprintf("%s: %v.", path, err))}
+		return nil, "", hcl.Diagnostics{errorWithoutPlace("Unreadable file", fmt.Sprintf("%s: %v.", path, err))}
 	}
 	info, err := os.Stat(abs)
 	if err != nil {
@@ -126,7 +126,7 @@ func discover(path string) ([]sourceFile, string, hcl.Diagnostics) {
 	}
 	names, err := configNames(abs, ".hcl")
 	if err != nil {
-		return nil, abs, hcl.Diagnostics{errorWithoutPlace("Unreadable directory", fmt.Sprintf("%v. Check its permissions.", err))}
+		return nil, abs, hcl.Diagnostics{errorWithoutPlace("Unreadable file", fmt.Sprintf("%v. Check its permissions.", err))}
 	}
 	if len(names) == 0 {
 		return nil, abs, hcl.Diagnostics{errorWithoutPlace("No configuration here", fmt.Sprintf(
@@ -149,7 +149,7 @@ func discover(path string) ([]sourceFile, string, hcl.Diagnostics) {
 // missingPath says that a path cannot be read and which neighbor may be meant.
 func missingPath(path, abs string, err error) *hcl.Diagnostic {
 	if !os.IsNotExist(err) {
-		return errorWithoutPlace("Unreadable path", fmt.Sprintf("%v.", err))
+		return errorWithoutPlace("Unreadable file", fmt.Sprintf("%v.", err))
 	}
 	detail := fmt.Sprintf("There is no file or directory %s.", path)
 	if entries, err := os.ReadDir(filepath.Dir(abs)); err == nil {

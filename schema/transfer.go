@@ -32,7 +32,7 @@ func (e *evaluator) transfers(c *Config) {
 		switch {
 		case !ok || !known:
 		case to.IsModule():
-			e.errorAt(b.attr("to").expr.Range(), "Invalid address", "Name what is to have the slices: a job, an actor_service or a reservation of the module.")
+			e.errorAt(b.attr("to").expr.Range(), "Invalid value for to", "Name what is to have the slices: a job, an actor_service or a reservation of the module.")
 		default:
 			c.Imports = append(c.Imports, Import{To: to, ID: id, Range: b.rng()})
 		}
@@ -46,7 +46,7 @@ func (e *evaluator) addressIn(x *expression) (Address, bool) {
 	}
 	t, diags := hcl.AbsTraversalForExpr(x.expr)
 	if diags.HasErrors() {
-		e.errorAt(x.expr.Range(), "Invalid address", "Write an address without quotes, such as job.train, job.train[0] or module.eval.")
+		e.errorAt(x.expr.Range(), "Invalid value for "+x.name, "Write an address without quotes, such as job.train, job.train[0] or module.eval.")
 		return Address{}, false
 	}
 	text, err := addressText(t)
@@ -55,7 +55,7 @@ func (e *evaluator) addressIn(x *expression) (Address, bool) {
 		addr, err = ParseAddress(text)
 	}
 	if err != nil {
-		e.errorAt(x.expr.Range(), "Invalid address", sentence(err.Error()))
+		e.errorAt(x.expr.Range(), "Invalid value for "+x.name, sentence(err.Error()))
 		return Address{}, false
 	}
 	if e.path != "" {

@@ -80,7 +80,7 @@ func (e *evaluator) givenVar(g Given, vars map[string]*variable, into map[string
 	name = strings.TrimSpace(name)
 	switch {
 	case !ok:
-		e.add(errorWithoutPlace("Invalid --var", fmt.Sprintf("--var %q has no value: write --var 'NAME=VALUE'.", g.Text)))
+		e.add(errorWithoutPlace("Invalid value for --var", fmt.Sprintf("--var %q has no value: write --var 'NAME=VALUE'.", g.Text)))
 	case vars[name] == nil:
 		e.add(errorWithoutPlace("Undeclared variable", fmt.Sprintf("--var names %q, but there is no such variable. %s", name, variableSuggestion(name, vars))))
 	case g.Kind == GivenAnswer:
@@ -93,7 +93,7 @@ func (e *evaluator) givenVar(g Given, vars map[string]*variable, into map[string
 func (e *evaluator) readVarFile(path string) *hcl.File {
 	abs, err := filepath.Abs(path)
 	if err != nil {
-		e.add(errorWithoutPlace("Unreadable variable file", fmt.Sprintf("%v.", err)))
+		e.add(errorWithoutPlace("Unreadable file", fmt.Sprintf("%v.", err)))
 		return nil
 	}
 	f, diags := readSource(path, abs)

@@ -61,7 +61,7 @@ func (e *evaluator) variable(b *block) *variable {
 	wrong := func() { e.failed[symbol{root: rootVar, name: b.name}] = true }
 	if x := b.attr("type"); x != nil {
 		typ, defaults, diags := typeexpr.TypeConstraintWithDefaults(x.expr)
-		e.extend(diags)
+		e.extend(typeHints(diags))
 		if diags.HasErrors() {
 			wrong()
 		} else {

@@ -352,6 +352,9 @@ func TestNearest(t *testing.T) {
 		{"zzz", []string{"gcp", "local"}, ""},
 		{"job", nil, ""},
 		{"jab", []string{"job", "jib"}, "jib"},
+		{"c", []string{"a", "b"}, ""},
+		{"cc", []string{"c"}, "c"},
+		{"a", []string{"a"}, "a"},
 	}
 	for _, test := range tests {
 		if got := Nearest(test.name, test.candidates); got != test.want {

@@ -35,11 +35,18 @@ func TestParseAccelerator(t *testing.T) {
 		"v5litepod-0":  "v5litepod-N",
 		"v5litepod":    "v5litepod-N",
 		"v5litepod-08": "v5litepod-N",
-		"v6-4":         `"v6e"`,
-		"h100-8":       "known are",
+		"v6-4":         `"v6e-4"?`,
+		"v6e16":        `"v6e-16"?`,
+		"V5LITEPOD-16": `"v5litepod-16"?`,
+		"v5-16":        `"v5litepod-16" or "v5p-16"?`,
+		"v5e16":        `"v5litepod-16"?`,
+		"v7x-16":       `"tpu7x-16"?`,
+		"TPU v4-8":     `"v4-8"?`,
+		"v8-4":         "the generations are",
+		"h100-8":       "the generations are",
 		"v4-2":         `"v4-8"`,
 		"v4-99999999":  `"v4-4096"`,
-		"":             "known are",
+		"":             "the generations are",
 	} {
 		if got, err := ParseAccelerator(name); err == nil || !strings.Contains(err.Error(), hint) {
 			t.Errorf("ParseAccelerator(%q) = %+v, %v; want an error with %s", name, got, err, hint)

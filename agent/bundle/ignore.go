@@ -25,10 +25,14 @@ type rule struct {
 }
 
 // rulesAbove returns the rules of the directories above a project, as far up as
-// the git repository that holds it.
+// the git repository that holds it. A project in a .fray directory came with an
+// installed module: the repository ignores all of that, and who names it means it.
 func rulesAbove(dir string) ([]rule, error) {
 	var tops []string // nearest first
 	for at := dir; ; {
+		if filepath.Base(at) == ".fray" {
+			return nil, nil
+		}
 		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
 			break
 		}

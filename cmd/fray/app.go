@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
-	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/fray-ml/fray/cmd/fray/diag"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -116,25 +115,14 @@ func (a *app) diagnostics(files map[string]*hcl.File, diags hcl.Diagnostics) err
 	if len(diags) == 0 {
 		return nil
 	}
-	ordered := slices.Clone(diags)
-	slices.SortStableFunc(ordered, func(x, y *hcl.Diagnostic) int {
-		return strings.Compare(position(x), position(y))
-	})
-	w := hcl.NewDiagnosticTextWriter(a.stderr, files, uint(a.width(a.stderr)), a.color(a.stderr))
-	if err := w.WriteDiagnostics(ordered); err != nil {
+	text := &diag.Text{Files: files, Width: a.width(a.stderr), Color: a.color(a.stderr)}
+	if err := text.Write(a.stderr, diags); err != nil {
 		return err
 	}
-	if n := len(ordered.Errs()); n > 0 {
+	if diags.HasErrors() {
 		return errReported
 	}
 	return nil
-}
-
-func position(d *hcl.Diagnostic) string {
-	if d.Subject == nil {
-		return ""
-	}
-	return fmt.Sprintf("%s:%08d:%06d", d.Subject.Filename, d.Subject.Start.Line, d.Subject.Start.Column)
 }
 
 const longHelp = `fray runs machine-learning workloads that one HCL file describes: it plans what
@@ -165,6 +153,7 @@ func newRoot(a *app) *cobra.Command {
 	root.SetVersionTemplate("fray {{.Version}}\n")
 	root.PersistentFlags().BoolVar(&a.noColor, "no-color", false, "print without colours (also: NO_COLOR)")
 	root.CompletionOptions.HiddenDefaultCmd = false
+	root.SetFlagErrorFunc(flagError)
 	root.AddGroup(
 		&cobra.Group{ID: "main", Title: "Main commands:"},
 		&cobra.Group{ID: "look", Title: "Looking:"},
@@ -176,9 +165,9 @@ func newRoot(a *app) *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
-	add("main", initCommand(a), validateCommand(a), planCommand(a), applyCommand(a), watchCommand(a), destroyCommand(a))
+	add("main", initCommand(a), validateCommand(a), getCommand(a), planCommand(a), applyCommand(a), watchCommand(a), destroyCommand(a))
 	add("look", statusCommand(a), logsCommand(a), outputCommand(a), showCommand(a), graphCommand(a), stateCommand(a))
-	add("other", workspaceCommand(a), stopCommand(a), fmtCommand(a), schemaCommand(a), versionCommand(a))
+	add("other", workspaceCommand(a), stopCommand(a), fmtCommand(a), moduleCommand(a), schemaCommand(a), versionCommand(a))
 	root.AddCommand(agentCommand(a), shimCommand(a))
 	root.SetHelpCommandGroupID("other")
 	root.SetCompletionCommandGroupID("other")

@@ -91,7 +91,7 @@ func (a *app) load(ctx context.Context, paths []string, flags configFlags, creat
 	if len(paths) == 0 {
 		paths = []string{"."}
 	}
-	src, diags := schema.Parse(paths)
+	src, diags := parse(paths)
 	l := &loaded{src: src, paths: paths, bundles: map[string]string{}}
 	if diags.HasErrors() {
 		return nil, a.diagnostics(filesOf(src), diags)
@@ -202,7 +202,7 @@ func (l *loaded) unfitEncryption() *hcl.Diagnostic {
 	if err == nil {
 		return nil
 	}
-	d := &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Encryption for nobody that is known", Detail: sentence(err)}
+	d := &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Encryption cannot be used", Detail: sentence(err)}
 	if r, ok := l.cfg.Ranges["fray#encryption"]; ok {
 		d.Subject = &r
 	}

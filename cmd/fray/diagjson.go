@@ -2,16 +2,13 @@ package main
 
 import (
 	"bytes"
-	"cmp"
-	"fmt"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hcled"
-	"github.com/zclconf/go-cty/cty"
 
+	"github.com/fray-ml/fray/cmd/fray/diag"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -48,24 +45,18 @@ type positionJSON struct {
 // snippetJSON is the source around a range, with the range marked by byte
 // offsets into the code.
 type snippetJSON struct {
-	Context              *string     `json:"context"` // the block that it stands in
-	Code                 string      `json:"code"`
-	StartLine            int         `json:"start_line"`
-	HighlightStartOffset int         `json:"highlight_start_offset"`
-	HighlightEndOffset   int         `json:"highlight_end_offset"`
-	Values               []valueJSON `json:"values"`
-}
-
-// valueJSON says of a reference what it is at the moment.
-type valueJSON struct {
-	Traversal string `json:"traversal"`
-	Statement string `json:"statement"`
+	Context              *string      `json:"context"` // the block that it stands in
+	Code                 string       `json:"code"`
+	StartLine            int          `json:"start_line"`
+	HighlightStartOffset int          `json:"highlight_start_offset"`
+	HighlightEndOffset   int          `json:"highlight_end_offset"`
+	Values               []diag.Value `json:"values"`
 }
 
 // diagnosticsAsJSON converts diagnostics, in the order of their places.
 func diagnosticsAsJSON(files map[string]*hcl.File, diags hcl.Diagnostics) diagnosticsJSON {
 	out := diagnosticsJSON{FormatVersion: "1.0", Diagnostics: []diagnosticJSON{}}
-	for _, d := range byPlace(diags) {
+	for _, d := range diag.ByPlace(diags) {
 		j := diagnosticJSON{Severity: "error", Summary: d.Summary, Detail: d.Detail}
 		if d.Severity == hcl.DiagWarning {
 			j.Severity = "warning"
@@ -83,13 +74,6 @@ func diagnosticsAsJSON(files map[string]*hcl.File, diags hcl.Diagnostics) diagno
 	}
 	out.Valid = out.ErrorCount == 0
 	return out
-}
-
-// byPlace orders diagnostics by where they point to, those without a place first.
-func byPlace(diags hcl.Diagnostics) hcl.Diagnostics {
-	ordered := slices.Clone(diags)
-	slices.SortStableFunc(ordered, func(x, y *hcl.Diagnostic) int { return cmp.Compare(position(x), position(y)) })
-	return ordered
 }
 
 func positionAsJSON(p hcl.Pos) positionJSON { return positionJSON{p.Line, p.Column, p.Byte} }
@@ -119,7 +103,7 @@ func snippetOf(file *hcl.File, d *hcl.Diagnostic) *snippetJSON {
 		StartLine:            d.Subject.Start.Line,
 		HighlightStartOffset: min(from, end) - start,
 		HighlightEndOffset:   min(to, end) - start,
-		Values:               valuesAtPlay(d),
+		Values:               diag.Values(d),
 	}
 	if header := hcled.ContextString(file, from); header != "" {
 		s.Context = &header
@@ -133,92 +117,6 @@ func runeEnd(src []byte, at int) int {
 		at--
 	}
 	return at
-}
-
-// valuesAtPlay says what the references of a diagnostic's expression are, by
-// name. What is sensitive is said to be that and nothing more.
-func valuesAtPlay(d *hcl.Diagnostic) []valueJSON {
-	values := []valueJSON{}
-	if d.Expression == nil || d.EvalContext == nil {
-		return values
-	}
-	for _, traversal := range d.Expression.Variables() {
-		val, diags := traversal.TraverseAbs(d.EvalContext)
-		if diags.HasErrors() {
-			continue
-		}
-		values = append(values, valueJSON{Traversal: traversalText(traversal), Statement: statementOf(val)})
-	}
-	slices.SortFunc(values, func(x, y valueJSON) int { return cmp.Compare(x.Traversal, y.Traversal) })
-	return slices.Compact(values)
-}
-
-func traversalText(traversal hcl.Traversal) string {
-	var b strings.Builder
-	for _, step := range traversal {
-		switch step := step.(type) {
-		case hcl.TraverseRoot:
-			b.WriteString(step.Name)
-		case hcl.TraverseAttr:
-			b.WriteString("." + step.Name)
-		case hcl.TraverseIndex:
-			fmt.Fprintf(&b, "[%s]", literalText(step.Key))
-		}
-	}
-	return b.String()
-}
-
-// maxLiteral is how many characters of a string are shown.
-const maxLiteral = 120
-
-// literalText is a primitive value as it would be written.
-func literalText(val cty.Value) string {
-	switch {
-	case val.ContainsMarked() || !val.IsKnown() || val.IsNull():
-		return "…"
-	case val.Type() == cty.Number:
-		return val.AsBigFloat().Text('g', -1)
-	case val.Type() == cty.Bool && val.True():
-		return "true"
-	case val.Type() == cty.Bool:
-		return "false"
-	case val.Type() != cty.String:
-		return "…"
-	}
-	text := val.AsString()
-	if runes := []rune(text); len(runes) > maxLiteral {
-		text = string(runes[:maxLiteral]) + "…"
-	}
-	return fmt.Sprintf("%q", text)
-}
-
-// statementOf says what a value is, as what follows its name.
-func statementOf(val cty.Value) string {
-	ty := val.Type()
-	switch {
-	case val.ContainsMarked():
-		return "has a sensitive value"
-	case !val.IsKnown() && ty == cty.DynamicPseudoType:
-		return "is not known yet"
-	case !val.IsKnown():
-		return "is a " + ty.FriendlyName() + ", not known yet"
-	case val.IsNull():
-		return "is null"
-	case ty.IsPrimitiveType():
-		return "is " + literalText(val)
-	case ty.IsObjectType():
-		return fmt.Sprintf("is object with %s", countOf(len(ty.AttributeTypes()), "attribute"))
-	case ty.IsCollectionType() || ty.IsTupleType():
-		return fmt.Sprintf("is %s with %s", ty.FriendlyName(), countOf(val.LengthInt(), "element"))
-	}
-	return "is " + ty.FriendlyName()
-}
-
-func countOf(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // diagnosticsInJSON prints diagnostics as JSON on standard output, and returns

@@ -39,6 +39,10 @@ func fmtCommand(a *app) *cobra.Command {
 those that changed. "-" formats standard input to standard output. Hidden files
 and directories are left alone, and so are directories behind links.
 
+Besides spaces, old forms become those of today, as terraform fmt does it:
+"${var.x}" alone becomes var.x, type = "list" becomes list(string), and labels
+get quotes.
+
 A file that does not parse is reported and left as it is, and the others are
 formatted all the same. Exit codes are those of terraform fmt: 2 if anything
 could not be formatted, 3 if --check found something to change.`,

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/fray-ml/fray/schema"
@@ -33,5 +36,47 @@ func TestStateGuideSnippets(t *testing.T) {
 		if err := policyOf(cfg.Settings.Encryption).Validate(); err != nil {
 			t.Errorf("%v in\n%s", err, snippet[1])
 		}
+	}
+}
+
+// The commands of the guide to modules are run in order, in one shell, on the
+// files that it shows, and print what it says.
+func TestModulesGuide(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "modules.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	script, want, files := "set -eu\n", "", 0
+	for _, block := range regexp.MustCompile("(?ms)^```(\\w+)(?: file (\\S+))?\n(.*?)^```$").FindAllStringSubmatch(string(data), -1) {
+		if block[1] != "console" {
+			path := filepath.Join(dir, block[2])
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(block[3]), 0o644)); err != nil {
+				t.Fatal(err)
+			}
+			files++
+			continue
+		}
+		for line := range strings.Lines(block[3]) {
+			if command, ok := strings.CutPrefix(line, "$ "); ok {
+				script += command
+			} else {
+				want += line
+			}
+		}
+	}
+	if files != 3 || strings.Count(script, "fray ") != 3 {
+		t.Fatalf("the guide has %d files and the commands\n%s", files, script)
+	}
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", script)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(fray)+string(filepath.ListSeparator)+os.Getenv("PATH"), "HOME="+dir, "NO_COLOR=1")
+	cmd.Env = append(cmd.Env, newEmulator(t).environ()...)
+	got, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\nthe script:\n%s\nit printed:\n%s", err, script, got)
+	}
+	if !strings.HasPrefix(string(got), want) || !strings.Contains(string(got), "Plan: 2 to create") {
+		t.Errorf("the commands printed\n%s\nwant it to begin with\n%s", got, want)
 	}
 }

@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
-
-	"github.com/fray-ml/fray/schema"
 )
 
 const starter = `# A first fray configuration: two jobs, one after the other.
@@ -66,7 +64,7 @@ func (a *app) initialize(ctx context.Context, dir, workspace string) error {
 		}
 		fmt.Fprintf(a.stdout, "Wrote %s, a first configuration to change.\n", path)
 	}
-	src, diags := schema.Parse([]string{dir})
+	src, diags := parse([]string{dir})
 	if err := a.diagnostics(filesOf(src), diags); err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func (a *app) locate(ctx context.Context, paths []string, flags configFlags) (*l
 // siteOf reads where the state is from the files, or falls back to the default
 // where they cannot be read.
 func (a *app) siteOf(paths []string, flags configFlags) (site, error) {
-	src, diags := schema.Parse(paths)
+	src, diags := parse(paths)
 	if !diags.HasErrors() {
 		settings, more := src.Settings(flags.local)
 		if !more.HasErrors() {

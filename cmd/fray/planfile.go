@@ -249,7 +249,7 @@ func isPlanFile(args []string) bool {
 // open finds the files and the stack of a saved plan again, and refuses if
 // either has moved on since.
 func (sp *savedPlan) open(ctx context.Context, a *app, path string, flags configFlags) (*loaded, *change, error) {
-	src, diags := schema.Parse(sp.Paths)
+	src, diags := parse(sp.Paths)
 	if err := a.diagnostics(filesOf(src), diags); err != nil {
 		return nil, nil, err
 	}

@@ -85,6 +85,7 @@ type checkedBlock struct {
 	Labels     []struct{ Value string }
 	Repeats    bool
 	Open       bool
+	Dynamic    bool
 	Attributes []struct {
 		Name     string
 		Required bool
@@ -109,18 +110,35 @@ func (d *checkedBlock) problems(body *hclsyntax.Body) []string {
 			found = append(found, fmt.Sprintf("%s: no %s", body.SrcRange, a.Name))
 		}
 	}
-	seen := map[string]bool{}
+	seen := map[*checkedBlock]bool{}
 	for _, block := range body.Blocks {
+		if block.Type == "dynamic" {
+			found = append(found, d.dynamicProblems(block)...)
+			continue
+		}
 		child := d.child(block)
 		if child == nil {
 			found = append(found, fmt.Sprintf("%s: unknown block %s %q", block.DefRange(), block.Type, block.Labels))
 			continue
 		}
-		if seen[block.Type] && !child.Repeats {
+		if seen[child] && !child.Repeats {
 			found = append(found, fmt.Sprintf("%s: a second %s", block.DefRange(), block.Type))
 		}
-		seen[block.Type] = true
+		seen[child] = true
 		found = append(found, child.problems(block.Body)...)
+	}
+	return found
+}
+
+// dynamicProblems looks at a dynamic block by what it makes.
+func (d *checkedBlock) dynamicProblems(block *hclsyntax.Block) []string {
+	made := d.child(&hclsyntax.Block{Type: block.Labels[0]})
+	if made == nil || !made.Dynamic {
+		return []string{fmt.Sprintf("%s: no dynamic %q", block.DefRange(), block.Labels)}
+	}
+	var found []string
+	for _, content := range block.Body.Blocks {
+		found = append(found, made.problems(content.Body)...)
 	}
 	return found
 }
@@ -175,6 +193,10 @@ func TestSchemaIsEnough(t *testing.T) {
 		{"job \"a\" {\n}\n", "no command"},
 		{"job \"a\" {\n  command = []\n  comand = []\n}\n", "unknown attribute comand"},
 		{"job \"a\" {\n  command = []\n  resources {\n  }\n  resources {\n  }\n}\n", "a second resources"},
+		{"provider \"local\" {\n}\nprovider \"gcp\" {\n  project = \"p\"\n}\n", ""},
+		{"provider \"local\" {\n}\nprovider \"local\" {\n}\n", "a second provider"},
+		{"job \"a\" {\n  command = []\n  dynamic \"health_check\" {\n    for_each = []\n    content {\n      porrt = 1\n    }\n  }\n}\n", "unknown attribute porrt"},
+		{"dynamic \"job\" {\n}\n", "no dynamic"},
 		{"locals {\n  anything = 1\n}\n", ""},
 	} {
 		found := strings.Join(check("x.hcl", []byte(c.src)), "\n")

@@ -95,7 +95,7 @@ func (a *app) rebuild(ctx context.Context, flags *rebuildFlags) error {
 
 // declared is what the files ask for.
 func (a *app) declared(ctx context.Context, l *loaded, flags *rebuildFlags) (*schema.Desired, error) {
-	src, diags := schema.Parse([]string{flags.dir})
+	src, diags := parse([]string{flags.dir})
 	if err := a.diagnostics(filesOf(src), diags); err != nil {
 		return nil, err
 	}

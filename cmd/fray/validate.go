@@ -39,7 +39,7 @@ that: what follows from one that has none is not known, and not judged.`,
 // judge evaluates the files alone, as far as that goes without values for all
 // variables and without data. Without errors cfg is set.
 func judge(paths []string, flags configFlags) (*loaded, hcl.Diagnostics) {
-	src, diags := schema.Parse(paths)
+	src, diags := parse(paths)
 	l := &loaded{src: src, paths: paths}
 	if diags.HasErrors() {
 		return l, diags

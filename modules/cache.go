@@ -1,0 +1,95 @@
+package modules
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// cache is the directory that the archives of a configuration are unpacked to.
+// Its name begins with a dot so that a store beside it takes it for none of its
+// objects.
+type cache string
+
+func cacheOf(root string) cache { return cache(filepath.Join(root, ".fray", ".modules")) }
+
+// place is where an archive is: named for its content and, for people, for what
+// it is.
+func (c cache) place(l Locked) string {
+	name := l.Source[strings.LastIndex(l.Source, "/")+1:]
+	sum := strings.TrimPrefix(l.Archive, "sha256:")
+	return filepath.Join(string(c), fmt.Sprintf("%s-%s-%.16s", name, l.Version, sum))
+}
+
+const (
+	tmpPrefix = ".tmp-"
+	tmpAge    = 24 * time.Hour // then whoever made it is gone
+)
+
+// prepare makes the cache and removes what was left by those who died in it.
+func (c cache) prepare(now time.Time) error {
+	if err := os.MkdirAll(string(c), 0o755); err != nil {
+		return fmt.Errorf("make the directory of modules: %w", withRemedy(err))
+	}
+	ignore := filepath.Join(string(c), ".gitignore")
+	if _, err := os.Stat(ignore); errors.Is(err, fs.ErrNotExist) {
+		if err := os.WriteFile(ignore, []byte("*\n"), 0o644); err != nil {
+			return fmt.Errorf("write %s: %w", ignore, withRemedy(err))
+		}
+	}
+	entries, err := os.ReadDir(string(c))
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err == nil && strings.HasPrefix(e.Name(), tmpPrefix) && now.Sub(info.ModTime()) > tmpAge {
+			_ = os.RemoveAll(filepath.Join(string(c), e.Name())) // it hurts nobody
+		}
+	}
+	return nil
+}
+
+// temp makes a directory of one's own on the same file system.
+func (c cache) temp() (string, error) { return os.MkdirTemp(string(c), tmpPrefix+"*") }
+
+// adopt gives unpacked files their place. Somebody else may do the same at the
+// same time; what is there and holds something else is replaced.
+func (c cache) adopt(files string, l Locked) error {
+	place := c.place(l)
+	if err := os.Chmod(files, 0o755); err != nil {
+		return err
+	}
+	err := os.Rename(files, place)
+	if taken(err) {
+		if sum, hashErr := filesHash(place); hashErr == nil && sum == l.Files {
+			return nil
+		}
+		if err = c.discard(place); err == nil {
+			err = os.Rename(files, place)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return syncDir(string(c))
+}
+
+func taken(err error) bool {
+	return errors.Is(err, fs.ErrExist) || errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, syscall.ENOTDIR)
+}
+
+// discard takes a place away, whole at once.
+func (c cache) discard(place string) error {
+	trash, err := c.temp()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(trash) }()
+	return os.Rename(place, filepath.Join(trash, "was"))
+}
