@@ -78,12 +78,19 @@ func (e *evaluator) expandCount(decl *declaration, x *expression) bool {
 
 func (e *evaluator) expandEach(decl *declaration, x *expression) bool {
 	out := e.eval(x, nil)
-	if !out.ok || !e.plain(x, out, "the instances") {
+	if !out.ok {
+		return false
+	}
+	ty := out.val.Type()
+	isMap := ty.IsMapType() || ty.IsObjectType()
+	keys := out // of a map, the values may be anything: they decide no instances
+	if isMap && out.val.IsKnown() && !out.val.IsNull() && !out.val.IsMarked() {
+		keys.val = cty.EmptyObjectVal
+	}
+	if !e.plain(x, keys, "the instances") {
 		return false
 	}
 	val := out.val
-	ty := val.Type()
-	isMap := ty.IsMapType() || ty.IsObjectType()
 	isSet := ty.IsSetType() && (ty.ElementType() == cty.String || val.LengthInt() == 0)
 	switch {
 	case val.IsNull():
