@@ -21,8 +21,8 @@ const (
 	KindActorService Kind = "actor_service"
 )
 
-// kindModule is that of addresses of modules, which have no Kind.
-const kindModule Kind = "module"
+// moduleWord is how addresses of modules, which have no Kind, begin.
+const moduleWord = "module"
 
 // Kinds lists every Kind in creation order.
 func Kinds() []Kind {
@@ -245,7 +245,7 @@ func ParseAddress(s string) (Address, error) {
 		return Address{}, fmt.Errorf("address %q: %w", s, err)
 	}
 	var a Address
-	for len(steps) > 0 && steps[0].kind == kindModule {
+	for len(steps) > 0 && steps[0].kind == moduleWord {
 		a.Module = joinModule(a.Module, steps[0].name, steps[0].key)
 		steps = steps[1:]
 	}

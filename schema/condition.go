@@ -2,6 +2,7 @@ package schema
 
 import (
 	"fmt"
+	"maps"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
@@ -126,9 +127,7 @@ func (e *evaluator) withSelf(s scope, decl *declaration, i instance) scope {
 	if decl.addr.Kind == KindJob {
 		with["self"] = e.instanceOf(decl, i)
 	}
-	for name, val := range s {
-		with[name] = val
-	}
+	maps.Copy(with, s)
 	return with
 }
 

@@ -3,6 +3,7 @@ package schema
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 
 	"github.com/hashicorp/hcl/v2"
@@ -226,9 +227,7 @@ func (e *evaluator) defaultOutputs(x *expression, s scope) map[string]cty.Value 
 	case !ty.IsObjectType() && !ty.IsMapType():
 		e.wrongValue(x, out, fmt.Errorf("want a map such as { queue = \"none\" }, this is %s", friendly(out.val)))
 	default:
-		for name, val := range out.val.AsValueMap() {
-			vals[name] = val
-		}
+		maps.Copy(vals, out.val.AsValueMap())
 	}
 	return vals
 }

@@ -67,7 +67,7 @@ func (e *evaluator) texts(s scope, x *expression) []Text {
 		_, item := it.Element()
 		word, err := toText(item, len(marks) > 0)
 		if err != nil {
-			rng, expr := x.expr.Range(), hcl.Expression(x.expr)
+			rng, expr := x.expr.Range(), x.expr
 			if tuple, ok := x.expr.(*hclsyntax.TupleConsExpr); ok {
 				expr = tuple.Exprs[len(words)]
 				rng = expr.Range()

@@ -194,9 +194,7 @@ func (e *evaluator) contextOf(b *block, s scope) (*hcl.EvalContext, bool) {
 		return nil, false
 	}
 	ctx := e.context(refs)
-	for name, val := range s {
-		ctx.Variables[name] = val
-	}
+	maps.Copy(ctx.Variables, s)
 	return ctx, true
 }
 

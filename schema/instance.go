@@ -40,7 +40,7 @@ func (e *evaluator) expand(decl *declaration) bool {
 // room takes n instances into account, and tells if all modules together have
 // too many: a few calls of modules in modules make more than memory holds.
 func (e *evaluator) room(decl *declaration, n int) bool {
-	if decl.addr.Kind == kindModule {
+	if decl.addr.Kind == moduleWord {
 		n *= moduleWeight
 	}
 	if e.total += n; e.total <= maxTotal*e.maxInstances {

@@ -31,15 +31,7 @@ func (r *report) warnAt(rng hcl.Range, summary, detail string) {
 
 // isOurs reports whether a module is in a directory that the user writes in,
 // rather than in an archive.
-func (m *module) isOurs() bool {
-	for ; m.parent != nil; m = m.parent {
-		val, diags := m.call().attr("source").expr.Value(nil)
-		if diags.HasErrors() || !isLocalModule(val.AsString()) {
-			return false
-		}
-	}
-	return true
-}
+func (m *module) isOurs() bool { return m.files.archive == "" }
 
 // lintNames warns of what is given a name that nothing uses. A name that begins
 // with an underscore is meant to be there without use.

@@ -109,7 +109,11 @@ func flowSource(t *rapid.T, text string) *Source {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	}()
 	for name, data := range map[string]string{"main.hcl": text, "m/main.hcl": flowModule} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
