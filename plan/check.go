@@ -82,7 +82,7 @@ func (c *checker) draw(job *schema.Job, pool *schema.Reservation) {
 	if need := job.Resources.Slices; need > pool.Min.Slices {
 		c.problems = append(c.problems, Problem{
 			Addr: job.Addr, Attribute: "resources.slices",
-			Summary: "Gang larger than its reservation",
+			Summary: "Larger than its reservation",
 			Detail: fmt.Sprintf("%s needs %d slices at once, but %s holds %d (its min; pools do not grow towards max yet). Ask for fewer slices or raise min.slices.",
 				job.Addr, need, pool.Addr, pool.Min.Slices),
 		})
@@ -103,7 +103,7 @@ func (c *checker) pools(pools map[string]*schema.Reservation) {
 		need := c.drawn[p]
 		if pool := pools[p.from]; need > pool.Min.Slices {
 			c.problems = append(c.problems, Problem{
-				Addr: p.unit, Summary: "Group larger than its reservation",
+				Addr: p.unit, Summary: "Larger than its reservation",
 				Detail: fmt.Sprintf("The jobs of %s are placed together and need %d slices at once, but %s holds %d (its min; pools do not grow towards max yet). Ask for fewer slices, raise min.slices, or take jobs out of the group.",
 					p.unit, need, pool.Addr, pool.Min.Slices),
 			})

@@ -142,8 +142,8 @@ func TestSemantics06GangThatNeverFitsIsRefused(t *testing.T) {
 		desired schema.Desired
 		want    string
 	}{
-		"gang and pool":      {withPools(configuration(newJob("a", from("p"), onSlices(3))), newPool("p", "", 2)), "Gang larger than its reservation"},
-		"group and pool":     {withPools(configuration(newJob("a", inGroup("g"), from("p")), newJob("b", inGroup("g"), from("p"))), newPool("p", "", 1)), "Group larger than its reservation"},
+		"gang and pool":      {withPools(configuration(newJob("a", from("p"), onSlices(3))), newPool("p", "", 2)), "Larger than its reservation"},
+		"group and pool":     {withPools(configuration(newJob("a", inGroup("g"), from("p")), newJob("b", inGroup("g"), from("p"))), newPool("p", "", 1)), "Larger than its reservation"},
 		"gang and provider":  {limited(configuration(newJob("a", onSlices(3))), 2), "Larger than its provider"},
 		"group and provider": {limited(configuration(newJob("a", inGroup("g")), newJob("b", inGroup("g"))), 1), "Larger than its provider"},
 		"pool and provider":  {limited(withPools(configuration(), newPool("p", "", 3)), 2), "Larger than its provider"},

@@ -91,10 +91,10 @@ func (c *checker) move(m *schema.Move, from, to map[schema.Address]*schema.Move)
 	}
 	const both = "%s moves to %s, says this block, and %s says that %s moves to %s. Only one of them can be true: remove the other."
 	if other := from[m.From]; other != nil && other.To != m.To {
-		c.errorAt(m.Range, "Moved to two addresses", both, m.From, m.To, place(other.Range), other.From, other.To)
+		c.errorAt(m.Range, "Moves in conflict", both, m.From, m.To, place(other.Range), other.From, other.To)
 	}
 	if other := to[m.To]; other != nil && other.From != m.From {
-		c.errorAt(m.Range, "Two moves to one address", both, m.From, m.To, place(other.Range), other.From, other.To)
+		c.errorAt(m.Range, "Moves in conflict", both, m.From, m.To, place(other.Range), other.From, other.To)
 	}
 	from[m.From], to[m.To] = m, m
 }
@@ -133,7 +133,7 @@ func (c *checker) imports() {
 		}
 		to[im.To] = im
 		if len(slicesOf(im)) == 0 {
-			c.errorAt(im.Range, "Nothing to import", "The id names no slice. Write the names of those that %s is to have, as fray status shows them: id = \"SLICE,SLICE\".", im.To)
+			c.errorAt(im.Range, "Cannot be imported", "The id names no slice. Write the names of those that %s is to have, as fray status shows them: id = \"SLICE,SLICE\".", im.To)
 		}
 		holder := schema.KindJob // a slice of a reservation may have both
 		if im.To.Kind == schema.KindReservation {
@@ -153,9 +153,9 @@ func (c *checker) target(im *schema.Import) {
 	there, ok := c.declared[reach{im.To, true}]
 	switch {
 	case im.To.IsModule() || im.To.Kind == schema.KindNamespace || im.To.Kind == schema.KindJobGroup:
-		c.errorAt(im.Range, "Nothing that has slices", "Slices cannot be given to %s. Name a job, a replica of an actor_service, or a reservation.", im.To)
+		c.errorAt(im.Range, "Cannot be imported", "Slices cannot be given to %s. Name a job, a replica of an actor_service, or a reservation.", im.To)
 	case ok && there != im.To:
-		c.errorAt(im.Range, "Import to several instances", "%s has instances, and slices are one instance's. Name one, such as %s.", im.To, there)
+		c.errorAt(im.Range, "Cannot be imported", "%s has instances, and slices are one instance's. Name one, such as %s.", im.To, there)
 	case !ok:
 		var names []string
 		for _, a := range sortedAddrs(declared(&c.cfg.Desired)) {
@@ -165,7 +165,7 @@ func (c *checker) target(im *schema.Import) {
 		if near := schema.Nearest(im.To.String(), names); near != "" {
 			hint = " Did you mean " + near + "?"
 		}
-		c.errorAt(im.Range, "Import to what is not declared", "%s is not declared. Write it down first, with the shape that the slices have.%s", im.To, hint)
+		c.errorAt(im.Range, "Cannot be imported", "%s is not declared. Write it down first, with the shape that the slices have.%s", im.To, hint)
 	}
 }
 

@@ -57,14 +57,6 @@ type checker struct {
 
 func (c *checker) job(job *schema.Job) []providers.Problem {
 	found := c.ports(job)
-	if job.Environment.Image != "" {
-		found = append(found, providers.Problem{
-			Attribute: "environment.image",
-			Warning:   true,
-			Summary:   "Image is not used on this machine",
-			Detail:    "The local provider runs commands directly, with the programs of this machine.",
-		})
-	}
 	if job.Environment.UV != nil {
 		return append(found, c.uv(job)...)
 	}
@@ -113,16 +105,16 @@ func (c *checker) command(job *schema.Job) []providers.Problem {
 		}) {
 			return nil
 		}
-		summary = fmt.Sprintf("Command %q not found", name)
-		detail = fmt.Sprintf("There is no program of this name on PATH (%s). Install it, or write the path of a file.", path)
+		summary = "Command not found"
+		detail = fmt.Sprintf("There is no program %q on PATH (%s). Install it, or write the path of a file.", name, path)
 	case isProgram(inside(dir, name)):
 		return nil
 	default:
 		file := inside(dir, name)
-		summary = fmt.Sprintf("Command %q not found", name)
+		summary = "Command not found"
 		detail = fmt.Sprintf("There is no file %s. Paths with a slash start in the project's directory, or without a project in that of the configuration.", file)
 		if _, err := os.Stat(file); err == nil {
-			summary = fmt.Sprintf("Command %q is not executable", name)
+			summary = "Command is not executable"
 			detail = fmt.Sprintf("Make it so with \"chmod +x %s\", or name the program that should run it.", file)
 		}
 	}
@@ -158,8 +150,8 @@ func (c *checker) uv(job *schema.Job) []providers.Problem {
 		if _, err := os.Stat(filepath.Join(dir, each.name)); errors.Is(err, os.ErrNotExist) {
 			found = append(found, providers.Problem{
 				Attribute: "environment.uv",
-				Summary:   fmt.Sprintf("No %s in the project", each.name),
-				Detail:    fmt.Sprintf("uv installs what %s says. Make it with %q in that directory.", filepath.Join(dir, each.name), each.made),
+				Summary:   "Project cannot be used",
+				Detail:    fmt.Sprintf("uv installs what %s says, and it is not there. Make it with %q in that directory.", filepath.Join(dir, each.name), each.made),
 			})
 		}
 	}
@@ -174,8 +166,8 @@ func (c *checker) ports(job *schema.Job) []providers.Problem {
 		}
 		found = append(found, providers.Problem{
 			Attribute: "resources.ports",
-			Summary:   fmt.Sprintf("Port %d (%s) is in use", port.Number, port.Name),
-			Detail:    "Another process of this machine listens on it. End that process, or name the port without a number to get a free one.",
+			Summary:   "Port is in use",
+			Detail:    fmt.Sprintf("Another process of this machine listens on port %d (%s). End that process, or name the port without a number to get a free one.", port.Number, port.Name),
 		})
 	}
 	return found
