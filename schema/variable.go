@@ -173,7 +173,7 @@ func (e *evaluator) finalValue(name string, v *variable, g given, isGiven bool) 
 	val, err = v.convert(val)
 	switch {
 	case err != nil:
-		e.wrongGiven(name, v, g, conversionError(err, v.typ))
+		e.wrongGiven(name, v, g, v.misfit(err, v.sensitive || v.ephemeral))
 		return cty.NilVal, false
 	case val.IsNull() && !v.nullable:
 		e.wrongGiven(name, v, g, "it must not be null")
@@ -268,6 +268,15 @@ func (v *variable) read(g given) (cty.Value, error) {
 		return cty.NilVal, errors.New("it must be a constant; strings in it need quotes")
 	}
 	return val, nil
+}
+
+// misfit says why a value does not fit the type. Of a secret neither where nor
+// how: keys and words of it would show.
+func (v *variable) misfit(err error, secret bool) string {
+	if secret {
+		return "its type is " + typeexpr.TypeString(v.typ)
+	}
+	return conversionError(err, v.typ)
 }
 
 // conversionError says where in a value a conversion to a type failed.

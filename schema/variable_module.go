@@ -57,7 +57,7 @@ func (e *evaluator) fitArgument(v *variable, x *expression, out evaluated) (cty.
 	val, err := v.convert(out.val)
 	switch {
 	case err != nil:
-		e.add(valueError(x.expr.Range(), x.expr, out.ctx, "Invalid value for "+x.name, sentence(conversionError(err, v.typ))))
+		e.add(valueError(x.expr.Range(), x.expr, out.ctx, "Invalid value for "+x.name, sentence(v.misfit(err, v.sensitive || isSensitive(out.val) || isEphemeral(out.val)))))
 		return cty.NilVal, false
 	case val.IsNull() && !v.nullable:
 		e.add(valueError(x.expr.Range(), x.expr, out.ctx, "Invalid value for "+x.name, "It must not be null."))
