@@ -160,6 +160,11 @@ func toText(v cty.Value, secret bool) (Text, error) {
 	return Plain(str.AsString()), nil
 }
 
+// isPlainString reports whether a value is a string to be read as it is.
+func isPlainString(v cty.Value) bool {
+	return v.Type() == cty.String && v.IsKnown() && !v.IsMarked() && !v.IsNull()
+}
+
 // referenceTo decodes a reference to a thing of a kind and returns its scoped
 // name.
 func (e *evaluator) referenceTo(s scope, x *expression, kind Kind) (string, bool) {
@@ -171,21 +176,20 @@ func (e *evaluator) referenceTo(s scope, x *expression, kind Kind) (string, bool
 		return "", false
 	}
 	val, _ := out.val.Unmark()
-	isThing := val.Type().IsObjectType() && val.Type().HasAttribute("addr") && val.IsKnown()
+	isThing := val.Type().IsObjectType() && val.Type().HasAttribute("addr") && val.IsKnown() && isPlainString(val.GetAttr("addr"))
 	if !isThing && !e.plain(x, out, fmt.Sprintf("%q", x.name)) {
 		return "", false
 	}
 	if isThing {
-		if text := val.GetAttr("addr"); text.Type() == cty.String && !text.IsNull() {
-			addr, err := ParseAddress(text.AsString())
-			if err == nil && addr.Kind == kind {
-				if _, decl := e.declared(addr); decl != nil {
-					return addr.Scoped(), true
-				}
+		text := val.GetAttr("addr").AsString()
+		addr, err := ParseAddress(text)
+		if err == nil && addr.Kind == kind {
+			if _, decl := e.declared(addr); decl != nil {
+				return addr.Scoped(), true
 			}
-			e.wrongValue(x, out, fmt.Errorf("want a reference to %s, this is %s", article(string(kind)), text.AsString()))
-			return "", false
 		}
+		e.wrongValue(x, out, fmt.Errorf("want a reference to %s, this is %s", article(string(kind)), text))
+		return "", false
 	}
 	if val.Type() == cty.String {
 		name := val.AsString()

@@ -9,7 +9,6 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
-	"github.com/zclconf/go-cty/cty"
 )
 
 // moduleFiles are the parsed files of one directory, and those of the modules
@@ -139,7 +138,7 @@ func (l *moduleLoader) literal(a *hclsyntax.Attribute) (string, bool) {
 		return "", false
 	}
 	val, diags := a.Expr.Value(nil)
-	if diags.HasErrors() || val.Type() != cty.String || val.IsNull() || val.AsString() == "" {
+	if diags.HasErrors() || !isPlainString(val) || val.AsString() == "" {
 		l.errorAt(a.Expr.Range(), "Invalid value for "+a.Name, "Write a plain string: modules are read before there are values to refer to.")
 		return "", false
 	}

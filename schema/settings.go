@@ -25,7 +25,7 @@ func (e *evaluator) versionMismatch(b *block) *hcl.Diagnostic {
 	if val.IsNull() {
 		return nil
 	}
-	if val.Type() != cty.String {
+	if !isPlainString(val) {
 		return errorAt(x.expr.Range(), "Invalid value for required_version", "Write a string, such as \"~> 0.1\".")
 	}
 	constraints, err := goversion.NewConstraint(val.AsString())

@@ -114,6 +114,7 @@ func (e *evaluator) constantBool(x *expression, def bool) bool {
 	if !ok || val.IsNull() {
 		return def
 	}
+	val, _ = val.Unmark()
 	b, err := asBool(val)
 	if err != nil {
 		e.wrongValue(x, evaluated{}, err)
@@ -130,6 +131,7 @@ func (e *evaluator) constantString(x *expression) string {
 	if !ok || val.IsNull() {
 		return ""
 	}
+	val, _ = val.Unmark()
 	s, err := asString(val)
 	if err != nil {
 		e.wrongValue(x, evaluated{}, err)
