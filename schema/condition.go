@@ -149,6 +149,7 @@ func (e *evaluator) condition(kind ConditionKind, of string, b *block, s scope) 
 		d.Summary, d.Severity = "Check does not hold", hcl.DiagWarning
 	}
 	d.Detail = fmt.Sprintf("%s: %s", of, h.message)
+	d.Extra = FailedCondition{Of: of}
 	e.add(d)
 	return c
 }

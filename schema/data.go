@@ -85,7 +85,8 @@ func (e *evaluator) read(name string) {
 		return
 	}
 	kind := DataKind(decl.block.typ.variant)
-	waits := e.waitsFor(e.dependsOn(decl.block))
+	_, overridden := e.override(decl)
+	waits := e.waitsFor(e.dependsOn(decl.block)) && !overridden
 	vals := make([]cty.Value, 0, len(decl.instances))
 	byKey := make(map[string]cty.Value, len(decl.instances))
 	for _, i := range decl.instances {
@@ -137,6 +138,9 @@ func (e *evaluator) waitsFor(addrs []Address) bool {
 // readOne reads for one instance. What is not known yet gives what is not known
 // yet; what cannot be read is an error, but for the data of a check.
 func (e *evaluator) readOne(decl *declaration, kind DataKind, s scope) (cty.Value, bool) {
+	if o, ok := e.override(decl); ok {
+		return e.overridden(kind, o)
+	}
 	b := decl.block
 	known := true
 	b.walk(func(x *expression) {

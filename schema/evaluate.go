@@ -23,6 +23,9 @@ type Options struct {
 	Workspace string // fray.workspace; "" is DefaultWorkspace
 	Data      Reader // reads what data blocks name; nil: nothing is known of it
 	Partial   bool   // variables without a value are unknown rather than an error
+
+	Assigned  map[string]Assigned // values of variables over all others, by name
+	Overrides map[string]Override // what data blocks read, by reference
 }
 
 // Computed holds one instance's values that are known only after apply. What

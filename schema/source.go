@@ -174,7 +174,8 @@ func configNames(dir, ending string) ([]string, error) {
 	var names []string
 	for _, e := range entries {
 		name := e.Name()
-		if !e.IsDir() && strings.HasSuffix(name, ending) && name != ending && !strings.HasPrefix(name, ".") && !strings.HasPrefix(name, "#") {
+		if !e.IsDir() && strings.HasSuffix(name, ending) && name != ending && !strings.HasPrefix(name, ".") && !strings.HasPrefix(name, "#") &&
+			(ending == TestEnding || !strings.HasSuffix(name, TestEnding)) {
 			names = append(names, name)
 		}
 	}

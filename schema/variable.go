@@ -42,11 +42,18 @@ func (e *evaluator) evaluateVariables() {
 	for _, name := range e.decls.variableNames() {
 		vars[name] = e.variable(e.decls.variables[name])
 	}
+	e.checkTest()
 	values := e.givenValues(vars)
 	for _, name := range e.decls.variableNames() {
 		s := symbol{root: rootVar, name: name}
-		g, isGiven := values[name]
-		val, ok := e.finalValue(name, vars[name], g, isGiven)
+		var val cty.Value
+		var ok bool
+		if assigned, is := e.opts.Assigned[name]; is {
+			val, ok = e.assign(name, vars[name], assigned)
+		} else {
+			g, isGiven := values[name]
+			val, ok = e.finalValue(name, vars[name], g, isGiven)
+		}
 		if e.failed[s] || !ok {
 			e.failed[s] = true
 			val = cty.DynamicVal
@@ -229,6 +236,7 @@ func (e *evaluator) validate(name string) {
 			continue
 		}
 		d := valueError(held.rng, held.expr, held.ctx, invalidVariable+name, held.message)
+		d.Extra = FailedCondition{Of: e.named("var." + name)}
 		if e.parent != nil {
 			d.Detail += fmt.Sprintf(" It is given by the call of the module (%s).", place(e.argumentRange(name)))
 		}

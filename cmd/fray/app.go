@@ -165,8 +165,8 @@ func newRoot(a *app) *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
-	add("main", initCommand(a), validateCommand(a), getCommand(a), planCommand(a), applyCommand(a), watchCommand(a), destroyCommand(a))
-	add("look", statusCommand(a), logsCommand(a), outputCommand(a), showCommand(a), graphCommand(a), stateCommand(a))
+	add("main", initCommand(a), validateCommand(a), testCommand(a), getCommand(a), planCommand(a), applyCommand(a), watchCommand(a), destroyCommand(a))
+	add("look", statusCommand(a), logsCommand(a), outputCommand(a), consoleCommand(a), showCommand(a), graphCommand(a), stateCommand(a))
 	add("other", workspaceCommand(a), stopCommand(a), fmtCommand(a), moduleCommand(a), schemaCommand(a), versionCommand(a))
 	root.AddCommand(agentCommand(a), shimCommand(a))
 	root.SetHelpCommandGroupID("other")

@@ -161,6 +161,12 @@ func (r *runner) apply(ctx context.Context) error {
 	}
 	soft, hard, stop := r.app.interruptible(ctx, r.verb())
 	defer stop()
+	return r.carryOut(soft, hard, shown)
+}
+
+// carryOut does the work of apply: takes the lease, acts, and gives it back. It
+// begins nothing once soft has ended, and waits for nothing once hard has.
+func (r *runner) carryOut(soft, hard context.Context, shown *plan.Plan) error {
 	doc, err := r.l.stack.load(soft)
 	if err != nil {
 		return untouched(soft, err)

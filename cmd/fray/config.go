@@ -80,6 +80,8 @@ type loaded struct {
 	bundles map[string]string // directory by sha256
 	paths   []string
 
+	disposable bool // of a test, which takes down what it made
+
 	told     map[string]bool            // warnings, by their text
 	measured map[string]bundle.Manifest // of the bundles that this process has packed, by sha256
 }
@@ -276,6 +278,9 @@ func (l *loaded) prepare(cfg *schema.Config) (schema.Desired, error) {
 	desired, err := cfg.Desired.Seal(l.sealer)
 	if err != nil {
 		return desired, err
+	}
+	if l.disposable {
+		desired = unprotected(desired)
 	}
 	digests := map[string]string{}
 	for i := range desired.Jobs {

@@ -12,6 +12,13 @@ import (
 // after which no new work is begun; the second ends hard, after which nothing
 // is waited for. verb is what picks up afterwards.
 func (a *app) interruptible(ctx context.Context, verb string) (soft, hard context.Context, stop func()) {
+	return a.interruptibleAs(ctx, "Interrupted: starting nothing new, finishing what is under way, saving. Again to leave at once.",
+		"Leaving at once. The next fray "+verb+" picks up from what it finds.")
+}
+
+// interruptibleAs is interruptible with what is said at the first Ctrl-C and at
+// the second.
+func (a *app) interruptibleAs(ctx context.Context, first, second string) (soft, hard context.Context, stop func()) {
 	hard, endHard := context.WithCancel(ctx)
 	soft, endSoft := context.WithCancel(hard)
 	signals := make(chan os.Signal, 2)
@@ -22,13 +29,13 @@ func (a *app) interruptible(ctx context.Context, verb string) (soft, hard contex
 		case <-done:
 			return
 		case <-signals:
-			fmt.Fprintln(a.stderr, "\nInterrupted: starting nothing new, finishing what is under way, saving. Again to leave at once.")
+			fmt.Fprintln(a.stderr, "\n"+first)
 			endSoft()
 		}
 		select {
 		case <-done:
 		case <-signals:
-			fmt.Fprintln(a.stderr, "\nLeaving at once. The next fray", verb, "picks up from what it finds.")
+			fmt.Fprintln(a.stderr, "\n"+second)
 			endHard()
 		}
 	}()

@@ -109,7 +109,7 @@ output "size" {
 `
 
 const (
-	ctrlC = "\x03"
+	keyInterrupt = "\x03"
 	ctrlD = "\x04"
 )
 
@@ -169,7 +169,7 @@ func TestCtrlCAtAPrompt(t *testing.T) {
 				s.sees(t, "Value: ")
 				s.hides(t)
 			}
-			s.types(t, ctrlC)
+			s.types(t, keyInterrupt)
 			s.sees(t, "interrupted; nothing was done")
 			s.ends(t, exitInterrupted)
 			if !s.echoes(t) {

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+)
+
+// testedFile runs the tests of one file, in order.
+type testedFile struct {
+	*tester
+	report *fileReport
+	path   string
+	name   string // of its stacks
+	file   *schema.TestFile
+	stacks []*testStack // in the order in which they were first used
+	runs   map[string]cty.Value
+}
+
+// testStack is a configuration with the state that the runs of one file share.
+type testStack struct {
+	module string
+	src    *schema.Source
+	root   string // where its state and its slices are
+	doc    *state.Document
+	last   *loaded // of the last apply; nil: nothing was applied
+}
+
+func newTestedFile(t *tester, report *fileReport, path, name string) *testedFile {
+	return &testedFile{tester: t, report: report, path: path, name: name, runs: map[string]cty.Value{}}
+}
+
+func (f *testedFile) run() {
+	var diags hcl.Diagnostics
+	f.file, diags = schema.ParseTest(f.path)
+	if f.report.told(f.file.Files(), diags); diags.HasErrors() {
+		return
+	}
+	defer f.tearDown()
+	broken := false
+	for _, run := range f.file.Runs {
+		result := testResult{run: run.Name, status: testSkipped}
+		if !broken && f.soft.Err() == nil {
+			f.report.begin(run.Name)
+			result = f.one(run)
+		}
+		f.report.run(result)
+		broken = broken || result.status == testError
+	}
+}
+
+// one carries one run out.
+func (f *testedFile) one(run *schema.TestRun) testResult {
+	began := time.Now()
+	r := &testRun{testedFile: f, run: run, files: f.file.Files(), expected: make([]bool, len(run.Expect))}
+	if r.test(); !r.broken {
+		r.missing()
+	}
+	return testResult{
+		run: run.Name, status: r.status(), took: time.Since(began),
+		diags: r.diags, files: r.files, details: r.details.String(),
+	}
+}
+
+// stack is the stack of the configuration that a run tests.
+func (f *testedFile) stack(module string) (*testStack, hcl.Diagnostics) {
+	for _, s := range f.stacks {
+		if s.module == module {
+			return s, nil
+		}
+	}
+	s := &testStack{module: module, src: f.src, root: f.site.stackDir(f.name, len(f.stacks))}
+	if module != "" {
+		var diags hcl.Diagnostics
+		if s.src, diags = parse([]string{filepath.Join(f.dir, module)}); diags.HasErrors() {
+			return s, diags
+		}
+	}
+	f.stacks = append(f.stacks, s)
+	return s, nil
+}
+
+// tearDown destroys what the runs applied, the last stack first, and by force
+// what cannot be destroyed by its plan.
+func (f *testedFile) tearDown() {
+	slices.Reverse(f.stacks)
+	for _, s := range f.stacks {
+		if s.last == nil || f.hard.Err() != nil {
+			continue
+		}
+		f.report.tearingDown()
+		err := s.destroy(f.hard)
+		if err == nil {
+			_, err = takeDownSlices(f.hard, s.root) // of what was never recorded
+		} else if _, forced := takeDownSlices(f.hard, s.root); forced == nil {
+			err = fmt.Errorf("%w; everything was ended by force", err)
+		}
+		if err != nil && f.hard.Err() == nil {
+			f.report.told(nil, hcl.Diagnostics{{
+				Severity: hcl.DiagError, Summary: "Not taken down in order", Detail: sentence(err),
+			}})
+		}
+	}
+}
+
+// destroy takes down what was applied. An interruption does not keep it from
+// that.
+func (s *testStack) destroy(hard context.Context) error {
+	flags := &applyFlags{autoApprove: true, parallelism: testParallelism, timeout: takeDownPatience, wait: waitReady}
+	l := &loaded{stack: s.last.stack, doc: s.doc, sealer: s.last.sealer, cfg: &schema.Config{}}
+	r := &runner{app: quietApp(nil), flags: flags, l: l, destroying: true}
+	r.c = &change{desired: func(doc *state.Document) schema.Desired {
+		return schema.Desired{Providers: doc.Desired.Providers}
+	}}
+	return r.carryOut(hard, hard, nil)
+}
+
+// testParallelism is how many operations an apply of a test has at once.
+const testParallelism = 32
+
+// planned is what a run's plan does to each address, for plan["ADDRESS"].
+func planned(p *plan.Plan) cty.Value {
+	vals := make(map[string]cty.Value, len(p.Changes))
+	for _, c := range p.Changes {
+		changed := []cty.Value{}
+		for _, a := range c.Attrs {
+			if a.Verb != plan.VerbNone {
+				changed = append(changed, cty.StringVal(a.Path))
+			}
+		}
+		vals[c.Addr.String()] = cty.ObjectVal(map[string]cty.Value{
+			"action": cty.StringVal(string(c.Verb)), "reason": cty.StringVal(c.Reason), "changed": cty.TupleVal(changed),
+		})
+	}
+	return cty.ObjectVal(vals)
+}
+
+// unprotected is what is desired without what keeps it from being taken down
+// after the test.
+func unprotected(d schema.Desired) schema.Desired {
+	d.Controller = nil
+	d.Jobs, d.Reservations = slices.Clone(d.Jobs), slices.Clone(d.Reservations)
+	for i := range d.Jobs {
+		d.Jobs[i].Lifecycle.PreventDestroy = false
+	}
+	for i := range d.Reservations {
+		d.Reservations[i].Lifecycle.PreventDestroy = false
+	}
+	return d
+}
+
+// logsOf is what the tasks of each job's last attempt wrote, for logs["ADDRESS"].
+func logsOf(ctx context.Context, l *loaded, doc *state.Document) (cty.Value, error) {
+	vals := map[string]cty.Value{}
+	for addr, j := range doc.Jobs {
+		var text strings.Builder
+		if last := j.Last(); last != nil {
+			for n := range last.Tasks {
+				written, err := taskLog(ctx, l.stack.store, &stream{id: j.ID, attempt: last.Number, task: n})
+				if err != nil {
+					return cty.NilVal, err
+				}
+				text.WriteString(written)
+			}
+		}
+		vals[addr.String()] = cty.StringVal(text.String())
+	}
+	return cty.ObjectVal(vals), nil
+}

@@ -1,0 +1,353 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/fray-ml/fray/agent"
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/store"
+)
+
+// testRun is one run while it is carried out.
+type testRun struct {
+	*testedFile
+	run      *schema.TestRun
+	files    map[string]*hcl.File // for diagnostics
+	expected []bool               // which of the expected failures were seen
+	diags    hcl.Diagnostics
+	failing  bool         // something did not hold
+	broken   bool         // something could not be done
+	details  bytes.Buffer // for --verbose
+}
+
+func (r *testRun) status() testStatus {
+	switch {
+	case r.broken:
+		return testError
+	case r.failing:
+		return testFailed
+	}
+	return testPassed
+}
+
+// stop says why the run cannot go on.
+func (r *testRun) stop(diags hcl.Diagnostics) {
+	r.diags = append(r.diags, diags...)
+	r.broken = true
+}
+
+func (r *testRun) stopWith(summary string, err error) {
+	rng := r.run.Range
+	r.stop(hcl.Diagnostics{{Severity: hcl.DiagError, Summary: summary, Detail: sentence(err), Subject: &rng}})
+}
+
+// test evaluates, plans, applies if it is to, and asserts.
+func (r *testRun) test() {
+	st, diags := r.stack(r.run.Module)
+	maps.Copy(r.files, st.src.Files())
+	if diags.HasErrors() {
+		r.stop(diags)
+		return
+	}
+	given, diags := r.file.Values(r.run, st.src, r.runs)
+	if diags.HasErrors() {
+		r.stop(diags)
+		return
+	}
+	opts := r.flags.options(schema.DefaultWorkspace)
+	opts.Local, opts.Assigned, opts.Overrides = true, given.Assigned, given.Overrides
+	if st.doc != nil {
+		opts.Computed = st.doc.Computed()
+	}
+	scope, ok := r.evaluate(st, opts)
+	if !ok {
+		return
+	}
+	roots := map[string]schema.Late{"run": late(cty.ObjectVal(r.runs))}
+	for _, name := range []string{"plan", "spec", "logs"} {
+		roots[name] = func() (cty.Value, error) {
+			return cty.NilVal, fmt.Errorf("there is no %s, because the configuration has errors", name)
+		}
+	}
+	if cfg := scope.Config(); cfg != nil {
+		if scope, ok = r.carryOut(st, scope, opts, roots); !ok {
+			return
+		}
+	}
+	r.conclude(scope.With(roots))
+}
+
+func late(v cty.Value) schema.Late { return func() (cty.Value, error) { return v, nil } }
+
+// evaluate evaluates the configuration. Without ok there is nothing to go on with.
+func (r *testRun) evaluate(st *testStack, opts schema.Options) (*schema.Scope, bool) {
+	scope, diags := st.src.Scope(opts)
+	maps.Copy(r.files, st.src.Files())
+	rest, conditions := r.sift(diags)
+	switch {
+	case scope.Config() != nil || conditions.HasErrors():
+	case rest.HasErrors() && slices.Contains(r.expected, true):
+		return scope, false // by what was expected, the rest came about
+	case rest.HasErrors():
+		r.stop(rest)
+		return scope, false
+	}
+	r.diags = append(r.diags, append(rest, conditions...)...)
+	r.failing = r.failing || conditions.HasErrors()
+	return scope, true
+}
+
+// sift takes out the failures that are expected, and sets those apart that are
+// not. A check that fails only warns elsewhere; a test is there to find it.
+func (r *testRun) sift(diags hcl.Diagnostics) (rest, conditions hcl.Diagnostics) {
+	for _, d := range diags {
+		failed, ok := hcl.DiagnosticExtra[schema.FailedCondition](d)
+		switch {
+		case !ok && d.Severity == hcl.DiagWarning: // which fray validate tells
+		case !ok:
+			rest = append(rest, d)
+		case !r.expects(failed.Of):
+			unexpected := *d
+			unexpected.Severity = hcl.DiagError
+			conditions = append(conditions, &unexpected)
+		}
+	}
+	return rest, conditions
+}
+
+// expects reports whether something is expected to fail, and notes that it has.
+func (r *testRun) expects(of string) bool {
+	found := false
+	for i, x := range r.run.Expect {
+		if x.Covers(of) {
+			r.expected[i], found = true, true
+		}
+	}
+	return found
+}
+
+// carryOut plans, applies if it is to, and returns the configuration with what
+// is known then.
+func (r *testRun) carryOut(st *testStack, scope *schema.Scope, opts schema.Options, roots map[string]schema.Late) (*schema.Scope, bool) {
+	l, ok := r.load(st, scope.Config(), opts)
+	if !ok {
+		return nil, false
+	}
+	c, err := l.change(r.app, &changeFlags{targets: addressTexts(r.run.Targets), replace: addressTexts(r.run.Replace)})
+	if err != nil {
+		r.stopWith("Not planned", err)
+		return nil, false
+	}
+	p, err := l.preview(r.soft, c)
+	if err != nil {
+		r.stopWith("Not planned", err)
+		return nil, false
+	}
+	show := quietApp(&r.details)
+	if err := show.showPlan(l, p, false, false); err != nil {
+		r.stopWith("Not planned", err)
+		return nil, false
+	}
+	if r.run.Apply {
+		if !r.apply(st, l, c, p) {
+			return nil, false
+		}
+		opts.Computed = st.doc.Computed()
+		if scope, ok = r.evaluate(st, opts); !ok {
+			return nil, false
+		}
+	}
+	roots["plan"] = late(planned(p))
+	if cfg := scope.Config(); cfg != nil {
+		roots["spec"] = func() (cty.Value, error) { return cfg.Desired.SpecValues(), nil }
+	}
+	roots["logs"] = func() (cty.Value, error) {
+		if st.last == nil {
+			return cty.UnknownVal(cty.Map(cty.String)), nil
+		}
+		return logsOf(r.hard, st.last, st.doc)
+	}
+	return scope, true
+}
+
+// load prepares what is to be planned, with the state that the file's runs share.
+func (r *testRun) load(st *testStack, cfg *schema.Config, opts schema.Options) (*loaded, bool) {
+	settings := schema.Settings{Backend: schema.Backend{Kind: schema.BackendLocal, Path: st.root}}
+	own := *cfg
+	own.Settings = settings
+	l := &loaded{src: st.src, opts: opts, cfg: &own, paths: []string{st.src.Dir()}, bundles: map[string]string{}}
+	l.where = site{dir: st.src.Dir(), settings: settings, workspace: schema.DefaultWorkspace}
+	var diags hcl.Diagnostics
+	if r.run.Apply {
+		diags = r.app.preflight(r.soft, l)
+	} else {
+		for _, p := range plan.Check(&cfg.Desired) {
+			diags = append(diags, l.diagnostic(p.Addr, p.Attribute, hcl.DiagError, p.Summary, p.Detail))
+		}
+	}
+	if diags.HasErrors() {
+		r.stop(diags)
+		return nil, false
+	}
+	if err := r.open(st, l); err != nil {
+		r.stopWith("Not planned", err)
+		return nil, false
+	}
+	return l, true
+}
+
+func (r *testRun) open(st *testStack, l *loaded) error {
+	var err error
+	if l.stack, err = openStack(r.soft, l.where, r.run.Apply); err != nil {
+		return err
+	}
+	if l.doc, err = l.stack.load(r.soft); err != nil {
+		return err
+	}
+	if l.sealer, err = l.stack.sealer(r.soft, l.doc, r.run.Apply); err != nil {
+		return err
+	}
+	l.disposable = r.run.Apply
+	l.desired, err = l.prepare(l.cfg)
+	return err
+}
+
+// apply carries the plan out. Without ok there is nothing to assert.
+func (r *testRun) apply(st *testStack, l *loaded, c *change, p *plan.Plan) bool {
+	flags := &applyFlags{autoApprove: true, parallelism: testParallelism, timeout: testTimeout, wait: string(r.run.Wait)}
+	if r.run.Timeout > 0 {
+		flags.timeout = r.run.Timeout
+	}
+	st.last = l
+	var told bytes.Buffer
+	run := &runner{app: quietApp(&told), flags: flags, l: l, c: c}
+	err := run.carryOut(r.soft, r.hard, p)
+	r.details.Write(told.Bytes())
+	if run.stepper != nil {
+		st.doc = run.stepper.Document()
+	}
+	if st.doc == nil {
+		st.doc = l.doc
+	}
+	return r.applied(l, st.doc, err, told.String())
+}
+
+// applied judges how an apply ended: jobs may fail if that is expected.
+func (r *testRun) applied(l *loaded, doc *state.Document, err error, told string) bool {
+	failed, unexpected := 0, hcl.Diagnostics(nil)
+	for _, addr := range sortedJobs(doc) {
+		j := doc.Jobs[addr]
+		if j.Status != schema.JobFailed {
+			continue
+		}
+		if failed++; r.expects(addr.String()) {
+			continue
+		}
+		detail := fmt.Sprintf("%s failed%s.", addr, because(j.Reason))
+		if last := j.Last(); last != nil {
+			detail += tailText(last)
+		}
+		unexpected = append(unexpected, l.diagnostic(addr, "command", hcl.DiagError, "Job failed", detail))
+	}
+	var e *exit
+	switch {
+	case len(unexpected) > 0:
+		r.stop(unexpected)
+		return false
+	case err == nil, failed > 0 && errors.As(err, &e) && e.code == exitError:
+		return true
+	}
+	if r.soft.Err() != nil {
+		err = errors.New("interrupted")
+	} else if told = strings.TrimSpace(told); told != "" {
+		err = fmt.Errorf("%w\n\nWhat it did:\n%s", err, told)
+	}
+	r.stopWith("Not applied", err)
+	return false
+}
+
+// tailText is the last lines of the task that failed.
+func tailText(a *state.Attempt) string {
+	for i := range a.Tasks {
+		if t := &a.Tasks[i]; t.State == schema.TaskFailed && len(t.Tail) > 0 {
+			return "\n    | " + strings.Join(t.Tail, "\n    | ")
+		}
+	}
+	return ""
+}
+
+// conclude looks at the assertions.
+func (r *testRun) conclude(scope *schema.Scope) {
+	diags := scope.Assert(r.run)
+	r.failing = r.failing || diags.HasErrors()
+	r.diags = append(r.diags, diags...)
+	r.runs[r.run.Name] = scope.Outputs()
+}
+
+// missing looks for what was expected to fail and did not.
+func (r *testRun) missing() {
+	for i, x := range r.run.Expect {
+		if r.expected[i] {
+			continue
+		}
+		rng := x.Range
+		r.failing = true
+		r.diags = append(r.diags, &hcl.Diagnostic{
+			Severity: hcl.DiagError, Summary: "Expected failure is missing", Subject: &rng,
+			Detail: fmt.Sprintf("%s was expected to fail, and did not.", x.Name),
+		})
+	}
+}
+
+// testTimeout is how long an apply of a test may take unless the run says
+// otherwise.
+const testTimeout = 10 * time.Minute
+
+// quietApp is an app that asks nobody and writes to w; nil: nowhere.
+func quietApp(w io.Writer) *app {
+	if w == nil {
+		w = io.Discard
+	}
+	return &app{stdout: w, stderr: w, noColor: true, plainProgress: true}
+}
+
+// maxTestLog bounds what is read of the log of one task.
+const maxTestLog = 8 << 20
+
+// taskLog is what one task has written.
+func taskLog(ctx context.Context, s store.Store, of *stream) (string, error) {
+	var text strings.Builder
+	for text.Len() < maxTestLog {
+		data, next, err := agent.TailLogs(ctx, s, of.id, of.attempt, of.task, of.next)
+		if err != nil {
+			return "", err
+		}
+		if len(data) == 0 {
+			break
+		}
+		of.next = next
+		text.Write(data)
+	}
+	return text.String(), nil
+}
+
+func addressTexts(addrs []schema.Address) []string {
+	var texts []string
+	for _, addr := range addrs {
+		texts = append(texts, addr.String())
+	}
+	return texts
+}

@@ -1,0 +1,104 @@
+package schema
+
+import (
+	"maps"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// Assert looks at the assertions of a test. What does not hold, and what cannot
+// be decided, is an error.
+func (sc *Scope) Assert(run *TestRun) hcl.Diagnostics {
+	var diags hcl.Diagnostics
+	for _, b := range run.asserts {
+		diags = append(diags, sc.reporting(func() { sc.assert(b.clone()) })...)
+	}
+	return diags
+}
+
+func (sc *Scope) assert(b *block) {
+	with := scope{}
+	ready := true
+	b.walk(func(x *expression) {
+		vals, ok := sc.prepare(x)
+		ready = ready && ok
+		maps.Copy(with, vals)
+	})
+	if !ready {
+		return
+	}
+	root := sc.session.root()
+	told := len(root.diags)
+	switch h := root.holds(b, with); {
+	case len(root.diags) > told:
+	case h.status == ConditionUnknown:
+		sc.session.add(valueError(h.rng, h.expr, h.ctx, "Unknown condition",
+			"This is decided by values that are known only after apply. Use command = apply in this run, or assert something that the plan knows."))
+	case h.status == ConditionFails:
+		d := valueError(h.rng, h.expr, h.ctx, "Test assertion failed", h.message)
+		if sides := compared(h.expr, h.ctx); sides != "" {
+			d.Detail += "\n\n" + sides
+		}
+		sc.session.add(d)
+	}
+}
+
+// maxSide bounds the lines of a side of a comparison that are shown.
+const maxSide = 20
+
+// compared shows both sides of the comparison that a condition comes down to;
+// "" where it is none.
+func compared(expr hcl.Expression, ctx *hcl.EvalContext) string {
+	op := comparison(expr, ctx)
+	if op == nil {
+		return ""
+	}
+	var text strings.Builder
+	for _, side := range []struct {
+		name string
+		expr hclsyntax.Expression
+	}{{"Left side:  ", op.LHS}, {"Right side: ", op.RHS}} {
+		val, diags := side.expr.Value(ctx)
+		if diags.HasErrors() {
+			return ""
+		}
+		lines := strings.Split(Show(val), "\n")
+		if len(lines) > maxSide {
+			lines = append(lines[:maxSide], "…")
+		}
+		text.WriteString(side.name + strings.Join(lines, "\n") + "\n")
+	}
+	return strings.TrimSpace(text.String())
+}
+
+// comparison finds the comparison that makes a condition false.
+func comparison(expr hcl.Expression, ctx *hcl.EvalContext) *hclsyntax.BinaryOpExpr {
+	for {
+		switch x := expr.(type) {
+		case *hclsyntax.ParenthesesExpr:
+			expr = x.Expression
+			continue
+		case *hclsyntax.BinaryOpExpr:
+			switch x.Op {
+			case hclsyntax.OpEqual, hclsyntax.OpNotEqual, hclsyntax.OpGreaterThan, hclsyntax.OpGreaterThanOrEqual,
+				hclsyntax.OpLessThan, hclsyntax.OpLessThanOrEqual:
+				return x
+			case hclsyntax.OpLogicalAnd:
+				expr = x.RHS
+				if val, diags := x.LHS.Value(ctx); !diags.HasErrors() && isFalse(val) {
+					expr = x.LHS
+				}
+				continue
+			}
+		}
+		return nil
+	}
+}
+
+func isFalse(v cty.Value) bool {
+	v, _ = v.Unmark()
+	return v.IsKnown() && !v.IsNull() && v.Type() == cty.Bool && v.False()
+}

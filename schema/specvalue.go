@@ -1,0 +1,92 @@
+package schema
+
+import (
+	"encoding"
+	"reflect"
+	"strings"
+
+	"github.com/zclconf/go-cty/cty"
+)
+
+// SpecValues is what is desired as a value of the language: an object for each
+// address, with the attributes that plans show. Secrets are sensitive.
+func (d *Desired) SpecValues() cty.Value {
+	specs := map[string]cty.Value{}
+	for i := range d.Namespaces {
+		specs[d.Namespaces[i].Addr.String()] = specValue(reflect.ValueOf(d.Namespaces[i]))
+	}
+	for i := range d.Reservations {
+		specs[d.Reservations[i].Addr.String()] = specValue(reflect.ValueOf(d.Reservations[i]))
+	}
+	for i := range d.Groups {
+		specs[d.Groups[i].Addr.String()] = specValue(reflect.ValueOf(d.Groups[i]))
+	}
+	for i := range d.Jobs {
+		specs[d.Jobs[i].Addr.String()] = specValue(reflect.ValueOf(d.Jobs[i]))
+	}
+	return cty.ObjectVal(specs)
+}
+
+// specValue converts part of a spec: structs become objects with the names of
+// their JSON, pointers to nothing null.
+func specValue(v reflect.Value) cty.Value {
+	switch part := v.Interface().(type) {
+	case Text:
+		return part.asValue()
+	case encoding.TextMarshaler: // addresses, durations
+		text, err := part.MarshalText()
+		if err != nil {
+			return cty.StringVal("")
+		}
+		return cty.StringVal(string(text))
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		if v.IsNil() {
+			return cty.NullVal(cty.DynamicPseudoType)
+		}
+		return specValue(v.Elem())
+	case reflect.String:
+		return cty.StringVal(v.String())
+	case reflect.Bool:
+		return cty.BoolVal(v.Bool())
+	case reflect.Int, reflect.Int64:
+		return cty.NumberIntVal(v.Int())
+	case reflect.Float64:
+		return cty.NumberFloatVal(v.Float())
+	case reflect.Slice:
+		vals := make([]cty.Value, v.Len())
+		for i := range vals {
+			vals[i] = specValue(v.Index(i))
+		}
+		return cty.TupleVal(vals)
+	case reflect.Map:
+		vals := make(map[string]cty.Value, v.Len())
+		for it := v.MapRange(); it.Next(); {
+			vals[it.Key().String()] = specValue(it.Value())
+		}
+		return cty.ObjectVal(vals)
+	case reflect.Struct:
+		vals := map[string]cty.Value{}
+		for i := range v.NumField() {
+			name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+			vals[name] = specValue(v.Field(i))
+		}
+		return cty.ObjectVal(vals)
+	}
+	return cty.DynamicVal
+}
+
+// asValue is the text as a value of the language.
+func (t Text) asValue() cty.Value {
+	switch t.form {
+	case textPlain:
+	case textSecret:
+		return cty.StringVal(t.value).Mark(sensitiveMark{})
+	case textSealed:
+		return cty.UnknownVal(cty.String).Mark(sensitiveMark{})
+	case textUnknown:
+		return cty.UnknownVal(cty.String)
+	}
+	return cty.StringVal(t.value)
+}
