@@ -1,7 +1,7 @@
 // Command bench measures fray and prints each number beside what it is to be
 // compared with. It asserts nothing: numbers on a shared machine are for people.
 //
-//	go run ./bench [flags] [startup | quickstart | plan | apply | recovery | state | sidebyside]...
+//	go run ./bench [flags] [startup | quickstart | plan | apply | recovery | language | state | sidebyside]...
 //
 // Without names it runs everything, as `make bench` does. What needs much memory
 // runs in a process of its own, which is this program again (one.go): the peak
@@ -65,6 +65,7 @@ func (b *bench) parts() []part {
 		{"plan", columns, b.plans},
 		{"apply", columns, b.applies},
 		{"recovery", columns, b.recoveries},
+		{"language", columns, b.languages},
 		{"state", columns, b.states},
 		{"sidebyside", nil, b.sideBySide},
 	}
