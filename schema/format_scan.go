@@ -30,14 +30,21 @@ type fastFormatter struct {
 
 // formatFast formats source, or reports that it is not for it.
 func formatFast(src []byte) ([]byte, bool) {
+	f, ok := scanFast(src)
+	if !ok {
+		return nil, false
+	}
+	return f.result()
+}
+
+// scanFast reads source, or reports that it is not for it. What it reads is not
+// nested too deeply.
+func scanFast(src []byte) (*fastFormatter, bool) {
 	if len(src) == 0 || src[len(src)-1] != '\n' || bytes.IndexByte(src, '\r') >= 0 {
 		return nil, false
 	}
 	f := &fastFormatter{layout: newLayout(src)}
-	if !f.file() {
-		return nil, false
-	}
-	return f.result()
+	return f, f.file()
 }
 
 // is reports whether the token at hand is of a kind.
