@@ -110,7 +110,7 @@ output "size" {
 
 const (
 	keyInterrupt = "\x03"
-	ctrlD = "\x04"
+	ctrlD        = "\x04"
 )
 
 // The end of what is typed is as if nobody were there to ask.
