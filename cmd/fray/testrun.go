@@ -202,14 +202,14 @@ func (r *testRun) load(st *testStack, cfg *schema.Config, opts schema.Options) (
 		r.stop(diags)
 		return nil, false
 	}
-	if err := r.open(st, l); err != nil {
+	if err := r.open(l); err != nil {
 		r.stopWith("Not planned", err)
 		return nil, false
 	}
 	return l, true
 }
 
-func (r *testRun) open(st *testStack, l *loaded) error {
+func (r *testRun) open(l *loaded) error {
 	var err error
 	if l.stack, err = openStack(r.soft, l.where, r.run.Apply); err != nil {
 		return err
