@@ -60,7 +60,7 @@ func compared(expr hcl.Expression, ctx *hcl.EvalContext) string {
 	for _, side := range []struct {
 		name string
 		expr hclsyntax.Expression
-	}{{"Left side:  ", op.LHS}, {"Right side: ", op.RHS}} {
+	}{{"Left side: ", op.LHS}, {"Right side: ", op.RHS}} {
 		val, diags := side.expr.Value(ctx)
 		if diags.HasErrors() {
 			return ""

@@ -158,9 +158,9 @@ func TestAssert(t *testing.T) {
 	}{
 		"holds":           {run: assert(`length(job.a) == 2 && local.queue == "q" && local.tpu == "v4-8" && local.slices[0] == "s"`)},
 		"spec":            {run: assert(`spec["job.a[1]"].command[0] == "echo" && spec["job.a[0]"].health_check == null && spec["job.a[0]"].stop_grace == "10s"`)},
-		"fails":           {assert(`length(job.a) == 3`), "Test assertion failed: no: 2\n\nLeft side:  2\nRight side: 3"},
-		"part that fails": {assert(`(length(job.a) == 2 && length(job.a) > 2) && true`), "Left side:  2\nRight side: 2"},
-		"secret":          {assert(`spec["job.a[0]"].command[2] == "x"`), "Left side:  (sensitive value)\nRight side: \"x\""},
+		"fails":           {assert(`length(job.a) == 3`), "Test assertion failed: no: 2\n\nLeft side: 2\nRight side: 3"},
+		"part that fails": {assert(`(length(job.a) == 2 && length(job.a) > 2) && true`), "Left side: 2\nRight side: 2"},
+		"secret":          {assert(`spec["job.a[0]"].command[2] == "x"`), "Left side: (sensitive value)\nRight side: \"x\""},
 		"no comparison":   {assert(`contains([1], var.n)`), "Test assertion failed: no: 2\n"},
 		"unknown":         {assert(`job.a[0].address == "x"`), "Unknown condition: "},
 		"not a bool":      {assert(`"x"`), "Want a condition that is true or false"},

@@ -87,6 +87,9 @@ func (c *console) open(ctx context.Context, paths []string, flags configFlags) e
 		}
 		opts.Computed = doc.Computed()
 	}
+	if _, _, err := c.app.evaluate(ctx, src, &opts, flags); err != nil { // asks for variables
+		return err
+	}
 	c.scope, more = src.Scope(opts)
 	c.files = src.Files()
 	return c.tell(append(diags, more...), "Because of these errors some names have no value.")
@@ -106,14 +109,18 @@ func nothingWritten(paths []string) bool {
 	return err == nil && len(names) == 0
 }
 
-// tell prints diagnostics, and what follows if there are errors among them.
+// tell prints the errors of the files, if there are any, and what follows.
 func (c *console) tell(diags hcl.Diagnostics, then string) error {
-	errs := slices.DeleteFunc(diags, func(d *hcl.Diagnostic) bool { return d.Severity != hcl.DiagError }) // fray validate tells the rest
-	if err := c.app.diagnostics(c.files, errs); err != nil {
+	if err := c.app.diagnostics(c.files, errorsOf(diags)); err != nil {
 		c.failed = true
 		c.app.warn(then)
 	}
 	return nil
+}
+
+// errorsOf leaves out warnings, which fray validate and fray plan are for.
+func errorsOf(diags hcl.Diagnostics) hcl.Diagnostics {
+	return slices.DeleteFunc(slices.Clone(diags), func(d *hcl.Diagnostic) bool { return d.Severity != hcl.DiagError })
 }
 
 // read evaluates the lines of a pipe.

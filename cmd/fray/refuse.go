@@ -14,10 +14,13 @@ import (
 func (a *app) refusals(l *loaded, p *plan.Plan) error {
 	var diags hcl.Diagnostics
 	for i := range p.Refusals {
-		r := &p.Refusals[i]
-		diags = append(diags, l.diagnostic(r.Addr, "lifecycle.prevent_destroy", hcl.DiagError, "Protected by prevent_destroy", r.Detail))
+		diags = append(diags, l.refusal(&p.Refusals[i]))
 	}
 	return a.diagnostics(filesOf(l.src), diags)
+}
+
+func (l *loaded) refusal(r *plan.Refusal) *hcl.Diagnostic {
+	return l.diagnostic(r.Addr, "lifecycle.prevent_destroy", hcl.DiagError, "Protected by prevent_destroy", r.Detail)
 }
 
 // impossible says what could never be placed of an accepted configuration: what

@@ -52,6 +52,7 @@ object on a line for each event (docs/test-json.md).`,
 	}
 	flags.register(cmd)
 	_ = cmd.Flags().MarkHidden("local") // it always is
+	_ = cmd.Flags().MarkHidden("input") // nobody is asked
 	cmd.Flags().StringArrayVar(&flags.filter, "filter", nil, "run only the tests of `FILE`; may be repeated")
 	cmd.Flags().StringVar(&flags.directory, "test-directory", "tests", "look for tests in `DIR`, too")
 	cmd.Flags().BoolVar(&flags.json, "json", false, "print JSON, an object on each line (docs/test-json.md)")
@@ -73,7 +74,7 @@ type tester struct {
 
 func (a *app) test(ctx context.Context, dir string, flags testFlags) error {
 	src, diags := parse([]string{dir})
-	if err := a.diagnostics(src.Files(), diags); err != nil {
+	if err := a.diagnostics(src.Files(), errorsOf(diags)); err != nil {
 		return err
 	}
 	paths, err := testFiles(dir, flags)

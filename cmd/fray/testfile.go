@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -31,7 +32,7 @@ type testedFile struct {
 type testStack struct {
 	module string
 	src    *schema.Source
-	root   string // where its state and its slices are
+	site   site // its state and its slices are in a directory of the tests'
 	doc    *state.Document
 	last   *loaded // of the last apply; nil: nothing was applied
 }
@@ -79,13 +80,14 @@ func (f *testedFile) stack(module string) (*testStack, hcl.Diagnostics) {
 			return s, nil
 		}
 	}
-	s := &testStack{module: module, src: f.src, root: f.site.stackDir(f.name, len(f.stacks))}
+	s := &testStack{module: module, src: f.src}
 	if module != "" {
 		var diags hcl.Diagnostics
 		if s.src, diags = parse([]string{filepath.Join(f.dir, module)}); diags.HasErrors() {
 			return s, diags
 		}
 	}
+	s.site = f.site.stack(s.src.Dir(), f.name, len(f.stacks))
 	f.stacks = append(f.stacks, s)
 	return s, nil
 }
@@ -101,8 +103,8 @@ func (f *testedFile) tearDown() {
 		f.report.tearingDown()
 		err := s.destroy(f.hard)
 		if err == nil {
-			_, err = takeDownSlices(f.hard, s.root) // of what was never recorded
-		} else if _, forced := takeDownSlices(f.hard, s.root); forced == nil {
+			_, err = takeDownSlices(f.hard, s.site.settings.Backend.Path) // of what was never recorded
+		} else if _, forced := takeDownSlices(f.hard, s.site.settings.Backend.Path); forced == nil {
 			err = fmt.Errorf("%w; everything was ended by force", err)
 		}
 		if err != nil && f.hard.Err() == nil {
@@ -118,11 +120,12 @@ func (f *testedFile) tearDown() {
 func (s *testStack) destroy(hard context.Context) error {
 	flags := &applyFlags{autoApprove: true, parallelism: testParallelism, timeout: takeDownPatience, wait: waitReady}
 	l := &loaded{stack: s.last.stack, doc: s.doc, sealer: s.last.sealer, cfg: &schema.Config{}}
-	r := &runner{app: quietApp(nil), flags: flags, l: l, destroying: true}
+	var told bytes.Buffer
+	r := &runner{app: quietApp(&told), flags: flags, l: l, destroying: true}
 	r.c = &change{desired: func(doc *state.Document) schema.Desired {
 		return schema.Desired{Providers: doc.Desired.Providers}
 	}}
-	return r.carryOut(hard, hard, nil)
+	return printed(r.carryOut(hard, hard, nil), &told)
 }
 
 // testParallelism is how many operations an apply of a test has at once.

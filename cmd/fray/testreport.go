@@ -100,7 +100,7 @@ func (f *fileReport) told(files map[string]*hcl.File, diags hcl.Diagnostics) {
 		f.status = testError
 	}
 	if f.flags.json {
-		f.event(testEvent{Type: eventFile, File: f.path, Diagnostics: testDiagnostics(diags)})
+		f.event(testEvent{Type: eventFile, File: f.path, Diagnostics: diagnosticsAsJSON(files, diags).Diagnostics})
 		return
 	}
 	_ = f.out.diagnostics(files, diags)
@@ -131,7 +131,7 @@ func (f *fileReport) run(r testResult) {
 	}
 	f.event(testEvent{
 		Type: eventRun, File: f.path, Run: r.run, Progress: "complete", Status: r.status,
-		Seconds: r.took.Seconds(), Diagnostics: testDiagnostics(r.diags),
+		Seconds: r.took.Seconds(), Diagnostics: diagnosticsAsJSON(r.files, r.diags).Diagnostics,
 	})
 	if f.flags.json {
 		return

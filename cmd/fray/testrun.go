@@ -67,8 +67,9 @@ func (r *testRun) test() {
 		r.stop(diags)
 		return
 	}
-	opts := r.flags.options(schema.DefaultWorkspace)
+	opts := r.flags.options(r.flags.workspace)
 	opts.Local, opts.Assigned, opts.Overrides = true, given.Assigned, given.Overrides
+	opts.Data = (&dataReader{here: st.site}).anew(r.soft)
 	if st.doc != nil {
 		opts.Computed = st.doc.Computed()
 	}
@@ -97,6 +98,7 @@ func (r *testRun) evaluate(st *testStack, opts schema.Options) (*schema.Scope, b
 	scope, diags := st.src.Scope(opts)
 	maps.Copy(r.files, st.src.Files())
 	rest, conditions := r.sift(diags)
+	rest = errorsOf(rest)
 	switch {
 	case scope.Config() != nil || conditions.HasErrors():
 	case rest.HasErrors() && slices.Contains(r.expected, true):
@@ -116,7 +118,6 @@ func (r *testRun) sift(diags hcl.Diagnostics) (rest, conditions hcl.Diagnostics)
 	for _, d := range diags {
 		failed, ok := hcl.DiagnosticExtra[schema.FailedCondition](d)
 		switch {
-		case !ok && d.Severity == hcl.DiagWarning: // which fray validate tells
 		case !ok:
 			rest = append(rest, d)
 		case !r.expects(failed.Of):
@@ -146,19 +147,8 @@ func (r *testRun) carryOut(st *testStack, scope *schema.Scope, opts schema.Optio
 	if !ok {
 		return nil, false
 	}
-	c, err := l.change(r.app, &changeFlags{targets: addressTexts(r.run.Targets), replace: addressTexts(r.run.Replace)})
-	if err != nil {
-		r.stopWith("Not planned", err)
-		return nil, false
-	}
-	p, err := l.preview(r.soft, c)
-	if err != nil {
-		r.stopWith("Not planned", err)
-		return nil, false
-	}
-	show := quietApp(&r.details)
-	if err := show.showPlan(l, p, false, false); err != nil {
-		r.stopWith("Not planned", err)
+	c, p, ok := r.plan(l)
+	if !ok {
 		return nil, false
 	}
 	if r.run.Apply {
@@ -183,13 +173,54 @@ func (r *testRun) carryOut(st *testStack, scope *schema.Scope, opts schema.Optio
 	return scope, true
 }
 
+// plan plans what the run asks for.
+func (r *testRun) plan(l *loaded) (*change, *plan.Plan, bool) {
+	var told bytes.Buffer
+	show := quietApp(&told)
+	c, err := l.change(show, &changeFlags{targets: addressTexts(r.run.Targets), replace: addressTexts(r.run.Replace)})
+	var p *plan.Plan
+	if err == nil {
+		p, err = l.preview(r.soft, c)
+	}
+	if err == nil {
+		err = show.showPlan(l, p, false, false)
+	}
+	if err != nil {
+		r.stopWith("Not planned", printed(err, &told))
+		return nil, nil, false
+	}
+	r.details.Write(told.Bytes())
+	return c, p, r.allowed(l, p)
+}
+
+// allowed reports whether a plan destroys nothing that is protected. That it
+// would may be expected.
+func (r *testRun) allowed(l *loaded, p *plan.Plan) bool {
+	var diags hcl.Diagnostics
+	for i := range p.Refusals {
+		if refused := &p.Refusals[i]; !r.expects(refused.Addr.String()) {
+			diags = append(diags, l.refusal(refused))
+		}
+	}
+	if len(diags) > 0 {
+		r.stop(diags)
+	}
+	return len(p.Refusals) == 0
+}
+
+// printed is an error with what was printed instead of it.
+func printed(err error, told *bytes.Buffer) error {
+	if errors.Is(err, errReported) {
+		return errors.New(strings.TrimRight(told.String(), ".\n"))
+	}
+	return err
+}
+
 // load prepares what is to be planned, with the state that the file's runs share.
 func (r *testRun) load(st *testStack, cfg *schema.Config, opts schema.Options) (*loaded, bool) {
-	settings := schema.Settings{Backend: schema.Backend{Kind: schema.BackendLocal, Path: st.root}}
 	own := *cfg
-	own.Settings = settings
-	l := &loaded{src: st.src, opts: opts, cfg: &own, paths: []string{st.src.Dir()}, bundles: map[string]string{}}
-	l.where = site{dir: st.src.Dir(), settings: settings, workspace: schema.DefaultWorkspace}
+	own.Settings = st.site.settings
+	l := &loaded{src: st.src, opts: opts, cfg: &own, where: st.site, paths: []string{st.src.Dir()}, bundles: map[string]string{}}
 	var diags hcl.Diagnostics
 	if r.run.Apply {
 		diags = r.app.preflight(r.soft, l)
@@ -220,7 +251,6 @@ func (r *testRun) open(l *loaded) error {
 	if l.sealer, err = l.stack.sealer(r.soft, l.doc, r.run.Apply); err != nil {
 		return err
 	}
-	l.disposable = r.run.Apply
 	l.desired, err = l.prepare(l.cfg)
 	return err
 }
@@ -232,6 +262,7 @@ func (r *testRun) apply(st *testStack, l *loaded, c *change, p *plan.Plan) bool 
 		flags.timeout = r.run.Timeout
 	}
 	st.last = l
+	l.disposable, l.desired = true, unprotected(l.desired) // the plan was allowed
 	var told bytes.Buffer
 	run := &runner{app: quietApp(&told), flags: flags, l: l, c: c}
 	err := run.carryOut(r.soft, r.hard, p)
@@ -316,11 +347,8 @@ func (r *testRun) missing() {
 // otherwise.
 const testTimeout = 10 * time.Minute
 
-// quietApp is an app that asks nobody and writes to w; nil: nowhere.
+// quietApp is an app that asks nobody and writes to w.
 func quietApp(w io.Writer) *app {
-	if w == nil {
-		w = io.Discard
-	}
 	return &app{stdout: w, stderr: w, noColor: true, plainProgress: true}
 }
 

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fray-ml/fray/providers/local"
+	"github.com/fray-ml/fray/schema"
 )
 
 // testSite is the directory of one fray test, with a stack for each
@@ -87,10 +88,14 @@ func sweepTests(ctx context.Context, a *app, all string) error {
 	return nil
 }
 
-// stackDir is where a stack of a file is, named by the file's number and the
-// stack's.
-func (s *testSite) stackDir(file string, n int) string {
-	return filepath.Join(s.dir, fmt.Sprintf("%s-%d", file, n))
+// stack is where a stack of a file is: of a configuration, named by the file's
+// number and its own.
+func (s *testSite) stack(dir, file string, n int) site {
+	path := filepath.Join(s.dir, fmt.Sprintf("%s-%d", file, n))
+	return site{
+		dir: dir, workspace: schema.DefaultWorkspace,
+		settings: schema.Settings{Backend: schema.Backend{Kind: schema.BackendLocal, Path: path}},
+	}
 }
 
 // takeDown ends whatever is up in the directory, and returns how many slices
