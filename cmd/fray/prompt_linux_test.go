@@ -127,14 +127,14 @@ func TestEndOfInputAtAPrompt(t *testing.T) {
 func TestPromptHidesWhatIsSensitive(t *testing.T) {
 	dir := t.TempDir()
 	writeConfig(t, dir, asksTwice)
-	s := atTerminal(t, dir, "validate")
+	s := atTerminal(t, dir, "plan")
 	s.sees(t, "Value (number): ")
 	s.types(t, "7\n")
 	s.sees(t, "7")
 	s.sees(t, "Value: ")
 	s.hides(t)
 	s.types(t, "hush\n")
-	if shown := s.sees(t, "Valid: "); strings.Contains(shown, "hush") {
+	if shown := s.sees(t, "No changes"); strings.Contains(shown, "hush") {
 		t.Errorf("the screen shows the sensitive answer:\n%s", shown)
 	}
 	s.ends(t, 0)
