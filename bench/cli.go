@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
@@ -155,7 +154,7 @@ func (c *cli) load() error {
 	if c.key, err = store.NewKey(); err != nil {
 		return err
 	}
-	if waitsForValues(c.cfg) {
+	if c.cfg.Waits() {
 		if c.cfg, err = c.evaluate(c.doc); err != nil {
 			return err
 		}
@@ -174,13 +173,9 @@ func (c *cli) evaluate(doc *state.Document) (*schema.Config, error) {
 	return cfg, nil
 }
 
-func waitsForValues(cfg *schema.Config) bool {
-	return slices.ContainsFunc(cfg.Desired.Jobs, func(j schema.Job) bool { return len(j.Uses) > 0 })
-}
-
 // refine is what is desired with the values that have become known.
 func (c *cli) refine() func(*state.Document) (*schema.Desired, error) {
-	if !waitsForValues(c.cfg) {
+	if !c.cfg.Waits() {
 		return nil
 	}
 	r := &apply.Refiner{Source: c.src, Options: c.opts, Prepare: c.prepare, Sealer: c.key}
