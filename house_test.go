@@ -52,20 +52,23 @@ func house() []room {
 		{name: "providers", sees: []string{"schema"}},
 		{name: "providers/providertest", sees: []string{"schema", "providers"}},
 		{name: "providers/local", sees: []string{"schema", "providers"}},
-		{name: "providers/gcp", sees: []string{"schema", "state/store"}},
+		{name: "providers/gcp", sees: []string{"schema", "state/store", "providers", "providers/providertest"}},
 		{name: "agent", sees: []string{"schema", "state", "state/store"}},
 		{name: "modules", sees: []string{"schema", "state/store"}},
 		{name: "apply", sees: []string{"schema", "state", "state/store", "plan", "providers"}},
+		{name: "rehearse", sees: []string{
+			"schema", "state", "state/store", "plan", "providers", "providers/gcp", "apply",
+		}},
 		{name: "controller", sees: []string{
 			"schema", "state", "state/store", "plan", "plan/render", "providers", "apply",
 		}},
 		{name: "cmd/fray", sees: []string{
 			"schema", "state", "state/store", "state/keyring", "plan", "plan/amend", "plan/render", "providers", "providers/local",
-			"providers/gcp", "agent", "apply", "controller", "modules",
+			"providers/gcp", "agent", "apply", "controller", "modules", "rehearse",
 		}},
 		{name: "bench", sees: []string{
 			"schema", "state", "state/store", "plan", "plan/render", "providers", "providers/local",
-			"providers/gcp", "agent", "apply", "controller", "modules",
+			"providers/gcp", "agent", "apply", "controller", "modules", "rehearse",
 		}},
 	}
 }

@@ -75,6 +75,16 @@ func (e *executor) do(ctx context.Context, a plan.Action) error {
 			return err
 		}
 		return p.Create(ctx, a.Slice)
+	case plan.UpdateSlice:
+		p, err := e.provider(a.Slice.Provider)
+		if err != nil {
+			return err
+		}
+		updater, ok := providers.AsUpdater(p)
+		if !ok {
+			return fmt.Errorf("provider %q cannot change slices in place", a.Slice.Provider)
+		}
+		return updater.Update(ctx, a.Slice)
 	case plan.DeleteSlice:
 		p, err := e.provider(a.Slice.Provider)
 		if err != nil {

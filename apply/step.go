@@ -122,13 +122,16 @@ func (s *Stepper) Last() *plan.Plan { return s.last }
 // SetScope bounds what later steps may do.
 func (s *Stepper) SetScope(scope Scope) { s.cfg.Scope = scope }
 
-// Preview observes and returns the plan for desired without carrying it out.
+// Preview observes and returns the plan for desired, with what it costs, without
+// carrying it out.
 func (s *Stepper) Preview(ctx context.Context, desired *schema.Desired, doc *state.Document) (*plan.Plan, error) {
 	obs, err := s.observer.Observe(ctx, s.doc.Stack())
 	if err != nil {
 		return nil, err
 	}
-	return plan.Diff(desired, doc, obs, s.cfg.Now()), nil
+	p := plan.Diff(desired, doc, obs, s.cfg.Now())
+	p.Costs = plan.Costs(desired, p, obs)
+	return p, nil
 }
 
 // Accept makes doc, made by [Accept] from Document, the state, and saves it.
@@ -223,48 +226,18 @@ func (s *Stepper) collect() {
 }
 
 func (s *Stepper) fold(r result) {
-	name := r.action.Slice.Name
-	delete(s.exec.inFlight, name)
-	cur := s.doc.Slices[name]
+	delete(s.exec.inFlight, r.action.Slice.Name)
 	if errors.Is(r.err, errNotBegun) {
 		return
 	}
 	if r.err != nil && s.cfg.OnError != nil && !errors.Is(r.err, store.ErrConflict) {
 		s.cfg.OnError(r.action, r.err)
 	}
-	switch {
-	case cur == nil, r.action.Verb == plan.Assign, r.action.Verb == plan.ForgetSlice:
-		return
-	case r.err == nil && cur.Error == "" && cur.RetryAt.IsZero():
-		return
+	var failure *plan.Failure
+	if r.err != nil {
+		failure = &plan.Failure{Kind: providers.KindOf(r.err), Text: r.err.Error(), After: providers.DelayOf(r.err)}
 	}
-	next := *cur
-	next.Error, next.RetryAt, next.OverQuota = "", time.Time{}, false
-	if r.err == nil {
-		next.Tries = 0
-	} else {
-		next.Tries++
-		next.Error = r.err.Error()
-		kind := providers.KindOf(r.err)
-		next.OverQuota = kind == providers.KindQuota
-		next.RetryAt = s.cfg.Now().Add(retryDelay(kind, next.Tries))
-	}
-	doc := s.doc.Clone()
-	doc.Slices[name] = &next
-	s.doc = doc
-}
-
-// retryDelay is how long to leave a slice alone after a failed call. What can
-// never work is still tried now and then, since people mend things.
-func retryDelay(kind providers.ErrorKind, tries int) time.Duration {
-	switch kind {
-	case providers.KindInvalid, providers.KindPermission, providers.KindConflict:
-		return max(10*time.Second, plan.Backoff(tries))
-	case providers.KindQuota:
-		return max(time.Minute, plan.Backoff(tries))
-	case providers.KindCapacity, providers.KindRate, providers.KindNotFound, providers.KindUnavailable:
-	}
-	return plan.Backoff(tries)
+	s.doc = plan.Folded(s.doc, r.action, failure, s.cfg.Now())
 }
 
 // Wait sleeps for d, or until an action is finished or ctx ends. Once one is

@@ -122,14 +122,14 @@ func TestDrainBeginsNothing(t *testing.T) {
 
 func TestFailedCreateIsRecordedAndRetried(t *testing.T) {
 	for _, tt := range []struct {
-		kind  providers.ErrorKind
+		kind  schema.ErrorKind
 		after time.Duration // least time until the second try
 	}{
-		{providers.KindCapacity, time.Second},
-		{providers.KindUnavailable, time.Second},
-		{providers.KindQuota, time.Minute},
-		{providers.KindPermission, 10 * time.Second},
-		{providers.KindInvalid, 10 * time.Second},
+		{schema.ErrorCapacity, time.Second},
+		{schema.ErrorUnavailable, time.Second},
+		{schema.ErrorQuota, time.Minute},
+		{schema.ErrorPermission, 10 * time.Second},
+		{schema.ErrorInvalid, 10 * time.Second},
 	} {
 		t.Run(string(tt.kind), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -161,7 +161,7 @@ func TestFailedCreateIsRecordedAndRetried(t *testing.T) {
 					if !strings.Contains(sl.Error, "injected") || sl.Tries == 0 {
 						t.Errorf("slice records error %q after %d tries, want the injected one", sl.Error, sl.Tries)
 					}
-					if quota := tt.kind == providers.KindQuota; sl.OverQuota != quota {
+					if quota := tt.kind == schema.ErrorQuota; sl.OverQuota != quota {
 						t.Errorf("slice records that a quota is used up: %t, want %t", sl.OverQuota, quota)
 					}
 				}

@@ -173,7 +173,7 @@ func (d *differ) loss(j *state.Job) (schema.TaskState, string) {
 	for _, name := range j.Last().Slices {
 		st, listed := d.slices[name]
 		switch {
-		case !listed && d.known(d.providerOf(name, j)):
+		case !listed && d.known(d.specHeld(name, j)):
 			return d.goneOutcome(name), fmt.Sprintf("slice %s is gone", name)
 		case !listed: // nothing may be concluded
 		case st.Phase == schema.SliceDead || st.Phase == schema.SliceDeleting:
@@ -186,9 +186,20 @@ func (d *differ) loss(j *state.Job) (schema.TaskState, string) {
 			if len(st.Down) > 0 {
 				d.mend(st)
 			}
+			d.freshenOf(j, st)
 		}
 	}
 	return "", ""
+}
+
+// freshenOf changes in place what can be of a slice that a running job has.
+func (d *differ) freshenOf(j *state.Job, st *schema.SliceStatus) {
+	if st.Spec.Owner != j.Spec.Addr || st.Spec.Provider != schema.ProviderGCP {
+		return
+	}
+	spec := st.Spec
+	spec.Cloud.Live = withLabels(j.Spec.Resources.Cloud.Live, j.Spec.Labels)
+	d.freshen(st, &spec)
 }
 
 // goneOutcome is what the end of a slice means for what ran there.
@@ -301,7 +312,7 @@ func (d *differ) end(addr schema.Address, cause schema.TaskState, why string) {
 func (d *differ) endedOn(name string, addr schema.Address, a *state.Attempt) (ended, gone bool) {
 	st, listed := d.slices[name]
 	if !listed {
-		gone = d.known(d.providerOf(name, d.next.Jobs[addr]))
+		gone = d.known(d.specHeld(name, d.next.Jobs[addr]))
 		return gone, gone
 	}
 	d.recordOf(st)

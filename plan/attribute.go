@@ -74,7 +74,7 @@ func jobAttributes() []attribute[schema.Job] {
 
 func resourceAttributes() []attribute[schema.Job] {
 	type job = schema.Job
-	return []attribute[job]{
+	list := []attribute[job]{
 		field("resources.provider", func(j *job) *schema.ProviderName { return &j.Resources.Provider }),
 		field("resources.reservation", func(j *job) *string { return &j.Resources.Reservation }),
 		field("resources.tpu", func(j *job) *string { return &j.Resources.TPU }),
@@ -88,6 +88,7 @@ func resourceAttributes() []attribute[schema.Job] {
 		field("resources.regions", func(j *job) *[]string { return &j.Resources.Regions }),
 		{path: "resources.ports", keyed: true, keep: keepPorts},
 	}
+	return append(list, cloudAttributes("resources.", func(j *job) *schema.CloudSpec { return &j.Resources.Cloud })...)
 }
 
 func keepPorts(want, recorded *schema.Job, key string) {
@@ -156,9 +157,12 @@ func reservationAttributes() []attribute[schema.Reservation] {
 			field(end.name+".slices", func(r *pool) *int { return &end.of(r).Slices }),
 		)
 	}
-	return append(list,
+	list = append(list,
 		field("priority", func(r *pool) *int { return &r.Priority }),
 		field("ttl", func(r *pool) *schema.Duration { return &r.TTL }),
 		field("preemptible", func(r *pool) *bool { return &r.Preemptible }),
+		field("zones", func(r *pool) *[]string { return &r.Zones }),
+		field("regions", func(r *pool) *[]string { return &r.Regions }),
 	)
+	return append(list, cloudAttributes("", func(r *pool) *schema.CloudSpec { return &r.Cloud })...)
 }

@@ -126,6 +126,7 @@ func jobAttrs(j *schema.Job) []attr {
 	for _, p := range r.Ports {
 		l.add("resources.ports."+p.Name, p.Number, false)
 	}
+	l.cloudAttrs("resources.", &r.Cloud)
 	e := &j.Environment
 	l.add("environment.project", e.Project, e.Project == "")
 	l.add("environment.bundle", shortSum(e.Bundle), e.Bundle == "")
@@ -188,6 +189,9 @@ func resourceAttrs(r state.Resource) []attr {
 		l.add("priority", v.Priority, v.Priority == 0)
 		l.add("ttl", v.TTL, v.TTL == 0)
 		l.add("preemptible", v.Preemptible, false)
+		l.add("zones", v.Zones, len(v.Zones) == 0)
+		l.add("regions", v.Regions, len(v.Regions) == 0)
+		l.cloudAttrs("", &v.Cloud)
 	case r.Group != nil:
 		l.add("namespace", r.Group.Namespace, r.Group.Namespace == "")
 		l.add("same_region", true, !r.Group.SameRegion)
@@ -199,6 +203,13 @@ func resourceAttrs(r state.Resource) []attr {
 // attrVerb is what a change of one attribute means (docs/language.md, "What a
 // change does").
 func attrVerb(path string) Verb {
+	if isLive(path) {
+		return VerbUpdate
+	}
+	switch path {
+	case "resources.zones", "resources.regions", "zones", "regions":
+		return VerbUpdate // where slices are that may stay; see changeOf
+	}
 	for _, prefix := range []string{
 		"resources.ports", "command", "namespace", "environment", "retries", "health_check", "stop_grace", "timeout",
 	} {
@@ -206,7 +217,10 @@ func attrVerb(path string) Verb {
 			return VerbRestart
 		}
 	}
-	for _, prefix := range []string{"resources", "provider", "min.tpu", "min.cpu", "min.memory", "preemptible"} {
+	for _, prefix := range []string{
+		"resources", "provider", "min.tpu", "min.cpu", "min.memory", "preemptible", "engine", "provisioning", "valid_until", "max_run",
+		"reserved_in", "runtime_version", "disks", "network", "subnetwork", "service_account", "boot_image",
+	} {
 		if strings.HasPrefix(path, prefix) {
 			return VerbReplace
 		}

@@ -64,6 +64,8 @@ type differ struct {
 	waits    []waiting
 	content  []schema.Address          // jobs that wait no more, unless waits names them
 	shown    map[schema.Address]Change // instead of what is done: they are refused
+	tried    map[string]int            // see trying
+	zones    map[schema.Address]string // chosen for what is being placed
 	staging  []staging                 // jobs to be replaced that run on until what takes over is up
 	held     []*schema.Job             // jobs without capacity that wait for what they depend on
 
@@ -173,12 +175,9 @@ func (d *differ) edit(addr schema.Address) *state.Job {
 	return &j
 }
 
-// known reports whether a provider's inventory is at hand: only then does a
-// slice that is not listed not exist.
-func (d *differ) known(p schema.ProviderName) bool {
-	_, ok := d.obs.Inventories[p]
-	return ok
-}
+// known reports whether a slice would be listed if it were there: only then does
+// one that is not listed not exist.
+func (d *differ) known(spec *schema.SliceSpec) bool { return d.listedIn(spec.Provider, spec.Zone) }
 
 // act adds an action, at most one for a slice: a deletion takes the place of
 // any other, else the first one stands and the next Diff asks for the rest.

@@ -178,7 +178,7 @@ func TestWhatAChangeDoes(t *testing.T) {
 		"ports":    {func(j *schema.Job) { j.Resources.Ports = []schema.Port{{Name: "http"}} }, VerbRestart},
 		"tpu":      {onTPU("v5litepod-8"), VerbReplace},
 		"slices":   {onSlices(2), VerbReplace},
-		"zones":    {func(j *schema.Job) { j.Resources.Zones = []string{"z"} }, VerbReplace},
+		"zones":    {func(j *schema.Job) { j.Resources.Zones = []string{"z"} }, VerbUpdate},
 		"machine":  {func(j *schema.Job) { j.Resources.MachineType = "n2" }, VerbReplace},
 		"labels":   {func(j *schema.Job) { j.Labels = map[string]string{"a": "b"} }, VerbUpdate},
 		"priority": {withPriority("", 3), VerbUpdate},

@@ -1,6 +1,11 @@
 package plan
 
-import "github.com/fray-ml/fray/schema"
+import (
+	"cmp"
+	"slices"
+
+	"github.com/fray-ml/fray/schema"
+)
 
 // What people changed by hand (plan/amend) shows here: slices that bear the name
 // of the owner they were made for although they belong to another one now, and
@@ -63,7 +68,7 @@ func (d *differ) isTaken(spec *schema.SliceSpec) bool {
 func (d *differ) freshSlices(want *schema.Job) []schema.SliceSpec {
 	specs := make([]schema.SliceSpec, 0, want.Resources.Slices)
 	for index := 0; len(specs) < want.Resources.Slices; index++ {
-		if spec := OwnSlice(d.stack, want, index); !d.isTaken(&spec) {
+		if spec := d.ownSlice(want, index, d.zones[want.Addr]); !d.isTaken(&spec) {
 			specs = append(specs, spec)
 		}
 	}
@@ -73,10 +78,14 @@ func (d *differ) freshSlices(want *schema.Job) []schema.SliceSpec {
 // heldSlice is the spec of a slice that a job holds as its i-th; false if it is
 // not there to be had any more.
 func (d *differ) heldSlice(want *schema.Job, i int, name string) (schema.SliceSpec, bool) {
-	spec := OwnSlice(d.stack, want, i)
-	if s := d.next.Slices[name]; s != nil {
-		spec.Name, spec.Index = name, s.Spec.Index
+	s := d.next.Slices[name]
+	if s == nil {
+		spec := OwnSlice(d.stack, want, i)
+		return spec, spec.Name == name && !d.isDisowned(name)
 	}
+	spec := d.ownSlice(want, i, s.Spec.Zone)
+	spec.Name, spec.Index = name, s.Spec.Index
+	spec.Cloud.Engine = cmp.Or(want.Resources.Cloud.Engine, s.Spec.Cloud.Engine) // what it was made by
 	return spec, spec.Name == name && !d.isDisowned(name)
 }
 
@@ -85,19 +94,60 @@ func (d *differ) heldSlice(want *schema.Job, i int, name string) (schema.SliceSp
 func (d *differ) poolSpecs(r *schema.Reservation, recorded []string) []schema.SliceSpec {
 	names := make(map[int]string, len(recorded))
 	for _, name := range recorded {
-		names[d.next.Slices[name].Spec.Index] = name
+		if s := d.next.Slices[name]; !d.poolMoves(r, name) {
+			names[s.Spec.Index] = name
+		}
 	}
 	specs := make([]schema.SliceSpec, 0, r.Min.Slices)
 	for index := 0; len(specs) < r.Min.Slices; index++ {
-		spec := PoolSlice(d.stack, r, index)
+		var spec schema.SliceSpec
 		if name, ok := names[index]; ok {
-			spec.Name = name
+			was := &d.next.Slices[name].Spec
+			spec = d.poolSlice(r, index, was.Zone)
+			spec.Name, spec.Cloud.Engine = name, cmp.Or(r.Cloud.Engine, was.Cloud.Engine)
+		} else {
+			spec = d.poolSlice(r, index, d.poolZone(r, index))
 		}
 		if !d.isTaken(&spec) {
 			specs = append(specs, spec)
 		}
 	}
 	return specs
+}
+
+// poolMoves reports whether a slice of a reservation is to be had in another zone:
+// it was refused where it is meant to be, or is not to be there any more.
+func (d *differ) poolMoves(r *schema.Reservation, name string) bool {
+	s := d.next.Slices[name]
+	if s.Spec.Zone == "" || s.Spec.Provider != r.Provider {
+		return false
+	}
+	if _, held := d.heldBy(name); held {
+		return false
+	}
+	if len(r.Zones)+len(r.Regions) > 0 && !slices.Contains(d.poolZones(r), s.Spec.Zone) {
+		return true
+	}
+	if !d.isRefused(name) {
+		return false
+	}
+	there := d.poolZone(r, s.Spec.Index)
+	other := d.poolSlice(r, s.Spec.Index, there)
+	return there != s.Spec.Zone && d.shut(&other).none()
+}
+
+// poolZone is the best zone for a slice of a reservation, the first where all are shut.
+func (d *differ) poolZone(r *schema.Reservation, index int) string {
+	zones := d.poolZones(r)
+	for _, zone := range zones {
+		if spec := d.poolSlice(r, index, zone); d.shut(&spec).none() {
+			return zone
+		}
+	}
+	if len(zones) == 0 {
+		return ""
+	}
+	return zones[0]
 }
 
 // forgetDisowned drops slices that were let go of once they are gone: listed no
@@ -111,7 +161,7 @@ func (d *differ) forgetDisowned() {
 		listed[st.Spec.Name] = true
 	}
 	for name, s := range d.doc.Disowned {
-		if !listed[name] && d.known(s.Spec.Provider) && d.now.Sub(s.At) >= bootTimeout {
+		if !listed[name] && d.known(&s.Spec) && d.now.Sub(s.At) >= bootTimeout {
 			delete(d.mutable().Disowned, name)
 		}
 	}

@@ -24,7 +24,7 @@ func equalJobs(a, b *schema.Job) bool {
 func equalResources(a, b *schema.Resources) bool {
 	return a.Provider == b.Provider && a.Reservation == b.Reservation && a.TPU == b.TPU &&
 		a.CPU == b.CPU && a.Memory == b.Memory && a.Disk == b.Disk && a.MachineType == b.MachineType &&
-		a.Slices == b.Slices && a.Preemptible == b.Preemptible &&
+		a.Slices == b.Slices && a.Preemptible == b.Preemptible && a.Cloud == b.Cloud &&
 		slices.Equal(a.Zones, b.Zones) && slices.Equal(a.Regions, b.Regions) && slices.Equal(a.Ports, b.Ports)
 }
 
@@ -50,7 +50,8 @@ func equalHealth(a, b *schema.Health) bool {
 // what the thing is.
 func equalReservations(a, b *schema.Reservation) bool {
 	return a.Addr == b.Addr && a.Provider == b.Provider && a.Min == b.Min && a.Max == b.Max &&
-		a.Priority == b.Priority && a.TTL == b.TTL && a.Preemptible == b.Preemptible
+		a.Priority == b.Priority && a.TTL == b.TTL && a.Preemptible == b.Preemptible && a.Cloud == b.Cloud &&
+		slices.Equal(a.Zones, b.Zones) && slices.Equal(a.Regions, b.Regions)
 }
 
 // sameResource reports whether two declarations are the same.

@@ -35,7 +35,7 @@ func (d *differ) advance(want *schema.Job) {
 		d.idle = append(d.idle, want)
 		return
 	}
-	change := changeOf(want, j)
+	change := d.changeOf(want, j)
 	d.plan.Changes = append(d.plan.Changes, change)
 	if change.Verb == VerbReplace || change.Verb == VerbRestart {
 		d.verbs[want.Addr] = change.Verb
@@ -76,6 +76,19 @@ func (d *differ) admit(want *schema.Job) *state.Job {
 	d.mutable().Jobs[want.Addr] = j
 	d.editedJobs = append(d.editedJobs, want.Addr)
 	return d.adopt(j)
+}
+
+// changeOf is what a job's new spec means for it where it is: slices in zones that
+// it is not to be in any more are replaced.
+func (d *differ) changeOf(want *schema.Job, j *state.Job) Change {
+	change := changeOf(want, j)
+	isPlace := func(a AttrChange) bool {
+		return a.Verb != VerbNone && (a.Path == "resources.zones" || a.Path == "resources.regions")
+	}
+	if why := d.outside(want, j.Slices); why != "" && change.Verb != VerbReplace && slices.ContainsFunc(change.Attrs, isPlace) {
+		change.Verb, change.Reason = VerbReplace, why
+	}
+	return change
 }
 
 // changeOf compares a job's spec with what was last carried out.
@@ -342,13 +355,13 @@ func (d *differ) deleteOwn(j *state.Job, why string) []reason {
 	var left []reason
 	for _, name := range j.Slices {
 		st, listed := d.slices[name]
-		provider := d.providerOf(name, j)
+		spec := d.specHeld(name, j)
 		switch {
 		case listed:
 			d.remove(st, why)
 			left = append(left, d.deletion(name))
-		case !d.known(provider):
-			left = append(left, d.cannotAsk(provider))
+		case !d.known(spec):
+			left = append(left, d.cannotAsk(spec))
 		default:
 			d.dropSlice(name)
 		}
@@ -364,9 +377,9 @@ func (d *differ) giveBack(j *state.Job) []reason {
 	for _, name := range j.Slices {
 		_, listed := d.slices[name]
 		cur := d.obs.Assignments[name]
-		switch provider := d.providerOf(name, j); {
-		case !listed && !d.known(provider):
-			left = append(left, d.cannotAsk(provider))
+		switch spec := d.specHeld(name, j); {
+		case !listed && !d.known(spec):
+			left = append(left, d.cannotAsk(spec))
 		case listed && cur.Run != nil && cur.Run.JobID == j.ID:
 			d.halt(j.Spec.Addr, name, d.nextGeneration([]string{name}))
 			left = append(left, underway("slice "+name+" is being given back"))
@@ -375,10 +388,11 @@ func (d *differ) giveBack(j *state.Job) []reason {
 	return left
 }
 
-// providerOf is the provider of a slice that a job holds.
-func (d *differ) providerOf(name string, j *state.Job) schema.ProviderName {
+// specHeld is the spec of a slice that a job holds, with no more than the provider
+// where the slice has no record.
+func (d *differ) specHeld(name string, j *state.Job) *schema.SliceSpec {
 	if s := d.next.Slices[name]; s != nil {
-		return s.Spec.Provider
+		return &s.Spec
 	}
-	return cmp.Or(j.Spec.Resources.Provider, schema.ProviderLocal)
+	return &schema.SliceSpec{Name: name, Provider: cmp.Or(j.Spec.Resources.Provider, schema.ProviderLocal)}
 }

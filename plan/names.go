@@ -18,9 +18,18 @@ const maxSlug = 40
 // SliceName is the name of the index-th slice of an owner: the same whoever
 // asks, so that creating it twice is adopting it. It is at most 63 of [a-z0-9-].
 func SliceName(stack string, owner schema.Address, index int) string {
+	return sliceNameIn("", stack, owner, index)
+}
+
+// sliceNameIn is that of a slice in a zone, if there are zones.
+func sliceNameIn(zone, stack string, owner schema.Address, index int) string {
 	slug, whole := slugOf(owner)
 	n := strconv.Itoa(index)
-	sum := hashOf(stack, owner.String(), n)
+	parts := []string{stack, owner.String(), n}
+	if zone != "" {
+		parts = append(parts, zone)
+	}
+	sum := hashOf(parts...)
 	// Where the slug tells owners apart, few digits do; where it had to be
 	// cut, thousands of owners may share it.
 	digits := 8

@@ -19,10 +19,11 @@ type oracle struct {
 	parts   int            // plans that a Planner could make from the last one
 	starts  map[string]int // by job id, attempt and host of one incarnation of a slice
 	foreign schema.SliceSpec
+	givenUp map[string]bool // slices that were doomed while their job was not protected
 }
 
 func (o *oracle) start(w *world) {
-	o.w, o.starts = w, map[string]int{}
+	o.w, o.starts, o.givenUp = w, map[string]int{}, map[string]bool{}
 	// A slice of somebody else, listed by a provider that forgot to filter.
 	o.foreign = schema.SliceSpec{Name: "a-foreign-slice", Stack: "somebodyelse", Provider: schema.ProviderLocal, Hosts: 1}
 	w.slices[o.foreign.Name] = &simSlice{spec: o.foreign, phase: schema.SliceReady, hosts: []*simHost{{}}}
@@ -33,6 +34,10 @@ func (o *oracle) diffed(before *state.Document, obs *Observed, p *Plan) {
 	w := o.w
 	w.t.Helper()
 	o.dooming(before, p.Next)
+	for name, s := range p.Next.Slices {
+		j := p.Next.Jobs[s.Spec.Owner]
+		o.givenUp[name] = s.Doomed != "" && (o.givenUp[name] || j == nil || !o.isProtected(j))
+	}
 	o.dependencies(before, p.Next)
 	o.evidence(obs, p)
 	o.remembered(p.Next)
@@ -230,7 +235,7 @@ func (o *oracle) deleting(a Action, s *simSlice) {
 		}
 		addr := h.task.Job
 		j := w.doc.Jobs[addr]
-		if j != nil && !j.Stop && !j.Status.Ended() && o.isProtected(j) {
+		if j != nil && !j.Stop && !j.Status.Ended() && o.isProtected(j) && !o.givenUp[a.Slice.Name] {
 			w.t.Fatalf("slice %s is deleted under a task of %s that is alive and protected: %+v\n%s", a.Slice.Name, addr, w.doc.Slices[a.Slice.Name], w.describe())
 		}
 		if j == nil || j.Stop || j.Replace || j.Status.Ended() {

@@ -35,7 +35,7 @@ func (d *differ) orphans() {
 				d.clearing = map[schema.Address]bool{}
 			}
 			d.clearing[st.Spec.Owner] = true
-		case d.known(d.next.Slices[name].Spec.Provider):
+		case d.known(&d.next.Slices[name].Spec):
 			d.dropSlice(name)
 		}
 	}
@@ -62,6 +62,11 @@ func (d *differ) wantedSlice(name string, owner schema.Address) bool {
 func (d *differ) forgetMailboxes() {
 	if len(d.obs.Unreachable) > 0 {
 		return
+	}
+	for _, inv := range d.obs.Inventories {
+		if len(inv.Unlisted) > 0 {
+			return
+		}
 	}
 	var left []string
 	for name := range d.obs.Assignments {

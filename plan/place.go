@@ -43,26 +43,31 @@ func (d *differ) placeable(want *schema.Job) bool {
 // placeUnit places the jobs of a group, or a single one: those that have no
 // slices yet get them together or not at all.
 func (d *differ) placeUnit(unit []*schema.Job) {
+	if d.moveOn(unit) {
+		return
+	}
 	var fresh []*schema.Job
 	for _, want := range unit {
 		if d.placeable(want) && len(d.next.Jobs[want.Addr].Slices) == 0 {
 			fresh = append(fresh, want)
 		}
 	}
-	blocked := d.backOut(unit)
-	backsOut := !blocked.none()
-	if !backsOut {
+	var blocked []reason
+	if why := d.backOut(unit); !why.none() {
+		for _, want := range fresh {
+			d.wait(want.Addr, why)
+		}
+		return
+	}
+	if len(fresh) > 0 {
 		blocked = d.blocked(fresh, unit)
 	}
 	for _, want := range fresh {
-		if blocked.none() {
+		if len(blocked) == 0 {
 			d.settleIn(want)
 		} else {
-			d.wait(want.Addr, blocked)
+			d.wait(want.Addr, blocked...)
 		}
-	}
-	if backsOut {
-		return
 	}
 	for _, want := range unit {
 		if d.placeable(want) && len(d.next.Jobs[want.Addr].Slices) > 0 {
@@ -71,17 +76,25 @@ func (d *differ) placeUnit(unit []*schema.Job) {
 	}
 }
 
-// blocked says what keeps a unit's jobs from being given slices.
-func (d *differ) blocked(fresh, unit []*schema.Job) reason {
+// blocked says what keeps a unit's jobs from being given slices, for each place
+// where they could be, and else chooses their zones.
+func (d *differ) blocked(fresh, unit []*schema.Job) []reason {
 	for _, want := range fresh {
 		if j := d.next.Jobs[want.Addr]; j.RetryAt.After(d.now) {
-			return d.retry(j)
+			return []reason{d.retry(j)}
 		}
 		if why := d.unmet(want, unit); !why.none() {
 			d.held = append(d.held, want)
-			return why
+			return []reason{why}
 		}
 	}
+	stay := d.family(unit[0].Addr.GroupAddress())
+	stay = slices.DeleteFunc(slices.Clone(stay), func(want *schema.Job) bool { return slices.Contains(fresh, want) })
+	zones, reasons := d.chooseZones(fresh, stay)
+	if len(reasons) > 0 {
+		return reasons
+	}
+	d.zones = zones
 	var own []schema.SliceSpec
 	var pooled []*schema.Job
 	for _, want := range fresh {
@@ -92,12 +105,12 @@ func (d *differ) blocked(fresh, unit []*schema.Job) reason {
 		own = append(own, d.freshSlices(want)...)
 	}
 	if short := d.lacks(own); short != "" {
-		return because(short)
+		return []reason{because(short)}
 	}
 	if short := d.short(pooled); short != "" {
-		return because(short)
+		return []reason{because(short)}
 	}
-	return reason{}
+	return nil
 }
 
 // retry says why a job is tried again only later.

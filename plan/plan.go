@@ -62,6 +62,9 @@ type Plan struct {
 	// Pending names everything that waits, and for what.
 	Pending  []Pending
 	Capacity []Capacity
+	// Costs are what [Costs] estimates. As with Amendments, it is the caller of
+	// [Diff] who fills them in, where they are to be shown.
+	Costs []Cost
 
 	// Actions may all be carried out now, in any order, at the same time.
 	Actions []Action
@@ -148,7 +151,8 @@ type ActionVerb string
 // The action verbs.
 const (
 	CreateSlice ActionVerb = "create_slice"
-	MendSlice   ActionVerb = "mend_slice" // start what is missing of it
+	MendSlice   ActionVerb = "mend_slice"   // start what is missing of it
+	UpdateSlice ActionVerb = "update_slice" // what can be changed in place
 	DeleteSlice ActionVerb = "delete_slice"
 	Assign      ActionVerb = "assign"
 	// ForgetSlice removes the mailbox of a slice that is gone.

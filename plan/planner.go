@@ -57,7 +57,7 @@ func (p *Planner) Diff(desired *schema.Desired, doc *state.Document, obs *Observ
 // only equal ones.
 func sameDeclarations(a, b *schema.Desired) bool {
 	return sameSlice(a.Jobs, b.Jobs) && sameSlice(a.Groups, b.Groups) &&
-		sameSlice(a.Namespaces, b.Namespaces) && sameSlice(a.Reservations, b.Reservations)
+		sameSlice(a.Namespaces, b.Namespaces) && sameSlice(a.Reservations, b.Reservations) && sameSlice(a.Providers, b.Providers)
 }
 
 func sameSlice[T any](a, b []T) bool {

@@ -92,7 +92,7 @@ func (d *differ) pools() {
 func (d *differ) keepUp(spec schema.SliceSpec) reason {
 	st, listed := d.slices[spec.Name]
 	if holder, held := d.heldBy(spec.Name); held {
-		if listed && st.Spec != spec {
+		if listed && st.Spec.Fixed() != spec.Fixed() {
 			return underway(fmt.Sprintf("slice %s is still used by %s in its old shape", spec.Name, holder))
 		}
 		return reason{}
@@ -203,10 +203,10 @@ func (d *differ) shrink(addr schema.Address, recorded []string, keep map[string]
 		if st, listed := d.slices[name]; listed {
 			d.remove(st, "it is not declared any more")
 			left = append(left, d.deletion(name))
-		} else if d.known(s.Spec.Provider) {
+		} else if d.known(&s.Spec) {
 			d.dropSlice(name)
 		} else {
-			left = append(left, d.cannotAsk(s.Spec.Provider))
+			left = append(left, d.cannotAsk(&s.Spec))
 		}
 	}
 	if len(left) > 0 {

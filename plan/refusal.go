@@ -122,7 +122,7 @@ func (d *differ) refuses(want *schema.Job) (Change, bool) {
 	if j == nil || !d.isThere(j) {
 		return Change{}, false
 	}
-	change := changeOf(want, j)
+	change := d.changeOf(want, j)
 	return change, change.Verb == VerbReplace
 }
 

@@ -20,6 +20,9 @@ const (
 	// bootTimeout is how long a slice's hosts may take to report in for the
 	// first time before the slice is given up; larger slices get more.
 	bootTimeout = time.Hour
+	// reservedQueue is how long a reservation with the cloud may take to give
+	// what was reserved.
+	reservedQueue = 4 * time.Hour
 )
 
 // Backoff is the delay after the n-th attempt in a row that ended too soon:
@@ -43,6 +46,18 @@ func bootBudget(hosts int) time.Duration {
 		return 2 * bootTimeout
 	}
 	return bootTimeout
+}
+
+// queueBudget is how long a slice may wait in the cloud's queue; 0: as long as it
+// is valid there, since that is what it was asked for.
+func queueBudget(spec *schema.SliceSpec) time.Duration {
+	switch spec.Cloud.Provisioning {
+	case schema.ProvisioningQueued, schema.ProvisioningFlexStart:
+		return 0
+	case schema.ProvisioningReserved:
+		return reservedQueue
+	}
+	return bootBudget(spec.Hosts)
 }
 
 // within reports whether n uses keep a budget.

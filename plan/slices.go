@@ -15,22 +15,27 @@ import (
 // listed by its provider (Seen), born when all hosts have reported, doomed when
 // it is to go whoever wants it, and out of the state when it is gone unwanted.
 
-// OwnSlice is the spec of the index-th slice made for a job alone.
+// OwnSlice is the spec of the index-th slice made for a job alone, wherever it
+// will be, see [Located].
 func OwnSlice(stack string, job *schema.Job, index int) schema.SliceSpec {
 	r := &job.Resources
-	return schema.SliceSpec{
+	spec := schema.SliceSpec{
 		Name: SliceName(stack, job.Addr, index), Stack: stack, Owner: job.Addr, Index: index,
 		Provider: r.Provider, TPU: r.TPU, CPU: r.CPU, Memory: r.Memory, Disk: r.Disk,
-		MachineType: r.MachineType, Preemptible: r.Preemptible, Hosts: hostsOf(r.TPU),
+		MachineType: r.MachineType, Preemptible: r.Preemptible, Hosts: hostsOf(r.TPU), Cloud: r.Cloud,
 	}
+	if r.Provider == schema.ProviderGCP {
+		spec.Cloud.Live = withLabels(spec.Cloud.Live, job.Labels)
+	}
+	return spec
 }
 
-// PoolSlice is the spec of the index-th slice of a reservation.
+// PoolSlice is the spec of the index-th slice of a reservation, wherever it will be.
 func PoolSlice(stack string, r *schema.Reservation, index int) schema.SliceSpec {
 	return schema.SliceSpec{
 		Name: SliceName(stack, r.Addr, index), Stack: stack, Owner: r.Addr, Index: index,
 		Provider: r.Provider, TPU: r.Min.TPU, CPU: r.Min.CPU, Memory: r.Min.Memory,
-		Preemptible: r.Preemptible, Hosts: hostsOf(r.Min.TPU),
+		Preemptible: r.Preemptible, Hosts: hostsOf(r.Min.TPU), Cloud: r.Cloud,
 	}
 }
 
@@ -96,19 +101,24 @@ func (d *differ) recordOf(st *schema.SliceStatus) *state.Slice {
 // the world did to them by itself.
 func (d *differ) findDrift() {
 	var gone []string
+	d.forgetWeather()
 	for name, s := range d.doc.Slices {
-		_, listed := d.slices[name]
+		st, listed := d.slices[name]
+		if listed && st.Phase == schema.SliceDead && s.Doomed == "" {
+			d.blame(s, st.Cause, "slice "+name+" died: "+st.Reason)
+		}
 		switch {
 		case listed && !s.Seen:
 			e := d.editSlice(name)
 			e.Seen, e.Error, e.Tries, e.RetryAt, e.OverQuota = true, "", 0, time.Time{}, false
-		case !listed && s.Seen && s.Doomed == "" && d.known(s.Spec.Provider):
+		case !listed && s.Seen && s.Doomed == "" && d.known(&s.Spec):
 			gone = append(gone, name)
 		}
 	}
 	slices.Sort(gone)
 	for _, name := range gone {
 		spec := d.doc.Slices[name].Spec
+		d.blame(d.doc.Slices[name], "", "slice "+name+" has gone")
 		d.drift(spec.Owner, name, fmt.Sprintf("slice %s is gone", name), "will be created again if it is still needed")
 		d.putSlice(state.Slice{Spec: spec})
 	}
@@ -133,11 +143,26 @@ func (d *differ) bringUp(spec schema.SliceSpec) reason {
 	case s.Doomed != "":
 		d.remove(st, s.Doomed)
 		return because(fmt.Sprintf("slice %s is being deleted: %s", name, s.Doomed))
-	case st.Spec != spec:
+	case st.Spec.Fixed() != spec.Fixed():
 		d.remove(st, "its shape changed")
 		return underway(fmt.Sprintf("slice %s has another shape and is being deleted", name))
 	}
+	d.freshen(st, &spec)
 	return d.hostsUp(st)
+}
+
+// freshen changes in place what of a slice can be.
+func (d *differ) freshen(st *schema.SliceStatus, spec *schema.SliceSpec) {
+	if st.Spec.Cloud.Live == spec.Cloud.Live || st.Phase == schema.SliceDead || st.Phase == schema.SliceDeleting {
+		return
+	}
+	if s := d.next.Slices[spec.Name]; s != nil && s.RetryAt.After(d.now) {
+		d.wakeAt(s.RetryAt)
+		return
+	}
+	made := d.madeAs(st.Spec)
+	made.Cloud.Live = spec.Cloud.Live
+	d.act(Action{Verb: UpdateSlice, Addr: st.Spec.Owner, Slice: made})
 }
 
 // ask asks for a slice that is not there, unless its last refusal is too
@@ -145,8 +170,8 @@ func (d *differ) bringUp(spec schema.SliceSpec) reason {
 // first: its reports would pass for those of the new hosts.
 func (d *differ) ask(spec schema.SliceSpec) reason {
 	name := spec.Name
-	if !d.known(spec.Provider) {
-		return d.cannotAsk(spec.Provider)
+	if !d.known(&spec) {
+		return d.cannotAsk(&spec)
 	}
 	s := d.next.Slices[name]
 	if s == nil || s.Doomed != "" || s.Seen || s.Spec != spec {
@@ -155,11 +180,18 @@ func (d *differ) ask(spec schema.SliceSpec) reason {
 	switch {
 	case s.RetryAt.After(d.now):
 		return reason{text: fmt.Sprintf("slice %s: %s", name, s.Error), until: s.RetryAt}
+	case s.AskedAt.IsZero() || s.Error != "":
+		if why := d.shut(&spec); !why.none() {
+			return why
+		}
+	}
+	switch {
 	case s.AskedAt.IsZero() && d.hasMailbox(name):
 		d.forget(name, spec.Owner)
 		return underway("what is left of the old slice " + name + " is being cleared away")
 	case s.AskedAt.IsZero():
 		d.editSlice(name).AskedAt = d.now
+		d.tried = nil
 	case len(d.obs.Hosts[name]) > 0:
 		// It was there, or will be listed by the next look. If it is not, it
 		// came and went unseen, and what its hosts said is about nothing.
@@ -173,7 +205,11 @@ func (d *differ) ask(spec schema.SliceSpec) reason {
 	return underway("slice " + name + " is being created")
 }
 
-func (d *differ) cannotAsk(p schema.ProviderName) reason {
+func (d *differ) cannotAsk(spec *schema.SliceSpec) reason {
+	p := spec.Provider
+	if why := d.obs.Inventories[p].Unlisted[spec.Zone]; why != "" {
+		return because(fmt.Sprintf("what is in %s could not be listed: %s", spec.Zone, why))
+	}
 	if why := d.obs.Unreachable[p]; why != "" {
 		return because(fmt.Sprintf("provider %s cannot be asked for its slices: %s", p, why))
 	}
@@ -204,6 +240,10 @@ func (d *differ) hostsUp(st *schema.SliceStatus) reason {
 	}
 	if missing > 0 && d.bootOverdue(st) {
 		why := fmt.Sprintf("%d of %d hosts did not report in time", missing, st.Spec.Hosts)
+		if st.Waiting {
+			why = "it waited in the cloud's queue for too long: " + st.Reason
+		}
+		d.blame(d.next.Slices[name], schema.ErrorPreempted, why)
 		d.remove(st, why)
 		return because(fmt.Sprintf("slice %s is being deleted: %s", name, why))
 	}
@@ -212,13 +252,29 @@ func (d *differ) hostsUp(st *schema.SliceStatus) reason {
 		return underway(fmt.Sprintf("%s of slice %s %s being started again", hostList(st.Down), name, isAre(len(st.Down))))
 	}
 	if missing > 0 {
-		return underway(fmt.Sprintf("%d of %d hosts of slice %s have not reported in yet", missing, st.Spec.Hosts, name))
+		return notUpYet(st, missing)
 	}
 	if d.next.Slices[name].BornAt.IsZero() {
+		d.cleared(&st.Spec)
 		e := d.editSlice(name)
 		e.BornAt, e.Error, e.Tries = d.now, "", 0
 	}
 	return d.emptied(st)
+}
+
+// notUpYet says how far a slice has come.
+func notUpYet(st *schema.SliceStatus, missing int) reason {
+	text := fmt.Sprintf("%d of %d hosts of slice %s have not reported in yet", missing, st.Spec.Hosts, st.Spec.Name)
+	if st.Waiting {
+		text = fmt.Sprintf("slice %s has no machines yet", st.Spec.Name)
+	}
+	if st.Spec.Zone != "" {
+		text += " in " + st.Spec.Zone
+	}
+	if st.Reason != "" && len(st.Down) == 0 {
+		text += ": " + st.Reason
+	}
+	return underway(text)
 }
 
 // bootOverdue reports whether a slice has had its time for the first reports of
@@ -227,11 +283,22 @@ func (d *differ) hostsUp(st *schema.SliceStatus) reason {
 func (d *differ) bootOverdue(st *schema.SliceStatus) bool {
 	name := st.Spec.Name
 	s := d.next.Slices[name]
-	if s.AskedAt.IsZero() || !s.BornAt.IsZero() {
+	if s.AskedAt.IsZero() || !s.BornAt.IsZero() || s.Queued && !st.Waiting {
 		s = d.editSlice(name)
-		s.AskedAt, s.BornAt = d.now, time.Time{}
+		s.AskedAt, s.BornAt, s.Queued = d.now, time.Time{}, false
 	}
-	deadline := s.AskedAt.Add(bootBudget(st.Spec.Hosts))
+	patience := bootBudget(st.Spec.Hosts)
+	if st.Waiting {
+		if !s.Queued {
+			s = d.editSlice(name)
+			s.Queued = true
+		}
+		patience = queueBudget(&st.Spec)
+	}
+	if patience == 0 {
+		return false
+	}
+	deadline := s.AskedAt.Add(patience)
 	d.wakeAt(deadline)
 	return !d.now.Before(deadline)
 }

@@ -98,11 +98,11 @@ func (d *differ) stageUnit(unit []staging) {
 // asked. Which of them go first is then left open.
 func (d *differ) unseen(s staging) bool {
 	j := d.next.Jobs[s.want.Addr]
-	asked := []schema.ProviderName{s.want.Resources.Provider}
+	asked := []*schema.SliceSpec{{Provider: s.want.Resources.Provider}}
 	for _, name := range slices.Concat(j.Slices, j.Staged) {
-		asked = append(asked, d.providerOf(name, j))
+		asked = append(asked, d.specHeld(name, j))
 	}
-	i := slices.IndexFunc(asked, func(p schema.ProviderName) bool { return !d.known(p) })
+	i := slices.IndexFunc(asked, func(spec *schema.SliceSpec) bool { return !d.known(spec) })
 	if i >= 0 {
 		d.wait(s.want.Addr, d.cannotAsk(asked[i]))
 	}
@@ -127,7 +127,7 @@ func (d *differ) fitsStaged(want *schema.Job) bool {
 	}
 	foreign := func(name string) bool {
 		s := d.next.Slices[name]
-		return s == nil || s.Spec.Owner != owner
+		return s == nil || s.Spec.Owner != owner || d.isRefused(name) && d.stagedZone(want) != s.Spec.Zone
 	}
 	return len(j.Staged) == want.Resources.Slices && !slices.ContainsFunc(j.Staged, foreign)
 }
@@ -191,11 +191,28 @@ func (d *differ) stagedSlices(want *schema.Job) []schema.SliceSpec {
 	held := d.next.Jobs[want.Addr].Slices
 	specs := make([]schema.SliceSpec, 0, want.Resources.Slices)
 	for index := 0; len(specs) < want.Resources.Slices; index++ {
-		if spec := OwnSlice(d.stack, want, index); !d.isTaken(&spec) && !slices.Contains(held, spec.Name) {
+		if spec := d.ownSlice(want, index, d.stagedZone(want)); !d.isTaken(&spec) && !slices.Contains(held, spec.Name) {
 			specs = append(specs, spec)
 		}
 	}
 	return specs
+}
+
+// stagedZone is where the slices go that are made beside those that a job has: with
+// its group, and where capacity is to be had.
+func (d *differ) stagedZone(want *schema.Job) string {
+	var stay []*schema.Job
+	if group := want.Addr.GroupAddress(); !group.IsZero() {
+		stay = slices.DeleteFunc(slices.Clone(d.family(group)), func(other *schema.Job) bool { return other.Addr == want.Addr })
+	}
+	if chosen, _ := d.chooseZones([]*schema.Job{want}, stay); chosen != nil {
+		return chosen[want.Addr]
+	}
+	zones := d.zonesOf(&want.Resources)
+	if held := d.zoneHeld(want.Addr); slices.Contains(zones, held) || len(zones) == 0 {
+		return held
+	}
+	return zones[0]
 }
 
 // putStaged records which slices are to take over.

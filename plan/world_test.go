@@ -289,6 +289,10 @@ func (w *world) carryOut(a Action) error {
 		if s := w.slices[name]; s != nil && s.phase != schema.SliceDeleting {
 			s.phase, s.changesAt = schema.SliceDeleting, w.now.Add(w.deleteTakes)
 		}
+	case UpdateSlice:
+		if s := w.slices[name]; s != nil {
+			s.spec = a.Slice
+		}
 	case Assign:
 		if w.assignments[name].Object != a.Object {
 			return store.ErrConflict
@@ -335,21 +339,19 @@ func (w *world) create(spec schema.SliceSpec) error {
 
 // fold records what came of an action, as apply does.
 func (w *world) fold(a Action, err error) {
-	cur := w.doc.Slices[a.Slice.Name]
-	if cur == nil || a.Verb == Assign || a.Verb == ForgetSlice || err == nil && cur.Error == "" && cur.RetryAt.IsZero() {
-		return
+	var failure *Failure
+	if err != nil {
+		failure = &Failure{Kind: kindOf(err), Text: err.Error()}
 	}
-	next := *cur
-	next.Error, next.RetryAt, next.OverQuota = "", time.Time{}, false
-	if err == nil {
-		next.Tries = 0
-	} else {
-		next.Tries++
-		next.Error = err.Error()
-		next.RetryAt = w.now.Add(Backoff(next.Tries))
-		next.OverQuota = errors.Is(err, errQuota)
+	w.doc = Folded(w.doc, a, failure, w.now)
+}
+
+func kindOf(err error) schema.ErrorKind {
+	switch {
+	case errors.Is(err, errStockout):
+		return schema.ErrorCapacity
+	case errors.Is(err, errQuota):
+		return schema.ErrorQuota
 	}
-	doc := w.doc.Clone()
-	doc.Slices[a.Slice.Name] = &next
-	w.doc = doc
+	return schema.ErrorUnavailable
 }

@@ -3,29 +3,20 @@ package providers
 import (
 	"errors"
 	"fmt"
-)
+	"time"
 
-// ErrorKind is the closed set of reasons why a provider call did not work.
-type ErrorKind string
-
-// The kinds. An error that is not classified counts as KindUnavailable.
-const (
-	KindCapacity    ErrorKind = "capacity"    // stockout: none to be had here now
-	KindQuota       ErrorKind = "quota"       // not allowed more
-	KindRate        ErrorKind = "rate"        // too many calls
-	KindConflict    ErrorKind = "conflict"    // something else has the name
-	KindInvalid     ErrorKind = "invalid"     // the request can never work
-	KindPermission  ErrorKind = "permission"  // credentials or rights
-	KindNotFound    ErrorKind = "not_found"   // what was named is not there
-	KindUnavailable ErrorKind = "unavailable" // passing; says nothing about the world
+	"github.com/fray-ml/fray/schema"
 )
 
 // Error is a classified error of a provider.
 type Error struct {
-	Kind ErrorKind
+	Kind schema.ErrorKind
 	Op   string // "create slice"
 	Name string // of the slice, may be ""
 	Err  error
+	// After is how long to leave it alone, where the provider knows; 0: the
+	// kind decides.
+	After time.Duration
 }
 
 func (e *Error) Error() string {
@@ -37,10 +28,18 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// KindOf returns the kind of an error, KindUnavailable for one that nobody classified.
-func KindOf(err error) ErrorKind {
+// KindOf returns the kind of an error, ErrorUnavailable for one that nobody classified.
+func KindOf(err error) schema.ErrorKind {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind
 	}
-	return KindUnavailable
+	return schema.ErrorUnavailable
+}
+
+// DelayOf is how long to leave alone what failed, 0 where the error does not say.
+func DelayOf(err error) time.Duration {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.After
+	}
+	return 0
 }

@@ -15,23 +15,66 @@ import (
 // them waits for a slice to come up.
 type Provider interface {
 	// Inventory lists every slice that carries the stack's mark, or any
-	// stack's for "". What cannot be listed whole is an error, never a
-	// shorter list.
+	// stack's for "". What cannot be listed whole is an error or a zone that
+	// is named as unlisted, never a shorter list.
 	Inventory(ctx context.Context, stack string) (schema.Inventory, error)
 	// Create asks for a slice and returns once that is accepted. Creating
 	// one that is there already adopts it and starts what is missing of it;
 	// one of the same name that is not this stack's, or has another shape,
-	// is an ErrConflict.
+	// is a conflict. Where an accepted creation has failed since, the next
+	// Create returns that error instead of asking again, once.
 	Create(ctx context.Context, spec schema.SliceSpec) error
 	// Delete asks for a slice to go, with all its processes; one that is
 	// not there is no error. It refuses what does not carry the stack's mark.
 	Delete(ctx context.Context, stack, name string) error
 }
 
-// Problem is something about a job that its provider knows cannot work.
+// Updater is what a provider implements whose slices can be changed in place.
+type Updater interface {
+	// Update makes a slice that is there have spec.Cloud.Live, and records spec
+	// as its own. In all else spec is what the slice has.
+	Update(ctx context.Context, spec schema.SliceSpec) error
+}
+
+// AsUpdater finds out whether a provider, or one that it wraps, can change slices
+// in place.
+func AsUpdater(p Provider) (Updater, bool) { return as[Updater](p) }
+
+// AsImporter is the same for taking over what exists, and AsChecker for finding
+// mistakes.
+func AsImporter(p Provider) (Importer, bool) { return as[Importer](p) }
+
+// AsChecker finds out whether a provider can tell mistakes beforehand.
+func AsChecker(p Provider) (Checker, bool) { return as[Checker](p) }
+
+func as[T any](p Provider) (T, bool) {
+	for {
+		if found, ok := p.(T); ok {
+			return found, true
+		}
+		wrapper, ok := p.(interface{ Unwrap() Provider })
+		if !ok {
+			var none T
+			return none, false
+		}
+		p = wrapper.Unwrap()
+	}
+}
+
+// Importer is what a provider implements that can take over what was made by
+// other means.
+type Importer interface {
+	// Import marks what id names as the slice spec, which has the name, shape
+	// and zone that the provider finds, and returns it. What has another
+	// stack's mark, or another shape than spec asks for, is a conflict.
+	Import(ctx context.Context, id string, spec schema.SliceSpec) (schema.SliceSpec, error)
+}
+
+// Problem is something about a job, or a provider block, that the provider knows
+// cannot work.
 type Problem struct {
-	Addr      schema.Address
-	Attribute string // what to point at: a key's part after '#' in Config.Ranges
+	Addr      schema.Address // zero: of the provider block
+	Attribute string         // what to point at: a key's part after '#' in Config.Ranges
 	Warning   bool
 	Summary   string
 	Detail    string // what to do

@@ -39,7 +39,7 @@ func (e *evaluator) checkShape(b *block, r *Resources) {
 	}
 	switch r.Provider {
 	case ProviderLocal:
-		for _, name := range []string{"zones", "regions", "machine_type"} {
+		for _, name := range append([]string{"zones", "regions", "machine_type"}, cloudNames()...) {
 			if x := b.attr(name); x != nil && !e.opts.Local {
 				e.errorAt(x.rng, "Not on this machine", fmt.Sprintf("The provider local has no %s: remove it, or choose provider = \"gcp\".", name))
 			}
@@ -57,7 +57,7 @@ func (e *evaluator) checkZones(b *block, r *Resources) {
 	if err != nil {
 		return // told where it was read
 	}
-	known := tpuZones(shape.Generation)
+	known := OfferedZones(shape.Generation, e.gcp.Offers)
 	if len(known) == 0 {
 		return
 	}
@@ -70,9 +70,7 @@ func (e *evaluator) checkZones(b *block, r *Resources) {
 		}
 		return
 	}
-	root := e.root()
-	x := root.decls.providers[ProviderGCP].attr("zones")
-	zones := get(root, nil, x, stringList, nil)
+	zones := e.gcp.Zones
 	if len(zones) > 0 && !slices.ContainsFunc(zones, served) {
 		e.errorAt(b.attr("tpu").expr.Range(), "Zone without this TPU", fmt.Sprintf(
 			"None of the provider's zones (%s) has %s. Zones that do: %s.", strings.Join(zones, ", "), shape.Generation, strings.Join(known, ", ")))
@@ -81,7 +79,8 @@ func (e *evaluator) checkZones(b *block, r *Resources) {
 
 // fromReservation gives resources the shape of the reservation they draw from.
 func (e *evaluator) fromReservation(b *block, r *Resources, name string) {
-	for _, stated := range []string{"provider", "tpu", "cpu", "memory", "disk", "machine_type", "preemptible", "zones", "regions"} {
+	shape := []string{"provider", "tpu", "cpu", "memory", "disk", "machine_type", "preemptible", "zones", "regions"}
+	for _, stated := range append(shape, cloudNames()...) {
 		if x := b.attr(stated); x != nil {
 			e.errorAt(x.rng, "Shape stated twice", fmt.Sprintf("The slices are those of %s, so %s is given already: remove it here.", ScopedAddress(KindReservation, name), stated))
 		}

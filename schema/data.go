@@ -60,6 +60,7 @@ type AcceleratorQuery struct {
 	MinChips   int
 	MaxChips   int
 	Zones      []string
+	Offers     []Market // of the provider, in place of the built-in table
 }
 
 // Offer is a TPU type of a provider.
@@ -69,8 +70,8 @@ type Offer struct {
 }
 
 // PricedZone is where an offer holds, and what an hour of one chip is estimated
-// to cost there in US dollars, on demand and preemptible; 0 is not known, or
-// free.
+// to cost there in US dollars at least, on demand and preemptible; 0 is not
+// known, or free.
 type PricedZone struct {
 	Zone     string
 	OnDemand float64
@@ -298,6 +299,12 @@ func (e *evaluator) readAccelerators(b *block, s scope) (cty.Value, error) {
 		Zones:      get(e, s, b.attr("zones"), stringList, nil),
 	}
 	e.warnOfZones(b.attr("zones"), query.Zones)
+	if query.Provider == ProviderGCP {
+		root := e.root()
+		for _, b := range root.decls.providers[ProviderGCP].children("offer") {
+			query.Offers = append(query.Offers, root.offer(b))
+		}
+	}
 	if e.opts.Data == nil {
 		return unknownData(DataAccelerators), nil
 	}

@@ -5,6 +5,20 @@ import (
 	"testing"
 )
 
+// offerText says what a generation costs by values that have to be there first.
+const offerText = `provider "gcp" {
+  project = "p"
+  offer "v6e" {
+    zones     = local.zones
+    on_demand = local.price
+  }
+}
+locals {
+  price = 2.5
+  zones = ["asia-east1-a", "us-west1-c"]
+}
+`
+
 // TestData reads each kind of data and checks what of it arrives where.
 func TestData(t *testing.T) {
 	t.Parallel()
@@ -18,6 +32,9 @@ func TestData(t *testing.T) {
 		"counted":           {"data \"accelerators\" \"a\" {\ncount = 2\nprovider = \"gcp\"\ngeneration = \"v5e\"\nmin_chips = 8\nmax_chips = 16\n}", `join(",", data.accelerators.a[1].types) => v5litepod-8,v5litepod-16`},
 		"zones":             {"data \"accelerators\" \"a\" {\nprovider = \"gcp\"\nzones = [\"us-central2-b\"]\nmax_chips = 4\n}", `join(",", [for o in data.accelerators.a.offers : "${o.type}@${o.zones[0].zone}"]) => v4-8@us-central2-b`},
 		"price":             {"data \"accelerators\" \"a\" {\nprovider = \"gcp\"\ngeneration = \"v5p\"\nmax_chips = 4\n}", `"${data.accelerators.a.offers[0].zones[0].per_hour}" => 16.8`},
+		"spot price":        {"data \"accelerators\" \"a\" {\nprovider = \"gcp\"\ngeneration = \"v6e\"\nmax_chips = 4\n}", `"${data.accelerators.a.offers[1].zones[0].spot_per_hour}" => 2.6`},
+		"offered":           {"data \"accelerators\" \"a\" {\ngeneration = \"v6e\"\nmax_chips = 1\n}\n" + offerText, `"${join(",", data.accelerators.a.offers[0].zones[*].zone)} ${data.accelerators.a.offers[0].zones[0].per_hour}" => asia-east1-a,us-west1-c 2.5`},
+		"not of local":      {"data \"accelerators\" \"a\" {\nprovider = \"local\"\ngeneration = \"v6e\"\nmax_chips = 1\n}\n" + offerText, `"${join(",", data.accelerators.a.offers[0].zones[*].zone)} ${data.accelerators.a.offers[0].zones[0].per_hour}" => local 0`},
 		"waits":             {"data \"outputs\" \"o\" {\ndepends_on = [job.first]\n}\njob \"first\" {\ncommand = [\"x\"]\n}", `data.outputs.o.values.plain => (known after apply)`},
 		"waits for value":   {"data \"reservation\" \"r\" {\nname = job.first.id\n}\njob \"first\" {\ncommand = [\"x\"]\n}", `data.reservation.r.tpu => (known after apply)`},
 	}

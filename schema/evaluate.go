@@ -60,7 +60,7 @@ type session struct {
 	reservations map[Address]*Reservation // nil for one that is wrong
 	projects     map[string]string        // memo of project directories: what is wrong with each
 	implied      ProviderName             // where capacity comes from unless stated
-	refused      map[ProviderName]bool    // used, and refused for it
+	gcp          Provider                 // the provider block of Google Cloud
 }
 
 // evaluator is the work of one evaluation on one instance of a module.
@@ -108,7 +108,6 @@ func (s *Source) session(opts Options, maxInstances int) *session {
 		base:         &hcl.EvalContext{Functions: functions(s.dir)},
 		reservations: map[Address]*Reservation{},
 		projects:     map[string]string{},
-		refused:      map[ProviderName]bool{},
 	}
 }
 
@@ -249,7 +248,7 @@ func (s *session) config() *Config {
 	c := &Config{Dir: s.source.dir, Ranges: map[string]hcl.Range{}, Outputs: map[string]Output{}}
 	root := s.root()
 	c.Settings = root.settings(root.decls.fray)
-	s.implied = s.impliedProvider()
+	s.implied, s.gcp = s.impliedProvider(), root.gcpProvider()
 	d := &c.Desired
 	for _, e := range s.order {
 		for _, decl := range e.decls.sorted(KindNamespace) {

@@ -28,6 +28,7 @@ func parts() []part {
 		{blocks: []string{"health_check", "resources"}, decode: (*evaluator).healthCheck}, // its port is one of resources
 		{
 			attrs:  []string{"stop_grace", "timeout", "priority", "band", "labels"},
+			blocks: []string{"resources"}, // whose provider the labels must suit
 			decode: (*evaluator).jobSettings,
 		},
 	}
@@ -209,7 +210,11 @@ func (e *evaluator) jobSettings(decl *declaration, s scope, j *Job) {
 	if band != BandInteractive { // the zero Band is interactive
 		j.Band = band
 	}
-	j.Labels = get(e, s, b.attr("labels"), stringMap, nil)
+	asLabels := stringMap
+	if j.Resources.Provider == ProviderGCP {
+		asLabels = cloudLabels
+	}
+	j.Labels = get(e, s, b.attr("labels"), asLabels, nil)
 }
 
 func (e *evaluator) jobGroup(decl *declaration) JobGroup {
@@ -265,6 +270,12 @@ func (e *evaluator) resources(decl *declaration, s scope, j *Job) {
 	e.warnOfZones(b.attr("zones"), r.Zones)
 	e.warnOfRegions(b.attr("regions"), r.Regions)
 	e.checkShape(b, &r)
+	cloud := e.gcp.Cloud
+	e.cloud(s, b, &cloud)
+	e.settleCloud(b, &cloud, r.TPU)
+	if r.Provider == ProviderGCP {
+		r.Cloud = cloud
+	}
 	if e.opts.Local {
 		r.MachineType, r.Zones, r.Regions = "", nil, nil
 	}

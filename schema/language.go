@@ -180,17 +180,6 @@ func localProviderType() *blockType {
 	}
 }
 
-func gcpProviderType() *blockType {
-	return &blockType{
-		name: "provider", variant: string(ProviderGCP), label: "PROVIDER",
-		doc: "TPU slices and VMs of a Google Cloud project",
-		attrs: []attribute{
-			{name: "project", typ: "string", required: true, doc: "the project's id"},
-			{name: "zones", typ: "list of strings", doc: "in order of preference; failover follows it"},
-		},
-	}
-}
-
 func reservationType() *blockType {
 	end := func(name, doc string) *blockType {
 		return &blockType{
@@ -203,7 +192,7 @@ func reservationType() *blockType {
 			},
 		}
 	}
-	return &blockType{
+	t := &blockType{
 		name: "reservation", label: "NAME", repeated: true,
 		doc: "a pool of slices that jobs may draw from",
 		attrs: []attribute{
@@ -211,6 +200,8 @@ func reservationType() *blockType {
 			{name: "priority", typ: "number", def: "0", doc: "the higher one gets capacity first; recorded, not acted on in this version"},
 			{name: "ttl", typ: "duration", def: "no end", doc: "how long the pool is held; recorded, this version holds it until it is destroyed"},
 			{name: "preemptible", typ: "bool", def: "true for tpu, else false", doc: "whether its slices may be taken away"},
+			{name: "zones", typ: "list of strings", def: "the provider's", doc: "in order of preference"},
+			{name: "regions", typ: "list of strings", doc: "to choose zones from"},
 		},
 		blocks: []*blockType{
 			end("min", "what is held; none by default"),
@@ -218,6 +209,9 @@ func reservationType() *blockType {
 			lifecycleType(true),
 		},
 	}
+	t.attrs = append(t.attrs, sliceAttributes()...)
+	t.attrs = append(t.attrs, cloudAttributes(theProviders)...)
+	return t
 }
 
 func outputType() *blockType {

@@ -125,7 +125,7 @@ func workloadBlocks() []*blockType {
 }
 
 func resourcesType() *blockType {
-	return &blockType{
+	t := &blockType{
 		name: "resources", doc: "what one instance runs on",
 		attrs: []attribute{
 			{name: "provider", typ: "string", def: "the only declared provider, else local", doc: "local or gcp"},
@@ -142,4 +142,7 @@ func resourcesType() *blockType {
 			{name: "ports", typ: "list of strings or map of numbers", doc: "names of ports, each free or of a fixed number"},
 		},
 	}
+	t.attrs = append(t.attrs, sliceAttributes()...)
+	t.attrs = append(t.attrs, cloudAttributes(theProviders)...)
+	return t
 }

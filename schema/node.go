@@ -68,12 +68,28 @@ func (n node) edges() []node {
 		}
 	case rootValidation:
 		edges = append(edges, n.m.nodesOf(symbol{root: rootVar, name: n.s.name})...)
-	case rootLocal, rootOutput, rootData, rootModule, rootPath, rootCount, rootEach, rootFray, rootSelf:
+	case rootData:
+		if DataKind(n.m.decls.data[n.s.name].block.typ.variant) == DataAccelerators {
+			edges = append(edges, n.m.offered()...)
+		}
+	case rootLocal, rootOutput, rootModule, rootPath, rootCount, rootEach, rootFray, rootSelf:
 	}
 	if n.m.parent != nil {
 		edges = append(edges, node{n.m.parent, symbol{root: rootModule, name: n.m.name}})
 	}
 	return edges
+}
+
+// offered are the nodes that the offers of the root's provider blocks refer to.
+func (m *module) offered() []node {
+	for m.parent != nil {
+		m = m.parent
+	}
+	var nodes []node
+	for _, offer := range m.decls.providers[ProviderGCP].children("offer") {
+		offer.walk(func(x *expression) { nodes = append(nodes, m.needs(x)...) })
+	}
+	return nodes
 }
 
 // needs are the nodes that an expression refers to.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	goversion "github.com/hashicorp/go-version"
@@ -147,19 +146,6 @@ func (e *evaluator) provider(s scope, x *expression, b *block) ProviderName {
 	if e.opts.Local {
 		return ProviderLocal
 	}
-	if name == ProviderGCP && !e.refused[name] {
-		e.refused[name] = true
-		const summary = "Not in this version"
-		const detail = "This version runs on this machine only: add --local to run the same file here, with the provider gcp mapped onto this machine."
-		switch {
-		case e.root().decls.providers[name] != nil:
-			e.errorAt(e.root().decls.providers[name].rng(), summary, detail)
-		case x != nil:
-			e.errorAt(x.rng, summary, detail)
-		case b != nil:
-			e.errorAt(b.rng(), summary, detail)
-		}
-	}
 	return name
 }
 
@@ -200,16 +186,9 @@ func (e *evaluator) providers(d *Desired) []Provider {
 			p.Memory = get(e, nil, b.attr("memory"), asBytes, 0)
 			p.Slices = get(e, nil, b.attr("slices"), wholeNumber(1, math.MaxInt32), 0)
 		case ProviderGCP:
-			p.Project = get(e, nil, b.attr("project"), notEmpty, "")
-			p.Zones = get(e, nil, b.attr("zones"), stringList, nil)
-			e.warnOfZones(b.attr("zones"), p.Zones)
+			p = e.gcp
 		}
 		providers = append(providers, p)
-	}
-	if mapped { // its mistakes are told all the same
-		b := e.decls.providers[ProviderGCP]
-		get(e, nil, b.attr("project"), notEmpty, "")
-		e.warnOfZones(b.attr("zones"), get(e, nil, b.attr("zones"), stringList, nil))
 	}
 	return providers
 }
@@ -239,6 +218,7 @@ func (e *evaluator) reservation(decl *declaration) (Reservation, bool) {
 	}
 	preemptible, stated := lookup(e, nil, b.attr("preemptible"), asBool, false)
 	low, high := b.child("min"), b.child("max")
+	places := e.poolPlaces(b, r.Provider)
 	switch {
 	case low == nil && high == nil:
 		e.errorAt(b.rng(), "Empty block", "A reservation needs min { … } with the shape and number of its slices, and may have max { … }.")
@@ -258,11 +238,33 @@ func (e *evaluator) reservation(decl *declaration) (Reservation, bool) {
 		r.Min.CPU, r.Max.CPU = 1, 1
 	}
 	r.Preemptible = preemptible || !stated && r.Max.TPU != ""
-	wrong := slices.ContainsFunc(e.diags[before:], func(d *hcl.Diagnostic) bool { return d.Summary != "Not in this version" })
+	e.settlePlaces(b, &r, places)
+	wrong := e.diags[before:].HasErrors()
 	if !wrong && r.Min.Slices < r.Max.Slices {
 		e.warnOfGrowth(high.rng(), &r)
 	}
 	return r, !wrong
+}
+
+// poolPlaces decodes where a pool's slices are and what they have there.
+func (e *evaluator) poolPlaces(b *block, provider ProviderName) Resources {
+	r := Resources{Provider: provider, Cloud: e.gcp.Cloud}
+	r.Zones = get(e, nil, b.attr("zones"), stringList, nil)
+	r.Regions = get(e, nil, b.attr("regions"), stringList, nil)
+	e.warnOfZones(b.attr("zones"), r.Zones)
+	e.warnOfRegions(b.attr("regions"), r.Regions)
+	e.cloud(nil, b, &r.Cloud)
+	return r
+}
+
+// settlePlaces gives a pool its places, once its shape is known.
+func (e *evaluator) settlePlaces(b *block, r *Reservation, places Resources) {
+	places.TPU = r.Max.TPU
+	e.checkShape(b, &places)
+	e.settleCloud(b, &places.Cloud, places.TPU)
+	if r.Provider == ProviderGCP {
+		r.Zones, r.Regions, r.Cloud = places.Zones, places.Regions, places.Cloud
+	}
 }
 
 // warnOfGrowth says that a pool stays at its min.

@@ -16,9 +16,10 @@ type SliceSpec struct {
 	Memory      Bytes        `json:"memory,omitempty"`
 	Disk        Bytes        `json:"disk,omitempty"`
 	MachineType string       `json:"machine_type,omitempty"`
-	Zone        string       `json:"zone,omitempty"`
+	Zone        string       `json:"zone,omitempty"` // where it is asked for; "" where there are none
 	Preemptible bool         `json:"preemptible"`
 	Hosts       int          `json:"hosts"` // at least 1
+	Cloud       CloudSpec    `json:"cloud,omitzero"`
 }
 
 // SlicePhase is how a slice stands in its provider's eyes.
@@ -37,16 +38,22 @@ type SliceStatus struct {
 	Spec      SliceSpec  `json:"spec"`
 	Phase     SlicePhase `json:"phase"`
 	Reason    string     `json:"reason,omitempty"` // why it is dead or slow, in words
+	Cause     ErrorKind  `json:"cause,omitempty"`  // of a dead one, as far as it is known
 	CreatedAt time.Time  `json:"created_at"`
+	Waiting   bool       `json:"waiting,omitempty"` // in the cloud's queue, without machines
 	// Down lists the hosts whose agent the provider knows to be gone while
 	// the host itself may be mended in place by creating the slice again.
 	Down []int `json:"down,omitempty"`
 }
 
 // Inventory is every slice of one provider that carries the stack's mark. It is
-// only ever complete: a failed or partial listing is an error instead.
+// complete but for the zones that it names as unlisted: of those nothing is known,
+// whether or not some of their slices are there. Any other failure to list is an
+// error instead.
 type Inventory struct {
 	Slices []SliceStatus `json:"slices"` // sorted by name
+	// Unlisted says of each zone that could not be listed why.
+	Unlisted map[string]string `json:"unlisted,omitempty"`
 	// Foreign counts what the provider's capacity also holds that is not this stack's.
 	Foreign int `json:"foreign,omitempty"`
 }

@@ -186,8 +186,10 @@ type Provider struct {
 	Memory Bytes   `json:"memory,omitempty"` // bytes
 	Slices int     `json:"slices,omitempty"`
 	// GCP.
-	Project string   `json:"project,omitempty"`
-	Zones   []string `json:"zones,omitempty"` // in order of preference
+	Project string    `json:"project,omitempty"`
+	Zones   []string  `json:"zones,omitempty"`  // in order of preference
+	Cloud   CloudSpec `json:"cloud,omitzero"`   // what its slices have unless their jobs say otherwise
+	Offers  []Market  `json:"offers,omitempty"` // in place of the built-in table, by name
 }
 
 // ProviderName is a closed set of providers.
@@ -222,6 +224,9 @@ type Reservation struct {
 	Priority    int          `json:"priority,omitempty"`
 	TTL         Duration     `json:"ttl,omitempty"` // 0: no end
 	Preemptible bool         `json:"preemptible"`
+	Zones       []string     `json:"zones,omitempty"`
+	Regions     []string     `json:"regions,omitempty"`
+	Cloud       CloudSpec    `json:"cloud,omitzero"`
 	Lifecycle   Lifecycle    `json:"lifecycle,omitzero"`
 }
 
@@ -300,6 +305,8 @@ type Resources struct {
 	Zones       []string     `json:"zones,omitempty"`
 	Regions     []string     `json:"regions,omitempty"`
 	Ports       []Port       `json:"ports,omitempty"` // sorted by name
+	// Cloud is filled in from the provider where the job says nothing.
+	Cloud CloudSpec `json:"cloud,omitzero"`
 }
 
 // Port is a named port of a task. Number 0 means that the agent picks a free one.

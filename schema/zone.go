@@ -6,39 +6,47 @@ import (
 	"strings"
 )
 
-// market is what is published of a TPU generation: where it is offered, and what
-// an hour of one chip costs there on demand in US dollars. The zones are those of
-// the Cloud TPU documentation, not all of them; the price is the list price of
-// the cheapest region, 0 where none is published.
-type market struct {
-	zones    []string
-	onDemand float64
-}
-
-func marketOf(generation string) market {
-	switch generation {
-	case "v2":
-		return market{onDemand: 1.125}
-	case "v3":
-		return market{onDemand: 2.00}
-	case "v4":
-		return market{zones: []string{"us-central2-b"}, onDemand: 3.22}
-	case "v5litepod":
-		return market{zones: []string{"europe-west4-b", "us-central1-a", "us-south1-a", "us-west1-c", "us-west4-a"}, onDemand: 1.20}
-	case "v5p":
-		return market{zones: []string{"europe-west4-b", "us-central1-a", "us-east5-a"}, onDemand: 4.20}
-	case "v6e":
-		return market{zones: []string{"europe-west4-a", "us-central1-b", "us-east1-d", "us-east5-a", "us-east5-b"}, onDemand: 2.70}
-	case "tpu7x":
-		return market{zones: []string{"us-central1-c"}}
+// OfferedZones lists the zones that are known to have a TPU type, or a machine
+// type, as far as a provider's offers or the built-in table say; nil where
+// nothing is known. The list is not complete: a zone that stands nowhere in the
+// table is to be taken on trust.
+func OfferedZones(name string, offers []Market) []string {
+	if shape, err := ParseAccelerator(name); err == nil {
+		name = shape.Generation
 	}
-	return market{}
+	return marketOf(name, offers).zones
 }
 
-// tpuZones lists the zones that are known to have a TPU generation, nil where
-// nothing is known. The list is not complete: a zone that stands nowhere in it is
-// taken on trust.
-func tpuZones(generation string) []string { return marketOf(generation).zones }
+// CandidateZones are where a provider's slices of a TPU or machine type may be,
+// best first. Stated zones are taken as they are; of the provider's, those that
+// are known not to have it are left out; where neither states any, all that have
+// it will do.
+func CandidateZones(p *Provider, kind string, zones, regions []string) []string {
+	offered := OfferedZones(kind, p.Offers)
+	inRegions := func(zone string) bool { return len(regions) == 0 || slices.Contains(regions, RegionOf(zone)) }
+	var found []string
+	for _, from := range [][]string{zones, p.Zones, offered} {
+		for _, zone := range from {
+			has := len(zones) > 0 || len(offered) == 0 || slices.Contains(offered, zone)
+			if has && inRegions(zone) && !slices.Contains(found, zone) {
+				found = append(found, zone)
+			}
+		}
+		if len(found) > 0 {
+			return found
+		}
+	}
+	if len(zones) == 0 { // the table may be older than the cloud
+		found = slices.DeleteFunc(slices.Clone(p.Zones), func(zone string) bool { return !inRegions(zone) })
+	}
+	return found
+}
+
+// RegionOf is the region of a zone's name: "us-west4" of "us-west4-a".
+func RegionOf(zone string) string { return zone[:max(0, strings.LastIndexByte(zone, '-'))] }
+
+// tpuZones lists the zones of a TPU generation as built in.
+func tpuZones(generation string) []string { return marketOf(generation, nil).zones }
 
 func isKnownZone(zone string) bool {
 	return slices.ContainsFunc(generations(), func(g generation) bool { return slices.Contains(tpuZones(g.name), zone) })
@@ -53,7 +61,7 @@ func Offers(q AcceleratorQuery) []Offer {
 		if q.Generation != "" && q.Generation != g.name {
 			continue
 		}
-		zones := pricedZones(q, g.name)
+		zones := pricedZones(&q, g.name)
 		if len(q.Zones) > 0 && len(zones) == 0 {
 			continue
 		}
@@ -71,16 +79,17 @@ func Offers(q AcceleratorQuery) []Offer {
 	return offers
 }
 
-// pricedZones are the zones of a generation that a query asks for.
-func pricedZones(q AcceleratorQuery, generation string) []PricedZone {
-	m := marketOf(generation)
+// pricedZones are the zones of a generation that a query asks for. A price is
+// the low end of what is published: that of the cheapest region.
+func pricedZones(q *AcceleratorQuery, generation string) []PricedZone {
+	m := marketOf(generation, q.Offers)
 	if q.Provider == ProviderLocal {
 		m = market{zones: []string{string(ProviderLocal)}}
 	}
 	var zones []PricedZone
 	for _, zone := range m.zones {
 		if len(q.Zones) == 0 || slices.Contains(q.Zones, zone) {
-			zones = append(zones, PricedZone{Zone: zone, OnDemand: m.onDemand})
+			zones = append(zones, PricedZone{Zone: zone, OnDemand: m.onDemand.Low, Spot: m.spot.Low})
 		}
 	}
 	return zones

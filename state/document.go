@@ -36,6 +36,9 @@ type Document struct {
 	Slices    map[string]*Slice           `json:"slices,omitempty"` // by name
 	Jobs      map[schema.Address]*Job     `json:"jobs,omitempty"`
 	Outputs   map[string]schema.Output    `json:"outputs,omitempty"`
+	// Weather is what was learnt of places where capacity was refused or lost
+	// soon, by zone or region, type and tier. Those that are well have none.
+	Weather map[string]Weather `json:"weather,omitempty"`
 
 	// LocalPlace is the machine and directory where the slices of provider
 	// local live, when the state itself is kept elsewhere.
@@ -53,6 +56,15 @@ type Disowned struct {
 	Spec schema.SliceSpec `json:"spec"`
 	At   time.Time        `json:"at"`
 	By   string           `json:"by"` // who let go of it
+}
+
+// Weather is how a place stands that has failed.
+type Weather struct {
+	Kind     schema.ErrorKind `json:"kind"`
+	Reason   string           `json:"reason"`
+	Failures int              `json:"failures"` // in a row
+	At       time.Time        `json:"at"`       // of the last
+	Until    time.Time        `json:"until"`    // when it is tried again
 }
 
 // Resource is a declaration without processes of its own, as carried out.
@@ -80,6 +92,8 @@ type Slice struct {
 	RetryAt time.Time `json:"retry_at,omitzero"`
 	// OverQuota says that the call failed for a quota that is used up.
 	OverQuota bool `json:"over_quota,omitempty"`
+	// Queued says that it waits in the cloud's queue and has no machines yet.
+	Queued bool `json:"queued,omitempty"`
 	// BornAt is when all its hosts had reported in.
 	BornAt time.Time `json:"born_at,omitzero"`
 	// Deletions counts the calls that asked for its end while its provider
@@ -165,6 +179,7 @@ func (d *Document) Clone() *Document {
 	c.Jobs = cloneMap(d.Jobs)
 	c.Outputs = cloneMap(d.Outputs)
 	c.Disowned = cloneMap(d.Disowned)
+	c.Weather = cloneMap(d.Weather)
 	return &c
 }
 

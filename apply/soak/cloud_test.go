@@ -66,7 +66,7 @@ func (c *cloud) names() []string { return slices.Sorted(maps.Keys(c.slices)) }
 
 func (c *cloud) inventory(stack string) (schema.Inventory, error) {
 	if c.outage {
-		return schema.Inventory{}, providerError("list slices", "", providers.KindUnavailable)
+		return schema.Inventory{}, providerError("list slices", "", schema.ErrorUnavailable)
 	}
 	var inv schema.Inventory
 	for _, name := range c.names() {
@@ -86,7 +86,7 @@ func (c *cloud) inventory(stack string) (schema.Inventory, error) {
 	return inv, nil
 }
 
-func providerError(op, name string, kind providers.ErrorKind) error {
+func providerError(op, name string, kind schema.ErrorKind) error {
 	return &providers.Error{Kind: kind, Op: op, Name: name, Err: errors.New(string(kind))}
 }
 
@@ -95,9 +95,9 @@ func (c *cloud) create(spec schema.SliceSpec) error {
 	s := c.slices[spec.Name]
 	switch {
 	case c.outage:
-		return providerError("create slice", spec.Name, providers.KindUnavailable)
+		return providerError("create slice", spec.Name, schema.ErrorUnavailable)
 	case s != nil && s.spec != spec:
-		return providerError("create slice", spec.Name, providers.KindConflict)
+		return providerError("create slice", spec.Name, schema.ErrorConflict)
 	case s != nil:
 		for _, h := range s.hosts {
 			if !h.agent && !h.booting && s.phase != schema.SliceDead {
@@ -106,7 +106,7 @@ func (c *cloud) create(spec schema.SliceSpec) error {
 		}
 		return nil
 	case len(c.slices) >= c.run.weather.capacity && !c.run.calm:
-		return providerError("create slice", spec.Name, providers.KindCapacity)
+		return providerError("create slice", spec.Name, schema.ErrorCapacity)
 	}
 	c.made++
 	s = &slice{
@@ -124,11 +124,11 @@ func (c *cloud) delete(stack, name string) error {
 	s := c.slices[name]
 	switch {
 	case c.outage:
-		return providerError("delete slice", name, providers.KindUnavailable)
+		return providerError("delete slice", name, schema.ErrorUnavailable)
 	case s == nil:
 		return nil
 	case s.spec.Stack != stack:
-		return providerError("delete slice", name, providers.KindInvalid)
+		return providerError("delete slice", name, schema.ErrorInvalid)
 	}
 	if s.phase != schema.SliceDeleting {
 		s.phase, s.changesAt = schema.SliceDeleting, time.Now().Add(c.run.weather.deleteTakes)

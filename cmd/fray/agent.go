@@ -6,11 +6,15 @@ import (
 	"io"
 	"log/slog"
 	"os/signal"
+	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fray-ml/fray/agent"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/keyring"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -29,18 +33,25 @@ func agentCommand(a *app) *cobra.Command {
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
 			defer stop()
-			return a.runAgent(ctx, parsed)
+			if parsed.Metadata {
+				return a.runCloudAgent(ctx, parsed)
+			}
+			return a.runAgent(ctx, parsed, agent.Config{Sealer: &keyFile{path: parsed.KeyFile}})
 		},
 	}
 }
 
-func (a *app) runAgent(ctx context.Context, args agent.Args) error {
+// runAgent serves the host that args name. Of base it takes what they cannot say.
+func (a *app) runAgent(ctx context.Context, args agent.Args, base agent.Config) error {
 	s, err := location(args.Store).open(ctx)
 	if err != nil {
 		return err
 	}
 	cfg := args.Config()
-	cfg.Store = s
+	cfg.Store, cfg.Sealer, cfg.Notices = s, base.Sealer, base.Notices
+	if cfg.Sealer == nil {
+		cfg.Sealer = storedKey(ctx, s)
+	}
 	cfg.Follow = func(ctx context.Context, to string) ([]string, error) {
 		there, err := location(to).open(ctx)
 		if err != nil {
@@ -54,7 +65,6 @@ func (a *app) runAgent(ctx context.Context, args agent.Args) error {
 	}
 	cfg.Version = toolVersion()
 	cfg.Log = slog.New(slog.NewTextHandler(a.stderr, nil))
-	cfg.Sealer = &keyFile{path: args.KeyFile}
 	return agent.Run(ctx, cfg)
 }
 
@@ -76,6 +86,34 @@ func (k *keyFile) Open(sealed string) (string, error) {
 		return "", err
 	}
 	return key.Open(sealed)
+}
+
+// storedKey is the stack's key as it is in the store, for machines that nobody
+// can hand a file to. A failure is not remembered: rights may yet be granted.
+func storedKey(ctx context.Context, s store.Store) schema.Sealer {
+	var mu sync.Mutex
+	var key *state.Key
+	return lazyKey(func() (*state.Key, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if key != nil {
+			return key, nil
+		}
+		object, err := s.Get(ctx, keyring.ObjectKey)
+		if err != nil {
+			return nil, fmt.Errorf("read the stack's key: %w", err)
+		}
+		ring, err := keyring.Parse(object.Data)
+		if err != nil {
+			return nil, fmt.Errorf("%s in %s: %w", keyring.ObjectKey, s.Location(), err)
+		}
+		secret, err := openRing(ctx, ring)
+		if err != nil {
+			return nil, fmt.Errorf("open the stack's key on this host: %w", err)
+		}
+		key, err = state.NewKey(secret)
+		return key, err
+	})
 }
 
 // shimCommand outlives the agent that started it; see agent.RunShim.

@@ -158,7 +158,7 @@ func (l *loaded) preview(ctx context.Context, c *change) (*plan.Plan, error) {
 		return nil, err
 	}
 	p := plan.Diff(&doc.Desired, doc, obs, time.Now())
-	p.Amendments = amendments
+	p.Amendments, p.Costs = amendments, plan.Costs(&doc.Desired, p, obs)
 	return p, nil
 }
 

@@ -221,8 +221,11 @@ func listed(obs *plan.Observed, mark string) map[string]*schema.SliceStatus {
 
 // sameShape reports whether two slices are alike but for whose they are.
 func sameShape(a, b schema.SliceSpec) bool {
-	a.Name, a.Stack, a.Owner, a.Index = b.Name, b.Stack, b.Owner, b.Index
-	return a == b
+	a.Name, a.Stack, a.Owner, a.Index, a.Zone = b.Name, b.Stack, b.Owner, b.Index, b.Zone
+	if b.Cloud.Engine == "" {
+		a.Cloud.Engine = ""
+	}
+	return a.Fixed() == b.Fixed()
 }
 
 // shapeOf is a slice's shape in words.

@@ -2,6 +2,8 @@ package amend
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/schema"
@@ -22,10 +24,11 @@ func (r *rebuilder) bindWaiting() error {
 		specs := make([]schema.SliceSpec, 0, want.Resources.Slices)
 		for n := range want.Resources.Slices {
 			spec := plan.OwnSlice(r.Stack, want, n)
-			specs = append(specs, spec)
-			if st := r.listed[spec.Name]; st != nil && st.Spec == spec && st.Phase != schema.SliceDeleting {
+			if st := r.made(spec); st != nil {
+				spec = st.Spec
 				there = append(there, st)
 			}
+			specs = append(specs, spec)
 		}
 		if len(there) == 0 {
 			continue
@@ -42,6 +45,17 @@ func (r *rebuilder) bindWaiting() error {
 			return err
 		}
 		r.report.Recovered = append(r.report.Recovered, Finding{Addr: want.Addr, Text: fmt.Sprintf("it has not run yet; %d of its %d slices are there", len(there), len(names))})
+	}
+	return nil
+}
+
+// made finds the slice that was made by a spec, in whatever zone.
+func (r *rebuilder) made(spec schema.SliceSpec) *schema.SliceStatus {
+	for _, name := range slices.Sorted(maps.Keys(r.listed)) {
+		st := r.listed[name]
+		if st.Spec.Owner == spec.Owner && st.Spec.Index == spec.Index && sameShape(st.Spec, spec) && st.Phase != schema.SliceDeleting {
+			return st
+		}
 	}
 	return nil
 }

@@ -97,7 +97,7 @@ func collectFields(fields map[string]bool, path string, v any) {
 // with another field.
 func isValue(name string) bool {
 	return strings.HasPrefix(name, "changes[].attributes[].before") || strings.HasPrefix(name, "changes[].attributes[].after") ||
-		name == "capacity[].before" || name == "capacity[].limit"
+		name == "capacity[].before" || name == "capacity[].limit" || name == "costs[].before"
 }
 
 // TestJSONStandsOnLines holds what the doc says of grep.
@@ -111,7 +111,7 @@ func TestJSONStandsOnLines(t *testing.T) {
 			}
 		}
 	}
-	if n != 13 {
-		t.Errorf("got %d elements, want 13", n)
+	if n != 15 {
+		t.Errorf("got %d elements, want 15", n)
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 // FormatVersion is the version of what JSON writes. The minor number rises with
 // new fields, the major one with changed or removed fields.
-const FormatVersion = "1.1"
+const FormatVersion = "1.2"
 
 // Meta is what a plan does not know about itself.
 type Meta struct {
@@ -43,6 +43,7 @@ type head struct {
 	Empty         bool           `json:"empty"`
 	Wake          string         `json:"wake,omitempty"`
 	Counts        map[string]int `json:"counts"`
+	Cost          *cost          `json:"cost,omitempty"`
 }
 
 // change is a plan.Change with its address taken apart.
@@ -110,6 +111,9 @@ func (j *jsonWriter) document(pl *plan.Plan, meta Meta) error {
 	if err := j.list("capacity", len(pl.Capacity), func(i int) any { return &pl.Capacity[i] }); err != nil {
 		return err
 	}
+	if err := j.list("costs", len(pl.Costs), func(i int) any { return roundedCost(pl.Costs[i]) }); err != nil {
+		return err
+	}
 	actions := func(i int) any {
 		a := &pl.Actions[i]
 		return action{Action: a.Verb, Address: a.Addr.String(), Slice: a.Slice.Name}
@@ -136,6 +140,9 @@ func (j *jsonWriter) head(pl *plan.Plan, meta Meta) error {
 		Timestamp: meta.Time.UTC().Format(time.RFC3339Nano), Workspace: cmp.Or(meta.Workspace, schema.DefaultWorkspace),
 		Lineage: meta.Lineage, Serial: meta.Serial, Revision: meta.Revision,
 		Applicable: meta.Applicable && len(pl.Refusals) == 0, Empty: pl.Empty(), Counts: counts,
+	}
+	if len(pl.Costs) > 0 {
+		h.Cost = costOf(pl.Costs)
 	}
 	if !pl.Wake.IsZero() {
 		h.Wake = pl.Wake.UTC().Format(time.RFC3339Nano)

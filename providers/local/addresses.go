@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/fray-ml/fray/providers"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -70,7 +69,7 @@ func (p *Provider) claimAddress(name string, n int) (string, error) {
 		}
 		return address, nil
 	}
-	return "", failf(providers.KindCapacity, "no loopback address is free for host %d", n)
+	return "", failf(schema.ErrorCapacity, "no loopback address is free for host %d", n)
 }
 
 // claimed reports whether the slice of a claim is still there.

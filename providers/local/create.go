@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fray-ml/fray/providers"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -37,11 +36,11 @@ func (p *Provider) create(ctx context.Context, spec schema.SliceSpec) error {
 			return err
 		}
 	case r.Spec.Stack != spec.Stack:
-		return failf(providers.KindConflict, "another stack has a slice of this name")
+		return failf(schema.ErrorConflict, "another stack has a slice of this name")
 	case r.deleting():
-		return failf(providers.KindUnavailable, "the slice of this name is still being deleted")
+		return failf(schema.ErrorUnavailable, "the slice of this name is still being deleted")
 	case r.Spec != spec:
-		return failf(providers.KindConflict, "the slice is there and was made otherwise; delete it first")
+		return failf(schema.ErrorConflict, "the slice is there and was made otherwise; delete it first")
 	}
 	return p.startAgents(r)
 }

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/fray-ml/fray/providers"
+	"github.com/fray-ml/fray/schema"
 )
 
 // Delete marks a slice as going and tells its agents to end their tasks and
@@ -67,7 +67,7 @@ func (p *Provider) mark(ctx context.Context, stack, name string) error {
 	case r == nil:
 		return nil // never was a slice; the inventory sweeps it
 	case r.Spec.Stack != stack:
-		return failf(providers.KindPermission, "the slice is another stack's")
+		return failf(schema.ErrorPermission, "the slice is another stack's")
 	case r.deleting():
 		return nil
 	}

@@ -89,37 +89,37 @@ func classified(op, name string, err error) error {
 		return nil
 	}
 	var known *kindError
-	kind := providers.KindUnavailable
+	kind := schema.ErrorUnavailable
 	switch {
 	case errors.As(err, &known):
 		kind = known.kind
 	case errors.Is(err, os.ErrPermission):
-		kind = providers.KindPermission
+		kind = schema.ErrorPermission
 	}
 	return &providers.Error{Kind: kind, Op: op, Name: name, Err: err}
 }
 
 // kindError is an error whose kind is known where it arises.
 type kindError struct {
-	kind providers.ErrorKind
+	kind schema.ErrorKind
 	err  error
 }
 
 func (e *kindError) Error() string { return e.err.Error() }
 func (e *kindError) Unwrap() error { return e.err }
 
-func failf(kind providers.ErrorKind, format string, args ...any) error {
+func failf(kind schema.ErrorKind, format string, args ...any) error {
 	return &kindError{kind: kind, err: fmt.Errorf(format, args...)}
 }
 
 // checkName keeps slice names inside the root and apart from hidden files.
 func checkName(name string) error {
 	if name == "" || len(name) > 63 {
-		return failf(providers.KindInvalid, "the name %q is not 1 to 63 bytes long", name)
+		return failf(schema.ErrorInvalid, "the name %q is not 1 to 63 bytes long", name)
 	}
 	for _, c := range name {
 		if c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z') {
-			return failf(providers.KindInvalid, "the name %q has other characters than a-z, 0-9 and -", name)
+			return failf(schema.ErrorInvalid, "the name %q has other characters than a-z, 0-9 and -", name)
 		}
 	}
 	return nil
@@ -130,7 +130,7 @@ func checkSpec(spec schema.SliceSpec) error {
 		return err
 	}
 	if spec.Stack == "" || spec.Hosts < 1 {
-		return failf(providers.KindInvalid, "a slice needs a stack's mark and at least one host")
+		return failf(schema.ErrorInvalid, "a slice needs a stack's mark and at least one host")
 	}
 	return nil
 }

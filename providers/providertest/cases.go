@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/fray-ml/fray/providers"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -57,9 +56,9 @@ func otherSpecConflicts(s *suite) {
 	s.create(spec)
 	other := spec
 	other.Hosts++
-	s.wantKind(s.Provider.Create(s.t.Context(), other), providers.KindConflict)
+	s.wantKind(s.Provider.Create(s.t.Context(), other), schema.ErrorConflict)
 	foreign := s.spec(stackB, "one")
-	s.wantKind(s.Provider.Create(s.t.Context(), foreign), providers.KindConflict)
+	s.wantKind(s.Provider.Create(s.t.Context(), foreign), schema.ErrorConflict)
 	if status, ok := s.find(stackA, "one"); !ok || status.Spec != spec {
 		s.t.Errorf("the slice is now %+v", status)
 	}
@@ -78,7 +77,7 @@ func onlyOwnMark(s *suite) {
 	if err == nil {
 		s.t.Fatal("another stack's slice was deleted")
 	}
-	s.wantKind(err, providers.KindPermission)
+	s.wantKind(err, schema.ErrorPermission)
 	if status, ok := s.find(stackB, "theirs"); !ok || status.Phase != schema.SliceReady {
 		s.t.Errorf("the other stack's slice is now %+v", status)
 	}
@@ -207,7 +206,7 @@ func unreadable(s *suite) {
 	if err == nil {
 		s.t.Fatalf("a place that cannot be read was listed as %+v", inventory)
 	}
-	s.wantKind(err, providers.KindUnavailable)
+	s.wantKind(err, schema.ErrorUnavailable)
 }
 
 func invalid(s *suite) {
@@ -217,7 +216,7 @@ func invalid(s *suite) {
 		func() schema.SliceSpec { x := s.spec(stackA, "one"); x.Hosts = 0; return x }(),
 		func() schema.SliceSpec { x := s.spec("", "one"); return x }(),
 	} {
-		s.wantKind(s.Provider.Create(s.t.Context(), spec), providers.KindInvalid)
+		s.wantKind(s.Provider.Create(s.t.Context(), spec), schema.ErrorInvalid)
 	}
 	if inventory := s.inventory(stackA); len(inventory.Slices) != 0 {
 		s.t.Errorf("a refused slice is listed: %+v", inventory.Slices)

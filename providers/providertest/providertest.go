@@ -187,7 +187,7 @@ func (s *suite) deleteAll() {
 	}
 }
 
-func (s *suite) wantKind(err error, want providers.ErrorKind) {
+func (s *suite) wantKind(err error, want schema.ErrorKind) {
 	s.t.Helper()
 	var classified *providers.Error
 	if !errors.As(err, &classified) {

@@ -106,6 +106,9 @@ type HostReport struct {
 	Version string    `json:"version"` // of fray
 	PID     int       `json:"pid"`     // of the agent
 	Address string    `json:"address"` // how peers reach this host, without a port
+	// Instance is the cloud's name for the machine, where a slice's hosts have
+	// no numbers of their own and the one of this report is claimed; else "".
+	Instance string `json:"instance,omitempty"`
 	// Free ports that this host keeps open for being the coordinator of a gang.
 	CoordinatorPort int `json:"coordinator_port"`
 	MegascalePort   int `json:"megascale_port"`
@@ -138,6 +141,9 @@ type TaskReport struct {
 	// Health is "" without a health check.
 	Health HealthState `json:"health,omitempty"`
 	Tail   []string    `json:"tail,omitempty"` // the last lines written, of a task that failed
+	// BadHost says that the host looks broken rather than the program: whatever
+	// runs there next would end the same way.
+	BadHost bool `json:"bad_host,omitempty"`
 }
 
 // HealthState is a closed set.

@@ -1,0 +1,160 @@
+package render
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/schema"
+)
+
+// maxCosts is how many kinds of slices a plan prices one by one, unless all is
+// to be shown.
+const maxCosts = 8
+
+// costs writes what the slices are estimated to cost: a sum, then a line for
+// each kind of them. Nothing is written where nothing has a price to ask for.
+func (p *printer) costs(costs []plan.Cost) {
+	if len(costs) == 0 {
+		return
+	}
+	p.print(p.paint(bold, "Estimated cost:"), " ", costSum(plan.Total(costs)), "\n")
+	shown := costs
+	if len(costs) > maxCosts+1 && !p.verbose {
+		shown = costs[:maxCosts]
+	}
+	for i := range shown {
+		p.print("  ", costLine(&shown[i]), ".\n")
+	}
+	if rest := costs[len(shown):]; len(rest) > 0 {
+		p.print("  ", fmt.Sprintf("%d more kinds of slices: %s.\n", len(rest), hourly(plan.Total(rest))))
+	}
+}
+
+// costSum is "$6.72–$24.96 an hour (+$3.36–$12.48 by this plan), …".
+func costSum(t plan.CostTotal) string {
+	text := hourly(t)
+	if change := priceChange(t.Before, t.After); change != "" {
+		text += " (" + change + ")"
+	}
+	return text + ". Prices: " + schema.PricesFrom + ", without disks and traffic; not your bill."
+}
+
+// hourly is a sum after the plan, after what is not in it.
+func hourly(t plan.CostTotal) string {
+	if t.UnknownAfter == 0 {
+		return Price(t.After) + " an hour"
+	}
+	unknown := plural(t.UnknownAfter, "slice") + " at a price that is not known"
+	if !t.After.Known() {
+		return unknown
+	}
+	return unknown + ", and " + Price(t.After) + " an hour"
+}
+
+// priceChange is what a plan adds to a price, or takes off it; "" for nothing.
+func priceChange(before, after schema.Price) string {
+	low, high := cents(after.Low-before.Low), cents(after.High-before.High)
+	switch {
+	case low == 0 && high == 0:
+		return ""
+	case low >= 0 && high >= 0:
+		return "+" + Price(schema.Price{Low: low, High: high}) + " by this plan"
+	case low <= 0 && high <= 0:
+		return "-" + Price(schema.Price{Low: -low, High: -high}) + " by this plan"
+	}
+	return Price(before) + " before this plan"
+}
+
+// costLine is "1 -> 2 slices of v5litepod-16, spot in us-west4-a: 32 chips at
+// $0.21–$0.78 a chip-hour, $6.72–$24.96 an hour".
+func costLine(c *plan.Cost) string {
+	var b strings.Builder
+	b.WriteString(countedChange(c.Before.Slices, c.After.Slices, "slice") + " of " + clean(c.Type))
+	if c.Preemptible {
+		b.WriteString(", spot")
+	} else {
+		b.WriteString(", on demand")
+	}
+	if c.Zone != "" {
+		b.WriteString(" in " + clean(c.Zone))
+	}
+	b.WriteString(": ")
+	if c.After.Chips > 0 {
+		b.WriteString(plural(c.After.Chips, "chip"))
+		if c.PerChipHour.Known() {
+			b.WriteString(" at " + Price(c.PerChipHour) + " a chip-hour")
+		}
+		b.WriteString(", ")
+	}
+	switch {
+	case !c.PerSliceHour.Known():
+		b.WriteString("the price is not known")
+	case c.Before.Slices == 0:
+		b.WriteString(Price(c.After.PerHour) + " an hour")
+	default:
+		b.WriteString(fromTo(Price(c.Before.PerHour), Price(c.After.PerHour)) + " an hour")
+	}
+	return b.String()
+}
+
+// Price is an estimate as people read it: "$1.20–$1.56", or one amount where
+// both ends read the same.
+func Price(p schema.Price) string {
+	low, high := dollars(p.Low), dollars(p.High)
+	if low == high {
+		return low
+	}
+	return low + "–" + high
+}
+
+// dollars is "$1,234.50"; what is less than ten cents has more digits.
+func dollars(amount float64) string {
+	digits := 2
+	switch {
+	case amount < 0.00005:
+		return "$0"
+	case amount < 0.1:
+		digits = 4
+	}
+	text := strconv.FormatFloat(amount, 'f', digits, 64)
+	whole, rest, _ := strings.Cut(text, ".")
+	for i := len(whole) - 3; i > 0; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
+	}
+	return "$" + whole + "." + rest
+}
+
+func cents(dollars float64) float64 { return math.Round(100*dollars) / 100 }
+
+// cost is what JSON says of all costs together.
+type cost struct {
+	Currency      string       `json:"currency"`
+	Source        string       `json:"source"`
+	Before        schema.Price `json:"before"`
+	After         schema.Price `json:"after"`
+	UnknownBefore int          `json:"unknown_before,omitempty"`
+	UnknownAfter  int          `json:"unknown_after,omitempty"`
+}
+
+func costOf(costs []plan.Cost) *cost {
+	t := plan.Total(costs)
+	return &cost{
+		Currency: "USD", Source: schema.PricesFrom, Before: rounded(t.Before), After: rounded(t.After),
+		UnknownBefore: t.UnknownBefore, UnknownAfter: t.UnknownAfter,
+	}
+}
+
+// roundedCost is a cost without the digits that sums of fractions leave behind.
+func roundedCost(c plan.Cost) plan.Cost {
+	c.PerChipHour, c.PerSliceHour = rounded(c.PerChipHour), rounded(c.PerSliceHour)
+	c.Before.PerHour, c.After.PerHour = rounded(c.Before.PerHour), rounded(c.After.PerHour)
+	return c
+}
+
+func rounded(p schema.Price) schema.Price {
+	const digits = 1e6
+	return schema.Price{Low: math.Round(p.Low*digits) / digits, High: math.Round(p.High*digits) / digits}
+}

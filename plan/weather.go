@@ -1,0 +1,261 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+)
+
+// Weather is what is known of the places where capacity is asked for: a zone for
+// one TPU type and tier, or for quotas the whole region and generation. A place
+// where it was refused, or where slices die young, is left alone for a while, which
+// doubles with every failure in a row; meanwhile others are tried in the declared
+// order. When the time is over, a few slices try it before all do.
+
+const (
+	// youngDeath is the age below which the end of a slice counts against its place.
+	youngDeath = 30 * time.Minute
+	// fairAfter is how long after its last failure a place counts as a new one.
+	fairAfter = time.Hour
+	// forgetAfter is when nothing is remembered of it any more.
+	forgetAfter = 24 * time.Hour
+	// vanguard is how many slices at a time try a place that has failed.
+	vanguard = 4
+)
+
+// Failure is what came of an action that did not work.
+type Failure struct {
+	Kind  schema.ErrorKind
+	Text  string
+	After time.Duration // how long to leave it alone, where that is known
+}
+
+// stockPlace is where a slice's capacity comes from, "" where there are no zones.
+func stockPlace(s *schema.SliceSpec) string {
+	if s.Zone == "" {
+		return ""
+	}
+	return s.Zone + "/" + cmp.Or(s.TPU, s.MachineType, "machines") + "/" + tierOf(s)
+}
+
+// quotaPlace is where the quota for it is counted.
+func quotaPlace(s *schema.SliceSpec) string {
+	if s.Zone == "" {
+		return ""
+	}
+	generation, _, _ := strings.Cut(cmp.Or(s.TPU, s.MachineType, "machines"), "-")
+	return schema.RegionOf(s.Zone) + "/" + generation + "/" + tierOf(s)
+}
+
+func tierOf(s *schema.SliceSpec) string {
+	tier := "on-demand"
+	if s.Preemptible {
+		tier = "spot"
+	}
+	if s.Cloud.Provisioning != "" {
+		tier += "-" + string(s.Cloud.Provisioning)
+	}
+	return tier
+}
+
+// counts reports whether a failure speaks of its place, and of which one.
+func counts(spec *schema.SliceSpec, kind schema.ErrorKind) (place string, ok bool) {
+	switch kind {
+	case schema.ErrorCapacity, schema.ErrorReservation, schema.ErrorPreempted:
+		place = stockPlace(spec)
+	case schema.ErrorQuota:
+		place = quotaPlace(spec)
+	case schema.ErrorRate, schema.ErrorConflict, schema.ErrorInvalid, schema.ErrorPermission, schema.ErrorUnavailable:
+	}
+	return place, place != ""
+}
+
+// holdOff is how long a place is left alone after its n-th failure in a row.
+func holdOff(kind schema.ErrorKind, n int) time.Duration {
+	first, most := 30*time.Second, 10*time.Minute // a stockout
+	switch kind {
+	case schema.ErrorQuota: // nothing comes free by asking
+		first, most = 5*time.Minute, 30*time.Minute
+	case schema.ErrorReservation:
+		first, most = time.Minute, 10*time.Minute
+	case schema.ErrorPreempted:
+		first, most = time.Minute, 30*time.Minute
+	case schema.ErrorCapacity, schema.ErrorRate, schema.ErrorConflict, schema.ErrorInvalid, schema.ErrorPermission, schema.ErrorUnavailable:
+	}
+	return min(first<<min(n-1, 10), most)
+}
+
+// worsened is the weather of a place after another failure. Those that were under
+// way when the place was given up say nothing new.
+func worsened(was state.Weather, f Failure, now time.Time) state.Weather {
+	if now.Before(was.Until) && was.Kind == f.Kind {
+		return was
+	}
+	n := was.Failures + 1
+	if now.Sub(was.At) > fairAfter {
+		n = 1
+	}
+	return state.Weather{Kind: f.Kind, Reason: f.Text, Failures: n, At: now, Until: now.Add(holdOff(f.Kind, n))}
+}
+
+// Folded returns doc with what came of an action, nil for success. doc itself is
+// returned where nothing is to be recorded.
+func Folded(doc *state.Document, a Action, f *Failure, now time.Time) *state.Document {
+	name := a.Slice.Name
+	cur := doc.Slices[name]
+	switch {
+	case cur == nil, a.Verb == Assign, a.Verb == ForgetSlice:
+		return doc
+	case f == nil && cur.Error == "" && cur.RetryAt.IsZero():
+		return doc
+	}
+	next := *cur
+	next.Error, next.RetryAt, next.OverQuota = "", time.Time{}, false
+	doc = doc.Clone()
+	doc.Slices[name] = &next
+	if f == nil {
+		next.Tries = 0
+		return doc
+	}
+	if f.Kind != schema.ErrorRate { // its turn comes
+		next.Tries++
+	}
+	next.Error = f.Text
+	next.OverQuota = f.Kind == schema.ErrorQuota
+	next.RetryAt = now.Add(max(f.After, retryDelay(f, next.Tries)))
+	if place, ok := counts(&cur.Spec, f.Kind); ok && a.Verb == CreateSlice {
+		doc.Weather[place] = worsened(doc.Weather[place], *f, now)
+		next.RetryAt = doc.Weather[place].Until
+	}
+	return doc
+}
+
+// retryDelay is how long to leave a slice alone after a failed call. What can
+// never work is still tried now and then, since people mend things.
+func retryDelay(f *Failure, tries int) time.Duration {
+	switch f.Kind {
+	case schema.ErrorRate:
+		if f.After > 0 {
+			return f.After
+		}
+	case schema.ErrorInvalid, schema.ErrorPermission, schema.ErrorConflict:
+		return max(10*time.Second, Backoff(tries))
+	case schema.ErrorQuota:
+		return max(time.Minute, Backoff(tries))
+	case schema.ErrorCapacity, schema.ErrorReservation, schema.ErrorPreempted, schema.ErrorUnavailable:
+	}
+	return Backoff(max(tries, 1))
+}
+
+// blame counts the end of a slice against its place: one that died young, or that
+// its provider could not bring up.
+func (d *differ) blame(s *state.Slice, cause schema.ErrorKind, why string) {
+	if cause == "" || cause == schema.ErrorUnavailable {
+		cause = schema.ErrorPreempted
+	}
+	young := !s.AskedAt.IsZero() && d.now.Sub(s.AskedAt) < youngDeath
+	if cause == schema.ErrorPreempted && !young {
+		return
+	}
+	place, ok := counts(&s.Spec, cause)
+	if !ok {
+		return
+	}
+	was := d.next.Weather[place]
+	is := worsened(was, Failure{Kind: cause, Text: why}, d.now)
+	if is != was {
+		d.setWeather(place, &is)
+	}
+}
+
+// setWeather records the weather of a place, nil for good weather.
+func (d *differ) setWeather(place string, w *state.Weather) {
+	next := d.mutable()
+	next.Weather = maps.Clone(next.Weather) // what others hold stays as it is
+	if w == nil {
+		delete(next.Weather, place)
+		return
+	}
+	if next.Weather == nil {
+		next.Weather = map[string]state.Weather{}
+	}
+	next.Weather[place] = *w
+}
+
+// cleared notes that capacity was had where a slice is.
+func (d *differ) cleared(spec *schema.SliceSpec) {
+	for _, place := range [2]string{stockPlace(spec), quotaPlace(spec)} {
+		// Coming up is no news where slices come up and then die.
+		if w, bad := d.next.Weather[place]; bad && (w.Kind != schema.ErrorPreempted || d.now.Sub(w.At) > fairAfter) {
+			d.setWeather(place, nil)
+		}
+	}
+}
+
+func (d *differ) forgetWeather() {
+	for place, w := range d.doc.Weather {
+		if d.now.Sub(w.Until) > forgetAfter {
+			d.setWeather(place, nil)
+		}
+	}
+}
+
+// shut says why no slice is to be asked for at a place now, nothing if one may be.
+func (d *differ) shut(spec *schema.SliceSpec) reason {
+	if len(d.next.Weather) == 0 || spec.Zone == "" {
+		return reason{}
+	}
+	for _, place := range [2]string{quotaPlace(spec), stockPlace(spec)} {
+		w, bad := d.next.Weather[place]
+		if bad && d.now.Before(w.Until) {
+			return reason{text: fmt.Sprintf("%s: %s: %s", spec.Zone, inWords(w.Kind), w.Reason), until: w.Until}
+		}
+		if bad && d.trying(place) >= vanguard {
+			return underway(fmt.Sprintf("%s: others try it first, after: %s", spec.Zone, w.Reason))
+		}
+	}
+	return reason{}
+}
+
+// trying counts the slices that have been asked for at a place and are not up.
+func (d *differ) trying(place string) int {
+	if d.tried == nil {
+		d.tried = map[string]int{}
+		for _, s := range d.next.Slices {
+			if s.Spec.Zone != "" && s.Doomed == "" && s.Error == "" && !s.AskedAt.IsZero() && s.BornAt.IsZero() {
+				d.tried[stockPlace(&s.Spec)]++
+				d.tried[quotaPlace(&s.Spec)]++
+			}
+		}
+	}
+	return d.tried[place]
+}
+
+// inWords is what people call a failure.
+func inWords(kind schema.ErrorKind) string {
+	switch kind {
+	case schema.ErrorCapacity:
+		return "stockout"
+	case schema.ErrorQuota:
+		return "quota"
+	case schema.ErrorReservation:
+		return "reservation used up"
+	case schema.ErrorPreempted:
+		return "slices die young there"
+	case schema.ErrorRate:
+		return "too many calls"
+	case schema.ErrorConflict:
+		return "conflict"
+	case schema.ErrorInvalid:
+		return "cannot work"
+	case schema.ErrorPermission:
+		return "not allowed"
+	case schema.ErrorUnavailable:
+	}
+	return "no answer"
+}
