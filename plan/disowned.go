@@ -122,7 +122,7 @@ func (d *differ) poolMoves(r *schema.Reservation, name string) bool {
 	if s.Spec.Zone == "" || s.Spec.Provider != r.Provider {
 		return false
 	}
-	if _, held := d.heldBy(name); held {
+	if addr, held := d.heldBy(name); held && d.next.Jobs[addr].Running() {
 		return false
 	}
 	if len(r.Zones)+len(r.Regions) > 0 && !slices.Contains(d.poolZones(r), s.Spec.Zone) {

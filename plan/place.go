@@ -202,6 +202,11 @@ func (d *differ) prepare(want *schema.Job) {
 		}
 	}
 	if len(reasons) > 0 {
+		if d.isStranded(want) { // as any other place where it could be
+			if _, shut, open := d.openZone(want, anywhere); !open {
+				reasons = shut
+			}
+		}
 		d.wait(want.Addr, reasons...)
 		return
 	}

@@ -184,6 +184,10 @@ func (d *differ) ask(spec schema.SliceSpec) reason {
 		if why := d.shut(&spec); !why.none() {
 			return why
 		}
+		if s = d.askAgain(s); d.tried != nil {
+			d.tried[stockPlace(&spec)]++
+			d.tried[quotaPlace(&spec)]++
+		}
 	}
 	switch {
 	case s.AskedAt.IsZero() && d.hasMailbox(name):
@@ -191,7 +195,6 @@ func (d *differ) ask(spec schema.SliceSpec) reason {
 		return underway("what is left of the old slice " + name + " is being cleared away")
 	case s.AskedAt.IsZero():
 		d.editSlice(name).AskedAt = d.now
-		d.tried = nil
 	case len(d.obs.Hosts[name]) > 0:
 		// It was there, or will be listed by the next look. If it is not, it
 		// came and went unseen, and what its hosts said is about nothing.
@@ -203,6 +206,17 @@ func (d *differ) ask(spec schema.SliceSpec) reason {
 		return because(fmt.Sprintf("slice %s: %s; trying again", name, s.Error))
 	}
 	return underway("slice " + name + " is being created")
+}
+
+// askAgain notes that a slice in a zone is tried once more: until that is answered
+// it counts among those that try its place.
+func (d *differ) askAgain(s *state.Slice) *state.Slice {
+	if s.Error == "" || s.Spec.Zone == "" {
+		return s
+	}
+	e := d.editSlice(s.Spec.Name)
+	e.Error = ""
+	return e
 }
 
 func (d *differ) cannotAsk(spec *schema.SliceSpec) reason {

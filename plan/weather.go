@@ -84,7 +84,7 @@ func holdOff(kind schema.ErrorKind, n int) time.Duration {
 	case schema.ErrorReservation:
 		first, most = time.Minute, 10*time.Minute
 	case schema.ErrorPreempted:
-		first, most = time.Minute, 30*time.Minute
+		first, most = 30*time.Second, 30*time.Minute
 	case schema.ErrorCapacity, schema.ErrorRate, schema.ErrorConflict, schema.ErrorInvalid, schema.ErrorPermission, schema.ErrorUnavailable:
 	}
 	return min(first<<min(n-1, 10), most)

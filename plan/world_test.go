@@ -36,9 +36,12 @@ type world struct {
 
 	// The weather.
 	createTakes, bootTakes, deleteTakes, stopTakes time.Duration
-	capacity                                       int  // slices that can be had, 0: any number
-	quota                                          int  // slices that are allowed, 0: any number
-	unreachable                                    bool // the provider cannot be asked
+	capacity                                       int                          // slices that can be had, 0: any number
+	quota                                          int                          // slices that are allowed, 0: any number
+	unreachable                                    bool                         // the provider cannot be asked
+	shut                                           map[string]error             // by zone: why nothing can be created there
+	refuses                                        func(schema.SliceSpec) error // what is not created, nil: none
+	unlisted                                       map[string]string            // by zone: why it is not listed
 	loses                                          func(Action) bool
 	wayward                                        bool // the weather is too bad to expect progress
 
@@ -74,6 +77,7 @@ type observed struct {
 type simSlice struct {
 	spec      schema.SliceSpec
 	phase     schema.SlicePhase
+	waiting   bool // in the cloud's queue
 	reason    string
 	createdAt time.Time
 	changesAt time.Time // when creating or deleting is over
@@ -236,7 +240,17 @@ func (w *world) observe() *Observed {
 	if w.unreachable {
 		obs.Unreachable[schema.ProviderLocal] = "503 try again"
 	} else {
-		obs.Inventories[schema.ProviderLocal] = w.inventory()
+		all := w.inventory()
+		for _, name := range []schema.ProviderName{schema.ProviderLocal, schema.ProviderGCP} {
+			inv := schema.Inventory{Slices: slices.DeleteFunc(slices.Clone(all.Slices), func(st schema.SliceStatus) bool {
+				_, missing := w.unlisted[st.Spec.Zone]
+				return st.Spec.Provider != name || missing
+			})}
+			if name == schema.ProviderGCP {
+				inv.Unlisted = w.unlisted
+			}
+			obs.Inventories[name] = inv
+		}
 	}
 	maps.DeleteFunc(w.silence, func(key hostKey, _ observed) bool {
 		_, reported := w.reports[key]
@@ -260,7 +274,7 @@ func (w *world) inventory() schema.Inventory {
 	var inv schema.Inventory
 	for _, name := range slices.Sorted(maps.Keys(w.slices)) {
 		s := w.slices[name]
-		st := schema.SliceStatus{Spec: s.spec, Phase: s.phase, Reason: s.reason, CreatedAt: s.createdAt}
+		st := schema.SliceStatus{Spec: s.spec, Phase: s.phase, Reason: s.reason, CreatedAt: s.createdAt, Waiting: s.waiting}
 		for n, h := range s.hosts {
 			if !h.agent && h.boot > 0 && s.phase != schema.SliceDead {
 				st.Down = append(st.Down, n)
@@ -324,6 +338,10 @@ func (w *world) create(spec schema.SliceSpec) error {
 			}
 		}
 		return nil
+	case w.shut[spec.Zone] != nil:
+		return w.shut[spec.Zone]
+	case w.refuses != nil && w.refuses(spec) != nil:
+		return w.refuses(spec)
 	case w.capacity > 0 && len(w.slices) >= w.capacity:
 		return errStockout
 	case w.quota > 0 && len(w.slices) >= w.quota:
@@ -352,6 +370,8 @@ func kindOf(err error) schema.ErrorKind {
 		return schema.ErrorCapacity
 	case errors.Is(err, errQuota):
 		return schema.ErrorQuota
+	case errors.Is(err, errTakenAgain):
+		return schema.ErrorPreempted
 	}
 	return schema.ErrorUnavailable
 }

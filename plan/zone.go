@@ -192,10 +192,18 @@ func (d *differ) isRefused(name string) bool {
 // group by itself. It reports whether the unit is on the move.
 func (d *differ) moveOn(unit []*schema.Job) bool {
 	var stranded []*schema.Job
+	leaving := false
 	for _, want := range unit {
-		if d.placeable(want) && d.isStranded(want) {
+		switch {
+		case !d.placeable(want):
+		case d.isLeaving(want.Addr):
+			leaving = !d.leave(want.Addr) || leaving
+		case d.isStranded(want):
 			stranded = append(stranded, want)
 		}
+	}
+	if leaving { // the next places are chosen when all are free
+		return true
 	}
 	if len(stranded) == 0 {
 		return false
@@ -204,7 +212,7 @@ func (d *differ) moveOn(unit []*schema.Job) bool {
 	if !group.SameRegion && !group.SameZone {
 		for _, want := range stranded {
 			if _, why := d.chooseZones([]*schema.Job{want}, nil); len(why) == 0 {
-				d.leave(want.Addr, "it is tried in another zone")
+				d.leave(want.Addr)
 			}
 		}
 		return false
@@ -222,7 +230,7 @@ func (d *differ) moveGroup(unit, stranded []*schema.Job) bool {
 	still := slices.DeleteFunc(slices.Clone(members), func(want *schema.Job) bool { return slices.Contains(stranded, want) })
 	if _, why := d.chooseZones(stranded, still); len(why) == 0 {
 		for _, want := range stranded { // there is room beside the others
-			d.leave(want.Addr, "it is tried in another zone")
+			d.leave(want.Addr)
 		}
 		return false
 	}
@@ -233,16 +241,13 @@ func (d *differ) moveGroup(unit, stranded []*schema.Job) bool {
 	if runs && !slices.ContainsFunc(stranded, d.refusedOften) {
 		return false
 	}
-	const why = "its group moves together to where all of it can be"
 	settled := true
 	for _, want := range members {
-		if !d.ended(want.Addr, why) {
-			settled = false
-		}
+		settled = d.ended(want.Addr, movesOn) && settled
 	}
 	for _, want := range members {
-		if !settled || !d.leave(want.Addr, why) {
-			d.wait(want.Addr, underway(why))
+		if !settled || !d.leave(want.Addr) {
+			d.wait(want.Addr, underway(movesOn))
 		}
 	}
 	return true
@@ -265,14 +270,18 @@ func (d *differ) refusedOften(want *schema.Job) bool {
 	return false
 }
 
-// leave gives up a job's slices, whose names differ from those of the next ones.
-func (d *differ) leave(addr schema.Address, why string) bool {
-	if !d.released(addr, why) {
-		return false
-	}
-	e := d.edit(addr)
-	e.Reason = why
-	return true
+// movesOn dooms the slices of jobs that are to be somewhere else.
+const movesOn = "its job moves to where all of it can be"
+
+// leave gives up a job's slices and reports whether it has none any more.
+func (d *differ) leave(addr schema.Address) bool { return d.released(addr, movesOn) }
+
+// isLeaving reports whether a job has begun to give up its slices.
+func (d *differ) isLeaving(addr schema.Address) bool {
+	return slices.ContainsFunc(d.next.Jobs[addr].Slices, func(name string) bool {
+		s := d.next.Slices[name]
+		return s != nil && s.Doomed == movesOn
+	})
 }
 
 // outside says which of a job's slices are in zones that it is not to be in, by
