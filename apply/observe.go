@@ -26,7 +26,11 @@ type Observer struct {
 	Store     store.Store
 	Providers map[schema.ProviderName]providers.Provider
 	Now       func() time.Time // nil: time.Now
+	// Patience is how long a look waits for a provider that was listed before; 0:
+	// until it is. After it the last list stands, until the next one is whole.
+	Patience time.Duration
 
+	listers     map[schema.ProviderName]*lister
 	assignments map[string]cached[plan.Assigned]
 	hosts       map[string]cached[store.HostReport]
 	changed     map[string]bool // see Changed
@@ -86,21 +90,29 @@ func (o *Observer) Observe(ctx context.Context, stack string) (*plan.Observed, e
 func (o *Observer) Changed() map[string]bool { return o.changed }
 
 func (o *Observer) inventories(ctx context.Context, stack string, obs *plan.Observed) {
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	for name, p := range o.Providers {
-		wg.Go(func() {
-			inv, err := p.Inventory(ctx, stack)
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil {
-				obs.Unreachable[name] = err.Error()
-				return
-			}
-			obs.Inventories[name] = inv
-		})
+	if o.listers == nil {
+		o.listers = map[schema.ProviderName]*lister{}
 	}
-	wg.Wait()
+	for name, p := range o.Providers {
+		if o.listers[name] == nil {
+			o.listers[name] = &lister{provider: p}
+		}
+		o.listers[name].begin(ctx, stack, o.now())
+	}
+	patience := newPatience(o.Patience)
+	defer patience.stop()
+	for name := range o.Providers {
+		l := o.listers[name]
+		l.await(ctx, patience)
+		switch {
+		case l.err != nil:
+			obs.Unreachable[name] = l.err.Error()
+		case l.running != nil && o.now().Sub(l.begun) > staleAfter:
+			obs.Unreachable[name] = fmt.Sprintf("it has not answered for %s", o.now().Sub(l.begun).Truncate(time.Second))
+		default:
+			obs.Inventories[name] = l.inventory
+		}
+	}
 }
 
 // mailbox makes one list and reads what changed, however many hosts there are.

@@ -1,6 +1,7 @@
 package apply_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,8 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/apply"
+	"github.com/fray-ml/fray/providers"
+	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state/store"
 	"github.com/fray-ml/fray/state/store/storetest"
 )
@@ -224,4 +227,105 @@ func TestObservingWhatIsBeingDeleted(t *testing.T) {
 	if err != nil || len(obs.Hosts["a"]) != 19 {
 		t.Errorf("got %d hosts, %v, want 19", len(obs.Hosts["a"]), err)
 	}
+}
+
+// slowProvider lists slices of one name, each list taking its time.
+type slowProvider struct {
+	providers.Provider
+	takes time.Duration
+	pace  time.Duration
+	err   error
+	lists int
+}
+
+func (p *slowProvider) Pace() time.Duration { return p.pace }
+
+func (p *slowProvider) Inventory(ctx context.Context, _ string) (schema.Inventory, error) {
+	p.lists++
+	name := fmt.Sprintf("list-%d", p.lists)
+	select {
+	case <-time.After(p.takes):
+		return schema.Inventory{Slices: []schema.SliceStatus{{Spec: schema.SliceSpec{Name: name}}}}, p.err
+	case <-ctx.Done():
+		return schema.Inventory{}, context.Cause(ctx)
+	}
+}
+
+// A provider that is slow to list holds up nobody: the last whole list stands until
+// the next one is there, and nothing stands when that takes for ever.
+func TestSlowListsHoldUpNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := &slowProvider{takes: 3 * time.Second}
+		o := &apply.Observer{
+			Store: storetest.NewMemory(), Patience: 500 * time.Millisecond,
+			Providers: map[schema.ProviderName]providers.Provider{schema.ProviderGCP: slow},
+		}
+		look := func() (took time.Duration, saw string) {
+			t.Helper()
+			began := time.Now()
+			obs, err := o.Observe(t.Context(), "stack")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if why := obs.Unreachable[schema.ProviderGCP]; why != "" {
+				return time.Since(began), why
+			}
+			return time.Since(began), obs.Inventories[schema.ProviderGCP].Slices[0].Spec.Name
+		}
+		for _, want := range []struct {
+			took time.Duration
+			saw  string
+		}{
+			{3 * time.Second, "list-1"}, // nothing can be said before
+			{500 * time.Millisecond, "list-1"},
+			{500 * time.Millisecond, "list-1"},
+		} {
+			if took, saw := look(); took != want.took || saw != want.saw {
+				t.Errorf("got %s after %s, want %s after %s", saw, took, want.saw, want.took)
+			}
+		}
+		time.Sleep(2 * time.Second)
+		if took, saw := look(); took != 0 || saw != "list-2" {
+			t.Errorf("got %s after %s, want list-2 at once", saw, took)
+		}
+		slow.takes = time.Hour
+		time.Sleep(time.Second)
+		look()
+		time.Sleep(45 * time.Second)
+		if _, saw := look(); !strings.Contains(saw, "not answered for") {
+			t.Errorf("got %q of a list that never comes, want that nothing can be said", saw)
+		}
+		if slow.lists != 3 {
+			t.Errorf("%d lists were begun, want 3: one at a time", slow.lists)
+		}
+	})
+}
+
+// A provider that has a pace is not listed more often than that, but at once after a
+// list that failed.
+func TestListsKeepThePace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &slowProvider{pace: 5 * time.Second}
+		o := &apply.Observer{Store: storetest.NewMemory(), Providers: map[schema.ProviderName]providers.Provider{schema.ProviderGCP: p}}
+		look := func() {
+			t.Helper()
+			if _, err := o.Observe(t.Context(), "stack"); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+		}
+		for range 11 {
+			look()
+		}
+		if p.lists != 3 {
+			t.Errorf("%d lists in 11 seconds, want 3", p.lists)
+		}
+		p.err = errors.New("503")
+		for range 10 {
+			look()
+		}
+		if p.lists < 8 {
+			t.Errorf("%d lists after failures, want one a look", p.lists)
+		}
+	})
 }

@@ -18,6 +18,8 @@ import (
 const (
 	busyPace  = 40 * time.Millisecond
 	quietPace = 250 * time.Millisecond
+	// listPatience keeps a slow cloud from holding up the loop.
+	listPatience = 500 * time.Millisecond
 )
 
 // Config is what a Stepper works with. Zero values: Parallelism 32, Now
@@ -89,7 +91,7 @@ func New(ctx context.Context, cfg Config) (*Stepper, error) {
 	return &Stepper{
 		cfg:      cfg,
 		doc:      doc,
-		observer: &Observer{Store: cfg.Store, Providers: cfg.Providers, Now: cfg.Now},
+		observer: &Observer{Store: cfg.Store, Providers: cfg.Providers, Now: cfg.Now, Patience: listPatience},
 		exec: &executor{
 			store: cfg.Store, providers: cfg.Providers, stack: doc.Stack(), epoch: cfg.Epoch, valid: cfg.Valid,
 			slots:    make(chan struct{}, cfg.Parallelism),

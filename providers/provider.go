@@ -7,6 +7,7 @@ package providers
 
 import (
 	"context"
+	"time"
 
 	"github.com/fray-ml/fray/schema"
 )
@@ -69,6 +70,16 @@ type Importer interface {
 	// stack's mark, or another shape than spec asks for, is a conflict.
 	Import(ctx context.Context, id string, spec schema.SliceSpec) (schema.SliceSpec, error)
 }
+
+// Pacer is what a provider implements that counts how often it is listed.
+type Pacer interface {
+	// Pace is how long an inventory is good for: another one before brings
+	// nothing that is worth a call.
+	Pace() time.Duration
+}
+
+// AsPacer finds out whether a provider, or one that it wraps, has a pace.
+func AsPacer(p Provider) (Pacer, bool) { return as[Pacer](p) }
 
 // Problem is something about a job, or a provider block, that the provider knows
 // cannot work.
