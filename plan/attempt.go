@@ -323,7 +323,10 @@ func (d *differ) endedOn(name string, addr schema.Address, a *state.Attempt) (en
 	}
 	if d.next.Slices[name].Doomed != "" || st.Phase == schema.SliceDeleting {
 		d.remove(st, "")
-		return false, false
+		// Machines that were taken away, and are silent, run nothing; how long
+		// it takes to clear away what is left of them is another matter.
+		taken := d.next.Slices[name].Taken && d.isSilent(st)
+		return taken, taken
 	}
 	cur := d.obs.Assignments[name]
 	if cur.Generation < a.StopGeneration {
@@ -339,6 +342,18 @@ func (d *differ) endedOn(name string, addr schema.Address, a *state.Attempt) (en
 		}
 	}
 	return true, false
+}
+
+// isSilent reports whether no host of a slice has said anything for so long that it
+// would count as lost.
+func (d *differ) isSilent(st *schema.SliceStatus) bool {
+	for _, h := range d.obs.Hosts[st.Spec.Name] {
+		if h.Silent < HostTimeout {
+			d.wakeAt(d.now.Add(HostTimeout - h.Silent))
+			return false
+		}
+	}
+	return true
 }
 
 // finish gives the running attempt its outcome and decides what follows.

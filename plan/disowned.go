@@ -68,7 +68,7 @@ func (d *differ) isTaken(spec *schema.SliceSpec) bool {
 func (d *differ) freshSlices(want *schema.Job) []schema.SliceSpec {
 	specs := make([]schema.SliceSpec, 0, want.Resources.Slices)
 	for index := 0; len(specs) < want.Resources.Slices; index++ {
-		if spec := d.ownSlice(want, index, d.zones[want.Addr]); !d.isTaken(&spec) {
+		if spec := d.ownSlice(want, index, d.zones[want.Addr]); !d.isTaken(&spec) && !d.isStuck(spec.Name) {
 			specs = append(specs, spec)
 		}
 	}
@@ -108,7 +108,7 @@ func (d *differ) poolSpecs(r *schema.Reservation, recorded []string) []schema.Sl
 		} else {
 			spec = d.poolSlice(r, index, d.poolZone(r, index))
 		}
-		if !d.isTaken(&spec) {
+		if !d.isTaken(&spec) && !d.isStuck(spec.Name) {
 			specs = append(specs, spec)
 		}
 	}

@@ -190,7 +190,11 @@ func (d *differ) prepare(want *schema.Job) {
 	if j.RetryAt.After(d.now) {
 		reasons = append(reasons, d.retry(j))
 	}
-	for i, name := range j.Slices {
+	for i, name := range slices.Clone(j.Slices) {
+		if want.Resources.Reservation == "" && d.isStuck(name) {
+			reasons = append(reasons, d.insteadOf(want, i))
+			continue
+		}
 		spec, ok := d.specOf(want, i, name)
 		if !ok { // its pool, or the stack, has no such slice any more: it gets another
 			d.edit(want.Addr).Slices = nil

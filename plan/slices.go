@@ -107,6 +107,9 @@ func (d *differ) findDrift() {
 		if listed && st.Phase == schema.SliceDead && s.Doomed == "" {
 			d.blame(s, st.Cause, "slice "+name+" died: "+st.Reason)
 		}
+		if listed && st.Cause == schema.ErrorPreempted && !s.Taken {
+			d.editSlice(name).Taken = true
+		}
 		switch {
 		case listed && !s.Seen:
 			e := d.editSlice(name)

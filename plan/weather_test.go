@@ -46,7 +46,7 @@ func (w *world) killHost(slice string, n int) {
 // preempt takes a slice away; its provider lists it as dead.
 func (w *world) preempt(slice string) {
 	if s := w.slices[slice]; s != nil && s.phase != schema.SliceDeleting {
-		s.phase, s.reason = schema.SliceDead, "preempted"
+		s.phase, s.reason, s.cause = schema.SliceDead, "preempted", schema.ErrorPreempted
 		for _, h := range s.hosts {
 			h.agent, h.live = false, false
 		}

@@ -77,7 +77,8 @@ type observed struct {
 type simSlice struct {
 	spec      schema.SliceSpec
 	phase     schema.SlicePhase
-	waiting   bool // in the cloud's queue
+	waiting   bool             // in the cloud's queue
+	cause     schema.ErrorKind // of its death
 	reason    string
 	createdAt time.Time
 	changesAt time.Time // when creating or deleting is over
@@ -274,7 +275,7 @@ func (w *world) inventory() schema.Inventory {
 	var inv schema.Inventory
 	for _, name := range slices.Sorted(maps.Keys(w.slices)) {
 		s := w.slices[name]
-		st := schema.SliceStatus{Spec: s.spec, Phase: s.phase, Reason: s.reason, CreatedAt: s.createdAt, Waiting: s.waiting}
+		st := schema.SliceStatus{Spec: s.spec, Phase: s.phase, Reason: s.reason, CreatedAt: s.createdAt, Waiting: s.waiting, Cause: s.cause}
 		for n, h := range s.hosts {
 			if !h.agent && h.boot > 0 && s.phase != schema.SliceDead {
 				st.Down = append(st.Down, n)

@@ -323,3 +323,32 @@ func (d *differ) listedIn(p schema.ProviderName, zone string) bool {
 	_, missing := inv.Unlisted[zone]
 	return !missing
 }
+
+// stuckAfter is after how many calls for its end a slice counts as one that does
+// not go away: about four minutes.
+const stuckAfter = 8
+
+// isStuck reports whether a slice in a zone does not go away. Whoever waits for its
+// name would wait for as long; another name does as well.
+func (d *differ) isStuck(name string) bool {
+	st, listed := d.slices[name]
+	s := d.next.Slices[name]
+	return listed && s != nil && s.Spec.Zone != "" && st.Phase == schema.SliceDeleting && s.Deletions >= stuckAfter
+}
+
+// insteadOf gives a job another slice for its i-th, which does not go away.
+func (d *differ) insteadOf(want *schema.Job, i int) reason {
+	j := d.next.Jobs[want.Addr]
+	stuck := j.Slices[i]
+	zone := d.next.Slices[stuck].Spec.Zone
+	for index := 0; ; index++ {
+		spec := d.ownSlice(want, index, zone)
+		if d.isTaken(&spec) || d.isStuck(spec.Name) || slices.Contains(j.Slices, spec.Name) {
+			continue
+		}
+		e := d.edit(want.Addr)
+		e.Slices = slices.Clone(e.Slices)
+		e.Slices[i] = d.record([]schema.SliceSpec{spec})[0]
+		return underway(fmt.Sprintf("slice %s does not go away; %s takes its place", stuck, spec.Name))
+	}
+}

@@ -370,3 +370,25 @@ func TestPoolFailsOver(t *testing.T) {
 		t.Errorf("the pool is in %v, want all in %s", zones, central)
 	}
 }
+
+// A slice that does not go away is waited for only so long.
+func TestStuckDeletion(t *testing.T) {
+	w := newCloud(t, nil)
+	a := jobAddr("a")
+	w.accept(zoned(configuration(newJob("a", inCloud, onSlices(2))), west))
+	w.settle(time.Minute)
+	stuck, other := w.sliceOf(a, 0), w.sliceOf(a, 1)
+	w.deleteTakes = 2 * time.Hour
+	w.preempt(stuck)
+	w.until(10*time.Minute, "running again", func(*Plan) bool { return w.job(a).Attempt == 2 && w.job(a).Ready })
+	if w.sliceOf(a, 0) == stuck || w.sliceOf(a, 1) != other {
+		t.Errorf("it runs on %v, want another slice than %s beside %s", w.job(a).Slices, stuck, other)
+	}
+	if w.slices[stuck] == nil || w.doc.Slices[stuck] == nil {
+		t.Error("the slice that does not go away was forgotten")
+	}
+	w.run(2 * time.Hour)
+	if w.slices[stuck] != nil || w.doc.Slices[stuck] != nil || w.job(a).Attempt != 2 {
+		t.Errorf("at attempt %d, %s is still there", w.job(a).Attempt, stuck)
+	}
+}

@@ -94,6 +94,8 @@ type Slice struct {
 	OverQuota bool `json:"over_quota,omitempty"`
 	// Queued says that it waits in the cloud's queue and has no machines yet.
 	Queued bool `json:"queued,omitempty"`
+	// Taken says that its provider said that its machines were taken away.
+	Taken bool `json:"taken,omitempty"`
 	// BornAt is when all its hosts had reported in.
 	BornAt time.Time `json:"born_at,omitzero"`
 	// Deletions counts the calls that asked for its end while its provider

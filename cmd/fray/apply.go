@@ -228,7 +228,7 @@ func (r *runner) release(lease *store.Held) {
 // underLease does the work of apply while the lease is held.
 func (r *runner) underLease(soft context.Context, lease *store.Held, shown *plan.Plan) error {
 	hard := lease.Context()
-	all, err := r.l.stack.providers(nil)
+	all, err := r.l.stack.providers(soft, r.l.desired.Providers, r.l.doc)
 	if err != nil {
 		return err
 	}
@@ -273,6 +273,11 @@ func (r *runner) underLease(soft context.Context, lease *store.Held, shown *plan
 	}
 	if err := r.l.upload(soft, r.progress.line); err != nil {
 		return untouched(soft, err)
+	}
+	if _, cloud := all[schema.ProviderGCP]; cloud && len(accepted.Desired.Jobs)+len(accepted.Desired.Reservations) > 0 {
+		if _, err := r.l.stack.bootstrap(soft).ship(); err != nil {
+			return untouched(soft, err)
+		}
 	}
 	r.scope = r.scopeOf(p)
 	r.stepper.SetScope(r.scope)

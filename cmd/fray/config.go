@@ -178,12 +178,12 @@ func (a *app) preflight(ctx context.Context, l *loaded) hcl.Diagnostics {
 	if err != nil {
 		return append(diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "State cannot be used", Detail: sentence(err)})
 	}
-	all, err := l.stack.providers(nil)
+	all, err := l.stack.providers(ctx, l.cfg.Desired.Providers, nil)
 	if err != nil {
-		return append(diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Provider cannot be set up", Detail: err.Error() + "."})
+		return append(diags, l.providerDiagnostic(schema.ProviderGCP, "", hcl.DiagError, "Provider cannot be set up", sentence(err)))
 	}
-	for _, p := range all {
-		checker, ok := asChecker(p)
+	for name, p := range all {
+		checker, ok := providers.AsChecker(p)
 		if !ok {
 			continue
 		}
@@ -191,6 +191,10 @@ func (a *app) preflight(ctx context.Context, l *loaded) hcl.Diagnostics {
 			severity := hcl.DiagError
 			if found.Warning {
 				severity = hcl.DiagWarning
+			}
+			if found.Addr.IsZero() {
+				diags = append(diags, l.providerDiagnostic(name, found.Attribute, severity, found.Summary, found.Detail))
+				continue
 			}
 			diags = append(diags, l.diagnostic(found.Addr, found.Attribute, severity, found.Summary, found.Detail))
 		}
@@ -226,19 +230,6 @@ func sentence(err error) string {
 	return text + "."
 }
 
-func asChecker(p providers.Provider) (providers.Checker, bool) {
-	for {
-		if c, ok := p.(providers.Checker); ok {
-			return c, true
-		}
-		wrapper, ok := p.(interface{ Unwrap() providers.Provider })
-		if !ok {
-			return nil, false
-		}
-		p = wrapper.Unwrap()
-	}
-}
-
 // dedupe drops what instances of one block all say.
 func dedupe(diags hcl.Diagnostics) hcl.Diagnostics {
 	type key struct {
@@ -267,6 +258,18 @@ func (l *loaded) diagnostic(addr schema.Address, attribute string, severity hcl.
 				d.Subject = &r
 				return d
 			}
+		}
+	}
+	return d
+}
+
+// providerDiagnostic points at an attribute of a provider block, or at the block.
+func (l *loaded) providerDiagnostic(name schema.ProviderName, attribute string, severity hcl.DiagnosticSeverity, summary, detail string) *hcl.Diagnostic {
+	d := &hcl.Diagnostic{Severity: severity, Summary: summary, Detail: detail}
+	for _, key := range []string{"provider." + string(name) + "#" + attribute, "provider." + string(name)} {
+		if r, ok := l.cfg.Ranges[key]; ok {
+			d.Subject = &r
+			return d
 		}
 	}
 	return d

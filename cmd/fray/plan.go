@@ -140,7 +140,7 @@ func (l *loaded) addresses(of string, values []string) ([]schema.Address, error)
 
 // preview looks at the world and plans, without a lease.
 func (l *loaded) preview(ctx context.Context, c *change) (*plan.Plan, error) {
-	all, err := l.stack.providers(l.doc)
+	all, err := l.stack.providers(ctx, l.desired.Providers, l.doc)
 	if err != nil {
 		return nil, err
 	}

@@ -101,7 +101,12 @@ func (p *progress) action(a plan.Action) {
 		if what == "" {
 			what = fmt.Sprintf("%g CPU", a.Slice.CPU)
 		}
+		if a.Slice.Zone != "" {
+			what += " in " + a.Slice.Zone
+		}
 		p.line("%s: creating slice %s (%s)", a.Addr, a.Slice.Name, what)
+	case plan.UpdateSlice:
+		p.line("%s: changing slice %s in place", a.Addr, a.Slice.Name)
 	case plan.DeleteSlice:
 		p.line("%s: deleting slice %s", a.Addr, a.Slice.Name)
 	case plan.MendSlice:

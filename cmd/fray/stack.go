@@ -25,7 +25,8 @@ type stack struct {
 	at    location
 	store store.Store
 	keys  *keys
-	fresh bool // nothing was applied there yet
+	fresh bool           // nothing was applied there yet
+	hosts *hostBootstrap // see bootstrap
 
 	crashes *apply.Crashes
 }
@@ -114,9 +115,9 @@ func (s *stack) here(doc *state.Document) error {
 	return nil
 }
 
-// providers are the sources of capacity that this build has. What doc says is
-// on another machine cannot be asked.
-func (s *stack) providers(doc *state.Document) (map[schema.ProviderName]providers.Provider, error) {
+// providers are the sources of capacity that are declared, or that the state knows
+// of where nothing is. What doc says is on another machine cannot be asked.
+func (s *stack) providers(ctx context.Context, declared []schema.Provider, doc *state.Document) (map[schema.ProviderName]providers.Provider, error) {
 	executable, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find fray's own program file: %w", err)
@@ -142,6 +143,13 @@ func (s *stack) providers(doc *state.Document) (map[schema.ProviderName]provider
 		if err := s.here(doc); err != nil {
 			all[schema.ProviderLocal] = elsewhere{err}
 		}
+	}
+	cloud, err := s.google(ctx, declared, doc)
+	if err != nil {
+		return nil, err
+	}
+	if cloud != nil {
+		all[schema.ProviderGCP] = s.crashes.Provider(cloud)
 	}
 	return all, nil
 }

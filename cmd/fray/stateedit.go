@@ -152,7 +152,7 @@ them is taken over with its number and budgets, and goes on.`,
 
 // observe looks at the world once.
 func (l *loaded) observe(ctx context.Context, mark string) (*plan.Observed, error) {
-	all, err := l.stack.providers(l.doc)
+	all, err := l.stack.providers(ctx, nil, l.doc)
 	if err != nil {
 		return nil, err
 	}

@@ -72,7 +72,7 @@ type view struct {
 }
 
 func (l *loaded) look(ctx context.Context) (*view, error) {
-	all, err := l.stack.providers(l.doc)
+	all, err := l.stack.providers(ctx, nil, l.doc)
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ it gets the lease for as long as it needs.`,
 			if err := l.stack.here(l.doc); err != nil {
 				return err
 			}
-			all, err := l.stack.providers(l.doc)
+			all, err := l.stack.providers(cmd.Context(), nil, l.doc)
 			if err != nil {
 				return err
 			}

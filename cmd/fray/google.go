@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"sync"
+
+	"github.com/fray-ml/fray/providers"
+	"github.com/fray-ml/fray/providers/gcp"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+)
+
+// endpointVariable names one address that stands in for every service of Google
+// Cloud: that of an emulator.
+const endpointVariable = "FRAY_GCP_ENDPOINT"
+
+// gcpOf is the provider block of Google Cloud, nil where nothing is there and
+// nothing is declared. What is declared comes first: the state has what was.
+func gcpOf(declared []schema.Provider, doc *state.Document) *schema.Provider {
+	if doc != nil && len(declared) == 0 {
+		declared = doc.Desired.Providers
+	}
+	for i := range declared {
+		if declared[i].Name == schema.ProviderGCP {
+			return &declared[i]
+		}
+	}
+	if doc == nil || !hasCloudSlices(doc) {
+		return nil
+	}
+	for i := range doc.Desired.Providers {
+		if doc.Desired.Providers[i].Name == schema.ProviderGCP {
+			return &doc.Desired.Providers[i]
+		}
+	}
+	return nil
+}
+
+func hasCloudSlices(doc *state.Document) bool {
+	for _, s := range doc.Slices {
+		if s.Spec.Provider == schema.ProviderGCP {
+			return true
+		}
+	}
+	return false
+}
+
+// google is the provider of Google Cloud, nil where it is not needed.
+func (s *stack) google(ctx context.Context, declared []schema.Provider, doc *state.Document) (providers.Provider, error) {
+	block := gcpOf(declared, doc)
+	if block == nil {
+		return nil, nil
+	}
+	if err := s.sameProject(block, doc); err != nil {
+		return nil, err
+	}
+	if !s.at.inBucket() {
+		return nil, errNoBucket
+	}
+	bucket, err := s.at.bucket()
+	if err != nil {
+		return nil, err
+	}
+	return gcp.New(ctx, gcp.Config{
+		Project: block.Project, Zones: block.Zones, Bucket: bucket.Bucket,
+		Endpoint: os.Getenv(endpointVariable), Bootstrap: s.bootstrap(ctx),
+	})
+}
+
+var errNoBucket = errors.New("hosts on Google Cloud meet the controller in the stack's bucket: add state \"gcs\" { bucket = \"…\" } to the fray block, or run the file here with --local")
+
+// sameProject refuses another project while there are slices in the one before:
+// they would be looked for in the wrong place.
+func (s *stack) sameProject(block *schema.Provider, doc *state.Document) error {
+	if doc == nil || !hasCloudSlices(doc) {
+		return nil
+	}
+	was := gcpOf(doc.Desired.Providers, doc)
+	if was == nil || was.Project == block.Project || was.Project == "" {
+		return nil
+	}
+	return fmt.Errorf("the stack has slices in project %s, and the provider block names %s: set it back and run fray destroy first", was.Project, block.Project)
+}
+
+// hostBootstrap ships fray's own program when the first machine needs it.
+type hostBootstrap struct {
+	ctx   context.Context
+	stack *stack
+
+	mu  sync.Mutex
+	sum string
+}
+
+var _ gcp.Bootstrapper = (*hostBootstrap)(nil)
+
+// bootstrap is what the stack's machines start with. It is one for all providers of
+// a process, so that the program is looked for once.
+func (s *stack) bootstrap(ctx context.Context) *hostBootstrap {
+	if s.hosts == nil {
+		s.hosts = &hostBootstrap{ctx: context.WithoutCancel(ctx), stack: s}
+	}
+	return s.hosts
+}
+
+// Metadata implements gcp.Bootstrapper.
+func (h *hostBootstrap) Metadata(spec schema.SliceSpec) (map[string]string, error) {
+	sum, err := h.ship()
+	if err != nil {
+		return nil, err
+	}
+	return gcp.Bootstrap{
+		Store: string(h.stack.at), AgentSHA256: sum, AgentVersion: toolVersion(), Workspace: h.stack.named(),
+	}.Metadata(spec)
+}
+
+// ship brings the program to where hosts find it; what failed is tried again.
+func (h *hostBootstrap) ship() (string, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.sum != "" {
+		return h.sum, nil
+	}
+	sum, err := agentBinary(h.ctx, h.stack.store)
+	if err == nil {
+		h.sum = sum
+	}
+	return sum, err
+}
+
+// emulated is the client of a bucket that an emulator serves, nil for the real one.
+func emulated() (endpoint string, client *http.Client) {
+	at := os.Getenv(endpointVariable)
+	if at == "" || os.Getenv("STORAGE_EMULATOR_HOST") != "" {
+		return "", nil
+	}
+	return at + "/storage/v1/", http.DefaultClient
+}
