@@ -18,9 +18,10 @@ import (
 // stack is one example in a copy of this directory, driven through the real binary.
 type stack struct {
 	t    *testing.T
-	dir  string // the copy
-	file string // the example's HCL file
-	gone bool   // destroyed
+	dir  string   // the copy
+	file string   // the example's HCL file
+	gone bool     // destroyed
+	env  []string // more variables of every command
 }
 
 // newStack copies the examples, and takes everything down when the test ends.
@@ -62,7 +63,7 @@ func copyExamples(to string) error {
 func (s *stack) command(ctx context.Context, verb string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, fray, append([]string{verb}, args...)...)
 	cmd.Dir = s.dir
-	cmd.Env = append(os.Environ(), "EXAMPLE_DIR="+s.dir) // all that it starts can be told by this
+	cmd.Env = append(append(os.Environ(), "EXAMPLE_DIR="+s.dir), s.env...) // all that it starts can be told by this
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
 	cmd.WaitDelay = 30 * time.Second
 	return cmd

@@ -145,20 +145,21 @@ func (e *evaluator) settleCloud(b *block, c *CloudSpec, tpu string) {
 
 // checkCloud reports attributes that exclude or need each other.
 func (e *evaluator) checkCloud(b *block, c *CloudSpec, tpu string) {
-	const summary = "Does not fit its provisioning"
-	wrong := func(name, detail string) {
-		if x := b.attr(name); x != nil {
-			e.errorAt(x.rng, summary, detail)
+	for _, unfit := range []struct {
+		name, detail string
+		is           bool
+	}{
+		{"valid_until", "Only a request that waits can be valid for a time: write provisioning = \"queued\", or remove valid_until.",
+			c.Provisioning != ProvisioningQueued && c.Provisioning != ProvisioningFlexStart},
+		{"max_run", "Only flex-start slices end by themselves: write provisioning = \"flex-start\", or remove max_run. An attempt is ended by the job's timeout.",
+			c.Provisioning != ProvisioningFlexStart},
+		{"reserved_in", "Write provisioning = \"reserved\" to draw from a reservation, or remove reserved_in.",
+			c.Provisioning != ProvisioningReserved},
+		{"runtime_version", "Only TPU nodes have a runtime version: choose the software of a machine with boot_image.", tpu == ""},
+	} {
+		if x := b.attr(unfit.name); x != nil && unfit.is {
+			e.errorAt(x.rng, "Attribute without use", unfit.detail)
 		}
-	}
-	if c.Provisioning != ProvisioningQueued && c.Provisioning != ProvisioningFlexStart {
-		wrong("valid_until", "Only a request that waits can be valid for a time: write provisioning = \"queued\", or remove valid_until.")
-	}
-	if c.Provisioning != ProvisioningFlexStart {
-		wrong("max_run", "Only flex-start slices end by themselves: write provisioning = \"flex-start\", or remove max_run. An attempt is ended by the job's timeout.")
-	}
-	if c.Provisioning != ProvisioningReserved {
-		wrong("reserved_in", "Write provisioning = \"reserved\" to draw from a reservation, or remove reserved_in.")
 	}
 	switch {
 	case tpu == "" && c.Engine == EngineTPU:
@@ -169,9 +170,6 @@ func (e *evaluator) checkCloud(b *block, c *CloudSpec, tpu string) {
 		e.wrongEngine(b, "The TPU API has no flex-start: write engine = \"gce\", or provisioning = \"queued\".")
 	case c.Provisioning == ProvisioningQueued && (c.Engine == EngineGCE || tpu == ""):
 		e.wrongEngine(b, "Compute Engine has no queue: write provisioning = \"flex-start\", or engine = \"tpu\" for a TPU.")
-	}
-	if tpu == "" {
-		wrong("runtime_version", "Only TPU nodes have a runtime version: choose the software of a machine with boot_image.")
 	}
 }
 

@@ -38,7 +38,7 @@ func (a *app) serveCloudHost(ctx context.Context, args agent.Args) error {
 		}
 	}
 	a.reportStatus(ctx, fmt.Sprintf("running: fray %s, host %d of %s", toolVersion(), args.Host, args.Slice))
-	return a.runAgent(ctx, args, agent.Config{Notices: gcp.NewNotices()})
+	return a.runAgent(ctx, args, agent.Config{Notices: gcp.NewNotices(), RegistryToken: gcp.RegistryToken})
 }
 
 // cloudArgs fills in what the metadata server knows.
@@ -58,6 +58,7 @@ func cloudArgs(ctx context.Context, args agent.Args) (agent.Args, error) {
 	args.Store, args.Workspace, args.Slice = host.Store, host.Workspace, host.Spec.Name
 	args.Host, args.Instance = number, host.Instance
 	args.Address = cmp.Or(args.Address, host.Address)
+	args.Simulated = args.Simulated || os.Getenv(endpointVariable) != "" // an emulator has no TPUs
 	return args, nil
 }
 
