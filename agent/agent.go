@@ -118,7 +118,8 @@ func serve(ctx context.Context, c Config, dir *hostDir, lock *os.File) error {
 	remembered := state.get()
 	a.report = store.HostReport{
 		Slice: c.Slice, Host: c.Host, Boot: rand.Text(), Version: c.Version, PID: os.Getpid(), Address: c.Address,
-		Epoch: remembered.Done.Epoch, Generation: remembered.Done.Generation,
+		Instance: c.Instance,
+		Epoch:    remembered.Done.Epoch, Generation: remembered.Done.Generation,
 		CoordinatorPort: remembered.Ports[0], MegascalePort: remembered.Ports[1],
 	}
 	a.reporter = newReporter(&reporter{

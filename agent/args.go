@@ -18,7 +18,9 @@ type Args struct {
 	WorkDir   string
 	CacheDir  string
 	Workspace string
+	Instance  string // the cloud's name for the machine, "" where it does not matter
 	Simulated bool
+	Metadata  bool // ask the cloud's metadata server for what is not given, and for notices
 	End       bool
 }
 
@@ -36,6 +38,8 @@ func ParseArgs(args []string) (Args, error) {
 	f.StringVar(&a.WorkDir, "work-dir", "", "where tasks without a bundle run")
 	f.StringVar(&a.CacheDir, "cache-dir", "", "where uv environments are kept")
 	f.StringVar(&a.Workspace, "workspace", "", "workspace that the slice is of")
+	f.StringVar(&a.Instance, "instance", "", "the cloud's name for the machine")
+	f.BoolVar(&a.Metadata, "metadata", false, "ask the cloud's metadata server which host this is")
 	f.BoolVar(&a.Simulated, "simulated", false, "the host is a part of this machine")
 	f.BoolVar(&a.End, "end", false, "end what is left on the host and exit")
 	if err := f.Parse(args); err != nil {
@@ -54,7 +58,7 @@ func (a Args) Flags() []string {
 	}
 	for _, each := range []struct{ name, value string }{
 		{"--key-file", a.KeyFile}, {"--work-dir", a.WorkDir}, {"--cache-dir", a.CacheDir},
-		{"--workspace", a.Workspace},
+		{"--workspace", a.Workspace}, {"--instance", a.Instance},
 	} {
 		if each.value != "" {
 			flags = append(flags, each.name, each.value)
@@ -63,7 +67,7 @@ func (a Args) Flags() []string {
 	for _, each := range []struct {
 		name string
 		set  bool
-	}{{"--simulated", a.Simulated}, {"--end", a.End}} {
+	}{{"--simulated", a.Simulated}, {"--metadata", a.Metadata}, {"--end", a.End}} {
 		if each.set {
 			flags = append(flags, each.name)
 		}
@@ -82,6 +86,7 @@ func (a Args) Config() Config {
 		WorkDir:   a.WorkDir,
 		CacheDir:  a.CacheDir,
 		Workspace: a.Workspace,
+		Instance:  a.Instance,
 		Simulated: a.Simulated,
 		End:       a.End,
 	}

@@ -21,6 +21,8 @@ type Config struct {
 	Dir     string      // required: the host's directory, made if it is not there
 	Address string      // required: how peers reach this host, without a port
 	Version string      // of fray
+	// Instance is the cloud's name for the machine, which its reports carry.
+	Instance string
 
 	// WorkDir is where tasks without a bundle run; "": the host's directory.
 	WorkDir string
@@ -41,6 +43,10 @@ type Config struct {
 	// Follow returns the flags of an agent of this host at another store, once
 	// it has seen that its assignment is there; nil: the agent stays.
 	Follow func(ctx context.Context, location string) ([]string, error)
+	// RegistryToken returns a password for pulling images from a registry by the
+	// machine's own identity, and its user; nil: the container runtime has what
+	// it needs. A registry that it knows nothing of gets "".
+	RegistryToken func(ctx context.Context, registry string) (user, password string, err error)
 	// Notices tells of preemption; nil: the file "preempted" in Dir does.
 	Notices Notices
 	// Heartbeat is the time between reports when nothing happens; 0: 2 s.

@@ -19,5 +19,8 @@
 //	dirty                there may be processes that only an agent can find
 //	preempted            makes the agent take the host for preempted
 //
+// Where a job names an image, the command that the shim runs is the client of a
+// container runtime; see container.go.
+//
 // Start with [Run], then task.go for the life of a task, and [RunShim].
 package agent

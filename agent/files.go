@@ -35,6 +35,12 @@ func (t *task) prepareFiles(ctx context.Context) error {
 	if t.run.Spec.Environment.UV == nil {
 		return nil
 	}
+	if t.inContainer() {
+		return &endError{
+			state:  schema.TaskUnschedulable,
+			reason: "environment.uv is for tasks without environment.image; install what the project needs in the image",
+		}
+	}
 	venv, err := t.prepareUV(ctx)
 	t.in.Venv = venv
 	return err

@@ -27,6 +27,8 @@ func TestMain(m *testing.M) {
 			os.Exit(exitCode(agentMain(os.Args[2:])))
 		case "task-shim":
 			os.Exit(exitCode(RunShim(os.Stdin, os.Stdout)))
+		case "fake-docker":
+			os.Exit(fakeDockerClient(os.Args[2], os.Args[3:]))
 		}
 	}
 	// Under the race detector each process would linger for a second.
@@ -56,9 +58,20 @@ func agentMain(args []string) error {
 		return err
 	}
 	c.Version, c.Sealer = "test", rot{}
+	if token := os.Getenv(registryTokenEnv); token != "" {
+		c.RegistryToken = func(_ context.Context, registry string) (string, string, error) {
+			if !strings.HasSuffix(registry, ".pkg.dev") {
+				return "", "", nil
+			}
+			return "oauth2accesstoken", token, nil
+		}
+	}
 	c.Log = slog.New(slog.NewTextHandler(os.Stderr, nil))
 	return Run(ctx, c)
 }
+
+// registryTokenEnv is what an agent logs in with at registries of *.pkg.dev.
+const registryTokenEnv = "AGENT_TEST_REGISTRY_TOKEN"
 
 // rot is a Sealer whose sealed form does not contain the secret.
 type rot struct{}
@@ -79,7 +92,8 @@ type rig struct {
 	agent *exec.Cmd
 	gone  chan struct{} // closed when the agent's process is
 
-	path       string // PATH of the agent, "" for the test's own
+	path       string   // PATH of the agent, "" for the test's own
+	env        []string // more of its variables
 	generation int64
 	epoch      uint64
 }
@@ -110,7 +124,7 @@ func (r *rig) startAgent(extra ...string) {
 	args := append([]string{"agent", "--store", r.store.Location(), "--slice", "s", "--host", "0",
 		"--dir", r.dir, "--address", rigAddress, "--work-dir", r.work, "--simulated"}, extra...)
 	cmd := exec.Command(os.Args[0], args...)
-	cmd.Env = append(os.Environ(), "FRAY_VAR_x=1")
+	cmd.Env = append(append(os.Environ(), "FRAY_VAR_x=1"), r.env...)
 	if r.path != "" {
 		cmd.Env = append(cmd.Env, "PATH="+r.path)
 	}

@@ -30,6 +30,7 @@ const (
 	reportFile  = "report.json"
 	outputFile  = "output.log"
 	healthFile  = "health.json"
+	envFile     = "env" // of a container; gone when the task is
 )
 
 // hostDir is the directory of one host.
@@ -123,6 +124,8 @@ type intent struct {
 	// WorkDir and Venv are what was prepared for the command.
 	WorkDir string `json:"work_dir,omitempty"`
 	Venv    string `json:"venv,omitempty"`
+	// Container is what the command runs in, if not on the host itself.
+	Container *container `json:"container,omitempty"`
 }
 
 // processRecord is the shim's word that the command runs.

@@ -7,26 +7,34 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
+// verdict is what became of a task.
+type verdict struct {
+	state   schema.TaskState
+	reason  string
+	badHost bool // the host looks broken
+}
+
 // outcome is what became of a task: how its command ended, unless the agent
 // had ended it before. Output is the end of what it wrote.
-func outcome(exit exitRecord, stop *stopRecord, tpu bool, output string) (schema.TaskState, string) {
+func outcome(exit exitRecord, stop *stopRecord, tpu bool, output string) verdict {
 	if stop != nil && !exit.EndedAt.Before(stop.At) {
-		return stop.State, stop.Reason
+		return verdict{state: stop.State, reason: stop.Reason}
 	}
 	switch {
 	case exit.State != "":
-		return exit.State, exit.Reason
+		return verdict{state: exit.State, reason: exit.Reason}
 	case exit.ExitCode != nil && *exit.ExitCode == 0:
-		return schema.TaskSucceeded, ""
+		return verdict{state: schema.TaskSucceeded}
 	}
 	reason := "killed by " + exit.Signal
 	if exit.ExitCode != nil {
 		reason = fmt.Sprintf("exit status %d", *exit.ExitCode)
 	}
 	if line := badHostLine(output); tpu && line != "" {
-		return schema.TaskWorkerFailed, fmt.Sprintf("%s, and the host looks broken: %s", reason, line)
+		reason = fmt.Sprintf("%s, and the host looks broken: %s", reason, line)
+		return verdict{state: schema.TaskWorkerFailed, reason: reason, badHost: true}
 	}
-	return schema.TaskFailed, reason
+	return verdict{state: schema.TaskFailed, reason: reason}
 }
 
 // badHostLine returns the last line that speaks of a broken TPU host rather

@@ -23,6 +23,8 @@ func TestOutcome(t *testing.T) {
 		output string
 		state  schema.TaskState
 		reason string
+
+		badHost bool
 	}{
 		{name: "success", exit: code(0), state: schema.TaskSucceeded},
 		{name: "success of a TPU task that complains", exit: code(0), tpu: true, output: iommu, state: schema.TaskSucceeded},
@@ -30,7 +32,8 @@ func TestOutcome(t *testing.T) {
 		{name: "signal", exit: signal, state: schema.TaskFailed, reason: "killed by SIGSEGV"},
 		{
 			name: "broken TPU host", exit: code(1), tpu: true, output: iommu, state: schema.TaskWorkerFailed,
-			reason: "exit status 1, and the host looks broken: E0101 Couldn't open iommu group /dev/vfio/3",
+			reason:  "exit status 1, and the host looks broken: E0101 Couldn't open iommu group /dev/vfio/3",
+			badHost: true,
 		},
 		{name: "the same words without a TPU", exit: code(1), output: iommu, state: schema.TaskFailed, reason: "exit status 1"},
 		{name: "stopped", exit: signal, stop: stopAt(end.Add(-time.Second)), state: schema.TaskPreempted, reason: "notice"},
@@ -42,9 +45,9 @@ func TestOutcome(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			state, reason := outcome(test.exit, test.stop, test.tpu, test.output)
-			if state != test.state || reason != test.reason {
-				t.Errorf("got %s, %q, want %s, %q", state, reason, test.state, test.reason)
+			want := verdict{state: test.state, reason: test.reason, badHost: test.badHost}
+			if got := outcome(test.exit, test.stop, test.tpu, test.output); got != want {
+				t.Errorf("got %+v, want %+v", got, want)
 			}
 		})
 	}

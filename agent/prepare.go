@@ -13,9 +13,6 @@ import (
 // shim must run. Errors that say what becomes of the task are endErrors.
 func (t *task) prepare(ctx context.Context) (*shimSpec, error) {
 	a, run := t.agent, t.run
-	if run.Spec.Environment.Image != "" && !a.Simulated {
-		return nil, &endError{state: schema.TaskUnschedulable, reason: "this agent runs no containers; remove environment.image"}
-	}
 	if err := t.shipper().clear(ctx); err != nil {
 		return nil, err
 	}
@@ -30,8 +27,11 @@ func (t *task) prepare(ctx context.Context) (*shimSpec, error) {
 		return nil, err
 	}
 	t.in.Ports = ports
-	t.set(func(r *store.TaskReport) { r.State, r.Ports = schema.TaskAssigned, ports })
-	return t.shimSpec()
+	spec, err := t.shimSpec(ctx)
+	if err == nil {
+		t.set(func(r *store.TaskReport) { r.State, r.Ports = schema.TaskAssigned, ports })
+	}
+	return spec, err
 }
 
 // environment is the task's whole environment, secrets in clear.
@@ -43,7 +43,16 @@ func (t *task) environment() ([]string, error) {
 	})
 }
 
-func (t *task) shimSpec() (*shimSpec, error) {
+// inContainer reports whether the task runs in its job's image. Hosts that are
+// no machines of their own share this one's programs instead.
+func (t *task) inContainer() bool {
+	return t.run.Spec.Environment.Image != "" && !t.agent.Simulated
+}
+
+func (t *task) shimSpec(ctx context.Context) (*shimSpec, error) {
+	if t.inContainer() {
+		return t.prepareContainer(ctx)
+	}
 	env, err := t.environment()
 	if err != nil {
 		return nil, err

@@ -117,6 +117,9 @@ func cause(err error) error {
 
 // probeExec runs a command as the task would: its environment, its directory.
 func (t *task) probeExec(ctx context.Context, command []string) error {
+	if c := t.in.Container; c != nil {
+		return probeCommand(ctx, exec.CommandContext(ctx, c.Runtime, append([]string{"exec", c.Name}, command...)...), command[0])
+	}
 	env, err := t.environment()
 	if err != nil {
 		return err
@@ -127,18 +130,23 @@ func (t *task) probeExec(ctx context.Context, command []string) error {
 	}
 	cmd := exec.CommandContext(ctx, program, command[1:]...)
 	cmd.Dir, cmd.Env = t.in.WorkDir, env
+	return probeCommand(ctx, cmd, command[0])
+}
+
+// probeCommand runs what checks a task's health. name is what people know it by.
+func probeCommand(ctx context.Context, cmd *exec.Cmd, name string) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return signalProcess(-cmd.Process.Pid, unix.SIGKILL) }
 	cmd.WaitDelay = time.Second
 	output, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
-		return fmt.Errorf("%s: no answer in time", command[0])
+		return fmt.Errorf("%s: no answer in time", name)
 	}
 	if err != nil {
 		if last := lastLines(string(output), 1); len(last) > 0 {
-			return fmt.Errorf("%s: %w: %s", command[0], err, last[0])
+			return fmt.Errorf("%s: %w: %s", name, err, last[0])
 		}
-		return fmt.Errorf("%s: %w", command[0], err)
+		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
 }

@@ -278,18 +278,18 @@ func (t *task) finish(record exitRecord) {
 		stop = &written
 	}
 	output := outputEnd(t.dir.file(outputFile), 64<<10)
-	state, reason := outcome(record, stop, t.in.TPU, output)
+	end := outcome(record, stop, t.in.TPU, output)
 	shipped := t.shipAll()
 	t.mu.Lock()
 	r := t.report
 	t.mu.Unlock()
-	r.State, r.Reason = state, reason
+	r.State, r.Reason, r.BadHost = end.state, end.reason, end.badHost
 	r.EndedAt, r.ExitCode, r.Signal = record.EndedAt, record.ExitCode, record.Signal
 	r.Started = !record.StartedAt.IsZero()
 	if r.Started {
 		r.StartedAt = record.StartedAt
 	}
-	if state == schema.TaskFailed || state == schema.TaskWorkerFailed {
+	if end.state == schema.TaskFailed || end.state == schema.TaskWorkerFailed {
 		r.Tail = lastLines(strings.ToValidUTF8(output, "�"), tailLines)
 	}
 	t.redact(&r.Reason)

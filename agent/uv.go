@@ -52,9 +52,9 @@ func (t *task) prepareUV(ctx context.Context) (string, error) {
 		return venv, nil
 	}
 	t.building()
-	program, err := exec.LookPath("uv")
+	program, err := t.findUV(ctx)
 	if err != nil {
-		return "", errors.New("environment.uv needs uv on this host, and it is not on PATH; install it, for example with pip install uv")
+		return "", err
 	}
 	if err := os.MkdirAll(filepath.Dir(venv), 0o700); err != nil {
 		return "", fmt.Errorf("prepare uv environment: %w", err)

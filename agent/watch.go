@@ -156,9 +156,10 @@ func (t *task) ending() exitRecord {
 	var record exitRecord
 	err := readJSON(t.dir.file(exitFile), &record)
 	if err == nil {
-		return record
+		return t.endContainer(record)
 	}
 	t.sweep()
+	t.endContainer(record)
 	record = exitRecord{
 		EndedAt: time.Now(), State: schema.TaskWorkerFailed,
 		Reason: "the task's supervisor died before the command ran",

@@ -43,3 +43,11 @@ func DelayOf(err error) time.Duration {
 	}
 	return 0
 }
+
+// BriefOf is what an error says without what was asked of the provider.
+func BriefOf(err error) string {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Err.Error()
+	}
+	return err.Error()
+}

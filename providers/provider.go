@@ -65,6 +65,9 @@ func as[T any](p Provider) (T, bool) {
 // Importer is what a provider implements that can take over what was made by
 // other means.
 type Importer interface {
+	// Find says what Import would make of what id names, or why it would not,
+	// and changes nothing.
+	Find(ctx context.Context, id string, spec schema.SliceSpec) (schema.SliceStatus, error)
 	// Import marks what id names as the slice spec, which has the name, shape
 	// and zone that the provider finds, and returns it. What has another
 	// stack's mark, or another shape than spec asks for, is a conflict.

@@ -1,0 +1,114 @@
+package cloud
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Call is one call to an API before it is carried out.
+type Call struct {
+	API        string // "tpu.googleapis.com"
+	Title      string // "Cloud TPU API"
+	Method     string // "CreateNode"; with Creates it is what the rate limit counts
+	Permission string // "tpu.nodes.create"
+	Project    string
+	Zone       string // "" and "-": none
+	Resource   string // "projects/p/locations/z"
+	Creates    bool
+}
+
+// Admit lets a call wait for the API's latency and says how it is refused before
+// it does anything, nil if it may proceed. lost says that its answer must be
+// replaced by [Lost]: it did its work and nobody will know.
+func (c *Cloud) Admit(ctx context.Context, call Call) (lost bool, err error) {
+	c.mu.Lock()
+	refused := c.refuse(call)
+	api := &c.rules.scenario.API
+	dice := c.callDice(call)
+	wait := api.Latency.draw(dice)
+	if refused == nil && api.FailureRate > 0 && dice.Float64() < api.FailureRate {
+		refused = Lost()
+	}
+	if refused == nil && call.Creates {
+		refused = c.overRate(call.Project, call.Method)
+	}
+	lost = refused == nil && api.LostReplies > 0 && dice.Float64() < api.LostReplies
+	c.mu.Unlock()
+	if err := c.wait(ctx, wait); err != nil {
+		return false, err
+	}
+	if refused != nil {
+		return false, refused
+	}
+	return lost, nil
+}
+
+// Lost is the answer of a service that is not well for a moment.
+func Lost() *Error {
+	return refusal(ReasonUnavailable, "The service is currently unavailable.")
+}
+
+// wait lets time pass, none on a virtual clock, which nobody may be moving.
+func (c *Cloud) wait(ctx context.Context, d time.Duration) error {
+	if _, virtual := c.clock.(*Virtual); virtual || d <= 0 {
+		return nil
+	}
+	due := make(chan struct{})
+	stop := c.clock.AfterFunc(c.clock.Now().Add(d), func() { close(due) })
+	defer stop()
+	select {
+	case <-due:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the API: %w", context.Cause(ctx))
+	}
+}
+
+// refuse is what stands against a call whatever its contents.
+func (c *Cloud) refuse(call Call) *Error {
+	api := &c.rules.scenario.API
+	switch {
+	case api.Unauthenticated:
+		return refusal(ReasonUnauthenticated, "Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie"+
+			" or other valid authentication credential.")
+	case !c.HasProject(call.Project) || slices.Contains(api.Deny, call.Permission):
+		e := refusal(ReasonDenied, "Permission '%s' denied on resource '//%s/%s' (or it may not exist).", call.Permission, call.API, call.Resource)
+		e.Permission, e.API = call.Permission, call.API
+		return e
+	case slices.Contains(api.Disabled, call.API):
+		e := refusal(ReasonDisabled, "%s has not been used in project %s before or it is disabled. Enable it by visiting"+
+			" https://console.developers.google.com/apis/api/%s/overview?project=%s then retry.", call.Title, call.Project, call.API, call.Project)
+		e.API = call.API
+		return e
+	case call.Zone != "" && call.Zone != "-" && c.out(call.Zone):
+		return Lost()
+	}
+	return nil
+}
+
+func (c *Cloud) out(zone string) bool {
+	now := c.clock.Now()
+	return slices.ContainsFunc(c.outages, func(w window) bool { return w.covers(zone, "", now) })
+}
+
+// Unreachable are the zones that a list over all zones leaves out this time.
+func (c *Cloud) Unreachable() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	zones := c.Zones()
+	var out []string
+	for _, zone := range zones {
+		if c.out(zone) {
+			out = append(out, zone)
+		}
+	}
+	dice := c.dice("unreachable", uint64(c.clock.Now().UnixNano())) // the same for all lists of one moment
+	if p := c.rules.scenario.API.UnreachableRate; p > 0 && dice.Float64() < p {
+		if zone := zones[dice.IntN(len(zones))]; !slices.Contains(out, zone) {
+			out = append(out, zone)
+		}
+	}
+	return out
+}

@@ -1,0 +1,360 @@
+package emulator
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"cloud.google.com/go/compute/apiv1/computepb"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
+)
+
+// manager is a managed instance group. Its machines are one group of the model,
+// all of them or none: that is what a target size policy BULK is, and what this
+// emulator does without one too.
+type manager struct {
+	key     cloud.Key
+	id      uint64
+	created time.Time
+	asked   *computepb.InstanceGroupManager // never changed
+	detail  *machineDetail
+	uses    []keptKey // its template and its policy
+
+	// Guarded by the API's lock.
+	size     int           // machines wanted
+	run      time.Duration // for how long; 0: as the template says
+	grown    bool          // it has had its machines: they are not made again when they are lost
+	attempt  string        // the operation that makes them
+	failed   *cloud.Error  // why that failed last
+	failedAt time.Time
+	trouble  []groupTrouble
+	deleting bool
+	config   *computepb.InstanceGroupManagerAllInstancesConfig // patched; nil: as asked for
+	changes  int
+	resizes  []*resizeRequest // oldest first
+}
+
+// groupTrouble is one failure to make a machine.
+type groupTrouble struct {
+	instance string
+	at       time.Time
+	failure  operationFailure
+}
+
+func (m *manager) path() string {
+	return "projects/" + m.key.Project + "/zones/" + m.key.Zone + "/instanceGroupManagers/" + m.key.Name
+}
+
+// instances are the names that the group's machines get.
+func (m *manager) instances() []string {
+	base := m.asked.GetBaseInstanceName()
+	if base == "" {
+		base = m.key.Name
+	}
+	var names []string
+	for i := range m.size {
+		suffix := strconv.FormatUint(fingerprintNumber(fmt.Sprint(m.path(), m.id, i)), 36)
+		names = append(names, base+"-"+suffix[len(suffix)-4:])
+	}
+	return names
+}
+
+func (s *compute) groupCalls() map[string]computeCall {
+	const zone, permission = "zones/{zone}", "compute.instanceGroupManagers."
+	one := "instanceGroupManagers/{name}"
+	return map[string]computeCall{
+		pattern("POST", zone, "instanceGroupManagers"): {
+			method: "instanceGroupManagers.insert", permission: permission + "create", creates: true, do: s.insertManager,
+		},
+		pattern("GET", zone, "instanceGroupManagers"): {
+			method: "instanceGroupManagers.list", permission: permission + "list", do: func(r *computeRequest) (any, error) {
+				return s.listed(r, "compute#instanceGroupManagerList", s.allManagers(r))
+			},
+		},
+		"GET /compute/v1/projects/{project}/aggregated/instanceGroupManagers": {
+			method: "instanceGroupManagers.aggregatedList", permission: permission + "list", do: func(r *computeRequest) (any, error) {
+				return s.aggregated(r, "instanceGroupManagers", s.allManagers(r))
+			},
+		},
+		pattern("GET", zone, one): {
+			method: "instanceGroupManagers.get", permission: permission + "get", do: func(r *computeRequest) (any, error) {
+				m, err := s.manager(r)
+				if err != nil {
+					return nil, err
+				}
+				return s.showManager(m), nil
+			},
+		},
+		pattern("PATCH", zone, one):  {method: "instanceGroupManagers.patch", permission: permission + "update", do: s.patchManager},
+		pattern("DELETE", zone, one): {method: "instanceGroupManagers.delete", permission: permission + "delete", do: s.deleteManager},
+		pattern("POST", zone, one+"/resize"): {
+			method: "instanceGroupManagers.resize", permission: permission + "update", do: s.resizeManager,
+		},
+		pattern("POST", zone, one+"/listManagedInstances"): {
+			method: "instanceGroupManagers.listManagedInstances", permission: permission + "get", do: s.managedInstances,
+		},
+		pattern("GET", zone, one+"/listErrors"): {
+			method: "instanceGroupManagers.listErrors", permission: permission + "get", do: s.managerErrors,
+		},
+	}
+}
+
+// manager is the one that the request is about.
+func (s *compute) manager(r *computeRequest) (*manager, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m := s.managers[r.key(cloud.KindGroup)]; m != nil {
+		return m, nil
+	}
+	return nil, computeMissing("projects/" + r.project + "/zones/" + r.zone + "/instanceGroupManagers/" + r.name)
+}
+
+func (s *compute) insertManager(r *computeRequest) (any, error) {
+	asked := &computepb.InstanceGroupManager{}
+	if err := r.read(asked); err != nil {
+		return nil, err
+	}
+	r.name = asked.GetName()
+	if err := checkComputeName(r.name); err != nil {
+		return nil, err
+	}
+	m := &manager{
+		key: r.key(cloud.KindGroup), created: s.cloud.Clock().Now(), asked: asked, size: int(asked.GetTargetSize()),
+	}
+	if err := s.equip(r, m); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	taken := s.managers[m.key] != nil
+	if !taken {
+		m.id = s.newID()
+		s.managers[m.key] = m
+	}
+	s.mu.Unlock()
+	if taken {
+		return nil, computeExists(r.resource())
+	}
+	op := s.record(r)
+	s.grow(m)
+	return op, nil
+}
+
+// equip finds a group's template and policy and sees whether they go together.
+func (s *compute) equip(r *computeRequest, m *manager) error {
+	link := m.asked.GetInstanceTemplate()
+	for _, version := range m.asked.GetVersions() {
+		link = version.GetInstanceTemplate()
+	}
+	key, found := s.find(link, "instanceTemplates")
+	template, ok := found.(*computepb.InstanceTemplate)
+	if !ok {
+		return computeInvalid("Invalid value for field 'resource.instanceTemplate': '%s'. "+
+			"The referenced instance template resource cannot be found.", link)
+	}
+	m.uses = []keptKey{key}
+	instance := asInstance(template.GetProperties())
+	if err := s.checkMachine(r, instance, "resource.instanceTemplate.properties"); err != nil {
+		return err
+	}
+	m.detail = &machineDetail{instance: instance, owner: m}
+	mode := m.asked.GetTargetSizePolicy().GetMode()
+	if mode != "" && mode != "BULK" && mode != "INDIVIDUAL" {
+		return computeInvalid("Invalid value for field 'resource.targetSizePolicy.mode': '%s'.", mode)
+	}
+	workload := m.asked.GetResourcePolicies().GetWorkloadPolicy()
+	if workload == "" {
+		return nil
+	}
+	key, found = s.find(workload, "resourcePolicies")
+	policy, ok := found.(*computepb.ResourcePolicy)
+	if !ok {
+		return computeInvalid("Invalid value for field 'resource.resourcePolicies.workloadPolicy': '%s'. "+
+			"The referenced resource policy resource cannot be found.", workload)
+	}
+	if key.scope != "regions/"+cloud.RegionOf(r.zone) {
+		return computeInvalid("Invalid value for field 'resource.resourcePolicies.workloadPolicy': '%s'. "+
+			"It is not in the region of the zone '%s'.", workload, r.zone)
+	}
+	m.uses = append(m.uses, key)
+	return fits(m, policy.GetWorkloadPolicy().GetAcceleratorTopology(), m.size)
+}
+
+// fits is nil if so many machines have the chips of a topology.
+func fits(m *manager, topology string, size int) error {
+	kind, _ := parseMachineType(m.detail.instance.GetMachineType())
+	if chips := topologyChips(topology); topology != "" && size > 0 && chips != size*kind.units {
+		return computeInvalid("Invalid value for field 'resource.targetSize': '%d'. The accelerator topology '%s' has %d chips, "+
+			"not %d machines of %d.", size, topology, chips, size, kind.units)
+	}
+	return nil
+}
+
+// allManagers are those of the request's zone, or of all zones if it has none.
+func (s *compute) allManagers(r *computeRequest) []listItem {
+	s.mu.Lock()
+	var found []*manager
+	for key, m := range s.managers {
+		if key.Project == r.project && (r.zone == "" || key.Zone == r.zone) {
+			found = append(found, m)
+		}
+	}
+	s.mu.Unlock()
+	var all []listItem
+	for _, m := range found {
+		all = append(all, listItem{scope: "zones/" + m.key.Zone, name: m.key.Name, message: s.showManager(m)})
+	}
+	return all
+}
+
+// patchManager replaces what a group says about all of its instances; those that
+// are there stay as they are.
+func (s *compute) patchManager(r *computeRequest) (any, error) {
+	m, err := s.manager(r)
+	if err != nil {
+		return nil, err
+	}
+	asked := &computepb.InstanceGroupManager{}
+	if err := r.read(asked); err != nil {
+		return nil, err
+	}
+	if !proto.Equal(asked, &computepb.InstanceGroupManager{Fingerprint: asked.Fingerprint, AllInstancesConfig: asked.AllInstancesConfig}) {
+		return nil, computeInvalid("The emulator of Compute Engine patches nothing but allInstancesConfig.")
+	}
+	if asked.Fingerprint != nil && asked.GetFingerprint() != s.showManager(m).GetFingerprint() {
+		return nil, computeStale("Fingerprint does not match the current fingerprint of the instance group manager.")
+	}
+	s.mu.Lock()
+	m.config = asked.GetAllInstancesConfig()
+	m.changes++
+	s.mu.Unlock()
+	return s.record(r), nil
+}
+
+// deleteManager deletes a group with its machines; it is listed until they are gone.
+func (s *compute) deleteManager(r *computeRequest) (any, error) {
+	m, err := s.manager(r)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	m.deleting = true
+	s.mu.Unlock()
+	op, err := s.cloud.Delete(m.key)
+	if err == nil {
+		return s.operation(op), nil
+	}
+	s.mu.Lock()
+	delete(s.managers, m.key)
+	s.mu.Unlock()
+	return s.record(r), nil
+}
+
+// resizeManager makes all machines of an empty group, or takes all of them.
+func (s *compute) resizeManager(r *computeRequest) (any, error) {
+	m, err := s.manager(r)
+	if err != nil {
+		return nil, err
+	}
+	size, err := strconv.Atoi(r.URL.Query().Get("size"))
+	if err != nil || size < 0 {
+		return nil, computeInvalid("Invalid value for field 'size': '%s'.", r.URL.Query().Get("size"))
+	}
+	s.mu.Lock()
+	before := m.size
+	s.mu.Unlock()
+	switch {
+	case size == before:
+	case size == 0:
+		s.mu.Lock()
+		m.size, m.grown = 0, false
+		s.mu.Unlock()
+		if _, err := s.cloud.Delete(m.key); err == nil {
+			return s.record(r), nil
+		}
+	case before == 0:
+		if err := s.fitsPolicy(m, size); err != nil {
+			return nil, err
+		}
+		s.mu.Lock()
+		m.size, m.run = size, 0
+		s.mu.Unlock()
+		s.grow(m)
+	default:
+		return nil, computeInvalid("The emulator of Compute Engine resizes a managed group from and to zero machines only.")
+	}
+	return s.record(r), nil
+}
+
+func (s *compute) fitsPolicy(m *manager, size int) error {
+	_, found := s.find(m.asked.GetResourcePolicies().GetWorkloadPolicy(), "resourcePolicies")
+	policy, _ := found.(*computepb.ResourcePolicy)
+	return fits(m, policy.GetWorkloadPolicy().GetAcceleratorTopology(), size)
+}
+
+// topologyChips is how many chips "2x2x4" has, 0 if it is no topology.
+func topologyChips(topology string) int {
+	chips := 1
+	for side := range strings.SplitSeq(topology, "x") {
+		n, err := strconv.Atoi(side)
+		if err != nil || n < 1 {
+			return 0
+		}
+		chips *= n
+	}
+	return chips
+}
+
+// managedInstances are a group's machines, made or still to be made.
+func (s *compute) managedInstances(r *computeRequest) (any, error) {
+	m, err := s.manager(r)
+	if err != nil {
+		return nil, err
+	}
+	root := computeRoot + "projects/" + m.key.Project + "/zones/" + m.key.Zone + "/instances/"
+	answer := &computepb.InstanceGroupManagersListManagedInstancesResponse{}
+	g, there := s.cloud.Group(m.key)
+	if there && len(g.Hosts) > 0 {
+		action := actionOn(g)
+		for _, item := range s.machines(g) {
+			instance, _ := item.message.(*computepb.Instance)
+			answer.ManagedInstances = append(answer.ManagedInstances, &computepb.ManagedInstance{
+				Instance: new(root + item.name), Name: &item.name, Id: instance.Id, InstanceStatus: instance.Status,
+				CurrentAction: &action,
+			})
+		}
+		return answer, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m.grown || m.deleting || m.waiting() {
+		return answer, nil
+	}
+	for _, name := range m.instances() {
+		managed := &computepb.ManagedInstance{
+			Instance: new(root + name), Name: new(name), CurrentAction: new("CREATING"),
+		}
+		if m.failed != nil {
+			managed.LastAttempt = &computepb.ManagedInstanceLastAttempt{Errors: lastErrors(failureOf(m.failed, root+name))}
+		}
+		answer.ManagedInstances = append(answer.ManagedInstances, managed)
+	}
+	return answer, nil
+}
+
+// actionOn is what a managed group is doing to its machines.
+func actionOn(g *cloud.Group) string {
+	if g.Shown == cloud.StateCreating {
+		return "CREATING"
+	}
+	if g.Shown == cloud.StateDeleting {
+		return "DELETING"
+	}
+	return "NONE"
+}
+
+func lastErrors(f operationFailure) *computepb.ManagedInstanceLastAttemptErrors {
+	return &computepb.ManagedInstanceLastAttemptErrors{Errors: f.errorList().GetErrors()}
+}

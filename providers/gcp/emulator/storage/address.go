@@ -1,0 +1,140 @@
+package storage
+
+import (
+	"cmp"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// thing is a closed set of what a request is about.
+type thing int
+
+const (
+	thingUnknown thing = iota
+	thingBuckets
+	thingBucket
+	thingPermissions // the caller's, on a bucket
+	thingObjects
+	thingObject
+	thingUpload
+)
+
+// address is what a request is about.
+type address struct {
+	thing      thing
+	bucket     string
+	object     string
+	generation int64 // 0: the live one
+	media      bool  // the bytes rather than what is said about them
+	dialect    dialect
+}
+
+// parse reads a request's path. Names may hold slashes, which come escaped but
+// in the last form.
+//
+//	/storage/v1/b[/BUCKET[/o[/OBJECT]]]
+//	/storage/v1/b/BUCKET/iam/testPermissions
+//	/download/storage/v1/b/BUCKET/o/OBJECT
+//	/upload/storage/v1/b/BUCKET/o
+//	/BUCKET/OBJECT
+func parse(r *http.Request) (address, error) {
+	escaped := r.URL.EscapedPath()
+	var at address
+	var err error
+	if at.generation, err = number(r.URL.Query().Get("generation")); err != nil {
+		return at, invalid("Invalid generation: %v", err)
+	}
+	if rest, ok := strings.CutPrefix(escaped, "/upload/storage/v1/b/"); ok {
+		bucket, rest, _ := strings.Cut(rest, "/")
+		if rest != "o" {
+			return at, nil
+		}
+		at.thing = thingUpload
+		return at.named(bucket, "")
+	}
+	rest, download := strings.CutPrefix(escaped, "/download/storage/v1/b/")
+	at.media = download || r.URL.Query().Get("alt") == "media"
+	if at.media {
+		at.dialect = dialectMedia
+	}
+	if download {
+		return at.resource(rest)
+	}
+	if rest, ok := strings.CutPrefix(escaped, "/storage/v1/b"); ok {
+		return at.resource(strings.TrimPrefix(rest, "/"))
+	}
+	at.media, at.dialect = true, dialectXML
+	bucket, object, ok := strings.Cut(strings.TrimPrefix(escaped, "/"), "/")
+	if !ok || object == "" {
+		return at, nil
+	}
+	at.thing = thingObject
+	return at.named(bucket, object)
+}
+
+// resource reads what follows /b/.
+func (at address) resource(rest string) (address, error) {
+	bucket, rest, _ := strings.Cut(rest, "/")
+	object := strings.TrimPrefix(rest, "o/")
+	switch {
+	case bucket == "":
+		at.thing = thingBuckets
+	case rest == "":
+		at.thing = thingBucket
+	case rest == "iam/testPermissions":
+		at.thing = thingPermissions
+	case rest == "o":
+		at.thing = thingObjects
+	case object != rest && object != "" && !strings.Contains(object, "/"):
+		at.thing = thingObject
+		return at.named(bucket, object)
+	}
+	return at.named(bucket, "")
+}
+
+func (at address) named(bucket, object string) (address, error) {
+	var err error
+	if at.bucket, err = url.PathUnescape(bucket); err != nil {
+		return at, invalid("Invalid bucket name: %v", err)
+	}
+	if at.object, err = url.PathUnescape(object); err != nil {
+		return at, invalid("Invalid object name: %v", err)
+	}
+	return at, nil
+}
+
+// number reads a whole number; "" is 0.
+func number(s string) (int64, error) {
+	if s == "" {
+		return 0, nil
+	}
+	return strconv.ParseInt(s, 10, 64)
+}
+
+// conditionsOf reads a request's preconditions: parameters of the JSON API,
+// headers of the XML API.
+func conditionsOf(r *http.Request) (conditions, error) {
+	var c conditions
+	for _, p := range []struct {
+		parameter, header string
+		into              **int64
+	}{
+		{"ifGenerationMatch", "X-Goog-If-Generation-Match", &c.generation},
+		{"ifGenerationNotMatch", "X-Goog-If-Generation-Not-Match", &c.notGeneration},
+		{"ifMetagenerationMatch", "X-Goog-If-Metageneration-Match", &c.metageneration},
+		{"ifMetagenerationNotMatch", "X-Goog-If-Metageneration-Not-Match", &c.notMetageneration},
+	} {
+		stated := cmp.Or(r.URL.Query().Get(p.parameter), r.Header.Get(p.header))
+		if stated == "" {
+			continue
+		}
+		n, err := strconv.ParseInt(stated, 10, 64)
+		if err != nil {
+			return c, invalid("Invalid value for %s: %q", p.parameter, stated)
+		}
+		*p.into = &n
+	}
+	return c, nil
+}

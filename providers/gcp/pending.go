@@ -1,0 +1,141 @@
+package gcp
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/fray-ml/fray/schema"
+)
+
+// pendings is what was asked for and may not be there yet, by slice name, with
+// "update/" before it for what was asked to be changed. It is a memory, not a
+// record: a process that starts anew asks again, and adopts what it finds.
+type pendings struct {
+	mu     sync.Mutex
+	byName map[string]*pending
+}
+
+// pending is one request. Whoever has taken it is alone with it.
+type pending struct {
+	all   *pendings
+	name  string
+	users int // holders and those who wait; guarded by all.mu
+
+	mu        sync.Mutex
+	order     order  // that was accepted, or may have been; without an id there is none
+	operation string // to ask for; "": none
+	seen      bool   // the slice was listed since it was asked for
+	lost      bool   // and then it was listed no more
+}
+
+func (a *pendings) take(name string) *pending {
+	a.mu.Lock()
+	if a.byName == nil {
+		a.byName = map[string]*pending{}
+	}
+	c := a.byName[name]
+	if c == nil {
+		c = &pending{all: a, name: name}
+		a.byName[name] = c
+	}
+	c.users++
+	a.mu.Unlock()
+	c.mu.Lock()
+	return c
+}
+
+func (c *pending) release() {
+	c.mu.Unlock()
+	c.all.mu.Lock()
+	defer c.all.mu.Unlock()
+	if c.users--; c.users == 0 && c.order.id == "" {
+		delete(c.all.byName, c.name)
+	}
+}
+
+// ask asks for an operation that is open. It reports whether it goes on; an
+// error of an operation that has failed is returned this once.
+func (c *pending) ask(ctx context.Context, e engine, spec schema.SliceSpec) (goesOn bool, err error) {
+	if c.operation == "" || c.order.spec != spec {
+		return false, nil
+	}
+	next, err := e.poll(ctx, c.order, c.operation)
+	if _, unknown := errors.AsType[*askError](err); unknown {
+		return false, err
+	}
+	lost := c.lost
+	c.operation = next
+	if err != nil || next == "" || lost {
+		c.clear()
+	}
+	return next != "" && !lost, err
+}
+
+// askError is why an operation could not be asked for. It says nothing about
+// the operation.
+type askError struct{ err error }
+
+func (e *askError) Error() string { return "ask how it stands: " + e.err.Error() }
+func (e *askError) Unwrap() error { return e.err }
+
+func (c *pending) accepted(o order, operation string) {
+	c.clear()
+	if operation != "" {
+		c.order, c.operation = o, operation
+	}
+}
+
+// failed keeps a request whose fate is unknown: asked for again under the same
+// id, it is made once. What was asked for before of another spec goes on.
+func (c *pending) failed(o order, err error) {
+	switch {
+	case c.operation != "" && c.order.spec != o.spec:
+	case kindOfError(err) == schema.ErrorUnavailable:
+		c.order = o
+	default:
+		c.clear()
+	}
+}
+
+func (c *pending) clear() { c.order, c.operation, c.seen, c.lost = order{}, "", false, false }
+
+// forget drops what is known of a slice that was asked to go.
+func (a *pendings) forget(name string) {
+	for _, each := range []string{name, "update/" + name} {
+		c := a.take(each)
+		c.clear()
+		c.release()
+	}
+}
+
+// observe compares what was asked for with an inventory. A slice that was there
+// and is not any more may be asked for anew although its operation goes on. A
+// request that is being made right now is left for the next inventory.
+func (a *pendings) observe(listed map[string]schema.SlicePhase, covers func(schema.SliceSpec) bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for name, c := range a.byName {
+		if !c.mu.TryLock() {
+			continue
+		}
+		if c.operation != "" && name == c.order.spec.Name && covers(c.order.spec) {
+			c.see(listed[name])
+		}
+		if c.users == 0 && c.order.id == "" {
+			delete(a.byName, name)
+		}
+		c.mu.Unlock()
+	}
+}
+
+func (c *pending) see(phase schema.SlicePhase) {
+	switch phase {
+	case schema.SliceReady, schema.SliceDeleting:
+		c.clear() // whatever came of the operation, it does not matter any more
+	case schema.SliceCreating, schema.SliceDead:
+		c.seen, c.lost = true, false
+	default:
+		c.lost = c.seen // it is not listed
+	}
+}

@@ -1,0 +1,319 @@
+package gcp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"regexp"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/fray-ml/fray/providers"
+	"github.com/fray-ml/fray/schema"
+)
+
+// Config configures New.
+type Config struct {
+	Project string
+	// Zones are those of the provider block, in order of preference.
+	Zones []string
+	// Bucket is the one that the stack's store is in, whose place Check looks
+	// at; "": it is in none.
+	Bucket string
+	// Endpoint is one address, "http://HOST:PORT", that stands in for every
+	// service of the cloud and asks for no credentials; "": the real services,
+	// with application default credentials.
+	Endpoint string
+	// Bootstrap says what the machines start with; nil: nothing.
+	Bootstrap Bootstrapper
+	// Now is the clock by which creations are counted; nil: time.Now.
+	Now func() time.Time
+	// CreatesPerMinute bounds the creations that are asked for; 0: 60. The
+	// service refuses more than about 90 a minute for a project.
+	CreatesPerMinute int
+	// Pace is how long an inventory is good for; 0: 5 s, or half a second with
+	// an Endpoint. The service limits how often a project may be listed.
+	Pace time.Duration
+	// Backoff is the time before a read that failed is tried again, doubling;
+	// 0: 250 ms.
+	Backoff time.Duration
+}
+
+func (c Config) validate() error {
+	if !regexp.MustCompile(`^[a-z0-9.:-]{1,63}$`).MatchString(c.Project) {
+		return failf(schema.ErrorInvalid, "%q is no project's id; set project in the provider block", c.Project)
+	}
+	if c.CreatesPerMinute < 0 || c.Backoff < 0 || c.Pace < 0 {
+		return failf(schema.ErrorInvalid, "creations a minute and backoff must not be negative")
+	}
+	if c.Endpoint == "" {
+		return nil
+	}
+	if u, err := url.Parse(c.Endpoint); err != nil || u.Scheme != "http" || u.Host == "" || u.Path != "" {
+		return failf(schema.ErrorInvalid, "the endpoint %q is not of the form http://HOST:PORT", c.Endpoint)
+	}
+	return nil
+}
+
+func (c Config) withDefaults() Config {
+	c.CreatesPerMinute = cmp.Or(c.CreatesPerMinute, 60)
+	c.Backoff = cmp.Or(c.Backoff, 250*time.Millisecond)
+	if c.Pace == 0 && c.Endpoint != "" {
+		c.Pace = 500 * time.Millisecond
+	}
+	c.Pace = cmp.Or(c.Pace, 5*time.Second)
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return c
+}
+
+// Bootstrapper says what the machines of a slice find in their metadata, such as
+// their startup script. Nothing of it may be secret.
+type Bootstrapper interface {
+	Metadata(spec schema.SliceSpec) (map[string]string, error)
+}
+
+// engine is one of the cloud's APIs that make slices. Its methods wait for
+// nothing but their own calls, may be called concurrently, and return the
+// service's errors, or a kindError where they know better; the Provider
+// classifies them.
+type engine interface {
+	// list lists everything that is there, in one pass over the project.
+	list(ctx context.Context, stack string) (listing, error)
+	// create asks for a slice and returns the name of the operation that
+	// makes it, "" if there is nothing to wait for: it was there already.
+	create(ctx context.Context, r order) (operation string, err error)
+	// poll asks once how a creation or update stands and returns the operation
+	// to ask for next: the same while it goes on, "" at the end. An operation
+	// that has failed is an error, and so is one that could not be asked for,
+	// which is one of kind unavailable: see askError.
+	poll(ctx context.Context, r order, operation string) (next string, err error)
+	// update is Updater.Update, and returns an operation as create does.
+	update(ctx context.Context, r order) (operation string, err error)
+	// delete reads what is there and asks for it to go if it has the stack's mark.
+	delete(ctx context.Context, stack string, at place) error
+	close() error
+}
+
+// order is what an engine is asked to make.
+type order struct {
+	spec     schema.SliceSpec
+	metadata map[string]string // of each machine, the spec's mark included; nil in updates
+	id       string            // a UUID, the same whenever the same is asked again
+}
+
+// place is where a slice is.
+type place struct {
+	engine schema.Engine
+	zone   string
+	name   string // of the slice
+}
+
+// Provider makes slices on Google Cloud.
+type Provider struct {
+	config  Config
+	engines map[schema.Engine]engine
+	turns   *limiter
+	pending pendings
+	known   places
+}
+
+var (
+	_ providers.Provider = (*Provider)(nil)
+	_ providers.Updater  = (*Provider)(nil)
+	_ providers.Pacer    = (*Provider)(nil)
+)
+
+// New returns the provider of a project's slices. It finds the credentials, and
+// makes no call. Close it after use.
+func New(ctx context.Context, config Config) (*Provider, error) {
+	if err := config.validate(); err != nil {
+		return nil, classified("configure provider gcp", "", err)
+	}
+	p := newProvider(config)
+	ctx = context.WithoutCancel(ctx) // it also fetches tokens later
+	for _, each := range []struct {
+		name schema.Engine
+		open func(context.Context, Config) (engine, error)
+	}{
+		{schema.EngineTPU, newTPU},
+		{schema.EngineGCE, newGCE},
+	} {
+		opened, err := each.open(ctx, p.config)
+		if err != nil {
+			return nil, errors.Join(classified("connect to Google Cloud", "", err), p.Close())
+		}
+		p.engines[each.name] = opened
+	}
+	return p, nil
+}
+
+// newProvider is a provider without engines.
+func newProvider(config Config) *Provider {
+	config = config.withDefaults()
+	return &Provider{config: config, engines: map[schema.Engine]engine{}, turns: &limiter{perMinute: config.CreatesPerMinute}}
+}
+
+// Pace implements providers.Pacer.
+func (p *Provider) Pace() time.Duration { return p.config.Pace }
+
+// Close ends the provider's connections.
+func (p *Provider) Close() error {
+	var errs []error
+	for _, each := range p.engines {
+		errs = append(errs, each.close())
+	}
+	return errors.Join(errs...)
+}
+
+// Create asks for a slice, or asks once how the creation that it asked for
+// stands. What has to wait for its turn is an error of kind rate that says for
+// how long.
+func (p *Provider) Create(ctx context.Context, spec schema.SliceSpec) error {
+	return classified("create slice", spec.Name, p.create(ctx, spec))
+}
+
+func (p *Provider) create(ctx context.Context, spec schema.SliceSpec) error {
+	e, err := p.engineFor(spec)
+	if err != nil {
+		return err
+	}
+	c := p.pending.take(spec.Name)
+	defer c.release()
+	if goesOn, err := c.ask(ctx, e, spec); goesOn || err != nil {
+		return err
+	}
+	r, err := p.order(spec, c)
+	if err != nil {
+		return err
+	}
+	if wait := p.turns.take(spec.Name, p.config.Now()); wait > 0 {
+		return waitFor(wait, p.config.CreatesPerMinute)
+	}
+	operation, err := e.create(ctx, r)
+	if kind := kindOfError(err); kind == schema.ErrorRate {
+		p.turns.drain(p.config.Now())
+	}
+	if err != nil {
+		c.failed(r, err)
+		return err
+	}
+	c.accepted(r, operation)
+	p.known.add(place{engine: engineOf(spec), zone: spec.Zone, name: spec.Name})
+	return nil
+}
+
+func waitFor(wait time.Duration, perMinute int) error {
+	return &kindError{
+		kind: schema.ErrorRate, after: wait,
+		err: fmt.Errorf("waiting for its turn: at most %d creations a minute", perMinute),
+	}
+}
+
+// order is what is asked for with c, the slice's pending creation.
+func (p *Provider) order(spec schema.SliceSpec, c *pending) (order, error) {
+	metadata, err := p.metadata(spec)
+	if err != nil {
+		return order{}, err
+	}
+	id := c.order.id
+	if id == "" || c.order.spec != spec {
+		id = uuid.NewString()
+	}
+	return order{spec: spec, metadata: metadata, id: id}, nil
+}
+
+// metadata is that of a slice's machines.
+func (p *Provider) metadata(spec schema.SliceSpec) (map[string]string, error) {
+	metadata := map[string]string{}
+	if p.config.Bootstrap != nil {
+		boot, err := p.config.Bootstrap.Metadata(spec)
+		if err != nil {
+			return nil, failf(schema.ErrorInvalid, "prepare its startup: %w", err)
+		}
+		maps.Copy(metadata, boot)
+	}
+	mark, err := encodeSpec(spec)
+	if err != nil {
+		return nil, err
+	}
+	metadata[specKey] = mark
+	return metadata, nil
+}
+
+// engineFor checks what no engine could make.
+func (p *Provider) engineFor(spec schema.SliceSpec) (engine, error) {
+	if err := checkSpec(spec); err != nil {
+		return nil, err
+	}
+	e, ok := p.engines[engineOf(spec)]
+	if !ok {
+		return nil, failf(schema.ErrorInvalid, "there is no engine %q; write %q or %q", spec.Cloud.Engine, schema.EngineTPU, schema.EngineGCE)
+	}
+	return e, nil
+}
+
+func engineOf(spec schema.SliceSpec) schema.Engine {
+	return cmp.Or(spec.Cloud.Engine, schema.EngineOf(spec.TPU, spec.Zone, nil))
+}
+
+// Update changes a slice in place, or asks once how the update that it asked for
+// stands.
+func (p *Provider) Update(ctx context.Context, spec schema.SliceSpec) error {
+	return classified("update slice", spec.Name, p.update(ctx, spec))
+}
+
+func (p *Provider) update(ctx context.Context, spec schema.SliceSpec) error {
+	e, err := p.engineFor(spec)
+	if err != nil {
+		return err
+	}
+	c := p.pending.take("update/" + spec.Name)
+	defer c.release()
+	if goesOn, err := c.ask(ctx, e, spec); goesOn || err != nil {
+		return err
+	}
+	r := order{spec: spec, id: uuid.NewString()}
+	operation, err := e.update(ctx, r)
+	if err != nil {
+		return err
+	}
+	c.accepted(r, operation)
+	return nil
+}
+
+// Delete asks for a slice to go. Where it is, is known from the last inventory
+// and else looked up; whose it is, is read from itself.
+func (p *Provider) Delete(ctx context.Context, stack, name string) error {
+	return classified("delete slice", name, p.delete(ctx, stack, name))
+}
+
+func (p *Provider) delete(ctx context.Context, stack, name string) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	if stack == "" {
+		return failf(schema.ErrorInvalid, "no stack's mark to delete by")
+	}
+	at, err := p.find(ctx, stack, name)
+	if err != nil {
+		return err
+	}
+	var wait sync.WaitGroup
+	errs := make([]error, len(at))
+	for i, each := range at {
+		wait.Go(func() { errs[i] = p.engines[each.engine].delete(ctx, stack, each) })
+	}
+	wait.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	p.pending.forget(name)
+	return nil
+}
