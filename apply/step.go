@@ -237,7 +237,7 @@ func (s *Stepper) fold(r result) {
 	}
 	var failure *plan.Failure
 	if r.err != nil {
-		failure = &plan.Failure{Kind: providers.KindOf(r.err), Text: r.err.Error(), After: providers.DelayOf(r.err)}
+		failure = &plan.Failure{Kind: providers.KindOf(r.err), Text: r.err.Error(), Brief: providers.BriefOf(r.err), After: providers.DelayOf(r.err)}
 	}
 	s.doc = plan.Folded(s.doc, r.action, failure, s.cfg.Now())
 }

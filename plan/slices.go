@@ -121,7 +121,9 @@ func (d *differ) findDrift() {
 	slices.Sort(gone)
 	for _, name := range gone {
 		spec := d.doc.Slices[name].Spec
-		d.blame(d.doc.Slices[name], "", "slice "+name+" has gone")
+		if s := d.doc.Slices[name]; !s.BornAt.IsZero() {
+			d.blame(s, "", "slice "+name+" has gone")
+		} // else its creation has failed, and says why when it is asked for again
 		d.drift(spec.Owner, name, fmt.Sprintf("slice %s is gone", name), "will be created again if it is still needed")
 		d.putSlice(state.Slice{Spec: spec})
 	}
@@ -281,12 +283,13 @@ func (d *differ) hostsUp(st *schema.SliceStatus) reason {
 
 // notUpYet says how far a slice has come.
 func notUpYet(st *schema.SliceStatus, missing int) reason {
-	text := fmt.Sprintf("%d of %d hosts of slice %s have not reported in yet", missing, st.Spec.Hosts, st.Spec.Name)
-	if st.Waiting {
-		text = fmt.Sprintf("slice %s has no machines yet", st.Spec.Name)
-	}
+	where := "slice " + st.Spec.Name
 	if st.Spec.Zone != "" {
-		text += " in " + st.Spec.Zone
+		where += " in " + st.Spec.Zone
+	}
+	text := fmt.Sprintf("%d of %d hosts of %s have not reported in yet", missing, st.Spec.Hosts, where)
+	if st.Waiting {
+		text = where + " has no machines yet"
 	}
 	if st.Reason != "" && len(st.Down) == 0 {
 		text += ": " + st.Reason

@@ -32,6 +32,7 @@ const (
 type Failure struct {
 	Kind  schema.ErrorKind
 	Text  string
+	Brief string        // the same without what was asked for; "": Text
 	After time.Duration // how long to leave it alone, where that is known
 }
 
@@ -129,7 +130,9 @@ func Folded(doc *state.Document, a Action, f *Failure, now time.Time) *state.Doc
 	next.OverQuota = f.Kind == schema.ErrorQuota
 	next.RetryAt = now.Add(max(f.After, retryDelay(f, next.Tries)))
 	if place, ok := counts(&cur.Spec, f.Kind); ok && a.Verb == CreateSlice {
-		doc.Weather[place] = worsened(doc.Weather[place], *f, now)
+		said := *f
+		said.Text = cmp.Or(f.Brief, f.Text)
+		doc.Weather[place] = worsened(doc.Weather[place], said, now)
 		next.RetryAt = doc.Weather[place].Until
 	}
 	return doc

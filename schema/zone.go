@@ -19,13 +19,17 @@ func OfferedZones(name string, offers []Market) []string {
 
 // CandidateZones are where a provider's slices of a TPU or machine type may be,
 // best first. Stated zones are taken as they are; of the provider's, those that
-// are known not to have it are left out; where neither states any, all that have
-// it will do.
+// are known not to have it are left out. Where neither states any, or none in the
+// stated regions, all that have it will do.
 func CandidateZones(p *Provider, kind string, zones, regions []string) []string {
 	offered := OfferedZones(kind, p.Offers)
 	inRegions := func(zone string) bool { return len(regions) == 0 || slices.Contains(regions, RegionOf(zone)) }
 	var found []string
-	for _, from := range [][]string{zones, p.Zones, offered} {
+	sources := [][]string{zones, p.Zones, offered}
+	if len(p.Zones) > 0 && len(regions) == 0 { // they are what the stack keeps to
+		sources = sources[:2]
+	}
+	for _, from := range sources {
 		for _, zone := range from {
 			has := len(zones) > 0 || len(offered) == 0 || slices.Contains(offered, zone)
 			if has && inRegions(zone) && !slices.Contains(found, zone) {

@@ -48,7 +48,7 @@ func (a *app) runAgent(ctx context.Context, args agent.Args, base agent.Config) 
 		return err
 	}
 	cfg := args.Config()
-	cfg.Store, cfg.Sealer, cfg.Notices = s, base.Sealer, base.Notices
+	cfg.Store, cfg.Sealer, cfg.Notices, cfg.RegistryToken = s, base.Sealer, base.Notices, base.RegistryToken
 	if cfg.Sealer == nil {
 		cfg.Sealer = storedKey(ctx, s)
 	}

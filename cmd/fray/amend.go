@@ -26,6 +26,7 @@ type amender struct {
 	// expected is what a saved plan says of it, nil where there is none.
 	expected func([]plan.Amendment) error
 	warned   bool
+	intakes  []intake // what import blocks name that is not fray's, or was not
 }
 
 // amender is what the files and a change's targets ask of the state.
@@ -45,13 +46,12 @@ func (m *amender) amend(ctx context.Context, doc *state.Document) (*state.Docume
 	}
 	next, done, diags := m.blocks.Relocate(doc)
 	if !diags.HasErrors() && len(m.blocks.Imports(next)) > 0 {
-		obs, err := m.l.observe(ctx, doc.Stack())
-		if err != nil {
-			return nil, nil, err
-		}
 		var taken []plan.Amendment
 		var more hcl.Diagnostics
-		next, taken, more = m.blocks.TakeOver(next, &m.l.desired, obs)
+		var err error
+		if next, taken, more, err = m.imported(ctx, next); err != nil {
+			return nil, nil, err
+		}
 		done, diags = append(done, taken...), append(diags, more...)
 	}
 	if m.warned {
@@ -67,6 +67,22 @@ func (m *amender) amend(ctx context.Context, doc *state.Document) (*state.Docume
 		}
 	}
 	return next, done, nil
+}
+
+// imported carries out the import blocks. What they name by ids counts as marked.
+func (m *amender) imported(ctx context.Context, doc *state.Document) (*state.Document, []plan.Amendment, hcl.Diagnostics, error) {
+	blocks, in, diags := m.lookUp(ctx, doc)
+	if diags.HasErrors() {
+		return doc, nil, diags, nil
+	}
+	obs, err := m.l.observe(ctx, doc.Stack())
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	asMarked(in, obs)
+	m.intakes = in
+	next, taken, diags := blocks.TakeOver(doc, &m.l.desired, obs)
+	return next, taken, diags, nil
 }
 
 // moved is the state with what the files say has moved, for the values that

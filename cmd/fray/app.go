@@ -126,7 +126,7 @@ func (a *app) diagnostics(files map[string]*hcl.File, diags hcl.Diagnostics) err
 }
 
 const longHelp = `fray runs machine-learning workloads that one HCL file describes: it plans what
-will change, applies it to this machine (or, later, to TPU slices), and keeps it
+will change, applies it to this machine or to TPU slices on Google Cloud, and keeps it
 true while hosts come and go.
 
 First steps:
@@ -166,8 +166,8 @@ func newRoot(a *app) *cobra.Command {
 		}
 	}
 	add("main", initCommand(a), validateCommand(a), testCommand(a), getCommand(a), planCommand(a), applyCommand(a), watchCommand(a), destroyCommand(a))
-	add("look", statusCommand(a), logsCommand(a), outputCommand(a), consoleCommand(a), showCommand(a), graphCommand(a), stateCommand(a))
-	add("other", workspaceCommand(a), stopCommand(a), fmtCommand(a), moduleCommand(a), schemaCommand(a), versionCommand(a))
+	add("look", statusCommand(a), logsCommand(a), outputCommand(a), consoleCommand(a), showCommand(a), graphCommand(a), stateCommand(a), rehearseCommand(a))
+	add("other", emulateCommand(a), workspaceCommand(a), stopCommand(a), fmtCommand(a), moduleCommand(a), importCommand(a), schemaCommand(a), versionCommand(a))
 	root.AddCommand(agentCommand(a), shimCommand(a))
 	root.SetHelpCommandGroupID("other")
 	root.SetCompletionCommandGroupID("other")

@@ -253,6 +253,9 @@ func (r *runner) underLease(soft context.Context, lease *store.Held, shown *plan
 	if err := r.l.stack.here(doc); err != nil {
 		return err
 	}
+	if doc, err = r.c.amender.takeOver(soft, doc, r.stepper.Accept); err != nil {
+		return err
+	}
 	amended, amendments, err := r.c.amender.amend(soft, doc)
 	if err != nil {
 		return untouched(soft, err)

@@ -153,6 +153,9 @@ func (l *loaded) preview(ctx context.Context, c *change) (*plan.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.amender != nil {
+		asMarked(c.amender.intakes, obs)
+	}
 	doc := apply.Accept(amended, c.request(amended))
 	if err := l.impossible(doc); err != nil {
 		return nil, err

@@ -15,6 +15,7 @@ import (
 	"github.com/fray-ml/fray/plan/amend"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/store"
 )
 
 func stateMoveCommand(a *app) *cobra.Command {
@@ -105,21 +106,33 @@ func whoever() string {
 	return name
 }
 
+// importCommand is fray state import, where people look for it first.
+func importCommand(a *app) *cobra.Command { return stateImportCommand(a) }
+
 func stateImportCommand(a *app) *cobra.Command {
 	var flags editFlags
 	cmd := &cobra.Command{
-		Use:   "import ADDR SLICE...",
+		Use:   "import ADDR ID...",
 		Short: "Take existing slices up as a declared job's or reservation's",
 		Long: `Take slices that exist up as those of a declared job instance, service replica
 or reservation that has none: disowned ones, or ones that carry this stack's mark
 and that nothing uses. They must have the declared shape. An attempt that runs on
-them is taken over with its number and budgets, and goes on.`,
+them is taken over with its number and budgets, and goes on.
+
+What fray did not make is named by its id at its provider, and keeps its name:
+
+  projects/P/locations/ZONE/nodes/NAME             a TPU node; also ZONE/NAME
+  projects/P/locations/ZONE/queuedResources/NAME   a queued resource with its node
+  projects/P/zones/ZONE/instances/NAME             a machine of Compute Engine
+
+It is marked with this stack's labels and metadata and gets fray's startup script,
+which starts the agent at its next boot, or when it is run as the command says.`,
 		Args: cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			addr, err := schema.ParseAddress(args[0])
 			if err != nil {
-				return fmt.Errorf("fray state import: %w", err)
+				return fmt.Errorf("fray import: %w", err)
 			}
 			l, err := a.load(ctx, []string{flags.dir}, flags.config, false)
 			if err != nil {
@@ -131,18 +144,16 @@ them is taken over with its number and budgets, and goes on.`,
 			if err := l.stack.here(l.doc); err != nil {
 				return err
 			}
-			obs, err := l.observe(ctx, l.doc.Stack())
+			in, names, err := taker{l, l.doc.Stack()}.takeIn(ctx, addr, args[1:])
 			if err != nil {
 				return err
 			}
-			if err := a.edit(ctx, l.stack, flags.leaseTimeout, func(doc *state.Document) (*state.Document, error) {
-				return amend.Import(doc, amend.ImportInput{
-					Addr: addr, Desired: &l.desired, Slices: args[1:], Observed: obs, At: time.Now().UTC(),
-				})
+			if err := a.underLease(ctx, l.stack, store.LeaseConfig{Wait: flags.leaseTimeout}, func(ctx context.Context, w apply.Rewriter) error {
+				return l.takeUp(ctx, w, upTake{addr: addr, in: in, slices: names}, a.stderr)
 			}); err != nil {
 				return err
 			}
-			fmt.Fprintf(a.stdout, "%s has %s. fray plan shows what is left to do.\n", addr, strings.Join(args[1:], ", "))
+			fmt.Fprintf(a.stdout, "%s has %s. fray plan shows what is left to do.\n", addr, strings.Join(names, ", "))
 			return nil
 		},
 	}
@@ -152,7 +163,7 @@ them is taken over with its number and budgets, and goes on.`,
 
 // observe looks at the world once.
 func (l *loaded) observe(ctx context.Context, mark string) (*plan.Observed, error) {
-	all, err := l.stack.providers(ctx, nil, l.doc)
+	all, err := l.stack.providers(ctx, l.desired.Providers, l.doc)
 	if err != nil {
 		return nil, err
 	}

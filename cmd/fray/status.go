@@ -180,7 +180,8 @@ func tasksOf(j *state.Job) string {
 	}
 	good := 0
 	for i := range last.Tasks {
-		if s := last.Tasks[i].State; s == schema.TaskRunning || s == schema.TaskSucceeded {
+		// What was still running when its slice was lost does not run any more.
+		if s := last.Tasks[i].State; s == schema.TaskRunning && last.Outcome == "" || s == schema.TaskSucceeded {
 			good++
 		}
 	}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"debug/elf"
+	"encoding/binary"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fray-ml/fray/state/store"
+)
+
+// uploads counts what is sent to a store.
+type uploads struct {
+	store.Store
+	n int
+}
+
+func (u *uploads) Upload(ctx context.Context, key string, content io.Reader) error {
+	u.n++
+	return u.Store.Upload(ctx, key, content)
+}
+
+// elfProgram is as much of a program for linux as can be told from outside.
+func elfProgram(t *testing.T, machine elf.Machine) string {
+	t.Helper()
+	h := elf.Header64{
+		Type: uint16(elf.ET_EXEC), Machine: uint16(machine), Version: uint32(elf.EV_CURRENT), Ehsize: 64, Phentsize: 56, Shentsize: 64,
+	}
+	copy(h.Ident[:], []byte{0x7f, 'E', 'L', 'F', byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT)})
+	var data bytes.Buffer
+	if err := binary.Write(&data, binary.LittleEndian, h); err != nil {
+		t.Fatal(err)
+	}
+	return fileOf(t, data.String())
+}
+
+func fileOf(t *testing.T, content string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "fray-linux-amd64")
+	if err := os.WriteFile(file, []byte(content), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestAgentBinary(t *testing.T) {
+	dir, err := store.CreateDir(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &uploads{Store: dir}
+	file := elfProgram(t, elf.EM_X86_64)
+	t.Setenv(agentBinaryVariable, file)
+	first, err := agentBinary(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := agentBinary(t.Context(), s)
+	if err != nil || second != first || s.n != 1 {
+		t.Errorf("the second time: %s, %v after %d uploads; want %s after 1", second, err, s.n, first)
+	}
+	blob, err := dir.Open(t.Context(), store.BundleKey(first))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer blob.Close()
+	unpacked, err := gzip.NewReader(blob)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(unpacked)
+	want, readErr := os.ReadFile(file)
+	if err != nil || readErr != nil || !bytes.Equal(got, want) {
+		t.Errorf("the store has %q, %v, %v; want %q", got, err, readErr, want)
+	}
+}
+
+func TestAgentBinaryThatHostsCannotRun(t *testing.T) {
+	dir, err := store.CreateDir(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &uploads{Store: dir}
+	for name, test := range map[string]struct{ file, want string }{
+		"another machine": {elfProgram(t, elf.EM_AARCH64), "is for another machine (EM_AARCH64); name one for linux/amd64 in FRAY_AGENT_BINARY"},
+		"no program":      {fileOf(t, "#!/bin/sh\n"), "is no program for linux; name one for linux/amd64 in FRAY_AGENT_BINARY"},
+		"empty":           {fileOf(t, ""), "is no program for linux"},
+		"not there":       {filepath.Join(t.TempDir(), "fray"), "no such file"},
+	} {
+		t.Setenv(agentBinaryVariable, test.file)
+		if _, err := agentBinary(t.Context(), s); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v, want an error with %q", name, err, test.want)
+		}
+	}
+	if s.n > 0 {
+		t.Errorf("%d uploads of what cannot run", s.n)
+	}
+}
