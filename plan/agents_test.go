@@ -126,6 +126,7 @@ func (w *world) exit(h *simHost) {
 	h.live = false
 	h.task.ExitCode, h.task.EndedAt = &does.code, w.now
 	h.task.State = cmp.Or(does.state, schema.TaskSucceeded)
+	h.task.BadHost = does.state == schema.TaskWorkerFailed // as the agent reads what it wrote
 	if does.code != 0 {
 		h.task.State, h.task.Reason = cmp.Or(does.state, schema.TaskFailed), fmt.Sprintf("exit status %d", does.code)
 	}

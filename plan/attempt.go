@@ -116,6 +116,7 @@ func (d *differ) observe(j *state.Job) *state.Job {
 		j = d.edit(addr)
 		e := &j.Last().Tasks[i]
 		e.State, e.Reason, e.ExitCode, e.Ports, e.Started, e.Tail = r.State, r.Reason, r.ExitCode, r.Ports, r.Started, r.Tail
+		e.BadHost = r.BadHost
 	}
 	return j
 }
@@ -362,9 +363,7 @@ func (d *differ) finish(addr schema.Address, outcome schema.TaskState, why strin
 	last := e.Last()
 	last.Outcome, last.Reason, last.EndedAt = outcome, why, d.now
 	for i := range last.Tasks {
-		// A program that ended by itself and yet is not to blame has found
-		// its host broken.
-		if t := &last.Tasks[i]; t.State == schema.TaskWorkerFailed && t.ExitCode != nil {
+		if t := &last.Tasks[i]; t.BadHost {
 			d.doom(t.Slice, fmt.Sprintf("host %d is bad: %s", t.Host, t.Reason))
 		}
 	}

@@ -104,7 +104,9 @@ func TestCosts(t *testing.T) {
 			want: []plan.Cost{},
 		},
 		{
-			name: "no price", jobs: []schema.Job{onGCP("a", 1, func(r *schema.Resources) { r.TPU, r.Preemptible = "tpu7x-8", false })},
+			name: "no price", jobs: []schema.Job{onGCP("a", 1, func(r *schema.Resources) {
+				r.TPU, r.Preemptible, r.Zones = "tpu7x-8", false, []string{"us-central1-c"}
+			})},
 			want: []plan.Cost{{
 				Provider: schema.ProviderGCP, Zone: "us-central1-c", Type: "tpu7x-8", After: plan.Spend{Slices: 1, Hosts: 1, Chips: 4},
 			}},

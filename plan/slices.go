@@ -114,6 +114,7 @@ func (d *differ) findDrift() {
 		case listed && !s.Seen:
 			e := d.editSlice(name)
 			e.Seen, e.Error, e.Tries, e.RetryAt, e.OverQuota = true, "", 0, time.Time{}, false
+			e.AskedAt = d.now // it may have waited long for its turn, or for capacity
 		case !listed && s.Seen && s.Doomed == "" && d.known(&s.Spec):
 			gone = append(gone, name)
 		}

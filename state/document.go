@@ -79,7 +79,8 @@ type Resource struct {
 // Slice is a slice that was asked for and is not known to be gone.
 type Slice struct {
 	Spec schema.SliceSpec `json:"spec"`
-	// AskedAt is when its creation was first asked for, zero before.
+	// AskedAt is when its creation was first asked for, zero before; once it is
+	// listed, when that was first seen.
 	AskedAt time.Time `json:"asked_at"`
 	// Seen says that an inventory has listed it since.
 	Seen bool `json:"seen,omitempty"`
@@ -168,6 +169,7 @@ type Task struct {
 	Ports    map[string]int   `json:"ports,omitempty"`
 	Tail     []string         `json:"tail,omitempty"`
 	Started  bool             `json:"started,omitempty"`
+	BadHost  bool             `json:"bad_host,omitempty"` // it found its host broken
 }
 
 // Stack is the mark that everything this stack creates carries.
