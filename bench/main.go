@@ -1,7 +1,7 @@
 // Command bench measures fray and prints each number beside what it is to be
 // compared with. It asserts nothing: numbers on a shared machine are for people.
 //
-//	go run ./bench [flags] [startup | quickstart | plan | apply | recovery | language | state | sidebyside]...
+//	go run ./bench [flags] [startup | quickstart | plan | apply | recovery | language | state | gcp | sidebyside]...
 //
 // Without names it runs everything, as `make bench` does. What needs much memory
 // runs in a process of its own, which is this program again (one.go): the peak
@@ -67,6 +67,7 @@ func (b *bench) parts() []part {
 		{"recovery", columns, b.recoveries},
 		{"language", columns, b.languages},
 		{"state", columns, b.states},
+		{"gcp", columns, b.gcps},
 		{"sidebyside", nil, b.sideBySide},
 	}
 }

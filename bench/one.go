@@ -29,6 +29,12 @@ type result struct {
 	Bytes  int           `json:",omitzero"` // of the state
 	Idle   requests      `json:",omitzero"`
 	Change requests      `json:",omitzero"`
+	// Of a cloud.
+	CPU     time.Duration `json:",omitzero"` // of a step with nothing to do
+	Calls   int           `json:",omitzero"` // for one look
+	Pages   int           `json:",omitzero"` // that the look had at least
+	Again   time.Duration `json:",omitzero"` // until all was asked for again
+	Longest time.Duration `json:",omitzero"` // of the steps until then
 }
 
 // The measurements that are no verb.
@@ -36,6 +42,8 @@ const (
 	oneApply = "apply-simulated"
 	oneState = "state"
 	oneIdle  = "idle"
+	oneCloud = "cloud"
+	oneServe = "cloud-server"
 )
 
 // runOne takes a measurement: a verb with directory and mailbox location, or
@@ -53,6 +61,10 @@ func runOne(ctx context.Context, args []string, out io.Writer) error {
 		r, err = stateOnDisk(ctx, n, args[2])
 	case oneIdle:
 		r, err = idleOverBucket(ctx, n)
+	case oneCloud:
+		r, err = measureCloud(ctx, n)
+	case oneServe:
+		return serveCloud(ctx, os.Stdin, out)
 	default:
 		r, err = runVerb(ctx, verb(args[0]), args[1], mailboxLocation(args[2]))
 	}

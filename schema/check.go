@@ -49,6 +49,13 @@ func (e *evaluator) checkShape(b *block, r *Resources) {
 	}
 }
 
+// checkPlaced reports machines that could be anywhere.
+func (e *evaluator) checkPlaced(of *block, r *Resources) {
+	if r.Provider == ProviderGCP && r.TPU == "" && len(r.Zones)+len(r.Regions)+len(e.gcp.Zones) == 0 && of.child("resources").attr("tpu") == nil {
+		e.errorAt(of.rng(), "Zone missing", "Nobody says where the machine is to be: write zones = [\"us-central1-a\"] in its resources, or in the provider block for all jobs.")
+	}
+}
+
 func (e *evaluator) checkZones(b *block, r *Resources) {
 	if r.TPU == "" {
 		return

@@ -8,6 +8,7 @@ import (
 // offerText says what a generation costs by values that have to be there first.
 const offerText = `provider "gcp" {
   project = "p"
+  zones   = ["us-west1-c"]
   offer "v6e" {
     zones     = local.zones
     on_demand = local.price

@@ -155,6 +155,9 @@ func (e *evaluator) environment(decl *declaration, s scope, j *Job) {
 			Python: get(e, s, uv.attr("python"), notEmpty, ""),
 		}
 	}
+	if env.Image != "" && uv != nil && j.Resources.Provider == ProviderGCP {
+		e.errorAt(uv.rng(), "Image and uv", "A container brings its own Python: install what the job needs into the image, or remove image to have uv install it on the host.")
+	}
 	project, hasProject := lookup(e, s, b.attr("project"), notEmpty, "")
 	switch {
 	case hasProject:
@@ -270,6 +273,7 @@ func (e *evaluator) resources(decl *declaration, s scope, j *Job) {
 	e.warnOfZones(b.attr("zones"), r.Zones)
 	e.warnOfRegions(b.attr("regions"), r.Regions)
 	e.checkShape(b, &r)
+	e.checkPlaced(decl.block, &r)
 	cloud := e.gcp.Cloud
 	e.cloud(s, b, &cloud)
 	e.settleCloud(b, &cloud, r.TPU)

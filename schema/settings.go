@@ -261,6 +261,7 @@ func (e *evaluator) poolPlaces(b *block, provider ProviderName) Resources {
 func (e *evaluator) settlePlaces(b *block, r *Reservation, places Resources) {
 	places.TPU = r.Max.TPU
 	e.checkShape(b, &places)
+	e.checkPlaced(b, &places)
 	e.settleCloud(b, &places.Cloud, places.TPU)
 	if r.Provider == ProviderGCP {
 		r.Zones, r.Regions, r.Cloud = places.Zones, places.Regions, places.Cloud

@@ -1,0 +1,278 @@
+package rehearse
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/providers"
+	"github.com/fray-ml/fray/schema"
+)
+
+// gate is the provider as the stepper has it. The calls of one step begin
+// together and in no order; the gate holds them until all are there and lets
+// them through one by one, so that the same seed makes the same rehearsal.
+type gate struct {
+	providers.Provider
+	watch gateWatch
+	now   func() time.Time
+
+	// Of the last list; a step asks for it while nothing else goes on.
+	inventory schema.Inventory
+	listErr   error
+	listedAt  time.Time
+
+	mu      sync.Mutex
+	waiting []*call
+	arrived chan struct{}       // told of each call that comes to wait
+	refused map[string]*refused // slices whose last Create was refused, by name
+	owners  map[schema.Address]*refused
+}
+
+// refused is what the last refusal said.
+type refused struct {
+	cause    Cause
+	zone     string
+	accepted time.Time // when the creation after it was
+}
+
+// gateWatch sees deletions before they are asked for, and what creations said.
+type gateWatch interface {
+	created(spec *schema.SliceSpec, err error)
+	deleting(name string)
+}
+
+// call is one that waits at the gate.
+type call struct {
+	name  string
+	enter chan struct{}
+	left  chan error
+}
+
+func newGate(p providers.Provider, watch gateWatch, now func() time.Time) *gate {
+	return &gate{
+		Provider: p, watch: watch, now: now,
+		arrived: make(chan struct{}, 1), refused: map[string]*refused{}, owners: map[schema.Address]*refused{},
+	}
+}
+
+var (
+	_ providers.Provider = (*gate)(nil)
+	_ providers.Updater  = (*gate)(nil)
+	_ providers.Pacer    = (*gate)(nil)
+)
+
+// calls counts the calls that a plan's actions make through a gate, given that
+// none is under way: the first action of each slice is carried out.
+func calls(actions []plan.Action) int {
+	seen := make(map[string]bool, len(actions))
+	n := 0
+	for i := range actions {
+		name := actions[i].Slice.Name
+		if seen[name] {
+			continue
+		}
+		seen[name] = true
+		if passes(actions[i].Verb) {
+			n++
+		}
+	}
+	return n
+}
+
+// passes reports whether an action is a call to the provider.
+func passes(v plan.ActionVerb) bool {
+	switch v {
+	case plan.CreateSlice, plan.MendSlice, plan.UpdateSlice, plan.DeleteSlice:
+		return true
+	case plan.Assign, plan.ForgetSlice:
+	}
+	return false
+}
+
+// pass lets n calls through, by name, once all of them are waiting. After each
+// that failed it calls failed, so that failures are heard of in that order, too.
+func (g *gate) pass(ctx context.Context, n int, failed func()) error {
+	for {
+		g.mu.Lock()
+		waiting := g.waiting
+		if len(waiting) == n {
+			g.waiting = nil
+			g.mu.Unlock()
+			return through(ctx, waiting, failed)
+		}
+		g.mu.Unlock()
+		select {
+		case <-g.arrived:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func through(ctx context.Context, waiting []*call, failed func()) error {
+	slices.SortFunc(waiting, func(a, b *call) int { return strings.Compare(a.name, b.name) })
+	for _, c := range waiting {
+		close(c.enter)
+		select {
+		case err := <-c.left:
+			if err != nil {
+				failed()
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// turn carries a call out when it is its turn.
+func (g *gate) turn(ctx context.Context, name string, do func() error) error {
+	c := &call{name: name, enter: make(chan struct{}), left: make(chan error, 1)}
+	g.mu.Lock()
+	g.waiting = append(g.waiting, c)
+	g.mu.Unlock()
+	select {
+	case g.arrived <- struct{}{}:
+	default:
+	}
+	select {
+	case <-c.enter:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	err := do()
+	c.left <- err
+	return err
+}
+
+// Pace is the provider's.
+func (g *gate) Pace() time.Duration {
+	if p, ok := providers.AsPacer(g.Provider); ok {
+		return p.Pace()
+	}
+	return 0
+}
+
+// list lists what the next step will ask for, so that it gets it at once
+// whatever the machine has to do besides: a step does not wait for long.
+func (g *gate) list(ctx context.Context, stack string) {
+	if g.listErr == nil && !g.listedAt.IsZero() && g.now().Sub(g.listedAt) < g.Pace() {
+		return
+	}
+	g.inventory, g.listErr = g.Provider.Inventory(ctx, stack)
+	g.listedAt = g.now()
+}
+
+// Inventory is the last list.
+func (g *gate) Inventory(context.Context, string) (schema.Inventory, error) {
+	return g.inventory, g.listErr
+}
+
+// Create asks for a slice when it is its turn.
+func (g *gate) Create(ctx context.Context, spec schema.SliceSpec) error {
+	return g.turn(ctx, spec.Name, func() error {
+		err := g.Provider.Create(ctx, spec)
+		g.watch.created(&spec, err)
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.refuse(&spec, err)
+		return err
+	})
+}
+
+// refuse notes what a creation said. One that was accepted says nothing of what
+// will come of it: the next may be refused again.
+func (g *gate) refuse(spec *schema.SliceSpec, err error) {
+	was := g.refused[spec.Name]
+	switch {
+	case err != nil:
+		r := &refused{cause: causeOf(providers.KindOf(err)), zone: spec.Zone}
+		if r.cause == CauseOther || r.cause == CauseRate || r.cause == CausePreempted {
+			r.zone = "" // which has nothing to do with it
+		}
+		g.refused[spec.Name], g.owners[spec.Owner] = r, r
+	case was == nil:
+	case was.cause == CauseRate || was.cause == CauseOther:
+		delete(g.refused, spec.Name)
+		delete(g.owners, spec.Owner)
+	case was.accepted.IsZero():
+		was.accepted = g.now()
+	}
+}
+
+// placed notes that a slice got machines, and returns when that creation was
+// accepted; zero if it was never refused.
+func (g *gate) placed(spec *schema.SliceSpec) time.Time {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	r := g.refused[spec.Name]
+	if r == nil {
+		return time.Time{}
+	}
+	delete(g.refused, spec.Name)
+	delete(g.owners, spec.Owner)
+	return r.accepted
+}
+
+// Delete asks for a slice to go when it is its turn.
+func (g *gate) Delete(ctx context.Context, stack, name string) error {
+	return g.turn(ctx, name, func() error {
+		g.watch.deleting(name)
+		return g.Provider.Delete(ctx, stack, name)
+	})
+}
+
+// Update changes a slice in place when it is its turn.
+func (g *gate) Update(ctx context.Context, spec schema.SliceSpec) error {
+	return g.turn(ctx, spec.Name, func() error {
+		u, ok := providers.AsUpdater(g.Provider)
+		if !ok {
+			return errors.ErrUnsupported
+		}
+		return u.Update(ctx, spec)
+	})
+}
+
+// refusal is the cause for which a slice was refused last, and where; false if
+// it was not.
+func (g *gate) refusal(name string) (Cause, string, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if r := g.refused[name]; r != nil {
+		return r.cause, r.zone, true
+	}
+	return "", "", false
+}
+
+// refusalOf is that of the slice of an owner that was refused last.
+func (g *gate) refusalOf(owner schema.Address) (Cause, string, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if r := g.owners[owner]; r != nil {
+		return r.cause, r.zone, true
+	}
+	return "", "", false
+}
+
+// causeOf is what a job waits for whose slice was refused.
+func causeOf(kind schema.ErrorKind) Cause {
+	switch kind {
+	case schema.ErrorCapacity:
+		return CauseCapacity
+	case schema.ErrorQuota:
+		return CauseQuota
+	case schema.ErrorRate:
+		return CauseRate
+	case schema.ErrorReservation:
+		return CauseReservation
+	case schema.ErrorPreempted:
+		return CausePreempted
+	case schema.ErrorConflict, schema.ErrorInvalid, schema.ErrorPermission, schema.ErrorUnavailable:
+	}
+	return CauseOther
+}

@@ -1,0 +1,77 @@
+package rehearse
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/fray-ml/fray/providers"
+	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
+	"github.com/fray-ml/fray/schema"
+)
+
+// rogue does once, after an hour, what must not be done.
+type rogue struct {
+	providers.Provider
+	r    *rehearsal
+	do   func(*rehearsal)
+	done bool
+}
+
+func (p *rogue) Inventory(ctx context.Context, stack string) (schema.Inventory, error) {
+	if !p.done && p.r.clock.Now().Sub(p.r.start) > time.Hour {
+		p.done = true
+		p.do(p.r)
+	}
+	return p.Provider.Inventory(ctx, stack)
+}
+
+// An oracle that sees nothing proves nothing: it has to see each of these.
+func TestOracleSees(t *testing.T) {
+	live := func(r *rehearsal) []*host {
+		for _, hosts := range r.fleet.slices {
+			return hosts
+		}
+		return nil
+	}
+	for rule, do := range map[Rule]func(*rehearsal){
+		RuleLive: func(r *rehearsal) { r.oracle.deleting(live(r)[0].spec.Name) },
+		RuleOneNode: func(r *rehearsal) {
+			twin := live(r)[0].machine
+			twin.ID, twin.Zone = "twin", "us-east5-a"
+			r.fleet.Start(twin)
+		},
+		RuleOneRun: func(r *rehearsal) {
+			h := live(r)[0]
+			again := *h.want.Run
+			again.Attempt++
+			r.oracle.starting(h, &again)
+		},
+		RuleForeign: func(r *rehearsal) { r.oracle.touched(&cloud.Group{State: cloud.StateDeleting}) },
+		RuleConverges: func(r *rehearsal) {
+			r.fleet.mu.Lock()
+			defer r.fleet.mu.Unlock()
+			for _, h := range r.fleet.machines {
+				h.machine.Bad = true // and stays so
+			}
+			r.oracle.running = map[schema.Address]*gang{}
+		},
+	} {
+		t.Run(string(rule), func(t *testing.T) {
+			rep, err := Run(t.Context(), Config{
+				Desired: training(1, "v5litepod-8", "us-west4-a"), Scenario: builtIn(t, ScenarioCalm).Weather, For: 2 * time.Hour,
+				connect: func(ctx context.Context, r *rehearsal) (providers.Provider, error) {
+					p, err := connect(ctx, r)
+					return &rogue{Provider: p, r: r, do: do}, err
+				},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.ContainsFunc(rep.Violations, func(v Violation) bool { return v.Rule == rule }) {
+				t.Errorf("got %v, want a violation of %q", rep.Violations, rule)
+			}
+		})
+	}
+}

@@ -1,0 +1,181 @@
+package rehearse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fray-ml/fray/providers"
+	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+)
+
+// Config is what is rehearsed.
+type Config struct {
+	// Desired is the configuration, of which the jobs of provider gcp are
+	// rehearsed. Nothing in it is run, so that secrets may stay sealed.
+	Desired schema.Desired
+	// Scenario is the weather; its seed is set to Seed.
+	Scenario cloud.Scenario
+	// Workloads say what jobs do; those that are not named have DefaultWorkload.
+	Workloads []Workload
+	For       time.Duration // how long; 0: a week
+	Seed      uint64
+	// Pace is the least time between two steps, on the virtual clock; 0: 1 s.
+	Pace time.Duration
+	// Restarts is how often the controller dies and another one, which remembers
+	// nothing, takes over; 0: never.
+	Restarts time.Duration
+	// CreatesPerMinute is the provider's limit; 0: 60.
+	CreatesPerMinute int
+	// Progress is told after every step how far it is; nil: nobody is.
+	Progress func(Progress)
+
+	// connect makes the provider; nil: a real one, over a real connection.
+	connect func(ctx context.Context, r *rehearsal) (providers.Provider, error)
+}
+
+// week is how long a rehearsal is unless it is told.
+const week = 7 * 24 * time.Hour
+
+func (c Config) withDefaults() (Config, error) {
+	if c.For < 0 || c.Pace < 0 || c.CreatesPerMinute < 0 {
+		return c, errors.New("rehearse: the time, the pace and the limit of creations must not be negative")
+	}
+	if c.For == 0 {
+		c.For = week
+	}
+	if c.Pace == 0 {
+		c.Pace = time.Second
+	}
+	if c.CreatesPerMinute == 0 {
+		c.CreatesPerMinute = 60
+	}
+	c.Scenario.Seed = c.Seed
+	desired, err := rehearsable(c.Desired)
+	c.Desired = desired
+	return c, err
+}
+
+// rehearsable is the part of a configuration that is on Google Cloud.
+func rehearsable(d schema.Desired) (schema.Desired, error) {
+	var kept []schema.Job
+	for i := range d.Jobs {
+		if d.Jobs[i].Resources.Provider == schema.ProviderGCP {
+			kept = append(kept, d.Jobs[i])
+		}
+	}
+	if len(kept) == 0 {
+		return d, errors.New(`there is nothing to rehearse: no job is on provider "gcp"`)
+	}
+	d.Jobs = kept
+	d.Controller = nil
+	return d, nil
+}
+
+// Progress is how far a rehearsal is.
+type Progress struct {
+	Passed  time.Duration // of the virtual time
+	Of      time.Duration
+	Steps   int
+	Running int // jobs whose tasks all run
+	Ended   int // jobs that are done
+	Jobs    int
+}
+
+func (r *rehearsal) progress() Progress {
+	p := Progress{
+		Passed: r.clock.Now().Sub(r.start), Of: r.cfg.For, Steps: r.steps,
+		Running: len(r.oracle.running), Jobs: len(r.books.accounts),
+	}
+	for _, a := range r.books.accounts {
+		if a.ended {
+			p.Ended++
+		}
+	}
+	return p
+}
+
+// began is when every rehearsal begins, a Monday.
+func began() time.Time { return time.Date(2026, time.June, 1, 8, 0, 0, 0, time.UTC) }
+
+// Run rehearses. The error says that it could not be done; what was violated is
+// in the report.
+func Run(ctx context.Context, cfg Config) (*Report, error) {
+	r, err := open(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	report, err := r.run(ctx)
+	if err := errors.Join(err, r.close()); err != nil {
+		return nil, err
+	}
+	return report, nil
+}
+
+// run is the whole of a rehearsal.
+func (r *rehearsal) run(ctx context.Context) (*Report, error) {
+	if err := r.accept(ctx, r.cfg.Desired); err != nil {
+		return nil, err
+	}
+	if err := r.until(ctx, r.start.Add(r.cfg.For), r.allEnded); err != nil {
+		return nil, err
+	}
+	r.books.close(r.clock.Now())
+	report := r.report()
+	if err := r.settle(ctx); err != nil {
+		return nil, err
+	}
+	report.Violations, report.Steps = append(report.Violations, r.oracle.found...), r.steps
+	return report, nil
+}
+
+// open sets a world up in which nothing has been asked for yet.
+func open(ctx context.Context, cfg Config) (*rehearsal, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	r := &rehearsal{cfg: cfg, start: began(), clock: cloud.NewVirtual(began())}
+	if r.cfg.connect == nil {
+		r.cfg.connect = connect
+	}
+	r.store = newMemory(r.clock.Now)
+	doc := state.Document{FormatVersion: state.FormatVersion, Lineage: lineage, Serial: 1}
+	r.fleet = newFleet(r.clock, doc.Stack(), r.store)
+	r.oracle = newOracle(r.fleet, &cfg.Desired)
+	r.books = newBooks(r, &cfg.Desired, cfg.Workloads)
+	r.oracle.wanted = r.books.wanted
+	r.fleet.watch = r.books
+	for i := range cfg.Desired.Providers {
+		if p := &cfg.Desired.Providers[i]; p.Name == schema.ProviderGCP {
+			r.offers = p.Offers
+		}
+	}
+	data, err := state.Encode(doc)
+	if err != nil {
+		return nil, fmt.Errorf("rehearse: %w", err)
+	}
+	if _, err := r.store.put("state.json", data, 0); err != nil {
+		return nil, fmt.Errorf("rehearse: %w", err)
+	}
+	if err := r.emulate(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.lead(ctx); err != nil {
+		return nil, errors.Join(err, r.close())
+	}
+	return r, nil
+}
+
+// allEnded reports whether every job is done.
+func (r *rehearsal) allEnded() bool {
+	for _, a := range r.books.accounts {
+		if !a.ended {
+			return false
+		}
+	}
+	return true
+}
