@@ -100,12 +100,12 @@ func (d *differ) recordOf(st *schema.SliceStatus) *state.Slice {
 // findDrift takes in what the inventories say of recorded slices and names what
 // the world did to them by itself.
 func (d *differ) findDrift() {
-	var gone []string
+	var died, gone []string
 	d.forgetWeather()
 	for name, s := range d.doc.Slices {
 		st, listed := d.slices[name]
 		if listed && st.Phase == schema.SliceDead && s.Doomed == "" {
-			d.blame(s, st.Cause, "slice "+name+" died: "+st.Reason)
+			died = append(died, name)
 		}
 		if listed && st.Cause == schema.ErrorPreempted && !s.Taken {
 			d.editSlice(name).Taken = true
@@ -118,6 +118,11 @@ func (d *differ) findDrift() {
 		case !listed && s.Seen && s.Doomed == "" && d.known(&s.Spec):
 			gone = append(gone, name)
 		}
+	}
+	slices.Sort(died)
+	for _, name := range died {
+		st := d.slices[name]
+		d.blame(d.doc.Slices[name], st.Cause, "slice "+name+" died: "+st.Reason)
 	}
 	slices.Sort(gone)
 	for _, name := range gone {

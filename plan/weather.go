@@ -20,10 +20,15 @@ import (
 const (
 	// youngDeath is the age below which the end of a slice counts against its place.
 	youngDeath = 30 * time.Minute
+	// sameMoment is the time within which failures of a place have one cause.
+	sameMoment = 15 * time.Second
 	// fairAfter is how long after its last failure a place counts as a new one.
 	fairAfter = time.Hour
 	// forgetAfter is when nothing is remembered of it any more.
 	forgetAfter = 24 * time.Hour
+	// fairShare is how many slices must come up for each that died young for
+	// the place to count as a good one.
+	fairShare = 4
 	// vanguard is how many slices at a time try a place that has failed.
 	vanguard = 4
 )
@@ -94,14 +99,18 @@ func holdOff(kind schema.ErrorKind, n int) time.Duration {
 // worsened is the weather of a place after another failure. Those that were under
 // way when the place was given up say nothing new.
 func worsened(was state.Weather, f Failure, now time.Time) state.Weather {
-	if now.Before(was.Until) && was.Kind == f.Kind {
+	if now.Before(was.Until) || now.Sub(was.At) < sameMoment {
 		return was
 	}
 	n := was.Failures + 1
 	if now.Sub(was.At) > fairAfter {
 		n = 1
 	}
-	return state.Weather{Kind: f.Kind, Reason: f.Text, Failures: n, At: now, Until: now.Add(holdOff(f.Kind, n))}
+	next := state.Weather{Kind: f.Kind, Reason: f.Text, Failures: n, At: now, Until: now.Add(holdOff(f.Kind, n))}
+	if n > 1 {
+		next.Births = was.Births
+	}
+	return next
 }
 
 // Folded returns doc with what came of an action, nil for success. doc itself is
@@ -171,9 +180,26 @@ func (d *differ) blame(s *state.Slice, cause schema.ErrorKind, why string) {
 	}
 	was := d.next.Weather[place]
 	is := worsened(was, Failure{Kind: cause, Text: why}, d.now)
+	// One that dies among many that live says little of their place: it counts,
+	// and the place stays open.
+	if is != was && cause == schema.ErrorPreempted && d.living(place)+is.Births >= fairShare*is.Failures {
+		is.Until, is.Had = d.now, true
+	}
 	if is != was {
 		d.setWeather(place, &is)
 	}
+}
+
+// living counts the slices at a place that are up.
+func (d *differ) living(place string) int {
+	n := 0
+	for name, s := range d.next.Slices {
+		st, listed := d.slices[name]
+		if listed && st.Phase != schema.SliceDead && st.Phase != schema.SliceDeleting && s.Doomed == "" && !s.BornAt.IsZero() && stockPlace(&s.Spec) == place {
+			n++
+		}
+	}
+	return n
 }
 
 // setWeather records the weather of a place, nil for good weather.
@@ -193,8 +219,14 @@ func (d *differ) setWeather(place string, w *state.Weather) {
 // cleared notes that capacity was had where a slice is.
 func (d *differ) cleared(spec *schema.SliceSpec) {
 	for _, place := range [2]string{stockPlace(spec), quotaPlace(spec)} {
-		// Coming up is no news where slices come up and then die.
-		if w, bad := d.next.Weather[place]; bad && (w.Kind != schema.ErrorPreempted || d.now.Sub(w.At) > fairAfter) {
+		w, bad := d.next.Weather[place]
+		if !bad {
+			continue
+		}
+		// Where slices come up and then die, coming up is little news.
+		if w.Had, w.Births = true, w.Births+1; w.Kind == schema.ErrorPreempted && w.Births < fairShare*w.Failures {
+			d.setWeather(place, &w)
+		} else {
 			d.setWeather(place, nil)
 		}
 	}
@@ -218,7 +250,7 @@ func (d *differ) shut(spec *schema.SliceSpec) reason {
 		if bad && d.now.Before(w.Until) {
 			return reason{text: fmt.Sprintf("%s: %s: %s", spec.Zone, inWords(w.Kind), w.Reason), until: w.Until}
 		}
-		if bad && d.trying(place) >= vanguard {
+		if bad && !w.Had && !waitsInTheCloud(spec) && d.trying(place) >= vanguard {
 			return underway(fmt.Sprintf("%s: others try it first, after: %s", spec.Zone, w.Reason))
 		}
 	}
@@ -230,13 +262,33 @@ func (d *differ) trying(place string) int {
 	if d.tried == nil {
 		d.tried = map[string]int{}
 		for _, s := range d.next.Slices {
-			if s.Spec.Zone != "" && s.Doomed == "" && s.Error == "" && !s.AskedAt.IsZero() && s.BornAt.IsZero() {
+			if d.isTried(s) {
 				d.tried[stockPlace(&s.Spec)]++
 				d.tried[quotaPlace(&s.Spec)]++
 			}
 		}
 	}
 	return d.tried[place]
+}
+
+// isTried reports whether a slice was asked for and may yet turn out not to be had.
+func (d *differ) isTried(s *state.Slice) bool {
+	if s.Spec.Zone == "" || s.Doomed != "" || s.Error != "" || s.AskedAt.IsZero() || !s.BornAt.IsZero() {
+		return false
+	}
+	st, listed := d.slices[s.Spec.Name]
+	return !listed || st.Phase == schema.SliceCreating && d.now.Sub(s.AskedAt) < bootBudget(s.Spec.Hosts)
+}
+
+// waitsInTheCloud reports whether a slice waits there for capacity rather than
+// being refused.
+func waitsInTheCloud(spec *schema.SliceSpec) bool {
+	switch spec.Cloud.Provisioning {
+	case schema.ProvisioningQueued, schema.ProvisioningFlexStart:
+		return true
+	case schema.ProvisioningReserved:
+	}
+	return false
 }
 
 // inWords is what people call a failure.

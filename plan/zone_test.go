@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
 )
 
 const (
@@ -390,5 +391,52 @@ func TestStuckDeletion(t *testing.T) {
 	w.run(2 * time.Hour)
 	if w.slices[stuck] != nil || w.doc.Slices[stuck] != nil || w.job(a).Attempt != 2 {
 		t.Errorf("at attempt %d, %s is still there", w.job(a).Attempt, stuck)
+	}
+}
+
+// When many are taken at once, a few try first, and as soon as one of them is up all
+// the others follow.
+func TestMassPreemption(t *testing.T) {
+	w := newCloud(t, nil)
+	jobs := make([]schema.Job, 0, 60)
+	for i := range 60 {
+		jobs = append(jobs, newJob("a", instance(i), inCloud, onTPU("v5litepod-8")))
+	}
+	w.accept(zoned(configuration(jobs...), west))
+	w.settle(time.Minute)
+	for i := range 30 {
+		w.preempt(w.sliceOf(jobs[i].Addr, 0))
+	}
+	began := w.now
+	w.settle(10 * time.Minute)
+	if took := w.now.Sub(began); took > 3*time.Minute {
+		t.Errorf("30 preempted slices were back after %s, want about the time that the place is left alone and one slice takes", took)
+	}
+	// One that dies among many that live does not shut the place.
+	for i := 30; i < 34; i++ {
+		w.preempt(w.sliceOf(jobs[i].Addr, 0))
+		w.settle(15 * time.Second)
+	}
+}
+
+// A slice that runs and whose coming up nobody saw is none that tries its place.
+func TestVanguardIsThoseWhoTry(t *testing.T) {
+	w := newCloud(t, nil)
+	jobs := make([]schema.Job, 0, vanguard+1)
+	for i := range vanguard {
+		jobs = append(jobs, newJob("a", instance(i), inCloud))
+	}
+	w.accept(zoned(configuration(jobs...), west))
+	w.settle(time.Minute)
+	w.doc = &state.Document{FormatVersion: state.FormatVersion, Lineage: testLineage} // the state was lost
+	w.save()
+	w.planner = &Planner{}
+	w.shut = map[string]error{west: errStockout}
+	w.accept(zoned(configuration(append(jobs, newJob("b", inCloud))...), west))
+	w.run(time.Minute)
+	w.shut = nil
+	w.settle(10 * time.Minute)
+	if j := w.job(jobAddr("b")); !j.Ready {
+		t.Errorf("b waits: %s", j.Reason)
 	}
 }

@@ -65,6 +65,10 @@ type Weather struct {
 	Failures int              `json:"failures"` // in a row
 	At       time.Time        `json:"at"`       // of the last
 	Until    time.Time        `json:"until"`    // when it is tried again
+	// Births are the slices that came up since the first failure, Had whether
+	// one did since the last.
+	Births int  `json:"births,omitempty"`
+	Had    bool `json:"had,omitempty"`
 }
 
 // Resource is a declaration without processes of its own, as carried out.
