@@ -54,7 +54,7 @@ func runningWorld(tb testing.TB, desired schema.Desired) (*state.Document, *Obse
 						State: schema.TaskRunning, Started: true,
 					}
 				}
-			case MendSlice, DeleteSlice, ForgetSlice:
+			case MendSlice, UpdateSlice, DeleteSlice, ForgetSlice:
 				tb.Fatalf("%s in calm weather", a.Verb)
 			}
 		}

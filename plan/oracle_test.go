@@ -125,6 +125,10 @@ func (o *oracle) acting(a Action) {
 		if s != nil {
 			w.t.Fatalf("the mailbox of slice %s is forgotten though it lives\n%s", name, w.describe())
 		}
+	case UpdateSlice:
+		if s == nil || s.spec.Fixed() != a.Slice.Fixed() {
+			w.t.Fatalf("slice %s is to be changed in place into what it is not: %+v\n%s", name, a.Slice, w.describe())
+		}
 	case CreateSlice, MendSlice:
 		if a.Slice.Stack == "" || a.Slice.Hosts == 0 || a.Slice.Owner.IsZero() {
 			w.t.Fatalf("%s of a slice without mark: %+v", a.Verb, a.Slice)

@@ -262,7 +262,7 @@ func (e *evaluator) resources(decl *declaration, s scope, j *Job) {
 		j.Resources = r
 		return // wrong, and told
 	}
-	r.Provider = e.provider(s, b.attr("provider"), b)
+	r.Provider = e.provider(s, b.attr("provider"))
 	r.TPU = e.tpu(s, b.attr("tpu"))
 	r.CPU = get(e, s, b.attr("cpu"), asCores, 0)
 	r.Memory = get(e, s, b.attr("memory"), asBytes, 0)

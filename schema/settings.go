@@ -130,9 +130,8 @@ func (s *session) impliedProvider() ProviderName {
 	return sortedKeys(declared)[0]
 }
 
-// provider decodes a provider attribute; b is the block that it would stand in,
-// nil if that is absent too.
-func (e *evaluator) provider(s scope, x *expression, b *block) ProviderName {
+// provider decodes a provider attribute.
+func (e *evaluator) provider(s scope, x *expression) ProviderName {
 	implied := e.implied
 	if len(e.handed) == 1 {
 		implied = sortedKeys(e.handed)[0] // the only one that the module knows
@@ -198,7 +197,7 @@ func (e *evaluator) controller() *Controller {
 	if b == nil {
 		return nil
 	}
-	return &Controller{Provider: e.provider(nil, b.attr("provider"), b)}
+	return &Controller{Provider: e.provider(nil, b.attr("provider"))}
 }
 
 // reservation decodes a pool. Its ends have one shape, stated in either.
@@ -210,7 +209,7 @@ func (e *evaluator) reservation(decl *declaration) (Reservation, bool) {
 	}
 	r := Reservation{
 		Addr:     e.global(decl.addr),
-		Provider: e.provider(nil, b.attr("provider"), b),
+		Provider: e.provider(nil, b.attr("provider")),
 		Priority: get(e, nil, b.attr("priority"), wholeNumber(math.MinInt32, math.MaxInt32), 0),
 		TTL:      get(e, nil, b.attr("ttl"), asDuration, 0),
 

@@ -96,6 +96,8 @@ func (w *world) carryOut(a plan.Action) {
 			w.t.Fatalf("slice %s was made as %+v and is asked for as %+v", name, st.Spec, a.Slice)
 		}
 		w.slices[name] = &schema.SliceStatus{Spec: a.Slice, Phase: schema.SliceReady, CreatedAt: w.now}
+	case plan.UpdateSlice:
+		w.slices[name].Spec = a.Slice
 	case plan.DeleteSlice:
 		w.ended = append(w.ended, "slice "+name)
 		delete(w.slices, name)

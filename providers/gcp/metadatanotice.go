@@ -3,6 +3,7 @@ package gcp
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 )
 
@@ -63,15 +64,16 @@ func (n Notices) poll(ctx context.Context, last string) (string, error) {
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	changes := make(chan error, len(paths))
+	var both sync.WaitGroup
 	for i, path := range paths {
-		go func() {
+		both.Go(func() {
 			_, err := n.server.change(waiting, path, said[i].etag)
 			changes <- err
-		}()
+		})
 	}
 	err := <-changes
-	cancel()
-	_ = <-changes    // the other one, given up
+	cancel() // of the other one
+	both.Wait()
 	return last, err // the next look says what it has become
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/fray-ml/fray/schema"
 )
@@ -23,10 +24,11 @@ type pending struct {
 	users int // holders and those who wait; guarded by all.mu
 
 	mu        sync.Mutex
-	order     order  // that was accepted, or may have been; without an id there is none
-	operation string // to ask for; "": none
-	seen      bool   // the slice was listed since it was asked for
-	lost      bool   // and then it was listed no more
+	order     order     // that was accepted, or may have been; without an id there is none
+	operation string    // to ask for; "": none
+	at        time.Time // when the slice was last asked for, or listed
+	seen      bool      // the slice was listed since it was asked for
+	lost      bool      // and then it was listed no more
 }
 
 func (a *pendings) take(name string) *pending {
@@ -54,9 +56,14 @@ func (c *pending) release() {
 	}
 }
 
+// newsFor is how long after the last word about a slice the error of its operation
+// says something about now.
+const newsFor = 2 * time.Minute
+
 // ask asks for an operation that is open. It reports whether it goes on; an
-// error of an operation that has failed is returned this once.
-func (c *pending) ask(ctx context.Context, e engine, spec schema.SliceSpec) (goesOn bool, err error) {
+// error of an operation that has failed is returned this once, unless it is of
+// another time: who has been elsewhere since may ask anew.
+func (c *pending) ask(ctx context.Context, e engine, spec schema.SliceSpec, now time.Time) (goesOn bool, err error) {
 	if c.operation == "" || c.order.spec != spec {
 		return false, nil
 	}
@@ -64,10 +71,13 @@ func (c *pending) ask(ctx context.Context, e engine, spec schema.SliceSpec) (goe
 	if _, unknown := errors.AsType[*askError](err); unknown {
 		return false, err
 	}
-	lost := c.lost
-	c.operation = next
+	lost, old := c.lost, now.Sub(c.at) > newsFor
+	c.operation, c.at = next, now
 	if err != nil || next == "" || lost {
 		c.clear()
+	}
+	if old && err != nil {
+		return false, nil
 	}
 	return next != "" && !lost, err
 }
@@ -79,10 +89,10 @@ type askError struct{ err error }
 func (e *askError) Error() string { return "ask how it stands: " + e.err.Error() }
 func (e *askError) Unwrap() error { return e.err }
 
-func (c *pending) accepted(o order, operation string) {
+func (c *pending) accepted(o order, operation string, now time.Time) {
 	c.clear()
 	if operation != "" {
-		c.order, c.operation = o, operation
+		c.order, c.operation, c.at = o, operation, now
 	}
 }
 
@@ -98,7 +108,9 @@ func (c *pending) failed(o order, err error) {
 	}
 }
 
-func (c *pending) clear() { c.order, c.operation, c.seen, c.lost = order{}, "", false, false }
+func (c *pending) clear() {
+	c.order, c.operation, c.at, c.seen, c.lost = order{}, "", time.Time{}, false, false
+}
 
 // forget drops what is known of a slice that was asked to go.
 func (a *pendings) forget(name string) {
@@ -112,7 +124,7 @@ func (a *pendings) forget(name string) {
 // observe compares what was asked for with an inventory. A slice that was there
 // and is not any more may be asked for anew although its operation goes on. A
 // request that is being made right now is left for the next inventory.
-func (a *pendings) observe(listed map[string]schema.SlicePhase, covers func(schema.SliceSpec) bool) {
+func (a *pendings) observe(listed map[string]schema.SlicePhase, now time.Time, covers func(schema.SliceSpec) bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for name, c := range a.byName {
@@ -120,7 +132,7 @@ func (a *pendings) observe(listed map[string]schema.SlicePhase, covers func(sche
 			continue
 		}
 		if c.operation != "" && name == c.order.spec.Name && covers(c.order.spec) {
-			c.see(listed[name])
+			c.see(listed[name], now)
 		}
 		if c.users == 0 && c.order.id == "" {
 			delete(a.byName, name)
@@ -129,12 +141,12 @@ func (a *pendings) observe(listed map[string]schema.SlicePhase, covers func(sche
 	}
 }
 
-func (c *pending) see(phase schema.SlicePhase) {
+func (c *pending) see(phase schema.SlicePhase, now time.Time) {
 	switch phase {
 	case schema.SliceReady, schema.SliceDeleting:
 		c.clear() // whatever came of the operation, it does not matter any more
 	case schema.SliceCreating, schema.SliceDead:
-		c.seen, c.lost = true, false
+		c.at, c.seen, c.lost = now, true, false
 	default:
 		c.lost = c.seen // it is not listed
 	}
