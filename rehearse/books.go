@@ -184,7 +184,7 @@ func (b *books) why(j *state.Job) (Cause, string) {
 			return cause, zone
 		}
 	}
-	if len(j.Slices) > 0 {
+	if len(j.Slices) > 0 && !f.allUp(j.Slices) {
 		return CauseBooting, ""
 	}
 	if cause, zone, refused := b.r.gate.refusalOf(j.Spec.Addr); refused {

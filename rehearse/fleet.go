@@ -242,6 +242,18 @@ func (f *fleet) later(h *host, after time.Duration, do func(*host)) {
 	})
 }
 
+// allUp reports, with the lock held, whether all hosts of some slices are up, so
+// that it is not them that a job waits for.
+func (f *fleet) allUp(names []string) bool {
+	for _, name := range names {
+		hosts := f.slices[name]
+		if len(hosts) == 0 || len(hosts) < hosts[0].spec.Hosts || slices.ContainsFunc(hosts, func(h *host) bool { return !h.up }) {
+			return false
+		}
+	}
+	return true
+}
+
 // lastLoss is when the agent of a host went silent last.
 func (f *fleet) lastLoss() time.Time {
 	f.mu.Lock()

@@ -77,9 +77,31 @@ func (r *rehearsal) lead(ctx context.Context) error {
 		Parallelism: 1 << 20, // the gate has them take turns
 		Now:         r.clock.Now, Scope: apply.Scope{All: true},
 		OnStep:  r.stepped,
+		Refine:  r.refined(),
 		OnError: func(plan.Action, error) { r.heard++ },
 	})
 	return err
+}
+
+// refined evaluates again as long as a job waits for a value, as apply does. As
+// watch does, it leaves the values that a job has once: those of others change when
+// they move.
+func (r *rehearsal) refined() func(*state.Document) (*schema.Desired, error) {
+	if r.cfg.Refine == nil {
+		return nil
+	}
+	refine := r.cfg.Refine(rehearsable)
+	if refine == nil {
+		return nil
+	}
+	return func(doc *state.Document) (*schema.Desired, error) {
+		for i := range doc.Desired.Jobs {
+			if doc.Desired.Jobs[i].HasUnknown() {
+				return refine(doc)
+			}
+		}
+		return nil, nil
+	}
 }
 
 // stepped sees each plan once its actions are under way.

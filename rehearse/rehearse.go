@@ -17,6 +17,10 @@ type Config struct {
 	// Desired is the configuration, of which the jobs of provider gcp are
 	// rehearsed. Nothing in it is run, so that secrets may stay sealed.
 	Desired schema.Desired
+	// Refine makes what evaluates the configuration again as values become known,
+	// for one controller that takes over what target leaves of it; see
+	// [apply.Config]. nil: nothing waits for values.
+	Refine func(target func(schema.Desired) schema.Desired) func(*state.Document) (*schema.Desired, error)
 	// Scenario is the weather; its seed is set to Seed.
 	Scenario cloud.Scenario
 	// Workloads say what jobs do; those that are not named have DefaultWorkload.
@@ -54,25 +58,23 @@ func (c Config) withDefaults() (Config, error) {
 		c.CreatesPerMinute = 60
 	}
 	c.Scenario.Seed = c.Seed
-	desired, err := rehearsable(c.Desired)
-	c.Desired = desired
-	return c, err
+	if c.Desired = rehearsable(c.Desired); len(c.Desired.Jobs) == 0 {
+		return c, errors.New(`there is nothing to rehearse: no job is on provider "gcp"`)
+	}
+	return c, nil
 }
 
 // rehearsable is the part of a configuration that is on Google Cloud.
-func rehearsable(d schema.Desired) (schema.Desired, error) {
+func rehearsable(d schema.Desired) schema.Desired {
 	var kept []schema.Job
 	for i := range d.Jobs {
 		if d.Jobs[i].Resources.Provider == schema.ProviderGCP {
 			kept = append(kept, d.Jobs[i])
 		}
 	}
-	if len(kept) == 0 {
-		return d, errors.New(`there is nothing to rehearse: no job is on provider "gcp"`)
-	}
 	d.Jobs = kept
 	d.Controller = nil
-	return d, nil
+	return d
 }
 
 // Progress is how far a rehearsal is.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -50,7 +51,7 @@ func (r *rehearsal) unsettled() string {
 		switch {
 		case j == nil:
 			return fmt.Sprintf("%s is not recorded", addr)
-		case j.Status.Ended() || a.complete() || r.cannotBe(addr):
+		case j.Status.Ended() || a.complete() || r.cannotBe(addr) || r.waitsForOthers(doc, j):
 		case r.oracle.running[addr] == nil:
 			return fmt.Sprintf("%s does not run: %s%s", addr, j.Reason, r.fleet.describe(j.Slices))
 		}
@@ -72,6 +73,69 @@ func (r *rehearsal) unsettled() string {
 func (r *rehearsal) cannotBe(addr schema.Address) bool {
 	cause, _, refused := r.gate.refusalOf(addr)
 	return refused && (cause == CauseCapacity || cause == CauseQuota || cause == CauseReservation)
+}
+
+// waitsForOthers reports whether it is the configuration that has a job wait: for
+// another to run or to end, which is looked at by itself, for slices of a pool that
+// others hold, for chips of its namespace, or for a value that nothing here has.
+func (r *rehearsal) waitsForOthers(doc *state.Document, j *state.Job) bool {
+	if j.Spec.HasUnknown() {
+		return true
+	}
+	for addr, other := range doc.Jobs {
+		on := func(dependency schema.Address) bool { return dependency.Contains(addr) }
+		if addr != j.Spec.Addr && (slices.ContainsFunc(j.Spec.DependsOn, on) && other.Status != schema.JobSucceeded ||
+			slices.ContainsFunc(j.Spec.Uses, on) && !other.Ready) {
+			return true
+		}
+	}
+	return len(j.Slices) == 0 && (r.poolUsedUp(doc, j) || r.namespaceFull(doc, j))
+}
+
+// poolUsedUp reports whether a job draws on a pool of which others hold so much that
+// too little is left.
+func (r *rehearsal) poolUsedUp(doc *state.Document, j *state.Job) bool {
+	for i := range r.cfg.Desired.Reservations {
+		pool := &r.cfg.Desired.Reservations[i]
+		if pool.Addr.Scoped() != j.Spec.Resources.Reservation {
+			continue
+		}
+		free := pool.Min.Slices
+		for _, other := range doc.Jobs {
+			if other.Spec.Resources.Reservation == j.Spec.Resources.Reservation {
+				free -= len(other.Slices)
+			}
+		}
+		return free < j.Spec.Resources.Slices
+	}
+	return false
+}
+
+// namespaceFull reports whether a job's namespace may not have its chips as well.
+func (r *rehearsal) namespaceFull(doc *state.Document, j *state.Job) bool {
+	for i := range r.cfg.Desired.Namespaces {
+		space := &r.cfg.Desired.Namespaces[i]
+		if space.MaxChips == 0 || space.Addr.Scoped() != j.Spec.Namespace {
+			continue
+		}
+		used := chips(&j.Spec.Resources) * j.Spec.Resources.Slices
+		for _, other := range doc.Jobs {
+			if other.Spec.Namespace == j.Spec.Namespace {
+				used += chips(&other.Spec.Resources) * len(other.Slices)
+			}
+		}
+		return used > space.MaxChips
+	}
+	return false
+}
+
+// chips are those of one slice.
+func chips(on *schema.Resources) int {
+	shape, err := schema.ParseAccelerator(on.TPU)
+	if err != nil {
+		return 0
+	}
+	return shape.Chips
 }
 
 // leftover is something that is left of the stack, "" if nothing is.

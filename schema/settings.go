@@ -145,6 +145,9 @@ func (e *evaluator) provider(s scope, x *expression) ProviderName {
 	if e.opts.Local {
 		return ProviderLocal
 	}
+	if name == ProviderGCP && x != nil && e.root().decls.providers[name] == nil {
+		e.errorAt(x.rng, "Missing block", "Google Cloud needs a project: add provider \"gcp\" { project = \"…\" } to the files of the stack.")
+	}
 	return name
 }
 

@@ -189,6 +189,10 @@ func (r *runner) carryOut(soft, hard context.Context, shown *plan.Plan) error {
 	if lost := r.lost(lease); lost != nil {
 		return fmt.Errorf("stopped: %w; what is under way is left to whoever leads now", lost)
 	}
+	if runErr != nil && hard.Err() != nil && !errors.Is(runErr, errReported) {
+		// What was cut off says nothing beyond that.
+		return &exit{code: exitInterrupted, msg: "interrupted; what was under way was not waited for"}
+	}
 	return runErr
 }
 

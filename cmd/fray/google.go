@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"sync"
 
@@ -132,10 +133,13 @@ func (h *hostBootstrap) ship() (string, error) {
 }
 
 // emulated is the client of a bucket that an emulator serves, nil for the real one.
-func emulated() (endpoint string, client *http.Client) {
+func emulated() (endpoint string, client *http.Client, err error) {
 	at := os.Getenv(endpointVariable)
 	if at == "" || os.Getenv("STORAGE_EMULATOR_HOST") != "" {
-		return "", nil
+		return "", nil, nil
 	}
-	return at + "/storage/v1/", http.DefaultClient
+	if u, err := url.Parse(at); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return "", nil, fmt.Errorf("%s=%s is not the address of an emulator: write it as fray emulate gcp prints it, such as http://127.0.0.1:8470", endpointVariable, at)
+	}
+	return at + "/storage/v1/", http.DefaultClient, nil
 }

@@ -57,7 +57,9 @@ func (l location) bucket() (gcp.BucketConfig, error) {
 		return gcp.BucketConfig{}, fmt.Errorf("read location: %w", err)
 	}
 	c := gcp.BucketConfig{Bucket: u.Host, Prefix: strings.Trim(u.Path, "/")}
-	c.Endpoint, c.HTTPClient = emulated()
+	if c.Endpoint, c.HTTPClient, err = emulated(); err != nil {
+		return c, err
+	}
 	for name, values := range u.Query() {
 		switch name {
 		case "kms_key":

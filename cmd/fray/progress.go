@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -97,7 +98,7 @@ func (p *progress) action(a plan.Action) {
 	p.begin(a.Addr)
 	switch a.Verb {
 	case plan.CreateSlice:
-		what := a.Slice.TPU
+		what := cmp.Or(a.Slice.TPU, a.Slice.MachineType)
 		if what == "" {
 			what = fmt.Sprintf("%g CPU", a.Slice.CPU)
 		}

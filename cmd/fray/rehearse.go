@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/spf13/cobra"
 
+	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/rehearse"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -72,18 +73,17 @@ func (a *app) rehearse(ctx context.Context, paths []string, flags rehearseFlags)
 	if err != nil {
 		return err
 	}
-	desired, err := a.rehearsed(ctx, paths, flags.configFlags)
+	cfg, err := a.rehearsed(ctx, paths, flags.configFlags)
 	if err != nil {
 		return err
 	}
+	cfg.Scenario, cfg.Workloads, cfg.For, cfg.Seed = scenario.Weather, scenario.Workloads, flags.lasts, flags.seedOf(scenario)
 	soft, _, stop := a.interruptibleAs(ctx, "Interrupted.", "Interrupted.")
 	defer stop()
 	began := time.Now()
 	progress := rehearsalProgress{app: a, live: isTerminal(a.stderr) && !a.plainProgress}
-	report, err := rehearse.Run(soft, rehearse.Config{
-		Desired: desired, Scenario: scenario.Weather, Workloads: scenario.Workloads, For: flags.lasts, Seed: flags.seedOf(scenario),
-		Progress: progress.tell,
-	})
+	cfg.Progress = progress.tell
+	report, err := rehearse.Run(soft, cfg)
 	progress.clear()
 	if err != nil {
 		if soft.Err() != nil {
@@ -113,38 +113,46 @@ func (f rehearseFlags) seedOf(s rehearse.Scenario) uint64 {
 	return cmp.Or(f.seed, s.Weather.Seed, 1)
 }
 
-// rehearsed evaluates the files without looking at their state or their cloud.
+// rehearsed is what the files ask for, without looking at their state or their cloud.
 // Secrets are sealed with a key that nobody keeps.
-func (a *app) rehearsed(ctx context.Context, paths []string, flags configFlags) (schema.Desired, error) {
+func (a *app) rehearsed(ctx context.Context, paths []string, flags configFlags) (rehearse.Config, error) {
 	src, diags := parse(paths)
 	l := &loaded{src: src, paths: paths}
 	if diags.HasErrors() {
-		return schema.Desired{}, a.diagnostics(filesOf(src), diags)
+		return rehearse.Config{}, a.diagnostics(filesOf(src), diags)
 	}
 	var err error
 	if l.where, err = siteOf(src.Dir(), schema.Settings{}, flags.workspace); err != nil {
-		return schema.Desired{}, err
+		return rehearse.Config{}, err
 	}
 	l.opts = flags.options(l.where.workspace)
 	l.opts.Data = data(ctx, src, l.where, false)
 	cfg, more, err := a.evaluate(ctx, src, &l.opts, flags)
 	if err != nil {
-		return schema.Desired{}, err
+		return rehearse.Config{}, err
 	}
 	if diags = append(diags, more...); !diags.HasErrors() {
 		l.cfg = cfg
 		diags = append(diags, l.unfit()...)
 	}
 	if err := a.diagnostics(src.Files(), dedupe(diags)); err != nil {
-		return schema.Desired{}, err
+		return rehearse.Config{}, err
 	}
 	secret := make([]byte, state.KeySize)
 	rand.Read(secret) // never fails
 	key, err := state.NewKey(secret)
 	if err != nil {
-		return schema.Desired{}, err
+		return rehearse.Config{}, err
 	}
-	return cfg.Desired.Seal(key)
+	prepare := func(cfg *schema.Config) (schema.Desired, error) { return cfg.Desired.Seal(key) }
+	desired, err := prepare(cfg)
+	if err != nil || !cfg.Waits() {
+		return rehearse.Config{Desired: desired}, err
+	}
+	return rehearse.Config{Desired: desired, Refine: func(target func(schema.Desired) schema.Desired) func(*state.Document) (*schema.Desired, error) {
+		r := &apply.Refiner{Source: src, Options: l.opts, Prepare: prepare, Sealer: key, Target: target}
+		return r.Refine
+	}}, nil
 }
 
 // rehearsalProgress keeps the last line of a terminal while a rehearsal runs.

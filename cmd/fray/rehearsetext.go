@@ -88,7 +88,7 @@ func (t rehearsalText) capacity(r *rehearse.Report) {
 	if r.Unpriced {
 		note = ", without what has no known price"
 	}
-	fmt.Fprintf(t.out, "\n%d slices created, %.0f chip-hours, estimated cost %s%s.\n", r.Slices, r.ChipHours, dollars(r.Cost), note)
+	fmt.Fprintf(t.out, "\n%s created, %.0f chip-hours, estimated cost %s%s.\n", counted(r.Slices, "slice", "slices"), r.ChipHours, dollars(r.Cost), note)
 }
 
 // lostTo is what time went into, in words.

@@ -267,13 +267,25 @@ func (v *view) attempts(a *app, addr schema.Address) {
 		}
 		for n := range t.Tasks {
 			task := &t.Tasks[n]
-			fmt.Fprintf(a.stdout, "    task %d  %s  host %d of %s  %s%s%s\n", n, cmp.Or(task.Address, "-"), task.Host, task.Slice,
-				task.State, because(task.Reason), portList(task.Ports))
+			state := task.State
+			if t.Outcome != "" && !state.Ended() { // its last word before it was lost
+				state = t.Outcome
+			}
+			fmt.Fprintf(a.stdout, "    task %d  %s  host %d of %s  %s%s%s\n", n, cmp.Or(task.Address, "-"), task.Host, place(v.doc, task.Slice),
+				state, because(task.Reason), portList(task.Ports))
 			for _, l := range task.Tail {
 				fmt.Fprintf(a.stdout, "      | %s\n", l)
 			}
 		}
 	}
+}
+
+// place is a slice and the zone that it is in, as far as that is known.
+func place(doc *state.Document, slice string) string {
+	if s := doc.Slices[slice]; s != nil && s.Spec.Zone != "" {
+		return slice + " in " + s.Spec.Zone
+	}
+	return slice
 }
 
 func portList(ports map[string]int) string {

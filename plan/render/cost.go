@@ -61,9 +61,9 @@ func priceChange(before, after schema.Price) string {
 	case low == 0 && high == 0:
 		return ""
 	case low >= 0 && high >= 0:
-		return "+" + Price(schema.Price{Low: low, High: high}) + " by this plan"
+		return "+" + Price(schema.Price{Low: min(low, high), High: max(low, high)}) + " by this plan"
 	case low <= 0 && high <= 0:
-		return "-" + Price(schema.Price{Low: -low, High: -high}) + " by this plan"
+		return "-" + Price(schema.Price{Low: min(-low, -high), High: max(-low, -high)}) + " by this plan"
 	}
 	return Price(before) + " before this plan"
 }

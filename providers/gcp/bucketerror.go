@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"regexp"
 	"strings"
@@ -57,7 +58,9 @@ func (b *Bucket) fail(op operation, key string, err error) error {
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrNoVersions) {
 		return fmt.Errorf("%s %s: %w", op, b.url(key), err)
 	}
-	if do := b.remedy(op, err); do != "" {
+	if do := b.remedy(op, err); do != "" && errors.Is(err, storage.ErrBucketNotExist) {
+		return fmt.Errorf("%s %s: %s", op, b.url(key), do) // the service's words say the same twice
+	} else if do != "" {
 		return fmt.Errorf("%s %s: %w; %s", op, b.url(key), err, do)
 	}
 	return fmt.Errorf("%s %s: %w", op, b.url(key), err)
@@ -69,6 +72,9 @@ func (b *Bucket) remedy(op operation, err error) string {
 	}
 	if errors.Is(err, storage.ErrBucketNotExist) {
 		return fmt.Sprintf("there is no bucket %s: create it (`gcloud storage buckets create gs://%[1]s`) or mend its name", b.cfg.Bucket)
+	}
+	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" && b.cfg.Endpoint != "" {
+		return fmt.Sprintf("nothing answers at %s, the emulator that FRAY_GCP_ENDPOINT names: start it there again, or mend the variable", dial.Addr)
 	}
 	answer, ok := errors.AsType[*googleapi.Error](err)
 	if !ok {
