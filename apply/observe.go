@@ -62,7 +62,7 @@ func (o *Observer) Observe(ctx context.Context, stack string) (*plan.Observed, e
 		Assignments: map[string]plan.Assigned{},
 		Hosts:       map[string][]plan.Host{},
 	}
-	now := o.now()
+	now, attended := o.now(), o.attended
 	if !o.looked.IsZero() {
 		o.attended += min(now.Sub(o.looked), maxGap)
 	}
@@ -74,6 +74,7 @@ func (o *Observer) Observe(ctx context.Context, stack string) (*plan.Observed, e
 		o.changing = map[string]bool{}
 	}
 	if err := o.mailbox(ctx, obs); err != nil {
+		o.attended = attended // where nothing can be read, hosts may not be able to write
 		return nil, fmt.Errorf("look into the mailbox: %w", err)
 	}
 	if err := ctx.Err(); err != nil {

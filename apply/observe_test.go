@@ -65,6 +65,46 @@ func TestSilenceIsWhatTheObserverSaw(t *testing.T) {
 	})
 }
 
+// What hosts could not say, since the mailbox was down, is not held against them.
+func TestSilenceWhileTheMailboxIsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		down := false
+		s := &storetest.Faulty{Store: storetest.NewMemory(), Before: func(storetest.Op, string) error {
+			if down {
+				return errAsked
+			}
+			return nil
+		}}
+		data, err := json.Marshal(store.HostReport{Slice: "a", Seq: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Put(t.Context(), store.HostKey("a", 0), data, store.Any); err != nil {
+			t.Fatal(err)
+		}
+		o := &apply.Observer{Store: s}
+		if _, err := o.Observe(t.Context(), "stack"); err != nil {
+			t.Fatal(err)
+		}
+		down = true
+		for range 60 {
+			time.Sleep(time.Second)
+			if _, err := o.Observe(t.Context(), "stack"); !errors.Is(err, errAsked) {
+				t.Fatalf("got %v, want %v", err, errAsked)
+			}
+		}
+		down = false
+		time.Sleep(time.Second)
+		obs, err := o.Observe(t.Context(), "stack")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := obs.Hosts["a"][0].Silent; got > 5*time.Second {
+			t.Errorf("after a minute in which nobody could write: silent for %s, want a moment", got)
+		}
+	})
+}
+
 // asked counts what an observer asks of its store; reads take a second, and
 // some fail.
 type asked struct {

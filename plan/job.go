@@ -357,10 +357,11 @@ func (d *differ) deleteOwn(j *state.Job, why string) []reason {
 		st, listed := d.slices[name]
 		spec := d.specHeld(name, j)
 		switch {
+		case listed && d.isRid(j, name):
 		case listed:
 			d.remove(st, why)
 			left = append(left, d.deletion(name))
-		case !d.known(spec):
+		case !d.known(spec) && !d.isRefused(name): // what was, would go as an orphan if it were there
 			left = append(left, d.cannotAsk(spec))
 		default:
 			d.dropSlice(name)

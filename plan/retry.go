@@ -23,6 +23,8 @@ const (
 	// reservedQueue is how long a reservation with the cloud may take to give
 	// what was reserved.
 	reservedQueue = 4 * time.Hour
+	// reservedBoot is how long the hosts of such a slice may take after that.
+	reservedBoot = 2 * time.Hour
 )
 
 // Backoff is the delay after the n-th attempt in a row that ended too soon:
@@ -38,12 +40,14 @@ func Backoff(n int) time.Duration {
 }
 
 // bootBudget doubles from 64 hosts and triples from 256, as practice has it.
-func bootBudget(hosts int) time.Duration {
+func bootBudget(spec *schema.SliceSpec) time.Duration {
 	switch {
-	case hosts >= 256:
+	case spec.Hosts >= 256:
 		return 3 * bootTimeout
-	case hosts >= 64:
+	case spec.Hosts >= 64:
 		return 2 * bootTimeout
+	case spec.Cloud.Provisioning == schema.ProvisioningReserved:
+		return reservedBoot
 	}
 	return bootTimeout
 }
@@ -57,7 +61,7 @@ func queueBudget(spec *schema.SliceSpec) time.Duration {
 	case schema.ProvisioningReserved:
 		return reservedQueue
 	}
-	return bootBudget(spec.Hosts)
+	return bootBudget(spec)
 }
 
 // within reports whether n uses keep a budget.

@@ -188,6 +188,9 @@ func (d *differ) ask(spec schema.SliceSpec) reason {
 	if s == nil || s.Doomed != "" || s.Seen || s.Spec != spec {
 		s = d.putSlice(state.Slice{Spec: spec})
 	}
+	if d.isOverdue(s) {
+		s = d.giveUp(s)
+	}
 	switch {
 	case s.RetryAt.After(d.now):
 		return reason{text: fmt.Sprintf("slice %s: %s", name, s.Error), until: s.RetryAt}
@@ -226,7 +229,7 @@ func (d *differ) askAgain(s *state.Slice) *state.Slice {
 		return s
 	}
 	e := d.editSlice(s.Spec.Name)
-	e.Error = ""
+	e.Error, e.AskedAt = "", d.now
 	return e
 }
 
@@ -264,11 +267,11 @@ func (d *differ) hostsUp(st *schema.SliceStatus) reason {
 		}
 	}
 	if missing > 0 && d.bootOverdue(st) {
-		why := fmt.Sprintf("%d of %d hosts did not report in time", missing, st.Spec.Hosts)
+		kind, why := schema.ErrorPreempted, fmt.Sprintf("%d of %d hosts did not report in time", missing, st.Spec.Hosts)
 		if st.Waiting {
-			why = "it waited in the cloud's queue for too long: " + st.Reason
+			kind, why = schema.ErrorCapacity, "it waited in the cloud's queue for too long: "+st.Reason
 		}
-		d.blame(d.next.Slices[name], schema.ErrorPreempted, why)
+		d.worsen(&st.Spec, kind, why)
 		d.remove(st, why)
 		return because(fmt.Sprintf("slice %s is being deleted: %s", name, why))
 	}
@@ -313,7 +316,7 @@ func (d *differ) bootOverdue(st *schema.SliceStatus) bool {
 		s = d.editSlice(name)
 		s.AskedAt, s.BornAt, s.Queued = d.now, time.Time{}, false
 	}
-	patience := bootBudget(st.Spec.Hosts)
+	patience := bootBudget(&st.Spec)
 	if st.Waiting {
 		if !s.Queued {
 			s = d.editSlice(name)

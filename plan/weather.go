@@ -142,9 +142,16 @@ func Folded(doc *state.Document, a Action, f *Failure, now time.Time) *state.Doc
 		said := *f
 		said.Text = cmp.Or(f.Brief, f.Text)
 		doc.Weather[place] = worsened(doc.Weather[place], said, now)
-		next.RetryAt = doc.Weather[place].Until
+		next.RetryAt = later(next.RetryAt, doc.Weather[place].Until)
 	}
 	return doc
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // retryDelay is how long to leave a slice alone after a failed call. What can
@@ -164,25 +171,29 @@ func retryDelay(f *Failure, tries int) time.Duration {
 	return Backoff(max(tries, 1))
 }
 
-// blame counts the end of a slice against its place: one that died young, or that
-// its provider could not bring up.
+// blame counts the end of a slice against its place, if it died young or its
+// provider could not bring it up.
 func (d *differ) blame(s *state.Slice, cause schema.ErrorKind, why string) {
 	if cause == "" || cause == schema.ErrorUnavailable {
 		cause = schema.ErrorPreempted
 	}
 	young := !s.AskedAt.IsZero() && d.now.Sub(s.AskedAt) < youngDeath
-	if cause == schema.ErrorPreempted && !young {
-		return
+	if cause != schema.ErrorPreempted || young {
+		d.worsen(&s.Spec, cause, why)
 	}
-	place, ok := counts(&s.Spec, cause)
+}
+
+// worsen counts a failure against the place that it speaks of.
+func (d *differ) worsen(spec *schema.SliceSpec, kind schema.ErrorKind, why string) {
+	place, ok := counts(spec, kind)
 	if !ok {
 		return
 	}
 	was := d.next.Weather[place]
-	is := worsened(was, Failure{Kind: cause, Text: why}, d.now)
+	is := worsened(was, Failure{Kind: kind, Text: why}, d.now)
 	// One that dies among many that live says little of their place: it counts,
 	// and the place stays open.
-	if is != was && cause == schema.ErrorPreempted && d.living(place)+is.Births >= fairShare*is.Failures {
+	if is != was && kind == schema.ErrorPreempted && d.living(place)+is.Births >= fairShare*is.Failures {
 		is.Until, is.Had = d.now, true
 	}
 	if is != was {
@@ -242,8 +253,11 @@ func (d *differ) forgetWeather() {
 
 // shut says why no slice is to be asked for at a place now, nothing if one may be.
 func (d *differ) shut(spec *schema.SliceSpec) reason {
-	if len(d.next.Weather) == 0 || spec.Zone == "" {
+	if spec.Zone == "" {
 		return reason{}
+	}
+	if d.obs.Inventories[spec.Provider].Unlisted[spec.Zone] != "" {
+		return d.cannotAsk(spec)
 	}
 	for _, place := range [2]string{quotaPlace(spec), stockPlace(spec)} {
 		w, bad := d.next.Weather[place]
@@ -277,7 +291,28 @@ func (d *differ) isTried(s *state.Slice) bool {
 		return false
 	}
 	st, listed := d.slices[s.Spec.Name]
-	return !listed || st.Phase == schema.SliceCreating && d.now.Sub(s.AskedAt) < bootBudget(s.Spec.Hosts)
+	return !listed || st.Phase == schema.SliceCreating && d.now.Sub(s.AskedAt) < bootBudget(&s.Spec)
+}
+
+// isOverdue reports whether a slice in a zone was accepted and has not been listed
+// for as long as its hosts may take.
+func (d *differ) isOverdue(s *state.Slice) bool {
+	if s.Spec.Zone == "" || s.Error != "" || s.AskedAt.IsZero() || waitsInTheCloud(&s.Spec) {
+		return false
+	}
+	deadline := s.AskedAt.Add(bootBudget(&s.Spec))
+	d.wakeAt(deadline)
+	return !d.now.Before(deadline)
+}
+
+// giveUp takes what has not come for refused. Should it come yet, it is like any other.
+func (d *differ) giveUp(s *state.Slice) *state.Slice {
+	const why = "it was accepted and does not come"
+	d.worsen(&s.Spec, schema.ErrorCapacity, why)
+	e := d.editSlice(s.Spec.Name)
+	e.Error, e.Tries = why, e.Tries+1
+	e.RetryAt = later(d.now.Add(Backoff(e.Tries)), d.next.Weather[stockPlace(&s.Spec)].Until)
+	return e
 }
 
 // waitsInTheCloud reports whether a slice waits there for capacity rather than

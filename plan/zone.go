@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
 )
 
 // Located is the spec of a slice in a zone, as a provider with these offers makes
@@ -155,16 +156,19 @@ func (d *differ) choiceIn(fresh []*schema.Job, allowed func(zone string) bool) (
 	return chosen, nil
 }
 
-// zoneHeld is the zone of the slices that a job has and is to keep.
+// zoneHeld is the zone of the slices that a job has and is to keep, or to have again
+// once what is left of them has gone.
 func (d *differ) zoneHeld(addr schema.Address) string {
 	j := d.next.Jobs[addr]
-	if j == nil {
+	if j == nil || j.Status.Ended() || j.Stop {
 		return ""
 	}
 	for _, name := range j.Slices {
-		if s := d.next.Slices[name]; s != nil && s.Doomed == "" {
-			return s.Spec.Zone
+		s := d.next.Slices[name]
+		if s == nil || s.Doomed == movesOn || s.Doomed == couldNotPlace || s.Doomed == beingReplaced {
+			continue
 		}
+		return s.Spec.Zone
 	}
 	return ""
 }
@@ -173,14 +177,20 @@ func (d *differ) zoneHeld(addr schema.Address) string {
 // be asked for where it is meant to be.
 func (d *differ) isStranded(want *schema.Job) bool {
 	j := d.next.Jobs[want.Addr]
-	return want.Resources.Reservation == "" && j != nil && !j.Running() &&
+	return want.Resources.Reservation == "" && j != nil && !j.Running() && !d.isUnseen(want) &&
 		slices.ContainsFunc(j.Slices, func(name string) bool { return d.isRefused(name) })
+}
+
+// isUnseen reports whether a job holds a slice that may live and cannot be listed now.
+func (d *differ) isUnseen(want *schema.Job) bool {
+	j := d.next.Jobs[want.Addr]
+	return slices.ContainsFunc(j.Slices, func(name string) bool { return !d.known(d.specHeld(name, j)) && !d.isRefused(name) })
 }
 
 // isRefused reports whether a slice is not there since its place is shut.
 func (d *differ) isRefused(name string) bool {
 	s := d.next.Slices[name]
-	if s == nil || s.Spec.Zone == "" || s.Error == "" && !s.AskedAt.IsZero() {
+	if s == nil || s.Spec.Zone == "" || s.Seen || s.Error == "" && !s.AskedAt.IsZero() {
 		return false
 	}
 	_, listed := d.slices[name]
@@ -203,6 +213,11 @@ func (d *differ) moveOn(unit []*schema.Job) bool {
 		}
 	}
 	if leaving { // the next places are chosen when all are free
+		for _, want := range unit {
+			if d.placeable(want) {
+				d.wait(want.Addr, underway(movesOn))
+			}
+		}
 		return true
 	}
 	if len(stranded) == 0 {
@@ -234,7 +249,7 @@ func (d *differ) moveGroup(unit, stranded []*schema.Job) bool {
 		}
 		return false
 	}
-	if _, why := d.chooseZones(members, nil); len(why) > 0 {
+	if _, why := d.chooseZones(members, nil); len(why) > 0 || slices.ContainsFunc(members, d.isUnseen) {
 		return false
 	}
 	runs := slices.ContainsFunc(members, func(want *schema.Job) bool { return d.next.Jobs[want.Addr].Running() })
@@ -273,8 +288,16 @@ func (d *differ) refusedOften(want *schema.Job) bool {
 // movesOn dooms the slices of jobs that are to be somewhere else.
 const movesOn = "its job moves to where all of it can be"
 
-// leave gives up a job's slices and reports whether it has none any more.
-func (d *differ) leave(addr schema.Address) bool { return d.released(addr, movesOn) }
+// leave gives up a job's slices and reports whether it has none any more. Those that
+// are going already do not come back where they are.
+func (d *differ) leave(addr schema.Address) bool {
+	for _, name := range d.next.Jobs[addr].Slices {
+		if s := d.next.Slices[name]; s != nil && s.Spec.Owner == addr && s.Doomed != "" && s.Doomed != movesOn {
+			d.editSlice(name).Doomed = movesOn
+		}
+	}
+	return d.released(addr, movesOn)
+}
 
 // isLeaving reports whether a job has begun to give up its slices.
 func (d *differ) isLeaving(addr schema.Address) bool {
@@ -334,6 +357,12 @@ func (d *differ) isStuck(name string) bool {
 	st, listed := d.slices[name]
 	s := d.next.Slices[name]
 	return listed && s != nil && s.Spec.Zone != "" && st.Phase == schema.SliceDeleting && s.Deletions >= stuckAfter
+}
+
+// isRid reports whether a job goes on without a slice that does not go away: nothing
+// runs there, and who deletes what nobody wants sees to it.
+func (d *differ) isRid(j *state.Job, name string) bool {
+	return d.isStuck(name) && !j.Running() && !j.Status.Ended() && !j.Stop && !d.leaving[j.Spec.Addr]
 }
 
 // insteadOf gives a job another slice for its i-th, which does not go away.

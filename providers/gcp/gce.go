@@ -38,6 +38,7 @@ type gce struct {
 // deleted by whoever lists it.
 type gceNote struct {
 	stack     string
+	zone      string
 	askedAt   time.Time // when the making of its group was last asked about, zero when that is over
 	deletedAt time.Time // when its deletion was last asked for, zero unless it was
 	deleteID  string    // of the requests for that

@@ -86,6 +86,7 @@ func (g *gce) poll(ctx context.Context, r order, operation string) (string, erro
 	word, name, _ := strings.Cut(operation, "/")
 	s := stage(word)
 	g.noted(r.spec.Name, func(n *gceNote) {
+		n.stack, n.zone = r.spec.Stack, r.spec.Zone // by which it is forgotten
 		if !n.askedAt.IsZero() {
 			n.askedAt = g.now()
 		}
@@ -155,7 +156,7 @@ func (g *gce) createGroup(ctx context.Context, r order) (string, error) {
 // groupFrom begins one stage after another until one takes time, and returns the
 // last operation; "" if everything was there.
 func (g *gce) groupFrom(ctx context.Context, r order, s stage) (string, error) {
-	g.noted(r.spec.Name, func(n *gceNote) { n.stack, n.askedAt, n.failed = r.spec.Stack, g.now(), nil })
+	g.noted(r.spec.Name, func(n *gceNote) { n.stack, n.zone, n.askedAt, n.failed = r.spec.Stack, r.spec.Zone, g.now(), nil })
 	last := ""
 	for ; s != ""; s = s.next() {
 		op, err := g.begin(ctx, r, s)

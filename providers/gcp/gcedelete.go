@@ -25,7 +25,7 @@ func (g *gce) delete(ctx context.Context, stack string, at place) error {
 		if err := mine(instanceMarks(machine), stack); err != nil {
 			return err
 		}
-		id := g.going(stack, at.name)
+		id := g.going(stack, at)
 		_, err := ask(ctx, "delete instance", g.clients.instances.Delete, &computepb.DeleteInstanceRequest{
 			Project: g.project, Zone: at.zone, Instance: at.name, RequestId: stagedID(id, stageInstance, at.name),
 		})
@@ -59,13 +59,13 @@ func (g *gce) deleteGroup(ctx context.Context, stack string, at place) error {
 		return err
 	}
 	if found && ownGroup(group, at.name) == nil {
-		id := g.going(stack, at.name)
+		id := g.going(stack, at)
 		_, err := ask(ctx, "delete instance group", g.clients.groups.Delete, &computepb.DeleteInstanceGroupManagerRequest{
 			Project: g.project, Zone: at.zone, InstanceGroupManager: at.name, RequestId: stagedID(id, stageGroup, at.name),
 		})
 		return g.goes(at.name, err)
 	}
-	g.going(stack, at.name)
+	g.going(stack, at)
 	return g.goes(at.name, g.sweep(ctx, at))
 }
 
@@ -105,14 +105,14 @@ func describedAs(description, name string) bool {
 
 // going notes that a slice is being deleted, and returns the id under which that
 // is asked for: the same as long as it is the same deletion.
-func (g *gce) going(stack, name string) string {
+func (g *gce) going(stack string, at place) string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	n := g.note(name)
+	n := g.note(at.name)
 	if n.deleteID == "" || g.now().Sub(n.deletedAt) > deletePatience {
 		n.deleteID = uuid.NewString()
 	}
-	*n = gceNote{stack: stack, deletedAt: g.now(), deleteID: n.deleteID}
+	*n = gceNote{stack: stack, zone: at.zone, deletedAt: g.now(), deleteID: n.deleteID}
 	return n.deleteID
 }
 

@@ -114,6 +114,25 @@ func TestComputeNothingIsMadeWhileItsNameIsBeingDeleted(t *testing.T) {
 	}
 }
 
+// A zone that cannot be listed says nothing of what was in another.
+func TestComputeNameIsFreeThoughAnotherZoneIsUnlisted(t *testing.T) {
+	for zone, free := range map[string]bool{"us-east1-d": true, "us-west4-a": false} {
+		s := newComputeService(t)
+		p := s.provider(t, time.Now)
+		carry(t, p, gceSpec("one"))
+		if err := p.Delete(t.Context(), "stack-a", "one"); err != nil {
+			t.Fatal(err)
+		}
+		s.do(func() { s.unreachable = []string{zone} })
+		if listed := inventoryOf(t, p); len(listed) != 0 {
+			t.Fatalf("listed %v, want nothing", listed)
+		}
+		if err := p.Create(t.Context(), gceSpec("one")); (err == nil) != free {
+			t.Errorf("%s is not listed: got %v, want that the name is free: %t", zone, err, free)
+		}
+	}
+}
+
 func TestComputeMachineThatIsPreemptedIsDeadUntilItIsDeleted(t *testing.T) {
 	s := newComputeService(t)
 	p := s.provider(t, time.Now)

@@ -30,7 +30,7 @@ func (g *gce) lookIntoGroups(ctx context.Context, groups []gceGroup) {
 	for i := range groups {
 		f := &groups[i]
 		n := g.note(f.spec.Name)
-		n.stack = f.spec.Stack
+		n.stack, n.zone = f.spec.Stack, f.spec.Zone
 		g.observe(f, n)
 		f.note = *n
 		if up, _, _ := f.count(); up == 0 && f.group != nil && !n.isGoing(g.now()) && !n.complete && g.now().Sub(n.lookedAt) >= lookEvery {
@@ -197,7 +197,8 @@ func (g *gce) forgetGone(stack string, listed listing, groups []gceGroup) {
 	defer g.mu.Unlock()
 	for name, n := range g.notes {
 		asked := !n.askedAt.IsZero() && g.now().Sub(n.askedAt) <= askPatience
-		if !there[name] && !asked && len(listed.unlisted) == 0 && (stack == "" || stack == n.stack) {
+		_, blind := listed.unlisted[n.zone]
+		if !there[name] && !asked && !blind && (stack == "" || stack == n.stack) {
 			delete(g.notes, name)
 		}
 	}

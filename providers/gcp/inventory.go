@@ -50,7 +50,7 @@ func (p *Provider) inventory(ctx context.Context, stack string) (schema.Inventor
 		return cmp.Or(strings.Compare(a.Spec.Name, b.Spec.Name), strings.Compare(a.Spec.Zone, b.Spec.Zone))
 	})
 	p.known.replace(at)
-	p.pending.observe(listed, func(spec schema.SliceSpec) bool {
+	p.pending.observe(listed, p.config.Now(), func(spec schema.SliceSpec) bool {
 		_, blind := inventory.Unlisted[spec.Zone]
 		return !blind && (stack == "" || stack == spec.Stack)
 	})

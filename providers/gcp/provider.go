@@ -186,14 +186,14 @@ func (p *Provider) create(ctx context.Context, spec schema.SliceSpec) error {
 	}
 	c := p.pending.take(spec.Name)
 	defer c.release()
-	if goesOn, err := c.ask(ctx, e, spec); goesOn || err != nil {
+	if goesOn, err := c.ask(ctx, e, spec, p.config.Now()); goesOn || err != nil {
 		return err
 	}
 	r, err := p.order(spec, c)
 	if err != nil {
 		return err
 	}
-	if wait := p.turns.take(spec.Name, p.config.Now()); wait > 0 {
+	if wait := p.turns.take(turnOf(spec), p.config.Now()); wait > 0 {
 		return waitFor(wait, p.config.CreatesPerMinute)
 	}
 	operation, err := e.create(ctx, r)
@@ -204,9 +204,15 @@ func (p *Provider) create(ctx context.Context, spec schema.SliceSpec) error {
 		c.failed(r, err)
 		return err
 	}
-	c.accepted(r, operation)
+	c.accepted(r, operation, p.config.Now())
 	p.known.add(place{engine: engineOf(spec), zone: spec.Zone, name: spec.Name})
 	return nil
+}
+
+// turnOf names a place in the queue. A slice that is asked for in another zone
+// instead, under another name, keeps it.
+func turnOf(spec schema.SliceSpec) string {
+	return fmt.Sprintf("%s/%s/%d", spec.Stack, spec.Owner, spec.Index)
 }
 
 func waitFor(wait time.Duration, perMinute int) error {
@@ -276,7 +282,7 @@ func (p *Provider) update(ctx context.Context, spec schema.SliceSpec) error {
 	}
 	c := p.pending.take("update/" + spec.Name)
 	defer c.release()
-	if goesOn, err := c.ask(ctx, e, spec); goesOn || err != nil {
+	if goesOn, err := c.ask(ctx, e, spec, p.config.Now()); goesOn || err != nil {
 		return err
 	}
 	r := order{spec: spec, id: uuid.NewString()}
@@ -284,7 +290,7 @@ func (p *Provider) update(ctx context.Context, spec schema.SliceSpec) error {
 	if err != nil {
 		return err
 	}
-	c.accepted(r, operation)
+	c.accepted(r, operation, p.config.Now())
 	return nil
 }
 

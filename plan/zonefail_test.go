@@ -1,0 +1,254 @@
+package plan
+
+import (
+	"testing"
+	"time"
+
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+)
+
+// A zone whose machines never come up fails like one that has none.
+func TestHostsThatNeverComeUpCountAgainstTheZone(t *testing.T) {
+	w := newCloud(t, nil)
+	a := jobAddr("a")
+	w.bootTakes = 100 * time.Hour
+	w.accept(zoned(configuration(newJob("a", inCloud)), west, central))
+	w.step(time.Second)
+	w.wantZone(a, west)
+	w.until(bootTimeout+time.Minute, "given up", func(*Plan) bool {
+		s := w.doc.Slices[w.sliceOf(a, 0)]
+		return s.Doomed != ""
+	})
+	w.bootTakes = time.Second
+	w.settle(5 * time.Minute)
+	w.wantZone(a, central)
+}
+
+// The backstops that practice has.
+func TestHostsHaveTheirTimeToComeUp(t *testing.T) {
+	for name, c := range map[string]struct {
+		hosts        int
+		provisioning schema.Provisioning
+		boots, waits time.Duration // 0: as long as it is valid
+	}{
+		"one host":     {1, "", time.Hour, time.Hour},
+		"63 hosts":     {63, "", time.Hour, time.Hour},
+		"64 hosts":     {64, "", 2 * time.Hour, 2 * time.Hour},
+		"256 hosts":    {256, "", 3 * time.Hour, 3 * time.Hour},
+		"reserved":     {4, schema.ProvisioningReserved, 2 * time.Hour, 4 * time.Hour},
+		"all reserved": {256, schema.ProvisioningReserved, 3 * time.Hour, 4 * time.Hour},
+		"queued":       {4, schema.ProvisioningQueued, time.Hour, 0},
+		"flex-start":   {4, schema.ProvisioningFlexStart, time.Hour, 0},
+	} {
+		spec := schema.SliceSpec{Hosts: c.hosts, Cloud: schema.CloudSpec{Provisioning: c.provisioning}}
+		if boots, waits := bootBudget(&spec), queueBudget(&spec); boots != c.boots || waits != c.waits {
+			t.Errorf("%s: hosts have %s after %s in the queue, want %s after %s", name, boots, waits, c.boots, c.waits)
+		}
+	}
+}
+
+// What is refused is not asked for again at once, even where its place stays open.
+func TestRefusedAtAnOpenPlace(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	spec := schema.SliceSpec{Name: "one", Zone: west, TPU: "v5litepod-16", Preemptible: true}
+	doc := &state.Document{
+		Slices:  map[string]*state.Slice{"one": {Spec: spec, AskedAt: now}},
+		Weather: map[string]state.Weather{stockPlace(&spec): {Kind: schema.ErrorPreempted, Failures: 1, At: now, Until: now, Had: true}},
+	}
+	now = now.Add(time.Second)
+	next := Folded(doc, Action{Verb: CreateSlice, Slice: spec}, &Failure{Kind: schema.ErrorCapacity, Text: "stockout"}, now)
+	if at := next.Slices["one"].RetryAt; !at.After(now) {
+		t.Errorf("it is tried again %s after it was refused", at.Sub(now))
+	}
+}
+
+// A job of a group waits for its dead slice to go, and will be where that was: the
+// others do not move away from it alone.
+func TestGroupStaysTogetherWhileADeadSliceGoes(t *testing.T) {
+	first, second := memberAddr("g", "a"), memberAddr("g", "b")
+	w := newCloud(t, nil)
+	w.accept(together(zoned(configuration(
+		newJob("a", inGroup("g"), inCloud), newJob("b", inGroup("g"), inCloud, onTPU("v5litepod-4")),
+	), west, central), sameZone))
+	w.settle(time.Minute)
+	w.run(youngDeath)
+	w.refuses = func(spec schema.SliceSpec) error {
+		if spec.Zone == west && spec.TPU == "v5litepod-16" {
+			return errStockout
+		}
+		return nil
+	}
+	slow := w.sliceOf(second, 0)
+	w.preempt(w.sliceOf(first, 0))
+	w.preempt(slow)
+	w.step(time.Second)
+	w.until(time.Minute, "being deleted", func(*Plan) bool {
+		s := w.slices[slow]
+		return s != nil && s.phase == schema.SliceDeleting
+	})
+	w.slices[slow].changesAt = w.now.Add(time.Minute)
+	w.settle(time.Hour)
+	if a, b := w.zoneOf(first), w.zoneOf(second); a != b {
+		t.Errorf("a is in %s and b in %s, want both in one", a, b)
+	}
+}
+
+// What has begun to move is not kept from it by a slice that dies on the way.
+func TestGroupMovesThoughASliceDies(t *testing.T) {
+	first, second := memberAddr("g", "a"), memberAddr("g", "b")
+	w := newCloud(t, nil)
+	w.accept(together(zoned(configuration(
+		newJob("a", inGroup("g"), inCloud), newJob("b", inGroup("g"), inCloud, onTPU("v5litepod-4")),
+	), west, central), sameZone))
+	w.settle(time.Minute)
+	w.run(youngDeath)
+	w.refuses = func(spec schema.SliceSpec) error {
+		if spec.Zone == west && spec.TPU == "v5litepod-16" {
+			return errStockout
+		}
+		return nil
+	}
+	w.preempt(w.sliceOf(first, 0))
+	other := w.sliceOf(second, 0)
+	w.until(time.Hour, "b is being stopped", func(*Plan) bool {
+		last := w.job(second).Last()
+		return last.StopGeneration != 0
+	})
+	w.preempt(other)
+	w.refuses = func(spec schema.SliceSpec) error { // and then a little of a's kind is to be had
+		if spec.Zone == west && spec.TPU == "v5litepod-16" && len(w.slices) > 0 {
+			return errStockout
+		}
+		return nil
+	}
+	w.settle(time.Hour)
+	if a, b := w.zoneOf(first), w.zoneOf(second); a != b {
+		t.Errorf("a is in %s and b in %s, want both in one", a, b)
+	}
+}
+
+// A slice that does not go away keeps no group from moving on without it.
+func TestGroupMovesOnFromASliceThatDoesNotGoAway(t *testing.T) {
+	first, second := memberAddr("g", "a"), memberAddr("g", "b")
+	w := newCloud(t, nil)
+	w.accept(together(zoned(configuration(newJob("a", inGroup("g"), inCloud), newJob("b", inGroup("g"), inCloud)), west, central), sameZone))
+	w.settle(time.Minute)
+	w.run(youngDeath)
+	stuck := w.sliceOf(second, 0)
+	w.shut = map[string]error{west: errStockout}
+	w.preempt(w.sliceOf(first, 0))
+	w.until(time.Hour, "moving", func(*Plan) bool {
+		s := w.slices[stuck]
+		return s != nil && s.phase == schema.SliceDeleting
+	})
+	w.slices[stuck].changesAt = w.now.Add(20 * time.Hour)
+	w.until(15*time.Minute, "running elsewhere", func(p *Plan) bool {
+		for _, addr := range []schema.Address{first, second} {
+			if _, waits := place(p.Pending, addr); !waits && !w.job(addr).Running() {
+				t.Fatalf("%s waits without a reason\n%s", addr, w.describe())
+			}
+		}
+		return w.job(first).Ready && w.job(second).Ready && w.zoneOf(first) == central && w.zoneOf(second) == central
+	})
+	if w.slices[stuck] == nil || w.doc.Slices[stuck] == nil {
+		t.Error("the slice that does not go away was forgotten")
+	}
+	w.run(20 * time.Hour)
+	if w.slices[stuck] != nil || w.doc.Slices[stuck] != nil {
+		t.Error("the slice is still there")
+	}
+}
+
+// A zone that cannot be listed is no place for what is not there yet.
+func TestUnlistedZoneIsAvoided(t *testing.T) {
+	pool := newPool("p", "v5litepod-16", 1)
+	pool.Provider, pool.Preemptible = schema.ProviderGCP, true
+	a, b := jobAddr("a"), jobAddr("b")
+	w := newCloud(t, map[string]error{west: errStockout, central: errStockout})
+	w.accept(zoned(configuration(newJob("a", inCloud)), west, central))
+	w.until(time.Minute, "refused in both zones", func(*Plan) bool { return len(w.doc.Weather) == 2 })
+	w.unlisted, w.shut = map[string]string{west: "unreachable"}, map[string]error{west: errStockout}
+	desired := configuration(newJob("a", inCloud), newJob("b", inCloud))
+	desired.Reservations = []schema.Reservation{pool}
+	w.accept(zoned(desired, west, central))
+	w.settle(15 * time.Minute)
+	w.wantZone(a, central)
+	w.wantZone(b, central)
+	for name, s := range w.slices {
+		if s.spec.Owner == pool.Addr && s.spec.Zone != central {
+			t.Errorf("slice %s of the pool is in %s, want it in %s", name, s.spec.Zone, central)
+		}
+	}
+}
+
+// Where it is the only one, it is waited for.
+func TestUnlistedZoneIsWaitedFor(t *testing.T) {
+	w := newCloud(t, nil)
+	a := jobAddr("a")
+	w.unlisted = map[string]string{west: "unreachable"}
+	w.accept(zoned(configuration(newJob("a", inCloud)), west))
+	p := w.step(time.Second)
+	if len(p.Pending) != 1 || p.Pending[0].Reasons[0] != "what is in us-west4-a could not be listed: unreachable" {
+		t.Errorf("got %+v, want that its zone could not be listed", p.Pending)
+	}
+	w.unlisted = nil
+	w.settle(time.Minute)
+	w.wantZone(a, west)
+}
+
+// What was accepted and does not come is looked for elsewhere in the end.
+func TestSliceThatDoesNotCome(t *testing.T) {
+	w := newCloud(t, nil)
+	a := jobAddr("a")
+	w.loses = func(action Action) bool { return action.Verb == CreateSlice && action.Slice.Zone == west }
+	w.accept(zoned(configuration(newJob("a", inCloud)), west, central))
+	w.run(bootTimeout - time.Minute)
+	w.wantZone(a, west)
+	w.run(time.Minute)
+	w.settle(5 * time.Minute)
+	w.wantZone(a, central)
+}
+
+// What was there and cannot be listed now may live, though a change of it failed.
+func TestUnlistedSliceIsNotForgotten(t *testing.T) {
+	w := newCloud(t, nil)
+	a := jobAddr("a")
+	w.accept(zoned(configuration(newJob("a", inCloud)), west, central))
+	w.settle(time.Minute)
+	slice := w.sliceOf(a, 0)
+	w.unlisted = map[string]string{west: "unreachable"}
+	w.acceptWith(w.doc.Desired, func(doc *state.Document) {
+		job, changed := *doc.Jobs[a], *doc.Slices[slice]
+		job.Replace, changed.Error = true, "the network cannot be changed"
+		doc.Jobs[a], doc.Slices[slice] = &job, &changed
+	})
+	w.run(time.Minute)
+	if w.doc.Slices[slice] == nil || w.job(a).Attempt != 1 {
+		t.Errorf("its slice was given up while its zone was not listed\n%s", w.describe())
+	}
+	w.unlisted = nil
+	w.settle(time.Minute)
+}
+
+// A job does not move away from slices that live, only because they cannot be listed.
+func TestUnlistedSlicesAreWaitedFor(t *testing.T) {
+	w := newCloud(t, nil)
+	a := jobAddr("a")
+	w.accept(zoned(configuration(newJob("a", inCloud, onSlices(2))), west, central))
+	w.settle(time.Minute)
+	lost, lives := w.sliceOf(a, 0), w.sliceOf(a, 1)
+	w.loses = func(action Action) bool { return action.Verb == CreateSlice }
+	w.run(youngDeath)
+	w.preempt(lost)
+	w.until(time.Minute, "gone", func(*Plan) bool { return w.slices[lost] == nil && !w.job(a).Running() })
+	w.acceptWith(w.doc.Desired, func(doc *state.Document) { doc.Slices[lost] = &state.Slice{Spec: doc.Slices[lost].Spec} })
+	w.loses = func(Action) bool { return false }
+	w.unlisted = map[string]string{west: "unreachable"}
+	w.run(time.Minute)
+	w.unlisted = nil
+	w.settle(time.Minute)
+	if got := w.sliceOf(a, 1); got != lives {
+		t.Errorf("it runs on %v, want it to keep %s", w.job(a).Slices, lives)
+	}
+}
