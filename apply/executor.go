@@ -27,15 +27,16 @@ type result struct {
 // errNotBegun says that an action was still queued when the executor closed.
 var errNotBegun = errors.New("not begun")
 
-// executor carries actions out, at most as many at a time as it has slots and
-// at most one for a slice. It belongs to one goroutine; only calls run beside it.
+// executor carries actions out, at most as many at a time as it has slots of either
+// kind and at most one for a slice. It belongs to one goroutine; only calls run beside it.
 type executor struct {
 	store     store.Store
 	providers map[schema.ProviderName]providers.Provider
 	stack     string
 	epoch     uint64
 	valid     func() error
-	slots     chan struct{}
+	slots     chan struct{} // of calls to providers, which may hang
+	writes    chan struct{} // of those to the store
 	results   chan result
 	inFlight  map[string]plan.ActionVerb // by slice
 	closed    atomic.Bool                // what is queued is not begun any more
@@ -48,13 +49,17 @@ func (e *executor) start(ctx context.Context, a plan.Action) {
 		return
 	}
 	e.inFlight[a.Slice.Name] = a.Verb
+	slots := e.slots
+	if a.Verb == plan.Assign || a.Verb == plan.ForgetSlice {
+		slots = e.writes
+	}
 	go func() {
-		e.slots <- struct{}{}
+		slots <- struct{}{}
 		err := errNotBegun
 		if !e.closed.Load() {
 			err = e.do(ctx, a)
 		}
-		<-e.slots
+		<-slots
 		select {
 		case e.results <- result{a, err}:
 		case <-e.abandoned:

@@ -95,6 +95,7 @@ func New(ctx context.Context, cfg Config) (*Stepper, error) {
 		exec: &executor{
 			store: cfg.Store, providers: cfg.Providers, stack: doc.Stack(), epoch: cfg.Epoch, valid: cfg.Valid,
 			slots:    make(chan struct{}, cfg.Parallelism),
+			writes:   make(chan struct{}, cfg.Parallelism),
 			results:  make(chan result),
 			inFlight: map[string]plan.ActionVerb{}, abandoned: make(chan struct{}),
 		},

@@ -345,18 +345,6 @@ func (d *differ) endedOn(name string, addr schema.Address, a *state.Attempt) (en
 	return true, false
 }
 
-// isSilent reports whether no host of a slice has said anything for so long that it
-// would count as lost.
-func (d *differ) isSilent(st *schema.SliceStatus) bool {
-	for _, h := range d.obs.Hosts[st.Spec.Name] {
-		if h.Silent < HostTimeout {
-			d.wakeAt(d.now.Add(HostTimeout - h.Silent))
-			return false
-		}
-	}
-	return true
-}
-
 // finish gives the running attempt its outcome and decides what follows.
 func (d *differ) finish(addr schema.Address, outcome schema.TaskState, why string) {
 	e := d.edit(addr)

@@ -65,6 +65,7 @@ type differ struct {
 	content  []schema.Address          // jobs that wait no more, unless waits names them
 	shown    map[schema.Address]Change // instead of what is done: they are refused
 	tried    map[string]int            // see trying
+	hush     *bool                     // see isHush
 	zones    map[schema.Address]string // chosen for what is being placed
 	staging  []staging                 // jobs to be replaced that run on until what takes over is up
 	held     []*schema.Job             // jobs without capacity that wait for what they depend on

@@ -14,9 +14,6 @@ const (
 	// steadyAfter is how long an attempt must have been ready for the
 	// backoff to start over.
 	steadyAfter = 10 * time.Minute
-	// HostTimeout is how long a host may be silent before it counts as lost.
-	// Agents report every 2 s, so this many readings in a row were missed.
-	HostTimeout = 45 * time.Second
 	// bootTimeout is how long a slice's hosts may take to report in for the
 	// first time before the slice is given up; larger slices get more.
 	bootTimeout = time.Hour

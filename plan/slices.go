@@ -373,24 +373,6 @@ func (d *differ) mend(st *schema.SliceStatus) {
 	d.act(Action{Verb: MendSlice, Addr: st.Spec.Owner, Slice: d.madeAs(st.Spec)})
 }
 
-// lostHost finds a host that has said nothing for so long that it is lost, and
-// with it its whole slice. One that its provider knows to be down, and so can
-// start again, is given that chance for as long once more.
-func (d *differ) lostHost(st *schema.SliceStatus) string {
-	hosts := d.obs.Hosts[st.Spec.Name]
-	for i := range hosts {
-		patience := HostTimeout
-		if len(st.Down) > 0 && slices.Contains(st.Down, hosts[i].Host) {
-			patience = 2 * HostTimeout
-		}
-		if hosts[i].Silent >= patience {
-			return fmt.Sprintf("host %d of slice %s has not reported for %s", hosts[i].Host, st.Spec.Name, patience)
-		}
-		d.wakeAt(d.now.Add(patience - hosts[i].Silent))
-	}
-	return ""
-}
-
 // doom records that a slice is to go whoever wants it, and why.
 func (d *differ) doom(name, why string) {
 	if s := d.next.Slices[name]; s != nil && s.Doomed == "" {

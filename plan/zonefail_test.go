@@ -252,3 +252,35 @@ func TestUnlistedSlicesAreWaitedFor(t *testing.T) {
 		t.Errorf("it runs on %v, want it to keep %s", w.job(a).Slices, lives)
 	}
 }
+
+// When most hosts fall silent together nobody can hear them: they are waited for,
+// and only those that go on being silent are lost. One among many is lost as ever.
+func TestManySilentHostsAreNotLostAtOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		mute  int // of 6 slices
+		takes time.Duration
+	}{
+		"one": {1, HostTimeout}, "half": {3, HostTimeout}, "most": {4, hushTimeout}, "all": {6, hushTimeout},
+	} {
+		w := newCloud(t, nil)
+		jobs := make([]schema.Job, 0, 6)
+		for i := range 6 {
+			jobs = append(jobs, newJob("a", instance(i), inCloud, onTPU("v5litepod-8")))
+		}
+		w.accept(zoned(configuration(jobs...), west))
+		w.settle(time.Minute)
+		for i := range c.mute {
+			w.mute(w.sliceOf(jobs[i].Addr, 0), 0, true)
+		}
+		w.run(c.takes - 5*time.Second)
+		for _, job := range jobs {
+			if j := w.job(job.Addr); j.Attempt != 1 || j.Last().StopGeneration != 0 {
+				t.Errorf("%s: %s was given up before %s", name, job.Addr, c.takes)
+			}
+		}
+		w.run(20 * time.Second)
+		if w.job(jobs[0].Addr).Last().StopGeneration == 0 && w.job(jobs[0].Addr).Attempt == 1 {
+			t.Errorf("%s: a silent host is not lost after %s", name, c.takes)
+		}
+	}
+}

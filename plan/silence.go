@@ -1,0 +1,74 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fray-ml/fray/schema"
+)
+
+const (
+	// HostTimeout is how long a host may be silent before it counts as lost.
+	// Agents report every 2 s, so this many readings in a row were missed.
+	HostTimeout = 45 * time.Second
+	// hushTimeout is the same while most hosts are silent: that they have all
+	// died at once is less likely than that nobody can hear them.
+	hushTimeout = 10 * time.Minute
+	// hushed is from how many silent slices on it may be a hush.
+	hushed = 3
+)
+
+// lostHost finds a host that has said nothing for so long that it is lost, and
+// with it its whole slice. One that its provider knows to be down, and so can
+// start again, is given that chance for as long once more.
+func (d *differ) lostHost(st *schema.SliceStatus) string {
+	hosts := d.obs.Hosts[st.Spec.Name]
+	for i := range hosts {
+		patience := HostTimeout
+		switch {
+		case len(st.Down) > 0 && slices.Contains(st.Down, hosts[i].Host):
+			patience = 2 * HostTimeout
+		case hosts[i].Silent >= HostTimeout && st.Spec.Zone != "" && d.isHush():
+			patience = hushTimeout
+		}
+		if hosts[i].Silent >= patience {
+			return fmt.Sprintf("host %d of slice %s has not reported for %s", hosts[i].Host, st.Spec.Name, patience)
+		}
+		d.wakeAt(d.now.Add(patience - hosts[i].Silent))
+	}
+	return ""
+}
+
+// isHush reports whether most slices in the cloud that live in their provider's eyes
+// have a silent host: the store may take no reports, or the network be down.
+func (d *differ) isHush() bool {
+	if d.hush == nil {
+		silent, all := 0, 0
+		for name, st := range d.slices {
+			hosts := d.obs.Hosts[name]
+			if st.Spec.Zone == "" || len(hosts) == 0 || st.Phase == schema.SliceDead || st.Phase == schema.SliceDeleting {
+				continue
+			}
+			all++
+			if slices.ContainsFunc(hosts, func(h Host) bool { return h.Silent >= HostTimeout }) {
+				silent++
+			}
+		}
+		hush := silent >= hushed && 2*silent > all
+		d.hush = &hush
+	}
+	return *d.hush
+}
+
+// isSilent reports whether no host of a slice has said anything for so long that it
+// would count as lost.
+func (d *differ) isSilent(st *schema.SliceStatus) bool {
+	for _, h := range d.obs.Hosts[st.Spec.Name] {
+		if h.Silent < HostTimeout {
+			d.wakeAt(d.now.Add(HostTimeout - h.Silent))
+			return false
+		}
+	}
+	return true
+}
