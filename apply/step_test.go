@@ -97,6 +97,37 @@ func TestParallelismIsBounded(t *testing.T) {
 	})
 }
 
+// Calls to a cloud that hang take no slot of what is written to the store: jobs on
+// slices that are there go on.
+func TestHangingProviderHoldsUpNoAssignment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		cfg := w.config()
+		cfg.Parallelism = 2
+		s := newStepper(t, cfg)
+		accept(t, s, jobs(3))
+		converge(t, s)
+		w.slow = time.Minute
+		changed := jobs(9)
+		for i := range 3 {
+			changed.Jobs[i].Command = []schema.Text{schema.Plain("changed")}
+		}
+		first := changed.Jobs[0].Addr
+		accept(t, s, changed)
+		for began := time.Now(); time.Since(began) < 30*time.Second && s.Document().Jobs[first].Attempt < 2; {
+			next, err := s.Step(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Wait(t.Context(), next)
+		}
+		if got := s.Document().Jobs[first].Attempt; got != 2 {
+			t.Errorf("attempt %d of %s while creations hang, want 2: it restarts in place", got, first)
+		}
+		s.Drain(t.Context())
+	})
+}
+
 // Draining lets calls that run end and begins none that wait for a slot.
 func TestDrainBeginsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
