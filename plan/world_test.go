@@ -231,6 +231,14 @@ func (w *world) run(d time.Duration) {
 	}
 }
 
+// pass lets much time pass, in steps that are still shorter than a host's silence.
+func (w *world) pass(d time.Duration) {
+	w.t.Helper()
+	for end := w.now.Add(d); w.now.Before(end); {
+		w.step(5 * time.Second)
+	}
+}
+
 func (w *world) observe() *Observed {
 	obs := &Observed{
 		Inventories: map[schema.ProviderName]schema.Inventory{},

@@ -163,7 +163,7 @@ func TestStockoutIsNotStormed(t *testing.T) {
 		jobs = append(jobs, newJob("a", instance(i), inCloud))
 	}
 	w.accept(zoned(configuration(jobs...), west))
-	w.run(time.Hour)
+	w.pass(time.Hour)
 	// 30 s, 1, 2, 4, 8 min, then every 10 min: at most ten tries of a few slices each.
 	if most := 10*vanguard + len(jobs); creates > most || creates < 8 {
 		t.Errorf("%d creations in an hour of stockout, want 8 to %d", creates, most)
@@ -180,8 +180,8 @@ func TestYoungDeathsCountAgainstTheZone(t *testing.T) {
 	w.preempt(w.sliceOf(a, 0))
 	w.settle(time.Minute)
 	w.wantZone(a, central)
-	w.run(youngDeath)
-	w.run(youngDeath)
+	w.pass(youngDeath)
+	w.pass(youngDeath)
 	w.preempt(w.sliceOf(a, 0)) // of old age
 	w.settle(time.Minute)
 	if weather := w.doc.Weather; len(weather) != 1 || weather[west+"/v5litepod-16/spot"].Failures != 1 {
@@ -222,7 +222,7 @@ func TestGroupsMoveTogether(t *testing.T) {
 			w := newCloud(t, nil)
 			w.accept(together(zoned(jobs(c.zones), c.zones...), c.tie))
 			w.settle(time.Minute)
-			w.run(youngDeath)
+			w.pass(youngDeath)
 			w.refuses = func(spec schema.SliceSpec) error {
 				if spec.Zone == c.zones[0] && spec.TPU == "v5litepod-16" {
 					return errStockout
@@ -388,7 +388,7 @@ func TestStuckDeletion(t *testing.T) {
 	if w.slices[stuck] == nil || w.doc.Slices[stuck] == nil {
 		t.Error("the slice that does not go away was forgotten")
 	}
-	w.run(2 * time.Hour)
+	w.pass(2 * time.Hour)
 	if w.slices[stuck] != nil || w.doc.Slices[stuck] != nil || w.job(a).Attempt != 2 {
 		t.Errorf("at attempt %d, %s is still there", w.job(a).Attempt, stuck)
 	}

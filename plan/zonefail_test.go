@@ -72,7 +72,7 @@ func TestGroupStaysTogetherWhileADeadSliceGoes(t *testing.T) {
 		newJob("a", inGroup("g"), inCloud), newJob("b", inGroup("g"), inCloud, onTPU("v5litepod-4")),
 	), west, central), sameZone))
 	w.settle(time.Minute)
-	w.run(youngDeath)
+	w.pass(youngDeath)
 	w.refuses = func(spec schema.SliceSpec) error {
 		if spec.Zone == west && spec.TPU == "v5litepod-16" {
 			return errStockout
@@ -102,7 +102,7 @@ func TestGroupMovesThoughASliceDies(t *testing.T) {
 		newJob("a", inGroup("g"), inCloud), newJob("b", inGroup("g"), inCloud, onTPU("v5litepod-4")),
 	), west, central), sameZone))
 	w.settle(time.Minute)
-	w.run(youngDeath)
+	w.pass(youngDeath)
 	w.refuses = func(spec schema.SliceSpec) error {
 		if spec.Zone == west && spec.TPU == "v5litepod-16" {
 			return errStockout
@@ -134,7 +134,7 @@ func TestGroupMovesOnFromASliceThatDoesNotGoAway(t *testing.T) {
 	w := newCloud(t, nil)
 	w.accept(together(zoned(configuration(newJob("a", inGroup("g"), inCloud), newJob("b", inGroup("g"), inCloud)), west, central), sameZone))
 	w.settle(time.Minute)
-	w.run(youngDeath)
+	w.pass(youngDeath)
 	stuck := w.sliceOf(second, 0)
 	w.shut = map[string]error{west: errStockout}
 	w.preempt(w.sliceOf(first, 0))
@@ -239,7 +239,7 @@ func TestUnlistedSlicesAreWaitedFor(t *testing.T) {
 	w.settle(time.Minute)
 	lost, lives := w.sliceOf(a, 0), w.sliceOf(a, 1)
 	w.loses = func(action Action) bool { return action.Verb == CreateSlice }
-	w.run(youngDeath)
+	w.pass(youngDeath)
 	w.preempt(lost)
 	w.until(time.Minute, "gone", func(*Plan) bool { return w.slices[lost] == nil && !w.job(a).Running() })
 	w.acceptWith(w.doc.Desired, func(doc *state.Document) { doc.Slices[lost] = &state.Slice{Spec: doc.Slices[lost].Spec} })

@@ -164,6 +164,9 @@ const crashTTL = 4 * time.Second
 func (s *crashStack) crash(t *testing.T, point int) (killed bool, err error) {
 	got, err := s.run(t, []string{fmt.Sprintf("FRAY_TEST_CRASH_AT=%d", point), "FRAY_TEST_LEASE_TTL=" + crashTTL.String()},
 		"apply", "--auto-approve", crashPatience)
+	if got.code == 1 && strings.Contains(got.stderr, "lease lost") {
+		return true, err // on a machine so slow that its short lease lapsed: as good as killed
+	}
 	if err == nil && got.code > 0 {
 		err = fmt.Errorf("apply ended neither well nor by SIGKILL: %v", got)
 	}
