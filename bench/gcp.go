@@ -103,7 +103,7 @@ func measureCloud(ctx context.Context, n int) (result, error) {
 
 // stepOverCloud brings n slices up, and measures.
 func stepOverCloud(ctx context.Context, url string, n int) (result, error) {
-	p, err := gcp.New(ctx, gcp.Config{Project: cloudProject, Zones: []string{cloudZone}, Endpoint: url, CreatesPerMinute: 1_000_000})
+	p, err := gcp.New(ctx, gcp.Config{Project: cloudProject, Endpoint: url, CreatesPerMinute: 1_000_000})
 	if err != nil {
 		return result{}, err
 	}
@@ -218,7 +218,7 @@ func preempted(ctx context.Context, s *apply.Stepper, w *world, before *cloudOf,
 	if err := errors.Join(s.Save(ctx), before.Close()); err != nil {
 		return err
 	}
-	p, err := gcp.New(ctx, gcp.Config{Project: cloudProject, Zones: []string{cloudZone}, Endpoint: url, CreatesPerMinute: cloudLimit})
+	p, err := gcp.New(ctx, gcp.Config{Project: cloudProject, Endpoint: url, CreatesPerMinute: cloudLimit})
 	if err != nil {
 		return err
 	}
@@ -227,6 +227,9 @@ func preempted(ctx context.Context, s *apply.Stepper, w *world, before *cloudOf,
 	cfg := cloudConfig(w, c)
 	cfg.Epoch = 2
 	if s, err = apply.New(ctx, cfg); err != nil {
+		return err
+	}
+	if _, err := s.Step(ctx); err != nil { // the first look of a process waits for its list
 		return err
 	}
 	if _, err := asked(ctx, url, "preempt"); err != nil {

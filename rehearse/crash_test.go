@@ -130,7 +130,7 @@ func lives(t *testing.T, at int, late bool) []string {
 				endpoint = r.emulator.URL() // the second process
 			}
 			return gcp.New(ctx, gcp.Config{
-				Project: r.project(), Zones: r.cfg.Desired.Providers[0].Zones, Endpoint: endpoint, Now: r.clock.Now, Backoff: retryAfter,
+				Project: r.project(), Endpoint: endpoint, Now: r.clock.Now, Backoff: retryAfter,
 			})
 		},
 	}

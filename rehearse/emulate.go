@@ -51,14 +51,8 @@ const retryAfter = time.Millisecond
 
 // connect makes a real provider that talks to the emulator.
 func connect(ctx context.Context, r *rehearsal) (providers.Provider, error) {
-	var zones []string
-	for i := range r.cfg.Desired.Providers {
-		if p := &r.cfg.Desired.Providers[i]; p.Name == schema.ProviderGCP {
-			zones = p.Zones
-		}
-	}
 	p, err := gcp.New(ctx, gcp.Config{
-		Project: r.project(), Zones: zones, Endpoint: r.emulator.URL(), Now: r.clock.Now,
+		Project: r.project(), Endpoint: r.emulator.URL(), Now: r.clock.Now,
 		CreatesPerMinute: r.cfg.CreatesPerMinute, Backoff: retryAfter,
 	})
 	if err != nil {

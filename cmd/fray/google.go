@@ -67,7 +67,7 @@ func (s *stack) google(ctx context.Context, declared []schema.Provider, doc *sta
 		return nil, err
 	}
 	return gcp.New(ctx, gcp.Config{
-		Project: block.Project, Zones: block.Zones, Bucket: bucket.Bucket,
+		Project: block.Project, Bucket: bucket.Bucket,
 		Endpoint: os.Getenv(endpointVariable), Bootstrap: s.bootstrap(ctx),
 	})
 }

@@ -20,8 +20,6 @@ import (
 // Config configures New.
 type Config struct {
 	Project string
-	// Zones are those of the provider block, in order of preference.
-	Zones []string
 	// Bucket is the one that the stack's store is in, whose place Check looks
 	// at; "": it is in none.
 	Bucket string
