@@ -128,7 +128,11 @@ func (a Address) Scoped() string {
 
 // ScopedAddress is the address of a kind that has a scoped name.
 func ScopedAddress(kind Kind, scoped string) Address {
-	if i := strings.LastIndexByte(scoped, '.'); i >= 0 { // keys are followed by a name
+	head := scoped
+	if key := strings.LastIndexByte(scoped, ']') + 1; strings.Contains(scoped[key:], "/") {
+		head = scoped[:key+strings.IndexByte(scoped[key:], '/')] // what is launched has dots in its name
+	}
+	if i := strings.LastIndexByte(head, '.'); i >= 0 { // keys are followed by a name
 		return Address{Kind: kind, Module: scoped[:i], Name: scoped[i+1:]}
 	}
 	return Address{Kind: kind, Name: scoped}
@@ -240,6 +244,9 @@ func compareModules(a, b string) int {
 
 // ParseAddress reads an address as String writes it.
 func ParseAddress(s string) (Address, error) {
+	if a, ok := launchedAddress(s); ok {
+		return a, nil
+	}
 	steps, err := addressSteps(s)
 	if err != nil {
 		return Address{}, fmt.Errorf("address %q: %w", s, err)

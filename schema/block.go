@@ -272,7 +272,7 @@ func (r *report) labels(candidates []*blockType, src *hclsyntax.Block) (*blockTy
 		}
 		label = src.Labels[1]
 	}
-	if !ValidName(label) {
+	if !ValidName(label) && (!typ.freeLabel || label == "") {
 		r.errorAt(src.LabelRanges[len(src.Labels)-1], "Invalid name", fmt.Sprintf(
 			"%q cannot name %s: a name is a letter or underscore, then letters, digits, underscores and hyphens, at most 63 in all.", label, article(src.Type)))
 		return nil, "", false

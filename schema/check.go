@@ -84,9 +84,10 @@ func (e *evaluator) checkZones(b *block, r *Resources) {
 	}
 }
 
-// fromReservation gives resources the shape of the reservation they draw from.
-func (e *evaluator) fromReservation(b *block, r *Resources, name string) {
-	shape := []string{"provider", "tpu", "cpu", "memory", "disk", "machine_type", "preemptible", "zones", "regions"}
+// fromReservation gives resources the shape of the reservation they draw from, or a
+// part of its machines.
+func (e *evaluator) fromReservation(b *block, s scope, r *Resources, name string) {
+	shape := []string{"provider", "tpu", "machine_type", "preemptible", "zones", "regions"}
 	for _, stated := range append(shape, cloudNames()...) {
 		if x := b.attr(stated); x != nil {
 			e.errorAt(x.rng, "Shape stated twice", fmt.Sprintf("The slices are those of %s, so %s is given already: remove it here.", ScopedAddress(KindReservation, name), stated))
@@ -97,7 +98,10 @@ func (e *evaluator) fromReservation(b *block, r *Resources, name string) {
 		return // wrong, and told
 	}
 	r.Reservation, r.Provider, r.Preemptible = name, pool.Provider, pool.Preemptible
-	r.TPU, r.CPU, r.Memory = pool.Max.TPU, pool.Max.CPU, pool.Max.Memory
+	r.TPU, r.CPU, r.Memory, r.Disk = pool.Max.TPU, pool.Max.CPU, pool.Max.Memory, pool.Max.Disk
+	if e.packedShape(b, s, pool, r) {
+		return
+	}
 	if r.Slices > pool.Max.Slices {
 		rng := b.attr("reservation").rng
 		if x := b.attr("slices"); x != nil {
@@ -115,7 +119,7 @@ func (s *session) checkGroups(jobs []Job) {
 	type draw struct{ group, reservation Address }
 	needed := map[draw]int{}
 	for i := range jobs {
-		if j := &jobs[i]; j.Addr.Group != "" && j.Resources.Reservation != "" {
+		if j := &jobs[i]; j.Addr.Group != "" && j.Resources.Reservation != "" && !j.Resources.Packed {
 			needed[draw{j.Addr.GroupAddress(), ScopedAddress(KindReservation, j.Resources.Reservation)}] += j.Resources.Slices
 		}
 	}

@@ -220,6 +220,33 @@ func TestDecode(t *testing.T) {
 			part: func(c *Config) any { return c.Desired.Reservations[0].Max },
 			want: Capacity{CPU: 2, Memory: 1 << 30, Slices: 4},
 		},
+		"a pool that grows": {
+			src: `namespace "rl" {}
+			reservation "pool" {
+				namespace    = namespace.rl
+				idle_timeout = "90s"
+				growth       = "offer"
+				min { slices = 0 }
+				max {
+					cpu    = 2
+					disk   = "10g"
+					slices = 4
+				}
+			}
+			job "a" {
+				command = ["x"]
+				resources { reservation = reservation.pool }
+			}`,
+			part: func(c *Config) any { return []any{c.Desired.Reservations[0], first(c).Resources} },
+			want: []any{
+				Reservation{
+					Addr: Address{Kind: KindReservation, Name: "pool"}, Provider: ProviderLocal, Namespace: "rl",
+					Min: Capacity{CPU: 2, Disk: 10 << 30}, Max: Capacity{CPU: 2, Disk: 10 << 30, Slices: 4},
+					IdleTimeout: Duration(90 * time.Second), Growth: GrowthOffer,
+				},
+				Resources{Provider: ProviderLocal, Reservation: "pool", CPU: 2, Disk: 10 << 30, Slices: 1},
+			},
+		},
 		"provider limits": {
 			src: `provider "local" {
 				cpu = 4

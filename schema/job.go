@@ -27,7 +27,7 @@ func parts() []part {
 		{blocks: []string{"retries", "restart"}, decode: (*evaluator).retries},
 		{blocks: []string{"health_check", "resources"}, decode: (*evaluator).healthCheck}, // its port is one of resources
 		{
-			attrs:  []string{"stop_grace", "timeout", "priority", "band", "labels"},
+			attrs:  []string{"stop_grace", "timeout", "scheduling_timeout", "priority", "user", "band", "labels"},
 			blocks: []string{"resources"}, // whose provider the labels must suit
 			decode: (*evaluator).jobSettings,
 		},
@@ -208,6 +208,8 @@ func (e *evaluator) jobSettings(decl *declaration, s scope, j *Job) {
 	b := decl.block
 	j.StopGrace = get(e, s, b.attr("stop_grace"), asDuration, Duration(10*time.Second))
 	j.Timeout = get(e, s, b.attr("timeout"), asDuration, 0)
+	j.SchedulingTimeout = get(e, s, b.attr("scheduling_timeout"), positiveDuration, 0)
+	j.User = get(e, s, b.attr("user"), notEmpty, "")
 	j.Priority = get(e, s, b.attr("priority"), wholeNumber(math.MinInt32, math.MaxInt32), 0)
 	band := get(e, s, b.attr("band"), oneOf(BandProduction, BandInteractive, BandBatch), BandInteractive)
 	if band != BandInteractive { // the zero Band is interactive
@@ -237,13 +239,6 @@ func (e *evaluator) jobGroup(decl *declaration) JobGroup {
 	return g
 }
 
-func (e *evaluator) namespace(decl *declaration) Namespace {
-	return Namespace{
-		Addr:     e.global(decl.addr),
-		MaxChips: get(e, nil, decl.block.attr("max_chips"), wholeNumber(1, math.MaxInt32), 0),
-	}
-}
-
 // resources decodes what a job runs on. With a reservation, the shape is the
 // reservation's.
 func (e *evaluator) resources(decl *declaration, s scope, j *Job) {
@@ -254,7 +249,7 @@ func (e *evaluator) resources(decl *declaration, s scope, j *Job) {
 	}
 	r.Ports = slices.SortedFunc(slices.Values(r.Ports), func(a, c Port) int { return cmp.Compare(a.Name, c.Name) })
 	if name, ok := e.referenceTo(s, b.attr("reservation"), KindReservation); ok {
-		e.fromReservation(b, &r, name)
+		e.fromReservation(b, s, &r, name)
 		j.Resources = r
 		return
 	}

@@ -4,15 +4,17 @@ package schema
 // part means. The tree that language returns is the whole language; the
 // structural check is driven by it, and documentation can be made from it.
 type blockType struct {
-	name     string
-	variant  string // the label that chooses this type among those of one name, as in provider "gcp"
-	label    string // what the label is, "" for a block without one
-	label2   string // what a second label is, which then is the name
-	doc      string
-	repeated bool // may stand more than once in its parent
-	open     bool // any attribute name is allowed, as in locals
-	attrs    []attribute
-	blocks   []*blockType
+	name    string
+	variant string // the label that chooses this type among those of one name, as in provider "gcp"
+	label   string // what the label is, "" for a block without one
+	label2  string // what a second label is, which then is the name
+	// freeLabel: the label names something outside, and may be any text.
+	freeLabel bool
+	doc       string
+	repeated  bool // may stand more than once in its parent
+	open      bool // any attribute name is allowed, as in locals
+	attrs     []attribute
+	blocks    []*blockType
 }
 
 // attribute describes one attribute of a block.
@@ -83,13 +85,7 @@ func language() *blockType {
 			{name: "locals", doc: "names for expressions: local.NAME", repeated: true, open: true},
 			localProviderType(),
 			gcpProviderType(),
-			{
-				name: "namespace", label: "NAME", repeated: true,
-				doc: "a scope for actor names, access and fair share",
-				attrs: []attribute{
-					{name: "max_chips", typ: "number", def: "no limit", doc: "TPU chips its jobs may hold at once; recorded, not acted on in this version"},
-				},
-			},
+			namespaceType(),
 			reservationType(),
 			jobGroupType(),
 			jobType(),
@@ -188,6 +184,7 @@ func reservationType() *blockType {
 				{name: "tpu", typ: "string", doc: "TPU type of each slice, such as v5litepod-16"},
 				{name: "cpu", typ: "number", doc: "cores of each slice; not together with tpu"},
 				{name: "memory", typ: "size", doc: "of each slice; not together with tpu"},
+				{name: "disk", typ: "size", doc: "of each slice; not together with tpu"},
 				{name: "slices", typ: "number", def: "1", doc: "how many"},
 			},
 		}
@@ -197,15 +194,18 @@ func reservationType() *blockType {
 		doc: "a pool of slices that jobs may draw from",
 		attrs: []attribute{
 			{name: "provider", typ: "string", def: "the only declared provider, else local", doc: "local or gcp"},
-			{name: "priority", typ: "number", def: "0", doc: "the higher one gets capacity first; recorded, not acted on in this version"},
-			{name: "ttl", typ: "duration", def: "no end", doc: "how long the pool is held; recorded, this version holds it until it is destroyed"},
+			{name: "priority", typ: "number", def: "0", doc: "the higher one gets capacity first, where a limit or quota is too small for all"},
+			{name: "ttl", typ: "duration", def: "no end", doc: "how long the pool is held since it was made or last changed"},
+			{name: "idle_timeout", typ: "duration", def: "5m", doc: "how long a slice beyond min may idle before it is released"},
+			{name: "growth", typ: "string", def: "demand", doc: "demand: grow for jobs that wait; offer: keep one slice more than jobs hold, up to max"},
+			{name: "namespace", typ: "reference", doc: "namespace.NAME: jobs launched there draw from it without naming it, where they ask for its shape"},
 			{name: "preemptible", typ: "bool", def: "true for tpu, else false", doc: "whether its slices may be taken away"},
 			{name: "zones", typ: "list of strings", def: "the provider's", doc: "in order of preference"},
 			{name: "regions", typ: "list of strings", doc: "to choose zones from"},
 		},
 		blocks: []*blockType{
-			end("min", "what is held; none by default"),
-			end("max", "what may be held at most, min by default; this version does not grow towards it"),
+			end("min", "what is held always; none by default"),
+			end("max", "what may be held at most, min by default"),
 			lifecycleType(true),
 		},
 	}

@@ -24,6 +24,7 @@ func jobType() *blockType {
 			{name: "count", typ: "number", doc: "how many instances: job.NAME[0], job.NAME[1], …", mode: modeShape},
 			{name: "for_each", typ: "map or set of strings", doc: `one instance for each key: job.NAME["key"]`, mode: modeShape},
 			{name: "timeout", typ: "duration", def: "none", doc: "of an attempt"},
+			{name: "scheduling_timeout", typ: "duration", def: "none", doc: "the longest wait for the first start, after which the job has failed"},
 		},
 	}
 	t.attrs = append(t.attrs, workloadAttributes("one named after the job; in a job_group, the group's")...)
@@ -83,6 +84,7 @@ func workloadAttributes(namespace string) []attribute {
 		dependsOnAttribute(),
 		{name: "stop_grace", typ: "duration", def: "10s", doc: "between SIGTERM and SIGKILL"},
 		{name: "priority", typ: "number", def: "0", doc: "the higher one gets capacity first within its band"},
+		{name: "user", typ: "string", doc: "whose share of the namespace it uses"},
 		{name: "band", typ: "string", def: "interactive", doc: "production, interactive or batch: the later yields first"},
 		{name: "labels", typ: "map of strings", doc: "for people and queries"},
 	}
@@ -129,13 +131,13 @@ func resourcesType() *blockType {
 		name: "resources", doc: "what one instance runs on",
 		attrs: []attribute{
 			{name: "provider", typ: "string", def: "the only declared provider, else local", doc: "local or gcp"},
-			{name: "reservation", typ: "reference", doc: "reservation.NAME: the pool to draw from, which gives the shape"},
+			{name: "reservation", typ: "reference", doc: "reservation.NAME: the pool to draw from, which gives the shape; with cpu, memory or disk a part of its machines"},
 			{name: "tpu", typ: "string", doc: "TPU type, such as v5litepod-16; not together with cpu, memory, disk, machine_type"},
-			{name: "cpu", typ: "number", def: "1 without tpu and machine_type", doc: "cores of each slice"},
-			{name: "memory", typ: "size", doc: "of each slice"},
-			{name: "disk", typ: "size", doc: "of each slice"},
+			{name: "cpu", typ: "number", def: "1 without tpu and machine_type", doc: "cores of each slice, or of each task on a reservation's machines"},
+			{name: "memory", typ: "size", doc: "likewise"},
+			{name: "disk", typ: "size", doc: "likewise"},
 			{name: "machine_type", typ: "string", doc: "of the provider, such as n2-standard-8"},
-			{name: "slices", typ: "number", def: "1", doc: "one gang over this many slices"},
+			{name: "slices", typ: "number", def: "1", doc: "one gang over this many slices, or tasks on a reservation's machines"},
 			{name: "preemptible", typ: "bool", def: "true for tpu, else false", doc: "whether the slices may be taken away"},
 			{name: "zones", typ: "list of strings", def: "the provider's", doc: "in order of preference"},
 			{name: "regions", typ: "list of strings", doc: "to choose zones from"},

@@ -20,7 +20,14 @@ type SliceSpec struct {
 	Preemptible bool         `json:"preemptible"`
 	Hosts       int          `json:"hosts"` // at least 1
 	Cloud       CloudSpec    `json:"cloud,omitzero"`
+	// On is the slice on whose host OnHost this one lives as a guest, a part of
+	// that machine; "": it has machines of its own.
+	On     string `json:"on,omitempty"`
+	OnHost int    `json:"on_host,omitempty"`
 }
+
+// DefaultIdleTimeout is how long a slice beyond a reservation's min may idle.
+const DefaultIdleTimeout = 5 * time.Minute
 
 // SlicePhase is how a slice stands in its provider's eyes.
 type SlicePhase string

@@ -204,7 +204,26 @@ const (
 // Namespace is a scope for actor names, access and fair share.
 type Namespace struct {
 	Addr     Address `json:"addr"`
-	MaxChips int     `json:"max_chips,omitempty"` // 0: no limit
+	MaxChips int     `json:"max_chips,omitempty"` // that its jobs have at once; 0: no limit
+	MaxCPU   float64 `json:"max_cpu,omitempty"`   // cores of hosts without TPUs; 0: no limit
+	// Budget is how many chips its jobs may have before the rest of them
+	// yield as those of band batch do; 0: no such bound.
+	Budget int `json:"budget,omitempty"`
+	// Weight is its part of what all compete for, among those of the others; 0: 1.
+	Weight float64 `json:"weight,omitempty"`
+	// IdleTimeout is how long a slice that a job gives back is kept for the
+	// next one of the namespace; 0: not at all; launched jobs: LaunchedIdleTimeout.
+	IdleTimeout Duration    `json:"idle_timeout,omitempty"`
+	Users       []UserShare `json:"users,omitempty"` // sorted by name
+}
+
+// UserShare bounds one user within a namespace; the fields are as of Namespace.
+type UserShare struct {
+	Name     string  `json:"name"`
+	MaxChips int     `json:"max_chips,omitempty"`
+	MaxCPU   float64 `json:"max_cpu,omitempty"`
+	Budget   int     `json:"budget,omitempty"`
+	Weight   float64 `json:"weight,omitempty"`
 }
 
 // Capacity is a number of slices of one shape: one end of a reservation.
@@ -212,22 +231,40 @@ type Capacity struct {
 	TPU    string  `json:"tpu,omitempty"`
 	CPU    float64 `json:"cpu,omitempty"`
 	Memory Bytes   `json:"memory,omitempty"`
+	Disk   Bytes   `json:"disk,omitempty"`
 	Slices int     `json:"slices"`
 }
 
+// Growth is a closed set of when a reservation grows beyond its min.
+type Growth string
+
+// The growths. The zero Growth is GrowthDemand.
+const (
+	GrowthDemand Growth = "demand" // for jobs that wait
+	// GrowthOffer keeps one slice more than is used, up to the max, for jobs
+	// that start more workers when they see it.
+	GrowthOffer Growth = "offer"
+)
+
 // Reservation is a pool of slices that jobs may draw from.
 type Reservation struct {
-	Addr        Address      `json:"addr"`
-	Provider    ProviderName `json:"provider"`
-	Min         Capacity     `json:"min"`
-	Max         Capacity     `json:"max"`
-	Priority    int          `json:"priority,omitempty"`
-	TTL         Duration     `json:"ttl,omitempty"` // 0: no end
-	Preemptible bool         `json:"preemptible"`
-	Zones       []string     `json:"zones,omitempty"`
-	Regions     []string     `json:"regions,omitempty"`
-	Cloud       CloudSpec    `json:"cloud,omitzero"`
-	Lifecycle   Lifecycle    `json:"lifecycle,omitzero"`
+	Addr     Address      `json:"addr"`
+	Provider ProviderName `json:"provider"`
+	Min      Capacity     `json:"min"`
+	Max      Capacity     `json:"max"`
+	Priority int          `json:"priority,omitempty"`
+	TTL      Duration     `json:"ttl,omitempty"` // since it was made or changed; 0: no end
+	// IdleTimeout is how long a slice beyond the min may idle before it is
+	// released; 0: DefaultIdleTimeout.
+	IdleTimeout Duration `json:"idle_timeout,omitempty"`
+	Growth      Growth   `json:"growth,omitempty"`
+	// Namespace whose launched jobs may draw from it without naming it; "": none.
+	Namespace   string    `json:"namespace,omitempty"`
+	Preemptible bool      `json:"preemptible"`
+	Zones       []string  `json:"zones,omitempty"`
+	Regions     []string  `json:"regions,omitempty"`
+	Cloud       CloudSpec `json:"cloud,omitzero"`
+	Lifecycle   Lifecycle `json:"lifecycle,omitzero"`
 }
 
 // JobGroup is a set of jobs that are placed together, all or none.
@@ -249,11 +286,14 @@ type Job struct {
 	Retries     Retries     `json:"retries"`
 	HealthCheck *Health     `json:"health_check,omitempty"`
 	// StopGrace is the time between SIGTERM and SIGKILL.
-	StopGrace Duration          `json:"stop_grace"`
-	Timeout   Duration          `json:"timeout,omitempty"` // of an attempt; 0: none
-	Priority  int               `json:"priority,omitempty"`
-	Band      Band              `json:"band,omitempty"`
-	Labels    map[string]string `json:"labels,omitempty"`
+	StopGrace Duration `json:"stop_grace"`
+	Timeout   Duration `json:"timeout,omitempty"` // of an attempt; 0: none
+	// SchedulingTimeout bounds the wait for the first attempt; 0: none.
+	SchedulingTimeout Duration          `json:"scheduling_timeout,omitempty"`
+	Priority          int               `json:"priority,omitempty"`
+	Band              Band              `json:"band,omitempty"`
+	User              string            `json:"user,omitempty"` // whose share it uses, "": nobody's in particular
+	Labels            map[string]string `json:"labels,omitempty"`
 	// DependsOn are the stated dependencies and Uses those implied by reading
 	// another job's values; both sorted, a base address means all instances.
 	// A stated one is met when the other is ready (a service, or a job with a
@@ -305,6 +345,9 @@ type Resources struct {
 	Zones       []string     `json:"zones,omitempty"`
 	Regions     []string     `json:"regions,omitempty"`
 	Ports       []Port       `json:"ports,omitempty"` // sorted by name
+	// Packed says that CPU, Memory and Disk are a part of a host that others
+	// share, rather than the shape of hosts of its own.
+	Packed bool `json:"packed,omitempty"`
 	// Cloud is filled in from the provider where the job says nothing.
 	Cloud CloudSpec `json:"cloud,omitzero"`
 }
@@ -322,6 +365,9 @@ type Environment struct {
 	Image   string          `json:"image,omitempty"`
 	UV      *UV             `json:"uv,omitempty"`
 	Env     map[string]Text `json:"env,omitempty"`
+	// Callable is the sha256 of a pickled Python callable in the store, which
+	// the command finds in the file that FRAY_CALLABLE names; "": there is none.
+	Callable string `json:"callable,omitempty"`
 }
 
 // UV asks for a Python environment made by uv from the project's lock file.

@@ -40,6 +40,11 @@ type Document struct {
 	// soon, by zone or region, type and tier. Those that are well have none.
 	Weather map[string]Weather `json:"weather,omitempty"`
 
+	// Past are launched jobs whose name was taken by a newer one, by id, as they ended.
+	Past map[string]*Job `json:"past,omitempty"`
+	// Paused says that nothing is to be changed for now, nil: it is not.
+	Paused *Pause `json:"paused,omitempty"`
+
 	// LocalPlace is the machine and directory where the slices of provider
 	// local live, when the state itself is kept elsewhere.
 	LocalPlace string `json:"local_place,omitempty"`
@@ -56,6 +61,32 @@ type Disowned struct {
 	Spec schema.SliceSpec `json:"spec"`
 	At   time.Time        `json:"at"`
 	By   string           `json:"by"` // who let go of it
+}
+
+// Pause is who stopped the loop from acting, and why.
+type Pause struct {
+	At     time.Time `json:"at"`
+	By     string    `json:"by"`
+	Reason string    `json:"reason,omitempty"`
+}
+
+// Launch is how a job, group or reservation came about that no file declares:
+// a program or a user asked for it. It stays until it has ended and is
+// forgotten, or its parent takes it along.
+type Launch struct {
+	Name string `json:"name"` // as asked for
+	// Request is the id of the request, by which it is told when asked again.
+	Request string    `json:"request,omitempty"`
+	At      time.Time `json:"at"`
+	By      string    `json:"by,omitempty"` // the user; "" for a job's
+	// Parent is the id of the job that launched it, "" for none, ParentAttempt
+	// the attempt of that job which did.
+	Parent        string `json:"parent,omitempty"`
+	ParentAttempt int    `json:"parent_attempt,omitempty"`
+	// Detached says that it outlives its parent.
+	Detached bool `json:"detached,omitempty"`
+	// ReleasedAt is when a reservation was given up, zero before.
+	ReleasedAt time.Time `json:"released_at,omitzero"`
 }
 
 // Weather is how a place stands that has failed.
@@ -75,6 +106,8 @@ type Weather struct {
 // Exactly one of the specs is set.
 type Resource struct {
 	Digest      schema.Digest       `json:"digest"`
+	Since       time.Time           `json:"since,omitzero"` // it was made or changed
+	Launch      *Launch             `json:"launch,omitempty"`
 	Namespace   *schema.Namespace   `json:"namespace,omitempty"`
 	Reservation *schema.Reservation `json:"reservation,omitempty"`
 	Group       *schema.JobGroup    `json:"group,omitempty"`
@@ -105,7 +138,9 @@ type Slice struct {
 	BornAt time.Time `json:"born_at,omitzero"`
 	// Deletions counts the calls that asked for its end while its provider
 	// said that it was going; DeleteAt is when to call again.
-	Deletions int       `json:"deletions,omitempty"`
+	Deletions int `json:"deletions,omitempty"`
+	// IdleSince is since when nobody has held it, zero while somebody does.
+	IdleSince time.Time `json:"idle_since,omitzero"`
 	DeleteAt  time.Time `json:"delete_at,omitzero"`
 }
 
@@ -114,6 +149,11 @@ type Job struct {
 	ID     string        `json:"id"` // globally unique, FRAY_JOB_ID
 	Spec   *schema.Job   `json:"spec"`
 	Digest schema.Digest `json:"digest"` // of Spec
+	// Launch is nil for a declared job.
+	Launch *Launch `json:"launch,omitempty"`
+	// AdmittedAt is when it began to wait for its turn, EndedAt when it ended.
+	AdmittedAt time.Time `json:"admitted_at,omitzero"`
+	EndedAt    time.Time `json:"ended_at,omitzero"`
 
 	Status schema.JobStatus `json:"status"`
 	Reason string           `json:"reason,omitempty"` // why it is pending, failed or stopped
@@ -136,6 +176,10 @@ type Job struct {
 	Replace bool `json:"replace,omitempty"`
 	// Stop asks for the job to end and stay so.
 	Stop bool `json:"stop,omitempty"`
+	// YieldsTo is the job that its slices are given up for, zero if they are
+	// not; Yields counts how often it has done so. That spends no budget.
+	YieldsTo schema.Address `json:"yields_to,omitzero"`
+	Yields   int            `json:"yields,omitempty"`
 }
 
 // MaxAttempts is how many attempts a job remembers.
@@ -188,6 +232,7 @@ func (d *Document) Clone() *Document {
 	c.Outputs = cloneMap(d.Outputs)
 	c.Disowned = cloneMap(d.Disowned)
 	c.Weather = cloneMap(d.Weather)
+	c.Past = cloneMap(d.Past)
 	return &c
 }
 

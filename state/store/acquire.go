@@ -101,14 +101,23 @@ func (a *acquisition) free(l Lease, gen Generation) bool {
 	if gen != a.seen || a.seenAt.IsZero() {
 		a.seen, a.seenAt = gen, now
 	}
-	if gen == Absent || !l.Live(now) {
+	if gen == Absent || l.Released || !l.Live(now) && (a.sameClock(l) || now.Sub(l.ExpiresAt) >= clockSkew) {
 		return true
 	}
 	// Nobody renewed it for as long as it is valid, whatever the clocks say.
-	if now.Sub(a.seenAt) >= max(l.ExpiresAt.Sub(l.RenewedAt), a.cfg.TTL) {
+	if now.Sub(a.seenAt) >= l.validity() {
 		return true
 	}
 	return a.sameMachine(l) && a.witness.Ended(l.Holder)
+}
+
+// clockSkew is how far the clocks of two machines may be apart: what another
+// one's lease says of its expiry is only believed beyond that.
+const clockSkew = 15 * time.Minute
+
+// sameClock reports whether a holder's times are by the clock of this machine.
+func (a *acquisition) sameClock(l Lease) bool {
+	return l.Host == a.mine.Host && l.BootID == a.mine.BootID && l.BootID != ""
 }
 
 func (a *acquisition) take(ctx context.Context, old Lease, gen Generation) (*Held, error) {
@@ -156,6 +165,9 @@ func (a *acquisition) wait(ctx context.Context, l Lease) error {
 	if a.dying(l) {
 		patience, poll = max(patience, dyingPatience), handoverPoll
 	}
+	if !l.Live(now) { // by our clock; if nobody renews it, it is free
+		patience = max(patience, l.validity()+leasePoll)
+	}
 	left := patience - now.Sub(a.waiting)
 	if left <= 0 && asks {
 		return fmt.Errorf("it did not give way within %v: %w", patience, &HeldError{Lease: l})
@@ -163,7 +175,16 @@ func (a *acquisition) wait(ctx context.Context, l Lease) error {
 	if left <= 0 {
 		return &HeldError{Lease: l}
 	}
-	return pause(ctx, min(left, a.pace(poll, l.ExpiresAt.Sub(now))))
+	return pause(ctx, min(left, a.pace(poll, a.expiry(l, now))))
+}
+
+// expiry is the time until a lease that nobody renews may be taken over.
+func (a *acquisition) expiry(l Lease, now time.Time) time.Duration {
+	left := a.seenAt.Add(l.validity()).Sub(now)
+	if a.sameClock(l) {
+		return min(left, l.ExpiresAt.Sub(now))
+	}
+	return left
 }
 
 // pace is how long to wait before the lease is looked at again, expiry being

@@ -60,6 +60,13 @@ func (h *Held) Context() context.Context { return h.ctx }
 // Epoch is that of this acquisition.
 func (h *Held) Epoch() uint64 { return h.epoch }
 
+// Lease is the lease as this process last wrote it.
+func (h *Held) Lease() Lease {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.lease
+}
+
 // Valid returns nil while the lease is certainly held, else an ErrLeaseLost.
 // Ask before each use: a process that was stopped or a machine that slept may
 // run on for a moment before Context ends.

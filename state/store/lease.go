@@ -17,22 +17,27 @@ import (
 // and lapses by itself; nobody ever has to remove it. Each holder has a higher
 // epoch than the one before.
 //
-// Its times are by the holder's clock; the clocks of machines that share a
-// store must agree to within a few seconds. If they do not, two may believe to
-// hold it for a moment, and the epoch in the state tells them apart.
+// Its times are by the holder's clock. On another machine they are believed only
+// as far as clocks may be apart: there it has lapsed when it was not renewed for
+// as long as it is valid, by the clock of whoever looks.
 type Lease struct {
-	Holder            string    `json:"holder"` // unique to one acquisition
-	Epoch             uint64    `json:"epoch"`
-	Host              string    `json:"host"`
-	BootID            string    `json:"boot_id,omitempty"`
-	User              string    `json:"user"`
-	PID               int       `json:"pid"`
-	Command           string    `json:"command"`
-	AcquiredAt        time.Time `json:"acquired_at"`
-	RenewedAt         time.Time `json:"renewed_at"`
-	ExpiresAt         time.Time `json:"expires_at"`
-	ControllerAddress string    `json:"controller_address,omitempty"`
-	Released          bool      `json:"released,omitempty"`
+	Holder     string    `json:"holder"` // unique to one acquisition
+	Epoch      uint64    `json:"epoch"`
+	Host       string    `json:"host"`
+	BootID     string    `json:"boot_id,omitempty"`
+	User       string    `json:"user"`
+	PID        int       `json:"pid"`
+	Command    string    `json:"command"`
+	AcquiredAt time.Time `json:"acquired_at"`
+	RenewedAt  time.Time `json:"renewed_at"`
+	ExpiresAt  time.Time `json:"expires_at"`
+	// ControllerAddress is where the cluster API is served, host:port, and
+	// ControllerFingerprint the SHA-256 of its certificate, in hex; ControllerHTTP
+	// is the web page's. They are "" for a holder that serves nothing.
+	ControllerAddress     string `json:"controller_address,omitempty"`
+	ControllerFingerprint string `json:"controller_fingerprint,omitempty"`
+	ControllerHTTP        string `json:"controller_http,omitempty"`
+	Released              bool   `json:"released,omitempty"`
 	// Nonce is unique to one write: it tells a writer whose reply was lost
 	// whether the write happened.
 	Nonce string `json:"nonce"`
@@ -45,6 +50,9 @@ type Lease struct {
 
 // Live reports whether the lease binds others at a time.
 func (l Lease) Live(now time.Time) bool { return !l.Released && now.Before(l.ExpiresAt) }
+
+// validity is how long the lease outlives a renewal.
+func (l Lease) validity() time.Duration { return l.ExpiresAt.Sub(l.RenewedAt) }
 
 // who names the holder for people.
 func (l Lease) who() string {
@@ -85,8 +93,10 @@ type LeaseConfig struct {
 	// knows nothing of it: the state's, so that removing the lease's object
 	// does not let epochs fall.
 	MinEpoch uint64
-	// ControllerAddress is where the holder serves, "" if it does not.
-	ControllerAddress string
+	// These go into the lease as they are.
+	ControllerAddress     string
+	ControllerFingerprint string
+	ControllerHTTP        string
 }
 
 const defaultTTL = 15 * time.Second
@@ -183,8 +193,8 @@ func newLease(cfg LeaseConfig) Lease {
 		User:              userName(),
 		PID:               os.Getpid(),
 		Command:           cfg.Command,
-		ControllerAddress: cfg.ControllerAddress,
-		Yields:            cfg.Yields,
+		ControllerAddress: cfg.ControllerAddress, ControllerFingerprint: cfg.ControllerFingerprint, ControllerHTTP: cfg.ControllerHTTP,
+		Yields: cfg.Yields,
 	}
 }
 

@@ -17,6 +17,9 @@ const (
 	HostsPrefix   = "hosts/"
 	LogsPrefix    = "logs/"
 	BundlesPrefix = "bundles/"
+	// EndpointsKey is the registry of actors, EventsPrefix what happened.
+	EndpointsKey = "endpoints.json"
+	EventsPrefix = "events/"
 )
 
 // AssignKey is where a slice's assignment is.
@@ -58,9 +61,25 @@ type Assignment struct {
 	Epoch      uint64 `json:"epoch"`
 	Generation int64  `json:"generation"`
 	Run        *Run   `json:"run,omitempty"` // nil: run nothing
+	// Guests are the slices that live on hosts of this one. They are served
+	// whatever the generation: a change of guests ends nothing else.
+	Guests []Guest `json:"guests,omitempty"`
 	// MovedTo is the location of the store where the stack is kept now: its
 	// agents go there, and leave what runs as it is.
 	MovedTo string `json:"moved_to,omitempty"`
+}
+
+// Guest is a slice that lives on a host of another one and has a part of that
+// machine. It has an assignment and reports of its own.
+type Guest struct {
+	Slice string `json:"slice"`
+	Host  int    `json:"host"` // of the slice it lives on
+	// Owner and Index are those of schema.SliceSpec.
+	Owner  schema.Address `json:"owner"`
+	Index  int            `json:"index,omitempty"`
+	CPU    float64        `json:"cpu,omitempty"`
+	Memory schema.Bytes   `json:"memory,omitempty"`
+	Disk   schema.Bytes   `json:"disk,omitempty"`
 }
 
 // Run is one attempt of a job instance, the same for all its slices but for SliceIndex.
@@ -84,6 +103,8 @@ type Run struct {
 	Coordinator    string `json:"coordinator"`
 	Megascale      string `json:"megascale,omitempty"`
 	ClusterAddress string `json:"cluster_address,omitempty"`
+	// Token is what its tasks show to the cluster API, sealed.
+	Token schema.Text `json:"token,omitzero"`
 }
 
 // Peer is where one task runs.
@@ -119,6 +140,12 @@ type HostReport struct {
 	// Notice says that the host is about to be preempted or maintained.
 	Notice string      `json:"notice,omitempty"`
 	Task   *TaskReport `json:"task,omitempty"` // the last task, ended or not
+	// Guests are the slices that this host serves besides its own.
+	Guests []string `json:"guests,omitempty"`
+	// API is where the agent serves clusterapi's Host, host:port, and
+	// Fingerprint the SHA-256 of its certificate, in hex; "": it does not.
+	API         string `json:"api,omitempty"`
+	Fingerprint string `json:"fingerprint,omitempty"`
 }
 
 // TaskReport is how a host's task stands.

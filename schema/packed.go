@@ -1,0 +1,51 @@
+package schema
+
+import "fmt"
+
+// packedShape decodes which part of a reservation's machines a task asks for, and
+// reports whether it asks for one: then it shares the machine with others.
+func (e *evaluator) packedShape(b *block, s scope, pool *Reservation, r *Resources) bool {
+	for _, name := range partNames() {
+		x := b.attr(name)
+		switch {
+		case x == nil:
+		case pool.Max.TPU != "":
+			e.errorAt(x.rng, "TPU and "+name, fmt.Sprintf("The slices of %s are %s and bring their own machines: remove %s, or name a reservation of machines without TPU.", pool.Addr, pool.Max.TPU, name))
+		default:
+			r.Packed = true
+		}
+	}
+	if !r.Packed {
+		return false
+	}
+	r.CPU = get(e, s, b.attr("cpu"), asCores, 1)
+	r.Memory = get(e, s, b.attr("memory"), asBytes, 0)
+	r.Disk = get(e, s, b.attr("disk"), asBytes, 0)
+	e.checkPart(b, pool, r)
+	return true
+}
+
+// partNames are the attributes that say how much of a machine a task takes.
+func partNames() []string { return []string{"cpu", "memory", "disk"} }
+
+// checkPart reports a task that is larger than the machines of its reservation.
+func (e *evaluator) checkPart(b *block, pool *Reservation, r *Resources) {
+	for _, part := range []struct {
+		name, need, has string
+		more            bool
+	}{
+		{"cpu", fmt.Sprintf("%g cores", r.CPU), fmt.Sprintf("%g", pool.Max.CPU), r.CPU > pool.Max.CPU},
+		{"memory", r.Memory.String(), pool.Max.Memory.String(), pool.Max.Memory > 0 && r.Memory > pool.Max.Memory},
+		{"disk", r.Disk.String(), pool.Max.Disk.String(), pool.Max.Disk > 0 && r.Disk > pool.Max.Disk},
+	} {
+		if !part.more {
+			continue
+		}
+		rng := b.rng()
+		if x := b.attr(part.name); x != nil {
+			rng = x.rng
+		}
+		e.errorAt(rng, "Larger than its reservation", fmt.Sprintf(
+			"A task needs %s, but the machines of %s have %s: ask for less, or name another reservation.", part.need, pool.Addr, part.has))
+	}
+}

@@ -1,0 +1,151 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/fray-ml/fray/schema"
+)
+
+// Event is something that happened to a stack, for people.
+type Event struct {
+	At   time.Time      `json:"at"`
+	Kind EventKind      `json:"kind"`
+	Addr schema.Address `json:"address,omitzero"` // what it is about
+	// Slice is its name, where it is about one.
+	Slice string `json:"slice,omitempty"`
+	Text  string `json:"text"`
+}
+
+// EventKind is a closed set.
+type EventKind string
+
+// The kinds of events.
+const (
+	EventLaunched EventKind = "launched" // a program asked for it
+	EventStarted  EventKind = "started"  // an attempt began
+	EventReady    EventKind = "ready"
+	EventEnded    EventKind = "ended" // an attempt did
+	EventJob      EventKind = "job"   // its status changed otherwise
+	EventPending  EventKind = "pending"
+	EventSlice    EventKind = "slice" // asked for, up, going
+	EventDrift    EventKind = "drift"
+	EventLease    EventKind = "lease"
+	EventConfig   EventKind = "config" // another configuration was accepted
+)
+
+// EventKinds lists every kind.
+func EventKinds() []EventKind {
+	return []EventKind{
+		EventLaunched, EventStarted, EventReady, EventEnded, EventJob, EventPending, EventSlice, EventDrift, EventLease, EventConfig,
+	}
+}
+
+// EventsKey is the n-th chunk of events that the holder of an epoch writes.
+// Chunks are in the order of their keys; a chunk is rewritten while it grows.
+func EventsKey(epoch uint64, n int) string {
+	return fmt.Sprintf("%s%012d-%08d", EventsPrefix, epoch, n)
+}
+
+// EncodeEvents is a chunk's content: a line of JSON for each event.
+func EncodeEvents(events []Event) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	for i := range events {
+		if err := enc.Encode(&events[i]); err != nil {
+			return nil, fmt.Errorf("encode events: %w", err)
+		}
+	}
+	return b.Bytes(), nil
+}
+
+// DecodeEvents reads a chunk. What is damaged is left out.
+func DecodeEvents(data []byte) []Event {
+	var events []Event
+	for line := range bytes.Lines(data) {
+		var e Event
+		if json.Unmarshal(line, &e) == nil {
+			events = append(events, e)
+		}
+	}
+	return events
+}
+
+// EventReader reads a stack's events, chunk by chunk, each once.
+type EventReader struct {
+	Store Store
+	// Last is how many of the past are enough for the first call of Next, which
+	// may return more; 0: all that are kept.
+	Last int
+
+	read map[string]int // events of each chunk that were returned
+	gens map[string]Generation
+}
+
+// Next returns what is new since the last call, oldest first. With an error it
+// returns what it could read, which the next call does not return again.
+func (r *EventReader) Next(ctx context.Context) ([]Event, error) {
+	listed, err := r.Store.List(ctx, EventsPrefix)
+	if err != nil {
+		return nil, fmt.Errorf("list events: %w", err)
+	}
+	if r.read == nil {
+		r.begin(listed)
+	}
+	r.forget(listed)
+	var fresh []Event
+	for _, a := range listed {
+		if r.gens[a.Key] == a.Generation {
+			continue
+		}
+		object, err := r.Store.Get(ctx, a.Key)
+		if errors.Is(err, ErrNotFound) {
+			continue // it was old
+		}
+		if err != nil {
+			return fresh, fmt.Errorf("read events: %w", err)
+		}
+		events := DecodeEvents(object.Data)
+		fresh = append(fresh, events[min(r.read[a.Key], len(events)):]...)
+		r.read[a.Key], r.gens[a.Key] = len(events), object.Generation
+	}
+	return fresh, nil
+}
+
+// longEvent is more than most events take in a chunk, in bytes.
+const longEvent = 1 << 10
+
+// begin takes the chunks for read that are older than the Last events.
+func (r *EventReader) begin(listed []Attrs) {
+	r.read, r.gens = map[string]int{}, map[string]Generation{}
+	if r.Last == 0 {
+		return
+	}
+	enough := int64(r.Last) * longEvent
+	for _, a := range slices.Backward(listed) {
+		if enough <= 0 {
+			r.gens[a.Key] = a.Generation
+		}
+		enough -= a.Size
+	}
+}
+
+// forget drops what was remembered of chunks that are gone.
+func (r *EventReader) forget(listed []Attrs) {
+	if len(r.gens) <= len(listed) {
+		return
+	}
+	there := make(map[string]bool, len(listed))
+	for _, a := range listed {
+		there[a.Key] = true
+	}
+	gone := func(key string) bool { return !there[key] }
+	maps.DeleteFunc(r.gens, func(key string, _ Generation) bool { return gone(key) })
+	maps.DeleteFunc(r.read, func(key string, _ int) bool { return gone(key) })
+}
