@@ -1,0 +1,320 @@
+package dial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/fray-ml/fray/state/store"
+)
+
+// FollowConfig says whom to follow.
+type FollowConfig struct {
+	Store store.Store // where the lease is
+	// Token is sent with each call; nil: what the caller put into the call's
+	// metadata goes as it is.
+	Token Token
+	// Patience is how long calls without a deadline look for a controller
+	// before they fail; 0: 30 s.
+	Patience time.Duration
+	// Recheck is how often to look who leads while calls wait for an answer;
+	// 0: 5 s.
+	Recheck time.Duration
+}
+
+const (
+	defaultPatience = 30 * time.Second
+	defaultRecheck  = 5 * time.Second
+)
+
+// Times of looking for a leader.
+const (
+	lookTimeout  = 10 * time.Second       // for one look at the lease
+	lookInterval = 200 * time.Millisecond // between two looks of this process
+	retireGrace  = 2 * time.Second        // for answers of a controller that leads no more
+)
+
+// Following is a connection to whichever controller leads. It reads the lease
+// when it has to: at the first call, whenever a call says that nobody answers or
+// that another leads, and now and then while calls wait, since a controller that
+// hangs says nothing.
+//
+// Calls that one controller did not answer (UNAVAILABLE) are made again to the
+// next until their deadline: what the cluster API changes, it changes once for
+// a request_id. Streams are only begun again until they stand; later they end
+// with UNAVAILABLE, and their readers begin anew where they were.
+type Following struct {
+	cfg FollowConfig
+
+	mu      sync.Mutex
+	leader  *leader // nil: none was found yet
+	trusted bool    // nothing has happened since that speaks against leader
+	look    *look   // under way
+	looked  time.Time
+	patrols bool // a patrol is under way
+	closed  bool
+}
+
+var _ grpc.ClientConnInterface = (*Following)(nil)
+
+// leader is a controller and the connection to it; its fields but conn and
+// lease belong to the Following's mutex.
+type leader struct {
+	lease   store.Lease
+	conn    *grpc.ClientConn
+	calls   int
+	retired bool
+}
+
+// look is one reading of the lease, for all who wait for it.
+type look struct {
+	done chan struct{}
+	err  error
+}
+
+// Follow returns a connection; Close ends it.
+func Follow(cfg FollowConfig) *Following {
+	if cfg.Patience == 0 {
+		cfg.Patience = defaultPatience
+	}
+	if cfg.Recheck == 0 {
+		cfg.Recheck = defaultRecheck
+	}
+	return &Following{cfg: cfg}
+}
+
+// Close ends what is under way.
+func (f *Following) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed = true
+	if f.leader == nil {
+		return nil
+	}
+	return f.leader.conn.Close()
+}
+
+// Leader is the lease of the controller that leads, or why there is none.
+func (f *Following) Leader(ctx context.Context) (store.Lease, error) {
+	l, err := f.find(ctx)
+	if err != nil {
+		return store.Lease{}, err
+	}
+	defer f.release(l)
+	return l.lease, nil
+}
+
+// Invoke makes a unary call.
+func (f *Following) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
+	return f.try(ctx, func(l *leader) error {
+		err := l.conn.Invoke(ctx, method, args, reply, opts...)
+		f.release(l)
+		return err
+	})
+}
+
+// NewStream begins a stream.
+func (f *Following) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	var s *stream
+	err := f.try(ctx, func(l *leader) error {
+		inner, cancel := context.WithCancel(ctx)
+		opened, err := l.conn.NewStream(inner, desc, method, opts...)
+		if err != nil {
+			cancel()
+			f.release(l)
+			return err
+		}
+		s = &stream{ClientStream: opened, follow: f, leader: l, ctx: inner, cancel: cancel, one: !desc.ServerStreams}
+		context.AfterFunc(inner, func() { f.release(l) })
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// try makes a call until somebody answers it.
+func (f *Following) try(ctx context.Context, call func(*leader) error) error {
+	var t trial
+	for {
+		l, err := f.find(ctx)
+		if err == nil {
+			err = f.judge(ctx, l, call(l))
+			if status.Code(err) != codes.Unavailable {
+				return t.final(err)
+			}
+			err = l.describe(err)
+		}
+		if errors.Is(err, errClosed) {
+			return status.Error(codes.Canceled, err.Error())
+		}
+		t.note(err)
+		if err := t.wait(ctx, f.cfg.Patience); err != nil {
+			return err
+		}
+	}
+}
+
+// judge notes whether an answer speaks against the leader. What broke off
+// because the connection was retired is nobody's cancellation.
+func (f *Following) judge(ctx context.Context, l *leader, err error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if status.Code(err) == codes.Canceled && ctx.Err() == nil && l.retired && !f.closed {
+		err = status.Error(codes.Unavailable, "this controller leads no more")
+	}
+	if status.Code(err) == codes.Unavailable && f.leader == l {
+		f.trusted = false
+	}
+	return err
+}
+
+var errClosed = errors.New("the connection to the controller was closed")
+
+// find returns who leads, for one call, which ends with release.
+func (f *Following) find(ctx context.Context) (*leader, error) {
+	for {
+		f.mu.Lock()
+		switch {
+		case f.closed:
+			f.mu.Unlock()
+			return nil, errClosed
+		case f.trusted:
+			l := f.leader
+			l.calls++
+			if !f.patrols {
+				f.patrols = true
+				time.AfterFunc(f.cfg.Recheck, f.patrol)
+			}
+			f.mu.Unlock()
+			return l, nil
+		}
+		under := f.lookLocked()
+		f.mu.Unlock()
+		select {
+		case <-under.done:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("read the lease: %w", ctx.Err())
+		}
+		if under.err != nil {
+			return nil, under.err
+		}
+	}
+}
+
+// patrol looks who leads while calls wait for an answer.
+func (f *Following) patrol() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed || f.leader.calls == 0 {
+		f.patrols = false
+		return
+	}
+	f.lookLocked()
+	time.AfterFunc(f.cfg.Recheck, f.patrol)
+}
+
+// lookLocked returns the look that is under way, or begins one.
+func (f *Following) lookLocked() *look {
+	if f.look == nil {
+		f.look = &look{done: make(chan struct{})}
+		go f.run(f.look)
+	}
+	return f.look
+}
+
+// run reads the lease for all who wait. It is nobody's own: who gives up
+// waiting leaves it to the others.
+func (f *Following) run(l *look) {
+	f.mu.Lock()
+	early := lookInterval - time.Since(f.looked)
+	f.mu.Unlock()
+	if early > 0 {
+		<-time.After(early)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
+	defer cancel()
+	lease, err := store.ReadLease(ctx, f.cfg.Store)
+	if err == nil || errors.Is(err, store.ErrNotFound) {
+		err = servable(lease, err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err == nil {
+		err = f.adoptLocked(lease)
+	}
+	f.look, f.looked, l.err = nil, time.Now(), err
+	close(l.done)
+}
+
+// adoptLocked connects to the holder of a lease, or keeps the connection if it
+// is the same process.
+func (f *Following) adoptLocked(lease store.Lease) error {
+	old := f.leader
+	if old != nil && old.lease.ControllerAddress == lease.ControllerAddress &&
+		old.lease.ControllerFingerprint == lease.ControllerFingerprint {
+		old.conn.ResetConnectBackoff()
+		f.leader.lease, f.trusted = lease, true
+		return nil
+	}
+	conn, err := Open(lease.ControllerAddress, lease.ControllerFingerprint, f.cfg.Token)
+	if err != nil {
+		return err
+	}
+	if f.closed {
+		conn.Close()
+		return errClosed
+	}
+	f.leader, f.trusted = &leader{lease: lease, conn: conn}, true
+	if old != nil {
+		f.retireLocked(old)
+	}
+	return nil
+}
+
+// retireLocked closes a connection once its calls have ended, or after a grace:
+// who does not lead any more may answer nothing any more.
+func (f *Following) retireLocked(l *leader) {
+	l.retired = true
+	if l.calls == 0 {
+		l.conn.Close()
+		return
+	}
+	time.AfterFunc(retireGrace, func() { l.conn.Close() })
+}
+
+func (f *Following) release(l *leader) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	l.calls--
+	if l.retired && l.calls == 0 {
+		l.conn.Close()
+	}
+}
+
+// stream tells the Following how a stream ended.
+type stream struct {
+	grpc.ClientStream
+	follow *Following
+	leader *leader
+	ctx    context.Context // ends with the stream
+	cancel context.CancelFunc
+	one    bool // there is one answer
+}
+
+func (s *stream) RecvMsg(m any) error {
+	err := s.ClientStream.RecvMsg(m)
+	if err == nil && !s.one {
+		return nil
+	}
+	err = s.follow.judge(s.ctx, s.leader, err)
+	s.cancel()
+	return err
+}
