@@ -15,20 +15,25 @@ import (
 func (w *world) live() {
 	for _, name := range slices.Sorted(maps.Keys(w.slices)) {
 		s := w.slices[name]
-		if s.spec.Stack != w.doc.Stack() {
-			continue // somebody else's
+		if s == nil || s.spec.Stack != w.doc.Stack() {
+			continue // gone with its machine, or somebody else's
+		}
+		if isGuest(s) {
+			w.liveGuest(s)
+			continue
 		}
 		if !s.changesAt.After(w.now) {
 			switch s.phase {
 			case schema.SliceCreating:
 				s.phase = schema.SliceReady
 			case schema.SliceDeleting:
-				delete(w.slices, name)
+				w.vanish(name)
 				continue
 			case schema.SliceReady, schema.SliceDead:
 			}
 		}
 		for n, h := range s.hosts {
+			w.lodge(s, n, h)
 			w.liveHost(s, n, h)
 		}
 	}
@@ -63,12 +68,13 @@ func (w *world) liveHost(s *simSlice, n int, h *simHost) {
 	report := store.HostReport{
 		Slice: s.spec.Name, Host: n, Boot: fmt.Sprint(h.boot), Seq: w.reported, At: w.now,
 		Address: "127.0.0.1", CoordinatorPort: 8000 + n, MegascalePort: 9000 + n, Generation: h.done, Epoch: h.seen.epoch,
+		Guests: w.guestNames(s.spec.Name, n),
 	}
 	if h.task != nil {
 		task := *h.task
 		report.Task = &task
 	}
-	w.reports[hostKey{s.spec.Name, n}] = report
+	w.heard(s, report)
 }
 
 // obey is the agent: whatever is newer ends what an older assignment started,

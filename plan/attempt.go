@@ -195,7 +195,7 @@ func (d *differ) loss(j *state.Job) (schema.TaskState, string) {
 
 // freshenOf changes in place what can be of a slice that a running job has.
 func (d *differ) freshenOf(j *state.Job, st *schema.SliceStatus) {
-	if st.Spec.Owner != j.Spec.Addr || st.Spec.Provider != schema.ProviderGCP {
+	if st.Spec.On != "" || st.Spec.Owner != j.Spec.Addr || st.Spec.Provider != schema.ProviderGCP {
 		return
 	}
 	spec := st.Spec
@@ -300,6 +300,9 @@ func (d *differ) end(addr schema.Address, cause schema.TaskState, why string) {
 		return
 	}
 	cause, why = last.Cause, last.Reason
+	if outcome, _ := verdict(last); outcome == schema.TaskSucceeded && !d.next.Jobs[addr].YieldsTo.IsZero() {
+		cause, why = schema.TaskSucceeded, "" // it was done before it was told to yield
+	}
 	if cause == schema.TaskFailed || cause == schema.TaskUnschedulable {
 		if infrastructure := cmp.Or(lost, taskOutcome(last)); infrastructure != "" {
 			cause, why = infrastructure, why+" (and part of what it ran on was lost)"
@@ -357,7 +360,7 @@ func (d *differ) finish(addr schema.Address, outcome schema.TaskState, why strin
 	}
 	settle(e, d.now)
 	if e.Status.Ended() {
-		d.released(addr, "it has ended")
+		d.released(addr, jobEnded)
 	}
 }
 

@@ -64,7 +64,9 @@ func jobAttributes() []attribute[schema.Job] {
 	return append(list,
 		field("stop_grace", func(j *job) *schema.Duration { return &j.StopGrace }),
 		field("timeout", func(j *job) *schema.Duration { return &j.Timeout }),
+		field("scheduling_timeout", func(j *job) *schema.Duration { return &j.SchedulingTimeout }),
 		field("priority", func(j *job) *int { return &j.Priority }),
+		field("user", func(j *job) *string { return &j.User }),
 		field("band", func(j *job) *schema.Band { return &j.Band }),
 		entries("labels", func(j *job) *map[string]string { return &j.Labels }),
 		field("depends_on", func(j *job) *[]schema.Address { return &j.DependsOn }),
@@ -81,6 +83,7 @@ func resourceAttributes() []attribute[schema.Job] {
 		field("resources.cpu", func(j *job) *float64 { return &j.Resources.CPU }),
 		field("resources.memory", func(j *job) *schema.Bytes { return &j.Resources.Memory }),
 		field("resources.disk", func(j *job) *schema.Bytes { return &j.Resources.Disk }),
+		field("resources.packed", func(j *job) *bool { return &j.Resources.Packed }),
 		field("resources.machine_type", func(j *job) *string { return &j.Resources.MachineType }),
 		field("resources.slices", func(j *job) *int { return &j.Resources.Slices }),
 		field("resources.preemptible", func(j *job) *bool { return &j.Resources.Preemptible }),
@@ -117,6 +120,7 @@ func environmentAttributes() []attribute[schema.Job] {
 		inBlock("environment.uv.extras", uv, func(u *schema.UV) *[]string { return &u.Extras }),
 		inBlock("environment.uv.groups", uv, func(u *schema.UV) *[]string { return &u.Groups }),
 		inBlock("environment.uv.python", uv, func(u *schema.UV) *string { return &u.Python }),
+		field("environment.callable", func(j *job) *string { return &j.Environment.Callable }),
 		entries("environment.env", func(j *job) *map[string]schema.Text { return &j.Environment.Env }),
 	}
 }
@@ -154,12 +158,16 @@ func reservationAttributes() []attribute[schema.Reservation] {
 			field(end.name+".tpu", func(r *pool) *string { return &end.of(r).TPU }),
 			field(end.name+".cpu", func(r *pool) *float64 { return &end.of(r).CPU }),
 			field(end.name+".memory", func(r *pool) *schema.Bytes { return &end.of(r).Memory }),
+			field(end.name+".disk", func(r *pool) *schema.Bytes { return &end.of(r).Disk }),
 			field(end.name+".slices", func(r *pool) *int { return &end.of(r).Slices }),
 		)
 	}
 	list = append(list,
 		field("priority", func(r *pool) *int { return &r.Priority }),
 		field("ttl", func(r *pool) *schema.Duration { return &r.TTL }),
+		field("idle_timeout", func(r *pool) *schema.Duration { return &r.IdleTimeout }),
+		field("growth", func(r *pool) *schema.Growth { return &r.Growth }),
+		field("namespace", func(r *pool) *string { return &r.Namespace }),
 		field("preemptible", func(r *pool) *bool { return &r.Preemptible }),
 		field("zones", func(r *pool) *[]string { return &r.Zones }),
 		field("regions", func(r *pool) *[]string { return &r.Regions }),

@@ -94,7 +94,10 @@ func withPools(desired schema.Desired, pools ...schema.Reservation) schema.Desir
 	for i := range desired.Jobs {
 		r := &desired.Jobs[i].Resources
 		for _, p := range pools {
-			if r.Reservation == p.Addr.Name {
+			if r.Reservation == p.Addr.Name && r.Packed && p.Min.TPU == "" {
+				r.Preemptible = p.Preemptible
+			} else if r.Reservation == p.Addr.Name {
+				r.Packed = false
 				r.TPU, r.CPU, r.Memory, r.Preemptible = p.Min.TPU, p.Min.CPU, p.Min.Memory, p.Preemptible
 			}
 		}

@@ -13,6 +13,9 @@ import (
 
 // amountOf is the capacity that a slice takes.
 func (d *differ) amountOf(spec *schema.SliceSpec) Amount {
+	if spec.On != "" { // a part of another one
+		return Amount{}
+	}
 	a := Amount{Slices: 1, Hosts: spec.Hosts}
 	if spec.TPU == "" {
 		a.CPU, a.Memory = spec.CPU, spec.Memory
@@ -89,16 +92,7 @@ func (d *differ) lacks(specs []schema.SliceSpec) string {
 		if limit == (Amount{}) {
 			continue
 		}
-		var need Amount
-		for n := range specs {
-			spec := &specs[n]
-			if spec.Provider != p.Name || d.next.Slices[spec.Name] != nil {
-				continue
-			}
-			if _, listed := d.slices[spec.Name]; !listed {
-				need = need.plus(d.amountOf(spec))
-			}
-		}
+		need := d.newOf(p.Name, specs)
 		if need == (Amount{}) {
 			continue
 		}
@@ -159,7 +153,7 @@ func (d *differ) demand() demand {
 	count := demand{}
 	for i := range d.desired.Reservations {
 		r := &d.desired.Reservations[i]
-		count.add(d.shapeOf(schema.SliceSpec{Provider: r.Provider, TPU: r.Min.TPU, CPU: r.Min.CPU, Memory: r.Min.Memory}), 1, r.Min.Slices)
+		count.add(d.shapeOf(PoolSlice(d.stack, r, 0)), 1, len(d.poolOf(r.Addr.Scoped()).specs))
 	}
 	for i := range d.desired.Jobs {
 		want := &d.desired.Jobs[i]
@@ -207,11 +201,20 @@ func (d *differ) sums(count demand) map[schema.ProviderName]Amount {
 func (d *differ) capacity(wanted demand) {
 	listed := demand{}
 	for _, st := range d.slices {
-		listed.add(d.shapeOf(st.Spec), 1, 1)
+		if st.Spec.On == "" {
+			listed.add(d.shapeOf(st.Spec), 1, 1)
+		}
 	}
 	for _, st := range d.disowned {
 		listed.add(d.shapeOf(st.Spec), 1, 1)
 		wanted.add(d.shapeOf(st.Spec), 1, 1)
+	}
+	for _, names := range d.warm {
+		for _, name := range names {
+			if d.isKeptIdle(name) {
+				wanted.add(d.shapeOf(d.next.Slices[name].Spec), 1, 1)
+			}
+		}
 	}
 	before, after := d.sums(listed), d.sums(wanted)
 	limits := map[schema.ProviderName]Amount{}

@@ -118,6 +118,7 @@ func jobAttrs(j *schema.Job) []attr {
 	l.add("resources.cpu", r.CPU, r.CPU == 0)
 	l.add("resources.memory", r.Memory.String(), r.Memory == 0)
 	l.add("resources.disk", r.Disk.String(), r.Disk == 0)
+	l.add("resources.packed", r.Packed, !r.Packed)
 	l.add("resources.machine_type", r.MachineType, r.MachineType == "")
 	l.add("resources.slices", r.Slices, false)
 	l.add("resources.preemptible", r.Preemptible, false)
@@ -131,6 +132,7 @@ func jobAttrs(j *schema.Job) []attr {
 	l.add("environment.project", e.Project, e.Project == "")
 	l.add("environment.bundle", shortSum(e.Bundle), e.Bundle == "")
 	l.add("environment.image", e.Image, e.Image == "")
+	l.add("environment.callable", shortSum(e.Callable), e.Callable == "")
 	if e.UV != nil {
 		l.add("environment.uv.extras", e.UV.Extras, len(e.UV.Extras) == 0)
 		l.add("environment.uv.groups", e.UV.Groups, len(e.UV.Groups) == 0)
@@ -155,7 +157,9 @@ func jobAttrs(j *schema.Job) []attr {
 	}
 	l.add("stop_grace", j.StopGrace, false)
 	l.add("timeout", j.Timeout, j.Timeout == 0)
+	l.add("scheduling_timeout", j.SchedulingTimeout, j.SchedulingTimeout == 0)
 	l.add("priority", j.Priority, j.Priority == 0)
+	l.add("user", j.User, j.User == "")
 	l.add("band", j.Band, j.Band == "")
 	for _, name := range slices.Sorted(maps.Keys(j.Labels)) {
 		l.add("labels."+name, j.Labels[name], false)
@@ -173,7 +177,7 @@ func resourceAttrs(r state.Resource) []attr {
 	l := attrList{attrs: []attr{}}
 	switch {
 	case r.Namespace != nil:
-		l.add("max_chips", r.Namespace.MaxChips, r.Namespace.MaxChips == 0)
+		l.namespaceAttrs(r.Namespace)
 	case r.Reservation != nil:
 		v := r.Reservation
 		l.add("provider", v.Provider, v.Provider == "")
@@ -184,10 +188,14 @@ func resourceAttrs(r state.Resource) []attr {
 			l.add(end.name+".tpu", end.c.TPU, end.c.TPU == "")
 			l.add(end.name+".cpu", end.c.CPU, end.c.CPU == 0)
 			l.add(end.name+".memory", end.c.Memory.String(), end.c.Memory == 0)
+			l.add(end.name+".disk", end.c.Disk.String(), end.c.Disk == 0)
 			l.add(end.name+".slices", end.c.Slices, false)
 		}
 		l.add("priority", v.Priority, v.Priority == 0)
 		l.add("ttl", v.TTL, v.TTL == 0)
+		l.add("idle_timeout", v.IdleTimeout, v.IdleTimeout == 0)
+		l.add("growth", v.Growth, v.Growth == "")
+		l.add("namespace", v.Namespace, v.Namespace == "")
 		l.add("preemptible", v.Preemptible, false)
 		l.add("zones", v.Zones, len(v.Zones) == 0)
 		l.add("regions", v.Regions, len(v.Regions) == 0)
@@ -198,6 +206,20 @@ func resourceAttrs(r state.Resource) []attr {
 		l.add("same_zone", true, !r.Group.SameZone)
 	}
 	return l.attrs
+}
+
+func (l *attrList) namespaceAttrs(n *schema.Namespace) {
+	share := func(prefix string, s *schema.UserShare) {
+		l.add(prefix+"max_chips", s.MaxChips, s.MaxChips == 0)
+		l.add(prefix+"max_cpu", s.MaxCPU, s.MaxCPU == 0)
+		l.add(prefix+"budget", s.Budget, s.Budget == 0)
+		l.add(prefix+"weight", s.Weight, s.Weight == 0)
+	}
+	share("", &schema.UserShare{MaxChips: n.MaxChips, MaxCPU: n.MaxCPU, Budget: n.Budget, Weight: n.Weight})
+	l.add("idle_timeout", n.IdleTimeout, n.IdleTimeout == 0)
+	for i := range n.Users {
+		share("user."+n.Users[i].Name+".", &n.Users[i])
+	}
 }
 
 // attrVerb is what a change of one attribute means (docs/language.md, "What a
@@ -218,7 +240,7 @@ func attrVerb(path string) Verb {
 		}
 	}
 	for _, prefix := range []string{
-		"resources", "provider", "min.tpu", "min.cpu", "min.memory", "preemptible", "engine", "provisioning", "valid_until", "max_run",
+		"resources", "provider", "min.tpu", "min.cpu", "min.memory", "min.disk", "preemptible", "engine", "provisioning", "valid_until", "max_run",
 		"reserved_in", "runtime_version", "disks", "network", "subnetwork", "service_account", "boot_image",
 	} {
 		if strings.HasPrefix(path, prefix) {

@@ -41,7 +41,9 @@ func Check(desired *schema.Desired) []Problem {
 		c.need(placement{unit: unitOf(job), from: string(r.Provider)}, Amount{}.times(c.sizer.amountOf(&spec), r.Slices))
 	}
 	c.pools(pools)
+	c.packed(pools)
 	c.providers(desired.Providers)
+	c.spaces(desired)
 	return c.problems
 }
 
@@ -57,6 +59,8 @@ type checker struct {
 	needed   map[placement]Amount
 	groups   []placement // the keys of drawn, as they came
 	order    []placement // the keys of needed
+	packings map[placement]*packing
+	packs    []placement // the keys of packings
 	problems []Problem
 }
 
@@ -79,15 +83,21 @@ func (c *checker) draw(job *schema.Job, pool *schema.Reservation) {
 	if pool == nil {
 		return // a dangling reference is the language's to refuse
 	}
-	if need := job.Resources.Slices; need > pool.Min.Slices {
+	c.pack(job, pool)
+	if job.Resources.Packed {
+		return
+	}
+	if need, most := job.Resources.Slices, max(pool.Min.Slices, pool.Max.Slices); need > most {
 		c.problems = append(c.problems, Problem{
 			Addr: job.Addr, Attribute: "resources.slices",
 			Summary: "Larger than its reservation",
-			Detail: fmt.Sprintf("%s needs %d slices at once, but %s holds %d (its min; pools do not grow towards max yet). Ask for fewer slices or raise min.slices.",
-				job.Addr, need, pool.Addr, pool.Min.Slices),
+			Detail: fmt.Sprintf("%s needs %d slices at once, but %s has %d at most (its max). Ask for fewer slices or raise max.slices.",
+				job.Addr, need, pool.Addr, most),
 		})
 		return
 	}
+	spec := PoolSlice("", pool, 0)
+	c.need(placement{unit: unitOf(job), from: string(pool.Provider)}, Amount{}.times(c.sizer.amountOf(&spec), job.Resources.Slices))
 	if job.Addr.Group == "" {
 		return
 	}
@@ -101,11 +111,12 @@ func (c *checker) draw(job *schema.Job, pool *schema.Reservation) {
 func (c *checker) pools(pools map[string]*schema.Reservation) {
 	for _, p := range c.groups {
 		need := c.drawn[p]
-		if pool := pools[p.from]; need > pool.Min.Slices {
+		pool := pools[p.from]
+		if most := max(pool.Min.Slices, pool.Max.Slices); need > most {
 			c.problems = append(c.problems, Problem{
 				Addr: p.unit, Summary: "Larger than its reservation",
-				Detail: fmt.Sprintf("The jobs of %s are placed together and need %d slices at once, but %s holds %d (its min; pools do not grow towards max yet). Ask for fewer slices, raise min.slices, or take jobs out of the group.",
-					p.unit, need, pool.Addr, pool.Min.Slices),
+				Detail: fmt.Sprintf("The jobs of %s are placed together and need %d slices at once, but %s has %d at most (its max). Ask for fewer slices, raise max.slices, or take jobs out of the group.",
+					p.unit, need, pool.Addr, most),
 			})
 		}
 	}

@@ -58,13 +58,19 @@ func Costs(desired *schema.Desired, p *Plan, obs *Observed) []Cost {
 	s := costSums{desired: desired, plan: p, kinds: map[costKind]*Cost{}, made: map[schema.Address][]schema.SliceSpec{}}
 	s.before(obs)
 	for _, kept := range p.Next.Slices {
-		if kept.Doomed == "" {
-			s.made[kept.Spec.Owner] = append(s.made[kept.Spec.Owner], kept.Spec)
+		switch owner := kept.Spec.Owner; {
+		case kept.Doomed != "" || kept.Spec.On != "":
+		case !kept.IdleSince.IsZero() && owner.Kind != schema.KindReservation: // kept for the next job
+			s.count(&kept.Spec, 1)
+		default:
+			s.made[owner] = append(s.made[owner], kept.Spec)
 		}
 	}
 	for i := range desired.Reservations {
 		r := &desired.Reservations[i]
-		s.after(s.located(PoolSlice("", r, 0), r.Zones, r.Regions), r.Min.Slices)
+		if !p.hasExpired(r.Addr) {
+			s.after(s.located(PoolSlice("", r, 0), r.Zones, r.Regions), max(r.Min.Slices, len(s.made[r.Addr])))
+		}
 	}
 	for i := range desired.Jobs {
 		want := &desired.Jobs[i]

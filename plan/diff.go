@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -13,7 +12,7 @@ import (
 // Diff compares desired with doc and obs at the time now and returns what
 // follows. doc is not changed; its lineage must be set.
 func Diff(desired *schema.Desired, doc *state.Document, obs *Observed, now time.Time) *Plan {
-	d := newDiffer(desired, doc, obs, now)
+	d := newDiffer(Wanted(desired, doc, now), doc, obs, now)
 	d.whole()
 	return d.plan
 }
@@ -27,13 +26,17 @@ func (d *differ) whole() {
 	for i := range d.desired.Jobs {
 		d.advance(&d.desired.Jobs[i])
 	}
+	d.kin()
 	d.removals()
+	d.findWarm()
 	d.pools()
 	d.stage()
 	inOrder(d.idle)
 	d.place(d.idle)
 	d.start(d.idle)
+	d.rest()
 	d.orphans()
+	d.attend()
 	d.capacity(d.demand())
 	d.conclude()
 }
@@ -49,38 +52,60 @@ type differ struct {
 	stack   string
 	plan    *Plan
 
-	slices   map[string]*schema.SliceStatus    // every slice of every inventory that is the stack's
-	disowned []*schema.SliceStatus             // those it has let go of
-	made     map[string]schema.SliceSpec       // as providers have them, where the owner is another now
-	verbs    map[schema.Address]Verb           // of jobs to be restarted or replaced
-	recorded int                               // how many of the desired jobs the state knew
-	idle     []*schema.Job                     // those that neither run nor have ended
-	prepared map[schema.Address]bool           // all hosts up, only the start is missing
-	missing  map[schema.Address]schema.Address // by group: a member without capacity
-	leaving  map[schema.Address]bool           // jobs that are declared no more
-	clearing map[schema.Address]bool           // owners of slices that nobody wants
-	acting   map[string]int                    // index of the action on a slice
-	holders  map[string]schema.Address         // of slices of reservations, by name
-	waits    []waiting
-	content  []schema.Address          // jobs that wait no more, unless waits names them
-	shown    map[schema.Address]Change // instead of what is done: they are refused
-	tried    map[string]int            // see trying
-	hush     *bool                     // see isHush
-	zones    map[schema.Address]string // chosen for what is being placed
-	staging  []staging                 // jobs to be replaced that run on until what takes over is up
-	held     []*schema.Job             // jobs without capacity that wait for what they depend on
+	slices     map[string]*schema.SliceStatus    // every slice of every inventory that is the stack's
+	disowned   []*schema.SliceStatus             // those it has let go of
+	made       map[string]schema.SliceSpec       // as providers have them, where the owner is another now
+	verbs      map[schema.Address]Verb           // of jobs to be restarted or replaced
+	recorded   int                               // how many of the desired jobs the state knew
+	idle       []*schema.Job                     // those that neither run nor have ended
+	prepared   map[schema.Address]bool           // all hosts up, only the start is missing
+	missing    map[schema.Address]schema.Address // by group: a member without capacity
+	leaving    map[schema.Address]bool           // jobs that are declared no more
+	clearing   map[schema.Address]bool           // owners of slices that nobody wants
+	withdrawn  []schema.Address                  // recorded declarations that are made no more
+	dissolving bool                              // one of them is a reservation that has slices
+	acting     map[string]int                    // index of the action on a slice
+	holders    map[string]schema.Address         // of slices of reservations, by name
+	waits      []waiting
+	content    []schema.Address          // jobs that wait no more, unless waits names them
+	shown      map[schema.Address]Change // instead of what is done: they are refused
+	tried      map[string]int            // see trying
+	hush       *bool                     // see isHush
+	zones      map[schema.Address]string // chosen for what is being placed
+	staging    []staging                 // jobs to be replaced that run on until what takes over is up
+	held       []*schema.Job             // jobs without capacity that wait for what they depend on
+
+	turn     *unit            // whose turn it is to be placed
+	keeps    map[bound]*kept  // what is held back, see keep
+	goes     map[bound]load   // see going
+	stays    map[bound]load   // see enduring
+	yielding []schema.Address // jobs that make room for others
+	hopeless []hopeless       // see makeRoom
+	idles    map[schema.ProviderName]load
+	byID     map[string]schema.Address // of jobs, see launcher
 
 	twin         *twin            // where mutable gets its copy from; nil: a clone
 	editedJobs   []schema.Address // entries of next that may not be those of doc
 	editedSlices []string         // and of slices
+
+	guests        map[string][]string         // recorded guests by the slice on which they live, sorted
+	unknownGuests []schema.SliceSpec          // that hosts were told of and nobody recorded
+	hosting       map[string]reason           // see bringUpHost
+	chosenRooms   map[schema.Address][]placed // see fits
+	grownRooms    bool                        // some rooms are of slices that are not there yet
 
 	// Made when first asked for, see the functions of the same names.
 	families     map[schema.Address][]*schema.Job
 	newest       *newestRuns
 	met          map[dependency]reason
 	pooled       map[string]*pool
+	warm         map[warmKind][]string     // slices that idle for the next job of their kind
+	taking       map[string]schema.Address // of those: by whom they are chosen, by name
+	coming       map[schema.ProviderName]Amount
 	spent        map[schema.ProviderName]Amount
 	accelerators map[string]schema.Accelerator
+	shares       *accounts
+	victims      []*victim
 }
 
 func newDiffer(desired *schema.Desired, doc *state.Document, obs *Observed, now time.Time) *differ {
@@ -106,27 +131,9 @@ func newDiffer(desired *schema.Desired, doc *state.Document, obs *Observed, now 
 			}
 		}
 	}
+	d.takeInGuests()
 	d.recordHolders()
 	return d
-}
-
-// inOrder sorts the jobs that wait for capacity or for their start by who gets
-// it first: band, then priority, then address, in which they are already.
-func inOrder(jobs []*schema.Job) {
-	slices.SortStableFunc(jobs, func(a, b *schema.Job) int {
-		return cmp.Or(cmp.Compare(bandOrder(a.Band), bandOrder(b.Band)), cmp.Compare(b.Priority, a.Priority))
-	})
-}
-
-func bandOrder(b schema.Band) int {
-	switch b {
-	case schema.BandProduction:
-		return 0
-	case schema.BandBatch:
-		return 2
-	case schema.BandInteractive:
-	}
-	return 1
 }
 
 // family returns the desired jobs that an address without an instance stands
@@ -178,7 +185,12 @@ func (d *differ) edit(addr schema.Address) *state.Job {
 
 // known reports whether a slice would be listed if it were there: only then does
 // one that is not listed not exist.
-func (d *differ) known(spec *schema.SliceSpec) bool { return d.listedIn(spec.Provider, spec.Zone) }
+func (d *differ) known(spec *schema.SliceSpec) bool {
+	if host := d.next.Slices[spec.On]; host != nil {
+		spec = &host.Spec
+	}
+	return d.listedIn(spec.Provider, spec.Zone)
+}
 
 // act adds an action, at most one for a slice: a deletion takes the place of
 // any other, else the first one stands and the next Diff asks for the rest.
@@ -227,7 +239,10 @@ func (d *differ) declarations() {
 		if declared[addr] {
 			continue
 		}
-		d.plan.Changes = append(d.plan.Changes, removal(addr, d.doc.Resources[addr]))
+		d.withdrawn = append(d.withdrawn, addr)
+		if d.doc.Resources[addr].Launch == nil {
+			d.plan.Changes = append(d.plan.Changes, removal(addr, d.doc.Resources[addr]))
+		}
 	}
 }
 
@@ -241,10 +256,12 @@ func (d *differ) declare(addr schema.Address, spec any, r state.Resource) {
 	if exists && sameResource(cur, r) {
 		d.plan.Changes = append(d.plan.Changes, Change{Addr: addr, Verb: VerbNone})
 		if r.Reservation != nil && !equalLifecycles(&r.Reservation.Lifecycle, &cur.Reservation.Lifecycle) {
+			r.Since, r.Launch = cur.Since, cur.Launch
 			d.mutable().Resources[addr] = recordOf(spec, r)
 		}
 		return
 	}
+	r.Since = d.now
 	change := Change{Addr: addr, Verb: VerbCreate, Attrs: changedAttrs(nil, resourceAttrs(r))}
 	if exists {
 		change = resourceChange(addr, cur, r)
@@ -281,5 +298,6 @@ func (d *differ) conclude() {
 	}
 	d.showRefused()
 	d.concludeWaits()
+	d.stamp()
 	d.plan.Next = d.next
 }

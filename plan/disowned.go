@@ -63,15 +63,21 @@ func (d *differ) isTaken(spec *schema.SliceSpec) bool {
 	return s != nil && (s.Spec.Owner != spec.Owner || s.Spec.Index != spec.Index) || d.isDisowned(spec.Name)
 }
 
-// freshSlices are the specs of the slices that a job without any is given: the
-// first ones named after it whose names nobody else bears.
+// freshSlices are the specs of the slices that a job without any is given: idle ones
+// that do as well as new ones, then the first ones named after it whose names
+// nobody else bears.
 func (d *differ) freshSlices(want *schema.Job) []schema.SliceSpec {
-	specs := make([]schema.SliceSpec, 0, want.Resources.Slices)
+	specs, used := d.warmSpecs(want, d.zones[want.Addr])
 	for index := 0; len(specs) < want.Resources.Slices; index++ {
-		if spec := d.ownSlice(want, index, d.zones[want.Addr]); !d.isTaken(&spec) && !d.isStuck(spec.Name) {
+		if used[index] {
+			continue
+		}
+		spec := d.ownSlice(want, index, d.zones[want.Addr])
+		if !d.isTaken(&spec) && !d.isStuck(spec.Name) && !d.isKeptIdle(spec.Name) {
 			specs = append(specs, spec)
 		}
 	}
+	slices.SortFunc(specs, func(a, b schema.SliceSpec) int { return cmp.Compare(a.Index, b.Index) })
 	return specs
 }
 
@@ -89,32 +95,6 @@ func (d *differ) heldSlice(want *schema.Job, i int, name string) (schema.SliceSp
 	return spec, spec.Name == name && !d.isDisowned(name)
 }
 
-// poolSpecs are the first n slices of a reservation: those recorded as its own
-// under the names they have, and for the others names that nobody else bears.
-func (d *differ) poolSpecs(r *schema.Reservation, recorded []string) []schema.SliceSpec {
-	names := make(map[int]string, len(recorded))
-	for _, name := range recorded {
-		if s := d.next.Slices[name]; !d.poolMoves(r, name) {
-			names[s.Spec.Index] = name
-		}
-	}
-	specs := make([]schema.SliceSpec, 0, r.Min.Slices)
-	for index := 0; len(specs) < r.Min.Slices; index++ {
-		var spec schema.SliceSpec
-		if name, ok := names[index]; ok {
-			was := &d.next.Slices[name].Spec
-			spec = d.poolSlice(r, index, was.Zone)
-			spec.Name, spec.Cloud.Engine = name, cmp.Or(r.Cloud.Engine, was.Cloud.Engine)
-		} else {
-			spec = d.poolSlice(r, index, d.poolZone(r, index))
-		}
-		if !d.isTaken(&spec) && !d.isStuck(spec.Name) {
-			specs = append(specs, spec)
-		}
-	}
-	return specs
-}
-
 // poolMoves reports whether a slice of a reservation is to be had in another zone:
 // it was refused where it is meant to be, or is not to be there any more.
 func (d *differ) poolMoves(r *schema.Reservation, name string) bool {
@@ -122,7 +102,7 @@ func (d *differ) poolMoves(r *schema.Reservation, name string) bool {
 	if s.Spec.Zone == "" || s.Spec.Provider != r.Provider {
 		return false
 	}
-	if addr, held := d.heldBy(name); held && d.next.Jobs[addr].Running() {
+	if addr, held := d.heldBy(name); held && d.next.Jobs[addr] != nil && d.next.Jobs[addr].Running() {
 		return false
 	}
 	if len(r.Zones)+len(r.Regions) > 0 && !slices.Contains(d.poolZones(r), s.Spec.Zone) {

@@ -13,6 +13,7 @@ import (
 func equalJobs(a, b *schema.Job) bool {
 	return a.Addr == b.Addr && a.Namespace == b.Namespace &&
 		a.StopGrace == b.StopGrace && a.Timeout == b.Timeout &&
+		a.SchedulingTimeout == b.SchedulingTimeout && a.User == b.User &&
 		a.Priority == b.Priority && a.Band == b.Band && a.Retries == b.Retries &&
 		slices.Equal(a.Command, b.Command) && maps.Equal(a.Labels, b.Labels) &&
 		slices.Equal(a.DependsOn, b.DependsOn) && slices.Equal(a.Uses, b.Uses) &&
@@ -24,12 +25,12 @@ func equalJobs(a, b *schema.Job) bool {
 func equalResources(a, b *schema.Resources) bool {
 	return a.Provider == b.Provider && a.Reservation == b.Reservation && a.TPU == b.TPU &&
 		a.CPU == b.CPU && a.Memory == b.Memory && a.Disk == b.Disk && a.MachineType == b.MachineType &&
-		a.Slices == b.Slices && a.Preemptible == b.Preemptible && a.Cloud == b.Cloud &&
+		a.Slices == b.Slices && a.Packed == b.Packed && a.Preemptible == b.Preemptible && a.Cloud == b.Cloud &&
 		slices.Equal(a.Zones, b.Zones) && slices.Equal(a.Regions, b.Regions) && slices.Equal(a.Ports, b.Ports)
 }
 
 func equalEnvironments(a, b *schema.Environment) bool {
-	if a.Project != b.Project || a.Bundle != b.Bundle || a.Image != b.Image || !maps.Equal(a.Env, b.Env) {
+	if a.Project != b.Project || a.Bundle != b.Bundle || a.Image != b.Image || a.Callable != b.Callable || !maps.Equal(a.Env, b.Env) {
 		return false
 	}
 	if a.UV == nil || b.UV == nil {
@@ -50,15 +51,20 @@ func equalHealth(a, b *schema.Health) bool {
 // what the thing is.
 func equalReservations(a, b *schema.Reservation) bool {
 	return a.Addr == b.Addr && a.Provider == b.Provider && a.Min == b.Min && a.Max == b.Max &&
-		a.Priority == b.Priority && a.TTL == b.TTL && a.Preemptible == b.Preemptible && a.Cloud == b.Cloud &&
+		a.Priority == b.Priority && a.TTL == b.TTL && a.IdleTimeout == b.IdleTimeout && a.Growth == b.Growth && a.Namespace == b.Namespace && a.Preemptible == b.Preemptible && a.Cloud == b.Cloud &&
 		slices.Equal(a.Zones, b.Zones) && slices.Equal(a.Regions, b.Regions)
+}
+
+func equalNamespaces(a, b *schema.Namespace) bool {
+	return a.Addr == b.Addr && a.MaxChips == b.MaxChips && a.MaxCPU == b.MaxCPU && a.Budget == b.Budget &&
+		a.Weight == b.Weight && a.IdleTimeout == b.IdleTimeout && slices.Equal(a.Users, b.Users)
 }
 
 // sameResource reports whether two declarations are the same.
 func sameResource(a, b state.Resource) bool {
 	switch {
 	case a.Namespace != nil && b.Namespace != nil:
-		return *a.Namespace == *b.Namespace
+		return equalNamespaces(a.Namespace, b.Namespace)
 	case a.Reservation != nil && b.Reservation != nil:
 		return equalReservations(a.Reservation, b.Reservation)
 	case a.Group != nil && b.Group != nil:

@@ -148,8 +148,8 @@ func unmix(kept, recorded *schema.Job) {
 // unmixEnds is unmix for both ends of a reservation.
 func unmixEnds(kept, recorded *schema.Reservation) {
 	for _, end := range [][2]*schema.Capacity{{&kept.Min, &recorded.Min}, {&kept.Max, &recorded.Max}} {
-		if c, cur := end[0], end[1]; c.TPU != "" && (c.CPU != 0 || c.Memory != 0) {
-			c.TPU, c.CPU, c.Memory = cur.TPU, cur.CPU, cur.Memory
+		if c, cur := end[0], end[1]; c.TPU != "" && (c.CPU != 0 || c.Memory != 0 || c.Disk != 0) {
+			c.TPU, c.CPU, c.Memory, c.Disk = cur.TPU, cur.CPU, cur.Memory, cur.Disk
 		}
 	}
 }
@@ -178,7 +178,11 @@ func fitted(job *schema.Job, pool *schema.Reservation) *schema.Job {
 	fit := *job
 	r := &fit.Resources
 	r.Provider, r.Preemptible = pool.Provider, pool.Preemptible
-	r.TPU, r.CPU, r.Memory = pool.Max.TPU, pool.Max.CPU, pool.Max.Memory
-	r.Disk, r.MachineType = 0, ""
+	r.MachineType = ""
+	if r.Packed = r.Packed && pool.Max.TPU == ""; r.Packed {
+		r.TPU = "" // its part of a machine is its own
+		return &fit
+	}
+	r.TPU, r.CPU, r.Memory, r.Disk = pool.Max.TPU, pool.Max.CPU, pool.Max.Memory, pool.Max.Disk
 	return &fit
 }

@@ -184,7 +184,7 @@ func TestAttributesToIgnore(t *testing.T) {
 			t.Errorf("IsJobAttribute(%q): got %t, want %t", path, got, want)
 		}
 	}
-	for path, want := range map[string]bool{"all": true, "min": true, "max.slices": true, "ttl": true, "command": false, "min.disk": false} {
+	for path, want := range map[string]bool{"all": true, "min": true, "max.slices": true, "ttl": true, "command": false, "min.nothing": false} {
 		if got := IsReservationAttribute(path); got != want {
 			t.Errorf("IsReservationAttribute(%q): got %t, want %t", path, got, want)
 		}

@@ -71,7 +71,7 @@ func (d *differ) admit(want *schema.Job) *state.Job {
 		ID:     JobID(d.doc.Lineage, want.Addr, d.doc.Revision),
 		Spec:   want,
 		Digest: digest,
-		Status: schema.JobPending,
+		Status: schema.JobPending, AdmittedAt: d.now,
 	}
 	d.mutable().Jobs[want.Addr] = j
 	d.editedJobs = append(d.editedJobs, want.Addr)
@@ -172,13 +172,17 @@ func (d *differ) carryOut(want *schema.Job, j *state.Job, verb Verb) {
 	}
 	d.unstage(addr)
 	switch j = d.next.Jobs[addr]; {
+	case d.isOverdueStart(want, j):
+		d.unschedulable(want)
 	case j.Stop && !j.Status.Ended():
-		if d.released(addr, "stopped by request") {
+		if d.released(addr, stopRequested) {
 			e := d.edit(addr)
-			e.Status, e.Reason, e.Ready, e.Stop = schema.JobStopped, "stopped by request", false, false
+			e.Status, e.Reason, e.Ready, e.Stop = schema.JobStopped, stopRequested, false, false
 		}
 	case j.Status.Ended():
-		d.released(addr, "it has ended")
+		d.released(addr, jobEnded)
+	case !j.YieldsTo.IsZero():
+		d.yield(addr)
 	case j.Running():
 		d.watchAttempt(j)
 	}
@@ -208,7 +212,7 @@ func (d *differ) renew(want *schema.Job) *state.Job {
 	e := d.takeOver(want)
 	e.Status, e.Reason, e.Ready = schema.JobPending, "", false
 	e.Failures, e.Preemptions, e.Streak = 0, 0, 0
-	e.RetryAt = time.Time{}
+	e.RetryAt, e.AdmittedAt = time.Time{}, d.now
 	e.Replace, e.Stop = false, false
 	return e
 }
@@ -230,11 +234,7 @@ func (d *differ) removals() {
 		}
 	}
 	var recorded map[schema.Address][]string
-	for i := range d.plan.Changes {
-		addr := d.plan.Changes[i].Addr
-		if d.plan.Changes[i].Verb != VerbDelete || addr.Kind == schema.KindJob || addr.Kind == schema.KindActorService {
-			continue
-		}
+	for _, addr := range d.withdrawn {
 		if recorded == nil {
 			recorded = d.poolSlices()
 		}
@@ -242,10 +242,13 @@ func (d *differ) removals() {
 		case addr.Kind == schema.KindJobGroup && occupied[addr]:
 			d.wait(addr, underway("its jobs are being deleted"))
 		case addr.Kind == schema.KindReservation && d.shrink(addr, recorded[addr], nil):
+			d.dissolving = true
+		case d.isRemembered(addr):
 		default:
 			delete(d.mutable().Resources, addr)
 		}
 	}
+	d.forgetGroups()
 }
 
 // undeclared are the recorded jobs that are desired no more, in address order.
@@ -301,9 +304,11 @@ func (d *differ) blockers(removed []schema.Address) map[schema.Address]schema.Ad
 }
 
 func (d *differ) removeJob(addr schema.Address, blockers map[schema.Address]schema.Address) {
-	d.plan.Changes = append(d.plan.Changes, Change{
-		Addr: addr, Verb: VerbDelete, Attrs: changedAttrs(jobAttrs(d.doc.Jobs[addr].Spec), nil),
-	})
+	if d.doc.Jobs[addr].Launch == nil { // else it is forgotten
+		d.plan.Changes = append(d.plan.Changes, Change{
+			Addr: addr, Verb: VerbDelete, Attrs: changedAttrs(jobAttrs(d.doc.Jobs[addr].Spec), nil),
+		})
+	}
 	if by, blocked := blockers[addr]; blocked {
 		d.wait(addr, underway(by.String()+" is deleted before it"))
 		return
@@ -320,20 +325,28 @@ func (d *differ) removeJob(addr schema.Address, blockers map[schema.Address]sche
 
 // released lets go of a job's slices and reports whether it holds none any
 // more. Slices of its own are deleted, which also ends what runs there; those
-// of a pool are given back once their hosts have confirmed that nothing runs.
+// of a pool are given back, and those that are kept for the next job set aside,
+// once their hosts have been told that nothing is to run.
 func (d *differ) released(addr schema.Address, why string) bool {
 	j := d.next.Jobs[addr]
+	if why == beingReplaced {
+		d.doomIdle(addr, why)
+	}
 	if !j.Running() && len(j.Slices) == 0 {
 		return true
 	}
+	pooled, keeps := drawsWhole(&j.Spec.Resources), d.keepsWarm(j, why)
 	var left []reason
-	if j.Spec.Resources.Reservation == "" {
-		left = d.deleteOwn(j, why)
-	} else {
-		if !d.ended(addr, why) {
-			return false
-		}
+	if (pooled || keeps) && !d.ended(addr, why) {
+		return false
+	}
+	switch {
+	case pooled:
 		left = d.giveBack(d.next.Jobs[addr])
+	case keeps:
+		left = d.setAside(addr, why)
+	default:
+		left = d.deleteOwn(j, why)
 	}
 	if len(left) > 0 {
 		if d.next.Jobs[addr].Ready {
@@ -345,7 +358,9 @@ func (d *differ) released(addr schema.Address, why string) bool {
 	if d.next.Jobs[addr].Running() {
 		d.finish(addr, schema.TaskKilled, why)
 	}
-	d.edit(addr).Slices = nil
+	if len(d.next.Jobs[addr].Slices) > 0 {
+		d.edit(addr).Slices = nil
+	}
 	return true
 }
 
@@ -357,6 +372,7 @@ func (d *differ) deleteOwn(j *state.Job, why string) []reason {
 		st, listed := d.slices[name]
 		spec := d.specHeld(name, j)
 		switch {
+		case spec.Owner != j.Spec.Addr && !spec.Owner.IsZero(): // it is another job's by now
 		case listed && d.isRid(j, name):
 		case listed:
 			d.remove(st, why)

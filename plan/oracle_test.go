@@ -43,10 +43,11 @@ func (o *oracle) diffed(before *state.Document, obs *Observed, p *Plan) {
 	o.remembered(p.Next)
 	o.heeded(p)
 	o.replaced(before, p.Next)
+	o.reserved(before, p.Next)
 	// Looking again changes nothing: what was decided is recorded, and an
 	// unchanged state is the very same document.
 	again := p
-	for range 4 {
+	for range 8 { // a pool whose provider cannot be asked is given away bit by bit
 		doc := again.Next
 		again = Diff(&doc.Desired, doc, obs, w.now)
 		if again.Next == doc {
@@ -152,7 +153,7 @@ func (o *oracle) evidence(obs *Observed, p *Plan) {
 		}
 		acting[name] = true
 		leaving := o.w.doc.Jobs[a.Slice.Owner] != nil && !slices.ContainsFunc(o.w.doc.Desired.Jobs, func(j schema.Job) bool { return j.Addr == a.Slice.Owner })
-		destroys := a.Verb == ForgetSlice || a.Verb == DeleteSlice && !deleting[name] && !leaving || a.Verb == Assign && a.Assignment.Run == nil
+		destroys := a.Verb == ForgetSlice || a.Verb == DeleteSlice && !deleting[name] && !leaving || a.Verb == Assign && (a.Assignment.Run == nil && a.Assignment.Generation != o.w.assignments[name].Generation || o.w.takesGuests(a.Assignment))
 		if destroys && !a.AfterSave {
 			o.w.t.Fatalf("%s of %s does not wait until the state is saved", a.Verb, name)
 		}
@@ -233,7 +234,7 @@ func (o *oracle) deleting(a Action, s *simSlice) {
 			return
 		}
 	}
-	for _, h := range s.hosts {
+	for _, h := range w.guestHosts(s) {
 		if !h.live || !h.stopsAt.IsZero() {
 			continue
 		}
@@ -388,9 +389,57 @@ func (o *oracle) lived() {
 	if s := w.slices[o.foreign.Name]; s == nil || s.phase != schema.SliceReady {
 		w.t.Fatal("the slice of another stack was touched")
 	}
+	o.shared()
 	for name := range w.slices {
 		if len(name) > maxNameLength || strings.ToLower(name) != name {
 			w.t.Fatalf("%q is no name for a slice", name)
+		}
+	}
+}
+
+// reserved finds reservations with more slices than they may have, and slices that
+// are given up as idle though a job has them.
+func (o *oracle) reserved(before, after *state.Document) {
+	w := o.w
+	w.t.Helper()
+	held := holdersIn(after)
+	for name, s := range after.Slices {
+		holder, is := held[name]
+		if is && !s.IdleSince.IsZero() {
+			w.t.Fatalf("slice %s is held by %s and idles since %s\n%s", name, holder, s.IdleSince.Format(time.TimeOnly), w.describe())
+		}
+		was := before.Slices[name]
+		if is && (s.Doomed == idledOut || s.Doomed == madeRoom) && (was == nil || was.Doomed != s.Doomed) {
+			w.t.Fatalf("slice %s is given up as idle and held by %s\n%s", name, holder, w.describe())
+		}
+	}
+	for i := range after.Desired.Reservations {
+		r := &after.Desired.Reservations[i]
+		o.bounded(r, before, after, held)
+	}
+}
+
+// bounded finds slices of a reservation that are new and too many.
+func (o *oracle) bounded(r *schema.Reservation, before, after *state.Document, held map[string][]schema.Address) {
+	w := o.w
+	n, fresh := 0, ""
+	for name, s := range after.Slices {
+		if refused := w.slices[name] == nil && (s.AskedAt.IsZero() || s.Error != ""); s.Spec.Owner != r.Addr || refused {
+			continue
+		}
+		n++
+		if before.Slices[name] == nil && w.slices[name] == nil {
+			fresh = name
+		}
+	}
+	if most := max(r.Min.Slices, r.Max.Slices); n > most && fresh != "" {
+		w.t.Fatalf("slice %s is the %d-th of %s, which may have %d\n%s", fresh, n, r.Addr, most, w.describe())
+	}
+	for name, s := range after.Slices { // what is assigned to is held
+		if a := w.assignments[name]; s.Spec.Owner == r.Addr && a.Run != nil && s.Doomed == idledOut && before.Slices[name] != nil && before.Slices[name].Doomed == "" {
+			if j := after.Jobs[a.Run.Job]; j != nil && j.Running() && slices.Contains(j.Last().Slices, name) {
+				w.t.Fatalf("slice %s is given up as idle and %s was assigned to it (held by %s)\n%s", name, a.Run.Job, held[name], w.describe())
+			}
 		}
 	}
 }

@@ -43,7 +43,8 @@ func (d *differ) orphans() {
 	d.forgetMailboxes()
 }
 
-// wantedSlice reports whether a job or a declared reservation holds a slice.
+// wantedSlice reports whether a job or a declared reservation holds a slice, or it
+// is kept for the next job.
 // What a reservation has too much is pools' business.
 func (d *differ) wantedSlice(name string, owner schema.Address) bool {
 	if owner.Kind == schema.KindReservation {
@@ -54,7 +55,7 @@ func (d *differ) wantedSlice(name string, owner schema.Address) bool {
 		return held
 	}
 	j := d.next.Jobs[owner]
-	return j != nil && (slices.Contains(j.Slices, name) || slices.Contains(j.Staged, name))
+	return j != nil && (slices.Contains(j.Slices, name) || slices.Contains(j.Staged, name) || d.isKeptIdle(name))
 }
 
 // forgetMailboxes removes the mailboxes of slices that are neither recorded nor

@@ -11,29 +11,30 @@ import (
 )
 
 // place gives capacity to jobs that have none, a group at a time, all or none,
-// and brings up the slices of those that have.
+// in the order of the queue, and brings up the slices of those that have.
 func (d *differ) place(jobs []*schema.Job) {
-	groups := map[schema.Address][]*schema.Job{}
-	for _, want := range jobs {
-		if g := want.Addr.GroupAddress(); !g.IsZero() {
-			groups[g] = append(groups[g], want)
+	var fresh []*unit
+	for _, u := range d.units(jobs) {
+		if !u.fresh {
+			u.fresh = !d.placeUnit(u.jobs)
+		}
+		if u.fresh {
+			fresh = append(fresh, u)
 		}
 	}
-	for i, want := range jobs {
-		g := want.Addr.GroupAddress()
-		if g.IsZero() {
-			d.placeUnit(jobs[i : i+1])
-		} else if unit := groups[g]; unit != nil {
-			d.placeUnit(unit)
-			delete(groups, g)
-		}
+	if len(fresh) == 0 {
+		return
+	}
+	q := d.queueUp(fresh)
+	for d.turn = q.next(); d.turn != nil; d.turn = q.next() {
+		d.placeUnit(d.turn.jobs)
 	}
 }
 
 // placeable reports whether a job waits for an attempt to start.
 func (d *differ) placeable(want *schema.Job) bool {
 	j := d.next.Jobs[want.Addr]
-	if j == nil || j.Running() || j.Status.Ended() || j.Stop || j.Replace {
+	if j == nil || j.Running() || j.Status.Ended() || j.Stop || j.Replace || !j.YieldsTo.IsZero() {
 		return false
 	}
 	_, changing := d.verbs[want.Addr]
@@ -41,13 +42,17 @@ func (d *differ) placeable(want *schema.Job) bool {
 }
 
 // placeUnit places the jobs of a group, or a single one: those that have no
-// slices yet get them together or not at all.
-func (d *differ) placeUnit(unit []*schema.Job) {
+// slices yet get them together or not at all. It reports false if that has to wait
+// for the unit's turn.
+func (d *differ) placeUnit(unit []*schema.Job) bool {
 	if d.moveOn(unit) {
-		return
+		return true
 	}
 	var fresh []*schema.Job
 	for _, want := range unit {
+		if want.Resources.Packed && d.placeable(want) {
+			d.vacate(want)
+		}
 		if d.placeable(want) && len(d.next.Jobs[want.Addr].Slices) == 0 {
 			fresh = append(fresh, want)
 		}
@@ -57,10 +62,15 @@ func (d *differ) placeUnit(unit []*schema.Job) {
 		for _, want := range fresh {
 			d.wait(want.Addr, why)
 		}
-		return
+		return true
+	}
+	if len(fresh) > 0 && d.turn == nil {
+		return false // it has just given up what it had
 	}
 	if len(fresh) > 0 {
-		blocked = d.blocked(fresh, unit)
+		if blocked = d.blocked(fresh, unit); len(blocked) > 0 {
+			d.unclaim(fresh)
+		}
 	}
 	for _, want := range fresh {
 		if len(blocked) == 0 {
@@ -74,6 +84,8 @@ func (d *differ) placeUnit(unit []*schema.Job) {
 			d.prepare(want)
 		}
 	}
+	d.roomInQuota(unit)
+	return true
 }
 
 // blocked says what keeps a unit's jobs from being given slices, for each place
@@ -90,27 +102,43 @@ func (d *differ) blocked(fresh, unit []*schema.Job) []reason {
 	}
 	stay := d.family(unit[0].Addr.GroupAddress())
 	stay = slices.DeleteFunc(slices.Clone(stay), func(want *schema.Job) bool { return slices.Contains(fresh, want) })
-	zones, reasons := d.chooseZones(fresh, stay)
+	zones, reasons := d.placesFor(fresh, stay)
 	if len(reasons) > 0 {
 		return reasons
 	}
 	d.zones = zones
 	var own []schema.SliceSpec
-	var pooled []*schema.Job
+	var pooled, packed []*schema.Job
 	for _, want := range fresh {
+		if want.Resources.Packed {
+			packed = append(packed, want)
+			continue
+		}
 		if want.Resources.Reservation != "" {
 			pooled = append(pooled, want)
 			continue
 		}
 		own = append(own, d.freshSlices(want)...)
 	}
-	if short := d.lacks(own); short != "" {
-		return []reason{because(short)}
+	short, grown := d.short(pooled)
+	if short != "" {
+		reasons = append(reasons, because(short))
 	}
-	if short := d.short(pooled); short != "" {
-		return []reason{because(short)}
+	short, more := d.fits(packed, pooled)
+	if short != "" {
+		reasons = append(reasons, because(short))
 	}
-	return nil
+	asked := slices.Concat(own, grown, more)
+	all := d.claims(fresh, asked, pooled)
+	if reasons = append(reasons, d.contend(d.turn, all)...); len(reasons) > 0 {
+		return reasons
+	}
+	if short := d.lacks(asked); short != "" { // there will be room when what idles has gone
+		d.keep(d.turn, all)
+		reasons = append(reasons, d.dismissFor(asked, short))
+		d.idles = nil
+	}
+	return reasons
 }
 
 // retry says why a job is tried again only later.
@@ -127,12 +155,24 @@ func (d *differ) retry(j *state.Job) reason {
 
 // settleIn records which slices a job is to run on.
 func (d *differ) settleIn(want *schema.Job) {
-	if want.Resources.Reservation != "" {
-		d.edit(want.Addr).Slices = d.draw(want)
+	if want.Resources.Packed {
+		names := d.settleGuests(want)
+		d.edit(want.Addr).Slices = names
+		d.tally(want.Addr)
 		return
 	}
-	names := d.record(d.freshSlices(want))
+	if want.Resources.Reservation != "" {
+		d.edit(want.Addr).Slices = d.draw(want)
+		d.tally(want.Addr)
+		return
+	}
+	specs := d.freshSlices(want)
+	if slices.ContainsFunc(specs, func(spec schema.SliceSpec) bool { return d.isKeptIdle(spec.Name) }) {
+		d.idles = nil
+	}
+	names := d.record(specs)
 	d.edit(want.Addr).Slices = names
+	d.tally(want.Addr)
 }
 
 // refusals is how often a slice may be refused in a row before what waits for
@@ -190,6 +230,10 @@ func (d *differ) prepare(want *schema.Job) {
 	if j.RetryAt.After(d.now) {
 		reasons = append(reasons, d.retry(j))
 	}
+	if drawsWhole(&want.Resources) {
+		d.redraw(want)
+		j = d.next.Jobs[want.Addr]
+	}
 	for i, name := range slices.Clone(j.Slices) {
 		if want.Resources.Reservation == "" && d.isStuck(name) {
 			reasons = append(reasons, d.insteadOf(want, i))
@@ -219,6 +263,9 @@ func (d *differ) prepare(want *schema.Job) {
 
 // specOf is the spec of a job's i-th slice.
 func (d *differ) specOf(want *schema.Job, i int, name string) (schema.SliceSpec, bool) {
+	if want.Resources.Packed {
+		return d.guestSpecOf(want, name)
+	}
 	if want.Resources.Reservation == "" {
 		return d.heldSlice(want, i, name)
 	}

@@ -13,6 +13,7 @@ package plan
 
 import (
 	"encoding/json"
+	"sync/atomic"
 	"time"
 
 	"github.com/fray-ml/fray/schema"
@@ -28,7 +29,11 @@ type Observed struct {
 	// Unreachable says why a provider has no inventory.
 	Unreachable map[schema.ProviderName]string
 	Assignments map[string]Assigned // by slice
-	Hosts       map[string][]Host   // by slice, in host order
+	// Hosts are the reports, by slice and in host order. As long as nothing but
+	// heartbeats comes from a slice, its list is the very same one.
+	Hosts map[string][]Host
+	// Attended is for how long the observer has been looking, see [Host.SilentAt].
+	Attended time.Duration
 }
 
 // Assigned is an assignment as it stands in the store.
@@ -37,14 +42,36 @@ type Assigned struct {
 	Object store.Generation // of the object, for the next write's precondition
 }
 
-// Host is a host's report and when the observer last saw it change.
+// Host is a host's report and when the observer last saw a new one.
 type Host struct {
 	store.HostReport
-	// Silent is for how long no new report came although the observer looked;
-	// time in which it did not look (it was suspended, it has just started)
-	// does not count, or one reading would declare every host lost.
-	Silent time.Duration
+	Pulse *Pulse // nil: it was heard just now
 }
+
+// SilentAt is for how long no new report came although the observer looked, when
+// that had attended for so long; time in which it did not look (it was suspended,
+// it has just started) does not count, or one reading would declare every host lost.
+func (h *Host) SilentAt(attended time.Duration) time.Duration {
+	if h.Pulse == nil {
+		return 0
+	}
+	return max(0, attended-time.Duration(h.Pulse.heard.Load()))
+}
+
+// Pulse is when a host was last heard, by the time that its observer had attended.
+// It is shared by all looks, so that one which finds nothing but heartbeats need
+// not write down every host anew.
+type Pulse struct{ heard atomic.Int64 }
+
+// NewPulse is that of a host heard at a time.
+func NewPulse(heard time.Duration) *Pulse {
+	p := &Pulse{}
+	p.Beat(heard)
+	return p
+}
+
+// Beat notes that the host was heard.
+func (p *Pulse) Beat(heard time.Duration) { p.heard.Store(int64(heard)) }
 
 // Plan is what follows from one look at the world.
 type Plan struct {
@@ -62,6 +89,8 @@ type Plan struct {
 	// Pending names everything that waits, and for what.
 	Pending  []Pending
 	Capacity []Capacity
+	// Expiries are when reservations end that do, in their order.
+	Expiries []Expiry
 	// Costs are what [Costs] estimates. As with Amendments, it is the caller of
 	// [Diff] who fills them in, where they are to be shown.
 	Costs []Cost
@@ -126,6 +155,13 @@ type Pending struct {
 	// Blocked says that it waits for something that has ended otherwise, and
 	// so will not come about until that changes.
 	Blocked bool `json:"blocked,omitempty"`
+}
+
+// Expiry is when the time of a reservation is over.
+type Expiry struct {
+	Addr schema.Address `json:"address"`
+	At   time.Time      `json:"at"`
+	Over bool           `json:"over,omitempty"` // it is already
 }
 
 // Capacity sums up one provider, before and after the plan.

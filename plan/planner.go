@@ -21,13 +21,19 @@ import (
 // A plan and its document are good until the call after the next, which builds
 // on them. Whoever keeps a document longer clones it.
 type Planner struct {
-	twin    twin
-	last    *state.Document // that the last plan led to; nil: the next call looks at everything
-	desired schema.Desired  // of the last call
-	plan    *Plan           // the last one
+	twin     twin
+	last     *state.Document // that the last plan led to; nil: the next call looks at everything
+	declared schema.Desired  // of the last call
+	desired  schema.Desired  // the same with what was launched
+	wanted   *schema.Desired // the same, also where that is not kept
+	plan     *Plan           // the last one
 
-	jobs       []standing // of desired.Jobs
-	busy       []int      // those of them that are to be looked at, in order
+	parents map[string]bool // ids of jobs that launched others
+	forget  time.Time       // when something launched is forgotten, zero: nothing is
+
+	jobs       []standing   // of desired.Jobs
+	steady     []steadiness // of those that run so
+	busy       []int        // those of them that are to be looked at, in order
 	index      map[schema.Address]int
 	byID       map[string]int
 	dependents map[schema.Address][]int // by what they name
@@ -39,16 +45,18 @@ type Planner struct {
 
 // Diff is the function of the same name.
 func (p *Planner) Diff(desired *schema.Desired, doc *state.Document, obs *Observed, now time.Time) *Plan {
-	if doc == p.last && sameDeclarations(desired, &p.desired) {
-		d := newDiffer(desired, doc, obs, now)
+	if doc == p.last && sameDeclarations(desired, &p.declared) && (p.forget.IsZero() || now.Before(p.forget)) {
+		d := newDiffer(&p.desired, doc, obs, now)
 		if p.part(d) {
 			p.plan = d.plan
 			return d.plan
 		}
 		p.twin.before = nil // it may have been written to
 	}
-	d := newDiffer(desired, doc, obs, now)
+	p.wanted = Wanted(desired, doc, now)
+	d := newDiffer(p.wanted, doc, obs, now)
 	d.whole()
+	p.declared = *desired
 	p.learn(d)
 	return d.plan
 }
@@ -64,11 +72,18 @@ func sameSlice[T any](a, b []T) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
+// Wanted is what the last call planned for: what was declared, as it was given,
+// and what was launched. It is not to be changed.
+func (p *Planner) Wanted() *schema.Desired { return p.wanted }
+
 // part makes the plan from the last one and what is not quiet. It reports false
 // where something turns up that only a look at everything settles; what it has
 // done until then is void.
 func (p *Planner) part(d *differ) bool {
 	d.twin, d.families, d.recorded = &p.twin, p.families, len(d.doc.Jobs)
+	if len(d.guests)+len(d.unknownGuests) > 0 {
+		return false
+	}
 	busy := p.disturbed(d)
 	d.plan.Changes = make([]Change, 0, len(busy))
 	d.findDrift()
@@ -80,6 +95,10 @@ func (p *Planner) part(d *differ) bool {
 		}
 		d.advance(&d.desired.Jobs[i])
 	}
+	if slices.ContainsFunc(d.editedJobs, func(addr schema.Address) bool { return p.leavesChildren(d.doc.Jobs[addr], d.next.Jobs[addr]) }) {
+		return false
+	}
+	d.findWarm()
 	d.stage() // before the rest is asked whom it waits for
 	woken := p.woken(d)
 	for _, i := range woken {
@@ -91,6 +110,7 @@ func (p *Planner) part(d *differ) bool {
 	inOrder(d.idle)
 	d.place(d.idle)
 	d.start(d.idle)
+	d.rest()
 	d.orphans()
 	d.concludeWaits()
 	if !p.merge(d, busy, woken) {
@@ -99,6 +119,7 @@ func (p *Planner) part(d *differ) bool {
 	p.families = d.families
 	p.settle(d, busy, woken)
 	d.capacity(p.demand.clone())
+	d.stamp()
 	d.plan.Next = d.next
 	p.last = d.next
 	p.twin.turn(d.doc, d.next, d.editedJobs, d.editedSlices)

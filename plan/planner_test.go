@@ -83,13 +83,38 @@ func drawNetwork(t *rapid.T) schema.Desired {
 			healthy(&j)
 		}
 		j.Lifecycle = drawLifecycle(t, jobs)
+		drawStanding(t, &j)
 		jobs = append(jobs, j)
 	}
-	desired := configuration(jobs...)
-	if rapid.IntRange(0, 2).Draw(t, "limit") == 0 {
+	desired := drawSpaces(t, configuration(jobs...))
+	if rapid.IntRange(0, 1).Draw(t, "limit") == 0 {
 		desired = limited(desired, 4)
 	}
 	return desired
+}
+
+// drawStanding says where a job stands among those that want the same.
+func drawStanding(t *rapid.T, j *schema.Job) {
+	j.Band = rapid.SampledFrom([]schema.Band{"", schema.BandProduction, schema.BandBatch}).Draw(t, "band")
+	j.Priority = rapid.IntRange(0, 1).Draw(t, "priority")
+	j.Namespace = rapid.SampledFrom([]string{"default", "one", "two"}).Draw(t, "namespace")
+	j.User = rapid.SampledFrom([]string{"", "", "ann"}).Draw(t, "user")
+	if rapid.IntRange(0, 9).Draw(t, "timeout") == 0 {
+		j.SchedulingTimeout = schema.Duration(30 * time.Second)
+	}
+}
+
+// drawSpaces declares the namespaces, with limits that every job fits into.
+func drawSpaces(t *rapid.T, desired schema.Desired) schema.Desired {
+	return withSpaces(desired,
+		newSpace("one", func(n *schema.Namespace) {
+			n.MaxCPU = float64(rapid.SampledFrom([]int{0, 2, 3}).Draw(t, "max"))
+			n.Users = []schema.UserShare{{Name: "ann", MaxCPU: 2}}
+		}),
+		newSpace("two", func(n *schema.Namespace) {
+			n.Weight = float64(rapid.IntRange(1, 3).Draw(t, "weight"))
+			n.Budget = rapid.SampledFrom([]int{0, 8}).Draw(t, "budget")
+		}))
 }
 
 // The world's own property test compares too; here most steps are those in which

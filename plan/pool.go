@@ -1,19 +1,41 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/fray-ml/fray/schema"
 )
 
+// A reservation holds as many slices as its min says, those that jobs hold among
+// them. It grows when a job that waits for it can be given what it needs by that,
+// never beyond its max, in which everything counts that is there, is asked for, or
+// is going: the job is given the new slices at once and brings them up. What is
+// more than the min and idles for long enough is released, the highest index first.
+
 // pool is a declared reservation while a Diff looks at it.
 type pool struct {
+	of    *schema.Reservation
 	specs []schema.SliceSpec // those to keep, in index order
 	free  []string           // those that nobody holds, the ones that are up first
-	users string             // who holds the others, "" before it was asked
+	bound bounds
+	room  int          // how many more there may be
+	used  map[int]bool // indices that are not to be given to new slices
+	users string       // who holds the others, "" before it was asked
+
+	rooms   []*room   // see roomsOf
+	roomsOf int       // how many specs there were then
+	full    []fullFor // for what no room is left
+}
+
+// bounds are how many slices a reservation has at least and at most.
+type bounds struct {
+	floor, most int
+	over        time.Time // when it ended, zero if it has not
 }
 
 // poolOf returns a declared reservation's pool, nil if there is none.
@@ -26,7 +48,7 @@ func (d *differ) poolOf(name string) *pool {
 		}
 		for i := range d.desired.Reservations {
 			r := &d.desired.Reservations[i]
-			d.pooled[r.Addr.Scoped()] = &pool{specs: d.poolSpecs(r, recorded[r.Addr])}
+			d.pooled[r.Addr.Scoped()] = d.newPool(r, recorded[r.Addr])
 		}
 	}
 	return d.pooled[name]
@@ -52,8 +74,16 @@ func (d *differ) recordHolders() {
 	}
 }
 
-// heldBy is who uses a slice of a reservation now.
+// heldBy is who uses a slice of a reservation now, or has a part of it.
 func (d *differ) heldBy(name string) (schema.Address, bool) {
+	if addr, whole := d.heldWhole(name); whole {
+		return addr, true
+	}
+	return d.guestOn(name)
+}
+
+// heldWhole is who uses a slice as a whole.
+func (d *differ) heldWhole(name string) (schema.Address, bool) {
 	addr, ok := d.holders[name]
 	if !ok {
 		return addr, false
@@ -62,15 +92,15 @@ func (d *differ) heldBy(name string) (schema.Address, bool) {
 	return addr, j != nil && (slices.Contains(j.Slices, name) || slices.Contains(j.Staged, name))
 }
 
-// pools keeps every reservation at its min, and deletes what it has too much.
-// A slice that a job holds is that job's to bring up.
+// pools keeps every reservation at its min, and deletes what it may not have: those
+// of the highest priority first, where not all of them can be had. A slice that a
+// job holds is that job's to bring up.
 func (d *differ) pools() {
 	if len(d.desired.Reservations) == 0 {
 		return
 	}
 	recorded := d.poolSlices()
-	for i := range d.desired.Reservations {
-		r := &d.desired.Reservations[i]
+	for _, r := range byPriority(d.desired.Reservations) {
 		p := d.poolOf(r.Addr.Scoped())
 		keep := make(map[string]bool, len(p.specs))
 		var reasons []reason
@@ -88,6 +118,16 @@ func (d *differ) pools() {
 	}
 }
 
+// byPriority are reservations, those that get capacity first at the beginning.
+func byPriority(all []schema.Reservation) []*schema.Reservation {
+	ordered := make([]*schema.Reservation, 0, len(all))
+	for i := range all {
+		ordered = append(ordered, &all[i])
+	}
+	slices.SortStableFunc(ordered, func(a, b *schema.Reservation) int { return cmp.Compare(b.Priority, a.Priority) })
+	return ordered
+}
+
 // keepUp brings one slice of a pool up unless a job holds it.
 func (d *differ) keepUp(spec schema.SliceSpec) reason {
 	st, listed := d.slices[spec.Name]
@@ -99,7 +139,7 @@ func (d *differ) keepUp(spec schema.SliceSpec) reason {
 	}
 	if !listed && d.next.Slices[spec.Name] == nil {
 		if short := d.lacks([]schema.SliceSpec{spec}); short != "" {
-			return because(short)
+			return d.dismissFor([]schema.SliceSpec{spec}, short)
 		}
 	}
 	return d.bringUp(spec)
@@ -115,7 +155,7 @@ func (d *differ) findFree(p *pool) {
 		_, listed := d.slices[spec.Name]
 		switch {
 		case held || s == nil || !listed && s.Tries >= refusals: // cannot be had
-		case listed && !s.BornAt.IsZero() && s.Doomed == "":
+		case d.isBorn(spec.Name):
 			p.free = append(p.free, spec.Name)
 		default:
 			later = append(later, spec.Name)
@@ -124,33 +164,52 @@ func (d *differ) findFree(p *pool) {
 	p.free = append(p.free, later...)
 }
 
-// short says what the reservations lack for a unit of jobs, "" when nothing.
-func (d *differ) short(unit []*schema.Job) string {
+// isBorn reports whether a slice is there with all its hosts, and is to stay.
+func (d *differ) isBorn(name string) bool {
+	s := d.next.Slices[name]
+	st, listed := d.slices[name]
+	return listed && s != nil && !s.BornAt.IsZero() && s.Doomed == "" &&
+		st.Phase != schema.SliceDead && st.Phase != schema.SliceDeleting
+}
+
+// short says what the reservations lack for a unit of jobs, "" when nothing; grown
+// are the slices by which they have to grow for it.
+func (d *differ) short(unit []*schema.Job) (short string, grown []schema.SliceSpec) {
 	if len(unit) == 0 {
-		return ""
+		return "", nil
 	}
 	need := map[string]int{}
 	for _, want := range unit {
 		need[want.Resources.Reservation] += want.Resources.Slices
 	}
 	for _, name := range slices.Sorted(maps.Keys(need)) {
-		p := d.poolOf(name)
+		p, addr := d.poolOf(name), schema.ScopedAddress(schema.KindReservation, name)
 		switch {
 		case p == nil:
-			return fmt.Sprintf("%s is not there", schema.ScopedAddress(schema.KindReservation, name))
-		case need[name] > len(p.free):
-			return fmt.Sprintf("%s: needs %d of its %d slices at once, %d free%s",
-				schema.ScopedAddress(schema.KindReservation, name), need[name], len(p.specs), len(p.free), d.poolUsers(p))
+			return fmt.Sprintf("%s is not there", addr), nil
+		case !p.bound.over.IsZero():
+			return p.hasExpired(addr), nil
+		case need[name] > len(p.free)+p.room:
+			return fmt.Sprintf("%s: needs %d of its %d slices at once, %d free%s", addr, need[name], p.bound.most, len(p.free)+p.room, d.poolUsers(p)), nil
 		}
+		grown = append(grown, d.moreOf(p, need[name]-len(p.free))...)
 	}
-	return ""
+	return "", grown
+}
+
+// hasExpired says that a reservation's time is over.
+func (p *pool) hasExpired(addr schema.Address) string {
+	return fmt.Sprintf("%s has expired: its ttl of %s was over at %s", addr, p.of.TTL, p.bound.over.UTC().Format(time.RFC3339))
 }
 
 // draw gives a job slices of its reservation; [differ.short] found enough.
 func (d *differ) draw(want *schema.Job) []string {
-	p := d.poolOf(want.Resources.Reservation)
-	drawn := slices.Clone(p.free[:want.Resources.Slices])
-	p.free, p.users = p.free[want.Resources.Slices:], ""
+	p, n := d.poolOf(want.Resources.Reservation), want.Resources.Slices
+	if n > len(p.free) {
+		d.grow(p, n-len(p.free))
+	}
+	drawn := slices.Clone(p.free[:n])
+	p.free, p.users, d.idles = p.free[n:], "", nil
 	for _, name := range drawn {
 		d.holders[name] = want.Addr
 	}
@@ -201,7 +260,7 @@ func (d *differ) shrink(addr schema.Address, recorded []string, keep map[string]
 		}
 		s := d.next.Slices[name]
 		if st, listed := d.slices[name]; listed {
-			d.remove(st, "it is not declared any more")
+			d.remove(st, d.whyNot(addr))
 			left = append(left, d.deletion(name))
 		} else if d.known(&s.Spec) {
 			d.dropSlice(name)

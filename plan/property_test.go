@@ -62,15 +62,29 @@ func drawConfiguration(t *rapid.T) schema.Desired {
 	if pools > 0 {
 		tpu := rapid.SampledFrom([]string{"", "v5litepod-16"}).Draw(t, "pool")
 		for n := rapid.IntRange(2, 4).Draw(t, "min"); ; n++ {
-			if desired = withPools(desired, newPool("pool", tpu, n)); len(Check(&desired)) == 0 {
+			pool := newPool("pool", tpu, n)
+			drawElastic(t, &pool)
+			if desired = withPools(desired, pool); len(Check(&desired)) == 0 {
 				break
 			}
 		}
+	}
+	if rapid.IntRange(0, 1).Draw(t, "keeps") == 0 {
+		desired = keeping(desired, time.Duration(rapid.SampledFrom([]int{5, 60, 3600}).Draw(t, "idle"))*time.Second)
 	}
 	if rapid.IntRange(0, 3).Draw(t, "limit") == 0 {
 		desired = limited(desired, 40)
 	}
 	return desired
+}
+
+// drawElastic lets a pool grow, or not.
+func drawElastic(t *rapid.T, pool *schema.Reservation) {
+	pool.Max = pool.Min
+	pool.Max.Slices += rapid.IntRange(0, 2).Draw(t, "more")
+	pool.Min.Slices -= rapid.IntRange(0, pool.Min.Slices).Draw(t, "less")
+	pool.IdleTimeout = schema.Duration(rapid.SampledFrom([]int{0, 3, 30}).Draw(t, "pool idle")) * schema.Duration(time.Second)
+	pool.Growth = rapid.SampledFrom([]schema.Growth{"", schema.GrowthOffer}).Draw(t, "growth")
 }
 
 // drawLifecycle is one that says nothing more often than not.
@@ -180,7 +194,7 @@ func mishap(t *rapid.T, w *world) {
 func drawHost(t *rapid.T, w *world) (string, int, bool) {
 	var names []string
 	for name, s := range w.slices {
-		if s.spec.Stack == w.doc.Stack() {
+		if s.spec.Stack == w.doc.Stack() && !isGuest(s) {
 			names = append(names, name)
 		}
 	}
@@ -210,7 +224,13 @@ func changeMind(t *rapid.T, w *world) {
 	}
 	i := rapid.IntRange(0, len(desired.Jobs)-1).Draw(t, "job")
 	j := &desired.Jobs[i]
-	switch rapid.IntRange(0, 9).Draw(t, "change") {
+	switch rapid.IntRange(0, 10).Draw(t, "change") {
+	case 10:
+		if desired.Namespaces == nil {
+			desired = keeping(desired, time.Minute)
+		} else {
+			desired.Namespaces = nil
+		}
 	case 8, 9:
 		j.Lifecycle = drawLifecycle(t, desired.Jobs)
 		if len(desired.Reservations) > 0 && rapid.Bool().Draw(t, "of the pool") {
@@ -246,8 +266,8 @@ func changeMind(t *rapid.T, w *world) {
 		pool.Min.Slices = rapid.IntRange(1, 6).Draw(t, "min")
 		if rapid.Bool().Draw(t, "reshape") {
 			pool.Min.TPU, pool.Min.CPU = "v5litepod-8", 0
-			pool.Max = pool.Min
 		}
+		drawElastic(t, &pool)
 		desired = withPools(desired, pool)
 		if settled := Settled(desired, w.doc); len(Check(&desired))+len(Check(&settled)) > 0 {
 			return
@@ -314,7 +334,7 @@ func (w *world) atRest() {
 // waitsForOthers reports whether a job waits for one that failed, or for what
 // others run on for ever.
 func waitsForOthers(why string) bool {
-	return strings.HasPrefix(why, "waits for ") || strings.Contains(why, "is still used by") || strings.HasPrefix(why, "its group starts together; waiting for ") || strings.Contains(why, "; used by ") || strings.Contains(why, " are in use")
+	return strings.HasPrefix(why, "waits for ") || strings.Contains(why, "is still used by") || strings.HasPrefix(why, "its group starts together; waiting for ") || strings.Contains(why, "; used by ") || strings.Contains(why, " are in use") || strings.HasPrefix(why, "behind ")
 }
 
 // rest steps until nothing happens any more and stays so.
@@ -364,7 +384,7 @@ func tooLarge(why string) bool {
 	var pool string
 	var needs, has int
 	n, err := fmt.Sscanf(why, "%s needs %d of its %d slices at once", &pool, &needs, &has)
-	return err == nil && n == 3 && needs > has
+	return err == nil && n == 3 && needs > has || strings.Contains(why, ": no room for ")
 }
 
 func TestWorldComesToRestAfterAnyWeather(t *testing.T) {

@@ -28,6 +28,7 @@ const (
 	stirs standing = iota // not quiet
 	rests                 // it has ended
 	waits                 // for what it depends on
+	runs                  // and is steady, see steady.go
 )
 
 // standing judges a job after a look at it; held says that it waits for its
@@ -40,7 +41,7 @@ func (d *differ) standing(want *schema.Job, change *Change, held bool) standing 
 		return stirs
 	case j.Status.Ended():
 		return rests
-	case held && want.Addr.Group == "" && j.Status == schema.JobPending && j.RetryAt.IsZero():
+	case held && want.Addr.Group == "" && want.SchedulingTimeout == 0 && j.Status == schema.JobPending && j.RetryAt.IsZero():
 		return waits
 	}
 	return stirs
@@ -58,6 +59,7 @@ func (p *Planner) learn(d *differ) {
 		p.declare(d)
 	}
 	p.last, p.families, p.demand = d.next, d.families, d.demand()
+	p.meetKin(d)
 	held := make(map[*schema.Job]bool, len(d.held))
 	for _, want := range d.held {
 		held[want] = true
@@ -67,11 +69,25 @@ func (p *Planner) learn(d *differ) {
 	for i := range p.jobs {
 		want := &d.desired.Jobs[i]
 		p.byID[d.next.Jobs[want.Addr].ID] = i
-		if p.jobs[i] = d.standing(want, &d.plan.Changes[first+i], held[want]); p.jobs[i] == stirs {
+		if p.judge(d, i, &d.plan.Changes[first+i], held[want]) == stirs {
 			p.busy = append(p.busy, i)
 		}
 	}
 	p.loud = slices.DeleteFunc(slices.Clone(d.plan.Pending), p.ofQuiet)
+}
+
+// judge settles how a job stands that was looked at.
+func (p *Planner) judge(d *differ, i int, change *Change, held bool) standing {
+	want := &d.desired.Jobs[i]
+	p.steady[i] = nil
+	p.jobs[i] = d.standing(want, change, held)
+	j := d.next.Jobs[want.Addr]
+	if p.jobs[i] == stirs && j == d.doc.Jobs[want.Addr] && change.Verb == VerbNone && j.Running() && !j.Replace && !j.Stop && !d.clearing[want.Addr] {
+		if p.steady[i] = d.steadiness(j); p.steady[i] != nil {
+			p.jobs[i] = runs
+		}
+	}
+	return p.jobs[i]
 }
 
 // ofQuiet reports whether it is a quiet job that waits.
@@ -85,11 +101,12 @@ func (p *Planner) ofQuiet(w Pending) bool {
 // depends on others but through dependencies and the room that is left.
 func (d *differ) separable() bool {
 	first := len(d.plan.Changes) - len(d.desired.Jobs)
-	if first < 0 || len(d.plan.Refusals) > 0 || len(d.next.Jobs) != len(d.desired.Jobs) || len(d.desired.Reservations) > 0 || len(d.next.Disowned) > 0 {
+	if d.dissolving || first < 0 || len(d.plan.Refusals) > 0 || len(d.next.Jobs) != len(d.desired.Jobs) || len(d.desired.Reservations) > 0 || len(d.next.Disowned) > 0 {
 		return false
 	}
 	for i := range first {
-		if c := &d.plan.Changes[i]; c.Verb != VerbNone || c.Addr.Kind == schema.KindReservation {
+		c := &d.plan.Changes[i]
+		if _, kept := d.next.Resources[c.Addr]; !kept || c.Verb != VerbNone || c.Addr.Kind == schema.KindReservation {
 			return false
 		}
 	}
@@ -106,6 +123,7 @@ func (d *differ) separable() bool {
 func (p *Planner) declare(d *differ) {
 	p.desired = *d.desired
 	p.jobs = make([]standing, len(d.desired.Jobs))
+	p.steady = make([]steadiness, len(d.desired.Jobs))
 	p.index = make(map[schema.Address]int, len(d.desired.Jobs))
 	p.dependents = map[schema.Address][]int{}
 	for i := range d.desired.Jobs {
@@ -127,6 +145,12 @@ func (p *Planner) disturbed(d *differ) []int {
 		}
 		i, known := p.byID[a.Run.JobID]
 		if known && p.jobs[i] != stirs && a.Run.Attempt > d.doc.Jobs[d.desired.Jobs[i].Addr].Attempt {
+			p.rouse(i)
+			busy = append(slices.Clip(busy), i)
+		}
+	}
+	for i := range p.jobs {
+		if p.jobs[i] == runs && !d.isStill(p.steady[i]) {
 			p.rouse(i)
 			busy = append(slices.Clip(busy), i)
 		}
@@ -183,12 +207,16 @@ func (p *Planner) settle(d *differ, busy, woken []int) {
 		held[want] = true
 	}
 	looked := slices.Concat(busy, woken)
+	for _, addr := range d.editedJobs {
+		if i := p.index[addr]; p.jobs[i] == runs { // ended for the sake of another one
+			looked = append(looked, i)
+		}
+	}
 	slices.Sort(looked)
 	first := len(d.plan.Changes) - len(p.jobs)
 	still := make([]int, 0, len(looked))
 	for _, i := range slices.Compact(looked) {
-		want := &d.desired.Jobs[i]
-		if p.jobs[i] = d.standing(want, &d.plan.Changes[first+i], held[want]); p.jobs[i] == stirs {
+		if p.judge(d, i, &d.plan.Changes[first+i], held[&d.desired.Jobs[i]]) == stirs {
 			still = append(still, i)
 		}
 	}

@@ -94,6 +94,9 @@ func settle(j *state.Job, now time.Time) {
 		}
 		retryLater(j, now)
 	case schema.TaskPreempted, schema.TaskWorkerFailed:
+		if !j.YieldsTo.IsZero() && a.StopGeneration != 0 {
+			return // of no one's fault, see victim.go
+		}
 		settleLoss(j, now)
 	case schema.TaskUnschedulable, schema.TaskKilled:
 		// Not the job's doing, so no budget; but whatever does it may go on.

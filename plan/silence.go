@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -23,19 +24,26 @@ const (
 // with it its whole slice. One that its provider knows to be down, and so can
 // start again, is given that chance for as long once more.
 func (d *differ) lostHost(st *schema.SliceStatus) string {
+	if st.Spec.On != "" { // only its host's reports are heartbeats
+		host, listed := d.slices[st.Spec.On]
+		if !listed {
+			return ""
+		}
+		st = host
+	}
 	hosts := d.obs.Hosts[st.Spec.Name]
 	for i := range hosts {
 		patience := HostTimeout
 		switch {
 		case len(st.Down) > 0 && slices.Contains(st.Down, hosts[i].Host):
 			patience = 2 * HostTimeout
-		case hosts[i].Silent >= HostTimeout && st.Spec.Zone != "" && d.isHush():
+		case hosts[i].SilentAt(d.obs.Attended) >= HostTimeout && st.Spec.Zone != "" && d.isHush():
 			patience = hushTimeout
 		}
-		if hosts[i].Silent >= patience {
+		if hosts[i].SilentAt(d.obs.Attended) >= patience {
 			return fmt.Sprintf("host %d of slice %s has not reported for %s", hosts[i].Host, st.Spec.Name, patience)
 		}
-		d.wakeAt(d.now.Add(patience - hosts[i].Silent))
+		d.wakeAt(d.now.Add(patience - hosts[i].SilentAt(d.obs.Attended)))
 	}
 	return ""
 }
@@ -51,7 +59,7 @@ func (d *differ) isHush() bool {
 				continue
 			}
 			all++
-			if slices.ContainsFunc(hosts, func(h Host) bool { return h.Silent >= HostTimeout }) {
+			if slices.ContainsFunc(hosts, func(h Host) bool { return h.SilentAt(d.obs.Attended) >= HostTimeout }) {
 				silent++
 			}
 		}
@@ -64,9 +72,9 @@ func (d *differ) isHush() bool {
 // isSilent reports whether no host of a slice has said anything for so long that it
 // would count as lost.
 func (d *differ) isSilent(st *schema.SliceStatus) bool {
-	for _, h := range d.obs.Hosts[st.Spec.Name] {
-		if h.Silent < HostTimeout {
-			d.wakeAt(d.now.Add(HostTimeout - h.Silent))
+	for _, h := range d.obs.Hosts[cmp.Or(st.Spec.On, st.Spec.Name)] {
+		if h.SilentAt(d.obs.Attended) < HostTimeout {
+			d.wakeAt(d.now.Add(HostTimeout - h.SilentAt(d.obs.Attended)))
 			return false
 		}
 	}

@@ -34,7 +34,7 @@ func OwnSlice(stack string, job *schema.Job, index int) schema.SliceSpec {
 func PoolSlice(stack string, r *schema.Reservation, index int) schema.SliceSpec {
 	return schema.SliceSpec{
 		Name: SliceName(stack, r.Addr, index), Stack: stack, Owner: r.Addr, Index: index,
-		Provider: r.Provider, TPU: r.Min.TPU, CPU: r.Min.CPU, Memory: r.Min.Memory,
+		Provider: r.Provider, TPU: r.Min.TPU, CPU: r.Min.CPU, Memory: r.Min.Memory, Disk: r.Min.Disk,
 		Preemptible: r.Preemptible, Hosts: hostsOf(r.Min.TPU), Cloud: r.Cloud,
 	}
 }
@@ -69,6 +69,9 @@ func (d *differ) putSlice(s state.Slice) *state.Slice {
 	d.dropSlice(s.Spec.Name)
 	d.mutable().Slices[s.Spec.Name] = &s
 	d.editedSlices = append(d.editedSlices, s.Spec.Name)
+	if s.Spec.On != "" {
+		d.noteGuest(&s.Spec)
+	}
 	if _, listed := d.slices[s.Spec.Name]; !listed {
 		d.spend(s.Spec, 1)
 	}
@@ -84,8 +87,28 @@ func (d *differ) dropSlice(name string) {
 	if _, listed := d.slices[name]; !listed {
 		d.spend(s.Spec, -1)
 	}
+	if s.Spec.On != "" {
+		d.leftGuest(&s.Spec)
+	}
+	d.withdraw(name)
 	delete(d.mutable().Slices, name)
 	d.editedSlices = append(d.editedSlices, name)
+}
+
+// withdraw takes the creation of a slice back that this plan was to begin: who
+// had asked for it has been given up meanwhile, and its room may be another's.
+func (d *differ) withdraw(name string) {
+	i, acting := d.acting[name]
+	if !acting || d.plan.Actions[i].Verb != CreateSlice {
+		return
+	}
+	d.plan.Actions = slices.Delete(d.plan.Actions, i, i+1)
+	delete(d.acting, name)
+	for other, n := range d.acting {
+		if n > i {
+			d.acting[other] = n - 1
+		}
+	}
 }
 
 // recordOf is the entry of a listed slice, made where there is none: the slice
@@ -102,9 +125,10 @@ func (d *differ) recordOf(st *schema.SliceStatus) *state.Slice {
 func (d *differ) findDrift() {
 	var died, gone []string
 	d.forgetWeather()
+	d.recordGuests()
 	for name, s := range d.doc.Slices {
 		st, listed := d.slices[name]
-		if listed && st.Phase == schema.SliceDead && s.Doomed == "" {
+		if listed && st.Phase == schema.SliceDead && s.Doomed == "" && s.Spec.On == "" {
 			died = append(died, name)
 		}
 		if listed && st.Cause == schema.ErrorPreempted && !s.Taken {
@@ -115,6 +139,7 @@ func (d *differ) findDrift() {
 			e := d.editSlice(name)
 			e.Seen, e.Error, e.Tries, e.RetryAt, e.OverQuota = true, "", 0, time.Time{}, false
 			e.AskedAt = d.now // it may have waited long for its turn, or for capacity
+		case d.guestDrift(s, listed):
 		case !listed && s.Seen && s.Doomed == "" && d.known(&s.Spec):
 			gone = append(gone, name)
 		}
@@ -138,6 +163,9 @@ func (d *differ) findDrift() {
 // bringUp moves one slice towards having all its hosts up and idle, and says
 // what is waited for, nothing when it is there.
 func (d *differ) bringUp(spec schema.SliceSpec) reason {
+	if spec.On != "" {
+		return d.bringUpGuest(spec)
+	}
 	name := spec.Name
 	st, listed := d.slices[name]
 	if !listed {
@@ -321,6 +349,9 @@ func (d *differ) remove(st *schema.SliceStatus, why string) {
 	if why != "" {
 		d.doom(name, why)
 		s = d.next.Slices[name]
+	}
+	if st.Spec.On != "" {
+		return // see attend
 	}
 	if s.RetryAt.After(d.now) {
 		d.wakeAt(s.RetryAt)

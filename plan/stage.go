@@ -122,11 +122,14 @@ func (d *differ) because(s staging, why string) {
 // that it is to have. Those of another shape are made again, see bringUp.
 func (d *differ) fitsStaged(want *schema.Job) bool {
 	j, owner := d.next.Jobs[want.Addr], want.Addr
-	if want.Resources.Reservation != "" {
+	if drawsWhole(&want.Resources) {
 		owner = schema.ScopedAddress(schema.KindReservation, want.Resources.Reservation)
 	}
 	foreign := func(name string) bool {
 		s := d.next.Slices[name]
+		if want.Resources.Packed && d.cannotStay(want, name) != "" {
+			return true
+		}
 		return s == nil || s.Spec.Owner != owner || d.isRefused(name) && d.stagedZone(want) != s.Spec.Zone
 	}
 	return len(j.Staged) == want.Resources.Slices && !slices.ContainsFunc(j.Staged, foreign)
@@ -143,18 +146,31 @@ func (d *differ) shortForBoth(unit []staging, fresh []*schema.Job) (short string
 		}
 	}
 	var own []schema.SliceSpec
-	var pooled []*schema.Job
+	var pooled, packed []*schema.Job
 	for _, want := range fresh {
+		if want.Resources.Packed {
+			packed = append(packed, want)
+			continue
+		}
 		if want.Resources.Reservation != "" {
 			pooled = append(pooled, want)
 			continue
 		}
 		own = append(own, d.stagedSlices(want)...)
 	}
-	if short := d.lacks(own); short != "" {
-		return short, d.clears()
+	short, grown := d.short(pooled)
+	if short != "" {
+		return short, false
 	}
-	return d.short(pooled), false
+	short, more := d.fits(packed, pooled)
+	if short != "" {
+		return short, false
+	}
+	asked := slices.Concat(own, grown, more)
+	if short := d.lacks(asked); short != "" {
+		return short, d.dismissFor(asked, short).underway || d.clears()
+	}
+	return "", false
 }
 
 // clears reports whether slices are going.
@@ -217,6 +233,11 @@ func (d *differ) stagedZone(want *schema.Job) string {
 
 // putStaged records which slices are to take over.
 func (d *differ) putStaged(want *schema.Job) {
+	if want.Resources.Packed {
+		names := d.settleGuests(want)
+		d.edit(want.Addr).Staged = names
+		return
+	}
 	if want.Resources.Reservation != "" {
 		d.edit(want.Addr).Staged = d.draw(want)
 		return
@@ -235,6 +256,7 @@ func (d *differ) record(specs []schema.SliceSpec) []string {
 		} else if d.next.Slices[spec.Name] == nil {
 			d.putSlice(state.Slice{Spec: spec})
 		}
+		d.takeUp(&spec)
 	}
 	return names
 }
@@ -272,7 +294,7 @@ func (d *differ) handOver(want *schema.Job) {
 		return
 	}
 	j := d.next.Jobs[addr]
-	if j.Spec.Resources.Reservation != "" {
+	if drawsWhole(&j.Spec.Resources) {
 		if left := d.giveBack(j); len(left) > 0 {
 			d.wait(addr, left...)
 			return

@@ -14,6 +14,8 @@ type reason struct {
 	// underway: it will come about by what the plan does or what is being done.
 	underway bool
 	blocked  bool // it waits for what has ended otherwise
+	// since is when that of which the text says that it has waited began to.
+	since time.Time
 }
 
 func (r reason) none() bool { return r.text == "" }
@@ -24,6 +26,9 @@ func underway(text string) reason { return reason{text: text, underway: true} }
 
 // shown is the reason for people, with the time left.
 func (r reason) shown(now time.Time) string {
+	if !r.since.IsZero() {
+		return r.text + " " + now.Sub(r.since).Truncate(time.Minute).String()
+	}
 	if r.until.IsZero() {
 		return r.text
 	}

@@ -41,26 +41,35 @@ func (w *world) killHost(slice string, n int) {
 		h.live = false
 		h.task.State, h.task.Reason = schema.TaskWorkerFailed, "it was gone when the agent came back"
 	}
+	for _, g := range w.guestsOf(slice, n) {
+		w.killHost(g.spec.Name, 0)
+	}
 }
 
 // preempt takes a slice away; its provider lists it as dead.
 func (w *world) preempt(slice string) {
 	if s := w.slices[slice]; s != nil && s.phase != schema.SliceDeleting {
 		s.phase, s.reason, s.cause = schema.SliceDead, "preempted", schema.ErrorPreempted
-		for _, h := range s.hosts {
+		for _, h := range w.guestHosts(s) {
 			h.agent, h.live = false, false
 		}
 	}
 }
 
 // vanish takes a slice away without a trace.
-func (w *world) vanish(slice string) { delete(w.slices, slice) }
+func (w *world) vanish(slice string) {
+	delete(w.slices, slice)
+	maps.DeleteFunc(w.slices, func(_ string, s *simSlice) bool { return s.spec.On == slice })
+}
 
 // notice is the word, half a minute before, that a host will be taken.
 func (w *world) notice(slice string, n int) {
 	h := w.host(slice, n)
 	if h.live {
 		h.notified, h.stopsAt = true, w.now.Add(w.stopTakes)
+	}
+	for _, g := range w.guestsOf(slice, n) {
+		w.notice(g.spec.Name, 0)
 	}
 }
 

@@ -3,6 +3,7 @@ package plan
 import (
 	"errors"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 // assignments, a mailbox, a controller that steps and saves, and a clock that
 // only moves when told to. Its oracle (oracle_test.go) watches every step.
 type world struct {
+	lists map[string][]Host // of the last look
 	t     tester
 	now   time.Time
 	epoch uint64
@@ -115,6 +117,7 @@ func newWorld(t tester) *world {
 		t: t, now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), epoch: 1,
 		doc:         &state.Document{FormatVersion: state.FormatVersion, Lineage: testLineage},
 		silence:     map[hostKey]observed{},
+		lists:       map[string][]Host{},
 		slices:      map[string]*simSlice{},
 		assignments: map[string]Assigned{},
 		reports:     map[hostKey]store.HostReport{},
@@ -271,18 +274,40 @@ func (w *world) observe() *Observed {
 			was = observed{seq: r.Seq, at: w.now}
 			w.silence[key] = was
 		}
-		obs.Hosts[key.slice] = append(obs.Hosts[key.slice], Host{HostReport: r, Silent: w.now.Sub(was.at)})
+		obs.Hosts[key.slice] = append(obs.Hosts[key.slice], Host{HostReport: r, Pulse: NewPulse(-w.now.Sub(was.at))})
 	}
-	for _, hosts := range obs.Hosts {
+	for name, hosts := range obs.Hosts {
 		slices.SortFunc(hosts, func(a, b Host) int { return a.Host - b.Host })
+		obs.Hosts[name] = w.listed(name, hosts)
 	}
 	return obs
+}
+
+// listed is the list of a slice's hosts: the one of before, where they have said
+// nothing new, as an observer has it.
+func (w *world) listed(slice string, hosts []Host) []Host {
+	same := func(a, b Host) bool {
+		a.Seq, a.At, a.Pulse = b.Seq, b.At, b.Pulse
+		return reflect.DeepEqual(a, b)
+	}
+	old := w.lists[slice]
+	if !slices.EqualFunc(old, hosts, same) {
+		w.lists[slice] = hosts
+		return hosts
+	}
+	for i := range hosts {
+		old[i].Pulse.Beat(time.Duration(-hosts[i].SilentAt(0)))
+	}
+	return old
 }
 
 func (w *world) inventory() schema.Inventory {
 	var inv schema.Inventory
 	for _, name := range slices.Sorted(maps.Keys(w.slices)) {
 		s := w.slices[name]
+		if isGuest(s) {
+			continue
+		}
 		st := schema.SliceStatus{Spec: s.spec, Phase: s.phase, Reason: s.reason, CreatedAt: s.createdAt, Waiting: s.waiting, Cause: s.cause}
 		for n, h := range s.hosts {
 			if !h.agent && h.boot > 0 && s.phase != schema.SliceDead {
@@ -351,9 +376,9 @@ func (w *world) create(spec schema.SliceSpec) error {
 		return w.shut[spec.Zone]
 	case w.refuses != nil && w.refuses(spec) != nil:
 		return w.refuses(spec)
-	case w.capacity > 0 && len(w.slices) >= w.capacity:
+	case w.capacity > 0 && w.machines() >= w.capacity:
 		return errStockout
-	case w.quota > 0 && len(w.slices) >= w.quota:
+	case w.quota > 0 && w.machines() >= w.quota:
 		return errQuota
 	}
 	s = &simSlice{spec: spec, phase: schema.SliceCreating, createdAt: w.now, changesAt: w.now.Add(w.createTakes)}

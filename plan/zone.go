@@ -105,30 +105,13 @@ func scopeOf(g *schema.JobGroup, zone string) string {
 // with the others of their group that stay where they are. Where there is none now
 // it says why, for every place.
 func (d *differ) chooseZones(fresh, stay []*schema.Job) (map[schema.Address]string, []reason) {
-	own := func(want *schema.Job) bool {
-		return want.Resources.Reservation == "" && want.Resources.Provider == schema.ProviderGCP
-	}
-	fresh = slices.DeleteFunc(slices.Clone(fresh), func(want *schema.Job) bool { return !own(want) })
+	fresh = slices.DeleteFunc(slices.Clone(fresh), func(want *schema.Job) bool { return !inCloudZones(want) })
 	if len(fresh) == 0 {
 		return nil, nil
 	}
 	group := d.groupOf(fresh)
-	var scopes []string
-	for _, want := range stay {
-		if zone := d.zoneHeld(want.Addr); zone != "" && own(want) {
-			scopes = append(scopes, scopeOf(&group, zone))
-		}
-	}
-	if len(scopes) == 0 {
-		for _, zone := range d.zonesOf(&fresh[0].Resources) {
-			scopes = append(scopes, scopeOf(&group, zone))
-		}
-	}
 	var reasons []reason
-	for i, scope := range scopes {
-		if slices.Contains(scopes[:i], scope) {
-			continue
-		}
+	for _, scope := range d.scopesOf(&group, fresh, stay) {
 		chosen, why := d.choiceIn(fresh, func(zone string) bool { return scopeOf(&group, zone) == scope })
 		if len(why) == 0 {
 			return chosen, nil
@@ -139,6 +122,33 @@ func (d *differ) chooseZones(fresh, stay []*schema.Job) (map[schema.Address]stri
 		reasons = append(reasons, because("no zone is declared where it could be: write zones in the provider block"))
 	}
 	return nil, reasons
+}
+
+// scopesOf are the scopes in which a group's jobs could be, best first: the one where
+// others of it stay, if any do.
+func (d *differ) scopesOf(group *schema.JobGroup, fresh, stay []*schema.Job) []string {
+	var scopes []string
+	add := func(zone string) {
+		if scope := scopeOf(group, zone); !slices.Contains(scopes, scope) {
+			scopes = append(scopes, scope)
+		}
+	}
+	for _, want := range stay {
+		if zone := d.zoneHeld(want.Addr); zone != "" && inCloudZones(want) {
+			add(zone)
+		}
+	}
+	if len(scopes) == 0 {
+		for _, zone := range d.zonesOf(&fresh[0].Resources) {
+			add(zone)
+		}
+	}
+	return scopes
+}
+
+// inCloudZones reports whether a job has slices of its own that are in zones.
+func inCloudZones(want *schema.Job) bool {
+	return want.Resources.Reservation == "" && want.Resources.Provider == schema.ProviderGCP
 }
 
 func (d *differ) choiceIn(fresh []*schema.Job, allowed func(zone string) bool) (map[schema.Address]string, []reason) {

@@ -272,8 +272,8 @@ func (m *importer) importReservation() error {
 			return fmt.Errorf("it has slices already (%s among them); remove it from the state first", name)
 		}
 	}
-	if n := r.Min.Slices; len(m.Slices) > n {
-		return fmt.Errorf("%d slices are named and it keeps %d (its min), so the others would be deleted; raise min.slices first", len(m.Slices), n)
+	if n := max(r.Min.Slices, r.Max.Slices); len(m.Slices) > n {
+		return fmt.Errorf("%d slices are named and it may have %d (its max), so the others would be deleted; raise max.slices first", len(m.Slices), n)
 	}
 	indices := m.indices()
 	for i, name := range m.Slices {

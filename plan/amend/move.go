@@ -157,15 +157,15 @@ func (m *mover) resource(r state.Resource) (state.Resource, bool) {
 		n := *r.Namespace
 		var moves bool
 		n.Addr, moves = m.rename(n.Addr)
-		return state.Resource{Namespace: &n}, moves
+		return state.Resource{Since: r.Since, Launch: r.Launch, Namespace: &n}, moves
 	case r.Reservation != nil:
 		v := *r.Reservation
 		var moves bool
 		v.Addr, moves = m.rename(v.Addr)
-		return state.Resource{Reservation: &v}, moves
+		return state.Resource{Since: r.Since, Launch: r.Launch, Reservation: &v}, moves
 	case r.Group != nil:
 		g := m.group(*r.Group)
-		return state.Resource{Group: &g}, g != *r.Group
+		return state.Resource{Since: r.Since, Launch: r.Launch, Group: &g}, g != *r.Group
 	}
 	return r, false
 }

@@ -128,6 +128,9 @@ func (r *rebuilder) choose() error {
 		}
 	}
 	r.listed = listed(r.Observed, r.Stack)
+	for _, st := range plan.ListedGuests(r.Observed, r.listed) {
+		r.listed[st.Spec.Name] = st
+	}
 	return nil
 }
 
@@ -207,7 +210,7 @@ func reconstructed(addr schema.Address, found []*schema.SliceStatus) *schema.Res
 func (r *rebuilder) leaveRest() {
 	for _, name := range slices.Sorted(maps.Keys(r.listed)) {
 		st := r.listed[name]
-		if r.next.Slices[name] != nil || st.Phase == schema.SliceDead || st.Phase == schema.SliceDeleting {
+		if r.next.Slices[name] != nil || st.Spec.On != "" || st.Phase == schema.SliceDead || st.Phase == schema.SliceDeleting {
 			continue
 		}
 		r.next.Disowned[name] = state.Disowned{Spec: st.Spec, At: r.at, By: "rebuild"}

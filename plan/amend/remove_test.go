@@ -331,7 +331,7 @@ func TestImportRefuses(t *testing.T) {
 		{"held in the pool", "job.q", []string{p}, "held by job.p"},
 		{"of no pool", "job.r", a[:1], "draws from reservation.r, which the state does not have"},
 		{"a pool that has slices", "reservation.p", a, "has slices already"},
-		{"more than the pool keeps", "reservation.r", a, "keeps 1"},
+		{"more than the pool keeps", "reservation.r", a, "may have 1"},
 		{"a pool under what is declared elsewhere", "reservation.r", a[:1], "the files do not declare on this reservation"},
 	}
 	for _, test := range tests {

@@ -96,6 +96,9 @@ func (r *rebuilder) bindRuns() error {
 				missing++
 			case st.Spec.Owner.Kind != schema.KindReservation:
 				r.bindSlice(st, addr, st.Spec.Index)
+				if host := r.listed[st.Spec.On]; host != nil {
+					r.pools[host.Spec.Owner] = schema.ScopedAddress(schema.KindReservation, j.Spec.Resources.Reservation)
+				}
 			case j.Spec.Resources.Reservation != "":
 				r.pools[st.Spec.Owner] = schema.ScopedAddress(schema.KindReservation, j.Spec.Resources.Reservation)
 			}

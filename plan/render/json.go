@@ -15,7 +15,7 @@ import (
 
 // FormatVersion is the version of what JSON writes. The minor number rises with
 // new fields, the major one with changed or removed fields.
-const FormatVersion = "1.2"
+const FormatVersion = "1.3"
 
 // Meta is what a plan does not know about itself.
 type Meta struct {
@@ -109,6 +109,9 @@ func (j *jsonWriter) document(pl *plan.Plan, meta Meta) error {
 		return err
 	}
 	if err := j.list("capacity", len(pl.Capacity), func(i int) any { return &pl.Capacity[i] }); err != nil {
+		return err
+	}
+	if err := j.list("expiries", len(pl.Expiries), func(i int) any { return &pl.Expiries[i] }); err != nil {
 		return err
 	}
 	if err := j.list("costs", len(pl.Costs), func(i int) any { return roundedCost(pl.Costs[i]) }); err != nil {

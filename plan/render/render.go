@@ -105,6 +105,7 @@ func Text(w io.Writer, pl *plan.Plan, opts Options) error {
 	p.pending(pending)
 	p.closing(pl, counts, noted || len(pending) > 0)
 	p.capacity(pl.Capacity)
+	p.expiries(pl.Expiries)
 	p.costs(pl.Costs)
 	return p.flush()
 }

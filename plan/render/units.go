@@ -107,6 +107,17 @@ func (p *printer) capacity(capacity []plan.Capacity) {
 	}
 }
 
+// expiries says of each reservation that ends when it does.
+func (p *printer) expiries(expiries []plan.Expiry) {
+	for _, e := range expiries {
+		verb := "ends"
+		if e.Over {
+			verb = "has ended"
+		}
+		p.print(e.Addr.String(), " ", verb, " at ", e.At.UTC().Format(time.DateTime), " UTC.\n")
+	}
+}
+
 func countedChange[N int | float64](before, after N, noun string) string {
 	if before == after {
 		return plural(after, noun)
