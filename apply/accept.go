@@ -15,12 +15,18 @@ type Request struct {
 	Desired schema.Desired
 	Replace []schema.Address // of jobs, groups, services or single instances
 	Stop    []schema.Address
+	// Unlaunch are what programs launched that is to be deleted, UnlaunchAll all of it.
+	Unlaunch    []schema.Address
+	UnlaunchAll bool
 }
 
 // Accept returns doc with the request taken in; doc is not changed. Nothing has
 // happened yet: the next Step begins to carry it out. Whether it may be carried
 // out, a plan for the result says (see [plan.Refusal]).
 func Accept(doc *state.Document, req Request) *state.Document {
+	if req.UnlaunchAll || len(req.Unlaunch) > 0 {
+		doc = plan.Unlaunched(doc, func(a schema.Address) bool { return req.UnlaunchAll || named(req.Unlaunch, a) })
+	}
 	next := plan.Accepted(doc, req.Desired)
 	next.Revision++
 	for addr, j := range next.Jobs {

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -30,11 +32,12 @@ type Observer struct {
 	// until it is. After it the last list stands, until the next one is whole.
 	Patience time.Duration
 
-	listers     map[schema.ProviderName]*lister
-	assignments map[string]cached[plan.Assigned]
-	hosts       map[string]cached[store.HostReport]
-	changed     map[string]bool // see Changed
-	changing    map[string]bool // what becomes it when a look succeeds
+	listers  map[schema.ProviderName]*lister
+	listed   []store.Attrs // the mailbox, as it was last looked at
+	assigned map[string]plan.Assigned
+	hosts    map[string][]plan.Host
+	changed  map[string]bool // see Changed
+	changing map[string]bool // what becomes it when a look succeeds
 
 	// attended is the time that this observer has been looking: what passed
 	// between two looks counts up to maxGap, so that a process that was
@@ -46,12 +49,6 @@ type Observer struct {
 // maxGap is the most that the time between two looks counts for silence.
 const maxGap = 5 * time.Second
 
-type cached[T any] struct {
-	generation store.Generation
-	value      T
-	since      time.Duration // of attended, when it was first seen
-}
-
 // Observe returns the world of one stack. A provider that cannot be asked is
 // reported as unreachable; a mailbox that cannot be read is an error, since
 // without it nothing may be concluded.
@@ -59,8 +56,6 @@ func (o *Observer) Observe(ctx context.Context, stack string) (*plan.Observed, e
 	obs := &plan.Observed{
 		Inventories: map[schema.ProviderName]schema.Inventory{},
 		Unreachable: map[schema.ProviderName]string{},
-		Assignments: map[string]plan.Assigned{},
-		Hosts:       map[string][]plan.Host{},
 	}
 	now, attended := o.now(), o.attended
 	if !o.looked.IsZero() {
@@ -122,27 +117,173 @@ func (o *Observer) mailbox(ctx context.Context, obs *plan.Observed) error {
 	if err != nil {
 		return err
 	}
-	hosts, _ := slices.BinarySearchFunc(listed, store.HostsPrefix, func(a store.Attrs, key string) int {
-		return strings.Compare(a.Key, key)
-	})
-	if o.assignments, err = refresh(ctx, o, listed[:hosts], o.assignments); err != nil {
-		return fmt.Errorf("read assignments: %w", err)
+	fresh, gone := differences(o.listed, listed)
+	if len(fresh)+len(gone) > 0 {
+		read, err := o.read(ctx, listed, fresh)
+		if err != nil {
+			return err
+		}
+		o.takeIn(read, gone)
+		o.listed = listed
 	}
-	if o.hosts, err = refresh(ctx, o, listed[hosts:], o.hosts); err != nil {
-		return fmt.Errorf("read host reports: %w", err)
-	}
-	for key, c := range o.assignments {
-		c.value.Object = c.generation
-		obs.Assignments[sliceOf(key)] = c.value
-	}
-	for _, c := range o.hosts {
-		r := c.value
-		obs.Hosts[r.Slice] = append(obs.Hosts[r.Slice], plan.Host{HostReport: r, Silent: o.attended - c.since})
-	}
-	for _, hosts := range obs.Hosts {
-		slices.SortFunc(hosts, func(a, b plan.Host) int { return a.Host - b.Host })
-	}
+	obs.Assignments, obs.Hosts, obs.Attended = o.assigned, o.hosts, o.attended
 	return nil
+}
+
+// differences are the indices in is of what was not in was, or in another
+// generation, and the keys of what is no more. Both lists are sorted.
+func differences(was, is []store.Attrs) (fresh []int, gone []string) {
+	for i := 0; i < len(is) || len(was) > 0; {
+		order := 1
+		switch {
+		case i == len(is):
+			order = -1
+		case len(was) > 0:
+			order = strings.Compare(was[0].Key, is[i].Key)
+		}
+		if order < 0 {
+			gone = append(gone, was[0].Key)
+		} else if order > 0 || was[0].Generation != is[i].Generation {
+			fresh = append(fresh, i)
+		}
+		if order <= 0 {
+			was = was[1:]
+		}
+		if order >= 0 {
+			i++
+		}
+	}
+	return fresh, gone
+}
+
+// mail is the decoded content of an object: of an assignment, or of a report.
+type mail struct {
+	slice      string
+	assignment *plan.Assigned
+	report     *store.HostReport
+	absent     string // the key, where there is nothing of it any more
+}
+
+// read reads those of the listed objects that are fresh, and notes in the list
+// which generations it found.
+func (o *Observer) read(ctx context.Context, listed []store.Attrs, fresh []int) ([]mail, error) {
+	keys := make([]string, len(fresh))
+	for n, i := range fresh {
+		keys[n] = listed[i].Key
+	}
+	objects, err := getAll(ctx, o.Store, keys)
+	if err != nil {
+		return nil, err
+	}
+	read := make([]mail, len(fresh))
+	for n, i := range fresh {
+		object := &objects[n]
+		listed[i].Generation = object.Generation // none, if it went meanwhile: it is read again if it is listed again
+		m := &read[n]
+		m.slice = sliceOf(keys[n])
+		var into any
+		switch {
+		case object.Key == "":
+			m.absent = keys[n]
+			continue
+		case strings.HasPrefix(keys[n], store.AssignPrefix):
+			m.assignment = &plan.Assigned{Object: object.Generation}
+			into = &m.assignment.Assignment
+		default:
+			m.report = &store.HostReport{}
+			into = m.report
+		}
+		if err := json.Unmarshal(object.Data, into); err != nil {
+			return nil, fmt.Errorf("%s holds no valid JSON: %w", keys[n], err)
+		}
+	}
+	return read, nil
+}
+
+// takeIn brings the maps up to date. Those who were given them keep what they
+// have: they are copied before they are changed.
+func (o *Observer) takeIn(read []mail, gone []string) {
+	if o.assigned == nil {
+		o.assigned, o.hosts = map[string]plan.Assigned{}, map[string][]plan.Host{}
+	}
+	w := &mailWriter{o: o}
+	for i := range read {
+		m := &read[i]
+		o.changing[m.slice] = true
+		switch {
+		case m.absent != "":
+			w.drop(m.absent)
+		case m.assignment != nil:
+			w.assignments()[m.slice] = *m.assignment
+		default:
+			w.report(m.report)
+		}
+	}
+	for _, key := range gone {
+		o.changing[sliceOf(key)] = true
+		w.drop(key)
+	}
+}
+
+// mailWriter changes an Observer's maps, of which it makes copies first.
+type mailWriter struct {
+	o                    *Observer
+	ownAssigned, ownHost bool
+}
+
+func (w *mailWriter) assignments() map[string]plan.Assigned {
+	if !w.ownAssigned {
+		w.o.assigned, w.ownAssigned = maps.Clone(w.o.assigned), true
+	}
+	return w.o.assigned
+}
+
+func (w *mailWriter) hosts() map[string][]plan.Host {
+	if !w.ownHost {
+		w.o.hosts, w.ownHost = maps.Clone(w.o.hosts), true
+	}
+	return w.o.hosts
+}
+
+// report takes in a host's report: as a heartbeat, if it says nothing new.
+func (w *mailWriter) report(r *store.HostReport) {
+	hosts := w.o.hosts[r.Slice]
+	i, known := slices.BinarySearchFunc(hosts, r.Host, func(h plan.Host, n int) int { return h.Host - n })
+	if known && saysTheSame(&hosts[i].HostReport, r) {
+		hosts[i].Pulse.Beat(w.o.attended)
+		return
+	}
+	hosts = slices.Clone(hosts)
+	if !known {
+		hosts = slices.Insert(hosts, i, plan.Host{})
+	}
+	hosts[i] = plan.Host{HostReport: *r, Pulse: plan.NewPulse(w.o.attended)}
+	w.hosts()[r.Slice] = hosts
+}
+
+// saysTheSame reports whether two reports differ in nothing but their time and number.
+func saysTheSame(a, b *store.HostReport) bool {
+	if a.Boot != b.Boot || a.Generation != b.Generation || a.Notice != b.Notice {
+		return false
+	}
+	later := *b
+	later.Seq, later.At = a.Seq, a.At
+	return reflect.DeepEqual(a, &later)
+}
+
+// drop forgets an object that is no more.
+func (w *mailWriter) drop(key string) {
+	slice := sliceOf(key)
+	if strings.HasPrefix(key, store.AssignPrefix) {
+		delete(w.assignments(), slice)
+		return
+	}
+	left := slices.DeleteFunc(slices.Clone(w.o.hosts[slice]), func(h plan.Host) bool { return store.HostKey(slice, h.Host) == key })
+	if len(left) == 0 {
+		delete(w.hosts(), slice)
+	} else {
+		w.hosts()[slice] = left
+	}
 }
 
 // sliceOf is the slice that an object of the mailbox is about.
@@ -153,44 +294,10 @@ func sliceOf(key string) string {
 	return path.Dir(strings.TrimPrefix(key, store.HostsPrefix))
 }
 
-// refresh reads those of the listed objects that changed since the last time,
-// and notes whose they are. On an error, old is returned.
-func refresh[T any](ctx context.Context, o *Observer, listed []store.Attrs, old map[string]cached[T]) (map[string]cached[T], error) {
-	read := make(map[string]cached[T], len(listed))
-	var changed []string
-	for _, a := range listed {
-		if c, ok := old[a.Key]; ok && c.generation == a.Generation {
-			read[a.Key] = c
-		} else {
-			changed = append(changed, a.Key)
-		}
-	}
-	objects, err := getAll(ctx, o.Store, changed)
-	if err != nil {
-		return old, err
-	}
-	for _, obj := range objects {
-		c := cached[T]{generation: obj.Generation, since: o.attended}
-		if err := json.Unmarshal(obj.Data, &c.value); err != nil {
-			return old, fmt.Errorf("%s holds no valid JSON: %w", obj.Key, err)
-		}
-		read[obj.Key] = c
-	}
-	for _, key := range changed {
-		o.changing[sliceOf(key)] = true
-	}
-	for key := range old {
-		if _, left := read[key]; !left {
-			o.changing[sliceOf(key)] = true
-		}
-	}
-	return read, nil
-}
-
 // parallelReads is how many objects are read at a time.
 const parallelReads = 16
 
-// getAll reads objects, without those that are there no more.
+// getAll reads objects; those that are there no more have no key.
 func getAll(ctx context.Context, s store.Store, keys []string) ([]store.Object, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -213,7 +320,7 @@ func getAll(ctx context.Context, s store.Store, keys []string) ([]store.Object, 
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	return slices.DeleteFunc(objects, func(obj store.Object) bool { return obj.Key == "" }), nil
+	return objects, nil
 }
 
 func (o *Observer) now() time.Time {

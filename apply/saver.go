@@ -86,7 +86,8 @@ type saver struct {
 	version    string
 	epoch      uint64
 	now        func() time.Time
-	last       time.Time // of the last write
+	last       time.Time     // of the last write
+	took       time.Duration // that write
 	saved      *state.Document
 	doubtful   []string // nonces of writes since generation of which it is not known whether they happened
 }
@@ -102,9 +103,24 @@ func (s *saver) wait() time.Duration {
 	return max(0, SaveInterval-s.now().Sub(s.last))
 }
 
+// urgentShare is how much more time may pass without saving than with it, where
+// something waits for a save.
+const urgentShare = 20
+
+// urgentWait is the same where something waits for it. A store that takes writes
+// of one object at any rate gets one as soon as that costs little of the time.
+func (s *saver) urgentWait() time.Duration {
+	wait := s.wait()
+	if wait == 0 || s.store.WriteInterval() > 0 {
+		return wait
+	}
+	return min(wait, max(0, urgentShare*s.took-s.now().Sub(s.last)))
+}
+
 // save writes doc. A conflict is settled by the nonce in the content: a write
 // whose reply was lost has won after all.
 func (s *saver) save(ctx context.Context, doc *state.Document) error {
+	began := s.now()
 	out := *doc
 	out.FormatVersion = state.FormatVersion
 	out.FrayVersion = s.version
@@ -123,6 +139,7 @@ func (s *saver) save(ctx context.Context, doc *state.Document) error {
 		}
 	}
 	s.generation, s.serial, s.saved, s.last, s.doubtful = generation, out.Serial, doc, s.now(), nil
+	s.took = s.last.Sub(began)
 	return nil
 }
 

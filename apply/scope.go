@@ -32,6 +32,7 @@ func ScopeOf(p *plan.Plan) Scope {
 	for _, w := range p.Pending {
 		s.Addrs[w.Addr] = true
 	}
+	s.addReservations(p)
 	for _, a := range p.Actions {
 		s.Slices[a.Slice.Name] = true
 		if !a.Addr.IsZero() {
@@ -39,6 +40,18 @@ func ScopeOf(p *plan.Plan) Scope {
 		}
 	}
 	return s
+}
+
+// addReservations covers those that jobs in scope draw from: they may have to grow.
+func (s Scope) addReservations(p *plan.Plan) {
+	if p.Next == nil {
+		return
+	}
+	for addr, j := range p.Next.Jobs {
+		if name := j.Spec.Resources.Reservation; name != "" && s.Addrs[addr] {
+			s.Addrs[schema.ScopedAddress(schema.KindReservation, name)] = true
+		}
+	}
 }
 
 // Names reports whether the scope covers an address.

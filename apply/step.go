@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/fray-ml/fray/plan"
@@ -38,9 +39,26 @@ type Config struct {
 	OnStep func(p *plan.Plan, before *state.Document)
 	// OnError sees the errors of single actions; the loop goes on.
 	OnError func(a plan.Action, err error)
+	// Events has what happens kept in the store.
+	Events bool
+	// Wake ends a Wait when something is received from it; nil: nothing does.
+	Wake <-chan struct{}
+	// OnAction sees how every single action ended, with its error or nil.
+	OnAction func(a plan.Action, err error)
+	// OnLook is told how long the parts of each step took; nil: nobody.
+	OnLook func(Timing)
+	// Token makes what the tasks of an attempt show to the cluster API, sealed;
+	// nil: they get none.
+	Token func(run *store.Run) (schema.Text, error)
 	// Refine returns what is desired now that more values are known; nil
 	// where nothing in the desired configuration waits for values.
 	Refine func(doc *state.Document) (*schema.Desired, error)
+}
+
+// Timing is how long the parts of a step took.
+type Timing struct {
+	Observe, Plan, Save time.Duration
+	Actions             int // begun
 }
 
 func (c *Config) validate() error {
@@ -64,6 +82,10 @@ type Stepper struct {
 	saver    *saver
 	planner  plan.Planner
 	last     *plan.Plan
+	observed *plan.Observed // by the last step
+	wanted   *schema.Desired
+	events   *Recorder       // nil: they are not kept
+	told     *state.Document // up to which events were noted
 	snapshot snapshot
 	took     time.Duration // the last step
 }
@@ -88,12 +110,18 @@ func New(ctx context.Context, cfg Config) (*Stepper, error) {
 	if doc.Epoch > cfg.Epoch { // the lease's object was removed while this one was waited for
 		return nil, fmt.Errorf("%w: it has epoch %d, this lease only %d; try again", ErrStateMoved, doc.Epoch, cfg.Epoch)
 	}
+	var events *Recorder
+	if cfg.Events {
+		events = &Recorder{Store: cfg.Store, Epoch: cfg.Epoch}
+	}
 	return &Stepper{
 		cfg:      cfg,
 		doc:      doc,
+		events:   events,
+		told:     doc,
 		observer: &Observer{Store: cfg.Store, Providers: cfg.Providers, Now: cfg.Now, Patience: listPatience},
 		exec: &executor{
-			store: cfg.Store, providers: cfg.Providers, stack: doc.Stack(), epoch: cfg.Epoch, valid: cfg.Valid,
+			store: cfg.Store, providers: cfg.Providers, stack: doc.Stack(), epoch: cfg.Epoch, valid: cfg.Valid, token: cfg.Token,
 			slots:    make(chan struct{}, cfg.Parallelism),
 			writes:   make(chan struct{}, cfg.Parallelism),
 			results:  make(chan result),
@@ -121,6 +149,13 @@ func (s *Stepper) Document() *state.Document {
 // Last is the plan of the last step, nil before the first. Like its document it
 // is good until the step after the next (see [plan.Planner]).
 func (s *Stepper) Last() *plan.Plan { return s.last }
+
+// Observed is what the last step saw, nil before the first. It is not to be changed.
+func (s *Stepper) Observed() *plan.Observed { return s.observed }
+
+// Wanted is what the last step planned for: what is declared and what was launched;
+// nil before the first.
+func (s *Stepper) Wanted() *schema.Desired { return s.wanted }
 
 // SetScope bounds what later steps may do.
 func (s *Stepper) SetScope(scope Scope) { s.cfg.Scope = scope }
@@ -156,24 +191,62 @@ func (s *Stepper) Step(ctx context.Context) (time.Duration, error) {
 	if err := s.refine(); err != nil {
 		return 0, err
 	}
+	var timing Timing
 	obs, err := s.observer.Observe(ctx, s.doc.Stack())
 	if err != nil {
 		return 0, err
 	}
+	looked := time.Now()
+	timing.Observe = looked.Sub(began)
 	before := s.doc
 	p := s.planner.Diff(&s.doc.Desired, s.doc, obs, s.cfg.Now())
 	p.Actions = s.cfg.Scope.filter(p.Actions)
-	s.doc, s.last = p.Next, p
-	if s.saver.dirty(s.doc) && s.saver.wait() == 0 {
+	s.doc, s.last, s.observed, s.wanted = p.Next, p, obs, s.planner.Wanted()
+	s.note(p)
+	planned := time.Now()
+	timing.Plan, timing.Actions = planned.Sub(looked), len(p.Actions)
+	if s.saver.dirty(s.doc) && s.untilSave(p) == 0 {
 		if err := s.write(ctx); err != nil {
 			return 0, err
 		}
+		timing.Save = time.Since(planned)
 	}
 	s.startAll(ctx, p.Actions)
+	s.keepEvents(ctx)
 	if s.cfg.OnStep != nil {
 		s.cfg.OnStep(p, before)
 	}
+	if s.cfg.OnLook != nil {
+		s.cfg.OnLook(timing)
+	}
 	return s.pace(p), nil
+}
+
+// Look is a Step that changes nothing: it shows what a Step would do.
+func (s *Stepper) Look(ctx context.Context) (time.Duration, error) {
+	if err := s.cfg.Valid(); err != nil {
+		return 0, err
+	}
+	s.collect()
+	obs, err := s.observer.Observe(ctx, s.doc.Stack())
+	if err != nil {
+		return 0, err
+	}
+	var planner plan.Planner // what it plans does not come about
+	p := planner.Diff(&s.doc.Desired, s.doc, obs, s.cfg.Now())
+	s.last, s.observed, s.wanted = p, obs, planner.Wanted()
+	if s.cfg.OnStep != nil {
+		s.cfg.OnStep(p, s.doc)
+	}
+	return max(quietPace, s.cfg.Store.WriteInterval()), s.Save(ctx)
+}
+
+// untilSave is how long to wait before the state is saved.
+func (s *Stepper) untilSave(p *plan.Plan) time.Duration {
+	if slices.ContainsFunc(p.Actions, func(a plan.Action) bool { return a.AfterSave }) {
+		return s.saver.urgentWait()
+	}
+	return s.saver.wait()
 }
 
 func (s *Stepper) startAll(ctx context.Context, actions []plan.Action) {
@@ -208,7 +281,7 @@ func (s *Stepper) pace(p *plan.Plan) time.Duration {
 		next = max(busyPace, interval/4)
 	}
 	if s.saver.dirty(s.doc) {
-		next = min(next, max(s.saver.wait(), time.Millisecond))
+		next = min(next, max(s.untilSave(p), time.Millisecond))
 	}
 	if !p.Wake.IsZero() {
 		next = min(next, max(p.Wake.Sub(s.cfg.Now()), time.Millisecond))
@@ -233,6 +306,9 @@ func (s *Stepper) fold(r result) {
 	if errors.Is(r.err, errNotBegun) {
 		return
 	}
+	if s.cfg.OnAction != nil {
+		s.cfg.OnAction(r.action, r.err)
+	}
 	if r.err != nil && s.cfg.OnError != nil && !errors.Is(r.err, store.ErrConflict) {
 		s.cfg.OnError(r.action, r.err)
 	}
@@ -243,10 +319,17 @@ func (s *Stepper) fold(r result) {
 	s.doc = plan.Folded(s.doc, r.action, failure, s.cfg.Now())
 }
 
+// SetRefine replaces Config.Refine.
+func (s *Stepper) SetRefine(refine func(doc *state.Document) (*schema.Desired, error)) {
+	s.cfg.Refine = refine
+}
+
 // Wait sleeps for d, or until an action is finished or ctx ends. Once one is
 // finished it takes in those that follow closely, for about as long as a step
 // takes, so that many small actions do not cost a step each.
-func (s *Stepper) Wait(ctx context.Context, d time.Duration) {
+func (s *Stepper) Wait(ctx context.Context, d time.Duration) { s.wait(ctx, d, s.cfg.Wake) }
+
+func (s *Stepper) wait(ctx context.Context, d time.Duration, wake <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	lingering := false
@@ -255,6 +338,8 @@ func (s *Stepper) Wait(ctx context.Context, d time.Duration) {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
+			return
+		case <-wake:
 			return
 		case r := <-s.exec.results:
 			s.fold(r)
@@ -290,11 +375,14 @@ func (s *Stepper) Idle() bool { return len(s.exec.inFlight) == 0 }
 
 // Save writes the state if it changed, as soon as the store takes another write.
 func (s *Stepper) Save(ctx context.Context) error {
+	if s.events != nil && s.cfg.Valid() == nil {
+		_ = s.events.Save(ctx, s.cfg.Now(), true) // what happened is for people; the state is what counts
+	}
 	if !s.saver.dirty(s.doc) {
 		return nil
 	}
 	if d := min(s.saver.wait(), s.cfg.Store.WriteInterval()); d > 0 {
-		s.Wait(ctx, d)
+		s.wait(ctx, d, nil) // who wakes it is heard afterwards
 	}
 	return s.write(ctx)
 }

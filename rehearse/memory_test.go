@@ -29,8 +29,8 @@ func TestHeartbeats(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				longest = max(longest, obs.Hosts["a"][0].Silent)
-				last = obs.Hosts["a"][1].Silent
+				longest = max(longest, obs.Hosts["a"][0].SilentAt(obs.Attended))
+				last = obs.Hosts["a"][1].SilentAt(obs.Attended)
 				now = now.Add(time.Minute)
 			}
 			if longest >= plan.HostTimeout || last < plan.HostTimeout {

@@ -100,7 +100,7 @@ func (r *rehearsal) poolUsedUp(doc *state.Document, j *state.Job) bool {
 		if pool.Addr.Scoped() != j.Spec.Resources.Reservation {
 			continue
 		}
-		free := pool.Min.Slices
+		free := max(pool.Min.Slices, pool.Max.Slices)
 		for _, other := range doc.Jobs {
 			if other.Spec.Resources.Reservation == j.Spec.Resources.Reservation {
 				free -= len(other.Slices)

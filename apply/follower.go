@@ -1,0 +1,110 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/providers"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/store"
+)
+
+// followPace is how often a Follower looks.
+const followPace = 200 * time.Millisecond
+
+// orphanedAfter is how long nobody may lead before a Follower gives up.
+const orphanedAfter = 20 * time.Second
+
+// ErrNobodyLeads says that whoever carries a change out is gone.
+var ErrNobodyLeads = errors.New("nobody leads the stack any more")
+
+// Follower sees what somebody else's steps bring about: it reads the state and
+// the world and changes nothing. Its methods are those of a Stepper.
+type Follower struct {
+	Store     store.Store
+	Providers map[schema.ProviderName]providers.Provider
+	OnStep    func(p *plan.Plan, before *state.Document) // nil: nobody
+
+	observer *Observer
+	doc      *state.Document
+	seen     store.Generation
+	last     *plan.Plan
+	led      time.Time // when somebody was last seen to lead
+}
+
+// Start reads the state for the first time.
+func (f *Follower) Start(ctx context.Context) error {
+	f.observer = &Observer{Store: f.Store, Providers: f.Providers, Patience: listPatience}
+	f.led = time.Now()
+	return f.read(ctx)
+}
+
+func (f *Follower) read(ctx context.Context) error {
+	doc, generation, err := LoadState(ctx, f.Store)
+	if err == nil && generation != f.seen {
+		f.doc, f.seen = doc, generation
+	}
+	return err
+}
+
+// Step looks once, and returns after what time to look again.
+func (f *Follower) Step(ctx context.Context) (time.Duration, error) {
+	before := f.doc
+	obs, err := f.observer.Observe(ctx, f.doc.Stack())
+	if err != nil {
+		return 0, err
+	}
+	// The state after the world: what it does not know yet comes with the next look.
+	if err := f.read(ctx); err != nil {
+		return 0, err
+	}
+	if err := f.attended(ctx); err != nil {
+		return 0, err
+	}
+	f.last = plan.Diff(&f.doc.Desired, f.doc, obs, time.Now())
+	f.last.Next = f.doc // what it would do is for others to do
+	if f.OnStep != nil {
+		f.OnStep(f.last, before)
+	}
+	return max(followPace, f.Store.WriteInterval()), nil
+}
+
+// attended fails once nobody has led for a while.
+func (f *Follower) attended(ctx context.Context) error {
+	lease, err := store.ReadLease(ctx, f.Store)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	if lease.Live(now) {
+		f.led = now
+	}
+	if now.Sub(f.led) > orphanedAfter {
+		return fmt.Errorf("%w: the lease of %s@%s (pid %d) has lapsed; what was accepted is kept, and the next fray watch or fray apply goes on with it",
+			ErrNobodyLeads, lease.User, lease.Host, lease.PID)
+	}
+	return nil
+}
+
+// Wait sleeps for d, or until ctx ends.
+func (f *Follower) Wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// Document is the state as last read. It is not to be changed.
+func (f *Follower) Document() *state.Document { return f.doc }
+
+// Last is the plan of the last step, nil before the first.
+func (f *Follower) Last() *plan.Plan { return f.last }
+
+// Idle reports that the follower itself does nothing.
+func (f *Follower) Idle() bool { return true }

@@ -1,0 +1,112 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/store"
+)
+
+// Sizes of what is kept of the past.
+const (
+	chunkEvents = 500 // in a chunk
+	keptChunks  = 100
+)
+
+// Recorder keeps what happens in the store, for `fray events`. It writes at
+// most once a second, and losing what it has not written yet is no harm.
+type Recorder struct {
+	Store store.Store
+	Epoch uint64
+
+	chunk   []store.Event // the newest one
+	number  int
+	unsaved bool
+	savedAt time.Time
+}
+
+// Note takes in what a step brought about.
+func (r *Recorder) Note(p *plan.Plan, before *state.Document, now time.Time) {
+	r.Add(plan.Events(before, p, now)...)
+}
+
+// Add takes in events.
+func (r *Recorder) Add(events ...store.Event) {
+	if len(events) > 0 {
+		r.chunk, r.unsaved = append(r.chunk, events...), true
+	}
+}
+
+// Save writes what is new, unless it wrote a moment ago; force does so anyway.
+func (r *Recorder) Save(ctx context.Context, now time.Time, force bool) error {
+	if !r.unsaved || !force && now.Sub(r.savedAt) < max(time.Second, r.Store.WriteInterval()) {
+		return nil
+	}
+	r.savedAt = now
+	for len(r.chunk) > 0 {
+		n := min(len(r.chunk), chunkEvents)
+		data, err := store.EncodeEvents(r.chunk[:n])
+		if err != nil {
+			return err
+		}
+		if _, err := r.Store.Put(ctx, store.EventsKey(r.Epoch, r.number), data, store.Any); err != nil {
+			return err
+		}
+		if n < chunkEvents {
+			break
+		}
+		r.chunk = slices.Clone(r.chunk[n:])
+		r.number++
+		if err := r.forget(ctx); err != nil {
+			return err
+		}
+	}
+	r.unsaved = false
+	return nil
+}
+
+// forget removes the oldest chunks: their writers led before.
+func (r *Recorder) forget(ctx context.Context) error {
+	listed, err := r.Store.List(ctx, store.EventsPrefix)
+	if err != nil {
+		return err
+	}
+	for _, a := range listed[:max(len(listed)-keptChunks, 0)] {
+		if err := r.Store.Delete(ctx, a.Key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// note takes in what came about since the last plan: by this one, by what was
+// accepted meanwhile and by actions that ended. Each plan is noted at once, since
+// the document before it is not good for long.
+func (s *Stepper) note(p *plan.Plan) {
+	if s.events != nil {
+		s.events.Note(p, s.told, s.cfg.Now().UTC())
+		s.told = p.Next
+	}
+}
+
+// keepEvents writes what was noted, if the store lets it: else that is done with
+// the next events.
+func (s *Stepper) keepEvents(ctx context.Context) {
+	if s.events == nil {
+		return
+	}
+	if err := s.events.Save(ctx, s.cfg.Now(), false); err != nil && s.cfg.OnError != nil {
+		s.cfg.OnError(plan.Action{}, fmt.Errorf("keep events: %w", err))
+	}
+}
+
+// Tell keeps an event that no step brought about.
+func (s *Stepper) Tell(e store.Event) {
+	if s.events != nil {
+		s.events.Add(e)
+	}
+}
