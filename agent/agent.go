@@ -33,7 +33,12 @@ type agent struct {
 	abandon context.CancelFunc
 	updates chan update
 
-	want   *store.Assignment
+	want    *store.Assignment
+	live    *liveTasks
+	cluster string       // where tasks find the cluster API, "" if nowhere
+	host    *hostService // what this process serves
+	lodge   *lodge       // the guests, nil for a guest
+
 	task   *task // the last one
 	ended  bool  // that one has
 	refuse mark  // the assignment that was refused last
@@ -80,7 +85,7 @@ func Run(ctx context.Context, c Config) error {
 		cancel()
 		ctx = ended
 	}
-	return serve(ctx, c, dir, lock)
+	return serve(ctx, c, dir, place{lock: lock})
 }
 
 // agentLock takes the agent's lock, or over from the parent. Those who look
@@ -106,8 +111,8 @@ func agentLock(ctx context.Context, dir *hostDir) (*os.File, error) {
 	return waitLock(patience, path)
 }
 
-func serve(ctx context.Context, c Config, dir *hostDir, lock *os.File) error {
-	a := &agent{Config: c, dir: dir, lock: lock, updates: make(chan update)}
+func serve(ctx context.Context, c Config, dir *hostDir, at place) error {
+	a := &agent{Config: c, dir: dir, lock: at.lock, updates: make(chan update)}
 	a.work, a.abandon = context.WithCancel(context.WithoutCancel(ctx))
 	defer a.abandon()
 	state, err := openState(dir)
@@ -126,6 +131,8 @@ func serve(ctx context.Context, c Config, dir *hostDir, lock *os.File) error {
 		store: c.Store, key: store.HostKey(c.Slice, c.Host), heartbeat: c.Heartbeat, log: c.Log,
 		gone: dir.gone, takeSeqs: state.takeSeqs,
 	})
+	offered, stopAPI := a.openAPI(at)
+	defer stopAPI()
 	if err := a.adopt(); err != nil {
 		return err
 	}
@@ -137,23 +144,38 @@ func serve(ctx context.Context, c Config, dir *hostDir, lock *os.File) error {
 
 	var workers sync.WaitGroup
 	defer workers.Wait()
+	if at.guest == nil {
+		a.lodge = newLodge(a)
+		defer a.lodge.close()
+	}
 	defer a.abandon() // before waiting for them
+	if err := a.lodge.open(ctx); err != nil {
+		return err
+	}
 	workers.Go(func() { a.reporter.run(a.work) })
-	assignments, notices := make(chan store.Assignment), make(chan string)
+	in := inputs{assignments: make(chan store.Assignment), notices: make(chan string), offers: make(chan offer)}
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	workers.Go(func() {
 		p := poller{store: c.Store, slice: c.Slice, log: c.Log}
-		p.run(watching, assignments)
+		p.run(watching, in.assignments)
 	})
-	workers.Go(func() { watchNotices(watching, c, notices) })
-	return a.loop(ctx, assignments, notices)
+	workers.Go(func() { watchNotices(watching, c, in.notices) })
+	workers.Go(func() { offered(watching, in.offers) })
+	return a.loop(ctx, in)
+}
+
+// inputs are what the loop hears of besides its tasks.
+type inputs struct {
+	assignments chan store.Assignment
+	notices     chan string
+	offers      chan offer
 }
 
 // goneInterval is how often the agent looks whether its directory is there.
 const goneInterval = 500 * time.Millisecond
 
-func (a *agent) loop(ctx context.Context, assignments <-chan store.Assignment, notices <-chan string) error {
+func (a *agent) loop(ctx context.Context, in inputs) error {
 	look := time.NewTicker(goneInterval)
 	defer look.Stop()
 	stopped := ctx.Done()
@@ -161,13 +183,15 @@ func (a *agent) loop(ctx context.Context, assignments <-chan store.Assignment, n
 		select {
 		case <-stopped:
 			stopped = nil
-			assignments = nil
+			in.assignments = nil
 			if !a.idle() {
 				a.task.stop(schema.TaskKilled, "the agent was told to end")
 			}
-		case next := <-assignments:
+		case next := <-in.assignments:
 			if next.MovedTo != "" {
-				a.follow(ctx, next.MovedTo)
+				if a.lodge != nil { // guests come along
+					a.follow(ctx, next.MovedTo)
+				}
 				continue
 			}
 			a.accept(next)
@@ -177,8 +201,15 @@ func (a *agent) loop(ctx context.Context, assignments <-chan store.Assignment, n
 			if stopped != nil {
 				a.reconcile()
 			}
-		case a.report.Notice = <-notices:
+		case o := <-in.offers:
+			a.report.API, a.report.Fingerprint = o.api, o.fingerprint
 			a.publish()
+			a.lodge.offered(o)
+		case guest := <-a.lodge.endings():
+			a.lodge.left(guest)
+		case a.report.Notice = <-in.notices:
+			a.publish()
+			a.lodge.noticed(a.report.Notice)
 			if a.report.Notice != "" && !a.idle() {
 				a.task.stop(schema.TaskPreempted, a.report.Notice)
 			}
@@ -191,7 +222,7 @@ func (a *agent) loop(ctx context.Context, assignments <-chan store.Assignment, n
 				return nil
 			}
 		}
-		if stopped == nil && a.idle() {
+		if stopped == nil && a.idle() && a.lodge.empty() {
 			a.flush()
 			return a.dir.markClean()
 		}
@@ -238,6 +269,8 @@ func (a *agent) accept(next store.Assignment) {
 		}
 	}
 	a.want = &next
+	a.host.saw(next.Stack)
+	a.lodge.want(next.Guests)
 }
 
 // reconcile does the next thing that the wanted assignment needs. It never

@@ -18,6 +18,7 @@ type Args struct {
 	WorkDir   string
 	CacheDir  string
 	Workspace string
+	Zone      string // that the host is in, "" where there are none
 	Instance  string // the cloud's name for the machine, "" where it does not matter
 	Simulated bool
 	Metadata  bool // ask the cloud's metadata server for what is not given, and for notices
@@ -38,6 +39,7 @@ func ParseArgs(args []string) (Args, error) {
 	f.StringVar(&a.WorkDir, "work-dir", "", "where tasks without a bundle run")
 	f.StringVar(&a.CacheDir, "cache-dir", "", "where uv environments are kept")
 	f.StringVar(&a.Workspace, "workspace", "", "workspace that the slice is of")
+	f.StringVar(&a.Zone, "zone", "", "zone that the host is in")
 	f.StringVar(&a.Instance, "instance", "", "the cloud's name for the machine")
 	f.BoolVar(&a.Metadata, "metadata", false, "ask the cloud's metadata server which host this is")
 	f.BoolVar(&a.Simulated, "simulated", false, "the host is a part of this machine")
@@ -58,7 +60,7 @@ func (a Args) Flags() []string {
 	}
 	for _, each := range []struct{ name, value string }{
 		{"--key-file", a.KeyFile}, {"--work-dir", a.WorkDir}, {"--cache-dir", a.CacheDir},
-		{"--workspace", a.Workspace}, {"--instance", a.Instance},
+		{"--workspace", a.Workspace}, {"--zone", a.Zone}, {"--instance", a.Instance},
 	} {
 		if each.value != "" {
 			flags = append(flags, each.name, each.value)
@@ -86,6 +88,7 @@ func (a Args) Config() Config {
 		WorkDir:   a.WorkDir,
 		CacheDir:  a.CacheDir,
 		Workspace: a.Workspace,
+		Zone:      a.Zone,
 		Instance:  a.Instance,
 		Simulated: a.Simulated,
 		End:       a.End,

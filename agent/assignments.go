@@ -14,7 +14,7 @@ import (
 // How often the assignment is looked at: quickly while things happen.
 const (
 	pollFast    = 50 * time.Millisecond
-	pollSlow    = 250 * time.Millisecond
+	pollSlow    = 100 * time.Millisecond
 	pollFastFor = 10 * time.Second
 )
 

@@ -31,6 +31,8 @@ type Config struct {
 	CacheDir string
 	// Workspace is the one that the slice is of, for its tasks to see; "": "default".
 	Workspace string
+	// Zone that the host is in, for its tasks to see; "": not known.
+	Zone string
 	// Executable is started as "EXECUTABLE task-shim"; "": this program.
 	Executable string
 	// Sealer opens secrets; nil: tasks with secrets fail.

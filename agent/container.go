@@ -143,10 +143,7 @@ func isNoContainer(output string) bool {
 // reach it by a file, and those of several lines by its own environment: a list
 // of arguments is everybody's to read.
 func (t *task) containerSpec() (*shimSpec, error) {
-	env, err := taskEnv(setting{
-		run: t.run, task: t.in.Task, nonce: t.in.Nonce, ports: t.in.Ports,
-		workDir: t.in.WorkDir, sealer: t.agent.Sealer, workspace: t.agent.Workspace,
-	})
+	env, err := taskEnv(t.setting())
 	if err != nil {
 		return nil, err
 	}
@@ -203,6 +200,10 @@ func (t *task) containerFlags() []string {
 	}
 	if hasInit(t.in.Container.Runtime) {
 		flags = append(flags, "--init") // else what has no handler ignores SIGTERM
+	}
+	if t.run.Spec.Environment.Callable != "" {
+		callables := t.agent.dir.file(callablesDir)
+		flags = append(flags, "--volume", callables+":"+callables+":ro")
 	}
 	if t.run.Spec.Environment.Bundle != "" {
 		flags = append(flags, "--volume", t.in.WorkDir+":"+t.in.WorkDir, "--workdir", t.in.WorkDir)

@@ -163,11 +163,7 @@ func (d *fakeDocker) do(call fakeCall, in *json.Decoder, out *json.Encoder) (int
 	case "run":
 		return d.run(call, in, out)
 	case "exec":
-		output, err := exec.Command(call.Args[2], call.Args[3:]...).CombinedOutput()
-		if err != nil {
-			return 1, string(output)
-		}
-		return 0, string(output)
+		return d.exec(call, out)
 	}
 	return 125, fmt.Sprintf("docker: unknown command %q\n", call.Args)
 }
@@ -226,7 +222,13 @@ func (d *fakeDocker) inspect(name string) (int, string) {
 	if c == nil {
 		return 1, "Error: No such container: " + name + "\n"
 	}
-	data, _ := json.Marshal(map[string]any{"OOMKilled": c.oom, "StartedAt": c.started, "ExitCode": c.code})
+	running := true
+	select {
+	case <-c.ended:
+		running = false
+	default:
+	}
+	data, _ := json.Marshal(map[string]any{"Running": running, "OOMKilled": c.oom, "StartedAt": c.started, "ExitCode": c.code})
 	return 0, string(data) + "\n"
 }
 

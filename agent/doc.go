@@ -16,11 +16,17 @@
 //	tasks/<key>/         one start of one task: task.json is the intent,
 //	                     process.json, stop.json, exit.json and report.json follow
 //	bundles/<sha256>/    unpacked projects, the tasks' working directories
+//	callables/<sha256>   pickled callables
+//	execs/<nonce>        one command that runs beside a task
 //	dirty                there may be processes that only an agent can find
 //	preempted            makes the agent take the host for preempted
 //
 // Where a job names an image, the command that the shim runs is the client of a
 // container runtime; see container.go.
+//
+// It also serves: the cluster API to its tasks, passed on to whichever controller
+// leads (proxy.go), and to the controller and users the host itself, with its
+// logs and commands beside its tasks (api.go).
 //
 // Start with [Run], then task.go for the life of a task, and [RunShim].
 package agent

@@ -26,6 +26,9 @@ type setting struct {
 	workspace string // "": "default"
 	simulated bool
 	sealer    schema.Sealer
+	cluster   string // address of the cluster API, "" without
+	zone      string // "": not known
+	callable  string // file of the job's callable, "" without
 }
 
 // taskEnv is the whole environment of a task, sorted. Later sources win: the
@@ -53,6 +56,9 @@ func taskEnv(s setting) ([]string, error) {
 	}
 	addVenv(env, s)
 	addFray(env, s)
+	if err := addCluster(env, s); err != nil {
+		return nil, err
+	}
 	entries := make([]string, 0, len(env))
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		entries = append(entries, name+"="+env[name])
@@ -64,6 +70,9 @@ func addFray(env map[string]string, s setting) {
 	run, self := s.run, s.run.Peers[s.task]
 	env["FRAY_JOB_ID"] = run.JobID
 	env["FRAY_JOB_NAME"] = run.Job.Name
+	if run.Job.IsLaunched() {
+		env["FRAY_JOB_NAME"] = run.Job.LaunchedName()
+	}
 	env["FRAY_NAMESPACE"] = run.Spec.Namespace
 	env["FRAY_WORKSPACE"] = cmp.Or(s.workspace, schema.DefaultWorkspace)
 	env["FRAY_ATTEMPT"] = strconv.Itoa(run.Attempt)
@@ -73,8 +82,8 @@ func addFray(env map[string]string, s setting) {
 	env["FRAY_NUM_SLICES"] = strconv.Itoa(run.NumSlices)
 	env["FRAY_HOST_ADDRESS"] = self.Address
 	env[nonceEnv] = s.nonce
-	if run.ClusterAddress != "" {
-		env["FRAY_CLUSTER_ADDRESS"] = run.ClusterAddress
+	if s.callable != "" {
+		env["FRAY_CALLABLE"] = s.callable
 	}
 	if n, ok := run.Job.Key.Int(); ok {
 		env["FRAY_INSTANCE_KEY"] = strconv.Itoa(n)
@@ -85,6 +94,28 @@ func addFray(env map[string]string, s setting) {
 	for name, number := range s.ports {
 		env[portVariable(name)] = strconv.Itoa(number)
 	}
+}
+
+// addCluster says where the cluster API is and what to show to it, and where
+// the task itself is.
+func addCluster(env map[string]string, s setting) error {
+	if s.cluster != "" {
+		env["FRAY_CLUSTER_ADDRESS"], env["FRAY_CLUSTER_SPEC"] = s.cluster, "fray://"+s.cluster
+	}
+	token, err := s.run.Token.Reveal(s.sealer)
+	if err != nil {
+		return fmt.Errorf("FRAY_CLUSTER_TOKEN: %w", err)
+	}
+	if token != "" {
+		env["FRAY_CLUSTER_TOKEN"] = token
+	}
+	if s.zone != "" {
+		env["FRAY_ZONE"] = s.zone
+	}
+	if region := schema.RegionOf(s.zone); region != "" {
+		env["FRAY_REGION"] = region
+	}
+	return nil
 }
 
 // portVariable is where a task finds the number of a named port.

@@ -20,7 +20,7 @@ func gang() setting {
 		Job:   schema.Address{Kind: schema.KindJob, Group: "g", Name: "train", Key: schema.IntKey(7)},
 		JobID: "job-1", Attempt: 3, SliceIndex: 1, NumSlices: 2,
 		Accelerator: "v5litepod-8",
-		Coordinator: "127.1.0.1:4000", Megascale: "127.1.0.1:5000", ClusterAddress: "127.0.0.1:7777",
+		Coordinator: "127.1.0.1:4000", Megascale: "127.1.0.1:5000", Token: schema.Secret("t0ken"),
 		Spec: schema.Job{Namespace: "rl", Environment: schema.Environment{Env: map[string]schema.Text{
 			"PLAIN": schema.Plain("p"), "TOKEN": schema.Secret("s3cret"), "HOME": schema.Plain("/mine"),
 		}}},
@@ -33,6 +33,7 @@ func gang() setting {
 		base: []string{"PATH=/usr/bin", "HOME=/root", "FRAY_VAR_token=secret", "FRAY_STATE=x", "=odd", "novalue"},
 		run:  run, task: 3, nonce: "n", ports: map[string]int{"http": 8080, "grpc-web": 9090},
 		workDir: "/w", workspace: "dev", sealer: rot{}, simulated: true,
+		cluster: "127.0.0.1:7777", zone: "us-west4-a", callable: "/host/callables/abc",
 	}
 }
 
@@ -58,8 +59,9 @@ func TestTaskEnvOfAGang(t *testing.T) {
 	s.venv = "/venv"
 	want := map[string]string{
 		"FRAY_JOB_ID": "job-1", "FRAY_JOB_NAME": "train", "FRAY_NAMESPACE": "rl", "FRAY_WORKSPACE": "dev", "FRAY_ATTEMPT": "3",
-		"FRAY_CLUSTER_ADDRESS": "127.0.0.1:7777",
-		"FRAY_TASK_INDEX":      "3", "FRAY_NUM_TASKS": "4", "FRAY_SLICE_INDEX": "1", "FRAY_NUM_SLICES": "2",
+		"FRAY_CLUSTER_ADDRESS": "127.0.0.1:7777", "FRAY_CLUSTER_SPEC": "fray://127.0.0.1:7777", "FRAY_CLUSTER_TOKEN": "t0ken",
+		"FRAY_ZONE": "us-west4-a", "FRAY_REGION": "us-west4", "FRAY_CALLABLE": "/host/callables/abc",
+		"FRAY_TASK_INDEX": "3", "FRAY_NUM_TASKS": "4", "FRAY_SLICE_INDEX": "1", "FRAY_NUM_SLICES": "2",
 		"FRAY_HOST_ADDRESS": "127.1.0.4", "FRAY_INSTANCE_KEY": "7", "FRAY_TASK_NONCE": "n",
 		"FRAY_PORT_HTTP": "8080", "FRAY_PORT_GRPC_WEB": "9090",
 		"TPU_WORKER_ID": "1", "TPU_WORKER_HOSTNAMES": "127.1.0.3,127.1.0.4", "TPU_ACCELERATOR_TYPE": "v5litepod-8",
@@ -95,7 +97,11 @@ func TestTaskEnvVariants(t *testing.T) {
 		{"no TPU", func(s *setting) { s.run.Accelerator = "" }, map[string]string{
 			"JAX_PLATFORMS": "-", "JAX_COORDINATOR_ADDRESS": "-", "TPU_NAME": "-", "MEGASCALE_PORT": "-", "FRAY_TASK_INDEX": "3",
 		}},
-		{"no cluster", func(s *setting) { s.run.ClusterAddress = "" }, map[string]string{"FRAY_CLUSTER_ADDRESS": "-"}},
+		{"no cluster", func(s *setting) { s.cluster = "" }, map[string]string{"FRAY_CLUSTER_ADDRESS": "-", "FRAY_CLUSTER_SPEC": "-"}},
+		{"no token", func(s *setting) { s.run.Token = schema.Text{} }, map[string]string{"FRAY_CLUSTER_TOKEN": "-"}},
+		{"no zone", func(s *setting) { s.zone = "" }, map[string]string{"FRAY_ZONE": "-", "FRAY_REGION": "-"}},
+		{"no region", func(s *setting) { s.zone = "local" }, map[string]string{"FRAY_ZONE": "local", "FRAY_REGION": "-"}},
+		{"no callable", func(s *setting) { s.callable = "" }, map[string]string{"FRAY_CALLABLE": "-"}},
 		{"for_each", func(s *setting) { s.run.Job.Key = schema.StringKey("eu") }, map[string]string{"FRAY_INSTANCE_KEY": "eu"}},
 		{"single", func(s *setting) { s.run.Job.Key = schema.Key{} }, map[string]string{"FRAY_INSTANCE_KEY": "-"}},
 		{"user's word counts", func(s *setting) {
@@ -136,8 +142,12 @@ func TestTaskEnvNeedsTheKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.run.Spec.Environment.Env = map[string]schema.Text{"TOKEN": sealed}
-	if _, err := taskEnv(s); err == nil || !strings.Contains(err.Error(), "TOKEN") {
+	if _, err := taskEnv(s); err == nil || !strings.Contains(err.Error(), "variable TOKEN") {
 		t.Errorf("error is %v, want one that names TOKEN", err)
+	}
+	s.run.Spec.Environment.Env, s.run.Token = nil, sealed
+	if _, err := taskEnv(s); err == nil || !strings.Contains(err.Error(), "FRAY_CLUSTER_TOKEN") {
+		t.Errorf("error is %v, want one that names FRAY_CLUSTER_TOKEN", err)
 	}
 }
 

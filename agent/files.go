@@ -29,6 +29,9 @@ func (t *task) prepareFiles(ctx context.Context) error {
 		}
 		t.in.WorkDir = dir
 	}
+	if err := t.prepareCallable(ctx); err != nil {
+		return err
+	}
 	if info, err := os.Stat(t.in.WorkDir); err != nil || !info.IsDir() {
 		return fmt.Errorf("prepare project: there is no directory %s to run in", t.in.WorkDir)
 	}

@@ -96,6 +96,8 @@ type rig struct {
 	env        []string // more of its variables
 	generation int64
 	epoch      uint64
+	stack      string      // the mark in assignments
+	sealed     schema.Text // the token in assignments
 }
 
 const rigAddress = "127.0.0.1"
@@ -194,13 +196,13 @@ func job(script string) schema.Job {
 func (r *rig) assign(spec *schema.Job) int64 {
 	r.t.Helper()
 	r.generation++
-	a := store.Assignment{Slice: "s", Epoch: r.epoch, Generation: r.generation}
+	a := store.Assignment{Slice: "s", Stack: r.stack, Epoch: r.epoch, Generation: r.generation}
 	if spec != nil {
 		a.Run = &store.Run{
 			Job: spec.Addr, JobID: "id-1", Attempt: int(r.generation), Spec: *spec, NumSlices: 1,
 			Accelerator: spec.Resources.TPU,
 			Peers:       []store.Peer{{Slice: "s", Host: 0, Address: rigAddress}},
-			Coordinator: rigAddress + ":1234",
+			Coordinator: rigAddress + ":1234", Token: r.sealed,
 		}
 	}
 	r.put(a)

@@ -22,6 +22,8 @@ const (
 	buildFile      = "build.json"
 	tasksDir       = "tasks"
 	bundlesDir     = "bundles"
+	callablesDir   = "callables"
+	execsDir       = "execs" // a file for each command that runs beside a task, named by its nonce
 
 	intentFile  = "task.json"
 	processFile = "process.json"
@@ -75,6 +77,8 @@ type agentState struct {
 	Seen     mark   `json:"seen"` // highest assignment seen
 	Done     mark   `json:"done"` // carried out: everything older has ended
 	Ports    [2]int `json:"ports"`
+	// ClusterPort is where tasks find the cluster API.
+	ClusterPort int `json:"cluster_port,omitempty"`
 }
 
 // mark places an assignment among others.
@@ -187,6 +191,11 @@ func (d *hostDir) taskDir(key string) taskDir {
 
 // lastIntent returns the intent that was written last, nil if there was none.
 func (d *hostDir) lastIntent() (*intent, error) {
+	return d.findIntent(func(*intent) bool { return true })
+}
+
+// findIntent returns the last intent of some, nil if there is none.
+func (d *hostDir) findIntent(wanted func(*intent) bool) (*intent, error) {
 	entries, err := os.ReadDir(d.file(tasksDir))
 	if err != nil {
 		return nil, fmt.Errorf("list tasks: %w", err)
@@ -201,7 +210,7 @@ func (d *hostDir) lastIntent() (*intent, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read intent: %w", err)
 		}
-		if last == nil || in.Ordinal > last.Ordinal {
+		if wanted(&in) && (last == nil || in.Ordinal > last.Ordinal) {
 			last = &in
 		}
 	}

@@ -116,8 +116,9 @@ func usualPort(address, name string) int {
 }
 
 // pickPorts settles the number of every port of a task: fixed ones must be
-// free on the host's address, others are the host's usual or any free ones.
-func pickPorts(ports []schema.Port, address string) (map[string]int, error) {
+// free on the host's address, others are the usual ones of the host, or of the
+// guest whose task it is, or any free ones.
+func pickPorts(ports []schema.Port, address, guest string) (map[string]int, error) {
 	picked := make(map[string]int, len(ports))
 	var held []*reservedPort
 	defer func() {
@@ -127,7 +128,7 @@ func pickPorts(ports []schema.Port, address string) (map[string]int, error) {
 	}()
 	for _, port := range ports {
 		if port.Number == 0 {
-			p, err := reservePort(usualPort(address, port.Name))
+			p, err := reservePort(usualPort(address+guest, port.Name))
 			if err != nil {
 				p, err = reservePort(0)
 			}

@@ -12,11 +12,11 @@ import (
 func TestPortsStayTheSame(t *testing.T) {
 	const address = "127.0.0.1"
 	ports := []schema.Port{{Name: "http"}, {Name: "metrics"}}
-	first, err := pickPorts(ports, address)
+	first, err := pickPorts(ports, address, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := pickPorts(ports, address)
+	again, err := pickPorts(ports, address, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func TestPortsStayTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := pickPorts(ports, address)
+	other, err := pickPorts(ports, address, "")
 	if err != nil {
 		t.Fatal(err)
 	}

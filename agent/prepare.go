@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state/store"
@@ -19,7 +20,7 @@ func (t *task) prepare(ctx context.Context) (*shimSpec, error) {
 	if err := t.prepareFiles(ctx); err != nil {
 		return nil, err
 	}
-	ports, err := pickPorts(run.Spec.Resources.Ports, a.Address)
+	ports, err := pickPorts(run.Spec.Resources.Ports, a.Address, a.guest())
 	if _, inUse := errors.AsType[*portInUseError](err); inUse {
 		return nil, &endError{state: schema.TaskUnschedulable, reason: err.Error()}
 	}
@@ -36,11 +37,21 @@ func (t *task) prepare(ctx context.Context) (*shimSpec, error) {
 
 // environment is the task's whole environment, secrets in clear.
 func (t *task) environment() ([]string, error) {
-	return taskEnv(setting{
-		base: os.Environ(), run: t.run, task: t.in.Task, nonce: t.in.Nonce, ports: t.in.Ports,
-		workDir: t.in.WorkDir, venv: t.in.Venv, simulated: t.agent.Simulated, sealer: t.agent.Sealer,
-		workspace: t.agent.Workspace,
-	})
+	s := t.setting()
+	s.base, s.venv, s.simulated = os.Environ(), t.in.Venv, t.agent.Simulated
+	return taskEnv(s)
+}
+
+// setting is what the environment follows from in a container and outside.
+func (t *task) setting() setting {
+	s := setting{
+		run: t.run, task: t.in.Task, nonce: t.in.Nonce, ports: t.in.Ports, workDir: t.in.WorkDir,
+		sealer: t.agent.Sealer, workspace: t.agent.Workspace, zone: t.agent.Zone, cluster: t.agent.cluster,
+	}
+	if sum := t.run.Spec.Environment.Callable; sum != "" {
+		s.callable = filepath.Join(t.agent.dir.file(callablesDir), sum)
+	}
+	return s
 }
 
 // inContainer reports whether the task runs in its job's image. Hosts that are

@@ -33,7 +33,7 @@ func (t *task) secrets() []string {
 	default:
 		return nil
 	}
-	texts := append([]schema.Text(nil), t.run.Spec.Command...)
+	texts := append([]schema.Text{t.run.Token}, t.run.Spec.Command...)
 	for _, text := range t.run.Spec.Environment.Env {
 		texts = append(texts, text)
 	}

@@ -11,6 +11,10 @@ import (
 	"github.com/fray-ml/fray/state/store"
 )
 
+// maxReportRetry is the longest wait before a report that could not be written is
+// tried again.
+const maxReportRetry = 2 * time.Second
+
 // seqBlock is how many report numbers are taken from the host's directory at once.
 const seqBlock = 1000
 
@@ -89,7 +93,7 @@ func (r *reporter) run(ctx context.Context) {
 		wait := r.heartbeat
 		if err := r.write(ctx); err != nil {
 			r.log.Warn("report not written", "error", err)
-			retry = min(2*retry, r.heartbeat)
+			retry = min(2*retry, r.heartbeat, maxReportRetry)
 			wait = retry
 		} else {
 			retry = 50 * time.Millisecond

@@ -32,6 +32,7 @@ type task struct {
 	run     *store.Run
 	runSeen chan struct{}
 	proc    processRecord // once the command runs
+	done    chan struct{} // closed when nothing of it is left
 
 	mu     sync.Mutex
 	report store.TaskReport
@@ -125,8 +126,9 @@ func (a *agent) refusal(self store.Peer) (schema.TaskState, string) {
 // begin makes t the agent's task and runs its life.
 func (a *agent) begin(t *task, life func(context.Context) exitRecord) {
 	ctx, cancel := context.WithCancelCause(a.work)
-	t.cancel = cancel
+	t.cancel, t.done = cancel, make(chan struct{})
 	a.task, a.ended = t, false
+	a.live.set(a.Slice, t)
 	report := t.report
 	a.report.Task = &report
 	a.publish()
@@ -136,6 +138,7 @@ func (a *agent) begin(t *task, life func(context.Context) exitRecord) {
 		cancel(nil)
 		stopShipping()
 		t.finish(record)
+		close(t.done)
 	}()
 }
 

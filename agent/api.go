@@ -1,0 +1,257 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/clusterapi/dial"
+	"github.com/fray-ml/fray/clusterapi/token"
+	"github.com/fray-ml/fray/schema"
+)
+
+// hostAPI is what an agent serves: the cluster API to the tasks of this host,
+// and the host itself to the controller and to users.
+type hostAPI struct {
+	host    *hostService
+	follow  *dial.Following
+	servers []*grpc.Server
+	// cluster is where tasks find the cluster API, "" if it could not be served.
+	cluster string
+	// offer is for the report; see offered.
+	offer offer
+}
+
+// offer is where a host serves, and its certificate's fingerprint.
+type offer struct{ api, fingerprint string }
+
+// hostService implements clusterapi's Host.
+type hostService struct {
+	clusterapi.UnimplementedHostServer
+	dir   *hostDir
+	live  *liveTasks
+	log   *slog.Logger
+	execs chan struct{} // as many as there may be
+	key   schema.Deriver
+
+	stack  atomic.Pointer[string] // the mark that assignments carry, nil: none was read yet
+	mu     sync.Mutex
+	keeper *token.Keeper // once there was a key and a mark
+}
+
+var _ clusterapi.HostServer = (*hostService)(nil)
+
+// openAPI begins to serve. A host that cannot still runs its tasks, so that
+// failures are for the log.
+func openAPI(c Config, dir *hostDir, state *stateFile) *hostAPI {
+	key, _ := c.Sealer.(schema.Deriver) // without one the host is not served
+	a := &hostAPI{host: &hostService{
+		dir: dir, live: newLiveTasks(), log: c.Log, execs: make(chan struct{}, maxExecs), key: key,
+	}}
+	if err := dir.endExecs(); err != nil {
+		c.Log.Error("commands of an earlier agent not ended", "error", err)
+	}
+	if err := a.serveTasks(c, state); err != nil {
+		c.Log.Error("tasks cannot reach the cluster API", "error", err)
+	}
+	if key == nil {
+		return a
+	}
+	if err := a.serveHost(c.Address); err != nil {
+		c.Log.Error("the host's API is not served", "error", err)
+	}
+	return a
+}
+
+// serveTasks passes the cluster API on, at the address that this host's tasks know.
+func (a *hostAPI) serveTasks(c Config, state *stateFile) error {
+	local := "127.0.0.1"
+	if ip := net.ParseIP(c.Address); ip != nil && ip.IsLoopback() {
+		local = c.Address
+	}
+	before := state.get().ClusterPort
+	l, err := listen(local, before, usualPort(local, "fray-cluster"))
+	if err != nil {
+		return err
+	}
+	if port := l.Addr().(*net.TCPAddr).Port; port != before {
+		if err := state.change(func(s *agentState) { s.ClusterPort = port }); err != nil {
+			return errors.Join(err, l.Close())
+		}
+	}
+	a.cluster = l.Addr().String()
+	a.follow = dial.Follow(dial.FollowConfig{Store: c.Store})
+	a.run((&proxy{to: a.follow, known: methods()}).server(), l)
+	return nil
+}
+
+// serveHost serves the host itself, to those who know its report.
+func (a *hostAPI) serveHost(address string) error {
+	certificate, err := dial.NewCertificate()
+	if err != nil {
+		return err
+	}
+	l, err := listen(address, usualPort(address, "fray-host"))
+	if err != nil {
+		return err
+	}
+	h := a.host
+	server := grpc.NewServer(
+		grpc.Creds(dial.ServerCredentials(certificate, func(from net.Addr, err error) {
+			h.log.Warn("connection refused", "from", from.String(), "error", err)
+		})),
+		grpc.StreamInterceptor(h.authenticate),
+		grpc.WaitForHandlers(true), // what they started has ended then
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: callerSilence, Timeout: callerSilence}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minClientPings, PermitWithoutStream: true}),
+	)
+	clusterapi.RegisterHostServer(server, h)
+	a.offer = offer{api: l.Addr().String(), fingerprint: dial.Fingerprint(certificate)}
+	a.run(server, l)
+	return nil
+}
+
+// callerSilence is after which time a caller is asked whether it is there, and
+// how long it has to answer.
+const callerSilence = 20 * time.Second
+
+// run serves until stop.
+func (a *hostAPI) run(server *grpc.Server, l net.Listener) {
+	a.servers = append(a.servers, server)
+	go func() {
+		if err := server.Serve(l); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+			a.host.log.Error("serving ended", "address", l.Addr().String(), "error", err)
+		}
+	}()
+}
+
+// stop ends all calls and what they started.
+func (a *hostAPI) stop() {
+	for _, s := range a.servers {
+		s.Stop()
+	}
+	if a.follow != nil {
+		_ = a.follow.Close() // nothing is under way any more
+	}
+}
+
+// keyPace is how often a key that could not be opened is tried again: rights
+// may yet be granted.
+const keyPace = 10 * time.Second
+
+// offered sends where the host serves, once this host can tell who calls.
+func (a *hostAPI) offered(ctx context.Context, to chan<- offer) {
+	if a.offer.api == "" {
+		return
+	}
+	for told := false; ; told = true {
+		_, err := a.host.key.Derive(token.Label)
+		if err == nil {
+			break
+		}
+		if !told {
+			a.host.log.Warn("the host's API waits for the stack's key", "error", err)
+		}
+		if !pause(ctx, keyPace) {
+			return
+		}
+	}
+	select {
+	case to <- a.offer:
+	case <-ctx.Done():
+	}
+}
+
+// listen listens at the first of ports that is free, or else at any.
+func listen(address string, ports ...int) (net.Listener, error) {
+	for _, port := range ports {
+		if port == 0 {
+			continue
+		}
+		if l, err := net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(port))); err == nil {
+			return l, nil
+		}
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", address, err)
+	}
+	return l, nil
+}
+
+// saw takes note of whose host this is.
+func (h *hostService) saw(stack string) {
+	if stack != "" {
+		h.stack.Store(&stack)
+	}
+}
+
+// authenticate lets the controller and users in. Every refusal is logged.
+func (h *hostService) authenticate(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+	from := "unknown"
+	if p, ok := peer.FromContext(stream.Context()); ok {
+		from = p.Addr.String()
+	}
+	claims, err := h.caller(stream.Context())
+	if err != nil {
+		h.log.Warn("call refused", "method", info.FullMethod, "from", from, "error", err)
+		return err
+	}
+	h.log.Info("call", "method", info.FullMethod, "from", from, "by", string(claims.Subject), "user", claims.User)
+	return handle(service, stream)
+}
+
+func (h *hostService) caller(ctx context.Context) (token.Claims, error) {
+	given, _ := metadata.FromIncomingContext(ctx)
+	text, ok := dial.BearerToken(given.Get(dial.Header))
+	if !ok {
+		return token.Claims{}, status.Error(codes.Unauthenticated, "the call has no token")
+	}
+	keeper, err := h.tokens()
+	if err != nil {
+		return token.Claims{}, status.Error(codes.Unavailable, err.Error())
+	}
+	claims, err := keeper.Verify(text, time.Now())
+	if err != nil {
+		return claims, status.Error(codes.Unauthenticated, err.Error())
+	}
+	switch claims.Subject {
+	case token.SubjectController, token.SubjectUser:
+		return claims, nil
+	case token.SubjectJob, token.SubjectHost:
+	}
+	return claims, status.Errorf(codes.PermissionDenied, "hosts serve the controller and users; this is the token of a %s", claims.Subject)
+}
+
+// tokens checks those of this stack.
+func (h *hostService) tokens() (*token.Keeper, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.keeper != nil {
+		return h.keeper, nil
+	}
+	stack := h.stack.Load()
+	if stack == nil {
+		return nil, errors.New("this host has read no assignment yet, and cannot tell who calls; try again")
+	}
+	var err error
+	h.keeper, err = token.New(h.key, *stack)
+	if err != nil {
+		h.keeper = nil
+	}
+	return h.keeper, err
+}
