@@ -53,22 +53,29 @@ func house() []room {
 		{name: "providers/providertest", sees: []string{"schema", "providers"}},
 		{name: "providers/local", sees: []string{"schema", "providers"}},
 		{name: "providers/gcp", sees: []string{"schema", "state/store", "providers", "providers/providertest"}},
-		{name: "agent", sees: []string{"schema", "state", "state/store"}},
+		{name: "clusterapi"},
+		{name: "clusterapi/token", pure: true},
+		{name: "clusterapi/dial", sees: []string{"state/store"}},
+		{name: "agent", sees: []string{"schema", "state", "state/store", "clusterapi", "clusterapi/token", "clusterapi/dial"}},
 		{name: "modules", sees: []string{"schema", "state/store"}},
-		{name: "apply", sees: []string{"schema", "state", "state/store", "plan", "providers"}},
+		{name: "apply", sees: []string{"schema", "state", "state/store", "plan", "providers", "clusterapi/token"}},
 		{name: "rehearse", sees: []string{
 			"schema", "state", "state/store", "plan", "providers", "providers/gcp", "apply",
 		}},
+		{name: "controller/web", sees: []string{"schema", "state", "state/store", "plan"}},
 		{name: "controller", sees: []string{
-			"schema", "state", "state/store", "plan", "plan/render", "providers", "apply",
+			"schema", "state", "state/store", "plan", "plan/render", "providers", "apply", "controller/web",
+			"clusterapi", "clusterapi/token", "clusterapi/dial",
 		}},
 		{name: "cmd/fray", sees: []string{
 			"schema", "state", "state/store", "state/keyring", "plan", "plan/amend", "plan/render", "providers", "providers/local",
 			"providers/gcp", "agent", "apply", "controller", "modules", "rehearse",
+			"clusterapi", "clusterapi/token", "clusterapi/dial",
 		}},
 		{name: "bench", sees: []string{
 			"schema", "state", "state/store", "plan", "plan/render", "providers", "providers/local",
 			"providers/gcp", "agent", "apply", "controller", "modules", "rehearse",
+			"clusterapi", "clusterapi/token", "clusterapi/dial",
 		}},
 	}
 }
@@ -78,6 +85,8 @@ func owners() []owner {
 		{library: "github.com/spf13/cobra", room: "cmd/fray"},
 		{library: "cloud.google.com/go", room: "providers/gcp"},
 		{library: "filippo.io/age", room: "state/keyring"},
+		{library: "github.com/prometheus/client_golang", room: "controller"},
+		{library: "go.opentelemetry.io/otel/exporters/otlp", room: "controller"},
 	}
 }
 

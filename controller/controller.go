@@ -9,6 +9,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,12 +37,31 @@ type Config struct {
 	// controller and everything it asks for is done: for a controller that
 	// an apply started and a destroy must end.
 	UntilUndeclared bool
-	// Notify sees what changed, step by step; nil: nobody.
+	// TTL is how long the lease outlives the controller; 0: 3.5 s.
+	TTL time.Duration
+	// Observe looks and shows, and changes nothing.
+	Observe bool
+	// Proposal is the newest configuration of files that are followed; it is
+	// asked at every step. nil: what an apply accepted stands.
+	Proposal func() *Proposal
+	// Serving is told where the web page is, "" if it is not served; nil: nobody.
+	Serving func(http string)
+	// Service is what is served to programs and users beside the loop.
+	Service Service
+	// Notify sees what changed, step by step; nil: nobody. Looked sees how long
+	// the parts of each step took.
 	Notify func(p *plan.Plan, before *state.Document)
+
+	Looked func(apply.Timing)
+
+	telemetry *telemetry // nil: nothing is counted or traced
 }
 
 // Times of the loop around the lease.
 const (
+	// defaultTTL leaves room for a takeover within five seconds of the leader's
+	// death, and for the one write a second that a bucket takes of one object.
+	defaultTTL = 3500 * time.Millisecond
 	takeover   = 24 * time.Hour // how long one wait for the lease may take before it is begun again
 	errorPause = time.Second    // after a step that failed as a whole
 	yieldPause = 300 * time.Millisecond
@@ -52,9 +72,24 @@ var errDone = errors.New("no controller is declared any more")
 
 // Run steps the stack until ctx ends.
 func Run(ctx context.Context, cfg Config) error {
+	l := newLoop()
+	seen, err := newTelemetry(ctx, cfg.Version, l)
+	if err != nil {
+		return err
+	}
+	defer seen.close(ctx, cfg.Log)
+	cfg = seen.instrument(cfg)
+	served, err := serveAll(ctx, cfg, l)
+	if err != nil {
+		return err
+	}
+	defer served.stop()
+	if cfg.Serving != nil {
+		cfg.Serving(served.http)
+	}
 	led, failures := false, 0
 	for ctx.Err() == nil {
-		lease, err := acquire(ctx, cfg, led)
+		lease, err := acquire(ctx, cfg, served, led)
 		if _, held := errors.AsType[*store.HeldError](err); held {
 			continue
 		}
@@ -72,7 +107,10 @@ func Run(ctx context.Context, cfg Config) error {
 		}
 		led, failures = true, 0
 		cfg.Log.Info("holding the lease", "epoch", lease.Epoch())
-		err = lead(lease.Context(), cfg, lease)
+		seen.metrics.leases.Inc()
+		l.begin()
+		served.lead(lease, l)
+		err = l.lead(lease.Context(), cfg, lease)
 		release(ctx, lease, cfg.Log)
 		switch {
 		case errors.Is(err, errDone):
@@ -92,7 +130,7 @@ func Run(ctx context.Context, cfg Config) error {
 
 // acquire waits for the lease. A controller that has led does not begin a new
 // state where its own is gone.
-func acquire(ctx context.Context, cfg Config, led bool) (*store.Held, error) {
+func acquire(ctx context.Context, cfg Config, served *services, led bool) (*store.Held, error) {
 	doc, generation, err := apply.LoadState(ctx, cfg.Store)
 	if err != nil {
 		return nil, err
@@ -102,7 +140,8 @@ func acquire(ctx context.Context, cfg Config, led bool) (*store.Held, error) {
 	}
 	// Epochs must not fall even if somebody removed the lease's object.
 	return store.Acquire(ctx, cfg.Store, store.LeaseConfig{
-		Command: cfg.Command, Yields: true, Wait: takeover, MinEpoch: doc.Epoch,
+		Command: cfg.Command, Yields: true, Wait: takeover, MinEpoch: doc.Epoch, TTL: cmp.Or(cfg.TTL, defaultTTL),
+		ControllerAddress: served.address, ControllerFingerprint: served.fingerprint, ControllerHTTP: served.http,
 	})
 }
 
@@ -111,46 +150,6 @@ func release(ctx context.Context, lease *store.Held, log *slog.Logger) {
 	defer cancel()
 	if err := lease.Release(ctx); err != nil {
 		log.Warn("release lease", "error", err.Error())
-	}
-}
-
-// lead steps until the lease is lost (an error), wanted by somebody else (nil),
-// or ctx ends.
-func lead(ctx context.Context, cfg Config, lease *store.Held) error {
-	s, err := apply.New(ctx, apply.Config{
-		Store: cfg.Store, Providers: cfg.Providers, Version: cfg.Version,
-		Epoch: lease.Epoch(), Valid: lease.Valid, Parallelism: cfg.Parallelism,
-		Scope:  apply.Scope{All: true},
-		OnStep: cfg.Notify,
-		OnError: func(a plan.Action, err error) {
-			cfg.Log.Warn("action failed", "action", string(a.Verb), "slice", a.Slice.Name, "error", err.Error())
-		},
-	})
-	if err != nil {
-		return err
-	}
-	defer finish(ctx, s, cfg.Log)
-	refused := map[schema.Address]bool{}
-	for {
-		next, err := s.Step(ctx)
-		tell(s.Last(), refused, cfg.Log)
-		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case errors.Is(err, apply.ErrStateMoved) || err != nil && lease.Valid() != nil:
-			return err
-		case err != nil:
-			cfg.Log.Warn("step failed", "error", err.Error())
-			next = errorPause
-		case cfg.UntilUndeclared && undeclared(s):
-			return errDone
-		}
-		wanted, err := store.PendingHandover(ctx, cfg.Store)
-		if err == nil && wanted {
-			cfg.Log.Info("giving the lease to somebody who asked for it")
-			return nil
-		}
-		s.Wait(ctx, next)
 	}
 }
 

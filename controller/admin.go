@@ -1,0 +1,152 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/fray-ml/fray/apply"
+	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+)
+
+// adminServer is what users do with the loop itself.
+type adminServer struct {
+	clusterapi.UnimplementedAdminServer
+
+	desk desk
+}
+
+var _ clusterapi.AdminServer = (*adminServer)(nil)
+
+// Apply accepts what a user approved, if it still means the same changes.
+func (a *adminServer) Apply(ctx context.Context, req *clusterapi.ApplyRequest) (*clusterapi.ApplyResponse, error) {
+	if len(req.GetOutputs()) > 0 {
+		return a.recordOutputs(ctx, req)
+	}
+	in, err := acceptance(req)
+	if err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	var revision uint64
+	err = a.desk.Do(ctx, func(doc *state.Document, now time.Time) (*state.Document, error) {
+		if doc.Paused != nil {
+			return nil, status.Error(codes.FailedPrecondition, PausedText(doc.Paused))
+		}
+		next := apply.Accept(doc, in.Request)
+		p, digest, err := plan.Proposed(&next.Desired, next, now)
+		switch {
+		case err != nil:
+			return nil, err
+		case len(p.Refusals) > 0:
+			return nil, status.Error(codes.FailedPrecondition, p.Refusals[0].Detail)
+		case digest != req.GetPlanDigest():
+			return nil, status.Error(codes.FailedPrecondition, "the stack changed while you were deciding, and the plan with it; nothing was done: run it again")
+		}
+		if in.place != "" {
+			next.LocalPlace = in.place
+		}
+		revision = next.Revision
+		return next, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &clusterapi.ApplyResponse{Revision: revision}, nil
+}
+
+// recordOutputs takes in what the accepted configuration's outputs have become.
+func (a *adminServer) recordOutputs(ctx context.Context, req *clusterapi.ApplyRequest) (*clusterapi.ApplyResponse, error) {
+	var outputs map[string]schema.Output
+	if err := json.Unmarshal(req.GetOutputs(), &outputs); err != nil {
+		return nil, status.Error(codes.InvalidArgument, "outputs: "+err.Error())
+	}
+	err := a.desk.Do(ctx, func(doc *state.Document, _ time.Time) (*state.Document, error) {
+		if doc.Revision != req.GetRevision() {
+			return doc, nil // another configuration was accepted since, with outputs of its own
+		}
+		next := doc.Clone()
+		next.Outputs = outputs
+		return next, nil
+	})
+	return &clusterapi.ApplyResponse{Revision: req.GetRevision()}, err
+}
+
+// accepted is an ApplyRequest in the words of package apply.
+type accepted struct {
+	apply.Request
+
+	place string
+}
+
+func acceptance(req *clusterapi.ApplyRequest) (accepted, error) {
+	in := accepted{place: req.GetLocalPlace()}
+	if err := json.Unmarshal(req.GetDesired(), &in.Desired); err != nil {
+		return in, fmt.Errorf("desired: %w", err)
+	}
+	for _, list := range []struct {
+		name string
+		from []string
+		to   *[]schema.Address
+	}{{"replace", req.GetReplace(), &in.Replace}, {"stop", req.GetStop(), &in.Stop}, {"unlaunch", req.GetUnlaunch(), &in.Unlaunch}} {
+		for i, text := range list.from {
+			addr, err := schema.ParseAddress(text)
+			if err != nil {
+				return in, fmt.Errorf("%s[%d]: %w", list.name, i, err)
+			}
+			*list.to = append(*list.to, addr)
+		}
+	}
+	in.UnlaunchAll = req.GetUnlaunchAll()
+	return in, nil
+}
+
+// PausedText says that nothing is changed, since when and what to do.
+func PausedText(p *state.Pause) string {
+	text := fmt.Sprintf("%s paused the stack at %s", p.By, p.At.Local().Format(time.DateTime))
+	if p.Reason != "" {
+		text += " (" + strings.TrimSpace(p.Reason) + ")"
+	}
+	return text + "; fray resume lets it go on"
+}
+
+// Pause has the loop look on and change nothing. A stack that is paused stays so.
+func (a *adminServer) Pause(ctx context.Context, req *clusterapi.PauseRequest) (*clusterapi.PauseResponse, error) {
+	err := a.desk.Do(ctx, func(doc *state.Document, now time.Time) (*state.Document, error) {
+		return Paused(doc, state.Pause{At: now, By: callerOf(ctx).User, Reason: req.GetReason()}), nil
+	})
+	return &clusterapi.PauseResponse{}, err
+}
+
+// Resume lets the loop act again.
+func (a *adminServer) Resume(ctx context.Context, _ *clusterapi.ResumeRequest) (*clusterapi.ResumeResponse, error) {
+	err := a.desk.Do(ctx, func(doc *state.Document, _ time.Time) (*state.Document, error) { return Resumed(doc), nil })
+	return &clusterapi.ResumeResponse{}, err
+}
+
+// Paused is doc in which nothing is to be changed; doc itself if that is so already.
+func Paused(doc *state.Document, p state.Pause) *state.Document {
+	if doc.Paused != nil {
+		return doc
+	}
+	next := doc.Clone()
+	next.Paused = &p
+	return next
+}
+
+// Resumed is doc without a pause.
+func Resumed(doc *state.Document) *state.Document {
+	if doc.Paused == nil {
+		return doc
+	}
+	next := doc.Clone()
+	next.Paused = nil
+	return next
+}

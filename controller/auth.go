@@ -1,0 +1,77 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
+
+	"github.com/fray-ml/fray/clusterapi/dial"
+	"github.com/fray-ml/fray/clusterapi/token"
+)
+
+// authenticate checks the token of a call before anything else of it is read.
+// What it says is taken into the context; whether a job's attempt still runs
+// is asked later, since that may have to wait.
+func (s *server) authenticate(ctx context.Context, info *tap.Info) (context.Context, error) {
+	if open(info.FullMethodName) {
+		return ctx, nil
+	}
+	text, ok := dial.BearerToken(info.Header.Get(dial.Header))
+	if !ok {
+		err := status.Error(codes.Unauthenticated, `no token: send "authorization: Bearer TOKEN" with the task's FRAY_CLUSTER_TOKEN, or use the fray command`)
+		s.logRefusal(ctx, info.FullMethodName, err)
+		return nil, err
+	}
+	claims, err := s.cfg.Tokens.Verify(text, s.cfg.Now())
+	if err != nil {
+		err = status.Error(codes.Unauthenticated, err.Error())
+		s.logRefusal(ctx, info.FullMethodName, err)
+		return nil, err
+	}
+	who, err := callerFrom(claims)
+	if err == nil {
+		return withCaller(ctx, who), nil
+	}
+	err = status.Error(codes.PermissionDenied, err.Error())
+	s.logRefusal(withCaller(ctx, who), info.FullMethodName, err)
+	return nil, err
+}
+
+// callerFrom is who a token speaks for. Hosts and controllers have tokens for
+// each other, not for the cluster API.
+func callerFrom(c token.Claims) (caller, error) {
+	who := caller{Stack: c.Stack, Namespace: c.Namespace, JobID: c.JobID, Attempt: c.Attempt, User: c.User}
+	switch c.Subject {
+	case token.SubjectJob:
+		who.Kind = callerJob
+		return who, nil
+	case token.SubjectUser:
+		who.Kind = callerUser
+		return who, nil
+	case token.SubjectHost:
+		who.Kind = callerHost
+	case token.SubjectController:
+		who.Kind = callerController
+	}
+	return who, fmt.Errorf("the token of a %s is not for the cluster API", c.Subject)
+}
+
+// String is the caller for a log.
+func (c caller) String() string {
+	switch c.Kind {
+	case callerJob:
+		return fmt.Sprintf("job %s attempt %d in %s", c.JobID, c.Attempt, c.Namespace)
+	case callerUser:
+		return "user " + c.User
+	case callerHost, callerController:
+		return string(c.Kind)
+	}
+	return "nobody"
+}
+
+// errUnseen says that an attempt is newer than what the loop has seen.
+var errUnseen = errors.New("the controller has not seen this attempt yet")

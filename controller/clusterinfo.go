@@ -1,0 +1,129 @@
+package controller
+
+import (
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+)
+
+// jobInfo is a job as the API tells of it.
+func jobInfo(v *View, j *state.Job) *clusterapi.JobInfo {
+	info := &clusterapi.JobInfo{
+		JobId: j.ID, Name: nameOf(j), Namespace: j.Spec.Namespace, Address: j.Spec.Addr.String(),
+		Status: statusOf(j.Status), Reason: j.Reason,
+		User: j.Spec.User, Band: bandOf(j.Spec.Band), Ready: j.Ready,
+		Attempt: int32(j.Attempt), Failures: int32(j.Failures), Preemptions: int32(j.Preemptions),
+		SubmittedAt: stamp(j.AdmittedAt), EndedAt: stamp(j.EndedAt),
+		Group: groupOf(j), ReservationId: j.Spec.Resources.Reservation,
+	}
+	if j.Launch != nil {
+		info.ParentJobId, info.SubmittedAt = j.Launch.Parent, stamp(j.Launch.At)
+	}
+	if j.Status == schema.JobPending {
+		info.PendingReasons = reasonsOf(v.Plan.Pending, j.Spec.Addr)
+		if p := v.Doc.Paused; p != nil { // before anything that a plan would do
+			info.PendingReasons = slices.Concat([]string{PausedText(p)}, info.PendingReasons)
+		}
+	}
+	for i := range j.Attempts {
+		info.Attempts = append(info.Attempts, attemptInfo(&j.Attempts[i]))
+	}
+	if len(j.Attempts) > 0 {
+		info.StartedAt = stamp(j.Attempts[0].StartedAt)
+	}
+	if last := j.Last(); last != nil {
+		for i := range last.Tasks {
+			info.Tasks = append(info.Tasks, taskInfo(v.Doc, i, &last.Tasks[i]))
+		}
+	}
+	return info
+}
+
+func groupOf(j *state.Job) string {
+	group := j.Spec.Addr.GroupAddress()
+	if group.IsZero() {
+		return ""
+	}
+	if group.IsLaunched() {
+		return group.LaunchedName()
+	}
+	return group.Name
+}
+
+// reasonsOf says what an address waits for. A plan lists them in address order.
+func reasonsOf(pending []plan.Pending, addr schema.Address) []string {
+	i, waits := slices.BinarySearchFunc(pending, addr, func(w plan.Pending, a schema.Address) int { return w.Addr.Compare(a) })
+	if !waits {
+		return nil
+	}
+	return pending[i].Reasons
+}
+
+func attemptInfo(a *state.Attempt) *clusterapi.AttemptInfo {
+	return &clusterapi.AttemptInfo{
+		Number: int32(a.Number), Why: a.Why, StartedAt: stamp(a.StartedAt), EndedAt: stamp(a.EndedAt),
+		Outcome: string(a.Outcome), Reason: a.Reason, Slices: a.Slices,
+	}
+}
+
+func taskInfo(doc *state.Document, index int, t *state.Task) *clusterapi.TaskInfo {
+	info := &clusterapi.TaskInfo{
+		Index: int32(index), State: string(t.State), Reason: t.Reason,
+		Slice: t.Slice, Host: int32(t.Host), Address: t.Address, Tail: t.Tail,
+	}
+	if s := doc.Slices[t.Slice]; s != nil {
+		info.Zone = s.Spec.Zone
+	}
+	if t.ExitCode != nil {
+		code := int32(*t.ExitCode)
+		info.ExitCode = &code
+	}
+	if len(t.Ports) > 0 {
+		info.Ports = make(map[string]int32, len(t.Ports))
+		for name, number := range t.Ports {
+			info.Ports[name] = int32(number)
+		}
+	}
+	return info
+}
+
+// stamp is a time, nil for none.
+func stamp(t time.Time) *timestamppb.Timestamp {
+	if t.IsZero() {
+		return nil
+	}
+	return timestamppb.New(t)
+}
+
+func statusOf(s schema.JobStatus) clusterapi.JobStatus {
+	switch s {
+	case schema.JobPending:
+		return clusterapi.JobStatus_JOB_STATUS_PENDING
+	case schema.JobRunning:
+		return clusterapi.JobStatus_JOB_STATUS_RUNNING
+	case schema.JobSucceeded:
+		return clusterapi.JobStatus_JOB_STATUS_SUCCEEDED
+	case schema.JobFailed:
+		return clusterapi.JobStatus_JOB_STATUS_FAILED
+	case schema.JobStopped:
+		return clusterapi.JobStatus_JOB_STATUS_STOPPED
+	}
+	return clusterapi.JobStatus_JOB_STATUS_UNSPECIFIED
+}
+
+func bandOf(b schema.Band) clusterapi.Band {
+	switch b {
+	case schema.BandProduction:
+		return clusterapi.Band_BAND_PRODUCTION
+	case schema.BandBatch:
+		return clusterapi.Band_BAND_BATCH
+	case schema.BandInteractive:
+	}
+	return clusterapi.Band_BAND_INTERACTIVE
+}

@@ -1,0 +1,181 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+)
+
+// Poll tells how a job stands.
+func (c *clusterServer) Poll(ctx context.Context, req *clusterapi.PollRequest) (*clusterapi.JobInfo, error) {
+	who, err := known(ctx)
+	if err != nil {
+		return nil, err
+	}
+	v, err := c.present(ctx)
+	if err != nil {
+		return nil, err
+	}
+	j, err := c.jobs(v).find(who, req.GetJobId())
+	if err != nil {
+		return nil, err
+	}
+	return jobInfo(v, j), nil
+}
+
+// Wait answers when jobs have ended: all of them, or one if any will do.
+func (c *clusterServer) Wait(ctx context.Context, req *clusterapi.WaitRequest) (*clusterapi.WaitResponse, error) {
+	who, err := known(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(req.GetJobIds()) == 0 {
+		return nil, refused([]schema.Mistake{{Path: "job_ids", Summary: "Missing attribute", Detail: "Name the jobs to wait for."}})
+	}
+	v, err := c.present(ctx)
+	if err != nil {
+		return nil, err
+	}
+	last := make([]*state.Job, len(req.GetJobIds()))
+	x := c.jobs(v)
+	for i, id := range req.GetJobIds() {
+		if last[i], err = x.find(who, id); err != nil {
+			return nil, err
+		}
+	}
+	waiting := ctx
+	if req.GetTimeout() != nil {
+		limited, cancel := context.WithTimeout(ctx, max(req.GetTimeout().AsDuration(), 0))
+		defer cancel()
+		waiting = limited
+	}
+	var seen *View
+	err = c.await(waiting, func(v *View) bool {
+		seen = v
+		return c.ended(v, last, req.GetAny())
+	})
+	over := status.Code(err) == codes.DeadlineExceeded && ctx.Err() == nil
+	if err != nil && (seen == nil || !over) {
+		return nil, err
+	}
+	answer := &clusterapi.WaitResponse{}
+	for _, j := range last {
+		answer.Jobs = append(answer.Jobs, jobInfo(seen, j))
+	}
+	return answer, nil
+}
+
+// ended brings jobs up to date and reports whether all, or any, have ended. One
+// that is on record no more was taken away: it has.
+func (c *clusterServer) ended(v *View, jobs []*state.Job, any bool) bool {
+	x, n := c.jobs(v), 0
+	for i, j := range jobs {
+		now := x.byID[j.ID]
+		if now == nil {
+			now = gone(j)
+		}
+		jobs[i] = now
+		if now.Status.Ended() {
+			n++
+		}
+	}
+	return n == len(jobs) || any && n > 0
+}
+
+// gone is a job as it was last seen, if it had not ended then: a plan took it away.
+func gone(j *state.Job) *state.Job {
+	if j.Status.Ended() {
+		return j
+	}
+	g := *j
+	g.Status, g.Reason = schema.JobStopped, "removed from the stack"
+	return &g
+}
+
+// Terminate ends a job and all that it launched.
+func (c *clusterServer) Terminate(ctx context.Context, req *clusterapi.TerminateRequest) (*clusterapi.TerminateResponse, error) {
+	who, err := known(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = c.do(ctx, func(doc *state.Document, _ time.Time) (*state.Document, error) {
+		x := newJobTable(doc)
+		j, err := x.find(who, req.GetJobId())
+		if err != nil {
+			return nil, err
+		}
+		if err := mayEnd(x, who, j); err != nil {
+			return nil, err
+		}
+		if doc.Jobs[j.Spec.Addr] != j {
+			return doc, nil // it is past
+		}
+		return plan.Terminated(doc, j.Spec.Addr), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &clusterapi.TerminateResponse{}, nil
+}
+
+// ListJobs lists the jobs of a namespace, by name.
+func (c *clusterServer) ListJobs(ctx context.Context, req *clusterapi.ListJobsRequest) (*clusterapi.ListJobsResponse, error) {
+	who, err := known(ctx)
+	if err != nil {
+		return nil, err
+	}
+	namespace, err := namespaceFor(who, req.GetNamespace(), "namespace")
+	if err != nil {
+		return nil, err
+	}
+	v, err := c.present(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var parent string
+	if req.GetParentJobId() != "" {
+		j, err := c.jobs(v).find(who, req.GetParentJobId())
+		if err != nil {
+			return nil, err
+		}
+		parent = j.ID
+	}
+	var found []*state.Job
+	for _, j := range c.jobs(v).byID {
+		switch {
+		case namespace != "" && j.Spec.Namespace != namespace,
+			!strings.HasPrefix(nameOf(j), req.GetPrefix()),
+			j.Status.Ended() && !req.GetEnded(),
+			parent != "" && (j.Launch == nil || j.Launch.Parent != parent):
+		default:
+			found = append(found, j)
+		}
+	}
+	slices.SortFunc(found, func(a, b *state.Job) int {
+		return cmp.Or(cmp.Compare(nameOf(a), nameOf(b)), cmp.Compare(a.Spec.Namespace, b.Spec.Namespace), cmp.Compare(a.ID, b.ID))
+	})
+	answer := &clusterapi.ListJobsResponse{}
+	for _, j := range found {
+		answer.Jobs = append(answer.Jobs, jobInfo(v, j))
+	}
+	return answer, nil
+}
+
+// runningAttempt is the attempt of a job that runs, an error if none does.
+func runningAttempt(j *state.Job) (*state.Attempt, error) {
+	last := j.Last()
+	if last == nil || last.Outcome != "" {
+		return nil, status.Errorf(codes.FailedPrecondition, "no attempt of job %s runs: it is %s", j.ID, j.Status)
+	}
+	return last, nil
+}

@@ -1,0 +1,195 @@
+package controller
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/state/store"
+)
+
+// metadataServer is the service Metadata: the names of actors. What it knows
+// belongs to one time of leading, see lead.
+type metadataServer struct {
+	clusterapi.UnimplementedMetadataServer
+
+	store store.Store
+	log   *slog.Logger
+	now   func() time.Time
+
+	directory atomic.Pointer[directory] // nil while it does not lead
+}
+
+var _ clusterapi.MetadataServer = (*metadataServer)(nil)
+
+func newMetadataServer(s store.Store, log *slog.Logger, now func() time.Time) *metadataServer {
+	return &metadataServer{store: s, log: log, now: now}
+}
+
+// current is the directory of this time of leading.
+func (m *metadataServer) current() (*directory, error) {
+	if d := m.directory.Load(); d != nil {
+		return d, nil
+	}
+	return nil, status.Error(codes.Unavailable, "the controller has not read the endpoints yet")
+}
+
+// Register makes an endpoint known. It answers once that is saved; others may
+// see it a moment before.
+func (m *metadataServer) Register(ctx context.Context, r *clusterapi.RegisterRequest) (*clusterapi.RegisterResponse, error) {
+	d, err := m.current()
+	if err != nil {
+		return nil, err
+	}
+	if err := checkRegister(r); err != nil {
+		return nil, err
+	}
+	who := callerOf(ctx)
+	in := endpoint{
+		ID: r.GetActorId(), Name: r.GetName(), Address: r.GetAddress(), JobID: r.GetJobId(), Task: int(r.GetTask()), Metadata: r.GetMetadata(),
+		Unique: r.GetUnique(), TTL: r.GetTtl().AsDuration(), Request: r.GetRequestId(),
+	}
+	if who.Kind == callerJob {
+		in.JobID, in.Attempt = who.JobID, who.Attempt
+	}
+	id, version, err := d.register(in)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.waitSaved(ctx, version); err != nil {
+		return nil, err
+	}
+	return &clusterapi.RegisterResponse{ActorId: id}, nil
+}
+
+// Unregister forgets an endpoint; it answers once that is saved.
+func (m *metadataServer) Unregister(ctx context.Context, r *clusterapi.UnregisterRequest) (*clusterapi.UnregisterResponse, error) {
+	d, err := m.current()
+	if err != nil {
+		return nil, err
+	}
+	version, err := d.unregister(r.GetActorId(), callerOf(ctx).JobID)
+	if errors.Is(err, errNotOwn) {
+		return nil, status.Error(codes.PermissionDenied, "actor_id: "+err.Error())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &clusterapi.UnregisterResponse{}, d.waitSaved(ctx, version)
+}
+
+// Lookup finds the newest endpoint of a name.
+func (m *metadataServer) Lookup(ctx context.Context, r *clusterapi.LookupRequest) (*clusterapi.ActorEndpoint, error) {
+	d, namespace, err := m.read(ctx, r.GetNamespace())
+	if err != nil {
+		return nil, err
+	}
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	s := d.reg.in(namespace)
+	if e := s.newest(r.GetName()); e != nil {
+		return e.wire, nil
+	}
+	text := fmt.Sprintf("no actor %q is registered in namespace %q", r.GetName(), namespace)
+	if near := s.near(r.GetName()); len(near) > 0 {
+		text += "; near it are " + strings.Join(near, ", ")
+	}
+	return nil, status.Error(codes.NotFound, text)
+}
+
+// LookupAll finds all endpoints of a name, the oldest first. None is no error.
+func (m *metadataServer) LookupAll(ctx context.Context, r *clusterapi.LookupRequest) (*clusterapi.ListActorsResponse, error) {
+	d, namespace, err := m.read(ctx, r.GetNamespace())
+	if err != nil {
+		return nil, err
+	}
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return listed(d.reg.in(namespace).byName[r.GetName()]), nil
+}
+
+// ListActors lists the endpoints whose names begin with a prefix.
+func (m *metadataServer) ListActors(ctx context.Context, r *clusterapi.ListActorsRequest) (*clusterapi.ListActorsResponse, error) {
+	d, namespace, err := m.read(ctx, r.GetNamespace())
+	if err != nil {
+		return nil, err
+	}
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return listed(d.reg.in(namespace).list(r.GetPrefix())), nil
+}
+
+func listed(endpoints []*endpoint) *clusterapi.ListActorsResponse {
+	out := &clusterapi.ListActorsResponse{Actors: make([]*clusterapi.ActorEndpoint, len(endpoints))}
+	for i, e := range endpoints {
+		out.Actors[i] = e.wire
+	}
+	return out
+}
+
+// Watch sends what there is and then what changes. A client that reads slowly
+// gets everything anew, and holds up nobody.
+func (m *metadataServer) Watch(r *clusterapi.WatchRequest, stream grpc.ServerStreamingServer[clusterapi.WatchResponse]) error {
+	ctx := stream.Context()
+	d, namespace, err := m.read(ctx, r.GetNamespace())
+	if err != nil {
+		return err
+	}
+	if r.GetName() != "" && r.GetPrefix() != "" {
+		return status.Error(codes.InvalidArgument, "prefix: give a name or a prefix, not both")
+	}
+	w := newWatcher(namespace, r.GetName(), r.GetPrefix())
+	w.job = r.GetJobId()
+	if err := d.watch(w); err != nil {
+		return err
+	}
+	defer d.unwatch(w)
+	w.wakeUp()
+	for {
+		select {
+		case <-w.wake:
+		case <-ctx.Done():
+			return status.FromContextError(ctx.Err()).Err()
+		case <-d.ctx.Done():
+			return status.Error(codes.Unavailable, errNotLeading.Error())
+		}
+		out, err := d.take(w)
+		if err != nil {
+			return err
+		}
+		if out == nil {
+			continue
+		}
+		if err := stream.Send(out); err != nil {
+			return err
+		}
+	}
+}
+
+// read is the directory and the namespace that a caller means.
+func (m *metadataServer) read(ctx context.Context, asked string) (*directory, string, error) {
+	d, err := m.current()
+	if err != nil {
+		return nil, "", err
+	}
+	if asked == "" {
+		asked = callerOf(ctx).Namespace
+	}
+	if asked == "" {
+		return nil, "", badFields(map[string]string{"namespace": "say which: a user belongs to none"})
+	}
+	return d, asked, nil
+}
+
+// newActorID is unique.
+func newActorID() string { return actorPrefix + strings.ToLower(rand.Text()) }

@@ -1,0 +1,272 @@
+package controller
+
+import (
+	"cmp"
+	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/fray-ml/fray/controller/web"
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+)
+
+// stackCollector makes metrics of the view whenever they are asked for: a loop
+// that nobody watches pays nothing.
+type stackCollector struct {
+	loop  *loop
+	descs stackDescs
+
+	mu       sync.Mutex
+	seen     *state.Document // whose attempts are counted
+	attempts map[schema.TaskState]int
+}
+
+type stackDescs struct {
+	leading, epoch, paused, jobs, tasks, slices, chips, reservations, pending, attempts, share, entitled, held *prometheus.Desc
+}
+
+var _ prometheus.Collector = (*stackCollector)(nil)
+
+func newStackCollector(l *loop) *stackCollector {
+	d := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc(name, help, labels, nil)
+	}
+	return &stackCollector{loop: l, attempts: map[schema.TaskState]int{}, descs: stackDescs{
+		leading:      d("fray_leading", "1 while this process holds the stack's lease."),
+		epoch:        d("fray_lease_epoch", "Epoch of the lease under which the loop stepped last."),
+		paused:       d("fray_paused", "1 while somebody has the loop act no more."),
+		jobs:         d("fray_jobs", "Jobs, by status and band.", "status", "band"),
+		tasks:        d("fray_tasks", "Tasks of the attempts that go on, by state.", "state"),
+		slices:       d("fray_slices", "Slices, by where and what they are.", "provider", "zone", "phase", "type"),
+		chips:        d("fray_chips", "Chips of slices that are up, held by jobs or free.", "state"),
+		reservations: d("fray_reservation_slices", "Slices of declared reservations; those that programs made are summed up as \"launched\".", "reservation", "state"),
+		pending:      d("fray_pending_jobs", "Jobs that wait, by the kind of their first reason.", "reason"),
+		attempts:     d("fray_attempts_ended_total", "Attempts that ended since this process was first asked, by outcome.", "outcome"),
+		share:        d("fray_namespace_share_ratio", "What a declared namespace holds of all that is held, by its dominant resource.", "namespace"),
+		entitled:     d("fray_namespace_entitled_ratio", "What it is entitled to, among those that hold or wait for something.", "namespace"),
+		held:         d("fray_namespace_chips", "Chips that a declared namespace holds.", "namespace"),
+	}}
+}
+
+// Describe names all of them.
+func (c *stackCollector) Describe(out chan<- *prometheus.Desc) {
+	d := &c.descs
+	for _, desc := range []*prometheus.Desc{
+		d.leading, d.epoch, d.paused, d.jobs, d.tasks, d.slices, d.chips, d.reservations, d.pending, d.attempts, d.share, d.entitled, d.held,
+	} {
+		out <- desc
+	}
+}
+
+// Collect sends how the stack stands.
+func (c *stackCollector) Collect(out chan<- prometheus.Metric) {
+	leads := c.loop.Leading()
+	c.send(out, c.descs.leading, boolean(leads))
+	snap := (*webSource)(c.loop).Snapshot()
+	if snap == nil {
+		return
+	}
+	c.countAttempts(out, snap.Doc)
+	if !leads {
+		return // how the stack stands is the leader's to say
+	}
+	c.send(out, c.descs.epoch, float64(snap.Lease.Epoch))
+	c.send(out, c.descs.paused, boolean(snap.Doc.Paused != nil))
+	c.jobs(out, snap.Doc)
+	c.capacity(out, snap)
+	c.waiting(out, snap)
+	c.shares(out, snap)
+}
+
+func (c *stackCollector) send(out chan<- prometheus.Metric, d *prometheus.Desc, value float64, labels ...string) {
+	out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+}
+
+func boolean(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// tally counts by the values of labels.
+type tally map[[4]string]float64
+
+func (t tally) send(c *stackCollector, out chan<- prometheus.Metric, d *prometheus.Desc, labels int) {
+	for key, n := range t {
+		c.send(out, d, n, key[:labels]...)
+	}
+}
+
+func (c *stackCollector) jobs(out chan<- prometheus.Metric, doc *state.Document) {
+	jobs, tasks := tally{}, tally{}
+	for _, j := range doc.Jobs {
+		band := schema.BandInteractive
+		if j.Spec != nil {
+			band = cmp.Or(j.Spec.Band, band)
+		}
+		jobs[[4]string{string(j.Status), string(band)}]++
+		if !j.Running() {
+			continue
+		}
+		last := j.Last()
+		for i := range last.Tasks {
+			tasks[[4]string{string(last.Tasks[i].State)}]++
+		}
+	}
+	jobs.send(c, out, c.descs.jobs, 2)
+	tasks.send(c, out, c.descs.tasks, 1)
+}
+
+// capacity tells of slices and of what reservations have of them.
+func (c *stackCollector) capacity(out chan<- prometheus.Metric, snap *web.Snapshot) {
+	slices, chips, pools := tally{}, tally{}, tally{}
+	for _, s := range web.Slices(snap) {
+		slices[[4]string{string(s.Provider), s.Zone, string(s.Phase), s.Shape}]++
+		switch {
+		case s.Phase != web.PhaseReady || s.Chips == 0:
+		case s.Idle:
+			chips[[4]string{"free"}] += float64(s.Chips)
+		default:
+			chips[[4]string{"held"}] += float64(s.Chips)
+		}
+	}
+	for _, r := range plan.ReservationStatus(snap.Wanted, &plan.Plan{Next: snap.Doc}, snap.At) {
+		name := r.Addr.Scoped()
+		if snap.Doc.Resources[r.Addr].Launch != nil {
+			name = "launched"
+		}
+		pools[[4]string{name, "allocated"}] += float64(r.Allocated)
+		pools[[4]string{name, "pending"}] += float64(r.Pending)
+		pools[[4]string{name, "free"}] += float64(r.Free)
+	}
+	slices.send(c, out, c.descs.slices, 4)
+	chips.send(c, out, c.descs.chips, 1)
+	pools.send(c, out, c.descs.reservations, 2)
+}
+
+func (c *stackCollector) waiting(out chan<- prometheus.Metric, snap *web.Snapshot) {
+	kinds := tally{}
+	for _, kind := range waitKinds() {
+		kinds[[4]string{string(kind)}] = 0 // so that alerts see it fall
+	}
+	for i := range snap.Plan.Pending {
+		p := &snap.Plan.Pending[i]
+		if j := snap.Doc.Jobs[p.Addr]; j != nil && !j.Status.Ended() {
+			kinds[[4]string{string(waitKindOf(p))}]++
+		}
+	}
+	kinds.send(c, out, c.descs.pending, 1)
+}
+
+// shares tells of declared namespaces only: programs make up any number of others.
+func (c *stackCollector) shares(out chan<- prometheus.Metric, snap *web.Snapshot) {
+	declared := map[string]bool{}
+	for i := range snap.Wanted.Namespaces {
+		declared[snap.Wanted.Namespaces[i].Addr.Scoped()] = true
+	}
+	for _, s := range web.Shares(snap) {
+		if declared[s.Namespace] {
+			c.send(out, c.descs.share, s.Share, s.Namespace)
+			c.send(out, c.descs.entitled, s.Entitled, s.Namespace)
+			c.send(out, c.descs.held, float64(s.Chips), s.Namespace)
+		}
+	}
+}
+
+// countAttempts counts those that have ended since the document that was looked
+// at before. Jobs remember their last attempts, so that none is missed between
+// two looks unless there are more than [state.MaxAttempts] of one job.
+func (c *stackCollector) countAttempts(out chan<- prometheus.Metric, doc *state.Document) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, outcome := range []schema.TaskState{
+		schema.TaskSucceeded, schema.TaskFailed, schema.TaskKilled, schema.TaskWorkerFailed, schema.TaskPreempted, schema.TaskUnschedulable,
+	} {
+		c.attempts[outcome] += 0
+	}
+	if c.seen != nil && c.seen != doc && c.seen.Lineage == doc.Lineage {
+		for addr, is := range doc.Jobs {
+			if was := c.seen.Jobs[addr]; was != is {
+				c.ended(was, is)
+			}
+		}
+	}
+	c.seen = doc
+	for outcome, n := range c.attempts {
+		out <- prometheus.MustNewConstMetric(c.descs.attempts, prometheus.CounterValue, float64(n), string(outcome))
+	}
+}
+
+func (c *stackCollector) ended(was, is *state.Job) {
+	old := map[int]bool{}
+	if was != nil && was.ID == is.ID {
+		for i := range was.Attempts {
+			old[was.Attempts[i].Number] = was.Attempts[i].Outcome != ""
+		}
+	}
+	for i := range is.Attempts {
+		if a := &is.Attempts[i]; a.Outcome != "" && !old[a.Number] {
+			c.attempts[a.Outcome]++
+		}
+	}
+}
+
+// waitKind is a closed set of what jobs wait for.
+type waitKind string
+
+const (
+	waitBlocked    waitKind = "blocked"    // for what will not come about
+	waitUnderway   waitKind = "underway"   // for what is being done
+	waitCapacity   waitKind = "capacity"   // none is to be had
+	waitQuota      waitKind = "quota"      // of the cloud
+	waitLimit      waitKind = "limit"      // of a provider, pool or namespace
+	waitTurn       waitKind = "turn"       // for others that come first
+	waitRetry      waitKind = "retry"      // to be tried again after a failure
+	waitDependency waitKind = "dependency" // for another job
+	waitOther      waitKind = "other"
+)
+
+func waitKinds() []waitKind {
+	return []waitKind{waitBlocked, waitUnderway, waitCapacity, waitQuota, waitLimit, waitTurn, waitRetry, waitDependency, waitOther}
+}
+
+// waitKindOf sorts what waits by the words of its first reason, which the plan
+// writes for people.
+func waitKindOf(p *plan.Pending) waitKind {
+	switch {
+	case p.Blocked:
+		return waitBlocked
+	case p.Underway:
+		return waitUnderway
+	case len(p.Reasons) == 0:
+		return waitOther
+	}
+	first := p.Reasons[0]
+	has := func(words ...string) bool {
+		for _, word := range words {
+			if strings.Contains(first, word) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case has("waits for "):
+		return waitDependency
+	case has("behind ", "held back", "beyond the budget"):
+		return waitTurn
+	case has("are held", "are in use", "is used up", "max_chips", "max_cpu"):
+		return waitLimit
+	case has("quota"):
+		return waitQuota
+	case has("stockout", "reservation used up", "die young", "capacity"):
+		return waitCapacity
+	case has("attempt "):
+		return waitRetry
+	}
+	return waitOther
+}

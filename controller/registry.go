@@ -1,0 +1,358 @@
+package controller
+
+import (
+	"container/heap"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/fray-ml/fray/clusterapi"
+)
+
+// endpoint is where one incarnation of an actor listens. It is never changed:
+// another one takes its place.
+type endpoint struct {
+	ID        string            `json:"id"`
+	Namespace string            `json:"namespace"`
+	Name      string            `json:"name"`
+	Address   string            `json:"address"`
+	JobID     string            `json:"job_id"`
+	Attempt   int               `json:"attempt"`
+	Task      int               `json:"task"`
+	Metadata  map[string]string `json:"metadata,omitempty"`
+	At        time.Time         `json:"at"`
+	Unique    bool              `json:"unique,omitempty"`
+	TTL       time.Duration     `json:"ttl,omitempty"` // nanoseconds; 0: as long as its task
+	Request   string            `json:"request,omitempty"`
+
+	expires time.Time // zero: never by itself
+	wire    *clusterapi.ActorEndpoint
+}
+
+// asSent is the endpoint as clients see it; it is made once.
+func (e *endpoint) asSent() *clusterapi.ActorEndpoint {
+	return &clusterapi.ActorEndpoint{
+		ActorId: e.ID, Name: e.Name, Address: e.Address, JobId: e.JobID, Namespace: e.Namespace, Metadata: e.Metadata,
+		Attempt: int32(e.Attempt), Task: int32(e.Task), RegisteredAt: timestamppb.New(e.At),
+	}
+}
+
+// sameBut reports whether only the time differs at which they expire.
+func (e *endpoint) sameBut(o *endpoint) bool {
+	return e.Address == o.Address && e.TTL == o.TTL && e.Unique == o.Unique && maps.Equal(e.Metadata, o.Metadata)
+}
+
+// maxEndpoints is how many endpoints one job may have.
+const maxEndpoints = 10_000
+
+// Errors of register, to be tested with errors.Is.
+var (
+	errNameTaken   = errors.New("the name is taken")
+	errNotOwn      = errors.New("the actor is another job's")
+	errTooMany     = errors.New("too many endpoints")
+	errOtherActor  = errors.New("the actor_id is another actor's")
+	errIncarnation = errors.New("the actor_id is of an attempt that has ended; register without it")
+)
+
+// registry maps names to endpoints. It computes only: now is an argument, and
+// who calls it holds a lock. Changes are returned, for watchers.
+type registry struct {
+	byID      map[string]*endpoint
+	byRequest map[requestKey]string          // actor ids
+	byJob     map[string]map[string]struct{} // actor ids, by job id
+	spaces    map[string]*space              // by namespace
+	expiries  expiryHeap
+	// version rises with every change that must be saved.
+	version uint64
+}
+
+type requestKey struct{ job, request string }
+
+// delta is what one change came to. What is in both was replaced.
+type delta struct {
+	added, removed []*endpoint
+}
+
+func (d delta) empty() bool { return len(d.added)+len(d.removed) == 0 }
+
+// newRegistry holds what was saved. What expires has all its time again: nobody
+// could renew it while nobody led.
+func newRegistry(saved []*endpoint, now time.Time) *registry {
+	r := &registry{
+		byID: map[string]*endpoint{}, byRequest: map[requestKey]string{},
+		byJob: map[string]map[string]struct{}{}, spaces: map[string]*space{},
+	}
+	for _, e := range saved {
+		if e.TTL > 0 {
+			e.expires = now.Add(e.TTL)
+		}
+		r.insert(e)
+	}
+	return r
+}
+
+// register makes an endpoint known, or renews one under its id. in has no At;
+// an id is used only if in has none and no earlier request says otherwise.
+func (r *registry) register(in endpoint, id string, now time.Time) (*endpoint, delta, error) {
+	if known := r.byID[in.ID]; known != nil {
+		return r.renew(known, in, now)
+	}
+	if known := r.byID[r.byRequest[requestKey{in.JobID, in.Request}]]; in.Request != "" && known != nil {
+		return known, delta{}, nil
+	}
+	var d delta
+	for _, other := range r.in(in.Namespace).byName[in.Name] {
+		switch {
+		case replaces(&in, other):
+			d.removed = append(d.removed, other)
+		case in.Unique || other.Unique:
+			return nil, delta{}, fmt.Errorf("%w: %s of task %d of job %s has it; unregister that, or choose another name", errNameTaken, other.Address, other.Task, other.JobID)
+		}
+	}
+	if len(r.byJob[in.JobID])-len(d.removed) >= maxEndpoints {
+		return nil, delta{}, fmt.Errorf("%w: job %s has %d already", errTooMany, in.JobID, maxEndpoints)
+	}
+	for _, old := range d.removed {
+		r.remove(old)
+	}
+	if in.ID == "" {
+		in.ID = id
+	}
+	in.At = now
+	return r.put(in, now, d)
+}
+
+// renew gives an endpoint its time again, and changes it.
+func (r *registry) renew(known *endpoint, in endpoint, now time.Time) (*endpoint, delta, error) {
+	switch {
+	case known.JobID != in.JobID:
+		return nil, delta{}, errNotOwn
+	case known.Name != in.Name || known.Namespace != in.Namespace || known.Task != in.Task:
+		return nil, delta{}, fmt.Errorf("%w: %s of task %d", errOtherActor, known.Name, known.Task)
+	case known.Attempt != in.Attempt:
+		return nil, delta{}, errIncarnation
+	}
+	in.At, in.Request = known.At, known.Request
+	if in.sameBut(known) {
+		if in.TTL == 0 {
+			return known, delta{}, nil
+		}
+		// The same for everybody else, and not worth a write: who takes over
+		// gives it all its time again.
+		renewed := *known
+		renewed.expires = now.Add(in.TTL)
+		r.swap(known, &renewed)
+		return &renewed, delta{}, nil
+	}
+	for _, other := range r.in(in.Namespace).byName[in.Name] {
+		if other != known && in.Unique {
+			return nil, delta{}, fmt.Errorf("%w: %s of job %s has it", errNameTaken, other.Address, other.JobID)
+		}
+	}
+	in.wire, in.expires = nil, time.Time{}
+	next := r.finish(in, now)
+	r.swap(known, next)
+	r.version++
+	return next, delta{added: []*endpoint{next}, removed: []*endpoint{known}}, nil
+}
+
+// replaces reports whether a registration is of the same actor as an endpoint:
+// its task's earlier attempt, the same address, or the only one of that name.
+func replaces(in, other *endpoint) bool {
+	return in.JobID == other.JobID && in.Task == other.Task &&
+		(other.Attempt < in.Attempt || other.Address == in.Address || in.Unique)
+}
+
+func (r *registry) put(in endpoint, now time.Time, d delta) (*endpoint, delta, error) {
+	e := r.finish(in, now)
+	r.insert(e)
+	r.version++
+	d.added = append(d.added, e)
+	return e, d, nil
+}
+
+func (r *registry) finish(in endpoint, now time.Time) *endpoint {
+	if in.TTL > 0 {
+		in.expires = now.Add(in.TTL)
+	}
+	return &in
+}
+
+// unregister forgets an endpoint of a job, or of any with job "". One that is
+// not known is no error.
+func (r *registry) unregister(id, job string) (delta, error) {
+	e := r.byID[id]
+	switch {
+	case e == nil:
+		return delta{}, nil
+	case job != "" && e.JobID != job:
+		return delta{}, errNotOwn
+	}
+	r.remove(e)
+	return r.dropped([]*endpoint{e}), nil
+}
+
+// prune forgets the endpoints whose tasks are gone.
+func (r *registry) prune(lives func(*endpoint) bool) delta {
+	var gone []*endpoint
+	for _, e := range r.byID {
+		if !lives(e) {
+			gone = append(gone, e)
+		}
+	}
+	for _, e := range gone {
+		r.remove(e)
+	}
+	return r.dropped(gone)
+}
+
+// expire forgets the endpoints whose time is over.
+func (r *registry) expire(now time.Time) delta {
+	var gone []*endpoint
+	for len(r.expiries) > 0 && !r.expiries[0].at.After(now) {
+		x, _ := heap.Pop(&r.expiries).(expiry)
+		if e := r.byID[x.id]; e != nil && e.expires.Equal(x.at) {
+			r.remove(e)
+			gone = append(gone, e)
+		}
+	}
+	return r.dropped(gone)
+}
+
+// nextExpiry is when expire has something to do, zero: never.
+func (r *registry) nextExpiry() time.Time {
+	if len(r.expiries) == 0 {
+		return time.Time{}
+	}
+	return r.expiries[0].at
+}
+
+func (r *registry) dropped(gone []*endpoint) delta {
+	if len(gone) == 0 {
+		return delta{}
+	}
+	r.version++
+	return delta{removed: gone}
+}
+
+// all is everything known, to be saved.
+func (r *registry) all() []*endpoint {
+	return slices.SortedFunc(maps.Values(r.byID), byAge)
+}
+
+func byAge(a, b *endpoint) int {
+	if c := a.At.Compare(b.At); c != 0 {
+		return c
+	}
+	return compareIDs(a, b)
+}
+
+func (r *registry) insert(e *endpoint) {
+	e.wire = e.asSent()
+	r.byID[e.ID] = e
+	if e.Request != "" {
+		r.byRequest[requestKey{e.JobID, e.Request}] = e.ID
+	}
+	if r.byJob[e.JobID] == nil {
+		r.byJob[e.JobID] = map[string]struct{}{}
+	}
+	r.byJob[e.JobID][e.ID] = struct{}{}
+	r.space(e.Namespace).insert(e)
+	r.schedule(e)
+}
+
+func (r *registry) remove(e *endpoint) {
+	delete(r.byID, e.ID)
+	delete(r.byRequest, requestKey{e.JobID, e.Request})
+	delete(r.byJob[e.JobID], e.ID)
+	if len(r.byJob[e.JobID]) == 0 {
+		delete(r.byJob, e.JobID)
+	}
+	r.space(e.Namespace).remove(e)
+	r.tidy(e.Namespace)
+}
+
+// swap puts an endpoint in the place of the one with the same id and name.
+func (r *registry) swap(old, next *endpoint) {
+	if next.wire == nil {
+		next.wire = next.asSent()
+	}
+	r.byID[old.ID] = next
+	r.space(old.Namespace).swap(old, next)
+	r.schedule(next)
+}
+
+// maxStale is how many expiries may be kept that are not true any more, before
+// they are thrown out.
+const maxStale = 1000
+
+func (r *registry) schedule(e *endpoint) {
+	if e.expires.IsZero() {
+		return
+	}
+	heap.Push(&r.expiries, expiry{e.expires, e.ID})
+	if len(r.expiries) <= 2*len(r.byID)+maxStale {
+		return
+	}
+	r.expiries = slices.DeleteFunc(r.expiries, func(x expiry) bool {
+		known := r.byID[x.id]
+		return known == nil || !known.expires.Equal(x.at)
+	})
+	heap.Init(&r.expiries)
+}
+
+// tidy forgets a namespace in which nothing is left.
+func (r *registry) tidy(namespace string) {
+	if s := r.spaces[namespace]; len(s.names)+len(s.exact)+len(s.prefixes) == 0 {
+		delete(r.spaces, namespace)
+	}
+}
+
+// in is a namespace's index to read, which may have nothing in it.
+func (r *registry) in(namespace string) *space {
+	if s := r.spaces[namespace]; s != nil {
+		return s
+	}
+	return &space{}
+}
+
+// space is a namespace's index, made if there is none.
+func (r *registry) space(namespace string) *space {
+	s := r.spaces[namespace]
+	if s == nil {
+		s = newSpace()
+		r.spaces[namespace] = s
+	}
+	return s
+}
+
+// expiry is when an endpoint may expire: it was renewed since if it says another time.
+type expiry struct {
+	at time.Time
+	id string
+}
+
+type expiryHeap []expiry
+
+var _ heap.Interface = (*expiryHeap)(nil)
+
+func (h expiryHeap) Len() int           { return len(h) }
+func (h expiryHeap) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
+func (h expiryHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+
+func (h *expiryHeap) Push(x any) {
+	if e, ok := x.(expiry); ok {
+		*h = append(*h, e)
+	}
+}
+
+func (h *expiryHeap) Pop() any {
+	last := len(*h) - 1
+	x := (*h)[last]
+	*h = (*h)[:last]
+	return x
+}

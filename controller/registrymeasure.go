@@ -1,0 +1,241 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/clusterapi/dial"
+	"github.com/fray-ml/fray/clusterapi/token"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/store"
+)
+
+// MetadataLoad is what MeasureMetadata does to a controller.
+type MetadataLoad struct {
+	Actors   int // registered in one namespace
+	Callers  int // that look up at once, over one connection
+	Lookups  int // of all callers together
+	Watchers int // streams over one connection, of one prefix
+	Changes  int // each seen by all watchers
+}
+
+// MetadataSpeed is what it measured, through TLS, tokens and the service, with
+// client and server in one process.
+type MetadataSpeed struct {
+	LookupsPerSecond float64
+	LookupP99        time.Duration
+	// Change is from the call that registers to the last watcher that was
+	// told, the median of all changes.
+	Change time.Duration
+}
+
+// MeasureMetadata puts a load on a Metadata service that keeps what is
+// registered in a store.
+func MeasureMetadata(ctx context.Context, s store.Store, load MetadataLoad) (MetadataSpeed, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r, err := newMeasured(ctx, s)
+	if err != nil {
+		return MetadataSpeed{}, err
+	}
+	defer r.close()
+	if err := r.register(ctx, load.Actors); err != nil {
+		return MetadataSpeed{}, fmt.Errorf("register actors: %w", err)
+	}
+	var speed MetadataSpeed
+	if load.Lookups > 0 {
+		if speed.LookupsPerSecond, speed.LookupP99, err = r.lookups(ctx, load); err != nil {
+			return MetadataSpeed{}, fmt.Errorf("look up: %w", err)
+		}
+	}
+	if load.Changes > 0 {
+		if speed.Change, err = r.changes(ctx, load); err != nil {
+			return MetadataSpeed{}, fmt.Errorf("watch: %w", err)
+		}
+	}
+	return speed, nil
+}
+
+// measured is a server with one job that runs for ever, and a connection as that job.
+type measured struct {
+	server *server
+	conn   *grpc.ClientConn
+	client clusterapi.MetadataClient
+}
+
+// stillDesk always shows the same.
+type stillDesk struct{ view *View }
+
+func (d stillDesk) View() *View                      { return d.view }
+func (d stillDesk) Changed() <-chan struct{}         { return nil }
+func (d stillDesk) Do(context.Context, Change) error { return errNotLeading }
+
+// stillLease holds as long as its context lives.
+type stillLease struct{ ctx context.Context }
+
+func (l stillLease) Context() context.Context { return l.ctx }
+func (l stillLease) Epoch() uint64            { return 1 }
+func (l stillLease) Valid() error             { return l.ctx.Err() }
+
+var (
+	_ desk = stillDesk{}
+	_ held = stillLease{}
+)
+
+// measuredKey derives a key that protects nothing.
+type measuredKey struct{}
+
+func (measuredKey) Derive(label string) ([]byte, error) {
+	return []byte(strings.Repeat(label, token.KeySize)), nil
+}
+
+func newMeasured(ctx context.Context, s store.Store) (*measured, error) {
+	tokens, err := token.New(measuredKey{}, "rig")
+	if err != nil {
+		return nil, err
+	}
+	bearer, err := tokens.Mint(token.Claims{Subject: token.SubjectJob, Namespace: "rig", JobID: "rig", Attempt: 1})
+	if err != nil {
+		return nil, err
+	}
+	certificate, err := dial.NewCertificate()
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	quiet := slog.New(slog.DiscardHandler)
+	names := newMetadataServer(s, quiet, time.Now)
+	r := &measured{}
+	r.server, err = serve(ctx, serveConfig{
+		Listener: listener, Certificate: certificate, Tokens: tokens, Metadata: names,
+		Leader: func() string { return "" }, Log: quiet,
+	})
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	addr := schema.LaunchedAddress(schema.KindJob, "rig", "", "rig")
+	job := &state.Job{
+		ID: "rig", Status: schema.JobRunning, Attempt: 1, Spec: &schema.Job{Addr: addr, Namespace: "rig"},
+		Attempts: []state.Attempt{{Number: 1, Tasks: []state.Task{{State: schema.TaskRunning}}}},
+	}
+	still := stillDesk{&View{Doc: &state.Document{Jobs: map[schema.Address]*state.Job{addr: job}}, Lease: store.Lease{Epoch: 1}}}
+	names.lead(stillLease{ctx}, still)
+	r.server.lead(stillLease{ctx}, still)
+	r.conn, err = dial.Open(r.server.address(), dial.Fingerprint(certificate), func(context.Context) (string, error) { return bearer, nil })
+	if err != nil {
+		r.server.stop()
+		return nil, err
+	}
+	r.client = clusterapi.NewMetadataClient(r.conn)
+	return r, nil
+}
+
+func (r *measured) close() {
+	r.conn.Close()
+	r.server.stop()
+}
+
+func measuredName(i int) string { return fmt.Sprintf("actor-%d", i) }
+
+func (r *measured) register(ctx context.Context, actors int) error {
+	register := func(i int) error {
+		_, err := r.client.Register(ctx, &clusterapi.RegisterRequest{Name: measuredName(i), Address: "10.0.0.1:80"})
+		return err
+	}
+	err := register(0)
+	for status.Code(err) == codes.Unavailable && ctx.Err() == nil { // it has not read the endpoints yet
+		pause(ctx, time.Millisecond)
+		err = register(0)
+	}
+	return errors.Join(err, together(64, actors, register))
+}
+
+// together calls f with 0 to n-1, from so many callers at once.
+func together(callers, n int, f func(i int) error) error {
+	var all sync.WaitGroup
+	var next atomic.Int64
+	failed := make([]error, callers)
+	for c := range callers {
+		all.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n && failed[c] == nil; i = int(next.Add(1)) - 1 {
+				failed[c] = f(i)
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(failed...)
+}
+
+func (r *measured) lookups(ctx context.Context, load MetadataLoad) (perSecond float64, p99 time.Duration, err error) {
+	took := make([]time.Duration, load.Lookups)
+	began := time.Now()
+	err = together(load.Callers, load.Lookups, func(i int) error {
+		start := time.Now()
+		_, err := r.client.Lookup(ctx, &clusterapi.LookupRequest{Name: measuredName(i % load.Actors)})
+		took[i] = time.Since(start)
+		return err
+	})
+	perSecond = float64(load.Lookups) / time.Since(began).Seconds()
+	slices.Sort(took)
+	return perSecond, took[len(took)*99/100], err
+}
+
+// changes registers one actor after the other and waits until all watchers know.
+func (r *measured) changes(ctx context.Context, load MetadataLoad) (time.Duration, error) {
+	told := make(chan error, load.Watchers)
+	for range load.Watchers {
+		w, err := r.client.Watch(ctx, &clusterapi.WatchRequest{Prefix: "watched-"})
+		if err != nil {
+			return 0, err
+		}
+		go func() {
+			for {
+				_, err := w.Recv()
+				told <- err
+				if err != nil {
+					return
+				}
+			}
+		}()
+	}
+	all := func() error {
+		var failed error
+		for range load.Watchers {
+			failed = errors.Join(failed, <-told)
+		}
+		return failed
+	}
+	if err := all(); err != nil { // the snapshots
+		return 0, err
+	}
+	took := make([]time.Duration, load.Changes)
+	for i := range took {
+		start := time.Now()
+		if _, err := r.client.Register(ctx, &clusterapi.RegisterRequest{Name: fmt.Sprintf("watched-%d", i), Address: "10.0.0.1:80"}); err != nil {
+			return 0, err
+		}
+		if err := all(); err != nil {
+			return 0, err
+		}
+		took[i] = time.Since(start)
+	}
+	slices.Sort(took)
+	return took[len(took)/2], nil
+}

@@ -1,0 +1,119 @@
+package controller
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/fray-ml/fray/state/store"
+)
+
+// endpointsFormat is the version of the object that this fray writes.
+const endpointsFormat = 1
+
+// endpointsObject is store.EndpointsKey as it is written.
+type endpointsObject struct {
+	Format int    `json:"format"`
+	Epoch  uint64 `json:"epoch"` // of the lease under which it was written
+	// Nonce is unique to one write: it settles whether one whose reply was
+	// lost has happened.
+	Nonce     string      `json:"nonce"`
+	Endpoints []*endpoint `json:"endpoints"`
+}
+
+// errFenced says that somebody else wrote the endpoints: this process does not
+// lead any more.
+var errFenced = errors.New("another controller has written the endpoints")
+
+// endpointSaver keeps the registry in the store. Each write replaces the one it
+// saw before, so that a leader whose lease went on writes nothing any more.
+type endpointSaver struct {
+	store      store.Store
+	epoch      uint64
+	generation store.Generation
+	doubtful   []string // nonces of writes of which it is not known whether they happened
+}
+
+// take reads what was saved and writes it again under this epoch: from then on
+// no earlier leader can write, and what it acknowledged is here.
+func (s *endpointSaver) take(ctx context.Context) ([]*endpoint, error) {
+	for {
+		found, err := s.read(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if found.Epoch > s.epoch {
+			return nil, fmt.Errorf("%w, under epoch %d; this one's is %d", errFenced, found.Epoch, s.epoch)
+		}
+		switch err := s.save(ctx, found.Endpoints); {
+		case err == nil:
+			return found.Endpoints, nil
+		case !errors.Is(err, errFenced):
+			return nil, err
+		}
+		// An earlier leader's last write was faster; it is read now.
+		s.doubtful = nil
+	}
+}
+
+func (s *endpointSaver) read(ctx context.Context) (endpointsObject, error) {
+	object, err := s.store.Get(ctx, store.EndpointsKey)
+	if errors.Is(err, store.ErrNotFound) {
+		s.generation = store.Absent
+		return endpointsObject{}, nil
+	}
+	if err != nil {
+		return endpointsObject{}, fmt.Errorf("read endpoints: %w", err)
+	}
+	var found endpointsObject
+	if err := json.Unmarshal(object.Data, &found); err != nil {
+		return endpointsObject{}, fmt.Errorf("read endpoints: %s in %s is damaged; remove it, and its tasks must register again: %w",
+			store.EndpointsKey, s.store.Location(), err)
+	}
+	if found.Format > endpointsFormat {
+		return endpointsObject{}, fmt.Errorf("read endpoints: %s in %s was written by a newer fray; use that", store.EndpointsKey, s.store.Location())
+	}
+	s.generation = object.Generation
+	return found, nil
+}
+
+// save writes the endpoints. An error that is not errFenced says nothing about
+// whether that happened; the next save finds out.
+func (s *endpointSaver) save(ctx context.Context, endpoints []*endpoint) error {
+	out := endpointsObject{Format: endpointsFormat, Epoch: s.epoch, Nonce: rand.Text(), Endpoints: endpoints}
+	data, err := json.Marshal(out)
+	if err != nil {
+		return fmt.Errorf("save endpoints: %w", err)
+	}
+	generation, err := s.store.Put(ctx, store.EndpointsKey, data, s.generation)
+	if err != nil {
+		s.doubtful = append(s.doubtful, out.Nonce)
+		if generation, err = s.settle(ctx, out.Nonce, err); err != nil {
+			return err
+		}
+	}
+	s.generation, s.doubtful = generation, nil
+	return nil
+}
+
+// settle looks what is there after a write that failed.
+func (s *endpointSaver) settle(ctx context.Context, nonce string, cause error) (store.Generation, error) {
+	object, err := s.store.Get(ctx, store.EndpointsKey)
+	if err != nil {
+		return 0, fmt.Errorf("save endpoints: %w", cause)
+	}
+	var found endpointsObject
+	err = json.Unmarshal(object.Data, &found)
+	switch {
+	case err == nil && found.Nonce == nonce:
+		return object.Generation, nil
+	case err == nil && slices.Contains(s.doubtful, found.Nonce):
+		s.generation, s.doubtful = object.Generation, nil // ours after all: to be built upon
+	case errors.Is(cause, store.ErrConflict):
+		return 0, fmt.Errorf("save endpoints: %w", errFenced)
+	}
+	return 0, fmt.Errorf("save endpoints: %w", cause)
+}

@@ -1,0 +1,189 @@
+package web
+
+import (
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+)
+
+// Overview is the answer of /api/v1/overview, and what /api/v1/updates sends.
+type Overview struct {
+	Version  uint64    `json:"version"` // rises when there is something else to see than the time
+	Now      time.Time `json:"now"`
+	Stack    string    `json:"stack"`
+	Fray     string    `json:"fray"` // its version
+	Revision uint64    `json:"revision"`
+	Serial   uint64    `json:"serial"`
+
+	Leads  bool      `json:"leads"`
+	Leader string    `json:"leader"` // user@host (pid)
+	Epoch  uint64    `json:"epoch"`
+	Since  time.Time `json:"since,omitzero"` // it leads
+	StepAt time.Time `json:"step_at,omitzero"`
+	Took   float64   `json:"step_seconds"`
+
+	Jobs    map[schema.JobStatus]int `json:"jobs"`
+	Ready   int                      `json:"ready"` // of the running jobs
+	Pending int                      `json:"pending"`
+	Blocked int                      `json:"blocked"`
+	Slices  map[Phase]int            `json:"slices"`
+	Idle    int                      `json:"idle"` // slices that nobody holds
+	Hosts   int                      `json:"hosts"`
+	// Chips are those of slices that are up, ChipsHeld of them those of jobs.
+	Chips     int `json:"chips"`
+	ChipsHeld int `json:"chips_held"`
+	// Cost is what an hour of what is there is estimated to cost, in dollars.
+	Cost        schema.Price `json:"cost"`
+	CostUnknown int          `json:"cost_unknown"` // slices whose price is not known
+
+	Paused      *state.Pause      `json:"paused,omitempty"`
+	Unreachable map[string]string `json:"unreachable,omitempty"` // providers, and why
+	Attention   []JobRow          `json:"attention"`             // some jobs that failed or wait for others than the loop
+}
+
+// maxAttention is how many jobs an overview names.
+const maxAttention = 12
+
+func (s *Server) overview(w http.ResponseWriter, _ *http.Request) {
+	f := s.current.Load()
+	out := s.overviewOf(f)
+	out.Attention = f.look().attention()
+	answer(w, http.StatusOK, out)
+}
+
+// overviewOf sums a frame up, once for all who watch.
+func (s *Server) overviewOf(f *frame) Overview {
+	f.summed.Do(func() { f.sum = summary(f) })
+	out := f.sum
+	out.Now, out.Fray = s.cfg.Now(), s.cfg.Version
+	return out
+}
+
+func summary(f *frame) Overview {
+	snap, x := f.snap, f.look()
+	out := Overview{
+		Version: f.version, Stack: snap.Doc.Stack(),
+		Revision: snap.Doc.Revision, Serial: snap.Doc.Serial,
+		Leads: snap.Leads, Leader: leaderOf(snap), Epoch: snap.Lease.Epoch, Since: snap.Lease.AcquiredAt,
+		StepAt: snap.At, Took: snap.Took.Seconds(), Jobs: map[schema.JobStatus]int{}, Slices: map[Phase]int{},
+		Paused: snap.Doc.Paused, Unreachable: map[string]string{},
+	}
+	for provider, why := range snap.Unreachable {
+		out.Unreachable[string(provider)] = why
+	}
+	for _, e := range x.jobs {
+		out.Jobs[e.job.Status]++
+		if e.job.Status == schema.JobRunning && e.job.Ready {
+			out.Ready++
+		}
+		if !e.past && !e.job.Status.Ended() {
+			if p := x.pending[e.addr]; p != nil {
+				out.Pending++
+				if p.Blocked {
+					out.Blocked++
+				}
+			}
+		}
+	}
+	for name, slice := range snap.Doc.Slices {
+		phase, _ := phaseOf(slice, x.listed[name])
+		out.Slices[phase]++
+		if phase != PhaseReady {
+			continue
+		}
+		chips := chipsOf(&slice.Spec)
+		out.Chips += chips
+		if slice.Spec.On == "" {
+			out.Hosts += max(1, slice.Spec.Hosts)
+		}
+		if x.holders[name] != nil {
+			out.ChipsHeld += chips
+		} else {
+			out.Idle++
+		}
+	}
+	total := costOf(snap)
+	out.Cost, out.CostUnknown = total.Before, total.UnknownBefore
+	return out
+}
+
+func leaderOf(snap *Snapshot) string {
+	l := snap.Lease
+	if l.Host == "" {
+		return ""
+	}
+	return l.User + "@" + l.Host
+}
+
+// costOf is what the slices that are there cost. Where no inventory is at hand
+// they are those that one has listed before.
+func costOf(snap *Snapshot) plan.CostTotal {
+	inventories := snap.Inventories
+	if inventories == nil {
+		var inv schema.Inventory
+		for _, slice := range snap.Doc.Slices {
+			if slice.Seen && !slice.Taken && slice.Spec.On == "" {
+				inv.Slices = append(inv.Slices, schema.SliceStatus{Spec: slice.Spec, Phase: schema.SliceReady})
+			}
+		}
+		inventories = map[schema.ProviderName]schema.Inventory{"": inv}
+	}
+	// Only what is there now: what is wanted would be looked for in every zone.
+	there := &schema.Desired{Providers: wantedOf(snap).Providers}
+	return plan.Total(plan.Costs(there, planOf(snap), &plan.Observed{Inventories: inventories}))
+}
+
+// planOf is the plan with the state that it led to.
+func planOf(snap *Snapshot) *plan.Plan {
+	return &plan.Plan{Next: snap.Doc, Pending: pendingOf(snap)}
+}
+
+func wantedOf(snap *Snapshot) *schema.Desired {
+	if snap.Wanted != nil {
+		return snap.Wanted
+	}
+	return &snap.Doc.Desired
+}
+
+// attention are the jobs that somebody may have to look at: what failed, what
+// is blocked, then what waits longest.
+func (x *index) attention() []JobRow {
+	var rows []JobRow
+	for _, e := range x.jobs {
+		p := x.pending[e.addr]
+		waits := !e.job.Status.Ended() && p != nil && !p.Underway
+		if !e.past && (e.job.Status == schema.JobFailed || waits) {
+			rows = append(rows, e.row)
+		}
+	}
+	rank := func(r *JobRow) int {
+		switch {
+		case r.Status == schema.JobFailed:
+			return 0
+		case r.Blocked:
+			return 1
+		}
+		return 2
+	}
+	slices.SortStableFunc(rows, func(a, b JobRow) int {
+		if d := rank(&a) - rank(&b); d != 0 {
+			return d
+		}
+		if rank(&a) == 0 { // the newest failure first
+			return b.EndedAt.Compare(a.EndedAt)
+		}
+		return a.AdmittedAt.Compare(b.AdmittedAt)
+	})
+	// Many failures must not hide what waits, nor the other way round.
+	failed := slices.IndexFunc(rows, func(r JobRow) bool { return r.Status != schema.JobFailed })
+	if failed < 0 {
+		failed = len(rows)
+	}
+	others := len(rows) - failed
+	shown := min(failed, max(maxAttention/2, maxAttention-others))
+	return slices.Concat([]JobRow{}, rows[:shown], rows[failed:failed+min(others, maxAttention-shown)])
+}

@@ -1,0 +1,115 @@
+// The frame of the page: which part is shown, and what keeps it up to date.
+import { follow } from "./api.js";
+import { fill, h } from "./dom.js";
+import { ago, setClock, tick } from "./format.js";
+import { events } from "./events.js";
+import { job } from "./job.js";
+import { jobs } from "./jobs.js";
+import { overview } from "./overview.js";
+import { reservations } from "./reservations.js";
+import { shares } from "./shares.js";
+import { slices } from "./slices.js";
+
+const pages = { overview, jobs, job, slices, reservations, shares, events };
+const main = document.getElementById("main");
+const app = { latest: undefined, page: undefined, route: undefined };
+
+// The address after '#': "/jobs?status=failed", "/jobs/ID".
+function parse(hash) {
+  const [path, query] = (hash.replace(/^#/, "") || "/").split("?");
+  const [name, ...rest] = path.split("/").filter(Boolean);
+  const id = rest.length ? decodeURIComponent(rest.join("/")) : "";
+  const page = name === "jobs" && id ? "job" : name ?? "overview";
+  return { page: pages[page] ? page : "overview", id, query: Object.fromEntries(new URLSearchParams(query)) };
+}
+
+function show() {
+  const hash = location.hash;
+  if (hash === "#main") return; // the skip link
+  const route = parse(hash);
+  const same = app.route && app.route.page === route.page && app.route.id === route.id;
+  app.route = route;
+  for (const link of document.querySelectorAll("#nav a")) {
+    const here = link.dataset.page === (route.page === "job" ? "jobs" : route.page);
+    if (here) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+    if (here) link.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }
+  if (same && app.page?.route) return app.page.route(route);
+  app.page?.leave?.();
+  main.replaceChildren();
+  window.scrollTo(0, 0);
+  document.title = `${route.id || route.page} · fray`;
+  app.page = pages[route.page](main, route);
+  if (app.latest) app.page.update?.(app.latest, true);
+}
+
+function update(latest) {
+  setClock(latest.now);
+  const fresh = !app.latest || app.latest.version !== latest.version;
+  app.latest = latest;
+  document.getElementById("stack").textContent = latest.stack;
+  step(latest);
+  banner(latest);
+  app.page?.update?.(latest, fresh);
+}
+
+function step(latest) {
+  const live = document.getElementById("live");
+  live.dataset.state = latest.leads ? "live" : "waiting";
+  if (!latest.leads) fill(live, "does not lead");
+  else fill(live, h("span", { class: "wide" }, "step "), latest.step_at ? ago(latest.step_at) : "not yet");
+}
+
+function banner(latest) {
+  const el = document.getElementById("banner");
+  const lines = [];
+  if (latest.paused) {
+    lines.push(h("p", null, h("b", null, "Paused"), ` by ${latest.paused.by}`, latest.paused.reason ? `: ${latest.paused.reason}` : "", ". Nothing is changed until somebody resumes it."));
+  }
+  for (const [provider, why] of Object.entries(latest.unreachable ?? {})) {
+    lines.push(h("p", null, h("b", null, `Provider ${provider} does not answer`), `: ${why}`));
+  }
+  fill(el, lines);
+  el.hidden = lines.length === 0;
+}
+
+function connection(state) {
+  const live = document.getElementById("live");
+  if (state === "lost") {
+    live.dataset.state = "lost";
+    live.textContent = "connection lost";
+  }
+}
+
+// Colours: as the system, light or dark.
+const schemes = ["", "light", "dark"];
+function theme(next) {
+  const names = { "": "as the system", light: "light", dark: "dark" };
+  document.documentElement.dataset.theme = next;
+  const button = document.getElementById("theme");
+  button.dataset.theme = next;
+  button.title = `Colours: ${names[next]}`;
+  button.setAttribute("aria-label", button.title);
+  try { localStorage.setItem("fray-theme", next); } catch { /* not kept */ }
+}
+
+let chosen = "";
+try { chosen = localStorage.getItem("fray-theme") ?? ""; } catch { /* none is kept */ }
+theme(schemes.includes(chosen) ? chosen : "");
+document.getElementById("theme").addEventListener("click", () => {
+  theme(schemes[(schemes.indexOf(document.documentElement.dataset.theme) + 1) % schemes.length]);
+});
+
+// '/' goes to the filter of the page.
+document.addEventListener("keydown", (event) => {
+  const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement?.tagName ?? "");
+  if (event.key !== "/" || typing || event.ctrlKey || event.metaKey || event.altKey) return;
+  const field = main.querySelector("input[type=search]");
+  if (field) { event.preventDefault(); field.focus(); field.select(); }
+});
+
+window.addEventListener("hashchange", show);
+setInterval(tick, 1000);
+show();
+follow("updates", {}, { update }, connection);

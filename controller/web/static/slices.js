@@ -1,0 +1,80 @@
+// Slices by zone: a cell for each, and a list of them.
+import { get } from "./api.js";
+import { fill, h } from "./dom.js";
+import { badge, bar, count, inPhases, legend, phases, plural, since, until } from "./format.js";
+import { VirtualList } from "./list.js";
+
+export function slices(root) {
+  const top = h("section", { class: "card" });
+  const weather = h("section", { class: "card", hidden: true });
+  const zones = h("div", { class: "zones" });
+  const field = h("input", { type: "search", placeholder: "Filter: name, zone, phase, holder, idle…  ( / )", "aria-label": "Filter slices" });
+  const summary = h("p", { class: "summary", role: "status" });
+  let all = [], rows = [], asked = 0;
+  const list = new VirtualList({
+    height: 46, key: (row) => row.name, draw,
+    load: async (offset, limit) => ({ rows: rows.slice(offset, offset + limit), total: rows.length }),
+  });
+  root.append(h("h1", { class: "hidden" }, "Slices"), top, weather, zones, h("div", { class: "filters" }, field), summary,
+    h("div", { class: "table slices", role: "table", "aria-label": "Slices" }, h("div", { class: "sticky", role: "rowgroup" },
+      h("div", { class: "row thead", role: "row" }, ["Phase", "Slice", "Zone", "Type", "Hosts", "Holder", "Age"].map((name, i) =>
+        h("span", { role: "columnheader", class: `k-${i}` }, name)))), list.el));
+
+  function filter(reset) {
+    const asks = field.value.toLowerCase().split(/\s+/).filter(Boolean);
+    rows = asks.length ? all.filter((s) => { const text = wordsOf(s); return asks.every((w) => text.includes(w)); }) : all;
+    fill(summary, rows.length === all.length ? plural(all.length, "slice") : `${count(rows.length)} of ${plural(all.length, "slice")}`);
+    list.reload(reset);
+  }
+
+  async function refresh() {
+    const mine = ++asked;
+    const fresh = await get("slices");
+    if (mine !== asked) return;
+    all = fresh.slices ?? [];
+    const sum = (of) => fresh.zones.reduce((n, z) => n + of(z), 0);
+    const parts = inPhases(Object.fromEntries(phases.map((name) => [name, sum((z) => z.phases[name] ?? 0)])), sum((z) => z.idle));
+    fill(top, h("h2", null, `${plural(all.length, "slice")}, ${count(sum((z) => z.chips))} chips`), bar(parts, { label: "Slices" }),
+      legend(parts));
+    fill(weather, h("h2", null, "Places that are left alone for now"), h("ul", { class: "rows" }, fresh.weather.map((w) => h("li", null,
+      h("div", { class: "line" }, badge(w.kind), h("span", { class: "mono ellipsis" }, w.place),
+        h("span", { class: "faint nowrap" }, "tried again in ", until(w.until))),
+      h("div", { class: "why" }, w.reason, w.failures > 1 ? ` (${count(w.failures)} times in a row)` : "")))));
+    weather.hidden = fresh.weather.length === 0;
+    const by = Map.groupBy(all, (s) => `${s.provider}/${s.zone ?? ""}`);
+    fill(zones, fresh.zones.map((z) => zone(z, by.get(`${z.provider}/${z.zone ?? ""}`) ?? [])));
+    filter();
+  }
+
+  zones.addEventListener("click", (event) => {
+    const name = event.target.closest("[data-slice]")?.dataset.slice;
+    if (name) { field.value = name; filter(); field.scrollIntoView({ block: "center" }); }
+  });
+  field.addEventListener("input", () => filter(true));
+  return {
+    update: (_, fresh) => { if (fresh) refresh().catch((error) => fill(summary, error.message)); },
+    leave: () => { asked++; list.leave(); },
+  };
+}
+
+const look = (s) => (s.idle ? "idle" : s.phase);
+const wordsOf = (s) => [s.name, s.provider, s.zone, s.shape, s.phase, s.holder_name, s.owner, s.reason, s.idle ? "idle" : "", s.notice ? "notice" : ""].join(" ").toLowerCase();
+const about = (s) => [s.name, look(s), s.shape, s.holder_name ? `held by ${s.holder_name}` : "", s.notice ? `notice: ${s.notice}` : "", s.reason].filter(Boolean).join(" · ");
+
+const maxCells = 1200;
+const zone = (z, all) => h("section", { class: "card zone", "data-key": `${z.provider}/${z.zone ?? ""}` },
+  h("h3", { class: "line" }, h("span", { class: "mono ellipsis" }, z.zone || z.provider), h("span", { class: "faint nowrap" }, z.chips ? `${plural(z.slices, "slice")}, ${count(z.chips)} chips` : plural(z.slices, "slice"))),
+  z.note ? h("p", { class: "why level-warn" }, z.note) : null,
+  h("div", { class: all.length > 160 ? "cells dense" : "cells" }, all.slice(0, maxCells).map((s) =>
+    h("a", { class: `cell f-${look(s)}${s.notice ? " notice" : ""}`, role: "button", tabindex: "-1", "data-slice": s.name, title: about(s), "aria-label": about(s) }))),
+  all.length > maxCells ? h("p", { class: "note" }, `and ${count(all.length - maxCells)} more`) : null);
+
+const draw = (s) => h("div", { class: "row", role: "row" },
+  h("span", { role: "cell", class: "k-0" }, badge(look(s))),
+  h("span", { role: "cell", class: "k-1" }, h("span", { class: "mono ellipsis", title: s.name }, s.name), h("span", { class: "sub ellipsis", title: s.notice || s.reason || "" }, s.notice ? `notice: ${s.notice}` : s.reason || (s.on ? `on host ${s.on_host ?? 0} of ${s.on}` : ""))),
+  h("span", { role: "cell", class: "k-2" }, s.zone || s.provider),
+  h("span", { role: "cell", class: "k-3" }, h("span", { class: "ellipsis" }, s.shape), h("span", { class: "sub" }, s.preemptible ? "preemptible" : "")),
+  h("span", { role: "cell", class: "k-4" }, `${count(s.hosts_up)} of ${count(s.hosts)}`),
+  h("span", { role: "cell", class: "k-5" }, s.holder ? h("a", { class: "mono ellipsis", href: `#/jobs/${encodeURIComponent(s.holder)}` }, s.holder_name) : s.idle_since ? ["idle for ", since(s.idle_since)] : h("span", { class: "faint" }, "nobody"),
+    h("span", { class: "sub mono ellipsis" }, s.owner === s.holder_name ? "" : s.owner)),
+  h("span", { role: "cell", class: "k-6" }, s.born_at ? since(s.born_at) : s.asked_at ? ["asked ", since(s.asked_at)] : "–"));

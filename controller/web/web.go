@@ -1,0 +1,201 @@
+// Package web serves the controller's page, its JSON API and its health over
+// HTTP. It only reads: every answer is made of a [Snapshot] that the loop left,
+// and of the logs in the store. Acting on the stack is the cluster API's.
+//
+// Start with [New] for the routes, frame.go for how snapshots become answers,
+// guard.go for who may ask; the page itself is in static/.
+package web
+
+import (
+	"cmp"
+	"context"
+	"embed"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/store"
+)
+
+//go:embed static
+var static embed.FS
+
+// Snapshot is the stack as one step left it. Nothing in it may be changed.
+type Snapshot struct {
+	Doc *state.Document
+	// Wanted is what is declared and what was launched; nil: what the state asks for.
+	Wanted *schema.Desired
+	Plan   *plan.Plan // nil: not known
+	// Hosts are the reports that the step saw, by slice and in host order.
+	Hosts map[string][]plan.Host
+	// Attended is for how long the world has been looked at, see [plan.Host.SilentAt].
+	Attended time.Duration
+	// Inventories are what the providers listed; those that are missing are
+	// made up for by what the state says of its slices.
+	Inventories map[schema.ProviderName]schema.Inventory
+	// Unreachable says why a provider could not be asked.
+	Unreachable map[schema.ProviderName]string
+	Lease       store.Lease
+	At          time.Time
+	Took        time.Duration // the step
+	// Leads says that this process holds the lease.
+	Leads bool
+}
+
+// Source is where snapshots come from. Its methods may be called concurrently.
+type Source interface {
+	// Snapshot is what the last step left, nil before the first.
+	Snapshot() *Snapshot
+	// Changed is closed when there is another one.
+	Changed() <-chan struct{}
+}
+
+// Logs is where what tasks write is read.
+type Logs interface {
+	// Read returns a part of what a task of a job, named by its id, has written:
+	// from a byte on, or from the beginning of its last -from bytes; then the
+	// byte that follows. No data means that there is none yet.
+	Read(ctx context.Context, task LogStream, from int64) (data []byte, next int64, err error)
+}
+
+// LogStream names what one task of one attempt writes.
+type LogStream struct {
+	Job     string // its id
+	Attempt int
+	Task    int
+}
+
+// Config is what a Server works with.
+type Config struct {
+	Source  Source
+	Logs    Logs
+	Metrics http.Handler // at /metrics; nil: there are none
+	Version string       // of fray
+	// Loopback says that only this machine can reach the server: then no token is
+	// asked for, but requests must name this machine as their host.
+	Loopback bool
+	// Verify accepts or refuses the token of a user; needed without Loopback.
+	Verify func(token string) error
+	// History reads the events that the store remembers, oldest first; nil: only
+	// what happens from now on is shown.
+	History func(ctx context.Context) ([]store.Event, error)
+	// Pace is the least time between two updates of a page; 0: a second.
+	Pace time.Duration
+	Now  func() time.Time // nil: time.Now
+	Log  *slog.Logger     // of refusals
+}
+
+func (c *Config) validate() error {
+	switch {
+	case c.Source == nil || c.Logs == nil || c.Log == nil:
+		return errors.New("web: no source, logs or log")
+	case !c.Loopback && c.Verify == nil:
+		return errors.New("web: whoever listens beyond this machine needs a way to verify tokens")
+	}
+	return nil
+}
+
+// Server answers the requests of pages and of programs.
+type Server struct {
+	cfg      Config
+	handler  http.Handler
+	sessions sessions
+	current  atomic.Pointer[frame]
+	journal  journal
+}
+
+// New returns a Server that answers from what there is now. It keeps up with the
+// source while [Server.Run] runs.
+func New(cfg Config) (*Server, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	cfg.Pace = cmp.Or(cfg.Pace, time.Second)
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	s := &Server{cfg: cfg}
+	s.current.Store(newFrame(cfg.Source.Snapshot(), 1))
+	files, err := fs.Sub(static, "static")
+	if err != nil {
+		return nil, err
+	}
+	s.handler = s.guard(s.routes(files))
+	return s, nil
+}
+
+func (s *Server) routes(files fs.FS) *http.ServeMux {
+	mux := http.NewServeMux()
+	mux.Handle("GET /", http.FileServerFS(files))
+	mux.HandleFunc("GET /healthz", s.healthz)
+	mux.HandleFunc("GET /readyz", s.readyz)
+	if s.cfg.Metrics != nil {
+		mux.Handle("GET /metrics", s.cfg.Metrics)
+	}
+	mux.HandleFunc("GET /api/v1/overview", s.overview)
+	mux.HandleFunc("GET /api/v1/jobs", s.jobs)
+	mux.HandleFunc("GET /api/v1/jobs/{id}", s.job)
+	mux.HandleFunc("GET /api/v1/jobs/{id}/logs", s.logs)
+	mux.HandleFunc("GET /api/v1/slices", s.slices)
+	mux.HandleFunc("GET /api/v1/reservations", s.reservations)
+	mux.HandleFunc("GET /api/v1/shares", s.shares)
+	mux.HandleFunc("GET /api/v1/events", s.events)
+	mux.HandleFunc("GET /api/v1/updates", s.updates)
+	mux.HandleFunc("GET /api/", func(w http.ResponseWriter, r *http.Request) {
+		fail(w, http.StatusNotFound, "there is nothing at "+r.URL.Path+"; docs/web-api.md lists what there is")
+	})
+	return mux
+}
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
+
+// quietPace is how often a page is told that the loop steps though nothing changes.
+const quietPace = 5 * time.Second
+
+// Run follows the source until ctx ends.
+func (s *Server) Run(ctx context.Context) {
+	quiet := time.NewTicker(quietPace)
+	defer quiet.Stop()
+	remembered := s.cfg.History == nil
+	for {
+		// Taken before the snapshot, so that no change is missed.
+		changed := s.cfg.Source.Changed()
+		snap := s.cfg.Source.Snapshot()
+		if snap != nil && !remembered {
+			remembered = true
+			s.remember(ctx, snap)
+		}
+		s.advance(snap)
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		case <-quiet.C:
+			continue
+		}
+		pause := time.NewTimer(s.cfg.Pace)
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+			return
+		case <-pause.C:
+		}
+	}
+}
+
+// remember takes in the events of the time before the first snapshot.
+func (s *Server) remember(ctx context.Context, snap *Snapshot) {
+	past, err := s.cfg.History(ctx)
+	if err != nil {
+		s.cfg.Log.Warn("the page shows no events of the past", "error", err.Error())
+		return
+	}
+	s.journal.remember(past[max(0, len(past)-keptEvents):], snap.Doc)
+}

@@ -1,0 +1,155 @@
+package controller
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/fray-ml/fray/clusterapi/dial"
+	"github.com/fray-ml/fray/clusterapi/token"
+	"github.com/fray-ml/fray/controller/web"
+	"github.com/fray-ml/fray/state/store"
+)
+
+// Limits of clients.
+const (
+	readTimeout = 10 * time.Second // to send a request's headers
+	idleTimeout = 2 * time.Minute  // between two requests
+	maxHeader   = 64 << 10         // bytes
+)
+
+// webServer serves the page, the metrics and the health of a controller.
+type webServer struct {
+	url     string
+	http    *http.Server
+	running sync.WaitGroup
+	end     context.CancelFunc
+}
+
+// serveWeb begins to serve at an address; where that is taken, at another port
+// of the same host: a second stack on one machine is nothing unusual.
+//
+// Whoever listens beyond this machine does so with TLS, under the certificate
+// of the cluster API, since tokens come that way.
+func serveWeb(ctx context.Context, cfg Config, l *loop, certificate tls.Certificate) (*webServer, error) {
+	listener, err := net.Listen("tcp", cfg.Service.HTTP)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		host, _, _ := net.SplitHostPort(cfg.Service.HTTP)
+		listener, err = net.Listen("tcp", net.JoinHostPort(host, "0"))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("serve the web page: %w", err)
+	}
+	tcp, _ := listener.Addr().(*net.TCPAddr)
+	loopback, scheme := tcp != nil && tcp.IP.IsLoopback(), "http"
+	handler, err := web.New(web.Config{
+		Source: (*webSource)(l), Logs: storedLogs{cfg.Store}, Metrics: cfg.telemetry.handler(), Version: cfg.Version,
+		Loopback: loopback, Verify: cfg.Service.verifyUser, Log: cfg.Log,
+		History: (&store.EventReader{Store: cfg.Store}).Next,
+	})
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	ctx, end := context.WithCancel(context.WithoutCancel(ctx))
+	address, err := advertised(listener.Addr(), cfg.Service.Advertise)
+	if err != nil {
+		end()
+		return nil, errors.Join(err, listener.Close())
+	}
+	if !loopback {
+		scheme, listener = "https", tls.NewListener(listener, dial.ServerTLS(certificate))
+	}
+	w := &webServer{url: scheme + "://" + address + "/", end: end}
+	w.http = &http.Server{
+		Handler: handler, ReadHeaderTimeout: readTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelWarn),
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
+	w.running.Go(func() { handler.Run(ctx) })
+	w.running.Go(func() {
+		if err := w.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			cfg.Log.Error("the web page is not served any more", "error", err.Error())
+		}
+	})
+	return w, nil
+}
+
+func (w *webServer) stop() {
+	w.end() // streams, too
+	ctx, cancel := context.WithTimeout(context.Background(), stopGrace)
+	defer cancel()
+	if err := w.http.Shutdown(ctx); err != nil {
+		_ = w.http.Close()
+	}
+	w.running.Wait()
+}
+
+// verifyUser accepts the token of a user of this stack.
+func (c *Service) verifyUser(text string) error {
+	if c.Tokens == nil {
+		return errors.New("this controller cannot check tokens")
+	}
+	claims, err := c.Tokens.Verify(text, time.Now())
+	if err == nil && claims.Subject != token.SubjectUser {
+		err = fmt.Errorf("it is the token of a %s, not of a user", claims.Subject)
+	}
+	return err
+}
+
+// webSource is the loop as the page sees it.
+type webSource loop
+
+func (s *webSource) Snapshot() *web.Snapshot {
+	l := (*loop)(s)
+	v := l.View()
+	if v.At.IsZero() {
+		return nil
+	}
+	return &web.Snapshot{
+		Doc: v.Doc, Wanted: v.Wanted, Plan: v.Plan, Hosts: v.Hosts, Attended: v.Attended, Inventories: v.Inventories,
+		Unreachable: v.Unreachable, Lease: v.Lease, At: v.At, Took: v.Took, Leads: l.Leading(),
+	}
+}
+
+func (s *webSource) Changed() <-chan struct{} { return (*loop)(s).Changed() }
+
+var _ web.Source = (*webSource)(nil)
+
+// storedLogs reads what tasks wrote from the store.
+type storedLogs struct{ store store.Store }
+
+var _ web.Logs = storedLogs{}
+
+// maxWebRead is the most that one read returns, in bytes.
+const maxWebRead = 256 << 10
+
+var errEnough = errors.New("enough was read")
+
+func (s storedLogs) Read(ctx context.Context, task web.LogStream, from int64) ([]byte, int64, error) {
+	name := store.LogName{Job: task.Job, Attempt: task.Attempt, Task: task.Task}
+	if from < 0 {
+		size, err := store.LogSize(ctx, s.store, name)
+		if err != nil {
+			return nil, 0, err
+		}
+		from = max(0, size+from)
+	}
+	var data []byte
+	_, err := store.ReadLog(ctx, s.store, name, from, func(part []byte) error {
+		data = append(data, part[:min(len(part), maxWebRead-len(data))]...)
+		if len(data) == maxWebRead {
+			return errEnough
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return nil, from, err
+	}
+	return data, from + int64(len(data)), nil
+}
