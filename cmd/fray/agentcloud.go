@@ -56,7 +56,7 @@ func cloudArgs(ctx context.Context, args agent.Args) (agent.Args, error) {
 		return args, err
 	}
 	args.Store, args.Workspace, args.Slice = host.Store, host.Workspace, host.Spec.Name
-	args.Host, args.Instance = number, host.Instance
+	args.Host, args.Instance, args.Zone = number, host.Instance, host.Zone
 	args.Address = cmp.Or(args.Address, host.Address)
 	args.Simulated = args.Simulated || os.Getenv(endpointVariable) != "" // an emulator has no TPUs
 	return args, nil

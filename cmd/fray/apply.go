@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fray-ml/fray/apply"
+	"github.com/fray-ml/fray/controller"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -117,7 +118,7 @@ type runner struct {
 	l     *loaded
 	c     *change
 
-	stepper  *apply.Stepper
+	stepper  carrier
 	progress *progress
 	scope    apply.Scope
 	// destroying changes the words, and that nothing may be left.
@@ -172,6 +173,9 @@ func (r *runner) carryOut(soft, hard context.Context, shown *plan.Plan) error {
 		return untouched(soft, err)
 	}
 	if err := r.l.stack.here(doc); err != nil {
+		return err
+	}
+	if done, err := r.throughController(soft, hard, shown); done || err != nil {
 		return err
 	}
 	_, r.watched = r.l.stack.watch(soft)
@@ -238,9 +242,11 @@ func (r *runner) underLease(soft context.Context, lease *store.Held, shown *plan
 	}
 	r.progress = newProgress(r.app)
 	defer r.progress.close()
-	r.stepper, err = apply.New(soft, apply.Config{
+	var mint func(*store.Run) (schema.Text, error)
+	stepper, err := apply.New(soft, apply.Config{
 		Store: r.l.stack.store, Providers: all, Version: toolVersion(),
-		Epoch: lease.Epoch(), Valid: lease.Valid, Parallelism: r.flags.parallelism,
+		Epoch: lease.Epoch(), Valid: lease.Valid, Parallelism: r.flags.parallelism, Events: true,
+		Token:   func(run *store.Run) (schema.Text, error) { return minted(mint, run) },
 		OnStep:  r.progress.step,
 		OnError: r.progress.failed,
 		Refine:  r.l.refine(r.narrowing()),
@@ -248,7 +254,9 @@ func (r *runner) underLease(soft context.Context, lease *store.Held, shown *plan
 	if err != nil {
 		return untouched(soft, err)
 	}
-	doc := r.stepper.Document()
+	r.stepper = stepper
+	doc := stepper.Document()
+	mint = r.l.stack.minter(soft, doc) // a new stack has its mark only now
 	if r.saved != nil {
 		if err := r.saved(doc); err != nil {
 			return err
@@ -256,6 +264,9 @@ func (r *runner) underLease(soft context.Context, lease *store.Held, shown *plan
 	}
 	if err := r.l.stack.here(doc); err != nil {
 		return err
+	}
+	if doc.Paused != nil {
+		return errors.New(controller.PausedText(doc.Paused))
 	}
 	if doc, err = r.c.amender.takeOver(soft, doc, r.stepper.Accept); err != nil {
 		return err
@@ -270,7 +281,7 @@ func (r *runner) underLease(soft context.Context, lease *store.Held, shown *plan
 	if err := r.l.impossible(accepted); err != nil {
 		return err
 	}
-	p, err := r.stepper.Preview(soft, &accepted.Desired, accepted)
+	p, err := stepper.Preview(soft, &accepted.Desired, accepted)
 	if err != nil {
 		return untouched(soft, err)
 	}
@@ -281,10 +292,8 @@ func (r *runner) underLease(soft context.Context, lease *store.Held, shown *plan
 	if err := r.l.upload(soft, r.progress.line); err != nil {
 		return untouched(soft, err)
 	}
-	if _, cloud := all[schema.ProviderGCP]; cloud && len(accepted.Desired.Jobs)+len(accepted.Desired.Reservations) > 0 {
-		if _, err := r.l.stack.bootstrap(soft).ship(); err != nil {
-			return untouched(soft, err)
-		}
+	if err := r.shipAgent(soft, accepted); err != nil {
+		return err
 	}
 	r.scope = r.scopeOf(p)
 	r.stepper.SetScope(r.scope)
@@ -295,6 +304,18 @@ func (r *runner) underLease(soft context.Context, lease *store.Held, shown *plan
 		return err
 	}
 	return r.finish(hard, r.loop(soft, hard), p)
+}
+
+// shipAgent puts the program into the store that hosts of a cloud start with.
+func (r *runner) shipAgent(ctx context.Context, accepted *state.Document) error {
+	isCloud := func(p schema.Provider) bool { return p.Name == schema.ProviderGCP }
+	if !slices.ContainsFunc(accepted.Desired.Providers, isCloud) || len(accepted.Desired.Jobs)+len(accepted.Desired.Reservations) == 0 {
+		return nil
+	}
+	if _, err := r.l.stack.bootstrap(ctx).ship(); err != nil {
+		return untouched(ctx, err)
+	}
+	return nil
 }
 
 // narrowing keeps to the targets; nil if there are none.

@@ -76,11 +76,19 @@ func (r *dataReader) Reservation(of schema.StackRef, name string) (schema.Reserv
 		}
 	}
 	slices.Sort(d.Slices)
+	used := map[string]bool{}
 	for _, j := range s.doc.Jobs {
-		if j.Spec.Resources.Reservation == name {
-			d.Allocated += len(j.Slices)
+		if j.Spec.Resources.Reservation != name {
+			continue
+		}
+		for _, held := range j.Slices {
+			if guest := s.doc.Slices[held]; guest != nil && guest.Spec.On != "" {
+				held = guest.Spec.On // it has a part of that one
+			}
+			used[held] = true
 		}
 	}
+	d.Allocated = len(used)
 	return d, nil
 }
 

@@ -30,12 +30,15 @@ func (a *app) locate(ctx context.Context, paths []string, flags configFlags) (*l
 		return nil, err
 	}
 	if l.stack.fresh {
-		return nil, fmt.Errorf("there is no state in %s: nothing was applied there yet", l.stack.at)
+		return nil, fmt.Errorf("%w in %s: nothing was applied there yet", errNoState, l.stack.at)
 	}
 	l.desired = l.doc.Desired
 	l.sealer, err = l.stack.sealer(ctx, l.doc, false)
 	return l, err
 }
+
+// errNoState says that a stack has not begun.
+var errNoState = errors.New("there is no state")
 
 // siteOf reads where the state is from the files, or falls back to the default
 // where they cannot be read.

@@ -1,103 +1,125 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"os/signal"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/fray-ml/fray/agent"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
-	"github.com/fray-ml/fray/state/store"
 )
 
-// followPace is how often logs -f looks for more.
-const followPace = 200 * time.Millisecond
+// followPace is how often logs -f looks for more, and statePace how often for
+// new tasks where all output comes from their hosts by itself.
+const (
+	followPace = 200 * time.Millisecond
+	statePace  = time.Second
+)
 
 func logsCommand(a *app) *cobra.Command {
 	var config configFlags
 	var q logQuery
 	var dir string
 	cmd := &cobra.Command{
-		Use:   "logs ADDR",
-		Short: "Print what a job's tasks write",
-		Long: `Print what the tasks of a job wrote, each line with its task where there are
-several. ADDR may name several instances. Without --attempt, the last attempt.`,
-		Args: cobra.ExactArgs(1),
+		Use:   "logs [ADDR...]",
+		Short: "Print what jobs' tasks write",
+		Long: `Print what the tasks of jobs wrote, each line with its task where there are
+several. ADDR names a job, an instance of it, a group or a module; without one it is
+the whole stack. Without --attempt, the last attempt. With -f what is written comes
+from the tasks' hosts at once, and through the store where they cannot be reached.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
+			if q.since < 0 {
+				return fmt.Errorf("--since=%s: want a time that is over, such as 10m", q.since)
+			}
 			l, err := a.locate(ctx, []string{dir}, config)
 			if err != nil {
 				return err
 			}
-			addrs, err := l.addresses("logs", args)
-			if err != nil {
+			if q.addrs, err = l.addresses("logs", args); err != nil {
 				return err
 			}
-			q.addr = addrs[0]
 			return a.logs(ctx, l, q)
 		},
 	}
 	config.register(cmd)
-	cmd.Flags().BoolVarP(&q.follow, "follow", "f", false, "go on until the job ends")
+	cmd.Flags().BoolVarP(&q.follow, "follow", "f", false, "go on until the jobs end")
 	cmd.Flags().IntVar(&q.task, "task", -1, "only task `N`")
 	cmd.Flags().IntVar(&q.attempt, "attempt", 0, "attempt `N` instead of the last one")
 	cmd.Flags().IntVarP(&q.tail, "tail", "n", -1, "only the last `N` lines of each task")
+	cmd.Flags().DurationVar(&q.since, "since", 0, "only what was written in the last `TIME`, such as 10m, and what is kept in one piece with it: up to 256 KiB")
+	cmd.Flags().BoolVar(&q.bare, "no-prefix", false, "print lines without the name of their task")
 	cmd.Flags().StringVarP(&dir, "chdir", "C", ".", "look at the stack of `DIR` (or of one file)")
 	return cmd
 }
 
+// logQuery is whose output is asked for, and how much of it.
 type logQuery struct {
-	addr          schema.Address
+	addrs         []schema.Address // none: the whole stack
 	task, attempt int
 	tail          int
-	follow        bool
+	since         time.Duration
+	follow, bare  bool
 }
 
-// stream is one task's output and how far it has been printed.
-type stream struct {
-	job     schema.Address
-	id      string // of the job: its logs stay where they are when it is moved
-	attempt int
-	task    int
-	prefix  string
-	next    int64
-	partial []byte // a line whose end has not come yet
-	trimmed bool   // --tail was applied
+func (q *logQuery) wants(job schema.Address) bool {
+	for _, addr := range q.addrs {
+		if addr.Contains(job) {
+			return true
+		}
+	}
+	return len(q.addrs) == 0
+}
+
+// name is what the query is of, for people.
+func (q *logQuery) name() string {
+	if len(q.addrs) == 1 {
+		return q.addrs[0].String()
+	}
+	return "what was asked for"
+}
+
+// status is the command that says more.
+func (q *logQuery) status() string {
+	if len(q.addrs) == 1 {
+		return "fray status " + shellWord(q.addrs[0].String())
+	}
+	return "fray status"
 }
 
 func (a *app) logs(ctx context.Context, l *loaded, q logQuery) error {
-	streams := map[string]*stream{}
+	p := newLogPrinter(a, l.stack.store, q)
+	p.live = newLiveLogs(ctx, l, p)
+	defer p.live.close()
 	for {
 		v, err := l.look(ctx)
 		if err != nil {
 			return stopped(ctx, err)
 		}
-		ended, err := q.open(v.doc, streams)
+		ended, err := q.open(v.doc, p)
 		if err != nil {
 			return err
 		}
-		for _, key := range sortedKeys(streams) {
-			if err := a.drain(ctx, l.stack.store, streams[key], q.tail); err != nil {
-				return stopped(ctx, err)
-			}
+		over := !q.follow || ended || ctx.Err() != nil
+		if over {
+			p.live.finish()
 		}
-		if !q.follow || ended || ctx.Err() != nil {
-			for _, key := range sortedKeys(streams) {
-				a.flush(streams[key])
-			}
+		if err := p.drain(ctx); err != nil {
+			return stopped(ctx, err)
+		}
+		if over {
+			p.flush()
 			return nil
 		}
+		p.live.listen(p.sorted())
 		select {
 		case <-ctx.Done():
-		case <-time.After(followPace):
+		case <-time.After(p.pace()):
 		}
 		if l.doc, err = l.stack.load(ctx); err != nil {
 			return stopped(ctx, err)
@@ -115,10 +137,10 @@ func stopped(ctx context.Context, err error) error {
 
 // open adds the streams that the query names and reports whether all their jobs
 // have ended.
-func (q *logQuery) open(doc *state.Document, streams map[string]*stream) (bool, error) {
+func (q *logQuery) open(doc *state.Document, p *logPrinter) (bool, error) {
 	ended, matched, tasks := true, 0, 0
 	for _, addr := range sortedJobs(doc) {
-		if !q.addr.Contains(addr) {
+		if !q.wants(addr) {
 			continue
 		}
 		matched++
@@ -126,103 +148,30 @@ func (q *logQuery) open(doc *state.Document, streams map[string]*stream) (bool, 
 		ended = ended && j.Status.Ended()
 		for i := range j.Attempts {
 			t := &j.Attempts[i]
-			wanted := t.Number == q.attempt || q.attempt == 0 && (t.Number == j.Attempt || q.follow && streams[streamKey(addr, t.Number, 0)] != nil)
-			if !wanted {
-				continue
-			}
-			for n := range t.Tasks {
-				tasks++
-				if q.task >= 0 && n != q.task {
-					continue
-				}
-				key := streamKey(addr, t.Number, n)
-				if streams[key] == nil {
-					streams[key] = &stream{job: addr, id: j.ID, attempt: t.Number, task: n}
-				}
+			if t.Number == q.attempt || q.attempt == 0 && (t.Number == j.Attempt || q.follow && p.has(addr, t.Number)) {
+				tasks += len(t.Tasks)
+				q.openAttempt(addr, j, t, p)
 			}
 		}
 	}
-	several := len(streams) > 1
-	for _, s := range streams {
-		if s.prefix == "" && (several || q.task < 0 && tasks > 1) {
-			s.prefix = fmt.Sprintf("%s/%d | ", s.job, s.task)
-		}
-	}
+	p.name(len(p.streams) > 1 || q.task < 0 && tasks > 1)
 	switch {
 	case q.attempt > 0 && tasks == 0:
-		return ended, fmt.Errorf("%s has no attempt %d on record; fray status %s lists them", q.addr, q.attempt, shellWord(q.addr.String()))
+		return ended, fmt.Errorf("%s has no attempt %d on record; %s lists them", q.name(), q.attempt, q.status())
 	case tasks == 0 && !q.follow:
-		return ended, fmt.Errorf("%s has not started yet; fray status %s says why", q.addr, shellWord(q.addr.String()))
-	case tasks > 0 && len(streams) == 0:
-		return ended, fmt.Errorf("%s has no task %d; its tasks are 0 to %d", q.addr, q.task, tasks/max(matched, 1)-1)
+		return ended, fmt.Errorf("%s has not started yet; %s says why", q.name(), q.status())
+	case tasks > 0 && len(p.streams) == 0:
+		return ended, fmt.Errorf("%s has no task %d; its tasks are 0 to %d", q.name(), q.task, tasks/max(matched, 1)-1)
 	}
 	return ended, nil
 }
 
-func streamKey(addr schema.Address, attempt, task int) string {
-	return fmt.Sprintf("%s\x00%08d\x00%08d", addr, attempt, task)
-}
-
-// drain prints what has been added to a stream, by whole lines.
-func (a *app) drain(ctx context.Context, s store.Store, st *stream, tail int) error {
-	for {
-		data, next, err := agent.TailLogs(ctx, s, st.id, st.attempt, st.task, st.next)
-		if err != nil {
-			return err
+func (q *logQuery) openAttempt(addr schema.Address, j *state.Job, t *state.Attempt, p *logPrinter) {
+	for n := range t.Tasks {
+		if q.task >= 0 && n != q.task {
+			continue
 		}
-		if len(data) == 0 {
-			break
-		}
-		st.next = next
-		st.partial = append(st.partial, data...)
-		if tail < 0 || st.trimmed {
-			a.lines(st)
-		}
+		s := p.stream(logKey{job: addr, attempt: t.Number, task: n})
+		s.id, s.place, s.running = j.ID, &t.Tasks[n], t.Outcome == ""
 	}
-	if tail >= 0 && !st.trimmed {
-		st.trimmed = true
-		st.partial = lastLines(st.partial, tail)
-		a.lines(st)
-	}
-	return nil
-}
-
-func lastLines(data []byte, n int) []byte {
-	end := len(data)
-	if end > 0 && data[end-1] == '\n' {
-		end--
-	}
-	for i := end - 1; i >= 0; i-- {
-		if data[i] == '\n' {
-			if n--; n <= 0 {
-				return data[i+1:]
-			}
-		}
-	}
-	return data
-}
-
-func (a *app) lines(st *stream) {
-	for {
-		i := bytes.IndexByte(st.partial, '\n')
-		if i < 0 {
-			return
-		}
-		a.logLine(st, st.partial[:i+1])
-		st.partial = st.partial[i+1:]
-	}
-}
-
-func (a *app) flush(st *stream) {
-	if len(st.partial) > 0 {
-		a.logLine(st, append(st.partial, '\n'))
-		st.partial = nil
-	}
-}
-
-func (a *app) logLine(st *stream, line []byte) {
-	if st.prefix != "" {
-		_, _ = io.WriteString(a.stdout, st.prefix)
-	}
-	_, _ = a.stdout.Write(line)
 }

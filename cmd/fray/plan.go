@@ -85,12 +85,14 @@ but the file that --out names.`,
 type change struct {
 	desired       func(doc *state.Document) schema.Desired
 	replace, stop []schema.Address
+	unlaunch      []schema.Address // what programs launched that goes
+	unlaunchAll   bool
 	targets       []schema.Address
 	amender       *amender // what comes before; nil: nothing
 }
 
 func (c *change) request(doc *state.Document) apply.Request {
-	return apply.Request{Desired: c.desired(doc), Replace: c.replace, Stop: c.stop}
+	return apply.Request{Desired: c.desired(doc), Replace: c.replace, Stop: c.stop, Unlaunch: c.unlaunch, UnlaunchAll: c.unlaunchAll}
 }
 
 // change resolves --target and --replace against what is declared and known.

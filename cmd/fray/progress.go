@@ -26,6 +26,7 @@ type progress struct {
 	waits   map[schema.Address]*waiting
 	failing map[string]string // last error told, by slice
 	now     func() time.Time
+	drifts  map[plan.Drift]bool // told; nil: none are
 }
 
 type waiting struct {
@@ -59,8 +60,24 @@ func (p *progress) clear() {
 
 func (p *progress) close() { p.clear() }
 
+// drift tells what the world did by itself, each thing once as long as it lasts.
+func (p *progress) drift(pl *plan.Plan) {
+	if p.drifts == nil {
+		return
+	}
+	lasting := map[plan.Drift]bool{}
+	for _, d := range pl.Drift {
+		lasting[d] = true
+		if !p.drifts[d] {
+			p.line("drift: %s; %s", d.Found, d.Then)
+		}
+	}
+	p.drifts = lasting
+}
+
 // step tells what changed between two steps.
 func (p *progress) step(pl *plan.Plan, before *state.Document) {
+	p.drift(pl)
 	for _, a := range pl.Actions {
 		if s := pl.Next.Slices[a.Slice.Name]; a.Verb == plan.MendSlice && (s == nil || s.BornAt.IsZero()) {
 			continue // it is still being created

@@ -238,7 +238,7 @@ func stopProcess(pid int) error {
 		return err
 	}
 	return within(proofPatience, func() error {
-		if status(pid) != 'T' {
+		if letter(pid) != 'T' {
 			return errors.New("the process is not stopped")
 		}
 		return nil

@@ -29,6 +29,9 @@ var fray string
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
 func testMain(m *testing.M) int {
+	if len(os.Args) > 3 && os.Args[1] == clusterTaskWord {
+		return clusterTask(os.Args[2:])
+	}
 	flag.Parse()
 	dir, err := os.MkdirTemp("", "fray-bin-")
 	if err != nil {
@@ -130,7 +133,7 @@ func left(ts *testscript.TestScript, _ bool, args []string) {
 	pid, err := strconv.Atoi(ts.Getenv("BACKGROUND"))
 	ts.Check(err)
 	deadline := time.Now().Add(patience)
-	for status(pid) != 'Z' {
+	for letter(pid) != 'Z' {
 		if time.Now().After(deadline) {
 			ts.Fatalf("pid %d is still there after %s", pid, patience)
 		}
@@ -290,7 +293,7 @@ func processes(dir string) []process {
 		environ, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "environ"))
 		cwd, _ := os.Readlink(filepath.Join("/proc", e.Name(), "cwd"))
 		if names(string(cmdline), dir) || names(string(environ), dir) || names(cwd, dir) {
-			if state := status(pid); state != 'Z' {
+			if state := letter(pid); state != 'Z' {
 				out = append(out, process{pid: pid, ppid: parent(pid), cmdline: strings.ReplaceAll(string(cmdline), "\x00", " ")})
 			}
 		}
@@ -322,7 +325,7 @@ func statFields(pid int) []string {
 	return strings.Fields(rest)
 }
 
-func status(pid int) byte {
+func letter(pid int) byte {
 	if f := statFields(pid); len(f) > 0 {
 		return f[0][0]
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -12,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fray-ml/fray/apply"
+	"github.com/fray-ml/fray/controller"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -21,39 +20,49 @@ import (
 
 func statusCommand(a *app) *cobra.Command {
 	var config configFlags
-	var asJSON bool
+	var asJSON, watch bool
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "status [ADDR]",
 		Short: "Show what runs, and why something does not",
 		Long: `Show every job with its tasks and, where it waits or failed, the reason. With
 ADDR, also each of its attempts: why it began, where it ran, how it ended.
-status reads only; it takes no lease.`,
+status reads only; it takes no lease.
+
+--watch goes on looking, once a second, until q or Ctrl-C: on a terminal in a view
+of the whole screen (? shows its keys), and else by printing one picture after
+another. With --json it prints a document, on one line, whenever something changed.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			l, err := a.locate(cmd.Context(), []string{dir}, config)
 			if err != nil {
 				return err
 			}
-			view, err := l.look(cmd.Context())
+			w, err := l.looker(cmd.Context())
 			if err != nil {
 				return err
 			}
 			if len(args) == 1 {
-				addrs, err := l.addresses("status", args)
-				if err != nil {
+				if w.only, err = l.addresses("status", args); err != nil {
 					return err
 				}
-				view.only = addrs
+			}
+			if watch {
+				return a.watchStatus(cmd.Context(), w, asJSON)
+			}
+			view, err := w.look(cmd.Context())
+			if err != nil {
+				return err
 			}
 			if asJSON {
-				return view.json(a)
+				return a.printJSON(view.document())
 			}
 			return view.text(a)
 		},
 	}
 	config.register(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "go on looking until q or Ctrl-C")
 	cmd.Flags().StringVarP(&dir, "chdir", "C", ".", "look at the stack of `DIR` (or of one file)")
 	return cmd
 }
@@ -68,34 +77,19 @@ type view struct {
 	only    []schema.Address
 	now     time.Time
 
-	workspace string // "": the default one
+	workspace string        // "": the default one
+	place     string        // where its state is
+	cost      schema.Price  // of what is there, for an hour, as far as it is known
+	events    []store.Event // the last ones, where they were asked for
 }
 
+// look sees the stack once.
 func (l *loaded) look(ctx context.Context) (*view, error) {
-	all, err := l.stack.providers(ctx, nil, l.doc)
+	w, err := l.looker(ctx)
 	if err != nil {
 		return nil, err
 	}
-	observer := &apply.Observer{Store: l.stack.store, Providers: all}
-	obs, err := observer.Observe(ctx, l.doc.Stack())
-	if err != nil {
-		return nil, err
-	}
-	v := &view{now: time.Now(), workspace: l.stack.named(), pending: map[schema.Address][]string{}}
-	v.plan = plan.Diff(&l.doc.Desired, l.doc, obs, v.now)
-	v.doc = v.plan.Next
-	for _, p := range v.plan.Pending {
-		v.pending[p.Addr] = append(v.pending[p.Addr], p.Reasons...)
-	}
-	v.lease, err = store.ReadLease(ctx, l.stack.store)
-	switch {
-	case errors.Is(err, store.ErrNotFound):
-	case err != nil:
-		return nil, err
-	default:
-		v.led = leads(v.lease, v.now)
-	}
-	return v, nil
+	return w.look(ctx)
 }
 
 func (v *view) shown(addr schema.Address) bool {
@@ -138,8 +132,14 @@ func (v *view) text(a *app) error {
 		}
 		return nil
 	}
+	if err := v.reservations(a); err != nil {
+		return err
+	}
 	fmt.Fprintln(a.stdout)
 	fmt.Fprintln(a.stdout, v.leader())
+	if v.doc.Paused != nil {
+		fmt.Fprintf(a.stdout, "Paused: %s.\n", controller.PausedText(v.doc.Paused))
+	}
 	for _, name := range sortedKeys(v.doc.Disowned) {
 		fmt.Fprintln(a.stdout, v.disowned(name))
 	}
@@ -165,12 +165,18 @@ func (v *view) leader() string {
 		return "Nobody watches this stack: what breaks stays broken until fray apply or fray watch."
 	}
 	does := "is changing this stack"
-	if v.lease.Yields {
+	switch {
+	case v.observed():
+		does = "looks on and changes nothing"
+	case v.lease.Yields:
 		does = "keeps it true"
 	}
 	return fmt.Sprintf("%s (pid %d on %s) %s since %s.",
 		v.lease.Command, v.lease.PID, v.lease.Host, does, v.lease.AcquiredAt.Local().Format("15:04:05"))
 }
+
+// observed reports whether the one who leads only looks on.
+func (v *view) observed() bool { return v.led && v.lease.Command == watchObserves }
 
 // tasksOf is "3/4" tasks running, or finished where the job has ended.
 func tasksOf(j *state.Job) string {

@@ -12,18 +12,20 @@ import (
 
 // statusJSON is what status --json prints; fields are only ever added.
 type statusJSON struct {
-	FormatVersion string         `json:"format_version"`
-	Workspace     string         `json:"workspace"`
-	Lineage       string         `json:"lineage"`
-	Serial        uint64         `json:"serial"`
-	Revision      uint64         `json:"revision"`
-	Lease         *store.Lease   `json:"lease,omitempty"` // only while somebody holds it
-	Jobs          []jobJSON      `json:"jobs"`
-	Slices        []sliceJSON    `json:"slices"`
-	Disowned      []disownedJSON `json:"disowned,omitempty"`
-	Pending       []plan.Pending `json:"pending,omitempty"`
-	Refusals      []plan.Refusal `json:"refusals,omitempty"`
-	Drift         []plan.Drift   `json:"drift,omitempty"`
+	FormatVersion string       `json:"format_version"`
+	Workspace     string       `json:"workspace"`
+	Lineage       string       `json:"lineage"`
+	Serial        uint64       `json:"serial"`
+	Revision      uint64       `json:"revision"`
+	Lease         *store.Lease `json:"lease,omitempty"` // only while somebody holds it
+	Jobs          []jobJSON    `json:"jobs"`
+	Slices        []sliceJSON  `json:"slices"`
+	// Reservations are absent where there are none.
+	Reservations []plan.PoolStatus `json:"reservations,omitempty"`
+	Disowned     []disownedJSON    `json:"disowned,omitempty"`
+	Pending      []plan.Pending    `json:"pending,omitempty"`
+	Refusals     []plan.Refusal    `json:"refusals,omitempty"`
+	Drift        []plan.Drift      `json:"drift,omitempty"`
 }
 
 type jobJSON struct {
@@ -44,6 +46,8 @@ type sliceJSON struct {
 	TPU   string         `json:"tpu,omitempty"`
 	Hosts int            `json:"hosts"`
 	Error string         `json:"error,omitempty"`
+	// IdleSince is since when no job has held it.
+	IdleSince time.Time `json:"idle_since,omitzero"`
 }
 
 type disownedJSON struct {
@@ -53,8 +57,9 @@ type disownedJSON struct {
 	By    string         `json:"by"`
 }
 
-func (v *view) json(a *app) error {
-	out := statusJSON{
+// document is the view as status --json prints it.
+func (v *view) document() *statusJSON {
+	out := &statusJSON{
 		FormatVersion: "1.0", Workspace: cmp.Or(v.workspace, schema.DefaultWorkspace), Lineage: v.doc.Lineage, Serial: v.doc.Serial, Revision: v.doc.Revision,
 		Jobs: []jobJSON{}, Slices: []sliceJSON{}, Pending: v.plan.Pending, Refusals: v.plan.Refusals, Drift: v.plan.Drift,
 	}
@@ -78,12 +83,17 @@ func (v *view) json(a *app) error {
 	for _, name := range sortedKeys(v.doc.Slices) {
 		s := v.doc.Slices[name]
 		if v.shown(s.Spec.Owner) {
-			out.Slices = append(out.Slices, sliceJSON{Name: name, Owner: s.Spec.Owner, TPU: s.Spec.TPU, Hosts: s.Spec.Hosts, Error: s.Error})
+			out.Slices = append(out.Slices, sliceJSON{Name: name, Owner: s.Spec.Owner, TPU: s.Spec.TPU, Hosts: s.Spec.Hosts, Error: s.Error, IdleSince: s.IdleSince})
+		}
+	}
+	for _, r := range v.pools() {
+		if v.shown(r.Addr) {
+			out.Reservations = append(out.Reservations, r)
 		}
 	}
 	for _, name := range sortedKeys(v.doc.Disowned) {
 		d := v.doc.Disowned[name]
 		out.Disowned = append(out.Disowned, disownedJSON{Name: name, Owner: d.Spec.Owner, At: d.At, By: d.By})
 	}
-	return a.printJSON(out)
+	return out
 }

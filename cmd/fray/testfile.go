@@ -15,6 +15,7 @@ import (
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/store"
 )
 
 // testedFile runs the tests of one file, in order.
@@ -169,7 +170,7 @@ func logsOf(ctx context.Context, l *loaded, doc *state.Document) (cty.Value, err
 		var text strings.Builder
 		if last := j.Last(); last != nil {
 			for n := range last.Tasks {
-				written, err := taskLog(ctx, l.stack.store, &stream{id: j.ID, attempt: last.Number, task: n})
+				written, err := taskLog(ctx, l.stack.store, store.LogName{Job: j.ID, Attempt: last.Number, Task: n})
 				if err != nil {
 					return cty.NilVal, err
 				}

@@ -14,7 +14,6 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
 
-	"github.com/fray-ml/fray/agent"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -355,19 +354,20 @@ func quietApp(w io.Writer) *app {
 // maxTestLog bounds what is read of the log of one task.
 const maxTestLog = 8 << 20
 
+var errLogTooLong = errors.New("the log is longer than is read of one")
+
 // taskLog is what one task has written.
-func taskLog(ctx context.Context, s store.Store, of *stream) (string, error) {
+func taskLog(ctx context.Context, s store.Store, of store.LogName) (string, error) {
 	var text strings.Builder
-	for text.Len() < maxTestLog {
-		data, next, err := agent.TailLogs(ctx, s, of.id, of.attempt, of.task, of.next)
-		if err != nil {
-			return "", err
-		}
-		if len(data) == 0 {
-			break
-		}
-		of.next = next
+	_, err := store.ReadLog(ctx, s, of, 0, func(data []byte) error {
 		text.Write(data)
+		if text.Len() > maxTestLog {
+			return errLogTooLong
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errLogTooLong) {
+		return "", err
 	}
 	return text.String(), nil
 }

@@ -15,57 +15,178 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fray-ml/fray/controller"
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 )
 
+// watchFlags are the flags of watch.
+type watchFlags struct {
+	configFlags
+	parallelism int
+	detached    bool
+	config      string
+	observe     bool
+	api         string
+	advertise   string
+	http        string
+}
+
+// Where a watch serves unless it is told otherwise.
+const (
+	httpDefault = "127.0.0.1:8642"
+	serveAuto   = "auto"
+	serveOff    = "off"
+)
+
+// watchObserves is the command in the lease of a watch that changes nothing.
+const watchObserves = "fray watch --observe"
+
 func watchCommand(a *app) *cobra.Command {
-	var config configFlags
-	var parallelism int
-	var detached bool
+	var flags watchFlags
 	cmd := &cobra.Command{
 		Use:   "watch [DIR | FILE...]",
 		Short: "Keep what was applied true until stopped",
 		Long: `Keep what was applied true: tasks, hosts and slices that die come back within
-their budgets. watch carries out what the last apply accepted and never reads
-the files, so an edit changes nothing before it is applied. A fray apply beside
-it gets the lease for as long as it needs.`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			l, err := a.locate(cmd.Context(), args, config)
-			if err != nil {
-				return err
-			}
-			if err := l.stack.here(l.doc); err != nil {
-				return err
-			}
-			all, err := l.stack.providers(cmd.Context(), nil, l.doc)
-			if err != nil {
-				return err
-			}
-			soft, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
-			defer stop()
-			cfg := controller.Config{
-				Store: l.stack.store, Providers: all, Version: toolVersion(), Command: "fray watch",
-				Parallelism: parallelism, UntilUndeclared: detached,
-				Log: slog.New(slog.NewTextHandler(a.stderr, nil)),
-			}
-			if !detached {
-				p := newProgress(a)
-				defer p.close()
-				cfg.Notify = p.step
-				cfg.Log = slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-				fmt.Fprintf(a.stderr, "Watching the stack in %s. Ctrl-C ends the watch, not the jobs.\n", l.stack.store.Location())
-			}
-			if lease, ok := l.stack.watch(soft); ok {
-				fmt.Fprintf(a.stderr, "pid %d on %s watches this stack already; waiting to take over.\n", lease.PID, lease.Host)
-			}
-			return controller.Run(soft, cfg)
-		},
+their budgets. watch is also the stack's controller: programs launch jobs and find
+each other through it, and it serves a web page and metrics.
+
+It carries out what the last apply accepted, and reads no files, so that an edit
+changes nothing before it is applied: a fray apply hands its plan over and follows.
+With --config it follows a directory, or a branch or tag of a repository, instead,
+and takes over what changes there. With --observe it changes nothing and only shows
+what it finds.
+
+Of several watches of one stack one leads; another one takes over within seconds of
+its death, and what runs does not notice.`,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.watch(cmd.Context(), args, flags) },
 	}
-	config.register(cmd)
-	cmd.Flags().IntVar(&parallelism, "parallelism", 32, "at most `N` operations at once")
-	cmd.Flags().BoolVar(&detached, "detached", false, "end when the accepted configuration declares no controller")
+	flags.register(cmd)
+	cmd.Flags().IntVar(&flags.parallelism, "parallelism", 32, "at most `N` operations at once")
+	cmd.Flags().BoolVar(&flags.detached, "detached", false, "end when the accepted configuration declares no controller")
 	_ = cmd.Flags().MarkHidden("detached")
+	cmd.Flags().StringVar(&flags.config, "config", "", "follow the files in a `DIR`, or in \"git URL@REF\", without an apply")
+	cmd.Flags().BoolVar(&flags.observe, "observe", false, "show what differs and change nothing")
+	cmd.Flags().StringVar(&flags.api, "api", serveAuto, "serve the cluster API at `HOST:PORT`; auto: on this machine, or in its network if the state is in a bucket; off: not at all")
+	cmd.Flags().StringVar(&flags.advertise, "advertise", "", "the `HOST` by which others reach --api")
+	cmd.Flags().StringVar(&flags.http, "http", httpDefault, "serve the web page and metrics at `HOST:PORT`; off: not at all")
 	return cmd
+}
+
+func (a *app) watch(ctx context.Context, args []string, flags watchFlags) error {
+	soft, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	var files *followed
+	if flags.config != "" {
+		var err error
+		if files, err = a.followedFiles(soft, flags.config, flags.configFlags); err != nil {
+			return err
+		}
+		if len(args) > 0 {
+			return errors.New("--config says where the files are; leave the other paths out")
+		}
+		args = []string{files.dir}
+	}
+	l, err := a.locateOrBegin(soft, args, flags.configFlags)
+	if err != nil {
+		return err
+	}
+	if err := l.stack.here(l.doc); err != nil {
+		return err
+	}
+	var declared []schema.Provider
+	if files != nil {
+		if err := files.look(soft); err != nil {
+			return err
+		}
+		declared = files.providers
+		go files.run(soft)
+	}
+	all, err := l.stack.providers(soft, declared, l.doc)
+	if err != nil {
+		return err
+	}
+	cfg := controller.Config{
+		Store: l.stack.store, Providers: all, Version: toolVersion(), Command: "fray watch",
+		Parallelism: flags.parallelism, UntilUndeclared: flags.detached, Observe: flags.observe,
+		Log: slog.New(slog.NewTextHandler(a.stderr, nil)),
+	}
+	if cfg.Service, err = l.stack.service(soft, l.doc, flags); err != nil {
+		return err
+	}
+	if flags.observe {
+		cfg.Command = watchObserves
+	}
+	if files != nil {
+		cfg.Proposal = files.latest.Load
+	}
+	if !flags.detached {
+		p := newProgress(a)
+		p.drifts = map[plan.Drift]bool{}
+		defer p.close()
+		cfg.Notify = p.step
+		cfg.Log = slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		fmt.Fprintf(a.stderr, "Watching the stack in %s. Ctrl-C ends the watch, not the jobs.\n", l.stack.store.Location())
+		cfg.Serving = func(http string) {
+			if http != "" {
+				p.line("Page and metrics: %s", http)
+			}
+		}
+	}
+	if lease, ok := l.stack.watch(soft); ok {
+		fmt.Fprintf(a.stderr, "pid %d on %s watches this stack already; waiting to take over.\n", lease.PID, lease.Host)
+	}
+	return controller.Run(soft, cfg)
+}
+
+// locateOrBegin finds the stack of a configuration. One that was never applied
+// is begun, with nothing in it: programs may launch what is to run there.
+func (a *app) locateOrBegin(ctx context.Context, args []string, flags configFlags) (*loaded, error) {
+	l, err := a.locate(ctx, args, flags)
+	if !errors.Is(err, errNoState) || flags.local && len(args) == 0 {
+		return l, err
+	}
+	if l, err = a.load(ctx, args, flags, true); err != nil {
+		return nil, err
+	}
+	if len(l.cfg.Ranges) == 0 && len(l.src.Files()) == 0 {
+		return nil, errNoState
+	}
+	begun := func(doc *state.Document) (*state.Document, error) {
+		next := doc.Clone()
+		next.LocalPlace = l.stack.place()
+		return next, nil
+	}
+	if err := a.edit(ctx, l.stack, time.Minute, begun); err != nil {
+		return nil, err
+	}
+	return a.locate(ctx, args, flags)
+}
+
+// service is what a watch serves, as its flags say.
+func (s *stack) service(ctx context.Context, doc *state.Document, flags watchFlags) (controller.Service, error) {
+	served := controller.Service{API: flags.api, Advertise: flags.advertise, HTTP: flags.http}
+	if served.HTTP == serveOff || flags.detached && flags.http == httpDefault {
+		served.HTTP = ""
+	}
+	switch served.API {
+	case serveOff:
+		served.API = ""
+		return served, nil
+	case serveAuto:
+		served.API = "127.0.0.1:0"
+		if s.store.WriteInterval() > 0 { // hosts elsewhere have to reach it
+			served.API = ":0"
+		}
+	}
+	sealer, err := s.sealer(ctx, doc, true)
+	if err != nil {
+		return served, err
+	}
+	served.Sealer, served.Stack = sealer, doc.Stack()
+	served.Tokens, err = keeperOf(sealer, doc.Stack())
+	return served, err
 }
 
 // startController starts a detached `fray watch` unless one leads already. Its

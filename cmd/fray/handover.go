@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/fray-ml/fray/apply"
+	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/state"
+)
+
+// carrier is who carries a change out: steps of our own, under the lease, or
+// those of a controller, which are followed.
+type carrier interface {
+	Step(ctx context.Context) (time.Duration, error)
+	Wait(ctx context.Context, d time.Duration)
+	Document() *state.Document
+	Last() *plan.Plan
+	Idle() bool
+	// Accept makes doc, made from Document, the state.
+	Accept(ctx context.Context, doc *state.Document) error
+	Save(ctx context.Context) error
+	Drain(ctx context.Context)
+	SetScope(scope apply.Scope)
+}
+
+var (
+	_ carrier = (*apply.Stepper)(nil)
+	_ carrier = (*handover)(nil)
+)
+
+// handover follows a controller that has accepted a change.
+type handover struct {
+	apply.Follower
+
+	admin    clusterapi.AdminClient
+	revision uint64
+}
+
+// Accept has the controller record doc's outputs: nothing else of it is ours to change.
+func (h *handover) Accept(ctx context.Context, doc *state.Document) error {
+	outputs, err := json.Marshal(doc.Outputs)
+	if err != nil {
+		return fmt.Errorf("encode outputs: %w", err)
+	}
+	_, err = h.admin.Apply(ctx, &clusterapi.ApplyRequest{Outputs: outputs, Revision: h.revision})
+	if err != nil {
+		return fmt.Errorf("record outputs: %w", rpcError(err))
+	}
+	return nil
+}
+
+func (h *handover) Save(context.Context) error { return nil }
+func (h *handover) Drain(context.Context)      {}
+func (h *handover) SetScope(apply.Scope)       {}
+
+// rpcError is an error of the cluster API in its own words.
+func rpcError(err error) error {
+	if s, ok := status.FromError(err); ok && s.Code() != codes.OK {
+		return errors.New(s.Message())
+	}
+	return err
+}
+
+// handsOver reports whether a change can be left to the controller that leads:
+// one that amends the state, or evaluates files again on its way, cannot, and one
+// that only looks on would never carry it out.
+func (r *runner) handsOver(ctx context.Context, doc *state.Document) bool {
+	if lease, served := r.l.stack.served(ctx); !served || lease.Command == watchObserves || r.saved != nil || doc.LocalPlace == "" && r.l.stack.place() != "" {
+		return false
+	}
+	if r.l.cfg != nil && r.l.cfg.Waits() {
+		return false
+	}
+	amended, amendments, err := r.c.amender.amend(ctx, doc)
+	return err == nil && amended == doc && len(amendments) == 0
+}
+
+// throughController leaves the change to the controller that leads and follows
+// it. It reports false where nothing was done and the lease must be taken: the
+// controller cannot be reached from here.
+func (r *runner) throughController(soft, hard context.Context, shown *plan.Plan) (bool, error) {
+	doc, err := r.l.stack.load(soft)
+	if err != nil || !r.handsOver(soft, doc) {
+		return false, nil
+	}
+	conn, err := r.l.stack.cluster(soft, doc)
+	if err != nil {
+		return false, nil
+	}
+	defer func() { _ = conn.Close() }()
+	all, err := r.l.stack.providers(soft, r.l.desired.Providers, doc)
+	if err != nil {
+		return false, err
+	}
+	r.progress = newProgress(r.app)
+	defer r.progress.close()
+	h := &handover{
+		Follower: apply.Follower{Store: r.l.stack.store, Providers: all, OnStep: r.progress.step},
+		admin:    clusterapi.NewAdminClient(conn),
+	}
+	if err := h.Start(soft); err != nil {
+		return false, err
+	}
+	r.stepper = h
+	p, req, err := r.proposal(soft, doc, shown)
+	if err != nil {
+		return true, err
+	}
+	reached, cancel := context.WithTimeout(soft, reachTimeout)
+	answer, err := h.admin.Apply(reached, req)
+	cancel()
+	switch status.Code(err) {
+	case codes.OK:
+	case codes.Unavailable, codes.DeadlineExceeded, codes.Unimplemented:
+		r.app.warn("the controller that leads cannot be reached from here: " + status.Convert(err).Message() + "; asking it for its lease instead")
+		return false, nil
+	default:
+		return true, rpcError(err)
+	}
+	h.revision = answer.GetRevision()
+	r.progress.line("Handed over to the controller that leads; Ctrl-C ends the following, not the change.")
+	if err := h.read(soft); err != nil {
+		return true, err
+	}
+	r.scope = r.scopeOf(p)
+	return true, r.finish(hard, r.loop(soft, hard), p)
+}
+
+// reachTimeout is how long a controller may take to accept a change: it may
+// wait for its state to be saved, but not for ever.
+const reachTimeout = 15 * time.Second
+
+// read takes in the state that was accepted.
+func (h *handover) read(ctx context.Context) error {
+	_, err := h.Step(ctx)
+	return err
+}
+
+// proposal is the plan, approved, and what asks the controller for it.
+func (r *runner) proposal(ctx context.Context, doc *state.Document, shown *plan.Plan) (*plan.Plan, *clusterapi.ApplyRequest, error) {
+	r.l.doc = doc
+	r.failedBefore = failedAttempts(doc)
+	p, err := r.l.preview(ctx, r.c)
+	if err != nil {
+		return nil, nil, untouched(ctx, err)
+	}
+	if err := r.confirm(p, shown); err != nil {
+		return nil, nil, err
+	}
+	if err := r.l.upload(ctx, r.progress.line); err != nil {
+		return nil, nil, untouched(ctx, err)
+	}
+	request := r.c.request(doc)
+	next := apply.Accept(doc, request)
+	if err := r.shipAgent(ctx, next); err != nil {
+		return nil, nil, err
+	}
+	_, digest, err := plan.Proposed(&next.Desired, next, time.Now())
+	if err != nil {
+		return nil, nil, err
+	}
+	desired, err := json.Marshal(request.Desired)
+	if err != nil {
+		return nil, nil, fmt.Errorf("encode configuration: %w", err)
+	}
+	return p, &clusterapi.ApplyRequest{
+		Desired: desired, PlanDigest: digest, LocalPlace: r.l.stack.place(),
+		Replace: addressTexts(request.Replace), Stop: addressTexts(request.Stop),
+		Unlaunch: addressTexts(request.Unlaunch), UnlaunchAll: request.UnlaunchAll,
+	}, nil
+}

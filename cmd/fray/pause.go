@@ -1,0 +1,74 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fray-ml/fray/controller"
+	"github.com/fray-ml/fray/state"
+)
+
+func pauseCommand(a *app) *cobra.Command {
+	var flags editFlags
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "pause",
+		Short: "Have a watch look on and change nothing",
+		Long: `Have fray watch look on and change nothing until fray resume: what runs keeps
+running, what dies stays dead and is shown as drift, what programs launch waits,
+and fray apply refuses. The pause is in the state, so that another watch keeps to
+it too.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			l, err := a.locateState(cmd.Context(), &flags.stateFlags)
+			if err != nil {
+				return err
+			}
+			err = a.edit(cmd.Context(), l.stack, flags.leaseTimeout, func(doc *state.Document) (*state.Document, error) {
+				return controller.Paused(doc, state.Pause{At: time.Now().UTC(), By: whoever(), Reason: reason}), nil
+			})
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(a.stdout, "Paused: nothing is changed until fray resume. What runs keeps running.")
+			return nil
+		},
+	}
+	flags.register(cmd)
+	cmd.Flags().StringVar(&reason, "reason", "", "`WHY`, for those who find the stack paused")
+	return cmd
+}
+
+func resumeCommand(a *app) *cobra.Command {
+	var flags editFlags
+	cmd := &cobra.Command{
+		Use:   "resume",
+		Short: "Let a paused stack go on",
+		Long:  `Let a stack that fray pause stopped go on: a watch repairs what died meanwhile.`,
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			l, err := a.locateState(cmd.Context(), &flags.stateFlags)
+			if err != nil {
+				return err
+			}
+			var was *state.Pause
+			err = a.edit(cmd.Context(), l.stack, flags.leaseTimeout, func(doc *state.Document) (*state.Document, error) {
+				was = doc.Paused
+				return controller.Resumed(doc), nil
+			})
+			if err != nil {
+				return err
+			}
+			if was == nil {
+				fmt.Fprintln(a.stdout, "The stack was not paused.")
+				return nil
+			}
+			fmt.Fprintf(a.stdout, "Resumed, after a pause of %s.\n", time.Since(was.At).Round(time.Second))
+			return nil
+		},
+	}
+	flags.register(cmd)
+	return cmd
+}
