@@ -27,6 +27,7 @@ lint: ## linters, formatting, tidiness, generated code, every platform, known vu
 
 generate: ## rewrite generated code
 	go generate ./...
+	scripts/python-generate
 
 bench: ## benchmarks, each beside what it is compared with
 	scripts/bench

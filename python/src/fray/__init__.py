@@ -1,0 +1,6 @@
+"""Launch ML jobs on a fray cluster, or on this machine with the same code.
+
+Start with `fray.cluster` (jobs, groups and reservations) or with the smaller
+`fray.v2` (submit a job, get a handle). What the package does not do is decide
+anything: placement, retries and sharing are the cluster's.
+"""

@@ -1,0 +1,51 @@
+"""Runs the pickled callable in the file that FRAY_CALLABLE names: `python -m fray._callable`.
+
+The exit status is 0 when the callable returns, what it gives to sys.exit, 1 when it raises, and 2 when
+there is nothing that can be run.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from pathlib import Path
+
+from fray import _pickling
+from fray.cluster.types import PythonCall
+
+
+def main() -> int:
+    """Run the callable and return the exit status."""
+    file = os.environ.get("FRAY_CALLABLE", "")
+    if not file:
+        return _refuse("FRAY_CALLABLE is not set: only tasks of a job with a callable have it")
+    try:
+        call = _pickling.load(Path(file).read_bytes())
+    except OSError as err:
+        return _refuse(f"FRAY_CALLABLE cannot be read: {err}")
+    except _pickling.CallableError as err:
+        return _refuse(str(err))
+    except Exception as err:  # of the code that unpickling runs
+        traceback.print_exception(err)
+        return _refuse("the callable cannot be unpickled, see above")
+    return _run(call)
+
+
+def _refuse(message: str) -> int:
+    sys.stderr.write(f"fray: {message}\n")
+    return 2
+
+
+def _run(call: PythonCall) -> int:
+    try:
+        call.function(*call.args, **call.kwargs)
+    except Exception as err:
+        inner = err.__traceback__.tb_next if err.__traceback__ else None
+        traceback.print_exception(err.with_traceback(inner))
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

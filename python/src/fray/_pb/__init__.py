@@ -1,0 +1,1 @@
+"""Generated from clusterapi/cluster.proto by scripts/python-generate."""

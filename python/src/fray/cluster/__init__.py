@@ -1,0 +1,125 @@
+"""Jobs on a fray cluster, or on this machine with the same code.
+
+    from fray.cluster import Entrypoint, JobRequest, ResourceConfig, current_cluster
+
+    cluster = current_cluster()
+    job_id = cluster.launch(
+        JobRequest(
+            name="train",
+            entrypoint=Entrypoint.from_callable(train, args=(config,)),
+            resources=ResourceConfig.with_tpu("v5litepod-16", slice_count=2),
+        )
+    )
+    cluster.wait(job_id, raise_on_failure=True)
+
+`current_cluster` is a LocalCluster, unless FRAY_CLUSTER_SPEC names a fray cluster, as it does in that
+cluster's jobs. Start with Cluster for what it can do, JobRequest for what a job is, and ClusterError for
+what may go wrong. Actors register with `Cluster.metadata`; talking to them is not part of this module.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from fray.cluster.context import JobContext, job_context
+from fray.cluster.current import current_cluster
+from fray.cluster.errors import (
+    AccessDeniedError,
+    ActorNotFoundError,
+    AlreadyExistsError,
+    ClusterError,
+    ClusterUnavailableError,
+    FieldError,
+    InvalidRequestError,
+    JobFailedError,
+    NotFoundError,
+    PickleError,
+    RefusedError,
+    WaitTimeoutError,
+)
+from fray.cluster.local import LocalCluster
+from fray.cluster.protocols import Cluster, Metadata
+from fray.cluster.resources import CpuConfig, DeviceConfig, ResourceConfig, TpuConfig, parse_size
+from fray.cluster.types import (
+    ActorChanges,
+    ActorEndpoint,
+    ActorId,
+    AttemptInfo,
+    Band,
+    Command,
+    Entrypoint,
+    EnvironmentConfig,
+    HealthCheck,
+    JobGroupConfig,
+    JobId,
+    JobInfo,
+    JobRequest,
+    JobStatus,
+    NameClash,
+    Namespace,
+    PythonCall,
+    ReservationConfig,
+    ReservationId,
+    ReservationInfo,
+    TaskInfo,
+    TaskState,
+)
+
+if TYPE_CHECKING:
+    from fray.cluster.remote import FrayCluster
+
+__all__ = [
+    "AccessDeniedError",
+    "ActorChanges",
+    "ActorEndpoint",
+    "ActorId",
+    "ActorNotFoundError",
+    "AlreadyExistsError",
+    "AttemptInfo",
+    "Band",
+    "Cluster",
+    "ClusterError",
+    "ClusterUnavailableError",
+    "Command",
+    "CpuConfig",
+    "DeviceConfig",
+    "Entrypoint",
+    "EnvironmentConfig",
+    "FieldError",
+    "FrayCluster",
+    "HealthCheck",
+    "InvalidRequestError",
+    "JobContext",
+    "JobFailedError",
+    "JobGroupConfig",
+    "JobId",
+    "JobInfo",
+    "JobRequest",
+    "JobStatus",
+    "LocalCluster",
+    "Metadata",
+    "NameClash",
+    "Namespace",
+    "NotFoundError",
+    "PickleError",
+    "PythonCall",
+    "RefusedError",
+    "ReservationConfig",
+    "ReservationId",
+    "ReservationInfo",
+    "ResourceConfig",
+    "TaskInfo",
+    "TaskState",
+    "TpuConfig",
+    "WaitTimeoutError",
+    "current_cluster",
+    "job_context",
+    "parse_size",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # gRPC is slow to import, and a LocalCluster needs none.
+    if name == "FrayCluster":
+        from fray.cluster.remote import FrayCluster
+
+        return FrayCluster
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

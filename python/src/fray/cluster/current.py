@@ -1,0 +1,45 @@
+"""The cluster that the environment names."""
+
+from __future__ import annotations
+
+import functools
+import os
+from typing import TYPE_CHECKING
+
+from fray.cluster.context import scoped_cluster
+from fray.cluster.local import LocalCluster
+
+if TYPE_CHECKING:
+    from fray.cluster.protocols import Cluster
+
+
+def current_cluster() -> Cluster:
+    """Return the cluster that this code is to use.
+
+    In a job of a LocalCluster it is that cluster. Else FRAY_CLUSTER_SPEC says it:
+
+    - "local", or not set: a LocalCluster, the same one for the whole process;
+    - "fray://host:port": the fray cluster at that address, see FrayCluster.from_spec.
+
+    Jobs have FRAY_CLUSTER_SPEC set for the cluster that they run on, and their namespace in FRAY_NAMESPACE.
+
+    Raises:
+        ValueError: FRAY_CLUSTER_SPEC is neither.
+    """
+    return scoped_cluster() or cluster_of(os.environ.get("FRAY_CLUSTER_SPEC", ""))
+
+
+@functools.cache
+def cluster_of(spec: str) -> Cluster:
+    """Return the cluster of a FRAY_CLUSTER_SPEC, always the same for the same one."""
+    if spec in ("", "local"):
+        return LocalCluster()
+    if spec.startswith("local:"):
+        from fray.cluster.local.remote import connect
+
+        return connect(spec)
+    if spec.startswith("fray:"):
+        from fray.cluster.remote import FrayCluster
+
+        return FrayCluster.from_spec(spec)
+    raise ValueError(f'"{spec}" names no cluster; set FRAY_CLUSTER_SPEC to "local" or "fray://host:port"')

@@ -1,0 +1,254 @@
+"""A LocalCluster as its processes see it: calls over a socket that only this user may open.
+
+The FRAY_CLUSTER_SPEC of such a process is local:PATH of that socket. Only processes that the cluster
+started connect to it; what they send is pickled.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Client, Connection, Listener
+from pathlib import Path
+from typing import Any, overload
+
+import cloudpickle
+
+from fray import _pickling
+from fray.cluster.context import JobContext, job_context, job_scope
+from fray.cluster.errors import ClusterUnavailableError
+from fray.cluster.protocols import Cluster, Metadata
+from fray.cluster.types import (
+    ActorChanges,
+    ActorEndpoint,
+    ActorId,
+    JobGroupConfig,
+    JobId,
+    JobInfo,
+    JobRequest,
+    Namespace,
+    PythonCall,
+    ReservationConfig,
+    ReservationId,
+    ReservationInfo,
+)
+
+
+@dataclass(frozen=True)
+class _Call:
+    context: JobContext | None
+    of_metadata: bool
+    method: str
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+
+class Server:
+    """Answers the processes of a cluster."""
+
+    def __init__(self, cluster: Cluster, path: Path) -> None:
+        self._cluster = cluster
+        self._listener = Listener(str(path), family="AF_UNIX", backlog=64)
+        self.spec = f"local:{path}"
+        threading.Thread(target=self._accept, name="fray local cluster", daemon=True).start()
+
+    def close(self) -> None:
+        """Take no more connections."""
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection = self._listener.accept()
+            except OSError:
+                return  # it was closed
+            threading.Thread(target=self._answer, args=[connection], daemon=True).start()
+
+    def _answer(self, connection: Connection[Any, Any]) -> None:
+        with connection:
+            while True:
+                try:
+                    call: _Call = cloudpickle.loads(connection.recv_bytes())
+                    for reply in self._carry_out(call):
+                        connection.send_bytes(cloudpickle.dumps(reply))
+                except (EOFError, OSError):
+                    return  # the process has ended
+
+    def _carry_out(self, call: _Call) -> Iterator[tuple[str, Any]]:
+        """Yield the replies to a call: each is what kind it is, and its content."""
+        if call.context is None:
+            yield from self._replies(call)
+            return
+        with job_scope(call.context, self._cluster):
+            yield from self._replies(call)
+
+    def _replies(self, call: _Call) -> Iterator[tuple[str, Any]]:
+        try:
+            target = self._cluster.metadata if call.of_metadata else self._cluster
+            value = getattr(target, call.method)(*call.args, **call.kwargs)
+            if isinstance(value, Iterator):
+                for item in value:
+                    yield "item", item
+            yield "value", None if isinstance(value, Iterator) else value
+        except Exception as err:
+            yield "error", err
+
+
+def connect(spec: str) -> Cluster:
+    """Return the cluster that the FRAY_CLUSTER_SPEC of one of its processes names."""
+    return _Remote(_Caller(spec.removeprefix("local:")))
+
+
+class _Caller:
+    """Makes calls, each thread over a connection of its own, as answers may take long."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._local = threading.local()
+
+    def call(self, method: str, *args: Any, of_metadata: bool = False, **kwargs: Any) -> Any:
+        try:
+            kind, content = self._exchange(_Call(_context(), of_metadata, method, args, kwargs))
+        except BaseException as err:
+            self._local.connection = None  # an answer may be on its way to it
+            if isinstance(err, (EOFError, OSError)):
+                reason = str(err) or "its process has ended"
+                raise ClusterUnavailableError(self._path, 1, 0, reason) from err
+            raise
+        if kind == "error":
+            raise content
+        return content
+
+    def _exchange(self, call: _Call) -> tuple[str, Any]:
+        connection: Connection[Any, Any] | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = self._local.connection = Client(self._path, family="AF_UNIX")
+        connection.send_bytes(cloudpickle.dumps(call))
+        reply: tuple[str, Any] = cloudpickle.loads(connection.recv_bytes())
+        return reply
+
+    def stream(self, method: str, **kwargs: Any) -> Iterator[Any]:
+        with Client(self._path, family="AF_UNIX") as connection:
+            connection.send_bytes(cloudpickle.dumps(_Call(_context(), True, method, (), kwargs)))
+            while True:
+                kind, content = cloudpickle.loads(connection.recv_bytes())
+                if kind != "item":
+                    break
+                yield content
+            if kind == "error":
+                raise content
+
+
+def _context() -> JobContext | None:
+    context = job_context()
+    return replace(context, environ={}) if context else None
+
+
+def _check_pickles(request: JobRequest) -> None:
+    """Raise PickleError, which names what is wrong, if the request cannot be sent."""
+    if isinstance(request.entrypoint.kind, PythonCall):
+        _pickling.dump(request.entrypoint.kind)
+
+
+class _Remote:
+    """The cluster, by calls."""
+
+    def __init__(self, caller: _Caller) -> None:
+        self._caller = caller
+
+    def launch(self, request: JobRequest) -> JobId:
+        _check_pickles(request)
+        return JobId(self._caller.call("launch", request))
+
+    def launch_group(
+        self,
+        requests: Sequence[JobRequest],
+        group: JobGroupConfig,
+        reservation_id: ReservationId | None = None,
+    ) -> list[JobId]:
+        for request in requests:
+            _check_pickles(request)
+        return list(self._caller.call("launch_group", list(requests), group, reservation_id))
+
+    def monitor(self, job_id: JobId) -> JobInfo:
+        return self.wait(job_id)
+
+    def poll(self, job_id: JobId) -> JobInfo:
+        info: JobInfo = self._caller.call("poll", job_id)
+        return info
+
+    def terminate(self, job_id: JobId) -> None:
+        self._caller.call("terminate", job_id)
+
+    def list_jobs(self) -> list[JobInfo]:
+        return list(self._caller.call("list_jobs"))
+
+    @overload
+    def wait(
+        self, job_id: JobId, raise_on_failure: bool = False, *, timeout: float | None = None
+    ) -> JobInfo: ...
+    @overload
+    def wait(
+        self,
+        job_id: list[JobId] | tuple[JobId, ...],
+        raise_on_failure: bool = False,
+        *,
+        timeout: float | None = None,
+    ) -> list[JobInfo]: ...
+    def wait(
+        self,
+        job_id: JobId | Sequence[JobId],
+        raise_on_failure: bool = False,
+        *,
+        timeout: float | None = None,
+    ) -> JobInfo | list[JobInfo]:
+        found: JobInfo | list[JobInfo] = self._caller.call("wait", job_id, raise_on_failure, timeout=timeout)
+        return found
+
+    def create_reservation(self, config: ReservationConfig) -> ReservationId:
+        return ReservationId(self._caller.call("create_reservation", config))
+
+    def release_reservation(self, reservation_id: ReservationId) -> None:
+        self._caller.call("release_reservation", reservation_id)
+
+    def get_reservation(self, reservation_id: ReservationId) -> ReservationInfo:
+        info: ReservationInfo = self._caller.call("get_reservation", reservation_id)
+        return info
+
+    @property
+    def namespace(self) -> Namespace:
+        context = job_context()
+        return context.namespace if context else Namespace("default")
+
+    @property
+    def metadata(self) -> Metadata:
+        return _RemoteMetadata(self._caller)
+
+
+class _RemoteMetadata:
+    """The registry, by calls."""
+
+    def __init__(self, caller: _Caller) -> None:
+        self._caller = caller
+
+    def register(
+        self, name: str, address: str, job_id: JobId, metadata: Mapping[str, str] | None = None
+    ) -> ActorId:
+        return ActorId(self._caller.call("register", name, address, job_id, metadata, of_metadata=True))
+
+    def unregister(self, actor_id: ActorId) -> None:
+        self._caller.call("unregister", actor_id, of_metadata=True)
+
+    def lookup(self, name: str) -> ActorEndpoint:
+        endpoint: ActorEndpoint = self._caller.call("lookup", name, of_metadata=True)
+        return endpoint
+
+    def lookup_all(self, name: str) -> list[ActorEndpoint]:
+        return list(self._caller.call("lookup_all", name, of_metadata=True))
+
+    def list_actors(self, prefix: str = "") -> list[ActorEndpoint]:
+        return list(self._caller.call("list_actors", prefix, of_metadata=True))
+
+    def watch(self, name: str = "", prefix: str = "") -> Iterator[ActorChanges]:
+        return self._caller.stream("watch", name=name, prefix=prefix)

@@ -1,0 +1,118 @@
+"""What gRPC statuses mean as exceptions, and how long to go on after one."""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Iterable
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from fray._pb import status_pb2
+from fray.cluster.errors import (
+    AccessDeniedError,
+    AlreadyExistsError,
+    ClusterError,
+    ClusterUnavailableError,
+    FieldError,
+    InvalidRequestError,
+    NotFoundError,
+    RefusedError,
+    WaitTimeoutError,
+)
+
+_DETAILS = "grpc-status-details-bin"
+_FIRST, _LONGEST = 0.1, 5.0  # seconds between two tries
+_log = logging.getLogger("fray")
+
+
+def error_of(err: grpc.RpcError) -> ClusterError:
+    """Return the exception that a status other than UNAVAILABLE stands for."""
+    code, details = code_of(err), details_of(err)
+    match code:
+        case grpc.StatusCode.INVALID_ARGUMENT:
+            fields = _fields(err)
+            return InvalidRequestError("the request is refused" if fields else details, fields)
+        case grpc.StatusCode.NOT_FOUND:
+            return NotFoundError(details)
+        case grpc.StatusCode.ALREADY_EXISTS:
+            return AlreadyExistsError(details)
+        case grpc.StatusCode.PERMISSION_DENIED | grpc.StatusCode.UNAUTHENTICATED:
+            return AccessDeniedError(details)
+        case grpc.StatusCode.FAILED_PRECONDITION:
+            return RefusedError(details)
+        case grpc.StatusCode.DEADLINE_EXCEEDED:
+            return WaitTimeoutError(details)
+        case _:
+            return ClusterError(f"{code.name}: {details}")
+
+
+def code_of(err: grpc.RpcError) -> grpc.StatusCode:
+    """Return the status code of a call that failed."""
+    return err.code() if isinstance(err, grpc.Call) else grpc.StatusCode.UNKNOWN
+
+
+def details_of(err: grpc.RpcError) -> str:
+    """Return the message of a call that failed."""
+    return (err.details() if isinstance(err, grpc.Call) else None) or str(err)
+
+
+def _fields(err: grpc.RpcError) -> list[FieldError]:
+    """Return the field violations among the details of a status."""
+    trailing: Iterable[tuple[str, str | bytes]] = ()
+    if isinstance(err, grpc.Call):
+        trailing = err.trailing_metadata() or ()
+    for key, value in trailing:
+        if key == _DETAILS and isinstance(value, bytes):
+            return _violations(value)
+    return []
+
+
+def _violations(data: bytes) -> list[FieldError]:
+    found = []
+    try:
+        for detail in status_pb2.Status.FromString(data).details:
+            if detail.type_url.endswith("/google.rpc.BadRequest"):
+                request = status_pb2.BadRequest.FromString(detail.value)
+                found += [FieldError(v.field, v.description) for v in request.field_violations]
+    except DecodeError:
+        _log.warning("the details of an error cannot be read")
+    return found
+
+
+class Patience:
+    """Decides how long to try again: until `seconds` have gone by without progress."""
+
+    def __init__(self, target: str, seconds: float) -> None:
+        self._target, self._seconds = target, seconds
+        self._began = time.monotonic()
+        self._tries = 0
+
+    @property
+    def left(self) -> float:
+        """Seconds until it is over, at least a moment."""
+        return max(0.001, self._began + self._seconds - time.monotonic())
+
+    def progressed(self) -> None:
+        """Start again."""
+        self._began, self._tries = time.monotonic(), 0
+
+    def failed(self, err: grpc.RpcError) -> None:
+        """Wait until the next try.
+
+        Raises:
+            ClusterUnavailableError: the time is over.
+            ClusterError: trying again is of no use.
+        """
+        if code_of(err) not in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
+            raise error_of(err) from None  # which has all of it
+        self._tries += 1
+        if self._tries == 1:
+            _log.warning("the cluster at %s does not answer, trying again: %s", self._target, details_of(err))
+        pause = random.uniform(0.5, 1) * min(_LONGEST, _FIRST * 2 ** min(self._tries - 1, 10))
+        elapsed = time.monotonic() - self._began
+        if elapsed + pause >= self._seconds:
+            raise ClusterUnavailableError(self._target, self._tries, elapsed, details_of(err)) from err
+        time.sleep(pause)

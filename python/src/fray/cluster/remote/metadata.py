@@ -1,0 +1,69 @@
+"""The registry of actors of a fray cluster."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+
+from fray._pb import cluster_pb2 as pb
+from fray.cluster.context import job_context
+from fray.cluster.errors import ActorNotFoundError, NotFoundError
+from fray.cluster.remote.connection import PAUSE, Connection
+from fray.cluster.remote.convert import changes_of, endpoint_of
+from fray.cluster.types import ActorChanges, ActorEndpoint, ActorId, JobId, Namespace
+
+
+class FrayMetadata:
+    """Names of actors and where they listen, see fray.cluster.Metadata."""
+
+    def __init__(self, connection: Connection, namespace: Namespace) -> None:
+        self._connection, self._namespace = connection, namespace
+
+    def register(
+        self, name: str, address: str, job_id: JobId, metadata: Mapping[str, str] | None = None
+    ) -> ActorId:
+        """Make an endpoint of this task known."""
+        context = job_context()
+        request = pb.RegisterRequest(
+            name=name,
+            address=address,
+            job_id=job_id,
+            metadata=dict(metadata or {}),
+            task=context.task_index if context else 0,
+            request_id=uuid.uuid4().hex,
+        )
+        return ActorId(self._connection.call(self._connection.metadata.Register, request).actor_id)
+
+    def unregister(self, actor_id: ActorId) -> None:
+        """Forget an endpoint."""
+        self._connection.call(self._connection.metadata.Unregister, pb.UnregisterRequest(actor_id=actor_id))
+
+    def lookup(self, name: str) -> ActorEndpoint:
+        """Return the newest endpoint of a name."""
+        try:
+            return endpoint_of(self._connection.call(self._connection.metadata.Lookup, self._named(name)))
+        except NotFoundError as err:
+            raise ActorNotFoundError(*err.args) from err
+
+    def lookup_all(self, name: str) -> list[ActorEndpoint]:
+        """Return all endpoints of a name."""
+        found = self._connection.call(self._connection.metadata.LookupAll, self._named(name))
+        return [endpoint_of(actor) for actor in found.actors]
+
+    def list_actors(self, prefix: str = "") -> list[ActorEndpoint]:
+        """Return the endpoints whose names begin so."""
+        request = pb.ListActorsRequest(prefix=prefix, namespace=self._namespace)
+        found = self._connection.call(self._connection.metadata.ListActors, request)
+        return [endpoint_of(actor) for actor in found.actors]
+
+    def watch(self, name: str = "", prefix: str = "") -> Iterator[ActorChanges]:
+        """Yield what is there, then what changes. After an interruption it begins anew, with a reset."""
+        request = pb.WatchRequest(name=name, prefix=prefix, namespace=self._namespace)
+        while True:
+            for message in self._connection.stream(self._connection.metadata.Watch, lambda: request):
+                yield changes_of(message)
+            time.sleep(PAUSE)
+
+    def _named(self, name: str) -> pb.LookupRequest:
+        return pb.LookupRequest(name=name, namespace=self._namespace)

@@ -1,0 +1,128 @@
+"""What a request needs on the cluster besides itself: its project and its callable."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from fray import _pickling
+from fray._pb import cluster_pb2 as pb
+from fray.cluster.context import context_of
+from fray.cluster.errors import InvalidRequestError
+from fray.cluster.remote.bundle import Blob, packed
+from fray.cluster.remote.connection import Connection
+from fray.cluster.types import Command, Entrypoint, EnvironmentConfig, JobRequest, PythonCall
+
+_PART = 1 << 20  # bytes, the most that one message of an upload has
+_log = logging.getLogger("fray")
+
+
+class Shipper:
+    """Uploads blobs that the cluster lacks."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._known: set[str] = set()  # what the cluster has had
+        self._warned = False
+
+    def entrypoint(self, entrypoint: Entrypoint) -> pb.Entrypoint:
+        """Return the message of an entrypoint, whose callable is on the cluster then.
+
+        Raises:
+            PickleError: the callable cannot be pickled.
+        """
+        kind = entrypoint.kind
+        if isinstance(kind, Command):
+            return pb.Entrypoint(command=pb.Command(words=kind.words))
+        data = _pickling.dump(kind)
+        blob = Blob(hashlib.sha256(data).hexdigest(), len(data), io.BytesIO(data))
+        self._upload(blob)
+        python = _pickling.python_version()
+        return pb.Entrypoint(callable=pb.Callable(sha256=blob.sha256, name=kind.name, python=python))
+
+    def environment(self, request: JobRequest) -> pb.Environment | None:
+        """Return the message of an environment, whose project is on the cluster then; None: the parent's.
+
+        Raises:
+            InvalidRequestError: the project cannot be shipped.
+        """
+        in_job = context_of(os.environ) is not None
+        given = request.environment
+        if given is None and in_job:
+            return None
+        wanted = given or EnvironmentConfig()
+        project = wanted.project or (None if in_job else _nearest_project())
+        message = pb.Environment(
+            image=wanted.image or "", env_vars=dict(wanted.env_vars), inherit=in_job and wanted.inherit
+        )
+        if project is not None:
+            with packed(project) as blob:
+                self._upload(blob)
+                message.bundle = blob.sha256
+        uv = _uv(wanted, project, in_job)
+        if uv is None and _asks(wanted) and not self._warned:
+            self._warned = True
+            _log.warning(
+                "no project is shipped, so that extras, groups and python of environments are left out"
+            )
+        if uv is not None:
+            if not uv.python and isinstance(request.entrypoint.kind, PythonCall):
+                uv.python = _pickling.python_version()  # which its pickle is tied to
+            message.uv.CopyFrom(uv)
+        return message
+
+    def forget(self) -> bool:
+        """Forget what the cluster has had, and return whether there was anything."""
+        was, self._known = bool(self._known), set()
+        return was
+
+    def _upload(self, blob: Blob) -> None:
+        if blob.sha256 in self._known:
+            return
+        self._connection.send(self._connection.cluster.Upload, lambda: _parts(blob))
+        self._known.add(blob.sha256)
+
+
+def _parts(blob: Blob) -> Iterator[pb.UploadRequest]:
+    """Yield an upload. The cluster may answer after the first message, which has no data, that it has it."""
+    yield pb.UploadRequest(sha256=blob.sha256, size=blob.size)
+    blob.content.seek(0)
+    while part := blob.content.read(_PART):
+        yield pb.UploadRequest(data=part)
+
+
+def _nearest_project() -> str | None:
+    """Return the nearest directory with a pyproject.toml at or above the working directory."""
+    here = Path.cwd()
+    for directory in (here, *here.parents):
+        if (directory / "pyproject.toml").is_file():
+            return str(directory)
+    return None
+
+
+def _uv(wanted: EnvironmentConfig, project: str | None, in_job: bool) -> pb.UV | None:
+    """Return what uv is to install: extras of the project, or just what its uv.lock says; None: nothing."""
+    message = pb.UV(extras=wanted.extras, groups=wanted.groups, python=wanted.python or "")
+    asked = _asks(wanted)
+    if project is not None:
+        locked = (Path(project) / "uv.lock").is_file()
+        if asked and not locked:
+            problem = (
+                f"the project {project} has no uv.lock, which extras, groups and python need; run uv lock"
+            )
+            raise InvalidRequestError.of("environment", problem)
+        return message if locked else None
+    if not asked:
+        return None
+    if in_job and wanted.inherit and "UV_PROJECT_ENVIRONMENT" in os.environ:
+        return message  # of the parent's project
+    return None
+
+
+def _asks(wanted: EnvironmentConfig) -> bool:
+    """Report whether an environment asks for what only uv can give."""
+    return bool(wanted.extras or wanted.groups or wanted.python)

@@ -1,0 +1,62 @@
+"""The programs in examples/cluster, on each kind of cluster that can be had here."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from controller import TOKEN, Controller
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "cluster"
+RUN_LOCALLY = """
+import importlib, sys
+sys.path.insert(0, sys.argv[1])
+from fray.cluster import LocalCluster
+import fray.cluster.current
+fray.cluster.current.LocalCluster = lambda: LocalCluster(use_processes=True)
+program = importlib.import_module(sys.argv[2])
+program.main() if hasattr(program, "main") else program.launch_training("a")
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "want"),
+    [
+        ("training", "Training completed with status: succeeded"),
+        ("processing", "wrote 6 files"),
+        ("inference", "['Response to: Hello, world!', 'Response to: What is the capital of France?']"),
+        ("rl", "arm 1 pays most"),
+        ("multislice", "steps on 3 slices"),
+    ],
+)
+@pytest.mark.parametrize("where", ["threads", "processes", "fray"])
+def test_programs_run(
+    serve: Callable[..., Controller], tmp_path: Path, name: str, want: str, where: str
+) -> None:
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(tmp_path)}
+    program = str(EXAMPLES / f"{name}.py")
+    match where:
+        case "threads":
+            words = [program]
+        case "processes":
+            words = ["-c", RUN_LOCALLY, str(EXAMPLES), name]
+        case _:
+            words = [program]
+            environ["FRAY_CLUSTER_SPEC"] = f"fray://{serve(runs=True).address}?namespace=rl"
+            environ["FRAY_CLUSTER_TOKEN"] = TOKEN
+    done = subprocess.run(
+        [sys.executable, *words],
+        env=environ,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert want in done.stdout

@@ -1,0 +1,611 @@
+"""FrayCluster against a controller with the real protocol, which fails in all the ways that one can."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import socket
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import grpc
+import pytest
+
+from controller import TOKEN, Controller
+from fray._pb import cluster_pb2 as pb
+from fray._pb import status_pb2
+from fray.cluster import (
+    AccessDeniedError,
+    ActorNotFoundError,
+    AlreadyExistsError,
+    AttemptInfo,
+    Band,
+    Cluster,
+    ClusterUnavailableError,
+    Entrypoint,
+    EnvironmentConfig,
+    FieldError,
+    FrayCluster,
+    HealthCheck,
+    InvalidRequestError,
+    JobFailedError,
+    JobGroupConfig,
+    JobId,
+    JobInfo,
+    JobRequest,
+    JobStatus,
+    Metadata,
+    NameClash,
+    Namespace,
+    NotFoundError,
+    PickleError,
+    RefusedError,
+    ReservationConfig,
+    ReservationId,
+    ResourceConfig,
+    TaskInfo,
+    TaskState,
+    WaitTimeoutError,
+)
+from waiting import eventually
+
+COMMAND = Entrypoint.from_command(["true"])
+
+
+@pytest.fixture(autouse=True)
+def _no_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run where there is no project to ship."""
+    (tmp_path / "nowhere").mkdir()
+    monkeypatch.chdir(tmp_path / "nowhere")
+
+
+def add(a: int, b: int) -> int:
+    return a + b
+
+
+def launched(controller: Controller) -> pb.JobRequest:
+    """Return the request of the only job."""
+    (job,) = controller.jobs.values()
+    return job.request
+
+
+def test_all_of_a_request_arrives(controller: Controller, remote: FrayCluster) -> None:
+    remote.launch(
+        JobRequest(
+            name="train/a",
+            entrypoint=Entrypoint.from_command(["python", "main.py"]),
+            resources=ResourceConfig.with_tpu(
+                "v5litepod-16", slice_count=2, preemptible=False, regions=["us-west4"]
+            ),
+            environment=EnvironmentConfig.create(image="img", env_vars={"A": "b"}),
+            namespace=Namespace("other"),
+            num_tasks=8,
+            max_retries_failure=1,
+            max_retries_preemption=-1,
+            band=Band.BATCH,
+            priority=3,
+            user="ada",
+            name_clash=NameClash.RECREATE,
+            detached=True,
+            timeout_seconds=1.5,
+            scheduling_timeout_seconds=60,
+            stop_grace_seconds=20,
+            labels={"team": "rl"},
+            health_check=HealthCheck(http="/healthz", port="http", interval_seconds=2),
+            reservation_id=ReservationId("rl/pool"),
+            ports=["http"],
+        )
+    )
+    want = pb.JobRequest(
+        name="train/a",
+        namespace="other",
+        num_tasks=8,
+        max_retries_failure=1,
+        max_retries_preemption=-1,
+        band=pb.BAND_BATCH,
+        priority=3,
+        user="ada",
+        name_clash=pb.NAME_CLASH_RECREATE,
+        detached=True,
+        labels={"team": "rl"},
+    )
+    want.entrypoint.command.words.extend(["python", "main.py"])
+    want.resources.CopyFrom(
+        pb.Resources(
+            tpu="v5litepod-16",
+            slices=2,
+            preemptible=False,
+            regions=["us-west4"],
+            reservation_id="rl/pool",
+            ports=[pb.Port(name="http")],
+        )
+    )
+    want.environment.CopyFrom(pb.Environment(image="img", env_vars={"A": "b"}))
+    want.timeout.FromMilliseconds(1500)
+    want.scheduling_timeout.FromSeconds(60)
+    want.stop_grace.FromSeconds(20)
+    want.health_check.CopyFrom(pb.HealthCheck(http="/healthz", port="http", threshold=3))
+    want.health_check.interval.FromSeconds(2)
+    want.health_check.timeout.FromSeconds(5)
+    assert launched(controller) == want
+
+
+def test_the_defaults_are_fray_zeros(controller: Controller, remote: FrayCluster) -> None:
+    remote.launch(JobRequest("job", COMMAND))
+    want = pb.JobRequest(name="job", namespace="rl", num_tasks=1, max_retries_preemption=100)
+    want.name_clash = pb.NAME_CLASH_ERROR
+    want.entrypoint.command.words.append("true")
+    want.environment.SetInParent()
+    want.resources.CopyFrom(pb.Resources(cpu=1, memory=128 << 20, disk=1 << 30, preemptible=True))
+    assert launched(controller) == want
+
+
+@pytest.mark.parametrize("method", ["Launch", "LaunchGroup"])
+def test_a_launch_through_a_storm_happens_once(
+    controller: Controller, remote: FrayCluster, method: str
+) -> None:
+    controller.outages.before[method] = 3
+    controller.outages.after[method] = 2
+    if method == "Launch":
+        job_ids = [remote.launch(JobRequest("job", COMMAND))]
+    else:
+        job_ids = remote.launch_group([JobRequest("job", COMMAND)], JobGroupConfig("group"))
+    assert controller.outages.calls[method] == 6
+    assert list(controller.jobs) == job_ids
+    assert len(controller.by_request) == 1
+
+
+def test_all_of_an_answer_arrives(controller: Controller, remote: FrayCluster) -> None:
+    job_id = remote.launch(JobRequest("job", COMMAND))
+    sent = controller.jobs[job_id].info
+    sent.reason, sent.parent_job_id, sent.user, sent.address = "why", "parent-1", "ada", "job.rl/job"
+    sent.band, sent.ready, sent.failures, sent.preemptions = pb.BAND_PRODUCTION, True, 1, 2
+    sent.pending_reasons.append("us-west4-a: stockout")
+    sent.submitted_at.FromMilliseconds(1_500)
+    sent.attempts.add(number=1, why="first start", outcome="failed", reason="exit status 1", slices=["s"])
+    sent.attempts.add(number=2, started_at={"seconds": 3})
+    del sent.tasks[:]
+    sent.tasks.add(index=0, state="failed", slice="s", zone="z", exit_code=0, ports={"http": 80}, tail=["x"])
+    sent.tasks.add(index=1)
+    got = remote.poll(job_id)
+    assert got == JobInfo(
+        job_id=job_id,
+        name="job",
+        namespace=Namespace("rl"),
+        status=JobStatus.RUNNING,
+        reason="why",
+        pending_reasons=("us-west4-a: stockout",),
+        parent_job_id=JobId("parent-1"),
+        user="ada",
+        band=Band.PRODUCTION,
+        ready=True,
+        tasks=(
+            TaskInfo(0, TaskState.FAILED, slice="s", zone="z", exit_code=0, ports={"http": 80}, tail=("x",)),
+            TaskInfo(1, TaskState.PENDING),
+        ),
+        attempt=1,
+        failures=1,
+        preemptions=2,
+        submitted_at=1.5,
+        attempts=(
+            AttemptInfo(1, "first start", None, None, TaskState.FAILED, "exit status 1", ("s",)),
+            AttemptInfo(2, started_at=3.0),
+        ),
+        address="job.rl/job",
+    )
+
+
+def test_two_launches_are_two_jobs(controller: Controller, remote: FrayCluster) -> None:
+    assert remote.launch(JobRequest("job", COMMAND)) != remote.launch(JobRequest("job", COMMAND))
+    assert len(controller.jobs) == 2
+
+
+def test_a_cluster_that_stays_away_is_said_to(
+    controller: Controller, caplog: pytest.LogCaptureFixture
+) -> None:
+    controller.outages.before["Poll"] = 1000
+    cluster = FrayCluster(controller.address, token=TOKEN, timeout=1)
+    with caplog.at_level(logging.WARNING), pytest.raises(ClusterUnavailableError) as caught:
+        cluster.poll(JobId("job"))
+    cluster.close()
+    assert caught.value.tries == controller.outages.calls["Poll"] >= 3
+    assert controller.address in str(caught.value)
+    assert f"tried {caught.value.tries} times in" in str(caught.value)
+    assert "the last error was: this one does not lead" in str(caught.value)
+    assert len(caplog.records) == 1  # not one for each try
+    assert isinstance(caught.value, ConnectionError)
+
+
+def test_nobody_listens() -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+    cluster = FrayCluster(f"127.0.0.1:{port}", token=TOKEN, timeout=0.3)
+    with pytest.raises(ClusterUnavailableError, match=f"127.0.0.1:{port} did not answer"):
+        cluster.poll(JobId("job"))
+    cluster.close()
+
+
+def test_wait_asks_again(
+    controller: Controller, remote: FrayCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fray.cluster.remote.cluster._ASK_AGAIN", 0.05)
+    job_id = remote.launch(JobRequest("job", COMMAND))
+    controller.outages.before["Wait"] = 2
+    waiter = threading.Thread(target=lambda: found.append(remote.wait(job_id)))
+    found: list[object] = []
+    waiter.start()
+    eventually(lambda: controller.outages.calls["Wait"] > 5)
+    assert waiter.is_alive()
+    controller.finish(job_id, pb.JOB_STATUS_SUCCEEDED)
+    waiter.join(20)
+    assert found == [remote.poll(job_id)]
+
+
+def test_wait_for_several(controller: Controller, remote: FrayCluster) -> None:
+    jobs = [remote.launch(JobRequest(f"job-{i}", COMMAND)) for i in range(3)]
+    controller.finish(jobs[1], pb.JOB_STATUS_FAILED, "exit code 3")
+    with pytest.raises(JobFailedError, match="exit code 3"):
+        remote.wait(jobs, raise_on_failure=True)  # though others run
+    with pytest.raises(WaitTimeoutError, match=f"{jobs[0]}, {jobs[2]} had not ended after 0.2 s"):
+        remote.wait(jobs, timeout=0.2)
+    controller.finish(jobs[0], pb.JOB_STATUS_STOPPED)
+    controller.finish(jobs[2], pb.JOB_STATUS_SUCCEEDED)
+    statuses = [job.status for job in remote.wait([*jobs, jobs[0]])]
+    assert statuses == [JobStatus.STOPPED, JobStatus.FAILED, JobStatus.SUCCEEDED, JobStatus.STOPPED]
+    assert remote.wait([]) == []
+
+
+def test_monitor_goes_on_where_it_broke(
+    controller: Controller, remote: FrayCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job_id = remote.launch(JobRequest("job", COMMAND))
+    lines = [f"line {i}\n".encode() for i in range(20)]
+    for line in lines[:15]:
+        controller.write(job_id, line)
+    controller.break_monitor_after = [0, 5, 1]
+    controller.outages.before["Monitor"] = 1
+    found: list[object] = []
+    reader = threading.Thread(target=lambda: found.append(remote.monitor(job_id)))
+    reader.start()
+    eventually(lambda: controller.outages.calls["Monitor"] == 5)
+    for line in lines[15:]:
+        controller.write(job_id, line)
+    controller.write(job_id, b"caf\xc3\xa9 \xff, and no end of line")
+    controller.finish(job_id, pb.JOB_STATUS_SUCCEEDED)
+    reader.join(20)
+    assert found == [remote.poll(job_id)]
+    assert capsys.readouterr().out == b"".join(lines).decode() + "café \ufffd, and no end of line"
+
+
+def test_monitor_says_which_task_wrote(
+    controller: Controller, remote: FrayCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job_id = remote.launch(JobRequest("job", COMMAND))
+    controller.jobs[job_id].info.tasks.add(index=1, state="running")
+    controller.write(job_id, b"one\ntwo\n")
+    controller.finish(job_id, pb.JOB_STATUS_SUCCEEDED)
+    remote.monitor(job_id)
+    assert capsys.readouterr().out == "0 | one\n0 | two\n"
+
+
+def test_a_callable_is_uploaded_once(controller: Controller, remote: FrayCluster) -> None:
+    for i in range(2):
+        remote.launch(JobRequest(f"job-{i}", Entrypoint.from_callable(add, args=(1, 2))))
+    (sha256,) = controller.uploaded
+    assert controller.outages.calls["Upload"] == 1
+    jobs = list(controller.jobs.values())
+    assert {job.request.entrypoint.callable.sha256 for job in jobs} == {sha256}
+    assert jobs[0].request.entrypoint.callable.name == "test_fray_cluster:add"
+    assert jobs[0].request.entrypoint.callable.python.startswith("3.")
+
+
+def test_what_the_cluster_has_is_not_uploaded(controller: Controller, remote: FrayCluster) -> None:
+    request = JobRequest("job", Entrypoint.from_callable(add, args=(b"x" * (9 << 20), 2)))
+    controller.outages.after["Upload"] = 2  # and the second time it is there
+    remote.launch(request)
+    other = FrayCluster(controller.address, namespace="rl", token=TOKEN)
+    other.launch(request)
+    other.close()
+    assert len(controller.uploaded) == 1
+    assert controller.outages.calls["Upload"] == 3
+
+
+def test_what_the_cluster_has_lost_is_uploaded_again(controller: Controller, remote: FrayCluster) -> None:
+    request = JobRequest("job", Entrypoint.from_callable(add, args=(1, 2)))
+    remote.launch(request)
+    controller.blobs.clear()
+    remote.launch(request)
+    assert len(controller.uploaded) == 2
+    assert len(controller.jobs) == 2
+
+
+def test_what_cannot_be_pickled_is_named_before_anything_is_sent(
+    controller: Controller, remote: FrayCluster
+) -> None:
+    with pytest.raises(PickleError, match=r"args\[0\], a lock"):
+        remote.launch(JobRequest("job", Entrypoint.from_callable(add, args=(threading.Lock(), 1))))
+    assert not controller.jobs
+    assert not controller.uploaded
+
+
+def project(directory: Path, locked: bool = True) -> Path:
+    directory.mkdir(parents=True)
+    (directory / "pyproject.toml").write_text('[project]\nname = "p"\n')
+    if locked:
+        (directory / "uv.lock").write_text("")
+    return directory
+
+
+def test_the_nearest_project_is_shipped(
+    controller: Controller, remote: FrayCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    below = project(tmp_path / "mine") / "deep" / "down"
+    below.mkdir(parents=True)
+    monkeypatch.chdir(below)
+    remote.launch(JobRequest("job", Entrypoint.from_callable(add, args=(1, 2))))
+    environment = launched(controller).environment
+    assert hashlib.sha256(controller.blobs[environment.bundle]).hexdigest() == environment.bundle
+    assert environment.HasField("uv")
+    assert environment.uv.python == launched(controller).entrypoint.callable.python
+    assert not environment.inherit
+
+
+def test_extras_are_uvs(controller: Controller, remote: FrayCluster, tmp_path: Path) -> None:
+    environment = EnvironmentConfig.create(
+        project=str(project(tmp_path / "mine")), extras=["tpu"], groups=["dev"], python="3.12"
+    )
+    remote.launch(JobRequest("job", COMMAND, environment=environment))
+    assert launched(controller).environment.uv == pb.UV(extras=["tpu"], groups=["dev"], python="3.12")
+    assert launched(controller).environment.bundle in controller.uploaded
+
+
+def test_a_project_without_a_lock(controller: Controller, remote: FrayCluster, tmp_path: Path) -> None:
+    mine = str(project(tmp_path / "mine", locked=False))
+    with pytest.raises(InvalidRequestError, match=r"no uv\.lock"):
+        remote.launch(
+            JobRequest("job", COMMAND, environment=EnvironmentConfig.create(project=mine, extras=["tpu"]))
+        )
+    assert not controller.jobs
+    remote.launch(JobRequest("job", COMMAND, environment=EnvironmentConfig.create(project=mine)))
+    assert not launched(controller).environment.HasField("uv")
+
+
+def test_extras_of_nothing_are_left_out(
+    controller: Controller, remote: FrayCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    remote.launch(JobRequest("job", COMMAND, environment=EnvironmentConfig.create(extras=["tpu"])))
+    remote.launch(JobRequest("other", COMMAND, environment=EnvironmentConfig.create(extras=["tpu"])))
+    assert not any(job.request.environment.HasField("uv") for job in controller.jobs.values())
+    assert caplog.text.count("no project is shipped") == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "want"),
+    [
+        (None, None),
+        (
+            EnvironmentConfig.create(extras=["tpu"], env_vars={"A": "b"}),
+            pb.Environment(uv=pb.UV(extras=["tpu"]), env_vars={"A": "b"}, inherit=True),
+        ),
+        (EnvironmentConfig.create(inherit=False), pb.Environment()),
+    ],
+)
+def test_children_start_from_the_environment_of_their_parent(
+    controller: Controller,
+    remote: FrayCluster,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    given: EnvironmentConfig | None,
+    want: pb.Environment | None,
+) -> None:
+    monkeypatch.chdir(project(tmp_path / "mine"))
+    monkeypatch.setenv("FRAY_JOB_ID", "parent-1")
+    monkeypatch.setenv("UV_PROJECT_ENVIRONMENT", "/somewhere")
+    remote.launch(JobRequest("job", COMMAND, environment=given))
+    got = launched(controller)
+    assert (got.environment if got.HasField("environment") else None) == want
+    assert not controller.uploaded
+
+
+def test_the_first_job_founds_a_namespace(controller: Controller) -> None:
+    cluster = FrayCluster(controller.address, token=TOKEN)
+    assert cluster.namespace == ""
+    cluster.launch_group([JobRequest("a", COMMAND)], JobGroupConfig("pool"))
+    assert cluster.namespace == "pool"
+    cluster.launch(JobRequest("b", COMMAND))
+    assert [job.request.namespace for job in controller.jobs.values()] == ["", "pool"]
+    assert [job.name for job in cluster.list_jobs()] == ["a", "b"]
+    cluster.close()
+
+
+def test_jobs_stay_in_their_namespace(controller: Controller, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FRAY_NAMESPACE", "rl")
+    monkeypatch.setenv("FRAY_CLUSTER_TOKEN", TOKEN)
+    cluster = FrayCluster.from_spec(f"fray://{controller.address}")
+    cluster.launch(JobRequest("a", COMMAND))
+    assert (cluster.namespace, launched(controller).namespace) == ("rl", "rl")
+    cluster.close()
+
+
+def rich_status(context: grpc.ServicerContext) -> None:
+    request = status_pb2.BadRequest()
+    request.field_violations.add(field="requests[2].resources.tpu", description='"v5litepod-17" is no TPU')
+    status = status_pb2.Status(code=3, message="all of it again")
+    status.details.add(type_url="type.googleapis.com/google.rpc.DebugInfo", value=b"\x0a\x01x")
+    status.details.add(
+        type_url="type.googleapis.com/google.rpc.BadRequest", value=request.SerializeToString()
+    )
+    context.set_trailing_metadata((("grpc-status-details-bin", status.SerializeToString()),))
+    context.abort(grpc.StatusCode.INVALID_ARGUMENT, "all of it again")
+
+
+def test_refusals_name_the_fields(controller: Controller, remote: FrayCluster) -> None:
+    controller.refuse = rich_status
+    with pytest.raises(InvalidRequestError) as caught:
+        remote.launch(JobRequest("job", COMMAND))
+    assert caught.value.fields == (FieldError("requests[2].resources.tpu", '"v5litepod-17" is no TPU'),)
+    assert str(caught.value) == (
+        'the request is refused:\n  requests[2].resources.tpu: "v5litepod-17" is no TPU'
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        (grpc.StatusCode.ALREADY_EXISTS, AlreadyExistsError),
+        (grpc.StatusCode.FAILED_PRECONDITION, RefusedError),
+        (grpc.StatusCode.PERMISSION_DENIED, AccessDeniedError),
+        (grpc.StatusCode.NOT_FOUND, NotFoundError),
+        (grpc.StatusCode.INVALID_ARGUMENT, InvalidRequestError),
+    ],
+)
+def test_statuses_are_exceptions(
+    controller: Controller, remote: FrayCluster, code: grpc.StatusCode, error: type[Exception]
+) -> None:
+    controller.refuse = lambda context: context.abort(code, "because")
+    with pytest.raises(error, match="because"):
+        remote.launch(JobRequest("job", COMMAND))
+    assert controller.outages.calls["Launch"] == 1  # not tried again
+
+
+def test_a_wrong_token_is_refused(controller: Controller) -> None:
+    for token in ("", "wrong"):
+        cluster = FrayCluster(controller.address, token=token)
+        with pytest.raises(AccessDeniedError):
+            cluster.poll(JobId("job"))
+        cluster.close()
+
+
+def test_a_token_that_expires_is_made_again(controller: Controller) -> None:
+    tokens = iter(["wrong", TOKEN])
+    cluster = FrayCluster(controller.address, token=lambda: next(tokens))
+    with pytest.raises(AccessDeniedError):
+        cluster.poll(JobId("job"))
+    with pytest.raises(NotFoundError):
+        cluster.poll(JobId("job"))
+    cluster.close()
+
+
+def test_reservations(controller: Controller, remote: FrayCluster) -> None:
+    tpu = ResourceConfig.with_tpu("v5litepod-16", slice_count=2)
+    pool = remote.create_reservation(
+        ReservationConfig(tpu, tpu.with_replicas(8), priority=1, name="flex", preemptible=False)
+    )
+    sent = controller.reservations[pool].config
+    assert (sent.min.slices, sent.max.slices, sent.max.tpu, sent.priority) == (2, 8, "v5litepod-16", 1)
+    assert (sent.namespace, sent.ttl.seconds, sent.preemptible) == ("rl", 3600, False)
+    assert (sent.min.preemptible, sent.max.preemptible) == (False, False)
+    controller.reservations[pool].job_ids.append("worker-1")
+    controller.reservations[pool].pending_reasons.append("us-west4-a: stockout")
+    controller.reservations[pool].expires_at.FromSeconds(1_700_000_000)
+    info = remote.get_reservation(pool)
+    tpu.preemptible = False
+    assert info.allocated_resources == tpu
+    assert info.pending_resources == tpu.with_replicas(0)
+    assert (info.jobs, info.pending_reasons) == (["worker-1"], ("us-west4-a: stockout",))
+    assert info.expires_at == 1_700_000_000
+    remote.release_reservation(pool)
+    remote.release_reservation(pool)
+    assert remote.get_reservation(pool).released
+    with pytest.raises(NotFoundError):
+        remote.get_reservation(ReservationId("none"))
+
+
+def test_actors(controller: Controller, remote: FrayCluster) -> None:
+    job_id = remote.launch(JobRequest("job", COMMAND))
+    metadata = remote.metadata
+    controller.outages.after["Register"] = 1
+    first = metadata.register("pool", "10.0.0.1:80", job_id, {"zone": "a"})
+    second = metadata.register("pool", "10.0.0.2:80", job_id)
+    assert metadata.lookup("pool").actor_id == second
+    assert [e.address for e in metadata.lookup_all("pool")] == ["10.0.0.1:80", "10.0.0.2:80"]
+    assert [e.metadata for e in metadata.list_actors("po")] == [{"zone": "a"}, {}]
+    assert metadata.list_actors("x") == []
+    metadata.unregister(second)
+    assert metadata.lookup("pool").actor_id == first
+    with pytest.raises(ActorNotFoundError, match="nobody"):
+        metadata.lookup("nobody")
+
+
+def test_watch_begins_anew_after_an_interruption(controller: Controller, remote: FrayCluster) -> None:
+    job_id = remote.launch(JobRequest("job", COMMAND))
+    first = remote.metadata.register("a", "10.0.0.1:80", job_id)
+    controller.outages.before["Watch"] = 2
+    controller.outages.after["Watch"] = 1
+    changes = remote.metadata.watch(prefix="")
+    seen = [next(changes), next(changes)]
+    assert [(c.reset, [e.actor_id for e in c.added]) for c in seen] == [(True, [first])] * 2
+    remote.metadata.unregister(first)
+    assert next(changes).removed == (first,)
+
+
+def test_streams_that_end_early_are_asked_for_again(
+    controller: Controller,
+    remote: FrayCluster,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for module in ("monitor", "metadata"):
+        monkeypatch.setattr(f"fray.cluster.remote.{module}.PAUSE", 0.01)
+    job_id = remote.launch(JobRequest("job", COMMAND))
+    first = remote.metadata.register("a", "10.0.0.1:80", job_id)
+    controller.end_streams = 1
+    changes = remote.metadata.watch()
+    assert [[e.actor_id for e in next(changes).added] for _ in range(2)] == [[first]] * 2
+    controller.write(job_id, b"line\n")
+    controller.finish(job_id, pb.JOB_STATUS_SUCCEEDED)
+    controller.end_streams = 2
+    assert remote.monitor(job_id).status is JobStatus.SUCCEEDED
+    assert capsys.readouterr().out == "line\n"
+
+
+def launch_a_child(file: str) -> None:
+    from fray.cluster import current_cluster
+
+    cluster = current_cluster()
+    assert isinstance(cluster, FrayCluster)
+    request = JobRequest("child", Entrypoint.from_callable(lambda: Path(file).write_text("child")))
+    cluster.wait(cluster.launch(request), raise_on_failure=True)
+    print("the child is done in", cluster.namespace)
+
+
+def test_jobs_run(
+    serve: Callable[..., Controller], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From here to a process on the other side, and from there to another."""
+    controller = serve(runs=True)
+    cluster = FrayCluster(controller.address, namespace="rl", token=TOKEN)
+    file = tmp_path / "file"
+    job_id = cluster.launch(JobRequest("parent", Entrypoint.from_callable(launch_a_child, args=(str(file),))))
+    job = cluster.monitor(job_id)
+    assert job.status is JobStatus.SUCCEEDED, job
+    assert [task.state for task in job.tasks] == [TaskState.SUCCEEDED]
+    assert capsys.readouterr().out == "the child is done in rl\n"
+    assert file.read_text() == "child"
+    assert {j.name for j in cluster.list_jobs()} == {"parent", "child"}
+    cluster.close()
+
+
+def test_terminate(serve: Callable[..., Controller]) -> None:
+    controller = serve(runs=True)
+    cluster = FrayCluster(controller.address, namespace="rl", token=TOKEN)
+    job_id = cluster.launch(JobRequest("job", Entrypoint.from_command(["sleep", "1000"])))
+    cluster.terminate(job_id)
+    assert cluster.wait(job_id).status is JobStatus.STOPPED
+    with pytest.raises(NotFoundError):
+        cluster.terminate(JobId("nobody"))
+    cluster.close()
+
+
+def test_it_is_a_cluster(remote: FrayCluster) -> None:
+    assert isinstance(remote, Cluster)
+    assert isinstance(remote.metadata, Metadata)
+
+
+def test_wait_without_time_asks_once(controller: Controller, remote: FrayCluster) -> None:
+    job_id = remote.launch(JobRequest("job", COMMAND))
+    with pytest.raises(WaitTimeoutError):
+        remote.wait(job_id, timeout=0)
+    assert controller.outages.calls["Wait"] == 1

@@ -1,0 +1,508 @@
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from fray.cluster import (
+    AccessDeniedError,
+    AlreadyExistsError,
+    Cluster,
+    Entrypoint,
+    EnvironmentConfig,
+    InvalidRequestError,
+    JobFailedError,
+    JobId,
+    JobRequest,
+    JobStatus,
+    LocalCluster,
+    NameClash,
+    Namespace,
+    NotFoundError,
+    PickleError,
+    ResourceConfig,
+    TaskState,
+    WaitTimeoutError,
+    current_cluster,
+    job_context,
+)
+from waiting import eventually
+
+
+def append(file: str, text: str) -> None:
+    with Path(file).open("a") as out:
+        out.write(text + "\n")
+
+
+def call(function: object, *args: object, name: str = "job", **fields: object) -> JobRequest:
+    return JobRequest(name, Entrypoint.from_callable(function, args=args), **fields)  # type: ignore[arg-type]
+
+
+def succeed() -> None:
+    pass
+
+
+def fail() -> None:
+    raise ValueError("no such luck")
+
+
+def until_stopped() -> None:
+    while True:
+        time.sleep(0.01)
+
+
+def tell(file: str) -> None:
+    context = job_context()
+    assert context is not None
+    told = {**context.variables(), "WANDB": context.environ.get("WANDB", "")}
+    append(file, " ".join(f"{key}={value}" for key, value in told.items()))
+
+
+def launch_child(file: str, namespace: str | None) -> None:
+    request = call(tell, file, name="child", namespace=Namespace(namespace) if namespace else None)
+    cluster = current_cluster()
+    cluster.wait(cluster.launch(request), raise_on_failure=True)
+
+
+def launch_and_return(detached: bool) -> None:
+    current_cluster().launch(call(until_stopped, name="child", detached=detached))
+
+
+def launch_and_stay(*_: object) -> None:
+    current_cluster().launch(call(until_stopped, name="child"))
+    until_stopped()
+
+
+def fail_until(file: str, attempts: int) -> None:
+    append(file, "tried")
+    if len(Path(file).read_text().splitlines()) < attempts:
+        raise ValueError("not yet")
+
+
+def fail_first_task() -> None:
+    context = job_context()
+    assert context is not None
+    if context.task_index == 0:
+        raise ValueError("task 0 is bad")
+    until_stopped()
+
+
+def exit_with(code: object) -> None:
+    sys.exit(code)  # type: ignore[arg-type]
+
+
+def runs(cluster: LocalCluster, job_id: JobId, attempt: int) -> bool:
+    job = cluster.poll(job_id)
+    return job.ready and job.attempt == attempt
+
+
+def child_named(cluster: Cluster, name: str) -> JobId | None:
+    return next((job.job_id for job in cluster.list_jobs() if job.name == name), None)
+
+
+def test_a_job_that_returns_has_succeeded(local: LocalCluster) -> None:
+    job = local.wait(local.launch(call(succeed)), raise_on_failure=True)
+    assert job.status is JobStatus.SUCCEEDED
+    assert [task.state for task in job.tasks] == [TaskState.SUCCEEDED]
+    assert job.started_at is not None
+    assert job.ended_at is not None
+    assert (job.submitted_at or 0) <= job.started_at <= job.ended_at
+
+
+def test_a_job_that_raises_has_failed_and_says_why(local: LocalCluster) -> None:
+    job_id = local.launch(call(fail))
+    with pytest.raises(JobFailedError) as caught:
+        local.wait(job_id, raise_on_failure=True)
+    assert "ValueError: no such luck" in str(caught.value)
+    assert caught.value.jobs[0].job_id == job_id
+    assert local.wait(job_id).status is JobStatus.FAILED
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "exit_code"),
+    [
+        (None, JobStatus.SUCCEEDED, 0),
+        (0, JobStatus.SUCCEEDED, 0),
+        (7, JobStatus.FAILED, 7),
+        ("it is late", JobStatus.FAILED, 1),
+    ],
+)
+def test_sys_exit_is_honoured(local: LocalCluster, code: object, status: JobStatus, exit_code: int) -> None:
+    job = local.wait(local.launch(call(exit_with, code)))
+    assert (job.status, job.tasks[0].exit_code) == (status, exit_code)
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "reason"),
+    [
+        (["true"], JobStatus.SUCCEEDED, ""),
+        (["sh", "-c", "echo last words; exit 3"], JobStatus.FAILED, "exit code 3"),
+        (["sh", "-c", "kill -9 $$"], JobStatus.FAILED, "killed by SIGKILL"),
+        (["/no/such/program"], JobStatus.FAILED, "start /no/such/program"),
+    ],
+)
+def test_commands(local: LocalCluster, words: list[str], status: JobStatus, reason: str) -> None:
+    job = local.wait(local.launch(JobRequest("job", Entrypoint.from_command(words))))
+    assert job.status is status
+    assert reason in job.reason
+
+
+def test_output_appears_and_the_last_lines_are_kept(capfd: pytest.CaptureFixture[str]) -> None:
+    with LocalCluster() as cluster:
+        words = ["sh", "-c", "for i in $(seq 100); do echo line $i; done; exit 1"]
+        job = cluster.monitor(cluster.launch(JobRequest("job", Entrypoint.from_command(words))))
+    assert "line 1\n" in capfd.readouterr().out
+    assert job.tasks[0].tail == tuple(f"line {i}" for i in range(51, 101))
+
+
+def test_what_jobs_need_is_removed_when_they_have_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with LocalCluster(use_processes=True) as cluster:
+        cluster.wait(cluster.launch(call(succeed)), raise_on_failure=True)
+        assert [file.name for file in tmp_path.glob("*/*")] == ["cluster.sock"]
+
+
+def test_a_process_that_leaves_another_with_its_output_does_not_hang(local: LocalCluster) -> None:
+    words = ["sh", "-c", "sleep 1000 & exit 0"]
+    job_id = local.launch(JobRequest("job", Entrypoint.from_command(words)))
+    assert local.wait(job_id, timeout=20).status is JobStatus.SUCCEEDED
+
+
+def test_jobs_know_who_they_are(local: LocalCluster, tmp_path: Path) -> None:
+    file = tmp_path / "told"
+    environment = EnvironmentConfig.create(env_vars={"WANDB": "marin"})
+    job_id = local.launch(call(tell, str(file), name="train/a", num_tasks=2, environment=environment))
+    local.wait(job_id, raise_on_failure=True)
+    want = [
+        f"FRAY_JOB_ID={job_id} FRAY_JOB_NAME=train/a FRAY_NAMESPACE=default FRAY_ATTEMPT=1 "
+        f"FRAY_TASK_INDEX={i} FRAY_NUM_TASKS=2 WANDB=marin"
+        for i in range(2)
+    ]
+    assert sorted(file.read_text().splitlines()) == want
+    assert job_context() is None
+
+
+def test_commands_have_real_variables(tmp_path: Path) -> None:
+    file = tmp_path / "env"
+    with LocalCluster() as cluster:
+        words = ["sh", "-c", f"echo $FRAY_JOB_NAME $FRAY_NAMESPACE $FRAY_PORT_HTTP $A > {file}"]
+        environment = EnvironmentConfig.create(env_vars={"A": "b"})
+        request = JobRequest("job", Entrypoint.from_command(words), environment=environment, ports=["http"])
+        cluster.wait(cluster.launch(request), raise_on_failure=True)
+    name, namespace, port, value = file.read_text().split()
+    assert (name, namespace, value) == ("job", "default", "b")
+    assert 1024 <= int(port) < 65536
+
+
+def test_children_inherit_namespace_and_variables(local: LocalCluster, tmp_path: Path) -> None:
+    file = tmp_path / "told"
+    environment = EnvironmentConfig.create(env_vars={"WANDB": "of the parent"})
+    request = call(
+        launch_child, str(file), None, name="parent", namespace=Namespace("rl"), environment=environment
+    )
+    parent = local.launch(request)
+    local.wait(parent, raise_on_failure=True)
+    assert "FRAY_JOB_NAME=child FRAY_NAMESPACE=rl" in file.read_text()
+    assert "WANDB=of the parent" in file.read_text()
+    assert local.list_jobs() == []  # of this namespace
+    assert local.poll(parent).namespace == "rl"
+
+
+def test_jobs_launch_in_their_own_namespace_only(local: LocalCluster, tmp_path: Path) -> None:
+    job = local.wait(local.launch(call(launch_child, str(tmp_path / "told"), "other", name="parent")))
+    assert job.status is JobStatus.FAILED
+    assert AccessDeniedError.__name__ in "".join(job.tasks[0].tail)
+
+
+def test_children_end_with_their_parent(local: LocalCluster) -> None:
+    local.wait(local.launch(call(launch_and_return, False, name="parent")), raise_on_failure=True)
+    child = child_named(local, "child")
+    assert child is not None
+    assert local.wait(child, timeout=20).status is JobStatus.STOPPED
+    assert "the job that launched it" in local.poll(child).reason
+
+
+def test_detached_children_live_on(local: LocalCluster) -> None:
+    local.wait(local.launch(call(launch_and_return, True, name="parent")), raise_on_failure=True)
+    child = child_named(local, "child")
+    assert child is not None
+    assert local.poll(child).status is JobStatus.RUNNING
+
+
+def test_terminate_ends_the_subtree(local: LocalCluster) -> None:
+    parent = local.launch(call(launch_and_stay, name="parent"))
+    eventually(lambda: child_named(local, "child"))
+    child = child_named(local, "child")
+    assert child is not None
+    local.terminate(parent)
+    assert [job.status for job in local.wait([parent, child])] == [JobStatus.STOPPED] * 2
+    assert local.poll(child).parent_job_id == parent
+    local.terminate(parent)  # changes nothing
+    assert local.poll(parent).reason == "it was terminated"
+
+
+def test_a_thread_that_is_terminated_unwinds(tmp_path: Path) -> None:
+    started, unwound, went_on = tmp_path / "started", tmp_path / "unwound", tmp_path / "went_on"
+
+    def work() -> None:
+        started.touch()
+        try:
+            until_stopped()
+            went_on.touch()
+        except Exception:
+            went_on.touch()
+        finally:
+            unwound.touch()
+
+    with LocalCluster() as cluster:
+        job_id = cluster.launch(call(work))
+        eventually(started.exists)
+        cluster.terminate(job_id)
+        eventually(unwound.exists)
+        eventually(lambda: cluster.poll(job_id).tasks[0].state is TaskState.KILLED)
+    assert not went_on.exists()
+
+
+def test_threads_that_are_stopped_in_the_midst_of_calls_lock_nobody_out() -> None:
+    def busy() -> None:
+        cluster = current_cluster()
+        while True:
+            cluster.list_jobs()
+
+    with LocalCluster(max_workers=8) as cluster:
+        for i in range(40):
+            job_id = cluster.launch(call(busy, name=f"busy-{i}"))
+            eventually(lambda: cluster.list_jobs())
+            cluster.terminate(job_id)
+        eventually(
+            lambda: {job.tasks[0].state for job in cluster.list_jobs()} == {TaskState.KILLED},
+        )
+
+
+def test_a_process_that_is_terminated_gets_sigterm(tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    with LocalCluster() as cluster:
+        words = ["sh", "-c", f"touch {started}; exec sleep 1000"]
+        job_id = cluster.launch(JobRequest("job", Entrypoint.from_command(words)))
+        eventually(started.exists)
+        cluster.terminate(job_id)
+        eventually(lambda: cluster.poll(job_id).tasks[0].exit_code == 128 + 15)
+
+
+def test_a_process_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    with LocalCluster() as cluster:
+        words = ["sh", "-c", f"trap '' TERM; touch {started}; while true; do sleep 0.01; done"]
+        request = JobRequest("job", Entrypoint.from_command(words), stop_grace_seconds=0.2)
+        job_id = cluster.launch(request)
+        eventually(started.exists)
+        cluster.terminate(job_id)
+        eventually(lambda: cluster.poll(job_id).tasks[0].exit_code == 128 + 9)
+
+
+def test_failures_are_retried_up_to_the_budget(local: LocalCluster, tmp_path: Path) -> None:
+    file = tmp_path / "tried"
+    job = local.wait(local.launch(call(fail_until, str(file), 3, max_retries_failure=2)))
+    assert (job.status, job.failures, job.attempt) == (JobStatus.SUCCEEDED, 2, 3)
+    assert [attempt.outcome for attempt in job.attempts] == [
+        TaskState.FAILED,
+        TaskState.FAILED,
+        TaskState.SUCCEEDED,
+    ]
+    assert "not yet" in job.attempts[1].why or "exit code 1" in job.attempts[1].why
+
+
+def test_one_failure_too_many(local: LocalCluster, tmp_path: Path) -> None:
+    job = local.wait(local.launch(call(fail_until, str(tmp_path / "tried"), 3, max_retries_failure=1)))
+    assert (job.status, job.failures, job.attempt) == (JobStatus.FAILED, 2, 2)
+
+
+def test_preemption_spends_no_failure_budget(local: LocalCluster) -> None:
+    job_id = local.launch(call(until_stopped, max_retries_preemption=2))
+    for attempt in (1, 2):
+        eventually(functools.partial(runs, local, job_id, attempt))
+        local.preempt(job_id)
+    eventually(lambda: local.poll(job_id).attempt == 3)
+    job = local.poll(job_id)
+    assert (job.status, job.failures, job.preemptions) == (JobStatus.RUNNING, 0, 2)
+    local.preempt(job_id)
+    job = local.wait(job_id, timeout=20)
+    assert (job.status, job.reason) == (JobStatus.FAILED, "it was preempted 3 times")
+    assert {attempt.outcome for attempt in job.attempts} == {TaskState.PREEMPTED}
+    local.preempt(job_id)  # it has ended: nothing changes
+    assert local.poll(job_id) == job
+
+
+def test_one_task_that_fails_ends_the_gang(local: LocalCluster) -> None:
+    job = local.wait(local.launch(call(fail_first_task, num_tasks=3)), timeout=30)
+    assert job.status is JobStatus.FAILED
+    assert [task.state for task in job.tasks] == [TaskState.FAILED, TaskState.KILLED, TaskState.KILLED]
+    assert job.reason.startswith("task 0: ")
+
+
+def test_replicas_are_tasks(local: LocalCluster) -> None:
+    resources = ResourceConfig.with_tpu("v5litepod-16", slice_count=3)
+    job = local.wait(local.launch(call(succeed, resources=resources)), raise_on_failure=True)
+    assert len(job.tasks) == 3
+
+
+def test_an_attempt_that_takes_too_long_has_failed(local: LocalCluster) -> None:
+    job = local.wait(local.launch(call(until_stopped, timeout_seconds=0.5)), timeout=20)
+    assert (job.status, job.reason) == (JobStatus.FAILED, "it took longer than 0.5 s")
+
+
+def test_a_job_that_cannot_start_in_time_has_failed() -> None:
+    with LocalCluster(max_workers=1) as cluster:
+        cluster.launch(call(until_stopped, name="first"))
+        second = cluster.launch(call(succeed, name="second", scheduling_timeout_seconds=0.1))
+        waiting = cluster.poll(second)
+        assert waiting.status is JobStatus.PENDING
+        assert waiting.pending_reasons == ("it waits for a worker: all 1 are in use",)
+        job = cluster.wait(second, timeout=20)
+    assert job.status is JobStatus.FAILED
+    assert "it could not start in 0.1 s" in job.reason
+
+
+def test_jobs_wait_their_turn(tmp_path: Path) -> None:
+    file = tmp_path / "order"
+    with LocalCluster(max_workers=1) as cluster:
+        jobs = [cluster.launch(call(append, str(file), str(i), name=f"job-{i}")) for i in range(5)]
+        cluster.wait(jobs, raise_on_failure=True)
+    assert file.read_text().split() == list("01234")
+
+
+def test_a_job_that_waits_for_others_takes_no_worker(tmp_path: Path) -> None:
+    for use_processes in (False, True):
+        with LocalCluster(max_workers=1, use_processes=use_processes) as cluster:
+            request = call(launch_child, str(tmp_path / "told"), None, name="parent")
+            assert cluster.wait(cluster.launch(request), timeout=30).status is JobStatus.SUCCEEDED
+
+
+def wait_for_child() -> None:
+    cluster = current_cluster()
+    cluster.wait(cluster.launch(call(until_stopped, name="child")))
+
+
+def test_the_worker_of_a_job_that_waits_is_for_others_too() -> None:
+    with LocalCluster(max_workers=2) as cluster:
+        cluster.launch(call(wait_for_child, name="parent"))
+        eventually(lambda: child_named(cluster, "child"))
+        other = cluster.launch(call(until_stopped, name="other"))
+        eventually(lambda: cluster.poll(other).status is JobStatus.RUNNING)
+        third = cluster.launch(call(until_stopped, name="third"))
+        assert cluster.poll(third).status is JobStatus.PENDING
+
+
+@pytest.mark.parametrize("raises", [False, True])
+def test_wait_for_several(local: LocalCluster, raises: bool) -> None:
+    good, bad = local.launch(call(succeed, name="good")), local.launch(call(fail, name="bad"))
+    if raises:
+        with pytest.raises(JobFailedError, match="job bad"):
+            local.wait([good, bad], raise_on_failure=True)
+    assert [job.status for job in local.wait([bad, good])] == [JobStatus.FAILED, JobStatus.SUCCEEDED]
+    assert local.wait([]) == []
+
+
+def test_wait_raises_as_soon_as_one_has_failed(local: LocalCluster) -> None:
+    jobs = [local.launch(call(until_stopped, name="endless")), local.launch(call(fail, name="bad"))]
+    with pytest.raises(JobFailedError, match="job bad"):
+        local.wait(jobs, raise_on_failure=True, timeout=20)
+    assert local.poll(jobs[0]).status is JobStatus.RUNNING
+
+
+def test_wait_gives_up_after_its_timeout(local: LocalCluster) -> None:
+    job_id = local.launch(call(until_stopped))
+    with pytest.raises(WaitTimeoutError, match=job_id):
+        local.wait(job_id, timeout=0.05)
+    assert local.poll(job_id).status is JobStatus.RUNNING
+
+
+def test_name_clashes(local: LocalCluster) -> None:
+    first = local.launch(call(until_stopped))
+    with pytest.raises(AlreadyExistsError, match=first):
+        local.launch(call(succeed))
+    assert local.launch(call(succeed, name_clash=NameClash.KEEP)) == first
+    assert local.poll(first).status is JobStatus.RUNNING
+    other = local.launch(call(until_stopped, namespace=Namespace("other")))  # no clash
+    second = local.launch(call(until_stopped, name_clash=NameClash.RECREATE))
+    assert second != first
+    assert local.poll(first).status is JobStatus.STOPPED
+    assert local.poll(second).status is JobStatus.RUNNING
+    assert local.poll(other).status is JobStatus.RUNNING
+
+
+def test_the_name_of_a_job_that_has_ended_is_free(local: LocalCluster) -> None:
+    first = local.launch(call(succeed))
+    local.wait(first)
+    second = local.launch(call(succeed))
+    assert second != first
+    assert local.wait(first).job_id == first  # is on record
+    local.wait(second)
+
+
+def test_what_is_not_there(local: LocalCluster) -> None:
+    unknown = JobId("nobody-1")
+    for ask in (local.poll, local.terminate, local.wait, local.monitor):
+        with pytest.raises(NotFoundError, match="nobody-1"):
+            ask(unknown)
+
+
+def test_mistakes_are_told_all_at_once(local: LocalCluster) -> None:
+    request = call(
+        succeed,
+        name="no spaces",
+        num_tasks=0,
+        max_retries_failure=-1,
+        max_retries_preemption=-2,
+        timeout_seconds=0,
+        resources=ResourceConfig(ram="a lot", cpu=0, replicas=0),
+    )
+    with pytest.raises(InvalidRequestError) as caught:
+        local.launch(request)
+    assert {error.field for error in caught.value.fields} == {
+        "name",
+        "num_tasks",
+        "max_retries_failure",
+        "max_retries_preemption",
+        "timeout_seconds",
+        "resources.ram",
+        "resources.cpu",
+        "resources.replicas",
+    }
+    assert '"a lot" is no size' in str(caught.value)
+    assert local.list_jobs() == []
+
+
+def test_processes_say_what_cannot_be_pickled() -> None:
+    lock = threading.Lock()
+
+    def work() -> None:
+        with lock:
+            pass
+
+    with LocalCluster(use_processes=True) as cluster:
+        with pytest.raises(PickleError, match="closes over lock"):
+            cluster.launch(call(work))
+        assert cluster.list_jobs() == []
+
+
+def test_shutdown_ends_all_jobs(local: LocalCluster) -> None:
+    jobs = [local.launch(call(until_stopped, name=f"job-{i}")) for i in range(6)]
+    local.shutdown()
+    assert {local.poll(job_id).status for job_id in jobs} == {JobStatus.STOPPED}
+    assert local.wait(local.launch(call(succeed)), timeout=20).status is JobStatus.SUCCEEDED
+
+
+def test_a_cluster_without_workers_is_refused() -> None:
+    with pytest.raises(ValueError, match="max_workers is 0"):
+        LocalCluster(max_workers=0)
+
+
+def test_it_is_a_cluster(local: LocalCluster) -> None:
+    assert isinstance(local, Cluster)

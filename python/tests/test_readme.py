@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+README = Path(__file__).parents[1] / "README.md"
+SNIPPETS = re.findall(r"<!-- tested -->\n```python\n(.*?)```", README.read_text(), re.DOTALL)
+
+
+def test_there_are_snippets() -> None:
+    assert len(SNIPPETS) == README.read_text().count("```python") == 2
+
+
+@pytest.mark.parametrize(
+    ("snippet", "want"),
+    list(zip(SNIPPETS, [["trained for 100 steps", "succeeded"], ["hello", "succeeded"]], strict=True)),
+)
+def test_snippets_run(snippet: str, want: list[str]) -> None:
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-"], input=snippet, env=environ, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert [line for line in want if line in done.stdout.splitlines()] == want

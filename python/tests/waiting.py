@@ -1,0 +1,12 @@
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+
+def eventually(what: Callable[[], object], seconds: float = 20) -> None:
+    """Wait until something is true."""
+    until = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < until, f"not within {seconds} s"
+        time.sleep(0.01)
