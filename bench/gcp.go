@@ -23,6 +23,7 @@ import (
 	"github.com/fray-ml/fray/providers/gcp/emulator"
 	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -159,14 +160,19 @@ func (w *world) beat(ctx context.Context) {
 func (w *world) beatOnce() {
 	defer w.enter()()
 	for _, key := range w.keys {
-		var r store.HostReport
-		if !strings.HasPrefix(key, store.HostsPrefix) || json.Unmarshal(w.kept.Objects[key].Data, &r) != nil {
-			continue
-		}
-		r.Seq++
-		if data, err := json.Marshal(r); err == nil {
-			_, _ = w.put(key, data, store.Any) // the key is there: nothing moves
-		}
+		w.beatHost(key)
+	}
+}
+
+// beatHost has one host report, if the key is a host's.
+func (w *world) beatHost(key string) {
+	var r store.HostReport
+	if !strings.HasPrefix(key, store.HostsPrefix) || json.Unmarshal(w.kept.Objects[key].Data, &r) != nil {
+		return
+	}
+	r.Seq++
+	if data, err := json.Marshal(r); err == nil {
+		_, _ = w.put(key, data, store.Any) // the key is there: nothing moves
 	}
 }
 
@@ -215,7 +221,7 @@ func idleOverCloud(ctx context.Context, s *apply.Stepper, r *result) error {
 // provider that keeps to a limit.
 func preempted(ctx context.Context, s *apply.Stepper, w *world, before *cloudOf, url string, r *result) error {
 	s.Drain(ctx)
-	if err := errors.Join(s.Save(ctx), before.Close()); err != nil {
+	if err := errors.Join(s.Save(ctx), before.Close(), w.age(ctx, slicesAge)); err != nil {
 		return err
 	}
 	p, err := gcp.New(ctx, gcp.Config{Project: cloudProject, Endpoint: url, CreatesPerMinute: cloudLimit})
@@ -250,6 +256,29 @@ func preempted(ctx context.Context, s *apply.Stepper, w *world, before *cloudOf,
 		}
 		s.Wait(ctx, next)
 	}
+}
+
+// slicesAge is more than a slice must live for its end to say nothing of its
+// zone: those that die young shut it for a while.
+const slicesAge = 24 * time.Hour
+
+// age has the state say that all slices are older by d.
+func (w *world) age(ctx context.Context, d time.Duration) error {
+	doc, generation, err := apply.LoadState(ctx, w)
+	if err != nil {
+		return err
+	}
+	for name, s := range doc.Slices {
+		older := *s
+		older.AskedAt, older.BornAt = s.AskedAt.Add(-d), s.BornAt.Add(-d)
+		doc.Slices[name] = &older
+	}
+	data, err := state.Encode(*doc)
+	if err != nil {
+		return err
+	}
+	_, err = w.Put(ctx, store.StateKey, data, generation)
+	return err
 }
 
 // processTime is the processor time of this process so far.

@@ -1,7 +1,7 @@
 // Command bench measures fray and prints each number beside what it is to be
 // compared with. It asserts nothing: numbers on a shared machine are for people.
 //
-//	go run ./bench [flags] [startup | quickstart | plan | apply | recovery | language | state | gcp | sidebyside]...
+//	go run ./bench [flags] [startup | quickstart | plan | apply | recovery | language | state | gcp | cluster | launch | failover | sidebyside]...
 //
 // Without names it runs everything, as `make bench` does. What needs much memory
 // runs in a process of its own, which is this program again (one.go): the peak
@@ -68,6 +68,9 @@ func (b *bench) parts() []part {
 		{"language", columns, b.languages},
 		{"state", columns, b.states},
 		{"gcp", columns, b.gcps},
+		{"cluster", columns, b.clusters},
+		{"launch", columns, b.launching},
+		{"failover", columns, b.failover},
 		{"sidebyside", nil, b.sideBySide},
 	}
 }

@@ -39,11 +39,13 @@ type result struct {
 
 // The measurements that are no verb.
 const (
-	oneApply = "apply-simulated"
-	oneState = "state"
-	oneIdle  = "idle"
-	oneCloud = "cloud"
-	oneServe = "cloud-server"
+	oneApply  = "apply-simulated"
+	oneState  = "state"
+	oneIdle   = "idle"
+	oneCloud  = "cloud"
+	oneStep   = "step"
+	oneSteady = "steady"
+	oneServe  = "cloud-server"
 )
 
 // runOne takes a measurement: a verb with directory and mailbox location, or
@@ -63,6 +65,10 @@ func runOne(ctx context.Context, args []string, out io.Writer) error {
 		r, err = idleOverBucket(ctx, n)
 	case oneCloud:
 		r, err = measureCloud(ctx, n)
+	case oneStep:
+		r, err = stepOver(ctx, n)
+	case oneSteady:
+		r, err = steadyWatch(ctx, n)
 	case oneServe:
 		return serveCloud(ctx, os.Stdin, out)
 	default:
