@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/fray-ml/fray/plan"
@@ -66,11 +67,39 @@ func (f *Follower) Step(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	f.last = plan.Diff(&f.doc.Desired, f.doc, obs, time.Now())
+	f.last.Pending = append(f.last.Pending, unrecorded(f.doc, f.last)...)
 	f.last.Next = f.doc // what it would do is for others to do
 	if f.OnStep != nil {
 		f.OnStep(f.last, before)
 	}
 	return max(followPace, f.Store.WriteInterval()), nil
+}
+
+// unrecorded are the jobs that stand otherwise than the state says, which is
+// written once a second: until it says so too, what became of them is not over.
+func unrecorded(doc *state.Document, p *plan.Plan) []plan.Pending {
+	waits := map[schema.Address]bool{}
+	for i := range p.Pending {
+		waits[p.Pending[i].Addr] = true
+	}
+	var out []plan.Pending
+	late := func(addr schema.Address) {
+		if !waits[addr] {
+			out = append(out, plan.Pending{Addr: addr, Reasons: []string{"whoever leads has not recorded yet what became of it"}, Underway: true})
+		}
+	}
+	for addr, j := range p.Next.Jobs {
+		if was := doc.Jobs[addr]; was != j && (was == nil || was.Status != j.Status || was.Ready != j.Ready) {
+			late(addr)
+		}
+	}
+	for addr := range doc.Jobs {
+		if p.Next.Jobs[addr] == nil {
+			late(addr)
+		}
+	}
+	slices.SortFunc(out, func(a, b plan.Pending) int { return a.Addr.Compare(b.Addr) })
+	return out
 }
 
 // attended fails once nobody has led for a while.

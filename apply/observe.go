@@ -162,6 +162,7 @@ type mail struct {
 	assignment *plan.Assigned
 	report     *store.HostReport
 	absent     string // the key, where there is nothing of it any more
+	damaged    bool   // it is no report
 }
 
 // read reads those of the listed objects that are fresh, and notes in the list
@@ -193,7 +194,14 @@ func (o *Observer) read(ctx context.Context, listed []store.Attrs, fresh []int) 
 			m.report = &store.HostReport{}
 			into = m.report
 		}
-		if err := json.Unmarshal(object.Data, into); err != nil {
+		err := json.Unmarshal(object.Data, into)
+		if err != nil && m.report != nil {
+			// One host that writes nonsense must not blind us to the others; it
+			// is as if it had not reported.
+			m.damaged = true
+			continue
+		}
+		if err != nil {
 			return nil, fmt.Errorf("%s holds no valid JSON: %w", keys[n], err)
 		}
 	}
@@ -211,6 +219,7 @@ func (o *Observer) takeIn(read []mail, gone []string) {
 		m := &read[i]
 		o.changing[m.slice] = true
 		switch {
+		case m.damaged:
 		case m.absent != "":
 			w.drop(m.absent)
 		case m.assignment != nil:

@@ -241,8 +241,8 @@ func TestObservingAgainAfterAFailure(t *testing.T) {
 		if got := slices.Sorted(maps.Keys(o.Changed())); !slices.Equal(got, []string{"s07", "x"}) {
 			t.Errorf("changed: got %v, want s07 and x", got)
 		}
-		a.write(t, store.HostKey("s08", 0), "no report")
-		if _, err := o.Observe(t.Context(), "stack"); err == nil || !strings.Contains(err.Error(), store.HostKey("s08", 0)) {
+		a.write(t, store.AssignKey("x"), "no assignment")
+		if _, err := o.Observe(t.Context(), "stack"); err == nil || !strings.Contains(err.Error(), store.AssignKey("x")) {
 			t.Errorf("got %v, want an error that names what is damaged", err)
 		}
 	})

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -36,7 +37,7 @@ func (a *adminServer) Apply(ctx context.Context, req *clusterapi.ApplyRequest) (
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
 	var revision uint64
-	err = a.desk.Do(ctx, func(doc *state.Document, now time.Time) (*state.Document, error) {
+	err = a.do(ctx, func(doc *state.Document, now time.Time) (*state.Document, error) {
 		if doc.Paused != nil {
 			return nil, status.Error(codes.FailedPrecondition, PausedText(doc.Paused))
 		}
@@ -48,7 +49,7 @@ func (a *adminServer) Apply(ctx context.Context, req *clusterapi.ApplyRequest) (
 		case len(p.Refusals) > 0:
 			return nil, status.Error(codes.FailedPrecondition, p.Refusals[0].Detail)
 		case digest != req.GetPlanDigest():
-			return nil, status.Error(codes.FailedPrecondition, "the stack changed while you were deciding, and the plan with it; nothing was done: run it again")
+			return nil, status.Error(codes.Aborted, "the stack changed while you were deciding, and the plan with it; nothing was done: run it again")
 		}
 		if in.place != "" {
 			next.LocalPlace = in.place
@@ -62,13 +63,23 @@ func (a *adminServer) Apply(ctx context.Context, req *clusterapi.ApplyRequest) (
 	return &clusterapi.ApplyResponse{Revision: revision}, nil
 }
 
+// do has the desk change the state. One that only looks on is as if nobody could be
+// reached: whoever asks takes the lease.
+func (a *adminServer) do(ctx context.Context, change Change) error {
+	err := a.desk.Do(ctx, change)
+	if errors.Is(err, errObserves) || errors.Is(err, errNotLeading) {
+		return status.Error(codes.Unavailable, err.Error())
+	}
+	return err
+}
+
 // recordOutputs takes in what the accepted configuration's outputs have become.
 func (a *adminServer) recordOutputs(ctx context.Context, req *clusterapi.ApplyRequest) (*clusterapi.ApplyResponse, error) {
 	var outputs map[string]schema.Output
 	if err := json.Unmarshal(req.GetOutputs(), &outputs); err != nil {
 		return nil, status.Error(codes.InvalidArgument, "outputs: "+err.Error())
 	}
-	err := a.desk.Do(ctx, func(doc *state.Document, _ time.Time) (*state.Document, error) {
+	err := a.do(ctx, func(doc *state.Document, _ time.Time) (*state.Document, error) {
 		if doc.Revision != req.GetRevision() {
 			return doc, nil // another configuration was accepted since, with outputs of its own
 		}
@@ -119,7 +130,7 @@ func PausedText(p *state.Pause) string {
 
 // Pause has the loop look on and change nothing. A stack that is paused stays so.
 func (a *adminServer) Pause(ctx context.Context, req *clusterapi.PauseRequest) (*clusterapi.PauseResponse, error) {
-	err := a.desk.Do(ctx, func(doc *state.Document, now time.Time) (*state.Document, error) {
+	err := a.do(ctx, func(doc *state.Document, now time.Time) (*state.Document, error) {
 		return Paused(doc, state.Pause{At: now, By: callerOf(ctx).User, Reason: req.GetReason()}), nil
 	})
 	return &clusterapi.PauseResponse{}, err
@@ -127,7 +138,7 @@ func (a *adminServer) Pause(ctx context.Context, req *clusterapi.PauseRequest) (
 
 // Resume lets the loop act again.
 func (a *adminServer) Resume(ctx context.Context, _ *clusterapi.ResumeRequest) (*clusterapi.ResumeResponse, error) {
-	err := a.desk.Do(ctx, func(doc *state.Document, _ time.Time) (*state.Document, error) { return Resumed(doc), nil })
+	err := a.do(ctx, func(doc *state.Document, _ time.Time) (*state.Document, error) { return Resumed(doc), nil })
 	return &clusterapi.ResumeResponse{}, err
 }
 

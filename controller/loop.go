@@ -20,6 +20,9 @@ import (
 // again with whoever leads.
 var errNotLeading = errors.New("this controller does not lead")
 
+// errObserves answers changes to a controller that makes none.
+var errObserves = errors.New("this controller only looks on (fray watch --observe) and changes nothing")
+
 // loop is the desk: what services see of the loop, whether or not it leads.
 type loop struct {
 	mu      sync.Mutex
@@ -241,6 +244,12 @@ func (l *leader) show(took time.Duration) {
 func (l *leader) change(ctx context.Context) error {
 	queue := l.taken()
 	if len(queue) == 0 {
+		return nil
+	}
+	if l.cfg.Observe {
+		for _, r := range queue {
+			r.done <- errObserves
+		}
 		return nil
 	}
 	doc, now := l.stepper.Document(), time.Now()

@@ -8,6 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store/storetest"
@@ -82,6 +85,31 @@ func TestChangesAfterTheEnd(t *testing.T) {
 		}
 		if err := l.Do(t.Context(), same); !errors.Is(err, errNotLeading) {
 			t.Errorf("what came later got %v, want that this one does not lead", err)
+		}
+	})
+}
+
+// Who only looks on takes no changes: they would never be carried out.
+func TestObserverTakesNoChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLeader(t)
+		l.cfg.Observe = true
+		before := l.stepper.Document()
+		answer := make(chan error, 1)
+		go func() {
+			answer <- (&adminServer{desk: l.loop}).do(t.Context(), func(doc *state.Document, _ time.Time) (*state.Document, error) {
+				return doc.Clone(), nil
+			})
+		}()
+		synctest.Wait()
+		if err := l.change(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-answer; status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "--observe") {
+			t.Errorf("got %v, want UNAVAILABLE, so that whoever asks takes the lease", err)
+		}
+		if l.stepper.Document() != before {
+			t.Error("the state was changed")
 		}
 	})
 }

@@ -272,6 +272,29 @@ func TestSemantics13FirstInFirstOut(t *testing.T) {
 	}
 }
 
+// Who waits for others has no place in the queue: nobody stands behind it, or
+// before others by it.
+func TestSemantics13WhoWaitsForOthersIsNotInTheQueue(t *testing.T) {
+	held := newJob("z", inSpace("one"), ofUserNamed("ann"), after(jobAddr("y"))) // of the user who has least
+	running := []schema.Job{newJob("x", inSpace("one")), newJob("y", inSpace("two"))}
+	for _, tt := range []struct {
+		name string
+		more []schema.Job
+	}{{"without it", nil}, {"with it", []schema.Job{held}}} {
+		t.Run(tt.name, func(t *testing.T) {
+			spaces := func(jobs ...schema.Job) schema.Desired {
+				return limited(withSpaces(configuration(slices.Concat(running, jobs)...), newSpace("one", nil), newSpace("two", nil)), 2)
+			}
+			w := newWorld(t)
+			w.accept(spaces())
+			w.until(time.Minute, "running", func(*Plan) bool { return w.job(jobAddr("x")).Ready && w.job(jobAddr("y")).Ready })
+			w.accept(spaces(append(tt.more, newJob("a", inSpace("one")), newJob("b", inSpace("two")))...))
+			w.run(2 * time.Second)
+			w.wantReason(jobAddr("b"), "behind 1 other: job.a")
+		})
+	}
+}
+
 func TestSemantics13OverBudgetYields(t *testing.T) {
 	tpu := onTPU("v5litepod-8")
 	rich := newSpace("rich", func(n *schema.Namespace) { n.Budget = 8 })

@@ -1,12 +1,20 @@
 package plan
 
 import (
+	"bytes"
 	"encoding/json"
 	"time"
 
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
+
+// SameDesired reports whether two configurations ask for the same.
+func SameDesired(a, b *schema.Desired) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
+}
 
 // Proposed is what a configuration would change of a state, whatever the world
 // looks like: the changes and refusals of a plan, and a digest by which two who

@@ -18,7 +18,13 @@ func (d *differ) place(jobs []*schema.Job) {
 		if !u.fresh {
 			u.fresh = !d.placeUnit(u.jobs)
 		}
-		if u.fresh {
+		switch {
+		case !u.fresh:
+		case d.isHeld(u): // it wants no capacity yet, and so has no place in the queue
+			d.turn = u
+			d.placeUnit(u.jobs)
+			d.turn = nil
+		default:
 			fresh = append(fresh, u)
 		}
 	}
@@ -29,6 +35,13 @@ func (d *differ) place(jobs []*schema.Job) {
 	for d.turn = q.next(); d.turn != nil; d.turn = q.next() {
 		d.placeUnit(d.turn.jobs)
 	}
+}
+
+// isHeld reports whether some of a unit without slices waits for what it depends on.
+func (d *differ) isHeld(u *unit) bool {
+	return slices.ContainsFunc(u.jobs, func(want *schema.Job) bool {
+		return d.placeable(want) && len(d.next.Jobs[want.Addr].Slices) == 0 && !d.unmet(want, u.jobs).none()
+	})
 }
 
 // placeable reports whether a job waits for an attempt to start.

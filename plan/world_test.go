@@ -296,7 +296,7 @@ func (w *world) listed(slice string, hosts []Host) []Host {
 		return hosts
 	}
 	for i := range hosts {
-		old[i].Pulse.Beat(time.Duration(-hosts[i].SilentAt(0)))
+		old[i].Pulse.Beat(-hosts[i].SilentAt(0))
 	}
 	return old
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
@@ -125,6 +126,8 @@ type runner struct {
 	destroying bool
 	// stopping keeps the outputs and says nothing about the rest.
 	stopping bool
+	// handedOver says that a controller carries the change out.
+	handedOver atomic.Bool
 	// watched says that a watch gave the lease and will take it back.
 	watched bool
 	// failedBefore are the jobs that had failed already, by their last attempt.
@@ -160,7 +163,7 @@ func (r *runner) apply(ctx context.Context) error {
 		}
 		shown = p
 	}
-	soft, hard, stop := r.app.interruptible(ctx, r.verb())
+	soft, hard, stop := r.app.interruptibleAs(ctx, r.interrupted, leavingAtOnce(r.verb()))
 	defer stop()
 	return r.carryOut(soft, hard, shown)
 }
@@ -401,6 +404,9 @@ func (r *runner) loop(soft, hard context.Context) error {
 	}
 	if cause := context.Cause(soft); errors.Is(cause, errTimeout) {
 		return errTimeout
+	}
+	if r.handedOver.Load() {
+		return &exit{code: exitInterrupted, msg: "interrupted; the controller goes on with it"}
 	}
 	return &exit{code: exitInterrupted, msg: "interrupted; the next fray " + r.verb() + " picks up from here"}
 }

@@ -48,10 +48,14 @@ func TestClusterHostsKilled(t *testing.T) {
 
 	// A whole host: its endpoint goes with it.
 	task := begin("child-4")
-	p.awaitEndpoint(t, "at-child-4", true)
+	p.awaitEndpoint(t, "at-child-4 1", true)
 	victim := p.host(t, task)
 	p.kill(t, victim.PID, parent(task), task)
 	p.awaitNote(t, "told", "registered child-4 2")
+	p.awaitEndpoint(t, "at-child-4 2", true)
+	p.awaitEndpoint(t, "at-child-4 1", false)
+	p.awaitEndpoint(t, "at-child-2 1", false) // which has ended
+	p.awaitEndpoint(t, "at-parent 1", true)
 
 	begin("child-5")
 	if err := syscall.Kill(launcher, 0); err != nil {

@@ -194,7 +194,7 @@ func (p *clusterProof) document(t *testing.T) *state.Document {
 	return doc
 }
 
-// endpoints are the names in endpoints.json.
+// endpoints are those in endpoints.json, each as its name and attempt.
 func (p *clusterProof) endpoints(t *testing.T) ([]string, error) {
 	st, err := p.store(t)
 	if err != nil {
@@ -209,24 +209,25 @@ func (p *clusterProof) endpoints(t *testing.T) ([]string, error) {
 	}
 	var saved struct {
 		Endpoints []struct {
-			Name string `json:"name"`
+			Name    string `json:"name"`
+			Attempt int    `json:"attempt"`
 		} `json:"endpoints"`
 	}
 	err = json.Unmarshal(object.Data, &saved)
 	var names []string
 	for _, e := range saved.Endpoints {
-		names = append(names, e.Name)
+		names = append(names, fmt.Sprintf("%s %d", e.Name, e.Attempt))
 	}
 	return names, err
 }
 
-// awaitEndpoint waits until a name is registered, or is not.
+// awaitEndpoint waits until a name is registered by an attempt, or is not.
 func (p *clusterProof) awaitEndpoint(t *testing.T, name string, want bool) {
 	t.Helper()
 	if err := within(proofPatience, func() error {
 		names, err := p.endpoints(t)
 		if err == nil && slices.Contains(names, name) != want {
-			err = fmt.Errorf("registered are %q, want %s there: %v", names, name, want)
+			err = fmt.Errorf("registered are %q; want %q among them: %v", names, name, want)
 		}
 		return err
 	}); err != nil {

@@ -54,7 +54,7 @@ func (h *handover) Accept(ctx context.Context, doc *state.Document) error {
 	if err != nil {
 		return fmt.Errorf("record outputs: %w", rpcError(err))
 	}
-	return nil
+	return h.read(ctx)
 }
 
 func (h *handover) Save(context.Context) error { return nil }
@@ -110,13 +110,7 @@ func (r *runner) throughController(soft, hard context.Context, shown *plan.Plan)
 		return false, err
 	}
 	r.stepper = h
-	p, req, err := r.proposal(soft, doc, shown)
-	if err != nil {
-		return true, err
-	}
-	reached, cancel := context.WithTimeout(soft, reachTimeout)
-	answer, err := h.admin.Apply(reached, req)
-	cancel()
+	p, answer, err := r.offer(soft, h, doc, shown)
 	switch status.Code(err) {
 	case codes.OK:
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Unimplemented:
@@ -126,12 +120,55 @@ func (r *runner) throughController(soft, hard context.Context, shown *plan.Plan)
 		return true, rpcError(err)
 	}
 	h.revision = answer.GetRevision()
+	r.handedOver.Store(true)
 	r.progress.line("Handed over to the controller that leads; Ctrl-C ends the following, not the change.")
 	if err := h.read(soft); err != nil {
 		return true, err
 	}
 	r.scope = r.scopeOf(p)
 	return true, r.finish(hard, r.loop(soft, hard), p)
+}
+
+// acceptedAfterAll looks, where no answer came, whether the controller accepted
+// the change: then it must not be asked for once more. nil: it did not.
+func (r *runner) acceptedAfterAll(ctx context.Context, before *state.Document, err error) *clusterapi.ApplyResponse {
+	if code := status.Code(err); code != codes.Unavailable && code != codes.DeadlineExceeded {
+		return nil
+	}
+	now, loadErr := r.l.stack.load(ctx)
+	wanted := r.c.request(before).Desired
+	if loadErr != nil || now.Revision != before.Revision+1 || !plan.SameDesired(&now.Desired, &wanted) {
+		return nil
+	}
+	return &clusterapi.ApplyResponse{Revision: now.Revision}
+}
+
+// offers is how often a change is planned anew that nobody was asked about: the
+// state is written once a second, and the controller knows what is newer.
+const offers = 4
+
+// offer plans the change and asks the controller for it.
+func (r *runner) offer(ctx context.Context, h *handover, doc *state.Document, shown *plan.Plan) (*plan.Plan, *clusterapi.ApplyResponse, error) {
+	for n := 1; ; n++ {
+		p, req, err := r.proposal(ctx, doc, shown)
+		if err != nil {
+			return nil, nil, err
+		}
+		reached, cancel := context.WithTimeout(ctx, reachTimeout)
+		answer, err := h.admin.Apply(reached, req)
+		cancel()
+		if accepted := r.acceptedAfterAll(ctx, doc, err); accepted != nil {
+			return p, accepted, nil
+		}
+		if status.Code(err) != codes.Aborted || shown != nil || r.flags.json || n == offers {
+			return p, answer, err
+		}
+		r.progress.line("The stack has changed meanwhile; planning anew.")
+		h.Wait(ctx, max(time.Second, r.l.stack.store.WriteInterval()))
+		if doc, err = r.l.stack.load(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
 }
 
 // reachTimeout is how long a controller may take to accept a change: it may

@@ -13,7 +13,7 @@ import (
 // The first Ctrl-C ends soft, the second hard.
 func TestInterruptible(t *testing.T) {
 	var stderr bytes.Buffer
-	soft, hard, stop := newApp(nil, nil, &stderr).interruptible(t.Context(), "destroy")
+	soft, hard, stop := newApp(nil, nil, &stderr).interruptibleAs(t.Context(), func() string { return finishingSoftly }, leavingAtOnce("destroy"))
 	defer stop()
 	ctrlC := func(ends context.Context) {
 		t.Helper()

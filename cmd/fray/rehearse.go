@@ -78,7 +78,7 @@ func (a *app) rehearse(ctx context.Context, paths []string, flags rehearseFlags)
 		return err
 	}
 	cfg.Scenario, cfg.Workloads, cfg.For, cfg.Seed = scenario.Weather, scenario.Workloads, flags.lasts, flags.seedOf(scenario)
-	soft, _, stop := a.interruptibleAs(ctx, "Interrupted.", "Interrupted.")
+	soft, _, stop := a.interruptibleAs(ctx, func() string { return "Interrupted." }, "Interrupted.")
 	defer stop()
 	began := time.Now()
 	progress := rehearsalProgress{app: a, live: isTerminal(a.stderr) && !a.plainProgress}

@@ -70,9 +70,7 @@ func TestSchemaJSONDoc(t *testing.T) {
 		return b["type"] == "provider" && !strings.Contains(fmt.Sprint(b["labels"]), "gcp")
 	})
 	for _, b := range document.Blocks {
-		if b["type"] == "provider" { // what is in them is as they are themselves
-			b["blocks"] = []any{}
-		}
+		b["blocks"] = []any{} // what is in them is as they are themselves
 	}
 	document.References = keep(document.References, "root", "var", "job")
 	document.Functions = keep(document.Functions, "name", "format", "jsonencode")

@@ -18,6 +18,7 @@ type statusJSON struct {
 	Serial        uint64       `json:"serial"`
 	Revision      uint64       `json:"revision"`
 	Lease         *store.Lease `json:"lease,omitempty"` // only while somebody holds it
+	Paused        *state.Pause `json:"paused,omitempty"`
 	Jobs          []jobJSON    `json:"jobs"`
 	Slices        []sliceJSON  `json:"slices"`
 	// Reservations are absent where there are none.
@@ -31,6 +32,7 @@ type statusJSON struct {
 type jobJSON struct {
 	Address     schema.Address   `json:"address"`
 	ID          string           `json:"id"`
+	Parent      string           `json:"parent,omitempty"` // id of the job that launched it
 	Status      schema.JobStatus `json:"status"`
 	Ready       bool             `json:"ready"`
 	Reasons     []string         `json:"reasons,omitempty"`
@@ -61,7 +63,7 @@ type disownedJSON struct {
 func (v *view) document() *statusJSON {
 	out := &statusJSON{
 		FormatVersion: "1.0", Workspace: cmp.Or(v.workspace, schema.DefaultWorkspace), Lineage: v.doc.Lineage, Serial: v.doc.Serial, Revision: v.doc.Revision,
-		Jobs: []jobJSON{}, Slices: []sliceJSON{}, Pending: v.plan.Pending, Refusals: v.plan.Refusals, Drift: v.plan.Drift,
+		Paused: v.doc.Paused, Jobs: []jobJSON{}, Slices: []sliceJSON{}, Pending: v.plan.Pending, Refusals: v.plan.Refusals, Drift: v.plan.Drift,
 	}
 	if v.led {
 		out.Lease = &v.lease
@@ -75,8 +77,12 @@ func (v *view) document() *statusJSON {
 		if len(reasons) == 0 && j.Reason != "" {
 			reasons = []string{j.Reason}
 		}
+		parent := ""
+		if j.Launch != nil {
+			parent = j.Launch.Parent
+		}
 		out.Jobs = append(out.Jobs, jobJSON{
-			Address: addr, ID: j.ID, Status: j.Status, Ready: j.Ready, Reasons: reasons,
+			Address: addr, ID: j.ID, Parent: parent, Status: j.Status, Ready: j.Ready, Reasons: reasons,
 			Failures: j.Failures, Preemptions: j.Preemptions, Attempt: j.Attempt, Attempts: j.Attempts,
 		})
 	}

@@ -222,8 +222,8 @@ func (a *app) statusScreen(ctx context.Context, w *looker, pace time.Duration) e
 		return newBoard(v), nil
 	})
 	s.pace, s.ink = pace, ink(a.color(a.stdout))
-	_, err := tea.NewProgram(s, tea.WithContext(ctx), tea.WithInput(a.stdin), tea.WithOutput(a.stdout)).Run()
-	if ctx.Err() != nil || errors.Is(err, tea.ErrInterrupted) {
+	_, err := tea.NewProgram(s, tea.WithContext(ctx), tea.WithInput(a.stdin), tea.WithOutput(a.stdout), tea.WithoutSignalHandler()).Run()
+	if ctx.Err() != nil {
 		return nil
 	}
 	return cmp.Or(err, s.fatal)

@@ -86,7 +86,9 @@ func (a *app) test(ctx context.Context, dir string, flags testFlags) error {
 		a.warn(fmt.Sprintf("there are no tests: no *%s in %s or in %s", schema.TestEnding, dir, filepath.Join(dir, flags.directory)))
 	}
 	soft, hard, stop := a.interruptibleAs(ctx,
-		"Interrupted: no further tests; taking down what they started. Again to leave at once.",
+		func() string {
+			return "Interrupted: no further tests; taking down what they started. Again to leave at once."
+		},
 		"Leaving at once. What is still up ends by itself, as its files are removed.")
 	defer stop()
 	site, err := newTestSite(soft, a)

@@ -61,7 +61,8 @@ func (a *app) followedFiles(ctx context.Context, source string, flags configFlag
 		return nil, fmt.Errorf("--config=%q: name what to follow, as in \"git %s@main\"", source, url)
 	}
 	f.repo, f.ref, f.poll = strings.TrimSpace(url[:at]), url[at+1:], gitPoll
-	if _, err := os.Stat(f.repo); err == nil { // git runs elsewhere
+	if _, err := os.Stat(f.repo); err == nil { // on this machine; git runs in another directory
+		f.poll = dirPoll
 		if f.repo, err = filepath.Abs(f.repo); err != nil {
 			return nil, fmt.Errorf("--config: %w", err)
 		}
@@ -89,7 +90,7 @@ func (f *followed) outside() error {
 	if err != nil || at.inBucket() || !strings.HasPrefix(string(at), f.dir+string(filepath.Separator)) {
 		return err
 	}
-	return fmt.Errorf("the state of %s@%s would be in its checkout; give the stack a backend that is elsewhere: a bucket, or an absolute path", f.repo, f.ref)
+	return fmt.Errorf("the state of %s@%s would be in its checkout; keep it elsewhere, with a state block in the fray block: in a bucket, or at an absolute path", f.repo, f.ref)
 }
 
 // pull brings the checkout to what the ref is now.
