@@ -51,6 +51,27 @@ func (b *bench) clusters() error {
 	}
 	b.row(fmt.Sprintf("watch over %d slices with nothing to do, %s", steadySlices, steadyTime),
 		fmt.Sprintf("%.2f%% of a core", 100*float64(r.CPU)/float64(r.Took)), "< 2%", fmt.Sprintf("%d steps; what the simulated hosts and store cost is left out", r.Steps))
+	return b.metadata()
+}
+
+// metadata measures the registry of actors through the service.
+func (b *bench) metadata() error {
+	dir, err := b.scratch("metadata", "")
+	if err != nil {
+		return err
+	}
+	s, err := store.OpenDir(filepath.Join(dir, "store"))
+	if err != nil {
+		return err
+	}
+	load := controller.MetadataLoad{Actors: 1000, Callers: 64, Lookups: 100_000, Watchers: 1000, Changes: 20}
+	speed, err := controller.MeasureMetadata(b.ctx, s, load)
+	if err != nil {
+		return err
+	}
+	b.row(fmt.Sprintf("lookups of %d actors, %d at once", load.Actors, load.Callers), fmt.Sprintf("%.0f a second", speed.LookupsPerSecond), "10,000",
+		fmt.Sprintf("p99 %s; client and server on the same cores, TLS and tokens included", ms(speed.LookupP99)))
+	b.row(fmt.Sprintf("a registration, until the last of %d watchers is told", load.Watchers), ms(speed.Change), "1,000 watchers", "median of 20")
 	return nil
 }
 
@@ -201,7 +222,6 @@ func (b *bench) launching() error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(b.log, "launch", i, took)
 		all = append(all, took)
 	}
 	slices.Sort(all)

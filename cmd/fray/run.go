@@ -71,7 +71,7 @@ func (a *app) runClient(ctx context.Context, l *loaded, args []string, namespace
 	if namespace != "" {
 		program.Env = append(program.Env, "FRAY_NAMESPACE="+namespace)
 	}
-	program.Stdin, program.Stdout, program.Stderr = os.Stdin, a.stdout, a.stderr
+	program.Stdin, program.Stdout, program.Stderr = a.stdin, a.stdout, a.stderr
 	// A Ctrl-C is for the program, which gets it from the terminal too.
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
