@@ -14,7 +14,8 @@ import (
 // Sizes of what is kept of the past.
 const (
 	chunkEvents = 500 // in a chunk
-	keptChunks  = 100
+	keptChunks  = 1000
+	keptBytes   = 10 << 20 // of all chunks
 )
 
 // Recorder keeps what happens in the store, for `fray events`. It writes at
@@ -26,6 +27,7 @@ type Recorder struct {
 	chunk   []store.Event // the newest one
 	number  int
 	unsaved bool
+	tidied  bool // old chunks were looked for
 	savedAt time.Time
 }
 
@@ -47,6 +49,12 @@ func (r *Recorder) Save(ctx context.Context, now time.Time, force bool) error {
 		return nil
 	}
 	r.savedAt = now
+	if !r.tidied {
+		if err := r.forget(ctx); err != nil {
+			return err
+		}
+		r.tidied = true
+	}
 	for len(r.chunk) > 0 {
 		n := min(len(r.chunk), chunkEvents)
 		data, err := store.EncodeEvents(r.chunk[:n])
@@ -69,13 +77,19 @@ func (r *Recorder) Save(ctx context.Context, now time.Time, force bool) error {
 	return nil
 }
 
-// forget removes the oldest chunks: their writers led before.
+// forget removes the oldest chunks beyond what is kept. They are not written
+// any more.
 func (r *Recorder) forget(ctx context.Context) error {
 	listed, err := r.Store.List(ctx, store.EventsPrefix)
 	if err != nil {
 		return err
 	}
-	for _, a := range listed[:max(len(listed)-keptChunks, 0)] {
+	size := int64(0)
+	for n, a := range slices.Backward(listed) {
+		size += a.Size
+		if size <= keptBytes && len(listed)-n <= keptChunks {
+			continue
+		}
 		if err := r.Store.Delete(ctx, a.Key); err != nil {
 			return err
 		}

@@ -17,7 +17,12 @@ func Events(before *state.Document, p *Plan, now time.Time) []store.Event {
 	if before == p.Next && len(p.Drift) == 0 {
 		return nil
 	}
-	t := &teller{now: now}
+	t := &teller{now: now, underway: map[schema.Address]bool{}}
+	for i := range p.Pending {
+		if p.Pending[i].Underway {
+			t.underway[p.Pending[i].Addr] = true
+		}
+	}
 	for _, d := range p.Drift {
 		t.tell(store.EventDrift, d.Addr, d.Slice, d.Found+"; "+d.Then)
 	}
@@ -52,8 +57,11 @@ func Events(before *state.Document, p *Plan, now time.Time) []store.Event {
 
 // teller collects events.
 type teller struct {
-	now    time.Time
-	events []store.Event
+	// underway are those that wait for nothing but what is being done, which
+	// tells of itself.
+	underway map[schema.Address]bool
+	now      time.Time
+	events   []store.Event
 }
 
 func (t *teller) tell(kind store.EventKind, addr schema.Address, slice, text string) {
@@ -85,7 +93,7 @@ func (t *teller) job(addr schema.Address, old, j *state.Job) {
 	if old.Status != j.Status && j.Status.Ended() {
 		t.tell(store.EventJob, addr, "", described(string(j.Status), j.Reason))
 	}
-	if old.Reason != j.Reason && j.Reason != "" && j.Status == schema.JobPending {
+	if old.Reason != j.Reason && j.Reason != "" && j.Status == schema.JobPending && !t.underway[addr] {
 		t.tell(store.EventPending, addr, "", "waits: "+j.Reason)
 	}
 }

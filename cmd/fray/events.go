@@ -27,7 +27,7 @@ func eventsCommand(a *app) *cobra.Command {
 		Short: "What happened, oldest first",
 		Long: `Print what happened to the stack, or to what the addresses name: attempts that
 began and ended and why, slices that were asked for, came up and went, what waited
-for what, who led. Watches and applies keep the last 50,000 events or so in the
+for what, who led. Watches and applies keep the last 10 MiB of that in the
 stack's store. With -f new ones are printed as they come.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			l, err := a.locate(cmd.Context(), []string{dir}, flags)
