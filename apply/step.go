@@ -39,6 +39,9 @@ type Config struct {
 	OnStep func(p *plan.Plan, before *state.Document)
 	// OnError sees the errors of single actions; the loop goes on.
 	OnError func(a plan.Action, err error)
+	// Eager saves sooner than once a second where something waits for it and the
+	// store takes writes at any rate: for those who launch one job after another.
+	Eager bool
 	// Events has what happens kept in the store.
 	Events bool
 	// Wake ends a Wait when something is received from it; nil: nothing does.
@@ -243,7 +246,7 @@ func (s *Stepper) Look(ctx context.Context) (time.Duration, error) {
 
 // untilSave is how long to wait before the state is saved.
 func (s *Stepper) untilSave(p *plan.Plan) time.Duration {
-	if slices.ContainsFunc(p.Actions, func(a plan.Action) bool { return a.AfterSave }) {
+	if s.cfg.Eager && slices.ContainsFunc(p.Actions, func(a plan.Action) bool { return a.AfterSave }) {
 		return s.saver.urgentWait()
 	}
 	return s.saver.wait()

@@ -158,7 +158,7 @@ func (l *loop) lead(ctx context.Context, cfg Config, lease *store.Held) error {
 	s, err := apply.New(ctx, apply.Config{
 		Store: cfg.Store, Providers: cfg.Providers, Version: cfg.Version,
 		Epoch: lease.Epoch(), Valid: lease.Valid, Parallelism: cfg.Parallelism,
-		Scope: apply.Scope{All: true}, Events: true, Wake: l.wake, Token: mint,
+		Scope: apply.Scope{All: true}, Events: true, Eager: true, Wake: l.wake, Token: mint,
 		OnStep: cfg.Notify, OnLook: cfg.Looked, OnAction: cfg.telemetry.acted,
 		OnError: func(a plan.Action, err error) {
 			cfg.Log.Warn("action failed", "action", string(a.Verb), "slice", a.Slice.Name, "error", err.Error())
