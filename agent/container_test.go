@@ -180,7 +180,7 @@ func TestContainerStops(t *testing.T) {
 		quick := r.job("exit 0")
 		r.assign(&quick)
 		r.awaitTask(gen+1, schema.TaskSucceeded)
-		data, _, err := TailLogs(t.Context(), r.store, "id-1", int(gen), 0, 0)
+		data, _, err := tailLogs(t.Context(), r.store, "id-1", int(gen), 0, 0)
 		if err != nil || string(data) != "up\nsaved\n" {
 			t.Errorf("the first task wrote %q, %v; want that SIGTERM reached it", data, err)
 		}

@@ -261,7 +261,7 @@ func TestTaskUsesItsGrace(t *testing.T) {
 	other := job("exit 0")
 	next := r.assign(&other)
 	r.awaitTask(next, schema.TaskSucceeded)
-	data, _, err := TailLogs(t.Context(), r.store, "id-1", int(gen), 0, 0)
+	data, _, err := tailLogs(t.Context(), r.store, "id-1", int(gen), 0, 0)
 	if err != nil || !strings.HasSuffix(string(data), "saved\n") {
 		t.Errorf("output of the ended task is %q, %v", data, err)
 	}

@@ -19,32 +19,6 @@ const (
 	shipInterval = 200 * time.Millisecond
 )
 
-// TailLogs returns what a task of a job, named by its id, has written from an offset on, at most one chunk
-// of it, and the offset that follows. No data means that there is none yet.
-func TailLogs(ctx context.Context, s store.Store, job string, attempt, task int, from int64) (data []byte, next int64, err error) {
-	chunks, err := s.List(ctx, store.LogsOf(job, attempt, task))
-	if err != nil {
-		return nil, from, fmt.Errorf("list logs of %s: %w", job, err)
-	}
-	var start int64
-	for _, c := range chunks {
-		if from >= start+c.Size {
-			start += c.Size
-			continue
-		}
-		object, err := s.Get(ctx, c.Key)
-		if errors.Is(err, store.ErrNotFound) {
-			return nil, from, nil // the logs are being removed
-		}
-		if err != nil {
-			return nil, from, fmt.Errorf("read logs of %s: %w", job, err)
-		}
-		data := object.Data[min(max(from-start, 0), int64(len(object.Data))):]
-		return data, from + int64(len(data)), nil
-	}
-	return nil, from, nil
-}
-
 // shipper copies a task's output file into the store. All its memory is the
 // store's: chunks tell by their sizes how far it came.
 type shipper struct {

@@ -75,7 +75,7 @@ func TestShippedIsWritten(t *testing.T) {
 		}
 		var got []byte
 		for {
-			data, next, err := TailLogs(t.Context(), inner, id, 2, 1, int64(len(got)))
+			data, next, err := tailLogs(t.Context(), inner, id, 2, 1, int64(len(got)))
 			if err != nil || next != int64(len(got)+len(data)) {
 				rt.Fatalf("tail from %d: %d bytes, next %d, %v", len(got), len(data), next, err)
 			}
@@ -105,12 +105,12 @@ func TestTailLogsFromAnywhere(t *testing.T) {
 		from, next int64
 		want       string
 	}{{0, 4, "0123"}, {2, 4, "23"}, {4, 8, "4567"}, {9, 10, "9"}, {10, 10, ""}, {99, 99, ""}} {
-		data, next, err := TailLogs(t.Context(), s, id, 1, 0, test.from)
+		data, next, err := tailLogs(t.Context(), s, id, 1, 0, test.from)
 		if err != nil || string(data) != test.want || next != test.next {
 			t.Errorf("from %d: %q, %d, %v, want %q, %d", test.from, data, next, err, test.want, test.next)
 		}
 	}
-	if data, _, err := TailLogs(t.Context(), s, id, 2, 0, 0); err != nil || len(data) > 0 {
+	if data, _, err := tailLogs(t.Context(), s, id, 2, 0, 0); err != nil || len(data) > 0 {
 		t.Errorf("logs of another attempt: %q, %v", data, err)
 	}
 }

@@ -1,11 +1,15 @@
 // Package controller is `fray watch`: it holds the stack's lease whenever
-// nobody else wants it, and steps the loop until it is told to end.
+// nobody else wants it, steps the loop until it is told to end, and serves what
+// programs and users ask of the stack meanwhile: the cluster API, the registry
+// of actors, metrics, traces, and, in package web, a page.
 //
 // It gives the lease to a `fray apply` that asks for it and takes it back
 // afterwards; a lease lost otherwise (a suspended machine, another watch) is
-// waited for again. What a step does is apply's and plan's business.
+// waited for again. What a step does is apply's and plan's business, and so is
+// what a launch means. Services read the views that steps leave and hand the loop
+// pure changes; they never act themselves.
 //
-// Start with [Run].
+// Start with [Run] and loop.go, then desk.go, between the loop and the services.
 package controller
 
 import (

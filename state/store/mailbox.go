@@ -100,9 +100,8 @@ type Run struct {
 	Peers []Peer `json:"peers"`
 	// Coordinator (JAX) is host 0 of slice 0, Megascale the same host for
 	// jobs of several slices; both host:port.
-	Coordinator    string `json:"coordinator"`
-	Megascale      string `json:"megascale,omitempty"`
-	ClusterAddress string `json:"cluster_address,omitempty"`
+	Coordinator string `json:"coordinator"`
+	Megascale   string `json:"megascale,omitempty"`
 	// Token is what its tasks show to the cluster API, sealed.
 	Token schema.Text `json:"token,omitzero"`
 }

@@ -1,10 +1,10 @@
 // Package store holds a stack's durable objects: a small compare-and-swap
 // interface, the directory that implements it on one machine, the lease that
-// says who may act, and the layout of the mailbox through which controller and
-// agents talk. What more a store may offer is [Versioned], the state's history,
+// says who may act, the layout of the mailbox through which controller and
+// agents talk, and how logs and events are read. What more a store may offer is [Versioned], the state's history,
 // and [Witness], which tells of dead holders.
 //
-// It does not know what a plan is, and interprets no object but the lease.
+// It does not know what a plan is, and acts on no object but the lease.
 // Start with [Store]; storetest holds the suite that every Store passes.
 package store
 
