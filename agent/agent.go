@@ -92,23 +92,44 @@ func Run(ctx context.Context, c Config) error {
 // whether it is held hold it for an instant themselves, hence the patience.
 func agentLock(ctx context.Context, dir *hostDir) (*os.File, error) {
 	path := dir.file(agentLockFile)
+	wait := 200 * time.Millisecond
 	if given := os.Getenv(lockFDEnv); given != "" {
-		fd, err := strconv.Atoi(given)
-		if err != nil {
-			return nil, fmt.Errorf("take over lock: %s: %w", lockFDEnv, err)
+		lock, err := inheritedLock(given, path)
+		if lock != nil || err != nil {
+			return lock, err
 		}
-		var inherited, named unix.Stat_t
-		if err := errors.Join(unix.Fstat(fd, &inherited), unix.Stat(path, &named)); err != nil {
-			return nil, fmt.Errorf("take over lock: %w", err)
-		}
-		if inherited.Dev == named.Dev && inherited.Ino == named.Ino {
-			unix.CloseOnExec(fd)
-			return os.NewFile(uintptr(fd), path), nil
-		}
+		wait = handoverPatience
 	}
-	patience, cancel := context.WithTimeoutCause(ctx, 200*time.Millisecond, errHeld)
+	patience, cancel := context.WithTimeoutCause(ctx, wait, errHeld)
 	defer cancel()
 	return waitLock(patience, path)
+}
+
+// handoverPatience bounds how long a lock that was let go of for this process may
+// be had by somebody who only looks.
+const handoverPatience = 2 * time.Second
+
+// inheritedLock is the lock that this process has from before its exec; nil where
+// it has it from a parent, or where that one's is not the host's any more. The
+// parent's is let go of: it is the parent's too, so that a parent which is suspended
+// right now would keep it beyond the agent's end, and the host would pass for alive.
+func inheritedLock(given, path string) (*os.File, error) {
+	fd, err := strconv.Atoi(given)
+	if err != nil {
+		return nil, fmt.Errorf("take over lock: %s: %w", lockFDEnv, err)
+	}
+	var inherited, named unix.Stat_t
+	if err := errors.Join(unix.Fstat(fd, &inherited), unix.Stat(path, &named)); err != nil {
+		return nil, fmt.Errorf("take over lock: %w", err)
+	}
+	unix.CloseOnExec(fd)
+	lock := os.NewFile(uintptr(fd), path)
+	if inherited.Dev == named.Dev && inherited.Ino == named.Ino {
+		if who, err := readHolder(path); err == nil && who.PID == os.Getpid() {
+			return lock, nil
+		}
+	}
+	return nil, errors.Join(flock(lock, unix.LOCK_UN), lock.Close())
 }
 
 func serve(ctx context.Context, c Config, dir *hostDir, at place) error {

@@ -29,8 +29,7 @@ type holder struct {
 const lockFD = 3
 
 // lockFDEnv tells an agent the number of the descriptor that holds its lock
-// already, taken by its parent or by itself before an exec: so the lock is held
-// without a gap until the process is gone.
+// already, taken by its parent or by itself before an exec.
 const lockFDEnv = "FRAY_AGENT_LOCK_FD"
 
 // errHeld says that another process holds the lock.

@@ -31,11 +31,11 @@ func (p *Provider) claimAddresses(ctx context.Context, spec schema.SliceSpec) ([
 		}
 		return addresses, nil
 	}
-	unlock, err := p.lock(ctx, addressLock)
+	held, err := p.lock(ctx, addressLock)
 	if err != nil {
 		return nil, err
 	}
-	defer unlock()
+	defer held.release()
 	if err := os.MkdirAll(p.claims(), 0o700); err != nil {
 		return nil, fmt.Errorf("claim address: %w", err)
 	}

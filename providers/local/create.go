@@ -20,11 +20,11 @@ func (p *Provider) create(ctx context.Context, spec schema.SliceSpec) error {
 	if err := checkSpec(spec); err != nil {
 		return err
 	}
-	unlock, err := p.lock(ctx, spec.Name)
+	held, err := p.lock(ctx, spec.Name)
 	if err != nil {
 		return err
 	}
-	defer unlock()
+	defer held.release()
 	s := p.slice(spec.Name)
 	r, err := s.read()
 	if err != nil {
@@ -32,7 +32,7 @@ func (p *Provider) create(ctx context.Context, spec schema.SliceSpec) error {
 	}
 	switch {
 	case r == nil:
-		if r, err = p.make(ctx, s, spec); err != nil {
+		if r, err = p.make(ctx, held, spec); err != nil {
 			return err
 		}
 	case r.Spec.Stack != spec.Stack:
@@ -47,12 +47,16 @@ func (p *Provider) create(ctx context.Context, spec schema.SliceSpec) error {
 
 // make records a slice. What a crash leaves before the record is swept by the
 // next inventory; from the record on the slice is there.
-func (p *Provider) make(ctx context.Context, s slice, spec schema.SliceSpec) (*record, error) {
+func (p *Provider) make(ctx context.Context, held *hold, spec schema.SliceSpec) (*record, error) {
+	s := p.slice(spec.Name)
 	if err := os.MkdirAll(s.hostsDir(), 0o700); err != nil {
 		return nil, fmt.Errorf("make slice: %w", err)
 	}
 	addresses, err := p.claimAddresses(ctx, spec)
 	if err != nil {
+		return nil, err
+	}
+	if err := held.still(); err != nil {
 		return nil, err
 	}
 	r := &record{Spec: spec, Addresses: addresses, CreatedAt: time.Now()}

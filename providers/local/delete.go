@@ -54,11 +54,11 @@ const deleteWait = 150 * time.Millisecond
 
 // mark records that the slice is going and how long that may take.
 func (p *Provider) mark(ctx context.Context, stack, name string) error {
-	unlock, err := p.lock(ctx, name)
+	held, err := p.lock(ctx, name)
 	if err != nil {
 		return err
 	}
-	defer unlock()
+	defer held.release()
 	s := p.slice(name)
 	r, err := s.read()
 	switch {
@@ -79,6 +79,9 @@ func (p *Provider) mark(ctx context.Context, stack, name string) error {
 	}
 	r.DeletingSince = time.Now()
 	r.KillAt = r.DeletingSince.Add(grace + p.config.DeleteGrace)
+	if err := held.still(); err != nil {
+		return err
+	}
 	return s.write(r)
 }
 
@@ -95,14 +98,14 @@ func (h host) dirty() (bool, error) {
 // advance does the next thing that a deletion needs and reports whether the
 // slice is gone.
 func (p *Provider) advance(name string) (gone bool, err error) {
-	unlock, err := p.tryLock(name)
+	held, err := p.tryLock(name)
 	if errors.Is(err, errHeld) {
 		return false, nil // somebody else is at it
 	}
 	if err != nil {
 		return false, err
 	}
-	defer unlock()
+	defer held.release()
 	s := p.slice(name)
 	r, err := s.read()
 	if err != nil || r == nil {
@@ -126,7 +129,7 @@ func (p *Provider) advance(name string) (gone bool, err error) {
 	if err := p.releaseAddresses(r); err != nil {
 		return false, err
 	}
-	return true, p.remove(s)
+	return true, p.remove(s, held)
 }
 
 // endHost reports whether anything of a host is alive, and sees to it that it

@@ -8,9 +8,12 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -27,6 +30,8 @@ func TestMain(m *testing.M) {
 		switch os.Args[1] {
 		case "agent":
 			os.Exit(exitCode(agentMain(os.Args[2:])))
+		case "create":
+			os.Exit(exitCode(creatorMain(os.Args[2:])))
 		case "task-shim":
 			os.Exit(exitCode(agent.RunShim(os.Stdin, os.Stdout)))
 		}
@@ -86,14 +91,40 @@ func newPlace(t *testing.T) *place {
 
 func (p *place) provider() *local.Provider {
 	p.t.Helper()
-	provider, err := local.New(local.Config{
-		Root: p.root, Executable: os.Args[0], StoreLocation: p.store.Location(), WorkDir: p.work,
-		DeleteGrace: 5 * time.Second,
-	})
+	provider, err := local.New(p.config())
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	return provider
+}
+
+func (p *place) config() local.Config {
+	return local.Config{
+		Root: p.root, Executable: os.Args[0], StoreLocation: p.store.Location(), WorkDir: p.work,
+		DeleteGrace: 5 * time.Second,
+	}
+}
+
+// agents are the processes that serve the first host of a slice.
+func (p *place) agents(slice string) []int {
+	p.t.Helper()
+	out, err := exec.CommandContext(p.t.Context(), "ps", "-axww", "-o", "pid=,stat=,args=").Output()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	var found []int
+	for line := range strings.Lines(string(out)) {
+		fields := strings.Fields(line)
+		if len(fields) < 3 || strings.HasPrefix(fields[1], "Z") || !slices.Contains(fields, "agent") || !slices.Contains(fields, p.hostDir(slice, 0)) {
+			continue
+		}
+		pid, err := strconv.Atoi(fields[0])
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		found = append(found, pid)
+	}
+	return found
 }
 
 func (p *place) hostDir(slice string, host int) string {
@@ -237,6 +268,12 @@ func alive(pid int) bool {
 	var state string
 	_, _ = fmt.Sscanf(string(stat[bytes.LastIndexByte(stat, ')')+1:]), "%s", &state)
 	return state != "Z"
+}
+
+// isSuspended reports whether a process was stopped by a signal.
+func isSuspended(ctx context.Context, pid int) bool {
+	out, err := exec.CommandContext(ctx, "ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
+	return err == nil && strings.HasPrefix(strings.TrimSpace(string(out)), "T")
 }
 
 func isProc() bool {

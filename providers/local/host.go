@@ -26,11 +26,28 @@ type holder struct {
 	PID   int     `json:"pid"`
 	Grace float64 `json:"grace,omitempty"` // seconds that ending it may take
 	End   bool    `json:"end,omitempty"`   // it only ends what is left on the host
-	Ports []int   `json:"ports,omitempty"` // that its task was given
+	// Starter says that it holds the lock only for a moment: to start the agent,
+	// or to change the slice.
+	Starter bool  `json:"starter,omitempty"`
+	Ports   []int `json:"ports,omitempty"` // that its task was given
 }
 
-func (h host) agentAlive() (bool, error) { return isHeld(filepath.Join(h.dir, agentLockFile)) }
-func (h host) taskAlive() (bool, error)  { return isHeld(filepath.Join(h.dir, taskLockFile)) }
+// agentAlive reports whether the host has an agent, or is about to: who was
+// suspended while it started one is not.
+func (h host) agentAlive() (bool, error) {
+	f, err := os.Open(filepath.Join(h.dir, agentLockFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("open lock: %w", err)
+	}
+	defer f.Close()
+	held, err := holds(f)
+	return held && !readHolder(f).leftBehind(), err
+}
+
+func (h host) taskAlive() (bool, error) { return isHeld(filepath.Join(h.dir, taskLockFile)) }
 
 // alive reports whether any process of the host is.
 func (h host) alive() (bool, error) {
@@ -54,7 +71,7 @@ func (h host) holderOf(lock string) (holder, bool) {
 		return holder{}, false
 	}
 	var who holder
-	if err := json.Unmarshal(data, &who); err != nil || who.PID <= 1 {
+	if err := json.Unmarshal(data, &who); err != nil || who.PID <= 1 || who.Starter {
 		return holder{}, false
 	}
 	return who, true
@@ -68,21 +85,24 @@ func signal(pid int, sig unix.Signal) error {
 }
 
 // startAgent starts the agent of a host unless it lives. The agent's lock is
-// taken here and inherited, so that there is no moment at which an agent that
-// was started does not count as alive. With end it only ends what is left.
+// taken here and inherited, so that an agent which was started counts as alive
+// until it takes the lock for itself. With end it only ends what is left.
 func (p *Provider) startAgent(r *record, n int, end bool) error {
 	h := p.slice(r.Spec.Name).host(n)
-	if err := os.MkdirAll(h.dir, 0o700); err != nil {
-		return fmt.Errorf("start agent: %w", err)
+	// Not with the slice's: it may be gone where one was suspended here.
+	for _, dir := range []string{filepath.Dir(h.dir), h.dir} {
+		if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+			return fmt.Errorf("start agent: %w", err)
+		}
 	}
-	lock, err := h.takeAgentLock()
+	lock, err := p.takeAgentLock(h)
 	if errors.Is(err, errHeld) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("start agent: %w", err)
 	}
-	defer lock.Close() // the agent has its own
+	defer lock.file.Close() // the agent has its own, and what the file says is the agent's
 	log, err := os.OpenFile(filepath.Join(h.dir, agentLogFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return fmt.Errorf("start agent: %w", err)
@@ -96,41 +116,28 @@ func (p *Provider) startAgent(r *record, n int, end bool) error {
 	cmd.Dir = "/"
 	cmd.Env = append(withoutFray(os.Environ()), "FRAY_AGENT_LOCK_FD=3")
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.ExtraFiles = []*os.File{lock}
+	cmd.ExtraFiles = []*os.File{lock.file}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start agent: %w", err)
 	}
 	go func() { _ = cmd.Wait() }() // only to bury it: its lock says that it is dead
-	data, err := json.Marshal(holder{PID: cmd.Process.Pid, End: end})
-	if err == nil {
-		_, err = lock.WriteAt(data, 0)
-	}
-	if err != nil {
-		return fmt.Errorf("start agent: record its process: %w", err)
-	}
 	return nil
 }
 
-// takeAgentLock takes the agent's lock and empties its file. Somebody who only
-// looks holds it for an instant, hence the second try.
-func (h host) takeAgentLock() (*os.File, error) {
+// takeAgentLock takes the agent's lock. Somebody who only looks holds it for an
+// instant, hence the second try.
+func (p *Provider) takeAgentLock(h host) (*hold, error) {
 	path := filepath.Join(h.dir, agentLockFile)
-	lock, err := lockFile(path)
+	lock, err := p.takeFrom(path)
 	for range 5 {
 		if !errors.Is(err, errHeld) {
 			break
 		}
 		<-time.After(time.Millisecond)
-		lock, err = lockFile(path)
+		lock, err = p.takeFrom(path)
 	}
-	if err != nil {
-		return nil, err
-	}
-	if err := lock.Truncate(0); err != nil {
-		return nil, errors.Join(err, lock.Close())
-	}
-	return lock, nil
+	return lock, err
 }
 
 func (p *Provider) agentArgs(name string, n int, dir, address string) []string {

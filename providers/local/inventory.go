@@ -2,9 +2,11 @@ package local
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -32,6 +34,12 @@ func (p *Provider) inventory(ctx context.Context, stack string) (schema.Inventor
 	for _, e := range entries {
 		if err := ctx.Err(); err != nil {
 			return inventory, context.Cause(ctx)
+		}
+		if strings.HasPrefix(e.Name(), goneMark) { // who began has died
+			if err := os.RemoveAll(filepath.Join(p.slices(), e.Name())); err != nil {
+				return inventory, fmt.Errorf("remove slice: %w", err)
+			}
+			continue
 		}
 		if checkName(e.Name()) != nil {
 			continue // never made by us
@@ -90,14 +98,14 @@ func (p *Provider) status(r *record) (*schema.SliceStatus, error) {
 // sweep removes a slice that a crash left without a record. One that is just
 // being made is locked, and left alone.
 func (p *Provider) sweep(name string) error {
-	unlock, err := p.tryLock(name)
+	held, err := p.tryLock(name)
 	if errors.Is(err, errHeld) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	defer unlock()
+	defer held.release()
 	s := p.slice(name)
 	if r, err := s.read(); err != nil || r != nil {
 		return err // recorded meanwhile
@@ -115,7 +123,7 @@ func (p *Provider) sweep(name string) error {
 			return fmt.Errorf("slice %s has processes but no %s; end them and remove %s to go on", name, recordFile, s.dir)
 		}
 	}
-	return p.remove(s)
+	return p.remove(s, held)
 }
 
 // hostsOnDisk returns the hosts that have a directory.
@@ -136,12 +144,27 @@ func (s slice) hostsOnDisk() ([]host, error) {
 	return hosts, nil
 }
 
-// remove takes a slice without processes off the disk, its lock's file last.
-func (p *Provider) remove(s slice) error {
-	if err := os.RemoveAll(s.dir); err != nil {
+// goneMark begins the names of directories of slices that are gone.
+const goneMark = ".gone-"
+
+// remove takes a slice without processes off the disk, its lock's file last. The
+// directory gets another name first, so that one who is suspended in the middle
+// never removes anything of the next slice of that name.
+func (p *Provider) remove(s slice, held *hold) error {
+	if err := held.still(); err != nil {
+		return err
+	}
+	gone := filepath.Join(p.slices(), goneMark+s.name+"-"+rand.Text())
+	if err := os.Rename(s.dir, gone); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("remove slice: %w", err)
 	}
-	if err := os.Remove(p.lockPath(s.name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := os.RemoveAll(gone); err != nil {
+		return fmt.Errorf("remove slice: %w", err)
+	}
+	if held.still() != nil {
+		return nil // the lock's file is another's
+	}
+	if err := os.Remove(held.path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("remove slice: %w", err)
 	}
 	return nil

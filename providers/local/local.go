@@ -11,8 +11,11 @@
 //	addresses/<address>          the slice that has an address
 //	locks/<name>.lock            held while a slice is being changed
 //
-// Liveness is a held lock, never a pid. It limits no CPU and no memory: how much
-// fits is plan's to decide from the provider block.
+// Liveness is a held lock, never a pid. Who is suspended in the middle of a change
+// (Ctrl-Z, SIGSTOP) loses its locks to whoever comes next; see hold.go.
+//
+// It limits no CPU and no memory: how much fits is plan's to decide from the
+// provider block.
 //
 // Start with [New] and record.go.
 package local

@@ -17,13 +17,13 @@ var errHeld = errors.New("lock is held")
 // lock takes the lock of a name, a slice's as a rule: the right to change it.
 // The lock's file is removed by whoever removes the slice, so one that was
 // waited for may be of the past.
-func (p *Provider) lock(ctx context.Context, name string) (unlock func(), err error) {
+func (p *Provider) lock(ctx context.Context, name string) (*hold, error) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		unlock, err := p.tryLock(name)
+		held, err := p.tryLock(name)
 		if !errors.Is(err, errHeld) {
-			return unlock, err
+			return held, err
 		}
 		select {
 		case <-ctx.Done():
@@ -34,22 +34,12 @@ func (p *Provider) lock(ctx context.Context, name string) (unlock func(), err er
 }
 
 // tryLock takes the lock of a name, or returns errHeld.
-func (p *Provider) tryLock(name string) (unlock func(), err error) {
+func (p *Provider) tryLock(name string) (*hold, error) {
 	path := p.lockPath(name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("lock %s: %w", name, err)
 	}
-	f, err := lockFile(path)
-	if err != nil {
-		return nil, err
-	}
-	mine, err := f.Stat()
-	named, nameErr := os.Stat(path)
-	if err != nil || nameErr != nil || !os.SameFile(mine, named) {
-		f.Close()
-		return nil, errHeld // its holder removed it; there may be a new one
-	}
-	return func() { f.Close() }, nil
+	return p.takeFrom(path)
 }
 
 func (p *Provider) lockPath(name string) string {
@@ -78,12 +68,9 @@ func isHeld(path string) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("open lock: %w", err)
 	}
-	err = flock(f, unix.LOCK_SH|unix.LOCK_NB)
+	held, err := holds(f)
 	f.Close()
-	if errors.Is(err, errHeld) {
-		return true, nil
-	}
-	return false, err
+	return held, err
 }
 
 func flock(f *os.File, how int) error {
