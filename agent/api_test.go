@@ -97,12 +97,18 @@ func execute(ctx context.Context, client clusterapi.HostClient, start *clusterap
 
 type execClient = grpc.BidiStreamingClient[clusterapi.ExecRequest, clusterapi.ExecResponse]
 
+// begin opens a stream. One that was refused at once may take no first message any
+// more, which says io.EOF: why, is told by Recv.
 func begin(ctx context.Context, client clusterapi.HostClient, start *clusterapi.ExecStart) (execClient, error) {
 	stream, err := client.Exec(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return stream, stream.Send(&clusterapi.ExecRequest{Kind: &clusterapi.ExecRequest_Start{Start: start}})
+	err = stream.Send(&clusterapi.ExecRequest{Kind: &clusterapi.ExecRequest_Start{Start: start}})
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return stream, nil
 }
 
 // hear listens until the end, or until enough was said.

@@ -275,14 +275,13 @@ type slowProvider struct {
 	takes time.Duration
 	pace  time.Duration
 	err   error
-	lists int
+	lists atomic.Int32 // begun
 }
 
 func (p *slowProvider) Pace() time.Duration { return p.pace }
 
 func (p *slowProvider) Inventory(ctx context.Context, _ string) (schema.Inventory, error) {
-	p.lists++
-	name := fmt.Sprintf("list-%d", p.lists)
+	name := fmt.Sprintf("list-%d", p.lists.Add(1))
 	select {
 	case <-time.After(p.takes):
 		return schema.Inventory{Slices: []schema.SliceStatus{{Spec: schema.SliceSpec{Name: name}}}}, p.err
@@ -335,8 +334,8 @@ func TestSlowListsHoldUpNothing(t *testing.T) {
 		if _, saw := look(); !strings.Contains(saw, "not answered for") {
 			t.Errorf("got %q of a list that never comes, want that nothing can be said", saw)
 		}
-		if slow.lists != 3 {
-			t.Errorf("%d lists were begun, want 3: one at a time", slow.lists)
+		if got := slow.lists.Load(); got != 3 {
+			t.Errorf("%d lists were begun, want 3: one at a time", got)
 		}
 	})
 }
@@ -357,15 +356,15 @@ func TestListsKeepThePace(t *testing.T) {
 		for range 11 {
 			look()
 		}
-		if p.lists != 3 {
-			t.Errorf("%d lists in 11 seconds, want 3", p.lists)
+		if got := p.lists.Load(); got != 3 {
+			t.Errorf("%d lists in 11 seconds, want 3", got)
 		}
 		p.err = errors.New("503")
 		for range 10 {
 			look()
 		}
-		if p.lists < 8 {
-			t.Errorf("%d lists after failures, want one a look", p.lists)
+		if got := p.lists.Load(); got < 8 {
+			t.Errorf("%d lists after failures, want one a look", got)
 		}
 	})
 }

@@ -53,7 +53,7 @@ func TestSuspended(t *testing.T) {
 		interrupted bool
 	}{
 		{"while it looks, before it creates", func(r *http.Request, ended bool) bool {
-			return ended && r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/o")
+			return ended && isLook(r)
 		}, (*emulator).serve, false},
 		{"while it saves what was asked for, and has to try again", func(r *http.Request, _ bool) bool {
 			return isPut(r, store.StateKey)
@@ -256,8 +256,12 @@ type door struct {
 	reached chan struct{} // closed when a request has come that is kept waiting
 	wake    chan struct{} // closed when it goes on
 	once    sync.Once
-	ended   atomic.Bool // a task has
 	woken   atomic.Bool // no more is kept waiting, and writes are noted
+
+	// turn is had alone by the report that a task has ended: whoever has come in
+	// before it sees nothing of it, whoever comes after it knows that it has.
+	turn  sync.RWMutex
+	ended bool
 
 	mu     sync.Mutex
 	writes []string // since the wake-up
@@ -275,20 +279,34 @@ func newDoor(t *testing.T, bucket *emulator, at func(*http.Request, bool) bool, 
 
 func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
-	case !d.woken.Load() && d.at(r, d.ended.Load()):
+	case d.woken.Load():
+		d.note(r)
+		d.bucket.ServeHTTP(w, r)
+	case isUnder(r, store.HostsPrefix) && bytes.Contains(uploaded(r), []byte(`"succeeded"`)):
+		d.turn.Lock()
+		defer d.turn.Unlock()
+		d.bucket.ServeHTTP(w, r)
+		d.ended = true
+	case d.pass(w, r):
+	default:
 		d.once.Do(func() { close(d.reached) })
 		select {
 		case <-d.wake:
 		case <-r.Context().Done():
 		}
 		d.late(d.bucket, w, r)
-		return
-	case d.woken.Load():
-		d.note(r)
-	case isUnder(r, store.HostsPrefix) && bytes.Contains(uploaded(r), []byte(`"succeeded"`)):
-		defer d.ended.Store(true)
+	}
+}
+
+// pass serves a request unless it is one that is kept waiting.
+func (d *door) pass(w http.ResponseWriter, r *http.Request) bool {
+	d.turn.RLock()
+	defer d.turn.RUnlock()
+	if d.at(r, d.ended) {
+		return false
 	}
 	d.bucket.ServeHTTP(w, r)
+	return true
 }
 
 func (d *door) note(r *http.Request) {
@@ -305,6 +323,14 @@ func (d *door) written() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.writes)
+}
+
+// isLook reports whether a request is an apply's look into the mailbox. Agents list
+// too, when they open the store and when they ship logs: what keeps one of theirs
+// waiting is no apply that is kept from creating, and an agent that is.
+func isLook(r *http.Request) bool {
+	return r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/o") &&
+		strings.HasSuffix(r.URL.Query().Get("startOffset"), "/"+store.AssignPrefix)
 }
 
 // isUnder reports whether a request writes an object under a prefix.

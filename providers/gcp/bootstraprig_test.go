@@ -93,9 +93,7 @@ func (r *bootRig) powerOff() {
 			}
 		}
 		for _, each := range r.agents() {
-			if fields := strings.Fields(each); len(fields) > 0 { // else it is being written
-				left = append(left, fields[0])
-			}
+			left = append(left, strings.Fields(each)[0])
 		}
 		gone := true
 		for _, each := range left {
@@ -113,14 +111,16 @@ func (r *bootRig) powerOff() {
 	})
 }
 
-// agents are the lines that agents wrote when they started.
+// agents are the lines that agents wrote when they started, as far as they are
+// whole: a shell makes the file before it writes.
 func (r *bootRig) agents() []string {
 	r.t.Helper()
 	data, err := os.ReadFile(filepath.Join(r.root, "agents"))
 	if err != nil {
 		return nil
 	}
-	return strings.Split(strings.TrimSpace(string(data)), "\n")
+	whole := strings.Split(string(data), "\n")
+	return whole[:len(whole)-1]
 }
 
 func (r *bootRig) command(env ...string) *exec.Cmd {

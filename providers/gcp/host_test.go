@@ -167,14 +167,15 @@ func TestNoticesAgainstAFlakyServer(t *testing.T) {
 	var mu sync.Mutex
 	failures := 3
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
+		mu.Lock() // two requests wait at a time
 		fail := failures > 0 && r.URL.Query().Get("wait_for_change") == "true"
 		if fail {
 			failures--
 		}
+		last := fail && failures == 0
 		mu.Unlock()
 		switch {
-		case fail && failures == 0:
+		case last:
 			meta.Preempt()
 			http.Error(w, "restarting", http.StatusServiceUnavailable)
 		case fail:
