@@ -85,14 +85,14 @@ func settle(j *state.Job, now time.Time) {
 			j.Status, j.Reason = schema.JobSucceeded, "restart budget spent"
 			return
 		}
-		retryLater(j, now)
+		retrySoon(j, now)
 	case schema.TaskFailed:
 		j.Failures++
 		if !within(j.Failures, retries.Failure) {
 			j.Status, j.Reason = schema.JobFailed, a.Reason
 			return
 		}
-		retryLater(j, now)
+		retrySoon(j, now)
 	case schema.TaskPreempted, schema.TaskWorkerFailed:
 		if !j.YieldsTo.IsZero() && a.StopGeneration != 0 {
 			return // of no one's fault, see victim.go
@@ -111,6 +111,13 @@ func retryLater(j *state.Job, now time.Time) {
 	j.RetryAt = now.Add(Backoff(j.Streak))
 }
 
+// retrySoon retries the first attempt in a row at once: a program that crashed
+// once is most likely needed, and only one that goes on crashing is a loop.
+func retrySoon(j *state.Job, now time.Time) {
+	j.Streak++
+	j.RetryAt = now.Add(Backoff(j.Streak - 1))
+}
+
 // settleLoss counts a preemption or a lost worker: never as a failure, and not
 // at all where no task had started. The first one in a row is retried at once.
 func settleLoss(j *state.Job, now time.Time) {
@@ -119,8 +126,7 @@ func settleLoss(j *state.Job, now time.Time) {
 	for i := range a.Tasks {
 		started = started || a.Tasks[i].Started
 	}
-	j.Streak++
-	j.RetryAt = now.Add(Backoff(j.Streak - 1))
+	retrySoon(j, now)
 	if !started {
 		return
 	}

@@ -17,6 +17,8 @@ func TestWakeIsWhenTimeChangesSomething(t *testing.T) {
 	}{
 		"backoff": {func() *world {
 			w := up(t, configuration(newJob("a", failures(9))))
+			w.fail(w.sliceOf(a, 0), 0, 1) // the first one is retried at once
+			w.until(time.Minute, "running again", func(*Plan) bool { return w.job(a).Attempt == 2 && w.job(a).Ready })
 			w.fail(w.sliceOf(a, 0), 0, 1)
 			w.until(time.Minute, "waiting", func(*Plan) bool { return w.job(a).RetryAt.After(w.now) })
 			return w
