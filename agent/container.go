@@ -205,6 +205,9 @@ func (t *task) containerFlags() []string {
 		callables := t.agent.dir.file(callablesDir)
 		flags = append(flags, "--volume", callables+":"+callables+":ro")
 	}
+	if file := t.identity(); file != "" {
+		flags = append(flags, "--volume", file+":"+file+":ro")
+	}
 	if t.run.Spec.Environment.Bundle != "" {
 		flags = append(flags, "--volume", t.in.WorkDir+":"+t.in.WorkDir, "--workdir", t.in.WorkDir)
 	}

@@ -29,6 +29,7 @@ type setting struct {
 	cluster   string // address of the cluster API, "" without
 	zone      string // "": not known
 	callable  string // file of the job's callable, "" without
+	identity  string // file of its namespace's identity, "" without
 }
 
 // taskEnv is the whole environment of a task, sorted. Later sources win: the
@@ -84,6 +85,9 @@ func addFray(env map[string]string, s setting) {
 	env[nonceEnv] = s.nonce
 	if s.callable != "" {
 		env["FRAY_CALLABLE"] = s.callable
+	}
+	if s.identity != "" {
+		env["FRAY_ACTOR_IDENTITY"] = s.identity
 	}
 	if n, ok := run.Job.Key.Int(); ok {
 		env["FRAY_INSTANCE_KEY"] = strconv.Itoa(n)

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -157,8 +158,10 @@ func TestEnvironmentIsDocumented(t *testing.T) {
 	s.venv = "/venv"
 	s.base = []string{"PATH=/usr/bin"}
 	s.run.Spec.Environment.Env = nil
+	s.identity = "/host/tasks/t/actor.pem"
 	var code []string
-	for name := range asMap(t, s) {
+	given := slices.Collect(maps.Keys(asMap(t, s)))
+	for _, name := range append(given, schema.ActorClassVariable, schema.ActorArgsVariable, schema.ActorNamesVariable, schema.ActorOptionsVariable) {
 		if strings.HasPrefix(name, "FRAY_PORT_") {
 			name = "FRAY_PORT_NAME"
 		}

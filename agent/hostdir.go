@@ -33,6 +33,9 @@ const (
 	outputFile  = "output.log"
 	healthFile  = "health.json"
 	envFile     = "env" // of a container; gone when the task is
+	// identityFile is what the task's actors prove their namespace with; gone
+	// when the task is.
+	identityFile = "actor.pem"
 )
 
 // hostDir is the directory of one host.
@@ -125,6 +128,7 @@ type intent struct {
 	Ports      map[string]int  `json:"ports,omitempty"`
 	TPU        bool            `json:"tpu,omitempty"`
 	Health     bool            `json:"health,omitempty"` // it has a health check
+	Actor      bool            `json:"actor,omitempty"`  // it hosts one
 	// WorkDir and Venv are what was prepared for the command.
 	WorkDir string `json:"work_dir,omitempty"`
 	Venv    string `json:"venv,omitempty"`

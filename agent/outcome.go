@@ -15,8 +15,9 @@ type verdict struct {
 }
 
 // outcome is what became of a task: how its command ended, unless the agent
-// had ended it before. Output is the end of what it wrote.
-func outcome(exit exitRecord, stop *stopRecord, tpu bool, output string) verdict {
+// had ended it before. In says what kind of task it was, output is the end of
+// what it wrote.
+func outcome(exit exitRecord, stop *stopRecord, in intent, output string) verdict {
 	if stop != nil && !exit.EndedAt.Before(stop.At) {
 		return verdict{state: stop.State, reason: stop.Reason}
 	}
@@ -30,9 +31,12 @@ func outcome(exit exitRecord, stop *stopRecord, tpu bool, output string) verdict
 	if exit.ExitCode != nil {
 		reason = fmt.Sprintf("exit status %d", *exit.ExitCode)
 	}
-	if line := badHostLine(output); tpu && line != "" {
+	if line := badHostLine(output); in.TPU && line != "" {
 		reason = fmt.Sprintf("%s, and the host looks broken: %s", reason, line)
 		return verdict{state: schema.TaskWorkerFailed, reason: reason, badHost: true}
+	}
+	if in.Actor && exit.ExitCode != nil && *exit.ExitCode == exitNotConstructed {
+		reason = notConstructed(output)
 	}
 	return verdict{state: schema.TaskFailed, reason: reason}
 }

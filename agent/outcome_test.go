@@ -20,6 +20,7 @@ func TestOutcome(t *testing.T) {
 		exit   exitRecord
 		stop   *stopRecord
 		tpu    bool
+		actor  bool
 		output string
 		state  schema.TaskState
 		reason string
@@ -40,13 +41,28 @@ func TestOutcome(t *testing.T) {
 		{name: "stopped and clean", exit: code(0), stop: stopAt(end.Add(-time.Second)), state: schema.TaskPreempted, reason: "notice"},
 		{name: "ended before the stop", exit: code(0), stop: stopAt(end.Add(time.Second)), state: schema.TaskSucceeded},
 		{
+			name: "actor not constructed", exit: code(77), actor: true, output: "Traceback\nValueError: no weights\n\n", state: schema.TaskFailed,
+			reason: "the actor could not be constructed: ValueError: no weights",
+		},
+		{
+			name: "actor not constructed, without a word", exit: code(77), actor: true, state: schema.TaskFailed,
+			reason: "the actor could not be constructed (exit status 77)",
+		},
+		{
+			name: "actor not constructed, in our words", exit: code(77), actor: true, state: schema.TaskFailed,
+			output: "fray: the actor could not be constructed: ValueError: no weights\n",
+			reason: "the actor could not be constructed: ValueError: no weights",
+		},
+		{name: "that status of another program", exit: code(77), output: "x\n", state: schema.TaskFailed, reason: "exit status 77"},
+		{name: "another status of an actor", exit: code(1), actor: true, output: "x\n", state: schema.TaskFailed, reason: "exit status 1"},
+		{
 			name: "lost", exit: exitRecord{EndedAt: end, State: schema.TaskWorkerFailed, Reason: "shim"},
 			state: schema.TaskWorkerFailed, reason: "shim",
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			want := verdict{state: test.state, reason: test.reason, badHost: test.badHost}
-			if got := outcome(test.exit, test.stop, test.tpu, test.output); got != want {
+			if got := outcome(test.exit, test.stop, intent{TPU: test.tpu, Actor: test.actor}, test.output); got != want {
 				t.Errorf("got %+v, want %+v", got, want)
 			}
 		})

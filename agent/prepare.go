@@ -28,6 +28,9 @@ func (t *task) prepare(ctx context.Context) (*shimSpec, error) {
 		return nil, err
 	}
 	t.in.Ports = ports
+	if err := t.prepareIdentity(); err != nil {
+		return nil, err
+	}
 	spec, err := t.shimSpec(ctx)
 	if err == nil {
 		t.set(func(r *store.TaskReport) { r.State, r.Ports = schema.TaskAssigned, ports })
@@ -47,6 +50,7 @@ func (t *task) setting() setting {
 	s := setting{
 		run: t.run, task: t.in.Task, nonce: t.in.Nonce, ports: t.in.Ports, workDir: t.in.WorkDir,
 		sealer: t.agent.Sealer, workspace: t.agent.Workspace, zone: t.agent.Zone, cluster: t.agent.cluster,
+		identity: t.identity(),
 	}
 	if sum := t.run.Spec.Environment.Callable; sum != "" {
 		s.callable = filepath.Join(t.agent.dir.file(callablesDir), sum)

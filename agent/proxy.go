@@ -16,7 +16,9 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/clusterapi/dial"
+	"github.com/fray-ml/fray/state/store"
 )
 
 const (
@@ -59,6 +61,36 @@ func (p *proxy) server() *grpc.Server {
 }
 
 func (p *proxy) handle(_ any, in grpc.ServerStream) error {
+	err := p.pass(in)
+	tellUnled(in, err)
+	return err
+}
+
+// tellUnled says beside an error that its cause is that nobody leads.
+func tellUnled(in grpc.ServerStream, err error) {
+	if errors.Is(err, dial.ErrNoController) {
+		in.SetTrailer(metadata.Pairs(clusterapi.ReasonTrailer, clusterapi.ReasonNoController))
+	}
+}
+
+// led says why nobody leads, nil if somebody seems to.
+func (p *proxy) led(in grpc.ServerStream) error {
+	following, ok := p.to.(interface {
+		Leader(ctx context.Context) (store.Lease, error)
+	})
+	if !ok {
+		return nil
+	}
+	_, err := following.Leader(in.Context())
+	if err == nil {
+		return nil
+	}
+	tellUnled(in, err)
+	return status.Errorf(codes.Unavailable, "no controller leads: %v", err)
+}
+
+// pass passes one call on.
+func (p *proxy) pass(in grpc.ServerStream) error {
 	name, _ := grpc.MethodFromServerStream(in)
 	service, _, _ := strings.Cut(strings.TrimPrefix(name, "/"), "/")
 	if !slices.Contains(services(), service) {
@@ -74,6 +106,12 @@ func (p *proxy) handle(_ any, in grpc.ServerStream) error {
 			return status.Error(codes.Unauthenticated, "the call's token is not the one of this fray run")
 		}
 		delete(given, "authorization")
+	}
+	if len(given.Get(clusterapi.NoWaitHeader)) > 0 {
+		delete(given, clusterapi.NoWaitHeader)
+		if err := p.led(in); err != nil {
+			return err
+		}
 	}
 	ctx := metadata.NewOutgoingContext(in.Context(), passedOn(given))
 	if m := p.known[name]; m.unary {

@@ -99,7 +99,7 @@ func (a *agent) start(want *store.Assignment) {
 		Key: key, Ordinal: ordinal, Nonce: rand.Text(), Job: want.Run.Job, JobID: want.Run.JobID,
 		Attempt: want.Run.Attempt, Generation: want.Generation, Task: index,
 		Grace: want.Run.Spec.StopGrace, Timeout: want.Run.Spec.Timeout, TPU: want.Run.Accelerator != "",
-		Health: want.Run.Spec.HealthCheck != nil,
+		Health: want.Run.Spec.HealthCheck != nil, Actor: want.Run.Spec.HostsActor(),
 	}
 	if _, err := os.Stat(t.dir.file(intentFile)); err == nil {
 		if last, err := t.dir.lastReport(); err == nil && last != nil {
@@ -281,7 +281,8 @@ func (t *task) finish(record exitRecord) {
 		stop = &written
 	}
 	output := outputEnd(t.dir.file(outputFile), 64<<10)
-	end := outcome(record, stop, t.in.TPU, output)
+	t.removeIdentity()
+	end := outcome(record, stop, t.in, output)
 	shipped := t.shipAll()
 	t.mu.Lock()
 	r := t.report

@@ -21,7 +21,8 @@ func (d *differ) released(addr schema.Address, why string) bool {
 	}
 	pooled, keeps := drawsWhole(&j.Spec.Resources), d.keepsWarm(j, why)
 	var left []reason
-	if (pooled || keeps) && !d.ended(addr, why) {
+	// A service first finishes what others wait for, as long as its grace lets it.
+	if (pooled || keeps || j.Spec.IsService()) && !d.ended(addr, why) {
 		return false
 	}
 	switch {
@@ -30,7 +31,7 @@ func (d *differ) released(addr schema.Address, why string) bool {
 	case keeps:
 		left = d.setAside(addr, why)
 	default:
-		left = d.deleteOwn(j, why)
+		left = d.deleteOwn(d.next.Jobs[addr], why)
 	}
 	if len(left) > 0 {
 		if d.next.Jobs[addr].Ready {

@@ -202,3 +202,42 @@ func TestDependenciesOnOtherThings(t *testing.T) {
 	w.settle(2 * time.Minute)
 	w.wantJob(jobAddr("x"), schema.JobRunning, 1, 0, 0)
 }
+
+// A replica that is not wanted any more is told, and its slice stays until it has
+// finished; one whose host says nothing is not waited for.
+func TestServiceDrainsBeforeItsSliceGoes(t *testing.T) {
+	for name, dead := range map[string]bool{"at work": false, "dead": true} {
+		t.Run(name, func(t *testing.T) {
+			kept, spare := newJob("s", asService, instance(0)), newJob("s", asService, instance(1))
+			w := up(t, configuration(kept, spare))
+			w.stopTakes = 20 * time.Second
+			slice := w.sliceOf(spare.Addr, 0)
+			if dead {
+				w.killHost(slice, 0)
+			}
+			w.accept(configuration(kept))
+			asked := time.Duration(-1)
+			for since := time.Duration(0); since < 2*time.Minute; since += 500 * time.Millisecond {
+				w.step(500 * time.Millisecond)
+				s := w.slices[slice]
+				if s == nil {
+					break
+				}
+				if s.phase == schema.SliceDeleting && asked < 0 {
+					asked = since
+					if len(w.liveTasks(spare.Addr)) > 0 {
+						t.Errorf("the slice is deleted under its task\n%s", w.describe())
+					}
+				}
+			}
+			if asked < 0 || !dead && asked < w.stopTakes {
+				t.Errorf("the slice was deleted after %s, and its task takes %s to end", asked, w.stopTakes)
+			}
+			w.settle(time.Minute)
+			w.wantJob(kept.Addr, schema.JobRunning, 1, 0, 0)
+			if len(w.doc.Jobs) != 1 || len(w.slices) != 2 { // one is somebody else's
+				t.Errorf("got %d jobs on %d slices, want one on two\n%s", len(w.doc.Jobs), len(w.slices), w.describe())
+			}
+		})
+	}
+}

@@ -17,6 +17,8 @@ const (
 	// bootTimeout is how long a slice's hosts may take to report in for the
 	// first time before the slice is given up; larger slices get more.
 	bootTimeout = time.Hour
+	// localBoot is that of slices whose hosts are processes of this machine.
+	localBoot = 5 * time.Minute
 	// reservedQueue is how long a reservation with the cloud may take to give
 	// what was reserved.
 	reservedQueue = 4 * time.Hour
@@ -39,6 +41,8 @@ func Backoff(n int) time.Duration {
 // bootBudget doubles from 64 hosts and triples from 256, as practice has it.
 func bootBudget(spec *schema.SliceSpec) time.Duration {
 	switch {
+	case spec.Provider == schema.ProviderLocal:
+		return localBoot
 	case spec.Hosts >= 256:
 		return 3 * bootTimeout
 	case spec.Hosts >= 64:

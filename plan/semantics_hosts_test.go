@@ -157,6 +157,28 @@ func TestSemantics29RestartsMeanExactlyThat(t *testing.T) {
 	}
 }
 
+func TestSemantics29RestartsAfterPreemption(t *testing.T) {
+	for name, c := range map[string]struct {
+		limit, taken int // how often its slice is taken away
+		status       schema.JobStatus
+		attempts     int
+	}{
+		"0":  {0, 1, schema.JobFailed, 1},
+		"2":  {2, 3, schema.JobFailed, 3},
+		"-1": {schema.Unlimited, 5, schema.JobRunning, 6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			job := newJob("s", asService, instance(0), failures(c.limit), preemptions(c.limit))
+			w := up(t, configuration(job))
+			for range c.taken {
+				w.preempt(w.sliceOf(job.Addr, 0))
+				w.settle(10 * time.Minute)
+			}
+			w.wantJob(job.Addr, c.status, c.attempts, 0, c.taken)
+		})
+	}
+}
+
 func TestSemantics31ManyDetectorsOneRestart(t *testing.T) {
 	addr := jobAddr("a")
 	w := up(t, configuration(newJob("a", onTPU("v5litepod-16"), onSlices(2), failures(5))))

@@ -29,19 +29,22 @@ func TestHostsThatNeverComeUpCountAgainstTheZone(t *testing.T) {
 func TestHostsHaveTheirTimeToComeUp(t *testing.T) {
 	for name, c := range map[string]struct {
 		hosts        int
+		provider     schema.ProviderName
 		provisioning schema.Provisioning
 		boots, waits time.Duration // 0: as long as it is valid
 	}{
-		"one host":     {1, "", time.Hour, time.Hour},
-		"63 hosts":     {63, "", time.Hour, time.Hour},
-		"64 hosts":     {64, "", 2 * time.Hour, 2 * time.Hour},
-		"256 hosts":    {256, "", 3 * time.Hour, 3 * time.Hour},
-		"reserved":     {4, schema.ProvisioningReserved, 2 * time.Hour, 4 * time.Hour},
-		"all reserved": {256, schema.ProvisioningReserved, 3 * time.Hour, 4 * time.Hour},
-		"queued":       {4, schema.ProvisioningQueued, time.Hour, 0},
-		"flex-start":   {4, schema.ProvisioningFlexStart, time.Hour, 0},
+		"one host":     {1, schema.ProviderGCP, "", time.Hour, time.Hour},
+		"63 hosts":     {63, schema.ProviderGCP, "", time.Hour, time.Hour},
+		"64 hosts":     {64, schema.ProviderGCP, "", 2 * time.Hour, 2 * time.Hour},
+		"256 hosts":    {256, schema.ProviderGCP, "", 3 * time.Hour, 3 * time.Hour},
+		"reserved":     {4, schema.ProviderGCP, schema.ProvisioningReserved, 2 * time.Hour, 4 * time.Hour},
+		"all reserved": {256, schema.ProviderGCP, schema.ProvisioningReserved, 3 * time.Hour, 4 * time.Hour},
+		"queued":       {4, schema.ProviderGCP, schema.ProvisioningQueued, time.Hour, 0},
+		"local":        {4, schema.ProviderLocal, "", 5 * time.Minute, 5 * time.Minute},
+		"many local":   {256, schema.ProviderLocal, "", 5 * time.Minute, 5 * time.Minute},
+		"flex-start":   {4, schema.ProviderGCP, schema.ProvisioningFlexStart, time.Hour, 0},
 	} {
-		spec := schema.SliceSpec{Hosts: c.hosts, Cloud: schema.CloudSpec{Provisioning: c.provisioning}}
+		spec := schema.SliceSpec{Hosts: c.hosts, Provider: c.provider, Cloud: schema.CloudSpec{Provisioning: c.provisioning}}
 		if boots, waits := bootBudget(&spec), queueBudget(&spec); boots != c.boots || waits != c.waits {
 			t.Errorf("%s: hosts have %s after %s in the queue, want %s after %s", name, boots, waits, c.boots, c.waits)
 		}

@@ -230,6 +230,8 @@ func (r *report) unknownBlock(parent *blockType, src *hclsyntax.Block) {
 	switch {
 	case src.Type == "dynamic":
 		detail += "A block with a name of its own is repeated by count or for_each in it."
+	case src.Type == actorBlock && parent.name == string(KindJob):
+		detail += "Actors are hosted by services: write actor_service instead of job."
 	case Nearest(src.Type, parent.blockNames()) == "" && Nearest(src.Type, parent.attrNames()) != "":
 		detail += fmt.Sprintf("Did you mean the attribute %q?", Nearest(src.Type, parent.attrNames()))
 	case len(parent.blocks) == 0:

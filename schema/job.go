@@ -23,7 +23,7 @@ func parts() []part {
 		{attrs: []string{"namespace"}, decode: (*evaluator).jobNamespace},
 		{blocks: []string{"resources"}, decode: (*evaluator).resources},
 		{blocks: []string{"lifecycle"}, decode: (*evaluator).jobLifecycle},
-		{blocks: []string{"environment"}, decode: (*evaluator).environment},
+		{blocks: []string{"environment", actorBlock}, decode: (*evaluator).environment},
 		{blocks: []string{"retries", "restart"}, decode: (*evaluator).retries},
 		{blocks: []string{"health_check", "resources"}, decode: (*evaluator).healthCheck}, // its port is one of resources
 		{
@@ -75,6 +75,7 @@ func (e *evaluator) jobs(decl *declaration) []Job {
 			p.decode(e, decl, s, &jobs[i])
 		}
 	}
+	nameActors(decl.block, jobs)
 	return jobs
 }
 
@@ -92,6 +93,7 @@ func (e *evaluator) dynamicJobs(decl *declaration) []Job {
 		for _, p := range parts() {
 			p.decode(e, &one, s, &jobs[i])
 		}
+		nameActors(one.block, jobs[i:i+1])
 	}
 	return jobs
 }
@@ -99,7 +101,7 @@ func (e *evaluator) dynamicJobs(decl *declaration) []Job {
 func (e *evaluator) command(decl *declaration, s scope, j *Job) {
 	x := decl.block.attr("command")
 	if x == nil {
-		e.withoutCommand(decl)
+		e.withoutCommand(decl, j)
 		return
 	}
 	j.Command = e.texts(s, x)
@@ -111,15 +113,17 @@ func (e *evaluator) command(decl *declaration, s scope, j *Job) {
 
 func emptyCommand(words []Text) bool { return len(words) == 0 || words[0] == Plain("") }
 
-// withoutCommand explains a service that has no command: an actor block is its
-// other form, which this version cannot run.
-func (e *evaluator) withoutCommand(decl *declaration) {
-	if actor := decl.block.child("actor"); actor != nil {
-		e.errorAt(actor.rng(), "Actors are not available", "An actor block needs the actor library, which this version does not have. Use command = [...] to start a program that serves by itself.")
-		return
-	}
-	if decl.addr.Kind == KindActorService {
-		e.errorAt(decl.block.rng(), "Missing attribute", "An actor_service needs the attribute \"command\" (list of strings): the program and its arguments.")
+// withoutCommand gives a service that has no command the one that hosts its
+// actor, or says that it needs either.
+func (e *evaluator) withoutCommand(decl *declaration, j *Job) {
+	args := decl.block.attr("args")
+	switch {
+	case decl.block.child(actorBlock) != nil && args != nil:
+		e.errorAt(args.rng, "Arguments without a command", "args are appended to command, and this service has none. What the constructor of its actor is given stands in the actor block: actor { args = { … } }.")
+	case decl.block.child(actorBlock) != nil:
+		j.Command = hostCommand()
+	case decl.addr.Kind == KindActorService:
+		e.errorAt(decl.block.rng(), "Missing attribute", "An actor_service needs a block actor { class = \"package.module:Class\" }, or the attribute \"command\" (list of strings): the program and its arguments.")
 	}
 }
 
@@ -136,6 +140,11 @@ func (e *evaluator) jobNamespace(decl *declaration, s scope, j *Job) {
 func (e *evaluator) jobLifecycle(decl *declaration, _ scope, j *Job) { j.Lifecycle = e.lifecycle(decl) }
 
 func (e *evaluator) environment(decl *declaration, s scope, j *Job) {
+	e.statedEnvironment(decl, s, j)
+	e.actor(decl, s, j)
+}
+
+func (e *evaluator) statedEnvironment(decl *declaration, s scope, j *Job) {
 	b := decl.block.child("environment")
 	if b == nil {
 		return
@@ -188,6 +197,9 @@ func (e *evaluator) retries(decl *declaration, s scope, j *Job) {
 func (e *evaluator) healthCheck(decl *declaration, s scope, j *Job) {
 	b := decl.block.child("health_check")
 	if b == nil {
+		if decl.block.child(actorBlock) != nil {
+			j.HealthCheck = actorHealth()
+		}
 		return
 	}
 	h := Health{
@@ -246,6 +258,9 @@ func (e *evaluator) resources(decl *declaration, s scope, j *Job) {
 	r := Resources{
 		Slices: get(e, s, b.attr("slices"), wholeNumber(1, 100_000), 1),
 		Ports:  get(e, s, b.attr("ports"), portList, nil),
+	}
+	if decl.block.child(actorBlock) != nil {
+		r.Ports = withActorPort(r.Ports)
 	}
 	r.Ports = slices.SortedFunc(slices.Values(r.Ports), func(a, c Port) int { return cmp.Compare(a.Name, c.Name) })
 	if name, ok := e.referenceTo(s, b.attr("reservation"), KindReservation); ok {

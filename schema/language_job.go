@@ -58,10 +58,12 @@ func actorServiceType() *blockType {
 			},
 		},
 		&blockType{
-			name: "actor", doc: "a class to host; needs the actor library, use command until this version has it",
+			name: actorBlock, doc: "an actor to host in each replica; without command, a Python class that fray.host runs",
 			attrs: []attribute{
-				{name: "class", typ: "string", required: true, doc: "module:Class"},
-				{name: "args", typ: "map", doc: "of the constructor"},
+				{name: "class", typ: "string", required: true, doc: "package.module:Class; with command, the name that the program knows it by"},
+				{name: "args", typ: "map", doc: "of the constructor, by name, of any types"},
+				{name: "max_concurrency", typ: "number", def: "1; 1000 for a class with async methods", doc: "how many of its calls run at once"},
+				{name: "allow_pickle", typ: "bool", def: "false", doc: "take and give Python objects that only pickle carries, from and to peers of the namespace"},
 			},
 		},
 	)

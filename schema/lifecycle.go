@@ -56,7 +56,7 @@ func (e *evaluator) ignored(decl *declaration, x *expression) []string {
 		if strings.HasPrefix(path, "restart") { // which specs have as one
 			path = "retries"
 		}
-		paths = append(paths, path)
+		paths = append(paths, actorPaths(path)...)
 	}
 	slices.Sort(paths)
 	return slices.Compact(paths)

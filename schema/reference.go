@@ -235,7 +235,7 @@ func (m *module) thingReference(t hcl.Traversal) (reference, *hcl.Diagnostic) {
 		return reference{}, d
 	}
 	ref.addr.Key = key
-	if attr, _ := stepName(t, after); attr == "endpoints" && decl.block.child("resources").attr("ports") == nil {
+	if attr, _ := stepName(t, after); attr == "endpoints" && decl.block.child("resources").attr("ports") == nil && !decl.hostsActor() {
 		m.add(&hcl.Diagnostic{
 			Severity: hcl.DiagWarning, Subject: &rng, Summary: "No endpoints",
 			Detail: fmt.Sprintf("%s has no port to be reached at, so its list of endpoints is empty. Add ports = [\"rpc\"] to its resources.", addr),

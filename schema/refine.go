@@ -201,7 +201,7 @@ func (v *Evaluation) noteDeclaration(e *evaluator, decl *declaration) {
 	}
 	v.noteSelf(e, decl)
 	b := decl.block
-	texts := []*expression{b.attr("command"), b.attr("args"), b.child("environment").attr("env")}
+	texts := []*expression{b.attr("command"), b.attr("args"), b.child("environment").attr("env"), b.child(actorBlock).attr("args")}
 	var conditions []*expression
 	for _, kind := range []ConditionKind{Precondition, Postcondition} {
 		for _, child := range b.child("lifecycle").children(string(kind)) {

@@ -229,9 +229,13 @@ func (e *evaluator) declaredPorts(decl *declaration) ([]Port, bool) {
 	return ports, err == nil
 }
 
-// endpoints is "address:port" of every replica, with the first declared port.
+// endpoints is "address:port" of every replica, with the port of its actor or
+// else the first declared port.
 func (e *evaluator) endpoints(decl *declaration) cty.Value {
 	ports, known := e.declaredPorts(decl)
+	if decl.hostsActor() {
+		ports = withActorPort(ports)
+	}
 	if len(decl.instances) == 0 || known && len(ports) == 0 {
 		return cty.ListValEmpty(cty.String)
 	}

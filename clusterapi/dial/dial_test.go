@@ -201,12 +201,13 @@ func TestSaysWhatWasTried(t *testing.T) {
 	tests := []struct {
 		name  string
 		lease *store.Lease
+		unled bool
 		want  []string
 	}{
-		{"no lease", nil, []string{"nobody has held this stack's lease yet", "start one with fray watch"}},
-		{"a free lease", &free, []string{"no controller: the lease is free since ", when, "start one with fray watch"}},
-		{"a holder that serves nothing", &silent, []string{"ann@dead (pid 7, fray apply) holds the lease and serves nothing"}},
-		{"a dead holder", &lapsed, []string{"ann@dead (pid 7, fray watch) at 127.0.0.1:", "connection refused", "its lease lapsed at ", when}},
+		{"no lease", nil, true, []string{"nobody has held this stack's lease yet", "start one with fray watch"}},
+		{"a free lease", &free, true, []string{"no controller: the lease is free since ", when, "start one with fray watch"}},
+		{"a holder that serves nothing", &silent, true, []string{"ann@dead (pid 7, fray apply) holds the lease and serves nothing"}},
+		{"a dead holder", &lapsed, false, []string{"ann@dead (pid 7, fray watch) at 127.0.0.1:", "connection refused", "its lease lapsed at ", when}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -217,6 +218,9 @@ func TestSaysWhatWasTried(t *testing.T) {
 			_, err := ask(within(t, 700*time.Millisecond), follow(t, s))
 			if status.Code(err) != codes.DeadlineExceeded {
 				t.Errorf("got %v, want DeadlineExceeded", err)
+			}
+			if got := errors.Is(err, dial.ErrNoController); got != test.unled {
+				t.Errorf("got %v, ErrNoController: %t, want %t", err, got, test.unled)
 			}
 			for _, want := range append(test.want, "(tried ", " times in ") {
 				if err == nil || !strings.Contains(err.Error(), want) {

@@ -71,8 +71,28 @@ func (t *trial) failure(code codes.Code) error {
 	if t.count > 1 {
 		times = fmt.Sprintf("%d times in %s", t.count, time.Since(t.began).Round(100*time.Millisecond))
 	}
-	return status.Errorf(code, "no controller: %v (tried %s)", t.last, times)
+	return &failure{status: status.Newf(code, "no controller: %v (tried %s)", t.last, times), cause: t.last}
 }
+
+// failure is the status of a call that no controller answered, and why.
+type failure struct {
+	status *status.Status
+	cause  error
+}
+
+func (f *failure) Error() string              { return f.status.Err().Error() }
+func (f *failure) GRPCStatus() *status.Status { return f.status }
+func (f *failure) Unwrap() error              { return f.cause }
+
+// ErrNoController is the cause, to be tested with errors.Is, where nobody leads
+// who could be asked.
+var ErrNoController = errors.New("no controller leads")
+
+// unled says why nobody leads. It is an ErrNoController.
+type unled string
+
+func (u unled) Error() string        { return string(u) }
+func (u unled) Is(target error) bool { return target == ErrNoController }
 
 // final is the answer of a controller; one that came too late says what went before.
 func (t *trial) final(err error) error {
@@ -87,11 +107,11 @@ func servable(l store.Lease, err error) error {
 	const start = "start one with fray watch"
 	switch {
 	case err != nil:
-		return errors.New("nobody has held this stack's lease yet; " + start)
+		return unled("nobody has held this stack's lease yet; " + start)
 	case l.Released:
-		return fmt.Errorf("the lease is free since %s; %s", clock(l.ExpiresAt), start)
+		return unled(fmt.Sprintf("the lease is free since %s; %s", clock(l.ExpiresAt), start))
 	case l.ControllerAddress == "":
-		return fmt.Errorf("%s holds the lease and serves nothing; wait until it is done", who(l))
+		return unled(who(l) + " holds the lease and serves nothing; wait until it is done")
 	}
 	return nil
 }

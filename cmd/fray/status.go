@@ -226,9 +226,17 @@ func (v *view) note(addr schema.Address, j *state.Job) string {
 		}
 	}
 	if note == "" && j.Status == schema.JobRunning && j.Spec.HealthCheck != nil {
-		note = "healthy"
+		note = v.wellness(j)
 	}
 	return strings.TrimSpace(strings.Join([]string{note, spent(j)}, " "))
+}
+
+// wellness is what a job's health check says.
+func (v *view) wellness(j *state.Job) string {
+	if j.Spec.HostsActor() && (!v.led || v.lease.ControllerAddress == "") {
+		return "serving; its name resolves once fray watch runs"
+	}
+	return "healthy"
 }
 
 // spent names the budgets that were drawn on.

@@ -1,0 +1,202 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/clusterapi/identity"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state/store"
+)
+
+// identityOf is what the tasks of a namespace find in the tests' stack.
+func identityOf(t *testing.T, namespace string) string {
+	t.Helper()
+	text, err := identity.New(rot{}, testStack).File(namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func (r *rig) wantNoIdentity() {
+	r.t.Helper()
+	if left, err := filepath.Glob(filepath.Join(r.dir, tasksDir, "*", identityFile)); err != nil || left != nil {
+		r.t.Errorf("identities are left in %v, %v", left, err)
+	}
+}
+
+func TestTaskHasTheIdentityOfItsNamespace(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.stack = testStack
+	spec := job(`cat "$FRAY_ACTOR_IDENTITY"; ls -l "$FRAY_ACTOR_IDENTITY" | cut -c 1-10`)
+	spec.Namespace = "rl"
+	r.awaitTask(r.assign(&spec), schema.TaskSucceeded)
+	if got, want := r.output(), identityOf(t, "rl")+"-rw-------\n"; got != want {
+		t.Errorf("the task finds %q, want %q", got, want)
+	}
+	r.wantNoIdentity()
+
+	// What an agent left that died in between goes when the next task starts.
+	abandoned := filepath.Join(r.dir, tasksDir, "abandoned")
+	if err := os.Mkdir(abandoned, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(abandoned, identityFile), []byte("key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// A task that is killed leaves none either, nor one whose agent was.
+	sleeper := job(`echo up; exec sleep 1000`)
+	gen := r.assign(&sleeper)
+	r.awaitTask(gen, schema.TaskRunning)
+	if _, err := os.Stat(filepath.Join(abandoned, identityFile)); err == nil {
+		t.Error("an abandoned identity is kept")
+	}
+	beside, err := execute(t.Context(), r.hostClient(minted(t, userClaims())), sh(`cat "$FRAY_ACTOR_IDENTITY"`), "")
+	if err != nil || beside.stdout != identityOf(t, "default") {
+		t.Errorf("a command beside the task finds %+v, %v; want the identity", beside, err)
+	}
+	r.killAgent()
+	r.startAgent()
+	r.assign(nil)
+	r.await("the task's end", func(h store.HostReport) bool {
+		return h.Task != nil && h.Task.Generation == gen && h.Task.State == schema.TaskKilled
+	})
+	r.wantNoIdentity()
+}
+
+// TestNoStackNoIdentity: who does not know its stack proves nothing.
+func TestNoStackNoIdentity(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	spec := job(`echo "[$FRAY_ACTOR_IDENTITY]"`)
+	r.awaitTask(r.assign(&spec), schema.TaskSucceeded)
+	if got := r.output(); got != "[]\n" {
+		t.Errorf("the task says %q, want that it has no identity", got)
+	}
+}
+
+func TestContainerHasTheIdentity(t *testing.T) {
+	t.Parallel()
+	containerTest(t, func(t *testing.T, r *containerRig) {
+		r.stack = testStack
+		spec := r.job(`cat "$FRAY_ACTOR_IDENTITY"`)
+		r.awaitTask(r.assign(&spec), schema.TaskSucceeded)
+		if got, want := r.output(), identityOf(t, "default"); got != want {
+			t.Errorf("the container finds %q, want %q", got, want)
+		}
+		r.wantNoIdentity()
+	})
+}
+
+// TestConstructorFails: the report of an actor that could not be made says so,
+// and what its constructor said; secrets are no part of that.
+func TestConstructorFails(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	spec := job(`echo Traceback; echo "ValueError: no weights at $WHERE"; exit 77`)
+	spec.Environment.Env = map[string]schema.Text{
+		schema.ActorClassVariable: schema.Plain("m:C"), "WHERE": sealed(t, "hunter22"),
+	}
+	end := r.awaitTask(r.assign(&spec), schema.TaskFailed)
+	if strings.Contains(end.Reason, "hunter22") || !strings.HasPrefix(end.Reason, "the actor could not be constructed: ValueError: no weights at ") {
+		t.Errorf("the reason is %q", end.Reason)
+	}
+	if len(end.Tail) != 2 || end.Tail[0] != "Traceback" || end.ExitCode == nil || *end.ExitCode != 77 {
+		t.Errorf("got the last lines %q and exit status %v", end.Tail, end.ExitCode)
+	}
+}
+
+func (r *rig) putLease(l store.Lease) {
+	r.t.Helper()
+	data, err := json.Marshal(l)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if _, err := r.store.Put(r.t.Context(), store.LeaseKey, data, store.Any); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// TestCallsThatDoNotWait: whoever registers an actor learns at once that nobody
+// leads, in words for people and for programs.
+func TestCallsThatDoNotWait(t *testing.T) {
+	t.Parallel()
+	ctx, conn, controller, r := proxied(t)
+	cluster := clusterapi.NewClusterClient(conn)
+	patient := ctx
+	ctx = metadata.AppendToOutgoingContext(ctx, clusterapi.NoWaitHeader, "1")
+	poll := func(ctx context.Context) (reason []string, err error) {
+		var trailer metadata.MD
+		_, err = cluster.Poll(ctx, &clusterapi.PollRequest{JobId: "j"}, grpc.Trailer(&trailer))
+		return trailer.Get(clusterapi.ReasonTrailer), err
+	}
+	if reason, err := poll(ctx); err != nil || reason != nil {
+		t.Fatalf("with a controller the call says %v, %q", err, reason)
+	}
+	controller.server.Stop()
+	now := time.Now()
+	held := store.Lease{
+		Holder: "h", Epoch: 2, User: "ada", Host: "here", PID: 1, Command: "fray apply",
+		AcquiredAt: now, RenewedAt: now, ExpiresAt: now.Add(time.Minute), Nonce: "n",
+	}
+	free := held
+	free.Released = true
+	for name, lease := range map[string]store.Lease{"fray apply": held, "the lease is free": free} {
+		r.putLease(lease)
+		eventually(t, "the call to fail for want of a controller: "+name, func() bool {
+			// The first calls may still be waiting for the one that has gone.
+			short, cancel := context.WithTimeout(ctx, 5*time.Second)
+			defer cancel()
+			reason, err := poll(short)
+			return status.Code(err) == codes.Unavailable && strings.Contains(err.Error(), name) &&
+				len(reason) == 1 && reason[0] == clusterapi.ReasonNoController
+		}, nothing)
+	}
+	next := newFakeController(t, "next")
+	answered := make(chan error, 1)
+	go func() {
+		_, err := poll(patient)
+		answered <- err
+	}()
+	r.leads(next)
+	if err := <-answered; err != nil {
+		t.Errorf("a call that waits says %v, want an answer of the next controller", err)
+	}
+}
+
+// TestContainersSeeTheIdentity: its file is mounted, where there is one, and
+// cannot be changed from inside.
+func TestContainersSeeTheIdentity(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	task := &task{
+		agent: &agent{Config: Config{CacheDir: dir}, dir: &hostDir{path: dir}}, dir: taskDir(dir),
+		in: intent{Container: &container{Runtime: "docker"}}, run: &store.Run{},
+	}
+	file := filepath.Join(dir, identityFile)
+	mount := file + ":" + file + ":ro"
+	if slices.Contains(task.containerFlags(), mount) {
+		t.Error("what is not there is mounted")
+	}
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	flags := task.containerFlags()
+	if at := slices.Index(flags, mount); at < 1 || flags[at-1] != "--volume" {
+		t.Errorf("got the flags %q, want --volume %s among them", flags, mount)
+	}
+}
