@@ -1,1 +1,1 @@
-"""Generated from clusterapi/cluster.proto by scripts/python-generate."""
+"""Generated from clusterapi/cluster.proto and actorrpc/wire/actor.proto by scripts/python-generate."""

@@ -1,0 +1,270 @@
+package actorrpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/fray-ml/fray/clusterapi"
+)
+
+// maxWatched is how many names are watched at a time; the one that was asked for
+// longest ago makes room. The agent takes 1024 streams of one connection.
+const maxWatched = 256
+
+// ClusterResolver finds the actors that a cluster knows. It remembers what it was
+// told, and hears of changes by a stream for each name. Close ends those.
+type ClusterResolver struct {
+	api       clusterapi.MetadataClient
+	namespace string
+	listeners listeners
+
+	ctx     context.Context
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+
+	mu    sync.Mutex
+	clock uint64
+	names map[string]*watched
+}
+
+// watched is what is known of one name.
+type watched struct {
+	cancel    context.CancelFunc
+	used      uint64
+	known     bool // endpoints are what the stream says
+	endpoints []Endpoint
+	missing   *Error // what was said of the name when there were no endpoints
+}
+
+var (
+	_ Resolver = (*ClusterResolver)(nil)
+	_ Lister   = (*ClusterResolver)(nil)
+	_ Awaiter  = (*ClusterResolver)(nil)
+)
+
+// NewClusterResolver makes a resolver of a namespace's names; "" is the one that
+// the connection's token is of.
+func NewClusterResolver(api clusterapi.MetadataClient, namespace string) *ClusterResolver {
+	r := &ClusterResolver{api: api, namespace: namespace, names: map[string]*watched{}}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	return r
+}
+
+// Close ends the streams. Resolve then asks each time.
+func (r *ClusterResolver) Close() error {
+	r.mu.Lock()
+	r.cancel()
+	r.names = map[string]*watched{}
+	r.mu.Unlock()
+	r.running.Wait()
+	return nil
+}
+
+// Resolve finds the endpoints of a name, the oldest first.
+func (r *ClusterResolver) Resolve(ctx context.Context, name string) ([]Endpoint, error) {
+	r.mu.Lock()
+	w := r.watch(name)
+	if w.known && (len(w.endpoints) > 0 || w.missing != nil) {
+		defer r.mu.Unlock()
+		if len(w.endpoints) > 0 {
+			return slices.Clone(w.endpoints), nil
+		}
+		return nil, w.missing
+	}
+	r.mu.Unlock()
+	listed, err := r.api.LookupAll(ctx, &clusterapi.LookupRequest{Name: name, Namespace: r.namespace})
+	if err != nil {
+		return nil, clusterError(name, err)
+	}
+	if found := endpointsOf(listed.GetActors()); len(found) > 0 {
+		return found, nil
+	}
+	missing := r.missing(ctx, name)
+	if missing.Code == CodeUnknownActor {
+		r.mu.Lock()
+		w.missing = missing
+		r.mu.Unlock()
+	}
+	return nil, missing
+}
+
+// missing is what the cluster says of a name that nobody has: it names those that are near.
+func (r *ClusterResolver) missing(ctx context.Context, name string) *Error {
+	e, err := r.api.Lookup(ctx, &clusterapi.LookupRequest{Name: name, Namespace: r.namespace})
+	if err == nil { // it has come this moment
+		return &Error{Code: CodeUnavailable, Message: fmt.Sprintf("actor %q has just come to %s", name, e.GetAddress())}
+	}
+	return clusterError(name, err)
+}
+
+// clusterError is an error of the cluster's about a name.
+func clusterError(name string, err error) *Error {
+	said := status.Convert(err)
+	if said.Code() != codes.NotFound {
+		return &Error{Code: CodeUnavailable, Message: "the cluster does not say where it is: " + said.Message(), Actor: name}
+	}
+	text, list, _ := strings.Cut(said.Message(), "; near it are ")
+	e := &Error{Code: CodeUnknownActor, Message: text, Actor: name}
+	if list != "" {
+		e.Near = strings.Split(list, ", ")
+	}
+	return e
+}
+
+func endpointsOf(actors []*clusterapi.ActorEndpoint) []Endpoint {
+	found := make([]Endpoint, len(actors))
+	for i, a := range actors {
+		found[i] = endpointOf(a)
+	}
+	return found
+}
+
+func endpointOf(a *clusterapi.ActorEndpoint) Endpoint {
+	e := Endpoint{
+		Name: a.GetName(), Address: a.GetAddress(), Incarnation: a.GetActorId(), Member: a.GetAddress(), Namespace: a.GetNamespace(),
+		JobID: a.GetJobId(), Task: int(a.GetTask()), Metadata: a.GetMetadata(),
+	}
+	if e.JobID != "" {
+		e.Member = e.JobID + "/" + strconv.Itoa(e.Task)
+	}
+	return e
+}
+
+// Forget has the next Resolve of a name ask the cluster.
+func (r *ClusterResolver) Forget(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if w, ok := r.names[name]; ok {
+		w.known, w.missing = false, nil
+	}
+}
+
+// Watch tells of names that were resolved once and are elsewhere now.
+func (r *ClusterResolver) Watch(changed func(name string)) func() { return r.listeners.add(changed) }
+
+// List finds all endpoints whose names begin with a prefix.
+func (r *ClusterResolver) List(ctx context.Context, prefix string) ([]Endpoint, error) {
+	listed, err := r.api.ListActors(ctx, &clusterapi.ListActorsRequest{Prefix: prefix, Namespace: r.namespace})
+	if err != nil {
+		return nil, fmt.Errorf("list actors: %w", err)
+	}
+	return endpointsOf(listed.GetActors()), nil
+}
+
+// Await waits until a group is there, and fails at once when its job has ended.
+func (r *ClusterResolver) Await(ctx context.Context, g Group) ([]Endpoint, error) {
+	var found []Endpoint
+	for failures := 1; ; failures++ {
+		err := r.follow(ctx, &clusterapi.WatchRequest{Name: g.Name, Namespace: r.namespace, JobId: g.JobID}, func(now []Endpoint) bool {
+			found, failures = now, 0
+			return len(now) < g.Count
+		})
+		switch {
+		case err == nil:
+			return found, nil
+		case ctx.Err() != nil && len(found) == 0:
+			return nil, &Error{Code: CodeDeadline, Message: fmt.Sprintf("no actor %q has come", g.Name), Actor: g.Name}
+		case ctx.Err() != nil:
+			return nil, waitError(nil, len(found), g.Count)
+		case status.Code(err) == codes.FailedPrecondition:
+			return nil, &Error{Code: CodeUnavailable, Message: status.Convert(err).Message(), Actor: g.Name}
+		}
+		wait(ctx, backoff(failures))
+	}
+}
+
+// wait is until the context ends at most.
+func wait(ctx context.Context, long time.Duration) {
+	timer := time.NewTimer(long)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// follow reads one stream. It tells of all endpoints after each change, until that
+// is enough: then the error is nil.
+func (r *ClusterResolver) follow(ctx context.Context, q *clusterapi.WatchRequest, more func([]Endpoint) bool) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := r.api.Watch(ctx, q)
+	if err != nil {
+		return err
+	}
+	var now []Endpoint
+	for {
+		change, err := stream.Recv()
+		if err != nil {
+			return err
+		}
+		if change.GetReset_() {
+			now = nil
+		}
+		now = slices.DeleteFunc(slices.Clone(now), func(e Endpoint) bool {
+			again := slices.ContainsFunc(change.GetAdded(), func(a *clusterapi.ActorEndpoint) bool { return a.GetActorId() == e.Incarnation })
+			return again || slices.Contains(change.GetRemoved(), e.Incarnation)
+		})
+		now = append(now, endpointsOf(change.GetAdded())...)
+		if !more(now) {
+			return nil
+		}
+	}
+}
+
+// watch is what is known of a name, which is watched from now on. It needs the lock.
+func (r *ClusterResolver) watch(name string) *watched {
+	r.clock++
+	w, ok := r.names[name]
+	if ok {
+		w.used = r.clock
+		return w
+	}
+	w = &watched{used: r.clock}
+	if r.ctx.Err() != nil {
+		return w
+	}
+	if len(r.names) >= maxWatched {
+		oldest := slices.MinFunc(slices.Collect(maps.Keys(r.names)), func(a, b string) int {
+			return int(int64(r.names[a].used) - int64(r.names[b].used))
+		})
+		r.names[oldest].cancel()
+		delete(r.names, oldest)
+	}
+	r.names[name] = w
+	var ctx context.Context
+	ctx, w.cancel = context.WithCancel(r.ctx)
+	r.running.Go(func() { r.listen(ctx, name, w) })
+	return w
+}
+
+// listen keeps what is known of a name true.
+func (r *ClusterResolver) listen(ctx context.Context, name string, w *watched) {
+	for failures := 1; ctx.Err() == nil; failures++ {
+		err := r.follow(ctx, &clusterapi.WatchRequest{Name: name, Namespace: r.namespace}, func(now []Endpoint) bool {
+			failures = 0
+			r.mu.Lock()
+			w.known, w.endpoints, w.missing = true, now, nil
+			r.mu.Unlock()
+			r.listeners.tell(name)
+			return true
+		})
+		r.mu.Lock()
+		w.known, w.missing = false, nil
+		r.mu.Unlock()
+		if code := status.Code(err); code == codes.Unimplemented || errors.Is(err, context.Canceled) {
+			<-ctx.Done()
+		}
+		wait(ctx, backoff(failures))
+	}
+}

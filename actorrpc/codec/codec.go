@@ -1,0 +1,181 @@
+package codec
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+)
+
+// Kind is how arguments and results are written. The numbers are those of
+// wire.Codec, so that one converts to the other.
+type Kind int
+
+// The kinds. The zero Kind is Msgpack.
+const (
+	Msgpack Kind = 1
+	JSON    Kind = 2
+	Pickle  Kind = 3 // between Python peers; refused here
+)
+
+// OutOfBand is the length in bytes from which on bytes and the data of arrays
+// are sent beside the message, in a buffer of their own.
+const OutOfBand = 8 << 10
+
+// MaxDepth is how deep lists and maps may nest in one value.
+const MaxDepth = 100
+
+// String is the name of the kind.
+func (k Kind) String() string {
+	switch k {
+	case Msgpack, 0:
+		return "msgpack"
+	case JSON:
+		return "json"
+	case Pickle:
+		return "pickle"
+	}
+	return "codec " + strconv.Itoa(int(k))
+}
+
+// Error says that a value cannot be carried, or that bytes are no value, or that
+// a value does not fit the type that wants it.
+type Error struct {
+	Path    string // "args[1].lr", "kwargs.x[3]", "result[0]"; "" if the bytes as a whole are bad
+	Problem string // "want int, got string"
+}
+
+func (e *Error) Error() string {
+	if e.Path == "" {
+		return e.Problem
+	}
+	return e.Path + ": " + e.Problem
+}
+
+// EncodeArgs writes the arguments of a call. The buffers alias the arguments.
+// Errors are *Error.
+func EncodeArgs(kind Kind, positional []any, named map[string]any) (args []byte, buffers [][]byte, err error) {
+	list := make([]any, len(positional))
+	for i, v := range positional {
+		if list[i], err = lower(v); err != nil {
+			return nil, nil, within(err, "args"+indexStep(i))
+		}
+	}
+	var table map[string]any
+	if len(named) > 0 {
+		table = make(map[string]any, len(named))
+		for k, v := range named {
+			if table[k], err = lower(v); err != nil {
+				return nil, nil, within(err, "kwargs"+keyStep(k))
+			}
+		}
+	}
+	return write(kind, scope{args: true, positional: list, named: table})
+}
+
+// EncodeResult writes what a method returned. The buffers alias the value.
+// Errors are *Error.
+func EncodeResult(kind Kind, value any) (data []byte, buffers [][]byte, err error) {
+	tree, err := lower(value)
+	if err != nil {
+		return nil, nil, within(err, "result")
+	}
+	return write(kind, scope{result: tree})
+}
+
+// Arguments are those of a call, as trees (see the package's comment). Bytes and
+// arrays in them share the memory of the message.
+type Arguments struct {
+	Positional []any
+	Named      map[string]any
+}
+
+// DecodeArgs reads the arguments of a call. Errors are *Error.
+func DecodeArgs(kind Kind, args []byte, buffers [][]byte) (*Arguments, error) {
+	s, err := read(kind, true, args, buffers)
+	if err != nil {
+		return nil, err
+	}
+	return &Arguments{Positional: s.positional, Named: s.named}, nil
+}
+
+// Into makes values of the given types of the positional arguments. Methods of Go
+// have no names for their parameters, so named arguments are refused. Errors are
+// *Error, without a path if the number of arguments is wrong.
+func (a *Arguments) Into(types []reflect.Type) ([]reflect.Value, error) {
+	if err := a.fit(len(types)); err != nil {
+		return nil, err
+	}
+	values := make([]reflect.Value, len(types))
+	for i, t := range types {
+		values[i] = reflect.New(t).Elem()
+		if err := assign(a.Positional[i], values[i]); err != nil {
+			return nil, within(err, "args"+indexStep(i))
+		}
+	}
+	return values, nil
+}
+
+func (a *Arguments) fit(want int) error {
+	for _, name := range sortedKeys(a.Named) {
+		return &Error{Problem: fmt.Sprintf("unexpected argument %q", name)}
+	}
+	if got := len(a.Positional); got != want {
+		return &Error{Problem: fmt.Sprintf("takes %s, got %d", counted(want, "argument"), got)}
+	}
+	return nil
+}
+
+// DecodeResult reads what a method returned into a pointer's target; *any receives
+// the tree. Errors are *Error, but for an into that is no pointer.
+func DecodeResult(kind Kind, data []byte, buffers [][]byte, into any) error {
+	target := reflect.ValueOf(into)
+	if target.Kind() != reflect.Pointer || target.IsNil() {
+		return fmt.Errorf("decode a result: want a pointer, got %T", into)
+	}
+	s, err := read(kind, false, data, buffers)
+	if err != nil {
+		return err
+	}
+	if err := assign(s.result, target.Elem()); err != nil {
+		return within(err, "result")
+	}
+	return nil
+}
+
+// scope is what one message holds: the arguments of a call, or a result.
+type scope struct {
+	args       bool
+	positional []any
+	named      map[string]any
+	result     any
+}
+
+func write(kind Kind, s scope) ([]byte, [][]byte, error) {
+	switch kind {
+	case Msgpack, 0:
+		return writeMsgpack(s)
+	case JSON:
+		data, err := writeJSON(s)
+		return data, nil, err
+	case Pickle:
+	}
+	return nil, nil, refused(kind)
+}
+
+func read(kind Kind, args bool, data []byte, buffers [][]byte) (scope, error) {
+	switch kind {
+	case Msgpack, 0:
+		return readMsgpack(args, data, buffers)
+	case JSON:
+		return readJSON(args, data)
+	case Pickle:
+	}
+	return scope{}, refused(kind)
+}
+
+func refused(kind Kind) error {
+	if kind == Pickle {
+		return &Error{Problem: "pickle is for Python peers only; send msgpack"}
+	}
+	return &Error{Problem: kind.String() + " is unknown; send msgpack"}
+}

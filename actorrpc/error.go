@@ -1,0 +1,144 @@
+package actorrpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/fray-ml/fray/actorrpc/wire"
+)
+
+// Code is a closed set of what can go wrong with a call.
+type Code string
+
+// The codes; wire/actor.proto says what each means.
+const (
+	CodeApplication   Code = "application"
+	CodeUnknownActor  Code = "unknown_actor"
+	CodeUnknownMethod Code = "unknown_method"
+	CodeBadArguments  Code = "bad_arguments"
+	CodeEncoding      Code = "encoding"
+	CodeTooLarge      Code = "too_large"
+	CodeStale         Code = "stale"
+	CodeMalformed     Code = "malformed"
+	CodeVersion       Code = "version"
+	CodeBusy          Code = "busy"
+	CodeDeadline      Code = "deadline"
+	CodeCancelled     Code = "cancelled"
+	CodeStopping      Code = "stopping"
+	CodeMaybeExecuted Code = "maybe_executed"
+	CodeDenied        Code = "denied"
+	CodeInternal      Code = "internal"
+	CodeUnavailable   Code = "unavailable"
+)
+
+// orderedCodes are in the order of the wire's numbers, from 1 on.
+func orderedCodes() []Code {
+	return []Code{
+		CodeApplication, CodeUnknownActor, CodeUnknownMethod, CodeBadArguments, CodeEncoding, CodeTooLarge, CodeStale, CodeMalformed,
+		CodeVersion, CodeBusy, CodeDeadline, CodeCancelled, CodeStopping, CodeMaybeExecuted, CodeDenied, CodeInternal, CodeUnavailable,
+	}
+}
+
+// Error is what went wrong with a call of a method.
+type Error struct {
+	Code    Code
+	Message string
+	// Ran says that the method may have begun. Where it is false the call had no effect.
+	Ran      bool
+	Actor    string
+	Method   string
+	Argument string   // path of the offending one: "args[1].lr", "result[0]"; ""
+	Near     []string // names that were perhaps meant
+	// Type and Traceback are of the exception that the method raised.
+	Type      string
+	Traceback string
+	Cause     *Error // what that was raised from
+}
+
+// Error names the actor, the method and the argument, and says what to do where there is something.
+func (e *Error) Error() string {
+	var b strings.Builder
+	if e.Actor != "" {
+		b.WriteString(e.Actor)
+		if e.Method != "" {
+			b.WriteString("." + e.Method)
+		}
+		b.WriteString(": ")
+	}
+	if e.Argument != "" {
+		b.WriteString(e.Argument + ": ")
+	}
+	b.WriteString(e.Message)
+	if len(e.Near) > 0 {
+		fmt.Fprintf(&b, "; did you mean %s?", strings.Join(e.Near, ", "))
+	}
+	return b.String()
+}
+
+// Is makes errors.Is(err, &Error{Code: c}) true for errors of that code. Those of
+// [CodeDeadline] and [CodeCancelled] are also what a context says of that.
+func (e *Error) Is(target error) bool {
+	if target == context.DeadlineExceeded {
+		return e.Code == CodeDeadline
+	}
+	if target == context.Canceled {
+		return e.Code == CodeCancelled
+	}
+	other, ok := target.(*Error)
+	return ok && other.Code == e.Code && other.Message == "" && other.Actor == ""
+}
+
+// Unwrap is the cause.
+func (e *Error) Unwrap() error {
+	if e.Cause == nil {
+		return nil
+	}
+	return e.Cause
+}
+
+// CodeOf is the code of a call's error, "" of any other error.
+func CodeOf(err error) Code {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Code
+	}
+	return ""
+}
+
+// Wire is the error as it is sent.
+func (e *Error) Wire() *wire.Error {
+	if e == nil {
+		return nil
+	}
+	w := &wire.Error{
+		Code: wire.Code_CODE_INTERNAL, Message: e.Message, Ran: e.Ran, Actor: e.Actor, Method: e.Method, Argument: e.Argument,
+		Near: e.Near, Type: e.Type, Traceback: e.Traceback, Cause: e.Cause.Wire(),
+	}
+	for i, c := range orderedCodes() {
+		if c == e.Code {
+			w.Code = wire.Code(i + 1)
+		}
+	}
+	return w
+}
+
+// maxCauses bounds a chain of causes that a peer sends.
+const maxCauses = 32
+
+// ErrorOf is an error as it was received, nil of nil.
+func ErrorOf(w *wire.Error) *Error { return errorOf(w, maxCauses) }
+
+func errorOf(w *wire.Error, depth int) *Error {
+	if w == nil || depth == 0 {
+		return nil
+	}
+	e := &Error{
+		Code: CodeInternal, Message: w.GetMessage(), Ran: w.GetRan(), Actor: w.GetActor(), Method: w.GetMethod(), Argument: w.GetArgument(),
+		Near: w.GetNear(), Type: w.GetType(), Traceback: w.GetTraceback(), Cause: errorOf(w.GetCause(), depth-1),
+	}
+	if i := int(w.GetCode()) - 1; i >= 0 && i < len(orderedCodes()) {
+		e.Code = orderedCodes()[i]
+	}
+	return e
+}

@@ -1,0 +1,261 @@
+package actorrpc
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fray-ml/fray/actorrpc/codec"
+	"github.com/fray-ml/fray/actorrpc/wire"
+)
+
+// Handle is an actor to be called, by its name: wherever it runs now, and after it
+// was restarted. Handles of one client are equal (==) if they are of the same
+// actor and have the same options. As an argument or a result of a call it
+// travels as a reference, see [Client.Handle].
+type Handle struct {
+	actor   *actor
+	options RPCOptions
+}
+
+var _ codec.Referrer = Handle{}
+
+// Name is the actor's name.
+func (h Handle) Name() string {
+	if h.actor == nil {
+		return ""
+	}
+	return h.actor.key.name
+}
+
+// With is the handle with other options; what they leave out stays.
+func (h Handle) With(o RPCOptions) Handle {
+	h.options = o.over(h.options)
+	return h
+}
+
+// ActorRef is what the handle is on its way: the name, where the namespace's
+// resolver knows it, else where the actor is.
+func (h Handle) ActorRef() codec.ActorRef {
+	if h.actor == nil {
+		return codec.ActorRef{}
+	}
+	key := h.actor.key
+	ref := codec.ActorRef{Name: key.name, Namespace: key.namespace, URL: key.url}
+	if ref.URL != "" || ref.Namespace != "" && key.member == "" {
+		return ref
+	}
+	h.actor.mu.Lock()
+	defer h.actor.mu.Unlock()
+	if h.actor.endpoint.Address != "" {
+		ref.Namespace, ref.URL = "", h.actor.endpoint.URL()
+	}
+	return ref
+}
+
+// String is the actor's name, and where it is if it is only there.
+func (h Handle) String() string {
+	ref := h.ActorRef()
+	if ref.URL == "" {
+		return ref.Name
+	}
+	return ref.Name + " at " + ref.URL
+}
+
+// Pending is how many calls of this process the actor has not answered.
+func (h Handle) Pending() int { return int(h.actor.load.Load()) }
+
+// Lookup finds the actor of a name, the newest if there are many. Without one the
+// error is of [CodeUnknownActor]. Where addresses are fixed nobody is asked.
+func (c *Client) Lookup(ctx context.Context, name string) (Handle, error) {
+	endpoints, err := c.resolver.Resolve(ctx, name)
+	if err != nil {
+		return Handle{}, fmt.Errorf("look up %q: %w", name, err)
+	}
+	return c.handle(actorKey{name: name}, endpoints[len(endpoints)-1]), nil
+}
+
+// LookupAll finds all actors that share a name. Each handle stays with one of
+// them: with its job's task, or its address.
+func (c *Client) LookupAll(ctx context.Context, name string) ([]Handle, error) {
+	endpoints, err := c.resolver.Resolve(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("look up %q: %w", name, err)
+	}
+	return c.members(name, endpoints), nil
+}
+
+func (c *Client) members(name string, endpoints []Endpoint) []Handle {
+	handles := make([]Handle, 0, len(endpoints))
+	for _, e := range endpoints {
+		h := c.handle(actorKey{name: name, member: e.Member}, e)
+		if !slices.Contains(handles, h) {
+			handles = append(handles, h)
+		}
+	}
+	return handles
+}
+
+func (c *Client) handle(key actorKey, e Endpoint) Handle {
+	key.namespace = cmp.Or(c.config.Namespace, e.Namespace)
+	a := c.actor(key, c.resolver)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.endpoint.Address == "" {
+		a.endpoint = e
+	}
+	return Handle{actor: a}
+}
+
+// Handle is the actor of a reference, which need not be there yet. One with a URL
+// and without a namespace is of the actor at that address and of no other.
+func (c *Client) Handle(ref codec.ActorRef) (Handle, error) {
+	mine := c.config.Namespace
+	switch {
+	case ref.Name == "":
+		return Handle{}, &Error{Code: CodeBadArguments, Message: "the actor reference has no name"}
+	case ref.Namespace != "" && mine != "" && ref.Namespace != mine:
+		return Handle{}, &Error{Code: CodeDenied, Actor: ref.Name, Message: fmt.Sprintf("it is of namespace %q, this program of %q", ref.Namespace, mine)}
+	case ref.URL == "" || ref.Namespace != "" && mine != "":
+		return Handle{actor: c.actor(actorKey{name: ref.Name, namespace: cmp.Or(ref.Namespace, mine)}, c.resolver)}, nil
+	}
+	e, err := ParseURL(ref.URL)
+	if err != nil {
+		return Handle{}, err
+	}
+	e.Name = cmp.Or(e.Name, ref.Name)
+	key := actorKey{name: ref.Name, namespace: ref.Namespace, url: e.URL()}
+	return Handle{actor: c.actor(key, pinned{e})}, nil
+}
+
+// pinned finds one name at one place.
+type pinned struct{ endpoint Endpoint }
+
+func (p pinned) Resolve(context.Context, string) ([]Endpoint, error) {
+	return []Endpoint{p.endpoint}, nil
+}
+
+func (p pinned) Forget(string) {}
+
+func (p pinned) Watch(func(string)) func() { return func() {} }
+
+var _ Resolver = pinned{}
+
+// WaitFor waits until there is an actor of a name, for ResolveTimeout at most.
+func (c *Client) WaitFor(ctx context.Context, name string) (Handle, error) {
+	endpoints, err := c.await(ctx, Group{Name: name})
+	if err != nil {
+		return Handle{}, fmt.Errorf("wait for %q: %w", name, err)
+	}
+	return c.handle(actorKey{name: name}, endpoints[len(endpoints)-1]), nil
+}
+
+// WaitForGroup waits until so many actors share a name, for ResolveTimeout at most.
+// It fails at once when the group's job has ended.
+func (c *Client) WaitForGroup(ctx context.Context, g Group) ([]Handle, error) {
+	endpoints, err := c.await(ctx, g)
+	if err != nil {
+		return nil, fmt.Errorf("wait for %q: %w", g.Name, err)
+	}
+	return c.members(g.Name, endpoints), nil
+}
+
+func (c *Client) await(ctx context.Context, g Group) ([]Endpoint, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.config.ResolveTimeout)
+	defer cancel()
+	g.Count = max(g.Count, 1)
+	if r, ok := c.resolver.(Awaiter); ok {
+		return r.Await(ctx, g)
+	}
+	changed := make(chan struct{}, 1)
+	defer c.resolver.Watch(func(name string) {
+		if name == g.Name {
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
+		}
+	})()
+	for failures := 1; ; failures++ {
+		endpoints, err := c.resolver.Resolve(ctx, g.Name)
+		if err == nil && len(endpoints) >= g.Count {
+			return endpoints, nil
+		}
+		timer := time.NewTimer(backoff(failures))
+		select {
+		case <-changed:
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, waitError(err, len(endpoints), g.Count)
+		}
+		timer.Stop()
+	}
+}
+
+// waitError says what was missing when the time was over.
+func waitError(err error, have, want int) error {
+	if err != nil {
+		return err
+	}
+	return &Error{Code: CodeDeadline, Message: fmt.Sprintf("%d of %d are there", have, want)}
+}
+
+// List finds the actors whose names begin with a prefix: those that the resolver
+// knows or, where addresses are fixed, those of their servers.
+func (c *Client) List(ctx context.Context, prefix string) ([]Endpoint, error) {
+	if l, ok := c.resolver.(Lister); ok {
+		return l.List(ctx, prefix)
+	}
+	endpoints, err := c.resolver.Resolve(ctx, prefix)
+	if err != nil {
+		return nil, fmt.Errorf("list actors: %w", err)
+	}
+	var found []Endpoint
+	for _, e := range endpoints {
+		actors, err := c.Actors(ctx, e)
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range actors {
+			e.Name, e.Incarnation, e.Metadata = a.GetName(), a.GetIncarnation(), map[string]string{"class": a.GetClass()}
+			found = append(found, e)
+		}
+	}
+	return found, nil
+}
+
+// Actors asks a server what actors it has whose names begin with the endpoint's.
+func (c *Client) Actors(ctx context.Context, e Endpoint) ([]*wire.Actor, error) {
+	via, err := c.transport(e)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.config.ResolveTimeout)
+	defer cancel()
+	if err := via.ready(ctx); err != nil {
+		return nil, err
+	}
+	return via.actors(ctx, e.Name)
+}
+
+// Methods asks an actor's server what methods it has.
+func (c *Client) Methods(ctx context.Context, h Handle) ([]*wire.Method, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.config.ResolveTimeout)
+	defer cancel()
+	e, err := h.actor.find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	via, err := c.transport(e)
+	if err != nil {
+		return nil, err
+	}
+	if err := via.ready(ctx); err != nil {
+		return nil, err
+	}
+	listed, err := via.methods(ctx, e.Name)
+	return listed.GetMethods(), err
+}

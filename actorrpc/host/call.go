@@ -1,0 +1,223 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/codec"
+	"github.com/fray-ml/fray/actorrpc/wire"
+)
+
+// answerer takes the reply to a call to its caller. One that is in no hurry to
+// go on says so: then its own goroutine may write.
+type answerer interface {
+	answer(reply *wire.Reply, buffers [][]byte, unhurried bool)
+}
+
+// answer is a reply, and what it refers to out of band.
+type answer struct {
+	reply   *wire.Reply
+	buffers [][]byte
+}
+
+// call is one run of a method, from its arrival until it is answered.
+type call struct {
+	server   *Server
+	actor    *actor
+	method   *bound
+	in       *wire.Call
+	buffers  [][]byte
+	caller   string
+	deadline time.Time // zero: none
+	arrived  time.Time
+	entry    *entry   // of the ledger; nil: seq is 0
+	to       answerer // without an entry
+
+	mu     sync.Mutex
+	phase  phase
+	cancel context.CancelCauseFunc // while it runs, nil for methods that take no context
+}
+
+// phase is how far a call is.
+type phase string
+
+const (
+	phaseWaits   phase = "waits"
+	phaseRuns    phase = "runs"
+	phaseOver    phase = "over" // it is answered, or about to be
+	phaseUnbegun phase = ""
+)
+
+// advance goes on to a phase, and reports whether the call was in the one before.
+func (c *call) advance(from, to phase) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.phase != from {
+		return false
+	}
+	c.phase = to
+	return true
+}
+
+// size is how much memory the arguments take.
+func (c *call) size() int64 {
+	n := len(c.in.GetArgs())
+	for _, b := range c.buffers {
+		n += len(b)
+	}
+	return int64(n)
+}
+
+// run calls the method, unless the call is over already, and makes the answer.
+func (c *call) run() *answer {
+	if !c.deadline.IsZero() && !time.Now().Before(c.deadline) {
+		return c.drop(&actorrpc.Error{Code: actorrpc.CodeDeadline, Message: "the deadline passed before the call began"})
+	}
+	if !c.advance(phaseWaits, phaseRuns) {
+		return nil
+	}
+	c.server.begun(c)
+	out := c.perform()
+	if !c.advance(phaseRuns, phaseOver) {
+		return nil // the server gave up on it
+	}
+	return out
+}
+
+// drop is the answer to a call that waits and will not run, nil if it does not wait any more.
+func (c *call) drop(e *actorrpc.Error) *answer {
+	if !c.advance(phaseWaits, phaseOver) {
+		return nil
+	}
+	c.server.begun(c)
+	return c.failed(e)
+}
+
+// perform decodes, calls and encodes. Nothing that a method does ends the server.
+func (c *call) perform() (out *answer) {
+	ran, returned := false, false
+	defer func() {
+		if returned {
+			return
+		}
+		if problem := recover(); problem != nil {
+			out = c.failed(panicError(problem, ran))
+			return
+		}
+		// runtime.Goexit: this goroutine ends after what is deferred.
+		if c.advance(phaseRuns, phaseOver) {
+			c.answer(c.failed(&actorrpc.Error{Code: actorrpc.CodeInternal, Message: "the method ended its goroutine", Ran: true}), false)
+		}
+	}()
+	out = c.invoke(&ran)
+	returned = true
+	return out
+}
+
+func (c *call) invoke(ran *bool) *answer {
+	kind := codec.Kind(c.in.GetCodec())
+	in, err := c.method.values(kind, c.in.GetArgs(), c.buffers, c.method.names)
+	if err != nil {
+		return c.failed(codecError(actorrpc.CodeBadArguments, err))
+	}
+	var ctx context.Context
+	if c.method.takesContext {
+		var end func()
+		if ctx, end = c.context(); end != nil {
+			defer end()
+		}
+		in = append([]reflect.Value{reflect.ValueOf(ctx)}, in...)
+	}
+	*ran = true
+	results := c.method.function.Call(in)
+	if c.method.fails {
+		if err, ok := reflect.TypeAssert[error](results[len(results)-1]); ok && err != nil {
+			return c.failed(methodError(ctx, err))
+		}
+	}
+	var result any
+	if c.method.result {
+		result = results[0].Interface()
+	}
+	data, buffers, err := codec.EncodeResult(kind, result)
+	if err != nil {
+		e := codecError(actorrpc.CodeEncoding, err)
+		e.Ran = true
+		return c.failed(e)
+	}
+	reply := &wire.Reply{Seq: c.in.GetSeq(), Codec: c.in.GetCodec(), Result: data, Incarnation: c.actor.incarnation}
+	size := uint64(len(data))
+	for _, b := range buffers {
+		reply.BufferSizes = append(reply.BufferSizes, uint64(len(b)))
+		size += uint64(len(b))
+	}
+	if limit := c.server.cfg.MaxMessageBytes; size > limit {
+		e := tooLarge("the result is", size, limit)
+		e.Ran = true
+		return c.failed(e)
+	}
+	return &answer{reply, buffers}
+}
+
+// failed is the answer that carries an error.
+func (c *call) failed(e *actorrpc.Error) *answer {
+	e.Actor, e.Method = clip(c.in.GetActor(), maxNameShown), clip(c.in.GetMethod(), maxNameShown)
+	reply := &wire.Reply{Seq: c.in.GetSeq(), Codec: c.in.GetCodec(), Error: e.Wire()}
+	if c.actor != nil {
+		reply.Incarnation = c.actor.incarnation
+	}
+	return &answer{reply: reply}
+}
+
+// answer hands out the reply; nil: somebody else did.
+func (c *call) answer(a *answer, unhurried bool) {
+	if a == nil {
+		return
+	}
+	c.server.metrics.answered(c, a.reply.GetError())
+	to := c.to
+	if c.entry != nil {
+		to = c.server.ledger.finish(c.entry, a)
+	}
+	if to != nil {
+		to.answer(a.reply, a.buffers, unhurried)
+	}
+	c.server.leave() // now: what has no reply before the last frame did not run
+}
+
+// stop cancels the call: one that waits is answered, one that runs is told.
+func (c *call) stop(e *actorrpc.Error) {
+	if c.stopWaiting(e) {
+		return
+	}
+	c.mu.Lock()
+	cancel := c.cancel
+	c.mu.Unlock()
+	if cancel != nil {
+		cancel(e)
+	}
+}
+
+// stopWaiting answers a call that waits, and reports whether it did.
+func (c *call) stopWaiting(e *actorrpc.Error) bool {
+	a := c.drop(e)
+	c.answer(a, false)
+	return a != nil
+}
+
+// abandon answers a call that runs and does not end.
+func (c *call) abandon(e *actorrpc.Error) {
+	if c.advance(phaseRuns, phaseOver) {
+		c.answer(c.failed(e), false)
+	}
+}
+
+var errStopping = errors.New("the server is shutting down")
+
+func stopping(ran bool) *actorrpc.Error {
+	return &actorrpc.Error{Code: actorrpc.CodeStopping, Message: errStopping.Error(), Ran: ran}
+}

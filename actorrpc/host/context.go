@@ -1,0 +1,76 @@
+package host
+
+import (
+	"context"
+	"time"
+
+	"github.com/fray-ml/fray/actorrpc"
+)
+
+// ActorContext is what a method can know of the call that it answers.
+type ActorContext struct {
+	Actor       string // the name that was called
+	Incarnation string
+	Method      string
+	Caller      string // the process that calls, random
+	Trace       string // W3C traceparent, ""
+	Namespace   string
+	JobID       string
+	Task        int
+	Address     string // of this server
+	// Client calls other actors: Config.Client. The method's context takes its
+	// deadline along.
+	Client *actorrpc.Client
+}
+
+type contextKey struct{}
+
+// FromContext is of the call that a method answers; outside of one it is zero.
+func FromContext(ctx context.Context) ActorContext {
+	if c, ok := ctx.Value(contextKey{}).(*call); ok {
+		s := c.server
+		return ActorContext{
+			Actor: c.actor.name, Incarnation: c.actor.incarnation, Method: c.method.name, Caller: c.caller, Trace: c.in.GetTrace(),
+			Namespace: s.cfg.Namespace, JobID: s.cfg.JobID, Task: s.cfg.Task, Address: s.Address(),
+			Client: s.cfg.Client,
+		}
+	}
+	return ActorContext{}
+}
+
+// methodContext is a context that knows its call.
+type methodContext struct {
+	context.Context
+	call *call
+}
+
+func (c methodContext) Value(key any) any {
+	if _, ok := key.(contextKey); ok {
+		return c.call
+	}
+	return c.Context.Value(key)
+}
+
+// context is for the method; end is to be called after it.
+func (c *call) context() (ctx context.Context, end func()) {
+	cancellable, cancel := context.WithCancelCause(c.server.calls)
+	end = func() { cancel(nil) }
+	ctx = cancellable
+	if !c.deadline.IsZero() {
+		timed, stop := context.WithDeadline(ctx, c.deadline)
+		ctx, end = timed, func() { stop(); cancel(nil) }
+	}
+	c.mu.Lock()
+	c.cancel = cancel
+	c.mu.Unlock()
+	return methodContext{ctx, c}, end
+}
+
+// deadlineOf is when a call that arrives now is late.
+func deadlineOf(now time.Time, timeout uint64) time.Time {
+	if timeout == 0 {
+		return time.Time{}
+	}
+	const century = uint64(100 * 365 * 24 * time.Hour)
+	return now.Add(time.Duration(min(timeout, century)))
+}

@@ -1,0 +1,117 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/codec"
+)
+
+// Limits of an error that is sent, in bytes.
+const (
+	maxMessage   = 64 << 10
+	maxTraceback = 256 << 10
+	maxChain     = 16 // errors that it was made from
+)
+
+// methodError is what a method returned. ctx is its context, nil if it took none.
+func methodError(ctx context.Context, err error) *actorrpc.Error {
+	if ctx != nil && ctx.Err() != nil {
+		switch {
+		case errors.Is(err, context.DeadlineExceeded):
+			return &actorrpc.Error{Code: actorrpc.CodeDeadline, Message: "the deadline passed while the method ran", Ran: true}
+		case errors.Is(err, context.Canceled), errors.Is(err, context.Cause(ctx)):
+			return cancelled(ctx)
+		}
+	}
+	e := chain(err, maxChain)
+	e.Ran = true
+	return e
+}
+
+// cancelled says why the context of a method ended.
+func cancelled(ctx context.Context) *actorrpc.Error {
+	if cause, ok := errors.AsType[*actorrpc.Error](context.Cause(ctx)); ok {
+		e := *cause
+		e.Ran = true
+		return &e
+	}
+	return &actorrpc.Error{Code: actorrpc.CodeCancelled, Message: "the call was cancelled while the method ran", Ran: true}
+}
+
+// chain is an error and those that it was made from.
+func chain(err error, left int) *actorrpc.Error {
+	inner, nested := any(err).(*actorrpc.Error) // of a call that the method made
+	if nested && left < maxChain {
+		return inner
+	}
+	e := &actorrpc.Error{Code: actorrpc.CodeApplication, Type: fmt.Sprintf("%T", err), Message: clip(err.Error(), maxMessage)}
+	if nested {
+		e.Cause = inner
+		return e
+	}
+	if f, ok := err.(fmt.Formatter); ok {
+		e.Traceback = clip(fmt.Sprintf("%+v", f), maxTraceback)
+	}
+	if cause := unwrap(err); cause != nil && left > 1 {
+		e.Cause = chain(cause, left-1)
+	}
+	return e
+}
+
+func unwrap(err error) error {
+	switch e := any(err).(type) {
+	case interface{ Unwrap() error }:
+		return e.Unwrap()
+	case interface{ Unwrap() []error }:
+		for _, one := range e.Unwrap() {
+			if one != nil {
+				return one
+			}
+		}
+	}
+	return nil
+}
+
+func panicError(problem any, ran bool) *actorrpc.Error {
+	e := &actorrpc.Error{
+		Code: actorrpc.CodeApplication, Type: "panic", Message: clip(fmt.Sprintf("panic: %v", problem), maxMessage), Ran: ran,
+		Traceback: clip(string(debug.Stack()), maxTraceback),
+	}
+	if err, ok := problem.(error); ok {
+		e.Type = fmt.Sprintf("%T", err)
+	}
+	return e
+}
+
+// codecError names the argument that does not fit.
+func codecError(code actorrpc.Code, err error) *actorrpc.Error {
+	e := &actorrpc.Error{Code: code, Message: err.Error()}
+	if problem, ok := errors.AsType[*codec.Error](err); ok {
+		e.Argument, e.Message = problem.Path, problem.Problem
+	}
+	return e
+}
+
+// tooLarge says that what ("the arguments are", "the result is") has a size over a limit.
+func tooLarge(what string, size, limit uint64) *actorrpc.Error {
+	return &actorrpc.Error{
+		Code:    actorrpc.CodeTooLarge,
+		Message: fmt.Sprintf("%s %s; at most %s are taken (max_message_bytes)", what, bytesText(size), bytesText(limit)),
+	}
+}
+
+// bytesText is a size in MiB, or in bytes where that is not whole and small.
+func bytesText(n uint64) string {
+	const mib = 1 << 20
+	switch {
+	case n < mib:
+		return fmt.Sprintf("%d bytes", n)
+	case n%mib == 0:
+		return fmt.Sprintf("%d MiB", n/mib)
+	}
+	return fmt.Sprintf("%.1f MiB", float64(n)/mib)
+}

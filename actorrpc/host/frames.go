@@ -1,0 +1,259 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/wire"
+)
+
+// connection is one of a client that speaks frames.
+type connection struct {
+	server  *Server
+	net     net.Conn
+	wire    *wire.Conn
+	session *session
+	caller  string
+	limit   uint64 // of what the client takes, in bytes
+	done    chan struct{}
+	pending atomic.Int64
+	watch   *watch
+}
+
+var _ answerer = (*connection)(nil)
+
+// maxPeerName is how long Hello.peer may be, in bytes.
+const maxPeerName = 64
+
+// serveFrames serves a client until it goes, breaks the protocol or is silent for too long.
+func (s *Server) serveFrames(raw net.Conn) {
+	defer raw.Close()
+	var preface [len(wire.Preface) - len(framesStart)]byte
+	if _, err := io.ReadFull(raw, preface[:]); err != nil || framesStart+string(preface[:]) != wire.Preface {
+		return
+	}
+	c := &connection{server: s, net: raw, wire: wire.NewConn(raw, s.cfg.MaxMessageBytes), done: make(chan struct{})}
+	if e := c.greet(); e != nil {
+		s.log.Warn("a peer was refused", "peer", raw.RemoteAddr().String(), "error", e.Message)
+		part(raw, c.wire, e)
+		return
+	}
+	c.session = s.ledger.open(c.caller, time.Now())
+	defer func() { s.ledger.close(c.session, time.Now()) }()
+	if !s.join(c) {
+		part(raw, c.wire, stopping(false))
+		return
+	}
+	defer close(c.done)
+	defer s.leaveConnection(c)
+	c.watch = newWatch(c)
+	defer c.watch.stop()
+	if e := c.read(); e != nil {
+		s.log.Warn("a connection was ended", "peer", raw.RemoteAddr().String(), "error", e.Message)
+		part(raw, c.wire, e)
+	}
+}
+
+func (s *Server) join(c *connection) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.connections[c] = struct{}{}
+	return true
+}
+
+func (s *Server) leaveConnection(c *connection) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.connections, c)
+}
+
+// greet exchanges Hello, or says why the peer is not served. A peer that says
+// nothing is told so.
+func (c *connection) greet() *actorrpc.Error {
+	cfg := c.server.cfg
+	hello := &wire.Hello{
+		Version: wire.Version, Peer: c.server.peer, Namespace: cfg.Namespace, MaxMessageBytes: cfg.MaxMessageBytes,
+		MaxPending: uint32(cfg.MaxPending), Language: "go",
+	}
+	if err := c.wire.Send(&wire.Frame{Kind: &wire.Frame_Hello{Hello: hello}}, nil, nil); err != nil {
+		return malformed("the peer left before it said who it is")
+	}
+	f, _, err := c.wire.Receive()
+	if err != nil {
+		return malformed("no Hello came: " + err.Error())
+	}
+	peer := f.GetHello()
+	switch {
+	case peer == nil:
+		return malformed("the first frame is no Hello")
+	case peer.GetVersion() != wire.Version:
+		return otherVersion(peer.GetVersion())
+	case peer.GetPeer() == "" || len(peer.GetPeer()) > maxPeerName:
+		return malformed("Hello.peer is empty or too long")
+	case cfg.Namespace != "" && peer.GetNamespace() != "" && cfg.Namespace != peer.GetNamespace():
+		return &actorrpc.Error{Code: actorrpc.CodeDenied, Message: "peers of another namespace are not served"}
+	}
+	c.caller = strings.Clone(peer.GetPeer())
+	c.limit = peer.GetMaxMessageBytes()
+	if c.net.SetReadDeadline(time.Time{}) != nil {
+		return malformed("the peer has left")
+	}
+	return nil
+}
+
+func malformed(problem string) *actorrpc.Error {
+	return &actorrpc.Error{Code: actorrpc.CodeMalformed, Message: problem}
+}
+
+func otherVersion(theirs uint32) *actorrpc.Error {
+	older := "the server"
+	if theirs < wire.Version {
+		older = "the program"
+	}
+	return &actorrpc.Error{
+		Code:    actorrpc.CodeVersion,
+		Message: fmt.Sprintf("the server speaks version %d of the actor protocol, this program version %d: update %s", wire.Version, theirs, older),
+	}
+}
+
+// read serves frames until the connection ends; the error is for the peer.
+func (c *connection) read() *actorrpc.Error {
+	for {
+		f, buffers, err := c.wire.Receive()
+		if oversize, ok := errors.AsType[*wire.OversizeError](err); ok && oversize.Frame.GetCall() != nil {
+			c.call(oversize.Frame.GetCall(), nil, tooLarge("the arguments are", oversize.Size, oversize.Limit))
+			continue
+		} else if ok {
+			return tooLarge("a frame is", oversize.Size, oversize.Limit)
+		}
+		if problem, ok := errors.AsType[*wire.MalformedError](err); ok {
+			return malformed(problem.Error())
+		}
+		if err != nil {
+			return nil // the peer left, or was let go
+		}
+		if e := c.handle(f, buffers); e != nil {
+			return e
+		}
+	}
+}
+
+// handle serves one frame.
+func (c *connection) handle(f *wire.Frame, buffers [][]byte) *actorrpc.Error {
+	switch kind := f.GetKind().(type) {
+	case *wire.Frame_Call:
+		c.call(kind.Call, buffers, nil)
+	case *wire.Frame_Cancel:
+		if running := c.server.ledger.running(c.session, kind.Cancel.GetSeq()); running != nil {
+			running.stop(cancelledByCaller())
+		}
+	case *wire.Frame_Ping:
+		c.server.ledger.ack(c.session, kind.Ping.GetAcked())
+		c.post(&wire.Frame{Kind: &wire.Frame_Pong{Pong: &wire.Pong{Id: kind.Ping.GetId()}}})
+	case *wire.Frame_Pong:
+	case *wire.Frame_ListMethods:
+		out := c.server.listMethods(kind.ListMethods.GetActor())
+		out.Id = kind.ListMethods.GetId()
+		c.post(&wire.Frame{Kind: &wire.Frame_Methods{Methods: out}})
+	case *wire.Frame_ListActors:
+		out := &wire.ListActorsResponse{Id: kind.ListActors.GetId(), Actors: c.server.listActors(kind.ListActors.GetPrefix())}
+		c.post(&wire.Frame{Kind: &wire.Frame_Actors{Actors: out}})
+	case *wire.Frame_Goodbye:
+		c.net.Close() // the next read ends
+	default:
+		return malformed("a frame is of a kind that a server does not get")
+	}
+	return nil
+}
+
+// post sends what nobody waits to have sent. If it fails, the reader ends, too.
+func (c *connection) post(f *wire.Frame) { _ = c.wire.Post(f, nil) }
+
+// call leads a call to its actor, unless it was sent before or cannot be taken.
+func (c *connection) call(in *wire.Call, buffers [][]byte, refusal *actorrpc.Error) {
+	now := time.Now()
+	k := &call{
+		server: c.server, in: in, buffers: buffers, caller: c.caller, arrived: now, to: c,
+		deadline: deadlineOf(now, in.GetTimeoutNs()),
+	}
+	if n := c.pending.Add(1); n > int64(c.server.cfg.MaxPending) && refusal == nil {
+		refusal = busy("%d calls of this connection are not answered (max_pending)", n-1)
+	}
+	if in.GetSeq() > 0 {
+		switch v, a := c.server.ledger.begin(c.session, k, c); v {
+		case verdictNew:
+		case verdictReplay:
+			c.answer(a.reply, a.buffers, false)
+			return
+		case verdictAwait:
+			return
+		case verdictLost:
+			a := k.failed(&actorrpc.Error{
+				Code: actorrpc.CodeMaybeExecuted, Message: "the connection broke after the call was sent: it may have run", Ran: true,
+			})
+			c.answer(a.reply, nil, false)
+			return
+		}
+	}
+	if refusal != nil {
+		c.server.refuse(k, refusal)
+		return
+	}
+	c.server.submit(k)
+}
+
+// dismiss sends the last frame of a server that has drained, and waits until the
+// client has gone, for a moment.
+func (c *connection) dismiss() {
+	goodbye := &wire.Frame{Kind: &wire.Frame_Goodbye{Goodbye: &wire.Goodbye{Error: stopping(false).Wire()}}}
+	if c.wire.Finish(goodbye, goodbyeTime) != nil || c.net.SetReadDeadline(time.Now().Add(goodbyeTime)) != nil {
+		c.net.Close()
+	}
+	<-c.done
+}
+
+// answer sends a reply.
+func (c *connection) answer(reply *wire.Reply, buffers [][]byte, unhurried bool) {
+	c.pending.Add(-1)
+	f := &wire.Frame{Kind: &wire.Frame_Reply{Reply: reply}}
+	if size := c.over(f, buffers); size > 0 {
+		e := tooLarge("the result is", size, c.limit)
+		e.Ran = true
+		f.Kind = &wire.Frame_Reply{Reply: &wire.Reply{Seq: reply.GetSeq(), Codec: reply.GetCodec(), Incarnation: reply.GetIncarnation(), Error: e.Wire()}}
+		buffers = nil
+	}
+	if unhurried {
+		_ = c.wire.Send(f, buffers, nil) // the reader finds out, too
+		return
+	}
+	_ = c.wire.Post(f, buffers)
+}
+
+// over is the size of a frame that is larger than the client takes, 0 of others.
+func (c *connection) over(f *wire.Frame, buffers [][]byte) uint64 {
+	const small = 4 << 10 // no client takes less
+	reply := f.GetReply()
+	size := len(reply.GetResult())
+	for _, b := range buffers {
+		size += len(b)
+	}
+	if c.limit == 0 || reply.GetError() != nil || size <= small {
+		return 0
+	}
+	total := uint64(size - len(reply.GetResult()) + proto.Size(f))
+	if total > c.limit {
+		return total
+	}
+	return 0
+}

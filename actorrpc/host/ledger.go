@@ -1,0 +1,238 @@
+package host
+
+import (
+	"container/list"
+	"sync"
+	"time"
+)
+
+// Limits of what is remembered of callers.
+const (
+	maxKept      = 256 << 20 // bytes of replies that nobody has acknowledged
+	maxSessions  = 100_000
+	sessionLasts = 24 * time.Hour // after the caller's last connection ended
+)
+
+// ledger knows which calls of each caller began, and has the answers that
+// the caller may still ask for, so that a call which is sent again runs once. A
+// call that was refused did not run: sent again, it is a new one.
+type ledger struct {
+	limit int64
+
+	mu       sync.Mutex
+	sessions map[string]*session
+	idle     list.List // of *session, without connections, since the longest first
+	kept     list.List // of *entry with an answer, the oldest first
+	bytes    int64     // of kept
+}
+
+// session is one caller, by Hello.peer.
+type session struct {
+	peer        string
+	highest     uint64
+	acked       uint64
+	entries     map[uint64]*entry
+	connections int
+	idle        *list.Element
+	since       time.Time // idle
+}
+
+// entry is a call that began.
+type entry struct {
+	session *session
+	seq     uint64
+	call    *call    // until it is answered
+	to      answerer // who asked last
+	answer  *answer
+	kept    *list.Element
+	refused bool
+}
+
+// verdict is what to do with a call that came.
+type verdict string
+
+const (
+	verdictNew    verdict = "new"
+	verdictReplay verdict = "replay" // the answer is there
+	verdictAwait  verdict = "await"  // it will be given to who asked now
+	verdictLost   verdict = "lost"   // whether it ran is not known
+)
+
+func newLedger(limit int64) *ledger { return &ledger{limit: limit, sessions: map[string]*session{}} }
+
+// open is the session of a caller who connected.
+func (l *ledger) open(peer string, now time.Time) *session {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.sessions[peer]
+	if s == nil {
+		s = &session{peer: peer, entries: map[uint64]*entry{}}
+		l.sessions[peer] = s
+	}
+	s.connections++
+	if s.idle != nil {
+		l.idle.Remove(s.idle)
+		s.idle = nil
+	}
+	l.forget(now)
+	return s
+}
+
+// close says that a connection of a session ended.
+func (l *ledger) close(s *session, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s.connections--; s.connections > 0 {
+		return
+	}
+	if s.highest == 0 {
+		delete(l.sessions, s.peer) // it never called
+		return
+	}
+	s.since = now
+	s.idle = l.idle.PushBack(s)
+	l.forget(now)
+}
+
+// forget drops callers who have been away for too long, or are too many.
+func (l *ledger) forget(now time.Time) {
+	for e := l.idle.Front(); e != nil; e = l.idle.Front() {
+		s := e.Value.(*session)
+		if now.Sub(s.since) < sessionLasts && l.idle.Len() <= maxSessions {
+			return
+		}
+		for _, one := range s.entries {
+			l.drop(one)
+		}
+		l.idle.Remove(e)
+		delete(l.sessions, s.peer)
+	}
+}
+
+// begin says what to do with a call that a caller sent. If it is new it gets an
+// entry for its answer; if the answer is there already, it is returned.
+func (l *ledger) begin(s *session, c *call, to answerer) (verdict, *answer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.acknowledge(s, c.in.GetAcked())
+	seq := c.in.GetSeq()
+	e := s.entries[seq]
+	switch {
+	case seq > s.highest:
+		s.highest = seq
+	case e == nil:
+		return verdictLost, nil
+	case e.refused:
+		l.drop(e)
+	case e.answer != nil:
+		return verdictReplay, e.answer
+	default:
+		e.to = to
+		return verdictAwait, nil
+	}
+	c.entry = &entry{session: s, seq: seq, call: c, to: to}
+	s.entries[seq] = c.entry
+	return verdictNew, nil
+}
+
+// finish keeps an answer until it is acknowledged, and says who is to have it.
+func (l *ledger) finish(e *entry, a *answer) answerer {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	to := e.to
+	e.call, e.to = nil, nil
+	if e.session.entries[e.seq] != e {
+		return to // nobody will ask for it
+	}
+	failure := a.reply.GetError()
+	e.refused = failure != nil && !failure.GetRan()
+	e.answer = a
+	e.kept = l.kept.PushBack(e)
+	l.bytes += size(a)
+	for l.bytes > l.limit {
+		l.drop(l.kept.Front().Value.(*entry))
+	}
+	return to
+}
+
+// running is the call of a number, nil if it is not there or answered.
+func (l *ledger) running(s *session, seq uint64) *call {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e := s.entries[seq]; e != nil {
+		return e.call
+	}
+	return nil
+}
+
+// ack drops what a caller has.
+func (l *ledger) ack(s *session, seq uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.acknowledge(s, seq)
+}
+
+func (l *ledger) acknowledge(s *session, seq uint64) {
+	seq = min(seq, s.highest)
+	if seq <= s.acked {
+		return
+	}
+	if seq-s.acked <= uint64(len(s.entries)) {
+		for n := s.acked + 1; n <= seq; n++ {
+			l.drop(s.entries[n])
+		}
+	} else {
+		for n, e := range s.entries {
+			if n <= seq {
+				l.drop(e)
+			}
+		}
+	}
+	s.acked = seq
+}
+
+// drop forgets an entry.
+func (l *ledger) drop(e *entry) {
+	if e == nil {
+		return
+	}
+	delete(e.session.entries, e.seq)
+	if e.kept != nil {
+		l.kept.Remove(e.kept)
+		l.bytes -= size(e.answer)
+		e.kept = nil
+	}
+}
+
+// size is about how much memory an answer takes, in bytes.
+func size(a *answer) int64 {
+	const overhead = 300
+	failure := a.reply.GetError()
+	n := overhead + len(a.reply.GetResult()) + len(failure.GetMessage()) + len(failure.GetTraceback())
+	for _, b := range a.buffers {
+		n += len(b)
+	}
+	return int64(n)
+}
+
+// keptBytes is the size of the answers that are not acknowledged.
+func (l *ledger) keptBytes() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.bytes
+}
+
+// calls are those that are not answered.
+func (l *ledger) calls() []*call {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var out []*call
+	for _, s := range l.sessions {
+		for _, e := range s.entries {
+			if e.call != nil {
+				out = append(out, e.call)
+			}
+		}
+	}
+	return out
+}

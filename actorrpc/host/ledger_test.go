@@ -1,0 +1,122 @@
+package host
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/wire"
+)
+
+// nobody takes answers.
+type nobody struct{}
+
+func (nobody) answer(*wire.Reply, [][]byte, bool) {}
+
+func numbered(seq, acked uint64) *call { return &call{in: &wire.Call{Seq: seq, Acked: acked}} }
+
+func result(size int) *answer { return &answer{reply: &wire.Reply{Result: make([]byte, size)}} }
+
+func TestLedgerForgetsTheOldestReplies(t *testing.T) {
+	l := newLedger(10_000)
+	a, b := l.open("a", time.Now()), l.open("b", time.Now())
+	for seq := range uint64(5) {
+		for _, s := range []*session{a, b} {
+			c := numbered(seq+1, 0)
+			if v, _ := l.begin(s, c, nobody{}); v != verdictNew {
+				t.Fatalf("got %s, want new", v)
+			}
+			l.finish(c.entry, result(2000))
+		}
+	}
+	if l.bytes > 10_000 {
+		t.Errorf("got %d bytes, want at most 10,000", l.bytes)
+	}
+	for seq, want := range map[uint64]verdict{1: verdictLost, 2: verdictLost, 3: verdictLost, 4: verdictReplay, 5: verdictReplay} {
+		if v, _ := l.begin(b, numbered(seq, 0), nobody{}); v != want {
+			t.Errorf("call %d of b: got %s, want %s", seq, v, want)
+		}
+	}
+}
+
+func TestLedgerForgetsCallersWhoAreAway(t *testing.T) {
+	l := newLedger(maxKept)
+	now := time.Now()
+	s := l.open("a", now)
+	again := l.open("a", now)
+	c := numbered(7, 0)
+	l.begin(s, c, nobody{})
+	l.finish(c.entry, result(10))
+	l.close(s, now)
+	l.close(again, now)
+	if other := l.open("never calls", now); other != nil {
+		l.close(other, now)
+	}
+	if back := l.open("a", now.Add(sessionLasts-time.Minute)); back != s {
+		t.Error("a caller who came back in time is not known")
+	}
+	l.close(s, now)
+	l.open("b", now.Add(sessionLasts))
+	if len(l.sessions) != 1 || l.bytes != 0 || l.kept.Len() != 0 || l.idle.Len() != 0 {
+		t.Errorf("got %d sessions, %d bytes, %d replies, %d idle; want b alone", len(l.sessions), l.bytes, l.kept.Len(), l.idle.Len())
+	}
+}
+
+// Whatever a caller sends again, each call is new once, or again after a refusal,
+// and an answer is that of its call.
+func TestLedgerRunsEachCallOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := newLedger(3000)
+		s := l.open("a", time.Now())
+		pending, ran := map[uint64]*call{}, map[uint64]bool{}
+		t.Repeat(map[string]func(*rapid.T){
+			"send": func(t *rapid.T) {
+				seq := rapid.Uint64Range(1, 20).Draw(t, "seq")
+				c := numbered(seq, rapid.Uint64Range(0, 20).Draw(t, "acked")*rapid.Uint64Range(0, 1).Draw(t, "acks"))
+				v, a := l.begin(s, c, nobody{})
+				if v == verdictNew && (ran[seq] || pending[seq] != nil) {
+					t.Fatalf("call %d is new a second time", seq)
+				}
+				if v == verdictReplay && a.reply.GetIncarnation() != fmt.Sprint(seq) {
+					t.Fatalf("call %d got the answer of %s", seq, a.reply.GetIncarnation())
+				}
+				if v == verdictAwait && pending[seq] == nil {
+					t.Fatalf("call %d awaits what does not run", seq)
+				}
+				if v == verdictNew {
+					pending[seq] = c
+				}
+			},
+			"finish": func(t *rapid.T) {
+				for seq, c := range pending {
+					a := result(rapid.IntRange(0, 1500).Draw(t, "size"))
+					a.reply.Incarnation = fmt.Sprint(seq)
+					if rapid.Bool().Draw(t, "refused") {
+						a.reply.Error = (&actorrpc.Error{Code: actorrpc.CodeBusy}).Wire()
+					} else {
+						ran[seq] = true
+					}
+					l.finish(c.entry, a)
+					delete(pending, seq)
+					return
+				}
+			},
+			"": func(t *rapid.T) {
+				sum := int64(0)
+				for e := l.kept.Front(); e != nil; e = e.Next() {
+					one := e.Value.(*entry)
+					sum += size(one.answer)
+					if s.entries[one.seq] != one {
+						t.Fatalf("the answer of call %d is kept for nobody", one.seq)
+					}
+				}
+				if sum != l.bytes || l.bytes > l.limit {
+					t.Fatalf("got %d bytes, want %d, at most %d", l.bytes, sum, l.limit)
+				}
+			},
+		})
+	})
+}

@@ -1,0 +1,139 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/fray-ml/fray/actorrpc"
+)
+
+// Factory makes an actor of the arguments that its block has, a JSON object.
+type Factory func(ctx context.Context, args json.RawMessage) (any, Options, error)
+
+// Status is how a program that hosts an actor exits.
+type Status int
+
+// The statuses.
+const (
+	StatusOK          Status = 0
+	StatusFailed      Status = 1  // it could not serve
+	StatusConstructor Status = 77 // the actor could not be constructed
+)
+
+// Main is the main function of a program that an HCL block with actor {} runs: it
+// constructs the actor of the class that FRAY_ACTOR_CLASS names among the
+// factories, from FRAY_ACTOR_ARGS, and serves it under FRAY_ACTOR_NAMES until ctx
+// ends or SIGTERM comes. What goes wrong is written to errors, os.Stderr, which
+// is where create_actor finds it:
+//
+//	os.Exit(int(host.Main(context.Background(), os.Stderr, map[string]host.Factory{"Counter": newCounter})))
+func Main(ctx context.Context, errors io.Writer, factories map[string]Factory) Status {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, os.Interrupt)
+	defer stop()
+	names, err := actorNames(os.Getenv)
+	if err != nil {
+		fmt.Fprintln(errors, err)
+		return StatusFailed
+	}
+	value, options, err := construct(ctx, factories, os.Getenv)
+	if err != nil {
+		fmt.Fprintln(errors, err)
+		return StatusConstructor
+	}
+	if err := blockOptions(&options, os.Getenv(envOptions)); err != nil {
+		fmt.Fprintln(errors, err)
+		return StatusFailed
+	}
+	if err := serveNames(ctx, errors, names, value, options); err != nil {
+		fmt.Fprintln(errors, err)
+		return StatusFailed
+	}
+	return StatusOK
+}
+
+func actorNames(getenv func(string) string) ([]string, error) {
+	var names []string
+	if err := json.Unmarshal([]byte(getenv(envNames)), &names); err != nil || len(names) == 0 {
+		return nil, fmt.Errorf("%s is %q: want a JSON list of the actor's names", envNames, getenv(envNames))
+	}
+	return names, nil
+}
+
+// blockOptions sets what the block says over what the factory says.
+func blockOptions(options *Options, text string) error {
+	if text == "" {
+		return nil
+	}
+	var said struct {
+		MaxConcurrency int `json:"max_concurrency"`
+	}
+	if err := json.Unmarshal([]byte(text), &said); err != nil {
+		return fmt.Errorf("%s is %q: %w", envOptions, text, err)
+	}
+	options.MaxConcurrency = cmp.Or(said.MaxConcurrency, options.MaxConcurrency)
+	return nil
+}
+
+// construct makes the actor. A panic of its factory is an error with its stack.
+func construct(ctx context.Context, factories map[string]Factory, getenv func(string) string) (value any, options Options, err error) {
+	class := getenv(envClass)
+	factory := factories[class]
+	if factory == nil {
+		known := slices.Sorted(maps.Keys(factories))
+		text := "this program has " + strings.Join(known, ", ")
+		if found := near(class, known); len(found) > 0 {
+			text = "did you mean " + strings.Join(found, ", ") + "?"
+		}
+		return nil, Options{}, fmt.Errorf("there is no actor class %q (%s); %s", class, envClass, text)
+	}
+	args := getenv(envArgs)
+	if args == "" {
+		args = "{}"
+	}
+	defer func() {
+		if problem := recover(); problem != nil {
+			err = fmt.Errorf("construct %s: panic: %v\n%s", class, problem, debug.Stack())
+		}
+	}()
+	if value, options, err = factory(ctx, json.RawMessage(args)); err != nil {
+		return nil, Options{}, fmt.Errorf("construct %s: %w", class, err)
+	}
+	return value, options, nil
+}
+
+func serveNames(ctx context.Context, errors io.Writer, names []string, value any, options Options) error {
+	cfg, release, err := FromEnvironment(os.Getenv)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if cfg.Metadata != nil {
+		// It outlives ctx: methods that are to finish may call others.
+		if cfg.Client, err = actorrpc.FromEnvironment(context.WithoutCancel(ctx)); err != nil {
+			return err
+		}
+		defer func() { _ = cfg.Client.Close() }()
+	}
+	cfg.Log = slog.New(slog.NewTextHandler(errors, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	s, err := New(cfg)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if _, err := s.Register(name, value, options); err != nil {
+			return err
+		}
+	}
+	return s.Serve(ctx)
+}

@@ -1,0 +1,46 @@
+package host
+
+import (
+	"cmp"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/agext/levenshtein"
+)
+
+const (
+	maxNear      = 3
+	maxNameShown = 200 // bytes of a name that a peer sent, in a message
+)
+
+// near are those of the names that one was perhaps meant to be, the nearest
+// first: within a third of their length.
+func near(name string, names []string) []string {
+	if len(name) > maxNameShown {
+		return nil
+	}
+	distances := map[string]int{}
+	var found []string
+	for _, n := range names {
+		d := levenshtein.Distance(name, n, nil)
+		if size := utf8.RuneCountInString(n); d <= max(1, size/3) && d < size {
+			distances[n] = d
+			found = append(found, n)
+		}
+	}
+	slices.SortFunc(found, func(a, b string) int {
+		return cmp.Or(cmp.Compare(distances[a], distances[b]), cmp.Compare(a, b))
+	})
+	return found[:min(maxNear, len(found))]
+}
+
+// clip shortens a text to so many bytes.
+func clip(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	for limit > 0 && !utf8.RuneStart(text[limit]) {
+		limit--
+	}
+	return text[:limit] + "…"
+}

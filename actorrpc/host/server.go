@@ -1,0 +1,234 @@
+package host
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/wire"
+)
+
+// Server hosts actors on one port.
+type Server struct {
+	cfg     Config
+	peer    string // what it is called in the protocol
+	log     *slog.Logger
+	metrics *metrics
+	ledger  *ledger
+	doors   *doors
+
+	calls    context.Context // of methods
+	endCalls context.CancelCauseFunc
+	life     context.Context // until Shutdown begins
+	endLife  context.CancelFunc
+
+	stopping atomic.Bool
+	ready    atomic.Bool
+	active   atomic.Int64  // calls that are not answered
+	idle     chan struct{} // told when active may be 0
+	waiting  atomic.Int64  // bytes of arguments of calls that wait
+
+	mu          sync.RWMutex
+	actors      map[string]*actor
+	objects     map[any]*object
+	classes     map[reflect.Type]*class
+	connections map[*connection]struct{}
+	listener    net.Listener // nil before Start
+	address     string
+	closed      bool
+}
+
+// New makes a server; it listens from [Server.Start] on.
+func New(cfg Config) (*Server, error) {
+	cfg, err := cfg.complete()
+	if err != nil {
+		return nil, fmt.Errorf("serve actors: %w", err)
+	}
+	s := &Server{
+		cfg: cfg, peer: strings.ToLower(rand.Text()), log: cfg.Log, ledger: newLedger(maxKept), idle: make(chan struct{}, 1),
+		actors: map[string]*actor{}, objects: map[any]*object{}, classes: map[reflect.Type]*class{},
+		connections: map[*connection]struct{}{},
+	}
+	s.calls, s.endCalls = context.WithCancelCause(context.Background())
+	s.life, s.endLife = context.WithCancel(context.Background())
+	s.metrics = newMetrics(s)
+	s.doors = newDoors(s)
+	return s, nil
+}
+
+// Register serves a value under a name, and returns the incarnation that this
+// is. With a cluster, and once the server has started, it returns when the
+// cluster has the name; the error is a *RegisterError if it does not take it.
+func (s *Server) Register(name string, value any, options Options) (incarnation string, err error) {
+	a, err := s.add(name, value, options)
+	if err != nil {
+		return "", fmt.Errorf("register actor %q: %w", name, err)
+	}
+	s.mu.RLock()
+	started := s.listener != nil
+	s.mu.RUnlock()
+	if started {
+		if err := s.announce(s.life, a); err != nil {
+			s.remove(a)
+			return "", err
+		}
+	}
+	return a.incarnation, nil
+}
+
+// add makes an actor known in this server.
+func (s *Server) add(name string, value any, options Options) (*actor, error) {
+	if err := options.check(); err != nil {
+		return nil, err
+	}
+	v := reflect.ValueOf(value)
+	if name == "" || !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil, errors.New("want a name and a value that is not nil")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopping.Load() || s.closed {
+		return nil, errStopping
+	}
+	if s.actors[name] != nil {
+		return nil, &RegisterError{Name: name, Problem: ProblemDuplicate, Message: "this server has an actor of that name"}
+	}
+	c, err := s.classOf(v.Type())
+	if err != nil {
+		return nil, err
+	}
+	o, shared := s.objects[identity(v)]
+	if !shared {
+		o = newObject(v, options)
+	} else if err := o.fits(options); err != nil {
+		return nil, err
+	}
+	a, err := newActor(name, o, c, options)
+	if err != nil {
+		return nil, err
+	}
+	o.names++
+	if id := identity(v); id != nil {
+		s.objects[id] = o
+	}
+	s.actors[name] = a
+	return a, nil
+}
+
+// classOf prepares a type once. It needs the lock.
+func (s *Server) classOf(t reflect.Type) (*class, error) {
+	if c := s.classes[t]; c != nil {
+		return c, nil
+	}
+	c, err := classOf(t)
+	if err != nil {
+		return nil, err
+	}
+	s.classes[t] = c
+	return c, nil
+}
+
+// Unregister ends a name: calls that wait are refused, one that runs ends. The
+// error is that the cluster could not be told; the name is gone here anyway.
+func (s *Server) Unregister(ctx context.Context, name string) error {
+	s.mu.RLock()
+	a := s.actors[name]
+	s.mu.RUnlock()
+	if a == nil {
+		return fmt.Errorf("unregister actor %q: there is none", name)
+	}
+	err := s.withdraw(ctx, a)
+	s.remove(a)
+	return err
+}
+
+// remove makes an actor unknown in this server.
+func (s *Server) remove(a *actor) {
+	s.mu.Lock()
+	if s.actors[a.name] == a {
+		delete(s.actors, a.name)
+		if a.object.names--; a.object.names == 0 {
+			delete(s.objects, identity(a.object.value))
+		}
+	}
+	s.mu.Unlock()
+	a.gone.Store(true)
+	a.discard(unregistered)
+	s.metrics.forget(a.name)
+}
+
+func unregistered() *actorrpc.Error {
+	return &actorrpc.Error{Code: actorrpc.CodeStopping, Message: "the actor was unregistered"}
+}
+
+// Address is host:port by which others reach the server, "" before it has started.
+func (s *Server) Address() string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.address
+}
+
+// Start listens and registers the names that were given so far at the cluster,
+// as long as that takes. When it returns without an error the server is ready.
+func (s *Server) Start(ctx context.Context) error {
+	if err := s.listen(ctx); err != nil {
+		return fmt.Errorf("serve actors: %w", err)
+	}
+	if err := s.announceAll(ctx); err != nil {
+		s.close()
+		return err
+	}
+	s.doors.open()
+	s.ready.Store(true)
+	return nil
+}
+
+// Serve starts and serves until the context ends; then it shuts down.
+func (s *Server) Serve(ctx context.Context) error {
+	if err := s.Start(ctx); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	end := context.WithoutCancel(ctx)
+	if s.cfg.Grace > 0 {
+		limited, cancel := context.WithTimeout(end, s.cfg.Grace)
+		defer cancel()
+		end = limited
+	}
+	return s.Shutdown(end)
+}
+
+// sorted are the actors by name.
+func (s *Server) sorted() []*actor {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	all := slices.Collect(maps.Values(s.actors))
+	slices.SortFunc(all, func(a, b *actor) int { return strings.Compare(a.name, b.name) })
+	return all
+}
+
+func (s *Server) listActors(prefix string) []*wire.Actor {
+	var out []*wire.Actor
+	for _, a := range s.sorted() {
+		if strings.HasPrefix(a.name, prefix) {
+			out = append(out, a.describe())
+		}
+	}
+	return out
+}
+
+func (s *Server) connectionCount() int {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return len(s.connections)
+}

@@ -1,0 +1,74 @@
+package host
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/wire"
+)
+
+// service is the server for gRPC.
+type service struct {
+	wire.UnimplementedActorsServer
+	server *Server
+}
+
+var _ wire.ActorsServer = (*service)(nil)
+
+// waiter holds the one answer to a call.
+type waiter chan answer
+
+var _ answerer = waiter(nil)
+
+func (w waiter) answer(reply *wire.Reply, buffers [][]byte, _ bool) { w <- answer{reply, buffers} }
+
+// Invoke calls a method. If the caller leaves, the call is cancelled.
+func (s *service) Invoke(ctx context.Context, in *wire.Call) (*wire.Reply, error) {
+	now := time.Now()
+	to := make(waiter, 1)
+	c := &call{
+		server: s.server, in: in, buffers: in.GetBuffers(), caller: in.GetCaller(), arrived: now, to: to,
+		deadline: deadlineOf(now, in.GetTimeoutNs()),
+	}
+	if p, ok := peer.FromContext(ctx); ok && c.caller == "" {
+		c.caller = p.Addr.String()
+	}
+	if end, ok := ctx.Deadline(); ok && (c.deadline.IsZero() || end.Before(c.deadline)) {
+		c.deadline = end
+	}
+	s.server.submit(c)
+	select {
+	case a := <-to:
+		// What is kept elsewhere is not to be changed: a copy gets the buffers.
+		return &wire.Reply{
+			Seq: a.reply.GetSeq(), Codec: a.reply.GetCodec(), Result: a.reply.GetResult(), Buffers: a.buffers,
+			Error: a.reply.GetError(), Incarnation: a.reply.GetIncarnation(),
+		}, nil
+	case <-ctx.Done():
+		c.stop(cancelledByCaller())
+		return nil, status.FromContextError(ctx.Err()).Err()
+	}
+}
+
+func cancelledByCaller() *actorrpc.Error {
+	return &actorrpc.Error{Code: actorrpc.CodeCancelled, Message: "the caller cancelled the call"}
+}
+
+// ListMethods lists the methods of an actor.
+func (s *service) ListMethods(_ context.Context, in *wire.ListMethodsRequest) (*wire.ListMethodsResponse, error) {
+	out := s.server.listMethods(in.GetActor())
+	if e := actorrpc.ErrorOf(out.GetError()); e != nil {
+		return nil, status.Error(codes.NotFound, e.Error())
+	}
+	return out, nil
+}
+
+// ListActors lists the actors of this server.
+func (s *service) ListActors(_ context.Context, in *wire.ListActorsRequest) (*wire.ListActorsResponse, error) {
+	return &wire.ListActorsResponse{Actors: s.server.listActors(in.GetPrefix())}, nil
+}

@@ -1,0 +1,109 @@
+package host
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/wire"
+)
+
+// submit leads a call to its mailbox, or answers it.
+func (s *Server) submit(c *call) {
+	s.active.Add(1)
+	if e := s.admit(c); e != nil {
+		c.answer(c.failed(e), false)
+		return
+	}
+	c.actor.pending.Add(1)
+	c.advance(phaseUnbegun, phaseWaits)
+	if size := s.waiting.Add(c.size()); size > maxWaitingBytes {
+		c.stop(busy("calls with %s of arguments wait in this server", bytesText(uint64(size))))
+		return
+	}
+	if !c.method.box.push(c) {
+		c.stop(busy("%d calls wait for this actor", maxMailbox))
+	}
+	switch { // it may have come in behind those who clear the mailboxes
+	case s.stopping.Load():
+		c.stopWaiting(stopping(false))
+	case c.actor.gone.Load():
+		c.stopWaiting(unregistered())
+	}
+}
+
+// refuse answers a call that is not to be submitted.
+func (s *Server) refuse(c *call, e *actorrpc.Error) {
+	s.active.Add(1)
+	c.answer(c.failed(e), false)
+}
+
+// admit finds the method of a call, or says why it cannot run.
+func (s *Server) admit(c *call) *actorrpc.Error {
+	if s.stopping.Load() {
+		return stopping(false)
+	}
+	a, e := s.find(c.in.GetActor())
+	if e != nil {
+		return e
+	}
+	c.actor = a
+	if want := c.in.GetIncarnation(); want != "" && want != a.incarnation {
+		return &actorrpc.Error{Code: actorrpc.CodeStale, Message: "another incarnation is here"}
+	}
+	m, e := a.find(c.in.GetMethod())
+	if e != nil {
+		return e
+	}
+	switch codec := c.in.GetCodec(); codec {
+	case wire.Codec_CODEC_UNSPECIFIED, wire.Codec_CODEC_MSGPACK, wire.Codec_CODEC_JSON:
+	case wire.Codec_CODEC_PICKLE:
+		return &actorrpc.Error{Code: actorrpc.CodeDenied, Message: "pickle is refused: this actor is written in Go; send msgpack"}
+	default:
+		return &actorrpc.Error{Code: actorrpc.CodeEncoding, Message: fmt.Sprintf("codec %d is unknown; send msgpack", codec)}
+	}
+	c.method = m
+	return nil
+}
+
+func (s *Server) find(name string) (*actor, *actorrpc.Error) {
+	s.mu.RLock()
+	a := s.actors[name]
+	s.mu.RUnlock()
+	if a != nil {
+		return a, nil
+	}
+	e := &actorrpc.Error{Code: actorrpc.CodeUnknownActor, Message: fmt.Sprintf("no actor %q is here", clip(name, maxNameShown)), Actor: clip(name, maxNameShown)}
+	s.mu.RLock()
+	names := slices.Collect(maps.Keys(s.actors))
+	s.mu.RUnlock()
+	e.Near = near(name, names)
+	return nil, e
+}
+
+// listMethods describes an actor.
+func (s *Server) listMethods(name string) *wire.ListMethodsResponse {
+	a, e := s.find(name)
+	if e != nil {
+		return &wire.ListMethodsResponse{Error: e.Wire()}
+	}
+	return &wire.ListMethodsResponse{Methods: a.list(), Incarnation: a.incarnation}
+}
+
+func busy(format string, args ...any) *actorrpc.Error {
+	return &actorrpc.Error{Code: actorrpc.CodeBusy, Message: fmt.Sprintf(format, args...) + "; try again later"}
+}
+
+// begun says that a call waits no more.
+func (s *Server) begun(c *call) { s.waiting.Add(-c.size()) }
+
+// leave says that a call was answered.
+func (s *Server) leave() {
+	if s.active.Add(-1) == 0 {
+		select {
+		case s.idle <- struct{}{}:
+		default:
+		}
+	}
+}

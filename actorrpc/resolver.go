@@ -1,0 +1,125 @@
+package actorrpc
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// Endpoint is where an actor is.
+type Endpoint struct {
+	Name        string // of the actor, in its server
+	Address     string // host:port
+	GRPC        bool   // is called by gRPC
+	Incarnation string // "": not known
+	// Member tells endpoints of one name apart and stays the same when one of them
+	// is restarted elsewhere: the job and task, or the address.
+	Member    string
+	Namespace string
+	JobID     string
+	Task      int
+	Metadata  map[string]string
+}
+
+// URL is how the endpoint is written: actor://host:port/name, or grpc://.
+func (e Endpoint) URL() string {
+	u := url.URL{Scheme: schemeActor, Host: e.Address, Path: "/" + e.Name}
+	if e.GRPC {
+		u.Scheme = schemeGRPC
+	}
+	return u.String()
+}
+
+// same reports whether calls to either reach the same object, as far as that is known.
+func (e Endpoint) same(other Endpoint) bool {
+	return e.at(other) && e.Incarnation == other.Incarnation
+}
+
+// still reports whether what a resolver says now may be the same object.
+func (e Endpoint) still(now Endpoint) bool {
+	return e.at(now) && (now.Incarnation == "" || now.Incarnation == e.Incarnation)
+}
+
+// at reports whether both are of one name at one server.
+func (e Endpoint) at(other Endpoint) bool {
+	return e.Address == other.Address && e.Name == other.Name && e.GRPC == other.GRPC
+}
+
+const (
+	schemeActor = "actor"
+	schemeGRPC  = "grpc"
+)
+
+// ParseURL reads host:port, actor://host:port/name or grpc://host:port/name. The
+// name is "" where the text has none.
+func ParseURL(text string) (Endpoint, error) {
+	bad := func(problem string) (Endpoint, error) {
+		return Endpoint{}, fmt.Errorf("actor address %q: %s; want host:port, actor://host:port/name or grpc://host:port/name", text, problem)
+	}
+	e := Endpoint{Address: text}
+	if strings.Contains(text, "://") {
+		u, err := url.Parse(text)
+		if err != nil {
+			return bad("it is no URL")
+		}
+		if u.Scheme != schemeActor && u.Scheme != schemeGRPC {
+			return bad(fmt.Sprintf("unknown scheme %q", u.Scheme))
+		}
+		if u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+			return bad("it has a user, a query or a fragment")
+		}
+		e = Endpoint{Address: u.Host, GRPC: u.Scheme == schemeGRPC, Name: strings.TrimPrefix(u.Path, "/")}
+	}
+	_, port, err := net.SplitHostPort(e.Address)
+	if err != nil {
+		return bad("it has no port")
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return bad(fmt.Sprintf("%q is no port", port))
+	}
+	e.Member = e.Address
+	return e, nil
+}
+
+// Resolver finds actors by name. Its methods may be called by many goroutines at once.
+type Resolver interface {
+	// Resolve finds the endpoints of a name, the oldest first. It may answer from
+	// what it remembers. Where there is none, the error is an [Error] of
+	// [CodeUnknownActor] with the names that are near.
+	Resolve(ctx context.Context, name string) ([]Endpoint, error)
+	// Forget has the next Resolve of a name ask afresh.
+	Forget(name string)
+	// Watch calls changed after Resolve's answer for a name has changed, as far as
+	// the resolver notices, until stop is called. changed must not block.
+	Watch(changed func(name string)) (stop func())
+}
+
+// Lister is a [Resolver] that knows all names.
+type Lister interface {
+	// List finds the endpoints whose names begin with a prefix, by name.
+	List(ctx context.Context, prefix string) ([]Endpoint, error)
+}
+
+// Group is what one waits for: so many endpoints of a name.
+type Group struct {
+	Name  string
+	Count int    // 0: 1
+	JobID string // whose end ends the waiting; ""
+}
+
+// Awaiter is a [Resolver] that hears of the ends of jobs.
+type Awaiter interface {
+	// Await waits until there are as many endpoints as a group has, and fails at
+	// once when its job has ended.
+	Await(ctx context.Context, g Group) ([]Endpoint, error)
+}
+
+// UnknownActor is what a resolver says that knows these names, and not that one.
+func UnknownActor(name string, known []string) *Error { return unknownActor(name, near(name, known)) }
+
+func unknownActor(name string, near []string) *Error {
+	return &Error{Code: CodeUnknownActor, Message: fmt.Sprintf("no actor %q is here", name), Actor: name, Near: near}
+}

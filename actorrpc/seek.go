@@ -1,0 +1,297 @@
+package actorrpc
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// Waits between attempts double from the first to the longest.
+const (
+	firstWait   = 10 * time.Millisecond
+	longestWait = 500 * time.Millisecond
+	// askTimeout is for questions about an actor's methods.
+	askTimeout = 10 * time.Second
+)
+
+// backoff is the wait after so many failures in a row, from 1 on, with jitter so
+// that many clients do not come at once.
+func backoff(failures int) time.Duration {
+	wait := longestWait
+	if n := failures - 1; n < 6 {
+		wait = min(firstWait<<max(n, 0), longestWait)
+	}
+	return wait/2 + rand.N(wait/2)
+}
+
+// wake has seek look again at once.
+func (a *actor) wake() {
+	select {
+	case a.poke <- struct{}{}:
+	default:
+	}
+}
+
+// pause waits, unless something happens that is worth another look.
+func (a *actor) pause(ctx context.Context, wait time.Duration) {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-a.poke:
+	case <-ctx.Done():
+	}
+}
+
+// seek finds the actor for the calls that wait, and sends them. There is one for
+// an actor, however many calls need it.
+func (a *actor) seek(ctx context.Context) {
+	for failures := 0; ; {
+		limit, ok := a.waiting(ctx)
+		if !ok {
+			return
+		}
+		within, cancel := context.WithDeadline(ctx, limit)
+		done, err := a.attempt(within)
+		cancel()
+		if done {
+			return
+		}
+		if err == nil {
+			failures = 0
+			continue
+		}
+		failures++
+		a.failed(err)
+		a.pause(ctx, min(backoff(failures), max(time.Until(limit), time.Millisecond)))
+	}
+}
+
+// waiting fails the calls whose time to be sent is over. It reports until when the
+// others are to be sent, and false, which ends seek, if there are none.
+func (a *actor) waiting(ctx context.Context) (until time.Time, ok bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := time.Now()
+	expired := false
+	a.queue = slices.DeleteFunc(a.queue, func(c *call) bool {
+		switch {
+		case c.finished.Load():
+			return true
+		case ctx.Err() != nil:
+			c.fail(a.verdict(c, errClientClosed()))
+			return true
+		case !now.Before(c.findBy):
+			expired = true
+			c.fail(a.verdict(c, a.problem))
+			return true
+		}
+		if until.IsZero() || c.findBy.Before(until) {
+			until = c.findBy
+		}
+		return false
+	})
+	if expired { // the next call resolves afresh
+		a.resolver.Forget(a.key.name)
+		a.via = nil
+	}
+	a.seeking = len(a.queue) > 0
+	return until, a.seeking
+}
+
+// verdict is the error of a call that could not be sent.
+func (a *actor) verdict(c *call, problem *Error) *Error {
+	switch {
+	case c.loss != nil:
+		return c.loss
+	case problem != nil:
+		return problem
+	case c.refusal != nil:
+		return c.refusal
+	}
+	return &Error{Code: CodeUnavailable, Message: "it was not found in time"}
+}
+
+// failed remembers why the actor is not found, and fails what waits if trying
+// again is of no use.
+func (a *actor) failed(err error) {
+	problem, ok := errors.AsType[*Error](err)
+	if !ok {
+		problem = &Error{Code: CodeUnavailable, Message: err.Error()}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !errors.Is(err, context.DeadlineExceeded) || a.problem == nil {
+		a.problem = problem
+	}
+	if !final(problem.Code) {
+		return
+	}
+	a.resolver.Forget(a.key.name)
+	for _, c := range a.queue {
+		c.fail(a.verdict(c, problem))
+	}
+	a.queue = nil
+}
+
+// final are the codes of servers that will not take this client at all.
+func final(code Code) bool {
+	return code == CodeVersion || code == CodeDenied || code == CodeMalformed
+}
+
+// attempt tries once to find the actor and to send all that waits, and reports
+// whether that is done. With neither that nor an error, there is something new.
+func (a *actor) attempt(ctx context.Context) (done bool, err error) {
+	if a.holds.Load() > 0 { // calls that come before these are not settled
+		a.pause(ctx, time.Hour)
+		return false, nil
+	}
+	endpoint, err := a.find(ctx)
+	if err != nil {
+		return false, err
+	}
+	if wait := a.refusedAt(endpoint); wait > 0 {
+		a.pause(ctx, wait)
+		return false, nil
+	}
+	via, err := a.client.transport(endpoint)
+	if err != nil {
+		return false, err
+	}
+	if err := via.ready(ctx); err != nil {
+		a.resolver.Forget(a.key.name)
+		a.mu.Lock()
+		a.failing = endpoint
+		a.mu.Unlock()
+		return false, err
+	}
+	a.ask(ctx, via, endpoint)
+	if !a.pump(via, endpoint) {
+		return false, nil
+	}
+	// So that a call that is lost need not wait for the actor's return to be reported.
+	a.client.run(func(ctx context.Context) { _ = a.study(ctx, via, endpoint) })
+	return true, nil
+}
+
+// find resolves the actor's name to one endpoint.
+func (a *actor) find(ctx context.Context) (Endpoint, error) {
+	endpoints, err := a.resolver.Resolve(ctx, a.key.name)
+	if err != nil {
+		return Endpoint{}, err
+	}
+	if a.key.member != "" {
+		endpoints = slices.DeleteFunc(endpoints, func(e Endpoint) bool { return e.Member != a.key.member })
+	}
+	if len(endpoints) == 0 {
+		return Endpoint{}, unknownActor(a.key.name, nil)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	usable := slices.DeleteFunc(slices.Clone(endpoints), func(e Endpoint) bool {
+		return a.failing.same(e) || a.refused != nil && a.refused.covers(e)
+	})
+	if len(usable) == 0 {
+		return endpoints[len(endpoints)-1], nil
+	}
+	if i := slices.IndexFunc(usable, a.endpoint.still); i >= 0 {
+		return usable[i], nil // no reason to go to another
+	}
+	return usable[len(usable)-1], nil
+}
+
+// covers reports whether an endpoint is the one that refused.
+func (r *refusal) covers(e Endpoint) bool {
+	if !r.endpoint.at(e) {
+		return false
+	}
+	return e.Incarnation == r.endpoint.Incarnation || e.Incarnation == "" && r.err.Code != CodeStale
+}
+
+// refusedAt says how long to wait before an endpoint that refused is tried again.
+// If it does not know the actor, and nobody knows another place, the calls that it
+// refused have failed.
+func (a *actor) refusedAt(e Endpoint) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.refused == nil || !a.refused.covers(e) {
+		return 0
+	}
+	if a.refused.err.Code != CodeUnknownActor {
+		return time.Until(a.refused.until)
+	}
+	a.refused = nil
+	a.queue = slices.DeleteFunc(a.queue, func(c *call) bool {
+		refused := c.refusal != nil && c.refusal.Code == CodeUnknownActor
+		if refused {
+			c.fail(a.verdict(c, c.refusal))
+		}
+		return refused
+	})
+	return 0
+}
+
+// pump sends what waits, and reports whether that was all.
+func (a *actor) pump(via transport, endpoint Endpoint) bool {
+	defer via.flush()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.holds.Load() > 0 {
+		return false
+	}
+	a.via, a.endpoint, a.failing, a.refused, a.problem = via, endpoint, Endpoint{}, nil, nil
+	for len(a.queue) > 0 {
+		c := a.queue[0]
+		if !c.finished.Load() && !a.send(c) {
+			return false
+		}
+		a.queue = a.queue[1:]
+	}
+	a.queue, a.seeking = nil, false
+	return true
+}
+
+// ask finds out which methods are idempotent, if calls that may have run depend on
+// that, and fails those whose method is not, or of which that is not said: others wait for them.
+func (a *actor) ask(ctx context.Context, via transport, e Endpoint) {
+	a.mu.Lock()
+	needed := slices.ContainsFunc(a.queue, func(c *call) bool { return c.asks })
+	a.mu.Unlock()
+	if !needed {
+		return
+	}
+	err := a.study(ctx, via, e)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.queue = slices.DeleteFunc(a.queue, func(c *call) bool {
+		if !c.asks {
+			return false
+		}
+		c.asks = false
+		if err == nil && a.declaration(c.method) == declaredIdempotent {
+			return false
+		}
+		c.fail(c.loss)
+		return true
+	})
+}
+
+// study asks an actor's server what is declared of its methods.
+func (a *actor) study(ctx context.Context, via transport, e Endpoint) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	listed, err := via.methods(ctx, e.Name)
+	if err != nil {
+		return err
+	}
+	declared := map[string]bool{}
+	for _, m := range listed.GetMethods() {
+		declared[m.GetName()] = m.GetIdempotent()
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.declared = declared
+	return nil
+}

@@ -1,0 +1,245 @@
+package actorrpc
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// server is one address at which frames are spoken. All handles share its one
+// connection. When that breaks, the calls without an answer wait in its window
+// until it is known who answers there now.
+type server struct {
+	client  *Client
+	address string
+	self    string // who we say we are
+
+	mu      sync.Mutex
+	link    *link   // nil: not connected
+	flight  *flight // an attempt to connect; nil: none
+	process string  // that the window's numbers are of
+	window  window
+	waiting []*call       // beyond what the server takes at once
+	room    chan struct{} // closed when waiting gets shorter; nil: nobody waits for that
+	used    uint64        // calls submitted
+}
+
+// flight is an attempt to connect, for all who need it.
+type flight struct {
+	done chan struct{}
+	err  error // valid once done is closed
+}
+
+// ready connects, where that is needed.
+func (s *server) ready(ctx context.Context) error {
+	s.mu.Lock()
+	if s.link != nil && !s.link.leaving {
+		s.mu.Unlock()
+		return nil
+	}
+	f := s.flight
+	if f == nil {
+		f = s.launch()
+	}
+	s.mu.Unlock()
+	select {
+	case <-f.done:
+		return f.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// launch begins an attempt to connect. It needs the lock.
+func (s *server) launch() *flight {
+	f := &flight{done: make(chan struct{})}
+	s.flight = f
+	if s.link != nil { // the server is leaving: another may come to its address
+		s.flight, f.err = nil, errLeaving(s.address)
+		close(f.done)
+		return f
+	}
+	if !s.client.run(func(ctx context.Context) { s.connect(ctx, f) }) {
+		s.flight, f.err = nil, errClientClosed()
+		close(f.done)
+	}
+	return f
+}
+
+func errLeaving(address string) *Error {
+	return &Error{Code: CodeStopping, Message: "the server at " + address + " is shutting down"}
+}
+
+// connect opens a connection. While calls are without an answer it tries until it
+// is known what became of them.
+func (s *server) connect(ctx context.Context, f *flight) {
+	limit := time.Now().Add(s.client.config.ResolveTimeout)
+	for failures := 1; ; failures++ {
+		l, err := s.open(ctx)
+		if err == nil {
+			s.adopt(l, f)
+			return
+		}
+		s.client.log().Debug("connecting failed", "address", s.address, "error", err)
+		for _, c := range s.given(ctx, err, time.Now().After(limit)) {
+			c.actor.lost(c, maybeExecuted())
+		}
+		s.mu.Lock()
+		if s.window.open == 0 {
+			s.flight = nil
+			f.err = err
+			s.mu.Unlock()
+			close(f.done)
+			return
+		}
+		s.mu.Unlock()
+		wait := time.NewTimer(backoff(failures))
+		select {
+		case <-wait.C:
+		case <-ctx.Done():
+			wait.Stop()
+		}
+	}
+}
+
+// given takes out of the window the calls which, after an attempt to connect has
+// failed, need not wait for the next.
+func (s *server) given(ctx context.Context, err error, late bool) []*call {
+	var e *Error
+	// A port that refuses is no process's: the one that had it is gone.
+	all := late || ctx.Err() != nil || errors.Is(err, syscall.ECONNREFUSED) || errors.As(err, &e) && final(e.Code)
+	s.mu.Lock()
+	calls := s.window.all()
+	s.mu.Unlock()
+	moved := map[*actor]bool{}
+	var given []*call
+	for _, c := range calls {
+		if _, known := moved[c.actor]; !all && !known {
+			within, cancel := context.WithTimeout(ctx, askTimeout)
+			moved[c.actor] = c.actor.elsewhere(within, c.endpoint)
+			cancel()
+		}
+		if all || moved[c.actor] {
+			given = append(given, c)
+		}
+	}
+	return s.takeOut(given)
+}
+
+// takeOut ends the server's part in calls. Those that cannot have arrived go back
+// to their actors; the others are returned.
+func (s *server) takeOut(calls []*call) (perhaps []*call) {
+	s.mu.Lock()
+	calls = slices.DeleteFunc(calls, func(c *call) bool { return !s.window.has(c) })
+	for _, c := range calls {
+		s.window.take(c.seq)
+	}
+	perhaps, never := sift(calls)
+	s.mu.Unlock()
+	for _, c := range never {
+		c.actor.requeue(c)
+	}
+	return perhaps
+}
+
+// sift tells calls that may have arrived from those that cannot have. None of them
+// is the server's any more. It needs the lock.
+func sift(calls []*call) (perhaps, never []*call) {
+	for _, c := range calls {
+		if c.mayHaveArrived() {
+			perhaps = append(perhaps, c)
+		} else {
+			never = append(never, c)
+		}
+		c.reset()
+	}
+	return perhaps, never
+}
+
+// reset forgets that the call was sent.
+func (c *call) reset() { c.seq, c.attempt, c.arrived, c.receipt = 0, 0, false, nil }
+
+// adopt makes a connection the server's. If the same process answers, all calls
+// without an answer are sent again under their numbers, which it knows.
+func (s *server) adopt(l *link, f *flight) {
+	s.mu.Lock()
+	gone := s.window.all()
+	if l.hello.GetPeer() == s.process {
+		gone = slices.DeleteFunc(gone, func(c *call) bool { return c.attempt < maxSends })
+		for _, c := range gone {
+			s.window.take(c.seq)
+		}
+	} else {
+		s.window, s.process = window{}, l.hello.GetPeer()
+	}
+	perhaps, never := sift(gone)
+	s.link, s.flight = l, nil
+	for _, c := range s.window.all() {
+		c.attempt++
+		s.transmit(c)
+		c.settled()
+	}
+	s.mu.Unlock()
+	close(f.done)
+	s.client.run(l.keep)
+	if !s.client.run(l.read) {
+		l.end(errClientClosed())
+		s.lost(l, false)
+	}
+	for _, c := range never {
+		c.actor.requeue(c)
+	}
+	for _, c := range perhaps {
+		c.actor.lost(c, maybeExecuted())
+	}
+	_ = l.conn.Flush() // a failure is the reader's, too
+}
+
+// lost is told that a connection is over. The calls without an answer wait until
+// it is known who answers at the address now; none did run if the server's last
+// word was that it stops.
+func (s *server) lost(l *link, stopped bool) {
+	s.mu.Lock()
+	if s.link != l {
+		s.mu.Unlock()
+		return
+	}
+	s.link = nil
+	for _, c := range s.window.all() {
+		if c.finished.Load() { // given up: it is not sent again
+			s.window.take(c.seq)
+		}
+	}
+	back, calls := s.waiting, s.window.all()
+	s.waiting = nil
+	for _, c := range calls {
+		c.hold()
+		if stopped {
+			s.window.take(c.seq)
+			c.reset()
+		}
+	}
+	if stopped {
+		back, calls = append(calls, back...), nil
+	}
+	for _, c := range back {
+		c.hold()
+	}
+	s.makeRoom()
+	if len(calls) > 0 && s.flight == nil {
+		s.launch()
+	}
+	closed := len(calls) > 0 && s.flight == nil
+	s.mu.Unlock()
+	for _, c := range back {
+		c.actor.requeue(c)
+	}
+	if closed {
+		for _, c := range s.takeOut(calls) {
+			c.actor.lost(c, maybeExecuted())
+		}
+	}
+}

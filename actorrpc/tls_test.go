@@ -1,0 +1,98 @@
+package actorrpc_test
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/host"
+)
+
+// newIdentity is a namespace's, as a file too.
+func newIdentity(t *testing.T) (id *actorrpc.Identity, file string) {
+	t.Helper()
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "actors"}, NotAfter: time.Unix(1<<33, 0)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, public, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := append(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
+	file = filepath.Join(t.TempDir(), "actor.pem")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if id, err = actorrpc.LoadIdentity(file); err != nil {
+		t.Fatal(err)
+	}
+	return id, file
+}
+
+// Fact 23: only peers of the namespace talk to each other.
+func TestFact23Identities(t *testing.T) {
+	mine, _ := newIdentity(t)
+	yours, _ := newIdentity(t)
+	tests := []struct {
+		name           string
+		server, client *actorrpc.Identity
+		code           actorrpc.Code
+	}{
+		{"both", mine, mine, ""},
+		{"neither", nil, nil, ""},
+		{"another's", mine, yours, actorrpc.CodeDenied},
+		{"a client without", mine, nil, actorrpc.CodeDenied},
+		{"a server without", nil, mine, actorrpc.CodeDenied},
+	}
+	for _, test := range tests {
+		server, _ := serve(t, host.Config{Host: "127.0.0.1", Identity: test.server}, map[string]any{"counter": &counter{}})
+		for way, url := range urls(server.Address()) {
+			t.Run(test.name+", "+way, func(t *testing.T) {
+				client := dialed(t, actorrpc.Config{Identity: test.client, ResolveTimeout: 2 * time.Second}, url)
+				n, err := actorrpc.Call[int](t.Context(), lookup(t, client, "counter"), "increment", 1)
+				want := test.code
+				if want != "" && (way == "grpc" || test.server == nil) {
+					want = actorrpc.CodeUnavailable // why the connection ends is not known for sure
+				}
+				if actorrpc.CodeOf(err) != want {
+					t.Errorf("got %d, %v; want code %q", n, err, want)
+				}
+			})
+		}
+	}
+}
+
+func TestLoadIdentity(t *testing.T) {
+	_, file := newIdentity(t)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string]string{"empty": "", "no key": string(text[strings.Index(string(text), "-----BEGIN CERT"):]), "no PEM": "hello"} {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := actorrpc.LoadIdentity(path); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: error is %v, want one that names the file", name, err)
+		}
+	}
+	if _, err := actorrpc.LoadIdentity("nowhere.pem"); err == nil {
+		t.Error("a file that is not there was read")
+	}
+}

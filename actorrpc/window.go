@@ -1,0 +1,54 @@
+package actorrpc
+
+// window has the calls of one caller to one server process that are not
+// answered, by their numbers, which begin with 1 and have no gaps.
+type window struct {
+	acked uint64  // all up to this one are answered
+	calls []*call // from acked+1 on; nil: answered
+	open  int
+}
+
+// add numbers a call.
+func (w *window) add(c *call) {
+	w.calls = append(w.calls, c)
+	w.open++
+	c.seq = w.acked + uint64(len(w.calls))
+}
+
+// last is the highest number given.
+func (w *window) last() uint64 { return w.acked + uint64(len(w.calls)) }
+
+// take is the unanswered call of a number, which is answered from now on, or nil.
+func (w *window) take(seq uint64) *call {
+	if seq <= w.acked || seq > w.last() {
+		return nil
+	}
+	i := seq - w.acked - 1
+	c := w.calls[i]
+	if c == nil {
+		return nil
+	}
+	w.calls[i] = nil
+	w.open--
+	for len(w.calls) > 0 && w.calls[0] == nil {
+		w.calls = w.calls[1:]
+		w.acked++
+	}
+	return c
+}
+
+// has reports whether a call is in the window.
+func (w *window) has(c *call) bool {
+	return c.seq > w.acked && c.seq <= w.last() && w.calls[c.seq-w.acked-1] == c
+}
+
+// all are the unanswered calls in order.
+func (w *window) all() []*call {
+	found := make([]*call, 0, w.open)
+	for _, c := range w.calls {
+		if c != nil {
+			found = append(found, c)
+		}
+	}
+	return found
+}
