@@ -42,6 +42,7 @@ class Outages:
         self.before: collections.Counter[str] = collections.Counter()
         self.after: collections.Counter[str] = collections.Counter()
         self.calls: collections.Counter[str] = collections.Counter()
+        self.leaderless = False  # as an agent says while no controller leads
 
 
 class Interceptor(grpc.ServerInterceptor):
@@ -53,14 +54,22 @@ class Interceptor(grpc.ServerInterceptor):
         self.outages.calls[method] += 1
         if ("authorization", f"Bearer {TOKEN}") not in details.invocation_metadata:
             return _aborting(continuation(details), grpc.StatusCode.UNAUTHENTICATED, "the token is wrong")
+        if self.outages.leaderless and ("fray-no-wait", "1") in details.invocation_metadata:
+            reason = (("fray-reason", "NO_CONTROLLER"),)
+            return _aborting(
+                continuation(details), grpc.StatusCode.UNAVAILABLE, "no controller leads", trailing=reason
+            )
         if self.outages.before[method] > 0:
             self.outages.before[method] -= 1
             return _aborting(continuation(details), grpc.StatusCode.UNAVAILABLE, "this one does not lead")
         return continuation(details)
 
 
-def _aborting(handler: Any, code: grpc.StatusCode, message: str) -> Any:
+def _aborting(
+    handler: Any, code: grpc.StatusCode, message: str, trailing: tuple[tuple[str, str], ...] = ()
+) -> Any:
     def abort(_: Any, context: grpc.ServicerContext) -> NoReturn:
+        context.set_trailing_metadata(trailing)
         context.abort(code, message)
 
     makers = {
@@ -137,8 +146,16 @@ class Controller(cluster_pb2_grpc.ClusterServicer, cluster_pb2_grpc.MetadataServ
                     context.abort(grpc.StatusCode.NOT_FOUND, f"the store has no {blob}")
         with self.changed:
             if request_id not in self.by_request:
+                for request in requests if self.runs else ():  # where jobs end
+                    self._check_name(request, context)
                 self.by_request[request_id] = [self._start(request, group) for request in requests]
             return self.by_request[request_id]
+
+    def _check_name(self, request: pb.JobRequest, context: grpc.ServicerContext) -> None:
+        for job in self.jobs.values():
+            if job.info.name == request.name and job.info.namespace == request.namespace and not job.ended:
+                text = f'job "{request.name}" lives in namespace {request.namespace} as {job.info.job_id}'
+                context.abort(grpc.StatusCode.ALREADY_EXISTS, text)
 
     def _start(self, request: pb.JobRequest, group: str) -> str:
         info = pb.JobInfo(
@@ -196,6 +213,7 @@ class Controller(cluster_pb2_grpc.ClusterServicer, cluster_pb2_grpc.MetadataServ
         with self.changed:
             job = self.jobs[job_id]
             job.info.status, job.info.reason = status, reason
+            self.endpoints = {i: e for i, e in self.endpoints.items() if e.job_id != job_id}
             lines = b"".join(job.log).decode(errors="replace").splitlines()
             job.info.tasks[0].state = "succeeded" if status == pb.JOB_STATUS_SUCCEEDED else "failed"
             job.info.tasks[0].tail.extend(lines[-50:])
@@ -324,7 +342,7 @@ class Controller(cluster_pb2_grpc.ClusterServicer, cluster_pb2_grpc.MetadataServ
     def Register(self, request: pb.RegisterRequest, context: grpc.ServicerContext) -> pb.RegisterResponse:
         job = self._job(request.job_id, context)
         with self.changed:
-            actor_id = f"actor-{request.request_id}"
+            actor_id = request.actor_id or f"actor-{request.request_id}"
             self.endpoints[actor_id] = pb.ActorEndpoint(
                 actor_id=actor_id,
                 name=request.name,

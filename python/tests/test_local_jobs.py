@@ -458,7 +458,7 @@ def test_mistakes_are_told_all_at_once(local: LocalCluster) -> None:
         succeed,
         name="no spaces",
         num_tasks=0,
-        max_retries_failure=-1,
+        max_retries_failure=-2,
         max_retries_preemption=-2,
         timeout_seconds=0,
         resources=ResourceConfig(ram="a lot", cpu=0, replicas=0),

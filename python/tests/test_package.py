@@ -20,7 +20,7 @@ from fray.cluster import (
 )
 
 
-@pytest.mark.parametrize("module", ["fray.cluster", "fray.v2", "fray._callable"])
+@pytest.mark.parametrize("module", ["fray.cluster", "fray.v2", "fray._callable", "fray.rpc.resolver"])
 def test_grpc_is_not_imported_before_it_is_needed(module: str) -> None:
     program = f"import sys, {module}; sys.exit(1 if 'grpc' in sys.modules else 0)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
@@ -31,8 +31,8 @@ def test_all_that_is_announced_is_there() -> None:
         assert sorted(module.__all__) == module.__all__ or module is fray.v2
         for name in module.__all__:
             assert getattr(module, name) is not None
-    with pytest.raises(AttributeError, match="ClusterResolver"):
-        fray.cluster.ClusterResolver  # noqa: B018 - it is not there yet
+    with pytest.raises(AttributeError, match="NoCluster"):
+        fray.cluster.NoCluster  # noqa: B018
 
 
 def test_the_current_cluster(monkeypatch: pytest.MonkeyPatch) -> None:

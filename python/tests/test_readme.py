@@ -13,12 +13,18 @@ SNIPPETS = re.findall(r"<!-- tested -->\n```python\n(.*?)```", README.read_text(
 
 
 def test_there_are_snippets() -> None:
-    assert len(SNIPPETS) == README.read_text().count("```python") == 2
+    assert len(SNIPPETS) == README.read_text().count("```python") == 3
 
 
 @pytest.mark.parametrize(
     ("snippet", "want"),
-    list(zip(SNIPPETS, [["trained for 100 steps", "succeeded"], ["hello", "succeeded"]], strict=True)),
+    list(
+        zip(
+            SNIPPETS,
+            [["trained for 100 steps", "succeeded"], ["hello", "succeeded"], ["42", "[43, 44, 45]"]],
+            strict=True,
+        )
+    ),
 )
 def test_snippets_run(snippet: str, want: list[str]) -> None:
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -14,9 +14,10 @@
 
 `current_cluster` is a LocalCluster, unless FRAY_CLUSTER_SPEC names a fray cluster, as it does in that
 cluster's jobs. Start with Cluster for what it can do, JobRequest for what a job is, and ClusterError for
-what may go wrong. Actors register with `Cluster.metadata`; talking to them is not part of this module.
+what may go wrong. Actors register with `Cluster.metadata`; `fray.rpc` is for hosting and calling them.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from fray.cluster.context import JobContext, job_context
@@ -30,6 +31,7 @@ from fray.cluster.errors import (
     FieldError,
     InvalidRequestError,
     JobFailedError,
+    NoControllerError,
     NotFoundError,
     PickleError,
     RefusedError,
@@ -65,6 +67,7 @@ from fray.cluster.types import (
 
 if TYPE_CHECKING:
     from fray.cluster.remote import FrayCluster
+    from fray.rpc.resolver import ClusterResolver, FixedResolver, LocalResolver, Resolver
 
 __all__ = [
     "AccessDeniedError",
@@ -77,6 +80,7 @@ __all__ = [
     "Band",
     "Cluster",
     "ClusterError",
+    "ClusterResolver",
     "ClusterUnavailableError",
     "Command",
     "CpuConfig",
@@ -84,6 +88,7 @@ __all__ = [
     "Entrypoint",
     "EnvironmentConfig",
     "FieldError",
+    "FixedResolver",
     "FrayCluster",
     "HealthCheck",
     "InvalidRequestError",
@@ -95,9 +100,11 @@ __all__ = [
     "JobRequest",
     "JobStatus",
     "LocalCluster",
+    "LocalResolver",
     "Metadata",
     "NameClash",
     "Namespace",
+    "NoControllerError",
     "NotFoundError",
     "PickleError",
     "PythonCall",
@@ -105,6 +112,7 @@ __all__ = [
     "ReservationConfig",
     "ReservationId",
     "ReservationInfo",
+    "Resolver",
     "ResourceConfig",
     "TaskInfo",
     "TaskState",
@@ -116,10 +124,15 @@ __all__ = [
 ]
 
 
+_RESOLVERS = ("ClusterResolver", "FixedResolver", "LocalResolver", "Resolver")
+
+
 def __getattr__(name: str) -> Any:
     # gRPC is slow to import, and a LocalCluster needs none.
     if name == "FrayCluster":
         from fray.cluster.remote import FrayCluster
 
         return FrayCluster
+    if name in _RESOLVERS:
+        return getattr(import_module("fray.rpc"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

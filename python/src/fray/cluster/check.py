@@ -65,12 +65,9 @@ def _of_request(request: JobRequest) -> Iterator[FieldError]:
     yield from _of_resources(request.resources, "resources", fewest=1)
     if request.num_tasks < 1:
         yield FieldError("num_tasks", f"{request.num_tasks} is too few: a job has at least one task")
-    if request.max_retries_failure < 0:
-        yield FieldError("max_retries_failure", f"{request.max_retries_failure} must not be negative")
-    if request.max_retries_preemption < -1:
-        yield FieldError(
-            "max_retries_preemption", f"{request.max_retries_preemption} must be -1, for no end, or more"
-        )
+    for name in ("max_retries_failure", "max_retries_preemption"):
+        if getattr(request, name) < -1:
+            yield FieldError(name, f"{getattr(request, name)} must be -1, for no end, or more")
     for name in ("timeout_seconds", "scheduling_timeout_seconds", "stop_grace_seconds"):
         seconds = getattr(request, name)
         if seconds is not None and seconds <= 0:

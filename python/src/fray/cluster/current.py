@@ -32,7 +32,9 @@ def current_cluster() -> Cluster:
 @functools.cache
 def cluster_of(spec: str) -> Cluster:
     """Return the cluster of a FRAY_CLUSTER_SPEC, always the same for the same one."""
-    if spec in ("", "local"):
+    if spec == "local":
+        return cluster_of("")
+    if not spec:
         return LocalCluster()
     if spec.startswith("local:"):
         from fray.cluster.local.remote import connect

@@ -85,6 +85,10 @@ class ClusterUnavailableError(ClusterError, ConnectionError):
         )
 
 
+class NoControllerError(ClusterUnavailableError):
+    """No controller leads at this moment, so that nobody answers until one does."""
+
+
 class JobFailedError(ClusterError):
     """A job that was waited for ended without success."""
 

@@ -28,13 +28,37 @@ class Metadata(Protocol):
     """
 
     def register(
-        self, name: str, address: str, job_id: JobId, metadata: Mapping[str, str] | None = None
+        self,
+        name: str,
+        address: str,
+        job_id: JobId,
+        metadata: Mapping[str, str] | None = None,
+        *,
+        actor_id: ActorId | None = None,
+        unique: bool = False,
+        ttl: float | None = None,
+        task: int | None = None,
     ) -> ActorId:
-        """Make an endpoint known: `address` is host:port. Several may share a name.
+        """Make an endpoint known. Several may share a name.
+
+        One that its task registered earlier under this name and address gives way.
+
+        Args:
+            name: What it is looked up by.
+            address: host:port
+            job_id: Whose it is. In a LocalCluster "" is for programs outside of jobs.
+            metadata: What else those who look it up are to know.
+            actor_id: "actor-" and 26 letters and digits: the id that it gets, or that it has, to change it or
+                to renew its time. None: one is made.
+            unique: Refuse a name that another has.
+            ttl: Seconds after which it expires, unless it is registered again under its actor_id. None: it
+                lives as long as its task.
+            task: The index of its task in the job; None: the one that calls this.
 
         Raises:
             NotFoundError: there is no such job.
             RefusedError: the job has ended.
+            AlreadyExistsError: the name is taken, and `unique` was said of one of the two.
         """
         ...
 
@@ -58,10 +82,15 @@ class Metadata(Protocol):
         """Return the endpoints whose names begin so, by name, then the oldest first."""
         ...
 
-    def watch(self, name: str = "", prefix: str = "") -> Iterator[ActorChanges]:
+    def watch(
+        self, name: str = "", prefix: str = "", *, job_id: JobId | None = None
+    ) -> Iterator[ActorChanges]:
         """Yield the endpoints of a name, or of all that begin with a prefix, then every change, without end.
 
         The first has all of them and `reset` set; so has one after which changes were missed.
+
+        Raises:
+            RefusedError: the job of `job_id` has ended, for those who wait for its actors.
         """
         ...
 

@@ -182,6 +182,7 @@ class JobRequest:
     num_tasks: int = 1
     """How many tasks start together; 1: as many as the resources have hosts."""
     max_retries_failure: int = 0
+    """-1: without end."""
     max_retries_preemption: int = 100
     """-1: without end."""
     band: Band | None = None
@@ -344,6 +345,8 @@ class ActorEndpoint:
     job_id: JobId
     namespace: Namespace
     metadata: Mapping[str, str] = field(default_factory=dict)
+    task: int = 0
+    """The index of its task in the job."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The small interface: submit a job, get a handle.
+"""The small interface: submit a job, get a handle; create an actor, call it.
 
     from fray.v2 import Entrypoint, JobRequest, ResourceConfig, current_client
 
@@ -7,8 +7,14 @@
     )
     job.wait(timeout=3600)
 
+    counter = current_client().create_actor(Counter, 10, name="counter")
+    counter.increment(2)
+    counter.increment.remote(3).result()
+
 `current_client` is the one that was set, or what FRAY_CLIENT_SPEC names, or a LocalClient.
 """
+
+from typing import TYPE_CHECKING, Any
 
 from fray.cluster import (
     CpuConfig,
@@ -24,7 +30,20 @@ from fray.cluster import (
 from fray.v2.client import Client, FrayClient, LocalClient, current_client, set_current_client
 from fray.v2.types import JobHandle, JobRequest
 
+if TYPE_CHECKING:
+    from fray.rpc.future import ActorFuture
+    from fray.rpc.handle import ActorHandle
+    from fray.v2.actor import ActorCreationError, ActorGroup, ActorStatus, Lifetime
+
+_OF_ACTORS = ("ActorCreationError", "ActorGroup", "ActorStatus", "Lifetime")
+_OF_CALLS = ("ActorFuture", "ActorHandle")
+
 __all__ = [
+    "ActorCreationError",
+    "ActorFuture",
+    "ActorGroup",
+    "ActorHandle",
+    "ActorStatus",
     "Client",
     "CpuConfig",
     "DeviceConfig",
@@ -35,6 +54,7 @@ __all__ = [
     "JobHandle",
     "JobRequest",
     "JobStatus",
+    "Lifetime",
     "LocalClient",
     "ResourceConfig",
     "TpuConfig",
@@ -42,3 +62,16 @@ __all__ = [
     "current_client",
     "set_current_client",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Who only submits jobs need not wait for what talks to actors.
+    if name in _OF_ACTORS:
+        from fray.v2 import actor
+
+        return getattr(actor, name)
+    if name in _OF_CALLS:
+        from fray import rpc
+
+        return getattr(rpc, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -6,19 +6,29 @@ import contextlib
 import functools
 import os
 import threading
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from contextvars import ContextVar, Token
-from typing import Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, runtime_checkable
 
-from fray.cluster import Cluster, JobId, LocalCluster, NotFoundError
+from fray.cluster import Cluster, EnvironmentConfig, JobId, LocalCluster, NotFoundError, ResourceConfig
 from fray.cluster.context import scoped_cluster
 from fray.cluster.current import cluster_of
 from fray.v2.types import ClusterJob, JobHandle, JobRequest
 
+if TYPE_CHECKING:
+    from fray.rpc.handle import ActorHandle
+    from fray.v2.actor import ActorGroup, ActorStatus
+    from fray.v2.actors import Actors
+
+
+_CLOSED = "the client was shut down; make another one"
+_DEFAULT = ResourceConfig()
+
 
 @runtime_checkable
 class Client(Protocol):
-    """Submits jobs."""
+    """Submits jobs, and creates actors."""
 
     def submit(self, request: JobRequest) -> JobHandle:
         """Start a job and return at once.
@@ -28,12 +38,91 @@ class Client(Protocol):
         """
         ...
 
+    def create_actor(
+        self,
+        actor_class: Callable[..., Any],
+        *args: Any,
+        name: str,
+        resources: ResourceConfig = ...,
+        environment: EnvironmentConfig | None = None,
+        get_if_exists: bool = False,
+        lifetime: Literal["non_detached", "detached"] = "non_detached",
+        max_restarts: int = -1,
+        max_concurrency: int | None = None,
+        **kwargs: Any,
+    ) -> ActorHandle:
+        """Create an actor and return its handle once it answers, however long that takes.
+
+        Args:
+            actor_class: What makes it. If its first parameter is called `ctx` it gets an ActorContext first.
+                It is made anew, without its state, when it is restarted.
+            *args: What that is called with.
+            **kwargs: The same, by name.
+            name: Unique in the namespace.
+            resources: What it needs.
+            environment: Where it runs, as of a job.
+            get_if_exists: Whether an actor of that name that lives is the answer, instead of an error.
+                However many ask at a time, there is one.
+            lifetime: Whether it ends with the job that creates it, or lives until it is deleted.
+            max_restarts: How often it is started again when it fails; -1: without end. Losing its machine
+                does not count. One that exits with status 0 is not started again.
+            max_concurrency: How many calls run at a time; None: 1, or 1000 if it has async methods.
+
+        Raises:
+            ActorCreationError: the constructor raised, or the job that was to host it ended.
+            AlreadyExistsError: the name is taken.
+            PickleError: the class or an argument cannot be pickled.
+            ClusterError: see fray.cluster.Cluster.launch.
+        """
+        ...
+
+    def create_actor_group(
+        self,
+        actor_class: Callable[..., Any],
+        *args: Any,
+        name: str,
+        count: int,
+        resources: ResourceConfig = ...,
+        environment: EnvironmentConfig | None = None,
+        lifetime: Literal["non_detached", "detached"] = "non_detached",
+        max_restarts: int = -1,
+        max_concurrency: int | None = None,
+        **kwargs: Any,
+    ) -> ActorGroup:
+        """Begin to create `count` actors, and return at once; see ActorGroup.wait_ready.
+
+        They are called NAME_0, NAME_1 and so on, each with a job of its own, and NAME resolves to all of
+        them. The rest is as in `create_actor`.
+        """
+        ...
+
+    def delete_actor(self, actor: ActorHandle | str) -> None:
+        """End an actor that was created from code, given by its name or a handle.
+
+        Raises:
+            ActorNotFoundError: there is none.
+            RefusedError: it is hosted by a job that was not made for it.
+        """
+        ...
+
+    def actor_status(self, actor: ActorHandle | str) -> ActorStatus:
+        """Return where an actor is in its life.
+
+        Raises:
+            ActorNotFoundError: there is none, or it was deleted.
+        """
+        ...
+
     def shutdown(self, wait: bool = True) -> None:
-        """End the jobs that were submitted and have not ended; with `wait`, return when they have.
+        """End the jobs that were submitted, and the actors that are not detached; with `wait`, return then.
 
         The client cannot be used afterwards.
         """
         ...
+
+
+def _name_of(actor: ActorHandle | str) -> str:
+    return actor if isinstance(actor, str) else actor.name
 
 
 class _ClusterClient:
@@ -44,21 +133,103 @@ class _ClusterClient:
         self._lock = threading.Lock()
         self._jobs: list[JobId] = []
         self._closed = False
+        self._creator: Actors | None = None
 
     def submit(self, request: JobRequest) -> JobHandle:
         """Start a job and return at once, see Client.submit."""
         if self._closed:
-            raise RuntimeError("the client was shut down; make another one")
+            raise RuntimeError(_CLOSED)
         job_id = self.cluster.launch(request.for_cluster())
         with self._lock:
             self._jobs.append(job_id)
         return ClusterJob(self.cluster, job_id)
+
+    def create_actor(
+        self,
+        actor_class: Callable[..., Any],
+        *args: Any,
+        name: str,
+        resources: ResourceConfig = _DEFAULT,
+        environment: EnvironmentConfig | None = None,
+        get_if_exists: bool = False,
+        lifetime: Literal["non_detached", "detached"] = "non_detached",
+        max_restarts: int = -1,
+        max_concurrency: int | None = None,
+        **kwargs: Any,
+    ) -> ActorHandle:
+        """Create an actor and return its handle once it answers, see Client.create_actor."""
+        from fray.v2.actor import ActorSpec, Lifetime
+
+        spec = ActorSpec(
+            name,
+            actor_class,
+            args,
+            kwargs,
+            resources=resources,
+            environment=environment,
+            get_if_exists=get_if_exists,
+            lifetime=Lifetime(lifetime),
+            max_restarts=max_restarts,
+            max_concurrency=max_concurrency,
+        )
+        return self._actors().create(spec)
+
+    def create_actor_group(
+        self,
+        actor_class: Callable[..., Any],
+        *args: Any,
+        name: str,
+        count: int,
+        resources: ResourceConfig = _DEFAULT,
+        environment: EnvironmentConfig | None = None,
+        lifetime: Literal["non_detached", "detached"] = "non_detached",
+        max_restarts: int = -1,
+        max_concurrency: int | None = None,
+        **kwargs: Any,
+    ) -> ActorGroup:
+        """Begin to create actors, see Client.create_actor_group."""
+        from fray.v2.actor import ActorSpec, Lifetime
+
+        spec = ActorSpec(
+            name,
+            actor_class,
+            args,
+            kwargs,
+            resources=resources,
+            environment=environment,
+            lifetime=Lifetime(lifetime),
+            max_restarts=max_restarts,
+            max_concurrency=max_concurrency,
+        )
+        return self._actors().create_group(spec, count)
+
+    def delete_actor(self, actor: ActorHandle | str) -> None:
+        """End an actor that was created from code, see Client.delete_actor."""
+        self._actors().delete(_name_of(actor))
+
+    def actor_status(self, actor: ActorHandle | str) -> ActorStatus:
+        """Return where an actor is in its life, see Client.actor_status."""
+        return self._actors().status(_name_of(actor))
+
+    def _actors(self) -> Actors:
+        """Return what creates actors, which is imported when it is first used."""
+        from fray.v2.actors import Actors
+
+        with self._lock:
+            if self._closed:
+                raise RuntimeError(_CLOSED)
+            if self._creator is None:
+                self._creator = Actors(self.cluster)
+            return self._creator
 
     def shutdown(self, wait: bool = True) -> None:
         """End the jobs that were submitted and have not ended, see Client.shutdown."""
         with self._lock:
             self._closed = True
             jobs, self._jobs = self._jobs, []
+            creator = self._creator
+        if creator is not None:
+            creator.shutdown()
         for job_id in jobs:
             with contextlib.suppress(NotFoundError):  # it ended long ago
                 self.cluster.terminate(job_id)
@@ -78,7 +249,7 @@ class _ClusterClient:
 
 
 class LocalClient(_ClusterClient):
-    """Runs jobs on this machine, see fray.cluster.LocalCluster."""
+    """Runs jobs on this machine, see fray.cluster.LocalCluster. Actors are objects of this process."""
 
     def __init__(self, max_workers: int = 4, use_processes: bool = False) -> None:
         super().__init__(LocalCluster(max_workers, use_processes))
@@ -141,7 +312,9 @@ def current_client() -> Client:
 @functools.cache
 def _client_of(spec: str) -> Client:
     if spec in ("", "local"):
-        return LocalClient()
+        client = LocalClient()
+        client.cluster = cluster_of(spec)  # the current cluster, which knows its actors and jobs
+        return client
     if spec.startswith("fray:"):
         return FrayClient(spec)
     return _ClusterClient(cluster_of(spec))

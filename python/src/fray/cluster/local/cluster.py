@@ -337,13 +337,11 @@ class LocalCluster:
     @property
     def metadata(self) -> Metadata:
         """The registry of actors."""
-        return LocalMetadata(self._registry, self.namespace, self._job_that_runs)
+        return self.metadata_of(self.namespace)
 
-    def _job_that_runs(self, job_id: JobId) -> Job:
-        job = self._scheduler.job(job_id)
-        if job.status is not JobStatus.RUNNING:
-            raise RefusedError(f"job {job_id} is {job.status}; only those of a running job are registered")
-        return job
+    def metadata_of(self, namespace: str) -> Metadata:
+        """Return the registry of actors as another namespace has it."""
+        return LocalMetadata(self._registry, Namespace(namespace), self._scheduler.job)
 
     def shutdown(self) -> None:
         """End all jobs and wait for their processes. The cluster may be used again."""

@@ -233,9 +233,30 @@ class _RemoteMetadata:
         self._caller = caller
 
     def register(
-        self, name: str, address: str, job_id: JobId, metadata: Mapping[str, str] | None = None
+        self,
+        name: str,
+        address: str,
+        job_id: JobId,
+        metadata: Mapping[str, str] | None = None,
+        *,
+        actor_id: ActorId | None = None,
+        unique: bool = False,
+        ttl: float | None = None,
+        task: int | None = None,
     ) -> ActorId:
-        return ActorId(self._caller.call("register", name, address, job_id, metadata, of_metadata=True))
+        made = self._caller.call(
+            "register",
+            name,
+            address,
+            job_id,
+            metadata,
+            actor_id=actor_id,
+            unique=unique,
+            ttl=ttl,
+            task=task,
+            of_metadata=True,
+        )
+        return ActorId(made)
 
     def unregister(self, actor_id: ActorId) -> None:
         self._caller.call("unregister", actor_id, of_metadata=True)
@@ -250,5 +271,7 @@ class _RemoteMetadata:
     def list_actors(self, prefix: str = "") -> list[ActorEndpoint]:
         return list(self._caller.call("list_actors", prefix, of_metadata=True))
 
-    def watch(self, name: str = "", prefix: str = "") -> Iterator[ActorChanges]:
-        return self._caller.stream("watch", name=name, prefix=prefix)
+    def watch(
+        self, name: str = "", prefix: str = "", *, job_id: JobId | None = None
+    ) -> Iterator[ActorChanges]:
+        return self._caller.stream("watch", name=name, prefix=prefix, job_id=job_id)

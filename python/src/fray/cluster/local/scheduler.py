@@ -158,7 +158,7 @@ class Scheduler:
                     self._end(job, JobStatus.FAILED, f"it was preempted {job.preemptions} times")
                 else:
                     self._begin(job, "it was preempted")
-            case _ if job.failures > request.max_retries_failure:
+            case _ if 0 <= request.max_retries_failure < job.failures:
                 self._end(job, JobStatus.FAILED, outcome.reason)
             case _:
                 delay = min(_LONGEST_BACKOFF, _BACKOFF * 2 ** (job.failures - 1))

@@ -254,7 +254,11 @@ class FrayCluster:
     @property
     def metadata(self) -> Metadata:
         """The registry of actors."""
-        return FrayMetadata(self._connection, Namespace(self._namespace))
+        return self.metadata_of(self._namespace)
+
+    def metadata_of(self, namespace: str) -> Metadata:
+        """Return the registry of actors of another namespace, which only users may read."""
+        return FrayMetadata(self._connection, Namespace(namespace))
 
     def close(self) -> None:
         """Close the connection. Jobs go on."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import socket
 import ssl
+import time
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -12,7 +13,7 @@ import grpc
 
 from fray._pb import cluster_pb2_grpc
 from fray.cluster.errors import AccessDeniedError, ClusterUnavailableError
-from fray.cluster.remote.failure import Patience
+from fray.cluster.remote.failure import Patience, failure_now
 from fray.cluster.remote.spec import Spec
 
 _MAX_MESSAGE = 64 << 20  # bytes, the controller's own limit
@@ -29,6 +30,8 @@ _OPTIONS: list[tuple[str, Any]] = [
 
 # All certificates of controllers are for this name; which of them it is, the fingerprint tells.
 _SERVER_NAME = "fray"
+
+_SOON = 10.0  # seconds
 
 PAUSE = 0.5
 """Seconds before a stream that ended, though it had no reason to, is asked for again."""
@@ -61,6 +64,22 @@ class Connection:
                 return method(request, timeout=patience.left, metadata=self._credentials())
             except grpc.RpcError as err:
                 patience.failed(err)
+
+    def call_now(
+        self, method: Callable[..., _Response], request: object, timeout: float = _SOON
+    ) -> _Response:
+        """Make a call once, without waiting for a controller.
+
+        Raises:
+            NoControllerError: none leads, as this host's agent says.
+            ClusterUnavailableError: there was no answer within `timeout` seconds.
+        """
+        metadata = (*self._credentials(), ("fray-no-wait", "1"))
+        began = time.monotonic()
+        try:
+            return method(request, timeout=timeout, metadata=metadata)
+        except grpc.RpcError as err:
+            raise failure_now(err, self.target, time.monotonic() - began) from err
 
     def send(self, method: Callable[..., _Response], requests: Callable[[], Iterator[_Request]]) -> _Response:
         """Make a call that streams requests, from the first one on each time."""

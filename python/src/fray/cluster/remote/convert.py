@@ -236,6 +236,7 @@ def endpoint_of(message: pb.ActorEndpoint) -> ActorEndpoint:
         job_id=JobId(message.job_id),
         namespace=Namespace(message.namespace),
         metadata=dict(message.metadata),
+        task=message.task,
     )
 
 

@@ -18,6 +18,7 @@ from fray.cluster.errors import (
     ClusterUnavailableError,
     FieldError,
     InvalidRequestError,
+    NoControllerError,
     NotFoundError,
     RefusedError,
     WaitTimeoutError,
@@ -47,6 +48,18 @@ def error_of(err: grpc.RpcError) -> ClusterError:
             return WaitTimeoutError(details)
         case _:
             return ClusterError(f"{code.name}: {details}")
+
+
+def failure_now(err: grpc.RpcError, target: str, seconds: float) -> ClusterError:
+    """Return what the status of a call means that was made once and waits for nobody."""
+    trailing: Iterable[tuple[str, str | bytes]] = ()
+    if isinstance(err, grpc.Call):
+        trailing = err.trailing_metadata() or ()
+    if ("fray-reason", "NO_CONTROLLER") in list(trailing):
+        return NoControllerError(target, 1, seconds, details_of(err))
+    if code_of(err) in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
+        return ClusterUnavailableError(target, 1, seconds, details_of(err))
+    return error_of(err)
 
 
 def code_of(err: grpc.RpcError) -> grpc.StatusCode:

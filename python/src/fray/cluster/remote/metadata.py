@@ -10,7 +10,7 @@ from fray._pb import cluster_pb2 as pb
 from fray.cluster.context import job_context
 from fray.cluster.errors import ActorNotFoundError, NotFoundError
 from fray.cluster.remote.connection import PAUSE, Connection
-from fray.cluster.remote.convert import changes_of, endpoint_of
+from fray.cluster.remote.convert import changes_of, duration, endpoint_of
 from fray.cluster.types import ActorChanges, ActorEndpoint, ActorId, JobId, Namespace
 
 
@@ -21,23 +21,40 @@ class FrayMetadata:
         self._connection, self._namespace = connection, namespace
 
     def register(
-        self, name: str, address: str, job_id: JobId, metadata: Mapping[str, str] | None = None
+        self,
+        name: str,
+        address: str,
+        job_id: JobId,
+        metadata: Mapping[str, str] | None = None,
+        *,
+        actor_id: ActorId | None = None,
+        unique: bool = False,
+        ttl: float | None = None,
+        task: int | None = None,
+        wait: bool = True,
     ) -> ActorId:
-        """Make an endpoint of this task known."""
+        """Make an endpoint of this task known; without `wait` once, see Connection.call_now."""
         context = job_context()
+        if task is None:
+            task = context.task_index if context else 0
         request = pb.RegisterRequest(
             name=name,
             address=address,
             job_id=job_id,
             metadata=dict(metadata or {}),
-            task=context.task_index if context else 0,
+            task=task,
+            unique=unique,
+            ttl=None if ttl is None else duration(ttl),
+            actor_id=actor_id or "",
             request_id=uuid.uuid4().hex,
         )
-        return ActorId(self._connection.call(self._connection.metadata.Register, request).actor_id)
+        call = self._connection.call if wait else self._connection.call_now
+        return ActorId(call(self._connection.metadata.Register, request).actor_id)
 
-    def unregister(self, actor_id: ActorId) -> None:
-        """Forget an endpoint."""
-        self._connection.call(self._connection.metadata.Unregister, pb.UnregisterRequest(actor_id=actor_id))
+    def unregister(self, actor_id: ActorId, *, wait: bool = True) -> None:
+        """Forget an endpoint; without `wait` as `register` does."""
+        call = self._connection.call if wait else self._connection.call_now
+        call(self._connection.metadata.Unregister, pb.UnregisterRequest(actor_id=actor_id))
 
     def lookup(self, name: str) -> ActorEndpoint:
         """Return the newest endpoint of a name."""
@@ -57,9 +74,11 @@ class FrayMetadata:
         found = self._connection.call(self._connection.metadata.ListActors, request)
         return [endpoint_of(actor) for actor in found.actors]
 
-    def watch(self, name: str = "", prefix: str = "") -> Iterator[ActorChanges]:
+    def watch(
+        self, name: str = "", prefix: str = "", *, job_id: JobId | None = None
+    ) -> Iterator[ActorChanges]:
         """Yield what is there, then what changes. After an interruption it begins anew, with a reset."""
-        request = pb.WatchRequest(name=name, prefix=prefix, namespace=self._namespace)
+        request = pb.WatchRequest(name=name, prefix=prefix, namespace=self._namespace, job_id=job_id or "")
         while True:
             for message in self._connection.stream(self._connection.metadata.Watch, lambda: request):
                 yield changes_of(message)

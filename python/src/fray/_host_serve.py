@@ -1,0 +1,186 @@
+"""Serves an actor that was made, and registers it at the cluster as soon as that is possible."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from fray._host_run import Hosting
+from fray.cluster.context import job_context
+from fray.cluster.current import current_cluster
+from fray.cluster.errors import ClusterError, ClusterUnavailableError, NoControllerError
+from fray.cluster.protocols import Cluster, Metadata
+from fray.cluster.types import ActorId, JobId
+from fray.rpc.server import ActorServer
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0  # seconds between two tries to register
+_TICK = 0.5  # seconds
+_NO_LIMIT = 1e6  # seconds; whoever stops a task kills it when its grace is over
+_FIRST_HOPE, _LONGEST_HOPE = 1.0, 10.0  # the same, while nobody leads
+
+
+def serve(actor: Any, hosting: Hosting) -> int:
+    """Serve an actor until SIGTERM, drain, and return the exit status."""
+    cluster = current_cluster()
+    _lend_worker(cluster)
+    registration = _Registration(actor, hosting)
+    hosted = HostCluster(cluster, registration.refused)
+    server = ActorServer(hosted, host=_own_address(), allow_pickle=hosting.allow_pickle)
+    server.serve_background()
+    sys.stderr.write(f"fray: {', '.join(hosting.names)} at {server.address}\n")
+    registration.begin(server)
+    with _stopped_by_sigterm(registration.over):
+        while not registration.over.wait(_TICK):  # so that a thread can be stopped, too
+            continue
+        hosted.stop()
+        server.shutdown(_NO_LIMIT)
+    return registration.status
+
+
+def _own_address() -> str:
+    """Return where to listen: on this machine's slices, which share it, at the address of their own."""
+    address = os.environ.get("FRAY_HOST_ADDRESS", "")
+    return address if address.startswith("127.") else "0.0.0.0"
+
+
+@contextlib.contextmanager
+def _stopped_by_sigterm(over: threading.Event) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda *_: over.set())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _lend_worker(cluster: Cluster) -> None:
+    """Let other tasks run while this one answers: in a LocalCluster who waits for a job takes no worker."""
+    context = job_context()
+    if context is None or not os.environ.get("FRAY_CLUSTER_SPEC", "").startswith("local:"):
+        return
+    job_id = context.job_id
+
+    def wait() -> None:
+        with contextlib.suppress(ClusterError):
+            cluster.wait(job_id)
+
+    threading.Thread(target=wait, name="fray worker", daemon=True).start()
+
+
+class _Registration:
+    """Registers an actor by all its names; that being refused for good is the end."""
+
+    def __init__(self, actor: Any, hosting: Hosting) -> None:
+        self._actor, self._hosting = actor, hosting
+        self.status = 0
+        self.over = threading.Event()
+        """Set when the server is to end."""
+
+    def begin(self, server: ActorServer) -> None:
+        """Register in the background, as that may take long."""
+        threading.Thread(target=self._run, args=[server], name="fray registration", daemon=True).start()
+
+    def _run(self, server: ActorServer) -> None:
+        try:
+            for name in self._hosting.names:
+                server.register(name, self._actor, max_concurrency=self._hosting.max_concurrency)
+        except (ClusterError, TypeError, ValueError) as err:
+            self.refused(err)
+
+    def refused(self, err: Exception) -> None:
+        """Give up."""
+        sys.stderr.write(f"fray: the actor cannot be registered: {err}\n")
+        self.status = 1
+        self.over.set()
+
+
+class HostCluster:
+    """The cluster as a host sees it: registering waits for nobody who leads."""
+
+    def __init__(self, cluster: Cluster, refused: Callable[[Exception], None]) -> None:
+        self._cluster = cluster
+        self.metadata = HostMetadata(cluster.metadata, refused)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
+
+    def stop(self) -> None:
+        """Try to register no more."""
+        self.metadata.stopped.set()
+
+
+class HostMetadata:
+    """A registry at which registering goes on in the background while no controller leads.
+
+    The actor counts as registered meanwhile: a stack that nobody watches has actors all the same, whose
+    address is known, and whose names resolve once somebody leads. What is refused for good then is told.
+    """
+
+    def __init__(self, metadata: Metadata, refused: Callable[[Exception], None]) -> None:
+        self._metadata, self._refused = metadata, refused
+        self.stopped = threading.Event()
+        self._unwanted: set[ActorId] = set()
+        remote = sys.modules.get("fray.cluster.remote.metadata")  # which a LocalCluster does without
+        self._at_once: dict[str, Any] = (
+            {"wait": False} if remote and isinstance(metadata, remote.FrayMetadata) else {}
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._metadata, name)
+
+    def register(
+        self, name: str, address: str, job_id: JobId, metadata: Mapping[str, str] | None = None, **rest: Any
+    ) -> ActorId:
+        """Make an endpoint known, see Metadata.register, or see to it that it will be."""
+
+        def register() -> ActorId:
+            return self._metadata.register(name, address, job_id, metadata, **rest, **self._at_once)
+
+        pauses = _growing(_FIRST_PAUSE, _LONGEST_PAUSE)
+        while True:
+            try:
+                return register()
+            except NoControllerError:
+                known: ActorId | None = rest.get("actor_id")
+                if known is None:
+                    raise
+                thread = threading.Thread(target=self._hope, args=[known, register], daemon=True)
+                thread.start()
+                return known
+            except ClusterUnavailableError:
+                if self.stopped.wait(next(pauses)):
+                    raise
+
+    def _hope(self, actor_id: ActorId, register: Callable[[], ActorId]) -> None:
+        for pause in _growing(_FIRST_HOPE, _LONGEST_HOPE):
+            if self.stopped.wait(pause) or actor_id in self._unwanted:
+                return
+            with contextlib.suppress(ClusterUnavailableError):
+                try:
+                    register()
+                except ClusterError as err:
+                    if isinstance(err, ClusterUnavailableError):
+                        raise
+                    self._refused(err)
+                if actor_id in self._unwanted:  # meanwhile
+                    self._metadata.unregister(actor_id)
+                return
+
+    def unregister(self, actor_id: ActorId) -> None:
+        """Forget an endpoint, if somebody leads. Without, that follows from the end of the task."""
+        self._unwanted.add(actor_id)
+        with contextlib.suppress(ClusterUnavailableError):
+            self._metadata.unregister(actor_id, **self._at_once)
+
+
+def _growing(first: float, longest: float) -> Iterator[float]:
+    while True:
+        yield first
+        first = min(longest, 2 * first)

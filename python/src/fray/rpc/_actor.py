@@ -1,0 +1,106 @@
+"""An object under a name, as a server has it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from fray._pb import actor_pb2
+from fray.rpc._metrics import MethodStats
+
+if TYPE_CHECKING:
+    from fray.rpc._call import Reply, ServerCall
+    from fray.rpc._mailbox import Mailbox
+    from fray.rpc._methods import Method, MethodTable
+    from fray.rpc.codec import ActorRef
+    from fray.rpc.context import Surroundings
+
+
+class House(Protocol):
+    """What an actor wants of its server."""
+
+    surroundings: Surroundings
+
+    def answered(self, call: ServerCall, reply: Reply, later: bool) -> None:
+        """Take a reply to its caller."""
+        ...
+
+    def on_loop(self, function: Callable[[], object]) -> None:
+        """Call a function on the event loop."""
+        ...
+
+    def run_coroutine(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        """Await a coroutine on the event loop, and wait for it."""
+        ...
+
+    def on_reference(self, reference: ActorRef) -> Any:
+        """Make a handle of a reference among the arguments."""
+        ...
+
+
+@dataclass(frozen=True)
+class Named:
+    """An object, its name and what it is registered with."""
+
+    name: str
+    incarnation: str
+    value: Any
+    table: MethodTable
+    mailbox: Mailbox
+    allow_pickle: bool = False
+
+
+class Actor:
+    """One incarnation of an object under a name."""
+
+    def __init__(self, named: Named, house: House) -> None:
+        self.name, self.incarnation, self.value = named.name, named.incarnation, named.value
+        self.table, self.mailbox = named.table, named.mailbox
+        self.allow_pickle = named.allow_pickle
+        """Pickled arguments are decoded."""
+        self.gone = False
+        """It was unregistered: nothing begins any more."""
+        self.surroundings = house.surroundings
+        self.on_reference, self.run_coroutine = house.on_reference, house.run_coroutine
+        self._house = house
+        self.routes = {m.name: (m, self.mailbox.lane(m)) for m in self.table}
+        """By name: each method and where its calls wait."""
+        self.stats: Mapping[str, MethodStats] = {m.name: MethodStats() for m in self.table}
+
+    def find(self, name: str) -> Method:
+        """Return a method. Raises UnknownMethodError."""
+        return self.table.find(name)
+
+    def answered(self, call: ServerCall, reply: Reply, later: bool) -> None:
+        """Take a reply to its caller."""
+        self._house.answered(call, reply, later)
+
+    def on_loop(self, function: Callable[..., object], *args: Any) -> None:
+        """Call a function on the event loop."""
+        self._house.on_loop(lambda: function(*args))
+
+    def description(self, pending: int) -> actor_pb2.Actor:
+        """Return the actor as ListActors tells it."""
+        return actor_pb2.Actor(
+            name=self.name,
+            incarnation=self.incarnation,
+            **{"class": self.table.class_name},
+            pending=pending,
+            calls=sum(s.calls for s in self.stats.values()),
+            errors=sum(s.failed for s in self.stats.values()),
+        )
+
+    def methods(self) -> list[actor_pb2.Method]:
+        """Return the methods as ListMethods tells them, by name."""
+        return [
+            actor_pb2.Method(
+                name=m.name,
+                signature=m.text,
+                doc=m.doc,
+                idempotent=m.marks.idempotent,
+                concurrency_group=m.marks.concurrency_group,
+                params=m.params,
+            )
+            for m in sorted(self.table, key=lambda m: m.name)
+        ]

@@ -1,0 +1,95 @@
+"""Threads that a process has one of: for callbacks of futures, and for deadlines."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import logging
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from functools import lru_cache
+from queue import SimpleQueue
+from time import monotonic
+from typing import Protocol
+
+_log = logging.getLogger("fray.rpc")
+
+
+class Expiring(Protocol):
+    """What has a deadline."""
+
+    def done(self) -> bool:
+        """Return whether the deadline does not matter any more."""
+        ...
+
+    def expire(self) -> None:
+        """Take notice of the deadline."""
+        ...
+
+
+class Deadlines:
+    """Tells what expires that its time is over. It keeps nothing alive."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._heap: list[tuple[float, int, weakref.ref[Expiring]]] = []
+        self._numbers = itertools.count()
+        threading.Thread(target=self._run, name="fray-deadlines", daemon=True).start()
+
+    def add(self, when: float, what: Expiring) -> None:
+        """Tell it at a time of time.monotonic, unless it is done or gone by then."""
+        with self._changed:
+            heapq.heappush(self._heap, (when, next(self._numbers), weakref.ref(what)))
+            if self._heap[0][0] >= when:
+                self._changed.notify()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not self._heap or self._heap[0][0] > monotonic():
+                    self._changed.wait(self._heap[0][0] - monotonic() if self._heap else None)
+                what = heapq.heappop(self._heap)[2]()
+            if what is not None and not what.done():
+                what.expire()
+            del what
+
+
+class Callbacks:
+    """Calls what it is given, one after the other."""
+
+    def __init__(self) -> None:
+        self._queue: SimpleQueue[Callable[[], object]] = SimpleQueue()
+        self.put = self._queue.put
+        threading.Thread(target=self._run, name="fray-callbacks", daemon=True).start()
+
+    def _run(self) -> None:
+        while True:
+            callback = self._queue.get()
+            try:
+                callback()
+            except Exception:
+                _log.exception("a callback of a future failed")
+            del callback
+
+
+def deadlines() -> Deadlines:
+    """Return those of this process."""
+    return _deadlines_of(os.getpid())
+
+
+def callbacks() -> Callbacks:
+    """Return those of this process."""
+    return _callbacks_of(os.getpid())
+
+
+# Threads do not live on in a process that was forked, so that has its own.
+@lru_cache(maxsize=1)
+def _deadlines_of(_pid: int) -> Deadlines:
+    return Deadlines()
+
+
+@lru_cache(maxsize=1)
+def _callbacks_of(_pid: int) -> Callbacks:
+    return Callbacks()

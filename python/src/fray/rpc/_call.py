@@ -1,0 +1,281 @@
+"""One run of a method, from its arrival until it is answered."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from enum import IntEnum
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+
+from fray._pb import actor_pb2
+from fray.rpc._failure import raised
+from fray.rpc.codec import CodecError, decode_args, encode_result
+from fray.rpc.context import ActorContext, call_deadline
+from fray.rpc.errors import (
+    ActorError,
+    BadArgumentsError,
+    CancelledError,
+    DeadlineError,
+    EncodingError,
+    InternalError,
+    StoppingError,
+)
+
+if TYPE_CHECKING:
+    from fray.rpc._actor import Actor
+    from fray.rpc._ledger import Caller
+    from fray.rpc._methods import Method
+    from fray.rpc._wire import Buffer
+
+Reply: TypeAlias = "tuple[actor_pb2.Reply, Sequence[Buffer]]"
+
+_log = logging.getLogger("fray.rpc")
+_LONGEST: Final = 100 * 365 * 86400.0  # seconds
+
+
+class Answerer(Protocol):
+    """Takes the reply to a call to whoever made it."""
+
+    def answer(self, reply: actor_pb2.Reply, buffers: Sequence[Buffer], later: bool) -> None:
+        """Send it; `later`: there is more to do, so another thread may."""
+        ...
+
+
+class _Phase(IntEnum):
+    WAITS = 0
+    RUNS = 1
+    OVER = 2
+
+
+class ServerCall:
+    """A call that has an actor and a method."""
+
+    __slots__ = (
+        "__weakref__",
+        "_lock",
+        "_phase",
+        "actor",
+        "arrived",
+        "buffers",
+        "caller",
+        "codec",
+        "deadline",
+        "message",
+        "method",
+        "refused",
+        "reply",
+        "seq",
+        "size",
+        "task",
+        "to",
+        "why",
+    )
+
+    def __init__(
+        self, message: actor_pb2.Call, buffers: Sequence[memoryview], caller: Caller | None, to: Answerer
+    ) -> None:
+        self.message: actor_pb2.Call | None = message
+        self.buffers = buffers
+        self.caller = caller
+        self.to: Answerer | None = to
+        self.seq, self.codec = message.seq, message.codec
+        self.actor: Actor
+        self.method: Method
+        self.arrived = time.monotonic()
+        timeout = message.timeout_ns
+        self.deadline = self.arrived + min(timeout / 1e9, _LONGEST) if timeout else None
+        self.size = 0  # of its arguments, where they are large
+        self.reply: Reply | None = None  # kept by the ledger
+        self.refused = False
+        self.task: asyncio.Task[None] | None = None  # of an asynchronous method
+        self.why: ActorError | None = None  # it is cancelled
+        self._lock = threading.Lock()
+        self._phase = _Phase.WAITS
+
+    # In a thread.
+
+    def run(self) -> Reply | None:
+        """Call a method that is no coroutine; None: the call is over already."""
+        try:
+            return self._run()
+        except Exception as err:
+            return self._broke(err)
+
+    def _run(self) -> Reply | None:
+        if not self._begins():
+            return None
+        try:
+            args, kwargs = self._arguments()
+        except ActorError as err:
+            return self._over(self._failed(err))
+        deadline = self.deadline
+        token = None if deadline is None else call_deadline.set(deadline)
+        try:
+            result = getattr(self.actor.value, self.method.name)(*args, **kwargs)
+            if type(result) is CoroutineType:
+                result = self.actor.run_coroutine(result)
+        except BaseException as err:
+            return self._over(self._failed(raised(err, 1)))
+        finally:
+            if token is not None:
+                call_deadline.reset(token)
+        return self._over(self._returned(result))
+
+    # On the event loop.
+
+    async def run_async(self) -> None:
+        """Await a method that is a coroutine, and answer."""
+        try:
+            reply = await self._awaited()
+        except Exception as err:
+            reply = self._broke(err)
+        finally:
+            self.task = None
+        self.answer(reply, later=False)
+
+    async def _awaited(self) -> Reply | None:
+        if not self._begins():
+            return None
+        try:
+            args, kwargs = self._arguments()
+        except ActorError as err:
+            return self._over(self._failed(err))
+        call_deadline.set(self.deadline)
+        loop, timer = asyncio.get_running_loop(), None
+        if self.deadline is not None:
+            late = DeadlineError("the deadline passed while the method ran", ran=True)
+            timer = loop.call_later(self.deadline - time.monotonic(), self._cancel_task, late)
+        try:
+            result = await getattr(self.actor.value, self.method.name)(*args, **kwargs)
+        except asyncio.CancelledError as err:
+            return self._over(self._failed(self.why or raised(err, 1)))
+        except BaseException as err:
+            return self._over(self._failed(raised(err, 1)))
+        finally:
+            if timer is not None:
+                timer.cancel()
+        return self._over(self._returned(result))
+
+    def _cancel_task(self, why: ActorError) -> None:
+        task = self.task
+        if task is not None:
+            self.why = self.why or why
+            task.cancel()
+
+    # From elsewhere.
+
+    def drop(self, err: ActorError) -> bool:
+        """Answer with an error if the call waits still; return whether it did."""
+        if not self._advance(_Phase.WAITS, _Phase.OVER):
+            return False
+        self.answer(self._failed(err), later=False)
+        return True
+
+    def cancel(self) -> None:
+        """Answer if it waits; interrupt it if it is a coroutine."""
+        if self.drop(CancelledError("the call was cancelled before it began")):
+            return
+        if self.method.asynchronous:
+            why = CancelledError("the call was cancelled while the method ran", ran=True)
+            self.actor.on_loop(self._cancel_task, why)
+
+    def cancel_if_routed(self) -> None:
+        """Cancel, unless the call was refused already."""
+        if hasattr(self, "actor"):
+            self.cancel()
+
+    def abandon(self) -> None:
+        """Answer though it runs: the server ends."""
+        if self.drop(StoppingError("the server is shutting down")):
+            return
+        if self._advance(_Phase.RUNS, _Phase.OVER):
+            self.answer(self._failed(StoppingError("the server is shutting down", ran=True)), later=False)
+
+    def answer(self, reply: Reply | None, later: bool) -> None:
+        """Hand out the reply; None: somebody else did."""
+        if reply is not None:
+            self.actor.answered(self, reply, later)
+
+    def _begins(self) -> bool:
+        if self.deadline is not None and time.monotonic() >= self.deadline:
+            self.drop(DeadlineError("the deadline passed before the call began"))
+            return False
+        if self.actor.gone:
+            self.drop(StoppingError("the actor was unregistered"))
+            return False
+        return self._advance(_Phase.WAITS, _Phase.RUNS)
+
+    def _advance(self, before: _Phase, after: _Phase) -> bool:
+        with self._lock:
+            if self._phase is not before:
+                return False
+            self._phase = after
+            return True
+
+    def _over(self, reply: Reply) -> Reply | None:
+        return reply if self._advance(_Phase.RUNS, _Phase.OVER) else None
+
+    def _arguments(self) -> tuple[list[Any], dict[str, Any]]:
+        message = self.message
+        if message is None:  # somebody else answered just now
+            raise StoppingError("the server is shutting down", ran=True)
+        try:
+            args, kwargs = decode_args(
+                self.codec,
+                message.args,
+                self.buffers,
+                on_actor=self.actor.on_reference,
+                allow_pickle=self.actor.allow_pickle,
+            )
+        except CodecError as err:
+            raise BadArgumentsError(err.problem, argument=err.path) from None
+        except Exception as err:
+            raise BadArgumentsError(f"the arguments cannot be decoded: {err}") from err
+        self.buffers = ()
+        self.method.check(args, kwargs)
+        if self.method.takes_context:
+            args.insert(0, self._context(message))
+        return args, kwargs
+
+    def _broke(self, err: Exception) -> Reply | None:
+        """Answer though the server has a fault."""
+        _log.error(
+            "a call of %s.%s could not be carried out", self.actor.name, self.method.name, exc_info=err
+        )
+        return self._over(self._failed(InternalError("the server failed; its log says why", ran=True)))
+
+    def _context(self, message: actor_pb2.Call) -> ActorContext:
+        return ActorContext(
+            self.actor.surroundings,
+            actor=self.actor.name,
+            incarnation=self.actor.incarnation,
+            method=self.method.name,
+            caller=self.caller.peer if self.caller else message.caller,
+            trace=message.trace,
+            deadline=self.deadline,
+        )
+
+    def _returned(self, result: Any) -> Reply:
+        try:
+            data, buffers = encode_result(self.codec, result)
+        except CodecError as err:
+            return self._failed(EncodingError(err.problem, argument=err.path, ran=True))
+        except Exception as err:
+            problem = InternalError(f"the result cannot be encoded: {type(err).__name__}: {err}", ran=True)
+            return self._failed(problem)
+        reply = actor_pb2.Reply(
+            seq=self.seq, codec=self.codec, result=data, incarnation=self.actor.incarnation
+        )
+        return reply, [b if type(b) is bytes else bytes(b) for b in buffers] if buffers else ()
+
+    def _failed(self, err: ActorError) -> Reply:
+        return error_reply(self.seq, self.actor.incarnation, err.at(self.actor.name, self.method.name))
+
+
+def error_reply(seq: int, incarnation: str, err: ActorError) -> Reply:
+    """Return the reply that carries an error."""
+    return actor_pb2.Reply(seq=seq, incarnation=incarnation, error=err.to_wire()), ()

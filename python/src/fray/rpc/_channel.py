@@ -1,0 +1,300 @@
+"""The calls of this process to the server at one address, over whatever connections that takes.
+
+Calls are numbered in the order in which they are sent. When a connection breaks they are sent again, in the
+same order, if the same server answers there; so each runs once. Otherwise they go back to their routes.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from _thread import allocate_lock, start_new_thread
+from dataclasses import replace
+from functools import lru_cache
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any
+
+from fray.rpc import _fork
+from fray.rpc._connection import Connection, Settings, random_name
+from fray.rpc.errors import ActorError, TooLargeError, UnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fray.rpc.future import ActorFuture
+
+_GONE = 2.0  # seconds of refused connections after which a server is taken for gone
+_FIRST, _LONGEST = 0.02, 1.0  # seconds between two tries to connect
+_TURN = 0.001  # seconds
+
+
+class Channel:
+    """Sends calls to one address. All methods may be used from any thread; `lost` and `forget` never wait."""
+
+    def __init__(self, address: str, settings: Settings) -> None:
+        self.address, self._asked = address, settings
+        self.forget_parent()
+        _fork.begins_anew(self)
+
+    def forget_parent(self) -> None:
+        """Begin anew, without connections or calls."""
+        # Numbers are counted here, so it is this channel that a server has to tell from others.
+        self.settings = replace(self._asked, peer=random_name())
+        self._lock = allocate_lock()  # of the order of calls
+        self._opening = threading.Lock()
+        self._mending = allocate_lock()  # held while broken calls are looked after
+        self._connection: Connection | None = None
+        self._server = ""  # the process that answered last, as Hello.peer
+        self._seq = 0  # the last one that it was sent
+        self._outstanding: dict[int, ActorFuture[Any]] = {}  # by seq, in its order
+        self._failure: tuple[float, ActorError] | None = None  # when an attempt to connect failed last
+
+    # Calls
+
+    def send(self, future: ActorFuture[Any], later: bool) -> bool:
+        """Send a call; return False if there is no connection to send it on."""
+        with self._lock:
+            connection = self._connection
+            if connection is None or connection.stopping:
+                return False
+            if future.deadline is not None and not future.stamp():
+                return True
+            seq = self._seq + 1
+            call, outstanding = future.call, self._outstanding
+            call.seq = seq
+            outstanding[seq] = future
+            call.acked = self._acked()
+            future.channel, future.lost, future.later = self, False, later
+            try:
+                future.sent = connection.call(call, future.buffers, future.answered, later)
+            except TooLargeError as err:
+                del outstanding[seq]
+                future.fail(err)
+            except UnavailableError:
+                del outstanding[seq]
+                future.channel = None
+                return False
+            else:
+                self._seq = seq
+            return True
+
+    def _acked(self) -> int:
+        try:
+            first: int = next(iter(self._outstanding))
+        except RuntimeError:
+            return 0  # another was answered just now; a later call will tell
+        return first - 1
+
+    def flush(self) -> None:
+        """Write what was left for later."""
+        connection = self._connection
+        if connection is not None:
+            connection.flush()
+
+    def forget(self, seq: int) -> None:
+        """Take note that a call was answered."""
+        last = self._seq
+        outstanding = self._outstanding
+        outstanding.pop(seq, None)
+        connection = self._connection
+        if not outstanding and connection is not None:
+            connection.acked(last)
+
+    def cancel(self, future: ActorFuture[Any]) -> bool:
+        """Ask the server to cancel a call; return False if it surely does not have it."""
+        if future.sent is None:
+            return False
+        connection = self._connection
+        if connection is not None:
+            connection.cancel(future.call.seq)
+        return True
+
+    def has_calls_of(self, route: object) -> bool:
+        """Return whether calls of a route are unanswered, and somebody waits for them."""
+        return any(future.route is route and not future.done() for future in list(self._outstanding.values()))
+
+    # Connections
+
+    @property
+    def connected(self) -> bool:
+        """Whether there is a connection that takes calls."""
+        connection = self._connection
+        return connection is not None and not connection.closed and not connection.stopping
+
+    def connect(self, timeout: float) -> Connection:
+        """Return the connection, which is opened if there is none: once for all who ask at the same time.
+
+        Raises:
+            ActorError: as Connection.open.
+        """
+        asked = monotonic()
+        with self._opening:
+            connection = self._connection
+            if connection is not None and connection.closed and self._outstanding:
+                self.lost()
+            if not self._mending.acquire(timeout=timeout):
+                raise UnavailableError(f"the connection to {self.address} is being restored")
+            try:
+                connection = self._connection
+                if connection is not None and not connection.closed:
+                    if connection.stopping:
+                        raise UnavailableError(f"the server at {self.address} is shutting down")
+                    return connection
+                if self._failure is not None and self._failure[0] >= asked:
+                    raise self._failure[1]
+                return self._open()
+            finally:
+                self._mending.release()
+
+    def _open(self) -> Connection:
+        try:
+            connection = Connection.open(self.address, self.settings)
+        except ActorError as err:
+            self._failure = (monotonic(), err)
+            raise
+        with self._lock:
+            self._adopt(connection)
+        return connection
+
+    def _adopt(self, connection: Connection) -> None:
+        if connection.peer.peer != self._server or not self._server:
+            self._server, self._seq = connection.peer.peer, 0
+        self._connection = connection
+
+    # Broken connections
+
+    def lost(self) -> None:
+        """Look after the calls of a connection that broke, on another thread."""
+        if self._mending.acquire(False):
+            start_new_thread(self._mend, ())
+
+    def _mend(self) -> None:
+        try:
+            with self._lock:
+                broken, self._connection = self._connection, None
+            if broken is not None:
+                broken.close()
+            # Only then is it certain of each call whether it may have arrived.
+            while any(not future.lost for future in list(self._outstanding.values())):
+                sleep(_TURN)
+            self._restore()
+        finally:
+            self._mending.release()
+        connection = self._connection
+        if self._outstanding and (connection is None or connection.closed):
+            self.lost()
+
+    def _restore(self) -> None:
+        """Send what is unanswered again, or give it back."""
+        began, refused, pause = monotonic(), None, _FIRST
+        while self._prune():
+            try:
+                connection = Connection.open(self.address, self.settings)
+            except UnavailableError as err:
+                self._failure = (monotonic(), err)
+                if isinstance(err.__cause__, ConnectionRefusedError):
+                    refused = refused or monotonic()
+                else:
+                    refused = None
+                gone = refused is not None and monotonic() - refused >= _GONE
+                self._give_up(lambda f, g=gone: g or self._hopeless(f, began))
+                sleep(pause)
+                pause = min(_LONGEST, 2 * pause)
+                continue
+            except ActorError as err:
+                self._failure = (monotonic(), err)
+                self._give_up(lambda _: True)
+                return
+            self._resume(connection)
+            return
+
+    def _prune(self) -> bool:
+        """Drop what nobody waits for any more; return whether there is more."""
+        for seq, future in list(self._outstanding.items()):
+            if future.done():
+                self._outstanding.pop(seq, None)
+        return bool(self._outstanding)
+
+    def _hopeless(self, future: ActorFuture[Any], began: float) -> bool:
+        return monotonic() - began >= future.options.resolve_timeout or future.route.left(self.address)
+
+    def _give_up(self, hopeless: Any) -> None:
+        given = [(seq, future) for seq, future in self._outstanding.items() if hopeless(future)]
+        for seq, _ in given:
+            self._outstanding.pop(seq, None)
+        _give_back(future for _, future in given)
+
+    def _resume(self, connection: Connection) -> None:
+        given: list[ActorFuture[Any]] = []
+        with self._lock:
+            if connection.peer.peer != self._server:
+                given = list(self._outstanding.values())
+                self._outstanding.clear()
+            self._adopt(connection)
+            for future in list(self._outstanding.values()):
+                future.attempts += 1
+                future.call.attempt = future.attempts
+                future.lost = False
+                if future.deadline is not None and not future.stamp():
+                    self._outstanding.pop(future.call.seq, None)
+                    continue
+                try:
+                    future.sent = connection.call(future.call, future.buffers, future.answered, True)
+                except TooLargeError as err:
+                    self._outstanding.pop(future.call.seq, None)
+                    future.fail(err)
+                except UnavailableError:
+                    future.lost = True  # it broke again, so all of this begins anew
+        connection.flush()
+        _give_back(given)
+
+    def close(self) -> None:
+        """Close the connection. Calls that are unanswered are lost."""
+        with self._lock:
+            connection = self._connection
+        if connection is not None:
+            connection.close()
+
+
+def _give_back(futures: Iterable[ActorFuture[Any]]) -> None:
+    """Let routes decide about calls whose server is lost."""
+    for future in futures:
+        future.route.lost(future)
+
+
+class Channels:
+    """All channels of a process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._channels: dict[tuple[str, Settings], Channel] = {}
+
+    def at(self, address: str, settings: Settings) -> Channel:
+        """Return the channel to an address, always the same."""
+        with self._lock:
+            channel = self._channels.get((address, settings))
+            if channel is None:
+                channel = self._channels[address, settings] = Channel(address, settings)
+            return channel
+
+    def connected(self, address: str, settings: Settings) -> Channel | None:
+        """Return the channel to an address if it can take calls at once."""
+        channel = self._channels.get((address, settings))
+        return channel if channel is not None and channel.connected else None
+
+    def close(self) -> None:
+        """Close all connections. They are opened again where they are needed."""
+        with self._lock:
+            channels = list(self._channels.values())
+        for channel in channels:
+            channel.close()
+
+
+def channels() -> Channels:
+    """Return those of this process."""
+    return _channels_of(os.getpid())
+
+
+@lru_cache(maxsize=1)
+def _channels_of(_pid: int) -> Channels:
+    return Channels()

@@ -1,0 +1,1 @@
+"""The parts of `fray.rpc.codec`."""

@@ -1,0 +1,392 @@
+"""The client's side of one connection to a server of actors.
+
+A connection carries calls in the order in which they are handed to it, and answers as they come. It knows
+nothing of names, retries, codecs or futures: it says what became of each call, so that whoever sends it again
+knows whether it may have run. Start with Connection.open.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Sequence
+
+from google.protobuf.message import Message
+
+from fray._pb import actor_pb2
+from fray.rpc import _wire
+from fray.rpc._peer import Answer, Sent, Settings, process_peer, random_name
+from fray.rpc._reader import FrameReader
+from fray.rpc._tls import Identity, IdentityError, identity_of
+from fray.rpc._wire import Buffer, PlainStream, Stream
+from fray.rpc._writer import FrameWriter, Outgoing
+from fray.rpc.errors import (
+    ActorError,
+    DeadlineError,
+    DeniedError,
+    MalformedError,
+    TooLargeError,
+    UnavailableError,
+    VersionError,
+    of_wire,
+)
+
+__all__ = ["Answer", "Buffer", "Connection", "Sent", "Settings", "process_peer", "random_name"]
+
+_MAX_PENDING = 10_000  # of a server that does not say
+_log = logging.getLogger("fray.rpc")
+
+
+class _Question:
+    """A request that is no call, and its answer."""
+
+    __slots__ = ("answer", "answered", "lost")
+
+    def __init__(self) -> None:
+        self.answered = threading.Lock()
+        self.answered.acquire()
+        self.answer: actor_pb2.Frame | None = None
+        self.lost: Exception | None = None
+
+
+class Connection:
+    """Calls on their way to one server. All methods may be used from any thread."""
+
+    def __init__(self, address: str, settings: Settings, stream: Stream) -> None:
+        """Use `open`."""
+        self.address = address
+        """host:port"""
+        self.peer = actor_pb2.Hello()
+        """What the server said of itself; `peer.peer` tells one process at the address from the next."""
+        self.stopping = False
+        """The server drains: it answers the calls that it has, and refuses new ones."""
+        self._settings, self._stream = settings, stream
+        self._reader = FrameReader(stream, settings.connect_timeout)
+        self._writer = FrameWriter(stream, f"fray-send-{address}")
+        self._pending: dict[int, tuple[Outgoing, Callable[[Answer], None]]] = {}
+        self._room = threading.Condition()
+        self._waiting = 0
+        self._limit = settings.max_message_bytes
+        self._max_pending = _MAX_PENDING
+        self._closed = False
+        self._reason: Exception | None = None
+        self._questions: dict[int, _Question] = {}
+        self._ids = itertools.count(1)
+        self._acked = 0
+
+    @classmethod
+    def open(cls, address: str, settings: Settings) -> Connection:
+        """Connect to host:port and greet.
+
+        Raises:
+            UnavailableError: nobody answers there, or not in time.
+            VersionError: the server speaks another version.
+            DeniedError: it is of another namespace, or one of the two wants TLS and the other none.
+            MalformedError: whoever listens there speaks another protocol.
+        """
+        connection = cls(address, settings, _dial(address, settings))
+        try:
+            connection._greet()
+        except BaseException:
+            connection._writer.fail(OSError("the connection is closed"))
+            connection._writer.join()
+            connection._stream.release()
+            raise
+        thread = threading.Thread(target=connection._read, name=f"fray-receive-{address}", daemon=True)
+        thread.start()
+        return connection
+
+    def call(
+        self,
+        call: actor_pb2.Call,
+        buffers: Sequence[Buffer],
+        done: Callable[[Answer], None],
+        later: bool = False,
+    ) -> Sent:
+        """Send a call; `done` is called exactly once, on the connection's reader thread, so it must be quick.
+
+        Calls are sent in the order of calls of this method, which must be that of their seq: hold a lock
+        around giving the number and this. `buffer_sizes` is filled in here. It blocks while the server's
+        max_pending calls are unanswered or much waits to be written, so never use it from `done`; and `done`
+        must not wait for a lock that is held around it for anything but this (the slot is given back before
+        `done` is called).
+
+        Args:
+            call: With seq, which no unanswered call of this connection has. It must not be changed
+                afterwards.
+            buffers: Those that its args refer to.
+            done: Gets the answer. If it raises, that is logged.
+            later: Leave the writing to the writer's thread, so that many calls go out together, or to
+                `flush`. False writes at once, with all that waits.
+
+        Raises:
+            TooLargeError: over the limit of either side; nothing was sent, `done` is not called.
+            UnavailableError: the connection is closed already; nothing was sent, `done` is not called.
+        """
+        body = 0
+        if buffers:
+            buffers = [b if isinstance(b, bytes) else memoryview(b).cast("B") for b in buffers]
+            sizes = [len(b) for b in buffers]
+            call.ClearField("buffer_sizes")
+            call.buffer_sizes.extend(sizes)
+            body = sum(sizes)
+        outgoing = self._pack(call, buffers, body)
+        if len(self._pending) >= self._max_pending or self._writer.full:
+            self._wait_for_room()
+        seq = call.seq
+        pending = self._pending
+        pending[seq] = (outgoing, done)
+        if self._closed and pending.pop(seq, None) is not None:
+            raise self._unavailable()
+        self._writer.send(outgoing, later)
+        return outgoing
+
+    def flush(self) -> None:
+        """Write what was left for later, now. For who is about to wait for an answer."""
+        self._writer.flush()
+
+    def cancel(self, seq: int) -> None:
+        """Ask the server not to begin a call, or to end it. The call is answered all the same."""
+        self._tell(_wire.CANCEL, actor_pb2.Cancel(seq=seq))
+
+    def list_methods(self, actor: str, timeout: float | None = None) -> actor_pb2.ListMethodsResponse:
+        """Return what can be called of an actor.
+
+        Raises:
+            UnknownActorError: there is none of that name.
+            DeadlineError: there was no answer within `timeout` seconds.
+            UnavailableError: the connection ended before the answer.
+        """
+        number = next(self._ids)
+        request = actor_pb2.ListMethodsRequest(actor=actor, id=number)
+        response = self._ask(number, _wire.LIST_METHODS, request, timeout).methods
+        if response.HasField("error"):
+            raise of_wire(response.error)
+        return response
+
+    def list_actors(self, prefix: str = "", timeout: float | None = None) -> actor_pb2.ListActorsResponse:
+        """Return the actors whose names begin so. Raises as `list_methods` does."""
+        number = next(self._ids)
+        request = actor_pb2.ListActorsRequest(prefix=prefix, id=number)
+        return self._ask(number, _wire.LIST_ACTORS, request, timeout).actors
+
+    def close(self, reason: Exception | None = None) -> None:
+        """Close; calls that are not answered are lost, for `reason`. Closing again changes nothing."""
+        self._reason = self._reason or reason
+        self._writer.fail(OSError("the connection is closed"))
+
+    @property
+    def closed(self) -> bool:
+        """Whether the connection has ended, from either side."""
+        return self._closed or self._writer.failure is not None
+
+    @property
+    def pending(self) -> int:
+        """The calls that are not answered."""
+        return len(self._pending)
+
+    def acked(self, upto: int) -> None:
+        """Note that replies up to this seq are not needed any more, to be told with the next ping."""
+        self._acked = upto
+
+    def _pack(self, call: actor_pb2.Call, buffers: Sequence[Buffer], body: int) -> Outgoing:
+        outgoing = Outgoing(_wire.frame_bytes(_wire.CALL, call, body), buffers, body)
+        if outgoing.size - _wire.PREFIX_SIZE > self._limit:
+            raise TooLargeError(
+                _wire.arguments_too_large(outgoing.size, self._limit),
+                actor=call.actor,
+                method=call.method,
+            )
+        return outgoing
+
+    def _wait_for_room(self) -> None:
+        self._writer.flush()
+        while self._writer.full and not self._closed:
+            self._writer.wait_for_room(1)
+        with self._room:
+            self._waiting += 1
+            self._room.wait_for(lambda: self._closed or len(self._pending) < self._max_pending)
+            self._waiting -= 1
+
+    def _tell(self, field: int, message: Message) -> None:
+        self._writer.send(Outgoing(_wire.frame_bytes(field, message, 0)))
+
+    def _ask(self, number: int, field: int, message: Message, timeout: float | None) -> actor_pb2.Frame:
+        question = _Question()
+        self._questions[number] = question
+        if self._closed and self._questions.pop(number, None) is not None:
+            raise self._unavailable()
+        self._tell(field, message)
+        if not question.answered.acquire(timeout=-1 if timeout is None else timeout):
+            self._questions.pop(number, None)
+            raise DeadlineError(f"{self.address} did not answer within {timeout} s")
+        if question.answer is None:
+            raise self._unavailable()
+        return question.answer
+
+    def _greet(self) -> None:
+        settings = self._settings
+        hello = actor_pb2.Hello(
+            version=_wire.VERSION,
+            peer=settings.peer,
+            namespace=settings.namespace,
+            max_message_bytes=settings.max_message_bytes,
+            language="python",
+            pickle=settings.allow_pickle and bool(settings.identity),
+        )
+        self._writer.send(Outgoing(_wire.PREFACE + _wire.frame_bytes(_wire.HELLO, hello, 0)))
+        self.peer = self._hello()
+        if self.peer.version != _wire.VERSION:
+            raise VersionError(_wire.version_problem("server", self.peer.version))
+        if self.peer.max_message_bytes:
+            self._limit = min(self._limit, self.peer.max_message_bytes)
+        self._max_pending = self.peer.max_pending or _MAX_PENDING
+        self._reader.greeted(settings.max_message_bytes, settings.keepalive, settings.patience, self._ping)
+
+    def _hello(self) -> actor_pb2.Hello:
+        try:
+            frame, _ = self._reader.receive()
+        except (_wire.MalformedFrameError, _wire.OversizeError) as err:
+            raise MalformedError(f"{self.address} does not speak the actor protocol: {err}") from err
+        except ssl.SSLError as err:
+            raise DeniedError(f"{self.address} is of another namespace: {err.reason or err}") from err
+        except (OSError, EOFError, _wire.SilentError) as err:
+            raise UnavailableError(f"{self.address} does not answer: {_text(err)}") from err
+        if frame.HasField("goodbye"):
+            raise of_wire(frame.goodbye.error)
+        if not frame.HasField("hello"):
+            raise MalformedError(f"{self.address} does not say hello")
+        return frame.hello
+
+    def _ping(self) -> None:
+        self._tell(_wire.PING, actor_pb2.Ping(id=next(self._ids), acked=self._acked))
+
+    def _read(self) -> None:
+        """Receive until the end: the reader's thread."""
+        try:
+            self._receive()
+        except Exception as err:
+            self._reason = self._reason or self._lost(err)
+        self._closed = True
+        self._writer.fail(OSError("the connection is closed"))
+        self._writer.join()
+        self._lose()
+        self._stream.release()
+
+    def _receive(self) -> None:
+        receive, pending = self._reader.receive, self._pending
+        while True:
+            try:
+                frame, buffers = receive()
+            except _wire.OversizeError as err:
+                if err.frame is None or not err.frame.HasField("reply"):
+                    raise
+                frame, buffers = self._too_large(err.frame.reply, err), ()
+            if not frame.HasField("reply"):
+                if self._other(frame):
+                    return
+                continue
+            reply = frame.reply
+            found = pending.pop(reply.seq, None)
+            if found is None:
+                continue  # one that nobody waits for
+            if self._waiting:
+                with self._room:
+                    self._room.notify()
+            self._answer(found[1], Answer(reply, buffers, None))
+
+    def _other(self, frame: actor_pb2.Frame) -> bool:
+        """Take a frame that answers no call; return whether it was the last."""
+        kind = frame.WhichOneof("kind")
+        if kind == "ping":
+            self._tell(_wire.PONG, actor_pb2.Pong(id=frame.ping.id))
+        elif kind == "methods" or kind == "actors":
+            question = self._questions.pop(frame.methods.id or frame.actors.id, None)
+            if question is not None:
+                question.answer = frame
+                question.answered.release()
+        elif kind == "goodbye":
+            error = of_wire(frame.goodbye.error)
+            if error.code == "stopping":
+                self.stopping = True
+                return False
+            self._reason = self._reason or error
+            return True
+        return False  # others are of a newer server; they change nothing
+
+    def _too_large(self, reply: actor_pb2.Reply, err: _wire.OversizeError) -> actor_pb2.Frame:
+        problem = TooLargeError(_wire.result_too_large(err.size, err.limit), ran=True)
+        short = actor_pb2.Reply(seq=reply.seq, incarnation=reply.incarnation, error=problem.to_wire())
+        return actor_pb2.Frame(reply=short)
+
+    def _lose(self) -> None:
+        """Answer what was not, with why."""
+        with self._room:
+            self._room.notify_all()
+        reason = self._reason or UnavailableError(f"the connection to {self.address} was closed")
+        self._reason = reason
+        while self._pending:
+            _, (_, done) = self._pending.popitem()
+            self._answer(done, Answer(None, (), reason))
+        while self._questions:
+            _, question = self._questions.popitem()
+            question.answered.release()
+
+    def _answer(self, done: Callable[[Answer], None], answer: Answer) -> None:
+        try:
+            done(answer)
+        except Exception:
+            _log.exception("what waits for an answer of %s failed", self.address)
+
+    def _lost(self, err: Exception) -> ActorError:
+        if isinstance(err, (_wire.MalformedFrameError, _wire.OversizeError)):
+            problem = MalformedError(f"{self.address} sent what is no frame: {err}")
+            self._tell(_wire.GOODBYE, actor_pb2.Goodbye(error=problem.to_wire()))
+            return problem
+        return UnavailableError(f"the connection to {self.address} broke: {_text(err)}")
+
+    def _unavailable(self) -> ActorError:
+        return UnavailableError(
+            f"the connection to {self.address} is closed: {self._reason or 'by this program'}"
+        )
+
+
+def _text(err: Exception) -> str:
+    if isinstance(err, _wire.SilentError):
+        return "it is silent"
+    if isinstance(err, EOFError):
+        return "it was closed from there"
+    return str(err)
+
+
+def _dial(address: str, settings: Settings) -> Stream:
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        raise UnavailableError(f'"{address}" is no address; it must be host:port')
+    identity = _identity(settings)
+    try:
+        sock = socket.create_connection((host.strip("[]"), int(port)), settings.connect_timeout)
+    except (OSError, OverflowError) as err:
+        raise UnavailableError(f"nobody answers at {address}: {err}") from err
+    if identity is None:
+        return PlainStream(sock)
+    try:
+        return identity.connect(sock, settings.connect_timeout)
+    except IdentityError as err:
+        sock.close()
+        raise DeniedError(f"{address} is not of this namespace: {err}") from err
+    except OSError as err:
+        sock.close()
+        raise UnavailableError(f"{address} does not answer: {err}") from err
+
+
+def _identity(settings: Settings) -> Identity | None:
+    if not settings.identity:
+        return None
+    try:
+        return identity_of(settings.identity)
+    except (OSError, ValueError) as err:
+        raise DeniedError(f"the identity in {settings.identity} cannot be used: {err}") from err

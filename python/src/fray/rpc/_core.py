@@ -1,0 +1,259 @@
+"""What a server does with calls, whichever way they came in."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from fray._pb import actor_pb2
+from fray.rpc._actor import Actor
+from fray.rpc._call import Reply, ServerCall, error_reply
+from fray.rpc._failure import clip, near
+from fray.rpc._ledger import Ledger
+from fray.rpc._mailbox import EventLoop, Mailbox
+from fray.rpc._metrics import Exposition
+from fray.rpc._peer import random_name
+from fray.rpc._wire import DEFAULT_MAX_MESSAGE
+from fray.rpc.errors import (
+    ActorError,
+    BusyError,
+    DeniedError,
+    StaleError,
+    StoppingError,
+    UnknownActorError,
+    UnknownMethodError,
+)
+
+if TYPE_CHECKING:
+    from fray.rpc.codec import ActorRef
+    from fray.rpc.context import Surroundings
+
+MAX_PENDING: Final = 10_000
+"""Calls of one connection that have not been answered."""
+_MAX_WAITING: Final = 1 << 30  # bytes of large arguments of calls that have not been answered
+_LARGE: Final = 64 << 10
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How a server treats its peers. Times are in seconds."""
+
+    namespace: str = ""
+    max_message_bytes: int = DEFAULT_MAX_MESSAGE
+    allow_pickle: bool = False
+    """Of peers that have shown the namespace's identity."""
+    keepalive: float = 10.0
+    patience: float = 20.0
+    greeting: float = 10.0
+    """How long a peer may take to say who it is."""
+    peer: str = field(default_factory=random_name)
+    """The server itself, as Hello.peer."""
+
+
+class Core:
+    """The actors of a server, and the calls that are with them."""
+
+    def __init__(self, limits: Limits, surroundings: Surroundings) -> None:
+        self.limits, self.surroundings = limits, surroundings
+        self.ledger = Ledger()
+        self.loop = EventLoop("fray-actor-loop")
+        self.draining = False
+        self._actors: dict[str, Actor] = {}
+        self._lock = threading.Lock()
+        self._active: set[ServerCall] = set()
+        self._idle = threading.Event()
+        self._waiting = 0  # bytes
+        self._waiting_lock = threading.Lock()
+        self._strays: Counter[int] = Counter()  # errors of calls that reached no method
+
+    # Actors.
+
+    def add(self, actor: Actor) -> bool:
+        """Let an actor be called; False: the name is taken."""
+        with self._lock:
+            if actor.name in self._actors:
+                return False
+            self._actors = {**self._actors, actor.name: actor}
+            return True
+
+    def remove(self, name: str) -> Actor | None:
+        """Let an actor not be called any more, and refuse what waits for it."""
+        with self._lock:
+            actor = self._actors.get(name)
+            self._actors = {n: a for n, a in self._actors.items() if n != name}
+        if actor is None:
+            return None
+        actor.gone = True
+        for call in self._calls():
+            if call.actor is actor:
+                call.drop(StoppingError("the actor was unregistered"))
+        return actor
+
+    def mailbox_of(self, value: object) -> Mailbox | None:
+        """Return the mailbox of an object that has a name already."""
+        return next((a.mailbox for a in self._actors.values() if a.value is value), None)
+
+    @property
+    def actors(self) -> dict[str, Actor]:
+        """By name."""
+        return self._actors
+
+    # Calls.
+
+    def route(self, call: ServerCall, busy: bool = False) -> None:
+        """Bring a new call to its actor, or refuse it."""
+        message = call.message
+        assert message is not None
+        actor = self._actors.get(message.actor)
+        try:
+            if actor is None or self.draining or busy:
+                raise self._refusal(message.actor, actor, busy)
+            if message.incarnation and message.incarnation != actor.incarnation:
+                raise StaleError("another incarnation is here")
+            route = actor.routes.get(message.method)
+            if route is None:
+                actor.find(message.method)
+                raise UnknownMethodError(f'no method "{clip(message.method)}"')
+            if message.codec == actor_pb2.CODEC_PICKLE and not actor.allow_pickle:
+                raise DeniedError(
+                    "pickle is refused: both sides must allow it and show the namespace's identity"
+                )
+            if len(message.args) > _LARGE or call.buffers:
+                self._weigh(call, message)
+        except ActorError as err:
+            self._refuse(call, message, actor, err)
+            return
+        call.actor = actor
+        call.method, lane = route
+        self._active.add(call)
+        try:
+            lane.put(call)
+        except RuntimeError as err:  # no thread can be started
+            call.drop(BusyError(str(err)))
+
+    def _refusal(self, name: str, actor: Actor | None, busy: bool) -> ActorError:
+        if self.draining:
+            return StoppingError("the server is shutting down")
+        if actor is None:
+            return UnknownActorError(f'no actor "{clip(name)}" is here', near=near(name, self._actors))
+        assert busy
+        return BusyError(f"{MAX_PENDING} calls of this connection wait")
+
+    def _weigh(self, call: ServerCall, message: actor_pb2.Call) -> None:
+        size = len(message.args) + sum(b.nbytes for b in call.buffers)
+        with self._waiting_lock:
+            if self._waiting and self._waiting + size > _MAX_WAITING:
+                raise BusyError(f"{self._waiting >> 20} MiB of arguments wait")
+            self._waiting += size
+        call.size = size
+
+    def _refuse(
+        self, call: ServerCall, message: actor_pb2.Call, actor: Actor | None, err: ActorError
+    ) -> None:
+        self._strays[err.code.number] += 1
+        incarnation = actor.incarnation if actor else ""
+        reply = error_reply(call.seq, incarnation, err.at(clip(message.actor), clip(message.method)))
+        self._hand_out(call, reply, later=False)
+
+    def answered(self, call: ServerCall, reply: Reply, later: bool) -> None:
+        """Take a reply to its caller."""
+        actor = call.actor
+        message = reply[0]
+        code = message.error.code if message.HasField("error") else 0
+        actor.stats[call.method.name].add(time.monotonic() - call.arrived, code)
+        self._hand_out(call, reply, later)
+        if call.size:
+            with self._waiting_lock:
+                self._waiting -= call.size
+        self._active.discard(call)
+        if self.draining and not self._active:
+            self._idle.set()
+
+    def _hand_out(self, call: ServerCall, reply: Reply, later: bool) -> None:
+        call.message, call.buffers = None, ()
+        to = call.to if call.caller is None or not call.seq else self.ledger.finish(call.caller, call, reply)
+        if to is not None:
+            to.answer(reply[0], reply[1], later)
+
+    def on_loop(self, function: Callable[[], object]) -> None:
+        """Call a function on the event loop."""
+        self.loop.submit(function)
+
+    def run_coroutine(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        """Await a coroutine on the event loop, and wait for it."""
+        return self.loop.run(coroutine)
+
+    def on_reference(self, reference: ActorRef) -> Any:
+        """Make a handle of a reference among the arguments."""
+        from fray.rpc.resolver import handle_of
+
+        return handle_of(reference.name, reference.namespace, reference.url, near=self.surroundings.resolver)
+
+    # Questions.
+
+    def list_methods(self, request: actor_pb2.ListMethodsRequest) -> actor_pb2.ListMethodsResponse:
+        """Return what can be called of an actor, or in `error` that it is not here."""
+        actor = self._actors.get(request.actor)
+        if actor is None:
+            err = UnknownActorError(
+                f'no actor "{clip(request.actor)}" is here',
+                actor=clip(request.actor),
+                near=near(request.actor, self._actors),
+            )
+            return actor_pb2.ListMethodsResponse(id=request.id, error=err.to_wire())
+        return actor_pb2.ListMethodsResponse(
+            id=request.id, methods=actor.methods(), incarnation=actor.incarnation
+        )
+
+    def list_actors(self, request: actor_pb2.ListActorsRequest) -> actor_pb2.ListActorsResponse:
+        """Return the actors whose names begin so, by name."""
+        pending = Counter(call.actor.name for call in self._calls())
+        found = [
+            actor.description(pending[name])
+            for name, actor in sorted(self._actors.items())
+            if name.startswith(request.prefix)
+        ]
+        return actor_pb2.ListActorsResponse(id=request.id, actors=found)
+
+    def metrics(self, connections: int) -> str:
+        """Return what Prometheus reads."""
+        out, actors = Exposition(), self._actors
+        counted = ((a.name, m, s) for a in actors.values() for m, s in a.stats.items())
+        out.methods(counted, self._strays.copy())
+        pending = Counter(call.actor.name for call in self._calls())
+        out.family("fray_actor_calls_pending", "gauge", "Calls that wait or run.")
+        for name in actors:
+            out.sample("fray_actor_calls_pending", pending[name], actor=name)
+        out.family("fray_actor_connections", "gauge", "Connections of clients that speak frames.")
+        out.sample("fray_actor_connections", connections)
+        text = "Replies that their callers have not acknowledged."
+        out.family("fray_actor_kept_replies_bytes", "gauge", text)
+        out.sample("fray_actor_kept_replies_bytes", self.ledger.kept_bytes)
+        return out.text()
+
+    # The end.
+
+    def drain(self, seconds: float) -> None:
+        """Refuse new calls, and wait until those that are here are answered; then give up on them."""
+        self.draining = True
+        if self._active:
+            self._idle.wait(seconds)
+        for call in self._calls():
+            call.abandon()
+
+    def stop(self, seconds: float) -> None:
+        """End the threads of the actors, as far as they do."""
+        until = time.monotonic() + seconds
+        mailboxes = {id(a.mailbox): a.mailbox for a in self._actors.values()}.values()
+        for mailbox in mailboxes:
+            mailbox.stop()
+        for mailbox in mailboxes:
+            mailbox.join(max(0.0, until - time.monotonic()))
+        self.loop.stop(max(0.1, until - time.monotonic()))
+
+    def _calls(self) -> list[ServerCall]:
+        return list(self._active.copy())

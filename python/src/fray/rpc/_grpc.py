@@ -1,0 +1,172 @@
+"""The service Actors for general gRPC clients, with health and reflection.
+
+It is a server of grpcio on a socket that only this process can reach; whatever follows an HTTP/2 preface on
+the port of the actors is passed on to it. So nobody who speaks frames pays for grpcio, which is slow to
+import.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import socket
+import tempfile
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import grpc
+
+from fray._pb import actor_pb2, actor_pb2_grpc
+from fray.rpc._call import ServerCall
+from fray.rpc._http import send_all
+from fray.rpc._mailbox import EventLoop
+from fray.rpc.errors import of_wire
+
+if TYPE_CHECKING:
+    from fray.rpc._core import Core
+    from fray.rpc._wire import Buffer, Stream
+
+_SERVICE: Final = "fray.actor.v1.Actors"
+_SLACK: Final = 64 << 10  # bytes of a message beside what max_message_bytes counts
+
+
+class _Waiter:
+    """Takes a reply to the coroutine that waits for it."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.future: asyncio.Future[actor_pb2.Reply] = self._loop.create_future()
+
+    def answer(self, reply: actor_pb2.Reply, buffers: Sequence[Buffer], later: bool) -> None:  # noqa: ARG002
+        """Hand it over."""
+        if buffers:
+            reply.buffers.extend(bytes(b) for b in buffers)
+
+        def settle() -> None:
+            if not self.future.done():
+                self.future.set_result(reply)
+
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(settle)
+
+
+class _Servicer(actor_pb2_grpc.ActorsServicer):
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    async def Invoke(self, request: actor_pb2.Call, context: Any) -> actor_pb2.Reply:  # noqa: N802
+        left = context.time_remaining()
+        if left is not None:
+            nanoseconds = max(1, int(left * 1e9))
+            request.timeout_ns = min(request.timeout_ns or nanoseconds, nanoseconds)
+        waiter = _Waiter()
+        call = ServerCall(request, [memoryview(b) for b in request.buffers], None, waiter)
+        self._core.route(call)
+        try:
+            return await waiter.future
+        except asyncio.CancelledError:
+            call.cancel_if_routed()
+            raise
+
+    async def ListMethods(  # noqa: N802
+        self, request: actor_pb2.ListMethodsRequest, context: Any
+    ) -> actor_pb2.ListMethodsResponse:
+        response = self._core.list_methods(request)
+        if response.HasField("error"):
+            await context.abort(grpc.StatusCode.NOT_FOUND, str(of_wire(response.error)))
+        return response
+
+    async def ListActors(  # noqa: N802
+        self,
+        request: actor_pb2.ListActorsRequest,
+        context: Any,  # noqa: ARG002
+    ) -> actor_pb2.ListActorsResponse:
+        return self._core.list_actors(request)
+
+
+class GrpcSide:
+    """The server of grpcio behind a server of actors."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._loop = EventLoop("fray-actor-grpc")
+        self._folder = tempfile.mkdtemp(prefix="fray-actor-")  # nobody else may look into it
+        self._path = str(Path(self._folder) / "grpc")
+        self._server: Any = None
+        try:
+            self._loop.run(self._start())
+        except BaseException:
+            self.stop(0)
+            raise
+
+    async def _start(self) -> None:
+        limit = self._core.limits.max_message_bytes + _SLACK
+        options = [("grpc.max_receive_message_length", limit), ("grpc.max_send_message_length", limit)]
+        self._server = grpc.aio.server(options=options)
+        actor_pb2_grpc.add_ActorsServicer_to_server(_Servicer(self._core), self._server)
+        self._server.add_insecure_port(f"unix:{self._path}")
+        with contextlib.suppress(ImportError):
+            await _add_health(self._server)
+        with contextlib.suppress(ImportError):
+            _add_reflection(self._server)
+        await self._server.start()
+
+    def serve(self, stream: Stream, begun: bytes) -> None:
+        """Pass a connection on, of which some was received, until it ends."""
+        inner = socket.socket(socket.AF_UNIX)
+        try:
+            inner.connect(self._path)
+            inner.sendall(begun)
+            back = threading.Thread(
+                target=_back, args=(inner, stream), name="fray-actor-grpc-back", daemon=True
+            )
+            back.start()
+            with contextlib.suppress(OSError):
+                part = memoryview(bytearray(64 << 10))
+                while got := stream.recv_into(part):
+                    inner.sendall(part[:got])
+            with contextlib.suppress(OSError):
+                inner.shutdown(socket.SHUT_RDWR)
+            stream.close()
+            back.join()
+        finally:
+            inner.close()
+
+    def stop(self, seconds: float) -> None:
+        """End it."""
+        if self._server is not None:
+            with contextlib.suppress(Exception):
+                self._loop.run(self._server.stop(seconds))
+        self._loop.stop(1)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _back(inner: socket.socket, stream: Stream) -> None:
+    """Pass on what the inner server says."""
+    with contextlib.suppress(OSError):
+        while data := inner.recv(64 << 10):
+            send_all(stream, data)
+    stream.close()
+
+
+async def _add_health(server: Any) -> None:
+    from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+
+    servicer = health.aio.HealthServicer()
+    health_pb2_grpc.add_HealthServicer_to_server(servicer, server)
+    for name in ("", _SERVICE):
+        await servicer.set(name, health_pb2.HealthCheckResponse.SERVING)
+
+
+def _add_reflection(server: Any) -> None:
+    from grpc_reflection.v1alpha import reflection
+
+    names = [_SERVICE, reflection.SERVICE_NAME]
+    with contextlib.suppress(ImportError):
+        from grpc_health.v1 import health
+
+        names.append(health.SERVICE_NAME)
+    reflection.enable_server_reflection(names, server)

@@ -1,0 +1,166 @@
+"""Which calls of each caller began, so that one which is sent again runs once.
+
+The answers are kept until their caller says that it has them, or there are too many.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from enum import Enum
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from fray._pb import actor_pb2
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fray.rpc._call import Answerer, ServerCall
+    from fray.rpc._wire import Buffer
+
+MAX_KEPT: Final = 256 << 20
+"""Bytes of answers that nobody has acknowledged."""
+_MAX_CALLERS = 100_000  # without connections
+_CALLER_LASTS: Final = 24 * 3600.0  # seconds, after its last connection ended
+_OVERHEAD = 300  # bytes of an answer beside what it carries
+
+Reply: TypeAlias = "tuple[actor_pb2.Reply, Sequence[Buffer]]"
+
+
+class Verdict(Enum):
+    """What to do with a call that came."""
+
+    NEW = "new"
+    REPLAY = "replay"
+    """The answer is there."""
+    AWAIT = "await"
+    """The answer will go to who asked now."""
+    LOST = "lost"
+    """Whether it ran is not known."""
+
+
+class Caller:
+    """One process that calls, by Hello.peer."""
+
+    __slots__ = ("acked", "calls", "connections", "highest", "peer", "since")
+
+    def __init__(self, peer: str) -> None:
+        self.peer = peer
+        self.highest = self.acked = self.connections = 0
+        self.calls: dict[int, ServerCall] = {}
+        self.since = 0.0
+
+
+class Ledger:
+    """All callers of a server."""
+
+    def __init__(self, limit: int = MAX_KEPT) -> None:
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._callers: dict[str, Caller] = {}
+        self._idle: OrderedDict[str, Caller] = OrderedDict()
+        self._kept: OrderedDict[ServerCall, tuple[Caller, int]] = OrderedDict()
+        self.kept_bytes = 0
+
+    def open(self, peer: str) -> Caller:
+        """Return the caller who connected."""
+        with self._lock:
+            caller = self._callers.get(peer)
+            if caller is None:
+                caller = self._callers[peer] = Caller(peer)
+            caller.connections += 1
+            self._idle.pop(peer, None)
+            self._forget()
+            return caller
+
+    def close(self, caller: Caller) -> None:
+        """Note that a connection of a caller ended."""
+        with self._lock:
+            caller.connections -= 1
+            if caller.connections:
+                return
+            if not caller.highest:
+                self._callers.pop(caller.peer, None)
+                return
+            caller.since = time.monotonic()
+            self._idle[caller.peer] = caller
+            self._forget()
+
+    def begin(self, caller: Caller, call: ServerCall, acked: int) -> tuple[Verdict, ServerCall]:
+        """Say what to do with a call that came. The second is the one that is there already."""
+        seq = call.seq
+        with self._lock:
+            if acked > caller.acked:
+                self._acknowledge(caller, acked)
+            if seq > caller.highest:
+                caller.highest = seq
+                caller.calls[seq] = call
+                return Verdict.NEW, call
+            known = caller.calls.get(seq)
+            if known is None:
+                return Verdict.LOST, call
+            if known.refused:  # it did not run
+                caller.calls[seq] = call
+                return Verdict.NEW, call
+            if known.reply is not None:
+                return Verdict.REPLAY, known
+            known.to = call.to
+            return Verdict.AWAIT, known
+
+    def finish(self, caller: Caller, call: ServerCall, reply: Reply) -> Answerer | None:
+        """Keep an answer until it is acknowledged; return who is to have it."""
+        message, buffers = reply
+        refused = message.HasField("error") and not message.error.ran
+        size = _OVERHEAD + len(message.result)
+        if buffers:
+            size += sum(len(b) for b in buffers)
+        with self._lock:
+            to, call.to = call.to, None
+            if caller.calls.get(call.seq) is not call:
+                return to  # nobody will ask for it
+            if refused:
+                call.refused = True
+                return to
+            call.reply = reply
+            self._kept[call] = (caller, size)
+            self.kept_bytes += size
+            while self.kept_bytes > self._limit and self._kept:
+                oldest, (whose, _) = next(iter(self._kept.items()))
+                self._drop(whose, oldest.seq)
+            return to
+
+    def acknowledge(self, caller: Caller, seq: int) -> None:
+        """Forget the answers that a caller has."""
+        with self._lock:
+            if seq > caller.acked:
+                self._acknowledge(caller, seq)
+
+    def _acknowledge(self, caller: Caller, seq: int) -> None:
+        seq = min(seq, caller.highest)
+        if seq - caller.acked <= len(caller.calls):
+            for number in range(caller.acked + 1, seq + 1):
+                self._drop(caller, number)
+        else:
+            for number in [n for n in caller.calls if n <= seq]:
+                self._drop(caller, number)
+        caller.acked = max(caller.acked, seq)
+
+    def _drop(self, caller: Caller, seq: int) -> None:
+        call = caller.calls.pop(seq, None)
+        if call is None:
+            return
+        kept = self._kept.pop(call, None)
+        if kept is not None:
+            self.kept_bytes -= kept[1]
+
+    def _forget(self) -> None:
+        """Drop callers who have been away for too long, or are too many."""
+        while self._idle:
+            peer, caller = next(iter(self._idle.items()))
+            if len(self._idle) <= _MAX_CALLERS and time.monotonic() - caller.since < _CALLER_LASTS:
+                return
+            for seq in list(caller.calls):
+                self._drop(caller, seq)
+            del self._idle[peer]
+            self._callers.pop(peer, None)

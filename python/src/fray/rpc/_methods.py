@@ -1,0 +1,233 @@
+"""What can be called of an actor: looked up once for each class."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import lru_cache
+from inspect import Parameter
+from typing import Any, NamedTuple, TypeVar, overload
+
+from fray.rpc._failure import clip, near
+from fray.rpc.context import ActorContext
+from fray.rpc.errors import BadArgumentsError, UnknownMethodError
+
+_MARK = "__fray_method__"
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+class Marks(NamedTuple):
+    """What the decorator `method` says of a method."""
+
+    idempotent: bool = False
+    concurrency_group: str = ""
+
+
+@overload
+def method(function: _Function, /) -> _Function: ...
+@overload
+def method(*, idempotent: bool = False, concurrency_group: str = "") -> Callable[[_Function], _Function]: ...
+def method(function: Any = None, /, *, idempotent: bool = False, concurrency_group: str = "") -> Any:
+    """Say something of an actor's method. Methods without it can be called as well.
+
+        @method(idempotent=True)
+        def predict(self, x): ...
+
+    Args:
+        function: The method.
+        idempotent: Running it twice is as good as once, so a call that may have run is sent again by itself.
+        concurrency_group: The group whose limit it counts to, of those that ActorServer.register is given.
+    """
+
+    def mark(function: Any) -> Any:
+        setattr(function, _MARK, Marks(idempotent, concurrency_group))
+        return function
+
+    return mark if function is None else mark(function)
+
+
+class Method:
+    """One that can be called."""
+
+    __slots__ = (
+        "asynchronous",
+        "doc",
+        "least",
+        "marks",
+        "most",
+        "name",
+        "params",
+        "signature",
+        "takes_context",
+        "text",
+    )
+
+    def __init__(self, name: str, function: Any, bound: bool) -> None:
+        """Describe a function; `bound`: its first parameter is the object."""
+        self.name = name
+        self.marks: Marks = getattr(function, _MARK, Marks())
+        self.asynchronous = inspect.iscoroutinefunction(function)
+        self.doc = (inspect.getdoc(function) or "").partition("\n\n")[0]
+        signature = _signature(function)
+        self.takes_context = False
+        self.signature: inspect.Signature | None = None
+        self.least, self.most = 0, -1
+        self.params: list[str] = []
+        self.text = f"{name}(...)"
+        if signature is not None:
+            self._describe(signature, bound)
+
+    def _describe(self, signature: inspect.Signature, bound: bool) -> None:
+        params = list(signature.parameters.values())
+        if (
+            bound
+            and params
+            and params[0].kind
+            in (
+                Parameter.POSITIONAL_ONLY,
+                Parameter.POSITIONAL_OR_KEYWORD,
+            )
+        ):
+            params = params[1:]
+        if params and _is_context(params[0]):
+            self.takes_context = True
+            params = params[1:]
+        self.signature = signature.replace(parameters=params)
+        self.text = clip(f"{self.name}{_readable(self.signature)}", 1000)
+        self.params = [p.name for p in params]
+        by_position = [
+            p for p in params if p.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+        ]
+        self.least = sum(p.default is Parameter.empty for p in by_position)
+        self.most = len(by_position)
+        if any(p.kind is Parameter.KEYWORD_ONLY and p.default is Parameter.empty for p in params):
+            self.least = self.most + 1  # it always takes a closer look
+        if any(p.kind is Parameter.VAR_POSITIONAL for p in params):
+            self.most = 1 << 30
+
+    def check(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        """Raise BadArgumentsError unless the method can be called so."""
+        if (not kwargs and self.least <= len(args) <= self.most) or self.signature is None:
+            return
+        params = self.signature.parameters.values()
+        positional = [
+            p for p in params if p.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+        ]
+        required = sum(p.default is Parameter.empty for p in positional)
+        if len(args) > self.most or (not kwargs and len(args) < required):
+            raise BadArgumentsError(_count_problem(required, self.most, len(args)))
+        by_name = {
+            p.name for p in params if p.kind in (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+        }
+        by_name -= {p.name for p in positional[: len(args)]}
+        if not any(p.kind is Parameter.VAR_KEYWORD for p in params):
+            for name in kwargs:
+                if name not in by_name:
+                    raise BadArgumentsError(
+                        f'unexpected argument "{clip(name)}"',
+                        argument=f"kwargs.{clip(name)}",
+                        near=near(name, by_name),
+                    )
+        elif taken := kwargs.keys() & {p.name for p in positional[: len(args)]}:
+            raise BadArgumentsError(f'unexpected argument "{min(taken)}"', argument=f"kwargs.{min(taken)}")
+        for p in params:
+            wanted = p.default is Parameter.empty and (p.name in by_name or p in positional[len(args) :])
+            if wanted and (p.name not in kwargs or p.kind is Parameter.POSITIONAL_ONLY):
+                raise BadArgumentsError(f'missing argument "{p.name}"')
+
+
+def _count_problem(least: int, most: int, got: int) -> str:
+    if most >= 1 << 30:
+        return f"takes at least {_arguments(least)}, got {got}"
+    if least < most:
+        return f"takes {least} to {_arguments(most)}, got {got}"
+    return f"takes {_arguments(most)}, got {got}"
+
+
+def _arguments(count: int) -> str:
+    return "1 argument" if count == 1 else f"{count} arguments"
+
+
+def _signature(function: Any) -> inspect.Signature | None:
+    try:
+        return inspect.signature(function)
+    except (ValueError, TypeError):
+        return None  # of a builtin that does not tell
+
+
+class _Verbatim:
+    """An annotation that is written without quotes."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        return self._text
+
+
+def _readable(signature: inspect.Signature) -> inspect.Signature:
+    def plain(annotation: Any) -> Any:
+        return _Verbatim(annotation) if isinstance(annotation, str) else annotation
+
+    params = [p.replace(annotation=plain(p.annotation)) for p in signature.parameters.values()]
+    return signature.replace(parameters=params, return_annotation=plain(signature.return_annotation))
+
+
+def _is_context(param: Parameter) -> bool:
+    if param.kind not in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD):
+        return False
+    annotation = param.annotation
+    if isinstance(annotation, str):
+        return annotation.rpartition(".")[2] == "ActorContext" or param.name == "ctx"
+    return annotation is ActorContext or param.name == "ctx"
+
+
+class MethodTable:
+    """The methods of a class, by name."""
+
+    def __init__(self, kind: type) -> None:
+        self.class_name = (
+            kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+        )
+        self._methods = {name: found for name in dir(kind) if (found := _method(kind, name)) is not None}
+        self.asynchronous = any(m.asynchronous for m in self._methods.values())
+
+    def __iter__(self) -> Any:
+        return iter(self._methods.values())
+
+    def find(self, name: str) -> Method:
+        """Return a method.
+
+        Raises:
+            UnknownMethodError: there is none of that name, or it must not be called.
+        """
+        found = self._methods.get(name)
+        if found is not None:
+            return found
+        if name.startswith("_"):
+            raise UnknownMethodError(f'no method "{clip(name)}"; underscore names are not callable')
+        raise UnknownMethodError(f'no method "{clip(name)}"', near=near(name, self._methods))
+
+
+def _method(kind: type, name: str) -> Method | None:
+    if name.startswith("_"):
+        return None
+    raw = inspect.getattr_static(kind, name)
+    if isinstance(raw, staticmethod):
+        return Method(name, raw.__func__, bound=False)
+    if isinstance(raw, classmethod):
+        return Method(name, raw.__func__, bound=True)
+    if isinstance(raw, (property, type)) or not callable(raw):
+        return None
+    return Method(name, raw, bound=True)
+
+
+def methods_of(kind: type) -> MethodTable:
+    """Return the methods of a class."""
+    return _table(kind)
+
+
+@lru_cache(maxsize=256)
+def _table(kind: Hashable) -> MethodTable:
+    assert isinstance(kind, type)
+    return MethodTable(kind)

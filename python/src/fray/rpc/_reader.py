@@ -1,0 +1,172 @@
+"""Receives the frames of a connection, for one thread."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from google.protobuf.message import DecodeError
+
+from fray._pb import actor_pb2
+from fray.rpc._wire import PREFIX, Buffer, MalformedFrameError, OversizeError, SilentError, Stream
+
+_READ_BUFFER: Final = 256 << 10
+_FIRST_LIMIT: Final = 64 << 10  # bytes of a frame before the peer is known
+
+
+class FrameReader:
+    """Receives frames, for one thread."""
+
+    def __init__(self, stream: Stream, first: float) -> None:
+        """Wait at most `first` seconds for all that comes before `greeted`."""
+        self._limit = _FIRST_LIMIT
+        self._deadline: float | None = time.monotonic() + first
+        self._stream = stream
+        self._ping: Callable[[], None] | None = None
+        self._pinged = False
+        self._keepalive = self._patience = 0.0
+        stream.set_patience(first)
+        self._bytes = bytearray(_READ_BUFFER)
+        self._view = memoryview(self._bytes)
+        self._start = self._end = 0
+
+    def greeted(self, limit: int, keepalive: float, patience: float, ping: Callable[[], None]) -> None:
+        """Go on, now that the peer has said who it is.
+
+        Args:
+            limit: Bytes of a frame that are taken.
+            keepalive: Seconds of silence after which `ping` is called.
+            patience: Seconds of silence after that, which end in a SilentError.
+            ping: Is to make the peer say something.
+        """
+        self._limit, self._deadline = limit, None
+        self._keepalive, self._patience, self._ping = keepalive, patience, ping
+        self._stream.set_patience(keepalive)
+
+    def skip(self, size: int) -> bytes:
+        """Receive a few bytes that are no frame."""
+        self._fill(size)
+        start = self._start
+        self._start += size
+        return bytes(self._view[start : start + size])
+
+    def rest(self) -> bytes:
+        """Take what was received and waits."""
+        start, self._start = self._start, self._end
+        return bytes(self._view[start : self._end])
+
+    def receive(self) -> tuple[actor_pb2.Frame, Sequence[memoryview]]:
+        """Receive the next frame and its buffers.
+
+        Raises:
+            EOFError: the peer closed.
+            OversizeError, MalformedFrameError: see there.
+            SilentError: the peer was silent for too long.
+            OSError: of the stream.
+        """
+        if self._end - self._start < 8:
+            self._fill(8)
+        head, body = PREFIX.unpack_from(self._bytes, self._start)
+        if head > self._limit:
+            raise OversizeError(head + body, self._limit, None)
+        if 8 + head > _READ_BUFFER:
+            data: Buffer = self._large(head)
+        else:
+            if self._end - self._start < 8 + head:
+                self._fill(8 + head)
+            start = self._start + 8
+            self._start = end = start + head
+            data = self._view[start:end]
+        try:
+            frame = actor_pb2.Frame.FromString(data)  # type: ignore[arg-type] # takes any bytes
+        except DecodeError:
+            raise MalformedFrameError("its head is no Frame message") from None
+        if not body and not frame.call.buffer_sizes and not frame.reply.buffer_sizes:
+            return frame, ()
+        return frame, self._body(frame, head, body)
+
+    def _body(self, frame: actor_pb2.Frame, head: int, body: int) -> Sequence[memoryview]:
+        if head + body > self._limit:
+            self.discard(body)
+            raise OversizeError(head + body, self._limit, frame)
+        sizes = _sizes(frame)
+        _check_sizes(sizes, body)
+        everything = memoryview(self._exactly(body)).toreadonly()
+        buffers, at = [], 0
+        for size in sizes:
+            buffers.append(everything[at : at + size])
+            at += size
+        return buffers
+
+    def _large(self, head: int) -> Buffer:
+        """Receive a head that the read buffer does not hold."""
+        self._start += 8
+        return bytes(self._exactly(head))
+
+    def _exactly(self, size: int) -> bytearray:
+        data = bytearray(size)  # the system gives pages only to what is written to
+        view = memoryview(data)
+        got = min(size, self._end - self._start)
+        view[:got] = self._view[self._start : self._start + got]
+        self._start += got
+        while got < size:
+            got += self._some(view[got:])
+        return data
+
+    def discard(self, size: int) -> None:
+        """Receive so many bytes for nobody."""
+        while size > 0:
+            if self._start == self._end:
+                self._fill(1)
+            taken = min(size, self._end - self._start)
+            self._start += taken
+            size -= taken
+
+    def _fill(self, size: int) -> None:
+        """Have at least `size` bytes in the read buffer."""
+        if self._start == self._end:
+            self._start = self._end = 0
+        elif self._start + size > _READ_BUFFER:
+            left = self._end - self._start
+            self._view[:left] = bytes(self._view[self._start : self._end])
+            self._start, self._end = 0, left
+        while self._end - self._start < size:
+            self._end += self._some(self._view[self._end :])
+
+    def _some(self, view: memoryview) -> int:
+        while True:
+            try:
+                got = self._stream.recv_into(view)
+            except SilentError:
+                if self._ping is None or self._pinged:
+                    raise
+                self._pinged = True
+                self._stream.set_patience(self._patience)
+                self._ping()
+                continue
+            if not got:
+                raise EOFError
+            if self._pinged:
+                self._pinged = False
+                self._stream.set_patience(self._keepalive)
+            if self._deadline is not None and time.monotonic() > self._deadline:
+                raise SilentError
+            return got
+
+
+def _sizes(frame: actor_pb2.Frame) -> Sequence[int]:
+    kind = frame.WhichOneof("kind")
+    if kind == "call":
+        return frame.call.buffer_sizes
+    if kind == "reply":
+        return frame.reply.buffer_sizes
+    return ()
+
+
+def _check_sizes(sizes: Sequence[int], body: int) -> None:
+    total = sum(sizes)
+    if total > body:
+        raise MalformedFrameError(f"its buffers are said to be more than the {body} bytes of its body")
+    if total < body:
+        raise MalformedFrameError(f"{body - total} of the {body} bytes of its body belong to no buffer")

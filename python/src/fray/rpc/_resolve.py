@@ -1,0 +1,132 @@
+"""Where actors are: what routes ask, and what every kind of resolver answers."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Hashable
+from time import sleep
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from fray.rpc._route import Route
+
+_SCHEMES = ("actor", "grpc")
+
+
+class Endpoint(NamedTuple):
+    """One place where an actor is."""
+
+    name: str
+    address: str
+    """host:port"""
+    incarnation: str = ""
+    """Of the actor; "" where only its server knows."""
+    owner: tuple[str, int] = ("", 0)
+    """The job and the index of the task that it is in. Its next incarnation is in the same one."""
+
+    @property
+    def url(self) -> str:
+        """The endpoint as actor://host:port/name."""
+        return f"actor://{self.address}/{self.name}"
+
+
+class RouteTable:
+    """The routes of a directory, so that all handles of an actor share one."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        # Those of a name stay while handles come and go: there are few, and calls are in order then.
+        self._named: dict[Hashable, Route] = {}
+        self._others: weakref.WeakValueDictionary[Hashable, Route] = weakref.WeakValueDictionary()
+
+    def get(self, key: Hashable, stays: bool, make: Callable[[], Route]) -> Route:
+        """Return the route of a key, which is made if there is none."""
+        with self._lock:
+            found = self._named.get(key) or self._others.get(key)
+            if found is None:
+                found = make()
+                if stays:
+                    self._named[key] = found
+                else:
+                    self._others[key] = found
+            return found
+
+
+class Directory(Protocol):
+    """Knows where actors are. All methods may be used from any thread."""
+
+    namespace: str
+    """Whose names it knows; "" if it is one address."""
+    routes: RouteTable
+
+    def endpoints(self, name: str) -> list[Endpoint]:
+        """Return the endpoints of a name, the oldest first.
+
+        Raises:
+            ClusterError: whoever knows did not answer.
+        """
+        ...
+
+    def known(self, name: str) -> list[Endpoint]:
+        """Return the endpoints of a name that are in memory, without asking anybody."""
+        ...
+
+    def fresh(self, name: str) -> list[Endpoint]:
+        """Return the endpoints that there are at this moment, as `endpoints` does otherwise."""
+        ...
+
+    def wait(self, name: str, timeout: float) -> None:
+        """Return when the endpoints of a name may have changed, after `timeout` seconds at the latest."""
+        ...
+
+    def missing(self, name: str) -> str:
+        """Return the words for there being no endpoint of a name."""
+        ...
+
+
+class FixedDirectory:
+    """All actors are at one address."""
+
+    namespace = ""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.routes = RouteTable()
+
+    def endpoints(self, name: str) -> list[Endpoint]:
+        """Return the one endpoint."""
+        return [Endpoint(name, self.address)]
+
+    known = fresh = endpoints
+
+    def wait(self, name: str, timeout: float) -> None:
+        """Wait; nothing changes."""
+        del name
+        sleep(timeout)
+
+    def missing(self, name: str) -> str:
+        """Return the words for an actor that is not at the address."""
+        return f'no actor "{name}" is at {self.address}'
+
+
+def address_of(target: str) -> tuple[str, str]:
+    """Return the host:port of a target, and the name that its URL may have.
+
+    Args:
+        target: host:port, or actor://host:port/name, or the same with grpc.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    if "://" not in target:
+        target = f"actor://{target}"
+    parts = urlsplit(target)
+    try:
+        port = parts.port
+    except ValueError:
+        port = None
+    if parts.scheme not in _SCHEMES or not parts.hostname or not port:
+        raise ValueError(f'"{target}" is no address of actors; give host:port, or actor://host:port/name')
+    return parts.netloc, parts.path.strip("/")

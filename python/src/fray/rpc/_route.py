@@ -1,0 +1,349 @@
+"""The calls of this process to one actor, wherever that is: their order, and what happens when it moves."""
+
+from __future__ import annotations
+
+from _thread import allocate_lock, start_new_thread
+from collections import deque
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any
+
+from fray.cluster.errors import ClusterError
+from fray.rpc import _fork
+from fray.rpc._channel import Channel, channels
+from fray.rpc._resolve import Endpoint
+from fray.rpc.errors import ActorError, CancelledError, Code, StaleError, UnavailableError, UnknownActorError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fray.rpc._connection import Settings
+    from fray.rpc._resolve import Directory
+    from fray.rpc.codec import ActorRef
+    from fray.rpc.future import ActorFuture
+
+_AGAIN = frozenset({Code.STALE, Code.STOPPING, Code.UNKNOWN_ACTOR, Code.BUSY, Code.UNAVAILABLE})
+_FIRST, _LONGEST = 0.02, 1.0  # seconds between two tries
+_FORGIVEN = 5.0  # seconds after which a failure makes the next try wait no more
+_TURN, _LONGEST_TURN = 0.001, 0.05  # seconds
+_LAG = 0.5  # seconds by which a registry may know later than a server
+_METHODS = 5.0  # seconds to wait for the list of methods
+
+
+class Route:
+    """Sends calls to an actor, in the order in which they are made.
+
+    While it does not know where the actor is, calls queue up here and a thread looks for it. `refused`,
+    `learned` and `lost` never wait.
+    """
+
+    def __init__(
+        self,
+        directory: Directory,
+        name: str,
+        settings: Settings,
+        on_actor: Callable[[ActorRef], Any],
+        prefer: Endpoint | None = None,
+        pinned: bool = False,
+    ) -> None:
+        """Make the route of a name.
+
+        Args:
+            directory: Knows where the actor is.
+            name: The actor's.
+            settings: Of connections to it.
+            on_actor: Makes handles of the references in results.
+            prefer: Which endpoint of several that share the name, as long as it is there.
+            pinned: Never take another one than that, or its next incarnation.
+        """
+        self.directory, self.name, self.settings, self.on_actor = directory, name, settings, on_actor
+        self._prefer, self._pinned = prefer, pinned
+        self.forget_parent()
+        _fork.begins_anew(self)
+
+    def forget_parent(self) -> None:
+        """Begin anew, without calls."""
+        self.idempotent: frozenset[str] = frozenset()
+        self.incarnation = ""
+        self._lock = allocate_lock()  # of the order of calls
+        self._number = 0
+        self._channel: Channel | None = None  # calls go there at once
+        self._last: Channel | None = None  # where earlier ones went
+        self._queue: list[ActorFuture[Any]] = []
+        self._returned: deque[tuple[ActorFuture[Any], ActorError]] = deque()
+        self._settling = allocate_lock()  # held by the thread that looks for the actor
+        self._failed: Endpoint | None = None  # what was no use
+        self._failed_at = 0.0
+        self._pause = _FIRST
+        self._error: ActorError | None = None  # why
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What handles of the same actor have in common."""
+        place = self.directory.endpoints(self.name)[0].address if not self.directory.namespace else ""
+        return self.directory.namespace, self.name, place, self._prefer if self._pinned else None
+
+    def reference(self) -> tuple[str, str, str]:
+        """Return the name, the namespace, and the URL where the actor was last, "" if that is not known."""
+        endpoint = self._choose(self.directory.known(self.name))
+        if endpoint is None and self._last is not None:
+            endpoint = Endpoint(self.name, self._last.address)
+        return self.name, self.directory.namespace, endpoint.url if endpoint is not None else ""
+
+    # Calls
+
+    def submit(self, future: ActorFuture[Any], later: bool) -> None:
+        """Send a call, or queue it."""
+        with self._lock:
+            number = self._number = self._number + 1
+            future.number = number
+            channel = self._channel or self._connected()
+            if channel is not None:
+                future.call.incarnation = self.incarnation
+                if channel.send(future, later):
+                    return
+                self._channel = None
+            future.since = monotonic()
+            self._queue.append(future)
+        self._wake()
+
+    def _connected(self) -> Channel | None:
+        """Return where the actor is if that takes no waiting, as this process has a connection there."""
+        if self._queue or self._returned or self._failed is not None or self._settling.locked():
+            return None
+        endpoint = self._choose(self.directory.known(self.name))
+        channel = channels().connected(endpoint.address, self.settings) if endpoint is not None else None
+        if endpoint is not None and channel is not None:
+            self.incarnation = endpoint.incarnation
+            self._channel = self._last = channel
+            start_new_thread(self._learn_methods, (channel,))
+        return channel
+
+    def endpoint(self, timeout: float) -> Endpoint:
+        """Return where the actor is, as far as that is known.
+
+        Raises:
+            UnknownActorError: it is nowhere.
+        """
+        until = monotonic() + timeout
+        while True:
+            found = self._find()
+            if found is not None:
+                return found._replace(incarnation=found.incarnation or self.incarnation)
+            if monotonic() >= until:
+                raise self._unknown()
+            self.directory.wait(self.name, min(_LONGEST, max(0.0, until - monotonic())))
+
+    # What becomes of them, told by connections and channels
+
+    def learned(self, future: ActorFuture[Any], incarnation: str) -> None:
+        """Take note of the incarnation that answers, where no registry told."""
+        if future.channel is self._channel:
+            self.incarnation = incarnation
+
+    def refused(self, future: ActorFuture[Any], error: ActorError) -> None:
+        """Take back a call that its server did not carry out, or end it."""
+        if future.done() or future.cancelled_by:
+            future.fail(error)
+        elif (error.code in _AGAIN and not error.ran) or (
+            error.code is Code.MAYBE_EXECUTED and future.may_repeat()
+        ):
+            future.may_have_run |= error.ran
+            self._give_back(future, error)
+        else:
+            future.fail(error)
+
+    def lost(self, future: ActorFuture[Any]) -> None:
+        """Take back a call whose server is lost, if that cannot have it or it may run twice; else end it."""
+        unavailable = UnavailableError("the connection broke before the call was sent")
+        if future.cancelled_by:
+            future.fail(CancelledError("the call was cancelled", ran=future.sent is not None))
+        elif future.sent is None or not future.sent.may_have_arrived:
+            self._give_back(future, unavailable)
+        elif future.may_repeat():
+            future.may_have_run = True
+            self._give_back(future, unavailable)
+        else:
+            future.fail_maybe()
+
+    def left(self, address: str) -> bool:
+        """Return whether the actor is known to be somewhere else now, or nowhere."""
+        try:
+            found = self._choose(self.directory.endpoints(self.name))
+        except ClusterError:
+            return False
+        if found is None or found.address != address:
+            return True
+        return bool(found.incarnation) and found.incarnation != self.incarnation
+
+    def _give_back(self, future: ActorFuture[Any], error: ActorError) -> None:
+        if not future.since or error.code is Code.BUSY:
+            future.since = monotonic()
+        self._returned.append((future, error))
+        self._wake()
+
+    # The thread that looks for the actor
+
+    def _wake(self) -> None:
+        if self._settling.acquire(False):
+            start_new_thread(self._settle, ())
+
+    def _settle(self) -> None:
+        sent = False
+        incarnation = self.incarnation
+        try:
+            while self._collect():
+                sent = self._attempt() or sent
+        finally:
+            self._settling.release()
+        if self._returned or (self._queue and self._channel is None):
+            self._wake()
+        if sent and self._last is not None and (not incarnation or incarnation != self.incarnation):
+            self._learn_methods(self._last)
+
+    def _collect(self) -> bool:
+        """Bring what came back and what was queued into its order; return whether that is anything."""
+        with self._lock:
+            if not self._returned and not self._queue:
+                return False
+            if self._channel is not None:
+                self._last, self._channel = self._channel, None
+        self._wait_for_others()
+        back = []
+        while self._returned:
+            future, error = self._returned.popleft()
+            future.sent = future.channel = None
+            future.attempts += 1
+            future.call.attempt = future.attempts
+            self._note(future, error)
+            back.append(future)
+        with self._lock:
+            self._queue = [future for future in back + self._queue if not future.done()]
+            self._queue.sort(key=lambda future: future.number)
+            return bool(self._queue)
+
+    def _wait_for_others(self) -> None:
+        """Let what was sent be answered, or it would be overtaken by what came back before it."""
+        pause = _TURN
+        while self._returned and self._last is not None and self._last.has_calls_of(self):
+            sleep(pause)
+            pause = min(_LONGEST_TURN, 2 * pause)
+
+    def _note(self, future: ActorFuture[Any], error: ActorError) -> None:
+        """Remember what was no use, and why."""
+        last = self._last
+        if error.code is Code.UNKNOWN_ACTOR and last is not None and not self._moves_from(last.address):
+            future.fail(error)
+            return
+        self._error, self._failed_at = error, monotonic()
+        if last is not None and self._failed is None:
+            self._failed = Endpoint(self.name, last.address, self.incarnation)
+
+    def _moves_from(self, address: str) -> bool:
+        """Return whether an actor that its server does not know is elsewhere; that may show later."""
+        if not self.left(address) and self.directory.namespace:
+            self.directory.wait(self.name, _LAG)
+        return self.left(address)
+
+    def _attempt(self) -> bool:
+        """Send what is queued, if the actor is found; else wait a little. Return whether it was found."""
+        endpoint = self._found()
+        if endpoint is None or self._is_failed(endpoint):
+            self._fail_overdue(endpoint)
+            self.directory.wait(self.name, self._pause)
+            self._pause = min(_LONGEST, 2 * self._pause)
+            endpoint = self._found()
+        if endpoint is None:
+            return False
+        self._failed = None
+        channel = channels().at(endpoint.address, self.settings)
+        try:
+            channel.connect(self.settings.connect_timeout)
+        except UnavailableError as err:
+            self._failed, self._failed_at, self._error = endpoint, monotonic(), err
+            return False
+        except ActorError as err:
+            self._fail_all(err)
+            return False
+        self._send(endpoint, channel)
+        return True
+
+    def _found(self) -> Endpoint | None:
+        try:
+            return self._find()
+        except ClusterError as err:
+            self._error = UnavailableError(f"it is not known where the actor is: {err}")
+            return None
+
+    def _is_failed(self, endpoint: Endpoint) -> bool:
+        failed = self._failed
+        if failed is None or (not endpoint.incarnation and isinstance(self._error, StaleError)):
+            return False
+        same = failed.address == endpoint.address and endpoint.incarnation in ("", failed.incarnation)
+        if not same or monotonic() - self._failed_at > _FORGIVEN:
+            self._failed, self._pause = None, _FIRST
+            return False
+        return True
+
+    def _send(self, endpoint: Endpoint, channel: Channel) -> None:
+        with self._lock:
+            self.incarnation = endpoint.incarnation
+            while self._queue:
+                future = self._queue[0]
+                if future.done():
+                    self._queue.pop(0)
+                    continue
+                future.call.incarnation = self.incarnation
+                if not channel.send(future, True):
+                    break
+                self._queue.pop(0)
+            else:
+                self._channel = channel
+            self._last = channel
+        channel.flush()
+
+    def _fail_overdue(self, endpoint: Endpoint | None) -> None:
+        now = monotonic()
+        error = self._unknown() if endpoint is None and self._error is None else self._error
+        for future in list(self._queue):
+            if now - future.since >= future.options.resolve_timeout and error is not None:
+                future.fail(_renewed(error))
+
+    def _fail_all(self, error: ActorError) -> None:
+        with self._lock:
+            queue, self._queue = self._queue, []
+        for future in queue:
+            future.fail(_renewed(error))
+
+    # Where the actor is
+
+    def _find(self) -> Endpoint | None:
+        return self._choose(self.directory.endpoints(self.name))
+
+    def _choose(self, endpoints: list[Endpoint]) -> Endpoint | None:
+        prefer = self._prefer
+        if prefer is not None:
+            for endpoint in endpoints:
+                if endpoint.address == prefer.address and prefer.incarnation in ("", endpoint.incarnation):
+                    return endpoint
+            if self._pinned:
+                endpoints = [endpoint for endpoint in endpoints if endpoint.owner == prefer.owner]
+        failed = self._failed
+        if failed is not None and not self._pinned:
+            endpoints = [e for e in endpoints if e.address != failed.address] or endpoints
+        return endpoints[-1] if endpoints else None
+
+    def _unknown(self) -> ActorError:
+        return UnknownActorError(self.directory.missing(self.name))
+
+    def _learn_methods(self, channel: Channel) -> None:
+        """Ask which methods may run twice, for the time when the connection is lost."""
+        try:
+            methods = channel.connect(0).list_methods(self.name, _METHODS).methods
+        except ActorError:
+            return
+        self.idempotent = frozenset(method.name for method in methods if method.idempotent)
+
+
+def _renewed(error: ActorError) -> ActorError:
+    """Return an error of its own for each call: it names the call's method."""
+    return type(error)(error.message, near=error.near)

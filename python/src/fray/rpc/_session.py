@@ -1,0 +1,229 @@
+"""One connection of a client that speaks frames, as its server sees it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from google.protobuf.message import Message
+
+from fray._pb import actor_pb2
+from fray.rpc import _wire
+from fray.rpc._call import ServerCall, error_reply
+from fray.rpc._core import MAX_PENDING, Core
+from fray.rpc._ledger import Caller, Verdict
+from fray.rpc._reader import FrameReader
+from fray.rpc._wire import Buffer, MalformedFrameError, OversizeError, SilentError
+from fray.rpc._writer import FrameWriter, Outgoing
+from fray.rpc.errors import (
+    ActorError,
+    DeniedError,
+    MalformedError,
+    MaybeExecutedError,
+    StoppingError,
+    TooLargeError,
+    VersionError,
+)
+
+if TYPE_CHECKING:
+    from fray.rpc._wire import Stream
+
+_MAX_PEER: Final = 64  # characters of a caller's name
+
+
+class _RefusedError(Exception):
+    """The connection ends with a Goodbye that says why."""
+
+    def __init__(self, error: ActorError) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+class Session:
+    """Receives calls on the thread that `serve` is called on, and sends the replies from any."""
+
+    def __init__(self, core: Core, stream: Stream, reader: FrameReader, secure: bool) -> None:
+        self._core, self._stream, self._reader, self._secure = core, stream, reader, secure
+        self._writer = FrameWriter(stream, "fray-actor-send")
+        self._calls: dict[int, ServerCall] = {}  # that are not answered, by seq
+        self._limit = core.limits.max_message_bytes  # of what is sent
+        self._caller: Caller | None = None
+
+    def serve(self) -> None:
+        """Serve until the connection ends."""
+        try:
+            self._serve()
+        except (EOFError, OSError, SilentError):
+            pass  # calls that are here run; who reconnects gets their answers
+        except MalformedFrameError as err:
+            self._goodbye(MalformedError(str(err)))
+        except OversizeError as err:
+            self._goodbye(MalformedError(f"the head of a frame is {_wire.mebibytes(err.size)}"))
+        except _RefusedError as err:
+            self._goodbye(err.error)
+        finally:
+            self._writer.fail(OSError("the connection is closed"))
+            self._writer.join()
+            if self._caller is not None:
+                self._core.ledger.close(self._caller)
+            self._stream.release()
+
+    def stop(self, drained: bool, seconds: float = 0) -> None:
+        """Say that the server drains; when it has, end what is sent, so that the client closes."""
+        if drained:
+            self._writer.finish(seconds)
+        else:
+            self._tell(
+                _wire.GOODBYE, actor_pb2.Goodbye(error=StoppingError("the server is shutting down").to_wire())
+            )
+
+    def close(self) -> None:
+        """End the connection at once."""
+        self._writer.fail(OSError("the server is shut down"))
+
+    def answer(self, reply: actor_pb2.Reply, buffers: Sequence[Buffer], later: bool) -> None:
+        """Send a reply; `later`: another thread may, as this one has more to do."""
+        body = 0
+        if buffers:
+            sizes = [len(b) for b in buffers]
+            reply.ClearField("buffer_sizes")
+            reply.buffer_sizes.extend(sizes)
+            body = sum(sizes)
+        head = _wire.frame_bytes(_wire.REPLY, reply, body)
+        if len(head) - _wire.PREFIX_SIZE + body > self._limit:
+            head, buffers, body = self._too_large(reply, len(head) - _wire.PREFIX_SIZE + body), (), 0
+        self._calls.pop(reply.seq, None)
+        self._writer.send(Outgoing(head, buffers, body), later)
+
+    def _too_large(self, reply: actor_pb2.Reply, size: int) -> bytes:
+        call = self._calls.get(reply.seq)
+        problem = TooLargeError(_wire.result_too_large(size, self._limit), ran=True)
+        if call is not None:
+            problem.at(call.actor.name, call.method.name)
+        short, _ = error_reply(reply.seq, reply.incarnation, problem)
+        return _wire.frame_bytes(_wire.REPLY, short, 0)
+
+    def _serve(self) -> None:
+        self._greet()
+        receive, writer = self._reader.receive, self._writer
+        while True:
+            try:
+                frame, buffers = receive()
+            except OversizeError as err:
+                if err.frame is None or not err.frame.HasField("call"):
+                    raise
+                self._oversized(err.frame.call, err)
+                continue
+            if frame.HasField("call"):
+                self._take(frame.call, buffers)
+            elif self._other(frame):
+                return
+            if writer.full:
+                self._wait_for_reader()
+
+    def _greet(self) -> None:
+        frame, _ = self._reader.receive()
+        if not frame.HasField("hello"):
+            raise MalformedFrameError("the first frame is no Hello")
+        hello, limits = frame.hello, self._core.limits
+        if hello.version != _wire.VERSION:
+            raise _RefusedError(VersionError(_wire.version_problem("client", hello.version)))
+        if hello.namespace and limits.namespace and hello.namespace != limits.namespace:
+            raise _RefusedError(DeniedError("peers of another namespace are not served"))
+        if not 0 < len(hello.peer) <= _MAX_PEER:
+            raise MalformedFrameError("its Hello does not say who calls")
+        if hello.max_message_bytes:
+            self._limit = min(self._limit, hello.max_message_bytes)
+        self._caller = self._core.ledger.open(hello.peer)
+        own = actor_pb2.Hello(
+            version=_wire.VERSION,
+            peer=limits.peer,
+            namespace=limits.namespace,
+            max_message_bytes=limits.max_message_bytes,
+            max_pending=MAX_PENDING,
+            language="python",
+            pickle=limits.allow_pickle and self._secure,
+        )
+        self._tell(_wire.HELLO, own)
+        if self._core.draining:
+            self.stop(drained=False)
+        self._reader.greeted(limits.max_message_bytes, limits.keepalive, limits.patience, self._ping)
+
+    def _take(self, message: actor_pb2.Call, buffers: Sequence[memoryview]) -> None:
+        caller = self._caller
+        assert caller is not None
+        call = ServerCall(message, buffers, caller, self)
+        seq = call.seq
+        if seq:
+            verdict, known = self._core.ledger.begin(caller, call, message.acked)
+            if verdict is not Verdict.NEW:
+                self._again(verdict, known)
+                return
+            busy = len(self._calls) >= MAX_PENDING
+            self._calls[seq] = call
+        else:
+            busy = False
+        self._core.route(call, busy)
+
+    def _again(self, verdict: Verdict, known: ServerCall) -> None:
+        """Answer a call that was sent before."""
+        if verdict is Verdict.AWAIT:
+            self._calls[known.seq] = known
+        elif known.reply is not None:
+            self.answer(known.reply[0], known.reply[1], later=False)
+        else:
+            lost = MaybeExecutedError(
+                "the connection broke after the call was sent: it may have run", ran=True
+            )
+            message = known.message
+            if message is not None:
+                lost.at(message.actor, message.method)
+            self.answer(*error_reply(known.seq, "", lost), later=False)
+
+    def _oversized(self, message: actor_pb2.Call, err: OversizeError) -> None:
+        problem = TooLargeError(_wire.arguments_too_large(err.size, err.limit)).at(
+            message.actor, message.method
+        )
+        self.answer(*error_reply(message.seq, "", problem), later=False)
+
+    def _other(self, frame: actor_pb2.Frame) -> bool:
+        """Take a frame that is no call; return whether it was the last."""
+        kind = frame.WhichOneof("kind")
+        if kind == "ping":
+            if frame.ping.acked and self._caller is not None:
+                self._core.ledger.acknowledge(self._caller, frame.ping.acked)
+            self._tell(_wire.PONG, actor_pb2.Pong(id=frame.ping.id))
+        elif kind == "cancel":
+            call = self._calls.get(frame.cancel.seq)
+            if call is not None:
+                call.cancel()
+        elif kind == "list_methods":
+            self._tell(_wire.METHODS, self._core.list_methods(frame.list_methods))
+        elif kind == "list_actors":
+            self._tell(_wire.ACTORS, self._core.list_actors(frame.list_actors))
+        elif kind == "goodbye":
+            return True
+        elif kind == "hello":
+            raise MalformedFrameError("a second Hello")
+        return False  # others are of a newer client; they change nothing
+
+    def _wait_for_reader(self) -> None:
+        """Take no more calls while the client does not read its replies."""
+        limits = self._core.limits
+        if not self._writer.wait_for_room(limits.keepalive + limits.patience):
+            raise SilentError
+
+    def _ping(self) -> None:
+        self._tell(_wire.PING, actor_pb2.Ping(id=1))
+
+    def _tell(self, field: int, message: Message) -> None:
+        self._writer.send(Outgoing(_wire.frame_bytes(field, message, 0)))
+
+    def _goodbye(self, err: ActorError) -> None:
+        self._tell(_wire.GOODBYE, actor_pb2.Goodbye(error=err.to_wire()))
+        # What is unread would make closing throw away what was sent.
+        self._writer.finish(1)
+        self._stream.set_patience(1)
+        with contextlib.suppress(EOFError, OSError, SilentError):
+            self._reader.discard(1 << 20)

@@ -1,0 +1,211 @@
+"""TLS between the processes of one namespace: both sides show the same certificate, and take no other."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+from fray.rpc._wire import Buffer, PlainStream
+
+ALPN: Final = ("fray-actor/1", "h2", "http/1.1")
+"""What is spoken within: frames, gRPC, probes."""
+
+_CHUNK: Final = 64 << 10  # bytes that are encrypted at once
+_RECEIVED: Final = 256 << 10  # bytes
+_SERVER_NAME = "fray-actors"
+
+
+class IdentityError(Exception):
+    """The peer does not show the certificate of the namespace."""
+
+
+class Identity:
+    """A namespace's certificate and key."""
+
+    def __init__(self, path: str) -> None:
+        pem = Path(path).read_text()
+        start = pem.index(ssl.PEM_HEADER)
+        end = pem.index(ssl.PEM_FOOTER) + len(ssl.PEM_FOOTER)
+        self._certificate = ssl.PEM_cert_to_DER_cert(pem[start:end])
+        self._server = self._context(ssl.PROTOCOL_TLS_SERVER, path, pem[start:end])
+        self._client = self._context(ssl.PROTOCOL_TLS_CLIENT, path, pem[start:end])
+        self._server.set_alpn_protocols(list(ALPN))
+        self._client.set_alpn_protocols([ALPN[0]])
+
+    @staticmethod
+    def _context(protocol: ssl._SSLMethod, path: str, certificate: str) -> ssl.SSLContext:
+        context = ssl.SSLContext(protocol)
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(cadata=certificate)
+        context.load_cert_chain(path)
+        return context
+
+    def accept(self, sock: socket.socket, seconds: float) -> TlsStream:
+        """Greet a client.
+
+        Raises:
+            IdentityError: it shows another certificate, or none.
+            OSError: it does not answer.
+        """
+        return self._handshake(sock, seconds, server=True)
+
+    def connect(self, sock: socket.socket, seconds: float) -> TlsStream:
+        """Greet a server. Raises as `accept` does. That it refuses may show at the first receive."""
+        return self._handshake(sock, seconds, server=False)
+
+    def _handshake(self, sock: socket.socket, seconds: float, server: bool) -> TlsStream:
+        context = self._server if server else self._client
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        name = None if server else _SERVER_NAME
+        secured = context.wrap_bio(incoming, outgoing, server_side=server, server_hostname=name)
+        until = time.monotonic() + seconds
+        try:
+            while not _step(secured):
+                sock.settimeout(max(0.001, until - time.monotonic()))
+                sock.sendall(outgoing.read())
+                received = sock.recv(_CHUNK)
+                if not received:
+                    raise ConnectionResetError("it was closed from there")
+                incoming.write(received)
+            sock.sendall(outgoing.read())
+        except ssl.SSLError as err:
+            with contextlib.suppress(OSError):
+                sock.sendall(outgoing.read())  # what is wrong
+            raise IdentityError(err.reason or str(err)) from err
+        if secured.getpeercert(binary_form=True) != self._certificate:
+            raise IdentityError("its certificate is another one")
+        return TlsStream(PlainStream(sock), secured, incoming, outgoing)
+
+
+def _step(secured: ssl.SSLObject) -> bool:
+    """Go on greeting; return whether that is done."""
+    try:
+        secured.do_handshake()
+    except ssl.SSLWantReadError:
+        return False
+    return True
+
+
+@lru_cache(maxsize=16)
+def identity_of(path: str) -> Identity:
+    """Return the identity in a PEM file.
+
+    Raises:
+        OSError, ValueError: there is no such file, or it has no certificate.
+    """
+    return Identity(path)
+
+
+class TlsStream:
+    """A Stream within TLS.
+
+    OpenSSL wants one thread at a time. It works on memory here, so that nobody waits for the network while
+    holding the lock, and large parts are received and sent at once.
+    """
+
+    def __init__(
+        self, stream: PlainStream, secured: ssl.SSLObject, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO
+    ) -> None:
+        self._stream, self._secured = stream, secured
+        self._incoming, self._outgoing = incoming, outgoing
+        self._lock = threading.Lock()
+        self._received = memoryview(bytearray(_RECEIVED))
+        self._rest = memoryview(b"")  # encrypted, and not sent
+        self.in_doubt = 0
+
+    def recv_into(self, view: memoryview) -> int:
+        while True:
+            got = self._decrypt(view)
+            if got is not None:
+                return got
+            received = self._stream.recv_into(self._received)
+            if not received:
+                return 0
+            with self._lock:
+                self._incoming.write(self._received[:received])
+
+    def _decrypt(self, view: memoryview) -> int | None:
+        """Return how many bytes were there, 0 at the end; None: more has to be received first."""
+        got = 0
+        with self._lock:
+            while got < len(view) and (self._incoming.pending or self._secured.pending()):
+                try:
+                    count: Any = self._secured.read(len(view) - got, view[got:])
+                    got += count
+                except ssl.SSLWantReadError:
+                    break
+                except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+                    return got
+        return got or None
+
+    def set_patience(self, seconds: float) -> None:
+        self._stream.set_patience(seconds)
+
+    def send(self, parts: Sequence[Buffer], size: int) -> int:  # noqa: ARG002
+        if not self._flush():
+            return 0
+        sent, self.in_doubt = self.in_doubt, 0  # those of the last time, which come first now
+        for chunk in _chunks(parts, sent):
+            with self._lock:
+                self._secured.write(chunk)
+                self._rest = memoryview(self._outgoing.read())
+            self.in_doubt = len(chunk)
+            if not self._flush():
+                return sent
+            sent += len(chunk)
+            self.in_doubt = 0
+        return sent
+
+    def _flush(self) -> bool:
+        """Send what is encrypted; return whether all of it was."""
+        while self._rest:
+            sent = self._stream.send([self._rest], len(self._rest))
+            if not sent:
+                return False
+            self._rest = self._rest[sent:]
+        return True
+
+    def wait_writable(self) -> None:
+        self._stream.wait_writable()
+
+    def finish(self) -> None:
+        self._stream.finish()
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def release(self) -> None:
+        self._stream.release()
+
+
+def _chunks(parts: Sequence[Buffer], skipped: int) -> Iterator[Buffer]:
+    """Yield what is in parts, after some bytes, in pieces that are encrypted at once."""
+    gathered: list[memoryview] = []
+    length = 0
+    for part in parts:
+        if skipped >= len(part):
+            skipped -= len(part)
+            continue
+        view, skipped = memoryview(part)[skipped:], 0
+        while length + len(view) >= _CHUNK:
+            taken = _CHUNK - length
+            yield _joined([*gathered, view[:taken]])
+            gathered, length, view = [], 0, view[taken:]
+        if view:
+            gathered.append(view)
+            length += len(view)
+    if gathered:
+        yield _joined(gathered)
+
+
+def _joined(parts: list[memoryview]) -> Buffer:
+    return parts[0] if len(parts) == 1 else b"".join(parts)

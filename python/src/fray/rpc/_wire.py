@@ -1,0 +1,191 @@
+"""What actor.proto says of frames, and the streams that carry them; what a call means is not known here.
+
+`_reader.FrameReader` receives them and `_writer.FrameWriter` sends them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import socket
+import struct
+from collections.abc import Sequence
+from typing import Final, Protocol, TypeAlias
+
+from google.protobuf.message import Message
+
+from fray._pb import actor_pb2
+
+VERSION: Final = 1
+"""Of the protocol."""
+PREFACE: Final = b"FRAYACT1"
+"""What a client sends before its first frame."""
+DEFAULT_MAX_MESSAGE: Final = 64 << 20
+"""The limit on a frame's size in bytes where nobody sets another."""
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+"""Bytes that follow a frame. They must not change until the frame is written."""
+
+PREFIX_SIZE: Final = 8
+"""Bytes before each frame."""
+PREFIX = struct.Struct(">II")
+_MAX_FIELD = 0xFFFFFFFF
+_JOINED = 64 << 10  # batches up to here are cheaper copied together than gathered
+
+
+class MalformedFrameError(Exception):
+    """Bytes are no frame. The connection cannot go on."""
+
+
+class OversizeError(Exception):
+    """A frame is larger than what is taken. With `frame` the connection goes on: its buffers were skipped."""
+
+    def __init__(self, size: int, limit: int, frame: actor_pb2.Frame | None) -> None:
+        super().__init__(f"a message of {size} bytes is over the limit of {limit}")
+        self.size, self.limit, self.frame = size, limit, frame
+
+
+class SilentError(Exception):
+    """The peer sent nothing for as long as the stream waits."""
+
+
+class Stream(Protocol):
+    """Bytes to and from a peer. One thread receives while another sends."""
+
+    in_doubt: int
+    """Bytes that `send` did not count, but the peer may have."""
+
+    def recv_into(self, view: memoryview) -> int:
+        """Receive some bytes, 0 at the end. Raises SilentError when none came within the patience."""
+        ...
+
+    def set_patience(self, seconds: float) -> None:
+        """Set how long `recv_into` waits in seconds, 0 for without an end."""
+        ...
+
+    def send(self, parts: Sequence[Buffer], size: int) -> int:
+        """Send what the peer takes of parts with `size` bytes in all, without waiting; return how much."""
+        ...
+
+    def wait_writable(self) -> None:
+        """Wait until `send` may get further, or the stream is closed."""
+        ...
+
+    def finish(self) -> None:
+        """Say that no more will be sent."""
+        ...
+
+    def close(self) -> None:
+        """End both directions. Who receives, sends or waits returns."""
+        ...
+
+    def release(self) -> None:
+        """Give up the descriptor. Nobody may use the stream any more."""
+        ...
+
+
+class PlainStream:
+    """A Stream over a socket as it is."""
+
+    in_doubt = 0
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        sock.settimeout(None)  # else every receive is two system calls
+        with contextlib.suppress(OSError):  # a unix socket has none
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def recv_into(self, view: memoryview) -> int:
+        try:
+            return self._sock.recv_into(view)
+        except BlockingIOError:
+            raise SilentError from None
+
+    def set_patience(self, seconds: float) -> None:
+        whole = int(seconds)
+        least = 1 if seconds else 0  # without an end
+        timeout = struct.pack("@ll", whole, max(least, int((seconds - whole) * 1e6)))
+        with contextlib.suppress(OSError):  # closed
+            self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, timeout)
+
+    def send(self, parts: Sequence[Buffer], size: int) -> int:
+        try:
+            if len(parts) == 1:
+                return self._sock.send(parts[0], socket.MSG_DONTWAIT)
+            if size <= _JOINED:
+                return self._sock.send(b"".join(parts), socket.MSG_DONTWAIT)
+            return self._sock.sendmsg(parts, (), socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return 0
+
+    def wait_writable(self) -> None:
+        poll = select.poll()
+        poll.register(self._sock, select.POLLOUT)
+        poll.poll()
+
+    def finish(self) -> None:
+        with contextlib.suppress(OSError):
+            self._sock.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._sock.shutdown(socket.SHUT_RDWR)
+
+    def release(self) -> None:
+        self._sock.close()
+
+
+def frame_bytes(field: int, message: Message, body: int) -> bytes:
+    """Return the prefix and the head of the Frame whose `kind` is this message.
+
+    It is written as protobuf does, with the field's tag and the message's length, to save that copy of it.
+    """
+    data = message.SerializeToString()
+    size = len(data)
+    length, left = [], size
+    while left > 0x7F:
+        length.append(left & 0x7F | 0x80)
+        left >>= 7
+    length.append(left)
+    head = 1 + len(length) + size
+    if head > _MAX_FIELD or body > _MAX_FIELD:
+        raise OversizeError(head + body, _MAX_FIELD, None)
+    return b"%b%c%b%b" % (PREFIX.pack(head, body), field << 3 | 2, bytes(length), data)
+
+
+def mebibytes(size: int) -> str:
+    """Return a size for people."""
+    if size < 1 << 20:
+        return f"{size} bytes"
+    whole, rest = divmod(size, 1 << 20)
+    return f"{size / (1 << 20):.1f} MiB" if rest else f"{whole} MiB"
+
+
+def arguments_too_large(size: int, limit: int) -> str:
+    """Return the words for arguments over the limit."""
+    return f"the arguments are {mebibytes(size)}; at most {mebibytes(limit)} are taken (max_message_bytes)"
+
+
+def result_too_large(size: int, limit: int) -> str:
+    """Return the words for a result over the limit."""
+    return f"the result is {mebibytes(size)}; at most {mebibytes(limit)} are taken (max_message_bytes)"
+
+
+def version_problem(who: str, version: int) -> str:
+    """Return the words for a peer ("server" or "client") of another version."""
+    behind = f"the {who}" if version < VERSION else "this program"
+    speaks = f"the {who} speaks version {version} of the actor protocol"
+    return f"{speaks}, this program version {VERSION}: update {behind}"
+
+
+HELLO: Final = actor_pb2.Frame.HELLO_FIELD_NUMBER
+CALL: Final = actor_pb2.Frame.CALL_FIELD_NUMBER
+REPLY: Final = actor_pb2.Frame.REPLY_FIELD_NUMBER
+CANCEL: Final = actor_pb2.Frame.CANCEL_FIELD_NUMBER
+PING: Final = actor_pb2.Frame.PING_FIELD_NUMBER
+PONG: Final = actor_pb2.Frame.PONG_FIELD_NUMBER
+GOODBYE: Final = actor_pb2.Frame.GOODBYE_FIELD_NUMBER
+LIST_METHODS: Final = actor_pb2.Frame.LIST_METHODS_FIELD_NUMBER
+METHODS: Final = actor_pb2.Frame.METHODS_FIELD_NUMBER
+LIST_ACTORS: Final = actor_pb2.Frame.LIST_ACTORS_FIELD_NUMBER
+ACTORS: Final = actor_pb2.Frame.ACTORS_FIELD_NUMBER

@@ -1,0 +1,271 @@
+"""What can go wrong with a call of an actor's method: one class for each code of the protocol.
+
+The words and the codes are the same in every language. What an exception of the method was is text here, of
+which nothing is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+
+if TYPE_CHECKING:
+    from fray._pb import actor_pb2
+
+
+class Code(StrEnum):
+    """A closed set of what can go wrong, in the order of the wire's numbers from 1 on."""
+
+    APPLICATION = "application"
+    UNKNOWN_ACTOR = "unknown_actor"
+    UNKNOWN_METHOD = "unknown_method"
+    BAD_ARGUMENTS = "bad_arguments"
+    ENCODING = "encoding"
+    TOO_LARGE = "too_large"
+    STALE = "stale"
+    MALFORMED = "malformed"
+    VERSION = "version"
+    BUSY = "busy"
+    DEADLINE = "deadline"
+    CANCELLED = "cancelled"
+    STOPPING = "stopping"
+    MAYBE_EXECUTED = "maybe_executed"
+    DENIED = "denied"
+    INTERNAL = "internal"
+    UNAVAILABLE = "unavailable"
+
+    @property
+    def number(self) -> actor_pb2.Code.ValueType:
+        """The code as the wire has it."""
+        return cast("actor_pb2.Code.ValueType", list(Code).index(self) + 1)
+
+
+class ActorError(Exception):
+    """A call did not return. Its subclasses say by their code what happened.
+
+    `ran` says that the method may have begun; where it is False the call had no effect. `argument` is the
+    path of the offending one, such as "args[1].lr" or "result[0]", `near` has names that were perhaps meant,
+    `type` and `traceback` are of the exception that the method raised, and `cause` what that was raised from.
+    """
+
+    code: ClassVar[Code] = Code.INTERNAL
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        ran: bool = False,
+        actor: str = "",
+        method: str = "",
+        argument: str = "",
+        near: Iterable[str] = (),
+        type: str = "",  # noqa: A002 as the protocol calls it
+        traceback: str = "",
+        cause: ActorError | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message, self.ran, self.actor, self.method = message, ran, actor, method
+        self.argument, self.near = argument, tuple(near)
+        self.type, self.traceback, self.cause = type, traceback, cause
+        if cause is not None:
+            self.__cause__ = cause
+        if traceback:
+            self.add_note(f"The actor's traceback:\n{traceback.rstrip()}")
+
+    def __str__(self) -> str:
+        where = ""
+        if self.actor:
+            where = f"{self.actor}.{self.method}: " if self.method else f"{self.actor}: "
+        argument = f"{self.argument}: " if self.argument else ""
+        near = f"; did you mean {', '.join(self.near)}?" if self.near else ""
+        return f"{where}{argument}{self.message}{near}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (self.__class__, self.message, self._fields())
+
+    def _fields(self) -> dict[str, Any]:
+        names = ("ran", "actor", "method", "argument", "near", "type", "traceback", "cause")
+        return {name: getattr(self, name) for name in names}
+
+    def at(self, actor: str, method: str = "") -> Self:
+        """Return the error itself, which names the actor and the method from now on unless it did."""
+        self.actor = self.actor or actor
+        self.method = self.method or method
+        return self
+
+    def to_wire(self) -> actor_pb2.Error:
+        """Return the error as it is sent."""
+        from fray._pb import actor_pb2
+
+        wire = actor_pb2.Error(
+            code=self.code.number,
+            message=self.message,
+            ran=self.ran,
+            actor=self.actor,
+            method=self.method,
+            argument=self.argument,
+            near=self.near,
+            type=self.type,
+            traceback=self.traceback,
+        )
+        if self.cause is not None:
+            wire.cause.CopyFrom(self.cause.to_wire())
+        return wire
+
+
+class ApplicationError(ActorError):
+    """The method raised: `type`, `message` and `traceback` are of its exception. The actor lives on."""
+
+    code = Code.APPLICATION
+
+
+class ActorCreationError(ApplicationError):
+    """The actor's constructor raised, so there is no actor."""
+
+
+class UnknownActorError(ActorError, LookupError):
+    """No actor of that name is registered, or served there."""
+
+    code = Code.UNKNOWN_ACTOR
+
+
+class UnknownMethodError(ActorError):
+    """The actor has no such method, or none that may be called from afar."""
+
+    code = Code.UNKNOWN_METHOD
+
+
+class BadArgumentsError(ActorError, TypeError):
+    """The number, names or types of the arguments do not fit the method. It did not run."""
+
+    code = Code.BAD_ARGUMENTS
+
+
+class EncodingError(ActorError, TypeError):
+    """No codec carries an argument, or the result. In the latter case the method ran."""
+
+    code = Code.ENCODING
+
+
+class TooLargeError(ActorError, ValueError):
+    """The arguments or the result are larger than max_message_bytes of one of the two sides."""
+
+    code = Code.TOO_LARGE
+
+
+class StaleError(ActorError):
+    """Another incarnation of the actor is there than was meant."""
+
+    code = Code.STALE
+
+
+class MalformedError(ActorError):
+    """The bytes are not of the protocol."""
+
+    code = Code.MALFORMED
+
+
+class VersionError(ActorError):
+    """The other side speaks another version of the protocol."""
+
+    code = Code.VERSION
+
+
+class BusyError(ActorError):
+    """Too many calls wait at the server."""
+
+    code = Code.BUSY
+
+
+class DeadlineError(ActorError, TimeoutError):
+    """The time of the call was over before it returned. `ran` says whether it may have begun."""
+
+    code = Code.DEADLINE
+
+
+class CancelledError(ActorError, concurrent.futures.CancelledError):
+    """The call was cancelled. `ran` says whether it may have begun."""
+
+    code = Code.CANCELLED
+
+
+class StoppingError(ActorError):
+    """The server is shutting down, or the actor was unregistered."""
+
+    code = Code.STOPPING
+
+
+class MaybeExecutedError(ActorError, ConnectionError):
+    """The connection broke after the call was sent, and the server that had it is gone: it may have run."""
+
+    code = Code.MAYBE_EXECUTED
+
+
+class DeniedError(ActorError, PermissionError):
+    """The peer is of another namespace, or may not send pickles."""
+
+    code = Code.DENIED
+
+
+class InternalError(ActorError):
+    """The other side failed in a way that it ought not to."""
+
+    code = Code.INTERNAL
+
+
+class UnavailableError(ActorError, ConnectionError):
+    """Nobody answers there. The method did not run."""
+
+    code = Code.UNAVAILABLE
+
+
+_CLASSES: tuple[type[ActorError], ...] = (
+    ApplicationError,
+    UnknownActorError,
+    UnknownMethodError,
+    BadArgumentsError,
+    EncodingError,
+    TooLargeError,
+    StaleError,
+    MalformedError,
+    VersionError,
+    BusyError,
+    DeadlineError,
+    CancelledError,
+    StoppingError,
+    MaybeExecutedError,
+    DeniedError,
+    InternalError,
+    UnavailableError,
+)
+
+_MAX_CAUSES = 32  # of a chain that a peer sends
+
+
+def of_wire(wire: actor_pb2.Error, depth: int = _MAX_CAUSES) -> ActorError:
+    """Return the error that a peer sent. Codes that this program does not know become InternalError."""
+    known = 1 <= wire.code <= len(_CLASSES)
+    kind = _CLASSES[wire.code - 1] if known else InternalError
+    cause = of_wire(wire.cause, depth - 1) if depth > 1 and wire.HasField("cause") else None
+    return kind(
+        wire.message,
+        ran=wire.ran,
+        actor=wire.actor,
+        method=wire.method,
+        argument=wire.argument,
+        near=wire.near,
+        type=wire.type,
+        traceback=wire.traceback,
+        cause=cause,
+    )
+
+
+def of_code(code: Code) -> type[ActorError]:
+    """Return the class of the errors of a code."""
+    return _CLASSES[list(Code).index(code)]
+
+
+def _rebuild(kind: type[ActorError], message: str, fields: dict[str, Any]) -> ActorError:
+    return kind(message, **fields)

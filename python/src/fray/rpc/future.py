@@ -1,0 +1,346 @@
+"""A call on its way, and what becomes of it."""
+
+from __future__ import annotations
+
+import threading
+from _thread import allocate_lock
+from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+
+from fray.cluster.context import scoped_guard
+from fray.rpc import _background
+from fray.rpc.codec import Codec, CodecError, decode_result
+from fray.rpc.errors import (
+    ActorError,
+    CancelledError,
+    DeadlineError,
+    DeniedError,
+    EncodingError,
+    MaybeExecutedError,
+    of_wire,
+)
+
+if TYPE_CHECKING:
+    from fray._pb import actor_pb2
+    from fray.rpc._channel import Channel
+    from fray.rpc._connection import Answer, Buffer, Sent
+    from fray.rpc._route import Route
+    from fray.rpc.options import RpcOptions
+
+T = TypeVar("T")
+
+_WAKE = 0.5  # seconds; a thread that is being stopped notices only between two waits
+
+
+class ActorFuture(Generic[T]):
+    """The result of a call that goes on. It can be awaited in asyncio, too."""
+
+    __slots__ = (
+        "__weakref__",
+        "_answer",
+        "_callbacks",
+        "_claim",
+        "_error",
+        "_finished",
+        "_value",
+        "_waiter",
+        "attempts",
+        "buffers",
+        "call",
+        "cancelled_by",
+        "channel",
+        "deadline",
+        "later",
+        "lost",
+        "may_have_run",
+        "number",
+        "options",
+        "retries",
+        "route",
+        "sent",
+        "since",
+    )
+
+    def __init__(
+        self,
+        route: Route,
+        call: actor_pb2.Call,
+        buffers: Sequence[Buffer],
+        options: RpcOptions,
+    ) -> None:
+        """Use a handle."""
+        self._waiter = allocate_lock()  # held until it is finished
+        self._waiter.acquire()
+        self._claim = allocate_lock()  # taken by who finishes it
+        self._finished = False
+        self._answer: Answer | None = None
+        self._error: ActorError | None = None
+        self._value: list[T] | None = None
+        self._callbacks: list[Callable[[], None]] | None = None
+        self.route, self.call, self.buffers, self.options = route, call, buffers, options
+        self.retries = options.retries
+        self.number = 0  # among the calls of the route
+        self.attempts = 0
+        self.deadline: float | None = None
+        self.channel: Channel | None = None
+        self.sent: Sent | None = None
+        self.lost = False  # with the connection that it was sent on
+        self.later = False  # it may wait to be written
+        self.since = 0.0  # from when on it waits for a server
+        self.cancelled_by = False
+        self.may_have_run = False  # on a server that is lost
+
+    # For users
+
+    def result(self, timeout: float | None = None) -> T:
+        """Return what the method returned.
+
+        Args:
+            timeout: The longest wait in seconds; None: without end. The call goes on when it is over.
+
+        Raises:
+            TimeoutError: the wait was over.
+            ActorError: the call went wrong; one of its subclasses says how.
+        """
+        if not self._finished:
+            self._wait(timeout)
+        if self._error is not None:
+            raise self._error
+        return self._decoded()
+
+    def exception(self, timeout: float | None = None) -> ActorError | None:
+        """Return what went wrong with the call, None if it returned. Waits as `result` does."""
+        if not self._finished:
+            self._wait(timeout)
+        if self._error is None:
+            try:
+                self._decoded()
+            except ActorError as err:
+                return err
+        return self._error
+
+    def done(self) -> bool:
+        """Return whether it has ended, in whatever way."""
+        return self._finished
+
+    def cancelled(self) -> bool:
+        """Return whether it has ended by being cancelled."""
+        return self._finished and isinstance(self._error, CancelledError)
+
+    def cancel(self) -> bool:
+        """Ask for the call not to begin, or to end if its language can; False if it has ended already.
+
+        One that has not been sent ends at once. Else its server answers, with a result if that was too late.
+        """
+        if self._finished:
+            return False
+        self.cancelled_by = True
+        channel = self.channel
+        if channel is None or not channel.cancel(self):
+            self.fail(CancelledError("the call was cancelled before it was sent"))
+        return True
+
+    def add_done_callback(self, callback: Callable[[ActorFuture[T]], object]) -> None:
+        """Call `callback` with the future when it has ended; at once if it has.
+
+        Callbacks run one after the other on a thread of their own. Exceptions are logged.
+        """
+
+        def queue() -> None:
+            _background.callbacks().put(lambda: callback(self))
+
+        self.on_done(queue)
+
+    def __await__(self) -> Generator[Any, None, T]:
+        """Wait in asyncio. Cancelling the task that waits cancels the call."""
+        import asyncio
+
+        if self._finished:
+            return self.result()
+        loop = asyncio.get_running_loop()
+        woken: asyncio.Future[None] = loop.create_future()
+
+        def wake() -> None:
+            if not woken.done():
+                woken.set_result(None)
+
+        def finished() -> None:
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(wake)
+
+        self.on_done(finished)
+        if self.later:
+            loop.call_soon(self._flush)  # once for all that are awaited in this turn
+        try:
+            yield from woken
+        except asyncio.CancelledError:
+            self.cancel()
+            raise
+        return self.result()
+
+    def __repr__(self) -> str:
+        state = "pending" if not self._finished else "failed" if self._error else "done"
+        return f"<ActorFuture {self.route.name}.{self.call.method} {state}>"
+
+    # For those who carry calls out
+
+    def _wait(self, timeout: float | None) -> None:
+        if self.later:
+            self._flush()
+        limit = None if timeout is None else monotonic() + timeout
+        if limit is None and scoped_guard() is None:
+            self._waiter.acquire()
+            self._waiter.release()
+            return
+        while True:
+            left = _WAKE if limit is None else min(_WAKE, max(0.0, limit - monotonic()))
+            if self._waiter.acquire(timeout=left):
+                self._waiter.release()
+                return
+            if limit is not None and monotonic() >= limit:
+                raise TimeoutError(
+                    f"{self.route.name}.{self.call.method} has not returned within {timeout} s"
+                )
+
+    def wait_out(self) -> T:
+        """Return the result of a call that nobody else can see: there is no timer for its deadline."""
+        try:
+            if self.deadline is None:
+                self._wait(None)
+            else:
+                self._wait(max(0.0, self.deadline - monotonic()))
+        except TimeoutError:
+            self.expire()
+        except BaseException:  # KeyboardInterrupt, or a job that is stopped
+            self.cancel()
+            raise
+        return self.result()
+
+    def _flush(self) -> None:
+        channel = self.channel
+        if channel is not None:
+            channel.flush()
+
+    def on_done(self, callback: Callable[[], None]) -> None:
+        """Call something quick when it has ended, on whatever thread that happens; at once if it has."""
+        if self._callbacks is None:
+            with _callbacks_lock:
+                if self._callbacks is None:
+                    self._callbacks = []
+        self._callbacks.append(callback)
+        if self._finished:
+            self._call_back()
+
+    def _call_back(self) -> None:
+        callbacks = self._callbacks
+        while callbacks:
+            try:
+                callback = callbacks.pop(0)
+            except IndexError:
+                return  # another thread took the last
+            callback()
+
+    def _finish(self, answer: Answer | None, error: ActorError | None) -> None:
+        if not self._claim.acquire(False):
+            return
+        self._answer, self._error = answer, error
+        self._finished = True
+        self._waiter.release()
+        if self._callbacks:
+            self._call_back()
+
+    def fail(self, error: ActorError) -> None:
+        """End the call with an error. One that has ended stays as it is."""
+        self._finish(None, error.at(self.route.name, self.call.method))
+
+    def expire(self) -> None:
+        """End the call, as its time is over."""
+        ran = self.sent is not None or self.may_have_run
+        when = "it may have run" if ran else "it did not run"
+        limit = self.options.timeout
+        words = "its time was over" if limit is None else f"its time, {limit:g} s, was over"
+        if not self._finished:
+            self.fail(DeadlineError(f"{words} before it was answered: {when}", ran=ran))
+            channel = self.channel
+            if channel is not None:
+                channel.cancel(self)
+
+    def stamp(self) -> bool:
+        """Write what is left of its time into the call. If that is nothing, end the call and return False."""
+        left = cast("float", self.deadline) - monotonic()
+        if left <= 0:
+            self.expire()
+            return False
+        self.call.timeout_ns = int(left * 1e9) + 1
+        return True
+
+    def answered(self, answer: Answer) -> None:
+        """Take what became of the call, on the thread of the connection's reader: without waiting."""
+        reply = answer.reply
+        channel = cast("Channel", self.channel)
+        if reply is None:
+            self.lost = True
+            channel.lost()
+            return
+        channel.forget(self.call.seq)
+        if reply.HasField("error"):
+            self.route.refused(self, of_wire(reply.error))
+        else:
+            if not self.route.incarnation:
+                self.route.learned(self, reply.incarnation)
+            self._finish(answer, None)
+
+    def may_repeat(self) -> bool:
+        """Whether a call that may have run is to be sent again. It counts as such."""
+        if self._finished or self.cancelled_by:
+            return False
+        if self.options.idempotent or self.call.method in self.route.idempotent:
+            return True
+        if self.retries > 0:
+            self.retries -= 1
+            return True
+        return False
+
+    def fail_maybe(self) -> None:
+        """End a call that may have run, and whose result nobody knows."""
+        self.fail(
+            MaybeExecutedError("the connection broke after the call was sent: it may have run", ran=True)
+        )
+
+    def _decoded(self) -> T:
+        value = self._value
+        if value is None:
+            value = self._value = [self._decode()]
+            self._answer = None
+        return value[0]
+
+    def _decode(self) -> T:
+        answer = self._answer
+        if answer is None or answer.reply is None:  # another thread was quicker
+            return cast("list[T]", self._value)[0]
+        reply, settings = answer.reply, self.route.settings
+        pickles = settings.allow_pickle and bool(settings.identity)
+        try:
+            if int(reply.codec) == Codec.PICKLE and not pickles:
+                raise DeniedError("pickle is refused: allow_pickle and an identity are needed", ran=True)
+            return cast(
+                "T",
+                decode_result(
+                    reply.codec,
+                    reply.result,
+                    answer.buffers,
+                    on_actor=self.route.on_actor,
+                    allow_pickle=pickles,
+                ),
+            )
+        except DeniedError as err:
+            self._error = err.at(self.route.name, self.call.method)
+        except CodecError as err:
+            error = EncodingError(f"the result cannot be read: {err.problem}", ran=True, argument=err.path)
+            self._error = error.at(self.route.name, self.call.method)
+        raise self._error
+
+
+_callbacks_lock = threading.Lock()

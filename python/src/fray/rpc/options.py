@@ -1,0 +1,42 @@
+"""How calls are made: options of a client, a handle, a method or one call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import monotonic
+
+from fray.rpc._connection import Settings as ConnectionSettings
+from fray.rpc.codec import Codec
+from fray.rpc.context import call_deadline
+
+__all__ = ["ConnectionSettings", "RpcOptions"]
+
+
+@dataclass(frozen=True, slots=True)
+class RpcOptions:
+    """How a method is called. Times are in seconds."""
+
+    timeout: float | None = None
+    """From the call to its result; None: as long as it takes, or as the calling method itself has left."""
+    retries: int = 0
+    """How often a call is sent again that may have run, as its server was lost. It may run twice then."""
+    idempotent: bool = False
+    """Whether running twice is as good as once: such a call is sent again as often as its server is lost."""
+    resolve_timeout: float = 60.0
+    """How long to look for an actor that is not there, and to try to reach one."""
+    codec: Codec = Codec.MSGPACK
+    """How arguments and results are written. PICKLE needs `allow_pickle` and an identity on both sides."""
+
+    def __post_init__(self) -> None:
+        if self.timeout is not None and self.timeout < 0:
+            raise ValueError(f"timeout is {self.timeout}; it must not be negative")
+        if self.retries < 0:
+            raise ValueError(f"retries is {self.retries}; it must not be negative")
+
+    def deadline(self) -> float | None:
+        """Return until when a call that is made now must be answered, on time.monotonic."""
+        inherited = call_deadline.get()
+        if self.timeout is None:
+            return inherited
+        own = monotonic() + self.timeout
+        return own if inherited is None else min(own, inherited)

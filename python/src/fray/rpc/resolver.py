@@ -1,0 +1,304 @@
+"""Resolvers find actors by their names, and make handles of them."""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import replace
+from functools import cache
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from fray.cluster.context import scoped_cluster
+from fray.cluster.current import current_cluster
+from fray.cluster.errors import ActorNotFoundError, RefusedError, WaitTimeoutError
+from fray.cluster.local import LocalCluster
+from fray.rpc._channel import channels
+from fray.rpc._resolve import Directory, Endpoint, FixedDirectory, address_of
+from fray.rpc._resolve_cluster import directory_of, directory_that_knows
+from fray.rpc._route import Route
+from fray.rpc.errors import UnavailableError
+from fray.rpc.handle import ActorHandle
+from fray.rpc.options import ConnectionSettings, RpcOptions
+
+if TYPE_CHECKING:
+    from fray.cluster.protocols import Cluster
+    from fray.cluster.types import ActorId, JobId
+    from fray.rpc.codec import ActorRef
+    from fray.rpc.server import ActorServer
+
+_POLL = 0.25  # seconds between two looks at a job
+
+
+@runtime_checkable
+class Resolver(Protocol):
+    """Finds actors. Handles that it made find theirs again when it has moved."""
+
+    directory: Directory
+    """Where names are looked up."""
+
+    def lookup(self, name: str) -> ActorHandle:
+        """Return a handle of the actor of a name, the newest if there are several.
+
+        Raises:
+            ActorNotFoundError: there is none. The message has names that are near.
+        """
+        ...
+
+    def lookup_all(self, name: str) -> list[ActorHandle]:
+        """Return a handle of each actor of a name, the oldest first. Each stays with its actor's task."""
+        ...
+
+    def wait_for_actor(self, name: str, timeout: float = 60.0, job_id: JobId | None = None) -> ActorHandle:
+        """Wait until there is an actor of a name, and return a handle of it.
+
+        Args:
+            name: The actor's.
+            timeout: The longest wait in seconds.
+            job_id: The job that is to host it: when that ends there is nothing to wait for.
+
+        Raises:
+            WaitTimeoutError: the time was over.
+            RefusedError: the job has ended. The message has its reason.
+        """
+        ...
+
+    def handle(self, name: str, url: str = "") -> ActorHandle:
+        """Return a handle without looking whether there is such an actor: calls wait for it.
+
+        `url` says which of several of that name is meant, as long as it is there.
+        """
+        ...
+
+    def preferring(self, endpoint: Endpoint) -> ActorHandle:
+        """Return a handle of one of several actors of a name, or of another once that is gone."""
+        ...
+
+    def resolve(self, name: str) -> list[str]:
+        """Return where the actors of a name are, as actor://host:port/name, the oldest first."""
+        ...
+
+
+class BaseResolver:
+    """What all resolvers have in common."""
+
+    def __init__(
+        self, directory: Directory, options: RpcOptions | None, settings: ConnectionSettings | None
+    ) -> None:
+        self.directory = directory
+        """Where names are looked up."""
+        self.options = options or RpcOptions()
+        """Of the handles that are made."""
+        self._settings = _completed(settings, directory.namespace)
+        self._lock = threading.Lock()
+
+    def lookup(self, name: str) -> ActorHandle:
+        """Return a handle of the actor of a name, see Resolver.lookup."""
+        if not self.directory.endpoints(name):
+            raise ActorNotFoundError(self.directory.missing(name))
+        return self.handle(name)
+
+    def handle(self, name: str, url: str = "") -> ActorHandle:
+        """Return a handle without looking whether there is such an actor, see Resolver.handle."""
+        prefer = Endpoint(name, address_of(url)[0]) if url else None
+        known = self.directory.known(name) if prefer is not None else []
+        if prefer is not None and known and known[-1].address == prefer.address:
+            prefer = None  # that is the one which the name stands for
+        return ActorHandle(self._route(name, prefer, False), self.options)
+
+    def lookup_all(self, name: str) -> list[ActorHandle]:
+        """Return a handle of each actor of a name, see Resolver.lookup_all."""
+        return [self.pinned(endpoint) for endpoint in self.directory.endpoints(name)]
+
+    def pinned(self, endpoint: Endpoint) -> ActorHandle:
+        """Return a handle of one of several actors of a name."""
+        return ActorHandle(self._route(endpoint.name, endpoint, True), self.options)
+
+    def preferring(self, endpoint: Endpoint) -> ActorHandle:
+        """Return a handle of one of several actors of a name, or of another once that is gone."""
+        return ActorHandle(self._route(endpoint.name, endpoint, False), self.options)
+
+    def resolve(self, name: str) -> list[str]:
+        """Return where the actors of a name are, see Resolver.resolve."""
+        return [endpoint.url for endpoint in self.directory.endpoints(name)]
+
+    def wait_for_actor(self, name: str, timeout: float = 60.0, job_id: JobId | None = None) -> ActorHandle:
+        """Wait until there is an actor of a name, see Resolver.wait_for_actor."""
+        until = monotonic() + timeout
+        while not self._is_there(name):
+            left = until - monotonic()
+            if job_id is not None:
+                self._check_runs(job_id)
+            if left <= 0:
+                raise WaitTimeoutError(f"{self.directory.missing(name)}: waited {timeout:g} s")
+            self.directory.wait(name, min(left, 1.0 if job_id is None else _POLL))
+        return self.handle(name)
+
+    def _is_there(self, name: str) -> bool:
+        return bool(self.directory.fresh(name))
+
+    def _check_runs(self, job_id: JobId) -> None:
+        raise ValueError(f"job {job_id} is of a cluster, and this resolver knows none")
+
+    def _route(self, name: str, prefer: Endpoint | None, pinned: bool) -> Route:
+        def make() -> Route:
+            return Route(self.directory, name, self._settings, _Restorer(self), prefer, pinned)
+
+        return self.directory.routes.get((name, prefer, pinned, self._settings), prefer is None, make)
+
+
+class _Restorer:
+    """Makes handles of the references in results."""
+
+    def __init__(self, resolver: BaseResolver) -> None:
+        self._resolver = resolver
+
+    def __call__(self, reference: ActorRef) -> ActorHandle:
+        return handle_of(reference.name, reference.namespace, reference.url, near=self._resolver)
+
+
+class ClusterResolver(BaseResolver):
+    """Finds the actors that are registered in a cluster's namespace.
+
+    It asks the cluster once and watches what changes then. So a lookup takes no time, and a handle knows of a
+    move as soon as the cluster does.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        namespace: str | None = None,
+        options: RpcOptions | None = None,
+        settings: ConnectionSettings | None = None,
+    ) -> None:
+        """Make a resolver.
+
+        Args:
+            cluster: Whose actors are found.
+            namespace: Where names are looked up; None: that of the cluster's connection.
+            options: Of the handles that are made.
+            settings: Of connections to actors; None: those of this process.
+        """
+        super().__init__(directory_of(cluster, namespace), options, settings)
+        self._cluster = cluster
+
+    def _check_runs(self, job_id: JobId) -> None:
+        info = self._cluster.poll(job_id)
+        if info.status.ended:
+            reason = f": {info.reason}" if info.reason else ""
+            raise RefusedError(f"job {job_id} has ended, it is {info.status}{reason}")
+
+
+class FixedResolver(BaseResolver):
+    """Finds all actors at one address, without asking anybody."""
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        options: RpcOptions | None = None,
+        settings: ConnectionSettings | None = None,
+    ) -> None:
+        """Make a resolver.
+
+        Args:
+            address: host:port, or actor://host:port or grpc://host:port, with a name or without.
+            options: Of the handles that are made.
+            settings: Of connections to actors; None: those of this process.
+        """
+        self.address, _ = address_of(address)
+        super().__init__(_fixed(self.address), options, settings)
+
+    def _is_there(self, name: str) -> bool:
+        try:
+            connection = channels().at(self.address, self._settings).connect(self._settings.connect_timeout)
+            return any(actor.name == name for actor in connection.list_actors(name, 10).actors)
+        except UnavailableError:
+            return False
+
+
+class LocalResolver(ClusterResolver):
+    """Finds actors on this machine: those of a LocalCluster, or without one those that `register` hosts."""
+
+    def __init__(
+        self,
+        cluster: LocalCluster | None = None,
+        *,
+        options: RpcOptions | None = None,
+        settings: ConnectionSettings | None = None,
+    ) -> None:
+        """Make a resolver of a cluster's actors, or one that stands alone."""
+        self._local = cluster or LocalCluster()
+        self._server: ActorServer | None = None
+        super().__init__(self._local, options=options, settings=settings)
+
+    def register(self, name: str, actor: object, **options: Any) -> ActorId:
+        """Host an object in this process; options are those of ActorServer.register."""
+        from fray.rpc.server import ActorServer
+
+        with self._lock:
+            if self._server is None:
+                self._server = ActorServer(self._local)
+                self._server.serve_background()
+        return self._server.register(name, actor, **options)
+
+    def close(self) -> None:
+        """End what `register` hosts."""
+        with self._lock:
+            server, self._server = self._server, None
+        if server is not None:
+            server.shutdown()
+
+    def __enter__(self) -> LocalResolver:
+        """Return the resolver, which is closed at the end."""
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        """Close it."""
+        self.close()
+
+
+@cache
+def _fixed(address: str) -> FixedDirectory:
+    return FixedDirectory(address)
+
+
+def handle_of(
+    name: str,
+    namespace: str,
+    url: str,
+    options: RpcOptions | None = None,
+    *,
+    near: BaseResolver | None = None,
+) -> ActorHandle:
+    """Return the handle that another process sent as a name, its namespace and where the actor was.
+
+    In a cluster's jobs the name is looked up, and elsewhere the actor is taken to be where it was. `near` is
+    the resolver by which the message came: names of its namespace are looked up there.
+    """
+    handle: ActorHandle = _resolver_for(name, namespace, url, near).handle(name, url)
+    return handle if options is None else handle.with_options(options)
+
+
+def _resolver_for(name: str, namespace: str, url: str, near: BaseResolver | None) -> BaseResolver:
+    if not namespace:
+        return FixedResolver(url)
+    if near is not None and near.directory.namespace == namespace:
+        return near
+    in_cluster = scoped_cluster() is not None or bool(os.environ.get("FRAY_CLUSTER_SPEC"))
+    if not url or (in_cluster and current_cluster().namespace == namespace):
+        return ClusterResolver(current_cluster(), namespace=namespace)
+    used = directory_that_knows(name, namespace, address_of(url)[0])
+    return FixedResolver(url) if used is None else BaseResolver(used, None, None)
+
+
+def _completed(settings: ConnectionSettings | None, namespace: str) -> ConnectionSettings:
+    """Return settings with what the environment says of this process."""
+    found = settings or ConnectionSettings(peer="")
+    return replace(
+        found,
+        peer="",  # each channel has its own
+        namespace=found.namespace or namespace or os.environ.get("FRAY_NAMESPACE", ""),
+        identity=found.identity or os.environ.get("FRAY_ACTOR_IDENTITY", ""),
+    )

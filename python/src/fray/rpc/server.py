@@ -1,0 +1,299 @@
+"""Hosting actors: any Python object, under a name, for callers in other processes."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from fray.cluster.context import job_context
+from fray.cluster.errors import AlreadyExistsError, ClusterUnavailableError, RefusedError
+from fray.cluster.types import ActorId, JobId, Namespace
+from fray.rpc._actor import Actor, Named
+from fray.rpc._core import Core, Limits
+from fray.rpc._listener import Listener
+from fray.rpc._mailbox import Mailbox
+from fray.rpc._methods import method, methods_of
+from fray.rpc._peer import random_name
+from fray.rpc._tls import identity_of
+from fray.rpc._wire import DEFAULT_MAX_MESSAGE
+from fray.rpc.context import Surroundings
+
+if TYPE_CHECKING:
+    from fray.cluster.protocols import Cluster
+
+__all__ = ["ActorServer", "method"]
+
+_LOOPBACK = "127.0.0.1"
+_WAKE = 0.5  # seconds
+_GRACE = 5.0  # seconds
+_UNTIL_KILLED = 1e6  # seconds
+_UNREGISTER = 2.0  # seconds that draining waits for a cluster which does not answer
+_WILDCARDS = ("0.0.0.0", "::", "")
+_log = logging.getLogger("fray.rpc")
+
+
+class ActorServer:
+    """Serves actors on one port, and makes their names known in the cluster.
+
+        server = ActorServer(current_cluster())
+        server.register("counter", Counter())
+        server.serve()
+
+    With the identity of the namespace in FRAY_ACTOR_IDENTITY, as in the jobs of a fray cluster, it takes only
+    peers that have it too. Without, it is reachable from this machine only, unless `insecure` is set.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        host: str = "0.0.0.0",
+        port: int = 0,
+        *,
+        namespace: str | None = None,
+        max_message_bytes: int = DEFAULT_MAX_MESSAGE,
+        allow_pickle: bool = False,
+        insecure: bool = False,
+        keepalive: float = 10.0,
+        patience: float = 20.0,
+    ) -> None:
+        """Bind to a port; connections are served after `serve` or `serve_background`.
+
+        Args:
+            cluster: Where the names are registered.
+            host: The address to bind to.
+            port: The port, 0 for FRAY_PORT_ACTOR where that is set, else for any.
+            namespace: Of the actors; None: that of the cluster.
+            max_message_bytes: The largest arguments of a call and the largest result.
+            allow_pickle: Take pickled arguments, which run whatever code the sender names, from peers that
+                have shown the namespace's identity.
+            insecure: Without an identity, bind to `host` all the same. Whoever reaches it can call.
+            keepalive: Seconds that a client may be silent before it is pinged.
+            patience: Seconds more after which it is taken for gone.
+
+        Raises:
+            ValueError: `host` is not of this machine, there is no identity and `insecure` is not set.
+            OSError: the address cannot be bound to, or the identity not read.
+        """
+        context = job_context()
+        environ = context.environ if context else os.environ
+        path = environ.get("FRAY_ACTOR_IDENTITY", "")
+        identity = identity_of(path) if path else None
+        self._cluster = cluster
+        self._job_id = context.job_id if context else JobId("")
+        self.namespace = Namespace(cluster.namespace if namespace is None else namespace)
+        """The scope of the actors' names."""
+        self._allow_pickle = allow_pickle and identity is not None
+        limits = Limits(
+            namespace=self.namespace,
+            max_message_bytes=max_message_bytes,
+            allow_pickle=self._allow_pickle,
+            keepalive=keepalive,
+            patience=patience,
+        )
+        self._core = Core(limits, Surroundings(cluster, self._job_id, self.namespace))
+        if identity is None and not insecure:
+            host = _narrowed(host)
+        port = port or int(environ.get("FRAY_PORT_ACTOR", "0"))
+        self._listener = Listener(self._core, identity, (host, port), self._page)
+        self._reachable = (environ.get("FRAY_HOST_ADDRESS") or _LOOPBACK) if host in _WILDCARDS else host
+        self._lock = threading.Lock()  # of what follows
+        self._registered: dict[str, ActorId] = {}
+        self._stopping = False
+        self._done = threading.Event()
+
+    @property
+    def address(self) -> str:
+        """Where it can be reached, host:port."""
+        host = f"[{self._reachable}]" if ":" in self._reachable else self._reachable
+        return f"{host}:{self._listener.port}"
+
+    @property
+    def ready(self) -> bool:
+        """Whether it has actors, all of them are registered, and it does not drain."""
+        actors = self._core.actors
+        return bool(actors) and not self._core.draining and actors.keys() <= self._registered.keys()
+
+    def register(
+        self,
+        name: str,
+        actor: Any,
+        metadata: Mapping[str, str] | None = None,
+        *,
+        max_concurrency: int | None = None,
+        concurrency_groups: Mapping[str, int] | None = None,
+    ) -> ActorId:
+        """Let an object be called by a name. Returns the id of this incarnation.
+
+        An object that has a name already may get another one: its calls wait in the same mailbox, as its
+        first registration says.
+
+        Args:
+            name: In the namespace. Servers may share one, each with an object of its own.
+            actor: The object. Its methods can be called, except those whose names begin with an underscore.
+            metadata: For whoever looks the name up.
+            max_concurrency: Calls at once; None: one, so that nothing in the object needs a lock, or 1000 if
+                the class has asynchronous methods (others of it still run one at a time).
+            concurrency_groups: How many calls at once of the methods which `method` puts into each group.
+
+        Raises:
+            AlreadyExistsError: this server has an actor of that name.
+            RefusedError: it is shutting down.
+            ValueError: the object has no method that can be called, or a group of one of them is not given.
+            ClusterError: it could not be registered with the cluster; then it is not served.
+        """
+        if self._stopping:
+            raise RefusedError("the server is shutting down; it takes no more actors")
+        named = self._named(name, actor, max_concurrency, concurrency_groups or {})
+        if not self._core.add(Actor(named, self._core)):
+            raise AlreadyExistsError(f'an actor "{name}" is in this server already; unregister it first')
+        try:
+            known = self._announce(named, metadata or {})
+        except BaseException:
+            self._core.remove(name)
+            raise
+        with self._lock:
+            self._registered[name] = known
+        return ActorId(named.incarnation)
+
+    def unregister(self, name: str) -> None:
+        """Let it not be called any more. Calls that wait are refused, one that runs is answered.
+
+        A name that is not registered changes nothing.
+        """
+        with self._lock:
+            known = self._registered.pop(name, None)
+        if known is not None:
+            self._cluster.metadata.unregister(known)
+        actor = self._core.remove(name)
+        if actor is not None and self._core.mailbox_of(actor.value) is None:
+            actor.mailbox.stop()
+
+    def serve(self) -> None:
+        """Serve until `shutdown`. In the main thread SIGTERM does that, and so does Ctrl-C.
+
+        After SIGTERM in a job it ends once all calls are answered: the cluster kills it when grace is over.
+        """
+        try:
+            self._listener.start()
+            with self._on_sigterm():
+                while not self._done.wait(_WAKE):
+                    pass  # a thread of a LocalCluster that is stopped notices here
+        finally:
+            # Elsewhere: a thread of a LocalCluster that is stopped ends at its next lock of the cluster.
+            self._shut_down_soon(_GRACE)
+            self._done.wait()
+
+    def serve_background(self) -> None:
+        """Serve in the background, until `shutdown`."""
+        self._listener.start()
+
+    def shutdown(self, grace_period: float = _GRACE) -> None:
+        """Unregister, refuse new calls, and end once those that are here are answered or time is up."""
+        with self._lock:
+            first, self._stopping = not self._stopping, True
+            known, self._registered = list(self._registered.values()), {}
+        if not first:
+            self._done.wait()
+            return
+        try:
+            self._end(known, grace_period)
+        finally:
+            self._done.set()
+
+    def _end(self, known: Sequence[ActorId], seconds: float) -> None:
+        until = time.monotonic() + seconds
+        leaving = threading.Thread(
+            target=self._unregister_all, args=(known,), name="fray-actor-unregister", daemon=True
+        )
+        leaving.start()
+        leaving.join(min(seconds, _UNREGISTER))
+        self._core.draining = True
+        self._listener.stop_accepting()
+        for session in self._listener.sessions:
+            session.stop(drained=False)
+        self._core.drain(max(0.0, until - time.monotonic()))
+        self._listener.close(1)
+        self._core.stop(1)
+        leaving.join(max(0.0, until - time.monotonic()))
+
+    def _unregister_all(self, known: Sequence[ActorId]) -> None:
+        for actor_id in known:
+            try:
+                self._cluster.metadata.unregister(actor_id)
+            except ClusterUnavailableError as err:
+                _log.warning("actors stay registered until their task has ended: %s", err)
+                return
+            except Exception as err:
+                _log.warning("%s could not be unregistered: %s", actor_id, err)
+
+    def __enter__(self) -> ActorServer:
+        self.serve_background()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+
+    def _named(self, name: str, actor: Any, limit: int | None, groups: Mapping[str, int]) -> Named:
+        table = methods_of(type(actor))
+        if not name:
+            raise ValueError("an actor needs a name")
+        if not list(table):
+            raise ValueError(f"{table.class_name} has no method that can be called")
+        for m in table:
+            group = m.marks.concurrency_group
+            if group and group not in groups:
+                raise ValueError(
+                    f'{table.class_name}.{m.name} is of group "{group}", which concurrency_groups lacks'
+                )
+        if any(n < 1 for n in (limit or 1, *groups.values())) or limit == 0:
+            raise ValueError("max_concurrency and concurrency_groups are 1 at least")
+        mailbox = self._core.mailbox_of(actor) or Mailbox(
+            name, table.asynchronous, limit, groups, self._core.loop
+        )
+        return Named(name, f"actor-{random_name()}", actor, table, mailbox, self._allow_pickle)
+
+    def _announce(self, named: Named, metadata: Mapping[str, str]) -> ActorId:
+        about = {"protocol": "fray-actor/1", "language": "python", "class": named.table.class_name}
+        return self._cluster.metadata.register(
+            named.name, self.address, self._job_id, {**about, **metadata}, actor_id=ActorId(named.incarnation)
+        )
+
+    def _page(self, path: str) -> tuple[int, str, str]:
+        if path == "/readyz":
+            return (200, "text/plain", "ready\n") if self.ready else (503, "text/plain", "not ready\n")
+        if path == "/metrics":
+            return 200, "text/plain; version=0.0.4", self._core.metrics(len(self._listener.sessions))
+        return 404, "text/plain", "there are /readyz and /metrics\n"
+
+    @contextlib.contextmanager
+    def _on_sigterm(self) -> Iterator[None]:
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        grace = _UNTIL_KILLED if self._job_id else _GRACE
+        before = signal.signal(signal.SIGTERM, lambda *_: self._shut_down_soon(grace))
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGTERM, before)
+
+    def _shut_down_soon(self, grace: float) -> None:
+        threading.Thread(target=self.shutdown, args=(grace,), name="fray-actor-shutdown").start()
+
+
+def _narrowed(host: str) -> str:
+    """Return the host to bind to without an identity."""
+    if host in _WILDCARDS:
+        return _LOOPBACK
+    if host in (_LOOPBACK, "::1", "localhost") or host.startswith("127."):
+        return host
+    raise ValueError(
+        "without the namespace's identity (FRAY_ACTOR_IDENTITY) actors are served on this machine only; "
+        f"bind {host} with insecure=True if whoever reaches it may call"
+    )

@@ -1,0 +1,174 @@
+"""Actors that are hosted by jobs of their own."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+from fray._host_run import Hosting, constructor_error, host_created
+from fray.cluster import (
+    AlreadyExistsError,
+    Cluster,
+    Entrypoint,
+    EnvironmentConfig,
+    JobId,
+    JobInfo,
+    JobRequest,
+    JobStatus,
+    RefusedError,
+    TaskState,
+)
+from fray.rpc.handle import ActorHandle
+from fray.v2.actor import ActorCreationError, ActorSpec, ActorStatus, Lifetime, handle_of
+from fray.v2.types import ClusterJob, JobHandle
+
+_TAIL_PATIENCE = 10.0  # seconds for which the words of a failed attempt may be missing
+_REMIND = 30.0  # seconds between two words on why an actor is not there yet
+_log = logging.getLogger("fray")
+
+
+def job_name(actor: str) -> str:
+    """Return the name of the job that hosts an actor."""
+    return f"actor-{actor}"
+
+
+def create(cluster: Cluster, spec: ActorSpec) -> tuple[HostedActor, bool]:
+    """Begin to create an actor, and return it and True, or the one that is there and False.
+
+    Raises:
+        AlreadyExistsError: an actor of that name lives, and getting that was not asked for.
+        ClusterError: see fray.cluster.Cluster.launch.
+    """
+    request = _request(spec)
+    while True:
+        try:
+            return HostedActor(cluster, cluster.launch(request), spec.name), True
+        except AlreadyExistsError as err:
+            if not spec.get_if_exists:
+                raise AlreadyExistsError(f'actor "{spec.name}" exists; {err}, or set get_if_exists') from err
+        living = next((job for job in _jobs(cluster, spec.name) if not job.status.ended), None)
+        if living is not None:
+            return HostedActor(cluster, living.job_id, spec.name, created=False), False
+
+
+def _request(spec: ActorSpec) -> JobRequest:
+    """Return the request for the job that hosts an actor."""
+    environment = spec.environment or EnvironmentConfig()
+    variables = {**environment.env_vars, "FRAY_ACTOR_NAMES": json.dumps(spec.names)}
+    hosting = Hosting(spec.names, spec.max_concurrency)
+    args = (spec.actor_class, tuple(spec.args), dict(spec.kwargs), hosting)
+    return JobRequest(
+        name=job_name(spec.name),
+        entrypoint=Entrypoint.from_callable(host_created, args=args),
+        resources=spec.resources,
+        environment=replace(environment, env_vars=variables),
+        max_retries_failure=spec.max_restarts,
+        max_retries_preemption=-1,
+        detached=spec.lifetime is Lifetime.DETACHED,
+        ports=("actor",),
+    )
+
+
+class HostedActor:
+    """An actor with a job of its own, see Birth."""
+
+    def __init__(self, cluster: Cluster, job_id: JobId, name: str, created: bool = True) -> None:
+        self._cluster, self._job_id, self._created = cluster, job_id, created
+        self.name = name
+        self.handle: ActorHandle = handle_of(cluster, name)
+        self.job: JobHandle = ClusterJob(cluster, job_id)
+        self._wordless: float | None = None  # since when its failure is known but not its words
+        self._reminded = time.monotonic()
+
+    def look(self, seconds: float) -> bool:
+        """Report whether it answers, see Birth."""
+        if seconds > 0:
+            time.sleep(seconds)
+        if any(e.job_id == self._job_id for e in self._cluster.metadata.lookup_all(self.name)):
+            return True
+        info = self._cluster.poll(self._job_id)
+        error = self._failure(info)
+        if error is None:
+            self._remind(info)
+            return False
+        if self._created and not info.status.ended:
+            self._cluster.terminate(self._job_id)
+        raise error
+
+    def _failure(self, info: JobInfo) -> ActorCreationError | None:
+        """Return why there will be no actor, if so."""
+        for task in info.tasks:
+            found = constructor_error(task.tail)
+            if found is not None:
+                kind, message, text = found
+                return ActorCreationError(self.name, message, kind, text)
+        reason = info.reason or f"its job {info.job_id} {info.status}"
+        if info.status.ended:
+            return ActorCreationError(self.name, reason)
+        # Its attempt has ended, and so soon began another that what it wrote is not told any more.
+        ended = [
+            a.reason for a in info.attempts if a.outcome is TaskState.FAILED and _unconstructed(a.reason)
+        ]
+        if not ended:
+            return None
+        self._wordless = self._wordless or time.monotonic()
+        if time.monotonic() - self._wordless < _TAIL_PATIENCE:
+            return None
+        return ActorCreationError(self.name, ended[-1])
+
+    def _remind(self, info: JobInfo) -> None:
+        """Say why it takes so long."""
+        if time.monotonic() - self._reminded < _REMIND:
+            return
+        self._reminded = time.monotonic()
+        why = "; ".join(info.pending_reasons) or info.reason or f"its job is {info.status}"
+        _log.warning('actor "%s" is awaited: %s', self.name, why)
+
+
+def _unconstructed(reason: str) -> bool:
+    return "could not be constructed" in reason or reason.endswith(" 77")
+
+
+def delete(cluster: Cluster, name: str) -> None:
+    """End an actor that `create` made.
+
+    Raises:
+        ActorNotFoundError: there is none.
+        RefusedError: there is one, but it belongs to a job that was not made for it.
+    """
+    for job in _jobs(cluster, name):
+        if not job.status.ended:
+            cluster.terminate(job.job_id)
+            return
+    endpoint = cluster.metadata.lookup(name)
+    raise RefusedError(
+        f'actor "{name}" was not created by create_actor: job {endpoint.job_id} hosts it; terminate that'
+    )
+
+
+def status(cluster: Cluster, name: str) -> ActorStatus:
+    """Return where an actor is in its life.
+
+    Raises:
+        ActorNotFoundError: there is none, or it was deleted.
+    """
+    if cluster.metadata.lookup_all(name):
+        return ActorStatus.READY
+    last = next(iter(_jobs(cluster, name)), None)
+    match last.status if last else None:
+        case JobStatus.FAILED | JobStatus.SUCCEEDED:
+            return ActorStatus.FAILED
+        case JobStatus.PENDING | JobStatus.RUNNING if last is not None:
+            return ActorStatus.RESTARTING if last.attempt > 1 else ActorStatus.CREATING
+        case _:
+            cluster.metadata.lookup(name)  # raises what names are near
+            return ActorStatus.READY
+
+
+def _jobs(cluster: Cluster, name: str) -> Iterator[JobInfo]:
+    """Return the jobs that were made for an actor, the newest first."""
+    found = [job for job in cluster.list_jobs() if job.name == job_name(name)]
+    return iter(sorted(found, key=lambda job: job.submitted_at or 0, reverse=True))

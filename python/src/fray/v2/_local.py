@@ -1,0 +1,274 @@
+"""Actors of a LocalCluster whose jobs are threads: objects in this process, called as remote ones are.
+
+They are registered at servers of this process, so that arguments and results travel as they do between
+machines, also to jobs that are processes. The constructor gets copies of its arguments: what no other process
+could get is refused here too.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import functools
+import itertools
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fray import _pickling
+from fray._host_run import construct, error_of
+from fray.cluster import (
+    ActorId,
+    AlreadyExistsError,
+    ClusterError,
+    Entrypoint,
+    JobContext,
+    JobId,
+    JobRequest,
+    JobStatus,
+    LocalCluster,
+    Metadata,
+    Namespace,
+    WaitTimeoutError,
+    job_context,
+)
+from fray.cluster.check import check_request
+from fray.cluster.types import PythonCall
+from fray.rpc.handle import ActorHandle
+from fray.rpc.server import ActorServer
+from fray.v2.actor import ActorCreationError, ActorSpec, ActorStatus, Lifetime, handle_of
+from fray.v2.types import JobHandle
+
+
+@functools.cache
+def actors_of(cluster: LocalCluster) -> LocalActors:
+    """Return the actors of a cluster, which lives as long as the process."""
+    return LocalActors(cluster)
+
+
+class LocalActors:
+    """Creates actors in this process, and ends those whose creators have ended."""
+
+    def __init__(self, cluster: LocalCluster) -> None:
+        self._cluster = cluster
+        self._lock = threading.RLock()
+        self._actors: dict[tuple[Namespace, str], LocalActor] = {}
+        self._servers: dict[Namespace, list[ActorServer]] = {}
+        self._numbers = itertools.count(1)
+
+    def create(self, spec: ActorSpec) -> tuple[LocalActor, bool]:
+        """Begin to make an actor, and return it and True, or the one that is there and False.
+
+        Raises:
+            InvalidRequestError: its name is none, or it asks for resources that there are nowhere.
+            AlreadyExistsError: there is one of that name, and not getting that was asked for.
+            PickleError: an argument, or what the class needs, could not travel to another process.
+        """
+        check_request(JobRequest(spec.name, Entrypoint.from_command(["-"]), spec.resources))
+        key = (self._cluster.namespace, spec.name)
+        call = PythonCall(spec.actor_class, tuple(spec.args), dict(spec.kwargs))
+        copied = _pickling.load(_pickling.dump(call))
+        with self._lock:
+            self._reap()
+            living = self._actors.get(key)
+            if living is not None and spec.get_if_exists:
+                return living, False
+            if living is not None:
+                raise AlreadyExistsError(
+                    f'actor "{spec.name}" lives in namespace {key[0]}; delete it, or set get_if_exists'
+                )
+            context = job_context()
+            owner = context if spec.lifetime is Lifetime.NON_DETACHED else None
+            job_id = JobId(f"actor-{spec.name}-{next(self._numbers)}")
+            server = self._server(key[0], spec.names)
+            actor = self._actors[key] = LocalActor(self, spec, job_id, owner, server)
+        if owner is not None:
+            threading.Thread(target=self._follow, args=[owner.job_id], daemon=True).start()
+        make = functools.partial(construct, spec.actor_class, copied.args, copied.kwargs)
+        actor.begin(make)
+        return actor, True
+
+    def _server(self, namespace: Namespace, names: Sequence[str]) -> ActorServer:
+        """Return a server with room for these names: a server has the one of a group once."""
+        servers = self._servers.setdefault(namespace, [])
+        for server in servers:
+            if not any(a.server is server and set(names) & set(a.names) for a in self._actors.values()):
+                return server
+        within: Any = NamespaceCluster(self._cluster, namespace, self._owner_of)
+        server = ActorServer(within, host="127.0.0.1", namespace=namespace)
+        server.serve_background()
+        servers.append(server)
+        return server
+
+    def _owner_of(self, namespace: Namespace, name: str) -> JobId:
+        """Return the job whose end is the end of an actor that is being registered."""
+        for (within, _), actor in list(self._actors.items()):
+            if within == namespace and name in actor.names:
+                return actor.owner.job_id if actor.owner else JobId("")
+        return JobId("")
+
+    def find(self, name: str) -> LocalActor | None:
+        """Return the actor of a name in the caller's namespace, if it was created here and lives."""
+        with self._lock:
+            self._reap()
+            return self._actors.get((self._cluster.namespace, name))
+
+    def handle(self, name: str) -> ActorHandle:
+        """Return what calls an actor of the caller's namespace."""
+        return handle_of(self._cluster, name)
+
+    def forget(self, actor: LocalActor) -> None:
+        """Let others have an actor's name."""
+        with self._lock:
+            for key, each in list(self._actors.items()):
+                if each is actor:
+                    del self._actors[key]
+
+    def _follow(self, job_id: JobId) -> None:
+        """Wait for the end of a job that created an actor."""
+        self._cluster.wait(job_id)
+        with self._lock:
+            self._reap()
+
+    def _reap(self) -> None:
+        for actor in list(self._actors.values()):
+            if actor.owner is None:
+                continue
+            info = self._cluster.poll(actor.owner.job_id)
+            if info.status.ended or info.attempt != actor.owner.attempt:
+                actor.terminate()
+
+
+class NamespaceCluster:
+    """A LocalCluster as a server of one of its namespaces sees it, whose threads belong to no job."""
+
+    def __init__(
+        self, cluster: LocalCluster, namespace: Namespace, owner_of: Callable[[Namespace, str], JobId]
+    ) -> None:
+        self._cluster, self.namespace = cluster, namespace
+        self.metadata = NamespaceMetadata(cluster.metadata, functools.partial(owner_of, namespace))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
+
+
+class NamespaceMetadata:
+    """The registry of that namespace, where actors belong to the jobs that created them."""
+
+    def __init__(self, metadata: Metadata, owner_of: Callable[[str], JobId]) -> None:
+        self._metadata, self._owner_of = metadata, owner_of
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._metadata, name)
+
+    def register(self, name: str, address: str, job_id: JobId, *rest: Any, **others: Any) -> ActorId:
+        """Make an endpoint known, see Metadata.register, of the job that created the actor."""
+        del job_id  # of this process
+        return self._metadata.register(name, address, self._owner_of(name), *rest, **others)
+
+
+class LocalActor:
+    """An actor of this process, see Birth; it is its own job, see JobHandle."""
+
+    def __init__(
+        self,
+        actors: LocalActors,
+        spec: ActorSpec,
+        job_id: JobId,
+        owner: JobContext | None,
+        server: ActorServer,
+    ) -> None:
+        self._actors, self._spec, self._job_id = actors, spec, job_id
+        self.server = server
+        """Where it is, or will be."""
+        self.owner = owner
+        """The task with which it ends."""
+        self.name, self.names = spec.name, spec.names
+        self.handle: ActorHandle = actors.handle(spec.name)
+        self._changed = threading.Condition()
+        self._registered: list[str] | None = None  # None: not yet
+        self._status = JobStatus.RUNNING
+        self._error: ActorCreationError | None = None
+
+    @property
+    def job(self) -> JobHandle:
+        """The actor, as the job that it would be elsewhere."""
+        return self
+
+    @property
+    def job_id(self) -> str:
+        """What it is called; no cluster knows it."""
+        return self._job_id
+
+    def begin(self, make: Callable[[], Any]) -> None:
+        """Make it in a thread that belongs to the job of the caller."""
+        context = contextvars.copy_context()
+        threading.Thread(target=context.run, args=[self._make, make], name=self._job_id, daemon=True).start()
+
+    def _make(self, make: Callable[[], Any]) -> None:
+        try:
+            made = make()
+            self._register(made)
+        except (Exception, SystemExit) as err:
+            kind, message, text = error_of(err)
+            self._end(JobStatus.FAILED, ActorCreationError(self.name, message, kind, text))
+
+    def _register(self, made: Any) -> None:
+        with self._changed:
+            if self._status.ended:
+                return  # it was terminated meanwhile
+            self._registered = []
+            for name in self.names:
+                self.server.register(name, made, max_concurrency=self._spec.max_concurrency)
+                self._registered.append(name)
+            self._changed.notify_all()
+
+    def _end(self, status: JobStatus, error: ActorCreationError | None = None) -> None:
+        with self._changed:
+            if self._status.ended:
+                return
+            self._status, self._error = status, error
+            names, self._registered = self._registered or [], []
+            for name in names:
+                self.server.unregister(name)
+            self._changed.notify_all()
+        self._actors.forget(self)
+
+    def look(self, seconds: float) -> bool:
+        """Report whether it answers, see Birth."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._registered is not None or self._status.ended, seconds)
+            if self._error is not None:
+                raise self._error
+            if self._status.ended:
+                raise ActorCreationError(self.name, "it was terminated")
+            return self._registered is not None
+
+    def actor_status(self) -> ActorStatus:
+        """Return where it is in its life."""
+        with self._changed:
+            if self._status.ended:
+                return ActorStatus.FAILED
+            return ActorStatus.CREATING if self._registered is None else ActorStatus.READY
+
+    # As a job
+
+    def status(self) -> JobStatus:
+        """Return where it is in its life, see JobHandle."""
+        return self._status
+
+    def wait(self, timeout: float = 300.0, *, raise_on_failure: bool = True) -> JobStatus:
+        """Block until it has ended, see JobHandle; the error of its failure is ActorCreationError."""
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._status.ended, timeout):
+                raise WaitTimeoutError(f"{self._job_id} had not ended after {timeout} s")
+        if raise_on_failure:
+            raise self._error or ClusterError(f"{self._job_id} {self._status}: it was terminated")
+        return self._status
+
+    def terminate(self) -> None:
+        """End it, see JobHandle."""
+        self._end(JobStatus.STOPPED)
+
+    def __repr__(self) -> str:
+        """Return the id."""
+        return f"<job {self._job_id}>"

@@ -1,0 +1,208 @@
+"""Actors of a client: what creating one takes, groups of them, and where one is in its life.
+
+Calling them is fray.rpc's. An actor is hosted by a job of its own or, where jobs are threads of this process,
+in this process; both are a Birth until they answer.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+from fray.cluster import Cluster, ClusterError, EnvironmentConfig, ResourceConfig, WaitTimeoutError
+from fray.rpc.handle import ActorHandle
+from fray.rpc.resolver import ClusterResolver
+from fray.v2.types import JobHandle
+
+_FIRST_LOOK, _LONGEST_LOOK = 0.01, 0.25  # seconds between two looks at actors that are awaited
+
+
+class ActorStatus(StrEnum):
+    """Where an actor is in its life."""
+
+    CREATING = "creating"
+    """It has not answered so far."""
+    READY = "ready"
+    RESTARTING = "restarting"
+    """It was there, and another attempt at it is on its way."""
+    FAILED = "failed"
+    """It is gone for good."""
+
+
+class Lifetime(StrEnum):
+    """What an actor outlives."""
+
+    NON_DETACHED = "non_detached"
+    """It ends with the job that created it, or with the client."""
+    DETACHED = "detached"
+    """It lives until it is deleted."""
+
+
+class ActorCreationError(ClusterError):
+    """An actor was not created: its constructor raised, or its job ended. Nothing of it is left.
+
+    `type`, `message` and `traceback` are of the exception that the constructor raised; `type` is "" if it is
+    not known to have raised one, and `message` is the reason then.
+    """
+
+    def __init__(self, actor: str, message: str, type: str = "", traceback: str = "") -> None:  # noqa: A002
+        super().__init__(actor, message, type, traceback)
+        self.actor, self.message, self.type, self.traceback = actor, message, type, traceback
+
+    def __str__(self) -> str:
+        what = f"{self.type}: {self.message}" if self.type and self.message else self.type or self.message
+        text = f'actor "{self.actor}" could not be created: {what}'
+        return f"{text}\nThe constructor's traceback:\n{self.traceback.rstrip()}" if self.traceback else text
+
+
+@dataclass(frozen=True)
+class ActorSpec:
+    """An actor to create."""
+
+    name: str
+    """What it is looked up by, and the name of its job behind "actor-"."""
+    actor_class: Any
+    args: Sequence[Any] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    pool: str = ""
+    """The name that it has in common with the others of its group; "": it is of none."""
+    resources: ResourceConfig = field(default_factory=ResourceConfig)
+    environment: EnvironmentConfig | None = None
+    get_if_exists: bool = False
+    lifetime: Lifetime = Lifetime.NON_DETACHED
+    max_restarts: int = -1
+    max_concurrency: int | None = None
+
+    def __post_init__(self) -> None:
+        if not callable(self.actor_class):
+            raise TypeError(f"{self.actor_class!r} makes no actors; give a class")
+        if self.max_restarts < -1:
+            raise ValueError(f"max_restarts is {self.max_restarts}; it must be -1, for no end, or more")
+        if self.max_concurrency is not None and self.max_concurrency < 1:
+            raise ValueError(f"max_concurrency is {self.max_concurrency}; it must be at least 1")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names that it is registered by."""
+        return (self.name, self.pool) if self.pool else (self.name,)
+
+
+class Birth(Protocol):
+    """An actor on its way."""
+
+    @property
+    def name(self) -> str:
+        """What it is looked up by."""
+        ...
+
+    @property
+    def handle(self) -> ActorHandle:
+        """What calls it; calls wait until it is there."""
+        ...
+
+    @property
+    def job(self) -> JobHandle:
+        """The job that hosts it."""
+        ...
+
+    def look(self, seconds: float) -> bool:
+        """Report whether it answers, after waiting for that at most so long, or for something to happen.
+
+        Raises:
+            ActorCreationError: it never will. Nothing of it is left.
+        """
+        ...
+
+
+class ActorGroup:
+    """Actors of one class under the names NAME_0, NAME_1 and so on, and all of them under NAME.
+
+    Who gives them work is up to the caller, as is what becomes of the work of one that is lost; for turns
+    there are fray.rpc's RoundRobin and LeastLoaded.
+    """
+
+    def __init__(self, name: str, births: Sequence[Birth]) -> None:
+        self.name = name
+        self._births = tuple(births)
+
+    @property
+    def handles(self) -> list[ActorHandle]:
+        """All of them, in order; calls wait until theirs is there."""
+        return [birth.handle for birth in self._births]
+
+    @property
+    def jobs(self) -> list[JobHandle]:
+        """The jobs that host them, in the same order."""
+        return [birth.job for birth in self._births]
+
+    def __len__(self) -> int:
+        """Return how many there are to be."""
+        return len(self._births)
+
+    def wait_ready(self, count: int | None = None, timeout: float | None = None) -> list[ActorHandle]:
+        """Block until `count` of them answer, and return the handles of those that do.
+
+        Args:
+            count: None: all.
+            timeout: The longest wait in seconds; None: without end.
+
+        Raises:
+            ActorCreationError: so many failed for good that `count` cannot be reached.
+            WaitTimeoutError: the time was over before. They are still on their way.
+        """
+        return wait_ready(self._births, len(self._births) if count is None else count, timeout)
+
+    def terminate(self) -> None:
+        """End all of them."""
+        for birth in self._births:
+            birth.job.terminate()
+
+    def __repr__(self) -> str:
+        """Return name and size."""
+        return f"<{len(self)} actors {self.name}>"
+
+
+def handle_of(cluster: Cluster, name: str) -> ActorHandle:
+    """Return a handle of an actor in the cluster's namespace; calls wait until there is one."""
+    return ClusterResolver(cluster).handle(name)
+
+
+def wait_ready(births: Sequence[Birth], count: int, timeout: float | None = None) -> list[ActorHandle]:
+    """Block until `count` actors answer, see ActorGroup.wait_ready."""
+    if not 0 <= count <= len(births):
+        raise ValueError(f"{count} of {len(births)} actors can never be ready")
+    until = None if timeout is None else time.monotonic() + timeout
+    waiting, ready = list(births), set[int]()
+    failed: list[ActorCreationError] = []
+    pause = 0.0
+    while True:
+        for birth in list(waiting):
+            try:
+                if birth.look(0):
+                    ready.add(births.index(birth))
+                    waiting.remove(birth)
+            except ActorCreationError as err:
+                failed.append(err)
+                waiting.remove(birth)
+        if len(ready) >= count:
+            return [births[i].handle for i in sorted(ready)]
+        if len(ready) + len(waiting) < count:
+            raise failed[0]
+        if until is not None and time.monotonic() >= until:
+            names = ", ".join(birth.name for birth in waiting)
+            raise WaitTimeoutError(
+                f"{len(ready)} of {count} actors were ready after {timeout} s, not {names}"
+            )
+        pause = min(_LONGEST_LOOK, pause * 1.3 or _FIRST_LOOK)
+        left = pause if until is None else max(0.0, min(pause, until - time.monotonic()))
+        _rest(waiting[0], left)
+
+
+def _rest(birth: Birth, seconds: float) -> None:
+    try:
+        birth.look(seconds)
+    except ActorCreationError:
+        return  # which it says again

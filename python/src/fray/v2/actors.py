@@ -1,0 +1,80 @@
+"""Creates the actors of one client, where its cluster wants them: see _local and _hosted."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from dataclasses import replace
+
+from fray.cluster import Cluster, LocalCluster, NotFoundError
+from fray.rpc.handle import ActorHandle
+from fray.v2 import _hosted
+from fray.v2._local import LocalActors, actors_of
+from fray.v2.actor import ActorGroup, ActorSpec, ActorStatus, Birth, Lifetime, handle_of, wait_ready
+
+
+class Actors:
+    """The actors of a client."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._local: LocalActors | None = actors_of(cluster) if isinstance(cluster, LocalCluster) else None
+        self._lock = threading.Lock()
+        self._created: list[Birth] = []
+
+    def create(self, spec: ActorSpec) -> ActorHandle:
+        """Create an actor and wait for it, see Client.create_actor."""
+        if spec.get_if_exists and self._cluster.metadata.lookup_all(spec.name):
+            return handle_of(self._cluster, spec.name)
+        birth = self._begin(spec)
+        wait_ready([birth], 1)
+        return birth.handle
+
+    def create_group(self, spec: ActorSpec, count: int) -> ActorGroup:
+        """Begin to create actors, all or none, see Client.create_actor_group."""
+        if count < 1:
+            raise ValueError(f"count is {count}; a group has at least one actor")
+        births: list[Birth] = []
+        try:
+            for i in range(count):
+                births.append(self._begin(replace(spec, name=f"{spec.name}_{i}", pool=spec.name)))
+        except Exception:
+            _end(births)
+            raise
+        return ActorGroup(spec.name, births)
+
+    def _begin(self, spec: ActorSpec) -> Birth:
+        birth: Birth
+        birth, created = self._local.create(spec) if self._local else _hosted.create(self._cluster, spec)
+        if created and spec.lifetime is Lifetime.NON_DETACHED:
+            with self._lock:
+                self._created.append(birth)
+        return birth
+
+    def delete(self, name: str) -> None:
+        """End an actor, see Client.delete_actor."""
+        if self._local is None:
+            _hosted.delete(self._cluster, name)
+            return
+        actor = self._local.find(name)
+        if actor is not None:
+            actor.terminate()
+            return
+        _hosted.delete(self._cluster, name)
+
+    def status(self, name: str) -> ActorStatus:
+        """Return where an actor is in its life, see Client.actor_status."""
+        actor = self._local.find(name) if self._local else None
+        return actor.actor_status() if actor else _hosted.status(self._cluster, name)
+
+    def shutdown(self) -> None:
+        """End what was created and is not detached."""
+        with self._lock:
+            created, self._created = self._created, []
+        _end(created)
+
+
+def _end(births: list[Birth]) -> None:
+    for birth in births:
+        with contextlib.suppress(NotFoundError):  # it ended long ago
+            birth.job.terminate()

@@ -1,0 +1,75 @@
+"""A server of counters for actorrpc/chaos, whose server_test.go is its twin."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+from typing import Any, NoReturn
+
+from fray.cluster import current_cluster
+from fray.rpc import ActorServer
+
+GRACE = 30.0
+
+
+class Counter:
+    """Must not run a call twice. It writes each into a file before it returns."""
+
+    def __init__(self, executed: int, life: str) -> None:
+        self._executed, self._life = executed, life
+        self._n = 0
+
+    def add(self, caller: str, seq: int, data: bytes | None) -> str:
+        self._n += 1
+        os.write(self._executed, f"{caller} {seq} {self._life} {self._n}\n".encode())
+        return f"{self._life} {self._n} {'x' * len(data or b'')}"
+
+
+def used() -> str:
+    """Return how many threads and descriptors this process has."""
+    return f"{threading.active_count()} {len(os.listdir('/proc/self/fd'))}"  # noqa: PTH208
+
+
+def say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def obey(server: ActorServer, executed: int, order: list[str]) -> str:
+    match order:
+        case ["host", name, life]:
+            server.register(name, Counter(executed, life))
+            return "hosted"
+        case ["drop", name]:
+            server.unregister(name)
+            return "dropped"
+        case ["usage"]:
+            return f"usage {used()}"
+    return "failed: no such order"
+
+
+def leave(*_: object) -> NoReturn:
+    raise SystemExit(0)
+
+
+def main(orders: dict[str, Any]) -> None:
+    executed = os.open(orders["executed"], os.O_APPEND | os.O_CREAT | os.O_WRONLY, 0o600)
+    server = ActorServer(current_cluster(), keepalive=orders["keepalive"], patience=orders["patience"])
+    server.serve_background()
+    signal.signal(signal.SIGTERM, leave)
+    try:
+        say(f"ready {server.address} {used()}")
+        for line in sys.stdin:
+            try:
+                say(obey(server, executed, line.split()))
+            except Exception as err:
+                say(f"failed {err!r}")
+    finally:
+        server.shutdown(GRACE)
+
+
+if __name__ == "__main__":
+    main(json.loads(os.environ["FRAY_CHAOS_ORDERS"]))

@@ -1,0 +1,426 @@
+"""`python -m fray.host`: as a process, against what agents and controllers say."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controller import TOKEN, Controller
+from fray import _host_class, _host_run, host
+from fray._host_run import Hosting
+from fray._pb import cluster_pb2 as pb
+from fray.rpc import ActorHandle, FixedResolver, errors
+from waiting import eventually
+
+PATIENCE = 60.0  # seconds
+
+MODULE = """
+import asyncio, time
+from pathlib import Path
+
+class Counter:
+    def __init__(self, start=0, gate="", problem=""):
+        while gate and not Path(gate).exists():
+            time.sleep(0.01)
+        if problem:
+            raise ValueError(problem) from KeyError("the cause")
+        self.value = start
+
+    def increment(self, by=1):
+        self.value += by
+        return self.value
+
+    def wait_for(self, file):
+        while not Path(file).exists():
+            time.sleep(0.01)
+        return self.value
+
+    class Inner:
+        def hello(self):
+            return "hello"
+
+class Informed:
+    def __init__(self, ctx, greeting):
+        self.said = f"{greeting} {ctx.namespace}"
+
+    def say(self):
+        return self.said
+
+def make_counter(start):
+    return Counter(start)
+
+number = 7
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    directory = tmp_path / "project"
+    (directory / "rl").mkdir(parents=True)
+    (directory / "counting.py").write_text(MODULE)
+    (directory / "broken.py").write_text("import no_such_module")
+    (directory / "raising.py").write_text("raise OSError('the disk is gone')")
+    (directory / "rl" / "__init__.py").touch()
+    (directory / "rl" / "curriculum.py").write_text("class Curriculum: pass")
+    return directory
+
+
+class Host:
+    """A host process."""
+
+    def __init__(self, project: Path, words: list[str], environ: dict[str, str]) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        path = os.pathsep.join([str(project), *sys.path])
+        self.environ = {**os.environ, "PYTHONPATH": path, "FRAY_PORT_ACTOR": str(self.port), **environ}
+        self.log = project / f"log-{self.port}"
+        with self.log.open("w") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "fray.host", *words],
+                env=self.environ,
+                cwd=project,
+                stdout=output,
+                stderr=output,
+            )
+
+    def actor(self, name: str = "counter") -> ActorHandle:
+        return FixedResolver(f"127.0.0.1:{self.port}").wait_for_actor(name, PATIENCE)
+
+    def ready(self) -> int:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/readyz", timeout=PATIENCE) as page:
+                return int(page.status)
+        except urllib.error.HTTPError as err:
+            return err.code
+        except OSError:
+            return 0
+
+    def ended(self) -> tuple[int, str]:
+        return self.process.wait(PATIENCE), self.log.read_text()
+
+
+@pytest.fixture
+def start(project: Path) -> Iterator[Callable[..., Host]]:
+    started: list[Host] = []
+
+    def start(*words: str, **environ: str) -> Host:
+        started.append(Host(project, list(words), environ))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.process.kill()
+        each.process.wait()
+
+
+# The class
+
+
+@pytest.mark.parametrize(
+    ("path", "want"),
+    [
+        ("counting.Counter", '"counting.Counter" is no class path: write module:Class'),
+        (":Counter", "is no class path"),
+        (".counting:Counter", "the module's name is relative"),
+        ("countin:Counter", 'there is no module "countin"; did you mean counting?; it was looked for in '),
+        ("rl.curiculum:Curriculum", 'there is no module "rl.curiculum"; did you mean rl.curriculum?'),
+        ("lr.curriculum:Curriculum", 'there is no module "lr"'),
+        ("broken:Counter", 'broken needs the module "no_such_module", which is not here'),
+        ("counting:Conter", 'module "counting" has no class "Conter"; did you mean Counter'),
+        ("counting:counter", 'has no class "counter"; did you mean Counter'),
+        ("counting:Counter.Iner", '"counting:Counter" has no class "Iner"; did you mean Inner?'),
+        ("counting:number", '"counting:number" is a int, which makes no actors'),
+    ],
+)
+def test_a_path_that_names_no_class(
+    project: Path, monkeypatch: pytest.MonkeyPatch, path: str, want: str
+) -> None:
+    monkeypatch.syspath_prepend(str(project))
+    with pytest.raises(_host_class.ClassPathError) as caught:
+        _host_class.find(path)
+    assert want in str(caught.value)
+    assert "no module" not in want or path.startswith("rl") or str(project) in str(caught.value)
+
+
+def test_what_a_module_raises_is_told_as_it_is(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(project))
+    with pytest.raises(OSError, match="the disk is gone"):
+        _host_class.find("raising:Counter")
+    assert _host_class.find("counting:make_counter")(3).value == 3
+    assert _host_class.find("counting:Counter.Inner")().hello() == "hello"
+
+
+# What the variables say
+
+
+def test_settings() -> None:
+    environ = {"FRAY_ACTOR_CLASS": "counting:HTTPCounter"}
+    assert host.settings([], environ) == ("counting:HTTPCounter", Hosting(("http_counter",)))
+    assert host.settings(["other:Class"], environ)[0] == "other:Class"
+    environ |= {
+        "FRAY_ACTOR_NAMES": '["a", "a_0"]',
+        "FRAY_ACTOR_OPTIONS": '{"max_concurrency": 4, "allow_pickle": true}',
+    }
+    assert host.settings([], environ)[1] == Hosting(("a", "a_0"), 4, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environ", "want"),
+    [
+        ([], {}, "there is no class to host"),
+        (["a:B", "c:D"], {}, "one class is expected, got 2"),
+        (["a:B"], {"FRAY_ACTOR_NAMES": "a"}, "FRAY_ACTOR_NAMES is no JSON"),
+        (["a:B"], {"FRAY_ACTOR_NAMES": '{"a": 1}'}, "FRAY_ACTOR_NAMES is no JSON list"),
+        (["a:B"], {"FRAY_ACTOR_NAMES": '["a", ""]'}, "something that is no name"),
+        (["a:B"], {"FRAY_ACTOR_OPTIONS": "[]"}, "FRAY_ACTOR_OPTIONS is no JSON object"),
+        (
+            ["a:B"],
+            {"FRAY_ACTOR_OPTIONS": '{"threads": 1}'},
+            '"threads", which is none of max_concurrency, allow_pickle',
+        ),
+        (["a:B"], {"FRAY_ACTOR_OPTIONS": '{"max_concurrency": true}'}, "max_concurrency is True, want int"),
+        (["a:B"], {"FRAY_ACTOR_ARGS": "[1]"}, "FRAY_ACTOR_ARGS is no JSON object"),
+    ],
+)
+def test_variables_that_say_nothing(
+    arguments: list[str], environ: dict[str, str], want: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        assert host.main(arguments, environ) == 2
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert want in capsys.readouterr().err
+
+
+# The process
+
+
+def test_it_hosts_drains_and_exits(start: Callable[..., Host], tmp_path: Path) -> None:
+    running = start(
+        "counting:Counter", FRAY_ACTOR_ARGS='{"start": 5}', FRAY_ACTOR_NAMES='["counter", "counter_0"]'
+    )
+    counter = running.actor()
+    assert [counter.increment(), running.actor("counter_0").increment(4)] == [6, 10]  # one object
+    eventually(lambda: running.ready() == 200, PATIENCE)
+    call = counter.wait_for.remote(str(tmp_path / "gate"))
+    eventually(lambda: _pending(running.port) == 1, PATIENCE)
+    running.process.send_signal(signal.SIGTERM)
+    eventually(lambda: running.ready() == 0, PATIENCE)  # it accepts nobody any more
+    assert running.process.poll() is None
+    (tmp_path / "gate").touch()
+    assert call.result(PATIENCE) == 10
+    assert running.ended()[0] == 0
+
+
+def _pending(port: int) -> int:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE) as page:
+        lines = page.read().decode().splitlines()
+    return sum(int(line.split()[-1]) for line in lines if line.startswith("fray_actor_calls_pending{"))
+
+
+def test_it_is_asked_to_stop_while_it_constructs(start: Callable[..., Host], tmp_path: Path) -> None:
+    running = start("counting:Counter", FRAY_ACTOR_ARGS=json.dumps({"gate": str(tmp_path / "never")}))
+    eventually(lambda: b"fray.host" in Path(f"/proc/{running.process.pid}/cmdline").read_bytes(), PATIENCE)
+    status = None
+    while status is None:  # until it has got so far that it takes the signal its own way
+        running.process.send_signal(signal.SIGTERM)
+        status = running.process.poll()
+    assert status in (0, -signal.SIGTERM)
+
+
+@pytest.mark.parametrize(
+    ("words", "environ", "want"),
+    [
+        (
+            "counting:Counter",
+            {"FRAY_ACTOR_ARGS": '{"problem": "no such lesson"}'},
+            ("ValueError", "no such lesson", "KeyError: 'the cause'"),
+        ),
+        ("counting:Counter", {"FRAY_ACTOR_ARGS": '{"strat": 1}'}, ("TypeError", "'strat'", "strat")),
+        (
+            "counting:Conter",
+            {},
+            ("fray._host_class.ClassPathError", "did you mean Counter", "did you mean"),
+        ),
+        ("raising:Counter", {}, ("OSError", "the disk is gone", "raising.py")),
+    ],
+)
+def test_an_actor_that_cannot_be_made(
+    start: Callable[..., Host], words: str, environ: dict[str, str], want: tuple[str, str, str]
+) -> None:
+    status, log = start(words, **environ).ended()
+    assert status == _host_run.CONSTRUCTION_FAILED == 77
+    found = _host_run.constructor_error(log.splitlines())
+    assert found is not None, log
+    kind, message, trace = found
+    assert kind == want[0]
+    assert want[1] in message
+    assert want[2] in trace
+    assert "host.py" not in trace
+    assert log.splitlines()[-1].startswith(f"{want[0]}: ")  # which is why the attempt ended
+
+
+def test_a_long_traceback_fits_into_what_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
+    def fall(depth: int) -> None:
+        if depth == 0:
+            raise ValueError("deep\ndown")
+        again(depth - 1) if depth % 2 else fall(depth - 1)
+
+    def again(depth: int) -> None:  # repeated lines would be folded
+        fall(depth)
+
+    with pytest.raises(ValueError, match="deep") as caught:
+        fall(30)
+    _host_run.report(caught.value)
+    tail = capsys.readouterr().err.splitlines()[-20:]  # of an agent
+    found = _host_run.constructor_error(tail)
+    assert found is not None
+    assert found[:2] == ("ValueError", "deep")
+    assert found[2].startswith("Traceback (most recent call last):")
+    assert found[2].endswith("ValueError: deep\ndown")
+
+
+def test_other_output_is_no_constructors_error() -> None:
+    assert _host_run.constructor_error([]) is None
+    assert _host_run.constructor_error(["Traceback (most recent call last):", "ValueError: mine"]) is None
+
+
+def test_a_constructor_gets_its_context(start: Callable[..., Host]) -> None:
+    running = start("counting:Informed", FRAY_ACTOR_ARGS='{"greeting": "hello"}')
+    assert running.actor("informed").say().startswith("hello ")
+
+
+def test_options(start: Callable[..., Host], tmp_path: Path) -> None:
+    running = start("counting:Counter", FRAY_ACTOR_OPTIONS='{"max_concurrency": 2}')
+    waiting = running.actor().wait_for.remote(str(tmp_path / "gate"))
+    assert running.actor().increment() == 1  # beside the other
+    (tmp_path / "gate").touch()
+    assert waiting.result(PATIENCE) in (0, 1)
+
+
+# The cluster
+
+
+def in_cluster(controller: Controller, **more: str) -> dict[str, str]:
+    info = pb.JobInfo(job_id="counter-1", name="counter", namespace="rl", status=pb.JOB_STATUS_RUNNING)
+    info.tasks.add(index=0, state="running")
+    controller.jobs["counter-1"] = _job(info)
+    return {
+        "FRAY_CLUSTER_SPEC": f"fray://{controller.address}",
+        "FRAY_CLUSTER_TOKEN": TOKEN,
+        "FRAY_NAMESPACE": "rl",
+        "FRAY_JOB_ID": "counter-1",
+        "FRAY_ACTOR_NAMES": '["counter", "counter_0"]',
+        **more,
+    }
+
+
+def _job(info: pb.JobInfo) -> Any:
+    from controller import Job
+
+    return Job(info, pb.JobRequest(name="counter", namespace="rl"))
+
+
+def names(controller: Controller) -> list[str]:
+    return sorted(endpoint.name for endpoint in controller.endpoints.values())
+
+
+def test_it_registers_and_unregisters(start: Callable[..., Host], controller: Controller) -> None:
+    controller.outages.before["Register"] = 2  # somebody leads and does not answer: it is tried again
+    running = start("counting:Counter", **in_cluster(controller))
+    eventually(lambda: names(controller) == ["counter", "counter_0"], PATIENCE)
+    assert controller.outages.calls["Register"] == 4
+    eventually(lambda: running.ready() == 200, PATIENCE)
+    endpoint = next(iter(controller.endpoints.values()))
+    assert (endpoint.address, endpoint.namespace) == (f"127.0.0.1:{running.port}", "rl")
+    assert endpoint.metadata["class"] == "counting.Counter"
+    running.process.terminate()
+    assert running.ended()[0] == 0
+    assert names(controller) == []
+
+
+def test_it_is_not_ready_before_it_is_registered(start: Callable[..., Host], controller: Controller) -> None:
+    controller.outages.before["Register"] = 1 << 30
+    running = start("counting:Counter", **in_cluster(controller))
+    eventually(lambda: controller.outages.calls["Register"] > 2, PATIENCE)
+    assert running.ready() == 503
+    controller.outages.before["Register"] = 0
+    eventually(lambda: running.ready() == 200, PATIENCE)
+    running.process.terminate()
+    assert running.ended()[0] == 0
+
+
+def test_while_no_controller_leads_it_serves(start: Callable[..., Host], controller: Controller) -> None:
+    controller.outages.leaderless = True
+    running = start("counting:Counter", **in_cluster(controller))
+    assert running.actor().increment() == 1
+    eventually(lambda: running.ready() == 200, PATIENCE)
+    assert names(controller) == []
+    controller.outages.leaderless = False
+    eventually(lambda: names(controller) == ["counter", "counter_0"], PATIENCE)
+    assert running.actor().increment() == 2
+    running.process.terminate()
+    assert running.ended()[0] == 0
+    assert names(controller) == []
+
+
+def test_it_stops_while_no_controller_leads(start: Callable[..., Host], controller: Controller) -> None:
+    controller.outages.leaderless = True
+    running = start("counting:Counter", **in_cluster(controller))
+    eventually(lambda: running.ready() == 200, PATIENCE)
+    running.process.terminate()
+    assert running.ended()[0] == 0
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_registering_that_is_refused(start: Callable[..., Host], controller: Controller, late: bool) -> None:
+    environ = in_cluster(controller)
+    controller.outages.leaderless = late
+    if not late:
+        del controller.jobs["counter-1"]
+    running = start("counting:Counter", **environ)
+    if late:  # what is found out when somebody leads
+        eventually(lambda: running.ready() == 200, PATIENCE)
+        del controller.jobs["counter-1"]
+        controller.outages.leaderless = False
+    status, log = running.ended()
+    assert status == 1
+    assert 'fray: the actor cannot be registered: there is no job "counter-1"' in log
+
+
+def test_a_port_that_is_taken(start: Callable[..., Host]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        status, log = start("counting:Counter", FRAY_PORT_ACTOR=str(taken.getsockname()[1])).ended()
+    assert status == 1
+    assert "fray: the actor cannot be served: " in log
+
+
+def test_grpc_is_imported_only_to_register() -> None:
+    program = """
+import sys
+import fray.host, fray._host_serve, fray.rpc.handle
+assert not [name for name in ("grpc", "numpy") if name in sys.modules], "too much"
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_errors_have_the_words_of_the_protocol(start: Callable[..., Host]) -> None:
+    counter = start("counting:Counter").actor()
+    with pytest.raises(errors.UnknownMethodError, match='no method "incremen"'):
+        counter.incremen()

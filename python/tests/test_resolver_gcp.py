@@ -1,0 +1,168 @@
+"""Finding actors by labels, with the two APIs as an HTTP server of the test's own."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from fray.cluster import AccessDeniedError, ActorNotFoundError, ClusterUnavailableError
+from fray.rpc import GcpResolver
+from fray.rpc._gcp_api import Urls
+from scripted import Scripted
+
+
+class Google:
+    """Answers paths with pages."""
+
+    def __init__(self) -> None:
+        self.pages: dict[str, list[dict[str, Any]]] = {}
+        self.asked: list[str] = []
+        self.status = 200
+        google = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                google.answer(self)
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, args=[0.01], daemon=True).start()
+
+    def answer(self, request: BaseHTTPRequestHandler) -> None:
+        parts = urlsplit(request.path)
+        status, body = self.status, self.page(parts.path, parse_qs(parts.query))
+        if parts.path.startswith("/computeMetadata/"):
+            assert request.headers["Metadata-Flavor"] == "Google"
+            status, body = 200, {"access_token": "secret", "expires_in": 3600}
+        elif request.headers["Authorization"] != "Bearer secret":
+            status = 401
+        request.send_response(status)
+        request.end_headers()
+        request.wfile.write(json.dumps(body).encode())
+
+    def page(self, path: str, query: dict[str, list[str]]) -> dict[str, Any]:
+        self.asked.append(path)
+        pages = self.pages.get(path, [{}])
+        number = int(query.get("pageToken", ["0"])[0])
+        more = {"nextPageToken": str(number + 1)} if number + 1 < len(pages) else {}
+        return {**pages[number], **more}
+
+    def resolver(self, *zones: str, namespace: str = "rl") -> GcpResolver:
+        return GcpResolver("acme", zones, namespace=namespace, urls=Urls(self.url, self.url, self.url))
+
+
+@pytest.fixture
+def google() -> Iterator[Google]:
+    google = Google()
+    yield google
+    google.server.shutdown()
+    google.server.server_close()
+
+
+def labels(port: int, namespace: str = "rl", name: str = "counter") -> dict[str, str]:
+    return {f"fray-actor-{name}": str(port), "fray-namespace": namespace}
+
+
+def node(state: str, ip: str, labels: dict[str, str]) -> dict[str, Any]:
+    return {
+        "state": state,
+        "networkEndpoints": [{"ipAddress": ip}, {"ipAddress": "10.9.9.9"}],
+        "labels": labels,
+    }
+
+
+def instance(status: str, ip: str, labels: dict[str, str]) -> dict[str, Any]:
+    return {"status": status, "networkInterfaces": [{"networkIP": ip}], "labels": labels}
+
+
+def test_zones(google: Google) -> None:
+    google.pages = {
+        "/v2/projects/acme/locations/us-a/nodes": [
+            {"nodes": [node("READY", "10.0.0.1", labels(1)), node("PREEMPTED", "10.0.0.2", labels(2))]},
+            {"nodes": [node("READY", "10.0.0.3", labels(3, "other")), {"state": "READY"}]},
+            {"nodes": [node("READY", "10.0.0.4", {**labels(4), "fray-actor-other": "44"})]},
+        ],
+        "/compute/v1/projects/acme/zones/us-a/instances": [
+            {
+                "items": [
+                    instance("RUNNING", "10.0.1.1", labels(5)),
+                    instance("STOPPING", "10.0.1.2", labels(6)),
+                ]
+            }
+        ],
+    }
+    resolver = google.resolver("us-a")
+    assert resolver.resolve("counter") == [
+        "actor://10.0.0.1:1/counter",
+        "actor://10.0.0.4:4/counter",
+        "actor://10.0.1.1:5/counter",
+    ]
+    assert resolver.resolve("other") == ["actor://10.0.0.4:44/other"]
+    asked = len(google.asked)
+    assert len(resolver.lookup_all("counter")) == 3
+    assert len(google.asked) == asked, "a list counts for some time"
+    assert google.resolver("us-a", namespace="other").resolve("counter") == ["actor://10.0.0.3:3/counter"]
+
+
+def test_all_zones(google: Google) -> None:
+    google.pages = {
+        "/v2/projects/acme/locations/-/nodes": [{"nodes": [node("READY", "10.0.0.1", labels(1))]}],
+        "/compute/v1/projects/acme/aggregated/instances": [
+            {
+                "items": {
+                    "zones/us-a": {"instances": [instance("RUNNING", "10.0.1.1", labels(5))]},
+                    "zones/us-b": {"warning": {}},
+                }
+            }
+        ],
+    }
+    assert google.resolver().resolve("counter") == [
+        "actor://10.0.0.1:1/counter",
+        "actor://10.0.1.1:5/counter",
+    ]
+
+
+def test_calling_one_that_moves(google: Google) -> None:
+    path = "/v2/projects/acme/locations/us-a/nodes"
+    with Scripted() as first, Scripted(incarnation="actor-" + 26 * "b") as second:
+        google.pages[path] = [{"nodes": [node("READY", "127.0.0.1", labels(first.port))]}]
+        handle = google.resolver("us-a").lookup("counter")
+        assert handle.increment(1) == 1
+        first.close()
+        google.pages[path] = [{"nodes": [node("READY", "127.0.0.1", labels(second.port))]}]
+        assert handle.options(idempotent=True).increment(2) == 1
+        assert second.runs == [[2]]
+
+
+def test_waiting(google: Google) -> None:
+    resolver = google.resolver("us-a")
+    with pytest.raises(ActorNotFoundError, match='fray-actor-counter and fray-namespace = "rl"'):
+        resolver.lookup("counter")
+    found: list[str] = []
+    thread = threading.Thread(target=lambda: found.append(resolver.wait_for_actor("counter").address))
+    thread.start()
+    path = "/v2/projects/acme/locations/us-a/nodes"
+    google.pages[path] = [{"nodes": [node("READY", "10.0.0.1", labels(7))]}]
+    thread.join(60)
+    assert found == ["10.0.0.1:7"]
+
+
+@pytest.mark.parametrize(("status", "kind"), [(403, AccessDeniedError), (503, ClusterUnavailableError)])
+def test_lists_that_cannot_be_had(google: Google, status: int, kind: type[Exception]) -> None:
+    google.status = status
+    with pytest.raises(kind, match=f"/v2/projects/acme/locations/us-a/nodes.*{status}"):
+        google.resolver("us-a").lookup("counter")
+
+
+def test_names_that_are_no_labels(google: Google) -> None:
+    with pytest.raises(ValueError, match='"Counter" is no label'):
+        google.resolver("us-a").lookup("Counter")

@@ -1,0 +1,399 @@
+"""What a client does with calls whose connection breaks, at every point, and how often they run."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterator
+from time import monotonic
+
+import pytest
+
+from fray._pb import actor_pb2
+from fray.cluster import Entrypoint, JobRequest, LocalCluster
+from fray.rpc import ConnectionSettings, FixedResolver, RpcOptions
+from fray.rpc.context import call_deadline
+from fray.rpc.errors import (
+    ActorError,
+    BusyError,
+    CancelledError,
+    Code,
+    DeadlineError,
+    MaybeExecutedError,
+    StoppingError,
+    UnavailableError,
+    UnknownActorError,
+)
+from scripted import Break, Scripted
+from waiting import eventually
+
+
+@pytest.fixture
+def server() -> Iterator[Scripted]:
+    with Scripted() as server:
+        yield server
+
+
+class Breaks:
+    """Breaks the connection at a point of the first `times` calls, and restarts the server if told so."""
+
+    def __init__(self, point: str, restarts: bool = False, times: int = 1) -> None:
+        self.point, self.restarts, self.left = point, restarts, times
+
+    def __call__(self, server: Scripted, call: actor_pb2.Call) -> actor_pb2.Reply | None:
+        if self.left == 0:
+            return server.run(call)
+        self.left -= 1
+        if self.point != "before it runs":
+            server.run(call)
+        if self.restarts:
+            server.restart()
+        raise Break
+
+
+MAYBE = MaybeExecutedError
+POINTS = ["before it runs", "before its reply"]
+RUN_BEFORE = {"before it runs": 0, "before its reply": 1}
+
+
+@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("times", [1, 3])
+def test_same_incarnation_runs_it_once(server: Scripted, point: str, times: int) -> None:
+    server.on_call = Breaks(point, times=times)
+    assert FixedResolver(server.address).lookup("counter").increment(5) == 1
+    assert server.runs == [[5]]
+    assert [call.attempt for call in server.calls] == list(range(times + 1))
+    assert {call.seq for call in server.calls} == {1}
+
+
+@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize(
+    ("name", "options", "by_server", "again"),
+    [
+        ("nothing said", RpcOptions(), False, 0),
+        ("idempotent", RpcOptions(idempotent=True), False, 1),
+        ("retries", RpcOptions(retries=1), False, 1),
+        ("the method is idempotent", RpcOptions(), True, 1),
+    ],
+)
+def test_another_incarnation(
+    server: Scripted, point: str, name: str, options: RpcOptions, by_server: bool, again: int
+) -> None:
+    if by_server:
+        server.idempotent = ("increment",)
+    handle = FixedResolver(server.address).handle("counter").with_options(options)
+    handle.warm()
+    server.wait(lambda: server.asked)
+    server.runs.clear()
+    server.on_call = Breaks(point, restarts=True)
+    outcome: object
+    try:
+        outcome = handle.increment(5)
+    except MAYBE as err:
+        outcome = err.ran, str(err)
+    want = "counter.increment: the connection broke after the call was sent: it may have run"
+    assert outcome == (RUN_BEFORE[point] + 1 if again else (True, want)), name
+    assert len(server.runs) == RUN_BEFORE[point] + again
+    assert handle.increment(6) == len(server.runs), "the next call resolves afresh"
+
+
+def test_retries_are_counted(server: Scripted) -> None:
+    server.on_call = Breaks("before its reply", restarts=True, times=3)
+    handle = FixedResolver(server.address).handle("counter")
+    with pytest.raises(MAYBE):
+        handle.options(retries=2).increment(1)
+    assert len(server.runs) == 3
+    assert handle.options(retries=0).increment(1) == 4
+
+
+def test_calls_behind_a_broken_one_keep_their_order(server: Scripted) -> None:
+    # The first 50 may have run on the server that is lost; what comes after them did not arrive anywhere.
+    seen = threading.Event()
+
+    def on_call(server: Scripted, call: actor_pb2.Call) -> actor_pb2.Reply | None:
+        if call.seq == 50 and not seen.is_set():
+            seen.set()
+            server.restart()
+            raise Break
+        return server.run(call)
+
+    server.on_call = on_call
+    handle = FixedResolver(server.address).handle("counter")
+    futures = [handle.increment.remote(i) for i in range(200)]
+    outcomes = [type(future.exception(60)) for future in futures]
+    assert set(outcomes) <= {type(None), MAYBE}
+    ran = [args[0] for args in server.runs]
+    assert ran == sorted(ran)
+    assert len(ran) == len(set(ran))
+    returned = [i for i, kind in enumerate(outcomes) if kind is type(None)]
+    assert set(returned) <= set(ran)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_exactly_once_however_often_it_breaks(server: Scripted, seed: int) -> None:
+    rng = random.Random(seed)
+
+    def on_call(server: Scripted, call: actor_pb2.Call) -> actor_pb2.Reply | None:
+        if rng.random() < 0.02:
+            raise Break
+        reply = server.run(call)
+        if rng.random() < 0.02:
+            raise Break
+        return reply
+
+    server.on_call = on_call
+    handle = FixedResolver(server.address).handle("counter")
+    futures = [handle.increment.remote(i) for i in range(400)]
+    assert [future.result(60) for future in futures] == list(range(1, 401))
+    assert server.runs == [[i] for i in range(400)]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_never_twice_however_often_it_restarts(server: Scripted, seed: int) -> None:
+    rng = random.Random(seed)
+
+    def on_call(server: Scripted, call: actor_pb2.Call) -> actor_pb2.Reply | None:
+        breaks, restarts, before = rng.random() < 0.02, rng.random() < 0.5, rng.random() < 0.5
+        if breaks and before:
+            server.restart() if restarts else None
+            raise Break
+        reply = server.run(call)
+        if breaks:
+            server.restart() if restarts else None
+            raise Break
+        return reply
+
+    server.on_call = on_call
+    handle = FixedResolver(server.address).handle("counter")
+    futures = []
+    for i in range(400):
+        futures.append(handle.increment.remote(i))
+        if i % 40 == 0:
+            futures[-1].exception(60)
+    outcomes = [future.exception(60) for future in futures]
+    ran = [args[0] for args in server.runs]
+    assert len(ran) == len(set(ran)), "a call ran twice"
+    assert ran == sorted(ran), "calls overtook each other"
+    for i, outcome in enumerate(outcomes):
+        assert outcome is None or isinstance(outcome, MAYBE), outcome
+        assert outcome is not None or i in ran
+
+
+def test_one_reconnect_for_many_callers(server: Scripted) -> None:  # 31
+    handle = FixedResolver(server.address).handle("counter")
+    assert handle.increment(0) == 1
+    held = threading.Event()
+
+    def on_call(server: Scripted, call: actor_pb2.Call) -> actor_pb2.Reply | None:
+        return server.run(call) if held.is_set() else None
+
+    server.on_call = on_call
+    results: list[int] = []
+    threads = [threading.Thread(target=lambda: results.append(handle.increment(1))) for _ in range(20)]
+    for thread in threads:
+        thread.start()
+    server.wait(lambda: len(server.calls) == 21)
+    held.set()
+    server.drop()
+    for thread in threads:
+        thread.join(60)
+    assert sorted(results) == list(range(2, 22))
+    assert len(server.connections) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "options", "want"),
+    [
+        ("busy", BusyError("too many calls wait"), RpcOptions(), None),
+        ("stopping", StoppingError("the server is shutting down"), RpcOptions(), None),
+        ("unavailable", UnavailableError("not yet"), RpcOptions(), None),
+        ("stale", ActorError("another incarnation is here"), RpcOptions(), None),
+        ("unknown actor", UnknownActorError('no actor "counter" is here'), RpcOptions(), UnknownActorError),
+        ("it may have run", MAYBE("it may have run", ran=True), RpcOptions(), MAYBE),
+        (
+            "it may have run, idempotent",
+            MAYBE("it may have run", ran=True),
+            RpcOptions(idempotent=True),
+            None,
+        ),
+        (
+            "stopped while it ran",
+            StoppingError("stopped", ran=True),
+            RpcOptions(idempotent=True),
+            StoppingError,
+        ),
+    ],
+)
+def test_refusals(
+    server: Scripted, name: str, error: ActorError, options: RpcOptions, want: type[ActorError] | None
+) -> None:
+    refused: list[actor_pb2.Call] = []
+
+    def on_call(server: Scripted, call: actor_pb2.Call) -> actor_pb2.Reply | None:
+        if refused:
+            return server.run(call)
+        refused.append(call)
+        wire = error.to_wire()
+        if name == "stale":
+            wire.code = Code.STALE.number
+        return actor_pb2.Reply(seq=call.seq, error=wire)
+
+    server.on_call = on_call
+    handle = FixedResolver(server.address).handle("counter").with_options(options)
+    if want is None:
+        assert handle.increment(1) == 1
+        return
+    with pytest.raises(want) as caught:
+        handle.increment(1)
+    assert caught.value.actor == "counter"
+    assert caught.value.method == "increment"
+    assert server.runs == []
+
+
+def test_refused_calls_keep_their_order(server: Scripted) -> None:
+    def on_call(server: Scripted, call: actor_pb2.Call) -> actor_pb2.Reply | None:
+        if call.seq > 100 and call.attempt == 0:
+            return server.refusal(call, StoppingError("the server is shutting down"))
+        return server.run(call)
+
+    server.on_call = on_call
+    handle = FixedResolver(server.address).handle("counter")
+    futures = [handle.increment.remote(i) for i in range(300)]
+    last = [handle.increment.remote(i) for i in range(300, 310) if not futures[-1].exception(60)]
+    assert [future.result(60) for future in futures + last] == list(range(1, 311))
+    assert server.runs == [[i] for i in range(310)]
+
+
+def test_server_that_is_not_there_yet_and_one_that_comes_back(server: Scripted) -> None:  # 30
+    port = server.port
+    server.close()
+    handle = FixedResolver(server.address).handle("counter")
+    future = handle.increment.remote(7)
+    assert not future.done()
+    with Scripted(port=port) as second:
+        assert future.result(60) == 1
+        assert second.runs == [[7]]
+        second.close()
+        with Scripted(port=port, incarnation="actor-" + 26 * "b") as third:
+            eventually(lambda: handle.options(idempotent=True).increment(8), 60)
+            assert third.runs[0] == [8]
+            assert handle.actor_id == third.incarnation
+
+
+def test_final_failure_then_afresh(server: Scripted) -> None:  # 30
+    port = server.port
+    server.close()
+    handle = FixedResolver(server.address).handle("counter")
+    with pytest.raises(UnavailableError, match=r"counter.increment: nobody answers at") as caught:
+        handle.options(resolve_timeout=0.2).increment(1)
+    assert not caught.value.ran
+    with Scripted(port=port):
+        assert handle.increment(1) == 1
+
+
+def test_deadline(server: Scripted) -> None:
+    server.on_call = lambda _server, _call: None
+    handle = FixedResolver(server.address).handle("counter").options(timeout=0.2)
+    with pytest.raises(
+        DeadlineError, match=r"0.2 s, was over before it was answered: it may have run"
+    ) as caught:
+        handle.increment(1)
+    assert caught.value.ran
+    late = handle.increment.remote(1).exception(60)
+    assert isinstance(late, DeadlineError)
+    assert isinstance(late, TimeoutError)
+    left = [call.timeout_ns for call in server.calls]
+    assert all(0 < ns <= 0.2e9 for ns in left), left
+    server.wait(lambda: sorted(server.cancelled) == [1, 2])
+    server.close()
+    with pytest.raises(DeadlineError, match="it did not run") as caught:
+        FixedResolver("127.0.0.1:1").handle("counter").options(timeout=0.2).increment(1)
+    assert not caught.value.ran
+
+
+def test_deadlines_are_inherited(server: Scripted) -> None:
+    handle = FixedResolver(server.address).handle("counter")
+    token = call_deadline.set(monotonic() + 1000)
+    try:
+        handle.increment(1)
+        handle.options(timeout=5).increment(1)
+        handle.options(timeout=5000).increment(1)
+    finally:
+        call_deadline.reset(token)
+    handle.increment(1)
+    left = [call.timeout_ns / 1e9 for call in server.calls]
+    assert 900 < left[0] <= 1000
+    assert 0 < left[1] <= 5
+    assert 900 < left[2] <= 1000
+    assert left[3] == 0
+
+
+def test_cancel(server: Scripted) -> None:
+    server.on_call = lambda _server, _call: None
+    handle = FixedResolver(server.address).handle("counter")
+    future = handle.increment.remote(1)
+    server.wait(lambda: server.calls)
+    assert future.cancel()
+    server.wait(lambda: server.cancelled == [1])
+    assert isinstance(future.exception(60), CancelledError)
+    assert future.cancelled()
+    assert not future.cancel()
+    nowhere = FixedResolver("127.0.0.1:1").handle("counter").increment.remote(1)
+    assert nowhere.cancel()
+    with pytest.raises(CancelledError, match="before it was sent") as caught:
+        nowhere.result(60)
+    assert not caught.value.ran
+
+
+def test_cancelled_calls_are_not_sent_again(server: Scripted) -> None:
+    server.on_call, server.deaf = (lambda _server, _call: None), True
+    future = FixedResolver(server.address).handle("counter").options(idempotent=True).increment.remote(1)
+    server.wait(lambda: server.calls)
+    assert future.cancel()
+    server.wait(lambda: server.cancelled)
+    server.restart()
+    server.drop()
+    with pytest.raises(CancelledError) as caught:
+        future.result(60)
+    assert caught.value.ran
+    assert len(server.calls) == 1
+
+
+def test_a_job_that_is_stopped_while_it_waits(server: Scripted) -> None:
+    server.on_call = lambda _server, _call: None
+    handle = FixedResolver(server.address).handle("counter")
+    with LocalCluster() as cluster:
+        job = cluster.launch(JobRequest("job", Entrypoint.from_callable(handle.increment, args=(1,))))
+        server.wait(lambda: server.calls)
+        cluster.terminate(job)
+        server.wait(lambda: server.cancelled == [1])
+        cluster.wait(job, timeout=60)
+
+
+def test_server_that_falls_silent(server: Scripted) -> None:
+    def on_call(server: Scripted, call: actor_pb2.Call) -> actor_pb2.Reply | None:
+        server.silent = not server.silent
+        return None if server.silent else server.run(call)
+
+    server.on_call = on_call
+    settings = ConnectionSettings(keepalive=0.1, patience=0.2)
+    assert FixedResolver(server.address, settings=settings).handle("counter").increment(1) == 1
+    assert len(server.connections) == 2
+
+
+def test_few_writes(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fray.rpc import _wire
+
+    handle = FixedResolver(server.address).handle("counter")
+    assert handle.increment(0) == 1
+    writes = []
+    send = _wire.PlainStream.send
+
+    def counted(self: _wire.PlainStream, parts: list[bytes], size: int) -> int:
+        writes.append(size)
+        return send(self, parts, size)
+
+    monkeypatch.setattr(_wire.PlainStream, "send", counted)
+    futures = [handle.increment.remote(i) for i in range(1000)]
+    assert [future.result(60) for future in futures][-1] == 1001
+    assert len(writes) < 200, writes

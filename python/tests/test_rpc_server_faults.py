@@ -1,0 +1,574 @@
+"""Peers that a server has to bear: of other protocols, malformed, slow, silent, strange; and its end."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import http.client
+import os
+import random
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import pytest
+
+from actors import PATIENCE, Caller, Program, RawPeer, head
+from fray._pb import actor_pb2
+from fray.cluster import LocalCluster
+from fray.rpc import ActorServer, _wire
+from fray.rpc._connection import Connection, Settings
+from fray.rpc.errors import (
+    ApplicationError,
+    Code,
+    DeniedError,
+    MalformedError,
+    UnavailableError,
+    VersionError,
+)
+from identities import make_identity
+from waiting import eventually
+
+EMPTY = msgpack.packb([[], {}])
+
+
+class Echo:
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def echo(self, value: Any) -> Any:
+        self.calls += 1
+        return value
+
+    def blob(self, size: int) -> bytes:
+        return b"x" * size
+
+    def fail(self) -> None:
+        raise ValueError("no")
+
+
+@contextlib.contextmanager
+def serving(**settings: Any) -> Iterator[ActorServer]:
+    with LocalCluster() as cluster, ActorServer(cluster, **settings) as server:
+        server.register("echo", Echo())
+        yield server
+
+
+@pytest.fixture
+def server() -> Iterator[ActorServer]:
+    with serving() as one:
+        yield one
+
+
+def lives(server: ActorServer, **settings: Any) -> None:
+    """Fail unless the server goes on."""
+    with Caller(server.address, **settings) as caller:
+        assert caller.call("echo", "echo", 5) == 5
+
+
+def reply_frame() -> bytes:
+    return _wire.frame_bytes(_wire.REPLY, actor_pb2.Reply(seq=1), 0)
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (head(3) + b"\xff\xff\xff", Code.MALFORMED),
+        (head(0, 5) + b"abcde", Code.MALFORMED),
+        (head(0xFFFFFFFF), Code.MALFORMED),
+        (head(70_000), Code.MALFORMED),
+        (_wire.frame_bytes(_wire.CALL, actor_pb2.Call(seq=1), 0), Code.MALFORMED),
+        (_wire.frame_bytes(_wire.HELLO, actor_pb2.Hello(version=1), 0), Code.MALFORMED),
+        (_wire.frame_bytes(_wire.HELLO, actor_pb2.Hello(version=1, peer="p" * 65), 0), Code.MALFORMED),
+        (_wire.frame_bytes(_wire.HELLO, actor_pb2.Hello(version=2, peer="p"), 0), Code.VERSION),
+        (
+            _wire.frame_bytes(_wire.HELLO, actor_pb2.Hello(version=1, peer="p", namespace="other"), 0),
+            Code.DENIED,
+        ),
+    ],
+    ids=[
+        "garbage",
+        "body",
+        "huge head",
+        "large head",
+        "call first",
+        "no peer",
+        "long peer",
+        "version",
+        "namespace",
+    ],
+)
+def test_greetings_that_are_refused(data: bytes, code: Code) -> None:
+    with serving(namespace="mine") as server, RawPeer(server.address, hello=False) as peer:
+        peer.socket.sendall(_wire.PREFACE + data)
+        goodbye = peer.receive()
+        assert goodbye.goodbye.error.code == code.number, goodbye
+        assert peer.ends()
+        lives(server)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        head(3) + b"\xff\xff\xff",
+        head(0, 1 << 20) + b"x" * (1 << 20),
+        head(0xFFFFFFFF, 0xFFFFFFFF),
+        _wire.frame_bytes(_wire.CALL, actor_pb2.Call(seq=1, buffer_sizes=[5]), 3) + b"abc",
+        _wire.frame_bytes(_wire.CALL, actor_pb2.Call(seq=1, buffer_sizes=[(1 << 64) - 1, 1]), 3) + b"abc",
+        _wire.frame_bytes(_wire.HELLO, actor_pb2.Hello(version=1, peer="p"), 0),
+    ],
+    ids=["garbage", "body", "huge", "sizes", "sizes that overflow", "a second hello"],
+)
+def test_malformed_frames_end_the_connection_only(server: ActorServer, data: bytes) -> None:
+    with Caller(server.address) as other, RawPeer(server.address) as peer:
+        peer.socket.sendall(data)
+        goodbye = peer.receive()
+        assert goodbye.goodbye.error.code == Code.MALFORMED.number, goodbye
+        assert peer.ends()
+        assert other.call("echo", "echo", 1) == 1
+
+
+def test_frames_that_change_nothing(server: ActorServer) -> None:
+    with RawPeer(server.address) as peer:
+        peer.socket.sendall(head(0))
+        peer.socket.sendall(reply_frame())
+        peer.send(_wire.CANCEL, actor_pb2.Cancel(seq=99))
+        peer.send(_wire.PONG, actor_pb2.Pong(id=3))
+        peer.send(_wire.PING, actor_pb2.Ping(id=4, acked=1 << 63))
+        assert peer.receive().pong.id == 4
+        peer.send(_wire.CALL, actor_pb2.Call(actor="echo", method="blob", args=msgpack.packb([[3], {}])))
+        assert peer.receive().reply.result == msgpack.packb(b"xxx")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_frames_of_random_bytes(server: ActorServer, seed: int) -> None:
+    rng = random.Random(seed)
+    call = actor_pb2.Call(actor="echo", method="echo", seq=1, args=msgpack.packb([[1], {}]))
+    valid = _wire.frame_bytes(_wire.CALL, call, 0)
+    with RawPeer(server.address) as peer:
+        for _ in range(30):
+            data = bytearray(valid)
+            for _ in range(rng.randint(1, 4)):
+                data[rng.randrange(len(data))] = rng.randrange(256)
+            with contextlib.suppress(OSError):
+                peer.socket.sendall(data)
+    lives(server)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\n", b"FRAYACT2" * 10, b"\x16\x03\x01\x00\xa5", os.urandom(100), b"SSH-2.0-x\r\n"]
+)
+def test_other_protocols(server: ActorServer, data: bytes) -> None:
+    with RawPeer(server.address, hello=False) as peer:
+        peer.socket.sendall(data)
+        with contextlib.suppress(OSError):
+            peer.socket.shutdown(socket.SHUT_WR)
+            while peer.socket.recv(1000):
+                pass
+    lives(server)
+
+
+def test_peers_that_do_not_greet_are_closed() -> None:
+    with LocalCluster() as cluster:
+        server = ActorServer(cluster)
+        object.__setattr__(server._core.limits, "greeting", 0.1)
+        with (
+            server,
+            RawPeer(server.address, hello=False) as silent,
+            RawPeer(server.address, hello=False) as half,
+        ):
+            half.socket.sendall(_wire.PREFACE + head(10) + b"x")
+            for peer in (silent, half):
+                peer.socket.settimeout(PATIENCE)
+                assert peer.socket.recv(100) == b""
+
+
+def test_a_peer_that_trickles_its_greeting_is_closed() -> None:
+    with LocalCluster() as cluster:
+        server = ActorServer(cluster)
+        object.__setattr__(server._core.limits, "greeting", 0.3)
+        with server, RawPeer(server.address, hello=False) as peer:
+            peer.socket.sendall(_wire.PREFACE + head(60_000))
+            with pytest.raises(OSError, match=r"(?i)reset|broken|pipe"):
+                trickle(peer.socket)
+
+
+def trickle(sock: socket.socket) -> None:
+    for _ in range(int(PATIENCE * 100)):
+        sock.sendall(b"x")
+        time.sleep(0.01)
+
+
+def test_a_silent_peer_is_pinged_and_closed() -> None:
+    with serving(keepalive=0.05, patience=0.2) as server, RawPeer(server.address) as peer:
+        assert peer.receive().HasField("ping")
+        assert peer.ends()
+        eventually(lambda: not server._listener.sessions, PATIENCE)
+
+
+def test_a_peer_that_answers_pings_is_kept() -> None:
+    with serving(keepalive=0.02, patience=PATIENCE) as server, Caller(server.address) as caller:
+        session = server._listener.sessions[0]
+        pings: list[int] = []
+        ping = session._reader._ping
+        assert ping is not None
+
+        def counted() -> None:
+            pings.append(1)
+            ping()
+
+        session._reader._ping = counted
+        eventually(lambda: len(pings) > 3, PATIENCE)
+        assert caller.call("echo", "echo", 1) == 1
+
+
+def test_a_server_that_is_silent_is_given_up() -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+    address = f"127.0.0.1:{listener.getsockname()[1]}"
+
+    def serve() -> None:
+        sock, _ = listener.accept()
+        hello = actor_pb2.Hello(version=1, peer="s", max_pending=10)
+        sock.sendall(_wire.frame_bytes(_wire.HELLO, hello, 0))
+        while sock.recv(1000):
+            pass
+        sock.close()
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    with listener, Caller(address, keepalive=0.05, patience=0.05) as caller:
+        answer = caller.send("echo", "echo", 1).answer()
+        assert isinstance(answer.lost, UnavailableError)
+        assert "silent" in str(answer.lost)
+    thread.join(PATIENCE)
+
+
+def test_a_peer_that_does_not_read_holds_up_nobody(server: ActorServer) -> None:
+    with RawPeer(server.address) as slow, Caller(server.address) as other:
+        for seq in range(1, 200):
+            args = msgpack.packb([[1 << 20], {}])
+            slow.send(_wire.CALL, actor_pb2.Call(actor="echo", method="blob", seq=seq, args=args))
+        for n in range(100):
+            assert other.call("echo", "echo", n) == n
+        for seq in range(1, 200):
+            frame, buffers = slow.reader.receive()
+            assert (frame.reply.seq, [len(b) for b in buffers]) == (seq, [1 << 20])
+
+
+def test_too_many_calls_wait(server: ActorServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fray.rpc._session.MAX_PENDING", 5)
+    gate, entered = threading.Event(), threading.Event()
+
+    class Gate:
+        def wait(self) -> None:
+            entered.set()
+            assert gate.wait(PATIENCE)
+
+    server.register("gate", Gate())
+    with RawPeer(server.address) as peer:
+        for seq in range(1, 11):
+            peer.send(_wire.CALL, actor_pb2.Call(actor="gate", method="wait", seq=seq, args=EMPTY))
+        for seq in range(6, 11):
+            reply = peer.receive().reply
+            assert (reply.seq, reply.error.code, reply.error.ran) == (seq, Code.BUSY.number, False)
+        gate.set()
+        assert [peer.receive().reply.seq for _ in range(5)] == [1, 2, 3, 4, 5]
+
+
+def test_a_client_blocks_at_max_pending(server: ActorServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fray.rpc._session.MAX_PENDING", 5)
+    with Caller(server.address) as caller:
+        sent = [caller.send("echo", "echo", n) for n in range(500)]
+        assert [one.result() for one in sent] == list(range(500))
+
+
+# HTTP
+
+
+def get(server: ActorServer, path: str, method: str = "GET") -> tuple[int, str]:
+    connection = http.client.HTTPConnection(server.address, timeout=PATIENCE)
+    try:
+        connection.request(method, path)
+        response = connection.getresponse()
+        return response.status, response.read().decode()
+    finally:
+        connection.close()
+
+
+def test_readyz(server: ActorServer) -> None:
+    assert get(server, "/readyz") == (200, "ready\n")
+    assert get(server, "/readyz?verbose", "HEAD") == (200, "")
+    assert get(server, "/other")[0] == 404
+    server.unregister("echo")
+    assert get(server, "/readyz")[0] == 503, "a server without actors is ready"
+
+
+def test_metrics(server: ActorServer) -> None:
+    with Caller(server.address) as caller:
+        for n in range(3):
+            caller.call("echo", "echo", n)
+        with pytest.raises(ApplicationError):
+            caller.call("echo", "fail")
+        caller.send("missing", "x").reply()
+        status, text = get(server, "/metrics")
+    assert status == 200
+    for line in (
+        'fray_actor_calls_total{actor="echo",method="echo"} 3',
+        'fray_actor_errors_total{actor="echo",method="fail",code="application"} 1',
+        'fray_actor_errors_total{actor="",method="",code="unknown_actor"} 1',
+        'fray_actor_call_duration_seconds_bucket{actor="echo",method="echo",le="+Inf"} 3',
+        'fray_actor_call_duration_seconds_count{actor="echo",method="echo"} 3',
+        'fray_actor_calls_pending{actor="echo"} 0',
+        "fray_actor_connections 1",
+    ):
+        assert line in text.splitlines(), text
+
+
+# TLS
+
+
+@pytest.fixture
+def identity(tmp_path: Path) -> str:
+    return make_identity(tmp_path, "mine")
+
+
+@pytest.fixture
+def secured(identity: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[ActorServer]:
+    monkeypatch.setenv("FRAY_ACTOR_IDENTITY", identity)
+    with serving(allow_pickle=True) as one:
+        yield one
+
+
+def test_within_tls(secured: ActorServer, identity: str) -> None:
+    with Caller(secured.address, identity=identity) as caller:
+        assert caller.call("echo", "echo", 5) == 5
+        big = os.urandom(5 << 20)
+        assert caller.call("echo", "echo", big) == big
+        sent = [caller.send("echo", "echo", n) for n in range(2000)]
+        assert [one.result() for one in sent] == list(range(2000))
+
+
+def test_many_threads_within_tls(secured: ActorServer, identity: str) -> None:
+    with Caller(secured.address, identity=identity) as caller:
+        lock, results = threading.Lock(), []
+
+        def run() -> None:
+            for n in range(100):
+                with lock:
+                    sent = caller.send("echo", "echo", b"x" * (n * 3000))
+                results.append(len(sent.result()) == n * 3000)
+
+        threads = [threading.Thread(target=run) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(PATIENCE)
+        assert results == [True] * 600
+
+
+def test_fact23_only_the_same_identity_is_served(secured: ActorServer, identity: str, tmp_path: Path) -> None:
+    for other in (make_identity(tmp_path, "other"), ""):
+        with pytest.raises(DeniedError):
+            Connection.open(secured.address, Settings(identity=other))
+    lives(secured, identity=identity)
+
+
+def test_an_identity_against_a_server_without(server: ActorServer, identity: str) -> None:
+    with pytest.raises(DeniedError):
+        Connection.open(server.address, Settings(identity=identity))
+    lives(server)
+
+
+def test_probes_of_this_machine_need_no_tls(secured: ActorServer) -> None:
+    assert get(secured, "/readyz") == (200, "ready\n")
+
+
+def test_probes_by_the_address_of_this_machine_need_no_tls(
+    identity: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        try:
+            sock.connect(("192.0.2.1", 1))  # sends nothing
+        except OSError:
+            pytest.skip("this machine has no address but loopback")
+        host = sock.getsockname()[0]
+    monkeypatch.setenv("FRAY_ACTOR_IDENTITY", identity)
+    with serving(host=host) as server:
+        assert server.address.startswith(f"{host}:")
+        assert get(server, "/readyz") == (200, "ready\n")
+
+
+def test_pickle_needs_both_sides_leave(
+    secured: ActorServer, identity: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Caller(secured.address, identity=identity, allow_pickle=True, codec=3) as caller:
+        assert caller.connection.peer.pickle
+        reply = caller.send("echo", "echo", {1, 2}).reply()
+        assert (reply.codec, reply.HasField("error")) == (3, False)
+    monkeypatch.delenv("FRAY_ACTOR_IDENTITY")
+    with serving(allow_pickle=True) as server, Caller(server.address, allow_pickle=True, codec=3) as caller:
+        assert not caller.connection.peer.pickle
+        with pytest.raises(DeniedError, match="pickle is refused"):
+            caller.call("echo", "echo", {1, 2})
+
+
+# What a client finds
+
+
+def test_nobody_listens() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+    for wrong in (address, "nonsense", "127.0.0.1:99999", "127.0.0.1:x"):
+        with pytest.raises(UnavailableError):
+            Connection.open(wrong, Settings(connect_timeout=PATIENCE))
+
+
+@pytest.mark.parametrize(
+    ("said", "error"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n" * 5, MalformedError),
+        (b"", UnavailableError),
+        (_wire.frame_bytes(_wire.HELLO, actor_pb2.Hello(version=2, peer="s"), 0), VersionError),
+        (reply_frame(), MalformedError),
+        (head(3) + b"\xff\xff\xff", MalformedError),
+    ],
+    ids=["http", "nothing", "version", "reply", "garbage"],
+)
+def test_servers_of_other_protocols(said: bytes, error: type[Exception]) -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        sock, _ = listener.accept()
+        sock.sendall(said)
+        sock.shutdown(socket.SHUT_WR)
+        with contextlib.suppress(OSError):
+            while sock.recv(1000):
+                pass
+        sock.close()
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    with listener, pytest.raises(error):
+        Connection.open(f"127.0.0.1:{listener.getsockname()[1]}", Settings(connect_timeout=PATIENCE))
+    thread.join(PATIENCE)
+
+
+# The end
+
+SERVER = """
+import os, threading, time
+from fray.cluster import LocalCluster
+from fray.rpc import ActorServer
+class Slow:
+    def sleep(self, seconds):
+        time.sleep(seconds)
+        return "slept"
+server = ActorServer(LocalCluster())
+server.register("slow", Slow())
+server._job_id = os.environ.get("JOB", "")
+print(server.address, flush=True)
+server.serve()
+print("served", threading.active_count(), flush=True)
+"""
+
+
+@pytest.mark.parametrize("seconds", [1.0, 7.0], ids=["short", "longer than grace, in a job"])
+def test_sigterm_drains(seconds: float) -> None:
+    job = {"JOB": "job-1"} if seconds > 5 else {}
+    with Program(SERVER, job) as program, Caller(program.address) as caller:
+        caller.call("slow", "sleep", 0)
+        slow = caller.send("slow", "sleep", seconds)
+        behind = caller.send("slow", "sleep", 0)
+        caller.connection.list_actors(timeout=PATIENCE)
+        program.process.send_signal(signal.SIGTERM)
+        assert (slow.result(), behind.result()) == ("slept", "slept")
+        out, err = program.process.communicate(timeout=PATIENCE)
+        assert (program.process.returncode, err) == (0, "")
+        assert out.splitlines()[0].startswith("served")
+
+
+def test_a_killed_server_loses_what_was_sent() -> None:
+    with Program(SERVER) as program, Caller(program.address) as caller:
+        slow = caller.send("slow", "sleep", PATIENCE)
+        caller.connection.list_actors(timeout=PATIENCE)
+        program.process.kill()
+        answer = slow.answer()
+        assert isinstance(answer.lost, UnavailableError)
+        assert slow.sent.may_have_arrived
+        eventually(lambda: caller.connection.closed, PATIENCE)
+        with pytest.raises(UnavailableError):
+            caller.send("slow", "sleep", 0)
+
+
+RECORDER = """
+import os, sys
+from fray.cluster import LocalCluster
+from fray.rpc import ActorServer
+class Recorder:
+    def __init__(self):
+        self.file = os.open(os.environ["RECORD"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    def note(self, n, data):
+        os.write(self.file, b"%d\\n" % n)
+server = ActorServer(LocalCluster())
+server.register("recorder", Recorder())
+print(server.address, flush=True)
+server.serve()
+"""
+
+
+@pytest.mark.parametrize("size", [10, 20_000, 2 << 20])
+@pytest.mark.parametrize("answered", [0, 5])
+def test_fact28_what_cannot_have_arrived_did_not_run(tmp_path: Path, size: int, answered: int) -> None:
+    record = tmp_path / "record"
+    with Program(RECORDER, {"RECORD": str(record)}) as program, Caller(program.address) as caller:
+        sent = []
+        for n in range(100):
+            try:
+                sent.append(caller.send("recorder", "note", n, b"x" * size))
+            except UnavailableError:
+                break
+            if n == 20:
+                for one in sent[:answered]:
+                    one.result()
+                program.process.kill()
+        lost = {n for n, one in enumerate(sent) if one.answer().reply is None}
+        ran = {int(line) for line in record.read_text().split()} if record.exists() else set()
+        never = {n for n in lost if not sent[n].sent.may_have_arrived}
+        assert not ran & never, f"calls ran that cannot have arrived: {ran & never}"
+        assert set(range(len(sent))) - lost <= ran
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))  # noqa: PTH208 # as a path it would have one more
+
+
+def test_nothing_is_left_over(identity: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def round_trip(tls: bool) -> None:
+        with monkeypatch.context() as patch:
+            if tls:
+                patch.setenv("FRAY_ACTOR_IDENTITY", identity)
+            with serving() as server:
+                callers = [Caller(server.address, identity=identity if tls else "") for _ in range(10)]
+                for caller in callers:
+                    assert caller.call("echo", "echo", 1) == 1
+                for caller in callers[::2]:
+                    caller.close()
+                with RawPeer(server.address, hello=False) as peer:
+                    peer.socket.sendall(b"x")
+            for caller in callers:
+                caller.close()
+
+    round_trip(False)
+    round_trip(True)
+    gc.collect()
+    threads, files = threading.active_count(), descriptors()
+    for n in range(4):
+        round_trip(bool(n % 2))
+    eventually(lambda: threading.active_count() <= threads, PATIENCE)
+    gc.collect()
+    eventually(lambda: descriptors() <= files, PATIENCE)
