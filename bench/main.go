@@ -1,7 +1,7 @@
 // Command bench measures fray and prints each number beside what it is to be
 // compared with. It asserts nothing: numbers on a shared machine are for people.
 //
-//	go run ./bench [flags] [startup | quickstart | plan | apply | recovery | language | state | gcp | cluster | launch | failover | sidebyside]...
+//	go run ./bench [flags] [startup | quickstart | plan | apply | recovery | language | state | gcp | cluster | launch | failover | actors | python | actorlife | ray | sidebyside]...
 //
 // Without names it runs everything, as `make bench` does. What needs much memory
 // runs in a process of its own, which is this program again (one.go): the peak
@@ -71,6 +71,10 @@ func (b *bench) parts() []part {
 		{"cluster", columns, b.clusters},
 		{"launch", columns, b.launching},
 		{"failover", columns, b.failover},
+		{"actors", columns, b.actorCalls},
+		{"python", columns, b.pythonCalls},
+		{"actorlife", columns, b.actorLife},
+		{"ray", columns, b.besideRay},
 		{"sidebyside", nil, b.sideBySide},
 	}
 }

@@ -46,6 +46,7 @@ const (
 	oneStep   = "step"
 	oneSteady = "steady"
 	oneServe  = "cloud-server"
+	oneEcho   = "echo"
 )
 
 // runOne takes a measurement: a verb with directory and mailbox location, or
@@ -69,6 +70,8 @@ func runOne(ctx context.Context, args []string, out io.Writer) error {
 		r, err = stepOver(ctx, n)
 	case oneSteady:
 		r, err = steadyWatch(ctx, n)
+	case oneEcho:
+		return serveEcho(ctx, echoKind(args[1]), os.Stdin, out)
 	case oneServe:
 		return serveCloud(ctx, os.Stdin, out)
 	default:

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"sync"
 	"syscall"
 
@@ -26,7 +27,8 @@ func runCommand(a *app) *cobra.Command {
 		Long: `Run a program here that launches jobs on the stack: it finds the cluster that
 fray watch serves in FRAY_CLUSTER_SPEC and FRAY_CLUSTER_TOKEN, as a job does, and
 acts as the user who runs it. That is who may read the stack's key. What it
-launches lives on when it ends. The exit code is the program's.`,
+launches lives on when it ends. With --namespace it may call the actors of that
+namespace, too. The exit code is the program's.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			l, err := a.locate(cmd.Context(), []string{dir}, config)
@@ -69,7 +71,12 @@ func (a *app) runClient(ctx context.Context, l *loaded, args []string, namespace
 	program.Env = append(os.Environ(),
 		"FRAY_CLUSTER_ADDRESS="+address, "FRAY_CLUSTER_SPEC=fray://"+address, "FRAY_CLIENT_SPEC=fray://"+address, "FRAY_CLUSTER_TOKEN="+session)
 	if namespace != "" {
-		program.Env = append(program.Env, "FRAY_NAMESPACE="+namespace)
+		file, remove, err := identityFile(ctx, l, namespace)
+		if err != nil {
+			return err
+		}
+		defer remove()
+		program.Env = append(program.Env, "FRAY_NAMESPACE="+namespace, "FRAY_ACTOR_IDENTITY="+file)
 	}
 	program.Stdin, program.Stdout, program.Stderr = a.stdin, a.stdout, a.stderr
 	// A Ctrl-C is for the program, which gets it from the terminal too.
@@ -91,6 +98,23 @@ func (a *app) runClient(ctx context.Context, l *loaded, args []string, namespace
 			return programEnd(err)
 		}
 	}
+}
+
+// identityFile is where a program finds what it shows to the actors of a namespace.
+func identityFile(ctx context.Context, l *loaded, namespace string) (file string, remove func(), err error) {
+	pem, err := l.stack.identity(ctx, l.doc, namespace)
+	if err != nil {
+		return "", nil, err
+	}
+	dir, err := os.MkdirTemp("", "fray-run-")
+	if err != nil {
+		return "", nil, fmt.Errorf("keep the identity of namespace %s: %w", namespace, err)
+	}
+	file = filepath.Join(dir, "actor.pem")
+	if err := os.WriteFile(file, pem, 0o600); err != nil {
+		return "", nil, errors.Join(fmt.Errorf("keep the identity of namespace %s: %w", namespace, err), os.RemoveAll(dir))
+	}
+	return file, func() { _ = os.RemoveAll(dir) }, nil
 }
 
 // programEnd makes a program's end fray's own.

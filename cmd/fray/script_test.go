@@ -32,6 +32,9 @@ func testMain(m *testing.M) int {
 	if len(os.Args) > 3 && os.Args[1] == clusterTaskWord {
 		return clusterTask(os.Args[2:])
 	}
+	if len(os.Args) == 2 && os.Args[1] == actorHostWord {
+		return actorHost()
+	}
 	flag.Parse()
 	dir, err := os.MkdirTemp("", "fray-bin-")
 	if err != nil {
@@ -59,11 +62,16 @@ func TestScript(t *testing.T) {
 		Dir:           "testdata/script",
 		UpdateScripts: *update,
 		Setup: func(env *testscript.Env) error {
+			program, err := os.Executable() // hosts actors
+			if err != nil {
+				return err
+			}
 			env.Setenv("PATH", filepath.Dir(fray)+string(filepath.ListSeparator)+os.Getenv("PATH"))
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, ".cache"))
 			env.Setenv("NO_COLOR", "1")
 			env.Setenv("TZ", "UTC")
+			env.Setenv("FRAY_VAR_program", program)
 			env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, ".config"))
 			bucket, err := startEmulator(true)
 			if err != nil {
