@@ -26,7 +26,10 @@ const (
 
 // actorNamesVariable is what tells a host of actors their names, as JSON: so the
 // actors of a job are known before they register.
-const actorNamesVariable = "FRAY_ACTOR_NAMES"
+const actorNamesVariable = actorVariables + "NAMES"
+
+// actorVariables is what the names of all variables of a host of actors begin with.
+const actorVariables = "FRAY_ACTOR_"
 
 // Actor is one incarnation of an actor, or one that is awaited.
 type Actor struct {

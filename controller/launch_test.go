@@ -87,14 +87,14 @@ func TestChildrenInherit(t *testing.T) {
 	sum := r.upload("the project")
 	parent := command("exp/main")
 	parent.Namespace, parent.User, parent.Band = "rl", "bob", clusterapi.Band_BAND_BATCH
-	parent.Environment = &clusterapi.Environment{Bundle: sum, Uv: &clusterapi.UV{Extras: []string{"tpu"}}, EnvVars: map[string]string{"A": "a", "B": "b"}}
+	parent.Environment = &clusterapi.Environment{Bundle: sum, Uv: &clusterapi.UV{Extras: []string{"tpu"}}, EnvVars: map[string]string{"A": "a", "B": "b", "FRAY_ACTOR_NAMES": `["x"]`}}
 	parentID := r.launch(r.user(), parent)
 	r.running(parentID)
 
 	child := command("child")
 	first := r.running(r.launch(r.as(parentID), child))
 	if got := first.Spec; got.Namespace != "rl" || got.User != "bob" || got.Band != schema.BandBatch ||
-		got.Environment.Bundle != sum || got.Environment.UV.Extras[0] != "tpu" || got.Environment.Env["A"] != schema.Plain("a") {
+		got.Environment.Bundle != sum || got.Environment.UV.Extras[0] != "tpu" || len(got.Environment.Env) != 2 || got.Environment.Env["A"] != schema.Plain("a") {
 		t.Errorf("a child that says nothing: %+v", got)
 	}
 	if l := first.Launch; l.Parent != parentID || l.ParentAttempt != 1 || l.Name != "child" {

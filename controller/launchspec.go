@@ -1,7 +1,9 @@
 package controller
 
 import (
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -83,12 +85,20 @@ func (o *order) environment(i int, from *inherited) schema.Environment {
 		if asked := r.GetEnvironment(); asked != nil && !asked.GetInherit() {
 			env = schema.Environment{Bundle: env.Bundle, Project: env.Project}
 		}
+		env.Env = withoutActor(env.Env)
 	}
 	if bundle := r.GetEnvironment().GetBundle(); bundle != "" {
 		env.Bundle, env.Project = bundle, ""
 	}
 	env.Callable = r.GetEntrypoint().GetCallable().GetSha256()
 	return env
+}
+
+// withoutActor leaves out what makes a job the host of an actor: its children are not.
+func withoutActor(env map[string]schema.Text) map[string]schema.Text {
+	kept := maps.Clone(env)
+	maps.DeleteFunc(kept, func(name string, _ schema.Text) bool { return strings.HasPrefix(name, actorVariables) })
+	return kept
 }
 
 // finish gives a job what it has of its parent or of who asks.

@@ -202,7 +202,7 @@ def test_commands_have_real_variables(tmp_path: Path) -> None:
 
 def test_children_inherit_namespace_and_variables(local: LocalCluster, tmp_path: Path) -> None:
     file = tmp_path / "told"
-    environment = EnvironmentConfig.create(env_vars={"WANDB": "of the parent"})
+    environment = EnvironmentConfig.create(env_vars={"WANDB": "of the parent", "FRAY_ACTOR_NAMES": "[]"})
     request = call(
         launch_child, str(file), None, name="parent", namespace=Namespace("rl"), environment=environment
     )
@@ -210,6 +210,7 @@ def test_children_inherit_namespace_and_variables(local: LocalCluster, tmp_path:
     local.wait(parent, raise_on_failure=True)
     assert "FRAY_JOB_NAME=child FRAY_NAMESPACE=rl" in file.read_text()
     assert "WANDB=of the parent" in file.read_text()
+    assert "FRAY_ACTOR_" not in file.read_text()
     assert local.list_jobs() == []  # of this namespace
     assert local.poll(parent).namespace == "rl"
 

@@ -133,7 +133,8 @@ class LocalCluster:
         environment = request.environment
         inherited: Mapping[str, str] = {}
         if parent is not None and (environment is None or environment.inherit):
-            inherited = parent.environ
+            # Children of a job that hosts an actor host none.
+            inherited = {k: v for k, v in parent.environ.items() if not k.startswith("FRAY_ACTOR_")}
         return Job(
             job_id=JobId(f"{request.name}-{uuid.uuid4().hex[:8]}"),
             request=replace(request),
