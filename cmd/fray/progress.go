@@ -153,17 +153,13 @@ func (p *progress) job(addr schema.Address, was, is *state.Job) {
 	var wasAttempt int
 	var wasReady bool
 	var wasStatus schema.JobStatus
-	var wasEnd schema.TaskState
 	if was != nil {
 		wasAttempt, wasReady, wasStatus = was.Attempt, was.Ready, was.Status
-		if last := was.Last(); last != nil {
-			wasEnd = last.Outcome
-		}
+	}
+	for _, a := range newlyEnded(was, is) {
+		p.line("%s: attempt %d %s%s", addr, a.Number, outcome(a.Outcome), because(a.Reason))
 	}
 	last := is.Last()
-	if last != nil && last.Outcome != "" && last.Outcome != wasEnd && !is.Status.Ended() {
-		p.line("%s: attempt %d %s%s", addr, last.Number, outcome(last.Outcome), because(last.Reason))
-	}
 	if is.Attempt != wasAttempt && is.Attempt > 1 {
 		p.line("%s: attempt %d starts", addr, is.Attempt)
 	}
@@ -183,6 +179,26 @@ func (p *progress) job(addr schema.Address, was, is *state.Job) {
 	case is.Status == schema.JobStopped && wasStatus != is.Status:
 		p.line("%s: stopped", addr)
 	}
+}
+
+// newlyEnded are the attempts that ended in between, but for one with which the
+// job did: a retry may have begun at once.
+func newlyEnded(was, is *state.Job) []*state.Attempt {
+	var ended []*state.Attempt
+	for i := range is.Attempts {
+		a := &is.Attempts[i]
+		newest := i == len(is.Attempts)-1
+		switch {
+		case a.Outcome == "", newest && is.Status.Ended():
+		case was == nil:
+			if newest {
+				ended = append(ended, a)
+			}
+		case a.Number > was.Attempt, a.Number == was.Attempt && was.Last() != nil && was.Last().Outcome == "":
+			ended = append(ended, a)
+		}
+	}
+	return ended
 }
 
 func outcome(s schema.TaskState) string { return strings.ReplaceAll(string(s), "_", " ") }
