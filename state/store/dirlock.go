@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,42 +21,53 @@ const (
 	// lockPatience bounds the wait for a lock, which is held for a few syncs
 	// at most, unless its holder is stopped.
 	lockPatience = 30 * time.Second
+	// lookAgain is how often one who waits for a lock looks at who has it.
+	lookAgain = 100 * time.Millisecond
+	// looks is how often in a row no ticket must be found beside a lock that is
+	// held, before its holder is taken for suspended while it has none.
+	looks        = 10
 	holderPrefix = "holder-"
 )
 
 // shardLock excludes all other writers of a shard's keys, in this process and
-// in others. Its file's modification time is a floor: at least the generation
-// of every deleted object, so that one made again gets a higher one although
-// nothing is left of its predecessor and the clock may have been set back.
+// in others, unless this one is suspended while it has it: see [ticket]. Its
+// file's modification time is a floor: at least the generation of every deleted
+// object, so that one made again gets a higher one although nothing is left of
+// its predecessor and the clock may have been set back.
 type shardLock struct {
+	dir   *Dir
+	shard uint32
 	file  *os.File
-	shard chan struct{}
 }
 
 func (d *Dir) lock(ctx context.Context, key string) (*shardLock, error) {
 	h := fnv.New32a()
 	h.Write([]byte(key))
-	n := h.Sum32() % shardCount
+	l := &shardLock{dir: d, shard: h.Sum32() % shardCount}
 	ctx, cancel := context.WithTimeoutCause(ctx, lockPatience,
-		fmt.Errorf("another process has kept %s locked for %v; if one is stopped (Ctrl-Z), continue or end it",
-			d.path(key), lockPatience))
+		fmt.Errorf("another process has kept %s locked for %v; if it hangs, end it", d.path(key), lockPatience))
 	defer cancel()
 	select {
-	case d.shards[n] <- struct{}{}:
+	case d.shards[l.shard] <- struct{}{}:
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	f, err := openLocked(ctx, filepath.Join(d.locks(), fmt.Sprintf("%02d", n)))
-	if err != nil {
-		<-d.shards[n]
-		return nil, err
+	for l.file == nil {
+		if err := l.open(ctx); err != nil {
+			<-d.shards[l.shard]
+			return nil, err
+		}
 	}
-	return &shardLock{file: f, shard: d.shards[n]}, nil
+	return l, nil
+}
+
+func (l *shardLock) path() string {
+	return filepath.Join(l.dir.locks(), fmt.Sprintf("%02d", l.shard))
 }
 
 func (l *shardLock) unlock() {
 	_ = l.file.Close() // which frees the lock
-	<-l.shard
+	<-l.dir.shards[l.shard]
 }
 
 // next is the generation of a write over present.
@@ -71,8 +83,9 @@ func (l *shardLock) next(present Generation) Generation {
 func (l *shardLock) remember(gen Generation) error {
 	info, err := l.file.Stat()
 	if err == nil && generationOf(info) < gen {
-		at := time.Unix(0, int64(gen))
-		err = os.Chtimes(l.file.Name(), at, at)
+		// By its descriptor: its name may be another's by now. In microseconds, rounded up.
+		at := unix.NsecToTimeval(int64(gen) + int64(time.Microsecond) - 1)
+		err = unix.Futimes(int(l.file.Fd()), []unix.Timeval{at, at})
 	}
 	if err != nil {
 		return fileError("set time of", l.file.Name(), err)
@@ -80,44 +93,78 @@ func (l *shardLock) remember(gen Generation) error {
 	return nil
 }
 
-// openLocked opens a lock file and waits for its lock.
-func openLocked(ctx context.Context, path string) (*os.File, error) {
+// open opens the lock's file and waits for its lock. The file remains nil where
+// it was replaced meanwhile.
+func (l *shardLock) open(ctx context.Context) error {
 	if err := alive(ctx); err != nil {
-		return nil, err
+		return err
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, fileMode)
+	f, err := os.OpenFile(l.path(), os.O_RDWR|os.O_CREATE, fileMode)
 	if err != nil {
-		return nil, fileError("lock", path, err)
+		return fileError("lock", l.path(), err)
 	}
 	err = flock(f, unix.LOCK_EX|unix.LOCK_NB)
-	if err == nil {
-		return f, nil
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		err = l.wait(ctx, f)
 	}
-	if !errors.Is(err, unix.EWOULDBLOCK) {
+	switch {
+	case errors.Is(err, errGivenUp):
+		return alive(ctx)
+	case err != nil:
 		f.Close()
-		return nil, fileError("lock", path, err)
+		return fileError("lock", l.path(), err)
+	case l.names(f):
+		l.file = f
+	default:
+		f.Close()
 	}
+	return nil
+}
+
+// names reports whether a file is the one whose lock counts.
+func (l *shardLock) names(f *os.File) bool {
+	mine, err := f.Stat()
+	named, nameErr := os.Stat(l.path())
+	return err == nil && nameErr == nil && os.SameFile(mine, named)
+}
+
+// errGivenUp says that a lock was not waited for any longer, and that its file
+// will be closed.
+var errGivenUp = errors.New("given up")
+
+// wait waits for the lock of a file, as long as that is the one that counts.
+func (l *shardLock) wait(ctx context.Context, f *os.File) error {
 	// The wait cannot be interrupted, so it gets a goroutine of its own that
 	// outlives a caller who gives up, and then lets go at once.
+	var err error
 	locked := make(chan struct{})
 	go func() {
 		err = flock(f, unix.LOCK_EX)
 		close(locked)
 	}()
-	select {
-	case <-locked:
-		if err != nil {
-			f.Close()
-			return nil, fileError("lock", path, err)
+	tick := time.NewTicker(lookAgain)
+	defer tick.Stop()
+	for missing := 0; alive(ctx) == nil && l.names(f); {
+		select {
+		case <-locked:
+			return err
+		case <-ctx.Done():
+		case <-tick.C:
+			holders, err := l.holders()
+			missing++
+			switch {
+			case err != nil || slices.ContainsFunc(holders, isRunning):
+				missing = 0
+			case len(holders) > 0 || missing == looks:
+				l.takeFrom(f)
+			}
 		}
-		return f, nil
-	case <-ctx.Done():
-		go func() {
-			<-locked
-			f.Close()
-		}()
-		return nil, context.Cause(ctx)
 	}
+	go func() {
+		<-locked
+		f.Close()
+	}()
+	return errGivenUp
 }
 
 func flock(f *os.File, how int) error {

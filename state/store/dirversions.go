@@ -161,7 +161,14 @@ func (d *Dir) keep(key string, present Generation) {
 	}
 	err := os.Link(d.path(key), d.versionPath(key, present))
 	if errors.Is(err, fs.ErrNotExist) && os.MkdirAll(d.versionsOf(key), folderMode) == nil {
-		_ = os.Link(d.path(key), d.versionPath(key, present))
+		err = os.Link(d.path(key), d.versionPath(key, present))
+	}
+	if err != nil {
+		return
+	}
+	// A holder that was suspended before the link may have linked a later one.
+	if linked, err := os.Lstat(d.versionPath(key, present)); err == nil && generationOf(linked) != present {
+		_ = os.Remove(d.versionPath(key, present))
 	}
 }
 
@@ -185,13 +192,14 @@ func (d *Dir) prune(key string) {
 
 // makeRoom lets go of the oldest version when a write failed for want of space,
 // and reports whether that may help. The caller holds the key's lock.
-func (d *Dir) makeRoom(key string, present Generation, failure error) bool {
+func (d *Dir) makeRoom(key string, failure error) bool {
 	full := errors.Is(failure, syscall.ENOSPC) || errors.Is(failure, syscall.EDQUOT)
 	if !full || !keepsVersions(key) {
 		return false
 	}
-	if live, err := d.generation(key); err != nil || live != present {
-		return false // it has been written; only its folder could not be synced
+	present, err := d.generation(key)
+	if err != nil {
+		return false
 	}
 	old, err := d.oldVersions(key)
 	if err != nil {

@@ -30,40 +30,58 @@ func (d *Dir) put(ctx context.Context, key string, data []byte, want Generation)
 	if err := cmp.Or(CheckKey(key), alive(ctx), d.prepare()); err != nil {
 		return 0, err
 	}
-	lock, err := d.lock(ctx, key)
+	for {
+		gen, err := d.putLocked(ctx, write{key, data, want})
+		if !errors.Is(err, errTicketLost) {
+			return gen, err
+		}
+	}
+}
+
+// write is one of an object over the generation want.
+type write struct {
+	key  string
+	data []byte
+	want Generation
+}
+
+func (d *Dir) putLocked(ctx context.Context, w write) (Generation, error) {
+	lock, err := d.lock(ctx, w.key)
 	if err != nil {
 		return 0, err
 	}
 	defer lock.unlock()
-	present, err := d.generation(key)
-	if err != nil {
-		return 0, err
+	gen, named, err := d.replace(ctx, lock, w)
+	for err != nil && !named && d.makeRoom(w.key, err) {
+		gen, named, err = d.replace(ctx, lock, w)
 	}
-	if want != Any && want != present {
-		return 0, ErrConflict
-	}
-	gen := lock.next(present)
-	d.keep(key, present)
-	err = d.replace(ctx, key, data, gen)
-	for err != nil && d.makeRoom(key, present, err) {
-		err = d.replace(ctx, key, data, gen)
-	}
-	d.prune(key)
+	d.prune(w.key)
 	return gen, err
 }
 
-// replace writes a file in the place of the one that is there. The caller holds
-// the key's lock.
-func (d *Dir) replace(ctx context.Context, key string, data []byte, gen Generation) error {
-	tmp, err := d.stage(key)
+// replace writes a file in the place of the one that is there, and reports
+// whether it has its name, also when that could not be made durable. The caller
+// holds the key's lock.
+func (d *Dir) replace(ctx context.Context, lock *shardLock, w write) (gen Generation, named bool, err error) {
+	tmp, err := lock.ticket(w.key)
 	if err != nil {
-		return err
+		return 0, false, err
 	}
 	defer tmp.discard()
-	if _, err := tmp.Write(data); err != nil {
-		return fileError("write", d.path(key), err)
+	present, err := d.generation(w.key)
+	if err != nil {
+		return 0, false, err
 	}
-	return d.commit(ctx, tmp, gen)
+	if w.want != Any && w.want != present {
+		return 0, false, ErrConflict
+	}
+	gen = lock.next(present)
+	d.keep(w.key, present)
+	if _, err := tmp.Write(w.data); err != nil {
+		return 0, false, fileError("write", d.path(w.key), err)
+	}
+	err = d.commit(ctx, tmp, gen)
+	return gen, tmp.used, err
 }
 
 // Upload writes a blob if there is none under the key. The last part of a key
@@ -105,6 +123,9 @@ func (d *Dir) upload(ctx context.Context, key string, content io.Reader) error {
 		return err
 	}
 	defer lock.unlock()
+	if err := lock.claim(tmp); err != nil {
+		return err
+	}
 	if present, err := d.generation(key); err != nil || present != Absent {
 		return err
 	}
@@ -130,11 +151,22 @@ func (d *Dir) remove(ctx context.Context, key string) error {
 	if err := d.prepare(); err != nil {
 		return err
 	}
+	err := errTicketLost
+	for errors.Is(err, errTicketLost) {
+		err = d.removeLocked(ctx, key)
+	}
+	return err
+}
+
+func (d *Dir) removeLocked(ctx context.Context, key string) error {
 	lock, err := d.lock(ctx, key)
 	if err != nil {
 		return err
 	}
 	defer lock.unlock()
+	if err := lock.voidOthers(""); err != nil {
+		return err
+	}
 	present, err := d.generation(key)
 	if err != nil || present == Absent {
 		return err
@@ -143,7 +175,12 @@ func (d *Dir) remove(ctx context.Context, key string) error {
 		return err
 	}
 	d.keep(key, present)
-	if err := os.Remove(d.path(key)); err != nil {
+	// A delete has no ticket, since on a full disk none could be made: one that is
+	// suspended right here comes late, as if it had been asked for later.
+	if !lock.names(lock.file) {
+		return errTicketLost
+	}
+	if err := os.Remove(d.path(key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fileError("delete", d.path(key), err)
 	}
 	for folder := filepath.Dir(d.path(key)); folder != d.root; folder = filepath.Dir(folder) {
@@ -166,35 +203,12 @@ func (d *Dir) generation(key string) (Generation, error) {
 	return generationOf(info), nil
 }
 
-// staged is a file on its way to its name.
-type staged struct {
-	*os.File
-	target string
-	named  bool
-}
-
-func (d *Dir) stage(key string) (*staged, error) {
-	f, err := os.CreateTemp(d.tmp(), "*")
-	if err != nil {
-		return nil, fileError("write", d.path(key), err)
-	}
-	return &staged{File: f, target: d.path(key)}, nil
-}
-
-// discard frees what a file that did not get its name occupies.
-func (s *staged) discard() {
-	_ = s.Close()
-	if !s.named {
-		_ = os.Remove(s.Name())
-	}
-}
-
-// commit gives a staged file its generation and its name, durably. The caller
+// commit gives a ticket its generation and its name, durably. The caller
 // holds the key's lock.
-func (d *Dir) commit(ctx context.Context, tmp *staged, gen Generation) error {
+func (d *Dir) commit(ctx context.Context, tmp *ticket, gen Generation) error {
 	at := time.Unix(0, int64(gen))
-	if err := os.Chtimes(tmp.Name(), at, at); err != nil {
-		return fileError("set time of", tmp.target, err)
+	if err := os.Chtimes(tmp.path, at, at); err != nil {
+		return tmp.fail("set time of", err)
 	}
 	if err := tmp.Sync(); err != nil {
 		return fileError("sync", tmp.target, err)
@@ -204,24 +218,24 @@ func (d *Dir) commit(ctx context.Context, tmp *staged, gen Generation) error {
 	}
 	made, err := d.rename(tmp)
 	if err != nil {
-		return fileError("write", tmp.target, err)
+		return tmp.fail("write", err)
 	}
 	return d.syncFolders(filepath.Dir(tmp.target), made)
 }
 
 // rename makes the directories that the target needs. A Delete beside it may
 // remove one again while it is still empty, hence the retries.
-func (d *Dir) rename(tmp *staged) (made bool, err error) {
+func (d *Dir) rename(tmp *ticket) (made bool, err error) {
 	for range 100 {
-		err = os.Rename(tmp.Name(), tmp.target)
+		err = os.Rename(tmp.path, tmp.target)
 		if err == nil {
-			tmp.named = true
+			tmp.used = true
 			return made, nil
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
 			return made, err
 		}
-		if _, gone := os.Lstat(tmp.Name()); gone != nil {
+		if _, gone := os.Lstat(tmp.path); gone != nil {
 			return made, err
 		}
 		made = true

@@ -10,3 +10,11 @@ func bootID() string {
 	}
 	return id
 }
+
+// isRunning reports whether a process is not suspended by a signal, as far as
+// can be known.
+func isRunning(pid int) bool {
+	const stopped = 4 // SSTOP of sys/proc.h
+	p, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
+	return err != nil || p.Proc.P_stat != stopped
+}

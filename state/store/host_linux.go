@@ -1,7 +1,9 @@
 package store
 
 import (
+	"bytes"
 	"os"
+	"strconv"
 	"strings"
 )
 
@@ -12,4 +14,15 @@ func bootID() string {
 		return ""
 	}
 	return strings.TrimSpace(string(id))
+}
+
+// isRunning reports whether a process is not suspended by a signal, as far as
+// can be known (proc_pid_stat(5)).
+func isRunning(pid int) bool {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return true // gone, or another machine's
+	}
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]) // the name before may hold anything
+	return len(fields) == 0 || string(fields[0]) != "T"
 }

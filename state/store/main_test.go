@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -42,6 +43,8 @@ func play(ctx context.Context, role, path string) error {
 			}
 		}
 		return nil
+	case "count":
+		return countOn(ctx, d)
 	case "write":
 		return writeForever(ctx, d)
 	case "hold":
@@ -50,6 +53,24 @@ func play(ctx context.Context, role, path string) error {
 		return storetest.BeSuspended(ctx, d, os.Stdin, os.Stdout)
 	}
 	return errors.New("unknown role")
+}
+
+// countOn increments the counter until its input ends, and says so after each by an empty line.
+func countOn(ctx context.Context, d *store.Dir) error {
+	var ended atomic.Bool
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		ended.Store(true)
+	}()
+	for !ended.Load() {
+		if err := storetest.Increment(ctx, d, counter); err != nil {
+			return err
+		}
+		if _, err := fmt.Println(); err != nil {
+			return fmt.Errorf("nobody reads any more: %w", err)
+		}
+	}
+	return nil
 }
 
 // hold holds the lease until it is killed or loses it, or the test has died.
