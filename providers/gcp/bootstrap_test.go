@@ -114,6 +114,7 @@ func TestStartupScriptFails(t *testing.T) {
 	} {
 		for _, with := range []string{"curl", "python3"} {
 			t.Run(test.name+" with "+with, func(t *testing.T) {
+				t.Parallel()
 				r := bootRigWith(t, zipped(standIn), test.account)
 				r.env = append(r.env, "PATH="+toolbox(t, append(usualTools(), with)...))
 				if test.account != "" {

@@ -66,15 +66,19 @@ type computeClients struct {
 var _ engine = (*gce)(nil)
 
 func newGCE(ctx context.Context, config Config) (engine, error) {
-	var options []option.ClientOption
-	if config.Endpoint != "" {
-		options = append(options, option.WithEndpoint(config.Endpoint), option.WithoutAuthentication())
-	}
-	clients, err := dialCompute(ctx, options)
+	clients, err := dialCompute(ctx, computeOptions(config.Endpoint))
 	if err != nil {
 		return nil, errors.Join(err, clients.close())
 	}
 	return &gce{clients: clients, project: config.Project, now: config.Now, reader: reader{backoff: config.Backoff}, notes: map[string]*gceNote{}}, nil
+}
+
+// computeOptions lead to the service, or to what stands in for it.
+func computeOptions(endpoint string) []option.ClientOption {
+	if endpoint == "" {
+		return nil
+	}
+	return []option.ClientOption{option.WithEndpoint(endpoint), option.WithoutAuthentication()}
 }
 
 // dialCompute makes the clients, without their own retries, which go on for

@@ -129,7 +129,15 @@ func (g *gce) listGroups(ctx context.Context, groups map[string]*computepb.Insta
 }
 
 func (g *gce) listMachines(ctx context.Context, finds gceFinds) error {
-	request := &computepb.AggregatedListInstancesRequest{Project: g.project, Filter: marked("")}
+	return g.eachMachine(ctx, marked(""), finds.unlisted, func(machine *computepb.Instance) {
+		key := baseOf(machine.GetZone()) + "/" + machine.GetLabels()[sliceLabel]
+		finds.machines[key] = append(finds.machines[key], machine)
+	})
+}
+
+// eachMachine lists the instances of all zones, and notes those that are left out.
+func (g *gce) eachMachine(ctx context.Context, filter *string, unlisted map[string]string, each func(*computepb.Instance)) error {
+	request := &computepb.AggregatedListInstancesRequest{Project: g.project, Filter: filter}
 	return everyPage(ctx, func(ctx context.Context, token string) (string, error) {
 		it := g.clients.instances.AggregatedList(ctx, request)
 		scopes, next, err := it.InternalFetch(0, token)
@@ -138,13 +146,12 @@ func (g *gce) listMachines(ctx context.Context, finds gceFinds) error {
 		}
 		page, _ := it.Response.(*computepb.InstanceAggregatedList)
 		for _, scope := range scopes {
-			notListed(scope.Key, scope.Value.GetWarning(), finds.unlisted)
+			notListed(scope.Key, scope.Value.GetWarning(), unlisted)
 			for _, machine := range scope.Value.GetInstances() {
-				key := baseOf(machine.GetZone()) + "/" + machine.GetLabels()[sliceLabel]
-				finds.machines[key] = append(finds.machines[key], machine)
+				each(machine)
 			}
 		}
-		return next, notWhole(page.GetUnreachables(), page.GetWarning(), finds.unlisted)
+		return next, notWhole(page.GetUnreachables(), page.GetWarning(), unlisted)
 	})
 }
 

@@ -63,7 +63,7 @@ request() {
 		shift 3
 		answer=$(printf 'header = "%s"\n' "$header" | curl "$@" "$url" 2>&1)
 	elif command -v python3 >/dev/null 2>&1; then
-		answer=$(FRAY_HEADER=$header FRAY_DATA=$data python3 - "$@" 2>&1 <<'PYTHON'
+		answer=$(FRAY_HEADER=$header FRAY_DATA=$data python3 -IS - "$@" 2>&1 <<'PYTHON'
 import os, shutil, sys, urllib.error, urllib.request
 method, url, path = sys.argv[1:]
 name, _, value = os.environ["FRAY_HEADER"].partition(": ")
@@ -154,7 +154,7 @@ sha256() {
 	if command -v sha256sum >/dev/null 2>&1; then
 		sha256sum "$1" | cut -d ' ' -f 1
 	else
-		python3 -c 'import hashlib, sys; print(hashlib.sha256(open(sys.argv[1], "rb").read()).hexdigest())' "$1"
+		python3 -IS -c 'import hashlib, sys; print(hashlib.sha256(open(sys.argv[1], "rb").read()).hexdigest())' "$1"
 	fi
 }
 
@@ -234,7 +234,9 @@ unpack() {
 		return 1
 	fi
 	sha256 "$new.program" >"$new.sha256"
-	sync # else a machine that is cut off may keep names of empty files
+	# Else a machine that is cut off may keep names of empty files. Where only all
+	# files can be synced, that it is.
+	sync "$new.sha256" "$new.program" 2>/dev/null || sync
 	mv -f "$new.sha256" "$program.sha256" && mv -f "$new.program" "$program" && return
 	why="cannot install the program in $root/bin" && room
 	return 1

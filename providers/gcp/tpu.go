@@ -36,6 +36,14 @@ type tpu struct {
 var _ engine = (*tpu)(nil)
 
 func newTPU(ctx context.Context, config Config) (engine, error) {
+	t, err := dialTPU(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+func dialTPU(ctx context.Context, config Config) (*tpu, error) {
 	pool, err := gtransport.DialPool(ctx, tpuOptions(config.Endpoint)...)
 	if err != nil {
 		return nil, failf(schema.ErrorPermission, "%w", credentialsError(err))
