@@ -3,7 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,22 +15,29 @@ import (
 // allPoints asks for the slow, complete form of the proofs.
 func allPoints() bool { return os.Getenv("FRAY_TEST_SOAK") != "" }
 
-// TestCrashApply kills an apply at each of its store and provider calls and
-// shows that the next one ends in the same world: nothing left behind, nothing
-// started twice, nothing touched that stays the same. In the bucket, and with
-// -short, one point of each kind is tried unless FRAY_TEST_SOAK is set.
+// TestCrashApply kills an apply at its store and provider calls and shows that
+// the next one ends in the same world: nothing left behind, nothing started
+// twice, nothing touched that stays the same. Of the calls of each kind the
+// first, the middle and the last are tried; in the bucket, and with -short, the
+// first; with FRAY_TEST_SOAK, all.
 func TestCrashApply(t *testing.T) {
-	t.Run("directory", func(t *testing.T) {
-		proveCrashes(t, nil, allPoints() || !testing.Short())
-	})
-	t.Run("bucket", func(t *testing.T) { proveCrashes(t, emulatorWith(t, false), allPoints()) })
+	directory, bucket := 3, 1
+	if testing.Short() {
+		directory = 1
+	}
+	if allPoints() {
+		directory, bucket = math.MaxInt, math.MaxInt
+	}
+	t.Run("directory", func(t *testing.T) { proveCrashes(t, nil, directory) })
+	t.Run("bucket", func(t *testing.T) { proveCrashes(t, emulatorWith(t, false), bucket) })
 }
 
 // crashWorkers is how many stacks are crashed at once: they mostly wait, for
 // the time between two writes of the state and for leases that lapse.
 const crashWorkers = 6
 
-func proveCrashes(t *testing.T, bucket *emulator, all bool) {
+// proveCrashes tries so many points of each kind.
+func proveCrashes(t *testing.T, bucket *emulator, ofKind int) {
 	proof := &crashProof{}
 	model := newCrashStack(t, bucket)
 	if _, err := model.uninterrupted(t, 0); err != nil {
@@ -49,7 +58,7 @@ func proveCrashes(t *testing.T, bucket *emulator, all bool) {
 	}
 	endProcesses(model.dir)
 	for to := range proof.points {
-		proof.left[to] = choosePoints(proof.points[to], all)
+		proof.left[to] = choosePoints(proof.points[to], ofKind)
 	}
 	t.Logf("%d crash points (%d there, %d back), %d of them tried", len(proof.points[0])+len(proof.points[1]),
 		len(proof.points[1]), len(proof.points[0]), len(proof.left[0])+len(proof.left[1]))
@@ -64,18 +73,32 @@ func proveCrashes(t *testing.T, bucket *emulator, all bool) {
 	}
 }
 
-// choosePoints returns the numbers of the points to try, from 1.
-func choosePoints(points []string, all bool) []int {
-	seen := map[string]bool{}
-	var chosen []int
+// choosePoints returns the numbers of the points to try, from 1: so many of each
+// kind, evenly spread from the first to the last.
+func choosePoints(points []string, ofKind int) []int {
+	kinds := map[string][]int{}
 	for i, p := range points {
 		kind := pointKind(p)
-		if all || !seen[kind] {
-			chosen = append(chosen, i+1)
-		}
-		seen[kind] = true
+		kinds[kind] = append(kinds[kind], i+1)
 	}
+	var chosen []int
+	for _, numbers := range kinds {
+		n := min(ofKind, len(numbers))
+		for i := range n {
+			chosen = append(chosen, numbers[i*(len(numbers)-1)/max(n-1, 1)])
+		}
+	}
+	slices.Sort(chosen)
 	return chosen
+}
+
+func TestChoosePoints(t *testing.T) {
+	points := []string{"1 before create slice", "2 after create slice", "3 before create slice", "4 before create slice", "5 before create slice", "6 before create slice"}
+	for ofKind, want := range map[int][]int{1: {1, 2}, 2: {1, 2, 6}, 3: {1, 2, 4, 6}, math.MaxInt: {1, 2, 3, 4, 5, 6}} {
+		if got := choosePoints(points, ofKind); !slices.Equal(got, want) {
+			t.Errorf("%d of each kind: got %v, want %v", ofKind, got, want)
+		}
+	}
 }
 
 // pointKind is a point without its number and without what tells slices apart:
