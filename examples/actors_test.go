@@ -37,6 +37,7 @@ func newActorStack(t *testing.T, file string, variables ...string) (s *stack, st
 
 // TestActorCounter has an actor in Go and one in Python call each other.
 func TestActorCounter(t *testing.T) {
+	t.Parallel()
 	program := filepath.Join(t.TempDir(), "counter")
 	build := exec.Command("go", "build", "-o", program, "./actors/counter")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -74,6 +75,7 @@ func TestActorCounter(t *testing.T) {
 
 // TestActorInference loses a server in the midst of a client's calls.
 func TestActorInference(t *testing.T) {
+	t.Parallel()
 	s, stop := newActorStack(t, "inference.hcl", "pause=0.05")
 	eventually(t, "the client runs", func() bool { return len(s.tasks("BATCHES=200")) == 1 })
 	s.killTask("FRAY_ACTOR_NAMES=", "inference_1")
@@ -97,6 +99,7 @@ func TestActorInference(t *testing.T) {
 
 // TestActorRL loses a rollout worker and the trainer while the policy learns.
 func TestActorRL(t *testing.T) {
+	t.Parallel()
 	s, stop := newActorStack(t, "rl.hcl", "pause=0.05")
 	eventually(t, "a worker plays", func() bool { return strings.Contains(s.logs("job.rollout[1]"), "plays") })
 	s.killTask("WORKER=1")
@@ -126,6 +129,7 @@ func TestActorRL(t *testing.T) {
 
 // TestActorLeader has one job create the actors and launch the workers.
 func TestActorLeader(t *testing.T) {
+	t.Parallel()
 	s, stop := newActorStack(t, "leader.hcl")
 	eventually(t, "the leader has succeeded", func() bool { return s.job("job.leader").Status == "succeeded" })
 	lines := strings.Split(strings.TrimSpace(s.logs("job.leader")), "\n")
@@ -143,6 +147,7 @@ func TestActorLeader(t *testing.T) {
 
 // TestActorMultislice loses a slice, which the others wait for only for a while.
 func TestActorMultislice(t *testing.T) {
+	t.Parallel()
 	s, stop := newActorStack(t, "multislice.hcl", "pause=0.05", "patience=2")
 	eventually(t, "slice 1 trains", func() bool { return strings.Contains(s.logs("job.slice[1]"), "begins at step") })
 	s.killTask("SLICE=1")

@@ -46,6 +46,7 @@ func runTests(m *testing.M) int {
 }
 
 func TestQuickstart(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, "quickstart.hcl")
 	s.applyToEnd()
 	check := func() error {
@@ -75,6 +76,7 @@ func TestQuickstart(t *testing.T) {
 // TestTraining trains twice: undisturbed, and losing a host in mid-run. The
 // results must be the same to the last bit.
 func TestTraining(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("uv"); err != nil {
 		t.Fatal("uv is not on PATH; make test installs it into .tools/bin")
 	}
@@ -175,6 +177,7 @@ func (s *stack) exists(path string) bool {
 }
 
 func TestRL(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, "rl.hcl")
 	s.applyToEnd()
 	var result struct {
@@ -201,6 +204,7 @@ func TestRL(t *testing.T) {
 }
 
 func TestInference(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, "inference.hcl")
 	s.applyToEnd()
 	var endpoints []string

@@ -111,6 +111,7 @@ func (g *gcp) must(err error) {
 // node while its zone has no more capacity, goes on in another zone from its
 // checkpoint, and succeeds; nothing is left.
 func TestTrainingOnGCP(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("uv"); err != nil {
 		t.Fatal("uv is not on PATH; make test installs it into .tools/bin")
 	}
