@@ -1,4 +1,4 @@
-"""fray's actors on the rows of Ray's microbenchmark: `fray_rows.py`; `fray_rows.py serve`, `client ADDRESS...` are its parts."""
+"""fray's actors on the rows of Ray's microbenchmark; with `serve ADDRESS...` it is one of the servers."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import subprocess
 import sys
 
 import numpy as np
+from rows import BATCH, SERVERS, rate
+
 from fray.cluster import FixedResolver, LocalCluster
 from fray.rpc import ActorHandle, ActorServer
-from rows import BATCH, SERVERS, rate
 
 
 class Actor:
@@ -46,7 +47,9 @@ class Process:
     """Another process that serves actors."""
 
     def __init__(self, *addresses: str) -> None:
-        self._process = subprocess.Popen([sys.executable, __file__, "serve", *addresses], stdout=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(
+            [sys.executable, __file__, "serve", *addresses], stdout=subprocess.PIPE, text=True
+        )
         assert self._process.stdout
         self.address = self._process.stdout.readline().strip()
 
@@ -76,7 +79,11 @@ def main() -> None:
         rate("1:n", lambda: client.batch(BATCH), BATCH * SERVERS)
         clients = [process(s).actor("client") for s in servers]
         rate("n:n", lambda: wait(c.batch.remote(BATCH) for c in clients), BATCH * SERVERS)
-        rate("n:n with an argument", lambda: wait(c.batch_with_argument.remote(BATCH) for c in clients), BATCH * SERVERS)
+        rate(
+            "n:n with an argument",
+            lambda: wait(c.batch_with_argument.remote(BATCH) for c in clients),
+            BATCH * SERVERS,
+        )
         array = np.zeros(1 << 20, dtype=np.uint8)
         rate("1 MiB argument", lambda: actor.take(array), 1)
     finally:

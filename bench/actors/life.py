@@ -1,7 +1,7 @@
 """The life of actors on a fray cluster: `life.py host` is a job of it, `life.py client` measures.
 
-The client prints seconds: to create an actor in a process that runs, and one with a process of its own; from a
-kill -9 to the first answered call; from a move to the first call that is answered at the new place.
+The client prints seconds: to create an actor in a process that runs, and one with a process of its own;
+from a kill -9 to the first answered call; from a move to the first call that is answered at the new place.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ import statistics
 import sys
 import time
 
+from rows import tell
+
 from fray.cluster import ClusterResolver, current_cluster
 from fray.rpc import ActorHandle, ActorServer
 from fray.v2 import current_client
-from rows import tell
 
 MOVES = 20
 CREATED = 100

@@ -1,4 +1,4 @@
-"""One server and one client in Python, of fray or of bare grpcio: `pair.py serve fray|grpcio`, `pair.py call fray|grpcio ADDRESS`."""
+"""One server or one client in Python: `pair.py serve fray|grpcio`, `pair.py call fray|grpcio ADDRESS`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,11 @@ def serve_grpcio() -> None:
 
     class Handler(grpc.GenericRpcHandler):
         def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler | None:
-            return grpc.unary_unary_rpc_method_handler(lambda data, _: data) if details.method == METHOD else None
+            return (
+                grpc.unary_unary_rpc_method_handler(lambda data, _: data)
+                if details.method == METHOD
+                else None
+            )
 
     server = grpc.server(futures.ThreadPoolExecutor(16), options=LIMIT)
     server.add_generic_rpc_handlers((Handler(),))
@@ -72,7 +76,7 @@ def call_grpcio(address: str) -> None:
     measure(echo, many)
 
 
-def measure(echo, many) -> None:  # noqa: ANN001
+def measure(echo, many) -> None:
     for name, size in SIZES.items():
         data = bytes(size)
         latency(name, lambda data=data: echo(data), 2000 if size < 1 << 20 else 300)
