@@ -15,17 +15,24 @@ import (
 // actor to host: its class was not found, or its constructor failed.
 const exitNotConstructed = 77
 
-// notConstructed says why an actor is not there: what its constructor said last.
-func notConstructed(output string) string {
-	const reason = "the actor could not be constructed"
+// actorEnded says why an actor is not there, with what its program said last:
+// those who wait for the actor see neither its log nor that of its constructor.
+func actorEnded(status int, output string) string {
+	const unmade = "the actor could not be constructed"
 	last := strings.Join(lastLines(strings.ToValidUTF8(output, "�"), 1), "")
-	if _, said, ok := strings.Cut(last, reason+": "); ok { // as fray.host has it
+	if _, said, ok := strings.Cut(last, unmade+": "); ok { // as fray.host has it
 		last = said
 	}
-	if last != "" {
-		return reason + ": " + last
+	unconstructed := status == exitNotConstructed
+	switch {
+	case unconstructed && last == "":
+		return fmt.Sprintf("%s (exit status %d)", unmade, status)
+	case unconstructed:
+		return unmade + ": " + last
+	case last == "":
+		return fmt.Sprintf("exit status %d", status)
 	}
-	return fmt.Sprintf("%s (exit status %d)", reason, exitNotConstructed)
+	return fmt.Sprintf("exit status %d: %s", status, last)
 }
 
 // prepareIdentity makes the file by which the task's actors and those that they

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state/store"
@@ -85,6 +86,9 @@ func addFray(env map[string]string, s setting) {
 	env[nonceEnv] = s.nonce
 	if s.callable != "" {
 		env["FRAY_CALLABLE"] = s.callable
+	}
+	if run.Spec.StopGrace > 0 {
+		env["FRAY_STOP_GRACE"] = strconv.FormatFloat(time.Duration(run.Spec.StopGrace).Seconds(), 'f', -1, 64)
 	}
 	if s.identity != "" {
 		env["FRAY_ACTOR_IDENTITY"] = s.identity

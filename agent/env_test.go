@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -22,7 +23,7 @@ func gang() setting {
 		JobID: "job-1", Attempt: 3, SliceIndex: 1, NumSlices: 2,
 		Accelerator: "v5litepod-8",
 		Coordinator: "127.1.0.1:4000", Megascale: "127.1.0.1:5000", Token: schema.Secret("t0ken"),
-		Spec: schema.Job{Namespace: "rl", Environment: schema.Environment{Env: map[string]schema.Text{
+		Spec: schema.Job{Namespace: "rl", StopGrace: schema.Duration(2500 * time.Millisecond), Environment: schema.Environment{Env: map[string]schema.Text{
 			"PLAIN": schema.Plain("p"), "TOKEN": schema.Secret("s3cret"), "HOME": schema.Plain("/mine"),
 		}}},
 		Peers: []store.Peer{
@@ -64,7 +65,7 @@ func TestTaskEnvOfAGang(t *testing.T) {
 		"FRAY_ZONE": "us-west4-a", "FRAY_REGION": "us-west4", "FRAY_CALLABLE": "/host/callables/abc",
 		"FRAY_TASK_INDEX": "3", "FRAY_NUM_TASKS": "4", "FRAY_SLICE_INDEX": "1", "FRAY_NUM_SLICES": "2",
 		"FRAY_HOST_ADDRESS": "127.1.0.4", "FRAY_INSTANCE_KEY": "7", "FRAY_TASK_NONCE": "n",
-		"FRAY_PORT_HTTP": "8080", "FRAY_PORT_GRPC_WEB": "9090",
+		"FRAY_PORT_HTTP": "8080", "FRAY_PORT_GRPC_WEB": "9090", "FRAY_STOP_GRACE": "2.5",
 		"TPU_WORKER_ID": "1", "TPU_WORKER_HOSTNAMES": "127.1.0.3,127.1.0.4", "TPU_ACCELERATOR_TYPE": "v5litepod-8",
 		"TPU_NAME": "b", "TPU_CHIPS_PER_HOST_BOUNDS": "2,4,1", "TPU_SKIP_MDS_QUERY": "1", "PJRT_DEVICE": "TPU",
 		"LIBTPU_INIT_ARGS": "--xla_tpu_scoped_vmem_limit_kib=50000",
@@ -102,6 +103,7 @@ func TestTaskEnvVariants(t *testing.T) {
 		{"no token", func(s *setting) { s.run.Token = schema.Text{} }, map[string]string{"FRAY_CLUSTER_TOKEN": "-"}},
 		{"no zone", func(s *setting) { s.zone = "" }, map[string]string{"FRAY_ZONE": "-", "FRAY_REGION": "-"}},
 		{"no region", func(s *setting) { s.zone = "local" }, map[string]string{"FRAY_ZONE": "local", "FRAY_REGION": "-"}},
+		{"no grace", func(s *setting) { s.run.Spec.StopGrace = 0 }, map[string]string{"FRAY_STOP_GRACE": "-"}},
 		{"no callable", func(s *setting) { s.callable = "" }, map[string]string{"FRAY_CALLABLE": "-"}},
 		{"for_each", func(s *setting) { s.run.Job.Key = schema.StringKey("eu") }, map[string]string{"FRAY_INSTANCE_KEY": "eu"}},
 		{"single", func(s *setting) { s.run.Job.Key = schema.Key{} }, map[string]string{"FRAY_INSTANCE_KEY": "-"}},

@@ -35,8 +35,8 @@ func outcome(exit exitRecord, stop *stopRecord, in intent, output string) verdic
 		reason = fmt.Sprintf("%s, and the host looks broken: %s", reason, line)
 		return verdict{state: schema.TaskWorkerFailed, reason: reason, badHost: true}
 	}
-	if in.Actor && exit.ExitCode != nil && *exit.ExitCode == exitNotConstructed {
-		reason = notConstructed(output)
+	if in.Actor && exit.ExitCode != nil {
+		reason = actorEnded(*exit.ExitCode, output)
 	}
 	return verdict{state: schema.TaskFailed, reason: reason}
 }

@@ -54,7 +54,8 @@ func TestOutcome(t *testing.T) {
 			reason: "the actor could not be constructed: ValueError: no weights",
 		},
 		{name: "that status of another program", exit: code(77), output: "x\n", state: schema.TaskFailed, reason: "exit status 77"},
-		{name: "another status of an actor", exit: code(1), actor: true, output: "x\n", state: schema.TaskFailed, reason: "exit status 1"},
+		{name: "another status of an actor", exit: code(1), actor: true, output: "Traceback\nNo module named fray\n", state: schema.TaskFailed, reason: "exit status 1: No module named fray"},
+		{name: "an actor without a word", exit: code(1), actor: true, state: schema.TaskFailed, reason: "exit status 1"},
 		{
 			name: "lost", exit: exitRecord{EndedAt: end, State: schema.TaskWorkerFailed, Reason: "shim"},
 			state: schema.TaskWorkerFailed, reason: "shim",

@@ -18,7 +18,6 @@ import (
 
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/clusterapi/dial"
-	"github.com/fray-ml/fray/state/store"
 )
 
 const (
@@ -73,22 +72,6 @@ func tellUnled(in grpc.ServerStream, err error) {
 	}
 }
 
-// led says why nobody leads, nil if somebody seems to.
-func (p *proxy) led(in grpc.ServerStream) error {
-	following, ok := p.to.(interface {
-		Leader(ctx context.Context) (store.Lease, error)
-	})
-	if !ok {
-		return nil
-	}
-	_, err := following.Leader(in.Context())
-	if err == nil {
-		return nil
-	}
-	tellUnled(in, err)
-	return status.Errorf(codes.Unavailable, "no controller leads: %v", err)
-}
-
 // pass passes one call on.
 func (p *proxy) pass(in grpc.ServerStream) error {
 	name, _ := grpc.MethodFromServerStream(in)
@@ -107,13 +90,12 @@ func (p *proxy) pass(in grpc.ServerStream) error {
 		}
 		delete(given, "authorization")
 	}
-	if len(given.Get(clusterapi.NoWaitHeader)) > 0 {
-		delete(given, clusterapi.NoWaitHeader)
-		if err := p.led(in); err != nil {
-			return err
-		}
-	}
+	noWait := len(given.Get(clusterapi.NoWaitHeader)) > 0
+	delete(given, clusterapi.NoWaitHeader)
 	ctx := metadata.NewOutgoingContext(in.Context(), passedOn(given))
+	if noWait {
+		ctx = dial.NoWait(ctx)
+	}
 	if m := p.known[name]; m.unary {
 		return p.call(ctx, in, m)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -121,7 +122,10 @@ func awaited(job *state.Job) ActorStatus {
 // whyAwaited is why an actor is not registered, as far as that is known.
 func whyAwaited(job *state.Job) string {
 	if job.Ready {
-		return "it serves, but is not registered yet: names resolve while fray watch runs"
+		return "it serves; its name resolves once fray watch runs"
+	}
+	if job.Reason == "" && job.Status.Ended() {
+		return fmt.Sprintf("its job %s; it is not started again", job.Status)
 	}
 	return job.Reason
 }

@@ -21,11 +21,14 @@ func TestActorsHaveStatuses(t *testing.T) {
 	addr := func(name string) schema.Address { return schema.Address{Kind: schema.KindActorService, Name: name} }
 	ready := host("ready-1", `["r", "r_0"]`, schema.JobRunning, 2)
 	ready.Ready = true
+	done := host("done-1", `["d"]`, schema.JobSucceeded, 1)
+	done.Reason = ""
 	doc := &state.Document{Jobs: map[schema.Address]*state.Job{
 		addr("created"):   host("created-1", `["c"]`, schema.JobPending, 0),
 		addr("restarted"): host("restarted-1", `["s"]`, schema.JobRunning, 2),
 		addr("failed"):    host("failed-1", `["f"]`, schema.JobFailed, 3),
 		addr("ready"):     ready,
+		addr("done"):      done,
 		addr("program"):   {ID: "program-1", Status: schema.JobRunning, Attempt: 1, Spec: &schema.Job{Namespace: "rl"}},
 		addr("odd"):       host("odd-1", `not JSON`, schema.JobRunning, 1),
 	}}
@@ -36,9 +39,10 @@ func TestActorsHaveStatuses(t *testing.T) {
 		{ID: "actor-gone", Namespace: "rl", Name: "gone", Address: "10.0.0.4:1", JobID: "gone-1", Attempt: 1, At: since},
 		{ID: "actor-f", Namespace: "rl", Name: "f", Address: "10.0.0.5:1", JobID: "failed-1", Attempt: 3, At: since},
 	}, doc)
-	serves := "it serves, but is not registered yet: names resolve while fray watch runs"
+	serves := "it serves; its name resolves once fray watch runs"
 	want := []Actor{
 		{Name: "c", Namespace: "rl", Status: ActorCreating, Reason: "because", Job: addr("created"), JobID: "created-1"},
+		{Name: "d", Namespace: "rl", Status: ActorFailed, Reason: "its job succeeded; it is not started again", Job: addr("done"), JobID: "done-1", Attempt: 1},
 		{Name: "f", Namespace: "rl", Status: ActorFailed, Reason: "because", Job: addr("failed"), JobID: "failed-1", Attempt: 3},
 		{Name: "own", Namespace: "rl", Status: ActorReady, Address: "10.0.0.3:1", ID: "actor-own", Job: addr("program"), JobID: "program-1", Attempt: 1, Since: since},
 		{Name: "r", Namespace: "rl", Status: ActorReady, Address: "10.0.0.1:1", ID: "actor-r", Job: addr("ready"), JobID: "ready-1", Attempt: 2, Since: since},

@@ -215,7 +215,14 @@ func TestSaysWhatWasTried(t *testing.T) {
 			if test.lease != nil {
 				put(t, s, *test.lease)
 			}
-			_, err := ask(within(t, 700*time.Millisecond), follow(t, s))
+			f := follow(t, s)
+			if test.unled {
+				_, err := ask(dial.NoWait(within(t, time.Minute)), f)
+				if status.Code(err) != codes.Unavailable || !strings.Contains(status.Convert(err).Message(), test.want[0]) || !errors.Is(err, dial.ErrNoController) {
+					t.Errorf("a call that does not wait says %v, want Unavailable and %q", err, test.want[0])
+				}
+			}
+			_, err := ask(within(t, 700*time.Millisecond), f)
 			if status.Code(err) != codes.DeadlineExceeded {
 				t.Errorf("got %v, want DeadlineExceeded", err)
 			}

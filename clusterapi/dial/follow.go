@@ -140,6 +140,12 @@ func (f *Following) NewStream(ctx context.Context, desc *grpc.StreamDesc, method
 	return s, nil
 }
 
+type noWait struct{}
+
+// NoWait makes calls of a Following fail with [ErrNoController] as soon as
+// nobody leads, where others wait for a leader.
+func NoWait(ctx context.Context) context.Context { return context.WithValue(ctx, noWait{}, true) }
+
 // try makes a call until somebody answers it.
 func (f *Following) try(ctx context.Context, call func(*leader) error) error {
 	var t trial
@@ -156,6 +162,9 @@ func (f *Following) try(ctx context.Context, call func(*leader) error) error {
 			return status.Error(codes.Canceled, err.Error())
 		}
 		t.note(err)
+		if errors.Is(err, ErrNoController) && ctx.Value(noWait{}) != nil {
+			return t.failure(codes.Unavailable)
+		}
 		if err := t.wait(ctx, f.cfg.Patience); err != nil {
 			return err
 		}

@@ -58,6 +58,10 @@ share a name; calls of it go to the newest.`,
 			if asJSON {
 				return a.printJSON(actors)
 			}
+			if len(actors) == 0 && (len(args) > 0 || flags.namespace != "") {
+				_, err := fmt.Fprintln(a.stdout, "No such actors; without PREFIX and --namespace all are listed.")
+				return err
+			}
 			return printActors(a.stdout, actors, time.Now())
 		},
 	}
@@ -87,7 +91,7 @@ func printActors(out io.Writer, actors []controller.Actor, now time.Time) error 
 		return err
 	}
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "NAMESPACE\tACTOR\tSTATUS\tADDRESS\tJOB\tATTEMPT\tFOR\tCLASS")
+	fmt.Fprintln(w, "NAMESPACE\tACTOR\tSTATUS\tADDRESS\tJOB\tATTEMPT\tFOR\tCLASS\tNOTE")
 	for i := range actors {
 		c := &actors[i]
 		since := "-"
@@ -95,11 +99,15 @@ func printActors(out io.Writer, actors []controller.Actor, now time.Time) error 
 			since = roundAge(now.Sub(c.Since))
 		}
 		job := c.Job.String()
+		note := ""
+		if c.Reason != "" {
+			note = "\t" + c.Reason
+		}
 		if c.Task > 0 {
 			job = fmt.Sprintf("%s task %d", job, c.Task)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n",
-			c.Namespace, c.Name, c.Status, orDash(c.Address), job, c.Attempt, since, orDash(c.Metadata["class"]))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s%s\n",
+			c.Namespace, c.Name, c.Status, orDash(c.Address), job, c.Attempt, since, orDash(c.Metadata["class"]), note)
 	}
 	return w.Flush()
 }

@@ -39,7 +39,15 @@ What JSON has no word for is written {"$bytes": BASE64}, {"$time": RFC 3339} or
 {"$ndarray": {"dtype", "shape", "data"}}, and printed so.
 
 The call runs once or not at all; where that cannot be known, the error says so.`,
-		Args: cobra.RangeArgs(2, 3),
+		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case len(args) < 2:
+				return errors.New("want ACTOR METHOD [JSON]; fray actor describe ACTOR shows the methods")
+			case len(args) > 3:
+				return errors.New("want ACTOR METHOD [JSON]; several arguments are one list in quotes, as in '[1, \"two\"]'")
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			given, err := actorArguments(slices.Concat(args, []string{"[]"})[2])
 			if err != nil {
@@ -110,7 +118,7 @@ func (a *app) callActor(ctx context.Context, h actorrpc.Handle, method string, a
 		if e, ok := errors.AsType[*actorrpc.Error](err); ok && e.Traceback != "" {
 			fmt.Fprintln(a.stderr, strings.TrimRight(e.Traceback, "\n"))
 		}
-		return fmt.Errorf("fray actor call: %w", err)
+		return fmt.Errorf("fray actor call: %w%s", err, mayHaveRun(err))
 	}
 	data, _, err := codec.EncodeResult(codec.JSON, result)
 	if err != nil {
@@ -123,6 +131,15 @@ func (a *app) callActor(ctx context.Context, h actorrpc.Handle, method string, a
 		return fmt.Errorf("fray actor call: %w", err)
 	}
 	return a.printJSON(value)
+}
+
+// mayHaveRun says so where the error itself does not.
+func mayHaveRun(err error) string {
+	e, ok := errors.AsType[*actorrpc.Error](err)
+	if ok && e.Ran && (e.Code == actorrpc.CodeDeadline || e.Code == actorrpc.CodeCancelled) {
+		return "; the call was sent before: it may have run, or run still"
+	}
+	return ""
 }
 
 // methodJSON is a method as describe --json prints it.
@@ -260,6 +277,8 @@ func (l *loaded) findActor(ctx context.Context, text, namespace string) (control
 		}
 	}
 	switch {
+	case len(found) == 0 && len(all) == 0 && namespace != "":
+		return controller.Actor{}, fmt.Errorf("there is no actor %q: namespace %s has none; fray actor list shows those of all namespaces", text, namespace)
 	case len(found) == 0 && len(all) == 0:
 		return controller.Actor{}, fmt.Errorf("there is no actor %q: the stack has none; fray actor list shows them once jobs that host some were applied", text)
 	case len(found) == 0:

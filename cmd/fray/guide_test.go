@@ -80,3 +80,44 @@ func TestModulesGuide(t *testing.T) {
 		t.Errorf("the commands printed\n%s\nwant it to begin with\n%s", got, want)
 	}
 }
+
+// What the guide to actors shows is taken: its configurations by fray, its Go
+// program by the compiler.
+func TestActorsGuide(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "actors.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	configs, programs := 0, 0
+	for _, block := range fence.FindAllStringSubmatch(string(data), -1) {
+		dir := t.TempDir()
+		switch {
+		case block[1] == "hcl":
+			configs++
+			if err := os.Mkdir(filepath.Join(dir, "app"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			writeConfig(t, dir, block[2])
+			src, diags := schema.Parse([]string{dir})
+			if !diags.HasErrors() {
+				_, diags = src.Evaluate(schema.Options{})
+			}
+			if diags.HasErrors() {
+				t.Errorf("%v in\n%s", diags, block[2])
+			}
+		case block[1] == "go" && strings.HasPrefix(block[2], "package main"):
+			programs++
+			file := filepath.Join(dir, "main.go")
+			if err := os.WriteFile(file, []byte(block[2]), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.CommandContext(t.Context(), "go", "build", "-o", os.DevNull, file)
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%v: %s in\n%s", err, out, block[2])
+			}
+		}
+	}
+	if configs < 2 || programs != 1 {
+		t.Errorf("the guide has %d configurations and %d programs", configs, programs)
+	}
+}

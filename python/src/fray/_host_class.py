@@ -60,7 +60,7 @@ def _module(path: str, name: str) -> Any:
         raise ClassPathError(
             f'"{path}" cannot be imported: there is no module "{missing}"{hint}; '
             f"it was looked for in {_places(parent)}"
-        ) from err
+        ) from None
 
 
 def _modules(parent: str) -> Iterable[str]:
@@ -70,7 +70,11 @@ def _modules(parent: str) -> Iterable[str]:
 
 
 def _places(parent: str) -> str:
-    return ", ".join(_path_of(parent) if parent else sys.path) or "no place at all: sys.path is empty"
+    own = [] if parent else _own_places()
+    places = own or (_path_of(parent) if parent else sys.path)
+    if not places:
+        return "no place at all: sys.path is empty"
+    return ", ".join(places) + (" and among the installed packages" if own else "")
 
 
 def _path_of(package: str) -> list[str]:
@@ -80,7 +84,7 @@ def _path_of(package: str) -> list[str]:
 
 def _own_places() -> list[str]:
     libraries = tuple(sysconfig.get_paths()[kind] for kind in ("stdlib", "platstdlib", "purelib", "platlib"))
-    return [place or "." for place in sys.path if not place.startswith(libraries)]
+    return [place or "." for place in sys.path if not place.startswith(libraries) and place[-4:] != ".zip"]
 
 
 def _makers(owner: Any) -> Iterable[str]:

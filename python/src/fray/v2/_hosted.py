@@ -48,7 +48,10 @@ def create(cluster: Cluster, spec: ActorSpec) -> tuple[HostedActor, bool]:
             return HostedActor(cluster, cluster.launch(request), spec.name), True
         except AlreadyExistsError as err:
             if not spec.get_if_exists:
-                raise AlreadyExistsError(f'actor "{spec.name}" exists; {err}, or set get_if_exists') from err
+                where = f"lives in namespace {cluster.namespace}"
+                raise AlreadyExistsError(
+                    f'actor "{spec.name}" {where}; delete it, or set get_if_exists'
+                ) from err
         living = next((job for job in _jobs(cluster, spec.name) if not job.status.ended), None)
         if living is not None:
             return HostedActor(cluster, living.job_id, spec.name, created=False), False
@@ -129,7 +132,7 @@ class HostedActor:
 
 
 def _unconstructed(reason: str) -> bool:
-    return "could not be constructed" in reason or reason.endswith(" 77")
+    return "could not be constructed" in reason or reason.endswith("exit status 77")
 
 
 def delete(cluster: Cluster, name: str) -> None:
