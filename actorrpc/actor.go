@@ -32,6 +32,7 @@ type actor struct {
 	mu       sync.Mutex
 	via      transport // nil: not found yet, or not any more
 	endpoint Endpoint
+	place    transport // which has calls that were sent to the endpoint; nil: none were
 	orders   uint64
 	queue    []*call // by order
 	seeking  bool    // seek runs
@@ -52,10 +53,15 @@ func newActor(client *Client, key actorKey, resolver Resolver) *actor {
 	return &actor{client: client, key: key, resolver: resolver, poke: make(chan struct{}, 1)}
 }
 
-// start sends a call, or has it wait until the actor is found; then there is no transport.
-func (a *actor) start(c *call) transport {
+// start sends a call, or has it wait until the actor is found; then there is no
+// transport. A caller who is not patient does not wait until it is written.
+func (a *actor) start(c *call, patient bool) transport {
 	a.load.Add(1)
 	a.mu.Lock()
+	if c.dropped {
+		a.mu.Unlock()
+		return nil
+	}
 	a.orders++
 	c.order = a.orders
 	via := a.via
@@ -64,8 +70,12 @@ func (a *actor) start(c *call) transport {
 		via = nil
 	}
 	a.mu.Unlock()
-	if via != nil {
+	switch {
+	case via == nil:
+	case patient:
 		via.flush()
+	default:
+		go via.flush()
 	}
 	return via
 }
@@ -125,6 +135,7 @@ func (c *call) hold() {
 func (a *actor) drop(c *call) (mayHaveArrived bool, problem *Error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	c.dropped = true
 	if i := slices.Index(a.queue, c); i >= 0 {
 		a.queue = slices.Delete(a.queue, i, i+1)
 		return c.loss != nil, a.problem
@@ -186,8 +197,8 @@ func (a *actor) learn(c *call, incarnation string) {
 	}
 }
 
-// turnedAway has a call that was refused sent again, elsewhere or later, and those
-// after it, which will be refused as well, in order behind it.
+// turnedAway has a call that was refused sent again, elsewhere or later, in order
+// with those that are with the server still and may be refused as well.
 func (a *actor) turnedAway(c *call, err *Error) {
 	a.mu.Lock()
 	if a.refused == nil || !a.refused.endpoint.same(c.endpoint) {
@@ -195,7 +206,7 @@ func (a *actor) turnedAway(c *call, err *Error) {
 		a.refused = &refusal{endpoint: c.endpoint, err: err, until: time.Now().Add(backoff(int(tries)))}
 		if err.Code != CodeBusy {
 			a.resolver.Forget(a.key.name)
-			c.via.hold(c)
+			c.via.hold(a, c.endpoint)
 		}
 	}
 	c.refusal = err

@@ -34,6 +34,7 @@ type call struct {
 	refusal *Error    // the last answer that said it did not run
 	loss    *Error    // how it ended where it may have run, if it is not sent again
 	asks    bool      // it is sent again only if its method turns out to be idempotent
+	dropped bool      // nobody waits for it any more
 	via     transport // where it was sent
 
 	// Guarded by the transport.

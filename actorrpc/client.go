@@ -56,8 +56,9 @@ func (c Config) complete() Config {
 
 // Client calls actors. It has one connection to each server, which all of its
 // handles share; so a process needs one client, and its calls of an actor begin in
-// the order in which it makes them. Only when an actor has moved may calls overtake
-// those which its former place still has. It may be used by many goroutines at once.
+// the order in which it makes them. When an actor has moved, calls wait for those
+// which its former place still has, unless these go on for longer than a silent server
+// is listened to. It may be used by many goroutines at once.
 type Client struct {
 	config   Config
 	resolver Resolver

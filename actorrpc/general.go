@@ -113,30 +113,32 @@ func (g *general) submit(c *call) bool {
 	if g.client.run(func(ctx context.Context) { g.invoke(ctx, c, s) }) {
 		return true
 	}
-	g.forget(c)
+	g.forget(c, s)
 	return false
 }
 
-func (g *general) forget(c *call) {
+// forget ends a sending, unless the call was sent again.
+func (g *general) forget(c *call, s *sending) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	delete(g.sent, c)
+	if g.sent[c] == s {
+		delete(g.sent, c)
+	}
 }
 
 func (g *general) invoke(ctx context.Context, c *call, s *sending) {
 	ctx, cancel := context.WithCancel(context.WithValue(ctx, sendingKey{}, s))
 	defer cancel()
+	defer g.forget(c, s) // after its end: who gives it up meanwhile is to know that it was sent
 	g.mu.Lock()
 	s.cancel = cancel
 	g.mu.Unlock()
 	if c.finished.Load() {
-		g.forget(c)
 		return
 	}
 	request := c.frame()
 	request.BufferSizes, request.Buffers, request.Caller = nil, c.buffers, g.client.self
 	reply, err := g.stub.Invoke(ctx, request)
-	g.forget(c)
 	if err == nil {
 		c.actor.answered(c, reply, reply.GetBuffers())
 		return
@@ -167,7 +169,7 @@ func (g *general) flush() {}
 
 func (g *general) throttle(<-chan struct{}) {}
 
-func (g *general) hold(*call) {}
+func (g *general) hold(*actor, Endpoint) {}
 
 func (g *general) withdraw(c *call) bool {
 	g.mu.Lock()

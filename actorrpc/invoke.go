@@ -18,17 +18,25 @@ func Call[R any](ctx context.Context, h Handle, method string, args ...any) (R, 
 	if err != nil {
 		return result, err
 	}
+	c.perform(ctx)
+	err = decodeInto(c, &result)
+	return result, err
+}
+
+// perform makes the call and waits for its answer.
+func (c *call) perform(ctx context.Context) {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
-	c.actor.start(c)
+	if ctx.Err() != nil {
+		c.end(context.Cause(ctx))
+	}
+	c.actor.start(c, ctx.Done() == nil)
 	select {
 	case <-c.done:
 	case <-ctx.Done():
 		c.end(context.Cause(ctx))
 		<-c.done
 	}
-	err = decodeInto(c, &result)
-	return result, err
 }
 
 // Go calls a method and does not wait. Calls that one goroutine makes of an actor
@@ -41,17 +49,31 @@ func Go[R any](ctx context.Context, h Handle, method string, args ...any) *Futur
 		close(done)
 		return &Future[R]{call: &call{done: done}, err: err}
 	}
-	ctx, cancel := c.within(ctx)
+	c.endWith(c.within(ctx))
+	f := &Future[R]{call: c, cancel: func() { c.end(context.Canceled) }}
+	if via := c.actor.start(c, c.release == nil); via != nil {
+		via.throttle(c.done)
+	}
+	return f
+}
+
+// endWith ends the call with its context.
+func (c *call) endWith(ctx context.Context, cancel context.CancelFunc) {
+	if ctx.Done() == nil {
+		return
+	}
+	if ctx.Err() != nil {
+		c.end(context.Cause(ctx))
+		cancel()
+		return
+	}
+	c.actor.mu.Lock() // end takes it before it looks at what is set here
+	defer c.actor.mu.Unlock()
 	stop := context.AfterFunc(ctx, func() { c.end(context.Cause(ctx)) })
 	c.release = func() {
 		stop()
 		cancel()
 	}
-	f := &Future[R]{call: c, cancel: func() { c.end(context.Canceled) }}
-	if via := c.actor.start(c); via != nil {
-		via.throttle(c.done)
-	}
-	return f
 }
 
 // Future is a call that was made and may be without an answer yet.
@@ -161,15 +183,7 @@ func CallRaw(ctx context.Context, h Handle, method string, args Raw) (Raw, error
 	if err := c.measure(); err != nil {
 		return Raw{}, err
 	}
-	ctx, cancel := c.within(ctx)
-	defer cancel()
-	c.actor.start(c)
-	select {
-	case <-c.done:
-	case <-ctx.Done():
-		c.end(context.Cause(ctx))
-		<-c.done
-	}
+	c.perform(ctx)
 	if c.err != nil {
 		return Raw{}, c.err
 	}

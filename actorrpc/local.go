@@ -65,7 +65,7 @@ func (r *LocalResolver) Resolve(_ context.Context, name string) ([]Endpoint, err
 	if list := r.endpoints[name]; len(list) > 0 {
 		return slices.Clone(list), nil
 	}
-	return nil, unknownActor(name, near(name, slices.Sorted(maps.Keys(r.endpoints))))
+	return nil, unknownActor(name, Near(name, slices.Sorted(maps.Keys(r.endpoints))))
 }
 
 // List finds the endpoints whose names begin with a prefix.

@@ -3,6 +3,7 @@ package actorrpc
 import (
 	"cmp"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/agext/levenshtein"
 )
@@ -12,15 +13,17 @@ const (
 	maxCompare = 200 // bytes of a name that is compared
 )
 
-// near are those of the names that one was perhaps meant to be, the nearest first.
-func near(name string, names []string) []string {
+// Near are those of the names that one was perhaps meant to be, the nearest first:
+// within a third of their length, and three at most.
+func Near(name string, names []string) []string {
 	if len(name) > maxCompare {
 		return nil
 	}
 	distances := map[string]int{}
 	var found []string
 	for _, n := range names {
-		if d := levenshtein.Distance(name, n, nil); d <= max(1, len(n)/3) && d < len(n) {
+		d := levenshtein.Distance(name, n, nil)
+		if size := utf8.RuneCountInString(n); d <= max(1, size/3) && d < size {
 			distances[n] = d
 			found = append(found, n)
 		}

@@ -118,7 +118,7 @@ type Awaiter interface {
 }
 
 // UnknownActor is what a resolver says that knows these names, and not that one.
-func UnknownActor(name string, known []string) *Error { return unknownActor(name, near(name, known)) }
+func UnknownActor(name string, known []string) *Error { return unknownActor(name, Near(name, known)) }
 
 func unknownActor(name string, near []string) *Error {
 	return &Error{Code: CodeUnknownActor, Message: fmt.Sprintf("no actor %q is here", name), Actor: name, Near: near}

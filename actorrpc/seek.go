@@ -167,6 +167,9 @@ func (a *actor) attempt(ctx context.Context) (done bool, err error) {
 		a.mu.Unlock()
 		return false, err
 	}
+	if a.leave(endpoint) {
+		return false, nil
+	}
 	a.ask(ctx, via, endpoint)
 	if !a.pump(via, endpoint) {
 		return false, nil
@@ -233,6 +236,21 @@ func (a *actor) refusedAt(e Endpoint) time.Duration {
 	return 0
 }
 
+// leave holds what the former place still has if the actor is elsewhere now, and
+// reports whether that is anything.
+func (a *actor) leave(now Endpoint) bool {
+	a.mu.Lock()
+	place, former := a.place, a.endpoint
+	if place == nil || former.still(now) {
+		a.mu.Unlock()
+		return false
+	}
+	a.place = nil
+	a.mu.Unlock()
+	place.hold(a, former)
+	return a.holds.Load() > 0
+}
+
 // pump sends what waits, and reports whether that was all.
 func (a *actor) pump(via transport, endpoint Endpoint) bool {
 	defer via.flush()
@@ -241,10 +259,11 @@ func (a *actor) pump(via transport, endpoint Endpoint) bool {
 	if a.holds.Load() > 0 {
 		return false
 	}
-	a.via, a.endpoint, a.failing, a.refused, a.problem = via, endpoint, Endpoint{}, nil, nil
+	a.via, a.endpoint, a.place = via, endpoint, via
+	a.failing, a.refused, a.problem = Endpoint{}, nil, nil
 	for len(a.queue) > 0 {
 		c := a.queue[0]
-		if !c.finished.Load() && !a.send(c) {
+		if !c.dropped && !c.finished.Load() && !a.send(c) {
 			return false
 		}
 		a.queue = a.queue[1:]

@@ -114,13 +114,13 @@ func (s *server) given(ctx context.Context, err error, late bool) []*call {
 	s.mu.Lock()
 	calls := s.window.all()
 	s.mu.Unlock()
+	within, cancel := context.WithTimeout(ctx, askTimeout) // for all: they are not to wait for each other
+	defer cancel()
 	moved := map[*actor]bool{}
 	var given []*call
 	for _, c := range calls {
 		if _, known := moved[c.actor]; !all && !known {
-			within, cancel := context.WithTimeout(ctx, askTimeout)
 			moved[c.actor] = c.actor.elsewhere(within, c.endpoint)
-			cancel()
 		}
 		if all || moved[c.actor] {
 			given = append(given, c)
@@ -149,12 +149,13 @@ func (s *server) takeOut(calls []*call) (perhaps []*call) {
 // is the server's any more. It needs the lock.
 func sift(calls []*call) (perhaps, never []*call) {
 	for _, c := range calls {
-		if c.mayHaveArrived() {
+		arrived := c.mayHaveArrived()
+		c.reset()
+		if c.arrived = arrived; arrived { // whoever gives it up meanwhile is to know
 			perhaps = append(perhaps, c)
 		} else {
 			never = append(never, c)
 		}
-		c.reset()
 	}
 	return perhaps, never
 }
@@ -215,18 +216,14 @@ func (s *server) lost(l *link, stopped bool) {
 	}
 	back, calls := s.waiting, s.window.all()
 	s.waiting = nil
-	for _, c := range calls {
+	for _, c := range slices.Concat(calls, back) {
 		c.hold()
-		if stopped {
-			s.window.take(c.seq)
-			c.reset()
-		}
 	}
+	var perhaps []*call
 	if stopped {
-		back, calls = append(calls, back...), nil
-	}
-	for _, c := range back {
-		c.hold()
+		var never []*call
+		perhaps, never = s.dismissed(calls)
+		back, calls = append(never, back...), nil
 	}
 	s.makeRoom()
 	if len(calls) > 0 && s.flight == nil {
@@ -238,8 +235,19 @@ func (s *server) lost(l *link, stopped bool) {
 		c.actor.requeue(c)
 	}
 	if closed {
-		for _, c := range s.takeOut(calls) {
-			c.actor.lost(c, maybeExecuted())
-		}
+		perhaps = s.takeOut(calls)
 	}
+	for _, c := range perhaps {
+		c.actor.lost(c, maybeExecuted())
+	}
+}
+
+// dismissed takes out of the window what a server that stopped did not answer. It
+// did not run over this connection, but may have over an earlier one. It needs the lock.
+func (s *server) dismissed(calls []*call) (perhaps, never []*call) {
+	for _, c := range calls {
+		s.window.take(c.seq)
+		c.receipt = nil
+	}
+	return sift(calls)
 }

@@ -3,6 +3,7 @@ package actorrpc
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
@@ -84,24 +85,43 @@ func (s *server) withdraw(c *call) bool {
 	defer s.mu.Unlock()
 	if i := slices.Index(s.waiting, c); i >= 0 {
 		s.waiting = slices.Delete(s.waiting, i, i+1)
+		s.makeRoom()
 		return false
 	}
-	if s.window.has(c) && s.link != nil {
-		conn := s.link.conn
-		_ = conn.Queue(&wire.Frame{Kind: &wire.Frame_Cancel{Cancel: &wire.Cancel{Seq: c.seq}}}, nil, nil)
-		go func() { _ = conn.Flush() }()
+	if !s.window.has(c) {
+		return c.mayHaveArrived()
 	}
-	return c.mayHaveArrived()
+	if s.link == nil { // it is not sent again
+		s.window.take(c.seq)
+		c.settled()
+		return c.mayHaveArrived()
+	}
+	conn := s.link.conn
+	_ = conn.Queue(&wire.Frame{Kind: &wire.Frame_Cancel{Cancel: &wire.Cancel{Seq: c.seq}}}, nil, nil)
+	go func() { _ = conn.Flush() }()
+	return true // what waits to be written will be
 }
 
-// hold holds the calls of a refused one's actor that were sent after it.
-func (s *server) hold(refused *call) {
+// hold holds the unanswered calls that an actor's endpoint has: those which it
+// refuses come back in any order. One that runs there for long is overtaken, once a
+// server that does not answer would have been found out.
+func (s *server) hold(a *actor, e Endpoint) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	var held []*call
 	for _, c := range s.window.calls {
-		if c != nil && c.actor == refused.actor && c.order > refused.order && c.endpoint.same(refused.endpoint) && !c.finished.Load() {
+		if c != nil && c.actor == a && c.endpoint.same(e) && !c.finished.Load() {
 			c.hold()
+			held = append(held, c)
 		}
+	}
+	k := s.client.config.Keepalive
+	if len(held) > 0 {
+		time.AfterFunc(2*k.Every+k.Patience, func() {
+			for _, c := range held {
+				c.settled()
+			}
+		})
 	}
 }
 

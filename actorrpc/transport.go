@@ -18,9 +18,9 @@ type transport interface {
 	throttle(done <-chan struct{})
 	// withdraw ends a call for which nobody waits any more, and reports whether it may have arrived.
 	withdraw(c *call) (mayHaveArrived bool)
-	// hold holds those calls that were sent to an actor's endpoint after one that was
-	// refused: they will be, too.
-	hold(refused *call)
+	// hold holds the unanswered calls that were sent to an actor's endpoint: it may
+	// refuse them, and then they come before others.
+	hold(a *actor, e Endpoint)
 	// methods asks what methods an actor has.
 	methods(ctx context.Context, name string) (*wire.ListMethodsResponse, error)
 	// actors asks what actors there are whose names begin with a prefix.

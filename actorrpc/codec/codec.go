@@ -117,7 +117,7 @@ func (a *Arguments) Into(types []reflect.Type) ([]reflect.Value, error) {
 
 func (a *Arguments) fit(want int) error {
 	for _, name := range sortedKeys(a.Named) {
-		return &Error{Problem: fmt.Sprintf("unexpected argument %q", name)}
+		return &Error{Path: "kwargs" + keyStep(name), Problem: fmt.Sprintf("unexpected argument %q", name)}
 	}
 	if got := len(a.Positional); got != want {
 		return &Error{Problem: fmt.Sprintf("takes %s, got %d", counted(want, "argument"), got)}

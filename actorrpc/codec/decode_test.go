@@ -149,7 +149,7 @@ func TestIntoCountsArguments(t *testing.T) {
 	checkError(t, err, codec.Error{Problem: "takes 1 argument, got 3"})
 	a.Named = map[string]any{"z": nil, "y": nil}
 	_, err = a.Into(ints)
-	checkError(t, err, codec.Error{Problem: `unexpected argument "y"`})
+	checkError(t, err, codec.Error{Path: "kwargs.y", Problem: `unexpected argument "y"`})
 }
 
 func TestDecodeResultWantsAPointer(t *testing.T) {

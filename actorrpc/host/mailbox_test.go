@@ -1,6 +1,7 @@
 package host
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/fray-ml/fray/actorrpc"
@@ -16,6 +17,14 @@ func TestAMailboxIsBounded(t *testing.T) {
 	}
 	if m.push(&call{}) {
 		t.Error("one too many was taken")
+	}
+	given := m.snapshot()[7]
+	given.phase = phaseOver
+	if !m.push(&call{}) || m.push(&call{}) {
+		t.Error("want room for one after one was given up")
+	}
+	if got := len(m.snapshot()); got != maxMailbox || slices.Contains(m.snapshot(), given) {
+		t.Errorf("got %d calls that wait, want %d without the one that was given up", got, maxMailbox)
 	}
 }
 
@@ -64,7 +73,8 @@ func TestACallCountsUntilItsReplyIsSent(t *testing.T) {
 		until(t, "the call before is over", func() bool { return s.active.Load() == 0 })
 		in, _ := request(t, "counter", method, 1)
 		to := activeAt{s, make(chan int64, 1)}
-		s.submit(&call{server: s, in: in, to: to})
+		c := &call{server: s, in: in, to: to}
+		c.answer(s.submit(c, nil), false)
 		if got := <-to.seen; got != 1 {
 			t.Errorf("%s: got %d calls while it was answered, want itself", method, got)
 		}

@@ -128,7 +128,7 @@ func (c *class) find(name string) (*method, *actorrpc.Error) {
 		e.Message += "; underscore names are not callable"
 		return nil, e
 	}
-	e.Near = near(name, slices.Collect(maps.Keys(c.methods)))
+	e.Near = actorrpc.Near(name, slices.Collect(maps.Keys(c.methods)))
 	return nil, e
 }
 
@@ -164,7 +164,11 @@ func (m *method) arrange(in *codec.Arguments, names []string) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(in.Named)) {
 		if i := slices.Index(names, name); i < len(in.Positional) {
-			return &codec.Error{Problem: fmt.Sprintf("unexpected argument %q", clip(name, maxNameShown))}
+			shown := clip(name, maxNameShown)
+			return &actorrpc.Error{
+				Code: actorrpc.CodeBadArguments, Argument: "kwargs." + shown, Message: fmt.Sprintf("unexpected argument %q", shown),
+				Near: actorrpc.Near(name, names[min(len(in.Positional), len(names)):]),
+			}
 		}
 	}
 	for _, name := range names[len(in.Positional):] {

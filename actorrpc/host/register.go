@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/clusterapi"
@@ -105,9 +106,10 @@ func (s *Server) withdraw(ctx context.Context, a *actor) error {
 	if s.cfg.Metadata == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, withdrawTime)
+	ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(ctx, clusterapi.NoWaitHeader, "1"), withdrawTime)
 	defer cancel()
-	if _, err := s.cfg.Metadata.Unregister(ctx, &clusterapi.UnregisterRequest{ActorId: a.incarnation}); err != nil {
+	_, err := s.cfg.Metadata.Unregister(ctx, &clusterapi.UnregisterRequest{ActorId: a.incarnation})
+	if err != nil && status.Code(err) != codes.NotFound {
 		return fmt.Errorf("unregister actor %q: %w", a.name, err)
 	}
 	return nil

@@ -211,6 +211,24 @@ func TestWhatTheClusterRefuses(t *testing.T) {
 			t.Errorf("got %v, want the first only", s.listActors(""))
 		}
 	})
+	t.Run("one of two", func(t *testing.T) {
+		d := newDirectory(t, codes.OK, codes.AlreadyExists)
+		s, err := New(d.member(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"first", "second"} {
+			if _, err := s.Register(name, newLesson(), Options{Unique: true}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if problem, ok := errors.AsType[*RegisterError](s.Start(t.Context())); !ok || problem.Problem != ProblemDuplicate {
+			t.Errorf("got %v", problem)
+		}
+		if got := d.registered(); len(got) != 0 {
+			t.Errorf("got %v in the cluster, want none of a server that did not start", got)
+		}
+	})
 	t.Run("no leader for as long as there is time", func(t *testing.T) {
 		d := newDirectory(t, slices.Repeat([]codes.Code{codes.Unavailable}, 1000)...)
 		s, err := New(d.member(t))

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -185,8 +186,10 @@ func (s *Server) Start(ctx context.Context) error {
 		return fmt.Errorf("serve actors: %w", err)
 	}
 	if err := s.announceAll(ctx); err != nil {
-		s.close()
-		return err
+		// Some names may be known already, and be called.
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(s.cfg.Grace, lastWords))
+		defer cancel()
+		return errors.Join(err, s.Shutdown(end))
 	}
 	s.doors.open()
 	s.ready.Store(true)

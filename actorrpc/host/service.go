@@ -41,7 +41,7 @@ func (s *service) Invoke(ctx context.Context, in *wire.Call) (*wire.Reply, error
 	if end, ok := ctx.Deadline(); ok && (c.deadline.IsZero() || end.Before(c.deadline)) {
 		c.deadline = end
 	}
-	s.server.submit(c)
+	c.answer(s.server.submit(c, nil), false)
 	select {
 	case a := <-to:
 		// What is kept elsewhere is not to be changed: a copy gets the buffers.

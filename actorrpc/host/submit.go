@@ -9,34 +9,31 @@ import (
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
-// submit leads a call to its mailbox, or answers it.
-func (s *Server) submit(c *call) {
+// submit leads a call to its mailbox. If that cannot be, or there is a refusal
+// already, it returns the answer, which the caller is to hand out; else nil.
+func (s *Server) submit(c *call, refusal *actorrpc.Error) *answer {
 	s.active.Add(1)
-	if e := s.admit(c); e != nil {
-		c.answer(c.failed(e), false)
-		return
+	if refusal == nil {
+		refusal = s.admit(c)
+	}
+	if refusal != nil {
+		return c.failed(refusal)
 	}
 	c.actor.pending.Add(1)
 	c.advance(phaseUnbegun, phaseWaits)
 	if size := s.waiting.Add(c.size()); size > maxWaitingBytes {
-		c.stop(busy("calls with %s of arguments wait in this server", bytesText(uint64(size))))
-		return
+		return c.drop(busy("calls with %s of arguments wait in this server", bytesText(uint64(size))))
 	}
 	if !c.method.box.push(c) {
-		c.stop(busy("%d calls wait for this actor", maxMailbox))
+		return c.drop(busy("%d calls wait for this actor", maxMailbox))
 	}
 	switch { // it may have come in behind those who clear the mailboxes
 	case s.stopping.Load():
-		c.stopWaiting(stopping(false))
+		return c.drop(stopping(false))
 	case c.actor.gone.Load():
-		c.stopWaiting(unregistered())
+		return c.drop(unregistered())
 	}
-}
-
-// refuse answers a call that is not to be submitted.
-func (s *Server) refuse(c *call, e *actorrpc.Error) {
-	s.active.Add(1)
-	c.answer(c.failed(e), false)
+	return nil
 }
 
 // admit finds the method of a call, or says why it cannot run.
@@ -78,7 +75,7 @@ func (s *Server) find(name string) (*actor, *actorrpc.Error) {
 	s.mu.RLock()
 	names := slices.Collect(maps.Keys(s.actors))
 	s.mu.RUnlock()
-	e.Near = near(name, names)
+	e.Near = actorrpc.Near(name, names)
 	return nil, e
 }
 

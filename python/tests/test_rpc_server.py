@@ -15,6 +15,8 @@ from actors import PATIENCE, Caller, Pending
 from fray._pb import actor_pb2
 from fray.cluster import AlreadyExistsError, LocalCluster, RefusedError
 from fray.rpc import ActorContext, ActorServer, method
+from fray.rpc._connection import Connection
+from fray.rpc.codec import encode_args
 from fray.rpc.errors import (
     ApplicationError,
     BadArgumentsError,
@@ -452,6 +454,41 @@ def test_fact28_old_answers_go_when_there_are_too_many(
     assert counter.n == 0
 
 
+def test_what_a_broken_connection_still_has_is_ignored(counter: Counter, caller: Caller) -> None:
+    broken = caller.connection
+    later = Connection.open(caller.address, caller.settings)
+    try:
+        data, _ = encode_args(1, (), {})
+        fields: dict[str, Any] = {"actor": "counter", "method": "wait", "codec": 1, "args": data, "seq": 1}
+        waits = Pending(later, actor_pb2.Call(attempt=1, **fields), ())
+        assert counter.entered.acquire(timeout=PATIENCE)
+        Pending(broken, actor_pb2.Call(**fields), ())
+        broken.list_actors(timeout=PATIENCE)  # it has arrived
+        counter.gate.set()
+        assert waits.result() == "waited"
+    finally:
+        later.close()
+
+
+@pytest.mark.usefixtures("counter")
+def test_an_old_copy_of_a_refused_call_does_not_run(caller: Caller) -> None:
+    later = Connection.open(caller.address, caller.settings)
+    try:
+        data, _ = encode_args(1, (1,), {})
+        fields: dict[str, Any] = {"actor": "counter", "method": "add", "codec": 1, "seq": 1}
+        refused = Pending(later, actor_pb2.Call(attempt=1, incarnation="another", args=data, **fields), ())
+        with pytest.raises(StaleError):
+            refused.result()
+        other, _ = encode_args(1, (100,), {})
+        old = Pending(caller.connection, actor_pb2.Call(args=other, **fields), ())
+        caller.connection.list_actors(timeout=PATIENCE)
+        assert not old.answered.is_set()
+        again = Pending(later, actor_pb2.Call(attempt=2, args=data, **fields), ())
+        assert again.result() == 1
+    finally:
+        later.close()
+
+
 @pytest.mark.usefixtures("counter")
 def test_a_refused_call_may_be_sent_again(server: ActorServer, caller: Caller) -> None:
     refused = caller.send("later", "add", 5)
@@ -601,11 +638,11 @@ def test_sizes_over_the_limit() -> None:
             assert caller.connection.peer.max_message_bytes == 1 << 20
             with pytest.raises(
                 TooLargeError,
-                match=r"the arguments are 2\.0 MiB; at most 1 MiB are taken \(max_message_bytes\)",
+                match=r"the arguments are 2\.1 MiB; at most 1 MiB are taken \(max_message_bytes\)",
             ):
                 caller.call("counter", "echo", b"x" * (2 << 20))
             caller.connection._limit = 1 << 30  # a client that sends it all the same
-            with pytest.raises(TooLargeError, match=r"the arguments are 2\.0 MiB"):
+            with pytest.raises(TooLargeError, match=r"the arguments are 2\.1 MiB"):
                 caller.call("counter", "echo", b"x" * (2 << 20))
             assert caller.call("counter", "add", 1) == 1
         with Caller(server.address, max_message_bytes=1000) as caller:
@@ -652,12 +689,15 @@ def test_shutting_down_finishes_what_is_there(server: ActorServer, counter: Coun
     caller.connection.list_actors(timeout=PATIENCE)
     ending = threading.Thread(target=server.shutdown, args=(PATIENCE,))
     ending.start()
-    eventually(lambda: caller.connection.stopping, PATIENCE)
+    eventually(lambda: server._core.draining, PATIENCE)
     with pytest.raises(StoppingError) as caught:
         caller.call("counter", "add", 100)
     assert not caught.value.ran
+    # Goodbye means that calls without an answer did not run, and this one does.
+    assert not caller.connection.stopping
     counter.gate.set()
     assert (runs.result(), waits.result()) == ("waited", 1)
+    eventually(lambda: caller.connection.stopping, PATIENCE)
     ending.join(PATIENCE)
     assert not ending.is_alive()
     with pytest.raises(RefusedError, match="shutting down"):

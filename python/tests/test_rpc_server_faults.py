@@ -572,3 +572,30 @@ def test_nothing_is_left_over(identity: str, monkeypatch: pytest.MonkeyPatch) ->
     eventually(lambda: threading.active_count() <= threads, PATIENCE)
     gc.collect()
     eventually(lambda: descriptors() <= files, PATIENCE)
+
+
+class DeafMetadata:
+    """A registry that nobody answers for any more: calls of it wait."""
+
+    def __init__(self, registry: Any) -> None:
+        self._registry, self.answers = registry, threading.Event()
+
+    def register(self, *args: Any, **named: Any) -> Any:
+        return self._registry.register(*args, **named)
+
+    def unregister(self, _actor_id: str) -> None:
+        self.answers.wait()
+
+
+def test_a_server_ends_though_nobody_takes_its_names_back() -> None:
+    with LocalCluster() as cluster:
+        metadata = DeafMetadata(cluster.metadata)
+        deaf: Any = type("Deaf", (), {"metadata": metadata, "namespace": cluster.namespace})()
+        server = ActorServer(deaf)
+        server.register("echo", Echo())
+        server.serve_background()
+        ending = threading.Thread(target=server.shutdown, args=[1e6], daemon=True)
+        ending.start()
+        ending.join(PATIENCE)
+        assert not ending.is_alive()
+        metadata.answers.set()

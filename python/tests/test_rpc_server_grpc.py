@@ -13,14 +13,13 @@ import grpc
 import msgpack
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
-from google.protobuf import descriptor_pool, message_factory
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
 from actors import PATIENCE, Caller
 from fray.cluster import LocalCluster
 from fray.rpc import ActorServer
 from fray.rpc.errors import Code
+from general import General, secure_channel
 from identities import make_identity
 
 
@@ -35,29 +34,6 @@ class Echo:
 
     def wait(self) -> None:
         assert self.gate.wait(PATIENCE)
-
-
-class General:
-    """A client made of what reflection says."""
-
-    def __init__(self, channel: grpc.Channel) -> None:
-        database = ProtoReflectionDescriptorDatabase(channel)
-        self.services = database.get_services()
-        pool = descriptor_pool.DescriptorPool(database)
-        self._service: Any = pool.FindServiceByName("fray.actor.v1.Actors")  # type: ignore[no-untyped-call]
-        self._channel = channel
-
-    def __call__(self, name: str, timeout: float = PATIENCE, **fields: Any) -> Any:
-        return self.begin(name, timeout, **fields).result()
-
-    def begin(self, name: str, timeout: float = PATIENCE, **fields: Any) -> Any:
-        method = self._service.FindMethodByName(name)
-        request = message_factory.GetMessageClass(method.input_type)
-        response = message_factory.GetMessageClass(method.output_type)
-        call = self._channel.unary_unary(
-            f"/{self._service.full_name}/{name}", request.SerializeToString, response.FromString
-        )
-        return call.future(request(**fields), timeout=timeout)
 
 
 @pytest.fixture
@@ -153,8 +129,7 @@ def test_grpc_within_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, echo: 
     options = [("grpc.ssl_target_name_override", "fray-actors")]
     with LocalCluster() as cluster, ActorServer(cluster) as server:
         server.register("echo", echo)
-        credentials = grpc.ssl_channel_credentials(pem[:start], pem[start:], pem[:start])
-        with grpc.secure_channel(server.address, credentials, options) as channel:
+        with secure_channel(server.address, path) as channel:
             assert (
                 msgpack.unpackb(General(channel)("Invoke", actor="echo", method="echo", args=args(5)).result)
                 == 5

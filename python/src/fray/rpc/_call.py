@@ -60,6 +60,7 @@ class ServerCall:
         "_phase",
         "actor",
         "arrived",
+        "attempt",
         "buffers",
         "caller",
         "codec",
@@ -82,7 +83,7 @@ class ServerCall:
         self.buffers = buffers
         self.caller = caller
         self.to: Answerer | None = to
-        self.seq, self.codec = message.seq, message.codec
+        self.seq, self.attempt, self.codec = message.seq, message.attempt, message.codec
         self.actor: Actor
         self.method: Method
         self.arrived = time.monotonic()

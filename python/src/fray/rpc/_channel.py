@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from fray.rpc import _fork
 from fray.rpc._connection import Connection, Settings, random_name
+from fray.rpc._peer import SENDING
 from fray.rpc.errors import ActorError, TooLargeError, UnavailableError
 
 if TYPE_CHECKING:
@@ -65,6 +66,10 @@ class Channel:
             outstanding[seq] = future
             call.acked = self._acked()
             future.channel, future.lost, future.later = self, False, later
+            future.sent = SENDING
+            if future.claimed:  # given up just now, as not sent
+                del outstanding[seq]
+                return True
             try:
                 future.sent = connection.call(call, future.buffers, future.answered, later)
             except TooLargeError as err:
@@ -72,7 +77,7 @@ class Channel:
                 future.fail(err)
             except UnavailableError:
                 del outstanding[seq]
-                future.channel = None
+                future.sent = future.channel = None
                 return False
             else:
                 self._seq = seq
@@ -232,6 +237,7 @@ class Channel:
                 self._outstanding.clear()
             self._adopt(connection)
             for future in list(self._outstanding.values()):
+                future.arrived |= future.sent is not None and future.sent.may_have_arrived
                 future.attempts += 1
                 future.call.attempt = future.attempts
                 future.lost = False

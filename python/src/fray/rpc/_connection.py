@@ -18,6 +18,7 @@ from google.protobuf.message import Message
 
 from fray._pb import actor_pb2
 from fray.rpc import _wire
+from fray.rpc._failure import clip
 from fray.rpc._peer import Answer, Sent, Settings, process_peer, random_name
 from fray.rpc._reader import FrameReader
 from fray.rpc._tls import Identity, IdentityError, identity_of
@@ -37,6 +38,8 @@ from fray.rpc.errors import (
 __all__ = ["Answer", "Buffer", "Connection", "Sent", "Settings", "process_peer", "random_name"]
 
 _MAX_PENDING = 10_000  # of a server that does not say
+_MAX_PEER = 64  # characters of a server's name
+_OTHER_NAMESPACE = "peers of another namespace are not served"
 _log = logging.getLogger("fray.rpc")
 
 
@@ -73,6 +76,7 @@ class Connection:
         self._max_pending = _MAX_PENDING
         self._closed = False
         self._reason: Exception | None = None
+        self._dismissed = False  # nothing came after the word that the server stops
         self._questions: dict[int, _Question] = {}
         self._ids = itertools.count(1)
         self._acked = 0
@@ -239,8 +243,15 @@ class Connection:
         )
         self._writer.send(Outgoing(_wire.PREFACE + _wire.frame_bytes(_wire.HELLO, hello, 0)))
         self.peer = self._hello()
+        if not 0 < len(self.peer.peer) <= _MAX_PEER:
+            raise MalformedError(
+                f"{self.address} does not speak the actor protocol: it does not say who it is"
+            )
         if self.peer.version != _wire.VERSION:
-            raise VersionError(_wire.version_problem("server", self.peer.version))
+            raise VersionError(_wire.version_problem(self.peer.version, _wire.VERSION))
+        theirs = self.peer.namespace
+        if settings.namespace and theirs and settings.namespace != theirs:
+            raise DeniedError(f'{_OTHER_NAMESPACE}: the server is of namespace "{clip(theirs)}"')
         if self.peer.max_message_bytes:
             self._limit = min(self._limit, self.peer.max_message_bytes)
         self._max_pending = self.peer.max_pending or _MAX_PENDING
@@ -252,7 +263,7 @@ class Connection:
         except (_wire.MalformedFrameError, _wire.OversizeError) as err:
             raise MalformedError(f"{self.address} does not speak the actor protocol: {err}") from err
         except ssl.SSLError as err:
-            raise DeniedError(f"{self.address} is of another namespace: {err.reason or err}") from err
+            raise DeniedError(_OTHER_NAMESPACE) from err
         except (OSError, EOFError, _wire.SilentError) as err:
             raise UnavailableError(f"{self.address} does not answer: {_text(err)}") from err
         if frame.HasField("goodbye"):
@@ -269,10 +280,14 @@ class Connection:
         try:
             self._receive()
         except Exception as err:
+            self._dismissed &= isinstance(err, EOFError)
             self._reason = self._reason or self._lost(err)
         self._closed = True
         self._writer.fail(OSError("the connection is closed"))
         self._writer.join()
+        if self._dismissed:  # what it did not answer it did not run
+            for outgoing, _ in list(self._pending.values()):
+                outgoing.may_have_arrived = False
         self._lose()
         self._stream.release()
 
@@ -290,6 +305,7 @@ class Connection:
                     return
                 continue
             reply = frame.reply
+            self._dismissed = False
             found = pending.pop(reply.seq, None)
             if found is None:
                 continue  # one that nobody waits for
@@ -311,7 +327,7 @@ class Connection:
         elif kind == "goodbye":
             error = of_wire(frame.goodbye.error)
             if error.code == "stopping":
-                self.stopping = True
+                self.stopping = self._dismissed = True
                 return False
             self._reason = self._reason or error
             return True
@@ -377,7 +393,7 @@ def _dial(address: str, settings: Settings) -> Stream:
         return identity.connect(sock, settings.connect_timeout)
     except IdentityError as err:
         sock.close()
-        raise DeniedError(f"{address} is not of this namespace: {err}") from err
+        raise DeniedError(f"{_OTHER_NAMESPACE}: {err}") from err
     except OSError as err:
         sock.close()
         raise UnavailableError(f"{address} does not answer: {err}") from err

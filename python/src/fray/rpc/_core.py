@@ -130,6 +130,9 @@ class Core:
         call.actor = actor
         call.method, lane = route
         self._active.add(call)
+        if self.draining:  # since just now, so perhaps nobody waits for it
+            call.drop(StoppingError("the server is shutting down"))
+            return
         try:
             lane.put(call)
         except RuntimeError as err:  # no thread can be started

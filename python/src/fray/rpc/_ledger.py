@@ -38,18 +38,23 @@ class Verdict(Enum):
     """The answer will go to who asked now."""
     LOST = "lost"
     """Whether it ran is not known."""
+    OLD = "old"
+    """A broken connection brought it after a later one had: nobody waits there."""
 
 
 class Caller:
     """One process that calls, by Hello.peer."""
 
-    __slots__ = ("acked", "calls", "connections", "highest", "peer", "since")
+    __slots__ = ("acked", "calls", "connections", "highest", "peer", "since", "turn")
 
     def __init__(self, peer: str) -> None:
         self.peer = peer
         self.highest = self.acked = self.connections = 0
         self.calls: dict[int, ServerCall] = {}
         self.since = 0.0
+        self.turn = threading.Lock()
+        """Held from a call's beginning in the ledger until its actor has it: calls of two connections, of
+        which one is broken, keep their order."""
 
 
 class Ledger:
@@ -100,12 +105,14 @@ class Ledger:
             known = caller.calls.get(seq)
             if known is None:
                 return Verdict.LOST, call
+            if call.attempt < known.attempt:
+                return Verdict.OLD, known
             if known.refused:  # it did not run
                 caller.calls[seq] = call
                 return Verdict.NEW, call
             if known.reply is not None:
                 return Verdict.REPLAY, known
-            known.to = call.to
+            known.to, known.attempt = call.to, call.attempt
             return Verdict.AWAIT, known
 
     def finish(self, caller: Caller, call: ServerCall, reply: Reply) -> Answerer | None:

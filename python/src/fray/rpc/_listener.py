@@ -87,7 +87,7 @@ class Listener:
         """After `stop_accepting`: end all connections, and wait until they have."""
         until = time.monotonic() + seconds
         for session in self.sessions:
-            session.stop(drained=True, seconds=max(0.0, until - time.monotonic()))
+            session.stop(max(0.0, until - time.monotonic()))
         if self._grpc is not None:
             self._grpc.stop(max(0.0, until - time.monotonic()))
         self._join(until)

@@ -71,3 +71,13 @@ class Sent(Protocol):
     def may_have_arrived(self) -> bool:
         """Whether the server may have it. Once the connection is lost, False means that it never had it."""
         ...
+
+
+class _Sending:
+    """Stands for a call that is being handed to a connection."""
+
+    may_have_arrived = True
+
+
+SENDING: Final[Sent] = _Sending()
+"""What such a call has been sent as, for who looks meanwhile."""

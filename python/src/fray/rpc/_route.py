@@ -157,7 +157,7 @@ class Route:
         unavailable = UnavailableError("the connection broke before the call was sent")
         if future.cancelled_by:
             future.fail(CancelledError("the call was cancelled", ran=future.sent is not None))
-        elif future.sent is None or not future.sent.may_have_arrived:
+        elif not future.arrived and (future.sent is None or not future.sent.may_have_arrived):
             self._give_back(future, unavailable)
         elif future.may_repeat():
             future.may_have_run = True
@@ -212,6 +212,7 @@ class Route:
         while self._returned:
             future, error = self._returned.popleft()
             future.sent = future.channel = None
+            future.arrived = False
             future.attempts += 1
             future.call.attempt = future.attempts
             self._note(future, error)

@@ -69,14 +69,14 @@ class Session:
                 self._core.ledger.close(self._caller)
             self._stream.release()
 
-    def stop(self, drained: bool, seconds: float = 0) -> None:
-        """Say that the server drains; when it has, end what is sent, so that the client closes."""
-        if drained:
-            self._writer.finish(seconds)
-        else:
-            self._tell(
-                _wire.GOODBYE, actor_pb2.Goodbye(error=StoppingError("the server is shutting down").to_wire())
-            )
+    def stop(self, seconds: float) -> None:
+        """Say goodbye once the server has drained, so that the client closes.
+
+        It means that calls without an answer did not run, so nothing may run any more.
+        """
+        stopping = StoppingError("the server is shutting down")
+        self._tell(_wire.GOODBYE, actor_pb2.Goodbye(error=stopping.to_wire()))
+        self._writer.finish(seconds)
 
     def close(self) -> None:
         """End the connection at once."""
@@ -128,7 +128,7 @@ class Session:
             raise MalformedFrameError("the first frame is no Hello")
         hello, limits = frame.hello, self._core.limits
         if hello.version != _wire.VERSION:
-            raise _RefusedError(VersionError(_wire.version_problem("client", hello.version)))
+            raise _RefusedError(VersionError(_wire.version_problem(_wire.VERSION, hello.version)))
         if hello.namespace and limits.namespace and hello.namespace != limits.namespace:
             raise _RefusedError(DeniedError("peers of another namespace are not served"))
         if not 0 < len(hello.peer) <= _MAX_PEER:
@@ -146,8 +146,6 @@ class Session:
             pickle=limits.allow_pickle and self._secure,
         )
         self._tell(_wire.HELLO, own)
-        if self._core.draining:
-            self.stop(drained=False)
         self._reader.greeted(limits.max_message_bytes, limits.keepalive, limits.patience, self._ping)
 
     def _take(self, message: actor_pb2.Call, buffers: Sequence[memoryview]) -> None:
@@ -155,19 +153,22 @@ class Session:
         assert caller is not None
         call = ServerCall(message, buffers, caller, self)
         seq = call.seq
-        if seq:
+        if not seq:
+            self._core.route(call)
+            return
+        with caller.turn:  # nothing in here waits for a peer
             verdict, known = self._core.ledger.begin(caller, call, message.acked)
-            if verdict is not Verdict.NEW:
-                self._again(verdict, known)
+            if verdict is Verdict.NEW:
+                busy = len(self._calls) >= MAX_PENDING
+                self._calls[seq] = call
+                self._core.route(call, busy)
                 return
-            busy = len(self._calls) >= MAX_PENDING
-            self._calls[seq] = call
-        else:
-            busy = False
-        self._core.route(call, busy)
+        self._again(verdict, known)
 
     def _again(self, verdict: Verdict, known: ServerCall) -> None:
         """Answer a call that was sent before."""
+        if verdict is Verdict.OLD:
+            return
         if verdict is Verdict.AWAIT:
             self._calls[known.seq] = known
         elif known.reply is not None:

@@ -158,7 +158,8 @@ def mebibytes(size: int) -> str:
     if size < 1 << 20:
         return f"{size} bytes"
     whole, rest = divmod(size, 1 << 20)
-    return f"{size / (1 << 20):.1f} MiB" if rest else f"{whole} MiB"
+    tenths = -(-size * 10 >> 20)  # up: it is more than the limit
+    return f"{tenths // 10}.{tenths % 10} MiB" if rest else f"{whole} MiB"
 
 
 def arguments_too_large(size: int, limit: int) -> str:
@@ -171,11 +172,11 @@ def result_too_large(size: int, limit: int) -> str:
     return f"the result is {mebibytes(size)}; at most {mebibytes(limit)} are taken (max_message_bytes)"
 
 
-def version_problem(who: str, version: int) -> str:
-    """Return the words for a peer ("server" or "client") of another version."""
-    behind = f"the {who}" if version < VERSION else "this program"
-    speaks = f"the {who} speaks version {version} of the actor protocol"
-    return f"{speaks}, this program version {VERSION}: update {behind}"
+def version_problem(server: int, program: int) -> str:
+    """Return the words for peers of two versions, as whoever called reads them."""
+    behind = "the server" if server < program else "this program"
+    speaks = f"the server speaks version {server} of the actor protocol"
+    return f"{speaks}, this program version {program}: update {behind}"
 
 
 HELLO: Final = actor_pb2.Frame.HELLO_FIELD_NUMBER

@@ -151,7 +151,8 @@ class FrameWriter:
 
     def join(self) -> None:
         """After `fail`: wait until nobody writes. By then what was not sent says so."""
-        thread = self._thread
+        with self._start_lock:  # one that is being started can be waited for only then
+            thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join()
         with self._turn:

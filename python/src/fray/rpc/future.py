@@ -46,6 +46,7 @@ class ActorFuture(Generic[T]):
         "_finished",
         "_value",
         "_waiter",
+        "arrived",
         "attempts",
         "buffers",
         "call",
@@ -91,6 +92,7 @@ class ActorFuture(Generic[T]):
         self.since = 0.0  # from when on it waits for a server
         self.cancelled_by = False
         self.may_have_run = False  # on a server that is lost
+        self.arrived = False  # perhaps, over an earlier connection to the same server
 
     # For users
 
@@ -139,7 +141,7 @@ class ActorFuture(Generic[T]):
         self.cancelled_by = True
         channel = self.channel
         if channel is None or not channel.cancel(self):
-            self.fail(CancelledError("the call was cancelled before it was sent"))
+            self._give_up(_cancelled)
         return True
 
     def add_done_callback(self, callback: Callable[[ActorFuture[T]], object]) -> None:
@@ -243,8 +245,26 @@ class ActorFuture(Generic[T]):
             callback()
 
     def _finish(self, answer: Answer | None, error: ActorError | None) -> None:
+        if self._claim.acquire(False):
+            self._settle(answer, error)
+
+    def _give_up(self, error: Callable[[bool], ActorError]) -> None:
+        """End the call, though another thread may be sending it; `error` is told whether it may have run."""
         if not self._claim.acquire(False):
             return
+        # Who sends it sets `sent` and then looks at the claim, so one of the two notices the other.
+        ran = self.sent is not None or self.may_have_run
+        self._settle(None, error(ran).at(self.route.name, self.call.method))
+        channel = self.channel
+        if channel is not None:
+            channel.cancel(self)
+
+    @property
+    def claimed(self) -> bool:
+        """Whether it has ended, or is about to."""
+        return self._claim.locked()
+
+    def _settle(self, answer: Answer | None, error: ActorError | None) -> None:
         self._answer, self._error = answer, error
         self._finished = True
         self._waiter.release()
@@ -257,15 +277,12 @@ class ActorFuture(Generic[T]):
 
     def expire(self) -> None:
         """End the call, as its time is over."""
-        ran = self.sent is not None or self.may_have_run
-        when = "it may have run" if ran else "it did not run"
-        limit = self.options.timeout
-        words = "its time was over" if limit is None else f"its time, {limit:g} s, was over"
+
+        def late(ran: bool) -> ActorError:
+            return DeadlineError("the deadline passed", ran=ran)
+
         if not self._finished:
-            self.fail(DeadlineError(f"{words} before it was answered: {when}", ran=ran))
-            channel = self.channel
-            if channel is not None:
-                channel.cancel(self)
+            self._give_up(late)
 
     def stamp(self) -> bool:
         """Write what is left of its time into the call. If that is nothing, end the call and return False."""
@@ -340,7 +357,15 @@ class ActorFuture(Generic[T]):
         except CodecError as err:
             error = EncodingError(f"the result cannot be read: {err.problem}", ran=True, argument=err.path)
             self._error = error.at(self.route.name, self.call.method)
+        except Exception as err:  # such as of a reference that leads nowhere
+            error = EncodingError(f"the result cannot be read: {err}", ran=True)
+            self._error = error.at(self.route.name, self.call.method)
         raise self._error
+
+
+def _cancelled(ran: bool) -> ActorError:
+    when = ": it may have run" if ran else " before it was sent"
+    return CancelledError(f"the call was cancelled{when}", ran=ran)
 
 
 _callbacks_lock = threading.Lock()

@@ -208,6 +208,7 @@ class ActorServer:
 
     def _end(self, known: Sequence[ActorId], seconds: float) -> None:
         until = time.monotonic() + seconds
+        gone = min(until, time.monotonic() + _UNREGISTER)
         leaving = threading.Thread(
             target=self._unregister_all, args=(known,), name="fray-actor-unregister", daemon=True
         )
@@ -215,12 +216,10 @@ class ActorServer:
         leaving.join(min(seconds, _UNREGISTER))
         self._core.draining = True
         self._listener.stop_accepting()
-        for session in self._listener.sessions:
-            session.stop(drained=False)
         self._core.drain(max(0.0, until - time.monotonic()))
         self._listener.close(1)
         self._core.stop(1)
-        leaving.join(max(0.0, until - time.monotonic()))
+        leaving.join(max(0.0, gone - time.monotonic()))
 
     def _unregister_all(self, known: Sequence[ActorId]) -> None:
         for actor_id in known:

@@ -1,0 +1,104 @@
+package actorrpc
+
+import (
+	"net"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fray-ml/fray/actorrpc/wire"
+)
+
+// leaving makes a process take calls and answer none of them, before it is told to
+// refuse those of a number.
+func leaving(p *process) (refuse chan<- uint64) {
+	numbers := make(chan uint64, 10)
+	p.raw = func(c net.Conn) {
+		if _, err := readFrame(c, ""); err != nil {
+			return
+		}
+		_ = writeFrame(c, &wire.Frame{Kind: &wire.Frame_Hello{Hello: p.hello}})
+		go func() {
+			for seq := range numbers {
+				_ = writeFrame(c, &wire.Frame{Kind: &wire.Frame_Reply{Reply: &wire.Reply{Seq: seq, Error: refusalOf(CodeStopping)}}})
+			}
+		}()
+		for {
+			f, err := readFrame(c, "")
+			if err != nil {
+				return
+			}
+			if ping := f.GetPing(); ping != nil {
+				_ = writeFrame(c, &wire.Frame{Kind: &wire.Frame_Pong{Pong: &wire.Pong{Id: ping.GetId()}}})
+			}
+		}
+	}
+	return numbers
+}
+
+// Calls that an actor's former place refuses, in whatever order, run in theirs, and
+// before those that were made after it moved.
+func TestOrderWhenAnActorMoves(t *testing.T) {
+	for name, order := range map[string][]uint64{"refused in order": {1, 2, 3}, "refused backwards": {3, 2, 1}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				refuse := leaving(w.start(home))
+				defer close(refuse)
+				next := w.start(other)
+				r := resolverAt(t, w, home)
+				h := mustLookup(t, w.client(r, Config{}), "counter")
+				var futures []*Future[int]
+				for n := range 3 {
+					futures = append(futures, Go[int](t.Context(), h, "add", n))
+				}
+				synctest.Wait()
+				r.Set("counter", Endpoint{Address: other, Incarnation: next.incarnation})
+				futures = append(futures, Go[int](t.Context(), h, "add", 3))
+				for _, seq := range order {
+					time.Sleep(time.Second)
+					if got := w.ran(); len(got) > 0 {
+						t.Errorf("ran %v, want none before the former place has refused all", got)
+					}
+					refuse <- seq
+				}
+				for _, f := range futures {
+					if _, err := f.Result(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}
+				if got := w.ran(); !slices.Equal(got, []int{0, 1, 2, 3}) {
+					t.Errorf("ran %v, want all in order", got)
+				}
+			})
+		})
+	}
+}
+
+// A call that goes on at the former place holds up others for a while only.
+func TestOvertaking(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		refuse := leaving(w.start(home))
+		defer close(refuse)
+		next := w.start(other)
+		r := resolverAt(t, w, home)
+		config := Config{Keepalive: Keepalive{Every: time.Hour, Patience: time.Hour}, ResolveTimeout: 5 * time.Hour}
+		h := mustLookup(t, w.client(r, config), "counter")
+		long := Go[int](t.Context(), h, "add", 1)
+		synctest.Wait()
+		r.Set("counter", Endpoint{Address: other, Incarnation: next.incarnation})
+		began := time.Now()
+		if _, err := Call[int](t.Context(), h, "add", 2); err != nil {
+			t.Fatal(err)
+		}
+		if took, want := time.Since(began), 3*time.Hour; took < want || took > want+time.Minute {
+			t.Errorf("the later call took %s, want %s", took, want)
+		}
+		long.Cancel()
+		if got := w.ran(); !slices.Equal(got, []int{2}) {
+			t.Errorf("ran %v, want the later call", got)
+		}
+	})
+}
