@@ -1,0 +1,193 @@
+package across
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fray-ml/fray/actorrpc"
+)
+
+// Every type that is carried arrives as it was sent, and comes back so.
+func TestResults(t *testing.T) {
+	array := `{"$ndarray":{"data":"AACAPwAAAEAAAEBA","dtype":"float32","shape":[3,1]}}`
+	values := map[string]string{
+		"none": "null", "bool": "true", "int": "-7", "least int": "-9223372036854775808", "largest int": "18446744073709551615",
+		"float": "1.5", "text": `"größer, 大きい"`, "bytes": `{"$bytes":"AP8="}`, "list": `[1,[],"a",null]`, "map": `{"a":{"b":[1]},"c":2}`,
+		"time": `{"$time":"2026-01-31T12:00:00.000001Z"}`, "array": array, "arrays within": `{"x":[` + array + `]}`,
+		"scalar":    `{"$ndarray":{"data":"AACAPw==","dtype":"float32","shape":[]}}`,
+		"reference": `{"$actor":{"name":"x","namespace":"","url":"actor://127.0.0.1:1/x"}}`,
+		"long":      `"` + strings.Repeat("x", 100_000) + `"`, "many bytes": `{"$bytes":"` + strings.Repeat("AAAA", 100_000) + `"}`,
+	}
+	pairs(t, func(t *testing.T, c caller, s *server) {
+		for name, value := range values {
+			got := c.do(t, order{Do: "call", Address: s.address, Method: "echo", Args: "[[" + value + "],{}]"})
+			if got.Error != nil || got.Value != value {
+				t.Errorf("%s: got %s, want %s", name, clip(got.String()), clip(value))
+			}
+		}
+		rare := c.do(t, order{Do: "relay", Address: s.address, Method: "rare is_rare"})
+		if rare.Value != "true" {
+			t.Errorf("int keys, NaN, infinity: got %s, want that they arrive", rare)
+		}
+	})
+}
+
+func clip(text string) string { return text[:min(len(text), 500)] }
+
+// Facts 26 and 27, and all that a caller can do wrong: the same code and the same
+// words from everywhere, and the server goes on.
+func TestErrors(t *testing.T) {
+	type failure struct {
+		name  string
+		order order
+		want  problem
+		// byServer has the message where that depends on the actor's language
+		byServer map[language]string
+		byCaller map[language]string
+	}
+	raised := map[language]string{golang: "no such lesson", python: "ValueError: no such lesson"}
+	unsent := map[language]string{
+		golang: "a chan int is carried by no codec; send what it is made of", python: "a set is carried by no codec; send a list",
+	}
+	tests := []failure{
+		{"an actor that is not there", order{Actor: "subjct", Method: "add", Args: "[[1],{}]"},
+			problem{Code: actorrpc.CodeUnknownActor, Actor: "subjct", Method: "add", Near: []string{"subject"}, Message: `no actor "subjct" is here`}, nil, nil},
+		{"a method that is not there", order{Method: "ad", Args: "[[1],{}]"},
+			problem{Code: actorrpc.CodeUnknownMethod, Method: "ad", Near: []string{"add"}, Message: `no method "ad"`}, nil, nil},
+		{"one that is private", order{Method: "_add", Args: "[[1],{}]"},
+			problem{Code: actorrpc.CodeUnknownMethod, Method: "_add", Message: `no method "_add"; underscore names are not callable`}, nil, nil},
+		{"one of every object", order{Method: "__init__", Args: "[[],{}]"},
+			problem{Code: actorrpc.CodeUnknownMethod, Method: "__init__", Message: `no method "__init__"; underscore names are not callable`}, nil, nil},
+		{"too many arguments", order{Method: "add", Args: "[[1,2,3],{}]"},
+			problem{Code: actorrpc.CodeBadArguments, Method: "add", Message: "takes 1 argument, got 3"}, nil, nil},
+		{"too few arguments", order{Method: "add", Args: "[[],{}]"},
+			problem{Code: actorrpc.CodeBadArguments, Method: "add", Message: "takes 1 argument, got 0"}, nil, nil},
+		{"an unknown name", order{Method: "add", Args: `[[],{"byy":1}]`},
+			problem{Code: actorrpc.CodeBadArguments, Method: "add", Argument: "kwargs.byy", Near: []string{"by"}, Message: `unexpected argument "byy"`}, nil, nil},
+		{"an argument twice", order{Method: "add", Args: `[[1],{"by":1}]`},
+			problem{Code: actorrpc.CodeBadArguments, Method: "add", Argument: "kwargs.by", Message: `unexpected argument "by"`}, nil, nil},
+		{"what the method raises", order{Method: "fail", Args: `[["no such lesson"],{}]`},
+			problem{Code: actorrpc.CodeApplication, Method: "fail", Ran: true}, raised, nil},
+		{"an argument that no codec carries", order{Method: "echo", Odd: true},
+			problem{Code: actorrpc.CodeEncoding, Method: "echo", Argument: "args[0].lr"}, nil, unsent},
+		{"a result that no codec carries", order{Method: "odd", Args: "[[],{}]"},
+			problem{Code: actorrpc.CodeEncoding, Method: "odd", Argument: "result.deep[1]", Ran: true}, unsent, nil},
+		{"arguments that are too large", order{Method: "echo", Size: 2 * maxMessage},
+			problem{Code: actorrpc.CodeTooLarge, Method: "echo", Message: "the arguments are 2.1 MiB; at most 1 MiB are taken (max_message_bytes)"}, nil, nil},
+		{"a result that is too large", order{Method: "big", Args: "[[2097152],{}]"},
+			problem{Code: actorrpc.CodeTooLarge, Method: "big", Ran: true, Message: "the result is 2.1 MiB; at most 1 MiB are taken (max_message_bytes)"}, nil, nil},
+		{"a deadline that passes", order{Method: "wait", Args: "[[],{}]", Timeout: 0.2},
+			problem{Code: actorrpc.CodeDeadline, Method: "wait", Ran: true, Message: "the deadline passed"}, nil, nil},
+		{"another namespace", order{Method: "add", Args: "[[1],{}]", Namespace: "elsewhere"},
+			problem{Code: actorrpc.CodeDenied, Method: "add", Message: "peers of another namespace are not served"}, map[language]string{golang: `: the server is of namespace "across"`}, nil},
+	}
+	pairs(t, func(t *testing.T, c caller, s *server) {
+		before := c.do(t, order{Do: "call", Address: s.address, Method: "total", Args: "[[],{}]"})
+		for _, test := range tests {
+			t.Run(test.name, func(t *testing.T) {
+				o, want := test.order, test.want
+				o.Do, o.Address, o.Retries = "call", s.address, 3 // which change nothing
+				got := c.do(t, o).Error
+				if got == nil {
+					t.Fatal("got a result, want an error")
+				}
+				if want.Actor == "" {
+					want.Actor = "subject"
+				}
+				// The caller's clock or the actor's, whichever notices first.
+				got.Message = strings.TrimSuffix(got.Message, " while the method ran")
+				want.Message += test.byServer[s.language] + test.byCaller[c.in()]
+				if got.Code != want.Code || got.Message != want.Message || got.Ran != want.Ran || got.Actor != want.Actor ||
+					got.Method != want.Method || got.Argument != want.Argument || !slices.Equal(got.Near, want.Near) {
+					t.Errorf("got  %+v\nwant %+v", *got, want)
+				}
+			})
+		}
+		after := c.do(t, order{Do: "call", Address: s.address, Method: "total", Args: "[[],{}]"})
+		if after.Error != nil || after.Value != before.Value {
+			t.Errorf("the total is %s, was %s before: want that nothing ran and the server goes on", after, before)
+		}
+	})
+}
+
+// Fact 27: of an exception its type, traceback and cause arrive as text.
+func TestExceptions(t *testing.T) {
+	want := map[language]problem{
+		golang: {Type: "across.lessonError", Cause: "inner"},
+		python: {Type: "ValueError", Cause: "KeyError: 'inner'", Traceback: `raise ValueError(text) from KeyError("inner")`},
+	}
+	pairs(t, func(t *testing.T, c caller, s *server) {
+		got := c.do(t, order{Do: "call", Address: s.address, Method: "fail", Args: `[["no"],{}]`}).Error
+		w := want[s.language]
+		if got == nil || got.Type != w.Type || got.Cause != w.Cause || !strings.Contains(got.Traceback, w.Traceback) {
+			t.Errorf("got  %+v\nwant %+v", got, w)
+		}
+	})
+}
+
+// Facts 24 and 26: named arguments, and state that stays from call to call.
+func TestState(t *testing.T) {
+	pairs(t, func(t *testing.T, c caller, s *server) {
+		before := total(t, c, s.address)
+		for _, args := range []string{"[[2],{}]", `[[],{"by":3}]`} {
+			if a := c.do(t, order{Do: "call", Address: s.address, Method: "add", Args: args}); a.Error != nil {
+				t.Fatal(a)
+			}
+		}
+		if got := total(t, c, s.address); got != before+5 {
+			t.Errorf("got %d, want %d", got, before+5)
+		}
+	})
+}
+
+// Fact 32: a handle that is an argument is called back, with the deadline of the
+// call that it came by, from a server in either language.
+func TestHandlesAsArguments(t *testing.T) {
+	others := map[language]*server{}
+	for _, l := range languages() {
+		others[l] = startServer(t, l, 0)
+	}
+	pairs(t, func(t *testing.T, c caller, s *server) {
+		for l, other := range others {
+			before := total(t, c, other.address)
+			ref := `{"$actor":{"name":"subject","namespace":"","url":"actor://` + other.address + `/subject"}}`
+			forward := order{Do: "call", Address: s.address, Method: "forward", Args: `[[` + ref + `,"add",[4]],{}]`}
+			if a := c.do(t, forward); a.Error != nil {
+				t.Fatalf("to one in %s: %s", l, a)
+			}
+			if got := total(t, c, other.address); got != before+4 {
+				t.Errorf("to one in %s: the total is %d, want %d", l, got, before+4)
+			}
+			forward.Args = `[[` + ref + `,"left",[]],{}]`
+			if a := c.do(t, forward); a.Value != "false" {
+				t.Errorf("to one in %s, without a deadline: got %s, want false", l, a)
+			}
+			forward.Timeout = patience.Seconds()
+			if a := c.do(t, forward); a.Value != "true" {
+				t.Errorf("to one in %s, with a deadline: got %s, want true", l, a)
+			}
+		}
+	})
+}
+
+// A call that is cancelled ends, also where it runs: the next one can run then.
+func TestCancel(t *testing.T) {
+	pairs(t, func(t *testing.T, c caller, s *server) {
+		before := total(t, c, s.address)
+		c.do(t, order{Do: "begin", ID: 1, Address: s.address, Method: "wait", Args: "[[],{}]"})
+		c.do(t, order{Do: "begin", ID: 2, Address: s.address, Method: "add", Args: "[[1000],{}]"})
+		expect(t, "both are there", func() bool { return pending(t, s.address) == 2 })
+		c.do(t, order{Do: "cancel", ID: 2})
+		c.do(t, order{Do: "cancel", ID: 1})
+		for _, id := range []int{1, 2} {
+			got := c.do(t, order{Do: "end", ID: id}).Error
+			if got == nil || got.Code != actorrpc.CodeCancelled || got.Actor != "subject" || !strings.Contains(got.Message, "cancelled") {
+				t.Errorf("call %d: got %+v, want that it was cancelled", id, got)
+			}
+		}
+		if got := total(t, c, s.address); got != before {
+			t.Errorf("the total is %d, want %d", got, before)
+		}
+	})
+}

@@ -1,0 +1,126 @@
+package across
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+
+	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/codec"
+	"github.com/fray-ml/fray/actorrpc/host"
+)
+
+// subject is the actor that both languages have; its twin is in python/tests/across.py.
+type subject struct {
+	n    int
+	seen []int
+}
+
+func (s *subject) Add(by int) int {
+	s.n += by
+	return s.n
+}
+
+func (s *subject) Total() int { return s.n }
+
+func (s *subject) Echo(v any) any { return v }
+
+func (s *subject) Note(n int) { s.seen = append(s.seen, n) }
+
+func (s *subject) Seen() []int { return s.seen }
+
+func (s *subject) Fail(text string) error { return lessonError{text, errors.New("inner")} }
+
+type lessonError struct {
+	text  string
+	inner error
+}
+
+func (e lessonError) Error() string { return e.text }
+
+func (e lessonError) Unwrap() error { return e.inner }
+
+func (s *subject) Odd() any { return map[string]any{"deep": []any{1, make(chan int)}} }
+
+func (s *subject) Rare() any { return map[int]any{1: math.NaN(), -2: math.Inf(1), 3: uint64(1 << 63)} }
+
+func (s *subject) IsRare(v any) bool {
+	m, ok := v.(map[any]any)
+	n, isFloat := m[int64(1)].(float64)
+	return ok && len(m) == 3 && isFloat && math.IsNaN(n) && m[int64(-2)] == math.Inf(1) && m[int64(3)] == uint64(1<<63)
+}
+
+func (s *subject) Big(n int) []byte { return make([]byte, n) }
+
+func (s *subject) Wait(ctx context.Context) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (s *subject) Left(ctx context.Context) bool {
+	_, ok := ctx.Deadline()
+	return ok
+}
+
+func (s *subject) Forward(ctx context.Context, to codec.ActorRef, name string, args []any) (any, error) {
+	h, err := host.FromContext(ctx).Client.Handle(to)
+	if err != nil {
+		return nil, err
+	}
+	return actorrpc.Call[any](ctx, h, name, args...)
+}
+
+// orders say what a process is. Both languages read them.
+type orders struct {
+	Role      string `json:"role"` // "server" or "caller"; Go has the former only
+	Port      int    `json:"port"`
+	Namespace string `json:"namespace"`
+	Max       uint64 `json:"max"` // bytes of a message
+}
+
+// serve hosts two subjects until nobody listens any more.
+func serve(text string, in io.Reader, out io.Writer) error {
+	var o orders
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		return err
+	}
+	resolver, err := actorrpc.NewFixedResolver("127.0.0.1:1") // for what is in references only
+	if err != nil {
+		return err
+	}
+	cfg := host.Config{Host: "127.0.0.1", Port: o.Port, Namespace: o.Namespace, MaxMessageBytes: o.Max}
+	if file := os.Getenv("FRAY_ACTOR_IDENTITY"); file != "" {
+		if cfg.Identity, err = actorrpc.LoadIdentity(file); err != nil {
+			return err
+		}
+	}
+	cfg.Client = actorrpc.NewClient(resolver, actorrpc.Config{Identity: cfg.Identity})
+	defer func() { _ = cfg.Client.Close() }()
+	server, err := host.New(cfg)
+	if err != nil {
+		return err
+	}
+	methods := map[string]host.MethodOptions{"add": {Params: []string{"by"}}, "total": {Idempotent: true}}
+	for _, name := range []string{"subject", "other"} {
+		if _, err := server.Register(name, &subject{seen: []int{}}, host.Options{Methods: methods}); err != nil {
+			return err
+		}
+	}
+	if err := server.Start(context.Background()); err != nil {
+		return err
+	}
+	address, err := json.Marshal(server.Address())
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(out, string(address))
+	_, _ = io.Copy(io.Discard, in)
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = server.Shutdown(now) // what runs is not waited for
+	return nil
+}

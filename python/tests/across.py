@@ -1,0 +1,225 @@
+"""A server and a caller for actorrpc/across, which are told what to do by lines of JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from typing import Any
+
+from fray.cluster import LocalCluster
+from fray.rpc import (
+    ActorContext,
+    ActorFuture,
+    ActorHandle,
+    ActorMethod,
+    ActorServer,
+    ConnectionSettings,
+    FixedResolver,
+    RpcOptions,
+    method,
+)
+from fray.rpc.codec import Codec, CodecError, decode_args, encode_result
+from fray.rpc.errors import ActorError, UnavailableError
+from fray.rpc.resolver import handle_of
+
+LONGEST = 3600.0
+
+
+class Subject:
+    """The actor that both languages have; subject_test.go is its twin."""
+
+    def __init__(self) -> None:
+        self._n = 0
+        self._seen: list[int] = []
+
+    def add(self, by: int) -> int:
+        self._n += by
+        return self._n
+
+    @method(idempotent=True)
+    def total(self) -> int:
+        return self._n
+
+    def echo(self, v: Any) -> Any:
+        return v
+
+    def note(self, n: int) -> None:
+        self._seen.append(n)
+
+    def seen(self) -> list[int]:
+        return self._seen
+
+    def fail(self, text: str) -> None:
+        raise ValueError(text) from KeyError("inner")
+
+    def odd(self) -> Any:
+        return {"deep": [1, {1, 2}]}
+
+    def rare(self) -> Any:
+        return {1: float("nan"), -2: float("inf"), 3: 1 << 63}
+
+    def is_rare(self, v: Any) -> bool:
+        return bool(sorted(v) == [-2, 1, 3] and v[1] != v[1] and v[-2] == float("inf") and v[3] == 1 << 63)
+
+    def big(self, n: int) -> bytes:
+        return bytes(n)
+
+    async def wait(self) -> None:
+        await asyncio.sleep(LONGEST)
+
+    def left(self, ctx: ActorContext) -> bool:
+        left = ctx.remaining()
+        return left is not None and 0 < left < LONGEST
+
+    def forward(self, to: ActorHandle, name: str, args: list[Any]) -> Any:
+        return to[name](*args)
+
+
+def say(answer: Any) -> None:
+    sys.stdout.write(json.dumps(answer) + "\n")
+    sys.stdout.flush()
+
+
+def serve(orders: dict[str, Any]) -> None:
+    """Host two subjects until nobody listens any more."""
+    server = ActorServer(
+        LocalCluster(),
+        "127.0.0.1",
+        orders["port"],
+        namespace=orders["namespace"],
+        max_message_bytes=orders["max"],
+    )
+    for name in ("subject", "other"):
+        server.register(name, Subject(), max_concurrency=1)
+    server.serve_background()
+    say(server.address)
+    sys.stdin.read()
+    server.shutdown(0)
+
+
+class Caller:
+    """Does the twin's calls, see caller_test.go."""
+
+    def __init__(self) -> None:
+        self._futures: dict[int, ActorFuture[Any]] = {}
+
+    def do(self, order: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return {"value": getattr(self, "do_" + order["do"])(order)}
+        except ActorError as err:
+            return {"error": told(err)}
+
+    def do_call(self, order: dict[str, Any]) -> str:
+        args, kwargs = self._arguments(order)
+        return written(bound(order)(*args, **kwargs))
+
+    def do_begin(self, order: dict[str, Any]) -> str:
+        args, kwargs = self._arguments(order)
+        self._futures[order["id"]] = bound(order).remote(*args, **kwargs)
+        return ""
+
+    def do_end(self, order: dict[str, Any]) -> str:
+        return written(self._futures.pop(order["id"]).result())
+
+    def do_cancel(self, order: dict[str, Any]) -> str:
+        self._futures[order["id"]].cancel()
+        return ""
+
+    def do_burst(self, order: dict[str, Any]) -> str:
+        futures = [bound(order).remote(n) for n in range(order["size"])]
+        for future in futures:
+            future.result()
+        return ""
+
+    def do_relay(self, order: dict[str, Any]) -> str:
+        first, second = (bound({**order, "method": name}) for name in order["method"].split())
+        return written(second(first()))
+
+    def do_grpc(self, order: dict[str, Any]) -> str:
+        import grpc
+
+        from general import General, secure_channel
+
+        with secure_channel(order["address"], order["identity"]) as channel:
+            try:
+                reply = General(channel)(
+                    "Invoke",
+                    actor="subject",
+                    method="echo",
+                    codec=int(Codec.JSON),
+                    args=order["args"].encode(),
+                )
+            except grpc.RpcError as err:
+                raise UnavailableError(str(err)) from err
+            return bytes(reply.result).decode()
+
+    def _arguments(self, order: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        if order.get("odd"):
+            return [{"lr": {1, 2}}], {}
+        if order.get("size"):
+            return [bytes(order["size"])], {}
+        return decode_args(
+            Codec.JSON,
+            order["args"].encode(),
+            on_actor=lambda ref: handle_of(ref.name, ref.namespace, ref.url),
+        )
+
+
+def bound(order: dict[str, Any]) -> ActorMethod:
+    """Return the method that is to be called, of a handle made for it."""
+    resolver = FixedResolver(
+        order["address"],
+        options=RpcOptions(
+            timeout=order.get("timeout") or None,
+            retries=order.get("retries") or 0,
+            resolve_timeout=order.get("resolve") or 60.0,
+        ),
+        settings=ConnectionSettings(
+            peer="",
+            namespace=order.get("namespace") or "",
+            identity=order.get("identity") or "",
+            max_message_bytes=order.get("max") or 64 << 20,
+            allow_pickle=True,  # which takes an identity too
+        ),
+    )
+    return resolver.handle(order.get("actor") or "subject")[order["method"]]
+
+
+def written(value: Any) -> str:
+    try:
+        data, _ = encode_result(Codec.JSON, value)
+    except CodecError as err:
+        return str(err)
+    return json.dumps(json.loads(bytes(data)), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def told(err: ActorError) -> dict[str, Any]:
+    return {
+        "code": str(err.code),
+        "message": err.message,
+        "ran": err.ran,
+        "actor": err.actor,
+        "method": err.method,
+        "argument": err.argument,
+        "near": list(err.near),
+        "type": err.type,
+        "traceback": err.traceback,
+        "cause": err.cause.message if err.cause else "",
+        "text": str(err),
+    }
+
+
+def main(orders: dict[str, Any]) -> None:
+    if orders["role"] == "server":
+        serve(orders)
+        return
+    caller = Caller()
+    say("ready")
+    for line in sys.stdin:
+        say(caller.do(json.loads(line)))
+
+
+if __name__ == "__main__":
+    main(json.loads(os.environ["FRAY_ACROSS_ORDERS"]))
