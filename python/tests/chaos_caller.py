@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import random
+import signal
 import sys
 import threading
 import time
@@ -18,6 +20,8 @@ from fray.rpc.errors import ActorError
 TIMEOUT = 60.0
 LARGE = 200 << 10
 """Bytes, so that connections are cut within frames."""
+LONGEST = 20_000
+"""Microseconds that a call takes, so that servers die within calls."""
 
 
 class Caller:
@@ -43,33 +47,38 @@ class Caller:
             if way < 12:
                 self._single(handle, payload, TIMEOUT)
             elif way < 17:
-                self._pipeline(handle, self._random.randrange(2, 32))
+                timeout = TIMEOUT if way < 16 else self._random.uniform(0.001, 0.3)
+                self._pipeline(handle, self._random.randrange(2, 32), timeout)
             elif way < 19:
                 self._single(handle, payload, self._random.uniform(0.001, 0.3))
             else:
                 self._cancelled(handle)
 
+    def _takes(self) -> int:
+        """Return how long a call is to take, in microseconds: most no time, so that many are made."""
+        return self._random.randrange(LONGEST) if self._random.randrange(8) == 0 else 0
+
     def _single(self, handle: ActorHandle, payload: bytes | None, timeout: float) -> None:
         self._seq += 1
         began = time.monotonic()
-        method = handle.options(timeout=timeout).add
-        self._note(self._seq, timeout, began, lambda: method(self._name, self._seq, payload))
+        method, takes = handle.options(timeout=timeout).add, self._takes()
+        self._note(self._seq, timeout, began, lambda: method(self._name, self._seq, payload, takes))
 
-    def _pipeline(self, handle: ActorHandle, n: int) -> None:
+    def _pipeline(self, handle: ActorHandle, n: int, timeout: float) -> None:
         began = time.monotonic()
-        method = handle.options(timeout=TIMEOUT).add
+        method = handle.options(timeout=timeout).add
         futures = []
         for _ in range(n):
             self._seq += 1
-            futures.append((self._seq, method.remote(self._name, self._seq, None)))
+            futures.append((self._seq, method.remote(self._name, self._seq, None, self._takes())))
         for seq, future in futures:
-            self._note(seq, TIMEOUT, began, future.result)
+            self._note(seq, timeout, began, future.result)
 
     def _cancelled(self, handle: ActorHandle) -> None:
         """Give a call up after a moment."""
         self._seq += 1
         began = time.monotonic()
-        future = handle.options(timeout=TIMEOUT).add.remote(self._name, self._seq, None)
+        future = handle.options(timeout=TIMEOUT).add.remote(self._name, self._seq, None, self._takes())
         time.sleep(self._random.random() * 0.02)
         future.cancel()
         self._note(self._seq, TIMEOUT, began, future.result)
@@ -90,6 +99,7 @@ class Caller:
 
 
 def main(orders: dict[str, Any]) -> None:
+    faulthandler.register(signal.SIGQUIT)
     outcomes = os.open(orders["outcomes"], os.O_APPEND | os.O_CREAT | os.O_WRONLY, 0o600)
     settings = ConnectionSettings(peer="", keepalive=orders["keepalive"], patience=orders["patience"])
     resolver = ClusterResolver(current_cluster(), settings=settings)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import signal
 import sys
 import threading
+import time
 from typing import Any, NoReturn
 
 from fray.cluster import current_cluster
@@ -22,10 +24,14 @@ class Counter:
         self._executed, self._life = executed, life
         self._n = 0
 
-    def add(self, caller: str, seq: int, data: bytes | None) -> str:
+    def add(self, caller: str, seq: int, data: bytes | None, takes: int) -> str:
+        """Take so many microseconds, half of them before the call counts."""
+        time.sleep(takes / 2e6)
         self._n += 1
         os.write(self._executed, f"{caller} {seq} {self._life} {self._n}\n".encode())
-        return f"{self._life} {self._n} {'x' * len(data or b'')}"
+        answer = f"{self._life} {self._n} {'x' * len(data or b'')}"
+        time.sleep(takes / 2e6)
+        return answer
 
 
 def used() -> str:
@@ -56,8 +62,11 @@ def leave(*_: object) -> NoReturn:
 
 
 def main(orders: dict[str, Any]) -> None:
+    faulthandler.register(signal.SIGQUIT)
     executed = os.open(orders["executed"], os.O_APPEND | os.O_CREAT | os.O_WRONLY, 0o600)
-    server = ActorServer(current_cluster(), keepalive=orders["keepalive"], patience=orders["patience"])
+    server = ActorServer(
+        current_cluster(), "127.0.0.1", keepalive=orders["keepalive"], patience=orders["patience"]
+    )
     server.serve_background()
     signal.signal(signal.SIGTERM, leave)
     try:

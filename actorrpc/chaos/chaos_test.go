@@ -1,0 +1,146 @@
+package chaos
+
+import (
+	"context"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// least is how many calls of each caller must return in each 20 s, or nothing is proved.
+const least = 10
+
+// TestChaos is the storm: -chaos.for says how long, -chaos.seed which.
+func TestChaos(t *testing.T) {
+	w := newWorld(t)
+	t.Logf("seed %d (-chaos.seed)", w.seed)
+	w.populate(t)
+	w.all("go", "going")
+	n := &nemesis{world: w, random: rand.New(rand.NewPCG(w.seed, 7))}
+	ctx, cancel := context.WithTimeout(t.Context(), *stormFor)
+	n.rage(ctx)
+	cancel()
+	w.note("calm")
+	w.goHome()
+	w.all("stop", "stopped")
+	w.all("calm", "calm")
+	w.leaks()
+	for _, p := range w.started {
+		if text := p.broken(); text != "" {
+			w.problem("%s: %s", p.name, text)
+		}
+	}
+	for f, times := range n.done {
+		t.Logf("%s: %d", f, times)
+	}
+	for _, f := range faults() {
+		if n.done[f] == 0 {
+			t.Errorf("there was no %s", f)
+		}
+	}
+	w.verdict(t)
+}
+
+// all orders something of all callers.
+func (w *world) all(order, want string) {
+	var all sync.WaitGroup
+	for _, c := range w.callers {
+		all.Go(func() {
+			if _, err := c.ask(order, want); err != nil {
+				w.problem("caller %s: %v", c.name, err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// goHome puts the actors where they were at the beginning, so that callers need as
+// many connections as they had.
+func (w *world) goHome() {
+	for i, s := range w.slots {
+		name := actorName(i)
+		w.mu.Lock()
+		from := w.homes[name]
+		w.homes[name] = s
+		w.mu.Unlock()
+		if from != s {
+			from.drop(name)
+			s.host(name)
+		}
+	}
+}
+
+// leaks looks for what is left, first in the callers, then in the servers without them.
+func (w *world) leaks() {
+	var all sync.WaitGroup
+	for _, c := range w.callers {
+		all.Go(func() {
+			if err := c.settles(c.before); err != nil {
+				w.problem("caller %s leaks: %v", c.name, err)
+			}
+			if _, err := c.ask("quit", ""); err == nil {
+				w.problem("caller %s does not quit", c.name)
+			}
+			if err := c.leave(); err != nil {
+				w.problem("caller %s: %v", c.name, err)
+			}
+		})
+	}
+	all.Wait()
+	for i, s := range w.slots {
+		s.drop(actorName(i))
+		v := s.server()
+		if err := v.settles(v.before); err != nil {
+			w.problem("server %s leaks: %v", v.attempt, err)
+		}
+		s.drain()
+	}
+}
+
+// verdict compares what was executed with what was reported.
+func (w *world) verdict(t *testing.T) {
+	t.Helper()
+	executions, err := readLines(filepath.Join(w.dir, "executed"), executionOf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var outcomes []outcome
+	returned := map[string]int{}
+	for _, c := range w.callers {
+		some, err := readLines(filepath.Join(w.dir, "outcomes-"+c.name), outcomeOf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		outcomes = append(outcomes, some...)
+		for _, o := range some {
+			if o.kind == outcomeOK {
+				returned[o.caller]++
+			}
+		}
+	}
+	t.Logf("%d calls, %d executions, outcomes %v", len(outcomes), len(executions), tally(outcomes))
+	wrong := append(judge(executions, outcomes), gaps(outcomes)...)
+	if len(wrong) > 50 {
+		wrong = wrong[:50]
+	}
+	for _, problem := range append(w.problems, wrong...) {
+		t.Error(problem)
+	}
+	want := max(1, least*int(*stormFor/(20*time.Second)))
+	callers := 0
+	for name, n := range returned {
+		if strings.HasSuffix(name, ".calm") {
+			continue
+		}
+		callers++
+		if n < want {
+			t.Errorf("%d calls of caller %s returned, want %d at least", n, name, want)
+		}
+	}
+	if callers != callerCount {
+		t.Errorf("calls of %d callers returned, want %d", callers, callerCount)
+	}
+}
