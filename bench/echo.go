@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -175,15 +174,15 @@ func (b *bench) serveApart(command ...string) (*served, error) {
 	s := &served{cmd: cmd, in: in}
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%v told no address: %w", command, err), s.stop())
+		s.stop()
+		return nil, fmt.Errorf("%v told no address: %w", command, err)
 	}
 	s.address = strings.TrimSpace(line)
 	return s, nil
 }
 
-func (s *served) stop() error {
+func (s *served) stop() {
 	_ = s.in.Close()
 	_ = s.cmd.Process.Kill()
 	_ = s.cmd.Wait()
-	return nil
 }
