@@ -23,6 +23,7 @@ from fray.rpc.errors import (
     StoppingError,
     UnavailableError,
     UnknownActorError,
+    UnknownMethodError,
 )
 from scripted import Break, Scripted, packed
 from waiting import eventually
@@ -104,6 +105,21 @@ def test_retries_are_counted(server: Scripted) -> None:
         handle.options(retries=2).increment(1)
     assert len(server.runs) == 3
     assert handle.options(retries=0).increment(1) == 4
+
+
+def test_a_retry_that_is_refused_does_not_hide_that_the_call_may_have_run(server: Scripted) -> None:  # 28
+    breaks = Breaks("before its reply", restarts=True)
+
+    def then_refused(server: Scripted, call: actor_pb2.Call) -> actor_pb2.Reply | None:
+        if breaks.left:
+            return breaks(server, call)
+        refusal = UnknownMethodError('no method "increment"')
+        return actor_pb2.Reply(seq=call.seq, incarnation=call.incarnation, error=refusal.to_wire())
+
+    server.on_call = then_refused
+    with pytest.raises(UnknownMethodError) as caught:
+        FixedResolver(server.address).handle("counter").options(idempotent=True).increment(1)
+    assert caught.value.ran
 
 
 def test_calls_behind_a_broken_one_keep_their_order(server: Scripted) -> None:

@@ -273,6 +273,7 @@ class ActorFuture(Generic[T]):
 
     def fail(self, error: ActorError) -> None:
         """End the call with an error. One that has ended stays as it is."""
+        error.ran = error.ran or self.may_have_run  # before, where the error is of a retry
         self._finish(None, error.at(self.route.name, self.call.method))
 
     def expire(self) -> None:
