@@ -50,6 +50,7 @@ def main() -> None:
     )
     array = np.zeros(1 << 20, dtype=np.uint8)
     rate("1 MiB argument", lambda: ray.get(actor.take.remote(array)), 1)
+    ray.shutdown()  # with its workers
 
 
 main()
