@@ -19,7 +19,7 @@ from google.protobuf.message import Message
 from fray._pb import actor_pb2
 from fray.rpc import _wire
 from fray.rpc._failure import clip
-from fray.rpc._peer import Answer, Sent, Settings, process_peer, random_name
+from fray.rpc._peer import Answer, Question, Sent, Settings, process_peer, random_name
 from fray.rpc._reader import FrameReader
 from fray.rpc._tls import Identity, IdentityError, identity_of
 from fray.rpc._wire import Buffer, PlainStream, Stream
@@ -41,18 +41,6 @@ _MAX_PENDING = 10_000  # of a server that does not say
 _MAX_PEER = 64  # characters of a server's name
 _OTHER_NAMESPACE = "peers of another namespace are not served"
 _log = logging.getLogger("fray.rpc")
-
-
-class _Question:
-    """A request that is no call, and its answer."""
-
-    __slots__ = ("answer", "answered", "lost")
-
-    def __init__(self) -> None:
-        self.answered = threading.Lock()
-        self.answered.acquire()
-        self.answer: actor_pb2.Frame | None = None
-        self.lost: Exception | None = None
 
 
 class Connection:
@@ -77,7 +65,7 @@ class Connection:
         self._closed = False
         self._reason: Exception | None = None
         self._dismissed = False  # nothing came after the word that the server stops
-        self._questions: dict[int, _Question] = {}
+        self._questions: dict[int, Question] = {}
         self._ids = itertools.count(1)
         self._acked = 0
 
@@ -219,7 +207,7 @@ class Connection:
         self._writer.send(Outgoing(_wire.frame_bytes(field, message, 0)))
 
     def _ask(self, number: int, field: int, message: Message, timeout: float | None) -> actor_pb2.Frame:
-        question = _Question()
+        question = Question()
         self._questions[number] = question
         if self._closed and self._questions.pop(number, None) is not None:
             raise self._unavailable()

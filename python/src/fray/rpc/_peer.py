@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import string
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -81,3 +82,14 @@ class _Sending:
 
 SENDING: Final[Sent] = _Sending()
 """What such a call has been sent as, for who looks meanwhile."""
+
+
+class Question:
+    """A request that is no call, and its answer."""
+
+    __slots__ = ("answer", "answered")
+
+    def __init__(self) -> None:
+        self.answered = threading.Lock()
+        self.answered.acquire()
+        self.answer: actor_pb2.Frame | None = None
