@@ -68,7 +68,7 @@ func TestExecOnATerminal(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.runs(job("exec sleep 1000"))
-	start := sh(`echo $TERM; stty size; trap 'echo resized; stty size' WINCH; trap 'echo interrupted; exit 3' INT; while :; do sleep 0.02; done`)
+	start := sh(`trap 'echo resized; stty size' WINCH; trap 'echo interrupted; exit 3' INT; echo $TERM; stty size; while :; do sleep 0.02; done`)
 	start.Tty, start.Term, start.Size = true, "vt100", &clusterapi.WindowSize{Rows: 10, Columns: 33}
 	stream, err := begin(t.Context(), r.hostClient(minted(t, userClaims())), start)
 	if err != nil {
@@ -91,6 +91,39 @@ func TestExecOnATerminal(t *testing.T) {
 	got, err = hear(stream, func(said) bool { return false })
 	if err != nil || got.code != 3 || !strings.Contains(got.stdout, "interrupted") {
 		t.Errorf("after a Ctrl-C it says %+v, %v", got, err)
+	}
+}
+
+// What has escaped and holds the command's outputs open is not waited for.
+func TestExecWaitsForNobodyWhoEscaped(t *testing.T) {
+	t.Parallel()
+	for _, tty := range []bool{false, true} {
+		t.Run("tty "+strconv.FormatBool(tty), func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			r.runs(job("exec sleep 1000"))
+			start := sh(`env -i PATH="$PATH" setsid sh -c 'trap "" HUP; echo $$; exec sleep 1000' & read line; exit 6`)
+			start.Tty = tty
+			stream, err := begin(t.Context(), r.hostClient(minted(t, userClaims())), start)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := hear(stream, func(s said) bool { return strings.Contains(s.stdout, "\n") })
+			if err != nil {
+				t.Fatal(err)
+			}
+			escaped := pidsOf(t, got.stdout)
+			t.Cleanup(func() { _ = syscall.Kill(escaped[0], syscall.SIGKILL) })
+			if err := stream.Send(&clusterapi.ExecRequest{Kind: &clusterapi.ExecRequest_Stdin{Stdin: []byte("go\n")}}); err != nil {
+				t.Fatal(err)
+			}
+			if got, err = hear(stream, func(said) bool { return false }); err != nil || got.code != 6 {
+				t.Errorf("it ends with %+v, %v; want code 6", got, err)
+			}
+			if !alive(escaped[0]) {
+				t.Error("it has not escaped")
+			}
+		})
 	}
 }
 

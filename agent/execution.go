@@ -92,17 +92,22 @@ func (e *execution) start() error {
 	e.cmd = &exec.Cmd{Path: e.spec.path, Args: e.spec.argv, Env: e.spec.env, Dir: e.spec.dir}
 	attr := &syscall.SysProcAttr{Setsid: true}
 	dieWithParent(attr)
+	e.cmd.SysProcAttr = attr
 	if e.spec.tty {
-		attr.Setctty = true
-		terminal, err := pty.StartWithAttrs(e.cmd, winsize(e.spec.size), attr)
+		terminal, theirs, err := openTerminal(e.spec.size)
 		if err != nil {
 			return fmt.Errorf("start %s on a terminal: %w", e.spec.argv[0], err)
 		}
+		defer theirs.Close()
 		e.stdin, e.ours = terminal, []*os.File{terminal}
+		attr.Setctty = true
+		e.cmd.Stdin, e.cmd.Stdout, e.cmd.Stderr = theirs, theirs, theirs
+		if err := e.cmd.Start(); err != nil {
+			return fmt.Errorf("start %s on a terminal: %w", e.spec.argv[0], err)
+		}
 		e.read(terminal, stdoutOf)
 		return nil
 	}
-	e.cmd.SysProcAttr = attr
 	var theirs []*os.File
 	defer func() {
 		for _, f := range theirs {
@@ -147,11 +152,44 @@ func stderrOf(data []byte) *clusterapi.ExecResponse {
 	return &clusterapi.ExecResponse{Kind: &clusterapi.ExecResponse_Stderr{Stderr: data}}
 }
 
-func winsize(s *clusterapi.WindowSize) *pty.Winsize {
-	if s.GetRows() == 0 || s.GetColumns() == 0 {
-		return &pty.Winsize{Rows: 24, Cols: 80}
+// openTerminal opens our end of a new terminal and the command's.
+func openTerminal(size *clusterapi.WindowSize) (ours, theirs *os.File, err error) {
+	blocking, theirs, err := pty.Open()
+	if err != nil {
+		return nil, nil, err
 	}
-	return &pty.Winsize{Rows: uint16(min(s.GetRows(), 9999)), Cols: uint16(min(s.GetColumns(), 9999))}
+	defer blocking.Close()
+	raw, err := unix.FcntlInt(blocking.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err == nil {
+		// A file that blocks has no deadlines: drain would wait for whoever holds the terminal.
+		err = unix.SetNonblock(raw, true)
+		ours = os.NewFile(uintptr(raw), blocking.Name())
+	}
+	if err == nil {
+		err = resize(ours, size)
+	}
+	if err != nil {
+		theirs.Close()
+		ours.Close()
+		return nil, nil, err
+	}
+	return ours, theirs, nil
+}
+
+// resize tells a terminal its size: 24 rows and 80 columns unless stated.
+// Unlike pty.Setsize it may meet the terminal's end, and leaves its deadlines.
+func resize(terminal *os.File, size *clusterapi.WindowSize) error {
+	to := &unix.Winsize{Row: 24, Col: 80}
+	if size.GetRows() != 0 && size.GetColumns() != 0 {
+		to.Row, to.Col = uint16(min(size.GetRows(), 9999)), uint16(min(size.GetColumns(), 9999))
+	}
+	conn, err := terminal.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var set error
+	err = conn.Control(func(fd uintptr) { set = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, to) })
+	return errors.Join(err, set)
 }
 
 // read sends what the command writes. A caller who takes nothing holds the
@@ -198,7 +236,7 @@ func (e *execution) hear() {
 			e.closeStdin()
 		case *clusterapi.ExecRequest_Resize:
 			if e.spec.tty {
-				_ = pty.Setsize(e.stdin, winsize(kind.Resize)) // it has ended
+				_ = resize(e.stdin, kind.Resize) // it has ended
 			}
 		case *clusterapi.ExecRequest_Signal:
 			e.signal(unix.Signal(kind.Signal))
