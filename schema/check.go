@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -146,7 +146,7 @@ func (e *evaluator) checkProject(x *expression, dir string, uv bool) {
 	}
 	problem, seen := e.projects[key]
 	if !seen {
-		problem = projectProblem(dir, uv)
+		problem = projectProblem(e.source.disk, dir, uv)
 		e.projects[key] = problem
 	}
 	if problem != "" {
@@ -154,20 +154,20 @@ func (e *evaluator) checkProject(x *expression, dir string, uv bool) {
 	}
 }
 
-func projectProblem(dir string, uv bool) string {
-	info, err := os.Stat(dir)
+func projectProblem(disk Files, dir string, uv bool) string {
+	kind, err := disk.Kind(dir)
 	switch {
-	case errors.Is(err, os.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Sprintf("There is no directory %s. The path is relative to the configuration's directory.", dir)
 	case err != nil:
 		return fmt.Sprintf("%v.", err)
-	case !info.IsDir():
+	case !kind.IsDir():
 		return fmt.Sprintf("%s is no directory: name the one that it is in.", dir)
 	case !uv:
 		return ""
 	}
 	for _, name := range []string{"pyproject.toml", "uv.lock"} {
-		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+		if _, err := disk.Kind(filepath.Join(dir, name)); err == nil {
 			continue
 		}
 		if name == "uv.lock" {

@@ -3,7 +3,6 @@ package schema
 import (
 	"cmp"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -105,7 +104,7 @@ func (s *Source) session(opts Options, maxInstances int) *session {
 		opts:         opts,
 		maxInstances: maxInstances,
 		byPath:       map[string]*evaluator{},
-		base:         &hcl.EvalContext{Functions: functions(s.dir)},
+		base:         &hcl.EvalContext{Functions: folder{s.disk, s.dir}.functions()},
 		reservations: map[Address]*Reservation{},
 		projects:     map[string]string{},
 	}
@@ -342,7 +341,7 @@ func attributeRanges(into map[string]hcl.Range, prefix string, b *block) {
 }
 
 func (e *evaluator) paths() cty.Value {
-	cwd, err := os.Getwd()
+	cwd, err := e.source.disk.WorkDir()
 	if err != nil {
 		cwd = e.source.dir
 	}

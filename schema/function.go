@@ -72,7 +72,7 @@ func (d FunctionDoc) Signature() string {
 // Functions describes what expressions may call, by group and name.
 func Functions() []FunctionDoc {
 	var docs []FunctionDoc
-	for _, f := range library("") {
+	for _, f := range library(folder{}) {
 		docs = append(docs, f.doc())
 	}
 	return docs
@@ -81,10 +81,12 @@ func Functions() []FunctionDoc {
 // functions returns what expressions may call, under the names that Terraform
 // gives them. Paths are relative to dir. There is no clock, no randomness and
 // no network among them: equal files give equal plans.
-func functions(dir string) map[string]function.Function {
+func functions(dir string) map[string]function.Function { return folder{DiskFiles{}, dir}.functions() }
+
+func (f folder) functions() map[string]function.Function {
 	fns := map[string]function.Function{}
-	for _, f := range library(dir) {
-		fns[f.name] = f.guarded()
+	for _, each := range library(f) {
+		fns[each.name] = each.guarded()
 	}
 	return fns
 }
@@ -112,21 +114,21 @@ func functionAdvice(name string) string {
 		return "Providers bring no functions, and those of the language have no prefix."
 	}
 	names := []string{}
-	for _, f := range library("") {
+	for _, f := range library(folder{}) {
 		names = append(names, f.name)
 	}
 	return didYouMean(name, names)
 }
 
 // library returns all functions by group and name.
-func library(dir string) []libraryFunction {
+func library(in folder) []libraryFunction {
 	groups := map[FunctionGroup][]libraryFunction{
 		FunctionsOfNumbers:     numberFunctions(),
 		FunctionsOfStrings:     stringFunctions(),
 		FunctionsOfCollections: slices.Concat(sequenceFunctions(), mapFunctions(), setFunctions()),
 		FunctionsOfEncodings:   encodingFunctions(),
 		FunctionsOfHashes:      hashFunctions(),
-		FunctionsOfFiles:       fileFunctions(dir),
+		FunctionsOfFiles:       fileFunctions(in),
 		FunctionsOfNetworks:    networkFunctions(),
 		FunctionsOfTimes:       timeFunctions(),
 		FunctionsOfTypes:       slices.Concat(conversionFunctions(), markFunctions(), attemptFunctions()),
@@ -141,7 +143,7 @@ func library(dir string) []libraryFunction {
 			templates[f.name] = f.guarded()
 		}
 	}
-	all = append(all, templateFunctions(dir, templates)...)
+	all = append(all, templateFunctions(in, templates)...)
 	slices.SortStableFunc(all, func(a, b libraryFunction) int {
 		order := FunctionGroups()
 		if d := slices.Index(order, a.group) - slices.Index(order, b.group); d != 0 {

@@ -5,24 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/bmatcuk/doublestar/v4"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// fileFunctions are those that know paths; relative ones start at dir.
-func fileFunctions(dir string) []libraryFunction {
+// fileFunctions are those that know paths; relative ones start at the folder.
+func fileFunctions(in folder) []libraryFunction {
 	path := []string{"path: absolute, or from the directory of the configuration; ~/ is the home directory"}
 	fns := []libraryFunction{
 		{
 			name: "abspath", text: "The absolute form of a path.", returns: "string",
-			fn: stringFunc(func(s string) (string, error) { return within(dir, s) }), params: path, example: `abspath("/data/../corpus")`,
+			fn: stringFunc(in.within), params: path, example: `abspath("/data/../corpus")`,
 		},
 		{
 			name: "basename", text: "The last part of a path.", returns: "string",
@@ -35,50 +32,41 @@ func fileFunctions(dir string) []libraryFunction {
 		{
 			name: "file", text: "What a file contains, as text.", returns: "string",
 			fn: stringFunc(func(s string) (string, error) {
-				_, text, err := readText(dir, s)
+				_, text, err := in.readText(s)
 				return text, err
 			}),
 			params: path, example: `file("hello.txt")`,
 		},
 		{
 			name: "filebase64", text: "What a file contains, in base64.", returns: "string",
-			fn: dataFunc(dir, base64.StdEncoding.EncodeToString), params: path, example: `filebase64("hello.txt")`,
+			fn: dataFunc(in, base64.StdEncoding.EncodeToString), params: path, example: `filebase64("hello.txt")`,
 		},
 		{
 			name: "fileexists", text: "Whether there is a file. A directory in its place is an error.", returns: "bool",
-			fn: fileExistsFunc(dir), params: path, example: `fileexists("missing.txt")`,
+			fn: fileExistsFunc(in), params: path, example: `fileexists("missing.txt")`,
 		},
 		{
-			name: "fileset", text: "The files below a directory that match a pattern, relative to it.", returns: "set(string)", fn: fileSetFunc(dir, maxElements),
+			name: "fileset", text: "The files below a directory that match a pattern, relative to it.", returns: "set(string)", fn: fileSetFunc(in),
 			params:  []string{"path: the directory", "pattern: with *, ?, [a-z], {a,b}, and ** for any number of directories"},
 			example: `fileset(".", "**/*.txt")`,
 		},
 		{
 			name: "pathexpand", text: "A path with ~ replaced by the home directory.", returns: "string",
-			fn: stringFunc(expandHome), params: []string{"path: the path"}, example: `pathexpand("/etc/hosts")`,
+			fn: stringFunc(in.expandHome), params: []string{"path: the path"}, example: `pathexpand("/etc/hosts")`,
 		},
 	}
 	for _, d := range digests() {
 		fns = append(fns, libraryFunction{
-			name: d.fileName(), text: d.text("a file"), returns: "string", fn: dataFunc(dir, d.of), params: path, example: d.fileName() + `("hello.txt")`,
+			name: d.fileName(), text: d.text("a file"), returns: "string", fn: dataFunc(in, d.of), params: path, example: d.fileName() + `("hello.txt")`,
 		})
 	}
 	return fns
 }
 
-// within is a path as the operating system knows it.
-func within(dir, path string) (string, error) {
-	path, err := expandHome(path)
-	if err != nil || filepath.IsAbs(path) {
-		return filepath.Clean(path), err
-	}
-	return filepath.Join(dir, path), nil
-}
-
 // dataFunc makes a function of what a file contains.
-func dataFunc(dir string, of func([]byte) string) function.Function {
+func dataFunc(in folder, of func([]byte) string) function.Function {
 	return stringFunc(func(path string) (string, error) {
-		_, data, err := readData(dir, path)
+		_, data, err := in.readData(path)
 		if err != nil {
 			return "", err
 		}
@@ -86,10 +74,10 @@ func dataFunc(dir string, of func([]byte) string) function.Function {
 	})
 }
 
-func readData(dir, path string) (full string, data []byte, err error) {
-	full, err = within(dir, path)
+func (f folder) readData(path string) (full string, data []byte, err error) {
+	full, err = f.within(path)
 	if err == nil {
-		data, err = readFile(full, maxDataSize, false)
+		data, err = f.Read(full, ReadData)
 	}
 	if err != nil {
 		return "", nil, fmt.Errorf("read %s: %w", full, err)
@@ -97,8 +85,8 @@ func readData(dir, path string) (full string, data []byte, err error) {
 	return full, data, nil
 }
 
-func readText(dir, path string) (full, text string, err error) {
-	full, data, err := readData(dir, path)
+func (f folder) readText(path string) (full, text string, err error) {
+	full, data, err := f.readData(path)
 	if err != nil {
 		return "", "", err
 	}
@@ -108,36 +96,25 @@ func readText(dir, path string) (full, text string, err error) {
 	return full, string(data), nil
 }
 
-func expandHome(path string) (string, error) {
-	if path != "~" && !strings.HasPrefix(path, "~/") {
-		return path, nil
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return "", fmt.Errorf("find the home directory: %w", err)
-	}
-	return filepath.Join(home, strings.TrimPrefix(path, "~")), nil
-}
-
-func fileExistsFunc(dir string) function.Function {
+func fileExistsFunc(in folder) function.Function {
 	return function.New(&function.Spec{
 		Params:       []function.Parameter{{Type: cty.String}},
 		Type:         function.StaticReturnType(cty.Bool),
 		RefineResult: notNull,
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
-			path, err := within(dir, args[0].AsString())
+			path, err := in.within(args[0].AsString())
 			if err != nil {
 				return cty.NilVal, function.NewArgError(0, err)
 			}
-			info, err := os.Stat(path)
+			kind, err := in.Kind(path)
 			switch {
 			case errors.Is(err, fs.ErrNotExist):
 				return cty.False, nil
 			case err != nil:
 				return cty.NilVal, function.NewArgError(0, err)
-			case info.IsDir():
+			case kind.IsDir():
 				return cty.NilVal, function.NewArgErrorf(0, "%s is a directory, not a file", path)
-			case !info.Mode().IsRegular():
+			case !kind.IsRegular():
 				return cty.NilVal, function.NewArgErrorf(0, "%s is no regular file", path)
 			}
 			return cty.True, nil
@@ -146,15 +123,14 @@ func fileExistsFunc(dir string) function.Function {
 }
 
 // fileSetFunc lists the files below a directory that match a pattern, in which
-// ** stands for any number of directories. It looks at so many files and
-// directories at most.
-func fileSetFunc(dir string, most int) function.Function {
+// ** stands for any number of directories.
+func fileSetFunc(in folder) function.Function {
 	return function.New(&function.Spec{
 		Params:       []function.Parameter{{Type: cty.String}, {Type: cty.String}},
 		Type:         function.StaticReturnType(cty.Set(cty.String)),
 		RefineResult: notNull,
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
-			path, err := within(dir, args[0].AsString())
+			path, err := in.within(args[0].AsString())
 			if err != nil {
 				return cty.NilVal, function.NewArgError(0, err)
 			}
@@ -162,17 +138,13 @@ func fileSetFunc(dir string, most int) function.Function {
 			if err := checkGlob(pattern); err != nil {
 				return cty.NilVal, function.NewArgError(1, err)
 			}
-			files := &countingFS{fsys: os.DirFS(path), left: most}
-			names, err := doublestar.Glob(files, pattern, doublestar.WithFilesOnly())
+			names, err := in.Glob(path, pattern)
 			switch {
 			case err != nil:
 				return cty.NilVal, function.NewArgError(1, err)
-			case files.left < 0:
-				return cty.NilVal, function.NewArgErrorf(1, "more than %d files and directories would be looked at; start further down", most)
 			case len(names) == 0:
 				return cty.SetValEmpty(cty.String), nil
 			}
-			slices.Sort(names)
 			vals := make([]cty.Value, 0, len(names))
 			for _, name := range names {
 				vals = append(vals, cty.StringVal(name))

@@ -14,15 +14,13 @@ import (
 
 // templateFunctions render templates, which may call fns, but render no
 // templates themselves.
-func templateFunctions(dir string, fns map[string]function.Function) []libraryFunction {
+func templateFunctions(in folder, fns map[string]function.Function) []libraryFunction {
 	callable := maps.Clone(fns)
 	vars := "vars: the variables of the template, a map or an object"
 	all := []libraryFunction{
 		{
 			name: "templatefile", text: "A file rendered as a template with variables.", returns: "any", group: FunctionsOfFiles,
-			fn: templateFunc(callable, func(path string) (name, text string, err error) {
-				return readText(dir, path)
-			}),
+			fn:     templateFunc(callable, in.readText),
 			params: []string{"path: of the template, as for file", vars}, example: `templatefile("greet.tpl", { names = ["Ann", "Bob"] })`,
 		},
 		{

@@ -47,7 +47,7 @@ func TestFunctionsDescribed(t *testing.T) {
 	if len(names) != len(fns) {
 		t.Errorf("%d functions are described, %d can be called", len(names), len(fns))
 	}
-	for _, f := range library("") {
+	for _, f := range library(folder{}) {
 		params := len(f.fn.Params())
 		if f.fn.VarParam() != nil {
 			params++

@@ -196,7 +196,7 @@ func (l *moduleLoader) directory(dir, shown string, rng hcl.Range) *moduleFiles 
 	if files := l.read[dir]; files != nil {
 		return files
 	}
-	found, of, diags := discover(shown)
+	found, of, diags := discover(l.source.disk, shown)
 	if !diags.HasErrors() && of != dir {
 		diags = hcl.Diagnostics{errorWithoutPlace("Module is no directory", fmt.Sprintf("%s is a file: name the directory that it is in.", shown))}
 	}

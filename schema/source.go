@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -23,6 +25,7 @@ type Source struct {
 	root     *moduleFiles
 	varFiles []*hcl.File // read without being asked for, in order of precedence
 	digest   string
+	disk     Files
 
 	mu    sync.Mutex
 	files map[string]*hcl.File
@@ -44,6 +47,7 @@ func Parse(paths []string) (*Source, hcl.Diagnostics) { return Parser{}.Parse(pa
 // those in directories only.
 type Parser struct {
 	Modules Installer
+	Files   Files // nil: DiskFiles
 }
 
 // Parse is [Parse].
@@ -51,11 +55,14 @@ func (p Parser) Parse(paths []string) (*Source, hcl.Diagnostics) {
 	if len(paths) == 0 {
 		paths = []string{"."}
 	}
-	s := &Source{files: map[string]*hcl.File{}}
+	s := &Source{files: map[string]*hcl.File{}, disk: p.Files}
+	if s.disk == nil {
+		s.disk = DiskFiles{}
+	}
 	r := newReport()
 	var found []sourceFile
 	for _, path := range paths {
-		files, dir, diags := discover(path)
+		files, dir, diags := discover(s.disk, path)
 		r.extend(diags)
 		found = append(found, files...)
 		s.dir = cmp.Or(s.dir, dir)
@@ -108,23 +115,23 @@ func (s *Source) Dir() string { return s.dir }
 func (s *Source) Digest() string { return s.digest }
 
 // discover lists and reads the files that a path stands for.
-func discover(path string) ([]sourceFile, string, hcl.Diagnostics) {
+func discover(disk Files, path string) ([]sourceFile, string, hcl.Diagnostics) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return nil, "", hcl.Diagnostics{errorWithoutPlace("Unreadable file", fmt.Sprintf("%s: %v.", path, err))}
 	}
-	info, err := os.Stat(abs)
+	kind, err := disk.Kind(abs)
 	if err != nil {
 		return nil, "", hcl.Diagnostics{missingPath(path, abs, err)}
 	}
-	if !info.IsDir() {
-		f, diags := readSource(path, abs)
+	if !kind.IsDir() {
+		f, diags := readSource(disk, path, abs)
 		if diags.HasErrors() {
 			return nil, filepath.Dir(abs), diags
 		}
 		return []sourceFile{f}, filepath.Dir(abs), nil
 	}
-	names, err := configNames(abs, ".hcl")
+	names, err := configNames(disk, abs, ".hcl")
 	if err != nil {
 		return nil, abs, hcl.Diagnostics{errorWithoutPlace("Unreadable file", fmt.Sprintf("%v. Check its permissions.", err))}
 	}
@@ -137,7 +144,7 @@ func discover(path string) ([]sourceFile, string, hcl.Diagnostics) {
 		diags hcl.Diagnostics
 	)
 	for _, name := range names {
-		f, readDiags := readSource(filepath.Join(path, name), filepath.Join(abs, name))
+		f, readDiags := readSource(disk, filepath.Join(path, name), filepath.Join(abs, name))
 		diags = append(diags, readDiags...)
 		if !readDiags.HasErrors() {
 			files = append(files, f)
@@ -148,7 +155,7 @@ func discover(path string) ([]sourceFile, string, hcl.Diagnostics) {
 
 // missingPath says that a path cannot be read and which neighbor may be meant.
 func missingPath(path, abs string, err error) *hcl.Diagnostic {
-	if !os.IsNotExist(err) {
+	if !errors.Is(err, fs.ErrNotExist) {
 		return errorWithoutPlace("Unreadable file", fmt.Sprintf("%v.", err))
 	}
 	detail := fmt.Sprintf("There is no file or directory %s.", path)
@@ -166,15 +173,14 @@ func missingPath(path, abs string, err error) *hcl.Diagnostic {
 
 // configNames lists the files of a directory with an ending, without hidden
 // ones and editors' leftovers, in lexical order.
-func configNames(dir, ending string) ([]string, error) {
-	entries, err := os.ReadDir(dir)
+func configNames(disk Files, dir, ending string) ([]string, error) {
+	all, err := disk.Names(dir)
 	if err != nil {
 		return nil, err
 	}
 	var names []string
-	for _, e := range entries {
-		name := e.Name()
-		if !e.IsDir() && strings.HasSuffix(name, ending) && name != ending && !strings.HasPrefix(name, ".") && !strings.HasPrefix(name, "#") &&
+	for _, name := range all {
+		if strings.HasSuffix(name, ending) && name != ending && !strings.HasPrefix(name, ".") && !strings.HasPrefix(name, "#") &&
 			(ending == TestEnding || !strings.HasSuffix(name, TestEnding)) {
 			names = append(names, name)
 		}
@@ -182,8 +188,8 @@ func configNames(dir, ending string) ([]string, error) {
 	return names, nil
 }
 
-func readSource(shown, abs string) (sourceFile, hcl.Diagnostics) {
-	data, err := readFile(abs, maxFileSize, true)
+func readSource(disk Files, shown, abs string) (sourceFile, hcl.Diagnostics) {
+	data, err := disk.Read(abs, ReadSource)
 	if err != nil {
 		return sourceFile{}, hcl.Diagnostics{errorWithoutPlace("Unreadable file", fmt.Sprintf("Cannot read %s: %v.", shown, err))}
 	}
@@ -225,7 +231,7 @@ func firstOf(diags hcl.Diagnostics, shown string) hcl.Diagnostics {
 
 // parseAutoVars reads the variable files of the configuration's directory.
 func (s *Source) parseAutoVars(shownDir string) ([]sourceFile, hcl.Diagnostics) {
-	names, err := varFileNames(s.dir)
+	names, err := varFileNames(s.disk, s.dir)
 	if err != nil {
 		return nil, nil // a single file in a directory that cannot be listed
 	}
@@ -234,7 +240,7 @@ func (s *Source) parseAutoVars(shownDir string) ([]sourceFile, hcl.Diagnostics) 
 		diags hcl.Diagnostics
 	)
 	for _, name := range names {
-		f, readDiags := readSource(filepath.Join(shownDir, name), filepath.Join(s.dir, name))
+		f, readDiags := readSource(s.disk, filepath.Join(shownDir, name), filepath.Join(s.dir, name))
 		diags = append(diags, readDiags...)
 		if readDiags.HasErrors() {
 			continue

@@ -72,8 +72,8 @@ func (x Expected) Covers(of string) bool {
 // ParseTest reads a file of tests. The TestFile is never nil: its Files serve
 // the diagnostics.
 func ParseTest(path string) (*TestFile, hcl.Diagnostics) {
-	f := &TestFile{Path: path, source: &Source{files: map[string]*hcl.File{}}}
-	found, _, diags := discover(path)
+	f := &TestFile{Path: path, source: &Source{files: map[string]*hcl.File{}, disk: DiskFiles{}}}
+	found, _, diags := discover(DiskFiles{}, path)
 	if diags.HasErrors() || len(found) != 1 {
 		return f, diags
 	}

@@ -96,7 +96,7 @@ func (e *evaluator) readVarFile(path string) *hcl.File {
 		e.add(errorWithoutPlace("Unreadable file", fmt.Sprintf("%v.", err)))
 		return nil
 	}
-	f, diags := readSource(path, abs)
+	f, diags := readSource(e.source.disk, path, abs)
 	if diags.HasErrors() {
 		e.extend(diags)
 		return nil
@@ -147,8 +147,8 @@ func aboutVarFile(diags hcl.Diagnostics) hcl.Diagnostics {
 
 // varFileNames lists the variable files of a directory that are read without
 // being asked for, in order of precedence.
-func varFileNames(dir string) ([]string, error) {
-	names, err := configNames(dir, "")
+func varFileNames(disk Files, dir string) ([]string, error) {
+	names, err := configNames(disk, dir, "")
 	if err != nil {
 		return nil, err
 	}
