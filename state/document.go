@@ -30,6 +30,9 @@ type Document struct {
 	// Revision counts accepted plans; Desired is what the last one asked for.
 	Revision uint64         `json:"revision"`
 	Desired  schema.Desired `json:"desired"`
+	// Recorded names the recording of the configuration that Desired came of, by
+	// which it follows values that become known or change; "": it stays as it is.
+	Recorded string `json:"recorded,omitempty"`
 
 	// Resources are the namespaces, reservations and job groups as carried out.
 	Resources map[schema.Address]Resource `json:"resources,omitempty"`

@@ -1,0 +1,136 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"time"
+)
+
+// LeaderClock tells whether somebody leads, and the time by their clock, however
+// wrong the clock of this machine is: a lease that is renewed is alive, and each
+// renewal carries its writer's time. It may be used concurrently.
+type LeaderClock struct {
+	store Store
+
+	mu      sync.Mutex
+	looked  time.Time // when the lease was last looked at; zero: never
+	last    Sight     // what was seen then
+	holder  string
+	nonce   string    // of the holder's last renewal that was seen
+	sighted time.Time // since when the lease has had that nonce
+	renews  bool      // the holder was seen to renew its lease
+	at      time.Time // the least that the holder's clock showed at from
+	from    time.Time
+}
+
+// NewLeaderClock returns the clock of whoever leads the stack in a store.
+func NewLeaderClock(s Store) *LeaderClock { return &LeaderClock{store: s} }
+
+// Sight is what a LeaderClock sees.
+type Sight struct {
+	Lease Lease // zero if there never was one
+	// Leads says that its holder lives: it renews the lease, or did so a moment ago.
+	Leads bool
+	// Now is the time by the holder's clock, late by less than a lease is valid.
+	// Where nobody leads it is this machine's, or what the last holder's must be
+	// if that is later.
+	Now time.Time
+}
+
+// Look reads the lease. Where the clocks seem to differ it looks again until
+// the lease is renewed or has lapsed, which takes as long as a lease is valid at
+// most. With an error comes what is known without the store.
+func (c *LeaderClock) Look(ctx context.Context) (Sight, error) {
+	for {
+		lease, err := ReadLease(ctx, c.store)
+		switch {
+		case errors.Is(err, ErrNotFound):
+			return Sight{Now: time.Now()}, nil
+		case err != nil:
+			return Sight{Now: c.time(time.Now())}, err
+		}
+		if sight, sure := c.see(lease, time.Now()); sure {
+			return sight, nil
+		}
+		if err := pause(ctx, max(leasePoll, c.store.WriteInterval()/4)); err != nil {
+			return Sight{Lease: lease, Now: c.time(time.Now())}, err
+		}
+	}
+}
+
+// longDead is since when a lease may have lapsed, by the clock of this machine,
+// for its holder to be taken for dead without another look.
+const longDead = time.Hour
+
+// sightLife is how long Now trusts a look.
+const sightLife = 5 * time.Second
+
+// Now is the leader's time by a look that may be some seconds old.
+func (c *LeaderClock) Now(ctx context.Context) time.Time {
+	c.mu.Lock()
+	looked, last := c.looked, c.last
+	c.mu.Unlock()
+	if since := time.Since(looked); !looked.IsZero() && since < sightLife {
+		return last.Now.Add(since)
+	}
+	sight, _ := c.Look(ctx) // without the store, as well as can be told
+	return sight.Now
+}
+
+// see takes a lease in. It is not sure while another look may tell more.
+func (c *LeaderClock) see(l Lease, now time.Time) (Sight, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case l.Holder != c.holder:
+		c.holder, c.nonce, c.sighted, c.renews = l.Holder, l.Nonce, now, false
+		c.at, c.from = l.RenewedAt, now
+	case l.Nonce != c.nonce:
+		c.nonce, c.sighted, c.renews = l.Nonce, now, c.renews || !l.Released
+	}
+	if l.RenewedAt.After(c.leastLocked(now)) {
+		c.at, c.from = l.RenewedAt, now
+	}
+	sight := Sight{Lease: l, Now: c.timeLocked(now)}
+	off := now.Sub(l.RenewedAt)
+	switch {
+	case sameBoot(l):
+		sight.Leads, sight.Now = l.Live(now), now
+	case c.renews:
+		sight.Leads = !l.Released && now.Sub(c.sighted) < l.validity()
+	case l.Released, off >= longDead, now.Sub(c.sighted) >= l.validity():
+	case off.Abs() < l.validity(): // the clocks agree, as far as can be told
+		sight.Leads, sight.Now = true, now
+	default:
+		return sight, false
+	}
+	c.looked, c.last = now, sight
+	return sight, true
+}
+
+// time is the time as far as it is known without another look.
+func (c *LeaderClock) time(now time.Time) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.timeLocked(now)
+}
+
+// timeLocked is the holder's clock if it was seen to renew its lease; else that
+// clock is known not to be behind what its lease says.
+func (c *LeaderClock) timeLocked(now time.Time) time.Time {
+	least := c.leastLocked(now)
+	if c.renews || c.holder != "" && least.After(now) {
+		return least
+	}
+	return now
+}
+
+func (c *LeaderClock) leastLocked(now time.Time) time.Time { return c.at.Add(now.Sub(c.from)) }
+
+// sameBoot reports whether a lease's times are by the clock of this machine.
+func sameBoot(l Lease) bool {
+	host, err := os.Hostname()
+	return err == nil && l.Host == host && l.BootID != "" && l.BootID == bootID()
+}
