@@ -24,7 +24,7 @@ func (d *differ) ask(spec schema.SliceSpec) reason {
 	}
 	switch {
 	case s.RetryAt.After(d.now):
-		return reason{text: fmt.Sprintf("slice %s: %s", name, s.Error), until: s.RetryAt}
+		return reason{kind: d.refusedKind(s), text: fmt.Sprintf("slice %s: %s", name, s.Error), until: s.RetryAt}
 	case s.AskedAt.IsZero() || s.Error != "":
 		if why := d.shut(&spec); !why.none() {
 			return why
@@ -48,7 +48,7 @@ func (d *differ) ask(spec schema.SliceSpec) reason {
 	}
 	d.act(Action{Verb: CreateSlice, Addr: spec.Owner, Slice: spec, AfterSave: d.isStaged(&spec)})
 	if s.Error != "" {
-		return because(fmt.Sprintf("slice %s: %s; trying again", name, s.Error))
+		return because(WaitRetry, fmt.Sprintf("slice %s: %s; trying again", name, s.Error))
 	}
 	return underway("slice " + name + " is being created")
 }
@@ -67,10 +67,10 @@ func (d *differ) askAgain(s *state.Slice) *state.Slice {
 func (d *differ) cannotAsk(spec *schema.SliceSpec) reason {
 	p := spec.Provider
 	if why := d.obs.Inventories[p].Unlisted[spec.Zone]; why != "" {
-		return because(fmt.Sprintf("what is in %s could not be listed: %s", spec.Zone, why))
+		return because(WaitProvider, fmt.Sprintf("what is in %s could not be listed: %s", spec.Zone, why))
 	}
 	if why := d.obs.Unreachable[p]; why != "" {
-		return because(fmt.Sprintf("provider %s cannot be asked for its slices: %s", p, why))
+		return because(WaitProvider, fmt.Sprintf("provider %s cannot be asked for its slices: %s", p, why))
 	}
-	return because(fmt.Sprintf("provider %s was not asked for its slices", p))
+	return because(WaitProvider, fmt.Sprintf("provider %s was not asked for its slices", p))
 }

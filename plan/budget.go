@@ -28,6 +28,7 @@ const (
 	ofNamespace                  // its max
 	ofUser                       // a user's max in a namespace
 	ofQuota                      // the cloud's, at a place; it is known when it is used up
+	ofHosts                      // of a reservation, which packed jobs share; see fitting
 )
 
 // bound is something that bounds capacity.
@@ -47,6 +48,19 @@ type claim struct {
 	// others that wait for it is not to take what is there instead.
 	unmade load
 	short  string // what is said where it does not fit, "": that is said elsewhere
+}
+
+// wants is what a unit needs to be placed.
+type wants struct {
+	claims []claim
+	hosts  []*fitting // in reservations whose hosts are shared
+	full   bool       // no rooms were found there for its packed jobs
+}
+
+// shares reports whether a claim is to slices of a reservation whose hosts are
+// shared: what comes free of these is no matter of sums.
+func (w *wants) shares(b bound) bool {
+	return b.kind == ofPool && slices.ContainsFunc(w.hosts, func(f *fitting) bool { return f.name == b.name })
 }
 
 // kept is what of a bound is kept for those who are ahead.
@@ -82,8 +96,8 @@ func (d *differ) claims(fresh []*schema.Job, asked []schema.SliceSpec, pooled []
 func (d *differ) idleAt(provider schema.ProviderName) load {
 	if d.idles == nil {
 		d.idles = map[schema.ProviderName]load{}
-		for name, s := range d.next.Slices {
-			if d.isKeptIdle(name) {
+		for _, s := range d.next.Slices {
+			if idlesKept(s) {
 				d.idles[s.Spec.Provider] = d.idles[s.Spec.Provider].plus(loadOf(d.amountOf(&s.Spec)), 1)
 			}
 		}
@@ -136,7 +150,7 @@ func (d *differ) spaceClaims(fresh []*schema.Job) []claim {
 	for _, want := range fresh {
 		j := d.next.Jobs[want.Addr]
 		need := load{}.plus(d.eachLoad(want), want.Resources.Slices)
-		space := spaceOf(s, j)
+		space := spaceOf(s, recordAs(want, j))
 		for i, a := range s.of(space, want.User) {
 			if a.max == (load{}) {
 				continue
@@ -189,34 +203,40 @@ func (d *differ) newOf(provider schema.ProviderName, specs []schema.SliceSpec) A
 // contend decides whether a unit has room, beside what is there and what is kept
 // for those ahead of it; nothing is said if it has. Else it may make room, or have
 // some kept.
-func (d *differ) contend(u *unit, all []claim) []reason {
+func (d *differ) contend(u *unit, w *wants) []reason {
 	var reasons []reason
 	var lacking []claim
-	for _, c := range all {
+	for _, c := range w.claims {
 		k := d.keeps[c.bound]
 		switch {
 		case c.need.exceeds(c.used, c.limit):
 			lacking = append(lacking, c)
 			if c.short != "" {
-				reasons = append(reasons, because(c.short))
+				reasons = append(reasons, because(WaitLimit, c.short))
 			}
 		case k != nil && c.need.exceeds(c.beside(k), c.limit) && !d.runsOn(u):
 			lacking = append(lacking, c)
-			reasons = append(reasons, reason{text: "held back for " + k.by.String() + ", which has waited", since: k.since})
+			reasons = append(reasons, reason{kind: WaitTurn, text: "held back for " + k.by.String() + ", which has waited", since: k.since})
+		}
+	}
+	if w.full {
+		for _, f := range w.hosts {
+			lacking = append(lacking, claim{bound: bound{kind: ofHosts, name: f.name}})
 		}
 	}
 	if len(lacking) == 0 {
 		return nil
 	}
+	d.unchoose() // it is not placed now
 	reasons = append(reasons, d.order(u, lacking)...)
-	if why := d.makeRoom(u, all); !why.none() {
+	if why := d.makeRoom(u, w); !why.none() {
 		return append(reasons, why)
 	}
 	waited := d.now.Sub(d.waitingSince(u))
 	switch {
-	case !d.comesTrue(all):
+	case !d.comesTrue(w):
 	case waited >= patience:
-		d.keep(u, keepable(all, lacking))
+		d.keepSome(u, keepable(w, lacking))
 	default:
 		d.wakeAt(d.now.Add(patience - waited))
 	}
@@ -234,19 +254,19 @@ func (c *claim) beside(k *kept) load {
 // keepable is what is kept for a unit: all that it needs, as what it lacks comes
 // at another time than the rest; of its namespace alone, if that has too little,
 // since then it could not use what others may.
-func keepable(all, lacking []claim) []claim {
+func keepable(w *wants, lacking []claim) *wants {
 	own := slices.DeleteFunc(slices.Clone(lacking), func(c claim) bool { return c.bound.kind != ofNamespace && c.bound.kind != ofUser })
 	if len(own) > 0 {
-		return own
+		return &wants{claims: own}
 	}
-	return all
+	return w
 }
 
 // order says who is ahead, and why a unit stands where it does.
 func (d *differ) order(u *unit, lacking []claim) []reason {
 	var reasons []reason
 	if u.over != nil {
-		reasons = append(reasons, because(fmt.Sprintf("it is beyond the budget of %s (%d chips), and so waits as batch does", u.over.name, u.over.budget)))
+		reasons = append(reasons, because(WaitTurn, fmt.Sprintf("it is beyond the budget of %s (%d chips), and so waits as batch does", u.over.name, u.over.budget)))
 	}
 	for _, c := range lacking {
 		k := d.keeps[c.bound]
@@ -255,7 +275,7 @@ func (d *differ) order(u *unit, lacking []claim) []reason {
 			d.keepFor(c.bound, k)
 		}
 		if k.count > 0 {
-			reasons = append(reasons, because(fmt.Sprintf("behind %d other%s: %s", k.count, plural(k.count != 1), listed(k.unable, k.count))))
+			reasons = append(reasons, because(WaitTurn, fmt.Sprintf("behind %d other%s: %s", k.count, plural(k.count != 1), listed(k.unable, k.count))))
 		}
 		if k.count++; k.count <= 3 {
 			k.unable = append(k.unable, u.addr)
@@ -264,8 +284,8 @@ func (d *differ) order(u *unit, lacking []claim) []reason {
 	return reasons
 }
 
-// keep holds back from those behind a unit what it lacks.
-func (d *differ) keep(u *unit, claims []claim) {
+// keepSums holds back the sums that a unit needs.
+func (d *differ) keepSums(u *unit, claims []claim) {
 	for _, c := range claims {
 		k := d.keeps[c.bound]
 		if k == nil {
@@ -299,13 +319,13 @@ func (d *differ) waitingSince(u *unit) time.Time {
 
 // comesTrue reports whether a unit fits when all has ended that ends some day.
 // Where it does not, keeping room for it would keep it for ever.
-func (d *differ) comesTrue(all []claim) bool {
-	for _, c := range all {
-		if c.need.exceeds(d.enduring(c.bound), c.limit) {
+func (d *differ) comesTrue(w *wants) bool {
+	for _, c := range w.claims {
+		if !w.shares(c.bound) && c.need.exceeds(d.enduring(c.bound), c.limit) {
 			return false
 		}
 	}
-	return true
+	return !slices.ContainsFunc(w.hosts, func(f *fitting) bool { return !f.comesTrue() })
 }
 
 // enduring is what of a bound is held by services, which do not end.
@@ -313,7 +333,7 @@ func (d *differ) enduring(b bound) load {
 	if d.stays == nil {
 		d.stays = map[bound]load{}
 		for _, j := range d.next.Jobs {
-			if !j.Status.Ended() && j.YieldsTo.IsZero() && !j.Stop && (j.Spec.IsService() || j.Spec.Retries.OnSuccess) {
+			if endures(j) {
 				d.addFreed(d.stays, j.Spec, len(j.Slices)+len(j.Staged))
 			}
 		}
@@ -331,10 +351,12 @@ func (d *differ) addFreed(sums map[bound]load, j *schema.Job, n int) {
 		return
 	}
 	each := d.eachLoad(j)
-	if each.slices = 1; j.Resources.Reservation != "" {
+	switch each.slices = 1; {
+	case j.Resources.Packed: // what it leaves is on hosts, see fitting
+	case j.Resources.Reservation != "":
 		b := bound{kind: ofPool, name: j.Resources.Reservation}
 		sums[b] = sums[b].plus(load{slices: 1}, n)
-	} else {
+	default:
 		b := bound{kind: ofProvider, name: string(cmp.Or(j.Resources.Provider, schema.ProviderLocal))}
 		sums[b] = sums[b].plus(each, n)
 	}

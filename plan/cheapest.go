@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/fray-ml/fray/schema"
@@ -12,13 +13,22 @@ import (
 // What is found is the cheapest wherever a dozen candidates matter.
 const mostTried = 10_000
 
+// hostsTried is how many hosts are looked at for the price of one set.
+const hostsTried = 64
+
 // cheapest chooses whom to end so that a unit fits, nil if nobody will do.
-func (d *differ) cheapest(u *unit, short []claim) []*victim {
-	s := search{short: short}
+func (d *differ) cheapest(u *unit, short []claim, tight []*fitting) []*victim {
+	s := search{short: short, tight: tight, effort: 1}
+	var beside []map[schema.Address]bool
+	for _, f := range tight {
+		beside = append(beside, f.occupants())
+		s.effort += f.size() * len(f.pool.rooms) / hostsTried
+	}
 	ancestors := d.ancestors(u)
 	for _, v := range d.candidates() {
-		helps := slices.ContainsFunc(short, func(c claim) bool { return v.frees[c.bound] != load{} })
-		if v.band <= u.band || !helps || ancestors[v.addr] {
+		helps := slices.ContainsFunc(short, func(c claim) bool { return v.frees[c.bound] != load{} }) ||
+			slices.ContainsFunc(beside, func(units map[schema.Address]bool) bool { return units[v.addr] })
+		if v.addr == u.addr || v.band <= u.band || !helps || ancestors[v.addr] {
 			continue
 		}
 		free := u.band == bandOrder(schema.BandProduction) && v.band == bandOrder(schema.BandBatch)
@@ -50,9 +60,11 @@ func (d *differ) ancestors(u *unit) map[schema.Address]bool {
 
 // search looks for the cheapest set of victims, by branch and bound.
 type search struct {
-	short []claim
-	all   []*victim // the cheapest first
-	rest  [][]load  // what all from an index on free, by claim
+	short  []claim
+	tight  []*fitting
+	all    []*victim // the cheapest first
+	rest   [][]load  // what all from an index on free, by claim
+	effort int       // of looking at one set
 
 	chosen []*victim
 	best   []*victim
@@ -67,10 +79,10 @@ func (s *search) run() []*victim {
 		s.rest[i] = s.with(s.rest[i+1], s.all[i])
 	}
 	none := make([]load, len(s.short))
-	if !s.covers(s.rest[0], none) {
+	if !s.suffices(s.all) {
 		return nil
 	}
-	s.first(none)
+	s.first()
 	s.branch(0, none, cost{})
 	return s.best
 }
@@ -84,7 +96,44 @@ func (s *search) with(freed []load, v *victim) []load {
 	return sum
 }
 
-// covers reports whether the unit fits with what is freed.
+// suffices reports whether the unit fits when some have ended.
+func (s *search) suffices(some []*victim) bool {
+	if len(s.short) > 0 {
+		freed := make([]load, len(s.short))
+		for _, v := range some {
+			freed = s.with(freed, v)
+		}
+		if !s.covers(freed, make([]load, len(s.short))) {
+			return false
+		}
+	}
+	return s.fits(some, nil)
+}
+
+// fits reports whether there is room on hosts when some have ended, and others.
+func (s *search) fits(some, others []*victim) bool {
+	if len(s.tight) == 0 {
+		return true
+	}
+	ends := endOf(some, others)
+	return !slices.ContainsFunc(s.tight, func(f *fitting) bool {
+		_, ok := f.lay(ends)
+		return !ok
+	})
+}
+
+// endOf tells those who end from others.
+func endOf(some, others []*victim) func(schema.Address) bool {
+	ended := make(map[schema.Address]bool, len(some)+len(others))
+	for _, set := range [2][]*victim{some, others} {
+		for _, v := range set {
+			ended[v.addr] = true
+		}
+	}
+	return func(unit schema.Address) bool { return ended[unit] }
+}
+
+// covers reports whether the unit is within its bounds with what is freed.
 func (s *search) covers(freed, more []load) bool {
 	for i, c := range s.short {
 		if c.need.exceeds(c.used.plus(freed[i], -1).plus(more[i], -1), c.limit) {
@@ -96,22 +145,11 @@ func (s *search) covers(freed, more []load) bool {
 
 // first takes the cheapest ones until they suffice, and of these away again,
 // the dearest first, what is not needed.
-func (s *search) first(none []load) {
-	var set []*victim
-	freed := none
-	for _, v := range s.all {
-		if s.covers(freed, none) {
-			break
-		}
-		set, freed = append(set, v), s.with(freed, v)
-	}
+func (s *search) first() {
+	n := sort.Search(len(s.all), func(n int) bool { return s.suffices(s.all[:n]) })
+	set := s.touched(s.all[:n])
 	for i := range slices.Backward(set) {
-		without := slices.Delete(slices.Clone(set), i, i+1)
-		sum := none
-		for _, v := range without {
-			sum = s.with(sum, v)
-		}
-		if s.covers(sum, none) {
+		if without := slices.Delete(slices.Clone(set), i, i+1); s.suffices(without) {
 			set = without
 		}
 	}
@@ -121,18 +159,45 @@ func (s *search) first(none []load) {
 	}
 }
 
+// touched are those of a set that suffices without whom it would not have its
+// rooms, and who free something else.
+func (s *search) touched(set []*victim) []*victim {
+	if len(s.tight) == 0 {
+		return set
+	}
+	near := map[schema.Address]bool{}
+	for _, f := range s.tight {
+		l, _ := f.lay(endOf(set, nil))
+		for _, r := range f.pool.rooms {
+			if l.uses(r) {
+				near[r.stays.whole] = true
+				for i := range r.stays.guests {
+					near[r.stays.guests[i].unit] = true
+				}
+			}
+		}
+	}
+	touched := slices.DeleteFunc(slices.Clone(set), func(v *victim) bool {
+		return !near[v.addr] && !slices.ContainsFunc(s.short, func(c claim) bool { return v.frees[c.bound] != load{} })
+	})
+	if s.suffices(touched) {
+		return touched
+	}
+	return set
+}
+
 // branch tries the victims from the i-th on, with and without each.
 func (s *search) branch(i int, freed []load, price cost) {
-	if s.tried++; s.tried > mostTried {
+	if s.tried += s.effort; s.tried > mostTried {
 		return
 	}
-	if s.covers(freed, s.rest[len(s.all)]) {
+	if s.covers(freed, s.rest[len(s.all)]) && s.fits(s.chosen, nil) {
 		if order := price.compare(s.price); order < 0 || order == 0 && s.newer() {
 			s.best, s.price = slices.Clone(s.chosen), price
 		}
 		return
 	}
-	if i == len(s.all) || price.compare(s.price) > 0 || !s.covers(freed, s.rest[i]) {
+	if i == len(s.all) || price.compare(s.price) > 0 || !s.covers(freed, s.rest[i]) || !s.fits(s.chosen, s.all[i:]) {
 		return
 	}
 	s.chosen = append(s.chosen, s.all[i])

@@ -18,39 +18,91 @@ func (c *cluster) inspect(before *state.Document, p *Plan) {
 	c.t.Helper()
 	c.limits()
 	c.gangs()
+	c.sharing()
 	c.explained(p)
 	c.victims(before)
 	c.overtaken(before)
+	c.passedOver(before)
+	c.starving()
 	for addr, j := range c.doc.Jobs {
-		if j.Yields > 0 && before.Jobs[addr] != nil && j.Yields > before.Jobs[addr].Yields {
+		was := before.Jobs[addr]
+		if was == j {
+			continue
+		}
+		if was != nil && j.Yields > was.Yields {
 			c.tally.yields++
 		}
-		if j.Failures > j.Spec.Retries.Failure+1 {
-			c.fail("%s failed %d times with a budget of %d", addr, j.Failures, j.Spec.Retries.Failure)
+		c.budgets(addr, j)
+		if j.Status.Ended() && (was == nil || !was.Status.Ended()) {
+			c.ended(addr, j)
 		}
-		if j.Preemptions > c.losses[addr] {
-			c.fail("%s was preempted %d times, and lost what it ran on %d times", addr, j.Preemptions, c.losses[addr])
+	}
+}
+
+// budgets finds more spent than was lost.
+func (c *cluster) budgets(addr schema.Address, j *state.Job) {
+	c.t.Helper()
+	if j.Failures > min(c.broke[addr], j.Spec.Retries.Failure+1) {
+		c.fail("%s failed %d times with a budget of %d, and its program %d times", addr, j.Failures, j.Spec.Retries.Failure, c.broke[addr])
+	}
+	if j.Preemptions > c.losses[addr] {
+		c.fail("%s was preempted %d times, and lost what it ran on %d times", addr, j.Preemptions, c.losses[addr])
+	}
+}
+
+// ended looks at how a job has just ended: as its budgets say, no sooner and no
+// later.
+func (c *cluster) ended(addr schema.Address, j *state.Job) {
+	c.t.Helper()
+	spent := !within(j.Failures, j.Spec.Retries.Failure) || !within(j.Preemptions, j.Spec.Retries.Preemption)
+	if j.Status == schema.JobSucceeded {
+		c.tally.succeeded++
+	} else {
+		c.tally.failed++
+	}
+	if spent == (j.Status == schema.JobSucceeded) {
+		c.fail("%s %s after %d failures and %d preemptions of %+v: %s", addr, j.Status, j.Failures, j.Preemptions, j.Spec.Retries, j.Reason)
+	}
+	// Of an attempt that loses something all else is the loss's doing.
+	if c.losses[addr] == 0 && j.Yields == 0 && j.Failures != c.broke[addr] {
+		c.fail("%s ended with %d failures counted, its program failed %d times", addr, j.Failures, c.broke[addr])
+	}
+}
+
+// sharing finds hosts that have more on them than they can hold: guests with more
+// cores than there are, or guests beside a job that has the whole.
+func (c *cluster) sharing() {
+	c.t.Helper()
+	cores := map[string]float64{}
+	for _, s := range c.slices {
+		if s.isGuest() {
+			cores[s.spec.On] += s.spec.CPU
 		}
-		if was := before.Jobs[addr]; j.Status.Ended() && was != nil && !was.Status.Ended() {
-			if j.Status == schema.JobSucceeded {
-				c.tally.succeeded++
-			} else {
-				c.tally.failed++
-				if !c.fails[addr] {
-					c.fail("%s %s, and its program does not fail: %s", addr, j.Status, j.Reason)
-				}
-			}
+	}
+	for name, held := range cores {
+		host := c.slices[name]
+		if host == nil {
+			continue // its end is not seen yet
+		}
+		if held > host.spec.CPU+cpuDust {
+			c.fail("slice %s has guests with %g cores, and has %g", name, held, host.spec.CPU)
+		}
+		if host.run != nil || host.stops != nil {
+			c.fail("slice %s has guests and runs a job as a whole", name)
 		}
 	}
 }
 
 // chipsOf are the chips of a job's slices, however many it holds.
-func chipsOf(spec *schema.Job, n int) int {
-	acc, err := schema.ParseAccelerator(spec.Resources.TPU)
-	if err != nil {
-		return 0
+func (c *cluster) chipsOf(spec *schema.Job, n int) int {
+	each, known := c.chips[spec.Resources.TPU]
+	if !known {
+		if acc, err := schema.ParseAccelerator(spec.Resources.TPU); err == nil {
+			each = acc.Chips
+		}
+		c.chips[spec.Resources.TPU] = each
 	}
-	return n * acc.Chips
+	return n * each
 }
 
 // limits finds namespaces, users, providers and pools that have more than they may.
@@ -58,7 +110,7 @@ func (c *cluster) limits() {
 	c.t.Helper()
 	chips := map[[2]string]int{}
 	for _, j := range c.doc.Jobs {
-		n := chipsOf(j.Spec, len(j.Slices)+len(j.Staged))
+		n := c.chipsOf(j.Spec, len(j.Slices)+len(j.Staged))
 		chips[[2]string{j.Spec.Namespace, ""}] += n
 		if j.Spec.User != "" {
 			chips[[2]string{j.Spec.Namespace, j.Spec.User}] += n
@@ -78,6 +130,9 @@ func (c *cluster) limits() {
 	there := map[schema.ProviderName]int{}
 	pools := map[schema.Address]int{}
 	for _, s := range c.slices {
+		if s.isGuest() {
+			continue
+		}
 		there[s.spec.Provider]++
 		if s.spec.Owner.Kind == schema.KindReservation {
 			pools[s.spec.Owner]++
@@ -98,29 +153,29 @@ func (c *cluster) limits() {
 // gangs finds tasks of one job of two generations, and slices that two jobs hold.
 func (c *cluster) gangs() {
 	c.t.Helper()
-	type attempt struct {
-		number     int
-		generation int64
-	}
-	seen := map[schema.Address]attempt{}
+	clear(c.attempts)
 	for name, s := range c.slices {
 		if s.run == nil {
 			continue
 		}
-		is := attempt{s.run.Attempt, s.gen}
-		if was, other := seen[s.run.Job]; other && was != is {
+		is := runningAs{s.run.Attempt, s.gen}
+		if was, other := c.attempts[s.run.JobID]; other && was != is {
 			c.fail("%s runs as %+v and, on %s, as %+v", s.run.Job, was, name, is)
 		}
-		seen[s.run.Job] = is
+		c.attempts[s.run.JobID] = is
 	}
-	holder := map[string]schema.Address{}
-	for addr, j := range c.doc.Jobs {
-		for _, name := range slices.Concat(j.Slices, j.Staged) {
-			if other, held := holder[name]; held {
-				c.fail("slice %s is held by %s and by %s", name, addr, other)
+	clear(c.holders)
+	hold := func(j *state.Job, names []string) {
+		for _, name := range names {
+			if other := c.holders[name]; other != nil {
+				c.fail("slice %s is held by %s and by %s", name, j.Spec.Addr, other.Spec.Addr)
 			}
-			holder[name] = addr
+			c.holders[name] = j
 		}
+	}
+	for _, j := range c.doc.Jobs {
+		hold(j, j.Slices)
+		hold(j, j.Staged)
 	}
 }
 
@@ -149,7 +204,7 @@ func (c *cluster) victims(before *state.Document) {
 		}
 		by, victim := c.unitBand(j.YieldsTo), c.unitBand(unitOf(j.Spec))
 		space := c.space(j.Spec.Namespace)
-		bounded := space != nil && space.Budget > 0 // it may count as batch
+		bounded := space.Budget > 0 // it may count as batch
 		if by >= victim && !bounded {
 			c.fail("%s yields to %s, which is of no higher band", addr, j.YieldsTo)
 		}
@@ -161,12 +216,7 @@ func (c *cluster) victims(before *state.Document) {
 }
 
 func (c *cluster) space(name string) *schema.Namespace {
-	for i := range c.doc.Desired.Namespaces {
-		if c.doc.Desired.Namespaces[i].Addr.Name == name {
-			return &c.doc.Desired.Namespaces[i]
-		}
-	}
-	return nil
+	return &c.doc.Desired.Namespaces[c.index[name]]
 }
 
 // unitBand is the best band of a job or of the jobs of a group.
@@ -184,6 +234,10 @@ func (c *cluster) unitBand(addr schema.Address) int {
 // no lower, had waited for it for too long.
 func (c *cluster) overtaken(before *state.Document) {
 	c.t.Helper()
+	granted := c.granted(before)
+	if len(granted) == 0 {
+		return
+	}
 	type rival struct{ space, user, pool, provider string }
 	kind := func(j *state.Job) rival {
 		r := &j.Spec.Resources
@@ -193,7 +247,7 @@ func (c *cluster) overtaken(before *state.Document) {
 	for _, addr := range slices.SortedFunc(maps.Keys(c.doc.Jobs), schema.Address.Compare) {
 		j := c.doc.Jobs[addr]
 		if j.Status.Ended() || j.Stop || len(j.Slices) > 0 || j.Running() || j.RetryAt.After(c.now) || !j.YieldsTo.IsZero() ||
-			j.Spec.Resources.Provider == schema.ProviderGCP || addr.Group != "" || len(before.Jobs[addr].Slices) > 0 {
+			j.Spec.Resources.Provider == schema.ProviderGCP || addr.Group != "" || len(before.Jobs[addr].Slices) > 0 || j.Spec.Resources.Packed {
 			continue
 		}
 		i, _ := place(c.last.Pending, addr)
@@ -202,9 +256,9 @@ func (c *cluster) overtaken(before *state.Document) {
 		}
 		waiting[kind(j)] = append(waiting[kind(j)], j)
 	}
-	for addr, j := range c.doc.Jobs {
-		was := before.Jobs[addr]
-		if addr.Group != "" || len(j.Slices) == 0 || was == nil || len(was.Slices) > 0 {
+	for _, j := range granted {
+		addr := j.Spec.Addr
+		if addr.Group != "" || j.Spec.Resources.Packed { // a larger share may fit where a smaller one does not
 			continue
 		}
 		for _, other := range waiting[kind(j)] {
@@ -215,7 +269,7 @@ func (c *cluster) overtaken(before *state.Document) {
 			waited := c.now.Sub(since)
 			ahead := bandOrder(other.Spec.Band) < bandOrder(j.Spec.Band) ||
 				other.Spec.Band == j.Spec.Band && other.Spec.Priority >= j.Spec.Priority && other.AdmittedAt.Before(j.AdmittedAt)
-			same := other.Spec.Resources.Slices <= j.Spec.Resources.Slices && chipsOf(other.Spec, 1) <= chipsOf(j.Spec, 1)
+			same := other.Spec.Resources.Slices <= j.Spec.Resources.Slices && c.chipsOf(other.Spec, 1) <= c.chipsOf(j.Spec, 1)
 			if ahead && (same || waited > patience+c.pace) {
 				i, _ := place(c.last.Pending, other.Spec.Addr)
 				c.fail("%s (band %s, %d slices) is given %v, and %s (band %s, %d slices), which came before it, has waited for %s: %q", addr, j.Spec.Band, j.Spec.Resources.Slices, j.Slices,
@@ -223,6 +277,18 @@ func (c *cluster) overtaken(before *state.Document) {
 			}
 		}
 	}
+}
+
+// granted are the jobs that got what they are to run on in this step.
+func (c *cluster) granted(before *state.Document) []*state.Job {
+	var found []*state.Job
+	for addr, j := range c.doc.Jobs {
+		if was := before.Jobs[addr]; was != j && was != nil && len(j.Slices) > 0 && len(was.Slices) == 0 {
+			found = append(found, j)
+		}
+	}
+	slices.SortFunc(found, func(a, b *state.Job) int { return a.Spec.Addr.Compare(b.Spec.Addr) })
+	return found
 }
 
 // empty finds what is left when all has ended.

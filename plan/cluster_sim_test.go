@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
@@ -30,162 +29,42 @@ func seedOf(t *testing.T) uint64 {
 	return seed
 }
 
-const simPool = "pool"
-
-func clusterZones() []string { return []string{"us-west4-a", "us-east5-a", "europe-west4-b"} }
-
-// clusterOf is what is declared: namespaces with weights, and some with limits,
-// budgets and users; a provider with a limit, one with zones, and a reservation.
-func clusterOf(dice *rand.Rand, capacity, spaces int) schema.Desired {
-	desired := schema.Desired{Providers: []schema.Provider{
-		{Name: schema.ProviderLocal, Slices: capacity * 8 / 10},
-		{Name: schema.ProviderGCP, Project: "p", Zones: clusterZones()},
-	}}
-	pool := newPool(simPool, "v5litepod-16", max(2, capacity/20))
-	pool.Max.Slices, pool.Preemptible = 2*pool.Min.Slices, true
-	desired.Reservations = []schema.Reservation{pool}
-	for i := range spaces {
-		n := schema.Namespace{Addr: spaceAddr(fmt.Sprintf("n%02d", i)), Weight: float64(1 + dice.IntN(3))}
-		part := 16 * capacity / spaces // chips
-		switch i % 5 {
-		case 1:
-			n.MaxChips = max(128, part)
-		case 2:
-			n.Budget = max(32, part/2)
-		case 3:
-			n.Users = []schema.UserShare{{Name: "ann", Weight: 2}, {Name: "bob", MaxChips: max(128, part/2)}}
-		}
-		desired.Namespaces = append(desired.Namespaces, n)
-	}
-	return desired
-}
-
-// arrivals draws the jobs that come in one step: single ones and gangs of many
-// shapes, of all bands, in all namespaces, and now and then a group.
-func (c *cluster) arrivals(n int) {
-	for range n {
-		k := c.tally.launched
-		space := &c.doc.Desired.Namespaces[c.dice.IntN(len(c.doc.Desired.Namespaces))]
-		name := fmt.Sprintf("j%d", k)
-		j := newJob(name, inSpace(space.Addr.Name), onTPU([]string{"v5litepod-4", "v5litepod-16", "v5litepod-16", "v5litepod-32"}[c.dice.IntN(4)]),
-			onSlices([]int{1, 1, 1, 1, 2, 4}[c.dice.IntN(6)]), inBand([]schema.Band{schema.BandProduction, schema.BandInteractive, schema.BandBatch, schema.BandBatch}[c.dice.IntN(4)]))
-		j.Addr = schema.LaunchedAddress(schema.KindJob, space.Addr.Name, "", name)
-		j.Retries = schema.Retries{Failure: 1, Preemption: schema.Unlimited}
-		j.Priority = []int{0, 0, 0, 5}[c.dice.IntN(4)]
-		if len(space.Users) > 0 {
-			j.User = []string{"ann", "bob", "eve"}[c.dice.IntN(3)]
-		}
-		switch c.dice.IntN(10) {
-		case 0:
-			j.Resources.Provider = schema.ProviderGCP
-		case 1:
-			j.Resources = schema.Resources{Provider: schema.ProviderLocal, Reservation: simPool, TPU: "v5litepod-16", Slices: 1 + c.dice.IntN(2), Preemptible: true}
-		case 2:
-			c.launchGroup(space, name, j)
-			continue
-		}
-		c.prepareWork(&j)
-		c.launch([]Launching{{Job: &j, Launch: state.Launch{Name: name, By: "sim"}}})
-	}
-}
-
-func (c *cluster) prepareWork(j *schema.Job) {
-	c.work[j.Addr] = time.Duration(10+c.dice.ExpFloat64()*50) * time.Minute
-	c.fails[j.Addr] = c.dice.IntN(10) == 0
-}
-
-func (c *cluster) launchGroup(space *schema.Namespace, name string, like schema.Job) {
-	group := schema.JobGroup{Addr: schema.LaunchedAddress(schema.KindJobGroup, space.Addr.Name, "", name), Namespace: space.Addr.Name}
-	all := []Launching{{Group: &group, Launch: state.Launch{Name: name, By: "sim"}}}
-	like.Resources.Slices = 1
-	for _, member := range []string{"a", "b"} {
-		j := like
-		j.Addr = schema.LaunchedAddress(schema.KindJob, space.Addr.Name, name, member)
-		c.prepareWork(&j)
-		all = append(all, Launching{Job: &j, Launch: state.Launch{Name: member, By: "sim"}})
-	}
-	c.launch(all)
-}
-
-// TestClusterSimulation runs a cluster that is asked for about as much as it has,
-// in bursts, with an eye on all that must never happen.
+// TestClusterSimulation runs a cluster through a month, or what the flags say, of
+// the load that cluster_load_test.go describes, with an eye on all that must never
+// happen.
 func TestClusterSimulation(t *testing.T) {
 	seed := seedOf(t)
-	c := newCluster(t, seed, schema.Desired{})
-	c.doc.Desired = clusterOf(c.dice, *clusterSlices, *clusterSpaces)
+	c := newCluster(t, seed)
+	c.declare(clusterOf(c.dice, *clusterSlices, *clusterSpaces))
 	c.pace, c.life = *clusterPace, 30*time.Hour
-	end, began := c.now.Add(*clusterFor), time.Now()
-	most := 0
-	for c.now.Before(end) {
+	first, began, said := c.now, time.Now(), time.Now()
+	compared := time.Duration(0)
+	for elapsed := time.Duration(0); elapsed < *clusterFor; elapsed = c.now.Sub(first) {
 		c.weather()
-		c.arrivals(c.burst())
+		c.arrivals(c.burst(elapsed, *clusterFor))
 		c.forget()
-		tasks := c.tally.tasks
 		c.step()
-		if most = max(most, c.tally.tasks-tasks); c.tally.steps%500 == 0 {
-			t.Logf("%s: %+v", c.now.Format(time.DateTime), c.tally)
+		if c.weigh(); elapsed-compared >= *clusterFor/3-c.pace {
+			c.fair()
+			compared = elapsed
+		}
+		if time.Since(said) > time.Minute {
+			c.say("%s", c.tally)
+			said = time.Now()
 		}
 	}
-	for range 20_000 { // and then nobody comes any more
-		c.clear()
-		c.step()
-		if c.allEnded() {
-			break
-		}
+	c.drain()
+	c.say("%s, in %s", c.tally, time.Since(began).Round(time.Second))
+	if y := &c.tally; y.yields == 0 || y.lost == 0 || y.refused == 0 || y.failed == 0 || y.heldBack == 0 {
+		t.Errorf("%s: something did not happen; the test shows little", y)
 	}
-	for range 60 {
-		c.step()
-	}
-	c.empty()
-	t.Logf("%+v, at most %d tasks at once, %s", c.tally, most, time.Since(began).Round(time.Second))
-	if c.tally.yields == 0 || c.tally.lost == 0 || c.tally.refused == 0 || c.tally.failed == 0 {
-		t.Errorf("%+v: something did not happen; the test shows little", c.tally)
-	}
-}
-
-// burst is how many jobs come: as many as keep the capacity busy in the mean, by
-// day more than by night.
-func (c *cluster) burst() int {
-	mean := float64(*clusterSlices) * c.pace.Minutes() / 60 / 1.9 * 0.95
-	mean *= 1 + 0.6*math.Sin(2*math.Pi*float64(c.now.Unix()%86400)/86400)
-	n := 0
-	for p := c.dice.Float64() * math.Exp(mean); n < 10*int(mean+2); n++ { // Poisson, by its sum
-		if p -= math.Pow(mean, float64(n)) / math.Gamma(float64(n+1)); p < 0 {
-			break
-		}
-	}
-	return n
-}
-
-// weather opens and shuts zones.
-func (c *cluster) weather() {
-	for _, zone := range clusterZones() {
-		if _, known := c.room[zone]; !known || c.dice.IntN(200) == 0 {
-			c.room[zone] = c.dice.IntN(2) * (*clusterSlices/12 + 2)
-		}
-	}
-}
-
-func (c *cluster) clear() {
-	for _, zone := range clusterZones() {
-		c.room[zone] = *clusterSlices
-	}
-}
-
-func (c *cluster) allEnded() bool {
-	for _, j := range c.doc.Jobs {
-		if !j.Status.Ended() {
-			return false
-		}
-	}
-	return true
 }
 
 // TestClusterShares: while all namespaces want more than there is, each has what
 // it is due, within 5%, on average over time.
 func TestClusterShares(t *testing.T) {
 	seed := seedOf(t)
-	c := newCluster(t, seed, schema.Desired{})
+	c := newCluster(t, seed)
 	spaces := *clusterSpaces
 	var desired schema.Desired
 	var weights float64
@@ -196,7 +75,8 @@ func TestClusterShares(t *testing.T) {
 	}
 	capacity := max(10, *clusterSlices/int(weights)) * int(weights) // so that all are due whole slices
 	desired.Providers = []schema.Provider{{Name: schema.ProviderLocal, Slices: capacity}}
-	c.doc.Desired, c.pace = desired, *clusterPace
+	c.declare(desired)
+	c.pace = *clusterPace
 	held, waiting := make([]float64, spaces), make([]int, spaces)
 	steps := max(300, int(*clusterFor/c.pace/4))
 	for step := range steps {
@@ -213,7 +93,7 @@ func TestClusterShares(t *testing.T) {
 		c.step()
 		clear(waiting)
 		for _, j := range c.doc.Jobs {
-			i := slices.IndexFunc(desired.Namespaces, func(n schema.Namespace) bool { return n.Addr.Name == j.Spec.Namespace })
+			i := c.index[j.Spec.Namespace]
 			if j.Status == schema.JobPending && len(j.Slices) == 0 {
 				waiting[i]++
 			}

@@ -2,9 +2,11 @@ package plan
 
 import (
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"testing"
 	"time"
 
 	"github.com/fray-ml/fray/schema"
@@ -17,7 +19,7 @@ import (
 // in zones that have run out; programs fail or end after they have run for long
 // enough. It is replayed from its seed.
 type cluster struct {
-	t       tester
+	t       testing.TB
 	seed    uint64
 	dice    *rand.Rand
 	now     time.Time
@@ -34,12 +36,43 @@ type cluster struct {
 	life   time.Duration                    // mean time to a slice's death, 0: none die
 	object store.Generation
 	losses map[schema.Address]int // of slices, by who ran there
-	tally  clusterTally
+	broke  map[schema.Address]int // how often a program has failed
+	chips  map[string]int         // of TPU types
+	index  map[string]int         // of namespaces
+	shares shareLog
+
+	attempts map[string]runningAs  // that run, by the ids of their jobs
+	holders  map[string]*state.Job // of slices, by their names
+
+	drawn int // units
+	tally clusterTally
+}
+
+type runningAs struct {
+	number     int
+	generation int64
 }
 
 // clusterTally counts what happened, so that a test shows that something did.
 type clusterTally struct {
-	steps, launched, succeeded, failed, yields, lost, refused, waited, tasks int
+	steps, launched, heldBack, succeeded, failed, yields, lost, refused, waited int
+
+	tasks, mostTasks     int // that run, and at most at once
+	mostSlices, mostJobs int // with machines of their own, and running
+
+	waits  [bandCount]time.Duration // the longest in each band
+	longer time.Duration            // of all looks together, by the clock on the wall
+	most   time.Duration            // of one look
+	digest uint64                   // of what was done: the same if nothing is decided otherwise
+}
+
+// String sums it up in a line.
+func (y clusterTally) String() string {
+	mean := y.longer / time.Duration(max(y.steps, 1))
+	return fmt.Sprintf("%d steps of %s in the mean (longest %s), %d jobs (%d succeeded, %d failed, %d times held back), %d yields, %d slices lost, %d refused, "+
+		"at most %d tasks of %d jobs on %d slices; longest waits %s; digest %x",
+		y.steps, mean.Round(100*time.Microsecond), y.most.Round(time.Millisecond), y.launched, y.succeeded, y.failed, y.heldBack, y.yields, y.lost, y.refused,
+		y.mostTasks, y.mostJobs, y.mostSlices, y.waits, y.digest)
 }
 
 type clusterSlice struct {
@@ -50,20 +83,38 @@ type clusterSlice struct {
 	run     *store.Run // what its hosts run
 	gen     int64      // of that
 	stops   *store.Run // what they are ending
+	left    bool       // a guest that is to go
 }
 
-func newCluster(t tester, seed uint64, desired schema.Desired) *cluster {
+func (s *clusterSlice) isGuest() bool { return s.spec.On != "" }
+
+func newCluster(t testing.TB, seed uint64) *cluster {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	return &cluster{
 		t: t, seed: seed, dice: rand.New(rand.NewPCG(seed, 9)), now: now, pace: 2 * time.Minute,
-		doc:     &state.Document{FormatVersion: state.FormatVersion, Lineage: testLineage, Desired: desired},
+		doc:     &state.Document{FormatVersion: state.FormatVersion, Lineage: testLineage},
 		planner: &Planner{},
 		obs: &Observed{
 			Inventories: map[schema.ProviderName]schema.Inventory{}, Assignments: map[string]Assigned{}, Hosts: map[string][]Host{},
 		},
 		slices: map[string]*clusterSlice{}, work: map[schema.Address]time.Duration{}, fails: map[schema.Address]bool{},
-		room: map[string]int{}, losses: map[schema.Address]int{},
+		room: map[string]int{}, losses: map[schema.Address]int{}, broke: map[schema.Address]int{}, chips: map[string]int{}, index: map[string]int{},
+		attempts: map[string]runningAs{}, holders: map[string]*state.Job{},
 	}
+}
+
+// declare says what is declared from the beginning.
+func (c *cluster) declare(desired schema.Desired) {
+	c.doc.Desired = desired
+	for i := range desired.Namespaces {
+		c.index[desired.Namespaces[i].Addr.Name] = i
+	}
+}
+
+// say tells what goes on.
+func (c *cluster) say(format string, args ...any) {
+	c.t.Helper()
+	c.t.Logf("%s: "+format, append([]any{c.now.Format(time.DateTime)}, args...)...)
 }
 
 func (c *cluster) fail(format string, args ...any) {
@@ -79,6 +130,9 @@ func (c *cluster) minutes(low, high int) time.Duration {
 // launch takes jobs in, one launching each, or all of a group.
 func (c *cluster) launch(all []Launching) {
 	c.t.Helper()
+	if len(all) == 0 {
+		return
+	}
 	doc, err := Launched(c.doc, all, c.now)
 	if err != nil {
 		c.fail("launch: %v", err)
@@ -99,7 +153,10 @@ func (c *cluster) step() {
 	if c.tally.steps%97 == 96 {
 		c.planner = &Planner{} // another controller takes over
 	}
+	began := time.Now()
 	p := c.planner.Diff(&c.doc.Desired, c.doc, c.obs, c.now)
+	took := time.Since(began)
+	c.tally.longer, c.tally.most = c.tally.longer+took, max(c.tally.most, took)
 	if c.tally.steps%31 == 30 {
 		if diff := differences(Diff(&before.Desired, before, c.obs, c.now), p); diff != "" {
 			c.fail("a Planner finds another plan (-Diff +Planner)\n%s", diff)
@@ -108,6 +165,7 @@ func (c *cluster) step() {
 	c.doc, c.last = p.Next, p
 	c.inspect(before, p)
 	for i := range p.Actions {
+		c.note(&p.Actions[i])
 		c.carryOut(&p.Actions[i])
 	}
 	c.now = c.now.Add(c.pace)
@@ -115,11 +173,21 @@ func (c *cluster) step() {
 	c.tally.steps++
 }
 
+// note takes an action into the digest.
+func (c *cluster) note(a *Action) {
+	sum := fnv.New64a()
+	fmt.Fprint(sum, c.tally.digest, a.Verb, a.Slice.Name, c.tally.steps)
+	c.tally.digest = sum.Sum64()
+}
+
 // list makes the inventories anew.
 func (c *cluster) list() {
 	lists := map[schema.ProviderName][]schema.SliceStatus{schema.ProviderLocal: nil, schema.ProviderGCP: nil}
 	for _, name := range slices.Sorted(maps.Keys(c.slices)) {
 		s := c.slices[name]
+		if s.isGuest() {
+			continue
+		}
 		st := schema.SliceStatus{Spec: s.spec, Phase: schema.SliceReady}
 		switch {
 		case !s.goneAt.IsZero():
@@ -146,8 +214,12 @@ func (c *cluster) carryOut(a *Action) {
 		}
 		if failure == nil && c.slices[name] == nil {
 			s := &clusterSlice{spec: a.Slice, readyAt: c.now.Add(c.minutes(1, 6))}
-			if c.life > 0 && a.Slice.Preemptible {
-				s.diesAt = s.readyAt.Add(time.Duration(c.dice.ExpFloat64() * float64(c.life)))
+			if c.life > 0 {
+				mean := float64(c.life)
+				if !a.Slice.Preemptible {
+					mean *= 24
+				}
+				s.diesAt = s.readyAt.Add(time.Duration(c.dice.ExpFloat64() * mean))
 			}
 			c.slices[name] = s
 		}
@@ -170,25 +242,27 @@ func (c *cluster) carryOut(a *Action) {
 
 // forget drops the records of what has ended a while ago, sooner than plan does.
 func (c *cluster) forget() {
-	doc := c.doc.Clone()
-	maps.DeleteFunc(doc.Jobs, func(_ schema.Address, j *state.Job) bool {
+	over := func(j *state.Job) bool {
 		return j.Status.Ended() && len(j.Slices) == 0 && c.now.Sub(j.EndedAt) > 20*time.Minute
-	})
+	}
+	doc, occupied := c.doc.Clone(), map[schema.Address]bool{}
+	for addr, j := range c.doc.Jobs {
+		if !over(j) {
+			occupied[addr.GroupAddress()] = true
+			continue
+		}
+		delete(doc.Jobs, addr)
+		delete(c.work, addr)
+		delete(c.fails, addr)
+		delete(c.losses, addr)
+		delete(c.broke, addr)
+	}
 	maps.DeleteFunc(doc.Resources, func(addr schema.Address, r state.Resource) bool {
-		return r.Launch != nil && r.Group != nil && !occupiedAny(doc, addr)
+		return r.Launch != nil && r.Group != nil && !occupied[addr]
 	})
 	if len(doc.Jobs) < len(c.doc.Jobs) {
 		c.doc = doc
 	}
-}
-
-func occupiedAny(doc *state.Document, group schema.Address) bool {
-	for addr := range doc.Jobs {
-		if addr.GroupAddress() == group {
-			return true
-		}
-	}
-	return false
 }
 
 func (c *cluster) inZone(zone string) int {
@@ -216,100 +290,5 @@ func (c *cluster) assign(a *Action) {
 	}
 	if s.run != nil || s.stops != nil {
 		c.fail("%s is assigned to slice %s, where another task still runs", run.Job, name)
-	}
-}
-
-// live lets time pass.
-func (c *cluster) live() {
-	names := slices.Sorted(maps.Keys(c.slices))
-	for _, name := range names {
-		s := c.slices[name]
-		switch {
-		case !s.goneAt.IsZero() && !c.now.Before(s.goneAt), !s.diesAt.IsZero() && c.now.After(s.diesAt):
-			if s.goneAt.IsZero() {
-				c.lose(name)
-			}
-			delete(c.slices, name)
-		case !c.now.Before(s.readyAt) && len(c.obs.Hosts[name]) == 0:
-			hosts := make([]Host, s.spec.Hosts)
-			for n := range hosts {
-				hosts[n] = Host{HostReport: store.HostReport{Slice: name, Host: n, Address: "10.0.0.1"}}
-			}
-			c.obs.Hosts[name] = hosts
-		}
-	}
-	for _, name := range names {
-		if s := c.slices[name]; s != nil {
-			c.obey(name, s)
-		}
-	}
-	c.proceed()
-}
-
-// lose counts the end of a slice for whoever holds it.
-func (c *cluster) lose(name string) {
-	c.tally.lost++
-	for addr, j := range c.doc.Jobs {
-		if slices.Contains(j.Slices, name) {
-			c.losses[addr]++
-		}
-	}
-}
-
-// obey has the hosts of a slice do what they are told; to stop takes them a step.
-func (c *cluster) obey(name string, s *clusterSlice) {
-	a := c.obs.Assignments[name]
-	hosts := c.obs.Hosts[name]
-	if len(hosts) == 0 || a.Generation == hosts[0].Generation {
-		return
-	}
-	if s.run != nil {
-		s.stops, s.run = s.run, nil
-		return
-	}
-	s.stops, s.run, s.gen = nil, a.Run, a.Generation
-	hosts = slices.Clone(hosts)
-	for n := range hosts {
-		hosts[n].Generation = a.Generation
-		if a.Run != nil {
-			hosts[n].Task = &store.TaskReport{Job: a.Run.Job, Attempt: a.Run.Attempt, Generation: a.Generation, State: schema.TaskRunning, Started: true}
-		}
-	}
-	c.obs.Hosts[name] = hosts
-}
-
-// proceed takes the work of programs forward that run on all their slices, and
-// ends those that are done.
-func (c *cluster) proceed() {
-	running := map[schema.Address][]string{}
-	for name, s := range c.slices {
-		if s.run != nil {
-			running[s.run.Job] = append(running[s.run.Job], name)
-			c.tally.tasks += s.spec.Hosts
-		}
-	}
-	for _, addr := range slices.SortedFunc(maps.Keys(running), schema.Address.Compare) {
-		names := running[addr]
-		run := c.slices[names[0]].run
-		if len(names) < run.NumSlices {
-			continue
-		}
-		if c.work[addr] -= c.pace; c.work[addr] > 0 {
-			continue
-		}
-		end := schema.TaskSucceeded
-		if c.fails[addr] && c.dice.IntN(2) == 0 {
-			end, c.work[addr] = schema.TaskFailed, 10*time.Minute
-		}
-		for _, name := range names {
-			hosts := slices.Clone(c.obs.Hosts[name])
-			for n := range hosts {
-				report := *hosts[n].Task
-				report.State = end
-				hosts[n].Task = &report
-			}
-			c.obs.Hosts[name] = hosts
-			c.slices[name].run = nil
-		}
 	}
 }

@@ -85,7 +85,7 @@ func (dep dependency) state(t *schema.Job, j *state.Job) reason {
 	enduring := dep.ready || t.IsService() || t.HealthCheck != nil
 	switch {
 	case j == nil:
-		return underway("waits for " + t.Addr.String() + ", which is not there yet")
+		return depends("waits for " + t.Addr.String() + ", which is not there yet")
 	case j.Status == schema.JobSucceeded, j.Status.Ended() && dep.again:
 		return reason{}
 	case j.Status.Ended():
@@ -93,9 +93,9 @@ func (dep dependency) state(t *schema.Job, j *state.Job) reason {
 	case enduring && j.Ready:
 		return reason{}
 	case enduring:
-		return underway("waits for " + t.Addr.String() + " to be ready")
+		return depends("waits for " + t.Addr.String() + " to be ready")
 	}
-	return underway("waits for " + t.Addr.String() + " to succeed")
+	return depends("waits for " + t.Addr.String() + " to succeed")
 }
 
 func pastTense(s schema.JobStatus) string {

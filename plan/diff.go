@@ -93,11 +93,14 @@ type differ struct {
 	hosting       map[string]reason           // see bringUpHost
 	chosenRooms   map[schema.Address][]placed // see fits
 	grownRooms    bool                        // some rooms are of slices that are not there yet
+	shared        map[string]bool             // see isShared
 
 	// Made when first asked for, see the functions of the same names.
 	families     map[schema.Address][]*schema.Job
 	newest       *newestRuns
 	met          map[dependency]reason
+	lodged       *lodgings
+	late         map[schema.Address]*schema.Job // by group: a member that is overdue, nil: none is; see isOverdueStart
 	pooled       map[string]*pool
 	warm         map[warmKind][]string     // slices that idle for the next job of their kind
 	taking       map[string]schema.Address // of those: by whom they are chosen, by name

@@ -17,11 +17,12 @@ func NeverFits(desired *schema.Desired, jobs []schema.Job) []string {
 	beside := *desired
 	beside.Jobs = jobs
 	var why []string
-	about := func(addr schema.Address) bool {
-		return slices.ContainsFunc(jobs, func(j schema.Job) bool { return j.Addr == addr || unitOf(&j) == addr })
+	about := make(map[schema.Address]bool, len(jobs))
+	for i := range jobs {
+		about[jobs[i].Addr], about[unitOf(&jobs[i])] = true, true
 	}
 	for _, p := range Check(&beside) {
-		if about(p.Addr) {
+		if about[p.Addr] {
 			why = append(why, p.Detail)
 		}
 	}
@@ -77,7 +78,21 @@ func (d *differ) isOverdueStart(want *schema.Job, j *state.Job) bool {
 	if group.IsZero() || j.Attempt > 0 || j.Status.Ended() {
 		return false
 	}
-	return slices.ContainsFunc(d.family(group), func(other *schema.Job) bool { return d.overdue(other, d.next.Jobs[other.Addr]) })
+	// Members ask one after another: what was found for the first is found again.
+	late, asked := d.late[group]
+	if asked && (late == nil || d.overdue(late, d.next.Jobs[late.Addr])) {
+		return late != nil
+	}
+	family := d.family(group)
+	late = nil
+	if i := slices.IndexFunc(family, func(other *schema.Job) bool { return d.overdue(other, d.next.Jobs[other.Addr]) }); i >= 0 {
+		late = family[i]
+	}
+	if d.late == nil {
+		d.late = map[schema.Address]*schema.Job{}
+	}
+	d.late[group] = late
+	return late != nil
 }
 
 // overdue is isOverdueStart of a job alone.

@@ -112,14 +112,48 @@ func guestStatus(spec schema.SliceSpec, host *schema.SliceStatus) *schema.SliceS
 
 // isServed reports whether a host is to serve a guest, or says that it does.
 func (d *differ) isServed(spec *schema.SliceSpec) bool {
-	return slices.ContainsFunc(d.obs.Assignments[spec.On].Guests, func(g store.Guest) bool { return g.Slice == spec.Name }) ||
-		d.saysServed(spec)
+	return d.lodgings().told[lodging{on: spec.On, guest: spec.Name}] || d.saysServed(spec)
 }
 
 // saysServed reports whether a host says that it serves a guest.
 func (d *differ) saysServed(spec *schema.SliceSpec) bool {
-	h := d.host(spec.On, spec.OnHost)
-	return h != nil && slices.Contains(h.Guests, spec.Name)
+	return d.lodgings().said[lodging{on: spec.On, host: spec.OnHost, guest: spec.Name}]
+}
+
+// lodging is a guest on a slice, or on a host of it.
+type lodging struct {
+	on    string
+	host  int
+	guest string
+}
+
+// lodgings are those that hosts are told to serve, by slice, and those of which
+// hosts say that they do, by host.
+type lodgings struct{ told, said map[lodging]bool }
+
+func (d *differ) lodgings() *lodgings {
+	if d.lodged != nil {
+		return d.lodged
+	}
+	l := &lodgings{told: map[lodging]bool{}, said: map[lodging]bool{}}
+	d.lodged = l
+	for on, a := range d.obs.Assignments {
+		for i := range a.Guests {
+			l.told[lodging{on: on, guest: a.Guests[i].Slice}] = true
+		}
+	}
+	for on, hosts := range d.obs.Hosts {
+		for i := range hosts {
+			h := &hosts[i]
+			if len(h.Guests) == 0 || d.host(on, h.Host) != h { // of two reports the first counts
+				continue
+			}
+			for _, guest := range h.Guests {
+				l.said[lodging{on: on, host: h.Host, guest: guest}] = true
+			}
+		}
+	}
+	return l
 }
 
 // noteGuest notes where a recorded guest lives.
@@ -136,6 +170,11 @@ func (d *differ) noteGuest(spec *schema.SliceSpec) {
 func (d *differ) leftGuest(spec *schema.SliceSpec) {
 	if n, noted := slices.BinarySearch(d.guests[spec.On], spec.Name); noted {
 		d.guests[spec.On] = slices.Delete(d.guests[spec.On], n, n+1)
+	}
+	if host := d.next.Slices[spec.On]; host != nil {
+		if p := d.pooled[host.Spec.Owner.Scoped()]; p != nil { // one has more room now
+			p.rooms, p.full = nil, nil
+		}
 	}
 }
 
@@ -200,7 +239,7 @@ func (d *differ) slowGuest(s *state.Slice) reason {
 	}
 	why := fmt.Sprintf("host %d of slice %s did not make room in time", s.Spec.OnHost, s.Spec.On)
 	d.doom(s.Spec.Name, why)
-	return because(why)
+	return because(WaitRetry, why)
 }
 
 // elsewhere dooms the guests of a job that is placed again.

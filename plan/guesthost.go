@@ -30,7 +30,7 @@ func (d *differ) bringUpHost(name string) reason {
 	}
 	s := d.next.Slices[name]
 	if s == nil {
-		return because("slice " + name + " is not to be had any more")
+		return because(WaitRoom, "slice "+name+" is not to be had any more")
 	}
 	spec := s.Spec
 	if p := d.poolOf(spec.Owner.Scoped()); p != nil {
@@ -116,14 +116,15 @@ func (d *differ) attendHost(st *schema.SliceStatus) {
 func (d *differ) tellHost(name string) {
 	guests := d.guestsTold(name)
 	cur := d.obs.Assignments[name]
-	takes := slices.ContainsFunc(cur.Guests, func(g store.Guest) bool { return !slices.Contains(guests, g) })
+	same := slices.Equal(guests, cur.Guests)
+	takes := !same && slices.ContainsFunc(cur.Guests, func(g store.Guest) bool { return !slices.Contains(guests, g) })
 	if i, acting := d.acting[name]; acting {
 		if a := &d.plan.Actions[i]; a.Verb == Assign {
 			a.Assignment.Guests, a.AfterSave = guests, a.AfterSave || takes
 		}
 		return
 	}
-	if slices.Equal(guests, cur.Guests) {
+	if same {
 		return
 	}
 	d.act(Action{

@@ -18,9 +18,13 @@ type room struct {
 	up     bool
 	grown  bool // its slice is one by which the reservation would grow
 	cpu    float64
-	memory schema.Bytes // -1 where the reservation does not say how much there is
-	disk   schema.Bytes // likewise
-	ports  map[int]int  // fixed ones, by how many guests have them
+	memory schema.Bytes   // -1 where the reservation does not say how much there is
+	disk   schema.Bytes   // likewise
+	ports  map[int]int    // fixed ones, by how many guests have them
+	guests int            // that have a part of it, those for whom some is kept among them
+	kept   schema.Address // the last for whom some of it is kept, or all
+	stays  staying        // see findStays
+	busy   bool           // its slice is, or will be, a job's as a whole; of hosts as they may be, see fitting
 }
 
 // share is what one task takes of a host.
@@ -88,6 +92,7 @@ func (r *room) take(s *share, n int) {
 	for _, port := range s.ports {
 		r.ports[port] += n
 	}
+	r.guests += n
 }
 
 // rooms are those of a reservation, made when first asked for.
@@ -95,7 +100,7 @@ func (d *differ) roomsOf(p *pool) []*room {
 	if p.rooms != nil && p.roomsOf == len(p.specs) {
 		return p.rooms
 	}
-	p.rooms, p.roomsOf = make([]*room, 0, len(p.specs)), len(p.specs)
+	p.rooms, p.roomsOf, p.stays = make([]*room, 0, len(p.specs)), len(p.specs), false
 	for _, spec := range p.specs {
 		if d.closed(&spec) != "" {
 			continue
@@ -107,6 +112,7 @@ func (d *differ) roomsOf(p *pool) []*room {
 			p.rooms = append(p.rooms, r)
 		}
 	}
+	p.findKept()
 	return p.rooms
 }
 
@@ -153,6 +159,10 @@ func (d *differ) fits(unit, whole []*schema.Job) (short string, grown []schema.S
 	d.unchoose()
 	if len(unit) == 0 {
 		return "", nil
+	}
+	if d.turn != nil && d.runsOn(d.turn) {
+		d.takeAllKept(-1)
+		defer d.takeAllKept(1)
 	}
 	var taken []placed
 	chosen := map[schema.Address][]placed{}
@@ -313,7 +323,7 @@ func bestOf(rooms []*room, s *share, reserved func(*room) bool) *room {
 
 // isReserved reports whether a room's slice is, or will be, a job's as a whole.
 func (d *differ) isReserved(r *room, except []string) bool {
-	if slices.Contains(except, r.host.Name) {
+	if slices.Contains(except, r.host.Name) || d.isKeptWhole(r) {
 		return true
 	}
 	_, whole := d.heldWhole(r.host.Name)

@@ -40,7 +40,9 @@ func (d *differ) noRoom(want *schema.Job, whole []*schema.Job, grouped bool) str
 func (d *differ) shortages(p *pool, need *share, rooms []*room) []string {
 	counts := map[string]int{}
 	for _, r := range rooms {
-		switch why := r.lacks(need); {
+		switch why, ahead := r.lacks(need), d.keptFrom(p, r, need); {
+		case !ahead.IsZero():
+			counts["room kept for "+ahead.String()]++
 		case d.isReserved(r, nil):
 			counts["used as a whole"]++
 		case why == "":

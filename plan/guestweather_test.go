@@ -30,6 +30,7 @@ func drawPacked(t *rapid.T) schema.Desired {
 			withMemory(schema.Bytes(rapid.IntRange(1, 8).Draw(t, "memory")) << 30)(&j)
 		}
 		j.Lifecycle.CreateBeforeDestroy = rapid.IntRange(0, 2).Draw(t, "first") == 0
+		j.Band = drawBand(t)
 		jobs = append(jobs, j)
 	}
 	pool := cpuPool("pool", 4, rapid.IntRange(3, 5).Draw(t, "max"))
@@ -45,6 +46,11 @@ func drawPacked(t *rapid.T) schema.Desired {
 	}
 }
 
+// drawBand is one of all, so that some make room for others.
+func drawBand(t *rapid.T) schema.Band {
+	return rapid.SampledFrom([]schema.Band{schema.BandProduction, schema.BandInteractive, schema.BandBatch, schema.BandBatch}).Draw(t, "band")
+}
+
 // changePacked is what users do meanwhile.
 func changePacked(t *rapid.T, w *world) {
 	desired := w.doc.Desired
@@ -54,7 +60,7 @@ func changePacked(t *rapid.T, w *world) {
 	}
 	i := rapid.IntRange(0, len(desired.Jobs)-1).Draw(t, "job")
 	r := &desired.Jobs[i].Resources
-	switch rapid.IntRange(0, 4).Draw(t, "change") {
+	switch rapid.IntRange(0, 6).Draw(t, "change") {
 	case 0:
 		if r.Packed {
 			r.CPU = rapid.SampledFrom([]float64{0.5, 1, 2, 4}).Draw(t, "cpu")
@@ -75,6 +81,14 @@ func changePacked(t *rapid.T, w *world) {
 		pool.Min.CPU = rapid.SampledFrom([]float64{4, 8}).Draw(t, "machine")
 		pool.Max.CPU = pool.Min.CPU
 		desired = withPools(desired, pool)
+	case 5:
+		desired.Jobs[i].Band = drawBand(t)
+	case 6: // somebody comes who may end others
+		j := newJob(fmt.Sprintf("k%d", len(desired.Jobs)), packed("pool", 2, 1), inBand(schema.BandProduction))
+		if !slices.ContainsFunc(desired.Jobs, func(of schema.Job) bool { return of.Addr == j.Addr }) {
+			desired.Jobs = append(desired.Jobs, j)
+			slices.SortFunc(desired.Jobs, func(a, b schema.Job) int { return a.Addr.Compare(b.Addr) })
+		}
 	}
 	if settled := Settled(desired, w.doc); len(Check(&desired))+len(Check(&settled)) == 0 {
 		w.accept(desired)

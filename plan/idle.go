@@ -126,7 +126,7 @@ func (d *differ) dismissFor(specs []schema.SliceSpec, short string) reason {
 			}
 		}
 		if shortage(need[provider], over, limit) != "" {
-			return because(short)
+			return because(WaitLimit, short)
 		}
 	}
 	for provider, n := range need {

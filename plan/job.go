@@ -63,7 +63,7 @@ func (d *differ) taken(want *schema.Job) *state.Job {
 func (d *differ) admit(want *schema.Job) *state.Job {
 	digest, err := schema.DigestOf(want)
 	if err != nil {
-		d.wait(want.Addr, because(err.Error()))
+		d.wait(want.Addr, because(WaitConstraint, err.Error()))
 		return nil
 	}
 	j := &state.Job{
@@ -86,6 +86,11 @@ func (d *differ) changeOf(want *schema.Job, j *state.Job) Change {
 	}
 	if why := d.outside(want, j.Slices); why != "" && change.Verb != VerbReplace && slices.ContainsFunc(change.Attrs, isPlace) {
 		change.Verb, change.Reason = VerbReplace, why
+	}
+	if change.Verb == VerbUpdate || change.Verb == VerbRestart {
+		if why := d.outgrows(want, j); why != "" {
+			change.Verb, change.Reason = VerbReplace, why
+		}
 	}
 	return change
 }
@@ -146,7 +151,7 @@ func (d *differ) carryOut(want *schema.Job, j *state.Job, verb Verb) {
 		if j.Running() && want.HasUnknown() {
 			// What runs goes on until it is known what takes its place.
 			d.watchAttempt(j)
-			d.wait(addr, underway("some of its new values are not known yet"))
+			d.wait(addr, depends("some of its new values are not known yet"))
 			return
 		}
 		if verb == VerbReplace && want.Lifecycle.CreateBeforeDestroy {
@@ -203,6 +208,7 @@ func (d *differ) takeOver(want *schema.Job) *state.Job {
 	if digest, err := schema.DigestOf(want); err == nil {
 		e.Digest = digest
 	}
+	d.tally(want.Addr)
 	return e
 }
 
@@ -319,5 +325,6 @@ func (d *differ) removeJob(addr schema.Address, blockers map[schema.Address]sche
 	if d.released(addr, "it is no longer declared") {
 		delete(d.mutable().Jobs, addr)
 		d.editedJobs = append(d.editedJobs, addr)
+		d.tally(addr)
 	}
 }

@@ -24,8 +24,9 @@ func (d *differ) newestRuns() *newestRuns {
 		if a.Run == nil || d.isDisowned(name) || a.Stack != "" && a.Stack != d.stack {
 			continue
 		}
-		if newer(&a, n.byID[a.Run.JobID]) {
-			n.byID[a.Run.JobID] = &a
+		if was := n.byID[a.Run.JobID]; was == nil || newer(a.Run, was.Run) {
+			kept := a // few are the newest: the others need not outlive the loop
+			n.byID[a.Run.JobID] = &kept
 		}
 	}
 	return n
@@ -44,7 +45,7 @@ func (d *differ) newestAt(addr schema.Address) *Assigned {
 		known[j.ID] = true
 	}
 	for id, a := range n.byID {
-		if !known[id] && newer(a, n.byAddr[a.Run.Job]) {
+		if was := n.byAddr[a.Run.Job]; !known[id] && (was == nil || newer(a.Run, was.Run)) {
 			n.byAddr[a.Run.Job] = a
 		}
 	}
@@ -53,16 +54,14 @@ func (d *differ) newestAt(addr schema.Address) *Assigned {
 
 // newer orders attempts; slices of one attempt are told the same but for their
 // index, and of two jobs at one address the id decides.
-func newer(a, b *Assigned) bool {
+func newer(a, b *store.Run) bool {
 	switch {
-	case b == nil:
-		return true
-	case a.Run.Attempt != b.Run.Attempt:
-		return a.Run.Attempt > b.Run.Attempt
-	case a.Run.JobID != b.Run.JobID:
-		return a.Run.JobID < b.Run.JobID
+	case a.Attempt != b.Attempt:
+		return a.Attempt > b.Attempt
+	case a.JobID != b.JobID:
+		return a.JobID < b.JobID
 	}
-	return a.Run.SliceIndex < b.Run.SliceIndex
+	return a.SliceIndex < b.SliceIndex
 }
 
 // AssignedAttempt is the attempt that an assignment is part of, as far as the

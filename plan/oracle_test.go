@@ -44,6 +44,7 @@ func (o *oracle) diffed(before *state.Document, obs *Observed, p *Plan) {
 	o.heeded(p)
 	o.replaced(before, p.Next)
 	o.reserved(before, p.Next)
+	o.yielded(before, p.Next)
 	// Looking again changes nothing: what was decided is recorded, and an
 	// unchanged state is the very same document.
 	again := p

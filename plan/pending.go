@@ -47,7 +47,7 @@ func foremost(was, is []Pending) int {
 }
 
 func samePending(a, b *Pending) bool {
-	return a.Underway == b.Underway && a.Blocked == b.Blocked && slices.Equal(a.Reasons, b.Reasons)
+	return a.Kind == b.Kind && a.Underway == b.Underway && a.Blocked == b.Blocked && slices.Equal(a.Reasons, b.Reasons)
 }
 
 // fewOps is how many operations are better carried out in place, each at the

@@ -134,18 +134,19 @@ func (d *differ) blocked(fresh, unit []*schema.Job) []reason {
 	}
 	short, grown := d.short(pooled)
 	if short != "" {
-		reasons = append(reasons, because(short))
+		reasons = append(reasons, because(WaitRoom, short))
 	}
 	short, more := d.fits(packed, pooled)
 	if short != "" {
-		reasons = append(reasons, because(short))
+		reasons = append(reasons, because(WaitRoom, short))
 	}
 	asked := slices.Concat(own, grown, more)
-	all := d.claims(fresh, asked, pooled)
+	all := &wants{claims: d.claims(fresh, asked, pooled), hosts: d.fittings(packed, pooled), full: short != ""}
 	if reasons = append(reasons, d.contend(d.turn, all)...); len(reasons) > 0 {
 		return reasons
 	}
 	if short := d.lacks(asked); short != "" { // there will be room when what idles has gone
+		d.unchoose()
 		d.keep(d.turn, all)
 		reasons = append(reasons, d.dismissFor(asked, short))
 		d.idles = nil
@@ -158,11 +159,11 @@ func (d *differ) retry(j *state.Job) reason {
 	last := j.Last()
 	switch {
 	case last == nil || last.Outcome == "":
-		return reason{text: cmp.Or(j.Reason, couldNotPlace), until: j.RetryAt}
+		return reason{kind: WaitRetry, text: cmp.Or(j.Reason, couldNotPlace), until: j.RetryAt}
 	case last.Reason == "":
-		return reason{text: fmt.Sprintf("attempt %d %s", last.Number, outcomeWords(last.Outcome)), until: j.RetryAt}
+		return reason{kind: WaitRetry, text: fmt.Sprintf("attempt %d %s", last.Number, outcomeWords(last.Outcome)), until: j.RetryAt}
 	}
-	return reason{text: fmt.Sprintf("attempt %d %s: %s", last.Number, outcomeWords(last.Outcome), last.Reason), until: j.RetryAt}
+	return reason{kind: WaitRetry, text: fmt.Sprintf("attempt %d %s: %s", last.Number, outcomeWords(last.Outcome), last.Reason), until: j.RetryAt}
 }
 
 // settleIn records which slices a job is to run on.
@@ -221,7 +222,7 @@ func (d *differ) backOut(unit []*schema.Job) reason {
 	if !failed || size == 1 {
 		return reason{}
 	}
-	why := because(cmp.Or(refused, d.next.Jobs[holding[0].Addr].Reason, couldNotPlace))
+	why := because(WaitRetry, cmp.Or(refused, d.next.Jobs[holding[0].Addr].Reason, couldNotPlace))
 	for _, want := range holding {
 		d.wait(want.Addr, why)
 		if d.released(want.Addr, couldNotPlace) {
@@ -254,7 +255,7 @@ func (d *differ) prepare(want *schema.Job) {
 		spec, ok := d.specOf(want, i, name)
 		if !ok { // its pool, or the stack, has no such slice any more: it gets another
 			d.edit(want.Addr).Slices = nil
-			d.wait(want.Addr, because("slice "+name+" is not to be had any more"))
+			d.wait(want.Addr, because(WaitRoom, "slice "+name+" is not to be had any more"))
 			return
 		}
 		if why := d.bringUp(spec); !why.none() {

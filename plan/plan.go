@@ -147,8 +147,10 @@ type Drift struct {
 
 // Pending is something that waits.
 type Pending struct {
-	Addr    schema.Address `json:"address"`
-	Reasons []string       `json:"reasons"` // one per place or cause
+	Addr schema.Address `json:"address"`
+	// Kind is that of the first reason that does not come about by itself.
+	Kind    WaitKind `json:"kind,omitempty"`
+	Reasons []string `json:"reasons"` // one per place or cause
 	// Underway says that it waits for nothing but what this plan does or what
 	// is being done already: its slices, its hosts, its tasks.
 	Underway bool `json:"underway,omitempty"`

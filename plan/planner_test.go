@@ -309,3 +309,22 @@ func TestSameToOthersIsWhatTheyAreTold(t *testing.T) {
 		}
 	}
 }
+
+// A job that is ended to make room changes after those who wait for it were
+// looked at: they are told in the next look.
+func TestWhoWaitsForAVictimIsToldByAPlanner(t *testing.T) {
+	w := newWorld(t)
+	w.exits(jobAddr("first"), program{runs: time.Minute})
+	w.accept(limited(configuration(
+		newJob("big", inBand(schema.BandProduction), onSlices(2), after(jobAddr("first"))),
+		newJob("first"),
+		newJob("low", inBand(schema.BandBatch)),
+		newJob("never", inBand(schema.BandBatch)),
+		newJob("waiter", using(jobAddr("low"), jobAddr("never"))),
+	), 2))
+	w.run(30 * time.Second)
+	w.wantWaits(jobAddr("waiter"), "waits for job.never to be ready")
+	w.run(3 * time.Minute) // each step compares a Planner's plan with Diff's
+	w.wantJob(jobAddr("big"), schema.JobRunning, 1, 0, 0)
+	w.wantWaits(jobAddr("waiter"), "waits for job.low to be ready")
+}

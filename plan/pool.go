@@ -30,6 +30,9 @@ type pool struct {
 	rooms   []*room   // see roomsOf
 	roomsOf int       // how many specs there were then
 	full    []fullFor // for what no room is left
+	keeps   keptRooms // for those who are ahead
+	stays   bool      // its rooms know who stays, see findStays
+	tried   tried
 }
 
 // bounds are how many slices a reservation has at least and at most.

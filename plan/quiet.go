@@ -73,7 +73,23 @@ func (p *Planner) learn(d *differ) {
 			p.busy = append(p.busy, i)
 		}
 	}
+	p.stir(d)
 	p.loud = slices.DeleteFunc(slices.Clone(d.plan.Pending), p.ofQuiet)
+}
+
+// stir has those looked at again the next time that wait for one that has changed:
+// it may have done so after they were looked at, such as one that was ended to make
+// room. They are returned.
+func (p *Planner) stir(d *differ) []int {
+	late := p.woken(d)
+	for _, i := range late {
+		p.jobs[i] = stirs
+	}
+	if len(late) > 0 {
+		p.busy = append(p.busy, late...)
+		slices.Sort(p.busy)
+	}
+	return late
 }
 
 // judge settles how a job stands that was looked at.
@@ -194,6 +210,9 @@ func (p *Planner) woken(d *differ) []int {
 // sameToOthers reports whether two records of a job are the same to those who
 // depend on it, see dependency.state.
 func sameToOthers(a, b *state.Job) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
 	return a.Status == b.Status && a.Ready == b.Ready && (!a.Status.Ended() || a.Reason == b.Reason)
 }
 
@@ -221,7 +240,15 @@ func (p *Planner) settle(d *differ, busy, woken []int) {
 		}
 	}
 	p.busy = still
+	late := p.stir(d)
 	p.loud = slices.DeleteFunc(p.loud, p.ofQuiet)
+	for _, i := range late {
+		addr := d.desired.Jobs[i].Addr
+		if n, loud := place(p.loud, addr); !loud {
+			of, _ := place(d.plan.Pending, addr)
+			p.loud = slices.Insert(p.loud, n, d.plan.Pending[of])
+		}
+	}
 }
 
 // recount takes in that the record of a job was changed. It may be told twice.

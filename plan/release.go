@@ -45,6 +45,7 @@ func (d *differ) released(addr schema.Address, why string) bool {
 	}
 	if len(d.next.Jobs[addr].Slices) > 0 {
 		d.edit(addr).Slices = nil
+		d.tally(addr)
 	}
 	return true
 }

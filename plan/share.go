@@ -108,6 +108,9 @@ type holding struct {
 	band  int
 	space string
 	user  string
+
+	moves           bool // to another of these, see outgrows
+	toSpace, toUser string
 }
 
 // accounts sums up who holds what.
@@ -158,18 +161,12 @@ func (d *differ) tally(addr schema.Address) {
 		n := len(j.Slices) + len(j.Staged)
 		is = holding{load: load{}.plus(d.eachLoad(j.Spec), n), band: bandOrder(j.Spec.Band), space: spaceOf(d.shares, j), user: j.Spec.User}
 	}
-	if was == is {
-		return
+	if was.moves && is != (holding{}) && (is.space != was.toSpace || is.user != was.toUser) {
+		is.moves, is.toSpace, is.toUser = true, was.toSpace, was.toUser
 	}
-	for _, a := range d.shares.of(was.space, was.user) {
-		a.used = a.used.plus(was.load, -1)
-		a.banded[was.band] -= was.load.chips
+	if was != is {
+		d.shares.recount(addr, is)
 	}
-	for _, a := range d.shares.of(is.space, is.user) {
-		a.used = a.used.plus(is.load, 1)
-		a.banded[is.band] += is.load.chips
-	}
-	d.shares.held[addr] = is
 }
 
 // spaceOf names the account of a job's namespace. Jobs that name none have one

@@ -181,7 +181,7 @@ func (d *differ) bringUp(spec schema.SliceSpec) reason {
 		return underway(fmt.Sprintf("slice %s is dead (%s) and is being deleted", name, st.Reason))
 	case s.Doomed != "":
 		d.remove(st, s.Doomed)
-		return because(fmt.Sprintf("slice %s is being deleted: %s", name, s.Doomed))
+		return because(WaitRetry, fmt.Sprintf("slice %s is being deleted: %s", name, s.Doomed))
 	case st.Spec.Fixed() != spec.Fixed():
 		d.remove(st, "its shape changed")
 		return underway(fmt.Sprintf("slice %s has another shape and is being deleted", name))
@@ -211,7 +211,7 @@ func (d *differ) hostsUp(st *schema.SliceStatus) reason {
 	name := st.Spec.Name
 	if lost := d.lostHost(st); lost != "" {
 		d.remove(st, lost)
-		return because(fmt.Sprintf("slice %s is being deleted: %s", name, lost))
+		return because(WaitRetry, fmt.Sprintf("slice %s is being deleted: %s", name, lost))
 	}
 	missing := 0
 	for n := range st.Spec.Hosts {
@@ -233,7 +233,7 @@ func (d *differ) hostsUp(st *schema.SliceStatus) reason {
 		}
 		d.worsen(&st.Spec, kind, why)
 		d.remove(st, why)
-		return because(fmt.Sprintf("slice %s is being deleted: %s", name, why))
+		return because(WaitRetry, fmt.Sprintf("slice %s is being deleted: %s", name, why))
 	}
 	if len(st.Down) > 0 {
 		d.mend(st)
@@ -377,7 +377,7 @@ func (d *differ) remove(st *schema.SliceStatus, why string) {
 func (d *differ) deletion(name string) reason {
 	s := d.next.Slices[name]
 	if s != nil && s.Error != "" {
-		return reason{text: fmt.Sprintf("slice %s cannot be deleted: %s", name, s.Error), until: s.RetryAt}
+		return reason{kind: WaitRetry, text: fmt.Sprintf("slice %s cannot be deleted: %s", name, s.Error), until: s.RetryAt}
 	}
 	return underway("slice " + name + " is being deleted")
 }

@@ -81,6 +81,7 @@ func (d *differ) stageUnit(unit []staging) {
 	}
 	for _, want := range fresh {
 		d.putStaged(want)
+		d.tally(want.Addr)
 	}
 	up := true
 	for _, s := range unit {
@@ -145,6 +146,11 @@ func (d *differ) shortForBoth(unit []staging, fresh []*schema.Job) (short string
 			}
 		}
 	}
+	for _, c := range d.spaceClaims(fresh) {
+		if c.need.exceeds(c.used, c.limit) {
+			return c.short, false
+		}
+	}
 	var own []schema.SliceSpec
 	var pooled, packed []*schema.Job
 	for _, want := range fresh {
@@ -187,12 +193,12 @@ func (d *differ) clears() bool {
 func (d *differ) oldFirst(s staging, short string, clears bool) {
 	addr := s.want.Addr
 	if clears {
-		d.wait(addr, because("its new slices come first, when there is room: "+short))
+		d.wait(addr, because(WaitLimit, "its new slices come first, when there is room: "+short))
 		return
 	}
 	why := "its old slices go first, since there is no room for both: " + short
 	d.because(s, why)
-	d.wait(addr, because(why))
+	d.wait(addr, because(WaitLimit, why))
 	d.unstage(addr)
 	if d.released(addr, beingReplaced) {
 		d.renew(s.want)
@@ -269,7 +275,7 @@ func (d *differ) bringUpStaged(want *schema.Job) bool {
 		spec, ok := d.specOf(want, i, name)
 		if !ok { // its pool has no such slice any more: it gets another
 			d.unstage(want.Addr)
-			d.wait(want.Addr, because("slice "+name+" is not to be had any more"))
+			d.wait(want.Addr, because(WaitRoom, "slice "+name+" is not to be had any more"))
 			return false
 		}
 		if why := d.bringUp(spec); !why.none() {
@@ -303,6 +309,7 @@ func (d *differ) handOver(want *schema.Job) {
 	d.outdo(j, j.Staged)
 	e := d.renew(want)
 	e.Slices, e.Staged = e.Staged, nil
+	d.tally(addr)
 }
 
 // outdo gives up the slices of a job in the place of which it has others.
@@ -326,4 +333,5 @@ func (d *differ) unstage(addr schema.Address) {
 		}
 	}
 	d.edit(addr).Staged = nil
+	d.tally(addr)
 }

@@ -24,7 +24,7 @@ func (d *differ) start(jobs []*schema.Job) {
 			continue
 		}
 		if want.HasUnknown() {
-			d.wait(want.Addr, underway("some of its values are not known yet"))
+			d.wait(want.Addr, depends("some of its values are not known yet"))
 			continue
 		}
 		if peer, waits := d.missingPeer(want.Addr); waits {

@@ -35,44 +35,49 @@ type victim struct {
 // cost is what ending something costs.
 type cost struct {
 	chips int
+	milli int // thousandths of cores of hosts without TPUs
 	ran   time.Duration
 }
 
 func (c cost) compare(b cost) int {
-	return cmp.Or(cmp.Compare(c.chips, b.chips), cmp.Compare(c.ran, b.ran))
+	return cmp.Or(cmp.Compare(c.chips, b.chips), cmp.Compare(c.milli, b.milli), cmp.Compare(c.ran, b.ran))
 }
 
-func (c cost) plus(b cost) cost { return cost{chips: c.chips + b.chips, ran: c.ran + b.ran} }
+func (c cost) plus(b cost) cost {
+	return cost{chips: c.chips + b.chips, milli: c.milli + b.milli, ran: c.ran + b.ran}
+}
 
 // makeRoom sees to it that a unit will fit, and says how; nothing if that cannot be.
-func (d *differ) makeRoom(u *unit, all []claim) reason {
+func (d *differ) makeRoom(u *unit, w *wants) reason {
+	d.findGoing()
 	coming := func(c claim) claim { // as it will be
 		c.used = c.used.plus(d.going(c.bound), -1)
 		c.used = c.beside(d.keeps[c.bound])
 		return c
 	}
 	var short []claim
-	for _, c := range all {
-		if c = coming(c); c.need.exceeds(c.used, c.limit) {
+	for _, c := range w.claims {
+		if c = coming(c); !w.shares(c.bound) && c.need.exceeds(c.used, c.limit) {
 			short = append(short, c)
 		}
 	}
-	if len(short) == 0 {
-		d.keep(u, all)
+	tight := tightest(w.hosts)
+	if len(short)+len(tight) == 0 {
+		d.keep(u, w)
 		return underway(d.roomFor(u))
 	}
-	if d.isHopeless(u, short) {
+	if d.isHopeless(u, short) || isHopelessIn(tight, u.band) {
 		return reason{}
 	}
-	ended := d.cheapest(u, short)
+	ended := d.cheapest(u, short, tight)
 	if ended == nil {
-		d.hopeless = append(d.hopeless, hopeless{band: u.band, claim: short[0]})
+		d.giveUpHope(u, short, tight)
 		return reason{}
 	}
 	for _, v := range ended {
 		d.evict(v, u)
 	}
-	d.keep(u, all)
+	d.keep(u, w)
 	return underway(d.roomFor(u))
 }
 
@@ -80,6 +85,16 @@ func (d *differ) makeRoom(u *unit, all []claim) reason {
 type hopeless struct {
 	band  int
 	claim claim
+}
+
+// giveUpHope notes that nobody makes room for as much for one of as low a band.
+func (d *differ) giveUpHope(u *unit, short []claim, tight []*fitting) {
+	switch {
+	case len(tight) == 0:
+		d.hopeless = append(d.hopeless, hopeless{band: u.band, claim: short[0]})
+	case len(short) == 0 && len(tight) == 1:
+		tight[0].giveUpHope(u.band)
+	}
 }
 
 // isHopeless reports whether no less was tried in vain: for as much, by as high a band.
@@ -127,6 +142,7 @@ func (d *differ) evict(v *victim, by *unit) {
 		d.yield(addr)
 	}
 	d.victims = slices.DeleteFunc(d.victims, func(other *victim) bool { return other == v })
+	d.leaveHosts()
 }
 
 func yieldsTo(addr schema.Address, band schema.Band) string {
@@ -171,28 +187,36 @@ func (d *differ) bandOf(addr schema.Address) (schema.Band, bool) {
 
 // going is what of a bound comes free by what is going on.
 func (d *differ) going(b bound) load {
-	if d.goes == nil {
-		d.goes = map[bound]load{}
-		for addr, j := range d.next.Jobs {
-			if j.Status.Ended() || !j.YieldsTo.IsZero() || j.Stop || d.leaving[addr] {
-				d.addFreed(d.goes, j.Spec, len(j.Slices)+len(j.Staged))
-				d.addQuota(d.goes, j)
-			}
-			if !j.YieldsTo.IsZero() {
-				d.yielding = append(d.yielding, addr)
-			}
+	d.findGoing()
+	return d.goes[b]
+}
+
+func (d *differ) findGoing() {
+	if d.goes != nil {
+		return
+	}
+	d.goes = map[bound]load{}
+	for addr, j := range d.next.Jobs {
+		if j.Status.Ended() || !j.YieldsTo.IsZero() || j.Stop || d.leaving[addr] {
+			d.addFreed(d.goes, j.Spec, len(j.Slices)+len(j.Staged))
+			d.addQuota(d.goes, j)
 		}
-		for name, s := range d.next.Slices {
-			owner := s.Spec.Owner
-			wanted := owner.Kind == schema.KindReservation || d.wantedSlice(name, owner)
-			if s.Doomed == "" || d.isStuck(name) || wanted && !d.isGoing(s) {
-				continue
-			}
-			b := bound{kind: ofProvider, name: string(s.Spec.Provider)}
-			d.goes[b] = d.goes[b].plus(d.sliceLoad(&s.Spec), 1)
+		if !j.YieldsTo.IsZero() {
+			d.yielding = append(d.yielding, addr)
 		}
 	}
-	return d.goes[b]
+	for name, s := range d.next.Slices {
+		if s.Doomed == "" {
+			continue
+		}
+		owner := s.Spec.Owner
+		wanted := owner.Kind == schema.KindReservation || d.wantedSlice(name, owner)
+		if d.isStuck(name) || wanted && !d.isGoing(s) {
+			continue
+		}
+		b := bound{kind: ofProvider, name: string(s.Spec.Provider)}
+		d.goes[b] = d.goes[b].plus(d.sliceLoad(&s.Spec), 1)
+	}
 }
 
 // candidates are the units that run, or hold what they are to run on.
@@ -249,7 +273,9 @@ func (d *differ) enlist(v *victim, j *state.Job, demoted bool) {
 	if j.Running() {
 		ran = d.now.Sub(since)
 	}
-	v.cost.chips += n * d.eachLoad(j.Spec).chips
+	each := d.eachLoad(j.Spec)
+	v.cost.chips += n * each.chips
+	v.cost.milli += n * each.milli
 	v.cost.ran = max(v.cost.ran, ran)
 	v.since = later(v.since, since)
 	v.band = min(v.band, band)

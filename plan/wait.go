@@ -10,6 +10,7 @@ import (
 // reason is why something waits; the zero reason is none.
 type reason struct {
 	text  string
+	kind  WaitKind  // "": it follows from the rest
 	until time.Time // when it is tried again; zero: not a matter of time
 	// underway: it will come about by what the plan does or what is being done.
 	underway bool
@@ -20,9 +21,12 @@ type reason struct {
 
 func (r reason) none() bool { return r.text == "" }
 
-func because(text string) reason { return reason{text: text} }
+func because(kind WaitKind, text string) reason { return reason{kind: kind, text: text} }
 
 func underway(text string) reason { return reason{text: text, underway: true} }
+
+// depends is what comes about by what another job does, or by its values.
+func depends(text string) reason { return reason{kind: WaitDependency, text: text, underway: true} }
 
 // shown is the reason for people, with the time left.
 func (r reason) shown(now time.Time) string {
@@ -70,6 +74,7 @@ func (d *differ) concludeWaits() {
 		shown := w.why.shown(d.now)
 		if n := len(d.plan.Pending); n > 0 && d.plan.Pending[n-1].Addr == w.addr {
 			last := &d.plan.Pending[n-1]
+			last.Kind = chief(last.Kind, w.why.kindOf())
 			last.Underway = last.Underway && w.why.underway
 			last.Blocked = last.Blocked && w.why.blocked
 			if !slices.Contains(last.Reasons, shown) {
@@ -77,7 +82,7 @@ func (d *differ) concludeWaits() {
 			}
 			continue
 		}
-		d.plan.Pending = append(d.plan.Pending, Pending{Addr: w.addr, Reasons: []string{shown}, Underway: w.why.underway, Blocked: w.why.blocked})
+		d.plan.Pending = append(d.plan.Pending, Pending{Addr: w.addr, Kind: w.why.kindOf(), Reasons: []string{shown}, Underway: w.why.underway, Blocked: w.why.blocked})
 		// Why a job ended is worth more than that its slices are still going.
 		if j := d.next.Jobs[w.addr]; j != nil && !j.Status.Ended() && j.Reason != w.why.text {
 			d.edit(w.addr).Reason = w.why.text

@@ -105,7 +105,12 @@ func (d *differ) isWell(name string) bool {
 // isKeptIdle reports whether a slice is kept for the next job.
 func (d *differ) isKeptIdle(name string) bool {
 	s := d.next.Slices[name]
-	return s != nil && !s.IdleSince.IsZero() && s.Doomed == "" && s.Spec.Owner.Kind != schema.KindReservation
+	return s != nil && idlesKept(s)
+}
+
+// idlesKept is isKeptIdle of a slice by its record.
+func idlesKept(s *state.Slice) bool {
+	return !s.IdleSince.IsZero() && s.Doomed == "" && s.Spec.Owner.Kind != schema.KindReservation
 }
 
 // findWarm finds the slices that jobs may take instead of new ones, those that
@@ -113,8 +118,8 @@ func (d *differ) isKeptIdle(name string) bool {
 func (d *differ) findWarm() {
 	d.warm = nil
 	var names []string
-	for name := range d.next.Slices {
-		if d.isKeptIdle(name) {
+	for name, s := range d.next.Slices {
+		if idlesKept(s) {
 			names = append(names, name)
 		}
 	}
@@ -147,7 +152,7 @@ func (d *differ) findWarm() {
 // doomIdle gives up the slices that are kept and were a job's last.
 func (d *differ) doomIdle(addr schema.Address, why string) {
 	for name, s := range d.next.Slices {
-		if s.Spec.Owner == addr && d.isKeptIdle(name) {
+		if idlesKept(s) && s.Spec.Owner == addr {
 			d.doom(name, why)
 		}
 	}

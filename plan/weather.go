@@ -126,7 +126,10 @@ func Folded(doc *state.Document, a Action, f *Failure, now time.Time) *state.Doc
 	}
 	next := *cur
 	next.Error, next.RetryAt, next.OverQuota = "", time.Time{}, false
-	doc = doc.Clone()
+	// Nothing else changes, and documents are large: the rest is shared.
+	folded := *doc
+	folded.Slices, folded.Weather = maps.Clone(doc.Slices), maps.Clone(doc.Weather)
+	doc = &folded
 	doc.Slices[name] = &next
 	if f == nil {
 		next.Tries = 0
@@ -139,6 +142,9 @@ func Folded(doc *state.Document, a Action, f *Failure, now time.Time) *state.Doc
 	next.OverQuota = f.Kind == schema.ErrorQuota
 	next.RetryAt = now.Add(max(f.After, retryDelay(f, next.Tries)))
 	if place, ok := counts(&cur.Spec, f.Kind); ok && a.Verb == CreateSlice {
+		if doc.Weather == nil {
+			doc.Weather = map[string]state.Weather{}
+		}
 		said := *f
 		said.Text = cmp.Or(f.Brief, f.Text)
 		doc.Weather[place] = worsened(doc.Weather[place], said, now)
@@ -262,7 +268,7 @@ func (d *differ) shut(spec *schema.SliceSpec) reason {
 	for _, place := range [2]string{quotaPlace(spec), stockPlace(spec)} {
 		w, bad := d.next.Weather[place]
 		if bad && d.now.Before(w.Until) {
-			return reason{text: fmt.Sprintf("%s: %s: %s", spec.Zone, inWords(w.Kind), w.Reason), until: w.Until}
+			return reason{kind: waitKindOf(w.Kind), text: fmt.Sprintf("%s: %s: %s", spec.Zone, inWords(w.Kind), w.Reason), until: w.Until}
 		}
 		if bad && !w.Had && !waitsInTheCloud(spec) && d.trying(place) >= vanguard {
 			return underway(fmt.Sprintf("%s: others try it first, after: %s", spec.Zone, w.Reason))

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -156,6 +158,54 @@ func (w *world) takesGuests(a *store.Assignment) bool {
 		}
 	}
 	return false
+}
+
+// yielded finds jobs that are told to make room for others and must not be: of no
+// lower band, too young, or at the cost of a budget.
+func (o *oracle) yielded(before, after *state.Document) {
+	w := o.w
+	w.t.Helper()
+	for addr, j := range after.Jobs {
+		was := before.Jobs[addr]
+		if was == nil || was.YieldsTo.IsZero() && j.YieldsTo.IsZero() {
+			continue
+		}
+		if !was.YieldsTo.IsZero() && was.Running() && was.Last().StopGeneration != 0 && (j.Failures > was.Failures || j.Preemptions > was.Preemptions) {
+			w.t.Fatalf("%s pays for making room for %s: failures %d after %d, preemptions %d after %d\n%s",
+				addr, was.YieldsTo, j.Failures, was.Failures, j.Preemptions, was.Preemptions, w.describe())
+		}
+		if !was.YieldsTo.IsZero() || j.YieldsTo.IsZero() {
+			continue
+		}
+		by, mine := bandAt(after, j.YieldsTo, false), bandAt(before, unitOf(was.Spec), true)
+		if by >= mine && !isBudgeted(after, was.Spec.Namespace) {
+			w.t.Fatalf("%s (band %s) yields to %s (band %s)\n%s", addr, bandName(mine), j.YieldsTo, bandName(by), w.describe())
+		}
+		free := by == bandOrder(schema.BandProduction) && (mine == bandOrder(schema.BandBatch) || isBudgeted(after, was.Spec.Namespace))
+		if last := was.Last(); was.Running() && !free && w.now.Sub(last.StartedAt) < 10*time.Minute {
+			w.t.Fatalf("%s yields to %s after %s\n%s", addr, j.YieldsTo, w.now.Sub(last.StartedAt), w.describe())
+		}
+	}
+}
+
+// isBudgeted reports whether jobs of a namespace may count as batch.
+func isBudgeted(doc *state.Document, space string) bool {
+	return slices.ContainsFunc(doc.Desired.Namespaces, func(n schema.Namespace) bool { return n.Addr.Scoped() == space && n.Budget > 0 })
+}
+
+// bandAt is the best band of a job, or of the jobs of a group, or of those of them
+// that hold something.
+func bandAt(doc *state.Document, addr schema.Address, holding bool) int {
+	best := bandCount - 1
+	for a, j := range doc.Jobs {
+		if holding && len(j.Slices) == 0 {
+			continue
+		}
+		if a == addr || addr.Kind == schema.KindJobGroup && a.GroupAddress() == addr {
+			best = min(best, bandOrder(j.Spec.Band))
+		}
+	}
+	return best
 }
 
 // packed asks for a part of a host of a reservation for each task.

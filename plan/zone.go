@@ -72,7 +72,7 @@ func (d *differ) openZone(want *schema.Job, allowed func(zone string) bool) (str
 		reasons = append(reasons, why)
 	}
 	if len(zones) == 0 {
-		reasons = append(reasons, because("no zone is declared where it could be: write zones in the provider block"))
+		reasons = append(reasons, because(WaitConstraint, "no zone is declared where it could be: write zones in the provider block"))
 	}
 	return "", reasons, false
 }
@@ -119,7 +119,7 @@ func (d *differ) chooseZones(fresh, stay []*schema.Job) (map[schema.Address]stri
 		reasons = append(reasons, why...)
 	}
 	if len(reasons) == 0 {
-		reasons = append(reasons, because("no zone is declared where it could be: write zones in the provider block"))
+		reasons = append(reasons, because(WaitConstraint, "no zone is declared where it could be: write zones in the provider block"))
 	}
 	return nil, reasons
 }
@@ -157,7 +157,7 @@ func (d *differ) choiceIn(fresh []*schema.Job, allowed func(zone string) bool) (
 		zone, reasons, ok := d.openZone(want, allowed)
 		if !ok {
 			if len(reasons) == 0 {
-				reasons = append(reasons, because(want.Addr.String()+" has no zone in common with its group"))
+				reasons = append(reasons, because(WaitConstraint, want.Addr.String()+" has no zone in common with its group"))
 			}
 			return nil, reasons
 		}

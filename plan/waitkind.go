@@ -1,0 +1,79 @@
+package plan
+
+import (
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+)
+
+// WaitKind is a closed set of what things wait for, for those who count or sort what
+// [Pending] says in words.
+type WaitKind string
+
+// The kinds.
+const (
+	WaitUnderway   WaitKind = "underway"   // what the plan does or what is being done
+	WaitDependency WaitKind = "dependency" // another job, or a value that is not known yet
+	WaitBlocked    WaitKind = "blocked"    // what has ended otherwise, and so will not come about
+	WaitTurn       WaitKind = "turn"       // others that come first, those within their budgets among them
+	WaitLimit      WaitKind = "limit"      // of a provider, a namespace or a user
+	WaitRoom       WaitKind = "room"       // in a reservation
+	WaitCapacity   WaitKind = "capacity"   // of a cloud, which has none
+	WaitQuota      WaitKind = "quota"      // of a cloud's account
+	WaitRetry      WaitKind = "retry"      // the next try after something failed
+	WaitProvider   WaitKind = "provider"   // one that cannot be asked
+	WaitConstraint WaitKind = "constraint" // it is asked for what no place has
+)
+
+// WaitKinds are all of them.
+func WaitKinds() []WaitKind {
+	return []WaitKind{
+		WaitUnderway, WaitDependency, WaitBlocked, WaitTurn, WaitLimit, WaitRoom, WaitCapacity, WaitQuota, WaitRetry, WaitProvider, WaitConstraint,
+	}
+}
+
+// kindOf is the kind of a reason.
+func (r *reason) kindOf() WaitKind {
+	switch {
+	case r.blocked:
+		return WaitBlocked
+	case r.underway && r.kind == "":
+		return WaitUnderway
+	}
+	return r.kind
+}
+
+// chief is the kind of what waits for two things: what is being done comes about by
+// itself, and so counts least.
+func chief(a, b WaitKind) WaitKind {
+	if a == WaitUnderway {
+		return b
+	}
+	return a
+}
+
+// refusedKind is the kind of what keeps a slice from being made that was refused.
+func (d *differ) refusedKind(s *state.Slice) WaitKind {
+	if s.OverQuota {
+		return WaitQuota
+	}
+	if w, bad := d.next.Weather[stockPlace(&s.Spec)]; bad {
+		return waitKindOf(w.Kind)
+	}
+	return WaitRetry
+}
+
+// waitKindOf is the kind of waiting for what a provider refused.
+func waitKindOf(kind schema.ErrorKind) WaitKind {
+	switch kind {
+	case schema.ErrorQuota:
+		return WaitQuota
+	case schema.ErrorCapacity, schema.ErrorReservation, schema.ErrorPreempted:
+		return WaitCapacity
+	case schema.ErrorInvalid:
+		return WaitConstraint
+	case schema.ErrorPermission:
+		return WaitProvider
+	case schema.ErrorRate, schema.ErrorConflict, schema.ErrorUnavailable:
+	}
+	return WaitRetry
+}
