@@ -67,7 +67,7 @@ func house() []room {
 		}},
 		{name: "controller/web", sees: []string{"schema", "state", "state/store", "plan"}},
 		{name: "controller", sees: []string{
-			"schema", "state", "state/store", "plan", "plan/render", "providers", "apply", "controller/web",
+			"schema", "state", "state/store", "plan", "plan/amend", "plan/render", "providers", "apply", "controller/web",
 			"clusterapi", "clusterapi/token", "clusterapi/dial",
 		}},
 		{name: "cmd/fray", sees: []string{

@@ -22,6 +22,7 @@ import (
 	"github.com/fray-ml/fray/clusterapi/dial"
 	"github.com/fray-ml/fray/clusterapi/token"
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state/store"
 )
 
 // hostAPI is what an agent serves: the cluster API to the tasks of this host,
@@ -48,6 +49,7 @@ type hostService struct {
 	execs chan struct{} // as many as there may be
 	key   schema.Deriver
 
+	clock  *store.LeaderClock     // by which tokens are judged
 	stack  atomic.Pointer[string] // the mark that assignments carry, nil: none was read yet
 	mu     sync.Mutex
 	keeper *token.Keeper // once there was a key and a mark
@@ -61,6 +63,7 @@ func openAPI(c Config, dir *hostDir, state *stateFile) *hostAPI {
 	key, _ := c.Sealer.(schema.Deriver) // without one the host is not served
 	a := &hostAPI{host: &hostService{
 		dir: dir, live: newLiveTasks(), log: c.Log, execs: make(chan struct{}, maxExecs), key: key,
+		clock: store.NewLeaderClock(c.Store),
 	}}
 	if err := dir.endExecs(); err != nil {
 		c.Log.Error("commands of an earlier agent not ended", "error", err)
@@ -225,7 +228,11 @@ func (h *hostService) caller(ctx context.Context) (token.Claims, error) {
 	if err != nil {
 		return token.Claims{}, status.Error(codes.Unavailable, err.Error())
 	}
-	claims, err := keeper.Verify(text, time.Now())
+	// Before anything is read for a stranger: is it signed at all?
+	if _, err := keeper.Verify(text, time.Time{}); err != nil {
+		return token.Claims{}, status.Error(codes.Unauthenticated, err.Error())
+	}
+	claims, err := keeper.Verify(text, h.now(ctx))
 	if err != nil {
 		return claims, status.Error(codes.Unauthenticated, err.Error())
 	}
@@ -235,6 +242,22 @@ func (h *hostService) caller(ctx context.Context) (token.Claims, error) {
 	case token.SubjectJob, token.SubjectHost:
 	}
 	return claims, status.Errorf(codes.PermissionDenied, "hosts serve the controller and users; this is the token of a %s", claims.Subject)
+}
+
+// clockPatience is how long the store may take to tell what time it is where
+// the stack is led.
+const clockPatience = 10 * time.Second
+
+// now is the time by which tokens are judged: that of whoever leads, so that a
+// host whose clock is wrong takes no token for longer, and none for less long.
+func (h *hostService) now(ctx context.Context) time.Time {
+	ctx, cancel := context.WithTimeout(ctx, clockPatience)
+	defer cancel()
+	sight, err := h.clock.Look(ctx)
+	if err != nil {
+		h.log.Warn("the leader's clock not read; tokens are judged by what is known of it", "error", err)
+	}
+	return sight.Now
 }
 
 // tokens checks those of this stack.

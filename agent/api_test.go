@@ -97,13 +97,10 @@ func execute(ctx context.Context, client clusterapi.HostClient, start *clusterap
 
 type execClient = grpc.BidiStreamingClient[clusterapi.ExecRequest, clusterapi.ExecResponse]
 
-// execPatience is far more than a command of a test takes.
-const execPatience = 2 * time.Minute
-
 // begin opens a stream. One that was refused at once may take no first message any
 // more, which says io.EOF: why, is told by Recv.
 func begin(ctx context.Context, client clusterapi.HostClient, start *clusterapi.ExecStart) (execClient, error) {
-	ctx, cancel := context.WithTimeout(ctx, execPatience)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	stream, err := client.Exec(ctx)
 	if err != nil {
 		cancel()

@@ -313,7 +313,7 @@ func TestRemovedDirectoryEndsEverything(t *testing.T) {
 	}
 	select {
 	case <-r.gone:
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Error("the agent serves a host that is gone")
 	}
 	eventually(t, "all processes to end", func() bool {

@@ -162,7 +162,7 @@ func (r *rig) stopAgent() {
 	_ = r.agent.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-r.gone:
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		r.t.Error("the agent does not end")
 		r.killAgent()
 	}
@@ -274,10 +274,13 @@ func (r *rig) output() string {
 	}
 }
 
+// patience is far more than anything of a test takes, on any machine.
+const patience = 2 * time.Minute
+
 // eventually polls a condition until it holds.
 func eventually(t *testing.T, what string, ok func() bool, detail func() string) {
 	t.Helper()
-	deadline := time.After(15 * time.Second)
+	deadline := time.After(patience)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for !ok() {

@@ -64,14 +64,24 @@ func TestLogsOfARunningTask(t *testing.T) {
 		t.Fatalf("following says %q, %v", got, err)
 	}
 	request.Offset = 2
-	done := make(chan string, 1)
+	begun, done := make(chan struct{}), make(chan string, 1)
 	go func() {
-		got, err := readLog(t.Context(), client, request, never)
+		got, err := readLog(t.Context(), client, request, func(s string) bool {
+			if s == "e\n" {
+				close(begun)
+			}
+			return false
+		})
 		if err != nil {
 			got += err.Error()
 		}
 		done <- got
 	}()
+	select { // the log of a task that has ended may be gone already
+	case <-begun:
+	case got := <-done:
+		t.Fatalf("followed from byte 2 while it runs it says %q", got)
+	}
 	if err := os.WriteFile(filepath.Join(r.work, "go"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

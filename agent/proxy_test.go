@@ -45,7 +45,7 @@ func dialTask(t *testing.T, address string) (context.Context, *grpc.ClientConn) 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer of-the-job"), conn
 }

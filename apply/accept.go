@@ -18,6 +18,10 @@ type Request struct {
 	// Unlaunch are what programs launched that is to be deleted, UnlaunchAll all of it.
 	Unlaunch    []schema.Address
 	UnlaunchAll bool
+	// Recorded names the recording of the configuration, "" for none; with
+	// KeepRecorded it stays the one that it was, if any job does.
+	Recorded     string
+	KeepRecorded bool
 }
 
 // Accept returns doc with the request taken in; doc is not changed. Nothing has
@@ -29,6 +33,9 @@ func Accept(doc *state.Document, req Request) *state.Document {
 	}
 	next := plan.Accepted(doc, req.Desired)
 	next.Revision++
+	if next.Recorded = req.Recorded; req.KeepRecorded && len(next.Desired.Jobs) > 0 {
+		next.Recorded = doc.Recorded
+	}
 	for addr, j := range next.Jobs {
 		replace, stop := named(req.Replace, addr), named(req.Stop, addr)
 		if !replace && !stop {

@@ -35,6 +35,7 @@ type Follower struct {
 	seen     store.Generation
 	last     *plan.Plan
 	led      time.Time // when somebody was last seen to lead
+	renewal  string    // the nonce of the lease then
 }
 
 // Start reads the state for the first time.
@@ -85,7 +86,7 @@ func unrecorded(doc *state.Document, p *plan.Plan) []plan.Pending {
 	var out []plan.Pending
 	late := func(addr schema.Address) {
 		if !waits[addr] {
-			out = append(out, plan.Pending{Addr: addr, Reasons: []string{"whoever leads has not recorded yet what became of it"}, Underway: true})
+			out = append(out, plan.Pending{Addr: addr, Kind: plan.WaitUnderway, Reasons: []string{"whoever leads has not recorded yet what became of it"}, Underway: true})
 		}
 	}
 	for addr, j := range p.Next.Jobs {
@@ -109,8 +110,8 @@ func (f *Follower) attended(ctx context.Context) error {
 		return err
 	}
 	now := time.Now()
-	if lease.Live(now) {
-		f.led = now
+	if !lease.Released && lease.Nonce != f.renewal { // its times are by another clock
+		f.led, f.renewal = now, lease.Nonce
 	}
 	if now.Sub(f.led) > orphanedAfter {
 		return fmt.Errorf("%w: the lease of %s@%s (pid %d) has lapsed; what was accepted is kept, and the next fray watch or fray apply goes on with it",

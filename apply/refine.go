@@ -20,8 +20,11 @@ type Refiner struct {
 
 	values  *schema.Evaluation
 	desired schema.Desired // all, as of the values that were known last
-	read    []readJob
+	read    readings
 }
+
+// readings are the jobs and reservations whose values a configuration reads.
+type readings []readJob
 
 // readJob is a job or reservation whose values others read.
 type readJob struct {
@@ -36,7 +39,7 @@ func (r *Refiner) Refine(doc *state.Document) (*schema.Desired, error) {
 	if r.values == nil {
 		return r.begin(doc)
 	}
-	known := r.news(doc)
+	known := r.read.news(doc)
 	if len(known) == 0 {
 		return nil, nil
 	}
@@ -83,18 +86,7 @@ func (r *Refiner) whole(doc *state.Document, cfg *schema.Config) (*schema.Desire
 	if r.desired, err = r.Prepare(cfg); err != nil {
 		return nil, err
 	}
-	r.read = r.read[:0]
-	for i := range cfg.Desired.Jobs {
-		if addr := cfg.Desired.Jobs[i].Addr; r.values.Reads(addr) {
-			r.read = append(r.read, readJob{addr: addr, last: doc.Jobs[addr]})
-		}
-	}
-	for i := range cfg.Desired.Reservations {
-		if addr := cfg.Desired.Reservations[i].Addr; r.values.Reads(addr) {
-			c, _ := doc.ComputedOfReservation(addr)
-			r.read = append(r.read, readJob{addr: addr, pool: c.Slices})
-		}
-	}
+	r.read = r.read.anew(doc, cfg, r.values)
 	return r.different(doc)
 }
 
@@ -116,19 +108,37 @@ func (r *Refiner) different(doc *state.Document) (*schema.Desired, error) {
 	return &desired, nil
 }
 
+// anew are those of a configuration, with the values that doc knows as read. What
+// there was is written over.
+func (r readings) anew(doc *state.Document, cfg *schema.Config, values *schema.Evaluation) readings {
+	r = r[:0]
+	for i := range cfg.Desired.Jobs {
+		if addr := cfg.Desired.Jobs[i].Addr; values.Reads(addr) {
+			r = append(r, readJob{addr: addr, last: doc.Jobs[addr]})
+		}
+	}
+	for i := range cfg.Desired.Reservations {
+		if addr := cfg.Desired.Reservations[i].Addr; values.Reads(addr) {
+			c, _ := doc.ComputedOfReservation(addr)
+			r = append(r, readJob{addr: addr, pool: c.Slices})
+		}
+	}
+	return r
+}
+
 // news are the values of the jobs whose records changed. Records are not
 // changed in place, so those that are the same say the same.
-func (r *Refiner) news(doc *state.Document) map[schema.Address]schema.Computed {
+func (r readings) news(doc *state.Document) map[schema.Address]schema.Computed {
 	var known map[schema.Address]schema.Computed
-	for i := range r.read {
-		c, changed := r.read[i].news(doc)
+	for i := range r {
+		c, changed := r[i].news(doc)
 		if !changed {
 			continue
 		}
 		if known == nil {
 			known = map[schema.Address]schema.Computed{}
 		}
-		known[r.read[i].addr] = c
+		known[r[i].addr] = c
 	}
 	return known
 }

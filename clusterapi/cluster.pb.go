@@ -3885,8 +3885,16 @@ type ApplyRequest struct {
 	LocalPlace  string   `protobuf:"bytes,7,opt,name=local_place,json=localPlace,proto3" json:"local_place,omitempty"` // where slices of provider local live
 	// outputs, JSON of schema.Output by name, are recorded instead of all else,
 	// if the revision that was accepted last is still this one; "" are none.
-	Outputs       []byte `protobuf:"bytes,8,opt,name=outputs,proto3" json:"outputs,omitempty"`
-	Revision      uint64 `protobuf:"varint,9,opt,name=revision,proto3" json:"revision,omitempty"`
+	Outputs  []byte `protobuf:"bytes,8,opt,name=outputs,proto3" json:"outputs,omitempty"`
+	Revision uint64 `protobuf:"varint,9,opt,name=revision,proto3" json:"revision,omitempty"`
+	// recorded names the recording of the configuration, in the stack's store, in
+	// which values known later are looked up; "": none. With keep_recorded it stays
+	// the one that it was. A controller that cannot open it answers UNIMPLEMENTED.
+	Recorded     string `protobuf:"bytes,10,opt,name=recorded,proto3" json:"recorded,omitempty"`
+	KeepRecorded bool   `protobuf:"varint,11,opt,name=keep_recorded,json=keepRecorded,proto3" json:"keep_recorded,omitempty"`
+	// amendments, JSON, are what the moved and removed blocks say, and what that
+	// comes to: ABORTED if it comes to something else.
+	Amendments    []byte `protobuf:"bytes,12,opt,name=amendments,proto3" json:"amendments,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3982,6 +3990,27 @@ func (x *ApplyRequest) GetRevision() uint64 {
 		return x.Revision
 	}
 	return 0
+}
+
+func (x *ApplyRequest) GetRecorded() string {
+	if x != nil {
+		return x.Recorded
+	}
+	return ""
+}
+
+func (x *ApplyRequest) GetKeepRecorded() bool {
+	if x != nil {
+		return x.KeepRecorded
+	}
+	return false
+}
+
+func (x *ApplyRequest) GetAmendments() []byte {
+	if x != nil {
+		return x.Amendments
+	}
+	return nil
 }
 
 type ApplyResponse struct {
@@ -4490,7 +4519,7 @@ const file_clusterapi_cluster_proto_rawDesc = "" +
 	"\rWatchResponse\x12\x14\n" +
 	"\x05reset\x18\x01 \x01(\bR\x05reset\x124\n" +
 	"\x05added\x18\x02 \x03(\v2\x1e.fray.cluster.v1.ActorEndpointR\x05added\x12\x18\n" +
-	"\aremoved\x18\x03 \x03(\tR\aremoved\"\x8d\x02\n" +
+	"\aremoved\x18\x03 \x03(\tR\aremoved\"\xee\x02\n" +
 	"\fApplyRequest\x12\x18\n" +
 	"\adesired\x18\x01 \x01(\fR\adesired\x12\x1f\n" +
 	"\vplan_digest\x18\x02 \x01(\tR\n" +
@@ -4502,7 +4531,13 @@ const file_clusterapi_cluster_proto_rawDesc = "" +
 	"\vlocal_place\x18\a \x01(\tR\n" +
 	"localPlace\x12\x18\n" +
 	"\aoutputs\x18\b \x01(\fR\aoutputs\x12\x1a\n" +
-	"\brevision\x18\t \x01(\x04R\brevision\"+\n" +
+	"\brevision\x18\t \x01(\x04R\brevision\x12\x1a\n" +
+	"\brecorded\x18\n" +
+	" \x01(\tR\brecorded\x12#\n" +
+	"\rkeep_recorded\x18\v \x01(\bR\fkeepRecorded\x12\x1e\n" +
+	"\n" +
+	"amendments\x18\f \x01(\fR\n" +
+	"amendments\"+\n" +
 	"\rApplyResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x04R\brevision\"&\n" +
 	"\fPauseRequest\x12\x16\n" +

@@ -16,6 +16,7 @@ import (
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/store"
 )
 
 // adminServer is what users do with the loop itself.
@@ -23,6 +24,7 @@ type adminServer struct {
 	clusterapi.UnimplementedAdminServer
 
 	desk desk
+	cfg  *Config // nil: no configuration is recorded
 }
 
 var _ clusterapi.AdminServer = (*adminServer)(nil)
@@ -36,10 +38,18 @@ func (a *adminServer) Apply(ctx context.Context, req *clusterapi.ApplyRequest) (
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
+	if err := a.canOpen(ctx, in.Recorded); err != nil {
+		return nil, err
+	}
+	by := callerOf(ctx).User
 	var revision uint64
 	err = a.do(ctx, func(doc *state.Document, now time.Time) (*state.Document, error) {
 		if doc.Paused != nil {
 			return nil, status.Error(codes.FailedPrecondition, PausedText(doc.Paused))
+		}
+		doc, err := in.amend(doc, by, now)
+		if err != nil {
+			return nil, err
 		}
 		next := apply.Accept(doc, in.Request)
 		p, digest, err := plan.Proposed(&next.Desired, next, now)
@@ -60,7 +70,33 @@ func (a *adminServer) Apply(ctx context.Context, req *clusterapi.ApplyRequest) (
 	if err != nil {
 		return nil, err
 	}
+	a.sweep(ctx)
 	return &clusterapi.ApplyResponse{Revision: revision}, nil
+}
+
+// canOpen refuses a recorded configuration whose values nobody here could follow.
+func (a *adminServer) canOpen(ctx context.Context, name string) error {
+	if name == "" {
+		return nil
+	}
+	if a.cfg == nil || a.cfg.Recorded == nil {
+		return status.Error(codes.Unimplemented, "this controller follows no values that become known")
+	}
+	if _, err := a.cfg.Recorded(ctx, name); err != nil {
+		return status.Error(codes.Unimplemented, err.Error())
+	}
+	return nil
+}
+
+// sweep removes recorded configurations that nothing names any more. What it
+// leaves the next one removes.
+func (a *adminServer) sweep(ctx context.Context) {
+	if a.cfg == nil {
+		return
+	}
+	if err := store.SweepConfigurations(ctx, a.cfg.Store, a.desk.View().Doc.Recorded); err != nil {
+		a.cfg.Log.Warn(err.Error())
+	}
 }
 
 // do has the desk change the state. One that only looks on is as if nobody could be
@@ -94,7 +130,8 @@ func (a *adminServer) recordOutputs(ctx context.Context, req *clusterapi.ApplyRe
 type accepted struct {
 	apply.Request
 
-	place string
+	place      string
+	amendments *Amendments // nil: none
 }
 
 func acceptance(req *clusterapi.ApplyRequest) (accepted, error) {
@@ -116,6 +153,12 @@ func acceptance(req *clusterapi.ApplyRequest) (accepted, error) {
 		}
 	}
 	in.UnlaunchAll = req.GetUnlaunchAll()
+	in.Recorded, in.KeepRecorded = req.GetRecorded(), req.GetKeepRecorded()
+	if len(req.GetAmendments()) > 0 {
+		if err := json.Unmarshal(req.GetAmendments(), &in.amendments); err != nil {
+			return in, fmt.Errorf("amendments: %w", err)
+		}
+	}
 	return in, nil
 }
 

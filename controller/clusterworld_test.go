@@ -307,7 +307,7 @@ func (r *rig) authenticated(ctx context.Context) context.Context {
 
 // user and as make contexts of calls, of a user and of the present attempt of a job.
 func (r *rig) user() context.Context {
-	ctx, cancel := context.WithTimeout(r.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(r.t.Context(), 2*time.Minute)
 	r.t.Cleanup(cancel)
 	return metadata.AppendToOutgoingContext(ctx, callerHeader, "user:ada")
 }
@@ -318,7 +318,7 @@ func (r *rig) as(id string) context.Context {
 	if j == nil {
 		r.t.Fatalf("there is no job %s", id)
 	}
-	ctx, cancel := context.WithTimeout(r.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(r.t.Context(), 2*time.Minute)
 	r.t.Cleanup(cancel)
 	return metadata.AppendToOutgoingContext(ctx, callerHeader, fmt.Sprintf("job:%s#%d", id, j.Attempt))
 }

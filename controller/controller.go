@@ -48,6 +48,10 @@ type Config struct {
 	// Proposal is the newest configuration of files that are followed; it is
 	// asked at every step. nil: what an apply accepted stands.
 	Proposal func() *Proposal
+	// Recorded opens the recorded configuration of a name (see
+	// state.Document.Recorded) and returns what is as apply.Config.Refine for as
+	// long as that stands; nil: values stay as they were accepted.
+	Recorded func(ctx context.Context, name string) (func(doc *state.Document) (*schema.Desired, error), error)
 	// Serving is told where the web page is, "" if it is not served; nil: nobody.
 	Serving func(http string)
 	// Service is what is served to programs and users beside the loop.

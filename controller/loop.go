@@ -146,6 +146,7 @@ type leader struct {
 
 	proposed *Proposal // the last one that was looked at
 	deferred bool      // that was while the stack was paused
+	stands   *uint64   // the revision whose values are followed; nil: none was looked at
 }
 
 // lead steps until the lease is lost (an error), wanted by somebody else (nil),
@@ -202,6 +203,7 @@ func (l *leader) step(ctx context.Context) (time.Duration, error) {
 	if err := l.follow(ctx); err != nil {
 		return 0, err
 	}
+	l.stand(ctx)
 	began := time.Now()
 	step := l.stepper.Step
 	if l.cfg.Observe || l.stepper.Document().Paused != nil {

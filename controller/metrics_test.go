@@ -60,7 +60,7 @@ func viewOf(n int) *View {
 		j := &state.Job{ID: fmt.Sprint(i), Spec: &spec, Status: schema.JobPending}
 		doc.Jobs[spec.Addr] = j
 		if i%2 == 1 {
-			v.Plan.Pending = append(v.Plan.Pending, plan.Pending{Addr: spec.Addr, Reasons: []string{"us-a: stockout: none left"}})
+			v.Plan.Pending = append(v.Plan.Pending, plan.Pending{Addr: spec.Addr, Kind: plan.WaitCapacity, Reasons: []string{"us-a: stockout: none left"}})
 			continue
 		}
 		name := fmt.Sprintf("slice-%d", i)
@@ -204,29 +204,6 @@ func TestMetricNames(t *testing.T) {
 	problems, err := promlint.NewWithMetricFamilies(families).Lint()
 	if err != nil || len(problems) > 0 {
 		t.Errorf("got %v %v", problems, err)
-	}
-}
-
-func TestWaitKinds(t *testing.T) {
-	tests := []struct {
-		pending plan.Pending
-		want    waitKind
-	}{
-		{plan.Pending{Blocked: true, Reasons: []string{"waits for job.a, which has failed (x)"}}, waitBlocked},
-		{plan.Pending{Underway: true, Reasons: []string{"slice a is being created"}}, waitUnderway},
-		{plan.Pending{Reasons: []string{"waits for job.a to be ready"}}, waitDependency},
-		{plan.Pending{Reasons: []string{"behind 3 others: job.a, job.b, job.c"}}, waitTurn},
-		{plan.Pending{Reasons: []string{"us-a: stockout: none left; next try in 5s"}}, waitCapacity},
-		{plan.Pending{Reasons: []string{"us-a: quota: CPUS of us-a"}}, waitQuota},
-		{plan.Pending{Reasons: []string{"provider local: needs 1 more slice, 4 of 4 are in use"}}, waitLimit},
-		{plan.Pending{Reasons: []string{"attempt 3 failed: exited with code 1; next try in 5s"}}, waitRetry},
-		{plan.Pending{Reasons: []string{"provider gcp cannot be asked for its slices: 503"}}, waitOther},
-		{plan.Pending{}, waitOther},
-	}
-	for _, test := range tests {
-		if got := waitKindOf(&test.pending); got != test.want {
-			t.Errorf("%+v: got %s, want %s", test.pending, got, test.want)
-		}
 	}
 }
 

@@ -2,7 +2,6 @@ package controller
 
 import (
 	"cmp"
-	"strings"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -43,7 +42,7 @@ func newStackCollector(l *loop) *stackCollector {
 		slices:       d("fray_slices", "Slices, by where and what they are.", "provider", "zone", "phase", "type"),
 		chips:        d("fray_chips", "Chips of slices that are up, held by jobs or free.", "state"),
 		reservations: d("fray_reservation_slices", "Slices of declared reservations; those that programs made are summed up as \"launched\".", "reservation", "state"),
-		pending:      d("fray_pending_jobs", "Jobs that wait, by the kind of their first reason.", "reason"),
+		pending:      d("fray_pending_jobs", "Jobs that wait, by what for.", "reason"),
 		attempts:     d("fray_attempts_ended_total", "Attempts that ended since this process was first asked, by outcome.", "outcome"),
 		share:        d("fray_namespace_share_ratio", "What a declared namespace holds of all that is held, by its dominant resource.", "namespace"),
 		entitled:     d("fray_namespace_entitled_ratio", "What it is entitled to, among those that hold or wait for something.", "namespace"),
@@ -150,13 +149,13 @@ func (c *stackCollector) capacity(out chan<- prometheus.Metric, snap *web.Snapsh
 
 func (c *stackCollector) waiting(out chan<- prometheus.Metric, snap *web.Snapshot) {
 	kinds := tally{}
-	for _, kind := range waitKinds() {
+	for _, kind := range plan.WaitKinds() {
 		kinds[[4]string{string(kind)}] = 0 // so that alerts see it fall
 	}
 	for i := range snap.Plan.Pending {
 		p := &snap.Plan.Pending[i]
 		if j := snap.Doc.Jobs[p.Addr]; j != nil && !j.Status.Ended() {
-			kinds[[4]string{string(waitKindOf(p))}]++
+			kinds[[4]string{string(p.Kind)}]++
 		}
 	}
 	kinds.send(c, out, c.descs.pending, 1)
@@ -213,60 +212,4 @@ func (c *stackCollector) ended(was, is *state.Job) {
 			c.attempts[a.Outcome]++
 		}
 	}
-}
-
-// waitKind is a closed set of what jobs wait for.
-type waitKind string
-
-const (
-	waitBlocked    waitKind = "blocked"    // for what will not come about
-	waitUnderway   waitKind = "underway"   // for what is being done
-	waitCapacity   waitKind = "capacity"   // none is to be had
-	waitQuota      waitKind = "quota"      // of the cloud
-	waitLimit      waitKind = "limit"      // of a provider, pool or namespace
-	waitTurn       waitKind = "turn"       // for others that come first
-	waitRetry      waitKind = "retry"      // to be tried again after a failure
-	waitDependency waitKind = "dependency" // for another job
-	waitOther      waitKind = "other"
-)
-
-func waitKinds() []waitKind {
-	return []waitKind{waitBlocked, waitUnderway, waitCapacity, waitQuota, waitLimit, waitTurn, waitRetry, waitDependency, waitOther}
-}
-
-// waitKindOf sorts what waits by the words of its first reason, which the plan
-// writes for people.
-func waitKindOf(p *plan.Pending) waitKind {
-	switch {
-	case p.Blocked:
-		return waitBlocked
-	case p.Underway:
-		return waitUnderway
-	case len(p.Reasons) == 0:
-		return waitOther
-	}
-	first := p.Reasons[0]
-	has := func(words ...string) bool {
-		for _, word := range words {
-			if strings.Contains(first, word) {
-				return true
-			}
-		}
-		return false
-	}
-	switch {
-	case has("waits for "):
-		return waitDependency
-	case has("behind ", "held back", "beyond the budget"):
-		return waitTurn
-	case has("are held", "are in use", "is used up", "max_chips", "max_cpu"):
-		return waitLimit
-	case has("quota"):
-		return waitQuota
-	case has("stockout", "reservation used up", "die young", "capacity"):
-		return waitCapacity
-	case has("attempt "):
-		return waitRetry
-	}
-	return waitOther
 }

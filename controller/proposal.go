@@ -57,9 +57,11 @@ func (l *leader) follow(ctx context.Context) error {
 		return nil
 	}
 	l.stepper.SetRefine(p.Refine)
+	l.stands = &doc.Revision
 	if changes == 0 && !plan.Remembers(next) {
 		return nil
 	}
+	l.stands = &next.Revision
 	l.cfg.Log.Warn("configuration taken over", "from", p.Name, "with", text)
 	return l.stepper.Accept(ctx, next)
 }

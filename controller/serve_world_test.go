@@ -264,7 +264,7 @@ func (o *outpost) as(t testing.TB, c token.Claims) *grpc.ClientConn {
 
 func callContext(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -295,7 +295,7 @@ func poll(t *testing.T, conn *grpc.ClientConn) (*clusterapi.JobInfo, error) {
 func wantLog(t *testing.T, log *logbook, words ...string) {
 	t.Helper()
 	text := ""
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); {
 		text += log.take()
 		if !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) }) {
 			return

@@ -17,9 +17,9 @@ import (
 // FollowConfig says whom to follow.
 type FollowConfig struct {
 	Store store.Store // where the lease is
-	// Token is sent with each call; nil: what the caller put into the call's
-	// metadata goes as it is.
-	Token Token
+	// Token makes what is sent with each call, for the time by the controller's
+	// clock; nil: what the caller put into the call's metadata goes as it is.
+	Token func(now time.Time) (string, error)
 	// Patience is how long calls without a deadline look for a controller
 	// before they fail; 0: 30 s.
 	Patience time.Duration
@@ -67,6 +67,7 @@ var _ grpc.ClientConnInterface = (*Following)(nil)
 // lease belong to the Following's mutex.
 type leader struct {
 	lease   store.Lease
+	sighted time.Time // when lease was read first
 	conn    *grpc.ClientConn
 	calls   int
 	retired bool
@@ -270,22 +271,41 @@ func (f *Following) adoptLocked(lease store.Lease) error {
 	if old != nil && old.lease.ControllerAddress == lease.ControllerAddress &&
 		old.lease.ControllerFingerprint == lease.ControllerFingerprint {
 		old.conn.ResetConnectBackoff()
-		f.leader.lease, f.trusted = lease, true
+		if lease.Nonce != old.lease.Nonce {
+			old.sighted = time.Now()
+		}
+		old.lease, f.trusted = lease, true
 		return nil
 	}
-	conn, err := Open(lease.ControllerAddress, lease.ControllerFingerprint, f.cfg.Token)
+	next := &leader{lease: lease, sighted: time.Now()}
+	conn, err := Open(lease.ControllerAddress, lease.ControllerFingerprint, f.token(next))
 	if err != nil {
 		return err
 	}
+	next.conn = conn
 	if f.closed {
 		conn.Close()
 		return errClosed
 	}
-	f.leader, f.trusted = &leader{lease: lease, conn: conn}, true
+	f.leader, f.trusted = next, true
 	if old != nil {
 		f.retireLocked(old)
 	}
 	return nil
+}
+
+// token makes a controller's tokens. Its clock is what its lease said last, and
+// what went by since: whoever answers has renewed it a moment before.
+func (f *Following) token(l *leader) Token {
+	if f.cfg.Token == nil {
+		return nil
+	}
+	return func(context.Context) (string, error) {
+		f.mu.Lock()
+		now := l.lease.RenewedAt.Add(time.Since(l.sighted))
+		f.mu.Unlock()
+		return f.cfg.Token(now)
+	}
 }
 
 // retireLocked closes a connection once its calls have ended, or after a grace:

@@ -79,7 +79,7 @@ func differs(a, b *Snapshot) bool {
 		return true
 	}
 	return !maps.Equal(a.Unreachable, b.Unreachable) || !slices.EqualFunc(pendingOf(a), pendingOf(b), func(x, y plan.Pending) bool {
-		return x.Addr == y.Addr && x.Blocked == y.Blocked && slices.Equal(x.Reasons, y.Reasons)
+		return x.Addr == y.Addr && x.Kind == y.Kind && x.Blocked == y.Blocked && slices.Equal(x.Reasons, y.Reasons)
 	})
 }
 

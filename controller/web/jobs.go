@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
@@ -25,7 +26,8 @@ type JobRow struct {
 	Ready     bool             `json:"ready"`
 	Reason    string           `json:"reason,omitempty"` // why it waits, failed or was stopped
 	Blocked   bool             `json:"blocked,omitempty"`
-	Shape     string           `json:"shape"` // of its slices
+	Waits     plan.WaitKind    `json:"waits,omitempty"` // what for
+	Shape     string           `json:"shape"`           // of its slices
 	Slices    int              `json:"slices"`
 	Chips     int              `json:"chips"` // of those that it holds
 	Zones     []string         `json:"zones,omitempty"`
@@ -90,7 +92,7 @@ func (x *index) rowOf(snap *Snapshot, e *jobEntry) JobRow {
 		}
 	}
 	if p := x.pending[e.addr]; p != nil && !e.past && !j.Status.Ended() {
-		row.Blocked, row.Reason = p.Blocked, strings.Join(p.Reasons, "; ")
+		row.Blocked, row.Waits, row.Reason = p.Blocked, p.Kind, strings.Join(p.Reasons, "; ")
 	}
 	if last := j.Last(); last != nil {
 		row.StartedAt = last.StartedAt
@@ -193,7 +195,7 @@ func (q *jobQuery) matches(row *JobRow) bool {
 		return true
 	}
 	text := strings.ToLower(strings.Join([]string{
-		row.Address.String(), row.Name, row.ID, row.User, row.Namespace, row.Shape, row.Reason, strings.Join(row.Zones, " "),
+		row.Address.String(), row.Name, row.ID, row.User, row.Namespace, row.Shape, row.Reason, string(row.Waits), strings.Join(row.Zones, " "),
 	}, "\n"))
 	return !slices.ContainsFunc(q.words, func(w string) bool { return !strings.Contains(text, w) })
 }

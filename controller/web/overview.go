@@ -30,6 +30,7 @@ type Overview struct {
 	Ready   int                      `json:"ready"` // of the running jobs
 	Pending int                      `json:"pending"`
 	Blocked int                      `json:"blocked"`
+	Waits   map[plan.WaitKind]int    `json:"waits"` // of the pending jobs, by what for
 	Slices  map[Phase]int            `json:"slices"`
 	Idle    int                      `json:"idle"` // slices that nobody holds
 	Hosts   int                      `json:"hosts"`
@@ -69,7 +70,7 @@ func summary(f *frame) Overview {
 		Version: f.version, Stack: snap.Doc.Stack(),
 		Revision: snap.Doc.Revision, Serial: snap.Doc.Serial,
 		Leads: snap.Leads, Leader: leaderOf(snap), Epoch: snap.Lease.Epoch, Since: snap.Lease.AcquiredAt,
-		StepAt: snap.At, Took: snap.Took.Seconds(), Jobs: map[schema.JobStatus]int{}, Slices: map[Phase]int{},
+		StepAt: snap.At, Took: snap.Took.Seconds(), Jobs: map[schema.JobStatus]int{}, Waits: map[plan.WaitKind]int{}, Slices: map[Phase]int{},
 		Paused: snap.Doc.Paused, Unreachable: map[string]string{},
 	}
 	for provider, why := range snap.Unreachable {
@@ -83,6 +84,7 @@ func summary(f *frame) Overview {
 		if !e.past && !e.job.Status.Ended() {
 			if p := x.pending[e.addr]; p != nil {
 				out.Pending++
+				out.Waits[p.Kind]++
 				if p.Blocked {
 					out.Blocked++
 				}

@@ -27,7 +27,7 @@ func listen(t *testing.T, h http.Handler, path string, header http.Header) *even
 	t.Helper()
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+path, nil)
 	if err != nil {

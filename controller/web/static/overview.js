@@ -47,9 +47,14 @@ function tilesOf(o) {
     tile("Chips up", count(o.chips), bar([{ name: "in use", state: "ready", n: o.chips_held }, { name: "free", state: "idle", n: o.chips - o.chips_held }], { label: "Chips" }),
       h("p", { class: "note" }, `${count(o.chips_held)} in use on ${plural(o.hosts, "host")}`)),
     tile("Cost an hour", dollars(o.cost), null, h("p", { class: "note" }, o.cost_unknown ? `estimated, without ${plural(o.cost_unknown, "slice")} of unknown price` : "estimated, at list prices")),
-    tile("Pending", count(o.pending), null, h("p", { class: "note" }, o.blocked ? `${count(o.blocked)} blocked for good` : "jobs that wait for something"), "#/jobs?pending=true"),
+    tile("Pending", count(o.pending), null, h("p", { class: "note" }, waitsOf(o)), "#/jobs?pending=true"),
   ];
 }
+
+const waitsOf = (o) => {
+  const kinds = Object.entries(o.waits ?? {}).sort(([a, n], [b, m]) => m - n || a.localeCompare(b));
+  return kinds.length ? `for ${kinds.map(([kind, n]) => `${kind} ${count(n)}`).join(", ")}` : "jobs that wait for something";
+};
 
 const tile = (name, value, picture, more, href, size = "") => h("div", { class: `tile ${size}` },
   h("h2", null, href ? h("a", { href }, name) : name), h("p", { class: "number" }, value), picture, more);

@@ -229,7 +229,7 @@ class Hello(_message.Message):
     version: _builtins.int
     """of the protocol: 1"""
     peer: _builtins.str
-    """the client: who calls, 26 letters and digits, the same for all its connections; the server: itself"""
+    """the client: who calls, 26 letters and digits, the same for all its connections to one address; the server: itself"""
     namespace: _builtins.str
     """of the sender; "": none in particular"""
     max_message_bytes: _builtins.int

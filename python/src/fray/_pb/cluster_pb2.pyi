@@ -1864,6 +1864,9 @@ class ApplyRequest(_message.Message):
     LOCAL_PLACE_FIELD_NUMBER: _builtins.int
     OUTPUTS_FIELD_NUMBER: _builtins.int
     REVISION_FIELD_NUMBER: _builtins.int
+    RECORDED_FIELD_NUMBER: _builtins.int
+    KEEP_RECORDED_FIELD_NUMBER: _builtins.int
+    AMENDMENTS_FIELD_NUMBER: _builtins.int
     desired: _builtins.bytes
     """JSON of schema.Desired, secrets sealed"""
     plan_digest: _builtins.str
@@ -1876,6 +1879,16 @@ class ApplyRequest(_message.Message):
     if the revision that was accepted last is still this one; "" are none.
     """
     revision: _builtins.int
+    recorded: _builtins.str
+    """recorded names the recording of the configuration, in the stack's store, in
+    which values known later are looked up; "": none. With keep_recorded it stays
+    the one that it was. A controller that cannot open it answers UNIMPLEMENTED.
+    """
+    keep_recorded: _builtins.bool
+    amendments: _builtins.bytes
+    """amendments, JSON, are what the moved and removed blocks say, and what that
+    comes to: ABORTED if it comes to something else.
+    """
     @_builtins.property
     def replace(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """addresses"""
@@ -1900,10 +1913,13 @@ class ApplyRequest(_message.Message):
         local_place: _builtins.str = ...,
         outputs: _builtins.bytes = ...,
         revision: _builtins.int = ...,
+        recorded: _builtins.str = ...,
+        keep_recorded: _builtins.bool = ...,
+        amendments: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["desired", b"desired", "local_place", b"local_place", "outputs", b"outputs", "plan_digest", b"plan_digest", "replace", b"replace", "revision", b"revision", "stop", b"stop", "unlaunch", b"unlaunch", "unlaunch_all", b"unlaunch_all"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["amendments", b"amendments", "desired", b"desired", "keep_recorded", b"keep_recorded", "local_place", b"local_place", "outputs", b"outputs", "plan_digest", b"plan_digest", "recorded", b"recorded", "replace", b"replace", "revision", b"revision", "stop", b"stop", "unlaunch", b"unlaunch", "unlaunch_all", b"unlaunch_all"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,0 +1,220 @@
+package apply_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fray-ml/fray/apply"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+)
+
+// late is a Late of source, and a document that wants what it says with no value
+// known.
+func late(t *testing.T, source string) (*apply.Late, *state.Document) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "main.hcl"), []byte(source), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	src, diags := schema.Parse([]string{dir})
+	if diags.HasErrors() {
+		t.Fatal(diags)
+	}
+	opts := schema.Options{Environ: []string{"FRAY_VAR_word=said"}}
+	cfg, diags := src.Evaluate(opts)
+	if diags.HasErrors() {
+		t.Fatal(diags)
+	}
+	return &apply.Late{Source: src, Options: opts}, &state.Document{Desired: cfg.Desired}
+}
+
+// taken is what Refine makes of a document: the document with that, or itself.
+func taken(t *testing.T, l *apply.Late, doc *state.Document) (*state.Document, bool) {
+	t.Helper()
+	desired, err := l.Refine(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if desired == nil {
+		return doc, false
+	}
+	next := *doc
+	next.Desired = *desired
+	return &next, true
+}
+
+// texts are the commands and the variables X of a document's jobs.
+func texts(doc *state.Document) map[string]string {
+	all := map[string]string{}
+	for i := range doc.Desired.Jobs {
+		j := &doc.Desired.Jobs[i]
+		var words []string
+		for _, w := range j.Command {
+			words = append(words, w.String())
+		}
+		all[j.Addr.Name] = strings.Join(append(words, j.Environment.Env["X"].String()), " ")
+	}
+	return all
+}
+
+const lateSource = `
+	variable "word" { type = string }
+	job "a" { command = ["x"] }
+	job "b" {
+		command = ["x", "first", job.a.address]
+		environment {
+			env = { X = "${var.word} ${job.a.address}", Y = "still" }
+		}
+	}
+	job "c" { command = ["x", job.b.address] }
+`
+
+// TestLateFollows: values that become known, change, and are unknown again for a
+// while reach who reads them, in another process too.
+func TestLateFollows(t *testing.T) {
+	t.Parallel()
+	l, doc := late(t, lateSource)
+	if _, changed := taken(t, l, doc); changed {
+		t.Error("with nothing known, what is desired changed")
+	}
+	for _, at := range []string{"1", "2"} {
+		doc = started(t, doc, "job.a", at)
+		before := texts(doc)["b"]
+		next, changed := taken(t, l, doc)
+		if got, want := texts(next)["b"], "x first "+at+" said "+at; !changed || got != want {
+			t.Errorf("b is %q, want %q", got, want)
+		}
+		if texts(doc)["b"] != before {
+			t.Error("the document before was changed")
+		}
+		doc = next
+		if _, changed := taken(t, l, doc); changed {
+			t.Error("the same document again: it changed")
+		}
+	}
+	doc = started(t, doc, "job.a", "3") // while nobody looked
+	other := &apply.Late{Source: l.Source, Options: l.Options}
+	if next, changed := taken(t, other, doc); !changed || texts(next)["b"] != "x first 3 said 3" {
+		t.Errorf("another process: b is %q, want what a has now", texts(next)["b"])
+	}
+	gone := *doc
+	gone.Jobs = nil
+	if next, changed := taken(t, l, &gone); changed {
+		t.Errorf("a is gone: b became %q, want it as it was", texts(next)["b"])
+	}
+}
+
+// TestLateTakesNothingElse: what does not wait for values stays as it was accepted.
+func TestLateTakesNothingElse(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name   string
+		change func(l *apply.Late, doc *state.Document)
+		want   map[string]string
+	}{
+		{"nothing else is new", func(*apply.Late, *state.Document) {}, map[string]string{"a": "x ", "b": "x first 1 said 1", "c": "x (known after apply) "}},
+		{"another value of a variable", func(l *apply.Late, _ *state.Document) {
+			l.Options.Environ = []string{"FRAY_VAR_word=other"}
+		}, map[string]string{"a": "x ", "b": "x first 1 other 1", "c": "x (known after apply) "}},
+		{"known words were accepted otherwise", func(_ *apply.Late, doc *state.Document) {
+			doc.Desired.Jobs[1].Command[1] = schema.Plain("second")
+		}, map[string]string{"a": "x ", "b": "x second 1 said 1", "c": "x (known after apply) "}},
+		{"a command was accepted of another length", func(_ *apply.Late, doc *state.Document) {
+			doc.Desired.Jobs[1].Command = []schema.Text{schema.Plain("y")}
+		}, map[string]string{"a": "x ", "b": "y said 1", "c": "x (known after apply) "}},
+		{"a variable was not accepted", func(_ *apply.Late, doc *state.Document) {
+			doc.Desired.Jobs[1].Environment.Env = map[string]schema.Text{"Z": schema.Plain("z")}
+		}, map[string]string{"a": "x ", "b": "x first 1 ", "c": "x (known after apply) "}},
+		{"a job was let go of", func(_ *apply.Late, doc *state.Document) {
+			doc.Desired.Jobs = slices.Delete(doc.Desired.Jobs, 1, 2)
+		}, map[string]string{"a": "x ", "c": "x (known after apply) "}},
+		{"it is none of the targets", func(l *apply.Late, _ *state.Document) {
+			l.Targets = []schema.Address{{Kind: schema.KindJob, Name: "a"}}
+		}, map[string]string{"a": "x ", "b": "x first (known after apply) (known after apply)", "c": "x (known after apply) "}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			l, doc := late(t, lateSource)
+			test.change(l, doc)
+			doc, _ = taken(t, l, started(t, doc, "job.a", "1"))
+			got := texts(doc)
+			for name, want := range test.want {
+				if got[name] != want {
+					t.Errorf("%s is %q, want %q", name, got[name], want)
+				}
+			}
+			if len(got) != len(test.want) {
+				t.Errorf("the jobs are %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+// noData is a Reader that fails until it is mended.
+type noData struct {
+	schema.Reader
+
+	mended *bool
+	made   *int
+}
+
+func (r noData) Outputs(schema.StackRef) (map[string]schema.DataOutput, error) {
+	if !*r.mended {
+		return nil, errors.New("nobody may read that")
+	}
+	return map[string]schema.DataOutput{"word": {JSON: []byte(`"read"`)}}, nil
+}
+
+// TestLateReadsDataAgain: what could not be evaluated is evaluated whole the next
+// time, with data read anew.
+func TestLateReadsDataAgain(t *testing.T) {
+	t.Parallel()
+	l, doc := late(t, `
+		data "outputs" "other" { path = "/other" }
+		job "a" { command = ["x"] }
+		job "b" { command = ["x", "${data.outputs.other.values.word} ${job.a.address}"] }
+	`)
+	mended, made := false, 0
+	l.Data = func() schema.Reader {
+		made++
+		return noData{mended: &mended, made: &made}
+	}
+	doc = started(t, doc, "job.a", "1")
+	for range 2 {
+		if got, err := l.Refine(doc); err == nil || !strings.Contains(err.Error(), "Nobody may read that") {
+			t.Errorf("got %v, %v; want why data cannot be read", got, err)
+		}
+	}
+	mended = true
+	if next, _ := taken(t, l, doc); texts(next)["b"] != "x read 1 " {
+		t.Errorf("b is %q, want what was read", texts(next)["b"])
+	}
+	if made != 3 {
+		t.Errorf("data was read %d times, want once for each evaluation", made)
+	}
+}
+
+// TestLateFailsUntilItCan: what cannot be evaluated is not forgotten because
+// nothing is new the next time.
+func TestLateFailsUntilItCan(t *testing.T) {
+	t.Parallel()
+	l, doc := late(t, `
+		job "a" { command = ["x"] }
+		job "b" { command = ["x", tonumber(job.a.address)] }
+	`)
+	doc, _ = taken(t, l, started(t, doc, "job.a", "1"))
+	doc = started(t, doc, "job.a", "six")
+	for range 2 {
+		if got, err := l.Refine(doc); err == nil {
+			t.Errorf("a word that is no number: %v, want an error", got)
+		}
+	}
+	if next, _ := taken(t, l, started(t, doc, "job.a", "2")); texts(next)["b"] != "x 2 " {
+		t.Errorf("b is %q, want the number", texts(next)["b"])
+	}
+}

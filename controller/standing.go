@@ -1,0 +1,71 @@
+package controller
+
+import (
+	"context"
+	"time"
+
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+)
+
+// standing follows the values of the configuration that was accepted last, by
+// its recording. While that cannot be opened or evaluated the last values stand;
+// why is told once, and it is tried again.
+type standing struct {
+	ctx  context.Context // of the lease
+	cfg  *Config
+	name string
+
+	refine   func(doc *state.Document) (*schema.Desired, error) // nil: not open
+	failures int                                                // in a row
+	next     time.Time                                          // when to try again
+	told     string
+}
+
+// stand has the values of the configuration that stands followed, from the first
+// step after it was accepted. Files that are followed have seen to theirs.
+func (l *leader) stand(ctx context.Context) {
+	doc := l.stepper.Document()
+	if l.stands != nil && *l.stands == doc.Revision {
+		return
+	}
+	l.stands = &doc.Revision
+	if doc.Recorded == "" || l.cfg.Recorded == nil {
+		l.stepper.SetRefine(nil)
+		return
+	}
+	s := &standing{ctx: ctx, cfg: &l.cfg, name: doc.Recorded}
+	l.stepper.SetRefine(s.Refine)
+}
+
+// Refine is as in apply.Config, without an error that would hold up the loop.
+func (s *standing) Refine(doc *state.Document) (*schema.Desired, error) {
+	now := time.Now()
+	if now.Before(s.next) {
+		return nil, nil
+	}
+	desired, err := s.try(doc)
+	if err == nil {
+		s.failures, s.told = 0, ""
+		return desired, nil
+	}
+	s.failures++
+	s.next = now.Add(plan.Backoff(s.failures))
+	if why := err.Error(); why != s.told {
+		s.told = why
+		s.cfg.Log.Warn("values known only after apply are not followed; the last ones stand", "why", why)
+	}
+	return nil, nil
+}
+
+func (s *standing) try(doc *state.Document) (*schema.Desired, error) {
+	if s.refine == nil {
+		refine, err := s.cfg.Recorded(s.ctx, s.name)
+		if err != nil {
+			return nil, err
+		}
+		s.refine = refine
+	}
+	return s.refine(doc)
+}
