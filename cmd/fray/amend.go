@@ -85,6 +85,19 @@ func (m *amender) imported(ctx context.Context, doc *state.Document) (*state.Doc
 	return next, taken, diags, nil
 }
 
+// handed is what of the blocks a controller may do in our place: all but what looks
+// at the world, and what is narrowed to targets. It reports false for the rest.
+func (m *amender) handed(ctx context.Context, doc *state.Document) (next *state.Document, done []plan.Amendment, ok bool, err error) {
+	if m == nil {
+		return doc, nil, true, nil
+	}
+	if next, done, err = m.amend(ctx, doc); err != nil {
+		return nil, nil, false, err
+	}
+	imports := func(a plan.Amendment) bool { return a.Verb == plan.AmendImport }
+	return next, done, len(done) == 0 || m.blocks.Wanted == nil && !slices.ContainsFunc(done, imports), nil
+}
+
 // moved is the state with what the files say has moved, for the values that
 // they read of it under the new names.
 func (l *loaded) moved(doc *state.Document) *state.Document {

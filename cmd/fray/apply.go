@@ -134,6 +134,8 @@ type runner struct {
 	failedBefore map[schema.Address]int
 	// saved checks a saved plan against the state under the lease.
 	saved func(doc *state.Document) error
+	// unrecorded says that it was told why the configuration is not recorded.
+	unrecorded bool
 }
 
 func (r *runner) applySaved(ctx context.Context, path string) error {
@@ -298,11 +300,17 @@ func (r *runner) underLease(soft context.Context, lease *store.Held, shown *plan
 	if err := r.shipAgent(soft, accepted); err != nil {
 		return err
 	}
+	if !r.c.keeps {
+		if accepted.Recorded, err = r.record(soft); err != nil {
+			return untouched(soft, err)
+		}
+	}
 	r.scope = r.scopeOf(p)
 	r.stepper.SetScope(r.scope)
 	if err := r.stepper.Accept(soft, accepted); err != nil {
 		return err
 	}
+	r.sweep(soft, accepted.Recorded)
 	if err := r.l.stack.keys.retire(soft); err != nil {
 		return err
 	}

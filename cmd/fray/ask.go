@@ -43,7 +43,7 @@ func nothingIn(p *plan.Plan) bool { return p.Empty() && len(p.Pending) == 0 }
 // unchanged reports whether the state would be as good as it is without this
 // apply. A lifecycle is no change of what runs, and yet to be remembered.
 func (r *runner) unchanged(p *plan.Plan) bool {
-	return nothingIn(p) && (r.destroying || plan.Remembers(apply.Accept(r.l.doc, r.c.request(r.l.doc))))
+	return nothingIn(p) && (r.destroying || r.sameRecording() && plan.Remembers(apply.Accept(r.l.doc, r.c.request(r.l.doc))))
 }
 
 // untouched is how a command ends that was interrupted before it did anything.

@@ -54,12 +54,25 @@ func minted(mint func(*store.Run) (schema.Text, error), run *store.Run) (schema.
 	return mint(run)
 }
 
-// userToken makes a token of this user for each call.
-func userToken(k *token.Keeper, stack string) dial.Token {
-	return func(context.Context) (string, error) {
+// userToken makes a token of this user for each call, by the clock of who will
+// judge it.
+func userToken(k *token.Keeper, stack string) func(now time.Time) (string, error) {
+	return func(now time.Time) (string, error) {
 		return k.Mint(token.Claims{
-			Stack: stack, Subject: token.SubjectUser, User: whoever(), Expires: time.Now().Add(token.UserLife),
+			Stack: stack, Subject: token.SubjectUser, User: whoever(), Expires: now.Add(token.UserLife),
 		})
+	}
+}
+
+// hostToken is a user's token for a host. It judges by the clock of whoever
+// leads, or, where nobody does, by its own, as its last report shows it.
+func (s *stack) hostToken(mint func(now time.Time) (string, error), reported time.Time) dial.Token {
+	return func(ctx context.Context) (string, error) {
+		now := s.clock.Now(ctx)
+		if reported.After(now) {
+			now = reported
+		}
+		return mint(now)
 	}
 }
 

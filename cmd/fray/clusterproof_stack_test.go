@@ -44,17 +44,25 @@ type clusterProof struct {
 	notes    string // where tasks and test meet, see clusterTaskWord
 	children int
 	watches  []*exec.Cmd
+	flags    []string // of watches
 }
 
 // newClusterProof applies the stack and waits for its parent. Its store is a
 // bucket's if there is one. at is the stack's directory, "" for one of its own.
 func newClusterProof(t *testing.T, bucket *emulator, at string, children int) *clusterProof {
 	t.Helper()
-	p := &clusterProof{proofStack: newProofStack(t, bucket), notes: t.TempDir(), children: children}
+	stack := newProofStack(t, bucket)
 	if at != "" {
-		p.dir = at
+		stack.dir = at
 	}
-	if bucket != nil {
+	return stack.cluster(t, children)
+}
+
+// cluster makes a stack one of the cluster proofs.
+func (s *proofStack) cluster(t *testing.T, children int) *clusterProof {
+	t.Helper()
+	p := &clusterProof{proofStack: s, notes: t.TempDir(), children: children}
+	if s.bucket != nil {
 		p.env = append(p.env, "FRAY_TEST_BUCKET_INTERVAL=150ms")
 	}
 	self, err := os.Executable()
@@ -87,7 +95,7 @@ func (p *clusterProof) watch(t *testing.T, env ...string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	cmd := p.command(t, env, "watch", "--http", "off")
+	cmd := p.command(t, env, append([]string{"watch", "--http", "off"}, p.flags...)...)
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

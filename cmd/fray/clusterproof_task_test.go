@@ -23,6 +23,8 @@ import (
 //
 //	BINARY cluster-task parent DIR CHILDREN
 //	BINARY cluster-task child DIR NAME
+//	BINARY cluster-task rash DIR NAME (a parent whose retries launch the same again)
+//	BINARY cluster-task look DIR ACTOR (prints where that is, for fray run)
 //
 // Tasks meet the test in DIR: they add lines to the files "starts" (name,
 // attempt, pid: one for each process that begins), "overlaps" (the same, where
@@ -32,9 +34,14 @@ const clusterTaskWord = "cluster-task"
 
 // clusterTask is what the binary does then; it returns its exit code.
 func clusterTask(args []string) int {
+	if args[0] == "look" {
+		return look(args[2])
+	}
 	task, err := newProofTask(args)
 	if err == nil && args[0] == "parent" {
 		err = task.parent(args[2])
+	} else if err == nil && args[0] == "rash" {
+		err = task.rash()
 	} else if err == nil {
 		err = task.child()
 	}
@@ -42,6 +49,25 @@ func clusterTask(args []string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	return 0
+}
+
+// look prints where an actor is, as a program of the cluster.
+func look(actor string) int {
+	p := &proofTask{}
+	var err error
+	var found *clusterapi.ActorEndpoint
+	if p.conn, err = p.connect(); err == nil {
+		err = p.keep(func(ctx context.Context) (err error) {
+			found, err = clusterapi.NewMetadataClient(p.conn).Lookup(ctx, &clusterapi.LookupRequest{Name: actor, Namespace: "parent"})
+			return err
+		})
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	fmt.Println(actor, "is at", found.GetAddress())
 	return 0
 }
 
@@ -71,8 +97,12 @@ func newProofTask(args []string) (*proofTask, error) {
 			}
 		}
 	}
-	p.conn, err = grpc.NewClient("passthrough:///"+os.Getenv("FRAY_CLUSTER_ADDRESS"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	p.conn, err = p.connect()
 	return p, err
+}
+
+func (*proofTask) connect() (*grpc.ClientConn, error) {
+	return grpc.NewClient("passthrough:///"+os.Getenv("FRAY_CLUSTER_ADDRESS"), grpc.WithTransportCredentials(insecure.NewCredentials()))
 }
 
 // note adds a line to a file in one write.
@@ -104,6 +134,11 @@ func (p *proofTask) keep(call func(ctx context.Context) error) error {
 		cancel()
 		if code := status.Code(err); code != codes.Unavailable && code != codes.DeadlineExceeded {
 			return err
+		}
+		if p.dir != "" {
+			if err := p.note("told", fmt.Sprintf("again %v", err)); err != nil {
+				return err
+			}
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
@@ -152,15 +187,33 @@ func (p *proofTask) fail(what string, err error) error {
 
 // launch launches a child under a request id that is the same for every try.
 func (p *proofTask) launch(name string) (string, error) {
+	return p.order(name, p.attempt+"-"+name, false)
+}
+
+// rash launches child-0, detached, and child-1 when the test says so, under
+// requests that are the same in each attempt, and ends when the test says so.
+func (p *proofTask) rash() error {
+	for i := range 2 {
+		name := fmt.Sprintf("child-%d", i)
+		p.await("go-" + name)
+		if _, err := p.order(name, name, i == 0); err != nil {
+			return p.fail(name, err)
+		}
+	}
+	p.await("over")
+	return nil
+}
+
+func (p *proofTask) order(name, request string, detached bool) (string, error) {
 	if err := p.note("told", "sending "+name); err != nil {
 		return "", err
 	}
 	var answer *clusterapi.LaunchResponse
 	err := p.keep(func(ctx context.Context) (err error) {
 		answer, err = clusterapi.NewClusterClient(p.conn).Launch(ctx, &clusterapi.LaunchRequest{
-			RequestId: p.attempt + "-" + name,
+			RequestId: request,
 			Request: &clusterapi.JobRequest{
-				Name:       name,
+				Name: name, Detached: detached,
 				Entrypoint: &clusterapi.Entrypoint{Kind: &clusterapi.Entrypoint_Command{Command: &clusterapi.Command{Words: []string{os.Args[0], clusterTaskWord, "child", p.dir, name}}}},
 				Resources:  &clusterapi.Resources{ReservationId: "pool"}, MaxRetriesFailure: 1,
 			},

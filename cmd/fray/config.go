@@ -19,6 +19,7 @@ import (
 	"github.com/fray-ml/fray/plan/amend"
 	"github.com/fray-ml/fray/providers"
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/schema/recorded"
 	"github.com/fray-ml/fray/state"
 )
 
@@ -80,6 +81,8 @@ type loaded struct {
 	bundles map[string]string // directory by sha256
 	paths   []string
 
+	recorder *recorded.Recorder // of what src was made of; nil: nobody
+
 	disposable bool // of a test, which takes down what it made
 
 	told     map[string]bool            // warnings, by their text
@@ -93,8 +96,8 @@ func (a *app) load(ctx context.Context, paths []string, flags configFlags, creat
 	if len(paths) == 0 {
 		paths = []string{"."}
 	}
-	src, diags := parse(paths)
-	l := &loaded{src: src, paths: paths, bundles: map[string]string{}}
+	recorder, src, diags := parseRecorded(paths)
+	l := &loaded{src: src, recorder: recorder, paths: paths, bundles: map[string]string{}}
 	if diags.HasErrors() {
 		return nil, a.diagnostics(filesOf(src), diags)
 	}

@@ -120,7 +120,8 @@ func newCrashStack(t *testing.T, bucket *emulator) *crashStack {
 	s := &crashStack{newProofStack(t, bucket)}
 	if bucket != nil {
 		// Agents that look less often leave more of the machine to the others.
-		s.env = append(s.env, "FRAY_TEST_BUCKET_INTERVAL=150ms")
+		// Who is not killed keeps its lease, however slow the machine.
+		s.env = append(s.env, "FRAY_TEST_BUCKET_INTERVAL=150ms", "FRAY_TEST_LEASE_TTL=2m")
 	}
 	return s
 }
@@ -171,6 +172,22 @@ func (s *crashStack) crash(t *testing.T, point int) (killed bool, err error) {
 		err = fmt.Errorf("apply ended neither well nor by SIGKILL: %v", got)
 	}
 	return got.code < 0, err
+}
+
+// goesOn applies what is declared after an apply was killed. On a machine so
+// slow that it loses its lease, another one follows: as its message says.
+func (s *proofStack) goesOn(t *testing.T) error {
+	for range 3 {
+		got, err := s.run(t, nil, "apply", "--auto-approve", "--lease-timeout=1m", crashPatience)
+		switch {
+		case err == nil && got.code == 1 && strings.Contains(got.stderr, "lease lost"):
+			continue
+		case err != nil || got.code != 0:
+			return fmt.Errorf("the next apply failed: %v %w", got, err)
+		}
+		return nil
+	}
+	return errors.New("three applies in a row lost their lease")
 }
 
 // picture is the world as far as it must be the same after every crash: job

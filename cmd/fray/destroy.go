@@ -31,7 +31,7 @@ nothing is left running. The state stays, and logs with it.`,
 			}
 			l.desired = schema.Desired{}
 			r := &runner{app: a, flags: &flags, l: l, destroying: true}
-			r.c = &change{unlaunch: addrs, unlaunchAll: len(addrs) == 0, desired: func(doc *state.Document) schema.Desired {
+			r.c = &change{keeps: true, unlaunch: addrs, unlaunchAll: len(addrs) == 0, desired: func(doc *state.Document) schema.Desired {
 				if len(addrs) > 0 {
 					return apply.Without(doc.Desired, addrs)
 				}

@@ -36,6 +36,7 @@ func TestErrorExamples(t *testing.T) {
 
 // provoke plans the files of an example.
 func provoke(t *testing.T, heading string, flags []string, files string) {
+	needsFray(t)
 	dir := t.TempDir()
 	name := "main.hcl"
 	for line := range strings.Lines(files + "\n") {

@@ -52,9 +52,7 @@ func TestExecAtATerminal(t *testing.T) {
 	s.sees(t, "31 97")
 	s.types(t, "\x03")
 	s.sees(t, "caught")
-	if err := s.cmd.Wait(); s.cmd.ProcessState.ExitCode() != 5 {
-		t.Errorf("fray ended with %v, want exit code 5", err)
-	}
+	s.ends(t, 5)
 	after, err := unix.IoctlGetTermios(int(s.slave.Fd()), unix.TCGETS)
 	if err != nil {
 		t.Fatal(err)
@@ -102,6 +100,7 @@ func TestExecInterrupted(t *testing.T) {
 		}
 	}
 	interrupt()
+	defer endStuck(cmd)()
 	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != exitInterrupted {
 		t.Errorf("fray ended with %v, want exit code %d", err, exitInterrupted)
 	}

@@ -145,7 +145,7 @@ func (r *runner) waiting() []plan.Pending {
 	}
 	for _, addr := range sortedJobs(doc) {
 		if j := doc.Jobs[addr]; j.Ready && !j.Status.Ended() && !j.Spec.IsService() && r.scope.Names(addr) {
-			out = append(out, plan.Pending{Addr: addr, Reasons: []string{"it is running"}})
+			out = append(out, plan.Pending{Addr: addr, Kind: plan.WaitUnderway, Reasons: []string{"it is running"}})
 		}
 	}
 	return out

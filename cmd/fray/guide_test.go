@@ -42,6 +42,7 @@ func TestStateGuideSnippets(t *testing.T) {
 // The commands of the guide to modules are run in order, in one shell, on the
 // files that it shows, and print what it says.
 func TestModulesGuide(t *testing.T) {
+	needsFray(t)
 	data, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "modules.md"))
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,9 @@ import (
 
 	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/controller"
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
 
@@ -42,7 +44,41 @@ type handover struct {
 
 	admin    clusterapi.AdminClient
 	revision uint64
+	late     *apply.Late     // nil: nothing reads values that become known
+	wanted   *schema.Desired // with values that the controller has not taken in yet; nil: it has
+	since    time.Time       // when that was first seen
 }
+
+// lateWait is how long a controller is given to take in values that became known:
+// it may not be able to, and says so in its log.
+const lateWait = 10 * time.Second
+
+// Step looks once. What is wrong with the configuration, by values that are known
+// now, is its error.
+func (h *handover) Step(ctx context.Context) (time.Duration, error) {
+	next, err := h.Follower.Step(ctx)
+	if err != nil || h.late == nil {
+		return next, err
+	}
+	doc := h.Document()
+	desired, err := h.late.Refine(doc)
+	if err != nil {
+		return next, err
+	}
+	if desired != nil {
+		h.wanted, h.since = desired, time.Now()
+	}
+	if h.wanted != nil {
+		settled := plan.Settled(*h.wanted, doc)
+		if plan.SameDesired(&settled, &doc.Desired) || time.Since(h.since) > lateWait {
+			h.wanted = nil
+		}
+	}
+	return next, nil
+}
+
+// Idle reports whether the controller has taken in what is known.
+func (h *handover) Idle() bool { return h.wanted == nil }
 
 // Accept has the controller record doc's outputs: nothing else of it is ours to change.
 func (h *handover) Accept(ctx context.Context, doc *state.Document) error {
@@ -69,33 +105,52 @@ func rpcError(err error) error {
 	return err
 }
 
-// handsOver reports whether a change can be left to the controller that leads:
-// one that amends the state, or evaluates files again on its way, cannot, and one
-// that only looks on would never carry it out.
-func (r *runner) handsOver(ctx context.Context, doc *state.Document) bool {
-	if lease, served := r.l.stack.served(ctx); !served || lease.Command == watchObserves || r.saved != nil || doc.LocalPlace == "" && r.l.stack.place() != "" {
-		return false
+// handsOver reports whether a change can be left to the controller that leads: not
+// one that takes in what exists, nor one whose values nobody could follow, and a
+// controller that only looks on would never carry it out.
+func (r *runner) handsOver(ctx context.Context, doc *state.Document) (bool, error) {
+	if lease, served := r.l.stack.served(ctx); !served || lease.Command == watchObserves || doc.LocalPlace == "" && r.l.stack.place() != "" {
+		return false, nil
 	}
-	if r.l.cfg != nil && r.l.cfg.Waits() {
-		return false
+	if _, _, ok, err := r.c.amender.handed(ctx, doc); err != nil || !ok {
+		return false, err
 	}
-	amended, amendments, err := r.c.amender.amend(ctx, doc)
-	return err == nil && amended == doc && len(amendments) == 0
+	if r.c.keeps {
+		return true, nil
+	}
+	_, err := r.l.recording(r.c.targets)
+	if r.unfit(err) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // throughController leaves the change to the controller that leads and follows
 // it. It reports false where nothing was done and the lease must be taken: the
 // controller cannot be reached from here.
 func (r *runner) throughController(soft, hard context.Context, shown *plan.Plan) (bool, error) {
-	doc, err := r.l.stack.load(soft)
-	if err != nil || !r.handsOver(soft, doc) {
+	// Who serves has saved the state. One that was read before that may be a first
+	// one that is nobody's, whose mark no controller knows.
+	if _, served := r.l.stack.served(soft); !served {
 		return false, nil
+	}
+	doc, err := r.l.stack.load(soft)
+	if err != nil {
+		return false, nil
+	}
+	if ok, err := r.handsOver(soft, doc); err != nil || !ok {
+		return false, err
 	}
 	conn, err := r.l.stack.cluster(soft, doc)
 	if err != nil {
 		return false, nil
 	}
 	defer func() { _ = conn.Close() }()
+	if r.saved != nil {
+		if err := r.saved(doc); err != nil {
+			return true, err
+		}
+	}
 	all, err := r.l.stack.providers(soft, r.l.desired.Providers, doc)
 	if err != nil {
 		return false, err
@@ -119,7 +174,12 @@ func (r *runner) throughController(soft, hard context.Context, shown *plan.Plan)
 	default:
 		return true, rpcError(err)
 	}
-	h.revision = answer.GetRevision()
+	h.revision, h.late = answer.GetRevision(), r.following()
+	if len(p.Amendments) > 0 { // what has other addresses now is nothing new
+		if err := h.Start(soft); err != nil {
+			return true, err
+		}
+	}
 	r.handedOver.Store(true)
 	r.progress.line("Handed over to the controller that leads; Ctrl-C ends the following, not the change.")
 	if err := h.read(soft); err != nil {
@@ -136,8 +196,12 @@ func (r *runner) acceptedAfterAll(ctx context.Context, before *state.Document, e
 		return nil
 	}
 	now, loadErr := r.l.stack.load(ctx)
-	wanted := r.c.request(before).Desired
-	if loadErr != nil || now.Revision != before.Revision+1 || !plan.SameDesired(&now.Desired, &wanted) {
+	if loadErr != nil || now.Revision != before.Revision+1 {
+		return nil
+	}
+	// Values that became known since are in it already.
+	same := r.c.recorded != "" && now.Recorded == r.c.recorded
+	if wanted := r.c.request(before).Desired; !same && !plan.SameDesired(&now.Desired, &wanted) {
 		return nil
 	}
 	return &clusterapi.ApplyResponse{Revision: now.Revision}
@@ -160,7 +224,7 @@ func (r *runner) offer(ctx context.Context, h *handover, doc *state.Document, sh
 		if accepted := r.acceptedAfterAll(ctx, doc, err); accepted != nil {
 			return p, accepted, nil
 		}
-		if status.Code(err) != codes.Aborted || shown != nil || r.flags.json || n == offers {
+		if status.Code(err) != codes.Aborted || shown != nil || r.saved != nil || r.flags.json || n == offers {
 			return p, answer, err
 		}
 		r.progress.line("The stack has changed meanwhile; planning anew.")
@@ -184,7 +248,14 @@ func (h *handover) read(ctx context.Context) error {
 // proposal is the plan, approved, and what asks the controller for it.
 func (r *runner) proposal(ctx context.Context, doc *state.Document, shown *plan.Plan) (*plan.Plan, *clusterapi.ApplyRequest, error) {
 	r.l.doc = doc
-	r.failedBefore = failedAttempts(doc)
+	amended, amendments, ok, err := r.c.amender.handed(ctx, doc)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !ok {
+		return nil, nil, status.Error(codes.Unimplemented, "what exists is to be taken in")
+	}
+	r.failedBefore = failedAttempts(amended)
 	p, err := r.l.preview(ctx, r.c)
 	if err != nil {
 		return nil, nil, untouched(ctx, err)
@@ -195,22 +266,51 @@ func (r *runner) proposal(ctx context.Context, doc *state.Document, shown *plan.
 	if err := r.l.upload(ctx, r.progress.line); err != nil {
 		return nil, nil, untouched(ctx, err)
 	}
-	request := r.c.request(doc)
-	next := apply.Accept(doc, request)
+	if !r.c.keeps {
+		if r.c.recorded, err = r.record(ctx); err != nil {
+			return nil, nil, untouched(ctx, err)
+		}
+	}
+	next := apply.Accept(amended, r.c.request(amended))
 	if err := r.shipAgent(ctx, next); err != nil {
 		return nil, nil, err
 	}
+	req, err := r.asked(next, amendments)
+	return p, req, err
+}
+
+// asked is what asks a controller for a change: next is what comes of it.
+func (r *runner) asked(next *state.Document, amendments []plan.Amendment) (*clusterapi.ApplyRequest, error) {
 	_, digest, err := plan.Proposed(&next.Desired, next, time.Now())
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
+	blocks := controller.Amendments{Approved: amendments}
+	if r.l.cfg != nil {
+		blocks.Moves, blocks.Removals = r.l.cfg.Moves, r.l.cfg.Removals
+	}
+	amend, err := blocks.Encode()
+	if err != nil {
+		return nil, err
+	}
+	request := r.c.request(r.l.doc)
 	desired, err := json.Marshal(request.Desired)
 	if err != nil {
-		return nil, nil, fmt.Errorf("encode configuration: %w", err)
+		return nil, fmt.Errorf("encode configuration: %w", err)
 	}
-	return p, &clusterapi.ApplyRequest{
+	return &clusterapi.ApplyRequest{
 		Desired: desired, PlanDigest: digest, LocalPlace: r.l.stack.place(),
 		Replace: addressTexts(request.Replace), Stop: addressTexts(request.Stop),
 		Unlaunch: addressTexts(request.Unlaunch), UnlaunchAll: request.UnlaunchAll,
+		Recorded: request.Recorded, KeepRecorded: request.KeepRecorded, Amendments: amend,
 	}, nil
+}
+
+// following follows the values of what was handed over; nil where nothing waits
+// for any.
+func (r *runner) following() *apply.Late {
+	if r.l.cfg == nil || !r.l.cfg.Waits() {
+		return nil
+	}
+	return &apply.Late{Source: r.l.src, Options: r.l.opts, Sealer: r.l.sealer, Targets: r.c.targets}
 }

@@ -59,7 +59,7 @@ func (l *loaded) toHost(ctx context.Context, t execTask) (*hostLink, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn, direct := l.dialHost(ctx, report, userToken(k, l.doc.Stack()))
+	conn, direct := l.dialHost(ctx, report, l.stack.hostToken(userToken(k, l.doc.Stack()), report.At))
 	if direct == nil {
 		client := clusterapi.NewHostClient(conn)
 		return &hostLink{

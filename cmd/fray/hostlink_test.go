@@ -65,7 +65,7 @@ func TestExecThroughTheController(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	st := &stack{store: s, at: location(dir)}
+	st := &stack{store: s, at: location(dir), clock: store.NewLeaderClock(s)}
 	st.root = dir
 	st.keys = newKeys(s, st, nil)
 	l := &loaded{stack: st, doc: &state.Document{Lineage: "a-stack-of-tests"}}

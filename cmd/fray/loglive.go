@@ -30,7 +30,7 @@ const (
 type liveLogs struct {
 	printer *logPrinter
 	loaded  *loaded
-	token   dial.Token
+	token   func(now time.Time) (string, error)
 	ctx     context.Context // of all that listens
 	cancel  context.CancelFunc
 	running sync.WaitGroup
@@ -105,7 +105,7 @@ func (v *liveLogs) receive(s *logStream, slice string, host int) error {
 	if report.API == "" {
 		return errors.New("the host serves nothing")
 	}
-	conn, err := v.conn(hostAt{report.API, report.Fingerprint})
+	conn, err := v.conn(hostAt{report.API, report.Fingerprint}, report.At)
 	if err != nil {
 		return err
 	}
@@ -129,13 +129,13 @@ func (v *liveLogs) receive(s *logStream, slice string, host int) error {
 }
 
 // conn is the connection to a host, which its tasks share.
-func (v *liveLogs) conn(at hostAt) (*grpc.ClientConn, error) {
+func (v *liveLogs) conn(at hostAt, reported time.Time) (*grpc.ClientConn, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if c := v.conns[at]; c != nil {
 		return c, nil
 	}
-	c, err := dial.Open(at.api, at.fingerprint, v.token)
+	c, err := dial.Open(at.api, at.fingerprint, v.loaded.stack.hostToken(v.token, reported))
 	if err == nil {
 		v.conns[at] = c
 	}

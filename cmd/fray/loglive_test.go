@@ -115,8 +115,8 @@ func newFollowed(t *testing.T, q logQuery) *followedLog {
 	f.put(t, store.HostKey("s", 0), string(report))
 	f.printer = newLogPrinter(&app{stdout: f.screen}, s, q)
 	f.printer.live = &liveLogs{
-		printer: f.printer, loaded: &loaded{stack: &stack{store: s}}, conns: map[hostAt]*grpc.ClientConn{},
-		token: func(context.Context) (string, error) { return "any", nil },
+		printer: f.printer, loaded: &loaded{stack: &stack{store: s, clock: store.NewLeaderClock(s)}}, conns: map[hostAt]*grpc.ClientConn{},
+		token: func(time.Time) (string, error) { return "any", nil },
 	}
 	f.printer.live.ctx, f.printer.live.cancel = context.WithCancel(t.Context())
 	t.Cleanup(f.printer.live.close)

@@ -14,6 +14,7 @@ import (
 // clear, not this machine's slices, not other workspaces; and clears nothing of
 // that kind away where it goes.
 func TestMigrationLeavesThePlaceAlone(t *testing.T) {
+	needsFray(t)
 	e := newEmulator(t)
 	dir := t.TempDir()
 	t.Cleanup(func() { endProcesses(dir) })

@@ -89,10 +89,14 @@ type change struct {
 	unlaunchAll   bool
 	targets       []schema.Address
 	amender       *amender // what comes before; nil: nothing
+	// recorded names the recording of the configuration, "" for none; keeps says
+	// that it is the one that it was.
+	recorded string
+	keeps    bool
 }
 
 func (c *change) request(doc *state.Document) apply.Request {
-	return apply.Request{Desired: c.desired(doc), Replace: c.replace, Stop: c.stop, Unlaunch: c.unlaunch, UnlaunchAll: c.unlaunchAll}
+	return apply.Request{Desired: c.desired(doc), Replace: c.replace, Stop: c.stop, Unlaunch: c.unlaunch, UnlaunchAll: c.unlaunchAll, Recorded: c.recorded, KeepRecorded: c.keeps}
 }
 
 // change resolves --target and --replace against what is declared and known.

@@ -249,7 +249,7 @@ func isPlanFile(args []string) bool {
 // open finds the files and the stack of a saved plan again, and refuses if
 // either has moved on since.
 func (sp *savedPlan) open(ctx context.Context, a *app, path string, flags configFlags) (*loaded, *change, error) {
-	src, diags := parse(sp.Paths)
+	recorder, src, diags := parseRecorded(sp.Paths)
 	if err := a.diagnostics(filesOf(src), diags); err != nil {
 		return nil, nil, err
 	}
@@ -280,7 +280,7 @@ func (sp *savedPlan) open(ctx context.Context, a *app, path string, flags config
 	if st.fresh {
 		return nil, nil, fmt.Errorf("%s is stale: the state it was made for (serial %d) is not in %s any more%s", path, sp.Serial, st.at, again)
 	}
-	l := &loaded{src: src, stack: st, desired: sp.Desired, bundles: sp.Bundles, paths: sp.Paths}
+	l := &loaded{src: src, recorder: recorder, stack: st, desired: sp.Desired, bundles: sp.Bundles, paths: sp.Paths}
 	doc, err := st.load(ctx)
 	if err != nil {
 		return nil, nil, err

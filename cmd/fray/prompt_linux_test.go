@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,6 +24,7 @@ type terminal struct {
 
 func atTerminal(t *testing.T, dir string, args ...string) *terminal {
 	t.Helper()
+	needsFray(t)
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
 		t.Skipf("no terminals here: %v", err)
@@ -87,8 +89,11 @@ func (s *terminal) echoes(t *testing.T) bool {
 	return state.Lflag&unix.ECHO != 0
 }
 
+// ends waits for the end, and reads on: nobody ends who cannot write.
 func (s *terminal) ends(t *testing.T, want int) {
 	t.Helper()
+	go func() { _, _ = io.Copy(io.Discard, s.File) }() // until it is closed
+	defer endStuck(s.cmd)()
 	_ = s.cmd.Wait()
 	if got := s.cmd.ProcessState.ExitCode(); got != want {
 		t.Errorf("exit code %d, want %d", got, want)

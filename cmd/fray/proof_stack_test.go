@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -27,10 +28,13 @@ type proofStack struct {
 	dir    string
 	bucket *emulator // nil: the state is in the directory
 	env    []string  // besides what every command gets
+	// program is fray, "" for the usual one.
+	program string
 }
 
 func newProofStack(t *testing.T, bucket *emulator) *proofStack {
 	t.Helper()
+	needsFray(t)
 	s := &proofStack{dir: t.TempDir(), bucket: bucket}
 	if bucket != nil {
 		s.env = bucket.environ()
@@ -50,7 +54,7 @@ func (s *proofStack) write(t *testing.T, config string) {
 }
 
 func (s *proofStack) command(t *testing.T, env []string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(t.Context(), fray, args...)
+	cmd := exec.CommandContext(t.Context(), cmp.Or(s.program, fray), args...)
 	cmd.Dir = s.dir
 	cmd.Env = append(os.Environ(), "HOME="+s.dir, "XDG_CACHE_HOME="+filepath.Join(s.dir, "cache"), "NO_COLOR=1")
 	cmd.Env = append(append(cmd.Env, s.env...), env...)
@@ -71,10 +75,16 @@ func (s *proofStack) run(t *testing.T, env []string, args ...string) (ending, er
 	return endingOf(s.command(t, env, args...))
 }
 
+// endingOf runs a command; one that does not end says where it stands.
 func endingOf(cmd *exec.Cmd) (ending, error) {
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	err := cmd.Run()
+	cmd.WaitDelay = patience // a child may have kept its output
+	err := cmd.Start()
+	if err == nil {
+		defer endStuck(cmd)()
+		err = cmd.Wait()
+	}
 	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
 		return ending{}, fmt.Errorf("run %v: %w", cmd.Args, err)
 	}

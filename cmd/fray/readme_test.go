@@ -16,6 +16,7 @@ var fence = regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$")
 // The README's configuration is planned, and the commands of its first ten
 // minutes are run in order, in one shell.
 func TestReadme(t *testing.T) {
+	needsFray(t)
 	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +67,7 @@ func TestReadme(t *testing.T) {
 			t.Errorf("the README's commands did not print %q:\n%s", want, printed)
 		}
 	}
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		left := processes(dir)
 		if len(left) == 0 {
 			break

@@ -9,6 +9,7 @@ import (
 )
 
 func TestRehearsalJSONDoc(t *testing.T) {
+	needsFray(t)
 	doc := readFormatDoc(t, "rehearsal-json.md")
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "train.hcl"), []byte(doc.block(t, "hcl")), 0o600); err != nil {

@@ -16,6 +16,7 @@ import (
 )
 
 func schemaJSON(t *testing.T) []byte {
+	needsFray(t)
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), fray, "schema", "--json").Output()
 	if err != nil {

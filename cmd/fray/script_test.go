@@ -22,8 +22,8 @@ import (
 	"github.com/fray-ml/fray/state/store"
 )
 
-// fray is the binary that all tests of this package run: the real one, since
-// agents are started from it.
+// fray is the binary that the tests of this package run: the real one, since
+// agents are started from it. See needsFray.
 var fray string
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
@@ -36,6 +36,9 @@ func testMain(m *testing.M) int {
 		return actorHost()
 	}
 	flag.Parse()
+	if testing.Short() {
+		return m.Run()
+	}
 	dir, err := os.MkdirTemp("", "fray-bin-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -52,12 +55,14 @@ func testMain(m *testing.M) int {
 	return m.Run()
 }
 
-// patience is how long anything may take before a script gives up on it.
-const patience = 30 * time.Second
+// patience is how long anything may take on a busy machine before a test gives
+// up on it.
+const patience = 2 * time.Minute
 
 var update = flag.Bool("update", false, "rewrite goldens")
 
 func TestScript(t *testing.T) {
+	needsFray(t)
 	testscript.Run(t, testscript.Params{
 		Dir:           "testdata/script",
 		UpdateScripts: *update,
@@ -80,6 +85,7 @@ func TestScript(t *testing.T) {
 			env.Vars = append(env.Vars, bucket.environ()...)
 			env.Defer(bucket.end)
 			env.Defer(func() { endProcesses(env.WorkDir) })
+			env.Defer(watchdog(t, env.WorkDir))
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
@@ -91,6 +97,7 @@ func TestScript(t *testing.T) {
 			"interrupt":  interrupt,
 			"left":       left,
 			"agekey":     ageKey,
+			"occupy":     occupy,
 		},
 	})
 }
@@ -176,7 +183,9 @@ func start(ts *testscript.TestScript, args []string, stdin *os.File) {
 	ts.Setenv("BACKGROUND", strconv.Itoa(cmd.Process.Pid))
 	ts.Defer(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
+		deaf := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
 		_ = cmd.Wait()
+		deaf.Stop()
 		_ = out.Close()
 	})
 }
@@ -203,7 +212,7 @@ func scriptEnv(ts *testscript.TestScript) []string {
 // noLeft fails if any process that belongs to the script's directory is alive.
 func noLeft(ts *testscript.TestScript, _ bool, _ []string) {
 	work := ts.Getenv("WORK")
-	deadline := time.Now().Add(5 * time.Second)
+	deadline := time.Now().Add(patience)
 	for {
 		left := slices.DeleteFunc(processes(work), func(p process) bool { return strconv.Itoa(p.pid) == ts.Getenv("BACKGROUND") })
 		if len(left) == 0 {
@@ -236,6 +245,9 @@ func kill9(ts *testscript.TestScript, _ bool, args []string) {
 		hosts = hosts[:1]
 	}
 	for _, h := range hosts {
+		if h.PID <= 1 || h.Task == nil || h.Task.PID <= 1 {
+			ts.Fatalf("a host of %s reports no process yet: %+v", args[1], h)
+		}
 		var victims []int
 		task := append(descendants(h.Task.PID), h.Task.PID)
 		switch args[0] {
@@ -258,7 +270,7 @@ func kill9(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// reports are the reports of hosts that run a job, in task order.
+// reports are the reports of hosts that live and run a job, in task order.
 func reports(root, job string) []store.HostReport {
 	files, _ := filepath.Glob(filepath.Join(root, "hosts", "*", "*.json"))
 	byTask := map[int]store.HostReport{}
@@ -268,7 +280,7 @@ func reports(root, job string) []store.HostReport {
 			continue
 		}
 		var r store.HostReport
-		if json.Unmarshal(data, &r) == nil && r.Task != nil && r.Task.Job.String() == job && !r.Task.State.Ended() {
+		if json.Unmarshal(data, &r) == nil && r.Task != nil && r.Task.Job.String() == job && !r.Task.State.Ended() && letter(r.PID) != 'Z' {
 			byTask[r.Task.Task] = r
 		}
 	}

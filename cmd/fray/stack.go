@@ -28,6 +28,7 @@ type stack struct {
 	fresh bool           // nothing was applied there yet
 	hosts *hostBootstrap // see bootstrap
 
+	clock   *store.LeaderClock
 	crashes *apply.Crashes
 }
 
@@ -50,6 +51,7 @@ func openStack(ctx context.Context, where site, create bool) (*stack, error) {
 	opened = st.crashes.Store(opened)
 	st.keys = newKeys(opened, st, where.settings.Encryption)
 	st.store = st.keys.store()
+	st.clock = store.NewLeaderClock(st.store)
 	return st, nil
 }
 
@@ -76,7 +78,7 @@ func (s *stack) open(ctx context.Context, create bool) (store.Store, error) {
 
 // load reads the state; a stack that was never applied has an empty one.
 func (s *stack) load(ctx context.Context) (*state.Document, error) {
-	if s.fresh {
+	if s.fresh && !s.at.inBucket() {
 		return &state.Document{FormatVersion: state.FormatVersion, Lineage: "unborn"}, nil
 	}
 	doc, generation, err := apply.LoadState(ctx, s.store)

@@ -32,21 +32,21 @@ recorded. Whoever held it can write nothing any more and stops within seconds.`,
 			if err != nil {
 				return err
 			}
-			lease, err := store.ReadLease(cmd.Context(), l.stack.store)
-			if errors.Is(err, store.ErrNotFound) {
-				fmt.Fprintln(a.stdout, "Nobody has held this stack's lease yet.")
-				return nil
-			}
+			sight, err := l.stack.clock.Look(cmd.Context())
 			if err != nil {
 				return err
 			}
+			if sight.Lease.Holder == "" {
+				fmt.Fprintln(a.stdout, "Nobody has held this stack's lease yet.")
+				return nil
+			}
 			if end {
-				return a.breakLease(cmd.Context(), l.stack, lease, force)
+				return a.breakLease(cmd.Context(), l.stack, sight, force)
 			}
 			if asJSON {
-				return a.printJSON(lease)
+				return a.printJSON(sight.Lease)
 			}
-			return a.showLease(l.stack, lease)
+			return a.showLease(l.stack, sight)
 		},
 	}
 	flags.register(cmd)
@@ -56,13 +56,13 @@ recorded. Whoever held it can write nothing any more and stops within seconds.`,
 	return cmd
 }
 
-func (a *app) showLease(s *stack, l store.Lease) error {
-	now := time.Now()
+func (a *app) showLease(s *stack, sight store.Sight) error {
+	l, now := sight.Lease, sight.Now
 	standing := "held"
 	switch {
 	case l.Released:
 		standing = "free: released by its last holder"
-	case !leads(l, now):
+	case !leads(sight):
 		standing = "free: its holder is gone"
 	}
 	w := tabwriter.NewWriter(a.stdout, 0, 4, 2, ' ', 0)
@@ -93,15 +93,16 @@ func moment(t, now time.Time) string {
 }
 
 // breakLease ends the lease that was just shown, and no other.
-func (a *app) breakLease(ctx context.Context, s *stack, l store.Lease, force bool) error {
-	if !leads(l, time.Now()) {
+func (a *app) breakLease(ctx context.Context, s *stack, sight store.Sight, force bool) error {
+	l := sight.Lease
+	if !leads(sight) {
 		fmt.Fprintln(a.stdout, "Nobody holds the lease; there is nothing to break.")
 		return nil
 	}
 	if !force {
 		return fmt.Errorf("%w\nTo end its lease all the same: fray state lease --break --force", s.naming(&store.HeldError{Lease: l}))
 	}
-	broken, err := store.Break(ctx, s.store, store.LeaseConfig{Command: commandLine()}, l)
+	broken, err := store.Break(ctx, s.store, store.LeaseConfig{Command: commandLine(), Now: func() time.Time { return s.clock.Now(ctx) }}, l)
 	if errors.Is(err, store.ErrNotLive) {
 		fmt.Fprintln(a.stdout, "Nobody holds the lease any more; there was nothing to break.")
 		return nil

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -104,14 +103,11 @@ func (w *looker) look(ctx context.Context) (*view, error) {
 	for _, p := range v.plan.Pending {
 		v.pending[p.Addr] = append(v.pending[p.Addr], p.Reasons...)
 	}
-	v.lease, err = store.ReadLease(ctx, w.l.stack.store)
-	switch {
-	case errors.Is(err, store.ErrNotFound):
-	case err != nil:
+	sight, err := w.l.stack.clock.Look(ctx)
+	if err != nil {
 		return nil, err
-	default:
-		v.led = leads(v.lease, v.now)
 	}
+	v.lease, v.led = sight.Lease, leads(sight)
 	return v, nil
 }
 

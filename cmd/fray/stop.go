@@ -41,7 +41,7 @@ ended already is named and left as it is.`,
 			}
 			flags.autoApprove = true
 			r := &runner{app: a, flags: &flags, l: l, stopping: true}
-			r.c = &change{stop: addrs, desired: func(doc *state.Document) schema.Desired { return doc.Desired }}
+			r.c = &change{keeps: true, stop: addrs, desired: func(doc *state.Document) schema.Desired { return doc.Desired }}
 			if err := r.apply(cmd.Context()); err != nil {
 				return err
 			}

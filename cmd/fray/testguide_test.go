@@ -12,6 +12,7 @@ import (
 // The guide to tests shows a configuration, its tests and what they print: they
 // print that, but for the times.
 func TestTestingGuide(t *testing.T) {
+	needsFray(t)
 	data, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "testing.md"))
 	if err != nil {
 		t.Fatal(err)

@@ -93,6 +93,7 @@ func fieldsOf(found map[string]bool, path string, v any, values []string) {
 }
 
 func TestValidateJSONDoc(t *testing.T) {
+	needsFray(t)
 	doc := readFormatDoc(t, "validate-json.md")
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "train.hcl"), []byte(doc.block(t, "hcl")), 0o600); err != nil {

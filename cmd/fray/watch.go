@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/controller"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/schema"
@@ -115,6 +116,11 @@ func (a *app) watch(ctx context.Context, args []string, flags watchFlags) error 
 	if cfg.Service, err = l.stack.service(soft, l.doc, flags); err != nil {
 		return err
 	}
+	sealer, err := l.stack.sealer(soft, l.doc, false)
+	if err != nil {
+		return err
+	}
+	cfg.Recorded = l.stack.opener(sealer)
 	if flags.observe {
 		cfg.Command = watchObserves
 	}
@@ -153,12 +159,16 @@ func (a *app) locateOrBegin(ctx context.Context, args []string, flags configFlag
 	if len(l.cfg.Ranges) == 0 && len(l.src.Files()) == 0 {
 		return nil, errNoState
 	}
-	begun := func(doc *state.Document) (*state.Document, error) {
-		next := doc.Clone()
-		next.LocalPlace = l.stack.place()
-		return next, nil
+	// A first apply that comes at the same time waits for it, and goes first else.
+	begin := func(ctx context.Context, w apply.Rewriter) error {
+		_, err := w.Edit(ctx, func(doc *state.Document) (*state.Document, error) {
+			next := doc.Clone()
+			next.LocalPlace = l.stack.place()
+			return next, nil
+		})
+		return err
 	}
-	if err := a.edit(ctx, l.stack, time.Minute, begun); err != nil {
+	if err := a.underLease(ctx, l.stack, store.LeaseConfig{Wait: time.Minute, Yields: true}, begin); err != nil {
 		return nil, err
 	}
 	return a.locate(ctx, args, flags)
@@ -230,17 +240,17 @@ func (r *runner) startController() error {
 
 // watch is the lease of the `fray watch` that holds it, false if none does.
 func (s *stack) watch(ctx context.Context) (store.Lease, bool) {
-	lease, err := store.ReadLease(ctx, s.store)
-	return lease, err == nil && lease.Yields && leads(lease, time.Now())
+	sight, err := s.clock.Look(ctx)
+	return sight.Lease, err == nil && sight.Lease.Yields && leads(sight)
 }
 
-// leads reports whether somebody holds a lease: it is live, and its process has
+// leads reports whether somebody holds the lease: it is live, and its process has
 // not died on this very machine.
-func leads(lease store.Lease, now time.Time) bool {
-	if !lease.Live(now) {
+func leads(sight store.Sight) bool {
+	if !sight.Leads {
 		return false
 	}
 	host, err := os.Hostname()
-	here := err == nil && host == lease.Host
-	return !here || !errors.Is(syscall.Kill(lease.PID, 0), syscall.ESRCH)
+	here := err == nil && host == sight.Lease.Host
+	return !here || !errors.Is(syscall.Kill(sight.Lease.PID, 0), syscall.ESRCH)
 }
