@@ -33,11 +33,15 @@ func builtIn(t *testing.T, name string) Scenario {
 
 // The same seed makes the same rehearsal, or no failure could be repeated.
 func TestRehearsalsAreRepeatable(t *testing.T) {
+	lasts := 12 * time.Hour
+	if testing.Short() {
+		lasts = 2 * time.Hour
+	}
 	var first string
 	for i := range 2 {
 		rep, err := Run(t.Context(), Config{
 			Desired: training(3, "v5litepod-16", "us-west4-a", "us-central1-a"), Scenario: builtIn(t, ScenarioStormy).Weather,
-			For: 12 * time.Hour, Seed: 7, Restarts: 5 * time.Hour,
+			For: lasts, Seed: 7, Restarts: lasts * 5 / 12,
 		})
 		if err != nil {
 			t.Fatal(err)

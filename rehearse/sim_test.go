@@ -145,8 +145,8 @@ func simulate(t *testing.T, cfg Config) *Report {
 	return rep
 }
 
-// TestSimulation is a month, or in the short form three days, of a fleet whose
-// cloud does everything that clouds do.
+// TestSimulation is a month, or without flags three days, or with -short half a
+// day, of a fleet whose cloud does everything that clouds do.
 func TestSimulation(t *testing.T) {
 	seed := *seedFlag
 	if seed == 0 {
@@ -156,9 +156,12 @@ func TestSimulation(t *testing.T) {
 		simulate(t, Config{Desired: fleetOf(n), Scenario: weatherOf(seed, *forFlag), For: *forFlag, Seed: seed, Pace: *paceFlag, Restarts: 24 * time.Hour})
 		return
 	}
+	lasts := 3 * 24 * time.Hour
+	if testing.Short() {
+		lasts = 12 * time.Hour
+	}
 	for _, seed := range []uint64{1, seed} {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			const lasts = 3 * 24 * time.Hour
 			simulate(t, Config{Desired: fleetOf(60), Scenario: weatherOf(seed, lasts), For: lasts, Seed: seed, Pace: 5 * time.Minute, Restarts: 5 * time.Hour})
 		})
 	}

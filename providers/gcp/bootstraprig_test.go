@@ -168,7 +168,7 @@ func (r *bootRig) wantStatus(want, output string) {
 
 func (r *bootRig) eventually(what string, ok func() bool) {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.t.Context()), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.t.Context()), 2*time.Minute)
 	defer cancel()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

@@ -19,10 +19,11 @@ import (
 	"github.com/fray-ml/fray/state/store/storetest"
 )
 
-// impatient gives a stalled request up soon.
+// impatient gives a stalled request up soon, and tries for long, since a busy
+// machine's are now and then taken for such.
 func impatient() tempo {
 	t := quick()
-	t.stall = 200 * time.Millisecond
+	t.stall, t.patience = 500*time.Millisecond, 2*time.Minute
 	return t
 }
 
@@ -86,9 +87,11 @@ func TestEveryOperationSurvivesPassingFaults(t *testing.T) {
 	for _, operation := range operations {
 		t.Run(operation.name, func(t *testing.T) {
 			t.Parallel() // stalls are waited for
-			tempo := quick()
-			tempo.stall = 100 * time.Millisecond
 			for _, f := range passingFaults() {
+				tempo := quick()
+				if f.stall {
+					tempo = impatient()
+				}
 				w := newWire(t)
 				b := w.open(t, tempo)
 				put(t, b, "state.json", "before", store.Absent)

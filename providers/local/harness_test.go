@@ -246,9 +246,12 @@ func (p *place) down(provider *local.Provider, spec schema.SliceSpec) {
 	})
 }
 
+// patience is far more than anything of a test takes, on any machine.
+const patience = 2 * time.Minute
+
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(patience)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for !ok() {

@@ -293,7 +293,7 @@ func TestAgentsInheritNoPipes(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(patience):
 		t.Error("an agent keeps a pipe of its maker's parent open")
 	}
 }
