@@ -27,15 +27,17 @@ type actor struct {
 	load     atomic.Int64 // calls without an answer
 	holds    atomic.Int64 // calls that must be settled before others are sent
 	tries    atomic.Int64 // refusals in a row
+	crowded  atomic.Bool  // more may wait than are to
 	poke     chan struct{}
 
 	mu       sync.Mutex
 	via      transport // nil: not found yet, or not any more
 	endpoint Endpoint
+	seen     Endpoint  // where the resolver had it last
 	place    transport // which has calls that were sent to the endpoint; nil: none were
 	orders   uint64
-	queue    []*call // by order
-	seeking  bool    // seek runs
+	queue    backlog
+	seeking  bool // seek runs
 	refused  *refusal
 	failing  Endpoint        // where nobody answered
 	problem  *Error          // why it is not found
@@ -50,7 +52,10 @@ type refusal struct {
 }
 
 func newActor(client *Client, key actorKey, resolver Resolver) *actor {
-	return &actor{client: client, key: key, resolver: resolver, poke: make(chan struct{}, 1)}
+	return &actor{
+		client: client, key: key, resolver: resolver, poke: make(chan struct{}, 1),
+		queue: backlog{maxCalls: maxBacklogCalls, maxBytes: maxBacklogBytes},
+	}
 }
 
 // start sends a call, or has it wait until the actor is found; then there is no
@@ -92,14 +97,36 @@ func (a *actor) enqueue(c *call) {
 	if c.findBy.IsZero() {
 		c.findBy = time.Now().Add(a.client.config.ResolveTimeout)
 	}
-	i, _ := slices.BinarySearchFunc(a.queue, c, func(x, y *call) int { return int(int64(x.order) - int64(y.order)) })
-	a.queue = slices.Insert(a.queue, i, c)
+	a.queue.insert(c)
+	if a.queue.over() {
+		a.crowded.Store(true)
+	}
 	if !a.seeking {
 		a.seeking = a.client.run(a.seek)
 		if !a.seeking {
-			a.queue = nil
+			a.queue.filter(func(*call) bool { return true })
 			c.settled()
 			c.fail(a.verdict(c, errClientClosed()))
+		}
+	}
+}
+
+// throttle has whoever made a call wait while too much waits for the actor to be
+// found, or until the call is over: at its deadline, or when the actor was looked for
+// for ResolveTimeout.
+func (a *actor) throttle(done <-chan struct{}) {
+	for a.crowded.Load() {
+		a.mu.Lock()
+		room := a.queue.await()
+		a.crowded.Store(room != nil)
+		a.mu.Unlock()
+		if room == nil {
+			return
+		}
+		select {
+		case <-room:
+		case <-done:
+			return
 		}
 	}
 }
@@ -136,8 +163,7 @@ func (a *actor) drop(c *call) (mayHaveArrived bool, problem *Error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	c.dropped = true
-	if i := slices.Index(a.queue, c); i >= 0 {
-		a.queue = slices.Delete(a.queue, i, i+1)
+	if a.queue.remove(c) {
 		return c.loss != nil, a.problem
 	}
 	mayHaveArrived = c.loss != nil
@@ -288,6 +314,6 @@ func (c *call) measure() *Error {
 
 // overhead is at most what a frame has beside its arguments, in bytes.
 func (c *call) overhead() uint64 {
-	const fields = 128
+	const fields = 192
 	return fields + uint64(len(c.method)+len(c.actor.key.name)+10*len(c.buffers))
 }

@@ -215,6 +215,55 @@ func TestMembersAreFollowed(t *testing.T) {
 	})
 }
 
+// A handle of one of several actors of a name stays with that one when it is sent, also
+// through a program that knows no names; where it is received it is the handle of it.
+func TestMembersTravel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.start(home).actor, w.start(other).actor = "pool", "pool"
+		r, err := NewLocalResolver(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		second := Endpoint{Address: other, Member: "job/1"}
+		r.Set("pool", Endpoint{Address: home, Member: "job/0"}, second)
+		handles, err := w.client(r, Config{Namespace: "rl"}).LookupAll(t.Context(), "pool")
+		if err != nil || len(handles) != 2 {
+			t.Fatalf("got %v, %v; want 2 handles", handles, err)
+		}
+		sent := handles[0].ActorRef()
+		if want := (codec.ActorRef{Name: "pool", Namespace: "rl", URL: "actor://" + home + "/pool", Member: "job/0"}); sent != want {
+			t.Errorf("it is sent as %+v, want %+v", sent, want)
+		}
+		between, err := w.client(r, Config{}).Handle(sent)
+		if err != nil || between.ActorRef() != sent {
+			t.Errorf("passed on: %+v, %v; want %+v", between.ActorRef(), err, sent)
+		}
+		mustAdd(t, between, 1)
+		receiver := w.client(r, Config{Namespace: "rl"})
+		h, err := receiver.Handle(sent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found, err := receiver.LookupAll(t.Context(), "pool"); err != nil || found[0] != h {
+			t.Errorf("the handle that was received is not that of the same member: %v, %v", found, err)
+		}
+		mustAdd(t, h, 2)
+		w.kill(home)
+		const third = "10.0.0.3:7000"
+		again := w.start(third)
+		again.actor = "pool"
+		r.Set("pool", Endpoint{Address: third, Member: "job/0"}, second)
+		if found, err := receiver.LookupAll(t.Context(), "pool"); err != nil || found[0].ActorRef().URL != "actor://"+third+"/pool" {
+			t.Errorf("the handle of task 0 is sent as %+v, %v; want where it is now", found[0].ActorRef(), err)
+		}
+		mustAdd(t, h, 3)
+		if len(again.calls) != 1 || len(w.processes[other].calls) != 0 {
+			t.Errorf("task 0 got %d calls where it is now and task 1 %d, want 1 and 0", len(again.calls), len(w.processes[other].calls))
+		}
+	})
+}
+
 // A future may be waited for several times, and its result read again.
 func TestFuture(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -24,6 +24,7 @@ type call struct {
 	args     []byte
 	buffers  [][]byte
 	bytes    uint64 // of args and buffers
+	trace    string // W3C traceparent of the caller's span, ""
 	options  RPCOptions
 	deadline time.Time // zero: none
 	release  func()    // frees what waits for the deadline; nil
@@ -62,7 +63,7 @@ func (c *call) mayHaveArrived() bool {
 func (c *call) frame() *wire.Call {
 	f := &wire.Call{
 		Actor: c.endpoint.Name, Incarnation: c.endpoint.Incarnation, Method: c.method, Seq: c.seq, Attempt: c.attempt,
-		Codec: wire.Codec(c.codec), Args: c.args,
+		Codec: wire.Codec(c.codec), Args: c.args, Trace: c.trace,
 	}
 	if len(c.buffers) > 0 {
 		f.BufferSizes = make([]uint64, len(c.buffers))

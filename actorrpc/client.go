@@ -3,10 +3,10 @@ package actorrpc
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"log/slog"
 	"sync"
 	"time"
+	"weak"
 
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
@@ -62,7 +62,6 @@ func (c Config) complete() Config {
 type Client struct {
 	config   Config
 	resolver Resolver
-	self     string // Hello.peer
 	dial     dialer
 	unwatch  func()
 	closers  []func()
@@ -73,17 +72,16 @@ type Client struct {
 
 	mu       sync.Mutex
 	closed   bool
-	actors   map[actorKey]*actor
+	actors   map[actorKey]weak.Pointer[actor] // gone with the last handle and call
 	servers  map[string]*server
 	generals map[string]*general
-	claims   map[string]*server // which of them calls a process
 }
 
 // NewClient makes a client that finds actors by a resolver. Close ends it.
 func NewClient(resolver Resolver, config Config) *Client {
 	c := &Client{
-		config: config.complete(), resolver: resolver, self: rand.Text(), dial: dialTCP,
-		actors: map[actorKey]*actor{}, servers: map[string]*server{}, generals: map[string]*general{}, claims: map[string]*server{},
+		config: config.complete(), resolver: resolver, dial: dialTCP,
+		actors: map[actorKey]weak.Pointer[actor]{}, servers: map[string]*server{}, generals: map[string]*general{},
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.unwatch = resolver.Watch(c.moved)
@@ -121,68 +119,3 @@ func (c *Client) run(f func(ctx context.Context)) bool {
 }
 
 func (c *Client) log() *slog.Logger { return c.config.Log }
-
-// actor is the one of a key, which all handles of it share.
-func (c *Client) actor(key actorKey, resolver Resolver) *actor {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	a, ok := c.actors[key]
-	if !ok {
-		a = newActor(c, key, resolver)
-		c.actors[key] = a
-	}
-	return a
-}
-
-// moved is told by the resolver that a name is elsewhere.
-func (c *Client) moved(name string) {
-	c.mu.Lock()
-	var affected []*actor
-	for key, a := range c.actors {
-		if key.name == name && key.url == "" {
-			affected = append(affected, a)
-		}
-	}
-	c.mu.Unlock()
-	for _, a := range affected {
-		a.moved()
-	}
-}
-
-// transport is what reaches an endpoint.
-func (c *Client) transport(e Endpoint) (transport, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return nil, errClientClosed()
-	}
-	if e.GRPC {
-		g, ok := c.generals[e.Address]
-		if ok {
-			return g, nil
-		}
-		g, err := newGeneral(c, e.Address)
-		if err != nil {
-			return nil, err
-		}
-		c.generals[e.Address] = g
-		return g, nil
-	}
-	s, ok := c.servers[e.Address]
-	if !ok {
-		s = &server{client: c, address: e.Address, self: c.self}
-		c.servers[e.Address] = s
-	}
-	return s, nil
-}
-
-// claim reports whether a process is called over this address only.
-func (c *Client) claim(process string, s *server) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if other, ok := c.claims[process]; ok && other != s {
-		return s.self != c.self
-	}
-	c.claims[process] = s
-	return true
-}

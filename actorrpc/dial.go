@@ -13,19 +13,44 @@ import (
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
+// maxMet is how many processes get our calls by one name.
+const maxMet = 64
+
 // open connects and exchanges Hellos. The errors of servers that will not take us
 // are [Error]s with final codes.
 func (s *server) open(ctx context.Context) (*link, error) {
+	s.mu.Lock()
+	last, unanswered := s.process, s.window.open > 0
+	s.mu.Unlock()
+	if len(s.met) >= maxMet && !unanswered {
+		last = s.rename()
+	}
 	for {
 		l, err := s.greet(ctx)
-		if err != nil || s.client.claim(l.hello.GetPeer(), s) {
-			return l, err
+		if err != nil {
+			return nil, err
 		}
-		// The process has another address, over which we call it already. Its
-		// calls and ours would have the same numbers.
+		process := l.hello.GetPeer()
+		if process == last || !s.met[process] {
+			s.met[process] = true
+			return l, nil
+		}
+		// It was here before another was. Its calls of then and ours of now would have
+		// the same numbers.
 		_ = l.conn.Close()
-		s.self = rand.Text()
+		last = s.rename()
 	}
+}
+
+// rename begins to call by another name, which nobody knows: what is unanswered is not
+// to be sent again by it.
+func (s *server) rename() (process string) {
+	s.self = rand.Text()
+	clear(s.met)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.process = ""
+	return s.process
 }
 
 // greet makes one attempt.

@@ -2,9 +2,11 @@ package actorrpc
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -26,8 +28,12 @@ type general struct {
 	conn    *grpc.ClientConn
 	stub    wire.ActorsClient
 
-	mu   sync.Mutex
-	sent map[*call]*sending
+	self  string
+	asked time.Time // when somebody wanted it; under the client's lock
+
+	mu      sync.Mutex
+	sent    map[*call]*sending
+	retired bool // the client has forgotten it
 }
 
 // sending is a call on its way.
@@ -51,7 +57,7 @@ func newGeneral(client *Client, address string) (*general, error) {
 	if err != nil {
 		return nil, fmt.Errorf("actor server %s: %w", address, err)
 	}
-	return &general{client: client, address: address, conn: conn, stub: wire.NewActorsClient(conn), sent: map[*call]*sending{}}, nil
+	return &general{client: client, address: address, conn: conn, stub: wire.NewActorsClient(conn), self: rand.Text(), sent: map[*call]*sending{}}, nil
 }
 
 // watcher notes which calls were handed to a connection.
@@ -92,7 +98,7 @@ func (g *general) ready(ctx context.Context) error {
 		case connectivity.TransientFailure:
 			return unavailable(g.address, errNotConnected)
 		case connectivity.Shutdown:
-			return errClientClosed()
+			return g.over()
 		case connectivity.Idle:
 			g.conn.Connect()
 		case connectivity.Connecting:
@@ -103,11 +109,25 @@ func (g *general) ready(ctx context.Context) error {
 	}
 }
 
+// over says why the connection was closed from here.
+func (g *general) over() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.retired {
+		return errRetired
+	}
+	return errClientClosed()
+}
+
 // submit has a goroutine make the call.
 func (g *general) submit(c *call) bool {
 	s := &sending{}
-	c.sends++
 	g.mu.Lock()
+	if g.retired {
+		g.mu.Unlock()
+		return false
+	}
+	c.sends++
 	g.sent[c] = s
 	g.mu.Unlock()
 	if g.client.run(func(ctx context.Context) { g.invoke(ctx, c, s) }) {
@@ -137,7 +157,7 @@ func (g *general) invoke(ctx context.Context, c *call, s *sending) {
 		return
 	}
 	request := c.frame()
-	request.BufferSizes, request.Buffers, request.Caller = nil, c.buffers, g.client.self
+	request.BufferSizes, request.Buffers, request.Caller = nil, c.buffers, g.self
 	reply, err := g.stub.Invoke(ctx, request)
 	if err == nil {
 		c.actor.answered(c, reply, reply.GetBuffers())

@@ -37,20 +37,24 @@ func (h Handle) With(o RPCOptions) Handle {
 }
 
 // ActorRef is what the handle is on its way: the name, where the namespace's
-// resolver knows it, else where the actor is.
+// resolver knows it, and of a handle of one of several the member; else where the
+// actor is.
 func (h Handle) ActorRef() codec.ActorRef {
 	if h.actor == nil {
 		return codec.ActorRef{}
 	}
 	key := h.actor.key
 	ref := codec.ActorRef{Name: key.name, Namespace: key.namespace, URL: key.url}
+	if ref.Namespace != "" {
+		ref.Member = key.member
+	}
 	if ref.URL != "" || ref.Namespace != "" && key.member == "" {
 		return ref
 	}
 	h.actor.mu.Lock()
 	defer h.actor.mu.Unlock()
-	if h.actor.endpoint.Address != "" {
-		ref.Namespace, ref.URL = "", h.actor.endpoint.URL()
+	if h.actor.seen.Address != "" {
+		ref.URL = h.actor.seen.URL()
 	}
 	return ref
 }
@@ -106,6 +110,7 @@ func (c *Client) handle(key actorKey, e Endpoint) Handle {
 	if a.endpoint.Address == "" {
 		a.endpoint = e
 	}
+	a.seen = e
 	return Handle{actor: a}
 }
 
@@ -119,14 +124,15 @@ func (c *Client) Handle(ref codec.ActorRef) (Handle, error) {
 	case ref.Namespace != "" && mine != "" && ref.Namespace != mine:
 		return Handle{}, &Error{Code: CodeDenied, Actor: ref.Name, Message: fmt.Sprintf("it is of namespace %q, this program of %q", ref.Namespace, mine)}
 	case ref.URL == "" || ref.Namespace != "" && mine != "":
-		return Handle{actor: c.actor(actorKey{name: ref.Name, namespace: cmp.Or(ref.Namespace, mine)}, c.resolver)}, nil
+		key := actorKey{name: ref.Name, namespace: cmp.Or(ref.Namespace, mine), member: ref.Member}
+		return Handle{actor: c.actor(key, c.resolver)}, nil
 	}
 	e, err := ParseURL(ref.URL)
 	if err != nil {
 		return Handle{}, err
 	}
-	e.Name = cmp.Or(e.Name, ref.Name)
-	key := actorKey{name: ref.Name, namespace: ref.Namespace, url: e.URL()}
+	e.Name, e.Member = cmp.Or(e.Name, ref.Name), cmp.Or(ref.Member, e.Member)
+	key := actorKey{name: ref.Name, namespace: ref.Namespace, url: e.URL(), member: ref.Member}
 	return Handle{actor: c.actor(key, pinned{e})}, nil
 }
 
@@ -229,13 +235,10 @@ func (c *Client) List(ctx context.Context, prefix string) ([]Endpoint, error) {
 
 // Actors asks a server what actors it has whose names begin with the endpoint's.
 func (c *Client) Actors(ctx context.Context, e Endpoint) ([]*wire.Actor, error) {
-	via, err := c.transport(e)
-	if err != nil {
-		return nil, err
-	}
 	ctx, cancel := context.WithTimeout(ctx, c.config.ResolveTimeout)
 	defer cancel()
-	if err := via.ready(ctx); err != nil {
+	via, err := c.reach(ctx, e)
+	if err != nil {
 		return nil, err
 	}
 	return via.actors(ctx, e.Name)
@@ -249,11 +252,8 @@ func (c *Client) Methods(ctx context.Context, h Handle) ([]*wire.Method, error) 
 	if err != nil {
 		return nil, err
 	}
-	via, err := c.transport(e)
+	via, err := c.reach(ctx, e)
 	if err != nil {
-		return nil, err
-	}
-	if err := via.ready(ctx); err != nil {
 		return nil, err
 	}
 	listed, err := via.methods(ctx, e.Name)

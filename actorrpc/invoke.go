@@ -41,7 +41,9 @@ func (c *call) perform(ctx context.Context) {
 
 // Go calls a method and does not wait. Calls that one goroutine makes of an actor
 // reach it in their order. ctx is for the whole call. Go blocks only while the
-// server has as many calls of this process as it takes.
+// server has as many calls of this process as it takes or, where the actor is being
+// looked for, more than 10,000 of them or 256 MiB of their arguments wait for that; then
+// until there is room or the call is over, by ctx, its timeout or ResolveTimeout.
 func Go[R any](ctx context.Context, h Handle, method string, args ...any) *Future[R] {
 	c, err := h.encode(method, args)
 	if err != nil {
@@ -53,6 +55,8 @@ func Go[R any](ctx context.Context, h Handle, method string, args ...any) *Futur
 	f := &Future[R]{call: c, cancel: func() { c.end(context.Canceled) }}
 	if via := c.actor.start(c, c.release == nil); via != nil {
 		via.throttle(c.done)
+	} else {
+		c.actor.throttle(c.done)
 	}
 	return f
 }
@@ -137,6 +141,7 @@ func (c *call) within(ctx context.Context) (context.Context, context.CancelFunc)
 		ctx, cancel = context.WithTimeout(ctx, c.options.Timeout)
 	}
 	c.deadline, _ = ctx.Deadline()
+	c.trace = traceOf(ctx)
 	return ctx, cancel
 }
 

@@ -171,8 +171,8 @@ func (l *link) keep(ctx context.Context) {
 	k := l.server.client.config.Keepalive
 	timer := time.NewTimer(k.Every)
 	defer timer.Stop()
-	heard, asking := l.conn.Heard(), false
-	used, idle := uint64(0), time.Duration(0)
+	silence := wire.Silence{Every: k.Every, Patience: k.Patience}
+	used, since := uint64(0), time.Now()
 	for id := uint64(1); ; id++ {
 		select {
 		case <-l.over:
@@ -181,29 +181,25 @@ func (l *link) keep(ctx context.Context) {
 			return
 		case <-timer.C:
 		}
+		now := time.Now()
 		if n, busy := l.server.usage(); busy || n != used {
-			used, idle = n, 0
-		} else if idle += k.Every; idle >= k.Idle {
+			used, since = n, now
+		} else if now.Sub(since) >= k.Idle {
 			l.end(errUnused)
 			return
 		}
-		now := l.conn.Heard()
-		silent := now == heard
-		heard = now
-		switch {
-		case !silent:
-			asking = false
-			timer.Reset(k.Every)
-		case asking:
+		measure, next := silence.Look(l.conn.Heard(), now)
+		switch measure {
+		case wire.Ask:
+			_ = l.conn.Queue(&wire.Frame{Kind: &wire.Frame_Ping{Ping: &wire.Ping{Id: id, Acked: l.server.acked()}}}, nil, nil)
+			go func() { _ = l.conn.Flush() }() // it may block, for the very reason
+		case wire.GiveUp:
 			l.server.client.log().Warn("a server of actors is silent", "address", l.server.address, "for", k.Every+k.Patience)
 			l.end(errSilent)
 			return
-		default:
-			asking = true
-			_ = l.conn.Queue(&wire.Frame{Kind: &wire.Frame_Ping{Ping: &wire.Ping{Id: id, Acked: l.server.acked()}}}, nil, nil)
-			go func() { _ = l.conn.Flush() }() // it may block, for the very reason
-			timer.Reset(k.Patience)
+		case wire.Wait:
 		}
+		timer.Reset(next)
 	}
 }
 

@@ -10,12 +10,13 @@ import (
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
-// leaving makes a process take calls and answer none of them, before it is told to
-// refuse those of a number.
+// leaving makes a process take three calls and answer none of them, before it is told
+// to refuse those of a number. Later ones it runs.
 func leaving(p *process) (refuse chan<- uint64) {
 	numbers := make(chan uint64, 10)
 	p.raw = func(c net.Conn) {
-		if _, err := readFrame(c, ""); err != nil {
+		hello, err := readFrame(c, "")
+		if err != nil {
 			return
 		}
 		_ = writeFrame(c, &wire.Frame{Kind: &wire.Frame_Hello{Hello: p.hello}})
@@ -26,7 +27,7 @@ func leaving(p *process) (refuse chan<- uint64) {
 		}()
 		for {
 			f, err := readFrame(c, "")
-			if err != nil {
+			if err != nil || f.GetCall().GetSeq() > 3 && !p.handle(c, hello.GetHello().GetPeer(), f) {
 				return
 			}
 			if ping := f.GetPing(); ping != nil {
@@ -69,6 +70,41 @@ func TestOrderWhenAnActorMoves(t *testing.T) {
 					}
 				}
 				if got := w.ran(); !slices.Equal(got, []int{0, 1, 2, 3}) {
+					t.Errorf("ran %v, want all in order", got)
+				}
+			})
+		})
+	}
+}
+
+// Calls that are refused by a server which has the actor again at once, as one does
+// that registers it anew, are sent there in their order, not in that of the refusals.
+func TestOrderWhenAnActorIsRegisteredAnew(t *testing.T) {
+	for name, order := range map[string][]uint64{"refused in order": {1, 2, 3}, "refused backwards": {3, 2, 1}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				refuse := leaving(w.start(home))
+				defer close(refuse)
+				h := mustLookup(t, w.client(resolverAt(t, w, home), Config{}), "counter")
+				var futures []*Future[int]
+				for n := range 3 {
+					futures = append(futures, Go[int](t.Context(), h, "add", n))
+				}
+				synctest.Wait()
+				for i, seq := range order {
+					refuse <- seq
+					time.Sleep(time.Second) // longer than a refused call waits by itself
+					if got := w.ran(); len(got) > 0 && i < 2 {
+						t.Errorf("ran %v after %d refusals, want none before the third", got, i+1)
+					}
+				}
+				for _, f := range futures {
+					if _, err := f.Result(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}
+				if got := w.ran(); !slices.Equal(got, []int{0, 1, 2}) {
 					t.Errorf("ran %v, want all in order", got)
 				}
 			})

@@ -76,7 +76,7 @@ func (a *actor) waiting(ctx context.Context) (until time.Time, ok bool) {
 	defer a.mu.Unlock()
 	now := time.Now()
 	expired := false
-	a.queue = slices.DeleteFunc(a.queue, func(c *call) bool {
+	a.queue.filter(func(c *call) bool {
 		switch {
 		case c.finished.Load():
 			return true
@@ -97,7 +97,7 @@ func (a *actor) waiting(ctx context.Context) (until time.Time, ok bool) {
 		a.resolver.Forget(a.key.name)
 		a.via = nil
 	}
-	a.seeking = len(a.queue) > 0
+	a.seeking = len(a.queue.calls) > 0
 	return until, a.seeking
 }
 
@@ -130,10 +130,10 @@ func (a *actor) failed(err error) {
 		return
 	}
 	a.resolver.Forget(a.key.name)
-	for _, c := range a.queue {
+	a.queue.filter(func(c *call) bool {
 		c.fail(a.verdict(c, problem))
-	}
-	a.queue = nil
+		return true
+	})
 }
 
 // final are the codes of servers that will not take this client at all.
@@ -160,7 +160,9 @@ func (a *actor) attempt(ctx context.Context) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if err := via.ready(ctx); err != nil {
+	if err := via.ready(ctx); errors.Is(err, errRetired) {
+		return false, nil
+	} else if err != nil {
 		a.resolver.Forget(a.key.name)
 		a.mu.Lock()
 		a.failing = endpoint
@@ -226,7 +228,7 @@ func (a *actor) refusedAt(e Endpoint) time.Duration {
 		return time.Until(a.refused.until)
 	}
 	a.refused = nil
-	a.queue = slices.DeleteFunc(a.queue, func(c *call) bool {
+	a.queue.filter(func(c *call) bool {
 		refused := c.refusal != nil && c.refusal.Code == CodeUnknownActor
 		if refused {
 			c.fail(a.verdict(c, c.refusal))
@@ -259,24 +261,18 @@ func (a *actor) pump(via transport, endpoint Endpoint) bool {
 	if a.holds.Load() > 0 {
 		return false
 	}
-	a.via, a.endpoint, a.place = via, endpoint, via
+	a.via, a.endpoint, a.place, a.seen = via, endpoint, via, endpoint
 	a.failing, a.refused, a.problem = Endpoint{}, nil, nil
-	for len(a.queue) > 0 {
-		c := a.queue[0]
-		if !c.dropped && !c.finished.Load() && !a.send(c) {
-			return false
-		}
-		a.queue = a.queue[1:]
-	}
-	a.queue, a.seeking = nil, false
-	return true
+	all := a.queue.drain(func(c *call) bool { return c.dropped || c.finished.Load() || a.send(c) })
+	a.seeking = !all
+	return all
 }
 
 // ask finds out which methods are idempotent, if calls that may have run depend on
 // that, and fails those whose method is not, or of which that is not said: others wait for them.
 func (a *actor) ask(ctx context.Context, via transport, e Endpoint) {
 	a.mu.Lock()
-	needed := slices.ContainsFunc(a.queue, func(c *call) bool { return c.asks })
+	needed := slices.ContainsFunc(a.queue.calls, func(c *call) bool { return c.asks })
 	a.mu.Unlock()
 	if !needed {
 		return
@@ -284,7 +280,7 @@ func (a *actor) ask(ctx context.Context, via transport, e Endpoint) {
 	err := a.study(ctx, via, e)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.queue = slices.DeleteFunc(a.queue, func(c *call) bool {
+	a.queue.filter(func(c *call) bool {
 		if !c.asks {
 			return false
 		}

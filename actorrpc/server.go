@@ -2,6 +2,7 @@ package actorrpc
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"slices"
 	"sync"
@@ -15,7 +16,11 @@ import (
 type server struct {
 	client  *Client
 	address string
-	self    string // who we say we are
+	asked   time.Time // when somebody wanted it; under the client's lock
+
+	// Of who connects.
+	self string          // Hello.peer: by which the server's processes know our calls' numbers
+	met  map[string]bool // the processes that know it
 
 	mu      sync.Mutex
 	link    *link   // nil: not connected
@@ -25,6 +30,13 @@ type server struct {
 	waiting []*call       // beyond what the server takes at once
 	room    chan struct{} // closed when waiting gets shorter; nil: nobody waits for that
 	used    uint64        // calls submitted
+	retired bool          // the client has forgotten it
+}
+
+// newServer has a name of its own: where one process has two addresses, calls over one
+// are numbered without regard to the other.
+func newServer(c *Client, address string) *server {
+	return &server{client: c, address: address, self: rand.Text(), met: map[string]bool{}}
 }
 
 // flight is an attempt to connect, for all who need it.
@@ -39,6 +51,10 @@ func (s *server) ready(ctx context.Context) error {
 	if s.link != nil && !s.link.leaving {
 		s.mu.Unlock()
 		return nil
+	}
+	if s.retired {
+		s.mu.Unlock()
+		return errRetired
 	}
 	f := s.flight
 	if f == nil {

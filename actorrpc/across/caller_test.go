@@ -6,17 +6,22 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
 	"github.com/fray-ml/fray/actorrpc"
 	"github.com/fray-ml/fray/actorrpc/codec"
+	"github.com/fray-ml/fray/clusterapi"
 )
 
 // order is one thing that a caller is to do. Both languages read it.
 type order struct {
-	Do        string  `json:"do"` // call; begin, end, cancel: the call ID; burst: Size calls with 0, 1 and so on; relay: the second method with what the first returns; grpc
+	Do        string  `json:"do"` // call; begin, end, cancel: the call ID; find: where an actor is; await: Size of a name; burst: Size calls with 0, 1 and so on; relay: the second method with what the first returns; grpc
 	ID        int     `json:"id"`
 	Address   string  `json:"address"`
 	Identity  string  `json:"identity"`
@@ -30,6 +35,9 @@ type order struct {
 	Retries   int     `json:"retries"`
 	Resolve   float64 `json:"resolve"` // seconds
 	Max       uint64  `json:"max"`     // bytes of a message
+	Trace     string  `json:"trace"`   // W3C traceparent
+	Cluster   string  `json:"cluster"` // address of the registry that knows the actor, instead of its own
+	Job       string  `json:"job"`     // that is to host it
 }
 
 // answer is what came of it.
@@ -66,14 +74,14 @@ type caller interface {
 	in() language
 }
 
-func newCaller(t *testing.T, l language) caller {
+func newCaller(t *testing.T, l language, environment ...string) caller {
 	t.Helper()
 	if l == golang {
 		c := &goCaller{clients: map[order]*actorrpc.Client{}, futures: map[int]*actorrpc.Future[any]{}}
 		t.Cleanup(c.close)
 		return c
 	}
-	p := &pythonCaller{start(t, python, orders{Role: "caller"})}
+	p := &pythonCaller{start(t, python, orders{Role: "caller"}, environment...)}
 	var ready string
 	p.hear(t, &ready)
 	return p
@@ -131,7 +139,7 @@ func (c *goCaller) do(t *testing.T, o order) answer {
 
 func (c *goCaller) carry(t *testing.T, o order) (string, error) {
 	t.Helper()
-	ctx := t.Context()
+	ctx := actorrpc.WithTrace(t.Context(), o.Trace)
 	switch o.Do {
 	case "call":
 		value, err := actorrpc.Call[any](ctx, c.handle(t, o), o.Method, arguments(t, o)...)
@@ -145,6 +153,11 @@ func (c *goCaller) carry(t *testing.T, o order) (string, error) {
 	case "cancel":
 		c.futures[o.ID].Cancel()
 		return "", nil
+	case "find":
+		return c.find(t, o)
+	case "await":
+		found, err := c.client(t, o).WaitForGroup(ctx, actorrpc.Group{Name: o.Actor, Count: o.Size, JobID: o.Job})
+		return strconv.Itoa(len(found)), err
 	case "burst":
 		return "", c.burst(t, o)
 	case "relay":
@@ -157,6 +170,20 @@ func (c *goCaller) carry(t *testing.T, o order) (string, error) {
 	}
 	t.Fatalf("this caller cannot %q", o.Do)
 	return "", nil
+}
+
+// find is where the actors of a name are.
+func (c *goCaller) find(t *testing.T, o order) (string, error) {
+	t.Helper()
+	found := []string{}
+	handles, err := c.client(t, o).LookupAll(t.Context(), o.Actor)
+	for _, h := range handles {
+		found = append(found, h.ActorRef().URL)
+	}
+	if actorrpc.CodeOf(err) == actorrpc.CodeUnknownActor {
+		err = nil
+	}
+	return strings.Join(found, " "), err
 }
 
 // burst makes many calls at once, each by a handle of its own.
@@ -174,30 +201,52 @@ func (c *goCaller) burst(t *testing.T, o order) error {
 	return nil
 }
 
-// handle is one made anew, by the process's client for those connections.
-func (c *goCaller) handle(t *testing.T, o order) actorrpc.Handle {
+// client is the process's for those connections.
+func (c *goCaller) client(t *testing.T, o order) *actorrpc.Client {
 	t.Helper()
-	key := order{Address: o.Address, Identity: o.Identity, Namespace: o.Namespace, Resolve: o.Resolve, Max: o.Max}
-	client, ok := c.clients[key]
-	if !ok {
-		resolver, err := actorrpc.NewFixedResolver(o.Address)
-		if err != nil {
+	key := order{Address: o.Address, Identity: o.Identity, Namespace: o.Namespace, Resolve: o.Resolve, Max: o.Max, Cluster: o.Cluster}
+	if client, ok := c.clients[key]; ok {
+		return client
+	}
+	var resolver actorrpc.Resolver
+	var err error
+	if o.Cluster != "" {
+		resolver = clusterResolver(t, o.Cluster)
+	} else if resolver, err = actorrpc.NewFixedResolver(o.Address); err != nil {
+		t.Fatal(err)
+	}
+	config := actorrpc.Config{Namespace: o.Namespace, MaxMessageBytes: o.Max, ResolveTimeout: seconds(o.Resolve)}
+	if o.Identity != "" {
+		if config.Identity, err = actorrpc.LoadIdentity(o.Identity); err != nil {
 			t.Fatal(err)
 		}
-		config := actorrpc.Config{Namespace: o.Namespace, MaxMessageBytes: o.Max, ResolveTimeout: seconds(o.Resolve)}
-		if o.Identity != "" {
-			if config.Identity, err = actorrpc.LoadIdentity(o.Identity); err != nil {
-				t.Fatal(err)
-			}
-		}
-		client = actorrpc.NewClient(resolver, config)
-		c.clients[key] = client
 	}
+	client := actorrpc.NewClient(resolver, config)
+	c.clients[key] = client
+	return client
+}
+
+func clusterResolver(t *testing.T, address string) *actorrpc.ClusterResolver {
+	t.Helper()
+	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	r := actorrpc.NewClusterResolver(clusterapi.NewMetadataClient(conn), "across")
+	t.Cleanup(func() { _ = r.Close() })
+	return r
+}
+
+// handle is one made anew. Where a cluster knows the actor it need not be there yet.
+func (c *goCaller) handle(t *testing.T, o order) actorrpc.Handle {
+	t.Helper()
+	client := c.client(t, o)
 	name := o.Actor
 	if name == "" {
 		name = "subject"
 	}
-	h, err := client.Lookup(t.Context(), name)
+	h, err := client.Handle(codec.ActorRef{Name: name, Namespace: o.Namespace})
 	if err != nil {
 		t.Fatal(err)
 	}

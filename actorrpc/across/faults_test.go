@@ -86,6 +86,7 @@ type wires struct {
 
 	mu    sync.Mutex
 	conns []net.Conn
+	taken int // connections, ever
 	mute  bool
 }
 
@@ -110,6 +111,7 @@ func lead(t *testing.T, to string) *wires {
 			}
 			w.mu.Lock()
 			w.conns = append(w.conns, near, far)
+			w.taken++
 			w.mu.Unlock()
 			all.Go(func() { w.carry(far, near, false) })
 			all.Go(func() { w.carry(near, far, true) })

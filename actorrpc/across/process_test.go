@@ -128,9 +128,30 @@ const maxMessage = 1 << 20
 
 func startServer(t *testing.T, l language, port int, environment ...string) *server {
 	t.Helper()
-	s := &server{process: start(t, l, orders{Role: "server", Port: port, Namespace: "across", Max: maxMessage}, environment...), language: l}
+	return startServing(t, l, orders{Port: port}, environment...)
+}
+
+// startServing starts a server that hosts more, or at a port.
+func startServing(t *testing.T, l language, o orders, environment ...string) *server {
+	t.Helper()
+	o.Role, o.Namespace, o.Max = "server", "across", maxMessage
+	s := &server{process: start(t, l, o, environment...), language: l}
 	s.hear(t, &s.address)
 	return s
+}
+
+// leave has the server end by itself: nobody listens any more.
+func (s *server) leave(t *testing.T) {
+	t.Helper()
+	if err := s.stdin.Close(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-s.ended:
+	case <-time.After(patience):
+		s.kill()
+		t.Fatalf("%s did not end\n%s", s, s.stderr.String())
+	}
 }
 
 func (s *server) port(t *testing.T) int {

@@ -54,6 +54,10 @@ func (s *subject) IsRare(v any) bool {
 	return ok && len(m) == 3 && isFloat && math.IsNaN(n) && m[int64(-2)] == math.Inf(1) && m[int64(3)] == uint64(1<<63)
 }
 
+func (s *subject) Trace(ctx context.Context) string { return host.FromContext(ctx).Trace }
+
+func (s *subject) Mixed(_ string, _ map[string]any, _ []int) { s.n++ }
+
 func (s *subject) Big(n int) []byte { return make([]byte, n) }
 
 func (s *subject) Wait(ctx context.Context) error {
@@ -79,8 +83,12 @@ type orders struct {
 	Role      string `json:"role"` // "server" or "caller"; Go has the former only
 	Port      int    `json:"port"`
 	Namespace string `json:"namespace"`
-	Max       uint64 `json:"max"` // bytes of a message
+	Max       uint64 `json:"max"`    // bytes of a message
+	Unique    string `json:"unique"` // a third name, which it wants for itself
 }
+
+// refusal is what a server says, instead of its address, whose names are not registered.
+const refusal = "refused: "
 
 // serve hosts two subjects until nobody listens any more.
 func serve(text string, in io.Reader, out io.Writer) error {
@@ -98,6 +106,12 @@ func serve(text string, in io.Reader, out io.Writer) error {
 			return err
 		}
 	}
+	registered, release, err := host.FromEnvironment(os.Getenv)
+	if err != nil {
+		return err
+	}
+	defer release()
+	cfg.Metadata, cfg.JobID, cfg.Task = registered.Metadata, registered.JobID, registered.Task
 	cfg.Client = actorrpc.NewClient(resolver, actorrpc.Config{Identity: cfg.Identity})
 	defer func() { _ = cfg.Client.Close() }()
 	server, err := host.New(cfg)
@@ -110,8 +124,15 @@ func serve(text string, in io.Reader, out io.Writer) error {
 			return err
 		}
 	}
+	if o.Unique != "" {
+		if _, err := server.Register(o.Unique, &subject{}, host.Options{Unique: true}); err != nil {
+			return err
+		}
+	}
 	if err := server.Start(context.Background()); err != nil {
-		return err
+		text, _ := json.Marshal(refusal + err.Error())
+		fmt.Fprintln(out, string(text))
+		return nil
 	}
 	address, err := json.Marshal(server.Address())
 	if err != nil {
@@ -119,6 +140,9 @@ func serve(text string, in io.Reader, out io.Writer) error {
 	}
 	fmt.Fprintln(out, string(address))
 	_, _ = io.Copy(io.Discard, in)
+	for _, name := range []string{"subject", "other"} {
+		_ = server.Unregister(context.Background(), name)
+	}
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
 	_ = server.Shutdown(now) // what runs is not waited for

@@ -109,7 +109,7 @@ func (e *event) begin(f fault) bool {
 	case faultMove:
 		return e.move()
 	case faultRegistry:
-		lock, act = &w.registry.busy, e.registry
+		lock, act = &w.registryBusy, e.registry
 	case faultCut, faultMute, faultStall, faultSlow:
 		e.count(f)
 		e.nemesis.running.Go(func() { e.network(f) })
@@ -141,7 +141,7 @@ func (e *event) kill() {
 	if e.coin() {
 		<-time.After(e.upTo(time.Second))
 	}
-	w.registry.end(v.attempt)
+	w.registry.End(v.attempt)
 	e.restart(f, inherit)
 }
 
@@ -159,7 +159,7 @@ func (e *event) restart(f *front, inherit bool) {
 func (e *event) drain() {
 	inherit, v := e.coin(), e.slot.server()
 	f := e.slot.drain()
-	e.nemesis.world.registry.end(v.attempt)
+	e.nemesis.world.registry.End(v.attempt)
 	e.restart(f, inherit)
 }
 
@@ -178,12 +178,12 @@ func (e *event) replace() {
 	<-time.After(e.upTo(keepalive + keepPatience))
 	first := e.coin()
 	if first {
-		w.registry.end(old.attempt)
+		w.registry.End(old.attempt)
 	}
 	e.slot.revive(nil)
 	if !first {
 		<-time.After(e.upTo(2 * time.Second))
-		w.registry.end(old.attempt)
+		w.registry.End(old.attempt)
 	}
 	<-time.After(e.upTo(keepalive + keepPatience))
 	w.note("thaw %s, which was replaced", old.attempt)
@@ -266,9 +266,9 @@ func (e *event) network(f fault) {
 // registry restarts it.
 func (e *event) registry() {
 	w := e.nemesis.world
-	w.registry.stop()
+	w.registry.Stop()
 	<-time.After(e.upTo(1500 * time.Millisecond))
-	if err := w.registry.restart(); err != nil {
+	if err := w.registry.Restart(); err != nil {
 		w.problem("the registry does not come back: %v", err)
 	}
 	w.note("registry up")

@@ -70,11 +70,8 @@ func start(w *world, l language, role, attempt string, o orders) (*process, erro
 	if l == python {
 		cmd = exec.Command(w.python, filepath.Join(w.programs, "chaos_"+role+".py"))
 	}
-	cmd.Env = append(os.Environ(),
-		envRole+"="+role, envOrders+"="+string(text), "FRAY_NAMESPACE="+namespace, "FRAY_CLUSTER_TOKEN="+attempt,
-		"FRAY_CLUSTER_ADDRESS="+w.registry.address, "FRAY_CLUSTER_SPEC=fray://"+w.registry.address, "FRAY_TASK_INDEX=0",
-		"FRAY_JOB_ID="+strings.Split(attempt, "/")[0], "FRAY_ACTOR_IDENTITY="+w.identity, "FRAY_HOST_ADDRESS=127.0.0.1",
-	)
+	cmd.Env = append(os.Environ(), envRole+"="+role, envOrders+"="+string(text), "FRAY_ACTOR_IDENTITY="+w.identity)
+	cmd.Env = append(cmd.Env, w.registry.Environment(attempt, 0)...)
 	p := &process{name: role + " " + attempt + " in " + string(l), cmd: cmd, lines: make(chan string, 16), ended: make(chan struct{}), stderr: &tail{}}
 	cmd.Stderr = p.stderr
 	if p.stdin, err = cmd.StdinPipe(); err != nil {

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fray-ml/fray/actorrpc/registrytest"
 	"github.com/fray-ml/fray/clusterapi/identity"
 )
 
@@ -32,9 +33,11 @@ type world struct {
 	programs string // directory of the programs in Python
 	seed     uint64
 	identity string // file that connections are secured by; "": plain text
-	registry *registry
-	slots    []*slot
-	callers  []*callingProcess
+	registry *registrytest.Registry
+	// registryBusy is held while it is down.
+	registryBusy sync.Mutex
+	slots        []*slot
+	callers      []*callingProcess
 
 	mu       sync.Mutex
 	homes    map[string]*slot // where actors are, by name
@@ -100,11 +103,11 @@ func newWorld(t *testing.T) *world {
 			t.Fatal(err)
 		}
 	}
-	if w.registry, err = newRegistry(); err != nil {
+	if w.registry, err = registrytest.Start(namespace); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		w.registry.stop()
+		w.registry.Stop()
 		w.journal.Close()
 	})
 	return w
@@ -279,7 +282,7 @@ func (s *slot) revive(inherited *front) *server {
 			inherited.close()
 		}
 	}
-	w.registry.proxied(v.address, v.front.address)
+	w.registry.Proxied(v.address, v.front.address)
 	s.mu.Lock()
 	s.current = v
 	s.mu.Unlock()

@@ -212,8 +212,9 @@ func actorOf(parsed any) (any, error) {
 	name, ok0 := parts["name"].(string)
 	namespace, ok1 := parts["namespace"].(string)
 	url, ok2 := parts["url"].(string)
-	if !ok0 || !ok1 || !ok2 || len(parts) != 3 {
+	member, ok3 := parts["member"].(string)
+	if !ok0 || !ok1 || !ok2 || len(parts) != 3 && (len(parts) != 4 || !ok3) {
 		return nil, bad(badActor)
 	}
-	return ActorRef{Name: name, Namespace: namespace, URL: url}, nil
+	return ActorRef{Name: name, Namespace: namespace, URL: url, Member: member}, nil
 }

@@ -129,6 +129,10 @@ func (p *printer) actor(r ActorRef) {
 	p.text(r.Namespace)
 	p.out = append(p.out, `,"url":`...)
 	p.text(r.URL)
+	if r.Member != "" {
+		p.out = append(p.out, `,"member":`...)
+		p.text(r.Member)
+	}
 	p.out = append(p.out, '}')
 }
 

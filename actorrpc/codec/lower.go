@@ -229,7 +229,7 @@ func inCalendar(t time.Time) (any, error) {
 }
 
 func checkRef(r ActorRef) (any, error) {
-	for _, s := range []string{r.Name, r.Namespace, r.URL} {
+	for _, s := range []string{r.Name, r.Namespace, r.URL, r.Member} {
 		if _, err := text(s); err != nil {
 			return nil, err
 		}

@@ -331,16 +331,18 @@ func (u *unpacker) actor(n int) (any, error) {
 		return nil, err
 	}
 	parts, _ := tree.([]any)
-	if len(parts) != 3 {
+	if len(parts) != 3 && len(parts) != 4 {
 		return nil, bad(badActor)
 	}
-	name, ok0 := parts[0].(string)
-	namespace, ok1 := parts[1].(string)
-	url, ok2 := parts[2].(string)
-	if !ok0 || !ok1 || !ok2 {
-		return nil, bad(badActor)
+	texts := [4]string{}
+	for i, part := range parts {
+		text, ok := part.(string)
+		if !ok {
+			return nil, bad(badActor)
+		}
+		texts[i] = text
 	}
-	return ActorRef{Name: name, Namespace: namespace, URL: url}, nil
+	return ActorRef{Name: texts[0], Namespace: texts[1], URL: texts[2], Member: texts[3]}, nil
 }
 
 // timeOf reads the three forms of msgpack's timestamp.

@@ -145,8 +145,16 @@ func (p *packer) array(a NDArray) error {
 }
 
 func (p *packer) actor(r ActorRef) error {
+	parts := []string{r.Name, r.Namespace, r.URL}
+	if r.Member != "" {
+		parts = append(parts, r.Member)
+	}
 	return p.ext(extActor, func() error {
-		return errors.Join(p.enc.EncodeArrayLen(3), p.enc.EncodeString(r.Name), p.enc.EncodeString(r.Namespace), p.enc.EncodeString(r.URL))
+		err := p.enc.EncodeArrayLen(len(parts))
+		for _, part := range parts {
+			err = errors.Join(err, p.enc.EncodeString(part))
+		}
+		return err
 	})
 }
 

@@ -11,6 +11,9 @@ type ActorRef struct {
 	Name      string
 	Namespace string
 	URL       string // where to resolve it, "" where the receiver resolves names itself
+	// Member is which of several actors of the name: "job/task", or a machine. "":
+	// whichever the name stands for. It is carried only where it is not "".
+	Member string
 }
 
 // Referrer is what stands for an actor, as a client's handle does; it is carried

@@ -164,7 +164,11 @@ func valueOf(notation any) any {
 			return arrayOf(n.(map[string]any))
 		case "actor":
 			parts := n.([]any)
-			return codec.ActorRef{Name: parts[0].(string), Namespace: parts[1].(string), URL: parts[2].(string)}
+			ref := codec.ActorRef{Name: parts[0].(string), Namespace: parts[1].(string), URL: parts[2].(string)}
+			if len(parts) > 3 {
+				ref.Member = parts[3].(string)
+			}
+			return ref
 		}
 	}
 	panic(fmt.Sprintf("no value: %v", notation))

@@ -13,7 +13,7 @@ type ActorContext struct {
 	Incarnation string
 	Method      string
 	Caller      string // the process that calls, random
-	Trace       string // W3C traceparent, ""
+	Trace       string // W3C traceparent, ""; spans that begin with the method's context belong to it
 	Namespace   string
 	JobID       string
 	Task        int
@@ -53,7 +53,8 @@ func (c methodContext) Value(key any) any {
 
 // context is for the method; end is to be called after it.
 func (c *call) context() (ctx context.Context, end func()) {
-	cancellable, cancel := context.WithCancelCause(c.server.calls)
+	traced := actorrpc.WithTrace(c.server.calls, c.in.GetTrace())
+	cancellable, cancel := context.WithCancelCause(traced)
 	end = func() { cancel(nil) }
 	ctx = cancellable
 	if !c.deadline.IsZero() {

@@ -25,6 +25,7 @@ const (
 	envToken       = "FRAY_CLUSTER_TOKEN"
 	envJob         = "FRAY_JOB_ID"
 	envTask        = "FRAY_TASK_INDEX"
+	envTasks       = "FRAY_NUM_TASKS"
 	envGrace       = "FRAY_STOP_GRACE" // seconds
 	envClass       = "FRAY_ACTOR_CLASS"
 	envArgs        = "FRAY_ACTOR_ARGS"    // JSON object

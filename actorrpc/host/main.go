@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -67,7 +68,29 @@ func actorNames(getenv func(string) string) ([]string, error) {
 	if err := json.Unmarshal([]byte(getenv(envNames)), &names); err != nil || len(names) == 0 {
 		return nil, fmt.Errorf("%s is %q: want a JSON list of the actor's names", envNames, getenv(envNames))
 	}
-	return names, nil
+	text := getenv(envTasks)
+	if text == "" {
+		return names, nil
+	}
+	tasks, err := strconv.Atoi(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s is %q: want a number", envTasks, text)
+	}
+	return namesOfTask(names, cmp.Or(getenv(envTask), "0"), tasks), nil
+}
+
+// namesOfTask are the names that one task of several has. Those of the replica are its
+// first task's, or a caller would get now one, now another; each task has the last of
+// them with its index besides: "inference_0/3".
+func namesOfTask(names []string, task string, tasks int) []string {
+	if tasks <= 1 {
+		return names
+	}
+	own := names[len(names)-1] + "/" + task
+	if task != "0" {
+		return []string{own}
+	}
+	return append(slices.Clone(names), own)
 }
 
 // blockOptions sets what the block says over what the factory says.

@@ -164,3 +164,21 @@ func freePort(t *testing.T) int {
 	defer l.Close()
 	return l.Addr().(*net.TCPAddr).Port
 }
+
+// Of a replica's tasks the first has its names, and each one of its own: who calls by a
+// name reaches the same one every time.
+func TestNamesOfTasks(t *testing.T) {
+	for _, test := range []struct{ tasks, task, want, problem string }{
+		{"", "", "[a a_0]", ""},
+		{"1", "0", "[a a_0]", ""},
+		{"2", "0", "[a a_0 a_0/0]", ""},
+		{"4", "3", "[a_0/3]", ""},
+		{"two", "0", "[]", `FRAY_NUM_TASKS is "two": want a number`},
+	} {
+		environment := map[string]string{envNames: `["a","a_0"]`, envTasks: test.tasks, envTask: test.task}
+		names, err := actorNames(func(name string) string { return environment[name] })
+		if problem := fmt.Sprint(err); fmt.Sprint(names) != test.want || err != nil && problem != test.problem || err == nil && test.problem != "" {
+			t.Errorf("task %s of %s: got %v, %v; want %s, %q", test.task, test.tasks, names, err, test.want, test.problem)
+		}
+	}
+}

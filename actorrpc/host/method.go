@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -138,6 +139,7 @@ func (m *method) values(kind codec.Kind, args []byte, buffers [][]byte, names []
 	if err != nil {
 		return nil, err
 	}
+	given := len(in.Positional)
 	if len(in.Named) > 0 {
 		if err := m.arrange(in, names); err != nil {
 			return nil, err
@@ -154,7 +156,22 @@ func (m *method) values(kind codec.Kind, args []byte, buffers [][]byte, names []
 			types = append(types, m.params[least])
 		}
 	}
-	return in.Into(types)
+	out, err := in.Into(types)
+	return out, asGiven(err, given, names)
+}
+
+// asGiven has the path of an argument that was given by name begin with that.
+func asGiven(err error, given int, names []string) error {
+	e, ok := errors.AsType[*codec.Error](err)
+	if !ok {
+		return err
+	}
+	for i := given; i < len(names); i++ {
+		if rest, ok := strings.CutPrefix(e.Path, fmt.Sprintf("args[%d]", i)); ok {
+			return &codec.Error{Path: "kwargs." + names[i] + rest, Problem: e.Problem}
+		}
+	}
+	return err
 }
 
 // arrange puts arguments that were given by name where they belong.

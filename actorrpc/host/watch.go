@@ -12,17 +12,18 @@ type watch struct {
 	conn  *connection
 	timer *time.Timer
 
-	mu    sync.Mutex
-	heard uint64
-	asked bool
-	ended bool
+	mu      sync.Mutex
+	silence wire.Silence
+	pings   uint64
+	ended   bool
 }
 
 func newWatch(c *connection) *watch {
-	w := &watch{conn: c}
+	cfg := c.server.cfg
+	w := &watch{conn: c, silence: wire.Silence{Every: cfg.Keepalive, Patience: cfg.Patience}}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.timer = time.AfterFunc(c.server.cfg.Keepalive, w.check)
+	w.timer = time.AfterFunc(cfg.Keepalive, w.check)
 	return w
 }
 
@@ -40,19 +41,17 @@ func (w *watch) check() {
 	if w.ended {
 		return
 	}
-	cfg := w.conn.server.cfg
-	heard := w.conn.wire.Heard()
-	switch {
-	case heard != w.heard:
-		w.heard, w.asked = heard, false
-		w.timer.Reset(cfg.Keepalive)
-	case !w.asked:
-		w.asked = true
-		w.timer.Reset(cfg.Patience)
-		// It waits as long as much else is to be written; this goroutine cannot.
-		go w.conn.post(&wire.Frame{Kind: &wire.Frame_Ping{Ping: &wire.Ping{Id: heard}}})
-	default:
+	measure, next := w.silence.Look(w.conn.wire.Heard(), time.Now())
+	switch measure {
+	case wire.Ask:
+		w.pings++
+		ping := &wire.Frame{Kind: &wire.Frame_Ping{Ping: &wire.Ping{Id: w.pings}}}
+		go w.conn.post(ping) // it waits as long as much else is to be written; this goroutine cannot
+	case wire.GiveUp:
 		w.conn.server.log.Warn("a silent connection was ended", "peer", w.conn.net.RemoteAddr().String())
 		w.conn.net.Close()
+		return
+	case wire.Wait:
 	}
+	w.timer.Reset(next)
 }

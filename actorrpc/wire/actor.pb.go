@@ -429,7 +429,7 @@ func (*Frame_Actors) isFrame_Kind() {}
 type Hello struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	Version         uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`                                          // of the protocol: 1
-	Peer            string                 `protobuf:"bytes,2,opt,name=peer,proto3" json:"peer,omitempty"`                                                 // the client: who calls, 26 letters and digits, the same for all its connections; the server: itself
+	Peer            string                 `protobuf:"bytes,2,opt,name=peer,proto3" json:"peer,omitempty"`                                                 // the client: who calls, 26 letters and digits, the same for all its connections to one address; the server: itself
 	Namespace       string                 `protobuf:"bytes,3,opt,name=namespace,proto3" json:"namespace,omitempty"`                                       // of the sender; "": none in particular
 	MaxMessageBytes uint64                 `protobuf:"varint,4,opt,name=max_message_bytes,json=maxMessageBytes,proto3" json:"max_message_bytes,omitempty"` // of head and body of a frame that the sender takes
 	MaxPending      uint32                 `protobuf:"varint,5,opt,name=max_pending,json=maxPending,proto3" json:"max_pending,omitempty"`                  // the server: calls of one connection that have not been answered

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 )
@@ -64,8 +65,9 @@ func (r *Receipt) MayHaveArrived() bool { return r.handed.Load() }
 type Conn struct {
 	net   net.Conn
 	in    *bufio.Reader
-	heard atomic.Uint64
-	limit uint64 // of a frame received, in bytes
+	born  time.Time
+	heard atomic.Int64 // nanoseconds after born
+	limit uint64       // of a frame received, in bytes
 
 	mu      sync.Mutex
 	queue   []outgoing
@@ -84,28 +86,26 @@ type outgoing struct {
 
 // NewConn makes frames of a connection; at most limit bytes each are received.
 func NewConn(c net.Conn, limit uint64) *Conn {
-	conn := &Conn{net: c, limit: limit}
-	conn.in = bufio.NewReaderSize(listener{c, &conn.heard}, readBuffer)
+	conn := &Conn{net: c, born: time.Now(), limit: limit}
+	conn.in = bufio.NewReaderSize(listener{conn}, readBuffer)
 	conn.flushed.L = &conn.mu
 	return conn
 }
 
-// listener counts reads that brought something.
-type listener struct {
-	io.Reader
-	heard *atomic.Uint64
-}
+// listener notes when a read brought something.
+type listener struct{ conn *Conn }
 
 func (l listener) Read(p []byte) (int, error) {
-	n, err := l.Reader.Read(p)
+	n, err := l.conn.net.Read(p)
 	if n > 0 {
-		l.heard.Add(1)
+		l.conn.heard.Store(int64(time.Since(l.conn.born)))
 	}
 	return n, err
 }
 
-// Heard grows whenever bytes arrive, also within a frame.
-func (c *Conn) Heard() uint64 { return c.heard.Load() }
+// Heard is when bytes arrived last, also within a frame; before the first, when the
+// connection was made.
+func (c *Conn) Heard() time.Time { return c.born.Add(time.Duration(c.heard.Load())) }
 
 // Close closes the connection; who sends or receives fails.
 func (c *Conn) Close() error { return c.net.Close() }
