@@ -35,7 +35,8 @@ func newActorStack(t *testing.T, file string, variables ...string) (s *stack, st
 	return s, s.watch()
 }
 
-// TestActorCounter has an actor in Go and one in Python call each other.
+// TestActorCounter has an actor in Go and one in Python call each other, and
+// loses the one in Go while it counts.
 func TestActorCounter(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "counter")
@@ -43,13 +44,16 @@ func TestActorCounter(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the counter: %v\n%s", err, out)
 	}
-	s, stop := newActorStack(t, "counter.hcl", "program="+program)
+	s, stop := newActorStack(t, "counter.hcl", "program="+program, "rounds=100", "pause=0.0025")
+	eventually(t, "the client counts", func() bool { return strings.Contains(s.logs("job.client"), "round 5:") })
+	s.kill(s.running(filepath.Base(program), "FRAY_ACTOR_CLASS=Counter"))
 	eventually(t, "the client has a result", func() bool { return s.job("job.client").Status == "succeeded" })
 	var got struct {
 		Totals   []int    `json:"totals"`
 		Words    string   `json:"words"`
 		InOrder  []int    `json:"in_order"`
 		Refusals []string `json:"refusals"`
+		Counted  counted  `json:"counted"`
 	}
 	decode(t, s.read("actors/out/counter/result.json"), &got)
 	if want := []int{24, 33, 42}; !slices.Equal(got.Totals, want) {
@@ -69,8 +73,38 @@ func TestActorCounter(t *testing.T) {
 	if len(got.Refusals) != 2 || !strings.Contains(got.Refusals[0], "-1 is negative") || !strings.Contains(got.Refusals[1], "1000 is not in 0 to 999") {
 		t.Errorf("refusals: got %q, want that -1 is negative and 1000 is not in 0 to 999", got.Refusals)
 	}
+	got.Counted.check(t)
+	if job := s.job("actor_service.counter"); len(job.Attempts) < 2 || !job.Ready {
+		t.Errorf("the counter that was killed: got %+v, want another attempt, which is ready", job)
+	}
 	stop()
 	s.destroy()
+}
+
+// counted is what became of the calls of a counter that was killed: each ran
+// once, or perhaps, or not at all and then on the next counter.
+type counted struct {
+	Calls    int `json:"calls"`
+	Returned int `json:"returned"`
+	Maybe    int `json:"maybe"`
+	Restarts int `json:"restarts"`
+	Since    int `json:"since"`
+	Value    int `json:"value"`
+}
+
+func (c counted) check(t *testing.T) {
+	t.Helper()
+	const start, calls = 15, 100 * 20
+	t.Logf("of %d calls %d returned, %d may have run", c.Calls, c.Returned, c.Maybe)
+	if c.Calls != calls || c.Returned+c.Maybe != calls {
+		t.Errorf("got %+v, want %d calls, each returned or reported as perhaps executed", c, calls)
+	}
+	if c.Restarts != 1 {
+		t.Errorf("got %+v, want one restart", c)
+	}
+	if ran := c.Value - start; ran < c.Since || ran > c.Since+c.Maybe {
+		t.Errorf("got %+v: the new counter counted %d, want the %d that returned and at most %d more", c, ran, c.Since, c.Maybe)
+	}
 }
 
 // TestActorInference loses a server in the midst of a client's calls.
@@ -174,13 +208,16 @@ func TestActorMultislice(t *testing.T) {
 }
 
 // tasks returns the Python processes whose environment has all these texts.
-func (s *stack) tasks(marks ...string) []process {
+func (s *stack) tasks(marks ...string) []process { return s.running("python", marks...) }
+
+// running returns the processes of a program whose environment has all these texts.
+func (s *stack) running(program string, marks ...string) []process {
 	s.t.Helper()
 	var found []process
 	for _, p := range processesOf(s.t, s.dir) {
 		env := strings.Join(p.env, "\n")
 		missing := slices.ContainsFunc(marks, func(mark string) bool { return !strings.Contains(env, mark) })
-		if !missing && len(p.args) > 0 && strings.Contains(filepath.Base(p.args[0]), "python") {
+		if !missing && len(p.args) > 0 && strings.Contains(filepath.Base(p.args[0]), program) {
 			found = append(found, p)
 		}
 	}
@@ -190,9 +227,14 @@ func (s *stack) tasks(marks ...string) []process {
 // killTask kills the one task whose environment has these texts.
 func (s *stack) killTask(marks ...string) {
 	s.t.Helper()
-	found := s.tasks(marks...)
+	s.kill(s.tasks(marks...))
+}
+
+// kill kills the one process that was found.
+func (s *stack) kill(found []process) {
+	s.t.Helper()
 	if len(found) != 1 {
-		s.t.Fatalf("tasks with %q: got %v, want one", marks, found)
+		s.t.Fatalf("processes to kill: got %v, want one", found)
 	}
 	if err := syscall.Kill(found[0].pid, syscall.SIGKILL); err != nil {
 		s.t.Fatal(err)

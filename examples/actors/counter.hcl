@@ -23,6 +23,18 @@ variable "out" {
   description = "directory for the result, relative to this file"
 }
 
+variable "rounds" {
+  type        = number
+  default     = 50
+  description = "how often the client counts to 20; the counter may be killed meanwhile"
+}
+
+variable "pause" {
+  type        = number
+  default     = 0
+  description = "seconds that counting takes, so that there is time to kill the counter"
+}
+
 namespace "counter" {}
 
 # With a command, that program hosts the actor; the class is one that it knows.
@@ -32,7 +44,7 @@ actor_service "counter" {
 
   actor {
     class = "Counter"
-    args  = { start = 15 }
+    args  = { start = 15, pause = var.pause }
   }
 }
 
@@ -59,6 +71,7 @@ job "client" {
     project = "programs"
     env = {
       RESULT = "${abspath(var.out)}/result.json"
+      ROUNDS = var.rounds
     }
   }
 

@@ -8,18 +8,20 @@ import os
 import sys
 from typing import Any
 
-from fray.cluster import LocalCluster
+from fray.cluster import Cluster, ClusterError, JobId, LocalCluster, current_cluster
 from fray.rpc import (
     ActorContext,
     ActorFuture,
     ActorHandle,
     ActorMethod,
     ActorServer,
+    ClusterResolver,
     ConnectionSettings,
     FixedResolver,
     RpcOptions,
     method,
 )
+from fray.rpc._trace import call_trace
 from fray.rpc.codec import Codec, CodecError, decode_args, encode_result
 from fray.rpc.errors import ActorError, UnavailableError
 from fray.rpc.resolver import handle_of
@@ -63,6 +65,12 @@ class Subject:
     def is_rare(self, v: Any) -> bool:
         return bool(sorted(v) == [-2, 1, 3] and v[1] != v[1] and v[-2] == float("inf") and v[3] == 1 << 63)
 
+    def trace(self, ctx: ActorContext) -> str:
+        return ctx.trace
+
+    def mixed(self, a: str, b: dict[str, Any], c: list[int]) -> None:  # noqa: ARG002
+        self._n += 1
+
     def big(self, n: int) -> bytes:
         return bytes(n)
 
@@ -84,19 +92,38 @@ def say(answer: Any) -> None:
 
 def serve(orders: dict[str, Any]) -> None:
     """Host two subjects until nobody listens any more."""
+    cluster = current_cluster() if os.environ.get("FRAY_CLUSTER_SPEC") else LocalCluster()
     server = ActorServer(
-        LocalCluster(),
+        cluster,
         "127.0.0.1",
         orders["port"],
         namespace=orders["namespace"],
         max_message_bytes=orders["max"],
     )
-    for name in ("subject", "other"):
-        server.register(name, Subject(), max_concurrency=1)
     server.serve_background()
+    alone: ActorServer | None = None
+    try:
+        for name in ("subject", "other"):
+            server.register(name, Subject(), max_concurrency=1)
+        if orders["unique"]:
+            alone = single(cluster, orders)
+    except ClusterError as err:
+        say(f"refused: {err}")
+        return
     say(server.address)
     sys.stdin.read()
-    server.shutdown(0)
+    for each in (server, alone) if alone else (server,):
+        each.shutdown(0)
+
+
+def single(cluster: Cluster, orders: dict[str, Any]) -> ActorServer:
+    """Register a name that nobody else may have: servers share the names of their own actors."""
+    job = JobId(os.environ.pop("FRAY_JOB_ID"))  # which the cluster of the other server does not know
+    own = ActorServer(LocalCluster(), "127.0.0.1", namespace=orders["namespace"])
+    incarnation = own.register(orders["unique"], Subject(), max_concurrency=1)
+    own.serve_background()
+    cluster.metadata.register(orders["unique"], own.address, job, unique=True, actor_id=incarnation)
+    return own
 
 
 class Caller:
@@ -106,10 +133,13 @@ class Caller:
         self._futures: dict[int, ActorFuture[Any]] = {}
 
     def do(self, order: dict[str, Any]) -> dict[str, Any]:
+        call_trace.set(order.get("trace") or "")
         try:
             return {"value": getattr(self, "do_" + order["do"])(order)}
         except ActorError as err:
             return {"error": told(err)}
+        except ClusterError as err:
+            return {"error": {"code": "unavailable", "message": str(err)}}
 
     def do_call(self, order: dict[str, Any]) -> str:
         args, kwargs = self._arguments(order)
@@ -126,6 +156,16 @@ class Caller:
     def do_cancel(self, order: dict[str, Any]) -> str:
         self._futures[order["id"]].cancel()
         return ""
+
+    def do_find(self, order: dict[str, Any]) -> str:
+        return " ".join(in_cluster(order).resolve(order["actor"]))
+
+    def do_await(self, order: dict[str, Any]) -> str:
+        resolver, name = in_cluster(order), order["actor"]
+        resolver.wait_for_actor(name, LONGEST, JobId(order["job"]))
+        while len(resolver.lookup_all(name)) < order["size"]:
+            resolver.directory.wait(name, 1)
+        return str(len(resolver.lookup_all(name)))
 
     def do_burst(self, order: dict[str, Any]) -> str:
         futures = [bound(order).remote(n) for n in range(order["size"])]
@@ -163,19 +203,29 @@ class Caller:
         return decode_args(
             Codec.JSON,
             order["args"].encode(),
-            on_actor=lambda ref: handle_of(ref.name, ref.namespace, ref.url),
+            on_actor=lambda ref: handle_of(*ref),
         )
+
+
+def options_of(order: dict[str, Any]) -> RpcOptions:
+    return RpcOptions(
+        timeout=order.get("timeout") or None,
+        retries=order.get("retries") or 0,
+        resolve_timeout=order.get("resolve") or 60.0,
+    )
+
+
+def in_cluster(order: dict[str, Any]) -> ClusterResolver:
+    return ClusterResolver(current_cluster(), options=options_of(order))
 
 
 def bound(order: dict[str, Any]) -> ActorMethod:
     """Return the method that is to be called, of a handle made for it."""
+    if order.get("cluster"):
+        return in_cluster(order).handle(order.get("actor") or "subject")[order["method"]]
     resolver = FixedResolver(
         order["address"],
-        options=RpcOptions(
-            timeout=order.get("timeout") or None,
-            retries=order.get("retries") or 0,
-            resolve_timeout=order.get("resolve") or 60.0,
-        ),
+        options=options_of(order),
         settings=ConnectionSettings(
             peer="",
             namespace=order.get("namespace") or "",

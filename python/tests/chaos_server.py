@@ -5,16 +5,20 @@ from __future__ import annotations
 import faulthandler
 import json
 import os
+import select
 import signal
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from fray.cluster import current_cluster
 from fray.rpc import ActorServer
 
 GRACE = 30.0
+TICK = 0.5
+"""Seconds."""
 
 
 class Counter:
@@ -61,6 +65,21 @@ def leave(*_: object) -> NoReturn:
     raise SystemExit(0)
 
 
+def orders_given() -> Iterator[str]:
+    """Yield lines of standard input, one at a time.
+
+    A signal that arrives while a thread is about to read, as it waits for others to take the interpreter's
+    lock, is handled after that read only: one without an end would make SIGTERM be missed.
+    """
+    while True:
+        if not select.select([sys.stdin], [], [], TICK)[0]:
+            continue
+        line = sys.stdin.readline()
+        if not line:
+            return
+        yield line
+
+
 def main(orders: dict[str, Any]) -> None:
     faulthandler.register(signal.SIGQUIT)
     executed = os.open(orders["executed"], os.O_APPEND | os.O_CREAT | os.O_WRONLY, 0o600)
@@ -71,7 +90,7 @@ def main(orders: dict[str, Any]) -> None:
     signal.signal(signal.SIGTERM, leave)
     try:
         say(f"ready {server.address} {used()}")
-        for line in sys.stdin:
+        for line in orders_given():
             try:
                 say(obey(server, executed, line.split()))
             except Exception as err:

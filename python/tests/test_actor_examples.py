@@ -42,6 +42,7 @@ def test_the_speller_and_its_counter_call_each_other(tmp_path: Path) -> None:
     output = run("speller", tmp_path)
     assert "42 in words: forty-two" in output
     assert "ValueError: -1 is negative" in output
+    assert "'calls': 60, 'returned': 60, 'maybe': 0, 'restarts': 0, 'since': 60, 'value': 202" in output
 
 
 def test_the_pool_tells_points_apart(tmp_path: Path) -> None:

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import socket
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
-import grpc
 import pytest
 
 from controller import TOKEN, Controller
 from fray._pb import cluster_pb2 as pb
-from fray._pb import status_pb2
 from fray.cluster import (
-    AccessDeniedError,
     ActorNotFoundError,
-    AlreadyExistsError,
     AttemptInfo,
     Band,
     Cluster,
     ClusterUnavailableError,
     Entrypoint,
     EnvironmentConfig,
-    FieldError,
     FrayCluster,
     HealthCheck,
-    InvalidRequestError,
     JobFailedError,
     JobGroupConfig,
     JobId,
@@ -39,8 +32,6 @@ from fray.cluster import (
     NameClash,
     Namespace,
     NotFoundError,
-    PickleError,
-    RefusedError,
     ReservationConfig,
     ReservationId,
     ResourceConfig,
@@ -48,7 +39,7 @@ from fray.cluster import (
     TaskState,
     WaitTimeoutError,
 )
-from waiting import eventually
+from waiting import ended, eventually
 
 COMMAND = Entrypoint.from_command(["true"])
 
@@ -58,10 +49,6 @@ def _no_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run where there is no project to ship."""
     (tmp_path / "nowhere").mkdir()
     monkeypatch.chdir(tmp_path / "nowhere")
-
-
-def add(a: int, b: int) -> int:
-    return a + b
 
 
 def launched(controller: Controller) -> pb.JobRequest:
@@ -239,7 +226,7 @@ def test_wait_asks_again(
     eventually(lambda: controller.outages.calls["Wait"] > 5)
     assert waiter.is_alive()
     controller.finish(job_id, pb.JOB_STATUS_SUCCEEDED)
-    waiter.join(20)
+    ended(waiter)
     assert found == [remote.poll(job_id)]
 
 
@@ -274,7 +261,7 @@ def test_monitor_goes_on_where_it_broke(
         controller.write(job_id, line)
     controller.write(job_id, b"caf\xc3\xa9 \xff, and no end of line")
     controller.finish(job_id, pb.JOB_STATUS_SUCCEEDED)
-    reader.join(20)
+    ended(reader)
     assert found == [remote.poll(job_id)]
     assert capsys.readouterr().out == b"".join(lines).decode() + "café \ufffd, and no end of line"
 
@@ -288,204 +275,6 @@ def test_monitor_says_which_task_wrote(
     controller.finish(job_id, pb.JOB_STATUS_SUCCEEDED)
     remote.monitor(job_id)
     assert capsys.readouterr().out == "0 | one\n0 | two\n"
-
-
-def test_a_callable_is_uploaded_once(controller: Controller, remote: FrayCluster) -> None:
-    for i in range(2):
-        remote.launch(JobRequest(f"job-{i}", Entrypoint.from_callable(add, args=(1, 2))))
-    (sha256,) = controller.uploaded
-    assert controller.outages.calls["Upload"] == 1
-    jobs = list(controller.jobs.values())
-    assert {job.request.entrypoint.callable.sha256 for job in jobs} == {sha256}
-    assert jobs[0].request.entrypoint.callable.name == "test_fray_cluster:add"
-    assert jobs[0].request.entrypoint.callable.python.startswith("3.")
-
-
-def test_what_the_cluster_has_is_not_uploaded(controller: Controller, remote: FrayCluster) -> None:
-    request = JobRequest("job", Entrypoint.from_callable(add, args=(b"x" * (9 << 20), 2)))
-    controller.outages.after["Upload"] = 2  # and the second time it is there
-    remote.launch(request)
-    other = FrayCluster(controller.address, namespace="rl", token=TOKEN)
-    other.launch(request)
-    other.close()
-    assert len(controller.uploaded) == 1
-    assert controller.outages.calls["Upload"] == 3
-
-
-def test_what_the_cluster_has_lost_is_uploaded_again(controller: Controller, remote: FrayCluster) -> None:
-    request = JobRequest("job", Entrypoint.from_callable(add, args=(1, 2)))
-    remote.launch(request)
-    controller.blobs.clear()
-    remote.launch(request)
-    assert len(controller.uploaded) == 2
-    assert len(controller.jobs) == 2
-
-
-def test_what_cannot_be_pickled_is_named_before_anything_is_sent(
-    controller: Controller, remote: FrayCluster
-) -> None:
-    with pytest.raises(PickleError, match=r"args\[0\], a lock"):
-        remote.launch(JobRequest("job", Entrypoint.from_callable(add, args=(threading.Lock(), 1))))
-    assert not controller.jobs
-    assert not controller.uploaded
-
-
-def project(directory: Path, locked: bool = True) -> Path:
-    directory.mkdir(parents=True)
-    (directory / "pyproject.toml").write_text('[project]\nname = "p"\n')
-    if locked:
-        (directory / "uv.lock").write_text("")
-    return directory
-
-
-def test_the_nearest_project_is_shipped(
-    controller: Controller, remote: FrayCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    below = project(tmp_path / "mine") / "deep" / "down"
-    below.mkdir(parents=True)
-    monkeypatch.chdir(below)
-    remote.launch(JobRequest("job", Entrypoint.from_callable(add, args=(1, 2))))
-    environment = launched(controller).environment
-    assert hashlib.sha256(controller.blobs[environment.bundle]).hexdigest() == environment.bundle
-    assert environment.HasField("uv")
-    assert environment.uv.python == launched(controller).entrypoint.callable.python
-    assert not environment.inherit
-
-
-def test_extras_are_uvs(controller: Controller, remote: FrayCluster, tmp_path: Path) -> None:
-    environment = EnvironmentConfig.create(
-        project=str(project(tmp_path / "mine")), extras=["tpu"], groups=["dev"], python="3.12"
-    )
-    remote.launch(JobRequest("job", COMMAND, environment=environment))
-    assert launched(controller).environment.uv == pb.UV(extras=["tpu"], groups=["dev"], python="3.12")
-    assert launched(controller).environment.bundle in controller.uploaded
-
-
-def test_a_project_without_a_lock(controller: Controller, remote: FrayCluster, tmp_path: Path) -> None:
-    mine = str(project(tmp_path / "mine", locked=False))
-    with pytest.raises(InvalidRequestError, match=r"no uv\.lock"):
-        remote.launch(
-            JobRequest("job", COMMAND, environment=EnvironmentConfig.create(project=mine, extras=["tpu"]))
-        )
-    assert not controller.jobs
-    remote.launch(JobRequest("job", COMMAND, environment=EnvironmentConfig.create(project=mine)))
-    assert not launched(controller).environment.HasField("uv")
-
-
-def test_extras_of_nothing_are_left_out(
-    controller: Controller, remote: FrayCluster, caplog: pytest.LogCaptureFixture
-) -> None:
-    remote.launch(JobRequest("job", COMMAND, environment=EnvironmentConfig.create(extras=["tpu"])))
-    remote.launch(JobRequest("other", COMMAND, environment=EnvironmentConfig.create(extras=["tpu"])))
-    assert not any(job.request.environment.HasField("uv") for job in controller.jobs.values())
-    assert caplog.text.count("no project is shipped") == 1
-
-
-@pytest.mark.parametrize(
-    ("given", "want"),
-    [
-        (None, None),
-        (
-            EnvironmentConfig.create(extras=["tpu"], env_vars={"A": "b"}),
-            pb.Environment(uv=pb.UV(extras=["tpu"]), env_vars={"A": "b"}, inherit=True),
-        ),
-        (EnvironmentConfig.create(inherit=False), pb.Environment()),
-    ],
-)
-def test_children_start_from_the_environment_of_their_parent(
-    controller: Controller,
-    remote: FrayCluster,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    given: EnvironmentConfig | None,
-    want: pb.Environment | None,
-) -> None:
-    monkeypatch.chdir(project(tmp_path / "mine"))
-    monkeypatch.setenv("FRAY_JOB_ID", "parent-1")
-    monkeypatch.setenv("UV_PROJECT_ENVIRONMENT", "/somewhere")
-    remote.launch(JobRequest("job", COMMAND, environment=given))
-    got = launched(controller)
-    assert (got.environment if got.HasField("environment") else None) == want
-    assert not controller.uploaded
-
-
-def test_the_first_job_founds_a_namespace(controller: Controller) -> None:
-    cluster = FrayCluster(controller.address, token=TOKEN)
-    assert cluster.namespace == ""
-    cluster.launch_group([JobRequest("a", COMMAND)], JobGroupConfig("pool"))
-    assert cluster.namespace == "pool"
-    cluster.launch(JobRequest("b", COMMAND))
-    assert [job.request.namespace for job in controller.jobs.values()] == ["", "pool"]
-    assert [job.name for job in cluster.list_jobs()] == ["a", "b"]
-    cluster.close()
-
-
-def test_jobs_stay_in_their_namespace(controller: Controller, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FRAY_NAMESPACE", "rl")
-    monkeypatch.setenv("FRAY_CLUSTER_TOKEN", TOKEN)
-    cluster = FrayCluster.from_spec(f"fray://{controller.address}")
-    cluster.launch(JobRequest("a", COMMAND))
-    assert (cluster.namespace, launched(controller).namespace) == ("rl", "rl")
-    cluster.close()
-
-
-def rich_status(context: grpc.ServicerContext) -> None:
-    request = status_pb2.BadRequest()
-    request.field_violations.add(field="requests[2].resources.tpu", description='"v5litepod-17" is no TPU')
-    status = status_pb2.Status(code=3, message="all of it again")
-    status.details.add(type_url="type.googleapis.com/google.rpc.DebugInfo", value=b"\x0a\x01x")
-    status.details.add(
-        type_url="type.googleapis.com/google.rpc.BadRequest", value=request.SerializeToString()
-    )
-    context.set_trailing_metadata((("grpc-status-details-bin", status.SerializeToString()),))
-    context.abort(grpc.StatusCode.INVALID_ARGUMENT, "all of it again")
-
-
-def test_refusals_name_the_fields(controller: Controller, remote: FrayCluster) -> None:
-    controller.refuse = rich_status
-    with pytest.raises(InvalidRequestError) as caught:
-        remote.launch(JobRequest("job", COMMAND))
-    assert caught.value.fields == (FieldError("requests[2].resources.tpu", '"v5litepod-17" is no TPU'),)
-    assert str(caught.value) == (
-        'the request is refused:\n  requests[2].resources.tpu: "v5litepod-17" is no TPU'
-    )
-
-
-@pytest.mark.parametrize(
-    ("code", "error"),
-    [
-        (grpc.StatusCode.ALREADY_EXISTS, AlreadyExistsError),
-        (grpc.StatusCode.FAILED_PRECONDITION, RefusedError),
-        (grpc.StatusCode.PERMISSION_DENIED, AccessDeniedError),
-        (grpc.StatusCode.NOT_FOUND, NotFoundError),
-        (grpc.StatusCode.INVALID_ARGUMENT, InvalidRequestError),
-    ],
-)
-def test_statuses_are_exceptions(
-    controller: Controller, remote: FrayCluster, code: grpc.StatusCode, error: type[Exception]
-) -> None:
-    controller.refuse = lambda context: context.abort(code, "because")
-    with pytest.raises(error, match="because"):
-        remote.launch(JobRequest("job", COMMAND))
-    assert controller.outages.calls["Launch"] == 1  # not tried again
-
-
-def test_a_wrong_token_is_refused(controller: Controller) -> None:
-    for token in ("", "wrong"):
-        cluster = FrayCluster(controller.address, token=token)
-        with pytest.raises(AccessDeniedError):
-            cluster.poll(JobId("job"))
-        cluster.close()
-
-
-def test_a_token_that_expires_is_made_again(controller: Controller) -> None:
-    tokens = iter(["wrong", TOKEN])
-    cluster = FrayCluster(controller.address, token=lambda: next(tokens))
-    with pytest.raises(AccessDeniedError):
-        cluster.poll(JobId("job"))
-    with pytest.raises(NotFoundError):
-        cluster.poll(JobId("job"))
-    cluster.close()
 
 
 def test_reservations(controller: Controller, remote: FrayCluster) -> None:

@@ -12,14 +12,11 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from controller import TOKEN, Controller
 from fray import _host_class, _host_run, host
 from fray._host_run import Hosting
-from fray._pb import cluster_pb2 as pb
 from fray.rpc import ActorHandle, FixedResolver, errors
 from waiting import eventually
 
@@ -177,6 +174,20 @@ def test_settings() -> None:
 
 
 @pytest.mark.parametrize(
+    ("tasks", "task", "want"),
+    [
+        ("", "", ("a", "a_0")),
+        ("1", "0", ("a", "a_0")),
+        ("2", "0", ("a", "a_0", "a_0/0")),
+        ("4", "3", ("a_0/3",)),
+    ],
+)
+def test_names_of_the_tasks_of_a_replica(tasks: str, task: str, want: tuple[str, ...]) -> None:
+    environ = {"FRAY_ACTOR_NAMES": '["a", "a_0"]', "FRAY_NUM_TASKS": tasks, "FRAY_TASK_INDEX": task}
+    assert host.settings(["counting:Counter"], environ)[1].names == want
+
+
+@pytest.mark.parametrize(
     ("arguments", "environ", "want"),
     [
         ([], {}, "there is no class to host"),
@@ -184,6 +195,7 @@ def test_settings() -> None:
         (["a:B"], {"FRAY_ACTOR_NAMES": "a"}, "FRAY_ACTOR_NAMES is no JSON"),
         (["a:B"], {"FRAY_ACTOR_NAMES": '{"a": 1}'}, "FRAY_ACTOR_NAMES is no JSON list"),
         (["a:B"], {"FRAY_ACTOR_NAMES": '["a", ""]'}, "something that is no name"),
+        (["a:B"], {"FRAY_NUM_TASKS": "two"}, "FRAY_NUM_TASKS is 'two', want a number"),
         (["a:B"], {"FRAY_ACTOR_OPTIONS": "[]"}, "FRAY_ACTOR_OPTIONS is no JSON object"),
         (
             ["a:B"],
@@ -253,7 +265,7 @@ def test_it_is_asked_to_stop_while_it_constructs(start: Callable[..., Host], tmp
         (
             "counting:Conter",
             {},
-            ("fray._host_class.ClassPathError", "did you mean Counter", "did you mean"),
+            ("fray._host_class.ClassPathError", "did you mean Counter", ""),
         ),
         ("raising:Counter", {}, ("OSError", "the disk is gone", "raising.py")),
     ],
@@ -270,7 +282,12 @@ def test_an_actor_that_cannot_be_made(
     assert want[1] in message
     assert want[2] in trace
     assert "host.py" not in trace
-    assert log.splitlines()[-1].startswith(f"{want[0]}: ")  # which is why the attempt ended
+    last = log.splitlines()[-1]  # which is why the attempt ended
+    if kind.startswith("fray."):
+        assert last == f"fray: the actor could not be constructed: {message}"
+        assert "Error" not in log
+    else:
+        assert last.startswith(f"{kind}: ")
 
 
 def test_a_long_traceback_fits_into_what_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
@@ -312,112 +329,6 @@ def test_options(start: Callable[..., Host], tmp_path: Path) -> None:
 
 
 # The cluster
-
-
-def in_cluster(controller: Controller, **more: str) -> dict[str, str]:
-    info = pb.JobInfo(job_id="counter-1", name="counter", namespace="rl", status=pb.JOB_STATUS_RUNNING)
-    info.tasks.add(index=0, state="running")
-    controller.jobs["counter-1"] = _job(info)
-    return {
-        "FRAY_CLUSTER_SPEC": f"fray://{controller.address}",
-        "FRAY_CLUSTER_TOKEN": TOKEN,
-        "FRAY_NAMESPACE": "rl",
-        "FRAY_JOB_ID": "counter-1",
-        "FRAY_ACTOR_NAMES": '["counter", "counter_0"]',
-        **more,
-    }
-
-
-def _job(info: pb.JobInfo) -> Any:
-    from controller import Job
-
-    return Job(info, pb.JobRequest(name="counter", namespace="rl"))
-
-
-def names(controller: Controller) -> list[str]:
-    return sorted(endpoint.name for endpoint in controller.endpoints.values())
-
-
-def test_it_registers_and_unregisters(start: Callable[..., Host], controller: Controller) -> None:
-    controller.outages.before["Register"] = 2  # somebody leads and does not answer: it is tried again
-    running = start("counting:Counter", **in_cluster(controller))
-    eventually(lambda: names(controller) == ["counter", "counter_0"], PATIENCE)
-    assert controller.outages.calls["Register"] == 4
-    eventually(lambda: running.ready() == 200, PATIENCE)
-    endpoint = next(iter(controller.endpoints.values()))
-    assert (endpoint.address, endpoint.namespace) == (f"127.0.0.1:{running.port}", "rl")
-    assert endpoint.metadata["class"] == "counting.Counter"
-    running.process.terminate()
-    assert running.ended()[0] == 0
-    assert names(controller) == []
-
-
-def test_it_is_not_ready_before_it_is_registered(start: Callable[..., Host], controller: Controller) -> None:
-    controller.outages.before["Register"] = 1 << 30
-    running = start("counting:Counter", **in_cluster(controller))
-    eventually(lambda: controller.outages.calls["Register"] > 2, PATIENCE)
-    assert running.ready() == 503
-    controller.outages.before["Register"] = 0
-    eventually(lambda: running.ready() == 200, PATIENCE)
-    running.process.terminate()
-    assert running.ended()[0] == 0
-
-
-def test_while_no_controller_leads_it_serves(start: Callable[..., Host], controller: Controller) -> None:
-    controller.outages.leaderless = True
-    running = start("counting:Counter", **in_cluster(controller))
-    assert running.actor().increment() == 1
-    eventually(lambda: running.ready() == 200, PATIENCE)
-    assert names(controller) == []
-    controller.outages.leaderless = False
-    eventually(lambda: names(controller) == ["counter", "counter_0"], PATIENCE)
-    assert running.actor().increment() == 2
-    running.process.terminate()
-    assert running.ended()[0] == 0
-    assert names(controller) == []
-
-
-def test_it_stops_while_no_controller_leads(start: Callable[..., Host], controller: Controller) -> None:
-    controller.outages.leaderless = True
-    running = start("counting:Counter", **in_cluster(controller))
-    eventually(lambda: running.ready() == 200, PATIENCE)
-    running.process.terminate()
-    assert running.ended()[0] == 0
-
-
-@pytest.mark.parametrize("late", [False, True])
-def test_registering_that_is_refused(start: Callable[..., Host], controller: Controller, late: bool) -> None:
-    environ = in_cluster(controller)
-    controller.outages.leaderless = late
-    if not late:
-        del controller.jobs["counter-1"]
-    running = start("counting:Counter", **environ)
-    if late:  # what is found out when somebody leads
-        eventually(lambda: running.ready() == 200, PATIENCE)
-        del controller.jobs["counter-1"]
-        controller.outages.leaderless = False
-    status, log = running.ended()
-    assert status == 1
-    assert 'fray: the actor cannot be registered: there is no job "counter-1"' in log
-
-
-def test_a_port_that_is_taken(start: Callable[..., Host]) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        status, log = start("counting:Counter", FRAY_PORT_ACTOR=str(taken.getsockname()[1])).ended()
-    assert status == 1
-    assert "fray: the actor cannot be served: " in log
-
-
-def test_grpc_is_imported_only_to_register() -> None:
-    program = """
-import sys
-import fray.host, fray._host_serve, fray.rpc.handle
-assert not [name for name in ("grpc", "numpy") if name in sys.modules], "too much"
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
 
 
 def test_errors_have_the_words_of_the_protocol(start: Callable[..., Host]) -> None:

@@ -24,6 +24,7 @@ from fray.cluster import (
 from fray.cluster.local.remote import Server, connect
 from fray.cluster.protocols import Cluster
 from fray.cluster.types import JobId
+from waiting import ended
 
 
 @pytest.fixture
@@ -80,4 +81,4 @@ def test_a_cluster_that_has_ended_is_unavailable(tmp_path: Path) -> None:
         hangs_up.start()
         with pytest.raises(ClusterUnavailableError, match=path):
             remote.list_jobs()
-        hangs_up.join()
+        ended(hangs_up)

@@ -28,8 +28,9 @@ from fray.cluster import (
     current_cluster,
     job_context,
 )
+from fray.rpc import ClusterResolver
 from test_local_jobs import call, succeed, until_stopped
-from waiting import eventually
+from waiting import ended, eventually
 
 GROUP = JobGroupConfig("group", same_region=True)
 TPU = ResourceConfig.with_tpu("v5litepod-4")
@@ -227,7 +228,7 @@ def test_watch_sends_what_is_there_and_then_what_changes(local: LocalCluster) ->
     reader = threading.Thread(target=lambda: seen.append(next(changes)))
     reader.start()  # waits
     metadata.unregister(second)
-    reader.join(20)
+    ended(reader)
     assert seen[1:] == [ActorChanges(reset=False, removed=(second,))]
 
 
@@ -240,3 +241,32 @@ def test_a_job_that_watches_can_be_stopped(local: LocalCluster) -> None:
 
 def test_it_has_a_registry(local: LocalCluster) -> None:
     assert isinstance(local.metadata, Metadata)
+
+
+def wait_for_it() -> None:
+    ClusterResolver(current_cluster()).wait_for_actor("late", 60)
+
+
+def register_late() -> None:
+    context = job_context()
+    assert context is not None
+    current_cluster().metadata.register("late", "127.0.0.1:1", context.job_id)
+    until_stopped()
+
+
+@pytest.mark.parametrize("use_processes", [False, True])
+def test_a_job_that_waits_for_an_actor_takes_no_worker(use_processes: bool) -> None:
+    with LocalCluster(max_workers=1, use_processes=use_processes) as cluster:
+        waits = cluster.launch(call(wait_for_it, name="waits"))
+        hosts = cluster.launch(call(register_late, name="hosts"))
+        eventually(lambda: cluster.poll(hosts).status is JobStatus.RUNNING)  # though the other waits
+        assert cluster.wait(waits, timeout=120).status is JobStatus.SUCCEEDED
+
+
+def test_a_job_that_waits_for_an_actor_can_be_stopped() -> None:
+    with LocalCluster(max_workers=1) as cluster:
+        waits = cluster.launch(call(wait_for_it, name="waits"))
+        eventually(lambda: cluster.poll(waits).status is JobStatus.RUNNING)
+        cluster.terminate(waits)
+        eventually(lambda: cluster.poll(waits).tasks[0].state is TaskState.KILLED)
+        assert not cluster.await_actor("late", "default", 0.01)

@@ -31,9 +31,10 @@ from fray.rpc import (
     RoundRobin,
     broadcast,
 )
+from fray.rpc._resolve_cluster import directory_of
 from fray.rpc.errors import UnknownActorError
 from scripted import Scripted
-from waiting import eventually
+from waiting import ended, eventually
 
 
 class Named:
@@ -212,13 +213,30 @@ def test_a_stale_handle_is_resolved_again(cluster: LocalCluster, servers: list[A
     assert handle.who() == "again"
 
 
+def test_a_change_wakes_who_waits_for_it(cluster: LocalCluster, servers: list[ActorServer]) -> None:
+    directory = directory_of(cluster, None)
+    assert directory.endpoints("late") == []
+    eventually(lambda: directory._live)
+    woken: list[float] = []
+
+    def wait() -> None:
+        directory.wait("late", 3600)
+        woken.append(len(directory.known("late")))
+
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+    servers[0].register("late", Named("late"))
+    ended(thread)
+    assert woken == [1]
+
+
 def test_waiting_for_an_actor(cluster: LocalCluster, servers: list[ActorServer]) -> None:  # 33
     resolver = ClusterResolver(cluster)
     found: list[Any] = []
     thread = threading.Thread(target=lambda: found.append(resolver.wait_for_actor("late").who()))
     thread.start()
     servers[0].register("late", Named("late"))
-    thread.join(60)
+    ended(thread)
     assert found == ["late"]
     with pytest.raises(WaitTimeoutError, match=r'no actor "never" .*: waited 0.1 s'):
         resolver.wait_for_actor("never", 0.1)

@@ -11,10 +11,11 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from fray.cluster import AccessDeniedError, ActorNotFoundError, ClusterUnavailableError
+from fray.cluster import AccessDeniedError, ActorNotFoundError, ClusterUnavailableError, WaitTimeoutError
 from fray.rpc import GcpResolver
 from fray.rpc._gcp_api import Urls
 from scripted import Scripted
+from waiting import ended
 
 
 class Google:
@@ -152,8 +153,70 @@ def test_waiting(google: Google) -> None:
     thread.start()
     path = "/v2/projects/acme/locations/us-a/nodes"
     google.pages[path] = [{"nodes": [node("READY", "10.0.0.1", labels(7))]}]
-    thread.join(60)
+    ended(thread)
     assert found == ["10.0.0.1:7"]
+
+
+NODES, INSTANCES = "/v2/projects/acme/locations/us-a/nodes", "/compute/v1/projects/acme/zones/us-a/instances"
+ALL_NODES, ALL = "/v2/projects/acme/locations/-/nodes", "/compute/v1/projects/acme/aggregated/instances"
+WARNING = {"code": "UNREACHABLE", "message": "the power is gone"}
+Pages = dict[str, list[dict[str, Any]]]
+GAPS: dict[str, tuple[Pages, str, tuple[str, ...]]] = {
+    "nodes": ({ALL_NODES: [{"unreachable": ["projects/acme/locations/us-a"]}]}, "could not reach it", ()),
+    "a zone of instances": ({ALL: [{"items": {"zones/us-a": {"warning": WARNING}}}]}, "power is gone", ()),
+    "unreachables": ({ALL: [{"unreachables": ["projects/acme/zones/us-a"]}]}, "could not reach it", ()),
+    "data of a warning": (
+        {ALL: [{"warning": {**WARNING, "data": [{"key": "scope", "value": "zones/us-a"}]}}]},
+        "power is gone",
+        (),
+    ),
+    "nodes of one zone": ({NODES: [{"unreachable": ["locations/us-a"]}]}, "could not reach it", ("us-a",)),
+    "instances of one zone": ({INSTANCES: [{"warning": WARNING}]}, "power is gone", ("us-a",)),
+}
+
+
+@pytest.mark.parametrize("gap", GAPS)
+def test_a_zone_that_is_left_out_has_not_lost_its_machines(google: Google, gap: str) -> None:
+    pages, why, zones = GAPS[gap]
+    vm = {**instance("RUNNING", "10.0.1.1", labels(5)), "zone": "projects/acme/zones/us-a", "name": "vm"}
+    gone = {**vm, "zone": "projects/acme/zones/us-b", "name": "gone"}
+    google.pages = {
+        ALL: [{"items": {"zones/us-a": {"instances": [vm]}, "zones/us-b": {"instances": [gone]}}}],
+        INSTANCES: [{"items": [vm]}],
+    }
+    resolver, late = google.resolver(*zones), google.resolver(*zones)
+    assert len(resolver.resolve("counter")) == (1 if zones else 2)
+    google.pages = dict(pages)
+    assert [e.address for e in resolver.directory.fresh("counter")] == ["10.0.1.1:5"]
+    with pytest.raises(ClusterUnavailableError, match=rf"nothing can be listed now: us-a \(.*{why}\)"):
+        resolver.lookup("weights")
+    with pytest.raises(ClusterUnavailableError, match="us-a"):
+        late.resolve("counter")
+    with pytest.raises(WaitTimeoutError, match=f"us-a .*{why}"):
+        late.wait_for_actor("counter", 0.01)
+    google.pages = {}
+    assert resolver.directory.fresh("counter") == []
+    with pytest.raises(ActorNotFoundError, match="fray-actor-counter"):
+        resolver.lookup("counter")
+
+
+def test_lists_that_are_not_whole_and_do_not_say_what_is_missing(google: Google) -> None:
+    google.pages = {ALL: [{"warning": WARNING}]}
+    with pytest.raises(ClusterUnavailableError, match="does not say what is missing: the power is gone"):
+        google.resolver().lookup("counter")
+    google.pages = {ALL: [{"warning": {"code": "NO_RESULTS_ON_PAGE"}}]}
+    with pytest.raises(ActorNotFoundError):
+        google.resolver().lookup("counter")
+
+
+def test_what_is_known_stays_while_nothing_can_be_listed(google: Google) -> None:
+    google.pages = {NODES: [{"nodes": [node("READY", "10.0.0.1", labels(1))]}]}
+    resolver = google.resolver("us-a")
+    assert resolver.resolve("counter") == ["actor://10.0.0.1:1/counter"]
+    google.status = 503
+    assert [e.address for e in resolver.directory.fresh("counter")] == ["10.0.0.1:1"]
+    with pytest.raises(ClusterUnavailableError, match="503"):
+        resolver.directory.fresh("weights")
 
 
 @pytest.mark.parametrize(("status", "kind"), [(403, AccessDeniedError), (503, ClusterUnavailableError)])

@@ -17,7 +17,7 @@ from fray.rpc._tls import Identity
 from fray.rpc._wire import MalformedFrameError, OversizeError, PlainStream, SilentError, Stream
 from fray.rpc._writer import FrameWriter, Outgoing
 from identities import make_identity
-from waiting import eventually
+from waiting import ended, eventually
 
 LIMIT = 8 << 20
 
@@ -110,7 +110,7 @@ def test_frames_that_arrive_byte_by_byte(ends: Ends) -> None:
     for _ in range(2):
         got, buffers = ends.reader.receive()
         assert (got.call.args, bytes(buffers[0])) == (b"args", b"buffer")
-    sender.join()
+    ended(sender)
 
 
 def test_a_frame_across_the_end_of_the_read_buffer(ends: Ends) -> None:
@@ -121,7 +121,7 @@ def test_a_frame_across_the_end_of_the_read_buffer(ends: Ends) -> None:
     sender = threading.Thread(target=send)
     sender.start()
     assert [ends.reader.receive()[0].call.seq for _ in range(100)] == list(range(1, 101))
-    sender.join()
+    ended(sender)
 
 
 def test_an_oversized_frame_is_skipped(either: Ends) -> None:
@@ -184,7 +184,7 @@ def test_many_senders_at_once(either: Ends) -> None:
     for n in range(8):
         assert seen[n] == list(range(500)), f"sender {n} is out of order"
     for thread in threads:
-        thread.join()
+        ended(thread)
 
 
 def test_frames_for_later_are_sent_without_a_flush(either: Ends) -> None:
@@ -203,8 +203,7 @@ def test_who_sends_to_a_slow_peer_does_not_wait(either: Ends) -> None:
     for seq in range(1, 31):
         frame, (buffer,) = either.reader.receive()
         assert (frame.call.seq, len(buffer)) == (seq, 4 << 20)
-    waited.join(PATIENCE)
-    assert not waited.is_alive()
+    ended(waited)
     assert not either.writer.full
     eventually(lambda: either.writer.queued == 0, PATIENCE)
 

@@ -306,67 +306,6 @@ def test_shutdown_ends_what_was_created(machine: tuple[LocalCluster, Client]) ->
         client.create_actor(Counter, name="another")
 
 
-@pytest.mark.parametrize("restarts", [0, 1, 2])
-def test_fact_29_max_restarts_means_exactly_that(machine: tuple[LocalCluster, Client], restarts: int) -> None:
-    cluster, client = machine
-    counter = client.create_actor(Counter, name="counter", max_restarts=restarts)
-    for _ in range(restarts + 1):
-        assert counter.increment() == 1  # 24: state is reset
-        pid = counter.pid()
-        with pytest.raises(errors.MaybeExecutedError):
-            counter.exit(3)
-        eventually(lambda: not Path(f"/proc/{pid}").exists() or os.name != "posix", PATIENCE)  # noqa: B023
-    eventually(lambda: client.actor_status("counter") is ActorStatus.FAILED, PATIENCE)
-    (job,) = cluster.list_jobs()
-    assert (job.status, job.attempt, job.failures) == (JobStatus.FAILED, restarts + 1, restarts + 1)
-
-
-def test_fact_29_without_end(machine: tuple[LocalCluster, Client]) -> None:
-    cluster, client = machine
-    counter = client.create_actor(Counter, name="counter")
-    for _ in range(3):
-        with pytest.raises(errors.MaybeExecutedError):
-            counter.exit(3)
-        assert counter.increment() == 1
-    cluster.preempt(cluster.list_jobs()[0].job_id)
-    eventually(lambda: cluster.list_jobs()[0].preemptions == 1, PATIENCE)
-    assert counter.increment() in (1, 2)
-
-
-def test_fact_29_preemptions_do_not_count(machine: tuple[LocalCluster, Client]) -> None:
-    cluster, client = machine
-    counter = client.create_actor(Counter, name="counter", max_restarts=0)
-    for n in range(2):
-        assert counter.increment() == 1
-        cluster.preempt(cluster.list_jobs()[0].job_id)
-        eventually(lambda: cluster.list_jobs()[0].attempt == n + 2, PATIENCE)  # noqa: B023
-    assert counter.increment() == 1
-    assert cluster.list_jobs()[0].status is JobStatus.RUNNING
-
-
-def test_fact_29_a_clean_exit_is_the_end(machine: tuple[LocalCluster, Client]) -> None:
-    cluster, client = machine
-    counter = client.create_actor(Counter, name="counter")
-    with pytest.raises(errors.MaybeExecutedError):
-        counter.exit(0)
-    eventually(lambda: client.actor_status("counter") is ActorStatus.FAILED, PATIENCE)
-    assert cluster.list_jobs()[0].status is JobStatus.SUCCEEDED
-
-
-def test_restarting_is_a_status(machine: tuple[LocalCluster, Client], tmp_path: Path) -> None:
-    _, client = machine
-    gate = tmp_path / "gate"
-    gate.touch()
-    counter = client.create_actor(Counter, gate=str(gate), name="counter")
-    gate.unlink()
-    with pytest.raises(errors.MaybeExecutedError):
-        counter.exit(3)
-    eventually(lambda: client.actor_status("counter") is ActorStatus.RESTARTING, PATIENCE)
-    gate.touch()
-    assert counter.increment() == 1
-    assert client.actor_status("counter") is ActorStatus.READY
-
-
 class Leader:
     def __init__(self) -> None:
         self.counter = current_client().create_actor(Counter, 40, name="counter")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 
@@ -10,3 +11,9 @@ def eventually(what: Callable[[], object], seconds: float = 20) -> None:
     while not what():
         assert time.monotonic() < until, f"not within {seconds} s"
         time.sleep(0.01)
+
+
+def ended(thread: threading.Thread, seconds: float = 60) -> None:
+    """Wait until a thread has ended."""
+    thread.join(seconds)
+    assert not thread.is_alive(), f"{thread.name} runs after {seconds} s"

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/fray-ml/fray/actorrpc"
 	"github.com/fray-ml/fray/actorrpc/host"
@@ -21,13 +22,16 @@ func main() {
 // describe. Calls take turns, so it needs no lock.
 type Counter struct {
 	value  int
+	pause  time.Duration // that counting takes
 	others *actorrpc.Client
 }
 
-// newCounter makes a counter that begins at the argument start.
+// newCounter makes a counter that begins at the argument start, and takes pause
+// seconds to count.
 func newCounter(ctx context.Context, args json.RawMessage) (any, host.Options, error) {
 	var given struct {
-		Start int `json:"start"`
+		Start int     `json:"start"`
+		Pause float64 `json:"pause"`
 	}
 	if err := json.Unmarshal(args, &given); err != nil {
 		return nil, host.Options{}, fmt.Errorf("arguments: %w", err)
@@ -36,13 +40,20 @@ func newCounter(ctx context.Context, args json.RawMessage) (any, host.Options, e
 	if err != nil {
 		return nil, host.Options{}, err
 	}
-	return &Counter{value: given.Start, others: others}, host.Options{}, nil
+	pause := time.Duration(given.Pause * float64(time.Second))
+	return &Counter{value: given.Start, pause: pause, others: others}, host.Options{}, nil
 }
 
-// Increment adds to the counter and returns what it shows.
-func (c *Counter) Increment(_ context.Context, by int) (int, error) {
+// Increment adds to the counter and returns what it shows. A call that is
+// cancelled on the way does not count.
+func (c *Counter) Increment(ctx context.Context, by int) (int, error) {
 	if by < 0 {
 		return 0, fmt.Errorf("%d is negative", by)
+	}
+	select {
+	case <-time.After(c.pause):
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
 	}
 	c.value += by
 	return c.value, nil

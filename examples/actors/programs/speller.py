@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fray.cluster import ClusterResolver, current_cluster
-from fray.rpc import ActorContext, errors
+from fray.rpc import ActorContext, ActorHandle, errors
 from fray.v2 import current_client
 
 ONES = [
@@ -37,6 +37,8 @@ ONES = [
 ]
 TENS = ["", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 TEXT = "the quick brown fox jumps over the lazy dog"
+BURST = 20
+"""Calls that are on their way at a time."""
 
 
 class Speller:
@@ -82,7 +84,37 @@ class Counter:
         return words
 
 
-def client() -> dict[str, Any]:
+def count_on(counter: ActorHandle, rounds: int) -> dict[str, int]:
+    """Count one by one, and say what became of each call though the counter may be killed on the way.
+
+    An increment must not run twice, so it is not declared idempotent. A call that is on its way when the
+    counter dies, and may have run, ends with MaybeExecutedError; one that cannot have run waits for the next
+    counter, which begins anew.
+    """
+    calls = returned = maybe = restarts = since = value = 0
+    for i in range(rounds):
+        for future in [counter.increment.remote(1) for _ in range(BURST)]:
+            calls += 1
+            try:
+                now = future.result()
+            except errors.MaybeExecutedError:
+                maybe += 1
+                continue
+            if now <= value:
+                restarts, since = restarts + 1, 0
+            returned, since, value = returned + 1, since + 1, now
+        print(f"round {i}: the counter shows {value}", flush=True)
+    return {
+        "calls": calls,
+        "returned": returned,
+        "maybe": maybe,  # returned nothing, and may have run
+        "restarts": restarts,
+        "since": since,  # of the returned, those of the last counter
+        "value": value,
+    }
+
+
+def client(rounds: int = 3) -> dict[str, Any]:
     """Call both, each of which calls the other on the way."""
     resolver = ClusterResolver(current_cluster())
     counter, speller = resolver.wait_for_actor("counter"), resolver.wait_for_actor("speller")
@@ -101,7 +133,9 @@ def client() -> dict[str, Any]:
             refused()
         except errors.ApplicationError as err:
             refusals.append(err.message)
-    return {"totals": totals, "words": words, "in_order": in_order, "refusals": refusals}
+    counted = count_on(counter, rounds)
+    print(counted)
+    return {"totals": totals, "words": words, "in_order": in_order, "refusals": refusals, "counted": counted}
 
 
 def main() -> None:
@@ -116,6 +150,6 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["client"]:
         result = Path(os.environ["RESULT"])
         result.parent.mkdir(parents=True, exist_ok=True)
-        result.write_text(json.dumps(client()))
+        result.write_text(json.dumps(client(int(os.environ["ROUNDS"]))))
     else:
         main()

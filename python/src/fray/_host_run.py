@@ -21,6 +21,7 @@ CONSTRUCTION_FAILED = 77
 """The exit status of a host whose actor could not be made."""
 
 _PACKAGE = __file__.removesuffix("_host_run.py")
+_CLASS_PATH_ERROR = "fray._host_class.ClassPathError"  # the class path's own fault: there is no traceback
 _FAILED = "fray: the actor could not be constructed: "
 _FIRST_LINES, _LAST_LINES = 4, 13  # of a long traceback; agents keep 20 lines
 
@@ -97,6 +98,10 @@ def _takes_context(actor_class: Callable[..., Any]) -> bool:
 def report(err: BaseException) -> None:
     """Write why there is no actor, so that people and `constructor_error` can read it."""
     kind, message, text = error_of(err)
+    if kind == _CLASS_PATH_ERROR:
+        sys.stderr.write(f"{_FAILED}{message}\n")
+        sys.stderr.flush()
+        return
     lines = text.splitlines()
     if len(lines) > _FIRST_LINES + _LAST_LINES:  # so that all is in the tail that is kept of a task's output
         lines[_FIRST_LINES:-_LAST_LINES] = ["  ..."]
@@ -120,5 +125,7 @@ def constructor_error(tail: Sequence[str]) -> tuple[str, str, str] | None:
     begin = next((i for i in reversed(range(len(tail))) if tail[i].startswith(_FAILED)), None)
     if begin is None:
         return None
+    if begin == len(tail) - 1:
+        return _CLASS_PATH_ERROR, tail[begin].removeprefix(_FAILED), ""
     kind, _, message = tail[begin].removeprefix(_FAILED).partition(": ")
     return kind, message, "\n".join(tail[begin + 1 :])

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from fray._host_run import Hosting
+from fray._latch import Latch
 from fray.cluster.context import job_context
 from fray.cluster.current import current_cluster
 from fray.cluster.errors import ClusterError, ClusterUnavailableError, NoControllerError
@@ -49,7 +50,7 @@ def _own_address() -> str:
 
 
 @contextlib.contextmanager
-def _stopped_by_sigterm(over: threading.Event) -> Iterator[None]:
+def _stopped_by_sigterm(over: Latch) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -80,7 +81,7 @@ class _Registration:
     def __init__(self, actor: Any, hosting: Hosting) -> None:
         self._actor, self._hosting = actor, hosting
         self.status = 0
-        self.over = threading.Event()
+        self.over = Latch()
         """Set when the server is to end."""
 
     def begin(self, server: ActorServer) -> None:

@@ -5,7 +5,8 @@ It is what an actor_service without a command runs. These variables say what to 
 - FRAY_ACTOR_CLASS: the class, unless it is the argument: "package.module:Class", or a function instead.
 - FRAY_ACTOR_ARGS: a JSON object of what the constructor is called with, by name. If its first parameter
   is called `ctx` it gets an ActorContext besides.
-- FRAY_ACTOR_NAMES: a JSON list of names to register it by. Without: the class's name in snake case.
+- FRAY_ACTOR_NAMES: a JSON list of names to register it by. Without: the class's name in snake case. Of
+  several tasks (FRAY_NUM_TASKS) the first has these names, and each the last with its index: "inference_0/3".
 - FRAY_ACTOR_OPTIONS: a JSON object with "max_concurrency", "allow_pickle" or none of them.
 - FRAY_PORT_ACTOR: the port to listen on; without, any.
 
@@ -79,7 +80,22 @@ def settings(arguments: Sequence[str], environ: Mapping[str, str]) -> tuple[str,
             raise SettingsError(f'FRAY_ACTOR_OPTIONS has "{key}", which is none of {", ".join(_OPTIONS)}')
         if type(value) is not _OPTIONS[key]:
             raise SettingsError(f"FRAY_ACTOR_OPTIONS: {key} is {value!r}, want {_OPTIONS[key].__name__}")
-    return path, Hosting(tuple(names) or (_snake(path),), **options)
+    return path, Hosting(_names_of_task(tuple(names) or (_snake(path),), environ), **options)
+
+
+def _names_of_task(names: tuple[str, ...], environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the names that one task of several has.
+
+    Those of the replica are its first task's, or a caller would get now one, now another; each task has the
+    last of them with its index besides: "inference_0/3".
+    """
+    tasks, task = environ.get("FRAY_NUM_TASKS") or "1", environ.get("FRAY_TASK_INDEX") or "0"
+    if not tasks.isdecimal():
+        raise SettingsError(f"FRAY_NUM_TASKS is {tasks!r}, want a number")
+    if int(tasks) <= 1:
+        return names
+    own = f"{names[-1]}/{task}"
+    return (*names, own) if task == "0" else (own,)
 
 
 def _json(environ: Mapping[str, str], name: str, default: Any) -> Any:

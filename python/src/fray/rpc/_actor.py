@@ -38,6 +38,10 @@ class House(Protocol):
         """Make a handle of a reference among the arguments."""
         ...
 
+    def waiting(self, server: str, caller: str, seq: int) -> ServerCall | None:
+        """Return a call that waits here, if this is the server that is meant; both are named as by Hello."""
+        ...
+
 
 @dataclass(frozen=True)
 class Named:
@@ -63,6 +67,7 @@ class Actor:
         """It was unregistered: nothing begins any more."""
         self.surroundings = house.surroundings
         self.on_reference, self.run_coroutine = house.on_reference, house.run_coroutine
+        self.waiting = house.waiting
         self._house = house
         self.routes = {m.name: (m, self.mailbox.lane(m)) for m in self.table}
         """By name: each method and where its calls wait."""
@@ -71,6 +76,11 @@ class Actor:
     def find(self, name: str) -> Method:
         """Return a method. Raises UnknownMethodError."""
         return self.table.find(name)
+
+    def slot(self, method: str) -> object:
+        """Return what a method's calls need of which there is one, see Mailbox.slot; None also without it."""
+        route = self.routes.get(method)
+        return None if route is None else self.mailbox.slot(route[0])
 
     def answered(self, call: ServerCall, reply: Reply, later: bool) -> None:
         """Take a reply to its caller."""

@@ -12,7 +12,9 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from fray._pb import actor_pb2
+from fray.rpc import _trace
 from fray.rpc._failure import raised
+from fray.rpc._selfcall import here, task_call
 from fray.rpc.codec import CodecError, decode_args, encode_result
 from fray.rpc.context import ActorContext, call_deadline
 from fray.rpc.errors import (
@@ -45,6 +47,21 @@ class Answerer(Protocol):
         ...
 
 
+class Host(Protocol):
+    """A connection which lets those receive who run its calls."""
+
+    def visit(self, wake: int) -> bool:
+        """Receive one frame and begin what it asks for; False: it is no call of such, or there was none.
+
+        It ends early when the descriptor `wake` can be read.
+        """
+        ...
+
+    def part(self, shared: bool) -> None:
+        """Say that nobody visits any more; `shared`: what came was for another actor."""
+        ...
+
+
 class _Phase(IntEnum):
     WAITS = 0
     RUNS = 1
@@ -65,6 +82,7 @@ class ServerCall:
         "caller",
         "codec",
         "deadline",
+        "host",
         "message",
         "method",
         "refused",
@@ -73,6 +91,7 @@ class ServerCall:
         "size",
         "task",
         "to",
+        "trace",
         "why",
     )
 
@@ -89,6 +108,8 @@ class ServerCall:
         self.arrived = time.monotonic()
         timeout = message.timeout_ns
         self.deadline = self.arrived + min(timeout / 1e9, _LONGEST) if timeout else None
+        self.host: Host | None = None  # the connection that the thread which runs it may receive on
+        self.trace = ""  # W3C traceparent
         self.size = 0  # of its arguments, where they are large
         self.reply: Reply | None = None  # kept by the ledger
         self.refused = False
@@ -115,6 +136,8 @@ class ServerCall:
             return self._over(self._failed(err))
         deadline = self.deadline
         token = None if deadline is None else call_deadline.set(deadline)
+        leave = _trace.enter(self.trace) if self.trace else None
+        here.call = self
         try:
             result = getattr(self.actor.value, self.method.name)(*args, **kwargs)
             if type(result) is CoroutineType:
@@ -122,8 +145,11 @@ class ServerCall:
         except BaseException as err:
             return self._over(self._failed(raised(err, 1)))
         finally:
+            here.call = None
             if token is not None:
                 call_deadline.reset(token)
+            if leave is not None:
+                leave()
         return self._over(self._returned(result))
 
     # On the event loop.
@@ -146,6 +172,9 @@ class ServerCall:
         except ActorError as err:
             return self._over(self._failed(err))
         call_deadline.set(self.deadline)
+        task_call.set(self)
+        if self.trace:
+            _trace.enter(self.trace)
         loop, timer = asyncio.get_running_loop(), None
         if self.deadline is not None:
             late = DeadlineError("the deadline passed while the method ran", ran=True)
@@ -169,6 +198,16 @@ class ServerCall:
 
     # From elsewhere.
 
+    @property
+    def waits(self) -> bool:
+        """Whether the method has not begun."""
+        return self._phase is _Phase.WAITS
+
+    @property
+    def runs(self) -> bool:
+        """Whether the method has begun and is not answered."""
+        return self._phase is _Phase.RUNS
+
     def drop(self, err: ActorError) -> bool:
         """Answer with an error if the call waits still; return whether it did."""
         if not self._advance(_Phase.WAITS, _Phase.OVER):
@@ -189,12 +228,13 @@ class ServerCall:
         if hasattr(self, "actor"):
             self.cancel()
 
-    def abandon(self) -> None:
-        """Answer though it runs: the server ends."""
+    def abandon(self, why: ActorError | None = None) -> None:
+        """Answer though it runs; None: the server ends."""
         if self.drop(StoppingError("the server is shutting down")):
             return
         if self._advance(_Phase.RUNS, _Phase.OVER):
-            self.answer(self._failed(StoppingError("the server is shutting down", ran=True)), later=False)
+            why = why or StoppingError("the server is shutting down", ran=True)
+            self.answer(self._failed(why), later=False)
 
     def answer(self, reply: Reply | None, later: bool) -> None:
         """Hand out the reply; None: somebody else did."""
@@ -237,6 +277,7 @@ class ServerCall:
         except Exception as err:
             raise BadArgumentsError(f"the arguments cannot be decoded: {err}") from err
         self.buffers = ()
+        self.trace = message.trace
         self.method.check(args, kwargs)
         if self.method.takes_context:
             args.insert(0, self._context(message))

@@ -96,6 +96,12 @@ class Channel:
         if connection is not None:
             connection.flush()
 
+    def attend(self, future: ActorFuture[Any], seconds: float) -> None:
+        """Receive on this thread until a call is answered, for at most so long, if nobody else does."""
+        connection, sent = self._connection, future.sent
+        if connection is not None and sent is not None:
+            connection.attend(sent, seconds)
+
     def forget(self, seq: int) -> None:
         """Take note that a call was answered."""
         last = self._seq
@@ -119,6 +125,11 @@ class Channel:
         return any(future.route is route and not future.done() for future in list(self._outstanding.values()))
 
     # Connections
+
+    @property
+    def server(self) -> str:
+        """The process that answered last, as Hello.peer."""
+        return self._server
 
     @property
     def connected(self) -> bool:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import itertools
 import logging
-import socket
-import ssl
 import threading
 from collections.abc import Callable, Sequence
 
@@ -18,11 +16,12 @@ from google.protobuf.message import Message
 
 from fray._pb import actor_pb2
 from fray.rpc import _wire
+from fray.rpc._dial import OTHER_NAMESPACE, dial, in_words, receive_hello
 from fray.rpc._failure import clip
 from fray.rpc._peer import Answer, Question, Sent, Settings, process_peer, random_name
 from fray.rpc._reader import FrameReader
-from fray.rpc._tls import Identity, IdentityError, identity_of
-from fray.rpc._wire import Buffer, PlainStream, Stream
+from fray.rpc._reception import TICK, Reception
+from fray.rpc._wire import Buffer, Stream
 from fray.rpc._writer import FrameWriter, Outgoing
 from fray.rpc.errors import (
     ActorError,
@@ -39,8 +38,11 @@ __all__ = ["Answer", "Buffer", "Connection", "Sent", "Settings", "process_peer",
 
 _MAX_PENDING = 10_000  # of a server that does not say
 _MAX_PEER = 64  # characters of a server's name
-_OTHER_NAMESPACE = "peers of another namespace are not served"
 _log = logging.getLogger("fray.rpc")
+
+
+class _EndError(Exception):
+    """The server said goodbye."""
 
 
 class Connection:
@@ -56,6 +58,7 @@ class Connection:
         """The server drains: it answers the calls that it has, and refuses new ones."""
         self._settings, self._stream = settings, stream
         self._reader = FrameReader(stream, settings.connect_timeout)
+        self._reception = Reception()
         self._writer = FrameWriter(stream, f"fray-send-{address}")
         self._pending: dict[int, tuple[Outgoing, Callable[[Answer], None]]] = {}
         self._room = threading.Condition()
@@ -79,7 +82,7 @@ class Connection:
             DeniedError: it is of another namespace, or one of the two wants TLS and the other none.
             MalformedError: whoever listens there speaks another protocol.
         """
-        connection = cls(address, settings, _dial(address, settings))
+        connection = cls(address, settings, dial(address, settings))
         try:
             connection._greet()
         except BaseException:
@@ -98,7 +101,7 @@ class Connection:
         done: Callable[[Answer], None],
         later: bool = False,
     ) -> Sent:
-        """Send a call; `done` is called exactly once, on the connection's reader thread, so it must be quick.
+        """Send a call; `done` is called exactly once, on the thread that receives, so it must be quick.
 
         Calls are sent in the order of calls of this method, which must be that of their seq: hold a lock
         around giving the number and this. `buffer_sizes` is filled in here. It blocks while the server's
@@ -134,7 +137,39 @@ class Connection:
         if self._closed and pending.pop(seq, None) is not None:
             raise self._unavailable()
         self._writer.send(outgoing, later)
+        if later:
+            self._reception.recall()
         return outgoing
+
+    def attend(self, sent: Sent, seconds: float) -> None:
+        """Receive on this thread, which waits for a call, if nobody else does.
+
+        It ends when the call is answered, else after `seconds` or a moment: then another thread receives.
+        """
+        reception, reader = self._reception, self._reader
+        if not reception.welcoming:
+            return
+        if not (entered := reception.enter()) and not (reception.mine and reader.idle):
+            sent.attended = True
+            return
+        try:
+            while not sent.answered and reader.comes(min(seconds, TICK)):
+                self._next()
+            if reader.large:
+                reception.pause()
+        except Exception as err:
+            reception.failure = err
+        except BaseException:  # out of a handler of a signal
+            if not reader.idle:
+                reception.failure = OSError("receiving was interrupted")
+            raise
+        finally:
+            if entered:
+                reception.leave()
+                if self._pending or reception.failure is not None:
+                    reception.recall()
+            else:
+                reader.idle = True  # as it is for who was interrupted
 
     def flush(self) -> None:
         """Write what was left for later, now. For who is about to wait for an answer."""
@@ -212,6 +247,7 @@ class Connection:
         if self._closed and self._questions.pop(number, None) is not None:
             raise self._unavailable()
         self._tell(field, message)
+        self._reception.recall()
         if not question.answered.acquire(timeout=-1 if timeout is None else timeout):
             self._questions.pop(number, None)
             raise DeadlineError(f"{self.address} did not answer within {timeout} s")
@@ -230,7 +266,7 @@ class Connection:
             pickle=settings.allow_pickle and bool(settings.identity),
         )
         self._writer.send(Outgoing(_wire.PREFACE + _wire.frame_bytes(_wire.HELLO, hello, 0)))
-        self.peer = self._hello()
+        self.peer = receive_hello(self._reader, self.address)
         if not 0 < len(self.peer.peer) <= _MAX_PEER:
             raise MalformedError(
                 f"{self.address} does not speak the actor protocol: it does not say who it is"
@@ -239,26 +275,11 @@ class Connection:
             raise VersionError(_wire.version_problem(self.peer.version, _wire.VERSION))
         theirs = self.peer.namespace
         if settings.namespace and theirs and settings.namespace != theirs:
-            raise DeniedError(f'{_OTHER_NAMESPACE}: the server is of namespace "{clip(theirs)}"')
+            raise DeniedError(f'{OTHER_NAMESPACE}: the server is of namespace "{clip(theirs)}"')
         if self.peer.max_message_bytes:
             self._limit = min(self._limit, self.peer.max_message_bytes)
         self._max_pending = self.peer.max_pending or _MAX_PENDING
         self._reader.greeted(settings.max_message_bytes, settings.keepalive, settings.patience, self._ping)
-
-    def _hello(self) -> actor_pb2.Hello:
-        try:
-            frame, _ = self._reader.receive()
-        except (_wire.MalformedFrameError, _wire.OversizeError) as err:
-            raise MalformedError(f"{self.address} does not speak the actor protocol: {err}") from err
-        except ssl.SSLError as err:
-            raise DeniedError(_OTHER_NAMESPACE) from err
-        except (OSError, EOFError, _wire.SilentError) as err:
-            raise UnavailableError(f"{self.address} does not answer: {_text(err)}") from err
-        if frame.HasField("goodbye"):
-            raise of_wire(frame.goodbye.error)
-        if not frame.HasField("hello"):
-            raise MalformedError(f"{self.address} does not say hello")
-        return frame.hello
 
     def _ping(self) -> None:
         self._tell(_wire.PING, actor_pb2.Ping(id=next(self._ids), acked=self._acked))
@@ -267,6 +288,8 @@ class Connection:
         """Receive until the end: the reader's thread."""
         try:
             self._receive()
+        except _EndError:
+            pass
         except Exception as err:
             self._dismissed &= isinstance(err, EOFError)
             self._reason = self._reason or self._lost(err)
@@ -280,30 +303,44 @@ class Connection:
         self._stream.release()
 
     def _receive(self) -> None:
-        receive, pending = self._reader.receive, self._pending
+        reception = self._reception
         while True:
-            try:
-                frame, buffers = receive()
-            except _wire.OversizeError as err:
-                if err.frame is None or not err.frame.HasField("reply"):
-                    raise
-                frame, buffers = self._too_large(err.frame.reply, err), ()
-            if not frame.HasField("reply"):
-                if self._other(frame):
-                    return
-                continue
-            reply = frame.reply
-            self._dismissed = False
-            found = pending.pop(reply.seq, None)
-            if found is None:
-                continue  # one that nobody waits for
-            if self._waiting:
-                with self._room:
-                    self._room.notify()
-            self._answer(found[1], Answer(reply, buffers, None))
+            if self._next(host=True):
+                reception.close(lambda: bool(self._pending))
 
-    def _other(self, frame: actor_pb2.Frame) -> bool:
-        """Take a frame that answers no call; return whether it was the last."""
+    def _next(self, host: bool = False) -> bool:
+        """Receive a frame. With `host`, let guests receive if its call was attended; return whether that is.
+
+        Raises:
+            _EndError: it was the last.
+        """
+        try:
+            frame, buffers = self._reader.receive()
+        except _wire.OversizeError as err:
+            if err.frame is None or not err.frame.HasField("reply"):
+                raise
+            frame, buffers = self._too_large(err.frame.reply, err), ()
+        if not frame.HasField("reply"):
+            self._other(frame)
+            return False
+        reply = frame.reply
+        self._dismissed = False
+        found = self._pending.pop(reply.seq, None)
+        if found is None:
+            return False  # one that nobody waits for
+        if self._waiting:
+            with self._room:
+                self._room.notify()
+        outgoing, done = found
+        outgoing.answered = True
+        opened = host and outgoing.attended and not self._pending
+        if opened:
+            self._reception.open()  # before whoever waits sends the next
+        self._answer(done, Answer(reply, buffers, None))
+        return opened
+
+    def _other(self, frame: actor_pb2.Frame) -> None:
+        """Take a frame that answers no call. Raises _EndError if it was the last."""
         kind = frame.WhichOneof("kind")
         if kind == "ping":
             self._tell(_wire.PONG, actor_pb2.Pong(id=frame.ping.id))
@@ -316,10 +353,10 @@ class Connection:
             error = of_wire(frame.goodbye.error)
             if error.code == "stopping":
                 self.stopping = self._dismissed = True
-                return False
+                return
             self._reason = self._reason or error
-            return True
-        return False  # others are of a newer server; they change nothing
+            raise _EndError
+        # Others are of a newer server; they change nothing.
 
     def _too_large(self, reply: actor_pb2.Reply, err: _wire.OversizeError) -> actor_pb2.Frame:
         problem = TooLargeError(_wire.result_too_large(err.size, err.limit), ran=True)
@@ -350,47 +387,9 @@ class Connection:
             problem = MalformedError(f"{self.address} sent what is no frame: {err}")
             self._tell(_wire.GOODBYE, actor_pb2.Goodbye(error=problem.to_wire()))
             return problem
-        return UnavailableError(f"the connection to {self.address} broke: {_text(err)}")
+        return UnavailableError(f"the connection to {self.address} broke: {in_words(err)}")
 
     def _unavailable(self) -> ActorError:
         return UnavailableError(
             f"the connection to {self.address} is closed: {self._reason or 'by this program'}"
         )
-
-
-def _text(err: Exception) -> str:
-    if isinstance(err, _wire.SilentError):
-        return "it is silent"
-    if isinstance(err, EOFError):
-        return "it was closed from there"
-    return str(err)
-
-
-def _dial(address: str, settings: Settings) -> Stream:
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdecimal():
-        raise UnavailableError(f'"{address}" is no address; it must be host:port')
-    identity = _identity(settings)
-    try:
-        sock = socket.create_connection((host.strip("[]"), int(port)), settings.connect_timeout)
-    except (OSError, OverflowError) as err:
-        raise UnavailableError(f"nobody answers at {address}: {err}") from err
-    if identity is None:
-        return PlainStream(sock)
-    try:
-        return identity.connect(sock, settings.connect_timeout)
-    except IdentityError as err:
-        sock.close()
-        raise DeniedError(f"{_OTHER_NAMESPACE}: {err}") from err
-    except OSError as err:
-        sock.close()
-        raise UnavailableError(f"{address} does not answer: {err}") from err
-
-
-def _identity(settings: Settings) -> Identity | None:
-    if not settings.identity:
-        return None
-    try:
-        return identity_of(settings.identity)
-    except (OSError, ValueError) as err:
-        raise DeniedError(f"the identity in {settings.identity} cannot be used: {err}") from err

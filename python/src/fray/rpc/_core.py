@@ -22,6 +22,7 @@ from fray.rpc.errors import (
     ActorError,
     BusyError,
     DeniedError,
+    MaybeExecutedError,
     StaleError,
     StoppingError,
     UnknownActorError,
@@ -80,8 +81,8 @@ class Core:
             self._actors = {**self._actors, actor.name: actor}
             return True
 
-    def remove(self, name: str) -> Actor | None:
-        """Let an actor not be called any more, and refuse what waits for it."""
+    def remove(self, name: str, lost: bool = False) -> Actor | None:
+        """Let an actor not be called any more, and refuse what waits for it; `lost`: give up what runs."""
         with self._lock:
             actor = self._actors.get(name)
             self._actors = {n: a for n, a in self._actors.items() if n != name}
@@ -91,6 +92,8 @@ class Core:
         for call in self._calls():
             if call.actor is actor:
                 call.drop(StoppingError("the actor was unregistered"))
+                if lost:
+                    call.abandon(MaybeExecutedError("the actor failed while the call ran", ran=True))
         return actor
 
     def mailbox_of(self, value: object) -> Mailbox | None:
@@ -104,8 +107,8 @@ class Core:
 
     # Calls.
 
-    def route(self, call: ServerCall, busy: bool = False) -> None:
-        """Bring a new call to its actor, or refuse it."""
+    def route(self, call: ServerCall, busy: bool = False) -> bool:
+        """Bring a new call to its actor, or refuse it; return whether who runs it visits its host then."""
         message = call.message
         assert message is not None
         actor = self._actors.get(message.actor)
@@ -126,17 +129,18 @@ class Core:
                 self._weigh(call, message)
         except ActorError as err:
             self._refuse(call, message, actor, err)
-            return
+            return False
         call.actor = actor
         call.method, lane = route
         self._active.add(call)
         if self.draining:  # since just now, so perhaps nobody waits for it
             call.drop(StoppingError("the server is shutting down"))
-            return
+            return False
         try:
-            lane.put(call)
+            return lane.put(call)
         except RuntimeError as err:  # no thread can be started
             call.drop(BusyError(str(err)))
+            return False
 
     def _refusal(self, name: str, actor: Actor | None, busy: bool) -> ActorError:
         if self.draining:
@@ -194,7 +198,14 @@ class Core:
         """Make a handle of a reference among the arguments."""
         from fray.rpc.resolver import handle_of
 
-        return handle_of(reference.name, reference.namespace, reference.url, near=self.surroundings.resolver)
+        return handle_of(*reference, near=self.surroundings.resolver)
+
+    def waiting(self, server: str, caller: str, seq: int) -> ServerCall | None:
+        """Return a call that waits here, if this is the server that is meant; both are named as by Hello."""
+        if server != self.limits.peer:
+            return None
+        mine = (call for call in self._calls() if call.caller is not None and call.caller.peer == caller)
+        return next((call for call in mine if call.seq == seq and call.waits), None)
 
     # Questions.
 

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 from urllib.error import HTTPError
@@ -19,6 +19,7 @@ from fray.cluster.errors import AccessDeniedError, ClusterError, ClusterUnavaila
 _TIMEOUT = 20.0  # seconds of one request
 _EARLY = 60.0  # seconds before its end at which a token is replaced
 _HOUR = 3600.0
+_UNREACHABLE = "the service could not reach it"
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,32 @@ class Machine:
     address: str
     """Of its first host, inside the network."""
     labels: dict[str, str]
+    name: str
+    """Its zone and its name there, as zone/name."""
+
+
+class PartialListError(ClusterUnavailableError):
+    """What is looked for may be where nothing can be listed now."""
+
+    def __init__(self, unlisted: dict[str, str]) -> None:
+        gaps = ", ".join(f"{zone} ({why})" for zone, why in sorted(unlisted.items()))
+        super().__init__("Google Cloud", 1, 0.0, f"it may be where nothing can be listed now: {gaps}")
+
+    def __reduce__(self) -> tuple[type[ClusterUnavailableError], tuple[str, int, float, str]]:
+        return ClusterUnavailableError, (self.target, self.tries, self.seconds, self.last)
+
+    def __str__(self) -> str:
+        return self.last
+
+
+@dataclass
+class Listing:
+    """What the two lists say together."""
+
+    machines: list[Machine] = field(default_factory=list)
+    """Those that run."""
+    unlisted: dict[str, str] = field(default_factory=dict)
+    """Of zones why what is in them is not known, or not all of it."""
 
 
 class Token:
@@ -91,30 +118,40 @@ class Machines:
         self._project, self._zones, self._urls = project, zones, urls
         self._token = Token(urls.metadata)
 
-    def __iter__(self) -> Iterator[Machine]:
-        """Yield those that run.
+    def list(self) -> Listing:
+        """Return those that run.
 
         Raises:
-            ClusterError: a list could not be had.
+            ClusterError: a list could not be had, or it is not whole and does not say what is missing.
         """
+        found = Listing()
         project = quote(self._project)
         for zone in self._zones or ["-"]:
-            yield from self._nodes(f"{self._urls.tpu}/v2/projects/{project}/locations/{quote(zone)}/nodes")
+            self._nodes(f"{self._urls.tpu}/v2/projects/{project}/locations/{quote(zone)}/nodes", found)
         compute = f"{self._urls.compute}/compute/v1/projects/{project}"
         if not self._zones:
             for page in self._pages(f"{compute}/aggregated/instances", filter="status = RUNNING"):
-                for of_zone in page.get("items", {}).values():
-                    yield from _instances(of_zone.get("instances", []))
+                for scope, of_zone in page.get("items", {}).items():
+                    found.machines.extend(_instances(of_zone.get("instances", [])))
+                    if scope.startswith("zones/") and _is_partial(of_zone.get("warning", {})):
+                        found.unlisted[_base(scope)] = _why(of_zone["warning"])
+                _note_missing(page, found)
         for zone in self._zones:
             for page in self._pages(f"{compute}/zones/{quote(zone)}/instances", filter="status = RUNNING"):
-                yield from _instances(page.get("items", []))
+                found.machines.extend(_instances(page.get("items", [])))
+                if _is_partial(page.get("warning", {})):
+                    found.unlisted[zone] = _why(page["warning"])
+        return found
 
-    def _nodes(self, url: str) -> Iterator[Machine]:
+    def _nodes(self, url: str, found: Listing) -> None:
         for page in self._pages(url):
             for node in page.get("nodes", []):
                 hosts = node.get("networkEndpoints", [])
                 if node.get("state") == "READY" and hosts and hosts[0].get("ipAddress"):
-                    yield Machine(hosts[0]["ipAddress"], node.get("labels", {}))
+                    machine = Machine(hosts[0]["ipAddress"], node.get("labels", {}), _name_of_node(node))
+                    found.machines.append(machine)
+            for location in page.get("unreachable", []):
+                found.unlisted[_base(location)] = _UNREACHABLE
 
     def _pages(self, url: str, **query: str) -> Iterator[dict[str, Any]]:
         while True:
@@ -143,8 +180,47 @@ class Machines:
             raise ClusterUnavailableError(url, 1, monotonic() - began, str(err)) from err
 
 
+def _base(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _is_partial(warning: dict[str, Any]) -> bool:
+    """Return whether a warning says that a list is not whole. That nothing is in a zone is no such thing."""
+    return warning.get("code", "") not in ("", "NO_RESULTS_ON_PAGE")
+
+
+def _why(warning: dict[str, Any]) -> str:
+    return str(warning.get("message") or warning.get("code") or _UNREACHABLE)
+
+
+def _note_missing(page: dict[str, Any], found: Listing) -> None:
+    """Note the zones that a page of all zones says could not be reached.
+
+    Raises:
+        ClusterUnavailableError: it does not name them, so that nothing is known of any.
+    """
+    warning = page.get("warning", {})
+    missing = list(page.get("unreachables", []))
+    if _is_partial(warning):
+        values = [str(each.get("value", "")) for each in warning.get("data", [])]
+        missing += [value for value in values if "zones/" in value]
+    for each in missing:
+        if "regions/" not in each:
+            found.unlisted[_base(each)] = _why(warning)
+    if _is_partial(warning) and not missing:
+        problem = f"the list is not whole, and does not say what is missing: {_why(warning)}"
+        raise ClusterUnavailableError("Google Cloud", 1, 0.0, problem)
+
+
 def _instances(instances: list[dict[str, Any]]) -> Iterator[Machine]:
     for instance in instances:
         interfaces = instance.get("networkInterfaces", [])
         if instance.get("status") == "RUNNING" and interfaces and interfaces[0].get("networkIP"):
-            yield Machine(interfaces[0]["networkIP"], instance.get("labels", {}))
+            zone = str(instance.get("zone", "")).rpartition("/")[2]
+            name = f"{zone}/{instance.get('name', '')}"
+            yield Machine(interfaces[0]["networkIP"], instance.get("labels", {}), name)
+
+
+def _name_of_node(node: dict[str, Any]) -> str:
+    parts = str(node.get("name", "")).split("/")  # projects, its name, locations, the zone, nodes, its name
+    return f"{parts[3]}/{parts[5]}" if len(parts) == 6 else parts[-1]

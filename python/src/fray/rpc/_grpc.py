@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
 
 from fray._pb import actor_pb2, actor_pb2_grpc
 from fray.rpc._call import ServerCall
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from fray.rpc._wire import Buffer, Stream
 
 _SERVICE: Final = "fray.actor.v1.Actors"
+_SLOW: Final = 2.0  # seconds that grpcio may take longer than it is told
 _SLACK: Final = 64 << 10  # bytes of a message beside what max_message_bytes counts
 
 
@@ -108,10 +111,8 @@ class GrpcSide:
         self._server = grpc.aio.server(options=options)
         actor_pb2_grpc.add_ActorsServicer_to_server(_Servicer(self._core), self._server)
         self._server.add_insecure_port(f"unix:{self._path}")
-        with contextlib.suppress(ImportError):
-            await _add_health(self._server)
-        with contextlib.suppress(ImportError):
-            _add_reflection(self._server)
+        await _add_health(self._server)
+        _add_reflection(self._server)
         await self._server.start()
 
     def serve(self, stream: Stream, begun: bytes) -> None:
@@ -139,7 +140,7 @@ class GrpcSide:
         """End it."""
         if self._server is not None:
             with contextlib.suppress(Exception):
-                self._loop.run(self._server.stop(seconds))
+                self._loop.run(self._server.stop(seconds), seconds + _SLOW)
         self._loop.stop(1)
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -153,8 +154,6 @@ def _back(inner: socket.socket, stream: Stream) -> None:
 
 
 async def _add_health(server: Any) -> None:
-    from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-
     servicer = health.aio.HealthServicer()
     health_pb2_grpc.add_HealthServicer_to_server(servicer, server)
     for name in ("", _SERVICE):
@@ -162,11 +161,5 @@ async def _add_health(server: Any) -> None:
 
 
 def _add_reflection(server: Any) -> None:
-    from grpc_reflection.v1alpha import reflection
-
-    names = [_SERVICE, reflection.SERVICE_NAME]
-    with contextlib.suppress(ImportError):
-        from grpc_health.v1 import health
-
-        names.append(health.SERVICE_NAME)
+    names = [_SERVICE, reflection.SERVICE_NAME, health.SERVICE_NAME]
     reflection.enable_server_reflection(names, server)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _BACKLOG: Final = 512
 _TLS_RECORD: Final = b"\x16"
 _TLS_REFUSAL: Final = b"\x15\x03\x03\x00\x02\x02\x28"  # a fatal alert: no handshake
+_ACCEPTING: Final = 5.0  # seconds that the last connection may take to be accepted
 _PAUSE: Final = 0.1  # seconds before the next try to accept, where descriptors have run out
 _log = logging.getLogger("fray.rpc")
 
@@ -78,7 +79,7 @@ class Listener:
             self._stopped = True
         self._woken.send(b"x")
         if self._thread is not None:
-            self._thread.join()
+            self._thread.join(_ACCEPTING)
         self._socket.close()
         self._wake.close()
         self._woken.close()

@@ -7,15 +7,14 @@ which they came. Its threads start with the first calls, so that an actor which 
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
-from fray.rpc.context import call_deadline
+from fray.rpc._lane import SingleLane, lane_context
 
 if TYPE_CHECKING:
     from fray.rpc._call import ServerCall
@@ -45,9 +44,9 @@ class EventLoop:
             self._scheduled = True
             self.get().call_soon_threadsafe(self._drain)
 
-    def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        """Await a coroutine there, and wait for it."""
-        return asyncio.run_coroutine_threadsafe(coroutine, self.get()).result()
+    def run(self, coroutine: Coroutine[Any, Any, Any], seconds: float | None = None) -> Any:
+        """Await a coroutine there, and wait for it. Raises TimeoutError after so many seconds."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self.get()).result(seconds)
 
     def get(self) -> asyncio.AbstractEventLoop:
         """Return the loop, which runs."""
@@ -109,14 +108,13 @@ class _ThreadLane:
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
         self._open = 0  # calls that wait or run, where there may be more threads
-        # What current_cluster and the like say where the actor is registered, they say in its methods.
-        self._context = contextvars.copy_context()
-        self._context.run(call_deadline.set, None)
+        self._context = lane_context()
 
-    def put(self, call: _Runnable) -> None:
+    def put(self, call: _Runnable) -> bool:
         if len(self._threads) < self._limit:
             self._maybe_start()
         self._queue.put(call)
+        return False
 
     def _maybe_start(self) -> None:
         with self._lock:
@@ -167,13 +165,14 @@ class _LoopLane:
         self._waiting: deque[ServerCall] = deque()
         self._running = 0
 
-    def put(self, call: ServerCall) -> None:
+    def put(self, call: ServerCall) -> bool:
         with self._lock:
             if self._running >= self._limit:
                 self._waiting.append(call)
-                return
+                return False
             self._running += 1
         self._begin(call)
+        return False
 
     def _begin(self, call: ServerCall) -> None:
         if call.method.asynchronous:
@@ -218,6 +217,9 @@ class _Lent:
         self._ended()
 
 
+Lane: TypeAlias = SingleLane | _ThreadLane | _LoopLane
+
+
 class Mailbox:
     """The lanes of one object. Two names of the same object share it."""
 
@@ -235,19 +237,32 @@ class Mailbox:
             loop: Of the server.
         """
 
-        def lane(limit: int | None, suffix: str) -> _ThreadLane | _LoopLane:
-            threads = _ThreadLane(limit or 1, f"fray-actor-{name}{suffix}")
-            if not asynchronous:
-                return threads
-            return _LoopLane(ASYNC_CONCURRENCY if limit is None else limit, loop, threads)
+        def lane(limit: int | None, suffix: str) -> Lane:
+            of = f"fray-actor-{name}{suffix}"
+            if asynchronous:
+                threads = _ThreadLane(limit or 1, of)
+                return _LoopLane(ASYNC_CONCURRENCY if limit is None else limit, loop, threads)
+            return SingleLane(of) if (limit or 1) == 1 else _ThreadLane(limit or 1, of)
 
+        self._asynchronous = asynchronous
+        self._limits = {"": limit, **groups}
         self._default = lane(limit, "")
         self._groups = {group: lane(n, f"-{group}") for group, n in groups.items()}
 
-    def lane(self, method: Method) -> _ThreadLane | _LoopLane:
+    def lane(self, method: Method) -> Lane:
         """Return where the calls of a method wait."""
         group = method.marks.concurrency_group
         return self._groups[group] if group else self._default
+
+    def slot(self, method: Method) -> object:
+        """Return what only one of the calls that need it has at a time; None: many of the method's run."""
+        group = method.marks.concurrency_group
+        limit = self._limits[group]
+        if limit == 1 or (limit is None and not self._asynchronous):
+            return self, group
+        if limit is None and not method.asynchronous:
+            return self, group, "threads"
+        return None
 
     def stop(self) -> None:
         """End the threads, each after the call that it runs and those that wait before."""

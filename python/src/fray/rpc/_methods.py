@@ -9,6 +9,7 @@ from inspect import Parameter
 from typing import Any, NamedTuple, TypeVar, overload
 
 from fray.rpc._failure import clip, near
+from fray.rpc._parameters import Wanted, wanted_by
 from fray.rpc.context import ActorContext
 from fray.rpc.errors import BadArgumentsError, UnknownMethodError
 
@@ -50,6 +51,9 @@ class Method:
     """One that can be called."""
 
     __slots__ = (
+        "_judged",
+        "_others",
+        "_wanted",
         "asynchronous",
         "doc",
         "least",
@@ -74,8 +78,12 @@ class Method:
         self.least, self.most = 0, -1
         self.params: list[str] = []
         self.text = f"{name}(...)"
+        self._wanted: list[Wanted | None] = []  # by position
+        self._others: tuple[int, Wanted] | None = None  # from a position on
+        self._judged: dict[str, Wanted] = {}  # by name; "" stands for all that have none here
         if signature is not None:
             self._describe(signature, bound)
+            self._judge(function)
 
     def _describe(self, signature: inspect.Signature, bound: bool) -> None:
         params = list(signature.parameters.values())
@@ -105,8 +113,37 @@ class Method:
         if any(p.kind is Parameter.VAR_POSITIONAL for p in params):
             self.most = 1 << 30
 
+    def _judge(self, function: Any) -> None:
+        """Note which types of arguments can be judged before a call."""
+        assert self.signature is not None
+        for p in self.signature.parameters.values():
+            wanted = wanted_by(p, function)
+            if p.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD):
+                self._wanted.append(wanted)
+            if p.kind is Parameter.VAR_POSITIONAL:
+                self._others = (len(self._wanted), wanted) if wanted is not None else None
+            elif wanted is not None:
+                self._judged["" if p.kind is Parameter.VAR_KEYWORD else p.name] = wanted
+        if not any(self._wanted):
+            self._wanted = []
+
     def check(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """Raise BadArgumentsError unless the method can be called so."""
+        self._check_number(args, kwargs)
+        for i, (value, wanted) in enumerate(zip(args, self._wanted, strict=False)):
+            if wanted is not None and type(value) not in wanted.exact:
+                _fit(wanted, value, f"args[{i}]")
+        if self._others is not None:
+            first, wanted = self._others
+            for i, value in enumerate(args[first:], first):
+                _fit(wanted, value, f"args[{i}]")
+        if kwargs and self._judged:
+            for name, value in kwargs.items():
+                by_name = self._judged.get(name) or (None if name in self.params else self._judged.get(""))
+                if by_name is not None:
+                    _fit(by_name, value, f"kwargs.{clip(name)}")
+
+    def _check_number(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         if (not kwargs and self.least <= len(args) <= self.most) or self.signature is None:
             return
         params = self.signature.parameters.values()
@@ -134,6 +171,12 @@ class Method:
             wanted = p.default is Parameter.empty and (p.name in by_name or p in positional[len(args) :])
             if wanted and (p.name not in kwargs or p.kind is Parameter.POSITIONAL_ONLY):
                 raise BadArgumentsError(f'missing argument "{p.name}"')
+
+
+def _fit(wanted: Wanted, value: Any, argument: str) -> None:
+    problem = wanted.misfit(value)
+    if problem:
+        raise BadArgumentsError(problem, argument=argument)
 
 
 def _count_problem(least: int, most: int, got: int) -> str:

@@ -68,6 +68,11 @@ class Answer:
 class Sent(Protocol):
     """A call that was handed to a connection."""
 
+    answered: bool
+    """Its reply has come."""
+    attended: bool
+    """A thread waits for it that would rather have received the reply itself."""
+
     @property
     def may_have_arrived(self) -> bool:
         """Whether the server may have it. Once the connection is lost, False means that it never had it."""
@@ -78,6 +83,7 @@ class _Sending:
     """Stands for a call that is being handed to a connection."""
 
     may_have_arrived = True
+    answered = attended = False
 
 
 SENDING: Final[Sent] = _Sending()

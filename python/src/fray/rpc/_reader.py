@@ -30,6 +30,8 @@ class FrameReader:
         self._bytes = bytearray(_READ_BUFFER)
         self._view = memoryview(self._bytes)
         self._start = self._end = 0
+        self.idle = False
+        """Whether `comes` waits, and nothing is half done."""
 
     def greeted(self, limit: int, keepalive: float, patience: float, ping: Callable[[], None]) -> None:
         """Go on, now that the peer has said who it is.
@@ -55,6 +57,11 @@ class FrameReader:
         """Take what was received and waits."""
         start, self._start = self._start, self._end
         return bytes(self._view[start : self._end])
+
+    @property
+    def waiting(self) -> bool:
+        """Whether something was received that nobody has taken."""
+        return self._start < self._end
 
     def receive(self) -> tuple[actor_pb2.Frame, Sequence[memoryview]]:
         """Receive the next frame and its buffers.
@@ -85,6 +92,51 @@ class FrameReader:
         if not body and not frame.call.buffer_sizes and not frame.reply.buffer_sizes:
             return frame, ()
         return frame, self._body(frame, head, body)
+
+    @property
+    def large(self) -> bool:
+        """Whether a frame comes that `comes` does not wait for."""
+        return self._needed() > _READ_BUFFER
+
+    def comes(self, seconds: float, other: int = -1) -> bool:
+        """Wait until a whole frame is here, so that `receive` does not wait.
+
+        False: it took too long, `other` can be read, or the frame is too large to be kept here. `idle` tells
+        after an exception whether it came while nothing did.
+
+        Raises:
+            EOFError, OSError: as `receive`.
+        """
+        until = 0.0
+        while True:
+            needed = self._needed()
+            if self._end - self._start >= needed:
+                return True
+            if needed > _READ_BUFFER:
+                return False
+            if until:
+                seconds = until - time.monotonic()
+            elif self._end > self._start:
+                until = time.monotonic() + seconds
+            self._make_room(needed)
+            self.idle = True
+            ready = seconds > 0 and self._stream.wait_readable(seconds, other)
+            self.idle = False
+            if not ready:
+                return False
+            got = self._stream.recv_now(self._view[self._end :])
+            if got is None:
+                until = until or time.monotonic() + seconds
+            else:
+                self._heard(got)
+                self._end += got
+
+    def _needed(self) -> int:
+        """Return how many bytes there have to be for a whole frame, as far as that is known."""
+        if self._end - self._start < 8:
+            return 8
+        head, body = PREFIX.unpack_from(self._bytes, self._start)
+        return 8 + int(head) + int(body)
 
     def _body(self, frame: actor_pb2.Frame, head: int, body: int) -> Sequence[memoryview]:
         if head + body > self._limit:
@@ -125,14 +177,18 @@ class FrameReader:
 
     def _fill(self, size: int) -> None:
         """Have at least `size` bytes in the read buffer."""
+        self._make_room(size)
+        while self._end - self._start < size:
+            self._end += self._some(self._view[self._end :])
+
+    def _make_room(self, size: int) -> None:
+        """Have room for `size` bytes from `_start` on."""
         if self._start == self._end:
             self._start = self._end = 0
         elif self._start + size > _READ_BUFFER:
             left = self._end - self._start
             self._view[:left] = bytes(self._view[self._start : self._end])
             self._start, self._end = 0, left
-        while self._end - self._start < size:
-            self._end += self._some(self._view[self._end :])
 
     def _some(self, view: memoryview) -> int:
         while True:
@@ -145,14 +201,18 @@ class FrameReader:
                 self._stream.set_patience(self._patience)
                 self._ping()
                 continue
-            if not got:
-                raise EOFError
-            if self._pinged:
-                self._pinged = False
-                self._stream.set_patience(self._keepalive)
+            self._heard(got)
             if self._deadline is not None and time.monotonic() > self._deadline:
                 raise SilentError
             return got
+
+    def _heard(self, got: int) -> None:
+        """Take note that the peer is not silent, or that it closed."""
+        if not got:
+            raise EOFError
+        if self._pinged:
+            self._pinged = False
+            self._stream.set_patience(self._keepalive)
 
 
 def _sizes(frame: actor_pb2.Frame) -> Sequence[int]:

@@ -23,8 +23,14 @@ class Endpoint(NamedTuple):
     """host:port"""
     incarnation: str = ""
     """Of the actor; "" where only its server knows."""
-    owner: tuple[str, int] = ("", 0)
-    """The job and the index of the task that it is in. Its next incarnation is in the same one."""
+    place: str = ""
+    """The job and the index of the task that it is in, as job/index, or its machine. Its next incarnation is
+    in the same one. "": nothing is known but the address."""
+
+    @property
+    def member(self) -> str:
+        """What tells it from others of its name, now and after a restart."""
+        return self.place or self.address
 
     @property
     def url(self) -> str:

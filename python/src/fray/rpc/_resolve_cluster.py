@@ -140,7 +140,8 @@ def _follow(directory: weakref.ref[ClusterDirectory], metadata: Metadata) -> Non
 
 
 def _endpoint(each: ActorEndpoint) -> Endpoint:
-    return Endpoint(each.name, each.address, each.actor_id, (each.job_id, each.task))
+    place = f"{each.job_id}/{each.task}" if each.job_id else ""
+    return Endpoint(each.name, each.address, each.actor_id, place)
 
 
 def directory_of(cluster: Cluster, namespace: str | None) -> ClusterDirectory:

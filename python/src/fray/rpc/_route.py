@@ -53,7 +53,7 @@ class Route:
             settings: Of connections to it.
             on_actor: Makes handles of the references in results.
             prefer: Which endpoint of several that share the name, as long as it is there.
-            pinned: Never take another one than that, or its next incarnation.
+            pinned: Never take another one than that member of the name, or its next incarnation.
         """
         self.directory, self.name, self.settings, self.on_actor = directory, name, settings, on_actor
         self._prefer, self._pinned = prefer, pinned
@@ -82,12 +82,16 @@ class Route:
         place = self.directory.endpoints(self.name)[0].address if not self.directory.namespace else ""
         return self.directory.namespace, self.name, place, self._prefer if self._pinned else None
 
-    def reference(self) -> tuple[str, str, str]:
-        """Return the name, the namespace, and the URL where the actor was last, "" if that is not known."""
+    def reference(self) -> tuple[str, str, str, str]:
+        """Return the name, the namespace, the URL where the actor was last, and the member of a pinned route.
+
+        What is not known is "".
+        """
         endpoint = self._choose(self.directory.known(self.name))
         if endpoint is None and self._last is not None:
             endpoint = Endpoint(self.name, self._last.address)
-        return self.name, self.directory.namespace, endpoint.url if endpoint is not None else ""
+        member = self._prefer.member if self._pinned and self._prefer and self.directory.namespace else ""
+        return self.name, self.directory.namespace, endpoint.url if endpoint is not None else "", member
 
     # Calls
 
@@ -323,11 +327,11 @@ class Route:
     def _choose(self, endpoints: list[Endpoint]) -> Endpoint | None:
         prefer = self._prefer
         if prefer is not None:
+            if self._pinned:
+                endpoints = [endpoint for endpoint in endpoints if endpoint.member == prefer.member]
             for endpoint in endpoints:
                 if endpoint.address == prefer.address and prefer.incarnation in ("", endpoint.incarnation):
                     return endpoint
-            if self._pinned:
-                endpoints = [endpoint for endpoint in endpoints if endpoint.owner == prefer.owner]
         failed = self._failed
         if failed is not None and not self._pinned:
             endpoints = [e for e in endpoints if e.address != failed.address] or endpoints

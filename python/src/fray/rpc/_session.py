@@ -14,6 +14,7 @@ from fray.rpc._call import ServerCall, error_reply
 from fray.rpc._core import MAX_PENDING, Core
 from fray.rpc._ledger import Caller, Verdict
 from fray.rpc._reader import FrameReader
+from fray.rpc._reception import TICK, Reception
 from fray.rpc._wire import Buffer, MalformedFrameError, OversizeError, SilentError
 from fray.rpc._writer import FrameWriter, Outgoing
 from fray.rpc.errors import (
@@ -27,6 +28,7 @@ from fray.rpc.errors import (
 )
 
 if TYPE_CHECKING:
+    from fray.rpc._call import Host
     from fray.rpc._wire import Stream
 
 _MAX_PEER: Final = 64  # characters of a caller's name
@@ -49,6 +51,7 @@ class Session:
         self._calls: dict[int, ServerCall] = {}  # that are not answered, by seq
         self._limit = core.limits.max_message_bytes  # of what is sent
         self._caller: Caller | None = None
+        self._reception = Reception()
 
     def serve(self) -> None:
         """Serve until the connection ends."""
@@ -106,21 +109,66 @@ class Session:
 
     def _serve(self) -> None:
         self._greet()
-        receive, writer = self._reader.receive, self._writer
+        reception, writer = self._reception, self._writer
         while True:
-            try:
-                frame, buffers = receive()
-            except OversizeError as err:
-                if err.frame is None or not err.frame.HasField("call"):
-                    raise
-                self._oversized(err.frame.call, err)
+            found = self._receive()
+            if found is None:
                 continue
-            if frame.HasField("call"):
+            frame, buffers = found
+            if not frame.HasField("call"):
+                self._other(frame)
+            elif self._calls or self._reader.waiting or not reception.welcoming:
                 self._take(frame.call, buffers)
-            elif self._other(frame):
-                return
+            else:
+                self._take_openly(frame.call, buffers)
             if writer.full:
                 self._wait_for_reader()
+
+    def _take_openly(self, message: actor_pb2.Call, buffers: Sequence[memoryview]) -> None:
+        """Begin a call, and let who runs it receive the next if that saves time."""
+        visited = False
+        self._reception.open()
+        try:
+            visited = self._take(message, buffers, self)
+        finally:
+            self._reception.close(lambda: not visited)
+
+    def _receive(self) -> tuple[actor_pb2.Frame, Sequence[memoryview]] | None:
+        """Receive a frame; None: it was too large, which was answered."""
+        try:
+            return self._reader.receive()
+        except OversizeError as err:
+            if err.frame is None or not err.frame.HasField("call"):
+                raise
+            self._oversized(err.frame.call, err)
+            return None
+
+    def visit(self, wake: int) -> bool:
+        """Receive one frame on the thread that ran the last call."""
+        reception = self._reception
+        if not reception.enter():
+            return False
+        try:
+            found = self._receive() if not self._writer.full and self._reader.comes(TICK, wake) else None
+            if found is None:
+                if self._reader.large:
+                    reception.pause()
+                return False
+            frame, buffers = found
+            if frame.HasField("call"):
+                return self._take(frame.call, buffers, self)
+            self._other(frame)
+        except Exception as err:
+            reception.failure = err
+        finally:
+            reception.leave()
+        return False
+
+    def part(self, shared: bool) -> None:
+        """Receive on the connection's own thread again."""
+        if shared:
+            self._reception.pause()
+        self._reception.recall()
 
     def _greet(self) -> None:
         frame, _ = self._reader.receive()
@@ -148,22 +196,27 @@ class Session:
         self._tell(_wire.HELLO, own)
         self._reader.greeted(limits.max_message_bytes, limits.keepalive, limits.patience, self._ping)
 
-    def _take(self, message: actor_pb2.Call, buffers: Sequence[memoryview]) -> None:
+    def _take(self, message: actor_pb2.Call, buffers: Sequence[memoryview], host: Host | None = None) -> bool:
+        """Begin a call; return whether who runs it visits `host` then."""
         caller = self._caller
         assert caller is not None
         call = ServerCall(message, buffers, caller, self)
+        call.host = host
         seq = call.seq
         if not seq:
-            self._core.route(call)
-            return
+            call.host = None
+            return self._core.route(call)
         with caller.turn:  # nothing in here waits for a peer
             verdict, known = self._core.ledger.begin(caller, call, message.acked)
             if verdict is Verdict.NEW:
                 busy = len(self._calls) >= MAX_PENDING
                 self._calls[seq] = call
-                self._core.route(call, busy)
-                return
+                visited = self._core.route(call, busy)
+                if not visited:
+                    call.host = None
+                return visited
         self._again(verdict, known)
+        return False
 
     def _again(self, verdict: Verdict, known: ServerCall) -> None:
         """Answer a call that was sent before."""
@@ -188,8 +241,8 @@ class Session:
         )
         self.answer(*error_reply(message.seq, "", problem), later=False)
 
-    def _other(self, frame: actor_pb2.Frame) -> bool:
-        """Take a frame that is no call; return whether it was the last."""
+    def _other(self, frame: actor_pb2.Frame) -> None:
+        """Take a frame that is no call. Raises EOFError if it was the last."""
         kind = frame.WhichOneof("kind")
         if kind == "ping":
             if frame.ping.acked and self._caller is not None:
@@ -204,10 +257,10 @@ class Session:
         elif kind == "list_actors":
             self._tell(_wire.ACTORS, self._core.list_actors(frame.list_actors))
         elif kind == "goodbye":
-            return True
+            raise EOFError
         elif kind == "hello":
             raise MalformedFrameError("a second Hello")
-        return False  # others are of a newer client; they change nothing
+        # Others are of a newer client; they change nothing.
 
     def _wait_for_reader(self) -> None:
         """Take no more calls while the client does not read its replies."""

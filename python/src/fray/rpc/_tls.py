@@ -119,6 +119,7 @@ class TlsStream:
         self._incoming, self._outgoing = incoming, outgoing
         self._lock = threading.Lock()
         self._received = memoryview(bytearray(_RECEIVED))
+        self._more = False  # there may be more to decrypt
         self._rest = memoryview(b"")  # encrypted, and not sent
         self.in_doubt = 0
 
@@ -133,6 +134,20 @@ class TlsStream:
             with self._lock:
                 self._incoming.write(self._received[:received])
 
+    def recv_now(self, view: memoryview) -> int | None:
+        got = self._decrypt(view)
+        if got is not None:
+            return got
+        received = self._stream.recv_now(self._received)
+        if not received:
+            return received
+        with self._lock:
+            self._incoming.write(self._received[:received])
+        return self._decrypt(view)
+
+    def wait_readable(self, seconds: float, other: int) -> bool:
+        return self._more or self._stream.wait_readable(seconds, other)
+
     def _decrypt(self, view: memoryview) -> int | None:
         """Return how many bytes were there, 0 at the end; None: more has to be received first."""
         got = 0
@@ -145,6 +160,7 @@ class TlsStream:
                     break
                 except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
                     return got
+        self._more = got == len(view)
         return got or None
 
     def set_patience(self, seconds: float) -> None:

@@ -59,6 +59,17 @@ class Stream(Protocol):
         """Receive some bytes, 0 at the end. Raises SilentError when none came within the patience."""
         ...
 
+    def recv_now(self, view: memoryview) -> int | None:
+        """Receive what is there, 0 at the end; None: nothing is."""
+        ...
+
+    def wait_readable(self, seconds: float, other: int) -> bool:
+        """Wait until `recv_now` may have something; False: it took too long, or `other` can be read.
+
+        `other` is a descriptor, or -1.
+        """
+        ...
+
     def set_patience(self, seconds: float) -> None:
         """Set how long `recv_into` waits in seconds, 0 for without an end."""
         ...
@@ -100,6 +111,20 @@ class PlainStream:
             return self._sock.recv_into(view)
         except BlockingIOError:
             raise SilentError from None
+
+    def recv_now(self, view: memoryview) -> int | None:
+        try:
+            return self._sock.recv_into(view, 0, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return None
+
+    def wait_readable(self, seconds: float, other: int) -> bool:
+        poll = select.poll()  # one of its own: a handler of a signal may come here meanwhile
+        poll.register(self._sock, select.POLLIN)
+        if other < 0:
+            return bool(poll.poll(seconds * 1000))
+        poll.register(other, select.POLLIN)
+        return any(found != other for found, _ in poll.poll(seconds * 1000))
 
     def set_patience(self, seconds: float) -> None:
         whole = int(seconds)

@@ -24,13 +24,14 @@ _MAX_QUEUED: Final = 64 << 20  # bytes that wait before their sender does
 class Outgoing:
     """A frame that is on its way."""
 
-    __slots__ = ("buffers", "head", "may_have_arrived", "size")
+    __slots__ = ("answered", "attended", "buffers", "head", "may_have_arrived", "size")
 
     def __init__(self, head: bytes, buffers: Sequence[Buffer] = (), body: int = 0) -> None:
         self.head, self.buffers = head, buffers
         self.size = len(head) + body
         self.may_have_arrived = False
         """Whether the peer may have it. Once the stream has ended, False: it never had all of it."""
+        self.answered = self.attended = False  # see Sent
 
 
 class _Batch:

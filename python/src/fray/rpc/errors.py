@@ -179,6 +179,10 @@ class BusyError(ActorError):
     code = Code.BUSY
 
 
+class SelfCallError(BusyError):
+    """A method waits for a call of its own actor, which cannot begin before the method returns."""
+
+
 class DeadlineError(ActorError, TimeoutError):
     """The time of the call was over before it returned. `ran` says whether it may have begun."""
 

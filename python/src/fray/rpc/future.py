@@ -6,11 +6,12 @@ import threading
 from _thread import allocate_lock
 from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
+from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from fray.cluster.context import scoped_guard
-from fray.rpc import _background
+from fray.rpc import _background, _selfcall
 from fray.rpc.codec import Codec, CodecError, decode_result
 from fray.rpc.errors import (
     ActorError,
@@ -24,6 +25,7 @@ from fray.rpc.errors import (
 
 if TYPE_CHECKING:
     from fray._pb import actor_pb2
+    from fray.rpc._call import ServerCall
     from fray.rpc._channel import Channel
     from fray.rpc._connection import Answer, Buffer, Sent
     from fray.rpc._route import Route
@@ -175,6 +177,9 @@ class ActorFuture(Generic[T]):
         self.on_done(finished)
         if self.later:
             loop.call_soon(self._flush)  # once for all that are awaited in this turn
+        suspect = _selfcall.suspect(self)
+        if suspect is not None:
+            _selfcall.look_later(loop, suspect, self)
         try:
             yield from woken
         except asyncio.CancelledError:
@@ -192,27 +197,42 @@ class ActorFuture(Generic[T]):
         if self.later:
             self._flush()
         limit = None if timeout is None else monotonic() + timeout
-        if limit is None and scoped_guard() is None:
+        suspect = _selfcall.suspect(self)
+        if limit is None and suspect is None and scoped_guard() is None:
             self._waiter.acquire()
             self._waiter.release()
             return
+        wake = _WAKE if suspect is None else _selfcall.LOOK
         while True:
-            left = _WAKE if limit is None else min(_WAKE, max(0.0, limit - monotonic()))
+            left = wake if limit is None else min(wake, max(0.0, limit - monotonic()))
             if self._waiter.acquire(timeout=left):
                 self._waiter.release()
+                return
+            if suspect is not None and self.is_stuck(suspect):
                 return
             if limit is not None and monotonic() >= limit:
                 raise TimeoutError(
                     f"{self.route.name}.{self.call.method} has not returned within {timeout} s"
                 )
 
+    def is_stuck(self, call: ServerCall) -> bool:
+        """End a call for which the one waits that it waits for; return whether that is so."""
+        stuck = _selfcall.held_up(call, self)
+        if stuck is None:
+            return False
+        problem = _selfcall.problem(call)
+        self._give_up(lambda _: problem)
+        stuck.drop(problem)  # before the one that runs can return and let it begin
+        return True
+
     def wait_out(self) -> T:
         """Return the result of a call that nobody else can see: there is no timer for its deadline."""
         try:
-            if self.deadline is None:
-                self._wait(None)
-            else:
-                self._wait(max(0.0, self.deadline - monotonic()))
+            channel = self.channel
+            if channel is not None and scoped_guard() is None and _selfcall.suspect(self) is None:
+                channel.attend(self, inf if self.deadline is None else self.deadline - monotonic())
+            if not self._finished:
+                self._wait(None if self.deadline is None else max(0.0, self.deadline - monotonic()))
         except TimeoutError:
             self.expire()
         except BaseException:  # KeyboardInterrupt, or a job that is stopped

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from time import monotonic
 
-from fray.rpc._gcp_api import Machines, Urls
+from fray.cluster.errors import ClusterUnavailableError
+from fray.rpc._gcp_api import Listing, Machine, Machines, PartialListError, Urls
 from fray.rpc._resolve import Endpoint, RouteTable
 from fray.rpc.options import ConnectionSettings, RpcOptions
 from fray.rpc.resolver import BaseResolver
@@ -19,7 +20,10 @@ _FRESH = 10.0  # seconds for which a list counts
 
 
 class LabelDirectory:
-    """What the labels of a project's machines say. They are listed anew at most every few seconds."""
+    """What the labels of a project's machines say. They are listed anew at most every few seconds.
+
+    What is known of zones that a list leaves out stays known.
+    """
 
     def __init__(self, machines: Machines, namespace: str) -> None:
         self.namespace = namespace
@@ -27,19 +31,33 @@ class LabelDirectory:
         self._machines = machines
         self._lock = threading.Lock()
         self._listed: dict[str, list[Endpoint]] = {}
+        self._unlisted: dict[str, str] = {}  # zones, and why
         self._until = 0.0
 
     def endpoints(self, name: str) -> list[Endpoint]:
-        """Return the endpoints of a name, in no order that means anything."""
+        """Return the endpoints of a name, in no order that means anything.
+
+        Raises:
+            ValueError: no label can be called so.
+            PartialListError: it may be in a zone that could not be listed.
+            ClusterError: nothing could be listed, and nothing is known of it.
+        """
         if not _NAME.match(name):
             raise ValueError(
                 f'"{name}" is no label: actors that are found by labels have names of a-z, 0-9, _ and -'
             )
         with self._lock:
             if monotonic() >= self._until:
-                self._listed = self._list()
+                try:
+                    self._take(self._machines.list())
+                except ClusterUnavailableError:
+                    if not self._listed.get(name):
+                        raise
                 self._until = monotonic() + _FRESH
-            return self._listed.get(name, [])
+            found = self._listed.get(name, [])
+            if not found and self._unlisted:
+                raise PartialListError(self._unlisted)
+            return found
 
     def known(self, name: str) -> list[Endpoint]:
         """Return the endpoints of a name that are in memory."""
@@ -58,20 +76,29 @@ class LabelDirectory:
 
     def missing(self, name: str) -> str:
         """Return the words for there being no machine with the label."""
+        if self._unlisted:
+            return str(PartialListError(self._unlisted))
         return f'no machine that runs has the labels {_ACTOR}{name} and {_NAMESPACE} = "{self.namespace}"'
 
-    def _list(self) -> dict[str, list[Endpoint]]:
+    def _take(self, listing: Listing) -> None:
         found: dict[str, list[Endpoint]] = {}
-        for machine in self._machines:
-            if machine.labels.get(_NAMESPACE, "default") != self.namespace:
-                continue
-            for label, port in machine.labels.items():
-                if label.startswith(_ACTOR) and port.isdecimal():
-                    name = label.removeprefix(_ACTOR)
-                    owner = (machine.address, 0)
-                    endpoint = Endpoint(name, f"{machine.address}:{port}", owner=owner)
-                    found.setdefault(name, []).append(endpoint)
-        return found
+        for machine in listing.machines:
+            if machine.labels.get(_NAMESPACE, "default") == self.namespace:
+                for endpoint in _endpoints(machine):
+                    found.setdefault(endpoint.name, []).append(endpoint)
+        for name, endpoints in self._listed.items():
+            listed = {each.place for each in found.get(name, [])}
+            for each in endpoints:
+                if each.place.partition("/")[0] in listing.unlisted and each.place not in listed:
+                    found.setdefault(name, []).append(each)
+        self._listed, self._unlisted = found, listing.unlisted
+
+
+def _endpoints(machine: Machine) -> Iterator[Endpoint]:
+    for label, port in machine.labels.items():
+        if label.startswith(_ACTOR) and port.isdecimal():
+            address = f"{machine.address}:{port}"
+            yield Endpoint(label.removeprefix(_ACTOR), address, place=machine.name)
 
 
 class GcpResolver(BaseResolver):
@@ -104,3 +131,9 @@ class GcpResolver(BaseResolver):
         machines = Machines(project, list(zones), urls or Urls())
         namespace = namespace or os.environ.get("FRAY_NAMESPACE") or "default"
         super().__init__(LabelDirectory(machines, namespace), options, settings)
+
+    def _is_there(self, name: str) -> bool:
+        try:
+            return super()._is_there(name)
+        except PartialListError:
+            return False  # it may be, later

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fray._pb.actor_pb2 import Call
-from fray.rpc import _background
+from fray.rpc import _background, _trace
 from fray.rpc.codec import CodecError, encode_args
 from fray.rpc.errors import EncodingError
 from fray.rpc.future import ActorFuture
@@ -43,6 +43,9 @@ class ActorMethod:
     def remote(self, *args: Any, **kwargs: Any) -> ActorFuture[Any]:
         """Call the method and return at once.
 
+        Arrays and `bytearray`s of 8 KiB and more are sent from where they are, again too if the connection
+        breaks: do not write to them before the call has ended. What is smaller is copied at once.
+
         Raises:
             EncodingError: no codec carries an argument. All else that goes wrong is in the future.
         """
@@ -74,6 +77,8 @@ class ActorMethod:
         except CodecError as err:
             raise EncodingError(err.problem, actor=route.name, method=self._name, argument=err.path) from err
         call = Call(actor=route.name, method=self._name, codec=codec, args=data)  # type: ignore[arg-type]
+        if trace := _trace.current():
+            call.trace = trace
         future: ActorFuture[Any] = ActorFuture(route, call, buffers, options)
         future.deadline = options.deadline()
         return future
@@ -155,8 +160,8 @@ class ActorHandle:
         """Return a method, also one with the name of an attribute of handles."""
         return ActorMethod(self._route, name, self._options)
 
-    def __fray_actor__(self) -> tuple[str, str, str]:
-        """Return the handle as it travels: the name, its namespace, and where it was last."""
+    def __fray_actor__(self) -> tuple[str, str, str, str]:
+        """Return the handle as it travels: name, namespace, where it was last, which of several it is."""
         return self._route.reference()
 
     def __reduce__(self) -> tuple[Any, ...]:

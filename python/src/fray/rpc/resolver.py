@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import Counter
 from dataclasses import replace
 from functools import cache
 from time import monotonic
@@ -108,10 +109,20 @@ class BaseResolver:
 
     def lookup_all(self, name: str) -> list[ActorHandle]:
         """Return a handle of each actor of a name, see Resolver.lookup_all."""
-        return [self.pinned(endpoint) for endpoint in self.directory.endpoints(name)]
+        found = self.directory.endpoints(name)
+        counts = Counter(endpoint.member for endpoint in found)
+        return [self.pinned(e) if counts[e.member] == 1 else self._at(e) for e in found]
 
     def pinned(self, endpoint: Endpoint) -> ActorHandle:
-        """Return a handle of one of several actors of a name."""
+        """Return a handle of one of several actors of a name, wherever that member of it is then."""
+        return self.member(endpoint.name, endpoint.member)
+
+    def member(self, name: str, member: str) -> ActorHandle:
+        """Return a handle of one of several of a name: that of a task, written job/index, or of a machine."""
+        return ActorHandle(self._route(name, Endpoint(name, "", place=member), True), self.options)
+
+    def _at(self, endpoint: Endpoint) -> ActorHandle:
+        """Return a handle of one of several that a task has under one name, or of another there later."""
         return ActorHandle(self._route(endpoint.name, endpoint, True), self.options)
 
     def preferring(self, endpoint: Endpoint) -> ActorHandle:
@@ -131,8 +142,12 @@ class BaseResolver:
                 self._check_runs(job_id)
             if left <= 0:
                 raise WaitTimeoutError(f"{self.directory.missing(name)}: waited {timeout:g} s")
-            self.directory.wait(name, min(left, 1.0 if job_id is None else _POLL))
+            self._wait(name, min(left, 1.0 if job_id is None else _POLL))
         return self.handle(name)
+
+    def _wait(self, name: str, seconds: float) -> None:
+        """Return when there may be an actor of a name."""
+        self.directory.wait(name, seconds)
 
     def _is_there(self, name: str) -> bool:
         return bool(self.directory.fresh(name))
@@ -154,7 +169,7 @@ class _Restorer:
         self._resolver = resolver
 
     def __call__(self, reference: ActorRef) -> ActorHandle:
-        return handle_of(reference.name, reference.namespace, reference.url, near=self._resolver)
+        return handle_of(*reference, near=self._resolver)
 
 
 class ClusterResolver(BaseResolver):
@@ -188,6 +203,13 @@ class ClusterResolver(BaseResolver):
         if info.status.ended:
             reason = f": {info.reason}" if info.reason else ""
             raise RefusedError(f"job {job_id} has ended, it is {info.status}{reason}")
+
+    def _wait(self, name: str, seconds: float) -> None:
+        lent = getattr(self._cluster, "await_actor", None)
+        if lent is None:
+            super()._wait(name, seconds)
+        else:  # a LocalCluster, which has the worker of a job that waits for something to do
+            lent(name, self.directory.namespace, seconds)
 
 
 class FixedResolver(BaseResolver):
@@ -268,16 +290,20 @@ def handle_of(
     name: str,
     namespace: str,
     url: str,
+    member: str = "",
     options: RpcOptions | None = None,
     *,
     near: BaseResolver | None = None,
 ) -> ActorHandle:
     """Return the handle that another process sent as a name, its namespace and where the actor was.
 
-    In a cluster's jobs the name is looked up, and elsewhere the actor is taken to be where it was. `near` is
-    the resolver by which the message came: names of its namespace are looked up there.
+    In a cluster's jobs the name is looked up, and elsewhere the actor is taken to be where it was. A `member`
+    is which of several actors of the name it is and stays. `near` is the resolver by which the message came:
+    names of its namespace are looked up there.
     """
-    handle: ActorHandle = _resolver_for(name, namespace, url, near).handle(name, url)
+    resolver = _resolver_for(name, namespace, url, near)
+    of_member = member and resolver.directory.namespace
+    handle: ActorHandle = resolver.member(name, member) if of_member else resolver.handle(name, url)
     return handle if options is None else handle.with_options(options)
 
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from fray._latch import Latch
 from fray.cluster.context import job_context
 from fray.cluster.errors import AlreadyExistsError, ClusterUnavailableError, RefusedError
 from fray.cluster.types import ActorId, JobId, Namespace
@@ -105,7 +106,7 @@ class ActorServer:
         self._lock = threading.Lock()  # of what follows
         self._registered: dict[str, ActorId] = {}
         self._stopping = False
-        self._done = threading.Event()
+        self._asked, self._done = Latch(), Latch()  # to shut down, and that it has
 
     @property
     def address(self) -> str:
@@ -161,16 +162,17 @@ class ActorServer:
             self._registered[name] = known
         return ActorId(named.incarnation)
 
-    def unregister(self, name: str) -> None:
+    def unregister(self, name: str, *, lost: bool = False) -> None:
         """Let it not be called any more. Calls that wait are refused, one that runs is answered.
 
-        A name that is not registered changes nothing.
+        A name that is not registered changes nothing. With `lost` calls that run end with MaybeExecutedError,
+        as if the process had died.
         """
         with self._lock:
             known = self._registered.pop(name, None)
         if known is not None:
             self._cluster.metadata.unregister(known)
-        actor = self._core.remove(name)
+        actor = self._core.remove(name, lost)
         if actor is not None and self._core.mailbox_of(actor.value) is None:
             actor.mailbox.stop()
 
@@ -179,15 +181,15 @@ class ActorServer:
 
         After SIGTERM in a job it ends once all calls are answered: the cluster kills it when grace is over.
         """
-        try:
-            self._listener.start()
-            with self._on_sigterm():
-                while not self._done.wait(_WAKE):
+        with self._on_sigterm() as grace:
+            try:
+                self._listener.start()
+                while not self._asked.wait(_WAKE):
                     pass  # a thread of a LocalCluster that is stopped notices here
-        finally:
-            # Elsewhere: a thread of a LocalCluster that is stopped ends at its next lock of the cluster.
-            self._shut_down_soon(_GRACE)
-            self._done.wait()
+            finally:
+                # Elsewhere: a thread of a LocalCluster that is stopped ends at its next lock of the cluster.
+                self._shut_down_soon(grace[-1])
+                self._done.wait()
 
     def serve_background(self) -> None:
         """Serve in the background, until `shutdown`."""
@@ -205,6 +207,7 @@ class ActorServer:
             self._end(known, grace_period)
         finally:
             self._done.set()
+            self._asked.set()
 
     def _end(self, known: Sequence[ActorId], seconds: float) -> None:
         until = time.monotonic() + seconds
@@ -271,14 +274,20 @@ class ActorServer:
         return 404, "text/plain", "there are /readyz and /metrics\n"
 
     @contextlib.contextmanager
-    def _on_sigterm(self) -> Iterator[None]:
+    def _on_sigterm(self) -> Iterator[list[float]]:
+        """Ask for the end at SIGTERM. Yields a list whose last is the seconds of grace then."""
+        grace = [_GRACE]
         if threading.current_thread() is not threading.main_thread():
-            yield
+            yield grace
             return
-        grace = _UNTIL_KILLED if self._job_id else _GRACE
-        before = signal.signal(signal.SIGTERM, lambda *_: self._shut_down_soon(grace))
+
+        def ask(*_: object) -> None:  # and no more: a handler must not wait for any lock
+            grace.append(_UNTIL_KILLED if self._job_id else _GRACE)
+            self._asked.set()
+
+        before = signal.signal(signal.SIGTERM, ask)
         try:
-            yield
+            yield grace
         finally:
             signal.signal(signal.SIGTERM, before)
 

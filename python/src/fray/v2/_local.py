@@ -18,6 +18,7 @@ from fray import _pickling
 from fray._host_run import construct, error_of
 from fray.cluster import (
     ActorId,
+    ActorNotFoundError,
     AlreadyExistsError,
     ClusterError,
     Entrypoint,
@@ -38,6 +39,8 @@ from fray.rpc.server import ActorServer
 from fray.v2.actor import ActorCreationError, ActorSpec, ActorStatus, Lifetime, handle_of
 from fray.v2.types import JobHandle
 
+_BACKOFF, _LONGEST_BACKOFF = 0.1, 5.0  # seconds between a failure and the next attempt, as of a LocalCluster
+
 
 @functools.cache
 def actors_of(cluster: LocalCluster) -> LocalActors:
@@ -52,6 +55,7 @@ class LocalActors:
         self._cluster = cluster
         self._lock = threading.RLock()
         self._actors: dict[tuple[Namespace, str], LocalActor] = {}
+        self._failed: set[tuple[Namespace, str]] = set()  # that were started again as often as they might be
         self._servers: dict[Namespace, list[ActorServer]] = {}
         self._numbers = itertools.count(1)
 
@@ -65,8 +69,8 @@ class LocalActors:
         """
         check_request(JobRequest(spec.name, Entrypoint.from_command(["-"]), spec.resources))
         key = (self._cluster.namespace, spec.name)
-        call = PythonCall(spec.actor_class, tuple(spec.args), dict(spec.kwargs))
-        copied = _pickling.load(_pickling.dump(call))
+        pickled = _pickling.dump(PythonCall(spec.actor_class, tuple(spec.args), dict(spec.kwargs)))
+        _pickling.load(pickled)  # what cannot be is told before anything is made
         with self._lock:
             self._reap()
             living = self._actors.get(key)
@@ -80,10 +84,15 @@ class LocalActors:
             owner = context if spec.lifetime is Lifetime.NON_DETACHED else None
             job_id = JobId(f"actor-{spec.name}-{next(self._numbers)}")
             server = self._server(key[0], spec.names)
+            self._failed.discard(key)
             actor = self._actors[key] = LocalActor(self, spec, job_id, owner, server)
         if owner is not None:
             threading.Thread(target=self._follow, args=[owner.job_id], daemon=True).start()
-        make = functools.partial(construct, spec.actor_class, copied.args, copied.kwargs)
+
+        def make() -> Any:
+            copied = _pickling.load(pickled)
+            return construct(spec.actor_class, copied.args, copied.kwargs)
+
         actor.begin(make)
         return actor, True
 
@@ -112,16 +121,36 @@ class LocalActors:
             self._reap()
             return self._actors.get((self._cluster.namespace, name))
 
+    def status(self, name: str) -> ActorStatus | None:
+        """Return where an actor of the caller's namespace is in its life; None: none was created here."""
+        actor = self.find(name)
+        if actor is not None:
+            return actor.actor_status()
+        return ActorStatus.FAILED if (self._cluster.namespace, name) in self._failed else None
+
+    def fail(self, name: str) -> None:
+        """Have an actor of the caller's namespace fail as if its process had died.
+
+        Raises:
+            ActorNotFoundError: there is none that was created here.
+        """
+        actor = self.find(name)
+        if actor is None:
+            raise ActorNotFoundError(f'no actor "{name}" was created in this process')
+        actor.fail("it was made to fail")
+
     def handle(self, name: str) -> ActorHandle:
         """Return what calls an actor of the caller's namespace."""
         return handle_of(self._cluster, name)
 
-    def forget(self, actor: LocalActor) -> None:
-        """Let others have an actor's name."""
+    def forget(self, actor: LocalActor, failed: bool) -> None:
+        """Let others have an actor's name; `failed`: it was there, and nobody asked for its end."""
         with self._lock:
             for key, each in list(self._actors.items()):
                 if each is actor:
                     del self._actors[key]
+                    if failed:
+                        self._failed.add(key)
 
     def _follow(self, job_id: JobId) -> None:
         """Wait for the end of a job that created an actor."""
@@ -188,6 +217,9 @@ class LocalActor:
         self._registered: list[str] | None = None  # None: not yet
         self._status = JobStatus.RUNNING
         self._error: ActorCreationError | None = None
+        self._make: Callable[[], Any] = object
+        self._context = contextvars.Context()
+        self._attempt = 1
 
     @property
     def job(self) -> JobHandle:
@@ -201,37 +233,74 @@ class LocalActor:
 
     def begin(self, make: Callable[[], Any]) -> None:
         """Make it in a thread that belongs to the job of the caller."""
-        context = contextvars.copy_context()
-        threading.Thread(target=context.run, args=[self._make, make], name=self._job_id, daemon=True).start()
+        self._make, self._context = make, contextvars.copy_context()
+        self._start(0.0)
 
-    def _make(self, make: Callable[[], Any]) -> None:
+    def _start(self, delay: float) -> None:
+        """Begin an attempt after so many seconds."""
+        run = self._context.copy().run
+        args = [self._begin, self._attempt, delay]
+        threading.Thread(target=run, args=args, name=self._job_id, daemon=True).start()
+
+    def _begin(self, attempt: int, delay: float) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_over(attempt), delay)
+            if self._is_over(attempt):
+                return
         try:
-            made = make()
-            self._register(made)
+            made = self._make()
+            self._register(made, attempt)
         except (Exception, SystemExit) as err:
             kind, message, text = error_of(err)
-            self._end(JobStatus.FAILED, ActorCreationError(self.name, message, kind, text))
+            if attempt == 1:
+                self._end(JobStatus.FAILED, ActorCreationError(self.name, message, kind, text))
+            else:
+                self.fail(f"its constructor raised {kind}: {message}", attempt)
 
-    def _register(self, made: Any) -> None:
+    def _is_over(self, attempt: int) -> bool:
+        return self._status.ended or self._attempt != attempt
+
+    def _register(self, made: Any, attempt: int) -> None:
         with self._changed:
-            if self._status.ended:
-                return  # it was terminated meanwhile
-            self._registered = []
+            if self._is_over(attempt):
+                return
+            registered: list[str] = []
             for name in self.names:
                 self.server.register(name, made, max_concurrency=self._spec.max_concurrency)
-                self._registered.append(name)
+                registered.append(name)
+            self._registered = registered
             self._changed.notify_all()
 
-    def _end(self, status: JobStatus, error: ActorCreationError | None = None) -> None:
+    def fail(self, why: str, attempt: int = 0) -> None:
+        """Have the attempt fail, and begin another if there may be one; 0: the one that is now."""
+        with self._changed:
+            if self._is_over(attempt or self._attempt):
+                return
+            failures, limit = self._attempt, self._spec.max_restarts
+            if not 0 <= limit < failures:
+                self._withdraw(lost=True)
+                self._registered = None
+                self._attempt += 1
+                self._changed.notify_all()
+                self._start(min(_LONGEST_BACKOFF, _BACKOFF * 2 ** min(failures - 1, 10)))
+                return
+        message = f"it failed {failures} times, and was to be started again {limit} times: {why}"
+        self._end(JobStatus.FAILED, ActorCreationError(self.name, message), lost=True)
+
+    def _withdraw(self, lost: bool) -> None:
+        """Let it not be called any more; `lost`: nobody gets to know what becomes of calls that run."""
+        for name in self._registered or []:
+            self.server.unregister(name, lost=lost)
+
+    def _end(self, status: JobStatus, error: ActorCreationError | None = None, lost: bool = False) -> None:
         with self._changed:
             if self._status.ended:
                 return
             self._status, self._error = status, error
-            names, self._registered = self._registered or [], []
-            for name in names:
-                self.server.unregister(name)
+            self._withdraw(lost)
+            self._registered = []
             self._changed.notify_all()
-        self._actors.forget(self)
+        self._actors.forget(self, failed=lost)
 
     def look(self, seconds: float) -> bool:
         """Report whether it answers, see Birth."""
@@ -248,7 +317,9 @@ class LocalActor:
         with self._changed:
             if self._status.ended:
                 return ActorStatus.FAILED
-            return ActorStatus.CREATING if self._registered is None else ActorStatus.READY
+            if self._registered is not None:
+                return ActorStatus.READY
+            return ActorStatus.CREATING if self._attempt == 1 else ActorStatus.RESTARTING
 
     # As a job
 

@@ -53,7 +53,8 @@ class ActorCreationError(ClusterError):
         self.actor, self.message, self.type, self.traceback = actor, message, type, traceback
 
     def __str__(self) -> str:
-        what = f"{self.type}: {self.message}" if self.type and self.message else self.type or self.message
+        kind = "" if self.type.startswith("fray.") else self.type  # whose message says it all
+        what = f"{kind}: {self.message}" if kind and self.message else self.message or self.type
         text = f'actor "{self.actor}" could not be created: {what}'
         return f"{text}\nThe constructor's traceback:\n{self.traceback.rstrip()}" if self.traceback else text
 

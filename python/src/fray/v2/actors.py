@@ -64,8 +64,13 @@ class Actors:
 
     def status(self, name: str) -> ActorStatus:
         """Return where an actor is in its life, see Client.actor_status."""
-        actor = self._local.find(name) if self._local else None
-        return actor.actor_status() if actor else _hosted.status(self._cluster, name)
+        known = self._local.status(name) if self._local else None
+        return known or _hosted.status(self._cluster, name)
+
+    def fail(self, name: str) -> None:
+        """Have an actor of this process fail, see LocalClient.fail_actor."""
+        assert self._local is not None
+        self._local.fail(name)
 
     def shutdown(self) -> None:
         """End what was created and is not detached."""

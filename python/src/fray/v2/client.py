@@ -254,6 +254,17 @@ class LocalClient(_ClusterClient):
     def __init__(self, max_workers: int = 4, use_processes: bool = False) -> None:
         super().__init__(LocalCluster(max_workers, use_processes))
 
+    def fail_actor(self, actor: ActorHandle | str) -> None:
+        """Have an actor fail as if its process had died, for tests of how that is taken.
+
+        Calls that run may have run: they end with MaybeExecutedError, unless they may be made again. The
+        actor is made anew, without its state, until that was done `max_restarts` times; then it is FAILED.
+
+        Raises:
+            ActorNotFoundError: there is none that was created in this process.
+        """
+        self._actors().fail(_name_of(actor))
+
 
 class FrayClient(_ClusterClient):
     """Submits jobs to a fray cluster."""

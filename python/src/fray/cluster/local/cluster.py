@@ -242,6 +242,14 @@ class LocalCluster:
         """Block until a job has ended. What it writes is shown anyway, see the class."""
         return self.wait(job_id)
 
+    def await_actor(self, name: str, namespace: str, seconds: float) -> bool:
+        """Wait until an actor of a name is registered, for at most so long; return whether one is.
+
+        A job that waits takes no worker meanwhile: the actor may be of one that has none yet.
+        """
+        with self._changed:
+            return self._block_until(lambda: bool(self._registry.named(Namespace(namespace), name)), seconds)
+
     def _block_until(self, ready: Callable[[], bool], timeout: float | None = None) -> bool:
         """Wait for something with the lock held. A job that waits takes no worker meanwhile."""
         with self._scheduler.blocking(self._caller()) as interrupted:

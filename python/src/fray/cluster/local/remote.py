@@ -206,6 +206,9 @@ class _Remote:
         found: JobInfo | list[JobInfo] = self._caller.call("wait", job_id, raise_on_failure, timeout=timeout)
         return found
 
+    def await_actor(self, name: str, namespace: str, seconds: float) -> bool:
+        return bool(self._caller.call("await_actor", name, namespace, seconds))
+
     def create_reservation(self, config: ReservationConfig) -> ReservationId:
         return ReservationId(self._caller.call("create_reservation", config))
 

@@ -80,8 +80,11 @@ class ActorRef(NamedTuple):
     namespace: str
     url: str
     """Where to resolve it; "" where the receiver resolves names itself."""
+    member: str = ""
+    """Which of several actors of the name: "job/task", or a machine. "": whichever the name stands for. It is
+    carried only where it is not ""."""
 
-    def __fray_actor__(self) -> tuple[str, str, str]:
+    def __fray_actor__(self) -> tuple[str, str, str, str]:
         """Return the reference itself, so that it is encoded as one."""
         return self
 

@@ -215,7 +215,6 @@ def _in_utc(value: datetime.datetime) -> datetime.datetime:
 
 
 def _reference(value: Any) -> ActorRef:
-    name, namespace, url = value.__fray_actor__()
-    reference = ActorRef(str(name), str(namespace), str(url))
+    reference = ActorRef(*(str(part) for part in value.__fray_actor__()))
     find_plain(list(reference))
     return reference

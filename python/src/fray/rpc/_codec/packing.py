@@ -93,7 +93,7 @@ class _Forms:
         return msgpack.ExtType(_ARRAY, _pack([dtype, shape, place]))
 
     def actor(self, value: ActorRef) -> Any:
-        return msgpack.ExtType(_ACTOR, _pack(list(value)))
+        return msgpack.ExtType(_ACTOR, _pack(list(value) if value.member else list(value[:3])))
 
     def check_key(self, key: str) -> None:
         pass
@@ -244,7 +244,7 @@ class _Extensions:
         return arrays.make(dtype, shape, data if isinstance(data, bytes) else self._buffer(data))
 
     def _actor(self, parts: Any) -> Any:
-        if not isinstance(parts, list) or len(parts) != 3 or any(type(part) is not str for part in parts):
+        if not isinstance(parts, list) or len(parts) not in (3, 4) or any(type(p) is not str for p in parts):
             raise CodecError("", BAD_ACTOR)
         reference = ActorRef(*parts)
         if self._on_actor is None:

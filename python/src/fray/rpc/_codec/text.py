@@ -62,7 +62,10 @@ class _Forms:
         return {_ARRAY: {"dtype": dtype, "shape": shape, "data": base64.b64encode(data).decode()}}
 
     def actor(self, value: ActorRef) -> Any:
-        return {_ACTOR: value._asdict()}
+        parts = value._asdict()
+        if not value.member:
+            del parts["member"]
+        return {_ACTOR: parts}
 
     def check_key(self, key: str) -> None:
         if key.startswith("$"):
@@ -215,8 +218,8 @@ def _array(value: Any) -> Any:
 
 
 def _reference(value: Any) -> ActorRef:
-    if not isinstance(value, dict) or value.keys() != {"name", "namespace", "url"}:
+    if not isinstance(value, dict) or value.keys() - {"member"} != {"name", "namespace", "url"}:
         raise CodecError("", BAD_ACTOR)
     if any(type(part) is not str for part in value.values()):
         raise CodecError("", BAD_ACTOR)
-    return ActorRef(value["name"], value["namespace"], value["url"])
+    return ActorRef(**value)

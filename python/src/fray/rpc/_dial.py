@@ -1,0 +1,78 @@
+"""How a client reaches a server, and what it is told first."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from typing import TYPE_CHECKING, Final
+
+from fray.rpc import _wire
+from fray.rpc._tls import Identity, IdentityError, identity_of
+from fray.rpc._wire import PlainStream
+from fray.rpc.errors import DeniedError, MalformedError, UnavailableError, of_wire
+
+if TYPE_CHECKING:
+    from fray._pb import actor_pb2
+    from fray.rpc._peer import Settings
+    from fray.rpc._reader import FrameReader
+    from fray.rpc._wire import Stream
+
+OTHER_NAMESPACE: Final = "peers of another namespace are not served"
+"""The words of a refusal."""
+
+
+def dial(address: str, settings: Settings) -> Stream:
+    """Connect to host:port. Raises as Connection.open does."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        raise UnavailableError(f'"{address}" is no address; it must be host:port')
+    identity = _identity(settings)
+    try:
+        sock = socket.create_connection((host.strip("[]"), int(port)), settings.connect_timeout)
+    except (OSError, OverflowError) as err:
+        raise UnavailableError(f"nobody answers at {address}: {err}") from err
+    if identity is None:
+        return PlainStream(sock)
+    try:
+        return identity.connect(sock, settings.connect_timeout)
+    except IdentityError as err:
+        sock.close()
+        raise DeniedError(f"{OTHER_NAMESPACE}: {err}") from err
+    except OSError as err:
+        sock.close()
+        raise UnavailableError(f"{address} does not answer: {err}") from err
+
+
+def _identity(settings: Settings) -> Identity | None:
+    if not settings.identity:
+        return None
+    try:
+        return identity_of(settings.identity)
+    except (OSError, ValueError) as err:
+        raise DeniedError(f"the identity in {settings.identity} cannot be used: {err}") from err
+
+
+def receive_hello(reader: FrameReader, address: str) -> actor_pb2.Hello:
+    """Return what the server at an address says of itself. Raises as Connection.open does."""
+    try:
+        frame, _ = reader.receive()
+    except (_wire.MalformedFrameError, _wire.OversizeError) as err:
+        raise MalformedError(f"{address} does not speak the actor protocol: {err}") from err
+    except ssl.SSLError as err:
+        raise DeniedError(OTHER_NAMESPACE) from err
+    except (OSError, EOFError, _wire.SilentError) as err:
+        raise UnavailableError(f"{address} does not answer: {in_words(err)}") from err
+    if frame.HasField("goodbye"):
+        raise of_wire(frame.goodbye.error)
+    if not frame.HasField("hello"):
+        raise MalformedError(f"{address} does not say hello")
+    return frame.hello
+
+
+def in_words(err: Exception) -> str:
+    """Return why a connection broke."""
+    if isinstance(err, _wire.SilentError):
+        return "it is silent"
+    if isinstance(err, EOFError):
+        return "it was closed from there"
+    return str(err)
