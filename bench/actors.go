@@ -86,13 +86,18 @@ func (b *bench) echoes(kinds []echoKind, size, flight int) (map[echoKind]speed, 
 		defer stop()
 		calls[kind] = call
 	}
+	return takeTurns(calls, size, flight)
+}
+
+// takeTurns measures kinds by turns.
+func takeTurns(calls map[echoKind]func([]byte) error, size, flight int) (map[echoKind]speed, error) {
 	rounds := map[echoKind][]speed{}
 	for range echoTurns {
-		for _, kind := range kinds {
-			if _, err := callFor(calls[kind], size, flight, echoWarm); err != nil {
+		for kind, call := range calls {
+			if _, err := callFor(call, size, flight, echoWarm); err != nil {
 				return nil, fmt.Errorf("%s: %w", kind, err)
 			}
-			s, err := callFor(calls[kind], size, flight, echoTime)
+			s, err := callFor(call, size, flight, echoTime)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", kind, err)
 			}
@@ -156,52 +161,84 @@ func (b *bench) pythonCalls() error {
 			return err
 		}
 	}
-	for _, size := range []string{"64 B", "4 KiB", "1 MiB"} {
-		ours, theirs := rows["fray"], rows["grpcio"]
-		one, many := size+", 1 in flight", size+", 64 in flight"
-		b.row("Python to Python, "+size, fmt.Sprintf("p50 %.0f us p99 %.0f us, %.0f/s; 64 in flight %.0f/s", ours[size+" p50"]*1e6, ours[size+" p99"]*1e6, ours[one], ours[many]),
-			"-", fmt.Sprintf("grpcio p50 %.0f us p99 %.0f us, %.0f/s; 64 in flight %.0f/s", theirs[size+" p50"]*1e6, theirs[size+" p99"]*1e6, theirs[one], theirs[many]))
+	for _, size := range pairSizes() {
+		b.row("Python to Python, "+size, pairText(rows["fray"], size), "-", "grpcio "+pairText(rows["grpcio"], size))
 	}
-	return b.mixedCalls(python, pair)
+	return errors.Join(b.mixedCalls(python, pair), b.securedCalls(python, pair))
 }
 
-// mixedCalls measures Go to Python and Python to Go.
+// mixedCalls measures Go to Python and Python to Go, each beside bare gRPC with
+// the same two languages.
 func (b *bench) mixedCalls(python, pair string) error {
-	server, err := b.serveApart(python, pair, "serve", "fray")
-	if err != nil {
-		return err
+	calls := map[echoKind]func([]byte) error{}
+	for kind, theirs := range map[echoKind]string{echoFray: "fray", echoGRPC: "grpcio"} {
+		server, err := b.serveApart(python, pair, "serve", theirs)
+		if err != nil {
+			return err
+		}
+		defer server.stop()
+		call, stop, err := dialEcho(b.ctx, kind, server.address)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		calls[kind] = call
 	}
-	defer server.stop()
-	call, stop, err := dialEcho(b.ctx, echoFray, server.address)
-	if err != nil {
-		return err
-	}
-	defer stop()
 	for _, size := range []int{64, 4 << 10, 1 << 20} {
-		one, err := callFor(call, size, 1, echoTime)
+		one, err := takeTurns(calls, size, 1)
 		if err != nil {
 			return err
 		}
-		many, err := callFor(call, size, 64, echoTime)
+		many, err := takeTurns(calls, size, 64)
 		if err != nil {
 			return err
 		}
-		b.row("Go to Python, "+bytesText(size), fmt.Sprintf("%s; 64 in flight %.0f/s", one, many.rate), "-", "bare grpcio: see above")
+		text := func(kind echoKind) string { return fmt.Sprintf("%s; 64 in flight %.0f/s", one[kind], many[kind].rate) }
+		b.row("Go to Python, "+bytesText(size), text(echoFray), "-", "grpc-go to grpcio "+text(echoGRPC))
 	}
-	echo, err := b.serveApart(b.self, oneArg, oneEcho, string(echoFray), "")
-	if err != nil {
-		return err
+	rows := map[echoKind]map[string]float64{}
+	for kind, theirs := range map[echoKind]string{echoFray: "fray", echoGRPC: "invoke"} {
+		server, err := b.serveApart(b.self, oneArg, oneEcho, string(kind), "")
+		if err != nil {
+			return err
+		}
+		rows[kind], err = b.tellings(python, pair, "call", theirs, server.address)
+		server.stop()
+		if err != nil {
+			return err
+		}
 	}
-	defer echo.stop()
-	got, err := b.tellings(python, pair, "call", "fray", echo.address)
-	if err != nil {
-		return err
-	}
-	for _, size := range []string{"64 B", "4 KiB", "1 MiB"} {
-		b.row("Python to Go, "+size, fmt.Sprintf("p50 %.0f us p99 %.0f us, %.0f/s; 64 in flight %.0f/s", got[size+" p50"]*1e6, got[size+" p99"]*1e6,
-			got[size+", 1 in flight"], got[size+", 64 in flight"]), "-", "bare grpcio: see above")
+	for _, size := range pairSizes() {
+		b.row("Python to Go, "+size, pairText(rows[echoFray], size), "-", "grpcio to grpc-go "+pairText(rows[echoGRPC], size))
 	}
 	return nil
+}
+
+// securedCalls measures calls between two Python programs that prove themselves
+// to each other, beside the same bytes over a socket of Python's ssl.
+func (b *bench) securedCalls(python, pair string) error {
+	secured := filepath.Join(filepath.Dir(pair), "secured.py")
+	rows, err := b.tellings(python, secured, b.dir)
+	if err != nil {
+		return err
+	}
+	for _, size := range pairSizes() {
+		text := func(kind string) string {
+			name := kind + ", " + size
+			return fmt.Sprintf("p50 %.0f us p99 %.0f us", rows[name+" p50"]*1e6, rows[name+" p99"]*1e6)
+		}
+		b.row("Python to Python within TLS, "+size, text("fray"), "-", "a socket of ssl "+text("ssl"))
+	}
+	return nil
+}
+
+// pairSizes are the sizes that pair.py measures, as it names them.
+func pairSizes() []string { return []string{"64 B", "4 KiB", "1 MiB"} }
+
+// pairText tells what pair.py measured of a size.
+func pairText(rows map[string]float64, size string) string {
+	return fmt.Sprintf("p50 %.0f us p99 %.0f us, %.0f/s; 64 in flight %.0f/s", rows[size+" p50"]*1e6, rows[size+" p99"]*1e6,
+		rows[size+", 1 in flight"], rows[size+", 64 in flight"])
 }
 
 // python is the interpreter that has the package fray.

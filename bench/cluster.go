@@ -310,8 +310,8 @@ func (b *bench) connect(dir string) (*dial.Following, error) {
 	if err != nil {
 		return nil, err
 	}
-	return dial.Follow(dial.FollowConfig{Store: s, Token: func(context.Context) (string, error) {
-		return keeper.Mint(token.Claims{Stack: doc.Stack(), Subject: token.SubjectUser, User: "bench", Expires: time.Now().Add(token.UserLife)})
+	return dial.Follow(dial.FollowConfig{Store: s, Token: func(now time.Time) (string, error) {
+		return keeper.Mint(token.Claims{Stack: doc.Stack(), Subject: token.SubjectUser, User: "bench", Expires: now.Add(token.UserLife)})
 	}}), nil
 }
 

@@ -1,4 +1,8 @@
-"""One server or one client in Python: `pair.py serve fray|grpcio`, `pair.py call fray|grpcio ADDRESS`."""
+"""One server or one client in Python: `pair.py serve fray|grpcio`, `pair.py call fray|grpcio|invoke ADDRESS`.
+
+`grpcio` echoes bytes as they are, between two programs of this kind. Programs in Go use the messages of
+fray's own service: `invoke` calls them with grpcio, and the server of grpcio answers them, too.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,11 @@ from concurrent import futures
 
 from rows import latency, rate
 
+from fray._pb.actor_pb2 import DESCRIPTOR, Call, Reply
+
 SIZES = {"64 B": 64, "4 KiB": 4 << 10, "1 MiB": 1 << 20}
 METHOD = "/bench.Echo/Echo"
+INVOKE = f"/{DESCRIPTOR.services_by_name['Actors'].full_name}/Invoke"
 LIMIT = [("grpc.max_receive_message_length", 64 << 20), ("grpc.max_send_message_length", 64 << 20)]
 
 
@@ -33,6 +40,10 @@ def serve_grpcio() -> None:
 
     class Handler(grpc.GenericRpcHandler):
         def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler | None:
+            if details.method == INVOKE:
+                return grpc.unary_unary_rpc_method_handler(
+                    lambda call, _: Reply(result=call.args), Call.FromString, Reply.SerializeToString
+                )
             return (
                 grpc.unary_unary_rpc_method_handler(lambda data, _: data)
                 if details.method == METHOD
@@ -67,8 +78,22 @@ def call_fray(address: str) -> None:
 def call_grpcio(address: str) -> None:
     import grpc
 
-    echo = grpc.insecure_channel(address, options=LIMIT).unary_unary(METHOD)
+    measure_grpcio(grpc.insecure_channel(address, options=LIMIT).unary_unary(METHOD))
 
+
+def call_invoke(address: str) -> None:
+    import grpc
+
+    measure_grpcio(
+        grpc.insecure_channel(address, options=LIMIT).unary_unary(
+            INVOKE,
+            lambda data: Call(actor="echo", method="echo", args=data).SerializeToString(),
+            lambda data: Reply.FromString(data).result,
+        )
+    )
+
+
+def measure_grpcio(echo) -> None:
     def many(data: bytes, n: int) -> None:
         for f in [echo.future(data) for _ in range(n)]:
             f.result()
@@ -87,11 +112,11 @@ def measure(echo, many) -> None:
 if __name__ == "__main__":
     threading.stack_size(512 << 10)
     parts = {("serve", "fray"): serve_fray, ("serve", "grpcio"): serve_grpcio}
-    calls = {"fray": call_fray, "grpcio": call_grpcio}
+    calls = {"fray": call_fray, "grpcio": call_grpcio, "invoke": call_invoke}
     match sys.argv[1:]:
         case ["serve", kind]:
             parts["serve", kind]()
         case ["call", kind, address]:
             calls[kind](address)
         case _:
-            sys.exit("usage: pair.py serve|call fray|grpcio [ADDRESS]")
+            sys.exit("usage: pair.py serve|call fray|grpcio|invoke [ADDRESS]")
