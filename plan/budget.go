@@ -55,6 +55,7 @@ type wants struct {
 	claims []claim
 	hosts  []*fitting // in reservations whose hosts are shared
 	full   bool       // no rooms were found there for its packed jobs
+	grows  bool       // all new slices are ones by which reservations grow
 }
 
 // shares reports whether a claim is to slices of a reservation whose hosts are

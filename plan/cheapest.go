@@ -13,21 +13,23 @@ import (
 // What is found is the cheapest wherever a dozen candidates matter.
 const mostTried = 10_000
 
-// hostsTried is how many hosts are looked at for the price of one set.
-const hostsTried = 64
+// looksTried is how many hosts and guests are looked at for the price of one set.
+const looksTried = 16
 
 // cheapest chooses whom to end so that a unit fits, nil if nobody will do.
 func (d *differ) cheapest(u *unit, short []claim, tight []*fitting) []*victim {
 	s := search{short: short, tight: tight, effort: 1}
-	var beside []map[schema.Address]bool
 	for _, f := range tight {
-		beside = append(beside, f.occupants())
-		s.effort += f.size() * len(f.pool.rooms) / hostsTried
+		guests := 0
+		for _, r := range f.d.findStays(f.pool) {
+			guests += len(r.stays.guests)
+		}
+		s.effort += (f.size()*len(f.pool.rooms) + guests) / looksTried
 	}
 	ancestors := d.ancestors(u)
 	for _, v := range d.candidates() {
 		helps := slices.ContainsFunc(short, func(c claim) bool { return v.frees[c.bound] != load{} }) ||
-			slices.ContainsFunc(beside, func(units map[schema.Address]bool) bool { return units[v.addr] })
+			slices.ContainsFunc(tight, func(f *fitting) bool { return f.pool.occupants[v.addr] != nil })
 		if v.addr == u.addr || v.band <= u.band || !helps || ancestors[v.addr] {
 			continue
 		}
@@ -38,7 +40,19 @@ func (d *differ) cheapest(u *unit, short []claim, tight []*fitting) []*victim {
 		}
 		s.all = append(s.all, v)
 	}
-	return s.run()
+	for _, v := range s.all {
+		v.seats = nil
+		for _, f := range tight {
+			if o := f.pool.occupants[v.addr]; o != nil {
+				v.seats = append(v.seats, o)
+			}
+		}
+	}
+	best := s.run()
+	if best == nil {
+		d.giveUpHope(u, &s)
+	}
+	return best
 }
 
 // ancestors are those by whose end a unit would end too, jobs and groups.
@@ -56,6 +70,13 @@ func (d *differ) ancestors(u *unit) map[schema.Address]bool {
 		}
 	}
 	return found
+}
+
+// sparesAncestors reports whether some would be candidates that a unit must not end,
+// since it would end with them.
+func (d *differ) sparesAncestors(u *unit) bool {
+	ancestors := d.ancestors(u)
+	return len(ancestors) > 0 && slices.ContainsFunc(d.candidates(), func(v *victim) bool { return v.band > u.band && ancestors[v.addr] })
 }
 
 // search looks for the cheapest set of victims, by branch and bound.
@@ -112,25 +133,29 @@ func (s *search) suffices(some []*victim) bool {
 
 // fits reports whether there is room on hosts when some have ended, and others.
 func (s *search) fits(some, others []*victim) bool {
-	if len(s.tight) == 0 {
-		return true
-	}
-	ends := endOf(some, others)
-	return !slices.ContainsFunc(s.tight, func(f *fitting) bool {
-		_, ok := f.lay(ends)
-		return !ok
-	})
+	return !slices.ContainsFunc(s.tight, func(f *fitting) bool { return !s.fitsIn(f, some, others) })
 }
 
-// endOf tells those who end from others.
-func endOf(some, others []*victim) func(schema.Address) bool {
-	ended := make(map[schema.Address]bool, len(some)+len(others))
-	for _, set := range [2][]*victim{some, others} {
+func (s *search) fitsIn(f *fitting, ended ...[]*victim) bool {
+	_, ok := s.layIn(f, ended...)
+	return ok
+}
+
+// layIn is lay when some have ended.
+func (s *search) layIn(f *fitting, ended ...[]*victim) (layout, bool) {
+	sentence(true, ended)
+	defer sentence(false, ended)
+	return f.lay(isSentenced)
+}
+
+func sentence(is bool, sets [][]*victim) {
+	for _, set := range sets {
 		for _, v := range set {
-			ended[v.addr] = true
+			for _, o := range v.seats {
+				o.sentence = is
+			}
 		}
 	}
-	return func(unit schema.Address) bool { return ended[unit] }
 }
 
 // covers reports whether the unit is within its bounds with what is freed.
@@ -167,12 +192,14 @@ func (s *search) touched(set []*victim) []*victim {
 	}
 	near := map[schema.Address]bool{}
 	for _, f := range s.tight {
-		l, _ := f.lay(endOf(set, nil))
+		l, _ := s.layIn(f, set)
 		for _, r := range f.pool.rooms {
 			if l.uses(r) {
-				near[r.stays.whole] = true
+				if r.stays.whole != nil {
+					near[r.stays.whole.unit] = true
+				}
 				for i := range r.stays.guests {
-					near[r.stays.guests[i].unit] = true
+					near[r.stays.guests[i].by.unit] = true
 				}
 			}
 		}

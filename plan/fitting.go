@@ -23,11 +23,23 @@ type fitting struct {
 	whole int           // slices that it draws as such
 	jobs  []*schema.Job // packed ones, the largest first
 	ports bool          // some ask for fixed ones
+	still bool          // it is not to grow
 }
+
+// occupant is a unit that has a part of a reservation, or some of its slices.
+type occupant struct {
+	unit     schema.Address
+	mortal   bool // it ends some day
+	sentence bool // it ends in what is being tried
+}
+
+func isMortal(o *occupant) bool    { return o.mortal }
+func isSentenced(o *occupant) bool { return o.sentence }
+func staysOn(*occupant) bool       { return false }
 
 // stay is a guest of a host.
 type stay struct {
-	unit  schema.Address
+	by    *occupant
 	share share
 }
 
@@ -36,7 +48,7 @@ type stay struct {
 type staying struct {
 	guests []stay
 	goes   []stay
-	whole  schema.Address // the unit that has the slice, zero if none has or it goes
+	whole  *occupant // who has the slice, nil if nobody has or it goes
 }
 
 // layout says where a unit goes. Its rooms are not those of the reservation but
@@ -100,7 +112,7 @@ func (d *differ) isShared(name string) bool {
 // key is the same for those who need the same.
 func (f *fitting) key() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %d", f.name, f.whole)
+	fmt.Fprintf(&b, "%s %d %t", f.name, f.whole, f.still)
 	for _, want := range f.jobs {
 		s := shareOf(&want.Resources)
 		fmt.Fprintf(&b, "; %d %v %d %d %v", want.Resources.Slices, s.cpu, s.memory, s.disk, s.ports)
@@ -130,7 +142,7 @@ func (d *differ) findStays(p *pool) []*room {
 	if p.stays {
 		return rooms
 	}
-	p.stays = true
+	p.stays, p.occupants = true, map[schema.Address]*occupant{}
 	for _, r := range rooms {
 		r.stays = staying{}
 		for _, name := range d.guests[r.host.Name] {
@@ -138,18 +150,43 @@ func (d *differ) findStays(p *pool) []*room {
 			if s == nil || s.Spec.OnHost != r.n {
 				continue
 			}
-			one := stay{unit: unitAt(s.Spec.Owner), share: d.shareOfGuest(&s.Spec)}
+			one := stay{share: d.shareOfGuest(&s.Spec)}
 			if s.Doomed != "" || d.leavesSlice(s.Spec.Owner, name) {
 				r.stays.goes = append(r.stays.goes, one)
-			} else {
-				r.stays.guests = append(r.stays.guests, one)
+				continue
 			}
+			one.by = d.occupant(p, s.Spec.Owner)
+			r.stays.guests = append(r.stays.guests, one)
 		}
 		if holder, held := d.heldWhole(r.host.Name); held && !d.leavesSlice(holder, r.host.Name) {
-			r.stays.whole = unitAt(holder)
+			r.stays.whole = d.occupant(p, holder)
 		}
 	}
 	return rooms
+}
+
+// noteWhole takes note of who has a slice as a whole now, nil for nobody: what was
+// found out before would give it to somebody else too.
+func (p *pool) noteWhole(name string, by *occupant) {
+	for _, r := range p.rooms {
+		if r.host.Name == name {
+			r.stays.whole = by
+		}
+	}
+}
+
+// occupant is the one that a job is of.
+func (d *differ) occupant(p *pool, job schema.Address) *occupant {
+	unit := unitAt(job)
+	o := p.occupants[unit]
+	if o == nil {
+		o = &occupant{unit: unit, mortal: d.endsSomeDay(unit)}
+		if p.occupants == nil {
+			p.occupants = map[schema.Address]*occupant{}
+		}
+		p.occupants[unit] = o
+	}
+	return o
 }
 
 // leavesSlice reports whether a job will give up what it has of a slice.
@@ -160,8 +197,8 @@ func (d *differ) leavesSlice(addr schema.Address, name string) bool {
 }
 
 // emptied are the hosts of the reservation as they will be when those have gone who
-// are going, and the units that end.
-func (f *fitting) emptied(ends func(schema.Address) bool) []*room {
+// are going, and those who end.
+func (f *fitting) emptied(ends func(*occupant) bool) []*room {
 	of := f.d.findStays(f.pool)
 	later, rooms := make([]room, 0, len(of)), make([]*room, 0, len(of))
 	for _, r := range of {
@@ -172,12 +209,12 @@ func (f *fitting) emptied(ends func(schema.Address) bool) []*room {
 		if f.ports {
 			is.ports = maps.Clone(r.ports)
 		}
-		is.busy = f.d.isKeptWhole(r) || !r.stays.whole.IsZero() && !ends(r.stays.whole)
+		is.busy = f.d.isKeptWhole(r) || r.stays.whole != nil && !ends(r.stays.whole)
 		for i := range r.stays.goes {
 			f.vacate(&is, &r.stays.goes[i])
 		}
 		for i := range r.stays.guests {
-			if ends(r.stays.guests[i].unit) {
+			if ends(r.stays.guests[i].by) {
 				f.vacate(&is, &r.stays.guests[i])
 			}
 		}
@@ -199,11 +236,14 @@ func (f *fitting) take(r *room, s *share, n int) {
 func (f *fitting) vacate(r *room, s *stay) { f.take(r, &s.share, -1) }
 
 // lay finds a place for all that the unit needs, when those have gone who are
-// going, and the units that end.
-func (f *fitting) lay(ends func(schema.Address) bool) (layout, bool) {
+// going, and those who end.
+func (f *fitting) lay(ends func(*occupant) bool) (layout, bool) {
 	rooms := f.emptied(ends)
 	l := layout{whole: f.pickWhole(rooms)}
-	spare := f.pool.room - (f.whole - len(l.whole)) // by which it may grow for guests
+	spare := len(l.whole) - f.whole // by which it may grow for guests
+	if !f.still {
+		spare += f.pool.room
+	}
 	if spare < 0 {
 		return layout{}, false
 	}
@@ -276,12 +316,11 @@ func (l *layout) uses(r *room) bool {
 		slices.ContainsFunc(l.rooms, func(p placed) bool { return p.room.host.Name == r.host.Name && p.room.n == r.n })
 }
 
-func nobodyElse(schema.Address) bool { return false }
-
 // tried is what was found out about a reservation in this Diff, by what was asked
 // for, so that many who ask for the same are not tried one by one.
 type tried struct {
 	tight    map[string]bool // there will be no room
+	late     map[string]bool // nor some day, beside what is kept by now
 	comes    map[string]bool // whether there will be some day
 	hopeless map[string]int  // the highest of the bands that cannot make any
 }
@@ -302,7 +341,7 @@ func (f *fitting) isTight() bool {
 	if t.tight[key] {
 		return true
 	}
-	if _, ok := f.lay(nobodyElse); ok {
+	if _, ok := f.lay(staysOn); ok {
 		return false
 	}
 	if t.tight == nil {
@@ -320,7 +359,7 @@ func (f *fitting) comesTrue() bool {
 		if t.comes == nil {
 			t.comes = map[string]bool{}
 		}
-		_, comes = f.lay(f.d.endsSomeDay)
+		_, comes = f.lay(isMortal)
 		t.comes[key] = comes
 	}
 	return comes
@@ -348,20 +387,6 @@ func isHopelessIn(tight []*fitting, band int) bool {
 // leaveHosts takes note that more are going than before.
 func (d *differ) leaveHosts() {
 	for _, p := range d.pooled {
-		p.stays, p.tried.tight = false, nil
+		p.stays, p.tried.tight, p.tried.late = false, nil, nil
 	}
-}
-
-// occupants are the units that a fitting's reservation has, other than those going.
-func (f *fitting) occupants() map[schema.Address]bool {
-	units := map[schema.Address]bool{}
-	for _, r := range f.d.findStays(f.pool) {
-		for i := range r.stays.guests {
-			units[r.stays.guests[i].unit] = true
-		}
-		if !r.stays.whole.IsZero() {
-			units[r.stays.whole] = true
-		}
-	}
-	return units
 }

@@ -261,6 +261,7 @@ func (d *differ) vacate(want *schema.Job) {
 			}
 		}
 		d.edit(want.Addr).Slices = nil
+		d.tally(want.Addr)
 		return
 	}
 }

@@ -160,10 +160,6 @@ func (d *differ) fits(unit, whole []*schema.Job) (short string, grown []schema.S
 	if len(unit) == 0 {
 		return "", nil
 	}
-	if d.turn != nil && d.runsOn(d.turn) {
-		d.takeAllKept(-1)
-		defer d.takeAllKept(1)
-	}
 	var taken []placed
 	chosen := map[schema.Address][]placed{}
 	for _, want := range largestFirst(unit) {
@@ -245,7 +241,7 @@ func (d *differ) pack(want *schema.Job, whole []*schema.Job) (taken []placed, ok
 // that asks for the same.
 func (d *differ) isFullFor(want *schema.Job) string {
 	p := d.poolOf(want.Resources.Reservation)
-	if p == nil {
+	if p == nil || p.keeps.off { // the other one may have been kept from it
 		return ""
 	}
 	need := shareOf(&want.Resources)
@@ -334,7 +330,8 @@ func (r *room) isBetter(other *room) bool {
 	if r.up != other.up {
 		return r.up
 	}
-	return cmp.Or(cmp.Compare(r.cpu, other.cpu), cmp.Compare(r.memory, other.memory), cmp.Compare(r.disk, other.disk)) < 0
+	// In whole numbers: what is lost by adding up decides nothing.
+	return cmp.Or(cmp.Compare(milli(r.cpu), milli(other.cpu)), cmp.Compare(r.memory, other.memory), cmp.Compare(r.disk, other.disk)) < 0
 }
 
 // settleGuests records the guests that a job was found rooms for, and returns
@@ -355,6 +352,7 @@ func (d *differ) settleGuests(want *schema.Job) []string {
 		}
 		d.putSlice(state.Slice{Spec: guestSpec(want.Addr, index, host, g)})
 		names = append(names, g.Slice)
+		got.room.stays.guests = append(got.room.stays.guests, stay{by: d.occupant(p, want.Addr), share: *got.share})
 		index++
 		if n := slices.Index(p.free, host.Name); n >= 0 {
 			p.free = slices.Delete(slices.Clone(p.free), n, n+1)

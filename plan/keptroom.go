@@ -15,7 +15,11 @@ import (
 type keptRooms struct {
 	rooms []keptRoom
 	whole map[string]schema.Address // slices, by who is to have them
-	off   bool                      // given back for a moment, see takeAllKept
+	free  []string                  // slices that nobody has a part of but by what is kept
+	// waiting is how many of those have some kept who wait for what ends some day.
+	waiting int
+	grown   int  // slices by which the reservation is to grow
+	off     bool // given back for a moment, see giveKept
 }
 
 type keptRoom struct {
@@ -42,7 +46,7 @@ func (d *differ) keepSome(u *unit, w *wants) {
 // keepRooms keeps for a unit what it will be given on hosts that are shared.
 func (d *differ) keepRooms(u *unit, all []*fitting) {
 	for _, f := range all {
-		if l, ok := f.lay(nobodyElse); ok {
+		if l, ok := f.lay(staysOn); ok {
 			f.keep(u.addr, &l)
 		}
 	}
@@ -53,11 +57,26 @@ func (d *differ) keepRooms(u *unit, all []*fitting) {
 // more has ended the less is missing.
 func (d *differ) keepNearest(u *unit, all []*fitting) {
 	for _, f := range all {
-		if l, ok := f.layNearest(d.endsSomeDay); ok {
-			f.keep(u.addr, &l)
+		t, key := &f.pool.tried, f.key()
+		if t.late[key] || f.pool.keeps.waiting == keptMost {
+			continue
 		}
+		if l, ok := f.layNearest(isMortal); ok {
+			f.pool.keeps.waiting++
+			f.keep(u.addr, &l)
+			continue
+		}
+		if t.late == nil {
+			t.late = map[string]bool{}
+		}
+		t.late[key] = true
 	}
 }
+
+// keptMost is for how many of those who have waited room is kept in a reservation,
+// the first ones: those behind them are the first when these have theirs, and to
+// look for room for thousands would take longer than they wait.
+const keptMost = 32
 
 // keep takes what a layout says.
 func (f *fitting) keep(by schema.Address, l *layout) {
@@ -74,14 +93,23 @@ func (f *fitting) keep(by schema.Address, l *layout) {
 		}
 		host := t.room.host.Name
 		p.keeps.rooms = append(p.keeps.rooms, keptRoom{slice: host, n: t.room.n, share: *t.share, by: by, room: p.roomAt(host, t.room.n)})
-		if k := &p.keeps.rooms[len(p.keeps.rooms)-1]; k.room != nil {
+		if k := &p.keeps.rooms[len(p.keeps.rooms)-1]; k.room != nil && !p.keeps.off {
 			k.take(1)
 		}
-		if i := slices.Index(p.free, host); i >= 0 {
-			p.free = slices.Delete(slices.Clone(p.free), i, i+1)
+		if slices.Contains(p.free, host) && !slices.Contains(p.keeps.free, host) {
+			p.keeps.free = append(p.keeps.free, host)
 		}
 	}
-	p.room -= l.grown
+	p.keeps.grown += l.grown
+	if !p.keeps.off {
+		p.free = without(p.free, p.keeps.free)
+		p.room -= l.grown
+	}
+}
+
+// without are the names of a list that are not in another.
+func without(names, others []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(others, name) })
 }
 
 func (k *keptRoom) take(n int) {
@@ -120,18 +148,54 @@ func (p *pool) findKept() {
 	}
 }
 
-// takeAllKept gives all that is kept back for a moment, by -1, and takes it again,
-// by 1: who runs may wait for a unit that is not to be kept from it, see runsOn.
-func (d *differ) takeAllKept(n int) {
+// keepsRooms reports whether something is kept of any reservation.
+func (d *differ) keepsRooms() bool {
 	for _, p := range d.pooled {
-		if len(p.keeps.rooms)+len(p.keeps.whole) == 0 {
+		if p.keeps.any() {
+			return true
+		}
+	}
+	return false
+}
+
+func (k *keptRooms) any() bool { return len(k.rooms)+len(k.whole)+k.grown > 0 }
+
+// giveKept gives back all that is kept, for as long as a unit is placed that is not
+// to be kept from it, see runsOn: others may wait for it, those who leave that room
+// among them.
+func (d *differ) giveKept() {
+	for _, p := range d.pooled {
+		k := &p.keeps
+		if !k.any() {
 			continue
 		}
-		p.keeps.off = n < 0
-		for i := range p.keeps.rooms {
-			if k := &p.keeps.rooms[i]; p.rooms != nil && k.room != nil {
-				k.take(n)
-			}
+		k.off = true
+		p.takeKept(-1)
+		p.free = slices.Concat(p.free, k.free)
+		p.room += k.grown
+	}
+}
+
+// takeAllKept takes it again, but for what that unit has now.
+func (d *differ) takeAllKept() {
+	for _, p := range d.pooled {
+		k := &p.keeps
+		if !k.off {
+			continue
+		}
+		k.off = false
+		p.takeKept(1)
+		k.free = without(k.free, without(k.free, p.free))
+		p.free = without(p.free, k.free)
+		k.grown = min(k.grown, p.room)
+		p.room -= k.grown
+	}
+}
+
+func (p *pool) takeKept(n int) {
+	for i := range p.keeps.rooms {
+		if k := &p.keeps.rooms[i]; p.rooms != nil && k.room != nil {
+			k.take(n)
 		}
 	}
 }
@@ -186,11 +250,11 @@ func (d *differ) endsSomeDay(unit schema.Address) bool {
 
 // layNearest is lay for a day that may be far: it picks those hosts that lack the
 // least of what is asked for now.
-func (f *fitting) layNearest(ends func(schema.Address) bool) (layout, bool) {
+func (f *fitting) layNearest(ends func(*occupant) bool) (layout, bool) {
 	if _, ok := f.lay(ends); !ok {
 		return layout{}, false
 	}
-	now, some := f.emptied(nobodyElse), f.emptied(ends)
+	now, some := f.emptied(staysOn), f.emptied(ends)
 	l := layout{whole: f.nearestWhole(now, some)}
 	for _, want := range f.jobs {
 		need := shareOf(&want.Resources)

@@ -15,7 +15,7 @@ import (
 // outgrows says why what a job holds has no room in the namespace that it is to be
 // in, or for the user, "" if it has; it is then counted there too.
 func (d *differ) outgrows(want *schema.Job, j *state.Job) string {
-	n := len(j.Slices) + len(j.Staged)
+	n := len(j.Slices)
 	if n == 0 || j.Spec.Namespace == want.Namespace && j.Spec.User == want.User {
 		return ""
 	}
@@ -56,16 +56,21 @@ func (s *accounts) recount(addr schema.Address, is holding) {
 // count adds n times what a job was counted with, once to each account.
 func (s *accounts) count(h *holding, n int) {
 	from := s.of(h.space, h.user)
-	all := from[:]
-	if h.moves {
-		for i, a := range s.of(h.toSpace, h.toUser) {
-			if a != from[i] {
-				all = append(all, a)
-			}
+	for _, a := range from {
+		a.add(h.load, h.band, n)
+	}
+	if !h.moves && h.staged == (load{}) {
+		return
+	}
+	for i, a := range s.of(h.toSpace, h.toUser) {
+		a.add(h.staged, h.band, n)
+		if h.moves && a != from[i] {
+			a.add(h.load, h.band, n)
 		}
 	}
-	for _, a := range all {
-		a.used = a.used.plus(h.load, n)
-		a.banded[h.band] += n * h.load.chips
-	}
+}
+
+func (a *account) add(l load, band, n int) {
+	a.used = a.used.plus(l, n)
+	a.banded[band] += n * l.chips
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -108,6 +109,42 @@ func TestNamespaceLimitsHoldForWhoMovesIn(t *testing.T) {
 			for name, why := range c.waits {
 				w.wantReason(jobAddr(name), why)
 			}
+		})
+	}
+}
+
+// What is to take over in another namespace is counted there, with the shape that it
+// has, and so is still within its limit when it does.
+func TestNamespaceLimitsHoldForWhatIsStaged(t *testing.T) {
+	for name, c := range map[string]struct {
+		space string // that it moves to
+		max   int    // chips
+	}{
+		"in another namespace": {"two", 8},
+		"in its own":           {"one", 12},
+	} {
+		t.Run(name, func(t *testing.T) {
+			limit := func(n *schema.Namespace) { n.MaxChips = c.max }
+			spaces := []schema.Namespace{newSpace("one", limit), newSpace("two", limit)}
+			a := newJob("a", onTPU("v5litepod-4"), inSpace("one"), newFirst)
+			w := newWorld(t)
+			w.accept(withSpaces(configuration(a), spaces...))
+			w.settle(time.Minute)
+			w.bootTakes = 20 * time.Second
+			is := newJob("a", onTPU("v5litepod-8"), inSpace(c.space), newFirst)
+			w.accept(withSpaces(configuration(is), spaces...))
+			w.run(2 * time.Second)
+			if len(w.job(a.Addr).Staged) != 1 {
+				t.Fatalf("nothing is staged\n%s", w.describe())
+			}
+			b := newJob("b", onTPU("v5litepod-4"), inSpace(c.space))
+			w.accept(withSpaces(configuration(is, b), spaces...))
+			w.run(2 * time.Second)
+			w.wantReason(b.Addr, "needs 4 more chips, "+strconv.Itoa(c.max)+" of its max_chips")
+			w.until(2*time.Minute, "taken over", func(*Plan) bool {
+				w.wantWithinLimits()
+				return w.job(a.Addr).Ready && w.job(a.Addr).Attempt == 2
+			})
 		})
 	}
 }

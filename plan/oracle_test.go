@@ -316,6 +316,12 @@ func (o *oracle) replaced(before, after *state.Document) {
 		if last := j.Last(); last.StopGeneration == 0 || last.Reason != beingReplaced || len(j.Staged) == 0 {
 			continue
 		}
+		if slices.ContainsFunc(was.Slices, func(name string) bool { // it lost one of its own, and ends anyway
+			s := after.Slices[name]
+			return s == nil || s.Doomed != "" && s.Doomed != beingReplaced
+		}) {
+			continue
+		}
 		for _, name := range j.Staged {
 			s := w.slices[name]
 			if s == nil || s.phase == schema.SliceDeleting {
@@ -415,8 +421,10 @@ func (o *oracle) reserved(before, after *state.Document) {
 		}
 	}
 	for i := range after.Desired.Reservations {
-		r := &after.Desired.Reservations[i]
-		o.bounded(r, before, after, held)
+		// As it is carried out: what is desired may be refused.
+		if r := after.Resources[after.Desired.Reservations[i].Addr].Reservation; r != nil {
+			o.bounded(r, before, after, held)
+		}
 	}
 }
 

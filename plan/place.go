@@ -79,6 +79,10 @@ func (d *differ) placeUnit(unit []*schema.Job) bool {
 	if len(fresh) > 0 && d.turn == nil {
 		return false // it has just given up what it had
 	}
+	if len(fresh) > 0 && d.keepsRooms() && d.runsOn(d.turn) {
+		d.giveKept()
+		defer d.takeAllKept()
+	}
 	if len(fresh) > 0 {
 		if blocked = d.blocked(fresh, unit); len(blocked) > 0 {
 			d.unclaim(fresh)
@@ -141,7 +145,10 @@ func (d *differ) blocked(fresh, unit []*schema.Job) []reason {
 		reasons = append(reasons, because(WaitRoom, short))
 	}
 	asked := slices.Concat(own, grown, more)
-	all := &wants{claims: d.claims(fresh, asked, pooled), hosts: d.fittings(packed, pooled), full: short != ""}
+	all := &wants{
+		claims: d.claims(fresh, asked, pooled), hosts: d.fittings(packed, pooled), full: short != "",
+		grows: len(own) == 0 && len(asked) > 0,
+	}
 	if reasons = append(reasons, d.contend(d.turn, all)...); len(reasons) > 0 {
 		return reasons
 	}
@@ -255,6 +262,7 @@ func (d *differ) prepare(want *schema.Job) {
 		spec, ok := d.specOf(want, i, name)
 		if !ok { // its pool, or the stack, has no such slice any more: it gets another
 			d.edit(want.Addr).Slices = nil
+			d.tally(want.Addr)
 			d.wait(want.Addr, because(WaitRoom, "slice "+name+" is not to be had any more"))
 			return
 		}

@@ -32,7 +32,9 @@ type pool struct {
 	full    []fullFor // for what no room is left
 	keeps   keptRooms // for those who are ahead
 	stays   bool      // its rooms know who stays, see findStays
-	tried   tried
+	// Who these are, by unit.
+	occupants map[schema.Address]*occupant
+	tried     tried
 }
 
 // bounds are how many slices a reservation has at least and at most.
@@ -215,6 +217,7 @@ func (d *differ) draw(want *schema.Job) []string {
 	p.free, p.users, d.idles = p.free[n:], "", nil
 	for _, name := range drawn {
 		d.holders[name] = want.Addr
+		p.noteWhole(name, d.occupant(p, want.Addr))
 	}
 	return drawn
 }

@@ -171,8 +171,10 @@ func (d *differ) redraw(want *schema.Job) {
 		e.Slices = slices.Clone(e.Slices)
 		e.Slices[i] = p.free[0]
 		d.holders[p.free[0]] = want.Addr
+		p.noteWhole(p.free[0], d.occupant(p, want.Addr))
 		p.free, p.users = p.free[1:], ""
 		delete(d.holders, name)
+		p.noteWhole(name, nil)
 		if d.isKept(p, name) {
 			p.free = append(p.free, name)
 		}

@@ -43,7 +43,7 @@ func (d *differ) guard() {
 	desired.Reservations = overlaid(desired.Reservations, g.pools, func(r *schema.Reservation) schema.Address { return r.Addr })
 	desired.Groups = overlaid(desired.Groups, g.groups, func(g *schema.JobGroup) schema.Address { return g.Addr })
 	desired.Jobs = overlaid(g.fittedJobs(), g.jobs, func(j *schema.Job) schema.Address { return j.Addr })
-	d.desired = &desired
+	d.desired, d.families = &desired, nil
 }
 
 // guard collects what stays as it is recorded.

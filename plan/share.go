@@ -109,8 +109,10 @@ type holding struct {
 	space string
 	user  string
 
-	moves           bool // to another of these, see outgrows
+	// What it is to have is counted where it is to be.
 	toSpace, toUser string
+	staged          load // of the slices that wait to take over
+	moves           bool // there with what it has, see outgrows
 }
 
 // accounts sums up who holds what.
@@ -158,8 +160,10 @@ func (d *differ) tally(addr schema.Address) {
 	was := d.shares.held[addr]
 	is := holding{}
 	if j := d.next.Jobs[addr]; j != nil {
-		n := len(j.Slices) + len(j.Staged)
-		is = holding{load: load{}.plus(d.eachLoad(j.Spec), n), band: bandOrder(j.Spec.Band), space: spaceOf(d.shares, j), user: j.Spec.User}
+		is = holding{load: load{}.plus(d.eachLoad(j.Spec), len(j.Slices)), band: bandOrder(j.Spec.Band), space: spaceOf(d.shares, j), user: j.Spec.User}
+		if len(j.Staged) > 0 {
+			d.tallyStaged(&is, j)
+		}
 	}
 	if was.moves && is != (holding{}) && (is.space != was.toSpace || is.user != was.toUser) {
 		is.moves, is.toSpace, is.toUser = true, was.toSpace, was.toUser
@@ -167,6 +171,19 @@ func (d *differ) tally(addr schema.Address) {
 	if was != is {
 		d.shares.recount(addr, is)
 	}
+}
+
+// tallyStaged counts the slices that wait to take over, which are as the job is to
+// be, not as it is.
+func (d *differ) tallyStaged(is *holding, j *state.Job) {
+	want := j.Spec
+	for _, of := range d.family(j.Spec.Addr.Base()) {
+		if of.Addr == j.Spec.Addr {
+			want = of
+		}
+	}
+	is.staged = load{}.plus(d.eachLoad(want), len(j.Staged))
+	is.toSpace, is.toUser = spaceOf(d.shares, recordAs(want, j)), want.User
 }
 
 // spaceOf names the account of a job's namespace. Jobs that name none have one

@@ -30,6 +30,7 @@ type victim struct {
 	since   time.Time      // its start
 	cost    cost
 	frees   map[bound]load
+	seats   []*occupant // of the reservations in which room is looked for, see cheapest
 }
 
 // cost is what ending something costs.
@@ -48,7 +49,17 @@ func (c cost) plus(b cost) cost {
 }
 
 // makeRoom sees to it that a unit will fit, and says how; nothing if that cannot be.
+// Where its reservations could grow for it and their provider has no room for that,
+// those who have them now make some.
 func (d *differ) makeRoom(u *unit, w *wants) reason {
+	why := d.makeRoomFor(u, w)
+	if why.none() && w.grows {
+		why = d.makeRoomFor(u, w.ungrown())
+	}
+	return why
+}
+
+func (d *differ) makeRoomFor(u *unit, w *wants) reason {
 	d.findGoing()
 	coming := func(c claim) claim { // as it will be
 		c.used = c.used.plus(d.going(c.bound), -1)
@@ -71,7 +82,6 @@ func (d *differ) makeRoom(u *unit, w *wants) reason {
 	}
 	ended := d.cheapest(u, short, tight)
 	if ended == nil {
-		d.giveUpHope(u, short, tight)
 		return reason{}
 	}
 	for _, v := range ended {
@@ -81,19 +91,46 @@ func (d *differ) makeRoom(u *unit, w *wants) reason {
 	return underway(d.roomFor(u))
 }
 
+// ungrown is what a unit needs if no reservation grows for it: nothing of providers,
+// but what others have of those reservations.
+func (w *wants) ungrown() *wants {
+	is := &wants{full: w.full}
+	for _, c := range w.claims {
+		if c.bound.kind == ofProvider {
+			continue
+		}
+		c.used, c.unmade = c.used.plus(c.unmade, 1), load{}
+		is.claims = append(is.claims, c)
+	}
+	for _, f := range w.hosts {
+		still := *f
+		still.still = true
+		is.hosts = append(is.hosts, &still)
+	}
+	return is
+}
+
 // hopeless is a claim for which nobody of a band can make room.
 type hopeless struct {
 	band  int
 	claim claim
 }
 
-// giveUpHope notes that nobody makes room for as much for one of as low a band.
-func (d *differ) giveUpHope(u *unit, short []claim, tight []*fitting) {
-	switch {
-	case len(tight) == 0:
-		d.hopeless = append(d.hopeless, hopeless{band: u.band, claim: short[0]})
-	case len(short) == 0 && len(tight) == 1:
-		tight[0].giveUpHope(u.band)
+// giveUpHope notes what nobody makes room for, for one of as low a band, whatever
+// else a unit lacks.
+func (d *differ) giveUpHope(u *unit, s *search) {
+	if d.sparesAncestors(u) { // others need not
+		return
+	}
+	for i, c := range s.short {
+		if c.need.exceeds(c.used.plus(s.rest[0][i], -1), c.limit) {
+			d.hopeless = append(d.hopeless, hopeless{band: u.band, claim: c})
+		}
+	}
+	for _, f := range s.tight {
+		if !s.fitsIn(f, s.all) {
+			f.giveUpHope(u.band)
+		}
 	}
 }
 
@@ -307,7 +344,7 @@ func (d *differ) beyondBudget() map[schema.Address]bool {
 		})
 		chips := 0
 		for _, j := range jobs {
-			chips += s.held[j.Spec.Addr].load.chips
+			chips += s.held[j.Spec.Addr].load.chips + s.held[j.Spec.Addr].staged.chips
 			if chips > a.budget {
 				beyond[j.Spec.Addr] = true
 			}

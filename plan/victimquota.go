@@ -48,11 +48,7 @@ func (d *differ) roomInQuota(jobs []*schema.Job) {
 		return
 	}
 	slices.SortFunc(short, func(a, b claim) int { return strings.Compare(a.bound.name, b.bound.name) })
-	ended := d.cheapest(u, short, nil)
-	if ended == nil {
-		d.hopeless = append(d.hopeless, hopeless{band: u.band, claim: short[0]})
-	}
-	for _, v := range ended {
+	for _, v := range d.cheapest(u, short, nil) {
 		d.evict(v, u)
 	}
 }

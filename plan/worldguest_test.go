@@ -177,7 +177,7 @@ func (o *oracle) yielded(before, after *state.Document) {
 		if !was.YieldsTo.IsZero() || j.YieldsTo.IsZero() {
 			continue
 		}
-		by, mine := bandAt(after, j.YieldsTo, false), bandAt(before, unitOf(was.Spec), true)
+		by, mine := bandAt(nil, after, j.YieldsTo), bandAt(before, after, unitOf(was.Spec))
 		if by >= mine && !isBudgeted(after, was.Spec.Namespace) {
 			w.t.Fatalf("%s (band %s) yields to %s (band %s)\n%s", addr, bandName(mine), j.YieldsTo, bandName(by), w.describe())
 		}
@@ -193,13 +193,16 @@ func isBudgeted(doc *state.Document, space string) bool {
 	return slices.ContainsFunc(doc.Desired.Namespaces, func(n schema.Namespace) bool { return n.Addr.Scoped() == space && n.Budget > 0 })
 }
 
-// bandAt is the best band of a job, or of the jobs of a group, or of those of them
-// that hold something.
-func bandAt(doc *state.Document, addr schema.Address, holding bool) int {
+// bandAt is the best band of a job, or of the jobs of a group; of those of them
+// that held something before and have not ended, unless before is nil. It counts
+// as it is after the look: what users change is taken over before anybody is ended.
+func bandAt(before, after *state.Document, addr schema.Address) int {
 	best := bandCount - 1
-	for a, j := range doc.Jobs {
-		if holding && len(j.Slices) == 0 {
-			continue
+	for a, j := range after.Jobs {
+		if before != nil {
+			if was := before.Jobs[a]; was == nil || len(was.Slices) == 0 || j.Status.Ended() {
+				continue
+			}
 		}
 		if a == addr || addr.Kind == schema.KindJobGroup && a.GroupAddress() == addr {
 			best = min(best, bandOrder(j.Spec.Band))
