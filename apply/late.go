@@ -11,7 +11,8 @@ import (
 // Late makes [Config.Refine] for a configuration that was accepted earlier, for as
 // long as that stands. Of what it evaluates to only the words of commands and the
 // environment variables that wait for values are taken over: everything else
-// stays as it was approved, whatever files, variables and data say by now.
+// stays as it was approved, whatever files, variables and data say by now. So do
+// jobs that have succeeded or were stopped: they would run again.
 type Late struct {
 	Source  *schema.Source
 	Options schema.Options // but for Computed
@@ -24,6 +25,7 @@ type Late struct {
 	values *schema.Evaluation
 	texts  map[schema.Address]lateTexts
 	read   readings
+	rest   map[schema.Address]schema.Job // jobs whose texts were not taken over yet: they rest
 }
 
 // lateTexts are the texts of a job that wait for values.
@@ -40,7 +42,7 @@ func (l *Late) Refine(doc *state.Document) (*schema.Desired, error) {
 	}
 	known := l.read.news(doc)
 	if len(known) == 0 {
-		return nil, nil
+		return l.reworded(doc, nil)
 	}
 	found, diags := l.values.Refine(known)
 	if diags.HasErrors() {
@@ -70,7 +72,7 @@ func (l *Late) begin(doc *state.Document) (*schema.Desired, error) {
 	if diags.HasErrors() {
 		return nil, again(diags)
 	}
-	l.values = values
+	l.values, l.rest = values, map[schema.Address]schema.Job{}
 	return l.whole(doc, values.Config())
 }
 
@@ -80,14 +82,25 @@ func (l *Late) whole(doc *state.Document, cfg *schema.Config) (*schema.Desired, 
 }
 
 // reworded is what is desired with the texts of jobs that wait for values as they
-// are now, nil if those are what doc has.
+// are now, and those of jobs that rest no more, nil if those are what doc has.
 func (l *Late) reworded(doc *state.Document, jobs []schema.Job) (*schema.Desired, error) {
 	var waiting []schema.Job
 	for i := range jobs {
-		if _, waits := l.texts[jobs[i].Addr]; waits {
-			waiting = append(waiting, jobs[i])
+		addr := jobs[i].Addr
+		if _, waits := l.texts[addr]; waits {
+			l.rest[addr] = jobs[i]
 		}
 	}
+	for addr, j := range l.rest {
+		if !rests(doc.Jobs[addr]) {
+			waiting = append(waiting, j)
+			delete(l.rest, addr)
+		}
+	}
+	if len(waiting) == 0 {
+		return nil, nil
+	}
+	slices.SortFunc(waiting, func(a, b schema.Job) int { return a.Addr.Compare(b.Addr) })
 	now, err := schema.Desired{Jobs: waiting}.Seal(l.Sealer)
 	if err != nil {
 		return nil, err

@@ -218,3 +218,46 @@ func TestLateFailsUntilItCan(t *testing.T) {
 		t.Errorf("b is %q, want the number", texts(next)["b"])
 	}
 }
+
+// TestLateLeavesWhatRests: a job whose work is done, or that somebody has stopped,
+// is not run again because what it read has moved; once it runs again for another
+// reason it reads what is there by then.
+func TestLateLeavesWhatRests(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name string
+		is   state.Job
+		want string // of the word that follows
+	}{
+		{"it has succeeded", state.Job{Attempt: 1, Status: schema.JobSucceeded}, "1"},
+		{"it was stopped", state.Job{Attempt: 1, Status: schema.JobStopped}, "1"},
+		{"it is to be stopped", state.Job{Attempt: 1, Status: schema.JobRunning, Stop: true}, "1"},
+		{"it runs", state.Job{Attempt: 1, Status: schema.JobRunning}, "2"},
+		{"it has failed", state.Job{Attempt: 1, Status: schema.JobFailed}, "2"},
+		{"it is to be replaced", state.Job{Attempt: 1, Status: schema.JobSucceeded, Replace: true}, "2"},
+		{"it was stopped before it began", state.Job{Status: schema.JobStopped}, "2"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			l, doc := late(t, lateSource)
+			doc, _ = taken(t, l, started(t, doc, "job.a", "1"))
+			doc = started(t, doc, "job.a", "2")
+			doc.Jobs[address(t, "job.b")] = &test.is
+			doc, _ = taken(t, l, doc)
+			if got, want := texts(doc)["b"], "x first "+test.want+" said "+test.want; got != want {
+				t.Errorf("b is %q, want %q", got, want)
+			}
+			if _, changed := taken(t, l, doc); changed {
+				t.Error("the same document again: it changed")
+			}
+			other := &apply.Late{Source: l.Source, Options: l.Options}
+			if next, _ := taken(t, other, doc); texts(next)["b"] != texts(doc)["b"] {
+				t.Errorf("another process: b is %q, want %q", texts(next)["b"], texts(doc)["b"])
+			}
+			doc = started(t, doc, "job.b", "9")
+			if doc, _ = taken(t, l, doc); texts(doc)["b"] != "x first 2 said 2" {
+				t.Errorf("b runs again and is %q, want what a has now", texts(doc)["b"])
+			}
+		})
+	}
+}

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/fray-ml/fray/plan"
@@ -21,6 +22,7 @@ type Refiner struct {
 	values  *schema.Evaluation
 	desired schema.Desired // all, as of the values that were known last
 	read    readings
+	rest    []schema.Address // of jobs whose texts were not taken over yet: they rest
 }
 
 // readings are the jobs and reservations whose values a configuration reads.
@@ -41,7 +43,7 @@ func (r *Refiner) Refine(doc *state.Document) (*schema.Desired, error) {
 	}
 	known := r.read.news(doc)
 	if len(known) == 0 {
-		return nil, nil
+		return r.risen(doc)
 	}
 	found, diags := r.values.Refine(known)
 	if diags.HasErrors() {
@@ -51,7 +53,7 @@ func (r *Refiner) Refine(doc *state.Document) (*schema.Desired, error) {
 		return r.whole(doc, found.Whole)
 	}
 	if len(found.Jobs) == 0 {
-		return nil, nil
+		return r.risen(doc)
 	}
 	desired, err := r.desired.Refined(found.Jobs, r.Sealer)
 	if err != nil {
@@ -61,7 +63,50 @@ func (r *Refiner) Refine(doc *state.Document) (*schema.Desired, error) {
 	if r.Target != nil {
 		return r.different(doc)
 	}
+	desired = r.rested(doc, desired)
 	return &desired, nil
+}
+
+// risen is what is desired once a job rests no more.
+func (r *Refiner) risen(doc *state.Document) (*schema.Desired, error) {
+	if slices.ContainsFunc(r.rest, func(a schema.Address) bool { return !rests(doc.Jobs[a]) }) {
+		return r.different(doc)
+	}
+	return nil, nil
+}
+
+// rested is a configuration in which jobs that rest read as they did.
+func (r *Refiner) rested(doc *state.Document, desired schema.Desired) schema.Desired {
+	r.rest = nil
+	for i := range desired.Jobs {
+		addr := desired.Jobs[i].Addr
+		if !rests(doc.Jobs[addr]) {
+			continue
+		}
+		at, declared := slices.BinarySearchFunc(doc.Desired.Jobs, addr, func(j schema.Job, a schema.Address) int { return j.Addr.Compare(a) })
+		if !declared {
+			continue
+		}
+		was, now := &doc.Desired.Jobs[at], &desired.Jobs[i]
+		if slices.Equal(was.Command, now.Command) && maps.Equal(was.Environment.Env, now.Environment.Env) {
+			continue
+		}
+		if len(r.rest) == 0 {
+			desired.Jobs = slices.Clone(desired.Jobs)
+		}
+		r.rest = append(r.rest, addr)
+		desired.Jobs[i].Command, desired.Jobs[i].Environment.Env = was.Command, was.Environment.Env
+	}
+	return desired
+}
+
+// rests reports whether a job's work is done, or somebody has stopped it: values
+// that change are no reason to run it again.
+func rests(j *state.Job) bool {
+	if j == nil || j.Replace {
+		return false
+	}
+	return j.Stop || j.Attempt > 0 && (j.Status == schema.JobSucceeded || j.Status == schema.JobStopped)
 }
 
 func (r *Refiner) begin(doc *state.Document) (*schema.Desired, error) {
@@ -96,7 +141,7 @@ func (r *Refiner) different(doc *state.Document) (*schema.Desired, error) {
 	if r.Target != nil {
 		desired = r.Target(desired)
 	}
-	desired = plan.Settled(desired, doc)
+	desired = plan.Settled(r.rested(doc, desired), doc)
 	before, err := schema.DigestOf(doc.Desired)
 	if err != nil {
 		return nil, err

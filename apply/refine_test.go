@@ -128,3 +128,34 @@ func TestRefinerKeepsToItsTargets(t *testing.T) {
 		t.Errorf("b is a target: %v, %v", got, err)
 	}
 }
+
+// TestRefinerLeavesWhatRests: a job that has succeeded or was stopped is not run
+// again because what it read has moved.
+func TestRefinerLeavesWhatRests(t *testing.T) {
+	t.Parallel()
+	for _, status := range []schema.JobStatus{schema.JobSucceeded, schema.JobStopped} {
+		r, doc := refiner(t, chain)
+		step := func(what, want string) {
+			t.Helper()
+			desired, err := r.Refine(doc)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if desired != nil {
+				doc.Desired = *desired
+			}
+			if got := word(t, &doc.Desired, "job.b"); got != want {
+				t.Errorf("b, which has %s, reads %q %s, want %q", status, got, what, want)
+			}
+		}
+		doc = started(t, doc, "job.a", "1")
+		step("at first", "1")
+		doc = started(t, doc, "job.a", "2")
+		doc.Jobs[address(t, "job.b")] = &state.Job{Attempt: 1, Status: status}
+		step("after a has moved", "1")
+		step("a moment later", "1")
+		doc = started(t, doc, "job.e", "5")
+		doc.Jobs[address(t, "job.b")] = &state.Job{Attempt: 1, Status: schema.JobPending}
+		step("once it is to run again", "2")
+	}
+}

@@ -254,8 +254,8 @@ func (l *leader) change(ctx context.Context) error {
 		}
 		return nil
 	}
-	doc, now := l.stepper.Document(), time.Now()
-	made := queue[:0:0]
+	before, now := l.stepper.Document(), time.Now()
+	doc, made := before, queue[:0:0]
 	for _, r := range queue {
 		next, err := l.make(r.change, doc, now)
 		if err != nil {
@@ -266,7 +266,8 @@ func (l *leader) change(ctx context.Context) error {
 		made = append(made, r)
 	}
 	var err error
-	if doc != l.stepper.Document() {
+	if doc != before {
+		l.standsOn(before, doc)
 		err = l.stepper.Accept(ctx, doc)
 	}
 	if err != nil {

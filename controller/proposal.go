@@ -57,11 +57,7 @@ func (l *leader) follow(ctx context.Context) error {
 		return nil
 	}
 	l.stepper.SetRefine(p.Refine)
-	l.stands = &doc.Revision
-	if changes == 0 && !plan.Remembers(next) {
-		return nil
-	}
-	l.stands = &next.Revision
+	l.standsFor(next)
 	l.cfg.Log.Warn("configuration taken over", "from", p.Name, "with", text)
 	return l.stepper.Accept(ctx, next)
 }

@@ -59,3 +59,33 @@ func TestProposalWaitsForResume(t *testing.T) {
 		}
 	})
 }
+
+// A configuration that changes nothing but lifecycles is taken over all the same.
+func TestProposalOfALifecycle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLeader(t)
+		desired := desiring("a")
+		var p *Proposal
+		l.cfg.Proposal = func() *Proposal { return p }
+		propose := func() {
+			t.Helper()
+			p = &Proposal{Name: "files", Make: func(_ context.Context, doc *state.Document) (*state.Document, error) {
+				return apply.Accept(doc, apply.Request{Desired: desired}), nil
+			}}
+			if err := l.follow(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := l.stepper.Step(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, protected := range []bool{false, true} {
+			desired = desiring("a")
+			desired.Jobs[0].Lifecycle.PreventDestroy = protected
+			propose()
+			if got := l.stepper.Document().Jobs[desired.Jobs[0].Addr]; got == nil || got.Spec.Lifecycle.PreventDestroy != protected {
+				t.Errorf("protected %v: recorded is %+v", protected, got)
+			}
+		}
+	})
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -173,14 +174,28 @@ func advertised(at net.Addr, host string) (string, error) {
 
 // machineAddress is an address of this machine that is not its own alone.
 func machineAddress() (string, error) {
-	addrs, err := net.InterfaceAddrs()
+	interfaces, err := net.Interfaces()
 	if err != nil {
 		return "", fmt.Errorf("find an address of this machine: %w", err)
 	}
-	for _, a := range addrs {
-		if ip, ok := a.(*net.IPNet); ok && ip.IP.IsGlobalUnicast() && ip.IP.To4() != nil {
-			return ip.IP.String(), nil
+	for _, each := range byReach(interfaces) {
+		addrs, err := each.Addrs()
+		if err != nil {
+			continue // it went away meanwhile
+		}
+		for _, a := range addrs {
+			if ip, ok := a.(*net.IPNet); ok && ip.IP.IsGlobalUnicast() && ip.IP.To4() != nil {
+				return ip.IP.String(), nil
+			}
 		}
 	}
 	return "", errors.New("this machine has no address that others reach it by; name one with --advertise")
+}
+
+// byReach are the interfaces that are up, in their order, the loopback ones last:
+// what others reach an address of those by is somebody's routes, if anything.
+func byReach(interfaces []net.Interface) []net.Interface {
+	up := slices.DeleteFunc(slices.Clone(interfaces), func(i net.Interface) bool { return i.Flags&net.FlagUp == 0 })
+	slices.SortStableFunc(up, func(a, b net.Interface) int { return int(a.Flags&net.FlagLoopback) - int(b.Flags&net.FlagLoopback) })
+	return up
 }

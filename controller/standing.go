@@ -30,13 +30,30 @@ func (l *leader) stand(ctx context.Context) {
 	if l.stands != nil && *l.stands == doc.Revision {
 		return
 	}
-	l.stands = &doc.Revision
+	l.standsFor(doc)
 	if doc.Recorded == "" || l.cfg.Recorded == nil {
 		l.stepper.SetRefine(nil)
 		return
 	}
 	s := &standing{ctx: ctx, cfg: &l.cfg, name: doc.Recorded}
 	l.stepper.SetRefine(s.Refine)
+}
+
+// standsFor notes that the values of a document's configuration are followed.
+func (l *leader) standsFor(doc *state.Document) {
+	revision := doc.Revision // of its own: it must not keep the document
+	l.stands = &revision
+}
+
+// standsOn goes on following where a change, such as a stop, leaves the
+// configuration as it was.
+func (l *leader) standsOn(before, after *state.Document) {
+	if l.stands == nil || *l.stands != before.Revision || before.Revision == after.Revision || before.Recorded != after.Recorded {
+		return
+	}
+	if plan.SameDesired(&before.Desired, &after.Desired) {
+		l.standsFor(after)
+	}
 }
 
 // Refine is as in apply.Config, without an error that would hold up the loop.

@@ -257,3 +257,54 @@ func TestAmendmentsTravel(t *testing.T) {
 		t.Errorf("got %+v, want %+v", got, sent)
 	}
 }
+
+// changed has a leader make a change.
+func changed(t *testing.T, l *leader, change func(doc *state.Document) *state.Document) {
+	t.Helper()
+	r := &request{done: make(chan error, 1), change: func(doc *state.Document, _ time.Time) (*state.Document, error) {
+		return change(doc), nil
+	}}
+	l.queue = append(l.queue, r)
+	if err := errors.Join(l.change(t.Context()), <-r.done); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestAStopKeepsFollowing: a change that leaves the configuration as it was ends no
+// following, that of files neither; one that does not, ends it.
+func TestAStopKeepsFollowing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLeader(t)
+		refined := 0
+		p := &Proposal{Name: "files", Refine: func(*state.Document) (*schema.Desired, error) {
+			refined++
+			return nil, nil
+		}, Make: func(_ context.Context, doc *state.Document) (*state.Document, error) {
+			return apply.Accept(doc, apply.Request{Desired: wantingSpace("files")}), nil
+		}}
+		l.cfg.Proposal = func() *Proposal { return p }
+		step := func() {
+			t.Helper()
+			if err := l.follow(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			l.stand(t.Context())
+			if _, err := l.stepper.Step(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		step()
+		for _, test := range []struct {
+			name    string
+			desired schema.Desired
+			want    int
+		}{{"a stop", wantingSpace("files"), 2}, {"another configuration", wantingSpace("other"), 2}} {
+			changed(t, l, func(doc *state.Document) *state.Document {
+				return apply.Accept(doc, apply.Request{Desired: test.desired, KeepRecorded: true})
+			})
+			if step(); refined != test.want {
+				t.Errorf("after %s the files' values were looked at %d times, want %d", test.name, refined, test.want)
+			}
+		}
+	})
+}

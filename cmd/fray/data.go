@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -13,8 +14,9 @@ import (
 // dataReader reads what data blocks name: the states of stacks, once each, and
 // what providers offer.
 type dataReader struct {
-	ctx  context.Context
-	here site
+	ctx      context.Context
+	here     site
+	patience time.Duration // how long a stack may take to be read; 0: as long as it takes
 
 	mu     sync.Mutex
 	stacks map[schema.StackRef]*readStack
@@ -37,7 +39,7 @@ func data(ctx context.Context, src *schema.Source, at site, local bool) *dataRea
 
 // anew reads everything again.
 func (r *dataReader) anew(ctx context.Context) *dataReader {
-	return &dataReader{ctx: ctx, here: r.here, stacks: map[schema.StackRef]*readStack{}}
+	return &dataReader{ctx: ctx, here: r.here, patience: r.patience, stacks: map[schema.StackRef]*readStack{}}
 }
 
 func (r *dataReader) Outputs(of schema.StackRef) (map[string]schema.DataOutput, error) {
@@ -96,6 +98,13 @@ func (r *dataReader) Accelerators(q schema.AcceleratorQuery) ([]schema.Offer, er
 	return schema.Offers(q), nil
 }
 
+func (r *dataReader) bounded() (context.Context, context.CancelFunc) {
+	if r.patience == 0 {
+		return context.WithCancel(r.ctx)
+	}
+	return context.WithTimeoutCause(r.ctx, r.patience, fmt.Errorf("it took longer than %s", r.patience))
+}
+
 // stack opens the state of a stack; that of the configuration itself is read as
 // any other.
 func (r *dataReader) stack(of schema.StackRef) (*readStack, error) {
@@ -117,11 +126,13 @@ func (r *dataReader) stack(of schema.StackRef) (*readStack, error) {
 	if of.Workspace != "" {
 		at = at.in(of.Workspace)
 	}
-	opened, err := openStack(r.ctx, at, false)
+	ctx, cancel := r.bounded()
+	defer cancel()
+	opened, err := openStack(ctx, at, false)
 	if err != nil {
 		return nil, err
 	}
-	doc, err := opened.load(r.ctx)
+	doc, err := opened.load(ctx)
 	if err != nil {
 		return nil, err
 	}

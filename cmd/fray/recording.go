@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/hcl/v2"
 
@@ -86,11 +87,8 @@ func (l *loaded) recording(targets []schema.Address) (recording, error) {
 
 func (l *loaded) sealed(c *recorded.Configuration) (recording, error) {
 	archive, err := c.Encode()
-	if _, large := errors.AsType[recorded.TooLarge](err); large {
-		return recording{}, errUnrecorded{err}
-	}
 	if err != nil {
-		return recording{}, err
+		return recording{}, errUnrecorded{err}
 	}
 	sealed, err := l.sealer.Seal(string(archive))
 	if err != nil {
@@ -143,10 +141,17 @@ func (r *runner) sameRecording() bool {
 	return err != nil && !unfit || made.name == r.l.doc.Recorded
 }
 
+// dataPatience is how long a controller waits for what a data block names: nothing
+// else goes on meanwhile.
+const dataPatience = 5 * time.Second
+
 // opener opens recorded configurations with the stack's key.
 func (s *stack) opener(sealer schema.Sealer) func(ctx context.Context, name string) (func(*state.Document) (*schema.Desired, error), error) {
 	return func(ctx context.Context, name string) (func(*state.Document) (*schema.Desired, error), error) {
 		object, err := s.store.Get(ctx, store.ConfigurationKey(name))
+		if errors.Is(err, store.ErrNotFound) {
+			return nil, fmt.Errorf("open the recorded configuration: %w; fray apply records it again", err)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("open the recorded configuration: %w", err)
 		}
@@ -164,7 +169,7 @@ func (s *stack) opener(sealer schema.Sealer) func(ctx context.Context, name stri
 		}
 		late := &apply.Late{
 			Source: source, Options: c.Options(), Sealer: sealer, Targets: c.Targets,
-			Data: func() schema.Reader { return (&dataReader{here: s.site}).anew(ctx) },
+			Data: func() schema.Reader { return (&dataReader{here: s.site, patience: dataPatience}).anew(ctx) },
 		}
 		return late.Refine, nil
 	}

@@ -23,9 +23,12 @@ const (
 	filesFolder = "files"              // and the path
 )
 
-// maxArchive bounds what an archive unpacks to: what is recorded, and as much
-// again for lists of names.
-const maxArchive = 2 * MaxSize
+// maxArchive bounds what an archive unpacks to: what is recorded, and 2 KiB around
+// each file.
+const (
+	maxArchive = 16 * MaxSize
+	maxFiles   = 100_000
+)
 
 type head struct {
 	Format string `json:"format"`
@@ -36,15 +39,15 @@ type head struct {
 // more for everything else, compressed with zstd. Equal configurations give
 // equal archives. The error is [TooLarge] where too much would be in it.
 func (c *Configuration) Encode() ([]byte, error) {
-	if c.size > MaxSize {
-		return nil, TooLarge{c.size}
+	if c.size > MaxSize || len(c.content) > maxFiles {
+		return nil, TooLarge{Size: c.size, Files: len(c.content)}
 	}
 	first, err := json.Marshal(head{format, c})
 	if err != nil {
 		return nil, fmt.Errorf("record configuration: %w", err)
 	}
 	if size := int64(len(first)) + c.size; size > MaxSize {
-		return nil, TooLarge{size}
+		return nil, TooLarge{Size: size}
 	}
 	var out bytes.Buffer
 	compressed, err := zstd.NewWriter(&out, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedDefault))
@@ -81,7 +84,7 @@ func Decode(data []byte) (*Configuration, error) {
 }
 
 func decode(data []byte) (*Configuration, error) {
-	plain, err := zstd.NewReader(bytes.NewReader(data), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(4*maxArchive))
+	plain, err := zstd.NewReader(bytes.NewReader(data), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxArchive))
 	if err != nil {
 		return nil, err
 	}

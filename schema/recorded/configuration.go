@@ -148,8 +148,14 @@ func (p player) Installed(root, source, version string) (schema.InstalledModule,
 }
 
 // TooLarge says that a configuration reads more than is recorded.
-type TooLarge struct{ Size int64 } // in bytes
+type TooLarge struct {
+	Size  int64 // in bytes
+	Files int
+}
 
 func (e TooLarge) Error() string {
+	if e.Files > maxFiles {
+		return fmt.Sprintf("it reads %d files, and at most %d are recorded", e.Files, maxFiles)
+	}
 	return fmt.Sprintf("the files that it reads have %d MiB, and at most %d MiB are recorded", (e.Size+1<<20-1)>>20, MaxSize>>20)
 }

@@ -3,6 +3,7 @@ package recorded_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -217,5 +218,39 @@ func TestUnheard(t *testing.T) {
 	c.Paths = []string{filepath.Join(dir, "conf", "near"), filepath.Join(dir, "far"), dir}
 	if _, err := c.Parse(); err == nil || !strings.Contains(err.Error(), "not in the recording") {
 		t.Errorf("got %v, want that a directory is not in the recording", err)
+	}
+}
+
+// small are files of 400 bytes, as many as are asked for.
+type small struct{ schema.DiskFiles }
+
+func (small) Read(string, schema.Reading) ([]byte, error) { return make([]byte, 400), nil }
+
+// TestManySmallFiles: what is recorded is opened again, however much an archive
+// needs around it; more files than that allows are refused, and said so.
+func TestManySmallFiles(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		files int
+		want  string
+	}{{40_000, ""}, {100_001, "it reads 100001 files, and at most 100000 are recorded"}} {
+		r := &recorded.Recorder{Files: small{}}
+		for i := range test.files {
+			if _, err := r.Read(fmt.Sprintf("/%s/%d", strings.Repeat("long/", 30), i), schema.ReadData); err != nil {
+				t.Fatal(err)
+			}
+		}
+		data, err := r.Configuration().Encode()
+		if err == nil {
+			var read *recorded.Configuration
+			if read, err = recorded.Decode(data); err == nil {
+				if again, err := read.Encode(); err != nil || !bytes.Equal(again, data) {
+					t.Errorf("%d files: something else was opened than was recorded (%v)", test.files, err)
+				}
+			}
+		}
+		if got := fmt.Sprint(err); test.want == "" && err != nil || !strings.Contains(got, test.want) {
+			t.Errorf("%d files: %v, want %q", test.files, err, test.want)
+		}
 	}
 }
