@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/fray-ml/fray/clusterapi/dial"
 	"github.com/fray-ml/fray/state/store/storetest"
 )
@@ -33,4 +36,30 @@ func TestTokensAreMadeByTheControllersClock(t *testing.T) {
 		}
 		next.who.server.Stop()
 	}
+}
+
+// A token that is refused because the controller's clock was set meanwhile is made
+// once more, by what its lease says now; one that is refused again is refused.
+func TestTokensAreMadeAnewOnceTheyAreRefused(t *testing.T) {
+	s := storetest.NewMemory()
+	a := serve(t, "a")
+	put(t, s, a.lease())
+	ahead := time.Now().Add(time.Hour)
+	f := dial.Follow(dial.FollowConfig{Store: s, Token: func(now time.Time) (string, error) {
+		if now.After(ahead) {
+			a.refuse.Store(nil)
+		}
+		return "any", nil
+	}})
+	t.Cleanup(func() { f.Close() })
+	wantAnswer(t, f, "a")
+	a.refuse.Store(status.New(codes.Unauthenticated, "it has expired"))
+	before := a.calls.Load()
+	if _, err := ask(within(t, 30*time.Second), f); status.Code(err) != codes.Unauthenticated || a.calls.Load() != before+2 {
+		t.Errorf("refused for good: %v after %d calls, want unauthenticated after 2", err, a.calls.Load()-before)
+	}
+	lease := a.lease()
+	lease.RenewedAt, lease.Nonce = ahead.Add(time.Minute), "renewed"
+	put(t, s, lease)
+	wantAnswer(t, f, "a")
 }

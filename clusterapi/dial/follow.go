@@ -150,10 +150,15 @@ func NoWait(ctx context.Context) context.Context { return context.WithValue(ctx,
 // try makes a call until somebody answers it.
 func (f *Following) try(ctx context.Context, call func(*leader) error) error {
 	var t trial
+	refused := false
 	for {
 		l, err := f.find(ctx)
 		if err == nil {
 			err = f.judge(ctx, l, call(l))
+			if f.unknown(err) && !refused { // by another clock, maybe: the lease tells
+				refused = true
+				continue
+			}
 			if status.Code(err) != codes.Unavailable {
 				return t.final(err)
 			}
@@ -180,10 +185,15 @@ func (f *Following) judge(ctx context.Context, l *leader, err error) error {
 	if status.Code(err) == codes.Canceled && ctx.Err() == nil && l.retired && !f.closed {
 		err = status.Error(codes.Unavailable, "this controller leads no more")
 	}
-	if status.Code(err) == codes.Unavailable && f.leader == l {
+	if (status.Code(err) == codes.Unavailable || f.unknown(err)) && f.leader == l {
 		f.trusted = false
 	}
 	return err
+}
+
+// unknown reports whether a token of ours was refused.
+func (f *Following) unknown(err error) bool {
+	return f.cfg.Token != nil && status.Code(err) == codes.Unauthenticated
 }
 
 var errClosed = errors.New("the connection to the controller was closed")
@@ -295,14 +305,16 @@ func (f *Following) adoptLocked(lease store.Lease) error {
 }
 
 // token makes a controller's tokens. Its clock is what its lease said last, and
-// what went by since: whoever answers has renewed it a moment before.
+// what went by since, also while this machine slept: whoever answers has renewed it
+// a moment before.
 func (f *Following) token(l *leader) Token {
 	if f.cfg.Token == nil {
 		return nil
 	}
 	return func(context.Context) (string, error) {
 		f.mu.Lock()
-		now := l.lease.RenewedAt.Add(time.Since(l.sighted))
+		awake, all := time.Since(l.sighted), time.Now().Round(0).Sub(l.sighted.Round(0))
+		now := l.lease.RenewedAt.Add(max(awake, all))
 		f.mu.Unlock()
 		return f.cfg.Token(now)
 	}
