@@ -12,16 +12,18 @@ import pytest
 
 from fray.cluster import LocalCluster
 from fray.rpc import ActorServer, FixedResolver
+from fray.rpc.errors import UnavailableError
 
 
 class Network:
     """Passes bytes on to a server, and cuts a connection after so many."""
 
-    def __init__(self, target: str, seed: int) -> None:
+    def __init__(self, target: str, seed: int, after: range = range(200, 20_000)) -> None:
         host, _, port = target.rpartition(":")
         self.target = (host, int(port))
-        self.rng = random.Random(seed)
+        self.rng, self.after = random.Random(seed), after
         self.cuts = 0
+        self.clients: list[socket.socket] = []
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self.listener.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
@@ -32,6 +34,7 @@ class Network:
                 client, _ = self.listener.accept()
             except OSError:
                 return
+            self.clients.append(client)
             threading.Thread(target=self._join, args=[client], daemon=True).start()
 
     def _join(self, client: socket.socket) -> None:
@@ -42,7 +45,7 @@ class Network:
             back.join()
 
     def _pass(self, one: socket.socket, other: socket.socket) -> None:
-        left = self.rng.randrange(200, 20_000)
+        left = self.rng.choice(self.after)
         with contextlib.suppress(OSError):
             while left > 0 and (data := one.recv(4096)):
                 other.sendall(data[:left])
@@ -56,6 +59,13 @@ class Network:
         with contextlib.suppress(OSError):
             self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
+
+    def cut(self) -> None:
+        """End every connection, and take no more."""
+        self.close()
+        for client in self.clients:
+            with contextlib.suppress(OSError):
+                client.shutdown(socket.SHUT_RDWR)
 
 
 class Log:
@@ -117,3 +127,19 @@ def test_one_server_by_two_addresses(log: tuple[Log, ActorServer]) -> None:
     assert [handle.add(0, number) for number in range(3) for handle in handles] == [0, 0, 1, 1, 2, 2]
     network.close()
     assert len(actor.entries) == 6
+
+
+def test_an_end_is_noticed_before_the_next_call(
+    log: tuple[Log, ActorServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fray.rpc._reception.TICK", 60.0)  # nobody receives between two calls
+    entries, server = log
+    network = Network(server.address, 0, range(1 << 30, 1 << 31))
+    actor = FixedResolver(network.address).lookup("log")
+    for number in range(5):
+        actor.add(0, number)
+    network.cut()
+    with pytest.raises(UnavailableError) as caught:
+        actor.options(resolve_timeout=0.1).add(0, 5)
+    assert not caught.value.ran
+    assert len(entries.entries) == 5

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from _thread import LockType, allocate_lock
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from actors import PATIENCE
 from fray._pb.actor_pb2 import Call
 from fray.rpc import ActorFuture, RpcOptions
 from fray.rpc._channel import Channel
@@ -29,6 +31,7 @@ class Stage:
         self.sent: list[int] = []
         self.cancelled: list[int] = []
         self.stopping = self.closed = False
+        self.peer: object = None
 
     def call(self, call: Call, *_: object) -> object:
         self.sent.append(call.seq)
@@ -37,6 +40,12 @@ class Stage:
 
     def cancel(self, seq: int) -> None:
         self.cancelled.append(seq)
+
+    def close(self) -> None:
+        self.closed = True
+
+    def flush(self) -> None:
+        pass
 
 
 def future_of() -> ActorFuture[Any]:
@@ -79,3 +88,38 @@ def test_what_was_given_up_is_not_sent(
     after = future_of()
     assert channel.send(after, False)
     assert stage.sent == [1]  # there are no gaps between numbers
+
+
+class Intruder:
+    """A lock of a channel that lets something happen while its next holder has it."""
+
+    def __init__(self, meanwhile: Callable[[], object]) -> None:
+        self.lock, self.meanwhile = allocate_lock(), [meanwhile]
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+        taken = self.lock.acquire(blocking, timeout)
+        if taken and self.meanwhile:
+            self.meanwhile.pop()()
+        return taken
+
+    def release(self) -> None:
+        self.lock.release()
+
+
+def test_what_is_lost_while_others_connect_is_looked_after(monkeypatch: pytest.MonkeyPatch) -> None:
+    future, stage, second = future_of(), Stage(), Stage()
+    channel = channel_on(stage)
+    assert channel.send(future, False)
+
+    def broken() -> None:
+        stage.closed = future.lost = True
+        channel.lost()
+
+    def opened(*_: object) -> Connection:
+        second.peer = SimpleNamespace(peer="")
+        return cast("Connection", second)
+
+    monkeypatch.setattr(Connection, "open", opened)
+    channel._mending = cast("LockType", Intruder(broken))
+    assert channel.connect(PATIENCE) is cast("Connection", second)
+    assert second.sent == [1]

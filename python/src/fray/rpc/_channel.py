@@ -79,6 +79,11 @@ class Channel:
                 del outstanding[seq]
                 future.sent = future.channel = None
                 return False
+            except BaseException:  # out of a handler of a signal: the server may have it
+                self._seq = seq
+                outstanding.pop(seq, None)
+                connection.close()
+                raise
             else:
                 self._seq = seq
             return True
@@ -145,22 +150,22 @@ class Channel:
         """
         asked = monotonic()
         with self._opening:
-            connection = self._connection
-            if connection is not None and connection.closed and self._outstanding:
-                self.lost()
-            if not self._mending.acquire(timeout=timeout):
-                raise UnavailableError(f"the connection to {self.address} is being restored")
-            try:
-                connection = self._connection
-                if connection is not None and not connection.closed:
-                    if connection.stopping:
-                        raise UnavailableError(f"the server at {self.address} is shutting down")
-                    return connection
-                if self._failure is not None and self._failure[0] >= asked:
-                    raise self._failure[1]
-                return self._open()
-            finally:
-                self._mending.release()
+            while True:
+                left = max(0.0, asked + timeout - monotonic())
+                if not self._mending.acquire(timeout=left):
+                    raise UnavailableError(f"the connection to {self.address} is being restored")
+                try:
+                    connection = self._connection
+                    if connection is not None and not connection.closed:
+                        if connection.stopping:
+                            raise UnavailableError(f"the server at {self.address} is shutting down")
+                        return connection
+                    if self._failure is not None and self._failure[0] >= asked:
+                        raise self._failure[1]
+                    if not self._outstanding:
+                        return self._open()
+                finally:
+                    self._mended()  # what is unanswered goes first
 
     def _open(self) -> Connection:
         try:
@@ -195,7 +200,11 @@ class Channel:
                 sleep(_TURN)
             self._restore()
         finally:
-            self._mending.release()
+            self._mended()
+
+    def _mended(self) -> None:
+        """Let go of the connection, and look after calls that were lost while it was held."""
+        self._mending.release()
         connection = self._connection
         if self._outstanding and (connection is None or connection.closed):
             self.lost()

@@ -121,16 +121,13 @@ class Connection:
             TooLargeError: over the limit of either side; nothing was sent, `done` is not called.
             UnavailableError: the connection is closed already; nothing was sent, `done` is not called.
         """
-        body = 0
-        if buffers:
-            buffers = [b if isinstance(b, bytes) else memoryview(b).cast("B") for b in buffers]
-            sizes = [len(b) for b in buffers]
-            call.ClearField("buffer_sizes")
-            call.buffer_sizes.extend(sizes)
-            body = sum(sizes)
-        outgoing = self._pack(call, buffers, body)
+        outgoing = self._pack(call, buffers)
         if len(self._pending) >= self._max_pending or self._writer.full:
             self._wait_for_room()
+        if self._reception.aside and self._stream.ended():
+            self._reception.recall()
+            self.close(self._lost(EOFError()))
+            raise self._unavailable()
         seq = call.seq
         pending = self._pending
         pending[seq] = (outgoing, done)
@@ -149,11 +146,19 @@ class Connection:
         reception, reader = self._reception, self._reader
         if not reception.welcoming:
             return
-        if not (entered := reception.enter()) and not (reception.mine and reader.idle):
+        if reception.mine:  # this is a handler of a signal
+            if reader.idle:
+                self._receive_for(sent, seconds)
+        elif not reception.visit(lambda: self._receive_for(sent, seconds)):
             sent.attended = True
-            return
+        elif self._pending or reception.failure is not None:
+            reception.recall()
+
+    def _receive_for(self, sent: Sent, seconds: float) -> None:
+        reception, reader = self._reception, self._reader
+        was_idle = reader.idle  # as it is for who was interrupted
         try:
-            while not sent.answered and reader.comes(min(seconds, TICK)):
+            while not sent.answered and reader.comes(min(seconds, TICK)) and reception.failure is None:
                 self._next()
             if reader.large:
                 reception.pause()
@@ -164,12 +169,7 @@ class Connection:
                 reception.failure = OSError("receiving was interrupted")
             raise
         finally:
-            if entered:
-                reception.leave()
-                if self._pending or reception.failure is not None:
-                    reception.recall()
-            else:
-                reader.idle = True  # as it is for who was interrupted
+            reader.idle = was_idle
 
     def flush(self) -> None:
         """Write what was left for later, now. For who is about to wait for an answer."""
@@ -219,7 +219,13 @@ class Connection:
         """Note that replies up to this seq are not needed any more, to be told with the next ping."""
         self._acked = upto
 
-    def _pack(self, call: actor_pb2.Call, buffers: Sequence[Buffer], body: int) -> Outgoing:
+    def _pack(self, call: actor_pb2.Call, buffers: Sequence[Buffer]) -> Outgoing:
+        body = 0
+        if buffers:
+            buffers = [b if isinstance(b, bytes) else memoryview(b).cast("B") for b in buffers]
+            call.ClearField("buffer_sizes")
+            call.buffer_sizes.extend(len(b) for b in buffers)
+            body = sum(call.buffer_sizes)
         outgoing = Outgoing(_wire.frame_bytes(_wire.CALL, call, body), buffers, body)
         if outgoing.size - _wire.PREFIX_SIZE > self._limit:
             raise TooLargeError(
@@ -286,6 +292,7 @@ class Connection:
 
     def _read(self) -> None:
         """Receive until the end: the reader's thread."""
+        self._reception.begin()
         try:
             self._receive()
         except _EndError:

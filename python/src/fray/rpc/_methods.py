@@ -116,6 +116,8 @@ class Method:
     def _judge(self, function: Any) -> None:
         """Note which types of arguments can be judged before a call."""
         assert self.signature is not None
+        if hasattr(function, "__wrapped__"):
+            return  # a decorator may convert what it is given
         for p in self.signature.parameters.values():
             wanted = wanted_by(p, function)
             if p.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD):

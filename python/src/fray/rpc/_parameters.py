@@ -105,8 +105,6 @@ def _resolved(annotation: Any, function: Any) -> Any:
     """Return an annotation that is written as text as what it stands for, or as it is."""
     if not isinstance(annotation, str):
         return annotation
-    while hasattr(function, "__wrapped__"):
-        function = function.__wrapped__
     holder = types.SimpleNamespace(__annotations__={"it": annotation})
     try:
         return typing.get_type_hints(holder, globalns=getattr(function, "__globals__", {}))["it"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from _thread import allocate_lock, get_ident
 from collections.abc import Callable
 from contextlib import suppress
+from threading import RLock
 from time import monotonic
 from typing import Final
 
@@ -22,12 +23,13 @@ _PAUSE: Final = 0.1  # seconds
 class Reception:
     """One thread at a time receives: the host, or while it is aside a guest.
 
-    The host alone calls `open` and `close`; guests call `enter` and then `leave`; `recall` is for anyone.
+    The host alone calls `begin`, `open` and `close`; guests call `enter` and then `leave`; `recall` is for
+    anyone.
     """
 
     def __init__(self) -> None:
-        self._turn = allocate_lock()  # held by who receives
-        self._turn.acquire()
+        # Held by who receives. It knows by whom, also where a handler of a signal raised just then.
+        self._turn = RLock()
         self._bell = allocate_lock()  # rings when it is released
         self._bell.acquire()
         self._aside = False
@@ -36,6 +38,10 @@ class Reception:
         self._from = 0.0  # by time.monotonic()
         self.failure: Exception | None = None
         """What a guest came upon, and the host has to deal with."""
+
+    def begin(self) -> None:
+        """Receive as the host, from now on."""
+        self._turn.acquire()
 
     def open(self) -> None:
         """Let a guest receive, until `close`."""
@@ -48,7 +54,7 @@ class Reception:
         Raises:
             Exception: the `failure` of a guest.
         """
-        if self._turn.locked() or not wanted():
+        if self._guest or not wanted():
             self._wait()
         self._turn.acquire()
         self._aside = False
@@ -59,7 +65,7 @@ class Reception:
     def _wait(self) -> None:
         seen = self._visits
         while not self._bell.acquire(timeout=TICK):
-            if seen == self._visits and not self._turn.locked():
+            if seen == self._visits and not self._guest:
                 return
             seen = self._visits
 
@@ -69,6 +75,11 @@ class Reception:
             self._aside = False
             with suppress(RuntimeError):  # it rings already
                 self._bell.release()
+
+    @property
+    def aside(self) -> bool:
+        """Whether nobody may be receiving, so that an end of the stream goes unnoticed for a moment."""
+        return self._aside
 
     @property
     def welcoming(self) -> bool:
@@ -90,10 +101,25 @@ class Reception:
         self._guest = get_ident()
         return True
 
+    def visit(self, receive: Callable[[], object]) -> bool:
+        """Receive as a guest, unless somebody else does, whatever handlers of signals raise meanwhile."""
+        try:
+            entered = self.enter()
+            if entered:
+                receive()
+                self.leave()
+            return entered
+        except BaseException:
+            self.leave()
+            self.recall()
+            raise
+
     def leave(self) -> None:
-        """End what `enter` began."""
-        self._guest = 0
-        self._turn.release()
+        """End what `enter` began, or may have, where an exception came meanwhile."""
+        if self.mine:
+            self._guest = 0
+        with suppress(RuntimeError):  # it had not begun, or has ended
+            self._turn.release()
 
     @property
     def mine(self) -> bool:

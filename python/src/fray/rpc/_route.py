@@ -25,6 +25,8 @@ _AGAIN = frozenset({Code.STALE, Code.STOPPING, Code.UNKNOWN_ACTOR, Code.BUSY, Co
 _FIRST, _LONGEST = 0.02, 1.0  # seconds between two tries
 _FORGIVEN = 5.0  # seconds after which a failure makes the next try wait no more
 _TURN, _LONGEST_TURN = 0.001, 0.05  # seconds
+_MAX_CALLS = 10_000  # that wait until the actor is found, before those who make more wait, too
+_MAX_BYTES = 256 << 20  # of their arguments
 _LAG = 0.5  # seconds by which a registry may know later than a server
 _METHODS = 5.0  # seconds to wait for the list of methods
 
@@ -69,6 +71,7 @@ class Route:
         self._channel: Channel | None = None  # calls go there at once
         self._last: Channel | None = None  # where earlier ones went
         self._queue: list[ActorFuture[Any]] = []
+        self._bytes = 0  # of their arguments
         self._returned: deque[tuple[ActorFuture[Any], ActorError]] = deque()
         self._settling = allocate_lock()  # held by the thread that looks for the actor
         self._failed: Endpoint | None = None  # what was no use
@@ -96,7 +99,7 @@ class Route:
     # Calls
 
     def submit(self, future: ActorFuture[Any], later: bool) -> None:
-        """Send a call, or queue it."""
+        """Send a call, or queue it; while too much is queued, wait for room or until the call is over."""
         with self._lock:
             number = self._number = self._number + 1
             future.number = number
@@ -108,7 +111,24 @@ class Route:
                 self._channel = None
             future.since = monotonic()
             self._queue.append(future)
+            self._bytes += future.size
         self._wake()
+        if self._crowded:
+            self._wait_for_room(future)
+
+    @property
+    def _crowded(self) -> bool:
+        return len(self._queue) > _MAX_CALLS or self._bytes > _MAX_BYTES
+
+    def _wait_for_room(self, future: ActorFuture[Any]) -> None:
+        pause = _TURN
+        while self._crowded and not future.done():
+            if future.deadline is not None:
+                pause = min(pause, future.deadline - monotonic())
+            if pause <= 0:
+                return  # whoever waits for it ends it now
+            sleep(pause)
+            pause = min(_LONGEST_TURN, 2 * pause)
 
     def _connected(self) -> Channel | None:
         """Return where the actor is if that takes no waiting, as this process has a connection there."""
@@ -224,6 +244,7 @@ class Route:
         with self._lock:
             self._queue = [future for future in back + self._queue if not future.done()]
             self._queue.sort(key=lambda future: future.number)
+            self._bytes = sum(future.size for future in self._queue)
             return bool(self._queue)
 
     def _wait_for_others(self) -> None:
@@ -294,13 +315,11 @@ class Route:
             self.incarnation = endpoint.incarnation
             while self._queue:
                 future = self._queue[0]
-                if future.done():
-                    self._queue.pop(0)
-                    continue
                 future.call.incarnation = self.incarnation
-                if not channel.send(future, True):
+                if not future.done() and not channel.send(future, True):
                     break
                 self._queue.pop(0)
+                self._bytes -= future.size
             else:
                 self._channel = channel
             self._last = channel
@@ -315,7 +334,7 @@ class Route:
 
     def _fail_all(self, error: ActorError) -> None:
         with self._lock:
-            queue, self._queue = self._queue, []
+            queue, self._queue, self._bytes = self._queue, [], 0
         for future in queue:
             future.fail(_renewed(error))
 

@@ -110,6 +110,7 @@ class Session:
     def _serve(self) -> None:
         self._greet()
         reception, writer = self._reception, self._writer
+        reception.begin()
         while True:
             found = self._receive()
             if found is None:

@@ -145,6 +145,9 @@ class TlsStream:
             self._incoming.write(self._received[:received])
         return self._decrypt(view)
 
+    def ended(self) -> bool:
+        return self._stream.ended()
+
     def wait_readable(self, seconds: float, other: int) -> bool:
         return self._more or self._stream.wait_readable(seconds, other)
 

@@ -63,6 +63,10 @@ class Stream(Protocol):
         """Receive what is there, 0 at the end; None: nothing is."""
         ...
 
+    def ended(self) -> bool:
+        """Return whether the peer is known to have closed, without receiving anything."""
+        ...
+
     def wait_readable(self, seconds: float, other: int) -> bool:
         """Wait until `recv_now` may have something; False: it took too long, or `other` can be read.
 
@@ -117,6 +121,14 @@ class PlainStream:
             return self._sock.recv_into(view, 0, socket.MSG_DONTWAIT)
         except BlockingIOError:
             return None
+
+    def ended(self) -> bool:
+        try:
+            return not self._sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
 
     def wait_readable(self, seconds: float, other: int) -> bool:
         poll = select.poll()  # one of its own: a handler of a signal may come here meanwhile

@@ -114,7 +114,13 @@ class FrameWriter:
     def flush(self) -> None:
         """Write what waits as far as the peer takes it; the writer's thread does the rest."""
         while self._queue and self._turn.acquire(blocking=False):
-            if not self._drain(wait=False):
+            try:
+                done = self._drain(wait=False)
+            except BaseException:  # out of a handler of a signal
+                self.fail(OSError("sending was interrupted"))  # it is not known how far that got
+                self._turn.release()
+                raise
+            if not done:
                 self._left.append(None)
                 self._awaken()
                 if self.failure is None or not self._inherits():

@@ -280,6 +280,11 @@ class ActorFuture(Generic[T]):
             channel.cancel(self)
 
     @property
+    def size(self) -> int:
+        """About how many bytes its arguments are."""
+        return len(self.call.args) + sum(len(b) for b in self.buffers)
+
+    @property
     def claimed(self) -> bool:
         """Whether it has ended, or is about to."""
         return self._claim.locked()

@@ -43,6 +43,9 @@ class ActorMethod:
     def remote(self, *args: Any, **kwargs: Any) -> ActorFuture[Any]:
         """Call the method and return at once.
 
+        Where more than 10,000 calls, or 256 MiB of their arguments, wait for the actor to be found, this one
+        waits until there is room, or the call is over.
+
         Arrays and `bytearray`s of 8 KiB and more are sent from where they are, again too if the connection
         breaks: do not write to them before the call has ended. What is smaller is copied at once.
 
