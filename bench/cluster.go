@@ -60,7 +60,7 @@ func (b *bench) metadata() error {
 	if err != nil {
 		return err
 	}
-	s, err := store.OpenDir(filepath.Join(dir, "store"))
+	s, err := store.CreateDir(filepath.Join(dir, "store"))
 	if err != nil {
 		return err
 	}

@@ -173,7 +173,14 @@ func TestKilledAgentsTaskGoesOn(t *testing.T) {
 	p.awaitTasks(one, 1, schema.TaskRunning)
 	before, _ := p.report("one", 0)
 	p.kill(before.PID)
-	eventually(t, "the agent to be dead", func() bool { return !alive(before.PID) })
+	// A dead process may hold its lock for a while yet: until its last thread is gone.
+	eventually(t, "the host to be down", func() bool {
+		inventory, err := provider.Inventory(t.Context(), one.Stack)
+		if err != nil || len(inventory.Slices) != 1 {
+			t.Fatalf("inventory is %+v, %v", inventory, err)
+		}
+		return slices.Equal(inventory.Slices[0].Down, []int{0})
+	})
 	if err := provider.Create(t.Context(), one); err != nil {
 		t.Fatal(err)
 	}
