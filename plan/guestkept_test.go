@@ -154,3 +154,28 @@ func TestSemantics12ReservationThatCannotGrow(t *testing.T) {
 		})
 	}
 }
+
+// A slice that is being deleted helps nobody: who waits for it to be made anew is
+// not told to give it up for somebody who would wait as well.
+func TestNobodyGivesUpWhatDies(t *testing.T) {
+	w := newWorld(t)
+	w.bootTakes = 10 * time.Minute
+	pool := hostPool(1)
+	pool.Min.Slices, pool.Max.Slices = 0, 3
+	wide := func(n int) jobOption { return func(j *schema.Job) { j.Resources.Slices = n } }
+	waits, comes := newJob("b", from("pool"), wide(2), inBand(schema.BandBatch)), newJob("z", from("pool"), wide(3), inBand(schema.BandProduction))
+	w.accept(withPools(configuration(waits), pool))
+	w.run(time.Minute)
+	held := slices.Clone(w.job(waits.Addr).Slices)
+	if len(held) != 2 || w.job(waits.Addr).Running() {
+		t.Fatalf("job.b has %v, want two slices that it waits for", held)
+	}
+	dying := w.slices[held[0]]
+	dying.phase, dying.changesAt = schema.SliceDeleting, w.now.Add(time.Minute)
+	w.accept(withPools(configuration(waits, comes), pool))
+	w.run(10 * time.Second)
+	if got := w.job(waits.Addr).Slices; !slices.Equal(got, held) {
+		t.Errorf("job.b has %v, want %v as before", got, held)
+	}
+	w.until(5*time.Minute, "given its slices", func(*Plan) bool { return len(w.job(comes.Addr).Slices) == 3 })
+}

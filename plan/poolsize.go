@@ -100,12 +100,12 @@ func (d *differ) keepSlices(p *pool, recorded []string) {
 // usefulness ranks the recorded slices of a reservation, the best first.
 func (d *differ) usefulness(name string) int {
 	s := d.next.Slices[name]
-	st, listed := d.slices[name]
+	_, listed := d.slices[name]
 	_, held := d.heldBy(name)
 	switch {
 	case held:
 		return inUse
-	case s.Doomed != "" || listed && (st.Phase == schema.SliceDead || st.Phase == schema.SliceDeleting):
+	case d.dies(name):
 		return useless
 	case listed, s.Seen && !d.known(&s.Spec):
 		return isThere

@@ -319,6 +319,22 @@ func (d *differ) enlist(v *victim, j *state.Job, demoted bool) {
 	v.members = append(v.members, j)
 	d.addFreed(v.frees, j.Spec, n)
 	d.addQuota(v.frees, j)
+	if j.Spec.Resources.Reservation == "" || j.Spec.Resources.Packed || j.Running() {
+		return
+	}
+	b := bound{kind: ofPool, name: j.Spec.Resources.Reservation}
+	for _, name := range j.Slices {
+		if d.dies(name) {
+			v.frees[b] = v.frees[b].plus(load{slices: 1}, -1)
+		}
+	}
+}
+
+// dies reports whether a slice is no use to anybody before it is made anew: who
+// waits for that already is not to give it up for another who would wait, too.
+func (d *differ) dies(name string) bool {
+	s, st := d.next.Slices[name], d.slices[name]
+	return s == nil || s.Doomed != "" || st != nil && (st.Phase == schema.SliceDead || st.Phase == schema.SliceDeleting)
 }
 
 // beyondBudget are the jobs with which the budgets of their namespaces or users
