@@ -3,11 +3,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from actors import Caller
 from controller import TOKEN, Controller
 from fray.cluster import FrayCluster, LocalCluster
+from fray.rpc import ActorServer
+
+if TYPE_CHECKING:
+    from test_rpc_server import Counter
 
 
 @pytest.fixture(autouse=True)
@@ -21,6 +27,30 @@ def local(request: pytest.FixtureRequest) -> Iterator[LocalCluster]:
     """A LocalCluster of either kind."""
     with LocalCluster(use_processes=request.param == "processes") as cluster:
         yield cluster
+
+
+@pytest.fixture
+def server() -> Iterator[ActorServer]:
+    """A server of actors in a LocalCluster."""
+    with LocalCluster() as cluster, ActorServer(cluster) as server:
+        yield server
+
+
+@pytest.fixture
+def counter(server: ActorServer) -> Counter:
+    """What `server` serves as "counter"."""
+    from test_rpc_server import Counter
+
+    value = Counter()
+    server.register("counter", value)
+    return value
+
+
+@pytest.fixture
+def caller(server: ActorServer) -> Iterator[Caller]:
+    """Who calls `server` by the protocol."""
+    with Caller(server.address) as one:
+        yield one
 
 
 @pytest.fixture

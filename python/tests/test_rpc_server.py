@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -164,25 +163,6 @@ class Grouped:
 
     def quick(self) -> str:
         return "quick"
-
-
-@pytest.fixture
-def server() -> Iterator[ActorServer]:
-    with LocalCluster() as cluster, ActorServer(cluster) as server:
-        yield server
-
-
-@pytest.fixture
-def counter(server: ActorServer) -> Counter:
-    value = Counter()
-    server.register("counter", value)
-    return value
-
-
-@pytest.fixture
-def caller(server: ActorServer) -> Iterator[Caller]:
-    with Caller(server.address) as one:
-        yield one
 
 
 def test_fact22_endpoints_are_there_while_the_actor_is(server: ActorServer, counter: Counter) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from actors import PATIENCE, Caller, Pending
 from fray._pb import actor_pb2
-from fray.cluster import LocalCluster
 from fray.rpc import ActorServer
 from fray.rpc._connection import Connection
 from fray.rpc.codec import encode_args
@@ -19,25 +17,6 @@ from fray.rpc.errors import (
     UnknownActorError,
 )
 from test_rpc_server import Counter
-
-
-@pytest.fixture
-def server() -> Iterator[ActorServer]:
-    with LocalCluster() as cluster, ActorServer(cluster) as server:
-        yield server
-
-
-@pytest.fixture
-def counter(server: ActorServer) -> Counter:
-    value = Counter()
-    server.register("counter", value)
-    return value
-
-
-@pytest.fixture
-def caller(server: ActorServer) -> Iterator[Caller]:
-    with Caller(server.address) as one:
-        yield one
 
 
 def test_fact28_a_call_that_is_sent_again_runs_once(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -23,25 +22,6 @@ from fray.rpc.errors import (
 )
 from test_rpc_server import Async, Counter
 from waiting import eventually
-
-
-@pytest.fixture
-def server() -> Iterator[ActorServer]:
-    with LocalCluster() as cluster, ActorServer(cluster) as server:
-        yield server
-
-
-@pytest.fixture
-def counter(server: ActorServer) -> Counter:
-    value = Counter()
-    server.register("counter", value)
-    return value
-
-
-@pytest.fixture
-def caller(server: ActorServer) -> Iterator[Caller]:
-    with Caller(server.address) as one:
-        yield one
 
 
 def test_a_deadline_that_passes_before_the_call_begins(counter: Counter, caller: Caller) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 
 import pytest
 
@@ -17,25 +16,6 @@ from fray.rpc.errors import (
 )
 from test_rpc_server import Async, Counter
 from waiting import ended, eventually
-
-
-@pytest.fixture
-def server() -> Iterator[ActorServer]:
-    with LocalCluster() as cluster, ActorServer(cluster) as server:
-        yield server
-
-
-@pytest.fixture
-def counter(server: ActorServer) -> Counter:
-    value = Counter()
-    server.register("counter", value)
-    return value
-
-
-@pytest.fixture
-def caller(server: ActorServer) -> Iterator[Caller]:
-    with Caller(server.address) as one:
-        yield one
 
 
 def test_the_same_object_under_two_names_has_one_mailbox(

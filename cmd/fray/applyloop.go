@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/fray-ml/fray/apply"
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/state/store"
+)
+
+// loop steps until what the plan names is settled, and returns why it ended.
+func (r *runner) loop(soft, hard context.Context) error {
+	if r.flags.timeout > 0 {
+		var cancel context.CancelFunc
+		soft, cancel = context.WithTimeoutCause(soft, r.flags.timeout, errTimeout)
+		defer cancel()
+	}
+	var failing error
+	var wrong hcl.Diagnostics
+	failures := 0
+	for soft.Err() == nil {
+		next, err := r.stepper.Step(hard)
+		switch {
+		case errors.Is(err, apply.ErrStateMoved), errors.Is(err, store.ErrLeaseLost):
+			return err
+		case errors.As(err, &wrong):
+			return r.app.diagnostics(r.l.src.Files(), wrong) // with the values that are known now
+		case err != nil:
+			// One look that failed says nothing; many in a row do.
+			failing = err
+			if failures++; failures > 5 {
+				return failing
+			}
+			next = time.Second
+		default:
+			failures = 0
+			if r.settled() {
+				return nil
+			}
+			if r.blocked() {
+				return errBlocked
+			}
+		}
+		r.stepper.Wait(soft, next)
+	}
+	if cause := context.Cause(soft); errors.Is(cause, errTimeout) {
+		return errTimeout
+	}
+	if r.handedOver.Load() {
+		return &exit{code: exitInterrupted, msg: "interrupted; the controller goes on with it"}
+	}
+	return &exit{code: exitInterrupted, msg: "interrupted; the next fray " + r.verb() + " picks up from here"}
+}
+
+// settled reports whether everything the plan names is as it should be.
+func (r *runner) settled() bool {
+	return r.quiet() && len(r.scope.Pending(r.stepper.Last())) == 0 && r.ended(nil)
+}
+
+// blocked reports whether nothing is left but what waits for jobs that failed
+// or were stopped: no time will bring it about.
+func (r *runner) blocked() bool {
+	pending := r.scope.Pending(r.stepper.Last())
+	unblocked := func(w plan.Pending) bool { return !w.Blocked }
+	return r.quiet() && len(pending) > 0 && !slices.ContainsFunc(pending, unblocked) && r.ended(pending)
+}
+
+// quiet reports whether nothing is done or about to be done.
+func (r *runner) quiet() bool { return r.stepper.Idle() && len(r.stepper.Last().Actions) == 0 }
+
+// ended reports whether the jobs that --wait=complete follows have ended, but
+// for some that need not.
+func (r *runner) ended(but []plan.Pending) bool {
+	if r.flags.wait != waitComplete || r.destroying {
+		return true
+	}
+	for addr, j := range r.stepper.Document().Jobs {
+		excused := slices.ContainsFunc(but, func(w plan.Pending) bool { return w.Addr == addr })
+		if r.scope.Names(addr) && !excused && !j.Status.Ended() && !j.Spec.IsService() {
+			return false
+		}
+	}
+	return true
+}
