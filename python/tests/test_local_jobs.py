@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 import sys
 import threading
 import time
@@ -260,6 +261,23 @@ def test_threads_that_are_stopped_in_the_midst_of_calls_lock_nobody_out() -> Non
         eventually(
             lambda: {job.tasks[0].state for job in cluster.list_jobs()} == {TaskState.KILLED},
         )
+
+
+def test_what_a_job_of_a_thread_leaves_can_be_traced() -> None:
+    """Debuggers and coverage trace. It is tried in a process that can be killed, as it waits if it fails."""
+    program = """if True:
+        import sys
+        from fray.cluster import Entrypoint, JobRequest, LocalCluster
+
+        def trace(*_):
+            return trace
+
+        with LocalCluster() as cluster:
+            cluster.wait(cluster.launch(JobRequest("job", Entrypoint.from_callable(print))))
+        sys.settrace(trace)
+        cluster.list_jobs()
+        """
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
 
 
 def test_a_process_that_is_terminated_gets_sigterm(tmp_path: Path) -> None:

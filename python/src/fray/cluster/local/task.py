@@ -104,9 +104,12 @@ class ThreadTask:
             raise TaskStopped
 
     def _leave(self) -> None:
-        with self._lock:
-            if self._thread is not None:
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), None)
+        """Be stopped no more. A TaskStopped that is on its way comes out of this call.
+
+        It is not taken back: CPython up to 3.12 would have all threads look for one for ever after, which
+        makes them slow, and lets a thread that is traced or debugged wait without end.
+        """
+        with self._lock:  # CPython looks for what comes from elsewhere after each call, as of __exit__
             self._thread = None
 
     def stop(self, grace: float) -> None:  # noqa: ARG002 - threads cannot be asked
