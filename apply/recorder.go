@@ -23,6 +23,7 @@ const (
 type Recorder struct {
 	Store store.Store
 	Epoch uint64
+	Valid func() error // whether the lease still holds; called before every write
 
 	chunk   []store.Event // the newest one
 	number  int
@@ -61,6 +62,9 @@ func (r *Recorder) Save(ctx context.Context, now time.Time, force bool) error {
 		if err != nil {
 			return err
 		}
+		if err := r.Valid(); err != nil {
+			return err
+		}
 		if _, err := r.Store.Put(ctx, store.EventsKey(r.Epoch, r.number), data, store.Any); err != nil {
 			return err
 		}
@@ -89,6 +93,9 @@ func (r *Recorder) forget(ctx context.Context) error {
 		size += a.Size
 		if size <= keptBytes && len(listed)-n <= keptChunks {
 			continue
+		}
+		if err := r.Valid(); err != nil {
+			return err
 		}
 		if err := r.Store.Delete(ctx, a.Key); err != nil {
 			return err

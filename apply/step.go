@@ -115,7 +115,7 @@ func New(ctx context.Context, cfg Config) (*Stepper, error) {
 	}
 	var events *Recorder
 	if cfg.Events {
-		events = &Recorder{Store: cfg.Store, Epoch: cfg.Epoch}
+		events = &Recorder{Store: cfg.Store, Epoch: cfg.Epoch, Valid: cfg.Valid}
 	}
 	return &Stepper{
 		cfg:      cfg,
@@ -378,7 +378,7 @@ func (s *Stepper) Idle() bool { return len(s.exec.inFlight) == 0 }
 
 // Save writes the state if it changed, as soon as the store takes another write.
 func (s *Stepper) Save(ctx context.Context) error {
-	if s.events != nil && s.cfg.Valid() == nil {
+	if s.events != nil {
 		_ = s.events.Save(ctx, s.cfg.Now(), true) // what happened is for people; the state is what counts
 	}
 	if !s.saver.dirty(s.doc) {
