@@ -97,6 +97,8 @@ class Controller(cluster_pb2_grpc.ClusterServicer, cluster_pb2_grpc.MetadataServ
         self.reservations: dict[str, pb.ReservationInfo] = {}
         self.break_monitor_after: list[int] = []  # messages, of the streams to come
         self.end_streams = 0  # that are to come, after what is there
+        self.lingers = False  # whether jobs that are terminated go on until `end`
+        self.awaited = threading.Event()  # whether somebody waited for a job
         self.refuse: Callable[[grpc.ServicerContext], None] = lambda _: None
         self.numbers = itertools.count(1)
         self.address = ""
@@ -230,6 +232,7 @@ class Controller(cluster_pb2_grpc.ClusterServicer, cluster_pb2_grpc.MetadataServ
     def Wait(self, request: pb.WaitRequest, context: grpc.ServicerContext) -> pb.WaitResponse:
         jobs = [self._job(job_id, context) for job_id in request.job_ids]
         enough = any if request.any else all
+        self.awaited.set()
         with self.changed:
             self.changed.wait_for(
                 lambda: enough(job.ended for job in jobs), request.timeout.ToNanoseconds() / 1e9
@@ -242,9 +245,10 @@ class Controller(cluster_pb2_grpc.ClusterServicer, cluster_pb2_grpc.MetadataServ
         job = self._job(request.job_id, context)
         limit = self.break_monitor_after.pop(0) if self.break_monitor_after else -1
         at = int(request.after or b"0")
-        while True:
+        context.add_callback(self._wake)
+        while context.is_active():
             with self.changed:
-                self.changed.wait_for(lambda: len(job.log) > at or job.ended)
+                self.changed.wait_for(lambda: len(job.log) > at or job.ended or not context.is_active())
                 lines, over = job.log[at:], job.ended
             if self._ends():
                 return
@@ -258,12 +262,19 @@ class Controller(cluster_pb2_grpc.ClusterServicer, cluster_pb2_grpc.MetadataServ
                 yield pb.MonitorResponse(job=job.info, cursor=str(at).encode())
                 return
 
+    def _wake(self) -> None:
+        """Let who serves a stream see that its caller has gone."""
+        with self.changed:
+            self.changed.notify_all()
+
     def _ends(self) -> bool:
         self.end_streams -= 1
         return self.end_streams >= 0
 
     def Terminate(self, request: pb.TerminateRequest, context: grpc.ServicerContext) -> pb.TerminateResponse:
-        self._end(self._job(request.job_id, context))
+        job = self._job(request.job_id, context)
+        if not self.lingers:
+            self._end(job)
         return pb.TerminateResponse()
 
     def _end(self, job: Job) -> None:
@@ -382,9 +393,12 @@ class Controller(cluster_pb2_grpc.ClusterServicer, cluster_pb2_grpc.MetadataServ
     def Watch(self, request: pb.WatchRequest, context: grpc.ServicerContext) -> Iterator[pb.WatchResponse]:
         known: set[str] = set()
         reset = True
+        context.add_callback(self._wake)
         while context.is_active():
             with self.changed:
-                self.changed.wait_for(lambda: reset or set(self.endpoints) != known, timeout=5)
+                self.changed.wait_for(
+                    lambda: reset or set(self.endpoints) != known or not context.is_active()
+                )
                 now = dict(self.endpoints)
             yield pb.WatchResponse(
                 reset=reset, added=[now[i] for i in now if i not in known], removed=sorted(known - set(now))

@@ -13,6 +13,7 @@ from typing import Any
 from fray._pb import actor_pb2
 from fray.rpc.codec import decode_args, encode_result
 from fray.rpc.errors import ActorError, CancelledError, StaleError, UnknownActorError
+from ports import listen
 
 INCARNATION = "actor-" + 25 * "a"
 
@@ -70,7 +71,7 @@ class Scripted:
         self.open(port)
 
     def open(self, port: int) -> None:
-        self.listener = socket.create_server(("127.0.0.1", port))
+        self.listener = socket.create_server(("127.0.0.1", port)) if port else listen()
         self.address = f"127.0.0.1:{self.listener.getsockname()[1]}"
         threading.Thread(target=self._accept, args=[self.listener], daemon=True).start()
 

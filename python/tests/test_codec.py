@@ -11,6 +11,7 @@ import pickle
 import subprocess
 import sys
 import tracemalloc
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -191,12 +192,13 @@ NUMBERS = "convert it to a bool, int, float or complex dtype"
 REFUSED: list[tuple[Any, str, str]] = [
     ({1, 2}, "", none("a set", "send a list")),
     ([1, {"lr": {1}}], "[1].lr", none("a set", "send a list")),
-    ([object()], "[0]", none("a object", "send what it is made of")),
-    ({"two words": object()}, '["two words"]', none("a object", "send what it is made of")),
+    ([object()], "[0]", none("an object", "send what it is made of")),
+    ({"two words": object()}, '["two words"]', none("an object", "send what it is made of")),
     (Config(), "", none("a Config", "send dataclasses.asdict of it")),
     (Config, "", none("a class Config", "send its name")),
     (Handle, "", none("a class Handle", "send its name")),
     (iter([]), "", none("a list_iterator", "send a list of what it yields")),
+    (uuid.UUID(int=1), "", none("a UUID", "send what it is made of")),
     (1j, "", none("a complex", "send a list of its two parts")),
     (datetime.date(2024, 1, 1), "", none("a date", "send a datetime with a zone, or its isoformat()")),
     (
@@ -218,7 +220,7 @@ REFUSED: list[tuple[Any, str, str]] = [
     ({b"a": 2}, "", none("a map key of type bytes", "use a str or an int")),
     (np.array([object()]), "", none("an array of dtype object", NUMBERS)),
     (np.array(["a"]), "", none("an array of dtype str32", NUMBERS)),
-    (OnDevice(), "", "a OnDevice cannot be made a numpy array: it is on the device"),
+    (OnDevice(), "", "an OnDevice cannot be made a numpy array: it is on the device"),
     (nest(101), ".a" * 100, TOO_DEEP),
     (looped(), "[1]" * 100, TOO_DEEP),
 ]

@@ -84,7 +84,8 @@ def test_the_pin_holds_for_later_connections(tmp_path: Path) -> None:
     key, chain, fingerprint = certificate()
     first = Controller(tmp_path)
     server = first.serve(grpc.ssl_server_credentials([(key, chain)]))
-    cluster = FrayCluster(first.address, fingerprint=fingerprint, token=TOKEN, timeout=1)
+    cluster = FrayCluster(first.address, fingerprint=fingerprint, token=TOKEN)
+    cluster._connection.timeout = 1
     server.stop(None).wait(10)
     key, chain, _ = certificate()
     second = Controller(tmp_path)

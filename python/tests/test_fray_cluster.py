@@ -192,7 +192,7 @@ def test_a_cluster_that_stays_away_is_said_to(
     controller: Controller, caplog: pytest.LogCaptureFixture
 ) -> None:
     controller.outages.before["Poll"] = 1000
-    cluster = FrayCluster(controller.address, token=TOKEN, timeout=1)
+    cluster = FrayCluster(controller.address, token=TOKEN, timeout=3)
     with caplog.at_level(logging.WARNING), pytest.raises(ClusterUnavailableError) as caught:
         cluster.poll(JobId("job"))
     cluster.close()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import urllib.error
@@ -18,6 +17,7 @@ import pytest
 from fray import _host_class, _host_run, host
 from fray._host_run import Hosting
 from fray.rpc import ActorHandle, FixedResolver, errors
+from ports import listen
 from waiting import eventually
 
 PATIENCE = 60.0  # seconds
@@ -77,8 +77,7 @@ class Host:
     """A host process."""
 
     def __init__(self, project: Path, words: list[str], environ: dict[str, str]) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
+        with listen() as free:
             self.port = free.getsockname()[1]
         path = os.pathsep.join([str(project), *sys.path])
         self.environ = {**os.environ, "PYTHONPATH": path, "FRAY_PORT_ACTOR": str(self.port), **environ}

@@ -29,7 +29,7 @@ def handler(_, frame):
 latch = Latch()
 signal.signal(signal.SIGALRM, handler)
 until = time.monotonic() + 3
-while time.monotonic() < until:
+while time.monotonic() < until or min(heard, waits) <= 100 or {raises} and not broken:
     latch = Latch()
     signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-6, 1e-4))
     try:

@@ -153,7 +153,7 @@ def with_head(**changed: str) -> bytes:
         (b"[1]\n", "it is no callable that this version of fray knows"),
         (with_head(format="fray-callable/9"), "it is no callable that this version of fray knows"),
         (with_head(python="3.2"), "test_pickling:add was pickled by Python 3.2, and this is Python 3."),
-        (with_head()[:-3], "the callable cannot be unpickled"),
+        (with_head()[:-3], "the callable cannot be run: it cannot be unpickled, see above: "),
     ],
 )
 def test_what_cannot_be_run_says_why(tmp_path: Path, data: bytes | None, message: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter as Tally
 from collections.abc import Iterator
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
@@ -12,12 +13,16 @@ import pytest
 import fray.cluster
 import fray.rpc
 from fray.cluster import (
+    ActorChanges,
+    ActorEndpoint,
     ActorId,
     AlreadyExistsError,
+    ClusterError,
     Entrypoint,
     JobId,
     JobRequest,
     LocalCluster,
+    Namespace,
     RefusedError,
     WaitTimeoutError,
 )
@@ -31,7 +36,7 @@ from fray.rpc import (
     RoundRobin,
     broadcast,
 )
-from fray.rpc._resolve_cluster import directory_of
+from fray.rpc._resolve_cluster import ClusterDirectory, directory_of
 from fray.rpc.errors import UnknownActorError
 from scripted import Scripted
 from waiting import ended, eventually
@@ -104,9 +109,9 @@ def test_registering_again(cluster: LocalCluster) -> None:
 def test_endpoints_that_expire(cluster: LocalCluster) -> None:
     metadata = cluster.metadata
     lasting = metadata.register("a", "127.0.0.1:1", JobId(""), ttl=3600)
-    renewed = metadata.register("b", "127.0.0.1:1", JobId(""), ttl=0.2)
+    renewed = metadata.register("b", "127.0.0.1:1", JobId(""), ttl=1)
     metadata.register("b", "127.0.0.1:1", JobId(""), ttl=3600, actor_id=renewed)
-    metadata.register("c", "127.0.0.1:1", JobId(""), ttl=0.2)
+    metadata.register("c", "127.0.0.1:1", JobId(""), ttl=1.2)
     eventually(lambda: not metadata.lookup_all("c"), 60)
     assert [each.actor_id for each in metadata.list_actors()] == [lasting, renewed]
     metadata.unregister(lasting)
@@ -185,6 +190,42 @@ def test_lookups_are_answered_from_memory(
     servers[1].register("one", Named("moved"))
     eventually(lambda: resolver.resolve("one") == [f"actor://{servers[1].address}/one"], 60)
     assert resolver.lookup("one").who() == "moved"
+
+
+class Unsteady:
+    """A registry of another maker, which cannot be watched at first, and whose watches cannot be ended."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.gone = threading.Event()
+        self.changes: SimpleQueue[ActorChanges] = SimpleQueue()
+
+    def watch(self) -> Iterator[ActorChanges]:
+        self.asked += 1
+        if self.asked == 1:
+            raise ClusterError("it is not there yet")
+        return self._changes()
+
+    def _changes(self) -> Iterator[ActorChanges]:
+        try:
+            while True:
+                yield self.changes.get()
+        finally:
+            self.gone.set()
+
+    def lookup_all(self, _name: str) -> list[ActorEndpoint]:
+        return []
+
+
+def test_a_registry_that_cannot_be_watched_is_watched_later() -> None:
+    registry: Any = Unsteady()
+    one = ActorEndpoint(ActorId("a-1"), "one", "127.0.0.1:1", JobId("j"), Namespace("n"))
+    registry.changes.put(ActorChanges(reset=True, added=(one,)))
+    directory = ClusterDirectory(registry, "n")
+    eventually(lambda: directory.known("one"), 60)
+    directory.close()
+    registry.changes.put(ActorChanges(reset=False))
+    assert registry.gone.wait(60), "it is watched still"
 
 
 def test_a_handle_follows_its_actor(cluster: LocalCluster, servers: list[ActorServer]) -> None:  # 30

@@ -49,7 +49,9 @@ class Stage:
 
 
 def future_of() -> ActorFuture[Any]:
-    return ActorFuture(cast("Route", SimpleNamespace(name="counter")), Call(method="add"), (), RpcOptions())
+    return ActorFuture(
+        cast("Route", SimpleNamespace(name="counter", returned=())), Call(method="add"), (), RpcOptions()
+    )
 
 
 def channel_on(stage: Stage) -> Channel:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+import socket
+import struct
 import threading
 from collections.abc import Iterator
 
 import pytest
 
+import scripted
 from fray._pb import actor_pb2
 from fray.rpc import FixedResolver, RpcOptions
 from fray.rpc.errors import (
@@ -20,6 +23,7 @@ from fray.rpc.errors import (
     UnknownActorError,
     UnknownMethodError,
 )
+from fray.rpc.options import MAX_BREAKS
 from scripted import Break, Scripted
 from waiting import ended, eventually
 
@@ -45,6 +49,46 @@ class Breaks:
         if self.restarts:
             server.restart()
         raise Break
+
+
+@pytest.mark.parametrize("options", [RpcOptions(), RpcOptions(idempotent=True), RpcOptions(retries=100)])
+def test_a_call_that_breaks_every_connection_ends(server: Scripted, options: RpcOptions) -> None:
+    """It is sent again as often as by callers in Go, and may have run; others go on."""
+
+    def on_call(server: Scripted, call: actor_pb2.Call) -> actor_pb2.Reply:
+        if call.method == "poison":
+            raise Break
+        return server.run(call)
+
+    server.on_call = on_call
+    actor = FixedResolver(server.address).handle("counter").with_options(options)
+    with pytest.raises(MaybeExecutedError, match=r"counter.poison: .*it may have run") as caught:
+        actor.poison.remote(1).result(60)
+    assert caught.value.ran
+    assert len(server.calls) == 1 + MAX_BREAKS
+    assert actor.increment(5) == 1
+
+
+def test_a_call_of_which_all_connections_take_a_part_ends(
+    server: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cuts = 0
+
+    def receive(sock: socket.socket) -> tuple[actor_pb2.Frame, bytes]:
+        nonlocal cuts
+        head, body = struct.unpack(">II", scripted.exactly(sock, 8))
+        if head + body > 1 << 20 and cuts < 3 * MAX_BREAKS:
+            cuts += 1
+            raise Break
+        return actor_pb2.Frame.FromString(scripted.exactly(sock, head)), scripted.exactly(sock, body)
+
+    monkeypatch.setattr(scripted, "receive", receive)
+    actor = FixedResolver(server.address).handle("counter")
+    with pytest.raises(UnavailableError, match=r"counter.increment: .*17 connections broke") as caught:
+        actor.increment.remote(bytes(24 << 20)).result(60)
+    assert not caught.value.ran
+    assert cuts == 1 + MAX_BREAKS
+    assert actor.increment(5) == 1
 
 
 MAYBE = MaybeExecutedError
@@ -138,6 +182,24 @@ def test_calls_behind_a_broken_one_keep_their_order(server: Scripted) -> None:
     assert len(ran) == len(set(ran))
     returned = [i for i, kind in enumerate(outcomes) if kind is type(None)]
     assert set(returned) <= set(ran)
+
+
+@pytest.mark.parametrize("at", range(1, 200, 10))
+def test_calls_made_meanwhile_do_not_overtake_those_of_a_lost_server(server: Scripted, at: int) -> None:
+    """Nobody has been told of an incarnation that could be stale."""
+
+    def on_call(server: Scripted, _call: actor_pb2.Call) -> actor_pb2.Reply | None:
+        if len(server.calls) < at:
+            return None
+        server.on_call = Scripted.run
+        server.restart()
+        raise Break
+
+    server.on_call = on_call
+    handle = FixedResolver(server.address).handle("counter").options(idempotent=True)
+    for future in [handle.increment.remote(i) for i in range(2 * at + 100)]:
+        future.result(60)
+    assert server.runs == [[i] for i in range(2 * at + 100)]
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dis
 import multiprocessing
+import random
+import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import pairwise
 from types import CodeType, FrameType
@@ -16,12 +18,14 @@ import pytest
 
 from actors import PATIENCE
 from fray.cluster import FixedResolver
-from fray.rpc import ActorHandle, _connection, _reception
+from fray.rpc import ActorHandle, _channel, _connection, _reception, _route, _writer
 from fray.rpc._reader import FrameReader
 from fray.rpc._wire import PlainStream
 from fray.rpc._writer import FrameWriter
 from receiving import Served
 from waiting import eventually
+
+FILES = tuple(module.__file__ for module in (_channel, _connection, _reception, _route, _writer))
 
 
 @pytest.fixture
@@ -90,6 +94,44 @@ def test_a_handler_receives_for_who_was_interrupted(served: Served, monkeypatch:
     otherwise.cancel()
 
 
+@pytest.mark.parametrize("size", [1, 1 << 20], ids=["small", "large"])
+def test_a_handler_waits_for_what_takes_its_time(
+    served: Served, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    """It holds the turn to receive: until it returns no other thread can."""
+    resolver = FixedResolver(served.server.address)
+    actor = resolver.lookup("actor")
+    gate = resolver.lookup("gate").options(timeout=PATIENCE)
+    waited: list[int] = []
+
+    def waits() -> None:
+        threading.Timer(20 * _reception.TICK, served.gate.open, ["slow"]).start()
+        assert gate.wait("slow")
+        waited.append(len(actor.options(timeout=PATIENCE).note(bytes(size))))
+
+    while_waiting(monkeypatch, waits)
+    eventually(lambda: actor.note(0) == 0 and waited, PATIENCE)
+    assert waited == [size]
+
+
+def test_a_handler_goes_on_over_another_connection(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    resolver = FixedResolver(served.server.address)
+    actor = resolver.lookup("actor")
+    gate = resolver.lookup("gate").options(timeout=PATIENCE)
+    broken: list[Any] = []
+
+    def breaks() -> None:
+        broken.extend(served.server._listener.sessions)
+        threading.Timer(20 * _reception.TICK, broken[0].close).start()
+        threading.Timer(60 * _reception.TICK, served.gate.open, ["late"]).start()
+        assert gate.wait("late")
+
+    while_waiting(monkeypatch, breaks)
+    eventually(lambda: actor.note(0) == 0 and broken, PATIENCE)
+    assert actor.note(1) == 1
+    assert broken[0] not in served.server._listener.sessions
+
+
 def test_a_handler_of_a_signal_raises(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     actor = FixedResolver(served.server.address).lookup("actor")
     actor.note(0)
@@ -124,23 +166,40 @@ def test_an_interruption_amid_a_frame_ends_the_connection(
     assert served.server._listener.sessions != session
 
 
-class Interrupter:
-    """Interrupts the guest's part of calls, in each at another place where Python looks for signals."""
+RECEIVING = ("attend", "visit", "enter", "leave", "_receive_for")
+SENDING = (
+    "submit",
+    "send",
+    "_acked",
+    "call",
+    "_pack",
+    "add",
+    "flush",
+    "_drain",
+    "_write",
+    "_next_batch",
+    "_wake",
+)
 
-    def __init__(self) -> None:
-        self.places: set[tuple[str, int]] = set()
+
+class Interrupter:
+    """Interrupts functions of calls, in each call at another place where Python looks for signals."""
+
+    def __init__(self, functions: Sequence[str]) -> None:
+        self.functions = functions
+        self.places: set[tuple[str, str, int]] = set()
+        self.last: object = None
 
     def trace(self, frame: FrameType, event: str, _: object) -> Any:
         code = frame.f_code
-        if code.co_filename not in (_reception.__file__, _connection.__file__):
-            return None
-        if code.co_name not in ("attend", "visit", "enter", "leave", "_receive_for"):
+        if code.co_filename not in FILES or code.co_name not in self.functions:
             return None
         frame.f_trace_opcodes = True
         if event == "call" or (event == "opcode" and frame.f_lasti in after_calls(code)):
-            place = code.co_name, -1 if event == "call" else frame.f_lasti
+            place = code.co_filename, code.co_name, -1 if event == "call" else frame.f_lasti
             if place not in self.places:
                 self.places.add(place)
+                self.last = place, frame.f_lineno
                 raise KeyboardInterrupt
         return self.trace
 
@@ -152,14 +211,22 @@ def after_calls(code: CodeType) -> frozenset[int]:
     return frozenset(after.offset for step, after in pairwise(steps) if step.opname.startswith("CALL"))
 
 
-def interrupted_everywhere() -> None:
-    """Interrupt the guest's part of calls at each of its places; one more call is answered."""
+def interrupted_everywhere(functions: Sequence[str], broken: bool) -> None:
+    """Interrupt these functions of calls at each of their places; the next call is answered each time.
+
+    With `broken` the connection breaks before and after.
+    """
     pytest.MonkeyPatch().setattr(_reception, "TICK", 0.1)  # the host leaves time for guests that are traced
     served = Served()
-    actor = FixedResolver(served.server.address).lookup("actor").options(timeout=PATIENCE)
-    interrupter = Interrupter()
-    for _ in range(80):  # more than there are places
+    resolver = FixedResolver(served.server.address)
+    actor, gate = resolver.lookup("actor").options(timeout=PATIENCE), resolver.lookup("gate")
+    interrupter = Interrupter(functions)
+    for n in range(150):  # more than there are places
         actor.note(0)  # so that the next one is received by its caller
+        if functions == SENDING:
+            waiting = gate.wait.remote(f"{n}")
+        if broken and n % 2:
+            break_connections(served)
         sys.settrace(interrupter.trace)
         try:
             actor.note(1)
@@ -167,16 +234,34 @@ def interrupted_everywhere() -> None:
             pass
         finally:
             sys.settrace(None)
+        if broken:
+            break_connections(served)
+        print(interrupter.last, flush=True)  # which shows when the test fails
+        assert actor.note(2) == 2
+        assert gate.open(f"{n}")
+        if functions == SENDING:
+            assert waiting.result(PATIENCE), "others' calls are not lost"
     assert len(interrupter.places) > 10, interrupter.places
-    assert actor.note(2) == 2
     served.close()
 
 
-def test_an_interruption_leaves_the_role_to_others() -> None:
+def break_connections(served: Served) -> None:
+    for session in served.server._listener.sessions:
+        session.close()
+
+
+@pytest.mark.parametrize("broken", [False, True], ids=["", "broken"])
+@pytest.mark.parametrize("functions", [RECEIVING, SENDING], ids=["receiving", "sending"])
+def test_an_interruption_leaves_the_role_to_others(functions: Sequence[str], broken: bool) -> None:
     """A process of its own, as CPython up to 3.12 cannot trace where another thread is being stopped."""
-    child = multiprocessing.get_context("spawn").Process(target=interrupted_everywhere)
+    carried_out(interrupted_everywhere, functions, broken)
+
+
+def carried_out(what: Callable[..., None], *args: object) -> None:
+    """Carry something out in another process."""
+    child = multiprocessing.get_context("spawn").Process(target=what, args=args)
     child.start()
-    child.join(PATIENCE)
+    child.join(4 * PATIENCE)  # on a machine that is busy
     child.kill()
     child.join()
     assert child.exitcode == 0
@@ -211,3 +296,40 @@ def test_an_interruption_of_who_sends(
     assert actor.seen() in ([0, 1, 2], [0, 2])
     served.gate.open("it")
     assert waiting.result(PATIENCE), "others' calls are not lost"
+
+
+ROUNDS = 100
+
+
+class Echo:
+    def echo(self, what: Any) -> Any:
+        return what
+
+
+def calls_amid_calls() -> None:
+    """Send large calls while a handler of a real signal makes calls on the same connection and of others."""
+    served = Served()
+    served.server.register("echo", Echo())
+    resolver = FixedResolver(served.server.address)
+    echo, gate = resolver.lookup("echo"), resolver.lookup("gate")
+    data, made = b"x" * (1 << 20), [0]
+
+    def handler(*_: object) -> None:
+        assert echo.echo("amid") == "amid"
+        assert gate.open("it")
+        assert echo.echo.remote("later").result(PATIENCE) == "later"
+        made[0] += 1
+        signal.setitimer(signal.ITIMER_REAL, random.uniform(0.0001, 0.003))
+
+    signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.001)
+    while made[0] < ROUNDS or echo._route._side is None:
+        assert echo.echo(data) == data
+        assert echo.echo(1) == 1
+        assert echo.echo.remote(data).result(PATIENCE) == data
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    served.close()
+
+
+def test_a_handler_makes_calls_while_its_thread_sends() -> None:
+    carried_out(calls_amid_calls)

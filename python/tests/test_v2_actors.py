@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +19,7 @@ from fray.cluster import (
     ActorNotFoundError,
     AlreadyExistsError,
     ClusterError,
+    JobId,
     JobStatus,
     LocalCluster,
     PickleError,
@@ -34,6 +37,7 @@ from fray.v2 import (
     FrayClient,
     JobRequest,
     LocalClient,
+    _hosted,
     current_client,
 )
 from fray.v2.client import _ClusterClient
@@ -86,6 +90,17 @@ class Elsewhere:
         return getattr(self.local, name)
 
 
+class Lingering(Elsewhere):
+    """One whose jobs end once somebody waits for that."""
+
+    def terminate(self, job_id: JobId) -> None:
+        self.local.poll(job_id)
+
+    def wait(self, job_id: Any, *args: Any, **kwargs: Any) -> Any:
+        self.local.terminate(job_id)
+        return self.local.wait(job_id, *args, **kwargs)
+
+
 @pytest.fixture(params=["threads", "processes", "fray"])
 def client(
     request: pytest.FixtureRequest,
@@ -136,6 +151,63 @@ def test_the_life_of_an_actor(client: Client) -> None:
     eventually(lambda: client.create_actor(Counter, name="counter").increment() == 1, PATIENCE)
 
 
+class Fleeting:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def delete(self) -> str:
+        current_client().delete_actor(self.name)
+        return "deleted"
+
+
+def test_who_deletes_waits_for_the_end(
+    serve: Callable[..., Controller], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FRAY_CLUSTER_TOKEN", TOKEN)
+    controller = serve(runs=True)
+
+    def end() -> None:
+        assert controller.awaited.wait(PATIENCE)
+        controller.end()
+
+    with FrayClient(f"fray://{controller.address}?namespace=rl") as client:
+        first = client.create_actor(Counter, name="counter").pid()
+        controller.lingers = True
+        monkeypatch.setattr(_hosted, "_ENDING", 0.1)
+        with pytest.raises(WaitTimeoutError, match=r'"counter" is to end, but job actor-counter-\d+ had not'):
+            client.delete_actor("counter")
+        monkeypatch.setattr(_hosted, "_ENDING", PATIENCE)
+        controller.awaited.clear()
+        with ThreadPoolExecutor(1) as pool:
+            ending = pool.submit(end)
+            client.delete_actor("counter")
+            ending.result()
+        controller.lingers = False
+        assert client.create_actor(Counter, name="counter").pid() != first
+
+
+def test_an_actor_may_delete_itself(machine: tuple[LocalCluster, Client]) -> None:
+    _, client = machine
+    assert client.create_actor(Fleeting, "self", name="self").delete() == "deleted"
+    eventually(lambda: status_of(client, "self") is None, PATIENCE)
+
+
+def test_where_its_module_is_missing_there_will_be_no_actor(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if isinstance(client, LocalClient):
+        pytest.skip("it has the modules of its creator")
+    (tmp_path / "not_shipped.py").write_text("class Actor:\n    pass\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    actor = importlib.import_module("not_shipped").Actor
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path != str(tmp_path)])
+    (tmp_path / "pyproject.toml").touch()
+    with pytest.raises(ActorCreationError, match=r"needs the module not_shipped.*: ship it with") as caught:
+        client.create_actor(actor, name="actor")
+    assert caught.value.type == ""
+    assert client.create_actor(Counter, name="actor").increment() == 1, "its job was in the way"
+
+
 def test_a_constructor_that_raises_is_told_to_the_creator(client: Client, tmp_path: Path) -> None:
     with pytest.raises(ActorCreationError) as caught:
         client.create_actor(Counter, fail_if=str(tmp_path), name="bad")
@@ -149,6 +221,15 @@ def test_a_constructor_that_raises_is_told_to_the_creator(client: Client, tmp_pa
     eventually(
         lambda: client.create_actor(Counter, name="bad", get_if_exists=True).increment() == 1, PATIENCE
     )
+
+
+def test_what_could_not_be_made_is_in_nobodys_way(tmp_path: Path) -> None:
+    with LocalCluster(use_processes=True) as cluster, _ClusterClient(Lingering(cluster)) as client:
+        with pytest.raises(ActorCreationError, match="no such lesson"):
+            client.create_actor(Counter, fail_if=str(tmp_path), name="counter")
+        assert client.create_actor(Counter, name="counter").increment() == 1
+        client.delete_actor("counter")
+        assert client.create_actor(Counter, name="counter").increment() == 1
 
 
 def test_what_cannot_travel_is_refused(client: Client) -> None:

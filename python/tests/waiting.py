@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 
 
-def eventually(what: Callable[[], object], seconds: float = 20) -> None:
+def eventually(what: Callable[[], object], seconds: float = 60) -> None:
     """Wait until something is true."""
     until = time.monotonic() + seconds
     while not what():

@@ -14,26 +14,35 @@ from pathlib import Path
 from fray import _pickling
 from fray.cluster.types import PythonCall
 
+_REFUSED = "fray: the callable cannot be run: "
+
+
+def refusal(line: str) -> str | None:
+    """Return why this refused a callable for good, if that is what the last line of its output says."""
+    _, found, why = line.partition(_REFUSED)
+    return why if found else None
+
 
 def main() -> int:
     """Run the callable and return the exit status."""
     file = os.environ.get("FRAY_CALLABLE", "")
     if not file:
-        return _refuse("FRAY_CALLABLE is not set: only tasks of a job with a callable have it")
+        return _fail("fray: FRAY_CALLABLE is not set: only tasks of a job with a callable have it")
     try:
         call = _pickling.load(Path(file).read_bytes())
     except OSError as err:
-        return _refuse(f"FRAY_CALLABLE cannot be read: {err}")
+        return _fail(f"fray: FRAY_CALLABLE cannot be read: {err}")
     except _pickling.CallableError as err:
-        return _refuse(str(err))
+        return _fail(f"{_REFUSED}{err}")
     except Exception as err:  # of the code that unpickling runs
         traceback.print_exception(err)
-        return _refuse("the callable cannot be unpickled, see above")
+        first = str(err).partition("\n")[0]
+        return _fail(f"{_REFUSED}it cannot be unpickled, see above: {type(err).__qualname__}: {first}")
     return _run(call)
 
 
-def _refuse(message: str) -> int:
-    sys.stderr.write(f"fray: {message}\n")
+def _fail(message: str) -> int:
+    sys.stderr.write(f"{message}\n")
     return 2
 
 

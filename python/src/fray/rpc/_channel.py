@@ -18,6 +18,7 @@ from fray.rpc import _fork
 from fray.rpc._connection import Connection, Settings, random_name
 from fray.rpc._peer import SENDING
 from fray.rpc.errors import ActorError, TooLargeError, UnavailableError
+from fray.rpc.options import MAX_BREAKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -53,24 +54,24 @@ class Channel:
     # Calls
 
     def send(self, future: ActorFuture[Any], later: bool) -> bool:
-        """Send a call; return False if there is no connection to send it on."""
+        """Send a call; return False if there is no connection to send it on, or others come before it."""
         with self._lock:
             connection = self._connection
-            if connection is None or connection.stopping:
+            if connection is None or connection.stopping or future.route.returned:
                 return False
             if future.deadline is not None and not future.stamp():
                 return True
             seq = self._seq + 1
             call, outstanding = future.call, self._outstanding
             call.seq = seq
-            outstanding[seq] = future
-            call.acked = self._acked()
-            future.channel, future.lost, future.later = self, False, later
-            future.sent = SENDING
-            if future.claimed:  # given up just now, as not sent
-                del outstanding[seq]
-                return True
             try:
+                outstanding[seq] = future
+                call.acked = self._acked()
+                future.channel, future.lost, future.later = self, False, later
+                future.sent = SENDING
+                if future.claimed:  # given up just now, as not sent
+                    del outstanding[seq]
+                    return True
                 future.sent = connection.call(call, future.buffers, future.answered, later)
             except TooLargeError as err:
                 del outstanding[seq]
@@ -141,6 +142,12 @@ class Channel:
         """Whether there is a connection that takes calls."""
         connection = self._connection
         return connection is not None and not connection.closed and not connection.stopping
+
+    @property
+    def amid(self) -> bool:
+        """Whether somebody is in the midst of sending a call, or this thread in that of receiving one."""
+        connection = self._connection
+        return self._lock.locked() or (connection is not None and connection.amid)
 
     def connect(self, timeout: float) -> Connection:
         """Return the connection, which is opened if there is none: once for all who ask at the same time.
@@ -255,6 +262,7 @@ class Channel:
             if connection.peer.peer != self._server:
                 given = list(self._outstanding.values())
                 self._outstanding.clear()
+            _give_back(given + self._blamed())  # before what is sent from now on could overtake them
             self._adopt(connection)
             for future in list(self._outstanding.values()):
                 future.arrived |= future.sent is not None and future.sent.may_have_arrived
@@ -272,7 +280,18 @@ class Channel:
                 except UnavailableError:
                     future.lost = True  # it broke again, so all of this begins anew
         connection.flush()
-        _give_back(given)
+
+    def _blamed(self) -> list[ActorFuture[Any]]:
+        """Take out the first call if too many connections broke while it was that: it may be why."""
+        for seq, future in list(self._outstanding.items())[:1]:
+            future.breaks += 1
+            if future.breaks > MAX_BREAKS:
+                future.arrived |= future.sent is not None and future.sent.may_have_arrived
+                self._outstanding.pop(seq, None)
+                if future.arrived:
+                    return [future]
+                future.fail(UnavailableError(f"{future.breaks} connections broke before all of it was sent"))
+        return []
 
     def close(self) -> None:
         """Close the connection. Calls that are unanswered are lost."""

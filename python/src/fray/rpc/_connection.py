@@ -16,8 +16,7 @@ from google.protobuf.message import Message
 
 from fray._pb import actor_pb2
 from fray.rpc import _wire
-from fray.rpc._dial import OTHER_NAMESPACE, dial, in_words, receive_hello
-from fray.rpc._failure import clip
+from fray.rpc._dial import check_hello, dial, in_words, receive_hello
 from fray.rpc._peer import Answer, Question, Sent, Settings, process_peer, random_name
 from fray.rpc._reader import FrameReader
 from fray.rpc._reception import TICK, Reception
@@ -26,18 +25,15 @@ from fray.rpc._writer import FrameWriter, Outgoing
 from fray.rpc.errors import (
     ActorError,
     DeadlineError,
-    DeniedError,
     MalformedError,
     TooLargeError,
     UnavailableError,
-    VersionError,
     of_wire,
 )
 
 __all__ = ["Answer", "Buffer", "Connection", "Sent", "Settings", "process_peer", "random_name"]
 
 _MAX_PENDING = 10_000  # of a server that does not say
-_MAX_PEER = 64  # characters of a server's name
 _log = logging.getLogger("fray.rpc")
 
 
@@ -143,20 +139,16 @@ class Connection:
 
         It ends when the call is answered, else after `seconds` or a moment: then another thread receives.
         """
-        reception, reader = self._reception, self._reader
-        if not reception.welcoming:
+        reception = self._reception
+        if not reception.welcoming or reception.mine:  # in a handler of a signal, see `amid`
             return
-        if reception.mine:  # this is a handler of a signal
-            if reader.idle:
-                self._receive_for(sent, seconds)
-        elif not reception.visit(lambda: self._receive_for(sent, seconds)):
+        if not reception.visit(lambda: self._receive_for(sent, seconds)):
             sent.attended = True
         elif self._pending or reception.failure is not None:
             reception.recall()
 
     def _receive_for(self, sent: Sent, seconds: float) -> None:
         reception, reader = self._reception, self._reader
-        was_idle = reader.idle  # as it is for who was interrupted
         try:
             while not sent.answered and reader.comes(min(seconds, TICK)) and reception.failure is None:
                 self._next()
@@ -169,7 +161,7 @@ class Connection:
                 reception.failure = OSError("receiving was interrupted")
             raise
         finally:
-            reader.idle = was_idle
+            reader.idle = False
 
     def flush(self) -> None:
         """Write what was left for later, now. For who is about to wait for an answer."""
@@ -209,6 +201,14 @@ class Connection:
     def closed(self) -> bool:
         """Whether the connection has ended, from either side."""
         return self._closed or self._writer.failure is not None
+
+    @property
+    def amid(self) -> bool:
+        """Whether somebody is in the midst of writing, or this thread in that of receiving.
+
+        In a handler of a signal, whose thread that is, nothing is sent or received here before it returns.
+        """
+        return self._writer.busy or self._reception.mine
 
     @property
     def pending(self) -> int:
@@ -273,15 +273,7 @@ class Connection:
         )
         self._writer.send(Outgoing(_wire.PREFACE + _wire.frame_bytes(_wire.HELLO, hello, 0)))
         self.peer = receive_hello(self._reader, self.address)
-        if not 0 < len(self.peer.peer) <= _MAX_PEER:
-            raise MalformedError(
-                f"{self.address} does not speak the actor protocol: it does not say who it is"
-            )
-        if self.peer.version != _wire.VERSION:
-            raise VersionError(_wire.version_problem(self.peer.version, _wire.VERSION))
-        theirs = self.peer.namespace
-        if settings.namespace and theirs and settings.namespace != theirs:
-            raise DeniedError(f'{OTHER_NAMESPACE}: the server is of namespace "{clip(theirs)}"')
+        check_hello(self.peer, self.address, settings.namespace)
         if self.peer.max_message_bytes:
             self._limit = min(self._limit, self.peer.max_message_bytes)
         self._max_pending = self.peer.max_pending or _MAX_PENDING

@@ -7,9 +7,10 @@ import ssl
 from typing import TYPE_CHECKING, Final
 
 from fray.rpc import _wire
+from fray.rpc._failure import clip
 from fray.rpc._tls import Identity, IdentityError, identity_of
 from fray.rpc._wire import PlainStream
-from fray.rpc.errors import DeniedError, MalformedError, UnavailableError, of_wire
+from fray.rpc.errors import DeniedError, MalformedError, UnavailableError, VersionError, of_wire
 
 if TYPE_CHECKING:
     from fray._pb import actor_pb2
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 OTHER_NAMESPACE: Final = "peers of another namespace are not served"
 """The words of a refusal."""
+
+_MAX_PEER: Final = 64  # characters of a server's name
 
 
 def dial(address: str, settings: Settings) -> Stream:
@@ -67,6 +70,17 @@ def receive_hello(reader: FrameReader, address: str) -> actor_pb2.Hello:
     if not frame.HasField("hello"):
         raise MalformedError(f"{address} does not say hello")
     return frame.hello
+
+
+def check_hello(hello: actor_pb2.Hello, address: str, namespace: str) -> None:
+    """Raise as Connection.open does, unless a server is one that a client of this namespace can talk to."""
+    if not 0 < len(hello.peer) <= _MAX_PEER:
+        raise MalformedError(f"{address} does not speak the actor protocol: it does not say who it is")
+    if hello.version != _wire.VERSION:
+        raise VersionError(_wire.version_problem(hello.version, _wire.VERSION))
+    theirs = hello.namespace
+    if namespace and theirs and namespace != theirs:
+        raise DeniedError(f'{OTHER_NAMESPACE}: the server is of namespace "{clip(theirs)}"')
 
 
 def in_words(err: Exception) -> str:

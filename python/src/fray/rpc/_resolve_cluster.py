@@ -6,14 +6,19 @@ import logging
 import threading
 import time
 import weakref
+from _thread import start_new_thread
 from functools import cache
 from typing import TYPE_CHECKING
 
+from fray.cluster.attached import attached
 from fray.cluster.errors import ActorNotFoundError, ClusterError
+from fray.cluster.watch import Watch
 from fray.rpc import _fork
 from fray.rpc._resolve import Endpoint, RouteTable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from fray.cluster.protocols import Cluster, Metadata
     from fray.cluster.types import ActorChanges, ActorEndpoint
 
@@ -26,16 +31,15 @@ class ClusterDirectory:
     """What is registered in a namespace. It is read from memory once the watch has told all there is."""
 
     def __init__(self, metadata: Metadata, namespace: str) -> None:
-        self.namespace = namespace
+        self.namespace, self.metadata = namespace, metadata
         self.routes = RouteTable()
-        self._metadata = metadata
         self.forget_parent()
         _fork.begins_anew(self)
 
     def forget_parent(self) -> None:
         """Begin anew, without a watch."""
         self._changed = threading.Condition()
-        self._watched = False
+        self._watcher: _Watcher | None = None
         self._live = False  # all that there is has been told
         self._known: dict[str, dict[str, Endpoint]] = {}  # by name, then by incarnation
         self._names: dict[str, str] = {}  # by incarnation
@@ -63,7 +67,7 @@ class ClusterDirectory:
         return asked
 
     def _asked(self, name: str) -> list[Endpoint]:
-        return [_endpoint(each) for each in self._metadata.lookup_all(name)]
+        return [_endpoint(each) for each in self.metadata.lookup_all(name)]
 
     def wait(self, name: str, timeout: float) -> None:
         """Return when the endpoints of a name may have changed since they were read."""
@@ -74,7 +78,7 @@ class ClusterDirectory:
     def missing(self, name: str) -> str:
         """Return the words for there being no endpoint of a name, with names that are near."""
         try:
-            self._metadata.lookup(name)
+            self.metadata.lookup(name)
         except ActorNotFoundError as err:
             return str(err)
         except ClusterError:
@@ -83,17 +87,21 @@ class ClusterDirectory:
 
     def _watch(self) -> None:
         with self._changed:
-            if self._watched:
-                return
-            self._watched = True
-        name = f"fray-watch-{self.namespace}"
-        threading.Thread(
-            target=_follow, args=[weakref.ref(self), self._metadata], name=name, daemon=True
-        ).start()
+            if self._watcher is None:
+                self._watcher = _Watcher(self)
 
-    def take(self, changes: ActorChanges) -> None:
-        """Take note of what changed."""
+    def close(self) -> None:
+        """Watch no more, until somebody asks again."""
         with self._changed:
+            watcher = self._watcher
+        if watcher is not None:
+            watcher.close()
+
+    def take(self, changes: ActorChanges, watcher: _Watcher) -> None:
+        """Take note of what changed, of the watcher that is there."""
+        with self._changed:
+            if watcher is not self._watcher:
+                return
             touched = set()
             if changes.reset:
                 touched |= set(self._known)
@@ -113,30 +121,75 @@ class ClusterDirectory:
             self._live = True
             self._changed.notify_all()
 
-    def blind(self) -> None:
-        """Forget what is known, as changes may be missed."""
+    def blind(self, watcher: _Watcher, over: bool) -> None:
+        """Forget what is known, as the watcher may miss changes; `over`: for good."""
         with self._changed:
-            self._known, self._names, self._live = {}, {}, False
+            if watcher is self._watcher:
+                self._known, self._names, self._live = {}, {}, False
+                if over:
+                    self._watcher = None
 
 
-def _follow(directory: weakref.ref[ClusterDirectory], metadata: Metadata) -> None:
-    """Watch for as long as the directory is in use."""
-    while True:
+class _Watcher:
+    """Tells a directory what changes, on a thread, until nobody refers to the directory or `close`.
+
+    It keeps neither the directory nor its cluster alive.
+    """
+
+    def __init__(self, directory: ClusterDirectory) -> None:
+        self._directory = weakref.ref(directory)
+        self._lock = threading.Lock()
+        self._watch: Iterator[ActorChanges] | None = None
+        self._closed = threading.Event()
+        # Whoever lets go of the last reference may hold any lock, so it is not the one to close this.
+        self._gone = weakref.finalize(directory, start_new_thread, self.close, ())
+        self._gone.atexit = False
+        name = f"fray-watch-{directory.namespace}"
+        threading.Thread(target=self._run, name=name, daemon=True).start()
+
+    def close(self) -> None:
+        """Watch no more."""
+        self._closed.set()
+        with self._lock:
+            watch = self._watch
+        if isinstance(watch, Watch):
+            watch.close()
+        self._blind(over=True)
+
+    def _run(self) -> None:
+        while (watch := self._begin()) is not None:
+            try:
+                for changes in watch:
+                    directory = self._directory()
+                    if directory is None or self._closed.is_set():
+                        return
+                    directory.take(changes, self)
+                    del directory
+            except Exception as err:
+                _log.debug("watching for actors is begun again: %s", err)
+            self._blind(over=False)
+            self._closed.wait(_PAUSE)
+
+    def _begin(self) -> Iterator[ActorChanges] | None:
+        directory = self._directory()
+        if directory is None:
+            return None
         try:
-            for changes in metadata.watch():
-                found = directory()
-                if found is None:
-                    return
-                found.take(changes)
-                del found
+            watch = directory.metadata.watch()
         except Exception as err:
-            _log.debug("watching for actors is begun again: %s", err)
-        found = directory()
-        if found is None:
+            _log.debug("actors cannot be watched: %s", err)
+            return iter(())
+        with self._lock:
+            self._watch = watch
+        return None if self._closed.is_set() else watch
+
+    def _blind(self, over: bool) -> None:
+        directory = self._directory()
+        if directory is None:
             return
-        found.blind()
-        del found
-        time.sleep(_PAUSE)
+        directory.blind(self, over)
+        if over:
+            self._gone.detach()
 
 
 def _endpoint(each: ActorEndpoint) -> Endpoint:
@@ -144,21 +197,41 @@ def _endpoint(each: ActorEndpoint) -> Endpoint:
     return Endpoint(each.name, each.address, each.actor_id, place)
 
 
+class _Directories:
+    """The directories of a cluster, by namespace."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, ClusterDirectory] = {}
+
+    @property
+    def busy(self) -> bool:
+        """Return False: what it does is done again where it is needed."""
+        return False
+
+    def close(self) -> None:
+        """Let none of them watch."""
+        with _lock():
+            known = list(self.known.values())
+        for directory in known:
+            directory.close()
+
+
 def directory_of(cluster: Cluster, namespace: str | None) -> ClusterDirectory:
     """Return the directory of a namespace of a cluster, always the same for the same one."""
     with _lock():
-        known = _directories().setdefault(cluster, {})
+        known = attached(cluster, _Directories, _Directories).known
         wanted = namespace or cluster.namespace
         found = known.get(wanted)
         if found is None:
             found = known[wanted] = ClusterDirectory(_metadata(cluster, wanted), wanted)
+            _in_use().add(found)
         return found
 
 
 def directory_that_knows(name: str, namespace: str, address: str) -> ClusterDirectory | None:
     """Return the directory in use in this process that has an actor at an address."""
     with _lock():
-        used = [each for of_cluster in _directories().values() for each in of_cluster.values()]
+        used = list(_in_use())
     for directory in used:
         if directory.namespace == namespace and any(e.address == address for e in directory.known(name)):
             return directory
@@ -178,10 +251,10 @@ def _metadata(cluster: Cluster, namespace: str) -> Metadata:
 
 
 @cache
-def _lock() -> threading.Lock:
-    return threading.Lock()
+def _lock() -> threading.RLock:
+    return threading.RLock()
 
 
 @cache
-def _directories() -> weakref.WeakKeyDictionary[Cluster, dict[str, ClusterDirectory]]:
-    return weakref.WeakKeyDictionary()
+def _in_use() -> weakref.WeakSet[ClusterDirectory]:
+    return weakref.WeakSet()

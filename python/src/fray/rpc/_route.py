@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from _thread import allocate_lock, start_new_thread
 from collections import deque
+from dataclasses import replace
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 from fray.cluster.errors import ClusterError
 from fray.rpc import _fork
+from fray.rpc._amid import interrupts
 from fray.rpc._channel import Channel, channels
 from fray.rpc._resolve import Endpoint
 from fray.rpc.errors import ActorError, CancelledError, Code, StaleError, UnavailableError, UnknownActorError
@@ -59,6 +61,7 @@ class Route:
         """
         self.directory, self.name, self.settings, self.on_actor = directory, name, settings, on_actor
         self._prefer, self._pinned = prefer, pinned
+        self._aside = False  # see _beside
         self.forget_parent()
         _fork.begins_anew(self)
 
@@ -68,12 +71,14 @@ class Route:
         self.incarnation = ""
         self._lock = allocate_lock()  # of the order of calls
         self._number = 0
+        self._side: Route | None = None
         self._channel: Channel | None = None  # calls go there at once
         self._last: Channel | None = None  # where earlier ones went
         self._queue: list[ActorFuture[Any]] = []
         self._bytes = 0  # of their arguments
-        self._returned: deque[tuple[ActorFuture[Any], ActorError]] = deque()
+        self.returned: deque[tuple[ActorFuture[Any], ActorError]] = deque()  # before what is sent later
         self._settling = allocate_lock()  # held by the thread that looks for the actor
+        self._waking = False  # such a thread is about to begin
         self._failed: Endpoint | None = None  # what was no use
         self._failed_at = 0.0
         self._pause = _FIRST
@@ -100,21 +105,36 @@ class Route:
 
     def submit(self, future: ActorFuture[Any], later: bool) -> None:
         """Send a call, or queue it; while too much is queued, wait for room or until the call is over."""
-        with self._lock:
-            number = self._number = self._number + 1
-            future.number = number
-            channel = self._channel or self._connected()
-            if channel is not None:
-                future.call.incarnation = self.incarnation
-                if channel.send(future, later):
-                    return
-                self._channel = None
-            future.since = monotonic()
-            self._queue.append(future)
-            self._bytes += future.size
+        barred = self._lock.locked() and interrupts()
+        if not barred:
+            with self._lock:
+                channel = self._channel or self._connected()
+                barred = (channel.amid if channel is not None else not self._aside) and interrupts()
+                if not barred:
+                    self._number = future.number = self._number + 1
+                    if channel is not None:
+                        future.call.incarnation = self.incarnation
+                        if channel.send(future, later):
+                            return
+                        self._channel = None
+                    future.since = monotonic()
+                    self._queue.append(future)
+                    self._bytes += future.size
+        if barred:
+            future.route = self._beside()
+            future.route.submit(future, later)
+            return
         self._wake()
         if self._crowded:
             self._wait_for_room(future)
+
+    def _beside(self) -> Route:
+        """Return the route of calls that interrupt those of this one, which has connections of its own."""
+        if self._side is None:
+            settings = replace(self.settings, peer=f"{self.settings.peer}+")
+            side = Route(self.directory, self.name, settings, self.on_actor, self._prefer, self._pinned)
+            self._side, side._aside, side.idempotent = side, True, self.idempotent
+        return self._side
 
     @property
     def _crowded(self) -> bool:
@@ -132,7 +152,8 @@ class Route:
 
     def _connected(self) -> Channel | None:
         """Return where the actor is if that takes no waiting, as this process has a connection there."""
-        if self._queue or self._returned or self._failed is not None or self._settling.locked():
+        looked_for = self._waking or self._settling.locked()
+        if looked_for or self._queue or self.returned or self._failed is not None:
             return None
         endpoint = self._choose(self.directory.known(self.name))
         channel = channels().connected(endpoint.address, self.settings) if endpoint is not None else None
@@ -202,16 +223,21 @@ class Route:
     def _give_back(self, future: ActorFuture[Any], error: ActorError) -> None:
         if not future.since or error.code is Code.BUSY:
             future.since = monotonic()
-        self._returned.append((future, error))
+        self.returned.append((future, error))
         self._wake()
 
     # The thread that looks for the actor
 
     def _wake(self) -> None:
-        if self._settling.acquire(False):
+        if not self._waking and not self._settling.locked():
+            self._waking = True  # no handler of a signal comes between this and the next
             start_new_thread(self._settle, ())
 
     def _settle(self) -> None:
+        first = self._settling.acquire(False)
+        self._waking = False
+        if not first:
+            return
         sent = False
         incarnation = self.incarnation
         try:
@@ -219,7 +245,7 @@ class Route:
                 sent = self._attempt() or sent
         finally:
             self._settling.release()
-        if self._returned or (self._queue and self._channel is None):
+        if self.returned or (self._queue and self._channel is None):
             self._wake()
         if sent and self._last is not None and (not incarnation or incarnation != self.incarnation):
             self._learn_methods(self._last)
@@ -227,14 +253,14 @@ class Route:
     def _collect(self) -> bool:
         """Bring what came back and what was queued into its order; return whether that is anything."""
         with self._lock:
-            if not self._returned and not self._queue:
+            if not self.returned and not self._queue:
                 return False
             if self._channel is not None:
                 self._last, self._channel = self._channel, None
         self._wait_for_others()
         back = []
-        while self._returned:
-            future, error = self._returned.popleft()
+        while self.returned:
+            future, error = self.returned.popleft()
             future.sent = future.channel = None
             future.arrived = False
             future.attempts += 1
@@ -250,7 +276,7 @@ class Route:
     def _wait_for_others(self) -> None:
         """Let what was sent be answered, or it would be overtaken by what came back before it."""
         pause = _TURN
-        while self._returned and self._last is not None and self._last.has_calls_of(self):
+        while self.returned and self._last is not None and self._last.has_calls_of(self):
             sleep(pause)
             pause = min(_LONGEST_TURN, 2 * pause)
 

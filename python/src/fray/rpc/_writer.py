@@ -18,6 +18,7 @@ from fray.rpc._wire import Buffer, Stream
 _MAX_BATCH: Final = 1 << 20  # about what one write takes of what waits
 _MAX_PARTS: Final = 512  # that one write takes; the system's limit is 1024
 _LARGE: Final = 64 << 10
+_ORPHANED: Final = 1.0  # seconds after which a turn is that of a thread that was interrupted just then
 _MAX_QUEUED: Final = 64 << 20  # bytes that wait before their sender does
 
 
@@ -113,20 +114,30 @@ class FrameWriter:
 
     def flush(self) -> None:
         """Write what waits as far as the peer takes it; the writer's thread does the rest."""
-        while self._queue and self._turn.acquire(blocking=False):
-            try:
-                done = self._drain(wait=False)
-            except BaseException:  # out of a handler of a signal
-                self.fail(OSError("sending was interrupted"))  # it is not known how far that got
+        try:
+            while self._queue and self._turn.acquire(blocking=False):
+                try:
+                    done = self._drain(wait=False)
+                except BaseException:
+                    self.fail(OSError("sending was interrupted"))  # before anybody writes behind half a frame
+                    self._turn.release()
+                    raise
+                if not done:
+                    self._left.append(None)
+                    self._awaken()
+                    if self.failure is None or not self._inherits():
+                        return
+                    self._drain(wait=True)  # it ends at once, and the thread may have ended before
                 self._turn.release()
-                raise
-            if not done:
-                self._left.append(None)
-                self._awaken()
-                if self.failure is None or not self._inherits():
-                    return
-                self._drain(wait=True)  # it ends at once, and the thread may have ended before
-            self._turn.release()
+        except BaseException:  # out of a handler of a signal
+            # It is not known whether this thread has the turn, which is lost then.
+            self.fail(OSError("sending was interrupted"))
+            raise
+
+    @property
+    def busy(self) -> bool:
+        """Whether somebody writes."""
+        return self._turn.locked()
 
     @property
     def full(self) -> bool:
@@ -162,8 +173,9 @@ class FrameWriter:
             thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join()
-        with self._turn:
+        if self._turn.acquire(timeout=_ORPHANED):
             self._drain(wait=False)
+            self._turn.release()
 
     def _drain(self, wait: bool) -> bool:
         """Write all that waits, in turn. Return whether it was, which with `wait` it is."""

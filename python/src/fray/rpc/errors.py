@@ -273,3 +273,9 @@ def of_code(code: Code) -> type[ActorError]:
 
 def _rebuild(kind: type[ActorError], message: str, fields: dict[str, Any]) -> ActorError:
     return kind(message, **fields)
+
+
+def cancelled(ran: bool) -> ActorError:
+    """Return the error of a call that its caller cancelled; `ran`: it may have."""
+    when = ": it may have run" if ran else " before it was sent"
+    return CancelledError(f"the call was cancelled{when}", ran=ran)

@@ -20,8 +20,10 @@ from fray.rpc.errors import (
     DeniedError,
     EncodingError,
     MaybeExecutedError,
+    cancelled,
     of_wire,
 )
+from fray.rpc.options import MAX_BREAKS
 
 if TYPE_CHECKING:
     from fray._pb import actor_pb2
@@ -50,6 +52,7 @@ class ActorFuture(Generic[T]):
         "_waiter",
         "arrived",
         "attempts",
+        "breaks",
         "buffers",
         "call",
         "cancelled_by",
@@ -86,6 +89,7 @@ class ActorFuture(Generic[T]):
         self.retries = options.retries
         self.number = 0  # among the calls of the route
         self.attempts = 0
+        self.breaks = 0  # that it may be the reason of
         self.deadline: float | None = None
         self.channel: Channel | None = None
         self.sent: Sent | None = None
@@ -143,7 +147,7 @@ class ActorFuture(Generic[T]):
         self.cancelled_by = True
         channel = self.channel
         if channel is None or not channel.cancel(self):
-            self._give_up(_cancelled)
+            self._give_up(cancelled)
         return True
 
     def add_done_callback(self, callback: Callable[[ActorFuture[T]], object]) -> None:
@@ -337,8 +341,9 @@ class ActorFuture(Generic[T]):
 
     def may_repeat(self) -> bool:
         """Whether a call that may have run is to be sent again. It counts as such."""
-        if self._finished or self.cancelled_by:
+        if self._finished or self.cancelled_by or self.breaks >= MAX_BREAKS:
             return False
+        self.breaks += 1
         if self.options.idempotent or self.call.method in self.route.idempotent:
             return True
         if self.retries > 0:
@@ -387,11 +392,6 @@ class ActorFuture(Generic[T]):
             error = EncodingError(f"the result cannot be read: {err}", ran=True)
             self._error = error.at(self.route.name, self.call.method)
         raise self._error
-
-
-def _cancelled(ran: bool) -> ActorError:
-    when = ": it may have run" if ran else " before it was sent"
-    return CancelledError(f"the call was cancelled{when}", ran=ran)
 
 
 _callbacks_lock = threading.Lock()

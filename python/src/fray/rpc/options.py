@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from time import monotonic
+from typing import Final
 
 from fray.rpc._connection import Settings as ConnectionSettings
 from fray.rpc.codec import Codec
 from fray.rpc.context import call_deadline
 
 __all__ = ["ConnectionSettings", "RpcOptions"]
+
+MAX_BREAKS: Final = 16
+"""How often a call is sent again where it may be why connections break, or servers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +25,7 @@ class RpcOptions:
     retries: int = 0
     """How often a call is sent again that may have run, as its server was lost. It may run twice then."""
     idempotent: bool = False
-    """Whether running twice is as good as once: such a call is sent again as often as its server is lost."""
+    """Whether running twice is as good as once: such a call is sent again when its server is lost."""
     resolve_timeout: float = 60.0
     """How long to look for an actor that is not there, and to try to reach one."""
     codec: Codec = Codec.MSGPACK

@@ -251,7 +251,7 @@ class LocalResolver(ClusterResolver):
         settings: ConnectionSettings | None = None,
     ) -> None:
         """Make a resolver of a cluster's actors, or one that stands alone."""
-        self._local = cluster or LocalCluster()
+        self._local, self._alone = cluster or LocalCluster(), cluster is None
         self._server: ActorServer | None = None
         super().__init__(self._local, options=options, settings=settings)
 
@@ -271,6 +271,8 @@ class LocalResolver(ClusterResolver):
             server, self._server = self._server, None
         if server is not None:
             server.shutdown()
+        if self._alone:
+            self._local.shutdown()
 
     def __enter__(self) -> LocalResolver:
         """Return the resolver, which is closed at the end."""

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
+from fray._callable import refusal
 from fray._host_run import Hosting, constructor_error, host_created
 from fray.cluster import (
     AlreadyExistsError,
@@ -18,8 +19,11 @@ from fray.cluster import (
     JobInfo,
     JobRequest,
     JobStatus,
+    NotFoundError,
     RefusedError,
     TaskState,
+    WaitTimeoutError,
+    job_context,
 )
 from fray.rpc.handle import ActorHandle
 from fray.v2.actor import ActorCreationError, ActorSpec, ActorStatus, Lifetime, handle_of
@@ -27,6 +31,7 @@ from fray.v2.types import ClusterJob, JobHandle
 
 _TAIL_PATIENCE = 10.0  # seconds for which the words of a failed attempt may be missing
 _REMIND = 30.0  # seconds between two words on why an actor is not there yet
+_ENDING = 120.0  # seconds for which the end of an actor that was deleted is awaited
 _log = logging.getLogger("fray")
 
 
@@ -108,12 +113,17 @@ class HostedActor:
             if found is not None:
                 kind, message, text = found
                 return ActorCreationError(self.name, message, kind, text)
+            refused = refusal(task.tail[-1]) if task.tail else None
+            if refused is not None:
+                return ActorCreationError(self.name, refused)
         reason = info.reason or f"its job {info.job_id} {info.status}"
         if info.status.ended:
             return ActorCreationError(self.name, reason)
         # Its attempt has ended, and so soon began another that what it wrote is not told any more.
         ended = [
-            a.reason for a in info.attempts if a.outcome is TaskState.FAILED and _unconstructed(a.reason)
+            refusal(a.reason) or a.reason
+            for a in info.attempts
+            if a.outcome is TaskState.FAILED and _never_made(a.reason)
         ]
         if not ended:
             return None
@@ -131,25 +141,49 @@ class HostedActor:
         _log.warning('actor "%s" is awaited: %s', self.name, why)
 
 
-def _unconstructed(reason: str) -> bool:
-    return "could not be constructed" in reason or reason.endswith("exit status 77")
+def _never_made(reason: str) -> bool:
+    """Whether an attempt ended so that each further one will, too."""
+    unconstructed = "could not be constructed" in reason or reason.endswith("exit status 77")
+    return unconstructed or refusal(reason) is not None
 
 
 def delete(cluster: Cluster, name: str) -> None:
-    """End an actor that `create` made.
+    """End an actor that `create` made, and wait for that, unless it is who calls.
 
     Raises:
         ActorNotFoundError: there is none.
         RefusedError: there is one, but it belongs to a job that was not made for it.
+        WaitTimeoutError: it is to end, but has not for a long time.
     """
     for job in _jobs(cluster, name):
         if not job.status.ended:
             cluster.terminate(job.job_id)
+            await_end(cluster, name, job.job_id)
             return
     endpoint = cluster.metadata.lookup(name)
     raise RefusedError(
         f'actor "{name}" was not created by create_actor: job {endpoint.job_id} hosts it; terminate that'
     )
+
+
+def await_end(cluster: Cluster, name: str, job_id: JobId) -> None:
+    """Wait until the job of an actor has ended, unless this is it.
+
+    Raises:
+        WaitTimeoutError: it has not for a long time.
+    """
+    context = job_context()
+    if context is not None and context.job_id == job_id:
+        return
+    try:
+        cluster.wait(job_id, timeout=_ENDING)
+    except WaitTimeoutError as err:
+        raise WaitTimeoutError(
+            f'actor "{name}" is to end, but job {job_id} had not after {_ENDING:g} s: it has a long '
+            "stop_grace, or its machine does not answer; call again to wait longer"
+        ) from err
+    except NotFoundError:
+        return  # it ended, and was forgotten
 
 
 def status(cluster: Cluster, name: str) -> ActorStatus:

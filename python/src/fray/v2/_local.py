@@ -32,6 +32,7 @@ from fray.cluster import (
     WaitTimeoutError,
     job_context,
 )
+from fray.cluster.attached import attached, close_attached
 from fray.cluster.check import check_request
 from fray.cluster.types import PythonCall
 from fray.rpc.handle import ActorHandle
@@ -42,10 +43,9 @@ from fray.v2.types import JobHandle
 _BACKOFF, _LONGEST_BACKOFF = 0.1, 5.0  # seconds between a failure and the next attempt, as of a LocalCluster
 
 
-@functools.cache
 def actors_of(cluster: LocalCluster) -> LocalActors:
-    """Return the actors of a cluster, which lives as long as the process."""
-    return LocalActors(cluster)
+    """Return the actors of a cluster, always the same ones."""
+    return attached(cluster, LocalActors, lambda: LocalActors(cluster))
 
 
 class LocalActors:
@@ -56,6 +56,7 @@ class LocalActors:
         self._lock = threading.RLock()
         self._actors: dict[tuple[Namespace, str], LocalActor] = {}
         self._failed: set[tuple[Namespace, str]] = set()  # that were started again as often as they might be
+        self._clusters: dict[Namespace, NamespaceCluster] = {}
         self._servers: dict[Namespace, list[ActorServer]] = {}
         self._numbers = itertools.count(1)
 
@@ -102,11 +103,33 @@ class LocalActors:
         for server in servers:
             if not any(a.server is server and set(names) & set(a.names) for a in self._actors.values()):
                 return server
-        within: Any = NamespaceCluster(self._cluster, namespace, self._owner_of)
+        within: Any = self._clusters.setdefault(
+            namespace, NamespaceCluster(self._cluster, namespace, self._owner_of)
+        )
         server = ActorServer(within, host="127.0.0.1", namespace=namespace)
         server.serve_background()
         servers.append(server)
         return server
+
+    @property
+    def busy(self) -> bool:
+        """Whether there are any."""
+        return bool(self._actors)
+
+    def close(self) -> None:
+        """End all of them, and their servers."""
+        with self._lock:
+            actors = list(self._actors.values())
+        for actor in actors:
+            actor.terminate()
+        with self._lock:
+            servers = [server for of_namespace in self._servers.values() for server in of_namespace]
+            clusters = list(self._clusters.values())
+            self._servers, self._clusters = {}, {}
+        for server in servers:
+            server.shutdown(0)
+        for cluster in clusters:
+            close_attached(cluster)
 
     def _owner_of(self, namespace: Namespace, name: str) -> JobId:
         """Return the job whose end is the end of an actor that is being registered."""

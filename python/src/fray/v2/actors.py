@@ -6,11 +6,20 @@ import contextlib
 import threading
 from dataclasses import replace
 
-from fray.cluster import Cluster, LocalCluster, NotFoundError
+from fray.cluster import Cluster, ClusterError, JobId, LocalCluster, NotFoundError
 from fray.rpc.handle import ActorHandle
 from fray.v2 import _hosted
 from fray.v2._local import LocalActors, actors_of
-from fray.v2.actor import ActorGroup, ActorSpec, ActorStatus, Birth, Lifetime, handle_of, wait_ready
+from fray.v2.actor import (
+    ActorCreationError,
+    ActorGroup,
+    ActorSpec,
+    ActorStatus,
+    Birth,
+    Lifetime,
+    handle_of,
+    wait_ready,
+)
 
 
 class Actors:
@@ -26,8 +35,14 @@ class Actors:
         """Create an actor and wait for it, see Client.create_actor."""
         if spec.get_if_exists and self._cluster.metadata.lookup_all(spec.name):
             return handle_of(self._cluster, spec.name)
-        birth = self._begin(spec)
-        wait_ready([birth], 1)
+        birth, created = self._begin(spec)
+        try:
+            wait_ready([birth], 1)
+        except ActorCreationError:
+            if created and self._local is None:
+                with contextlib.suppress(ClusterError):  # what matters is why there is no actor
+                    _hosted.await_end(self._cluster, spec.name, JobId(birth.job.job_id))
+            raise
         return birth.handle
 
     def create_group(self, spec: ActorSpec, count: int) -> ActorGroup:
@@ -37,19 +52,20 @@ class Actors:
         births: list[Birth] = []
         try:
             for i in range(count):
-                births.append(self._begin(replace(spec, name=f"{spec.name}_{i}", pool=spec.name)))
+                birth, _ = self._begin(replace(spec, name=f"{spec.name}_{i}", pool=spec.name))
+                births.append(birth)
         except Exception:
             _end(births)
             raise
         return ActorGroup(spec.name, births)
 
-    def _begin(self, spec: ActorSpec) -> Birth:
+    def _begin(self, spec: ActorSpec) -> tuple[Birth, bool]:
         birth: Birth
         birth, created = self._local.create(spec) if self._local else _hosted.create(self._cluster, spec)
         if created and spec.lifetime is Lifetime.NON_DETACHED:
             with self._lock:
                 self._created.append(birth)
-        return birth
+        return birth, created
 
     def delete(self, name: str) -> None:
         """End an actor, see Client.delete_actor."""

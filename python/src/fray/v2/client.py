@@ -97,11 +97,14 @@ class Client(Protocol):
         ...
 
     def delete_actor(self, actor: ActorHandle | str) -> None:
-        """End an actor that was created from code, given by its name or a handle.
+        """End an actor that was created from code, given by its name or a handle, and return then.
+
+        An actor that deletes itself ends afterwards.
 
         Raises:
             ActorNotFoundError: there is none.
             RefusedError: it is hosted by a job that was not made for it.
+            WaitTimeoutError: it is to end, but its job has not for two minutes.
         """
         ...
 
@@ -253,6 +256,12 @@ class LocalClient(_ClusterClient):
 
     def __init__(self, max_workers: int = 4, use_processes: bool = False) -> None:
         super().__init__(LocalCluster(max_workers, use_processes))
+
+    def shutdown(self, wait: bool = True) -> None:
+        """End the jobs that were submitted, and the actors that are not detached, see Client.shutdown."""
+        super().shutdown(wait)
+        if isinstance(self.cluster, LocalCluster):
+            self.cluster.rest()
 
     def fail_actor(self, actor: ActorHandle | str) -> None:
         """Have an actor fail as if its process had died, for tests of how that is taken.

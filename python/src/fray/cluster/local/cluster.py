@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import atexit
-import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import overload
 
+from fray.cluster.attached import busy_attached, close_attached
 from fray.cluster.check import check_group, check_request, check_reservation
 from fray.cluster.context import job_context
 from fray.cluster.errors import (
@@ -65,11 +65,11 @@ class LocalCluster:
         if max_workers < 1:
             raise ValueError(f"max_workers is {max_workers}; it must be at least 1")
         self._changed = ClusterLock()
-        self._registry = Registry(self._changed)
         self._reservations: dict[ReservationId, Reservation] = {}
         self._scheduler = Scheduler(self, self._changed, max_workers, use_processes)
         self._scheduler.on_end = self._forget
-        atexit.register(self._scheduler.kill)
+        self._registry = Registry(self._changed, self._scheduler.timers)
+        self._used = False  # since it was made or shut down
 
     # Jobs
 
@@ -98,6 +98,9 @@ class LocalCluster:
 
     def _launch(self, requests: Sequence[JobRequest], group: str) -> list[JobId]:
         with self._changed:
+            if not self._used:
+                atexit.register(self._scheduler.kill)
+                self._used = True
             self._check_capacity(requests)
             namespaces = [self._namespace_of(r) for r in requests]
             kept: dict[int, JobId] = {}
@@ -276,14 +279,10 @@ class LocalCluster:
                 expires_at=time.time() + config.ttl_seconds,
             )
             self._reservations[made.reservation_id] = made
-            expiry = threading.Timer(config.ttl_seconds, self._expire, [made])
-            expiry.daemon = True
-            expiry.start()
+            self._scheduler.timers.set(
+                made.reservation_id, config.ttl_seconds, self._release, made, "its reservation has expired"
+            )
         return made.reservation_id
-
-    def _expire(self, reservation: Reservation) -> None:
-        with self._changed:
-            self._release(reservation, "its reservation has expired")
 
     def release_reservation(self, reservation_id: ReservationId) -> None:
         """Give a reservation up, and end the jobs that use it, see Cluster.release_reservation."""
@@ -294,6 +293,7 @@ class LocalCluster:
         if reservation.released:
             return
         reservation.released = True
+        self._scheduler.timers.cancel(reservation.reservation_id)
         for job in list(self._scheduler.jobs.values()):
             if job.request.reservation_id == reservation.reservation_id:
                 self._scheduler.stop(job, reason)
@@ -353,13 +353,30 @@ class LocalCluster:
         return LocalMetadata(self._registry, Namespace(namespace), self._scheduler.job)
 
     def shutdown(self) -> None:
-        """End all jobs and wait for their processes. The cluster may be used again."""
+        """End all jobs and actors, wait for their processes, and give up all that was made for them.
+
+        The cluster may be used again.
+        """
         with self._changed:
             for job in list(self._scheduler.jobs.values()):
                 self._scheduler.stop(job, "the cluster was shut down")
             self._changed.wait_for(
                 lambda: all(self._scheduler.is_over(j) for j in self._scheduler.jobs.values())
             )
+            self._scheduler.timers.ring_all()  # such as those of what programs registered for a time
+        close_attached(self)
+        self.rest()
+
+    def rest(self) -> None:
+        """Give up what was made for jobs and actors, if none lives. It is made again where it is needed."""
+        if busy_attached(self):
+            return
+        close_attached(self)
+        with self._changed:
+            if all(self._scheduler.is_over(job) for job in self._scheduler.jobs.values()):
+                self._scheduler.rest()
+                atexit.unregister(self._scheduler.kill)
+                self._used = False
 
     def __enter__(self) -> LocalCluster:
         """Return the cluster, which is shut down at the end."""

@@ -72,15 +72,19 @@ class TaskMaker:
         with self._lock:
             if self._dir is None:
                 self._dir = tempfile.TemporaryDirectory(prefix="fray-", ignore_cleanup_errors=True)
-                atexit.register(self._close)
+                atexit.register(self.close)
             return Path(self._dir.name)
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Serve processes no more, and remove the directory. Both are there again when they are needed."""
         with self._lock:
-            if self._server is not None:
-                self._server.close()
-            if self._dir is not None:
-                self._dir.cleanup()
+            server, self._server = self._server, None
+            home, self._dir = self._dir, None
+        atexit.unregister(self.close)
+        if server is not None:
+            server.close()
+        if home is not None:
+            home.cleanup()
 
     def _spec(self) -> str:
         """Return the FRAY_CLUSTER_SPEC of processes, for which this begins to serve them."""

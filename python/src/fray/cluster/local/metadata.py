@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from fray.cluster.context import job_context
 from fray.cluster.errors import ActorNotFoundError, AlreadyExistsError, RefusedError
 from fray.cluster.local.job import Job
+from fray.cluster.local.timers import Timers
 from fray.cluster.types import ActorChanges, ActorEndpoint, ActorId, JobId, JobStatus, Namespace
+from fray.cluster.watch import Ending, Watch
 
 _PREFIX = "actor-"
 _WAKE = 0.5  # seconds
@@ -36,10 +38,9 @@ class Registry:
     `changed` is the lock of the cluster that it belongs to, held by whoever calls `add` and `drop`.
     """
 
-    def __init__(self, changed: threading.Condition) -> None:
-        self.changed = changed
+    def __init__(self, changed: threading.Condition, timers: Timers) -> None:
+        self.changed, self._timers = changed, timers
         self._entries: dict[ActorId, _Entry] = {}
-        self._expiries: dict[ActorId, threading.Timer] = {}
 
     def add(self, entry: _Entry, ttl: float | None) -> None:
         """Register an endpoint, or change the one that has its id."""
@@ -57,31 +58,18 @@ class Registry:
                     "unregister that, or choose another name"
                 )
         self.drop(actor_id for actor_id in gone if actor_id != new.actor_id)
-        self._renew(new.actor_id, ttl)
+        if ttl is None:
+            self._timers.cancel(new.actor_id)
+        else:
+            self._timers.set(new.actor_id, ttl, self.drop, [new.actor_id])
         self._entries[new.actor_id] = entry
         self.changed.notify_all()
-
-    def _renew(self, actor_id: ActorId, ttl: float | None) -> None:
-        """Count an endpoint's time from now on."""
-        expiry = self._expiries.pop(actor_id, None)
-        if expiry is not None:
-            expiry.cancel()
-        if ttl is not None:
-            expiry = self._expiries[actor_id] = threading.Timer(ttl, self._expire, [actor_id])
-            expiry.daemon = True
-            expiry.start()
-
-    def _expire(self, actor_id: ActorId) -> None:
-        with self.changed:
-            # Unless it was renewed while this waited for the lock.
-            if self._expiries.get(actor_id) is threading.current_thread():
-                self.drop([actor_id])
 
     def drop(self, actor_ids: Iterable[ActorId]) -> None:
         """Forget endpoints. Those that are not known change nothing."""
         for actor_id in actor_ids:
             self._entries.pop(actor_id, None)
-            self._renew(actor_id, None)
+            self._timers.cancel(actor_id)
         self.changed.notify_all()
 
     def of_job(self, job_id: JobId) -> list[ActorId]:
@@ -109,11 +97,12 @@ class Registry:
         raise ActorNotFoundError(f'no actor "{name}" is registered in namespace {namespace}{hint}')
 
     def watch(
-        self, namespace: Namespace, name: str, prefix: str, over: Callable[[], bool]
+        self, which: tuple[Namespace, str, str], over: Callable[[], bool], ending: Ending
     ) -> Iterator[ActorChanges]:
-        """Yield what is there, then what changes, until `over`."""
+        """Yield what is there of a namespace, name and prefix, then what changes, until `over` or ending."""
         known: dict[ActorId, ActorEndpoint] | None = None
-        while (now := self._other_than(known, (namespace, name, prefix), over)) != known:
+        ending.wakes(self._wake)
+        while (now := self._other_than(known, which, lambda: ending.over or over())) != known:
             before = known or {}
             yield ActorChanges(
                 reset=known is None,
@@ -121,6 +110,10 @@ class Registry:
                 removed=tuple(actor_id for actor_id in before if actor_id not in now),
             )
             known = now
+
+    def _wake(self) -> None:
+        with self.changed:
+            self.changed.notify_all()
 
     def _other_than(
         self,
@@ -194,15 +187,21 @@ class LocalMetadata:
         """Return the endpoints whose names begin so."""
         return self._registry.all(self._namespace, prefix)
 
-    def watch(
-        self, name: str = "", prefix: str = "", *, job_id: JobId | None = None
-    ) -> Iterator[ActorChanges]:
-        """Yield what is there, then what changes."""
+    def watch(self, name: str = "", prefix: str = "", *, job_id: JobId | None = None) -> Watch:
+        """Yield what is there, then what changes. Who waits for that keeps no cluster alive."""
+        registry, which = self._registry, (self._namespace, name, prefix)
         if not job_id:
-            yield from self._registry.watch(self._namespace, name, prefix, lambda: False)
-            return
-        with self._registry.changed:
+            return Watch(lambda ending: registry.watch(which, lambda: False, ending))
+        with registry.changed:
             job = self._job(job_id)
-        yield from self._registry.watch(self._namespace, name, prefix, lambda: job.status.ended)
-        reason = f", {job.reason}" if job.reason else ""
-        raise RefusedError(f"job {job_id} has ended: it is {job.status}{reason}")
+        return Watch(lambda ending: _until_its_end(job, registry, which, ending))
+
+
+def _until_its_end(
+    job: Job, registry: Registry, which: tuple[Namespace, str, str], ending: Ending
+) -> Iterator[ActorChanges]:
+    yield from registry.watch(which, lambda: job.status.ended, ending)
+    if ending.over:
+        return
+    reason = f", {job.reason}" if job.reason else ""
+    raise RefusedError(f"job {job.job_id} has ended: it is {job.status}{reason}")

@@ -6,10 +6,13 @@ started connect to it; what they send is pickled.
 
 from __future__ import annotations
 
+import contextlib
+import os
+import socket
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from multiprocessing.connection import Client, Connection, Listener
+from multiprocessing.connection import Client, Connection
 from pathlib import Path
 from typing import Any, overload
 
@@ -20,7 +23,6 @@ from fray.cluster.context import JobContext, job_context, job_scope
 from fray.cluster.errors import ClusterUnavailableError
 from fray.cluster.protocols import Cluster, Metadata
 from fray.cluster.types import (
-    ActorChanges,
     ActorEndpoint,
     ActorId,
     JobGroupConfig,
@@ -33,6 +35,7 @@ from fray.cluster.types import (
     ReservationId,
     ReservationInfo,
 )
+from fray.cluster.watch import Ending, Watch
 
 
 @dataclass(frozen=True)
@@ -48,51 +51,87 @@ class Server:
     """Answers the processes of a cluster."""
 
     def __init__(self, cluster: Cluster, path: Path) -> None:
-        self._cluster = cluster
-        self._listener = Listener(str(path), family="AF_UNIX", backlog=64)
+        self._cluster, self._path = cluster, path
+        self._lock = threading.Lock()
+        self._connections: set[Connection[Any, Any]] = set()
+        self._closed = False
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.bind(str(path))
+        self._socket.listen(64)
         self.spec = f"local:{path}"
         threading.Thread(target=self._accept, name="fray local cluster", daemon=True).start()
 
     def close(self) -> None:
-        """Take no more connections."""
-        self._listener.close()
+        """Take no more connections, and end those that there are."""
+        with self._lock:
+            self._closed = True
+            for connection in self._connections:
+                _end(connection)
+        # Closing a socket does not wake who waits for it.
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as caller:
+            caller.connect(str(self._path))
 
     def _accept(self) -> None:
-        while True:
-            try:
-                connection = self._listener.accept()
-            except OSError:
-                return  # it was closed
-            threading.Thread(target=self._answer, args=[connection], daemon=True).start()
+        with self._socket:
+            while True:
+                accepted, _ = self._socket.accept()
+                connection: Connection[Any, Any] = Connection(accepted.detach())
+                with self._lock:
+                    if self._closed:
+                        connection.close()
+                        return
+                    self._connections.add(connection)
+                threading.Thread(
+                    target=self._answer, args=[connection], name="fray local calls", daemon=True
+                ).start()
 
     def _answer(self, connection: Connection[Any, Any]) -> None:
-        with connection:
+        try:
             while True:
-                try:
-                    call: _Call = cloudpickle.loads(connection.recv_bytes())
-                    for reply in self._carry_out(call):
-                        connection.send_bytes(cloudpickle.dumps(reply))
-                except (EOFError, OSError):
-                    return  # the process has ended
+                call: _Call = cloudpickle.loads(connection.recv_bytes())
+                for reply in self._carry_out(call, connection):
+                    connection.send_bytes(cloudpickle.dumps(reply))
+        except (EOFError, OSError):
+            pass  # the process has ended
+        finally:
+            with self._lock:  # or another's descriptor might be ended
+                self._connections.discard(connection)
+                connection.close()
 
-    def _carry_out(self, call: _Call) -> Iterator[tuple[str, Any]]:
+    def _carry_out(self, call: _Call, connection: Connection[Any, Any]) -> Iterator[tuple[str, Any]]:
         """Yield the replies to a call: each is what kind it is, and its content."""
         if call.context is None:
-            yield from self._replies(call)
+            yield from self._replies(call, connection)
             return
         with job_scope(call.context, self._cluster):
-            yield from self._replies(call)
+            yield from self._replies(call, connection)
 
-    def _replies(self, call: _Call) -> Iterator[tuple[str, Any]]:
+    def _replies(self, call: _Call, connection: Connection[Any, Any]) -> Iterator[tuple[str, Any]]:
         try:
             target = self._cluster.metadata if call.of_metadata else self._cluster
             value = getattr(target, call.method)(*call.args, **call.kwargs)
-            if isinstance(value, Iterator):
+            if isinstance(value, Watch):
+                threading.Thread(
+                    target=_close_with, args=[value, connection], name="fray local watch", daemon=True
+                ).start()
                 for item in value:
                     yield "item", item
-            yield "value", None if isinstance(value, Iterator) else value
+            yield "value", None if isinstance(value, Watch) else value
         except Exception as err:
             yield "error", err
+
+
+def _close_with(watch: Watch, connection: Connection[Any, Any]) -> None:
+    """End a watch when its process, which sends nothing more on this connection, ends that."""
+    with contextlib.suppress(OSError):  # it is closed already
+        connection.poll(None)
+    watch.close()
+
+
+def _end(connection: Connection[Any, Any]) -> None:
+    """End both directions of a connection, so that who waits for it returns."""
+    with contextlib.suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as same:
+        same.shutdown(socket.SHUT_RDWR)
 
 
 def connect(spec: str) -> Cluster:
@@ -128,14 +167,22 @@ class _Caller:
         reply: tuple[str, Any] = cloudpickle.loads(connection.recv_bytes())
         return reply
 
-    def stream(self, method: str, **kwargs: Any) -> Iterator[Any]:
+    def stream(self, method: str, ending: Ending, **kwargs: Any) -> Iterator[Any]:
         with Client(self._path, family="AF_UNIX") as connection:
-            connection.send_bytes(cloudpickle.dumps(_Call(_context(), True, method, (), kwargs)))
-            while True:
-                kind, content = cloudpickle.loads(connection.recv_bytes())
-                if kind != "item":
-                    break
-                yield content
+            ending.wakes(lambda: _end(connection))
+            try:
+                connection.send_bytes(cloudpickle.dumps(_Call(_context(), True, method, (), kwargs)))
+                while True:
+                    kind, content = cloudpickle.loads(connection.recv_bytes())
+                    if kind != "item":
+                        break
+                    yield content
+            except (EOFError, OSError):
+                if ending.over:
+                    return
+                raise
+            finally:
+                ending.wakes(lambda: None)
             if kind == "error":
                 raise content
 
@@ -274,7 +321,8 @@ class _RemoteMetadata:
     def list_actors(self, prefix: str = "") -> list[ActorEndpoint]:
         return list(self._caller.call("list_actors", prefix, of_metadata=True))
 
-    def watch(
-        self, name: str = "", prefix: str = "", *, job_id: JobId | None = None
-    ) -> Iterator[ActorChanges]:
-        return self._caller.stream("watch", name=name, prefix=prefix, job_id=job_id)
+    def watch(self, name: str = "", prefix: str = "", *, job_id: JobId | None = None) -> Watch:
+        def changes(ending: Ending) -> Iterator[Any]:
+            return self._caller.stream("watch", ending, name=name, prefix=prefix, job_id=job_id)
+
+        return Watch(changes)

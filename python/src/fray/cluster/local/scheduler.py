@@ -9,16 +9,29 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator
+from enum import Enum
 
 from fray.cluster.errors import NotFoundError
 from fray.cluster.local.job import Job
 from fray.cluster.local.launch import TaskMaker
 from fray.cluster.local.task import Outcome, ProcessTask, Task
+from fray.cluster.local.timers import Timers
 from fray.cluster.protocols import Cluster
 from fray.cluster.types import JobId, JobStatus, Namespace, TaskState
 
 _GRACE = 10.0  # seconds, the default of JobRequest.stop_grace_seconds
 _BACKOFF, _LONGEST_BACKOFF = 0.1, 5.0  # seconds between a failure and the next attempt
+
+
+class _Timer(Enum):
+    """What is done later about a job."""
+
+    START = "start"
+    """It is given up if it has not started by then."""
+    END = "end"
+    """Its attempt is stopped."""
+    RETRY = "retry"
+    """The next attempt begins."""
 
 
 class Scheduler:
@@ -30,6 +43,8 @@ class Scheduler:
         self.jobs: dict[JobId, Job] = {}
         self.on_end: Callable[[Job], None] = lambda _job: None
         self._changed = changed
+        self.timers = Timers(changed)
+        """What the cluster does later."""
         self._max_workers = max_workers
         self._make = TaskMaker(cluster, use_processes)
         self._queue: list[list[Job]] = []  # each starts as a whole
@@ -62,7 +77,8 @@ class Scheduler:
         for job in jobs:
             self.jobs[job.job_id] = job
             if job.request.scheduling_timeout_seconds is not None:
-                self._later(job.request.scheduling_timeout_seconds, self._give_up, job)
+                key = _Timer.START, job.job_id
+                self.timers.set(key, job.request.scheduling_timeout_seconds, self._give_up, job)
         self._queue.append(jobs)
         self._admit()
 
@@ -99,6 +115,7 @@ class Scheduler:
 
     def _begin(self, job: Job, why: str) -> None:
         job.begin(time.time(), why)
+        self.timers.cancel((_Timer.START, job.job_id))
         job.tasks = [self._make.task(job, i) for i in range(job.size)]
         for i, task in enumerate(job.tasks):
             name = f"{job.job_id}/{i}"
@@ -106,7 +123,8 @@ class Scheduler:
                 target=self._run, args=(job, job.attempt, i, task), name=name, daemon=True
             ).start()
         if job.request.timeout_seconds is not None:
-            self._later(job.request.timeout_seconds, self._time_out, job, job.attempt)
+            key = _Timer.END, job.job_id
+            self.timers.set(key, job.request.timeout_seconds, self._time_out, job, job.attempt)
         self._changed.notify_all()
 
     def _time_out(self, job: Job, attempt: int) -> None:
@@ -115,15 +133,6 @@ class Scheduler:
                 reason = f"it took longer than {job.request.timeout_seconds} s"
                 job.failure = Outcome(TaskState.FAILED, reason)
             self._stop_tasks(job)
-
-    def _later(self, seconds: float, function: Callable[..., None], *args: object) -> None:
-        def locked() -> None:
-            with self._changed:
-                function(*args)
-
-        timer = threading.Timer(seconds, locked)
-        timer.daemon = True
-        timer.start()
 
     def _run(self, job: Job, attempt: int, index: int, task: Task) -> None:
         """Run a task, in a thread of its own."""
@@ -140,6 +149,7 @@ class Scheduler:
 
     def _conclude(self, job: Job) -> None:
         """Decide what follows an attempt whose tasks have all ended."""
+        self.timers.cancel((_Timer.END, job.job_id))
         self._stop_children(job)
         if job.status.ended:
             job.conclude(time.time())
@@ -162,7 +172,8 @@ class Scheduler:
                 self._end(job, JobStatus.FAILED, outcome.reason)
             case _:
                 delay = min(_LONGEST_BACKOFF, _BACKOFF * 2 ** (job.failures - 1))
-                self._later(delay, self._retry, job, job.attempt, outcome.reason)
+                key = _Timer.RETRY, job.job_id
+                self.timers.set(key, delay, self._retry, job, job.attempt, outcome.reason)
 
     def _retry(self, job: Job, attempt: int, reason: str) -> None:
         if job.status is JobStatus.RUNNING and job.attempt == attempt:
@@ -170,8 +181,13 @@ class Scheduler:
 
     def _end(self, job: Job, status: JobStatus, reason: str) -> None:
         job.end(status, reason, time.time())
+        self._cancel_timers(job)
         self.on_end(job)
         self._admit()
+
+    def _cancel_timers(self, job: Job) -> None:
+        for kind in _Timer:
+            self.timers.cancel((kind, job.job_id))
 
     def stop(self, job: Job, reason: str) -> None:
         """End a job and the jobs that it launched, unless they have ended."""
@@ -179,6 +195,7 @@ class Scheduler:
             job.end(JobStatus.STOPPED, reason, time.time())
             job.close_attempt(time.time(), Outcome(TaskState.KILLED, reason))
             self._stop_tasks(job)
+            self._cancel_timers(job)
             self.on_end(job)
             self._stop_children(job)
         self._admit()
@@ -221,6 +238,10 @@ class Scheduler:
     def discard(self, job: Job) -> None:
         """Remove what only attempts of a job need, which has ended."""
         self._make.discard(job)
+
+    def rest(self) -> None:
+        """Give up what nobody needs while there are no jobs."""
+        self._make.close()
 
     def kill(self) -> None:
         """End all processes at once, when nobody can wait for them any more."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar, overload
 
 from fray._pb import cluster_pb2 as pb
+from fray.cluster.attached import close_attached
 from fray.cluster.check import check_group, check_request, check_reservation
 from fray.cluster.context import job_context
 from fray.cluster.errors import JobFailedError, NotFoundError, WaitTimeoutError
@@ -262,4 +263,5 @@ class FrayCluster:
 
     def close(self) -> None:
         """Close the connection. Jobs go on."""
+        close_attached(self)
         self._connection.close()

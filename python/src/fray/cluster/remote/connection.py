@@ -15,6 +15,7 @@ from fray._pb import cluster_pb2_grpc
 from fray.cluster.errors import AccessDeniedError, ClusterUnavailableError
 from fray.cluster.remote.failure import Patience, failure_now
 from fray.cluster.remote.spec import Spec
+from fray.cluster.watch import Ending
 
 _MAX_MESSAGE = 64 << 20  # bytes, the controller's own limit
 _OPTIONS: list[tuple[str, Any]] = [
@@ -91,19 +92,26 @@ class Connection:
                 patience.failed(err)
 
     def stream(
-        self, method: Callable[..., Iterator[_Response]], request: Callable[[], object]
+        self,
+        method: Callable[..., Iterator[_Response]],
+        request: Callable[[], object],
+        ending: Ending | None = None,
     ) -> Iterator[_Response]:
         """Yield what a call streams; when that breaks, of the call that `request` asks for next."""
+        ending = ending or Ending()
         patience = Patience(self.target, self.timeout)
-        while True:
+        while not ending.over:
             call = method(request(), metadata=self._credentials())
+            if isinstance(call, grpc.Call):
+                ending.wakes(call.cancel)
             try:
                 for response in call:
                     patience.progressed()
                     yield response
                 return
             except grpc.RpcError as err:
-                patience.failed(err)
+                if not ending.over:
+                    patience.failed(err)
             finally:
                 if isinstance(call, grpc.Call):
                     call.cancel()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Iterator, Mapping
 
@@ -12,6 +11,7 @@ from fray.cluster.errors import ActorNotFoundError, NotFoundError
 from fray.cluster.remote.connection import PAUSE, Connection
 from fray.cluster.remote.convert import changes_of, duration, endpoint_of
 from fray.cluster.types import ActorChanges, ActorEndpoint, ActorId, JobId, Namespace
+from fray.cluster.watch import Ending, Watch
 
 
 class FrayMetadata:
@@ -74,15 +74,18 @@ class FrayMetadata:
         found = self._connection.call(self._connection.metadata.ListActors, request)
         return [endpoint_of(actor) for actor in found.actors]
 
-    def watch(
-        self, name: str = "", prefix: str = "", *, job_id: JobId | None = None
-    ) -> Iterator[ActorChanges]:
+    def watch(self, name: str = "", prefix: str = "", *, job_id: JobId | None = None) -> Watch:
         """Yield what is there, then what changes. After an interruption it begins anew, with a reset."""
         request = pb.WatchRequest(name=name, prefix=prefix, namespace=self._namespace, job_id=job_id or "")
-        while True:
-            for message in self._connection.stream(self._connection.metadata.Watch, lambda: request):
-                yield changes_of(message)
-            time.sleep(PAUSE)
+        connection = self._connection
+
+        def changes(ending: Ending) -> Iterator[ActorChanges]:
+            while not ending.over:
+                for message in connection.stream(connection.metadata.Watch, lambda: request, ending):
+                    yield changes_of(message)
+                ending.wait(PAUSE)
+
+        return Watch(changes)
 
     def _named(self, name: str) -> pb.LookupRequest:
         return pb.LookupRequest(name=name, namespace=self._namespace)

@@ -7,7 +7,7 @@ import math
 import sys
 from typing import Any
 
-from fray.rpc._codec.common import BAD_ARRAY, Buffer, CodecError
+from fray.rpc._codec.common import BAD_ARRAY, Buffer, CodecError, with_article
 
 MAX_DIMS = 32
 """How many dimensions an array may have; older versions of numpy have no more."""
@@ -51,7 +51,7 @@ def parts(value: Any) -> tuple[str, list[int], memoryview]:
         array = np.asarray(value)
     except Exception as err:
         what = type(value).__qualname__
-        raise CodecError("", f"a {what} cannot be made a numpy array: {err}") from err
+        raise CodecError("", f"{with_article(what)} cannot be made a numpy array: {err}") from err
     dtype = array.dtype
     name = _NAMES.get(dtype.str)
     if name is None:  # big endian, of another package, or no numbers at all

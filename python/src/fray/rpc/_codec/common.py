@@ -32,6 +32,11 @@ Buffer = bytes | bytearray | memoryview
 Buffers = Sequence[Buffer]
 
 
+def with_article(name: str) -> str:
+    """Return the name of a type behind "a" or "an"; one with a U is more often a UUID or a User."""
+    return f"an {name}" if name[0] in "aeioAEIO" else f"a {name}"
+
+
 class Codec(enum.IntEnum):
     """How arguments and results are written. The numbers are those of the wire."""
 

@@ -11,7 +11,7 @@ import datetime
 from typing import Any, NoReturn, Protocol
 
 from fray.rpc._codec import arrays
-from fray.rpc._codec.common import MAX_DEPTH, ActorRef, Buffer, CodecError, index_step, key_step
+from fray.rpc._codec.common import MAX_DEPTH, ActorRef, Buffer, CodecError, index_step, key_step, with_article
 
 _TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels, or contains itself"
 _BIG_INT = "the int is outside of -2^63 to 2^64-1; send a string"
@@ -165,7 +165,7 @@ def refuse(value: Any) -> NoReturn:
         instead = "send a list of what it yields"
     else:
         instead = "send what it is made of"
-    raise CodecError("", f"a {name} is carried by no codec; {instead}")
+    raise CodecError("", f"{with_article(name)} is carried by no codec; {instead}")
 
 
 def find_plain(value: Any, step: str = "") -> None:

@@ -1,0 +1,55 @@
+"""Watches of registries, which can be ended by another thread than the one that waits for the next change."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+
+from fray.cluster.types import ActorChanges
+
+
+class Ending:
+    """Tells who waits for the next change that nobody wants it any more."""
+
+    def __init__(self) -> None:
+        self._over = threading.Event()
+        self._wake: Callable[[], object] = lambda: None
+
+    @property
+    def over(self) -> bool:
+        """Whether that is so."""
+        return self._over.is_set()
+
+    def wait(self, seconds: float) -> None:
+        """Wait, unless it is over."""
+        self._over.wait(seconds)
+
+    def wakes(self, wake: Callable[[], object]) -> None:
+        """From now on `wake` makes who waits look whether it is over; now, if it is."""
+        self._wake = wake
+        if self.over:
+            wake()
+
+    def end(self) -> None:
+        """Let it be over."""
+        self._over.set()
+        self._wake()
+
+
+class Watch(Iterator[ActorChanges]):
+    """Changes as they come."""
+
+    def __init__(self, changes: Callable[[Ending], Iterator[ActorChanges]]) -> None:
+        """Watch for what `changes` yields until the ending that it is given."""
+        self._ending = Ending()
+        self._changes = changes(self._ending)
+
+    def __next__(self) -> ActorChanges:
+        """Wait for the next change."""
+        if self._ending.over:
+            raise StopIteration
+        return next(self._changes)
+
+    def close(self) -> None:
+        """End it, from any thread. Who waits for the next change gets none."""
+        self._ending.end()
