@@ -2,10 +2,12 @@ package actorrpc
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/fray-ml/fray/actorrpc/codec"
 	"github.com/fray-ml/fray/actorrpc/wire"
@@ -295,19 +297,24 @@ func (a *actor) newCall(method string, given arguments) (*call, *Error) {
 	if c.args, c.buffers, err = codec.EncodeArgs(c.codec, given.positional, given.named); err != nil {
 		return nil, encodingError(a.key.name, method, err)
 	}
-	return c, c.measure()
+	return c, c.sendable()
 }
 
-// measure refuses a call that is larger than this side allows.
-func (c *call) measure() *Error {
+// sendable refuses a call that is larger than this side allows, or whose names no frame carries.
+func (c *call) sendable() *Error {
+	name := c.actor.key.name
+	switch {
+	case !utf8.ValidString(name):
+		return c.named(unknownActor(name, nil))
+	case !utf8.ValidString(c.method):
+		return c.named(&Error{Code: CodeUnknownMethod, Message: fmt.Sprintf("no method %q", c.method)})
+	}
 	c.bytes = uint64(len(c.args))
 	for _, b := range c.buffers {
 		c.bytes += uint64(len(b))
 	}
 	if limit := c.actor.client.config.MaxMessageBytes; c.bytes+c.overhead() > limit {
-		err := tooLarge(c.bytes, limit)
-		err.Actor, err.Method = c.actor.key.name, c.method
-		return err
+		return c.named(tooLarge(c.bytes, limit))
 	}
 	return nil
 }

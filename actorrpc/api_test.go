@@ -108,6 +108,12 @@ func TestHandles(t *testing.T) {
 	if _, err := Go[int](t.Context(), zero, "add").Result(t.Context()); CodeOf(err) != CodeBadArguments {
 		t.Errorf("a handle of nothing: error is %v, want bad arguments", err)
 	}
+	if _, err := client.Methods(t.Context(), zero); CodeOf(err) != CodeBadArguments {
+		t.Errorf("the methods of a handle of nothing: error is %v, want bad arguments", err)
+	}
+	if n := zero.Pending(); n != 0 || zero.Name() != "" || zero.String() != "" {
+		t.Errorf("a handle of nothing has %d calls, is %q, %q; want 0 and no names", n, zero.Name(), zero)
+	}
 	if _, err := client.Lookup(t.Context(), "conter"); CodeOf(err) != CodeUnknownActor || !strings.Contains(err.Error(), "did you mean counter?") {
 		t.Errorf("error is %v, want an unknown actor near counter", err)
 	}

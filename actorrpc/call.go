@@ -1,6 +1,7 @@
 package actorrpc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/actorrpc/codec"
+	"github.com/fray-ml/fray/actorrpc/internal/lane"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -28,6 +30,8 @@ type call struct {
 	options  RPCOptions
 	deadline time.Time // zero: none
 	release  func()    // frees what waits for the deadline; nil
+	made     lane.Run  // the run that made it; nil: none, or it waits
+	waiters  []lane.Run
 
 	// Guarded by the actor.
 	order   uint64
@@ -91,15 +95,13 @@ func (c *call) finish(reply *wire.Reply, results [][]byte, err *Error) {
 }
 
 // fail ends the call with an error, which it gives the call's names where it has none.
-func (c *call) fail(err *Error) {
+func (c *call) fail(err *Error) { c.finish(nil, nil, c.named(err)) }
+
+// named is an error with the call's names where it has none.
+func (c *call) named(err *Error) *Error {
 	named := *err
-	if named.Actor == "" {
-		named.Actor = c.actor.key.name
-	}
-	if named.Method == "" {
-		named.Method = c.method
-	}
-	c.finish(nil, nil, &named)
+	named.Actor, named.Method = cmp.Or(named.Actor, c.actor.key.name), cmp.Or(named.Method, c.method)
+	return &named
 }
 
 // repeatable says whether the call's options have it sent again though it may have
@@ -121,7 +123,7 @@ func (c *call) repeatable() bool {
 // decode reads the answer of a call that is done.
 func (c *call) decode(into any) error {
 	if c.err != nil {
-		return c.err
+		return c.err.typed()
 	}
 	bad := func(code Code, argument, message string) error {
 		return &Error{Code: code, Message: message, Ran: true, Actor: c.actor.key.name, Method: c.method, Argument: argument}

@@ -111,7 +111,11 @@ func (r *ClusterResolver) missing(ctx context.Context, name string) *Error {
 func clusterError(name string, err error) *Error {
 	said := status.Convert(err)
 	if said.Code() != codes.NotFound {
-		return &Error{Code: CodeUnavailable, Message: "the cluster does not say where it is: " + said.Message(), Actor: name}
+		e := &Error{Code: CodeUnavailable, Message: "the cluster does not say where it is: " + said.Message(), Actor: name}
+		if said.Code() == codes.DeadlineExceeded || said.Code() == codes.Canceled { // by its clock, which may be ahead
+			e.Cause = &Error{Code: CodeDeadline, Message: "the time to find it was over"}
+		}
+		return e
 	}
 	text, list, _ := strings.Cut(said.Message(), "; near it are ")
 	e := &Error{Code: CodeUnknownActor, Message: text, Actor: name}

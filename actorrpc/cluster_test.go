@@ -30,6 +30,7 @@ type register struct {
 	changed  chan struct{}
 	ended    map[string]bool // jobs
 	lookups  int
+	late     codes.Code // of all lookups but the first; 0: they are answered
 	watches  int
 	tokens   []string
 	noWatch  bool
@@ -70,7 +71,9 @@ func (r *register) Lookup(_ context.Context, q *clusterapi.LookupRequest) (*clus
 func (r *register) LookupAll(ctx context.Context, q *clusterapi.LookupRequest) (*clusterapi.ListActorsResponse, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.lookups++
+	if r.lookups++; r.late != codes.OK && r.lookups > 1 {
+		return nil, status.Error(r.late, "no time is left")
+	}
 	if m, ok := metadata.FromIncomingContext(ctx); ok {
 		r.tokens = m.Get("authorization")
 	}
@@ -276,6 +279,28 @@ func TestClusterResolver(t *testing.T) {
 		told.Clear()
 		eventually(t, "it watches again", func() bool { _, ok := told.Load("counter"); return ok })
 	})
+}
+
+// A cluster without the time to answer does not hide what it said before.
+func TestClusterWithoutTime(t *testing.T) {
+	for _, code := range []codes.Code{codes.DeadlineExceeded, codes.Canceled} {
+		t.Run(code.String(), func(t *testing.T) {
+			r, resolver := clusterResolver(t)
+			r.noWatch = true
+			r.set(&clusterapi.ActorEndpoint{ActorId: "actor-1", Name: "countr", Address: "127.0.0.1:1"})
+			client := NewClient(resolver, Config{ResolveTimeout: 2 * time.Second})
+			defer func() { _ = client.Close() }()
+			h := mustLookup(t, client, "countr")
+			r.set() // it has gone
+			r.mu.Lock()
+			r.lookups, r.late = 0, code
+			r.mu.Unlock()
+			_, err := Call[int](t.Context(), h, "add", 1)
+			if CodeOf(err) != CodeUnknownActor || ran(err) || !strings.Contains(err.Error(), "counters") {
+				t.Errorf("got %v, want that it is unknown, and what is near", err)
+			}
+		})
+	}
 }
 
 func TestClusterResolverWatchesSoManyNames(t *testing.T) {

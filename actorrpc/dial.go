@@ -72,7 +72,7 @@ func (s *server) greet(ctx context.Context) (*link, error) {
 		return nil, s.handshakeError(err)
 	}
 	l := &link{
-		server: s, conn: wire.NewConn(c, s.client.config.MaxMessageBytes), over: make(chan struct{}),
+		server: s, caller: s.self, conn: wire.NewConn(c, s.client.config.MaxMessageBytes), over: make(chan struct{}),
 		asked: map[uint64]chan *wire.Frame{},
 	}
 	if l.hello, err = s.hellos(l.conn); err != nil {

@@ -55,6 +55,8 @@ type Error struct {
 	Type      string
 	Traceback string
 	Cause     *Error // what that was raised from
+
+	selfCall bool // see SelfCallError
 }
 
 // Error names the actor, the method and the argument, and says what to do where there is something.
@@ -106,14 +108,18 @@ func CodeOf(err error) Code {
 	return ""
 }
 
-// Wire is the error as it is sent.
+// Wire is the error as it is sent. Text that is no UTF-8, as errors of files and sockets may
+// have, would not be: what is none of it is replaced.
 func (e *Error) Wire() *wire.Error {
 	if e == nil {
 		return nil
 	}
 	w := &wire.Error{
-		Code: wire.Code_CODE_INTERNAL, Message: e.Message, Ran: e.Ran, Actor: e.Actor, Method: e.Method, Argument: e.Argument,
-		Near: e.Near, Type: e.Type, Traceback: e.Traceback, Cause: e.Cause.Wire(),
+		Code: wire.Code_CODE_INTERNAL, Message: valid(e.Message), Ran: e.Ran, Actor: valid(e.Actor), Method: valid(e.Method),
+		Argument: valid(e.Argument), Type: valid(e.Type), Traceback: valid(e.Traceback), Cause: e.Cause.Wire(),
+	}
+	for _, name := range e.Near {
+		w.Near = append(w.Near, valid(name))
 	}
 	for i, c := range orderedCodes() {
 		if c == e.Code {
@@ -122,6 +128,8 @@ func (e *Error) Wire() *wire.Error {
 	}
 	return w
 }
+
+func valid(text string) string { return strings.ToValidUTF8(text, "\ufffd") }
 
 // maxCauses bounds a chain of causes that a peer sends.
 const maxCauses = 32

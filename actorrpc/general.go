@@ -121,6 +121,9 @@ func (g *general) over() error {
 
 // submit has a goroutine make the call.
 func (g *general) submit(c *call) bool {
+	if c.behindWaiter(g.peer()) {
+		return true
+	}
 	s := &sending{}
 	g.mu.Lock()
 	if g.retired {
@@ -186,6 +189,8 @@ func (g *general) failed(c *call, handed bool, err error) {
 }
 
 func (g *general) flush() {}
+
+func (g *general) peer() string { return "" }
 
 func (g *general) throttle(<-chan struct{}) {}
 

@@ -69,7 +69,12 @@ func (h Handle) String() string {
 }
 
 // Pending is how many calls of this process the actor has not answered.
-func (h Handle) Pending() int { return int(h.actor.load.Load()) }
+func (h Handle) Pending() int {
+	if h.actor == nil {
+		return 0
+	}
+	return int(h.actor.load.Load())
+}
 
 // Lookup finds the actor of a name, the newest if there are many. Without one the
 // error is of [CodeUnknownActor]. Where addresses are fixed nobody is asked.
@@ -246,6 +251,9 @@ func (c *Client) Actors(ctx context.Context, e Endpoint) ([]*wire.Actor, error) 
 
 // Methods asks an actor's server what methods it has.
 func (c *Client) Methods(ctx context.Context, h Handle) ([]*wire.Method, error) {
+	if h.actor == nil {
+		return nil, ofNoActor("")
+	}
 	ctx, cancel := context.WithTimeout(ctx, c.config.ResolveTimeout)
 	defer cancel()
 	e, err := h.actor.find(ctx)

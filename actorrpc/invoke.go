@@ -6,12 +6,14 @@ import (
 	"sync"
 
 	"github.com/fray-ml/fray/actorrpc/codec"
+	"github.com/fray-ml/fray/actorrpc/internal/lane"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
 // Call calls a method and waits for what it returns. Among the arguments, [Named]
 // gives some by name and [RPCOptions] say how this call is made. R is what package
-// codec makes of the result, a [Handle], or struct{} to ignore it. Errors are *[Error].
+// codec makes of the result, a [Handle], or struct{} to ignore it. Errors are *[Error], or,
+// as a [SelfCallError], have one.
 func Call[R any](ctx context.Context, h Handle, method string, args ...any) (R, error) {
 	var result R
 	c, err := h.encode(method, args)
@@ -25,6 +27,7 @@ func Call[R any](ctx context.Context, h Handle, method string, args ...any) (R, 
 
 // perform makes the call and waits for its answer.
 func (c *call) perform(ctx context.Context) {
+	c.waiters = c.actor.client.waiters(ctx)
 	ctx, cancel := c.within(ctx)
 	defer cancel()
 	if ctx.Err() != nil {
@@ -47,10 +50,21 @@ func (c *call) perform(ctx context.Context) {
 func Go[R any](ctx context.Context, h Handle, method string, args ...any) *Future[R] {
 	c, err := h.encode(method, args)
 	if err != nil {
-		done := make(chan struct{})
-		close(done)
-		return &Future[R]{call: &call{done: done}, err: err}
+		return unmade[R](err)
 	}
+	c.made = lane.Of(ctx)
+	return begin[R](ctx, c)
+}
+
+// unmade is of a call that cannot be made.
+func unmade[R any](err error) *Future[R] {
+	done := make(chan struct{})
+	close(done)
+	return &Future[R]{call: &call{done: done}, err: err}
+}
+
+// begin makes a call without waiting for its answer.
+func begin[R any](ctx context.Context, c *call) *Future[R] {
 	c.endWith(c.within(ctx))
 	f := &Future[R]{call: c, cancel: func() { c.end(context.Canceled) }}
 	if via := c.actor.start(c, c.release == nil); via != nil {
@@ -102,17 +116,11 @@ func (f *Future[R]) Cancel() {
 }
 
 // Result waits for what the method returns. ctx is for the waiting only, and its
-// end gives ctx's error.
+// end gives ctx's error. A [SelfCallError] leaves the call as it is, too.
 func (f *Future[R]) Result(ctx context.Context) (R, error) {
-	select {
-	case <-f.call.done:
-	default:
-		select {
-		case <-f.call.done:
-		case <-ctx.Done():
-			var none R
-			return none, ctx.Err()
-		}
+	if err := f.call.wait(ctx); err != nil {
+		var none R
+		return none, err
 	}
 	f.once.Do(func() {
 		if f.err == nil {
@@ -122,10 +130,15 @@ func (f *Future[R]) Result(ctx context.Context) (R, error) {
 	return f.result, f.err
 }
 
+// ofNoActor is the error of a handle that is zero.
+func ofNoActor(method string) *Error {
+	return &Error{Code: CodeBadArguments, Message: "the handle is of no actor; get one by Lookup", Method: method}
+}
+
 // encode makes a call of its arguments.
 func (h Handle) encode(method string, args []any) (*call, error) {
 	if h.actor == nil {
-		return nil, &Error{Code: CodeBadArguments, Message: "the handle is of no actor; get one by Lookup", Method: method}
+		return nil, ofNoActor(method)
 	}
 	c, err := h.actor.newCall(method, argumentsOf(args, h.options.over(h.actor.client.config.Options)))
 	if err != nil {
@@ -179,18 +192,18 @@ type Raw struct {
 // CallRaw calls a method with arguments that are encoded already.
 func CallRaw(ctx context.Context, h Handle, method string, args Raw) (Raw, error) {
 	if h.actor == nil {
-		return Raw{}, &Error{Code: CodeBadArguments, Message: "the handle is of no actor; get one by Lookup", Method: method}
+		return Raw{}, ofNoActor(method)
 	}
 	c := &call{
 		actor: h.actor, method: method, options: h.options.over(h.actor.client.config.Options),
 		codec: args.Codec, args: args.Data, buffers: args.Buffers, done: make(chan struct{}),
 	}
-	if err := c.measure(); err != nil {
+	if err := c.sendable(); err != nil {
 		return Raw{}, err
 	}
 	c.perform(ctx)
 	if c.err != nil {
-		return Raw{}, c.err
+		return Raw{}, c.err.typed()
 	}
 	return c.raw()
 }

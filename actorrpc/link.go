@@ -26,6 +26,7 @@ const (
 // link is one connection to a server.
 type link struct {
 	server *server
+	caller string // the client's name in it
 	conn   *wire.Conn
 	hello  *wire.Hello // the server's
 	over   chan struct{}

@@ -105,7 +105,13 @@ type Answer[R any] struct {
 func Broadcast[R any](ctx context.Context, handles []Handle, method string, args ...any) []Answer[R] {
 	futures := make([]*Future[R], len(handles))
 	for i, h := range handles {
-		futures[i] = Go[R](ctx, h, method, args...)
+		c, err := h.encode(method, args)
+		if err != nil {
+			futures[i] = unmade[R](err)
+			continue
+		}
+		c.waiters = c.actor.client.waiters(ctx)
+		futures[i] = begin[R](ctx, c)
 	}
 	answers := make([]Answer[R], len(handles))
 	for i, f := range futures {

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // Endpoint is where an actor is.
@@ -72,6 +73,9 @@ func ParseURL(text string) (Endpoint, error) {
 			return bad("it has a user, a query or a fragment")
 		}
 		e = Endpoint{Address: u.Host, GRPC: u.Scheme == schemeGRPC, Name: strings.TrimPrefix(u.Path, "/")}
+	}
+	if !utf8.ValidString(e.Name) {
+		return bad("its name is no UTF-8")
 	}
 	_, port, err := net.SplitHostPort(e.Address)
 	if err != nil {

@@ -19,6 +19,9 @@ func (s *server) submit(c *call) bool {
 		c.fail(tooLarge(c.bytes, limit))
 		return true
 	}
+	if c.behindWaiter(s.process) {
+		return true
+	}
 	s.used++
 	c.reset()
 	if len(s.waiting) > 0 || s.full() {

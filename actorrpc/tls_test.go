@@ -63,7 +63,11 @@ func TestFact23Identities(t *testing.T) {
 		server, _ := serve(t, host.Config{Host: "127.0.0.1", Identity: test.server}, map[string]any{"counter": &counter{}})
 		for way, url := range urls(server.Address()) {
 			t.Run(test.name+", "+way, func(t *testing.T) {
-				client := dialed(t, actorrpc.Config{Identity: test.client, ResolveTimeout: 2 * time.Second}, url)
+				config := actorrpc.Config{Identity: test.client, ResolveTimeout: patience}
+				if test.code != "" {
+					config.ResolveTimeout = 2 * time.Second
+				}
+				client := dialed(t, config, url)
 				n, err := actorrpc.Call[int](t.Context(), lookup(t, client, "counter"), "increment", 1)
 				want := test.code
 				if want != "" && way == "grpc" {

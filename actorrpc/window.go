@@ -20,15 +20,11 @@ func (w *window) last() uint64 { return w.acked + uint64(len(w.calls)) }
 
 // take is the unanswered call of a number, which is answered from now on, or nil.
 func (w *window) take(seq uint64) *call {
-	if seq <= w.acked || seq > w.last() {
-		return nil
-	}
-	i := seq - w.acked - 1
-	c := w.calls[i]
+	c := w.at(seq)
 	if c == nil {
 		return nil
 	}
-	w.calls[i] = nil
+	w.calls[seq-w.acked-1] = nil
 	w.open--
 	for len(w.calls) > 0 && w.calls[0] == nil {
 		w.calls = w.calls[1:]
@@ -39,7 +35,15 @@ func (w *window) take(seq uint64) *call {
 
 // has reports whether a call is in the window.
 func (w *window) has(c *call) bool {
-	return c.seq > w.acked && c.seq <= w.last() && w.calls[c.seq-w.acked-1] == c
+	return w.at(c.seq) == c
+}
+
+// at is the unanswered call of a number, or nil.
+func (w *window) at(seq uint64) *call {
+	if seq <= w.acked || seq > w.last() {
+		return nil
+	}
+	return w.calls[seq-w.acked-1]
 }
 
 // all are the unanswered calls in order.

@@ -2,7 +2,6 @@ package across
 
 import (
 	"fmt"
-	"net"
 	"strconv"
 	"strings"
 	"sync"
@@ -128,15 +127,14 @@ func TestManyNoticeOneDeath(t *testing.T) {
 	})
 }
 
-// freePort is one that nobody has at the moment.
+// freePort is one that nobody has, and that nobody is given by chance.
 func freePort(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := registrytest.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	return port
 }
 
 // Fact 33: a group is ready at N of M; waiting for it ends at once when its job has ended.

@@ -53,7 +53,7 @@ func TestRestart(t *testing.T) {
 	for _, served := range languages() {
 		for _, calling := range languages() {
 			t.Run(fmt.Sprintf("from %s to %s", calling, served), func(t *testing.T) {
-				c, s := newCaller(t, calling), startServer(t, served, 0)
+				c, s := newCaller(t, calling), startServer(t, served, freePort(t))
 				add := order{Do: "call", Address: s.address, Method: "add", Args: "[[3],{}]", Resolve: patience.Seconds()}
 				if a := c.do(t, add); a.Value != "3" {
 					t.Fatalf("got %s, want 3", a)

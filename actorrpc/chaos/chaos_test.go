@@ -2,6 +2,8 @@ package chaos
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"path/filepath"
 	"strings"
@@ -20,9 +22,7 @@ func TestChaos(t *testing.T) {
 	w.populate(t)
 	w.all("go", "going")
 	n := &nemesis{world: w, random: rand.New(rand.NewPCG(w.seed, 7))}
-	ctx, cancel := context.WithTimeout(t.Context(), *stormFor)
-	n.rage(ctx)
-	cancel()
+	n.rage(w.storm(t.Context()))
 	w.note("calm")
 	w.goHome()
 	w.all("stop", "stopped")
@@ -42,6 +42,57 @@ func TestChaos(t *testing.T) {
 		}
 	}
 	w.verdict(t)
+}
+
+// storm is the time for which the storm lasts: as long as is told, and on a busy
+// machine until enough calls have returned.
+func (w *world) storm(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		defer cancel()
+		<-time.After(*stormFor)
+		for end := time.Now().Add(3 * patience); time.Now().Before(end) && ctx.Err() == nil; <-time.After(time.Second) {
+			if outcomes, err := w.outcomes(); err == nil && enough(outcomes) == nil {
+				return
+			}
+		}
+	}()
+	return ctx
+}
+
+// outcomes are those of all calls.
+func (w *world) outcomes() ([]outcome, error) {
+	var all []outcome
+	for _, c := range w.callers {
+		some, err := readLines(filepath.Join(w.dir, "outcomes-"+c.name), outcomeOf)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
+
+// enough is an error unless so many calls of each caller returned in the storm that
+// something is proved.
+func enough(outcomes []outcome) error {
+	returned := map[string]int{}
+	for _, o := range outcomes {
+		if o.kind == outcomeOK && !strings.HasSuffix(o.caller, ".calm") {
+			returned[o.caller]++
+		}
+	}
+	var errs []error
+	want := max(1, least*int(*stormFor/(20*time.Second)))
+	for name, n := range returned {
+		if n < want {
+			errs = append(errs, fmt.Errorf("%d calls of caller %s returned, want %d at least", n, name, want))
+		}
+	}
+	if len(returned) != callerCount {
+		errs = append(errs, fmt.Errorf("calls of %d callers returned, want %d", len(returned), callerCount))
+	}
+	return errors.Join(errs...)
 }
 
 // all orders something of all callers.
@@ -107,19 +158,9 @@ func (w *world) verdict(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var outcomes []outcome
-	returned := map[string]int{}
-	for _, c := range w.callers {
-		some, err := readLines(filepath.Join(w.dir, "outcomes-"+c.name), outcomeOf)
-		if err != nil {
-			t.Fatal(err)
-		}
-		outcomes = append(outcomes, some...)
-		for _, o := range some {
-			if o.kind == outcomeOK {
-				returned[o.caller]++
-			}
-		}
+	outcomes, err := w.outcomes()
+	if err != nil {
+		t.Fatal(err)
 	}
 	t.Logf("%d calls, %d executions, outcomes %v", len(outcomes), len(executions), tally(outcomes))
 	wrong := append(judge(executions, outcomes), gaps(outcomes)...)
@@ -129,18 +170,7 @@ func (w *world) verdict(t *testing.T) {
 	for _, problem := range append(w.problems, wrong...) {
 		t.Error(problem)
 	}
-	want := max(1, least*int(*stormFor/(20*time.Second)))
-	callers := 0
-	for name, n := range returned {
-		if strings.HasSuffix(name, ".calm") {
-			continue
-		}
-		callers++
-		if n < want {
-			t.Errorf("%d calls of caller %s returned, want %d at least", n, name, want)
-		}
-	}
-	if callers != callerCount {
-		t.Errorf("calls of %d callers returned, want %d", callers, callerCount)
+	if err := enough(outcomes); err != nil {
+		t.Error(err)
 	}
 }

@@ -130,6 +130,7 @@ func TestEncodeRefuses(t *testing.T) {
 		{"channel in a struct", struct{ C chan int }{make(chan int)}, "result.c", "a chan int is carried by no codec; send what it is made of"},
 		{"complex", map[string]any{"two words": 1i}, `result["two words"]`, "a complex128 is carried by no codec; send what it is made of"},
 		{"under an int", map[int]any{-4: 1i}, "result[-4]", "a complex128 is carried by no codec; send what it is made of"},
+		{"pointer without a type", reflect.ValueOf(&pointer).UnsafePointer(), "result", "an unsafe.Pointer is carried by no codec; send what it is made of"},
 		{"no UTF-8", []string{"a", "\xff"}, "result[1]", "the string is no valid UTF-8; send bytes"},
 		{"no UTF-8 in a key", []any{map[string]int{"\xff": 1}}, "result[0]", "the string is no valid UTF-8; send bytes"},
 		{"no UTF-8 in a reference", codec.ActorRef{URL: "\xff"}, "result", "the string is no valid UTF-8; send bytes"},

@@ -5,6 +5,7 @@ import (
 	"math"
 	"reflect"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -91,7 +92,14 @@ func (l *lowering) reflected(v reflect.Value, depth int) (any, error) {
 	case reflect.Struct:
 		return l.record(v, depth)
 	}
-	return nil, &Error{Problem: fmt.Sprintf("a %s is carried by no codec; send what it is made of", v.Type())}
+	return nil, &Error{Problem: withArticle(v.Type().String()) + " is carried by no codec; send what it is made of"}
+}
+
+func withArticle(name string) string {
+	if strings.ContainsAny(name[:1], "aeio") || strings.HasPrefix(name, "unsafe.") {
+		return "an " + name
+	}
+	return "a " + name
 }
 
 // target follows a pointer, which is no level of the value but may lead to itself.

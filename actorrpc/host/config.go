@@ -8,6 +8,7 @@ import (
 	"net"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/fray-ml/fray/actorrpc"
 	"github.com/fray-ml/fray/actorrpc/wire"
@@ -132,6 +133,9 @@ func (o Options) check() error {
 		return fmt.Errorf("MaxConcurrency is %d: want at least 1", o.MaxConcurrency)
 	}
 	for name, n := range o.Groups {
+		if !utf8.ValidString(name) {
+			return fmt.Errorf("concurrency group %q is no UTF-8", name)
+		}
 		if n < 1 || name == "" {
 			return fmt.Errorf("concurrency group %q has room for %d: want a name and at least 1", name, n)
 		}
@@ -139,6 +143,11 @@ func (o Options) check() error {
 	for name, m := range o.Methods {
 		if _, ok := o.Groups[m.Group]; m.Group != "" && !ok {
 			return fmt.Errorf("method %q is in concurrency group %q, which Groups does not have", name, m.Group)
+		}
+		for _, text := range append([]string{m.Doc}, m.Params...) {
+			if !utf8.ValidString(text) {
+				return fmt.Errorf("%q, which is said of method %q, is no UTF-8", text, name)
+			}
 		}
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/internal/lane"
 )
 
 // ActorContext is what a method can know of the call that it answers.
@@ -12,6 +13,7 @@ type ActorContext struct {
 	Actor       string // the name that was called
 	Incarnation string
 	Method      string
+	Group       string // the method's of Options.Groups; "": the actor's own
 	Caller      string // the process that calls, random
 	Trace       string // W3C traceparent, ""; spans that begin with the method's context belong to it
 	Namespace   string
@@ -30,7 +32,7 @@ func FromContext(ctx context.Context) ActorContext {
 	if c, ok := ctx.Value(contextKey{}).(*call); ok {
 		s := c.server
 		return ActorContext{
-			Actor: c.actor.name, Incarnation: c.actor.incarnation, Method: c.method.name, Caller: c.caller, Trace: c.in.GetTrace(),
+			Actor: c.actor.name, Incarnation: c.actor.incarnation, Method: c.method.name, Group: c.method.options.Group, Caller: c.caller, Trace: c.in.GetTrace(),
 			Namespace: s.cfg.Namespace, JobID: s.cfg.JobID, Task: s.cfg.Task, Address: s.Address(),
 			Client: s.cfg.Client,
 		}
@@ -45,10 +47,37 @@ type methodContext struct {
 }
 
 func (c methodContext) Value(key any) any {
-	if _, ok := key.(contextKey); ok {
+	switch key.(type) {
+	case contextKey:
 		return c.call
+	case lane.Key:
+		return c
 	}
 	return c.Context.Value(key)
+}
+
+var _ lane.Run = methodContext{}
+
+// HoldsUp reports whether a call is for the one lane that this one's method runs in.
+func (c methodContext) HoldsUp(to lane.Call) bool {
+	s, box := c.call.server, c.call.method.box
+	if to.Process != "" && to.Process != s.peer || box.room > 1 || s.stopping.Load() || !c.call.is(phaseRuns) {
+		return false
+	}
+	a := s.actor(to.Actor) // of calls for elsewhere there is none: they are not to cost a search
+	if a == nil || to.Incarnation != a.incarnation && (to.Incarnation != "" || to.Process == "") {
+		return false
+	}
+	m, e := a.find(to.Method)
+	return e == nil && m.box == box
+}
+
+// Caller is who made the call.
+func (c methodContext) Caller() (peer string, seq uint64) { return c.call.caller, c.call.in.GetSeq() }
+
+// Names are the actor's and the method's.
+func (c methodContext) Names() (actor, method string) {
+	return c.call.actor.name, c.call.method.name
 }
 
 // context is for the method; end is to be called after it.

@@ -26,6 +26,7 @@ type connection struct {
 	done    chan struct{}
 	pending atomic.Int64
 	watch   *watch
+	late    late
 }
 
 var _ answerer = (*connection)(nil)
@@ -220,15 +221,28 @@ func (c *connection) call(in *wire.Call, buffers [][]byte, refusal *actorrpc.Err
 // client has gone, for a moment.
 func (c *connection) dismiss() {
 	goodbye := &wire.Frame{Kind: &wire.Frame_Goodbye{Goodbye: &wire.Goodbye{Error: stopping(false).Wire()}}}
-	if c.wire.Finish(goodbye, goodbyeTime) != nil || c.net.SetReadDeadline(time.Now().Add(goodbyeTime)) != nil {
+	// Of replies that are late it must not be said that they will not come.
+	if c.late.some() || c.wire.Finish(goodbye, goodbyeTime) != nil || c.net.SetReadDeadline(time.Now().Add(goodbyeTime)) != nil {
 		c.net.Close()
 	}
 	<-c.done
 }
 
-// answer sends a reply.
+// answer sends a reply, without waiting for a client that reads slowly.
 func (c *connection) answer(reply *wire.Reply, buffers [][]byte, unhurried bool) {
-	c.pending.Add(-1)
+	c.pending.Add(-1) // before the client can know
+	f, buffers := c.frame(reply, buffers)
+	if !c.wire.Offer(f, buffers, unhurried) {
+		if reply.GetSeq() > 0 {
+			c.later(reply.GetSeq())
+			return
+		}
+		_ = c.wire.Post(f, buffers) // the ledger does not have it
+	}
+}
+
+// frame is a reply as it is sent, with its buffers: one that is larger than the client takes says so.
+func (c *connection) frame(reply *wire.Reply, buffers [][]byte) (*wire.Frame, [][]byte) {
 	f := &wire.Frame{Kind: &wire.Frame_Reply{Reply: reply}}
 	if size := c.over(f, buffers); size > 0 {
 		e := tooLarge("the result is", size, c.limit)
@@ -236,11 +250,7 @@ func (c *connection) answer(reply *wire.Reply, buffers [][]byte, unhurried bool)
 		f.Kind = &wire.Frame_Reply{Reply: &wire.Reply{Seq: reply.GetSeq(), Codec: reply.GetCodec(), Incarnation: reply.GetIncarnation(), Error: e.Wire()}}
 		buffers = nil
 	}
-	if unhurried {
-		_ = c.wire.Send(f, buffers, nil) // the reader finds out, too
-		return
-	}
-	_ = c.wire.Post(f, buffers)
+	return f, buffers
 }
 
 // over is the size of a frame that is larger than the client takes, 0 of others.

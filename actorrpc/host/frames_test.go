@@ -339,7 +339,7 @@ func TestContextOfAMethod(t *testing.T) {
 }
 
 func TestSilentClientsAreLetGo(t *testing.T) {
-	s := started(t, Config{Keepalive: 20 * time.Millisecond, Patience: time.Second}, map[string]any{"counter": newLesson()}, Options{})
+	s := started(t, Config{Keepalive: 20 * time.Millisecond, Patience: 3 * time.Second}, map[string]any{"counter": newLesson()}, Options{})
 	c := connect(t, s, "a")
 	if f := c.receive(); f.GetPing() == nil {
 		t.Fatalf("got %v, want a Ping", f)

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/credentials/insecure"
 
@@ -135,6 +136,9 @@ func FuzzServer(f *testing.F) {
 		_, _ = c.Write(bytes)
 		c.Close()
 		good.t = t
+		if err := good.net.SetDeadline(time.Now().Add(patience)); err != nil { // fuzzing lasts for longer
+			t.Fatal(err)
+		}
 		good.wants("x", "counter", "wait", "x")
 		next(t, l.began)
 		for len(l.began) > 0 {

@@ -244,3 +244,13 @@ func (l *ledger) calls() []*call {
 	}
 	return out
 }
+
+// answer is that to a call whose caller does not have it; nil: there was no room to keep it.
+func (l *ledger) answer(s *session, seq uint64) *answer {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e := s.entries[seq]; e != nil {
+		return e.answer
+	}
+	return nil
+}

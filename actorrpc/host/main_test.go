@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/registrytest"
 )
 
 // programVariable makes of the test's executable a program that hosts an actor.
@@ -115,7 +116,7 @@ func TestMainServesUntilSIGTERM(t *testing.T) {
 	d := newDirectory(t)
 	port := freePort(t)
 	cmd, text := program(t, "FRAY_ACTOR_CLASS=Lesson", `FRAY_ACTOR_NAMES=["lesson", "lesson_0"]`, `FRAY_ACTOR_ARGS={"Start": 40}`,
-		`FRAY_ACTOR_OPTIONS={"allow_pickle":true,"max_concurrency":2}`, "FRAY_STOP_GRACE=1.01",
+		`FRAY_ACTOR_OPTIONS={"allow_pickle":true,"max_concurrency":2}`, "FRAY_STOP_GRACE=4",
 		"FRAY_HOST_ADDRESS=127.0.0.1", fmt.Sprintf("FRAY_PORT_ACTOR=%d", port), "FRAY_CLUSTER_ADDRESS="+d.address, "FRAY_CLUSTER_TOKEN=x")
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	until(t, "it is ready", func() bool {
@@ -157,12 +158,11 @@ func TestMainServesUntilSIGTERM(t *testing.T) {
 
 func freePort(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := registrytest.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	return port
 }
 
 // Of a replica's tasks the first has its names, and each one of its own: who calls by a

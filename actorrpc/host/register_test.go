@@ -282,6 +282,10 @@ func TestWhatCannotBeRegistered(t *testing.T) {
 		want        string
 	}{
 		{"no name", "", newLesson(), Options{}, "want a name"},
+		{"a name that is no UTF-8", "x\xff", newLesson(), Options{}, "is no UTF-8"},
+		{"parameters that are no UTF-8", "x", newLesson(), Options{Methods: map[string]MethodOptions{"increment": {Params: []string{"\xff"}}}}, "is no UTF-8"},
+		{"a text that is no UTF-8", "x", newLesson(), Options{Methods: map[string]MethodOptions{"increment": {Doc: "\xff"}}}, "is no UTF-8"},
+		{"a group that is no UTF-8", "x", newLesson(), Options{Groups: map[string]int{"\xff": 1}}, "is no UTF-8"},
 		{"nil", "x", nil, Options{}, "not nil"},
 		{"a nil pointer", "x", (*lesson)(nil), Options{}, "not nil"},
 		{"no methods", "x", 5, Options{}, "int has no method that can be called"},

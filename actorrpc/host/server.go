@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"unicode/utf8"
 
 	"github.com/fray-ml/fray/actorrpc"
 	"github.com/fray-ml/fray/actorrpc/wire"
@@ -95,6 +96,9 @@ func (s *Server) add(name string, value any, options Options) (*actor, error) {
 	v := reflect.ValueOf(value)
 	if name == "" || !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, errors.New("want a name and a value that is not nil")
+	}
+	if !utf8.ValidString(name) {
+		return nil, errors.New("the name is no UTF-8")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -64,11 +64,15 @@ func (s *Server) admit(c *call) *actorrpc.Error {
 	return nil
 }
 
-func (s *Server) find(name string) (*actor, *actorrpc.Error) {
+// actor is the one of a name, nil without one.
+func (s *Server) actor(name string) *actor {
 	s.mu.RLock()
-	a := s.actors[name]
-	s.mu.RUnlock()
-	if a != nil {
+	defer s.mu.RUnlock()
+	return s.actors[name]
+}
+
+func (s *Server) find(name string) (*actor, *actorrpc.Error) {
+	if a := s.actor(name); a != nil {
 		return a, nil
 	}
 	e := &actorrpc.Error{Code: actorrpc.CodeUnknownActor, Message: fmt.Sprintf("no actor %q is here", clip(name, maxNameShown)), Actor: clip(name, maxNameShown)}

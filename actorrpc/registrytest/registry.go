@@ -43,7 +43,7 @@ type Registry struct {
 
 // Start serves the names of a namespace on a port of its own. Stop ends it.
 func Start(namespace string) (*Registry, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := listen()
 	if err != nil {
 		return nil, err
 	}

@@ -52,11 +52,40 @@ func (c *Conn) Post(f *Frame, buffers [][]byte) error {
 	if err := c.enqueue(out, PostLimit); err != nil {
 		return err
 	}
+	c.depute()
+	return nil
+}
+
+// depute has another goroutine write what waits. It needs the lock.
+func (c *Conn) depute() {
 	if !c.writing {
 		c.writing = true
 		go c.drain()
 	}
-	return nil
+}
+
+// Offer is Post that does not wait: with [PostLimit] bytes waiting already it reports false, and
+// sends nothing. An unhurried caller may be made to write. What goes wrong with
+// the connection is found by its reader.
+func (c *Conn) Offer(f *Frame, buffers [][]byte, unhurried bool) (taken bool) {
+	out, err := pack(f, buffers)
+	if err != nil {
+		return true
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.writing && c.queued > PostLimit && c.err == nil {
+		return false
+	}
+	if c.enqueue(out, math.MaxInt) != nil {
+		return true
+	}
+	if unhurried {
+		_ = c.writeTurn()
+	} else {
+		c.depute()
+	}
+	return true
 }
 
 // Finish writes a last frame after all that wait, for so long at most, and ends
