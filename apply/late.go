@@ -25,8 +25,14 @@ type Late struct {
 	values *schema.Evaluation
 	texts  map[schema.Address]lateTexts
 	read   readings
+	owed   []schema.Job                  // whose texts are to be looked at, each once, who has waited longest first
 	rest   map[schema.Address]schema.Job // jobs whose texts were not taken over yet: they rest
 }
+
+// share is how many jobs are given other texts in one step. Each of them is ended
+// and begun again, so that whoever waits for the step would wait for all of them;
+// the others follow in the next steps.
+const share = 2048
 
 // lateTexts are the texts of a job that wait for values.
 type lateTexts struct {
@@ -35,24 +41,33 @@ type lateTexts struct {
 }
 
 // Refine returns what is desired with the values that doc knows, nil if that is
-// what doc has. After an error the next call evaluates everything anew.
+// what doc has. Of many jobs whose texts have changed it takes over those of some;
+// the next calls go on. After an error the next call evaluates everything anew.
 func (l *Late) Refine(doc *state.Document) (*schema.Desired, error) {
+	desired, err := l.refine(doc)
+	if err != nil {
+		l.values = nil
+	}
+	return desired, err
+}
+
+func (l *Late) refine(doc *state.Document) (*schema.Desired, error) {
 	if l.values == nil {
 		return l.begin(doc)
 	}
 	known := l.read.news(doc)
 	if len(known) == 0 {
-		return l.reworded(doc, nil)
+		return l.reworded(doc)
 	}
 	found, diags := l.values.Refine(known)
 	if diags.HasErrors() {
-		l.values = nil
 		return nil, again(diags)
 	}
 	if found.Whole != nil {
 		return l.whole(doc, found.Whole)
 	}
-	return l.reworded(doc, found.Jobs)
+	l.owe(found.Jobs)
+	return l.reworded(doc)
 }
 
 func (l *Late) begin(doc *state.Document) (*schema.Desired, error) {
@@ -72,56 +87,92 @@ func (l *Late) begin(doc *state.Document) (*schema.Desired, error) {
 	if diags.HasErrors() {
 		return nil, again(diags)
 	}
-	l.values, l.rest = values, map[schema.Address]schema.Job{}
+	l.values, l.owed, l.rest = values, nil, map[schema.Address]schema.Job{}
 	return l.whole(doc, values.Config())
 }
 
 func (l *Late) whole(doc *state.Document, cfg *schema.Config) (*schema.Desired, error) {
 	l.read = l.read.anew(doc, cfg, l.values)
-	return l.reworded(doc, cfg.Desired.Jobs)
+	l.owe(cfg.Desired.Jobs)
+	return l.reworded(doc)
+}
+
+// owe has the texts of jobs looked at, instead of what was owed of them before. Who
+// waits already keeps its turn: where values change again and again, too, each gets one.
+func (l *Late) owe(jobs []schema.Job) {
+	turns := make(map[schema.Address]int, len(l.owed))
+	for i := range l.owed {
+		turns[l.owed[i].Addr] = i
+	}
+	for i := range jobs {
+		addr := jobs[i].Addr
+		if _, waits := l.texts[addr]; !waits {
+			continue
+		}
+		delete(l.rest, addr)
+		if at, owed := turns[addr]; owed {
+			l.owed[at] = jobs[i]
+			continue
+		}
+		turns[addr] = len(l.owed)
+		l.owed = append(l.owed, jobs[i])
+	}
 }
 
 // reworded is what is desired with the texts of jobs that wait for values as they
-// are now, and those of jobs that rest no more, nil if those are what doc has.
-func (l *Late) reworded(doc *state.Document, jobs []schema.Job) (*schema.Desired, error) {
-	var waiting []schema.Job
-	for i := range jobs {
-		addr := jobs[i].Addr
-		if _, waits := l.texts[addr]; waits {
-			l.rest[addr] = jobs[i]
-		}
-	}
-	for addr, j := range l.rest {
+// are now, and those of jobs that rest no more, nil if those are what doc has. It
+// looks until a share of them is different.
+func (l *Late) reworded(doc *state.Document) (*schema.Desired, error) {
+	var risen []schema.Job
+	for addr := range l.rest {
 		if !rests(doc.Jobs[addr]) {
-			waiting = append(waiting, j)
-			delete(l.rest, addr)
+			risen = append(risen, l.rest[addr])
 		}
 	}
-	if len(waiting) == 0 {
-		return nil, nil
-	}
-	slices.SortFunc(waiting, func(a, b schema.Job) int { return a.Addr.Compare(b.Addr) })
-	now, err := schema.Desired{Jobs: waiting}.Seal(l.Sealer)
-	if err != nil {
-		return nil, err
+	if len(risen) > 0 {
+		slices.SortFunc(risen, func(a, b schema.Job) int { return a.Addr.Compare(b.Addr) })
+		l.owe(risen)
 	}
 	var changed []schema.Job
-	for i := range now.Jobs {
-		addr := now.Jobs[i].Addr
-		at, declared := slices.BinarySearchFunc(doc.Desired.Jobs, addr, func(j schema.Job, a schema.Address) int { return j.Addr.Compare(a) })
-		if !declared {
+	looked := 0
+	for ; looked < len(l.owed) && len(changed) < share; looked++ {
+		job := &l.owed[looked]
+		if rests(doc.Jobs[job.Addr]) {
+			l.rest[job.Addr] = *job
 			continue
 		}
-		texts := l.texts[addr]
-		if next, differs := texts.over(&doc.Desired.Jobs[at], &now.Jobs[i]); differs {
+		next, differs, err := l.texted(doc, job)
+		if err != nil {
+			return nil, err
+		}
+		if differs {
 			changed = append(changed, next)
 		}
+	}
+	if l.owed = l.owed[looked:]; len(l.owed) == 0 {
+		l.owed = nil
 	}
 	if len(changed) == 0 {
 		return nil, nil
 	}
 	desired, err := doc.Desired.Refined(changed, l.Sealer)
 	return &desired, err
+}
+
+// texted is a job as doc desires it with the texts that it has now, and whether
+// that makes a difference.
+func (l *Late) texted(doc *state.Document, job *schema.Job) (next schema.Job, differs bool, err error) {
+	at, declared := slices.BinarySearchFunc(doc.Desired.Jobs, job.Addr, func(j schema.Job, a schema.Address) int { return j.Addr.Compare(a) })
+	if !declared {
+		return next, false, nil
+	}
+	now, err := schema.Desired{Jobs: []schema.Job{*job}}.Seal(l.Sealer)
+	if err != nil {
+		return next, false, err
+	}
+	texts := l.texts[job.Addr]
+	next, differs = texts.over(&doc.Desired.Jobs[at], &now.Jobs[0])
+	return next, differs, nil
 }
 
 // textsThatWait are those of a configuration of which nothing is known yet.

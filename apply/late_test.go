@@ -2,6 +2,7 @@ package apply_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -259,5 +260,71 @@ func TestLateLeavesWhatRests(t *testing.T) {
 				t.Errorf("b runs again and is %q, want what a has now", texts(doc)["b"])
 			}
 		})
+	}
+}
+
+// TestLateSharesOutManyReaders: of very many jobs that read what has moved each
+// call takes over some, until all read the newest; what moves meanwhile, and who
+// rests meanwhile, is not lost.
+func TestLateSharesOutManyReaders(t *testing.T) {
+	t.Parallel()
+	const readers = 5000
+	l, doc := late(t, fmt.Sprintf(`
+		job "a" { command = ["x"] }
+		job "r" {
+			count   = %d
+			command = ["x", job.a.address]
+		}
+	`, readers))
+	reading := func(doc *state.Document, word string) (n int) {
+		for i := range doc.Desired.Jobs {
+			if slices.Contains(doc.Desired.Jobs[i].Command, schema.Plain(word)) {
+				n++
+			}
+		}
+		return n
+	}
+	doc, _ = taken(t, l, started(t, doc, "job.a", "1"))
+	if n := reading(doc, "1"); n == 0 || n == readers {
+		t.Fatalf("at the first call %d of %d read the address, want some", n, readers)
+	}
+	doc = started(t, doc, "job.a", "2")
+	rests := address(t, fmt.Sprintf("job.r[%d]", readers-1))
+	doc.Jobs[rests] = &state.Job{Attempt: 1, Status: schema.JobSucceeded}
+	for changed := true; changed; {
+		before := reading(doc, "2")
+		if doc, changed = taken(t, l, doc); changed && reading(doc, "2") <= before {
+			t.Fatalf("a call changed nothing: %d read the address, as before", before)
+		}
+	}
+	if n := reading(doc, "2"); n != readers-1 {
+		t.Errorf("in the end %d of %d read the new address, want all but the one that rests", n, readers)
+	}
+	delete(doc.Jobs, rests)
+	if doc, _ = taken(t, l, doc); reading(doc, "2") != readers {
+		t.Errorf("the last one rests no more: %d read the new address, want %d", reading(doc, "2"), readers)
+	}
+}
+
+// TestLateLetsNoReaderWaitForEver: where what many jobs read moves again and again,
+// each of them has its turn all the same.
+func TestLateLetsNoReaderWaitForEver(t *testing.T) {
+	t.Parallel()
+	const readers = 5000
+	l, doc := late(t, fmt.Sprintf(`
+		job "a" { command = ["x"] }
+		job "r" {
+			count   = %d
+			command = ["x", job.a.address]
+		}
+	`, readers))
+	for move := range 8 {
+		doc, _ = taken(t, l, started(t, doc, "job.a", fmt.Sprint(move)))
+	}
+	for i := range doc.Desired.Jobs {
+		j := &doc.Desired.Jobs[i]
+		if len(j.Command) > 1 && (j.Command[1].IsUnknown() || slices.Contains(j.Command, schema.Plain("0"))) {
+			t.Fatalf("after eight moves %s reads none of the later ones", j.Addr)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package apply_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -29,6 +30,7 @@ type swift struct {
 	objects shelf[store.Object]
 	slices  shelf[schema.SliceStatus]
 	ends    bool
+	moved   map[string]string // slices that are at another address than others
 	saves   int
 	spent   time.Duration // in calls, the parts of which that run at once count each
 }
@@ -98,6 +100,7 @@ func (w *swift) Put(_ context.Context, key string, data []byte, want store.Gener
 			r.Task.State = schema.TaskSucceeded
 		}
 	}
+	r.Address = cmp.Or(w.moved[a.Slice], r.Address)
 	return g, w.report(r)
 }
 

@@ -122,7 +122,7 @@ func awaited(job *state.Job) ActorStatus {
 // whyAwaited is why an actor is not registered, as far as that is known.
 func whyAwaited(job *state.Job) string {
 	if job.Ready {
-		return "it serves; its name resolves once fray watch runs"
+		return "it serves; its name resolves seconds after fray watch starts"
 	}
 	if job.Reason == "" && job.Status.Ended() {
 		return fmt.Sprintf("its job %s; it is not started again", job.Status)

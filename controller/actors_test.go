@@ -39,7 +39,7 @@ func TestActorsHaveStatuses(t *testing.T) {
 		{ID: "actor-gone", Namespace: "rl", Name: "gone", Address: "10.0.0.4:1", JobID: "gone-1", Attempt: 1, At: since},
 		{ID: "actor-f", Namespace: "rl", Name: "f", Address: "10.0.0.5:1", JobID: "failed-1", Attempt: 3, At: since},
 	}, doc)
-	serves := "it serves; its name resolves once fray watch runs"
+	serves := "it serves; its name resolves seconds after fray watch starts"
 	want := []Actor{
 		{Name: "c", Namespace: "rl", Status: ActorCreating, Reason: "because", Job: addr("created"), JobID: "created-1"},
 		{Name: "d", Namespace: "rl", Status: ActorFailed, Reason: "its job succeeded; it is not started again", Job: addr("done"), JobID: "done-1", Attempt: 1},

@@ -162,7 +162,8 @@ func (f *Following) try(ctx context.Context, call func(*leader) error) error {
 			if status.Code(err) != codes.Unavailable {
 				return t.final(err)
 			}
-			err = l.describe(err)
+			lease, unrenewed := f.sighting(l)
+			err = describe(err, lease, unrenewed)
 		}
 		if errors.Is(err, errClosed) {
 			return status.Error(codes.Canceled, err.Error())
@@ -312,12 +313,18 @@ func (f *Following) token(l *leader) Token {
 		return nil
 	}
 	return func(context.Context) (string, error) {
-		f.mu.Lock()
-		awake, all := time.Since(l.sighted), time.Now().Round(0).Sub(l.sighted.Round(0))
-		now := l.lease.RenewedAt.Add(max(awake, all))
-		f.mu.Unlock()
-		return f.cfg.Token(now)
+		lease, since := f.sighting(l)
+		return f.cfg.Token(lease.RenewedAt.Add(since))
 	}
+}
+
+// sighting is a controller's lease, and for how long it has stood as it is, also
+// while this machine slept.
+func (f *Following) sighting(l *leader) (store.Lease, time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	awake, all := time.Since(l.sighted), time.Now().Round(0).Sub(l.sighted.Round(0))
+	return l.lease, max(awake, all)
 }
 
 // retireLocked closes a connection once its calls have ended, or after a grace:

@@ -116,12 +116,16 @@ func servable(l store.Lease, err error) error {
 	return nil
 }
 
-// describe says who did not answer. The lease's times are its holder's, so that
-// one which seems to have lapsed is tried all the same.
-func (l *leader) describe(err error) error {
-	text := fmt.Sprintf("%s at %s: %s", who(l.lease), l.lease.ControllerAddress, status.Convert(err).Message())
-	if now := time.Now(); !l.lease.Live(now) {
-		text += fmt.Sprintf("; its lease lapsed at %s; start another with fray watch", clock(l.lease.ExpiresAt))
+// describe says who did not answer. Whether a lease has lapsed is a matter of its
+// holder's clock: it has if it was not renewed here for as long as it is valid. One
+// that has by the clock of this machine is tried all the same.
+func describe(err error, lease store.Lease, unrenewed time.Duration) error {
+	text := fmt.Sprintf("%s at %s: %s", who(lease), lease.ControllerAddress, status.Convert(err).Message())
+	switch {
+	case unrenewed >= lease.ExpiresAt.Sub(lease.RenewedAt):
+		text += fmt.Sprintf("; it has not renewed its lease for %s; start another with fray watch", unrenewed.Round(time.Second))
+	case !lease.Live(time.Now()):
+		text += fmt.Sprintf("; it renewed its lease last at %s, by its clock; if it is gone, start another with fray watch", clock(lease.RenewedAt))
 	}
 	return errors.New(text)
 }

@@ -86,6 +86,15 @@ func family() *Snapshot {
 	return &Snapshot{Doc: doc, At: testTime, Leads: true}
 }
 
+// TestNothingNeedsALook of a stack that is well: what the page reads is a list all the same.
+func TestNothingNeedsALook(t *testing.T) {
+	w := newWorld(t, schema.Desired{Jobs: []schema.Job{localJob("good", nil)}})
+	s := pageOf(t, w.steps(8), nil)
+	if got := decode[Overview](t, s, "/api/v1/overview").Attention; got == nil || len(got) > 0 {
+		t.Errorf("got attention %v (nil: %v), want an empty list", got, got == nil)
+	}
+}
+
 func TestJobLists(t *testing.T) {
 	s := pageOf(t, family(), nil)
 	tests := []struct {

@@ -45,7 +45,7 @@ func openBrowser(t *testing.T, s *Server) *browser {
 		options = append(options, chromedp.NoSandbox)
 	}
 	// Not the test's context: that ends before the browser is told to.
-	timeout, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	timeout, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	alloc, stop := chromedp.NewExecAllocator(timeout, options...)
 	ctx, closeTab := chromedp.NewContext(alloc)
 	server := httptest.NewServer(s)
@@ -99,7 +99,7 @@ func (b *browser) open(hash string) {
 // await waits until an expression holds.
 func (b *browser) await(what, expression string) {
 	b.t.Helper()
-	_, err := chromedp.Run(b.ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(20*time.Second)))
+	_, err := chromedp.Run(b.ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(time.Minute)))
 	if err != nil {
 		text, _ := chromedp.Run(b.ctx, chromedp.Evaluate[string]("document.body.innerText"))
 		b.t.Fatalf("%s: %v\nthe page says:\n%s\nthe console says: %q", what, err, text, b.said())
@@ -150,6 +150,16 @@ func TestEveryPartLoadsWithoutErrors(t *testing.T) {
 			b.await(hash+": nothing is wider than the page", `document.documentElement.scrollWidth <= innerWidth`)
 		}
 	}
+	if said := b.said(); len(said) > 0 {
+		t.Errorf("the console says %q", said)
+	}
+}
+
+func TestAnEmptyStackInABrowser(t *testing.T) {
+	s, _ := live(t, makeUp(0, time.Now()), &memory{})
+	b := openBrowser(t, s)
+	b.open("#/")
+	b.await("each part says that there is nothing", `document.body.innerText.includes("Nothing has failed") && ![...document.querySelectorAll(".card")].some((card) => card.innerText === "")`)
 	if said := b.said(); len(said) > 0 {
 		t.Errorf("the console says %q", said)
 	}

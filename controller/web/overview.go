@@ -187,5 +187,6 @@ func (x *index) attention() []JobRow {
 	}
 	others := len(rows) - failed
 	shown := min(failed, max(maxAttention/2, maxAttention-others))
-	return slices.Concat([]JobRow{}, rows[:shown], rows[failed:failed+min(others, maxAttention-shown)])
+	named := append([]JobRow{}, rows[:shown]...) // never nil, which would be null to the page
+	return append(named, rows[failed:failed+min(others, maxAttention-shown)]...)
 }

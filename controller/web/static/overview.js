@@ -53,7 +53,22 @@ function tilesOf(o) {
 
 const waitsOf = (o) => {
   const kinds = Object.entries(o.waits ?? {}).sort(([a, n], [b, m]) => m - n || a.localeCompare(b));
-  return kinds.length ? `for ${kinds.map(([kind, n]) => `${kind} ${count(n)}`).join(", ")}` : "jobs that wait for something";
+  return kinds.length ? kinds.map(([kind, n]) => `${count(n)} for ${awaited[kind] ?? kind}`).join(", ") : "jobs that wait for something";
+};
+
+// What jobs wait for, by the kinds of package plan.
+const awaited = {
+  underway: "what is being done",
+  dependency: "other jobs or values",
+  blocked: "jobs that failed",
+  turn: "their turn",
+  limit: "a limit",
+  room: "room in a reservation",
+  capacity: "capacity",
+  quota: "quota",
+  retry: "the next try",
+  provider: "a provider that does not answer",
+  constraint: "a place that fits",
 };
 
 const tile = (name, value, picture, more, href, size = "") => h("div", { class: `tile ${size}` },
