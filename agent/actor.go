@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,24 +16,36 @@ import (
 // actor to host: its class was not found, or its constructor failed.
 const exitNotConstructed = 77
 
+// announces reports whether a line is the one with which the Python host of an
+// actor says where it serves (fray._host_serve): it explains no end.
+func announces(line string) bool {
+	names, address, ok := strings.Cut(line, " at ")
+	_, _, err := net.SplitHostPort(address)
+	return ok && err == nil && strings.HasPrefix(names, "fray: ")
+}
+
 // actorEnded says why an actor is not there, with what its program said last:
 // those who wait for the actor see neither its log nor that of its constructor.
-func actorEnded(status int, output string) string {
+func actorEnded(exit exitRecord, output string) string {
 	const unmade = "the actor could not be constructed"
 	last := strings.Join(lastLines(strings.ToValidUTF8(output, "�"), 1), "")
 	if _, said, ok := strings.Cut(last, unmade+": "); ok { // as fray.host has it
 		last = said
 	}
-	unconstructed := status == exitNotConstructed
+	if announces(last) {
+		last = ""
+	}
+	how := exit.inWords()
+	unconstructed := *exit.ExitCode == exitNotConstructed
 	switch {
 	case unconstructed && last == "":
-		return fmt.Sprintf("%s (exit status %d)", unmade, status)
+		return fmt.Sprintf("%s (%s)", unmade, how)
 	case unconstructed:
 		return unmade + ": " + last
 	case last == "":
-		return fmt.Sprintf("exit status %d", status)
+		return how
 	}
-	return fmt.Sprintf("exit status %d: %s", status, last)
+	return how + ": " + last
 }
 
 // prepareIdentity makes the file by which the task's actors and those that they

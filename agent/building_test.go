@@ -28,15 +28,22 @@ func slowUV(t *testing.T, r *rig) {
 	}
 }
 
-func TestBuildingIsInterrupted(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
+// builds assigns a task whose environment takes for ever. It returns the
+// generation, and the process that builds.
+func builds(t *testing.T, r *rig) (gen int64, uv int) {
+	t.Helper()
 	slowUV(t, r)
 	spec := job("echo x >> starts")
 	spec.Environment.UV = &schema.UV{}
-	gen := r.assign(&spec)
+	gen = r.assign(&spec)
 	r.awaitTask(gen, schema.TaskBuilding)
-	uv := r.pidIn("uv-pid")
+	return gen, r.pidIn("uv-pid")
+}
+
+func TestBuildingIsInterrupted(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	_, uv := builds(t, r)
 	quick := job("exit 0")
 	next := r.assign(&quick)
 	r.awaitTask(next, schema.TaskSucceeded)
@@ -49,12 +56,7 @@ func TestBuildingIsInterrupted(t *testing.T) {
 func TestBuildingStartsAgainAfterTheAgent(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	slowUV(t, r)
-	spec := job("echo x >> starts")
-	spec.Environment.UV = &schema.UV{}
-	gen := r.assign(&spec)
-	r.awaitTask(gen, schema.TaskBuilding)
-	uv := r.pidIn("uv-pid")
+	gen, uv := builds(t, r)
 	r.killAgent()
 	if err := os.Remove(filepath.Join(r.work, "uv-pid")); err != nil {
 		t.Fatal(err)

@@ -232,10 +232,11 @@ func (d *fakeDocker) inspect(name string) (int, string) {
 	return 0, string(data) + "\n"
 }
 
-// run is "docker run" with those flags that agents give.
-func (d *fakeDocker) run(call fakeCall, in *json.Decoder, out *json.Encoder) (int, string) {
-	c := &fakeContainer{ended: make(chan struct{})}
-	name, dir := "", "/"
+// newFakeContainer reads the arguments of "docker run". It returns what is to be
+// started, and its name.
+func newFakeContainer(call fakeCall) (c *fakeContainer, name string, err error) {
+	c = &fakeContainer{ended: make(chan struct{})}
+	dir := "/"
 	env := []string{"PATH=" + os.Getenv("PATH")}
 	args := call.Args[1:]
 	for ; strings.HasPrefix(args[0], "--"); args = args[1:] {
@@ -246,7 +247,7 @@ func (d *fakeDocker) run(call fakeCall, in *json.Decoder, out *json.Encoder) (in
 		case "--env-file":
 			data, err := os.ReadFile(args[1])
 			if err != nil {
-				return exitRuntimeFailed, "docker: " + err.Error() + "\n"
+				return nil, "", err
 			}
 			env = append(env, strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")...)
 		case "--env":
@@ -261,18 +262,27 @@ func (d *fakeDocker) run(call fakeCall, in *json.Decoder, out *json.Encoder) (in
 		args = args[1:]
 	}
 	if args[0] == "broken" {
-		return exitRuntimeFailed, "docker: Error response from daemon: something is wrong with it\n"
+		return nil, "", errors.New("something is wrong with it")
 	}
 	c.oom = args[0] == "oom"
 	c.cmd = exec.Command(args[1], args[2:]...)
 	c.cmd.Dir, c.cmd.Env = dir, env
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	return c, name, nil
+}
+
+// run is "docker run" with those flags that agents give.
+func (d *fakeDocker) run(call fakeCall, in *json.Decoder, out *json.Encoder) (int, string) {
+	c, name, err := newFakeContainer(call)
+	if err != nil {
+		return exitRuntimeFailed, "docker: Error response from daemon: " + err.Error() + "\n"
+	}
 	r, w := io.Pipe()
 	c.cmd.Stdout, c.cmd.Stderr = w, w
 	c.cmd.WaitDelay = time.Second
 	c.started = time.Now()
 	d.mu.Lock()
-	err := c.cmd.Start()
+	err = c.cmd.Start()
 	if err == nil {
 		d.containers[name] = c
 	}

@@ -120,10 +120,15 @@ type execSpec struct {
 type failure struct {
 	code int
 	why  string
+	tty  bool // it is told on a terminal
 }
 
 func (f *failure) send(stream grpc.BidiStreamingServer[clusterapi.ExecRequest, clusterapi.ExecResponse]) error {
-	err := stream.Send(&clusterapi.ExecResponse{Kind: &clusterapi.ExecResponse_Stderr{Stderr: []byte("fray: " + f.why + "\n")}})
+	end := "\n"
+	if f.tty { // whose driver would have made that of it
+		end = "\r\n"
+	}
+	err := stream.Send(&clusterapi.ExecResponse{Kind: &clusterapi.ExecResponse_Stderr{Stderr: []byte("fray: " + f.why + end)}})
 	if err != nil {
 		return err
 	}
@@ -157,7 +162,7 @@ func (t *task) execSpec(ctx context.Context, start *clusterapi.ExecStart) (execS
 	}
 	spec.dir = t.in.WorkDir
 	if spec.path, err = findProgram(spec.argv[0], spec.dir, lookupEnv(env, "PATH")); err != nil {
-		return spec, &failure{code: exitNotFound, why: err.Error()}, nil
+		return spec, &failure{code: exitNotFound, why: err.Error(), tty: spec.tty}, nil
 	}
 	return spec, nil, nil
 }

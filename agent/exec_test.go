@@ -57,6 +57,10 @@ func TestExec(t *testing.T) {
 	if err != nil || got.code != 127 || !strings.Contains(got.stderr, `command "no-such-program" not found on PATH`) {
 		t.Errorf("an unknown command says %+v, %v", got, err)
 	}
+	start := &clusterapi.ExecStart{JobId: "id-1", Command: []string{"no-such-program"}, Tty: true}
+	if got, err = execute(t.Context(), client, start, ""); err != nil || !strings.HasSuffix(got.stderr, ")\r\n") {
+		t.Errorf("an unknown command on a terminal says %+v, %v; want it to end its line", got, err)
+	}
 	const size = 3 << 20
 	got, err = execute(t.Context(), client, sh("head -c "+strconv.Itoa(size)+" /dev/zero"), "")
 	if err != nil || len(got.stdout) != size {
@@ -145,135 +149,6 @@ func TestExecSignal(t *testing.T) {
 	}
 	if got, err := hear(stream, func(said) bool { return false }); err != nil || got.code != 5 || got.stdout != "usr\n" {
 		t.Errorf("after the signal it says %+v, %v", got, err)
-	}
-}
-
-// lingering is a script that leaves processes in its group, its session and
-// outside of both, of which none minds a hangup. It prints their pids.
-const lingering = `trap '' HUP TERM; sleep 1000 & echo $!; setsid sleep 1000 & echo $!; echo $$; while :; do sleep 1000; done`
-
-// pidsOf are the numbers that a command printed.
-func pidsOf(t *testing.T, out string) []int {
-	t.Helper()
-	var pids []int
-	for word := range strings.FieldsSeq(out) {
-		pid, err := strconv.Atoi(word)
-		if err != nil {
-			t.Fatalf("%q is no list of pids", out)
-		}
-		pids = append(pids, pid)
-	}
-	return pids
-}
-
-// awaitEnd waits until processes are gone.
-func awaitEnd(t *testing.T, pids []int) {
-	t.Helper()
-	for _, pid := range pids {
-		eventually(t, "process "+strconv.Itoa(pid)+" to end", func() bool { return !alive(pid) }, nothing)
-	}
-}
-
-func TestExecEndsWithItsCall(t *testing.T) {
-	t.Parallel()
-	for _, tty := range []bool{false, true} {
-		t.Run("tty "+strconv.FormatBool(tty), func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t)
-			task := r.runs(job("exec sleep 1000"))
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			start := sh(lingering)
-			start.Tty = tty
-			stream, err := begin(ctx, r.hostClient(minted(t, userClaims())), start)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := hear(stream, func(s said) bool { return strings.Count(s.stdout, "\n") == 3 })
-			if err != nil {
-				t.Fatal(err)
-			}
-			cancel()
-			awaitEnd(t, pidsOf(t, got.stdout))
-			marks := filepath.Join(r.dir, execsDir)
-			eventually(t, "no record of the command to be left", func() bool {
-				left, err := os.ReadDir(marks)
-				return err == nil && len(left) == 0
-			}, nothing)
-			if !alive(task.PID) {
-				t.Error("the task has ended as well")
-			}
-		})
-	}
-}
-
-// A command is told that nobody is there any more, before it is ended.
-func TestExecHangsUp(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	r.runs(job("exec sleep 1000"))
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	stream, err := begin(ctx, r.hostClient(minted(t, userClaims())), sh(`trap 'echo bye > hup; exit' HUP; echo ready; while :; do sleep 0.02; done`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, err := hear(stream, func(s said) bool { return s.stdout == "ready\n" }); err != nil {
-		t.Fatalf("it says %+v, %v", got, err)
-	}
-	cancel()
-	eventually(t, "the command to hear of it", func() bool {
-		data, err := os.ReadFile(filepath.Join(r.work, "hup"))
-		return err == nil && string(data) == "bye\n"
-	}, nothing)
-}
-
-func TestExecEndsWithItsTask(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	r.runs(job("exec sleep 1000"))
-	stream, err := begin(t.Context(), r.hostClient(minted(t, userClaims())), sh(lingering))
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := hear(stream, func(s said) bool { return strings.Count(s.stdout, "\n") == 3 })
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.assign(nil)
-	if _, err := stream.Recv(); status.Code(err) != codes.Aborted || !strings.Contains(err.Error(), "task 0 of job.a has ended") {
-		t.Errorf("the call says %v, want that the task has ended", err)
-	}
-	awaitEnd(t, pidsOf(t, got.stdout))
-}
-
-// An agent that is killed takes its commands along, and the next one those that
-// were not its children.
-func TestExecEndsWithItsAgent(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	task := r.runs(job("exec sleep 1000"))
-	stream, err := begin(t.Context(), r.hostClient(minted(t, userClaims())), sh(lingering))
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := hear(stream, func(s said) bool { return strings.Count(s.stdout, "\n") == 3 })
-	if err != nil {
-		t.Fatal(err)
-	}
-	first, _ := r.report()
-	r.killAgent()
-	r.startAgent()
-	awaitEnd(t, pidsOf(t, got.stdout))
-	r.await("the next agent", func(h store.HostReport) bool { return h.Boot != first.Boot && h.API != "" })
-	if !alive(task.PID) {
-		t.Fatal("the task has ended as well")
-	}
-	// It runs commands beside the task that it took over.
-	r.await("the task", func(h store.HostReport) bool { return h.Task != nil && h.Task.State == schema.TaskRunning })
-	again, err := execute(t.Context(), r.hostClient(minted(t, userClaims())), sh("echo $FRAY_JOB_ID"), "")
-	if err != nil || again.stdout != "id-1\n" {
-		t.Errorf("beside a task taken over, exec says %+v, %v", again, err)
 	}
 }
 

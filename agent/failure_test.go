@@ -79,6 +79,16 @@ func (r *rig) escaped() []int {
 	return []int{r.pidIn("group"), r.pidIn("session"), r.pidIn("daemon")}
 }
 
+// escapes starts a task that is hard to end, after some shell of the test's own. It
+// returns the task's generation and the processes that are to be gone with it.
+func (r *rig) escapes(shell string) (gen int64, pids []int) {
+	r.t.Helper()
+	spec := job(shell + escaping + "sleep 1000")
+	gen = r.assign(&spec)
+	task := r.awaitTask(gen, schema.TaskRunning)
+	return gen, append(r.escaped(), task.PID)
+}
+
 func TestKilledTaskFails(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -87,7 +97,7 @@ func TestKilledTaskFails(t *testing.T) {
 	task := r.awaitTask(gen, schema.TaskRunning)
 	r.kill(task.PID, syscall.SIGKILL)
 	task = r.awaitTask(gen, schema.TaskFailed)
-	if task.Reason != "killed by SIGKILL" || task.Signal != "SIGKILL" || task.ExitCode != nil {
+	if task.Reason != "killed by SIGKILL, as when memory runs out" || task.Signal != "SIGKILL" || task.ExitCode != nil {
 		t.Errorf("task ended as %+v", task)
 	}
 }
@@ -104,10 +114,7 @@ func TestNothingOutlivesTheCommand(t *testing.T) {
 func TestNothingOutlivesAStop(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	spec := job(escaping + "sleep 1000")
-	gen := r.assign(&spec)
-	r.awaitTask(gen, schema.TaskRunning)
-	pids := r.escaped()
+	gen, pids := r.escapes("")
 	stop := r.assign(nil)
 	r.await("the stop to be carried out", func(h store.HostReport) bool { return h.Generation == stop })
 	r.wantGone(pids...)
@@ -117,12 +124,9 @@ func TestNothingOutlivesAStop(t *testing.T) {
 func TestKilledShimIsALostWorker(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	spec := job(escaping + "sleep 1000")
-	gen := r.assign(&spec)
-	task := r.awaitTask(gen, schema.TaskRunning)
-	pids := append(r.escaped(), task.PID)
+	gen, pids := r.escapes("")
 	r.kill(r.shimPID(), syscall.SIGKILL)
-	task = r.awaitTask(gen, schema.TaskWorkerFailed)
+	task := r.awaitTask(gen, schema.TaskWorkerFailed)
 	r.wantGone(pids...)
 	if !task.Started || !strings.Contains(task.Reason, "supervisor") {
 		t.Errorf("task ended as %+v", task)
@@ -191,10 +195,7 @@ func TestTaskEndsWithoutAgent(t *testing.T) {
 func TestKilledHostLosesItsTask(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	spec := job("echo x >> starts\n" + escaping + "sleep 1000")
-	gen := r.assign(&spec)
-	task := r.awaitTask(gen, schema.TaskRunning)
-	pids := append(r.escaped(), task.PID)
+	gen, pids := r.escapes("echo x >> starts\n")
 	shim := r.shimPID()
 	r.killAgent()
 	r.kill(shim, syscall.SIGKILL)
@@ -304,10 +305,8 @@ func TestOlderAssignmentsAreIgnored(t *testing.T) {
 func TestRemovedDirectoryEndsEverything(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	spec := job(escaping + "sleep 1000")
-	gen := r.assign(&spec)
-	task := r.awaitTask(gen, schema.TaskRunning)
-	pids := append(r.escaped(), task.PID, r.shimPID())
+	_, pids := r.escapes("")
+	pids = append(pids, r.shimPID())
 	if err := os.RemoveAll(r.dir); err != nil {
 		t.Fatal(err)
 	}
@@ -327,10 +326,8 @@ func TestRemovedDirectoryEndsEverything(t *testing.T) {
 func TestTerminatedAgentEndsItsTask(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	spec := job(escaping + "sleep 1000")
-	gen := r.assign(&spec)
-	task := r.awaitTask(gen, schema.TaskRunning)
-	pids := append(r.escaped(), task.PID, r.shimPID())
+	gen, pids := r.escapes("")
+	pids = append(pids, r.shimPID())
 	r.stopAgent()
 	r.wantGone(pids...)
 	r.awaitTask(gen, schema.TaskKilled)
@@ -342,10 +339,7 @@ func TestTerminatedAgentEndsItsTask(t *testing.T) {
 func TestEndFlagEndsWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	spec := job(escaping + "sleep 1000")
-	gen := r.assign(&spec)
-	task := r.awaitTask(gen, schema.TaskRunning)
-	pids := append(r.escaped(), task.PID)
+	_, pids := r.escapes("")
 	shim := r.shimPID()
 	r.killAgent()
 	r.kill(shim, syscall.SIGKILL)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -27,18 +29,29 @@ func outcome(exit exitRecord, stop *stopRecord, in intent, output string) verdic
 	case exit.ExitCode != nil && *exit.ExitCode == 0:
 		return verdict{state: schema.TaskSucceeded}
 	}
-	reason := "killed by " + exit.Signal
-	if exit.ExitCode != nil {
-		reason = fmt.Sprintf("exit status %d", *exit.ExitCode)
-	}
+	reason := exit.inWords()
 	if line := badHostLine(output); in.TPU && line != "" {
 		reason = fmt.Sprintf("%s, and the host looks broken: %s", reason, line)
 		return verdict{state: schema.TaskWorkerFailed, reason: reason, badHost: true}
 	}
 	if in.Actor && exit.ExitCode != nil {
-		reason = actorEnded(*exit.ExitCode, output)
+		reason = actorEnded(exit, output)
 	}
 	return verdict{state: schema.TaskFailed, reason: reason}
+}
+
+// inWords is how a command ended, with what a kill from outside most likely means.
+func (r *exitRecord) inWords() string {
+	const kill = "killed by SIGKILL, as when memory runs out"
+	switch {
+	case r.ExitCode != nil && *r.ExitCode == exitOfSIGKILL:
+		return fmt.Sprintf("exit status %d (%s)", *r.ExitCode, kill)
+	case r.ExitCode != nil:
+		return fmt.Sprintf("exit status %d", *r.ExitCode)
+	case r.Signal == unix.SignalName(unix.SIGKILL):
+		return kill
+	}
+	return "killed by " + r.Signal
 }
 
 // badHostLine returns the last line that speaks of a broken TPU host rather

@@ -30,6 +30,8 @@ func TestOutcome(t *testing.T) {
 		{name: "success", exit: code(0), state: schema.TaskSucceeded},
 		{name: "success of a TPU task that complains", exit: code(0), tpu: true, output: iommu, state: schema.TaskSucceeded},
 		{name: "failure", exit: code(3), state: schema.TaskFailed, reason: "exit status 3"},
+		{name: "killed from outside", exit: exitRecord{EndedAt: end, Signal: "SIGKILL"}, state: schema.TaskFailed, reason: "killed by SIGKILL, as when memory runs out"},
+		{name: "its program killed from outside", exit: code(137), state: schema.TaskFailed, reason: "exit status 137 (killed by SIGKILL, as when memory runs out)"},
 		{name: "signal", exit: signal, state: schema.TaskFailed, reason: "killed by SIGSEGV"},
 		{
 			name: "broken TPU host", exit: code(1), tpu: true, output: iommu, state: schema.TaskWorkerFailed,
@@ -55,6 +57,15 @@ func TestOutcome(t *testing.T) {
 		},
 		{name: "that status of another program", exit: code(77), output: "x\n", state: schema.TaskFailed, reason: "exit status 77"},
 		{name: "another status of an actor", exit: code(1), actor: true, output: "Traceback\nNo module named fray\n", state: schema.TaskFailed, reason: "exit status 1: No module named fray"},
+		{
+			name: "an actor that said no more than that it serves", exit: code(137), actor: true, state: schema.TaskFailed,
+			output: "fray: counter, counter_0 at 127.0.0.1:41231\n",
+			reason: "exit status 137 (killed by SIGKILL, as when memory runs out)",
+		},
+		{
+			name: "an actor with last words of its own", exit: code(3), actor: true, state: schema.TaskFailed,
+			output: "fray: counter at 127.0.0.1:41231\nfray: looked at nothing at all\n", reason: "exit status 3: fray: looked at nothing at all",
+		},
 		{name: "an actor without a word", exit: code(1), actor: true, state: schema.TaskFailed, reason: "exit status 1"},
 		{
 			name: "lost", exit: exitRecord{EndedAt: end, State: schema.TaskWorkerFailed, Reason: "shim"},

@@ -77,14 +77,17 @@ func TestOtherHealthChecks(t *testing.T) {
 		{"tcp", schema.Health{TCP: true, Port: port}, ""},
 		{"exec in the task's environment", schema.Health{Exec: []string{"sh", "-c", `[ -n "$FRAY_TASK_INDEX" ] && [ -e here ]`}}, ""},
 		{"exec fails", schema.Health{Exec: []string{"sh", "-c", "echo broken; exit 2"}}, "health check failed once: sh: exit status 2: broken"},
-		{"exec hangs", schema.Health{Exec: []string{"sleep", "1000"}}, "health check failed once: sleep: no answer in time"},
+		{"exec hangs", schema.Health{Exec: []string{"sleep", "1000"}, Timeout: schema.Duration(300 * time.Millisecond)}, "health check failed once: sleep: no answer in time"},
 		{"unknown port", schema.Health{TCP: true, Port: "nope"}, `health check failed once: the job has no port "nope"`},
 		{"nobody listens", schema.Health{TCP: true, Port: "1"}, "health check failed once: connect to 127.0.0.1:1: connection refused"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r.t = t
 			spec := job("touch here; exec sleep 1000")
-			test.health.Interval, test.health.Timeout = schema.Duration(50*time.Millisecond), schema.Duration(300*time.Millisecond)
+			test.health.Interval = schema.Duration(50 * time.Millisecond)
+			if test.health.Timeout == 0 {
+				test.health.Timeout = schema.Duration(time.Minute)
+			}
 			test.health.Threshold = 1
 			spec.HealthCheck = &test.health
 			gen := r.assign(&spec)

@@ -244,7 +244,18 @@ func (d *declarations) dangling(addr Address) string {
 	if len(names) == 0 {
 		return detail + fmt.Sprintf("No %s is declared: add the block %s.", addr.Kind, header(&blockType{name: string(addr.Kind), label: addr.Name}))
 	}
-	return detail + didYouMean(addr.Name, names)
+	return detail + listed(addr, names)
+}
+
+// listed are the things of an address's kind and group that there are, by their
+// addresses: a name alone is no reference.
+func listed(addr Address, names []string) string {
+	all := make([]string, len(names))
+	for i, name := range names {
+		addr.Name = name
+		all[i] = addr.String()
+	}
+	return didYouMean("", all)
 }
 
 // indexed is how a reference chooses an instance; the replicas of a service are

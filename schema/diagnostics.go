@@ -116,7 +116,7 @@ func didYouMean(name string, candidates []string) string {
 
 // article puts "a" or "an" before a word.
 func article(word string) string {
-	if word != "" && strings.ContainsRune("aeiou", rune(word[0])) && word != "uv" {
+	if word != "" && strings.ContainsRune("aeiou", rune(word[0])) && word != "uv" && word != "user" {
 		return "an " + word
 	}
 	return "a " + word

@@ -303,20 +303,15 @@ func limitJSON(args []cty.Value) error {
 	if !ok {
 		return nil
 	}
-	depth, deepest, elements, quoted := 0, 0, 0, false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '[' || c == '{':
+	depth, deepest, elements := 0, 0, 0
+	for _, c := range jsonStructure(text) {
+		switch c {
+		case '[', '{':
 			depth++
 			deepest = max(deepest, depth)
-		case c == ']' || c == '}':
+		case ']', '}':
 			depth--
-		case c == ',':
+		case ',':
 			elements++
 		}
 	}

@@ -3,6 +3,7 @@ package schema
 import (
 	"bytes"
 	"fmt"
+	"iter"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -37,28 +38,39 @@ func checkExpressionNesting(src []byte, filename string) hcl.Diagnostics {
 
 // checkJSONNesting is checkNesting for JSON, whose parser recurses as well.
 func checkJSONNesting(src []byte, filename string) hcl.Diagnostics {
-	depth, line, quoted := 0, 1, false
-	for i := 0; i < len(src); i++ {
-		switch c := src[i]; {
-		case c == '\n':
-			line++
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '[' || c == '{':
+	depth := 0
+	for i, c := range jsonStructure(src) {
+		switch c {
+		case '[', '{':
 			depth++
-		case c == ']' || c == '}':
+		case ']', '}':
 			depth--
 		}
 		if depth > maxNesting {
-			at := hcl.Pos{Line: line, Column: 1, Byte: i}
+			at := hcl.Pos{Line: 1 + bytes.Count(src[:i], []byte{'\n'}), Column: 1, Byte: i}
 			return hcl.Diagnostics{errorAt(hcl.Range{Filename: filename, Start: at, End: at}, "Nested too deeply",
 				fmt.Sprintf("More than %d brackets are open here.", maxNesting))}
 		}
 	}
 	return nil
+}
+
+// jsonStructure are the bytes of a JSON text that are no part of its strings, with
+// their places.
+func jsonStructure[T string | []byte](text T) iter.Seq2[int, byte] {
+	return func(yield func(int, byte) bool) {
+		quoted := false
+		for i := 0; i < len(text); i++ {
+			switch c := text[i]; {
+			case quoted && c == '\\':
+				i++
+			case c == '"':
+				quoted = !quoted
+			case !quoted && !yield(i, c):
+				return
+			}
+		}
+	}
 }
 
 // nesting counts the levels that are open.

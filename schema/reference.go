@@ -213,7 +213,7 @@ func (m *module) thingReference(t hcl.Traversal) (reference, *hcl.Diagnostic) {
 	kind := Kind(t.RootName())
 	name, ok := stepName(t, 1)
 	if !ok {
-		return reference{}, errorAt(rng, "Incomplete reference", fmt.Sprintf("Write %s.NAME. %s", kind, didYouMean("", m.decls.names(kind, ""))))
+		return reference{}, errorAt(rng, "Incomplete reference", fmt.Sprintf("Write %s.NAME. %s", kind, listed(Address{Kind: kind}, m.decls.names(kind, ""))))
 	}
 	addr := Address{Kind: kind, Name: name}
 	rest := 2

@@ -107,6 +107,6 @@ func (e *evaluator) checkEnds(b *block, r *Reservation) {
 		e.errorAt(b.child("max").rng(), "Two shapes in one reservation", "All slices of a reservation have the shape of min: state the same in max, or leave it out there.")
 	}
 	if r.Min.Slices > r.Max.Slices {
-		e.errorAt(b.child("min").rng(), "Min larger than max", fmt.Sprintf("min asks for %d slices, max allows %d. Lower one, or raise the other.", r.Min.Slices, r.Max.Slices))
+		e.errorAt(b.child("min").rng(), "Min larger than max", fmt.Sprintf("min asks for slices = %d, max allows %d. Lower one, or raise the other.", r.Min.Slices, r.Max.Slices))
 	}
 }

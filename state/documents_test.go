@@ -87,13 +87,20 @@ func sample(t testing.TB) state.Document {
 	}
 }
 
+// cleared is the sample without jobs and slices, of which it returns one each.
+func cleared(t testing.TB) (d state.Document, job state.Job, slice state.Slice) {
+	t.Helper()
+	d = sample(t)
+	job, slice = *d.Jobs[d.Desired.Jobs[0].Addr], *d.Slices["s-1"]
+	d.Jobs, d.Slices, d.Desired.Jobs = map[schema.Address]*state.Job{}, map[string]*state.Slice{}, nil
+	return d, job, slice
+}
+
 // large is a document of n jobs, instances of one for_each, with one slice and
 // one attempt of one task each.
 func large(t testing.TB, n int) state.Document {
 	t.Helper()
-	d := sample(t)
-	job, slice := *d.Jobs[d.Desired.Jobs[0].Addr], *d.Slices["s-1"]
-	d.Jobs, d.Slices, d.Desired.Jobs = map[schema.Address]*state.Job{}, map[string]*state.Slice{}, nil
+	d, job, slice := cleared(t)
 	for i := range n {
 		spec := *job.Spec
 		spec.Addr.Key = schema.StringKey(fmt.Sprintf("part-%05d", i))
@@ -107,9 +114,7 @@ func large(t testing.TB, n int) state.Document {
 // the one before.
 func chain(t testing.TB, n int) state.Document {
 	t.Helper()
-	d := sample(t)
-	job, slice := *d.Jobs[d.Desired.Jobs[0].Addr], *d.Slices["s-1"]
-	d.Jobs, d.Slices, d.Desired.Jobs = map[schema.Address]*state.Job{}, map[string]*state.Slice{}, nil
+	d, job, slice := cleared(t)
 	for i := range n {
 		spec := *job.Spec
 		spec.Addr = schema.Address{Kind: schema.KindJob, Name: fmt.Sprintf("link-%05d", i)}

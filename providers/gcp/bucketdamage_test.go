@@ -27,9 +27,11 @@ func TestDamagedDownloads(t *testing.T) {
 		})
 	}
 	t.Run("slow", func(t *testing.T) {
+		t.Parallel()
+		content := strings.Repeat(content, 4)
 		w := newWire(t)
 		tempo := quick()
-		tempo.stall = 700 * time.Millisecond
+		tempo.stall = 3 * time.Second // no byte takes that long on its way
 		b := w.open(t, tempo)
 		put(t, b, "state.json", content, store.Absent)
 		w.inject(reqGet, fault{damage: dripping})

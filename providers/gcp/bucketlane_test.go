@@ -19,10 +19,6 @@ func TestWritesOfOneObjectKeepTheirDistance(t *testing.T) {
 	b := w.open(t, serviceTempo())
 	began := time.Now()
 	gen := put(t, b, "state.json", "0", store.Absent)
-	put(t, b, "lease.json", "0", store.Absent)
-	if took := time.Since(began); took >= time.Second {
-		t.Errorf("two objects took %v", took)
-	}
 	gen = put(t, b, "state.json", "1", gen)
 	put(t, b, "state.json", "2", gen)
 	if took := time.Since(began); took < 2*time.Second {
@@ -40,9 +36,16 @@ func TestSecondWriteWithinASecondIsTriedAgain(t *testing.T) {
 	w.interval = time.Second
 	one, two := w.open(t, serviceTempo()), w.open(t, serviceTempo())
 	gen := put(t, one, "state.json", "one", store.Absent)
-	put(t, two, "state.json", "two", gen)
+	gen = put(t, two, "state.json", "two", gen)
+	for range 10 { // a busy machine may take the second from one to the other
+		if w.refused > 0 {
+			break
+		}
+		gen = put(t, one, "state.json", "one", gen)
+		gen = put(t, two, "state.json", "two", gen)
+	}
 	if w.refused == 0 {
-		t.Error("the second write was not refused")
+		t.Error("no second write was refused")
 	}
 	wantContent(t, one, "state.json", "two")
 }
@@ -53,6 +56,7 @@ func TestPacedWriteHeedsItsContext(t *testing.T) {
 	tempo.interval = time.Hour
 	b := w.open(t, tempo)
 	gen := put(t, b, "state.json", "one", store.Absent)
+	put(t, b, "lease.json", "one", store.Absent) // another object does not wait that hour
 	w.count()
 	lost := errors.New("the lease is lost")
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Millisecond, lost)

@@ -41,6 +41,9 @@ func (t tempo) retry(ctx context.Context, try func() error) error {
 		if time.Since(began)+wait > t.patience {
 			return fmt.Errorf("it kept failing for %v: %w", t.patience, err)
 		}
+		if time.Since(began)+wait >= troubleAfter {
+			tellTrouble(ctx, err)
+		}
 		if cause := pause(ctx, wait); cause != nil {
 			return fmt.Errorf("%w; before that: %w", cause, err)
 		}

@@ -30,21 +30,12 @@ func newCheckedCloud(t *testing.T, scenario cloud.Scenario, change func(*gcp.Con
 	bucket := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(map[string]string{"location": "US-WEST4", "locationType": "region"})
 	})
-	e := emulator.New(emulator.Config{Cloud: cloud.Config{Scenario: scenario}, Storage: bucket})
-	if err := e.Start(t.Context(), "127.0.0.1:0"); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = e.Close() })
+	e := emulated(t, emulator.Config{Cloud: cloud.Config{Scenario: scenario}, Storage: bucket})
 	config := gcp.Config{Project: checkedProject, Endpoint: e.URL()}
 	if change != nil {
 		change(&config)
 	}
-	p, err := gcp.New(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = p.Close() })
-	return &checkedCloud{emulator: e, provider: p}
+	return &checkedCloud{emulator: e, provider: opened(t, config)}
 }
 
 // asks is a configuration with one job, as far as it is on Google Cloud.
@@ -261,12 +252,7 @@ func plainService(t *testing.T, gone []string, status int) *gcp.Provider {
 		_, _ = w.Write([]byte(`{}`))
 	}))
 	t.Cleanup(server.Close)
-	p, err := gcp.New(t.Context(), gcp.Config{Project: checkedProject, Endpoint: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = p.Close() })
-	return p
+	return opened(t, gcp.Config{Project: checkedProject, Endpoint: server.URL})
 }
 
 func TestCheckOfWhatIsNamed(t *testing.T) {

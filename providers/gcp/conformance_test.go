@@ -27,25 +27,12 @@ type tpuPlace struct {
 
 func newTPUPlace(t *testing.T) *tpuPlace {
 	t.Helper()
-	p := &tpuPlace{t: t, emulator: emulator.New(emulator.Config{Cloud: cloud.Config{Scenario: quickly(), Clock: cloud.Faster(20)}})}
-	if err := p.emulator.Start(t.Context(), "127.0.0.1:0"); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = p.emulator.Close() })
-	return p
+	return &tpuPlace{t: t, emulator: emulated(t, emulator.Config{Cloud: cloud.Config{Scenario: quickly(), Clock: cloud.Faster(20)}})}
 }
 
 func (p *tpuPlace) open() providers.Provider {
-	opened, err := gcp.New(p.t.Context(), gcp.Config{Project: "p", Endpoint: p.emulator.URL()})
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	p.t.Cleanup(func() {
-		if err := opened.Close(); err != nil {
-			p.t.Errorf("close: %v", err)
-		}
-	})
-	return opened
+	p.t.Helper()
+	return opened(p.t, gcp.Config{Project: "p", Endpoint: p.emulator.URL()})
 }
 
 // running counts the machines of a slice that have power.

@@ -3,7 +3,6 @@ package gcp_test
 import (
 	"context"
 	"errors"
-	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -36,18 +35,9 @@ func quickly() cloud.Scenario {
 // computeHarness is a provider whose slices are made by Compute Engine.
 func computeHarness(t *testing.T, spec schema.SliceSpec) providertest.Harness {
 	t.Helper()
-	e := emulator.New(emulator.Config{Cloud: cloud.Config{Scenario: quickly()}})
-	if err := e.Start(t.Context(), "127.0.0.1:0"); err != nil {
-		t.Fatal(err)
-	}
-	ends(t, e)
+	e := emulated(t, emulator.Config{Cloud: cloud.Config{Scenario: quickly()}})
 	open := func() providers.Provider {
-		p, err := gcp.New(t.Context(), gcp.Config{Project: "p", Endpoint: e.URL(), CreatesPerMinute: 1000})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ends(t, p)
-		return p
+		return opened(t, gcp.Config{Project: "p", Endpoint: e.URL(), CreatesPerMinute: 1000})
 	}
 	kind := cloud.KindInstance
 	if spec.Hosts > 1 {
@@ -75,16 +65,6 @@ func computeHarness(t *testing.T, spec schema.SliceSpec) providertest.Harness {
 			_ = open().Create(ctx, spec) // every single call: see TestComputeCreationCutShortAnywhere…
 		},
 	}
-}
-
-// ends closes something with the test.
-func ends(t *testing.T, c io.Closer) {
-	t.Helper()
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
-	})
 }
 
 // leftOf is what Compute Engine still has of a slice.

@@ -22,11 +22,7 @@ type computeWorld struct {
 func newComputeWorld(t *testing.T, scenario cloud.Scenario) *computeWorld {
 	t.Helper()
 	w := &computeWorld{t: t, clock: cloud.NewVirtual(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))}
-	w.emulator = emulator.New(emulator.Config{Cloud: cloud.Config{Scenario: scenario, Clock: w.clock}})
-	if err := w.emulator.Start(t.Context(), "127.0.0.1:0"); err != nil {
-		t.Fatal(err)
-	}
-	ends(t, w.emulator)
+	w.emulator = emulated(t, emulator.Config{Cloud: cloud.Config{Scenario: scenario, Clock: w.clock}})
 	w.restart()
 	return w
 }
@@ -34,12 +30,7 @@ func newComputeWorld(t *testing.T, scenario cloud.Scenario) *computeWorld {
 // restart is another process.
 func (w *computeWorld) restart() {
 	w.t.Helper()
-	p, err := gcp.New(w.t.Context(), gcp.Config{Project: "p", Endpoint: w.emulator.URL(), Now: w.clock.Now, Backoff: time.Millisecond})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	ends(w.t, p)
-	w.provider = p
+	w.provider = opened(w.t, gcp.Config{Project: "p", Endpoint: w.emulator.URL(), Now: w.clock.Now, Backoff: time.Millisecond})
 }
 
 // status is how a slice is listed once some time has passed, zero if it is not.
@@ -145,71 +136,65 @@ func TestComputeMachineThroughBadWeather(t *testing.T) {
 	w.discards("it")
 }
 
+// inOneProcessAndInMany runs a test for a provider that lives all the while, and for
+// one that is another process after each next.
+func inOneProcessAndInMany(t *testing.T, test func(w *computeWorld, next func())) {
+	t.Run("by one process", func(t *testing.T) { test(newComputeWorld(t, cloud.Scenario{}), func() {}) })
+	t.Run("by the next process each time", func(t *testing.T) {
+		w := newComputeWorld(t, cloud.Scenario{})
+		test(w, w.restart)
+	})
+}
+
 func TestComputeGroupThroughBadWeather(t *testing.T) {
-	for _, restarted := range []bool{false, true} {
-		t.Run(map[bool]string{false: "by one process", true: "by the next process each time"}[restarted], func(t *testing.T) {
-			w := newComputeWorld(t, cloud.Scenario{})
-			next := func() {
-				if restarted {
-					w.restart()
-				}
-			}
-			spec := computeSpec(2, "v5p-16")
-			w.does(w.emulator.Cloud().Stockout(computeZone, "v5p", time.Hour))
-			w.create(spec)
-			next()
-			w.awaits("it", schema.SliceDead, schema.ErrorCapacity)
-			next()
-			w.discards("it")
-			w.clock.Advance(2 * time.Hour)
-			w.create(spec)
-			next()
-			w.awaits("it", schema.SliceReady, "")
-			next()
-			spec.Cloud.Live = schema.CloudLive{Labels: "team=rl", Tags: "web", InternalIPs: true}
-			w.updates(spec)
-			w.clock.Advance(settleTime)
-			next()
-			w.does(w.emulator.Cloud().Preempt(w.key(cloud.KindGroup), true))
-			w.clock.Advance(time.Minute)
-			w.awaits("it", schema.SliceDead, schema.ErrorPreempted)
-			next()
-			w.discards("it")
-		})
-	}
+	inOneProcessAndInMany(t, func(w *computeWorld, next func()) {
+		spec := computeSpec(2, "v5p-16")
+		w.does(w.emulator.Cloud().Stockout(computeZone, "v5p", time.Hour))
+		w.create(spec)
+		next()
+		w.awaits("it", schema.SliceDead, schema.ErrorCapacity)
+		next()
+		w.discards("it")
+		w.clock.Advance(2 * time.Hour)
+		w.create(spec)
+		next()
+		w.awaits("it", schema.SliceReady, "")
+		next()
+		spec.Cloud.Live = schema.CloudLive{Labels: "team=rl", Tags: "web", InternalIPs: true}
+		w.updates(spec)
+		w.clock.Advance(settleTime)
+		next()
+		w.does(w.emulator.Cloud().Preempt(w.key(cloud.KindGroup), true))
+		w.clock.Advance(time.Minute)
+		w.awaits("it", schema.SliceDead, schema.ErrorPreempted)
+		next()
+		w.discards("it")
+	})
 }
 
 // settleTime is longer than a new group may look idle.
 const settleTime = 10 * time.Minute
 
 func TestComputeFlexStartGroupWaitsAndEnds(t *testing.T) {
-	for _, restarted := range []bool{false, true} {
-		t.Run(map[bool]string{false: "by one process", true: "by the next process each time"}[restarted], func(t *testing.T) {
-			w := newComputeWorld(t, cloud.Scenario{})
-			next := func() {
-				if restarted {
-					w.restart()
-				}
-			}
-			spec := computeSpec(2, "v5p-16")
-			spec.Preemptible, spec.Cloud.Provisioning, spec.Cloud.MaxRun = false, schema.ProvisioningFlexStart, schema.Duration(time.Hour)
-			w.does(w.emulator.Cloud().Stockout(computeZone, "v5p", time.Hour))
-			w.create(spec)
+	inOneProcessAndInMany(t, func(w *computeWorld, next func()) {
+		spec := computeSpec(2, "v5p-16")
+		spec.Preemptible, spec.Cloud.Provisioning, spec.Cloud.MaxRun = false, schema.ProvisioningFlexStart, schema.Duration(time.Hour)
+		w.does(w.emulator.Cloud().Stockout(computeZone, "v5p", time.Hour))
+		w.create(spec)
+		next()
+		for range 3 {
 			next()
-			for range 3 {
-				next()
-				if status := w.status("it", 10*time.Minute); status.Phase != schema.SliceCreating || len(status.Down) > 0 {
-					t.Fatalf("while it waits it is %q, cause %q, with %d hosts down: %s", status.Phase, status.Cause, len(status.Down), status.Reason)
-				}
+			if status := w.status("it", 10*time.Minute); status.Phase != schema.SliceCreating || len(status.Down) > 0 {
+				t.Fatalf("while it waits it is %q, cause %q, with %d hosts down: %s", status.Phase, status.Cause, len(status.Down), status.Reason)
 			}
-			w.clock.Advance(time.Hour)
-			w.awaits("it", schema.SliceReady, "")
-			next()
-			w.clock.Advance(2 * time.Hour)
-			w.awaits("it", schema.SliceDead, schema.ErrorPreempted)
-			w.discards("it")
-		})
-	}
+		}
+		w.clock.Advance(time.Hour)
+		w.awaits("it", schema.SliceReady, "")
+		next()
+		w.clock.Advance(2 * time.Hour)
+		w.awaits("it", schema.SliceDead, schema.ErrorPreempted)
+		w.discards("it")
+	})
 }
 
 func TestComputeZoneInAnOutageIsUnlisted(t *testing.T) {

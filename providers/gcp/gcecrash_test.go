@@ -183,99 +183,84 @@ func everyFailure(t *testing.T, work func(t *testing.T, f failure) (reached bool
 	}
 }
 
-func TestComputeCreationCutShortAnywhereIsFinishedByTheNext(t *testing.T) {
+// everyShapeAndFailure is everyFailure for each shape of slice, with a service for
+// each run.
+func everyShapeAndFailure(t *testing.T, work func(t *testing.T, s *computeService, spec schema.SliceSpec, f failure) (reached bool)) {
 	for name, spec := range gceShapes() {
 		t.Run(name, func(t *testing.T) {
-			everyFailure(t, func(t *testing.T, f failure) bool {
-				s := newComputeService(t)
-				hit := f.arm(s)
-				err := s.provider(t, time.Now).Create(t.Context(), spec)
-				s.disarm()
-				if hit() != (err != nil) {
-					t.Fatalf("create: %v; the call failed: %t", err, hit())
-				}
-				carry(t, s.provider(t, time.Now), spec)
-				if left := s.left(); len(left) != parts(spec) {
-					t.Errorf("there is %v, want %d things", left, parts(spec))
-				}
-				return hit()
-			})
+			everyFailure(t, func(t *testing.T, f failure) bool { return work(t, newComputeService(t), spec, f) })
 		})
 	}
+}
+
+func TestComputeCreationCutShortAnywhereIsFinishedByTheNext(t *testing.T) {
+	everyShapeAndFailure(t, func(t *testing.T, s *computeService, spec schema.SliceSpec, f failure) bool {
+		hit := f.arm(s)
+		err := s.provider(t, time.Now).Create(t.Context(), spec)
+		s.disarm()
+		if hit() != (err != nil) {
+			t.Fatalf("create: %v; the call failed: %t", err, hit())
+		}
+		carry(t, s.provider(t, time.Now), spec)
+		if left := s.left(); len(left) != parts(spec) {
+			t.Errorf("there is %v, want %d things", left, parts(spec))
+		}
+		return hit()
+	})
 }
 
 func TestComputeCreationCutShortAnywhereIsDeletedByTheNext(t *testing.T) {
-	for name, spec := range gceShapes() {
-		t.Run(name, func(t *testing.T) {
-			everyFailure(t, func(t *testing.T, f failure) bool {
-				s := newComputeService(t)
-				hit := f.arm(s)
-				_ = s.provider(t, time.Now).Create(t.Context(), spec)
-				s.disarm()
-				next := s.provider(t, time.Now)
-				if _, listed := inventoryOf(t, next)[spec.Name]; listed != (len(s.left()) > 0) {
-					t.Errorf("there is %v, and it is listed: %t", s.left(), listed)
-				}
-				discard(t, s, next, spec)
-				return hit()
-			})
-		})
-	}
+	everyShapeAndFailure(t, func(t *testing.T, s *computeService, spec schema.SliceSpec, f failure) bool {
+		hit := f.arm(s)
+		_ = s.provider(t, time.Now).Create(t.Context(), spec)
+		s.disarm()
+		next := s.provider(t, time.Now)
+		if _, listed := inventoryOf(t, next)[spec.Name]; listed != (len(s.left()) > 0) {
+			t.Errorf("there is %v, and it is listed: %t", s.left(), listed)
+		}
+		discard(t, s, next, spec)
+		return hit()
+	})
 }
 
 func TestComputeCreationIsGoneOnWithByTheSameProcess(t *testing.T) {
-	for name, spec := range gceShapes() {
-		t.Run(name, func(t *testing.T) {
-			everyFailure(t, func(t *testing.T, f failure) bool {
-				s := newComputeService(t)
-				p := s.provider(t, time.Now)
-				hit := f.arm(s)
-				_ = p.Create(t.Context(), spec)
-				s.disarm()
-				carry(t, p, spec)
-				if left := s.left(); len(left) != parts(spec) {
-					t.Errorf("there is %v, want %d things", left, parts(spec))
-				}
-				return hit()
-			})
-		})
-	}
+	everyShapeAndFailure(t, func(t *testing.T, s *computeService, spec schema.SliceSpec, f failure) bool {
+		p := s.provider(t, time.Now)
+		hit := f.arm(s)
+		_ = p.Create(t.Context(), spec)
+		s.disarm()
+		carry(t, p, spec)
+		if left := s.left(); len(left) != parts(spec) {
+			t.Errorf("there is %v, want %d things", left, parts(spec))
+		}
+		return hit()
+	})
 }
 
 func TestComputeDeletionCutShortAnywhereIsFinishedByTheNext(t *testing.T) {
-	for name, spec := range gceShapes() {
-		t.Run(name, func(t *testing.T) {
-			everyFailure(t, func(t *testing.T, f failure) bool {
-				s := newComputeService(t)
-				first := s.provider(t, time.Now)
-				carry(t, first, spec)
-				hit := f.arm(s)
-				_ = first.Delete(t.Context(), spec.Stack, spec.Name)
-				_, _ = first.Inventory(t.Context(), spec.Stack) // which goes on with it
-				s.disarm()
-				discard(t, s, s.provider(t, time.Now), spec)
-				return hit()
-			})
-		})
-	}
+	everyShapeAndFailure(t, func(t *testing.T, s *computeService, spec schema.SliceSpec, f failure) bool {
+		first := s.provider(t, time.Now)
+		carry(t, first, spec)
+		hit := f.arm(s)
+		_ = first.Delete(t.Context(), spec.Stack, spec.Name)
+		_, _ = first.Inventory(t.Context(), spec.Stack) // which goes on with it
+		s.disarm()
+		discard(t, s, s.provider(t, time.Now), spec)
+		return hit()
+	})
 }
 
 func TestComputeDeletionIsGoneOnWithByTheSameProcess(t *testing.T) {
-	for name, spec := range gceShapes() {
-		t.Run(name, func(t *testing.T) {
-			everyFailure(t, func(t *testing.T, f failure) bool {
-				s := newComputeService(t)
-				p := s.provider(t, time.Now)
-				carry(t, p, spec)
-				hit := f.arm(s)
-				_ = p.Delete(t.Context(), spec.Stack, spec.Name)
-				_, _ = p.Inventory(t.Context(), spec.Stack)
-				s.disarm()
-				discard(t, s, p, spec)
-				return hit()
-			})
-		})
-	}
+	everyShapeAndFailure(t, func(t *testing.T, s *computeService, spec schema.SliceSpec, f failure) bool {
+		p := s.provider(t, time.Now)
+		carry(t, p, spec)
+		hit := f.arm(s)
+		_ = p.Delete(t.Context(), spec.Stack, spec.Name)
+		_, _ = p.Inventory(t.Context(), spec.Stack)
+		s.disarm()
+		discard(t, s, p, spec)
+		return hit()
+	})
 }
 
 // finish ends all operations that are open.

@@ -52,13 +52,8 @@ func TestLateErrors(t *testing.T) {
 			s.do(func() { clear(s.nodes) })
 			s.end(status.Error(test.code, test.said))
 			wantKind(t, p.Create(t.Context(), spec), test.want, test.said)
-			// Once: then it is asked for anew, under another id.
-			if err := p.Create(t.Context(), spec); err != nil {
-				t.Fatal(err)
-			}
-			if len(s.requests) != 2 || len(s.nodes) != 1 {
-				t.Errorf("there were %d requests for %d nodes", len(s.requests), len(s.nodes))
-			}
+			// Once: then it is asked for anew.
+			wantAskedAnew(t, s, p, spec)
 		})
 	}
 }
@@ -96,13 +91,20 @@ func TestOperationThatIsOver(t *testing.T) {
 			}
 			s.do(func() { clear(s.nodes) })
 			end(s)
-			if err := p.Create(t.Context(), spec); err != nil {
-				t.Fatal(err)
-			}
-			if len(s.requests) != 2 || len(s.nodes) != 1 {
-				t.Errorf("there were %d requests for %d nodes", len(s.requests), len(s.nodes))
-			}
+			wantAskedAnew(t, s, p, spec)
 		})
+	}
+}
+
+// wantAskedAnew creates what was asked for before and came to nothing: it is asked
+// for a second time, under another id.
+func wantAskedAnew(t *testing.T, s *tpuService, p *Provider, spec schema.SliceSpec) {
+	t.Helper()
+	if err := p.Create(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.requests) != 2 || len(s.nodes) != 1 {
+		t.Errorf("there were %d requests for %d nodes", len(s.requests), len(s.nodes))
 	}
 }
 
@@ -135,12 +137,7 @@ func TestOperationThatOutlivesItsSlice(t *testing.T) {
 			}
 			s.do(func() { clear(s.unreachable) })
 			inventory()
-			if err := p.Create(t.Context(), spec); err != nil {
-				t.Fatal(err)
-			}
-			if len(s.requests) != 2 || len(s.nodes) != 1 {
-				t.Errorf("there were %d requests for %d nodes", len(s.requests), len(s.nodes))
-			}
+			wantAskedAnew(t, s, p, spec)
 		})
 	}
 }

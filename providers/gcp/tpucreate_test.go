@@ -21,30 +21,61 @@ type fixedMetadata map[string]string
 
 func (f fixedMetadata) Metadata(schema.SliceSpec) (map[string]string, error) { return f, nil }
 
-// What is asked for, but for the metadata and the request's id.
+// plain is what is asked for of every node.
+const plain = `
+	accelerator_type: "v5litepod-16" runtime_version: "v2-alpha-tpuv5-lite"
+	service_account { scope: "https://www.googleapis.com/auth/cloud-platform" }
+	labels { key: "fray-slice" value: "one" } labels { key: "fray-stack" value: "stack-a" }
+	network_config { enable_external_ips: true }`
+
+// nodeRequest asks for a node, as text has it.
+func nodeRequest(t *testing.T, text string) proto.Message {
+	t.Helper()
+	r := &tpuapi.CreateNodeRequest{Parent: "projects/acme/locations/us-west4-a", NodeId: "one", Node: &tpuapi.Node{}}
+	if err := prototext.Unmarshal([]byte(text), r.GetNode()); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// queueRequest asks for a plain node by a queued resource, which text has the rest of.
+func queueRequest(t *testing.T, text string) proto.Message {
+	t.Helper()
+	r := &tpuapi.CreateQueuedResourceRequest{
+		Parent: "projects/acme/locations/us-west4-a", QueuedResourceId: "one", QueuedResource: &tpuapi.QueuedResource{},
+	}
+	text += `tpu { node_spec { parent: "projects/acme/locations/us-west4-a" node_id: "one" node {` + plain + `} } }`
+	if err := prototext.Unmarshal([]byte(text), r.GetQueuedResource()); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// wantRequest checks the one request that was made, but for metadata and its id.
+func (s *tpuService) wantRequest(t *testing.T, want proto.Message) {
+	t.Helper()
+	if len(s.requests) != 1 {
+		t.Fatalf("the requests are %v, want one", s.requests)
+	}
+	diff := cmp.Diff(want, s.requests[0], protocmp.Transform(), protocmp.IgnoreFields(&tpuapi.Node{}, "metadata"),
+		protocmp.IgnoreFields(&tpuapi.CreateNodeRequest{}, "request_id"),
+		protocmp.IgnoreFields(&tpuapi.CreateQueuedResourceRequest{}, "request_id"))
+	if diff != "" {
+		t.Errorf("request (-want +got):\n%s", diff)
+	}
+}
+
+// metadata is that of a node, be it one of a queued resource.
+func (s *tpuService) metadata(name string) map[string]string {
+	if n := s.node(name); n != nil {
+		return n.GetMetadata()
+	}
+	return s.queue(name).GetTpu().GetNodeSpec()[0].GetNode().GetMetadata()
+}
+
 func TestCreationRequests(t *testing.T) {
-	const fixed = `
-		accelerator_type: "v5litepod-16" runtime_version: "v2-alpha-tpuv5-lite"
-		service_account { scope: "https://www.googleapis.com/auth/cloud-platform" }
-		labels { key: "fray-slice" value: "one" } labels { key: "fray-stack" value: "stack-a" }`
-	const plain = fixed + ` network_config { enable_external_ips: true }`
-	node := func(text string) proto.Message {
-		r := &tpuapi.CreateNodeRequest{Parent: "projects/acme/locations/us-west4-a", NodeId: "one", Node: &tpuapi.Node{}}
-		if err := prototext.Unmarshal([]byte(text), r.GetNode()); err != nil {
-			t.Fatal(err)
-		}
-		return r
-	}
-	queue := func(text string) proto.Message {
-		r := &tpuapi.CreateQueuedResourceRequest{
-			Parent: "projects/acme/locations/us-west4-a", QueuedResourceId: "one", QueuedResource: &tpuapi.QueuedResource{},
-		}
-		text += `tpu { node_spec { parent: "projects/acme/locations/us-west4-a" node_id: "one" node {` + plain + `} } }`
-		if err := prototext.Unmarshal([]byte(text), r.GetQueuedResource()); err != nil {
-			t.Fatal(err)
-		}
-		return r
-	}
+	node := func(text string) proto.Message { return nodeRequest(t, text) }
+	queue := func(text string) proto.Message { return queueRequest(t, text) }
 	for name, test := range map[string]struct {
 		change func(*schema.SliceSpec)
 		want   proto.Message
@@ -94,27 +125,13 @@ func TestCreationRequests(t *testing.T) {
 			if err := p.Create(t.Context(), spec); err != nil {
 				t.Fatal(err)
 			}
-			if len(s.requests) != 1 {
-				t.Fatalf("the requests are %v, want one", s.requests)
-			}
-			diff := cmp.Diff(test.want, s.requests[0], protocmp.Transform(), protocmp.IgnoreFields(&tpuapi.Node{}, "metadata"),
-				protocmp.IgnoreFields(&tpuapi.CreateNodeRequest{}, "request_id"),
-				protocmp.IgnoreFields(&tpuapi.CreateQueuedResourceRequest{}, "request_id"))
-			if diff != "" {
-				t.Errorf("request (-want +got):\n%s", diff)
-			}
+			s.wantRequest(t, test.want)
 			text, err := encodeSpec(spec)
 			if err != nil {
 				t.Fatal(err)
 			}
 			want := map[string]string{"startup-script": "#!/bin/sh", "fray-spec": text}
-			var metadata map[string]string
-			if n := s.node("one"); n != nil {
-				metadata = n.GetMetadata()
-			} else {
-				metadata = s.queue("one").GetTpu().GetNodeSpec()[0].GetNode().GetMetadata()
-			}
-			if diff := cmp.Diff(want, metadata); diff != "" {
+			if diff := cmp.Diff(want, s.metadata("one")); diff != "" {
 				t.Errorf("metadata (-want +got):\n%s", diff)
 			}
 		})

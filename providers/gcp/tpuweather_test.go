@@ -23,22 +23,9 @@ type tpuWorld struct {
 func newTPUWorld(t *testing.T, scenario cloud.Scenario) *tpuWorld {
 	t.Helper()
 	w := &tpuWorld{t: t, clock: cloud.NewVirtual(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))}
-	e := emulator.New(emulator.Config{Cloud: cloud.Config{Scenario: scenario, Clock: w.clock}})
-	if err := e.Start(t.Context(), "127.0.0.1:0"); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = e.Close() })
+	e := emulated(t, emulator.Config{Cloud: cloud.Config{Scenario: scenario, Clock: w.clock}})
 	w.cloud = e.Cloud()
-	var err error
-	w.provider, err = gcp.New(t.Context(), gcp.Config{Project: "p", Endpoint: e.URL(), Now: w.clock.Now, Backoff: time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := w.provider.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
-	})
+	w.provider = opened(t, gcp.Config{Project: "p", Endpoint: e.URL(), Now: w.clock.Now, Backoff: time.Millisecond})
 	return w
 }
 

@@ -51,6 +51,10 @@ func LoadSecret(path string) ([]byte, error) {
 // CreateSecret writes a new key, or the one that is given, and returns the one
 // that is in the file then: all who do so at once get the same key.
 func CreateSecret(path string, secret []byte) ([]byte, error) {
+	// One that is there needs no room on the disk.
+	if found, err := LoadSecret(path); !errors.Is(err, fs.ErrNotExist) {
+		return found, err
+	}
 	if secret == nil {
 		secret = NewSecret()
 	}

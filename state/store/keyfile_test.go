@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
@@ -104,6 +105,25 @@ func TestKeyFileThatIsDamagedIsLeftAsItIs(t *testing.T) {
 		if data, err := os.ReadFile(path); err != nil || string(data) != content {
 			t.Errorf("%q: now it is %q, %v", content, data, err)
 		}
+	}
+}
+
+// A key that is there is read where nothing can be written, such as to a full disk.
+func TestKeyFileIsReadWhereNothingCanBeWritten(t *testing.T) {
+	folder := t.TempDir()
+	if _, err := createKey(filepath.Join(folder, "secret.key")); err != nil {
+		t.Fatal(err)
+	}
+	before := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	if err := os.Chtimes(folder, before, before); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := createKey(filepath.Join(folder, "secret.key")); err != nil {
+		t.Error(err)
+	}
+	// Even a file that is removed at once changes the time of its folder.
+	if after, err := os.Stat(folder); err != nil || !after.ModTime().Equal(before) {
+		t.Errorf("the folder was written to at %v, %v, want nothing since %v", after.ModTime(), err, before)
 	}
 }
 

@@ -57,7 +57,7 @@ func each(t *testing.T, n int, work func(worker int) error) {
 
 // eventually polls a condition that other goroutines bring about.
 func eventually(what string, holds func() bool) error {
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(time.Minute)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for !holds() {

@@ -16,7 +16,7 @@ import (
 )
 
 // suspendTTL is the lease's in the test of a suspended holder.
-const suspendTTL = time.Second
+const suspendTTL = 3 * time.Second
 
 // RunSuspended tests that a holder which is stopped past its lease can do
 // nothing when it wakes. holder starts a process, with pipes unset, that opens
