@@ -54,7 +54,11 @@ The call runs once or not at all; where that cannot be known, the error says so.
 				return err
 			}
 			return a.withActor(cmd.Context(), flags, args[0], func(ctx context.Context, _ *actorrpc.Client, h actorrpc.Handle) error {
-				return a.callActor(ctx, h.With(actorrpc.RPCOptions{Timeout: timeout}), args[1], given)
+				err := a.callActor(ctx, h.With(actorrpc.RPCOptions{Timeout: timeout}), args[1], given)
+				if e, ok := errors.AsType[*actorrpc.Error](err); ok && e.Code == actorrpc.CodeUnknownMethod && len(e.Near) == 0 {
+					return fmt.Errorf("%w; fray actor describe %s lists its methods", err, args[0])
+				}
+				return err
 			})
 		},
 	}
@@ -90,7 +94,7 @@ harm (idempotent), and what they say of themselves. ACTOR is as in fray actor ca
 // actorArguments reads the arguments of a call.
 func actorArguments(text string) ([]any, error) {
 	text = strings.TrimSpace(text)
-	named := "{}"
+	given, named := text, "{}"
 	switch {
 	case strings.HasPrefix(text, "["):
 	case strings.HasPrefix(text, "{") && !strings.HasPrefix(strings.TrimSpace(text[1:]), `"$`):
@@ -100,7 +104,7 @@ func actorArguments(text string) ([]any, error) {
 	}
 	whole := "[" + text + "," + named + "]"
 	if !json.Valid([]byte(whole)) {
-		return nil, fmt.Errorf("fray actor call: the arguments are no JSON: %s; quote them for the shell, as in '[1, \"two\"]'", text)
+		return nil, fmt.Errorf("fray actor call: the arguments are no JSON: %s; quote them for the shell, as in '[1, \"two\"]'", given)
 	}
 	args, err := codec.DecodeArgs(codec.JSON, []byte(whole), nil)
 	if err != nil {

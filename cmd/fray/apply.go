@@ -77,7 +77,8 @@ way the next apply picks up.
 What waits for a job that failed or was stopped would wait for ever: apply names
 it and exits with 1 as soon as nothing else is left. So does an apply that finds
 nothing to do but a job that failed earlier: it stays failed until it changes or
---replace=ADDR starts it again.
+--replace=ADDR starts it again. What programs launched is theirs: apply neither
+waits for it nor fails with it, unless --target or --replace names it.
 
 With --json standard output has two JSON documents: the plan (docs/plan-json.md),
 and, however it ends, the result: "outcome" ("complete", "failed", "pending" or

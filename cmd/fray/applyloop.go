@@ -10,6 +10,7 @@ import (
 
 	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -59,19 +60,39 @@ func (r *runner) loop(soft, hard context.Context) error {
 
 // settled reports whether everything the plan names is as it should be.
 func (r *runner) settled() bool {
-	return r.quiet() && len(r.scope.Pending(r.stepper.Last())) == 0 && r.ended(nil)
+	return r.quiet() && len(r.awaited()) == 0 && r.ended(nil)
+}
+
+// answersFor reports whether this change waits for an address and fails with it:
+// what programs launched is theirs, unless it is to go or was asked for.
+func (r *runner) answersFor(addr schema.Address) bool {
+	if !addr.IsLaunched() || r.destroying || r.stopping {
+		return true
+	}
+	contains := func(a schema.Address) bool { return a.Contains(addr) }
+	return slices.ContainsFunc(r.c.targets, contains) || slices.ContainsFunc(r.c.replace, contains)
+}
+
+// awaited is what still waits of what this change answers for.
+func (r *runner) awaited() []plan.Pending {
+	others := func(w plan.Pending) bool { return !r.answersFor(w.Addr) }
+	return slices.DeleteFunc(r.scope.Pending(r.stepper.Last()), others)
 }
 
 // blocked reports whether nothing is left but what waits for jobs that failed
 // or were stopped: no time will bring it about.
 func (r *runner) blocked() bool {
-	pending := r.scope.Pending(r.stepper.Last())
+	pending := r.awaited()
 	unblocked := func(w plan.Pending) bool { return !w.Blocked }
 	return r.quiet() && len(pending) > 0 && !slices.ContainsFunc(pending, unblocked) && r.ended(pending)
 }
 
-// quiet reports whether nothing is done or about to be done.
-func (r *runner) quiet() bool { return r.stepper.Idle() && len(r.stepper.Last().Actions) == 0 }
+// quiet reports whether nothing is done or about to be done: of a controller's
+// actions, nothing that this change answers for.
+func (r *runner) quiet() bool {
+	due := func(a plan.Action) bool { return !r.handedOver.Load() || r.answersFor(a.Addr) }
+	return r.stepper.Idle() && !slices.ContainsFunc(r.stepper.Last().Actions, due)
+}
 
 // ended reports whether the jobs that --wait=complete follows have ended, but
 // for some that need not.
@@ -81,7 +102,7 @@ func (r *runner) ended(but []plan.Pending) bool {
 	}
 	for addr, j := range r.stepper.Document().Jobs {
 		excused := slices.ContainsFunc(but, func(w plan.Pending) bool { return w.Addr == addr })
-		if r.scope.Names(addr) && !excused && !j.Status.Ended() && !j.Spec.IsService() {
+		if r.scope.Names(addr) && r.answersFor(addr) && !excused && !j.Status.Ended() && !j.Spec.IsService() {
 			return false
 		}
 	}

@@ -74,6 +74,48 @@ func TestClusterPartition(t *testing.T) {
 	p.finish(t, map[string]int{victim: 2})
 }
 
+// TestClusterPartitionOfBothWaysHeals cuts a parent's and a child's host off from
+// controller and store at once, for less than a host may be silent: nothing is ended,
+// nothing starts twice, and attempts keep their numbers.
+func TestClusterPartitionOfBothWaysHeals(t *testing.T) {
+	t.Parallel()
+	parents, childs := newNetwork(t, 3), newNetwork(t, 4)
+	address := meetingPoint(t, parents, childs)
+	bucket := emulatorWith(t, false)
+	s := newProofStack(t, bucket)
+	s.program = parents.program(t)
+	p := &partition{parents: parents, childs: childs, port: everywhere(t, bucket)}
+	s.env = append(s.env, p.bucketAt(parents.store))
+	p.clusterProof = s.cluster(t, 3)
+	p.flags = []string{"--advertise", address}
+	p.spread(t)
+	parent := p.pid(t, "parent", 1)
+	for _, name := range []string{"child-0", "child-1", "child-2"} {
+		p.allow(t, "go-"+name)
+		p.awaitNote(t, "told", "registered "+name+" 1")
+	}
+	victim, pid := p.childIn(t, childs)
+
+	for _, n := range []*network{parents, childs} {
+		n.cut(t, n.store)
+		n.cut(t, n.api)
+	}
+	p.awaitSilence(t, parent, 8*time.Second)
+	p.awaitSilence(t, pid, 8*time.Second)
+	for _, n := range []*network{parents, childs} {
+		n.heal(t, n.store)
+		n.heal(t, n.api)
+	}
+	p.awaitWordOf(t, parent)
+	p.awaitWordOf(t, pid)
+	for name, want := range map[string]int{"parent": parent, victim: pid} {
+		if got := p.host(t, want).Task; got.Attempt != 1 || syscall.Kill(want, 0) != nil {
+			t.Errorf("after both ways were cut, %s is pid %d in attempt %d, want %d in 1", name, got.PID, got.Attempt, want)
+		}
+	}
+	p.finish(t, nil) // all in their first attempts
+}
+
 // partition is a stack with the parent's host in one network, a child's in
 // another, and the rest, the controller among it, outside.
 type partition struct {
@@ -172,9 +214,24 @@ func (p *partition) awaitSilence(t *testing.T, task int, d time.Duration) {
 	}
 }
 
+// awaitWordOf waits until the host of a task has reported again.
+func (p *partition) awaitWordOf(t *testing.T, task int) {
+	t.Helper()
+	last := p.host(t, task).Seq
+	if err := within(proofPatience, func() error {
+		if p.host(t, task).Seq == last {
+			return fmt.Errorf("the host of pid %d reports nothing", task)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // network is a network namespace with two ways out of it: one to the store, one
 // to the controller.
 type network struct {
+	number     int // another one for each of this process
 	name       string
 	store, api string // the addresses outside
 	inner      string // the interface of the way to the controller
@@ -185,7 +242,7 @@ type network struct {
 func newNetwork(t *testing.T, number int) *network {
 	t.Helper()
 	tag := fmt.Sprintf("fray%dx%d", os.Getpid(), number)
-	n := &network{name: tag}
+	n := &network{name: tag, number: number}
 	if _, err := exec.LookPath("ip"); err != nil {
 		t.Skipf("no networks can be made: %v", err)
 	}
@@ -214,7 +271,7 @@ func newNetwork(t *testing.T, number int) *network {
 func (n *network) way(t *testing.T, number int) (address, inner string) {
 	t.Helper()
 	outer, inner := fmt.Sprintf("fo%dx%d", os.Getpid(), number), fmt.Sprintf("fi%d", number)
-	address = fmt.Sprintf("10.213.%d.", (8*os.Getpid()+number)%250)
+	address = fmt.Sprintf("10.213.%d.", (16*os.Getpid()+number)%250)
 	shell(t, "ip", "link", "add", outer, "type", "veth", "peer", "name", inner, "netns", n.name)
 	t.Cleanup(func() { _ = exec.Command("ip", "link", "del", outer).Run() }) // gone with the namespace, mostly
 	shell(t, "ip", "addr", "add", address+"1/24", "dev", outer)
@@ -233,7 +290,7 @@ func (n *network) way(t *testing.T, number int) (address, inner string) {
 // to the controller.
 func meetingPoint(t *testing.T, all ...*network) string {
 	t.Helper()
-	address := fmt.Sprintf("10.213.255.%d", 1+os.Getpid()%250)
+	address := fmt.Sprintf("10.213.255.%d", 1+(8*os.Getpid()+all[0].number)%250)
 	shell(t, "ip", "addr", "add", address+"/32", "dev", "lo")
 	t.Cleanup(func() {
 		if out, err := exec.Command("ip", "addr", "del", address+"/32", "dev", "lo").CombinedOutput(); err != nil {

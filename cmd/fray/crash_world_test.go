@@ -147,10 +147,24 @@ func (s *crashStack) uninterrupted(t *testing.T, to side) ([]string, error) {
 	if err == nil && got.code != 0 {
 		err = fmt.Errorf("apply of side %d: %v", to, got)
 	}
+	if err == nil {
+		err = within(proofPatience, s.begun)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return s.lines("points.log")
+}
+
+// begun is an error while a task runs that may not have added its line yet: that
+// would be one of the next side's. From then on it is another program.
+func (s *crashStack) begun() error {
+	for _, p := range processes(s.dir) {
+		if program, _, _ := strings.Cut(p.cmdline, " "); path.Base(program) == "sh" {
+			return fmt.Errorf("pid %d has not begun: %s", p.pid, p.cmdline)
+		}
+	}
+	return nil
 }
 
 // crashPatience ends an apply that does not come to an end by itself.

@@ -129,12 +129,32 @@ func (a *app) printEvent(e store.Event, asJSON bool) error {
 		_, err = fmt.Fprintf(a.stdout, "%s\n", line)
 		return err
 	}
-	_, err := fmt.Fprintf(a.stdout, "%s  %-8s  %s%s\n", e.At.Local().Format(eventTime), e.Kind, eventAbout(&e), e.Text)
+	_, err := fmt.Fprintf(a.stdout, "%s  %-8s  %s%s\n", e.At.Local().Format(eventTime), e.Kind, eventAbout(&e), eventText(&e))
 	return err
 }
 
 // eventTime is how the times of events are shown.
 const eventTime = "01-02 15:04:05"
+
+// eventText is what an event says, without the names that eventAbout gives.
+func eventText(e *store.Event) string {
+	if e.Kind != store.EventDrift {
+		return e.Text
+	}
+	return unnamed(e.Text, e.Addr.String(), "slice "+e.Slice)
+}
+
+// unnamed is a text behind names, of which it does without each once.
+func unnamed(text string, names ...string) string {
+	for _, name := range names {
+		if rest, ok := strings.CutPrefix(text, name+" "); ok {
+			text = rest
+			continue
+		}
+		text = strings.Replace(text, " of "+name+" ", " ", 1)
+	}
+	return text
+}
 
 // eventAbout names what an event is about, with a space behind it; "" where that
 // is the stack.

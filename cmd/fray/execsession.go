@@ -33,6 +33,9 @@ type execSession struct {
 func (s *execSession) run(ctx context.Context) (int, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	resized := make(chan os.Signal, 1)
+	signal.Notify(resized, syscall.SIGWINCH) // before the size is read, so that no change is lost
+	defer signal.Stop(resized)
 	var err error
 	if s.stream, err = s.link.exec(ctx); err != nil {
 		return 0, execError(err)
@@ -51,6 +54,7 @@ func (s *execSession) run(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	defer restore()
+	go s.resizes(ctx, resized)
 	interrupted := s.signals(ctx, cancel)
 	go s.input()
 	code, err := s.output()
@@ -101,7 +105,7 @@ func (s *execSession) size() *clusterapi.WindowSize {
 // command makes of the first; whether one came is what is returned.
 func (s *execSession) signals(ctx context.Context, cancel context.CancelFunc) (interrupted func() bool) {
 	caught := make(chan os.Signal, 8)
-	signal.Notify(caught, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGWINCH)
+	signal.Notify(caught, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	ended := make(chan struct{})
 	var once sync.Once
 	go func() {
@@ -115,8 +119,6 @@ func (s *execSession) signals(ctx context.Context, cancel context.CancelFunc) (i
 				number, ok := sig.(syscall.Signal)
 				switch {
 				case !ok:
-				case number == syscall.SIGWINCH:
-					go s.resize()
 				case asked:
 					once.Do(func() { close(ended) })
 					cancel()
@@ -138,9 +140,18 @@ func (s *execSession) signals(ctx context.Context, cancel context.CancelFunc) (i
 	}
 }
 
-func (s *execSession) resize() {
-	if size := s.size(); s.query.tty && size != nil {
-		s.send(&clusterapi.ExecRequest{Kind: &clusterapi.ExecRequest_Resize{Resize: size}})
+// resizes hands on the sizes that this process's terminal is given; where sending
+// is held up, only the newest.
+func (s *execSession) resizes(ctx context.Context, resized <-chan os.Signal) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-resized:
+		}
+		if size := s.size(); s.query.tty && size != nil {
+			s.send(&clusterapi.ExecRequest{Kind: &clusterapi.ExecRequest_Resize{Resize: size}})
+		}
 	}
 }
 

@@ -66,10 +66,20 @@ func (r *runner) conclude(hard context.Context, ended error, p *plan.Plan) error
 // concerns reports whether the failure of a job is one of this change: it was
 // acted on, or there was nothing to do and the job is why not all is well.
 func (r *runner) concerns(p *plan.Plan) func(schema.Address) bool {
-	if r.destroying || r.stopping || !p.Empty() || len(p.Pending) > 0 {
+	if r.destroying || r.stopping || r.concerned(p) {
 		return r.scope.Names
 	}
 	return r.targeted
+}
+
+// concerned reports whether there is something to do or to wait for in a plan that
+// this change answers for.
+func (r *runner) concerned(p *plan.Plan) bool {
+	return len(p.Amendments) > 0 ||
+		slices.ContainsFunc(p.Changes, func(c plan.Change) bool { return c.Verb != plan.VerbNone && r.answersFor(c.Addr) }) ||
+		slices.ContainsFunc(p.Actions, func(a plan.Action) bool { return r.answersFor(a.Addr) }) ||
+		slices.ContainsFunc(p.Drift, func(d plan.Drift) bool { return r.answersFor(d.Addr) }) ||
+		slices.ContainsFunc(p.Pending, func(w plan.Pending) bool { return r.answersFor(w.Addr) })
 }
 
 // evaluated is the configuration with everything now known. How its conditions
@@ -137,14 +147,14 @@ func (r *runner) stillBlocked() error {
 func (r *runner) waiting() []plan.Pending {
 	doc := r.stepper.Document()
 	var out []plan.Pending
-	if last := r.stepper.Last(); last != nil {
-		out = r.scope.Pending(last)
+	if r.stepper.Last() != nil {
+		out = r.awaited()
 	}
 	if r.flags.wait != waitComplete {
 		return out
 	}
 	for _, addr := range sortedJobs(doc) {
-		if j := doc.Jobs[addr]; j.Ready && !j.Status.Ended() && !j.Spec.IsService() && r.scope.Names(addr) {
+		if j := doc.Jobs[addr]; j.Ready && !j.Status.Ended() && !j.Spec.IsService() && r.scope.Names(addr) && r.answersFor(addr) {
 			out = append(out, plan.Pending{Addr: addr, Kind: plan.WaitUnderway, Reasons: []string{"it is running"}})
 		}
 	}
@@ -182,7 +192,7 @@ func (r *runner) failedJobs(doc *state.Document, among func(schema.Address) bool
 	var lines []string
 	for _, addr := range sortedJobs(doc) {
 		j := doc.Jobs[addr]
-		if j.Status != schema.JobFailed || !among(addr) {
+		if j.Status != schema.JobFailed || !among(addr) || !r.answersFor(addr) {
 			continue
 		}
 		word := shellWord(addr.String())

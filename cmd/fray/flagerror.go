@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -49,6 +50,9 @@ func unknownFlag(cmd *cobra.Command, name string) error {
 		}
 	})
 	hint := cmd.CommandPath() + " --help lists what there is"
+	if _, err := strconv.ParseFloat(name, 64); err == nil {
+		return fmt.Errorf("%s has no flag %s; write a number below zero behind --, as in -- %s", cmd.CommandPath(), name, name)
+	}
 	if near := schema.Nearest("--"+strings.TrimLeft(name, "-"), names); near != "" {
 		hint = "did you mean " + near + "?"
 	}

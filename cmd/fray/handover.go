@@ -14,7 +14,6 @@ import (
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/controller"
 	"github.com/fray-ml/fray/plan"
-	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
 
@@ -44,41 +43,21 @@ type handover struct {
 
 	admin    clusterapi.AdminClient
 	revision uint64
-	late     *apply.Late     // nil: nothing reads values that become known
-	wanted   *schema.Desired // with values that the controller has not taken in yet; nil: it has
-	since    time.Time       // when that was first seen
+	uptake   uptake
 }
-
-// lateWait is how long a controller is given to take in values that became known:
-// it may not be able to, and says so in its log.
-const lateWait = 10 * time.Second
 
 // Step looks once. What is wrong with the configuration, by values that are known
 // now, is its error.
 func (h *handover) Step(ctx context.Context) (time.Duration, error) {
 	next, err := h.Follower.Step(ctx)
-	if err != nil || h.late == nil {
-		return next, err
-	}
-	doc := h.Document()
-	desired, err := h.late.Refine(doc)
 	if err != nil {
 		return next, err
 	}
-	if desired != nil {
-		h.wanted, h.since = desired, time.Now()
-	}
-	if h.wanted != nil {
-		settled := plan.Settled(*h.wanted, doc)
-		if plan.SameDesired(&settled, &doc.Desired) || time.Since(h.since) > lateWait {
-			h.wanted = nil
-		}
-	}
-	return next, nil
+	return next, h.uptake.look(h.Document(), time.Now())
 }
 
 // Idle reports whether the controller has taken in what is known.
-func (h *handover) Idle() bool { return h.wanted == nil }
+func (h *handover) Idle() bool { return h.uptake.over() }
 
 // Accept has the controller record doc's outputs: nothing else of it is ours to change.
 func (h *handover) Accept(ctx context.Context, doc *state.Document) error {
@@ -156,6 +135,7 @@ func (r *runner) throughController(soft, hard context.Context, shown *plan.Plan)
 		return false, err
 	}
 	r.progress = newProgress(r.app)
+	r.progress.tells = r.answersFor
 	defer r.progress.close()
 	h := &handover{
 		Follower: apply.Follower{Store: r.l.stack.store, Providers: all, OnStep: r.progress.step},
@@ -174,7 +154,7 @@ func (r *runner) throughController(soft, hard context.Context, shown *plan.Plan)
 	default:
 		return true, rpcError(err)
 	}
-	h.revision, h.late = answer.GetRevision(), r.following()
+	h.revision, h.uptake.late = answer.GetRevision(), r.following()
 	if len(p.Amendments) > 0 { // what has other addresses now is nothing new
 		if err := h.Start(soft); err != nil {
 			return true, err

@@ -25,7 +25,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	return a.exitCode(root.ExecuteContext(ctx))
+	return a.exitCode(root.ExecuteContext(a.troubled(ctx)))
 }
 
 // toolVersion is the stamped version, else what the Go toolchain recorded.

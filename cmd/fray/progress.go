@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fray-ml/fray/controller"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -26,7 +27,9 @@ type progress struct {
 	waits   map[schema.Address]*waiting
 	failing map[string]string // last error told, by slice
 	now     func() time.Time
-	drifts  map[plan.Drift]bool // told; nil: none are
+	drifts  map[plan.Drift]bool       // told; nil: none are, nor pauses
+	tells   func(schema.Address) bool // what of it; nil: all
+	paused  *state.Pause              // as told
 }
 
 type waiting struct {
@@ -47,6 +50,7 @@ func newProgress(a *app) *progress {
 }
 
 func (p *progress) line(format string, args ...any) {
+	p.lineUp = p.lineUp || p.live // another command on this terminal may have one
 	p.clear()
 	fmt.Fprintf(p.app.stderr, format+"\n", args...)
 }
@@ -55,6 +59,19 @@ func (p *progress) clear() {
 	if p.lineUp {
 		fmt.Fprint(p.app.stderr, "\r\x1b[K")
 		p.lineUp = false
+	}
+}
+
+// pause tells that a watch was paused, or may go on.
+func (p *progress) pause(is *state.Pause) {
+	was := p.paused
+	p.paused = is
+	switch {
+	case p.drifts == nil || (was == nil) == (is == nil):
+	case is == nil:
+		p.line("Resumed.")
+	default:
+		p.line("Paused: %s.", controller.PausedText(is))
 	}
 }
 
@@ -77,8 +94,12 @@ func (p *progress) drift(pl *plan.Plan) {
 
 // step tells what changed between two steps.
 func (p *progress) step(pl *plan.Plan, before *state.Document) {
+	p.pause(pl.Next.Paused)
 	p.drift(pl)
 	for _, a := range pl.Actions {
+		if p.mute(a.Addr) {
+			continue
+		}
 		if s := pl.Next.Slices[a.Slice.Name]; a.Verb == plan.MendSlice && (s == nil || s.BornAt.IsZero()) {
 			continue // it is still being created
 		}
@@ -86,12 +107,12 @@ func (p *progress) step(pl *plan.Plan, before *state.Document) {
 	}
 	var changed, gone []schema.Address // few of many
 	for addr, is := range pl.Next.Jobs {
-		if before.Jobs[addr] != is {
+		if before.Jobs[addr] != is && !p.mute(addr) {
 			changed = append(changed, addr)
 		}
 	}
 	for addr := range before.Jobs {
-		if pl.Next.Jobs[addr] == nil {
+		if pl.Next.Jobs[addr] == nil && !p.mute(addr) {
 			gone = append(gone, addr)
 		}
 	}
@@ -102,10 +123,15 @@ func (p *progress) step(pl *plan.Plan, before *state.Document) {
 	}
 	for _, addr := range gone {
 		p.line("%s: destroyed%s", addr, p.after(addr))
+		delete(p.started, addr)
 	}
-	p.pending(pl)
-	p.status(pl)
+	waits := slices.DeleteFunc(slices.Clone(pl.Pending), func(w plan.Pending) bool { return p.mute(w.Addr) })
+	p.pending(waits)
+	p.status(waits)
 }
+
+// mute reports whether nothing is told of an address.
+func (p *progress) mute(addr schema.Address) bool { return p.tells != nil && !p.tells(addr) }
 
 func (p *progress) action(a plan.Action) {
 	if p.slices[a.Slice.Name] == a.Verb {
@@ -156,8 +182,12 @@ func (p *progress) job(addr schema.Address, was, is *state.Job) {
 	if was != nil {
 		wasAttempt, wasReady, wasStatus = was.Attempt, was.Ready, was.Status
 	}
-	for _, a := range newlyEnded(was, is) {
+	ended := newlyEnded(was, is)
+	for _, a := range ended {
 		p.line("%s: attempt %d %s%s", addr, a.Number, outcome(a.Outcome), because(a.Reason))
+	}
+	if len(ended) > 0 || wasStatus.Ended() && is.Attempt != wasAttempt {
+		p.started[addr] = p.now() // what follows is a new beginning
 	}
 	last := is.Last()
 	if is.Attempt != wasAttempt && is.Attempt > 1 {
@@ -235,9 +265,9 @@ func (p *progress) failed(a plan.Action, err error) {
 }
 
 // pending tells a reason that lasts.
-func (p *progress) pending(pl *plan.Plan) {
+func (p *progress) pending(waits []plan.Pending) {
 	seen := map[schema.Address]bool{}
-	for _, w := range pl.Pending {
+	for _, w := range waits {
 		if seen[w.Addr] {
 			continue
 		}
@@ -267,16 +297,16 @@ func steady(reason string) string {
 }
 
 // status keeps the last line of a terminal.
-func (p *progress) status(pl *plan.Plan) {
+func (p *progress) status(waits []plan.Pending) {
 	if !p.live {
 		return
 	}
 	p.clear()
-	if len(pl.Pending) == 0 {
+	if len(waits) == 0 {
 		return
 	}
-	w := pl.Pending[0]
-	text := fmt.Sprintf("  %d to go: %s: %s", len(pl.Pending), w.Addr, w.Reasons[0])
+	w := waits[0]
+	text := fmt.Sprintf("  %d to go: %s: %s", len(waits), w.Addr, w.Reasons[0])
 	if width := p.app.width(p.app.stderr) - 1; len(text) > width {
 		text = text[:width-1] + "…"
 	}

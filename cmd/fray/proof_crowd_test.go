@@ -104,9 +104,14 @@ func proveCrowd(t *testing.T, s *proofStack, turnedAway chan struct{}) {
 		t.Error("nobody was turned away")
 	}
 	showSerialized(t, s, accepted)
-	s.must(t, "apply", "--auto-approve") // nothing keeps the others out for good
-	if got := startsOf(t, s); len(got) != crowd {
-		t.Errorf("after an apply of everything these were started: %q; want each of %d once", got, crowd)
+	s.must(t, "apply", "--auto-approve")           // nothing keeps the others out for good
+	if err := within(proofPatience, func() error { // what runs has not said so yet
+		if got := startsOf(t, s); len(got) != crowd {
+			return fmt.Errorf("after an apply of everything these were started: %q; want each of %d once", got, crowd)
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
 	}
 	s.must(t, "plan", "--detailed-exitcode")
 	s.must(t, "destroy", "--auto-approve")
@@ -153,8 +158,13 @@ func showSerialized(t *testing.T, s *proofStack, accepted []string) {
 	if got := desiredKeys(&last); !slices.Equal(got, accepted) {
 		t.Errorf("the state declares %q, want what was accepted: %q", got, accepted)
 	}
-	if got := startsOf(t, s); !slices.Equal(got, accepted) {
-		t.Errorf("started were %q, want what was accepted, each once: %q", got, accepted)
+	if err := within(proofPatience, func() error { // what runs has not said so yet
+		if got := startsOf(t, s); !slices.Equal(got, accepted) {
+			return fmt.Errorf("started were %q, want what was accepted, each once: %q", got, accepted)
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
 	}
 }
 

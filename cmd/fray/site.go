@@ -74,13 +74,22 @@ func (at site) selected() (string, error) {
 		return schema.DefaultWorkspace, nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("find the selected workspace: %w", err)
+		return "", fmt.Errorf("find the selected workspace: %w%s", err, cureOf(err))
 	}
 	name := strings.TrimSpace(string(data))
 	if validWorkspace(name) != nil {
 		return "", fmt.Errorf("find the selected workspace: %s holds %.40q, which is no name of a workspace; fray workspace select NAME writes it anew", file, name)
 	}
 	return name, nil
+}
+
+// cureOf is what to do about a directory of state that is somebody else's, "" for
+// other errors.
+func cureOf(err error) string {
+	if errors.Is(err, fs.ErrPermission) {
+		return "; the directory belongs to whoever applied here first: be that user, or keep the state where both may go (docs/guides/state.md)"
+	}
+	return ""
 }
 
 // choose makes a workspace the selected one.

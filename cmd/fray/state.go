@@ -54,10 +54,40 @@ func (f *editFlags) register(cmd *cobra.Command) {
 
 // edit changes the state under the lease, without acting on the world.
 func (a *app) edit(ctx context.Context, s *stack, wait time.Duration, change func(doc *state.Document) (*state.Document, error)) error {
-	return a.underLease(ctx, s, store.LeaseConfig{Wait: wait}, func(ctx context.Context, w apply.Rewriter) error {
+	before, _ := store.ReadLease(ctx, s.store) // without it nobody is waited for
+	err := a.underLease(ctx, s, store.LeaseConfig{Wait: wait}, func(ctx context.Context, w apply.Rewriter) error {
 		_, err := w.Edit(ctx, change)
 		return err
 	})
+	if err == nil && before.Yields && before.Live(time.Now()) {
+		s.awaitWatch(ctx)
+	}
+	return err
+}
+
+// A watch that gave way comes back within moments.
+const (
+	watchPatience = 5 * time.Second
+	watchPoll     = 100 * time.Millisecond
+)
+
+// awaitWatch waits until a watch leads again, so that nobody who looks next is
+// told that none does.
+func (s *stack) awaitWatch(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, watchPatience)
+	defer cancel()
+	again := time.NewTicker(max(watchPoll, s.store.WriteInterval()/4))
+	defer again.Stop()
+	for {
+		if lease, err := store.ReadLease(ctx, s.store); err == nil && lease.Yields && !lease.Released {
+			return
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // underLease runs do with the stack's lease.

@@ -38,7 +38,9 @@ another. With --json it prints a document, on one line, whenever something chang
 			if err != nil {
 				return err
 			}
-			w, err := l.looker(cmd.Context())
+			ctx, cancel := context.WithCancel(cmd.Context())
+			defer cancel()
+			w, err := l.looker(ctx)
 			if err != nil {
 				return err
 			}
@@ -48,9 +50,9 @@ another. With --json it prints a document, on one line, whenever something chang
 				}
 			}
 			if watch {
-				return a.watchStatus(cmd.Context(), w, asJSON)
+				return a.watchStatus(ctx, w, asJSON)
 			}
-			view, err := w.look(cmd.Context())
+			view, err := w.look(ctx)
 			if err != nil {
 				return err
 			}
@@ -69,10 +71,10 @@ another. With --json it prints a document, on one line, whenever something chang
 
 // view is the stack as it is now: the state with what hosts report at this moment.
 type view struct {
+	presence
+
 	doc     *state.Document
 	plan    *plan.Plan
-	lease   store.Lease
-	led     bool
 	pending map[schema.Address][]string
 	only    []schema.Address
 	now     time.Time
@@ -83,12 +85,13 @@ type view struct {
 	events    []store.Event // the last ones, where they were asked for
 }
 
-// look sees the stack once.
+// look sees the stack once, without who leads it.
 func (l *loaded) look(ctx context.Context) (*view, error) {
 	w, err := l.looker(ctx)
 	if err != nil {
 		return nil, err
 	}
+	w.leader = nil
 	return w.look(ctx)
 }
 
@@ -147,7 +150,7 @@ func (v *view) text(a *app) error {
 		fmt.Fprintf(a.stdout, "Refused: %s\n", r.Detail)
 	}
 	for _, d := range v.plan.Drift {
-		fmt.Fprintf(a.stdout, "Found: %s: %s; %s\n", d.Addr, d.Found, d.Then)
+		fmt.Fprintf(a.stdout, "Found: %s: %s; %s\n", d.Addr, unnamed(d.Found, d.Addr.String()), d.Then)
 	}
 	return nil
 }
@@ -161,8 +164,14 @@ func (v *view) disowned(name string) string {
 
 // leader says who keeps the stack true, or changes it.
 func (v *view) leader() string {
-	if !v.led {
-		return "Nobody watches this stack: what breaks stays broken until fray apply or fray watch."
+	const nobody = "Nobody watches this stack: what breaks stays broken until fray apply or fray watch."
+	switch {
+	case v.led && v.silent, v.unsure:
+		return v.silence()
+	case v.silent:
+		return nobody + "\n" + v.silence()
+	case !v.led:
+		return nobody
 	}
 	does := "is changing this stack"
 	switch {
@@ -234,7 +243,7 @@ func (v *view) note(addr schema.Address, j *state.Job) string {
 // wellness is what a job's health check says.
 func (v *view) wellness(j *state.Job) string {
 	if j.Spec.HostsActor() && (!v.led || v.lease.ControllerAddress == "") {
-		return "serving; its name resolves once fray watch runs"
+		return "serving; its name resolves seconds after fray watch starts"
 	}
 	return "healthy"
 }
@@ -243,10 +252,10 @@ func (v *view) wellness(j *state.Job) string {
 func spent(j *state.Job) string {
 	var parts []string
 	if j.Failures > 0 {
-		parts = append(parts, fmt.Sprintf("failures %d of %s", j.Failures, budget(j.Spec.Retries.Failure)))
+		parts = append(parts, spending("failures", j.Failures, j.Spec.Retries.Failure))
 	}
 	if j.Preemptions > 0 {
-		parts = append(parts, fmt.Sprintf("preemptions %d of %s", j.Preemptions, budget(j.Spec.Retries.Preemption)))
+		parts = append(parts, spending("preemptions", j.Preemptions, j.Spec.Retries.Preemption))
 	}
 	if len(parts) == 0 {
 		return ""
@@ -254,11 +263,17 @@ func spent(j *state.Job) string {
 	return "[" + strings.Join(parts, ", ") + "]"
 }
 
-func budget(n int) string {
-	if n == schema.Unlimited {
-		return "unlimited"
+// spending is what was spent of a budget, in words.
+func spending(what string, n, budget int) string {
+	switch {
+	case budget == schema.Unlimited:
+		return fmt.Sprintf("%s %d of unlimited", what, n)
+	case budget == 0:
+		return fmt.Sprintf("%s %d, none is retried", what, n)
+	case n > budget:
+		return fmt.Sprintf("%s %d, at most %d retried", what, n, budget)
 	}
-	return fmt.Sprint(n)
+	return fmt.Sprintf("%s %d of %d", what, n, budget)
 }
 
 // attempts prints the history of one job.

@@ -100,7 +100,7 @@ func (v *view) headLines() []headLine {
 	}
 	if n := len(v.plan.Drift); n > 0 {
 		d := v.plan.Drift[0]
-		text := fmt.Sprintf("Found: %s: %s; %s", d.Addr, d.Found, d.Then)
+		text := fmt.Sprintf("Found: %s: %s; %s", d.Addr, unnamed(d.Found, d.Addr.String()), d.Then)
 		if n > 1 {
 			text += fmt.Sprintf(" (and %d more)", n-1)
 		}
@@ -112,7 +112,10 @@ func (v *view) headLines() []headLine {
 func (v *view) leaderLine() headLine {
 	led := "nobody watches"
 	m := moodWaiting
-	if v.led {
+	switch {
+	case v.silent, v.unsure:
+		led = v.silence()
+	case v.led:
 		led, m = fmt.Sprintf("%s leads, epoch %d (pid %d on %s)", v.lease.Command, v.lease.Epoch, v.lease.PID, v.lease.Host), moodGood
 		if v.observed() {
 			m = moodWaiting
@@ -316,7 +319,7 @@ func (v *view) eventPane() pane {
 			continue
 		}
 		p.rows = append(p.rows, row{eventMood(e.Kind), func() []string {
-			return []string{e.At.Local().Format(eventTime), string(e.Kind), eventAbout(e) + e.Text}
+			return []string{e.At.Local().Format(eventTime), string(e.Kind), eventAbout(e) + eventText(e)}
 		}})
 	}
 	return p

@@ -18,9 +18,12 @@ type statusJSON struct {
 	Serial        uint64       `json:"serial"`
 	Revision      uint64       `json:"revision"`
 	Lease         *store.Lease `json:"lease,omitempty"` // only while somebody holds it
-	Paused        *state.Pause `json:"paused,omitempty"`
-	Jobs          []jobJSON    `json:"jobs"`
-	Slices        []sliceJSON  `json:"slices"`
+	// SilentSince is the last sign of life, by its own clock, of who holds the lease
+	// and does not answer; all else is then as the store has it.
+	SilentSince time.Time    `json:"silent_since,omitzero"`
+	Paused      *state.Pause `json:"paused,omitempty"`
+	Jobs        []jobJSON    `json:"jobs"`
+	Slices      []sliceJSON  `json:"slices"`
 	// Reservations are absent where there are none.
 	Reservations []plan.PoolStatus `json:"reservations,omitempty"`
 	Disowned     []disownedJSON    `json:"disowned,omitempty"`
@@ -67,6 +70,9 @@ func (v *view) document() *statusJSON {
 	}
 	if v.led {
 		out.Lease = &v.lease
+	}
+	if v.silent || v.unsure {
+		out.SilentSince = v.lease.RenewedAt
 	}
 	for _, addr := range sortedJobs(v.doc) {
 		if !v.shown(addr) {

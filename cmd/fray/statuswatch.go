@@ -15,6 +15,7 @@ import (
 
 	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/providers/gcp"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state/store"
 )
@@ -32,6 +33,7 @@ type looker struct {
 	l        *loaded
 	only     []schema.Address
 	observer *apply.Observer
+	leader   *attention         // nil: it is not asked for
 	events   *store.EventReader // nil: they are not asked for
 
 	state  store.Generation // that l.doc was read at; "": not known
@@ -43,7 +45,7 @@ func (l *loaded) looker(ctx context.Context) (*looker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &looker{l: l, observer: &apply.Observer{Store: l.stack.store, Providers: all}}, nil
+	return &looker{l: l, observer: &apply.Observer{Store: l.stack.store, Providers: all}, leader: l.stack.attention()}, nil
 }
 
 // again looks anew: at the state, if it changed, and at the world.
@@ -103,18 +105,16 @@ func (w *looker) look(ctx context.Context) (*view, error) {
 	for _, p := range v.plan.Pending {
 		v.pending[p.Addr] = append(v.pending[p.Addr], p.Reasons...)
 	}
-	sight, err := w.l.stack.clock.Look(ctx)
-	if err != nil {
-		return nil, err
+	if w.leader != nil {
+		v.presence, err = w.leader.look(ctx)
 	}
-	v.lease, v.led = sight.Lease, leads(sight)
-	return v, nil
+	return v, err
 }
 
 // watchStatus shows the stack until ctx ends: full-screen on a terminal, and
 // else one picture after another.
 func (a *app) watchStatus(ctx context.Context, w *looker, asJSON bool) error {
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(gcp.WithTrouble(ctx, nil), syscall.SIGINT, syscall.SIGTERM) // the screen is the view's
 	defer stop()
 	w.observer.Patience = lookPatience
 	w.events = &store.EventReader{Store: w.l.stack.store, Last: eventsShown}

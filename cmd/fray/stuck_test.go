@@ -11,8 +11,8 @@ import (
 const (
 	// scriptPatience is how long a script may take, commandPatience how long a
 	// command: far more than they need, and far less than the package has.
-	scriptPatience  = 5 * time.Minute
-	commandPatience = 4 * time.Minute
+	scriptPatience  = 10 * time.Minute
+	commandPatience = 8 * time.Minute
 )
 
 // watchdog ends the processes of a script that does not come to its end, so that

@@ -80,6 +80,6 @@ func verdict(cfg *schema.Config) string {
 		return "Valid, as far as can be told without values for all variables."
 	}
 	d := &cfg.Desired
-	return fmt.Sprintf("Valid: %d jobs, %d reservations, %d namespaces, %d outputs.",
-		len(d.Jobs), len(d.Reservations), len(d.Namespaces), len(cfg.Outputs))
+	return fmt.Sprintf("Valid: %s, %s, %s, %s.", counted(len(d.Jobs), "job", "jobs"), counted(len(d.Reservations), "reservation", "reservations"),
+		counted(len(d.Namespaces), "namespace", "namespaces"), counted(len(cfg.Outputs), "output", "outputs"))
 }

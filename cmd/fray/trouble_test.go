@@ -1,0 +1,23 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Whoever waits for a store is told why, and not at each try.
+func TestTroubleIsTold(t *testing.T) {
+	var out bytes.Buffer
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	told := &trouble{app: &app{stderr: &out}, now: func() time.Time { return now }}
+	for range 3 {
+		told.tell(errors.New("connection refused"))
+		now = now.Add(troublePace / 2)
+	}
+	if got := strings.Count(out.String(), "connection refused\n"); got != 2 {
+		t.Errorf("it says so %d times, want 2, one for each %v: %q", got, troublePace, out.String())
+	}
+}
