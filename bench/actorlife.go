@@ -122,12 +122,9 @@ func (b *bench) clusterLife(python string) error {
 	}
 	config := fmt.Sprintf("job \"mover\" {\n  command = [%q, %q, \"host\"]\n  namespace = namespace.bench\n  environment {\n    env = { PYTHONPATH = %q }\n  }\n}\nnamespace \"bench\" {}\n",
 		python, filepath.Join(programs, "life.py"), programs)
-	dir, err := b.scratch("actorlife", config)
+	dir, err := b.applied("actorlife", config)
 	if err != nil {
 		return err
-	}
-	if out, err := b.command(dir, "apply", "--auto-approve").CombinedOutput(); err != nil {
-		return fmt.Errorf("apply: %w\n%s", err, out)
 	}
 	end, err := b.watched(dir)
 	if err != nil {

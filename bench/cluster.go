@@ -198,12 +198,9 @@ reservation "warm" {
 // launching measures the time from the call of Launch to the first instruction
 // of the program, on a slice that is warm.
 func (b *bench) launching() error {
-	dir, err := b.scratch("launching", clusterConfiguration)
+	dir, err := b.applied("launching", clusterConfiguration)
 	if err != nil {
 		return err
-	}
-	if out, err := b.command(dir, "apply", "--auto-approve").CombinedOutput(); err != nil {
-		return fmt.Errorf("apply: %w\n%s", err, out)
 	}
 	end, err := b.watched(dir)
 	if err != nil {
@@ -317,12 +314,9 @@ func (b *bench) connect(dir string) (*dial.Following, error) {
 
 // failover kills and stops leaders, and times until another one leads.
 func (b *bench) failover() error {
-	dir, err := b.scratch("failover", clusterConfiguration)
+	dir, err := b.applied("failover", clusterConfiguration)
 	if err != nil {
 		return err
-	}
-	if out, err := b.command(dir, "apply", "--auto-approve").CombinedOutput(); err != nil {
-		return fmt.Errorf("apply: %w\n%s", err, out)
 	}
 	defer func() { _ = b.command(dir, "destroy", "--auto-approve").Run() }()
 	for _, how := range []struct {

@@ -232,6 +232,18 @@ func (b *bench) scratch(name, config string) (string, error) {
 	return dir, os.WriteFile(filepath.Join(dir, "fray.hcl"), []byte(config), 0o644)
 }
 
+// applied is a scratch directory whose configuration is applied.
+func (b *bench) applied(name, config string) (string, error) {
+	dir, err := b.scratch(name, config)
+	if err != nil {
+		return "", err
+	}
+	if out, err := b.command(dir, "apply", "--auto-approve").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("apply: %w\n%s", err, out)
+	}
+	return dir, nil
+}
+
 // command runs the binary under test in a directory.
 func (b *bench) command(dir string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(b.ctx, b.fray, args...)

@@ -166,7 +166,7 @@ job "work" {
 
 // recoveries kills things under watch and times until they run again.
 func (b *bench) recoveries() error {
-	dir, err := b.scratch("recovery", `
+	dir, err := b.applied("recovery", `
 job "one" {
   command = ["sh", "-c", "while :; do sleep 1000; done"]
   retries {
@@ -176,9 +176,6 @@ job "one" {
 `)
 	if err != nil {
 		return err
-	}
-	if out, err := b.command(dir, "apply", "--auto-approve").CombinedOutput(); err != nil {
-		return fmt.Errorf("apply: %w\n%s", err, out)
 	}
 	watch := b.command(dir, "watch")
 	if err := watch.Start(); err != nil {

@@ -2,23 +2,12 @@ package examples
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 )
-
-// process is one running process of this machine.
-type process struct {
-	pid    int
-	parent int
-	args   []string
-	env    []string
-}
-
-func (p process) String() string { return fmt.Sprintf("%d: %s", p.pid, strings.Join(p.args, " ")) }
 
 // processesOf returns the processes that have to do with a directory: it is in
 // their arguments or their environment, or they work in it.

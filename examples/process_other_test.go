@@ -3,23 +3,12 @@
 package examples
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
 )
-
-// process is one running process of this machine.
-type process struct {
-	pid    int
-	parent int
-	args   []string
-	env    []string
-}
-
-func (p process) String() string { return fmt.Sprintf("%d: %s", p.pid, strings.Join(p.args, " ")) }
 
 // processesOf returns the processes of this user that have a directory in their
 // arguments or their environment.

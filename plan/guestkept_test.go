@@ -21,12 +21,7 @@ func TestNearestRoomIsKept(t *testing.T) {
 			w.exits(long.Addr, program{runs: 24 * time.Hour})
 			w.accept(withPools(configuration(long), hostPool(2)))
 			w.run(10 * time.Second)
-			jobs := []schema.Job{long}
-			for i := range 60 {
-				j := newJob("small", instance(i), packed("pool", 1, 1))
-				w.exits(j.Addr, program{runs: 2*time.Minute + time.Duration(i%5)*20*time.Second})
-				jobs = append(jobs, j)
-			}
+			jobs := append([]schema.Job{long}, w.smallGuests(60)...)
 			w.accept(withPools(configuration(jobs[:5]...), hostPool(2)))
 			w.run(20 * time.Second)
 			w.accept(withPools(configuration(append(slices.Clone(jobs), big)...), hostPool(2)))

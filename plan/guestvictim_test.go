@@ -236,12 +236,7 @@ func TestBigGuestIsNotOvertakenForEver(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			var small []schema.Job
-			for i := range 60 {
-				j := newJob("small", instance(i), packed("pool", 1, 1))
-				w.exits(j.Addr, program{runs: 2*time.Minute + time.Duration(i%5)*20*time.Second})
-				small = append(small, j)
-			}
+			small := w.smallGuests(60)
 			w.accept(withPools(configuration(small[:8]...), hostPool(2)))
 			w.run(20 * time.Second)
 			w.accept(withPools(configuration(append(slices.Clone(small), big)...), hostPool(2)))

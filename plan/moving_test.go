@@ -8,6 +8,33 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
+// changed are jobs after the changes of some of them, by name.
+func changed(jobs []schema.Job, changes map[string]func(*schema.Job)) []schema.Job {
+	var are []schema.Job
+	for _, j := range jobs {
+		if change := changes[j.Addr.Name]; change != nil {
+			change(&j)
+		}
+		are = append(are, j)
+	}
+	return are
+}
+
+// wantMoves checks how a plan changes jobs, by name, and why it replaces one, if that
+// is not "".
+func wantMoves(t *testing.T, p *Plan, verbs map[string]Verb, why string) {
+	t.Helper()
+	for _, change := range p.Changes {
+		want, told := verbs[change.Addr.Name]
+		if change.Addr.Kind != schema.KindJob || !told {
+			continue
+		}
+		if change.Verb != want || want == VerbReplace && why != "" && change.Reason != why {
+			t.Errorf("%s: got %s, %q, want %s, %q", change.Addr, change.Verb, change.Reason, want, why)
+		}
+	}
+}
+
 // What a namespace may have at most holds for those who move into it with what they
 // have.
 func TestNamespaceLimitsHoldForWhoMovesIn(t *testing.T) {
@@ -81,24 +108,8 @@ func TestNamespaceLimitsHoldForWhoMovesIn(t *testing.T) {
 			w := newWorld(t)
 			w.accept(withSpaces(configuration(c.held...), spaces...))
 			w.settle(time.Minute)
-			var is []schema.Job
-			for _, j := range c.held {
-				if change := c.change[j.Addr.Name]; change != nil {
-					change(&j)
-				}
-				is = append(is, j)
-			}
-			w.accept(withSpaces(configuration(is...), spaces...))
-			p := w.step(500 * time.Millisecond)
-			for _, change := range p.Changes {
-				want, told := c.want[change.Addr.Name]
-				if change.Addr.Kind != schema.KindJob || !told {
-					continue
-				}
-				if change.Verb != want || want == VerbReplace && c.why != "" && change.Reason != c.why {
-					t.Errorf("%s: got %s, %q, want %s, %q", change.Addr, change.Verb, change.Reason, want, c.why)
-				}
-			}
+			w.accept(withSpaces(configuration(changed(c.held, c.change)...), spaces...))
+			wantMoves(t, w.step(500*time.Millisecond), c.want, c.why)
 			for range 240 {
 				w.step(500 * time.Millisecond)
 				w.wantWithinLimits()

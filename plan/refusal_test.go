@@ -11,6 +11,23 @@ import (
 	"github.com/fray-ml/fray/state/store"
 )
 
+// wantRefusals checks what a plan refuses, and that it shows that.
+func wantRefusals(t *testing.T, p *Plan, all map[schema.Address]Refusal) {
+	t.Helper()
+	if len(p.Refusals) != len(all) {
+		t.Fatalf("got %+v, want %+v", p.Refusals, all)
+	}
+	for _, r := range p.Refusals {
+		want := all[r.Addr]
+		if r.Verb != want.Verb || r.By != want.By || !strings.Contains(r.Detail, want.Detail) {
+			t.Errorf("got %+v, want %+v", r, want)
+		}
+		if shown := changeOn(p, r.Addr); shown.Verb != r.Verb || len(shown.Attrs) == 0 {
+			t.Errorf("%s: the plan shows %+v, want what is refused", r.Addr, shown)
+		}
+	}
+}
+
 // TestProtectedIsKept: whatever would destroy something protected is shown,
 // refused, and not done, while everything else is.
 func TestProtectedIsKept(t *testing.T) {
@@ -67,19 +84,7 @@ func TestProtectedIsKept(t *testing.T) {
 					doc.Jobs[a] = &j
 				}
 			})
-			p := w.step(time.Second)
-			if len(p.Refusals) != len(c.want) {
-				t.Fatalf("got %+v, want %+v", p.Refusals, c.want)
-			}
-			for _, r := range p.Refusals {
-				want := c.want[r.Addr]
-				if r.Verb != want.Verb || r.By != want.By || !strings.Contains(r.Detail, want.Detail) {
-					t.Errorf("got %+v, want %+v", r, want)
-				}
-				if shown := changeOn(p, r.Addr); shown.Verb != r.Verb || len(shown.Attrs) == 0 {
-					t.Errorf("%s: the plan shows %+v, want what is refused", r.Addr, shown)
-				}
-			}
+			wantRefusals(t, w.step(time.Second), c.want)
 			w.run(time.Minute)
 			w.wantJob(a, schema.JobRunning, 1, 0, 0)
 			for slice, s := range protectedSlices {

@@ -26,6 +26,17 @@ func (w *world) guestsOf(slice string, n int) []*simSlice {
 	return found
 }
 
+// smallGuests are jobs of a core each in a pool, which run for a few minutes.
+func (w *world) smallGuests(n int) []schema.Job {
+	var jobs []schema.Job
+	for i := range n {
+		j := newJob("small", instance(i), packed("pool", 1, 1))
+		w.exits(j.Addr, program{runs: 2*time.Minute + time.Duration(i%5)*20*time.Second})
+		jobs = append(jobs, j)
+	}
+	return jobs
+}
+
 // machines counts the slices that have machines of their own.
 func (w *world) machines() int {
 	n := 0

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,64 +10,6 @@ import (
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
-
-const (
-	west     = "us-west4-a"
-	south    = "us-south1-a"
-	central  = "us-central1-a"
-	central2 = "us-central1-b" // in the same region
-)
-
-var errTakenAgain = errors.New("not supported while in state PREEMPTED")
-
-// inCloud puts a job on slices of Google Cloud.
-func inCloud(j *schema.Job) {
-	onTPU("v5litepod-16")(j)
-	j.Resources.Provider = schema.ProviderGCP
-}
-
-func inZones(zones ...string) jobOption {
-	return func(j *schema.Job) { inCloud(j); j.Resources.Zones = zones }
-}
-
-// zoned declares the provider with zones, in order of preference.
-func zoned(desired schema.Desired, zones ...string) schema.Desired {
-	desired.Providers = []schema.Provider{{Name: schema.ProviderGCP, Project: "p", Zones: zones}}
-	return desired
-}
-
-// together ties the jobs of group g.
-func together(desired schema.Desired, tie func(*schema.JobGroup)) schema.Desired {
-	for i := range desired.Groups {
-		tie(&desired.Groups[i])
-	}
-	return desired
-}
-
-func sameZone(g *schema.JobGroup)   { g.SameZone = true }
-func sameRegion(g *schema.JobGroup) { g.SameRegion = true }
-
-// zoneOf is where a job's first slice is or is to be, "" where it has none.
-func (w *world) zoneOf(addr schema.Address) string {
-	j := w.doc.Jobs[addr]
-	if j == nil || len(j.Slices) == 0 || w.doc.Slices[j.Slices[0]] == nil {
-		return ""
-	}
-	return w.doc.Slices[j.Slices[0]].Spec.Zone
-}
-
-func (w *world) wantZone(addr schema.Address, want string) {
-	w.t.Helper()
-	if got := w.zoneOf(addr); got != want {
-		w.t.Fatalf("%s is in zone %q, want %q\n%s", addr, got, want, w.describe())
-	}
-}
-
-func newCloud(t *testing.T, shut map[string]error) *world {
-	w := newWorld(t)
-	w.shut = shut
-	return w
-}
 
 func TestFirstZoneFirst(t *testing.T) {
 	w := newCloud(t, nil)
@@ -205,12 +146,7 @@ func TestGroupsMoveTogether(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newCloud(t, nil)
-			w.refuses = func(spec schema.SliceSpec) error {
-				if spec.Zone == c.zones[0] && spec.TPU == "v5litepod-16" {
-					return errStockout
-				}
-				return nil
-			}
+			w.refuses = stockoutIn(c.zones[0])
 			w.accept(together(zoned(jobs(c.zones), c.zones...), c.tie))
 			w.settle(5 * time.Minute)
 			w.wantZone(first, c.want[0])
@@ -223,12 +159,7 @@ func TestGroupsMoveTogether(t *testing.T) {
 			w.accept(together(zoned(jobs(c.zones), c.zones...), c.tie))
 			w.settle(time.Minute)
 			w.pass(youngDeath)
-			w.refuses = func(spec schema.SliceSpec) error {
-				if spec.Zone == c.zones[0] && spec.TPU == "v5litepod-16" {
-					return errStockout
-				}
-				return nil
-			}
+			w.refuses = stockoutIn(c.zones[0])
 			w.preempt(w.sliceOf(first, 0))
 			w.settle(time.Hour)
 			w.wantZone(first, c.want[0])

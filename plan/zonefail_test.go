@@ -66,22 +66,31 @@ func TestRefusedAtAnOpenPlace(t *testing.T) {
 	}
 }
 
-// A job of a group waits for its dead slice to go, and will be where that was: the
-// others do not move away from it alone.
-func TestGroupStaysTogetherWhileADeadSliceGoes(t *testing.T) {
-	first, second := memberAddr("g", "a"), memberAddr("g", "b")
-	w := newCloud(t, nil)
+// newTiedGroup is a world where jobs a and b of a group, tied to one zone, have run in
+// west for long. Of a's kind there is no more there.
+func newTiedGroup(t *testing.T) (w *world, a, b schema.Address) {
+	t.Helper()
+	w = newCloud(t, nil)
 	w.accept(together(zoned(configuration(
 		newJob("a", inGroup("g"), inCloud), newJob("b", inGroup("g"), inCloud, onTPU("v5litepod-4")),
 	), west, central), sameZone))
 	w.settle(time.Minute)
 	w.pass(youngDeath)
-	w.refuses = func(spec schema.SliceSpec) error {
-		if spec.Zone == west && spec.TPU == "v5litepod-16" {
-			return errStockout
-		}
-		return nil
+	w.refuses = stockoutIn(west)
+	return w, memberAddr("g", "a"), memberAddr("g", "b")
+}
+
+func (w *world) wantTogether(a, b schema.Address) {
+	w.t.Helper()
+	if x, y := w.zoneOf(a), w.zoneOf(b); x != y {
+		w.t.Fatalf("%s is in %s and %s in %s, want both in one", a, x, b, y)
 	}
+}
+
+// A job of a group waits for its dead slice to go, and will be where that was: the
+// others do not move away from it alone.
+func TestGroupStaysTogetherWhileADeadSliceGoes(t *testing.T) {
+	w, first, second := newTiedGroup(t)
 	slow := w.sliceOf(second, 0)
 	w.preempt(w.sliceOf(first, 0))
 	w.preempt(slow)
@@ -92,26 +101,12 @@ func TestGroupStaysTogetherWhileADeadSliceGoes(t *testing.T) {
 	})
 	w.slices[slow].changesAt = w.now.Add(time.Minute)
 	w.settle(time.Hour)
-	if a, b := w.zoneOf(first), w.zoneOf(second); a != b {
-		t.Errorf("a is in %s and b in %s, want both in one", a, b)
-	}
+	w.wantTogether(first, second)
 }
 
 // What has begun to move is not kept from it by a slice that dies on the way.
 func TestGroupMovesThoughASliceDies(t *testing.T) {
-	first, second := memberAddr("g", "a"), memberAddr("g", "b")
-	w := newCloud(t, nil)
-	w.accept(together(zoned(configuration(
-		newJob("a", inGroup("g"), inCloud), newJob("b", inGroup("g"), inCloud, onTPU("v5litepod-4")),
-	), west, central), sameZone))
-	w.settle(time.Minute)
-	w.pass(youngDeath)
-	w.refuses = func(spec schema.SliceSpec) error {
-		if spec.Zone == west && spec.TPU == "v5litepod-16" {
-			return errStockout
-		}
-		return nil
-	}
+	w, first, second := newTiedGroup(t)
 	w.preempt(w.sliceOf(first, 0))
 	other := w.sliceOf(second, 0)
 	w.until(time.Hour, "b is being stopped", func(*Plan) bool {
@@ -126,9 +121,7 @@ func TestGroupMovesThoughASliceDies(t *testing.T) {
 		return nil
 	}
 	w.settle(time.Hour)
-	if a, b := w.zoneOf(first), w.zoneOf(second); a != b {
-		t.Errorf("a is in %s and b in %s, want both in one", a, b)
-	}
+	w.wantTogether(first, second)
 }
 
 // A slice that does not go away keeps no group from moving on without it.

@@ -155,7 +155,7 @@ func (p *printer) changes(changes []plan.Change) {
 func (p *printer) notes(changes []plan.Change) bool {
 	var notes []remark
 	for i := range changes {
-		if c := &changes[i]; c.Verb == plan.VerbNone && c.Reason != "" {
+		if c := &changes[i]; c.Verb == plan.VerbNone && c.Reason != "" && !c.Addr.IsLaunched() {
 			notes = append(notes, remark{addr: c.Addr, lines: []labeled{{text: c.Reason}}})
 		}
 	}
