@@ -29,7 +29,8 @@ FILES = tuple(module.__file__ for module in (_channel, _connection, _reception, 
 
 
 @pytest.fixture
-def served() -> Iterator[Served]:
+def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+    monkeypatch.setattr(_reception, "TICK", 0.1)  # on a busy machine, too, guests come within that
     made = Served()
     yield made
     made.close()
@@ -59,7 +60,7 @@ def noted_until_interrupted(actor: ActorHandle) -> int:
             actor.note(n)
         except KeyboardInterrupt:
             return n
-    raise AssertionError("this thread never received")
+    raise AssertionError("this thread never received or sent")
 
 
 def test_a_handler_of_a_signal_makes_calls(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -290,10 +291,9 @@ def test_an_interruption_of_who_sends(
 
     assert actor.note(0) == 0
     monkeypatch.setattr(where, "send", sends)
-    with pytest.raises(KeyboardInterrupt):
-        actor.note(1)
-    assert actor.note(2) == 2
-    assert actor.seen() in ([0, 1, 2], [0, 2])
+    n = noted_until_interrupted(actor)  # other threads may send for this one
+    assert actor.note("after") == "after"
+    assert actor.seen() in ([*range(n + 1), "after"], [*range(n), "after"])
     served.gate.open("it")
     assert waiting.result(PATIENCE), "others' calls are not lost"
 
