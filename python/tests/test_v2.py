@@ -84,18 +84,18 @@ def test_the_life_of_a_job(client: Client) -> None:
 
 
 def test_jobs_submit_jobs(client: Client) -> None:
-    assert client.submit(request(submit_a_child)).wait(timeout=60) is JobStatus.SUCCEEDED
+    assert client.submit(request(submit_a_child)).wait(timeout=240) is JobStatus.SUCCEEDED
     client.shutdown()
 
 
 def wait_for(job: JobHandle) -> None:
-    job.wait(60)
+    job.wait(240)
 
 
 def test_semantics_32_handles_work_in_other_processes(client: Client) -> None:
     first = client.submit(request(succeed, "first"))
     second = client.submit(JobRequest("second", Entrypoint.from_callable(wait_for, args=[first])))
-    assert second.wait(timeout=60) is JobStatus.SUCCEEDED
+    assert second.wait(timeout=240) is JobStatus.SUCCEEDED
     client.shutdown()
 
 
