@@ -171,3 +171,21 @@ func TestScopeKeepsToWhatThePlanNames(t *testing.T) {
 		t.Error("the zero scope names something")
 	}
 }
+
+// Who is to wait for a job that has ended meanwhile deletes its slices, too: the
+// plan did not name it, but nothing runs there.
+func TestScopeCoversSlicesOfWhatHasEnded(t *testing.T) {
+	ended, runs := address(t, "job.ended"), address(t, "job.runs")
+	p := &plan.Plan{
+		Pending: []plan.Pending{{Addr: ended}, {Addr: runs}},
+		Next: &state.Document{Jobs: map[schema.Address]*state.Job{
+			ended: {Status: schema.JobSucceeded}, runs: {Status: schema.JobRunning},
+		}},
+	}
+	if got := (apply.Scope{Ended: true}).Pending(p); len(got) != 1 || got[0].Addr != ended {
+		t.Errorf("got %v, want what waits for %s alone", got, ended)
+	}
+	if got := (apply.Scope{}).Pending(p); len(got) != 0 {
+		t.Errorf("the zero scope waits for %v", got)
+	}
+}

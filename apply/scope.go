@@ -10,6 +10,7 @@ import (
 // allows nothing.
 type Scope struct {
 	All    bool // `fray watch`: everything desired
+	Ended  bool // jobs that have ended lose their slices, named or not: nothing runs there
 	Addrs  map[schema.Address]bool
 	Slices map[string]bool // by name, for those that no address stands for
 }
@@ -57,19 +58,28 @@ func (s Scope) addReservations(p *plan.Plan) {
 // Names reports whether the scope covers an address.
 func (s Scope) Names(addr schema.Address) bool { return s.All || s.Addrs[addr] }
 
+// clears reports whether what waits on behalf of a job is that its slices go.
+func (s Scope) clears(p *plan.Plan, addr schema.Address) bool {
+	if !s.Ended || p.Next == nil {
+		return false
+	}
+	j := p.Next.Jobs[addr]
+	return j != nil && j.Status.Ended()
+}
+
 // allows lets mailboxes of slices that are gone be removed in any scope: that
 // ends nothing.
 func (s Scope) allows(a plan.Action) bool {
 	return s.All || a.Verb == plan.ForgetSlice || s.Slices[a.Slice.Name] || !a.Addr.IsZero() && s.Addrs[a.Addr]
 }
 
-func (s Scope) filter(actions []plan.Action) []plan.Action {
+func (s Scope) filter(p *plan.Plan) []plan.Action {
 	if s.All {
-		return actions
+		return p.Actions
 	}
-	kept := actions[:0]
-	for _, a := range actions {
-		if s.allows(a) {
+	kept := p.Actions[:0]
+	for _, a := range p.Actions {
+		if s.allows(a) || a.Verb == plan.DeleteSlice && s.clears(p, a.Addr) {
 			kept = append(kept, a)
 		}
 	}
@@ -80,7 +90,7 @@ func (s Scope) filter(actions []plan.Action) []plan.Action {
 func (s Scope) Pending(p *plan.Plan) []plan.Pending {
 	var within []plan.Pending
 	for _, w := range p.Pending {
-		if s.Names(w.Addr) {
+		if s.Names(w.Addr) || s.clears(p, w.Addr) {
 			within = append(within, w)
 		}
 	}

@@ -203,7 +203,7 @@ func (s *Stepper) Step(ctx context.Context) (time.Duration, error) {
 	timing.Observe = looked.Sub(began)
 	before := s.doc
 	p := s.planner.Diff(&s.doc.Desired, s.doc, obs, s.cfg.Now())
-	p.Actions = s.cfg.Scope.filter(p.Actions)
+	p.Actions = s.cfg.Scope.filter(p)
 	s.doc, s.last, s.observed, s.wanted = p.Next, p, obs, s.planner.Wanted()
 	s.note(p)
 	planned := time.Now()

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 
@@ -98,40 +96,6 @@ func TestWhatProgramsLaunchedHidesNoFailure(t *testing.T) {
 			r := &runner{flags: &applyFlags{}, c: &change{}, scope: apply.Scope{Addrs: map[schema.Address]bool{other: true}}}
 			if got := r.concerns(test.plan)(failed); got != test.want {
 				t.Errorf("names what failed earlier: got %v, want %v", got, test.want)
-			}
-		})
-	}
-}
-
-// TestAnApplyGoesOnWithWhatWasBegun by one before it, as if the plan named it: a
-// job that ends before this one does would keep its slices else.
-func TestAnApplyGoesOnWithWhatWasBegun(t *testing.T) {
-	begun := schema.Address{Kind: schema.KindJob, Name: "begun"}
-	up := schema.Address{Kind: schema.KindJob, Name: "up"}
-	ended := schema.Address{Kind: schema.KindJob, Name: "ended"}
-	launched := schema.LaunchedAddress(schema.KindJob, "lab", "", "launched")
-	service := schema.Address{Kind: schema.KindActorService, Name: "service"}
-	running, job := []state.Attempt{{Number: 1}}, &schema.Job{}
-	before := &state.Document{Jobs: map[schema.Address]*state.Job{
-		begun:    {Status: schema.JobRunning, Attempts: running, Spec: job},
-		up:       {Status: schema.JobRunning, Ready: true, Attempts: running, Spec: job},
-		ended:    {Status: schema.JobSucceeded, Attempts: []state.Attempt{{Number: 1, Outcome: schema.TaskSucceeded}}, Spec: job},
-		launched: {Status: schema.JobRunning, Attempts: running, Spec: job},
-		service:  {Status: schema.JobRunning, Attempts: running, Spec: &schema.Job{Addr: service}},
-	}}
-	for name, test := range map[string]struct {
-		targets []schema.Address
-		want    []schema.Address
-	}{
-		"an apply":          {want: []schema.Address{begun}},
-		"of it":             {targets: []schema.Address{begun}, want: []schema.Address{begun}},
-		"of another target": {targets: []schema.Address{up}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := &runner{flags: &applyFlags{}, c: &change{targets: test.targets}}
-			got := slices.Collect(maps.Keys(r.goingOn(r.scopeOf(&plan.Plan{}), before).Addrs))
-			if !slices.Equal(got, test.want) {
-				t.Errorf("got %v, want %v", got, test.want)
 			}
 		})
 	}

@@ -305,7 +305,7 @@ func (r *runner) underLease(soft context.Context, lease *store.Held, shown *plan
 			return untouched(soft, err)
 		}
 	}
-	r.scope = r.goingOn(r.scopeOf(p), amended)
+	r.scope = r.scopeOf(p)
 	r.stepper.SetScope(r.scope)
 	if err := r.stepper.Accept(soft, accepted); err != nil {
 		return err
@@ -339,20 +339,10 @@ func (r *runner) narrowing() func(schema.Desired) schema.Desired {
 
 func (r *runner) scopeOf(p *plan.Plan) apply.Scope {
 	scope := apply.ScopeOf(p)
+	scope.Ended = len(r.c.targets) == 0
 	if r.flags.wait == waitComplete {
 		for _, c := range p.Changes { // following a job means retrying it
 			scope.Addrs[c.Addr] = true
-		}
-	}
-	return scope
-}
-
-// goingOn adds what an apply before this one began and did not live to see up:
-// should that end by itself now, its slices go as they would have.
-func (r *runner) goingOn(scope apply.Scope, before *state.Document) apply.Scope {
-	for addr, j := range before.Jobs {
-		if j.Running() && !j.Ready && !j.Spec.IsService() && !addr.IsLaunched() && r.targeted(addr) {
-			scope.Addrs[addr] = true
 		}
 	}
 	return scope
