@@ -45,6 +45,13 @@ class Caller:
         call = actor_pb2.Call(actor=actor, method=method, args=fields.pop("args", data), **fields)
         return Pending(self.connection, call, buffers)
 
+    def send_again(self, sent: Pending) -> Pending:
+        """As a client does: what the broken connection still brings of the call is known to be older."""
+        call = actor_pb2.Call()
+        call.CopyFrom(sent.call)
+        call.attempt += 1
+        return Pending(self.connection, call, sent.buffers)
+
     def call(self, actor: str, method: str, *args: Any, **fields: Any) -> Any:
         return self.send(actor, method, *args, **fields).result()
 

@@ -32,4 +32,5 @@ def test_snippets_run(snippet: str, want: list[str]) -> None:
         [sys.executable, "-"], input=snippet, env=environ, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert [line for line in want if line in done.stdout.splitlines()] == want
+    # Threads that print at once may share a line.
+    assert [text for text in want if text in done.stdout] == want, done.stdout

@@ -28,7 +28,7 @@ def test_fact28_a_call_that_is_sent_again_runs_once(
     behind = caller.send("counter", "add", 10)
     assert counter.entered.acquire(timeout=PATIENCE)
     caller.reconnect()
-    again = [Pending(caller.connection, call.call, ()) for call in (first, waits, behind)]
+    again = [caller.send_again(call) for call in (first, waits, behind)]
     counter.gate.set()
     assert [one.result() for one in again] == [1, "waited", 11]
     assert (counter.n, counter.most) == (11, 1)
@@ -43,7 +43,7 @@ def test_fact28_what_is_acknowledged_is_forgotten(
     caller.call("counter", "add", 1, acked=1)
     caller.reconnect()
     with pytest.raises(MaybeExecutedError) as caught:
-        Pending(caller.connection, first.call, first.buffers).result()
+        caller.send_again(first).result()
     assert caught.value.ran
     assert counter.n == 2
     kept = server._core.ledger.kept_bytes
@@ -62,8 +62,8 @@ def test_fact28_old_answers_go_when_there_are_too_many(
     assert server._core.ledger.kept_bytes < 1 << 20
     caller.reconnect()
     with pytest.raises(MaybeExecutedError):
-        Pending(caller.connection, first.call, first.buffers).result()
-    assert Pending(caller.connection, second.call, second.buffers).result() == b"y" * (600 << 10)
+        caller.send_again(first).result()
+    assert caller.send_again(second).result() == b"y" * (600 << 10)
     assert counter.n == 0
 
 
@@ -108,7 +108,7 @@ def test_a_refused_call_may_be_sent_again(server: ActorServer, caller: Caller) -
     with pytest.raises(UnknownActorError):
         refused.result()
     server.register("later", Counter())
-    assert Pending(caller.connection, refused.call, ()).result() == 5
+    assert caller.send_again(refused).result() == 5
 
 
 def test_another_incarnation(server: ActorServer, counter: Counter, caller: Caller) -> None:
