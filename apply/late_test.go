@@ -263,19 +263,27 @@ func TestLateLeavesWhatRests(t *testing.T) {
 	}
 }
 
-// TestLateSharesOutManyReaders: of very many jobs that read what has moved each
-// call takes over some, until all read the newest; what moves meanwhile, and who
-// rests meanwhile, is not lost.
-func TestLateSharesOutManyReaders(t *testing.T) {
-	t.Parallel()
-	const readers = 5000
-	l, doc := late(t, fmt.Sprintf(`
+// crowd is more readers than are given other texts at once.
+const crowd = 5000
+
+// manyReaders all read what moves with one job.
+func manyReaders(t *testing.T) (*apply.Late, *state.Document) {
+	t.Helper()
+	return late(t, fmt.Sprintf(`
 		job "a" { command = ["x"] }
 		job "r" {
 			count   = %d
 			command = ["x", job.a.address]
 		}
-	`, readers))
+	`, crowd))
+}
+
+// TestLateSharesOutManyReaders: of very many jobs that read what has moved each
+// call takes over some, until all read the newest; what moves meanwhile, and who
+// rests meanwhile, is not lost.
+func TestLateSharesOutManyReaders(t *testing.T) {
+	t.Parallel()
+	l, doc := manyReaders(t)
 	reading := func(doc *state.Document, word string) (n int) {
 		for i := range doc.Desired.Jobs {
 			if slices.Contains(doc.Desired.Jobs[i].Command, schema.Plain(word)) {
@@ -285,11 +293,11 @@ func TestLateSharesOutManyReaders(t *testing.T) {
 		return n
 	}
 	doc, _ = taken(t, l, started(t, doc, "job.a", "1"))
-	if n := reading(doc, "1"); n == 0 || n == readers {
-		t.Fatalf("at the first call %d of %d read the address, want some", n, readers)
+	if n := reading(doc, "1"); n == 0 || n == crowd {
+		t.Fatalf("at the first call %d of %d read the address, want some", n, crowd)
 	}
 	doc = started(t, doc, "job.a", "2")
-	rests := address(t, fmt.Sprintf("job.r[%d]", readers-1))
+	rests := address(t, fmt.Sprintf("job.r[%d]", crowd-1))
 	doc.Jobs[rests] = &state.Job{Attempt: 1, Status: schema.JobSucceeded}
 	for changed := true; changed; {
 		before := reading(doc, "2")
@@ -297,12 +305,12 @@ func TestLateSharesOutManyReaders(t *testing.T) {
 			t.Fatalf("a call changed nothing: %d read the address, as before", before)
 		}
 	}
-	if n := reading(doc, "2"); n != readers-1 {
-		t.Errorf("in the end %d of %d read the new address, want all but the one that rests", n, readers)
+	if n := reading(doc, "2"); n != crowd-1 {
+		t.Errorf("in the end %d of %d read the new address, want all but the one that rests", n, crowd)
 	}
 	delete(doc.Jobs, rests)
-	if doc, _ = taken(t, l, doc); reading(doc, "2") != readers {
-		t.Errorf("the last one rests no more: %d read the new address, want %d", reading(doc, "2"), readers)
+	if doc, _ = taken(t, l, doc); reading(doc, "2") != crowd {
+		t.Errorf("the last one rests no more: %d read the new address, want %d", reading(doc, "2"), crowd)
 	}
 }
 
@@ -310,14 +318,7 @@ func TestLateSharesOutManyReaders(t *testing.T) {
 // each of them has its turn all the same.
 func TestLateLetsNoReaderWaitForEver(t *testing.T) {
 	t.Parallel()
-	const readers = 5000
-	l, doc := late(t, fmt.Sprintf(`
-		job "a" { command = ["x"] }
-		job "r" {
-			count   = %d
-			command = ["x", job.a.address]
-		}
-	`, readers))
+	l, doc := manyReaders(t)
 	for move := range 8 {
 		doc, _ = taken(t, l, started(t, doc, "job.a", fmt.Sprint(move)))
 	}

@@ -6,8 +6,8 @@ import (
 )
 
 // Scope bounds what steps may do: an approved plan may be retried and repaired
-// where it names something, and nothing else may be touched. The zero Scope
-// allows nothing.
+// where it names something, and nothing else may be touched, but for slices of
+// jobs that have ended where Ended says so. The zero Scope allows nothing.
 type Scope struct {
 	All    bool // `fray watch`: everything desired
 	Ended  bool // jobs that have ended lose their slices, named or not: nothing runs there
@@ -58,7 +58,7 @@ func (s Scope) addReservations(p *plan.Plan) {
 // Names reports whether the scope covers an address.
 func (s Scope) Names(addr schema.Address) bool { return s.All || s.Addrs[addr] }
 
-// clears reports whether what waits on behalf of a job is that its slices go.
+// clears reports whether a job has ended, and all that is left to do is that its slices go.
 func (s Scope) clears(p *plan.Plan, addr schema.Address) bool {
 	if !s.Ended || p.Next == nil {
 		return false

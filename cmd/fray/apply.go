@@ -80,6 +80,9 @@ nothing to do but a job that failed earlier: it stays failed until it changes or
 --replace=ADDR starts it again. What programs launched is theirs: apply neither
 waits for it nor fails with it, unless --target or --replace names it.
 
+Slices of jobs that have ended are deleted whether the plan names them or not,
+but for those of jobs that --target leaves out.
+
 With --json standard output has two JSON documents: the plan (docs/plan-json.md),
 and, however it ends, the result: "outcome" ("complete", "failed", "pending" or
 "interrupted"), "actions" (counts by action), "jobs" (the status of each),

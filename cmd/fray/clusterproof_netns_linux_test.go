@@ -25,15 +25,7 @@ import (
 func TestClusterPartition(t *testing.T) {
 	t.Parallel()
 	parents, childs := newNetwork(t, 1), newNetwork(t, 2)
-	address := meetingPoint(t, parents, childs)
-	bucket := emulatorWith(t, false)
-	s := newProofStack(t, bucket)
-	s.program = parents.program(t)
-	p := &partition{parents: parents, childs: childs, port: everywhere(t, bucket)}
-	s.env = append(s.env, p.bucketAt(parents.store))
-	p.clusterProof = s.cluster(t, 3)
-	p.flags = []string{"--advertise", address}
-	p.spread(t)
+	p := newPartition(t, parents, childs)
 
 	parent := p.pid(t, "parent", 1)
 	p.allow(t, "go-child-0")
@@ -80,15 +72,7 @@ func TestClusterPartition(t *testing.T) {
 func TestClusterPartitionOfBothWaysHeals(t *testing.T) {
 	t.Parallel()
 	parents, childs := newNetwork(t, 3), newNetwork(t, 4)
-	address := meetingPoint(t, parents, childs)
-	bucket := emulatorWith(t, false)
-	s := newProofStack(t, bucket)
-	s.program = parents.program(t)
-	p := &partition{parents: parents, childs: childs, port: everywhere(t, bucket)}
-	s.env = append(s.env, p.bucketAt(parents.store))
-	p.clusterProof = s.cluster(t, 3)
-	p.flags = []string{"--advertise", address}
-	p.spread(t)
+	p := newPartition(t, parents, childs)
 	parent := p.pid(t, "parent", 1)
 	for _, name := range []string{"child-0", "child-1", "child-2"} {
 		p.allow(t, "go-"+name)
@@ -122,6 +106,21 @@ type partition struct {
 	*clusterProof
 	parents, childs *network
 	port            string // of the bucket, at all addresses
+}
+
+// newPartition is one whose jobs have their hosts, and nothing cut off yet.
+func newPartition(t *testing.T, parents, childs *network) *partition {
+	t.Helper()
+	address := meetingPoint(t, parents, childs)
+	bucket := emulatorWith(t, false)
+	s := newProofStack(t, bucket)
+	s.program = parents.program(t)
+	p := &partition{parents: parents, childs: childs, port: everywhere(t, bucket)}
+	s.env = append(s.env, p.bucketAt(parents.store))
+	p.clusterProof = s.cluster(t, 3)
+	p.flags = []string{"--advertise", address}
+	p.spread(t)
+	return p
 }
 
 // spread brings the hosts where they are wanted: agents are where the fray was
