@@ -168,6 +168,11 @@ func maybeExecuted() *Error {
 	return &Error{Code: CodeMaybeExecuted, Message: "the connection broke after the call was sent: it may have run", Ran: true}
 }
 
+// neverWhole is the error of a call whose frame was cut each time.
+func neverWhole() *Error {
+	return &Error{Code: CodeUnavailable, Message: fmt.Sprintf("%d connections broke before all of it was sent", maxSends+1)}
+}
+
 func unavailable(address string, err error) *Error {
 	return &Error{Code: CodeUnavailable, Message: fmt.Sprintf("nobody answers at %s: %v", address, err)}
 }

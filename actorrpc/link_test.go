@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -98,6 +99,37 @@ func TestBackoff(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A call whose frame is cut each time, by what is between, is not sent without end;
+// those behind it are.
+func TestWhatBreaksEachConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		p := w.start(home)
+		cuts := 0
+		var cut func()
+		cut = func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if cuts++; cuts <= maxSends {
+				p.breaks = map[int]*broken{1: {inFrame, cut}}
+			}
+		}
+		p.breaks = map[int]*broken{1: {inFrame, cut}}
+		h := mustLookup(t, w.client(resolverAt(t, w, home), Config{}), "counter")
+		first := Go[int](t.Context(), h, "add", 1)
+		second := Go[int](t.Context(), h, "add", 2)
+		if _, err := first.Result(t.Context()); CodeOf(err) != CodeUnavailable || ran(err) || !strings.Contains(err.Error(), "17 connections broke") {
+			t.Errorf("got %v, want that it was never sent as a whole", err)
+		}
+		if got, err := second.Result(t.Context()); err != nil || got != 2 {
+			t.Errorf("the call behind it returned %d, %v", got, err)
+		}
+		if got := w.ran(); !slices.Equal(got, []int{2}) {
+			t.Errorf("ran %v, want the second only", got)
+		}
+	})
 }
 
 // A server that says goodbye answers what it has; the rest goes elsewhere at once, and ran nowhere.

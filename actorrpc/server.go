@@ -184,7 +184,8 @@ func (c *call) reset() { c.seq, c.attempt, c.arrived, c.receipt = 0, 0, false, n
 func (s *server) adopt(l *link, f *flight) {
 	s.mu.Lock()
 	gone := s.window.all()
-	if l.hello.GetPeer() == s.process {
+	same := l.hello.GetPeer() == s.process
+	if same {
 		gone = slices.DeleteFunc(gone, func(c *call) bool { return c.attempt < maxSends })
 		for _, c := range gone {
 			s.window.take(c.seq)
@@ -193,6 +194,10 @@ func (s *server) adopt(l *link, f *flight) {
 		s.window, s.process = window{}, l.hello.GetPeer()
 	}
 	perhaps, never := sift(gone)
+	var blamed []*call // the first may be why connections break
+	if same && len(perhaps) == 0 {
+		blamed, never = never[:min(1, len(never))], never[min(1, len(never)):]
+	}
 	s.link, s.flight = l, nil
 	for _, c := range s.window.all() {
 		c.attempt++
@@ -205,6 +210,10 @@ func (s *server) adopt(l *link, f *flight) {
 	if !s.client.run(l.read) {
 		l.end(errClientClosed())
 		s.lost(l, false)
+	}
+	for _, c := range blamed {
+		c.fail(neverWhole())
+		c.settled()
 	}
 	for _, c := range never {
 		c.actor.requeue(c)
