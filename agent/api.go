@@ -87,11 +87,15 @@ func (a *hostAPI) serveTasks(c Config, state *stateFile) error {
 		local = c.Address
 	}
 	before := state.get().ClusterPort
-	l, err := listen(local, before, usualPort(local, "fray-cluster"))
+	// By the directory: agents that share an address would take each other's port while one restarts.
+	l, err := listen(local, before, usualPort(a.host.dir.path, "fray-cluster"))
 	if err != nil {
 		return err
 	}
 	if port := l.Addr().(*net.TCPAddr).Port; port != before {
+		if before != 0 {
+			c.Log.Warn("another program has the port of the cluster API; tasks that run already do not reach it any more", "port", before, "now", port)
+		}
 		if err := state.change(func(s *agentState) { s.ClusterPort = port }); err != nil {
 			return errors.Join(err, l.Close())
 		}

@@ -23,7 +23,7 @@ import (
 const (
 	// hangupGrace is between the hangup that a command gets when its call ends,
 	// and its end by force.
-	hangupGrace = time.Second
+	hangupGrace = 5 * time.Second
 	// drainGrace bounds how long what a command wrote last may take to come
 	// when nothing of it is left.
 	drainGrace = 2 * time.Second

@@ -108,10 +108,10 @@ func (e *portInUseError) Error() string {
 // usualPort is where a port of a host's tasks is if it is free: always the same
 // one, so that those who were told of it find a restarted task again. It lies
 // below the range from which systems take ports for outgoing connections.
-func usualPort(address, name string) int {
+func usualPort(whose, name string) int {
 	const first, count = 20000, 12000
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(address + "\x00" + name)) // never fails
+	_, _ = h.Write([]byte(whose + "\x00" + name)) // never fails
 	return first + int(h.Sum32()%count)
 }
 

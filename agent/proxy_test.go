@@ -90,12 +90,31 @@ func TestTasksReachTheControllerThatLeads(t *testing.T) {
 	// The agent dies; the next one is at the same address.
 	r.killAgent()
 	r.startAgent()
+	var said string
 	eventually(t, "the address to answer", func() bool {
 		got, err := cluster.Poll(ctx, &clusterapi.PollRequest{JobId: "j"})
+		said = fmt.Sprint(got.GetName(), err)
 		return err == nil && got.GetName() == "second"
-	}, nothing)
+	}, func() string { return said })
 	if h, _ := r.report(); h.Task.State != schema.TaskRunning {
 		t.Errorf("the task is %s", h.Task.State)
+	}
+}
+
+// Tasks know one address for as long as they run, so an agent that starts takes
+// none that another one, which is away, comes back to.
+func TestAgentsOfOneAddressKeepTheirPorts(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	before := r.tells()["FRAY_CLUSTER_ADDRESS"]
+	r.killAgent()
+	other := newRig(t)
+	if address := other.tells()["FRAY_CLUSTER_ADDRESS"]; address == before {
+		t.Errorf("two agents told their tasks of %s", address)
+	}
+	r.startAgent()
+	if after := r.tells()["FRAY_CLUSTER_ADDRESS"]; after != before {
+		t.Errorf("a restarted agent is at %s, was at %s", after, before)
 	}
 }
 
