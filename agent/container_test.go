@@ -54,6 +54,7 @@ func TestContainerStops(t *testing.T) {
 	t.Parallel()
 	containerTest(t, func(t *testing.T, r *containerRig) {
 		polite := r.job(`trap 'echo saved; exit 0' TERM; echo up; while :; do sleep 0.05; done`)
+		polite.StopGrace = schema.Duration(patience)
 		gen := r.runsUp(polite)
 		quick := r.job("exit 0")
 		r.assign(&quick)

@@ -257,6 +257,7 @@ func TestTaskUsesItsGrace(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	spec := job(`trap 'echo saved; exit 0' TERM; echo ready; while :; do sleep 0.02; done`)
+	spec.StopGrace = schema.Duration(patience)
 	gen := r.assign(&spec)
 	eventually(t, "the trap to be set", func() bool { return r.output() == "ready\n" }, nothing)
 	other := job("exit 0")

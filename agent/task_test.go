@@ -122,6 +122,7 @@ func TestPreemption(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	spec := job(`trap 'exit 0' TERM; echo ready; while :; do sleep 0.02; done`)
+	spec.StopGrace = schema.Duration(patience)
 	gen := r.assign(&spec)
 	eventually(t, "the trap to be set", func() bool { return r.output() == "ready\n" }, nothing)
 	notice := filepath.Join(r.dir, preemptedFile)

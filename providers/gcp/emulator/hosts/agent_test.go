@@ -159,7 +159,7 @@ func (w *world) assign(slice, script string) {
 	run := &store.Run{
 		Job: addr, JobID: "id-1", Attempt: int(w.generation), NumSlices: 1, Accelerator: "v5litepod-16",
 		Spec: schema.Job{
-			Addr: addr, Namespace: "default", StopGrace: schema.Duration(5e9),
+			Addr: addr, Namespace: "default", StopGrace: schema.Duration(60e9),
 			Command:   []schema.Text{schema.Plain("/bin/sh"), schema.Plain("-c"), schema.Plain(script)},
 			Resources: schema.Resources{Provider: schema.ProviderGCP, TPU: "v5litepod-16", Slices: 1},
 		},
@@ -215,15 +215,19 @@ echo "$TPU_WORKER_ID $TPU_WORKER_HOSTNAMES $JAX_PROCESS_ID $JAX_PLATFORMS"; slee
 	for host := range machines {
 		w.await("node-a", host, "a running task", inState(schema.TaskRunning))
 	}
+	greeting := "1 " + strings.Join(addresses, ",") + " 1 cpu\n"
+	written := func() string {
+		chunk, _ := w.store.Get(t.Context(), store.LogKey("id-1", 1, 1, 0)) // none yet is as good as an empty one
+		return string(chunk.Data)
+	}
+	eventually(t, "host 1's task to have set its trap", func() bool { return written() == greeting }, written)
 	w.hosts.Notice(machines[1].ID, cloud.EventPreemption)
 	r := w.await("node-a", 1, "the end of its task", inState(schema.TaskPreempted))
 	if r.Notice != "preempted by Compute Engine" || r.Task.Reason != r.Notice || r.Task.ExitCode == nil || *r.Task.ExitCode != 0 {
 		t.Errorf("host 1 reports %+v of its task, and notice %q; want that SIGTERM reached it", r.Task, r.Notice)
 	}
-	want := "1 " + strings.Join(addresses, ",") + " 1 cpu\nsaved\n"
-	chunk, err := w.store.Get(t.Context(), store.LogKey("id-1", 1, 1, 0))
-	if err != nil || string(chunk.Data) != want {
-		t.Errorf("its log is %q, %v; want %q", chunk.Data, err, want)
+	if got, want := written(), greeting+"saved\n"; got != want {
+		t.Errorf("its log is %q, want %q", got, want)
 	}
 
 	// Without notice: power is cut, and comes back.
