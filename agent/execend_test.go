@@ -85,6 +85,9 @@ func TestExecEndsWithItsCall(t *testing.T) {
 func TestExecHangsUp(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
+	r.killAgent()
+	r.nohup = true // who applies may have logged out
+	r.startAgent()
 	r.runs(job("exec sleep 1000"))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -96,6 +96,7 @@ type rig struct {
 
 	path       string   // PATH of the agent, "" for the test's own
 	env        []string // more of its variables
+	nohup      bool     // the agent ignores hangups, as what started it
 	generation int64
 	epoch      uint64
 	stack      string      // the mark in assignments
@@ -127,7 +128,11 @@ func (r *rig) startAgent(extra ...string) {
 	r.t.Helper()
 	args := append([]string{"agent", "--store", r.store.Location(), "--slice", "s", "--host", "0",
 		"--dir", r.dir, "--address", rigAddress, "--work-dir", r.work, "--simulated"}, extra...)
-	cmd := exec.Command(os.Args[0], args...)
+	words := append([]string{os.Args[0]}, args...)
+	if r.nohup {
+		words = append([]string{"nohup"}, words...)
+	}
+	cmd := exec.Command(words[0], words[1:]...)
 	cmd.Env = append(append(os.Environ(), "FRAY_VAR_x=1"), r.env...)
 	if r.path != "" {
 		cmd.Env = append(cmd.Env, "PATH="+r.path)

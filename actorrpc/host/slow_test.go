@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,27 +13,32 @@ import (
 const large = 1 << 20
 
 // library has large results.
-type library struct{}
+type library struct{ lent atomic.Int64 }
 
-func (library) Book() []byte { return make([]byte, large) }
+func (l *library) Book() []byte {
+	l.lent.Add(1)
+	return make([]byte, large)
+}
 
-func (library) Page() int { return 1 }
+func (*library) Page() int { return 1 }
 
 // lagging is a client that asked for more than what waits to be written, and has read nothing.
-func lagging(t *testing.T, s *Server) (c *client, asked int) {
+func lagging(t *testing.T, s *Server, l *library) (c *client, asked int) {
 	t.Helper()
 	c = connect(t, s, "slow")
 	asked = 2*wire.PostLimit/large + 50 // as much is being written as waits
 	for range asked {
 		c.begin("library", "book")
 	}
+	until(t, "all calls are there", func() bool { return l.lent.Load() == int64(asked) })
 	return c, asked
 }
 
 // A client that reads nothing holds up no other, and gets everything once it reads.
 func TestWhoReadsSlowlyHoldsUpNobody(t *testing.T) {
-	s := started(t, Config{Keepalive: time.Hour}, map[string]any{"library": library{}}, Options{})
-	c, asked := lagging(t, s)
+	l := &library{}
+	s := started(t, Config{Keepalive: time.Hour}, map[string]any{"library": l}, Options{})
+	c, asked := lagging(t, s, l)
 	connect(t, s, "other").wants(1, "library", "page") // after all the others, in the one lane
 	if s.active.Load() == 0 {
 		t.Error("replies that are late do not count as unanswered")
@@ -49,9 +55,10 @@ func TestWhoReadsSlowlyHoldsUpNobody(t *testing.T) {
 
 // Of what waits for such a client only so much is kept. It is told what it will not get.
 func TestWhatASlowReaderLosesIsReported(t *testing.T) {
-	s := started(t, Config{Keepalive: time.Hour}, map[string]any{"library": library{}}, Options{})
+	l := &library{}
+	s := started(t, Config{Keepalive: time.Hour}, map[string]any{"library": l}, Options{})
 	s.ledger.limit = 10 * large
-	c, asked := lagging(t, s)
+	c, asked := lagging(t, s, l)
 	connect(t, s, "other").wants(1, "library", "page")
 	lost := 0
 	for seq := range asked {
@@ -73,13 +80,14 @@ func TestGoodbyeToASlowReader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Register("library", library{}, Options{}); err != nil {
+	l := &library{}
+	if _, err := s.Register("library", l, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	c, asked := lagging(t, s)
+	c, asked := lagging(t, s, l)
 	connect(t, s, "other").wants(1, "library", "page") // all has run
 	stopped := make(chan error, 1)
 	go func() {
