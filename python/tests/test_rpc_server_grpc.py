@@ -21,11 +21,12 @@ from fray.rpc import ActorServer
 from fray.rpc.errors import Code
 from general import General, secure_channel
 from identities import make_identity
+from waiting import eventually
 
 
 class Echo:
     def __init__(self) -> None:
-        self.gate = threading.Event()
+        self.entered, self.gate = threading.Event(), threading.Event()
         self.ran = 0
 
     def echo(self, value: Any) -> Any:
@@ -33,6 +34,7 @@ class Echo:
         return value
 
     def wait(self) -> None:
+        self.entered.set()
         assert self.gate.wait(PATIENCE)
 
 
@@ -90,12 +92,16 @@ def test_errors_are_in_the_reply(general: General, echo: Echo) -> None:
     assert echo.ran == 0
 
 
-def test_the_deadline_of_grpc_is_that_of_the_call(general: General, echo: Echo) -> None:
+def test_the_deadline_of_grpc_is_that_of_the_call(
+    server: ActorServer, general: General, echo: Echo
+) -> None:
     blocks = general.begin("Invoke", actor="echo", method="wait", args=args())
+    assert echo.entered.wait(PATIENCE)
     late = general.begin("Invoke", 0.05, actor="echo", method="echo", args=args(1))
     with pytest.raises(grpc.RpcError) as caught:
         late.result()
     assert caught.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+    eventually(lambda: len(server._core._active) == 1)  # by the server's clock it is over a little later
     echo.gate.set()
     assert not blocks.result().HasField("error")
     general("Invoke", actor="echo", method="echo", args=args(1))
@@ -168,7 +174,7 @@ def test_shutting_down_ends_grpc(server: ActorServer, general: General, echo: Ec
     with Caller(server.address) as caller:
         caller.call("echo", "echo", 1)
     blocks = general.begin("Invoke", actor="echo", method="wait", args=args())
-    general("Invoke", actor="echo", method="ech")
+    assert echo.entered.wait(PATIENCE)
     server.shutdown(0.05)
     assert blocks.result().error.code == Code.STOPPING.number
     echo.gate.set()
