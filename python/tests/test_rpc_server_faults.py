@@ -207,6 +207,7 @@ def test_a_silent_peer_is_pinged_and_closed() -> None:
 def test_a_peer_that_answers_pings_is_kept() -> None:
     with serving(keepalive=0.02, patience=PATIENCE) as server, Caller(server.address) as caller:
         session = server._listener.sessions[0]
+        assert caller.call("echo", "echo", 1) == 1  # by now it pings
         pings: list[int] = []
         ping = session._reader._ping
         assert ping is not None
