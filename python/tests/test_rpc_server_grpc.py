@@ -92,9 +92,7 @@ def test_errors_are_in_the_reply(general: General, echo: Echo) -> None:
     assert echo.ran == 0
 
 
-def test_the_deadline_of_grpc_is_that_of_the_call(
-    server: ActorServer, general: General, echo: Echo
-) -> None:
+def test_the_deadline_of_grpc_is_that_of_the_call(server: ActorServer, general: General, echo: Echo) -> None:
     blocks = general.begin("Invoke", actor="echo", method="wait", args=args())
     assert echo.entered.wait(PATIENCE)
     late = general.begin("Invoke", 0.05, actor="echo", method="echo", args=args(1))
