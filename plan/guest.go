@@ -41,6 +41,9 @@ func (d *differ) takeInGuests() {
 		}
 	}
 	for on, a := range d.obs.Assignments {
+		if len(a.Guests) == 0 {
+			continue
+		}
 		host := d.hostOfGuests(on)
 		for _, g := range a.Guests {
 			if host != nil && d.doc.Slices[g.Slice] == nil {

@@ -35,12 +35,18 @@ type Planner struct {
 	steady     []steadiness // of those that run so
 	busy       []int        // those of them that are to be looked at, in order
 	index      map[schema.Address]int
-	byID       map[string]int
+	byID       map[string]recordedJob
 	dependents map[schema.Address][]int // by what they name
 	families   map[schema.Address][]*schema.Job
 	demand     demand
 	pending    ledger
 	loud       []Pending // of the last plan, without those of quiet jobs
+}
+
+// recordedJob is what assignments are compared with, of one of desired.Jobs.
+type recordedJob struct {
+	index   int
+	attempt int
 }
 
 // Diff is the function of the same name.

@@ -65,10 +65,11 @@ func (p *Planner) learn(d *differ) {
 		held[want] = true
 	}
 	first := len(d.plan.Changes) - len(p.jobs)
-	p.busy, p.byID = p.busy[:0], make(map[string]int, len(p.jobs))
+	p.busy, p.byID = p.busy[:0], make(map[string]recordedJob, len(p.jobs))
 	for i := range p.jobs {
 		want := &d.desired.Jobs[i]
-		p.byID[d.next.Jobs[want.Addr].ID] = i
+		j := d.next.Jobs[want.Addr]
+		p.byID[j.ID] = recordedJob{index: i, attempt: j.Attempt}
 		if p.judge(d, i, &d.plan.Changes[first+i], held[want]) == stirs {
 			p.busy = append(p.busy, i)
 		}
@@ -159,10 +160,10 @@ func (p *Planner) disturbed(d *differ) []int {
 		if a.Run == nil {
 			continue
 		}
-		i, known := p.byID[a.Run.JobID]
-		if known && p.jobs[i] != stirs && a.Run.Attempt > d.doc.Jobs[d.desired.Jobs[i].Addr].Attempt {
-			p.rouse(i)
-			busy = append(slices.Clip(busy), i)
+		j, known := p.byID[a.Run.JobID]
+		if known && p.jobs[j.index] != stirs && a.Run.Attempt > j.attempt {
+			p.rouse(j.index)
+			busy = append(slices.Clip(busy), j.index)
 		}
 	}
 	for i := range p.jobs {
@@ -257,8 +258,8 @@ func (p *Planner) recount(d *differ, addr schema.Address) {
 	want, was, is := &d.desired.Jobs[i], d.doc.Jobs[addr], d.next.Jobs[addr]
 	if was.ID != is.ID {
 		delete(p.byID, was.ID)
-		p.byID[is.ID] = i
 	}
+	p.byID[is.ID] = recordedJob{index: i, attempt: is.Attempt}
 	before, asked := d.asks(want, was)
 	after, asks := d.asks(want, is)
 	if asked && !asks {
