@@ -194,9 +194,9 @@ func (s *server) adopt(l *link, f *flight) {
 		s.window, s.process = window{}, l.hello.GetPeer()
 	}
 	perhaps, never := sift(gone)
-	var blamed []*call // the first may be why connections break
-	if same && len(perhaps) == 0 {
-		blamed, never = never[:min(1, len(never))], never[min(1, len(never)):]
+	var blamed *call // the first may be why connections break
+	if same && len(perhaps) == 0 && len(never) > 0 {
+		blamed, never = never[0], never[1:]
 	}
 	s.link, s.flight = l, nil
 	for _, c := range s.window.all() {
@@ -211,9 +211,9 @@ func (s *server) adopt(l *link, f *flight) {
 		l.end(errClientClosed())
 		s.lost(l, false)
 	}
-	for _, c := range blamed {
-		c.fail(neverWhole())
-		c.settled()
+	if blamed != nil {
+		blamed.fail(neverWhole())
+		blamed.settled()
 	}
 	for _, c := range never {
 		c.actor.requeue(c)

@@ -106,8 +106,9 @@ func (e *portInUseError) Error() string {
 }
 
 // usualPort is where a port of a host's tasks is if it is free: always the same
-// one, so that those who were told of it find a restarted task again. It lies
-// below the range from which systems take ports for outgoing connections.
+// one for what tells hosts apart here, their address or their directory, so that
+// those who were told of it find a restarted task again. It lies below the range
+// from which systems take ports for outgoing connections.
 func usualPort(whose, name string) int {
 	const first, count = 20000, 12000
 	h := fnv.New32a()
