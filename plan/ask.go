@@ -16,7 +16,7 @@ func (d *differ) ask(spec schema.SliceSpec) reason {
 		return d.cannotAsk(&spec)
 	}
 	s := d.next.Slices[name]
-	if s == nil || s.Doomed != "" || s.Seen || s.Spec != spec {
+	if s == nil || !s.Terminating.IsZero() || s.Seen || s.Spec != spec {
 		s = d.putSlice(state.Slice{Spec: spec})
 	}
 	if d.isOverdue(s) {

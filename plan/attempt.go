@@ -180,9 +180,9 @@ func (d *differ) loss(j *state.Job) (schema.TaskState, string) {
 		case st.Phase == schema.SliceDead || st.Phase == schema.SliceDeleting:
 			return d.goneOutcome(name), strings.TrimSuffix(fmt.Sprintf("slice %s is %s: %s", name, st.Phase, st.Reason), ": ")
 		default:
-			if why := d.lostHost(st); why != "" {
+			if why := d.lostHost(st); !why.IsZero() {
 				d.remove(st, why)
-				return schema.TaskWorkerFailed, why
+				return schema.TaskWorkerFailed, why.Text
 			}
 			if len(st.Down) > 0 {
 				d.mend(st)
@@ -321,12 +321,12 @@ func (d *differ) endedOn(name string, addr schema.Address, a *state.Attempt) (en
 	}
 	d.recordOf(st)
 	if st.Phase == schema.SliceDead {
-		d.doom(name, "it is dead: "+st.Reason)
-	} else if why := d.lostHost(st); why != "" {
-		d.doom(name, why)
+		d.terminate(name, d.died(st))
+	} else if why := d.lostHost(st); !why.IsZero() {
+		d.terminate(name, why)
 	}
-	if d.next.Slices[name].Doomed != "" || st.Phase == schema.SliceDeleting {
-		d.remove(st, "")
+	if d.isTerminating(name) || st.Phase == schema.SliceDeleting {
+		d.remove(st, state.Termination{})
 		// Machines that were taken away, and are silent, run nothing; how long
 		// it takes to clear away what is left of them is another matter.
 		taken := d.next.Slices[name].Taken && d.isSilent(st)
@@ -355,12 +355,12 @@ func (d *differ) finish(addr schema.Address, outcome schema.TaskState, why strin
 	last.Outcome, last.Reason, last.EndedAt = outcome, why, d.now
 	for i := range last.Tasks {
 		if t := &last.Tasks[i]; t.BadHost {
-			d.doom(t.Slice, fmt.Sprintf("host %d is bad: %s", t.Host, t.Reason))
+			d.terminate(t.Slice, state.Termination{Cause: state.CauseHostBad, Text: fmt.Sprintf("host %d is bad: %s", t.Host, t.Reason)})
 		}
 	}
 	settle(e, d.now)
 	if e.Status.Ended() {
-		d.released(addr, jobEnded)
+		d.released(addr, decided(state.CauseEnded))
 	}
 }
 

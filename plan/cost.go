@@ -59,7 +59,7 @@ func Costs(desired *schema.Desired, p *Plan, obs *Observed) []Cost {
 	s.before(obs)
 	for _, kept := range p.Next.Slices {
 		switch owner := kept.Spec.Owner; {
-		case kept.Doomed != "" || kept.Spec.On != "":
+		case !kept.Terminating.IsZero() || kept.Spec.On != "":
 		case !kept.IdleSince.IsZero() && owner.Kind != schema.KindReservation: // kept for the next job
 			s.count(&kept.Spec, 1)
 		default:

@@ -136,7 +136,7 @@ func (t *teller) slice(old, s *state.Slice) {
 	if old.Error != s.Error && s.Error != "" {
 		say(s.Error)
 	}
-	if old.Doomed == "" && s.Doomed != "" {
-		say("goes: " + s.Doomed)
+	if !s.Terminating.IsZero() && old.Terminating.Cause != s.Terminating.Cause {
+		say("goes: " + s.Terminating.Text)
 	}
 }

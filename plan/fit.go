@@ -123,5 +123,5 @@ func (d *differ) unschedulable(want *schema.Job) {
 		e.Status, e.Ready = schema.JobFailed, false
 		e.Reason = fmt.Sprintf("%swaited %s; last: %s", notScheduled, waited, cmp.Or(j.Reason, "its turn had not come"))
 	}
-	d.released(want.Addr, "it has ended")
+	d.released(want.Addr, decided(state.CauseEnded))
 }

@@ -151,7 +151,7 @@ func (d *differ) findStays(p *pool) []*room {
 				continue
 			}
 			one := stay{share: d.shareOfGuest(&s.Spec)}
-			if s.Doomed != "" || d.leavesSlice(s.Spec.Owner, name) {
+			if !s.Terminating.IsZero() || d.leavesSlice(s.Spec.Owner, name) {
 				r.stays.goes = append(r.stays.goes, one)
 				continue
 			}

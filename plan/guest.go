@@ -13,7 +13,7 @@ import (
 // A guest is a slice that lives on a host of another one, of which it has a part:
 // a packed job has one for each of its tasks. No provider knows of it. It is there
 // once it is recorded and its host was asked to serve it (AskedAt), and it is gone
-// once it is given up (Doomed) and its host neither is to serve it nor says that
+// once it is given up (Terminating) and its host neither is to serve it nor says that
 // it does; with its host's slice it dies. All else is as with any slice: it has an
 // assignment and a report, and attempts run on it.
 //
@@ -36,7 +36,7 @@ func (d *differ) takeInGuests() {
 			continue
 		}
 		d.noteGuest(&s.Spec)
-		if s.Doomed == "" && !s.AskedAt.IsZero() || d.isServed(&s.Spec) {
+		if s.Terminating.IsZero() && !s.AskedAt.IsZero() || d.isServed(&s.Spec) {
 			d.listGuest(s.Spec)
 		}
 	}
@@ -188,7 +188,7 @@ func (d *differ) guestDrift(s *state.Slice, listed bool) bool {
 		return false
 	}
 	if !listed && s.Seen && d.known(&s.Spec) {
-		d.doom(s.Spec.Name, "slice "+s.Spec.On+", on which it was, is gone")
+		d.terminate(s.Spec.Name, state.Termination{Cause: state.CauseHostGone, Text: "slice " + s.Spec.On + ", on which it was, is gone"})
 	}
 	return true
 }
@@ -241,12 +241,9 @@ func (d *differ) slowGuest(s *state.Slice) reason {
 		return d.hostIsTold(&s.Spec)
 	}
 	why := fmt.Sprintf("host %d of slice %s did not make room in time", s.Spec.OnHost, s.Spec.On)
-	d.doom(s.Spec.Name, why)
+	d.terminate(s.Spec.Name, state.Termination{Cause: state.CauseBoot, Text: why})
 	return because(WaitRetry, why)
 }
-
-// elsewhere dooms the guests of a job that is placed again.
-const elsewhere = "its job is placed again"
 
 // vacate takes a job that does not run out of all its rooms if it cannot go on in
 // one of them: it is placed whole.
@@ -260,7 +257,7 @@ func (d *differ) vacate(want *schema.Job) {
 			if s := d.next.Slices[held]; s != nil && d.slices[held] == nil && d.known(&s.Spec) {
 				d.dropSlice(held)
 			} else {
-				d.doom(held, elsewhere)
+				d.terminate(held, decided(state.CausePlacedAgain))
 			}
 		}
 		d.edit(want.Addr).Slices = nil
@@ -275,8 +272,8 @@ func (d *differ) cannotStay(want *schema.Job, name string) string {
 	if s == nil || s.Spec.On == "" {
 		return "slice " + name + " is not to be had any more"
 	}
-	if s.Doomed != "" {
-		return fmt.Sprintf("slice %s is being given up: %s", name, s.Doomed)
+	if !s.Terminating.IsZero() {
+		return fmt.Sprintf("slice %s is being given up: %s", name, s.Terminating.Text)
 	}
 	if _, listed := d.slices[s.Spec.On]; !listed && !d.known(&s.Spec) {
 		return "" // nothing may be concluded

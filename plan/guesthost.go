@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -50,8 +51,8 @@ func (d *differ) closed(spec *schema.SliceSpec) string {
 	switch {
 	case s == nil:
 		return fmt.Sprintf("slice %s is not there", name)
-	case s.Doomed != "":
-		return fmt.Sprintf("slice %s is being deleted: %s", name, s.Doomed)
+	case !s.Terminating.IsZero():
+		return fmt.Sprintf("slice %s is being deleted: %s", name, s.Terminating.Text)
 	case st == nil && s.Tries >= refusals:
 		return fmt.Sprintf("slice %s cannot be had: %s", name, s.Error)
 	case st == nil && s.Seen && !d.known(&s.Spec) && s.Spec.Fixed() != spec.Fixed():
@@ -99,11 +100,11 @@ func (d *differ) attendHost(st *schema.SliceStatus) {
 	s := d.recordOf(st)
 	switch {
 	case st.Phase == schema.SliceDead:
-		d.remove(st, "it is dead: "+st.Reason)
-	case s.Doomed != "" || st.Phase == schema.SliceDeleting:
-		d.remove(st, "")
+		d.remove(st, d.died(st))
+	case !s.Terminating.IsZero() || st.Phase == schema.SliceDeleting:
+		d.remove(st, state.Termination{})
 	default:
-		if lost := d.lostHost(st); lost != "" {
+		if lost := d.lostHost(st); !lost.IsZero() {
 			d.remove(st, lost)
 		} else if len(st.Down) > 0 {
 			d.mend(st)
@@ -142,7 +143,7 @@ func (d *differ) guestsTold(name string) []store.Guest {
 	rooms := map[int]*room{}
 	for _, guest := range d.guests[name] {
 		s := d.next.Slices[guest]
-		if s == nil || s.Doomed != "" || s.AskedAt.IsZero() {
+		if s == nil || !s.Terminating.IsZero() || s.AskedAt.IsZero() {
 			continue
 		}
 		if !d.isServed(&s.Spec) {

@@ -42,7 +42,7 @@ func (d *differ) restWarm(name string) {
 		d.wakeAt(due)
 		return
 	}
-	d.doom(name, idledOut) // who deletes what nobody wants sees to the rest
+	d.terminate(name, decided(state.CauseIdle)) // orphans deletes it
 }
 
 // idlers are the slices that nobody holds and that need not be kept, those that
@@ -87,9 +87,9 @@ func (d *differ) spare(p *pool) []string {
 func (d *differ) dismiss(i idler) {
 	spec := d.next.Slices[i.name].Spec
 	if i.pool == nil {
-		d.doom(i.name, madeRoom)
+		d.terminate(i.name, decided(state.CauseMakesRoom))
 	} else {
-		d.letGo(i.pool, i.name, madeRoom)
+		d.letGo(i.pool, i.name, state.CauseMakesRoom)
 	}
 	if d.goes != nil { // else it is counted when that is asked for
 		b := bound{kind: ofProvider, name: string(spec.Provider)}
@@ -161,11 +161,7 @@ func (d *differ) idleGoing(provider schema.ProviderName) Amount {
 
 // isGoing reports whether a slice is being deleted since nobody holds it.
 func (d *differ) isGoing(s *state.Slice) bool {
-	switch s.Doomed {
-	case madeRoom, idledOut, unneeded, undeclare, expired:
-		return true
-	}
-	return false
+	return freesRoom(s.Terminating.Decided())
 }
 
 // yieldQuota has idle slices go that count to a quota for which others wait.

@@ -166,7 +166,7 @@ func (d *differ) carryOut(want *schema.Job, j *state.Job, verb Verb) {
 			}
 		}
 		d.unstage(addr)
-		if verb == VerbReplace && d.released(addr, beingReplaced) || verb == VerbRestart && d.ended(addr, "its configuration changed") {
+		if verb == VerbReplace && d.released(addr, decided(state.CauseReplaced)) || verb == VerbRestart && d.ended(addr, "its configuration changed") {
 			d.renew(want)
 		}
 		return
@@ -179,12 +179,12 @@ func (d *differ) carryOut(want *schema.Job, j *state.Job, verb Verb) {
 	case d.isOverdueStart(want, j):
 		d.unschedulable(want)
 	case j.Stop && !j.Status.Ended():
-		if d.released(addr, stopRequested) {
+		if d.released(addr, decided(state.CauseStopped)) {
 			e := d.edit(addr)
-			e.Status, e.Reason, e.Ready, e.Stop = schema.JobStopped, stopRequested, false, false
+			e.Status, e.Reason, e.Ready, e.Stop = schema.JobStopped, decisionText(state.CauseStopped), false, false
 		}
 	case j.Status.Ended():
-		d.released(addr, jobEnded)
+		d.released(addr, decided(state.CauseEnded))
 	case !j.YieldsTo.IsZero():
 		d.yield(addr)
 	case j.Running():
@@ -322,7 +322,7 @@ func (d *differ) removeJob(addr schema.Address, blockers map[schema.Address]sche
 		d.observe(j)
 	}
 	d.unstage(addr)
-	if d.released(addr, "it is no longer declared") {
+	if d.released(addr, decided(state.CauseJobRemoved)) {
 		delete(d.mutable().Jobs, addr)
 		d.editedJobs = append(d.editedJobs, addr)
 		d.tally(addr)

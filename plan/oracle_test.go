@@ -36,7 +36,7 @@ func (o *oracle) diffed(before *state.Document, obs *Observed, p *Plan) {
 	o.dooming(before, p.Next)
 	for name, s := range p.Next.Slices {
 		j := p.Next.Jobs[s.Spec.Owner]
-		o.givenUp[name] = s.Doomed != "" && (o.givenUp[name] || j == nil || !o.isProtected(j))
+		o.givenUp[name] = !s.Terminating.IsZero() && (o.givenUp[name] || j == nil || !o.isProtected(j))
 	}
 	o.dependencies(before, p.Next)
 	o.evidence(obs, p)
@@ -197,7 +197,7 @@ func (o *oracle) dooming(before, after *state.Document) {
 	w := o.w
 	w.t.Helper()
 	for name, s := range after.Slices {
-		if was := before.Slices[name]; !strings.Contains(s.Doomed, silentWords) || was != nil && was.Doomed != "" {
+		if was := before.Slices[name]; s.Terminating.Cause != state.CauseHostLost || was != nil && !was.Terminating.IsZero() {
 			continue
 		}
 		silent := false

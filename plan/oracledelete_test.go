@@ -8,8 +8,6 @@ import (
 	"github.com/fray-ml/fray/state"
 )
 
-const silentWords = "has not reported"
-
 // deleting finds deletions of what is alive, well and wanted.
 func (o *oracle) deleting(a Action, s *simSlice) {
 	w := o.w
@@ -18,10 +16,10 @@ func (o *oracle) deleting(a Action, s *simSlice) {
 		return
 	}
 	recorded := w.doc.Slices[a.Slice.Name]
-	if recorded == nil || recorded.Doomed == "" {
+	if recorded == nil || recorded.Terminating.IsZero() {
 		w.t.Fatalf("slice %s is deleted and nothing says why\n%s", a.Slice.Name, w.describe())
 	}
-	if strings.Contains(recorded.Doomed, silentWords) {
+	if recorded.Terminating.Cause == state.CauseHostLost {
 		return // looked at when it was decided
 	}
 	for n, h := range s.hosts {
@@ -111,12 +109,12 @@ func (o *oracle) replaced(before, after *state.Document) {
 		if was == nil || !was.Running() || was.Last().StopGeneration != 0 || len(was.Staged) == 0 || !j.Running() {
 			continue
 		}
-		if last := j.Last(); last.StopGeneration == 0 || last.Reason != beingReplaced || len(j.Staged) == 0 {
+		if last := j.Last(); last.StopGeneration == 0 || last.Reason != decisionText(state.CauseReplaced) || len(j.Staged) == 0 {
 			continue
 		}
 		if slices.ContainsFunc(was.Slices, func(name string) bool { // it lost one of its own, and ends anyway
 			s := after.Slices[name]
-			return s == nil || s.Doomed != "" && s.Doomed != beingReplaced
+			return s == nil || !s.Terminating.IsZero() && s.Terminating.Decided() != state.CauseReplaced
 		}) {
 			continue
 		}

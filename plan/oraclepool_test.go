@@ -20,7 +20,7 @@ func (o *oracle) reserved(before, after *state.Document) {
 			w.t.Fatalf("slice %s is held by %s and idles since %s\n%s", name, holder, s.IdleSince.Format(time.TimeOnly), w.describe())
 		}
 		was := before.Slices[name]
-		if is && (s.Doomed == idledOut || s.Doomed == madeRoom) && (was == nil || was.Doomed != s.Doomed) {
+		if is && (s.Terminating.Decided() == state.CauseIdle || s.Terminating.Decided() == state.CauseMakesRoom) && (was == nil || was.Terminating != s.Terminating) {
 			w.t.Fatalf("slice %s is given up as idle and held by %s\n%s", name, holder, w.describe())
 		}
 	}
@@ -49,7 +49,7 @@ func (o *oracle) bounded(r *schema.Reservation, before, after *state.Document, h
 		w.t.Fatalf("slice %s is the %d-th of %s, which may have %d\n%s", fresh, n, r.Addr, most, w.describe())
 	}
 	for name, s := range after.Slices { // what is assigned to is held
-		if a := w.assignments[name]; s.Spec.Owner == r.Addr && a.Run != nil && s.Doomed == idledOut && before.Slices[name] != nil && before.Slices[name].Doomed == "" {
+		if a := w.assignments[name]; s.Spec.Owner == r.Addr && a.Run != nil && s.Terminating.Cause == state.CauseIdle && before.Slices[name] != nil && before.Slices[name].Terminating.IsZero() {
 			if j := after.Jobs[a.Run.Job]; j != nil && j.Running() && slices.Contains(j.Last().Slices, name) {
 				w.t.Fatalf("slice %s is given up as idle and %s was assigned to it (held by %s)\n%s", name, a.Run.Job, held[name], w.describe())
 			}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
 )
 
 // orphans deletes what carries the stack's mark and nobody wants, forgets what
@@ -26,10 +27,10 @@ func (d *differ) orphans() {
 		st, listed := d.slices[name]
 		switch {
 		case listed:
-			if s := d.next.Slices[name]; (s == nil || s.Doomed == "") && st.Phase != schema.SliceDeleting {
+			if s := d.next.Slices[name]; (s == nil || s.Terminating.IsZero()) && st.Phase != schema.SliceDeleting {
 				d.drift(st.Spec.Owner, name, fmt.Sprintf("slice %s carries this stack's mark and nothing declared uses it", name), "will be deleted")
 			}
-			d.remove(st, "nothing declared uses it")
+			d.remove(st, decided(state.CauseUnused))
 			d.wait(st.Spec.Owner, d.deletion(name))
 			if d.clearing == nil {
 				d.clearing = map[schema.Address]bool{}

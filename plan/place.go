@@ -166,7 +166,7 @@ func (d *differ) retry(j *state.Job) reason {
 	last := j.Last()
 	switch {
 	case last == nil || last.Outcome == "":
-		return reason{kind: WaitRetry, text: cmp.Or(j.Reason, couldNotPlace), until: j.RetryAt}
+		return reason{kind: WaitRetry, text: cmp.Or(j.Reason, decisionText(state.CauseNotPlaced)), until: j.RetryAt}
 	case last.Reason == "":
 		return reason{kind: WaitRetry, text: fmt.Sprintf("attempt %d %s", last.Number, outcomeWords(last.Outcome)), until: j.RetryAt}
 	}
@@ -199,8 +199,6 @@ func (d *differ) settleIn(want *schema.Job) {
 // it lets go of the rest, so that two groups cannot hold half of a place each.
 const refusals = 3
 
-const couldNotPlace = "what it belongs to could not be placed whole"
-
 // backOut gives up what a unit that never ran has been given, when some slice
 // of it is refused again and again, and says so; nothing if there is no need.
 func (d *differ) backOut(unit []*schema.Job) reason {
@@ -221,7 +219,7 @@ func (d *differ) backOut(unit []*schema.Job) reason {
 			case s == nil:
 			case !listed && s.Tries >= refusals:
 				failed, refused = true, fmt.Sprintf("slice %s: %s", name, s.Error)
-			case s.Doomed == couldNotPlace:
+			case s.Terminating.Decided() == state.CauseNotPlaced:
 				failed = true
 			}
 		}
@@ -229,10 +227,10 @@ func (d *differ) backOut(unit []*schema.Job) reason {
 	if !failed || size == 1 {
 		return reason{}
 	}
-	why := because(WaitRetry, cmp.Or(refused, d.next.Jobs[holding[0].Addr].Reason, couldNotPlace))
+	why := because(WaitRetry, cmp.Or(refused, d.next.Jobs[holding[0].Addr].Reason, decisionText(state.CauseNotPlaced)))
 	for _, want := range holding {
 		d.wait(want.Addr, why)
-		if d.released(want.Addr, couldNotPlace) {
+		if d.released(want.Addr, decided(state.CauseNotPlaced)) {
 			e := d.edit(want.Addr)
 			e.Streak++
 			e.RetryAt = d.now.Add(Backoff(e.Streak + refusals))

@@ -173,7 +173,7 @@ func (d *differ) findFree(p *pool) {
 func (d *differ) isBorn(name string) bool {
 	s := d.next.Slices[name]
 	st, listed := d.slices[name]
-	return listed && s != nil && !s.BornAt.IsZero() && s.Doomed == "" &&
+	return listed && s != nil && !s.BornAt.IsZero() && s.Terminating.IsZero() &&
 		st.Phase != schema.SliceDead && st.Phase != schema.SliceDeleting
 }
 
@@ -266,7 +266,7 @@ func (d *differ) shrink(addr schema.Address, recorded []string, keep map[string]
 		}
 		s := d.next.Slices[name]
 		if st, listed := d.slices[name]; listed {
-			d.remove(st, d.whyNot(addr))
+			d.remove(st, decided(d.whyNot(addr)))
 			left = append(left, d.deletion(name))
 		} else if d.known(&s.Spec) {
 			d.dropSlice(name)

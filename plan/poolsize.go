@@ -257,14 +257,14 @@ func (d *differ) releaseIdle(p *pool) {
 			d.wakeAt(due)
 			continue
 		}
-		d.letGo(p, name, idledOut)
+		d.letGo(p, name, state.CauseIdle)
 	}
 }
 
 // letGo has a slice of a pool go that nobody holds.
-func (d *differ) letGo(p *pool, name, why string) {
+func (d *differ) letGo(p *pool, name string, why state.Cause) {
 	if st, listed := d.slices[name]; listed {
-		d.remove(st, why)
+		d.remove(st, decided(why))
 	} else if d.known(&d.next.Slices[name].Spec) {
 		d.dropSlice(name)
 	} else {
@@ -274,23 +274,14 @@ func (d *differ) letGo(p *pool, name, why string) {
 	p.free = slices.DeleteFunc(slices.Clone(p.free), func(free string) bool { return free == name })
 }
 
-// Why slices that nobody holds are deleted.
-const (
-	idledOut  = "it idled for long enough"
-	madeRoom  = "it idled, and others need the room"
-	undeclare = "it is not declared any more"
-	unneeded  = "it is not needed any more"
-	expired   = "the time of its reservation is over"
-)
-
 // whyNot says why a reservation does not keep a slice.
-func (d *differ) whyNot(addr schema.Address) string {
+func (d *differ) whyNot(addr schema.Address) state.Cause {
 	p := d.pooled[addr.Scoped()]
 	switch {
 	case p == nil:
-		return undeclare
+		return state.CauseUndeclared
 	case !p.bound.over.IsZero():
-		return expired
+		return state.CauseExpired
 	}
-	return unneeded
+	return state.CauseUnneeded
 }

@@ -11,18 +11,18 @@ import (
 // more. Slices of its own are deleted, which also ends what runs there; those
 // of a pool are given back, and those that are kept for the next job set aside,
 // once their hosts have been told that nothing is to run.
-func (d *differ) released(addr schema.Address, why string) bool {
+func (d *differ) released(addr schema.Address, why state.Termination) bool {
 	j := d.next.Jobs[addr]
-	if why == beingReplaced {
-		d.doomIdle(addr, why)
+	if why.Cause == state.CauseReplaced {
+		d.terminateIdle(addr, why)
 	}
 	if !j.Running() && len(j.Slices) == 0 {
 		return true
 	}
-	pooled, keeps := drawsWhole(&j.Spec.Resources), d.keepsWarm(j, why)
+	pooled, keeps := drawsWhole(&j.Spec.Resources), d.keepsWarm(j, why.Cause)
 	var left []reason
 	// A service first finishes what others wait for, as long as its grace lets it.
-	if (pooled || keeps || j.Spec.IsService()) && !d.ended(addr, why) {
+	if (pooled || keeps || j.Spec.IsService()) && !d.ended(addr, why.Text) {
 		return false
 	}
 	switch {
@@ -41,7 +41,7 @@ func (d *differ) released(addr schema.Address, why string) bool {
 		return false
 	}
 	if d.next.Jobs[addr].Running() {
-		d.finish(addr, schema.TaskKilled, why)
+		d.finish(addr, schema.TaskKilled, why.Text)
 	}
 	if len(d.next.Jobs[addr].Slices) > 0 {
 		d.edit(addr).Slices = nil
@@ -52,7 +52,7 @@ func (d *differ) released(addr schema.Address, why string) bool {
 
 // deleteOwn deletes the slices that were made for the job and says which of
 // them may still be there.
-func (d *differ) deleteOwn(j *state.Job, why string) []reason {
+func (d *differ) deleteOwn(j *state.Job, why state.Termination) []reason {
 	var left []reason
 	for _, name := range j.Slices {
 		st, listed := d.slices[name]

@@ -80,7 +80,7 @@ func (p *PoolStatus) count(s *state.Slice, holders []schema.Address) {
 	p.Jobs = append(p.Jobs, holders...)
 	up := !s.BornAt.IsZero() && s.Seen
 	switch {
-	case s.Doomed != "":
+	case !s.Terminating.IsZero():
 		return
 	case up:
 		p.Allocated++

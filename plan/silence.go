@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
 )
 
 const (
@@ -23,11 +24,11 @@ const (
 // lostHost finds a host that has said nothing for so long that it is lost, and
 // with it its whole slice. One that its provider knows to be down, and so can
 // start again, is given that chance for as long once more.
-func (d *differ) lostHost(st *schema.SliceStatus) string {
+func (d *differ) lostHost(st *schema.SliceStatus) state.Termination {
 	if st.Spec.On != "" { // only its host's reports are heartbeats
 		host, listed := d.slices[st.Spec.On]
 		if !listed {
-			return ""
+			return state.Termination{}
 		}
 		st = host
 	}
@@ -41,11 +42,12 @@ func (d *differ) lostHost(st *schema.SliceStatus) string {
 			patience = hushTimeout
 		}
 		if hosts[i].SilentAt(d.obs.Attended) >= patience {
-			return fmt.Sprintf("host %d of slice %s has not reported for %s", hosts[i].Host, st.Spec.Name, patience)
+			text := fmt.Sprintf("host %d of slice %s has not reported for %s", hosts[i].Host, st.Spec.Name, patience)
+			return state.Termination{Cause: state.CauseHostLost, Text: text}
 		}
 		d.wakeAt(d.now.Add(patience - hosts[i].SilentAt(d.obs.Attended)))
 	}
-	return ""
+	return state.Termination{}
 }
 
 // isHush reports whether most slices in the cloud that live in their provider's eyes

@@ -12,8 +12,8 @@ import (
 
 // The life of a slice: an entry in the state when somebody is given it, asked
 // for (AskedAt) once its mailbox holds nothing of a former slice of that name,
-// listed by its provider (Seen), born when all hosts have reported, doomed when
-// it is to go whoever wants it, and out of the state when it is gone unwanted.
+// listed by its provider (Seen), born when all hosts have reported, terminating when
+// it is to go whichever job wants it, and out of the state when it is gone unwanted.
 
 // OwnSlice is the spec of the index-th slice made for a job alone, wherever it
 // will be, see [Located].
@@ -128,7 +128,7 @@ func (d *differ) findDrift() {
 	d.recordGuests()
 	for name, s := range d.doc.Slices {
 		st, listed := d.slices[name]
-		if listed && st.Phase == schema.SliceDead && s.Doomed == "" && s.Spec.On == "" {
+		if listed && st.Phase == schema.SliceDead && s.Terminating.IsZero() && s.Spec.On == "" {
 			died = append(died, name)
 		}
 		if listed && st.Cause == schema.ErrorPreempted && !s.Taken {
@@ -140,7 +140,7 @@ func (d *differ) findDrift() {
 			e.Seen, e.Error, e.Tries, e.RetryAt, e.OverQuota = true, "", 0, time.Time{}, false
 			e.AskedAt = d.now // it may have waited long for its turn, or for capacity
 		case d.guestDrift(s, listed):
-		case !listed && s.Seen && s.Doomed == "" && d.known(&s.Spec):
+		case !listed && s.Seen && s.Terminating.IsZero() && d.known(&s.Spec):
 			gone = append(gone, name)
 		}
 	}
@@ -174,16 +174,16 @@ func (d *differ) bringUp(spec schema.SliceSpec) reason {
 	s := d.recordOf(st)
 	switch {
 	case st.Phase == schema.SliceDeleting:
-		d.remove(st, "")
+		d.remove(st, state.Termination{})
 		return underway("the old slice " + name + " is being deleted")
 	case st.Phase == schema.SliceDead:
-		d.remove(st, "it is dead: "+st.Reason)
+		d.remove(st, d.died(st))
 		return underway(fmt.Sprintf("slice %s is dead (%s) and is being deleted", name, st.Reason))
-	case s.Doomed != "":
-		d.remove(st, s.Doomed)
-		return because(WaitRetry, fmt.Sprintf("slice %s is being deleted: %s", name, s.Doomed))
+	case !s.Terminating.IsZero():
+		d.remove(st, s.Terminating)
+		return because(WaitRetry, fmt.Sprintf("slice %s is being deleted: %s", name, s.Terminating.Text))
 	case st.Spec.Fixed() != spec.Fixed():
-		d.remove(st, "its shape changed")
+		d.remove(st, decided(state.CauseReshaped))
 		return underway(fmt.Sprintf("slice %s has another shape and is being deleted", name))
 	}
 	d.freshen(st, &spec)
@@ -209,9 +209,9 @@ func (d *differ) freshen(st *schema.SliceStatus, spec *schema.SliceSpec) {
 // matter: hosts that report are up, and hosts that do not are not.
 func (d *differ) hostsUp(st *schema.SliceStatus) reason {
 	name := st.Spec.Name
-	if lost := d.lostHost(st); lost != "" {
+	if lost := d.lostHost(st); !lost.IsZero() {
 		d.remove(st, lost)
-		return because(WaitRetry, fmt.Sprintf("slice %s is being deleted: %s", name, lost))
+		return because(WaitRetry, fmt.Sprintf("slice %s is being deleted: %s", name, lost.Text))
 	}
 	missing := 0
 	for n := range st.Spec.Hosts {
@@ -221,19 +221,16 @@ func (d *differ) hostsUp(st *schema.SliceStatus) reason {
 			continue
 		}
 		if h.Notice != "" { // it takes no more tasks, and a slice dies as a whole
-			why := fmt.Sprintf("host %d has notice: %s", n, h.Notice)
+			why := state.Termination{Cause: state.CauseNotice, Text: fmt.Sprintf("host %d has notice: %s", n, h.Notice)}
 			d.remove(st, why)
-			return underway(fmt.Sprintf("slice %s is being deleted: %s", name, why))
+			return underway(fmt.Sprintf("slice %s is being deleted: %s", name, why.Text))
 		}
 	}
 	if missing > 0 && d.bootOverdue(st) {
-		kind, why := schema.ErrorPreempted, fmt.Sprintf("%d of %d hosts did not report in time", missing, st.Spec.Hosts)
-		if st.Waiting {
-			kind, why = schema.ErrorCapacity, "it waited in the cloud's queue for too long: "+st.Reason
-		}
-		d.worsen(&st.Spec, kind, why)
+		kind, why := overdueBoot(st, missing)
+		d.worsen(&st.Spec, kind, why.Text)
 		d.remove(st, why)
-		return because(WaitRetry, fmt.Sprintf("slice %s is being deleted: %s", name, why))
+		return because(WaitRetry, fmt.Sprintf("slice %s is being deleted: %s", name, why.Text))
 	}
 	if len(st.Down) > 0 {
 		d.mend(st)
@@ -248,6 +245,15 @@ func (d *differ) hostsUp(st *schema.SliceStatus) reason {
 		e.BornAt, e.Error, e.Tries = d.now, "", 0
 	}
 	return d.emptied(st)
+}
+
+// overdueBoot is what it means that hosts of a slice have had their time to report.
+func overdueBoot(st *schema.SliceStatus, missing int) (schema.ErrorKind, state.Termination) {
+	if st.Waiting {
+		return schema.ErrorCapacity, state.Termination{Cause: state.CauseQueue, Text: "it waited in the cloud's queue for too long: " + st.Reason}
+	}
+	text := fmt.Sprintf("%d of %d hosts did not report in time", missing, st.Spec.Hosts)
+	return schema.ErrorPreempted, state.Termination{Cause: state.CauseBoot, Text: text}
 }
 
 // notUpYet says how far a slice has come.
@@ -333,21 +339,14 @@ func (d *differ) mend(st *schema.SliceStatus) {
 	d.act(Action{Verb: MendSlice, Addr: st.Spec.Owner, Slice: d.madeAs(st.Spec)})
 }
 
-// doom records that a slice is to go whoever wants it, and why.
-func (d *differ) doom(name, why string) {
-	if s := d.next.Slices[name]; s != nil && s.Doomed == "" {
-		d.editSlice(name).Doomed = why
-	}
-}
-
 // remove asks for the deletion of a listed slice, unless a call about it is to
 // be retried later. While its provider says that it is being deleted the call
 // is repeated now and then, for a deletion may have been cut short.
-func (d *differ) remove(st *schema.SliceStatus, why string) {
+func (d *differ) remove(st *schema.SliceStatus, why state.Termination) {
 	name := st.Spec.Name
 	s := d.recordOf(st)
-	if why != "" {
-		d.doom(name, why)
+	if !why.IsZero() {
+		d.terminate(name, why)
 		s = d.next.Slices[name]
 	}
 	if st.Spec.On != "" {

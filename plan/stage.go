@@ -35,12 +35,7 @@ type staging struct {
 func (d *differ) stages(want *schema.Job) bool {
 	j := d.next.Jobs[want.Addr]
 	return want.Lifecycle.CreateBeforeDestroy && d.verbs[want.Addr] == VerbReplace &&
-		j.Running() && j.Last().StopGeneration == 0 && !slices.ContainsFunc(j.Slices, d.isDoomed)
-}
-
-func (d *differ) isDoomed(name string) bool {
-	s := d.next.Slices[name]
-	return s != nil && s.Doomed != ""
+		j.Running() && j.Last().StopGeneration == 0 && !slices.ContainsFunc(j.Slices, d.isTerminating)
 }
 
 // stage moves those jobs on, a group at a time.
@@ -182,7 +177,7 @@ func (d *differ) shortForBoth(unit []staging, fresh []*schema.Job) (short string
 // clears reports whether slices are going.
 func (d *differ) clears() bool {
 	for _, s := range d.next.Slices {
-		if s.Doomed != "" {
+		if !s.Terminating.IsZero() {
 			return true
 		}
 	}
@@ -200,12 +195,10 @@ func (d *differ) oldFirst(s staging, short string, clears bool) {
 	d.because(s, why)
 	d.wait(addr, because(WaitLimit, why))
 	d.unstage(addr)
-	if d.released(addr, beingReplaced) {
+	if d.released(addr, decided(state.CauseReplaced)) {
 		d.renew(s.want)
 	}
 }
-
-const beingReplaced = "it is being replaced"
 
 // stagedSlices are the specs of the slices that are made beside those that a job
 // has: the first ones named after it whose names nobody else bears.
@@ -296,7 +289,7 @@ func (d *differ) isStaged(spec *schema.SliceSpec) bool {
 // slices take over.
 func (d *differ) handOver(want *schema.Job) {
 	addr := want.Addr
-	if !d.ended(addr, beingReplaced) {
+	if !d.ended(addr, decisionText(state.CauseReplaced)) {
 		return
 	}
 	j := d.next.Jobs[addr]
@@ -316,7 +309,7 @@ func (d *differ) handOver(want *schema.Job) {
 func (d *differ) outdo(j *state.Job, by []string) {
 	for _, name := range j.Slices {
 		if s := d.next.Slices[name]; s != nil && s.Spec.Owner == j.Spec.Addr && !slices.Contains(by, name) {
-			d.doom(name, "it was replaced")
+			d.terminate(name, state.Termination{Cause: state.CauseReplaced, Text: "it was replaced"})
 		}
 	}
 }
@@ -329,7 +322,7 @@ func (d *differ) unstage(addr schema.Address) {
 	}
 	for _, name := range j.Staged {
 		if s := d.next.Slices[name]; s != nil && s.Spec.Owner == addr {
-			d.doom(name, "it is not needed any more")
+			d.terminate(name, decided(state.CauseUnneeded))
 		}
 	}
 	d.edit(addr).Staged = nil

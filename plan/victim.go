@@ -199,7 +199,7 @@ func (d *differ) yield(addr schema.Address) {
 		}
 	}
 	by, places := j.YieldsTo, d.quotas(j)
-	if d.released(addr, why) {
+	if d.released(addr, state.Termination{Cause: state.CauseYielded, Text: why}) {
 		d.tally(addr)
 		d.edit(addr).YieldsTo = schema.Address{}
 		d.quotaFreed(places, by)
@@ -243,7 +243,7 @@ func (d *differ) findGoing() {
 		}
 	}
 	for name, s := range d.next.Slices {
-		if s.Doomed == "" {
+		if s.Terminating.IsZero() {
 			continue
 		}
 		owner := s.Spec.Owner
@@ -334,7 +334,7 @@ func (d *differ) enlist(v *victim, j *state.Job, demoted bool) {
 // waits for that already is not to give it up for another who would wait, too.
 func (d *differ) dies(name string) bool {
 	s, st := d.next.Slices[name], d.slices[name]
-	return s == nil || s.Doomed != "" || st != nil && (st.Phase == schema.SliceDead || st.Phase == schema.SliceDeleting)
+	return s == nil || !s.Terminating.IsZero() || st != nil && (st.Phase == schema.SliceDead || st.Phase == schema.SliceDeleting)
 }
 
 // beyondBudget are the jobs with which the budgets of their namespaces or users

@@ -20,12 +20,6 @@ import (
 // where its namespace says nothing: programs launch one job after another.
 const LaunchedIdleTimeout = time.Minute
 
-// Why a job lets go of its slices; after these they may be kept.
-const (
-	jobEnded      = "it has ended"
-	stopRequested = "stopped by request"
-)
-
 // warmKind is what slices have in common that do as well for the same jobs.
 type warmKind struct {
 	namespace string
@@ -53,15 +47,15 @@ func (d *differ) idleTimeout(j *state.Job) time.Duration {
 }
 
 // keepsWarm reports whether slices that a job lets go of are kept.
-func (d *differ) keepsWarm(j *state.Job, why string) bool {
+func (d *differ) keepsWarm(j *state.Job, why state.Cause) bool {
 	r := &j.Spec.Resources
-	return (why == jobEnded || why == stopRequested) && r.Reservation == "" && !r.Packed &&
+	return (why == state.CauseEnded || why == state.CauseStopped) && r.Reservation == "" && !r.Packed &&
 		len(j.Slices) > 0 && d.idleTimeout(j) > 0
 }
 
 // setAside keeps the slices of a job that runs no more, as far as they are well,
 // and says which of them it cannot let go of yet.
-func (d *differ) setAside(addr schema.Address, why string) []reason {
+func (d *differ) setAside(addr schema.Address, why state.Termination) []reason {
 	j := d.next.Jobs[addr]
 	well, left := *j, *j
 	well.Slices, left.Slices = nil, nil
@@ -91,7 +85,7 @@ func (d *differ) isWell(name string) bool {
 		return false
 	}
 	st := d.slices[name]
-	if len(st.Down) > 0 || d.lostHost(st) != "" {
+	if len(st.Down) > 0 || !d.lostHost(st).IsZero() {
 		return false
 	}
 	for n := range st.Spec.Hosts {
@@ -110,7 +104,7 @@ func (d *differ) isKeptIdle(name string) bool {
 
 // idlesKept is isKeptIdle of a slice by its record.
 func idlesKept(s *state.Slice) bool {
-	return !s.IdleSince.IsZero() && s.Doomed == "" && s.Spec.Owner.Kind != schema.KindReservation
+	return !s.IdleSince.IsZero() && s.Terminating.IsZero() && s.Spec.Owner.Kind != schema.KindReservation
 }
 
 // findWarm finds the slices that jobs may take instead of new ones, those that
@@ -133,12 +127,12 @@ func (d *differ) findWarm() {
 		case j != nil && (slices.Contains(j.Slices, name) || slices.Contains(j.Staged, name)):
 			d.noteIdle(name, false) // an attempt was found there
 		case j == nil || d.leaving[s.Spec.Owner]:
-			d.doom(name, undeclare)
+			d.terminate(name, decided(state.CauseUndeclared))
 		case d.idleTimeout(j) == 0:
-			d.doom(name, unneeded)
+			d.terminate(name, decided(state.CauseUnneeded))
 		case !d.known(&s.Spec): // nothing may be concluded
 		case !d.isWell(name):
-			d.doom(name, "it idled, and is not well")
+			d.terminate(name, state.Termination{Cause: state.CauseIdleUnwell, Text: "it idled, and is not well"})
 		default:
 			if d.warm == nil {
 				d.warm = map[warmKind][]string{}
@@ -149,11 +143,11 @@ func (d *differ) findWarm() {
 	}
 }
 
-// doomIdle gives up the slices that are kept and were a job's last.
-func (d *differ) doomIdle(addr schema.Address, why string) {
+// terminateIdle gives up the slices that are kept and were a job's last.
+func (d *differ) terminateIdle(addr schema.Address, why state.Termination) {
 	for name, s := range d.next.Slices {
 		if idlesKept(s) && s.Spec.Owner == addr {
-			d.doom(name, why)
+			d.terminate(name, why)
 		}
 	}
 }

@@ -212,7 +212,7 @@ func (d *differ) living(place string) int {
 	n := 0
 	for name, s := range d.next.Slices {
 		st, listed := d.slices[name]
-		if listed && st.Phase != schema.SliceDead && st.Phase != schema.SliceDeleting && s.Doomed == "" && !s.BornAt.IsZero() && stockPlace(&s.Spec) == place {
+		if listed && st.Phase != schema.SliceDead && st.Phase != schema.SliceDeleting && s.Terminating.IsZero() && !s.BornAt.IsZero() && stockPlace(&s.Spec) == place {
 			n++
 		}
 	}
@@ -293,7 +293,7 @@ func (d *differ) trying(place string) int {
 
 // isTried reports whether a slice was asked for and may yet turn out not to be had.
 func (d *differ) isTried(s *state.Slice) bool {
-	if s.Spec.Zone == "" || s.Doomed != "" || s.Error != "" || s.AskedAt.IsZero() || !s.BornAt.IsZero() {
+	if s.Spec.Zone == "" || !s.Terminating.IsZero() || s.Error != "" || s.AskedAt.IsZero() || !s.BornAt.IsZero() {
 		return false
 	}
 	st, listed := d.slices[s.Spec.Name]

@@ -175,7 +175,7 @@ func (d *differ) zoneHeld(addr schema.Address) string {
 	}
 	for _, name := range j.Slices {
 		s := d.next.Slices[name]
-		if s == nil || s.Doomed == movesOn || s.Doomed == couldNotPlace || s.Doomed == beingReplaced {
+		if s == nil || leavesZone(s.Terminating.Decided()) {
 			continue
 		}
 		return s.Spec.Zone
@@ -225,7 +225,7 @@ func (d *differ) moveOn(unit []*schema.Job) bool {
 	if leaving { // the next places are chosen when all are free
 		for _, want := range unit {
 			if d.placeable(want) {
-				d.wait(want.Addr, underway(movesOn))
+				d.wait(want.Addr, underway(decisionText(state.CauseMoved)))
 			}
 		}
 		return true
@@ -268,11 +268,11 @@ func (d *differ) moveGroup(unit, stranded []*schema.Job) bool {
 	}
 	settled := true
 	for _, want := range members {
-		settled = d.ended(want.Addr, movesOn) && settled
+		settled = d.ended(want.Addr, decisionText(state.CauseMoved)) && settled
 	}
 	for _, want := range members {
 		if !settled || !d.leave(want.Addr) {
-			d.wait(want.Addr, underway(movesOn))
+			d.wait(want.Addr, underway(decisionText(state.CauseMoved)))
 		}
 	}
 	return true
@@ -295,25 +295,22 @@ func (d *differ) refusedOften(want *schema.Job) bool {
 	return false
 }
 
-// movesOn dooms the slices of jobs that are to be somewhere else.
-const movesOn = "its job moves to where all of it can be"
-
 // leave gives up a job's slices and reports whether it has none any more. Those that
 // are going already do not come back where they are.
 func (d *differ) leave(addr schema.Address) bool {
 	for _, name := range d.next.Jobs[addr].Slices {
-		if s := d.next.Slices[name]; s != nil && s.Spec.Owner == addr && s.Doomed != "" && s.Doomed != movesOn {
-			d.editSlice(name).Doomed = movesOn
+		if s := d.next.Slices[name]; s != nil && s.Spec.Owner == addr && !s.Terminating.IsZero() {
+			d.terminate(name, decided(state.CauseMoved))
 		}
 	}
-	return d.released(addr, movesOn)
+	return d.released(addr, decided(state.CauseMoved))
 }
 
 // isLeaving reports whether a job has begun to give up its slices.
 func (d *differ) isLeaving(addr schema.Address) bool {
 	return slices.ContainsFunc(d.next.Jobs[addr].Slices, func(name string) bool {
 		s := d.next.Slices[name]
-		return s != nil && s.Doomed == movesOn
+		return s != nil && s.Terminating.Decided() == state.CauseMoved
 	})
 }
 

@@ -263,7 +263,7 @@ func TestQueueTime(t *testing.T) {
 		}
 		w.now = w.now.Add(patient - time.Minute)
 		w.step(time.Second)
-		if s := w.doc.Slices[slice]; s == nil || s.Doomed != "" {
+		if s := w.doc.Slices[slice]; s == nil || !s.Terminating.IsZero() {
 			t.Errorf("%s: given up before its time: %+v", name, s)
 		}
 		if c.gives == 0 { // it gets its machines, and these their time
@@ -271,13 +271,13 @@ func TestQueueTime(t *testing.T) {
 			w.step(time.Second)
 			w.now = w.now.Add(bootTimeout - time.Minute)
 			w.step(time.Second)
-			if s := w.doc.Slices[slice]; s == nil || s.Doomed != "" {
+			if s := w.doc.Slices[slice]; s == nil || !s.Terminating.IsZero() {
 				t.Errorf("%s: given up before its hosts had their time: %+v", name, s)
 			}
 		}
 		w.now = w.now.Add(2 * time.Minute)
 		w.step(time.Second)
-		if s := w.doc.Slices[slice]; s != nil && s.Doomed == "" {
+		if s := w.doc.Slices[slice]; s != nil && s.Terminating.IsZero() {
 			t.Errorf("%s: not given up when its time was over: %+v", name, s)
 		}
 	}

@@ -18,7 +18,7 @@ func TestHostsThatNeverComeUpCountAgainstTheZone(t *testing.T) {
 	w.wantZone(a, west)
 	w.until(bootTimeout+time.Minute, "given up", func(*Plan) bool {
 		s := w.doc.Slices[w.sliceOf(a, 0)]
-		return s.Doomed != ""
+		return !s.Terminating.IsZero()
 	})
 	w.bootTakes = time.Second
 	w.settle(5 * time.Minute)

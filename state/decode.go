@@ -141,6 +141,9 @@ func (r *reader) slice(p part, out **Slice) error {
 	if s.Spec.Name != p.name {
 		return errors.New("it has no spec or another name")
 	}
+	if form.Doomed.is && s.Terminating.IsZero() {
+		s.Terminating = s.termination(form.Doomed.value)
+	}
 	*out = s
 	return nil
 }

@@ -124,8 +124,8 @@ type Slice struct {
 	AskedAt time.Time `json:"asked_at"`
 	// Seen says that an inventory has listed it since.
 	Seen bool `json:"seen,omitempty"`
-	// Doomed says that it is to be deleted whoever wants it, and why.
-	Doomed string `json:"doomed,omitempty"`
+	// Terminating is why it is to be deleted, zero if it is to stay.
+	Terminating Termination `json:"terminating,omitzero"`
 	// Error is what the last call about it said; Tries counts such calls in
 	// a row, and RetryAt is when the next may be made.
 	Error   string    `json:"error,omitempty"`

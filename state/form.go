@@ -56,6 +56,8 @@ type sliceForm struct {
 	*Slice
 
 	Spec *specForm[schema.SliceSpec] `json:"spec,omitzero"`
+	// Doomed is what documents had before causes were typed: a text.
+	Doomed given[string] `json:"doomed,omitzero"`
 }
 
 type jobForm struct {

@@ -30,6 +30,7 @@ func TestDecodeVersion1(t *testing.T) {
 				t.Fatalf("got a document of version %d, want 1", want.FormatVersion)
 			}
 			want.FormatVersion = state.FormatVersion
+			typeCauses(t, data, &want)
 			for name, o := range want.Outputs {
 				if o.Value != nil {
 					o.Value = compact(t, o.Value)
@@ -43,5 +44,28 @@ func TestDecodeVersion1(t *testing.T) {
 			mustBeSame(t, want, got)
 			roundTrip(t, got)
 		})
+	}
+}
+
+// typeCauses puts the causes in that follow from the texts of an older document.
+func typeCauses(t *testing.T, data []byte, d *state.Document) {
+	t.Helper()
+	var old struct {
+		Slices map[string]struct {
+			Doomed string `json:"doomed"`
+			Taken  bool   `json:"taken"`
+		} `json:"slices"`
+	}
+	if err := json.Unmarshal(data, &old); err != nil {
+		t.Fatal(err)
+	}
+	for name, s := range old.Slices {
+		switch {
+		case s.Doomed == "":
+		case s.Taken:
+			d.Slices[name].Terminating = state.Termination{Cause: state.CausePreempted, Text: s.Doomed}
+		default:
+			d.Slices[name].Terminating = state.Termination{Cause: state.CauseUnknown, Text: s.Doomed}
+		}
 	}
 }

@@ -219,13 +219,13 @@ func (o *oracle) jobsGoOn(k *call, before, doc *state.Document) {
 // doomed checks that no slice is given up that is wanted, alive and well.
 func (o *oracle) doomed(k *call, before, doc *state.Document) {
 	for name, s := range doc.Slices {
-		if s.Doomed == "" || before.Slices[name] != nil && before.Slices[name].Doomed != "" {
+		if s.Terminating.IsZero() || before.Slices[name] != nil && !before.Slices[name].Terminating.IsZero() {
 			continue
 		}
 		o.run.tally.add("slice given up")
 		why, ok := o.wanted(doc, name)
-		if ok && !strings.Contains(s.Doomed, "could not be placed whole") {
-			o.run.fail("what is wanted stays", "%s gives up slice %s (%s) though it is well and %s", k.client, name, s.Doomed, why)
+		if ok && s.Terminating.Decided() != state.CauseNotPlaced {
+			o.run.fail("what is wanted stays", "%s gives up slice %s (%s) though it is well and %s", k.client, name, s.Terminating.Text, why)
 		}
 	}
 }
@@ -292,7 +292,7 @@ func (o *oracle) calling(k *call) {
 	o.destroying(k)
 	why, ok := o.wanted(&o.state, k.key)
 	recorded := o.state.Slices[k.key]
-	if ok && (recorded == nil || recorded.Doomed == "") {
+	if ok && (recorded == nil || recorded.Terminating.IsZero()) {
 		o.run.fail("what is wanted stays", "%s deletes slice %s though it is well and %s", k.client, k.key, why)
 	}
 }

@@ -117,7 +117,7 @@ func (r *run) leftovers(want map[string]*schema.Job) string {
 func doomedIn(r *run) []string {
 	var names []string
 	for name, s := range r.oracle.state.Slices {
-		if s.Doomed != "" {
+		if !s.Terminating.IsZero() {
 			names = append(names, name)
 		}
 	}

@@ -73,7 +73,7 @@ func (r *dataReader) Reservation(of schema.StackRef, name string) (schema.Reserv
 	}
 	d := schema.ReservationData{Provider: pool.Provider, Shape: pool.Min, Max: pool.Max.Slices, Preemptible: pool.Preemptible}
 	for name, slice := range s.doc.Slices {
-		if slice.Spec.Owner == addr && slice.Seen && slice.Doomed == "" {
+		if slice.Spec.Owner == addr && slice.Seen && slice.Terminating.IsZero() {
 			d.Slices = append(d.Slices, name)
 		}
 	}

@@ -206,8 +206,8 @@ func (v *view) slicePane() pane {
 func (v *view) sliceRow(s *state.Slice) row {
 	note, since, m := "", s.BornAt, moodPlain
 	switch {
-	case s.Doomed != "":
-		note, m = "goes: "+s.Doomed, moodWaiting
+	case !s.Terminating.IsZero():
+		note, m = "goes: "+s.Terminating.Text, moodWaiting
 	case s.Error != "":
 		note, m = s.Error, moodBad
 	case s.BornAt.IsZero():

@@ -53,6 +53,8 @@ type sliceJSON struct {
 	Error string         `json:"error,omitempty"`
 	// IdleSince is since when no job has held it.
 	IdleSince time.Time `json:"idle_since,omitzero"`
+	// Terminating is why it is to be deleted, left out if it is to stay.
+	Terminating state.Termination `json:"terminating,omitzero"`
 }
 
 type disownedJSON struct {
@@ -95,7 +97,7 @@ func (v *view) document() *statusJSON {
 	for _, name := range sortedKeys(v.doc.Slices) {
 		s := v.doc.Slices[name]
 		if v.shown(s.Spec.Owner) {
-			out.Slices = append(out.Slices, sliceJSON{Name: name, Owner: s.Spec.Owner, TPU: s.Spec.TPU, Hosts: s.Spec.Hosts, Error: s.Error, IdleSince: s.IdleSince})
+			out.Slices = append(out.Slices, sliceJSON{Name: name, Owner: s.Spec.Owner, TPU: s.Spec.TPU, Hosts: s.Spec.Hosts, Error: s.Error, IdleSince: s.IdleSince, Terminating: s.Terminating})
 		}
 	}
 	for _, r := range v.pools() {

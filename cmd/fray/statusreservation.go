@@ -33,7 +33,7 @@ func (v *view) reservations(a *app) error {
 	}
 	idle := 0
 	for _, s := range v.doc.Slices {
-		if !s.IdleSince.IsZero() && s.Doomed == "" && s.Spec.Owner.Kind != schema.KindReservation {
+		if !s.IdleSince.IsZero() && s.Terminating.IsZero() && s.Spec.Owner.Kind != schema.KindReservation {
 			idle++
 		}
 	}

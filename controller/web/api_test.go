@@ -235,9 +235,9 @@ func TestPhases(t *testing.T) {
 		{"queued", state.Slice{AskedAt: testTime, Queued: true}, listed(schema.SliceCreating), PhaseQueued},
 		{"its cloud is not done, its hosts are", state.Slice{AskedAt: testTime, BornAt: testTime}, listed(schema.SliceCreating), PhaseReady},
 		{"its cloud is done, its hosts are not", state.Slice{AskedAt: testTime}, listed(schema.SliceReady), PhaseCreating},
-		{"doomed", state.Slice{BornAt: testTime, Doomed: "nobody wants it"}, listed(schema.SliceReady), PhaseDeleting},
+		{"terminating", state.Slice{BornAt: testTime, Terminating: state.Termination{Cause: state.CauseUnused, Text: "nothing declared uses it"}}, listed(schema.SliceReady), PhaseDeleting},
 		{"going", state.Slice{BornAt: testTime}, listed(schema.SliceDeleting), PhaseDeleting},
-		{"dead", state.Slice{BornAt: testTime, Doomed: "it is dead"}, listed(schema.SliceDead), PhaseDead},
+		{"dead", state.Slice{BornAt: testTime, Terminating: state.Termination{Cause: state.CauseDead, Text: "it is dead"}}, listed(schema.SliceDead), PhaseDead},
 		{"taken away", state.Slice{BornAt: testTime, Taken: true}, nil, PhaseDead},
 	}
 	for _, test := range tests {

@@ -37,6 +37,7 @@ type SliceRow struct {
 	Preemptible bool                `json:"preemptible"`
 	Phase       Phase               `json:"phase"`
 	Reason      string              `json:"reason,omitempty"`
+	Cause       state.Cause         `json:"cause,omitempty"` // why it is to be deleted; "": it is to stay
 	Owner       schema.Address      `json:"owner"`            // it was made for
 	Holder      string              `json:"holder,omitempty"` // id of the job that has it
 	HolderName  string              `json:"holder_name,omitempty"`
@@ -138,6 +139,7 @@ func (x *index) sliceRow(snap *Snapshot, name string, slice *state.Slice) SliceR
 		AskedAt: slice.AskedAt, BornAt: slice.BornAt, IdleSince: slice.IdleSince, On: spec.On, OnHost: spec.OnHost,
 	}
 	row.Phase, row.Reason = phaseOf(slice, x.listed[name])
+	row.Cause = slice.Terminating.Cause
 	for i := range snap.Hosts[name] {
 		h := &snap.Hosts[name][i]
 		if h.SilentAt(snap.Attended) < quietHost {
@@ -156,7 +158,7 @@ func (x *index) sliceRow(snap *Snapshot, name string, slice *state.Slice) SliceR
 // phaseOf prefers what the provider listed; agents that have all reported make a
 // slice ready though the cloud still says that it is being created.
 func phaseOf(slice *state.Slice, listed *schema.SliceStatus) (Phase, string) {
-	why := cmp.Or(slice.Doomed, slice.Error)
+	why := cmp.Or(slice.Terminating.Text, slice.Error)
 	if listed != nil {
 		why = cmp.Or(why, listed.Reason)
 		switch listed.Phase {
@@ -170,7 +172,7 @@ func phaseOf(slice *state.Slice, listed *schema.SliceStatus) (Phase, string) {
 	switch {
 	case slice.Taken:
 		return PhaseDead, cmp.Or(why, "its machines were taken away")
-	case slice.Doomed != "":
+	case !slice.Terminating.IsZero():
 		return PhaseDeleting, why
 	case !slice.BornAt.IsZero():
 		return PhaseReady, why
