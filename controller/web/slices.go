@@ -37,7 +37,7 @@ type SliceRow struct {
 	Preemptible bool                `json:"preemptible"`
 	Phase       Phase               `json:"phase"`
 	Reason      string              `json:"reason,omitempty"`
-	Cause       state.Cause         `json:"cause,omitempty"` // why it is to be deleted; "": it is to stay
+	Cause       state.Cause         `json:"cause,omitempty"`  // why it is to be deleted; "": it is to stay
 	Owner       schema.Address      `json:"owner"`            // it was made for
 	Holder      string              `json:"holder,omitempty"` // id of the job that has it
 	HolderName  string              `json:"holder_name,omitempty"`
