@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -69,9 +68,10 @@ func (p *poller) poll(ctx context.Context) (*store.Assignment, error) {
 	if object.Generation == p.known {
 		return nil, nil
 	}
-	var a store.Assignment
-	if err := json.Unmarshal(object.Data, &a); err != nil {
-		return nil, fmt.Errorf("read assignment: %w", err)
+	a, err := store.DecodeAssignment(object.Data)
+	if err != nil {
+		return nil, fmt.Errorf("read assignment: %s in %s was left as it is, and what runs goes on; whoever leads writes it anew: %w",
+			object.Key, p.store.Location(), err)
 	}
 	if a.Slice != p.slice {
 		return nil, fmt.Errorf("read assignment: it is for slice %q, not %q", a.Slice, p.slice)

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -121,7 +120,7 @@ func (r *reporter) write(ctx context.Context) error {
 	}
 	r.seq++
 	report.Seq, report.At = r.seq, time.Now()
-	data, err := json.Marshal(report)
+	data, err := store.Encode(report)
 	if err != nil {
 		return fmt.Errorf("encode host report: %w", err)
 	}

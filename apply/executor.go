@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -124,7 +123,7 @@ func (e *executor) assign(ctx context.Context, a plan.Action) error {
 		}
 		out.Run = &run
 	}
-	data, err := json.Marshal(out)
+	data, err := store.Encode(out)
 	if err != nil {
 		return fmt.Errorf("encode assignment: %w", err)
 	}

@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -35,6 +34,7 @@ type Observer struct {
 	listers  map[schema.ProviderName]*lister
 	listed   []store.Attrs // the mailbox, as it was last looked at
 	assigned map[string]plan.Assigned
+	damaged  map[string]string // why an assignment cannot be read, by slice
 	hosts    map[string][]plan.Host
 	changed  map[string]bool // see Changed
 	changing map[string]bool // what becomes it when a look succeeds
@@ -126,7 +126,7 @@ func (o *Observer) mailbox(ctx context.Context, obs *plan.Observed) error {
 		o.takeIn(read, gone)
 		o.listed = listed
 	}
-	obs.Assignments, obs.Hosts, obs.Attended = o.assigned, o.hosts, o.attended
+	obs.Assignments, obs.Damaged, obs.Hosts, obs.Attended = o.assigned, maps.Clone(o.damaged), o.hosts, o.attended
 	return nil
 }
 
@@ -162,7 +162,7 @@ type mail struct {
 	assignment *plan.Assigned
 	report     *store.HostReport
 	absent     string // the key, where there is nothing of it any more
-	damaged    bool   // it is no report
+	damaged    error  // why the object cannot be read
 }
 
 // read reads those of the listed objects that are fresh, and notes in the list
@@ -182,27 +182,22 @@ func (o *Observer) read(ctx context.Context, listed []store.Attrs, fresh []int) 
 		listed[i].Generation = object.Generation // none, if it went meanwhile: it is read again if it is listed again
 		m := &read[n]
 		m.slice = sliceOf(keys[n])
-		var into any
 		switch {
 		case object.Key == "":
 			m.absent = keys[n]
 			continue
 		case strings.HasPrefix(keys[n], store.AssignPrefix):
+			// One that cannot be read is as if nothing was assigned, and is replaced.
 			m.assignment = &plan.Assigned{Object: object.Generation}
-			into = &m.assignment.Assignment
+			m.assignment.Assignment, m.damaged = store.DecodeAssignment(object.Data)
+			if m.damaged != nil {
+				m.assignment.Slice = m.slice
+			}
 		default:
-			m.report = &store.HostReport{}
-			into = m.report
-		}
-		err := json.Unmarshal(object.Data, into)
-		if err != nil && m.report != nil {
 			// One host that writes nonsense must not blind us to the others; it
 			// is as if it had not reported.
-			m.damaged = true
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s holds no valid JSON: %w", keys[n], err)
+			m.report = &store.HostReport{}
+			*m.report, m.damaged = store.DecodeReport(object.Data)
 		}
 	}
 	return read, nil
@@ -219,11 +214,12 @@ func (o *Observer) takeIn(read []mail, gone []string) {
 		m := &read[i]
 		o.changing[m.slice] = true
 		switch {
-		case m.damaged:
+		case m.damaged != nil && m.report != nil:
 		case m.absent != "":
 			w.drop(m.absent)
 		case m.assignment != nil:
 			w.assignments()[m.slice] = *m.assignment
+			w.note(m.slice, m.damaged)
 		default:
 			w.report(m.report)
 		}
@@ -245,6 +241,18 @@ func (w *mailWriter) assignments() map[string]plan.Assigned {
 		w.o.assigned, w.ownAssigned = maps.Clone(w.o.assigned), true
 	}
 	return w.o.assigned
+}
+
+// note remembers why an assignment cannot be read; nil: it can, or is gone.
+func (w *mailWriter) note(slice string, damaged error) {
+	delete(w.o.damaged, slice)
+	if damaged == nil {
+		return
+	}
+	if w.o.damaged == nil {
+		w.o.damaged = map[string]string{}
+	}
+	w.o.damaged[slice] = damaged.Error()
 }
 
 func (w *mailWriter) hosts() map[string][]plan.Host {
@@ -285,6 +293,7 @@ func (w *mailWriter) drop(key string) {
 	slice := sliceOf(key)
 	if strings.HasPrefix(key, store.AssignPrefix) {
 		delete(w.assignments(), slice)
+		w.note(slice, nil)
 		return
 	}
 	left := slices.DeleteFunc(slices.Clone(w.o.hosts[slice]), func(h plan.Host) bool { return store.HostKey(slice, h.Host) == key })

@@ -242,8 +242,13 @@ func TestObservingAgainAfterAFailure(t *testing.T) {
 			t.Errorf("changed: got %v, want s07 and x", got)
 		}
 		a.write(t, store.AssignKey("x"), "no assignment")
-		if _, err := o.Observe(t.Context(), "stack"); err == nil || !strings.Contains(err.Error(), store.AssignKey("x")) {
-			t.Errorf("got %v, want an error that names what is damaged", err)
+		obs, err := o.Observe(t.Context(), "stack")
+		if err != nil || obs.Damaged["x"] == "" || obs.Assignments["x"].Run != nil || obs.Assignments["x"].Generation != 0 {
+			t.Errorf("got %+v, damaged %v, %v, want nothing of it but that it is damaged", obs.Assignments["x"], obs.Damaged, err)
+		}
+		a.write(t, store.AssignKey("x"), store.Assignment{Slice: "x", Generation: 3})
+		if obs, err = o.Observe(t.Context(), "stack"); err != nil || len(obs.Damaged) > 0 || obs.Assignments["x"].Generation != 3 {
+			t.Errorf("got %+v, damaged %v, %v, want generation 3", obs.Assignments["x"], obs.Damaged, err)
 		}
 	})
 }

@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -69,8 +68,8 @@ func (s *endpointSaver) read(ctx context.Context) (endpointsObject, error) {
 		return endpointsObject{}, fmt.Errorf("read endpoints: %w", err)
 	}
 	var found endpointsObject
-	if err := json.Unmarshal(object.Data, &found); err != nil {
-		return endpointsObject{}, fmt.Errorf("read endpoints: %s in %s is damaged; remove it, and its tasks must register again: %w",
+	if err := store.Decode(object.Data, &found); err != nil {
+		return endpointsObject{}, fmt.Errorf("read endpoints: %s in %s cannot be read; remove it, and its tasks must register again: %w",
 			store.EndpointsKey, s.store.Location(), err)
 	}
 	if found.Format > endpointsFormat {
@@ -84,7 +83,7 @@ func (s *endpointSaver) read(ctx context.Context) (endpointsObject, error) {
 // whether that happened; the next save finds out.
 func (s *endpointSaver) save(ctx context.Context, endpoints []*endpoint) error {
 	out := endpointsObject{Format: endpointsFormat, Epoch: s.epoch, Nonce: rand.Text(), Endpoints: endpoints}
-	data, err := json.Marshal(out)
+	data, err := store.Encode(out)
 	if err != nil {
 		return fmt.Errorf("save endpoints: %w", err)
 	}
@@ -106,7 +105,7 @@ func (s *endpointSaver) settle(ctx context.Context, nonce string, cause error) (
 		return 0, fmt.Errorf("save endpoints: %w", cause)
 	}
 	var found endpointsObject
-	err = json.Unmarshal(object.Data, &found)
+	err = store.Decode(object.Data, &found)
 	switch {
 	case err == nil && found.Nonce == nonce:
 		return object.Generation, nil

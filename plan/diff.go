@@ -35,6 +35,7 @@ func (d *differ) whole() {
 	d.place(d.idle)
 	d.start(d.idle)
 	d.rest()
+	d.rewrite()
 	d.orphans()
 	d.attend()
 	d.capacity(d.demand())

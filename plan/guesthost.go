@@ -125,8 +125,8 @@ func (d *differ) tellHost(name string) {
 		}
 		return
 	}
-	if same {
-		return
+	if _, damaged := d.obs.Damaged[name]; same || damaged {
+		return // what is damaged is written anew with what runs there
 	}
 	d.act(Action{
 		Verb: Assign, Addr: d.changedGuest(guests, cur.Guests), Slice: schema.SliceSpec{Name: name},

@@ -93,6 +93,9 @@ func (d *differ) isLeft(name string) bool {
 	if d.next.Slices[name] != nil || d.slices[name] != nil || d.isDisowned(name) {
 		return false
 	}
+	if _, damaged := d.obs.Damaged[name]; damaged {
+		return false
+	}
 	mark := d.obs.Assignments[name].Stack
 	return mark == "" || mark == d.stack
 }

@@ -29,6 +29,9 @@ type Observed struct {
 	// Unreachable says why a provider has no inventory.
 	Unreachable map[schema.ProviderName]string
 	Assignments map[string]Assigned // by slice
+	// Damaged says why the assignment of a slice cannot be read: Assignments has an
+	// empty one for it.
+	Damaged map[string]string
 	// Hosts are the reports, by slice and in host order. As long as nothing but
 	// heartbeats comes from a slice, its list is the very same one.
 	Hosts map[string][]Host

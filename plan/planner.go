@@ -87,7 +87,7 @@ func (p *Planner) Wanted() *schema.Desired { return p.wanted }
 // done until then is void.
 func (p *Planner) part(d *differ) bool {
 	d.twin, d.families, d.recorded = &p.twin, p.families, len(d.doc.Jobs)
-	if len(d.guests)+len(d.unknownGuests) > 0 {
+	if len(d.guests)+len(d.unknownGuests)+len(d.obs.Damaged) > 0 {
 		return false
 	}
 	busy := p.disturbed(d)

@@ -80,10 +80,11 @@ func (d *differ) giveBack(j *state.Job) []reason {
 	for _, name := range j.Slices {
 		_, listed := d.slices[name]
 		cur := d.obs.Assignments[name]
+		_, damaged := d.obs.Damaged[name]
 		switch spec := d.specHeld(name, j); {
 		case !listed && !d.known(spec):
 			left = append(left, d.cannotAsk(spec))
-		case listed && cur.Run != nil && cur.Run.JobID == j.ID:
+		case listed && (damaged || cur.Run != nil && cur.Run.JobID == j.ID):
 			d.halt(j.Spec.Addr, name, d.nextGeneration([]string{name}))
 			left = append(left, underway("slice "+name+" is being given back"))
 		}

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -128,7 +129,9 @@ func (t *Text) UnmarshalJSON(data []byte) error {
 		return nil
 	}
 	var o textObject
-	if err := json.Unmarshal(data, &o); err != nil {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&o); err != nil {
 		return fmt.Errorf("want a string or a sealed value: %w", err)
 	}
 	switch {

@@ -10,13 +10,16 @@ import (
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/fray-ml/fray/state/checksum"
 )
 
 // Errors of Decode, to be tested with errors.Is.
 var (
-	// ErrNewer: a newer fray wrote the document, in a format this one does not know.
+	// ErrNewer: a newer fray wrote the document, in a format this one does not
+	// know, or with members that it does not know.
 	ErrNewer = errors.New("the state was written by a newer fray")
-	// ErrDamaged: the document is not one, or not whole.
+	// ErrDamaged: the document is not one, not whole, or not what was written.
 	ErrDamaged = errors.New("the state is damaged and was left as it is; put back an older one " +
 		"(fray state history, fray state rollback), or make it again from what runs (fray state rebuild)")
 	// ErrEncrypted: the document is one of package keyring.
@@ -47,16 +50,36 @@ func Encode(d Document) ([]byte, error) {
 		if err := (*jsontext.Value)(&data).Indent(jsontext.WithIndent(" "), writeOptions()); err != nil {
 			return nil, fmt.Errorf("indent state: %w", err)
 		}
-		data = append(data, '\n')
+	}
+	if data, err = checksum.Append(data); err != nil {
+		return nil, fmt.Errorf("encode state: %w", err)
 	}
 	return data, nil
 }
 
-// Decode reads what Encode wrote, of this version or an older one. Fields that
-// it does not know are dropped: a format in which they matter has a higher version.
+// Decode reads what Encode wrote, of this version or an older one. A document
+// that changed since, in whatever byte, is an ErrDamaged; so is one of an older
+// version, which has no checksum, with members that were none of it. There is
+// no reading what can be read of it.
 func Decode(data []byte) (Document, error) {
-	return codec{version: FormatVersion, upgrades: upgrades()}.decode(data)
+	d, _, err := present().decode(data)
+	return d, err
 }
+
+// DecodeEdited is Decode for a document that people may have edited, and which
+// then is not what its checksum is of: intact is false. What it does not know
+// is an error all the same.
+func DecodeEdited(data []byte) (d Document, intact bool, err error) {
+	c := present()
+	c.edited = true
+	return c.decode(data)
+}
+
+// present reads and writes the present version.
+func present() codec { return codec{version: FormatVersion, upgrades: upgrades()} }
+
+// firstChecked is the first version of a document that ends with a checksum.
+const firstChecked = 3
 
 // upgrade brings the top level of a document from one version to the next.
 type upgrade func(document parts) error
@@ -67,6 +90,8 @@ func upgrades() []upgrade {
 	return []upgrade{
 		// Version 1 wrote in full what version 2 may leave out.
 		func(parts) error { return nil },
+		// Version 3 ends with a checksum.
+		func(parts) error { return nil },
 	}
 }
 
@@ -74,28 +99,36 @@ func upgrades() []upgrade {
 type codec struct {
 	version  int
 	upgrades []upgrade
+	edited   bool // the checksum need not be that of the document
 }
 
-func (c codec) decode(data []byte) (Document, error) {
-	document, err := c.split(data)
+// decode also reports whether the document is what its checksum is of.
+func (c codec) decode(data []byte) (d Document, intact bool, err error) {
+	standing := checksum.Check(data)
+	intact = standing == checksum.Valid
+	document, err := c.split(data, standing)
 	if err != nil {
-		return Document{}, err
+		return Document{}, intact, err
 	}
-	d, err := decode(document)
-	if err != nil {
-		return Document{}, damaged(data, err)
+	d, err = decode(document, readOptions(intact))
+	if err == nil {
+		err = d.check()
 	}
-	if err := d.check(); err != nil {
-		return Document{}, damaged(data, err)
+	if err == nil {
+		err = d.compact()
 	}
-	if err := d.compact(); err != nil {
-		return Document{}, damaged(data, err)
+	switch {
+	case err == nil:
+		return d, intact, nil
+	case intact && errors.Is(err, jsonv2.ErrUnknownName):
+		return Document{}, intact, unknownMember(document, err)
+	default:
+		return Document{}, intact, damaged(data, err)
 	}
-	return d, nil
 }
 
 // split returns the parts of a document in the form of c.version.
-func (c codec) split(data []byte) (parts, error) {
+func (c codec) split(data []byte, standing checksum.Standing) (parts, error) {
 	if firstName(data) == encryptedName {
 		return nil, ErrEncrypted
 	}
@@ -109,11 +142,18 @@ func (c codec) split(data []byte) (parts, error) {
 	} else if err := jsonv2.Unmarshal(raw, &version); err != nil {
 		return nil, damaged(data, fmt.Errorf("format_version: %w", err))
 	}
-	if version > c.version {
+	switch {
+	case standing == checksum.Wrong && !c.edited:
+		return nil, damaged(data, errChanged)
+	case version > c.version:
 		return nil, newer(document, version, c.version)
-	}
-	if version < 1 {
+	case version < 1:
 		return nil, damaged(data, fmt.Errorf("there is no format_version %d", version))
+	case version >= firstChecked && standing == checksum.Missing && !c.edited:
+		return nil, damaged(data, errUnchecked)
+	}
+	if version >= firstChecked {
+		delete(document, checksum.Member)
 	}
 	for ; version < c.version; version++ {
 		if err := c.upgrades[version-1](document); err != nil {
@@ -167,6 +207,24 @@ func (d *Document) compact() error {
 		d.Outputs[name] = o
 	}
 	return nil
+}
+
+// Reasons of an ErrDamaged.
+var (
+	errChanged = errors.New("it is not what was written, since its checksum is of another content; " +
+		"if it was edited by hand, fray state push FILE gives it a new checksum")
+	errUnchecked = errors.New("it has no checksum at its end; " +
+		"if it was edited by hand, fray state push FILE gives it a new one")
+)
+
+// unknownMember refuses a document that is as it was written, and has members
+// that this fray knows nothing of: what they mean must not be passed over.
+func unknownMember(document parts, err error) error {
+	by, writer := "another fray than this one", ""
+	if jsonv2.Unmarshal(document[writerName], &writer) == nil && writer != "" {
+		by = "fray " + writer
+	}
+	return fmt.Errorf("%w: it is whole, and %s put something into it that this fray does not know (%w); use the fray that wrote it, or a newer one", ErrNewer, by, err)
 }
 
 // newer refuses a document of which nothing but the version is known.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/checksum"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -189,7 +190,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{"desired jobs that are no list", `{"format_version":2,"lineage":"l","desired":{"jobs":{}}}`, state.ErrDamaged, "it is no JSON array"},
 		{"an encrypted one", `{"fray_encrypted":1,"data":"AAAA"}`, state.ErrEncrypted, "FRAY_AGE_IDENTITY"},
 		{"half an encrypted one", ` { "fray_encrypted" : 1, "da`, state.ErrEncrypted, "no key was given"},
-		{"a newer version", `{"format_version":3,"fray_version":"3.1.4","lineage":"l"}`, state.ErrNewer, "use fray 3.1.4 or a newer one"},
+		{"a newer version", `{"format_version":4,"fray_version":"3.1.4","lineage":"l"}`, state.ErrNewer, "use fray 3.1.4 or a newer one"},
 		{"a newer version that looks quite different", `{"lineage":{"a":[]},"format_version":99}`, state.ErrNewer, "format_version is 99"},
 	}
 	for _, test := range tests {
@@ -205,9 +206,78 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-func TestDecodeToleratesUnknownFields(t *testing.T) {
-	d, err := state.Decode([]byte(`{"later":1,"format_version":1,"lineage":"l","serial":7,"jobs":{"job.x":{"spec":{"new":true},"more":[]}}}`))
-	if err != nil || d.Serial != 7 || len(d.Jobs) != 1 {
-		t.Errorf("got %+v, %v, want serial 7 and one job", d, err)
+// What is unknown is refused wherever it is: it may be what was known before
+// damage was done to it.
+func TestDecodeRefusesUnknownMembers(t *testing.T) {
+	places := []string{
+		`"later":1`, `"common":{"job":[]}`, `"common":{"jobs":[{"new":1}]}`, `"common":{"jobs":[{"retries":{"new":1}}]}`,
+		`"desired":{"new":1}`, `"desired":{"jobs":[{"addr":"job.x","new":1}]}`, `"desired":{"controller":{"new":1}}`,
+		`"jobs":{"job.x":{"spec":{},"new":1}}`, `"jobs":{"job.x":{"spec":{"new":1}}}`, `"jobs":{"job.x":{"spec":{"health_check":{"new":1}}}}`,
+		`"jobs":{"job.x":{"spec":{},"attempts":[{"new":1}]}}`, `"jobs":{"job.x":{"spec":{},"attempts":[{"tasks":[{"new":1}]}]}}`,
+		`"jobs":{"job.x":{"spec":{},"launch":{"new":1}}}`, `"slices":{"s":{"spec":{"name":"s"},"new":1}}`, `"slices":{"s":{"spec":{"name":"s","cloud":{"new":1}}}}`,
+		`"resources":{"namespace.n":{"namespace":{"new":1}}}`, `"outputs":{"o":{"new":1}}`, `"weather":{"w":{"new":1}}`, `"paused":{"new":1}`,
+		`"disowned":{"s":{"new":1}}`, `"past":{"j":{"new":1}}`,
+		`"Lineage":"l"`, `"jobs":{"job.x":{"spec":{},"ID":"i"}}`,
+	}
+	for _, place := range places {
+		for _, version := range []string{"1", "2"} {
+			data := `{"format_version":` + version + `,"lineage":"l",` + place + `}`
+			if d, err := state.Decode([]byte(data)); !errors.Is(err, state.ErrDamaged) || !strings.Contains(err.Error(), "unknown object member name") {
+				t.Errorf("%s: got %+v, %v, want ErrDamaged for an unknown member", data, d, err)
+			}
+		}
+		checked, err := checksum.Append([]byte(`{"format_version":3,"fray_version":"9.8.7","lineage":"l",` + place + `}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d, err := state.Decode(checked); !errors.Is(err, state.ErrNewer) || !strings.Contains(err.Error(), "fray 9.8.7") {
+			t.Errorf("%s: got %+v, %v, want ErrNewer of fray 9.8.7", checked, d, err)
+		}
+	}
+}
+
+func TestDecodeRefusesUnknownMembersOfTexts(t *testing.T) {
+	data := `{"format_version":2,"lineage":"l","jobs":{"job.x":{"spec":{"command":[{"sealed":"v1:AAAA","new":1}]}}}}`
+	if d, err := state.Decode([]byte(data)); !errors.Is(err, state.ErrDamaged) || !strings.Contains(err.Error(), `"new"`) {
+		t.Errorf("got %+v, %v, want ErrDamaged for the member new", d, err)
+	}
+}
+
+func TestDecodeEdited(t *testing.T) {
+	whole, err := state.Encode(sample(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := state.Decode(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, intact, err := state.DecodeEdited(whole); err != nil || !intact {
+		t.Errorf("what was written: got intact %v, %v, want intact", intact, err)
+	} else {
+		mustBeSame(t, want, got)
+	}
+	edits := map[string][2]string{
+		"another value":           {`"lineage": "`, `"lineage": "z`},
+		"another form":            {"\n ", "\n  "},
+		"no checksum":             {`"checksum"`, `"checksun"`},
+		"an unknown member":       {`"lineage"`, `"lineages"`},
+		"a member that was twice": {`"serial"`, `"serial":1,"serial"`},
+	}
+	for name, edit := range edits {
+		data := bytes.Replace(whole, []byte(edit[0]), []byte(edit[1]), 1)
+		if bytes.Equal(data, whole) {
+			t.Fatalf("%s: nothing is edited", name)
+		}
+		if _, err := state.Decode(data); !errors.Is(err, state.ErrDamaged) {
+			t.Errorf("%s: got %v from Decode, want ErrDamaged", name, err)
+		}
+		got, intact, err := state.DecodeEdited(data)
+		if intact {
+			t.Errorf("%s: it is intact, want edited", name)
+		}
+		if known := name == "another value" || name == "another form"; known != (err == nil) {
+			t.Errorf("%s: got %+v, %v, want it to be read: %v", name, got, err, known)
+		}
 	}
 }

@@ -10,12 +10,20 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-func readOptions() jsonv2.Options {
+// readOptions are those of reading a document. One that is what its checksum is
+// of has no duplicate names; not looking for them saves time.
+func readOptions(intact bool) jsonv2.Options {
 	return jsonv2.JoinOptions(
 		jsontext.AllowInvalidUTF8(true),
-		// Saves time: they are looked for where a second one could hide something.
-		jsontext.AllowDuplicateNames(true),
+		jsontext.AllowDuplicateNames(intact),
+		jsonv2.RejectUnknownMembers(true),
 	)
+}
+
+// splitOptions are those of finding the parts of an object, whose names are
+// compared when they are read.
+func splitOptions() jsonv2.Options {
+	return jsonv2.JoinOptions(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 }
 
 // reader reads the parts of a document.
@@ -26,8 +34,8 @@ type reader struct {
 }
 
 // decode reads what encode wrote.
-func decode(document parts) (Document, error) {
-	r, err := newReader(document[partCommon])
+func decode(document parts, options jsonv2.Options) (Document, error) {
+	r, err := newReader(document[partCommon], options)
 	if err != nil {
 		return Document{}, within(partCommon, err)
 	}
@@ -55,11 +63,14 @@ func within(part string, err error) error {
 	return err
 }
 
-func newReader(raw jsontext.Value) (*reader, error) {
-	r := &reader{options: readOptions()}
+func newReader(raw jsontext.Value, options jsonv2.Options) (*reader, error) {
+	r := &reader{options: options}
 	shared, err := splitObject(raw)
 	if err != nil {
 		return nil, err
+	}
+	for name := range shared.without(partJobs, partSlices) {
+		return nil, fmt.Errorf("%w %q", jsonv2.ErrUnknownName, name)
 	}
 	if r.specs.shape, err = shapeOf[schema.Job](); err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ import (
 )
 
 // FormatVersion is the version of the document that this fray writes.
-const FormatVersion = 2
+const FormatVersion = 3
 
 // Document is everything the stack remembers. Values reached through its maps
 // are never changed in place: a transition copies the document ([Document.Clone])

@@ -8,6 +8,7 @@ import (
 	jsonv1 "github.com/go-json-experiment/json/v1"
 
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state/checksum"
 )
 
 func writeOptions() jsonv2.Options {
@@ -36,11 +37,24 @@ func encode(d *Document) ([]byte, error) {
 	out = out.with(partDesired, w.desiredPart(d.Desired))
 	out = out.with(partSlices, w.slicesPart())
 	out = out.with(partJobs, w.jobsPart())
-	return bytes.Join(append(out, []byte("\n")), nil), w.err
+	return out.join(checksum.MaxSize), w.err
 }
 
 // pieces are JSON once they are joined.
 type pieces [][]byte
+
+// join puts the pieces together, with room behind them.
+func (object pieces) join(room int) []byte {
+	size := room
+	for _, piece := range object {
+		size += len(piece)
+	}
+	out := make([]byte, 0, size)
+	for _, piece := range object {
+		out = append(out, piece...)
+	}
+	return out
+}
 
 // with adds a member to an object that ends with its brace; none if it has no value.
 func (object pieces) with(name string, value pieces) pieces {

@@ -53,7 +53,7 @@ func FuzzDecode(f *testing.F) {
 		}
 	}
 	for _, seed := range []string{
-		``, `null`, `{}`, `{"format_version":1,"lineage":"l"}`, `{"format_version":3}`, `{"fray_encrypted":1}`,
+		``, `null`, `{}`, `{"format_version":1,"lineage":"l"}`, `{"format_version":4}`, `{"fray_encrypted":1}`,
 		`{"format_version":2,"lineage":"l","jobs":{"job.x":null}}`,
 		`{"format_version":2,"lineage":"l","jobs":{"job.x":{"spec":{},"attempts":[null,{"tasks":[null,{}]}]}},"slices":{"":null}}`,
 		`{"format_version":1,"lineage":"l","outputs":{"a":{"value": [ 1 , "\u003c" ]},"b":{"value":null}}}`,
@@ -65,9 +65,12 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		before := bytes.Clone(data)
-		first, err := state.Decode(data)
+		first, intact, err := state.DecodeEdited(data)
 		if !bytes.Equal(data, before) {
 			t.Fatal("decoding changed the data")
+		}
+		if _, strict := state.Decode(data); intact && (strict == nil) != (err == nil) || err != nil && strict == nil {
+			t.Fatalf("got %v from Decode, and %v from DecodeEdited", strict, err)
 		}
 		if err != nil {
 			if !errors.Is(err, state.ErrDamaged) && !errors.Is(err, state.ErrNewer) && !errors.Is(err, state.ErrEncrypted) {

@@ -35,7 +35,7 @@ func split(raw []byte, kind jsontext.Kind) ([]part, error) {
 	if len(raw) == 0 {
 		return nil, nil
 	}
-	dec := jsontext.NewDecoder(bytes.NewBuffer(raw), readOptions())
+	dec := jsontext.NewDecoder(bytes.NewBuffer(raw), splitOptions())
 	begin, err := dec.ReadToken()
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/fray-ml/fray/schema"
@@ -272,7 +273,7 @@ func writeMap(enc *jsontext.Encoder, x, y reflect.Value) error {
 }
 
 // read patches v, which must be addressable. What v refers to is shared with
-// others, and so is replaced, never written to. Unknown members are skipped.
+// others, and so is replaced, never written to. Unknown members are errors.
 func (s *shape) read(dec *jsontext.Decoder, v reflect.Value) error {
 	return eachMember(dec, func(name []byte) error { return s.readMember(dec, name, v) })
 }
@@ -280,7 +281,7 @@ func (s *shape) read(dec *jsontext.Decoder, v reflect.Value) error {
 func (s *shape) readMember(dec *jsontext.Decoder, name []byte, v reflect.Value) error {
 	m := s.byName[string(name)]
 	if m == nil {
-		return dec.SkipValue()
+		return fmt.Errorf("%w %q", jsonv2.ErrUnknownName, name)
 	}
 	return m.read(dec, v.Field(m.index))
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// There are two versions so far; this is what reading older ones will be like.
+// Versions so far are read alike; this is what reading other ones will be like.
 func TestDecodeUpgradesOlderVersions(t *testing.T) {
 	rename := func(from, to string) upgrade {
 		return func(fields parts) error {
@@ -20,7 +20,7 @@ func TestDecodeUpgradesOlderVersions(t *testing.T) {
 			return nil
 		}
 	}
-	third := codec{version: 3, upgrades: []upgrade{rename("number", "count"), rename("count", "serial")}}
+	third := codec{version: 3, edited: true, upgrades: []upgrade{rename("number", "count"), rename("count", "serial")}}
 	tests := []struct{ name, data, fails string }{
 		{"two back", `{"number":7,"format_version":1,"lineage":"l"}`, ""},
 		{"one back", `{"format_version":2,"lineage":"l","count":7}`, ""},
@@ -30,7 +30,7 @@ func TestDecodeUpgradesOlderVersions(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			d, err := third.decode([]byte(test.data))
+			d, _, err := third.decode([]byte(test.data))
 			if test.fails != "" {
 				if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), test.fails) {
 					t.Errorf("got %v, want ErrDamaged that says %q", err, test.fails)
@@ -42,7 +42,7 @@ func TestDecodeUpgradesOlderVersions(t *testing.T) {
 			}
 		})
 	}
-	if _, err := third.decode([]byte(`{"format_version":4}`)); !errors.Is(err, ErrNewer) {
+	if _, _, err := third.decode([]byte(`{"format_version":4}`)); !errors.Is(err, ErrNewer) {
 		t.Errorf("one ahead: got %v, want ErrNewer", err)
 	}
 	if len(upgrades()) != FormatVersion-1 {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -38,7 +37,7 @@ func (l *loaded) report(ctx context.Context, slice string, host int) (store.Host
 	if err != nil {
 		return report, fmt.Errorf("read the report of host %d of slice %s: %w", host, slice, err)
 	}
-	if err := json.Unmarshal(object.Data, &report); err != nil {
+	if err := store.Decode(object.Data, &report); err != nil {
 		return report, fmt.Errorf("read the report of host %d of slice %s: %w", host, slice, err)
 	}
 	return report, nil

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -74,12 +73,12 @@ func (m *migration) redirect(ctx context.Context, slice string) error {
 		case err != nil:
 			return err
 		default:
-			if err := json.Unmarshal(object.Data, &assignment); err != nil {
+			if assignment, err = store.DecodeAssignment(object.Data); err != nil {
 				return err
 			}
 		}
 		assignment.MovedTo = string(m.to.at)
-		data, err := json.Marshal(assignment)
+		data, err := store.Encode(assignment)
 		if err != nil {
 			return err
 		}

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,11 +14,12 @@ import (
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/checksum"
 	"github.com/fray-ml/fray/state/keyring"
 )
 
 // planFormat is the version of saved plans; other versions are refused.
-const planFormat = "fray-plan/1"
+const planFormat = "fray-plan/2"
 
 // savedPlan is a plan to be applied as it was reviewed: what was desired, and
 // what it was compared with.
@@ -160,10 +163,13 @@ func savePlan(ctx context.Context, path string, l *loaded, c *change, p *plan.Pl
 	if err != nil {
 		return fmt.Errorf("save plan: %w", err)
 	}
+	if data, err = checksum.Append(data); err != nil {
+		return fmt.Errorf("save plan: %w", err)
+	}
 	if data, err = l.stack.keys.sealPlan(ctx, data); err != nil {
 		return fmt.Errorf("save plan: %w", err)
 	}
-	return writeFile(path, append(data, '\n'))
+	return writeFile(path, data)
 }
 
 // sealedPlan is an encrypted plan. It brings the stack's key along, wrapped, so
@@ -190,7 +196,8 @@ func (k *keys) sealPlan(ctx context.Context, data []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(sealedPlan{Format: sealedPlanFormat, Key: ring, Plan: box})
+	sealed, err := json.Marshal(sealedPlan{Format: sealedPlanFormat, Key: ring, Plan: box})
+	return append(sealed, '\n'), err
 }
 
 // unsealPlan decrypts a plan that is encrypted.
@@ -226,15 +233,42 @@ func readPlan(ctx context.Context, path string) (*savedPlan, error) {
 	if data, err = unsealPlan(ctx, data); err != nil {
 		return nil, fmt.Errorf("read plan %s: %w", path, err)
 	}
-	var saved savedPlan
-	if err := json.Unmarshal(data, &saved); err != nil || saved.Format == "" {
-		return nil, fmt.Errorf("read plan: %s is not a saved plan; make one with fray plan --out=%s", path, shellWord(path))
+	saved, err := decodePlan(data)
+	if err != nil {
+		return nil, fmt.Errorf("read plan: %s %w; make a new one with fray plan --out=%s", path, err, shellWord(path))
 	}
-	if saved.Format != planFormat {
-		return nil, fmt.Errorf("read plan: %s has format %s, this fray reads %s; make a new one with fray plan --out=%s", path, saved.Format, planFormat, shellWord(path))
+	return saved, nil
+}
+
+// decodePlan refuses whole what is not as it was saved: the error says what the
+// file is or has.
+func decodePlan(data []byte) (*savedPlan, error) {
+	object, standing := checksum.Cut(data)
+	var head struct {
+		Format string `json:"format"`
+	}
+	damaged := fmt.Errorf("%w: it is not what was saved, since its checksum is of another content", errPlanDamaged)
+	switch err := json.Unmarshal(object, &head); {
+	case standing == checksum.Wrong:
+		return nil, damaged
+	case err != nil || head.Format == "":
+		return nil, errors.New("is not a saved plan")
+	case head.Format != planFormat:
+		return nil, fmt.Errorf("has format %s, this fray reads %s", head.Format, planFormat)
+	case standing == checksum.Missing:
+		return nil, damaged
+	}
+	d := json.NewDecoder(bytes.NewReader(object))
+	d.DisallowUnknownFields()
+	var saved savedPlan
+	if err := d.Decode(&saved); err != nil {
+		return nil, fmt.Errorf("%w: %w", errPlanDamaged, err)
 	}
 	return &saved, nil
 }
+
+// errPlanDamaged: nothing of such a plan is used.
+var errPlanDamaged = errors.New("is damaged")
 
 // isPlanFile reports whether apply's only argument is a saved plan rather than
 // a configuration.

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -291,8 +290,8 @@ func withoutNote(key string, data []byte) ([]byte, error) {
 	if !strings.HasPrefix(key, store.AssignPrefix) {
 		return data, nil
 	}
-	var assignment store.Assignment
-	if err := json.Unmarshal(data, &assignment); err != nil {
+	assignment, err := store.DecodeAssignment(data)
+	if err != nil {
 		return nil, err
 	}
 	if assignment.MovedTo == "" {
@@ -302,7 +301,7 @@ func withoutNote(key string, data []byte) ([]byte, error) {
 		return nil, nil
 	}
 	assignment.MovedTo = ""
-	return json.Marshal(assignment)
+	return store.Encode(assignment)
 }
 
 // copyBlob copies an object that is too large for memory; its key is its

@@ -23,7 +23,9 @@ func statePushCommand(a *app) *cobra.Command {
 		Short: "Put a state document in place of the current one",
 		Long: `Put a state document, as fray state pull prints it, in place of the current one;
 FILE is - for standard input. One of another lineage, or older than the current
-one, is refused; --force takes it all the same. Nothing in the world is touched.`,
+one, is refused; --force takes it all the same. One that was edited since it was
+printed gets a new checksum, and that is said; what fray does not know in it is
+refused. Nothing in the world is touched.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			pushed, err := a.readDocument(args[0])
@@ -53,9 +55,12 @@ func (a *app) readDocument(path string) (*state.Document, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read state: %w", err)
 	}
-	doc, err := state.Decode(data)
+	doc, intact, err := state.DecodeEdited(data)
 	if err != nil {
 		return nil, fmt.Errorf("read state from %s: %w", path, err)
+	}
+	if !intact {
+		a.warn(fmt.Sprintf("%s is not as fray printed or wrote it: it was edited, damaged, or is of an older fray. It is read as it stands and gets a new checksum", path))
 	}
 	return &doc, nil
 }

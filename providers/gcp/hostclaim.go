@@ -3,7 +3,6 @@ package gcp
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -96,8 +95,8 @@ func (c *claim) isMine(ctx context.Context, n int, taken map[string]store.Genera
 	if err != nil {
 		return false, err
 	}
-	var r store.HostReport
-	if err := json.Unmarshal(object.Data, &r); err != nil {
+	r, err := store.DecodeReport(object.Data)
+	if err != nil {
 		return false, fmt.Errorf("read %s: %w", key, err)
 	}
 	return r.Instance == c.host.Instance, nil
@@ -120,7 +119,7 @@ func (c *claim) free(n int, taken map[string]store.Generation) (store.Generation
 // write reports whether the number is this machine's now.
 func (c *claim) write(ctx context.Context, n int, want store.Generation) (bool, error) {
 	name := c.host.Spec.Name
-	data, err := json.Marshal(store.HostReport{
+	data, err := store.Encode(store.HostReport{
 		Slice: name, Host: n, Boot: rand.Text(), At: time.Now(), Address: c.host.Address, Instance: c.host.Instance,
 	})
 	if err != nil {

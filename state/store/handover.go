@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -58,7 +57,7 @@ func ClearHandover(ctx context.Context, s Store, h Handover) error {
 }
 
 func putHandover(ctx context.Context, s Store, h Handover, want Generation) error {
-	data, err := json.MarshalIndent(h, "", "  ")
+	data, err := EncodeIndented(h)
 	if err != nil {
 		return fmt.Errorf("encode: %w", err)
 	}
@@ -81,7 +80,7 @@ func readHandover(ctx context.Context, s Store) (Handover, Generation, error) {
 
 func parseHandover(data []byte) Handover {
 	var h Handover
-	if json.Unmarshal(data, &h) != nil {
+	if Decode(data, &h) != nil {
 		return Handover{}
 	}
 	return h

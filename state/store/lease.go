@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -154,9 +153,9 @@ func readLease(ctx context.Context, s Store) (Lease, Generation, error) {
 		return Lease{}, 0, fmt.Errorf("read lease: %w", err)
 	}
 	var l Lease
-	if err := json.Unmarshal(object.Data, &l); err != nil {
-		return Lease{}, 0, fmt.Errorf("read lease: %s in %s is damaged and was left as it is (if no other fray works on this stack, "+
-			"remove that object and try again): %w", LeaseKey, s.Location(), err)
+	if err := Decode(object.Data, &l); err != nil {
+		return Lease{}, 0, fmt.Errorf("read lease: %s in %s was left as it is (a holder that lives writes it anew within seconds; "+
+			"if no other fray works on this stack, remove that object and try again): %w", LeaseKey, s.Location(), err)
 	}
 	return l, object.Generation, nil
 }
@@ -165,7 +164,7 @@ func readLease(ctx context.Context, s Store) (Lease, Generation, error) {
 // error leaves open: whether the write happened and only its reply was lost.
 func putLease(ctx context.Context, s Store, l *Lease, want Generation) (Generation, error) {
 	l.Nonce = newNonce()
-	data, err := json.MarshalIndent(l, "", "  ")
+	data, err := EncodeIndented(l)
 	if err != nil {
 		return 0, fmt.Errorf("encode lease: %w", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fray-ml/fray/state/checksum"
 	"github.com/fray-ml/fray/state/store"
 	"github.com/fray-ml/fray/state/store/storetest"
 )
@@ -17,7 +18,12 @@ type elsewhere struct{ store.Store }
 
 func (e elsewhere) Put(ctx context.Context, key string, data []byte, want store.Generation) (store.Generation, error) {
 	if key == store.LeaseKey {
-		data = bytes.Replace(data, []byte(`"boot_id": "`), []byte(`"boot_id": "elsewhere-`), 1)
+		object, _ := checksum.Cut(data)
+		changed, err := checksum.Append(bytes.Replace(object, []byte(`"boot_id": "`), []byte(`"boot_id": "elsewhere-`), 1))
+		if err != nil {
+			return 0, err
+		}
+		data = changed
 	}
 	return e.Store.Put(ctx, key, data, want)
 }
