@@ -144,7 +144,7 @@ func serve(ctx context.Context, c Config, dir *hostDir, at place) error {
 	defer a.abandon()
 	state, err := openState(dir)
 	if err != nil {
-		return err
+		c.Log.Error("what this host's agent remembered is lost; it goes on without", "error", err)
 	}
 	a.state = state
 	remembered := state.get()

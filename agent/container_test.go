@@ -107,7 +107,7 @@ func TestContainerWithoutItsClient(t *testing.T) {
 		if err := syscall.Kill(h.PID, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		r.awaitTask(gen, schema.TaskWorkerFailed)
+		r.awaitTask(gen, schema.TaskExitUnknown)
 		r.wantNoContainer()
 
 		r.assign(&spec)

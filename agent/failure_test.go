@@ -121,12 +121,12 @@ func TestNothingOutlivesAStop(t *testing.T) {
 	r.awaitTask(gen, schema.TaskKilled)
 }
 
-func TestKilledShimIsALostWorker(t *testing.T) {
+func TestKilledShimLeavesTheExitStatusUnknown(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	gen, pids := r.escapes("")
 	r.kill(r.shimPID(), syscall.SIGKILL)
-	task := r.awaitTask(gen, schema.TaskWorkerFailed)
+	task := r.awaitTask(gen, schema.TaskExitUnknown)
 	r.wantGone(pids...)
 	if !task.Started || !strings.Contains(task.Reason, "supervisor") {
 		t.Errorf("task ended as %+v", task)
@@ -200,7 +200,7 @@ func TestKilledHostLosesItsTask(t *testing.T) {
 	r.killAgent()
 	r.kill(shim, syscall.SIGKILL)
 	r.startAgent()
-	r.awaitTask(gen, schema.TaskWorkerFailed)
+	r.awaitTask(gen, schema.TaskExitUnknown)
 	r.wantGone(pids...)
 	if n := r.starts(); n != 1 {
 		t.Errorf("the task was started %d times", n)
@@ -210,7 +210,7 @@ func TestKilledHostLosesItsTask(t *testing.T) {
 	r.awaitTask(r.assign(&quick), schema.TaskSucceeded)
 }
 
-func TestIntentWithoutProcessIsNotStarted(t *testing.T) {
+func TestIntentWithoutProcessIsNotStartedAgain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.await("a report", func(store.HostReport) bool { return true })
@@ -227,7 +227,7 @@ func TestIntentWithoutProcessIsNotStarted(t *testing.T) {
 	}
 	gen := r.assign(&spec)
 	r.startAgent()
-	task := r.awaitTask(gen, schema.TaskWorkerFailed)
+	task := r.awaitTask(gen, schema.TaskExitUnknown)
 	if task.Started || task.Reason == "" || r.starts() != 0 {
 		t.Errorf("task is %+v after %d starts", task, r.starts())
 	}
@@ -367,7 +367,7 @@ func TestAgentKilledAtAnyMoment(t *testing.T) {
 		task, starts := h.Task, r.starts()
 		switch {
 		case task.State == schema.TaskFailed && *task.ExitCode == 7 && starts == 1 && r.output() == "said\n":
-		case task.State == schema.TaskWorkerFailed && starts <= 1:
+		case task.State == schema.TaskExitUnknown && starts == 0:
 			t.Logf("killed after %d ms the task was lost: %s", i*4, task.Reason)
 		default:
 			t.Errorf("killed after %d ms: %d starts, output %q, task %+v", i*4, starts, r.output(), task)

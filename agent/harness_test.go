@@ -105,9 +105,11 @@ type rig struct {
 
 const rigAddress = "127.0.0.1"
 
-func newRig(t *testing.T) *rig {
+func newRig(t *testing.T) *rig { return newRigIn(t, t.TempDir()) }
+
+// newRigIn is a rig whose host is in root/host and whose store is in root/store.
+func newRigIn(t *testing.T, root string) *rig {
 	t.Helper()
-	root := t.TempDir()
 	s, err := store.CreateDir(filepath.Join(root, "store"))
 	if err != nil {
 		t.Fatal(err)
@@ -180,7 +182,7 @@ func (r *rig) killTask() {
 		return
 	}
 	var proc processRecord
-	_ = readJSON((&hostDir{path: r.dir}).taskDir(in.Key).file(processFile), &proc)
+	_ = readRecord((&hostDir{path: r.dir}).taskDir(in.Key).file(processFile), &proc)
 	if err := sweep(proc, in.Nonce); err != nil {
 		r.t.Error(err)
 	}

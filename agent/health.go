@@ -81,7 +81,7 @@ func watchHealth(ctx context.Context, m *monitor, check func(context.Context) er
 // become unready because its agent was started again.
 func (t *task) lastHealth() store.HealthState {
 	state := store.HealthStarting
-	if err := readJSON(t.dir.file(healthFile), &state); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := readRecord(t.dir.file(healthFile), &state); err != nil && !errors.Is(err, os.ErrNotExist) {
 		t.agent.Log.Error("health not remembered", "error", err)
 	}
 	return state
@@ -100,7 +100,7 @@ func (t *task) checkHealth(ctx context.Context, started time.Time) {
 	}
 	check := t.prober(*health)
 	watchHealth(ctx, newMonitor(*health, started, t.lastHealth()), check, func(state store.HealthState, err error) {
-		if err := writeJSON(t.dir.file(healthFile), state); err != nil {
+		if err := writeRecord(t.dir.file(healthFile), state); err != nil {
 			t.agent.Log.Error("health not remembered", "error", err)
 		}
 		t.set(func(r *store.TaskReport) { r.Health = state })

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/fray-ml/fray/schema"
@@ -98,17 +99,22 @@ func (m mark) before(other mark) bool {
 	return m.Generation < other.Generation
 }
 
+// loadState returns the state as it was saved last, a new one where there is none.
+// A damaged one is an error beside a new one: what the agent must do is in the store.
 func (d *hostDir) loadState() (agentState, error) {
 	var s agentState
-	err := readJSON(d.file(agentStateFile), &s)
+	err := readRecord(d.file(agentStateFile), &s)
 	if errors.Is(err, os.ErrNotExist) {
 		return agentState{}, nil
 	}
-	return s, err
+	if err != nil {
+		return agentState{}, fmt.Errorf("read the agent's state: %w", err)
+	}
+	return s, nil
 }
 
 func (d *hostDir) saveState(s agentState) error {
-	return writeJSON(d.file(agentStateFile), s)
+	return writeRecord(d.file(agentStateFile), s)
 }
 
 // intent is what an agent is about to start, written before it does. It holds
@@ -150,7 +156,8 @@ type stopRecord struct {
 	At     time.Time        `json:"at"`
 }
 
-// exitRecord says that nothing of a task is left and how its command ended.
+// exitRecord says how a task's command ended. It is written as soon as that is
+// known, and once more when nothing of the task is left.
 type exitRecord struct {
 	StartedAt time.Time `json:"started_at,omitzero"`
 	EndedAt   time.Time `json:"ended_at"`
@@ -160,6 +167,20 @@ type exitRecord struct {
 	// did not start, or it was lost with its shim.
 	State  schema.TaskState `json:"state,omitempty"`
 	Reason string           `json:"reason,omitempty"`
+	// Swept says that nothing of the task is left.
+	Swept bool `json:"swept,omitempty"`
+}
+
+// maxReason is the length of a reason in a record, in bytes: a record has room for
+// so much and no more.
+const maxReason = 2000
+
+// clipped is a reason that fits into a record.
+func clipped(reason string) string {
+	if len(reason) <= maxReason {
+		return reason
+	}
+	return strings.ToValidUTF8(reason[:maxReason], "") + " …"
 }
 
 // buildRecord marks the processes that prepare a task, which has no intent yet.

@@ -25,7 +25,10 @@ func (t *task) launch(ctx context.Context, spec *shimSpec) (<-chan struct{}, err
 		return nil, fmt.Errorf("start task: %w", err)
 	}
 	defer lock.Close() // the shim has its own
-	if err := errors.Join(a.dir.markDirty(), t.writeIntent()); err != nil {
+	if err := errors.Join(a.dir.markDirty(), reserveHolder(lock)); err != nil {
+		return nil, err
+	}
+	if err := t.writeIntent(); err != nil {
 		return nil, err
 	}
 	cmd, ready, err := t.shimCommand(spec, lock)
@@ -50,11 +53,20 @@ func (t *task) launch(ctx context.Context, spec *shimSpec) (<-chan struct{}, err
 		defer close(gone)
 		if err := cmd.Wait(); err != nil {
 			a.Log.Warn("task's supervisor", "error", err)
+			t.mu.Lock()
+			t.shimEnd = err.Error()
+			t.mu.Unlock()
 		}
 	}()
-	// Ends with a line when the command runs and without one when it does not.
-	if _, err := io.Copy(io.Discard, ready); err != nil {
+	// Ends with a record when the command runs and without one when it does not;
+	// a supervisor of another version may send an empty line.
+	line, err := io.ReadAll(ready)
+	if err != nil {
 		a.Log.Warn("task's supervisor", "error", err)
+	}
+	var running processRecord
+	if json.Unmarshal(line, &running) == nil && running.PID > 1 {
+		t.running = &running
 	}
 	ready.Close()
 	return gone, nil

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -44,7 +45,7 @@ func tryLock(path string) (*os.File, error) {
 	if err := flock(f, unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	if err := f.Truncate(0); err != nil {
+	if err := writeBlank(f, 0); err != nil {
 		return nil, errors.Join(fmt.Errorf("empty lock: %w", err), f.Close())
 	}
 	return f, nil
@@ -105,13 +106,43 @@ func writeHolder(f *os.File, h holder) error {
 	if err != nil {
 		return fmt.Errorf("write lock holder: %w", err)
 	}
-	if err := f.Truncate(0); err != nil {
+	if err := writeBlank(f, len(data)); err != nil {
 		return fmt.Errorf("write lock holder: %w", err)
 	}
 	if _, err := f.WriteAt(data, 0); err != nil {
 		return fmt.Errorf("write lock holder: %w", err)
 	}
 	return nil
+}
+
+// holderSize is what a lock file has room for at least, in bytes. It is
+// overwritten in place, so that a full disk keeps no lock from being named.
+const holderSize = 1024
+
+// reserveHolder allocates the space for the holder of a lock.
+func reserveHolder(f *os.File) error {
+	err := writeBlank(f, holderSize)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err != nil {
+		return fmt.Errorf("reserve lock holder: %w", err)
+	}
+	return nil
+}
+
+// writeBlank overwrites a lock file with spaces, at least so many.
+func writeBlank(f *os.File, least int) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	size := max(info.Size(), int64(least))
+	if size == 0 {
+		return nil
+	}
+	_, err = f.WriteAt(bytes.Repeat([]byte(" "), int(size)), 0)
+	return err
 }
 
 // readHolder returns who holds the lock at path; only for a lock that is held.

@@ -113,8 +113,8 @@ func (r *reporter) write(ctx context.Context) error {
 	}
 	if r.seq >= r.seqEnd {
 		end, err := r.takeSeqs(seqBlock)
-		if err != nil {
-			return err
+		if err != nil { // a full disk must not make the host silent
+			r.log.Warn("report numbers not remembered", "error", err)
 		}
 		r.seq, r.seqEnd = end-seqBlock, end
 	}

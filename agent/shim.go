@@ -52,6 +52,9 @@ func RunShim(in io.Reader, ready io.WriteCloser) error {
 	unix.CloseOnExec(lockFD)
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	// An agent that was killed has closed ready: without this, writing there would
+	// kill this process, and the command with it.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
 	var s shim
 	if err := json.NewDecoder(in).Decode(&s.spec); err != nil {
@@ -67,30 +70,35 @@ func RunShim(in io.Reader, ready io.WriteCloser) error {
 	}
 	started := time.Now()
 	if err := s.start(); err != nil {
-		return s.writeExit(exitRecord{EndedAt: time.Now(), State: schema.TaskFailed, Reason: err.Error()})
+		return s.mustWriteExit(exitRecord{EndedAt: time.Now(), State: schema.TaskFailed, Reason: err.Error(), Swept: true})
 	}
 	done := make(chan struct{})
 	go s.guard(signals, done)
 	// A record that cannot be written must not keep the command from being
 	// waited for: whatever comes, it has a parent that ends it.
-	recordErr := writeJSON(s.spec.TaskDir.file(processFile), processRecord{Shim: os.Getpid(), PID: s.pid, StartedAt: started})
-	_, readyErr := io.WriteString(ready, "\n")
+	running := processRecord{Shim: os.Getpid(), PID: s.pid, StartedAt: started}
+	recordErr := writeRecord(s.spec.TaskDir.file(processFile), running)
+	readyErr := json.NewEncoder(ready).Encode(running)
 	closeErr := ready.Close()
 	status := s.reap()
-	ended := time.Now()
-	s.reapLeftovers()
-	close(done)
-	record := exitRecord{StartedAt: started, EndedAt: ended}
+	record := exitRecord{StartedAt: started, EndedAt: time.Now()}
 	if status.Signaled() {
 		record.Signal = unix.SignalName(status.Signal())
 	} else {
 		code := status.ExitStatus()
 		record.ExitCode = &code
 	}
+	earlyErr := s.writeExit(record) // what follows may take the whole grace, and this process may be killed in it
+	s.reapLeftovers()
+	close(done)
+	record.Swept = true
 	if errors.Is(readyErr, syscall.EPIPE) {
 		readyErr = nil // the agent died; the next one adopts this task
 	}
-	return errors.Join(s.writeExit(record), recordErr, readyErr, closeErr)
+	if err := s.mustWriteExit(record); err != nil {
+		return errors.Join(err, earlyErr, recordErr, readyErr, closeErr)
+	}
+	return errors.Join(recordErr, readyErr, closeErr)
 }
 
 // start starts the command in its own process group with its output in the log.
@@ -251,8 +259,30 @@ func (s *shim) writeExit(r exitRecord) error {
 	if s.host.gone() {
 		return nil // nobody is left to read it
 	}
-	if err := writeJSON(s.spec.TaskDir.file(exitFile), r); err != nil {
+	r.Reason = clipped(r.Reason)
+	if err := writeRecord(s.spec.TaskDir.file(exitFile), r); err != nil {
 		return fmt.Errorf("record end of %s: %w", filepath.Base(string(s.spec.TaskDir)), err)
 	}
 	return nil
+}
+
+// Times of a record that cannot be written.
+const (
+	recordRetry = 250 * time.Millisecond
+	// recordPatience bounds the tries on a disk that is not full but broken.
+	recordPatience = time.Minute
+)
+
+// mustWriteExit writes the record of the end, on a full disk as often as it takes
+// until there is space. The task counts as running meanwhile.
+func (s *shim) mustWriteExit(r exitRecord) error {
+	tick := time.NewTicker(recordRetry)
+	defer tick.Stop()
+	for deadline := time.Now().Add(recordPatience); ; <-tick.C {
+		err := s.writeExit(r)
+		full := errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
+		if err == nil || !full && time.Now().After(deadline) {
+			return err
+		}
+	}
 }

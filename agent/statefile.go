@@ -10,12 +10,10 @@ type stateFile struct {
 	state agentState
 }
 
+// openState reads the memory; an error says that it was lost and begins anew.
 func openState(dir *hostDir) (*stateFile, error) {
 	state, err := dir.loadState()
-	if err != nil {
-		return nil, err
-	}
-	return &stateFile{dir: dir, state: state}, nil
+	return &stateFile{dir: dir, state: state}, err
 }
 
 func (f *stateFile) get() agentState {
@@ -32,7 +30,8 @@ func (f *stateFile) change(edit func(*agentState)) error {
 	return f.dir.saveState(f.state)
 }
 
-// takeSeqs reserves the next n report numbers and returns the last of them.
+// takeSeqs reserves the next n report numbers and returns the last of them, in
+// any case; an error says that a later agent may use them again.
 func (f *stateFile) takeSeqs(n uint64) (uint64, error) {
 	var end uint64
 	err := f.change(func(s *agentState) {

@@ -32,10 +32,15 @@ type task struct {
 	run     *store.Run
 	runSeen chan struct{}
 	proc    processRecord // once the command runs
+	// What this process was told and the disk may not have: that the command runs,
+	// and why the task is being ended.
+	running  *processRecord
+	stopping *stopRecord
 	done    chan struct{} // closed when nothing of it is left
 
-	mu     sync.Mutex
-	report store.TaskReport
+	mu      sync.Mutex
+	report  store.TaskReport
+	shimEnd string // how the supervisor ended, "" where this process is not its parent
 }
 
 // stopCause is why a task is ended before its time.
@@ -162,6 +167,10 @@ func (a *agent) adopt() error {
 	if last != nil {
 		a.task, a.ended = t, true
 		a.report.Task = last
+		if _, err := os.Lstat(t.dir.file(outputFile)); err == nil { // it could not be shipped
+			rest := remains{task: t}
+			go rest.settleLater(a.work)
+		}
 		return nil
 	}
 	t.report = store.TaskReport{
@@ -169,7 +178,7 @@ func (a *agent) adopt() error {
 		State: schema.TaskAssigned, Ports: in.Ports,
 	}
 	var proc processRecord
-	if err := readJSON(t.dir.file(processFile), &proc); err == nil {
+	if err := readRecord(t.dir.file(processFile), &proc); err == nil {
 		t.report.State, t.report.Started = schema.TaskRunning, true
 		if in.Health {
 			t.report.Health = t.lastHealth()
@@ -245,7 +254,9 @@ func (t *task) endedEarly(e *endError) exitRecord {
 		err = os.WriteFile(t.dir.file(outputFile), []byte(e.output), 0o600)
 	}
 	if err == nil {
-		err = writeJSON(t.dir.file(exitFile), record)
+		record.Swept = true
+		record.Reason = clipped(record.Reason)
+		err = writeRecord(t.dir.file(exitFile), record)
 	}
 	if err != nil {
 		t.agent.Log.Error("end of task not recorded", "error", err)
@@ -254,20 +265,32 @@ func (t *task) endedEarly(e *endError) exitRecord {
 }
 
 // writeIntent records that this task is about to be started on this host. From
-// then on it never is again.
+// then on it never is again. What must be written about it later has its space
+// from here on: a task that finds none is not started.
 func (t *task) writeIntent() error {
 	if t.written {
 		return nil
 	}
 	t.in.At = time.Now()
-	if err := os.MkdirAll(string(t.dir), 0o700); err != nil {
-		return fmt.Errorf("record start: %w", err)
+	err := os.MkdirAll(string(t.dir), 0o700)
+	if err == nil {
+		err = reserve(t.dir.file(processFile), t.dir.file(stopFile), t.dir.file(exitFile))
 	}
-	if err := writeJSON(t.dir.file(intentFile), t.in); err != nil {
-		return fmt.Errorf("record start: %w", err)
+	if err == nil && t.in.Health {
+		err = reserve(t.dir.file(healthFile))
 	}
-	t.written = true
-	return nil
+	if err == nil {
+		err = writeJSON(t.dir.file(intentFile), t.in)
+	}
+	if err == nil {
+		t.written = true
+		return nil
+	}
+	err = fmt.Errorf("record start: %w", err)
+	if _, there := os.Lstat(t.dir.file(intentFile)); errors.Is(there, os.ErrNotExist) {
+		err = errors.Join(err, os.RemoveAll(string(t.dir)))
+	}
+	return err
 }
 
 // tailLines is how many lines of output the report of a failed task carries.
@@ -275,14 +298,9 @@ const tailLines = 20
 
 // finish reports the end, when all output is shipped.
 func (t *task) finish(record exitRecord) {
-	var stop *stopRecord
-	var written stopRecord
-	if err := readJSON(t.dir.file(stopFile), &written); err == nil {
-		stop = &written
-	}
 	output := outputEnd(t.dir.file(outputFile), 64<<10)
 	t.removeIdentity()
-	end := outcome(record, stop, t.in, output)
+	end := outcome(record, t.stopping, t.in, output)
 	shipped := t.shipAll()
 	t.mu.Lock()
 	r := t.report
@@ -293,21 +311,19 @@ func (t *task) finish(record exitRecord) {
 	if r.Started {
 		r.StartedAt = record.StartedAt
 	}
-	if end.state == schema.TaskFailed || end.state == schema.TaskWorkerFailed {
+	switch end.state {
+	case schema.TaskFailed, schema.TaskWorkerFailed, schema.TaskExitUnknown:
 		r.Tail = lastLines(strings.ToValidUTF8(output, "�"), tailLines)
+	case schema.TaskPending, schema.TaskAssigned, schema.TaskBuilding, schema.TaskRunning, schema.TaskSucceeded,
+		schema.TaskKilled, schema.TaskPreempted, schema.TaskUnschedulable:
 	}
 	t.redact(&r.Reason)
 	for i := range r.Tail {
 		t.redact(&r.Tail[i])
 	}
-	if t.agent.work.Err() == nil {
-		err := writeJSON(t.dir.file(reportFile), r)
-		if err == nil && shipped {
-			err = os.RemoveAll(t.dir.file(outputFile)) // the store has it
-		}
-		if err != nil {
-			t.agent.Log.Error("task report not kept", "error", err)
-		}
+	rest := remains{task: t, report: &r, shipped: shipped}
+	if t.agent.work.Err() == nil && !rest.settle() {
+		go rest.settleLater(t.agent.work)
 	}
 	t.set(func(report *store.TaskReport) { *report = r })
 }

@@ -17,7 +17,8 @@ import (
 // takeOver goes on with a task that an earlier agent started.
 func (t *task) takeOver(ctx context.Context) exitRecord {
 	var stop stopRecord
-	if err := readJSON(t.dir.file(stopFile), &stop); err == nil {
+	if err := readRecord(t.dir.file(stopFile), &stop); err == nil {
+		t.stopping = &stop
 		t.stop(stop.State, stop.Reason) // the earlier agent died in the middle of it
 	}
 	gone := make(chan struct{})
@@ -75,15 +76,18 @@ func (t *task) watch(ctx context.Context, gone <-chan struct{}) exitRecord {
 
 // awaitProcess waits for the shim's word that the command runs; false when it never will.
 func (t *task) awaitProcess(gone <-chan struct{}) (processRecord, bool) {
+	if t.running != nil { // the shim told it
+		return *t.running, true
+	}
 	for {
 		var proc processRecord
-		err := readJSON(t.dir.file(processFile), &proc)
+		err := readRecord(t.dir.file(processFile), &proc)
 		if err == nil {
 			return proc, true
 		}
 		select {
 		case <-gone:
-			err := readJSON(t.dir.file(processFile), &proc)
+			err := readRecord(t.dir.file(processFile), &proc)
 			return proc, err == nil
 		case <-time.After(5 * time.Millisecond):
 		}
@@ -100,9 +104,9 @@ func (t *task) end(ctx context.Context, gone <-chan struct{}) {
 		return
 	}
 	cause := causeOf(ctx)
-	record := stopRecord{State: cause.state, Reason: cause.reason, At: time.Now()}
-	if _, err := os.Stat(t.dir.file(stopFile)); err != nil {
-		if err := writeJSON(t.dir.file(stopFile), record); err != nil {
+	if t.stopping == nil {
+		t.stopping = &stopRecord{State: cause.state, Reason: clipped(cause.reason), At: time.Now()}
+		if err := writeRecord(t.dir.file(stopFile), t.stopping); err != nil {
 			t.agent.Log.Error("stop not recorded", "error", err)
 		}
 	}
@@ -150,31 +154,48 @@ func (t *task) signalShim(sig unix.Signal) {
 	}
 }
 
-// ending is how the task ended, once its shim is gone. Without the shim's word
-// whatever is left is ended here, and the task was lost.
+// ending is how the task ended, once its shim is gone. Unless the shim recorded
+// that nothing is left, what is left is ended here.
 func (t *task) ending() exitRecord {
 	var record exitRecord
-	err := readJSON(t.dir.file(exitFile), &record)
-	if err == nil {
+	err := readRecord(t.dir.file(exitFile), &record)
+	if err == nil && record.Swept {
 		return t.endContainer(record)
 	}
 	t.sweep()
-	t.endContainer(record)
-	record = exitRecord{
-		EndedAt: time.Now(), State: schema.TaskWorkerFailed,
-		Reason: "the task's supervisor died before the command ran",
+	if err == nil {
+		return t.endContainer(record)
 	}
-	if t.proc.PID != 0 {
-		record.StartedAt = t.proc.StartedAt
-		record.Reason = "the task's supervisor was killed; what it left of the task was ended"
-	}
-	if !errors.Is(err, os.ErrNotExist) {
-		record.Reason = fmt.Sprintf("the task's end is not readable: %v", err)
-	}
+	t.endContainer(exitRecord{})
+	t.mu.Lock()
+	shimEnd := t.shimEnd
+	t.mu.Unlock()
+	record = unknownEnd(err, t.proc, shimEnd)
+	record.EndedAt = time.Now()
 	if t.agent.work.Err() == nil {
-		if err := writeJSON(t.dir.file(exitFile), record); err != nil {
+		if err := writeRecord(t.dir.file(exitFile), record); err != nil {
 			t.agent.Log.Error("end of task not recorded", "error", err)
 		}
+	}
+	return record
+}
+
+// unknownEnd is the end of a task without an exit record: nothing says how its
+// command ended, and it is not guessed. Missing is why there is no record,
+// shimEnd how the supervisor ended, "" where that is not known either.
+func unknownEnd(missing error, proc processRecord, shimEnd string) exitRecord {
+	record := exitRecord{State: schema.TaskExitUnknown, StartedAt: proc.StartedAt, Swept: true}
+	ended := "ended"
+	if shimEnd != "" {
+		ended += " (" + shimEnd + ")"
+	}
+	switch {
+	case !errors.Is(missing, os.ErrNotExist):
+		record.Reason = clipped(fmt.Sprintf("exit status unknown: its record cannot be read: %v", missing))
+	case proc.PID != 0:
+		record.Reason = fmt.Sprintf("exit status unknown: the task's supervisor %s before it recorded one", ended)
+	default:
+		record.Reason = fmt.Sprintf("exit status unknown: the task's supervisor %s before it recorded that the command runs", ended)
 	}
 	return record
 }

@@ -37,12 +37,15 @@ const (
 	TaskWorkerFailed  TaskState = "worker_failed" // host, agent or its environment
 	TaskPreempted     TaskState = "preempted"
 	TaskUnschedulable TaskState = "unschedulable"
+	// TaskExitUnknown is the end of a task whose exit status is not recorded:
+	// neither its program nor its host is to blame for what is not known.
+	TaskExitUnknown TaskState = "exit_unknown"
 )
 
 // Ended reports whether no process of the task is left.
 func (s TaskState) Ended() bool {
 	switch s {
-	case TaskSucceeded, TaskFailed, TaskKilled, TaskWorkerFailed, TaskPreempted, TaskUnschedulable:
+	case TaskSucceeded, TaskFailed, TaskKilled, TaskWorkerFailed, TaskPreempted, TaskUnschedulable, TaskExitUnknown:
 		return true
 	case TaskPending, TaskAssigned, TaskBuilding, TaskRunning:
 	}

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,10 +36,10 @@ func take(path string) (*hold, error) {
 		return nil, errHeld // its holder removed it; there may be a new one
 	}
 	data, err := json.Marshal(holder{PID: os.Getpid(), Starter: true})
-	if err == nil {
-		err = f.Truncate(0)
-	}
-	if err == nil {
+	info, statErr := f.Stat()
+	if err = errors.Join(err, statErr); err == nil {
+		// In place: a full disk keeps no lock from being taken again.
+		data = append(data, bytes.Repeat([]byte(" "), max(0, int(info.Size())-len(data)))...)
 		_, err = f.WriteAt(data, 0)
 	}
 	if err != nil {
@@ -65,7 +66,9 @@ func (h *hold) still() error {
 // release lets go. The file is emptied first: the next holder is not this
 // process, not even before it has written its own name.
 func (h *hold) release() {
-	_ = h.file.Truncate(0) // else it says what is not so for an instant
+	if info, err := h.file.Stat(); err == nil { // else it says what is not so for an instant
+		_, _ = h.file.WriteAt(bytes.Repeat([]byte(" "), int(info.Size())), 0)
+	}
 	h.file.Close()
 }
 
