@@ -139,7 +139,10 @@ func (c *call) decode(into any) error {
 	if _, none := into.(*struct{}); none {
 		return nil
 	}
-	err := codec.DecodeResult(kind, c.reply.GetResult(), c.results, into)
+	err := codec.DecodeResult(kind, c.reply.GetResult(), c.results, c.actor.client.config.MaxMessageBytes, into)
+	if e, ok := errors.AsType[*codec.TooLargeError](err); ok {
+		return bad(CodeTooLarge, "", e.Error())
+	}
 	if e, ok := errors.AsType[*codec.Error](err); ok {
 		return bad(CodeEncoding, e.Path, e.Problem)
 	}

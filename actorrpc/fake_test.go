@@ -294,7 +294,7 @@ func refusalOf(code Code) *wire.Error { return (&Error{Code: code, Message: "not
 
 // argument is the one int of a call.
 func argument(t testing.TB, c *wire.Call) int {
-	args, err := codec.DecodeArgs(codec.Kind(c.GetCodec()), c.GetArgs(), c.GetBuffers())
+	args, err := codec.DecodeArgs(codec.Kind(c.GetCodec()), c.GetArgs(), c.GetBuffers(), 0)
 	if err != nil {
 		t.Errorf("decode a call: %v", err)
 		return -1

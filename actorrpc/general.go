@@ -51,7 +51,9 @@ func newGeneral(client *Client, address string) (*general, error) {
 	k := client.config.Keepalive
 	conn, err := grpc.NewClient("passthrough:///"+address,
 		grpc.WithTransportCredentials(secured), grpc.WithNoProxy(), grpc.WithStatsHandler(watcher{}),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(limit), grpc.MaxCallSendMsgSize(limit)),
+		grpc.WithDefaultCallOptions(
+			grpc.MaxCallRecvMsgSize(limit), grpc.MaxCallSendMsgSize(limit), grpc.ForceCodecV2(wire.NewGRPCCodec(uint64(limit))),
+		),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: k.Every, Timeout: k.Patience}),
 	)
 	if err != nil {

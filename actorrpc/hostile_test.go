@@ -66,13 +66,12 @@ func TestHostileServer(t *testing.T) {
 		{"another type", func(c net.Conn, call *wire.Call) {
 			_ = reply(c, &wire.Reply{Seq: call.GetSeq(), Result: []byte("\xa3one")})
 		}, CodeEncoding, "result: want int, got string"},
-		{"endless causes", func(c net.Conn, call *wire.Call) {
-			e := &wire.Error{Code: 99, Message: "deep", Ran: true}
-			for range 5000 {
-				e = &wire.Error{Code: 99, Message: "deep", Ran: true, Cause: e}
-			}
-			_ = reply(c, &wire.Reply{Seq: call.GetSeq(), Error: e})
+		{"many causes", func(c net.Conn, call *wire.Call) {
+			_ = reply(c, &wire.Reply{Seq: call.GetSeq(), Error: causes(2000)})
 		}, CodeInternal, "deep"},
+		{"causes that take more than the limit", func(c net.Conn, call *wire.Call) {
+			_ = reply(c, &wire.Reply{Seq: call.GetSeq(), Error: causes(5000)})
+		}, CodeMaybeExecuted, ""},
 		{"wrong number", func(c net.Conn, call *wire.Call) { _ = reply(c, &wire.Reply{Seq: call.GetSeq() + 7}) }, CodeMaybeExecuted, ""},
 		{"number 0", func(c net.Conn, _ *wire.Call) { _ = reply(c, &wire.Reply{}) }, CodeMaybeExecuted, ""},
 		{"garbage", func(c net.Conn, _ *wire.Call) {
@@ -80,6 +79,14 @@ func TestHostileServer(t *testing.T) {
 		}, CodeMaybeExecuted, ""},
 		{"a huge head", func(c net.Conn, _ *wire.Call) { _, _ = c.Write([]byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0}) }, CodeMaybeExecuted, ""},
 		{"a huge body", func(c net.Conn, call *wire.Call) { hugeBody(c, call) }, CodeTooLarge, "the result is"},
+		{"values that take more than the limit", func(c net.Conn, call *wire.Call) {
+			_ = reply(c, &wire.Reply{Seq: call.GetSeq(), Result: append([]byte{0xdd, 0, 0, 0xff, 0xff}, bytes.Repeat([]byte{0x80}, 0xffff)...)})
+		}, CodeTooLarge, "raise max_message_bytes"},
+		{"a list of methods that takes more than the limit", func(c net.Conn, _ *wire.Call) {
+			head := append([]byte{0x4a, 0x80, 0x80, 0x08}, bytes.Repeat([]byte{0x0a, 0}, 1<<16)...)
+			_, _ = c.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(head))), 0, 0, 0, 0))
+			_, _ = c.Write(head)
+		}, CodeMaybeExecuted, ""},
 		{"buffers that are not there", func(c net.Conn, call *wire.Call) {
 			_ = reply(c, &wire.Reply{Seq: call.GetSeq(), BufferSizes: []uint64{1 << 40}})
 		}, CodeMaybeExecuted, ""},
@@ -123,6 +130,15 @@ func TestHostileServer(t *testing.T) {
 			})
 		})
 	}
+}
+
+// causes is an error that was made from so many others.
+func causes(n int) *wire.Error {
+	e := &wire.Error{Code: 99, Message: "deep", Ran: true}
+	for range n {
+		e = &wire.Error{Code: 99, Message: "deep", Ran: true, Cause: e}
+	}
+	return e
 }
 
 // hugeBody answers with more than is taken; the connection goes on.

@@ -267,7 +267,7 @@ func arguments(t *testing.T, o order) []any {
 	case o.Size > 0:
 		return []any{make([]byte, o.Size), options(o)}
 	}
-	args, err := codec.DecodeArgs(codec.JSON, []byte(o.Args), nil)
+	args, err := codec.DecodeArgs(codec.JSON, []byte(o.Args), nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

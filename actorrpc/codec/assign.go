@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"reflect"
@@ -8,13 +9,17 @@ import (
 )
 
 // assign makes the value of v's type of a tree. Paths of its errors begin at the value.
-func assign(tree any, v reflect.Value) error {
-	var a assigning
+// What it allocates is taken from the memory first.
+func assign(tree any, v reflect.Value, memory *budget) error {
+	a := assigning{memory: memory}
 	return a.value(tree, v)
 }
 
 // assigning remembers the fields of the structs that one value has.
-type assigning struct{ fields fieldCache }
+type assigning struct {
+	fields fieldCache
+	memory *budget
+}
 
 func (a *assigning) value(tree any, v reflect.Value) error {
 	switch n := tree.(type) { // what is common, without a detour
@@ -139,6 +144,9 @@ func (a *assigning) pointer(tree any, v reflect.Value) error {
 		v.SetZero()
 		return nil
 	}
+	if err := a.memory.times(1, v.Type().Elem().Size()); err != nil {
+		return err
+	}
 	target := reflect.New(v.Type().Elem())
 	if err := a.value(tree, target.Elem()); err != nil {
 		return err
@@ -237,6 +245,9 @@ func (a *assigning) sequence(tree any, v reflect.Value) error {
 
 func (a *assigning) elements(n int, element func(i int) any, v reflect.Value) error {
 	if v.Kind() == reflect.Slice {
+		if err := a.memory.times(n, v.Type().Elem().Size()); err != nil {
+			return err
+		}
 		v.Set(reflect.MakeSlice(v.Type(), n, n))
 	}
 	if v.Len() != n {
@@ -275,20 +286,32 @@ func (a *assigning) table(tree any, v reflect.Value) error {
 	default:
 		return mismatch(tree, v.Type())
 	}
+	if err := a.memory.take(tableSize(rows.Len(), v.Type().Key().Size()+v.Type().Elem().Size())); err != nil {
+		return err
+	}
 	v.Set(reflect.MakeMapWithSize(v.Type(), rows.Len()))
+	key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
 	for row := rows.MapRange(); row.Next(); {
 		name := row.Key().Interface()
-		key := reflect.New(v.Type().Key()).Elem()
+		key.SetZero()
+		value.SetZero()
 		if err := a.value(name, key); err != nil {
-			return &Error{Path: anyKeyStep(name), Problem: "the key: " + err.Error()}
+			return keyError(name, err)
 		}
-		value := reflect.New(v.Type().Elem()).Elem()
 		if err := a.value(row.Value().Interface(), value); err != nil {
 			return within(err, anyKeyStep(name))
 		}
 		v.SetMapIndex(key, value)
 	}
 	return nil
+}
+
+// keyError is what is wrong with a key, unless it is its size.
+func keyError(name any, err error) error {
+	if over, ok := errors.AsType[*TooLargeError](err); ok {
+		return over
+	}
+	return &Error{Path: anyKeyStep(name), Problem: "the key: " + err.Error()}
 }
 
 func (a *assigning) record(tree any, v reflect.Value) error {
@@ -307,7 +330,11 @@ func (a *assigning) record(tree any, v reflect.Value) error {
 			continue
 		}
 		met++
-		if err := a.value(row, reach(v, f.index)); err != nil {
+		target, err := a.reach(v, f.index)
+		if err == nil {
+			err = a.value(row, target)
+		}
+		if err != nil {
 			return within(err, keyStep(f.name))
 		}
 	}
@@ -318,17 +345,20 @@ func (a *assigning) record(tree any, v reflect.Value) error {
 }
 
 // reach is a field; embedded pointers on the way to it are made.
-func reach(v reflect.Value, index []int) reflect.Value {
+func (a *assigning) reach(v reflect.Value, index []int) (reflect.Value, error) {
 	for i, step := range index {
 		if i > 0 && v.Kind() == reflect.Pointer {
 			if v.IsNil() {
+				if err := a.memory.times(1, v.Type().Elem().Size()); err != nil {
+					return v, err
+				}
 				v.Set(reflect.New(v.Type().Elem()))
 			}
 			v = v.Elem()
 		}
 		v = v.Field(step)
 	}
-	return v
+	return v, nil
 }
 
 func unknownField(rows map[string]any, fields []field, t reflect.Type) error {

@@ -34,7 +34,7 @@ func BenchmarkCall(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				decoded, err := codec.DecodeArgs(codec.Msgpack, args, buffers)
+				decoded, err := codec.DecodeArgs(codec.Msgpack, args, buffers, 0)
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -1,9 +1,12 @@
 package codec
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"strconv"
+
+	"github.com/fray-ml/fray/actorrpc/internal/reclaim"
 )
 
 // Kind is how arguments and results are written. The numbers are those of
@@ -87,28 +90,53 @@ func EncodeResult(kind Kind, value any) (data []byte, buffers [][]byte, err erro
 type Arguments struct {
 	Positional []any
 	Named      map[string]any
+	memory     *budget // what Into may still take
 }
 
-// DecodeArgs reads the arguments of a call. Errors are *Error.
-func DecodeArgs(kind Kind, args []byte, buffers [][]byte) (*Arguments, error) {
-	s, err := read(kind, true, args, buffers)
+// DecodeArgs reads the arguments of a call. They and what Into makes of them take
+// at most so many bytes of memory, beside the message; 0: [DefaultMemory]. Errors
+// are *Error and *TooLargeError.
+func DecodeArgs(kind Kind, args []byte, buffers [][]byte, memory uint64) (*Arguments, error) {
+	left := newBudget(memory)
+	s, err := read(kind, true, args, buffers, left)
 	if err != nil {
 		return nil, err
 	}
-	return &Arguments{Positional: s.positional, Named: s.named}, nil
+	return &Arguments{Positional: s.positional, Named: s.named, memory: left}, nil
 }
 
 // Into makes values of the given types of the positional arguments. Methods of Go
 // have no names for their parameters, so named arguments are refused. Errors are
-// *Error, without a path if the number of arguments is wrong.
+// *Error, without a path if the number of arguments is wrong, and *TooLargeError.
 func (a *Arguments) Into(types []reflect.Type) ([]reflect.Value, error) {
-	if err := a.fit(len(types)); err != nil {
+	return a.into(len(types), func(i int) reflect.Type { return types[i] })
+}
+
+// IntoVariadic is Into where the last of the types is that of any number of arguments.
+func (a *Arguments) IntoVariadic(types []reflect.Type) ([]reflect.Value, error) {
+	least := len(types) - 1
+	if got := len(a.Positional); got < least {
+		return nil, &Error{Problem: fmt.Sprintf("takes at least %s, got %d", counted(least, "argument"), got)}
+	}
+	return a.into(len(a.Positional), func(i int) reflect.Type { return types[min(i, least)] })
+}
+
+func (a *Arguments) into(n int, typeOf func(i int) reflect.Type) ([]reflect.Value, error) {
+	if err := a.fit(n); err != nil {
 		return nil, err
 	}
-	values := make([]reflect.Value, len(types))
-	for i, t := range types {
+	memory := cmp.Or(a.memory, newBudget(0))
+	if err := memory.times(n, reflect.TypeFor[reflect.Value]().Size()); err != nil {
+		return nil, err
+	}
+	values := make([]reflect.Value, n)
+	for i := range values {
+		t := typeOf(i)
+		if err := memory.times(2, t.Size()); err != nil { // a variadic call copies it
+			return nil, err
+		}
 		values[i] = reflect.New(t).Elem()
-		if err := assign(a.Positional[i], values[i]); err != nil {
+		if err := assign(a.Positional[i], values[i], memory); err != nil {
 			return nil, within(err, "args"+indexStep(i))
 		}
 	}
@@ -126,17 +154,20 @@ func (a *Arguments) fit(want int) error {
 }
 
 // DecodeResult reads what a method returned into a pointer's target; *any receives
-// the tree. Errors are *Error, but for an into that is no pointer.
-func DecodeResult(kind Kind, data []byte, buffers [][]byte, into any) error {
+// the tree. The value takes at most so many bytes of memory, beside the message; 0:
+// [DefaultMemory]. Errors are *Error and *TooLargeError, but for an into that is no
+// pointer.
+func DecodeResult(kind Kind, data []byte, buffers [][]byte, memory uint64, into any) error {
 	target := reflect.ValueOf(into)
 	if target.Kind() != reflect.Pointer || target.IsNil() {
 		return fmt.Errorf("decode a result: want a pointer, got %T", into)
 	}
-	s, err := read(kind, false, data, buffers)
+	left := newBudget(memory)
+	s, err := read(kind, false, data, buffers, left)
 	if err != nil {
 		return err
 	}
-	if err := assign(s.result, target.Elem()); err != nil {
+	if err := assign(s.result, target.Elem(), left); err != nil {
 		return within(err, "result")
 	}
 	return nil
@@ -162,12 +193,14 @@ func write(kind Kind, s scope) ([]byte, [][]byte, error) {
 	return nil, nil, refused(kind)
 }
 
-func read(kind Kind, args bool, data []byte, buffers [][]byte) (scope, error) {
+func read(kind Kind, args bool, data []byte, buffers [][]byte, memory *budget) (scope, error) {
+	reclaim.Before(uint64(len(data))) // values take about as much as their bytes
+	defer func() { reclaim.After(memory.limit - memory.left) }()
 	switch kind {
 	case Msgpack, 0:
-		return readMsgpack(args, data, buffers)
+		return readMsgpack(args, data, buffers, memory)
 	case JSON:
-		return readJSON(args, data)
+		return readJSON(args, data, memory)
 	case Pickle:
 	}
 	return scope{}, refused(kind)

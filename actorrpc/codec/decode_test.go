@@ -35,7 +35,7 @@ func into(t *testing.T, kind codec.Kind, value, want any) (any, error) {
 	if err != nil {
 		t.Fatalf("encode %#v: %v", value, err)
 	}
-	decoded, err := codec.DecodeArgs(kind, args, buffers)
+	decoded, err := codec.DecodeArgs(kind, args, buffers, 0)
 	if err != nil {
 		t.Fatalf("decode %#v: %v", value, err)
 	}
@@ -153,11 +153,11 @@ func TestIntoCountsArguments(t *testing.T) {
 }
 
 func TestDecodeResultWantsAPointer(t *testing.T) {
-	if err := codec.DecodeResult(codec.Msgpack, []byte{1}, nil, 7); err == nil {
+	if err := codec.DecodeResult(codec.Msgpack, []byte{1}, nil, 0, 7); err == nil {
 		t.Error("got no error for an int")
 	}
 	var n int8
-	err := codec.DecodeResult(codec.Msgpack, []byte{0xa1, 'a'}, nil, &n)
+	err := codec.DecodeResult(codec.Msgpack, []byte{0xa1, 'a'}, nil, 0, &n)
 	checkError(t, err, codec.Error{Path: "result", Problem: "want int8, got string"})
 }
 
@@ -235,7 +235,7 @@ func TestDeclaredLengthsAreNotTrusted(t *testing.T) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		var got any
-		err := codec.DecodeResult(codec.Msgpack, data, nil, &got)
+		err := codec.DecodeResult(codec.Msgpack, data, nil, 0, &got)
 		runtime.ReadMemStats(&after)
 		if err == nil {
 			t.Errorf("%s: got %v, want an error", name, got)

@@ -53,7 +53,7 @@ func tree(t *testing.T, value any) any {
 		t.Fatalf("encode %#v: %v", value, err)
 	}
 	var got any
-	if err := codec.DecodeResult(codec.Msgpack, data, buffers, &got); err != nil {
+	if err := codec.DecodeResult(codec.Msgpack, data, buffers, 0, &got); err != nil {
 		t.Fatalf("decode %#v: %v", value, err)
 	}
 	return got
@@ -178,10 +178,10 @@ func TestOtherKinds(t *testing.T) {
 	} {
 		_, _, err := codec.EncodeArgs(kind, nil, nil)
 		checkError(t, err, codec.Error{Problem: want})
-		_, err = codec.DecodeArgs(kind, []byte("\x92\x90\x80"), nil)
+		_, err = codec.DecodeArgs(kind, []byte("\x92\x90\x80"), nil, 0)
 		checkError(t, err, codec.Error{Problem: want})
 	}
-	if _, err := codec.DecodeArgs(0, []byte("\x92\x90\x80"), nil); err != nil {
+	if _, err := codec.DecodeArgs(0, []byte("\x92\x90\x80"), nil, 0); err != nil {
 		t.Errorf("kind 0: got %v, want msgpack", err)
 	}
 }
@@ -210,7 +210,7 @@ func TestNothingLargeIsCopied(t *testing.T) {
 		t.Error("encoding copied the bytes")
 	}
 	floats[3] = 1.5
-	decoded, err := codec.DecodeArgs(codec.Msgpack, args, buffers)
+	decoded, err := codec.DecodeArgs(codec.Msgpack, args, buffers, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +247,7 @@ func TestAppendingToOneArgumentLeavesTheNext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	decoded, err := codec.DecodeArgs(codec.Msgpack, args, nil)
+	decoded, err := codec.DecodeArgs(codec.Msgpack, args, nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,9 +21,9 @@ func FuzzDecode(f *testing.F) {
 		if asJSON {
 			kind = codec.JSON
 		}
-		_, _ = codec.DecodeArgs(kind, data, [][]byte{buffer})
+		_, _ = codec.DecodeArgs(kind, data, [][]byte{buffer}, 0)
 		var got any
-		if codec.DecodeResult(kind, data, [][]byte{buffer}, &got) != nil {
+		if codec.DecodeResult(kind, data, [][]byte{buffer}, 0, &got) != nil {
 			return
 		}
 		again, buffers, err := codec.EncodeResult(kind, got)
@@ -31,7 +31,7 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("decoded %#v, which is refused: %v", got, err)
 		}
 		var twice any
-		if err := codec.DecodeResult(kind, again, buffers, &twice); err != nil {
+		if err := codec.DecodeResult(kind, again, buffers, 0, &twice); err != nil {
 			t.Fatalf("encoded %#v as %x, which is refused: %v", got, again, err)
 		}
 		last, _, err := codec.EncodeResult(kind, twice)
@@ -51,7 +51,7 @@ func FuzzInto(f *testing.F) {
 			new(int8), new(uint64), new(float32), new(string), new([]byte), new([3]byte), new([]int16), new([2]any), new(map[string]int),
 			new(map[int]string), new(trainer), new(outer), new(*settings), new(time.Time), new(codec.NDArray), new(codec.ActorRef),
 		} {
-			_ = codec.DecodeResult(codec.Msgpack, data, [][]byte{{1, 2, 3, 4}}, target)
+			_ = codec.DecodeResult(codec.Msgpack, data, [][]byte{{1, 2, 3, 4}}, 0, target)
 		}
 	})
 }

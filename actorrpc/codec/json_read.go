@@ -21,7 +21,10 @@ const (
 	badForm   = "is malformed"
 )
 
-func readJSON(args bool, data []byte) (scope, error) {
+func readJSON(args bool, data []byte, memory *budget) (scope, error) {
+	if err := memory.takeJSON(data); err != nil {
+		return scope{}, err
+	}
 	if !utf8.Valid(data) || loneSurrogate(data) {
 		return scope{}, bad(badText)
 	}

@@ -3,6 +3,7 @@ package codec
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -38,10 +39,11 @@ type unpacker struct {
 	taken   []bool // the buffers that were referred to
 	within  bool   // an extension
 	room    int    // for elements: each is a byte at least
+	memory  *budget
 }
 
-func readMsgpack(args bool, data []byte, buffers [][]byte) (scope, error) {
-	u := unpacker{dec: msgpack.GetDecoder(), data: data, in: bytes.NewReader(data), buffers: buffers, room: len(data)}
+func readMsgpack(args bool, data []byte, buffers [][]byte, memory *budget) (scope, error) {
+	u := unpacker{dec: msgpack.GetDecoder(), data: data, in: bytes.NewReader(data), buffers: buffers, room: len(data), memory: memory}
 	defer msgpack.PutDecoder(u.dec)
 	u.dec.ResetReader(u.in)
 	s, err := u.scope(args)
@@ -94,6 +96,9 @@ func (u *unpacker) value(depth int) (any, error) {
 	case msgpcode.IsString(c):
 		return u.text()
 	case msgpcode.IsBin(c):
+		if err := u.memory.take(headerSize); err != nil {
+			return nil, err
+		}
 		return u.bytes()
 	case msgpcode.IsFixedArray(c), c == msgpcode.Array16, c == msgpcode.Array32:
 		return u.list(depth)
@@ -106,6 +111,11 @@ func (u *unpacker) value(depth int) (any, error) {
 }
 
 func (u *unpacker) number(c byte) (any, error) {
+	if !msgpcode.IsFixedNum(c) {
+		if err := u.memory.take(numberSize); err != nil {
+			return nil, err
+		}
+	}
 	if c == msgpcode.Uint64 {
 		n, err := u.dec.DecodeUint64()
 		return unsigned(n), whole(err)
@@ -117,6 +127,9 @@ func (u *unpacker) number(c byte) (any, error) {
 func (u *unpacker) simple(c byte) (any, error) {
 	switch c {
 	case msgpcode.Float, msgpcode.Double:
+		if err := u.memory.take(numberSize); err != nil {
+			return nil, err
+		}
 		f, err := u.dec.DecodeFloat64()
 		return f, whole(err)
 	case msgpcode.Nil:
@@ -141,6 +154,9 @@ func (u *unpacker) text() (any, error) {
 	}
 	if !utf8.Valid(data) {
 		return nil, bad(badText)
+	}
+	if err := u.memory.take(textSize(len(data))); err != nil {
+		return nil, err
 	}
 	return string(data), nil
 }
@@ -168,6 +184,9 @@ func (u *unpacker) list(depth int) (any, error) {
 	if depth >= MaxDepth {
 		return nil, bad(readTooDeep)
 	}
+	if err := u.memory.take(headerSize + slotSize*uint64(n)); err != nil {
+		return nil, err
+	}
 	list := make([]any, n)
 	for i := range list {
 		if list[i], err = u.value(depth + 1); err != nil {
@@ -194,6 +213,9 @@ func (u *unpacker) table(depth int) (any, error) {
 	if depth >= MaxDepth {
 		return nil, bad(readTooDeep)
 	}
+	if err := u.memory.take(tableSize(n, rowSize)); err != nil {
+		return nil, err
+	}
 	words := make(map[string]any, n)
 	var numbers map[any]any
 	for range n {
@@ -210,6 +232,9 @@ func (u *unpacker) table(depth int) (any, error) {
 			words[key] = value
 		case int64, uint64:
 			if numbers == nil {
+				if err := u.memory.take(tableSize(n, rowSize)); err != nil {
+					return nil, err
+				}
 				numbers = make(map[any]any, n)
 			}
 			numbers[key] = value
@@ -239,6 +264,9 @@ func (u *unpacker) ext() (any, error) {
 	if u.within { // it could nest without end
 		return nil, bad(notMsgpack)
 	}
+	if err := u.memory.take(extSize); err != nil {
+		return nil, err
+	}
 	switch kind {
 	case extTime:
 		return timeOf(u.take(n))
@@ -262,6 +290,9 @@ func (u *unpacker) payload(n int, problem string) (any, error) {
 	u.within = true
 	tree, err := u.value(0)
 	u.within = false
+	if over, ok := errors.AsType[*TooLargeError](err); ok {
+		return nil, over
+	}
 	if err != nil || u.in.Len() != after {
 		return nil, bad(problem)
 	}

@@ -223,7 +223,7 @@ func checkResult(t *testing.T, v vector) {
 	t.Helper()
 	want := valueOf(v.Result)
 	var got any
-	if err := codec.DecodeResult(v.kind(), v.data(), v.buffers(), &got); err != nil {
+	if err := codec.DecodeResult(v.kind(), v.data(), v.buffers(), 0, &got); err != nil {
 		t.Fatalf("decode: %v", err)
 	}
 	if !same(got, want) {
@@ -241,7 +241,7 @@ func checkResult(t *testing.T, v vector) {
 
 func checkArgs(t *testing.T, v vector) {
 	t.Helper()
-	got, err := codec.DecodeArgs(v.kind(), v.data(), v.buffers())
+	got, err := codec.DecodeArgs(v.kind(), v.data(), v.buffers(), 0)
 	if err != nil {
 		t.Fatalf("decode: %v", err)
 	}
@@ -270,10 +270,10 @@ func TestVectorsMalformed(t *testing.T) {
 		t.Run(v.Name, func(t *testing.T) {
 			var err error
 			if string(v.Args) == "true" {
-				_, err = codec.DecodeArgs(v.kind(), v.data(), v.buffers())
+				_, err = codec.DecodeArgs(v.kind(), v.data(), v.buffers(), 0)
 			} else {
 				var got any
-				err = codec.DecodeResult(v.kind(), v.data(), v.buffers(), &got)
+				err = codec.DecodeResult(v.kind(), v.data(), v.buffers(), 0, &got)
 			}
 			checkError(t, err, codec.Error{Problem: v.Problem})
 		})

@@ -36,6 +36,7 @@ type call struct {
 	arrived  time.Time
 	entry    *entry   // of the ledger; nil: seq is 0
 	to       answerer // without an entry
+	memory   uint64   // bytes that its arguments may take when they are decoded
 
 	mu     sync.Mutex
 	phase  phase
@@ -128,7 +129,7 @@ func (c *call) perform() (out *answer) {
 
 func (c *call) invoke(ran *bool) *answer {
 	kind := codec.Kind(c.in.GetCodec())
-	in, err := c.method.values(kind, c.in.GetArgs(), c.buffers, c.method.names)
+	in, err := c.method.values(c, c.method.names)
 	if err != nil {
 		return c.failed(codecError(actorrpc.CodeBadArguments, err))
 	}

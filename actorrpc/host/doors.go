@@ -35,7 +35,7 @@ func newDoors(s *Server) *doors {
 	d := &doors{grpcFeed: newFeed(), httpFeed: newFeed(), health: health.NewServer(), conns: map[net.Conn]struct{}{}}
 	limit := int(min(s.cfg.MaxMessageBytes, 1<<31-1))
 	d.grpc = grpc.NewServer(
-		grpc.MaxRecvMsgSize(limit), grpc.MaxSendMsgSize(limit),
+		grpc.MaxRecvMsgSize(limit), grpc.MaxSendMsgSize(limit), grpc.ForceServerCodecV2(wire.NewGRPCCodec(uint64(limit))),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: s.cfg.Keepalive, Timeout: s.cfg.Patience}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: s.cfg.Keepalive / 2, PermitWithoutStream: true}),
 		grpc.ConnectionTimeout(greetingTime),

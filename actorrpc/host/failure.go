@@ -96,6 +96,9 @@ func codecError(code actorrpc.Code, err error) *actorrpc.Error {
 	if problem, ok := errors.AsType[*codec.Error](err); ok {
 		e.Argument, e.Message = problem.Path, problem.Problem
 	}
+	if _, ok := errors.AsType[*codec.TooLargeError](err); ok {
+		e.Code = actorrpc.CodeTooLarge
+	}
 	return e
 }
 

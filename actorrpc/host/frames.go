@@ -186,7 +186,7 @@ func (c *connection) call(in *wire.Call, buffers [][]byte, refusal *actorrpc.Err
 	now := time.Now()
 	k := &call{
 		server: c.server, in: in, buffers: buffers, caller: c.caller, arrived: now, to: c,
-		deadline: deadlineOf(now, in.GetTimeoutNs()),
+		deadline: deadlineOf(now, in.GetTimeoutNs()), memory: c.server.cfg.MaxMessageBytes,
 	}
 	if n := c.pending.Add(1); n > int64(c.server.cfg.MaxPending) && refusal == nil {
 		refusal = busy("%d calls of this connection are not answered (max_pending)", n-1)

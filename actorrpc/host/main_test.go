@@ -24,6 +24,9 @@ import (
 const programVariable = "FRAY_TEST_ACTOR_PROGRAM"
 
 func TestMain(m *testing.M) {
+	if os.Getenv(envMeasured) != "" {
+		measured()
+	}
 	if os.Getenv(programVariable) == "" {
 		os.Exit(m.Run())
 	}

@@ -133,9 +133,9 @@ func (c *class) find(name string) (*method, *actorrpc.Error) {
 	return nil, e
 }
 
-// values are the arguments as the method takes them.
-func (m *method) values(kind codec.Kind, args []byte, buffers [][]byte, names []string) ([]reflect.Value, error) {
-	in, err := codec.DecodeArgs(kind, args, buffers)
+// values are the arguments of a call as the method takes them.
+func (m *method) values(c *call, names []string) ([]reflect.Value, error) {
+	in, err := codec.DecodeArgs(codec.Kind(c.in.GetCodec()), c.in.GetArgs(), c.buffers, c.memory)
 	if err != nil {
 		return nil, err
 	}
@@ -145,18 +145,11 @@ func (m *method) values(kind codec.Kind, args []byte, buffers [][]byte, names []
 			return nil, err
 		}
 	}
-	types := m.params
 	if m.variadic {
-		least := len(m.params) - 1
-		if got := len(in.Positional); got < least {
-			return nil, &codec.Error{Problem: fmt.Sprintf("takes at least %s, got %d", counted(least, "argument"), got)}
-		}
-		types = slices.Clone(m.params[:least])
-		for range in.Positional[least:] {
-			types = append(types, m.params[least])
-		}
+		out, err := in.IntoVariadic(m.params)
+		return out, asGiven(err, given, names)
 	}
-	out, err := in.Into(types)
+	out, err := in.Into(m.params)
 	return out, asGiven(err, given, names)
 }
 

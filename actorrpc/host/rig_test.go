@@ -262,7 +262,7 @@ func (c *client) result(seq uint64) (any, *actorrpc.Error) {
 		return nil, e
 	}
 	var out any
-	if err := codec.DecodeResult(codec.Kind(r.GetCodec()), r.GetResult(), buffers, &out); err != nil {
+	if err := codec.DecodeResult(codec.Kind(r.GetCodec()), r.GetResult(), buffers, 0, &out); err != nil {
 		c.t.Fatal(err)
 	}
 	return out, nil

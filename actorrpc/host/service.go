@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/internal/reclaim"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -34,6 +35,8 @@ func (s *service) Invoke(ctx context.Context, in *wire.Call) (*wire.Reply, error
 	c := &call{
 		server: s.server, in: in, buffers: in.GetBuffers(), caller: in.GetCaller(), arrived: now, to: to,
 		deadline: deadlineOf(now, in.GetTimeoutNs()),
+		// The library holds the message in pieces beside the one that is decoded.
+		memory: s.server.cfg.MaxMessageBytes / 2,
 	}
 	if p, ok := peer.FromContext(ctx); ok && c.caller == "" {
 		c.caller = p.Addr.String()
@@ -44,6 +47,8 @@ func (s *service) Invoke(ctx context.Context, in *wire.Call) (*wire.Reply, error
 	c.answer(s.server.submit(c, nil), false)
 	select {
 	case a := <-to:
+		in.Args, in.Buffers, c.buffers = nil, nil, nil
+		reclaim.Now()
 		// What is kept elsewhere is not to be changed: a copy gets the buffers.
 		return &wire.Reply{
 			Seq: a.reply.GetSeq(), Codec: a.reply.GetCodec(), Result: a.reply.GetResult(), Buffers: a.buffers,

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
+
+	"github.com/fray-ml/fray/actorrpc/internal/reclaim"
 )
 
 // Version of the protocol.
@@ -288,6 +290,7 @@ func (c *Conn) Receive() (*Frame, [][]byte, error) {
 	if len(sizes) == 0 {
 		return f, nil, nil
 	}
+	reclaim.Before(uint64(body))
 	bytes := make([]byte, body)
 	if _, err := io.ReadFull(c.in, bytes); err != nil {
 		return nil, nil, cut(err)
@@ -313,11 +316,12 @@ func (c *Conn) head(size int) (*Frame, error) {
 		}
 		return f, malformed(err)
 	}
+	reclaim.Before(uint64(size))
 	bytes := make([]byte, size)
 	if _, err := io.ReadFull(c.in, bytes); err != nil {
 		return nil, cut(err)
 	}
-	return f, malformed(proto.Unmarshal(bytes, f))
+	return f, UnmarshalLarge(bytes, f, c.limit/2)
 }
 
 func malformed(err error) error {

@@ -106,7 +106,7 @@ func actorArguments(text string) ([]any, error) {
 	if !json.Valid([]byte(whole)) {
 		return nil, fmt.Errorf("fray actor call: the arguments are no JSON: %s; quote them for the shell, as in '[1, \"two\"]'", given)
 	}
-	args, err := codec.DecodeArgs(codec.JSON, []byte(whole), nil)
+	args, err := codec.DecodeArgs(codec.JSON, []byte(whole), nil, 0)
 	if err != nil {
 		return nil, fmt.Errorf("fray actor call: %w", err)
 	}
