@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fray-ml/fray/agent/mask"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state/store"
 )
@@ -33,6 +34,9 @@ type task struct {
 	runSeen chan struct{}
 	proc    processRecord // once the command runs
 	done    chan struct{} // closed when nothing of it is left
+
+	hide   *mask.Set // see hidden
+	hiding sync.Once
 
 	mu     sync.Mutex
 	report store.TaskReport
@@ -182,7 +186,7 @@ func (a *agent) adopt() error {
 
 // stop ends the task; the first cause counts.
 func (t *task) stop(state schema.TaskState, reason string) {
-	t.cancel(&stopCause{state: state, reason: reason})
+	t.cancel(&stopCause{state: state, reason: t.hidden().String(reason)})
 }
 
 // provide tells an adopted task what it is part of. Only the loop calls it.
@@ -200,6 +204,7 @@ func (t *task) set(edit func(*store.TaskReport)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	edit(&t.report)
+	t.report.Reason = t.hidden().String(t.report.Reason)
 	report := t.report
 	report.Ports = maps.Clone(report.Ports)
 	t.agent.updates <- update{task: t, report: report}
@@ -236,13 +241,14 @@ func causeOf(ctx context.Context) *endError {
 // endedEarly is the record of a task whose command did not run. Its cause goes
 // to the task's log as well: that is where people look first.
 func (t *task) endedEarly(e *endError) exitRecord {
-	record := exitRecord{EndedAt: time.Now(), State: e.state, Reason: e.reason}
+	hide := t.hidden()
+	record := exitRecord{EndedAt: time.Now(), State: e.state, Reason: hide.String(e.reason)}
 	if t.agent.work.Err() != nil {
 		return record
 	}
 	err := t.writeIntent()
 	if err == nil && e.output != "" {
-		err = os.WriteFile(t.dir.file(outputFile), []byte(e.output), 0o600)
+		err = os.WriteFile(t.dir.file(outputFile), []byte(hide.String(e.output)), 0o600)
 	}
 	if err == nil {
 		err = writeJSON(t.dir.file(exitFile), record)
@@ -280,7 +286,9 @@ func (t *task) finish(record exitRecord) {
 	if err := readJSON(t.dir.file(stopFile), &written); err == nil {
 		stop = &written
 	}
-	output := outputEnd(t.dir.file(outputFile), 64<<10)
+	// The log is masked as it is written, except that of an agent before this
+	// version. A secret that the cut goes through is masked in the log only.
+	output := t.hidden().String(outputEnd(t.dir.file(outputFile), 64<<10))
 	t.removeIdentity()
 	end := outcome(record, stop, t.in, output)
 	shipped := t.shipAll()
@@ -296,10 +304,7 @@ func (t *task) finish(record exitRecord) {
 	if end.state == schema.TaskFailed || end.state == schema.TaskWorkerFailed {
 		r.Tail = lastLines(strings.ToValidUTF8(output, "�"), tailLines)
 	}
-	t.redact(&r.Reason)
-	for i := range r.Tail {
-		t.redact(&r.Tail[i])
-	}
+	r.Reason = t.hidden().String(r.Reason)
 	if t.agent.work.Err() == nil {
 		err := writeJSON(t.dir.file(reportFile), r)
 		if err == nil && shipped {
