@@ -33,6 +33,7 @@ func (t *task) prepare(ctx context.Context) (*shimSpec, error) {
 	}
 	spec, err := t.shimSpec(ctx)
 	if err == nil {
+		spec.Secrets = t.secrets()
 		t.set(func(r *store.TaskReport) { r.State, r.Ports = schema.TaskAssigned, ports })
 	}
 	return spec, err

@@ -1,48 +1,37 @@
 package agent
 
 import (
-	"strings"
-
+	"github.com/fray-ml/fray/agent/mask"
 	"github.com/fray-ml/fray/schema"
 )
 
-// leastSecret is the least length of a secret that is looked for in what a task
-// wrote: hiding every "1" would hide nothing and garble everything.
-const leastSecret = 4
-
-// redact hides a task's secrets in what is reported of it: a program's last
-// words and a health check's output reach the state and other people's screens.
-// Its log is its own.
-func (t *task) redact(texts ...*string) {
-	secrets := t.secrets()
-	if len(secrets) == 0 {
-		return
-	}
-	for _, text := range texts {
-		for _, secret := range secrets {
-			*text = strings.ReplaceAll(*text, secret, "(sensitive value)")
-		}
-	}
-}
-
-// secrets are the task's sensitive values in clear; none where an adopted task
-// has not learnt yet what it is part of.
-func (t *task) secrets() []string {
+// hidden is what must not be in text that is kept of the task: in its log, its
+// reports and their reasons. It is empty while an adopted task has not learnt
+// yet what it is part of: its log is masked by its shim.
+func (t *task) hidden() *mask.Set {
 	select {
 	case <-t.runSeen:
 	default:
 		return nil
 	}
+	t.hiding.Do(func() { t.hide = mask.New(t.secrets()) })
+	return t.hide
+}
+
+// secrets are the task's sensitive values in clear, and those that went into
+// them.
+func (t *task) secrets() []string {
 	texts := append([]schema.Text{t.run.Token}, t.run.Spec.Command...)
 	for _, text := range t.run.Spec.Environment.Env {
 		texts = append(texts, text)
 	}
+	texts = append(texts, t.run.Spec.Sensitive...)
 	var found []string
 	for _, text := range texts {
 		if !text.IsSensitive() {
 			continue
 		}
-		if value, err := text.Reveal(t.agent.Sealer); err == nil && len(value) >= leastSecret {
+		if value, err := text.Reveal(t.agent.Sealer); err == nil && len(value) >= mask.Least {
 			found = append(found, value)
 		}
 	}

@@ -28,13 +28,15 @@ type shimSpec struct {
 	WorkDir string          `json:"work_dir"`
 	Grace   schema.Duration `json:"grace"`
 	Nonce   string          `json:"nonce"`
+	Secrets []string        `json:"secrets,omitempty"` // hidden in its output
 }
 
 // shim runs one command and outlives the agent that asked for it.
 type shim struct {
 	spec shimSpec
 	host *hostDir
-	pid  int // of the command, and its process group
+	pid  int           // of the command, and its process group
+	out  *maskedOutput // nil: the command writes to its log itself
 
 	mu     sync.Mutex
 	ended  bool      // the command was reaped
@@ -91,14 +93,18 @@ func RunShim(in io.Reader, ready io.WriteCloser) error {
 	earlyErr := s.writeExit(record) // what follows may take the whole grace, and this process may be killed in it
 	s.reapLeftovers()
 	close(done)
+	var outputErr error
+	if s.out != nil {
+		outputErr = s.out.finish()
+	}
 	record.Swept = true
 	if errors.Is(readyErr, syscall.EPIPE) {
 		readyErr = nil // the agent died; the next one adopts this task
 	}
 	if err := s.mustWriteExit(record); err != nil {
-		return errors.Join(err, earlyErr, recordErr, readyErr, closeErr)
+		return errors.Join(err, earlyErr, outputErr, recordErr, readyErr, closeErr)
 	}
-	return errors.Join(recordErr, readyErr, closeErr)
+	return errors.Join(outputErr, recordErr, readyErr, closeErr)
 }
 
 // start starts the command in its own process group with its output in the log.
@@ -111,17 +117,30 @@ func (s *shim) start() error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("start command: %w", err), null.Close())
 	}
+	output := log
+	if len(s.spec.Secrets) > 0 {
+		if s.out, err = maskOutput(log, s.spec.Secrets); err != nil {
+			return errors.Join(fmt.Errorf("start command: %w", err), log.Close(), null.Close())
+		}
+		output = s.out.command
+	}
 	attr := &syscall.SysProcAttr{Setpgid: true}
 	dieWithParent(attr)
 	pid, err := syscall.ForkExec(s.spec.Path, s.spec.Argv, &syscall.ProcAttr{
 		Dir:   s.spec.WorkDir,
 		Env:   s.spec.Env,
-		Files: []uintptr{null.Fd(), log.Fd(), log.Fd()},
+		Files: []uintptr{null.Fd(), output.Fd(), output.Fd()},
 		Sys:   attr,
 	})
-	closeErr := errors.Join(null.Close(), log.Close())
+	closeErr := null.Close()
+	if s.out == nil {
+		closeErr = errors.Join(closeErr, log.Close())
+	}
 	if err != nil {
-		return fmt.Errorf("start command: %w", err)
+		if s.out != nil {
+			closeErr = errors.Join(closeErr, s.out.finish())
+		}
+		return errors.Join(fmt.Errorf("start command: %w", err), closeErr)
 	}
 	s.pid = pid
 	return closeErr

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fray-ml/fray/agent/mask"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state/store"
 )
@@ -36,7 +37,10 @@ type task struct {
 	// and why the task is being ended.
 	running  *processRecord
 	stopping *stopRecord
-	done    chan struct{} // closed when nothing of it is left
+	done     chan struct{} // closed when nothing of it is left
+
+	hide   *mask.Set // see hidden
+	hiding sync.Once
 
 	mu      sync.Mutex
 	report  store.TaskReport
@@ -191,7 +195,7 @@ func (a *agent) adopt() error {
 
 // stop ends the task; the first cause counts.
 func (t *task) stop(state schema.TaskState, reason string) {
-	t.cancel(&stopCause{state: state, reason: reason})
+	t.cancel(&stopCause{state: state, reason: t.hidden().String(reason)})
 }
 
 // provide tells an adopted task what it is part of. Only the loop calls it.
@@ -209,6 +213,7 @@ func (t *task) set(edit func(*store.TaskReport)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	edit(&t.report)
+	t.report.Reason = t.hidden().String(t.report.Reason)
 	report := t.report
 	report.Ports = maps.Clone(report.Ports)
 	t.agent.updates <- update{task: t, report: report}
@@ -245,13 +250,14 @@ func causeOf(ctx context.Context) *endError {
 // endedEarly is the record of a task whose command did not run. Its cause goes
 // to the task's log as well: that is where people look first.
 func (t *task) endedEarly(e *endError) exitRecord {
-	record := exitRecord{EndedAt: time.Now(), State: e.state, Reason: e.reason}
+	hide := t.hidden()
+	record := exitRecord{EndedAt: time.Now(), State: e.state, Reason: hide.String(e.reason)}
 	if t.agent.work.Err() != nil {
 		return record
 	}
 	err := t.writeIntent()
 	if err == nil && e.output != "" {
-		err = os.WriteFile(t.dir.file(outputFile), []byte(e.output), 0o600)
+		err = os.WriteFile(t.dir.file(outputFile), []byte(hide.String(e.output)), 0o600)
 	}
 	if err == nil {
 		record.Swept = true
@@ -298,7 +304,9 @@ const tailLines = 20
 
 // finish reports the end, when all output is shipped.
 func (t *task) finish(record exitRecord) {
-	output := outputEnd(t.dir.file(outputFile), 64<<10)
+	// The log is masked as it is written, except that of an agent before this
+	// version. A secret that the cut goes through is masked in the log only.
+	output := t.hidden().String(outputEnd(t.dir.file(outputFile), 64<<10))
 	t.removeIdentity()
 	end := outcome(record, t.stopping, t.in, output)
 	shipped := t.shipAll()
@@ -317,10 +325,7 @@ func (t *task) finish(record exitRecord) {
 	case schema.TaskPending, schema.TaskAssigned, schema.TaskBuilding, schema.TaskRunning, schema.TaskSucceeded,
 		schema.TaskKilled, schema.TaskPreempted, schema.TaskUnschedulable:
 	}
-	t.redact(&r.Reason)
-	for i := range r.Tail {
-		t.redact(&r.Tail[i])
-	}
+	r.Reason = t.hidden().String(r.Reason)
 	rest := remains{task: t, report: &r, shipped: shipped}
 	if t.agent.work.Err() == nil && !rest.settle() {
 		go rest.settleLater(t.agent.work)

@@ -220,6 +220,9 @@ func (t *lateTexts) over(job, now *schema.Job) (schema.Job, bool) {
 			next.Environment.Env[name], differs = value, true
 		}
 	}
+	if differs {
+		next.Sensitive = schema.JoinTexts(job.Sensitive, now.Sensitive)
+	}
 	return next, differs
 }
 

@@ -96,6 +96,7 @@ func (r *Refiner) rested(doc *state.Document, desired schema.Desired) schema.Des
 		}
 		r.rest = append(r.rest, addr)
 		desired.Jobs[i].Command, desired.Jobs[i].Environment.Env = was.Command, was.Environment.Env
+		desired.Jobs[i].Sensitive = was.Sensitive
 	}
 	return desired
 }

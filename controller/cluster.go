@@ -30,6 +30,8 @@ type clusterConfig struct {
 	// from the store, and nothing is run on hosts. Closing it is the caller's.
 	Hosts func(ctx context.Context, report *store.HostReport) (hostConn, error)
 	Log   *slog.Logger
+	// Sealer has the stack's key.
+	Sealer schema.Sealer
 }
 
 // hostConn is a connection to a host's agent.

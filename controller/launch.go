@@ -30,6 +30,7 @@ type order struct {
 	group     *clusterapi.JobGroup
 	pool      string // the reservation of those that name none
 	requestID string
+	sealer    schema.Sealer
 }
 
 // Launch starts a job.
@@ -43,6 +44,7 @@ func (c *clusterServer) Launch(ctx context.Context, req *clusterapi.LaunchReques
 	}
 	made, err := c.launch(ctx, &order{
 		who: who, requests: []*clusterapi.JobRequest{req.GetRequest()}, paths: []string{"request"}, requestID: req.GetRequestId(),
+		sealer: c.Sealer,
 	})
 	if err != nil {
 		return nil, err
@@ -56,7 +58,7 @@ func (c *clusterServer) LaunchGroup(ctx context.Context, req *clusterapi.LaunchG
 	if err != nil {
 		return nil, err
 	}
-	o := &order{who: who, requests: req.GetRequests(), group: req.GetGroup(), pool: req.GetReservationId(), requestID: req.GetRequestId()}
+	o := &order{who: who, requests: req.GetRequests(), group: req.GetGroup(), pool: req.GetReservationId(), requestID: req.GetRequestId(), sealer: c.Sealer}
 	for i := range o.requests {
 		o.paths = append(o.paths, fmt.Sprintf("requests[%d]", i))
 	}

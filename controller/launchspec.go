@@ -39,6 +39,9 @@ func (o *order) decode(doc *state.Document, from *inherited, now time.Time) ([]*
 		spec, mistakes := check.Job(request)
 		wrong = append(wrong, mistakes...)
 		o.finish(spec, i, from)
+		if err := hideInherited(spec, from.parent, o.sealer); err != nil {
+			return nil, status.Errorf(codes.FailedPrecondition, "%s: %v", o.paths[i], err)
+		}
 		specs = append(specs, spec)
 	}
 	if len(wrong) > 0 {

@@ -81,7 +81,7 @@ func (s *services) serveAPI(ctx context.Context, cfg Config, l *loop, certificat
 	cfg.telemetry.registry(s.metadata)
 	s.api, err = serve(ctx, serveConfig{
 		Listener: listener, Certificate: certificate, Tokens: cfg.Service.Tokens,
-		Cluster:  newCluster(clusterConfig{Desk: l, Store: cfg.Store, Hosts: cfg.Service.host, Log: cfg.Log}),
+		Cluster:  newCluster(clusterConfig{Desk: l, Store: cfg.Store, Hosts: cfg.Service.host, Log: cfg.Log, Sealer: cfg.Service.Sealer}),
 		Metadata: s.metadata, Admin: &adminServer{desk: l, cfg: &cfg},
 		Leader: leaderNames(ctx, cfg.Store), Log: cfg.Log, Telemetry: cfg.telemetry,
 	})

@@ -127,6 +127,10 @@ func TestEveryFieldOfAJobCounts(t *testing.T) {
 			lifecycleCounts(t, target, cur, want)
 			continue
 		}
+		if strings.HasPrefix(target, "Job.Sensitive") { // nor is this
+			sensitiveCounts(t, target, cur, want)
+			continue
+		}
 		if equalJobs(cur, want) || !equalJobs(want, want) {
 			t.Errorf("%s: equalJobs does not look at it", target)
 			continue
@@ -163,6 +167,35 @@ func lifecycleCounts(t *testing.T, field string, cur, want *schema.Job) {
 	changed := slices.ContainsFunc(c.Attrs, func(a AttrChange) bool { return a.Verb != VerbNone })
 	if c.Verb != verb || changed {
 		t.Errorf("%s: its change has verb %s and attributes %v, want %s and none changed", field, c.Verb, c.Attrs, verb)
+	}
+}
+
+// sensitiveCounts checks that other values that went into the same texts are
+// recorded, change nothing else, and leave the digest as it was.
+func sensitiveCounts(t *testing.T, field string, cur, want *schema.Job) {
+	t.Helper()
+	before, err := schema.DigestOf(cur)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := schema.DigestOf(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := &state.Job{Spec: cur, Digest: before, Attempt: 1}
+	if c := changeOf(want, record); c.Verb != VerbNone || len(c.Attrs) != 0 || before != after || !equalJobs(cur, want) {
+		t.Errorf("%s: its change has verb %s and attributes %v, digests %s and %s: want no change", field, c.Verb, c.Attrs, before, after)
+	}
+	kept := beside(want, record)
+	if !slices.Equal(kept.Spec.Sensitive, want.Sensitive) || kept.Digest != before {
+		t.Errorf("%s: recorded %v, want %v under the same digest", field, kept.Spec.Sensitive, want.Sensitive)
+	}
+	if beside(want, kept) != kept {
+		t.Errorf("%s: it is recorded again and again", field)
+	}
+	want.Priority++
+	if beside(want, record) != record {
+		t.Errorf("%s: a job that becomes another one has the values of that one before it is", field)
 	}
 }
 

@@ -49,6 +49,7 @@ func withIgnored(desired schema.Desired, doc *state.Document) schema.Desired {
 			kept := *want
 			keep(jobs, want.Lifecycle.Ignore, &kept, cur.Spec)
 			unmix(&kept, cur.Spec)
+			kept.Sensitive = schema.JoinTexts(kept.Sensitive, cur.Spec.Sensitive)
 			want = drawing(&kept, want, pools)
 		}
 		if pool := reshaped[want.Resources.Reservation]; pool != nil {

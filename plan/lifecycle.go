@@ -37,13 +37,29 @@ func (d *differ) observeLifecycle(want *schema.Job, j *state.Job) *state.Job {
 	if j.Spec == want {
 		return j
 	}
-	l := inForce(want, j)
-	if equalLifecycles(&l, &j.Spec.Lifecycle) {
+	kept := beside(want, j)
+	if kept == j {
 		return j
 	}
-	e, changed := d.edit(want.Addr), underLifecycle(j, l)
-	e.Spec, e.Digest = changed.Spec, changed.Digest
+	e := d.edit(want.Addr)
+	e.Spec, e.Digest = kept.Spec, kept.Digest
 	return e
+}
+
+// beside is a record with the lifecycle that is declared now, and with the
+// sensitive values that went into its texts: neither is part of what the job is.
+func beside(want *schema.Job, cur *state.Job) *state.Job {
+	next := cur
+	if l := inForce(want, cur); !equalLifecycles(&l, &cur.Spec.Lifecycle) {
+		next = underLifecycle(cur, l)
+	}
+	if slices.Equal(want.Sensitive, cur.Spec.Sensitive) || !equalJobs(want, cur.Spec) {
+		return next
+	}
+	hiding, spec := *next, *next.Spec
+	spec.Sensitive = want.Sensitive
+	hiding.Spec = &spec
+	return &hiding
 }
 
 // remember records the lifecycles of a configuration in a document that may be
@@ -55,8 +71,8 @@ func remember(doc *state.Document, desired *schema.Desired) {
 		if cur == nil {
 			continue
 		}
-		if l := inForce(want, cur); !equalLifecycles(&l, &cur.Spec.Lifecycle) {
-			doc.Jobs[want.Addr] = underLifecycle(cur, l)
+		if kept := beside(want, cur); kept != cur {
+			doc.Jobs[want.Addr] = kept
 		}
 	}
 	for i := range desired.Reservations {
@@ -77,7 +93,7 @@ func Remembers(doc *state.Document) bool {
 	for i := range doc.Desired.Jobs {
 		want := &doc.Desired.Jobs[i]
 		if cur := doc.Jobs[want.Addr]; cur != nil {
-			if l := inForce(want, cur); !equalLifecycles(&l, &cur.Spec.Lifecycle) {
+			if beside(want, cur) != cur {
 				return false
 			}
 		}

@@ -150,7 +150,7 @@ func (e *evaluator) actorArgs(s scope, x *expression, inPython bool) Text {
 	if !out.ok || !e.keepable(x, out) {
 		return none
 	}
-	val, _ := out.val.UnmarkDeep()
+	val, marks := out.val.UnmarkDeep()
 	if ty := val.Type(); ty != cty.DynamicPseudoType && !ty.IsMapType() && !ty.IsObjectType() {
 		e.wrongValue(x, out, fmt.Errorf("want the constructor's arguments by name, such as { path = \"model\" }, this is %s", friendly(val)))
 		return none
@@ -172,7 +172,7 @@ func (e *evaluator) actorArgs(s scope, x *expression, inPython bool) Text {
 		return none
 	}
 	if isSensitive(out.val) {
-		return Secret(string(data))
+		return secretOf(string(data), sourcesOf(marks))
 	}
 	return Plain(string(data))
 }

@@ -214,7 +214,7 @@ func (e *evaluator) readOutputs(b *block, s scope) (cty.Value, error) {
 			return cty.NilVal, fmt.Errorf("read output %s: %w", name, err)
 		}
 		if o.Sensitive {
-			val = val.Mark(sensitiveMark{})
+			val = markSensitive(val)
 		}
 		vals[name] = val
 	}

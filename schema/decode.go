@@ -65,7 +65,7 @@ func (e *evaluator) texts(s scope, x *expression) []Text {
 	words := make([]Text, 0, list.LengthInt())
 	for it := list.ElementIterator(); it.Next(); {
 		_, item := it.Element()
-		word, err := toText(item, len(marks) > 0)
+		word, err := toText(item, marks)
 		if err != nil {
 			rng, expr := x.expr.Range(), x.expr
 			if tuple, ok := x.expr.(*hclsyntax.TupleConsExpr); ok {
@@ -106,7 +106,7 @@ func (e *evaluator) textMap(s scope, x *expression) map[string]Text {
 	for it := val.ElementIterator(); it.Next(); {
 		k, item := it.Element()
 		name := k.AsString()
-		text, err := toText(item, len(marks) > 0)
+		text, err := toText(item, marks)
 		if err == nil && (name == "" || strings.ContainsAny(name, "=\x00")) {
 			err = fmt.Errorf("the name is empty or has a = in it")
 		}
@@ -134,10 +134,10 @@ func itemExpr(expr hcl.Expression, name string) hcl.Expression {
 	return expr
 }
 
-// toText converts one value; secret says that what it stands in is sensitive.
-func toText(v cty.Value, secret bool) (Text, error) {
-	secret = secret || isSensitive(v)
-	v, _ = v.UnmarkDeep()
+// toText converts one value; marks are those of what it stands in.
+func toText(v cty.Value, marks cty.ValueMarks) (Text, error) {
+	secret := len(marks) > 0 || isSensitive(v)
+	v, own := v.UnmarkDeep()
 	if !v.IsKnown() {
 		if ty := v.Type(); ty != cty.DynamicPseudoType && !ty.IsPrimitiveType() {
 			return Text{}, fmt.Errorf("want a string, this will be %s", article(ty.FriendlyName()))
@@ -155,7 +155,7 @@ func toText(v cty.Value, secret bool) (Text, error) {
 		return Text{}, fmt.Errorf("no process can be given a string with a zero byte")
 	}
 	if secret {
-		return Secret(str.AsString()), nil
+		return secretOf(str.AsString(), sourcesOf(marks, own)), nil
 	}
 	return Plain(str.AsString()), nil
 }

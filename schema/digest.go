@@ -29,8 +29,15 @@ func (d Digest) Short() string {
 
 // DigestOf hashes a spec: SHA-256 of its JSON, which is canonical because specs
 // hold only structs (fields in source order), sorted slices and maps (keys
-// sorted by encoding/json). A secret in clear is an error.
+// sorted by encoding/json). What a job is has no part in its Sensitive. A secret
+// in clear is an error.
 func DigestOf(spec any) (Digest, error) {
+	switch j := spec.(type) {
+	case *Job:
+		spec = j.withoutSensitive()
+	case Job:
+		spec = j.withoutSensitive()
+	}
 	data, err := json.Marshal(spec)
 	if err != nil {
 		return "", fmt.Errorf("digest of %T: %w", spec, err)

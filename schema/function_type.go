@@ -63,16 +63,12 @@ func markFunctions() []libraryFunction {
 		},
 		{
 			name: "nonsensitive", text: "A value that is sensitive no more; what is in it may be.", returns: "any", ownMarks: true,
-			fn: marksFunc(func(v cty.Value) cty.Value {
-				v, marks := v.Unmark()
-				delete(marks, sensitiveMark{})
-				return v.WithMarks(marks)
-			}),
+			fn:     marksFunc(unmarkSensitive),
 			params: value, example: `nonsensitive(sensitive("x"))`,
 		},
 		{
 			name: "sensitive", text: "A value that is hidden wherever it flows.", returns: "any",
-			fn:     marksFunc(func(v cty.Value) cty.Value { return v.Mark(sensitiveMark{}) }),
+			fn:     marksFunc(markSensitive),
 			params: value, example: `issensitive("id-${sensitive("x")}")`,
 		},
 	}

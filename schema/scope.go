@@ -68,7 +68,7 @@ func (sc *Scope) Outputs() cty.Value {
 		case !out.ok:
 			continue
 		case root.constantBool(b.attr("sensitive"), false):
-			out.val = out.val.Mark(sensitiveMark{})
+			out.val = markSensitive(out.val)
 		}
 		vals[name] = out.val
 	}

@@ -12,6 +12,9 @@ func (d Desired) Seal(s Sealer) (Desired, error) {
 	for i := range d.Jobs {
 		j := d.Jobs[i]
 		var err error
+		if j.Sensitive, err = j.sealSources(s); err != nil {
+			return Desired{}, err
+		}
 		if j.Command, err = sealTexts(s, j.Command); err != nil {
 			return Desired{}, fmt.Errorf("%s command: %w", j.Addr, err)
 		}
@@ -41,6 +44,7 @@ func (d Desired) Refined(jobs []Job, s Sealer) (Desired, error) {
 			return Desired{}, fmt.Errorf("take in the values of %s: there is no such job", j.Addr)
 		}
 		d.Jobs[at].Command, d.Jobs[at].Environment.Env = j.Command, j.Environment.Env
+		d.Jobs[at].Sensitive = JoinTexts(d.Jobs[at].Sensitive, j.Sensitive)
 	}
 	return d, nil
 }

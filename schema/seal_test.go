@@ -75,7 +75,8 @@ func TestSecretsAreSealed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if after := fmt.Sprintf("%#v", c.Desired.Jobs); after != before || c.Desired.Jobs[0].Command[2] != Secret("Bearer hunter2-token") {
+	header, err := c.Desired.Jobs[0].Command[2].Reveal(nil)
+	if after := fmt.Sprintf("%#v", c.Desired.Jobs); after != before || err != nil || header != "Bearer hunter2-token" {
 		t.Error("Seal changed what it was given")
 	}
 	outputs, err := SealOutputs(c.Outputs, reversing{})

@@ -28,6 +28,10 @@ type Job struct {
 	DependsOn []Address `json:"depends_on,omitempty"`
 	Uses      []Address `json:"uses,omitempty"`
 	Lifecycle Lifecycle `json:"lifecycle,omitzero"`
+	// Sensitive are the sensitive values that went into the texts of Command and
+	// of the environment, sealed: they are hidden in what tasks write, like those
+	// texts. They are no part of what the job is, nor of its digest.
+	Sensitive []Text `json:"sensitive,omitempty"`
 }
 
 // IsService reports whether the job is meant to stay up: a replica of an actor service.

@@ -70,6 +70,9 @@ func specValue(v reflect.Value) cty.Value {
 		vals := map[string]cty.Value{}
 		for i := range v.NumField() {
 			name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+			if name == "sensitive" {
+				continue // Job.Sensitive, which no plan shows
+			}
 			vals[name] = specValue(v.Field(i))
 		}
 		return cty.ObjectVal(vals)

@@ -5,7 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"unique"
 )
+
+// LeastSecret is the length in bytes below which a secret is not looked for in
+// other texts: hiding every "1" would hide nothing and garble everything.
+const LeastSecret = 4
 
 // Text is a string that may be secret or not known yet. A command's words and
 // an environment's values are Texts, so that a secret cannot reach the state, a
@@ -16,8 +21,9 @@ import (
 // sealed (encrypted with the stack's key) and unknown (until apply).
 // It is comparable: equal sealed Texts have equal secrets, see [Sealer].
 type Text struct {
-	form  textForm
-	value string
+	form    textForm
+	value   string
+	sources unique.Handle[string] // of a secret: what went into it, see sourceMark
 }
 
 type textForm uint8
@@ -34,6 +40,11 @@ func Plain(s string) Text { return Text{value: s} }
 
 // Secret is a Text that must be sealed before it leaves this process.
 func Secret(s string) Text { return Text{form: textSecret, value: s} }
+
+// secretOf is a Secret that other sensitive values went into.
+func secretOf(s string, sources unique.Handle[string]) Text {
+	return Text{form: textSecret, value: s, sources: sources}
+}
 
 // UnknownText is a Text whose value is known only after apply.
 func UnknownText() Text { return Text{form: textUnknown} }

@@ -193,7 +193,7 @@ func (e *evaluator) finalValue(name string, v *variable, g given, isGiven bool) 
 
 func (v *variable) mark(val cty.Value) cty.Value {
 	if v.sensitive {
-		val = val.Mark(sensitiveMark{})
+		val = markSensitive(val)
 	}
 	if v.ephemeral {
 		val = val.Mark(ephemeralMark{})

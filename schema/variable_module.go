@@ -82,7 +82,7 @@ func (e *evaluator) handOut(name string) {
 	}
 	val := out.val
 	if e.constantBool(b.attr("sensitive"), false) {
-		val = val.Mark(sensitiveMark{})
+		val = markSensitive(val)
 	}
 	switch ephemeral := e.constantBool(b.attr("ephemeral"), false); {
 	case isEphemeral(val) && !ephemeral:

@@ -7,7 +7,6 @@ package state
 
 import (
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/fray-ml/fray/schema"
@@ -269,13 +268,8 @@ func (d *Document) HasSecrets() bool {
 		}
 	}
 	for _, j := range d.Jobs {
-		if slices.ContainsFunc(j.Spec.Command, schema.Text.IsSensitive) {
+		if j.Spec.HasSecrets() {
 			return true
-		}
-		for _, text := range j.Spec.Environment.Env {
-			if text.IsSensitive() {
-				return true
-			}
 		}
 	}
 	return false
