@@ -154,6 +154,11 @@ func (p *crashProvider) Inventory(ctx context.Context, stack string) (schema.Inv
 	return p.Provider.Inventory(ctx, stack)
 }
 
+func (p *crashProvider) Get(ctx context.Context, spec schema.SliceSpec) (schema.SliceStatus, bool, error) {
+	p.c.read("get slice " + spec.Name)
+	return p.Provider.Get(ctx, spec)
+}
+
 func (p *crashProvider) Create(ctx context.Context, spec schema.SliceSpec) error {
 	return p.c.write("create "+spec.Name, func() error { return p.Provider.Create(ctx, spec) })
 }

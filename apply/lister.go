@@ -16,6 +16,8 @@ type lister struct {
 	running  chan listed // nil: no list is under way
 	begun    time.Time   // the last one
 	known    bool        // inventory or err is of a list
+	number   int         // of the lists that were whole
+	listedAt time.Time   // when the last whole list was begun
 
 	inventory schema.Inventory
 	err       error
@@ -63,6 +65,9 @@ func (l *lister) await(ctx context.Context, patience patience) {
 	select {
 	case r := <-l.running:
 		l.inventory, l.err, l.known, l.running = r.inventory, r.err, true, nil
+		if l.err == nil {
+			l.number, l.listedAt = l.number+1, l.begun
+		}
 	case <-over:
 	case <-ctx.Done():
 		if !l.known {

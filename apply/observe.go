@@ -32,6 +32,7 @@ type Observer struct {
 	Patience time.Duration
 
 	listers  map[schema.ProviderName]*lister
+	doubts   map[schema.ProviderName]*confirmer
 	listed   []store.Attrs // the mailbox, as it was last looked at
 	assigned map[string]plan.Assigned
 	damaged  map[string]string // why an assignment cannot be read, by slice
@@ -54,8 +55,9 @@ const maxGap = 5 * time.Second
 // without it nothing may be concluded.
 func (o *Observer) Observe(ctx context.Context, stack string) (*plan.Observed, error) {
 	obs := &plan.Observed{
-		Inventories: map[schema.ProviderName]schema.Inventory{},
-		Unreachable: map[schema.ProviderName]string{},
+		Inventories:   map[schema.ProviderName]schema.Inventory{},
+		Confirmations: map[string]plan.Confirmation{},
+		Unreachable:   map[schema.ProviderName]plan.Unreachable{},
 	}
 	now, attended := o.now(), o.attended
 	if !o.looked.IsZero() {
@@ -94,6 +96,9 @@ func (o *Observer) inventories(ctx context.Context, stack string, obs *plan.Obse
 			o.listers[name] = &lister{provider: p}
 		}
 		o.listers[name].begin(ctx, stack, o.now())
+		if c := o.doubts[name]; c != nil {
+			c.begin(ctx)
+		}
 	}
 	patience := newPatience(o.Patience)
 	defer patience.stop()
@@ -102,12 +107,39 @@ func (o *Observer) inventories(ctx context.Context, stack string, obs *plan.Obse
 		l.await(ctx, patience)
 		switch {
 		case l.err != nil:
-			obs.Unreachable[name] = l.err.Error()
+			obs.Unreachable[name] = plan.Unreachable{Kind: providers.KindOf(l.err), Text: l.err.Error()}
 		case l.running != nil && o.now().Sub(l.begun) > staleAfter:
-			obs.Unreachable[name] = fmt.Sprintf("it has not answered for %s", o.now().Sub(l.begun).Truncate(time.Second))
+			text := fmt.Sprintf("it has not answered for %s", o.now().Sub(l.begun).Truncate(time.Second))
+			obs.Unreachable[name] = plan.Unreachable{Kind: schema.ErrorUnavailable, Text: text}
 		default:
 			obs.Inventories[name] = l.inventory
 		}
+		if c := o.doubts[name]; c != nil {
+			c.await(ctx, patience)
+			c.report(obs.Confirmations, l.number)
+		}
+	}
+}
+
+// Doubt has the slices read directly that a plan for the last Observe doubted. The
+// next ones report what came of it.
+func (o *Observer) Doubt(doubts []plan.Doubt) {
+	if o.doubts == nil {
+		o.doubts = map[schema.ProviderName]*confirmer{}
+	}
+	for name, p := range o.Providers {
+		of := slices.DeleteFunc(slices.Clone(doubts), func(d plan.Doubt) bool { return d.Slice.Provider != name })
+		if o.doubts[name] == nil && len(of) == 0 {
+			continue
+		}
+		if o.doubts[name] == nil {
+			o.doubts[name] = &confirmer{provider: p, now: o.now}
+		}
+		l := o.listers[name]
+		if l == nil {
+			continue
+		}
+		o.doubts[name].want(of, l.number, l.listedAt)
 	}
 }
 

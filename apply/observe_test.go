@@ -311,7 +311,7 @@ func TestSlowListsHoldUpNothing(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if why := obs.Unreachable[schema.ProviderGCP]; why != "" {
+			if why := obs.Unreachable[schema.ProviderGCP].Text; why != "" {
 				return time.Since(began), why
 			}
 			return time.Since(began), obs.Inventories[schema.ProviderGCP].Slices[0].Spec.Name

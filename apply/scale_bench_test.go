@@ -155,6 +155,12 @@ func (p swiftProvider) Inventory(context.Context, string) (schema.Inventory, err
 	return inv, nil
 }
 
+func (p swiftProvider) Get(_ context.Context, spec schema.SliceSpec) (schema.SliceStatus, bool, error) {
+	defer p.lock()()
+	st, found := p.slices.values[spec.Name]
+	return st, found, nil
+}
+
 func (p swiftProvider) Create(_ context.Context, spec schema.SliceSpec) error {
 	defer p.lock()()
 	p.slices.put(spec.Name, schema.SliceStatus{Spec: spec, Phase: schema.SliceReady})

@@ -166,13 +166,28 @@ func (s *Stepper) SetScope(scope Scope) { s.cfg.Scope = scope }
 // Preview observes and returns the plan for desired, with what it costs, without
 // carrying it out.
 func (s *Stepper) Preview(ctx context.Context, desired *schema.Desired, doc *state.Document) (*plan.Plan, error) {
-	obs, err := s.observer.Observe(ctx, s.doc.Stack())
+	p, obs, err := s.preview(ctx, desired, doc)
 	if err != nil {
 		return nil, err
 	}
-	p := plan.Diff(desired, doc, obs, s.cfg.Now())
 	p.Costs = plan.Costs(desired, p, obs)
 	return p, nil
+}
+
+// preview plans, and plans again once what that doubts was read directly: there is no
+// later step that would.
+func (s *Stepper) preview(ctx context.Context, desired *schema.Desired, doc *state.Document) (*plan.Plan, *plan.Observed, error) {
+	for look := 0; ; look++ {
+		obs, err := s.observer.Observe(ctx, s.doc.Stack())
+		if err != nil {
+			return nil, nil, err
+		}
+		p := plan.Diff(desired, doc, obs, s.cfg.Now())
+		s.observer.Doubt(p.Doubts)
+		if look > 0 || len(p.Doubts) == 0 {
+			return p, obs, nil
+		}
+	}
 }
 
 // Accept makes doc, made by [Accept] from Document, the state, and saves it.
@@ -203,6 +218,7 @@ func (s *Stepper) Step(ctx context.Context) (time.Duration, error) {
 	timing.Observe = looked.Sub(began)
 	before := s.doc
 	p := s.planner.Diff(&s.doc.Desired, s.doc, obs, s.cfg.Now())
+	s.observer.Doubt(p.Doubts)
 	p.Actions = s.cfg.Scope.filter(p)
 	s.doc, s.last, s.observed, s.wanted = p.Next, p, obs, s.planner.Wanted()
 	s.note(p)
@@ -237,6 +253,7 @@ func (s *Stepper) Look(ctx context.Context) (time.Duration, error) {
 	}
 	var planner plan.Planner // what it plans does not come about
 	p := planner.Diff(&s.doc.Desired, s.doc, obs, s.cfg.Now())
+	s.observer.Doubt(p.Doubts)
 	s.last, s.observed, s.wanted = p, obs, planner.Wanted()
 	if s.cfg.OnStep != nil {
 		s.cfg.OnStep(p, s.doc)

@@ -77,6 +77,13 @@ func (c capacity) Inventory(context.Context, string) (schema.Inventory, error) {
 	return inv, nil
 }
 
+func (c capacity) Get(_ context.Context, spec schema.SliceSpec) (schema.SliceStatus, bool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	st, found := c.slices[spec.Name]
+	return st, found, nil
+}
+
 func (c capacity) Create(ctx context.Context, spec schema.SliceSpec) error {
 	if err := c.call("create", spec.Name); err != nil {
 		return err

@@ -306,6 +306,13 @@ func (c capacity) Inventory(context.Context, string) (schema.Inventory, error) {
 	return inv, nil
 }
 
+// Get reads one slice.
+func (c capacity) Get(_ context.Context, spec schema.SliceSpec) (schema.SliceStatus, bool, error) {
+	defer c.enter()()
+	found, there := c.slices[spec.Name]
+	return schema.SliceStatus{Spec: found, Phase: schema.SliceReady}, there, nil
+}
+
 // Create makes a slice whose host reports at once.
 func (c capacity) Create(_ context.Context, spec schema.SliceSpec) error {
 	defer c.enter()()

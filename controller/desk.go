@@ -38,7 +38,7 @@ type View struct {
 	Attended time.Duration // see plan.Observed
 	// Inventories and Unreachable are what the providers said to the step.
 	Inventories map[schema.ProviderName]schema.Inventory
-	Unreachable map[schema.ProviderName]string
+	Unreachable map[schema.ProviderName]plan.Unreachable
 	Lease       store.Lease
 	At          time.Time
 	Took        time.Duration // the step

@@ -213,6 +213,9 @@ type plainProvider struct{ err error }
 func (p *plainProvider) Inventory(context.Context, string) (schema.Inventory, error) {
 	return schema.Inventory{Foreign: 3}, p.err
 }
+func (p *plainProvider) Get(context.Context, schema.SliceSpec) (schema.SliceStatus, bool, error) {
+	return schema.SliceStatus{}, false, p.err
+}
 func (p *plainProvider) Create(context.Context, schema.SliceSpec) error { return p.err }
 func (p *plainProvider) Delete(context.Context, string, string) error   { return p.err }
 

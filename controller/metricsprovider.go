@@ -58,6 +58,15 @@ func (i *instrumented) Inventory(ctx context.Context, stack string) (inv schema.
 	return inv, err
 }
 
+// Get reads a slice.
+func (i *instrumented) Get(ctx context.Context, spec schema.SliceSpec) (status schema.SliceStatus, found bool, err error) {
+	err = i.watch(ctx, "get", spec.Name, func(ctx context.Context) (err error) {
+		status, found, err = i.Provider.Get(ctx, spec)
+		return err
+	})
+	return status, found, err
+}
+
 // Create asks for a slice.
 func (i *instrumented) Create(ctx context.Context, spec schema.SliceSpec) error {
 	return i.watch(ctx, "create", spec.Name, func(ctx context.Context) error { return i.Provider.Create(ctx, spec) })

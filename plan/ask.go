@@ -69,8 +69,11 @@ func (d *differ) cannotAsk(spec *schema.SliceSpec) reason {
 	if why := d.obs.Inventories[p].Unlisted[spec.Zone]; why != "" {
 		return because(WaitProvider, fmt.Sprintf("what is in %s could not be listed: %s", spec.Zone, why))
 	}
-	if why := d.obs.Unreachable[p]; why != "" {
-		return because(WaitProvider, fmt.Sprintf("provider %s cannot be asked for its slices: %s", p, why))
+	if why, unreachable := d.obs.Unreachable[p]; unreachable {
+		return because(WaitProvider, fmt.Sprintf("provider %s cannot be asked for its slices: %s", p, why.Text))
+	}
+	if why := d.unconfirmed(spec); !why.none() {
+		return why
 	}
 	return because(WaitProvider, fmt.Sprintf("provider %s was not asked for its slices", p))
 }

@@ -72,6 +72,7 @@ type differ struct {
 	shown      map[schema.Address]Change // instead of what is done: they are refused
 	tried      map[string]int            // see trying
 	hush       *bool                     // see isHush
+	doubted    map[string]DoubtKind      // slices that may be there, whatever the list says; see doubtReadings
 	zones      map[schema.Address]string // chosen for what is being placed
 	staging    []staging                 // jobs to be replaced that run on until what takes over is up
 	held       []*schema.Job             // jobs without capacity that wait for what they depend on
@@ -135,6 +136,7 @@ func newDiffer(desired *schema.Desired, doc *state.Document, obs *Observed, now 
 			}
 		}
 	}
+	d.doubtReadings()
 	d.takeInGuests()
 	d.recordHolders()
 	return d
@@ -187,11 +189,15 @@ func (d *differ) edit(addr schema.Address) *state.Job {
 	return &j
 }
 
-// known reports whether a slice would be listed if it were there: only then does
-// one that is not listed not exist.
+// known reports whether a slice would be listed if it were there, and no list
+// speaks against it without a confirmation: only then does one that is not listed
+// not exist.
 func (d *differ) known(spec *schema.SliceSpec) bool {
 	if host := d.next.Slices[spec.On]; host != nil {
 		spec = &host.Spec
+	}
+	if d.isUnconfirmed(spec) {
+		return false
 	}
 	return d.listedIn(spec.Provider, spec.Zone)
 }

@@ -26,6 +26,11 @@ func (d *differ) orphans() {
 	for _, name := range unwanted {
 		st, listed := d.slices[name]
 		switch {
+		case listed && d.doubted[name] == DoubtUnwanted:
+			if d.obs.Confirmations[name].Since.IsZero() {
+				d.drift(st.Spec.Owner, name, fmt.Sprintf("slice %s carries this stack's mark and nothing declared uses it", name), "will be deleted once that is confirmed")
+			}
+			d.wait(st.Spec.Owner, d.unconfirmed(&st.Spec))
 		case listed:
 			if s := d.next.Slices[name]; (s == nil || s.Terminating.IsZero()) && st.Phase != schema.SliceDeleting {
 				d.drift(st.Spec.Owner, name, fmt.Sprintf("slice %s carries this stack's mark and nothing declared uses it", name), "will be deleted")

@@ -27,8 +27,11 @@ type Observed struct {
 	// could not be asked, and nothing may be concluded from that.
 	Inventories map[schema.ProviderName]schema.Inventory
 	// Unreachable says why a provider has no inventory.
-	Unreachable map[schema.ProviderName]string
-	Assignments map[string]Assigned // by slice
+	Unreachable map[schema.ProviderName]Unreachable
+	// Confirmations are what is known, beside the lists, of the slices that the last
+	// plan doubted, by name; see [Plan.Doubts].
+	Confirmations map[string]Confirmation
+	Assignments   map[string]Assigned // by slice
 	// Damaged says why the assignment of a slice cannot be read: Assignments has an
 	// empty one for it.
 	Damaged map[string]string
@@ -37,6 +40,12 @@ type Observed struct {
 	Hosts map[string][]Host
 	// Attended is for how long the observer has been looking, see [Host.SilentAt].
 	Attended time.Duration
+}
+
+// Unreachable is why a provider could not be asked for its slices.
+type Unreachable struct {
+	Kind schema.ErrorKind
+	Text string
 }
 
 // Assigned is an assignment as it stands in the store.
@@ -97,6 +106,10 @@ type Plan struct {
 	// Costs are what [Costs] estimates. As with Amendments, it is the caller of
 	// [Diff] who fills them in, where they are to be shown.
 	Costs []Cost
+
+	// Doubts are the slices against which the lists speak and nothing else does yet.
+	// The next observation is to read them directly.
+	Doubts []Doubt
 
 	// Actions may all be carried out now, in any order, at the same time.
 	Actions []Action

@@ -125,6 +125,7 @@ func (d *differ) recordOf(st *schema.SliceStatus) *state.Slice {
 func (d *differ) findDrift() {
 	var died, gone []string
 	d.forgetWeather()
+	d.noteConditions()
 	d.recordGuests()
 	for name, s := range d.doc.Slices {
 		st, listed := d.slices[name]

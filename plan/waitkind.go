@@ -21,13 +21,15 @@ const (
 	WaitQuota      WaitKind = "quota"      // of a cloud's account
 	WaitRetry      WaitKind = "retry"      // the next try after something failed
 	WaitProvider   WaitKind = "provider"   // one that cannot be asked
-	WaitConstraint WaitKind = "constraint" // it is asked for what no place has
+	// WaitUnconfirmed: for the confirmation of what a list says of a slice
+	WaitUnconfirmed WaitKind = "unconfirmed"
+	WaitConstraint  WaitKind = "constraint" // it is asked for what no place has
 )
 
 // WaitKinds are all of them.
 func WaitKinds() []WaitKind {
 	return []WaitKind{
-		WaitUnderway, WaitDependency, WaitBlocked, WaitTurn, WaitLimit, WaitRoom, WaitCapacity, WaitQuota, WaitRetry, WaitProvider, WaitConstraint,
+		WaitUnderway, WaitDependency, WaitBlocked, WaitTurn, WaitLimit, WaitRoom, WaitCapacity, WaitQuota, WaitRetry, WaitProvider, WaitUnconfirmed, WaitConstraint,
 	}
 }
 

@@ -67,7 +67,7 @@ func TestSemantics14WaitsHaveKinds(t *testing.T) {
 			})
 		})
 	}
-	if got := len(WaitKinds()); got != 11 {
+	if got := len(WaitKinds()); got != 12 {
 		t.Errorf("there are %d kinds, and cases for 11", got)
 	}
 }

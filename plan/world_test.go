@@ -34,12 +34,15 @@ type world struct {
 
 	// The weather.
 	createTakes, bootTakes, deleteTakes, stopTakes time.Duration
-	capacity                                       int                          // slices that can be had, 0: any number
-	quota                                          int                          // slices that are allowed, 0: any number
-	unreachable                                    bool                         // the provider cannot be asked
-	shut                                           map[string]error             // by zone: why nothing can be created there
-	refuses                                        func(schema.SliceSpec) error // what is not created, nil: none
-	unlisted                                       map[string]string            // by zone: why it is not listed
+	capacity                                       int                                     // slices that can be had, 0: any number
+	quota                                          int                                     // slices that are allowed, 0: any number
+	unreachable                                    bool                                    // the provider cannot be asked
+	shut                                           map[string]error                        // by zone: why nothing can be created there
+	refuses                                        func(schema.SliceSpec) error            // what is not created, nil: none
+	unlisted                                       map[string]string                       // by zone: why it is not listed
+	misreads                                       func(schema.Inventory) schema.Inventory // what a list makes of the truth, nil: nothing
+	unreadable                                     bool                                    // no slice can be read directly
+	doubted                                        map[string]Confirmation                 // of the last look
 	loses                                          func(Action) bool
 	wayward                                        bool // the weather is too bad to expect progress
 

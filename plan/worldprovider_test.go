@@ -14,25 +14,29 @@ import (
 func (w *world) observe() *Observed {
 	obs := &Observed{
 		Inventories: map[schema.ProviderName]schema.Inventory{},
-		Unreachable: map[schema.ProviderName]string{},
+		Unreachable: map[schema.ProviderName]Unreachable{},
 		Assignments: maps.Clone(w.assignments),
 		Hosts:       map[string][]Host{},
 	}
 	if w.unreachable {
-		obs.Unreachable[schema.ProviderLocal] = "503 try again"
+		obs.Unreachable[schema.ProviderLocal] = Unreachable{Kind: schema.ErrorUnavailable, Text: "503 try again"}
 	} else {
 		all := w.inventory()
+		if w.misreads != nil {
+			all = w.misreads(all)
+		}
 		for _, name := range []schema.ProviderName{schema.ProviderLocal, schema.ProviderGCP} {
 			inv := schema.Inventory{Slices: slices.DeleteFunc(slices.Clone(all.Slices), func(st schema.SliceStatus) bool {
 				_, missing := w.unlisted[st.Spec.Zone]
 				return st.Spec.Provider != name || missing
 			})}
 			if name == schema.ProviderGCP {
-				inv.Unlisted = w.unlisted
+				inv.Unlisted, inv.Skipped = w.unlisted, all.Skipped
 			}
 			obs.Inventories[name] = inv
 		}
 	}
+	w.confirm(obs)
 	maps.DeleteFunc(w.silence, func(key hostKey, _ observed) bool {
 		_, reported := w.reports[key]
 		return !reported
@@ -50,6 +54,47 @@ func (w *world) observe() *Observed {
 		obs.Hosts[name] = w.listed(name, hosts)
 	}
 	return obs
+}
+
+// confirm reads the slices directly that may be doubted, and counts the looks of
+// those that the last plan doubted.
+func (w *world) confirm(obs *Observed) {
+	obs.Confirmations = map[string]Confirmation{}
+	counted := map[string]Confirmation{}
+	if w.last != nil {
+		for _, doubt := range w.last.Doubts {
+			c := w.doubted[doubt.Slice.Name]
+			if c.Since.IsZero() {
+				c.Since = w.now
+			}
+			c.Lists++
+			counted[doubt.Slice.Name] = c
+			obs.Confirmations[doubt.Slice.Name] = c
+		}
+	}
+	w.doubted = counted
+	if w.unreachable || w.unreadable {
+		return
+	}
+	for _, s := range w.doc.Slices {
+		if _, blind := w.unlisted[s.Spec.Zone]; !blind {
+			w.read(obs, s.Spec.Name)
+		}
+	}
+	for name := range counted {
+		w.read(obs, name)
+	}
+}
+
+// read is a direct read of one slice.
+func (w *world) read(obs *Observed, name string) {
+	c := obs.Confirmations[name]
+	if s := w.slices[name]; s == nil {
+		c.Answer = AnswerGone
+	} else {
+		c.Answer, c.Status = AnswerFound, w.statusOf(s)
+	}
+	obs.Confirmations[name] = c
 }
 
 // listed is the list of a slice's hosts: the one of before, where they have said
@@ -77,15 +122,19 @@ func (w *world) inventory() schema.Inventory {
 		if isGuest(s) {
 			continue
 		}
-		st := schema.SliceStatus{Spec: s.spec, Phase: s.phase, Reason: s.reason, CreatedAt: s.createdAt, Waiting: s.waiting, Cause: s.cause}
-		for n, h := range s.hosts {
-			if !h.agent && h.boot > 0 && s.phase != schema.SliceDead {
-				st.Down = append(st.Down, n)
-			}
-		}
-		inv.Slices = append(inv.Slices, st)
+		inv.Slices = append(inv.Slices, w.statusOf(s))
 	}
 	return inv
+}
+
+func (w *world) statusOf(s *simSlice) schema.SliceStatus {
+	st := schema.SliceStatus{Spec: s.spec, Phase: s.phase, Reason: s.reason, CreatedAt: s.createdAt, Waiting: s.waiting, Cause: s.cause}
+	for n, h := range s.hosts {
+		if !h.agent && h.boot > 0 && s.phase != schema.SliceDead {
+			st.Down = append(st.Down, n)
+		}
+	}
+	return st
 }
 
 var (

@@ -17,8 +17,15 @@ import (
 type Provider interface {
 	// Inventory lists every slice that carries the stack's mark, or any
 	// stack's for "". What cannot be listed whole is an error or a zone that
-	// is named as unlisted, never a shorter list.
+	// is named as unlisted, never a shorter list. A single item that cannot be
+	// read, or is a copy of another, is named as skipped.
 	Inventory(ctx context.Context, stack string) (schema.Inventory, error)
+	// Get reads one slice directly, not through a list: the name, zone and engine
+	// of spec say where it would be. It reports false only where the source of
+	// slices itself says that there is none; what could not be read is an error,
+	// which says nothing about the slice. What bears the name and is not this
+	// stack's is not found either.
+	Get(ctx context.Context, spec schema.SliceSpec) (status schema.SliceStatus, found bool, err error)
 	// Create asks for a slice and returns once that is accepted. Creating
 	// one that is there already adopts it and starts what is missing of it;
 	// one of the same name that is not this stack's, or has another shape,

@@ -26,6 +26,8 @@ type gate struct {
 	listErr   error
 	listedAt  time.Time
 
+	reads map[string]reading // by slice, of those that the last plan doubted
+
 	mu      sync.Mutex
 	waiting []*call
 	arrived chan struct{}       // told of each call that comes to wait
@@ -56,7 +58,7 @@ type call struct {
 func newGate(p providers.Provider, watch gateWatch, now func() time.Time) *gate {
 	return &gate{
 		Provider: p, watch: watch, now: now,
-		arrived: make(chan struct{}, 1), refused: map[string]*refused{}, owners: map[schema.Address]*refused{},
+		arrived: make(chan struct{}, 1), reads: map[string]reading{}, refused: map[string]*refused{}, owners: map[schema.Address]*refused{},
 	}
 }
 
@@ -171,6 +173,46 @@ func (g *gate) list(ctx context.Context, stack string) {
 // Inventory is the last list.
 func (g *gate) Inventory(context.Context, string) (schema.Inventory, error) {
 	return g.inventory, g.listErr
+}
+
+// read reads the slices directly that the next step will ask for, for the same reason.
+func (g *gate) read(ctx context.Context, doubts []plan.Doubt) {
+	for _, d := range doubts {
+		last, read := g.reads[d.Slice.Name]
+		if read && g.now().Sub(last.at) < rereads {
+			continue
+		}
+		r := reading{at: g.now()}
+		r.status, r.found, r.err = g.Provider.Get(ctx, d.Slice)
+		g.reads[d.Slice.Name] = r
+		if providers.KindOf(r.err) == schema.ErrorRate && r.err != nil {
+			return
+		}
+	}
+}
+
+// rereads is how long what was read of a slice stands for the next look.
+const rereads = 5 * time.Second
+
+// reading is what a direct read of a slice said.
+type reading struct {
+	at     time.Time
+	status schema.SliceStatus
+	found  bool
+	err    error
+}
+
+// errNotRead says that the gate has not read a slice, which is none of the provider's
+// errors: it is asked for the next time.
+var errNotRead = &providers.Error{Kind: schema.ErrorRate, Op: "read slice", Err: errors.New("its turn has not come")}
+
+// Get is the last reading of a slice, once.
+func (g *gate) Get(_ context.Context, spec schema.SliceSpec) (schema.SliceStatus, bool, error) {
+	r, read := g.reads[spec.Name]
+	if !read || g.now().Sub(r.at) >= rereads {
+		return schema.SliceStatus{}, false, errNotRead
+	}
+	return r.status, r.found, r.err
 }
 
 // Create asks for a slice when it is its turn.

@@ -116,6 +116,9 @@ func (r *rehearsal) step(ctx context.Context) error {
 	r.steps++
 	r.busy, r.acted = 0, false
 	r.gate.list(ctx, r.fleet.stack)
+	if last := r.stepper.Last(); last != nil {
+		r.gate.read(ctx, last.Doubts)
+	}
 	began := time.Now()
 	_, err := r.stepper.Step(ctx)
 	took := time.Since(began)

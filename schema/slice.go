@@ -54,13 +54,34 @@ type SliceStatus struct {
 }
 
 // Inventory is every slice of one provider that carries the stack's mark. It is
-// complete but for the zones that it names as unlisted: of those nothing is known,
-// whether or not some of their slices are there. Any other failure to list is an
-// error instead.
+// complete but for the zones that it names as unlisted, of which nothing is known,
+// whether or not some of their slices are there, and for the items that it names as
+// skipped. Any other failure to list is an error instead. One list is one reading:
+// a service may answer with one that is empty, short or old, and call it whole.
 type Inventory struct {
 	Slices []SliceStatus `json:"slices"` // sorted by name
 	// Unlisted says of each zone that could not be listed why.
 	Unlisted map[string]string `json:"unlisted,omitempty"`
+	// Skipped are the items with the stack's mark that are no slice of it, or cannot
+	// be read. Nothing is concluded about them: they are neither used nor deleted.
+	Skipped []SkippedItem `json:"skipped,omitempty"`
 	// Foreign counts what the provider's capacity also holds that is not this stack's.
 	Foreign int `json:"foreign,omitempty"`
 }
+
+// SkippedItem is one item of a list that an inventory leaves out.
+type SkippedItem struct {
+	Name   string     `json:"name"` // its own, as the provider has it
+	Zone   string     `json:"zone,omitempty"`
+	Reason SkipReason `json:"reason"`
+	Text   string     `json:"text"` // what is wrong with it and how to mend it
+}
+
+// SkipReason is the closed set of reasons why an inventory leaves an item out.
+type SkipReason string
+
+// The reasons.
+const (
+	SkipCopy       SkipReason = "copy"       // it carries the labels and metadata of another item
+	SkipUnreadable SkipReason = "unreadable" // what it says about itself cannot be read
+)

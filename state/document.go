@@ -42,6 +42,10 @@ type Document struct {
 	// soon, by zone or region, type and tier. Those that are well have none.
 	Weather map[string]Weather `json:"weather,omitempty"`
 
+	// Conditions are what was amiss with providers when they were last asked.
+	// Those that were seen whole have none.
+	Conditions map[schema.ProviderName]ProviderCondition `json:"conditions,omitempty"`
+
 	// Past are launched jobs whose name was taken by a newer one, by id, as they ended.
 	Past map[string]*Job `json:"past,omitempty"`
 	// Paused says that nothing is to be changed for now, nil: it is not.
@@ -102,6 +106,33 @@ type Weather struct {
 	// one did since the last.
 	Births int  `json:"births,omitempty"`
 	Had    bool `json:"had,omitempty"`
+}
+
+// ProviderCondition is what keeps a provider's slices from being known.
+type ProviderCondition struct {
+	// Unseen says that the provider could not be asked for its slices, nil: it could.
+	Unseen *Unseen `json:"unseen,omitempty"`
+	// Missing says that many slices disappeared from its list at once and are not
+	// confirmed to be gone, nil: none did.
+	Missing *Missing `json:"missing,omitempty"`
+	// Skipped are the items of its list that are no slices of this stack or cannot
+	// be read.
+	Skipped []schema.SkippedItem `json:"skipped,omitempty"`
+}
+
+// Unseen is since when a provider cannot be asked for its slices, and why.
+type Unseen struct {
+	Since time.Time        `json:"since"`
+	Kind  schema.ErrorKind `json:"kind"`
+	Text  string           `json:"text"`
+}
+
+// Missing is a mass disappearance: so many slices of those that lived were in no
+// list any more at once.
+type Missing struct {
+	Since  time.Time `json:"since"`
+	Slices int       `json:"slices"`
+	Of     int       `json:"of"`
 }
 
 // Resource is a declaration without processes of its own, as carried out.
@@ -234,6 +265,7 @@ func (d *Document) Clone() *Document {
 	c.Outputs = cloneMap(d.Outputs)
 	c.Disowned = cloneMap(d.Disowned)
 	c.Weather = cloneMap(d.Weather)
+	c.Conditions = cloneMap(d.Conditions)
 	c.Past = cloneMap(d.Past)
 	return &c
 }

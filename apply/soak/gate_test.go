@@ -209,6 +209,23 @@ func (o outlet) Inventory(ctx context.Context, stack string) (schema.Inventory, 
 	})
 }
 
+func (o outlet) Get(ctx context.Context, spec schema.SliceSpec) (schema.SliceStatus, bool, error) {
+	type answer struct {
+		status schema.SliceStatus
+		found  bool
+	}
+	a, err := through(ctx, o.c, &call{verb: verbInventory}, func() (answer, error) {
+		inv, err := o.c.run.cloud.inventory(spec.Stack)
+		for _, st := range inv.Slices {
+			if st.Spec.Name == spec.Name {
+				return answer{st, true}, err
+			}
+		}
+		return answer{}, err
+	})
+	return a.status, a.found, err
+}
+
 func (o outlet) Create(ctx context.Context, spec schema.SliceSpec) error {
 	k := &call{verb: verbCreate, key: spec.Name}
 	_, err := through(ctx, o.c, k, func() (struct{}, error) {

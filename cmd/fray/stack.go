@@ -162,6 +162,9 @@ type elsewhere struct{ why error }
 func (e elsewhere) Inventory(context.Context, string) (schema.Inventory, error) {
 	return schema.Inventory{}, e.why
 }
+func (e elsewhere) Get(context.Context, schema.SliceSpec) (schema.SliceStatus, bool, error) {
+	return schema.SliceStatus{}, false, e.why
+}
 func (e elsewhere) Create(context.Context, schema.SliceSpec) error { return e.why }
 func (e elsewhere) Delete(context.Context, string, string) error   { return e.why }
 

@@ -327,7 +327,7 @@ func (v *view) eventPane() pane {
 
 func eventMood(kind store.EventKind) mood {
 	switch kind {
-	case store.EventEnded, store.EventDrift:
+	case store.EventEnded, store.EventDrift, store.EventProvider:
 		return moodWaiting
 	case store.EventLease, store.EventConfig:
 		return moodQuiet

@@ -165,6 +165,8 @@ func levelOf(e store.Event) Level {
 		case !begins("is asked for", "is gone"):
 			return LevelWarn
 		}
+	case store.EventProvider:
+		return LevelWarn
 	case store.EventLaunched, store.EventStarted, store.EventPending, store.EventLease, store.EventConfig:
 	}
 	return LevelInfo

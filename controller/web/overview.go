@@ -74,7 +74,7 @@ func summary(f *frame) Overview {
 		Paused: snap.Doc.Paused, Unreachable: map[string]string{},
 	}
 	for provider, why := range snap.Unreachable {
-		out.Unreachable[string(provider)] = why
+		out.Unreachable[string(provider)] = why.Text
 	}
 	for _, e := range x.jobs {
 		out.Jobs[e.job.Status]++

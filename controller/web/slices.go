@@ -114,7 +114,7 @@ func (l *SliceList) count(snap *Snapshot, r *SliceRow) {
 }
 
 func noteOf(snap *Snapshot, r *SliceRow) string {
-	return cmp.Or(snap.Unreachable[r.Provider], snap.Inventories[r.Provider].Unlisted[r.Zone])
+	return cmp.Or(snap.Unreachable[r.Provider].Text, snap.Inventories[r.Provider].Unlisted[r.Zone])
 }
 
 // Slices are all slices of a snapshot, by provider, zone and name.

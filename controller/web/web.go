@@ -40,7 +40,7 @@ type Snapshot struct {
 	// made up for by what the state says of its slices.
 	Inventories map[schema.ProviderName]schema.Inventory
 	// Unreachable says why a provider could not be asked.
-	Unreachable map[schema.ProviderName]string
+	Unreachable map[schema.ProviderName]plan.Unreachable
 	Lease       store.Lease
 	At          time.Time
 	Took        time.Duration // the step

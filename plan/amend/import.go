@@ -77,7 +77,7 @@ func (m *importer) checkSlice(name string) error {
 	switch {
 	case st == nil && len(m.Observed.Unreachable) > 0:
 		down := slices.Sorted(maps.Keys(m.Observed.Unreachable))[0]
-		return fmt.Errorf("no provider that answered lists slice %s; provider %s did not: %s", name, down, m.Observed.Unreachable[down])
+		return fmt.Errorf("no provider that answered lists slice %s; provider %s did not: %s", name, down, m.Observed.Unreachable[down].Text)
 	case st == nil:
 		return fmt.Errorf("no provider lists a slice %s with this stack's mark, %s; fray status shows those that are disowned", name, m.doc.Stack())
 	case st.Phase == schema.SliceDead || st.Phase == schema.SliceDeleting:

@@ -106,7 +106,7 @@ type rebuilder struct {
 func (r *rebuilder) choose() error {
 	for _, name := range slices.Sorted(maps.Keys(r.Observed.Unreachable)) {
 		return fmt.Errorf("provider %s cannot be asked for its slices (%s); what runs there would be forgotten, so try again when it answers",
-			name, r.Observed.Unreachable[name])
+			name, r.Observed.Unreachable[name].Text)
 	}
 	marks := Marks(r.Observed)
 	switch {

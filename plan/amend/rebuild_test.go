@@ -256,7 +256,7 @@ func TestRebuildRefuses(t *testing.T) {
 		says   string
 	}{
 		{"a provider that does not answer", func(_ *world, in *amend.RebuildInput) {
-			in.Observed.Unreachable[schema.ProviderGCP] = "503"
+			in.Observed.Unreachable[schema.ProviderGCP] = plan.Unreachable{Kind: schema.ErrorUnavailable, Text: "503"}
 		}, "provider gcp cannot be asked"},
 		{"nothing there", func(_ *world, in *amend.RebuildInput) { in.Observed = newWorld(t, desired).observe() }, "nothing to rebuild from"},
 		{"two stacks", func(_ *world, in *amend.RebuildInput) {

@@ -54,7 +54,7 @@ func newWorld(t tester, desired schema.Desired) *world {
 func (w *world) observe() *plan.Observed {
 	obs := &plan.Observed{
 		Inventories: map[schema.ProviderName]schema.Inventory{schema.ProviderLocal: {}},
-		Unreachable: map[schema.ProviderName]string{},
+		Unreachable: map[schema.ProviderName]plan.Unreachable{},
 		Assignments: maps.Clone(w.assignments), Hosts: map[string][]plan.Host{},
 	}
 	var inv schema.Inventory

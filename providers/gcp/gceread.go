@@ -26,9 +26,7 @@ func (g *gce) readGroups(finds gceFinds, records *specReader, stack string, list
 		if group != nil && ownGroup(group, at.name) != nil {
 			group = nil
 		}
-		if text := group.GetAllInstancesConfig().GetProperties().GetMetadata()[metadataSpec]; text != "" {
-			said.text = text // changed since it was made, which a template cannot be
-		}
+		said = groupMarks(template, group)
 		spec, err := records.read(said)
 		if err != nil {
 			return nil, unreadable(said, err)
@@ -41,6 +39,16 @@ func (g *gce) readGroups(finds gceFinds, records *specReader, stack string, list
 		})
 	}
 	return groups, nil
+}
+
+// groupMarks are those of a group: of its template, and what was changed since that
+// was made, which a template cannot be.
+func groupMarks(template *computepb.InstanceTemplate, group *computepb.InstanceGroupManager) marks {
+	said := templateMarks(template)
+	if text := group.GetAllInstancesConfig().GetProperties().GetMetadata()[metadataSpec]; text != "" {
+		said.text = text
+	}
+	return said
 }
 
 // unreadable is why a slice cannot be listed. Left out, or listed without its

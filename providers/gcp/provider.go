@@ -34,6 +34,8 @@ type Config struct {
 	// CreatesPerMinute bounds the creations that are asked for; 0: 60. The
 	// service refuses more than about 90 a minute for a project.
 	CreatesPerMinute int
+	// ReadsPerMinute bounds the direct reads of single slices; 0: 600.
+	ReadsPerMinute int
 	// Pace is how long an inventory is good for; 0: 5 s, or half a second with
 	// an Endpoint. The service limits how often a project may be listed.
 	Pace time.Duration
@@ -46,8 +48,8 @@ func (c Config) validate() error {
 	if !regexp.MustCompile(`^[a-z0-9.:-]{1,63}$`).MatchString(c.Project) {
 		return failf(schema.ErrorInvalid, "%q is no project's id; set project in the provider block", c.Project)
 	}
-	if c.CreatesPerMinute < 0 || c.Backoff < 0 || c.Pace < 0 {
-		return failf(schema.ErrorInvalid, "creations a minute and backoff must not be negative")
+	if c.CreatesPerMinute < 0 || c.ReadsPerMinute < 0 || c.Backoff < 0 || c.Pace < 0 {
+		return failf(schema.ErrorInvalid, "creations and reads a minute and backoff must not be negative")
 	}
 	if c.Endpoint == "" {
 		return nil
@@ -60,6 +62,7 @@ func (c Config) validate() error {
 
 func (c Config) withDefaults() Config {
 	c.CreatesPerMinute = cmp.Or(c.CreatesPerMinute, 60)
+	c.ReadsPerMinute = cmp.Or(c.ReadsPerMinute, 600)
 	c.Backoff = cmp.Or(c.Backoff, 250*time.Millisecond)
 	if c.Pace == 0 && c.Endpoint != "" {
 		c.Pace = 500 * time.Millisecond
@@ -84,6 +87,8 @@ type Bootstrapper interface {
 type engine interface {
 	// list lists everything that is there, in one pass over the project.
 	list(ctx context.Context, stack string) (listing, error)
+	// get reads what there is of one slice of the stack, nil for nothing.
+	get(ctx context.Context, stack string, at place) (*schema.SliceStatus, error)
 	// create asks for a slice and returns the name of the operation that
 	// makes it, "" if there is nothing to wait for: it was there already.
 	create(ctx context.Context, r order) (operation string, err error)
@@ -118,6 +123,7 @@ type Provider struct {
 	config  Config
 	engines map[schema.Engine]engine
 	turns   *limiter
+	reads   *budget // of direct reads
 	pending pendings
 	known   places
 }
@@ -155,7 +161,7 @@ func New(ctx context.Context, config Config) (*Provider, error) {
 // newProvider is a provider without engines.
 func newProvider(config Config) *Provider {
 	config = config.withDefaults()
-	return &Provider{config: config, engines: map[schema.Engine]engine{}, turns: &limiter{perMinute: config.CreatesPerMinute}}
+	return &Provider{config: config, engines: map[schema.Engine]engine{}, turns: &limiter{perMinute: config.CreatesPerMinute}, reads: &budget{perMinute: config.ReadsPerMinute}}
 }
 
 // Pace implements providers.Pacer.

@@ -47,7 +47,7 @@ func (p *Provider) inventory(ctx context.Context, stack string) (schema.Inventor
 		r, err := p.slice(e.Name()).read()
 		switch {
 		case err != nil:
-			return inventory, err
+			inventory.Skipped = append(inventory.Skipped, schema.SkippedItem{Name: e.Name(), Reason: schema.SkipUnreadable, Text: err.Error()})
 		case r == nil:
 			if err := p.sweep(e.Name()); err != nil {
 				return inventory, err
@@ -65,6 +65,29 @@ func (p *Provider) inventory(ctx context.Context, stack string) (schema.Inventor
 		}
 	}
 	return inventory, nil
+}
+
+// Get reads a slice's directory.
+func (p *Provider) Get(_ context.Context, spec schema.SliceSpec) (schema.SliceStatus, bool, error) {
+	status, err := p.get(spec)
+	if err != nil {
+		return schema.SliceStatus{}, false, classified("read slice", spec.Name, err)
+	}
+	if status == nil {
+		return schema.SliceStatus{}, false, nil
+	}
+	return *status, true, nil
+}
+
+func (p *Provider) get(spec schema.SliceSpec) (*schema.SliceStatus, error) {
+	if err := checkName(spec.Name); err != nil {
+		return nil, err
+	}
+	r, err := p.slice(spec.Name).read()
+	if err != nil || r == nil || r.Spec.Stack != spec.Stack {
+		return nil, err
+	}
+	return p.status(r)
 }
 
 // status is how a slice stands, nil when it is gone.

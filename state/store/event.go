@@ -37,13 +37,14 @@ const (
 	EventSlice    EventKind = "slice" // asked for, up, going
 	EventDrift    EventKind = "drift"
 	EventLease    EventKind = "lease"
-	EventConfig   EventKind = "config" // another configuration was accepted
+	EventProvider EventKind = "provider" // it cannot be seen, or not all of it, or can again
+	EventConfig   EventKind = "config"   // another configuration was accepted
 )
 
 // EventKinds lists every kind.
 func EventKinds() []EventKind {
 	return []EventKind{
-		EventLaunched, EventStarted, EventReady, EventEnded, EventJob, EventPending, EventSlice, EventDrift, EventLease, EventConfig,
+		EventLaunched, EventStarted, EventReady, EventEnded, EventJob, EventPending, EventSlice, EventDrift, EventLease, EventProvider, EventConfig,
 	}
 }
 

@@ -1,0 +1,150 @@
+package apply
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/providers"
+	"github.com/fray-ml/fray/schema"
+)
+
+// readAgainAfter is when a slice is read once more that is still in doubt.
+const readAgainAfter = 10 * time.Second
+
+// confirmer reads the slices of one provider directly that the last plan doubted:
+// one after the other, in the background, at the pace that the provider allows.
+type confirmer struct {
+	provider providers.Provider
+	now      func() time.Time
+	running  chan struct{} // closed at the end of the reads that are under way; nil: none are
+
+	mu     sync.Mutex
+	doubts map[string]*doubt // by slice
+}
+
+// doubt is what is known of a slice that the last plan doubted.
+type doubt struct {
+	spec   schema.SliceSpec
+	list   int       // the number of the list that first spoke against it
+	since  time.Time // when that was begun
+	readAt time.Time // zero: it was not read yet
+	answer plan.Answer
+	status schema.SliceStatus
+}
+
+// want takes over which slices the last plan doubted, given the number of the list
+// that it saw and when that was begun.
+func (c *confirmer) want(doubts []plan.Doubt, list int, begun time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	wanted := make(map[string]*doubt, len(doubts))
+	for i := range doubts {
+		spec := doubts[i].Slice
+		if d := c.doubts[spec.Name]; d != nil && d.spec == spec {
+			wanted[spec.Name] = d
+			continue
+		}
+		wanted[spec.Name] = &doubt{spec: spec, list: list, since: begun}
+	}
+	c.doubts = wanted
+}
+
+// begin starts to read what is due, unless that is under way.
+func (c *confirmer) begin(ctx context.Context) {
+	if c.running != nil || len(c.due()) == 0 {
+		return
+	}
+	running := make(chan struct{})
+	c.running = running
+	go func() {
+		defer close(running)
+		for _, spec := range c.due() {
+			if !c.read(ctx, spec) {
+				return
+			}
+		}
+	}()
+}
+
+// due are the slices to read now, those that were read longest ago first.
+func (c *confirmer) due() []schema.SliceSpec {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var due []*doubt
+	for _, d := range c.doubts {
+		if d.readAt.IsZero() || c.now().Sub(d.readAt) >= readAgainAfter {
+			due = append(due, d)
+		}
+	}
+	slices.SortFunc(due, func(a, b *doubt) int {
+		return cmp.Or(a.readAt.Compare(b.readAt), cmp.Compare(a.spec.Name, b.spec.Name))
+	})
+	specs := make([]schema.SliceSpec, len(due))
+	for i, d := range due {
+		specs[i] = d.spec
+	}
+	return specs
+}
+
+// read reads one slice and reports whether to go on: not where the provider says that
+// it was asked too often.
+func (c *confirmer) read(ctx context.Context, spec schema.SliceSpec) bool {
+	if ctx.Err() != nil || !c.wants(spec) {
+		return ctx.Err() == nil
+	}
+	bounded, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	status, found, err := c.provider.Get(bounded, spec)
+	if err != nil && providers.KindOf(err) == schema.ErrorRate {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d := c.doubts[spec.Name]
+	if d == nil || d.spec != spec {
+		return true
+	}
+	d.readAt = c.now()
+	switch {
+	case err != nil: // the answer of before is too old by now
+		d.answer, d.status = plan.AnswerNone, schema.SliceStatus{}
+	case found:
+		d.answer, d.status = plan.AnswerFound, status
+	default:
+		d.answer, d.status = plan.AnswerGone, schema.SliceStatus{}
+	}
+	return true
+}
+
+func (c *confirmer) wants(spec schema.SliceSpec) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d := c.doubts[spec.Name]
+	return d != nil && d.spec == spec
+}
+
+// await waits for the reads that are under way as long as there is patience.
+func (c *confirmer) await(ctx context.Context, patience patience) {
+	if c.running == nil {
+		return
+	}
+	select {
+	case <-c.running:
+		c.running = nil
+	case <-patience.over:
+	case <-ctx.Done():
+	}
+}
+
+// report adds what is known of the slices in doubt, given the number of the last list.
+func (c *confirmer) report(to map[string]plan.Confirmation, list int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name, d := range c.doubts {
+		to[name] = plan.Confirmation{Since: d.since, Lists: list - d.list + 1, Answer: d.answer, Status: d.status}
+	}
+}
