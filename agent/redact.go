@@ -1,9 +1,8 @@
 package agent
 
 import (
+	"slices"
 	"strings"
-
-	"github.com/fray-ml/fray/schema"
 )
 
 // leastSecret is the least length of a secret that is looked for in what a task
@@ -33,11 +32,14 @@ func (t *task) secrets() []string {
 	default:
 		return nil
 	}
-	texts := append([]schema.Text{t.run.Token}, t.run.Spec.Command...)
+	texts := slices.Clone(t.run.Spec.Command)
 	for _, text := range t.run.Spec.Environment.Env {
 		texts = append(texts, text)
 	}
 	var found []string
+	if token := t.token(); token != "" {
+		found = append(found, token)
+	}
 	for _, text := range texts {
 		if !text.IsSensitive() {
 			continue

@@ -113,9 +113,7 @@ func (a *app) watch(ctx context.Context, args []string, flags watchFlags) error 
 		Parallelism: flags.parallelism, UntilUndeclared: flags.detached, Observe: flags.observe,
 		Log: slog.New(slog.NewTextHandler(a.stderr, nil)),
 	}
-	if cfg.Service, err = l.stack.service(soft, l.doc, flags); err != nil {
-		return err
-	}
+	cfg.Service = l.stack.service(l.doc, flags)
 	sealer, err := l.stack.sealer(soft, l.doc, false)
 	if err != nil {
 		return err
@@ -175,28 +173,21 @@ func (a *app) locateOrBegin(ctx context.Context, args []string, flags configFlag
 }
 
 // service is what a watch serves, as its flags say.
-func (s *stack) service(ctx context.Context, doc *state.Document, flags watchFlags) (controller.Service, error) {
-	served := controller.Service{API: flags.api, Advertise: flags.advertise, HTTP: flags.http}
+func (s *stack) service(doc *state.Document, flags watchFlags) controller.Service {
+	served := controller.Service{API: flags.api, Advertise: flags.advertise, HTTP: flags.http, Stack: doc.Stack()}
 	if served.HTTP == serveOff || flags.detached && flags.http == httpDefault {
 		served.HTTP = ""
 	}
 	switch served.API {
 	case serveOff:
 		served.API = ""
-		return served, nil
 	case serveAuto:
 		served.API = "127.0.0.1:0"
 		if s.store.WriteInterval() > 0 { // hosts elsewhere have to reach it
 			served.API = ":0"
 		}
 	}
-	sealer, err := s.sealer(ctx, doc, true)
-	if err != nil {
-		return served, err
-	}
-	served.Sealer, served.Stack = sealer, doc.Stack()
-	served.Tokens, err = keeperOf(sealer, doc.Stack())
-	return served, err
+	return served
 }
 
 // startController starts a detached `fray watch` unless one leads already. Its
