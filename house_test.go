@@ -44,30 +44,31 @@ func house() []room {
 		{name: "providers/gcp", sees: []string{"schema", "state/store", "providers", "providers/providertest", "actorrpc"}},
 		{name: "clusterapi"},
 		{name: "clusterapi/token", pure: true},
-		{name: "clusterapi/dial", sees: []string{"state/store"}},
-		{name: "clusterapi/identity", sees: []string{"clusterapi/token"}, pure: true},
+		{name: "clusterapi/keys", sees: []string{"clusterapi/token", "state/store"}},
+		{name: "clusterapi/dial", sees: []string{"clusterapi/token", "state/store"}},
+		{name: "clusterapi/identity", pure: true},
 		{name: "actorrpc", sees: []string{"clusterapi"}},
 		{name: "examples", sees: []string{"actorrpc"}},
-		{name: "agent", sees: []string{"schema", "state", "state/store", "clusterapi", "clusterapi/token", "clusterapi/dial", "clusterapi/identity"}},
+		{name: "agent", sees: []string{"schema", "state", "state/store", "clusterapi", "clusterapi/token", "clusterapi/keys", "clusterapi/dial", "clusterapi/identity"}},
 		{name: "modules", sees: []string{"schema", "state/store"}},
-		{name: "apply", sees: []string{"schema", "state", "state/store", "plan", "providers", "clusterapi/token"}},
+		{name: "apply", sees: []string{"schema", "state", "state/store", "plan", "providers"}},
 		{name: "rehearse", sees: []string{
 			"schema", "state", "state/store", "plan", "providers", "providers/gcp", "apply",
 		}},
 		{name: "controller/web", sees: []string{"schema", "state", "state/store", "plan"}},
 		{name: "controller", sees: []string{
 			"schema", "state", "state/store", "plan", "plan/amend", "plan/render", "providers", "apply", "controller/web",
-			"clusterapi", "clusterapi/token", "clusterapi/dial",
+			"clusterapi", "clusterapi/token", "clusterapi/keys", "clusterapi/dial",
 		}},
 		{name: "cmd/fray", sees: []string{
 			"schema", "state", "state/store", "state/keyring", "plan", "plan/amend", "plan/render", "providers", "providers/local",
 			"providers/gcp", "agent", "apply", "controller", "modules", "rehearse",
-			"clusterapi", "clusterapi/token", "clusterapi/dial", "clusterapi/identity", "actorrpc",
+			"clusterapi", "clusterapi/token", "clusterapi/keys", "clusterapi/dial", "clusterapi/identity", "actorrpc",
 		}},
 		{name: "bench", sees: []string{
 			"schema", "state", "state/store", "plan", "plan/render", "providers", "providers/local",
 			"providers/gcp", "agent", "apply", "controller", "modules", "rehearse",
-			"clusterapi", "clusterapi/token", "clusterapi/dial", "clusterapi/identity", "actorrpc",
+			"clusterapi", "clusterapi/token", "clusterapi/keys", "clusterapi/dial", "clusterapi/identity", "actorrpc",
 		}},
 	}
 }

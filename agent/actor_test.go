@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -20,6 +21,11 @@ import (
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state/store"
 )
+
+func (rot) Derive(label string) ([]byte, error) {
+	sum := sha256.Sum256([]byte(label))
+	return sum[:], nil
+}
 
 // identityOf is what the tasks of a namespace find in the tests' stack.
 func identityOf(t *testing.T, namespace string) string {

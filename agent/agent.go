@@ -26,6 +26,7 @@ type agent struct {
 	dir      *hostDir
 	lock     *os.File
 	state    *stateFile
+	keys     *hostKeys
 	reporter *reporter
 	ports    gangPorts // held while no task runs
 	report   store.HostReport
@@ -147,11 +148,15 @@ func serve(ctx context.Context, c Config, dir *hostDir, at place) error {
 		c.Log.Error("what this host's agent remembered is lost; it goes on without", "error", err)
 	}
 	a.state = state
+	if a.keys, err = dir.keys(); err != nil {
+		return err
+	}
 	remembered := state.get()
 	a.report = store.HostReport{
 		Slice: c.Slice, Host: c.Host, Boot: rand.Text(), Version: c.Version, PID: os.Getpid(), Address: c.Address,
 		Instance: c.Instance,
 		Epoch:    remembered.Done.Epoch, Generation: remembered.Done.Generation,
+		SigningKey:      a.keys.public(),
 		CoordinatorPort: remembered.Ports[0], MegascalePort: remembered.Ports[1],
 	}
 	a.reporter = newReporter(&reporter{

@@ -20,8 +20,8 @@ import (
 
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/clusterapi/dial"
+	"github.com/fray-ml/fray/clusterapi/keys"
 	"github.com/fray-ml/fray/clusterapi/token"
-	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -47,12 +47,12 @@ type hostService struct {
 	live  *liveTasks
 	log   *slog.Logger
 	execs chan struct{} // as many as there may be
-	key   schema.Deriver
 
-	clock  *store.LeaderClock     // by which tokens are judged
-	stack  atomic.Pointer[string] // the mark that assignments carry, nil: none was read yet
-	mu     sync.Mutex
-	keeper *token.Keeper // once there was a key and a mark
+	clock    *store.LeaderClock // by which tokens are judged
+	keys     *keys.Reader
+	stack    atomic.Pointer[string] // the mark that assignments carry, nil: none was read yet
+	mu       sync.Mutex
+	verifier *token.Verifier // once there was a mark
 }
 
 var _ clusterapi.HostServer = (*hostService)(nil)
@@ -60,19 +60,15 @@ var _ clusterapi.HostServer = (*hostService)(nil)
 // openAPI begins to serve. A host that cannot still runs its tasks, so that
 // failures are for the log.
 func openAPI(c Config, dir *hostDir, state *stateFile) *hostAPI {
-	key, _ := c.Sealer.(schema.Deriver) // without one the host is not served
 	a := &hostAPI{host: &hostService{
-		dir: dir, live: newLiveTasks(), log: c.Log, execs: make(chan struct{}, maxExecs), key: key,
-		clock: store.NewLeaderClock(c.Store),
+		dir: dir, live: newLiveTasks(), log: c.Log, execs: make(chan struct{}, maxExecs),
+		clock: store.NewLeaderClock(c.Store), keys: keys.NewReader(c.Store, nil),
 	}}
 	if err := dir.endExecs(); err != nil {
 		c.Log.Error("commands of an earlier agent not ended", "error", err)
 	}
 	if err := a.serveTasks(c, state); err != nil {
 		c.Log.Error("tasks cannot reach the cluster API", "error", err)
-	}
-	if key == nil {
-		return a
 	}
 	if err := a.serveHost(c.Address); err != nil {
 		c.Log.Error("the host's API is not served", "error", err)
@@ -156,26 +152,10 @@ func (a *hostAPI) stop() {
 	}
 }
 
-// keyPace is how often a key that could not be opened is tried again: rights
-// may yet be granted.
-const keyPace = 10 * time.Second
-
-// offered sends where the host serves, once this host can tell who calls.
+// offered sends where the host serves.
 func (a *hostAPI) offered(ctx context.Context, to chan<- offer) {
 	if a.offer.api == "" {
 		return
-	}
-	for told := false; ; told = true {
-		_, err := a.host.key.Derive(token.Label)
-		if err == nil {
-			break
-		}
-		if !told {
-			a.host.log.Warn("the host's API waits for the stack's key", "error", err)
-		}
-		if !pause(ctx, keyPace) {
-			return
-		}
 	}
 	select {
 	case to <- a.offer:
@@ -228,17 +208,17 @@ func (h *hostService) caller(ctx context.Context) (token.Claims, error) {
 	if !ok {
 		return token.Claims{}, status.Error(codes.Unauthenticated, "the call has no token")
 	}
-	keeper, err := h.tokens()
+	verifier, err := h.tokens()
 	if err != nil {
 		return token.Claims{}, status.Error(codes.Unavailable, err.Error())
 	}
-	// Before anything is read for a stranger: is it signed at all?
-	if _, err := keeper.Verify(text, time.Time{}); err != nil {
-		return token.Claims{}, status.Error(codes.Unauthenticated, err.Error())
+	// Before the lease is read for a stranger: is it signed at all?
+	if err := verifier.Signed(ctx, text); err != nil {
+		return token.Claims{}, dial.TokenStatus(err)
 	}
-	claims, err := keeper.Verify(text, h.now(ctx))
+	claims, err := verifier.Verify(ctx, text, h.now(ctx))
 	if err != nil {
-		return claims, status.Error(codes.Unauthenticated, err.Error())
+		return claims, dial.TokenStatus(err)
 	}
 	switch claims.Subject {
 	case token.SubjectController, token.SubjectUser:
@@ -261,24 +241,22 @@ func (h *hostService) now(ctx context.Context) time.Time {
 	if err != nil {
 		h.log.Warn("the leader's clock not read; tokens are judged by what is known of it", "error", err)
 	}
+	h.keys.Forget(sight.Lease.Epoch) // who led before may have revoked some
 	return sight.Now
 }
 
 // tokens checks those of this stack.
-func (h *hostService) tokens() (*token.Keeper, error) {
+func (h *hostService) tokens() (*token.Verifier, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.keeper != nil {
-		return h.keeper, nil
+	if h.verifier != nil {
+		return h.verifier, nil
 	}
 	stack := h.stack.Load()
 	if stack == nil {
 		return nil, errors.New("this host has read no assignment yet, and cannot tell who calls; try again")
 	}
 	var err error
-	h.keeper, err = token.New(h.key, *stack)
-	if err != nil {
-		h.keeper = nil
-	}
-	return h.keeper, err
+	h.verifier, err = token.NewVerifier(*stack, h.keys)
+	return h.verifier, err
 }

@@ -2,7 +2,9 @@ package agent
 
 import (
 	"context"
+	"crypto/ed25519"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,32 +18,56 @@ import (
 
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/clusterapi/dial"
+	"github.com/fray-ml/fray/clusterapi/keys"
 	"github.com/fray-ml/fray/clusterapi/token"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state/store"
 )
 
-var _ schema.Deriver = rot{}
-
-func (rot) Derive(label string) ([]byte, error) {
-	sum := sha256.Sum256([]byte(label))
-	return sum[:], nil
-}
-
 const testStack = "test-stack"
 
-// minted is a token of the tests' stack.
-func minted(t *testing.T, c token.Claims) string {
+// testSigner is what the tests sign with as a role.
+func testSigner(t *testing.T, stack string, role token.Role) *token.Signer {
 	t.Helper()
-	keeper, err := token.New(rot{}, testStack)
+	seed := sha256.Sum256([]byte(role))
+	signer, err := token.NewSigner(ed25519.NewKeyFromSeed(seed[:]), stack, token.ID{Role: role, Slice: map[bool]string{true: "s"}[role == token.RoleHost]})
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := keeper.Mint(c)
+	return signer
+}
+
+// minted is a token of the tests' stack, by a key that may sign it.
+func minted(t *testing.T, c token.Claims) string {
+	t.Helper()
+	role := map[token.Subject]token.Role{
+		token.SubjectUser: token.RoleCommand, token.SubjectController: token.RoleLeader,
+		token.SubjectJob: token.RoleHost, token.SubjectHost: token.RoleHost,
+	}[c.Subject]
+	text, err := testSigner(t, testStack, role).Mint(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return text
+}
+
+// publishKeys puts the keys of the tests' signers where hosts look for them, as of a
+// time by the leader's clock.
+func publishKeys(t *testing.T, s store.Store, now time.Time) {
+	t.Helper()
+	put := func(key string, object any) {
+		data, err := json.Marshal(object)
+		if err == nil {
+			_, err = s.Put(t.Context(), key, data, store.Any)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	command := testSigner(t, testStack, token.RoleCommand)
+	put(keys.CommandKey(command.ID().Sum), map[string]any{"key": command.Public(), "user": "ada", "expires": now.Add(token.CommandLife)})
+	leader := testSigner(t, testStack, token.RoleLeader)
+	put(store.LeaseKey, store.Lease{Holder: "h", Epoch: 1, SigningKey: leader.Public(), RenewedAt: now, ExpiresAt: now.Add(time.Hour)})
 }
 
 func userClaims() token.Claims {
@@ -151,11 +177,16 @@ func TestHostIsServedToTheStacksOwn(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.runs(job("exec sleep 1000"))
-	other, err := token.New(rot{}, "other-stack")
+	foreign, err := testSigner(t, "other-stack", token.RoleCommand).Mint(userClaims())
 	if err != nil {
 		t.Fatal(err)
 	}
-	foreign, err := other.Mint(userClaims())
+	publishKeys(t, r.store, time.Now())
+	unpublished, err := token.NewSigner(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)), testStack, token.ID{Role: token.RoleCommand})
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged, err := unpublished.Mint(userClaims())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +202,8 @@ func TestHostIsServedToTheStacksOwn(t *testing.T) {
 		{"user", minted(t, userClaims()), codes.OK, ""},
 		{"controller", minted(t, controller), codes.OK, ""},
 		{"expired", minted(t, late), codes.Unauthenticated, "expired"},
-		{"job", minted(t, token.Claims{Subject: token.SubjectJob, Namespace: "default", JobID: "id-1", Attempt: 1}), codes.PermissionDenied, "token of a job"},
+		{"job", minted(t, token.Claims{Subject: token.SubjectJob, Namespace: "default", JobID: "id-1", Attempt: 1}), codes.Unauthenticated, "is not published"},
+		{"a key that nobody published", forged, codes.Unauthenticated, "is not published"},
 		{"other stack", foreign, codes.Unauthenticated, "another stack's"},
 		{"garbage", "garbage", codes.Unauthenticated, "malformed"},
 	} {

@@ -20,6 +20,7 @@ func TestTokensAreJudgedByTheLeadersClock(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)
 			r.runs(job("exec sleep 1000"))
+			publishKeys(t, r.store, time.Now().Add(skew))
 			ledBy(t, r.store, skew)
 			for _, test := range []struct {
 				name string

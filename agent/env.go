@@ -30,6 +30,7 @@ type setting struct {
 	cluster   string // address of the cluster API, "" without
 	zone      string // "": not known
 	callable  string // file of the job's callable, "" without
+	token     string // what the task shows to the cluster API, "" without
 	identity  string // file of its namespace's identity, "" without
 }
 
@@ -58,9 +59,7 @@ func taskEnv(s setting) ([]string, error) {
 	}
 	addVenv(env, s)
 	addFray(env, s)
-	if err := addCluster(env, s); err != nil {
-		return nil, err
-	}
+	addCluster(env, s)
 	entries := make([]string, 0, len(env))
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		entries = append(entries, name+"="+env[name])
@@ -106,16 +105,12 @@ func addFray(env map[string]string, s setting) {
 
 // addCluster says where the cluster API is and what to show to it, and where
 // the task itself is.
-func addCluster(env map[string]string, s setting) error {
+func addCluster(env map[string]string, s setting) {
 	if s.cluster != "" {
 		env["FRAY_CLUSTER_ADDRESS"], env["FRAY_CLUSTER_SPEC"] = s.cluster, "fray://"+s.cluster
 	}
-	token, err := s.run.Token.Reveal(s.sealer)
-	if err != nil {
-		return fmt.Errorf("FRAY_CLUSTER_TOKEN: %w", err)
-	}
-	if token != "" {
-		env["FRAY_CLUSTER_TOKEN"] = token
+	if s.token != "" {
+		env["FRAY_CLUSTER_TOKEN"] = s.token
 	}
 	if s.zone != "" {
 		env["FRAY_ZONE"] = s.zone
@@ -123,7 +118,6 @@ func addCluster(env map[string]string, s setting) error {
 	if region := schema.RegionOf(s.zone); region != "" {
 		env["FRAY_REGION"] = region
 	}
-	return nil
 }
 
 // portVariable is where a task finds the number of a named port.

@@ -22,7 +22,7 @@ func gang() setting {
 		Job:   schema.Address{Kind: schema.KindJob, Group: "g", Name: "train", Key: schema.IntKey(7)},
 		JobID: "job-1", Attempt: 3, SliceIndex: 1, NumSlices: 2,
 		Accelerator: "v5litepod-8",
-		Coordinator: "127.1.0.1:4000", Megascale: "127.1.0.1:5000", Token: schema.Secret("t0ken"),
+		Coordinator: "127.1.0.1:4000", Megascale: "127.1.0.1:5000",
 		Spec: schema.Job{Namespace: "rl", StopGrace: schema.Duration(2500 * time.Millisecond), Environment: schema.Environment{Env: map[string]schema.Text{
 			"PLAIN": schema.Plain("p"), "TOKEN": schema.Secret("s3cret"), "HOME": schema.Plain("/mine"),
 		}}},
@@ -35,7 +35,7 @@ func gang() setting {
 		base: []string{"PATH=/usr/bin", "HOME=/root", "FRAY_VAR_token=secret", "FRAY_STATE=x", "=odd", "novalue"},
 		run:  run, task: 3, nonce: "n", ports: map[string]int{"http": 8080, "grpc-web": 9090},
 		workDir: "/w", workspace: "dev", sealer: rot{}, simulated: true,
-		cluster: "127.0.0.1:7777", zone: "us-west4-a", callable: "/host/callables/abc",
+		cluster: "127.0.0.1:7777", token: "t0ken", zone: "us-west4-a", callable: "/host/callables/abc",
 	}
 }
 
@@ -100,7 +100,7 @@ func TestTaskEnvVariants(t *testing.T) {
 			"JAX_PLATFORMS": "-", "JAX_COORDINATOR_ADDRESS": "-", "TPU_NAME": "-", "MEGASCALE_PORT": "-", "FRAY_TASK_INDEX": "3",
 		}},
 		{"no cluster", func(s *setting) { s.cluster = "" }, map[string]string{"FRAY_CLUSTER_ADDRESS": "-", "FRAY_CLUSTER_SPEC": "-"}},
-		{"no token", func(s *setting) { s.run.Token = schema.Text{} }, map[string]string{"FRAY_CLUSTER_TOKEN": "-"}},
+		{"no token", func(s *setting) { s.token = "" }, map[string]string{"FRAY_CLUSTER_TOKEN": "-"}},
 		{"no zone", func(s *setting) { s.zone = "" }, map[string]string{"FRAY_ZONE": "-", "FRAY_REGION": "-"}},
 		{"no region", func(s *setting) { s.zone = "local" }, map[string]string{"FRAY_ZONE": "local", "FRAY_REGION": "-"}},
 		{"no grace", func(s *setting) { s.run.Spec.StopGrace = 0 }, map[string]string{"FRAY_STOP_GRACE": "-"}},
@@ -147,10 +147,6 @@ func TestTaskEnvNeedsTheKey(t *testing.T) {
 	s.run.Spec.Environment.Env = map[string]schema.Text{"TOKEN": sealed}
 	if _, err := taskEnv(s); err == nil || !strings.Contains(err.Error(), "variable TOKEN") {
 		t.Errorf("error is %v, want one that names TOKEN", err)
-	}
-	s.run.Spec.Environment.Env, s.run.Token = nil, sealed
-	if _, err := taskEnv(s); err == nil || !strings.Contains(err.Error(), "FRAY_CLUSTER_TOKEN") {
-		t.Errorf("error is %v, want one that names FRAY_CLUSTER_TOKEN", err)
 	}
 }
 

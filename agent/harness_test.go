@@ -99,8 +99,7 @@ type rig struct {
 	nohup      bool     // the agent ignores hangups, as what started it
 	generation int64
 	epoch      uint64
-	stack      string      // the mark in assignments
-	sealed     schema.Text // the token in assignments
+	stack      string // the mark in assignments
 }
 
 const rigAddress = "127.0.0.1"
@@ -118,6 +117,7 @@ func newRigIn(t *testing.T, root string) *rig {
 	if err := os.Mkdir(r.work, 0o700); err != nil {
 		t.Fatal(err)
 	}
+	publishKeys(t, s, time.Now())
 	r.startAgent()
 	t.Cleanup(func() {
 		r.killTask()
@@ -211,7 +211,7 @@ func (r *rig) assign(spec *schema.Job) int64 {
 			Job: spec.Addr, JobID: "id-1", Attempt: int(r.generation), Spec: *spec, NumSlices: 1,
 			Accelerator: spec.Resources.TPU,
 			Peers:       []store.Peer{{Slice: "s", Host: 0, Address: rigAddress}},
-			Coordinator: rigAddress + ":1234", Token: r.sealed,
+			Coordinator: rigAddress + ":1234",
 		}
 	}
 	r.put(a)

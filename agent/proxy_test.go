@@ -53,18 +53,15 @@ func dialTask(t *testing.T, address string) (context.Context, *grpc.ClientConn) 
 func TestTasksReachTheControllerThatLeads(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	sealed, err := schema.Secret("of-the-job").Seal(rot{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.sealed = sealed
+	r.stack = testStack
 	first := newFakeController(t, "first")
 	r.leads(first)
 	env := r.tells()
 	address := env["FRAY_CLUSTER_ADDRESS"]
-	if !strings.HasPrefix(address, "127.0.0.1:") || env["FRAY_CLUSTER_SPEC"] != "fray://"+address || env["FRAY_CLUSTER_TOKEN"] != "of-the-job" {
+	if !strings.HasPrefix(address, "127.0.0.1:") || env["FRAY_CLUSTER_SPEC"] != "fray://"+address {
 		t.Fatalf("the task's variables are %v", env)
 	}
+	r.wantTokenOfTheHost(env["FRAY_CLUSTER_TOKEN"])
 	ctx, conn := dialTask(t, address)
 	cluster := clusterapi.NewClusterClient(conn)
 	if got, err := cluster.Poll(ctx, &clusterapi.PollRequest{JobId: "j"}); err != nil || got.GetName() != "first" {

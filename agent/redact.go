@@ -1,8 +1,9 @@
 package agent
 
 import (
+	"slices"
+
 	"github.com/fray-ml/fray/agent/mask"
-	"github.com/fray-ml/fray/schema"
 )
 
 // hidden is what must not be in text that is kept of the task: in its log, its
@@ -21,12 +22,15 @@ func (t *task) hidden() *mask.Set {
 // secrets are the task's sensitive values in clear, and those that went into
 // them.
 func (t *task) secrets() []string {
-	texts := append([]schema.Text{t.run.Token}, t.run.Spec.Command...)
+	texts := slices.Clone(t.run.Spec.Command)
 	for _, text := range t.run.Spec.Environment.Env {
 		texts = append(texts, text)
 	}
 	texts = append(texts, t.run.Spec.Sensitive...)
 	var found []string
+	if token := t.token(); token != "" {
+		found = append(found, token)
+	}
 	for _, text := range texts {
 		if !text.IsSensitive() {
 			continue

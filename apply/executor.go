@@ -34,9 +34,8 @@ type executor struct {
 	stack     string
 	epoch     uint64
 	valid     func() error
-	token     func(*store.Run) (schema.Text, error) // nil: tasks get none
-	slots     chan struct{}                         // of calls to providers, which may hang
-	writes    chan struct{}                         // of those to the store
+	slots     chan struct{} // of calls to providers, which may hang
+	writes    chan struct{} // of those to the store
 	results   chan result
 	inFlight  map[string]plan.ActionVerb // by slice
 	closed    atomic.Bool                // what is queued is not begun any more
@@ -115,14 +114,6 @@ func (e *executor) provider(name schema.ProviderName) (providers.Provider, error
 func (e *executor) assign(ctx context.Context, a plan.Action) error {
 	out := *a.Assignment
 	out.Epoch = e.epoch
-	if out.Run != nil && e.token != nil {
-		run := *out.Run
-		var err error
-		if run.Token, err = e.token(&run); err != nil {
-			return fmt.Errorf("make token of %s: %w", run.Job, err)
-		}
-		out.Run = &run
-	}
 	data, err := store.Encode(out)
 	if err != nil {
 		return fmt.Errorf("encode assignment: %w", err)

@@ -50,9 +50,6 @@ type Config struct {
 	OnAction func(a plan.Action, err error)
 	// OnLook is told how long the parts of each step took; nil: nobody.
 	OnLook func(Timing)
-	// Token makes what the tasks of an attempt show to the cluster API, sealed;
-	// nil: they get none.
-	Token func(run *store.Run) (schema.Text, error)
 	// Refine returns what is desired now that more values are known; nil
 	// where nothing in the desired configuration waits for values.
 	Refine func(doc *state.Document) (*schema.Desired, error)
@@ -124,7 +121,7 @@ func New(ctx context.Context, cfg Config) (*Stepper, error) {
 		told:     doc,
 		observer: &Observer{Store: cfg.Store, Providers: cfg.Providers, Now: cfg.Now, Patience: listPatience},
 		exec: &executor{
-			store: cfg.Store, providers: cfg.Providers, stack: doc.Stack(), epoch: cfg.Epoch, valid: cfg.Valid, token: cfg.Token,
+			store: cfg.Store, providers: cfg.Providers, stack: doc.Stack(), epoch: cfg.Epoch, valid: cfg.Valid,
 			slots:    make(chan struct{}, cfg.Parallelism),
 			writes:   make(chan struct{}, cfg.Parallelism),
 			results:  make(chan result),

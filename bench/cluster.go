@@ -18,7 +18,7 @@ import (
 	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/clusterapi/dial"
-	"github.com/fray-ml/fray/clusterapi/token"
+	"github.com/fray-ml/fray/clusterapi/keys"
 	"github.com/fray-ml/fray/controller"
 	"github.com/fray-ml/fray/providers"
 	"github.com/fray-ml/fray/schema"
@@ -295,21 +295,11 @@ func (b *bench) connect(dir string) (*dial.Following, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, err := store.LoadKey(filepath.Join(root, "secret.key"))
-	if err != nil {
-		return nil, err
-	}
 	doc, _, err := apply.LoadState(b.ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	keeper, err := token.New(key, doc.Stack())
-	if err != nil {
-		return nil, err
-	}
-	return dial.Follow(dial.FollowConfig{Store: s, Token: func(now time.Time) (string, error) {
-		return keeper.Mint(token.Claims{Stack: doc.Stack(), Subject: token.SubjectUser, User: "bench", Expires: now.Add(token.UserLife)})
-	}}), nil
+	return dial.Follow(dial.FollowConfig{Store: s, Token: keys.NewCommand(s, doc.Stack(), "bench").Token}), nil
 }
 
 // failover kills and stops leaders, and times until another one leads.

@@ -26,9 +26,8 @@ func (s *server) authenticate(ctx context.Context, info *tap.Info) (context.Cont
 		s.logRefusal(ctx, info.FullMethodName, err)
 		return nil, err
 	}
-	claims, err := s.cfg.Tokens.Verify(text, s.cfg.Now())
+	claims, err := s.verify(ctx, text)
 	if err != nil {
-		err = status.Error(codes.Unauthenticated, err.Error())
 		s.logRefusal(ctx, info.FullMethodName, err)
 		return nil, err
 	}
@@ -41,10 +40,19 @@ func (s *server) authenticate(ctx context.Context, info *tap.Info) (context.Cont
 	return nil, err
 }
 
+// verify checks a token. That its key cannot be looked up now is no verdict.
+func (s *server) verify(ctx context.Context, text string) (token.Claims, error) {
+	ctx, cancel := context.WithTimeout(ctx, verifyPatience)
+	defer cancel()
+	claims, err := s.cfg.Tokens.Verify(ctx, text, s.cfg.Now())
+	return claims, dial.TokenStatus(err)
+}
+
 // callerFrom is who a token speaks for. Hosts and controllers have tokens for
 // each other, not for the cluster API.
 func callerFrom(c token.Claims) (caller, error) {
-	who := caller{Stack: c.Stack, Namespace: c.Namespace, JobID: c.JobID, Attempt: c.Attempt, User: c.User}
+	who := caller{Stack: c.Stack, Namespace: c.Namespace, JobID: c.JobID, Attempt: c.Attempt, User: c.User,
+		Slice: c.Signer.Slice, Host: c.Signer.Host}
 	switch c.Subject {
 	case token.SubjectJob:
 		who.Kind = callerJob

@@ -24,13 +24,15 @@ func TestRefusesCallers(t *testing.T) {
 	lease, _ := newTestLease(t, 1)
 	o.lead(lease, o.board)
 	o.board.show(1, runningJob("rl", "train", 2), endedJob("rl", "done", 1))
-	mint := func(k *token.Keeper, c token.Claims) string {
-		text, err := k.Mint(c)
+	mint := func(seed, stack string, at token.ID, c token.Claims) string {
+		text, err := signer(t, seed, stack, at).Mint(c)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return text
 	}
+	elsewhere := token.ID{Role: token.RoleHost, Slice: "elsewhere"}
+	o.signers = append(o.signers, signer(t, "e", "abc", elsewhere))
 	none, err := jwt.NewWithClaims(jwt.SigningMethodNone, jwt.MapClaims{"stack": "abc", "sub": "user", "user": "eve", "exp": time.Now().Add(time.Hour).Unix()}).
 		SignedString(jwt.UnsafeAllowNoneSignatureType)
 	if err != nil {
@@ -43,15 +45,18 @@ func TestRefusesCallers(t *testing.T) {
 	}{
 		{"no token", "", codes.Unauthenticated, "no token"},
 		{"a token that is none", "xyz", codes.Unauthenticated, "malformed"},
-		{"an expired token", mint(o.tokens, userClaims(-time.Minute)), codes.Unauthenticated, "the token has expired"},
-		{"another stack's token", mint(tokensOf(t, "o", "xyz"), jobClaims("rl", "train", 2)), codes.Unauthenticated, "another stack's"},
-		{"a token under another key", mint(tokensOf(t, "o", "abc"), jobClaims("rl", "train", 2)), codes.Unauthenticated, "not signed with this stack's key"},
-		{"algorithm none", none, codes.Unauthenticated, "not signed with this stack's key"},
-		{"replayed after the job's end", mint(o.tokens, jobClaims("rl", "done", 1)), codes.Unauthenticated, "the job has ended"},
-		{"replayed after the attempt's end", mint(o.tokens, jobClaims("rl", "train", 1)), codes.Unauthenticated, "the job has ended"},
-		{"a job that is forgotten", mint(o.tokens, jobClaims("rl", "forgotten", 1)), codes.Unauthenticated, "the job has ended"},
-		{"a host's token", mint(o.tokens, token.Claims{Subject: token.SubjectHost, Expires: time.Now().Add(time.Hour)}), codes.PermissionDenied, "the token of a host"},
-		{"a controller's token", mint(o.tokens, token.Claims{Subject: token.SubjectController, Expires: time.Now().Add(time.Hour)}), codes.PermissionDenied, "the token of a controller"},
+		{"an expired token", o.mint(t, userClaims(-time.Minute)), codes.Unauthenticated, "the token has expired"},
+		{"another stack's token", mint("o", "xyz", roleOf(token.SubjectJob), jobClaims("rl", "train", 2)), codes.Unauthenticated, "another stack's"},
+		{"a key that is not published", mint("o", "abc", roleOf(token.SubjectUser), userClaims(time.Minute)), codes.Unauthenticated, "is not published"},
+		{"a job that another host vouches for", mint("e", "abc", elsewhere, jobClaims("rl", "train", 2)), codes.Unauthenticated, "has no task there"},
+		{"a namespace that the job is not in", o.mint(t, jobClaims("ops", "train", 2)), codes.Unauthenticated, "restart the job to give it another token"},
+		{"a user by a host's key", mint("k", "abc", roleOf(token.SubjectJob), userClaims(time.Minute)), codes.Unauthenticated, "may not sign"},
+		{"algorithm none", none, codes.Unauthenticated, "not signed with the key"},
+		{"replayed after the job's end", o.mint(t, jobClaims("rl", "done", 1)), codes.Unauthenticated, "the job has ended"},
+		{"replayed after the attempt's end", o.mint(t, jobClaims("rl", "train", 1)), codes.Unauthenticated, "the job has ended"},
+		{"a job that is forgotten", o.mint(t, jobClaims("rl", "forgotten", 1)), codes.Unauthenticated, "the job has ended"},
+		{"a host's token", o.mint(t, token.Claims{Subject: token.SubjectHost, Expires: time.Now().Add(time.Hour)}), codes.PermissionDenied, "the token of a host"},
+		{"a controller's token", o.mint(t, token.Claims{Subject: token.SubjectController, Expires: time.Now().Add(time.Hour)}), codes.PermissionDenied, "the token of a controller"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

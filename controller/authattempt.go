@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -44,10 +45,14 @@ func newAttempts(d desk, epoch uint64) *attempts {
 	return &attempts{desk: d, epoch: epoch, live: map[attemptKey]*liveAttempt{}}
 }
 
-// hold lets a call of an attempt in if that runs; release follows.
-func (a *attempts) hold(ctx context.Context, job string, number int) (*liveAttempt, error) {
-	key := attemptKey{job, number}
+// hold lets a call of an attempt in if that runs, on the host that vouches for it;
+// release follows.
+func (a *attempts) hold(ctx context.Context, who caller) (*liveAttempt, error) {
+	key := attemptKey{who.JobID, who.Attempt}
 	if err := a.wait(ctx, key); err != nil {
+		return nil, err
+	}
+	if err := a.assigned(a.desk.View(), who); err != nil {
 		return nil, err
 	}
 	a.mu.Lock()
@@ -116,6 +121,34 @@ func (a *attempts) standing(v *View, key attemptKey) error {
 		return errJobEnded
 	}
 	return nil
+}
+
+// assigned is nil if the attempt runs on the host whose key signed the caller's
+// token, in the namespace that it claims: a host speaks for what it was given, and
+// for nothing else.
+func (a *attempts) assigned(v *View, who caller) error {
+	j := a.jobs.of(v)[who.JobID]
+	last := lastOf(j)
+	if last == nil || last.Number != who.Attempt {
+		return nil // it has ended a moment ago, as the caller will see
+	}
+	if !slices.ContainsFunc(last.Tasks, func(t state.Task) bool { return t.Slice == who.Slice && t.Host == who.Host }) {
+		return status.Errorf(codes.Unauthenticated, "host %d of slice %s signed the token, and attempt %d of job %s has no task there",
+			who.Host, who.Slice, who.Attempt, who.JobID)
+	}
+	if j.Spec != nil && j.Spec.Namespace != who.Namespace {
+		return status.Errorf(codes.Unauthenticated, "the token is for namespace %q, and job %s is in %q; restart the job to give it another token",
+			who.Namespace, who.JobID, j.Spec.Namespace)
+	}
+	return nil
+}
+
+// user is whose share a job uses, as the state has it.
+func (a *attempts) user(who caller) string {
+	if j := a.jobs.of(a.desk.View())[who.JobID]; j != nil && j.Spec != nil {
+		return j.Spec.User
+	}
+	return who.User
 }
 
 func lastOf(j *state.Job) *state.Attempt {

@@ -22,6 +22,8 @@ type caller struct {
 	Namespace string
 	JobID     string
 	Attempt   int
+	Slice     string // of the host that vouches for a job
+	Host      int
 	User      string // a user's name; of a job, whose share it uses
 }
 

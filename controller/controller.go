@@ -118,6 +118,7 @@ func Run(ctx context.Context, cfg Config) error {
 		seen.metrics.leases.Inc()
 		l.begin()
 		served.lead(lease, l)
+		go pruneKeys(lease.Context(), cfg)
 		err = l.lead(lease.Context(), cfg, lease)
 		release(ctx, lease, cfg.Log)
 		switch {
@@ -150,6 +151,7 @@ func acquire(ctx context.Context, cfg Config, served *services, led bool) (*stor
 	return store.Acquire(ctx, cfg.Store, store.LeaseConfig{
 		Command: cfg.Command, Yields: true, Wait: takeover, MinEpoch: doc.Epoch, TTL: cmp.Or(cfg.TTL, defaultTTL),
 		ControllerAddress: served.address, ControllerFingerprint: served.fingerprint, ControllerHTTP: served.http,
+		SigningKey: served.signingKey(),
 	})
 }
 

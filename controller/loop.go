@@ -61,6 +61,17 @@ func (l *loop) Changed() <-chan struct{} {
 	return l.changed
 }
 
+// report is what a host reported last, as the loop has seen it.
+func (l *loop) report(slice string, host int) (store.HostReport, bool) {
+	hosts := l.View().Hosts[slice]
+	for i := range hosts {
+		if hosts[i].Host == host {
+			return hosts[i].HostReport, true
+		}
+	}
+	return store.HostReport{}, false
+}
+
 func (l *loop) Leading() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -152,14 +163,10 @@ type leader struct {
 // lead steps until the lease is lost (an error), wanted by somebody else (nil),
 // or ctx ends.
 func (l *loop) lead(ctx context.Context, cfg Config, lease *store.Held) error {
-	var mint func(*store.Run) (schema.Text, error)
-	if cfg.Service.Tokens != nil {
-		mint = cfg.Service.Token
-	}
 	s, err := apply.New(ctx, apply.Config{
 		Store: cfg.Store, Providers: cfg.Providers, Version: cfg.Version,
 		Epoch: lease.Epoch(), Valid: lease.Valid, Parallelism: cfg.Parallelism,
-		Scope: apply.Scope{All: true}, Events: true, Eager: true, Wake: l.wake, Token: mint,
+		Scope: apply.Scope{All: true}, Events: true, Eager: true, Wake: l.wake,
 		OnStep: cfg.Notify, OnLook: cfg.Looked, OnAction: cfg.telemetry.acted,
 		OnError: func(a plan.Action, err error) {
 			cfg.Log.Warn("action failed", "action", string(a.Verb), "slice", a.Slice.Name, "error", err.Error())

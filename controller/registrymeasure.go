@@ -2,12 +2,12 @@ package controller
 
 import (
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -96,19 +96,38 @@ var (
 	_ held = stillLease{}
 )
 
-// measuredKey derives a key that protects nothing.
-type measuredKey struct{}
+// measuredKey is the key of the host of that job, which is published nowhere.
+type measuredKey struct{ signer *token.Signer }
 
-func (measuredKey) Derive(label string) ([]byte, error) {
-	return []byte(strings.Repeat(label, token.KeySize)), nil
+func (k measuredKey) Key(_ context.Context, id token.ID) (token.Key, error) {
+	if id != k.signer.ID() {
+		return token.Key{}, token.ErrUnknownKey
+	}
+	return token.Key{ID: id, Public: k.signer.Public()}, nil
+}
+
+var _ token.Source = measuredKey{}
+
+// measuredTokens are a token of the job and what verifies it.
+func measuredTokens() (*token.Verifier, string, error) {
+	_, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		return nil, "", err
+	}
+	signer, err := token.NewSigner(private, "rig", token.ID{Role: token.RoleHost, Slice: "rig"})
+	if err != nil {
+		return nil, "", err
+	}
+	bearer, err := signer.Mint(token.Claims{Subject: token.SubjectJob, Namespace: "rig", JobID: "rig", Attempt: 1})
+	if err != nil {
+		return nil, "", err
+	}
+	verifier, err := token.NewVerifier("rig", measuredKey{signer})
+	return verifier, bearer, err
 }
 
 func newMeasured(ctx context.Context, s store.Store) (*measured, error) {
-	tokens, err := token.New(measuredKey{}, "rig")
-	if err != nil {
-		return nil, err
-	}
-	bearer, err := tokens.Mint(token.Claims{Subject: token.SubjectJob, Namespace: "rig", JobID: "rig", Attempt: 1})
+	tokens, bearer, err := measuredTokens()
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +152,7 @@ func newMeasured(ctx context.Context, s store.Store) (*measured, error) {
 	addr := schema.LaunchedAddress(schema.KindJob, "rig", "", "rig")
 	job := &state.Job{
 		ID: "rig", Status: schema.JobRunning, Attempt: 1, Spec: &schema.Job{Addr: addr, Namespace: "rig"},
-		Attempts: []state.Attempt{{Number: 1, Tasks: []state.Task{{State: schema.TaskRunning}}}},
+		Attempts: []state.Attempt{{Number: 1, Tasks: []state.Task{{Slice: "rig", State: schema.TaskRunning}}}},
 	}
 	still := stillDesk{&View{Doc: &state.Document{Jobs: map[schema.Address]*state.Job{addr: job}}, Lease: store.Lease{Epoch: 1}}}
 	names.lead(stillLease{ctx}, still)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/clusterapi/dial"
+	"github.com/fray-ml/fray/clusterapi/keys"
 	"github.com/fray-ml/fray/clusterapi/token"
 )
 
@@ -25,7 +26,8 @@ import (
 type serveConfig struct {
 	Listener    net.Listener // closed with the server
 	Certificate tls.Certificate
-	Tokens      *token.Keeper
+	Tokens      *token.Verifier
+	Keys        *keys.Reader // that Tokens uses; nil: it is not told of new leaders
 	// The services; nil: it is not served.
 	Cluster  clusterapi.ClusterServer
 	Metadata clusterapi.MetadataServer
@@ -131,6 +133,9 @@ func (s *server) address() string { return s.cfg.Listener.Addr().String() }
 // lead has the server answer calls as long as the lease holds.
 func (s *server) lead(lease held, d desk) {
 	t := &term{lease: lease, attempts: newAttempts(d, lease.Epoch())}
+	if s.cfg.Keys != nil {
+		s.cfg.Keys.Forget(lease.Epoch())
+	}
 	go t.attempts.run(lease.Context())
 	s.setTerm(nil, t)
 	context.AfterFunc(lease.Context(), func() { s.setTerm(t, nil) })

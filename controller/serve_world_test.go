@@ -3,6 +3,8 @@ package controller
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
 	"errors"
 	"log/slog"
 	"net"
@@ -66,8 +68,8 @@ func (b *board) show(epoch uint64, jobs ...*state.Job) {
 func runningJob(namespace, name string, attempt int) *state.Job {
 	addr := schema.LaunchedAddress(schema.KindJob, namespace, "", name)
 	return &state.Job{
-		ID: name + "-id", Spec: &schema.Job{Addr: addr, Namespace: namespace}, Status: schema.JobRunning, Attempt: attempt,
-		Attempts: []state.Attempt{{Number: attempt, Tasks: []state.Task{{State: schema.TaskRunning}, {State: schema.TaskRunning}}}},
+		ID: name + "-id", Spec: &schema.Job{Addr: addr, Namespace: namespace, User: "bob"}, Status: schema.JobRunning, Attempt: attempt,
+		Attempts: []state.Attempt{{Number: attempt, Tasks: []state.Task{{Slice: testSlice, State: schema.TaskRunning}, {Slice: testSlice, Host: 1, State: schema.TaskRunning}}}},
 	}
 }
 
@@ -127,20 +129,56 @@ func (l *logbook) take() string {
 	return l.text.String()
 }
 
-// derived is a stack's key that derives itself.
-type derived string
+// published are the keys that the tests' signers have published.
+type published struct{ outpost *outpost }
 
-func (d derived) Derive(string) ([]byte, error) {
-	return []byte(strings.Repeat(string(d), token.KeySize)), nil
+func (p published) Key(_ context.Context, id token.ID) (token.Key, error) {
+	for _, s := range p.outpost.signers {
+		if s.ID() == id {
+			key := token.Key{ID: id, Public: s.Public()}
+			if id.Role == token.RoleCommand {
+				key.User, key.Expires = "ann", time.Now().Add(token.CommandLife)
+			}
+			return key, nil
+		}
+	}
+	return token.Key{}, token.ErrUnknownKey
 }
 
-func tokensOf(t testing.TB, key, stack string) *token.Keeper {
+// signer is what signs as a role, under a key that follows from a seed.
+func signer(t testing.TB, seed, stack string, at token.ID) *token.Signer {
 	t.Helper()
-	k, err := token.New(derived(key), stack)
+	sum := sha256.Sum256([]byte(seed))
+	s, err := token.NewSigner(ed25519.NewKeyFromSeed(sum[:]), stack, at)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return k
+	return s
+}
+
+// roleOf is whose key signs the tokens of a subject.
+func roleOf(s token.Subject) token.ID {
+	switch s {
+	case token.SubjectUser:
+		return token.ID{Role: token.RoleCommand}
+	case token.SubjectController:
+		return token.ID{Role: token.RoleLeader}
+	case token.SubjectJob, token.SubjectHost:
+	}
+	return token.ID{Role: token.RoleHost, Slice: testSlice}
+}
+
+// testSlice is where the jobs of the tests run.
+const testSlice = "s"
+
+// mint makes a token under a key that is published.
+func (o *outpost) mint(t testing.TB, c token.Claims) string {
+	t.Helper()
+	text, err := signer(t, "k", "abc", roleOf(c.Subject)).Mint(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
 }
 
 // echo serves what the tests call: whoever calls gets a list of its namespace.
@@ -202,14 +240,21 @@ type outpost struct {
 	*server
 	board       *board
 	log         *logbook
-	tokens      *token.Keeper
+	signers     []*token.Signer
 	fingerprint string
 	echo        *echo
 }
 
 func newOutpost(t *testing.T) *outpost {
 	t.Helper()
-	o := &outpost{board: newBoard(), log: &logbook{}, tokens: tokensOf(t, "k", "abc"), echo: &echo{entered: make(chan struct{}, 10)}}
+	o := &outpost{board: newBoard(), log: &logbook{}, echo: &echo{entered: make(chan struct{}, 10)}}
+	for _, s := range []token.Subject{token.SubjectUser, token.SubjectController, token.SubjectJob} {
+		o.signers = append(o.signers, signer(t, "k", "abc", roleOf(s)))
+	}
+	verifier, err := token.NewVerifier("abc", published{o})
+	if err != nil {
+		t.Fatal(err)
+	}
 	certificate, err := dial.NewCertificate()
 	if err != nil {
 		t.Fatal(err)
@@ -220,7 +265,7 @@ func newOutpost(t *testing.T) *outpost {
 		t.Fatal(err)
 	}
 	o.server, err = serve(t.Context(), serveConfig{
-		Listener: listener, Certificate: certificate, Tokens: o.tokens, Cluster: o.echo, Metadata: o.echo, Admin: o.echo,
+		Listener: listener, Certificate: certificate, Tokens: verifier, Cluster: o.echo, Metadata: o.echo, Admin: o.echo,
 		Leader: func() string { return "ann@elsewhere" }, Log: slog.New(slog.NewTextHandler(o.log, nil)),
 	})
 	if err != nil {
@@ -255,11 +300,7 @@ func (o *outpost) with(t testing.TB, text string) *grpc.ClientConn {
 
 func (o *outpost) as(t testing.TB, c token.Claims) *grpc.ClientConn {
 	t.Helper()
-	text, err := o.tokens.Mint(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o.with(t, text)
+	return o.with(t, o.mint(t, c))
 }
 
 func callContext(t testing.TB) context.Context {

@@ -103,12 +103,13 @@ func (s *server) begin(ctx, until context.Context) (*call, error) {
 	var attempt *liveAttempt
 	if who.Kind == callerJob {
 		var err error
-		if attempt, err = t.attempts.hold(ctx, who.JobID, who.Attempt); err != nil {
+		if attempt, err = t.attempts.hold(ctx, who); err != nil {
 			return nil, err
 		}
+		who.User = t.attempts.user(who) // whose share it uses is not the host's to claim
 		c.ends = append(c.ends, func() { t.attempts.release(attempt) })
 	}
-	c.ctx, c.stop = context.WithCancelCause(ctx)
+	c.ctx, c.stop = context.WithCancelCause(withCaller(ctx, who))
 	c.endWith(until)
 	c.endWith(t.lease.Context())
 	if attempt != nil {

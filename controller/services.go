@@ -2,7 +2,7 @@ package controller
 
 import (
 	"context"
-	"crypto/tls"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"net"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/clusterapi/dial"
+	"github.com/fray-ml/fray/clusterapi/keys"
 	"github.com/fray-ml/fray/clusterapi/token"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state/store"
@@ -23,10 +24,10 @@ type Service struct {
 	// of API or, if that is every address, one of this machine's.
 	API       string
 	Advertise string
-	// Tokens and Sealer are made of the stack's key, Stack is its mark.
-	Tokens *token.Keeper
+	Stack     string // the stack's mark
+	// Sealer has the stack's key, by which the sensitive values that a job hands
+	// on to jobs it launches are sealed.
 	Sealer schema.Sealer
-	Stack  string
 	// HTTP is where the web page and the metrics are served; "": nowhere.
 	HTTP string
 }
@@ -40,6 +41,8 @@ type services struct {
 	fingerprint string
 	http        string
 	web         *webServer
+	// signer signs what the controller shows to agents.
+	signer *token.Signer
 }
 
 // serveAll begins to serve what the configuration says.
@@ -52,8 +55,15 @@ func serveAll(ctx context.Context, cfg Config, l *loop) (*services, error) {
 	if err != nil {
 		return nil, err
 	}
+	keys := keys.NewReader(cfg.Store, l.report)
+	var verifier *token.Verifier
+	if cfg.Service.Stack != "" || cfg.Service.API != "" {
+		if verifier, err = token.NewVerifier(cfg.Service.Stack, keys); err != nil {
+			return nil, err
+		}
+	}
 	if cfg.Service.HTTP != "" {
-		if s.web, err = serveWeb(ctx, cfg, l, certificate); err != nil {
+		if s.web, err = serveWeb(ctx, webService{Config: cfg, verifier: verifier}, l, certificate); err != nil {
 			return nil, err
 		}
 		s.http = s.web.url
@@ -61,30 +71,43 @@ func serveAll(ctx context.Context, cfg Config, l *loop) (*services, error) {
 	if cfg.Service.API == "" {
 		return s, nil
 	}
-	if err := s.serveAPI(ctx, cfg, l, certificate); err != nil {
+	if s.signer, err = newSigner(cfg.Service.Stack); err != nil {
+		s.stop()
+		return nil, err
+	}
+	if err := s.serveAPI(ctx, cfg, l, serveConfig{Certificate: certificate, Tokens: verifier, Keys: keys}); err != nil {
 		s.stop()
 		return nil, err
 	}
 	return s, nil
 }
 
-func (s *services) serveAPI(ctx context.Context, cfg Config, l *loop, certificate tls.Certificate) error {
+// newSigner is what a process signs with for as long as it lives.
+func newSigner(stack string) (*token.Signer, error) {
+	_, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		return nil, fmt.Errorf("make the controller's key: %w", err)
+	}
+	return token.NewSigner(private, stack, token.ID{Role: token.RoleLeader})
+}
+
+// serveAPI serves the cluster API as base says.
+func (s *services) serveAPI(ctx context.Context, cfg Config, l *loop, base serveConfig) error {
 	listener, err := net.Listen("tcp", cfg.Service.API)
 	if err != nil {
 		return fmt.Errorf("serve the cluster API: %w", err)
 	}
-	s.fingerprint = dial.Fingerprint(certificate)
+	s.fingerprint = dial.Fingerprint(base.Certificate)
 	if s.address, err = advertised(listener.Addr(), cfg.Service.Advertise); err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	s.metadata = newMetadataServer(cfg.Store, cfg.Log, time.Now)
 	cfg.telemetry.registry(s.metadata)
-	s.api, err = serve(ctx, serveConfig{
-		Listener: listener, Certificate: certificate, Tokens: cfg.Service.Tokens,
-		Cluster:  newCluster(clusterConfig{Desk: l, Store: cfg.Store, Hosts: cfg.Service.host, Log: cfg.Log, Sealer: cfg.Service.Sealer}),
-		Metadata: s.metadata, Admin: &adminServer{desk: l, cfg: &cfg},
-		Leader: leaderNames(ctx, cfg.Store), Log: cfg.Log, Telemetry: cfg.telemetry,
-	})
+	base.Listener = listener
+	base.Cluster = newCluster(clusterConfig{Desk: l, Store: cfg.Store, Hosts: s.host, Log: cfg.Log, Sealer: cfg.Service.Sealer})
+	base.Metadata, base.Admin = s.metadata, &adminServer{desk: l, cfg: &cfg}
+	base.Leader, base.Log, base.Telemetry = leaderNames(ctx, cfg.Store), cfg.Log, cfg.telemetry
+	s.api, err = serve(ctx, base)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -109,25 +132,33 @@ func (s *services) stop() {
 	}
 }
 
+// prunePace is the time between two looks for keys that have expired.
+const prunePace = 10 * time.Minute
+
+// pruneKeys removes the keys of commands that have expired, while this controller
+// leads: what is left over counts for nothing, it only takes room.
+func pruneKeys(ctx context.Context, cfg Config) {
+	for ctx.Err() == nil {
+		if _, err := keys.Prune(ctx, cfg.Store, time.Now(), false); err != nil && ctx.Err() == nil {
+			cfg.Log.Debug("expired keys not removed", "error", err.Error())
+		}
+		pause(ctx, prunePace)
+	}
+}
+
 // host connects to the agent of a host, as the controller.
-func (c *Service) host(_ context.Context, report *store.HostReport) (hostConn, error) {
+func (s *services) host(_ context.Context, report *store.HostReport) (hostConn, error) {
 	return dial.Open(report.API, report.Fingerprint, func(context.Context) (string, error) {
-		return c.Tokens.Mint(token.Claims{
-			Stack: c.Stack, Subject: token.SubjectController, Expires: time.Now().Add(token.UserLife),
-		})
+		return s.signer.Mint(token.Claims{Subject: token.SubjectController, Expires: time.Now().Add(token.UserLife)})
 	})
 }
 
-// Token makes what the tasks of an attempt show to the cluster API, sealed.
-func (c *Service) Token(run *store.Run) (schema.Text, error) {
-	text, err := c.Tokens.Mint(token.Claims{
-		Stack: c.Stack, Subject: token.SubjectJob, Namespace: run.Spec.Namespace,
-		JobID: run.JobID, Attempt: run.Attempt, User: run.Spec.User,
-	})
-	if err != nil {
-		return schema.Text{}, err
+// signingKey is the public key of the controller's tokens, nil where it serves nothing.
+func (s *services) signingKey() []byte {
+	if s.signer == nil {
+		return nil
 	}
-	return schema.Secret(text).Seal(c.Sealer)
+	return s.signer.Public()
 }
 
 // leaderPace is how often it is looked up who leads: every call that is refused asks.

@@ -25,6 +25,15 @@ const (
 	maxHeader   = 64 << 10         // bytes
 )
 
+// verifyPatience is how long a key may take to be looked up in the store.
+const verifyPatience = 10 * time.Second
+
+// webService is what the page is served by.
+type webService struct {
+	Config
+	verifier *token.Verifier
+}
+
 // webServer serves the page, the metrics and the health of a controller.
 type webServer struct {
 	url     string
@@ -38,7 +47,7 @@ type webServer struct {
 //
 // Whoever listens beyond this machine does so with TLS, under the certificate
 // of the cluster API, since tokens come that way.
-func serveWeb(ctx context.Context, cfg Config, l *loop, certificate tls.Certificate) (*webServer, error) {
+func serveWeb(ctx context.Context, cfg webService, l *loop, certificate tls.Certificate) (*webServer, error) {
 	listener, err := net.Listen("tcp", cfg.Service.HTTP)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		host, _, _ := net.SplitHostPort(cfg.Service.HTTP)
@@ -51,7 +60,7 @@ func serveWeb(ctx context.Context, cfg Config, l *loop, certificate tls.Certific
 	loopback, scheme := tcp != nil && tcp.IP.IsLoopback(), "http"
 	handler, err := web.New(web.Config{
 		Source: (*webSource)(l), Logs: storedLogs{cfg.Store}, Metrics: cfg.telemetry.handler(), Version: cfg.Version,
-		Loopback: loopback, Verify: cfg.Service.verifyUser, Log: cfg.Log,
+		Loopback: loopback, Verify: cfg.verifyUser, Log: cfg.Log,
 		History: (&store.EventReader{Store: cfg.Store}).Next,
 	})
 	if err != nil {
@@ -91,11 +100,13 @@ func (w *webServer) stop() {
 }
 
 // verifyUser accepts the token of a user of this stack.
-func (c *Service) verifyUser(text string) error {
-	if c.Tokens == nil {
+func (c webService) verifyUser(text string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), verifyPatience)
+	defer cancel()
+	if c.verifier == nil {
 		return errors.New("this controller cannot check tokens")
 	}
-	claims, err := c.Tokens.Verify(text, time.Now())
+	claims, err := c.verifier.Verify(ctx, text, time.Now())
 	if err == nil && claims.Subject != token.SubjectUser {
 		err = fmt.Errorf("it is the token of a %s, not of a user", claims.Subject)
 	}

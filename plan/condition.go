@@ -60,7 +60,7 @@ func (d *differ) conditionOf(name schema.ProviderName, was *state.ProviderCondit
 func (d *differ) missingOf(name schema.ProviderName, was *state.Missing) *state.Missing {
 	missing := 0
 	for _, doubt := range d.plan.Doubts {
-		if s := d.doc.Slices[doubt.Slice.Name]; doubt.Kind == DoubtAbsent && doubt.Slice.Provider == name && s.Doomed == "" {
+		if s := d.doc.Slices[doubt.Slice.Name]; doubt.Kind == DoubtAbsent && doubt.Slice.Provider == name && s.Terminating.IsZero() {
 			missing++
 		}
 	}
@@ -72,7 +72,7 @@ func (d *differ) missingOf(name schema.ProviderName, was *state.Missing) *state.
 	}
 	all := 0
 	for _, s := range d.doc.Slices {
-		if s.Spec.Provider == name && s.Spec.On == "" && s.Seen && s.Doomed == "" {
+		if s.Spec.Provider == name && s.Spec.On == "" && s.Seen && s.Terminating.IsZero() {
 			all++
 		}
 	}

@@ -91,7 +91,7 @@ func (d *differ) spokenAgainst(s *state.Slice, st *schema.SliceStatus, listed bo
 		return ""
 	case !listed && s.Seen && s.DeleteAt.IsZero():
 		return DoubtAbsent
-	case !listed, s.Doomed != "": // it was listed as going before, or it is to go whatever it is
+	case !listed, !s.Terminating.IsZero(): // it was listed as going before, or it is to go whatever it is
 		return ""
 	case st.Phase == schema.SliceDead, st.Phase == schema.SliceDeleting:
 		return DoubtDead

@@ -1,6 +1,7 @@
 package dial_test
 
 import (
+	"context"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,7 +19,7 @@ func TestTokensAreMadeByTheControllersClock(t *testing.T) {
 	s := storetest.NewMemory()
 	a, b := serve(t, "a"), serve(t, "b")
 	var made atomic.Pointer[time.Time] // the last one
-	f := dial.Follow(dial.FollowConfig{Store: s, Token: func(now time.Time) (string, error) {
+	f := dial.Follow(dial.FollowConfig{Store: s, Token: func(_ context.Context, now time.Time) (string, error) {
 		made.Store(&now)
 		return "any", nil
 	}})
@@ -45,7 +46,7 @@ func TestTokensAreMadeAnewOnceTheyAreRefused(t *testing.T) {
 	a := serve(t, "a")
 	put(t, s, a.lease())
 	ahead := time.Now().Add(time.Hour)
-	f := dial.Follow(dial.FollowConfig{Store: s, Token: func(now time.Time) (string, error) {
+	f := dial.Follow(dial.FollowConfig{Store: s, Token: func(_ context.Context, now time.Time) (string, error) {
 		if now.After(ahead) {
 			a.refuse.Store(nil)
 		}

@@ -19,7 +19,7 @@ type FollowConfig struct {
 	Store store.Store // where the lease is
 	// Token makes what is sent with each call, for the time by the controller's
 	// clock; nil: what the caller put into the call's metadata goes as it is.
-	Token func(now time.Time) (string, error)
+	Token func(ctx context.Context, now time.Time) (string, error)
 	// Patience is how long calls without a deadline look for a controller
 	// before they fail; 0: 30 s.
 	Patience time.Duration
@@ -312,9 +312,9 @@ func (f *Following) token(l *leader) Token {
 	if f.cfg.Token == nil {
 		return nil
 	}
-	return func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
 		lease, since := f.sighting(l)
-		return f.cfg.Token(lease.RenewedAt.Add(since))
+		return f.cfg.Token(ctx, lease.RenewedAt.Add(since))
 	}
 }
 

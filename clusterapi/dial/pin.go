@@ -10,8 +10,12 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
+
+	"github.com/fray-ml/fray/clusterapi/token"
 )
 
 // MaxMessage is the largest message of the cluster API, in bytes.
@@ -144,3 +148,15 @@ var (
 	_ credentials.TransportCredentials = watched{}
 	_ credentials.PerRPCCredentials    = bearer{}
 )
+
+// TokenStatus makes the answer to a call of why its token was not accepted: one whose
+// key could not be looked up may be shown again.
+func TokenStatus(err error) error {
+	if err == nil {
+		return nil
+	}
+	if token.Refused(err) {
+		return status.Error(codes.Unauthenticated, err.Error())
+	}
+	return status.Error(codes.Unavailable, err.Error())
+}

@@ -21,9 +21,15 @@ import (
 	"math/big"
 	"strconv"
 	"time"
-
-	"github.com/fray-ml/fray/clusterapi/token"
 )
+
+// Deriver derives keys from a secret that it keeps to itself.
+type Deriver interface {
+	Derive(label string) ([]byte, error)
+}
+
+// keySize is the least length of a derived key in bytes.
+const keySize = 32
 
 // Label names the key that is derived for identities among others of the stack.
 const Label = "actor identities v1"
@@ -34,12 +40,12 @@ const ServerName = "fray-actors"
 
 // Keeper makes the identities of one stack. It may be used concurrently.
 type Keeper struct {
-	from  token.Deriver
+	from  Deriver
 	stack string
 }
 
 // New returns the Keeper for the stack of a mark, from the stack's key.
-func New(from token.Deriver, stack string) *Keeper { return &Keeper{from: from, stack: stack} }
+func New(from Deriver, stack string) *Keeper { return &Keeper{from: from, stack: stack} }
 
 // Of returns a namespace's certificate and its private key (PKCS #8), each as
 // PEM. The error is that the stack's key cannot be had, or that there is no
@@ -78,8 +84,8 @@ func (k *Keeper) key(namespace string) (*ecdsa.PrivateKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(root) < token.KeySize {
-		return nil, fmt.Errorf("want a key of at least %d bytes, got %d", token.KeySize, len(root))
+	if len(root) < keySize {
+		return nil, fmt.Errorf("want a key of at least %d bytes, got %d", keySize, len(root))
 	}
 	// The quotes keep a stack's end apart from a namespace's beginning.
 	label := strconv.Quote(k.stack) + strconv.Quote(namespace)

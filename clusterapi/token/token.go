@@ -1,27 +1,28 @@
 // Package token makes and checks the bearer tokens of the cluster API: JSON Web
-// Tokens signed with HMAC-SHA-256 under a key that is derived from the stack's
-// own. Whoever can open the stack's key can make them; nobody else can.
+// Tokens signed with Ed25519. A private key never leaves the process, or the host,
+// that signs with it; its public key lies in the stack's store, and where it lies
+// says what it may sign: see [Role]. So a token proves that its signer may write
+// there. Reading the store is not enough.
 //
-// It says who a token speaks for. What they may do, and whether the attempt of
+// A token says who it speaks for. What they may do, and whether the attempt of
 // a job's token still runs, is the controller's to know. The package has no
-// clock: now is an argument.
+// clock, no randomness and no store: those are arguments. Package clusterapi/keys
+// publishes and finds keys.
 //
-// Start with [New].
+// Start with [Signer] and [Verifier].
 package token
 
 import (
+	"context"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
 )
-
-// Label names the key that is derived for tokens among others of the stack.
-const Label = "cluster api tokens v1"
-
-// KeySize is the least length of a key in bytes: that of the MAC.
-const KeySize = 32
 
 // UserLife is how long the token of a user holds. They are made for each
 // command anew.
@@ -33,7 +34,7 @@ type Subject string
 // The subjects.
 const (
 	SubjectJob        Subject = "job"        // the tasks of one attempt of a job
-	SubjectUser       Subject = "user"       // a person who can open the stack's key
+	SubjectUser       Subject = "user"       // a person who may write to the stack's store
 	SubjectHost       Subject = "host"       // an agent
 	SubjectController Subject = "controller" // `fray watch`, to agents
 )
@@ -59,6 +60,8 @@ type Claims struct {
 	// Expires is when it ceases to hold, to the second. It is zero for the
 	// token of a job, which holds as long as its attempt runs.
 	Expires time.Time
+	// Signer is whose key signed it, as Verify found; Mint takes no notice of it.
+	Signer ID
 }
 
 // validate says what the claims lack for their subject.
@@ -81,47 +84,58 @@ var (
 	ErrMalformed  = errors.New("the token is malformed")
 	ErrExpired    = errors.New("the token has expired")
 	ErrOtherStack = errors.New("the token is another stack's")
-	ErrSignature  = errors.New("the token was not signed with this stack's key")
+	ErrSignature  = errors.New("the token was not signed with the key that it names")
+	// ErrFormerSignature is of tokens that former versions of fray made, which
+	// every reader of a stack's store could make as well.
+	ErrFormerSignature = errors.New("the token is of a former version of fray")
+	// ErrUnknownKey is for a Source that has no such key.
+	ErrUnknownKey = errors.New("the key that signed the token is not published")
+	// ErrRole says that a key signed what keys of its role may not sign.
+	ErrRole = errors.New("the key that signed the token may not sign such a token")
 )
 
-// Deriver derives keys from a secret that it keeps to itself.
-type Deriver interface {
-	Derive(label string) ([]byte, error)
+// Refused reports whether an error of Verify is a verdict on the token: the others
+// say that its key could not be looked up.
+func Refused(err error) bool {
+	return slices.ContainsFunc([]error{ErrMalformed, ErrExpired, ErrOtherStack, ErrSignature, ErrFormerSignature, ErrUnknownKey, ErrRole},
+		func(verdict error) bool { return errors.Is(err, verdict) })
 }
 
-// Keeper mints and verifies the tokens of one stack. It may be used concurrently.
-type Keeper struct {
-	key    []byte
-	stack  string
-	parser *jwt.Parser
+// Signer mints tokens. It may be used concurrently.
+type Signer struct {
+	key   ed25519.PrivateKey
+	id    ID
+	stack string
 }
 
-// New returns the Keeper for the stack of a mark, from the stack's key.
-func New(from Deriver, stack string) (*Keeper, error) {
+// NewSigner returns the Signer of a role for the stack of a mark. at says whose key
+// it is; its Sum is filled in.
+func NewSigner(key ed25519.PrivateKey, stack string, at ID) (*Signer, error) {
 	if stack == "" {
-		return nil, errors.New("make the key of tokens: the stack has no mark yet; run fray apply once")
+		return nil, errors.New("make tokens: the stack has no mark yet; run fray apply once")
 	}
-	key, err := from.Derive(Label)
-	if err != nil {
-		return nil, fmt.Errorf("make the key of tokens: %w", err)
+	public, _ := key.Public().(ed25519.PublicKey)
+	at.Sum = Sum(public)
+	if _, err := ParseID(at.String()); err != nil {
+		return nil, fmt.Errorf("make tokens: %w", err)
 	}
-	if len(key) < KeySize {
-		return nil, fmt.Errorf("make the key of tokens: want at least %d bytes, got %d", KeySize, len(key))
-	}
-	return &Keeper{
-		key: key, stack: stack,
-		// Times are checked here, where now is known. No other algorithm is
-		// ever accepted, whatever a token's header asks for.
-		parser: jwt.NewParser(jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}),
-			jwt.WithStrictDecoding(), jwt.WithoutClaimsValidation()),
-	}, nil
+	return &Signer{key: key, id: at, stack: stack}, nil
+}
+
+// ID names the signer's key.
+func (s *Signer) ID() ID { return s.id }
+
+// Public is the signer's key as it is published.
+func (s *Signer) Public() ed25519.PublicKey {
+	public, _ := s.key.Public().(ed25519.PublicKey)
+	return public
 }
 
 // Mint returns a token that says c. The stack may be left out. The same claims
 // give the same token.
-func (k *Keeper) Mint(c Claims) (string, error) {
+func (s *Signer) Mint(c Claims) (string, error) {
 	if c.Stack == "" {
-		c.Stack = k.stack
+		c.Stack = s.stack
 	}
 	if err := c.validate(); err != nil {
 		return "", fmt.Errorf("make a token: %w", err)
@@ -130,81 +144,153 @@ func (k *Keeper) Mint(c Claims) (string, error) {
 	if !c.Expires.IsZero() {
 		w.Expires = c.Expires.Unix()
 	}
-	signed, err := jwt.NewWithClaims(jwt.SigningMethodHS256, w).SignedString(k.key)
+	unsigned := jwt.NewWithClaims(jwt.SigningMethodEdDSA, w)
+	unsigned.Header["kid"] = s.id.String()
+	signed, err := unsigned.SignedString(s.key)
 	if err != nil {
 		return "", fmt.Errorf("make a token: %w", err)
 	}
 	return signed, nil
 }
 
-// Verify returns what a token says, or one of this package's errors.
-func (k *Keeper) Verify(token string, now time.Time) (Claims, error) {
-	var w wire
-	_, err := k.parser.ParseWithClaims(token, &w, func(*jwt.Token) (any, error) { return k.key, nil })
-	if err != nil {
-		return Claims{}, k.explain(err, w)
+// Source finds published keys.
+type Source interface {
+	// Key returns the key that an ID names, or an ErrUnknownKey; any other error
+	// says that it could not be looked up.
+	Key(ctx context.Context, id ID) (Key, error)
+}
+
+// Verifier verifies the tokens of one stack. It may be used concurrently.
+type Verifier struct {
+	stack  string
+	keys   Source
+	parser *jwt.Parser
+
+	mu     sync.Mutex
+	signed map[string]Claims // of tokens whose signature was checked
+}
+
+// maxSigned bounds the memory for tokens that come again and again.
+const maxSigned = 4096
+
+// NewVerifier returns the Verifier for the stack of a mark.
+func NewVerifier(stack string, keys Source) (*Verifier, error) {
+	if stack == "" {
+		return nil, errors.New("check tokens: the stack has no mark yet; run fray apply once")
 	}
-	c := w.claims()
-	switch {
-	case c.Stack != k.stack:
-		return Claims{}, fmt.Errorf("%w: it is for %.40q, and this is %s", ErrOtherStack, c.Stack, k.stack)
-	case c.validate() != nil:
-		return Claims{}, fmt.Errorf("%w: %w", ErrMalformed, c.validate())
-	case !c.Expires.IsZero() && !now.Before(c.Expires):
+	return &Verifier{
+		stack: stack, keys: keys, signed: map[string]Claims{},
+		// Times are checked here, where now is known. No other algorithm is
+		// ever accepted, whatever a token's header asks for.
+		parser: jwt.NewParser(jwt.WithValidMethods([]string{jwt.SigningMethodEdDSA.Alg()}),
+			jwt.WithStrictDecoding(), jwt.WithoutClaimsValidation()),
+	}, nil
+}
+
+// Verify returns what a token says, one of this package's errors, or that its key
+// could not be looked up.
+func (v *Verifier) Verify(ctx context.Context, token string, now time.Time) (Claims, error) {
+	c, key, err := v.signedClaims(ctx, token)
+	if err != nil {
+		return Claims{}, err
+	}
+	if !c.Expires.IsZero() && !now.Before(c.Expires) {
 		return Claims{}, fmt.Errorf("%w: it held until %s, and the clock here says %s; make another, and check both clocks",
 			ErrExpired, c.Expires.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+	}
+	if err := key.valid(now); err != nil {
+		return Claims{}, err
 	}
 	return c, nil
 }
 
-// explain names what is wrong with a token that cannot be trusted; what it
-// says is used for the message only.
-func (k *Keeper) explain(err error, said wire) error {
+// Signed is Verify but for the time: nil for tokens that have expired, too.
+func (v *Verifier) Signed(ctx context.Context, token string) error {
+	_, _, err := v.signedClaims(ctx, token)
+	return err
+}
+
+func (v *Verifier) signedClaims(ctx context.Context, token string) (Claims, Key, error) {
+	c, seen := v.seen(token)
+	if !seen {
+		var err error
+		if c.Signer, err = v.signer(token); err != nil {
+			return Claims{}, Key{}, err
+		}
+	}
+	key, err := v.keys.Key(ctx, c.Signer) // which may have gone meanwhile
 	switch {
-	case errors.Is(err, jwt.ErrTokenMalformed):
-		return ErrMalformed
-	case said.Stack != "" && said.Stack != k.stack:
-		return fmt.Errorf("%w: it is for %.40q, and this is %s", ErrOtherStack, said.Stack, k.stack)
+	case errors.Is(err, ErrUnknownKey):
+		return Claims{}, Key{}, fmt.Errorf("%w in the stack's store: run the command again, or restart the job; the stack may have got new keys", ErrUnknownKey)
+	case err != nil:
+		return Claims{}, Key{}, err
 	}
-	return ErrSignature
-}
-
-// wire is how claims are written.
-type wire struct {
-	Stack     string  `json:"stack"`
-	Subject   Subject `json:"sub"`
-	Namespace string  `json:"ns,omitempty"`
-	Job       string  `json:"job,omitempty"`
-	Attempt   int     `json:"attempt,omitempty"`
-	User      string  `json:"user,omitempty"`
-	Expires   int64   `json:"exp,omitempty"` // seconds since 1970
-}
-
-var _ jwt.Claims = wire{}
-
-func (w wire) claims() Claims {
-	c := Claims{Stack: w.Stack, Subject: w.Subject, Namespace: w.Namespace, JobID: w.Job, Attempt: w.Attempt, User: w.User}
-	if w.Expires != 0 {
-		c.Expires = time.Unix(w.Expires, 0)
+	if key.ID != c.Signer || Sum(key.Public) != key.ID.Sum {
+		return Claims{}, Key{}, fmt.Errorf("%w: another key is published as %s", ErrSignature, c.Signer)
 	}
-	return c
+	if !seen {
+		if c, err = v.signedBy(key, token); err != nil {
+			return Claims{}, Key{}, err
+		}
+	}
+	return c, key, key.may(c)
 }
 
-// GetExpirationTime, like the methods below, is what the library asks of claims.
-// It is not used: Verify checks what is there.
-func (w wire) GetExpirationTime() (*jwt.NumericDate, error) { return nil, nil }
+// seen are the claims of a token whose signature was checked before. The name of
+// its key is a hash of that, so that it is the same key.
+func (v *Verifier) seen(token string) (Claims, bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	c, ok := v.signed[token]
+	return c, ok
+}
 
-// GetIssuedAt returns nothing.
-func (w wire) GetIssuedAt() (*jwt.NumericDate, error) { return nil, nil }
+// signedBy are the claims of a token that a key has signed.
+func (v *Verifier) signedBy(key Key, token string) (Claims, error) {
+	var w wire
+	if _, err := v.parser.ParseWithClaims(token, &w, func(*jwt.Token) (any, error) { return key.Public, nil }); err != nil {
+		return Claims{}, ErrSignature
+	}
+	c := w.claims()
+	c.Signer = key.ID
+	if err := c.validate(); err != nil {
+		return Claims{}, fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(v.signed) >= maxSigned {
+		clear(v.signed)
+	}
+	v.signed[token] = c
+	return c, nil
+}
 
-// GetNotBefore returns nothing.
-func (w wire) GetNotBefore() (*jwt.NumericDate, error) { return nil, nil }
+// signer is which key a token names. Nothing else of it is trusted, but used for
+// the message: a token of another stack is not looked up in this one.
+func (v *Verifier) signer(token string) (ID, error) {
+	var w wire
+	unverified, _, err := v.parser.ParseUnverified(token, &w)
+	if err != nil {
+		return ID{}, ErrMalformed
+	}
+	switch unverified.Method.Alg() {
+	case jwt.SigningMethodEdDSA.Alg():
+	case jwt.SigningMethodHS256.Alg():
+		return ID{}, fmt.Errorf("%w, whose tokens are not accepted; restart the job that has it, or use a command of this version", ErrFormerSignature)
+	default:
+		return ID{}, ErrSignature
+	}
+	if w.Stack != v.stack {
+		return ID{}, v.otherStack(w.Stack)
+	}
+	name, _ := unverified.Header["kid"].(string)
+	id, err := ParseID(name)
+	if err != nil {
+		return ID{}, fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	return id, nil
+}
 
-// GetIssuer returns nothing.
-func (w wire) GetIssuer() (string, error) { return "", nil }
-
-// GetSubject returns the kind of bearer.
-func (w wire) GetSubject() (string, error) { return string(w.Subject), nil }
-
-// GetAudience returns nothing.
-func (w wire) GetAudience() (jwt.ClaimStrings, error) { return nil, nil }
+func (v *Verifier) otherStack(said string) error {
+	return fmt.Errorf("%w: it is for %.40q, and this is %s", ErrOtherStack, said, v.stack)
+}

@@ -250,11 +250,9 @@ func (r *runner) underLease(soft context.Context, lease *store.Held, shown *plan
 	}
 	r.progress = newProgress(r.app)
 	defer r.progress.close()
-	var mint func(*store.Run) (schema.Text, error)
 	stepper, err := apply.New(soft, apply.Config{
 		Store: r.l.stack.store, Providers: all, Version: toolVersion(),
 		Epoch: lease.Epoch(), Valid: lease.Valid, Parallelism: r.flags.parallelism, Events: true,
-		Token:   func(run *store.Run) (schema.Text, error) { return minted(mint, run) },
 		OnStep:  r.progress.step,
 		OnError: r.progress.failed,
 		Refine:  r.l.refine(r.narrowing()),
@@ -264,7 +262,6 @@ func (r *runner) underLease(soft context.Context, lease *store.Held, shown *plan
 	}
 	r.stepper = stepper
 	doc := stepper.Document()
-	mint = r.l.stack.minter(soft, doc) // a new stack has its mark only now
 	if r.saved != nil {
 		if err := r.saved(doc); err != nil {
 			return err

@@ -51,14 +51,14 @@ func (l *loaded) toHost(ctx context.Context, t execTask) (*hostLink, error) {
 		return nil, err
 	}
 	if report.API == "" {
-		return nil, fmt.Errorf("host %d of slice %s, where task %d of %s is, runs no commands: its agent (fray %s) serves none, or cannot open the stack's key; tasks are %s",
+		return nil, fmt.Errorf("host %d of slice %s, where task %d of %s is, runs no commands: its agent (fray %s) serves none; tasks are %s",
 			t.host, t.slice, t.index, t.job, report.Version, t.places)
 	}
-	k, err := l.stack.keeper(ctx, l.doc, false)
-	if err != nil {
+	signer := l.stack.signer(l.doc)
+	if err := l.stack.prove(ctx, signer); err != nil {
 		return nil, err
 	}
-	conn, direct := l.dialHost(ctx, report, l.stack.hostToken(userToken(k, l.doc.Stack()), report.At))
+	conn, direct := l.dialHost(ctx, report, l.stack.hostToken(signer, report.At))
 	if direct == nil {
 		client := clusterapi.NewHostClient(conn)
 		return &hostLink{

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/clusterapi/dial"
+	clusterkeys "github.com/fray-ml/fray/clusterapi/keys"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -30,7 +31,7 @@ const (
 type liveLogs struct {
 	printer *logPrinter
 	loaded  *loaded
-	token   func(now time.Time) (string, error)
+	signer  *clusterkeys.Command
 	ctx     context.Context // of all that listens
 	cancel  context.CancelFunc
 	running sync.WaitGroup
@@ -43,21 +44,14 @@ type liveLogs struct {
 // hostAt is where a host serves, and under which certificate.
 type hostAt struct{ api, fingerprint string }
 
-// newLiveLogs listens to nobody where this user has no key to show.
 func newLiveLogs(ctx context.Context, l *loaded, p *logPrinter) *liveLogs {
-	v := &liveLogs{printer: p, loaded: l, conns: map[hostAt]*grpc.ClientConn{}}
+	v := &liveLogs{printer: p, loaded: l, signer: l.stack.signer(l.doc), conns: map[hostAt]*grpc.ClientConn{}}
 	v.ctx, v.cancel = context.WithCancel(ctx)
-	if k, err := l.stack.keeper(ctx, l.doc, false); err == nil {
-		v.token = userToken(k, l.doc.Stack())
-	}
 	return v
 }
 
 // listen listens to the hosts of tasks that run and are read from the store so far.
 func (v *liveLogs) listen(streams []*logStream) {
-	if v.token == nil {
-		return
-	}
 	now := time.Now()
 	for _, s := range streams {
 		if !s.running || s.place.State != schema.TaskRunning || !v.take(s, now) {
@@ -135,7 +129,7 @@ func (v *liveLogs) conn(at hostAt, reported time.Time) (*grpc.ClientConn, error)
 	if c := v.conns[at]; c != nil {
 		return c, nil
 	}
-	c, err := dial.Open(at.api, at.fingerprint, v.loaded.stack.hostToken(v.token, reported))
+	c, err := dial.Open(at.api, at.fingerprint, v.loaded.stack.hostToken(v.signer, reported))
 	if err == nil {
 		v.conns[at] = c
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/clusterapi/dial"
+	clusterkeys "github.com/fray-ml/fray/clusterapi/keys"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
@@ -116,7 +117,7 @@ func newFollowed(t *testing.T, q logQuery) *followedLog {
 	f.printer = newLogPrinter(&app{stdout: f.screen}, s, q)
 	f.printer.live = &liveLogs{
 		printer: f.printer, loaded: &loaded{stack: &stack{store: s, clock: store.NewLeaderClock(s)}}, conns: map[hostAt]*grpc.ClientConn{},
-		token: func(time.Time) (string, error) { return "any", nil },
+		signer: clusterkeys.NewCommand(s, "stack", "ann"),
 	}
 	f.printer.live.ctx, f.printer.live.cancel = context.WithCancel(t.Context())
 	t.Cleanup(f.printer.live.close)

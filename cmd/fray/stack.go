@@ -8,9 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/fray-ml/fray/apply"
+	clusterkeys "github.com/fray-ml/fray/clusterapi/keys"
 	"github.com/fray-ml/fray/providers"
 	"github.com/fray-ml/fray/providers/local"
 	"github.com/fray-ml/fray/schema"
@@ -29,6 +31,8 @@ type stack struct {
 	hosts *hostBootstrap // see bootstrap
 
 	clock   *store.LeaderClock
+	signing sync.Once
+	command *clusterkeys.Command // once signing was done, see signer
 	crashes *apply.Crashes
 }
 

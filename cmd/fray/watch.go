@@ -113,7 +113,7 @@ func (a *app) watch(ctx context.Context, args []string, flags watchFlags) error 
 		Parallelism: flags.parallelism, UntilUndeclared: flags.detached, Observe: flags.observe,
 		Log: slog.New(slog.NewTextHandler(a.stderr, nil)),
 	}
-	if cfg.Service, err = l.stack.service(soft, l.doc, flags); err != nil {
+	if cfg.Service, err = l.stack.service(ctx, l.doc, flags); err != nil {
 		return err
 	}
 	sealer, err := l.stack.sealer(soft, l.doc, false)
@@ -176,7 +176,7 @@ func (a *app) locateOrBegin(ctx context.Context, args []string, flags configFlag
 
 // service is what a watch serves, as its flags say.
 func (s *stack) service(ctx context.Context, doc *state.Document, flags watchFlags) (controller.Service, error) {
-	served := controller.Service{API: flags.api, Advertise: flags.advertise, HTTP: flags.http}
+	served := controller.Service{API: flags.api, Advertise: flags.advertise, HTTP: flags.http, Stack: doc.Stack()}
 	if served.HTTP == serveOff || flags.detached && flags.http == httpDefault {
 		served.HTTP = ""
 	}
@@ -190,12 +190,8 @@ func (s *stack) service(ctx context.Context, doc *state.Document, flags watchFla
 			served.API = ":0"
 		}
 	}
-	sealer, err := s.sealer(ctx, doc, true)
-	if err != nil {
-		return served, err
-	}
-	served.Sealer, served.Stack = sealer, doc.Stack()
-	served.Tokens, err = keeperOf(sealer, doc.Stack())
+	var err error
+	served.Sealer, err = s.sealer(ctx, doc, true)
 	return served, err
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"regexp"
@@ -58,6 +59,9 @@ func (b *Bucket) fail(op operation, key string, err error) error {
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrNoVersions) {
 		return fmt.Errorf("%s %s: %w", op, b.url(key), err)
 	}
+	if statusOf(err) == http.StatusForbidden {
+		err = forbiddenError{err}
+	}
 	if do := b.remedy(op, err); do != "" && errors.Is(err, storage.ErrBucketNotExist) {
 		return fmt.Errorf("%s %s: %s", op, b.url(key), do) // the service's words say the same twice
 	} else if do != "" {
@@ -65,6 +69,14 @@ func (b *Bucket) fail(op operation, key string, err error) error {
 	}
 	return fmt.Errorf("%s %s: %w", op, b.url(key), err)
 }
+
+// forbiddenError marks an error as one of missing rights.
+type forbiddenError struct{ error }
+
+func (e forbiddenError) Unwrap() error { return e.error }
+
+// Is reports whether a target is what missing rights are in the library.
+func (forbiddenError) Is(target error) bool { return target == fs.ErrPermission }
 
 func (b *Bucket) remedy(op operation, err error) string {
 	if token, ok := errors.AsType[*auth.Error](err); ok && !token.Temporary() {

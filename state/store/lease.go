@@ -36,7 +36,10 @@ type Lease struct {
 	ControllerAddress     string `json:"controller_address,omitempty"`
 	ControllerFingerprint string `json:"controller_fingerprint,omitempty"`
 	ControllerHTTP        string `json:"controller_http,omitempty"`
-	Released              bool   `json:"released,omitempty"`
+	// SigningKey is the holder's public key (Ed25519): with it agents verify that
+	// the controller calls. It is nil for a holder that calls nobody.
+	SigningKey []byte `json:"signing_key,omitempty"`
+	Released   bool   `json:"released,omitempty"`
 	// Nonce is unique to one write: it tells a writer whose reply was lost
 	// whether the write happened.
 	Nonce string `json:"nonce"`
@@ -96,6 +99,7 @@ type LeaseConfig struct {
 	ControllerAddress     string
 	ControllerFingerprint string
 	ControllerHTTP        string
+	SigningKey            []byte
 }
 
 const defaultTTL = 15 * time.Second
@@ -193,7 +197,8 @@ func newLease(cfg LeaseConfig) Lease {
 		PID:               os.Getpid(),
 		Command:           cfg.Command,
 		ControllerAddress: cfg.ControllerAddress, ControllerFingerprint: cfg.ControllerFingerprint, ControllerHTTP: cfg.ControllerHTTP,
-		Yields: cfg.Yields,
+		SigningKey: cfg.SigningKey,
+		Yields:     cfg.Yields,
 	}
 }
 

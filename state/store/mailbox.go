@@ -102,8 +102,6 @@ type Run struct {
 	// jobs of several slices; both host:port.
 	Coordinator string `json:"coordinator"`
 	Megascale   string `json:"megascale,omitempty"`
-	// Token is what its tasks show to the cluster API, sealed.
-	Token schema.Text `json:"token,omitzero"`
 }
 
 // Peer is where one task runs.
@@ -145,6 +143,9 @@ type HostReport struct {
 	// Fingerprint the SHA-256 of its certificate, in hex; "": it does not.
 	API         string `json:"api,omitempty"`
 	Fingerprint string `json:"fingerprint,omitempty"`
+	// SigningKey is the host's public key (Ed25519): with it the controller
+	// verifies the tokens of the tasks that run there.
+	SigningKey []byte `json:"signing_key,omitempty"`
 }
 
 // TaskReport is how a host's task stands.
