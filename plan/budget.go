@@ -47,7 +47,7 @@ type claim struct {
 	// unmade is the part of a reservation that is not there yet. Who comes behind
 	// others that wait for it is not to take what is there instead.
 	unmade load
-	short  string // what is said where it does not fit, "": that is said elsewhere
+	short  reason // why it does not fit, nothing: that is reported elsewhere
 }
 
 // wants is what a unit needs to be placed.
@@ -167,7 +167,7 @@ func (d *differ) spaceClaims(fresh []*schema.Job) []claim {
 			}
 			c := &all[n]
 			c.need = c.need.plus(need, 1)
-			c.short = a.name + ": " + spaceShortage(c.need, a.used, a.max)
+			c.short = because(WaitLimit, a.name+": "+spaceShortage(c.need, a.used, a.max))
 		}
 	}
 	return all
@@ -212,8 +212,8 @@ func (d *differ) contend(u *unit, w *wants) []reason {
 		switch {
 		case c.need.exceeds(c.used, c.limit):
 			lacking = append(lacking, c)
-			if c.short != "" {
-				reasons = append(reasons, because(WaitLimit, c.short))
+			if !c.short.none() {
+				reasons = append(reasons, c.short)
 			}
 		case k != nil && c.need.exceeds(c.beside(k), c.limit) && !d.runsOn(u):
 			lacking = append(lacking, c)

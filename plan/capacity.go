@@ -83,9 +83,9 @@ func (d *differ) spend(spec schema.SliceSpec, n int) {
 	}
 }
 
-// lacks says why the slices do not fit into what their providers have left, ""
+// lacks says why the slices do not fit into what their providers have left, nothing
 // when they do. Slices that are there already need nothing more.
-func (d *differ) lacks(specs []schema.SliceSpec) string {
+func (d *differ) lacks(specs []schema.SliceSpec) reason {
 	for i := range d.desired.Providers {
 		p := &d.desired.Providers[i]
 		limit := limitOf(*p)
@@ -96,11 +96,11 @@ func (d *differ) lacks(specs []schema.SliceSpec) string {
 		if need == (Amount{}) {
 			continue
 		}
-		if short := shortage(need, d.used(p.Name), limit); short != "" {
-			return fmt.Sprintf("provider %s: %s", p.Name, short)
+		if used := d.used(p.Name); need.exceeds(used, limit) {
+			return because(WaitLimit, fmt.Sprintf("provider %s: %s", p.Name, shortage(need, used, limit)))
 		}
 	}
-	return ""
+	return reason{}
 }
 
 func plural(many bool) string {
@@ -108,6 +108,13 @@ func plural(many bool) string {
 		return "s"
 	}
 	return ""
+}
+
+// exceeds reports whether a need is more than a limit leaves beside what is used.
+func (a Amount) exceeds(used, limit Amount) bool {
+	return limit.Slices > 0 && used.Slices+a.Slices > limit.Slices ||
+		limit.CPU > 0 && a.CPU > 0 && used.CPU+a.CPU > limit.CPU ||
+		limit.Memory > 0 && a.Memory > 0 && used.Memory+a.Memory > limit.Memory
 }
 
 // shortage says which part of a limit is exceeded.

@@ -129,10 +129,10 @@ func (c *checker) providers(providers []schema.Provider) {
 			if string(providers[i].Name) != p.from {
 				continue
 			}
-			if short := shortage(need, Amount{}, limitOf(providers[i])); short != "" {
+			if limit := limitOf(providers[i]); need.exceeds(Amount{}, limit) {
 				c.problems = append(c.problems, Problem{
 					Addr: p.unit, Summary: "Larger than its provider",
-					Detail: fmt.Sprintf("%s needs all of its slices at once, but provider %s could never hold them: %s. Make it smaller or raise the provider's limit.", p.unit, p.from, short),
+					Detail: fmt.Sprintf("%s needs all of its slices at once, but provider %s could never hold them: %s. Make it smaller or raise the provider's limit.", p.unit, p.from, shortage(need, Amount{}, limit)),
 				})
 			}
 		}

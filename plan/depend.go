@@ -89,7 +89,7 @@ func (dep dependency) state(t *schema.Job, j *state.Job) reason {
 	case j.Status == schema.JobSucceeded, j.Status.Ended() && dep.again:
 		return reason{}
 	case j.Status.Ended():
-		return reason{text: fmt.Sprintf("waits for %s, which %s (%s)", t.Addr, pastTense(j.Status), j.Reason), blocked: true}
+		return because(WaitBlocked, fmt.Sprintf("waits for %s, which %s (%s)", t.Addr, pastTense(j.Status), j.Reason))
 	case enduring && j.Ready:
 		return reason{}
 	case enduring:

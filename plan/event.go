@@ -24,7 +24,7 @@ func Events(before *state.Document, p *Plan, now time.Time) []store.Event {
 		}
 	}
 	for _, d := range p.Drift {
-		t.tell(store.EventDrift, d.Addr, d.Slice, d.Found+"; "+d.Then)
+		t.tellAt(store.EventWarn, store.Event{Kind: store.EventDrift, Addr: d.Addr, Slice: d.Slice, Text: d.Found + "; " + d.Then})
 	}
 	if before.Revision != p.Next.Revision {
 		t.tell(store.EventConfig, schema.Address{}, "", fmt.Sprintf("revision %d was accepted", p.Next.Revision))
@@ -68,7 +68,37 @@ type teller struct {
 }
 
 func (t *teller) tell(kind store.EventKind, addr schema.Address, slice, text string) {
-	t.events = append(t.events, store.Event{At: t.now, Kind: kind, Addr: addr, Slice: slice, Text: text})
+	t.tellAt(store.EventInfo, store.Event{Kind: kind, Addr: addr, Slice: slice, Text: text})
+}
+
+func (t *teller) tellAt(level store.EventLevel, e store.Event) {
+	e.At, e.Level = t.now, level
+	t.events = append(t.events, e)
+}
+
+// levelOfOutcome says how good or bad it is that an attempt ended so.
+func levelOfOutcome(s schema.TaskState) store.EventLevel {
+	switch s {
+	case schema.TaskSucceeded:
+		return store.EventGood
+	case schema.TaskPreempted, schema.TaskWorkerFailed:
+		return store.EventWarn
+	case schema.TaskFailed, schema.TaskUnschedulable:
+		return store.EventError
+	case schema.TaskKilled, schema.TaskPending, schema.TaskAssigned, schema.TaskBuilding, schema.TaskRunning:
+	}
+	return store.EventInfo
+}
+
+func levelOfStatus(s schema.JobStatus) store.EventLevel {
+	switch s {
+	case schema.JobSucceeded:
+		return store.EventGood
+	case schema.JobFailed:
+		return store.EventError
+	case schema.JobPending, schema.JobRunning, schema.JobStopped:
+	}
+	return store.EventInfo
 }
 
 // job tells what became of a job; old is nil for a new one.
@@ -87,14 +117,15 @@ func (t *teller) job(addr schema.Address, old, j *state.Job) {
 			was = &state.Attempt{}
 		}
 		if was.ReadyAt.IsZero() && !a.ReadyAt.IsZero() {
-			t.tell(store.EventReady, addr, "", fmt.Sprintf("attempt %d is up", a.Number))
+			t.tellAt(store.EventGood, store.Event{Kind: store.EventReady, Addr: addr, Text: fmt.Sprintf("attempt %d is up", a.Number)})
 		}
 		if was.Outcome == "" && a.Outcome != "" {
-			t.tell(store.EventEnded, addr, "", described(fmt.Sprintf("attempt %d %s", a.Number, outcomeWords(a.Outcome)), a.Reason))
+			text := described(fmt.Sprintf("attempt %d %s", a.Number, outcomeWords(a.Outcome)), a.Reason)
+			t.tellAt(levelOfOutcome(a.Outcome), store.Event{Kind: store.EventEnded, Addr: addr, Text: text})
 		}
 	}
 	if old.Status != j.Status && j.Status.Ended() {
-		t.tell(store.EventJob, addr, "", described(string(j.Status), j.Reason))
+		t.tellAt(levelOfStatus(j.Status), store.Event{Kind: store.EventJob, Addr: addr, Text: described(string(j.Status), j.Reason)})
 	}
 	if old.Reason != j.Reason && j.Reason != "" && j.Status == schema.JobPending && !t.underway[addr] {
 		t.tell(store.EventPending, addr, "", "waits: "+j.Reason)
@@ -129,17 +160,19 @@ func (t *teller) slice(old, s *state.Slice) {
 	if old == nil {
 		old = &state.Slice{}
 	}
-	say := func(text string) { t.tell(store.EventSlice, s.Spec.Owner, s.Spec.Name, text) }
+	say := func(level store.EventLevel, text string) {
+		t.tellAt(level, store.Event{Kind: store.EventSlice, Addr: s.Spec.Owner, Slice: s.Spec.Name, Text: text})
+	}
 	if old.AskedAt.IsZero() && !s.AskedAt.IsZero() && !s.Seen {
-		say(described("is asked for", s.Spec.Zone))
+		say(store.EventInfo, described("is asked for", s.Spec.Zone))
 	}
 	if old.BornAt.IsZero() && !s.BornAt.IsZero() {
-		say("is up")
+		say(store.EventGood, "is up")
 	}
 	if old.Error != s.Error && s.Error != "" {
-		say(s.Error)
+		say(store.EventWarn, s.Error)
 	}
 	if !s.Terminating.IsZero() && old.Terminating.Cause != s.Terminating.Cause {
-		say("goes: " + s.Terminating.Text)
+		say(store.EventWarn, "goes: "+s.Terminating.Text)
 	}
 }

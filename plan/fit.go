@@ -105,11 +105,9 @@ func (d *differ) overdue(want *schema.Job, j *state.Job) bool {
 	return !d.now.Before(deadline)
 }
 
-const notScheduled = "unschedulable: "
-
-func isUnschedulable(j *state.Job) bool {
-	return len(j.Reason) >= len(notScheduled) && j.Reason[:len(notScheduled)] == notScheduled
-}
+// isUnschedulable reports whether a job was given up before its first attempt:
+// nothing else has a job fail without one.
+func isUnschedulable(j *state.Job) bool { return j.Status == schema.JobFailed && j.Attempt == 0 }
 
 // unschedulable gives a job up that could not be started in time, with its group.
 func (d *differ) unschedulable(want *schema.Job) {
@@ -121,7 +119,7 @@ func (d *differ) unschedulable(want *schema.Job) {
 		}
 		e := d.edit(want.Addr)
 		e.Status, e.Ready = schema.JobFailed, false
-		e.Reason = fmt.Sprintf("%swaited %s; last: %s", notScheduled, waited, cmp.Or(j.Reason, "its turn had not come"))
+		e.Reason = fmt.Sprintf("unschedulable: waited %s; last: %s", waited, cmp.Or(j.Reason, "its turn had not come"))
 	}
 	d.released(want.Addr, decided(state.CauseEnded))
 }

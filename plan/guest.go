@@ -250,7 +250,7 @@ func (d *differ) slowGuest(s *state.Slice) reason {
 func (d *differ) vacate(want *schema.Job) {
 	j := d.next.Jobs[want.Addr]
 	for _, name := range j.Slices {
-		if d.cannotStay(want, name) == "" {
+		if d.cannotStay(want, name).none() {
 			continue
 		}
 		for _, held := range j.Slices {
@@ -266,20 +266,20 @@ func (d *differ) vacate(want *schema.Job) {
 	}
 }
 
-// cannotStay says why a job cannot run on a guest that it holds, "" if it can.
-func (d *differ) cannotStay(want *schema.Job, name string) string {
+// cannotStay says why a job cannot run on a guest that it holds, nothing if it can.
+func (d *differ) cannotStay(want *schema.Job, name string) reason {
 	s := d.next.Slices[name]
 	if s == nil || s.Spec.On == "" {
-		return "slice " + name + " is not to be had any more"
+		return because(WaitRoom, "slice "+name+" is not to be had any more")
 	}
 	if !s.Terminating.IsZero() {
-		return fmt.Sprintf("slice %s is being given up: %s", name, s.Terminating.Text)
+		return because(WaitRoom, fmt.Sprintf("slice %s is being given up: %s", name, s.Terminating.Text))
 	}
 	if _, listed := d.slices[s.Spec.On]; !listed && !d.known(&s.Spec) {
-		return "" // nothing may be concluded
+		return reason{} // nothing may be concluded
 	}
 	if d.isCrowdedOut(&s.Spec) {
-		return fmt.Sprintf("slice %s has no room for it any more", s.Spec.On)
+		return because(WaitRoom, fmt.Sprintf("slice %s has no room for it any more", s.Spec.On))
 	}
 	if p := d.poolOf(want.Resources.Reservation); p != nil {
 		for i := range p.specs {
@@ -288,13 +288,13 @@ func (d *differ) cannotStay(want *schema.Job, name string) string {
 			}
 		}
 	}
-	return fmt.Sprintf("slice %s is not to be kept", s.Spec.On)
+	return because(WaitRoom, fmt.Sprintf("slice %s is not to be kept", s.Spec.On))
 }
 
 // guestSpecOf is the spec of a guest that a job holds, false if it cannot stay there.
 func (d *differ) guestSpecOf(want *schema.Job, name string) (schema.SliceSpec, bool) {
 	s := d.next.Slices[name]
-	if s == nil || d.cannotStay(want, name) != "" {
+	if s == nil || !d.cannotStay(want, name).none() {
 		return schema.SliceSpec{}, false
 	}
 	return s.Spec, true

@@ -13,8 +13,8 @@ type packing struct {
 }
 
 // unfit says why the jobs of a unit can never have what they ask of a reservation
-// together, "" if they can while nobody else has any of it.
-func (p *packing) unfit(pool *schema.Reservation) string {
+// together, nothing if they can while nobody else has any of it.
+func (p *packing) unfit(pool *schema.Reservation) reason {
 	most := max(pool.Min.Slices, pool.Max.Slices)
 	spec := PoolSlice("", pool, 0)
 	var rooms []*room
@@ -25,19 +25,19 @@ func (p *packing) unfit(pool *schema.Reservation) string {
 	}
 	for _, want := range largestFirst(p.jobs) {
 		need := shareOf(&want.Resources)
-		if short := emptyRoom(spec, 0).lacks(&need); short != "" {
-			return fmt.Sprintf("a task of %s needs %s, and the hosts of %s have too little %s", want.Addr, need, pool.Addr, short)
+		if short := emptyRoom(spec, 0).lacks(&need); !short.none() {
+			return because(WaitConstraint, fmt.Sprintf("a task of %s needs %s, and the hosts of %s have too little %s", want.Addr, need, pool.Addr, short.of))
 		}
 		for n := range want.Resources.Slices {
 			r := bestOf(rooms, &need, func(*room) bool { return false })
 			if r == nil {
-				return fmt.Sprintf("only %d of the %d tasks of %s, with %s each, fit on the %d slices that %s has at most",
-					n, want.Resources.Slices, want.Addr, need, most, pool.Addr)
+				return because(WaitConstraint, fmt.Sprintf("only %d of the %d tasks of %s, with %s each, fit on the %d slices that %s has at most",
+					n, want.Resources.Slices, want.Addr, need, most, pool.Addr))
 			}
 			r.take(&need, 1)
 		}
 	}
-	return ""
+	return reason{}
 }
 
 // pack takes note of a packed job, or of slices that a unit draws beside such.
@@ -66,10 +66,10 @@ func (c *checker) packed(pools map[string]*schema.Reservation) {
 		if len(of.jobs) == 0 {
 			continue
 		}
-		if why := of.unfit(pools[p.from]); why != "" {
+		if why := of.unfit(pools[p.from]); !why.none() {
 			problem := Problem{
 				Addr: p.unit, Summary: "Larger than its reservation",
-				Detail: fmt.Sprintf("%s is placed whole, and can never be: %s. Ask for less, or raise the reservation's slices or their size.", p.unit, why),
+				Detail: fmt.Sprintf("%s is placed whole, and can never be: %s. Ask for less, or raise the reservation's slices or their size.", p.unit, why.text),
 			}
 			if of.jobs[0].Addr == p.unit {
 				problem.Attribute = "resources.slices"

@@ -43,33 +43,33 @@ func (d *differ) bringUpHost(name string) reason {
 	return d.hosting[name]
 }
 
-// closed says why a slice of a pool takes no guests, "" if it does, now or when it
+// closed says why a slice of a pool takes no guests, nothing if it does, now or when it
 // is up.
-func (d *differ) closed(spec *schema.SliceSpec) string {
+func (d *differ) closed(spec *schema.SliceSpec) reason {
 	name := spec.Name
 	s, st := d.next.Slices[name], d.slices[name]
 	switch {
 	case s == nil:
-		return fmt.Sprintf("slice %s is not there", name)
+		return because(WaitRoom, fmt.Sprintf("slice %s is not there", name))
 	case !s.Terminating.IsZero():
-		return fmt.Sprintf("slice %s is being deleted: %s", name, s.Terminating.Text)
+		return because(WaitRoom, fmt.Sprintf("slice %s is being deleted: %s", name, s.Terminating.Text))
 	case st == nil && s.Tries >= refusals:
-		return fmt.Sprintf("slice %s cannot be had: %s", name, s.Error)
+		return because(WaitRoom, fmt.Sprintf("slice %s cannot be had: %s", name, s.Error))
 	case st == nil && s.Seen && !d.known(&s.Spec) && s.Spec.Fixed() != spec.Fixed():
-		return fmt.Sprintf("slice %s has another shape", name)
+		return because(WaitRoom, fmt.Sprintf("slice %s has another shape", name))
 	case st == nil:
-		return ""
+		return reason{}
 	case st.Phase == schema.SliceDead || st.Phase == schema.SliceDeleting:
-		return fmt.Sprintf("slice %s is %s", name, st.Phase)
+		return because(WaitRoom, fmt.Sprintf("slice %s is %s", name, st.Phase))
 	case st.Spec.Fixed() != spec.Fixed():
-		return fmt.Sprintf("slice %s has another shape", name)
+		return because(WaitRoom, fmt.Sprintf("slice %s has another shape", name))
 	}
 	for _, h := range d.obs.Hosts[name] {
 		if h.Notice != "" {
-			return fmt.Sprintf("host %d of slice %s has notice: %s", h.Host, name, h.Notice)
+			return because(WaitRoom, fmt.Sprintf("host %d of slice %s has notice: %s", h.Host, name, h.Notice))
 		}
 	}
-	return ""
+	return reason{}
 }
 
 // attend sees to the slices that have guests or had some: those that are lost
@@ -152,7 +152,7 @@ func (d *differ) guestsTold(name string) []store.Guest {
 				rooms[n] = d.roomLeft(name, n)
 			}
 			need := d.shareOfGuest(&s.Spec)
-			if rooms[n].lacks(&need) != "" {
+			if !rooms[n].lacks(&need).none() {
 				continue
 			}
 			rooms[n].take(&need, 1)
@@ -184,7 +184,7 @@ func (d *differ) isCrowdedOut(spec *schema.SliceSpec) bool {
 		return false
 	}
 	need := d.shareOfGuest(spec)
-	return d.roomLeft(spec.On, spec.OnHost).lacks(&need) != ""
+	return !d.roomLeft(spec.On, spec.OnHost).lacks(&need).none()
 }
 
 // changedGuest is the owner of the first guest that is new, or else of the first

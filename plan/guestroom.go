@@ -62,22 +62,41 @@ func (s share) String() string {
 // cpuDust is what may be lost by adding up parts of cores.
 const cpuDust = 1e-9
 
-// lacks names what a room has too little of, "" if a share fits.
-func (r *room) lacks(s *share) string {
+// lack is what a room has too little of; the zero lack is none.
+type lack struct {
+	of   lackOf
+	port int // with lackPort
+}
+
+// lackOf is a closed set.
+type lackOf string
+
+const (
+	lackNone   lackOf = ""
+	lackCPU    lackOf = "CPU"
+	lackMemory lackOf = "memory"
+	lackDisk   lackOf = "disk"
+	lackPort   lackOf = "port"
+)
+
+func (l lack) none() bool { return l.of == lackNone }
+
+// lacks is what a room has too little of, none if a share fits.
+func (r *room) lacks(s *share) lack {
 	switch {
 	case s.cpu > r.cpu+cpuDust:
-		return "CPU"
+		return lack{of: lackCPU}
 	case r.memory >= 0 && s.memory > r.memory:
-		return "memory"
+		return lack{of: lackMemory}
 	case r.disk >= 0 && s.disk > r.disk:
-		return "disk"
+		return lack{of: lackDisk}
 	}
 	for _, port := range s.ports {
 		if r.ports[port] > 0 {
-			return fmt.Sprintf("port %d", port)
+			return lack{of: lackPort, port: port}
 		}
 	}
-	return ""
+	return lack{}
 }
 
 // take takes a share of a room n times; -1 gives it back.
@@ -102,7 +121,7 @@ func (d *differ) roomsOf(p *pool) []*room {
 	}
 	p.rooms, p.roomsOf, p.stays = make([]*room, 0, len(p.specs)), len(p.specs), false
 	for _, spec := range p.specs {
-		if d.closed(&spec) != "" {
+		if !d.closed(&spec).none() {
 			continue
 		}
 		for n := range spec.Hosts {
@@ -152,18 +171,18 @@ type placed struct {
 }
 
 // fits finds rooms for the packed jobs of a unit, all or none, and says why there
-// are none; "" if there are, which [differ.settleGuests] then gives them. grown are
+// are none; nothing if there are, which [differ.settleGuests] then gives them. grown are
 // slices by which reservations have to grow for that. Slices that the unit draws
 // whole are left alone.
-func (d *differ) fits(unit, whole []*schema.Job) (short string, grown []schema.SliceSpec) {
+func (d *differ) fits(unit, whole []*schema.Job) (short reason, grown []schema.SliceSpec) {
 	d.unchoose()
 	if len(unit) == 0 {
-		return "", nil
+		return reason{}, nil
 	}
 	var taken []placed
 	chosen := map[schema.Address][]placed{}
 	for _, want := range largestFirst(unit) {
-		if short := d.isFullFor(want); short != "" {
+		if short := d.isFullFor(want); !short.none() {
 			d.chosenRooms = chosen
 			d.unchoose()
 			return short, nil
@@ -183,7 +202,7 @@ func (d *differ) fits(unit, whole []*schema.Job) (short string, grown []schema.S
 			grown = append(grown, spec)
 		}
 	}
-	return "", grown
+	return reason{}, grown
 }
 
 // unchoose gives back the rooms that were chosen for a unit and not settled in.
@@ -239,10 +258,10 @@ func (d *differ) pack(want *schema.Job, whole []*schema.Job) (taken []placed, ok
 
 // isFullFor says why a job has no room, if another one has been told so already
 // that asks for the same.
-func (d *differ) isFullFor(want *schema.Job) string {
+func (d *differ) isFullFor(want *schema.Job) reason {
 	p := d.poolOf(want.Resources.Reservation)
 	if p == nil || p.keeps.off { // the other one may have been kept from it
-		return ""
+		return reason{}
 	}
 	need := shareOf(&want.Resources)
 	for i := range p.full {
@@ -250,7 +269,7 @@ func (d *differ) isFullFor(want *schema.Job) string {
 			return p.full[i].why
 		}
 	}
-	return ""
+	return reason{}
 }
 
 // fullFor is what a reservation has no room left for in this Diff, so that many
@@ -258,7 +277,7 @@ func (d *differ) isFullFor(want *schema.Job) string {
 type fullFor struct {
 	share share
 	tasks int
-	why   string
+	why   reason
 }
 
 func (f *fullFor) covers(s *share, tasks int) bool {
@@ -294,7 +313,7 @@ func (d *differ) grownRoom(p *pool, s *share, others int) *room {
 		return nil
 	}
 	spec := d.moreOf(p, others+1)[others]
-	if emptyRoom(spec, 0).lacks(s) != "" {
+	if !emptyRoom(spec, 0).lacks(s).none() {
 		return nil
 	}
 	first := len(p.rooms)
@@ -310,7 +329,7 @@ func (d *differ) grownRoom(p *pool, s *share, others int) *room {
 func bestOf(rooms []*room, s *share, reserved func(*room) bool) *room {
 	var best *room
 	for _, r := range rooms {
-		if r.lacks(s) == "" && !reserved(r) && (best == nil || r.isBetter(best)) {
+		if r.lacks(s).none() && !reserved(r) && (best == nil || r.isBetter(best)) {
 			best = r
 		}
 	}

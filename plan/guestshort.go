@@ -10,13 +10,13 @@ import (
 )
 
 // noRoom says for each kind of reason on how many hosts a job's tasks do not fit.
-func (d *differ) noRoom(want *schema.Job, whole []*schema.Job, grouped bool) string {
+func (d *differ) noRoom(want *schema.Job, whole []*schema.Job, grouped bool) reason {
 	p, addr := d.poolOf(want.Resources.Reservation), schema.ScopedAddress(schema.KindReservation, want.Resources.Reservation)
 	if p == nil {
-		return fmt.Sprintf("%s is not there", addr)
+		return because(WaitRoom, fmt.Sprintf("%s is not there", addr))
 	}
 	if !p.bound.over.IsZero() {
-		return p.hasExpired(addr)
+		return because(WaitRoom, p.hasExpired(addr))
 	}
 	need, tasks := shareOf(&want.Resources), want.Resources.Slices
 	rooms := d.roomsOf(p)
@@ -30,27 +30,28 @@ func (d *differ) noRoom(want *schema.Job, whole []*schema.Job, grouped bool) str
 		text += " beside what others of its group need"
 	}
 	text = fmt.Sprintf("%s: of %d host%s %s%s", text, hosts, plural(hosts != 1), strings.Join(words, ", "), d.roomUsers(p))
+	why := because(WaitRoom, text)
 	if !grouped && len(whole) == 0 {
-		p.full = append(p.full, fullFor{need, tasks, text})
+		p.full = append(p.full, fullFor{need, tasks, why})
 	}
-	return text
+	return why
 }
 
 // shortages count the hosts of a reservation by what they have too little of.
 func (d *differ) shortages(p *pool, need *share, rooms []*room) []string {
 	counts := map[string]int{}
 	for _, r := range rooms {
-		switch why, ahead := r.lacks(need), d.keptFrom(p, r, need); {
+		switch short, ahead := r.lacks(need), d.keptFrom(p, r, need); {
 		case !ahead.IsZero():
 			counts["room kept for "+ahead.String()]++
 		case d.isReserved(r, nil):
 			counts["used as a whole"]++
-		case why == "":
+		case short.none():
 			counts["room for one"]++
-		case strings.HasPrefix(why, "port"):
-			counts[why+" taken"]++
+		case short.of == lackPort:
+			counts[fmt.Sprintf("port %d taken", short.port)]++
 		default:
-			counts["too little "+why+" left"]++
+			counts[fmt.Sprintf("too little %s left", short.of)]++
 		}
 	}
 	words := make([]string, 0, len(counts)+1)

@@ -100,7 +100,7 @@ func (d *differ) dismiss(i idler) {
 // dismissFor has idle slices go, if that makes room for slices that do not fit, and
 // says what is waited for. Nothing is said twice: what goes already for others
 // that wait is not counted upon.
-func (d *differ) dismissFor(specs []schema.SliceSpec, short string) reason {
+func (d *differ) dismissFor(specs []schema.SliceSpec, short reason) reason {
 	need := map[schema.ProviderName]Amount{}
 	but := map[schema.Address]bool{}
 	for i := range specs {
@@ -118,15 +118,15 @@ func (d *differ) dismissFor(specs []schema.SliceSpec, short string) reason {
 		over := d.used(provider).plus(d.awaited(provider)).times(d.idleGoing(provider), -1)
 		for _, one := range idle {
 			spec := &d.next.Slices[one.name].Spec
-			if shortage(need[provider], over, limit) == "" {
+			if !need[provider].exceeds(over, limit) {
 				break
 			}
 			if spec.Provider == provider {
 				leave, over = append(leave, one), over.times(d.amountOf(spec), -1)
 			}
 		}
-		if shortage(need[provider], over, limit) != "" {
-			return because(WaitLimit, short)
+		if need[provider].exceeds(over, limit) {
+			return short
 		}
 	}
 	for provider, n := range need {
@@ -135,7 +135,7 @@ func (d *differ) dismissFor(specs []schema.SliceSpec, short string) reason {
 	for _, one := range leave {
 		d.dismiss(one)
 	}
-	return underway(fmt.Sprintf("%s; idle slices are being deleted to make room", short))
+	return underway(fmt.Sprintf("%s; idle slices are being deleted to make room", short.text))
 }
 
 // awaited is what others wait for that idle slices make room for.

@@ -84,12 +84,12 @@ func (d *differ) changeOf(want *schema.Job, j *state.Job) Change {
 	isPlace := func(a AttrChange) bool {
 		return a.Verb != VerbNone && (a.Path == "resources.zones" || a.Path == "resources.regions")
 	}
-	if why := d.outside(want, j.Slices); why != "" && change.Verb != VerbReplace && slices.ContainsFunc(change.Attrs, isPlace) {
-		change.Verb, change.Reason = VerbReplace, why
+	if why := d.outside(want, j.Slices); !why.none() && change.Verb != VerbReplace && slices.ContainsFunc(change.Attrs, isPlace) {
+		change.Verb, change.Reason = VerbReplace, why.text
 	}
 	if change.Verb == VerbUpdate || change.Verb == VerbRestart {
-		if why := d.outgrows(want, j); why != "" {
-			change.Verb, change.Reason = VerbReplace, why
+		if why := d.outgrows(want, j); !why.none() {
+			change.Verb, change.Reason = VerbReplace, why.text
 		}
 	}
 	return change

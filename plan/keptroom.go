@@ -216,7 +216,7 @@ func (d *differ) keptFrom(p *pool, r *room, s *share) schema.Address {
 	if d.isKeptWhole(r) {
 		return p.keeps.whole[r.host.Name]
 	}
-	if r.kept.IsZero() || r.lacks(s) == "" {
+	if r.kept.IsZero() || r.lacks(s).none() {
 		return schema.Address{}
 	}
 	was := *r
@@ -226,7 +226,7 @@ func (d *differ) keptFrom(p *pool, r *room, s *share) schema.Address {
 			was.take(&k.share, -1)
 		}
 	}
-	if was.lacks(s) == "" {
+	if was.lacks(s).none() {
 		return r.kept
 	}
 	return schema.Address{}
@@ -261,7 +261,7 @@ func (f *fitting) layNearest(ends func(*occupant) bool) (layout, bool) {
 		for range want.Resources.Slices {
 			best := -1
 			for i, r := range some {
-				if !r.busy && r.lacks(&need) == "" && (best < 0 || now[i].missing(&need) < now[best].missing(&need)) {
+				if !r.busy && r.lacks(&need).none() && (best < 0 || now[i].missing(&need) < now[best].missing(&need)) {
 					best = i
 				}
 			}

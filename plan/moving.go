@@ -13,30 +13,30 @@ import (
 // cannot wait for each other.
 
 // outgrows says why what a job holds has no room in the namespace that it is to be
-// in, or for the user, "" if it has; it is then counted there too.
-func (d *differ) outgrows(want *schema.Job, j *state.Job) string {
+// in, or for the user, nothing if it has; it is then counted there too.
+func (d *differ) outgrows(want *schema.Job, j *state.Job) reason {
 	n := len(j.Slices)
 	if n == 0 || j.Spec.Namespace == want.Namespace && j.Spec.User == want.User {
-		return ""
+		return reason{}
 	}
 	s := d.accounts()
 	to := holding{load: load{}.plus(d.eachLoad(j.Spec), n), band: bandOrder(want.Band), space: spaceOf(s, recordAs(want, j)), user: want.User}
 	was := s.held[want.Addr]
 	if was.moves && was.toSpace == to.space && was.toUser == to.user {
-		return ""
+		return reason{}
 	}
 	for i, a := range s.of(to.space, to.user) {
 		if i == 0 && to.space == was.space { // which has it already
 			continue
 		}
 		if to.load.exceeds(a.used, a.max) {
-			return a.name + ": " + spaceShortage(to.load, a.used, a.max) + "; it gives up what it has, and waits there"
+			return because(WaitLimit, a.name+": "+spaceShortage(to.load, a.used, a.max)+"; it gives up what it has, and waits there")
 		}
 	}
 	is := was
 	is.moves, is.toSpace, is.toUser = true, to.space, to.user
 	s.recount(want.Addr, is)
-	return ""
+	return reason{}
 }
 
 // recordAs is a job's record as it will be under another spec, as far as accounts

@@ -137,22 +137,22 @@ func (d *differ) blocked(fresh, unit []*schema.Job) []reason {
 		own = append(own, d.freshSlices(want)...)
 	}
 	short, grown := d.short(pooled)
-	if short != "" {
-		reasons = append(reasons, because(WaitRoom, short))
+	if !short.none() {
+		reasons = append(reasons, short)
 	}
 	short, more := d.fits(packed, pooled)
-	if short != "" {
-		reasons = append(reasons, because(WaitRoom, short))
+	if !short.none() {
+		reasons = append(reasons, short)
 	}
 	asked := slices.Concat(own, grown, more)
 	all := &wants{
-		claims: d.claims(fresh, asked, pooled), hosts: d.fittings(packed, pooled), full: short != "",
+		claims: d.claims(fresh, asked, pooled), hosts: d.fittings(packed, pooled), full: !short.none(),
 		grows: len(own) == 0 && len(asked) > 0,
 	}
 	if reasons = append(reasons, d.contend(d.turn, all)...); len(reasons) > 0 {
 		return reasons
 	}
-	if short := d.lacks(asked); short != "" { // there will be room when what idles has gone
+	if short := d.lacks(asked); !short.none() { // there will be room when what idles has gone
 		d.unchoose()
 		d.keep(d.turn, all)
 		reasons = append(reasons, d.dismissFor(asked, short))

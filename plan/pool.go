@@ -143,7 +143,7 @@ func (d *differ) keepUp(spec schema.SliceSpec) reason {
 		return reason{}
 	}
 	if !listed && d.next.Slices[spec.Name] == nil {
-		if short := d.lacks([]schema.SliceSpec{spec}); short != "" {
+		if short := d.lacks([]schema.SliceSpec{spec}); !short.none() {
 			return d.dismissFor([]schema.SliceSpec{spec}, short)
 		}
 	}
@@ -177,11 +177,11 @@ func (d *differ) isBorn(name string) bool {
 		st.Phase != schema.SliceDead && st.Phase != schema.SliceDeleting
 }
 
-// short says what the reservations lack for a unit of jobs, "" when nothing; grown
+// short says what the reservations lack for a unit of jobs; grown
 // are the slices by which they have to grow for it.
-func (d *differ) short(unit []*schema.Job) (short string, grown []schema.SliceSpec) {
+func (d *differ) short(unit []*schema.Job) (short reason, grown []schema.SliceSpec) {
 	if len(unit) == 0 {
-		return "", nil
+		return reason{}, nil
 	}
 	need := map[string]int{}
 	for _, want := range unit {
@@ -191,15 +191,16 @@ func (d *differ) short(unit []*schema.Job) (short string, grown []schema.SliceSp
 		p, addr := d.poolOf(name), schema.ScopedAddress(schema.KindReservation, name)
 		switch {
 		case p == nil:
-			return fmt.Sprintf("%s is not there", addr), nil
+			return because(WaitRoom, fmt.Sprintf("%s is not there", addr)), nil
 		case !p.bound.over.IsZero():
-			return p.hasExpired(addr), nil
+			return because(WaitRoom, p.hasExpired(addr)), nil
 		case need[name] > len(p.free)+p.room:
-			return fmt.Sprintf("%s: needs %d of its %d slices at once, %d free%s", addr, need[name], p.bound.most, len(p.free)+p.room, d.poolUsers(p)), nil
+			text := fmt.Sprintf("%s: needs %d of its %d slices at once, %d free%s", addr, need[name], p.bound.most, len(p.free)+p.room, d.poolUsers(p))
+			return because(WaitRoom, text), nil
 		}
 		grown = append(grown, d.moreOf(p, need[name]-len(p.free))...)
 	}
-	return "", grown
+	return reason{}, grown
 }
 
 // hasExpired says that a reservation's time is over.

@@ -68,7 +68,7 @@ func (d *differ) stageUnit(unit []staging) {
 		}
 	}
 	short, clears := d.shortForBoth(unit, fresh)
-	if short != "" {
+	if !short.none() {
 		for _, s := range unit {
 			d.oldFirst(s, short, clears)
 		}
@@ -123,7 +123,7 @@ func (d *differ) fitsStaged(want *schema.Job) bool {
 	}
 	foreign := func(name string) bool {
 		s := d.next.Slices[name]
-		if want.Resources.Packed && d.cannotStay(want, name) != "" {
+		if want.Resources.Packed && !d.cannotStay(want, name).none() {
 			return true
 		}
 		return s == nil || s.Spec.Owner != owner || d.isRefused(name) && d.stagedZone(want) != s.Spec.Zone
@@ -132,12 +132,12 @@ func (d *differ) fitsStaged(want *schema.Job) bool {
 }
 
 // shortForBoth says why a unit cannot have its old and its new slices at the same
-// time, "" if it can; clears says that what is being deleted may yet make room.
-func (d *differ) shortForBoth(unit []staging, fresh []*schema.Job) (short string, clears bool) {
+// time, nothing if it can; clears says that what is being deleted may yet make room.
+func (d *differ) shortForBoth(unit []staging, fresh []*schema.Job) (short reason, clears bool) {
 	for _, s := range unit {
 		for _, name := range d.next.Jobs[s.want.Addr].Staged {
 			if r := d.next.Slices[name]; r.OverQuota {
-				return "slice " + name + ": " + r.Error, false
+				return because(WaitQuota, "slice "+name+": "+r.Error), false
 			}
 		}
 	}
@@ -160,18 +160,18 @@ func (d *differ) shortForBoth(unit []staging, fresh []*schema.Job) (short string
 		own = append(own, d.stagedSlices(want)...)
 	}
 	short, grown := d.short(pooled)
-	if short != "" {
+	if !short.none() {
 		return short, false
 	}
 	short, more := d.fits(packed, pooled)
-	if short != "" {
+	if !short.none() {
 		return short, false
 	}
 	asked := slices.Concat(own, grown, more)
-	if short := d.lacks(asked); short != "" {
+	if short := d.lacks(asked); !short.none() {
 		return short, d.dismissFor(asked, short).underway || d.clears()
 	}
-	return "", false
+	return reason{}, false
 }
 
 // clears reports whether slices are going.
@@ -185,13 +185,13 @@ func (d *differ) clears() bool {
 }
 
 // oldFirst replaces a job without staging, or waits for what makes room.
-func (d *differ) oldFirst(s staging, short string, clears bool) {
+func (d *differ) oldFirst(s staging, short reason, clears bool) {
 	addr := s.want.Addr
 	if clears {
-		d.wait(addr, because(WaitLimit, "its new slices come first, when there is room: "+short))
+		d.wait(addr, because(WaitLimit, "its new slices come first, when there is room: "+short.text))
 		return
 	}
-	why := "its old slices go first, since there is no room for both: " + short
+	why := "its old slices go first, since there is no room for both: " + short.text
 	d.because(s, why)
 	d.wait(addr, because(WaitLimit, why))
 	d.unstage(addr)

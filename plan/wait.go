@@ -10,20 +10,19 @@ import (
 // reason is why something waits; the zero reason is none.
 type reason struct {
 	text  string
-	kind  WaitKind  // "": it follows from the rest
+	kind  WaitKind  // "": it waits for nothing
 	until time.Time // when it is tried again; zero: not a matter of time
 	// underway: it will come about by what the plan does or what is being done.
 	underway bool
-	blocked  bool // it waits for what has ended otherwise
 	// since is when that of which the text says that it has waited began to.
 	since time.Time
 }
 
-func (r reason) none() bool { return r.text == "" }
+func (r reason) none() bool { return r.kind == WaitNone }
 
 func because(kind WaitKind, text string) reason { return reason{kind: kind, text: text} }
 
-func underway(text string) reason { return reason{text: text, underway: true} }
+func underway(text string) reason { return reason{kind: WaitUnderway, text: text, underway: true} }
 
 // depends is what comes about by what another job does, or by its values.
 func depends(text string) reason { return reason{kind: WaitDependency, text: text, underway: true} }
@@ -74,15 +73,15 @@ func (d *differ) concludeWaits() {
 		shown := w.why.shown(d.now)
 		if n := len(d.plan.Pending); n > 0 && d.plan.Pending[n-1].Addr == w.addr {
 			last := &d.plan.Pending[n-1]
-			last.Kind = chief(last.Kind, w.why.kindOf())
+			last.Kind = chief(last.Kind, w.why.kind)
 			last.Underway = last.Underway && w.why.underway
-			last.Blocked = last.Blocked && w.why.blocked
+			last.Blocked = last.Blocked && w.why.kind == WaitBlocked
 			if !slices.Contains(last.Reasons, shown) {
 				last.Reasons = append(last.Reasons, shown)
 			}
 			continue
 		}
-		d.plan.Pending = append(d.plan.Pending, Pending{Addr: w.addr, Kind: w.why.kindOf(), Reasons: []string{shown}, Underway: w.why.underway, Blocked: w.why.blocked})
+		d.plan.Pending = append(d.plan.Pending, Pending{Addr: w.addr, Kind: w.why.kind, Reasons: []string{shown}, Underway: w.why.underway, Blocked: w.why.kind == WaitBlocked})
 		// Why a job ended is worth more than that its slices are still going.
 		if j := d.next.Jobs[w.addr]; j != nil && !j.Status.Ended() && j.Reason != w.why.text {
 			d.edit(w.addr).Reason = w.why.text

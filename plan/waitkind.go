@@ -11,6 +11,7 @@ type WaitKind string
 
 // The kinds.
 const (
+	WaitNone       WaitKind = ""           // it waits for nothing
 	WaitUnderway   WaitKind = "underway"   // what the plan does or what is being done
 	WaitDependency WaitKind = "dependency" // another job, or a value that is not known yet
 	WaitBlocked    WaitKind = "blocked"    // what has ended otherwise, and so will not come about
@@ -31,17 +32,6 @@ func WaitKinds() []WaitKind {
 	return []WaitKind{
 		WaitUnderway, WaitDependency, WaitBlocked, WaitTurn, WaitLimit, WaitRoom, WaitCapacity, WaitQuota, WaitRetry, WaitProvider, WaitUnconfirmed, WaitConstraint,
 	}
-}
-
-// kindOf is the kind of a reason.
-func (r *reason) kindOf() WaitKind {
-	switch {
-	case r.blocked:
-		return WaitBlocked
-	case r.underway && r.kind == "":
-		return WaitUnderway
-	}
-	return r.kind
 }
 
 // chief is the kind of what waits for two things: what is being done comes about by

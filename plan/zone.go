@@ -316,17 +316,17 @@ func (d *differ) isLeaving(addr schema.Address) bool {
 
 // outside says which of a job's slices are in zones that it is not to be in, by
 // what it declares of its own.
-func (d *differ) outside(want *schema.Job, held []string) string {
+func (d *differ) outside(want *schema.Job, held []string) reason {
 	if len(want.Resources.Zones) == 0 && len(want.Resources.Regions) == 0 {
-		return ""
+		return reason{}
 	}
 	zones := d.zonesOf(&want.Resources)
 	for _, name := range held {
 		if s := d.next.Slices[name]; s != nil && s.Spec.Zone != "" && !slices.Contains(zones, s.Spec.Zone) {
-			return fmt.Sprintf("slice %s is in %s", name, s.Spec.Zone)
+			return because(WaitConstraint, fmt.Sprintf("slice %s is in %s", name, s.Spec.Zone))
 		}
 	}
-	return ""
+	return reason{}
 }
 
 // withLabels are the labels of a provider's slices with those of one job over them.

@@ -131,43 +131,24 @@ func eventOf(e store.Event, doc *state.Document) Event {
 	return out
 }
 
-// levelOf goes by how the plan puts things: kinds do not tell good from bad.
+// levelOf is the level of an event, by its kind where an older fray recorded none.
 func levelOf(e store.Event) Level {
-	begins := func(words ...string) bool {
-		return slices.ContainsFunc(words, func(word string) bool { return strings.HasPrefix(e.Text, word) })
+	switch e.Level {
+	case store.EventGood:
+		return LevelGood
+	case store.EventWarn:
+		return LevelWarn
+	case store.EventError:
+		return LevelError
+	case store.EventInfo:
 	}
 	switch e.Kind {
 	case store.EventReady:
 		return LevelGood
-	case store.EventDrift:
+	case store.EventDrift, store.EventProvider:
 		return LevelWarn
-	case store.EventEnded:
-		what, _, _ := strings.Cut(e.Text, ":")
-		switch {
-		case strings.Contains(what, "succeeded"):
-			return LevelGood
-		case strings.Contains(what, "preempted"), strings.Contains(what, "worker"), strings.Contains(what, "host"):
-			return LevelWarn
-		case strings.Contains(what, "failed"), strings.Contains(what, "unschedulable"), strings.Contains(what, "placed"):
-			return LevelError
-		}
-	case store.EventJob:
-		switch {
-		case begins("failed"):
-			return LevelError
-		case begins("succeeded"):
-			return LevelGood
-		}
-	case store.EventSlice:
-		switch {
-		case begins("is up"):
-			return LevelGood
-		case !begins("is asked for", "is gone"):
-			return LevelWarn
-		}
-	case store.EventProvider:
-		return LevelWarn
-	case store.EventLaunched, store.EventStarted, store.EventPending, store.EventLease, store.EventConfig:
+	case store.EventLaunched, store.EventStarted, store.EventEnded, store.EventJob, store.EventSlice, store.EventPending,
+		store.EventLease, store.EventConfig:
 	}
 	return LevelInfo
 }

@@ -20,8 +20,21 @@ type Event struct {
 	Addr schema.Address `json:"address,omitzero"` // what it is about
 	// Slice is its name, where it is about one.
 	Slice string `json:"slice,omitempty"`
-	Text  string `json:"text"`
+	// Level says how good or bad it is.
+	Level EventLevel `json:"level,omitempty"`
+	Text  string     `json:"text"`
 }
+
+// EventLevel is a closed set.
+type EventLevel string
+
+// The levels of events.
+const (
+	EventInfo  EventLevel = ""
+	EventGood  EventLevel = "good"
+	EventWarn  EventLevel = "warn"
+	EventError EventLevel = "error"
+)
 
 // EventKind is a closed set.
 type EventKind string
