@@ -314,7 +314,7 @@ func (a *agent) reconcile() {
 	same := a.task != nil && a.want.Run != nil && a.task.in.Key == taskKey(a.want)
 	if !a.idle() {
 		if !same {
-			a.task.stop(schema.TaskKilled, fmt.Sprintf("generation %d of the assignment ended it", a.want.Generation))
+			a.task.stop(schema.TaskKilled, stopReason(a.want))
 			return
 		}
 		a.task.provide(a.want.Run)
@@ -325,6 +325,17 @@ func (a *agent) reconcile() {
 	if a.want.Run != nil && !same {
 		a.start(a.want)
 	}
+}
+
+// stopReason is why what runs is stopped for what is wanted now.
+func stopReason(want *store.Assignment) string {
+	switch {
+	case want.Why != "":
+		return want.Why
+	case want.Run != nil:
+		return fmt.Sprintf("stopped for attempt %d of %s", want.Run.Attempt, want.Run.Job)
+	}
+	return "stopped by the controller"
 }
 
 // carriedOut records that everything older than the wanted assignment has ended.

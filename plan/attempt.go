@@ -9,12 +9,14 @@ import (
 
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/store"
 )
 
-// adopt takes over an attempt that was assigned but not recorded: a step that
-// assigned it died before saving the state. The assignment carries the budgets
-// spent, so that nothing is forgiven or counted twice. The job is returned as it
-// now stands.
+// adopt takes over an attempt that was assigned but not recorded: the state is
+// saved after attempts are assigned, by a controller that may die in between, and
+// readers see an older state than mailboxes. The assignment carries what would have
+// been recorded, with the budgets spent, so that nothing is forgiven or counted
+// twice. The job is returned as it now stands.
 func (d *differ) adopt(j *state.Job) *state.Job {
 	addr := j.Spec.Addr
 	a := d.unrecorded(addr, j)
@@ -22,14 +24,16 @@ func (d *differ) adopt(j *state.Job) *state.Job {
 		return j
 	}
 	run := a.Run
-	d.drift(addr, "", fmt.Sprintf("attempt %d of %s was started but not recorded", run.Attempt, addr), "it is taken over")
-	e := d.edit(addr)
-	if last := e.Last(); last != nil && last.Outcome == "" {
-		last.Outcome, last.Reason = cmp.Or(last.Cause, schema.TaskKilled), cmp.Or(last.Reason, "its end was not recorded")
-		last.EndedAt = d.now
+	if _, recorded := d.doc.Jobs[addr]; !recorded { // else the state is merely older than its last write would be
+		d.drift(addr, "", fmt.Sprintf("attempt %d of %s runs, and the state does not have the job", run.Attempt, addr), "it goes on")
 	}
+	e := d.edit(addr)
+	endBefore(e, run, d.now)
 	attempt := AssignedAttempt(&a.Assignment)
-	attempt.StartedAt, attempt.Why = d.now, "adopted: it was assigned by a step that did not live to record it"
+	attempt.Resumed, attempt.Why = true, cmp.Or(attempt.Why, resumed)
+	if attempt.StartedAt.IsZero() {
+		attempt.StartedAt = d.now
+	}
 	appendAttempt(e, attempt)
 	e.ID = run.JobID
 	e.Failures, e.Preemptions = run.Failures, run.Preemptions
@@ -52,6 +56,26 @@ func (d *differ) adopt(j *state.Job) *state.Job {
 		}
 	}
 	return e
+}
+
+// resumed is why an attempt began of which only an older fray could tell.
+const resumed = "resumed after a restart of the controller"
+
+// endBefore records how the last attempt of a job ended before another one began.
+func endBefore(j *state.Job, run *store.Run, now time.Time) {
+	last := j.Last()
+	if last == nil || last.Outcome != "" {
+		return
+	}
+	last.Outcome, last.EndedAt = cmp.Or(last.Cause, schema.TaskKilled), now
+	if b := run.Before; b != nil && b.Attempt == last.Number {
+		last.Outcome, last.Reason, last.EndedAt = b.Outcome, b.Reason, b.EndedAt
+	}
+	for i := range last.Tasks {
+		if t := &last.Tasks[i]; !t.State.Ended() {
+			t.State, t.Reason = schema.TaskKilled, stopText(j, last)
+		}
+	}
 }
 
 // unrecorded finds the assignment of a job's attempt that is newer than those
@@ -103,22 +127,97 @@ func appendAttempt(j *state.Job, a state.Attempt) {
 func (d *differ) observe(j *state.Job) *state.Job {
 	addr, last := j.Spec.Addr, j.Last()
 	for i := range last.Tasks {
-		t := &last.Tasks[i]
-		h := d.host(t.Slice, t.Host)
-		if h == nil || h.Task == nil {
+		t, r := &last.Tasks[i], d.reportOf(last, i)
+		if r == nil {
 			continue
 		}
-		r := h.Task
-		if r.Attempt != last.Number || r.Generation != last.Generation ||
-			t.State == r.State && t.Reason == r.Reason && t.Started == r.Started && len(t.Ports) == len(r.Ports) {
+		is, why := r.State, r.Reason
+		if r.State == schema.TaskFailed && len(last.Tasks) > 1 {
+			is, why = d.peerEnd(j, i, r)
+		}
+		if t.State == is && t.Reason == why && t.Started == r.Started && len(t.Ports) == len(r.Ports) {
 			continue
 		}
 		j = d.edit(addr)
 		e := &j.Last().Tasks[i]
-		e.State, e.Reason, e.ExitCode, e.Ports, e.Started, e.Tail = r.State, r.Reason, r.ExitCode, r.Ports, r.Started, r.Tail
-		e.BadHost = r.BadHost
+		e.State, e.Reason, e.ExitCode, e.Ports, e.Started, e.Tail = is, why, r.ExitCode, r.Ports, r.Started, r.Tail
+		e.BadHost, e.EndedAt = r.BadHost, r.EndedAt
 	}
 	return j
+}
+
+// reportOf is what a task's host reports about it, nil if nothing of this attempt.
+func (d *differ) reportOf(a *state.Attempt, task int) *store.TaskReport {
+	t := &a.Tasks[task]
+	h := d.host(t.Slice, t.Host)
+	if h == nil || h.Task == nil || h.Task.Attempt != a.Number || h.Task.Generation != a.Generation {
+		return nil
+	}
+	return h.Task
+}
+
+// peerEnd is the end of a task that failed. Programs fail when their peers are gone:
+// only the task that ended first, by the hosts' clocks, has failed by itself. Others
+// went with it, as those did that were still running and were stopped.
+func (d *differ) peerEnd(j *state.Job, task int, r *store.TaskReport) (schema.TaskState, string) {
+	last := j.Last()
+	first, at := task, r.EndedAt
+	for i := range last.Tasks {
+		other := d.reportOf(last, i)
+		if i == task || other == nil || other.EndedAt.IsZero() || !endsAttempt(other.State) {
+			continue
+		}
+		if other.EndedAt.Before(at) {
+			first, at = i, other.EndedAt
+		}
+	}
+	if first == task {
+		return r.State, r.Reason
+	}
+	return schema.TaskKilled, fmt.Sprintf("ended after %s did: %s", hostName(j, last, first), r.Reason)
+}
+
+// endsAttempt reports whether a task that ended so by itself ends its attempt.
+func endsAttempt(s schema.TaskState) bool { return badness(s) > badness(schema.TaskKilled) }
+
+// hostName is what people call the host of a task: by its number on the job's only
+// slice, or with the slice.
+func hostName(j *state.Job, a *state.Attempt, task int) string {
+	t := &a.Tasks[task]
+	switch {
+	case len(a.Tasks) == 1:
+		return "the task of " + j.Spec.Addr.String()
+	case len(a.Slices) == 1:
+		return fmt.Sprintf("host %d of %s", t.Host, j.Spec.Addr)
+	}
+	return fmt.Sprintf("host %d of slice %s of %s", t.Host, t.Slice, j.Spec.Addr)
+}
+
+// stopText is why what still runs of an attempt is stopped.
+func stopText(j *state.Job, a *state.Attempt) string {
+	switch {
+	case a.EndedBy != nil && *a.EndedBy < len(a.Tasks):
+		return fmt.Sprintf("stopped because %s %s", hostName(j, a, *a.EndedBy), endWords(a.Tasks[*a.EndedBy].State))
+	case j.Stop:
+		return decisionText(state.CauseStopped)
+	}
+	return described("stopped", a.Reason)
+}
+
+// endWords says how a task ended, after its host's name.
+func endWords(s schema.TaskState) string {
+	switch s {
+	case schema.TaskPreempted:
+		return "was preempted"
+	case schema.TaskWorkerFailed:
+		return "was lost"
+	case schema.TaskUnschedulable:
+		return "could not start its task"
+	case schema.TaskKilled:
+		return "was stopped"
+	case schema.TaskFailed, schema.TaskSucceeded, schema.TaskPending, schema.TaskAssigned, schema.TaskBuilding, schema.TaskRunning:
+	}
+	return "failed"
 }
 
 func (d *differ) host(slice string, n int) *Host {
@@ -146,15 +245,15 @@ func (d *differ) watchAttempt(j *state.Job) {
 		d.end(addr, outcome, why)
 		return
 	}
-	outcome, why := verdict(last)
+	outcome, by := verdict(last)
 	switch outcome {
 	case schema.TaskSucceeded:
 		d.finish(addr, schema.TaskSucceeded, "")
 		return
 	case schema.TaskRunning, schema.TaskPending:
 		if d.overruled(last) {
-			d.drift(addr, "", fmt.Sprintf("attempt %d was told to stop by a step that did not live to record it", last.Number), "it will be ended")
-			d.end(addr, schema.TaskKilled, "its end was not recorded")
+			d.drift(addr, "", fmt.Sprintf("attempt %d of %s is being stopped, and the state does not have that", last.Number, addr), "it will be ended")
+			d.end(addr, schema.TaskKilled, d.stopTold(last))
 			return
 		}
 		d.reassign(j)
@@ -163,9 +262,23 @@ func (d *differ) watchAttempt(j *state.Job) {
 	case schema.TaskAssigned, schema.TaskBuilding, schema.TaskFailed, schema.TaskKilled,
 		schema.TaskWorkerFailed, schema.TaskPreempted, schema.TaskUnschedulable:
 	}
+	why := taskReason(last, by)
 	d.drift(addr, "", fmt.Sprintf("attempt %d of %s ended: %s", last.Number, addr, why), afterwards(j, outcome))
+	d.edit(addr).Last().EndedBy = &by
 	d.end(addr, outcome, why)
 }
+
+// stopTold is why the hosts of an attempt were told to stop it.
+func (d *differ) stopTold(a *state.Attempt) string {
+	for _, name := range a.Slices {
+		if told := d.obs.Assignments[name]; told.Generation > a.Generation && told.Run == nil {
+			return cmp.Or(told.Why, unrecordedStop)
+		}
+	}
+	return unrecordedStop
+}
+
+const unrecordedStop = "stopped; the controller restarted before it recorded why"
 
 // loss reports whether the attempt lost a slice or a host, as the outcome to
 // record and the reason; "" if not. One silent moment is no loss. Hosts that
@@ -300,8 +413,14 @@ func (d *differ) end(addr schema.Address, cause schema.TaskState, why string) {
 		return
 	}
 	cause, why = last.Cause, last.Reason
-	if outcome, _ := verdict(last); outcome == schema.TaskSucceeded && !d.next.Jobs[addr].YieldsTo.IsZero() {
+	outcome, by := verdict(last)
+	if outcome == schema.TaskSucceeded && !d.next.Jobs[addr].YieldsTo.IsZero() {
 		cause, why = schema.TaskSucceeded, "" // it was done before it was told to yield
+	}
+	if last.EndedBy != nil && outcome == cause && by != *last.EndedBy { // a report of an earlier end came later
+		d.edit(addr).Last().EndedBy = &by
+		last = d.next.Jobs[addr].Last()
+		why = taskReason(last, by)
 	}
 	if cause == schema.TaskFailed || cause == schema.TaskUnschedulable {
 		if infrastructure := cmp.Or(lost, taskOutcome(last)); infrastructure != "" {
@@ -334,7 +453,7 @@ func (d *differ) endedOn(name string, addr schema.Address, a *state.Attempt) (en
 	}
 	cur := d.obs.Assignments[name]
 	if cur.Generation < a.StopGeneration {
-		d.halt(addr, name, a.StopGeneration)
+		d.halt(addr, name, a.StopGeneration, stopText(d.next.Jobs[addr], a))
 		return false, false
 	}
 	for n := range st.Spec.Hosts {

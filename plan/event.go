@@ -113,7 +113,7 @@ func (t *teller) job(addr schema.Address, old, j *state.Job) {
 		a := &j.Attempts[i]
 		was := attemptOf(old, a.Number)
 		if was == nil {
-			t.tell(store.EventStarted, addr, "", fmt.Sprintf("attempt %d began: %s", a.Number, a.Why))
+			t.tell(store.EventStarted, addr, "", began(a))
 			was = &state.Attempt{}
 		}
 		if was.ReadyAt.IsZero() && !a.ReadyAt.IsZero() {
@@ -130,6 +130,15 @@ func (t *teller) job(addr schema.Address, old, j *state.Job) {
 	if old.Reason != j.Reason && j.Reason != "" && j.Status == schema.JobPending && !t.underway[addr] {
 		t.tell(store.EventPending, addr, "", "waits: "+j.Reason)
 	}
+}
+
+// began says that an attempt began, and why.
+func began(a *state.Attempt) string {
+	text := fmt.Sprintf("attempt %d began: %s", a.Number, a.Why)
+	if a.Resumed && a.Why != resumed {
+		text += "; " + resumed
+	}
+	return text
 }
 
 func attemptOf(j *state.Job, number int) *state.Attempt {

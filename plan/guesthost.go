@@ -131,7 +131,7 @@ func (d *differ) tellHost(name string) {
 	d.act(Action{
 		Verb: Assign, Addr: d.changedGuest(guests, cur.Guests), Slice: schema.SliceSpec{Name: name},
 		Object: cur.Object, AfterSave: takes,
-		Assignment: &store.Assignment{Slice: name, Stack: d.stack, Generation: cur.Generation, Run: cur.Run, Guests: guests},
+		Assignment: &store.Assignment{Slice: name, Stack: d.stack, Generation: cur.Generation, Run: cur.Run, Why: cur.Why, Guests: guests},
 	})
 }
 

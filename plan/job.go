@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/fray-ml/fray/schema"
@@ -43,7 +44,7 @@ func (d *differ) advance(want *schema.Job) {
 	if j.Running() {
 		j = d.observe(j)
 	}
-	d.carryOut(want, j, change.Verb)
+	d.carryOut(want, j, &change)
 	if j = d.next.Jobs[want.Addr]; !j.Running() && !j.Status.Ended() {
 		d.idle = append(d.idle, want)
 	}
@@ -144,8 +145,8 @@ func sameSpec(want *schema.Job, cur *state.Job) bool {
 }
 
 // carryOut moves an existing job towards its spec.
-func (d *differ) carryOut(want *schema.Job, j *state.Job, verb Verb) {
-	addr := want.Addr
+func (d *differ) carryOut(want *schema.Job, j *state.Job, change *Change) {
+	addr, verb := want.Addr, change.Verb
 	switch verb {
 	case VerbReplace, VerbRestart:
 		if j.Running() && want.HasUnknown() {
@@ -166,7 +167,7 @@ func (d *differ) carryOut(want *schema.Job, j *state.Job, verb Verb) {
 			}
 		}
 		d.unstage(addr)
-		if verb == VerbReplace && d.released(addr, decided(state.CauseReplaced)) || verb == VerbRestart && d.ended(addr, "its configuration changed") {
+		if verb == VerbReplace && d.released(addr, decided(state.CauseReplaced)) || verb == VerbRestart && d.restarted(addr, change.Attrs) {
 			d.renew(want)
 		}
 		return
@@ -190,6 +191,43 @@ func (d *differ) carryOut(want *schema.Job, j *state.Job, verb Verb) {
 	case j.Running():
 		d.watchAttempt(j)
 	}
+}
+
+// restarted ends a job's attempt for a changed spec and reports whether none runs
+// any more.
+func (d *differ) restarted(addr schema.Address, attrs []AttrChange) bool {
+	if !d.next.Jobs[addr].Running() {
+		return true
+	}
+	if last := d.next.Jobs[addr].Last(); last.StopGeneration == 0 {
+		d.edit(addr).Last().Changed = restartAttrs(attrs)
+	}
+	return d.ended(addr, changedText(d.next.Jobs[addr].Last().Changed)) // it counts only if nothing ended it before
+}
+
+// restartAttrs are the paths of the attributes for which tasks are started again.
+func restartAttrs(attrs []AttrChange) []string {
+	var paths []string
+	for i := range attrs {
+		if attrs[i].Verb == VerbRestart {
+			paths = append(paths, attrs[i].Path)
+		}
+	}
+	if paths == nil {
+		paths = []string{"its configuration"}
+	}
+	return paths
+}
+
+// maxChanged is how many changed attributes are named in a reason.
+const maxChanged = 3
+
+// changedText says which attributes changed.
+func changedText(paths []string) string {
+	if n := len(paths); n > maxChanged {
+		return strings.Join(paths[:maxChanged], ", ") + more(n-maxChanged) + " changed"
+	}
+	return strings.Join(paths, ", ") + " changed"
 }
 
 // ended ends a job's attempt in place and reports whether none runs any more.

@@ -67,7 +67,7 @@ func newer(a, b *store.Run) bool {
 // AssignedAttempt is the attempt that an assignment is part of, as far as the
 // assignment tells: its tasks are assigned, whatever came of them since.
 func AssignedAttempt(a *store.Assignment) state.Attempt {
-	attempt := state.Attempt{Number: a.Run.Attempt, Generation: a.Generation}
+	attempt := state.Attempt{Number: a.Run.Attempt, Generation: a.Generation, Why: a.Run.Why, StartedAt: a.Run.StartedAt}
 	seen := map[string]bool{}
 	for _, p := range a.Run.Peers {
 		if !seen[p.Slice] {

@@ -168,7 +168,7 @@ func (o *oracle) dependencies(before, after *state.Document) {
 	w.t.Helper()
 	for addr, j := range after.Jobs {
 		last, was := j.Last(), before.Jobs[addr]
-		if last == nil || was != nil && (was.Attempt == j.Attempt || was.Status == schema.JobRunning) || strings.HasPrefix(last.Why, "adopted") {
+		if last == nil || was != nil && (was.Attempt == j.Attempt || was.Status == schema.JobRunning) || last.Resumed {
 			continue
 		}
 		met := func(on schema.Address, ready bool) bool {

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -97,7 +96,7 @@ func (o *oracle) heeded(p *Plan) {
 // foundNow reports whether a step took an attempt over that it did not know of.
 func (w *world) foundNow(before *state.Job, after *state.Document) bool {
 	j := after.Jobs[before.Spec.Addr]
-	return j != nil && j.Last() != nil && j.Attempt != before.Attempt && strings.HasPrefix(j.Last().Why, "adopted")
+	return j != nil && j.Last() != nil && j.Attempt != before.Attempt && j.Last().Resumed
 }
 
 // replaced finds jobs that were stopped to make way for slices which are not up.

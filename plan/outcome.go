@@ -10,13 +10,14 @@ import (
 )
 
 // verdict sums up an attempt's tasks: running (all ready), pending (not yet),
-// or how it ends. What the infrastructure did outweighs what the program did,
-// because programs fail when their peers are taken away.
-func verdict(a *state.Attempt) (schema.TaskState, string) {
+// or how it ends, and by which task. What the infrastructure did outweighs what the
+// program did, because programs fail when their peers are taken away; of those that
+// ended alike it is the first that did.
+func verdict(a *state.Attempt) (outcome schema.TaskState, by int) {
 	worst, rank, running, succeeded := 0, 0, 0, 0
 	for i := range a.Tasks {
 		switch r := badness(a.Tasks[i].State); {
-		case r > rank:
+		case r > rank, r == rank && r > 0 && endedFirst(&a.Tasks[i], &a.Tasks[worst]):
 			worst, rank = i, r
 		case a.Tasks[i].State == schema.TaskRunning:
 			running++
@@ -26,13 +27,19 @@ func verdict(a *state.Attempt) (schema.TaskState, string) {
 	}
 	switch n := len(a.Tasks); {
 	case rank > 0:
-		return a.Tasks[worst].State, taskReason(a, worst)
+		return a.Tasks[worst].State, worst
 	case succeeded == n:
-		return schema.TaskSucceeded, ""
+		return schema.TaskSucceeded, 0
 	case running+succeeded == n:
-		return schema.TaskRunning, ""
+		return schema.TaskRunning, 0
 	}
-	return schema.TaskPending, ""
+	return schema.TaskPending, 0
+}
+
+// endedFirst reports whether a task ended before another one, as far as their hosts
+// report when.
+func endedFirst(a, b *state.Task) bool {
+	return !a.EndedAt.IsZero() && !b.EndedAt.IsZero() && a.EndedAt.Before(b.EndedAt)
 }
 
 // badness ranks the states that end an attempt, 0 for those that do not.

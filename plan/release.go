@@ -85,7 +85,7 @@ func (d *differ) giveBack(j *state.Job) []reason {
 		case !listed && !d.known(spec):
 			left = append(left, d.cannotAsk(spec))
 		case listed && (damaged || cur.Run != nil && cur.Run.JobID == j.ID):
-			d.halt(j.Spec.Addr, name, d.nextGeneration([]string{name}))
+			d.halt(j.Spec.Addr, name, d.nextGeneration([]string{name}), "stopped: its slice is given back")
 			left = append(left, underway("slice "+name+" is being given back"))
 		}
 	}

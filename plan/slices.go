@@ -315,17 +315,17 @@ func (d *differ) emptied(st *schema.SliceStatus) reason {
 		return reason{}
 	}
 	if cur.Run != nil || cur.Generation == 0 {
-		d.halt(st.Spec.Owner, name, d.nextGeneration([]string{name}))
+		d.halt(st.Spec.Owner, name, d.nextGeneration([]string{name}), "stopped: its slice is to run something else")
 	}
 	return underway("an older task on slice " + name + " is being stopped")
 }
 
 // halt tells a slice's hosts to end whatever they run.
-func (d *differ) halt(addr schema.Address, name string, generation int64) {
+func (d *differ) halt(addr schema.Address, name string, generation int64, why string) {
 	d.act(Action{
 		Verb: Assign, Addr: addr, Slice: schema.SliceSpec{Name: name}, AfterSave: true,
 		Object:     d.obs.Assignments[name].Object,
-		Assignment: &store.Assignment{Slice: name, Stack: d.stack, Generation: generation},
+		Assignment: &store.Assignment{Slice: name, Stack: d.stack, Generation: generation, Why: why},
 	})
 }
 

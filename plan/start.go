@@ -68,10 +68,7 @@ func (d *differ) assign(want *schema.Job) {
 	if last := j.Last(); last == nil {
 		j.Streak = 0 // it counted how often it could not be placed
 	} else {
-		a.Why = fmt.Sprintf("attempt %d %s", last.Number, outcomeWords(last.Outcome))
-		if last.Reason != "" {
-			a.Why += ": " + last.Reason
-		}
+		a.Why = nextWhy(last)
 	}
 	for _, name := range a.Slices {
 		for n := range d.slices[name].Spec.Hosts {
@@ -116,6 +113,7 @@ func (d *differ) run(j *state.Job, slice int) *store.Run {
 	}
 	run := &store.Run{
 		Job: j.Spec.Addr, JobID: j.ID, Attempt: last.Number,
+		Why: last.Why, StartedAt: last.StartedAt, Before: endedBefore(j),
 		Failures: j.Failures, Preemptions: j.Preemptions,
 		Spec: *j.Spec, Digest: j.Digest,
 		SliceIndex: slice, NumSlices: len(last.Slices),
@@ -131,4 +129,21 @@ func (d *differ) run(j *state.Job, slice int) *store.Run {
 		run.Peers = append(run.Peers, store.Peer{Slice: t.Slice, Host: t.Host, Address: t.Address})
 	}
 	return run
+}
+
+// endedBefore is how the attempt before a job's last one ended, nil if there was none.
+func endedBefore(j *state.Job) *store.Ended {
+	if len(j.Attempts) < 2 {
+		return nil
+	}
+	a := &j.Attempts[len(j.Attempts)-2]
+	return &store.Ended{Attempt: a.Number, Outcome: a.Outcome, Reason: a.Reason, EndedAt: a.EndedAt}
+}
+
+// nextWhy is why an attempt begins after the last one.
+func nextWhy(last *state.Attempt) string {
+	if last.Changed != nil {
+		return "restarted because " + last.Reason
+	}
+	return described(fmt.Sprintf("attempt %d %s", last.Number, outcomeWords(last.Outcome)), last.Reason)
 }

@@ -234,6 +234,15 @@ type Attempt struct {
 	Outcome schema.TaskState `json:"outcome,omitempty"`
 	Cause   schema.TaskState `json:"cause,omitempty"`
 	Reason  string           `json:"reason,omitempty"`
+	// EndedBy is the index of the task that ended otherwise than with success
+	// before all others, and so ended the attempt; nil: no task did.
+	EndedBy *int `json:"ended_by,omitempty"`
+	// Changed are the attributes of the job by whose change it was ended, nil if
+	// something else ended it.
+	Changed []string `json:"changed,omitempty"`
+	// Resumed says that it was found running, by a controller that had begun to
+	// lead after it was started and before that was recorded.
+	Resumed bool `json:"resumed,omitempty"`
 	// Slices are where it runs, in slice order; Tasks in task order.
 	Slices []string `json:"slices"`
 	Tasks  []Task   `json:"tasks,omitempty"`
@@ -251,6 +260,8 @@ type Task struct {
 	Tail     []string         `json:"tail,omitempty"`
 	Started  bool             `json:"started,omitempty"`
 	BadHost  bool             `json:"bad_host,omitempty"` // it found its host broken
+	// EndedAt is when its last process ended, by its host's clock.
+	EndedAt time.Time `json:"ended_at,omitzero"`
 }
 
 // Stack is the mark that everything this stack creates carries.

@@ -61,6 +61,8 @@ type Assignment struct {
 	Epoch      uint64 `json:"epoch"`
 	Generation int64  `json:"generation"`
 	Run        *Run   `json:"run,omitempty"` // nil: run nothing
+	// Why is for people: why what an older generation started is stopped.
+	Why string `json:"why,omitempty"`
 	// Guests are the slices that live on hosts of this one. They are served
 	// whatever the generation: a change of guests ends nothing else.
 	Guests []Guest `json:"guests,omitempty"`
@@ -87,6 +89,11 @@ type Run struct {
 	Job     schema.Address `json:"job"`
 	JobID   string         `json:"job_id"`  // FRAY_JOB_ID
 	Attempt int            `json:"attempt"` // from 1
+	// Why, StartedAt and Before are what the state has of the attempt and of the
+	// one before it, so that they survive the loss of the state's last write, too.
+	Why       string    `json:"why,omitempty"`
+	StartedAt time.Time `json:"started_at,omitzero"`
+	Before    *Ended    `json:"before,omitempty"`
 	// Failures and Preemptions spent before this attempt, so that budgets
 	// survive the loss of the state's last write.
 	Failures    int           `json:"failures"`
@@ -102,6 +109,14 @@ type Run struct {
 	// jobs of several slices; both host:port.
 	Coordinator string `json:"coordinator"`
 	Megascale   string `json:"megascale,omitempty"`
+}
+
+// Ended is how an attempt ended.
+type Ended struct {
+	Attempt int              `json:"attempt"`
+	Outcome schema.TaskState `json:"outcome"`
+	Reason  string           `json:"reason,omitempty"`
+	EndedAt time.Time        `json:"ended_at,omitzero"`
 }
 
 // Peer is where one task runs.
