@@ -30,7 +30,7 @@ func (d *differ) adopt(j *state.Job) *state.Job {
 	e := d.edit(addr)
 	endBefore(e, run, d.now)
 	attempt := AssignedAttempt(&a.Assignment)
-	attempt.Resumed, attempt.Why = true, cmp.Or(attempt.Why, resumed)
+	attempt.Resumed, attempt.Why = true, cmp.Or(attempt.Why, startedBefore)
 	if attempt.StartedAt.IsZero() {
 		attempt.StartedAt = d.now
 	}
@@ -58,8 +58,9 @@ func (d *differ) adopt(j *state.Job) *state.Job {
 	return e
 }
 
-// resumed is why an attempt began of which only an older fray could tell.
-const resumed = "resumed after a restart of the controller"
+// startedBefore is why an attempt began of which the assignment, by an older fray,
+// does not have that.
+const startedBefore = "started before the controller restarted"
 
 // endBefore records how the last attempt of a job ended before another one began.
 func endBefore(j *state.Job, run *store.Run, now time.Time) {
@@ -71,9 +72,20 @@ func endBefore(j *state.Job, run *store.Run, now time.Time) {
 	if b := run.Before; b != nil && b.Attempt == last.Number {
 		last.Outcome, last.Reason, last.EndedAt = b.Outcome, b.Reason, b.EndedAt
 	}
-	for i := range last.Tasks {
-		if t := &last.Tasks[i]; !t.State.Ended() {
-			t.State, t.Reason = schema.TaskKilled, stopText(j, last)
+	endUnheard(j, last)
+}
+
+// endUnheard gives those tasks of an attempt an end that had no time to report one:
+// they went with what they ran on, or were stopped.
+func endUnheard(j *state.Job, a *state.Attempt) {
+	for i := range a.Tasks {
+		t := &a.Tasks[i]
+		if t.State.Ended() {
+			continue
+		}
+		t.State, t.Reason = schema.TaskKilled, stopText(j, a)
+		if a.Outcome == schema.TaskPreempted || a.Outcome == schema.TaskWorkerFailed {
+			t.State = a.Outcome
 		}
 	}
 }
@@ -472,6 +484,7 @@ func (d *differ) finish(addr schema.Address, outcome schema.TaskState, why strin
 	e := d.edit(addr)
 	last := e.Last()
 	last.Outcome, last.Reason, last.EndedAt = outcome, why, d.now
+	endUnheard(e, last)
 	for i := range last.Tasks {
 		if t := &last.Tasks[i]; t.BadHost {
 			d.terminate(t.Slice, state.Termination{Cause: state.CauseHostBad, Text: fmt.Sprintf("host %d is bad: %s", t.Host, t.Reason)})

@@ -69,7 +69,7 @@ func TestResumedAttemptOfAnOlderFray(t *testing.T) {
 	if last.Outcome != schema.TaskKilled || last.EndedAt != now || last.Tasks[0].State != schema.TaskKilled {
 		t.Errorf("got %+v, want killed", last)
 	}
-	for _, text := range []string{last.Reason, last.Tasks[0].Reason, resumed} {
+	for _, text := range []string{last.Reason, last.Tasks[0].Reason, startedBefore} {
 		if strings.Contains(text, "adopted") || strings.Contains(text, "recorded") {
 			t.Errorf("people read %q", text)
 		}

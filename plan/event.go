@@ -135,8 +135,8 @@ func (t *teller) job(addr schema.Address, old, j *state.Job) {
 // began says that an attempt began, and why.
 func began(a *state.Attempt) string {
 	text := fmt.Sprintf("attempt %d began: %s", a.Number, a.Why)
-	if a.Resumed && a.Why != resumed {
-		text += "; " + resumed
+	if a.Resumed {
+		text += "; resumed after a restart of the controller"
 	}
 	return text
 }

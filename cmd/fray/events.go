@@ -45,7 +45,7 @@ stack's store. With -f new ones are printed as they come.`,
 	}
 	flags.register(cmd)
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "print new ones as they come, until Ctrl-C")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "a line of JSON for each: at, kind, address, slice, text")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "a line of JSON for each: at, kind, address, slice, level, text")
 	cmd.Flags().DurationVar(&since, "since", 0, "only those of the last `TIME`, such as 1h")
 	cmd.Flags().StringSliceVar(&kinds, "kind", nil, "only those of these `KINDS`: "+strings.Join(eventKinds(), ", "))
 	cmd.Flags().StringVarP(&dir, "chdir", "C", ".", "of the stack of `DIR` (or of one file)")

@@ -67,7 +67,7 @@ func stateRollbackCommand(a *app) *cobra.Command {
 		Short: "Make an older version of the state the current one",
 		Long: `Make an older version of the state the current one, under a new serial. Nothing
 in the world is touched: fray plan shows afterwards what the older state and the
-world differ in. What runs is adopted, and jobs that have ended since stay ended,
+world differ in. What runs goes on, and jobs that have ended since stay ended,
 so that nothing runs twice. fray state history lists the serials.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
