@@ -227,6 +227,8 @@ func endWords(s schema.TaskState) string {
 		return "could not start its task"
 	case schema.TaskKilled:
 		return "was stopped"
+	case schema.TaskExitUnknown:
+		return "ended, and how is not known"
 	case schema.TaskFailed, schema.TaskSucceeded, schema.TaskPending, schema.TaskAssigned, schema.TaskBuilding, schema.TaskRunning:
 	}
 	return "failed"

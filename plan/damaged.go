@@ -30,9 +30,9 @@ func (d *differ) rewrite() {
 			continue
 		}
 		owner := d.ownerNow(name, st)
-		d.drift(owner, name, fmt.Sprintf("the assignment of slice %s cannot be read (%s)", name, d.obs.Damaged[name]), "will be written again")
+		d.drift(owner, name, fmt.Sprintf("what slice %s is to run cannot be read (%s)", name, d.obs.Damaged[name]), "will be written again")
 		if _, acting := d.acting[name]; !acting && !running[name] {
-			d.halt(owner, name, d.nextGeneration([]string{name}))
+			d.halt(owner, name, d.nextGeneration([]string{name}), "stopped: what its slice is to run cannot be read")
 		}
 	}
 }

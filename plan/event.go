@@ -81,7 +81,7 @@ func levelOfOutcome(s schema.TaskState) store.EventLevel {
 	switch s {
 	case schema.TaskSucceeded:
 		return store.EventGood
-	case schema.TaskPreempted, schema.TaskWorkerFailed:
+	case schema.TaskPreempted, schema.TaskWorkerFailed, schema.TaskExitUnknown:
 		return store.EventWarn
 	case schema.TaskFailed, schema.TaskUnschedulable:
 		return store.EventError
