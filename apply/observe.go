@@ -234,7 +234,10 @@ func (o *Observer) read(ctx context.Context, listed []store.Attrs, fresh []int) 
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s holds no valid JSON: %w", keys[n], err)
+			// Nor must one assignment. What its hosts were told is not known, but
+			// they obey nothing older than what they have seen: it is one without a
+			// task, which the next assignment replaces.
+			m.assignment = &plan.Assigned{Object: object.Generation, Assignment: store.Assignment{Slice: m.slice}}
 		}
 	}
 	return read, nil
