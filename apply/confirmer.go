@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/fray-ml/fray/plan"
@@ -15,8 +16,11 @@ import (
 // readAgainAfter is when a slice is read once more that is still in doubt.
 const readAgainAfter = 10 * time.Second
 
+// readsAtOnce is how many slices are read at a time: a cloud may take a second for each.
+const readsAtOnce = 16
+
 // confirmer reads the slices of one provider directly that the last plan doubted:
-// one after the other, in the background, at the pace that the provider allows.
+// each by itself, in the background, at the pace that the provider allows.
 type confirmer struct {
 	provider providers.Provider
 	now      func() time.Time
@@ -62,11 +66,16 @@ func (c *confirmer) begin(ctx context.Context) {
 	c.running = running
 	go func() {
 		defer close(running)
-		for _, spec := range c.due() {
-			if !c.read(ctx, spec) {
-				return
-			}
+		due := c.due()
+		var next atomic.Int64
+		var readers sync.WaitGroup
+		for range min(readsAtOnce, len(due)) {
+			readers.Go(func() {
+				for i := int(next.Add(1)) - 1; i < len(due) && c.read(ctx, due[i]); i = int(next.Add(1)) - 1 {
+				}
+			})
 		}
+		readers.Wait()
 	}()
 }
 

@@ -25,6 +25,7 @@ type stackCollector struct {
 
 type stackDescs struct {
 	leading, epoch, paused, jobs, tasks, slices, chips, reservations, pending, attempts, share, entitled, held *prometheus.Desc
+	unseen, skipped, missing                                                                                   *prometheus.Desc
 }
 
 var _ prometheus.Collector = (*stackCollector)(nil)
@@ -46,6 +47,9 @@ func newStackCollector(l *loop) *stackCollector {
 		attempts:     d("fray_attempts_ended_total", "Attempts that ended since this process was first asked, by outcome.", "outcome"),
 		share:        d("fray_namespace_share_ratio", "What a declared namespace holds of all that is held, by its dominant resource.", "namespace"),
 		entitled:     d("fray_namespace_entitled_ratio", "What it is entitled to, among those that hold or wait for something.", "namespace"),
+		unseen:       d("fray_provider_unseen", "1 for a provider that cannot be asked for its slices, by why, and 0 for one that can.", "provider", "kind"),
+		skipped:      d("fray_provider_skipped_items", "Items of a provider's list that carry the stack's mark and are skipped, by why.", "provider", "reason"),
+		missing:      d("fray_provider_missing_slices", "Slices that disappeared from a provider's list at once and are not confirmed to be gone.", "provider"),
 		held:         d("fray_namespace_chips", "Chips that a declared namespace holds.", "namespace"),
 	}}
 }
@@ -55,6 +59,7 @@ func (c *stackCollector) Describe(out chan<- *prometheus.Desc) {
 	d := &c.descs
 	for _, desc := range []*prometheus.Desc{
 		d.leading, d.epoch, d.paused, d.jobs, d.tasks, d.slices, d.chips, d.reservations, d.pending, d.attempts, d.share, d.entitled, d.held,
+		d.unseen, d.skipped, d.missing,
 	} {
 		out <- desc
 	}
@@ -76,6 +81,7 @@ func (c *stackCollector) Collect(out chan<- prometheus.Metric) {
 	c.send(out, c.descs.paused, boolean(snap.Doc.Paused != nil))
 	c.jobs(out, snap.Doc)
 	c.capacity(out, snap)
+	c.providers(out, snap)
 	c.waiting(out, snap)
 	c.shares(out, snap)
 }
@@ -145,6 +151,29 @@ func (c *stackCollector) capacity(out chan<- prometheus.Metric, snap *web.Snapsh
 	slices.send(c, out, c.descs.slices, 4)
 	chips.send(c, out, c.descs.chips, 1)
 	pools.send(c, out, c.descs.reservations, 2)
+}
+
+// providers reports which providers are not seen whole.
+func (c *stackCollector) providers(out chan<- prometheus.Metric, snap *web.Snapshot) {
+	seen, skipped, missing := tally{}, tally{}, tally{}
+	for name := range snap.Inventories {
+		seen[[4]string{string(name), ""}] = 0
+		missing[[4]string{string(name)}] = 0
+	}
+	for name, condition := range snap.Doc.Conditions {
+		if condition.Unseen != nil {
+			seen[[4]string{string(name), string(condition.Unseen.Kind)}] = 1
+		}
+		if condition.Missing != nil {
+			missing[[4]string{string(name)}] = float64(condition.Missing.Slices)
+		}
+		for _, item := range condition.Skipped {
+			skipped[[4]string{string(name), string(item.Reason)}]++
+		}
+	}
+	seen.send(c, out, c.descs.unseen, 2)
+	skipped.send(c, out, c.descs.skipped, 2)
+	missing.send(c, out, c.descs.missing, 1)
 }
 
 func (c *stackCollector) waiting(out chan<- prometheus.Metric, snap *web.Snapshot) {

@@ -200,6 +200,12 @@ func (c *cluster) list() {
 	for name, list := range lists {
 		c.obs.Inventories[name] = schema.Inventory{Slices: list}
 	}
+	c.obs.Confirmations = map[string]Confirmation{}
+	for name := range c.doc.Slices {
+		if c.slices[name] == nil {
+			c.obs.Confirmations[name] = Confirmation{Answer: AnswerGone}
+		}
+	}
 }
 
 func (c *cluster) carryOut(a *Action) {

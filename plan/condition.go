@@ -100,8 +100,8 @@ func (d *differ) setCondition(name schema.ProviderName, c *state.ProviderConditi
 	next.Conditions[name] = *c
 }
 
-// conditionEvents are what changed about providers, in the order of their names.
-func conditionEvents(before, after map[schema.ProviderName]state.ProviderCondition) []string {
+// ConditionEvents are what changed about providers, in the order of their names.
+func ConditionEvents(before, after map[schema.ProviderName]state.ProviderCondition) []string {
 	var texts []string
 	names := slices.AppendSeq(slices.Collect(maps.Keys(before)), maps.Keys(after))
 	slices.Sort(names)

@@ -29,7 +29,7 @@ func Events(before *state.Document, p *Plan, now time.Time) []store.Event {
 	if before.Revision != p.Next.Revision {
 		t.tell(store.EventConfig, schema.Address{}, "", fmt.Sprintf("revision %d was accepted", p.Next.Revision))
 	}
-	for _, text := range conditionEvents(before.Conditions, p.Next.Conditions) {
+	for _, text := range ConditionEvents(before.Conditions, p.Next.Conditions) {
 		t.tell(store.EventProvider, schema.Address{}, "", text)
 	}
 	for addr, j := range p.Next.Jobs {

@@ -46,7 +46,7 @@ func BuiltIn(name string) (Scenario, bool) {
 		w.CreatePreempted, w.LateFailures = cloud.Of(0.1), cloud.Of(0.05)
 		w.DeadHosts, w.BadHosts = cloud.Of(0.01), cloud.Of(0.005)
 		w.OddEnds, w.Lies, w.StuckDeletions = cloud.Of(0.3), cloud.Of(0.1), cloud.Of(0.1)
-		s.Weather.API = cloud.API{FailureRate: 0.01, LostReplies: 0.002, UnreachableRate: 0.01}
+		s.Weather.API = cloud.API{FailureRate: 0.01, LostReplies: 0.002, UnreachableRate: 0.01, ListFaultRate: 0.002}
 		s.Weather.Stockouts = storms()
 	default:
 		return Scenario{}, false

@@ -66,7 +66,7 @@ func weatherOf(seed uint64, lasts time.Duration) cloud.Scenario {
 		return cloud.Range{Min: time.Duration(low) * time.Minute, Max: time.Duration(high) * time.Minute}
 	}
 	s := cloud.Scenario{
-		API: cloud.API{FailureRate: 0.004, LostReplies: 0.002, UnreachableRate: 0.01},
+		API: cloud.API{FailureRate: 0.004, LostReplies: 0.002, UnreachableRate: 0.01, ListFaultRate: 0.02},
 		Weather: cloud.Weather{
 			Provisioning: minutes(1, 6), Boot: minutes(1, 3), BootSpread: minutes(0, 2), OperationLag: minutes(0, 10),
 			Deletion: minutes(1, 4), StockoutAfter: minutes(0, 5),

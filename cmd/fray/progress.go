@@ -92,9 +92,21 @@ func (p *progress) drift(pl *plan.Plan) {
 	p.drifts = lasting
 }
 
+// conditions reports which providers cannot be seen, or can again, and what of them
+// is skipped or missing.
+func (p *progress) conditions(pl *plan.Plan, before *state.Document) {
+	if p.drifts == nil {
+		return
+	}
+	for _, text := range plan.ConditionEvents(before.Conditions, pl.Next.Conditions) {
+		p.line("%s", text)
+	}
+}
+
 // step tells what changed between two steps.
 func (p *progress) step(pl *plan.Plan, before *state.Document) {
 	p.pause(pl.Next.Paused)
+	p.conditions(pl, before)
 	p.drift(pl)
 	for _, a := range pl.Actions {
 		if p.mute(a.Addr) {

@@ -73,11 +73,14 @@ another. With --json it prints a document, on one line, whenever something chang
 type view struct {
 	presence
 
-	doc     *state.Document
-	plan    *plan.Plan
-	pending map[schema.Address][]string
-	only    []schema.Address
-	now     time.Time
+	doc  *state.Document
+	plan *plan.Plan
+	// recorded is how the providers stood to those that led last; doc has how they
+	// stand to this look.
+	recorded map[schema.ProviderName]state.ProviderCondition
+	pending  map[schema.Address][]string
+	only     []schema.Address
+	now      time.Time
 
 	workspace string        // "": the default one
 	place     string        // where its state is
@@ -140,6 +143,9 @@ func (v *view) text(a *app) error {
 	}
 	fmt.Fprintln(a.stdout)
 	fmt.Fprintln(a.stdout, v.leader())
+	for _, text := range v.conditionTexts() {
+		fmt.Fprintln(a.stdout, text)
+	}
 	if v.doc.Paused != nil {
 		fmt.Fprintf(a.stdout, "Paused: %s.\n", controller.PausedText(v.doc.Paused))
 	}
@@ -177,6 +183,8 @@ func (v *view) leader() string {
 	switch {
 	case v.observed():
 		does = "looks on and changes nothing"
+	case v.lease.Yields && len(v.unseen()) > 0:
+		does = "watches, and cannot see all of it,"
 	case v.lease.Yields:
 		does = "keeps it true"
 	}

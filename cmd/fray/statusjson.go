@@ -22,8 +22,10 @@ type statusJSON struct {
 	// and does not answer; all else is then as the store has it.
 	SilentSince time.Time    `json:"silent_since,omitzero"`
 	Paused      *state.Pause `json:"paused,omitempty"`
-	Jobs        []jobJSON    `json:"jobs"`
-	Slices      []sliceJSON  `json:"slices"`
+	// Conditions are what is amiss with providers, by name.
+	Conditions map[schema.ProviderName]state.ProviderCondition `json:"conditions,omitempty"`
+	Jobs       []jobJSON                                       `json:"jobs"`
+	Slices     []sliceJSON                                     `json:"slices"`
 	// Reservations are absent where there are none.
 	Reservations []plan.PoolStatus `json:"reservations,omitempty"`
 	Disowned     []disownedJSON    `json:"disowned,omitempty"`
@@ -68,7 +70,7 @@ type disownedJSON struct {
 func (v *view) document() *statusJSON {
 	out := &statusJSON{
 		FormatVersion: "1.0", Workspace: cmp.Or(v.workspace, schema.DefaultWorkspace), Lineage: v.doc.Lineage, Serial: v.doc.Serial, Revision: v.doc.Revision,
-		Paused: v.doc.Paused, Jobs: []jobJSON{}, Slices: []sliceJSON{}, Pending: v.plan.Pending, Refusals: v.plan.Refusals, Drift: v.plan.Drift,
+		Paused: v.doc.Paused, Conditions: v.conditions(), Jobs: []jobJSON{}, Slices: []sliceJSON{}, Pending: v.plan.Pending, Refusals: v.plan.Refusals, Drift: v.plan.Drift,
 	}
 	if v.led {
 		out.Lease = &v.lease

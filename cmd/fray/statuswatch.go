@@ -100,7 +100,9 @@ func (w *looker) look(ctx context.Context) (*view, error) {
 		pending: map[schema.Address][]string{}, events: w.recent,
 	}
 	v.plan = plan.Diff(&w.l.doc.Desired, w.l.doc, obs, v.now)
+	w.observer.Doubt(v.plan.Doubts) // for the next look, where there is one
 	v.doc = v.plan.Next
+	v.recorded = w.l.doc.Conditions
 	v.cost = plan.Total(plan.Costs(&w.l.doc.Desired, v.plan, obs)).Before
 	for _, p := range v.plan.Pending {
 		v.pending[p.Addr] = append(v.pending[p.Addr], p.Reasons...)

@@ -43,7 +43,9 @@ type Overview struct {
 
 	Paused      *state.Pause      `json:"paused,omitempty"`
 	Unreachable map[string]string `json:"unreachable,omitempty"` // providers, and why
-	Attention   []JobRow          `json:"attention"`             // some jobs that failed or wait for others than the loop
+	// Conditions are which providers are not seen whole, since when and why.
+	Conditions map[schema.ProviderName]state.ProviderCondition `json:"conditions,omitempty"`
+	Attention  []JobRow                                        `json:"attention"` // some jobs that failed or wait for others than the loop
 }
 
 // maxAttention is how many jobs an overview names.
@@ -71,7 +73,7 @@ func summary(f *frame) Overview {
 		Revision: snap.Doc.Revision, Serial: snap.Doc.Serial,
 		Leads: snap.Leads, Leader: leaderOf(snap), Epoch: snap.Lease.Epoch, Since: snap.Lease.AcquiredAt,
 		StepAt: snap.At, Took: snap.Took.Seconds(), Jobs: map[schema.JobStatus]int{}, Waits: map[plan.WaitKind]int{}, Slices: map[Phase]int{},
-		Paused: snap.Doc.Paused, Unreachable: map[string]string{},
+		Paused: snap.Doc.Paused, Unreachable: map[string]string{}, Conditions: snap.Doc.Conditions,
 	}
 	for provider, why := range snap.Unreachable {
 		out.Unreachable[string(provider)] = why.Text

@@ -29,10 +29,7 @@ func (g *gce) list(ctx context.Context, stack string) (listing, error) {
 	}
 	listed := listing{unlisted: finds.unlisted}
 	records := g.specs.reader()
-	groups, err := g.readGroups(finds, records, stack, &listed)
-	if err != nil {
-		return listing{}, err
-	}
+	groups := g.readGroups(finds, records, stack, &listed)
 	g.lookIntoGroups(ctx, groups)
 	g.sweepGroups(ctx, groups)
 	for i := range groups {
@@ -40,9 +37,7 @@ func (g *gce) list(ctx context.Context, stack string) (listing, error) {
 			listed.slices = append(listed.slices, status)
 		}
 	}
-	if err := g.readMachines(finds, records, stack, &listed); err != nil {
-		return listing{}, err
-	}
+	g.readMachines(finds, records, stack, &listed)
 	records.done()
 	g.forgetGone(stack, listed, groups)
 	return listed, nil

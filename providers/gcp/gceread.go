@@ -10,7 +10,7 @@ import (
 
 // readGroups puts together what was found of each group of the stack. Of a zone
 // that was left out of a list nothing is believed: half of a slice looks dead.
-func (g *gce) readGroups(finds gceFinds, records *specReader, stack string, listed *listing) ([]gceGroup, error) {
+func (g *gce) readGroups(finds gceFinds, records *specReader, stack string, listed *listing) []gceGroup {
 	var groups []gceGroup
 	for _, template := range finds.templates {
 		said := templateMarks(template)
@@ -29,7 +29,8 @@ func (g *gce) readGroups(finds gceFinds, records *specReader, stack string, list
 		said = groupMarks(template, group)
 		spec, err := records.read(said)
 		if err != nil {
-			return nil, unreadable(said, err)
+			listed.skipped = append(listed.skipped, skippedItem(said, err))
+			continue
 		}
 		machines := slices.DeleteFunc(slices.Clone(finds.machines[at.zone+"/"+at.name]), func(m *computepb.Instance) bool {
 			return m.GetName() == at.name
@@ -38,7 +39,7 @@ func (g *gce) readGroups(finds gceFinds, records *specReader, stack string, list
 			spec: spec, template: template, group: group, machines: machines, age: g.now().Sub(createdAt(group.GetCreationTimestamp())),
 		})
 	}
-	return groups, nil
+	return groups
 }
 
 // groupMarks are those of a group: of its template, and what was changed since that
@@ -51,20 +52,28 @@ func groupMarks(template *computepb.InstanceTemplate, group *computepb.InstanceG
 	return said
 }
 
-// unreadable is why a slice cannot be listed. Left out, or listed without its
-// owner, it would be made again or deleted.
+// isOfGroup reports whether a managed instance group made a machine.
+func isOfGroup(machine *computepb.Instance) bool {
+	return metadataText(machine.GetMetadata(), "created-by") != ""
+}
+
+// unreadable is why a slice cannot be listed. Listed without its owner, it would be
+// deleted.
 func unreadable(said marks, err error) error {
 	return failf(schema.ErrorUnavailable, "%s in %s carries the mark of stack %s, but %w; mend that, delete it, or take its label %s away",
 		said.name, said.zone, said.labels[stackLabel], err, stackLabel)
 }
 
 // readMachines lists the slices of one machine.
-func (g *gce) readMachines(finds gceFinds, records *specReader, stack string, listed *listing) error {
+func (g *gce) readMachines(finds gceFinds, records *specReader, stack string, listed *listing) {
 	for _, machines := range finds.machines {
 		for _, machine := range machines {
 			said := instanceMarks(machine)
 			if said.name != said.labels[sliceLabel] {
-				continue // of a group, or a copy that somebody made
+				if said.owned(stack) && !isOfGroup(machine) {
+					listed.skipped = append(listed.skipped, skippedItem(said, copyOf(said)))
+				}
+				continue
 			}
 			if !said.owned(stack) {
 				listed.others = append(listed.others, place{engine: schema.EngineGCE, zone: said.zone, name: said.name})
@@ -75,7 +84,8 @@ func (g *gce) readMachines(finds gceFinds, records *specReader, stack string, li
 			}
 			spec, err := records.read(said)
 			if err != nil && machineStateOf(machine.GetStatus()) != machineEnded {
-				return unreadable(said, err)
+				listed.skipped = append(listed.skipped, skippedItem(said, err))
+				continue
 			}
 			if err != nil {
 				spec = guessedSpec(said, machine)
@@ -83,7 +93,6 @@ func (g *gce) readMachines(finds gceFinds, records *specReader, stack string, li
 			listed.slices = append(listed.slices, machineStatus(spec, machine, g.isGoing(spec.Name)))
 		}
 	}
-	return nil
 }
 
 // guessedSpec is a spec as far as the cloud itself knows it. It has no owner.

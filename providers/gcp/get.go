@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 
 	"cloud.google.com/go/compute/apiv1/computepb"
 	"google.golang.org/api/iterator"
@@ -104,6 +105,10 @@ func (g *gce) managedMachines(ctx context.Context, f *gceGroup, at place) ([]*co
 		managed, err := it.Next()
 		if errors.Is(err, iterator.Done) {
 			return machines, nil
+		}
+		if statusOf(err) == http.StatusNotFound { // it has gone since it was read
+			f.group = nil
+			return nil, nil
 		}
 		if err != nil {
 			return nil, fmt.Errorf("list managed instances: %w", interrupted(ctx, err))

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
 	"strconv"
 	"strings"
 
@@ -63,9 +64,62 @@ func readHost(ctx context.Context, server metadataServer) (Host, error) {
 	if err := json.Unmarshal([]byte(spec), &h.Spec); err != nil {
 		return h, fmt.Errorf("its metadata %s is no slice: %w", metadataSpec, err)
 	}
+	if err := h.checkMachine(ctx, server); err != nil {
+		return h, err
+	}
 	var err error
 	h.Number, err = readNumber(ctx, server, h.Spec)
 	return h, err
+}
+
+// ErrCopiedMachine says that a machine has the metadata of another one's slice: it was
+// made by copying that, and serves no host of it.
+var ErrCopiedMachine = errors.New("this machine is a copy")
+
+// checkMachine compares what the cloud itself says of the machine with the slice that
+// its metadata names, which a copy has as well.
+func (h *Host) checkMachine(ctx context.Context, server metadataServer) error {
+	if h.Zone != h.Spec.Zone {
+		return h.copied("zone " + h.Zone)
+	}
+	if engineOf(h.Spec) == schema.EngineTPU {
+		node, err := nodeID(ctx, server)
+		if err == nil && node != "" && node != h.Spec.Name {
+			err = h.copied("node " + node)
+		}
+		return err
+	}
+	if h.Spec.Hosts == 1 {
+		if h.Name != h.Spec.Name {
+			return h.copied("instance " + h.Name)
+		}
+		return nil
+	}
+	by, err := server.get(ctx, attributePath("created-by"))
+	switch {
+	case errors.Is(err, errNotDefined):
+		return h.copied("instance " + h.Name + ", which no instance group made")
+	case err != nil:
+		return err
+	case path.Base(by.value) != h.Spec.Name:
+		return h.copied("instance " + h.Name + " of group " + path.Base(by.value))
+	}
+	return nil
+}
+
+// nodeID is the name of the TPU node that the machine is of, "" where the metadata
+// does not say.
+func nodeID(ctx context.Context, server metadataServer) (string, error) {
+	env, err := server.get(ctx, attributePath("tpu-env"))
+	if errors.Is(err, errNotDefined) {
+		return "", nil
+	}
+	return tpuEnv(env.value, "NODE_ID"), err
+}
+
+func (h *Host) copied(is string) error {
+	return fmt.Errorf("%w: its metadata %s is that of slice %s in %s, but it is %s; delete it, or take that metadata and the label %s away",
+		ErrCopiedMachine, metadataSpec, h.Spec.Name, h.Spec.Zone, is, stackLabel)
 }
 
 func attributePath(name string) string { return "instance/attributes/" + name }

@@ -1,6 +1,7 @@
 package gcp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -45,21 +46,44 @@ func specOf(t *testing.T, hosts int, engine schema.Engine) (schema.SliceSpec, st
 func TestReadHost(t *testing.T) {
 	for _, test := range []struct {
 		name       string
+		machine    string // "": vm-42
+		zone       string // "": the slice's
 		hosts      int
 		engine     schema.Engine
 		attributes map[string]string
 		number     int
 		err        string
 	}{
-		{name: "a single machine", hosts: 1, engine: schema.EngineGCE},
+		{name: "a single machine", hosts: 1, engine: schema.EngineGCE, machine: "s-1"},
+		{
+			name: "a copy of a single machine", hosts: 1, engine: schema.EngineGCE,
+			err: "this machine is a copy: its metadata fray-spec is that of slice s-1 in us-west4-a, but it is instance vm-42;",
+		},
+		{
+			name: "a copy of a node", hosts: 4, engine: schema.EngineTPU,
+			attributes: map[string]string{"agent-worker-number": "0", "tpu-env": "NODE_ID: 'copy-of-s-1'\n"},
+			err:        "but it is node copy-of-s-1;",
+		},
+		{name: "a copy in another zone", hosts: 4, engine: schema.EngineTPU, zone: "us-east5-a", err: "but it is zone us-east5-a;"},
+		{
+			name: "a copy of a machine of a group", hosts: 4, engine: schema.EngineGCE,
+			err: "but it is instance vm-42, which no instance group made;",
+		},
+		{
+			name: "a machine of another group", hosts: 4, engine: schema.EngineGCE,
+			attributes: map[string]string{"created-by": "projects/1/zones/us-west4-a/instanceGroupManagers/s-2"},
+			err:        "but it is instance vm-42 of group s-2;",
+		},
 		{name: "a worker", hosts: 4, engine: schema.EngineTPU, attributes: map[string]string{"agent-worker-number": "3"}, number: 3},
 		{
 			name: "a worker by tpu-env", hosts: 4, engine: schema.EngineTPU, number: 2,
-			attributes: map[string]string{"tpu-env": "ZONE: 'us-west4-a'\nWORKER_ID: '2'\nNODE_ID: 'n'\n"},
+			attributes: map[string]string{"tpu-env": "ZONE: 'us-west4-a'\nWORKER_ID: '2'\nNODE_ID: 's-1'\n"},
 		},
 		{
 			name: "a machine of a group, whatever it says", hosts: 4, engine: schema.EngineGCE, number: -1,
-			attributes: map[string]string{"agent-worker-number": "0"},
+			attributes: map[string]string{
+				"agent-worker-number": "0", "created-by": "projects/1/zones/us-west4-a/instanceGroupManagers/s-1",
+			},
 		},
 		{
 			name: "a worker too many", hosts: 4, engine: schema.EngineTPU, attributes: map[string]string{"agent-worker-number": "4"},
@@ -79,7 +103,7 @@ func TestReadHost(t *testing.T) {
 			attributes := map[string]string{"fray-spec": text, "fray-store": "gs://acme/rl"}
 			maps.Copy(attributes, test.attributes)
 			onMachine(t, metadata.Facts{
-				ID: 42, Name: "vm-42", Project: "acme", Zone: "us-west4-a", Address: "10.0.0.9", Attributes: attributes,
+				ID: 42, Name: cmp.Or(test.machine, "vm-42"), Project: "acme", Zone: cmp.Or(test.zone, "us-west4-a"), Address: "10.0.0.9", Attributes: attributes,
 			})
 			got, err := ReadHost(t.Context())
 			if test.err != "" {
@@ -89,7 +113,7 @@ func TestReadHost(t *testing.T) {
 				return
 			}
 			want := Host{
-				Instance: "42", Name: "vm-42", Zone: "us-west4-a", Address: "10.0.0.9", Store: "gs://acme/rl", Spec: spec, Number: test.number,
+				Instance: "42", Name: cmp.Or(test.machine, "vm-42"), Zone: "us-west4-a", Address: "10.0.0.9", Store: "gs://acme/rl", Spec: spec, Number: test.number,
 			}
 			if err != nil || got != want {
 				t.Errorf("got %+v, %v\nwant %+v", got, err, want)

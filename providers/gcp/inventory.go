@@ -17,6 +17,7 @@ import (
 type listing struct {
 	slices   []schema.SliceStatus // of the stack, with Spec.Zone set; in any order
 	unlisted map[string]string    // zone: why
+	skipped  []schema.SkippedItem // with the mark of the stack, and no slices of it
 	others   []place              // what else there is; it is counted, and never touched
 }
 
@@ -35,6 +36,7 @@ func (p *Provider) inventory(ctx context.Context, stack string) (schema.Inventor
 	listed, at := map[string]schema.SlicePhase{}, map[string][]place{}
 	for name, each := range parts {
 		inventory.Slices = append(inventory.Slices, each.slices...)
+		inventory.Skipped = append(inventory.Skipped, each.skipped...)
 		inventory.Foreign += len(each.others)
 		if len(each.unlisted) > 0 && inventory.Unlisted == nil {
 			inventory.Unlisted = map[string]string{}
@@ -48,6 +50,9 @@ func (p *Provider) inventory(ctx context.Context, stack string) (schema.Inventor
 	}
 	slices.SortFunc(inventory.Slices, func(a, b schema.SliceStatus) int {
 		return cmp.Or(strings.Compare(a.Spec.Name, b.Spec.Name), strings.Compare(a.Spec.Zone, b.Spec.Zone))
+	})
+	slices.SortFunc(inventory.Skipped, func(a, b schema.SkippedItem) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Zone, b.Zone))
 	})
 	p.known.replace(at)
 	p.pending.observe(listed, p.config.Now(), func(spec schema.SliceSpec) bool {

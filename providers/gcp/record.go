@@ -2,6 +2,7 @@ package gcp
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -97,11 +98,33 @@ func (m marks) spec() (schema.SliceSpec, error) {
 		{"name", m.name, spec.Name},
 		{"zone", m.zone, spec.Zone},
 	} {
+		if each.said != each.is && (each.what == "name" || each.what == "zone") {
+			return spec, &copyError{of: spec.Name, mark: m.labels[stackLabel]}
+		}
 		if each.said != each.is {
 			return spec, fmt.Errorf("its %s is %q, but its metadata's %s says %q", each.what, each.said, specKey, each.is)
 		}
 	}
 	return spec, nil
+}
+
+// copyError says that a thing carries the marks of another one: somebody made it by
+// copying that, with all labels and metadata.
+type copyError struct{ of, mark string }
+
+func (e *copyError) Error() string {
+	return fmt.Sprintf("it carries the labels and metadata of slice %s of stack %s and is not that slice; delete it, or take its label %s away", e.of, e.mark, stackLabel)
+}
+
+func copyOf(m marks) error { return &copyError{of: m.labels[sliceLabel], mark: m.labels[stackLabel]} }
+
+// skippedItem is a thing with the stack's mark that is left out of an inventory.
+func skippedItem(m marks, err error) schema.SkippedItem {
+	item := schema.SkippedItem{Name: m.name, Zone: m.zone, Reason: schema.SkipUnreadable, Text: err.Error()}
+	if _, copied := errors.AsType[*copyError](err); copied {
+		item.Reason = schema.SkipCopy
+	}
+	return item
 }
 
 // specs remembers what the marks of the last inventory said: decoding 2,000 of

@@ -2,6 +2,7 @@ package gcp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path"
 
@@ -23,7 +24,7 @@ func (t *tpu) list(ctx context.Context, stack string) (listing, error) {
 	if err := t.listNodes(ctx, l); err != nil {
 		return listing{}, err
 	}
-	return t.own(l, stack)
+	return t.own(l, stack), nil
 }
 
 // tpuListing is everything in the project.
@@ -91,7 +92,7 @@ func (t *tpu) listNodes(ctx context.Context, l *tpuListing) error {
 
 // own is what of a listing is the stack's. Of a zone that was left out of one
 // of the two lists nothing is believed: half of a slice looks dead.
-func (t *tpu) own(l *tpuListing, stack string) (listing, error) {
+func (t *tpu) own(l *tpuListing, stack string) listing {
 	found := listing{unlisted: l.unlisted}
 	reader := t.specs.reader()
 	for _, s := range l.order {
@@ -108,20 +109,24 @@ func (t *tpu) own(l *tpuListing, stack string) (listing, error) {
 		}
 		status, err := s.status(m, reader)
 		if err != nil {
-			return listing{}, err
+			found.skipped = append(found.skipped, skippedItem(m, err))
+			continue
 		}
 		found.slices = append(found.slices, status)
 	}
 	reader.done()
-	return found, nil
+	return found
 }
 
 // status is how a slice is listed. One that lives and whose spec cannot be read
-// is an error: left out, or listed without its owner, it would be deleted or
-// made again. One that is dead or going is listed with what else is known of it,
-// for it has to go whatever it was.
+// is an error, which makes it a skipped item: listed without its owner, it would be
+// deleted. One that is dead or going is listed with what else is known of it, for it
+// has to go whatever it was; a copy of another one is not, for it is no slice.
 func (s *tpuSlice) status(m marks, reader *specReader) (schema.SliceStatus, error) {
 	spec, err := reader.read(m)
+	if _, copied := errors.AsType[*copyError](err); copied {
+		return schema.SliceStatus{}, err
+	}
 	preemptible := spec.Preemptible
 	if err != nil {
 		spec = s.guess(m)
@@ -129,9 +134,7 @@ func (s *tpuSlice) status(m marks, reader *specReader) (schema.SliceStatus, erro
 	}
 	is := s.standing(preemptible)
 	if err != nil && is.phase != schema.SliceDead && is.phase != schema.SliceDeleting {
-		return schema.SliceStatus{}, failf(schema.ErrorUnavailable,
-			"%s in %s carries the mark of stack %s, but %w; mend that, delete it, or take its label %s away",
-			s.at.name, s.at.zone, m.labels[stackLabel], err, stackLabel)
+		return schema.SliceStatus{}, unreadable(m, err)
 	}
 	if is.reason == "" && s.queued != nil && is.phase == schema.SliceCreating {
 		is.reason = fmt.Sprintf("its queued resource is %s", s.queued.GetState().GetState())

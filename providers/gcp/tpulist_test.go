@@ -197,18 +197,19 @@ func TestUnreadableSpec(t *testing.T) {
 	damages := map[string]struct {
 		damage func(*tpuapi.Node)
 		says   string
+		copied bool
 	}{
-		"no metadata":    {func(n *tpuapi.Node) { n.Metadata = nil }, "has no fray-spec"},
-		"no JSON":        {func(n *tpuapi.Node) { n.Metadata[specKey] = "{" }, "cannot be read"},
-		"another name":   {func(n *tpuapi.Node) { n.Labels[sliceLabel] = "two" }, "label fray-slice"},
-		"no name":        {func(n *tpuapi.Node) { delete(n.Labels, sliceLabel) }, "label fray-slice"},
-		"copied by hand": {func(n *tpuapi.Node) { proto.Merge(n, nodeOf(t, tpuSpec("original"))) }, "name is \"one\""},
+		"no metadata":    {func(n *tpuapi.Node) { n.Metadata = nil }, "has no fray-spec", false},
+		"no JSON":        {func(n *tpuapi.Node) { n.Metadata[specKey] = "{" }, "cannot be read", false},
+		"another name":   {func(n *tpuapi.Node) { n.Labels[sliceLabel] = "two" }, "label fray-slice", false},
+		"no name":        {func(n *tpuapi.Node) { delete(n.Labels, sliceLabel) }, "label fray-slice", false},
+		"copied by hand": {func(n *tpuapi.Node) { proto.Merge(n, nodeOf(t, tpuSpec("original"))) }, "of slice original", true},
 		"another stack's spec": {func(n *tpuapi.Node) {
 			n.Metadata = nodeOf(t, tpuSpec("one", func(spec *schema.SliceSpec) { spec.Stack = "stack-b" })).Metadata
-		}, "label fray-stack"},
+		}, "label fray-stack", false},
 		"another zone": {func(n *tpuapi.Node) {
 			n.Metadata = nodeOf(t, tpuSpec("one", func(spec *schema.SliceSpec) { spec.Zone = "us-central1-a" })).Metadata
-		}, "zone is \"us-west4-a\""},
+		}, "is not that slice", true},
 	}
 	for name, test := range damages {
 		t.Run(name, func(t *testing.T) {
@@ -218,8 +219,23 @@ func TestUnreadableSpec(t *testing.T) {
 			s.setNode("one", n)
 			s.setNode("two", nodeOf(t, tpuSpec("two")))
 			p := s.provider(t)
-			_, err := p.Inventory(t.Context(), "stack-a")
-			wantKind(t, err, schema.ErrorUnavailable, "one in us-west4-a", test.says, "take its label fray-stack away")
+			inventory, err := p.Inventory(t.Context(), "stack-a")
+			want := schema.SkippedItem{Name: "one", Zone: testZone, Reason: schema.SkipUnreadable}
+			if test.copied {
+				want.Reason = schema.SkipCopy
+			}
+			if err != nil || len(inventory.Skipped) != 1 || len(inventory.Slices) != 1 || inventory.Slices[0].Spec.Name != "two" {
+				t.Fatalf("got %+v, %v: want one skipped and the other listed", inventory, err)
+			}
+			got := inventory.Skipped[0]
+			for _, says := range []string{test.says, "take its label fray-stack away"} {
+				if !strings.Contains(got.Text, says) {
+					t.Errorf("it says %q, want %q in it", got.Text, says)
+				}
+			}
+			if got.Text = ""; got != want {
+				t.Errorf("got %+v, want %+v", got, want)
+			}
 			if _, err := p.Inventory(t.Context(), "stack-b"); err != nil {
 				t.Errorf("another stack is disturbed: %v", err)
 			}
@@ -230,6 +246,12 @@ func TestUnreadableSpec(t *testing.T) {
 				inventory, err := p.Inventory(t.Context(), "stack-a")
 				if err != nil {
 					t.Fatal(err)
+				}
+				if test.copied {
+					if len(inventory.Skipped) != 1 {
+						t.Errorf("a copy that is %s is listed: %+v", phase, inventory)
+					}
+					continue
 				}
 				got := inventory.Slices[0]
 				if got.Phase != phase || got.Spec.Name != "one" || got.Spec.TPU != "v5litepod-16" || got.Spec.Hosts != 4 ||
@@ -258,7 +280,7 @@ func TestChangedSpecIsReadAgain(t *testing.T) {
 		}
 	}
 	s.do(func() { s.node("one").Labels[sliceLabel] = "two" })
-	if _, err := p.Inventory(t.Context(), "stack-a"); err == nil {
-		t.Error("a changed label went unseen")
+	if inventory, err := p.Inventory(t.Context(), "stack-a"); err != nil || len(inventory.Skipped) != 1 {
+		t.Errorf("a changed label went unseen: %+v, %v", inventory, err)
 	}
 }

@@ -1,6 +1,7 @@
 package providertest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -203,10 +204,62 @@ func unreadable(s *suite) {
 	s.awaitGone(stackA, "one")
 	s.Damage("one")
 	inventory, err := s.Provider.Inventory(s.t.Context(), stackA)
-	if err == nil {
+	switch {
+	case err != nil:
+		s.wantKind(err, schema.ErrorUnavailable)
+	case !slices.ContainsFunc(inventory.Skipped, func(i schema.SkippedItem) bool {
+		return i.Name == "one" && i.Reason == schema.SkipUnreadable && i.Text != ""
+	}):
 		s.t.Fatalf("a place that cannot be read was listed as %+v", inventory)
 	}
-	s.wantKind(err, schema.ErrorUnavailable)
+	if status, found, err := s.Provider.Get(s.t.Context(), spec); err == nil {
+		s.t.Fatalf("a slice that cannot be read was read as %+v, found %v", status, found)
+	}
+}
+
+// getReadsOne wants a direct read to say of a slice what a list says, and that there is
+// none only where there is none.
+func getReadsOne(s *suite) {
+	spec := s.spec(stackA, "one")
+	read := func(spec schema.SliceSpec) (schema.SliceStatus, bool) {
+		s.t.Helper()
+		status, found, err := s.Provider.Get(s.t.Context(), spec)
+		if err != nil {
+			s.t.Fatalf("get %s: %v", spec.Name, err)
+		}
+		return status, found
+	}
+	if status, found := read(spec); found {
+		s.t.Errorf("what was never made was found: %+v", status)
+	}
+	s.create(spec)
+	s.awaitReady(spec)
+	listed, _ := s.find(stackA, "one")
+	if status, found := read(spec); !found || status.Spec != spec || status.Phase != listed.Phase || !status.CreatedAt.Equal(listed.CreatedAt) {
+		s.t.Errorf("it was read as %+v, %v, and is listed as %+v", status, found, listed)
+	}
+	if status, found, err := s.Reopen().Get(s.t.Context(), spec); err != nil || !found || status.Phase != schema.SliceReady {
+		s.t.Errorf("through another handle it was read as %+v, %v, %v", status, found, err)
+	}
+	theirs := spec
+	theirs.Stack = stackB
+	if status, found := read(theirs); found {
+		s.t.Errorf("another stack's slice was found: %+v", status)
+	}
+	ended, cancel := context.WithCancel(s.t.Context())
+	cancel()
+	if status, found, err := s.Provider.Get(ended, spec); err == nil && !found {
+		s.t.Errorf("a read that was cut short says that there is no slice: %+v", status)
+	}
+	s.delete(stackA, "one")
+	s.await("the slice to go, read as deleting until then", func() bool {
+		status, found := read(spec)
+		if found && status.Phase != schema.SliceDeleting {
+			s.t.Fatalf("a slice that is being deleted was read as %s", status.Phase)
+		}
+		return !found
+	})
+	s.awaitGone(stackA, "one")
 }
 
 func invalid(s *suite) {

@@ -35,7 +35,7 @@ type Harness struct {
 	KillHost func(slice string, host int)
 	// CrashCreate leaves a slice as a Create that died early does. Optional.
 	CrashCreate func(spec schema.SliceSpec)
-	// Damage makes listing impossible, for good. Optional.
+	// Damage makes it impossible to read what has a slice's name, for good. Optional.
 	Damage func(slice string)
 	// Patience bounds every wait; 0: 30 s.
 	Patience time.Duration
@@ -62,7 +62,8 @@ func Run(t *testing.T, harness func(t *testing.T) Harness) {
 		{"ManySlices", manySlices},
 		{"KilledHostIsMended", killedHost},
 		{"CrashedCreateRecovers", crashedCreate},
-		{"UnreadableIsAnError", unreadable},
+		{"UnreadableIsAnErrorOrSkipped", unreadable},
+		{"GetReadsOne", getReadsOne},
 		{"InvalidIsRefused", invalid},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -68,7 +68,16 @@ function banner(latest) {
     lines.push(h("p", null, h("b", null, "Paused"), ` by ${latest.paused.by}`, latest.paused.reason ? `: ${latest.paused.reason}` : "", ". Nothing is changed until somebody resumes it."));
   }
   for (const [provider, why] of Object.entries(latest.unreachable ?? {})) {
-    lines.push(h("p", null, h("b", null, `Provider ${provider} does not answer`), `: ${why}`));
+    const since = latest.conditions?.[provider]?.unseen?.since;
+    lines.push(h("p", null, h("b", null, `Provider ${provider} cannot be seen`), since ? " since " : "", since ? ago(since) : "", `: ${why}. What becomes of its slices is not known, and nothing is done about them.`));
+  }
+  for (const [provider, condition] of Object.entries(latest.conditions ?? {})) {
+    if (condition.missing) {
+      lines.push(h("p", null, h("b", null, `${condition.missing.slices} of ${condition.missing.of} slices are missing from the list of provider ${provider}`), ". Nothing is done about them before each is confirmed to be gone."));
+    }
+    for (const item of condition.skipped ?? []) {
+      lines.push(h("p", null, h("b", null, `${item.name}${item.zone ? ` in ${item.zone}` : ""} is skipped`), `: ${item.text}.`));
+    }
   }
   fill(el, lines);
   el.hidden = lines.length === 0;

@@ -29,6 +29,8 @@ type compute struct {
 	cloud *cloud.Cloud
 	mux   *http.ServeMux
 
+	misread map[string]*misreader[listItem] // by the collection's name
+
 	mu       sync.Mutex
 	ids      uint64
 	kept     map[keptKey]keptResource
@@ -41,9 +43,16 @@ type compute struct {
 
 func newCompute(c *cloud.Cloud) *compute {
 	s := &compute{
-		cloud: c, mux: http.NewServeMux(), ids: 1 << 60, kept: map[keptKey]keptResource{}, managers: map[cloud.Key]*manager{},
+		misread: map[string]*misreader[listItem]{},
+		cloud:   c, mux: http.NewServeMux(), ids: 1 << 60, kept: map[keptKey]keptResource{}, managers: map[cloud.Key]*manager{},
 		asked: newRequestLog(), failures: failureLog{reasons: map[string]*cloud.Error{}}, rendered: map[cloud.Key]renderedGroup{}, told: map[cloud.Key]int64{},
 	}
+	for _, of := range []string{"instances", "instanceGroupManagers", "instanceTemplates"} {
+		s.misread[of] = &misreader[listItem]{
+			of: of, cloud: c, zone: func(i listItem) string { return strings.TrimPrefix(i.scope, "zones/") }, copied: copiedItem,
+		}
+	}
+
 	for _, calls := range []map[string]computeCall{
 		s.instanceCalls(), s.groupCalls(), s.resizeCalls(), s.keptCalls(), s.operationCalls(), s.catalogCalls(), s.projectCalls(),
 	} {

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -96,6 +97,10 @@ func (s *compute) paged(r *computeRequest, items []listItem, unreachable func() 
 			break
 		}
 		page.items = append(page.items, item)
+	}
+	of := path.Base(r.URL.Path)
+	if misread := s.misread[of]; misread != nil {
+		page.items, page.next = misread.read(page.items, page.next, query.Get("pageToken") == "")
 	}
 	return page, nil
 }

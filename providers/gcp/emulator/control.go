@@ -101,6 +101,7 @@ func (e *Emulator) control() http.Handler {
 			return e.cloud.Stockout(r.FormValue("zone"), r.FormValue("type"), d)
 		}),
 		"outage":  lasting(func(d time.Duration, r *http.Request) error { return e.cloud.Outage(r.FormValue("zone"), d) }),
+		"list":    e.misreadList,
 		"calm":    func(*http.Request) error { e.cloud.Abate(); return nil },
 		"advance": e.advance,
 	} {
@@ -153,6 +154,22 @@ func lasting(do func(time.Duration, *http.Request) error) func(*http.Request) er
 		}
 		return do(lasts, r)
 	}
+}
+
+// misreadList has lists be wrong: fault says how, of which, zone which zone is
+// missing, times how often and for how long.
+func (e *Emulator) misreadList(r *http.Request) error {
+	lasts, err := durationOf(r, "for", 0)
+	if err != nil {
+		return err
+	}
+	times := 0
+	if text := r.FormValue("times"); text != "" {
+		if times, err = strconv.Atoi(text); err != nil || times < 1 {
+			return errors.New("times: want a whole number from 1")
+		}
+	}
+	return e.cloud.MisreadList(cloud.ListFault(r.FormValue("fault")), r.FormValue("of"), r.FormValue("zone"), times, lasts)
 }
 
 // advance moves a virtual clock.

@@ -24,6 +24,9 @@ type tpu struct {
 	cloud *cloud.Cloud
 	shown shown
 
+	nodes    *misreader[*tpuapi.Node]
+	requests *misreader[*tpuapi.QueuedResource]
+
 	mu   sync.Mutex
 	seen map[string]string // operation by method, parent and request_id
 }
@@ -36,6 +39,12 @@ var (
 
 func newTPU(c *cloud.Cloud) *grpc.Server {
 	s := &tpu{cloud: c, seen: map[string]string{}}
+	s.nodes = &misreader[*tpuapi.Node]{
+		of: "nodes", cloud: c, zone: func(n *tpuapi.Node) string { return zoneNamed(n.GetName()) }, copied: copiedNode,
+	}
+	s.requests = &misreader[*tpuapi.QueuedResource]{
+		of: "queuedResources", cloud: c, zone: func(q *tpuapi.QueuedResource) string { return zoneNamed(q.GetName()) }, copied: copiedQueued,
+	}
 	server := grpc.NewServer(grpc.UnaryInterceptor(s.admit))
 	tpuapi.RegisterTpuServer(server, s)
 	longrunningpb.RegisterOperationsServer(server, s)

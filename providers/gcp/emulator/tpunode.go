@@ -29,6 +29,7 @@ func (s *tpu) ListNodes(_ context.Context, r *tpuapi.ListNodesRequest) (*tpuapi.
 	for i, g := range page {
 		response.Nodes[i] = s.shown.node(g)
 	}
+	response.Nodes, response.NextPageToken = s.nodes.read(response.Nodes, next, p.after == nil)
 	return response, nil
 }
 

@@ -29,6 +29,7 @@ func (s *tpu) ListQueuedResources(_ context.Context, r *tpuapi.ListQueuedResourc
 			response.QueuedResources = append(response.QueuedResources, queuedOf(r))
 		}
 	}
+	response.QueuedResources, response.NextPageToken = s.requests.read(response.QueuedResources, next, p.after == nil)
 	return response, nil
 }
 

@@ -10,9 +10,9 @@ import (
 // deletion that hangs, but nothing goes wrong any more that had not begun.
 func (c *Cloud) Abate() {
 	c.do(func() {
-		c.stockouts, c.outages, c.freed, c.abated = nil, nil, true, true
+		c.stockouts, c.outages, c.listFaults, c.freed, c.abated = nil, nil, nil, true, true
 		api := &c.rules.scenario.API
-		api.FailureRate, api.LostReplies, api.UnreachableRate = 0, 0, 0
+		api.FailureRate, api.LostReplies, api.UnreachableRate, api.ListFaultRate = 0, 0, 0, 0
 		c.rules.calm = c.rules.calm.abated()
 		for _, z := range c.rules.zones {
 			z.weather = z.weather.abated()

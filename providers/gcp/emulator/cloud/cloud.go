@@ -40,6 +40,7 @@ type Cloud struct {
 	minutes    map[string][]time.Time
 	stockouts  []window
 	outages    []window
+	listFaults []*listFault
 	waiting    []*request // in order of arrival
 	machines   map[string]machineRef
 	freed      bool // something that waits may fit now

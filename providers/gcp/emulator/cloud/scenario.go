@@ -36,6 +36,9 @@ type API struct {
 	LostReplies float64
 	// UnreachableRate is the share of lists over all zones that leave one zone out.
 	UnreachableRate float64
+	// ListFaultRate is the share of lists that succeed and are wrong, each in one of
+	// the ways of ListFault.
+	ListFaultRate   float64
 	Deny            []string // permissions that are missing, "tpu.nodes.create"
 	Disabled        []string // APIs that are not enabled, "tpu.googleapis.com"
 	Unauthenticated bool     // every call is
@@ -146,6 +149,8 @@ type Scripted struct {
 	Type   string        // of a stockout
 	For    time.Duration // of a stockout or an outage; 0: for ever
 	Silent bool          // a preemption without notice
+	List   string        // which list is wrong; "": any
+	Times  int           // in how many lists; 0: any number
 }
 
 // Action is a closed set of what can be scripted.
@@ -158,4 +163,5 @@ const (
 	ActionMaintain Action = "maintain"
 	ActionStockout Action = "stockout"
 	ActionOutage   Action = "outage"
+	ActionList     Action = "list" // Target is the ListFault
 )

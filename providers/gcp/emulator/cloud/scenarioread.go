@@ -81,6 +81,7 @@ func scenarioFields(s *Scenario) []field {
 		{"runtimes", textsInto(&s.Runtimes)}, {"create_limit", countInto(&s.CreateLimit, 1)}, {"page_size", countInto(&s.PageSize, 1)},
 		{"latency", rangeInto(&s.API.Latency)}, {"failure_rate", rateInto(&s.API.FailureRate)},
 		{"lost_replies", rateInto(&s.API.LostReplies)}, {"unreachable_rate", rateInto(&s.API.UnreachableRate)},
+		{"list_fault_rate", rateInto(&s.API.ListFaultRate)},
 		{"deny", textsInto(&s.API.Deny)}, {"disabled_apis", textsInto(&s.API.Disabled)},
 		{"unauthenticated", flagInto(&s.API.Unauthenticated)},
 	}, weatherFields(&s.Weather))
@@ -151,16 +152,18 @@ func (d *scenarioReader) event(b *hcl.Block) []Scripted {
 	var zone string
 	targets := map[Action]*string{
 		ActionPreempt: new(string), ActionKillHost: new(string), ActionMaintain: new(string), ActionStockout: new(string),
-		ActionOutage: new(string),
+		ActionOutage: new(string), ActionList: new(string),
 	}
 	d.body(b.Body, []field{
 		{"preempt", textInto(targets[ActionPreempt])}, {"kill_host", textInto(targets[ActionKillHost])},
 		{"maintain", textInto(targets[ActionMaintain])}, {"stockout", d.zoneInto(targets[ActionStockout])},
 		{"outage", d.zoneInto(targets[ActionOutage])}, {"zone", d.zoneInto(&zone)}, {"type", typeInto(&common.Type)},
 		{"for", durationInto(&common.For)}, {"silent", flagInto(&common.Silent)},
+		{"list", oneOfInto(targets[ActionList], listFaultNames()...)}, {"of", oneOfInto(&common.List, ListNames()...)},
+		{"times", countInto(&common.Times, 1)},
 	}, nil)
 	var events []Scripted
-	for _, action := range []Action{ActionStockout, ActionOutage, ActionPreempt, ActionKillHost, ActionMaintain} {
+	for _, action := range []Action{ActionStockout, ActionOutage, ActionList, ActionPreempt, ActionKillHost, ActionMaintain} {
 		e := common
 		e.Action, e.Target, e.Zone = action, *targets[action], zone
 		if e.Target == "" {
@@ -172,7 +175,7 @@ func (d *scenarioReader) event(b *hcl.Block) []Scripted {
 		events = append(events, e)
 	}
 	if len(events) == 0 {
-		d.wrong(b.DefRange, "Nothing happens", "State what does: preempt, kill_host or maintain with a name, stockout or outage with a zone.")
+		d.wrong(b.DefRange, "Nothing happens", "State what does: preempt, kill_host or maintain with a name, stockout or outage with a zone, list with a fault.")
 	}
 	return events
 }

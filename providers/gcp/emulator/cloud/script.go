@@ -95,6 +95,8 @@ func (c *Cloud) happen(e Scripted) {
 		c.addStockout(w)
 	case ActionOutage:
 		c.outages = append(c.outages, c.window(w))
+	case ActionList:
+		c.misreadLists(ListFault(e.Target), e.List, e.Zone, e.Times, e.For)
 	}
 }
 

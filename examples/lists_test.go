@@ -1,0 +1,192 @@
+package examples
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/fray-ml/fray/providers/gcp/emulator"
+	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
+)
+
+var (
+	listsFor  = flag.Duration("lists.for", 20*time.Second, "how long the lists of TestMisreadLists are wrong")
+	listsSeed = flag.Uint64("lists.seed", 0, "how they are wrong; 0: a random seed, which is printed")
+	listsTake = flag.Duration("lists.preempt", 0, "how often TestMisreadLists preempts a slice; 0: never")
+)
+
+// Each of these runs on slices of its own: nodes of one host and of four, one of them
+// by a queued resource, a machine, and a managed instance group.
+const listsConfig = `
+fray {
+  state "local" {
+    path = ".fray/lists"
+  }
+}
+
+job "nodes" {
+  count     = 3
+  command   = ["sleep", "1000000"]
+  resources { tpu = "v5litepod-4" }
+}
+
+job "large" {
+  command   = ["sleep", "1000000"]
+  resources { tpu = "v5litepod-16" }
+}
+
+job "queued" {
+  command = ["sleep", "1000000"]
+  resources {
+    tpu          = "v5litepod-4"
+    provisioning = "queued"
+  }
+}
+
+job "machine" {
+  command   = ["sleep", "1000000"]
+  resources { cpu = 1 }
+}
+
+job "group" {
+  command = ["sleep", "1000000"]
+  resources {
+    tpu    = "v5litepod-16"
+    engine = "gce"
+  }
+}
+`
+
+// TestMisreadLists runs real programs on an emulated cloud whose lists are empty,
+// short, old, out of order, slow or poisoned by a copy: no live slice is deleted, and
+// no job begins again, but on the slices that are really preempted.
+func TestMisreadLists(t *testing.T) {
+	t.Parallel()
+	s := newStack(t, "lists.hcl")
+	if err := os.WriteFile(filepath.Join(s.dir, s.file), []byte(listsConfig), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	g := s.onGCP()
+	s.apply()
+	stop := s.watch()
+	seed := *listsSeed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Logf("seed %d", seed)
+	m := &listsMisread{stack: s, gcp: g, dice: rand.New(rand.NewPCG(seed, 1)), slices: g.lives(), taken: map[string]int{}, wrong: map[cloud.ListFault]int{}}
+	if len(m.slices) != 7 {
+		t.Fatalf("there are %d slices, want 7: %v", len(m.slices), m.slices)
+	}
+	m.run(*listsFor, *listsTake)
+	t.Logf("%s: %d live slices were deleted by misreading, lists were wrong %v times, slices were preempted %v times", *listsFor, m.lost, m.wrong, m.taken)
+	g.Cloud().Abate()
+	eventually(t, "every job runs", func() bool { return m.check(true) })
+	stop()
+	s.destroy()
+}
+
+// lives is when each slice was created, by name.
+func (g *gcp) lives() map[string]time.Time {
+	lives := map[string]time.Time{}
+	for _, group := range g.World().Groups {
+		lives[group.Name] = group.Created
+	}
+	return lives
+}
+
+// listsMisread is one run of TestMisreadLists.
+type listsMisread struct {
+	*stack
+	*gcp
+	dice   *rand.Rand
+	slices map[string]time.Time // when they were created
+	gone   string               // the slice that was preempted and is not up again, "": none
+	taken  map[string]int       // preemptions by slice
+	wrong  map[cloud.ListFault]int
+	lost   int
+}
+
+// run has lists be wrong for a while and looks at the slices meanwhile.
+func (m *listsMisread) run(lasts, preempt time.Duration) {
+	end := time.Now().Add(lasts)
+	next, take := time.Now(), time.Now().Add(preempt)
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for now := time.Now(); now.Before(end); now = <-tick.C {
+		if now.After(next) {
+			next = now.Add(m.misread())
+		}
+		if preempt > 0 && now.After(take) && m.gone == "" {
+			m.take()
+			take = now.Add(preempt)
+		}
+		m.look()
+	}
+	m.check(false)
+}
+
+// misread has some lists be wrong, mostly a few and at times all for over a minute,
+// and returns when to do so again.
+func (m *listsMisread) misread() time.Duration {
+	faults, lists := cloud.ListFaults(), append(cloud.ListNames(), "")
+	fault, of := faults[m.dice.IntN(len(faults))], lists[m.dice.IntN(len(lists))]
+	lasts, times := time.Duration(1+m.dice.IntN(5))*time.Second, 1+m.dice.IntN(4)
+	if m.dice.IntN(10) == 0 {
+		lasts, times = time.Duration(60+m.dice.IntN(60))*time.Second, 0
+	}
+	m.wrong[fault]++
+	m.must(m.Cloud().MisreadList(fault, of, "", times, lasts))
+	return time.Duration(m.dice.Int64N(int64(3 * time.Second)))
+}
+
+// take preempts a slice without notice.
+func (m *listsMisread) take() {
+	groups := m.World().Groups
+	group := groups[m.dice.IntN(len(groups))]
+	key, err := m.Find(group.Name, group.Zone, group.Kind)
+	m.must(err)
+	if m.Cloud().Preempt(key, false) == nil {
+		m.gone = group.Name
+		m.taken[group.Name]++
+	}
+}
+
+// look counts the slices that were deleted though nothing had become of them.
+func (m *listsMisread) look() {
+	is := map[string]emulator.WorldGroup{}
+	for _, group := range m.World().Groups {
+		is[group.Name] = group
+	}
+	for name, created := range m.slices {
+		group, there := is[name]
+		switch {
+		case name == m.gone && there && group.State == cloud.StateReady && !group.Created.Equal(created):
+			m.slices[name], m.gone = group.Created, ""
+		case name == m.gone:
+		case !there || group.State != cloud.StateReady || !group.Created.Equal(created):
+			m.lost++
+			m.gone = name // it is counted once
+			m.stack.t.Errorf("slice %s is %q, there %v, made at %s, want one that lives since %s", name, group.State, there, group.Created, created)
+		}
+	}
+}
+
+// check wants every job to run in the attempt that it began with, one more for each
+// preemption; it reports whether they all do, and fails where they cannot any more.
+func (m *listsMisread) check(all bool) bool {
+	for _, addr := range []string{"job.nodes[0]", "job.nodes[1]", "job.nodes[2]", "job.large", "job.queued", "job.machine", "job.group"} {
+		j := m.job(addr)
+		if len(m.taken) == 0 && len(j.Attempts) != 1 {
+			m.stack.t.Errorf("%s is at attempt %d though none of its slices was taken: %s", addr, len(j.Attempts), fmt.Sprint(j.Attempts))
+		}
+		if all && (!j.Ready || j.Status != "running") {
+			return false
+		}
+	}
+	return true
+}

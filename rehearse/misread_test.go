@@ -1,0 +1,51 @@
+package rehearse
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
+)
+
+// misread makes a fifth of all lists wrong, and at times all of one kind for over an
+// hour.
+func misread(s cloud.Scenario, lasts time.Duration) cloud.Scenario {
+	s.API.ListFaultRate = 0.2
+	faults := cloud.ListFaults()
+	for i, at := 0, time.Hour; at < lasts; i, at = i+1, at+100*time.Minute {
+		of := []string{"nodes", "", "queuedResources"}[i%3]
+		s.Events = append(s.Events, cloud.Scripted{
+			At: at, Action: cloud.ActionList, Target: string(faults[i%len(faults)]), List: of, For: 70 * time.Minute,
+		})
+	}
+	return s
+}
+
+// TestMisreadLists is half a day of lists that are empty, short, old, out of order or
+// poisoned by a copy, in calm and in bad weather: nothing that lives is deleted, each
+// slice has one node and each job one attempt at a time, and all comes to run and to
+// an end afterwards.
+func TestMisreadLists(t *testing.T) {
+	lasts := 24 * time.Hour
+	if testing.Short() {
+		lasts = 10 * time.Hour
+	}
+	random := uint64(time.Now().UnixNano())
+	for name, weather := range map[string]cloud.Scenario{
+		"calm": {Weather: comingUp(), Zones: weatherOf(random, lasts).Zones}, "storm": weatherOf(random, lasts),
+	} {
+		for _, seed := range []uint64{1, random} {
+			t.Run(fmt.Sprintf("%s/%d", name, seed), func(t *testing.T) {
+				rep := simulate(t, Config{
+					Desired: fleetOf(40), Scenario: misread(weather, lasts), For: lasts, Seed: seed, Pace: time.Minute, Restarts: 5 * time.Hour,
+				})
+				for _, job := range rep.Jobs {
+					if name == "calm" && job.Restarts > 0 {
+						t.Errorf("seed %d: %s began again %d times in calm weather", seed, job.Job, job.Restarts)
+					}
+				}
+			})
+		}
+	}
+}
