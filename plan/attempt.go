@@ -32,7 +32,7 @@ func (d *differ) adopt(j *state.Job) *state.Job {
 	attempt.StartedAt, attempt.Why = d.now, "adopted: it was assigned by a step that did not live to record it"
 	appendAttempt(e, attempt)
 	e.ID = run.JobID
-	e.Failures, e.Preemptions = run.Failures, run.Preemptions
+	e.Failures, e.Preemptions, e.UnknownEnds = run.Failures, run.Preemptions, run.UnknownEnds
 	if slices.ContainsFunc(attempt.Slices, func(name string) bool { return slices.Contains(e.Staged, name) }) {
 		d.outdo(e, attempt.Slices)
 		e.Staged = nil
@@ -116,7 +116,7 @@ func (d *differ) observe(j *state.Job) *state.Job {
 		j = d.edit(addr)
 		e := &j.Last().Tasks[i]
 		e.State, e.Reason, e.ExitCode, e.Ports, e.Started, e.Tail = r.State, r.Reason, r.ExitCode, r.Ports, r.Started, r.Tail
-		e.BadHost = r.BadHost
+		e.BadHost, e.EndedAt = r.BadHost, r.EndedAt
 	}
 	return j
 }
@@ -161,7 +161,7 @@ func (d *differ) watchAttempt(j *state.Job) {
 		d.note(j, outcome == schema.TaskRunning)
 		return
 	case schema.TaskAssigned, schema.TaskBuilding, schema.TaskFailed, schema.TaskKilled,
-		schema.TaskWorkerFailed, schema.TaskPreempted, schema.TaskUnschedulable:
+		schema.TaskWorkerFailed, schema.TaskPreempted, schema.TaskUnschedulable, schema.TaskExitUnknown:
 	}
 	d.drift(addr, "", fmt.Sprintf("attempt %d of %s ended: %s", last.Number, addr, why), afterwards(j, outcome))
 	d.end(addr, outcome, why)
@@ -304,7 +304,11 @@ func (d *differ) end(addr schema.Address, cause schema.TaskState, why string) {
 		cause, why = schema.TaskSucceeded, "" // it was done before it was told to yield
 	}
 	if cause == schema.TaskFailed || cause == schema.TaskUnschedulable {
-		if infrastructure := cmp.Or(lost, taskOutcome(last)); infrastructure != "" {
+		switch infrastructure := cmp.Or(lost, taskOutcome(last)); infrastructure {
+		case "":
+		case schema.TaskExitUnknown:
+			cause, why = infrastructure, why+" (and how another of its tasks ended is not known)"
+		default:
 			cause, why = infrastructure, why+" (and part of what it ran on was lost)"
 		}
 	}
@@ -352,7 +356,7 @@ func (d *differ) endedOn(name string, addr schema.Address, a *state.Attempt) (en
 func (d *differ) finish(addr schema.Address, outcome schema.TaskState, why string) {
 	e := d.edit(addr)
 	last := e.Last()
-	last.Outcome, last.Reason, last.EndedAt = outcome, why, d.now
+	last.Outcome, last.Reason, last.EndedAt = outcome, why, endOf(last, d.now)
 	for i := range last.Tasks {
 		if t := &last.Tasks[i]; t.BadHost {
 			d.doom(t.Slice, fmt.Sprintf("host %d is bad: %s", t.Host, t.Reason))
@@ -362,6 +366,27 @@ func (d *differ) finish(addr schema.Address, outcome schema.TaskState, why strin
 	if e.Status.Ended() {
 		d.released(addr, jobEnded)
 	}
+}
+
+// endOf is when the last task of an attempt ended, as its host recorded it: long
+// ago, perhaps, where no step was made meanwhile. It is now where a task left no
+// end, and within the attempt where a host's clock is wrong.
+func endOf(a *state.Attempt, now time.Time) time.Time {
+	var last time.Time
+	for i := range a.Tasks {
+		end := a.Tasks[i].EndedAt
+		if end.IsZero() {
+			return now
+		}
+		last = later(last, end)
+	}
+	switch {
+	case last.IsZero() || last.After(now):
+		return now
+	case last.Before(a.StartedAt):
+		return a.StartedAt
+	}
+	return last
 }
 
 // nextGeneration is above every generation that the slices have seen.

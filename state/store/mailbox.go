@@ -87,10 +87,11 @@ type Run struct {
 	Job     schema.Address `json:"job"`
 	JobID   string         `json:"job_id"`  // FRAY_JOB_ID
 	Attempt int            `json:"attempt"` // from 1
-	// Failures and Preemptions spent before this attempt, so that budgets
+	// Failures, Preemptions and UnknownEnds spent before this attempt, so that budgets
 	// survive the loss of the state's last write.
 	Failures    int           `json:"failures"`
 	Preemptions int           `json:"preemptions"`
+	UnknownEnds int           `json:"unknown_ends,omitempty"`
 	Spec        schema.Job    `json:"spec"`
 	Digest      schema.Digest `json:"digest"` // of Spec
 	SliceIndex  int           `json:"slice_index"`
