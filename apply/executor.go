@@ -38,8 +38,10 @@ type executor struct {
 	writes    chan struct{} // of those to the store
 	results   chan result
 	inFlight  map[string]plan.ActionVerb // by slice
-	closed    atomic.Bool                // what is queued is not begun any more
-	abandoned chan struct{}              // closed once nobody waits for results any more
+	failed    map[string]failedWrite     // by slice: writes to the store that are to be tried again
+	now       func() time.Time
+	closed    atomic.Bool   // what is queued is not begun any more
+	abandoned chan struct{} // closed once nobody waits for results any more
 }
 
 // start queues an action unless one for its slice is under way.
@@ -47,11 +49,14 @@ func (e *executor) start(ctx context.Context, a plan.Action) {
 	if _, busy := e.inFlight[a.Slice.Name]; busy {
 		return
 	}
-	e.inFlight[a.Slice.Name] = a.Verb
 	slots := e.slots
-	if a.Verb == plan.Assign || a.Verb == plan.ForgetSlice {
+	if writes(a.Verb) {
+		if e.now().Before(e.failed[a.Slice.Name].retryAt) {
+			return
+		}
 		slots = e.writes
 	}
+	e.inFlight[a.Slice.Name] = a.Verb
 	go func() {
 		slots <- struct{}{}
 		err := errNotBegun
@@ -64,6 +69,34 @@ func (e *executor) start(ctx context.Context, a plan.Action) {
 		case <-e.abandoned:
 		}
 	}()
+}
+
+// failedWrite counts the failures in a row of writes about one slice.
+type failedWrite struct {
+	count   int
+	retryAt time.Time
+}
+
+// maxWriteBackoff is the longest wait before a write to the store that failed, on
+// a full disk for one, is tried again.
+const maxWriteBackoff = 5 * time.Second
+
+// writes reports whether an action is a write to the store and nothing else. Failed
+// calls to providers wait by what the state says of their slice; these leave no trace there.
+func writes(verb plan.ActionVerb) bool { return verb == plan.Assign || verb == plan.ForgetSlice }
+
+// ended takes note of how an action ended. A conflict is no failure: another step
+// looks again first.
+func (e *executor) ended(a plan.Action, err error) {
+	delete(e.inFlight, a.Slice.Name)
+	switch {
+	case !writes(a.Verb) || errors.Is(err, errNotBegun) || errors.Is(err, store.ErrConflict):
+	case err == nil:
+		delete(e.failed, a.Slice.Name)
+	default:
+		count := e.failed[a.Slice.Name].count + 1
+		e.failed[a.Slice.Name] = failedWrite{count: count, retryAt: e.now().Add(min(plan.Backoff(count), maxWriteBackoff))}
+	}
 }
 
 func (e *executor) do(ctx context.Context, a plan.Action) error {

@@ -125,7 +125,7 @@ func New(ctx context.Context, cfg Config) (*Stepper, error) {
 			slots:    make(chan struct{}, cfg.Parallelism),
 			writes:   make(chan struct{}, cfg.Parallelism),
 			results:  make(chan result),
-			inFlight: map[string]plan.ActionVerb{}, abandoned: make(chan struct{}),
+			inFlight: map[string]plan.ActionVerb{}, failed: map[string]failedWrite{}, now: cfg.Now, abandoned: make(chan struct{}),
 		},
 		saver: &saver{
 			store: cfg.Store, generation: generation, serial: doc.Serial,
@@ -319,7 +319,7 @@ func (s *Stepper) collect() {
 }
 
 func (s *Stepper) fold(r result) {
-	delete(s.exec.inFlight, r.action.Slice.Name)
+	s.exec.ended(r.action, r.err)
 	if errors.Is(r.err, errNotBegun) {
 		return
 	}

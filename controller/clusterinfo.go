@@ -19,7 +19,7 @@ func jobInfo(v *View, j *state.Job) *clusterapi.JobInfo {
 		Status: statusOf(j.Status), Reason: j.Reason,
 		User: j.Spec.User, Band: bandOf(j.Spec.Band), Ready: j.Ready,
 		Attempt: int32(j.Attempt), Failures: int32(j.Failures), Preemptions: int32(j.Preemptions),
-		SubmittedAt: stamp(j.AdmittedAt), EndedAt: stamp(j.EndedAt),
+		SubmittedAt: stamp(j.AdmittedAt), EndedAt: stamp(j.End()),
 		Group: groupOf(j), ReservationId: j.Spec.Resources.Reservation,
 	}
 	if j.Launch != nil {

@@ -75,6 +75,14 @@ const (
 	yieldPause = 300 * time.Millisecond
 )
 
+// maxStoreBackoff is the longest wait before a store that failed is tried again:
+// once it works, this controller leads within ten seconds, of which its own last
+// lease may take the first.
+const maxStoreBackoff = 3 * time.Second
+
+// storeBackoff is the wait after the n-th failure of the store in a row.
+func storeBackoff(n int) time.Duration { return min(plan.Backoff(n), maxStoreBackoff) }
+
 // errDone ends Run without an error.
 var errDone = errors.New("no controller is declared any more")
 
@@ -109,8 +117,8 @@ func Run(ctx context.Context, cfg Config) error {
 		case err != nil:
 			// A full disk or a store out of reach passes; until stopped means that.
 			failures++
-			cfg.Log.Warn("cannot lead", "error", err.Error(), "next try in", plan.Backoff(failures).String())
-			pause(ctx, plan.Backoff(failures))
+			cfg.Log.Warn("cannot lead", "error", err.Error(), "next try in", storeBackoff(failures).String())
+			pause(ctx, storeBackoff(failures))
 			continue
 		}
 		led, failures = true, 0

@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/clusterapi"
-	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/state"
 )
 
@@ -80,8 +79,8 @@ func (m *metadataServer) takeOver(ctx context.Context, saver *endpointSaver) ([]
 			return nil, err
 		}
 		failures++
-		m.log.Warn("cannot read the endpoints", "error", err.Error(), "next try in", plan.Backoff(failures).String())
-		pause(ctx, plan.Backoff(failures))
+		m.log.Warn("cannot read the endpoints", "error", err.Error(), "next try in", storeBackoff(failures).String())
+		pause(ctx, storeBackoff(failures))
 	}
 }
 
@@ -345,7 +344,7 @@ func (d *directory) saves(saver *endpointSaver, interval time.Duration) error {
 		}
 		failures++
 		nudge(d.dirty)
-		pause(d.ctx, max(interval, min(plan.Backoff(failures), mostSavePause)))
+		pause(d.ctx, max(interval, min(storeBackoff(failures), mostSavePause)))
 	}
 }
 

@@ -212,7 +212,7 @@ func (c *stackCollector) countAttempts(out chan<- prometheus.Metric, doc *state.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, outcome := range []schema.TaskState{
-		schema.TaskSucceeded, schema.TaskFailed, schema.TaskKilled, schema.TaskWorkerFailed, schema.TaskPreempted, schema.TaskUnschedulable,
+		schema.TaskSucceeded, schema.TaskFailed, schema.TaskKilled, schema.TaskWorkerFailed, schema.TaskPreempted, schema.TaskUnschedulable, schema.TaskExitUnknown,
 	} {
 		c.attempts[outcome] += 0
 	}

@@ -36,7 +36,7 @@ func (d *differ) adopt(j *state.Job) *state.Job {
 	}
 	appendAttempt(e, attempt)
 	e.ID = run.JobID
-	e.Failures, e.Preemptions = run.Failures, run.Preemptions
+	e.Failures, e.Preemptions, e.UnknownEnds = run.Failures, run.Preemptions, run.UnknownEnds
 	if slices.ContainsFunc(attempt.Slices, func(name string) bool { return slices.Contains(e.Staged, name) }) {
 		d.outdo(e, attempt.Slices)
 		e.Staged = nil
@@ -274,7 +274,7 @@ func (d *differ) watchAttempt(j *state.Job) {
 		d.note(j, outcome == schema.TaskRunning)
 		return
 	case schema.TaskAssigned, schema.TaskBuilding, schema.TaskFailed, schema.TaskKilled,
-		schema.TaskWorkerFailed, schema.TaskPreempted, schema.TaskUnschedulable:
+		schema.TaskWorkerFailed, schema.TaskPreempted, schema.TaskUnschedulable, schema.TaskExitUnknown:
 	}
 	why := taskReason(last, by)
 	d.drift(addr, "", fmt.Sprintf("attempt %d of %s ended: %s", last.Number, addr, why), afterwards(j, outcome))
@@ -437,7 +437,11 @@ func (d *differ) end(addr schema.Address, cause schema.TaskState, why string) {
 		why = taskReason(last, by)
 	}
 	if cause == schema.TaskFailed || cause == schema.TaskUnschedulable {
-		if infrastructure := cmp.Or(lost, taskOutcome(last)); infrastructure != "" {
+		switch infrastructure := cmp.Or(lost, taskOutcome(last)); infrastructure {
+		case "":
+		case schema.TaskExitUnknown:
+			cause, why = infrastructure, why+" (and how another of its tasks ended is not known)"
+		default:
 			cause, why = infrastructure, why+" (and part of what it ran on was lost)"
 		}
 	}
@@ -485,7 +489,7 @@ func (d *differ) endedOn(name string, addr schema.Address, a *state.Attempt) (en
 func (d *differ) finish(addr schema.Address, outcome schema.TaskState, why string) {
 	e := d.edit(addr)
 	last := e.Last()
-	last.Outcome, last.Reason, last.EndedAt = outcome, why, d.now
+	last.Outcome, last.Reason, last.EndedAt = outcome, why, endOf(last, d.now)
 	endUnheard(e, last)
 	for i := range last.Tasks {
 		if t := &last.Tasks[i]; t.BadHost {
@@ -496,6 +500,27 @@ func (d *differ) finish(addr schema.Address, outcome schema.TaskState, why strin
 	if e.Status.Ended() {
 		d.released(addr, decided(state.CauseEnded))
 	}
+}
+
+// endOf is when the last task of an attempt ended, as its host recorded it: long
+// ago, perhaps, where no step was made meanwhile. It is now where a task left no
+// end, and within the attempt where a host's clock is wrong.
+func endOf(a *state.Attempt, now time.Time) time.Time {
+	var last time.Time
+	for i := range a.Tasks {
+		end := a.Tasks[i].EndedAt
+		if end.IsZero() {
+			return now
+		}
+		last = later(last, end)
+	}
+	switch {
+	case last.IsZero() || last.After(now):
+		return now
+	case last.Before(a.StartedAt):
+		return a.StartedAt
+	}
+	return last
 }
 
 // nextGeneration is above every generation that the slices have seen.

@@ -254,7 +254,7 @@ func (d *differ) takeOver(want *schema.Job) *state.Job {
 func (d *differ) renew(want *schema.Job) *state.Job {
 	e := d.takeOver(want)
 	e.Status, e.Reason, e.Ready = schema.JobPending, "", false
-	e.Failures, e.Preemptions, e.Streak = 0, 0, 0
+	e.Failures, e.Preemptions, e.UnknownEnds, e.Streak = 0, 0, 0, 0
 	e.RetryAt, e.AdmittedAt = time.Time{}, d.now
 	e.Replace, e.Stop = false, false
 	return e

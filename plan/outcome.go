@@ -46,8 +46,10 @@ func endedFirst(a, b *state.Task) bool {
 func badness(s schema.TaskState) int {
 	switch s {
 	case schema.TaskPreempted:
-		return 5
+		return 6
 	case schema.TaskWorkerFailed:
+		return 5
+	case schema.TaskExitUnknown:
 		return 4
 	case schema.TaskUnschedulable:
 		return 3
@@ -69,8 +71,8 @@ func taskReason(a *state.Attempt, task int) string {
 	return fmt.Sprintf("task %d of %d: %s", task, len(a.Tasks), why)
 }
 
-// taskOutcome is preempted or worker_failed if any task of the attempt ended
-// that way, however the first bad report read.
+// taskOutcome is preempted, worker_failed or exit_unknown if any task of the
+// attempt ended that way, in this order, however the first bad report read.
 func taskOutcome(a *state.Attempt) schema.TaskState {
 	found := schema.TaskState("")
 	for i := range a.Tasks {
@@ -79,6 +81,8 @@ func taskOutcome(a *state.Attempt) schema.TaskState {
 			return s
 		case schema.TaskWorkerFailed:
 			found = s
+		case schema.TaskExitUnknown:
+			found = cmp.Or(found, s)
 		case schema.TaskPending, schema.TaskAssigned, schema.TaskBuilding, schema.TaskRunning,
 			schema.TaskSucceeded, schema.TaskFailed, schema.TaskKilled, schema.TaskUnschedulable:
 		}
@@ -99,6 +103,10 @@ func afterwards(j *state.Job, outcome schema.TaskState) string {
 		}
 	case schema.TaskPreempted, schema.TaskWorkerFailed:
 		if !within(j.Preemptions+1, retries.Preemption) {
+			return "no retry is left"
+		}
+	case schema.TaskExitUnknown:
+		if !within(j.UnknownEnds+1, retries.Preemption) {
 			return "no retry is left"
 		}
 	case schema.TaskPending, schema.TaskAssigned, schema.TaskBuilding, schema.TaskRunning,

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"time"
 
 	"github.com/fray-ml/fray/schema"
@@ -102,6 +103,11 @@ func settle(j *state.Job, now time.Time) {
 			return // of no one's fault, see victim.go
 		}
 		settleLoss(j, now)
+	case schema.TaskExitUnknown:
+		if !j.YieldsTo.IsZero() && a.StopGeneration != 0 {
+			return
+		}
+		settleUnknown(j, now)
 	case schema.TaskUnschedulable, schema.TaskKilled:
 		// Not the job's doing, so no budget; but whatever does it may go on.
 		// Where it was us, for a new spec, the job starts over without this.
@@ -122,16 +128,31 @@ func retrySoon(j *state.Job, now time.Time) {
 	j.RetryAt = now.Add(Backoff(j.Streak - 1))
 }
 
+// settleUnknown counts an end whose exit status is not known for itself: whether
+// the program or its host is to blame, nobody knows, so it spends the budget of
+// neither. As many are allowed as losses are.
+func settleUnknown(j *state.Job, now time.Time) {
+	retrySoon(j, now)
+	if !anyStarted(j.Last()) {
+		return
+	}
+	j.UnknownEnds++
+	if !within(j.UnknownEnds, j.Spec.Retries.Preemption) {
+		j.Status = schema.JobFailed
+		j.Reason = "no more ends with an unknown exit status are allowed: " + j.Last().Reason
+	}
+}
+
+func anyStarted(a *state.Attempt) bool {
+	return slices.ContainsFunc(a.Tasks, func(t state.Task) bool { return t.Started })
+}
+
 // settleLoss counts a preemption or a lost worker: never as a failure, and not
 // at all where no task had started. The first one in a row is retried at once.
 func settleLoss(j *state.Job, now time.Time) {
 	a := j.Last()
-	started := false
-	for i := range a.Tasks {
-		started = started || a.Tasks[i].Started
-	}
 	retrySoon(j, now)
-	if !started {
+	if !anyStarted(a) {
 		return
 	}
 	j.Preemptions++

@@ -114,7 +114,7 @@ func (d *differ) run(j *state.Job, slice int) *store.Run {
 	run := &store.Run{
 		Job: j.Spec.Addr, JobID: j.ID, Attempt: last.Number,
 		Why: last.Why, StartedAt: last.StartedAt, Before: endedBefore(j),
-		Failures: j.Failures, Preemptions: j.Preemptions,
+		Failures: j.Failures, Preemptions: j.Preemptions, UnknownEnds: j.UnknownEnds,
 		Spec: *j.Spec, Digest: j.Digest,
 		SliceIndex: slice, NumSlices: len(last.Slices),
 		Accelerator: j.Spec.Resources.TPU,

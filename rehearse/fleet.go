@@ -151,7 +151,7 @@ func (f *fleet) bootUp(h *host) {
 		Epoch: h.report.Epoch, Generation: h.report.Generation, Task: task,
 	}
 	if task != nil && !task.State.Ended() {
-		f.end(h, schema.TaskWorkerFailed, "it was gone when the agent came back")
+		f.end(h, schema.TaskExitUnknown, "exit status unknown: it was gone when the agent came back")
 	}
 	f.store.report(h.report)
 	if h.want == nil {

@@ -32,7 +32,7 @@ func jobType() *blockType {
 		name: "retries", doc: "how often the job is tried again, by cause; -1 is without end",
 		attrs: []attribute{
 			{name: "failure", typ: "number", def: "0", doc: "after the program failed"},
-			{name: "preemption", typ: "number", def: "100", doc: "after its slices were lost or taken away"},
+			{name: "preemption", typ: "number", def: "100", doc: "after its slices were lost or taken away; as often again where its exit status is unknown"},
 		},
 	})
 	return t

@@ -201,6 +201,8 @@ type Job struct {
 	Attempts    []Attempt `json:"attempts"` // the last ones, newest last
 	Failures    int       `json:"failures"`
 	Preemptions int       `json:"preemptions"`
+	// UnknownEnds counts attempts of which nothing says how they ended.
+	UnknownEnds int `json:"unknown_ends,omitempty"`
 	// Streak counts attempts in a row that ended too soon; it sets the backoff.
 	Streak  int       `json:"streak,omitempty"`
 	RetryAt time.Time `json:"retry_at,omitzero"`
@@ -286,6 +288,16 @@ func cloneMap[K comparable, V any](m map[K]V) map[K]V {
 		return map[K]V{}
 	}
 	return maps.Clone(m)
+}
+
+// End is when a job ended: when its last attempt did, if that ended it, which may
+// be long before it was recorded. It is zero for one that goes on.
+func (j *Job) End() time.Time {
+	last := j.Last()
+	if !j.Status.Ended() || last == nil || last.EndedAt.IsZero() || last.EndedAt.After(j.EndedAt) {
+		return j.EndedAt
+	}
+	return last.EndedAt
 }
 
 // Last returns the job's newest attempt, nil before the first.

@@ -265,6 +265,9 @@ func spent(j *state.Job) string {
 	if j.Preemptions > 0 {
 		parts = append(parts, spending("preemptions", j.Preemptions, j.Spec.Retries.Preemption))
 	}
+	if j.UnknownEnds > 0 {
+		parts = append(parts, spending("unknown ends", j.UnknownEnds, j.Spec.Retries.Preemption))
+	}
 	if len(parts) == 0 {
 		return ""
 	}

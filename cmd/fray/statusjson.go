@@ -43,6 +43,7 @@ type jobJSON struct {
 	Reasons     []string         `json:"reasons,omitempty"`
 	Failures    int              `json:"failures"`
 	Preemptions int              `json:"preemptions"`
+	UnknownEnds int              `json:"unknown_ends"`
 	Attempt     int              `json:"attempt"`
 	Attempts    []state.Attempt  `json:"attempts"`
 }
@@ -93,7 +94,7 @@ func (v *view) document() *statusJSON {
 		}
 		out.Jobs = append(out.Jobs, jobJSON{
 			Address: addr, ID: j.ID, Parent: parent, Status: j.Status, Ready: j.Ready, Reasons: reasons,
-			Failures: j.Failures, Preemptions: j.Preemptions, Attempt: j.Attempt, Attempts: j.Attempts,
+			Failures: j.Failures, Preemptions: j.Preemptions, UnknownEnds: j.UnknownEnds, Attempt: j.Attempt, Attempts: j.Attempts,
 		})
 	}
 	for _, name := range sortedKeys(v.doc.Slices) {

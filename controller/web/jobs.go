@@ -71,7 +71,7 @@ func (x *index) rowOf(snap *Snapshot, e *jobEntry) JobRow {
 	j := e.job
 	row := JobRow{
 		ID: j.ID, Address: e.addr, Name: e.addr.String(), Status: j.Status, Ready: j.Ready, Reason: j.Reason,
-		Attempt: j.Attempt, Failures: j.Failures, Preemptions: j.Preemptions, AdmittedAt: j.AdmittedAt, EndedAt: j.EndedAt,
+		Attempt: j.Attempt, Failures: j.Failures, Preemptions: j.Preemptions, AdmittedAt: j.AdmittedAt, EndedAt: j.End(),
 		Depth: e.depth, Children: len(e.children), Past: e.past, Band: schema.BandInteractive,
 	}
 	if j.Launch != nil {

@@ -64,7 +64,7 @@ func (b *binder) bindAttempt(addr schema.Address, found *plan.Assigned, files *s
 	j := &state.Job{
 		ID: run.JobID, Spec: &spec, Digest: digest, Status: schema.JobPending,
 		Slices: slices.Clone(attempt.Slices), Attempt: run.Attempt,
-		Failures: run.Failures, Preemptions: run.Preemptions,
+		Failures: run.Failures, Preemptions: run.Preemptions, UnknownEnds: run.UnknownEnds,
 	}
 	ready := len(attempt.Tasks) > 0
 	running := ready

@@ -155,7 +155,7 @@ func TestLostSliceIsMended(t *testing.T) {
 	if err := provider.Create(t.Context(), two); err != nil {
 		t.Fatal(err)
 	}
-	p.awaitTasks(two, 1, schema.TaskWorkerFailed)
+	p.awaitTasks(two, 1, schema.TaskExitUnknown)
 	p.wantGone(pids...)
 }
 

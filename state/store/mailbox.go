@@ -94,10 +94,11 @@ type Run struct {
 	Why       string    `json:"why,omitempty"`
 	StartedAt time.Time `json:"started_at,omitzero"`
 	Before    *Ended    `json:"before,omitempty"`
-	// Failures and Preemptions spent before this attempt, so that budgets
+	// Failures, Preemptions and UnknownEnds spent before this attempt, so that budgets
 	// survive the loss of the state's last write.
 	Failures    int           `json:"failures"`
 	Preemptions int           `json:"preemptions"`
+	UnknownEnds int           `json:"unknown_ends,omitempty"`
 	Spec        schema.Job    `json:"spec"`
 	Digest      schema.Digest `json:"digest"` // of Spec
 	SliceIndex  int           `json:"slice_index"`

@@ -55,7 +55,7 @@ export const percent = (part) => `${Math.round(part * 100)}%`;
 
 // The order in which states are drawn, the same everywhere.
 export const jobStatuses = ["running", "pending", "failed", "stopped", "succeeded"];
-export const taskStates = ["running", "building", "assigned", "pending", "preempted", "worker_failed", "failed", "unschedulable", "killed", "succeeded"];
+export const taskStates = ["running", "building", "assigned", "pending", "preempted", "worker_failed", "exit_unknown", "failed", "unschedulable", "killed", "succeeded"];
 export const phases = ["ready", "creating", "queued", "wanted", "deleting", "dead"];
 
 // inPhases are slices by phase; those that are up are in use or idle.

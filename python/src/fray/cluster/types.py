@@ -267,6 +267,7 @@ class TaskState(StrEnum):
     WORKER_FAILED = "worker_failed"
     PREEMPTED = "preempted"
     UNSCHEDULABLE = "unschedulable"
+    EXIT_UNKNOWN = "exit_unknown"
 
 
 @dataclass(frozen=True)
