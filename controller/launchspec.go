@@ -181,7 +181,8 @@ func (o *order) groupReservation(r *clusterapi.Resources, namespace string, stac
 func drawnFrom(r *clusterapi.JobRequest, namespace string, stack *schema.Desired) string {
 	res := r.GetResources()
 	shape, err := schema.ParseAccelerator(res.GetTpu())
-	if err != nil || len(res.GetZones())+len(res.GetRegions()) > 0 || res.GetProvider() != "" {
+	placed := len(res.GetZones())+len(res.GetRegions()) > 0 || res.GetProvider() != ""
+	if err != nil || placed && !stack.Local {
 		return ""
 	}
 	needed := max(int(res.GetSlices()), int(r.GetNumTasks())/shape.Hosts, 1)

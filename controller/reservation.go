@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/fray-ml/fray/clusterapi"
@@ -235,7 +236,7 @@ func reservationInfo(v *View, addr schema.Address) *clusterapi.ReservationInfo {
 	info := &clusterapi.ReservationInfo{ReservationId: addr.Scoped(), Config: reservationConfig(addr, r)}
 	info.Released = r.Launch != nil && !r.Launch.ReleasedAt.IsZero()
 	stand := plan.ReservationStatus(&schema.Desired{Reservations: []schema.Reservation{*spec}}, &plan.Plan{Next: v.Doc, Pending: v.Plan.Pending}, v.At)[0]
-	info.Allocated, info.Pending = amountOf(spec.Max, stand.Allocated), amountOf(spec.Max, stand.Pending)
+	info.Allocated, info.Pending = amountOf(spec, spec.Max, stand.Allocated), amountOf(spec, spec.Max, stand.Pending)
 	info.Free, info.PendingReasons, info.ExpiresAt = int32(stand.Free), stand.Reasons, stamp(stand.ExpiresAt)
 	for _, holder := range stand.Jobs {
 		if j := v.Doc.Jobs[holder]; j != nil {
@@ -245,15 +246,17 @@ func reservationInfo(v *View, addr schema.Address) *clusterapi.ReservationInfo {
 	return info
 }
 
-// amountOf is a number of slices of a shape, which may be none.
-func amountOf(shape schema.Capacity, n int) *clusterapi.Resources {
-	return &clusterapi.Resources{Tpu: shape.TPU, Cpu: shape.CPU, Memory: int64(shape.Memory), Disk: int64(shape.Disk), Slices: int32(n)}
+// amountOf is a number of slices of a shape of a reservation, which may be none.
+func amountOf(of *schema.Reservation, shape schema.Capacity, n int) *clusterapi.Resources {
+	return &clusterapi.Resources{
+		Tpu: shape.TPU, Cpu: shape.CPU, Memory: int64(shape.Memory), Disk: int64(shape.Disk), Slices: int32(n), Preemptible: proto.Bool(of.Preemptible),
+	}
 }
 
 func reservationConfig(addr schema.Address, r state.Resource) *clusterapi.ReservationConfig {
 	spec := r.Reservation
 	config := &clusterapi.ReservationConfig{
-		Name: addr.Name, Min: amountOf(spec.Min, spec.Min.Slices), Max: amountOf(spec.Max, spec.Max.Slices),
+		Name: addr.Name, Min: amountOf(spec, spec.Min, spec.Min.Slices), Max: amountOf(spec, spec.Max, spec.Max.Slices),
 		Priority: int32(spec.Priority), Ttl: durationpb.New(time.Duration(spec.TTL)), Preemptible: spec.Preemptible, Namespace: spec.Namespace,
 	}
 	config.Max.Provider, config.Max.Zones, config.Max.Regions = string(spec.Provider), spec.Zones, spec.Regions

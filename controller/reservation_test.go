@@ -48,6 +48,18 @@ func TestFlexibleReservation(t *testing.T) {
 	if err != nil {
 		t.Fatalf("its slices do not come up: %v; %v", err, r.View().Plan.Pending)
 	}
+	if err := r.server.await(r.user(), func(v *View) bool {
+		addr, err := findReservation(v.Doc, caller{Kind: callerUser}, id)
+		info := reservationInfo(v, addr)
+		for _, of := range []*clusterapi.Resources{info.GetAllocated(), info.GetPending(), info.GetConfig().GetMin(), info.GetConfig().GetMax()} {
+			if err != nil || !of.GetPreemptible() {
+				t.Errorf("the slices are said to be not preemptible: %v", info)
+			}
+		}
+		return true
+	}); err != nil {
+		t.Fatal(err)
+	}
 	worker := command("worker-0")
 	worker.Resources = &clusterapi.Resources{Tpu: "v5e-4"}
 	workerID := r.launch(r.as(leadID), worker)

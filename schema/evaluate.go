@@ -275,6 +275,7 @@ func (s *session) config() *Config {
 	}
 	s.checkGroups(d.Jobs)
 	d.Controller = root.controller()
+	d.Local = root.opts.Local
 	for _, name := range root.decls.variableNames() {
 		if isEphemeral(root.variables[name]) {
 			c.Ephemeral = append(c.Ephemeral, name)

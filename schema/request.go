@@ -107,7 +107,7 @@ func (c *RequestContext) Reservation(r *ReservationRequest) (*Reservation, []Mis
 // evaluator is one for requests: all that they can refer to is the stack.
 func (c *RequestContext) evaluator() *evaluator {
 	source := &Source{dir: "/", root: &moduleFiles{dir: "/"}, files: map[string]*hcl.File{}}
-	s := source.session(Options{}, maxInstances)
+	s := source.session(Options{Local: c.Stack.Local}, maxInstances)
 	s.all = s.modules()
 	e := s.evaluator(s.all[0], nil, instance{})
 	s.implied, s.gcp = ProviderLocal, Provider{Name: ProviderGCP}

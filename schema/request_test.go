@@ -318,3 +318,26 @@ func TestScopedLaunchedNames(t *testing.T) {
 		}
 	}
 }
+
+// Under --local what names places of a cloud is ignored, in requests as in files.
+func TestRequestUnderLocal(t *testing.T) {
+	c := schema.RequestContext{Stack: &schema.Desired{Local: true}}
+	region := cty.TupleVal([]cty.Value{cty.StringVal("us-west4")})
+	job, wrong := c.Job(requestOf(
+		fieldOf("resources.tpu", cty.StringVal("v5e-4")), fieldOf("resources.regions", region),
+		fieldOf("resources.zones", cty.TupleVal([]cty.Value{cty.StringVal("us-west4-a")})), fieldOf("resources.provider", cty.StringVal("gcp")),
+	))
+	if len(wrong) > 0 || job.Resources.Provider != schema.ProviderLocal || len(job.Resources.Regions)+len(job.Resources.Zones) > 0 {
+		t.Errorf("got %v and %+v, want a job of this machine", wrong, job.Resources)
+	}
+	pool, wrong := c.Reservation(&schema.ReservationRequest{Path: "config", Addr: schema.LaunchedAddress(schema.KindReservation, "n", "", "pool"), Fields: []schema.Field{
+		fieldOf("min.tpu", cty.StringVal("v5e-4")), fieldOf("max.tpu", cty.StringVal("v5e-4")), fieldOf("regions", region),
+	}})
+	if len(wrong) > 0 || pool.Provider != schema.ProviderLocal || len(pool.Regions) > 0 {
+		t.Errorf("got %v and %+v, want a reservation of this machine", wrong, pool)
+	}
+	c.Stack.Local = false
+	if _, wrong := c.Job(requestOf(fieldOf("resources.regions", region))); len(wrong) == 0 {
+		t.Error("without --local regions of this machine are taken")
+	}
+}

@@ -176,6 +176,8 @@ type Desired struct {
 	Groups       []JobGroup    `json:"groups,omitempty"`
 	Jobs         []Job         `json:"jobs,omitempty"` // and the replicas of actor services
 	Controller   *Controller   `json:"controller,omitempty"`
+	// Local is set by --local: all runs on this machine, and what names places of a cloud says nothing.
+	Local bool `json:"local,omitempty"`
 }
 
 // Provider is a provider block: where capacity comes from.

@@ -80,6 +80,7 @@ func Rebuild(in RebuildInput) (*state.Document, Report, error) {
 	r.binder = binder{next: r.blank(), obs: in.Observed, at: in.At}
 	if in.Desired != nil {
 		r.next.Desired.Providers, r.next.Desired.Controller = in.Desired.Providers, in.Desired.Controller
+		r.next.Desired.Local = in.Desired.Local
 	}
 	for _, part := range []func() error{r.findRuns, r.findTraces, r.bindRuns, r.bindPools, r.bindWaiting, r.stopOthers} {
 		if err := part(); err != nil {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fray.cluster.types import JobId, Namespace, ReservationConfig, ReservationId, ReservationInfo
 
@@ -27,10 +27,11 @@ class Reservation:
         used = sum(users.values())
         least, most = self.config.min_resources.replicas, self.config.max_resources.replicas
         allocated = 0 if self.released else min(max(least, used + 1), most)
+        slices = replace(self.config.max_resources, preemptible=self.config.preemptible)
         return ReservationInfo(
             reservation_id=self.reservation_id,
-            allocated_resources=self.config.max_resources.with_replicas(allocated),
-            pending_resources=self.config.max_resources.with_replicas(0),
+            allocated_resources=slices.with_replicas(allocated),
+            pending_resources=slices.with_replicas(0),
             jobs=list(users),
             expires_at=self.expires_at if self.config.ttl_seconds < math.inf else math.inf,
             released=self.released,
