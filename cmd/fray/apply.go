@@ -125,6 +125,8 @@ type runner struct {
 	stepper  carrier
 	progress *progress
 	scope    apply.Scope
+	// chosen are the targets and what they depend on; nil: everything is meant.
+	chosen func(schema.Address) bool
 	// destroying changes the words, and that nothing may be left.
 	destroying bool
 	// stopping keeps the outputs and says nothing about the rest.
@@ -262,6 +264,7 @@ func (r *runner) underLease(soft context.Context, lease *store.Held, shown *plan
 	}
 	r.stepper = stepper
 	doc := stepper.Document()
+	r.l.doc = doc
 	if r.saved != nil {
 		if err := r.saved(doc); err != nil {
 			return err
@@ -291,6 +294,9 @@ func (r *runner) underLease(soft context.Context, lease *store.Held, shown *plan
 		return untouched(soft, err)
 	}
 	p.Amendments = amendments
+	if err := r.l.explain(p, r.c, doc); err != nil {
+		return err
+	}
 	if err := r.confirm(p, shown); err != nil {
 		return err
 	}
@@ -323,7 +329,9 @@ func (r *runner) shipAgent(ctx context.Context, accepted *state.Document) error 
 	if !slices.ContainsFunc(accepted.Desired.Providers, isCloud) || len(accepted.Desired.Jobs)+len(accepted.Desired.Reservations) == 0 {
 		return nil
 	}
-	if _, err := r.l.stack.bootstrap(ctx).ship(); err != nil {
+	hosts := r.l.stack.bootstrap(ctx)
+	hosts.tell = r.progress.upload
+	if _, err := hosts.ship(); err != nil {
 		return untouched(ctx, err)
 	}
 	return nil
@@ -335,17 +343,6 @@ func (r *runner) narrowing() func(schema.Desired) schema.Desired {
 		return nil
 	}
 	return func(d schema.Desired) schema.Desired { return r.c.narrow(r.stepper.Document(), d) }
-}
-
-func (r *runner) scopeOf(p *plan.Plan) apply.Scope {
-	scope := apply.ScopeOf(p)
-	scope.Ended = len(r.c.targets) == 0
-	if r.flags.wait == waitComplete {
-		for _, c := range p.Changes { // following a job means retrying it
-			scope.Addrs[c.Addr] = true
-		}
-	}
-	return scope
 }
 
 // confirm shows the plan that was not shown yet, and refuses to carry out
@@ -364,7 +361,7 @@ func (r *runner) confirm(p, shown *plan.Plan) error {
 		}
 		return r.app.refusals(r.l, p)
 	}
-	if !reflect.DeepEqual(p.Changes, shown.Changes) || sameAmendments(p.Amendments, shown.Amendments) != nil {
+	if !reflect.DeepEqual(p.Changes, shown.Changes) || !reflect.DeepEqual(p.Outputs, shown.Outputs) || sameAmendments(p.Amendments, shown.Amendments) != nil {
 		return errors.New("the stack changed while you were deciding, and the plan with it; nothing was done: run fray " + r.verb() + " again")
 	}
 	return nil
