@@ -80,6 +80,7 @@ type Stepper struct {
 	observer *Observer
 	exec     *executor
 	saver    *saver
+	journal  *journal
 	planner  plan.Planner
 	last     *plan.Plan
 	beyond   []plan.Action  // of the last step, that the scope left out
@@ -132,6 +133,7 @@ func New(ctx context.Context, cfg Config) (*Stepper, error) {
 			store: cfg.Store, generation: generation, serial: doc.Serial,
 			version: cfg.Version, epoch: cfg.Epoch, now: cfg.Now,
 		},
+		journal: &journal{store: cfg.Store, epoch: cfg.Epoch, valid: cfg.Valid},
 	}, nil
 }
 
@@ -411,6 +413,12 @@ func (s *Stepper) Save(ctx context.Context) error {
 // write asks the lease right before it writes: what came before may have taken
 // longer than the lease lasts, and then others speak for the stack.
 func (s *Stepper) write(ctx context.Context) error {
+	if err := s.cfg.Valid(); err != nil {
+		return err
+	}
+	if err := s.journal.save(ctx, s.doc); err != nil {
+		return err
+	}
 	if err := s.cfg.Valid(); err != nil {
 		return err
 	}

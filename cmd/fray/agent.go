@@ -47,6 +47,9 @@ func (a *app) runAgent(ctx context.Context, args agent.Args, base agent.Config) 
 	if err != nil {
 		return err
 	}
+	if err := store.CheckPlace(s); err != nil {
+		return err
+	}
 	cfg := args.Config()
 	cfg.Store, cfg.Sealer, cfg.Notices, cfg.RegistryToken = s, base.Sealer, base.Notices, base.RegistryToken
 	if cfg.Sealer == nil {

@@ -129,6 +129,7 @@ func (a *app) load(ctx context.Context, paths []string, flags configFlags, creat
 	if l.doc, err = l.stack.load(ctx); err != nil {
 		return nil, err
 	}
+	a.notePlace(l.stack)
 	if l.sealer, err = l.stack.sealer(ctx, l.doc, create); err != nil {
 		return nil, err
 	}

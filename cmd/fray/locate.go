@@ -29,6 +29,7 @@ func (a *app) locate(ctx context.Context, paths []string, flags configFlags) (*l
 	if l.doc, err = l.stack.load(ctx); err != nil {
 		return nil, err
 	}
+	a.notePlace(l.stack)
 	if l.stack.fresh {
 		return nil, fmt.Errorf("%w in %s: nothing was applied there yet", errNoState, l.stack.at)
 	}

@@ -93,9 +93,17 @@ func (s *stack) load(ctx context.Context) (*state.Document, error) {
 	return doc, nil
 }
 
-// place names the directory where this machine's slices of the stack are, for
-// those who share its bucket; "" where the state itself is in that directory.
+// place names the directory where this machine's slices of the stack are: of a
+// state in a bucket the machine and the directory, of one in a directory what
+// that and its copies are known by; "" where that is not recorded yet.
 func (s *stack) place() string {
+	if placed, ok := store.AsPlaced(s.store); ok {
+		made, _, err := placed.Place()
+		if err != nil || made.ID == "" {
+			return ""
+		}
+		return made.Path + placeMark + made.ID
+	}
 	if !s.at.inBucket() {
 		return ""
 	}
@@ -106,16 +114,31 @@ func (s *stack) place() string {
 	return host + ":" + s.root
 }
 
-// here refuses a state whose local slices are on another machine: seen from
-// here they would all be gone, and be made again beside the running ones.
+// placeMark stands between the path of a place and what it is known by. A
+// directory that was moved is known by the same.
+const placeMark = "#"
+
+func samePlace(a, b string) bool {
+	_, markA, _ := strings.Cut(a, placeMark)
+	_, markB, _ := strings.Cut(b, placeMark)
+	return a == b || markA != "" && markA == markB
+}
+
+// here refuses a state whose local slices are on another machine, or in another
+// directory that this one is a copy of: seen from here they would all be gone,
+// and be made again beside the running ones, or be ended from here.
 func (s *stack) here(doc *state.Document) error {
-	if doc.LocalPlace == "" || doc.LocalPlace == s.place() {
+	if err := store.CheckPlace(s.store); err != nil {
+		return err
+	}
+	if doc.LocalPlace == "" || samePlace(doc.LocalPlace, s.place()) {
 		return nil
 	}
+	made, _, _ := strings.Cut(doc.LocalPlace, placeMark)
 	for name, slice := range doc.Slices {
 		if slice.Spec.Provider == schema.ProviderLocal {
 			return fmt.Errorf("the stack in %s has slices of provider \"local\" (%s and others) in %s; run fray there, or run fray destroy there before you go on here",
-				s.store.Location(), name, doc.LocalPlace)
+				s.store.Location(), name, made)
 		}
 	}
 	return nil

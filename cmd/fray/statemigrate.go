@@ -198,7 +198,7 @@ func (m *migration) close(doc *state.Document) (*state.Document, error) {
 // each place keeps in its way; other workspaces; and in a directory what this
 // machine keeps there, its slices among that.
 func movedPrefixes() []string {
-	return []string{store.AssignPrefix, store.HostsPrefix, store.LogsPrefix, store.BundlesPrefix, store.ConfigurationsPrefix}
+	return []string{store.AssignPrefix, store.HostsPrefix, store.LogsPrefix, store.BundlesPrefix, store.ConfigurationsPrefix, store.JobsPrefix}
 }
 
 const copiers = 16

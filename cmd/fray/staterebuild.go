@@ -31,9 +31,10 @@ func stateRebuildCommand(a *app) *cobra.Command {
 		Use:   "rebuild",
 		Short: "Make a lost or damaged state again from what runs",
 		Long: `Make a lost or damaged state again from what providers and hosts report: jobs
-that run are found with their attempts and budgets, and keep running. A declared
-job that has run and runs no more is recorded as stopped, since nobody knows how
-it ended; fray apply --replace=ADDR starts it again. Try fray state history and
+that run are found with their attempts and budgets, and keep running. Jobs that
+have ended are found in the records that fray keeps beside the state, and do not
+run again. A declared job of which nothing says that it never ran, or how it
+ended, is recorded as stopped; fray apply --replace=ADDR starts it again. Try fray state history and
 rollback first: an older state knows more.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -63,6 +64,9 @@ func (a *app) rebuild(ctx context.Context, flags *rebuildFlags) error {
 		return err
 	}
 	if in.Addrs, err = s.renamed(ctx); err != nil {
+		return err
+	}
+	if in.Jobs, in.Kept, err = apply.ReadJournal(ctx, s.store); err != nil {
 		return err
 	}
 	return a.underLease(ctx, s, store.LeaseConfig{Wait: flags.leaseTimeout}, func(ctx context.Context, w apply.Rewriter) error {
@@ -155,7 +159,8 @@ func (a *app) showReport(r amend.Report) {
 		findings []amend.Finding
 	}{
 		{"Recovered, and left running:", r.Recovered},
-		{"Has run, and nobody knows how it ended:", r.Unknown},
+		{"Has ended, and stays so:", r.Ended},
+		{"May have run, and it is not known how that ended:", r.Unknown},
 		{"Left over:", r.LeftOver},
 		{"Declared, and has never run:", r.New},
 	} {

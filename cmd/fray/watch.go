@@ -150,7 +150,7 @@ func (a *app) watch(ctx context.Context, args []string, flags watchFlags) error 
 // is begun, with nothing in it: programs may launch what is to run there.
 func (a *app) locateOrBegin(ctx context.Context, args []string, flags configFlags) (*loaded, error) {
 	l, err := a.locate(ctx, args, flags)
-	if !errors.Is(err, errNoState) || flags.local && len(args) == 0 {
+	if !errors.Is(err, errNoState) {
 		return l, err
 	}
 	if l, err = a.load(ctx, args, flags, true); err != nil {

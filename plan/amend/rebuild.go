@@ -12,6 +12,7 @@ import (
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/store"
 )
 
 // RebuildInput is what is left of a stack whose state was lost.
@@ -21,6 +22,10 @@ type RebuildInput struct {
 	Observed *plan.Observed
 	// Logs are the names below store.LogsPrefix, ids of jobs.
 	Logs []string
+	// Jobs are the records of the jobs that have run, by id; Kept says that such
+	// records were kept at all, so that a job without one has never run.
+	Jobs map[string]store.JobRecord
+	Kept bool
 	// Desired is what the files declare, nil if they cannot be read.
 	Desired *schema.Desired
 	// Stack is the mark to rebuild from, "" if there is only one.
@@ -36,7 +41,8 @@ type RebuildInput struct {
 // Report is what a Rebuild found.
 type Report struct {
 	Recovered []Finding // runs, or is held for what is to run
-	Unknown   []Finding // has run, and nobody knows how it ended
+	Ended     []Finding // has ended, as was recorded
+	Unknown   []Finding // may have run, and it is not known how that ended
 	LeftOver  []Finding // is there, and nothing is known that it is for
 	New       []Finding // declared, and has never run
 }
@@ -69,8 +75,9 @@ func Marks(obs *plan.Observed) []string {
 // slices come from the inventories. The desired snapshot is what was found, so
 // that nothing follows from the new state before somebody applies the files.
 //
-// A job that is declared and has run, but of which no attempt is assigned, is
-// recorded as stopped: it is better not run than run twice. Slices of which is
+// A job that has ended is as it was recorded. One that is declared, of which no
+// attempt is assigned and nothing says that it never ran, is recorded as stopped:
+// it is better not run than run twice. Slices of which is
 // not known what they are for are disowned.
 func Rebuild(in RebuildInput) (*state.Document, Report, error) {
 	r := &rebuilder{RebuildInput: in, pools: map[schema.Address]schema.Address{}}
@@ -95,8 +102,9 @@ type rebuilder struct {
 	binder
 	RebuildInput
 	listed map[string]*schema.SliceStatus
-	live   map[schema.Address]*plan.Assigned // newest attempts of which it is known how they stand
-	pools  map[schema.Address]schema.Address // reservations that have other names by now
+	past   map[schema.Address]store.JobRecord // the newest of each address
+	live   map[schema.Address]*plan.Assigned  // newest attempts of which it is known how they stand
+	pools  map[schema.Address]schema.Address  // reservations that have other names by now
 
 	stems    map[string]bool         // of the ids of jobs that left logs
 	reported map[schema.Address]bool // whose tasks hosts remember
@@ -227,7 +235,7 @@ func (r *rebuilder) leaveRest() {
 			r.report.LeftOver = append(r.report.LeftOver, Finding{Job: id, Text: "logs of a job that is neither running nor declared"})
 		}
 	}
-	for _, list := range []*[]Finding{&r.report.Recovered, &r.report.Unknown, &r.report.LeftOver, &r.report.New} {
+	for _, list := range []*[]Finding{&r.report.Recovered, &r.report.Ended, &r.report.Unknown, &r.report.LeftOver, &r.report.New} {
 		slices.SortStableFunc(*list, func(a, b Finding) int { return cmp.Or(a.Addr.Compare(b.Addr), cmp.Compare(a.Slice, b.Slice)) })
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -19,7 +20,7 @@ const random = "0123456789abcdef"
 
 func (w *world) lost(desired *schema.Desired) amend.RebuildInput {
 	return amend.RebuildInput{
-		Observed: w.observe(), Logs: slices.Sorted(maps.Keys(w.logs)), Desired: desired, Random: random, At: w.now,
+		Observed: w.observe(), Logs: slices.Sorted(maps.Keys(w.logs)), Desired: desired, Random: random, At: w.now, Kept: true,
 	}
 }
 
@@ -132,6 +133,64 @@ func TestRebuildDoesNotRunWhatHasRun(t *testing.T) {
 	w.settle()
 	if s := w.job(done.Spec.Addr).Status; s != schema.JobSucceeded {
 		t.Errorf("job.done is %s after it was replaced, want it run", s)
+	}
+}
+
+// What was recorded of jobs outlives their slices and the state: each is as it
+// ended, by its id, wherever it is now, and nothing of it runs again.
+func TestRebuildTakesEndsFromTheRecords(t *testing.T) {
+	w := newWorld(t, files([]schema.Job{at(t, "job.runs")}))
+	w.settle()
+	ended := w.now.Add(-time.Hour)
+	declared := files([]schema.Job{at(t, "job.runs"), at(t, "job.good"), at(t, "job.bad"), at(t, "job.stopped"), at(t, "job.gone"), at(t, "job.new"), at(t, "job.fresh")})
+	in := w.lost(&declared)
+	in.Addrs = map[string]schema.Address{"old-000000000001": address(t, "job.new")}
+	in.Jobs = map[string]store.JobRecord{}
+	for _, r := range []store.JobRecord{
+		{ID: "good-000000000001", Addr: address(t, "job.good"), Status: schema.JobSucceeded, Attempt: 2, Failures: 1, EndedAt: ended},
+		{ID: "good-000000000000", Addr: address(t, "job.good"), Status: schema.JobFailed, EndedAt: ended.Add(-time.Hour)},
+		{ID: "bad-000000000001", Addr: address(t, "job.bad"), Status: schema.JobFailed, Reason: "exit status 3", Attempt: 1, Failures: 1, EndedAt: ended},
+		{ID: "stopped-000000000001", Addr: address(t, "job.stopped"), Status: schema.JobStopped, Attempt: 1, EndedAt: ended},
+		{ID: "gone-000000000001", Addr: address(t, "job.gone"), Status: schema.JobRunning},
+		{ID: "old-000000000001", Addr: address(t, "job.old"), Status: schema.JobSucceeded, Attempt: 1, EndedAt: ended},
+		{ID: "launched-000000000001", Addr: address(t, "job.launched"), Status: schema.JobSucceeded, Attempt: 1, EndedAt: ended},
+	} {
+		in.Jobs[r.ID] = r
+	}
+	doc, report, err := amend.Rebuild(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for addr, want := range map[string]schema.JobStatus{
+		"job.runs": schema.JobRunning, "job.good": schema.JobSucceeded, "job.bad": schema.JobFailed,
+		"job.stopped": schema.JobStopped, "job.gone": schema.JobStopped, "job.new": schema.JobSucceeded,
+	} {
+		if j := doc.Jobs[address(t, addr)]; j == nil || j.Status != want {
+			t.Errorf("%s: got %+v, want it %s", addr, j, want)
+		}
+	}
+	good := doc.Jobs[address(t, "job.good")]
+	if good.ID != "good-000000000001" || good.Attempt != 2 || good.Failures != 1 || !good.EndedAt.Equal(ended) {
+		t.Errorf("got %+v, want it as it was recorded", good)
+	}
+	if len(report.Ended) != 4 || len(report.Unknown) != 1 || len(report.New) != 1 || report.New[0].Addr != address(t, "job.fresh") || len(doc.Jobs) != 6 {
+		t.Errorf("got report %+v and %d jobs, want four ended, one unknown, one new", report, len(doc.Jobs))
+	}
+	starts := len(w.starts)
+	w.doc = doc
+	w.apply(declared)
+	if started := w.starts[starts:]; len(started) != 1 || !strings.HasPrefix(started[0], "fresh-") {
+		t.Errorf("started %v, want job.fresh only", started)
+	}
+
+	// Where no records were ever kept, there being none says nothing.
+	in = w.lost(&declared)
+	in.Kept, in.Logs = false, nil
+	if doc, report, err = amend.Rebuild(in); err != nil {
+		t.Fatal(err)
+	}
+	if j := doc.Jobs[address(t, "job.bad")]; j == nil || j.Status != schema.JobStopped || !strings.Contains(j.Reason, "nothing is left that says whether it has run") || len(report.New) != 0 {
+		t.Errorf("without records: got %+v, new %v, want it stopped, which is said", j, report.New)
 	}
 }
 

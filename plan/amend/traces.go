@@ -8,6 +8,7 @@ import (
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/store"
 )
 
 // bindWaiting records declared jobs that have slices and have never run on them.
@@ -83,11 +84,20 @@ func (r *rebuilder) stopOthers() error {
 		if r.next.Jobs[want.Addr] != nil {
 			continue
 		}
-		if !r.ranBefore(want.Addr) {
+		if past, ok := r.past[want.Addr]; ok && past.Status.Ended() {
+			if err := r.recordEnded(want, past); err != nil {
+				return err
+			}
+			continue
+		}
+		if r.Kept && !r.ranBefore(want.Addr) {
 			r.report.New = append(r.report.New, Finding{Addr: want.Addr, Text: "it has never run; the next apply creates it"})
 			continue
 		}
 		why := fmt.Sprintf("it had run before the state was lost, and it is not known how that ended; fray apply --replace='%s' starts it again", want.Addr)
+		if !r.ranBefore(want.Addr) {
+			why = fmt.Sprintf("nothing is left that says whether it has run before the state was lost; fray apply --replace='%s' starts it", want.Addr)
+		}
 		if err := r.recordJob(want, state.Job{Status: schema.JobStopped, Reason: why}); err != nil {
 			return err
 		}
@@ -99,6 +109,7 @@ func (r *rebuilder) stopOthers() error {
 // findTraces finds what has run: by its logs, or by a host that ran it. What is
 // recovered does not count: that is at another address now.
 func (r *rebuilder) findTraces() error {
+	r.past = r.newestRecords()
 	held, recovered := map[string]bool{}, map[string]bool{}
 	for _, a := range r.live {
 		recovered[a.Run.JobID] = true
@@ -123,6 +134,39 @@ func (r *rebuilder) findTraces() error {
 	return nil
 }
 
+// recordEnded records a job as it had ended, by the id that it had.
+func (r *rebuilder) recordEnded(want *schema.Job, past store.JobRecord) error {
+	j := state.Job{
+		Status: past.Status, Reason: past.Reason, EndedAt: past.EndedAt,
+		Attempt: past.Attempt, Failures: past.Failures, Preemptions: past.Preemptions,
+	}
+	if err := r.recordJob(want, j); err != nil {
+		return err
+	}
+	r.next.Jobs[want.Addr].ID = past.ID
+	r.report.Ended = append(r.report.Ended, Finding{Addr: want.Addr, Job: past.ID, Text: "it has " + string(past.Status)})
+	return nil
+}
+
+// newestRecords are the records by the address that a job has now.
+func (r *rebuilder) newestRecords() map[schema.Address]store.JobRecord {
+	newest := map[schema.Address]store.JobRecord{}
+	for _, id := range slices.Sorted(maps.Keys(r.Jobs)) {
+		record := r.Jobs[id]
+		addr := record.Addr
+		if given, ok := r.Addrs[id]; ok {
+			addr = given
+		}
+		if other, ok := newest[addr]; !ok || record.EndedAt.After(other.EndedAt) {
+			newest[addr] = record
+		}
+	}
+	return newest
+}
+
 func (r *rebuilder) ranBefore(addr schema.Address) bool {
+	if _, recorded := r.past[addr]; recorded {
+		return true
+	}
 	return r.stems[plan.JobStem(addr)] || r.reported[addr]
 }

@@ -28,6 +28,9 @@ func Acquire(ctx context.Context, s Store, cfg LeaseConfig) (*Held, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("acquire lease: %w", err)
 	}
+	if err := settlePlace(ctx, s); err != nil {
+		return nil, fmt.Errorf("acquire lease: %w", err)
+	}
 	a := &acquisition{store: s, witness: witnessOf(s), cfg: cfg, mine: newLease(cfg)}
 	held, err := a.run(ctx)
 	if err != nil {

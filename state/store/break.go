@@ -33,6 +33,9 @@ func (b *BrokenLease) String() string {
 // of the state fail, once that one has written it.
 func Break(ctx context.Context, s Store, cfg LeaseConfig, seen Lease) (Lease, error) {
 	cfg = cfg.withDefaults()
+	if err := CheckPlace(s); err != nil {
+		return Lease{}, fmt.Errorf("break lease: %w", err)
+	}
 	for {
 		broken, err := tryBreak(ctx, s, cfg, seen)
 		if err == nil {

@@ -69,6 +69,13 @@ func CreateDir(path string) (*Dir, error) {
 	if err := d.prepare(); err != nil {
 		return nil, fmt.Errorf("create store: %w", err)
 	}
+	made, standing, err := d.Place()
+	if err == nil && standing == PlaceNew && made.ID == "" {
+		err = d.Settle(context.Background(), false)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("create store: %w", err)
+	}
 	return d, nil
 }
 

@@ -1,6 +1,10 @@
 package store
 
-import "golang.org/x/sys/unix"
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
 
 // bootID tells one run of this machine's kernel from the next, "" if unknown.
 func bootID() string {
@@ -10,6 +14,17 @@ func bootID() string {
 	}
 	return id
 }
+
+// machineID tells this machine from others, also after a reboot.
+func machineID() string {
+	id, err := unix.Sysctl("kern.uuid")
+	if err != nil {
+		return "unknown"
+	}
+	return id
+}
+
+func deviceOf(stat *syscall.Stat_t) uint64 { return uint64(stat.Dev) }
 
 // isRunning reports whether a process is not suspended by a signal, as far as
 // can be known.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // bootID tells one run of this machine's kernel from the next, "" if unknown.
@@ -15,6 +16,22 @@ func bootID() string {
 	}
 	return strings.TrimSpace(string(id))
 }
+
+// machineID tells this machine from others, also after a reboot (machine-id(5)).
+func machineID() string {
+	for _, path := range []string{"/etc/machine-id", "/var/lib/dbus/machine-id"} {
+		if id, err := os.ReadFile(path); err == nil && len(bytes.TrimSpace(id)) > 0 {
+			return string(bytes.TrimSpace(id))
+		}
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return "unknown"
+	}
+	return host
+}
+
+func deviceOf(stat *syscall.Stat_t) uint64 { return stat.Dev }
 
 // isRunning reports whether a process is not suspended by a signal, as far as
 // can be known (proc_pid_stat(5)).

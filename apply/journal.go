@@ -1,0 +1,176 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/store"
+)
+
+// journal keeps, beside the state, which jobs have run and how they ended, by
+// their ids: a state that is lost is made again without running them again. It
+// is written before the state is, and so before anything is deleted that tells
+// of an end. One object holds what changed between two saves; whoever leads
+// first joins those of its predecessors, and leaves out jobs that the state has
+// no more.
+type journal struct {
+	store store.Store
+	epoch uint64
+	valid func() error
+
+	loaded  bool
+	written int
+	known   map[string]store.JobRecord // as it is in the store, by id
+}
+
+// save writes what became of jobs since the last call.
+func (j *journal) save(ctx context.Context, doc *state.Document) error {
+	var old []store.Attrs
+	if !j.loaded {
+		listed, records, err := readJournal(ctx, j.store)
+		if err != nil {
+			return err
+		}
+		j.known, old = records, listed
+	}
+	changed := j.changes(doc)
+	if len(old) > 1 {
+		changed = slices.Collect(maps.Values(j.joined(changed)))
+	}
+	if len(changed) > 0 || !j.loaded && len(old) == 0 {
+		if err := j.write(ctx, changed); err != nil {
+			return err
+		}
+	}
+	for _, r := range changed {
+		if j.known[r.ID] = r; r.Status == "" {
+			delete(j.known, r.ID)
+		}
+	}
+	j.loaded = true
+	if len(old) > 1 {
+		return j.remove(ctx, old)
+	}
+	return nil
+}
+
+// changes are the records that differ from those that are known. One without a
+// status says that a job is no more.
+func (j *journal) changes(doc *state.Document) []store.JobRecord {
+	var changed []store.JobRecord
+	there := make(map[string]bool, len(doc.Jobs))
+	for addr, job := range doc.Jobs {
+		if job.Attempt == 0 && !job.Status.Ended() {
+			continue
+		}
+		there[job.ID] = true
+		r := recordOf(addr, job)
+		if known, ok := j.known[job.ID]; !ok || !r.Equal(known) {
+			changed = append(changed, r)
+		}
+	}
+	for id, r := range j.known {
+		if !there[id] {
+			changed = append(changed, store.JobRecord{ID: id, Addr: r.Addr})
+		}
+	}
+	return changed
+}
+
+// joined are all records that are to be kept, by id.
+func (j *journal) joined(changed []store.JobRecord) map[string]store.JobRecord {
+	all := maps.Clone(j.known)
+	for _, r := range changed {
+		if all[r.ID] = r; r.Status == "" {
+			delete(all, r.ID)
+		}
+	}
+	return all
+}
+
+// recordOf is what is kept of a job. Of one that has not ended that is only
+// that it has run.
+func recordOf(addr schema.Address, job *state.Job) store.JobRecord {
+	r := store.JobRecord{ID: job.ID, Addr: addr, Status: schema.JobRunning}
+	if job.Status.Ended() {
+		r.Status, r.Reason, r.EndedAt = job.Status, job.Reason, job.EndedAt
+		r.Attempt, r.Failures, r.Preemptions = job.Attempt, job.Failures, job.Preemptions
+	}
+	return r
+}
+
+func (j *journal) write(ctx context.Context, records []store.JobRecord) error {
+	slices.SortFunc(records, func(a, b store.JobRecord) int { return a.Addr.Compare(b.Addr) })
+	data, err := store.Encode(store.JobRecords{Records: records})
+	if err != nil {
+		return fmt.Errorf("encode the records of jobs: %w", err)
+	}
+	if err := j.valid(); err != nil {
+		return err
+	}
+	_, err = j.store.Put(ctx, store.JobsKey(j.epoch, j.written), data, store.Absent)
+	if errors.Is(err, store.ErrConflict) { // an earlier write of this epoch whose reply was lost
+		_, err = j.store.Put(ctx, store.JobsKey(j.epoch, j.written), data, store.Any)
+	}
+	if err != nil {
+		return fmt.Errorf("record how jobs ended: %w", err)
+	}
+	j.written++
+	return nil
+}
+
+// remove removes what was joined.
+func (j *journal) remove(ctx context.Context, old []store.Attrs) error {
+	for _, a := range old {
+		if err := j.valid(); err != nil {
+			return err
+		}
+		if err := j.store.Delete(ctx, a.Key); err != nil {
+			return fmt.Errorf("remove old records of jobs: %w", err)
+		}
+	}
+	return nil
+}
+
+// ReadJournal returns the records of the jobs that have run, by id. It reports
+// false where none were ever kept: nothing follows then from there being none.
+func ReadJournal(ctx context.Context, s store.Store) (map[string]store.JobRecord, bool, error) {
+	listed, records, err := readJournal(ctx, s)
+	return records, len(listed) > 0, err
+}
+
+func readJournal(ctx context.Context, s store.Store) ([]store.Attrs, map[string]store.JobRecord, error) {
+	listed, err := s.List(ctx, store.JobsPrefix)
+	if err != nil {
+		return nil, nil, fmt.Errorf("look for the records of jobs: %w", err)
+	}
+	keys := make([]string, len(listed))
+	for i := range listed {
+		keys[i] = listed[i].Key
+	}
+	objects, err := getAll(ctx, s, keys)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the records of jobs: %w", err)
+	}
+	found := map[string]store.JobRecord{}
+	for i := range objects { // in the order in which they were written
+		if objects[i].Key == "" {
+			continue
+		}
+		var records store.JobRecords
+		if err := store.Decode(objects[i].Data, &records); err != nil {
+			return nil, nil, fmt.Errorf("read %s in %s: %w; without it, jobs that it tells of may run again when the state is rebuilt; remove it to go on", keys[i], s.Location(), err)
+		}
+		for _, r := range records.Records {
+			if found[r.ID] = r; r.Status == "" {
+				delete(found, r.ID)
+			}
+		}
+	}
+	return listed, found, nil
+}
