@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -23,13 +25,20 @@ import (
 	"github.com/fray-ml/fray/state/store"
 )
 
-// tells runs a task that prints its variables, and returns these.
+// tells runs a task that writes its variables down, and returns these. In its
+// output its token would be masked.
 func (r *rig) tells() map[string]string {
 	r.t.Helper()
-	r.runs(job(`env | grep ^FRAY_; echo end; exec sleep 1000`))
-	eventually(r.t, "the variables", func() bool { return strings.HasSuffix(r.output(), "end\n") }, nothing)
+	path := filepath.Join(r.t.TempDir(), "env")
+	r.runs(job(`env | grep ^FRAY_ > ` + path + `.new; mv ` + path + `.new ` + path + `; exec sleep 1000`))
+	var data []byte
+	eventually(r.t, "the variables", func() bool {
+		var err error
+		data, err = os.ReadFile(path)
+		return err == nil
+	}, nothing)
 	env := map[string]string{}
-	for line := range strings.Lines(r.output()) {
+	for line := range strings.Lines(string(data)) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
 		env[name] = value
 	}
