@@ -30,7 +30,7 @@ import (
 
 var (
 	faultsAll       = flag.Bool("faults.all", false, "every fault at every request, and not a sample")
-	faultsPoints    = flag.Int("faults.points", 4, "how many points of each scenario are tried where not all are")
+	faultsPoints    = flag.Int("faults.points", 3, "how many points of each scenario are tried where not all are")
 	faultsSeed      = flag.Uint64("faults.seed", 0, "of the sample; 0: another one each time")
 	faultsScenario  = flag.String("faults.scenario", "", "only this one: apply, takeover or destroy")
 	faultsOnly      = flag.String("faults.fault", "", "only this fault")

@@ -194,6 +194,31 @@ func TestLostReplies(t *testing.T) {
 	}
 }
 
+// A write is refused for a generation that is the present one: it is made again,
+// and no other writer is made up.
+func TestBaselessConflicts(t *testing.T) {
+	t.Parallel()
+	for _, before := range []store.Generation{store.Absent, 1} {
+		w := newWire(t)
+		b := w.open(t, quick())
+		if before != store.Absent {
+			before = put(t, b, "state.json", "before", store.Absent)
+		}
+		w.inject(reqPut, fault{status: http.StatusPreconditionFailed}, fault{status: http.StatusPreconditionFailed})
+		gen, err := b.Put(t.Context(), "state.json", []byte("after"), before)
+		if err != nil {
+			t.Errorf("put over generation %d: %v", before, err)
+		}
+		if present := wantContent(t, b, "state.json", "after"); present != gen {
+			t.Errorf("put returned generation %d and %d is there", gen, present)
+		}
+		w.left(t)
+		if _, err := b.Put(t.Context(), "state.json", []byte("late"), before); !errors.Is(err, store.ErrConflict) {
+			t.Errorf("a write over what has been replaced: %v, want ErrConflict", err)
+		}
+	}
+}
+
 func TestWriteThatWasGivenUpChangesNothingWhenItArrives(t *testing.T) {
 	t.Parallel()
 	for _, first := range []string{"", "before"} {

@@ -118,7 +118,7 @@ func passing(err error) bool {
 	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted {
 		return false
 	}
-	if errors.Is(err, errStalled) || errors.Is(err, errTorn) || errors.Is(err, io.ErrUnexpectedEOF) {
+	if errors.Is(err, errStalled) || errors.Is(err, errTorn) || errors.Is(err, errBaseless) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return true
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {

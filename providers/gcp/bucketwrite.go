@@ -85,6 +85,10 @@ func (e *movedError) Unwrap() error { return e.err }
 var errUnsettled = errors.New("others have written it since, so whether this write came before theirs cannot be told; " +
 	"look at it and write again if need be")
 
+// errBaseless says that a write was refused although what it expected is there:
+// by something between here and the service, or by the service itself.
+var errBaseless = errors.New("the service refuses a write for another generation than the expected one, which is the present one")
+
 // swap replaces the generation base, and tries again while that may help.
 func (b *Bucket) swap(ctx context.Context, w *write, base store.Generation) (gen store.Generation, err error) {
 	err = b.retry(ctx, func() error {
@@ -143,6 +147,9 @@ func (b *Bucket) settle(ctx context.Context, w *write, base store.Generation) (s
 	}
 	// Only one write can have replaced base. If it is the one that is there,
 	// it was not ours. (Or ours was deleted in between, and matters no more.)
+	if present == base && (base != store.Absent || !w.doubtful) {
+		return 0, errBaseless // nothing has replaced base
+	}
 	replacer := present != store.Absent && attrs.Metadata[baseMark] == strconv.FormatInt(int64(base), 10)
 	if w.doubtful && !replacer {
 		return 0, &movedError{present, errUnsettled}
