@@ -44,7 +44,7 @@ func house() []room {
 		{name: "providers/gcp", sees: []string{"schema", "state/store", "providers", "providers/providertest", "actorrpc"}},
 		{name: "clusterapi"},
 		{name: "clusterapi/token", pure: true},
-		{name: "clusterapi/keys", sees: []string{"clusterapi/token", "state/store"}},
+		{name: "clusterapi/keys", sees: []string{"clusterapi/token", "clusterapi/identity", "state/store"}},
 		{name: "clusterapi/dial", sees: []string{"clusterapi/token", "state/store"}},
 		{name: "clusterapi/identity", pure: true},
 		{name: "actorrpc", sees: []string{"clusterapi"}},
