@@ -207,7 +207,7 @@ func certificates(ctx context.Context, s store.Store) ([][]byte, error) {
 		}
 		var a store.Assignment
 		if err == nil {
-			err = json.Unmarshal(object.Data, &a)
+			err = store.Decode(object.Data, &a)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", o.Key, err)
