@@ -6,7 +6,6 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -46,7 +45,7 @@ func ReadAuthorities(ctx context.Context, s store.Store) ([]Authority, store.Gen
 		return nil, 0, fmt.Errorf("read the authorities of actors: %w", err)
 	}
 	var all authorities
-	if err := json.Unmarshal(object.Data, &all); err != nil {
+	if err := store.Decode(object.Data, &all); err != nil {
 		return nil, 0, fmt.Errorf("%s in %s is damaged; run fray state rekey to write it anew: %w", AuthoritiesKey, s.Location(), err)
 	}
 	return all.Authorities, object.Generation, nil
@@ -63,7 +62,7 @@ func EditAuthorities(ctx context.Context, s store.Store, edit func([]Authority) 
 		if slices.EqualFunc(before, after, same) {
 			return nil
 		}
-		data, err := json.Marshal(authorities{after})
+		data, err := store.Encode(authorities{after})
 		if err != nil {
 			return fmt.Errorf("publish an authority of actors: %w", err)
 		}
@@ -271,4 +270,99 @@ func Trusted(all []Authority) [][]byte {
 		certificates[i] = all[i].Certificate
 	}
 	return certificates
+}
+
+// Recertify makes a new authority the only one, for who holds the lease of an epoch: it
+// certifies the hosts of everything that is assigned anew, and then nothing that
+// others have certified counts any more. valid is nil while the lease holds. It
+// returns how many slices it has certified.
+func Recertify(ctx context.Context, s store.Store, epoch uint64, valid func() error) (certified int, err error) {
+	objects, err := s.List(ctx, store.AssignPrefix)
+	if err != nil {
+		return 0, fmt.Errorf("list assignments: %w", err)
+	}
+	issuer := NewIssuer(s, epoch)
+	for _, o := range objects {
+		if err := valid(); err != nil {
+			return certified, err
+		}
+		done, err := issuer.recertify(ctx, o.Key)
+		if err != nil {
+			return certified, fmt.Errorf("certify the hosts of %s: %w", o.Key, err)
+		}
+		if done {
+			certified++
+		}
+	}
+	issuer.mu.Lock()
+	defer issuer.mu.Unlock()
+	return certified, EditAuthorities(ctx, s, func(all []Authority) []Authority {
+		for _, a := range all {
+			if issuer.authority != nil && string(a.Certificate) == string(issuer.authority.Certificate()) {
+				return []Authority{a}
+			}
+		}
+		return nil
+	})
+}
+
+// recertify writes one assignment with new certificates and nothing else changed. One
+// that changes meanwhile is read again.
+func (i *Issuer) recertify(ctx context.Context, key string) (bool, error) {
+	for {
+		object, err := i.store.Get(ctx, key)
+		if errors.Is(err, store.ErrNotFound) {
+			return false, nil
+		}
+		var a store.Assignment
+		if err == nil {
+			a, err = store.DecodeAssignment(object.Data)
+		}
+		if err != nil {
+			return false, err
+		}
+		if a.Run == nil || a.MovedTo != "" {
+			return false, nil
+		}
+		run := *a.Run
+		run.Certificates, a.Run = nil, &run
+		hosts, err := i.reports(ctx, a.Slice)
+		if err == nil {
+			err = i.Certify(ctx, &a, hosts)
+		}
+		if err != nil {
+			return false, err
+		}
+		data, err := store.Encode(a)
+		if err != nil {
+			return false, err
+		}
+		if _, err = i.store.Put(ctx, key, data, object.Generation); !errors.Is(err, store.ErrConflict) {
+			return err == nil, err
+		}
+	}
+}
+
+// reports are those of a slice's hosts.
+func (i *Issuer) reports(ctx context.Context, slice string) ([]store.HostReport, error) {
+	objects, err := i.store.List(ctx, store.HostsOf(slice))
+	if err != nil {
+		return nil, err
+	}
+	var all []store.HostReport
+	for _, o := range objects {
+		object, err := i.store.Get(ctx, o.Key)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		var r store.HostReport
+		if err == nil {
+			r, err = store.DecodeReport(object.Data)
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, r)
+	}
+	return all, nil
 }
