@@ -48,7 +48,8 @@ func (a *app) rekey(ctx context.Context, s *stack, wait time.Duration) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(a.stdout, "Removed %d keys of commands, which have to be run again. %d slices have new certificates; their tasks run on.\n", removed, certified)
+		fmt.Fprintf(a.stdout, "Removed %s of commands, which have to be run again. %s new certificates; the tasks run on.\n",
+			counted(removed, "key", "keys"), counted(certified, "slice has", "slices have"))
 		fmt.Fprintln(a.stdout, "The key of sensitive values is the same: change secrets that a removed person could read.")
 		return nil
 	})
