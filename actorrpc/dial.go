@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"reflect"
 	"syscall"
 	"time"
 
@@ -170,6 +171,8 @@ func (s *server) handshakeError(err error) error {
 			message += ", or only to peers that show its namespace's identity"
 		}
 		return &Error{Code: CodeMalformed, Message: message}
+	case errors.Is(err, errUnknownAuthority), isUnknownAuthority(err):
+		return unavailable(s.address, err)
 	case errors.Is(err, errOtherNamespace), errors.As(err, &alert), isRemoteAlert(err):
 		return &Error{Code: CodeDenied, Message: messageOtherNamespace}
 	case errors.As(err, &record):
@@ -183,6 +186,20 @@ func (s *server) handshakeError(err error) error {
 func isRemoteAlert(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "remote error"
+}
+
+// alertUnknownAuthority is unknown_ca (RFC 8446, 6.2).
+const alertUnknownAuthority = 48
+
+// isUnknownAuthority reports whether the server does not know yet who has certified
+// this program. The library hands out the alert as a number of a type of its own.
+func isUnknownAuthority(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	if !ok || op.Op != "remote error" {
+		return false
+	}
+	alert := reflect.ValueOf(op.Err)
+	return alert.Kind() == reflect.Uint8 && alert.Uint() == alertUnknownAuthority
 }
 
 // dialer opens connections.

@@ -1,12 +1,9 @@
 package actorrpc_test
 
 import (
-	"crypto/ed25519"
+	"crypto/ecdsa"
+	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,25 +12,36 @@ import (
 
 	"github.com/fray-ml/fray/actorrpc"
 	"github.com/fray-ml/fray/actorrpc/host"
+	"github.com/fray-ml/fray/clusterapi/identity"
+	"github.com/fray-ml/fray/clusterapi/keys"
 )
 
-// newIdentity is a namespace's, as a file too.
-func newIdentity(t *testing.T) (id *actorrpc.Identity, file string) {
+// authority is one of the tests' own.
+func authority(t *testing.T) *identity.Authority {
 	t.Helper()
-	public, private, err := ed25519.GenerateKey(rand.Reader)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "actors"}, NotAfter: time.Unix(1<<33, 0)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, public, private)
+	a, err := identity.NewAuthority(key, "stack")
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := x509.MarshalPKCS8PrivateKey(private)
+	return a
+}
+
+// newIdentity is a host's in a namespace, as a file too.
+func newIdentity(t *testing.T, by *identity.Authority, namespace string) (id *actorrpc.Identity, file string) {
+	t.Helper()
+	private, public, err := keys.NewIdentityKey()
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := append(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
+	certificate, err := by.Issue(public, namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := identity.File(private, certificate, [][]byte{by.Certificate()})
 	file = filepath.Join(t.TempDir(), "actor.pem")
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
@@ -46,14 +54,19 @@ func newIdentity(t *testing.T) (id *actorrpc.Identity, file string) {
 
 // Fact 23: only peers of the namespace talk to each other.
 func TestFact23Identities(t *testing.T) {
-	mine, _ := newIdentity(t)
-	yours, _ := newIdentity(t)
+	here := authority(t)
+	mine, _ := newIdentity(t, here, "mine")
+	sibling, _ := newIdentity(t, here, "mine")
+	yours, _ := newIdentity(t, here, "yours")
+	foreign, _ := newIdentity(t, authority(t), "mine")
 	tests := []struct {
 		name           string
 		server, client *actorrpc.Identity
 		code           actorrpc.Code
 	}{
 		{"both", mine, mine, ""},
+		{"two hosts", mine, sibling, ""},
+		{"another stack's", mine, foreign, actorrpc.CodeUnavailable},
 		{"neither", nil, nil, ""},
 		{"another's", mine, yours, actorrpc.CodeDenied},
 		{"a client without", mine, nil, actorrpc.CodeDenied},
@@ -82,7 +95,7 @@ func TestFact23Identities(t *testing.T) {
 }
 
 func TestLoadIdentity(t *testing.T) {
-	_, file := newIdentity(t)
+	_, file := newIdentity(t, authority(t), "mine")
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

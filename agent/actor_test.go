@@ -2,8 +2,10 @@ package agent
 
 import (
 	"context"
-	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,23 +20,36 @@ import (
 
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/clusterapi/identity"
+	"github.com/fray-ml/fray/clusterapi/keys"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state/store"
 )
 
-func (rot) Derive(label string) ([]byte, error) {
-	sum := sha256.Sum256([]byte(label))
-	return sum[:], nil
-}
-
-// identityOf is what the tasks of a namespace find in the tests' stack.
-func identityOf(t *testing.T, namespace string) string {
-	t.Helper()
-	text, err := identity.New(rot{}, testStack).File(namespace)
+// wantIdentity checks that a task found a file by which it is one of a namespace, as
+// the leader has it certified.
+func (r *rig) wantIdentity(text, namespace string) {
+	r.t.Helper()
+	key, der, err := identity.ParseFile([]byte(text))
 	if err != nil {
-		t.Fatal(err)
+		r.t.Errorf("the task finds %q: %v", text, err)
+		return
 	}
-	return string(text)
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		r.t.Error(err)
+		return
+	}
+	trusted, _, err := keys.ReadAuthorities(r.t.Context(), r.store)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if text != string(identity.File(key, der, keys.Trusted(trusted))) || len(trusted) == 0 || !identity.IssuedBy(der, trusted[0].Certificate) ||
+		leaf.URIs[0].String() != "fray://"+testStack+"/"+namespace {
+		r.t.Errorf("the task finds %q, want what an authority has certified for %s, and all %d authorities", text, namespace, len(trusted))
+	}
+	if _, err := tls.X509KeyPair([]byte(text), []byte(text)); err != nil {
+		r.t.Errorf("the key and the certificate in the file do not belong together: %v", err)
+	}
 }
 
 func (r *rig) wantNoIdentity() {
@@ -51,14 +66,16 @@ func TestTaskHasTheIdentityOfItsNamespace(t *testing.T) {
 	spec := job(`cat "$FRAY_ACTOR_IDENTITY"; ls -l "$FRAY_ACTOR_IDENTITY" | cut -c 1-10`)
 	spec.Namespace = "rl"
 	r.awaitTask(r.assign(&spec), schema.TaskSucceeded)
-	if got, want := r.output(), identityOf(t, "rl")+"-rw-------\n"; got != want {
-		t.Errorf("the task finds %q, want %q", got, want)
+	text, private := strings.CutSuffix(r.output(), "-rw-------\n")
+	if !private {
+		t.Errorf("the task finds %q, want a file that its user alone reads", text)
 	}
+	r.wantIdentity(text, "rl")
 	r.wantNoIdentity()
 
 	// What an agent left that died in between goes when the next task starts.
 	abandoned := filepath.Join(r.dir, tasksDir, "abandoned")
-	if err := os.Mkdir(abandoned, 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(abandoned, identityDir), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(abandoned, identityFile), []byte("key"), 0o600); err != nil {
@@ -72,9 +89,10 @@ func TestTaskHasTheIdentityOfItsNamespace(t *testing.T) {
 		t.Error("an abandoned identity is kept")
 	}
 	beside, err := execute(t.Context(), r.hostClient(minted(t, userClaims())), sh(`cat "$FRAY_ACTOR_IDENTITY"`), "")
-	if err != nil || beside.stdout != identityOf(t, "default") {
-		t.Errorf("a command beside the task finds %+v, %v; want the identity", beside, err)
+	if err != nil {
+		t.Errorf("a command beside the task: %v", err)
 	}
+	r.wantIdentity(beside.stdout, "default")
 	r.killAgent()
 	r.startAgent()
 	r.assign(nil)
@@ -82,6 +100,59 @@ func TestTaskHasTheIdentityOfItsNamespace(t *testing.T) {
 		return h.Task != nil && h.Task.Generation == gen && h.Task.State == schema.TaskKilled
 	})
 	r.wantNoIdentity()
+}
+
+// TestAuthoritiesReachTasksThatRun: the file of a task has a new leader's authority a
+// moment after that is published, also where another agent has taken the task over,
+// and another certificate when the host gets one.
+func TestAuthoritiesReachTasksThatRun(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.stack = testStack
+	sleeper := job(`echo "$FRAY_ACTOR_IDENTITY" > where; exec sleep 1000`)
+	r.awaitTask(r.assign(&sleeper), schema.TaskRunning)
+	var file string
+	eventually(t, "the file's name", func() bool {
+		data, err := os.ReadFile(filepath.Join(r.work, "where"))
+		file = strings.TrimSpace(string(data))
+		return err == nil && file != ""
+	}, func() string { return file })
+	authorities := func(want int) {
+		t.Helper()
+		var text string
+		eventually(t, "the authorities", func() bool {
+			data, err := os.ReadFile(file)
+			text = string(data)
+			return err == nil && strings.Count(text, "BEGIN CERTIFICATE") == 1+want
+		}, func() string { return text })
+		r.wantIdentity(text, "default")
+	}
+	authorities(1)
+	add := func() {
+		t.Helper()
+		if _, err := keys.Join(t.Context(), r.store, testStack, "ann", "default", time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add()
+	authorities(2)
+	r.killAgent()
+	r.startAgent()
+	add()
+	authorities(3)
+
+	// All authorities are replaced, and the assignment that stands has the new one's
+	// certificate: nothing restarts.
+	before, _ := r.report()
+	if err := keys.EditAuthorities(t.Context(), r.store, func([]keys.Authority) []keys.Authority { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	r.issuer = nil
+	r.reassign()
+	authorities(1)
+	if after, _ := r.report(); after.Task.PID != before.Task.PID {
+		t.Errorf("the task was process %d and is %d", before.Task.PID, after.Task.PID)
+	}
 }
 
 // TestNoStackNoIdentity: who does not know its stack proves nothing.
@@ -101,9 +172,7 @@ func TestContainerHasTheIdentity(t *testing.T) {
 		r.stack = testStack
 		spec := r.job(`cat "$FRAY_ACTOR_IDENTITY"`)
 		r.awaitTask(r.assign(&spec), schema.TaskSucceeded)
-		if got, want := r.output(), identityOf(t, "default"); got != want {
-			t.Errorf("the container finds %q, want %q", got, want)
-		}
+		r.wantIdentity(r.output(), "default")
 		r.wantNoIdentity()
 	})
 }
@@ -190,11 +259,11 @@ func TestContainersSeeTheIdentity(t *testing.T) {
 		in: intent{Container: &container{Runtime: "docker"}}, run: &store.Run{},
 	}
 	file := filepath.Join(dir, identityFile)
-	mount := file + ":" + file + ":ro"
+	mount := filepath.Dir(file) + ":" + filepath.Dir(file) + ":ro"
 	if slices.Contains(task.containerFlags(), mount) {
 		t.Error("what is not there is mounted")
 	}
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
+	if err := errors.Join(os.Mkdir(filepath.Dir(file), 0o700), os.WriteFile(file, nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	flags := task.containerFlags()

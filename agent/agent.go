@@ -156,7 +156,7 @@ func serve(ctx context.Context, c Config, dir *hostDir, at place) error {
 		Slice: c.Slice, Host: c.Host, Boot: rand.Text(), Version: c.Version, PID: os.Getpid(), Address: c.Address,
 		Instance: c.Instance,
 		Epoch:    remembered.Done.Epoch, Generation: remembered.Done.Generation,
-		SigningKey:      a.keys.public(),
+		SigningKey: a.keys.public(), IdentityKey: a.keys.identityKey(),
 		CoordinatorPort: remembered.Ports[0], MegascalePort: remembered.Ports[1],
 	}
 	a.reporter = newReporter(&reporter{
@@ -318,6 +318,7 @@ func (a *agent) reconcile() {
 			return
 		}
 		a.task.provide(a.want.Run)
+		a.task.recertify(a.want.Run)
 		a.carriedOut()
 		return
 	}

@@ -48,6 +48,8 @@ type hostService struct {
 	log   *slog.Logger
 	execs chan struct{} // as many as there may be
 
+	identities *identities
+
 	clock    *store.LeaderClock // by which tokens are judged
 	keys     *keys.Reader
 	stack    atomic.Pointer[string] // the mark that assignments carry, nil: none was read yet
@@ -63,6 +65,7 @@ func openAPI(c Config, dir *hostDir, state *stateFile) *hostAPI {
 	a := &hostAPI{host: &hostService{
 		dir: dir, live: newLiveTasks(), log: c.Log, execs: make(chan struct{}, maxExecs),
 		clock: store.NewLeaderClock(c.Store), keys: keys.NewReader(c.Store, nil),
+		identities: newIdentities(c.Store, c.Log),
 	}}
 	if err := dir.endExecs(); err != nil {
 		c.Log.Error("commands of an earlier agent not ended", "error", err)
@@ -147,6 +150,7 @@ func (a *hostAPI) stop() {
 	for _, s := range a.servers {
 		s.Stop()
 	}
+	a.host.identities.stop()
 	if a.follow != nil {
 		_ = a.follow.Close() // nothing is under way any more
 	}

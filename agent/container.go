@@ -206,7 +206,9 @@ func (t *task) containerFlags() []string {
 		flags = append(flags, "--volume", callables+":"+callables+":ro")
 	}
 	if file := t.identity(); file != "" {
-		flags = append(flags, "--volume", file+":"+file+":ro")
+		// The directory, since the file is replaced when authorities come and go.
+		dir := filepath.Dir(file)
+		flags = append(flags, "--volume", dir+":"+dir+":ro")
 	}
 	if t.run.Spec.Environment.Bundle != "" {
 		flags = append(flags, "--volume", t.in.WorkDir+":"+t.in.WorkDir, "--workdir", t.in.WorkDir)

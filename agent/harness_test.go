@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fray-ml/fray/clusterapi/keys"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state/store"
 )
@@ -100,6 +101,7 @@ type rig struct {
 	generation int64
 	epoch      uint64
 	stack      string // the mark in assignments
+	issuer     *keys.Issuer
 }
 
 const rigAddress = "127.0.0.1"
@@ -214,8 +216,40 @@ func (r *rig) assign(spec *schema.Job) int64 {
 			Coordinator: rigAddress + ":1234",
 		}
 	}
+	r.certify(&a)
 	r.put(a)
 	return r.generation
+}
+
+// certify does what who leads does, where the rig has a stack.
+func (r *rig) certify(a *store.Assignment) {
+	r.t.Helper()
+	if r.stack == "" {
+		return
+	}
+	if r.issuer == nil {
+		r.issuer = keys.NewIssuer(r.store, r.epoch)
+	}
+	h := r.await("an identity key", func(h store.HostReport) bool { return h.IdentityKey != nil })
+	if err := r.issuer.Certify(r.t.Context(), a, []store.HostReport{h}); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// reassign writes the assignment again, with other certificates and nothing else.
+func (r *rig) reassign() {
+	r.t.Helper()
+	object, err := r.store.Get(r.t.Context(), store.AssignKey("s"))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	var a store.Assignment
+	if err := json.Unmarshal(object.Data, &a); err != nil {
+		r.t.Fatal(err)
+	}
+	a.Run.Certificates = nil
+	r.certify(&a)
+	r.put(a)
 }
 
 func (r *rig) put(a store.Assignment) {

@@ -36,7 +36,8 @@ const (
 	envFile     = "env" // of a container; gone when the task is
 	// identityFile is what the task's actors prove their namespace with; gone
 	// when the task is.
-	identityFile = "actor.pem"
+	identityFile = identityDir + "/actor.pem"
+	identityDir  = "identity"
 )
 
 // hostDir is the directory of one host.

@@ -1,11 +1,14 @@
 package agent
 
 import (
+	"crypto/ecdsa"
 	"crypto/ed25519"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"os"
 
+	"github.com/fray-ml/fray/clusterapi/keys"
 	"github.com/fray-ml/fray/clusterapi/token"
 )
 
@@ -18,13 +21,16 @@ type hostKeys struct {
 	// Signing is the seed of an Ed25519 key, with which the host vouches for the
 	// tasks that run there.
 	Signing []byte `json:"signing"`
+	// Identity is a P-256 key (PKCS #8, DER), which who leads certifies for the
+	// namespaces of the tasks that run there.
+	Identity []byte `json:"identity"`
 }
 
 // keys are those of this host, made when there are none.
 func (d *hostDir) keys() (*hostKeys, error) {
 	k := &hostKeys{}
 	err := readJSON(d.file(keysFile), k)
-	if err == nil && len(k.Signing) == ed25519.SeedSize {
+	if err == nil && len(k.Signing) == ed25519.SeedSize && k.identityKey() != nil {
 		return k, nil
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -35,6 +41,9 @@ func (d *hostDir) keys() (*hostKeys, error) {
 		return nil, fmt.Errorf("make the host's keys: %w", err)
 	}
 	k.Signing = private.Seed()
+	if k.Identity, _, err = keys.NewIdentityKey(); err != nil {
+		return nil, fmt.Errorf("make the host's keys: %w", err)
+	}
 	if err := writeJSON(d.file(keysFile), k); err != nil {
 		return nil, fmt.Errorf("keep the host's keys: %w", err)
 	}
@@ -46,6 +55,23 @@ func (k *hostKeys) private() ed25519.PrivateKey { return ed25519.NewKeyFromSeed(
 // public is what verifies what the host signs.
 func (k *hostKeys) public() []byte {
 	public, _ := k.private().Public().(ed25519.PublicKey)
+	return public
+}
+
+// identityKey is the public half of the identity (PKIX, DER), nil if it is damaged.
+func (k *hostKeys) identityKey() []byte {
+	parsed, err := x509.ParsePKCS8PrivateKey(k.Identity)
+	if err != nil {
+		return nil
+	}
+	key, ok := parsed.(*ecdsa.PrivateKey)
+	if !ok {
+		return nil
+	}
+	public, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
+	if err != nil {
+		return nil
+	}
 	return public
 }
 

@@ -28,7 +28,7 @@ func (t *task) prepare(ctx context.Context) (*shimSpec, error) {
 		return nil, err
 	}
 	t.in.Ports = ports
-	if err := t.prepareIdentity(); err != nil {
+	if err := t.prepareIdentity(ctx); err != nil {
 		return nil, err
 	}
 	spec, err := t.shimSpec(ctx)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/fray-ml/fray/agent/mask"
@@ -38,6 +39,8 @@ type task struct {
 	running  *processRecord
 	stopping *stopRecord
 	done     chan struct{} // closed when nothing of it is left
+	// identityGone says that the task's identity was removed, to who may be writing it.
+	identityGone atomic.Bool
 
 	hide   *mask.Set // see hidden
 	hiding sync.Once

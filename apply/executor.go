@@ -34,6 +34,8 @@ type executor struct {
 	stack     string
 	epoch     uint64
 	valid     func() error
+	// certify puts certificates into assignments; nil: they get none.
+	certify   func(ctx context.Context, a *store.Assignment, hosts []store.HostReport) error
 	slots     chan struct{} // of calls to providers, which may hang
 	writes    chan struct{} // of those to the store
 	results   chan result
@@ -44,8 +46,8 @@ type executor struct {
 	abandoned chan struct{} // closed once nobody waits for results any more
 }
 
-// start queues an action unless one for its slice is under way.
-func (e *executor) start(ctx context.Context, a plan.Action) {
+// start queues an action on a slice of hosts unless one for its slice is under way.
+func (e *executor) start(ctx context.Context, a plan.Action, hosts []plan.Host) {
 	if _, busy := e.inFlight[a.Slice.Name]; busy {
 		return
 	}
@@ -61,7 +63,7 @@ func (e *executor) start(ctx context.Context, a plan.Action) {
 		slots <- struct{}{}
 		err := errNotBegun
 		if !e.closed.Load() {
-			err = e.do(ctx, a)
+			err = e.do(ctx, a, hosts)
 		}
 		<-slots
 		select {
@@ -99,7 +101,7 @@ func (e *executor) ended(a plan.Action, err error) {
 	}
 }
 
-func (e *executor) do(ctx context.Context, a plan.Action) error {
+func (e *executor) do(ctx context.Context, a plan.Action, hosts []plan.Host) error {
 	if err := e.valid(); err != nil {
 		return err
 	}
@@ -129,7 +131,7 @@ func (e *executor) do(ctx context.Context, a plan.Action) error {
 		}
 		return p.Delete(ctx, e.stack, a.Slice.Name)
 	case plan.Assign:
-		return e.assign(ctx, a)
+		return e.assign(ctx, a, hosts)
 	case plan.ForgetSlice:
 		return e.forget(ctx, a.Slice.Name)
 	}
@@ -144,9 +146,18 @@ func (e *executor) provider(name schema.ProviderName) (providers.Provider, error
 	return p, nil
 }
 
-func (e *executor) assign(ctx context.Context, a plan.Action) error {
+func (e *executor) assign(ctx context.Context, a plan.Action, hosts []plan.Host) error {
 	out := *a.Assignment
 	out.Epoch = e.epoch
+	if e.certify != nil && out.Run != nil {
+		reports := make([]store.HostReport, len(hosts))
+		for i := range hosts {
+			reports[i] = hosts[i].HostReport
+		}
+		if err := e.certify(ctx, &out, reports); err != nil {
+			return fmt.Errorf("certify the hosts of %s: %w", out.Slice, err)
+		}
+	}
 	data, err := store.Encode(out)
 	if err != nil {
 		return fmt.Errorf("encode assignment: %w", err)

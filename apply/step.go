@@ -50,6 +50,9 @@ type Config struct {
 	OnAction func(a plan.Action, err error)
 	// OnLook is told how long the parts of each step took; nil: nobody.
 	OnLook func(Timing)
+	// Certify puts into an assignment what its hosts, which have reported so, prove
+	// their namespace with; nil: they prove none.
+	Certify func(ctx context.Context, a *store.Assignment, hosts []store.HostReport) error
 	// Refine returns what is desired now that more values are known; nil
 	// where nothing in the desired configuration waits for values.
 	Refine func(doc *state.Document) (*schema.Desired, error)
@@ -123,7 +126,7 @@ func New(ctx context.Context, cfg Config) (*Stepper, error) {
 		told:     doc,
 		observer: &Observer{Store: cfg.Store, Providers: cfg.Providers, Now: cfg.Now, Patience: listPatience},
 		exec: &executor{
-			store: cfg.Store, providers: cfg.Providers, stack: doc.Stack(), epoch: cfg.Epoch, valid: cfg.Valid,
+			store: cfg.Store, providers: cfg.Providers, stack: doc.Stack(), epoch: cfg.Epoch, valid: cfg.Valid, certify: cfg.Certify,
 			slots:    make(chan struct{}, cfg.Parallelism),
 			writes:   make(chan struct{}, cfg.Parallelism),
 			results:  make(chan result),
@@ -277,7 +280,7 @@ func (s *Stepper) startAll(ctx context.Context, actions []plan.Action) {
 		if a.AfterSave && s.saver.dirty(s.doc) {
 			continue // evidence may go once it is recorded
 		}
-		s.exec.start(ctx, a)
+		s.exec.start(ctx, a, s.observer.hosts[a.Slice.Name])
 	}
 }
 

@@ -126,7 +126,7 @@ func Run(ctx context.Context, cfg Config) error {
 		seen.metrics.leases.Inc()
 		l.begin()
 		served.lead(lease, l)
-		go pruneKeys(lease.Context(), cfg)
+		go pruneKeys(lease.Context(), cfg, lease.Epoch())
 		err = l.lead(lease.Context(), cfg, lease)
 		release(ctx, lease, cfg.Log)
 		switch {

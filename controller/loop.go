@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/apply"
+	"github.com/fray-ml/fray/clusterapi/keys"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -167,7 +168,8 @@ func (l *loop) lead(ctx context.Context, cfg Config, lease *store.Held) error {
 		Store: cfg.Store, Providers: cfg.Providers, Version: cfg.Version,
 		Epoch: lease.Epoch(), Valid: lease.Valid, Parallelism: cfg.Parallelism,
 		Scope: apply.Scope{All: true}, Events: true, Eager: true, Wake: l.wake,
-		OnStep: cfg.Notify, OnLook: cfg.Looked, OnAction: cfg.telemetry.acted,
+		Certify: keys.NewIssuer(cfg.Store, lease.Epoch()).Certify,
+		OnStep:  cfg.Notify, OnLook: cfg.Looked, OnAction: cfg.telemetry.acted,
 		OnError: func(a plan.Action, err error) {
 			cfg.Log.Warn("action failed", "action", string(a.Verb), "slice", a.Slice.Name, "error", err.Error())
 		},

@@ -137,9 +137,11 @@ const prunePace = 10 * time.Minute
 
 // pruneKeys removes the keys of commands that have expired, while this controller
 // leads: what is left over counts for nothing, it only takes room.
-func pruneKeys(ctx context.Context, cfg Config) {
+func pruneKeys(ctx context.Context, cfg Config, epoch uint64) {
 	for ctx.Err() == nil {
-		if _, err := keys.Prune(ctx, cfg.Store, time.Now(), false); err != nil && ctx.Err() == nil {
+		_, err := keys.Prune(ctx, cfg.Store, time.Now(), false)
+		err = errors.Join(err, keys.PruneAuthorities(ctx, cfg.Store, time.Now(), epoch))
+		if err != nil && ctx.Err() == nil {
 			cfg.Log.Debug("expired keys not removed", "error", err.Error())
 		}
 		pause(ctx, prunePace)

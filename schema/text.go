@@ -57,12 +57,6 @@ type Sealer interface {
 	Open(sealed string) (string, error)
 }
 
-// Deriver is what a [Sealer] may be besides: it makes further keys of the
-// stack's, one for each label, without giving the stack's away.
-type Deriver interface {
-	Derive(label string) ([]byte, error)
-}
-
 // IsSensitive reports whether the value must not be shown.
 func (t Text) IsSensitive() bool { return t.form == textSecret || t.form == textSealed }
 

@@ -29,13 +29,9 @@ const sealVersion = "v1:"
 type Key struct {
 	aead   cipher.AEAD
 	nonces []byte // key of the MAC that makes nonces
-	root   []byte // what further keys are derived from
 }
 
-var (
-	_ schema.Sealer  = (*Key)(nil)
-	_ schema.Deriver = (*Key)(nil)
-)
+var _ schema.Sealer = (*Key)(nil)
 
 // NewKey returns the Key of KeySize secret, random bytes.
 func NewKey(secret []byte) (*Key, error) {
@@ -51,10 +47,6 @@ func NewKey(secret []byte) (*Key, error) {
 	if err != nil {
 		return nil, fmt.Errorf("derive key: %w", err)
 	}
-	root, err := hkdf.Key(sha256.New, secret, nil, "fray derive v1", KeySize)
-	if err != nil {
-		return nil, fmt.Errorf("derive key: %w", err)
-	}
 	block, err := aes.NewCipher(content)
 	if err != nil {
 		return nil, fmt.Errorf("make key: %w", err)
@@ -63,17 +55,7 @@ func NewKey(secret []byte) (*Key, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make key: %w", err)
 	}
-	return &Key{aead: aead, nonces: nonces, root: root}, nil
-}
-
-// Derive returns the KeySize key of a label: for other purposes than sealing,
-// none of which tells anything of another.
-func (k *Key) Derive(label string) ([]byte, error) {
-	key, err := hkdf.Expand(sha256.New, k.root, label, KeySize)
-	if err != nil {
-		return nil, fmt.Errorf("derive key: %w", err)
-	}
-	return key, nil
+	return &Key{aead: aead, nonces: nonces}, nil
 }
 
 // Seal encrypts a secret; equal secrets give equal results.

@@ -112,25 +112,3 @@ func TestSealedTextsCompare(t *testing.T) {
 		t.Errorf("revealed %q, %v", revealed, err)
 	}
 }
-
-// Keys for other purposes have nothing in common with each other, with another
-// stack's, or with what seals.
-func TestDerive(t *testing.T) {
-	derive := func(k *state.Key, label string) string {
-		d, err := k.Derive(label)
-		if err != nil || len(d) != state.KeySize {
-			t.Fatalf("derived %d bytes, %v; want %d", len(d), err, state.KeySize)
-		}
-		return string(d)
-	}
-	one := newKey(t, 1)
-	if derive(one, "a") != derive(newKey(t, 1), "a") {
-		t.Error("the same key and label give different keys")
-	}
-	if derive(one, "a") == derive(one, "b") {
-		t.Error("two labels give the same key")
-	}
-	if derive(one, "a") == derive(newKey(t, 2), "a") {
-		t.Error("two stacks give the same key")
-	}
-}

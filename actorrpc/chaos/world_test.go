@@ -1,8 +1,9 @@
 package chaos
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/fray-ml/fray/actorrpc/registrytest"
 	"github.com/fray-ml/fray/clusterapi/identity"
+	"github.com/fray-ml/fray/clusterapi/keys"
 )
 
 const (
@@ -113,21 +115,26 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// secret is the stack's key that an identity follows from.
-type secret string
-
-func (s secret) Derive(label string) ([]byte, error) {
-	sum := sha256.Sum256([]byte(string(s) + label))
-	return sum[:], nil
-}
-
+// writeIdentity writes what an agent does for its tasks.
 func writeIdentity(dir string) (file string, err error) {
-	text, err := identity.New(secret("chaos"), "chaos").File(namespace)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return "", err
+	}
+	authority, err := identity.NewAuthority(key, "chaos")
+	if err != nil {
+		return "", err
+	}
+	private, public, err := keys.NewIdentityKey()
+	if err != nil {
+		return "", err
+	}
+	certificate, err := authority.Issue(public, namespace)
 	if err != nil {
 		return "", err
 	}
 	file = filepath.Join(dir, "identity.pem")
-	return file, os.WriteFile(file, text, 0o600)
+	return file, os.WriteFile(file, identity.File(private, certificate, [][]byte{authority.Certificate()}), 0o600)
 }
 
 // languages are those that can be had.

@@ -1,142 +1,142 @@
 // Package identity makes what the actors of a namespace prove to each other that
-// they are of one namespace: a P-256 key, which every TLS library takes, and a
-// certificate of it that signs itself. Both follow from the stack's key alone, so that every host makes the
-// same ones, byte for byte, and nothing is kept or exchanged: peers show that
-// certificate and accept no other.
+// they are of one namespace: certificates of P-256 keys, which every TLS library
+// takes. A host keeps its private key to itself; who leads certifies it for a
+// namespace, as an authority whose own private key is in memory only; peers accept
+// what an authority of their stack has certified for their namespace.
 //
-// How connections use it is not known here. The package has no clock and no
-// randomness. Start with [New].
+// Where authorities are published and how connections use all this is not known
+// here. The package has no clock and no randomness. Start with [Authority].
 package identity
 
 import (
+	"bytes"
 	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/hkdf"
 	"crypto/sha256"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/hex"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"math/big"
-	"strconv"
+	"net/url"
 	"time"
 )
-
-// Deriver derives keys from a secret that it keeps to itself.
-type Deriver interface {
-	Derive(label string) ([]byte, error)
-}
-
-// keySize is the least length of a derived key in bytes.
-const keySize = 32
-
-// Label names the key that is derived for identities among others of the stack.
-const Label = "actor identities v1"
 
 // ServerName is the name in every certificate: what a client must ask for where
 // its library insists on checking one.
 const ServerName = "fray-actors"
 
-// Keeper makes the identities of one stack. It may be used concurrently.
-type Keeper struct {
-	from  Deriver
-	stack string
+// Authority certifies the hosts of one stack. It may be used concurrently.
+type Authority struct {
+	key         *ecdsa.PrivateKey
+	certificate *x509.Certificate
+	stack       string
 }
 
-// New returns the Keeper for the stack of a mark, from the stack's key.
-func New(from Deriver, stack string) *Keeper { return &Keeper{from: from, stack: stack} }
-
-// Of returns a namespace's certificate and its private key (PKCS #8), each as
-// PEM. The error is that the stack's key cannot be had, or that there is no
-// stack or namespace yet.
-func (k *Keeper) Of(namespace string) (certPEM, keyPEM []byte, err error) {
-	if k.stack == "" || namespace == "" {
-		return nil, nil, errors.New("make an actor identity: the stack or the namespace has no name yet")
+// NewAuthority returns the authority of a key for the stack of a mark.
+func NewAuthority(key *ecdsa.PrivateKey, stack string) (*Authority, error) {
+	if stack == "" {
+		return nil, errors.New("make an actor authority: the stack has no mark yet; run fray apply once")
 	}
-	key, err := k.key(namespace)
+	template := base(&key.PublicKey, "fray authority of "+stack)
+	template.IsCA, template.MaxPathLenZero, template.KeyUsage = true, true, x509.KeyUsageCertSign
+	der, err := x509.CreateCertificate(nil, template, template, &key.PublicKey, key) // without randomness by RFC 6979
 	if err != nil {
-		return nil, nil, fmt.Errorf("make an actor identity: %w", err)
+		return nil, fmt.Errorf("make an actor authority: %w", err)
 	}
-	certificate, err := certify(key, namespace)
+	certificate, err := x509.ParseCertificate(der)
 	if err != nil {
-		return nil, nil, fmt.Errorf("make an actor identity: %w", err)
+		return nil, fmt.Errorf("make an actor authority: %w", err)
 	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return nil, nil, fmt.Errorf("make an actor identity: %w", err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate}),
-		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), nil
+	return &Authority{key: key, certificate: certificate, stack: stack}, nil
 }
 
-// File is what FRAY_ACTOR_IDENTITY names: key and certificate in one PEM file.
-func (k *Keeper) File(namespace string) ([]byte, error) {
-	certificate, key, err := k.Of(namespace)
-	if err != nil {
-		return nil, err
+// Certificate is the authority's own, in DER: what peers trust.
+func (a *Authority) Certificate() []byte { return a.certificate.Raw }
+
+// Issue certifies a host's public key (PKIX, DER) for a namespace, in DER.
+func (a *Authority) Issue(public []byte, namespace string) ([]byte, error) {
+	if namespace == "" {
+		return nil, errors.New("certify a host's actors: the namespace has no name")
 	}
-	return append(key, certificate...), nil
+	parsed, err := x509.ParsePKIXPublicKey(public)
+	if err != nil {
+		return nil, fmt.Errorf("certify a host's actors: %w", err)
+	}
+	key, ok := parsed.(*ecdsa.PublicKey)
+	if !ok {
+		return nil, fmt.Errorf("certify a host's actors: its key is a %T; want one of P-256", parsed)
+	}
+	template := base(key, "fray actors of "+namespace)
+	template.KeyUsage = x509.KeyUsageDigitalSignature
+	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+	template.DNSNames = []string{ServerName}
+	template.URIs = []*url.URL{Space(a.stack, namespace)}
+	certificate, err := x509.CreateCertificate(nil, template, a.certificate, key, a.key)
+	if err != nil {
+		return nil, fmt.Errorf("certify a host's actors: %w", err)
+	}
+	return certificate, nil
 }
 
-func (k *Keeper) key(namespace string) (*ecdsa.PrivateKey, error) {
-	root, err := k.from.Derive(Label)
-	if err != nil {
-		return nil, err
-	}
-	if len(root) < keySize {
-		return nil, fmt.Errorf("want a key of at least %d bytes, got %d", keySize, len(root))
-	}
-	// The quotes keep a stack's end apart from a namespace's beginning.
-	label := strconv.Quote(k.stack) + strconv.Quote(namespace)
-	for i := range maxTries {
-		scalar, err := hkdf.Expand(sha256.New, root, label+strconv.Itoa(i), scalarSize)
-		if err != nil {
-			return nil, err
-		}
-		if key, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), scalar); err == nil {
-			return key, nil
-		}
-	}
-	return nil, errors.New("no key follows from the stack's")
+// Space is how a certificate names a namespace of a stack: peers compare it.
+func Space(stack, namespace string) *url.URL {
+	return &url.URL{Scheme: "fray", Host: stack, Path: "/" + namespace}
 }
 
-const (
-	scalarSize = 32
-	// maxTries is for numbers that are no key of the curve: one in 2^32.
-	maxTries = 8
-)
-
-// certify returns the certificate of a key in DER. It has everything that could
-// be filled in otherwise by another version of the library, and all that strict
-// readers ask of an authority, since it is its own (RFC 5280, 4.2.1).
-func certify(key *ecdsa.PrivateKey, namespace string) ([]byte, error) {
-	public, err := key.PublicKey.Bytes()
-	if err != nil {
-		return nil, err
-	}
+// base has what both kinds of certificates share, and everything that another
+// version of the library could fill in otherwise. Certificates have no end (RFC
+// 5280, 4.1.2.5): an authority counts for as long as it is published, whatever the
+// clocks of hosts say.
+func base(key *ecdsa.PublicKey, name string) *x509.Certificate {
+	public, _ := key.Bytes() // of a key of the curve, which it is
 	id := sha256.Sum256(public)
-	template := &x509.Certificate{
-		SerialNumber:          big.NewInt(1),
-		Subject:               pkix.Name{CommonName: commonName(namespace)},
-		NotBefore:             time.Unix(0, 0).UTC(),
-		NotAfter:              time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC), // no end (RFC 5280, 4.1.2.5)
-		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-		BasicConstraintsValid: true,
-		IsCA:                  true,
-		SubjectKeyId:          id[:20],
-		DNSNames:              []string{ServerName},
-		SignatureAlgorithm:    x509.ECDSAWithSHA256,
+	serial := sha256.Sum256(append([]byte(name), public...))
+	return &x509.Certificate{
+		SerialNumber: new(big.Int).SetBytes(serial[:16]),
+		Subject:      pkix.Name{CommonName: clip(name), SerialNumber: hex.EncodeToString(id[:8])},
+		NotBefore:    time.Unix(0, 0).UTC(), NotAfter: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC),
+		BasicConstraintsValid: true, SubjectKeyId: id[:20], SignatureAlgorithm: x509.ECDSAWithSHA256,
 	}
-	return x509.CreateCertificate(nil, template, template, &key.PublicKey, key) // without randomness by RFC 6979
 }
 
-// maxCommonName is how many characters X.509 leaves a name (ub-common-name).
+// maxCommonName is how many characters X.509 leaves a name (ub-common-name). It is
+// for people who look at a certificate.
 const maxCommonName = 64
 
-// commonName is for people who look at a certificate.
-func commonName(namespace string) string {
-	name := []rune("fray actors of " + namespace)
-	return string(name[:min(len(name), maxCommonName)])
+func clip(name string) string {
+	runes := []rune(name)
+	return string(runes[:min(len(runes), maxCommonName)])
+}
+
+// IssuedBy reports whether an authority has issued a certificate, both in DER.
+func IssuedBy(certificate, authority []byte) bool {
+	leaf, err := x509.ParseCertificate(certificate)
+	if err != nil {
+		return false
+	}
+	root, err := x509.ParseCertificate(authority)
+	return err == nil && bytes.Equal(leaf.AuthorityKeyId, root.SubjectKeyId) && leaf.CheckSignatureFrom(root) == nil
+}
+
+// File is what FRAY_ACTOR_IDENTITY names: a private key (PKCS #8), its certificate,
+// and the authorities whose certificates are accepted, all in DER, as one PEM file
+// in that order.
+func File(key, certificate []byte, authorities [][]byte) []byte {
+	text := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})
+	for _, der := range append([][]byte{certificate}, authorities...) {
+		text = append(text, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
+	}
+	return text
+}
+
+// ParseFile reads key and certificate of what File has written.
+func ParseFile(text []byte) (key, certificate []byte, err error) {
+	private, rest := pem.Decode(text)
+	leaf, _ := pem.Decode(rest)
+	if private == nil || leaf == nil || leaf.Type != "CERTIFICATE" {
+		return nil, nil, errors.New("parse the actor identity: it has no key and certificate")
+	}
+	return private.Bytes, leaf.Bytes, nil
 }

@@ -2,11 +2,12 @@ package identity_test
 
 import (
 	"bytes"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/hex"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -21,100 +22,112 @@ import (
 	"github.com/fray-ml/fray/clusterapi/identity"
 )
 
-// derived makes a key of a label as the stack's key does, and no two alike.
-type derived string
-
-func (d derived) Derive(label string) ([]byte, error) {
-	sum := sha256.Sum256([]byte(string(d) + "|" + label))
-	return sum[:], nil
-}
-
-func file(t *testing.T, key, stack, namespace string) []byte {
+// key makes a P-256 key; of one seed always the same one.
+func key(t *testing.T, seed string) *ecdsa.PrivateKey {
 	t.Helper()
-	text, err := identity.New(derived(key), stack).File(namespace)
+	sum := sha256.Sum256([]byte(seed))
+	k, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), sum[:])
 	if err != nil {
 		t.Fatal(err)
+	}
+	return k
+}
+
+func authority(t *testing.T, seed, stack string) *identity.Authority {
+	t.Helper()
+	a, err := identity.NewAuthority(key(t, seed), stack)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// issued is the certificate of a host's key.
+func issued(t *testing.T, a *identity.Authority, host, namespace string) []byte {
+	t.Helper()
+	public, err := x509.MarshalPKIXPublicKey(&key(t, host).PublicKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, err := a.Issue(public, namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return certificate
+}
+
+// file is a host's, with an authority that follows from a seed.
+func file(t *testing.T, seed, host, namespace string) []byte {
+	t.Helper()
+	private, err := x509.MarshalPKCS8PrivateKey(key(t, host))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := authority(t, seed, "s")
+	text := identity.File(private, issued(t, a, host, namespace), [][]byte{a.Certificate()})
+	gotKey, gotCertificate, err := identity.ParseFile(text)
+	if err != nil || !bytes.Equal(gotKey, private) || !bytes.Equal(gotCertificate, issued(t, a, host, namespace)) {
+		t.Fatalf("the file is read as something else, %v", err)
 	}
 	return text
 }
 
-// TestVectors: all hosts of a stack make the same bytes, whatever version of
-// fray they run. What is pinned here cannot change but with Label.
-func TestVectors(t *testing.T) {
-	for namespace, want := range map[string]string{
-		"rl":             "9e2f87d4bb2f629acce09f7323033d01facfda53b25f23e9802ef70a13b72232",
-		"module.eval.rl": "4a8e3ee4d58f5f1d5e3e9dfccafffb792cb6d47c65811100ad72182e01cc4ec3",
-	} {
-		sum := sha256.Sum256(file(t, "k", "stack-1", namespace))
-		if got := hex.EncodeToString(sum[:]); got != want {
-			t.Errorf("namespace %s: got a file of SHA-256 %s, want %s", namespace, got, want)
-		}
-	}
-}
-
-func TestAnotherNamespaceStackOrKeyIsAnotherIdentity(t *testing.T) {
-	seen := map[string]string{}
-	for _, of := range [][3]string{
-		{"k", "s", "rl"}, {"k", "s", "eval"}, {"k", "t", "rl"}, {"l", "s", "rl"}, {"k", "sr", "l"}, {"k", `s""r`, "l"},
-	} {
-		certificate, key, err := identity.New(derived(of[0]), of[1]).Of(of[2])
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, text := range []string{string(certificate), string(key)} {
-			if other, ok := seen[text]; ok {
-				t.Errorf("%q and %s have the same: %s", of, other, text)
-			}
-			seen[text] = fmt.Sprintf("%q", of)
-		}
-	}
-}
-
-func TestCertificateSaysWhatItIs(t *testing.T) {
-	text, _, err := identity.New(derived("k"), "s").Of("rl" + strings.Repeat("x", 100))
+func TestCertificatesSayWhatTheyAre(t *testing.T) {
+	a := authority(t, "a", "s")
+	root, err := x509.ParseCertificate(a.Certificate())
 	if err != nil {
 		t.Fatal(err)
 	}
-	block, _ := pem.Decode(text)
-	c, err := x509.ParseCertificate(block.Bytes)
+	leaf, err := x509.ParseCertificate(issued(t, a, "h", "rl"+strings.Repeat("x", 100)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := c.Subject.CommonName, "fray actors of rl"+strings.Repeat("x", 47); got != want {
+	if !root.IsCA || !root.MaxPathLenZero || leaf.IsCA {
+		t.Errorf("got authority: IsCA %t, path %d; host: IsCA %t", root.IsCA, root.MaxPathLen, leaf.IsCA)
+	}
+	if got, want := leaf.Subject.CommonName, "fray actors of rl"+strings.Repeat("x", 47); got != want {
 		t.Errorf("got the name %q, want %q", got, want)
 	}
-	if c.NotBefore.Year() != 1970 || c.NotAfter.Year() != 9999 || !c.IsCA || len(c.DNSNames) != 1 || c.DNSNames[0] != identity.ServerName {
-		t.Errorf("got %s to %s, CA %t, names %q", c.NotBefore, c.NotAfter, c.IsCA, c.DNSNames)
+	if got, want := leaf.URIs[0].String(), "fray://s/rl"+strings.Repeat("x", 100); len(leaf.URIs) != 1 || got != want {
+		t.Errorf("got the namespace %q, want %q", got, want)
+	}
+	if leaf.NotBefore.Year() != 1970 || leaf.NotAfter.Year() != 9999 || len(leaf.DNSNames) != 1 || leaf.DNSNames[0] != identity.ServerName {
+		t.Errorf("got %s to %s, names %q", leaf.NotBefore, leaf.NotAfter, leaf.DNSNames)
 	}
 }
 
-// broken derives what it holds, or fails.
-type broken []byte
-
-func (b broken) Derive(string) ([]byte, error) {
-	if b == nil {
-		return nil, errors.New("no rights")
+func TestIssuedBy(t *testing.T) {
+	a, b := authority(t, "a", "s"), authority(t, "b", "s")
+	certificate := issued(t, a, "h", "rl")
+	if !identity.IssuedBy(certificate, a.Certificate()) || identity.IssuedBy(certificate, b.Certificate()) ||
+		identity.IssuedBy(certificate, certificate) || identity.IssuedBy(nil, a.Certificate()) {
+		t.Error("a certificate is taken for another authority's")
 	}
-	return b, nil
 }
 
 func TestNoIdentity(t *testing.T) {
-	tests := []struct {
-		name string
-		of   func() error
-		want string
-	}{
-		{"no key", func() error { _, err := identity.New(broken(nil), "s").File("rl"); return err }, "no rights"},
-		{"short key", func() error { _, err := identity.New(broken("short"), "s").File("rl"); return err }, "at least 32 bytes, got 5"},
-		{"no stack", func() error { _, err := identity.New(derived("k"), "").File("rl"); return err }, "no name yet"},
-		{"no namespace", func() error { _, err := identity.New(derived("k"), "s").File(""); return err }, "no name yet"},
+	if _, err := identity.NewAuthority(key(t, "a"), ""); err == nil {
+		t.Error("a stack without a mark has an authority")
 	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			if err := test.of(); err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("got %v, want an error with %q", err, test.want)
-			}
-		})
+	public, err := x509.MarshalPKIXPublicKey(&key(t, "h").PublicKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	edwards, _, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := x509.MarshalPKIXPublicKey(edwards)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, of := range map[string]struct {
+		key       []byte
+		namespace string
+	}{"no namespace": {public, ""}, "no key": {nil, "rl"}, "another kind of key": {other, "rl"}} {
+		if _, err := authority(t, "a", "s").Issue(of.key, of.namespace); err == nil {
+			t.Errorf("%s: it is certified", name)
+		}
 	}
 }
 
@@ -136,7 +149,7 @@ func both(t *testing.T, text []byte) *tls.Config {
 }
 
 func TestGoAcceptsItsOwnAndNoOther(t *testing.T) {
-	rl, eval := both(t, file(t, "k", "s", "rl")), both(t, file(t, "k", "s", "eval"))
+	rl, eval := both(t, file(t, "k", "h", "rl")), both(t, file(t, "other", "h", "rl"))
 	tests := []struct {
 		name           string
 		server, client *tls.Config
@@ -250,7 +263,7 @@ func runs(t *testing.T, role, identityFile, port string) (*exec.Cmd, *bytes.Buff
 
 func written(t *testing.T) (path string, config *tls.Config) {
 	t.Helper()
-	text := file(t, "k", "s", "rl")
+	text := file(t, "k", "h", "rl")
 	path = filepath.Join(t.TempDir(), "actor.pem")
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)

@@ -94,10 +94,7 @@ func (c *Command) publishLocked(ctx context.Context, now time.Time) error {
 	if _, err := c.store.Put(ctx, key, data, store.Absent); err != nil {
 		// A write whose reply was lost may have happened, and nobody else has this name.
 		if object, readErr := c.store.Get(ctx, key); readErr != nil || string(object.Data) != string(data) {
-			if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
-				err = fmt.Errorf("%w, and a user who may only read it can neither call the controller nor run anything on hosts: %w", ErrMayNotWrite, err)
-			}
-			err = fmt.Errorf("publish this command's key: %w", err)
+			err = fmt.Errorf("publish this command's key: %w", denied(err))
 			if errors.Is(err, ErrMayNotWrite) {
 				c.denied = err
 			}
@@ -106,6 +103,14 @@ func (c *Command) publishLocked(ctx context.Context, now time.Time) error {
 	}
 	c.signer, c.from, c.until = signer, from, until
 	return nil
+}
+
+// denied is an ErrMayNotWrite if a write failed for want of rights.
+func denied(err error) error {
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+		return fmt.Errorf("%w, and a user who may only read it can neither call the controller nor run anything on hosts: %w", ErrMayNotWrite, err)
+	}
+	return err
 }
 
 // Prune removes the keys of commands that have expired by the leader's clock, and

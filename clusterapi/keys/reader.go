@@ -9,7 +9,6 @@ package keys
 import (
 	"context"
 	"crypto/ed25519"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -174,7 +173,7 @@ func (r *Reader) decode(ctx context.Context, key string, into any) error {
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(object.Data, into); err != nil {
+	if err := store.Decode(object.Data, into); err != nil {
 		return fmt.Errorf("%s in %s is damaged: %w", key, r.store.Location(), err)
 	}
 	return nil

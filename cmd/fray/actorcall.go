@@ -16,7 +16,7 @@ import (
 	"github.com/fray-ml/fray/actorrpc"
 	"github.com/fray-ml/fray/actorrpc/codec"
 	"github.com/fray-ml/fray/actorrpc/wire"
-	"github.com/fray-ml/fray/clusterapi/identity"
+	clusterkeys "github.com/fray-ml/fray/clusterapi/keys"
 	"github.com/fray-ml/fray/controller"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -200,7 +200,11 @@ func (a *app) withActor(ctx context.Context, flags actorFlags, text string, do f
 			url, namespace = found.Address, found.Namespace
 			name = found.Name
 		}
-		pem, err := l.stack.identity(ctx, l.doc, namespace)
+		member, err := l.stack.member(ctx, l.doc, namespace)
+		if err != nil {
+			return err
+		}
+		pem, err := member.File(ctx)
 		if err != nil {
 			return err
 		}
@@ -242,24 +246,14 @@ func isActorURL(text string) bool {
 	return err == nil && port != ""
 }
 
-// identity is what the actors of a namespace take their own by, as PEM. Who may
-// read the stack's key is one of them.
-func (s *stack) identity(ctx context.Context, doc *state.Document, namespace string) ([]byte, error) {
-	if err := s.keyFor(ctx, doc); err != nil {
-		return nil, err
-	}
-	if _, err := s.keys.open(ctx); err != nil { // a new one would be refused
-		return nil, fmt.Errorf("call actors: the stack's key, which shows who may, is not to be had: %w", err)
-	}
-	sealer, err := s.sealer(ctx, doc, false)
+// member makes this command one of a namespace, as who may write to the stack's store
+// may do.
+func (s *stack) member(ctx context.Context, doc *state.Document, namespace string) (*clusterkeys.Member, error) {
+	m, err := clusterkeys.Join(ctx, s.store, doc.Stack(), whoever(), namespace, s.clock.Now(ctx))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("call actors: %w", err)
 	}
-	from, ok := sealer.(schema.Deriver)
-	if !ok {
-		return nil, errors.New("call actors: the stack's key cannot be used for identities")
-	}
-	return identity.New(from, doc.Stack()).File(namespace)
+	return m, nil
 }
 
 // findActor is the newest actor that is ready of a name, or of the job at an address.

@@ -91,15 +91,7 @@ func (k *keyFile) Open(sealed string) (string, error) {
 	return key.Open(sealed)
 }
 
-func (k *keyFile) Derive(label string) ([]byte, error) {
-	key, err := store.LoadKey(k.path)
-	if err != nil {
-		return nil, err
-	}
-	return key.Derive(label)
-}
-
-var _ schema.Deriver = (*keyFile)(nil)
+var _ schema.Sealer = (*keyFile)(nil)
 
 // storedKey is the stack's key as it is in the store, for machines that nobody
 // can hand a file to. A failure is not remembered: rights may yet be granted.

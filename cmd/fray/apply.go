@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fray-ml/fray/apply"
+	clusterkeys "github.com/fray-ml/fray/clusterapi/keys"
 	"github.com/fray-ml/fray/controller"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/schema"
@@ -255,6 +256,7 @@ func (r *runner) underLease(soft context.Context, lease *store.Held, shown *plan
 	stepper, err := apply.New(soft, apply.Config{
 		Store: r.l.stack.store, Providers: all, Version: toolVersion(),
 		Epoch: lease.Epoch(), Valid: lease.Valid, Parallelism: r.flags.parallelism, Events: true,
+		Certify: clusterkeys.NewIssuer(r.l.stack.store, lease.Epoch()).Certify,
 		OnStep:  r.progress.step,
 		OnError: r.progress.failed,
 		Refine:  r.l.refine(r.narrowing()),

@@ -283,18 +283,7 @@ func (k lazyKey) Open(sealed string) (string, error) {
 	return key.Open(sealed)
 }
 
-func (k lazyKey) Derive(label string) ([]byte, error) {
-	key, err := k()
-	if err != nil {
-		return nil, err
-	}
-	return key.Derive(label)
-}
-
-var (
-	_ schema.Sealer  = lazyKey(nil)
-	_ schema.Deriver = lazyKey(nil)
-)
+var _ schema.Sealer = lazyKey(nil)
 
 // sealer returns what seals and opens the stack's secrets. With create a stack
 // without a key gets one; otherwise one that is forgotten again: what it seals

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"crypto/ed25519"
+	"crypto/hkdf"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -127,10 +129,6 @@ func (p *clusterProof) forge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := state.NewKey(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
 	doc = *p.document(t)
 	job := doc.Jobs[schema.Address{Kind: schema.KindJob, Name: "parent"}]
 	task := job.Last().Tasks[0]
@@ -138,7 +136,12 @@ func (p *clusterProof) forge(t *testing.T) {
 	if err != nil || lease.SigningKey == nil || report.SigningKey == nil {
 		t.Fatalf("lease %+v, report %+v, %v: want their public keys", lease, report, err)
 	}
-	former, err := key.Derive("cluster api tokens v1")
+	// As former versions of fray did.
+	root, err := hkdf.Key(sha256.New, secret, nil, "fray derive v1", state.KeySize)
+	if err != nil {
+		t.Fatal(err)
+	}
+	former, err := hkdf.Expand(sha256.New, root, "cluster api tokens v1", state.KeySize)
 	if err != nil {
 		t.Fatal(err)
 	}

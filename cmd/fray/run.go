@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -12,10 +13,13 @@ import (
 	"path/filepath"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fray-ml/fray/agent"
+	clusterkeys "github.com/fray-ml/fray/clusterapi/keys"
+	"github.com/fray-ml/fray/clusterapi/token"
 )
 
 func runCommand(a *app) *cobra.Command {
@@ -26,7 +30,7 @@ func runCommand(a *app) *cobra.Command {
 		Short: "Run a program of this machine as a client of the cluster",
 		Long: `Run a program here that launches jobs on the stack: it finds the cluster that
 fray watch serves in FRAY_CLUSTER_SPEC and FRAY_CLUSTER_TOKEN, as a job does, and
-acts as the user who runs it. That is who may read the stack's key. What it
+acts as the user who runs it, who must be allowed to write to the stack's store. What it
 launches lives on when it ends. With --namespace it may call the actors of that
 namespace, too. The exit code is the program's.`,
 		Args: cobra.MinimumNArgs(1),
@@ -100,9 +104,18 @@ func (a *app) runClient(ctx context.Context, l *loaded, args []string, namespace
 	}
 }
 
+// identityPace is the time between two looks at what a program's identity is to be:
+// authorities come and go while it runs, and its own has to be renewed.
+const identityPace = 5 * time.Second
+
 // identityFile is where a program finds what it shows to the actors of a namespace.
+// It is kept until remove.
 func identityFile(ctx context.Context, l *loaded, namespace string) (file string, remove func(), err error) {
-	pem, err := l.stack.identity(ctx, l.doc, namespace)
+	member, err := l.stack.member(ctx, l.doc, namespace)
+	if err != nil {
+		return "", nil, err
+	}
+	pem, err := member.File(ctx)
 	if err != nil {
 		return "", nil, err
 	}
@@ -114,7 +127,39 @@ func identityFile(ctx context.Context, l *loaded, namespace string) (file string
 	if err := os.WriteFile(file, pem, 0o600); err != nil {
 		return "", nil, errors.Join(fmt.Errorf("keep the identity of namespace %s: %w", namespace, err), os.RemoveAll(dir))
 	}
-	return file, func() { _ = os.RemoveAll(dir) }, nil
+	ctx, cancel := context.WithCancel(ctx)
+	var kept sync.WaitGroup
+	kept.Go(func() { keepIdentity(ctx, l.stack, member, file, pem) })
+	return file, func() {
+		cancel()
+		kept.Wait()
+		_ = os.RemoveAll(dir)
+	}, nil
+}
+
+// keepIdentity writes a file anew when other authorities count, until ctx ends. What
+// fails is tried again: the file that there is goes on to count for a while.
+func keepIdentity(ctx context.Context, s *stack, member *clusterkeys.Member, file string, last []byte) {
+	renew := time.Now().Add(token.CommandLife / 2)
+	for tick := time.NewTicker(identityPace); ; {
+		select {
+		case <-ctx.Done():
+			tick.Stop()
+			return
+		case <-tick.C:
+		}
+		if time.Now().After(renew) && member.Renew(ctx, s.clock.Now(ctx)) == nil {
+			renew = time.Now().Add(token.CommandLife / 2)
+		}
+		pem, err := member.File(ctx)
+		if err != nil || bytes.Equal(pem, last) {
+			continue
+		}
+		temp := file + ".new"
+		if os.WriteFile(temp, pem, 0o600) == nil && os.Rename(temp, file) == nil {
+			last = pem
+		}
+	}
 }
 
 // programEnd makes a program's end fray's own.

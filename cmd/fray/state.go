@@ -21,7 +21,7 @@ func stateCommand(a *app) *cobra.Command {
 	cmd.AddCommand(
 		stateListCommand(a), stateShowCommand(a), statePullCommand(a), stateHistoryCommand(a), stateLeaseCommand(a),
 		stateMoveCommand(a), stateRemoveCommand(a), stateImportCommand(a),
-		statePushCommand(a), stateRollbackCommand(a), stateRebuildCommand(a), stateMigrateCommand(a), stateMovedCommand(a),
+		statePushCommand(a), stateRollbackCommand(a), stateRebuildCommand(a), stateMigrateCommand(a), stateMovedCommand(a), stateRekeyCommand(a),
 	)
 	return cmd
 }

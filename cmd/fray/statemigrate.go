@@ -15,6 +15,7 @@ import (
 
 	"github.com/fray-ml/fray/agent/bundle"
 	"github.com/fray-ml/fray/apply"
+	clusterkeys "github.com/fray-ml/fray/clusterapi/keys"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
@@ -198,7 +199,7 @@ func (m *migration) close(doc *state.Document) (*state.Document, error) {
 // each place keeps in its way; other workspaces; and in a directory what this
 // machine keeps there, its slices among that.
 func movedPrefixes() []string {
-	return []string{store.AssignPrefix, store.HostsPrefix, store.LogsPrefix, store.BundlesPrefix, store.ConfigurationsPrefix, store.JobsPrefix}
+	return []string{store.AssignPrefix, store.HostsPrefix, store.LogsPrefix, store.BundlesPrefix, store.ConfigurationsPrefix, store.JobsPrefix, clusterkeys.AuthoritiesKey}
 }
 
 const copiers = 16

@@ -9,14 +9,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from actors import Caller
 from fray.rpc import ActorServer
 from fray.rpc._connection import Connection, Settings
 from fray.rpc.errors import (
+    UnavailableError,
     DeniedError,
 )
-from identities import make_identity
+from identities import default_authority, make_identity
 from test_rpc_server_faults import get, lives, serving
 from waiting import ended
 
@@ -110,3 +112,31 @@ def test_pickle_needs_both_sides_leave(
         assert not caller.connection.peer.pickle
         with pytest.raises(DeniedError, match="pickle is refused"):
             caller.call("echo", "echo", {1, 2})
+
+
+def test_a_new_authority_is_taken_without_a_restart(
+    secured: ActorServer, identity: str, tmp_path: Path
+) -> None:
+    """Another leader certifies the client: it is served once the server's file has that authority."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    first, second = default_authority(), ec.generate_private_key(ec.SECP256R1())
+    client = make_identity(elsewhere, "mine", authority=second, trusted=(first, second))
+    with pytest.raises(UnavailableError):  # which is tried again
+        Connection.open(secured.address, Settings(identity=client))
+    assert make_identity(tmp_path, "mine", trusted=(first, second)) == identity
+    lives(secured, identity=client)
+    # The same the other way around: what the client does not trust any more it does not call.
+    make_identity(elsewhere, "mine", authority=second, trusted=(second,))
+    with pytest.raises(UnavailableError):
+        Connection.open(secured.address, Settings(identity=client))
+
+
+def test_a_certificate_is_no_authority(secured: ActorServer, identity: str, tmp_path: Path) -> None:
+    """A member cannot make others members: what its own key has signed counts for nothing."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    (tmp_path / "x").mkdir()
+    forged = make_identity(tmp_path / "x", "mine", authority=key, trusted=(default_authority(), key))
+    with pytest.raises((UnavailableError, DeniedError)):
+        Connection.open(secured.address, Settings(identity=forged))
+    lives(secured, identity=identity)

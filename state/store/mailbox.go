@@ -110,6 +110,15 @@ type Run struct {
 	// jobs of several slices; both host:port.
 	Coordinator string `json:"coordinator"`
 	Megascale   string `json:"megascale,omitempty"`
+	// Certificates are what the hosts of this slice prove their namespace with to
+	// the actors of others.
+	Certificates []Certificate `json:"certificates,omitempty"`
+}
+
+// Certificate says that the identity key of a slice's host is one of a namespace.
+type Certificate struct {
+	Host int    `json:"host"`
+	DER  []byte `json:"der"`
 }
 
 // Ended is how an attempt ended.
@@ -162,6 +171,9 @@ type HostReport struct {
 	// SigningKey is the host's public key (Ed25519): with it the controller
 	// verifies the tokens of the tasks that run there.
 	SigningKey []byte `json:"signing_key,omitempty"`
+	// IdentityKey is the host's public key (P-256, PKIX) that who leads certifies
+	// for the namespaces of its tasks.
+	IdentityKey []byte `json:"identity_key,omitempty"`
 }
 
 // TaskReport is how a host's task stands.

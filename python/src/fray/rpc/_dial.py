@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from fray.rpc import _wire
 from fray.rpc._failure import clip
-from fray.rpc._tls import Identity, IdentityError, identity_of
+from fray.rpc._tls import Identity, IdentityError, identity_of, is_unknown_authority
 from fray.rpc._wire import PlainStream
 from fray.rpc.errors import DeniedError, MalformedError, UnavailableError, VersionError, of_wire
 
@@ -62,6 +62,8 @@ def receive_hello(reader: FrameReader, address: str) -> actor_pb2.Hello:
     except (_wire.MalformedFrameError, _wire.OversizeError) as err:
         raise MalformedError(f"{address} does not speak the actor protocol: {err}") from err
     except ssl.SSLError as err:
+        if is_unknown_authority(err):  # as that of a new leader is, for a moment
+            raise UnavailableError(f"{address} does not know who certified this program") from err
         raise DeniedError(OTHER_NAMESPACE) from err
     except (OSError, EOFError, _wire.SilentError) as err:
         raise UnavailableError(f"{address} does not answer: {in_words(err)}") from err

@@ -1,4 +1,4 @@
-"""TLS between the processes of one namespace: both sides show the same certificate, and take no other."""
+"""TLS between the processes of one namespace: both sides show a certificate for it, and take no other."""
 
 from __future__ import annotations
 
@@ -20,41 +20,44 @@ ALPN: Final = ("fray-actor/1", "h2", "http/1.1")
 _CHUNK: Final = 64 << 10  # bytes that are encrypted at once
 _RECEIVED: Final = 256 << 10  # bytes
 _SERVER_NAME = "fray-actors"
+_UNKNOWN_AUTHORITY: Final = frozenset({18, 19, 20, 21})
+"""What OpenSSL says where a certificate leads to no authority that is trusted (X509_V_ERR_...)."""
 
 
 class IdentityError(Exception):
-    """The peer does not show the certificate of the namespace."""
+    """The peer is not of the namespace."""
+
+
+class UnknownAuthorityError(OSError):
+    """Nobody who is known here to lead the stack has certified the peer. That may pass: leaders change."""
 
 
 class Identity:
-    """A namespace's certificate and key."""
+    """A member's key, its certificate for a namespace, and the authorities whose certificates it accepts.
+
+    They are in one PEM file, in this order, which is replaced when authorities come and go.
+    """
 
     def __init__(self, path: str) -> None:
-        pem = Path(path).read_text()
-        start = pem.index(ssl.PEM_HEADER)
-        end = pem.index(ssl.PEM_FOOTER) + len(ssl.PEM_FOOTER)
-        self._certificate = ssl.PEM_cert_to_DER_cert(pem[start:end])
-        self._server = self._context(ssl.PROTOCOL_TLS_SERVER, path, pem[start:end])
-        self._client = self._context(ssl.PROTOCOL_TLS_CLIENT, path, pem[start:end])
-        self._server.set_alpn_protocols(list(ALPN))
-        self._client.set_alpn_protocols([ALPN[0]])
+        self._path = path
+        self._lock = threading.Lock()
+        self._stamp = _stamp(path)
+        self._parts = _Parts(path)
 
-    @staticmethod
-    def _context(protocol: ssl._SSLMethod, path: str, certificate: str) -> ssl.SSLContext:
-        context = ssl.SSLContext(protocol)
-        context.minimum_version = ssl.TLSVersion.TLSv1_3
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_REQUIRED
-        context.load_verify_locations(cadata=certificate)
-        context.load_cert_chain(path)
-        return context
+    def _current(self) -> _Parts:
+        """Return what is in the file now. One that cannot be read any more counts on: its task is about to end."""
+        with self._lock, contextlib.suppress(OSError, ValueError):
+            stamp = _stamp(self._path)
+            if stamp != self._stamp:
+                self._parts, self._stamp = _Parts(self._path), stamp
+        return self._parts
 
     def accept(self, sock: socket.socket, seconds: float) -> TlsStream:
         """Greet a client.
 
         Raises:
-            IdentityError: it shows another certificate, or none.
-            OSError: it does not answer.
+            IdentityError: it is of another namespace, or shows no certificate.
+            OSError: it does not answer, or its authority is not known.
         """
         return self._handshake(sock, seconds, server=True)
 
@@ -63,7 +66,8 @@ class Identity:
         return self._handshake(sock, seconds, server=False)
 
     def _handshake(self, sock: socket.socket, seconds: float, server: bool) -> TlsStream:
-        context = self._server if server else self._client
+        parts = self._current()
+        context = parts.server if server else parts.client
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         name = None if server else _SERVER_NAME
         secured = context.wrap_bio(incoming, outgoing, server_side=server, server_hostname=name)
@@ -80,10 +84,75 @@ class Identity:
         except ssl.SSLError as err:
             with contextlib.suppress(OSError):
                 sock.sendall(outgoing.read())  # what is wrong
+            if is_unknown_authority(err):
+                raise UnknownAuthorityError(err.reason or str(err)) from err
             raise IdentityError(err.reason or str(err)) from err
-        if secured.getpeercert(binary_form=True) != self._certificate:
-            raise IdentityError("its certificate is another one")
+        if not parts.same_namespace(secured):
+            raise IdentityError("its certificate is for another namespace")
         return TlsStream(PlainStream(sock), secured, incoming, outgoing)
+
+
+def is_unknown_authority(err: ssl.SSLError) -> bool:
+    """Return whether one side does not know who certified the other."""
+    if isinstance(err, ssl.SSLCertVerificationError):
+        return err.verify_code in _UNKNOWN_AUTHORITY
+    return err.reason == "TLSV1_ALERT_UNKNOWN_CA"
+
+
+class _Parts:
+    """What was in an identity's file at one time."""
+
+    def __init__(self, path: str) -> None:
+        pem = Path(path).read_text()
+        start = pem.index(ssl.PEM_HEADER)
+        end = pem.index(ssl.PEM_FOOTER) + len(ssl.PEM_FOOTER)
+        self._certificate = ssl.PEM_cert_to_DER_cert(pem[start:end])
+        self.server = self._context(ssl.PROTOCOL_TLS_SERVER, path)
+        self.client = self._context(ssl.PROTOCOL_TLS_CLIENT, path)
+        self.server.set_alpn_protocols(list(ALPN))
+        self.client.set_alpn_protocols([ALPN[0]])
+
+    @staticmethod
+    def _context(protocol: ssl._SSLMethod, path: str) -> ssl.SSLContext:
+        context = ssl.SSLContext(protocol)
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(path)
+        context.load_cert_chain(path)
+        return context
+
+    def same_namespace(self, secured: ssl.SSLObject) -> bool:
+        """Return whether a verified peer is of the same namespace, or shows the very same certificate."""
+        if secured.getpeercert(binary_form=True) == self._certificate:
+            return True
+        space = _space(secured.getpeercert())
+        return bool(space) and _encoded(space) in self._certificate
+
+
+def _space(certificate: Any) -> str:
+    """Return which namespace a certificate, as the library describes it, is for; "": it names none."""
+    names = [value for kind, value in (certificate or {}).get("subjectAltName", ()) if kind == "URI"]
+    return names[0] if len(names) == 1 else ""
+
+
+def _encoded(space: str) -> bytes:
+    """Return a namespace as certificates have it: a URI among the alternative names (RFC 5280, 4.2.1.6), in DER.
+
+    The library decodes certificates of peers only, so that one's own is searched for this.
+    """
+    name = space.encode()
+    if len(name) < 0x80:
+        return bytes([0x86, len(name)]) + name
+    if len(name) <= 0xFF:
+        return bytes([0x86, 0x81, len(name)]) + name
+    return bytes([0x86, 0x82]) + len(name).to_bytes(2) + name
+
+
+def _stamp(path: str) -> tuple[int, int, int]:
+    """Return what tells one content of a file from another."""
+    status = Path(path).stat()
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def _step(secured: ssl.SSLObject) -> bool:

@@ -1,0 +1,368 @@
+package keys
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/fray-ml/fray/clusterapi/identity"
+	"github.com/fray-ml/fray/clusterapi/token"
+	"github.com/fray-ml/fray/state/store"
+)
+
+// AuthoritiesKey is where the authorities of actors are published.
+const AuthoritiesKey = "authorities.json"
+
+// Authority is the published half of an [identity.Authority].
+type Authority struct {
+	Certificate []byte `json:"certificate"` // DER
+	// Epoch is that of the leader whose authority it is, 0 for a command's.
+	Epoch uint64 `json:"epoch,omitempty"`
+	// User and Expires are those of a command's.
+	User    string    `json:"user,omitempty"`
+	Expires time.Time `json:"expires,omitzero"`
+}
+
+// published authorities.
+type authorities struct {
+	Authorities []Authority `json:"authorities"`
+}
+
+// ReadAuthorities returns what is published, and the object's generation.
+func ReadAuthorities(ctx context.Context, s store.Store) ([]Authority, store.Generation, error) {
+	object, err := s.Get(ctx, AuthoritiesKey)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, store.Absent, nil
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("read the authorities of actors: %w", err)
+	}
+	var all authorities
+	if err := store.Decode(object.Data, &all); err != nil {
+		return nil, 0, fmt.Errorf("%s in %s is damaged; run fray state rekey to write it anew: %w", AuthoritiesKey, s.Location(), err)
+	}
+	return all.Authorities, object.Generation, nil
+}
+
+// EditAuthorities replaces what is published by what edit makes of it.
+func EditAuthorities(ctx context.Context, s store.Store, edit func([]Authority) []Authority) error {
+	for {
+		before, generation, err := ReadAuthorities(ctx, s)
+		if err != nil {
+			return err
+		}
+		after := edit(slices.Clone(before))
+		if slices.EqualFunc(before, after, same) {
+			return nil
+		}
+		data, err := store.Encode(authorities{after})
+		if err != nil {
+			return fmt.Errorf("publish an authority of actors: %w", err)
+		}
+		switch _, err := s.Put(ctx, AuthoritiesKey, data, generation); {
+		case err == nil:
+			return nil
+		case !errors.Is(err, store.ErrConflict): // else another writer was faster, or a reply was lost
+			return fmt.Errorf("publish an authority of actors: %w", denied(err))
+		}
+	}
+}
+
+func same(a, b Authority) bool {
+	return slices.Equal(a.Certificate, b.Certificate) && a.Epoch == b.Epoch && a.User == b.User && a.Expires.Equal(b.Expires)
+}
+
+// put puts an authority among others, in place of itself.
+func put(all []Authority, a Authority) []Authority {
+	all = slices.DeleteFunc(all, func(b Authority) bool { return slices.Equal(a.Certificate, b.Certificate) })
+	return append(all, a)
+}
+
+// NewIdentityKey makes a key that an authority may certify: the private half (PKCS #8)
+// and the public one (PKIX), both in DER.
+func NewIdentityKey() (private, public []byte, err error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make an identity key: %w", err)
+	}
+	if private, err = x509.MarshalPKCS8PrivateKey(key); err != nil {
+		return nil, nil, fmt.Errorf("make an identity key: %w", err)
+	}
+	if public, err = x509.MarshalPKIXPublicKey(&key.PublicKey); err != nil {
+		return nil, nil, fmt.Errorf("make an identity key: %w", err)
+	}
+	return private, public, nil
+}
+
+// newAuthority makes an authority, whose private key stays in memory.
+func newAuthority(stack string) (*identity.Authority, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("make an actor authority: %w", err)
+	}
+	return identity.NewAuthority(key, stack)
+}
+
+// Issuer certifies the hosts that assignments go to, for who leads. Its authority is
+// published before the first of them. It may be used concurrently.
+type Issuer struct {
+	store store.Store
+	epoch uint64
+
+	mu        sync.Mutex
+	authority *identity.Authority // nil: none is published
+}
+
+// NewIssuer returns the issuer of the leader of an epoch.
+func NewIssuer(s store.Store, epoch uint64) *Issuer { return &Issuer{store: s, epoch: epoch} }
+
+// Certify puts into an assignment what its hosts prove their namespace with, by the
+// keys that they have reported. An assignment that has it stays as it is.
+func (i *Issuer) Certify(ctx context.Context, a *store.Assignment, hosts []store.HostReport) error {
+	if a.Run == nil || a.Run.Certificates != nil {
+		return nil
+	}
+	authority, err := i.published(ctx, a.Stack)
+	if err != nil {
+		return err
+	}
+	run := *a.Run
+	for _, h := range hosts {
+		if h.IdentityKey == nil { // of an agent of a former version
+			continue
+		}
+		certificate, err := authority.Issue(h.IdentityKey, run.Spec.Namespace)
+		if err != nil {
+			return err
+		}
+		run.Certificates = append(run.Certificates, store.Certificate{Host: h.Host, DER: certificate})
+	}
+	a.Run = &run
+	return nil
+}
+
+func (i *Issuer) published(ctx context.Context, stack string) (*identity.Authority, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.authority != nil {
+		return i.authority, nil
+	}
+	authority, err := newAuthority(stack)
+	if err != nil {
+		return nil, err
+	}
+	err = EditAuthorities(ctx, i.store, func(all []Authority) []Authority {
+		return put(all, Authority{Certificate: authority.Certificate(), Epoch: i.epoch})
+	})
+	if err != nil {
+		return nil, err
+	}
+	i.authority = authority
+	return authority, nil
+}
+
+// PruneAuthorities removes the authorities of commands that have expired by the
+// leader's clock, and those of earlier leaders than the one of an epoch that have
+// certified nothing which is assigned still.
+func PruneAuthorities(ctx context.Context, s store.Store, now time.Time, epoch uint64) error {
+	published, _, err := ReadAuthorities(ctx, s)
+	if err != nil || len(published) == 0 {
+		return err
+	}
+	used, err := certificates(ctx, s)
+	if err != nil {
+		return err
+	}
+	goes := map[string]bool{}
+	for _, a := range published {
+		old := a.Epoch == 0 && now.After(a.Expires.Add(pruneGrace)) || a.Epoch > 0 && a.Epoch < epoch
+		if old && !slices.ContainsFunc(used, func(c []byte) bool { return identity.IssuedBy(c, a.Certificate) }) {
+			goes[string(a.Certificate)] = true
+		}
+	}
+	return EditAuthorities(ctx, s, func(all []Authority) []Authority {
+		return slices.DeleteFunc(all, func(a Authority) bool { return goes[string(a.Certificate)] })
+	})
+}
+
+// certificates are those in assignments.
+func certificates(ctx context.Context, s store.Store) ([][]byte, error) {
+	objects, err := s.List(ctx, store.AssignPrefix)
+	if err != nil {
+		return nil, fmt.Errorf("list assignments: %w", err)
+	}
+	var all [][]byte
+	for _, o := range objects {
+		object, err := s.Get(ctx, o.Key)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		var a store.Assignment
+		if err == nil {
+			err = store.Decode(object.Data, &a)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", o.Key, err)
+		}
+		if a.Run == nil {
+			continue
+		}
+		for _, c := range a.Run.Certificates[:min(1, len(a.Run.Certificates))] { // one authority has issued them all
+			all = append(all, c.DER)
+		}
+	}
+	return all, nil
+}
+
+// Member is a command that calls the actors of a namespace, as one of them: its own
+// authority certifies it, which it may publish since it may write.
+type Member struct {
+	store       store.Store
+	published   Authority
+	key         []byte // PKCS #8
+	certificate []byte
+}
+
+// Join makes a command a member of a namespace, for CommandLife from now by the
+// leader's clock. Hosts take it for one within a few seconds.
+func Join(ctx context.Context, s store.Store, stack, user, namespace string, now time.Time) (*Member, error) {
+	authority, err := newAuthority(stack)
+	if err != nil {
+		return nil, err
+	}
+	key, public, err := NewIdentityKey()
+	if err != nil {
+		return nil, err
+	}
+	m := &Member{store: s, key: key, published: Authority{Certificate: authority.Certificate(), User: user}}
+	if m.certificate, err = authority.Issue(public, namespace); err != nil {
+		return nil, err
+	}
+	return m, m.Renew(ctx, now)
+}
+
+// Renew publishes the command's authority for CommandLife from now.
+func (m *Member) Renew(ctx context.Context, now time.Time) error {
+	m.published.Expires = now.UTC().Add(token.CommandLife)
+	return EditAuthorities(ctx, m.store, func(all []Authority) []Authority { return put(all, m.published) })
+}
+
+// File is what FRAY_ACTOR_IDENTITY names, with the authorities of now.
+func (m *Member) File(ctx context.Context) ([]byte, error) {
+	all, _, err := ReadAuthorities(ctx, m.store)
+	if err != nil {
+		return nil, err
+	}
+	return identity.File(m.key, m.certificate, Trusted(all)), nil
+}
+
+// Trusted are the certificates of authorities.
+func Trusted(all []Authority) [][]byte {
+	certificates := make([][]byte, len(all))
+	for i := range all {
+		certificates[i] = all[i].Certificate
+	}
+	return certificates
+}
+
+// Recertify makes a new authority the only one, for who holds the lease of an epoch: it
+// certifies the hosts of everything that is assigned anew, and then nothing that
+// others have certified counts any more. valid is nil while the lease holds. It
+// returns how many slices it has certified.
+func Recertify(ctx context.Context, s store.Store, epoch uint64, valid func() error) (certified int, err error) {
+	objects, err := s.List(ctx, store.AssignPrefix)
+	if err != nil {
+		return 0, fmt.Errorf("list assignments: %w", err)
+	}
+	issuer := NewIssuer(s, epoch)
+	for _, o := range objects {
+		if err := valid(); err != nil {
+			return certified, err
+		}
+		done, err := issuer.recertify(ctx, o.Key)
+		if err != nil {
+			return certified, fmt.Errorf("certify the hosts of %s: %w", o.Key, err)
+		}
+		if done {
+			certified++
+		}
+	}
+	issuer.mu.Lock()
+	defer issuer.mu.Unlock()
+	return certified, EditAuthorities(ctx, s, func(all []Authority) []Authority {
+		for _, a := range all {
+			if issuer.authority != nil && string(a.Certificate) == string(issuer.authority.Certificate()) {
+				return []Authority{a}
+			}
+		}
+		return nil
+	})
+}
+
+// recertify writes one assignment with new certificates and nothing else changed. One
+// that changes meanwhile is read again.
+func (i *Issuer) recertify(ctx context.Context, key string) (bool, error) {
+	for {
+		object, err := i.store.Get(ctx, key)
+		if errors.Is(err, store.ErrNotFound) {
+			return false, nil
+		}
+		var a store.Assignment
+		if err == nil {
+			a, err = store.DecodeAssignment(object.Data)
+		}
+		if err != nil {
+			return false, err
+		}
+		if a.Run == nil || a.MovedTo != "" {
+			return false, nil
+		}
+		run := *a.Run
+		run.Certificates, a.Run = nil, &run
+		hosts, err := i.reports(ctx, a.Slice)
+		if err == nil {
+			err = i.Certify(ctx, &a, hosts)
+		}
+		if err != nil {
+			return false, err
+		}
+		data, err := store.Encode(a)
+		if err != nil {
+			return false, err
+		}
+		if _, err = i.store.Put(ctx, key, data, object.Generation); !errors.Is(err, store.ErrConflict) {
+			return err == nil, err
+		}
+	}
+}
+
+// reports are those of a slice's hosts.
+func (i *Issuer) reports(ctx context.Context, slice string) ([]store.HostReport, error) {
+	objects, err := i.store.List(ctx, store.HostsOf(slice))
+	if err != nil {
+		return nil, err
+	}
+	var all []store.HostReport
+	for _, o := range objects {
+		object, err := i.store.Get(ctx, o.Key)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		var r store.HostReport
+		if err == nil {
+			r, err = store.DecodeReport(object.Data)
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, r)
+	}
+	return all, nil
+}

@@ -1,0 +1,180 @@
+package keys_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/fray-ml/fray/clusterapi/identity"
+	"github.com/fray-ml/fray/clusterapi/keys"
+	"github.com/fray-ml/fray/clusterapi/token"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state/store"
+)
+
+func encode(t *testing.T, s store.Store, key string, object any) {
+	t.Helper()
+	data, err := store.Encode(object)
+	if err == nil {
+		_, err = s.Put(t.Context(), key, data, store.Any)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// host reports a key of its own.
+func host(t *testing.T, s store.Store, slice string) store.HostReport {
+	t.Helper()
+	_, public, err := keys.NewIdentityKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := store.HostReport{Slice: slice, IdentityKey: public}
+	encode(t, s, store.HostKey(slice, 0), h)
+	return h
+}
+
+// assigned is an assignment as a leader writes it.
+func assigned(t *testing.T, s store.Store, by *keys.Issuer, h store.HostReport) store.Assignment {
+	t.Helper()
+	a := store.Assignment{Slice: h.Slice, Stack: "abc", Generation: 1, Run: &store.Run{Spec: schema.Job{Namespace: "rl"}}}
+	if err := by.Certify(t.Context(), &a, []store.HostReport{h}); err != nil {
+		t.Fatal(err)
+	}
+	encode(t, s, store.AssignKey(h.Slice), a)
+	return a
+}
+
+func authorities(t *testing.T, s store.Store) []keys.Authority {
+	t.Helper()
+	all, _, err := keys.ReadAuthorities(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func issuedBy(t *testing.T, a store.Assignment, by keys.Authority) bool {
+	t.Helper()
+	return len(a.Run.Certificates) == 1 && identity.IssuedBy(a.Run.Certificates[0].DER, by.Certificate)
+}
+
+// A leader publishes one authority, before what it certifies, however many hosts there
+// are; what is certified stays as it is.
+func TestIssuer(t *testing.T) {
+	s := newCounted()
+	leader := keys.NewIssuer(s, 1)
+	one, two := host(t, s, "one"), host(t, s, "two")
+	puts := s.puts.Load()
+	a, b := assigned(t, s, leader, one), assigned(t, s, leader, two)
+	if made := s.puts.Load() - puts; made != 3 { // both assignments, and the authority
+		t.Errorf("%d writes, want 3", made)
+	}
+	all := authorities(t, s)
+	if len(all) != 1 || all[0].Epoch != 1 || !issuedBy(t, a, all[0]) || !issuedBy(t, b, all[0]) {
+		t.Errorf("authorities %+v have issued %+v and %+v", all, a.Run, b.Run)
+	}
+	again := a
+	if err := keys.NewIssuer(s, 2).Certify(t.Context(), &again, []store.HostReport{one}); err != nil || again.Run != a.Run {
+		t.Errorf("what was certified is certified again, %v", err)
+	}
+}
+
+// Authorities of earlier leaders stay while something that they certified is assigned,
+// those of commands until they expire.
+func TestPruneAuthorities(t *testing.T) {
+	s := newCounted()
+	now := time.Now()
+	first, second := keys.NewIssuer(s, 1), keys.NewIssuer(s, 2)
+	stays, goes := host(t, s, "stays"), host(t, s, "goes")
+	assigned(t, s, first, stays)
+	assigned(t, s, second, goes)
+	if _, err := keys.Join(t.Context(), s, "abc", "ann", "rl", now); err != nil {
+		t.Fatal(err)
+	}
+	encode(t, s, store.AssignKey("goes"), store.Assignment{Slice: "goes", Generation: 2})
+	for _, step := range []struct {
+		name  string
+		epoch uint64
+		at    time.Time
+		want  int
+	}{
+		{"under the second leader", 2, now, 3},
+		{"under the third, the second's has nothing", 3, now, 2},
+		{"once the command's has expired", 3, now.Add(time.Hour), 1},
+	} {
+		if err := keys.PruneAuthorities(t.Context(), s, step.at, step.epoch); err != nil {
+			t.Fatal(err)
+		}
+		if all := authorities(t, s); len(all) != step.want || all[0].Epoch != 1 {
+			t.Errorf("%s: %+v, want %d", step.name, all, step.want)
+		}
+	}
+}
+
+// After rekey nothing that was certified before counts, and what is assigned has
+// another certificate of the same host's key, and is otherwise as it was.
+func TestRecertify(t *testing.T) {
+	s := newCounted()
+	one := host(t, s, "one")
+	before := assigned(t, s, keys.NewIssuer(s, 1), one)
+	encode(t, s, store.AssignKey("idle"), store.Assignment{Slice: "idle", Generation: 1})
+	if _, err := keys.Join(t.Context(), s, "abc", "ann", "rl", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := keys.Recertify(t.Context(), s, 7, func() error { return nil }); n != 1 || err != nil {
+		t.Fatalf("certified %d slices, %v; want 1", n, err)
+	}
+	object, err := s.Get(t.Context(), store.AssignKey("one"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := store.DecodeAssignment(object.Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := authorities(t, s)
+	if len(all) != 1 || all[0].Epoch != 7 || !issuedBy(t, after, all[0]) || issuedBy(t, before, all[0]) || after.Generation != before.Generation {
+		t.Errorf("authorities %+v, assignment %+v; want one new authority and its certificate", all, after)
+	}
+	lost := errors.New("lease lost")
+	if _, err := keys.Recertify(t.Context(), s, 8, func() error { return lost }); !errors.Is(err, lost) {
+		t.Errorf("without the lease: %v, want %v", err, lost)
+	}
+}
+
+// A user who may not write joins no namespace.
+func TestReadersJoinNothing(t *testing.T) {
+	s := newCounted()
+	s.readOnly = true
+	if _, err := keys.Join(t.Context(), s, "abc", "ann", "rl", time.Now()); !errors.Is(err, keys.ErrMayNotWrite) {
+		t.Errorf("got %v, want %v", err, keys.ErrMayNotWrite)
+	}
+}
+
+// A command's identity is of an authority that is published for as long as its key.
+func TestMember(t *testing.T) {
+	s := newCounted()
+	now := time.Now()
+	m, err := keys.Join(t.Context(), s, "abc", "ann", "rl", now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := m.File(context.WithoutCancel(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, certificate, err := identity.ParseFile(text)
+	all := authorities(t, s)
+	if err != nil || len(all) != 1 || !identity.IssuedBy(certificate, all[0].Certificate) || !all[0].Expires.Equal(now.UTC().Add(token.CommandLife)) {
+		t.Errorf("%v; authorities %+v", err, all)
+	}
+	if err := m.Renew(t.Context(), now.Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if all := authorities(t, s); len(all) != 1 || !all[0].Expires.Equal(now.UTC().Add(token.CommandLife+time.Minute)) {
+		t.Errorf("renewed: %+v", all)
+	}
+}
