@@ -62,8 +62,10 @@ func (a *app) showLease(s *stack, sight store.Sight) error {
 	switch {
 	case l.Released:
 		standing = "free: released by its last holder"
+	case l.Gone():
+		standing = "free: its holder's process is gone"
 	case !leads(sight):
-		standing = "free: its holder is gone"
+		standing = "free: it has lapsed, since its holder did not renew it"
 	}
 	w := tabwriter.NewWriter(a.stdout, 0, 4, 2, ' ', 0)
 	line := func(name string, value any) { fmt.Fprintf(w, "%s\t%v\n", name, value) }

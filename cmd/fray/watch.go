@@ -242,11 +242,4 @@ func (s *stack) watch(ctx context.Context) (store.Lease, bool) {
 
 // leads reports whether somebody holds the lease: it is live, and its process has
 // not died on this very machine.
-func leads(sight store.Sight) bool {
-	if !sight.Leads {
-		return false
-	}
-	host, err := os.Hostname()
-	here := err == nil && host == sight.Lease.Host
-	return !here || !errors.Is(syscall.Kill(sight.Lease.PID, 0), syscall.ESRCH)
-}
+func leads(sight store.Sight) bool { return sight.Leads && !sight.Lease.Gone() }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 const (
@@ -210,7 +208,7 @@ const dyingPatience = 2 * time.Second
 // dying reports whether a holder was a process of this machine that is gone.
 // Its pid alone proves nothing, since pids are used again; its lock does.
 func (a *acquisition) dying(l Lease) bool {
-	return a.sameMachine(l) && errors.Is(unix.Kill(l.PID, 0), unix.ESRCH)
+	return a.sameMachine(l) && l.Gone()
 }
 
 // sameMachine reports whether a holder ran on this machine since its last boot,

@@ -24,6 +24,9 @@ func machineID() string {
 	return id
 }
 
+// pidNamespace names the numbering of processes that this one sees: there is one.
+func pidNamespace() string { return "host" }
+
 func deviceOf(stat *syscall.Stat_t) uint64 { return uint64(stat.Dev) }
 
 // isRunning reports whether a process is not suspended by a signal, as far as

@@ -31,6 +31,15 @@ func machineID() string {
 	return host
 }
 
+// pidNamespace names the numbering of processes that this one sees, "" if unknown.
+func pidNamespace() string {
+	name, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil {
+		return ""
+	}
+	return name
+}
+
 func deviceOf(stat *syscall.Stat_t) uint64 { return stat.Dev }
 
 // isRunning reports whether a process is not suspended by a signal, as far as

@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/user"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Lease says who may act on the stack. It is renewed while its holder works
@@ -20,16 +22,18 @@ import (
 // as far as clocks may be apart: there it has lapsed when it was not renewed for
 // as long as it is valid, by the clock of whoever looks.
 type Lease struct {
-	Holder     string    `json:"holder"` // unique to one acquisition
-	Epoch      uint64    `json:"epoch"`
-	Host       string    `json:"host"`
-	BootID     string    `json:"boot_id,omitempty"`
-	User       string    `json:"user"`
-	PID        int       `json:"pid"`
-	Command    string    `json:"command"`
-	AcquiredAt time.Time `json:"acquired_at"`
-	RenewedAt  time.Time `json:"renewed_at"`
-	ExpiresAt  time.Time `json:"expires_at"`
+	Holder string `json:"holder"` // unique to one acquisition
+	Epoch  uint64 `json:"epoch"`
+	Host   string `json:"host"`
+	BootID string `json:"boot_id,omitempty"`
+	// PIDNamespace is what PID is a number of: containers of one host have others.
+	PIDNamespace string    `json:"pid_namespace,omitempty"`
+	User         string    `json:"user"`
+	PID          int       `json:"pid"`
+	Command      string    `json:"command"`
+	AcquiredAt   time.Time `json:"acquired_at"`
+	RenewedAt    time.Time `json:"renewed_at"`
+	ExpiresAt    time.Time `json:"expires_at"`
 	// ControllerAddress is where the cluster API is served, host:port, and
 	// ControllerFingerprint the SHA-256 of its certificate, in hex; ControllerHTTP
 	// is the web page's. They are "" for a holder that serves nothing.
@@ -52,6 +56,14 @@ type Lease struct {
 
 // Live reports whether the lease binds others at a time.
 func (l Lease) Live(now time.Time) bool { return !l.Released && now.Before(l.ExpiresAt) }
+
+// Gone reports whether the holder's process is known to be gone: it ran on this
+// machine since its last boot, where process ids mean the same as here, and none
+// has its id. Nothing else proves it: not that it is out of sight, in another
+// container, of another user or on another machine.
+func (l Lease) Gone() bool {
+	return sameBoot(l) && l.PID > 0 && l.PIDNamespace != "" && l.PIDNamespace == pidNamespace() && errors.Is(unix.Kill(l.PID, 0), unix.ESRCH)
+}
 
 // validity is how long the lease outlives a renewal.
 func (l Lease) validity() time.Duration { return l.ExpiresAt.Sub(l.RenewedAt) }
@@ -193,6 +205,7 @@ func newLease(cfg LeaseConfig) Lease {
 		Holder:            newNonce(),
 		Host:              host,
 		BootID:            bootID(),
+		PIDNamespace:      pidNamespace(),
 		User:              userName(),
 		PID:               os.Getpid(),
 		Command:           cfg.Command,
