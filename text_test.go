@@ -56,6 +56,7 @@ func mayRead() map[string]string {
 		"providers/gcp":                foreign,
 
 		"providers/gcp/emulator":          "its Reason is a closed set",
+		"providers/providertest":          "is a suite of tests",
 		"state/store/storetest":           "is a suite of tests",
 		"providers/gcp/emulator/metadata": "is the other side: a value that clients set",
 	}
@@ -265,21 +266,22 @@ func mayUse() map[string]string {
 		offer    = "what users call it: generations of TPUs, and what import blocks do"
 	)
 	return map[string]string{
-		"read assignment":          operator,
-		"encode assignment":        operator,
-		"write assignment":         operator,
-		"assignment not":           operator,
-		"older assignment":         operator,
-		"the assignment has":       operator,
-		"has read no assignment":   operator,
-		"nor an assignment":        operator,
-		"get generation":           operator,
-		"which generations need":   operator,
-		"that nothing uses":        offer,
-		"TPU API":                  offer,
-		"of the generation":        offer,
-		"configuration taken over": operator,
-		"not taken over":           operator,
+		"read assignment":                        operator,
+		"encode assignment":                      operator,
+		"write assignment":                       operator,
+		"assignment not":                         operator,
+		"older assignment":                       operator,
+		"the assignment has":                     operator,
+		"has read no assignment":                 operator,
+		"nor an assignment":                      operator,
+		"get generation":                         operator,
+		"refuses a write for another generation": operator,
+		"which generations need":                 operator,
+		"that nothing uses":                      offer,
+		"TPU API":                                offer,
+		"of the generation":                      offer,
+		"configuration taken over":               operator,
+		"not taken over":                         operator,
 	}
 }
 

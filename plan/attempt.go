@@ -278,7 +278,8 @@ func (d *differ) watchAttempt(j *state.Job) {
 	}
 	why := taskReason(last, by)
 	d.drift(addr, "", fmt.Sprintf("attempt %d of %s ended: %s", last.Number, addr, why), afterwards(j, outcome))
-	d.edit(addr).Last().EndedBy = &by
+	first := by // of its own: what most looks do not need is not allocated for them
+	d.edit(addr).Last().EndedBy = &first
 	d.end(addr, outcome, why)
 }
 
