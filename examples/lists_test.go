@@ -292,6 +292,10 @@ func TestCopiedNodeAndBlindWatch(t *testing.T) {
 			t.Errorf("job.nodes[%d] is at attempt %d", i, len(j.Attempts))
 		}
 	}
+	key.Name = "copied" // it is none of the stack's, so that destroy leaves it
+	_, err = g.Cloud().Delete(key)
+	g.must(err)
+	eventually(t, "the copy is gone", func() bool { _, there := g.Cloud().Group(key); return !there })
 	stop()
 	s.destroy()
 }
