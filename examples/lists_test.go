@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -189,4 +190,112 @@ func (m *listsMisread) check(all bool) bool {
 		}
 	}
 	return true
+}
+
+// copyNode makes a node that has all labels and metadata of another one, as people do
+// who make one like it.
+func (g *gcp) copyNode(key cloud.Key, name string) {
+	g.t.Helper()
+	of, there := g.Cloud().Group(key)
+	if !there {
+		g.t.Fatalf("there is no %v", key)
+	}
+	spec := of.Spec
+	spec.Name, spec.Instances = name, nil
+	_, err := g.Cloud().Allocate(spec)
+	g.must(err)
+}
+
+// guestStatus is what the agent of a node's first machine says of itself to the cloud.
+func (g *gcp) guestStatus(node string) string {
+	for _, group := range g.World().Groups {
+		if group.Name == node && len(group.Hosts) > 0 {
+			return g.Cloud().Guest(group.Hosts[0].ID)[cloud.GuestKey{Namespace: "fray", Key: "status"}]
+		}
+	}
+	return ""
+}
+
+// conditions is a part of what fray status --json says of providers.
+type conditions struct {
+	Conditions map[string]struct {
+		Unseen *struct {
+			Since time.Time `json:"since"`
+			Kind  string    `json:"kind"`
+			Text  string    `json:"text"`
+		} `json:"unseen"`
+		Skipped []struct {
+			Name   string `json:"name"`
+			Reason string `json:"reason"`
+		} `json:"skipped"`
+	} `json:"conditions"`
+}
+
+// TestCopiedNodeAndBlindWatch runs real programs on an emulated cloud. A copy of a node,
+// with all its labels and metadata, and so with an agent, disturbs nothing: it is
+// skipped and shown, it serves no host, and what is preempted beside it is made again.
+// A watch that cannot list says so, in its log and to fray status, until it can.
+func TestCopiedNodeAndBlindWatch(t *testing.T) {
+	t.Parallel()
+	s := newStack(t, "lists.hcl")
+	config := strings.Split(listsConfig, `job "large"`)[0]
+	if err := os.WriteFile(filepath.Join(s.dir, s.file), []byte(config), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	g := s.onGCP()
+	s.apply()
+	log, stop := s.loggedWatch()
+	lives := g.World().Groups
+	original := lives[0]
+	key, err := g.Find(original.Name, original.Zone, original.Kind)
+	g.must(err)
+	g.copyNode(key, "copied")
+	eventually(t, "the copy is shown", func() bool {
+		var c conditions
+		decode(t, s.run("status", "--json", "-C", s.file), &c)
+		skipped := c.Conditions["gcp"].Skipped
+		return len(skipped) == 1 && skipped[0].Name == "copied" && skipped[0].Reason == "copy"
+	})
+	if text := s.run("status", "-C", s.file); !strings.Contains(text, "Skipped: provider gcp lists copied in "+original.Zone) || !strings.Contains(text, "keeps it true") {
+		t.Errorf("status says\n%s", text)
+	}
+	other, err := g.Find(lives[1].Name, lives[1].Zone, lives[1].Kind)
+	g.must(err)
+	g.must(g.Cloud().Preempt(other, false))
+	eventually(t, "what was preempted beside the copy runs again", func() bool {
+		again := 0
+		for i := range 3 {
+			if j := s.job(fmt.Sprintf("job.nodes[%d]", i)); len(j.Attempts) == 2 && j.Ready {
+				again++
+			}
+		}
+		return again == 1
+	})
+	eventually(t, "the copy's agent says that it is one", func() bool {
+		return strings.Contains(g.guestStatus("copied"), "this machine is a copy")
+	})
+
+	g.Cloud().SetAPI(cloud.API{Unauthenticated: true})
+	eventually(t, "status says that the provider cannot be seen", func() bool {
+		text := s.run("status", "-C", s.file)
+		return strings.Contains(text, "Provider gcp cannot be seen since ") && strings.Contains(text, "(permission)") && !strings.Contains(text, "keeps it true")
+	})
+	eventually(t, "the log of watch says so", func() bool { return strings.Contains(log(), "provider gcp cannot be seen: ") })
+	g.Cloud().SetAPI(cloud.API{})
+	eventually(t, "status says that all is well", func() bool {
+		text := s.run("status", "-C", s.file)
+		return strings.Contains(text, "keeps it true") && !strings.Contains(text, "cannot be seen")
+	})
+	eventually(t, "the log of watch says so", func() bool { return strings.Contains(log(), "provider gcp can be seen again") })
+	for i := range 3 {
+		if j := s.job(fmt.Sprintf("job.nodes[%d]", i)); len(j.Attempts) > 2 {
+			t.Errorf("job.nodes[%d] is at attempt %d", i, len(j.Attempts))
+		}
+	}
+	key.Name = "copied" // it is none of the stack's, so that destroy leaves it
+	_, err = g.Cloud().Delete(key)
+	g.must(err)
+	eventually(t, "the copy is gone", func() bool { _, there := g.Cloud().Group(key); return !there })
+	stop()
+	s.destroy()
 }

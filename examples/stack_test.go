@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -98,8 +99,15 @@ func (s *stack) apply(args ...string) {
 // watch keeps the stack true until the returned function is called.
 func (s *stack) watch() (stop func()) {
 	s.t.Helper()
+	_, stop = s.loggedWatch()
+	return stop
+}
+
+// loggedWatch is watch with what it logs.
+func (s *stack) loggedWatch() (log func() string, stop func()) {
+	s.t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(s.t.Context()))
-	var output bytes.Buffer
+	var output lockedBuffer
 	cmd := s.command(ctx, "watch", s.file)
 	cmd.Stdout, cmd.Stderr = &output, &output
 	if err := cmd.Start(); err != nil {
@@ -118,7 +126,25 @@ func (s *stack) watch() (stop func()) {
 		}
 	}
 	s.t.Cleanup(stop)
-	return stop
+	return output.String, stop
+}
+
+// lockedBuffer is what a process writes while a test reads it.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(data []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(data)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
 }
 
 // destroy takes the stack down and sees that nothing of it runs any more.

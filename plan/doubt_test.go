@@ -104,12 +104,11 @@ func TestGoneIsConfirmed(t *testing.T) {
 			w.unreadable = c.unreadable
 			delete(w.slices, firstSlice(w))
 			began := w.now
-			w.until(c.within, "asked for again", func(p *Plan) bool {
-				return slices.ContainsFunc(p.Actions, func(a Action) bool { return a.Verb == CreateSlice })
-			})
+			w.until(c.within, "gone", func(*Plan) bool { return w.doc.Jobs[jobAddr("a")].Preemptions == 1 })
 			if took := w.now.Sub(began); took < c.atLeast {
-				t.Errorf("it was asked for again after %s", took)
+				t.Errorf("it was gone after %s", took)
 			}
+			w.until(2*time.Minute, "made again", func(*Plan) bool { return w.doc.Jobs[jobAddr("a")].Attempt == 2 })
 		})
 	}
 }
