@@ -36,7 +36,7 @@ type task struct {
 	// and why the task is being ended.
 	running  *processRecord
 	stopping *stopRecord
-	done    chan struct{} // closed when nothing of it is left
+	done     chan struct{} // closed when nothing of it is left
 
 	mu      sync.Mutex
 	report  store.TaskReport
