@@ -54,6 +54,9 @@ type sliceJSON struct {
 	Error string         `json:"error,omitempty"`
 	// IdleSince is since when no job has held it.
 	IdleSince time.Time `json:"idle_since,omitzero"`
+	Chips     int       `json:"chips,omitempty"`
+	// Held is absent while the job that it was made for runs or waits.
+	Held *heldJSON `json:"held,omitempty"`
 }
 
 type disownedJSON struct {
@@ -96,7 +99,7 @@ func (v *view) document() *statusJSON {
 	for _, name := range sortedKeys(v.doc.Slices) {
 		s := v.doc.Slices[name]
 		if v.shown(s.Spec.Owner) {
-			out.Slices = append(out.Slices, sliceJSON{Name: name, Owner: s.Spec.Owner, TPU: s.Spec.TPU, Hosts: s.Spec.Hosts, Error: s.Error, IdleSince: s.IdleSince})
+			out.Slices = append(out.Slices, sliceJSON{Name: name, Owner: s.Spec.Owner, TPU: s.Spec.TPU, Hosts: s.Spec.Hosts, Error: s.Error, IdleSince: s.IdleSince, Chips: chipsOf(s), Held: heldOf(v.doc, s, v.acts())})
 		}
 	}
 	for _, r := range v.pools() {
