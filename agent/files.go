@@ -57,8 +57,13 @@ func (t *task) unpackBundle(ctx context.Context, sum string) (string, error) {
 	}
 	bundles := t.agent.dir.file(bundlesDir)
 	dir := filepath.Join(bundles, sum)
-	if _, err := os.Stat(dir); err == nil {
+	_, err := os.Stat(dir)
+	found := err == nil
+	if found && treeIntact(dir) {
 		return dir, nil
+	}
+	if found {
+		t.agent.Log.Warn("a bundle on this host is damaged, as after a power cut; what is damaged is fetched again", "bundle", sum)
 	}
 	t.building()
 	if err := os.MkdirAll(bundles, 0o700); err != nil {
@@ -72,13 +77,17 @@ func (t *task) unpackBundle(ctx context.Context, sum string) (string, error) {
 		return "", err
 	}
 	err = t.fetch(ctx, sum, temp)
-	if err == nil {
-		err = os.Rename(temp, dir)
+	switch {
+	case err != nil:
+	case found:
+		err = errors.Join(realTreeOps().mendTree(temp, dir), os.RemoveAll(temp))
+	default:
+		err = realTreeOps().place(temp, dir)
 	}
 	if err != nil {
 		return "", errors.Join(err, os.RemoveAll(temp))
 	}
-	return dir, syncDir(bundles)
+	return dir, nil
 }
 
 // fetch unpacks a bundle. Parts of it that are here already, from an agent that

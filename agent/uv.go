@@ -73,19 +73,27 @@ func (t *task) prepareUV(ctx context.Context) (string, error) {
 	if err := t.runUV(ctx, append([]string{program}, uvArgs(*uv)...), venv, lock); err != nil {
 		return "", err
 	}
-	if err := writeJSON(venv+".built", struct{}{}); err != nil {
+	err = syncFileSystem(venv)
+	if err == nil {
+		err = treeOps{sync: func(string) error { return nil }}.seal(venv, recordOf(venv)) // all of it is synced
+	}
+	if err == nil {
+		err = writeJSON(venv+".built", struct{}{})
+	}
+	if err != nil {
 		return "", fmt.Errorf("prepare uv environment: %w", err)
 	}
 	return venv, nil
 }
 
-// uvBuilt reports whether an environment is complete and its Python still there.
+// uvBuilt reports whether an environment is complete, as it was built, and its
+// Python still there.
 func uvBuilt(venv string) bool {
 	_, err := os.Stat(venv + ".built")
 	if err == nil {
 		_, err = os.Stat(filepath.Join(venv, "bin", "python"))
 	}
-	return err == nil
+	return err == nil && treeWhole(venv)
 }
 
 // localSource finds in a lock file what is installed from a directory or a file

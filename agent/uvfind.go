@@ -23,7 +23,7 @@ func (t *task) findUV(ctx context.Context) (string, error) {
 	}
 	dir := filepath.Join(t.agent.CacheDir, "uv-program")
 	program := filepath.Join(dir, "bin", "uv")
-	if executable(program) == nil {
+	if executable(program) == nil && treeIntact(dir) {
 		return program, nil
 	}
 	t.set(func(r *store.TaskReport) { r.State, r.Reason = schema.TaskBuilding, "installing uv" })
@@ -55,5 +55,5 @@ func installUV(ctx context.Context, dir string) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
-	return os.Rename(temp, dir)
+	return realTreeOps().place(temp, dir)
 }

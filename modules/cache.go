@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -65,6 +66,9 @@ func (c cache) adopt(files string, l Locked) error {
 	if err := os.Chmod(files, 0o755); err != nil {
 		return err
 	}
+	if err := syncTree(files); err != nil { // before it has a name that is trusted
+		return err
+	}
 	err := os.Rename(files, place)
 	if taken(err) {
 		if sum, hashErr := filesHash(place); hashErr == nil && sum == l.Files {
@@ -78,6 +82,23 @@ func (c cache) adopt(files string, l Locked) error {
 		return err
 	}
 	return syncDir(string(c))
+}
+
+// syncTree syncs the files of a directory, and its directories from below.
+func syncTree(dir string) error {
+	var folders []string
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() {
+			folders = append(folders, path)
+		} else if err == nil && entry.Type().IsRegular() {
+			err = syncDir(path)
+		}
+		return err
+	})
+	for _, folder := range slices.Backward(folders) {
+		err = errors.Join(err, syncDir(folder))
+	}
+	return err
 }
 
 func taken(err error) bool {

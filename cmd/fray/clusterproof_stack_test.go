@@ -62,9 +62,6 @@ func newClusterProof(t *testing.T, bucket *emulator, at string, children int) *c
 func (s *proofStack) cluster(t *testing.T, children int) *clusterProof {
 	t.Helper()
 	p := &clusterProof{proofStack: s, notes: t.TempDir(), children: children}
-	if s.bucket != nil {
-		p.env = append(p.env, "FRAY_TEST_BUCKET_INTERVAL=150ms")
-	}
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

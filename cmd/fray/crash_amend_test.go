@@ -90,6 +90,7 @@ type amendStack struct {
 func newAmendStack(t *testing.T, bucket *emulator) *amendStack {
 	t.Helper()
 	s := &amendStack{proofStack: newProofStack(t, bucket)}
+	s.program = withCrashPoints(t)
 	module := fmt.Sprintf(amendCommon, filepath.Join(s.dir, "starts"))
 	module += "job \"one\" {\n  command = [\"sh\", \"-c\", local.run, \"one\"]\n}\n"
 	if err := os.Mkdir(filepath.Join(s.dir, "m"), 0o755); err != nil {

@@ -118,10 +118,10 @@ type crashStack struct{ *proofStack }
 
 func newCrashStack(t *testing.T, bucket *emulator) *crashStack {
 	s := &crashStack{newProofStack(t, bucket)}
+	s.program = withCrashPoints(t)
 	if bucket != nil {
-		// Agents that look less often leave more of the machine to the others.
 		// Who is not killed keeps its lease, however slow the machine.
-		s.env = append(s.env, "FRAY_TEST_BUCKET_INTERVAL=150ms", "FRAY_TEST_LEASE_TTL=2m")
+		s.env = append(s.env, "FRAY_TEST_LEASE_TTL=2m")
 	}
 	return s
 }

@@ -63,7 +63,7 @@ func (e *emulator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // environ is what points a process at the emulator, which has no limit of one
 // write a second.
 func (e *emulator) environ() []string {
-	return []string{"STORAGE_EMULATOR_HOST=" + strings.TrimPrefix(e.URL, "http://"), "FRAY_TEST_BUCKET_INTERVAL=20ms"}
+	return []string{"STORAGE_EMULATOR_HOST=" + strings.TrimPrefix(e.URL, "http://")}
 }
 
 // isPut reports whether a request writes an object of a name that ends so.

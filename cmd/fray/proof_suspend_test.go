@@ -75,6 +75,7 @@ func TestSuspended(t *testing.T) {
 			t.Parallel() // mostly waiting for a lease to lapse
 			bucket := newEmulator(t)
 			s := newProofStack(t, bucket)
+			s.program = withCrashPoints(t)
 			door := newDoor(t, bucket, c.at, c.late)
 			proveSuspended(t, s, door, c.interrupted)
 		})

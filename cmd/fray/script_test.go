@@ -102,6 +102,7 @@ func TestScript(t *testing.T) {
 			"left":       left,
 			"agekey":     ageKey,
 			"occupy":     occupy,
+			"rigged":     rigged,
 		},
 	})
 }
@@ -134,6 +135,13 @@ func asking(ts *testscript.TestScript, _ bool, args []string) {
 	start(ts, args, keyboard)
 	ts.Check(keyboard.Close())
 	ts.Defer(func() { _ = silent.Close() })
+}
+
+// rigged names a fray with crash points in RIGGED.
+func rigged(ts *testscript.TestScript, _ bool, _ []string) {
+	path, err := crashingFray()
+	ts.Check(err)
+	ts.Setenv("RIGGED", path)
 }
 
 // agekey FILE writes an age identity, and its recipient to FILE.pub.

@@ -33,7 +33,6 @@ type stack struct {
 	clock   *store.LeaderClock
 	signing sync.Once
 	command *clusterkeys.Command // once signing was done, see signer
-	crashes *apply.Crashes
 }
 
 // openStack finds the store of a site. With create it is made if it is not
@@ -49,10 +48,6 @@ func openStack(ctx context.Context, where site, create bool) (*stack, error) {
 	if err != nil {
 		return nil, err
 	}
-	if st.crashes, err = apply.CrashesFromEnv(); err != nil {
-		return nil, err
-	}
-	opened = st.crashes.Store(opened)
 	st.keys = newKeys(opened, st, where.settings.Encryption)
 	st.store = st.keys.store()
 	st.clock = store.NewLeaderClock(st.store)
@@ -167,7 +162,7 @@ func (s *stack) providers(ctx context.Context, declared []schema.Provider, doc *
 	if err != nil {
 		return nil, err
 	}
-	all := map[schema.ProviderName]providers.Provider{schema.ProviderLocal: s.crashes.Provider(p)}
+	all := map[schema.ProviderName]providers.Provider{schema.ProviderLocal: p}
 	if doc != nil {
 		if err := s.here(doc); err != nil {
 			all[schema.ProviderLocal] = elsewhere{err}
@@ -178,7 +173,7 @@ func (s *stack) providers(ctx context.Context, declared []schema.Provider, doc *
 		return nil, err
 	}
 	if cloud != nil {
-		all[schema.ProviderGCP] = s.crashes.Provider(cloud)
+		all[schema.ProviderGCP] = cloud
 	}
 	return all, nil
 }
@@ -208,12 +203,8 @@ func cacheDir() (string, error) {
 
 // acquire takes the stack's lease, waiting up to wait for somebody else to be done.
 func (s *stack) acquire(ctx context.Context, doc *state.Document, wait time.Duration) (*store.Held, error) {
-	ttl, err := leaseTTL()
-	if err != nil {
-		return nil, err
-	}
 	held, err := store.Acquire(ctx, s.store, store.LeaseConfig{
-		TTL: ttl, Command: commandLine(), Wait: wait, MinEpoch: doc.Epoch,
+		Command: commandLine(), Wait: wait, MinEpoch: doc.Epoch,
 	})
 	return held, s.naming(err)
 }
@@ -224,20 +215,6 @@ func (s *stack) naming(err error) error {
 		return fmt.Errorf("workspace %q: %w", s.workspace, err)
 	}
 	return err
-}
-
-// leaseTTL is 0, for the usual one, unless a test asks for a lease that lapses
-// sooner.
-func leaseTTL() (time.Duration, error) {
-	ttl := os.Getenv("FRAY_TEST_LEASE_TTL")
-	if ttl == "" {
-		return 0, nil
-	}
-	d, err := time.ParseDuration(ttl)
-	if err != nil {
-		return 0, fmt.Errorf("FRAY_TEST_LEASE_TTL: %w", err)
-	}
-	return d, nil
 }
 
 // commandLine is this process for those who find the lease taken: program and

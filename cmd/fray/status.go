@@ -130,6 +130,9 @@ func (v *view) text(a *app) error {
 	} else if err := w.Flush(); err != nil {
 		return err
 	}
+	if held := v.held(); len(held) > 0 {
+		fmt.Fprintf(a.stdout, "\n%s\n", strings.Join(held, "\n"))
+	}
 	if len(v.only) > 0 {
 		for _, addr := range sortedJobs(v.doc) {
 			if v.shown(addr) {

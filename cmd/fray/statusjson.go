@@ -58,6 +58,9 @@ type sliceJSON struct {
 	IdleSince time.Time `json:"idle_since,omitzero"`
 	// Terminating is why it is to be deleted, left out if it is to stay.
 	Terminating state.Termination `json:"terminating,omitzero"`
+	Chips       int               `json:"chips,omitempty"`
+	// Held is absent while the job that it was made for runs or waits.
+	Held *heldJSON `json:"held,omitempty"`
 }
 
 type disownedJSON struct {
@@ -100,7 +103,7 @@ func (v *view) document() *statusJSON {
 	for _, name := range sortedKeys(v.doc.Slices) {
 		s := v.doc.Slices[name]
 		if v.shown(s.Spec.Owner) {
-			out.Slices = append(out.Slices, sliceJSON{Name: name, Owner: s.Spec.Owner, TPU: s.Spec.TPU, Hosts: s.Spec.Hosts, Error: s.Error, IdleSince: s.IdleSince, Terminating: s.Terminating})
+			out.Slices = append(out.Slices, sliceJSON{Name: name, Owner: s.Spec.Owner, TPU: s.Spec.TPU, Hosts: s.Spec.Hosts, Error: s.Error, IdleSince: s.IdleSince, Terminating: s.Terminating, Chips: chipsOf(s), Held: heldOf(v.doc, s, v.acts())})
 		}
 	}
 	for _, r := range v.pools() {

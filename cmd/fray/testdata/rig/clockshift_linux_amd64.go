@@ -1,5 +1,3 @@
-//go:build fakeclock
-
 package main
 
 import (

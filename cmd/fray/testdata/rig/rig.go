@@ -1,4 +1,4 @@
-package apply
+package main
 
 import (
 	"context"
@@ -10,72 +10,79 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/fray-ml/fray/providers"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state/store"
 )
 
-// Crashes are the places where this process may be made to die: every store and
+// This file belongs to a program for tests, which rigged_test.go builds.
+
+// crashes are the places where this process may be made to die: every store and
 // provider call. Tests set FRAY_TEST_CRASH_AT to the number of one, and the process kills
 // itself there with SIGKILL; with FRAY_TEST_CRASH_LOG each point that is passed
 // is appended to that file. Without either variable the wrappers are not there.
+// FRAY_TEST_LEASE_TTL is how long its lease lasts.
 //
 // A call has a point before and one after it. Repeated reads between two
 // writes count once: dying at any of them leaves the same world.
-//
-// The zero pointer has no points: its wrappers return what they were given.
-type Crashes struct {
-	at  int64
-	log *os.File
+type crashes struct {
+	on       bool
+	at       int64
+	log      *os.File
+	leaseTTL time.Duration
 
 	passed  atomic.Int64
 	mu      sync.Mutex
 	reading bool // a read was counted since the last write
 }
 
-// CrashesFromEnv is the process's crash points, nil without the variables. All
-// stores and providers of a process must be wrapped by the same ones.
-func CrashesFromEnv() (*Crashes, error) {
-	at, path := os.Getenv("FRAY_TEST_CRASH_AT"), os.Getenv("FRAY_TEST_CRASH_LOG")
-	if at == "" && path == "" {
-		return nil, nil
-	}
-	c := &Crashes{at: -1}
+// rigged are the process's crash points. All stores and providers of a process
+// must be wrapped by the same ones.
+var rigged = crashesFromEnv()
+
+func crashesFromEnv() *crashes {
+	c := &crashes{at: -1}
+	at, path, ttl := os.Getenv("FRAY_TEST_CRASH_AT"), os.Getenv("FRAY_TEST_CRASH_LOG"), os.Getenv("FRAY_TEST_LEASE_TTL")
+	var err error
 	if at != "" {
-		n, err := strconv.ParseInt(at, 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("FRAY_TEST_CRASH_AT: %w", err)
+		c.on = true
+		if c.at, err = strconv.ParseInt(at, 10, 64); err != nil {
+			panic(err)
 		}
-		c.at = n
 	}
 	if path != "" {
-		f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-		if err != nil {
-			return nil, fmt.Errorf("FRAY_TEST_CRASH_LOG: %w", err)
+		c.on = true
+		if c.log, err = os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644); err != nil {
+			panic(err)
 		}
-		c.log = f
 	}
-	return c, nil
+	if ttl != "" {
+		if c.leaseTTL, err = time.ParseDuration(ttl); err != nil {
+			panic(err)
+		}
+	}
+	return c
 }
 
 // Store wraps a store.
-func (c *Crashes) Store(s store.Store) store.Store {
-	if c == nil {
+func (c *crashes) Store(s store.Store) store.Store {
+	if !c.on {
 		return s
 	}
 	return &crashStore{Store: s, c: c}
 }
 
 // Provider wraps a provider.
-func (c *Crashes) Provider(p providers.Provider) providers.Provider {
-	if c == nil {
+func (c *crashes) Provider(p providers.Provider) providers.Provider {
+	if !c.on {
 		return p
 	}
 	return &crashProvider{Provider: p, c: c}
 }
 
-func (c *Crashes) write(name string, do func() error) error {
+func (c *crashes) write(name string, do func() error) error {
 	c.mu.Lock()
 	c.reading = false
 	c.mu.Unlock()
@@ -85,7 +92,7 @@ func (c *Crashes) write(name string, do func() error) error {
 	return err
 }
 
-func (c *Crashes) read(name string) {
+func (c *crashes) read(name string) {
 	c.mu.Lock()
 	counted := c.reading
 	c.reading = true
@@ -95,7 +102,7 @@ func (c *Crashes) read(name string) {
 	}
 }
 
-func (c *Crashes) point(name string) {
+func (c *crashes) point(name string) {
 	n := c.passed.Add(1)
 	if c.log != nil {
 		_, _ = fmt.Fprintf(c.log, "%d %s\n", n, name)
@@ -108,7 +115,7 @@ func (c *Crashes) point(name string) {
 
 type crashStore struct {
 	store.Store
-	c *Crashes
+	c *crashes
 }
 
 // Unwrap lets what looks for more than a Store find the one behind.
@@ -143,7 +150,7 @@ func (s *crashStore) List(ctx context.Context, prefixes ...string) ([]store.Attr
 
 type crashProvider struct {
 	providers.Provider
-	c *Crashes
+	c *crashes
 }
 
 // Unwrap lets what looks for more than a Provider find the one behind.

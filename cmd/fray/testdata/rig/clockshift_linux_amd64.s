@@ -1,5 +1,3 @@
-//go:build fakeclock
-
 #include "textflag.h"
 
 GLOBL clockShift<>(SB), NOPTR, $8

@@ -1,0 +1,230 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// A tree is a directory that is made once and trusted later by its name: a bundle's
+// files, a Python environment, a program. After a power cut a name may stand for
+// files that are empty or zeros. So a tree is synced before it gets its name, and a
+// record beside it says what is in it, by which it is checked when it is found.
+
+// treeFile is a file of a tree as it was made.
+type treeFile struct {
+	Size int64       `json:"size"`
+	Sum  string      `json:"sum,omitempty"`  // SHA-256 of a regular file
+	Link string      `json:"link,omitempty"` // of a symbolic link
+	Mode fs.FileMode `json:"mode"`
+}
+
+// treeRecord is what a tree holds. Programs may add files and change them: those
+// that are younger than Made are theirs.
+type treeRecord struct {
+	Made  time.Time           `json:"made"`
+	Boot  string              `json:"boot,omitempty"` // of the machine, when the tree was last found whole
+	Files map[string]treeFile `json:"files"`
+}
+
+// treeOps are what placing a tree does to a disk.
+type treeOps struct {
+	sync   func(path string) error
+	rename func(from, to string) error
+}
+
+func realTreeOps() treeOps { return treeOps{sync: syncPath, rename: os.Rename} }
+
+// recordOf is where the record of a tree is.
+func recordOf(dir string) string { return dir + ".tree" }
+
+// place gives a finished tree its name. The order is what a power cut needs: files,
+// directories from below, the record, the name, the directory of the name.
+func (o treeOps) place(temp, dir string) error {
+	if err := o.seal(temp, recordOf(dir)); err != nil {
+		return err
+	}
+	if err := o.rename(temp, dir); err != nil {
+		return err
+	}
+	return o.sync(filepath.Dir(dir))
+}
+
+// seal syncs a tree and then writes its record.
+func (o treeOps) seal(dir, record string) error {
+	if err := o.syncTree(dir); err != nil {
+		return fmt.Errorf("sync %s: %w", dir, err)
+	}
+	files, err := describeTree(dir)
+	if err != nil {
+		return fmt.Errorf("record what %s holds: %w", dir, err)
+	}
+	return writeJSON(record, treeRecord{Made: time.Now(), Boot: bootID(), Files: files})
+}
+
+// syncTree syncs the files of a tree and then its directories, from below.
+func (o treeOps) syncTree(dir string) error {
+	var folders []string
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir():
+			folders = append(folders, path)
+		case entry.Type().IsRegular():
+			return o.sync(path)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, folder := range slices.Backward(folders) { // WalkDir comes to those below later
+		if err := o.sync(folder); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func syncPath(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// describeTree lists the files of a tree by their paths in it.
+func describeTree(dir string) (map[string]treeFile, error) {
+	files := map[string]treeFile{}
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		file := treeFile{Size: info.Size(), Mode: info.Mode()}
+		switch {
+		case info.Mode().IsRegular():
+			file.Sum, err = sumOf(path)
+		case info.Mode()&fs.ModeSymlink != 0:
+			file.Link, err = os.Readlink(path)
+		}
+		files[name] = file
+		return err
+	})
+	return files, err
+}
+
+// damaged lists the files of a tree that are neither as they were made nor were
+// changed since.
+func (r *treeRecord) damaged(dir string) []string {
+	var bad []string
+	for _, name := range slices.Sorted(maps.Keys(r.Files)) {
+		if !r.Files[name].whole(filepath.Join(dir, name), r.Made) {
+			bad = append(bad, name)
+		}
+	}
+	return bad
+}
+
+func (f treeFile) whole(path string, made time.Time) bool {
+	info, err := os.Lstat(path)
+	switch {
+	case err != nil:
+		return false
+	case info.ModTime().After(made): // a program's own
+		return true
+	case info.Mode().Type() != f.Mode.Type():
+		return false
+	case info.Mode()&fs.ModeSymlink != 0:
+		link, err := os.Readlink(path)
+		return err == nil && link == f.Link
+	case !info.Mode().IsRegular():
+		return true
+	case info.Size() != f.Size:
+		return false
+	}
+	sum, err := sumOf(path)
+	return err == nil && sum == f.Sum
+}
+
+// readTree reads the record of a tree.
+func readTree(dir string) (*treeRecord, error) {
+	var r treeRecord
+	if err := readJSON(recordOf(dir), &r); err != nil {
+		return nil, err
+	}
+	return &r, nil
+}
+
+// treeIntact reports whether a tree is as it was made, by reading all of it.
+func treeIntact(dir string) bool {
+	r, err := readTree(dir)
+	return err == nil && len(r.damaged(dir)) == 0
+}
+
+// treeWhole reports whether a tree is as it was made. One that was whole since the
+// machine was booted is not read again: only a power cut takes away what was synced.
+func treeWhole(dir string) bool {
+	r, err := readTree(dir)
+	if err != nil {
+		return false
+	}
+	if boot := bootID(); boot != "" && boot == r.Boot {
+		return true
+	}
+	if len(r.damaged(dir)) > 0 {
+		return false
+	}
+	r.Boot = bootID()
+	_ = writeJSON(recordOf(dir), r) // else it is checked once more
+	return true
+}
+
+// mendTree gives a tree the files of a fresh one which it has not, or not whole.
+// All else in it stays: tasks run there. Without a record every file that differs
+// is replaced.
+func (o treeOps) mendTree(fresh, dir string) error {
+	if err := o.syncTree(fresh); err != nil {
+		return err
+	}
+	files, err := describeTree(fresh)
+	if err != nil {
+		return err
+	}
+	record, err := readTree(dir)
+	if err != nil { // of an older agent: nothing says what a program has changed
+		record = &treeRecord{Made: time.Now(), Files: files}
+	}
+	for _, name := range record.damaged(dir) {
+		to := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			return err
+		}
+		if err := o.rename(filepath.Join(fresh, name), to); err != nil {
+			return err
+		}
+		if err := o.sync(filepath.Dir(to)); err != nil {
+			return err
+		}
+	}
+	for name, file := range files { // what a program has changed stays its own
+		if sum, err := sumOf(filepath.Join(dir, name)); err == nil && sum != file.Sum && file.Sum != "" {
+			delete(files, name)
+		}
+	}
+	return writeJSON(recordOf(dir), treeRecord{Made: time.Now(), Boot: bootID(), Files: files})
+}

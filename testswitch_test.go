@@ -1,0 +1,52 @@
+package fray_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// testSwitch matches variables that only tests set, and build tags of programs
+// that only tests build. What tests need of a program beside what it does is
+// added where they build it: see cmd/fray/rigged_test.go.
+var testSwitch = regexp.MustCompile(`FRAY_TEST_\w+|SHIFTED_CLOCKS|//go:build .*fakeclock`)
+
+// TestNoSwitchesForTests holds that no released program has them.
+func TestNoSwitchesForTests(t *testing.T) {
+	looked := 0
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := entry.Name()
+		if entry.IsDir() {
+			if name == "testdata" || name == "tests" || path != "." && strings.HasPrefix(name, ".") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		switch filepath.Ext(name) {
+		case ".go", ".py", ".s":
+		default:
+			return nil
+		}
+		if strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		looked++
+		if found := testSwitch.Find(text); found != nil {
+			t.Errorf("%s has %s, which only tests use; keep it in tests or testdata", path, found)
+		}
+		return nil
+	})
+	if err != nil || looked < 500 {
+		t.Errorf("looked at %d files: %v", looked, err)
+	}
+}
