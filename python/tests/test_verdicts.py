@@ -17,8 +17,8 @@ from google.protobuf import json_format
 
 from fray._pb import cluster_pb2 as pb
 from fray.cluster import (
-    EnvironmentConfig,
     Entrypoint,
+    EnvironmentConfig,
     HealthCheck,
     InvalidRequestError,
     JobRequest,
@@ -70,7 +70,10 @@ TABLE: dict[str, tuple[JobRequest, bool]] = {
         _job(resources=ResourceConfig.with_tpu("v5litepod-16", slice_count=2), num_tasks=8),
         True,
     ),
-    "machines and tasks that differ": (_job(resources=ResourceConfig.with_cpu(replicas=2), num_tasks=3), False),
+    "machines and tasks that differ": (
+        _job(resources=ResourceConfig.with_cpu(replicas=2), num_tasks=3),
+        False,
+    ),
     "too many tasks": (_job(num_tasks=100_001), False),
     "too many replicas": (_cpu(replicas=100_001), False),
     "no core": (_cpu(cpu=0), False),

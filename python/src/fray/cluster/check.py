@@ -98,7 +98,9 @@ def _of_tasks(request: JobRequest) -> Iterator[FieldError]:
     if tasks <= 1:
         return
     if tasks % hosts:
-        message = f"each host of a slice runs one task, and {resources.tpu} has {hosts} hosts: want a multiple"
+        message = (
+            f"each host of a slice runs one task, and {resources.tpu} has {hosts} hosts: want a multiple"
+        )
         yield FieldError("num_tasks", f"{message} of {hosts}, this is {tasks}")
     elif resources.replicas > 1 and tasks != resources.replicas * hosts:
         message = f"{resources.replicas} slices have {resources.replicas * hosts} hosts, this is {tasks}"
@@ -156,7 +158,9 @@ def _of_tpu(tpu: str, path: str) -> Iterator[FieldError]:
     kinds = tpu_types()
     if tpu and _canonical(tpu) not in kinds:
         near = difflib.get_close_matches(tpu, kinds, 2)
-        meant = f"did you mean {' or '.join(near)}?" if near else 'write GENERATION-SIZE, such as "v5litepod-16"'
+        meant = (
+            f"did you mean {' or '.join(near)}?" if near else 'write GENERATION-SIZE, such as "v5litepod-16"'
+        )
         yield FieldError(f"{path}.tpu", f'there is no TPU type "{tpu}"; {meant}')
 
 

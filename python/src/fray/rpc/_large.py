@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 
 from fray._pb import actor_pb2
@@ -37,7 +37,7 @@ def frame(data: memoryview, memory: int) -> tuple[actor_pb2.Frame, Pieces]:
     weigh(data, actor_pb2.Frame.DESCRIPTOR, memory)
     fields = list(_fields(data)) if len(data) else []
     if len(fields) == 1:
-        number, kind, start, value, end = fields[0]
+        number, kind, _, value, end = fields[0]
         if kind == _BYTES and number == actor_pb2.Frame.CALL_FIELD_NUMBER:
             part, pieces = call(data[value:end])
             return actor_pb2.Frame(call=part), pieces
@@ -53,7 +53,7 @@ def call(data: memoryview) -> tuple[actor_pb2.Call, Pieces]:
     return actor_pb2.Call.FromString(rest), pieces
 
 
-def weigh(data: memoryview, of: Descriptor, memory: int) -> None:
+def weigh(data: memoryview, of: Any, memory: int) -> None:
     """Refuse a message that takes more than so many bytes of memory beside what it carries.
 
     Raises:
@@ -64,7 +64,7 @@ def weigh(data: memoryview, of: Descriptor, memory: int) -> None:
         raise OversizeError(len(data) + memory, memory, None)
 
 
-def _weigh(data: memoryview, of: Descriptor, left: int, depth: int) -> int:
+def _weigh(data: memoryview, of: Any, left: int, depth: int) -> int:
     """Return what is left of the memory, below 0 if it is too little."""
     left -= _MESSAGE
     if depth > _MAX_NESTING:

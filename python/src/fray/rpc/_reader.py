@@ -88,12 +88,11 @@ class FrameReader:
             raise OversizeError(head + body, self._limit, None)
         if 8 + head > _READ_BUFFER:
             return self._large(head, body)
-        else:
-            if self._end - self._start < 8 + head:
-                self._fill(8 + head)
-            start = self._start + 8
-            self._start = end = start + head
-            data: Buffer = self._view[start:end]
+        if self._end - self._start < 8 + head:
+            self._fill(8 + head)
+        start = self._start + 8
+        self._start = end = start + head
+        data: Buffer = self._view[start:end]
         try:
             frame = actor_pb2.Frame.FromString(data)  # type: ignore[arg-type] # takes any bytes
         except DecodeError:

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from fray.rpc._codec import checking, packing, pickling, text
-from fray.rpc._codec.weighing import Budget
 from fray.rpc._codec.common import (
     MAX_DEPTH,
     OUT_OF_BAND,
@@ -26,6 +25,7 @@ from fray.rpc._codec.common import (
     OnActor,
     PickleRefusedError,
 )
+from fray.rpc._codec.weighing import Budget
 
 __all__ = [
     "MAX_DEPTH",
