@@ -15,7 +15,7 @@ from fray._pb import actor_pb2
 from fray.rpc import _wire
 from fray.rpc._connection import Answer, Connection, Sent, Settings, random_name
 from fray.rpc._reader import FrameReader
-from fray.rpc._wire import PlainStream
+from fray.rpc._wire import PlainStream, payload_of
 from fray.rpc.codec import decode_result, encode_args
 from fray.rpc.errors import of_wire
 
@@ -91,7 +91,8 @@ class Pending:
         reply = self.reply()
         if reply.HasField("error"):
             raise of_wire(reply.error)
-        return decode_result(reply.codec, reply.result, self.answer().buffers)
+        buffers = self.answer().buffers
+        return decode_result(reply.codec, payload_of(buffers, reply.result), buffers)
 
 
 class RawPeer:

@@ -68,7 +68,7 @@ def test_the_certificate_is_pinned(secured: Secured, monkeypatch: pytest.MonkeyP
     colons = ":".join(secured.fingerprint[i : i + 2] for i in range(0, 64, 2)).upper()
     spec = f"fray://{secured.controller.address}?fingerprint={colons}&namespace=rl"
     cluster = FrayCluster.from_spec(spec)
-    cluster.launch(JobRequest("job", Entrypoint.from_command(["true"])))
+    cluster.launch(JobRequest("train", Entrypoint.from_command(["true"])))
     assert [job.request.namespace for job in secured.controller.jobs.values()] == ["rl"]
     cluster.close()
 
@@ -91,7 +91,7 @@ def test_the_pin_holds_for_later_connections(tmp_path: Path) -> None:
     second = Controller(tmp_path)
     server = second.serve(grpc.ssl_server_credentials([(key, chain)]), first.address)
     with pytest.raises(ClusterUnavailableError):
-        cluster.poll(JobId("job"))
+        cluster.poll(JobId("train"))
     assert not second.outages.calls
     cluster.close()
     server.stop(None).wait(10)
@@ -100,7 +100,7 @@ def test_the_pin_holds_for_later_connections(tmp_path: Path) -> None:
 def test_plain_text_to_a_secured_controller_fails(secured: Secured) -> None:
     cluster = FrayCluster(secured.controller.address, token=TOKEN, timeout=0.5)
     with pytest.raises(ClusterUnavailableError):
-        cluster.poll(JobId("job"))
+        cluster.poll(JobId("train"))
     cluster.close()
 
 

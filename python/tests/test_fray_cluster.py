@@ -119,8 +119,8 @@ def test_all_of_a_request_arrives(controller: Controller, remote: FrayCluster) -
 
 
 def test_the_defaults_are_fray_zeros(controller: Controller, remote: FrayCluster) -> None:
-    remote.launch(JobRequest("job", COMMAND))
-    want = pb.JobRequest(name="job", namespace="rl", num_tasks=1, max_retries_preemption=100)
+    remote.launch(JobRequest("train", COMMAND))
+    want = pb.JobRequest(name="train", namespace="rl", num_tasks=1, max_retries_preemption=100)
     want.name_clash = pb.NAME_CLASH_ERROR
     want.entrypoint.command.words.append("true")
     want.environment.SetInParent()
@@ -135,18 +135,18 @@ def test_a_launch_through_a_storm_happens_once(
     controller.outages.before[method] = 3
     controller.outages.after[method] = 2
     if method == "Launch":
-        job_ids = [remote.launch(JobRequest("job", COMMAND))]
+        job_ids = [remote.launch(JobRequest("train", COMMAND))]
     else:
-        job_ids = remote.launch_group([JobRequest("job", COMMAND)], JobGroupConfig("group"))
+        job_ids = remote.launch_group([JobRequest("train", COMMAND)], JobGroupConfig("group"))
     assert controller.outages.calls[method] == 6
     assert list(controller.jobs) == job_ids
     assert len(controller.by_request) == 1
 
 
 def test_all_of_an_answer_arrives(controller: Controller, remote: FrayCluster) -> None:
-    job_id = remote.launch(JobRequest("job", COMMAND))
+    job_id = remote.launch(JobRequest("train", COMMAND))
     sent = controller.jobs[job_id].info
-    sent.reason, sent.parent_job_id, sent.user, sent.address = "why", "parent-1", "ada", "job.rl/job"
+    sent.reason, sent.parent_job_id, sent.user, sent.address = "why", "parent-1", "ada", "job.rl/train"
     sent.band, sent.ready, sent.failures, sent.preemptions = pb.BAND_PRODUCTION, True, 1, 2
     sent.pending_reasons.append("us-west4-a: stockout")
     sent.submitted_at.FromMilliseconds(1_500)
@@ -158,7 +158,7 @@ def test_all_of_an_answer_arrives(controller: Controller, remote: FrayCluster) -
     got = remote.poll(job_id)
     assert got == JobInfo(
         job_id=job_id,
-        name="job",
+        name="train",
         namespace=Namespace("rl"),
         status=JobStatus.RUNNING,
         reason="why",
@@ -179,12 +179,12 @@ def test_all_of_an_answer_arrives(controller: Controller, remote: FrayCluster) -
             AttemptInfo(1, "first start", None, None, TaskState.FAILED, "exit status 1", ("s",)),
             AttemptInfo(2, started_at=3.0),
         ),
-        address="job.rl/job",
+        address="job.rl/train",
     )
 
 
 def test_two_launches_are_two_jobs(controller: Controller, remote: FrayCluster) -> None:
-    assert remote.launch(JobRequest("job", COMMAND)) != remote.launch(JobRequest("job", COMMAND))
+    assert remote.launch(JobRequest("train", COMMAND)) != remote.launch(JobRequest("train", COMMAND))
     assert len(controller.jobs) == 2
 
 
@@ -194,7 +194,7 @@ def test_a_cluster_that_stays_away_is_said_to(
     controller.outages.before["Poll"] = 1000
     cluster = FrayCluster(controller.address, token=TOKEN, timeout=3)
     with caplog.at_level(logging.WARNING), pytest.raises(ClusterUnavailableError) as caught:
-        cluster.poll(JobId("job"))
+        cluster.poll(JobId("train"))
     cluster.close()
     assert caught.value.tries == controller.outages.calls["Poll"] >= 3
     assert controller.address in str(caught.value)
@@ -210,7 +210,7 @@ def test_nobody_listens() -> None:
         port = listener.getsockname()[1]
     cluster = FrayCluster(f"127.0.0.1:{port}", token=TOKEN, timeout=0.3)
     with pytest.raises(ClusterUnavailableError, match=f"127.0.0.1:{port} did not answer"):
-        cluster.poll(JobId("job"))
+        cluster.poll(JobId("train"))
     cluster.close()
 
 
@@ -218,7 +218,7 @@ def test_wait_asks_again(
     controller: Controller, remote: FrayCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fray.cluster.remote.cluster._ASK_AGAIN", 0.05)
-    job_id = remote.launch(JobRequest("job", COMMAND))
+    job_id = remote.launch(JobRequest("train", COMMAND))
     controller.outages.before["Wait"] = 2
     waiter = threading.Thread(target=lambda: found.append(remote.wait(job_id)))
     found: list[object] = []
@@ -247,7 +247,7 @@ def test_wait_for_several(controller: Controller, remote: FrayCluster) -> None:
 def test_monitor_goes_on_where_it_broke(
     controller: Controller, remote: FrayCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    job_id = remote.launch(JobRequest("job", COMMAND))
+    job_id = remote.launch(JobRequest("train", COMMAND))
     lines = [f"line {i}\n".encode() for i in range(20)]
     for line in lines[:15]:
         controller.write(job_id, line)
@@ -269,7 +269,7 @@ def test_monitor_goes_on_where_it_broke(
 def test_monitor_says_which_task_wrote(
     controller: Controller, remote: FrayCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    job_id = remote.launch(JobRequest("job", COMMAND))
+    job_id = remote.launch(JobRequest("train", COMMAND))
     controller.jobs[job_id].info.tasks.add(index=1, state="running")
     controller.write(job_id, b"one\ntwo\n")
     controller.finish(job_id, pb.JOB_STATUS_SUCCEEDED)
@@ -303,7 +303,7 @@ def test_reservations(controller: Controller, remote: FrayCluster) -> None:
 
 
 def test_actors(controller: Controller, remote: FrayCluster) -> None:
-    job_id = remote.launch(JobRequest("job", COMMAND))
+    job_id = remote.launch(JobRequest("train", COMMAND))
     metadata = remote.metadata
     controller.outages.after["Register"] = 1
     first = metadata.register("pool", "10.0.0.1:80", job_id, {"zone": "a"})
@@ -319,7 +319,7 @@ def test_actors(controller: Controller, remote: FrayCluster) -> None:
 
 
 def test_watch_begins_anew_after_an_interruption(controller: Controller, remote: FrayCluster) -> None:
-    job_id = remote.launch(JobRequest("job", COMMAND))
+    job_id = remote.launch(JobRequest("train", COMMAND))
     first = remote.metadata.register("a", "10.0.0.1:80", job_id)
     controller.outages.before["Watch"] = 2
     controller.outages.after["Watch"] = 1
@@ -338,7 +338,7 @@ def test_streams_that_end_early_are_asked_for_again(
 ) -> None:
     for module in ("monitor", "metadata"):
         monkeypatch.setattr(f"fray.cluster.remote.{module}.PAUSE", 0.01)
-    job_id = remote.launch(JobRequest("job", COMMAND))
+    job_id = remote.launch(JobRequest("train", COMMAND))
     first = remote.metadata.register("a", "10.0.0.1:80", job_id)
     controller.end_streams = 1
     changes = remote.metadata.watch()
@@ -380,7 +380,7 @@ def test_jobs_run(
 def test_terminate(serve: Callable[..., Controller]) -> None:
     controller = serve(runs=True)
     cluster = FrayCluster(controller.address, namespace="rl", token=TOKEN)
-    job_id = cluster.launch(JobRequest("job", Entrypoint.from_command(["sleep", "1000"])))
+    job_id = cluster.launch(JobRequest("train", Entrypoint.from_command(["sleep", "1000"])))
     cluster.terminate(job_id)
     assert cluster.wait(job_id).status is JobStatus.STOPPED
     with pytest.raises(NotFoundError):
@@ -394,7 +394,7 @@ def test_it_is_a_cluster(remote: FrayCluster) -> None:
 
 
 def test_wait_without_time_asks_once(controller: Controller, remote: FrayCluster) -> None:
-    job_id = remote.launch(JobRequest("job", COMMAND))
+    job_id = remote.launch(JobRequest("train", COMMAND))
     with pytest.raises(WaitTimeoutError):
         remote.wait(job_id, timeout=0)
     assert controller.outages.calls["Wait"] == 1

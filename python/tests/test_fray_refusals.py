@@ -66,7 +66,7 @@ def rich_status(context: grpc.ServicerContext) -> None:
 def test_refusals_name_the_fields(controller: Controller, remote: FrayCluster) -> None:
     controller.refuse = rich_status
     with pytest.raises(InvalidRequestError) as caught:
-        remote.launch(JobRequest("job", COMMAND))
+        remote.launch(JobRequest("train", COMMAND))
     assert caught.value.fields == (FieldError("requests[2].resources.tpu", '"v5litepod-17" is no TPU'),)
     assert str(caught.value) == (
         'the request is refused:\n  requests[2].resources.tpu: "v5litepod-17" is no TPU'
@@ -88,7 +88,7 @@ def test_statuses_are_exceptions(
 ) -> None:
     controller.refuse = lambda context: context.abort(code, "because")
     with pytest.raises(error, match="because"):
-        remote.launch(JobRequest("job", COMMAND))
+        remote.launch(JobRequest("train", COMMAND))
     assert controller.outages.calls["Launch"] == 1  # not tried again
 
 
@@ -96,7 +96,7 @@ def test_a_wrong_token_is_refused(controller: Controller) -> None:
     for token in ("", "wrong"):
         cluster = FrayCluster(controller.address, token=token)
         with pytest.raises(AccessDeniedError):
-            cluster.poll(JobId("job"))
+            cluster.poll(JobId("train"))
         cluster.close()
 
 
@@ -104,7 +104,7 @@ def test_a_token_that_expires_is_made_again(controller: Controller) -> None:
     tokens = iter(["wrong", TOKEN])
     cluster = FrayCluster(controller.address, token=lambda: next(tokens))
     with pytest.raises(AccessDeniedError):
-        cluster.poll(JobId("job"))
+        cluster.poll(JobId("train"))
     with pytest.raises(NotFoundError):
-        cluster.poll(JobId("job"))
+        cluster.poll(JobId("train"))
     cluster.close()

@@ -44,7 +44,7 @@ def test_a_callable_is_uploaded_once(controller: Controller, remote: FrayCluster
 
 
 def test_what_the_cluster_has_is_not_uploaded(controller: Controller, remote: FrayCluster) -> None:
-    request = JobRequest("job", Entrypoint.from_callable(add, args=(b"x" * (9 << 20), 2)))
+    request = JobRequest("train", Entrypoint.from_callable(add, args=(b"x" * (9 << 20), 2)))
     controller.outages.after["Upload"] = 2  # and the second time it is there
     remote.launch(request)
     other = FrayCluster(controller.address, namespace="rl", token=TOKEN)
@@ -55,7 +55,7 @@ def test_what_the_cluster_has_is_not_uploaded(controller: Controller, remote: Fr
 
 
 def test_what_the_cluster_has_lost_is_uploaded_again(controller: Controller, remote: FrayCluster) -> None:
-    request = JobRequest("job", Entrypoint.from_callable(add, args=(1, 2)))
+    request = JobRequest("train", Entrypoint.from_callable(add, args=(1, 2)))
     remote.launch(request)
     controller.blobs.clear()
     remote.launch(request)
@@ -67,7 +67,7 @@ def test_what_cannot_be_pickled_is_named_before_anything_is_sent(
     controller: Controller, remote: FrayCluster
 ) -> None:
     with pytest.raises(PickleError, match=r"args\[0\], a lock"):
-        remote.launch(JobRequest("job", Entrypoint.from_callable(add, args=(threading.Lock(), 1))))
+        remote.launch(JobRequest("train", Entrypoint.from_callable(add, args=(threading.Lock(), 1))))
     assert not controller.jobs
     assert not controller.uploaded
 
@@ -86,7 +86,7 @@ def test_the_nearest_project_is_shipped(
     below = project(tmp_path / "mine") / "deep" / "down"
     below.mkdir(parents=True)
     monkeypatch.chdir(below)
-    remote.launch(JobRequest("job", Entrypoint.from_callable(add, args=(1, 2))))
+    remote.launch(JobRequest("train", Entrypoint.from_callable(add, args=(1, 2))))
     environment = launched(controller).environment
     assert hashlib.sha256(controller.blobs[environment.bundle]).hexdigest() == environment.bundle
     assert environment.HasField("uv")
@@ -98,7 +98,7 @@ def test_extras_are_uvs(controller: Controller, remote: FrayCluster, tmp_path: P
     environment = EnvironmentConfig.create(
         project=str(project(tmp_path / "mine")), extras=["tpu"], groups=["dev"], python="3.12"
     )
-    remote.launch(JobRequest("job", COMMAND, environment=environment))
+    remote.launch(JobRequest("train", COMMAND, environment=environment))
     assert launched(controller).environment.uv == pb.UV(extras=["tpu"], groups=["dev"], python="3.12")
     assert launched(controller).environment.bundle in controller.uploaded
 
@@ -107,17 +107,17 @@ def test_a_project_without_a_lock(controller: Controller, remote: FrayCluster, t
     mine = str(project(tmp_path / "mine", locked=False))
     with pytest.raises(InvalidRequestError, match=r"no uv\.lock"):
         remote.launch(
-            JobRequest("job", COMMAND, environment=EnvironmentConfig.create(project=mine, extras=["tpu"]))
+            JobRequest("train", COMMAND, environment=EnvironmentConfig.create(project=mine, extras=["tpu"]))
         )
     assert not controller.jobs
-    remote.launch(JobRequest("job", COMMAND, environment=EnvironmentConfig.create(project=mine)))
+    remote.launch(JobRequest("train", COMMAND, environment=EnvironmentConfig.create(project=mine)))
     assert not launched(controller).environment.HasField("uv")
 
 
 def test_extras_of_nothing_are_left_out(
     controller: Controller, remote: FrayCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
-    remote.launch(JobRequest("job", COMMAND, environment=EnvironmentConfig.create(extras=["tpu"])))
+    remote.launch(JobRequest("train", COMMAND, environment=EnvironmentConfig.create(extras=["tpu"])))
     remote.launch(JobRequest("other", COMMAND, environment=EnvironmentConfig.create(extras=["tpu"])))
     assert not any(job.request.environment.HasField("uv") for job in controller.jobs.values())
     assert caplog.text.count("no project is shipped") == 1
@@ -145,7 +145,7 @@ def test_children_start_from_the_environment_of_their_parent(
     monkeypatch.chdir(project(tmp_path / "mine"))
     monkeypatch.setenv("FRAY_JOB_ID", "parent-1")
     monkeypatch.setenv("UV_PROJECT_ENVIRONMENT", "/somewhere")
-    remote.launch(JobRequest("job", COMMAND, environment=given))
+    remote.launch(JobRequest("train", COMMAND, environment=given))
     got = launched(controller)
     assert (got.environment if got.HasField("environment") else None) == want
     assert not controller.uploaded

@@ -34,7 +34,7 @@ def append(file: str, text: str) -> None:
         out.write(text + "\n")
 
 
-def call(function: object, *args: object, name: str = "job", **fields: object) -> JobRequest:
+def call(function: object, *args: object, name: str = "train", **fields: object) -> JobRequest:
     return JobRequest(name, Entrypoint.from_callable(function, args=args), **fields)  # type: ignore[arg-type]
 
 
@@ -123,7 +123,7 @@ def test_sys_exit_is_honoured(local: LocalCluster, code: object, status: JobStat
     ],
 )
 def test_commands(local: LocalCluster, words: list[str], status: JobStatus, reason: str) -> None:
-    job = local.wait(local.launch(JobRequest("job", Entrypoint.from_command(words))))
+    job = local.wait(local.launch(JobRequest("train", Entrypoint.from_command(words))))
     assert job.status is status
     assert reason in job.reason
 
@@ -131,7 +131,7 @@ def test_commands(local: LocalCluster, words: list[str], status: JobStatus, reas
 def test_output_appears_and_the_last_lines_are_kept(capfd: pytest.CaptureFixture[str]) -> None:
     with LocalCluster() as cluster:
         words = ["sh", "-c", "for i in $(seq 100); do echo line $i; done; exit 1"]
-        job = cluster.monitor(cluster.launch(JobRequest("job", Entrypoint.from_command(words))))
+        job = cluster.monitor(cluster.launch(JobRequest("train", Entrypoint.from_command(words))))
     assert "line 1\n" in capfd.readouterr().out
     assert job.tasks[0].tail == tuple(f"line {i}" for i in range(51, 101))
 
@@ -147,7 +147,7 @@ def test_what_jobs_need_is_removed_when_they_have_ended(
 
 def test_a_process_that_leaves_another_with_its_output_does_not_hang(local: LocalCluster) -> None:
     words = ["sh", "-c", "sleep 1000 & exit 0"]
-    job_id = local.launch(JobRequest("job", Entrypoint.from_command(words)))
+    job_id = local.launch(JobRequest("train", Entrypoint.from_command(words)))
     assert local.wait(job_id, timeout=60).status is JobStatus.SUCCEEDED
 
 
@@ -170,10 +170,10 @@ def test_commands_have_real_variables(tmp_path: Path) -> None:
     with LocalCluster() as cluster:
         words = ["sh", "-c", f"echo $FRAY_JOB_NAME $FRAY_NAMESPACE $FRAY_PORT_HTTP $A > {file}"]
         environment = EnvironmentConfig.create(env_vars={"A": "b"})
-        request = JobRequest("job", Entrypoint.from_command(words), environment=environment, ports=["http"])
+        request = JobRequest("train", Entrypoint.from_command(words), environment=environment, ports=["http"])
         cluster.wait(cluster.launch(request), raise_on_failure=True)
     name, namespace, port, value = file.read_text().split()
-    assert (name, namespace, value) == ("job", "default", "b")
+    assert (name, namespace, value) == ("train", "default", "b")
     assert 1024 <= int(port) < 65536
 
 
@@ -273,7 +273,7 @@ def test_what_a_job_of_a_thread_leaves_can_be_traced() -> None:
             return trace
 
         with LocalCluster() as cluster:
-            cluster.wait(cluster.launch(JobRequest("job", Entrypoint.from_callable(print))))
+            cluster.wait(cluster.launch(JobRequest("train", Entrypoint.from_callable(print))))
         sys.settrace(trace)
         cluster.list_jobs()
         """
@@ -284,7 +284,7 @@ def test_a_process_that_is_terminated_gets_sigterm(tmp_path: Path) -> None:
     started = tmp_path / "started"
     with LocalCluster() as cluster:
         words = ["sh", "-c", f"touch {started}; exec sleep 1000"]
-        job_id = cluster.launch(JobRequest("job", Entrypoint.from_command(words)))
+        job_id = cluster.launch(JobRequest("train", Entrypoint.from_command(words)))
         eventually(started.exists)
         cluster.terminate(job_id)
         eventually(lambda: cluster.poll(job_id).tasks[0].exit_code == 128 + 15)
@@ -294,7 +294,7 @@ def test_a_process_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     started = tmp_path / "started"
     with LocalCluster() as cluster:
         words = ["sh", "-c", f"trap '' TERM; touch {started}; while true; do sleep 0.01; done"]
-        request = JobRequest("job", Entrypoint.from_command(words), stop_grace_seconds=0.2)
+        request = JobRequest("train", Entrypoint.from_command(words), stop_grace_seconds=0.2)
         job_id = cluster.launch(request)
         eventually(started.exists)
         cluster.terminate(job_id)

@@ -26,17 +26,19 @@ def test_what_a_registration_says(remote: FrayCluster, monkeypatch: pytest.Monke
     monkeypatch.setattr(remote._connection, "call", call)
     chosen = ActorId("actor-" + 26 * "q")
     register = remote.metadata.register
-    assert register("a", "10.0.0.1:80", JobId("job"), actor_id=chosen, unique=True, ttl=1.5, task=3) == chosen
-    assert register("a", "10.0.0.1:80", JobId("job")) == "actor-made"
+    assert (
+        register("a", "10.0.0.1:80", JobId("train"), actor_id=chosen, unique=True, ttl=1.5, task=3) == chosen
+    )
+    assert register("a", "10.0.0.1:80", JobId("train")) == "actor-made"
     first, second = sent
-    assert (first.actor_id, first.unique, first.task, first.job_id) == (chosen, True, 3, "job")
+    assert (first.actor_id, first.unique, first.task, first.job_id) == (chosen, True, 3, "train")
     assert (first.ttl.seconds, first.ttl.nanos) == (1, 500_000_000)
     assert (second.actor_id, second.unique, second.task, second.HasField("ttl")) == ("", False, 0, False)
     assert first.request_id != second.request_id
 
 
 def test_calls_while_the_controller_comes_and_goes(controller: Controller, remote: FrayCluster) -> None:
-    job_id = remote.launch(JobRequest("job", COMMAND))
+    job_id = remote.launch(JobRequest("train", COMMAND))
     resolver = ClusterResolver(remote)
     with Scripted() as first, Scripted() as second:
         first.incarnation = remote.metadata.register("counter", first.address, job_id)
@@ -58,7 +60,7 @@ def test_calls_while_the_controller_comes_and_goes(controller: Controller, remot
 
 
 def test_waiting_for_the_actor_of_a_job_that_ends(controller: Controller, remote: FrayCluster) -> None:  # 33
-    job_id = remote.launch(JobRequest("job", COMMAND))
+    job_id = remote.launch(JobRequest("train", COMMAND))
     controller.finish(job_id, pb.JOB_STATUS_FAILED, "out of memory")
     with pytest.raises(RefusedError, match=f"job {job_id} has ended, it is failed: out of memory"):
         ClusterResolver(remote).wait_for_actor("counter", 3600, job_id)

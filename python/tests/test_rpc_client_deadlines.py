@@ -99,7 +99,7 @@ def test_a_job_that_is_stopped_while_it_waits(server: Scripted) -> None:
     server.on_call = lambda _server, _call: None
     handle = FixedResolver(server.address).handle("counter")
     with LocalCluster() as cluster:
-        job = cluster.launch(JobRequest("job", Entrypoint.from_callable(handle.increment, args=(1,))))
+        job = cluster.launch(JobRequest("train", Entrypoint.from_callable(handle.increment, args=(1,))))
         server.wait(lambda: server.calls)
         cluster.terminate(job)
         server.wait(lambda: server.cancelled == [1])

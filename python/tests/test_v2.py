@@ -41,7 +41,7 @@ def submit_a_child() -> None:
     current_client().submit(request(succeed, name="child")).wait()
 
 
-def request(function: Callable[[], None], name: str = "job") -> JobRequest:
+def request(function: Callable[[], None], name: str = "train") -> JobRequest:
     return JobRequest(name, Entrypoint.from_callable(function))
 
 
@@ -111,9 +111,9 @@ def test_all_fields_are_passed_on() -> None:
     resources = ResourceConfig(cpu=4)
     environment = EnvironmentConfig.create(extras=["tpu"])
     passed = JobRequest(
-        "job", Entrypoint.from_callable(succeed), resources, environment, 2, 3, 4
+        "train", Entrypoint.from_callable(succeed), resources, environment, 2, 3, 4
     ).for_cluster()
-    assert (passed.name, passed.resources, passed.environment) == ("job", resources, environment)
+    assert (passed.name, passed.resources, passed.environment) == ("train", resources, environment)
     assert (passed.num_tasks, passed.max_retries_failure, passed.max_retries_preemption) == (2, 3, 4)
 
 

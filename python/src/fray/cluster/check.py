@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import difflib
+import functools
+import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from fray.cluster.errors import FieldError, InvalidRequestError
 from fray.cluster.resources import ResourceConfig, parse_size
-from fray.cluster.types import JobGroupConfig, JobRequest, ReservationConfig
+from fray.cluster.types import HealthCheck, JobGroupConfig, JobRequest, ReservationConfig
 
 _NAME = re.compile(r"(?=.{1,200}\Z)\w(?:[\w./-]*\w)?", re.ASCII)
 _NAME_RULE = (
     "is no name: use letters, digits and . _ - /, beginning and ending with a letter, a digit or an "
     "underscore, at most 200 in all"
 )
+_KIND_RULE = 'has "job" between its points, which is how addresses name the kind: choose another word'
+_PORT = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_MOST = 100_000
 
 
 def check_request(request: JobRequest) -> None:
@@ -63,8 +70,15 @@ def _of_request(request: JobRequest) -> Iterator[FieldError]:
     if not _NAME.fullmatch(request.name):
         yield FieldError("name", f'"{request.name}" {_NAME_RULE}')
     yield from _of_resources(request.resources, "resources", fewest=1)
-    if request.num_tasks < 1:
-        yield FieldError("num_tasks", f"{request.num_tasks} is too few: a job has at least one task")
+    if "job" in request.name.split("."):
+        yield FieldError("name", f'"{request.name}" {_KIND_RULE}')
+    if "//" in request.name:
+        yield FieldError("name", f'"{request.name}" {_NAME_RULE}')
+    yield from _of_tasks(request)
+    yield from _of_ports(request.ports)
+    yield from _of_variables(request)
+    if request.health_check is not None:
+        yield from _of_health_check(request.health_check, request.ports)
     for name in ("max_retries_failure", "max_retries_preemption"):
         if getattr(request, name) < -1:
             yield FieldError(name, f"{getattr(request, name)} must be -1, for no end, or more")
@@ -74,11 +88,90 @@ def _of_request(request: JobRequest) -> Iterator[FieldError]:
             yield FieldError(name, f"{seconds} s is no time")
 
 
+def _of_tasks(request: JobRequest) -> Iterator[FieldError]:
+    resources, tasks = request.resources, request.num_tasks
+    if tasks < 1:
+        yield FieldError("num_tasks", f"{tasks} is too few: a job has at least one task")
+    if tasks > _MOST:
+        yield FieldError("num_tasks", f"{tasks} is too many: {_MOST} is the most")
+    hosts = tpu_types().get(_canonical(resources.tpu), 1)
+    if tasks <= 1:
+        return
+    if tasks % hosts:
+        message = (
+            f"each host of a slice runs one task, and {resources.tpu} has {hosts} hosts: want a multiple"
+        )
+        yield FieldError("num_tasks", f"{message} of {hosts}, this is {tasks}")
+    elif resources.replicas > 1 and tasks != resources.replicas * hosts:
+        message = f"{resources.replicas} slices have {resources.replicas * hosts} hosts, this is {tasks}"
+        yield FieldError("num_tasks", f"{message}: leave one of the two out")
+
+
+def _of_ports(ports: Sequence[str]) -> Iterator[FieldError]:
+    for i, name in enumerate(ports):
+        if not _PORT.fullmatch(name):
+            message = f'"{name}" cannot name a port: a name is a letter or underscore, then letters, digits,'
+            yield FieldError("ports", f"{message} underscores and hyphens")
+        elif name in ports[:i]:
+            yield FieldError("ports", f'the port "{name}" is there twice')
+
+
+def _of_variables(request: JobRequest) -> Iterator[FieldError]:
+    for name, value in (request.environment.env_vars if request.environment else {}).items():
+        if not name or "=" in name or "\0" in name or "\0" in value:
+            message = f'"{name}" cannot be a variable: a name has no "=", and neither it nor its value a null'
+            yield FieldError("environment.env_vars", f"{message} byte")
+
+
+def _of_health_check(check: HealthCheck, ports: Sequence[str]) -> Iterator[FieldError]:
+    if sum((bool(check.http), check.tcp, bool(check.exec))) != 1:
+        yield FieldError("health_check", "give exactly one of http, tcp and exec")
+    elif not check.exec:
+        if check.http and not check.http.startswith("/"):
+            yield FieldError("health_check.http", f'"{check.http}" is no path: it begins with a slash')
+        if check.port and check.port not in ports:
+            yield FieldError("health_check.port", f'the job has no port "{check.port}"')
+        elif not check.port and len(ports) != 1:
+            yield FieldError("health_check.port", f"name one of the job's {len(ports)} ports")
+    if check.threshold < 0:
+        yield FieldError("health_check.threshold", f"{check.threshold} must be at least 1, or 0 for 3")
+    for name in ("interval_seconds", "timeout_seconds"):
+        if getattr(check, name) <= 0:
+            yield FieldError(f"health_check.{name}", f"{getattr(check, name)} s is no time")
+
+
+@functools.cache
+def tpu_types() -> Mapping[str, int]:
+    """Return the TPU types that there are, and how many hosts a slice of each has.
+
+    The table is written from that of the configuration language, by the tests of package schema.
+    """
+    text = Path(__file__).with_name("tpu_types.txt").read_text()
+    return {kind: int(hosts) for kind, hosts in (line.split() for line in text.splitlines())}
+
+
+def _canonical(tpu: str) -> str:
+    return "v5litepod" + tpu.removeprefix("v5e") if tpu.startswith("v5e-") else tpu
+
+
+def _of_tpu(tpu: str, path: str) -> Iterator[FieldError]:
+    kinds = tpu_types()
+    if tpu and _canonical(tpu) not in kinds:
+        near = difflib.get_close_matches(tpu, kinds, 2)
+        meant = (
+            f"did you mean {' or '.join(near)}?" if near else 'write GENERATION-SIZE, such as "v5litepod-16"'
+        )
+        yield FieldError(f"{path}.tpu", f'there is no TPU type "{tpu}"; {meant}')
+
+
 def _of_resources(resources: ResourceConfig, path: str, fewest: int) -> Iterator[FieldError]:
     if resources.replicas < fewest:
         yield FieldError(f"{path}.replicas", f"{resources.replicas} is too few: {fewest} is the least")
-    if resources.cpu <= 0:
-        yield FieldError(f"{path}.cpu", f"{resources.cpu} cores are too few")
+    if resources.replicas > _MOST:
+        yield FieldError(f"{path}.replicas", f"{resources.replicas} is too many: {_MOST} is the most")
+    yield from _of_tpu(resources.tpu, path)
+    if not resources.cpu > 0 or math.isinf(resources.cpu):
+        yield FieldError(f"{path}.cpu", f"{resources.cpu} is no number of cores: want more than 0")
     for name in ("ram", "disk"):
         try:
             parse_size(getattr(resources, name), f"{path}.{name}")

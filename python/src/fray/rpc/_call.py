@@ -15,7 +15,8 @@ from fray._pb import actor_pb2
 from fray.rpc import _trace
 from fray.rpc._failure import raised
 from fray.rpc._selfcall import here, task_call
-from fray.rpc.codec import CodecError, decode_args, encode_result
+from fray.rpc._wire import payload_of
+from fray.rpc.codec import CodecError, CodecTooLargeError, decode_args, encode_result
 from fray.rpc.context import ActorContext, call_deadline
 from fray.rpc.errors import (
     ActorError,
@@ -25,6 +26,7 @@ from fray.rpc.errors import (
     EncodingError,
     InternalError,
     StoppingError,
+    TooLargeError,
 )
 
 if TYPE_CHECKING:
@@ -83,6 +85,7 @@ class ServerCall:
         "codec",
         "deadline",
         "host",
+        "memory",
         "message",
         "method",
         "refused",
@@ -111,6 +114,7 @@ class ServerCall:
         self.host: Host | None = None  # the connection that the thread which runs it may receive on
         self.trace = ""  # W3C traceparent
         self.size = 0  # of its arguments, where they are large
+        self.memory = 0  # bytes that they may take when they are decoded, 0: the default
         self.reply: Reply | None = None  # kept by the ledger
         self.refused = False
         self.task: asyncio.Task[None] | None = None  # of an asynchronous method
@@ -267,11 +271,14 @@ class ServerCall:
         try:
             args, kwargs = decode_args(
                 self.codec,
-                message.args,
+                payload_of(self.buffers, message.args),
                 self.buffers,
                 on_actor=self.actor.on_reference,
                 allow_pickle=self.actor.allow_pickle,
+                memory=self.memory,
             )
+        except CodecTooLargeError as err:
+            raise TooLargeError(err.problem) from None
         except CodecError as err:
             raise BadArgumentsError(err.problem, argument=err.path) from None
         except Exception as err:

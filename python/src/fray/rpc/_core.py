@@ -17,7 +17,7 @@ from fray.rpc._ledger import Ledger
 from fray.rpc._mailbox import EventLoop, Mailbox
 from fray.rpc._metrics import Exposition
 from fray.rpc._peer import random_name
-from fray.rpc._wire import DEFAULT_MAX_MESSAGE
+from fray.rpc._wire import DEFAULT_MAX_MESSAGE, payload_of
 from fray.rpc.errors import (
     ActorError,
     BusyError,
@@ -151,7 +151,7 @@ class Core:
         return BusyError(f"{MAX_PENDING} calls of this connection wait")
 
     def _weigh(self, call: ServerCall, message: actor_pb2.Call) -> None:
-        size = len(message.args) + sum(b.nbytes for b in call.buffers)
+        size = len(payload_of(call.buffers, message.args)) + sum(b.nbytes for b in call.buffers)
         with self._waiting_lock:
             if self._waiting and self._waiting + size > _MAX_WAITING:
                 raise BusyError(f"{self._waiting >> 20} MiB of arguments wait")

@@ -21,7 +21,8 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from fray._pb import actor_pb2, actor_pb2_grpc
+from fray._pb import actor_pb2
+from fray.rpc import _large
 from fray.rpc._call import ServerCall
 from fray.rpc._http import send_all
 from fray.rpc._mailbox import EventLoop
@@ -56,17 +57,22 @@ class _Waiter:
             self._loop.call_soon_threadsafe(settle)
 
 
-class _Servicer(actor_pb2_grpc.ActorsServicer):
+class _Servicer:
     def __init__(self, core: Core) -> None:
         self._core = core
 
-    async def Invoke(self, request: actor_pb2.Call, context: Any) -> actor_pb2.Reply:  # noqa: N802
+    async def Invoke(  # noqa: N802
+        self, received: tuple[actor_pb2.Call, Sequence[memoryview]], context: Any
+    ) -> actor_pb2.Reply:
+        request, buffers = received
         left = context.time_remaining()
         if left is not None:
             nanoseconds = max(1, int(left * 1e9))
             request.timeout_ns = min(request.timeout_ns or nanoseconds, nanoseconds)
         waiter = _Waiter()
-        call = ServerCall(request, [memoryview(b) for b in request.buffers], None, waiter)
+        call = ServerCall(request, buffers, None, waiter)
+        call.memory = self._core.limits.max_message_bytes // 2  # grpcio holds the message too
+        del received, buffers
         self._core.route(call)
         try:
             return await waiter.future
@@ -106,10 +112,14 @@ class GrpcSide:
             raise
 
     async def _start(self) -> None:
-        limit = self._core.limits.max_message_bytes + _SLACK
-        options = [("grpc.max_receive_message_length", limit), ("grpc.max_send_message_length", limit)]
+        limit = self._core.limits.max_message_bytes
+        options = [
+            # grpcio holds what it receives three times at once.
+            ("grpc.max_receive_message_length", limit // 2 + _SLACK),
+            ("grpc.max_send_message_length", limit + _SLACK),
+        ]
         self._server = grpc.aio.server(options=options)
-        actor_pb2_grpc.add_ActorsServicer_to_server(_Servicer(self._core), self._server)
+        self._server.add_generic_rpc_handlers((_handlers(_Servicer(self._core), limit // 4),))
         self._server.add_insecure_port(f"unix:{self._path}")
         await _add_health(self._server)
         _add_reflection(self._server)
@@ -143,6 +153,22 @@ class GrpcSide:
                 self._loop.run(self._server.stop(seconds), seconds + _SLOW)
         self._loop.stop(1)
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _handlers(servicer: _Servicer, memory: int) -> Any:
+    """Return what serves the methods. A message takes at most so many bytes of memory beside its payload."""
+
+    def handler(serve: Any, decode: Any) -> Any:
+        return grpc.unary_unary_rpc_method_handler(
+            serve, request_deserializer=decode, response_serializer=lambda reply: reply.SerializeToString()
+        )
+
+    methods = {
+        "Invoke": handler(servicer.Invoke, _large.weighed_call(memory)),
+        "ListMethods": handler(servicer.ListMethods, _large.weighed(actor_pb2.ListMethodsRequest, memory)),
+        "ListActors": handler(servicer.ListActors, _large.weighed(actor_pb2.ListActorsRequest, memory)),
+    }
+    return grpc.method_handlers_generic_handler(_SERVICE, methods)
 
 
 def _back(inner: socket.socket, stream: Stream) -> None:

@@ -9,7 +9,16 @@ from typing import Final
 from google.protobuf.message import DecodeError
 
 from fray._pb import actor_pb2
-from fray.rpc._wire import PREFIX, Buffer, MalformedFrameError, OversizeError, SilentError, Stream
+from fray.rpc import _large
+from fray.rpc._wire import (
+    PREFIX,
+    Buffer,
+    MalformedFrameError,
+    OversizeError,
+    Pieces,
+    SilentError,
+    Stream,
+)
 
 _READ_BUFFER: Final = 256 << 10
 _FIRST_LIMIT: Final = 64 << 10  # bytes of a frame before the peer is known
@@ -78,13 +87,12 @@ class FrameReader:
         if head > self._limit:
             raise OversizeError(head + body, self._limit, None)
         if 8 + head > _READ_BUFFER:
-            data: Buffer = self._large(head)
-        else:
-            if self._end - self._start < 8 + head:
-                self._fill(8 + head)
-            start = self._start + 8
-            self._start = end = start + head
-            data = self._view[start:end]
+            return self._large(head, body)
+        if self._end - self._start < 8 + head:
+            self._fill(8 + head)
+        start = self._start + 8
+        self._start = end = start + head
+        data: Buffer = self._view[start:end]
         try:
             frame = actor_pb2.Frame.FromString(data)  # type: ignore[arg-type] # takes any bytes
         except DecodeError:
@@ -151,10 +159,17 @@ class FrameReader:
             at += size
         return buffers
 
-    def _large(self, head: int) -> Buffer:
-        """Receive a head that the read buffer does not hold."""
+    def _large(self, head: int, body: int) -> tuple[actor_pb2.Frame, Sequence[memoryview]]:
+        """Receive a frame whose head the read buffer does not hold."""
         self._start += 8
-        return bytes(self._exactly(head))
+        data = memoryview(self._exactly(head)).toreadonly()
+        try:
+            frame, pieces = _large.frame(data, self._limit // 2)
+        except DecodeError:
+            raise MalformedFrameError("its head is no Frame message") from None
+        if body or frame.call.buffer_sizes or frame.reply.buffer_sizes:
+            pieces = Pieces(pieces.payload, self._body(frame, head, body))
+        return frame, pieces
 
     def _exactly(self, size: int) -> bytearray:
         data = bytearray(size)  # the system gives pages only to what is written to

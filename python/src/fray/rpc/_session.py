@@ -203,6 +203,7 @@ class Session:
         assert caller is not None
         call = ServerCall(message, buffers, caller, self)
         call.host = host
+        call.memory = self._core.limits.max_message_bytes
         seq = call.seq
         if not seq:
             call.host = None

@@ -33,6 +33,27 @@ _MAX_FIELD = 0xFFFFFFFF
 _JOINED = 64 << 10  # batches up to here are cheaper copied together than gathered
 
 
+class Pieces(list[memoryview]):
+    """The buffers of a large message, and its arguments or result, which the message itself lacks then."""
+
+    __slots__ = ("payload",)
+
+    def __init__(self, payload: memoryview | None, buffers: Sequence[memoryview] = ()) -> None:
+        super().__init__(buffers)
+        self.payload = payload
+        """None: it is in the message."""
+
+    def __bool__(self) -> bool:
+        return True
+
+
+def payload_of(buffers: Sequence[Buffer], own: bytes) -> Buffer:
+    """Return the arguments or the result of a message that came with such buffers; `own` is what it has."""
+    if type(buffers) is Pieces and buffers.payload is not None:
+        return buffers.payload
+    return own
+
+
 class MalformedFrameError(Exception):
     """Bytes are no frame. The connection cannot go on."""
 

@@ -21,9 +21,11 @@ from fray.rpc._codec.common import (
     Buffers,
     Codec,
     CodecError,
+    CodecTooLargeError,
     OnActor,
     PickleRefusedError,
 )
+from fray.rpc._codec.weighing import Budget
 
 __all__ = [
     "MAX_DEPTH",
@@ -33,6 +35,7 @@ __all__ = [
     "Buffers",
     "Codec",
     "CodecError",
+    "CodecTooLargeError",
     "OnActor",
     "PickleRefusedError",
     "decode_args",
@@ -69,6 +72,7 @@ def decode_args(
     *,
     on_actor: OnActor | None = None,
     allow_pickle: bool = False,
+    memory: int = 0,
 ) -> tuple[list[Any], dict[str, Any]]:
     """Return the positional and the named arguments of a call.
 
@@ -82,12 +86,15 @@ def decode_args(
         on_actor: called with each actor reference; what it returns takes its place. None leaves `ActorRef`s.
         allow_pickle: take pickle, which runs whatever code the sender names. Only ever for a peer whose
             identity is proven. With pickle there is no on_actor: handles unpickle themselves.
+        memory: How many bytes of memory what is decoded may take beside the message, but for pickle; 0: 64
+            MiB.
 
     Raises:
         CodecError: the bytes are no arguments.
+        CodecTooLargeError: they would take more memory.
         PickleRefusedError: they are pickle, which is not allowed.
     """
-    value = _decode(codec, data, buffers, on_actor, allow_pickle)
+    value = _decode(codec, data, buffers, on_actor, allow_pickle, memory)
     return checking.arguments(value, deep=codec != Codec.PICKLE)
 
 
@@ -113,14 +120,16 @@ def decode_result(
     *,
     on_actor: OnActor | None = None,
     allow_pickle: bool = False,
+    memory: int = 0,
 ) -> Any:
     """Return what a method returned; the arguments are those of `decode_args`.
 
     Raises:
         CodecError: the bytes are no value.
+        CodecTooLargeError: it would take more memory.
         PickleRefusedError: they are pickle, which is not allowed.
     """
-    value = _decode(codec, data, buffers, on_actor, allow_pickle)
+    value = _decode(codec, data, buffers, on_actor, allow_pickle, memory)
     if codec != Codec.PICKLE and type(value) in (list, dict):
         checking.depth(value, 0)
     return value
@@ -129,10 +138,13 @@ def decode_result(
 _MSGPACK = (Codec.MSGPACK, 0)
 
 
-def _decode(codec: int, data: Buffer, buffers: Buffers, on_actor: OnActor | None, allow_pickle: bool) -> Any:
+def _decode(
+    codec: int, data: Buffer, buffers: Buffers, on_actor: OnActor | None, allow_pickle: bool, memory: int
+) -> Any:
     if codec in _MSGPACK:
-        return packing.decode(data, buffers, on_actor)
+        return packing.decode(data, buffers, on_actor, Budget(memory))
     if codec == Codec.JSON:
+        Budget(memory).json(data)
         return text.decode(data, on_actor)
     if codec == Codec.PICKLE:
         return pickling.decode(data, buffers, allowed=allow_pickle)

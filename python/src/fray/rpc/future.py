@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from fray.cluster.context import scoped_guard
 from fray.rpc import _background, _selfcall
-from fray.rpc.codec import Codec, CodecError, decode_result
+from fray.rpc._wire import payload_of
+from fray.rpc.codec import Codec, CodecError, CodecTooLargeError, decode_result
 from fray.rpc.errors import (
     ActorError,
     CancelledError,
@@ -20,6 +21,7 @@ from fray.rpc.errors import (
     DeniedError,
     EncodingError,
     MaybeExecutedError,
+    TooLargeError,
     cancelled,
     of_wire,
 )
@@ -367,6 +369,8 @@ class ActorFuture(Generic[T]):
     def _decode(self) -> T:
         answer = self._answer
         if answer is None or answer.reply is None:  # another thread was quicker
+            if self._error is not None:
+                raise self._error
             return cast("list[T]", self._value)[0]
         reply, settings = answer.reply, self.route.settings
         pickles = settings.allow_pickle and bool(settings.identity)
@@ -377,20 +381,26 @@ class ActorFuture(Generic[T]):
                 "T",
                 decode_result(
                     reply.codec,
-                    reply.result,
+                    payload_of(answer.buffers, reply.result),
                     answer.buffers,
                     on_actor=self.route.on_actor,
                     allow_pickle=pickles,
+                    memory=settings.max_message_bytes,
                 ),
             )
         except DeniedError as err:
             self._error = err.at(self.route.name, self.call.method)
+        except CodecTooLargeError as err:
+            too_large = TooLargeError(err.problem, ran=True)
+            self._error = too_large.at(self.route.name, self.call.method)
         except CodecError as err:
             error = EncodingError(f"the result cannot be read: {err.problem}", ran=True, argument=err.path)
             self._error = error.at(self.route.name, self.call.method)
         except Exception as err:  # such as of a reference that leads nowhere
             error = EncodingError(f"the result cannot be read: {err}", ran=True)
             self._error = error.at(self.route.name, self.call.method)
+        answer.buffers = ()  # the error's traceback refers to it
+        self._answer = None
         raise self._error
 
 

@@ -71,6 +71,23 @@ class CodecError(Exception):
         return f"{self.path}: {self.problem}" if self.path else self.problem
 
 
+class CodecTooLargeError(CodecError):
+    """Values would take more memory than the reader allows. None of them was made.
+
+    Attributes:
+        limit: How much is allowed, in bytes.
+    """
+
+    def __init__(self, limit: int) -> None:
+        size = f"{limit >> 20} MiB" if limit >= 1 << 20 else f"{limit} bytes"
+        super().__init__(
+            "",
+            f"the values would take more than {size} of memory (max_message_bytes of the receiver); "
+            "send arrays or bytes instead of many small values, or raise max_message_bytes there",
+        )
+        self.limit = limit
+
+
 class PickleRefusedError(CodecError):
     """Pickle arrived where it is not allowed. Nothing of it was read."""
 

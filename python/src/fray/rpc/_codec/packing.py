@@ -29,6 +29,7 @@ from fray.rpc._codec.common import (
     key_step,
 )
 from fray.rpc._codec.lowering import PLAIN, Lowering, find_plain
+from fray.rpc._codec.weighing import Budget
 
 _ARRAY = 1
 """An array of dtype, shape and data: bytes, or the index of a buffer."""
@@ -39,6 +40,10 @@ _BUFFER = 3
 
 _SCAN = 1 << 10
 """Longer messages are looked through before any list is made, as lists are made as long as declared."""
+_EXT = 256
+"""Bytes of memory of a value that msgpack does not know, but for an actor."""
+_HANDLE = 1 << 10
+"""Bytes of memory of what stands for an actor."""
 _KEEP = 1 << 20
 """A packer that has written more is dropped, with the memory that it keeps."""
 
@@ -159,15 +164,17 @@ def encode_result(value: Any) -> tuple[bytes, list[Buffer]]:
         raise
 
 
-def decode(data: Buffer, buffers: Buffers, on_actor: OnActor | None) -> Any:
+def decode(data: Buffer, buffers: Buffers, on_actor: OnActor | None, memory: Budget) -> Any:
     """Read a value. How deep it nests and what its keys are is left to `checking`.
 
     Raises:
         CodecError: the bytes are no such value.
+        CodecTooLargeError: it would take more memory.
     """
-    extensions = _Extensions(buffers, on_actor)
+    looked = memory.msgpack(data)
+    extensions = _Extensions(buffers, on_actor, memory)
     try:
-        if len(data) > _SCAN:
+        if len(data) > _SCAN and not looked:
             _scan(data)
         return msgpack.unpackb(data, ext_hook=extensions.value, timestamp=3, strict_map_key=False)
     except CodecError:
@@ -202,9 +209,10 @@ def _problem(err: Exception) -> str:
 class _Extensions:
     """Reads what msgpack does not know."""
 
-    __slots__ = ("_buffers", "_on_actor", "_taken", "failure")
+    __slots__ = ("_buffers", "_memory", "_on_actor", "_taken", "failure")
 
-    def __init__(self, buffers: Buffers, on_actor: OnActor | None) -> None:
+    def __init__(self, buffers: Buffers, on_actor: OnActor | None, memory: Budget) -> None:
+        self._memory = memory
         self._buffers = buffers
         self._on_actor = on_actor
         self._taken: set[int] = set()
@@ -213,6 +221,7 @@ class _Extensions:
 
     def value(self, kind: int, payload: bytes) -> Any:
         """Return what an extension stands for."""
+        self._memory.take(_HANDLE if kind == _ACTOR else _EXT)
         if kind == _BUFFER:
             found = self._buffer(_payload(payload, BAD_BUFFER))
             return found if type(found) is bytes else bytes(found)
