@@ -294,8 +294,12 @@ func recordOf(spec any, r state.Resource) state.Resource {
 func resourceChange(addr schema.Address, cur, r state.Resource) Change {
 	change := Change{Addr: addr, Attrs: changedAttrs(resourceAttrs(cur), resourceAttrs(r))}
 	change.Verb = strongest(change.Attrs)
-	if change.Verb == VerbRestart { // nothing of its own runs; its jobs say what they do
+	switch change.Verb {
+	case VerbRestart: // nothing of its own runs; its jobs say what they do
 		change.Verb = VerbUpdate
+	case VerbReplace:
+		change.ActionReason = ReplaceBecauseUpdate
+	case VerbNone, VerbCreate, VerbUpdate, VerbDelete:
 	}
 	return change
 }

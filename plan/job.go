@@ -86,11 +86,11 @@ func (d *differ) changeOf(want *schema.Job, j *state.Job) Change {
 		return a.Verb != VerbNone && (a.Path == "resources.zones" || a.Path == "resources.regions")
 	}
 	if why := d.outside(want, j.Slices); !why.none() && change.Verb != VerbReplace && slices.ContainsFunc(change.Attrs, isPlace) {
-		change.Verb, change.Reason = VerbReplace, why.text
+		change.Verb, change.Reason, change.ActionReason = VerbReplace, why.text, ReplaceBecauseUpdate
 	}
 	if change.Verb == VerbUpdate || change.Verb == VerbRestart {
 		if why := d.outgrows(want, j); !why.none() {
-			change.Verb, change.Reason = VerbReplace, why.text
+			change.Verb, change.Reason, change.ActionReason = VerbReplace, why.text, ReplaceBecauseUpdate
 		}
 	}
 	return change
@@ -106,12 +106,15 @@ func changeOf(want *schema.Job, cur *state.Job) Change {
 			change.Verb = VerbUpdate // it has not started yet
 		}
 	}
+	if change.Verb == VerbReplace {
+		change.ActionReason = ReplaceBecauseUpdate
+	}
 	switch {
 	case cur.Replace:
-		change.Verb, change.Reason = VerbReplace, "asked for by --replace"
+		change.Verb, change.Reason, change.ActionReason = VerbReplace, "asked for by --replace", ReplaceByRequest
 	case triggered(want, cur):
 		if change.Verb != VerbReplace {
-			change.Verb, change.Reason = VerbReplace, replaceTriggeredBy
+			change.Verb, change.Reason, change.ActionReason = VerbReplace, replaceTriggeredBy, ReplaceByTriggers
 		}
 	case change.Verb != VerbNone:
 	case cur.Status == schema.JobFailed:

@@ -90,6 +90,9 @@ type Plan struct {
 	// Changes are what the files ask for, in Address order; those with
 	// VerbNone are kept, so that a plan names everything declared.
 	Changes []Change
+	// Outputs are what becomes of every output, see [OutputChanges]; none where its
+	// caller does not record any.
+	Outputs []OutputChange
 	// Refusals are those of the changes that are not made, in Address order.
 	Refusals []Refusal
 	// Amendments are what the files change in the state itself, by address.
@@ -138,7 +141,9 @@ type Change struct {
 	Addr   schema.Address `json:"address"`
 	Verb   Verb           `json:"action"`
 	Reason string         `json:"reason,omitempty"` // where the verb does not follow from the attributes
-	Attrs  []AttrChange   `json:"attributes,omitempty"`
+	// ActionReason is why it is replaced or deleted; Reason says it in words.
+	ActionReason ActionReason `json:"action_reason,omitempty"`
+	Attrs        []AttrChange `json:"attributes,omitempty"`
 }
 
 // AttrChange is one attribute of a Change, in the order of the language
@@ -236,9 +241,9 @@ func (p *Plan) Counts() map[Verb]int {
 	return counts
 }
 
-// Empty reports whether there is nothing to do: no change, no amendment, no
-// drift, no action. What merely waits does not count.
+// Empty reports whether there is nothing to do: no change, also none of an
+// output, no amendment, no drift, no action. What merely waits does not count.
 func (p *Plan) Empty() bool {
 	counts := p.Counts()
-	return counts[VerbNone] == len(p.Changes) && len(p.Amendments) == 0 && len(p.Drift) == 0 && len(p.Actions) == 0
+	return !p.OutputsChange() && counts[VerbNone] == len(p.Changes) && len(p.Amendments) == 0 && len(p.Drift) == 0 && len(p.Actions) == 0
 }

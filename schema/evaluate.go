@@ -244,7 +244,7 @@ func (m *module) resolveRepeated(decl *declaration) {
 
 // config decodes everything that is declared.
 func (s *session) config() *Config {
-	c := &Config{Dir: s.source.dir, Ranges: map[string]hcl.Range{}, Outputs: map[string]Output{}}
+	c := &Config{Dir: s.source.dir, Ranges: map[string]hcl.Range{}, Blocks: map[string]Block{}, Outputs: map[string]Output{}}
 	root := s.root()
 	c.Settings = root.settings(root.decls.fray)
 	s.implied, s.gcp = s.impliedProvider(), root.gcpProvider()
@@ -289,6 +289,7 @@ func (s *session) config() *Config {
 		e.transfers(c)
 		c.Conditions = append(c.Conditions, e.conditions()...)
 		e.ranges(c.Ranges)
+		e.blocks(c.Blocks)
 	}
 	return c
 }

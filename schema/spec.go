@@ -21,6 +21,9 @@ type Config struct {
 	// written: keys are "ADDRESS" and "ADDRESS#attribute", for example
 	// "job.a#command" or "job.a#environment.project".
 	Ranges map[string]hcl.Range
+	// Blocks are what is declared, by base address or by the path of a module without
+	// its key, and which instances it has.
+	Blocks map[string]Block
 	// Outputs by name; those that wait for apply say that they are unknown.
 	Outputs map[string]Output
 

@@ -262,6 +262,7 @@ func (r *runner) underLease(soft context.Context, lease *store.Held, shown *plan
 	}
 	r.stepper = stepper
 	doc := stepper.Document()
+	r.l.doc = doc
 	if r.saved != nil {
 		if err := r.saved(doc); err != nil {
 			return err
@@ -291,6 +292,9 @@ func (r *runner) underLease(soft context.Context, lease *store.Held, shown *plan
 		return untouched(soft, err)
 	}
 	p.Amendments = amendments
+	if err := r.l.explain(p, r.c, doc); err != nil {
+		return err
+	}
 	if err := r.confirm(p, shown); err != nil {
 		return err
 	}
@@ -364,7 +368,7 @@ func (r *runner) confirm(p, shown *plan.Plan) error {
 		}
 		return r.app.refusals(r.l, p)
 	}
-	if !reflect.DeepEqual(p.Changes, shown.Changes) || sameAmendments(p.Amendments, shown.Amendments) != nil {
+	if !reflect.DeepEqual(p.Changes, shown.Changes) || !reflect.DeepEqual(p.Outputs, shown.Outputs) || sameAmendments(p.Amendments, shown.Amendments) != nil {
 		return errors.New("the stack changed while you were deciding, and the plan with it; nothing was done: run fray " + r.verb() + " again")
 	}
 	return nil

@@ -16,7 +16,8 @@ func destroyCommand(a *app) *cobra.Command {
 		Use:   "destroy [DIR]",
 		Short: "Take down everything, or what --target names",
 		Long: `Take down everything this stack made: jobs are stopped, slices deleted, and
-nothing is left running. The state stays, and logs with it.`,
+nothing is left running. The state stays, and logs with it. Outputs go, too; with
+--target they stay as they were recorded.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := flags.validate(); err != nil {
 				return err

@@ -103,7 +103,7 @@ func (r *runner) evaluated(ctx context.Context, doc *state.Document, ended error
 // recordOutputs evaluates the outputs with everything now known.
 func (r *runner) recordOutputs(ctx context.Context, ended error) error {
 	doc := r.stepper.Document()
-	if r.stopping {
+	if r.stopping || r.destroying && !r.c.unlaunchAll { // the files are not read, so nothing is known of outputs
 		return nil
 	}
 	outputs := map[string]schema.Output{}

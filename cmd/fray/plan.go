@@ -37,7 +37,11 @@ func planCommand(a *app) *cobra.Command {
 		Use:   "plan [DIR | FILE...]",
 		Short: "Show what apply would do",
 		Long: `Show what apply would do, and nothing else: plan takes no lease and writes nothing
-but the file that --out names.`,
+but the file that --out names.
+
+Outputs are compared with those that the last apply recorded in the state. With
+--detailed-exitcode, an output that gets another value is something to do (exit
+code 2), also where nothing else changes.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			flags.input = flags.input && !flags.json
@@ -168,7 +172,7 @@ func (l *loaded) preview(ctx context.Context, c *change) (*plan.Plan, error) {
 	}
 	p := plan.Diff(&doc.Desired, doc, obs, time.Now())
 	p.Amendments, p.Costs = amendments, plan.Costs(&doc.Desired, p, obs)
-	return p, nil
+	return p, l.explain(p, c, l.doc)
 }
 
 // showPlan prints a plan as text or JSON.

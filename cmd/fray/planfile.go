@@ -39,12 +39,13 @@ type savedPlan struct {
 	Workspace string          `json:"workspace"`
 	Flags     savedFlags      `json:"flags"`
 
-	Desired schema.Desired    `json:"desired"`
-	Replace []schema.Address  `json:"replace,omitempty"`
-	Targets []schema.Address  `json:"targets,omitempty"`
-	Bundles map[string]string `json:"bundles,omitempty"` // project directory by sha256
-	Changes []plan.Change     `json:"changes"`
-	Shown   shownBesides      `json:"shown"`
+	Desired schema.Desired      `json:"desired"`
+	Replace []schema.Address    `json:"replace,omitempty"`
+	Targets []schema.Address    `json:"targets,omitempty"`
+	Bundles map[string]string   `json:"bundles,omitempty"` // project directory by sha256
+	Changes []plan.Change       `json:"changes"`
+	Outputs []plan.OutputChange `json:"outputs,omitempty"`
+	Shown   shownBesides        `json:"shown"`
 
 	Amendments []plan.Amendment `json:"amendments,omitempty"`
 }
@@ -145,7 +146,7 @@ func savePlan(ctx context.Context, path string, l *loaded, c *change, p *plan.Pl
 		ConfigDigest: l.src.Digest(), Files: fileDigests(l.src),
 		Settings: l.cfg.Settings, Workspace: l.stack.workspace, Flags: flags,
 		Desired: p.Next.Desired, Replace: c.replace, Targets: c.targets,
-		Bundles: l.bundles, Amendments: p.Amendments, Shown: besidesOf(p),
+		Bundles: l.bundles, Outputs: p.Outputs, Amendments: p.Amendments, Shown: besidesOf(p),
 	}
 	for _, path := range l.paths {
 		abs, err := filepath.Abs(path)
@@ -319,6 +320,7 @@ func (sp *savedPlan) open(ctx context.Context, a *app, path string, flags config
 	if err != nil {
 		return nil, nil, err
 	}
+	l.doc = doc
 	if l.sealer, err = st.sealer(ctx, doc, true); err != nil {
 		return nil, nil, err
 	}
@@ -328,6 +330,12 @@ func (sp *savedPlan) open(ctx context.Context, a *app, path string, flags config
 	l.opts.Data = data(ctx, src, where, sp.Flags.Local)
 	if l.cfg, diags = src.Evaluate(l.opts); diags.HasErrors() {
 		return nil, nil, a.diagnostics(src.Files(), diags)
+	}
+	if l.cfg.Waits() {
+		l.opts.Computed = l.moved(doc).Computed()
+		if l.cfg, diags = src.Evaluate(l.opts); diags.HasErrors() {
+			return nil, nil, a.diagnostics(src.Files(), diags)
+		}
 	}
 	desired := func(*state.Document) schema.Desired { return sp.Desired }
 	c := &change{targets: sp.Targets, replace: sp.Replace, desired: desired}

@@ -44,7 +44,7 @@ func besidesOf(p *plan.Plan) shownBesides {
 // plan is the saved plan as far as it is shown.
 func (sp *savedPlan) plan() *plan.Plan {
 	p := &plan.Plan{
-		Refusals: sp.Shown.Refusals, Amendments: sp.Amendments,
+		Outputs: sp.Outputs, Refusals: sp.Shown.Refusals, Amendments: sp.Amendments,
 		Drift: sp.Shown.Drift, Pending: sp.Shown.Pending, Capacity: sp.Shown.Capacity, Expiries: sp.Shown.Expiries, Costs: sp.Shown.Costs, Wake: sp.Shown.Wake,
 	}
 	for _, a := range sp.Shown.Actions {

@@ -2,9 +2,9 @@ package render
 
 import "slices"
 
-// changed writes a value that becomes another: on one line where both fit,
-// element by element or line by line where they are of one kind, else the one
-// after the other.
+// changed writes a value that becomes another: key by key where both are objects,
+// on one line where both fit, element by element or line by line where they are of
+// one kind, else the one after the other.
 func (p *printer) changed(level int, head string, v [2]value, t tail) {
 	before, after := v[0], v[1]
 	if before.kind == valueString && after.kind == valueString && (isLong(before.text) || isLong(after.text)) {
@@ -18,7 +18,8 @@ func (p *printer) changed(level int, head string, v [2]value, t tail) {
 		return
 	}
 	scalars := len(before.items)+len(after.items) == 0
-	if bok && aok && (scalars || p.fits(level, head, b+" -> "+a, t)) {
+	byKey := before.kind == valueObject && after.kind == valueObject // however short: what differs is what is looked for
+	if bok && aok && (scalars || !byKey && p.fits(level, head, b+" -> "+a, t)) {
 		p.row(level, markChange, head, b, p.paint(yellow, " -> "), a, t.end, p.note(t.note))
 		return
 	}

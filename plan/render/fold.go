@@ -57,7 +57,11 @@ func alike(a, b *plan.Change) bool {
 	if a.Verb != b.Verb || a.Addr.Base() != b.Addr.Base() || len(a.Attrs) != len(b.Attrs) {
 		return false
 	}
-	if a.Reason != b.Reason && masked(a.Reason, a.Addr, "") != masked(b.Reason, b.Addr, "") {
+	if a.ActionReason != b.ActionReason {
+		return false
+	}
+	// The words of a deletion name the instance's key.
+	if a.Reason != b.Reason && (a.Verb != plan.VerbDelete || a.ActionReason == "") && masked(a.Reason, a.Addr, "") != masked(b.Reason, b.Addr, "") {
 		return false
 	}
 	for i := range a.Attrs {

@@ -15,7 +15,7 @@ import (
 
 // FormatVersion is the version of what JSON writes. The minor number rises with
 // new fields, the major one with changed or removed fields.
-const FormatVersion = "1.3"
+const FormatVersion = "1.4"
 
 // Meta is what a plan does not know about itself.
 type Meta struct {
@@ -56,6 +56,7 @@ type change struct {
 	Key        any               `json:"key,omitempty"` // a number or a string
 	Action     plan.Verb         `json:"action"`
 	Reason     string            `json:"reason,omitempty"`
+	ActionWhy  plan.ActionReason `json:"action_reason,omitempty"`
 	Attributes []plan.AttrChange `json:"attributes,omitempty"`
 }
 
@@ -94,6 +95,9 @@ func (j *jsonWriter) document(pl *plan.Plan, meta Meta) error {
 	}
 	changes := func(i int) any { return changeOf(&pl.Changes[i]) }
 	if err := j.list("changes", len(pl.Changes), changes); err != nil {
+		return err
+	}
+	if err := j.list("outputs", len(pl.Outputs), func(i int) any { return outputOf(&pl.Outputs[i]) }); err != nil {
 		return err
 	}
 	if err := j.list("refusals", len(pl.Refusals), func(i int) any { return &pl.Refusals[i] }); err != nil {
@@ -181,13 +185,24 @@ func (j *jsonWriter) list(name string, n int, at func(int) any) error {
 func changeOf(c *plan.Change) change {
 	out := change{
 		Address: c.Addr, Kind: c.Addr.Kind, Module: c.Addr.Module, Group: c.Addr.Group, Name: c.Addr.Name,
-		Action: c.Verb, Reason: c.Reason, Attributes: redacted(c.Attrs),
+		Action: c.Verb, Reason: c.Reason, ActionWhy: c.ActionReason, Attributes: redacted(c.Attrs),
 	}
 	if n, ok := c.Addr.Key.Int(); ok {
 		out.Key = n
 	} else if s, ok := c.Addr.Key.Str(); ok {
 		out.Key = s
 	}
+	return out
+}
+
+// outputOf is an output's change without what must not be shown.
+func outputOf(c *plan.OutputChange) plan.OutputChange {
+	out := *c
+	if out.Sensitive {
+		out.Before, out.After = nil, nil
+		return out
+	}
+	out.Before, out.After = withoutSealed(out.Before), withoutSealed(out.After)
 	return out
 }
 

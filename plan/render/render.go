@@ -99,6 +99,7 @@ func Text(w io.Writer, pl *plan.Plan, opts Options) error {
 	}
 	p.amendments(pl)
 	p.changes(pl.Changes)
+	p.outputs(pl)
 	noted := p.notes(pl.Changes)
 	p.refusals(pl.Refusals)
 	pending := listed(pl)
@@ -235,6 +236,8 @@ func (p *printer) closing(pl *plan.Plan, counts map[plan.Verb]int, remarked bool
 	case counts[plan.VerbNone] < len(pl.Changes) || len(pl.Amendments) > 0:
 		before, after := amendCounts(pl)
 		title, text = "Plan:", before+countList(counts)+after+"."+besides(pl)
+	case pl.OutputsChange():
+		title, text = "Plan:", "outputs change, and nothing that runs."+besides(pl)
 	case len(pl.Drift) > 0:
 		title, text = "No changes asked for.", "What was found since the last apply is listed above."
 	case len(pl.Actions) > 0:

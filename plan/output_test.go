@@ -1,0 +1,42 @@
+package plan
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/fray-ml/fray/schema"
+)
+
+func TestOutputChanges(t *testing.T) {
+	known := func(v string) schema.Output { return schema.Output{Value: json.RawMessage(v)} }
+	for name, c := range map[string]struct {
+		before, after map[string]schema.Output
+		want          Verb
+	}{
+		"new":               {nil, map[string]schema.Output{"o": known("1")}, VerbCreate},
+		"gone":              {map[string]schema.Output{"o": known("1")}, nil, VerbDelete},
+		"same":              {map[string]schema.Output{"o": known(`{"a": 1}`)}, map[string]schema.Output{"o": known(`{"a":1}`)}, VerbNone},
+		"same, escaped":     {map[string]schema.Output{"o": known(`"\u003c"`)}, map[string]schema.Output{"o": known(`"<"`)}, VerbNone},
+		"other":             {map[string]schema.Output{"o": known("1")}, map[string]schema.Output{"o": known("2")}, VerbUpdate},
+		"large numbers":     {map[string]schema.Output{"o": known("9007199254740993")}, map[string]schema.Output{"o": known("9007199254740992")}, VerbUpdate},
+		"becomes known":     {map[string]schema.Output{"o": {Unknown: true}}, map[string]schema.Output{"o": known("1")}, VerbUpdate},
+		"still not known":   {map[string]schema.Output{"o": {Unknown: true}}, map[string]schema.Output{"o": {Unknown: true}}, VerbNone},
+		"is not known":      {map[string]schema.Output{"o": known("1")}, map[string]schema.Output{"o": {Unknown: true}}, VerbUpdate},
+		"null":              {map[string]schema.Output{"o": known("null")}, map[string]schema.Output{"o": known("null")}, VerbNone},
+		"becomes sensitive": {map[string]schema.Output{"o": known("1")}, map[string]schema.Output{"o": {Sensitive: true}}, VerbUpdate},
+		"described":         {map[string]schema.Output{"o": known("1")}, map[string]schema.Output{"o": {Value: json.RawMessage("1"), Description: "d"}}, VerbNone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := OutputChanges(c.before, c.after)
+			if len(got) != 1 || got[0].Verb != c.want {
+				t.Fatalf("got %+v, want %s", got, c.want)
+			}
+			if got[0].Sensitive && len(got[0].Before)+len(got[0].After) > 0 {
+				t.Errorf("got %s -> %s of a sensitive output", got[0].Before, got[0].After)
+			}
+			if p := (&Plan{Outputs: got}); p.Empty() != (c.want == VerbNone) {
+				t.Errorf("Empty() = %v with %s", p.Empty(), c.want)
+			}
+		})
+	}
+}
