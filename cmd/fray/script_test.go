@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -31,6 +32,9 @@ func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 func testMain(m *testing.M) int {
 	if len(os.Args) > 3 && os.Args[1] == clusterTaskWord {
 		return clusterTask(os.Args[2:])
+	}
+	if len(os.Args) > 1 && (os.Args[1] == "agent" || os.Args[1] == "task-shim") { // of a stack that a test applies in this process
+		return run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	}
 	if len(os.Args) == 2 && os.Args[1] == actorHostWord {
 		return actorHost()
