@@ -18,23 +18,37 @@ type Scope struct {
 // ScopeOf is what a plan names: changed, drifted or waiting addresses, and
 // every slice that it would touch.
 func ScopeOf(p *plan.Plan) Scope {
+	return ScopeWithin(p, func(schema.Address) bool { return true })
+}
+
+// ScopeWithin is ScopeOf for some addresses only: nothing else is touched, and
+// nothing else is waited for.
+func ScopeWithin(p *plan.Plan, within func(schema.Address) bool) Scope {
 	s := Scope{Addrs: map[schema.Address]bool{}, Slices: map[string]bool{}}
 	for _, c := range p.Changes {
-		if c.Verb != plan.VerbNone {
+		if c.Verb != plan.VerbNone && within(c.Addr) {
 			s.Addrs[c.Addr] = true
 		}
 	}
 	for _, d := range p.Drift {
+		if !within(d.Addr) {
+			continue
+		}
 		s.Addrs[d.Addr] = true
 		if d.Slice != "" {
 			s.Slices[d.Slice] = true
 		}
 	}
 	for _, w := range p.Pending {
-		s.Addrs[w.Addr] = true
+		if within(w.Addr) {
+			s.Addrs[w.Addr] = true
+		}
 	}
 	s.addReservations(p)
 	for _, a := range p.Actions {
+		if !within(a.Addr) {
+			continue
+		}
 		s.Slices[a.Slice.Name] = true
 		if !a.Addr.IsZero() {
 			s.Addrs[a.Addr] = true
@@ -73,17 +87,20 @@ func (s Scope) allows(a plan.Action) bool {
 	return s.All || a.Verb == plan.ForgetSlice || s.Slices[a.Slice.Name] || !a.Addr.IsZero() && s.Addrs[a.Addr]
 }
 
-func (s Scope) filter(p *plan.Plan) []plan.Action {
+// filter are the plan's actions that the scope allows, and those beyond it.
+func (s Scope) filter(p *plan.Plan) (kept, beyond []plan.Action) {
 	if s.All {
-		return p.Actions
+		return p.Actions, nil
 	}
-	kept := p.Actions[:0]
+	kept = p.Actions[:0]
 	for _, a := range p.Actions {
 		if s.allows(a) || a.Verb == plan.DeleteSlice && s.clears(p, a.Addr) {
 			kept = append(kept, a)
+		} else {
+			beyond = append(beyond, a)
 		}
 	}
-	return kept
+	return kept, beyond
 }
 
 // Pending is the part of a plan's pending list that the scope covers.

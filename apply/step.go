@@ -82,6 +82,7 @@ type Stepper struct {
 	saver    *saver
 	planner  plan.Planner
 	last     *plan.Plan
+	beyond   []plan.Action  // of the last step, that the scope left out
 	observed *plan.Observed // by the last step
 	wanted   *schema.Desired
 	events   *Recorder       // nil: they are not kept
@@ -150,6 +151,9 @@ func (s *Stepper) Document() *state.Document {
 // is good until the step after the next (see [plan.Planner]).
 func (s *Stepper) Last() *plan.Plan { return s.last }
 
+// Beyond are the actions that were due in the last step and that the scope left out.
+func (s *Stepper) Beyond() []plan.Action { return s.beyond }
+
 // Observed is what the last step saw, nil before the first. It is not to be changed.
 func (s *Stepper) Observed() *plan.Observed { return s.observed }
 
@@ -216,7 +220,7 @@ func (s *Stepper) Step(ctx context.Context) (time.Duration, error) {
 	before := s.doc
 	p := s.planner.Diff(&s.doc.Desired, s.doc, obs, s.cfg.Now())
 	s.observer.Doubt(p.Doubts)
-	p.Actions = s.cfg.Scope.filter(p)
+	p.Actions, s.beyond = s.cfg.Scope.filter(p)
 	s.doc, s.last, s.observed, s.wanted = p.Next, p, obs, s.planner.Wanted()
 	s.note(p)
 	planned := time.Now()

@@ -125,6 +125,8 @@ type runner struct {
 	stepper  carrier
 	progress *progress
 	scope    apply.Scope
+	// chosen are the targets and what they depend on; nil: everything is meant.
+	chosen func(schema.Address) bool
 	// destroying changes the words, and that nothing may be left.
 	destroying bool
 	// stopping keeps the outputs and says nothing about the rest.
@@ -339,17 +341,6 @@ func (r *runner) narrowing() func(schema.Desired) schema.Desired {
 		return nil
 	}
 	return func(d schema.Desired) schema.Desired { return r.c.narrow(r.stepper.Document(), d) }
-}
-
-func (r *runner) scopeOf(p *plan.Plan) apply.Scope {
-	scope := apply.ScopeOf(p)
-	scope.Ended = len(r.c.targets) == 0
-	if r.flags.wait == waitComplete {
-		for _, c := range p.Changes { // following a job means retrying it
-			scope.Addrs[c.Addr] = true
-		}
-	}
-	return scope
 }
 
 // confirm shows the plan that was not shown yet, and refuses to carry out

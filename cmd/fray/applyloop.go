@@ -47,6 +47,7 @@ func (r *runner) loop(soft, hard context.Context) error {
 				return errBlocked
 			}
 		}
+		r.progress.remind(r.waiting())
 		r.stepper.Wait(soft, next)
 	}
 	if cause := context.Cause(soft); errors.Is(cause, errTimeout) {
@@ -64,8 +65,12 @@ func (r *runner) settled() bool {
 }
 
 // answersFor reports whether this change waits for an address and fails with it:
-// what programs launched is theirs, unless it is to go or was asked for.
+// with targets, for those and what they depend on; what programs launched is
+// theirs, unless it is to go or was asked for.
 func (r *runner) answersFor(addr schema.Address) bool {
+	if r.chosen != nil && !r.chosen(addr) {
+		return false
+	}
 	if !addr.IsLaunched() || r.destroying || r.stopping {
 		return true
 	}

@@ -40,7 +40,7 @@ Results go to standard output; questions, progress, warnings and errors to stand
 | 0 | done; with `+"`plan --detailed-exitcode`"+`, also that there is nothing to do |
 | 1 | an error, or a job that failed |
 | 2 | `+"`plan --detailed-exitcode`"+`: there is something to do; `+"`fmt`"+`: a file could not be formatted |
-| 3 | `+"`apply --timeout`"+`: something still waits; it stays declared; `+"`fmt --check`"+`: something would change |
+| 3 | `+"`apply --timeout`"+`: something still waits, or, of what the plan did not name, something broke meanwhile; `+"`fmt --check`"+`: something would change |
 | 130 | interrupted by Ctrl-C or SIGTERM |
 
 Colours are used on a terminal only, and never with `+"`NO_COLOR`, `TERM=dumb` or `--no-color`"+`.

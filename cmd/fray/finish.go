@@ -44,14 +44,15 @@ func (r *runner) conclude(hard context.Context, ended error, p *plan.Plan) error
 	if err := r.refusedMeanwhile(); err != nil {
 		return err
 	}
-	if err := r.summary(p); err != nil {
+	left := r.stillUnfinished()
+	if err := r.summary(p, left == nil); err != nil {
 		return err
 	}
 	failed := r.failedJobs(r.stepper.Document(), r.concerns(p))
 	if r.destroying || r.stopping {
 		return errors.Join(failed, outputErr)
 	}
-	if failed == nil && outputErr == nil && !r.flags.json {
+	if failed == nil && outputErr == nil && left == nil && !r.flags.json {
 		if err := r.app.printOutputs(r.stepper.Document().Outputs); err != nil {
 			return err
 		}
@@ -60,7 +61,7 @@ func (r *runner) conclude(hard context.Context, ended error, p *plan.Plan) error
 	if r.l.desired.Controller != nil { // it keeps the rest true
 		controllerErr = r.startController()
 	}
-	return errors.Join(failed, outputErr, controllerErr)
+	return errors.Join(failed, outputErr, controllerErr, left)
 }
 
 // concerns reports whether the failure of a job is one of this change: it was
@@ -124,16 +125,6 @@ func (r *runner) recordOutputs(ctx context.Context, ended error) error {
 	return r.stepper.Accept(ctx, next)
 }
 
-// stillPending names what the time did not suffice for.
-func (r *runner) stillPending() error {
-	msg := fmt.Sprintf("after %s this still waits:\n%s", r.flags.timeout, reasonLines(r.waiting()))
-	msg += "It stays declared: fray watch or another fray apply goes on with it."
-	if failed := r.failedJobs(r.stepper.Document(), r.targeted); failed != nil {
-		msg += "\nBesides, " + failed.Error()
-	}
-	return &exit{code: exitPending, msg: msg}
-}
-
 // stillBlocked names what no time suffices for, after what it waits for.
 func (r *runner) stillBlocked() error {
 	msg := "this cannot start any more:\n" + strings.TrimSuffix(reasonLines(r.waiting()), "\n")
@@ -141,35 +132,6 @@ func (r *runner) stillBlocked() error {
 		msg = failed.Error() + "\nTherefore " + msg
 	}
 	return &exit{code: exitError, msg: msg}
-}
-
-// waiting is what of this change still waits, or runs and is waited for.
-func (r *runner) waiting() []plan.Pending {
-	doc := r.stepper.Document()
-	var out []plan.Pending
-	if r.stepper.Last() != nil {
-		out = r.awaited()
-	}
-	if r.flags.wait != waitComplete {
-		return out
-	}
-	for _, addr := range sortedJobs(doc) {
-		if j := doc.Jobs[addr]; j.Ready && !j.Status.Ended() && !j.Spec.IsService() && r.scope.Names(addr) && r.answersFor(addr) {
-			out = append(out, plan.Pending{Addr: addr, Kind: plan.WaitUnderway, Reasons: []string{"it is running"}})
-		}
-	}
-	return out
-}
-
-func reasonLines(pending []plan.Pending) string {
-	var b strings.Builder
-	for _, w := range pending {
-		fmt.Fprintf(&b, "  %s\n", w.Addr)
-		for _, reason := range w.Reasons {
-			fmt.Fprintf(&b, "      %s\n", reason)
-		}
-	}
-	return b.String()
 }
 
 func sortedJobs(doc *state.Document) []schema.Address {
@@ -211,8 +173,9 @@ func (r *runner) failedJobs(doc *state.Document, among func(schema.Address) bool
 	return &exit{code: exitError, msg: fmt.Sprintf("%d jobs failed:\n%s", len(lines), strings.Join(lines, "\n"))}
 }
 
-// summary is the closing line of apply and destroy.
-func (r *runner) summary(p *plan.Plan) error {
+// summary is the closing line of apply and destroy; without complete, something
+// else is left.
+func (r *runner) summary(p *plan.Plan, complete bool) error {
 	n := p.Counts()
 	w := r.app.stdout
 	switch {
@@ -225,8 +188,12 @@ func (r *runner) summary(p *plan.Plan) error {
 		_, err := fmt.Fprintf(w, "\nDestroy complete: %d destroyed.\n", n[plan.VerbDelete])
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\nApply complete: %s%d created, %d updated, %d restarted, %d replaced, %d destroyed.%s\n",
-		amendedWords(p), n[plan.VerbCreate], n[plan.VerbUpdate], n[plan.VerbRestart], n[plan.VerbReplace], n[plan.VerbDelete], standing(r.stepper.Document()))
+	word := "Apply complete"
+	if !complete {
+		word = "Applied, but not all is well"
+	}
+	_, err := fmt.Fprintf(w, "\n%s: %s%d created, %d updated, %d restarted, %d replaced, %d destroyed.%s\n",
+		word, amendedWords(p), n[plan.VerbCreate], n[plan.VerbUpdate], n[plan.VerbRestart], n[plan.VerbReplace], n[plan.VerbDelete], standing(r.stepper.Document()))
 	return err
 }
 

@@ -25,6 +25,8 @@ type carrier interface {
 	Document() *state.Document
 	Last() *plan.Plan
 	Idle() bool
+	// Beyond are actions that are due and that the scope leaves out.
+	Beyond() []plan.Action
 	// Accept makes doc, made from Document, the state.
 	Accept(ctx context.Context, doc *state.Document) error
 	Save(ctx context.Context) error
@@ -71,6 +73,9 @@ func (h *handover) Accept(ctx context.Context, doc *state.Document) error {
 	}
 	return h.read(ctx)
 }
+
+// Beyond is empty: a controller has no scope.
+func (h *handover) Beyond() []plan.Action { return nil }
 
 func (h *handover) Save(context.Context) error { return nil }
 func (h *handover) Drain(context.Context)      {}

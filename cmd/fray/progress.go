@@ -30,6 +30,8 @@ type progress struct {
 	drifts  map[plan.Drift]bool       // told; nil: none are, nor pauses
 	tells   func(schema.Address) bool // what of it; nil: all
 	paused  *state.Pause              // as told
+
+	began, reminded time.Time // of remind
 }
 
 type waiting struct {

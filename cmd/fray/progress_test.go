@@ -106,3 +106,31 @@ func TestEventsNameThingsOnce(t *testing.T) {
 		}
 	}
 }
+
+// Without a terminal it is said every 30 seconds what is waited for, and for what
+// each waits; on a terminal, where a line says so all the time, it is not.
+func TestProgressReminds(t *testing.T) {
+	waits := []plan.Pending{
+		{Addr: schema.Address{Kind: schema.KindJob, Name: "a"}, Reasons: []string{"no room", "no quota"}},
+		{Addr: schema.Address{Kind: schema.KindJob, Name: "b"}, Reasons: []string{"it is running"}},
+	}
+	for _, live := range []bool{false, true} {
+		var out bytes.Buffer
+		p := newProgress(&app{stderr: &out})
+		now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+		p.live, p.now = live, func() time.Time { return now }
+		for range 62 { // a second apart
+			p.remind(waits)
+			now = now.Add(time.Second)
+		}
+		p.remind(nil)
+		one := "still waiting for 2:\n  job.a\n      no room\n      no quota\n  job.b\n      it is running\n"
+		want := "After 30s, " + one + "After 1m0s, " + one
+		if live {
+			want = ""
+		}
+		if out.String() != want {
+			t.Errorf("live %v: got\n%s\nwant\n%s", live, out.String(), want)
+		}
+	}
+}
