@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"crypto/sha256"
 	"debug/elf"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -26,8 +24,8 @@ const agentArch = "amd64"
 
 // agentBinary brings the program that hosts in the cloud run into the store,
 // compressed and under the SHA-256 of that, and returns it. One that is there
-// is not sent again.
-func agentBinary(ctx context.Context, s store.Store) (sum string, err error) {
+// is not sent again, and one that was compressed before is not compressed again.
+func agentBinary(ctx context.Context, s store.Store, tell uploadTeller) (sum string, err error) {
 	file, err := findAgentBinary()
 	if err == nil {
 		err = checkAgentBinary(file)
@@ -35,23 +33,48 @@ func agentBinary(ctx context.Context, s store.Store) (sum string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("find the program for the hosts: %w", err)
 	}
-	packed, err := compressFile(file)
+	packed, err := userAgentCache().packed(file)
 	if err != nil {
 		return "", fmt.Errorf("pack the program for the hosts: %w", err)
 	}
-	digest := sha256.Sum256(packed)
-	sum = hex.EncodeToString(digest[:])
-	there, err := s.List(ctx, store.BundleKey(sum))
+	there, err := s.List(ctx, store.BundleKey(packed.sum))
 	if err != nil {
 		return "", fmt.Errorf("ship the program for the hosts: %w", err)
 	}
 	if len(there) > 0 {
-		return sum, nil
+		return packed.sum, nil
 	}
-	if err := s.Upload(ctx, store.BundleKey(sum), bytes.NewReader(packed)); err != nil {
+	content := &uploadReader{Reader: bytes.NewReader(packed.data), tell: tell}
+	if tell != nil {
+		tell(s.Location(), 0, int64(len(packed.data)))
+	}
+	if err := s.Upload(ctx, store.BundleKey(packed.sum), content); err != nil {
 		return "", fmt.Errorf("ship the program for the hosts: %w", err)
 	}
-	return sum, nil
+	return packed.sum, nil
+}
+
+// uploadTeller hears of the upload of the program: of its begin, with sent 0, and
+// how far it is. nil: nobody does.
+type uploadTeller func(to string, sent, size int64)
+
+// uploadReader tells how much of it was read.
+type uploadReader struct {
+	*bytes.Reader
+	tell uploadTeller
+}
+
+func (r *uploadReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if r.tell != nil && n > 0 {
+		r.tell("", r.Size()-int64(r.Len()), r.Size())
+	}
+	return n, err
+}
+
+// WriteTo would pass by Read.
+func (r *uploadReader) WriteTo(w io.Writer) (int64, error) {
+	return io.Copy(w, struct{ io.Reader }{r})
 }
 
 // findAgentBinary is the program that was asked for, this one where it would

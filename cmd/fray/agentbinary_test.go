@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/state/store/storetest"
 )
 
 // uploads counts what is sent to a store.
@@ -54,14 +55,15 @@ func TestAgentBinary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	s := &uploads{Store: dir}
 	file := elfProgram(t, elf.EM_X86_64)
 	t.Setenv(agentBinaryVariable, file)
-	first, err := agentBinary(t.Context(), s)
+	first, err := agentBinary(t.Context(), s, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := agentBinary(t.Context(), s)
+	second, err := agentBinary(t.Context(), s, nil)
 	if err != nil || second != first || s.n != 1 {
 		t.Errorf("the second time: %s, %v after %d uploads; want %s after 1", second, err, s.n, first)
 	}
@@ -94,11 +96,78 @@ func TestAgentBinaryThatHostsCannotRun(t *testing.T) {
 		"not there":       {filepath.Join(t.TempDir(), "fray"), "no such file"},
 	} {
 		t.Setenv(agentBinaryVariable, test.file)
-		if _, err := agentBinary(t.Context(), s); err == nil || !strings.Contains(err.Error(), test.want) {
+		if _, err := agentBinary(t.Context(), s, nil); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want an error with %q", name, err, test.want)
 		}
 	}
 	if s.n > 0 {
 		t.Errorf("%d uploads of what cannot run", s.n)
+	}
+}
+
+// A program is compressed once for each version, and what is damaged of the cache
+// is made anew.
+func TestAgentCache(t *testing.T) {
+	dir := t.TempDir()
+	cache := agentCache(filepath.Join(dir, "agents"))
+	file := fileOf(t, strings.Repeat("program ", 1000))
+	first, err := cache.packed(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := cache.files("*.gz")
+	if len(kept) != 1 || sumOf(first.data) != first.sum {
+		t.Fatalf("kept %v of a program with the digest %s", kept, first.sum)
+	}
+	before, err := os.Stat(kept[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := cache.packed(file)
+	if err != nil || again.sum != first.sum {
+		t.Fatalf("got %s, %v; want %s", again.sum, err, first.sum)
+	}
+	if after, err := os.Stat(kept[0]); err != nil || !os.SameFile(before, after) {
+		t.Errorf("it was compressed again (%v)", err)
+	}
+	if err := os.WriteFile(kept[0], []byte("damaged"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if again, err = cache.packed(file); err != nil || again.sum != first.sum || sumOf(again.data) != first.sum {
+		t.Errorf("after damage: got %s, %v; want %s", again.sum, err, first.sum)
+	}
+	for _, text := range []string{"a", "b", "c", "d", "e"} {
+		if _, err := cache.packed(fileOf(t, text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if kept := cache.files("*.gz"); len(kept) != cachedAgents {
+		t.Errorf("it keeps %d programs, want %d", len(kept), cachedAgents)
+	}
+	if _, err := agentCache("").packed(file); err != nil {
+		t.Errorf("without a cache: %v", err)
+	}
+}
+
+// What is uploaded is announced, once, with its size.
+func TestAgentUploadIsAnnounced(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Setenv(agentBinaryVariable, elfProgram(t, elf.EM_X86_64))
+	s := storetest.NewMemory()
+	var began []int64
+	var last int64
+	tell := func(to string, sent, size int64) {
+		if sent == 0 {
+			began = append(began, size)
+		}
+		last = sent
+	}
+	for range 2 {
+		if _, err := agentBinary(t.Context(), s, tell); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(began) != 1 || last != began[0] {
+		t.Errorf("announced %v and told of %d bytes at last, want one upload to its end", began, last)
 	}
 }

@@ -329,7 +329,9 @@ func (r *runner) shipAgent(ctx context.Context, accepted *state.Document) error 
 	if !slices.ContainsFunc(accepted.Desired.Providers, isCloud) || len(accepted.Desired.Jobs)+len(accepted.Desired.Reservations) == 0 {
 		return nil
 	}
-	if _, err := r.l.stack.bootstrap(ctx).ship(); err != nil {
+	hosts := r.l.stack.bootstrap(ctx)
+	hosts.tell = r.progress.upload
+	if _, err := hosts.ship(); err != nil {
 		return untouched(ctx, err)
 	}
 	return nil

@@ -92,6 +92,8 @@ type hostBootstrap struct {
 	ctx   context.Context
 	stack *stack
 
+	tell uploadTeller // of the upload; nil: nobody hears of it
+
 	mu  sync.Mutex
 	sum string
 }
@@ -125,7 +127,7 @@ func (h *hostBootstrap) ship() (string, error) {
 	if h.sum != "" {
 		return h.sum, nil
 	}
-	sum, err := agentBinary(h.ctx, h.stack.store)
+	sum, err := agentBinary(h.ctx, h.stack.store, h.tell)
 	if err == nil {
 		h.sum = sum
 	}

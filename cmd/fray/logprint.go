@@ -59,8 +59,9 @@ type logPrinter struct {
 	live    *liveLogs
 	streams map[logKey]*logStream
 
-	mu  sync.Mutex // held for whole lines
-	out bytes.Buffer
+	mu    sync.Mutex // held for whole lines
+	out   bytes.Buffer
+	lined bool // a line was printed
 }
 
 func newLogPrinter(a *app, s store.Store, q logQuery) *logPrinter {
@@ -209,6 +210,13 @@ func (p *logPrinter) flush() {
 	}
 }
 
+// printed reports whether any line was.
+func (p *logPrinter) printed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.lined
+}
+
 // pace is when to look again: soon, where there is something that only the
 // store tells.
 func (p *logPrinter) pace() time.Duration {
@@ -231,6 +239,7 @@ func (p *logPrinter) lines(s *logStream) {
 	if end == 0 {
 		return
 	}
+	p.lined = true
 	if s.prefix == "" {
 		_, _ = p.app.stdout.Write(s.partial[:end])
 	} else {

@@ -114,6 +114,9 @@ func (a *app) logs(ctx context.Context, l *loaded, q logQuery) error {
 		}
 		if over {
 			p.flush()
+			if text := q.silence(v.doc, p.sorted()); text != "" && !p.printed() {
+				fmt.Fprintf(a.stderr, "No output: %s.\n", text)
+			}
 			return nil
 		}
 		p.live.listen(p.sorted())

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/schema"
 )
 
 const (
@@ -28,6 +29,23 @@ func (p *progress) remind(waits []plan.Pending) {
 	}
 	p.reminded = now
 	p.line("%s", reminder(waits, now.Sub(p.began)))
+}
+
+// upload tells that the program for the hosts is uploaded, and on a terminal how
+// far it is.
+func (p *progress) upload(to string, sent, size int64) {
+	if sent == 0 {
+		p.line("uploading the agent (%s) to %s", schema.Bytes(size), to)
+		return
+	}
+	if !p.live {
+		return
+	}
+	p.clear()
+	if sent < size {
+		fmt.Fprintf(p.app.stderr, "  uploading the agent: %d%%", 100*sent/size)
+		p.lineUp = true
+	}
 }
 
 // reminder names what is waited for.

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/fray-ml/fray/state"
+)
+
+// silence says why nothing was printed, "" where it was not to be expected that
+// something is.
+func (q *logQuery) silence(doc *state.Document, streams []*logStream) string {
+	if q.tail == 0 || len(streams) == 0 {
+		return ""
+	}
+	started, running := false, false
+	for _, s := range streams {
+		started = started || s.place.Started
+		running = running || s.running
+	}
+	switch {
+	case q.since > 0:
+		return fmt.Sprintf("%s has printed nothing in the last %s", q.name(), q.since)
+	case !running:
+		return fmt.Sprintf("%s has printed nothing, and has ended", q.name())
+	case !started:
+		text := fmt.Sprintf("no task of %s has started yet", q.name())
+		for _, s := range streams {
+			if j := doc.Jobs[s.job]; j != nil && j.Reason != "" {
+				text += fmt.Sprintf(" (%s: %s)", s.job, j.Reason)
+				break
+			}
+		}
+		return text + fmt.Sprintf("; %s says more, and fray logs -f waits for it", q.status())
+	}
+	return fmt.Sprintf("%s runs and has printed nothing yet; output arrives here within a second or two, and fray logs -f waits for it", q.name())
+}
