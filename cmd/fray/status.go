@@ -220,11 +220,29 @@ func (v *view) since(j *state.Job) string {
 	if last == nil {
 		return "-"
 	}
-	end := v.now
-	if !last.EndedAt.IsZero() {
-		end = last.EndedAt
+	return roundAge(v.endOf(last).Sub(last.StartedAt))
+}
+
+// endOf is when an attempt ended, now for one that goes on. One whose end no
+// step has recorded yet ended with its last task, as the hosts report it.
+func (v *view) endOf(a *state.Attempt) time.Time {
+	if !a.EndedAt.IsZero() {
+		return a.EndedAt
 	}
-	return roundAge(end.Sub(last.StartedAt))
+	end := a.StartedAt
+	for i := range a.Tasks {
+		t := &a.Tasks[i]
+		if !t.State.Ended() || t.EndedAt.IsZero() || t.EndedAt.After(v.now) {
+			return v.now
+		}
+		if t.EndedAt.After(end) {
+			end = t.EndedAt
+		}
+	}
+	if len(a.Tasks) == 0 {
+		return v.now
+	}
+	return end
 }
 
 func roundAge(d time.Duration) string {

@@ -143,8 +143,6 @@ func (v *view) forHowLong(j *state.Job) string {
 	switch {
 	case last == nil:
 		return v.ago(j.AdmittedAt)
-	case last.EndedAt.IsZero():
-		return v.ago(last.StartedAt)
 	}
-	return coarseAge(last.EndedAt.Sub(last.StartedAt))
+	return coarseAge(v.endOf(last).Sub(last.StartedAt))
 }
