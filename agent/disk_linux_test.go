@@ -89,11 +89,7 @@ func onFullDisk(t *testing.T, test func(t *testing.T, r *rig, d *disk)) {
 			root := t.TempDir()
 			d := mountDisk(t, filepath.Join(root, place.mount))
 			r := newRigIn(t, root)
-			work, err := os.MkdirTemp("", "work-") // the task's own files are elsewhere
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = os.RemoveAll(work) })
+			work := t.TempDir() // the task's own files are elsewhere
 			r.stopAgent()
 			r.work = work
 			r.startAgent()

@@ -11,7 +11,6 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/fray-ml/fray/clusterapi"
@@ -249,7 +248,7 @@ func reservationInfo(v *View, addr schema.Address) *clusterapi.ReservationInfo {
 // amountOf is a number of slices of a shape of a reservation, which may be none.
 func amountOf(of *schema.Reservation, shape schema.Capacity, n int) *clusterapi.Resources {
 	return &clusterapi.Resources{
-		Tpu: shape.TPU, Cpu: shape.CPU, Memory: int64(shape.Memory), Disk: int64(shape.Disk), Slices: int32(n), Preemptible: proto.Bool(of.Preemptible),
+		Tpu: shape.TPU, Cpu: shape.CPU, Memory: int64(shape.Memory), Disk: int64(shape.Disk), Slices: int32(n), Preemptible: new(of.Preemptible),
 	}
 }
 

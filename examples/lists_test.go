@@ -238,7 +238,7 @@ type conditions struct {
 func TestCopiedNodeAndBlindWatch(t *testing.T) {
 	t.Parallel()
 	s := newStack(t, "lists.hcl")
-	config := strings.Split(listsConfig, `job "large"`)[0]
+	config, _, _ := strings.Cut(listsConfig, `job "large"`)
 	if err := os.WriteFile(filepath.Join(s.dir, s.file), []byte(config), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -438,11 +438,10 @@ func (d *differ) end(addr schema.Address, cause schema.TaskState, why string) {
 		why = taskReason(last, by)
 	}
 	if cause == schema.TaskFailed || cause == schema.TaskUnschedulable {
-		switch infrastructure := cmp.Or(lost, taskOutcome(last)); infrastructure {
-		case "":
-		case schema.TaskExitUnknown:
+		infrastructure := cmp.Or(lost, taskOutcome(last))
+		if infrastructure == schema.TaskExitUnknown {
 			cause, why = infrastructure, why+" (and how another of its tasks ended is not known)"
-		default:
+		} else if infrastructure != "" {
 			cause, why = infrastructure, why+" (and part of what it ran on was lost)"
 		}
 	}

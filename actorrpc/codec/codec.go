@@ -195,7 +195,6 @@ func write(kind Kind, s scope) ([]byte, [][]byte, error) {
 
 func read(kind Kind, args bool, data []byte, buffers [][]byte, memory *budget) (scope, error) {
 	reclaim.Before(uint64(len(data))) // values take about as much as their bytes
-	defer func() { reclaim.After(memory.limit - memory.left) }()
 	switch kind {
 	case Msgpack, 0:
 		return readMsgpack(args, data, buffers, memory)

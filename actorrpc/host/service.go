@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/fray-ml/fray/actorrpc"
 	"github.com/fray-ml/fray/actorrpc/internal/reclaim"
@@ -47,8 +48,9 @@ func (s *service) Invoke(ctx context.Context, in *wire.Call) (*wire.Reply, error
 	c.answer(s.server.submit(c, nil), false)
 	select {
 	case a := <-to:
+		size := uint64(proto.Size(in))
 		in.Args, in.Buffers, c.buffers = nil, nil, nil
-		reclaim.Now()
+		reclaim.After(size)
 		// What is kept elsewhere is not to be changed: a copy gets the buffers.
 		return &wire.Reply{
 			Seq: a.reply.GetSeq(), Codec: a.reply.GetCodec(), Result: a.reply.GetResult(), Buffers: a.buffers,

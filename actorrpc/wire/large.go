@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"slices"
+
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -40,12 +42,12 @@ func fill(data []byte, into proto.Message) error {
 	switch m := into.(type) {
 	case *Frame:
 		number, inner := only(data)
-		switch number {
-		case frameCall:
+		if number == frameCall {
 			call := &Call{}
 			m.Kind = &Frame_Call{Call: call}
 			return fill(inner, call)
-		case frameReply:
+		}
+		if number == frameReply {
 			reply := &Reply{}
 			m.Kind = &Frame_Reply{Reply: reply}
 			return fill(inner, reply)
@@ -94,9 +96,9 @@ func parted(data []byte, one, list protowire.Number) (rest, single []byte, sever
 		value, _ := protowire.ConsumeBytes(field[n:])
 		switch {
 		case kind == protowire.BytesType && number == one:
-			single = value[:len(value):len(value)]
+			single = slices.Clip(value)
 		case kind == protowire.BytesType && number == list:
-			several = append(several, value[:len(value):len(value)])
+			several = append(several, slices.Clip(value))
 		default:
 			rest = append(rest, field...)
 		}
@@ -147,14 +149,15 @@ func (w *weighing) field(value []byte, of protoreflect.FieldDescriptor, kind pro
 		return !of.IsList() || w.take(numberSize)
 	}
 	inner, _ := protowire.ConsumeBytes(value)
-	switch of.Kind() {
-	case protoreflect.MessageKind:
+	if of.Kind() == protoreflect.MessageKind {
 		return w.take(pieceSize) && w.message(inner, of.Message(), depth+1)
-	case protoreflect.BytesKind: // payload
-		return w.take(pieceSize)
-	case protoreflect.StringKind:
-		return w.take(pieceSize + uint64(len(inner)))
-	default: // numbers of a list in one piece, each of a byte at least
-		return w.take(numberSize * uint64(len(inner)))
 	}
+	if of.Kind() == protoreflect.BytesKind { // payload
+		return w.take(pieceSize)
+	}
+	if of.Kind() == protoreflect.StringKind {
+		return w.take(pieceSize + uint64(len(inner)))
+	}
+	// Numbers of a list in one piece, each of a byte at least.
+	return w.take(numberSize * uint64(len(inner)))
 }

@@ -39,9 +39,7 @@ func parts(value string) []string {
 	if trimmed := strings.TrimSpace(value); trimmed != value {
 		found = append(found, trimmed)
 	}
-	for _, line := range lines(value) {
-		found = append(found, line)
-	}
+	found = append(found, lines(value)...)
 	found = append(found, members(value)...)
 	if password := password(value); len(password) >= Least {
 		found = append(found, password)

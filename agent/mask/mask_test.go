@@ -254,7 +254,7 @@ func TestSplits(t *testing.T) {
 		if w.Pending() {
 			t.Fatal("something is kept back after the end")
 		}
-		for _, clear := range strings.Split(out.String(), Marker) {
+		for clear := range strings.SplitSeq(out.String(), Marker) {
 			for _, p := range set.all() {
 				if strings.Contains(withoutBreaks(clear), p) {
 					t.Fatalf("%q in %q: %q is left in %q", secrets, text, p, out.String())

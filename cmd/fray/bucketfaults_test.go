@@ -254,7 +254,9 @@ func faultScenarios() []faultScenario {
 			if err != nil {
 				return err
 			}
-			return errors.Join(s.leads(t, first), first.cmd.Process.Kill(), <-first.gone)
+			err = errors.Join(s.leads(t, first), first.cmd.Process.Kill())
+			<-first.gone
+			return err
 		}, act: (*faultStack).takeover},
 		{name: "destroy", prepare: applied, act: func(s *faultStack, t *testing.T) (ending, error) {
 			return s.fray(t, "destroy", "--auto-approve")
@@ -278,19 +280,19 @@ func well(got ending, err error) error {
 // watching is a running fray watch.
 type watching struct {
 	cmd  *exec.Cmd
-	out  bytes.Buffer // to be read once it has gone
-	gone chan error   // gets nil
+	out  bytes.Buffer  // to be read once it has gone
+	gone chan struct{} // closed
 }
 
 func (s *faultStack) watch(t *testing.T) (*watching, error) {
-	w := &watching{cmd: s.command(t, nil, "watch", "--http", "off"), gone: make(chan error, 1)}
+	w := &watching{cmd: s.command(t, nil, "watch", "--http", "off"), gone: make(chan struct{})}
 	w.cmd.Stdout, w.cmd.Stderr = &w.out, &w.out
 	if err := w.cmd.Start(); err != nil {
 		return nil, err
 	}
 	go func() {
 		_ = w.cmd.Wait() // it is killed, or looked at
-		w.gone <- nil
+		close(w.gone)
 	}()
 	return w, nil
 }
@@ -301,7 +303,6 @@ func (s *faultStack) leads(t *testing.T, w *watching) error {
 	return within(proofPatience, func() error {
 		select {
 		case <-w.gone:
-			w.gone <- nil
 			return nil // told by its ending
 		default:
 		}
@@ -357,8 +358,10 @@ func (s *faultStack) takeover(t *testing.T) (ending, error) {
 // tended is nil once a watch that leads has asked for more, job.two has ended
 // and has given its slice back; or once the watch has ended.
 func (s *faultStack) tended(t *testing.T, w *watching, requests int) error {
-	if len(w.gone) > 0 {
+	select {
+	case <-w.gone:
 		return nil
+	default:
 	}
 	if now, _ := s.between.requests(); len(now) < requests+60 {
 		return errors.New("the watch that leads asks for nothing")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -77,12 +78,12 @@ func (b *faultyBucket) requests() ([]bucketRequest, bool) {
 }
 
 func (b *faultyBucket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	switch f := b.take(r); f {
-	case "":
+	f := b.take(r)
+	if f == "" {
 		b.service.ServeHTTP(w, r)
-	default:
-		b.disturb(w, r, f)
+		return
 	}
+	b.disturb(w, r, f)
 }
 
 // take counts a request and returns what is to happen to it.
@@ -195,9 +196,7 @@ func delay(r *http.Request, d time.Duration) {
 }
 
 func reply(w http.ResponseWriter, out *httptest.ResponseRecorder) {
-	for name, values := range out.Header() {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), out.Header())
 	w.WriteHeader(out.Code)
 	_, _ = w.Write(out.Body.Bytes())
 }

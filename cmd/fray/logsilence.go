@@ -6,6 +6,16 @@ import (
 	"github.com/fray-ml/fray/state"
 )
 
+// waitOf is why the first of the jobs that wait does, in brackets.
+func waitOf(doc *state.Document, streams []*logStream) string {
+	for _, s := range streams {
+		if j := doc.Jobs[s.job]; j != nil && j.Reason != "" {
+			return fmt.Sprintf(" (%s: %s)", s.job, j.Reason)
+		}
+	}
+	return ""
+}
+
 // silence says why nothing was printed, "" where it was not to be expected that
 // something is.
 func (q *logQuery) silence(doc *state.Document, streams []*logStream) string {
@@ -23,14 +33,7 @@ func (q *logQuery) silence(doc *state.Document, streams []*logStream) string {
 	case !running:
 		return fmt.Sprintf("%s has printed nothing, and has ended", q.name())
 	case !started:
-		text := fmt.Sprintf("no task of %s has started yet", q.name())
-		for _, s := range streams {
-			if j := doc.Jobs[s.job]; j != nil && j.Reason != "" {
-				text += fmt.Sprintf(" (%s: %s)", s.job, j.Reason)
-				break
-			}
-		}
-		return text + fmt.Sprintf("; %s says more, and fray logs -f waits for it", q.status())
+		return fmt.Sprintf("no task of %s has started yet%s; %s says more, and fray logs -f waits for it", q.name(), waitOf(doc, streams), q.status())
 	}
 	return fmt.Sprintf("%s runs and has printed nothing yet; output arrives here within a second or two, and fray logs -f waits for it", q.name())
 }
