@@ -51,6 +51,11 @@ func (d *differ) adopt(j *state.Job) *state.Job {
 	}
 	for _, name := range attempt.Slices {
 		d.holders[name] = addr
+		if s := d.next.Slices[name]; s != nil && s.Spec.Owner.Kind != schema.KindReservation { // it was warm when it was taken
+			spec := s.Spec
+			spec.Owner = addr
+			d.takeUp(&spec)
+		}
 		if st, ok := d.slices[name]; ok {
 			d.claim(st, addr)
 		}
@@ -94,17 +99,13 @@ func endUnheard(j *state.Job, a *state.Attempt) {
 // in the state, nil if there is none. A job of the same address that was
 // deleted before this one was declared is somebody else.
 func (d *differ) unrecorded(addr schema.Address, j *state.Job) *Assigned {
-	if j.Spec.Resources.Reservation == "" && len(j.Slices) > 0 { // it can only be there
-		for _, names := range [2][]string{j.Slices, j.Staged} {
-			for _, name := range names {
-				run := d.obs.Assignments[name].Run
-				if run != nil && run.Attempt > j.Attempt && run.JobID == j.ID {
-					a := d.obs.Assignments[name]
-					return &a
-				}
-			}
+	if j.Spec.Resources.Reservation == "" && len(j.Slices) > 0 {
+		a, current := d.newestOnOwn(j)
+		if a != nil || current {
+			return a
 		}
-		return nil
+		// It may be elsewhere: a slice that was kept warm is taken within a step, of
+		// which the state may have been lost.
 	}
 	if _, recorded := d.doc.Jobs[addr]; recorded {
 		if a := d.newestRuns().byID[j.ID]; a != nil && a.Run.Attempt > j.Attempt {
@@ -122,6 +123,26 @@ func (d *differ) unrecorded(addr schema.Address, j *state.Job) *Assigned {
 		}
 	}
 	return nil
+}
+
+// newestOnOwn finds a newer attempt among the assignments of a job's recorded
+// slices. Current says that the recorded attempt is still assigned there: then no
+// newer one was begun elsewhere.
+func (d *differ) newestOnOwn(j *state.Job) (newest *Assigned, current bool) {
+	last := j.Last()
+	for _, names := range [2][]string{j.Slices, j.Staged} {
+		for _, name := range names {
+			a := d.obs.Assignments[name]
+			if a.Run == nil || a.Run.JobID != j.ID {
+				continue
+			}
+			if a.Run.Attempt > j.Attempt {
+				return &a, false
+			}
+			current = current || last != nil && last.Outcome == "" && a.Run.Attempt == last.Number
+		}
+	}
+	return nil, current
 }
 
 func appendAttempt(j *state.Job, a state.Attempt) {

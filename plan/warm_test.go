@@ -261,3 +261,26 @@ func TestIdleSliceWithoutRecordGoes(t *testing.T) {
 		t.Errorf("%v are left", left)
 	}
 }
+
+// So does a controller that could not list any slice at first, and then planned a slice
+// of its own for the job.
+func TestSemantics36AttemptOnAnIdleSliceIsFoundLater(t *testing.T) {
+	w := idling(t)
+	warm := w.own()
+	w.accept(keeping(configuration(newJob("a"), newJob("b")), 3*time.Minute))
+	saved := w.doc
+	w.until(time.Minute, "running", func(*Plan) bool { return w.doc.Jobs[jobAddr("b")] != nil && w.job(jobAddr("b")).Ready })
+	w.crash()
+	w.doc, w.saved, w.written = saved, saved.Clone(), saved
+	w.unreachable = true
+	w.run(3 * time.Second)
+	w.unreachable = false
+	w.settle(time.Minute)
+	w.wantJob(jobAddr("b"), schema.JobRunning, 1, 0, 0)
+	if got := w.job(jobAddr("b")).Slices; !slices.Equal(got, warm) {
+		t.Errorf("b runs on %v, want %v", got, warm)
+	}
+	if s := w.doc.Slices[warm[0]]; s.Spec.Owner != jobAddr("b") || !s.IdleSince.IsZero() {
+		t.Errorf("slice %s is %+v", warm[0], s)
+	}
+}
