@@ -164,7 +164,7 @@ var (
 	// errOtherNamespace is what both sides say of a peer of another namespace.
 	errOtherNamespace = errors.New("the peer has another identity: " + messageOtherNamespace)
 	// errUnknownAuthority may pass: who leads since a moment ago is not known everywhere.
-	errUnknownAuthority = errors.New("the peer's identity was issued by nobody who is known here to lead the stack, or to have led it")
+	errUnknownAuthority = errors.New("the peer's identity was issued by an authority that is not known here; it may be published in a moment")
 )
 
 const messageOtherNamespace = "peers of another namespace are not served"

@@ -82,7 +82,7 @@ func TestBundleOfSeveralParts(t *testing.T) {
 	if got := strings.TrimSpace(r.output()); got != "20971520" {
 		t.Errorf("output is %q, want the size of the file", got)
 	}
-	if entries, err := os.ReadDir(bundles); err != nil || len(entries) != 1 {
-		t.Errorf("bundles are %v, %v, want the one", entries, err)
+	if trees := treesIn(t, bundles); len(trees) != 1 {
+		t.Errorf("bundles are %v, want the one", trees)
 	}
 }

@@ -247,9 +247,25 @@ func TestBundleIsTheWorkingDirectory(t *testing.T) {
 		t.Error("the task wrote into the project itself")
 	}
 	r.awaitTask(r.assign(&spec), schema.TaskSucceeded)
-	if entries, err := os.ReadDir(filepath.Join(r.dir, bundlesDir)); err != nil || len(entries) != 1 {
-		t.Errorf("bundles are %v, %v", entries, err)
+	if trees := treesIn(t, filepath.Join(r.dir, bundlesDir)); len(trees) != 1 {
+		t.Errorf("bundles are %v, want one", trees)
 	}
+}
+
+// treesIn are the directories in dir; the records of what is in them lie beside them.
+func treesIn(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var trees []string
+	for _, entry := range entries {
+		if entry.IsDir() {
+			trees = append(trees, entry.Name())
+		}
+	}
+	return trees
 }
 
 func TestManyRestartsLeaveNothing(t *testing.T) {

@@ -106,7 +106,11 @@ func TestStrangersOfAnotherNamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 	own := id.ClientTLS()
-	copied := own.Certificates[0] // the right certificate, which all can see, without its key
+	certificate, err := own.GetClientCertificate(&tls.CertificateRequestInfo{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied := *certificate // the right certificate, which all can see, without its key
 	copied.PrivateKey = foreign.PrivateKey
 	old := own.Clone()
 	old.MinVersion, old.MaxVersion = tls.VersionTLS12, tls.VersionTLS12
