@@ -15,8 +15,8 @@ from actors import Caller
 from fray.rpc import ActorServer
 from fray.rpc._connection import Connection, Settings
 from fray.rpc.errors import (
-    UnavailableError,
     DeniedError,
+    UnavailableError,
 )
 from identities import default_authority, make_identity
 from test_rpc_server_faults import get, lives, serving

@@ -45,7 +45,10 @@ class Identity:
         self._parts = _Parts(path)
 
     def _current(self) -> _Parts:
-        """Return what is in the file now. One that cannot be read any more counts on: its task is about to end."""
+        """Return what is in the file now, or what was last read of it.
+
+        A file that cannot be read any more is one of a task that is about to end.
+        """
         with self._lock, contextlib.suppress(OSError, ValueError):
             stamp = _stamp(self._path)
             if stamp != self._stamp:
@@ -137,7 +140,7 @@ def _space(certificate: Any) -> str:
 
 
 def _encoded(space: str) -> bytes:
-    """Return a namespace as certificates have it: a URI among the alternative names (RFC 5280, 4.2.1.6), in DER.
+    """Return a namespace as certificates have it, in DER: a URI among the alternative names (RFC 5280, 4.2.1.6).
 
     The library decodes certificates of peers only, so that one's own is searched for this.
     """
