@@ -140,7 +140,7 @@ def _space(certificate: Any) -> str:
 
 
 def _encoded(space: str) -> bytes:
-    """Return a namespace as certificates have it, in DER: a URI among the alternative names (RFC 5280, 4.2.1.6).
+    """Return a namespace as certificates have it, in DER: a URI among their names (RFC 5280, 4.2.1.6).
 
     The library decodes certificates of peers only, so that one's own is searched for this.
     """
