@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/fray-ml/fray/clusterapi/identity"
@@ -116,12 +115,12 @@ type Issuer struct {
 	store store.Store
 	epoch uint64
 
-	mu        sync.Mutex
+	turn      chan struct{}       // holds a value while authority is read or published
 	authority *identity.Authority // nil: none is published
 }
 
 // NewIssuer returns the issuer of the leader of an epoch.
-func NewIssuer(s store.Store, epoch uint64) *Issuer { return &Issuer{store: s, epoch: epoch} }
+func NewIssuer(s store.Store, epoch uint64) *Issuer { return &Issuer{store: s, epoch: epoch, turn: make(chan struct{}, 1)} }
 
 // Certify puts into an assignment what its hosts prove their namespace with, by the
 // keys that they have reported. An assignment that has it stays as it is.
@@ -149,8 +148,12 @@ func (i *Issuer) Certify(ctx context.Context, a *store.Assignment, hosts []store
 }
 
 func (i *Issuer) published(ctx context.Context, stack string) (*identity.Authority, error) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
+	select {
+	case i.turn <- struct{}{}:
+		defer func() { <-i.turn }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 	if i.authority != nil {
 		return i.authority, nil
 	}
@@ -294,8 +297,6 @@ func Recertify(ctx context.Context, s store.Store, epoch uint64, valid func() er
 			certified++
 		}
 	}
-	issuer.mu.Lock()
-	defer issuer.mu.Unlock()
 	return certified, EditAuthorities(ctx, s, func(all []Authority) []Authority {
 		for _, a := range all {
 			if issuer.authority != nil && string(a.Certificate) == string(issuer.authority.Certificate()) {
