@@ -189,3 +189,32 @@ func TestScopeCoversSlicesOfWhatHasEnded(t *testing.T) {
 		t.Errorf("the zero scope waits for %v", got)
 	}
 }
+
+// A slice that is recorded as going is waited for until it is out of the records, and
+// so is the answer about one in doubt, but neither is of what the plan does not name.
+func TestScopeWaitsForSlicesOnTheirWayOut(t *testing.T) {
+	mine, other := address(t, "job.mine"), address(t, "job.other")
+	spec := func(name string, owner schema.Address) schema.SliceSpec {
+		return schema.SliceSpec{Name: name, Owner: owner}
+	}
+	going := state.Termination{Cause: state.CauseReplaced}
+	p := &plan.Plan{
+		Doubts: []plan.Doubt{
+			{Slice: spec("mine-0", mine), Kind: plan.DoubtAbsent, Open: true},
+			{Slice: spec("mine-1", mine), Kind: plan.DoubtAbsent},
+			{Slice: spec("other-0", other), Kind: plan.DoubtAbsent, Open: true},
+		},
+		Next: &state.Document{Slices: map[string]*state.Slice{
+			"mine-0":  {Spec: spec("mine-0", mine), Terminating: going},
+			"mine-2":  {Spec: spec("mine-2", mine)},
+			"other-0": {Spec: spec("other-0", other), Terminating: going},
+		}},
+	}
+	s := apply.Scope{Addrs: map[schema.Address]bool{mine: true}}
+	if got := s.Leaving(p); len(got) != 1 || got[0].Spec.Name != "mine-0" {
+		t.Errorf("%d slices are waited for, want mine-0 alone", len(got))
+	}
+	if got := s.Doubts(p); len(got) != 1 || got[0].Slice.Name != "mine-0" {
+		t.Errorf("doubts %v are waited for, want that of mine-0 alone", got)
+	}
+}

@@ -68,6 +68,7 @@ func (f *Follower) Step(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	f.last = plan.Diff(&f.doc.Desired, f.doc, obs, time.Now())
+	f.observer.Doubt(f.last.Doubts)
 	f.last.Pending = append(f.last.Pending, unrecorded(f.doc, f.last)...)
 	f.last.Next = f.doc // what it would do is for others to do
 	if f.OnStep != nil {

@@ -1,8 +1,12 @@
 package apply
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
 )
 
 // Scope bounds what steps may do: an approved plan may be retried and repaired
@@ -101,6 +105,40 @@ func (s Scope) filter(p *plan.Plan) (kept, beyond []plan.Action) {
 		}
 	}
 	return kept, beyond
+}
+
+// Leaving are the slices that the scope covers, are recorded as going and are not
+// gone yet, by name. A plan may have nothing to do for one: its deletion is under way,
+// or its absence is not confirmed yet.
+func (s Scope) Leaving(p *plan.Plan) []*state.Slice {
+	if p.Next == nil {
+		return nil
+	}
+	var leaving []*state.Slice
+	for _, going := range p.Next.Slices {
+		if !going.Terminating.IsZero() && s.holds(p, &going.Spec) {
+			leaving = append(leaving, going)
+		}
+	}
+	slices.SortFunc(leaving, func(a, b *state.Slice) int { return strings.Compare(a.Spec.Name, b.Spec.Name) })
+	return leaving
+}
+
+// Doubts are the slices that the scope covers, of which it is not known yet whether
+// what their provider's list says against them is true.
+func (s Scope) Doubts(p *plan.Plan) []plan.Doubt {
+	var open []plan.Doubt
+	for i := range p.Doubts {
+		if d := p.Doubts[i]; d.Open && s.holds(p, &d.Slice) {
+			open = append(open, d)
+		}
+	}
+	return open
+}
+
+// holds reports whether the scope covers a slice.
+func (s Scope) holds(p *plan.Plan, spec *schema.SliceSpec) bool {
+	return s.Names(spec.Owner) || s.Slices[spec.Name] || s.clears(p, spec.Owner)
 }
 
 // Pending is the part of a plan's pending list that the scope covers.

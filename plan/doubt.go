@@ -43,6 +43,8 @@ const (
 type Doubt struct {
 	Slice schema.SliceSpec `json:"slice"`
 	Kind  DoubtKind        `json:"kind"`
+	// Open says that nothing confirms or refutes it yet.
+	Open bool `json:"-"`
 }
 
 // Confirmation is what is known of a slice in doubt beside the last list.
@@ -120,7 +122,7 @@ func (d *differ) doubtReading(name string, spec *schema.SliceSpec, kind DoubtKin
 		return
 	}
 	delete(d.slices, name)
-	d.inDoubt(name, kind)
+	d.leaveOpen(name, kind)
 }
 
 // doubtUnwanted keeps a slice that reports and is not recorded from being deleted
@@ -137,7 +139,7 @@ func (d *differ) doubtUnwanted(name string, st *schema.SliceStatus) {
 		}
 	case AnswerNone:
 		if !d.isRepeated(&check) {
-			d.inDoubt(name, DoubtUnwanted)
+			d.leaveOpen(name, DoubtUnwanted)
 		}
 	}
 }
@@ -152,6 +154,12 @@ func (d *differ) doubtSkipped() {
 			}
 		}
 	}
+}
+
+// leaveOpen has a slice be in doubt, which was named as the last one of the plan.
+func (d *differ) leaveOpen(name string, kind DoubtKind) {
+	d.plan.Doubts[len(d.plan.Doubts)-1].Open = true
+	d.inDoubt(name, kind)
 }
 
 func (d *differ) inDoubt(name string, kind DoubtKind) {

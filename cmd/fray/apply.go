@@ -140,6 +140,10 @@ type runner struct {
 	failedBefore map[schema.Address]int
 	// saved checks a saved plan against the state under the lease.
 	saved func(doc *state.Document) error
+	// left is what the last plan names that nothing waits for, where settledBefore
+	// says that nothing else was left; see done.
+	left          []plan.Pending
+	settledBefore bool
 	// unrecorded says that it was told why the configuration is not recorded.
 	unrecorded bool
 }

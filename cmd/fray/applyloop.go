@@ -40,8 +40,12 @@ func (r *runner) loop(soft, hard context.Context) error {
 			next = time.Second
 		default:
 			failures = 0
-			if r.settled() {
+			done, again := r.done()
+			if done {
 				return nil
+			}
+			if again {
+				continue
 			}
 			if r.blocked() {
 				return errBlocked
@@ -57,6 +61,27 @@ func (r *runner) loop(soft, hard context.Context) error {
 		return &exit{code: exitInterrupted, msg: "interrupted; the controller goes on with it"}
 	}
 	return &exit{code: exitInterrupted, msg: "interrupted; the next fray " + r.verb() + " picks up from here"}
+}
+
+// done reports whether nothing is left that this change waits for, or whether to look
+// again at once. What the plan of the last step names may be what that step did: a
+// change of the records, or a find that was taken in. Left is what the plan after it
+// names as well. A controller leaves nothing and records what it did a little later,
+// so that is waited for.
+func (r *runner) done() (done, again bool) {
+	before, looked := r.left, r.settledBefore
+	r.left, r.settledBefore = nil, r.settled()
+	if !r.settledBefore {
+		return false, false
+	}
+	r.left = r.unfinished()
+	switch {
+	case len(r.left) == 0:
+		return true, false
+	case r.handedOver.Load():
+		return false, false
+	}
+	return looked && reasonLines(before) == reasonLines(r.left), !looked
 }
 
 // settled reports whether everything the plan names is as it should be.
@@ -93,10 +118,36 @@ func (r *runner) blocked() bool {
 }
 
 // quiet reports whether nothing is done or about to be done: of a controller's
-// actions, nothing that this change answers for.
+// actions, nothing that this change answers for. While a slice is on its way out, or
+// it is not known whether one is there, there may be something to do at any time.
 func (r *runner) quiet() bool {
 	due := func(a plan.Action) bool { return !r.handedOver.Load() || r.answersFor(a.Addr) }
-	return r.stepper.Idle() && !slices.ContainsFunc(r.stepper.Last().Actions, due)
+	return r.stepper.Idle() && !slices.ContainsFunc(r.stepper.Last().Actions, due) && len(r.unsure()) == 0
+}
+
+// unsure are the slices on their way out that this change answers for, and those of
+// which it is not known whether they are there. A destroy of everything is over once
+// no slice is recorded.
+func (r *runner) unsure() []plan.Pending {
+	last := r.stepper.Last()
+	var out []plan.Pending
+	add := func(addr schema.Address, text string) {
+		if r.answersFor(addr) {
+			out = append(out, plan.Pending{Addr: addr, Kind: plan.WaitUnderway, Reasons: []string{text}, Underway: true})
+		}
+	}
+	for _, s := range r.scope.Leaving(last) {
+		add(s.Spec.Owner, "slice "+s.Spec.Name+" is being deleted: "+s.Terminating.Text)
+	}
+	for _, d := range r.scope.Doubts(last) {
+		add(d.Slice.Owner, "it is being confirmed whether slice "+d.Slice.Name+" is as its provider lists it")
+	}
+	if len(out) == 0 && r.destroying && r.c.unlaunchAll && last.Next != nil {
+		for name, s := range last.Next.Slices {
+			add(s.Spec.Owner, "slice "+name+" is still recorded")
+		}
+	}
+	return out
 }
 
 // ended reports whether the jobs that --wait=complete follows have ended, but

@@ -87,11 +87,10 @@ func (r *runner) unfinished() []plan.Pending {
 
 // stillUnfinished says what is left for the next apply, nil if nothing is.
 func (r *runner) stillUnfinished() error {
-	left := r.unfinished()
-	if len(left) == 0 {
+	if len(r.left) == 0 {
 		return nil
 	}
-	return &exit{code: exitPending, msg: "what the plan named is done, but meanwhile there is more to do:\n" + reasonLines(left) +
+	return &exit{code: exitPending, msg: "what the plan named is done, but meanwhile there is more to do:\n" + reasonLines(r.left) +
 		"fray plan shows it; another fray apply does it, or fray watch."}
 }
 
@@ -148,7 +147,7 @@ func (r *runner) waiting() []plan.Pending {
 	doc := r.stepper.Document()
 	var out []plan.Pending
 	if last := r.stepper.Last(); last != nil {
-		out = withActions(r.awaited(), last.Actions, r.answersFor)
+		out = withRest(withRest(withActions(r.awaited(), last.Actions, r.answersFor), r.unsure()), r.left)
 	}
 	if r.flags.wait != waitComplete {
 		return out
@@ -179,6 +178,17 @@ func withActions(waits []plan.Pending, actions []plan.Action, of func(schema.Add
 			continue
 		}
 		out = append(out, plan.Pending{Addr: a.Addr, Kind: plan.WaitUnderway, Reasons: []string{what}, Underway: true})
+	}
+	return out
+}
+
+// withRest adds what else waits, of the addresses of which nothing is said.
+func withRest(waits, rest []plan.Pending) []plan.Pending {
+	out := slices.Clone(waits)
+	for _, w := range rest {
+		if !slices.ContainsFunc(waits, func(said plan.Pending) bool { return said.Addr == w.Addr }) {
+			out = append(out, w)
+		}
 	}
 	return out
 }
