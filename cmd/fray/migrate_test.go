@@ -48,7 +48,7 @@ func TestMigrationLeavesThePlaceAlone(t *testing.T) {
 
 	before := filesBelow(t, filepath.Join(dir, ".fray", workspaceFolder), filepath.Join(dir, ".fray", "local", "slices"))
 	writeConfig(t, dir, sleeper)
-	run("state", "migrate", "gs://"+emulatedBucket+"/x?write_interval=20ms", "--workspace=default")
+	run("state", "migrate", "gs://"+emulatedBucket+"/x", "--workspace=default")
 	for path := range before {
 		if _, err := os.Stat(path); err != nil {
 			t.Errorf("the way back removed %s", path)

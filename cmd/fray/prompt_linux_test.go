@@ -146,7 +146,7 @@ func TestPromptHidesWhatIsSensitive(t *testing.T) {
 	s.sees(t, "Value: ")
 	s.hides(t)
 	s.types(t, "hush\n")
-	if shown := s.sees(t, "No changes"); strings.Contains(shown, "hush") {
+	if shown := s.sees(t, "Plan: outputs change"); strings.Contains(shown, "hush") {
 		t.Errorf("the screen shows the sensitive answer:\n%s", shown)
 	}
 	s.ends(t, 0)

@@ -36,6 +36,11 @@ recorded. Whoever held it can write nothing any more and stops within seconds.`,
 			if err != nil {
 				return err
 			}
+			if end {
+				if err := store.CheckPlace(l.stack.store); err != nil {
+					return err
+				}
+			}
 			if sight.Lease.Holder == "" {
 				fmt.Fprintln(a.stdout, "Nobody has held this stack's lease yet.")
 				return nil

@@ -62,7 +62,7 @@ func bootRigWith(t *testing.T, program []byte, account string) *bootRig {
 		t.Fatal(err)
 	}
 	r.wire.count()
-	boot := Bootstrap{Store: "gs://acme/rl/math?write_interval=20ms", AgentSHA256: r.sum, AgentVersion: "1"}
+	boot := Bootstrap{Store: "gs://acme/rl/math", AgentSHA256: r.sum, AgentVersion: "1"}
 	attributes, err := boot.Metadata(schema.SliceSpec{Name: "s-1", Hosts: 1})
 	if err != nil {
 		t.Fatal(err)

@@ -61,7 +61,7 @@ func newWorld(t *testing.T, program []byte) *world {
 	})
 	return &world{
 		t: t, store: bucket, hosts: h,
-		boot: gcp.Bootstrap{Store: "gs://acme/rl/math?write_interval=20ms", AgentSHA256: sum, AgentVersion: "test"},
+		boot: gcp.Bootstrap{Store: "gs://acme/rl/math", AgentSHA256: sum, AgentVersion: "test"},
 	}
 }
 
