@@ -2,6 +2,8 @@ package actorrpc
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
@@ -26,6 +28,39 @@ func (s *server) actors(ctx context.Context, prefix string) ([]*wire.Actor, erro
 		return &wire.Frame{Kind: &wire.Frame_ListActors{ListActors: &wire.ListActorsRequest{Prefix: prefix, Id: id}}}
 	})
 	return f.GetActors().GetActors(), err
+}
+
+// insist asks until there is an answer. It asks again where the server could not be
+// reached or is leaving, as one that does not know a new leader's authority yet breaks
+// the connection, at any point of the greeting. Once ctx ends the error is the last
+// server's.
+func insist[T any](ctx context.Context, try func() (T, error)) (T, error) {
+	var last error
+	for failures := 1; ; failures++ {
+		answer, err := try()
+		switch {
+		case err == nil || ctx.Err() != nil && last == nil:
+			return answer, err
+		case ctx.Err() != nil:
+			return answer, last
+		case !passing(err):
+			return answer, err
+		}
+		last = err
+		wait := time.NewTimer(backoff(failures))
+		select {
+		case <-wait.C:
+		case <-ctx.Done():
+			wait.Stop()
+			return answer, last
+		}
+	}
+}
+
+// passing reports whether a question's error may be over when it is asked again.
+func passing(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && (e.Code == CodeUnavailable || e.Code == CodeStopping)
 }
 
 // ask sends a question and waits for its answer.

@@ -242,11 +242,13 @@ func (c *Client) List(ctx context.Context, prefix string) ([]Endpoint, error) {
 func (c *Client) Actors(ctx context.Context, e Endpoint) ([]*wire.Actor, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.config.ResolveTimeout)
 	defer cancel()
-	via, err := c.reach(ctx, e)
-	if err != nil {
-		return nil, err
-	}
-	return via.actors(ctx, e.Name)
+	return insist(ctx, func() ([]*wire.Actor, error) {
+		via, err := c.reach(ctx, e)
+		if err != nil {
+			return nil, err
+		}
+		return via.actors(ctx, e.Name)
+	})
 }
 
 // Methods asks an actor's server what methods it has.
@@ -256,14 +258,17 @@ func (c *Client) Methods(ctx context.Context, h Handle) ([]*wire.Method, error) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.config.ResolveTimeout)
 	defer cancel()
-	e, err := h.actor.find(ctx)
-	if err != nil {
-		return nil, err
-	}
-	via, err := c.reach(ctx, e)
-	if err != nil {
-		return nil, err
-	}
-	listed, err := via.methods(ctx, e.Name)
-	return listed.GetMethods(), err
+	return insist(ctx, func() ([]*wire.Method, error) {
+		e, err := h.actor.find(ctx)
+		if err != nil {
+			return nil, err
+		}
+		via, err := c.reach(ctx, e)
+		if err != nil {
+			h.actor.resolver.Forget(h.actor.key.name)
+			return nil, err
+		}
+		listed, err := via.methods(ctx, e.Name)
+		return listed.GetMethods(), err
+	})
 }

@@ -1,9 +1,11 @@
 package actorrpc_test
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -91,6 +93,91 @@ func TestFact23Identities(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// failures hears of each attempt to connect that failed.
+type failures struct {
+	slog.Handler
+	heard chan struct{}
+}
+
+func (f failures) Enabled(context.Context, slog.Level) bool { return true }
+
+func (f failures) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == "connecting failed" {
+		select {
+		case f.heard <- struct{}{}:
+		default:
+		}
+	}
+	return nil
+}
+
+// A server that does not know a new authority yet ends the connection, which the client
+// notices at its next write or at its first read. Questions are asked again until it
+// knows it, as calls are.
+func TestQuestionsOutlastANewAuthority(t *testing.T) {
+	old, young := authority(t), authority(t)
+	roots := [][]byte{old.Certificate(), young.Certificate()}
+	write := func(by *identity.Authority, roots [][]byte, file string) {
+		private, public, err := keys.NewIdentityKey()
+		if err != nil {
+			t.Fatal(err)
+		}
+		certificate, err := by.Issue(public, "mine")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file+".new", identity.File(private, certificate, roots), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(file+".new", file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, ask := range map[string]func(*actorrpc.Client, actorrpc.Handle, string) (int, error){
+		"methods": func(c *actorrpc.Client, h actorrpc.Handle, _ string) (int, error) {
+			found, err := c.Methods(t.Context(), h)
+			return len(found), err
+		},
+		"actors": func(c *actorrpc.Client, _ actorrpc.Handle, address string) (int, error) {
+			found, err := c.Actors(t.Context(), actorrpc.Endpoint{Address: address})
+			return len(found), err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			theirs, mine := filepath.Join(t.TempDir(), "server.pem"), filepath.Join(t.TempDir(), "client.pem")
+			write(old, roots[:1], theirs)
+			write(young, roots, mine)
+			serves, err := actorrpc.LoadIdentity(theirs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			asks, err := actorrpc.LoadIdentity(mine)
+			if err != nil {
+				t.Fatal(err)
+			}
+			server, _ := serve(t, host.Config{Host: "127.0.0.1", Identity: serves}, map[string]any{"counter": &counter{}})
+			heard := failures{slog.DiscardHandler, make(chan struct{}, 1)}
+			client := dialed(t, actorrpc.Config{Identity: asks, ResolveTimeout: patience, Log: slog.New(heard)}, urls(server.Address())["frames"])
+			var n int
+			var failed error
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				n, failed = ask(client, lookup(t, client, "counter"), server.Address())
+			}()
+			select {
+			case <-heard.heard:
+			case <-done:
+			}
+			write(old, roots, theirs)
+			<-done
+			if failed != nil || n == 0 {
+				t.Errorf("got %d, %v", n, failed)
+			}
+		})
 	}
 }
 

@@ -274,9 +274,13 @@ func (l *leader) change(ctx context.Context) error {
 		doc = next
 		made = append(made, r)
 	}
-	var err error
 	if doc != before {
 		l.standsOn(before, doc)
+	}
+	// Also a change that changes nothing: what it rests on may be one that an earlier
+	// caller was told could not be saved.
+	var err error
+	if len(made) > 0 {
 		err = l.stepper.Accept(ctx, doc)
 	}
 	if err != nil {

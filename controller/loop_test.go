@@ -4,23 +4,31 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/store"
 	"github.com/fray-ml/fray/state/store/storetest"
 )
 
 // newLeader leads over a store in memory.
 func newLeader(t *testing.T) *leader {
 	t.Helper()
+	return newLeaderOver(t, storetest.NewMemory())
+}
+
+func newLeaderOver(t *testing.T, s store.Store) *leader {
+	t.Helper()
 	stepper, err := apply.New(t.Context(), apply.Config{
-		Store: storetest.NewMemory(), Epoch: 1, Valid: func() error { return nil }, Scope: apply.Scope{All: true},
+		Store: s, Epoch: 1, Valid: func() error { return nil }, Scope: apply.Scope{All: true},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -28,6 +36,48 @@ func newLeader(t *testing.T) *leader {
 	l := &leader{loop: newLoop(), stepper: stepper, cfg: Config{Log: slog.New(slog.DiscardHandler)}}
 	l.leading = true
 	return l
+}
+
+// A launch that could not be saved is sent again. It is in the document then, and is
+// answered only once it is in the store too.
+func TestAnswersOnlyWhatIsSaved(t *testing.T) {
+	var full atomic.Bool
+	s := &storetest.Faulty{Store: storetest.NewMemory(), Before: func(op storetest.Op, _ string) error {
+		if full.Load() && op == storetest.OpPut {
+			return unix.ENOSPC
+		}
+		return nil
+	}}
+	l := newLeaderOver(t, s)
+	launch := func(doc *state.Document, _ time.Time) (*state.Document, error) {
+		if doc.LocalPlace == "launched" {
+			return doc, nil // as the launch of a request that was made before
+		}
+		next := doc.Clone()
+		next.LocalPlace = "launched"
+		return next, nil
+	}
+	send := func() error {
+		answer := make(chan error, 1)
+		l.mu.Lock()
+		l.queue = append(l.queue, &request{change: launch, done: answer})
+		l.mu.Unlock()
+		_ = l.change(t.Context())
+		return <-answer
+	}
+	full.Store(true)
+	for range 3 {
+		if err := send(); !errors.Is(err, unix.ENOSPC) {
+			t.Fatalf("with a full disk it was answered %v", err)
+		}
+	}
+	full.Store(false)
+	if err := send(); err != nil {
+		t.Fatal(err)
+	}
+	if saved, _, err := apply.LoadState(t.Context(), s); err != nil || saved.LocalPlace != "launched" {
+		t.Errorf("answered, but the store has %+v, %v", saved, err)
+	}
 }
 
 // A change that fails, even by a mistake in fray, takes none of the others along.

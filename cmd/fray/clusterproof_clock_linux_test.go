@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fray-ml/fray/state/checksum"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -237,11 +238,21 @@ func (e *emulator) eachProcessAMachine() {
 			return false
 		}
 		body, err := io.ReadAll(r.Body)
-		if found := pid.FindSubmatch(body); err == nil && found != nil {
-			body = boot.ReplaceAll(body, fmt.Appendf(nil, `${1}%09s"`, found[1]))
-		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
-		sum := binary.BigEndian.AppendUint32(nil, crc32.Checksum(uploaded(r), crc32.MakeTable(crc32.Castagnoli)))
+		lease := uploaded(r)
+		found := pid.FindSubmatch(lease)
+		if err != nil || found == nil {
+			return false
+		}
+		object, standing := checksum.Cut(lease)
+		moved := boot.ReplaceAll(object, fmt.Appendf(nil, `${1}%09s"`, found[1]))
+		if standing == checksum.Valid {
+			if moved, err = checksum.Append(moved); err != nil {
+				return false
+			}
+		}
+		sum := binary.BigEndian.AppendUint32(nil, crc32.Checksum(moved, crc32.MakeTable(crc32.Castagnoli)))
+		body = bytes.Replace(body, lease, moved, 1)
 		body = declared.ReplaceAll(body, []byte("${1}"+base64.StdEncoding.EncodeToString(sum)+`"`))
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		return false

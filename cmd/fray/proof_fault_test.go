@@ -93,8 +93,8 @@ func putsRunning(r *http.Request) bool {
 	return isPut(r, store.StateKey) && bytes.Contains(uploaded(r), []byte(`"running"`))
 }
 
-// uploaded is what a multipart upload carries, from the first brace of its
-// second part on; the request can still be served.
+// uploaded is what a multipart upload carries, byte for byte: the content of its
+// second part; the request can still be served.
 func uploaded(r *http.Request) []byte {
 	body, err := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(bytes.NewReader(body))
@@ -107,5 +107,5 @@ func uploaded(r *http.Request) []byte {
 		return nil
 	}
 	_, content, _ := bytes.Cut(parts[2], []byte("\r\n\r\n"))
-	return bytes.TrimSpace(content)
+	return bytes.TrimSuffix(content, []byte("\r\n"))
 }
