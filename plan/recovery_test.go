@@ -152,18 +152,21 @@ func TestAttemptThatWasCalledOffUnrecorded(t *testing.T) {
 }
 
 // A slice came up, its host reported notice of preemption, and it was gone
-// before any look listed it. What that host said is about nothing: the next
-// slice of the name starts with an empty mailbox.
+// before any look listed it. What that host said is about nothing, once a direct
+// read confirms that the slice is gone: the next slice of the name starts with an
+// empty mailbox.
 func TestReportsOfASliceThatWasNeverListedAreForgotten(t *testing.T) {
 	w := up(t, configuration())
 	desired := configuration(newJob("a"))
 	doc := w.doc.Clone()
 	doc.Desired = desired
+	confirmed := map[string]Confirmation{}
 	look := func(hosts ...Host) *Plan {
 		t.Helper()
 		obs := &Observed{
-			Inventories: map[schema.ProviderName]schema.Inventory{schema.ProviderLocal: {}},
-			Hosts:       map[string][]Host{},
+			Inventories:   map[schema.ProviderName]schema.Inventory{schema.ProviderLocal: {}},
+			Hosts:         map[string][]Host{},
+			Confirmations: confirmed,
 		}
 		if len(hosts) > 0 {
 			obs.Hosts[hosts[0].Slice] = hosts
@@ -186,6 +189,8 @@ func TestReportsOfASliceThatWasNeverListedAreForgotten(t *testing.T) {
 	wantAction(p, CreateSlice)
 	stale := Host{HostReport: store.HostReport{Slice: p.Actions[0].Slice.Name, Address: "10.0.0.1", Notice: "preemption"}}
 	wantAction(look(stale)) // it may only be listed later
+	wantAction(look(stale)) // one list that lacks it is not believed
+	confirmed[stale.Slice] = Confirmation{Answer: AnswerGone}
 	wantAction(look(stale), ForgetSlice)
 	wantAction(look(), CreateSlice)
 	if s := doc.Slices[stale.Slice]; s.Seen || s.AskedAt.IsZero() {

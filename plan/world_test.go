@@ -213,11 +213,14 @@ func (w *world) ending() bool {
 	return false
 }
 
+// pace is the time from one step to the next.
+const pace = 500 * time.Millisecond
+
 func (w *world) until(within time.Duration, what string, done func(*Plan) bool) *Plan {
 	w.t.Helper()
 	end := w.now.Add(within)
 	for w.now.Before(end) {
-		if p := w.step(500 * time.Millisecond); done(p) {
+		if p := w.step(pace); done(p) {
 			return p
 		}
 	}

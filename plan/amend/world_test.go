@@ -65,7 +65,20 @@ func (w *world) observe() *plan.Observed {
 	for name, hosts := range w.hosts {
 		obs.Hosts[name] = slices.Clone(hosts)
 	}
+	w.confirm(obs)
 	return obs
+}
+
+// confirm reads each slice directly, recorded or not, as a look does with those
+// against which a list speaks.
+func (w *world) confirm(obs *plan.Observed) {
+	obs.Confirmations = map[string]plan.Confirmation{}
+	for name := range w.doc.Slices {
+		obs.Confirmations[name] = plan.Confirmation{Answer: plan.AnswerGone}
+	}
+	for name, st := range w.slices {
+		obs.Confirmations[name] = plan.Confirmation{Answer: plan.AnswerFound, Status: *st}
+	}
 }
 
 // diff is what follows now for a configuration.
