@@ -182,7 +182,13 @@ func (m *miniature) observe() *plan.Observed {
 			m.report(name, n)
 		}
 	}
-	return &plan.Observed{Inventories: inventories, Assignments: maps.Clone(m.assignments), Hosts: m.hosts()}
+	confirmed := map[string]plan.Confirmation{}
+	for name := range m.doc.Slices { // each is read directly, as those in doubt are
+		if _, there := m.slices[name]; !there {
+			confirmed[name] = plan.Confirmation{Answer: plan.AnswerGone}
+		}
+	}
+	return &plan.Observed{Inventories: inventories, Assignments: maps.Clone(m.assignments), Hosts: m.hosts(), Confirmations: confirmed}
 }
 
 func (m *miniature) hosts() map[string][]plan.Host {

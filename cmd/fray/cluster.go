@@ -17,15 +17,15 @@ func (s *stack) signer(doc *state.Document) *clusterkeys.Command {
 	return s.command
 }
 
-// hostToken is a user's token for a host. It judges by the clock of whoever
-// leads, or, where nobody does, by its own, as its last report shows it.
+// hostToken is a user's token for a host. The host judges by the leader's clock,
+// or, where no controller leads, by its own, as its last report shows it.
 func (s *stack) hostToken(signer *clusterkeys.Command, reported time.Time) dial.Token {
 	return func(ctx context.Context) (string, error) {
-		now := s.clock.Now(ctx)
-		if reported.After(now) {
-			now = reported
+		sight := s.clock.Recent(ctx)
+		if !sight.Leads && reported.After(sight.Now) {
+			return signer.Token(ctx, reported)
 		}
-		return signer.Token(ctx, now)
+		return signer.Token(ctx, sight.Now)
 	}
 }
 

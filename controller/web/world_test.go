@@ -170,6 +170,12 @@ func (w *world) observe() *plan.Observed {
 		obs.Hosts[name] = []plan.Host{{HostReport: report}}
 	}
 	obs.Inventories[schema.ProviderLocal] = inv
+	obs.Confirmations = map[string]plan.Confirmation{}
+	for name := range w.doc.Slices { // each is read directly, as those in doubt are
+		if _, there := w.slices[name]; !there {
+			obs.Confirmations[name] = plan.Confirmation{Answer: plan.AnswerGone}
+		}
+	}
 	return obs
 }
 

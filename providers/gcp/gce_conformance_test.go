@@ -37,7 +37,7 @@ func computeHarness(t *testing.T, spec schema.SliceSpec) providertest.Harness {
 	t.Helper()
 	e := emulated(t, emulator.Config{Cloud: cloud.Config{Scenario: quickly()}})
 	open := func() providers.Provider {
-		return opened(t, gcp.Config{Project: "p", Endpoint: e.URL(), CreatesPerMinute: 1000})
+		return opened(t, gcp.Config{Project: "p", Endpoint: e.URL(), CreatesPerMinute: 1000, ReadsPerMinute: 60_000})
 	}
 	kind := cloud.KindInstance
 	if spec.Hosts > 1 {

@@ -264,8 +264,11 @@ func TestComputeMarksThatCannotBeRead(t *testing.T) {
 				}
 				return
 			}
-			if err != nil || len(inventory.Skipped) != 1 || inventory.Skipped[0].Name != "west-one" || inventory.Skipped[0].Reason != schema.SkipUnreadable {
-				t.Errorf("left out %+v, %v; want west-one", inventory.Skipped, err)
+			leftOut := func(item schema.SkippedItem) bool {
+				return item.Name == "west-one" && item.Reason == schema.SkipUnreadable
+			}
+			if err != nil || !slices.ContainsFunc(inventory.Skipped, leftOut) {
+				t.Errorf("left out %+v, %v; want west-one among them", inventory.Skipped, err)
 			}
 			others := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "west-one" })
 			if !slices.Equal(namesIn(inventory), others) {

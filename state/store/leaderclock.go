@@ -68,15 +68,19 @@ const longDead = time.Hour
 const sightLife = 5 * time.Second
 
 // Now is the leader's time by a look that may be some seconds old.
-func (c *LeaderClock) Now(ctx context.Context) time.Time {
+func (c *LeaderClock) Now(ctx context.Context) time.Time { return c.Recent(ctx).Now }
+
+// Recent is what a look shows that may be some seconds old. Its Now is up to date.
+func (c *LeaderClock) Recent(ctx context.Context) Sight {
 	c.mu.Lock()
 	looked, last := c.looked, c.last
 	c.mu.Unlock()
 	if since := time.Since(looked); !looked.IsZero() && since < sightLife {
-		return last.Now.Add(since)
+		last.Now = last.Now.Add(since)
+		return last
 	}
 	sight, _ := c.Look(ctx) // without the store, as well as can be told
-	return sight.Now
+	return sight
 }
 
 // see takes a lease in. It is not sure while another look may tell more.
