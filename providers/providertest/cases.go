@@ -254,6 +254,7 @@ func getReadsOne(s *suite) {
 	}
 	s.delete(stackA, "one")
 	s.await("the slice to go, read as deleting until then", func() bool {
+		s.find(stackA, "one") // deletions of several parts go on with each list
 		status, found, err := s.Provider.Get(s.t.Context(), spec)
 		if providers.KindOf(err) == schema.ErrorRate && err != nil { // it is asked too often here
 			return false
