@@ -120,7 +120,9 @@ type Issuer struct {
 }
 
 // NewIssuer returns the issuer of the leader of an epoch.
-func NewIssuer(s store.Store, epoch uint64) *Issuer { return &Issuer{store: s, epoch: epoch, turn: make(chan struct{}, 1)} }
+func NewIssuer(s store.Store, epoch uint64) *Issuer {
+	return &Issuer{store: s, epoch: epoch, turn: make(chan struct{}, 1)}
+}
 
 // Certify puts into an assignment what its hosts prove their namespace with, by the
 // keys that they have reported. An assignment that has it stays as it is.

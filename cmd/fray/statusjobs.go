@@ -140,8 +140,7 @@ func jobMood(j *state.Job) mood {
 // never had one, how long it has been waiting.
 func (v *view) forHowLong(j *state.Job) string {
 	last := j.Last()
-	switch {
-	case last == nil:
+	if last == nil {
 		return v.ago(j.AdmittedAt)
 	}
 	return coarseAge(v.endOf(last).Sub(last.StartedAt))
