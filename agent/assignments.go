@@ -70,7 +70,7 @@ func (p *poller) poll(ctx context.Context) (*store.Assignment, error) {
 	}
 	a, err := store.DecodeAssignment(object.Data)
 	if err != nil {
-		return nil, fmt.Errorf("read assignment: %s in %s was left as it is, and what runs goes on; whoever leads writes it anew: %w",
+		return nil, fmt.Errorf("read assignment: %s in %s was left as it is, and what runs goes on; the controller writes it anew: %w",
 			object.Key, p.store.Location(), err)
 	}
 	if a.Slice != p.slice {

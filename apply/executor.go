@@ -43,7 +43,7 @@ type executor struct {
 	failed    map[string]failedWrite     // by slice: writes to the store that are to be tried again
 	now       func() time.Time
 	closed    atomic.Bool   // what is queued is not begun any more
-	abandoned chan struct{} // closed once nobody waits for results any more
+	abandoned chan struct{} // closed once no caller waits for results any more
 }
 
 // start queues an action on a slice of hosts unless one for its slice is under way.

@@ -15,7 +15,7 @@ import (
 // journal keeps, beside the state, which jobs have run and how they ended, by
 // their ids: a state that is lost is made again without running them again. It
 // is written before the state is, and so before anything is deleted that tells
-// of an end. One object holds what changed between two saves; whoever leads
+// of an end. One object holds what changed between two saves; the leader
 // first joins those of its predecessors, and leaves out jobs that the state has
 // no more.
 type journal struct {

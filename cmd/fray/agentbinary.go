@@ -55,7 +55,7 @@ func agentBinary(ctx context.Context, s store.Store, tell uploadTeller) (sum str
 }
 
 // uploadTeller hears of the upload of the program: of its begin, with sent 0, and
-// how far it is. nil: nobody does.
+// how far it is. nil: it is not reported.
 type uploadTeller func(to string, sent, size int64)
 
 // uploadReader tells how much of it was read.

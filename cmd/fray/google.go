@@ -92,7 +92,7 @@ type hostBootstrap struct {
 	ctx   context.Context
 	stack *stack
 
-	tell uploadTeller // of the upload; nil: nobody hears of it
+	tell uploadTeller // of the upload; nil: it is not reported
 
 	mu  sync.Mutex
 	sum string

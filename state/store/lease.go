@@ -41,7 +41,7 @@ type Lease struct {
 	ControllerFingerprint string `json:"controller_fingerprint,omitempty"`
 	ControllerHTTP        string `json:"controller_http,omitempty"`
 	// SigningKey is the holder's public key (Ed25519): with it agents verify that
-	// the controller calls. It is nil for a holder that calls nobody.
+	// the controller calls. It is nil for a holder that makes no calls.
 	SigningKey []byte `json:"signing_key,omitempty"`
 	Released   bool   `json:"released,omitempty"`
 	// Nonce is unique to one write: it tells a writer whose reply was lost

@@ -158,7 +158,7 @@ func (d *Dir) Place() (Place, PlaceStanding, error) {
 	return made, made.standing(now, d.lookAt(made)), nil
 }
 
-// Settle records the present place. Until somebody applied there is nothing that
+// Settle records the present place. until the first apply there is nothing that
 // a copy could harm: it becomes a store of its own.
 func (d *Dir) Settle(ctx context.Context, confirmed bool) error {
 	made, standing, err := d.Place()
