@@ -153,6 +153,7 @@ func TestGoodbye(t *testing.T) {
 		if err := writeFrame(p.conns[0], goodbye); err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait() // it was read
 		third := Go[int](t.Context(), h, "add", 3)
 		synctest.Wait()
 		r.Set("counter", Endpoint{Address: other})

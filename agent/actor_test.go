@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,15 +30,21 @@ import (
 // the leader has it certified.
 func (r *rig) wantIdentity(text, namespace string) {
 	r.t.Helper()
+	if err := r.identityError(text, namespace); err != nil {
+		r.t.Error(err)
+	}
+}
+
+// identityError says what is wrong with the identity that a task finds.
+func (r *rig) identityError(text, namespace string) error {
+	r.t.Helper()
 	key, der, err := identity.ParseFile([]byte(text))
 	if err != nil {
-		r.t.Errorf("the task finds %q: %v", text, err)
-		return
+		return fmt.Errorf("the task finds %q: %w", text, err)
 	}
 	leaf, err := x509.ParseCertificate(der)
 	if err != nil {
-		r.t.Error(err)
-		return
+		return err
 	}
 	trusted, _, err := keys.ReadAuthorities(r.t.Context(), r.store)
 	if err != nil {
@@ -45,11 +52,12 @@ func (r *rig) wantIdentity(text, namespace string) {
 	}
 	if text != string(identity.File(key, der, keys.Trusted(trusted))) || len(trusted) == 0 || !identity.IssuedBy(der, trusted[0].Certificate) ||
 		leaf.URIs[0].String() != "fray://"+testStack+"/"+namespace {
-		r.t.Errorf("the task finds %q, want what an authority has certified for %s, and all %d authorities", text, namespace, len(trusted))
+		return fmt.Errorf("the task finds %q, want what an authority has certified for %s, and all %d authorities", text, namespace, len(trusted))
 	}
 	if _, err := tls.X509KeyPair([]byte(text), []byte(text)); err != nil {
-		r.t.Errorf("the key and the certificate in the file do not belong together: %v", err)
+		return fmt.Errorf("the key and the certificate in the file do not belong together: %w", err)
 	}
+	return nil
 }
 
 func (r *rig) wantNoIdentity() {
@@ -123,9 +131,9 @@ func TestAuthoritiesReachTasksThatRun(t *testing.T) {
 		eventually(t, "the authorities", func() bool {
 			data, err := os.ReadFile(file)
 			text = string(data)
-			return err == nil && strings.Count(text, "BEGIN CERTIFICATE") == 1+want
-		}, func() string { return text })
-		r.wantIdentity(text, "default")
+			// Authorities and certificate change one after the other.
+			return err == nil && strings.Count(text, "BEGIN CERTIFICATE") == 1+want && r.identityError(text, "default") == nil
+		}, func() string { return fmt.Sprint(r.identityError(text, "default")) })
 	}
 	authorities(1)
 	add := func() {

@@ -46,6 +46,9 @@ type agent struct {
 	ended  bool  // that one has
 	refuse mark  // the assignment that was refused last
 	lost   bool  // following the state failed and was logged
+	// settling says that the last task was found without its supervisor: nothing is
+	// reported before its end is known, or it would pass for running once more.
+	settling bool
 }
 
 // update is a task's word to the loop.
@@ -84,7 +87,7 @@ func Run(ctx context.Context, c Config) error {
 	// An inherited lock is the process's, and is held until that ends: a file
 	// that nothing refers to any more would be closed by the collector.
 	defer runtime.KeepAlive(lock)
-	if err := writeHolder(lock, holder{PID: os.Getpid(), End: c.End}); err != nil {
+	if err := writeHolder(lock, holder{PID: os.Getpid(), End: c.End, Dir: dir.path}); err != nil {
 		return err
 	}
 	if c.End {
@@ -272,6 +275,9 @@ func (a *agent) drain() {
 func (a *agent) idle() bool { return a.task == nil || a.ended }
 
 func (a *agent) publish() {
+	if a.settling {
+		return
+	}
 	a.reporter.publish(a.report)
 }
 
@@ -360,6 +366,7 @@ func (a *agent) hear(u update) {
 	if u.task != a.task {
 		return
 	}
+	a.settling = false
 	a.report.Task = &u.report
 	if u.report.State.Ended() {
 		a.ended = true

@@ -198,8 +198,14 @@ func TestKilledHostLosesItsTask(t *testing.T) {
 	gen, pids := r.escapes("echo x >> starts\n")
 	shim := r.shimPID()
 	r.killAgent()
+	before, _ := r.report()
 	r.kill(shim, syscall.SIGKILL)
 	r.startAgent()
+	// Its first word is that the task is over, never once more that it runs.
+	h := r.await("a report of the new agent", func(h store.HostReport) bool { return h.Boot != before.Boot })
+	if h.Task == nil || h.Task.State != schema.TaskExitUnknown {
+		t.Errorf("the first report of the new agent has task %+v", h.Task)
+	}
 	r.awaitTask(gen, schema.TaskExitUnknown)
 	r.wantGone(pids...)
 	if n := r.starts(); n != 1 {

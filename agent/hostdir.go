@@ -148,6 +148,14 @@ type processRecord struct {
 	Shim      int       `json:"shim"` // pid and session of the shim
 	PID       int       `json:"pid"`  // of the command; its process group too
 	StartedAt time.Time `json:"started_at"`
+	// Boot is the machine's boot; "" where that is not known.
+	Boot string `json:"boot,omitempty"`
+}
+
+// rebooted reports whether the machine was booted since: the process ids are of
+// other processes now. Boot is the machine's now.
+func (r *processRecord) rebooted(boot string) bool {
+	return r.Boot != "" && boot != "" && r.Boot != boot
 }
 
 // stopRecord says why the agent ended a task, before it does.

@@ -43,7 +43,7 @@ func (t *task) launch(ctx context.Context, spec *shimSpec) (<-chan struct{}, err
 	}
 	who := holder{
 		PID: cmd.Process.Pid, Grace: time.Duration(spec.Grace).Seconds(),
-		Ports: slices.Sorted(maps.Values(t.in.Ports)),
+		Ports: slices.Sorted(maps.Values(t.in.Ports)), Dir: t.agent.dir.path,
 	}
 	if err := writeHolder(lock, who); err != nil {
 		a.Log.Error("task's supervisor not recorded", "error", err)

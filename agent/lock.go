@@ -23,6 +23,9 @@ type holder struct {
 	Ports []int `json:"ports,omitempty"`
 	// End says that the holder is an agent which only ends what is left.
 	End bool `json:"end,omitempty"`
+	// Dir is the host's directory that the holder serves, as it was told. After a
+	// move the holder lives on for a moment, and serves a directory that is gone.
+	Dir string `json:"dir,omitempty"`
 }
 
 // lockFD is where a child finds a lock that its parent took for it. The lock
@@ -99,6 +102,19 @@ func flock(f *os.File, how int) error {
 			return fmt.Errorf("lock %s: %w", f.Name(), err)
 		}
 	}
+}
+
+// servesElsewhere reports whether the holder of a lock serves another directory than
+// that in which the lock lies: the directory was renamed since.
+func (h holder) servesElsewhere(dir *hostDir) bool {
+	if h.Dir == "" || h.Dir == dir.path {
+		return false
+	}
+	there, err := findHostDir(h.Dir)
+	if err != nil {
+		return errors.Is(err, os.ErrNotExist)
+	}
+	return !os.SameFile(there.info, dir.info)
 }
 
 func writeHolder(f *os.File, h holder) error {

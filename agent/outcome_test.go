@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"os"
 	"testing"
 	"time"
 
@@ -78,6 +79,31 @@ func TestOutcome(t *testing.T) {
 				t.Errorf("got %+v, want %+v", got, want)
 			}
 		})
+	}
+}
+
+// TestUnknownEnd: a restart of the machine is the one thing that explains a missing
+// record; without it nothing is guessed.
+func TestUnknownEnd(t *testing.T) {
+	ran := processRecord{Shim: 7, PID: 8, Boot: "first"}
+	for _, test := range []struct {
+		name string
+		proc processRecord
+		seen unseenEnd
+		want schema.TaskState
+	}{
+		{"the same boot", ran, unseenEnd{boot: "first"}, schema.TaskExitUnknown},
+		{"another boot", ran, unseenEnd{boot: "second"}, schema.TaskWorkerFailed},
+		{"no boot known now", ran, unseenEnd{}, schema.TaskExitUnknown},
+		{"no boot recorded", processRecord{Shim: 7, PID: 8}, unseenEnd{boot: "second"}, schema.TaskExitUnknown},
+		{"it never ran", processRecord{}, unseenEnd{boot: "second"}, schema.TaskExitUnknown},
+	} {
+		if got := unknownEnd(os.ErrNotExist, test.proc, test.seen); got.State != test.want || got.Reason == "" {
+			t.Errorf("%s: got %s %q, want %s", test.name, got.State, got.Reason, test.want)
+		}
+	}
+	if got := unknownEnd(errDamaged, ran, unseenEnd{boot: "second"}); got.State != schema.TaskExitUnknown {
+		t.Errorf("a damaged record after a restart: got %s, want that it is unknown", got.State)
 	}
 }
 

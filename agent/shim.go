@@ -78,7 +78,7 @@ func RunShim(in io.Reader, ready io.WriteCloser) error {
 	go s.guard(signals, done)
 	// A record that cannot be written must not keep the command from being
 	// waited for: whatever comes, it has a parent that ends it.
-	running := processRecord{Shim: os.Getpid(), PID: s.pid, StartedAt: started}
+	running := processRecord{Shim: os.Getpid(), PID: s.pid, StartedAt: started, Boot: bootID()}
 	recordErr := writeRecord(s.spec.TaskDir.file(processFile), running)
 	readyErr := json.NewEncoder(ready).Encode(running)
 	closeErr := ready.Close()

@@ -184,6 +184,7 @@ func (a *agent) adopt() error {
 		Job: in.Job, Attempt: in.Attempt, Generation: in.Generation, Task: in.Task,
 		State: schema.TaskAssigned, Ports: in.Ports,
 	}
+	a.awaitMovedTask()
 	var proc processRecord
 	if err := readRecord(t.dir.file(processFile), &proc); err == nil {
 		t.report.State, t.report.Started = schema.TaskRunning, true
@@ -192,8 +193,34 @@ func (a *agent) adopt() error {
 		}
 		t.report.PID, t.report.StartedAt = proc.PID, proc.StartedAt
 	}
+	a.settling = !t.shimAlive()
 	a.begin(t, t.takeOver)
 	return nil
+}
+
+// movedTaskPatience bounds the wait for a task that ends because its host's
+// directory was renamed; its supervisor looks twice a second.
+const movedTaskPatience = 30 * time.Second
+
+// awaitMovedTask waits until a task that was started before the host's directory was
+// renamed has ended: it must not be reported as running a moment before its end.
+func (a *agent) awaitMovedTask() {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	path := a.dir.file(taskLockFile)
+	for deadline := time.Now().Add(movedTaskPatience); time.Now().Before(deadline); {
+		if held, err := isHeld(path); err != nil || !held {
+			return
+		}
+		if who, err := readHolder(path); err != nil || !who.servesElsewhere(a.dir) {
+			return
+		}
+		select {
+		case <-a.work.Done():
+			return
+		case <-tick.C:
+		}
+	}
 }
 
 // stop ends the task; the first cause counts.

@@ -21,6 +21,10 @@ func (t *task) takeOver(ctx context.Context) exitRecord {
 		t.stopping = &stop
 		t.stop(stop.State, stop.Reason) // the earlier agent died in the middle of it
 	}
+	if !t.shimAlive() { // it is over: that it runs is not said again
+		_ = readRecord(t.dir.file(processFile), &t.proc) // without one it never ran
+		return t.ending()
+	}
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
@@ -129,7 +133,11 @@ func (t *task) kill() {
 
 func (t *task) sweep() {
 	for {
-		err := sweep(t.proc, t.in.Nonce)
+		proc := t.proc
+		if proc.rebooted(bootID()) {
+			proc = processRecord{}
+		}
+		err := sweep(proc, t.in.Nonce)
 		if err == nil {
 			return
 		}
@@ -170,7 +178,7 @@ func (t *task) ending() exitRecord {
 	t.mu.Lock()
 	shimEnd := t.shimEnd
 	t.mu.Unlock()
-	record = unknownEnd(err, t.proc, shimEnd)
+	record = unknownEnd(err, t.proc, unseenEnd{shim: shimEnd, boot: bootID()})
 	record.EndedAt = time.Now()
 	if t.agent.work.Err() == nil {
 		if err := writeRecord(t.dir.file(exitFile), record); err != nil {
@@ -180,18 +188,26 @@ func (t *task) ending() exitRecord {
 	return record
 }
 
+// unseenEnd is what is known of an end that left no record.
+type unseenEnd struct {
+	shim string // how the supervisor ended; "": not known
+	boot string // the machine's boot now; "": not known
+}
+
 // unknownEnd is the end of a task without an exit record: nothing says how its
-// command ended, and it is not guessed. Missing is why there is no record,
-// shimEnd how the supervisor ended, "" where that is not known either.
-func unknownEnd(missing error, proc processRecord, shimEnd string) exitRecord {
+// command ended, and it is not guessed. Missing is why there is no record. After
+// a restart of the machine that is the reason.
+func unknownEnd(missing error, proc processRecord, seen unseenEnd) exitRecord {
 	record := exitRecord{State: schema.TaskExitUnknown, StartedAt: proc.StartedAt, Swept: true}
 	ended := "ended"
-	if shimEnd != "" {
-		ended += " (" + shimEnd + ")"
+	if seen.shim != "" {
+		ended += " (" + seen.shim + ")"
 	}
 	switch {
 	case !errors.Is(missing, os.ErrNotExist):
 		record.Reason = clipped(fmt.Sprintf("exit status unknown: its record cannot be read: %v", missing))
+	case proc.rebooted(seen.boot):
+		record.State, record.Reason = schema.TaskWorkerFailed, "the machine restarted while the task ran"
 	case proc.PID != 0:
 		record.Reason = fmt.Sprintf("exit status unknown: the task's supervisor %s before it recorded one", ended)
 	default:

@@ -408,7 +408,30 @@ func (d *differ) note(j *state.Job, running bool) {
 	if waiting > 0 {
 		first.text += more(waiting - 1)
 		d.wait(addr, first)
+		return
 	}
+	for _, name := range last.Slices {
+		st, listed := d.slices[name]
+		if !listed {
+			continue
+		}
+		if host := unheard(st, d.obs.Hosts[name]); host >= 0 {
+			d.wait(addr, underway(fmt.Sprintf("host %d of slice %s was started again and has not reported yet", host, name)))
+			return
+		}
+	}
+}
+
+// unheard is the first host of a slice whose report is of a process that is not
+// its agent any more, -1 for none: what the report says of its task may be over.
+func unheard(st *schema.SliceStatus, hosts []Host) int {
+	for i := range hosts {
+		h := &hosts[i]
+		if h.Host < len(st.Agents) && st.Agents[h.Host] != 0 && h.PID != 0 && h.PID != st.Agents[h.Host] {
+			return h.Host
+		}
+	}
+	return -1
 }
 
 func describe(t *state.Task) string {

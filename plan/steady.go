@@ -37,7 +37,7 @@ func (d *differ) steadiness(j *state.Job) steadiness {
 		_, acting := d.acting[name]
 		hosts := d.obs.Hosts[name]
 		if !listed || acting || len(st.Down) > 0 || st.Spec.On != "" || len(hosts) == 0 ||
-			d.next.Slices[name] != d.doc.Slices[name] {
+			unheard(st, hosts) >= 0 || d.next.Slices[name] != d.doc.Slices[name] {
 			return nil
 		}
 		seen = append(seen, steadySlice{name: name, status: *st, assigned: d.obs.Assignments[name].Object, hosts: hosts})
@@ -71,5 +71,6 @@ func (d *differ) isStill(seen steadiness) bool {
 
 func sameStatus(a, b *schema.SliceStatus) bool {
 	return a == b || a.Spec == b.Spec && a.Phase == b.Phase && a.Reason == b.Reason && a.Cause == b.Cause &&
-		a.Waiting == b.Waiting && a.CreatedAt.Equal(b.CreatedAt) && slices.Equal(a.Down, b.Down)
+		a.Waiting == b.Waiting && a.CreatedAt.Equal(b.CreatedAt) && slices.Equal(a.Down, b.Down) &&
+		slices.Equal(a.Agents, b.Agents)
 }

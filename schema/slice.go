@@ -51,6 +51,10 @@ type SliceStatus struct {
 	// Down lists the hosts whose agent the provider knows to be gone while
 	// the host itself may be mended in place by creating the slice again.
 	Down []int `json:"down,omitempty"`
+	// Agents are the process ids of the hosts' agents by host, -1 for one that is being
+	// started and 0 for none; nil where the provider cannot see processes. A report of
+	// another process is of an agent that has ended.
+	Agents []int `json:"agents,omitempty"`
 }
 
 // Inventory is every slice of one provider that carries the stack's mark. It is

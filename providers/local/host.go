@@ -28,23 +28,57 @@ type holder struct {
 	End   bool    `json:"end,omitempty"`   // it only ends what is left on the host
 	// Starter says that it holds the lock only for a moment: to start the agent,
 	// or to change the slice.
-	Starter bool  `json:"starter,omitempty"`
-	Ports   []int `json:"ports,omitempty"` // that its task was given
+	Starter bool   `json:"starter,omitempty"`
+	Ports   []int  `json:"ports,omitempty"` // that its task was given
+	Dir     string `json:"dir,omitempty"`   // of the host, as its agent was told
 }
 
-// agentAlive reports whether the host has an agent, or is about to: who was
-// suspended while it started one is not.
+// servesElsewhere reports whether an agent serves another directory than the one
+// that its lock lies in: the directory was renamed, and the agent has yet to end.
+// An error other than absence says nothing.
+func (w holder) servesElsewhere(dir string) bool {
+	if w.Dir == "" || w.Dir == dir {
+		return false
+	}
+	here, err := os.Stat(dir)
+	if err != nil {
+		return false
+	}
+	there, err := os.Stat(w.Dir)
+	if err != nil {
+		return errors.Is(err, os.ErrNotExist)
+	}
+	return !os.SameFile(here, there)
+}
+
+// serves reports whether the host has an agent that serves it, or is about to have
+// one, and which process that is. An agent of a directory that was renamed does
+// not serve it.
+func (h host) serves() (holder, bool, error) {
+	who, held, err := h.agent()
+	return who, held && !who.servesElsewhere(h.dir), err
+}
+
+// agentAlive reports whether the host has an agent's process, or is about to: who
+// was suspended while it started one is not.
 func (h host) agentAlive() (bool, error) {
+	_, held, err := h.agent()
+	return held, err
+}
+
+// agent is who holds the agent's lock, false when nothing that will serve does.
+func (h host) agent() (holder, bool, error) {
 	f, err := os.Open(filepath.Join(h.dir, agentLockFile))
 	if errors.Is(err, os.ErrNotExist) {
-		return false, nil
+		return holder{}, false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("open lock: %w", err)
+		return holder{}, false, fmt.Errorf("open lock: %w", err)
 	}
 	defer f.Close()
 	held, err := holds(f)
-	return held && !readHolder(f).leftBehind(), err
+	who := readHolder(f)
+	return who, held && !who.leftBehind(), err
 }
 
 func (h host) taskAlive() (bool, error) { return isHeld(filepath.Join(h.dir, taskLockFile)) }

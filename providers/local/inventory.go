@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -102,12 +103,15 @@ func (p *Provider) status(r *record) (*schema.SliceStatus, error) {
 		status.Reason = fmt.Sprintf("its processes are ending; they are killed at %s", r.KillAt.Format(time.TimeOnly))
 		return status, nil
 	}
+	status.Agents = make([]int, r.Spec.Hosts)
 	for n := range r.Spec.Hosts {
-		alive, err := p.slice(r.Spec.Name).host(n).agentAlive()
+		who, serves, err := p.slice(r.Spec.Name).host(n).serves()
 		if err != nil {
 			return nil, err
 		}
-		if !alive {
+		if serves {
+			status.Agents[n] = cmp.Or(who.PID, -1) // who takes the lock empties its file first
+		} else {
 			status.Down = append(status.Down, n)
 		}
 	}

@@ -186,6 +186,43 @@ func TestKilledAgentsTaskGoesOn(t *testing.T) {
 	}
 }
 
+// TestRenamedSlicesAreDown: what serves the old directory does not serve the new one,
+// although it lives for a moment and holds the locks that moved along.
+func TestRenamedSlicesAreDown(t *testing.T) {
+	p := newPlace(t)
+	one := spec("one", 1)
+	pids := p.sleep(p.provider(), one)
+	before, _ := p.report("one", 0)
+	old := p.root
+	p.root = filepath.Join(filepath.Dir(old), "renamed")
+	if err := os.Rename(old, p.root); err != nil {
+		t.Fatal(err)
+	}
+	provider := p.provider()
+	inventory, err := provider.Inventory(t.Context(), one.Stack)
+	if err != nil || len(inventory.Slices) != 1 || !slices.Equal(inventory.Slices[0].Down, []int{0}) {
+		t.Fatalf("inventory is %+v, %v, want that host 0 is down", inventory, err)
+	}
+	eventually(t, "an agent of the new place", func() bool {
+		if err := provider.Create(t.Context(), one); err != nil {
+			t.Fatal(err)
+		}
+		status, there, err := provider.Get(t.Context(), one)
+		if err != nil || !there {
+			t.Fatalf("got %+v, %v, %v", status, there, err)
+		}
+		h, _ := p.report("one", 0)
+		return len(status.Down) == 0 && status.Agents[0] == h.PID
+	})
+	// Its first word of the task is that it is over.
+	after, _ := p.report("one", 0)
+	if after.Boot == before.Boot || after.Task == nil || after.Task.State != schema.TaskExitUnknown {
+		t.Errorf("the new agent reports %+v, with task %+v", after, after.Task)
+	}
+	p.wantGone(pids...)
+	p.down(provider, one) // what ends it at the old place finds nothing
+}
+
 func TestRemovedByHand(t *testing.T) {
 	p := newPlace(t)
 	provider, one := p.provider(), spec("one", 1)

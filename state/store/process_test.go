@@ -273,7 +273,11 @@ func TestLeaseOfAnotherMachineIsNotTakenForDead(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := readLease(t, d)
-	elsewhere := bytes.ReplaceAll(object.Data, []byte(l.BootID), []byte("elsewhere"))
+	l.BootID = "elsewhere"
+	elsewhere, err := store.Encode(l)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if _, err := d.Put(t.Context(), store.LeaseKey, elsewhere, object.Generation); err != nil {
 		t.Fatal(err)
 	}
