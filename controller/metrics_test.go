@@ -217,7 +217,7 @@ func (p *plainProvider) Get(context.Context, schema.SliceSpec) (schema.SliceStat
 	return schema.SliceStatus{}, false, p.err
 }
 func (p *plainProvider) Create(context.Context, schema.SliceSpec) error { return p.err }
-func (p *plainProvider) Delete(context.Context, string, string) error   { return p.err }
+func (p *plainProvider) Delete(context.Context, schema.SliceSpec) error { return p.err }
 
 type fullProvider struct {
 	plainProvider
@@ -249,7 +249,7 @@ func TestInstrumentedProviders(t *testing.T) {
 	if inv, err := full.Inventory(t.Context(), "s"); err != nil || inv.Foreign != 3 {
 		t.Errorf("got inventory %+v, %v", inv, err)
 	}
-	if err := errors.Join(full.Create(t.Context(), schema.SliceSpec{}), full.Delete(t.Context(), "s", "n")); err != nil {
+	if err := errors.Join(full.Create(t.Context(), schema.SliceSpec{}), full.Delete(t.Context(), schema.SliceSpec{})); err != nil {
 		t.Error(err)
 	}
 	if plainOne.Create(t.Context(), schema.SliceSpec{}) == nil {

@@ -179,10 +179,10 @@ func (g *gate) Inventory(context.Context, string) (schema.Inventory, error) {
 func (g *gate) read(ctx context.Context, doubts []plan.Doubt) {
 	for _, d := range doubts {
 		last, read := g.reads[d.Slice.Name]
-		if read && g.now().Sub(last.at) < rereads {
+		if read && last.kind == d.Kind && g.now().Sub(last.at) < rereads {
 			continue
 		}
-		r := reading{at: g.now()}
+		r := reading{at: g.now(), kind: d.Kind}
 		r.status, r.found, r.err = g.Provider.Get(ctx, d.Slice)
 		g.reads[d.Slice.Name] = r
 		if providers.KindOf(r.err) == schema.ErrorRate && r.err != nil {
@@ -197,6 +197,7 @@ const rereads = 5 * time.Second
 // reading is what a direct read of a slice said.
 type reading struct {
 	at     time.Time
+	kind   plan.DoubtKind
 	status schema.SliceStatus
 	found  bool
 	err    error
@@ -262,10 +263,10 @@ func (g *gate) placed(spec *schema.SliceSpec) time.Time {
 }
 
 // Delete asks for a slice to go when it is its turn.
-func (g *gate) Delete(ctx context.Context, stack, name string) error {
-	return g.turn(ctx, name, func() error {
-		g.watch.deleting(name)
-		return g.Provider.Delete(ctx, stack, name)
+func (g *gate) Delete(ctx context.Context, spec schema.SliceSpec) error {
+	return g.turn(ctx, spec.Name, func() error {
+		g.watch.deleting(spec.Name)
+		return g.Provider.Delete(ctx, spec)
 	})
 }
 

@@ -80,7 +80,7 @@ func (w *tpuWorld) until(phase schema.SlicePhase) schema.SliceStatus {
 // gone deletes the slice and waits until nothing of it is left.
 func (w *tpuWorld) gone() {
 	w.t.Helper()
-	if err := w.provider.Delete(w.t.Context(), "stack-a", "one"); err != nil {
+	if err := w.provider.Delete(w.t.Context(), schema.SliceSpec{Stack: "stack-a", Name: "one"}); err != nil {
 		w.t.Fatal(err)
 	}
 	w.until("")
