@@ -55,6 +55,7 @@ const (
 
 	DoubtGoing    DoubtKind = "going"    // it is to go and is listed still
 	DoubtComing   DoubtKind = "coming"   // it was asked for and is not listed yet
+	DoubtDown     DoubtKind = "down"     // it is listed with hosts that are down
 	DoubtSilent   DoubtKind = "silent"   // it is listed as alive and no host of it reports
 	DoubtUnlisted DoubtKind = "unlisted" // its place was not listed, and something is to be done about it
 )
@@ -63,7 +64,7 @@ const (
 // time it is read again.
 func (k DoubtKind) Pace() (first, again time.Duration) {
 	switch k {
-	case DoubtAbsent, DoubtDead, DoubtShape, DoubtFormer, DoubtUnwanted, DoubtSkipped, DoubtUnlisted:
+	case DoubtAbsent, DoubtDead, DoubtShape, DoubtFormer, DoubtUnwanted, DoubtSkipped, DoubtDown, DoubtUnlisted:
 		return 0, 10 * time.Second
 	case DoubtComing, DoubtSilent:
 		return 0, 30 * time.Second
@@ -129,7 +130,7 @@ func (k DoubtKind) IsAgainst() bool {
 	switch k {
 	case DoubtAbsent, DoubtDead, DoubtShape, DoubtFormer, DoubtUnwanted, DoubtSkipped:
 		return true
-	case DoubtGoing, DoubtComing, DoubtSilent, DoubtUnlisted:
+	case DoubtGoing, DoubtComing, DoubtDown, DoubtSilent, DoubtUnlisted:
 	}
 	return false
 }
@@ -156,6 +157,8 @@ func (d *differ) spokenAgainst(s *state.Slice, st *schema.SliceStatus, listed bo
 		return DoubtDead
 	case st.Spec.Fixed() != s.Spec.Fixed():
 		return DoubtShape
+	case len(st.Down) > 0:
+		return DoubtDown
 	case d.isMute(s.Spec.Name), d.bootsLate(s, st):
 		return DoubtSilent
 	}
@@ -366,6 +369,8 @@ func inDoubtBecause(kind DoubtKind) string {
 		return "is to go and is listed still"
 	case DoubtComing:
 		return "was asked for and is not listed by its provider yet"
+	case DoubtDown:
+		return "has hosts that are down by its provider's list"
 	case DoubtSilent:
 		return "is listed by its provider and no host of it reports"
 	case DoubtUnlisted:
