@@ -1,11 +1,13 @@
 package examples
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -84,7 +86,8 @@ func TestMisreadLists(t *testing.T) {
 		t.Fatalf("there are %d slices, want 7: %v", len(m.slices), m.slices)
 	}
 	m.run(*listsFor, *listsTake)
-	t.Logf("%s: %d live slices were deleted by misreading, lists were wrong %v times, slices were preempted %v times", *listsFor, m.lost, m.wrong, m.taken)
+	t.Logf("%s: %d live slices were deleted by misreading, lists were wrong %v times, slices were preempted %v times and up again after %v",
+		*listsFor, m.lost, m.wrong, m.taken, m.repaired)
 	g.Cloud().Abate()
 	eventually(t, "every job runs", func() bool { return m.check(true) })
 	stop()
@@ -107,9 +110,12 @@ type listsMisread struct {
 	dice   *rand.Rand
 	slices map[string]time.Time // when they were created
 	gone   string               // the slice that was preempted and is not up again, "": none
+	since  time.Time            // when it was preempted
 	taken  map[string]int       // preemptions by slice
-	wrong  map[cloud.ListFault]int
-	lost   int
+	// repaired is how long it took until slices were up again, in the order of preemptions.
+	repaired []time.Duration
+	wrong    map[cloud.ListFault]int
+	lost     int
 }
 
 // run has lists be wrong for a while and looks at the slices meanwhile.
@@ -145,14 +151,21 @@ func (m *listsMisread) misread() time.Duration {
 	return time.Duration(m.dice.Int64N(int64(3 * time.Second)))
 }
 
-// take preempts a slice without notice.
+// listsRepair is how long a slice that was preempted may take to be up again while
+// lists are wrong nearly all the time, on a machine that is busy with other work.
+const listsRepair = 4 * time.Minute
+
+// take preempts a slice without notice: each in turn.
 func (m *listsMisread) take() {
 	groups := m.World().Groups
-	group := groups[m.dice.IntN(len(groups))]
+	slices.SortFunc(groups, func(a, b emulator.WorldGroup) int {
+		return cmp.Or(m.taken[a.Name]-m.taken[b.Name], strings.Compare(a.Name, b.Name))
+	})
+	group := groups[0]
 	key, err := m.Find(group.Name, group.Zone, group.Kind)
 	m.must(err)
 	if m.Cloud().Preempt(key, false) == nil {
-		m.gone = group.Name
+		m.gone, m.since = group.Name, time.Now()
 		m.taken[group.Name]++
 	}
 }
@@ -167,11 +180,16 @@ func (m *listsMisread) look() {
 		group, there := is[name]
 		switch {
 		case name == m.gone && there && group.State == cloud.StateReady && !group.Created.Equal(created):
-			m.slices[name], m.gone = group.Created, ""
+			took := time.Since(m.since).Truncate(time.Second)
+			m.stack.t.Logf("%s (%s) was up again after %s", name, group.Kind, took)
+			m.slices[name], m.gone, m.repaired = group.Created, "", append(m.repaired, took)
+		case name == m.gone && !m.since.IsZero() && time.Since(m.since) > listsRepair:
+			m.stack.t.Errorf("%s was preempted at %s and is not up again %s later: it is %q, there %v", name, m.since, listsRepair, group.State, there)
+			m.since = time.Time{} // it is reported once
 		case name == m.gone:
 		case !there || group.State != cloud.StateReady || !group.Created.Equal(created):
 			m.lost++
-			m.gone = name // it is counted once
+			m.gone, m.since = name, time.Now() // it is counted once
 			m.stack.t.Errorf("slice %s is %q, there %v, made at %s, want one that lives since %s", name, group.State, there, group.Created, created)
 		}
 	}
