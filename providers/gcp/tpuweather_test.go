@@ -257,7 +257,7 @@ func TestTPUWeatherOfTheAPI(t *testing.T) {
 			t.Fatal("they are not all gone")
 		}
 		for i := range slices {
-			err := w.provider.Delete(t.Context(), "stack-a", fmt.Sprintf("s-%02d", i))
+			err := w.provider.Delete(t.Context(), schema.SliceSpec{Stack: "stack-a", Name: fmt.Sprintf("s-%02d", i)})
 			if kind := providers.KindOf(err); err != nil && kind != schema.ErrorUnavailable {
 				t.Fatalf("delete: %v (%s)", err, kind)
 			}
