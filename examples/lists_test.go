@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -94,13 +95,19 @@ func TestMisreadLists(t *testing.T) {
 	s.destroy()
 }
 
-// lives is when each slice was created, by name.
-func (g *gcp) lives() map[string]time.Time {
-	lives := map[string]time.Time{}
+// lives are the slices that there are, by what they are for.
+func (g *gcp) lives() map[string]emulator.WorldGroup {
+	lives := map[string]emulator.WorldGroup{}
 	for _, group := range g.World().Groups {
-		lives[group.Name] = group.Created
+		lives[sliceOf(&group)] = group
 	}
 	return lives
+}
+
+// sliceOf names the job and the index that a slice is for: its name without the hash,
+// which is another one in each zone.
+func sliceOf(group *emulator.WorldGroup) string {
+	return group.Name[:strings.LastIndex(group.Name, "-")]
 }
 
 // listsMisread is one run of TestMisreadLists.
@@ -108,10 +115,10 @@ type listsMisread struct {
 	*stack
 	*gcp
 	dice   *rand.Rand
-	slices map[string]time.Time // when they were created
-	gone   string               // the slice that was preempted and is not up again, "": none
-	since  time.Time            // when it was preempted
-	taken  map[string]int       // preemptions by slice
+	slices map[string]emulator.WorldGroup // as they are known to live, see sliceOf
+	gone   string                         // the slice that was preempted and is not up again, "": none
+	since  time.Time                      // when it was preempted; zero: it is reported to be late
+	taken  map[string]int                 // preemptions by slice
 	// repaired is how long it took until slices were up again, in the order of preemptions.
 	repaired []time.Duration
 	wrong    map[cloud.ListFault]int
@@ -157,42 +164,49 @@ const listsRepair = 4 * time.Minute
 
 // take preempts a slice without notice: each in turn.
 func (m *listsMisread) take() {
-	groups := m.World().Groups
-	slices.SortFunc(groups, func(a, b emulator.WorldGroup) int {
-		return cmp.Or(m.taken[a.Name]-m.taken[b.Name], strings.Compare(a.Name, b.Name))
+	names := slices.SortedFunc(maps.Keys(m.slices), func(a, b string) int {
+		return cmp.Or(m.taken[a]-m.taken[b], strings.Compare(a, b))
 	})
-	group := groups[0]
+	group := m.slices[names[0]]
 	key, err := m.Find(group.Name, group.Zone, group.Kind)
 	m.must(err)
 	if m.Cloud().Preempt(key, false) == nil {
-		m.gone, m.since = group.Name, time.Now()
-		m.taken[group.Name]++
+		m.gone, m.since = names[0], time.Now()
+		m.taken[m.gone]++
 	}
 }
 
-// look counts the slices that were deleted though nothing had become of them.
+// look counts the slices that were deleted though nothing had become of them, and
+// takes the time until one that was preempted is up again, wherever that is.
 func (m *listsMisread) look() {
 	is := map[string]emulator.WorldGroup{}
 	for _, group := range m.World().Groups {
 		is[group.Name] = group
-	}
-	for name, created := range m.slices {
-		group, there := is[name]
-		switch {
-		case name == m.gone && there && group.State == cloud.StateReady && !group.Created.Equal(created):
-			took := time.Since(m.since).Truncate(time.Second)
-			m.stack.t.Logf("%s (%s) was up again after %s", name, group.Kind, took)
-			m.slices[name], m.gone, m.repaired = group.Created, "", append(m.repaired, took)
-		case name == m.gone && !m.since.IsZero() && time.Since(m.since) > listsRepair:
-			m.stack.t.Errorf("%s was preempted at %s and is not up again %s later: it is %q, there %v", name, m.since, listsRepair, group.State, there)
-			m.since = time.Time{} // it is reported once
-		case name == m.gone:
-		case !there || group.State != cloud.StateReady || !group.Created.Equal(created):
-			m.lost++
-			m.gone, m.since = name, time.Now() // it is counted once
-			m.stack.t.Errorf("slice %s is %q, there %v, made at %s, want one that lives since %s", name, group.State, there, group.Created, created)
+		if sliceOf(&group) == m.gone && group.State == cloud.StateReady && !group.Created.Equal(m.slices[m.gone].Created) {
+			m.up(&group)
 		}
 	}
+	for name, was := range m.slices {
+		if group, there := is[was.Name]; name != m.gone && (!there || group.State != cloud.StateReady || !group.Created.Equal(was.Created)) {
+			m.lost++
+			m.gone, m.since = name, time.Now() // it is counted once
+			m.stack.t.Errorf("slice %s is %q, there %v, made at %s, want one that lives since %s", was.Name, group.State, there, group.Created, was.Created)
+		}
+	}
+	if m.gone != "" && !m.since.IsZero() && time.Since(m.since) > listsRepair {
+		m.stack.t.Errorf("slice %s was preempted at %s and is not up again after %s", m.gone, m.since, listsRepair)
+		m.since = time.Time{}
+	}
+}
+
+// up notes that the slice that was preempted is up again.
+func (m *listsMisread) up(group *emulator.WorldGroup) {
+	if !m.since.IsZero() {
+		took := time.Since(m.since).Truncate(time.Second)
+		m.stack.t.Logf("%s (%s) is up again as %s in %s after %s", m.gone, group.Kind, group.Name, group.Zone, took)
+		m.repaired = append(m.repaired, took)
+	}
+	m.slices[m.gone], m.gone = *group, ""
 }
 
 // check wants every job to run in the attempt that it began with, one more for each
