@@ -35,6 +35,7 @@ type doubt struct {
 	since  time.Time // when that was begun
 	dueAt  time.Time // when it is to be read
 	answer plan.Answer
+	readAt time.Time // when the read was begun that said so
 	status schema.SliceStatus
 }
 
@@ -49,6 +50,9 @@ func (c *confirmer) want(doubts []plan.Doubt, list int, begun time.Time) {
 		d := c.doubts[spec.Name]
 		if d == nil || d.spec != spec {
 			d = &doubt{spec: spec, list: list, since: begun}
+		}
+		if d.kind != "" && !(d.kind.IsAgainst() && kind.IsAgainst()) && d.kind != kind {
+			d.list, d.since = list, begun
 		}
 		if d.kind != kind {
 			d.turn(kind, c.now())
@@ -126,6 +130,7 @@ func (c *confirmer) read(ctx context.Context, spec schema.SliceSpec) bool {
 	}
 	bounded, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	began := c.now()
 	status, found, err := c.provider.Get(bounded, spec)
 	if err != nil && providers.KindOf(err) == schema.ErrorRate {
 		return false
@@ -137,7 +142,7 @@ func (c *confirmer) read(ctx context.Context, spec schema.SliceSpec) bool {
 		return true
 	}
 	_, again := d.kind.Pace()
-	d.dueAt = c.now().Add(again)
+	d.dueAt, d.readAt = c.now().Add(again), began
 	switch {
 	case err != nil: // the answer of before is too old by now
 		d.answer, d.status = plan.AnswerNone, schema.SliceStatus{}
@@ -174,6 +179,6 @@ func (c *confirmer) report(to map[string]plan.Confirmation, list int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for name, d := range c.doubts {
-		to[name] = plan.Confirmation{Since: d.since, Lists: list - d.list + 1, Answer: d.answer, Status: d.status}
+		to[name] = plan.Confirmation{Since: d.since, Lists: list - d.list + 1, Answer: d.answer, ReadAt: d.readAt, Status: d.status}
 	}
 }

@@ -82,7 +82,7 @@ func TestMisreadLists(t *testing.T) {
 		seed = rand.Uint64()
 	}
 	t.Logf("seed %d", seed)
-	m := &listsMisread{stack: s, gcp: g, dice: rand.New(rand.NewPCG(seed, 1)), slices: g.lives(), taken: map[string]int{}, wrong: map[cloud.ListFault]int{}}
+	m := &listsMisread{stack: s, gcp: g, dice: rand.New(rand.NewPCG(seed, 1)), slices: g.lives(), gone: map[string]time.Time{}, taken: map[string]int{}, wrong: map[cloud.ListFault]int{}}
 	if len(m.slices) != 7 {
 		t.Fatalf("there are %d slices, want 7: %v", len(m.slices), m.slices)
 	}
@@ -116,8 +116,7 @@ type listsMisread struct {
 	*gcp
 	dice   *rand.Rand
 	slices map[string]emulator.WorldGroup // as they are known to live, see sliceOf
-	gone   string                         // the slice that was preempted and is not up again, "": none
-	since  time.Time                      // when it was preempted; zero: it is reported to be late
+	gone   map[string]time.Time           // slices that are not up again, since when
 	taken  map[string]int                 // preemptions by slice
 	// repaired is how long it took until slices were up again, in the order of preemptions.
 	repaired []time.Duration
@@ -135,7 +134,7 @@ func (m *listsMisread) run(lasts, preempt time.Duration) {
 		if now.After(next) {
 			next = now.Add(m.misread())
 		}
-		if preempt > 0 && now.After(take) && m.gone == "" {
+		if preempt > 0 && now.After(take) && len(m.gone) == 0 {
 			m.take()
 			take = now.Add(preempt)
 		}
@@ -171,42 +170,44 @@ func (m *listsMisread) take() {
 	key, err := m.Find(group.Name, group.Zone, group.Kind)
 	m.must(err)
 	if m.Cloud().Preempt(key, false) == nil {
-		m.gone, m.since = names[0], time.Now()
-		m.taken[m.gone]++
+		m.gone[names[0]] = time.Now()
+		m.taken[names[0]]++
 	}
 }
 
 // look counts the slices that were deleted though nothing had become of them, and
-// takes the time until one that was preempted is up again, wherever that is.
+// takes the time until one that is gone is up again, wherever that is.
 func (m *listsMisread) look() {
 	is := map[string]emulator.WorldGroup{}
 	for _, group := range m.World().Groups {
 		is[group.Name] = group
-		if sliceOf(&group) == m.gone && group.State == cloud.StateReady && !group.Created.Equal(m.slices[m.gone].Created) {
-			m.up(&group)
+		name := sliceOf(&group)
+		if _, gone := m.gone[name]; gone && group.State == cloud.StateReady && !group.Created.Equal(m.slices[name].Created) {
+			m.up(name, &group)
 		}
 	}
 	for name, was := range m.slices {
-		if group, there := is[was.Name]; name != m.gone && (!there || group.State != cloud.StateReady || !group.Created.Equal(was.Created)) {
+		group, there := is[was.Name]
+		since, gone := m.gone[name]
+		switch lives := there && group.State == cloud.StateReady && group.Created.Equal(was.Created); {
+		case !gone && !lives:
 			m.lost++
-			m.gone, m.since = name, time.Now() // it is counted once
+			m.gone[name] = time.Now()
 			m.stack.t.Errorf("slice %s is %q, there %v, made at %s, want one that lives since %s", was.Name, group.State, there, group.Created, was.Created)
+		case gone && time.Since(since) > listsRepair:
+			m.gone[name] = time.Now() // it is reported once in that time
+			m.stack.t.Errorf("slice %s was preempted at %s and is not up again after %s", name, since, listsRepair)
 		}
-	}
-	if m.gone != "" && !m.since.IsZero() && time.Since(m.since) > listsRepair {
-		m.stack.t.Errorf("slice %s was preempted at %s and is not up again after %s", m.gone, m.since, listsRepair)
-		m.since = time.Time{}
 	}
 }
 
-// up notes that the slice that was preempted is up again.
-func (m *listsMisread) up(group *emulator.WorldGroup) {
-	if !m.since.IsZero() {
-		took := time.Since(m.since).Truncate(time.Second)
-		m.stack.t.Logf("%s (%s) is up again as %s in %s after %s", m.gone, group.Kind, group.Name, group.Zone, took)
-		m.repaired = append(m.repaired, took)
-	}
-	m.slices[m.gone], m.gone = *group, ""
+// up notes that a slice is up again.
+func (m *listsMisread) up(name string, group *emulator.WorldGroup) {
+	took := time.Since(m.gone[name]).Truncate(time.Second)
+	m.stack.t.Logf("%s (%s) is up again as %s in %s after %s", name, group.Kind, group.Name, group.Zone, took)
+	m.repaired = append(m.repaired, took)
+	delete(m.gone, name)
+	m.slices[name] = *group
 }
 
 // check wants every job to run in the attempt that it began with, one more for each

@@ -69,7 +69,7 @@ func (k DoubtKind) Pace() (first, again time.Duration) {
 	case DoubtComing, DoubtSilent:
 		return 0, 30 * time.Second
 	case DoubtGoing: // deletions take minutes, and a list mostly shows their end
-		return 30 * time.Second, 30 * time.Second
+		return 20 * time.Second, 30 * time.Second
 	}
 	return 0, 10 * time.Second
 }
@@ -87,6 +87,7 @@ type Confirmation struct {
 	Since  time.Time          // of the first list that spoke against it
 	Lists  int                // that have done so, in a row
 	Answer Answer             // of the last direct read
+	ReadAt time.Time          // when that was begun
 	Status schema.SliceStatus // with AnswerFound: what it found
 }
 
@@ -215,7 +216,7 @@ func (d *differ) isMute(name string) bool {
 // while its hosts were silent; until there is either, the slice is in doubt.
 func (d *differ) doubtReading(name string, spec *schema.SliceSpec, kind DoubtKind) {
 	d.plan.Doubts = append(d.plan.Doubts, Doubt{Slice: *spec, Kind: kind})
-	check := d.obs.Confirmations[name]
+	check := d.confirmation(name)
 	if check.Answer != AnswerNone {
 		d.believe(name, &check)
 		return
@@ -230,9 +231,19 @@ func (d *differ) doubtReading(name string, spec *schema.SliceSpec, kind DoubtKin
 // readBeside believes the direct read of a slice, and the lists as long as there is none.
 func (d *differ) readBeside(name string, spec *schema.SliceSpec, kind DoubtKind) {
 	d.plan.Doubts = append(d.plan.Doubts, Doubt{Slice: *spec, Kind: kind})
-	if check := d.obs.Confirmations[name]; check.Answer != AnswerNone {
+	if check := d.confirmation(name); check.Answer != AnswerNone {
 		d.believe(name, &check)
 	}
+}
+
+// confirmation is what is known of a slice in doubt. What was read before the slice was
+// asked for, or listed for the first time, says nothing about it.
+func (d *differ) confirmation(name string) Confirmation {
+	check := d.obs.Confirmations[name]
+	if s := d.next.Slices[name]; s != nil && !s.AskedAt.IsZero() && !check.ReadAt.After(s.AskedAt) {
+		check.Answer, check.Status = AnswerNone, schema.SliceStatus{}
+	}
+	return check
 }
 
 // believe takes in what a direct read of a slice said.
@@ -302,7 +313,7 @@ func (d *differ) isUnsure(s *state.Slice) bool {
 	if s.Spec.On != "" || s.Seen || s.AskedAt.IsZero() {
 		return false
 	}
-	check := d.obs.Confirmations[s.Spec.Name]
+	check := d.confirmation(s.Spec.Name)
 	if check.Answer == AnswerGone || d.isRepeated(&check) {
 		return false
 	}

@@ -178,11 +178,7 @@ func (g *gate) Inventory(context.Context, string) (schema.Inventory, error) {
 // read reads the slices directly that the next step will ask for, for the same reason.
 func (g *gate) read(ctx context.Context, doubts []plan.Doubt) {
 	for _, d := range doubts {
-		last, read := g.reads[d.Slice.Name]
-		if read && last.kind == d.Kind && g.now().Sub(last.at) < rereads {
-			continue
-		}
-		r := reading{at: g.now(), kind: d.Kind}
+		r := reading{at: g.now()}
 		r.status, r.found, r.err = g.Provider.Get(ctx, d.Slice)
 		g.reads[d.Slice.Name] = r
 		if providers.KindOf(r.err) == schema.ErrorRate && r.err != nil {
@@ -191,13 +187,9 @@ func (g *gate) read(ctx context.Context, doubts []plan.Doubt) {
 	}
 }
 
-// rereads is how long what was read of a slice stands for the next look.
-const rereads = 5 * time.Second
-
 // reading is what a direct read of a slice said.
 type reading struct {
 	at     time.Time
-	kind   plan.DoubtKind
 	status schema.SliceStatus
 	found  bool
 	err    error
@@ -210,7 +202,7 @@ var errNotRead = &providers.Error{Kind: schema.ErrorRate, Op: "read slice", Err:
 // Get is the last reading of a slice, once.
 func (g *gate) Get(_ context.Context, spec schema.SliceSpec) (schema.SliceStatus, bool, error) {
 	r, read := g.reads[spec.Name]
-	if !read || g.now().Sub(r.at) >= rereads {
+	if !read || r.at.Before(g.now()) {
 		return schema.SliceStatus{}, false, errNotRead
 	}
 	return r.status, r.found, r.err
