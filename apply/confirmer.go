@@ -13,9 +13,6 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// readAgainAfter is when a slice is read once more that is still in doubt.
-const readAgainAfter = 10 * time.Second
-
 // readsAtOnce is how many slices are read at a time: a cloud may take a second for each.
 const readsAtOnce = 16
 
@@ -33,10 +30,12 @@ type confirmer struct {
 // doubt is what is known of a slice that the last plan doubted.
 type doubt struct {
 	spec   schema.SliceSpec
+	kind   plan.DoubtKind
 	list   int       // the number of the list that first spoke against it
 	since  time.Time // when that was begun
-	readAt time.Time // zero: it was not read yet
+	dueAt  time.Time // when it is to be read
 	answer plan.Answer
+	readAt time.Time // when the read was begun that said so
 	status schema.SliceStatus
 }
 
@@ -47,14 +46,30 @@ func (c *confirmer) want(doubts []plan.Doubt, list int, begun time.Time) {
 	defer c.mu.Unlock()
 	wanted := make(map[string]*doubt, len(doubts))
 	for i := range doubts {
-		spec := doubts[i].Slice
-		if d := c.doubts[spec.Name]; d != nil && d.spec == spec {
-			wanted[spec.Name] = d
-			continue
+		spec, kind := doubts[i].Slice, doubts[i].Kind
+		d := c.doubts[spec.Name]
+		if d == nil || d.spec != spec {
+			d = &doubt{spec: spec, list: list, since: begun}
 		}
-		wanted[spec.Name] = &doubt{spec: spec, list: list, since: begun}
+		if d.kind != "" && !(d.kind.IsAgainst() && kind.IsAgainst()) && d.kind != kind {
+			d.list, d.since = list, begun
+		}
+		if d.kind != kind {
+			d.turn(kind, c.now())
+		}
+		wanted[spec.Name] = d
 	}
 	c.doubts = wanted
+}
+
+// turn has a slice be doubted for another reason: it is read anew, and what is to wait
+// for that goes by no answer of before.
+func (d *doubt) turn(kind plan.DoubtKind, now time.Time) {
+	first, _ := kind.Pace()
+	d.kind, d.dueAt = kind, now.Add(first)
+	if first > 0 {
+		d.answer, d.status = plan.AnswerNone, schema.SliceStatus{}
+	}
 }
 
 // begin starts to read what is due, unless that is under way.
@@ -79,24 +94,32 @@ func (c *confirmer) begin(ctx context.Context) {
 	}()
 }
 
-// due are the slices to read now, those that were read longest ago first.
+// due are the slices to read now: before others those against which something is said,
+// and of each those first whose reading is overdue longest.
 func (c *confirmer) due() []schema.SliceSpec {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var due []*doubt
 	for _, d := range c.doubts {
-		if d.readAt.IsZero() || c.now().Sub(d.readAt) >= readAgainAfter {
+		if !c.now().Before(d.dueAt) {
 			due = append(due, d)
 		}
 	}
 	slices.SortFunc(due, func(a, b *doubt) int {
-		return cmp.Or(a.readAt.Compare(b.readAt), cmp.Compare(a.spec.Name, b.spec.Name))
+		return cmp.Or(a.rank()-b.rank(), a.dueAt.Compare(b.dueAt), cmp.Compare(a.spec.Name, b.spec.Name))
 	})
 	specs := make([]schema.SliceSpec, len(due))
 	for i, d := range due {
 		specs[i] = d.spec
 	}
 	return specs
+}
+
+func (d *doubt) rank() int {
+	if d.kind.IsAgainst() {
+		return 0
+	}
+	return 1
 }
 
 // read reads one slice and reports whether to go on: not where the provider says that
@@ -107,6 +130,7 @@ func (c *confirmer) read(ctx context.Context, spec schema.SliceSpec) bool {
 	}
 	bounded, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	began := c.now()
 	status, found, err := c.provider.Get(bounded, spec)
 	if err != nil && providers.KindOf(err) == schema.ErrorRate {
 		return false
@@ -117,7 +141,8 @@ func (c *confirmer) read(ctx context.Context, spec schema.SliceSpec) bool {
 	if d == nil || d.spec != spec {
 		return true
 	}
-	d.readAt = c.now()
+	_, again := d.kind.Pace()
+	d.dueAt, d.readAt = c.now().Add(again), began
 	switch {
 	case err != nil: // the answer of before is too old by now
 		d.answer, d.status = plan.AnswerNone, schema.SliceStatus{}
@@ -154,6 +179,6 @@ func (c *confirmer) report(to map[string]plan.Confirmation, list int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for name, d := range c.doubts {
-		to[name] = plan.Confirmation{Since: d.since, Lists: list - d.list + 1, Answer: d.answer, Status: d.status}
+		to[name] = plan.Confirmation{Since: d.since, Lists: list - d.list + 1, Answer: d.answer, ReadAt: d.readAt, Status: d.status}
 	}
 }

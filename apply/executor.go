@@ -129,7 +129,9 @@ func (e *executor) do(ctx context.Context, a plan.Action, hosts []plan.Host) err
 		if err != nil {
 			return err
 		}
-		return p.Delete(ctx, e.stack, a.Slice.Name)
+		spec := a.Slice
+		spec.Stack = e.stack // nothing else is deleted
+		return p.Delete(ctx, spec)
 	case plan.Assign:
 		return e.assign(ctx, a, hosts)
 	case plan.ForgetSlice:

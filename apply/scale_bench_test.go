@@ -167,9 +167,9 @@ func (p swiftProvider) Create(_ context.Context, spec schema.SliceSpec) error {
 	return p.report(store.HostReport{Slice: spec.Name, Boot: "b", Seq: 1, Address: "10.0.0.1", CoordinatorPort: 1, MegascalePort: 2})
 }
 
-func (p swiftProvider) Delete(_ context.Context, _, name string) error {
+func (p swiftProvider) Delete(_ context.Context, spec schema.SliceSpec) error {
 	defer p.lock()()
-	p.slices.remove(name)
+	p.slices.remove(spec.Name)
 	return nil
 }
 

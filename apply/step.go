@@ -190,7 +190,7 @@ func (s *Stepper) preview(ctx context.Context, desired *schema.Desired, doc *sta
 		}
 		p := plan.Diff(desired, doc, obs, s.cfg.Now())
 		s.observer.Doubt(p.Doubts)
-		if look > 0 || len(p.Doubts) == 0 {
+		if look > 0 || !slices.ContainsFunc(p.Doubts, func(d plan.Doubt) bool { return d.Open }) {
 			return p, obs, nil
 		}
 	}

@@ -95,13 +95,13 @@ func (c capacity) Create(ctx context.Context, spec schema.SliceSpec) error {
 	return c.report(ctx, store.HostReport{Slice: spec.Name, Boot: "b", Address: "10.0.0.1", CoordinatorPort: 1, MegascalePort: 2})
 }
 
-func (c capacity) Delete(_ context.Context, _, name string) error {
-	if err := c.call("delete", name); err != nil {
+func (c capacity) Delete(_ context.Context, spec schema.SliceSpec) error {
+	if err := c.call("delete", spec.Name); err != nil {
 		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.slices, name)
+	delete(c.slices, spec.Name)
 	return nil
 }
 

@@ -321,9 +321,9 @@ func (c capacity) Create(_ context.Context, spec schema.SliceSpec) error {
 }
 
 // Delete ends a slice.
-func (c capacity) Delete(_ context.Context, _, name string) error {
+func (c capacity) Delete(_ context.Context, spec schema.SliceSpec) error {
 	defer c.enter()()
-	delete(c.slices, name)
+	delete(c.slices, spec.Name)
 	return nil
 }
 

@@ -104,6 +104,47 @@ func TestMetricsOfTheStack(t *testing.T) {
 
 // TestMetricsAreBounded: ten times the jobs, users, slices and made-up namespaces
 // are as many series.
+// Which providers are not seen whole is shown by kind and reason, and that they are again.
+func TestMetricsOfProvidersThatAreNotSeen(t *testing.T) {
+	l := newLoop()
+	m := newMetrics(l, "1.2.3")
+	v := viewOf(3)
+	v.Inventories = map[schema.ProviderName]schema.Inventory{schema.ProviderGCP: {}, schema.ProviderLocal: {}}
+	want := func(when string, series map[string]string) {
+		t.Helper()
+		got := scrape(t, m)
+		for name, value := range series {
+			if got[name] != value {
+				t.Errorf("%s: %s is %q, want %q", when, name, got[name], value)
+			}
+		}
+	}
+	l.publish(v)
+	want("all is well", map[string]string{
+		`fray_provider_unseen{kind="",provider="gcp"}`: "0", `fray_provider_unseen{kind="",provider="local"}`: "0",
+		`fray_provider_missing_slices{provider="gcp"}`: "0",
+	})
+	blind := *v
+	blind.Doc = v.Doc.Clone()
+	blind.Inventories = map[schema.ProviderName]schema.Inventory{schema.ProviderLocal: {}}
+	blind.Doc.Conditions = map[schema.ProviderName]state.ProviderCondition{schema.ProviderGCP: {
+		Unseen:  &state.Unseen{Since: time.Now(), Kind: schema.ErrorPermission, Text: "401"},
+		Missing: &state.Missing{Since: time.Now(), Slices: 4, Of: 5},
+		Skipped: []schema.SkippedItem{{Name: "a", Reason: schema.SkipCopy}, {Name: "b", Reason: schema.SkipCopy}, {Name: "c", Reason: schema.SkipUnreadable}},
+	}}
+	l.publish(&blind)
+	want("one is blind", map[string]string{
+		`fray_provider_unseen{kind="permission",provider="gcp"}`: "1", `fray_provider_unseen{kind="",provider="gcp"}`: "",
+		`fray_provider_unseen{kind="",provider="local"}`: "0", `fray_provider_missing_slices{provider="gcp"}`: "4",
+		`fray_provider_skipped_items{provider="gcp",reason="copy"}`: "2", `fray_provider_skipped_items{provider="gcp",reason="unreadable"}`: "1",
+	})
+	l.publish(v)
+	want("it is seen again", map[string]string{
+		`fray_provider_unseen{kind="",provider="gcp"}`: "0", `fray_provider_unseen{kind="permission",provider="gcp"}`: "",
+		`fray_provider_missing_slices{provider="gcp"}`: "0", `fray_provider_skipped_items{provider="gcp",reason="copy"}`: "",
+	})
+}
+
 func TestMetricsAreBounded(t *testing.T) {
 	series := func(n int) []string {
 		l := newLoop()
@@ -217,7 +258,7 @@ func (p *plainProvider) Get(context.Context, schema.SliceSpec) (schema.SliceStat
 	return schema.SliceStatus{}, false, p.err
 }
 func (p *plainProvider) Create(context.Context, schema.SliceSpec) error { return p.err }
-func (p *plainProvider) Delete(context.Context, string, string) error   { return p.err }
+func (p *plainProvider) Delete(context.Context, schema.SliceSpec) error { return p.err }
 
 type fullProvider struct {
 	plainProvider
@@ -249,7 +290,7 @@ func TestInstrumentedProviders(t *testing.T) {
 	if inv, err := full.Inventory(t.Context(), "s"); err != nil || inv.Foreign != 3 {
 		t.Errorf("got inventory %+v, %v", inv, err)
 	}
-	if err := errors.Join(full.Create(t.Context(), schema.SliceSpec{}), full.Delete(t.Context(), "s", "n")); err != nil {
+	if err := errors.Join(full.Create(t.Context(), schema.SliceSpec{}), full.Delete(t.Context(), schema.SliceSpec{})); err != nil {
 		t.Error(err)
 	}
 	if plainOne.Create(t.Context(), schema.SliceSpec{}) == nil {

@@ -73,8 +73,8 @@ func (i *instrumented) Create(ctx context.Context, spec schema.SliceSpec) error 
 }
 
 // Delete asks for a slice to go.
-func (i *instrumented) Delete(ctx context.Context, stack, name string) error {
-	return i.watch(ctx, "delete", name, func(ctx context.Context) error { return i.Provider.Delete(ctx, stack, name) })
+func (i *instrumented) Delete(ctx context.Context, spec schema.SliceSpec) error {
+	return i.watch(ctx, "delete", spec.Name, func(ctx context.Context) error { return i.Provider.Delete(ctx, spec) })
 }
 
 // Update changes a slice in place.

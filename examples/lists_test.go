@@ -1,11 +1,14 @@
 package examples
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -79,25 +82,32 @@ func TestMisreadLists(t *testing.T) {
 		seed = rand.Uint64()
 	}
 	t.Logf("seed %d", seed)
-	m := &listsMisread{stack: s, gcp: g, dice: rand.New(rand.NewPCG(seed, 1)), slices: g.lives(), taken: map[string]int{}, wrong: map[cloud.ListFault]int{}}
+	m := &listsMisread{stack: s, gcp: g, dice: rand.New(rand.NewPCG(seed, 1)), slices: g.lives(), gone: map[string]time.Time{}, taken: map[string]int{}, wrong: map[cloud.ListFault]int{}}
 	if len(m.slices) != 7 {
 		t.Fatalf("there are %d slices, want 7: %v", len(m.slices), m.slices)
 	}
 	m.run(*listsFor, *listsTake)
-	t.Logf("%s: %d live slices were deleted by misreading, lists were wrong %v times, slices were preempted %v times", *listsFor, m.lost, m.wrong, m.taken)
+	t.Logf("%s: %d live slices were deleted by misreading, lists were wrong %v times, slices were preempted %v times and up again after %v",
+		*listsFor, m.lost, m.wrong, m.taken, m.repaired)
 	g.Cloud().Abate()
 	eventually(t, "every job runs", func() bool { return m.check(true) })
 	stop()
 	s.destroy()
 }
 
-// lives is when each slice was created, by name.
-func (g *gcp) lives() map[string]time.Time {
-	lives := map[string]time.Time{}
+// lives are the slices that there are, by what they are for.
+func (g *gcp) lives() map[string]emulator.WorldGroup {
+	lives := map[string]emulator.WorldGroup{}
 	for _, group := range g.World().Groups {
-		lives[group.Name] = group.Created
+		lives[sliceOf(&group)] = group
 	}
 	return lives
+}
+
+// sliceOf names the job and the index that a slice is for: its name without the hash,
+// which is another one in each zone.
+func sliceOf(group *emulator.WorldGroup) string {
+	return group.Name[:strings.LastIndex(group.Name, "-")]
 }
 
 // listsMisread is one run of TestMisreadLists.
@@ -105,11 +115,13 @@ type listsMisread struct {
 	*stack
 	*gcp
 	dice   *rand.Rand
-	slices map[string]time.Time // when they were created
-	gone   string               // the slice that was preempted and is not up again, "": none
-	taken  map[string]int       // preemptions by slice
-	wrong  map[cloud.ListFault]int
-	lost   int
+	slices map[string]emulator.WorldGroup // as they are known to live, see sliceOf
+	gone   map[string]time.Time           // slices that are not up again, since when
+	taken  map[string]int                 // preemptions by slice
+	// repaired is how long it took until slices were up again, in the order of preemptions.
+	repaired []time.Duration
+	wrong    map[cloud.ListFault]int
+	lost     int
 }
 
 // run has lists be wrong for a while and looks at the slices meanwhile.
@@ -122,7 +134,7 @@ func (m *listsMisread) run(lasts, preempt time.Duration) {
 		if now.After(next) {
 			next = now.Add(m.misread())
 		}
-		if preempt > 0 && now.After(take) && m.gone == "" {
+		if preempt > 0 && now.After(take) && len(m.gone) == 0 {
 			m.take()
 			take = now.Add(preempt)
 		}
@@ -145,36 +157,57 @@ func (m *listsMisread) misread() time.Duration {
 	return time.Duration(m.dice.Int64N(int64(3 * time.Second)))
 }
 
-// take preempts a slice without notice.
+// listsRepair is how long a slice that was preempted may take to be up again while
+// lists are wrong nearly all the time, on a machine that is busy with other work.
+const listsRepair = 4 * time.Minute
+
+// take preempts a slice without notice: each in turn.
 func (m *listsMisread) take() {
-	groups := m.World().Groups
-	group := groups[m.dice.IntN(len(groups))]
+	names := slices.SortedFunc(maps.Keys(m.slices), func(a, b string) int {
+		return cmp.Or(m.taken[a]-m.taken[b], strings.Compare(a, b))
+	})
+	group := m.slices[names[0]]
 	key, err := m.Find(group.Name, group.Zone, group.Kind)
 	m.must(err)
 	if m.Cloud().Preempt(key, false) == nil {
-		m.gone = group.Name
-		m.taken[group.Name]++
+		m.gone[names[0]] = time.Now()
+		m.taken[names[0]]++
 	}
 }
 
-// look counts the slices that were deleted though nothing had become of them.
+// look counts the slices that were deleted though nothing had become of them, and
+// takes the time until one that is gone is up again, wherever that is.
 func (m *listsMisread) look() {
 	is := map[string]emulator.WorldGroup{}
 	for _, group := range m.World().Groups {
 		is[group.Name] = group
-	}
-	for name, created := range m.slices {
-		group, there := is[name]
-		switch {
-		case name == m.gone && there && group.State == cloud.StateReady && !group.Created.Equal(created):
-			m.slices[name], m.gone = group.Created, ""
-		case name == m.gone:
-		case !there || group.State != cloud.StateReady || !group.Created.Equal(created):
-			m.lost++
-			m.gone = name // it is counted once
-			m.stack.t.Errorf("slice %s is %q, there %v, made at %s, want one that lives since %s", name, group.State, there, group.Created, created)
+		name := sliceOf(&group)
+		if _, gone := m.gone[name]; gone && group.State == cloud.StateReady && !group.Created.Equal(m.slices[name].Created) {
+			m.up(name, &group)
 		}
 	}
+	for name, was := range m.slices {
+		group, there := is[was.Name]
+		since, gone := m.gone[name]
+		switch lives := there && group.State == cloud.StateReady && group.Created.Equal(was.Created); {
+		case !gone && !lives:
+			m.lost++
+			m.gone[name] = time.Now()
+			m.stack.t.Errorf("slice %s is %q, there %v, made at %s, want one that lives since %s", was.Name, group.State, there, group.Created, was.Created)
+		case gone && time.Since(since) > listsRepair:
+			m.gone[name] = time.Now() // it is reported once in that time
+			m.stack.t.Errorf("slice %s was preempted at %s and is not up again after %s", name, since, listsRepair)
+		}
+	}
+}
+
+// up notes that a slice is up again.
+func (m *listsMisread) up(name string, group *emulator.WorldGroup) {
+	took := time.Since(m.gone[name]).Truncate(time.Second)
+	m.stack.t.Logf("%s (%s) is up again as %s in %s after %s", name, group.Kind, group.Name, group.Zone, took)
+	m.repaired = append(m.repaired, took)
+	delete(m.gone, name)
+	m.slices[name] = *group
 }
 
 // check wants every job to run in the attempt that it began with, one more for each

@@ -203,7 +203,7 @@ func (c *cluster) list() {
 	c.obs.Confirmations = map[string]Confirmation{}
 	for name := range c.doc.Slices {
 		if c.slices[name] == nil {
-			c.obs.Confirmations[name] = Confirmation{Answer: AnswerGone}
+			c.obs.Confirmations[name] = Confirmation{Answer: AnswerGone, ReadAt: c.now}
 		}
 	}
 }

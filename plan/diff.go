@@ -73,9 +73,11 @@ type differ struct {
 	tried      map[string]int            // see trying
 	hush       *bool                     // see isHush
 	doubted    map[string]DoubtKind      // slices that may be there, whatever the list says; see doubtReadings
-	zones      map[schema.Address]string // chosen for what is being placed
-	staging    []staging                 // jobs to be replaced that run on until what takes over is up
-	held       []*schema.Job             // jobs without capacity that wait for what they depend on
+	// readDirectly are slices of which a direct read says whether they are there.
+	readDirectly map[string]bool
+	zones        map[schema.Address]string // chosen for what is being placed
+	staging      []staging                 // jobs to be replaced that run on until what takes over is up
+	held         []*schema.Job             // jobs without capacity that wait for what they depend on
 
 	turn     *unit            // whose turn it is to be placed
 	keeps    map[bound]*kept  // what is held back, see keep
@@ -189,12 +191,15 @@ func (d *differ) edit(addr schema.Address) *state.Job {
 	return &j
 }
 
-// known reports whether a slice would be listed if it were there, and no list
-// speaks against it without a confirmation: only then does one that is not listed
-// not exist.
+// known reports whether a slice was read directly, or else would be listed if it were
+// there and no list speaks against it without a confirmation: only then does one that is
+// not listed not exist.
 func (d *differ) known(spec *schema.SliceSpec) bool {
 	if host := d.next.Slices[spec.On]; host != nil {
 		spec = &host.Spec
+	}
+	if d.readDirectly[spec.Name] {
+		return true
 	}
 	if d.isUnconfirmed(spec) {
 		return false

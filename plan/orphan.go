@@ -41,12 +41,28 @@ func (d *differ) orphans() {
 				d.clearing = map[schema.Address]bool{}
 			}
 			d.clearing[st.Spec.Owner] = true
-		case d.known(&d.next.Slices[name].Spec):
+		case !d.known(&d.next.Slices[name].Spec) || d.isUnsure(d.next.Slices[name]):
+			d.waitForRead(&d.next.Slices[name].Spec)
+		default:
 			d.dropSlice(name)
 		}
 	}
 	d.forgetDisowned()
 	d.forgetMailboxes()
+}
+
+// waitForRead has the owner of a slice that is not wanted wait until a direct read shows
+// that the slice is gone: a list alone might have left it out.
+func (d *differ) waitForRead(spec *schema.SliceSpec) {
+	if !d.listedIn(spec.Provider, spec.Zone) {
+		return
+	}
+	text := fmt.Sprintf("slice %s is to go and is not listed; that it is gone is being confirmed", spec.Name)
+	d.wait(spec.Owner, because(WaitUnconfirmed, text))
+	if d.clearing == nil {
+		d.clearing = map[schema.Address]bool{}
+	}
+	d.clearing[spec.Owner] = true
 }
 
 // wantedSlice reports whether a job or a declared reservation holds a slice, or it

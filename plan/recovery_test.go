@@ -190,7 +190,7 @@ func TestReportsOfASliceThatWasNeverListedAreForgotten(t *testing.T) {
 	stale := Host{HostReport: store.HostReport{Slice: p.Actions[0].Slice.Name, Address: "10.0.0.1", Notice: "preemption"}}
 	wantAction(look(stale)) // it may only be listed later
 	wantAction(look(stale)) // one list that lacks it is not believed
-	confirmed[stale.Slice] = Confirmation{Answer: AnswerGone}
+	confirmed[stale.Slice] = Confirmation{Answer: AnswerGone, ReadAt: w.now.Add(time.Second)}
 	wantAction(look(stale), ForgetSlice)
 	wantAction(look(), CreateSlice)
 	if s := doc.Slices[stale.Slice]; s.Seen || s.AskedAt.IsZero() {

@@ -262,7 +262,7 @@ func (d *differ) shut(spec *schema.SliceSpec) reason {
 	if spec.Zone == "" {
 		return reason{}
 	}
-	if d.obs.Inventories[spec.Provider].Unlisted[spec.Zone] != "" {
+	if d.obs.Inventories[spec.Provider].Unlisted[spec.Zone] != "" && !d.readDirectly[spec.Name] {
 		return d.cannotAsk(spec)
 	}
 	for _, place := range [2]string{quotaPlace(spec), stockPlace(spec)} {

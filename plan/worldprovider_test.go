@@ -89,6 +89,7 @@ func (w *world) confirm(obs *Observed) {
 // read is a direct read of one slice.
 func (w *world) read(obs *Observed, name string) {
 	c := obs.Confirmations[name]
+	c.ReadAt = w.now
 	if s := w.slices[name]; s == nil {
 		c.Answer = AnswerGone
 	} else {

@@ -33,8 +33,10 @@ type Provider interface {
 	// Create returns that error instead of asking again, once.
 	Create(ctx context.Context, spec schema.SliceSpec) error
 	// Delete asks for a slice to go, with all its processes; one that is
-	// not there is no error. It refuses what does not carry the stack's mark.
-	Delete(ctx context.Context, stack, name string) error
+	// not there is no error. Where it is, is said by spec as for Get, so that no
+	// list has to show it; without a zone it is looked for. Delete refuses what does
+	// not carry the mark of spec.Stack.
+	Delete(ctx context.Context, spec schema.SliceSpec) error
 }
 
 // Updater is what a provider implements whose slices can be changed in place.

@@ -178,10 +178,6 @@ func (g *gate) Inventory(context.Context, string) (schema.Inventory, error) {
 // read reads the slices directly that the next step will ask for, for the same reason.
 func (g *gate) read(ctx context.Context, doubts []plan.Doubt) {
 	for _, d := range doubts {
-		last, read := g.reads[d.Slice.Name]
-		if read && g.now().Sub(last.at) < rereads {
-			continue
-		}
 		r := reading{at: g.now()}
 		r.status, r.found, r.err = g.Provider.Get(ctx, d.Slice)
 		g.reads[d.Slice.Name] = r
@@ -190,9 +186,6 @@ func (g *gate) read(ctx context.Context, doubts []plan.Doubt) {
 		}
 	}
 }
-
-// rereads is how long what was read of a slice stands for the next look.
-const rereads = 5 * time.Second
 
 // reading is what a direct read of a slice said.
 type reading struct {
@@ -209,7 +202,7 @@ var errNotRead = &providers.Error{Kind: schema.ErrorRate, Op: "read slice", Err:
 // Get is the last reading of a slice, once.
 func (g *gate) Get(_ context.Context, spec schema.SliceSpec) (schema.SliceStatus, bool, error) {
 	r, read := g.reads[spec.Name]
-	if !read || g.now().Sub(r.at) >= rereads {
+	if !read || r.at.Before(g.now()) {
 		return schema.SliceStatus{}, false, errNotRead
 	}
 	return r.status, r.found, r.err
@@ -262,10 +255,10 @@ func (g *gate) placed(spec *schema.SliceSpec) time.Time {
 }
 
 // Delete asks for a slice to go when it is its turn.
-func (g *gate) Delete(ctx context.Context, stack, name string) error {
-	return g.turn(ctx, name, func() error {
-		g.watch.deleting(name)
-		return g.Provider.Delete(ctx, stack, name)
+func (g *gate) Delete(ctx context.Context, spec schema.SliceSpec) error {
+	return g.turn(ctx, spec.Name, func() error {
+		g.watch.deleting(spec.Name)
+		return g.Provider.Delete(ctx, spec)
 	})
 }
 

@@ -235,11 +235,11 @@ func (o outlet) Create(ctx context.Context, spec schema.SliceSpec) error {
 	return err
 }
 
-func (o outlet) Delete(ctx context.Context, stack, name string) error {
-	k := &call{verb: verbDelete, key: name}
+func (o outlet) Delete(ctx context.Context, spec schema.SliceSpec) error {
+	k := &call{verb: verbDelete, key: spec.Name}
 	_, err := through(ctx, o.c, k, func() (struct{}, error) {
 		o.c.run.oracle.calling(k)
-		return struct{}{}, o.c.run.cloud.delete(stack, name)
+		return struct{}{}, o.c.run.cloud.delete(spec.Stack, spec.Name)
 	})
 	return err
 }

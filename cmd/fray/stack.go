@@ -188,7 +188,7 @@ func (e elsewhere) Get(context.Context, schema.SliceSpec) (schema.SliceStatus, b
 	return schema.SliceStatus{}, false, e.why
 }
 func (e elsewhere) Create(context.Context, schema.SliceSpec) error { return e.why }
-func (e elsewhere) Delete(context.Context, string, string) error   { return e.why }
+func (e elsewhere) Delete(context.Context, schema.SliceSpec) error { return e.why }
 
 var _ providers.Provider = elsewhere{}
 

@@ -137,7 +137,7 @@ func takeDownSlices(ctx context.Context, root string) (int, error) {
 		found = max(found, len(inventory.Slices))
 		for i := range inventory.Slices {
 			spec := &inventory.Slices[i].Spec
-			if err := p.Delete(ctx, spec.Stack, spec.Name); err != nil {
+			if err := p.Delete(ctx, *spec); err != nil {
 				return found, err
 			}
 		}

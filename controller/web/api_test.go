@@ -3,10 +3,12 @@ package web
 import (
 	"encoding/json"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
@@ -263,5 +265,30 @@ func BenchmarkJobs10000(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// blind is a snapshot in which a provider cannot be seen, and its last list was odd.
+func blind() *Snapshot {
+	snap := family()
+	since := testTime.Add(-3 * time.Minute)
+	snap.Unreachable = map[schema.ProviderName]plan.Unreachable{schema.ProviderGCP: {Kind: schema.ErrorPermission, Text: "401 no credentials"}}
+	snap.Doc.Conditions = map[schema.ProviderName]state.ProviderCondition{schema.ProviderGCP: {
+		Unseen:  &state.Unseen{Since: since, Kind: schema.ErrorPermission, Text: "401 no credentials"},
+		Missing: &state.Missing{Since: since, Slices: 4, Of: 5},
+		Skipped: []schema.SkippedItem{{Name: "copied", Zone: "us-west4-a", Reason: schema.SkipCopy, Text: "it is a copy of a"}},
+	}}
+	return snap
+}
+
+// The overview says which provider cannot be seen, since when and why.
+func TestOverviewOfAProviderThatCannotBeSeen(t *testing.T) {
+	snap := blind()
+	got := decode[Overview](t, pageOf(t, snap, nil), "/api/v1/overview")
+	if got.Unreachable["gcp"] != "401 no credentials" || !reflect.DeepEqual(got.Conditions, snap.Doc.Conditions) {
+		t.Errorf("unreachable is %v, conditions are %+v", got.Unreachable, got.Conditions)
+	}
+	if calm := decode[Overview](t, pageOf(t, family(), nil), "/api/v1/overview"); len(calm.Unreachable)+len(calm.Conditions) > 0 {
+		t.Errorf("in calm weather unreachable is %v, conditions are %v", calm.Unreachable, calm.Conditions)
 	}
 }

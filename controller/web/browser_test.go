@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -234,4 +235,20 @@ func TestLiveInABrowser(t *testing.T) {
 	if said := b.said(); len(said) > 0 {
 		t.Errorf("the console says %q", strings.Join(said, "\n"))
 	}
+}
+
+// The banner says which provider cannot be seen, since when and why, what its list skips
+// and how much is missing from it, and goes when all is well.
+func TestBlindProviderInABrowser(t *testing.T) {
+	s, from := live(t, blind(), &memory{})
+	b := openBrowser(t, s)
+	b.open("")
+	for _, want := range []string{
+		"Provider gcp cannot be seen since ", ": 401 no credentials.", "4 of 5 slices are missing from the list of provider gcp",
+		"copied in us-west4-a is skipped: it is a copy of a.",
+	} {
+		b.await(want, fmt.Sprintf(`!document.getElementById("banner").hidden && document.getElementById("banner").textContent.includes(%q)`, want))
+	}
+	from.put(family())
+	b.await("it goes", `document.getElementById("banner").hidden`)
 }

@@ -71,7 +71,7 @@ func (w *computeWorld) create(spec schema.SliceSpec) {
 // discards deletes a slice and sees that nothing is left.
 func (w *computeWorld) discards(name string) {
 	w.t.Helper()
-	if err := w.provider.Delete(w.t.Context(), "stack-a", name); err != nil {
+	if err := w.provider.Delete(w.t.Context(), schema.SliceSpec{Stack: "stack-a", Name: name}); err != nil {
 		w.t.Fatalf("delete: %v", err)
 	}
 	w.awaits(name, "", "")
@@ -230,7 +230,7 @@ func TestComputeThroughFailingCallsAndLostReplies(t *testing.T) {
 						_ = w.provider.Create(t.Context(), spec)
 					}
 				case listed:
-					_ = w.provider.Delete(t.Context(), "stack-a", "it")
+					_ = w.provider.Delete(t.Context(), schema.SliceSpec{Stack: "stack-a", Name: "it"})
 				case up:
 					gone = true
 				default:

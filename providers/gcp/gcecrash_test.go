@@ -160,7 +160,7 @@ func discard(t *testing.T, s *computeService, p *Provider, spec schema.SliceSpec
 			return
 		}
 		if status.Phase != schema.SliceDeleting {
-			if err := p.Delete(t.Context(), spec.Stack, spec.Name); err != nil {
+			if err := p.Delete(t.Context(), spec); err != nil {
 				t.Fatalf("delete: %v", err)
 			}
 		}
@@ -242,7 +242,7 @@ func TestComputeDeletionCutShortAnywhereIsFinishedByTheNext(t *testing.T) {
 		first := s.provider(t, time.Now)
 		carry(t, first, spec)
 		hit := f.arm(s)
-		_ = first.Delete(t.Context(), spec.Stack, spec.Name)
+		_ = first.Delete(t.Context(), spec)
 		_, _ = first.Inventory(t.Context(), spec.Stack) // which goes on with it
 		s.disarm()
 		discard(t, s, s.provider(t, time.Now), spec)
@@ -255,7 +255,7 @@ func TestComputeDeletionIsGoneOnWithByTheSameProcess(t *testing.T) {
 		p := s.provider(t, time.Now)
 		carry(t, p, spec)
 		hit := f.arm(s)
-		_ = p.Delete(t.Context(), spec.Stack, spec.Name)
+		_ = p.Delete(t.Context(), spec)
 		_, _ = p.Inventory(t.Context(), spec.Stack)
 		s.disarm()
 		discard(t, s, p, spec)

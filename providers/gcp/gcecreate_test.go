@@ -205,7 +205,7 @@ func TestComputeForeignGroupAndPolicyInTheWay(t *testing.T) {
 		t.Errorf("with a group in the way: %v", err)
 	}
 	for range 3 { // what was made for the slice goes, what was in the way stays
-		if err := p.Delete(t.Context(), "stack-a", "many"); err != nil {
+		if err := p.Delete(t.Context(), schema.SliceSpec{Stack: "stack-a", Name: "many"}); err != nil {
 			t.Fatal(err)
 		}
 		inventoryOf(t, p)

@@ -24,7 +24,7 @@ func TestComputeSliceIsListedUntilNothingIsLeft(t *testing.T) {
 	s.do(func() {
 		s.slow["groups.delete"], s.slow["policies.delete"], s.slow["templates.delete"] = true, true, true
 	})
-	if err := p.Delete(t.Context(), "stack-a", "many"); err != nil {
+	if err := p.Delete(t.Context(), schema.SliceSpec{Stack: "stack-a", Name: "many"}); err != nil {
 		t.Fatal(err)
 	}
 	wantDeleting := func(of string) {
@@ -40,7 +40,7 @@ func TestComputeSliceIsListedUntilNothingIsLeft(t *testing.T) {
 		t.Errorf("what the group uses was deleted before it: %d calls", n)
 	}
 	before := len(s.operations)
-	if err := p.Delete(t.Context(), "stack-a", "many"); err != nil || s.counts("groups.delete") != 2 || len(s.operations) != before {
+	if err := p.Delete(t.Context(), schema.SliceSpec{Stack: "stack-a", Name: "many"}); err != nil || s.counts("groups.delete") != 2 || len(s.operations) != before {
 		t.Errorf("deleted again: %v, %d calls, %d more operations; want the same operation", err, s.counts("groups.delete"), len(s.operations)-before)
 	}
 	s.do(func() { clear(s.groups); clear(s.instances) })
@@ -64,7 +64,7 @@ func TestComputeStuckDeletionIsAskedForAgain(t *testing.T) {
 			p := s.provider(t, clock.now)
 			carry(t, p, spec)
 			s.do(func() { s.slow["instances.delete"], s.slow["groups.delete"] = true, true })
-			if err := p.Delete(t.Context(), "stack-a", spec.Name); err != nil {
+			if err := p.Delete(t.Context(), schema.SliceSpec{Stack: "stack-a", Name: spec.Name}); err != nil {
 				t.Fatal(err)
 			}
 			clock.at = clock.at.Add(deletePatience + time.Second)
@@ -91,7 +91,7 @@ func TestComputeDeletionThatIsRefusedIsAnError(t *testing.T) {
 					return nil
 				}
 			})
-			if err := p.Delete(t.Context(), "stack-a", spec.Name); providers.KindOf(err) != schema.ErrorPermission || err == nil {
+			if err := p.Delete(t.Context(), schema.SliceSpec{Stack: "stack-a", Name: spec.Name}); providers.KindOf(err) != schema.ErrorPermission || err == nil {
 				t.Errorf("got %v", err)
 			}
 			if status := inventoryOf(t, p)[spec.Name]; status.Phase == schema.SliceDeleting {
@@ -106,7 +106,7 @@ func TestComputeNothingIsMadeWhileItsNameIsBeingDeleted(t *testing.T) {
 	p := s.provider(t, time.Now)
 	carry(t, p, gceSpec("one"))
 	s.do(func() { s.slow["instances.delete"] = true })
-	if err := p.Delete(t.Context(), "stack-a", "one"); err != nil {
+	if err := p.Delete(t.Context(), schema.SliceSpec{Stack: "stack-a", Name: "one"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.Create(t.Context(), gceSpec("one")); providers.KindOf(err) != schema.ErrorUnavailable || err == nil {
@@ -120,7 +120,7 @@ func TestComputeNameIsFreeThoughAnotherZoneIsUnlisted(t *testing.T) {
 		s := newComputeService(t)
 		p := s.provider(t, time.Now)
 		carry(t, p, gceSpec("one"))
-		if err := p.Delete(t.Context(), "stack-a", "one"); err != nil {
+		if err := p.Delete(t.Context(), schema.SliceSpec{Stack: "stack-a", Name: "one"}); err != nil {
 			t.Fatal(err)
 		}
 		s.do(func() { s.unreachable = []string{zone} })

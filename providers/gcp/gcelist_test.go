@@ -216,7 +216,7 @@ func TestComputeForeignThingsAreNeitherListedNorDeleted(t *testing.T) {
 	})
 	before := len(s.left())
 	for _, name := range []string{"west-one", "west-group"} {
-		if err := p.Delete(t.Context(), "stack-b", name); providers.KindOf(err) != schema.ErrorPermission {
+		if err := p.Delete(t.Context(), schema.SliceSpec{Stack: "stack-b", Name: name}); providers.KindOf(err) != schema.ErrorPermission {
 			t.Errorf("delete of another stack's %s: %v", name, err)
 		}
 	}

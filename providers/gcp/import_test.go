@@ -190,7 +190,7 @@ func TestImportTwice(t *testing.T) {
 	if err != nil || again != first {
 		t.Errorf("got %+v, %v, want what it was marked as: %+v", again, err, first)
 	}
-	if err := m.provider.Delete(t.Context(), importStack, "old"); err != nil {
+	if err := m.provider.Delete(t.Context(), schema.SliceSpec{Stack: importStack, Name: "old"}); err != nil {
 		t.Errorf("delete what was imported: %v", err)
 	}
 }
@@ -298,7 +298,7 @@ func TestImportQueuedResource(t *testing.T) {
 			if got := m.listed(t); got.Spec.Name != "old" || got.Phase != schema.SliceReady {
 				t.Errorf("listed %+v", got)
 			}
-			if err := m.provider.Delete(t.Context(), importStack, "old"); err != nil {
+			if err := m.provider.Delete(t.Context(), schema.SliceSpec{Stack: importStack, Name: "old"}); err != nil {
 				t.Errorf("delete what was imported, with its queued resource: %v", err)
 			}
 			eventually(t, "the deletion", func() bool {

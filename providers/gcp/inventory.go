@@ -111,7 +111,20 @@ func (k *places) of(name string) []place {
 	return slices.Clone(k.byName[name])
 }
 
-// find is where a slice may be; nowhere if it is provably not there.
+// placesOf are the places of a slice: the one where its spec says that it is, whatever
+// lists show, and those where it was listed last.
+func (p *Provider) placesOf(ctx context.Context, spec schema.SliceSpec) ([]place, error) {
+	if spec.Zone == "" {
+		return p.find(ctx, spec.Stack, spec.Name)
+	}
+	at := p.known.of(spec.Name)
+	if stated := (place{engine: engineOf(spec), zone: spec.Zone, name: spec.Name}); !slices.Contains(at, stated) {
+		at = append(at, stated)
+	}
+	return at, nil
+}
+
+// find is where a slice may be of which no zone is known; nowhere if it is provably not there.
 func (p *Provider) find(ctx context.Context, stack, name string) ([]place, error) {
 	if at := p.known.of(name); len(at) > 0 {
 		return at, nil

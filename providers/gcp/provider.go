@@ -298,20 +298,21 @@ func (p *Provider) update(ctx context.Context, spec schema.SliceSpec) error {
 	return nil
 }
 
-// Delete asks for a slice to go. Where it is, is known from the last inventory
-// and else looked up; whose it is, is read from itself.
-func (p *Provider) Delete(ctx context.Context, stack, name string) error {
-	return classified("delete slice", name, p.delete(ctx, stack, name))
+// Delete asks for a slice to go. Where it is, is said by spec, or known from the last
+// inventory and else looked up; whose it is, is read from itself.
+func (p *Provider) Delete(ctx context.Context, spec schema.SliceSpec) error {
+	return classified("delete slice", spec.Name, p.delete(ctx, spec))
 }
 
-func (p *Provider) delete(ctx context.Context, stack, name string) error {
+func (p *Provider) delete(ctx context.Context, spec schema.SliceSpec) error {
+	stack, name := spec.Stack, spec.Name
 	if err := checkName(name); err != nil {
 		return err
 	}
 	if stack == "" {
 		return failf(schema.ErrorInvalid, "no stack's mark to delete by")
 	}
-	at, err := p.find(ctx, stack, name)
+	at, err := p.placesOf(ctx, spec)
 	if err != nil {
 		return err
 	}

@@ -175,7 +175,7 @@ func TestPreemptedDuringCreate(t *testing.T) {
 	if err != nil || inventory.Slices[0].Phase != schema.SliceDead || inventory.Slices[0].Cause != schema.ErrorPreempted {
 		t.Fatalf("it is listed as %+v, %v", inventory.Slices, err)
 	}
-	if err := p.Delete(t.Context(), "stack-a", "one"); err != nil {
+	if err := p.Delete(t.Context(), schema.SliceSpec{Stack: "stack-a", Name: "one"}); err != nil {
 		t.Fatal(err)
 	}
 	s.do(func() { clear(s.nodes) })

@@ -43,7 +43,7 @@ func TestCallsAreBoundedAndRouted(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"one", "two"} {
-		if err := p.Delete(t.Context(), "stack-a", name); err != nil {
+		if err := p.Delete(t.Context(), schema.SliceSpec{Stack: "stack-a", Name: name}); err != nil {
 			t.Fatal(err)
 		}
 	}

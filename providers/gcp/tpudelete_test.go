@@ -89,7 +89,7 @@ func TestDelete(t *testing.T) {
 			test.there(s)
 			p := s.provider(t)
 			for range 2 { // it is the same to do it again
-				err := p.Delete(t.Context(), "stack-a", "one")
+				err := p.Delete(t.Context(), schema.SliceSpec{Stack: "stack-a", Name: "one"})
 				if test.refused {
 					wantKind(t, err, schema.ErrorPermission, "left alone")
 				} else if err != nil {
@@ -120,9 +120,32 @@ func TestDeleteByStaleKnowledge(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.do(func() { s.setNode("one", nodeOf(t, tpuSpec("one", stackB))) })
-	wantKind(t, p.Delete(t.Context(), "stack-a", "one"), schema.ErrorPermission)
+	wantKind(t, p.Delete(t.Context(), schema.SliceSpec{Stack: "stack-a", Name: "one"}), schema.ErrorPermission)
 	if s.node("one").GetState() != tpuapi.Node_READY {
 		t.Error("another stack's node is being deleted")
+	}
+}
+
+// A slice is deleted where its spec says that it is, whatever lists show: a list that
+// is empty and wrong must not pass for a deletion.
+func TestDeleteBelievesNoList(t *testing.T) {
+	s := newTPUService(t)
+	for _, spec := range []schema.SliceSpec{tpuSpec("one"), tpuSpec("two")} {
+		p := s.provider(t)
+		if _, err := p.Inventory(t.Context(), "stack-a"); err != nil { // which shows none of it
+			t.Fatal(err)
+		}
+		s.do(func() { s.setNode(spec.Name, nodeOf(t, spec)) })
+		before := s.count("ListNodes")
+		if err := p.Delete(t.Context(), spec); err != nil {
+			t.Fatal(err)
+		}
+		if state := s.node(spec.Name).GetState(); state != tpuapi.Node_DELETING {
+			t.Errorf("the node %s is %s", spec.Name, state)
+		}
+		if got := s.count("ListNodes"); got != before {
+			t.Errorf("nodes were listed %d times for it", got-before)
+		}
 	}
 }
 
@@ -134,7 +157,7 @@ func TestDeleteAsksForOneSliceOnly(t *testing.T) {
 	if _, err := p.Inventory(t.Context(), "stack-a"); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Delete(t.Context(), "stack-a", "one"); err != nil {
+	if err := p.Delete(t.Context(), schema.SliceSpec{Stack: "stack-a", Name: "one"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.count("ListNodes"); got != 1 {
@@ -153,7 +176,7 @@ func TestDeleteThatCannotRead(t *testing.T) {
 				}
 				return nil
 			}
-			wantKind(t, s.provider(t).Delete(t.Context(), "stack-a", "one"), schema.ErrorUnavailable, "down")
+			wantKind(t, s.provider(t).Delete(t.Context(), schema.SliceSpec{Stack: "stack-a", Name: "one"}), schema.ErrorUnavailable, "down")
 			if s.node("one").GetState() != tpuapi.Node_READY {
 				t.Error("it is being deleted")
 			}
@@ -175,7 +198,7 @@ func TestDeleteOfWhatGoes(t *testing.T) {
 			}
 			return nil
 		}
-		if err := s.provider(t).Delete(t.Context(), "stack-a", "one"); err != nil {
+		if err := s.provider(t).Delete(t.Context(), schema.SliceSpec{Stack: "stack-a", Name: "one"}); err != nil {
 			t.Errorf("%s: %v", method, err)
 		}
 	}
@@ -184,8 +207,8 @@ func TestDeleteOfWhatGoes(t *testing.T) {
 func TestDeleteNeedsAStack(t *testing.T) {
 	s := newTPUService(t)
 	s.setNode("one", &tpuapi.Node{})
-	wantKind(t, s.provider(t).Delete(t.Context(), "", "one"), schema.ErrorInvalid)
-	wantKind(t, s.provider(t).Delete(t.Context(), "stack-a", "../one"), schema.ErrorInvalid)
+	wantKind(t, s.provider(t).Delete(t.Context(), schema.SliceSpec{Stack: "", Name: "one"}), schema.ErrorInvalid)
+	wantKind(t, s.provider(t).Delete(t.Context(), schema.SliceSpec{Stack: "stack-a", Name: "../one"}), schema.ErrorInvalid)
 	if len(s.calls) != 0 {
 		t.Errorf("the service was asked: %v", s.calls)
 	}

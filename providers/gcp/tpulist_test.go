@@ -186,7 +186,7 @@ func TestUnreachableZoneIsUnlisted(t *testing.T) {
 				t.Errorf("unlisted is %v", inventory.Unlisted)
 			}
 			// Nor may it be said that it is not there.
-			wantKind(t, p.Delete(t.Context(), "stack-a", "there"), schema.ErrorUnavailable, "us-central1-a")
+			wantKind(t, p.Delete(t.Context(), schema.SliceSpec{Stack: "stack-a", Name: "there"}), schema.ErrorUnavailable, "us-central1-a")
 		})
 	}
 }

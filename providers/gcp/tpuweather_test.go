@@ -80,7 +80,7 @@ func (w *tpuWorld) until(phase schema.SlicePhase) schema.SliceStatus {
 // gone deletes the slice and waits until nothing of it is left.
 func (w *tpuWorld) gone() {
 	w.t.Helper()
-	if err := w.provider.Delete(w.t.Context(), "stack-a", "one"); err != nil {
+	if err := w.provider.Delete(w.t.Context(), schema.SliceSpec{Stack: "stack-a", Name: "one"}); err != nil {
 		w.t.Fatal(err)
 	}
 	w.until("")
@@ -257,7 +257,7 @@ func TestTPUWeatherOfTheAPI(t *testing.T) {
 			t.Fatal("they are not all gone")
 		}
 		for i := range slices {
-			err := w.provider.Delete(t.Context(), "stack-a", fmt.Sprintf("s-%02d", i))
+			err := w.provider.Delete(t.Context(), schema.SliceSpec{Stack: "stack-a", Name: fmt.Sprintf("s-%02d", i)})
 			if kind := providers.KindOf(err); err != nil && kind != schema.ErrorUnavailable {
 				t.Fatalf("delete: %v (%s)", err, kind)
 			}

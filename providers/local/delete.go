@@ -15,8 +15,8 @@ import (
 // Delete marks a slice as going and tells its agents to end their tasks and
 // themselves. The slice is listed as deleting until nothing of it is alive;
 // whoever looks then removes it, and kills what outlives its grace.
-func (p *Provider) Delete(ctx context.Context, stack, name string) error {
-	return classified("delete slice", name, p.delete(ctx, stack, name))
+func (p *Provider) Delete(ctx context.Context, spec schema.SliceSpec) error {
+	return classified("delete slice", spec.Name, p.delete(ctx, spec.Stack, spec.Name))
 }
 
 func (p *Provider) delete(ctx context.Context, stack, name string) error {

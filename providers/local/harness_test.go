@@ -238,7 +238,7 @@ func (p *place) up(provider *local.Provider, spec schema.SliceSpec) {
 func (p *place) down(provider *local.Provider, spec schema.SliceSpec) {
 	p.t.Helper()
 	eventually(p.t, spec.Name+" to be gone", func() bool {
-		if err := provider.Delete(context.Background(), spec.Stack, spec.Name); err != nil {
+		if err := provider.Delete(context.Background(), spec); err != nil {
 			p.t.Fatal(err)
 		}
 		_, err := os.Stat(filepath.Join(p.root, "slices", spec.Name))

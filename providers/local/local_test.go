@@ -88,7 +88,7 @@ func TestDeleteEndsTasks(t *testing.T) {
 	}
 	two := spec("two", 2)
 	pids := p.sleep(provider, two)
-	if err := provider.Delete(t.Context(), two.Stack, two.Name); err != nil {
+	if err := provider.Delete(t.Context(), two); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the slice to be gone", func() bool {

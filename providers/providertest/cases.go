@@ -75,7 +75,9 @@ func onlyOwnMark(s *suite) {
 	if len(inventory.Slices) != 1 || inventory.Slices[0].Spec.Name != "mine" {
 		s.t.Errorf("inventory of %s is %+v", stackA, inventory.Slices)
 	}
-	err := s.Provider.Delete(s.t.Context(), stackA, "theirs")
+	claimed := theirs
+	claimed.Stack = stackA
+	err := s.Provider.Delete(s.t.Context(), claimed)
 	if err == nil {
 		s.t.Fatal("another stack's slice was deleted")
 	}

@@ -99,7 +99,7 @@ func (s *suite) create(spec schema.SliceSpec) {
 
 func (s *suite) delete(stack, name string) {
 	s.t.Helper()
-	if err := s.Provider.Delete(s.t.Context(), stack, name); err != nil {
+	if err := s.Provider.Delete(s.t.Context(), s.spec(stack, name)); err != nil {
 		s.t.Fatalf("delete %s: %v", name, err)
 	}
 }
@@ -174,7 +174,7 @@ func (s *suite) deleteAll() {
 				break
 			}
 			for _, each := range inventory.Slices {
-				if err := s.Provider.Delete(ctx, stack, each.Spec.Name); err != nil {
+				if err := s.Provider.Delete(ctx, each.Spec); err != nil {
 					s.t.Errorf("clean up: %v", err)
 				}
 			}

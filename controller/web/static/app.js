@@ -69,7 +69,7 @@ function banner(latest) {
   }
   for (const [provider, why] of Object.entries(latest.unreachable ?? {})) {
     const since = latest.conditions?.[provider]?.unseen?.since;
-    lines.push(h("p", null, h("b", null, `Provider ${provider} cannot be seen`), since ? " since " : "", since ? ago(since) : "", `: ${why}. What becomes of its slices is not known, and nothing is done about them.`));
+    lines.push(h("p", null, h("b", null, `Provider ${provider} cannot be seen`), since ? " since " : "", since ? ago(since) : "", `: ${why}. Of its slices only those are read, one by one, about which something is to be done.`));
   }
   for (const [provider, condition] of Object.entries(latest.conditions ?? {})) {
     if (condition.missing) {

@@ -170,8 +170,8 @@ func (p *crashProvider) Create(ctx context.Context, spec schema.SliceSpec) error
 	return p.c.write("create "+spec.Name, func() error { return p.Provider.Create(ctx, spec) })
 }
 
-func (p *crashProvider) Delete(ctx context.Context, stack, name string) error {
-	return p.c.write("delete "+name, func() error { return p.Provider.Delete(ctx, stack, name) })
+func (p *crashProvider) Delete(ctx context.Context, spec schema.SliceSpec) error {
+	return p.c.write("delete "+spec.Name, func() error { return p.Provider.Delete(ctx, spec) })
 }
 
 var (

@@ -235,7 +235,7 @@ echo "$TPU_WORKER_ID $TPU_WORKER_HOSTNAMES $JAX_PROCESS_ID $JAX_PLATFORMS"; slee
 	w.hosts.Stop(machines[0].ID)
 	wantNothingLeft(t, filepath.Join(w.hosts.config.Dir, machines[0].ID))
 	w.hosts.Start(machines[0])
-	after := w.await("node-a", 0, "the end of a task that was lost", inState(schema.TaskExitUnknown)) // this kernel was not booted again
+	after := w.await("node-a", 0, "the end of a task that was lost", inState(schema.TaskExitUnknown))
 	if after.Boot == before.Boot || after.Seq <= before.Seq {
 		t.Errorf("after the reboot: boot %s, seq %d; before: %s, %d", after.Boot, after.Seq, before.Boot, before.Seq)
 	}

@@ -1,0 +1,48 @@
+package gcp
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/fray-ml/fray/providers"
+	"github.com/fray-ml/fray/schema"
+)
+
+// TestDirectReadsKeepUnderTheirLimit reads 2,000 slices at once, as after a mass
+// disappearance: within any minute the service is asked for 600 of them, and what has
+// to wait is told for how long, without a call.
+func TestDirectReadsKeepUnderTheirLimit(t *testing.T) {
+	s := newTPUService(t)
+	now := time.Unix(1_700_000_000, 0)
+	p := s.provider(t, func(c *Config) { c.Now = func() time.Time { return now } })
+	var read []time.Time
+	for next := 0; next < 2000; {
+		_, found, err := p.Get(t.Context(), tpuSpec(fmt.Sprintf("s-%d", next)))
+		switch {
+		case err == nil && !found:
+			read = append(read, now)
+			next++
+			now = now.Add(20 * time.Millisecond)
+		case providers.KindOf(err) == schema.ErrorRate:
+			after := providers.DelayOf(err)
+			if after <= 0 || after > time.Minute {
+				t.Fatalf("it is to wait for %s", after)
+			}
+			now = now.Add(after)
+		default:
+			t.Fatalf("read: found %v, %v", found, err)
+		}
+	}
+	if asked := s.count("GetNode"); asked != len(read) {
+		t.Errorf("nodes were read %d times for %d reads", asked, len(read))
+	}
+	for i := 600; i < len(read); i++ {
+		if within := read[i].Sub(read[i-600]); within < time.Minute {
+			t.Fatalf("reads %d to %d are within %s", i-600, i, within)
+		}
+	}
+	if took := read[len(read)-1].Sub(read[0]); took > 4*time.Minute {
+		t.Errorf("2,000 reads took %s", took)
+	}
+}
