@@ -274,7 +274,7 @@ func TestLeaseOfAnotherMachineIsNotTakenForDead(t *testing.T) {
 	}
 	l := readLease(t, d)
 	l.BootID = "elsewhere"
-	elsewhere, err := store.Encode(l)
+	elsewhere, err := store.EncodeIndented(l)
 	if err != nil {
 		t.Fatal(err)
 	}
