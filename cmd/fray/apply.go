@@ -251,6 +251,13 @@ func (r *runner) release(lease *store.Held) {
 // underLease does the work of apply while the lease is held.
 func (r *runner) underLease(soft context.Context, lease *store.Held, shown *plan.Plan) error {
 	hard := lease.Context()
+	if err := r.l.stack.keys.unchanged(soft); err != nil {
+		return untouched(soft, err)
+	}
+	w := apply.Rewriter{Store: r.l.stack.store, Version: toolVersion(), Epoch: lease.Epoch(), Valid: lease.Valid}
+	if err := r.l.stack.finishRekey(hard, w); err != nil {
+		return err
+	}
 	all, err := r.l.stack.providers(soft, r.l.desired.Providers, r.l.doc)
 	if err != nil {
 		return err

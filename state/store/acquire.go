@@ -116,6 +116,9 @@ func (a *acquisition) free(l Lease, gen Generation) bool {
 	if now.Sub(a.seenAt) >= l.validity() {
 		return true
 	}
+	if a.witness == nil {
+		return l.Gone()
+	}
 	return a.sameMachine(l) && a.witness.Ended(l.Holder)
 }
 

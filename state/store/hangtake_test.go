@@ -53,18 +53,18 @@ func (s *slowLease) Put(ctx context.Context, key string, data []byte, want store
 func TestALeaseWhoseFirstWriteHangsIsTakenAgain(t *testing.T) {
 	tests := []struct {
 		name  string
-		slow  slowLease
+		slow  *slowLease
 		epoch uint64
 	}{
-		{"the write does not happen", slowLease{nth: 1, delay: time.Hour}, 1},
-		{"the write happens when it was given up", slowLease{nth: 1, delay: leaseTTL/4 + time.Second, lands: true}, 1},
-		{"the write would happen after the expiry", slowLease{nth: 1, delay: leaseTTL + 5*time.Second}, 1},
-		{"the store does not give the write up", slowLease{nth: 1, delay: leaseTTL + 5*time.Second, deaf: true}, 2},
+		{"the write does not happen", &slowLease{nth: 1, delay: time.Hour}, 1},
+		{"the write happens when it was given up", &slowLease{nth: 1, delay: leaseTTL/4 + time.Second, lands: true}, 1},
+		{"the write would happen after the expiry", &slowLease{nth: 1, delay: leaseTTL + 5*time.Second}, 1},
+		{"the store does not give the write up", &slowLease{nth: 1, delay: leaseTTL + 5*time.Second, deaf: true}, 2},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &test.slow
+				s := test.slow
 				s.Store = storetest.NewMemory()
 				held, err := store.Acquire(t.Context(), s, store.LeaseConfig{TTL: leaseTTL, Command: "test"})
 				if err != nil {
