@@ -28,6 +28,7 @@ var (
 	faultsSeed      = flag.Uint64("faults.seed", 1, "of the order, and of the share")
 	faultsScenario  = flag.String("faults.scenario", "", "only this one: apply, takeover or destroy")
 	faultsOnly      = flag.String("faults.fault", "", "only this fault")
+	faultsAt        = flag.String("faults.at", "", "only at this request, as \"POST lease.json #1\"")
 	faultsTestbench = flag.String("faults.testbench", "", "the program storage-testbench of googleapis; \"\": fake-gcs-server")
 	faultsWorkers   = flag.Int("faults.workers", 4, "stacks at once")
 	faultsRepeats   = flag.Int("faults.repeats", 0, "how many requests of one kind are told apart; 0: all")
@@ -106,7 +107,7 @@ func allFaults(t *testing.T, service http.Handler, scenario faultScenario, progr
 	var points []faultPoint
 	for _, r := range clean.acted {
 		for _, f := range bucketFaults() {
-			if (*faultsRepeats == 0 || r.nth <= *faultsRepeats) && (*faultsOnly == "" || *faultsOnly == string(f)) {
+			if (*faultsRepeats == 0 || r.nth <= *faultsRepeats) && (*faultsOnly == "" || *faultsOnly == string(f)) && (*faultsAt == "" || *faultsAt == r.String()) {
 				points = append(points, faultPoint{r, f})
 			}
 		}
@@ -222,10 +223,10 @@ func newFaultService(t *testing.T) func(t *testing.T) http.Handler {
 // request is given, what is tried again and the pace of writes are shorter, in
 // about the same proportions.
 var hastyRig = []splice{
-	{"stack.go", "store.LeaseConfig{\n\t\tCommand:", "store.LeaseConfig{\n\t\tTTL: 4 * time.Second, Command:"},
-	{"state.go", "c.Command = commandLine()", "c.Command, c.TTL = commandLine(), 4*time.Second"},
+	{"stack.go", "store.LeaseConfig{\n\t\tCommand:", "store.LeaseConfig{\n\t\tTTL: 8 * time.Second, Command:"},
+	{"state.go", "c.Command = commandLine()", "c.Command, c.TTL = commandLine(), 8*time.Second"},
 	{filepath.Join("..", "..", "providers", "gcp", "bucket.go"), "interval: time.Second, stall: 20 * time.Second, backoff: 250 * time.Millisecond, patience: time.Minute",
-		"interval: 50 * time.Millisecond, stall: 5 * time.Second, backoff: 100 * time.Millisecond, patience: 15 * time.Second"},
+		"interval: 50 * time.Millisecond, stall: 10 * time.Second, backoff: 100 * time.Millisecond, patience: 30 * time.Second"},
 }
 
 var hasty = sync.OnceValues(func() (string, error) {
