@@ -152,7 +152,7 @@ func (s *stack) resealRecording(ctx context.Context, name string) (string, error
 func (s *stack) resealAssignments(ctx context.Context, w apply.Rewriter) error {
 	objects, err := s.store.List(ctx, store.AssignPrefix)
 	if err != nil {
-		return fmt.Errorf("list assignments: %w", err)
+		return fmt.Errorf("list what is assigned: %w", err)
 	}
 	for _, o := range objects {
 		if err := w.Valid(); err != nil {

@@ -51,7 +51,7 @@ func ResealRun(run *store.Run, r schema.Resealer) (*store.Run, error) {
 	next := *run
 	var err error
 	if next.Spec, err = run.Spec.Reseal(r); err != nil {
-		return nil, fmt.Errorf("seal an assignment anew: %w", err)
+		return nil, fmt.Errorf("seal what is assigned anew: %w", err)
 	}
 	next.Digest, err = redigested(&run.Spec, &next.Spec, run.Digest)
 	return &next, err
