@@ -25,10 +25,10 @@ import (
 // a plan after that has nothing to do.
 const faultWorkload = `
 job "two" {
-  command = ["sh", "-c", "echo $$$$ >> %[1]s/two"]
+  command = ["sh", "-c", "echo $$ >> %[1]s/two"]
 }
 job "one" {
-  command    = ["sh", "-c", "echo $$$$ >> %[1]s/one; exec sleep 1000"]
+  command    = ["sh", "-c", "echo $$ >> %[1]s/one; exec sleep 1000"]
   depends_on = [job.two]
 }
 `
