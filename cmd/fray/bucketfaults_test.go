@@ -85,7 +85,7 @@ func chosenFaults(scenario string) []faultPoint {
 	return map[string][]faultPoint{
 		"apply": {
 			{lease, resetAfter}, {doc, conflicting}, {bucketRequest{"POST state.json", 2}, forbidden},
-			{bucketRequest{"GET state.json", 1}, truncated}, {bucketRequest{"POST assign/N", 1}, duplicated},
+			{bucketRequest{"GET state.json", 1}, truncated}, {bucketRequest{"POST assign/two-N-N.json", 1}, duplicated},
 		},
 		"takeover": {{lease, conflicting}, {doc, unavailable}, {bucketRequest{"GET lease.json", 1}, unknownUser}},
 		"destroy":  {{lease, resetBefore}, {doc, throttled}, {bucketRequest{"GET lease.json", 1}, tooLate}},

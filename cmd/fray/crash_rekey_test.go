@@ -44,26 +44,21 @@ output "word" {
 // finishes it: no former key is left, what was sealed opens, and nothing restarts.
 func TestRekeyCrashes(t *testing.T) {
 	needsFray(t)
-	kinds := []struct {
+	type kind struct {
 		name   string
 		config func(t *testing.T) string
 		bucket bool
-	}{
-		{name: "secret.key", config: func(*testing.T) string { return "" }},
-		{name: "key.json", config: func(t *testing.T) string {
-			path := filepath.Join(t.TempDir(), "kms")
-			if err := keyring.CreateKeyFile(path); err != nil {
-				t.Fatal(err)
-			}
-			return fmt.Sprintf("fray {\n  encryption {\n    kms_key = \"file://%s\"\n  }\n}\n", path)
-		}},
 	}
+	kinds := []kind{{name: "key.json", config: func(t *testing.T) string {
+		path := filepath.Join(t.TempDir(), "kms")
+		if err := keyring.CreateKeyFile(path); err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprintf("fray {\n  encryption {\n    kms_key = \"file://%s\"\n  }\n}\n", path)
+	}}}
 	if *faultsAll {
-		kinds = append(kinds, struct {
-			name   string
-			config func(t *testing.T) string
-			bucket bool
-		}{"bucket", func(*testing.T) string { return "" }, true})
+		plain := func(*testing.T) string { return "" }
+		kinds = append(kinds, kind{"secret.key", plain, false}, kind{"bucket", plain, true})
 	}
 	for _, kind := range kinds {
 		t.Run(kind.name, func(t *testing.T) {
