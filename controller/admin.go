@@ -38,6 +38,9 @@ func (a *adminServer) Apply(ctx context.Context, req *clusterapi.ApplyRequest) (
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
+	if err := a.sealedNow(in.Desired); err != nil {
+		return nil, err
+	}
 	if err := a.canOpen(ctx, in.Recorded); err != nil {
 		return nil, err
 	}
@@ -72,6 +75,18 @@ func (a *adminServer) Apply(ctx context.Context, req *clusterapi.ApplyRequest) (
 	}
 	a.sweep(ctx)
 	return &clusterapi.ApplyResponse{Revision: revision}, nil
+}
+
+// sealedNow rejects what is sealed with a key that the stack has no more: jobs would
+// restart for it, and their hosts could not open it.
+func (a *adminServer) sealedNow(desired schema.Desired) error {
+	if a.cfg == nil || a.cfg.Service.Sealer == nil {
+		return nil
+	}
+	if err := desired.CheckSealed(a.cfg.Service.Sealer); err != nil {
+		return status.Error(codes.Aborted, "the stack's key has changed since the plan was made (fray state rekey); nothing was done: run it again: "+err.Error())
+	}
+	return nil
 }
 
 // canOpen refuses a recorded configuration whose values nobody here could follow.

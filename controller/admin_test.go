@@ -1,8 +1,10 @@
 package controller
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +17,7 @@ import (
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/store/storetest"
 )
 
 // plainDesk is a desk over a document that nothing but its changes moves.
@@ -169,5 +172,36 @@ func TestPauseIsOne(t *testing.T) {
 	}
 	if Resumed(doc) != doc || Resumed(first).Paused != nil || first.Paused == nil {
 		t.Error("resuming changed what was not paused, or the document itself")
+	}
+}
+
+// A plan that was made before the stack got a new key is not carried out: its jobs
+// would restart with what their hosts cannot open.
+func TestAdminRefusesWhatAFormerKeySealed(t *testing.T) {
+	t.Parallel()
+	m := newPlainDesk()
+	sealer := func(fill byte) *state.Key {
+		key, err := state.NewKey(bytes.Repeat([]byte{fill}, state.KeySize))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return key
+	}
+	present, former := sealer(2), sealer(1)
+	admin := &adminServer{desk: m, cfg: &Config{Log: slog.New(slog.DiscardHandler), Store: storetest.NewMemory(), Service: Service{Sealer: present}}}
+	for _, test := range []struct {
+		name string
+		key  *state.Key
+		want codes.Code
+	}{{"former", former, codes.Aborted}, {"present", present, codes.OK}} {
+		desired := desiring("one")
+		desired.Jobs[0].Environment.Env = map[string]schema.Text{"WORD": schema.Secret("word")}
+		sealed, err := desired.Seal(test.key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := admin.Apply(t.Context(), asked(t, m, sealed)); status.Code(err) != test.want {
+			t.Errorf("sealed by the %s key: got %v, want code %s", test.name, err, test.want)
+		}
 	}
 }

@@ -54,6 +54,9 @@ type Config struct {
 	Recorded func(ctx context.Context, name string) (func(doc *state.Document) (*schema.Desired, error), error)
 	// Serving is told where the web page is, "" if it is not served; nil: nobody.
 	Serving func(http string)
+	// Leading is called with the lease before anything is done under it; nil:
+	// nothing has to be done before.
+	Leading func(ctx context.Context, lease *store.Held) error
 	// Service is what is served to programs and users beside the loop.
 	Service Service
 	// Notify sees what changed, step by step; nil: nobody. Looked sees how long
@@ -125,9 +128,14 @@ func Run(ctx context.Context, cfg Config) error {
 		cfg.Log.Info("holding the lease", "epoch", lease.Epoch())
 		seen.metrics.leases.Inc()
 		l.begin()
-		served.lead(lease, l)
-		go pruneKeys(lease.Context(), cfg, lease.Epoch())
-		err = l.lead(lease.Context(), cfg, lease)
+		if cfg.Leading != nil {
+			err = cfg.Leading(lease.Context(), lease)
+		}
+		if err == nil {
+			served.lead(lease, l)
+			go pruneKeys(lease.Context(), cfg, lease.Epoch())
+			err = l.lead(lease.Context(), cfg, lease)
+		}
 		release(ctx, lease, cfg.Log)
 		switch {
 		case errors.Is(err, errDone):

@@ -57,6 +57,11 @@ type Sealer interface {
 	Open(sealed string) (string, error)
 }
 
+// Resealer seals with the stack's present key what a former one has sealed.
+type Resealer interface {
+	Reseal(sealed string) (string, error)
+}
+
 // IsSensitive reports whether the value must not be shown.
 func (t Text) IsSensitive() bool { return t.form == textSecret || t.form == textSealed }
 

@@ -187,7 +187,7 @@ func PruneAuthorities(ctx context.Context, s store.Store, now time.Time, epoch u
 	}
 	goes := map[string]bool{}
 	for _, a := range published {
-		old := a.Epoch == 0 && now.After(a.Expires.Add(pruneGrace)) || a.Epoch > 0 && a.Epoch < epoch
+		old := a.expired(now) || a.Epoch > 0 && a.Epoch < epoch
 		if old && !slices.ContainsFunc(used, func(c []byte) bool { return identity.IssuedBy(c, a.Certificate) }) {
 			goes[string(a.Certificate)] = true
 		}
@@ -195,6 +195,36 @@ func PruneAuthorities(ctx context.Context, s store.Store, now time.Time, epoch u
 	return EditAuthorities(ctx, s, func(all []Authority) []Authority {
 		return slices.DeleteFunc(all, func(a Authority) bool { return goes[string(a.Certificate)] })
 	})
+}
+
+// manyAuthorities is from how many on those of earlier leaders are looked through:
+// that takes reading all assignments.
+const manyAuthorities = 16
+
+// PruneExpired removes the keys and authorities of commands that have expired, for who
+// leads for a short while, and the authorities of earlier leaders where many are
+// left.
+func PruneExpired(ctx context.Context, s store.Store, now time.Time, epoch uint64) error {
+	if _, err := Prune(ctx, s, now, false); err != nil {
+		return err
+	}
+	published, _, err := ReadAuthorities(ctx, s)
+	switch {
+	case err != nil:
+		return err
+	case len(published) >= manyAuthorities:
+		return PruneAuthorities(ctx, s, now, epoch)
+	case !slices.ContainsFunc(published, func(a Authority) bool { return a.expired(now) }):
+		return nil
+	}
+	return EditAuthorities(ctx, s, func(all []Authority) []Authority {
+		return slices.DeleteFunc(all, func(a Authority) bool { return a.expired(now) })
+	})
+}
+
+// expired reports whether it is a command's that counts no more.
+func (a Authority) expired(now time.Time) bool {
+	return a.Epoch == 0 && now.After(a.Expires.Add(pruneGrace))
 }
 
 // certificates are those in assignments.

@@ -3,6 +3,7 @@ package keys_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -111,6 +112,44 @@ func TestPruneAuthorities(t *testing.T) {
 		if all := authorities(t, s); len(all) != step.want || all[0].Epoch != 1 {
 			t.Errorf("%s: %+v, want %d", step.name, all, step.want)
 		}
+	}
+}
+
+// An apply without a controller removes what commands have left behind, and reads no
+// assignment for it until authorities of many leaders are there.
+func TestPruneExpired(t *testing.T) {
+	s := newCounted()
+	now := time.Now()
+	put(t, s, keys.CommandKey("old"), map[string]any{"expires": now.Add(-time.Hour)})
+	put(t, s, keys.CommandKey("new"), map[string]any{"expires": now.Add(time.Minute)})
+	assigned(t, s, keys.NewIssuer(s, 1), host(t, s, "stays"))
+	if _, err := keys.Join(t.Context(), s, "abc", "ann", "rl", now); err != nil {
+		t.Fatal(err)
+	}
+	for epoch := uint64(2); epoch < 20; epoch++ {
+		gone := store.AssignKey(fmt.Sprintf("goes%d", epoch))
+		assigned(t, s, keys.NewIssuer(s, epoch), host(t, s, fmt.Sprintf("goes%d", epoch)))
+		if err := s.Delete(t.Context(), gone); err != nil {
+			t.Fatal(err)
+		}
+		if epoch == 2 {
+			if err := keys.PruneExpired(t.Context(), s, now.Add(time.Hour), 3); err != nil {
+				t.Fatal(err)
+			}
+			if all := authorities(t, s); len(all) != 2 || all[0].Epoch != 1 || all[1].Epoch != 2 {
+				t.Errorf("got %+v, want those of the leaders", all)
+			}
+		}
+	}
+	if err := keys.PruneExpired(t.Context(), s, now, 20); err != nil {
+		t.Fatal(err)
+	}
+	if all := authorities(t, s); len(all) != 1 || all[0].Epoch != 1 {
+		t.Errorf("got %+v, want the one that has certified what is assigned", all)
+	}
+	left, err := s.List(t.Context(), keys.CommandPrefix)
+	if err != nil || len(left) != 0 {
+		t.Errorf("left are %v, %v", left, err)
 	}
 }
 

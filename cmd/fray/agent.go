@@ -1,11 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -36,7 +39,7 @@ func agentCommand(a *app) *cobra.Command {
 			if parsed.Metadata {
 				return a.runCloudAgent(ctx, parsed)
 			}
-			return a.runAgent(ctx, parsed, agent.Config{Sealer: &keyFile{path: parsed.KeyFile}})
+			return a.runAgent(ctx, parsed, agent.Config{Sealer: keyFile(parsed.KeyFile)})
 		},
 	}
 }
@@ -55,6 +58,9 @@ func (a *app) runAgent(ctx context.Context, args agent.Args, base agent.Config) 
 	if cfg.Sealer == nil {
 		cfg.Sealer = storedKey(ctx, s)
 	}
+	if key, is := cfg.Sealer.(*hostKey); is {
+		key.warm()
+	}
 	cfg.Follow = func(ctx context.Context, to string) ([]string, error) {
 		there, err := location(to).open(ctx)
 		if err != nil {
@@ -71,55 +77,94 @@ func (a *app) runAgent(ctx context.Context, args agent.Args, base agent.Config) 
 	return agent.Run(ctx, cfg)
 }
 
-// keyFile opens the stack's key when the first secret is met: a stack without
-// secrets has none.
-type keyFile struct{ path string }
-
-func (k *keyFile) Seal(secret string) (string, error) {
-	key, err := store.LoadKey(k.path)
-	if err != nil {
-		return "", err
-	}
-	return key.Seal(secret)
+// keyFile is the stack's key in a file of this machine. A stack without secrets
+// has none.
+func keyFile(path string) schema.Sealer {
+	return &hostKey{read: func() (state.Secrets, error) { return store.LoadSecrets(path) }}
 }
 
-func (k *keyFile) Open(sealed string) (string, error) {
-	key, err := store.LoadKey(k.path)
-	if err != nil {
-		return "", err
-	}
-	return key.Open(sealed)
-}
-
-var _ schema.Sealer = (*keyFile)(nil)
-
-// storedKey is the stack's key as it is in the store, for machines that nobody
-// can hand a file to. A failure is not remembered: rights may yet be granted.
+// storedKey is the stack's key as it is in the store, for machines that no user can
+// hand a file to.
 func storedKey(ctx context.Context, s store.Store) schema.Sealer {
-	var mu sync.Mutex
-	var key *state.Key
-	return lazyKey(func() (*state.Key, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if key != nil {
-			return key, nil
-		}
+	return &hostKey{read: func() (state.Secrets, error) {
 		object, err := s.Get(ctx, keyring.ObjectKey)
 		if err != nil {
-			return nil, fmt.Errorf("read the stack's key: %w", err)
+			return state.Secrets{}, fmt.Errorf("read the stack's key: %w", err)
 		}
 		ring, err := keyring.Parse(object.Data)
 		if err != nil {
-			return nil, fmt.Errorf("%s in %s: %w", keyring.ObjectKey, s.Location(), err)
+			return state.Secrets{}, fmt.Errorf("%s in %s: %w", keyring.ObjectKey, s.Location(), err)
 		}
-		secret, err := openRing(ctx, ring)
+		secrets, err := openRing(ctx, ring)
 		if err != nil {
-			return nil, fmt.Errorf("open the stack's key on this host: %w", err)
+			return state.Secrets{}, fmt.Errorf("open the stack's key on this host: %w", err)
 		}
-		key, err = state.NewKey(secret)
-		return key, err
-	})
+		return secrets, nil
+	}}
 }
+
+// hostKey opens what is assigned to a host. It reads the key anew where what it
+// knows does not open something, and keeps what it knew in memory: an assignment
+// that was read before the stack got a new key is opened after that, too. A failure
+// is not remembered: rights may yet be granted.
+type hostKey struct {
+	read func() (state.Secrets, error)
+
+	mu    sync.Mutex
+	key   *state.Key // nil: none was read
+	known [][]byte   // all secrets that were read, newest first
+}
+
+// warm reads the key before anything that it may have to open. An error is for the
+// first secret that is met.
+func (k *hostKey) warm() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	_ = k.readLocked()
+}
+
+func (k *hostKey) readLocked() error {
+	secrets, err := k.read()
+	if err != nil {
+		return err
+	}
+	known := append([][]byte{secrets.Current}, secrets.Former...)
+	for _, secret := range k.known {
+		if !slices.ContainsFunc(known, func(other []byte) bool { return bytes.Equal(secret, other) }) {
+			known = append(known, secret)
+		}
+	}
+	key, err := state.KeyOf(state.Secrets{Current: known[0], Former: known[1:]})
+	if err == nil {
+		k.key, k.known = key, known
+	}
+	return err
+}
+
+func (k *hostKey) Seal(secret string) (string, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err := k.readLocked(); err != nil {
+		return "", err
+	}
+	return k.key.Seal(secret)
+}
+
+func (k *hostKey) Open(sealed string) (string, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.key != nil {
+		if secret, err := k.key.Open(sealed); !errors.Is(err, state.ErrOtherKey) {
+			return secret, err
+		}
+	}
+	if err := k.readLocked(); err != nil {
+		return "", err
+	}
+	return k.key.Open(sealed)
+}
+
+var _ schema.Sealer = (*hostKey)(nil)
 
 // shimCommand outlives the agent that started it; see agent.RunShim.
 func shimCommand(a *app) *cobra.Command {

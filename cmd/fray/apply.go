@@ -251,6 +251,13 @@ func (r *runner) release(lease *store.Held) {
 // underLease does the work of apply while the lease is held.
 func (r *runner) underLease(soft context.Context, lease *store.Held, shown *plan.Plan) error {
 	hard := lease.Context()
+	if err := r.l.stack.keys.unchanged(soft); err != nil {
+		return untouched(soft, err)
+	}
+	w := apply.Rewriter{Store: r.l.stack.store, Version: toolVersion(), Epoch: lease.Epoch(), Valid: lease.Valid}
+	if err := r.l.stack.finishRekey(hard, w); err != nil {
+		return err
+	}
 	all, err := r.l.stack.providers(soft, r.l.desired.Providers, r.l.doc)
 	if err != nil {
 		return err
@@ -326,8 +333,22 @@ func (r *runner) underLease(soft context.Context, lease *store.Held, shown *plan
 	if err := r.l.stack.keys.retire(soft); err != nil {
 		return err
 	}
-	return r.finish(hard, r.loop(soft, hard), p)
+	err = r.finish(hard, r.loop(soft, hard), p)
+	r.pruneKeys(hard, lease)
+	return err
 }
+
+// pruneKeys removes keys and authorities that have expired, as a controller does:
+// where none runs they would stay for good. What is left over counts for nothing, and
+// the next apply removes it, so that an error is none of the user's concern.
+func (r *runner) pruneKeys(ctx context.Context, lease *store.Held) {
+	ctx, cancel := context.WithTimeout(ctx, prunePatience)
+	defer cancel()
+	_ = clusterkeys.PruneExpired(ctx, r.l.stack.store, time.Now(), lease.Epoch())
+}
+
+// prunePatience bounds what an apply does for tidiness alone.
+const prunePatience = 5 * time.Second
 
 // shipAgent puts the program into the store that hosts of a cloud start with.
 func (r *runner) shipAgent(ctx context.Context, accepted *state.Document) error {

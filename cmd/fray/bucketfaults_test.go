@@ -2,18 +2,17 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,134 +21,227 @@ import (
 	"time"
 
 	"github.com/fsouza/fake-gcs-server/fakestorage"
-
-	"github.com/fray-ml/fray/providers/gcp"
-	"github.com/fray-ml/fray/state"
-	"github.com/fray-ml/fray/state/store"
 )
 
 var (
-	faultsAll       = flag.Bool("faults.all", false, "every fault at every request, and not a sample")
-	faultsPoints    = flag.Int("faults.points", 3, "how many points of each scenario are tried where not all are")
-	faultsSeed      = flag.Uint64("faults.seed", 0, "of the sample; 0: another one each time")
+	faultsAll       = flag.Bool("faults.all", false, "every fault at every request, and not those that are chosen")
+	faultsSeed      = flag.Uint64("faults.seed", 1, "of the order, and of the share")
 	faultsScenario  = flag.String("faults.scenario", "", "only this one: apply, takeover or destroy")
 	faultsOnly      = flag.String("faults.fault", "", "only this fault")
+	faultsAt        = flag.String("faults.at", "", "only at this request, as \"POST lease.json #1\"")
 	faultsTestbench = flag.String("faults.testbench", "", "the program storage-testbench of googleapis; \"\": fake-gcs-server")
-	faultsWorkers   = flag.Int("faults.workers", 2, "stacks at once")
+	faultsWorkers   = flag.Int("faults.workers", 4, "stacks at once")
+	faultsRepeats   = flag.Int("faults.repeats", 0, "how many requests of one kind are told apart; 0: all")
+	faultsFor       = flag.Duration("faults.for", 0, "how long new points of one scenario are begun; 0: until all are tried")
+	faultsShare     = flag.Float64("faults.share", 1, "of all points, drawn by the seed, that are tried with -faults.all")
 )
-
-// faultWorkload are a job that runs on and one that ends, each of which tells
-// when it starts.
-const faultWorkload = `
-job "one" {
-  command = ["sh", "-c", "echo $$$$ >> %[1]s/one; exec sleep 1000"]
-}
-job "two" {
-  command = ["sh", "-c", "echo $$$$ >> %[1]s/two"]
-}
-`
 
 // TestBucketFaults lets one thing go wrong with one request to the bucket while
 // a command works: it succeeds, or says what is wrong and succeeds when it is
-// run again. Then the state is right, nothing was started twice, the lock is
-// free, and a destroy leaves nothing.
+// run again. Then there is nothing left to do, nothing was started twice, the lock
+// is free, and a destroy leaves nothing.
+//
+// By itself it tries the points of [chosenFaults], against the program as it is
+// released. With -faults.all it tries every fault at every request that a run
+// without faults makes, against one whose lease and patience are shorter.
 func TestBucketFaults(t *testing.T) {
 	needsFray(t)
-	seed := *faultsSeed
-	if seed == 0 {
-		seed = rand.Uint64()
+	service := newFaultService(t)
+	program := fray
+	if *faultsAll {
+		program = hastyFray(t)
 	}
-	service := faultService(t)
 	for _, scenario := range faultScenarios() {
 		if *faultsScenario != "" && *faultsScenario != scenario.name {
 			continue
 		}
 		t.Run(scenario.name, func(t *testing.T) {
-			clean := newFaultStack(t, service)
-			if err := clean.try(t, scenario, bucketRequest{}, ""); err != nil {
-				t.Fatalf("without a fault: %v", err)
+			points := chosenFaults(scenario.name)
+			if *faultsAll {
+				points = allFaults(t, service(t), scenario, program)
 			}
-			points := faultPoints(clean.acted)
-			total := len(points)
-			if !*faultsAll {
-				rng := rand.New(rand.NewPCG(seed, 0))
-				rng.Shuffle(len(points), func(i, j int) { points[i], points[j] = points[j], points[i] })
-				points = points[:min(*faultsPoints, len(points))]
-			}
-			t.Logf("%s: %d requests, of which %d are told apart; %d of %d points, seed %d",
-				scenario.name, len(clean.acted), total/len(bucketFaults()), len(points), total, seed)
-			work := make(chan faultPoint)
-			var tried, hit sync.Map
-			var workers sync.WaitGroup
-			for range *faultsWorkers {
-				workers.Go(func() {
-					for p := range work {
-						stack := newFaultStack(t, service)
-						err := stack.try(t, scenario, p.at, p.fault)
-						if err != nil {
-							t.Errorf("%s: %s at %s: %v", scenario.name, p.fault, p.at, err)
-						}
-						tried.Store(p, true)
-						if stack.happened {
-							hit.Store(p, true)
-						}
-						endProcesses(stack.dir)
-					}
-				})
-			}
-			for _, p := range points {
-				work <- p
-			}
-			close(work)
-			workers.Wait()
-			t.Logf("%s: %d points tried, at %d of them the fault happened", scenario.name, sizeOf(&tried), sizeOf(&hit))
-			if sizeOf(&hit) == 0 {
-				t.Error("no fault happened")
-			}
+			tryFaults(t, points, func(p faultPoint) faultOutcome {
+				stack, err := newFaultStack(t, service(t), program)
+				if err != nil {
+					return faultOutcome{err: err}
+				}
+				defer stack.close(t)
+				return stack.try(t, scenario, p)
+			})
 		})
 	}
 }
 
-func sizeOf(m *sync.Map) int {
-	n := 0
-	m.Range(func(any, any) bool { n++; return true })
-	return n
-}
-
+// faultPoint is a fault and the request to which it happens.
 type faultPoint struct {
 	at    bucketRequest
 	fault bucketFault
 }
 
-// repeats is how many requests of one kind are told apart: those that agents
-// and leases repeat while they live are all the same.
-const repeats = 3
+// chosenFaults are those that every run of the tests tries: one of each kind,
+// where they did harm once or would do the most.
+func chosenFaults(scenario string) []faultPoint {
+	lease, doc := bucketRequest{"POST lease.json", 1}, bucketRequest{"POST state.json", 1}
+	return map[string][]faultPoint{
+		"apply": {
+			{lease, resetAfter}, {doc, conflicting}, {bucketRequest{"POST state.json", 2}, forbidden},
+			{bucketRequest{"GET state.json", 1}, truncated}, {bucketRequest{"POST assign/two-N-N.json", 1}, duplicated},
+		},
+		"takeover": {{lease, conflicting}, {doc, unavailable}, {bucketRequest{"GET lease.json", 1}, unknownUser}},
+		"destroy":  {{lease, resetBefore}, {doc, throttled}, {bucketRequest{"GET lease.json", 1}, tooLate}},
+	}[scenario]
+}
 
-func faultPoints(seen []bucketRequest) []faultPoint {
+// allFaults runs a scenario without a fault, and returns every fault at every
+// request that it makes, or the share of them that is asked for.
+func allFaults(t *testing.T, service http.Handler, scenario faultScenario, program string) []faultPoint {
+	t.Helper()
+	clean, err := newFaultStack(t, service, program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer clean.close(t)
+	if got := clean.try(t, scenario, faultPoint{}); got.err != nil {
+		t.Fatalf("without a fault: %v", got.err)
+	}
 	var points []faultPoint
-	for _, r := range seen {
+	for _, r := range clean.acted {
 		for _, f := range bucketFaults() {
-			if r.nth <= repeats && (*faultsOnly == "" || *faultsOnly == string(f)) {
+			if (*faultsRepeats == 0 || r.nth <= *faultsRepeats) && (*faultsOnly == "" || *faultsOnly == string(f)) && (*faultsAt == "" || *faultsAt == r.String()) {
 				points = append(points, faultPoint{r, f})
 			}
 		}
 	}
-	return points
+	rng := rand.New(rand.NewPCG(*faultsSeed, 0))
+	rng.Shuffle(len(points), func(i, j int) { points[i], points[j] = points[j], points[i] })
+	share := points[:int(float64(len(points))*(*faultsShare))]
+	t.Logf("%s: %d requests; %d of %d points, seed %d", scenario.name, len(clean.acted), len(share), len(points), *faultsSeed)
+	counts := map[string]int{}
+	for _, r := range clean.acted {
+		counts[r.kind]++
+	}
+	for _, kind := range slices.Sorted(maps.Keys(counts)) {
+		t.Logf("%s: %d of %s", scenario.name, counts[kind], kind)
+	}
+	return share
 }
 
-// faultService is an emulated service with a bucket.
-func faultService(t *testing.T) http.Handler {
+// faultOutcome is what came of a point.
+type faultOutcome struct {
+	happened bool // the request was made, and the fault befell it
+	again    bool // the command failed, and succeeded when it was run again
+	err      error
+}
+
+// tally counts outcomes.
+type tally struct{ tried, happened, again, wrong int }
+
+func (c *tally) add(o faultOutcome) {
+	c.tried++
+	if o.happened {
+		c.happened++
+	}
+	if o.again {
+		c.again++
+	}
+	if o.err != nil {
+		c.wrong++
+	}
+}
+
+// tryFaults tries points, several at once, and reports them by faults.
+func tryFaults(t *testing.T, points []faultPoint, try func(faultPoint) faultOutcome) {
+	work := make(chan faultPoint)
+	var mu sync.Mutex
+	byFault := map[bucketFault]*tally{}
+	var all tally
+	var workers sync.WaitGroup
+	for range *faultsWorkers {
+		workers.Go(func() {
+			for p := range work {
+				got := try(p)
+				switch {
+				case got.err != nil:
+					t.Errorf("%s: %s at %s: %v", t.Name(), p.fault, p.at, got.err)
+				case !got.happened && !*faultsAll:
+					t.Errorf("%s: %s at %s did not happen", t.Name(), p.fault, p.at)
+				}
+				mu.Lock()
+				if byFault[p.fault] == nil {
+					byFault[p.fault] = &tally{}
+				}
+				byFault[p.fault].add(got)
+				all.add(got)
+				mu.Unlock()
+			}
+		})
+	}
+	began := time.Now()
+	for i, p := range points {
+		if *faultsFor > 0 && time.Since(began) > *faultsFor {
+			t.Logf("the time is over after %d of %d points", i, len(points))
+			break
+		}
+		work <- p
+		if i%50 == 49 {
+			t.Logf("%d of %d points begun after %v", i+1, len(points), time.Since(began).Round(time.Second))
+		}
+	}
+	close(work)
+	workers.Wait()
+	for _, f := range bucketFaults() {
+		if c := byFault[f]; c != nil {
+			t.Logf("%s: %d tried, %d happened, %d commands failed and succeeded again, %d wrong", f, c.tried, c.happened, c.again, c.wrong)
+		}
+	}
+	t.Logf("all: %d tried, %d happened, %d commands failed and succeeded again, %d wrong", all.tried, all.happened, all.again, all.wrong)
+	if all.happened == 0 {
+		t.Error("no fault happened")
+	}
+}
+
+// newFaultService returns what gives an emulated service with a bucket to each
+// stack: one of its own, or the one testbench that all share.
+func newFaultService(t *testing.T) func(t *testing.T) http.Handler {
 	t.Helper()
 	if *faultsTestbench != "" {
-		return startTestbench(t, *faultsTestbench)
+		service := startTestbench(t, *faultsTestbench)
+		return func(*testing.T) http.Handler { return service }
 	}
-	fake, err := fakestorage.NewServerWithOptions(fakestorage.Options{NoListener: true})
+	return func(t *testing.T) http.Handler {
+		fake, err := fakestorage.NewServerWithOptions(fakestorage.Options{NoListener: true})
+		if err != nil {
+			t.Error(err)
+			return http.NotFoundHandler()
+		}
+		fake.CreateBucketWithOpts(fakestorage.CreateBucketOpts{Name: emulatedBucket})
+		return fake.HTTPHandler()
+	}
+}
+
+// hastyRig makes a program for which less time passes: its lease, what a hanging
+// request is given, what is tried again and the pace of writes are shorter, in
+// about the same proportions.
+var hastyRig = []splice{
+	{"stack.go", "store.LeaseConfig{\n\t\tCommand:", "store.LeaseConfig{\n\t\tTTL: 8 * time.Second, Command:"},
+	{"state.go", "c.Command = commandLine()", "c.Command, c.TTL = commandLine(), 8*time.Second"},
+	{filepath.Join("..", "..", "providers", "gcp", "bucket.go"), "interval: time.Second, stall: 20 * time.Second, backoff: 250 * time.Millisecond, patience: time.Minute",
+		"interval: 50 * time.Millisecond, stall: 10 * time.Second, backoff: 100 * time.Millisecond, patience: 30 * time.Second"},
+}
+
+var hasty = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(filepath.Dir(fray), "hasty", "fray")
+	return path, buildRigged(path, nil, hastyRig)
+})
+
+// hastyFray is a program with hastyRig, built once.
+func hastyFray(t *testing.T) string {
+	t.Helper()
+	path, err := hasty()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(fake.Stop)
-	fake.CreateBucketWithOpts(fakestorage.CreateBucketOpts{Name: emulatedBucket})
-	return fake.HTTPHandler()
+	return path
 }
 
 // startTestbench runs googleapis/storage-testbench. It takes any text for yes:
@@ -198,297 +290,4 @@ func startTestbench(t *testing.T, program string) http.Handler {
 			r.Out.URL.RawQuery = query.Encode()
 		}
 	}, ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { hangUp(w, nil) }}
-}
-
-// faultStack is one stack in the bucket, and what came between.
-type faultStack struct {
-	*proofStack
-	between  *faultyBucket
-	direct   store.Store // past the faults
-	acted    []bucketRequest
-	happened bool
-}
-
-func newFaultStack(t *testing.T, service http.Handler) *faultStack {
-	t.Helper()
-	s := &faultStack{proofStack: newProofStack(t, nil)}
-	s.between = &faultyBucket{service: service, prefix: s.prefix()}
-	s.bucket = &emulator{Server: httptest.NewServer(s.between)}
-	past := httptest.NewServer(service)
-	s.env = s.bucket.environ()
-	t.Cleanup(func() {
-		endProcesses(s.dir)
-		for _, server := range []*httptest.Server{s.bucket.Server, past} {
-			server.CloseClientConnections()
-			server.Close()
-		}
-	})
-	var err error
-	s.direct, err = gcp.OpenBucket(t.Context(), gcp.BucketConfig{
-		Bucket: emulatedBucket, Prefix: s.prefix(), Endpoint: past.URL + "/storage/v1/", WriteInterval: time.Millisecond, HTTPClient: &http.Client{},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.write(t, fmt.Sprintf(faultWorkload, s.dir))
-	return s
-}
-
-// faultScenario is something that a fault falls into.
-type faultScenario struct {
-	name    string
-	prepare func(*faultStack, *testing.T) error
-	act     func(*faultStack, *testing.T) (ending, error)
-}
-
-func faultScenarios() []faultScenario {
-	apply := func(s *faultStack, t *testing.T) (ending, error) { return s.fray(t, "apply", "--auto-approve") }
-	applied := func(s *faultStack, t *testing.T) error { return well(apply(s, t)) }
-	return []faultScenario{
-		{name: "apply", prepare: func(*faultStack, *testing.T) error { return nil }, act: apply},
-		{name: "takeover", prepare: func(s *faultStack, t *testing.T) error {
-			if err := applied(s, t); err != nil {
-				return err
-			}
-			first, err := s.watch(t)
-			if err != nil {
-				return err
-			}
-			err = errors.Join(s.leads(t, first), first.cmd.Process.Kill())
-			<-first.gone
-			return err
-		}, act: (*faultStack).takeover},
-		{name: "destroy", prepare: applied, act: func(s *faultStack, t *testing.T) (ending, error) {
-			return s.fray(t, "destroy", "--auto-approve")
-		}},
-	}
-}
-
-// fray runs a command, which may take as long as a fault that is waited out.
-func (s *faultStack) fray(t *testing.T, args ...string) (ending, error) {
-	return s.run(t, nil, args...)
-}
-
-// well is the error of a command that has to end well.
-func well(got ending, err error) error {
-	if err == nil && got.code != 0 {
-		err = fmt.Errorf("%v", got)
-	}
-	return err
-}
-
-// watching is a running fray watch.
-type watching struct {
-	cmd  *exec.Cmd
-	out  bytes.Buffer  // to be read once it has gone
-	gone chan struct{} // closed
-}
-
-func (s *faultStack) watch(t *testing.T) (*watching, error) {
-	w := &watching{cmd: s.command(t, nil, "watch", "--http", "off"), gone: make(chan struct{})}
-	w.cmd.Stdout, w.cmd.Stderr = &w.out, &w.out
-	if err := w.cmd.Start(); err != nil {
-		return nil, err
-	}
-	go func() {
-		_ = w.cmd.Wait() // it is killed, or looked at
-		close(w.gone)
-	}()
-	return w, nil
-}
-
-// leads waits until a watch has the lease and has written the state under it, or
-// has ended.
-func (s *faultStack) leads(t *testing.T, w *watching) error {
-	return within(proofPatience, func() error {
-		select {
-		case <-w.gone:
-			return nil // told by its ending
-		default:
-		}
-		lease, err := store.ReadLease(t.Context(), s.direct)
-		if err != nil {
-			return err
-		}
-		doc, err := s.document(t)
-		if err != nil {
-			return err
-		}
-		if lease.PID != w.cmd.Process.Pid || lease.Released || doc.Epoch != lease.Epoch {
-			return fmt.Errorf("the lease is that of pid %d, epoch %d, the state's epoch is %d; want pid %d to lead", lease.PID, lease.Epoch, doc.Epoch, w.cmd.Process.Pid)
-		}
-		return nil
-	})
-}
-
-func (s *faultStack) document(t *testing.T) (state.Document, error) {
-	object, err := s.direct.Get(t.Context(), store.StateKey)
-	if err != nil {
-		return state.Document{}, err
-	}
-	return state.Decode(object.Data)
-}
-
-// takeover starts a watch after one that was killed, lets it lead for some
-// requests, and ends it.
-func (s *faultStack) takeover(t *testing.T) (ending, error) {
-	w, err := s.watch(t)
-	if err != nil {
-		return ending{}, err
-	}
-	if err := s.leads(t, w); err != nil {
-		return ending{}, err
-	}
-	led, _ := s.between.requests()
-	if err := within(proofPatience, func() error { return s.tended(t, w, len(led)) }); err != nil {
-		return ending{}, err
-	}
-	signalled := w.cmd.Process.Signal(syscall.SIGINT)
-	if signalled != nil && !errors.Is(signalled, os.ErrProcessDone) {
-		return ending{}, signalled
-	}
-	select {
-	case <-w.gone:
-	case <-time.After(proofPatience):
-		return ending{}, errors.New("the watch does not end")
-	}
-	return ending{stderr: w.out.String(), code: w.cmd.ProcessState.ExitCode()}, nil
-}
-
-// tended is nil once a watch that leads has asked for more, job.two has ended
-// and has given its slice back; or once the watch has ended.
-func (s *faultStack) tended(t *testing.T, w *watching, requests int) error {
-	select {
-	case <-w.gone:
-		return nil
-	default:
-	}
-	if now, _ := s.between.requests(); len(now) < requests+60 {
-		return errors.New("the watch that leads asks for nothing")
-	}
-	doc, err := s.document(t)
-	if err != nil {
-		return err
-	}
-	if len(doc.Slices) != 1 {
-		return fmt.Errorf("%d slices are left, want that of job.one", len(doc.Slices))
-	}
-	return nil
-}
-
-// try carries a scenario out with a fault and holds what must be true then.
-func (s *faultStack) try(t *testing.T, scenario faultScenario, at bucketRequest, fault bucketFault) error {
-	if err := scenario.prepare(s, t); err != nil {
-		return fmt.Errorf("prepare: %w", err)
-	}
-	s.between.record(at, fault)
-	began := time.Now()
-	got, err := scenario.act(s, t)
-	s.acted, s.happened = s.between.requests()
-	s.between.record(bucketRequest{}, "")
-	if err != nil {
-		return fmt.Errorf("after %v: %w", time.Since(began), err)
-	}
-	if got.code != 0 {
-		if fault == "" || strings.TrimSpace(got.stderr) == "" {
-			return fmt.Errorf("it fails without saying why: %v", got)
-		}
-		t.Logf("%s: %s at %s: exit code %d, then again: %s", scenario.name, fault, at, got.code, lastLine(got.stderr))
-		again, err := scenario.act(s, t)
-		if err := well(again, err); err != nil {
-			return fmt.Errorf("the next run fails as well: %w\nthe first: %v", err, got)
-		}
-	}
-	if scenario.name != "destroy" {
-		if err := s.settled(t); err != nil {
-			return err
-		}
-		if err := well(s.fray(t, "destroy", "--auto-approve")); err != nil {
-			return fmt.Errorf("destroy: %w", err)
-		}
-	}
-	return s.nothingLeft(t)
-}
-
-func lastLine(text string) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return lines[len(lines)-1]
-}
-
-// settled holds that what was asked for is there, and that nothing is left to do.
-func (s *faultStack) settled(t *testing.T) error {
-	if err := within(proofPatience, func() error { return s.startedOnce("one", "two") }); err != nil {
-		return err
-	}
-	if err := s.planIsEmpty(t); err != nil {
-		return err
-	}
-	doc, err := s.document(t)
-	if err != nil {
-		return err
-	}
-	if len(doc.Jobs) != 2 {
-		return fmt.Errorf("the state has %d jobs, want 2", len(doc.Jobs))
-	}
-	return nil
-}
-
-// planIsEmpty holds that there is nothing to do. That job.two has ended may be
-// seen only now, and its slice be given back by an apply that changes nothing.
-func (s *faultStack) planIsEmpty(t *testing.T) error {
-	return within(proofPatience, func() error {
-		got, err := s.fray(t, "plan", "--detailed-exitcode")
-		switch {
-		case err != nil || got.code == 0:
-			return err
-		case !strings.Contains(got.stdout, "No changes asked for."):
-			return fmt.Errorf("the plan is not empty: %v", got)
-		}
-		if err := well(s.fray(t, "apply", "--auto-approve")); err != nil {
-			return fmt.Errorf("apply what is begun: %w", err)
-		}
-		return fmt.Errorf("what was begun is not done: %v", got)
-	})
-}
-
-// startedOnce holds that jobs started once, by what they wrote.
-func (s *faultStack) startedOnce(jobs ...string) error {
-	for _, name := range jobs {
-		lines, err := s.lines(name)
-		if err != nil {
-			return err
-		}
-		if len(lines) != 1 {
-			return fmt.Errorf("job.%s was started %d times, want once", name, len(lines))
-		}
-	}
-	return nil
-}
-
-// nothingLeft holds that a destroyed stack has no jobs, no processes and no lock.
-func (s *faultStack) nothingLeft(t *testing.T) error {
-	if err := s.startedOnce("one", "two"); err != nil {
-		return err
-	}
-	doc, err := s.document(t)
-	if err != nil {
-		return err
-	}
-	if len(doc.Jobs)+len(doc.Slices) > 0 {
-		return fmt.Errorf("the state has %d jobs and %d slices after destroy", len(doc.Jobs), len(doc.Slices))
-	}
-	lease, err := store.ReadLease(t.Context(), s.direct)
-	if err != nil {
-		return err
-	}
-	if !lease.Released && time.Now().Before(lease.ExpiresAt) && !strings.Contains(lease.Command, "destroy") {
-		data, _ := json.Marshal(lease)
-		return fmt.Errorf("the lease is not free: %s", data)
-	}
-	return within(proofPatience, func() error {
-		if left := processes(s.dir); len(left) > 0 {
-			return fmt.Errorf("%d processes are left: %v", len(left), left)
-		}
-		return nil
-	})
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -9,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/fray-ml/fray/providers/gcp"
@@ -32,7 +34,7 @@ type keys struct {
 	looked     bool
 	ring       *keyring.Keyring // nil: there is no key.json
 	generation store.Generation // of key.json
-	secret     []byte           // once opened
+	secrets    *state.Secrets   // once opened
 	retired    bool             // key.json may go once the state is written
 	note       string           // what was done to key.json, for people
 }
@@ -93,32 +95,37 @@ func (k *keys) lookLocked(ctx context.Context) (*keyring.Keyring, error) {
 	return k.ring, nil
 }
 
-// open returns the key; an fs.ErrNotExist if the stack has none yet.
-func (k *keys) open(ctx context.Context) ([]byte, error) {
+// open returns the keys; an fs.ErrNotExist if the stack has none yet.
+func (k *keys) open(ctx context.Context) (state.Secrets, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.openLocked(ctx)
 }
 
-func (k *keys) openLocked(ctx context.Context) ([]byte, error) {
-	if k.secret != nil {
-		return k.secret, nil
+func (k *keys) openLocked(ctx context.Context) (state.Secrets, error) {
+	if k.secrets != nil {
+		return *k.secrets, nil
 	}
 	ring, err := k.lookLocked(ctx)
+	var found state.Secrets
 	switch {
 	case err != nil:
 	case ring != nil:
-		k.secret, err = openRing(ctx, ring)
+		found, err = openRing(ctx, ring)
 	case k.file != "":
-		k.secret, err = store.LoadSecret(k.file)
+		found, err = store.LoadSecrets(k.file)
 	default:
 		err = fmt.Errorf("there is no %s in %s: %w", keyring.ObjectKey, k.inner.Location(), fs.ErrNotExist)
 	}
-	return k.secret, err
+	if err != nil {
+		return state.Secrets{}, err
+	}
+	k.secrets = &found
+	return found, nil
 }
 
 // openRing opens a key with what this user has.
-func openRing(ctx context.Context, ring *keyring.Keyring) ([]byte, error) {
+func openRing(ctx context.Context, ring *keyring.Keyring) (state.Secrets, error) {
 	e := keyring.Environment{AgeIdentity: os.Getenv(keyring.IdentityVariable)}
 	var err error
 	if e.ConfigDir, err = os.UserConfigDir(); err != nil {
@@ -127,7 +134,7 @@ func openRing(ctx context.Context, ring *keyring.Keyring) ([]byte, error) {
 	if e.HomeDir, err = os.UserHomeDir(); err != nil {
 		e.HomeDir = ""
 	}
-	return ring.Open(ctx, keyring.Unlock{IdentityFiles: ring.IdentityFiles(e), KMS: kmsServices()})
+	return ring.OpenAll(ctx, keyring.Unlock{IdentityFiles: ring.IdentityFiles(e), KMS: kmsServices()})
 }
 
 // encrypts reports whether documents are to be written encrypted: as declared,
@@ -151,7 +158,7 @@ func (k *keys) provide(ctx context.Context, secret []byte) error {
 		if !errors.Is(err, store.ErrConflict) {
 			return err
 		}
-		k.looked, k.secret = false, nil // somebody else was faster
+		k.forgetLocked() // another command was faster
 	}
 }
 
@@ -166,25 +173,28 @@ func (k *keys) provideLocked(ctx context.Context, secret []byte) error {
 	if err := k.wrapLocked(ctx, found); err != nil {
 		return err
 	}
-	k.secret = found
+	k.secrets = &found
 	return k.handOut(found)
 }
 
 // make returns the given key, or a new one. A directory without encryption
 // keeps it at once.
-func (k *keys) make(secret []byte) ([]byte, error) {
+func (k *keys) make(secret []byte) (state.Secrets, error) {
 	if k.file != "" && !k.policy().Encrypts() {
-		return store.CreateSecret(k.file, secret)
+		if _, err := store.CreateSecret(k.file, secret); err != nil {
+			return state.Secrets{}, err
+		}
+		return store.LoadSecrets(k.file)
 	}
 	if secret == nil {
 		secret = store.NewSecret()
 	}
-	return secret, nil
+	return state.Secrets{Current: secret}, nil
 }
 
 // wrapLocked writes key.json unless it is as declared already. A directory
 // without encryption has none.
-func (k *keys) wrapLocked(ctx context.Context, secret []byte) error {
+func (k *keys) wrapLocked(ctx context.Context, secrets state.Secrets) error {
 	policy := k.policy()
 	var ring *keyring.Keyring
 	var err error
@@ -192,20 +202,24 @@ func (k *keys) wrapLocked(ctx context.Context, secret []byte) error {
 	case k.ring == nil && k.file != "" && !policy.Encrypts():
 		return nil
 	case k.ring == nil:
-		ring, err = keyring.Wrap(ctx, secret, policy, kmsServices())
+		ring, err = keyring.Wrap(ctx, secrets.Current, policy, kmsServices())
 	case k.declared == nil || k.ring.Matches(policy):
 		return nil
 	case k.file != "" && !policy.Encrypts(): // back to a key that only its owner may read
 		k.retired, k.note = true, rewrapped(policy)
-		_, err := store.CreateSecret(k.file, secret)
-		return err
+		return store.ReplaceSecrets(k.file, secrets)
 	default:
-		ring, err = k.ring.Rewrap(ctx, secret, policy, kmsServices())
+		ring, err = k.ring.Rewrap(ctx, secrets, policy, kmsServices())
 		k.note = rewrapped(policy)
 	}
 	if err != nil {
 		return err
 	}
+	return k.keepLocked(ctx, ring)
+}
+
+// keepLocked writes key.json in place of the one that was read.
+func (k *keys) keepLocked(ctx context.Context, ring *keyring.Keyring) error {
 	data, err := ring.Encode()
 	if err != nil {
 		return err
@@ -251,17 +265,35 @@ func (k *keys) agentFile() string {
 	return k.cache
 }
 
-// handOut writes the key where this machine's agents read it.
-func (k *keys) handOut(secret []byte) error {
+// handOut writes the keys where this machine's agents read them. That is a copy
+// where they are in key.json, and follows it.
+func (k *keys) handOut(secrets state.Secrets) error {
 	path := k.agentFile()
 	if path == "" {
 		return errors.New("find a place for the stack's key (set XDG_CONFIG_HOME or HOME)")
 	}
-	present, err := store.CreateSecret(path, secret)
-	if err == nil && string(present) != string(secret) {
-		err = fmt.Errorf("%s holds another key than the stack's; move it away and run the command again", path)
+	if path == k.file && k.ring == nil {
+		return nil // that is where they were read
 	}
-	return err
+	present, err := store.LoadSecrets(path)
+	switch {
+	case err == nil && sameSecrets(present, secrets):
+		return nil
+	case path == k.file && err == nil && !hasSecret(secrets, present.Current):
+		return fmt.Errorf("%s holds another key than the stack's; move it away and run the command again", path)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	return store.ReplaceSecrets(path, secrets)
+}
+
+// hasSecret reports whether a secret is the current or a former one.
+func hasSecret(secrets state.Secrets, secret []byte) bool {
+	return bytes.Equal(secrets.Current, secret) || slices.ContainsFunc(secrets.Former, func(former []byte) bool { return bytes.Equal(former, secret) })
+}
+
+func sameSecrets(a, b state.Secrets) bool {
+	return bytes.Equal(a.Current, b.Current) && slices.EqualFunc(a.Former, b.Former, bytes.Equal)
 }
 
 // lazyKey opens the stack's key when the first secret is met.
@@ -297,16 +329,17 @@ func (s *stack) sealer(ctx context.Context, doc *state.Document, create bool) (s
 			return nil, err
 		}
 	}
-	return lazyKey(sync.OnceValues(func() (*state.Key, error) {
-		secret, err := s.keys.open(ctx)
+	forgotten := sync.OnceValues(store.NewKey)
+	return lazyKey(func() (*state.Key, error) {
+		secrets, err := s.keys.open(ctx)
 		if errors.Is(err, fs.ErrNotExist) {
-			return store.NewKey()
+			return forgotten()
 		}
 		if err != nil {
 			return nil, err
 		}
-		return state.NewKey(secret)
-	})), nil
+		return state.KeyOf(secrets)
+	}), nil
 }
 
 // keyFor refuses to go on with a new key where the state needs the old one: all

@@ -215,7 +215,7 @@ func unsealPlan(ctx context.Context, data []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	box, err := ring.Box(secret)
+	box, err := ring.BoxOf(secret)
 	if err != nil {
 		return nil, err
 	}

@@ -94,8 +94,12 @@ func (l *loaded) sealed(c *recorded.Configuration) (recording, error) {
 	if err != nil {
 		return recording{}, fmt.Errorf("record configuration: %w", err)
 	}
+	return recordingOf(sealed), nil
+}
+
+func recordingOf(sealed string) recording {
 	sum := sha256.Sum256([]byte(sealed))
-	return recording{name: hex.EncodeToString(sum[:]), data: []byte(sealed)}, nil
+	return recording{name: hex.EncodeToString(sum[:]), data: []byte(sealed)}
 }
 
 // record keeps the configuration in the store, before the state names it, and

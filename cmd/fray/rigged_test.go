@@ -58,7 +58,7 @@ func buildRigged(path string, files []string, splices []splice, flags ...string)
 		texts[s.file] = strings.Replace(texts[s.file], s.was, s.is, 1)
 	}
 	for name, text := range texts {
-		spliced := filepath.Join(dir, name)
+		spliced := filepath.Join(dir, strings.ReplaceAll(name, string(filepath.Separator), "_"))
 		if err := os.WriteFile(spliced, []byte(text), 0o600); err != nil {
 			return err
 		}

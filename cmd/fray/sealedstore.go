@@ -1,9 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"strings"
 
+	"github.com/fray-ml/fray/plan/amend"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/keyring"
 	"github.com/fray-ml/fray/state/store"
 )
@@ -28,7 +33,8 @@ func (s *sealedStore) Unwrap() store.Store { return s.Store }
 
 func (s *sealedStore) Get(ctx context.Context, key string) (store.Object, error) {
 	object, err := s.Store.Get(ctx, key)
-	return s.clear(ctx, object, err)
+	object, err = s.clear(ctx, object, err)
+	return s.anew(ctx, object, err)
 }
 
 func (s *sealedStore) Put(ctx context.Context, key string, data []byte, want store.Generation) (store.Generation, error) {
@@ -59,7 +65,8 @@ func (s *sealedStore) GetVersion(ctx context.Context, key string, g store.Genera
 		return store.Object{}, store.ErrNoVersions
 	}
 	object, err := versioned.GetVersion(ctx, key, g)
-	return s.clear(ctx, object, err)
+	object, err = s.clear(ctx, object, err)
+	return s.anew(ctx, object, err)
 }
 
 // clear decrypts a state.
@@ -67,14 +74,7 @@ func (s *sealedStore) clear(ctx context.Context, object store.Object, err error)
 	if err != nil || object.Key != store.StateKey || !keyring.IsEncrypted(object.Data) {
 		return object, err
 	}
-	ring, err := s.keys.keyRing(ctx)
-	if err == nil && ring == nil {
-		err = keyring.Locked(object.Data)
-	}
-	if err != nil {
-		return store.Object{}, err
-	}
-	box, err := s.keys.box(ctx)
+	box, err := s.keys.boxFor(ctx, object.Data)
 	if err != nil {
 		return store.Object{}, err
 	}
@@ -83,10 +83,66 @@ func (s *sealedStore) clear(ctx context.Context, object store.Object, err error)
 	return object, err
 }
 
+// anew gives what a former key sealed as if the present one had sealed it, so that
+// nothing has changed for who compares. Nothing is sealed by a former key unless a
+// `fray state rekey` is on its way or has died on it.
+func (s *sealedStore) anew(ctx context.Context, object store.Object, err error) (store.Object, error) {
+	reseal := resealed(object.Key)
+	if err != nil || reseal == nil || !bytes.Contains(object.Data, []byte(`"sealed":`)) {
+		return object, err
+	}
+	rotating, err := s.keys.rotating(ctx)
+	if err != nil || !rotating {
+		return object, err
+	}
+	key, err := s.keys.key(ctx)
+	if err != nil {
+		return store.Object{}, err
+	}
+	if data, err := reseal(object.Data, key); err == nil { // else it is for its reader to say what is wrong with it
+		object.Data = data
+	}
+	return object, nil
+}
+
+// resealed returns what seals an object's secrets anew, nil for one that has none.
+func resealed(key string) func(data []byte, r schema.Resealer) ([]byte, error) {
+	switch {
+	case key == store.StateKey:
+		return resealState
+	case strings.HasPrefix(key, store.AssignPrefix):
+		return resealAssignment
+	}
+	return nil
+}
+
+func resealState(data []byte, r schema.Resealer) ([]byte, error) {
+	doc, err := state.Decode(data)
+	if err != nil {
+		return nil, err
+	}
+	next, err := amend.Reseal(&doc, r)
+	if err != nil {
+		return nil, err
+	}
+	return state.Encode(*next)
+}
+
+func resealAssignment(data []byte, r schema.Resealer) ([]byte, error) {
+	a, err := store.DecodeAssignment(data)
+	if err != nil {
+		return nil, err
+	}
+	if a.Run, err = amend.ResealRun(a.Run, r); err != nil {
+		return nil, err
+	}
+	return store.Encode(a)
+}
+
 var errNoRing = errors.New("the stack's key has no " + keyring.ObjectKey + " yet, so nothing can be encrypted; run fray apply first")
 
 func (k *keys) box(ctx context.Context) (*keyring.Box, error) {
-	secret, err := k.open(ctx)
+	secrets, err := k.open(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +153,7 @@ func (k *keys) box(ctx context.Context) (*keyring.Box, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ring.Box(secret)
+	return ring.BoxOf(secrets)
 }
 
 func (k *keys) seal(ctx context.Context, kind keyring.Kind, data []byte) ([]byte, error) {

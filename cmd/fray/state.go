@@ -104,7 +104,14 @@ func (a *app) underLease(ctx context.Context, s *stack, c store.LeaseConfig, do 
 	if err != nil {
 		return untouched(ctx, s.naming(err))
 	}
-	err = do(lease.Context(), apply.Rewriter{Store: s.store, Version: toolVersion(), Epoch: lease.Epoch(), Valid: lease.Valid})
+	w := apply.Rewriter{Store: s.store, Version: toolVersion(), Epoch: lease.Epoch(), Valid: lease.Valid}
+	err = s.keys.unchanged(lease.Context())
+	if err == nil && doc != nil { // one that is lost or damaged is what the command is for
+		err = s.finishRekey(lease.Context(), w)
+	}
+	if err == nil {
+		err = do(lease.Context(), w)
+	}
 	ended, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	if releaseErr := lease.Release(ended); releaseErr != nil && !errors.Is(releaseErr, store.ErrLeaseLost) {

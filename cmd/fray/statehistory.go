@@ -97,6 +97,9 @@ func (a *app) rollback(ctx context.Context, s *stack, wait time.Duration, serial
 		if err != nil {
 			return err
 		}
+		if err := s.openable(ctx, older); err != nil {
+			return err
+		}
 		next := older.Clone()
 		if present != nil {
 			if older.Lineage != present.Lineage {

@@ -174,9 +174,9 @@ func (m *migration) move(ctx context.Context, left, right apply.Rewriter) error 
 
 // key takes the stack's key along: without it nothing that is sealed opens.
 func (m *migration) key(ctx context.Context) error {
-	secret, err := m.from.keys.open(ctx)
+	secrets, err := m.from.keys.open(ctx) // without former ones: see underLease
 	if err == nil {
-		err = m.to.keys.provide(ctx, secret)
+		err = m.to.keys.provide(ctx, secrets.Current)
 	}
 	if err != nil {
 		return fmt.Errorf("take the stack's key along: %w", err)

@@ -104,6 +104,9 @@ func (a *app) push(ctx context.Context, s *stack, flags *editFlags, check func(c
 		if err := check(current); err != nil {
 			return err
 		}
+		if err := s.openable(ctx, doc); err != nil {
+			return err
+		}
 		out := doc.Clone()
 		if current != nil {
 			out.Serial = max(out.Serial, current.Serial)

@@ -121,6 +121,13 @@ func (a *app) watch(ctx context.Context, args []string, flags watchFlags) error 
 		return err
 	}
 	cfg.Recorded = l.stack.opener(sealer)
+	cfg.Leading = func(ctx context.Context, lease *store.Held) error {
+		l.stack.keys.refresh()
+		if err := l.stack.finishRekey(ctx, apply.Rewriter{Store: l.stack.store, Version: toolVersion(), Epoch: lease.Epoch(), Valid: lease.Valid}); err != nil {
+			return err
+		}
+		return files.rekeyed(ctx)
+	}
 	if flags.observe {
 		cfg.Command = watchObserves
 	}

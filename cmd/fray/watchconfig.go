@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -37,7 +38,10 @@ type followed struct {
 
 	providers []schema.Provider // as the files declared them first
 	latest    atomic.Pointer[controller.Proposal]
-	seen      string // digest of the files last read
+
+	mu   sync.Mutex // held while files are read
+	seen string     // digest of the files last read
+	keys *keys      // with which the latest proposal is sealed, nil before the first
 }
 
 // followedFiles parses --config: a directory, or git URL@REF.
@@ -155,6 +159,35 @@ func (f *followed) tell(ctx context.Context, err error, told string) string {
 
 // look makes a proposal of the files if they are not those of the last time.
 func (f *followed) look(ctx context.Context) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.lookLocked(ctx)
+}
+
+// rekeyed reads the files again where the stack's key is another one than that with
+// which the latest proposal is sealed.
+func (f *followed) rekeyed(ctx context.Context) error {
+	if f == nil {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.keys == nil {
+		return nil
+	}
+	changed, err := f.keys.changed(ctx)
+	if err != nil || !changed {
+		return err
+	}
+	f.seen = ""
+	f.latest.Store(nil) // what is wrong with the files by now is reported by the next look
+	if err := f.lookLocked(ctx); err != nil && !errors.Is(err, errReported) {
+		return err
+	}
+	return nil
+}
+
+func (f *followed) lookLocked(ctx context.Context) error {
 	if err := f.pull(ctx); err != nil {
 		return err
 	}
@@ -187,6 +220,7 @@ func (f *followed) proposal(ctx context.Context) (*controller.Proposal, error) {
 	if f.providers == nil {
 		f.providers = l.desired.Providers
 	}
+	f.keys = l.stack.keys
 	r := &runner{app: f.app, l: l, c: c}
 	if err := r.shipAgent(ctx, &state.Document{Desired: l.desired}); err != nil {
 		return nil, err

@@ -55,23 +55,42 @@ type envelope struct {
 type Box struct {
 	label Label // of all its documents, but for the kind
 	aead  cipher.AEAD
+	// former open what was encrypted with former keys, by the IDs of these.
+	former map[string]cipher.AEAD
 }
 
 // Box returns what encrypts with the key that Open returned.
-func (k *Keyring) Box(secret []byte) (*Box, error) {
-	if err := k.checkSecret(secret); err != nil {
+func (k *Keyring) Box(secret []byte) (*Box, error) { return k.BoxOf(state.Secrets{Current: secret}) }
+
+// BoxOf returns what encrypts with the current key of those that OpenAll returned,
+// and opens what any of them encrypted.
+func (k *Keyring) BoxOf(secrets state.Secrets) (*Box, error) {
+	if err := k.checkSecret(secrets.Current); err != nil {
 		return nil, fmt.Errorf("use the stack's key: %w", err)
 	}
+	b := &Box{label: Label{Version: boxVersion, Key: k.ID, Recipients: nameRecipients(k.Recipients), KMSKey: k.KMSKey}, former: map[string]cipher.AEAD{}}
+	var err error
+	if b.aead, err = documentAEAD(secrets.Current); err != nil {
+		return nil, err
+	}
+	for _, secret := range secrets.Former {
+		id, err := ID(secret)
+		if err != nil {
+			return nil, err
+		}
+		if b.former[id], err = documentAEAD(secret); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+func documentAEAD(secret []byte) (cipher.AEAD, error) {
 	key, err := derive(secret, "fray document v1", state.KeySize)
 	if err != nil {
 		return nil, err
 	}
-	aead, err := newAEAD(key)
-	if err != nil {
-		return nil, err
-	}
-	label := Label{Version: boxVersion, Key: k.ID, Recipients: nameRecipients(k.Recipients), KMSKey: k.KMSKey}
-	return &Box{label: label, aead: aead}, nil
+	return newAEAD(key)
 }
 
 // Seal encrypts a document.
@@ -113,18 +132,22 @@ func (b *Box) open(kind Kind, data []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	aead := b.aead
 	if sealed.Key != b.label.Key {
+		aead = b.former[sealed.Key]
+	}
+	if aead == nil {
 		return nil, fmt.Errorf("%w: it needs the key %.40q%s, and this stack's is %q", ErrWrongKey, sealed.Key, sealed.holders(), b.label.Key)
 	}
 	label, err := json.Marshal(sealed.Label)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
-	if len(sealed.Data) < b.aead.NonceSize() {
+	if len(sealed.Data) < aead.NonceSize() {
 		return nil, fmt.Errorf("%w: it ends too early; put back a copy of it", ErrDamaged)
 	}
-	nonce, content := sealed.Data[:b.aead.NonceSize()], sealed.Data[b.aead.NonceSize():]
-	compressed, err := b.aead.Open(content[:0], nonce, content, label)
+	nonce, content := sealed.Data[:aead.NonceSize()], sealed.Data[aead.NonceSize():]
+	compressed, err := aead.Open(content[:0], nonce, content, label)
 	if err != nil {
 		return nil, fmt.Errorf("%w: it is not what was written; put back a copy of it", ErrDamaged)
 	}

@@ -24,8 +24,16 @@ import (
 // replaced under the generation that was read.
 const ObjectKey = "key.json"
 
-// Version is that of the key object which this fray writes.
-const Version = 1
+// Version is the newest one of a key object that this fray knows. It writes
+// version 1, which former versions of fray read, unless there are former keys.
+const (
+	Version       = 2
+	versionSingle = 1
+)
+
+// maxFormer is how many former keys an object may have: one for each `fray state
+// rekey` in a row that did not come to its end.
+const maxFormer = 64
 
 // Errors to be tested with errors.Is.
 var (
@@ -60,12 +68,15 @@ type Header struct {
 	Form       Form      `json:"form"`
 	Recipients []string  `json:"recipients,omitempty"` // of FormAge, as declared
 	KMSKey     string    `json:"kms_key,omitempty"`    // of FormKMS, scheme included
+	// Former are the IDs of earlier keys, newest first. They are kept as long as
+	// what they sealed has not been sealed anew.
+	Former []string `json:"former,omitempty"`
 }
 
 // Keyring is a stack's key as it is kept.
 type Keyring struct {
 	Header
-	payload []byte // the key, wrapped according to Form
+	payload []byte // the key and the former ones after it, wrapped according to Form
 	mac     []byte // of all the rest, by the key
 }
 
@@ -113,22 +124,42 @@ func Wrap(ctx context.Context, secret []byte, p Policy, services Openers) (*Keyr
 	if err != nil {
 		return nil, err
 	}
-	return wrap(ctx, secret, w, time.Now().UTC().Truncate(time.Second))
+	return wrap(ctx, state.Secrets{Current: secret}, w, now())
 }
 
-// Rewrap wraps the key as another policy asks for. The secret is what Open
-// returned. It does not lock out who could open the key so far: for that, the
-// stack needs a new one.
-func (k *Keyring) Rewrap(ctx context.Context, secret []byte, p Policy, services Openers) (*Keyring, error) {
-	if err := k.checkSecret(secret); err != nil {
+// Rewrap wraps keys as another policy asks for, this object's key among them: as
+// the current one, or as a former one after a new one. What is not among them
+// opens nothing any more. With the same key it does not lock out who could open
+// it so far.
+func (k *Keyring) Rewrap(ctx context.Context, secrets state.Secrets, p Policy, services Openers) (*Keyring, error) {
+	if err := k.among(secrets); err != nil {
 		return nil, fmt.Errorf("wrap the stack's key: %w", err)
 	}
 	w, err := p.wrapper(services)
 	if err != nil {
 		return nil, err
 	}
-	return wrap(ctx, secret, w, k.Created)
+	created := k.Created
+	if id, err := ID(secrets.Current); err != nil || id != k.ID {
+		created = now()
+	}
+	return wrap(ctx, secrets, w, created)
 }
+
+func now() time.Time { return time.Now().UTC().Truncate(time.Second) }
+
+// among returns why the key of this object is not one of these.
+func (k *Keyring) among(secrets state.Secrets) error {
+	for _, former := range secrets.Former {
+		if id, err := ID(former); err == nil && id == k.ID {
+			return k.checkSecret(former)
+		}
+	}
+	return k.checkSecret(secrets.Current)
+}
+
+// Policy is how the key is wrapped.
+func (k *Keyring) Policy() Policy { return Policy{Recipients: k.Recipients, KMSKey: k.KMSKey} }
 
 // Matches reports whether the key is wrapped as the policy asks for, whatever
 // the order of the recipients.
@@ -155,18 +186,25 @@ func (p Policy) wrapper(services Openers) (wrapper, error) {
 	return wrapper{p.normal(), services}, p.Validate()
 }
 
-func wrap(ctx context.Context, secret []byte, w wrapper, created time.Time) (*Keyring, error) {
-	id, err := ID(secret)
+func wrap(ctx context.Context, secrets state.Secrets, w wrapper, created time.Time) (*Keyring, error) {
+	id, err := ID(secrets.Current)
 	if err != nil {
 		return nil, fmt.Errorf("wrap the stack's key: %w", err)
 	}
 	k := &Keyring{Header: Header{
-		Version: Version, ID: id, Created: created, Form: w.form(), Recipients: w.Recipients, KMSKey: w.KMSKey,
+		Version: versionSingle, ID: id, Created: created, Form: w.form(), Recipients: w.Recipients, KMSKey: w.KMSKey,
 	}}
-	if k.payload, err = w.payload(ctx, secret); err != nil {
+	payload := bytes.Clone(secrets.Current)
+	for _, former := range secrets.Former[:min(maxFormer, len(secrets.Former))] {
+		if id, err = ID(former); err != nil {
+			return nil, fmt.Errorf("wrap a former key of the stack: %w", err)
+		}
+		k.Version, k.Former, payload = Version, append(k.Former, id), append(payload, former...)
+	}
+	if k.payload, err = w.payload(ctx, payload); err != nil {
 		return nil, fmt.Errorf("wrap the stack's key: %w", err)
 	}
-	if k.mac, err = k.sum(secret); err != nil {
+	if k.mac, err = k.sum(secrets.Current); err != nil {
 		return nil, fmt.Errorf("wrap the stack's key: %w", err)
 	}
 	return k, nil
@@ -303,6 +341,9 @@ func (k *Keyring) check() error {
 	}
 	if len(k.payload) == 0 || len(k.mac) == 0 {
 		return errors.New("it holds no key")
+	}
+	if len(k.Former) > maxFormer || (len(k.Former) > 0) != (k.Version > versionSingle) {
+		return fmt.Errorf("it names %d former keys, which does not go with version %d", len(k.Former), k.Version)
 	}
 	return nil
 }

@@ -203,8 +203,8 @@ func TestParseErrors(t *testing.T) {
 		{"no JSON", "hello", keyring.ErrDamaged, "invalid character 'h'"},
 		{"an array", "[]", keyring.ErrDamaged, "cannot unmarshal array"},
 		{"something else", `{"lineage": "x"}`, keyring.ErrDamaged, "it is no key of fray"},
-		{"newer", `{"fray_key": 2, "id": 7}`, keyring.ErrNewer,
-			"read the stack's key: it was written by a newer fray: its version is 2, and this fray knows up to 1; use a newer fray"},
+		{"newer", `{"fray_key": 3, "id": 7}`, keyring.ErrNewer,
+			"read the stack's key: it was written by a newer fray: its version is 3, and this fray knows up to 2; use a newer fray"},
 		{"no id", strings.Replace(head, "0123456789abcdef", "no", 1) + `"form": "plain"` + tail, keyring.ErrDamaged, `it has no id: "no"`},
 		{"an unknown form", head + `"form": "paper"` + tail, keyring.ErrDamaged, `there is no form "paper"`},
 		{"no recipients", head + `"form": "age"` + tail, keyring.ErrDamaged, "which does not go with the form age"},
@@ -258,7 +258,7 @@ func TestRewrap(t *testing.T) {
 	for _, from := range all {
 		for _, to := range all {
 			k, secret, data := from.make(t)
-			wrapped, err := parse(t, data).Rewrap(t.Context(), secret, to.policy, to.unlock.KMS)
+			wrapped, err := parse(t, data).Rewrap(t.Context(), state.Secrets{Current: secret}, to.policy, to.unlock.KMS)
 			if err != nil {
 				t.Fatalf("%s to %s: %v", from.name, to.name, err)
 			}
@@ -273,9 +273,9 @@ func TestRewrap(t *testing.T) {
 	}
 	k, _, _ := all[0].make(t)
 	_, other, _ := all[0].make(t)
-	_, err := k.Rewrap(t.Context(), other, all[1].policy, nil)
+	_, err := k.Rewrap(t.Context(), state.Secrets{Current: other}, all[1].policy, nil)
 	wantError(t, err, keyring.ErrDamaged, "wrap the stack's key", "it says to hold the key "+k.ID)
-	_, err = k.Rewrap(t.Context(), nil, all[1].policy, nil)
+	_, err = k.Rewrap(t.Context(), state.Secrets{}, all[1].policy, nil)
 	wantError(t, err, nil, "the stack's key has 0 bytes, want 32")
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"filippo.io/age"
@@ -24,19 +25,35 @@ type Unlock struct {
 	KMS           Openers
 }
 
-// Open returns the secret, of state.KeySize bytes.
+// Open returns the current secret, of state.KeySize bytes.
 func (k *Keyring) Open(ctx context.Context, u Unlock) ([]byte, error) {
-	secret, err := k.unwrap(ctx, u)
+	secrets, err := k.OpenAll(ctx, u)
+	return secrets.Current, err
+}
+
+// OpenAll returns the current secret and the former ones.
+func (k *Keyring) OpenAll(ctx context.Context, u Unlock) (state.Secrets, error) {
+	payload, err := k.unwrap(ctx, u)
 	if err != nil {
-		return nil, fmt.Errorf("open the stack's key: %w", err)
+		return state.Secrets{}, fmt.Errorf("open the stack's key: %w", err)
 	}
-	if len(secret) != state.KeySize {
-		return nil, fmt.Errorf("open the stack's key: %w: it holds %d bytes, want %d; %s", ErrDamaged, len(secret), state.KeySize, putBack)
+	secrets, err := k.split(payload)
+	if err != nil {
+		return state.Secrets{}, fmt.Errorf("open the stack's key: %w", err)
 	}
-	if err := k.checkSecret(secret); err != nil {
-		return nil, fmt.Errorf("open the stack's key: %w", err)
+	return secrets, nil
+}
+
+// split takes apart what is wrapped.
+func (k *Keyring) split(payload []byte) (state.Secrets, error) {
+	if want := (1 + len(k.Former)) * state.KeySize; len(payload) != want {
+		return state.Secrets{}, fmt.Errorf("%w: it holds %d bytes, want %d; %s", ErrDamaged, len(payload), want, putBack)
 	}
-	return secret, nil
+	parts := slices.Collect(slices.Chunk(payload, state.KeySize))
+	if err := k.checkSecret(parts[0]); err != nil {
+		return state.Secrets{}, err
+	}
+	return state.Secrets{Current: parts[0], Former: parts[1:]}, nil
 }
 
 func (k *Keyring) unwrap(ctx context.Context, u Unlock) ([]byte, error) {
@@ -115,7 +132,7 @@ func decryptAge(file []byte, identities []age.Identity) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return io.ReadAll(io.LimitReader(content, state.KeySize+1)) // one more shows that it is too long
+	return io.ReadAll(io.LimitReader(content, (1+maxFormer)*state.KeySize+1)) // one more shows that it is too long
 }
 
 // locked says for whom the key is, what was tried, and what to do.

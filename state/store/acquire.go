@@ -13,6 +13,8 @@ const (
 	handoverPatience = 10 * time.Second
 	handoverPoll     = 50 * time.Millisecond
 	leasePoll        = 250 * time.Millisecond
+	// takePatience is how long a free lease may take to be written.
+	takePatience = time.Minute
 )
 
 // Acquire takes the lease with a new epoch if it is free: never taken,
@@ -50,6 +52,8 @@ type acquisition struct {
 	seenAt  time.Time // since when the lease has had that generation
 
 	handover *Handover // asked for
+
+	taking time.Time // when the first write of the lease began; zero: not yet
 }
 
 func (a *acquisition) run(ctx context.Context) (*Held, error) {
@@ -85,8 +89,8 @@ func (a *acquisition) try(ctx context.Context) (*Held, error) {
 		}
 		if free {
 			held, err := a.take(ctx, lease, gen)
-			if errors.Is(err, ErrConflict) {
-				continue // somebody was faster
+			if errors.Is(err, ErrConflict) || a.again(ctx, err) {
+				continue // another holder was faster, or an earlier write of our own
 			}
 			return held, err
 		}
@@ -102,12 +106,18 @@ func (a *acquisition) free(l Lease, gen Generation) bool {
 	if gen != a.seen || a.seenAt.IsZero() {
 		a.seen, a.seenAt = gen, now
 	}
+	if l.Holder == a.mine.Holder { // written by a try that was given up
+		return true
+	}
 	if gen == Absent || l.Released || !l.Live(now) && (a.sameClock(l) || now.Sub(l.ExpiresAt) >= clockSkew) {
 		return true
 	}
 	// Nobody renewed it for as long as it is valid, whatever the clocks say.
 	if now.Sub(a.seenAt) >= l.validity() {
 		return true
+	}
+	if a.witness == nil {
+		return l.Gone()
 	}
 	return a.sameMachine(l) && a.witness.Ended(l.Holder)
 }
@@ -130,18 +140,45 @@ func (a *acquisition) take(ctx context.Context, old Lease, gen Generation) (*Hel
 		a.attest = end
 	}
 	sent := a.cfg.Now()
+	if a.taking.IsZero() {
+		a.taking = sent
+	}
 	l := a.mine
 	l.Epoch = max(old.Epoch, a.cfg.MinEpoch) + 1
 	l.Broken = old.Broken
 	l.AcquiredAt, l.RenewedAt, l.ExpiresAt = sent.UTC(), sent.UTC(), sent.Add(a.cfg.TTL).UTC()
-	gen, err := putLease(ctx, a.store, &l, gen)
+	writing, cancel := context.WithTimeoutCause(ctx, writeDeadline(a.cfg.TTL), errLate)
+	defer cancel()
+	gen, err := putLease(writing, a.store, &l, gen)
+	if err != nil && writing.Err() != nil && !errors.Is(err, errLate) {
+		err = fmt.Errorf("%w: %w", errLate, err)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if a.witness != nil && old.Holder != "" {
+	if a.cfg.Now().Sub(sent) > a.cfg.TTL/2 { // the store did not heed the deadline
+		return nil, errLate
+	}
+	if a.witness != nil && old.Holder != "" && old.Holder != l.Holder {
 		a.witness.Forget(old.Holder)
 	}
 	return a.hold(ctx, l, gen, sent), nil
+}
+
+// writeDeadline is how long one write of a lease may take. What is left of the
+// TTL is for other tries, and for the work: the TTL counts from when a write was
+// sent.
+func writeDeadline(ttl time.Duration) time.Duration { return ttl / 4 }
+
+// errLate says that a write of the lease was given up, so that another one can
+// still be in time; it may have happened, or happen later.
+var errLate = fmt.Errorf("the store did not answer a write of the lease in time: %w", context.DeadlineExceeded)
+
+// again reports whether a write of the lease that failed is worth another try.
+// The one that was given up changes nothing then: either it is found as our own,
+// or the precondition of one of the two fails.
+func (a *acquisition) again(ctx context.Context, err error) bool {
+	return errors.Is(err, errLate) && ctx.Err() == nil && a.cfg.Now().Sub(a.taking) < takePatience
 }
 
 // wait lets a live holder some time, first asking one that yields to do so.

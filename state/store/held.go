@@ -141,7 +141,7 @@ func (h *Held) loseLocked(reason string) {
 func (h *Held) renewals(ctx context.Context) {
 	defer close(h.done)
 	for {
-		wait := jittered(h.cfg.TTL / 3)
+		wait := h.untilRenewal()
 		for pause(ctx, wait) == nil {
 			err := h.renew(ctx)
 			if err == nil {
@@ -158,6 +158,15 @@ func (h *Held) renewals(ctx context.Context) {
 	}
 }
 
+// untilRenewal is the time until a third of the TTL has passed since the last
+// write was sent, however long the write took.
+func (h *Held) untilRenewal() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	left := h.until.Sub(h.cfg.Now())
+	return jittered(max(left-h.cfg.TTL*2/3, h.cfg.TTL/20))
+}
+
 // jittered is d give or take a tenth, which keeps holders that started together
 // from writing together. It draws on the randomness that a test can seed.
 func jittered(d time.Duration) time.Duration {
@@ -172,7 +181,7 @@ func (h *Held) renew(ctx context.Context) error {
 	h.mu.Unlock()
 	// A request that hangs must leave time for others: what it may still do is
 	// recognized as our own.
-	ctx, cancel := context.WithTimeout(ctx, min(left, h.cfg.TTL/4))
+	ctx, cancel := context.WithTimeoutCause(ctx, min(left, writeDeadline(h.cfg.TTL)), errLate)
 	defer cancel()
 	sent := h.cfg.Now()
 	next.RenewedAt, next.ExpiresAt = sent.UTC(), sent.Add(h.cfg.TTL).UTC()
@@ -218,11 +227,17 @@ func (h *Held) adopt(ctx context.Context) error {
 
 // Release gives the lease back by writing that it is free, and ends Context.
 // ctx should not be the one that a Ctrl-C has just ended. When it fails the
-// lease lapses by itself. Releasing a lost or released lease does nothing.
+// lease lapses by itself; it waits no longer than until then. Releasing a lost or
+// released lease does nothing.
 func (h *Held) Release(ctx context.Context) error {
 	h.stop()
-	<-h.done
 	defer h.endAttest()
+	ctx, cancel := h.untilExpiry(ctx)
+	defer cancel()
+	select {
+	case <-h.done:
+	case <-ctx.Done(): // a renewal that the store does not give up; what it writes yet is a lease that lapses
+	}
 	h.mu.Lock()
 	over := h.ended != nil
 	if !over {
@@ -254,6 +269,13 @@ func (h *Held) Release(ctx context.Context) error {
 		}
 		gen = present
 	}
+}
+
+// untilExpiry is a child of ctx that ends when the lease lapses by itself.
+func (h *Held) untilExpiry(ctx context.Context) (context.Context, context.CancelFunc) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return context.WithTimeoutCause(ctx, h.until.Sub(h.cfg.Now()), errLate)
 }
 
 func (h *Held) endAttest() {

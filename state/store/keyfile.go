@@ -16,7 +16,8 @@ import (
 
 const (
 	keyFileVersion = "fray-key-v1:"
-	maxKeyFile     = 4096 // bytes, far more than a key needs
+	keyFileFormer  = "former-fray-key-v1:" // of each further line
+	maxKeyFile     = 8192                  // bytes, far more than keys need
 )
 
 // NewKey returns a random key that is kept nowhere.
@@ -32,20 +33,42 @@ func NewSecret() []byte {
 // LoadKey reads a stack's key from a file that nobody but its owner may read.
 // The error is an fs.ErrNotExist if there is none.
 func LoadKey(path string) (*state.Key, error) {
-	secret, err := LoadSecret(path)
+	secrets, err := LoadSecrets(path)
 	if err != nil {
 		return nil, err
 	}
-	return state.NewKey(secret)
+	return state.KeyOf(secrets)
 }
 
-// LoadSecret is LoadKey for the state.KeySize bytes that a key is made of.
+// LoadSecret is LoadKey for the state.KeySize bytes that the current key is made of.
 func LoadSecret(path string) ([]byte, error) {
-	secret, err := readSecret(path)
+	secrets, err := LoadSecrets(path)
+	return secrets.Current, err
+}
+
+// LoadSecrets is LoadSecret with the former ones.
+func LoadSecrets(path string) (state.Secrets, error) {
+	secrets, err := readSecrets(path)
 	if err != nil {
-		return nil, fmt.Errorf("load key: %w", err)
+		return state.Secrets{}, fmt.Errorf("load key: %w", err)
 	}
-	return secret, nil
+	return secrets, nil
+}
+
+// ReplaceSecrets writes keys in place of those that a file has, or a new file.
+func ReplaceSecrets(path string, secrets state.Secrets) error {
+	tmp, err := writeSecrets(path, secrets)
+	if err != nil {
+		return fmt.Errorf("replace key: %w", err)
+	}
+	defer func() { _ = os.Remove(tmp) }()
+	if err := os.Rename(tmp, path); err != nil {
+		return fmt.Errorf("replace key: %w", fileError("rename", path, err))
+	}
+	if err := syncFolder(filepath.Dir(path)); err != nil {
+		return fmt.Errorf("replace key: %w", fileError("sync", filepath.Dir(path), err))
+	}
+	return nil
 }
 
 // CreateSecret writes a new key, or the one that is given, and returns the one
@@ -64,33 +87,54 @@ func CreateSecret(path string, secret []byte) ([]byte, error) {
 	return LoadSecret(path)
 }
 
-func readSecret(path string) ([]byte, error) {
+func readSecrets(path string) (state.Secrets, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, keyError(path, err)
+		return state.Secrets{}, keyError(path, err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return nil, fileError("open", path, err)
+		return state.Secrets{}, fileError("open", path, err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("open %s: the key must be a regular file", path)
+		return state.Secrets{}, fmt.Errorf("open %s: the key must be a regular file", path)
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return nil, fmt.Errorf("open %s: others may read this key (its mode is %#o); run: chmod 600 %s", path, mode, path)
+		return state.Secrets{}, fmt.Errorf("open %s: others may read this key (its mode is %#o); run: chmod 600 %s", path, mode, path)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxKeyFile))
 	if err != nil {
-		return nil, fileError("read", path, err)
+		return state.Secrets{}, fileError("read", path, err)
 	}
-	encoded, ok := strings.CutPrefix(strings.TrimSpace(string(data)), keyFileVersion)
-	secret, err := base64.StdEncoding.DecodeString(encoded)
-	if !ok || err != nil || len(secret) != state.KeySize {
-		return nil, fmt.Errorf("read %s: it holds no key, or a damaged one, and was left as it is; put back a copy of it "+
+	secrets, ok := parseSecrets(string(data))
+	if !ok {
+		return state.Secrets{}, fmt.Errorf("read %s: it holds no key, or a damaged one, and was left as it is; put back a copy of it "+
 			"(without one, move it away: a new key is made, and every secret counts as changed)", path)
 	}
-	return secret, nil
+	return secrets, nil
+}
+
+// parseSecrets reads the current key from the first line, and former ones from those
+// after it.
+func parseSecrets(text string) (secrets state.Secrets, ok bool) {
+	for i, line := range strings.Split(strings.TrimSpace(text), "\n") {
+		prefix := keyFileVersion
+		if i > 0 {
+			prefix = keyFileFormer
+		}
+		encoded, found := strings.CutPrefix(strings.TrimSpace(line), prefix)
+		secret, err := base64.StdEncoding.DecodeString(encoded)
+		if !found || err != nil || len(secret) != state.KeySize {
+			return state.Secrets{}, false
+		}
+		if i == 0 {
+			secrets.Current = secret
+		} else {
+			secrets.Former = append(secrets.Former, secret)
+		}
+	}
+	return secrets, true
 }
 
 // keyError keeps an fs.ErrNotExist as it is: what to do depends on who asks.
@@ -104,30 +148,44 @@ func keyError(path string, err error) error {
 // createSecret writes a new key, unless there is one: the file appears with
 // all its content, by a link, which fails where a name is taken.
 func createSecret(path string, secret []byte) error {
+	tmp, err := writeSecrets(path, state.Secrets{Current: secret})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(tmp) }()
+	if err := os.Link(tmp, path); err != nil {
+		return fileError("create", path, err)
+	}
+	if err := syncFolder(filepath.Dir(path)); err != nil {
+		return fileError("sync", filepath.Dir(path), err)
+	}
+	return nil
+}
+
+// writeSecrets writes keys to a synced file beside the one of that path, and
+// returns its name.
+func writeSecrets(path string, secrets state.Secrets) (string, error) {
 	folder := filepath.Dir(path)
 	if err := os.MkdirAll(folder, folderMode); err != nil {
-		return fileError("make directory", folder, err)
+		return "", fileError("make directory", folder, err)
 	}
 	tmp, err := os.CreateTemp(folder, ".key-*") // only its owner may read it
 	if err != nil {
-		return fileError("write", path, err)
+		return "", fileError("write", path, err)
 	}
-	defer func() {
-		tmp.Close()
+	defer tmp.Close()
+	text := keyFileVersion + base64.StdEncoding.EncodeToString(secrets.Current) + "\n"
+	for _, former := range secrets.Former {
+		text += keyFileFormer + base64.StdEncoding.EncodeToString(former) + "\n"
+	}
+	if _, err = tmp.WriteString(text); err != nil {
+		err = fileError("write", path, err)
+	} else if err = tmp.Sync(); err != nil {
+		err = fileError("sync", path, err)
+	}
+	if err != nil {
 		_ = os.Remove(tmp.Name())
-	}()
-	line := keyFileVersion + base64.StdEncoding.EncodeToString(secret) + "\n"
-	if _, err := tmp.WriteString(line); err != nil {
-		return fileError("write", path, err)
+		return "", err
 	}
-	if err := tmp.Sync(); err != nil {
-		return fileError("sync", path, err)
-	}
-	if err := os.Link(tmp.Name(), path); err != nil {
-		return fileError("create", path, err)
-	}
-	if err := syncFolder(folder); err != nil {
-		return fileError("sync", folder, err)
-	}
-	return nil
+	return tmp.Name(), nil
 }

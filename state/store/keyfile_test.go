@@ -140,3 +140,58 @@ func createKey(path string) (*state.Key, error) {
 	}
 	return state.NewKey(secret)
 }
+
+// Keys are replaced as a whole; the former ones come after the current one.
+func TestReplaceSecrets(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "secret.key")
+	first, err := store.CreateSecret(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, err := store.LoadKey(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealed, err := old.Seal("word")
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := state.Secrets{Current: store.NewSecret(), Former: [][]byte{first}}
+	if err := store.ReplaceSecrets(path, next); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the file is %v, %v, want one that only its owner may read", info.Mode(), err)
+	}
+	if got, err := store.LoadSecrets(path); err != nil || string(got.Current) != string(next.Current) || len(got.Former) != 1 || string(got.Former[0]) != string(first) {
+		t.Errorf("got %v, %v", got, err)
+	}
+	both, err := store.LoadKey(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := both.Open(sealed); err != nil || got != "word" {
+		t.Errorf("the former key opens %q, %v", got, err)
+	}
+	anew, err := both.Reseal(sealed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := old.Open(anew); !errors.Is(err, state.ErrOtherKey) {
+		t.Errorf("the former key alone opens what was sealed anew: %q, %v", got, err)
+	}
+	if err := store.ReplaceSecrets(path, state.Secrets{Current: next.Current}); err != nil {
+		t.Fatal(err)
+	}
+	alone, err := store.LoadKey(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := alone.Open(sealed); !errors.Is(err, state.ErrOtherKey) {
+		t.Errorf("what the removed key sealed opens: %q, %v", got, err)
+	}
+	left, err := os.ReadDir(filepath.Dir(path))
+	if err != nil || len(left) != 1 {
+		t.Errorf("left in the folder: %v, %v", left, err)
+	}
+}

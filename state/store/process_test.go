@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -274,7 +275,7 @@ func TestLeaseOfAnotherMachineIsNotTakenForDead(t *testing.T) {
 	}
 	l := readLease(t, d)
 	l.BootID = "elsewhere"
-	elsewhere, err := store.Encode(l)
+	elsewhere, err := store.EncodeIndented(l)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,5 +285,49 @@ func TestLeaseOfAnotherMachineIsNotTakenForDead(t *testing.T) {
 	var refused *store.HeldError
 	if _, err := store.Acquire(t.Context(), d, store.LeaseConfig{}); !errors.As(err, &refused) {
 		t.Errorf("got %v, want a HeldError", err)
+	}
+}
+
+// Where a store has no witness, as a bucket, it is the process's number that shows
+// that a holder of this machine has ended.
+func TestLeaseOfAnEndedProcessIsTakenAtOnceWithoutAWitness(t *testing.T) {
+	ended := exec.Command("true")
+	if err := ended.Run(); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name   string
+		change func(*store.Lease)
+		held   bool
+	}{
+		{"its process has ended", func(*store.Lease) {}, false},
+		{"it lives", func(l *store.Lease) { l.PID = os.Getpid() }, true},
+		{"it is of another boot of this machine, or of another machine", func(l *store.Lease) { l.BootID = "elsewhere" }, true},
+		{"its numbers mean something else here", func(l *store.Lease) { l.PIDNamespace = "elsewhere" }, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := storetest.NewMemory()
+			if _, err := store.Acquire(t.Context(), s, store.LeaseConfig{TTL: time.Hour, Command: "first"}); err != nil {
+				t.Fatal(err)
+			}
+			l := readLease(t, s)
+			l.PID = ended.Process.Pid
+			test.change(&l)
+			data, err := store.EncodeIndented(l)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Put(t.Context(), store.LeaseKey, data, store.Any); err != nil {
+				t.Fatal(err)
+			}
+			next, err := store.Acquire(t.Context(), s, store.LeaseConfig{Command: "next"})
+			var refused *store.HeldError
+			if errors.As(err, &refused) != test.held {
+				t.Fatalf("got %v, want that it is held: %v", err, test.held)
+			}
+			if !test.held && (err != nil || next.Epoch() != 2) {
+				t.Errorf("got %v, want epoch 2", err)
+			}
+		})
 	}
 }
