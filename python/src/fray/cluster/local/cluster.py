@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -28,6 +29,7 @@ from fray.cluster.local.lock import ClusterLock
 from fray.cluster.local.metadata import LocalMetadata, Registry
 from fray.cluster.local.reservation import Reservation
 from fray.cluster.local.scheduler import Scheduler
+from fray.cluster.local.task import write_lines_at_once
 from fray.cluster.protocols import Metadata
 from fray.cluster.types import (
     JobGroupConfig,
@@ -99,8 +101,9 @@ class LocalCluster:
     def _launch(self, requests: Sequence[JobRequest], group: str) -> list[JobId]:
         with self._changed:
             if not self._used:
-                atexit.register(self._scheduler.kill)
+                atexit.register(self._scheduler.kill, os.getpid())
                 self._used = True
+                write_lines_at_once()
             self._check_capacity(requests)
             namespaces = [self._namespace_of(r) for r in requests]
             kept: dict[int, JobId] = {}

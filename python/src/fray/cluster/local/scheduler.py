@@ -6,6 +6,7 @@ All of it happens under the cluster's lock, which its callers hold.
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -243,8 +244,13 @@ class Scheduler:
         """Give up what nobody needs while there are no jobs."""
         self._make.close()
 
-    def kill(self) -> None:
-        """End all processes at once, when nobody can wait for them any more."""
+    def kill(self, owner: int) -> None:
+        """End all processes at once, when nobody can wait for them any more.
+
+        They are of the process `owner`: one that was forked from it leaves them alone when it exits.
+        """
+        if os.getpid() != owner:
+            return
         for job in self.jobs.values():
             for task in job.tasks:
                 if isinstance(task, ProcessTask):
