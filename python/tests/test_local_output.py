@@ -56,7 +56,5 @@ def test_lines_come_once_and_a_fork_ends_no_job(kind: str) -> None:
     assert {line: n for line, n in counts.items() if n > 1} == {}
     said = [f"job {job} line {line}" for job in range(4) for line in range(3000)]
     assert sum(line in done.stdout for line in ["begins", "sleeps", "slept", "the sleeper succeeded"]) == 4
-    if (
-        kind == "processes"
-    ):  # threads share a stream, in which the ends of lines that are printed at a time may swap
+    if kind == "processes":  # the ends of lines that threads print at a time may swap
         assert counts.keys() >= set(said)

@@ -11,6 +11,8 @@ from _thread import start_new_thread
 from functools import cache
 from typing import TYPE_CHECKING
 
+from fray._latch import Latch
+from fray._locks import Changes
 from fray.cluster.attached import attached
 from fray.cluster.errors import ActorNotFoundError, ClusterError
 from fray.cluster.watch import Watch
@@ -42,7 +44,7 @@ class ClusterDirectory:
 
     def forget_parent(self) -> None:
         """Begin anew, without a watch."""
-        self._changed = threading.Condition()
+        self._changed = Changes()
         self._watcher: _Watcher | None = None
         self._live = False  # all that there is has been told
         self._known: dict[str, dict[str, Endpoint]] = {}  # by name, then by incarnation
@@ -77,7 +79,7 @@ class ClusterDirectory:
     def known(self, name: str) -> list[Endpoint]:
         """Return the endpoints of a name that are in memory."""
         self._watch()
-        with self._changed:
+        with self._changed.lock:
             self._seen[name] = self._versions.get(name, 0)
             return list(self._known.get(name, {}).values())
 
@@ -96,7 +98,7 @@ class ClusterDirectory:
         """Return when the endpoints of a name may have changed since they were read."""
         if not self.namespace:
             timeout = min(timeout, _FOUNDING)
-        with self._changed:
+        with self._changed.lock:
             seen = self._seen.get(name, 0)
             self._changed.wait_for(lambda: self._versions.get(name, 0) != seen, timeout)
 
@@ -113,20 +115,20 @@ class ClusterDirectory:
     def _watch(self) -> None:
         if not self.namespace:
             return
-        with self._changed:
+        with self._changed.lock:
             if self._watcher is None:
                 self._watcher = _Watcher(self)
 
     def close(self) -> None:
         """Watch no more, until somebody asks again."""
-        with self._changed:
+        with self._changed.lock:
             watcher = self._watcher
         if watcher is not None:
             watcher.close()
 
     def take(self, changes: ActorChanges, watcher: _Watcher) -> None:
         """Take note of what changed, of the watcher that is there."""
-        with self._changed:
+        with self._changed.lock:
             if watcher is not self._watcher:
                 return
             touched = set()
@@ -150,7 +152,7 @@ class ClusterDirectory:
 
     def blind(self, watcher: _Watcher, over: bool) -> None:
         """Forget what is known, as the watcher may miss changes; `over`: for good."""
-        with self._changed:
+        with self._changed.lock:
             if watcher is self._watcher:
                 self._known, self._names, self._live = {}, {}, False
                 if over:
@@ -167,7 +169,7 @@ class _Watcher:
         self._directory = weakref.ref(directory)
         self._lock = threading.Lock()
         self._watch: Iterator[ActorChanges] | None = None
-        self._closed = threading.Event()
+        self._closed = Latch()
         # Whoever lets go of the last reference may hold any lock, so it is not the one to close this.
         self._gone = weakref.finalize(directory, start_new_thread, self.close, ())
         self._gone.atexit = False
