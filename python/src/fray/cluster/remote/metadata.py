@@ -88,14 +88,13 @@ class FrayMetadata:
 
     def watch(self, name: str = "", prefix: str = "", *, job_id: JobId | None = None) -> Watch:
         """Yield what is there, then what changes. After an interruption it begins anew, with a reset."""
-        connection = self._connection
-
-        def request() -> pb.WatchRequest:
-            return pb.WatchRequest(name=name, prefix=prefix, namespace=self._namespace(), job_id=job_id or "")
+        # What goes on refers to the connection alone, so that it ends when its cluster is gone.
+        namespace, connection = self._namespace(), self._connection
+        request = pb.WatchRequest(name=name, prefix=prefix, namespace=namespace, job_id=job_id or "")
 
         def changes(ending: Ending) -> Iterator[ActorChanges]:
             while not ending.over:
-                for message in connection.stream(connection.metadata.Watch, request, ending):
+                for message in connection.stream(connection.metadata.Watch, lambda: request, ending):
                     yield changes_of(message)
                 ending.wait(PAUSE)
 
