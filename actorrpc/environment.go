@@ -7,7 +7,9 @@ import (
 	"os"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/clusterapi"
 )
@@ -23,7 +25,8 @@ const (
 // maxClusterMessage is the largest message of the cluster API, in bytes.
 const maxClusterMessage = 64 << 20
 
-// FromEnvironment makes a client for the cluster that this process is a task of.
+// FromEnvironment makes a client for the cluster that this process is a task of, or whose
+// program it is under fray run. Its namespace is FRAY_NAMESPACE.
 // It is closed when ctx ends, or by Close.
 func FromEnvironment(ctx context.Context) (*Client, error) {
 	address := os.Getenv(envCluster)
@@ -31,15 +34,12 @@ func FromEnvironment(ctx context.Context) (*Client, error) {
 		return nil, errors.New(envCluster + " is not set: this process is no task of a cluster; start it by fray run, or use a FixedResolver")
 	}
 	config := Config{Namespace: os.Getenv(envNamespace)}
-	if file := os.Getenv(envIdentity); file != "" {
-		identity, err := LoadIdentity(file)
-		if err != nil {
-			return nil, err
-		}
-		config.Identity = identity
-	}
 	conn, err := dialCluster(address, os.Getenv(envToken))
 	if err != nil {
+		return nil, err
+	}
+	if config.Identity, err = identityOf(ctx, conn, config.Namespace); err != nil {
+		conn.Close()
 		return nil, err
 	}
 	resolver := NewClusterResolver(clusterapi.NewMetadataClient(conn), config.Namespace)
@@ -50,6 +50,24 @@ func FromEnvironment(ctx context.Context) (*Client, error) {
 	})
 	context.AfterFunc(ctx, func() { _ = client.Close() })
 	return client, nil
+}
+
+// identityOf is what this process shows to the actors of a namespace, nil where it has
+// nothing to show. Jobs have it in a file; fray run has one for each namespace that the
+// program which it runs asks for.
+func identityOf(ctx context.Context, conn *grpc.ClientConn, namespace string) (*Identity, error) {
+	file := os.Getenv(envIdentity)
+	if file == "" && namespace != "" {
+		answer, err := clusterapi.NewClientClient(conn).Identity(ctx, &clusterapi.IdentityRequest{Namespace: namespace})
+		if err != nil && status.Code(err) != codes.Unimplemented { // which agents and controllers answer
+			return nil, fmt.Errorf("get the identity of namespace %s: %w", namespace, err)
+		}
+		file = answer.GetFile()
+	}
+	if file == "" {
+		return nil, nil
+	}
+	return LoadIdentity(file)
 }
 
 // dialCluster connects to the cluster API at this host's agent: on the loopback

@@ -138,7 +138,7 @@ func TestAuthoritiesReachTasksThatRun(t *testing.T) {
 	authorities(1)
 	add := func() {
 		t.Helper()
-		if _, err := keys.Join(t.Context(), r.store, testStack, "ann", "default", time.Now()); err != nil {
+		if _, err := keys.Join(t.Context(), r.store, testStack, "ann", time.Now()); err != nil {
 			t.Fatal(err)
 		}
 	}

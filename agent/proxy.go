@@ -13,8 +13,10 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/clusterapi/dial"
@@ -35,12 +37,19 @@ type proxy struct {
 	// session is the only token that is let in, and goes no further: the
 	// connection has one of its own. "" lets in and passes on any.
 	session string
+	// identity answers Client.Identity; nil: it is not served.
+	identity Identify
 }
 
-// ServeProxy serves the cluster API at a local address until ctx ends: to who
-// shows the session's token, by way of a connection that has a token of its own.
-func ServeProxy(ctx context.Context, l net.Listener, to grpc.ClientConnInterface, session string) error {
-	server := (&proxy{to: to, known: methods(), session: session}).server()
+// Identify returns the file that has the identity of a member of a namespace, for the
+// program that a session is of.
+type Identify func(ctx context.Context, namespace string) (file string, err error)
+
+// ServeProxy serves the cluster API at a local address until ctx ends: to clients that
+// show the session's token, by way of a connection that has a token of its own. Who they
+// are to actors it answers itself.
+func ServeProxy(ctx context.Context, l net.Listener, to grpc.ClientConnInterface, session string, identity Identify) error {
+	server := (&proxy{to: to, known: methods(), session: session, identity: identity}).server()
 	defer context.AfterFunc(ctx, server.Stop)()
 	if err := server.Serve(l); ctx.Err() == nil {
 		return err
@@ -76,7 +85,8 @@ func tellUnled(in grpc.ServerStream, err error) {
 func (p *proxy) pass(in grpc.ServerStream) error {
 	name, _ := grpc.MethodFromServerStream(in)
 	service, _, _ := strings.Cut(strings.TrimPrefix(name, "/"), "/")
-	if !slices.Contains(services(), service) {
+	own := name == clusterapi.Client_Identity_FullMethodName && p.identity != nil
+	if !own && !slices.Contains(services(), service) {
 		return status.Errorf(codes.Unimplemented, "hosts pass on %s only, not %s", strings.Join(services(), " and "), service)
 	}
 	given, _ := metadata.FromIncomingContext(in.Context())
@@ -90,6 +100,9 @@ func (p *proxy) pass(in grpc.ServerStream) error {
 		}
 		delete(given, "authorization")
 	}
+	if own {
+		return p.identify(in)
+	}
 	noWait := len(given.Get(clusterapi.NoWaitHeader)) > 0
 	delete(given, clusterapi.NoWaitHeader)
 	ctx := metadata.NewOutgoingContext(in.Context(), passedOn(given))
@@ -100,6 +113,28 @@ func (p *proxy) pass(in grpc.ServerStream) error {
 		return p.call(ctx, in, m)
 	}
 	return p.stream(ctx, in, name)
+}
+
+// identify answers Client.Identity.
+func (p *proxy) identify(in grpc.ServerStream) error {
+	var received frame
+	if err := in.RecvMsg(&received); err != nil {
+		return err
+	}
+	defer received.data.Free()
+	var request clusterapi.IdentityRequest
+	if err := proto.Unmarshal(received.data.Materialize(), &request); err != nil {
+		return status.Errorf(codes.InvalidArgument, "read the request: %v", err)
+	}
+	file, err := p.identity(in.Context(), request.GetNamespace())
+	if err != nil {
+		return err
+	}
+	data, err := proto.Marshal(&clusterapi.IdentityResponse{File: file})
+	if err != nil {
+		return status.Errorf(codes.Internal, "write the answer: %v", err)
+	}
+	return in.SendMsg(&frame{data: mem.BufferSlice{mem.SliceBuffer(data)}})
 }
 
 func hasToken(given metadata.MD) bool {

@@ -327,3 +327,48 @@ func TestProxyRefusals(t *testing.T) {
 		t.Errorf("without a controller poll says %v", err)
 	}
 }
+
+// A proxy of fray run answers itself what its program shows to actors, to who shows the
+// session's token; an agent's does not know the call.
+func TestProxyOfAProgramHasIdentities(t *testing.T) {
+	t.Parallel()
+	_, agents, controller, r := proxied(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	follow := dial.Follow(dial.FollowConfig{Store: r.store, Token: func(context.Context, time.Time) (string, error) { return "of-the-user", nil }})
+	t.Cleanup(func() { follow.Close() })
+	identity := func(_ context.Context, namespace string) (string, error) {
+		if namespace == "" {
+			return "", status.Error(codes.InvalidArgument, "say which")
+		}
+		return "/run/" + namespace + ".pem", nil
+	}
+	served, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- ServeProxy(served, l, follow, "of-the-job", identity) }()
+	defer func() { stop(); <-done }()
+	ctx, conn := dialTask(t, l.Addr().String())
+	client := clusterapi.NewClientClient(conn)
+	got, err := client.Identity(ctx, &clusterapi.IdentityRequest{Namespace: "rl"})
+	if err != nil || got.GetFile() != "/run/rl.pem" {
+		t.Errorf("got %v, %v", got, err)
+	}
+	if _, err := client.Identity(ctx, &clusterapi.IdentityRequest{}); status.Code(err) != codes.InvalidArgument {
+		t.Errorf("without a namespace: got %v, want %s", err, codes.InvalidArgument)
+	}
+	other := metadata.NewOutgoingContext(ctx, metadata.Pairs("authorization", "Bearer another"))
+	if _, err := client.Identity(other, &clusterapi.IdentityRequest{Namespace: "rl"}); status.Code(err) != codes.Unauthenticated {
+		t.Errorf("with another token: got %v, want %s", err, codes.Unauthenticated)
+	}
+	if _, err := clusterapi.NewClientClient(agents).Identity(ctx, &clusterapi.IdentityRequest{Namespace: "rl"}); status.Code(err) != codes.Unimplemented {
+		t.Errorf("by an agent: got %v, want %s", err, codes.Unimplemented)
+	}
+	if got, err := clusterapi.NewClusterClient(conn).Poll(ctx, &clusterapi.PollRequest{JobId: "j"}); err != nil || got.GetName() != "only" {
+		t.Errorf("poll says %v, %v", got, err)
+	}
+	if got := controller.calls(); len(got) != 1 {
+		t.Errorf("the controller was asked %q, want the poll alone", got)
+	}
+}

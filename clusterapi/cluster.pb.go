@@ -200,6 +200,96 @@ func (Band) EnumDescriptor() ([]byte, []int) {
 	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{2}
 }
 
+type IdentityRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *IdentityRequest) Reset() {
+	*x = IdentityRequest{}
+	mi := &file_clusterapi_cluster_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *IdentityRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*IdentityRequest) ProtoMessage() {}
+
+func (x *IdentityRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_clusterapi_cluster_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use IdentityRequest.ProtoReflect.Descriptor instead.
+func (*IdentityRequest) Descriptor() ([]byte, []int) {
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *IdentityRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+type IdentityResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The file on this machine that has the identity, as FRAY_ACTOR_IDENTITY names one. It
+	// is kept up to date, and removed when fray run ends.
+	File          string `protobuf:"bytes,1,opt,name=file,proto3" json:"file,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *IdentityResponse) Reset() {
+	*x = IdentityResponse{}
+	mi := &file_clusterapi_cluster_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *IdentityResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*IdentityResponse) ProtoMessage() {}
+
+func (x *IdentityResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_clusterapi_cluster_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use IdentityResponse.ProtoReflect.Descriptor instead.
+func (*IdentityResponse) Descriptor() ([]byte, []int) {
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *IdentityResponse) GetFile() string {
+	if x != nil {
+		return x.File
+	}
+	return ""
+}
+
 type LaunchRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       *JobRequest            `protobuf:"bytes,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -210,7 +300,7 @@ type LaunchRequest struct {
 
 func (x *LaunchRequest) Reset() {
 	*x = LaunchRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[0]
+	mi := &file_clusterapi_cluster_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -222,7 +312,7 @@ func (x *LaunchRequest) String() string {
 func (*LaunchRequest) ProtoMessage() {}
 
 func (x *LaunchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[0]
+	mi := &file_clusterapi_cluster_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -235,7 +325,7 @@ func (x *LaunchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LaunchRequest.ProtoReflect.Descriptor instead.
 func (*LaunchRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{0}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *LaunchRequest) GetRequest() *JobRequest {
@@ -262,7 +352,7 @@ type LaunchResponse struct {
 
 func (x *LaunchResponse) Reset() {
 	*x = LaunchResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[1]
+	mi := &file_clusterapi_cluster_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -274,7 +364,7 @@ func (x *LaunchResponse) String() string {
 func (*LaunchResponse) ProtoMessage() {}
 
 func (x *LaunchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[1]
+	mi := &file_clusterapi_cluster_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -287,7 +377,7 @@ func (x *LaunchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LaunchResponse.ProtoReflect.Descriptor instead.
 func (*LaunchResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{1}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *LaunchResponse) GetJobId() string {
@@ -316,7 +406,7 @@ type LaunchGroupRequest struct {
 
 func (x *LaunchGroupRequest) Reset() {
 	*x = LaunchGroupRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[2]
+	mi := &file_clusterapi_cluster_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -328,7 +418,7 @@ func (x *LaunchGroupRequest) String() string {
 func (*LaunchGroupRequest) ProtoMessage() {}
 
 func (x *LaunchGroupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[2]
+	mi := &file_clusterapi_cluster_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -341,7 +431,7 @@ func (x *LaunchGroupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LaunchGroupRequest.ProtoReflect.Descriptor instead.
 func (*LaunchGroupRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{2}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *LaunchGroupRequest) GetRequests() []*JobRequest {
@@ -381,7 +471,7 @@ type LaunchGroupResponse struct {
 
 func (x *LaunchGroupResponse) Reset() {
 	*x = LaunchGroupResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[3]
+	mi := &file_clusterapi_cluster_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -393,7 +483,7 @@ func (x *LaunchGroupResponse) String() string {
 func (*LaunchGroupResponse) ProtoMessage() {}
 
 func (x *LaunchGroupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[3]
+	mi := &file_clusterapi_cluster_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -406,7 +496,7 @@ func (x *LaunchGroupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LaunchGroupResponse.ProtoReflect.Descriptor instead.
 func (*LaunchGroupResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{3}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *LaunchGroupResponse) GetJobIds() []string {
@@ -428,7 +518,7 @@ type JobGroup struct {
 
 func (x *JobGroup) Reset() {
 	*x = JobGroup{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[4]
+	mi := &file_clusterapi_cluster_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -440,7 +530,7 @@ func (x *JobGroup) String() string {
 func (*JobGroup) ProtoMessage() {}
 
 func (x *JobGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[4]
+	mi := &file_clusterapi_cluster_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -453,7 +543,7 @@ func (x *JobGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobGroup.ProtoReflect.Descriptor instead.
 func (*JobGroup) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{4}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *JobGroup) GetName() string {
@@ -514,7 +604,7 @@ type JobRequest struct {
 
 func (x *JobRequest) Reset() {
 	*x = JobRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[5]
+	mi := &file_clusterapi_cluster_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -526,7 +616,7 @@ func (x *JobRequest) String() string {
 func (*JobRequest) ProtoMessage() {}
 
 func (x *JobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[5]
+	mi := &file_clusterapi_cluster_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -539,7 +629,7 @@ func (x *JobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobRequest.ProtoReflect.Descriptor instead.
 func (*JobRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{5}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *JobRequest) GetName() string {
@@ -681,7 +771,7 @@ type Entrypoint struct {
 
 func (x *Entrypoint) Reset() {
 	*x = Entrypoint{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[6]
+	mi := &file_clusterapi_cluster_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -693,7 +783,7 @@ func (x *Entrypoint) String() string {
 func (*Entrypoint) ProtoMessage() {}
 
 func (x *Entrypoint) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[6]
+	mi := &file_clusterapi_cluster_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -706,7 +796,7 @@ func (x *Entrypoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Entrypoint.ProtoReflect.Descriptor instead.
 func (*Entrypoint) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{6}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Entrypoint) GetKind() isEntrypoint_Kind {
@@ -759,7 +849,7 @@ type Command struct {
 
 func (x *Command) Reset() {
 	*x = Command{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[7]
+	mi := &file_clusterapi_cluster_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -771,7 +861,7 @@ func (x *Command) String() string {
 func (*Command) ProtoMessage() {}
 
 func (x *Command) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[7]
+	mi := &file_clusterapi_cluster_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -784,7 +874,7 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command.ProtoReflect.Descriptor instead.
 func (*Command) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{7}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Command) GetWords() []string {
@@ -806,7 +896,7 @@ type Callable struct {
 
 func (x *Callable) Reset() {
 	*x = Callable{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[8]
+	mi := &file_clusterapi_cluster_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -818,7 +908,7 @@ func (x *Callable) String() string {
 func (*Callable) ProtoMessage() {}
 
 func (x *Callable) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[8]
+	mi := &file_clusterapi_cluster_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -831,7 +921,7 @@ func (x *Callable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Callable.ProtoReflect.Descriptor instead.
 func (*Callable) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{8}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Callable) GetSha256() string {
@@ -875,7 +965,7 @@ type Resources struct {
 
 func (x *Resources) Reset() {
 	*x = Resources{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[9]
+	mi := &file_clusterapi_cluster_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -887,7 +977,7 @@ func (x *Resources) String() string {
 func (*Resources) ProtoMessage() {}
 
 func (x *Resources) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[9]
+	mi := &file_clusterapi_cluster_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -900,7 +990,7 @@ func (x *Resources) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resources.ProtoReflect.Descriptor instead.
 func (*Resources) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{9}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Resources) GetTpu() string {
@@ -997,7 +1087,7 @@ type Port struct {
 
 func (x *Port) Reset() {
 	*x = Port{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[10]
+	mi := &file_clusterapi_cluster_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1009,7 +1099,7 @@ func (x *Port) String() string {
 func (*Port) ProtoMessage() {}
 
 func (x *Port) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[10]
+	mi := &file_clusterapi_cluster_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1022,7 +1112,7 @@ func (x *Port) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Port.ProtoReflect.Descriptor instead.
 func (*Port) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{10}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Port) GetName() string {
@@ -1054,7 +1144,7 @@ type Environment struct {
 
 func (x *Environment) Reset() {
 	*x = Environment{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[11]
+	mi := &file_clusterapi_cluster_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1066,7 +1156,7 @@ func (x *Environment) String() string {
 func (*Environment) ProtoMessage() {}
 
 func (x *Environment) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[11]
+	mi := &file_clusterapi_cluster_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1079,7 +1169,7 @@ func (x *Environment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Environment.ProtoReflect.Descriptor instead.
 func (*Environment) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{11}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Environment) GetBundle() string {
@@ -1128,7 +1218,7 @@ type UV struct {
 
 func (x *UV) Reset() {
 	*x = UV{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[12]
+	mi := &file_clusterapi_cluster_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1140,7 +1230,7 @@ func (x *UV) String() string {
 func (*UV) ProtoMessage() {}
 
 func (x *UV) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[12]
+	mi := &file_clusterapi_cluster_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1153,7 +1243,7 @@ func (x *UV) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UV.ProtoReflect.Descriptor instead.
 func (*UV) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{12}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *UV) GetExtras() []string {
@@ -1192,7 +1282,7 @@ type HealthCheck struct {
 
 func (x *HealthCheck) Reset() {
 	*x = HealthCheck{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[13]
+	mi := &file_clusterapi_cluster_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1204,7 +1294,7 @@ func (x *HealthCheck) String() string {
 func (*HealthCheck) ProtoMessage() {}
 
 func (x *HealthCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[13]
+	mi := &file_clusterapi_cluster_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1217,7 +1307,7 @@ func (x *HealthCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthCheck.ProtoReflect.Descriptor instead.
 func (*HealthCheck) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{13}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *HealthCheck) GetHttp() string {
@@ -1298,7 +1388,7 @@ type JobInfo struct {
 
 func (x *JobInfo) Reset() {
 	*x = JobInfo{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[14]
+	mi := &file_clusterapi_cluster_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1310,7 +1400,7 @@ func (x *JobInfo) String() string {
 func (*JobInfo) ProtoMessage() {}
 
 func (x *JobInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[14]
+	mi := &file_clusterapi_cluster_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1323,7 +1413,7 @@ func (x *JobInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobInfo.ProtoReflect.Descriptor instead.
 func (*JobInfo) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{14}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *JobInfo) GetJobId() string {
@@ -1488,7 +1578,7 @@ type AttemptInfo struct {
 
 func (x *AttemptInfo) Reset() {
 	*x = AttemptInfo{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[15]
+	mi := &file_clusterapi_cluster_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1500,7 +1590,7 @@ func (x *AttemptInfo) String() string {
 func (*AttemptInfo) ProtoMessage() {}
 
 func (x *AttemptInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[15]
+	mi := &file_clusterapi_cluster_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1513,7 +1603,7 @@ func (x *AttemptInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttemptInfo.ProtoReflect.Descriptor instead.
 func (*AttemptInfo) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{15}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *AttemptInfo) GetNumber() int32 {
@@ -1583,7 +1673,7 @@ type TaskInfo struct {
 
 func (x *TaskInfo) Reset() {
 	*x = TaskInfo{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[16]
+	mi := &file_clusterapi_cluster_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1595,7 +1685,7 @@ func (x *TaskInfo) String() string {
 func (*TaskInfo) ProtoMessage() {}
 
 func (x *TaskInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[16]
+	mi := &file_clusterapi_cluster_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1608,7 +1698,7 @@ func (x *TaskInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskInfo.ProtoReflect.Descriptor instead.
 func (*TaskInfo) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{16}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *TaskInfo) GetIndex() int32 {
@@ -1690,7 +1780,7 @@ type PollRequest struct {
 
 func (x *PollRequest) Reset() {
 	*x = PollRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[17]
+	mi := &file_clusterapi_cluster_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1702,7 +1792,7 @@ func (x *PollRequest) String() string {
 func (*PollRequest) ProtoMessage() {}
 
 func (x *PollRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[17]
+	mi := &file_clusterapi_cluster_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1715,7 +1805,7 @@ func (x *PollRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PollRequest.ProtoReflect.Descriptor instead.
 func (*PollRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{17}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *PollRequest) GetJobId() string {
@@ -1738,7 +1828,7 @@ type WaitRequest struct {
 
 func (x *WaitRequest) Reset() {
 	*x = WaitRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[18]
+	mi := &file_clusterapi_cluster_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1750,7 +1840,7 @@ func (x *WaitRequest) String() string {
 func (*WaitRequest) ProtoMessage() {}
 
 func (x *WaitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[18]
+	mi := &file_clusterapi_cluster_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1763,7 +1853,7 @@ func (x *WaitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitRequest.ProtoReflect.Descriptor instead.
 func (*WaitRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{18}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *WaitRequest) GetJobIds() []string {
@@ -1796,7 +1886,7 @@ type WaitResponse struct {
 
 func (x *WaitResponse) Reset() {
 	*x = WaitResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[19]
+	mi := &file_clusterapi_cluster_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1808,7 +1898,7 @@ func (x *WaitResponse) String() string {
 func (*WaitResponse) ProtoMessage() {}
 
 func (x *WaitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[19]
+	mi := &file_clusterapi_cluster_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1821,7 +1911,7 @@ func (x *WaitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitResponse.ProtoReflect.Descriptor instead.
 func (*WaitResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{19}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *WaitResponse) GetJobs() []*JobInfo {
@@ -1847,7 +1937,7 @@ type MonitorRequest struct {
 
 func (x *MonitorRequest) Reset() {
 	*x = MonitorRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[20]
+	mi := &file_clusterapi_cluster_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1859,7 +1949,7 @@ func (x *MonitorRequest) String() string {
 func (*MonitorRequest) ProtoMessage() {}
 
 func (x *MonitorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[20]
+	mi := &file_clusterapi_cluster_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1872,7 +1962,7 @@ func (x *MonitorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MonitorRequest.ProtoReflect.Descriptor instead.
 func (*MonitorRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{20}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *MonitorRequest) GetJobId() string {
@@ -1930,7 +2020,7 @@ type MonitorResponse struct {
 
 func (x *MonitorResponse) Reset() {
 	*x = MonitorResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[21]
+	mi := &file_clusterapi_cluster_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1942,7 +2032,7 @@ func (x *MonitorResponse) String() string {
 func (*MonitorResponse) ProtoMessage() {}
 
 func (x *MonitorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[21]
+	mi := &file_clusterapi_cluster_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1955,7 +2045,7 @@ func (x *MonitorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MonitorResponse.ProtoReflect.Descriptor instead.
 func (*MonitorResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{21}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *MonitorResponse) GetAttempt() int32 {
@@ -2002,7 +2092,7 @@ type TerminateRequest struct {
 
 func (x *TerminateRequest) Reset() {
 	*x = TerminateRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[22]
+	mi := &file_clusterapi_cluster_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2014,7 +2104,7 @@ func (x *TerminateRequest) String() string {
 func (*TerminateRequest) ProtoMessage() {}
 
 func (x *TerminateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[22]
+	mi := &file_clusterapi_cluster_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2027,7 +2117,7 @@ func (x *TerminateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TerminateRequest.ProtoReflect.Descriptor instead.
 func (*TerminateRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{22}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *TerminateRequest) GetJobId() string {
@@ -2045,7 +2135,7 @@ type TerminateResponse struct {
 
 func (x *TerminateResponse) Reset() {
 	*x = TerminateResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[23]
+	mi := &file_clusterapi_cluster_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2057,7 +2147,7 @@ func (x *TerminateResponse) String() string {
 func (*TerminateResponse) ProtoMessage() {}
 
 func (x *TerminateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[23]
+	mi := &file_clusterapi_cluster_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2070,7 +2160,7 @@ func (x *TerminateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TerminateResponse.ProtoReflect.Descriptor instead.
 func (*TerminateResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{23}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{25}
 }
 
 type ListJobsRequest struct {
@@ -2085,7 +2175,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[24]
+	mi := &file_clusterapi_cluster_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2097,7 +2187,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[24]
+	mi := &file_clusterapi_cluster_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2110,7 +2200,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{24}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListJobsRequest) GetNamespace() string {
@@ -2150,7 +2240,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[25]
+	mi := &file_clusterapi_cluster_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2162,7 +2252,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[25]
+	mi := &file_clusterapi_cluster_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2175,7 +2265,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{25}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListJobsResponse) GetJobs() []*JobInfo {
@@ -2201,7 +2291,7 @@ type ReservationConfig struct {
 
 func (x *ReservationConfig) Reset() {
 	*x = ReservationConfig{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[26]
+	mi := &file_clusterapi_cluster_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2213,7 +2303,7 @@ func (x *ReservationConfig) String() string {
 func (*ReservationConfig) ProtoMessage() {}
 
 func (x *ReservationConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[26]
+	mi := &file_clusterapi_cluster_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2226,7 +2316,7 @@ func (x *ReservationConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReservationConfig.ProtoReflect.Descriptor instead.
 func (*ReservationConfig) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{26}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ReservationConfig) GetName() string {
@@ -2295,7 +2385,7 @@ type CreateReservationRequest struct {
 
 func (x *CreateReservationRequest) Reset() {
 	*x = CreateReservationRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[27]
+	mi := &file_clusterapi_cluster_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2307,7 +2397,7 @@ func (x *CreateReservationRequest) String() string {
 func (*CreateReservationRequest) ProtoMessage() {}
 
 func (x *CreateReservationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[27]
+	mi := &file_clusterapi_cluster_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2320,7 +2410,7 @@ func (x *CreateReservationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateReservationRequest.ProtoReflect.Descriptor instead.
 func (*CreateReservationRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{27}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *CreateReservationRequest) GetConfig() *ReservationConfig {
@@ -2354,7 +2444,7 @@ type ReservationInfo struct {
 
 func (x *ReservationInfo) Reset() {
 	*x = ReservationInfo{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[28]
+	mi := &file_clusterapi_cluster_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2366,7 +2456,7 @@ func (x *ReservationInfo) String() string {
 func (*ReservationInfo) ProtoMessage() {}
 
 func (x *ReservationInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[28]
+	mi := &file_clusterapi_cluster_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2379,7 +2469,7 @@ func (x *ReservationInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReservationInfo.ProtoReflect.Descriptor instead.
 func (*ReservationInfo) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{28}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ReservationInfo) GetReservationId() string {
@@ -2454,7 +2544,7 @@ type ReleaseReservationRequest struct {
 
 func (x *ReleaseReservationRequest) Reset() {
 	*x = ReleaseReservationRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[29]
+	mi := &file_clusterapi_cluster_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2466,7 +2556,7 @@ func (x *ReleaseReservationRequest) String() string {
 func (*ReleaseReservationRequest) ProtoMessage() {}
 
 func (x *ReleaseReservationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[29]
+	mi := &file_clusterapi_cluster_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2479,7 +2569,7 @@ func (x *ReleaseReservationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseReservationRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseReservationRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{29}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ReleaseReservationRequest) GetReservationId() string {
@@ -2497,7 +2587,7 @@ type ReleaseReservationResponse struct {
 
 func (x *ReleaseReservationResponse) Reset() {
 	*x = ReleaseReservationResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[30]
+	mi := &file_clusterapi_cluster_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2509,7 +2599,7 @@ func (x *ReleaseReservationResponse) String() string {
 func (*ReleaseReservationResponse) ProtoMessage() {}
 
 func (x *ReleaseReservationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[30]
+	mi := &file_clusterapi_cluster_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2522,7 +2612,7 @@ func (x *ReleaseReservationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseReservationResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseReservationResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{30}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{32}
 }
 
 type GetReservationRequest struct {
@@ -2534,7 +2624,7 @@ type GetReservationRequest struct {
 
 func (x *GetReservationRequest) Reset() {
 	*x = GetReservationRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[31]
+	mi := &file_clusterapi_cluster_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2546,7 +2636,7 @@ func (x *GetReservationRequest) String() string {
 func (*GetReservationRequest) ProtoMessage() {}
 
 func (x *GetReservationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[31]
+	mi := &file_clusterapi_cluster_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2559,7 +2649,7 @@ func (x *GetReservationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetReservationRequest.ProtoReflect.Descriptor instead.
 func (*GetReservationRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{31}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *GetReservationRequest) GetReservationId() string {
@@ -2578,7 +2668,7 @@ type ListReservationsRequest struct {
 
 func (x *ListReservationsRequest) Reset() {
 	*x = ListReservationsRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[32]
+	mi := &file_clusterapi_cluster_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2590,7 +2680,7 @@ func (x *ListReservationsRequest) String() string {
 func (*ListReservationsRequest) ProtoMessage() {}
 
 func (x *ListReservationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[32]
+	mi := &file_clusterapi_cluster_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2603,7 +2693,7 @@ func (x *ListReservationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListReservationsRequest.ProtoReflect.Descriptor instead.
 func (*ListReservationsRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{32}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ListReservationsRequest) GetNamespace() string {
@@ -2622,7 +2712,7 @@ type ListReservationsResponse struct {
 
 func (x *ListReservationsResponse) Reset() {
 	*x = ListReservationsResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[33]
+	mi := &file_clusterapi_cluster_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2634,7 +2724,7 @@ func (x *ListReservationsResponse) String() string {
 func (*ListReservationsResponse) ProtoMessage() {}
 
 func (x *ListReservationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[33]
+	mi := &file_clusterapi_cluster_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2647,7 +2737,7 @@ func (x *ListReservationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListReservationsResponse.ProtoReflect.Descriptor instead.
 func (*ListReservationsResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{33}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ListReservationsResponse) GetReservations() []*ReservationInfo {
@@ -2668,7 +2758,7 @@ type UploadRequest struct {
 
 func (x *UploadRequest) Reset() {
 	*x = UploadRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[34]
+	mi := &file_clusterapi_cluster_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2680,7 +2770,7 @@ func (x *UploadRequest) String() string {
 func (*UploadRequest) ProtoMessage() {}
 
 func (x *UploadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[34]
+	mi := &file_clusterapi_cluster_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2693,7 +2783,7 @@ func (x *UploadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadRequest.ProtoReflect.Descriptor instead.
 func (*UploadRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{34}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *UploadRequest) GetSha256() string {
@@ -2726,7 +2816,7 @@ type UploadResponse struct {
 
 func (x *UploadResponse) Reset() {
 	*x = UploadResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[35]
+	mi := &file_clusterapi_cluster_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2738,7 +2828,7 @@ func (x *UploadResponse) String() string {
 func (*UploadResponse) ProtoMessage() {}
 
 func (x *UploadResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[35]
+	mi := &file_clusterapi_cluster_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2751,7 +2841,7 @@ func (x *UploadResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadResponse.ProtoReflect.Descriptor instead.
 func (*UploadResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{35}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *UploadResponse) GetExisted() bool {
@@ -2777,7 +2867,7 @@ type ExecRequest struct {
 
 func (x *ExecRequest) Reset() {
 	*x = ExecRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[36]
+	mi := &file_clusterapi_cluster_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2789,7 +2879,7 @@ func (x *ExecRequest) String() string {
 func (*ExecRequest) ProtoMessage() {}
 
 func (x *ExecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[36]
+	mi := &file_clusterapi_cluster_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2802,7 +2892,7 @@ func (x *ExecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecRequest.ProtoReflect.Descriptor instead.
 func (*ExecRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{36}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ExecRequest) GetKind() isExecRequest_Kind {
@@ -2905,7 +2995,7 @@ type ExecStart struct {
 
 func (x *ExecStart) Reset() {
 	*x = ExecStart{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[37]
+	mi := &file_clusterapi_cluster_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2917,7 +3007,7 @@ func (x *ExecStart) String() string {
 func (*ExecStart) ProtoMessage() {}
 
 func (x *ExecStart) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[37]
+	mi := &file_clusterapi_cluster_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2930,7 +3020,7 @@ func (x *ExecStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecStart.ProtoReflect.Descriptor instead.
 func (*ExecStart) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{37}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ExecStart) GetJobId() string {
@@ -2985,7 +3075,7 @@ type WindowSize struct {
 
 func (x *WindowSize) Reset() {
 	*x = WindowSize{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[38]
+	mi := &file_clusterapi_cluster_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2997,7 +3087,7 @@ func (x *WindowSize) String() string {
 func (*WindowSize) ProtoMessage() {}
 
 func (x *WindowSize) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[38]
+	mi := &file_clusterapi_cluster_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3010,7 +3100,7 @@ func (x *WindowSize) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WindowSize.ProtoReflect.Descriptor instead.
 func (*WindowSize) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{38}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *WindowSize) GetRows() uint32 {
@@ -3041,7 +3131,7 @@ type ExecResponse struct {
 
 func (x *ExecResponse) Reset() {
 	*x = ExecResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[39]
+	mi := &file_clusterapi_cluster_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3053,7 +3143,7 @@ func (x *ExecResponse) String() string {
 func (*ExecResponse) ProtoMessage() {}
 
 func (x *ExecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[39]
+	mi := &file_clusterapi_cluster_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3066,7 +3156,7 @@ func (x *ExecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecResponse.ProtoReflect.Descriptor instead.
 func (*ExecResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{39}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ExecResponse) GetKind() isExecResponse_Kind {
@@ -3138,7 +3228,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[40]
+	mi := &file_clusterapi_cluster_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3150,7 +3240,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[40]
+	mi := &file_clusterapi_cluster_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3163,7 +3253,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{40}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *LogsRequest) GetJobId() string {
@@ -3211,7 +3301,7 @@ type LogsResponse struct {
 
 func (x *LogsResponse) Reset() {
 	*x = LogsResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[41]
+	mi := &file_clusterapi_cluster_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3223,7 +3313,7 @@ func (x *LogsResponse) String() string {
 func (*LogsResponse) ProtoMessage() {}
 
 func (x *LogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[41]
+	mi := &file_clusterapi_cluster_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3236,7 +3326,7 @@ func (x *LogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsResponse.ProtoReflect.Descriptor instead.
 func (*LogsResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{41}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *LogsResponse) GetOffset() int64 {
@@ -3270,7 +3360,7 @@ type ActorEndpoint struct {
 
 func (x *ActorEndpoint) Reset() {
 	*x = ActorEndpoint{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[42]
+	mi := &file_clusterapi_cluster_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3282,7 +3372,7 @@ func (x *ActorEndpoint) String() string {
 func (*ActorEndpoint) ProtoMessage() {}
 
 func (x *ActorEndpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[42]
+	mi := &file_clusterapi_cluster_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3295,7 +3385,7 @@ func (x *ActorEndpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActorEndpoint.ProtoReflect.Descriptor instead.
 func (*ActorEndpoint) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{42}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ActorEndpoint) GetActorId() string {
@@ -3380,7 +3470,7 @@ type RegisterRequest struct {
 
 func (x *RegisterRequest) Reset() {
 	*x = RegisterRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[43]
+	mi := &file_clusterapi_cluster_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3392,7 +3482,7 @@ func (x *RegisterRequest) String() string {
 func (*RegisterRequest) ProtoMessage() {}
 
 func (x *RegisterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[43]
+	mi := &file_clusterapi_cluster_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3405,7 +3495,7 @@ func (x *RegisterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterRequest.ProtoReflect.Descriptor instead.
 func (*RegisterRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{43}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *RegisterRequest) GetName() string {
@@ -3480,7 +3570,7 @@ type RegisterResponse struct {
 
 func (x *RegisterResponse) Reset() {
 	*x = RegisterResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[44]
+	mi := &file_clusterapi_cluster_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3492,7 +3582,7 @@ func (x *RegisterResponse) String() string {
 func (*RegisterResponse) ProtoMessage() {}
 
 func (x *RegisterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[44]
+	mi := &file_clusterapi_cluster_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3505,7 +3595,7 @@ func (x *RegisterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterResponse.ProtoReflect.Descriptor instead.
 func (*RegisterResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{44}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *RegisterResponse) GetActorId() string {
@@ -3524,7 +3614,7 @@ type UnregisterRequest struct {
 
 func (x *UnregisterRequest) Reset() {
 	*x = UnregisterRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[45]
+	mi := &file_clusterapi_cluster_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3536,7 +3626,7 @@ func (x *UnregisterRequest) String() string {
 func (*UnregisterRequest) ProtoMessage() {}
 
 func (x *UnregisterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[45]
+	mi := &file_clusterapi_cluster_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3549,7 +3639,7 @@ func (x *UnregisterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnregisterRequest.ProtoReflect.Descriptor instead.
 func (*UnregisterRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{45}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *UnregisterRequest) GetActorId() string {
@@ -3567,7 +3657,7 @@ type UnregisterResponse struct {
 
 func (x *UnregisterResponse) Reset() {
 	*x = UnregisterResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[46]
+	mi := &file_clusterapi_cluster_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3579,7 +3669,7 @@ func (x *UnregisterResponse) String() string {
 func (*UnregisterResponse) ProtoMessage() {}
 
 func (x *UnregisterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[46]
+	mi := &file_clusterapi_cluster_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3592,7 +3682,7 @@ func (x *UnregisterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnregisterResponse.ProtoReflect.Descriptor instead.
 func (*UnregisterResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{46}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{48}
 }
 
 type LookupRequest struct {
@@ -3605,7 +3695,7 @@ type LookupRequest struct {
 
 func (x *LookupRequest) Reset() {
 	*x = LookupRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[47]
+	mi := &file_clusterapi_cluster_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3617,7 +3707,7 @@ func (x *LookupRequest) String() string {
 func (*LookupRequest) ProtoMessage() {}
 
 func (x *LookupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[47]
+	mi := &file_clusterapi_cluster_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3630,7 +3720,7 @@ func (x *LookupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LookupRequest.ProtoReflect.Descriptor instead.
 func (*LookupRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{47}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *LookupRequest) GetName() string {
@@ -3657,7 +3747,7 @@ type ListActorsRequest struct {
 
 func (x *ListActorsRequest) Reset() {
 	*x = ListActorsRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[48]
+	mi := &file_clusterapi_cluster_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3669,7 +3759,7 @@ func (x *ListActorsRequest) String() string {
 func (*ListActorsRequest) ProtoMessage() {}
 
 func (x *ListActorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[48]
+	mi := &file_clusterapi_cluster_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3682,7 +3772,7 @@ func (x *ListActorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActorsRequest.ProtoReflect.Descriptor instead.
 func (*ListActorsRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{48}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ListActorsRequest) GetPrefix() string {
@@ -3708,7 +3798,7 @@ type ListActorsResponse struct {
 
 func (x *ListActorsResponse) Reset() {
 	*x = ListActorsResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[49]
+	mi := &file_clusterapi_cluster_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3720,7 +3810,7 @@ func (x *ListActorsResponse) String() string {
 func (*ListActorsResponse) ProtoMessage() {}
 
 func (x *ListActorsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[49]
+	mi := &file_clusterapi_cluster_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3733,7 +3823,7 @@ func (x *ListActorsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActorsResponse.ProtoReflect.Descriptor instead.
 func (*ListActorsResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{49}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ListActorsResponse) GetActors() []*ActorEndpoint {
@@ -3757,7 +3847,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[50]
+	mi := &file_clusterapi_cluster_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3769,7 +3859,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[50]
+	mi := &file_clusterapi_cluster_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3782,7 +3872,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{50}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *WatchRequest) GetName() string {
@@ -3824,7 +3914,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[51]
+	mi := &file_clusterapi_cluster_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3836,7 +3926,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[51]
+	mi := &file_clusterapi_cluster_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3849,7 +3939,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{51}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *WatchResponse) GetReset_() bool {
@@ -3901,7 +3991,7 @@ type ApplyRequest struct {
 
 func (x *ApplyRequest) Reset() {
 	*x = ApplyRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[52]
+	mi := &file_clusterapi_cluster_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3913,7 +4003,7 @@ func (x *ApplyRequest) String() string {
 func (*ApplyRequest) ProtoMessage() {}
 
 func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[52]
+	mi := &file_clusterapi_cluster_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3926,7 +4016,7 @@ func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyRequest.ProtoReflect.Descriptor instead.
 func (*ApplyRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{52}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ApplyRequest) GetDesired() []byte {
@@ -4022,7 +4112,7 @@ type ApplyResponse struct {
 
 func (x *ApplyResponse) Reset() {
 	*x = ApplyResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[53]
+	mi := &file_clusterapi_cluster_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4034,7 +4124,7 @@ func (x *ApplyResponse) String() string {
 func (*ApplyResponse) ProtoMessage() {}
 
 func (x *ApplyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[53]
+	mi := &file_clusterapi_cluster_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4047,7 +4137,7 @@ func (x *ApplyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyResponse.ProtoReflect.Descriptor instead.
 func (*ApplyResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{53}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ApplyResponse) GetRevision() uint64 {
@@ -4066,7 +4156,7 @@ type PauseRequest struct {
 
 func (x *PauseRequest) Reset() {
 	*x = PauseRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[54]
+	mi := &file_clusterapi_cluster_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4078,7 +4168,7 @@ func (x *PauseRequest) String() string {
 func (*PauseRequest) ProtoMessage() {}
 
 func (x *PauseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[54]
+	mi := &file_clusterapi_cluster_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4091,7 +4181,7 @@ func (x *PauseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRequest.ProtoReflect.Descriptor instead.
 func (*PauseRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{54}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *PauseRequest) GetReason() string {
@@ -4109,7 +4199,7 @@ type PauseResponse struct {
 
 func (x *PauseResponse) Reset() {
 	*x = PauseResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[55]
+	mi := &file_clusterapi_cluster_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4121,7 +4211,7 @@ func (x *PauseResponse) String() string {
 func (*PauseResponse) ProtoMessage() {}
 
 func (x *PauseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[55]
+	mi := &file_clusterapi_cluster_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4134,7 +4224,7 @@ func (x *PauseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseResponse.ProtoReflect.Descriptor instead.
 func (*PauseResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{55}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{57}
 }
 
 type ResumeRequest struct {
@@ -4145,7 +4235,7 @@ type ResumeRequest struct {
 
 func (x *ResumeRequest) Reset() {
 	*x = ResumeRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[56]
+	mi := &file_clusterapi_cluster_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4157,7 +4247,7 @@ func (x *ResumeRequest) String() string {
 func (*ResumeRequest) ProtoMessage() {}
 
 func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[56]
+	mi := &file_clusterapi_cluster_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4170,7 +4260,7 @@ func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeRequest.ProtoReflect.Descriptor instead.
 func (*ResumeRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{56}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{58}
 }
 
 type ResumeResponse struct {
@@ -4181,7 +4271,7 @@ type ResumeResponse struct {
 
 func (x *ResumeResponse) Reset() {
 	*x = ResumeResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[57]
+	mi := &file_clusterapi_cluster_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4193,7 +4283,7 @@ func (x *ResumeResponse) String() string {
 func (*ResumeResponse) ProtoMessage() {}
 
 func (x *ResumeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[57]
+	mi := &file_clusterapi_cluster_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4206,14 +4296,18 @@ func (x *ResumeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeResponse.ProtoReflect.Descriptor instead.
 func (*ResumeResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{57}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{59}
 }
 
 var File_clusterapi_cluster_proto protoreflect.FileDescriptor
 
 const file_clusterapi_cluster_proto_rawDesc = "" +
 	"\n" +
-	"\x18clusterapi/cluster.proto\x12\x0ffray.cluster.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"e\n" +
+	"\x18clusterapi/cluster.proto\x12\x0ffray.cluster.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"/\n" +
+	"\x0fIdentityRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\"&\n" +
+	"\x10IdentityResponse\x12\x12\n" +
+	"\x04file\x18\x01 \x01(\tR\x04file\"e\n" +
 	"\rLaunchRequest\x125\n" +
 	"\arequest\x18\x01 \x01(\v2\x1b.fray.cluster.v1.JobRequestR\arequest\x12\x1d\n" +
 	"\n" +
@@ -4589,7 +4683,9 @@ const file_clusterapi_cluster_proto_rawDesc = "" +
 	"\x05Admin\x12F\n" +
 	"\x05Apply\x12\x1d.fray.cluster.v1.ApplyRequest\x1a\x1e.fray.cluster.v1.ApplyResponse\x12F\n" +
 	"\x05Pause\x12\x1d.fray.cluster.v1.PauseRequest\x1a\x1e.fray.cluster.v1.PauseResponse\x12I\n" +
-	"\x06Resume\x12\x1e.fray.cluster.v1.ResumeRequest\x1a\x1f.fray.cluster.v1.ResumeResponse2\x96\x01\n" +
+	"\x06Resume\x12\x1e.fray.cluster.v1.ResumeRequest\x1a\x1f.fray.cluster.v1.ResumeResponse2Y\n" +
+	"\x06Client\x12O\n" +
+	"\bIdentity\x12 .fray.cluster.v1.IdentityRequest\x1a!.fray.cluster.v1.IdentityResponse2\x96\x01\n" +
 	"\x04Host\x12G\n" +
 	"\x04Exec\x12\x1c.fray.cluster.v1.ExecRequest\x1a\x1d.fray.cluster.v1.ExecResponse(\x010\x01\x12E\n" +
 	"\x04Logs\x12\x1c.fray.cluster.v1.LogsRequest\x1a\x1d.fray.cluster.v1.LogsResponse0\x01B$Z\"github.com/fray-ml/fray/clusterapib\x06proto3"
@@ -4607,180 +4703,184 @@ func file_clusterapi_cluster_proto_rawDescGZIP() []byte {
 }
 
 var file_clusterapi_cluster_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_clusterapi_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 63)
+var file_clusterapi_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 65)
 var file_clusterapi_cluster_proto_goTypes = []any{
 	(JobStatus)(0),                     // 0: fray.cluster.v1.JobStatus
 	(NameClash)(0),                     // 1: fray.cluster.v1.NameClash
 	(Band)(0),                          // 2: fray.cluster.v1.Band
-	(*LaunchRequest)(nil),              // 3: fray.cluster.v1.LaunchRequest
-	(*LaunchResponse)(nil),             // 4: fray.cluster.v1.LaunchResponse
-	(*LaunchGroupRequest)(nil),         // 5: fray.cluster.v1.LaunchGroupRequest
-	(*LaunchGroupResponse)(nil),        // 6: fray.cluster.v1.LaunchGroupResponse
-	(*JobGroup)(nil),                   // 7: fray.cluster.v1.JobGroup
-	(*JobRequest)(nil),                 // 8: fray.cluster.v1.JobRequest
-	(*Entrypoint)(nil),                 // 9: fray.cluster.v1.Entrypoint
-	(*Command)(nil),                    // 10: fray.cluster.v1.Command
-	(*Callable)(nil),                   // 11: fray.cluster.v1.Callable
-	(*Resources)(nil),                  // 12: fray.cluster.v1.Resources
-	(*Port)(nil),                       // 13: fray.cluster.v1.Port
-	(*Environment)(nil),                // 14: fray.cluster.v1.Environment
-	(*UV)(nil),                         // 15: fray.cluster.v1.UV
-	(*HealthCheck)(nil),                // 16: fray.cluster.v1.HealthCheck
-	(*JobInfo)(nil),                    // 17: fray.cluster.v1.JobInfo
-	(*AttemptInfo)(nil),                // 18: fray.cluster.v1.AttemptInfo
-	(*TaskInfo)(nil),                   // 19: fray.cluster.v1.TaskInfo
-	(*PollRequest)(nil),                // 20: fray.cluster.v1.PollRequest
-	(*WaitRequest)(nil),                // 21: fray.cluster.v1.WaitRequest
-	(*WaitResponse)(nil),               // 22: fray.cluster.v1.WaitResponse
-	(*MonitorRequest)(nil),             // 23: fray.cluster.v1.MonitorRequest
-	(*MonitorResponse)(nil),            // 24: fray.cluster.v1.MonitorResponse
-	(*TerminateRequest)(nil),           // 25: fray.cluster.v1.TerminateRequest
-	(*TerminateResponse)(nil),          // 26: fray.cluster.v1.TerminateResponse
-	(*ListJobsRequest)(nil),            // 27: fray.cluster.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),           // 28: fray.cluster.v1.ListJobsResponse
-	(*ReservationConfig)(nil),          // 29: fray.cluster.v1.ReservationConfig
-	(*CreateReservationRequest)(nil),   // 30: fray.cluster.v1.CreateReservationRequest
-	(*ReservationInfo)(nil),            // 31: fray.cluster.v1.ReservationInfo
-	(*ReleaseReservationRequest)(nil),  // 32: fray.cluster.v1.ReleaseReservationRequest
-	(*ReleaseReservationResponse)(nil), // 33: fray.cluster.v1.ReleaseReservationResponse
-	(*GetReservationRequest)(nil),      // 34: fray.cluster.v1.GetReservationRequest
-	(*ListReservationsRequest)(nil),    // 35: fray.cluster.v1.ListReservationsRequest
-	(*ListReservationsResponse)(nil),   // 36: fray.cluster.v1.ListReservationsResponse
-	(*UploadRequest)(nil),              // 37: fray.cluster.v1.UploadRequest
-	(*UploadResponse)(nil),             // 38: fray.cluster.v1.UploadResponse
-	(*ExecRequest)(nil),                // 39: fray.cluster.v1.ExecRequest
-	(*ExecStart)(nil),                  // 40: fray.cluster.v1.ExecStart
-	(*WindowSize)(nil),                 // 41: fray.cluster.v1.WindowSize
-	(*ExecResponse)(nil),               // 42: fray.cluster.v1.ExecResponse
-	(*LogsRequest)(nil),                // 43: fray.cluster.v1.LogsRequest
-	(*LogsResponse)(nil),               // 44: fray.cluster.v1.LogsResponse
-	(*ActorEndpoint)(nil),              // 45: fray.cluster.v1.ActorEndpoint
-	(*RegisterRequest)(nil),            // 46: fray.cluster.v1.RegisterRequest
-	(*RegisterResponse)(nil),           // 47: fray.cluster.v1.RegisterResponse
-	(*UnregisterRequest)(nil),          // 48: fray.cluster.v1.UnregisterRequest
-	(*UnregisterResponse)(nil),         // 49: fray.cluster.v1.UnregisterResponse
-	(*LookupRequest)(nil),              // 50: fray.cluster.v1.LookupRequest
-	(*ListActorsRequest)(nil),          // 51: fray.cluster.v1.ListActorsRequest
-	(*ListActorsResponse)(nil),         // 52: fray.cluster.v1.ListActorsResponse
-	(*WatchRequest)(nil),               // 53: fray.cluster.v1.WatchRequest
-	(*WatchResponse)(nil),              // 54: fray.cluster.v1.WatchResponse
-	(*ApplyRequest)(nil),               // 55: fray.cluster.v1.ApplyRequest
-	(*ApplyResponse)(nil),              // 56: fray.cluster.v1.ApplyResponse
-	(*PauseRequest)(nil),               // 57: fray.cluster.v1.PauseRequest
-	(*PauseResponse)(nil),              // 58: fray.cluster.v1.PauseResponse
-	(*ResumeRequest)(nil),              // 59: fray.cluster.v1.ResumeRequest
-	(*ResumeResponse)(nil),             // 60: fray.cluster.v1.ResumeResponse
-	nil,                                // 61: fray.cluster.v1.JobRequest.LabelsEntry
-	nil,                                // 62: fray.cluster.v1.Environment.EnvVarsEntry
-	nil,                                // 63: fray.cluster.v1.TaskInfo.PortsEntry
-	nil,                                // 64: fray.cluster.v1.ActorEndpoint.MetadataEntry
-	nil,                                // 65: fray.cluster.v1.RegisterRequest.MetadataEntry
-	(*durationpb.Duration)(nil),        // 66: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),      // 67: google.protobuf.Timestamp
+	(*IdentityRequest)(nil),            // 3: fray.cluster.v1.IdentityRequest
+	(*IdentityResponse)(nil),           // 4: fray.cluster.v1.IdentityResponse
+	(*LaunchRequest)(nil),              // 5: fray.cluster.v1.LaunchRequest
+	(*LaunchResponse)(nil),             // 6: fray.cluster.v1.LaunchResponse
+	(*LaunchGroupRequest)(nil),         // 7: fray.cluster.v1.LaunchGroupRequest
+	(*LaunchGroupResponse)(nil),        // 8: fray.cluster.v1.LaunchGroupResponse
+	(*JobGroup)(nil),                   // 9: fray.cluster.v1.JobGroup
+	(*JobRequest)(nil),                 // 10: fray.cluster.v1.JobRequest
+	(*Entrypoint)(nil),                 // 11: fray.cluster.v1.Entrypoint
+	(*Command)(nil),                    // 12: fray.cluster.v1.Command
+	(*Callable)(nil),                   // 13: fray.cluster.v1.Callable
+	(*Resources)(nil),                  // 14: fray.cluster.v1.Resources
+	(*Port)(nil),                       // 15: fray.cluster.v1.Port
+	(*Environment)(nil),                // 16: fray.cluster.v1.Environment
+	(*UV)(nil),                         // 17: fray.cluster.v1.UV
+	(*HealthCheck)(nil),                // 18: fray.cluster.v1.HealthCheck
+	(*JobInfo)(nil),                    // 19: fray.cluster.v1.JobInfo
+	(*AttemptInfo)(nil),                // 20: fray.cluster.v1.AttemptInfo
+	(*TaskInfo)(nil),                   // 21: fray.cluster.v1.TaskInfo
+	(*PollRequest)(nil),                // 22: fray.cluster.v1.PollRequest
+	(*WaitRequest)(nil),                // 23: fray.cluster.v1.WaitRequest
+	(*WaitResponse)(nil),               // 24: fray.cluster.v1.WaitResponse
+	(*MonitorRequest)(nil),             // 25: fray.cluster.v1.MonitorRequest
+	(*MonitorResponse)(nil),            // 26: fray.cluster.v1.MonitorResponse
+	(*TerminateRequest)(nil),           // 27: fray.cluster.v1.TerminateRequest
+	(*TerminateResponse)(nil),          // 28: fray.cluster.v1.TerminateResponse
+	(*ListJobsRequest)(nil),            // 29: fray.cluster.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),           // 30: fray.cluster.v1.ListJobsResponse
+	(*ReservationConfig)(nil),          // 31: fray.cluster.v1.ReservationConfig
+	(*CreateReservationRequest)(nil),   // 32: fray.cluster.v1.CreateReservationRequest
+	(*ReservationInfo)(nil),            // 33: fray.cluster.v1.ReservationInfo
+	(*ReleaseReservationRequest)(nil),  // 34: fray.cluster.v1.ReleaseReservationRequest
+	(*ReleaseReservationResponse)(nil), // 35: fray.cluster.v1.ReleaseReservationResponse
+	(*GetReservationRequest)(nil),      // 36: fray.cluster.v1.GetReservationRequest
+	(*ListReservationsRequest)(nil),    // 37: fray.cluster.v1.ListReservationsRequest
+	(*ListReservationsResponse)(nil),   // 38: fray.cluster.v1.ListReservationsResponse
+	(*UploadRequest)(nil),              // 39: fray.cluster.v1.UploadRequest
+	(*UploadResponse)(nil),             // 40: fray.cluster.v1.UploadResponse
+	(*ExecRequest)(nil),                // 41: fray.cluster.v1.ExecRequest
+	(*ExecStart)(nil),                  // 42: fray.cluster.v1.ExecStart
+	(*WindowSize)(nil),                 // 43: fray.cluster.v1.WindowSize
+	(*ExecResponse)(nil),               // 44: fray.cluster.v1.ExecResponse
+	(*LogsRequest)(nil),                // 45: fray.cluster.v1.LogsRequest
+	(*LogsResponse)(nil),               // 46: fray.cluster.v1.LogsResponse
+	(*ActorEndpoint)(nil),              // 47: fray.cluster.v1.ActorEndpoint
+	(*RegisterRequest)(nil),            // 48: fray.cluster.v1.RegisterRequest
+	(*RegisterResponse)(nil),           // 49: fray.cluster.v1.RegisterResponse
+	(*UnregisterRequest)(nil),          // 50: fray.cluster.v1.UnregisterRequest
+	(*UnregisterResponse)(nil),         // 51: fray.cluster.v1.UnregisterResponse
+	(*LookupRequest)(nil),              // 52: fray.cluster.v1.LookupRequest
+	(*ListActorsRequest)(nil),          // 53: fray.cluster.v1.ListActorsRequest
+	(*ListActorsResponse)(nil),         // 54: fray.cluster.v1.ListActorsResponse
+	(*WatchRequest)(nil),               // 55: fray.cluster.v1.WatchRequest
+	(*WatchResponse)(nil),              // 56: fray.cluster.v1.WatchResponse
+	(*ApplyRequest)(nil),               // 57: fray.cluster.v1.ApplyRequest
+	(*ApplyResponse)(nil),              // 58: fray.cluster.v1.ApplyResponse
+	(*PauseRequest)(nil),               // 59: fray.cluster.v1.PauseRequest
+	(*PauseResponse)(nil),              // 60: fray.cluster.v1.PauseResponse
+	(*ResumeRequest)(nil),              // 61: fray.cluster.v1.ResumeRequest
+	(*ResumeResponse)(nil),             // 62: fray.cluster.v1.ResumeResponse
+	nil,                                // 63: fray.cluster.v1.JobRequest.LabelsEntry
+	nil,                                // 64: fray.cluster.v1.Environment.EnvVarsEntry
+	nil,                                // 65: fray.cluster.v1.TaskInfo.PortsEntry
+	nil,                                // 66: fray.cluster.v1.ActorEndpoint.MetadataEntry
+	nil,                                // 67: fray.cluster.v1.RegisterRequest.MetadataEntry
+	(*durationpb.Duration)(nil),        // 68: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),      // 69: google.protobuf.Timestamp
 }
 var file_clusterapi_cluster_proto_depIdxs = []int32{
-	8,  // 0: fray.cluster.v1.LaunchRequest.request:type_name -> fray.cluster.v1.JobRequest
-	8,  // 1: fray.cluster.v1.LaunchGroupRequest.requests:type_name -> fray.cluster.v1.JobRequest
-	7,  // 2: fray.cluster.v1.LaunchGroupRequest.group:type_name -> fray.cluster.v1.JobGroup
-	9,  // 3: fray.cluster.v1.JobRequest.entrypoint:type_name -> fray.cluster.v1.Entrypoint
-	12, // 4: fray.cluster.v1.JobRequest.resources:type_name -> fray.cluster.v1.Resources
-	14, // 5: fray.cluster.v1.JobRequest.environment:type_name -> fray.cluster.v1.Environment
+	10, // 0: fray.cluster.v1.LaunchRequest.request:type_name -> fray.cluster.v1.JobRequest
+	10, // 1: fray.cluster.v1.LaunchGroupRequest.requests:type_name -> fray.cluster.v1.JobRequest
+	9,  // 2: fray.cluster.v1.LaunchGroupRequest.group:type_name -> fray.cluster.v1.JobGroup
+	11, // 3: fray.cluster.v1.JobRequest.entrypoint:type_name -> fray.cluster.v1.Entrypoint
+	14, // 4: fray.cluster.v1.JobRequest.resources:type_name -> fray.cluster.v1.Resources
+	16, // 5: fray.cluster.v1.JobRequest.environment:type_name -> fray.cluster.v1.Environment
 	2,  // 6: fray.cluster.v1.JobRequest.band:type_name -> fray.cluster.v1.Band
 	1,  // 7: fray.cluster.v1.JobRequest.name_clash:type_name -> fray.cluster.v1.NameClash
-	66, // 8: fray.cluster.v1.JobRequest.timeout:type_name -> google.protobuf.Duration
-	66, // 9: fray.cluster.v1.JobRequest.scheduling_timeout:type_name -> google.protobuf.Duration
-	66, // 10: fray.cluster.v1.JobRequest.stop_grace:type_name -> google.protobuf.Duration
-	61, // 11: fray.cluster.v1.JobRequest.labels:type_name -> fray.cluster.v1.JobRequest.LabelsEntry
-	16, // 12: fray.cluster.v1.JobRequest.health_check:type_name -> fray.cluster.v1.HealthCheck
-	10, // 13: fray.cluster.v1.Entrypoint.command:type_name -> fray.cluster.v1.Command
-	11, // 14: fray.cluster.v1.Entrypoint.callable:type_name -> fray.cluster.v1.Callable
-	13, // 15: fray.cluster.v1.Resources.ports:type_name -> fray.cluster.v1.Port
-	15, // 16: fray.cluster.v1.Environment.uv:type_name -> fray.cluster.v1.UV
-	62, // 17: fray.cluster.v1.Environment.env_vars:type_name -> fray.cluster.v1.Environment.EnvVarsEntry
-	66, // 18: fray.cluster.v1.HealthCheck.interval:type_name -> google.protobuf.Duration
-	66, // 19: fray.cluster.v1.HealthCheck.timeout:type_name -> google.protobuf.Duration
+	68, // 8: fray.cluster.v1.JobRequest.timeout:type_name -> google.protobuf.Duration
+	68, // 9: fray.cluster.v1.JobRequest.scheduling_timeout:type_name -> google.protobuf.Duration
+	68, // 10: fray.cluster.v1.JobRequest.stop_grace:type_name -> google.protobuf.Duration
+	63, // 11: fray.cluster.v1.JobRequest.labels:type_name -> fray.cluster.v1.JobRequest.LabelsEntry
+	18, // 12: fray.cluster.v1.JobRequest.health_check:type_name -> fray.cluster.v1.HealthCheck
+	12, // 13: fray.cluster.v1.Entrypoint.command:type_name -> fray.cluster.v1.Command
+	13, // 14: fray.cluster.v1.Entrypoint.callable:type_name -> fray.cluster.v1.Callable
+	15, // 15: fray.cluster.v1.Resources.ports:type_name -> fray.cluster.v1.Port
+	17, // 16: fray.cluster.v1.Environment.uv:type_name -> fray.cluster.v1.UV
+	64, // 17: fray.cluster.v1.Environment.env_vars:type_name -> fray.cluster.v1.Environment.EnvVarsEntry
+	68, // 18: fray.cluster.v1.HealthCheck.interval:type_name -> google.protobuf.Duration
+	68, // 19: fray.cluster.v1.HealthCheck.timeout:type_name -> google.protobuf.Duration
 	0,  // 20: fray.cluster.v1.JobInfo.status:type_name -> fray.cluster.v1.JobStatus
 	2,  // 21: fray.cluster.v1.JobInfo.band:type_name -> fray.cluster.v1.Band
-	19, // 22: fray.cluster.v1.JobInfo.tasks:type_name -> fray.cluster.v1.TaskInfo
-	67, // 23: fray.cluster.v1.JobInfo.submitted_at:type_name -> google.protobuf.Timestamp
-	67, // 24: fray.cluster.v1.JobInfo.started_at:type_name -> google.protobuf.Timestamp
-	67, // 25: fray.cluster.v1.JobInfo.ended_at:type_name -> google.protobuf.Timestamp
-	18, // 26: fray.cluster.v1.JobInfo.attempts:type_name -> fray.cluster.v1.AttemptInfo
-	67, // 27: fray.cluster.v1.AttemptInfo.started_at:type_name -> google.protobuf.Timestamp
-	67, // 28: fray.cluster.v1.AttemptInfo.ended_at:type_name -> google.protobuf.Timestamp
-	63, // 29: fray.cluster.v1.TaskInfo.ports:type_name -> fray.cluster.v1.TaskInfo.PortsEntry
-	66, // 30: fray.cluster.v1.WaitRequest.timeout:type_name -> google.protobuf.Duration
-	17, // 31: fray.cluster.v1.WaitResponse.jobs:type_name -> fray.cluster.v1.JobInfo
-	17, // 32: fray.cluster.v1.MonitorResponse.job:type_name -> fray.cluster.v1.JobInfo
-	17, // 33: fray.cluster.v1.ListJobsResponse.jobs:type_name -> fray.cluster.v1.JobInfo
-	12, // 34: fray.cluster.v1.ReservationConfig.min:type_name -> fray.cluster.v1.Resources
-	12, // 35: fray.cluster.v1.ReservationConfig.max:type_name -> fray.cluster.v1.Resources
-	66, // 36: fray.cluster.v1.ReservationConfig.ttl:type_name -> google.protobuf.Duration
-	29, // 37: fray.cluster.v1.CreateReservationRequest.config:type_name -> fray.cluster.v1.ReservationConfig
-	12, // 38: fray.cluster.v1.ReservationInfo.allocated:type_name -> fray.cluster.v1.Resources
-	12, // 39: fray.cluster.v1.ReservationInfo.pending:type_name -> fray.cluster.v1.Resources
-	67, // 40: fray.cluster.v1.ReservationInfo.expires_at:type_name -> google.protobuf.Timestamp
-	29, // 41: fray.cluster.v1.ReservationInfo.config:type_name -> fray.cluster.v1.ReservationConfig
-	31, // 42: fray.cluster.v1.ListReservationsResponse.reservations:type_name -> fray.cluster.v1.ReservationInfo
-	40, // 43: fray.cluster.v1.ExecRequest.start:type_name -> fray.cluster.v1.ExecStart
-	41, // 44: fray.cluster.v1.ExecRequest.resize:type_name -> fray.cluster.v1.WindowSize
-	41, // 45: fray.cluster.v1.ExecStart.size:type_name -> fray.cluster.v1.WindowSize
-	64, // 46: fray.cluster.v1.ActorEndpoint.metadata:type_name -> fray.cluster.v1.ActorEndpoint.MetadataEntry
-	67, // 47: fray.cluster.v1.ActorEndpoint.registered_at:type_name -> google.protobuf.Timestamp
-	65, // 48: fray.cluster.v1.RegisterRequest.metadata:type_name -> fray.cluster.v1.RegisterRequest.MetadataEntry
-	66, // 49: fray.cluster.v1.RegisterRequest.ttl:type_name -> google.protobuf.Duration
-	45, // 50: fray.cluster.v1.ListActorsResponse.actors:type_name -> fray.cluster.v1.ActorEndpoint
-	45, // 51: fray.cluster.v1.WatchResponse.added:type_name -> fray.cluster.v1.ActorEndpoint
-	3,  // 52: fray.cluster.v1.Cluster.Launch:input_type -> fray.cluster.v1.LaunchRequest
-	5,  // 53: fray.cluster.v1.Cluster.LaunchGroup:input_type -> fray.cluster.v1.LaunchGroupRequest
-	20, // 54: fray.cluster.v1.Cluster.Poll:input_type -> fray.cluster.v1.PollRequest
-	21, // 55: fray.cluster.v1.Cluster.Wait:input_type -> fray.cluster.v1.WaitRequest
-	23, // 56: fray.cluster.v1.Cluster.Monitor:input_type -> fray.cluster.v1.MonitorRequest
-	25, // 57: fray.cluster.v1.Cluster.Terminate:input_type -> fray.cluster.v1.TerminateRequest
-	27, // 58: fray.cluster.v1.Cluster.ListJobs:input_type -> fray.cluster.v1.ListJobsRequest
-	30, // 59: fray.cluster.v1.Cluster.CreateReservation:input_type -> fray.cluster.v1.CreateReservationRequest
-	32, // 60: fray.cluster.v1.Cluster.ReleaseReservation:input_type -> fray.cluster.v1.ReleaseReservationRequest
-	34, // 61: fray.cluster.v1.Cluster.GetReservation:input_type -> fray.cluster.v1.GetReservationRequest
-	35, // 62: fray.cluster.v1.Cluster.ListReservations:input_type -> fray.cluster.v1.ListReservationsRequest
-	37, // 63: fray.cluster.v1.Cluster.Upload:input_type -> fray.cluster.v1.UploadRequest
-	39, // 64: fray.cluster.v1.Cluster.Exec:input_type -> fray.cluster.v1.ExecRequest
-	46, // 65: fray.cluster.v1.Metadata.Register:input_type -> fray.cluster.v1.RegisterRequest
-	48, // 66: fray.cluster.v1.Metadata.Unregister:input_type -> fray.cluster.v1.UnregisterRequest
-	50, // 67: fray.cluster.v1.Metadata.Lookup:input_type -> fray.cluster.v1.LookupRequest
-	50, // 68: fray.cluster.v1.Metadata.LookupAll:input_type -> fray.cluster.v1.LookupRequest
-	51, // 69: fray.cluster.v1.Metadata.ListActors:input_type -> fray.cluster.v1.ListActorsRequest
-	53, // 70: fray.cluster.v1.Metadata.Watch:input_type -> fray.cluster.v1.WatchRequest
-	55, // 71: fray.cluster.v1.Admin.Apply:input_type -> fray.cluster.v1.ApplyRequest
-	57, // 72: fray.cluster.v1.Admin.Pause:input_type -> fray.cluster.v1.PauseRequest
-	59, // 73: fray.cluster.v1.Admin.Resume:input_type -> fray.cluster.v1.ResumeRequest
-	39, // 74: fray.cluster.v1.Host.Exec:input_type -> fray.cluster.v1.ExecRequest
-	43, // 75: fray.cluster.v1.Host.Logs:input_type -> fray.cluster.v1.LogsRequest
-	4,  // 76: fray.cluster.v1.Cluster.Launch:output_type -> fray.cluster.v1.LaunchResponse
-	6,  // 77: fray.cluster.v1.Cluster.LaunchGroup:output_type -> fray.cluster.v1.LaunchGroupResponse
-	17, // 78: fray.cluster.v1.Cluster.Poll:output_type -> fray.cluster.v1.JobInfo
-	22, // 79: fray.cluster.v1.Cluster.Wait:output_type -> fray.cluster.v1.WaitResponse
-	24, // 80: fray.cluster.v1.Cluster.Monitor:output_type -> fray.cluster.v1.MonitorResponse
-	26, // 81: fray.cluster.v1.Cluster.Terminate:output_type -> fray.cluster.v1.TerminateResponse
-	28, // 82: fray.cluster.v1.Cluster.ListJobs:output_type -> fray.cluster.v1.ListJobsResponse
-	31, // 83: fray.cluster.v1.Cluster.CreateReservation:output_type -> fray.cluster.v1.ReservationInfo
-	33, // 84: fray.cluster.v1.Cluster.ReleaseReservation:output_type -> fray.cluster.v1.ReleaseReservationResponse
-	31, // 85: fray.cluster.v1.Cluster.GetReservation:output_type -> fray.cluster.v1.ReservationInfo
-	36, // 86: fray.cluster.v1.Cluster.ListReservations:output_type -> fray.cluster.v1.ListReservationsResponse
-	38, // 87: fray.cluster.v1.Cluster.Upload:output_type -> fray.cluster.v1.UploadResponse
-	42, // 88: fray.cluster.v1.Cluster.Exec:output_type -> fray.cluster.v1.ExecResponse
-	47, // 89: fray.cluster.v1.Metadata.Register:output_type -> fray.cluster.v1.RegisterResponse
-	49, // 90: fray.cluster.v1.Metadata.Unregister:output_type -> fray.cluster.v1.UnregisterResponse
-	45, // 91: fray.cluster.v1.Metadata.Lookup:output_type -> fray.cluster.v1.ActorEndpoint
-	52, // 92: fray.cluster.v1.Metadata.LookupAll:output_type -> fray.cluster.v1.ListActorsResponse
-	52, // 93: fray.cluster.v1.Metadata.ListActors:output_type -> fray.cluster.v1.ListActorsResponse
-	54, // 94: fray.cluster.v1.Metadata.Watch:output_type -> fray.cluster.v1.WatchResponse
-	56, // 95: fray.cluster.v1.Admin.Apply:output_type -> fray.cluster.v1.ApplyResponse
-	58, // 96: fray.cluster.v1.Admin.Pause:output_type -> fray.cluster.v1.PauseResponse
-	60, // 97: fray.cluster.v1.Admin.Resume:output_type -> fray.cluster.v1.ResumeResponse
-	42, // 98: fray.cluster.v1.Host.Exec:output_type -> fray.cluster.v1.ExecResponse
-	44, // 99: fray.cluster.v1.Host.Logs:output_type -> fray.cluster.v1.LogsResponse
-	76, // [76:100] is the sub-list for method output_type
-	52, // [52:76] is the sub-list for method input_type
+	21, // 22: fray.cluster.v1.JobInfo.tasks:type_name -> fray.cluster.v1.TaskInfo
+	69, // 23: fray.cluster.v1.JobInfo.submitted_at:type_name -> google.protobuf.Timestamp
+	69, // 24: fray.cluster.v1.JobInfo.started_at:type_name -> google.protobuf.Timestamp
+	69, // 25: fray.cluster.v1.JobInfo.ended_at:type_name -> google.protobuf.Timestamp
+	20, // 26: fray.cluster.v1.JobInfo.attempts:type_name -> fray.cluster.v1.AttemptInfo
+	69, // 27: fray.cluster.v1.AttemptInfo.started_at:type_name -> google.protobuf.Timestamp
+	69, // 28: fray.cluster.v1.AttemptInfo.ended_at:type_name -> google.protobuf.Timestamp
+	65, // 29: fray.cluster.v1.TaskInfo.ports:type_name -> fray.cluster.v1.TaskInfo.PortsEntry
+	68, // 30: fray.cluster.v1.WaitRequest.timeout:type_name -> google.protobuf.Duration
+	19, // 31: fray.cluster.v1.WaitResponse.jobs:type_name -> fray.cluster.v1.JobInfo
+	19, // 32: fray.cluster.v1.MonitorResponse.job:type_name -> fray.cluster.v1.JobInfo
+	19, // 33: fray.cluster.v1.ListJobsResponse.jobs:type_name -> fray.cluster.v1.JobInfo
+	14, // 34: fray.cluster.v1.ReservationConfig.min:type_name -> fray.cluster.v1.Resources
+	14, // 35: fray.cluster.v1.ReservationConfig.max:type_name -> fray.cluster.v1.Resources
+	68, // 36: fray.cluster.v1.ReservationConfig.ttl:type_name -> google.protobuf.Duration
+	31, // 37: fray.cluster.v1.CreateReservationRequest.config:type_name -> fray.cluster.v1.ReservationConfig
+	14, // 38: fray.cluster.v1.ReservationInfo.allocated:type_name -> fray.cluster.v1.Resources
+	14, // 39: fray.cluster.v1.ReservationInfo.pending:type_name -> fray.cluster.v1.Resources
+	69, // 40: fray.cluster.v1.ReservationInfo.expires_at:type_name -> google.protobuf.Timestamp
+	31, // 41: fray.cluster.v1.ReservationInfo.config:type_name -> fray.cluster.v1.ReservationConfig
+	33, // 42: fray.cluster.v1.ListReservationsResponse.reservations:type_name -> fray.cluster.v1.ReservationInfo
+	42, // 43: fray.cluster.v1.ExecRequest.start:type_name -> fray.cluster.v1.ExecStart
+	43, // 44: fray.cluster.v1.ExecRequest.resize:type_name -> fray.cluster.v1.WindowSize
+	43, // 45: fray.cluster.v1.ExecStart.size:type_name -> fray.cluster.v1.WindowSize
+	66, // 46: fray.cluster.v1.ActorEndpoint.metadata:type_name -> fray.cluster.v1.ActorEndpoint.MetadataEntry
+	69, // 47: fray.cluster.v1.ActorEndpoint.registered_at:type_name -> google.protobuf.Timestamp
+	67, // 48: fray.cluster.v1.RegisterRequest.metadata:type_name -> fray.cluster.v1.RegisterRequest.MetadataEntry
+	68, // 49: fray.cluster.v1.RegisterRequest.ttl:type_name -> google.protobuf.Duration
+	47, // 50: fray.cluster.v1.ListActorsResponse.actors:type_name -> fray.cluster.v1.ActorEndpoint
+	47, // 51: fray.cluster.v1.WatchResponse.added:type_name -> fray.cluster.v1.ActorEndpoint
+	5,  // 52: fray.cluster.v1.Cluster.Launch:input_type -> fray.cluster.v1.LaunchRequest
+	7,  // 53: fray.cluster.v1.Cluster.LaunchGroup:input_type -> fray.cluster.v1.LaunchGroupRequest
+	22, // 54: fray.cluster.v1.Cluster.Poll:input_type -> fray.cluster.v1.PollRequest
+	23, // 55: fray.cluster.v1.Cluster.Wait:input_type -> fray.cluster.v1.WaitRequest
+	25, // 56: fray.cluster.v1.Cluster.Monitor:input_type -> fray.cluster.v1.MonitorRequest
+	27, // 57: fray.cluster.v1.Cluster.Terminate:input_type -> fray.cluster.v1.TerminateRequest
+	29, // 58: fray.cluster.v1.Cluster.ListJobs:input_type -> fray.cluster.v1.ListJobsRequest
+	32, // 59: fray.cluster.v1.Cluster.CreateReservation:input_type -> fray.cluster.v1.CreateReservationRequest
+	34, // 60: fray.cluster.v1.Cluster.ReleaseReservation:input_type -> fray.cluster.v1.ReleaseReservationRequest
+	36, // 61: fray.cluster.v1.Cluster.GetReservation:input_type -> fray.cluster.v1.GetReservationRequest
+	37, // 62: fray.cluster.v1.Cluster.ListReservations:input_type -> fray.cluster.v1.ListReservationsRequest
+	39, // 63: fray.cluster.v1.Cluster.Upload:input_type -> fray.cluster.v1.UploadRequest
+	41, // 64: fray.cluster.v1.Cluster.Exec:input_type -> fray.cluster.v1.ExecRequest
+	48, // 65: fray.cluster.v1.Metadata.Register:input_type -> fray.cluster.v1.RegisterRequest
+	50, // 66: fray.cluster.v1.Metadata.Unregister:input_type -> fray.cluster.v1.UnregisterRequest
+	52, // 67: fray.cluster.v1.Metadata.Lookup:input_type -> fray.cluster.v1.LookupRequest
+	52, // 68: fray.cluster.v1.Metadata.LookupAll:input_type -> fray.cluster.v1.LookupRequest
+	53, // 69: fray.cluster.v1.Metadata.ListActors:input_type -> fray.cluster.v1.ListActorsRequest
+	55, // 70: fray.cluster.v1.Metadata.Watch:input_type -> fray.cluster.v1.WatchRequest
+	57, // 71: fray.cluster.v1.Admin.Apply:input_type -> fray.cluster.v1.ApplyRequest
+	59, // 72: fray.cluster.v1.Admin.Pause:input_type -> fray.cluster.v1.PauseRequest
+	61, // 73: fray.cluster.v1.Admin.Resume:input_type -> fray.cluster.v1.ResumeRequest
+	3,  // 74: fray.cluster.v1.Client.Identity:input_type -> fray.cluster.v1.IdentityRequest
+	41, // 75: fray.cluster.v1.Host.Exec:input_type -> fray.cluster.v1.ExecRequest
+	45, // 76: fray.cluster.v1.Host.Logs:input_type -> fray.cluster.v1.LogsRequest
+	6,  // 77: fray.cluster.v1.Cluster.Launch:output_type -> fray.cluster.v1.LaunchResponse
+	8,  // 78: fray.cluster.v1.Cluster.LaunchGroup:output_type -> fray.cluster.v1.LaunchGroupResponse
+	19, // 79: fray.cluster.v1.Cluster.Poll:output_type -> fray.cluster.v1.JobInfo
+	24, // 80: fray.cluster.v1.Cluster.Wait:output_type -> fray.cluster.v1.WaitResponse
+	26, // 81: fray.cluster.v1.Cluster.Monitor:output_type -> fray.cluster.v1.MonitorResponse
+	28, // 82: fray.cluster.v1.Cluster.Terminate:output_type -> fray.cluster.v1.TerminateResponse
+	30, // 83: fray.cluster.v1.Cluster.ListJobs:output_type -> fray.cluster.v1.ListJobsResponse
+	33, // 84: fray.cluster.v1.Cluster.CreateReservation:output_type -> fray.cluster.v1.ReservationInfo
+	35, // 85: fray.cluster.v1.Cluster.ReleaseReservation:output_type -> fray.cluster.v1.ReleaseReservationResponse
+	33, // 86: fray.cluster.v1.Cluster.GetReservation:output_type -> fray.cluster.v1.ReservationInfo
+	38, // 87: fray.cluster.v1.Cluster.ListReservations:output_type -> fray.cluster.v1.ListReservationsResponse
+	40, // 88: fray.cluster.v1.Cluster.Upload:output_type -> fray.cluster.v1.UploadResponse
+	44, // 89: fray.cluster.v1.Cluster.Exec:output_type -> fray.cluster.v1.ExecResponse
+	49, // 90: fray.cluster.v1.Metadata.Register:output_type -> fray.cluster.v1.RegisterResponse
+	51, // 91: fray.cluster.v1.Metadata.Unregister:output_type -> fray.cluster.v1.UnregisterResponse
+	47, // 92: fray.cluster.v1.Metadata.Lookup:output_type -> fray.cluster.v1.ActorEndpoint
+	54, // 93: fray.cluster.v1.Metadata.LookupAll:output_type -> fray.cluster.v1.ListActorsResponse
+	54, // 94: fray.cluster.v1.Metadata.ListActors:output_type -> fray.cluster.v1.ListActorsResponse
+	56, // 95: fray.cluster.v1.Metadata.Watch:output_type -> fray.cluster.v1.WatchResponse
+	58, // 96: fray.cluster.v1.Admin.Apply:output_type -> fray.cluster.v1.ApplyResponse
+	60, // 97: fray.cluster.v1.Admin.Pause:output_type -> fray.cluster.v1.PauseResponse
+	62, // 98: fray.cluster.v1.Admin.Resume:output_type -> fray.cluster.v1.ResumeResponse
+	4,  // 99: fray.cluster.v1.Client.Identity:output_type -> fray.cluster.v1.IdentityResponse
+	44, // 100: fray.cluster.v1.Host.Exec:output_type -> fray.cluster.v1.ExecResponse
+	46, // 101: fray.cluster.v1.Host.Logs:output_type -> fray.cluster.v1.LogsResponse
+	77, // [77:102] is the sub-list for method output_type
+	52, // [52:77] is the sub-list for method input_type
 	52, // [52:52] is the sub-list for extension type_name
 	52, // [52:52] is the sub-list for extension extendee
 	0,  // [0:52] is the sub-list for field type_name
@@ -4791,22 +4891,22 @@ func file_clusterapi_cluster_proto_init() {
 	if File_clusterapi_cluster_proto != nil {
 		return
 	}
-	file_clusterapi_cluster_proto_msgTypes[5].OneofWrappers = []any{}
-	file_clusterapi_cluster_proto_msgTypes[6].OneofWrappers = []any{
+	file_clusterapi_cluster_proto_msgTypes[7].OneofWrappers = []any{}
+	file_clusterapi_cluster_proto_msgTypes[8].OneofWrappers = []any{
 		(*Entrypoint_Command)(nil),
 		(*Entrypoint_Callable)(nil),
 	}
-	file_clusterapi_cluster_proto_msgTypes[9].OneofWrappers = []any{}
-	file_clusterapi_cluster_proto_msgTypes[16].OneofWrappers = []any{}
-	file_clusterapi_cluster_proto_msgTypes[20].OneofWrappers = []any{}
-	file_clusterapi_cluster_proto_msgTypes[36].OneofWrappers = []any{
+	file_clusterapi_cluster_proto_msgTypes[11].OneofWrappers = []any{}
+	file_clusterapi_cluster_proto_msgTypes[18].OneofWrappers = []any{}
+	file_clusterapi_cluster_proto_msgTypes[22].OneofWrappers = []any{}
+	file_clusterapi_cluster_proto_msgTypes[38].OneofWrappers = []any{
 		(*ExecRequest_Start)(nil),
 		(*ExecRequest_Stdin)(nil),
 		(*ExecRequest_StdinClosed)(nil),
 		(*ExecRequest_Resize)(nil),
 		(*ExecRequest_Signal)(nil),
 	}
-	file_clusterapi_cluster_proto_msgTypes[39].OneofWrappers = []any{
+	file_clusterapi_cluster_proto_msgTypes[41].OneofWrappers = []any{
 		(*ExecResponse_Stdout)(nil),
 		(*ExecResponse_Stderr)(nil),
 		(*ExecResponse_ExitCode)(nil),
@@ -4817,9 +4917,9 @@ func file_clusterapi_cluster_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_clusterapi_cluster_proto_rawDesc), len(file_clusterapi_cluster_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   63,
+			NumMessages:   65,
 			NumExtensions: 0,
-			NumServices:   4,
+			NumServices:   5,
 		},
 		GoTypes:           file_clusterapi_cluster_proto_goTypes,
 		DependencyIndexes: file_clusterapi_cluster_proto_depIdxs,

@@ -1101,6 +1101,118 @@ var Admin_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
+	Client_Identity_FullMethodName = "/fray.cluster.v1.Client/Identity"
+)
+
+// ClientClient is the client API for Client service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// Client is what `fray run` itself answers, at the address where the program that it runs
+// finds the cluster. Agents and controllers do not serve it: a job has the identity of its
+// own namespace, in the file FRAY_ACTOR_IDENTITY.
+type ClientClient interface {
+	// Identity makes the program a member of a namespace, so that it may call its actors.
+	Identity(ctx context.Context, in *IdentityRequest, opts ...grpc.CallOption) (*IdentityResponse, error)
+}
+
+type clientClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewClientClient(cc grpc.ClientConnInterface) ClientClient {
+	return &clientClient{cc}
+}
+
+func (c *clientClient) Identity(ctx context.Context, in *IdentityRequest, opts ...grpc.CallOption) (*IdentityResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(IdentityResponse)
+	err := c.cc.Invoke(ctx, Client_Identity_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// ClientServer is the server API for Client service.
+// All implementations must embed UnimplementedClientServer
+// for forward compatibility.
+//
+// Client is what `fray run` itself answers, at the address where the program that it runs
+// finds the cluster. Agents and controllers do not serve it: a job has the identity of its
+// own namespace, in the file FRAY_ACTOR_IDENTITY.
+type ClientServer interface {
+	// Identity makes the program a member of a namespace, so that it may call its actors.
+	Identity(context.Context, *IdentityRequest) (*IdentityResponse, error)
+	mustEmbedUnimplementedClientServer()
+}
+
+// UnimplementedClientServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedClientServer struct{}
+
+func (UnimplementedClientServer) Identity(context.Context, *IdentityRequest) (*IdentityResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Identity not implemented")
+}
+func (UnimplementedClientServer) mustEmbedUnimplementedClientServer() {}
+func (UnimplementedClientServer) testEmbeddedByValue()                {}
+
+// UnsafeClientServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to ClientServer will
+// result in compilation errors.
+type UnsafeClientServer interface {
+	mustEmbedUnimplementedClientServer()
+}
+
+func RegisterClientServer(s grpc.ServiceRegistrar, srv ClientServer) {
+	// If the following call panics, it indicates UnimplementedClientServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&Client_ServiceDesc, srv)
+}
+
+func _Client_Identity_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(IdentityRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ClientServer).Identity(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Client_Identity_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ClientServer).Identity(ctx, req.(*IdentityRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// Client_ServiceDesc is the grpc.ServiceDesc for Client service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var Client_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "fray.cluster.v1.Client",
+	HandlerType: (*ClientServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "Identity",
+			Handler:    _Client_Identity_Handler,
+		},
+	},
+	Streams:  []grpc.StreamDesc{},
+	Metadata: "clusterapi/cluster.proto",
+}
+
+const (
 	Host_Exec_FullMethodName = "/fray.cluster.v1.Host/Exec"
 	Host_Logs_FullMethodName = "/fray.cluster.v1.Host/Logs"
 )

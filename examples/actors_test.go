@@ -17,6 +17,18 @@ import (
 func newActorStack(t *testing.T, file string, variables ...string) (s *stack, stop func()) {
 	t.Helper()
 	s = newStack(t, filepath.Join("actors", file))
+	s.env = pythonPath(t)
+	args := make([]string, len(variables))
+	for i, v := range variables {
+		args[i] = "--var=" + v
+	}
+	s.apply(args...)
+	return s, s.watch()
+}
+
+// pythonPath is PATH with the Python that the package fray is developed in.
+func pythonPath(t *testing.T) []string {
+	t.Helper()
 	bin, err := filepath.Abs("../python/.venv/bin")
 	if err != nil {
 		t.Fatal(err)
@@ -26,13 +38,7 @@ func newActorStack(t *testing.T, file string, variables ...string) (s *stack, st
 			t.Fatalf("scripts/python-env: %v\n%s", err, out)
 		}
 	}
-	s.env = []string{"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH")}
-	args := make([]string, len(variables))
-	for i, v := range variables {
-		args[i] = "--var=" + v
-	}
-	s.apply(args...)
-	return s, s.watch()
+	return []string{"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH")}
 }
 
 // TestActorCounter has an actor in Go and one in Python call each other, and

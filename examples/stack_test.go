@@ -97,18 +97,18 @@ func (s *stack) apply(args ...string) {
 }
 
 // watch keeps the stack true until the returned function is called.
-func (s *stack) watch() (stop func()) {
+func (s *stack) watch(args ...string) (stop func()) {
 	s.t.Helper()
-	_, stop = s.loggedWatch()
+	_, stop = s.loggedWatch(args...)
 	return stop
 }
 
 // loggedWatch is watch with what it logs.
-func (s *stack) loggedWatch() (log func() string, stop func()) {
+func (s *stack) loggedWatch(args ...string) (log func() string, stop func()) {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(s.t.Context()))
 	var output lockedBuffer
-	cmd := s.command(ctx, "watch", s.file)
+	cmd := s.command(ctx, "watch", append(args, s.file)...)
 	cmd.Stdout, cmd.Stderr = &output, &output
 	if err := cmd.Start(); err != nil {
 		s.t.Fatal(err)

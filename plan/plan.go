@@ -156,6 +156,8 @@ type AttrChange struct {
 	Unknown   bool            `json:"unknown,omitempty"`   // After is known after apply
 	// Verb is what this attribute alone would cause; VerbNone: unchanged.
 	Verb Verb `json:"action"`
+	// Files are those that changed, of the files of a project; nil: it is not known which.
+	Files []FileChange `json:"files,omitempty"`
 }
 
 // Drift is a difference between the state and the world.

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/fray-ml/fray/clusterapi/identity"
@@ -256,18 +257,22 @@ func certificates(ctx context.Context, s store.Store) ([][]byte, error) {
 	return all, nil
 }
 
-// Member is a command that calls the actors of a namespace, as one of them: its own
-// authority certifies it, which it may publish since it may write.
+// Member is a command that calls the actors of namespaces, as one of them: its own
+// authority certifies it, which it may publish since it may write. It may be used
+// concurrently.
 type Member struct {
 	store       store.Store
 	published   Authority
-	key         []byte // PKCS #8
-	certificate []byte
+	authority   *identity.Authority
+	key, public []byte // PKCS #8, PKIX
+
+	mu           sync.Mutex
+	certificates map[string][]byte // by namespace
 }
 
-// Join makes a command a member of a namespace, for CommandLife from now by the
-// leader's clock. Hosts take it for one within a few seconds.
-func Join(ctx context.Context, s store.Store, stack, user, namespace string, now time.Time) (*Member, error) {
+// Join publishes a command's authority, for CommandLife from now by the leader's clock.
+// Hosts accept it within a few seconds.
+func Join(ctx context.Context, s store.Store, stack, user string, now time.Time) (*Member, error) {
 	authority, err := newAuthority(stack)
 	if err != nil {
 		return nil, err
@@ -276,26 +281,49 @@ func Join(ctx context.Context, s store.Store, stack, user, namespace string, now
 	if err != nil {
 		return nil, err
 	}
-	m := &Member{store: s, key: key, published: Authority{Certificate: authority.Certificate(), User: user}}
-	if m.certificate, err = authority.Issue(public, namespace); err != nil {
-		return nil, err
+	m := &Member{
+		store: s, authority: authority, key: key, public: public,
+		published:    Authority{Certificate: authority.Certificate(), User: user},
+		certificates: map[string][]byte{},
 	}
 	return m, m.Renew(ctx, now)
 }
 
 // Renew publishes the command's authority for CommandLife from now.
 func (m *Member) Renew(ctx context.Context, now time.Time) error {
+	m.mu.Lock()
 	m.published.Expires = now.UTC().Add(token.CommandLife)
-	return EditAuthorities(ctx, m.store, func(all []Authority) []Authority { return put(all, m.published) })
+	published := m.published
+	m.mu.Unlock()
+	return EditAuthorities(ctx, m.store, func(all []Authority) []Authority { return put(all, published) })
 }
 
-// File is what FRAY_ACTOR_IDENTITY names, with the authorities of now.
-func (m *Member) File(ctx context.Context) ([]byte, error) {
+// File is what FRAY_ACTOR_IDENTITY names for a member of a namespace, with the
+// authorities of now.
+func (m *Member) File(ctx context.Context, namespace string) ([]byte, error) {
+	certificate, err := m.certificate(namespace)
+	if err != nil {
+		return nil, err
+	}
 	all, _, err := ReadAuthorities(ctx, m.store)
 	if err != nil {
 		return nil, err
 	}
-	return identity.File(m.key, m.certificate, Trusted(all)), nil
+	return identity.File(m.key, certificate, Trusted(all)), nil
+}
+
+func (m *Member) certificate(namespace string) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if issued, ok := m.certificates[namespace]; ok {
+		return issued, nil
+	}
+	issued, err := m.authority.Issue(m.public, namespace)
+	if err != nil {
+		return nil, err
+	}
+	m.certificates[namespace] = issued
+	return issued, nil
 }
 
 // Trusted are the certificates of authorities.

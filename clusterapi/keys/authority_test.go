@@ -92,7 +92,7 @@ func TestPruneAuthorities(t *testing.T) {
 	stays, goes := host(t, s, "stays"), host(t, s, "goes")
 	assigned(t, s, first, stays)
 	assigned(t, s, second, goes)
-	if _, err := keys.Join(t.Context(), s, "abc", "ann", "rl", now); err != nil {
+	if _, err := keys.Join(t.Context(), s, "abc", "ann", now); err != nil {
 		t.Fatal(err)
 	}
 	encode(t, s, store.AssignKey("goes"), store.Assignment{Slice: "goes", Generation: 2})
@@ -160,7 +160,7 @@ func TestRecertify(t *testing.T) {
 	one := host(t, s, "one")
 	before := assigned(t, s, keys.NewIssuer(s, 1), one)
 	encode(t, s, store.AssignKey("idle"), store.Assignment{Slice: "idle", Generation: 1})
-	if _, err := keys.Join(t.Context(), s, "abc", "ann", "rl", time.Now()); err != nil {
+	if _, err := keys.Join(t.Context(), s, "abc", "ann", time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := keys.Recertify(t.Context(), s, 7, func() error { return nil }); n != 1 || err != nil {
@@ -188,7 +188,7 @@ func TestRecertify(t *testing.T) {
 func TestReadersJoinNothing(t *testing.T) {
 	s := newCounted()
 	s.readOnly = true
-	if _, err := keys.Join(t.Context(), s, "abc", "ann", "rl", time.Now()); !errors.Is(err, keys.ErrMayNotWrite) {
+	if _, err := keys.Join(t.Context(), s, "abc", "ann", time.Now()); !errors.Is(err, keys.ErrMayNotWrite) {
 		t.Errorf("got %v, want %v", err, keys.ErrMayNotWrite)
 	}
 }
@@ -197,11 +197,11 @@ func TestReadersJoinNothing(t *testing.T) {
 func TestMember(t *testing.T) {
 	s := newCounted()
 	now := time.Now()
-	m, err := keys.Join(t.Context(), s, "abc", "ann", "rl", now)
+	m, err := keys.Join(t.Context(), s, "abc", "ann", now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := m.File(context.WithoutCancel(t.Context()))
+	text, err := m.File(context.WithoutCancel(t.Context()), "rl")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -200,11 +200,11 @@ func (a *app) withActor(ctx context.Context, flags actorFlags, text string, do f
 			url, namespace = found.Address, found.Namespace
 			name = found.Name
 		}
-		member, err := l.stack.member(ctx, l.doc, namespace)
+		member, err := l.stack.member(ctx, l.doc)
 		if err != nil {
 			return err
 		}
-		pem, err := member.File(ctx)
+		pem, err := member.File(ctx, namespace)
 		if err != nil {
 			return err
 		}
@@ -246,10 +246,10 @@ func isActorURL(text string) bool {
 	return err == nil && port != ""
 }
 
-// member makes this command one of a namespace, as who may write to the stack's store
+// member makes this command one of any namespace, as who may write to the stack's store
 // may do.
-func (s *stack) member(ctx context.Context, doc *state.Document, namespace string) (*clusterkeys.Member, error) {
-	m, err := clusterkeys.Join(ctx, s.store, doc.Stack(), whoever(), namespace, s.clock.Now(ctx))
+func (s *stack) member(ctx context.Context, doc *state.Document) (*clusterkeys.Member, error) {
+	m, err := clusterkeys.Join(ctx, s.store, doc.Stack(), whoever(), s.clock.Now(ctx))
 	if err != nil {
 		return nil, fmt.Errorf("call actors: %w", err)
 	}

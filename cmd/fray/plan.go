@@ -172,6 +172,7 @@ func (l *loaded) preview(ctx context.Context, c *change) (*plan.Plan, error) {
 	}
 	p := plan.Diff(&doc.Desired, doc, obs, time.Now())
 	p.Amendments, p.Costs = amendments, plan.Costs(&doc.Desired, p, obs)
+	l.explainProjects(ctx, p, doc)
 	return p, l.explain(p, c, l.doc)
 }
 

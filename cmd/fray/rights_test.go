@@ -276,7 +276,7 @@ func rightsTried() map[string]right {
 		}, administers},
 		"call actors": {func(t *testing.T, r *rights, column string) error {
 			doc := r.document(t)
-			_, err := clusterkeys.Join(t.Context(), r.seen(t, column), doc.Stack(), "ann", "one", time.Now())
+			_, err := clusterkeys.Join(t.Context(), r.seen(t, column), doc.Stack(), "ann", time.Now())
 			return err
 		}, callsActors},
 	}

@@ -82,7 +82,9 @@ def _aborting(
     return make(abort, handler.request_deserializer, handler.response_serializer)
 
 
-class Controller(cluster_pb2_grpc.ClusterServicer, cluster_pb2_grpc.MetadataServicer):
+class Controller(
+    cluster_pb2_grpc.ClusterServicer, cluster_pb2_grpc.MetadataServicer, cluster_pb2_grpc.ClientServicer
+):
     """What the methods do is what clusterapi/cluster.proto says, as far as tests need it."""
 
     def __init__(self, directory: Path, runs: bool = False) -> None:
@@ -102,6 +104,7 @@ class Controller(cluster_pb2_grpc.ClusterServicer, cluster_pb2_grpc.MetadataServ
         self.refuse: Callable[[grpc.ServicerContext], None] = lambda _: None
         self.numbers = itertools.count(1)
         self.address = ""
+        self.identities: dict[str, str] = {}  # files by namespace, as of fray run
 
     def serve(
         self, credentials: grpc.ServerCredentials | None = None, address: str = "127.0.0.1:0"
@@ -109,6 +112,7 @@ class Controller(cluster_pb2_grpc.ClusterServicer, cluster_pb2_grpc.MetadataServ
         server = grpc.server(futures.ThreadPoolExecutor(32), interceptors=[Interceptor(self.outages)])
         cluster_pb2_grpc.add_ClusterServicer_to_server(self, server)
         cluster_pb2_grpc.add_MetadataServicer_to_server(self, server)
+        cluster_pb2_grpc.add_ClientServicer_to_server(self, server)
         if credentials is None:
             port = server.add_insecure_port(address)
         else:
@@ -150,14 +154,25 @@ class Controller(cluster_pb2_grpc.ClusterServicer, cluster_pb2_grpc.MetadataServ
             if request_id not in self.by_request:
                 for request in requests if self.runs else ():  # where jobs end
                     self._check_name(request, context)
-                self.by_request[request_id] = [self._start(request, group) for request in requests]
+                self.by_request[request_id] = [
+                    self._kept(request) or self._start(request, group) for request in requests
+                ]
             return self.by_request[request_id]
 
-    def _check_name(self, request: pb.JobRequest, context: grpc.ServicerContext) -> None:
+    def _living(self, request: pb.JobRequest) -> str:
         for job in self.jobs.values():
             if job.info.name == request.name and job.info.namespace == request.namespace and not job.ended:
-                text = f'job "{request.name}" lives in namespace {request.namespace} as {job.info.job_id}'
-                context.abort(grpc.StatusCode.ALREADY_EXISTS, text)
+                return job.info.job_id
+        return ""
+
+    def _kept(self, request: pb.JobRequest) -> str:
+        return self._living(request) if request.name_clash == pb.NAME_CLASH_KEEP else ""
+
+    def _check_name(self, request: pb.JobRequest, context: grpc.ServicerContext) -> None:
+        living = self._living(request)
+        if living and request.name_clash != pb.NAME_CLASH_KEEP:
+            text = f'job "{request.name}" lives in namespace {request.namespace} as {living}'
+            context.abort(grpc.StatusCode.ALREADY_EXISTS, text)
 
     def _start(self, request: pb.JobRequest, group: str) -> str:
         info = pb.JobInfo(
@@ -348,6 +363,17 @@ class Controller(cluster_pb2_grpc.ClusterServicer, cluster_pb2_grpc.MetadataServ
     ) -> Iterator[pb.ExecResponse]:
         context.abort(grpc.StatusCode.UNIMPLEMENTED, "tests need none")
 
+    def Identity(self, request: pb.IdentityRequest, context: grpc.ServicerContext) -> pb.IdentityResponse:
+        self.refuse(context)
+        self._check_namespace(request.namespace, context)
+        if request.namespace not in self.identities:
+            context.abort(grpc.StatusCode.UNIMPLEMENTED, "hosts pass on Cluster and Metadata only")
+        return pb.IdentityResponse(file=self.identities[request.namespace])
+
+    def _check_namespace(self, namespace: str, context: grpc.ServicerContext) -> None:
+        if not namespace:
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, "namespace: say which: a user belongs to none")
+
     # Actors
 
     def Register(self, request: pb.RegisterRequest, context: grpc.ServicerContext) -> pb.RegisterResponse:
@@ -381,16 +407,19 @@ class Controller(cluster_pb2_grpc.ClusterServicer, cluster_pb2_grpc.MetadataServ
         return found[-1]
 
     def LookupAll(self, request: pb.LookupRequest, context: grpc.ServicerContext) -> pb.ListActorsResponse:
+        self._check_namespace(request.namespace, context)
         found = [e for e in self.endpoints.values() if e.name == request.name]
         return pb.ListActorsResponse(actors=[e for e in found if e.namespace == request.namespace])
 
     def ListActors(
         self, request: pb.ListActorsRequest, context: grpc.ServicerContext
     ) -> pb.ListActorsResponse:
+        self._check_namespace(request.namespace, context)
         found = [e for e in self.endpoints.values() if e.name.startswith(request.prefix)]
         return pb.ListActorsResponse(actors=[e for e in found if e.namespace == request.namespace])
 
     def Watch(self, request: pb.WatchRequest, context: grpc.ServicerContext) -> Iterator[pb.WatchResponse]:
+        self._check_namespace(request.namespace, context)
         known: set[str] = set()
         reset = True
         context.add_callback(self._wake)

@@ -221,7 +221,7 @@ def test_a_registry_that_cannot_be_watched_is_watched_later() -> None:
     registry: Any = Unsteady()
     one = ActorEndpoint(ActorId("a-1"), "one", "127.0.0.1:1", JobId("j"), Namespace("n"))
     registry.changes.put(ActorChanges(reset=True, added=(one,)))
-    directory = ClusterDirectory(registry, "n")
+    directory = ClusterDirectory(LocalCluster(), registry, "n")
     eventually(lambda: directory.known("one"), 60)
     directory.close()
     registry.changes.put(ActorChanges(reset=False))

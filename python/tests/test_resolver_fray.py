@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 
-from controller import Controller
+from controller import TOKEN, Controller
 from fray._pb import cluster_pb2 as pb
-from fray.cluster import ActorId, Entrypoint, FrayCluster, JobId, JobRequest, RefusedError
-from fray.rpc import ClusterResolver
+from fray.cluster import (
+    ActorId,
+    ActorNotFoundError,
+    Entrypoint,
+    FrayCluster,
+    JobGroupConfig,
+    JobId,
+    JobRequest,
+    RefusedError,
+    ReservationConfig,
+    ResourceConfig,
+    WaitTimeoutError,
+)
+from fray.rpc import ActorServer, ClusterResolver
+from fray.rpc.errors import DeniedError
+from identities import make_identity
 from scripted import Scripted
+from test_rpc_server import Counter
 from waiting import eventually
 
 COMMAND = Entrypoint.from_command(["true"])
@@ -64,3 +83,86 @@ def test_waiting_for_the_actor_of_a_job_that_ends(controller: Controller, remote
     controller.finish(job_id, pb.JOB_STATUS_FAILED, "out of memory")
     with pytest.raises(RefusedError, match=f"job {job_id} has ended, it is failed: out of memory"):
         ClusterResolver(remote).wait_for_actor("counter", 3600, job_id)
+
+
+@pytest.fixture
+def fresh(controller: Controller) -> Iterator[FrayCluster]:
+    """A FrayCluster on `controller` that has no namespace yet, as under fray run."""
+    cluster = FrayCluster(controller.address, token=TOKEN, timeout=60)
+    yield cluster
+    cluster.close()
+
+
+@pytest.mark.parametrize("founding", ["job", "group", "reservation"])
+def test_what_was_made_before_the_first_launch_is_of_the_namespace_that_founds(
+    fresh: FrayCluster, founding: str
+) -> None:
+    resolver, registry = ClusterResolver(fresh), fresh.metadata
+    early = resolver.handle("counter")
+    assert (resolver.directory.namespace, early.namespace, resolver.resolve("counter")) == ("", "", [])
+    with pytest.raises(ActorNotFoundError, match="this program has no namespace yet"):
+        resolver.lookup("counter")
+    with pytest.raises(WaitTimeoutError, match="this program has no namespace yet"):
+        resolver.wait_for_actor("counter", 0.01)
+    match founding:
+        case "job":
+            job_id = fresh.launch(JobRequest("train", COMMAND))
+        case "group":
+            job_id = fresh.launch_group([JobRequest("train", COMMAND)], JobGroupConfig("pool"))[0]
+        case _:
+            size = ResourceConfig.with_tpu("v5litepod-4")
+            fresh.create_reservation(ReservationConfig(size, size))
+            job_id = fresh.launch(JobRequest("train", COMMAND))
+    with Scripted() as server:
+        server.incarnation = fresh.metadata.register("counter", server.address, job_id)
+        assert resolver.wait_for_actor("counter", job_id=job_id).increment(1) == 1
+        assert [early.increment(1), resolver.lookup("counter").increment(1)] == [2, 3]
+        assert early.namespace == resolver.directory.namespace == fresh.namespace != ""
+        assert ClusterResolver(fresh).directory is resolver.directory
+        assert [each.name for each in registry.list_actors()] == ["counter"]
+
+
+def test_who_waits_before_the_first_launch_finds_what_that_hosts(fresh: FrayCluster) -> None:
+    found: list[int] = []
+    resolver = ClusterResolver(fresh)
+    waiting = threading.Thread(target=lambda: found.append(resolver.wait_for_actor("counter").increment(1)))
+    waiting.start()
+    with Scripted() as server:
+        job_id = fresh.launch(JobRequest("train", COMMAND))
+        server.incarnation = fresh.metadata.register("counter", server.address, job_id)
+        waiting.join(60)
+        assert found == [1]
+
+
+def test_each_namespace_has_an_identity_under_fray_run(
+    controller: Controller, fresh: FrayCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resolver = ClusterResolver(fresh)
+    job_id = fresh.launch(JobRequest("train", COMMAND))
+    mine = make_identity(tmp_path, fresh.namespace)
+    monkeypatch.setenv("FRAY_ACTOR_IDENTITY", mine)
+    server = ActorServer(fresh)  # as in a job, which has its namespace's
+    monkeypatch.delenv("FRAY_ACTOR_IDENTITY")
+    try:
+        server._job_id = job_id
+        server.register("counter", Counter())
+        server.serve_background()
+        controller.identities[fresh.namespace] = mine
+        controller.outages.before["Identity"] = 1  # it is asked for again
+        assert resolver.wait_for_actor("counter").add(1) == 1
+        assert resolver.lookup("counter").add(1) == 2
+        assert controller.outages.calls["Identity"] == 2
+    finally:
+        server.shutdown()
+
+
+def test_a_refused_identity_ends_the_call(controller: Controller, fresh: FrayCluster) -> None:
+    resolver = ClusterResolver(fresh)
+    job_id = fresh.launch(JobRequest("train", COMMAND))
+    controller.refuse = lambda context: context.abort(
+        grpc.StatusCode.FAILED_PRECONDITION, "the store is read-only"
+    )
+    fresh.metadata.register("counter", "127.0.0.1:1", job_id)
+    handle = resolver.wait_for_actor("counter")
+    with pytest.raises(DeniedError, match=r"the identity of namespace .*: the store is read-only"):
+        handle.increment(1)

@@ -98,13 +98,13 @@ class Intruder:
     def __init__(self, meanwhile: Callable[[], object]) -> None:
         self.lock, self.meanwhile = allocate_lock(), [meanwhile]
 
-    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        taken = self.lock.acquire(blocking, timeout)
-        if taken and self.meanwhile:
+    def __enter__(self) -> bool:
+        self.lock.acquire()
+        if self.meanwhile:
             self.meanwhile.pop()()
-        return taken
+        return True
 
-    def release(self) -> None:
+    def __exit__(self, *_: object) -> None:
         self.lock.release()
 
 
@@ -122,6 +122,6 @@ def test_what_is_lost_while_others_connect_is_looked_after(monkeypatch: pytest.M
         return cast("Connection", second)
 
     monkeypatch.setattr(Connection, "open", opened)
-    channel._mending = cast("LockType", Intruder(broken))
+    channel._opening = cast("LockType", Intruder(broken))
     assert channel.connect(PATIENCE) is cast("Connection", second)
     assert second.sent == [1]

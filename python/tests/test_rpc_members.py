@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from fray.cluster import LocalCluster
-from fray.rpc import ActorServer
+from fray.rpc import ActorServer, ConnectionSettings
 from fray.rpc._resolve import Endpoint, RouteTable
 from fray.rpc.errors import UnknownActorError
 from fray.rpc.resolver import BaseResolver, handle_of
@@ -36,6 +36,9 @@ class Told:
         return [endpoint for endpoint in self.found if endpoint.name == name]
 
     known = fresh = endpoints
+
+    def settings(self, given: ConnectionSettings, wait: bool = True) -> ConnectionSettings:  # noqa: ARG002
+        return given
 
     def tell(self, *found: Endpoint) -> None:
         with self._changed:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dis
+import faulthandler
 import multiprocessing
 import random
 import signal
@@ -11,17 +13,19 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
 import pytest
 
 from actors import PATIENCE
-from fray.cluster import FixedResolver
-from fray.rpc import ActorHandle, _channel, _connection, _reception, _route, _writer
+from fray.cluster import ClusterError, ClusterResolver, FixedResolver, WaitTimeoutError
+from fray.rpc import ActorHandle, Resolver, _channel, _connection, _reception, _route, _writer
 from fray.rpc._reader import FrameReader
 from fray.rpc._wire import PlainStream
 from fray.rpc._writer import FrameWriter
+from fray.rpc.errors import ActorError
 from receiving import Served
 from waiting import eventually
 
@@ -296,6 +300,105 @@ def test_an_interruption_of_who_sends(
     assert actor.seen() in ([*range(n + 1), "after"], [*range(n), "after"])
     served.gate.open("it")
     assert waiting.result(PATIENCE), "others' calls are not lost"
+
+
+PARTS = (
+    "_background",
+    "_channel",
+    "_connection",
+    "_reception",
+    "_route",
+    "_writer",
+    "_resolve",
+    "_resolve_cluster",
+)
+CONDITIONS = (
+    "__enter__",
+    "__exit__",
+    "wait",
+    "wait_for",
+    "notify",
+    "notify_all",
+    "_is_owned",
+    "set",
+    "is_set",
+)
+
+
+class Everywhere:
+    """Interrupts each function of the parts in turn at each place where CPython looks for signals.
+
+    What a profiler raises comes where what a handler raises does: where a function begins, and out of a call
+    into C that has returned. A tracer would raise a step later, where a `with` statement may be over.
+    """
+
+    def __init__(self) -> None:
+        here = Path(_route.__file__).parent
+        self.files = {str(here / f"{part}.py") for part in PARTS}
+        self.places: set[tuple[str, str, int]] = set()
+        self.last: object = None
+
+    def profile(self, frame: FrameType, event: str, _: object) -> None:
+        code = frame.f_code
+        mine = code.co_filename in self.files
+        if event not in ("call", "c_return") or not (
+            mine or (code.co_filename == threading.__file__ and code.co_name in CONDITIONS)
+        ):
+            return
+        place = code.co_filename, code.co_qualname, -1 if event == "call" else frame.f_lasti
+        if place not in self.places:
+            self.places.add(place)
+            self.last = place, frame.f_lineno
+            raise KeyboardInterrupt
+
+
+def answered(*resolvers: Resolver) -> None:
+    """Call an actor from this thread and another one, each in time."""
+    for resolver in resolvers:
+        done: list[object] = []
+
+        def calls(resolver: Resolver = resolver, done: list[object] = done) -> None:
+            done.append(resolver.handle("actor").options(timeout=PATIENCE).note(0))
+
+        other = threading.Thread(target=calls, daemon=True)
+        other.start()
+        calls()
+        other.join(PATIENCE)
+        assert done == [0, 0], "the other thread waits for a lock"
+
+
+def interrupted_in_all(kind: str) -> None:
+    """Interrupt all that a main thread does for a call, connecting too, at each place once."""
+    pytest.MonkeyPatch().setattr(_reception, "TICK", 0.1)
+    faulthandler.dump_traceback_later(4 * PATIENCE, exit=True)
+    served = Served()
+    fixed, watched = FixedResolver(served.server.address), ClusterResolver(served.cluster)
+    resolver: Resolver = fixed if kind == "fixed" else watched
+    interrupter = Everywhere()
+    unseen = 0
+    while unseen < 3:
+        before = len(interrupter.places)
+        break_connections(served)
+        print(interrupter.last, flush=True)  # which shows when the test fails
+        sys.setprofile(interrupter.profile)
+        try:
+            with contextlib.suppress(WaitTimeoutError):  # the broken connection may not show yet
+                resolver.wait_for_actor("actor", 0.1)
+            resolver.handle("actor").options(timeout=1).note(bytes(70_000))
+        except (KeyboardInterrupt, RuntimeError, ActorError, ClusterError):
+            pass
+        finally:
+            sys.setprofile(None)
+        answered(resolver)
+        unseen = 0 if len(interrupter.places) > before else unseen + 1
+    assert len(interrupter.places) > 50, interrupter.places
+    print(len(interrupter.places), "places")
+    served.close()
+
+
+@pytest.mark.parametrize("kind", ["fixed", "watched"])
+def test_an_interruption_anywhere_leaves_no_lock_held(kind: str) -> None:
+    carried_out(interrupted_in_all, kind)
 
 
 ROUNDS = 100

@@ -108,6 +108,47 @@ BAND_BATCH: Band.ValueType  # 3
 Global___Band: _TypeAlias = Band  # noqa: Y015
 
 @_typing.final
+class IdentityRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    def __init__(
+        self,
+        *,
+        namespace: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["namespace", b"namespace"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___IdentityRequest: _TypeAlias = IdentityRequest  # noqa: Y015
+
+@_typing.final
+class IdentityResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FILE_FIELD_NUMBER: _builtins.int
+    file: _builtins.str
+    """The file on this machine that has the identity, as FRAY_ACTOR_IDENTITY names one. It
+    is kept up to date, and removed when fray run ends.
+    """
+    def __init__(
+        self,
+        *,
+        file: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["file", b"file"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___IdentityResponse: _TypeAlias = IdentityResponse  # noqa: Y015
+
+@_typing.final
 class LaunchRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 

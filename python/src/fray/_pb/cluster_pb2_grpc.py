@@ -1084,6 +1084,88 @@ class Admin(object):
             _registered_method=True)
 
 
+class ClientStub(object):
+    """Client is what `fray run` itself answers, at the address where the program that it runs
+    finds the cluster. Agents and controllers do not serve it: a job has the identity of its
+    own namespace, in the file FRAY_ACTOR_IDENTITY.
+    """
+
+    def __init__(self, channel):
+        """Constructor.
+
+        Args:
+            channel: A grpc.Channel.
+        """
+        self.Identity = channel.unary_unary(
+                '/fray.cluster.v1.Client/Identity',
+                request_serializer=fray_dot___pb_dot_cluster__pb2.IdentityRequest.SerializeToString,
+                response_deserializer=fray_dot___pb_dot_cluster__pb2.IdentityResponse.FromString,
+                _registered_method=True)
+
+
+class ClientServicer(object):
+    """Client is what `fray run` itself answers, at the address where the program that it runs
+    finds the cluster. Agents and controllers do not serve it: a job has the identity of its
+    own namespace, in the file FRAY_ACTOR_IDENTITY.
+    """
+
+    def Identity(self, request, context):
+        """Identity makes the program a member of a namespace, so that it may call its actors.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+
+def add_ClientServicer_to_server(servicer, server):
+    rpc_method_handlers = {
+            'Identity': grpc.unary_unary_rpc_method_handler(
+                    servicer.Identity,
+                    request_deserializer=fray_dot___pb_dot_cluster__pb2.IdentityRequest.FromString,
+                    response_serializer=fray_dot___pb_dot_cluster__pb2.IdentityResponse.SerializeToString,
+            ),
+    }
+    generic_handler = grpc.method_handlers_generic_handler(
+            'fray.cluster.v1.Client', rpc_method_handlers)
+    server.add_generic_rpc_handlers((generic_handler,))
+    server.add_registered_method_handlers('fray.cluster.v1.Client', rpc_method_handlers)
+
+
+ # This class is part of an EXPERIMENTAL API.
+class Client(object):
+    """Client is what `fray run` itself answers, at the address where the program that it runs
+    finds the cluster. Agents and controllers do not serve it: a job has the identity of its
+    own namespace, in the file FRAY_ACTOR_IDENTITY.
+    """
+
+    @staticmethod
+    def Identity(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fray.cluster.v1.Client/Identity',
+            fray_dot___pb_dot_cluster__pb2.IdentityRequest.SerializeToString,
+            fray_dot___pb_dot_cluster__pb2.IdentityResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+
 class HostStub(object):
     """Host is what each host's agent serves to the controller and to users, with
     TLS pinned by the host's report.

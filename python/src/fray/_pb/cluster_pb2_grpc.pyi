@@ -356,6 +356,46 @@ class AdminServicer(metaclass=_abc_1.ABCMeta):
 
 def add_AdminServicer_to_server(servicer: AdminServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
 
+class ClientStub:
+    """Client is what `fray run` itself answers, at the address where the program that it runs
+    finds the cluster. Agents and controllers do not serve it: a job has the identity of its
+    own namespace, in the file FRAY_ACTOR_IDENTITY.
+    """
+
+    @_typing.overload
+    def __new__(cls, channel: _grpc.Channel) -> _Self: ...
+    @_typing.overload
+    def __new__(cls, channel: _aio.Channel) -> ClientAsyncStub: ...
+    Identity: _grpc.UnaryUnaryMultiCallable[_cluster_pb2.IdentityRequest, _cluster_pb2.IdentityResponse]
+    """Identity makes the program a member of a namespace, so that it may call its actors."""
+
+@_typing.type_check_only
+class ClientAsyncStub(ClientStub):
+    """Client is what `fray run` itself answers, at the address where the program that it runs
+    finds the cluster. Agents and controllers do not serve it: a job has the identity of its
+    own namespace, in the file FRAY_ACTOR_IDENTITY.
+    """
+
+    def __init__(self, channel: _aio.Channel) -> None: ...
+    Identity: _aio.UnaryUnaryMultiCallable[_cluster_pb2.IdentityRequest, _cluster_pb2.IdentityResponse]  # type: ignore[assignment]
+    """Identity makes the program a member of a namespace, so that it may call its actors."""
+
+class ClientServicer(metaclass=_abc_1.ABCMeta):
+    """Client is what `fray run` itself answers, at the address where the program that it runs
+    finds the cluster. Agents and controllers do not serve it: a job has the identity of its
+    own namespace, in the file FRAY_ACTOR_IDENTITY.
+    """
+
+    @_abc_1.abstractmethod
+    def Identity(
+        self,
+        request: _cluster_pb2.IdentityRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_cluster_pb2.IdentityResponse, _abc.Awaitable[_cluster_pb2.IdentityResponse]]:
+        """Identity makes the program a member of a namespace, so that it may call its actors."""
+
+def add_ClientServicer_to_server(servicer: ClientServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
+
 class HostStub:
     """Host is what each host's agent serves to the controller and to users, with
     TLS pinned by the host's report.

@@ -35,6 +35,7 @@ from fray.cluster.errors import (
     NotFoundError,
     PickleError,
     RefusedError,
+    UnsupportedError,
     WaitTimeoutError,
 )
 from fray.cluster.local import LocalCluster
@@ -117,6 +118,7 @@ __all__ = [
     "TaskInfo",
     "TaskState",
     "TpuConfig",
+    "UnsupportedError",
     "WaitTimeoutError",
     "current_cluster",
     "job_context",

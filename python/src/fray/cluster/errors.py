@@ -89,6 +89,10 @@ class NoControllerError(ClusterUnavailableError):
     """No controller leads at this moment, so that nobody answers until one does."""
 
 
+class UnsupportedError(ClusterError):
+    """What answers at the address does not know such a call: it is another part of fray, or an older one."""
+
+
 class JobFailedError(ClusterError):
     """A job that was waited for ended without success."""
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 
+from fray._latch import Latch
 from fray.cluster.types import ActorChanges
 
 
@@ -12,7 +12,7 @@ class Ending:
     """Tells who waits for the next change that nobody wants it any more."""
 
     def __init__(self) -> None:
-        self._over = threading.Event()
+        self._over = Latch()
         self._wake: Callable[[], object] = lambda: None
 
     @property

@@ -14,6 +14,8 @@ from queue import SimpleQueue
 from time import monotonic
 from typing import Protocol
 
+from fray._locks import Changes
+
 _log = logging.getLogger("fray.rpc")
 
 
@@ -33,21 +35,21 @@ class Deadlines:
     """Tells what expires that its time is over. It keeps nothing alive."""
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
+        self._changed = Changes()
         self._heap: list[tuple[float, int, weakref.ref[Expiring]]] = []
         self._numbers = itertools.count()
         threading.Thread(target=self._run, name="fray-deadlines", daemon=True).start()
 
     def add(self, when: float, what: Expiring) -> None:
         """Tell it at a time of time.monotonic, unless it is done or gone by then."""
-        with self._changed:
+        with self._changed.lock:
             heapq.heappush(self._heap, (when, next(self._numbers), weakref.ref(what)))
             if self._heap[0][0] >= when:
                 self._changed.notify()
 
     def _run(self) -> None:
         while True:
-            with self._changed:
+            with self._changed.lock:
                 while not self._heap or self._heap[0][0] > monotonic():
                     self._changed.wait(self._heap[0][0] - monotonic() if self._heap else None)
                 what = heapq.heappop(self._heap)[2]()

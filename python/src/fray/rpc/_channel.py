@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _GONE = 2.0  # seconds of refused connections after which a server is taken for gone
 _FIRST, _LONGEST = 0.02, 1.0  # seconds between two tries to connect
-_TURN = 0.001  # seconds
+_TURN, _LONGEST_TURN = 0.001, 0.02  # seconds
 
 
 class Channel:
@@ -44,7 +44,7 @@ class Channel:
         self.settings = replace(self._asked, peer=random_name())
         self._lock = allocate_lock()  # of the order of calls
         self._opening = threading.Lock()
-        self._mending = allocate_lock()  # held while broken calls are looked after
+        self._mending = allocate_lock()  # held while broken calls are looked after, by the thread that does
         self._connection: Connection | None = None
         self._server = ""  # the process that answered last, as Hello.peer
         self._seq = 0  # the last one that it was sent
@@ -155,13 +155,10 @@ class Channel:
         Raises:
             ActorError: as Connection.open.
         """
-        asked = monotonic()
-        with self._opening:
-            while True:
-                left = max(0.0, asked + timeout - monotonic())
-                if not self._mending.acquire(timeout=left):
-                    raise UnavailableError(f"the connection to {self.address} is being restored")
-                try:
+        asked, pause = monotonic(), _TURN
+        while True:
+            with self._opening:
+                if not self._mending.locked():
                     connection = self._connection
                     if connection is not None and not connection.closed:
                         if connection.stopping:
@@ -171,8 +168,12 @@ class Channel:
                         raise self._failure[1]
                     if not self._outstanding:
                         return self._open()
-                finally:
-                    self._mended()  # what is unanswered goes first
+                    self.lost()  # what is unanswered goes first
+            left = asked + timeout - monotonic()
+            if left <= 0:
+                raise UnavailableError(f"the connection to {self.address} is being restored")
+            sleep(min(pause, left))
+            pause = min(_LONGEST_TURN, 2 * pause)
 
     def _open(self) -> Connection:
         try:
@@ -180,8 +181,12 @@ class Channel:
         except ActorError as err:
             self._failure = (monotonic(), err)
             raise
-        with self._lock:
-            self._adopt(connection)
+        try:
+            with self._lock:
+                self._adopt(connection)
+        except BaseException:  # out of a handler of a signal
+            connection.close()
+            raise
         return connection
 
     def _adopt(self, connection: Connection) -> None:
@@ -193,13 +198,20 @@ class Channel:
 
     def lost(self) -> None:
         """Look after the calls of a connection that broke, on another thread."""
-        if self._mending.acquire(False):
+        if not self._mending.locked():
             start_new_thread(self._mend, ())
 
     def _mend(self) -> None:
+        if not self._mending.acquire(False):  # another thread does; no handler of a signal runs in such ones
+            return
         try:
+            with self._opening:
+                pass  # who opened a connection before has it now, and nobody opens one after
             with self._lock:
-                broken, self._connection = self._connection, None
+                broken = self._connection
+                if broken is not None and not broken.closed:
+                    return  # it was opened since, as there was nothing to look after any more
+                self._connection = None
             if broken is not None:
                 broken.close()
             # Only then is it certain of each call whether it may have arrived.

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import itertools
 import logging
-import threading
 from collections.abc import Callable, Sequence
 
 from google.protobuf.message import Message
 
+from fray._locks import Changes, Worker
 from fray._pb import actor_pb2
 from fray.rpc import _wire
 from fray.rpc._dial import check_hello, dial, in_words, receive_hello
@@ -57,7 +57,7 @@ class Connection:
         self._reception = Reception()
         self._writer = FrameWriter(stream, f"fray-send-{address}")
         self._pending: dict[int, tuple[Outgoing, Callable[[Answer], None]]] = {}
-        self._room = threading.Condition()
+        self._room = Changes()
         self._waiting = 0
         self._limit = settings.max_message_bytes
         self._max_pending = _MAX_PENDING
@@ -81,13 +81,12 @@ class Connection:
         connection = cls(address, settings, dial(address, settings))
         try:
             connection._greet()
+            Worker(connection._read, f"fray-receive-{address}").start()
         except BaseException:
             connection._writer.fail(OSError("the connection is closed"))
             connection._writer.join()
             connection._stream.release()
             raise
-        thread = threading.Thread(target=connection._read, name=f"fray-receive-{address}", daemon=True)
-        thread.start()
         return connection
 
     def call(
@@ -239,7 +238,7 @@ class Connection:
         self._writer.flush()
         while self._writer.full and not self._closed:
             self._writer.wait_for_room(1)
-        with self._room:
+        with self._room.lock:
             self._waiting += 1
             self._room.wait_for(lambda: self._closed or len(self._pending) < self._max_pending)
             self._waiting -= 1
@@ -328,7 +327,7 @@ class Connection:
         if found is None:
             return False  # one that nobody waits for
         if self._waiting:
-            with self._room:
+            with self._room.lock:
                 self._room.notify()
         outgoing, done = found
         outgoing.answered = True
@@ -364,7 +363,7 @@ class Connection:
 
     def _lose(self) -> None:
         """Answer what was not, with why."""
-        with self._room:
+        with self._room.lock:
             self._room.notify_all()
         reason = self._reason or UnavailableError(f"the connection to {self.address} was closed")
         self._reason = reason

@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from fray._latch import Latch
 from fray._pb import actor_pb2
 from fray.rpc._actor import Actor
 from fray.rpc._call import Reply, ServerCall, error_reply
@@ -66,7 +67,7 @@ class Core:
         self._actors: dict[str, Actor] = {}
         self._lock = threading.Lock()
         self._active: set[ServerCall] = set()
-        self._idle = threading.Event()
+        self._idle = Latch()
         self._waiting = 0  # bytes
         self._waiting_lock = threading.Lock()
         self._strays: Counter[int] = Counter()  # errors of calls that reached no method

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from time import sleep
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
+    from fray.rpc._peer import Settings
     from fray.rpc._route import Route
 
 _SCHEMES = ("actor", "grpc")
@@ -63,9 +66,22 @@ class RouteTable:
 class Directory(Protocol):
     """Knows where actors are. All methods may be used from any thread."""
 
-    namespace: str
-    """Whose names it knows; "" if it is one address."""
     routes: RouteTable
+
+    @property
+    def namespace(self) -> str:
+        """Whose names it knows; "" if it is one address, or if none is founded yet."""
+        ...
+
+    def settings(self, given: Settings, wait: bool = True) -> Settings | None:
+        """Return settings of a connection with what they leave open about this process.
+
+        Without `wait` it is None where that is not known yet.
+
+        Raises:
+            ClusterError: whoever knows did not answer.
+        """
+        ...
 
     def endpoints(self, name: str) -> list[Endpoint]:
         """Return the endpoints of a name, the oldest first.
@@ -101,6 +117,10 @@ class FixedDirectory:
         self.address = address
         self.routes = RouteTable()
 
+    def settings(self, given: Settings, wait: bool = True) -> Settings:  # noqa: ARG002
+        """Return settings with what the environment says of this process."""
+        return completed(given, "", os.environ.get("FRAY_ACTOR_IDENTITY", ""))
+
     def endpoints(self, name: str) -> list[Endpoint]:
         """Return the one endpoint."""
         return [Endpoint(name, self.address)]
@@ -115,6 +135,15 @@ class FixedDirectory:
     def missing(self, name: str) -> str:
         """Return the words for an actor that is not at the address."""
         return f'no actor "{name}" is at {self.address}'
+
+
+def completed(given: Settings, namespace: str, identity: str) -> Settings:
+    """Return settings with a namespace and an identity, where they have none."""
+    return replace(
+        given,
+        namespace=given.namespace or namespace or os.environ.get("FRAY_NAMESPACE", ""),
+        identity=given.identity or identity,
+    )
 
 
 def address_of(target: str) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 import weakref
@@ -10,41 +11,65 @@ from _thread import start_new_thread
 from functools import cache
 from typing import TYPE_CHECKING
 
+from fray._latch import Latch
+from fray._locks import Changes
 from fray.cluster.attached import attached
 from fray.cluster.errors import ActorNotFoundError, ClusterError
 from fray.cluster.watch import Watch
 from fray.rpc import _fork
-from fray.rpc._resolve import Endpoint, RouteTable
+from fray.rpc._resolve import Endpoint, RouteTable, completed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fray.cluster.protocols import Cluster, Metadata
     from fray.cluster.types import ActorChanges, ActorEndpoint
+    from fray.rpc._peer import Settings
 
 _PAUSE = 0.5  # seconds before a watch that broke is begun again
 _LAG = 1.0  # seconds by which a watch may know later than a lookup
+_FOUNDING = 0.1  # seconds between two looks whether a namespace is founded
 _log = logging.getLogger("fray.rpc")
 
 
 class ClusterDirectory:
     """What is registered in a namespace. It is read from memory once the watch has told all there is."""
 
-    def __init__(self, metadata: Metadata, namespace: str) -> None:
-        self.namespace, self.metadata = namespace, metadata
+    def __init__(self, cluster: Cluster, metadata: Metadata, namespace: str) -> None:
+        """Make the directory of a namespace; "": the one that the cluster's first launch founds."""
+        self._cluster, self._namespace, self.metadata = cluster, namespace, metadata
         self.routes = RouteTable()
         self.forget_parent()
         _fork.begins_anew(self)
 
     def forget_parent(self) -> None:
         """Begin anew, without a watch."""
-        self._changed = threading.Condition()
+        self._changed = Changes()
         self._watcher: _Watcher | None = None
         self._live = False  # all that there is has been told
         self._known: dict[str, dict[str, Endpoint]] = {}  # by name, then by incarnation
         self._names: dict[str, str] = {}  # by incarnation
         self._versions: dict[str, int] = {}  # counts changes of a name
         self._seen: dict[str, int] = {}  # the version that was read last
+
+    @property
+    def namespace(self) -> str:
+        """Whose names it knows; "" as long as none is founded."""
+        self._namespace = self._namespace or self._cluster.namespace
+        return self._namespace
+
+    def settings(self, given: Settings, wait: bool = True) -> Settings | None:
+        """Return settings with the namespace, and with what this process shows to its actors."""
+        if not self.namespace:
+            return None
+        identity_of = getattr(self._cluster, "identity_of", None)
+        identity: str | None = given.identity
+        if not identity:
+            if identity_of is None:
+                identity = os.environ.get("FRAY_ACTOR_IDENTITY", "")
+            else:
+                identity = identity_of(self.namespace, wait)
+        return None if identity is None else completed(given, self.namespace, identity)
 
     def endpoints(self, name: str) -> list[Endpoint]:
         """Return the endpoints of a name, the oldest first."""
@@ -54,7 +79,7 @@ class ClusterDirectory:
     def known(self, name: str) -> list[Endpoint]:
         """Return the endpoints of a name that are in memory."""
         self._watch()
-        with self._changed:
+        with self._changed.lock:
             self._seen[name] = self._versions.get(name, 0)
             return list(self._known.get(name, {}).values())
 
@@ -71,7 +96,9 @@ class ClusterDirectory:
 
     def wait(self, name: str, timeout: float) -> None:
         """Return when the endpoints of a name may have changed since they were read."""
-        with self._changed:
+        if not self.namespace:
+            timeout = min(timeout, _FOUNDING)
+        with self._changed.lock:
             seen = self._seen.get(name, 0)
             self._changed.wait_for(lambda: self._versions.get(name, 0) != seen, timeout)
 
@@ -86,20 +113,22 @@ class ClusterDirectory:
         return f'no actor "{name}" is registered in namespace {self.namespace}'
 
     def _watch(self) -> None:
-        with self._changed:
+        if not self.namespace:
+            return
+        with self._changed.lock:
             if self._watcher is None:
                 self._watcher = _Watcher(self)
 
     def close(self) -> None:
         """Watch no more, until somebody asks again."""
-        with self._changed:
+        with self._changed.lock:
             watcher = self._watcher
         if watcher is not None:
             watcher.close()
 
     def take(self, changes: ActorChanges, watcher: _Watcher) -> None:
         """Take note of what changed, of the watcher that is there."""
-        with self._changed:
+        with self._changed.lock:
             if watcher is not self._watcher:
                 return
             touched = set()
@@ -123,7 +152,7 @@ class ClusterDirectory:
 
     def blind(self, watcher: _Watcher, over: bool) -> None:
         """Forget what is known, as the watcher may miss changes; `over`: for good."""
-        with self._changed:
+        with self._changed.lock:
             if watcher is self._watcher:
                 self._known, self._names, self._live = {}, {}, False
                 if over:
@@ -140,7 +169,7 @@ class _Watcher:
         self._directory = weakref.ref(directory)
         self._lock = threading.Lock()
         self._watch: Iterator[ActorChanges] | None = None
-        self._closed = threading.Event()
+        self._closed = Latch()
         # Whoever lets go of the last reference may hold any lock, so it is not the one to close this.
         self._gone = weakref.finalize(directory, start_new_thread, self.close, ())
         self._gone.atexit = False
@@ -221,9 +250,12 @@ def directory_of(cluster: Cluster, namespace: str | None) -> ClusterDirectory:
     with _lock():
         known = attached(cluster, _Directories, _Directories).known
         wanted = namespace or cluster.namespace
+        founded = known.get("")
+        if founded is not None and founded.namespace:
+            known.setdefault(founded.namespace, known.pop(""))
         found = known.get(wanted)
         if found is None:
-            found = known[wanted] = ClusterDirectory(_metadata(cluster, wanted), wanted)
+            found = known[wanted] = ClusterDirectory(cluster, _metadata(cluster, wanted), wanted)
             _in_use().add(found)
         return found
 

@@ -8,12 +8,20 @@ from dataclasses import replace
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
-from fray.cluster.errors import ClusterError
+from fray.cluster.errors import ClusterError, ClusterUnavailableError
 from fray.rpc import _fork
 from fray.rpc._amid import interrupts
 from fray.rpc._channel import Channel, channels
 from fray.rpc._resolve import Endpoint
-from fray.rpc.errors import ActorError, CancelledError, Code, StaleError, UnavailableError, UnknownActorError
+from fray.rpc.errors import (
+    ActorError,
+    CancelledError,
+    Code,
+    DeniedError,
+    StaleError,
+    UnavailableError,
+    UnknownActorError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,6 +68,10 @@ class Route:
             pinned: Never take another one than that member of the name, or its next incarnation.
         """
         self.directory, self.name, self.settings, self.on_actor = directory, name, settings, on_actor
+        settled = directory.settings(settings, wait=False)
+        if settled is not None:
+            self.settings = settled
+        self._settled = settled is not None  # that the settings are complete
         self._prefer, self._pinned = prefer, pinned
         self._aside = False  # see _beside
         self.forget_parent()
@@ -153,7 +165,7 @@ class Route:
     def _connected(self) -> Channel | None:
         """Return where the actor is if that takes no waiting, as this process has a connection there."""
         looked_for = self._waking or self._settling.locked()
-        if looked_for or self._queue or self.returned or self._failed is not None:
+        if looked_for or self._queue or self.returned or self._failed is not None or not self._settled:
             return None
         endpoint = self._choose(self.directory.known(self.name))
         channel = channels().connected(endpoint.address, self.settings) if endpoint is not None else None
@@ -306,6 +318,8 @@ class Route:
             endpoint = self._found()
         if endpoint is None:
             return False
+        if not self._settled and not self._complete(endpoint):
+            return False
         self._failed = None
         channel = channels().at(endpoint.address, self.settings)
         try:
@@ -317,6 +331,21 @@ class Route:
             self._fail_all(err)
             return False
         self._send(endpoint, channel)
+        return True
+
+    def _complete(self, endpoint: Endpoint) -> bool:
+        """Complete the settings with what this process shows to the actor; return whether they are."""
+        try:
+            settings = self.directory.settings(self.settings)
+        except ClusterError as err:
+            unknown = f"this program did not get the identity of namespace {self.directory.namespace}: {err}"
+            if isinstance(err, ClusterUnavailableError):
+                self._failed, self._failed_at = endpoint, monotonic()
+                self._error = UnavailableError(unknown)
+            else:
+                self._fail_all(DeniedError(unknown))
+            return False
+        self.settings, self._settled = settings or self.settings, True
         return True
 
     def _found(self) -> Endpoint | None:

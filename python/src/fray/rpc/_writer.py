@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from queue import SimpleQueue
 from typing import Final
 
+from fray._locks import Changes, Worker
 from fray.rpc._wire import Buffer, Stream
 
 _MAX_BATCH: Final = 1 << 20  # about what one write takes of what waits
@@ -91,7 +92,7 @@ class FrameWriter:
         self._awake = False
         self._thread: threading.Thread | None = None
         self._start_lock = threading.Lock()
-        self._room = threading.Condition()
+        self._room = Changes()
         self._waiting = 0
         self.failure: OSError | None = None
         """Why nothing can be sent any more."""
@@ -105,7 +106,7 @@ class FrameWriter:
         """
         self._queue.append(frame)
         if frame.size > _LARGE:
-            with self._room:
+            with self._room.lock:
                 self.queued += frame.size
         if not later:
             self.flush()
@@ -146,7 +147,7 @@ class FrameWriter:
 
     def wait_for_room(self, seconds: float) -> bool:
         """Wait while it is full; return whether there is room, or the stream has ended."""
-        with self._room:
+        with self._room.lock:
             self._waiting += 1
             try:
                 return self._room.wait_for(lambda: not self.full or self.failure is not None, seconds)
@@ -227,7 +228,7 @@ class FrameWriter:
         return batch
 
     def _freed(self, size: int) -> None:
-        with self._room:
+        with self._room.lock:
             self.queued = max(0, self.queued - size)
             if self._waiting:
                 self._room.notify_all()
@@ -237,7 +238,7 @@ class FrameWriter:
         if self._thread is None:
             with self._start_lock:
                 if self._thread is None:
-                    thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                    thread = Worker(self._run, self._name)
                     self._thread = thread
                     thread.start()
         self._wake.put(True)

@@ -10,7 +10,7 @@ from time import monotonic
 
 from fray.cluster.errors import ClusterUnavailableError
 from fray.rpc._gcp_api import Listing, Machine, Machines, PartialListError, Urls
-from fray.rpc._resolve import Endpoint, RouteTable
+from fray.rpc._resolve import Endpoint, RouteTable, completed
 from fray.rpc.options import ConnectionSettings, RpcOptions
 from fray.rpc.resolver import BaseResolver
 
@@ -58,6 +58,10 @@ class LabelDirectory:
             if not found and self._unlisted:
                 raise PartialListError(self._unlisted)
             return found
+
+    def settings(self, given: ConnectionSettings, wait: bool = True) -> ConnectionSettings:  # noqa: ARG002
+        """Return settings with what the environment says of this process."""
+        return completed(given, self.namespace, os.environ.get("FRAY_ACTOR_IDENTITY", ""))
 
     def known(self, name: str) -> list[Endpoint]:
         """Return the endpoints of a name that are in memory."""

@@ -90,7 +90,8 @@ class BaseResolver:
         """Where names are looked up."""
         self.options = options or RpcOptions()
         """Of the handles that are made."""
-        self._settings = _completed(settings, directory.namespace)
+        # Each channel has a peer of its own. The rest is completed by the directory when it is used.
+        self._settings = replace(settings or ConnectionSettings(), peer="")
         self._lock = threading.Lock()
 
     def lookup(self, name: str) -> ActorHandle:
@@ -230,11 +231,13 @@ class FixedResolver(BaseResolver):
             settings: Of connections to actors; None: those of this process.
         """
         self.address, _ = address_of(address)
-        super().__init__(_fixed(self.address), options, settings)
+        self._fixed = _fixed(self.address)
+        super().__init__(self._fixed, options, settings)
 
     def _is_there(self, name: str) -> bool:
         try:
-            connection = channels().at(self.address, self._settings).connect(self._settings.connect_timeout)
+            settings = self._fixed.settings(self._settings)
+            connection = channels().at(self.address, settings).connect(settings.connect_timeout)
             return any(actor.name == name for actor in connection.list_actors(name, 10).actors)
         except UnavailableError:
             return False
@@ -319,14 +322,3 @@ def _resolver_for(name: str, namespace: str, url: str, near: BaseResolver | None
         return ClusterResolver(current_cluster(), namespace=namespace)
     used = directory_that_knows(name, namespace, address_of(url)[0])
     return FixedResolver(url) if used is None else BaseResolver(used, None, None)
-
-
-def _completed(settings: ConnectionSettings | None, namespace: str) -> ConnectionSettings:
-    """Return settings with what the environment says of this process."""
-    found = settings or ConnectionSettings(peer="")
-    return replace(
-        found,
-        peer="",  # each channel has its own
-        namespace=found.namespace or namespace or os.environ.get("FRAY_NAMESPACE", ""),
-        identity=found.identity or os.environ.get("FRAY_ACTOR_IDENTITY", ""),
-    )

@@ -19,6 +19,7 @@ from fray.cluster import (
     JobInfo,
     JobRequest,
     JobStatus,
+    NameClash,
     NotFoundError,
     RefusedError,
     TaskState,
@@ -48,18 +49,17 @@ def create(cluster: Cluster, spec: ActorSpec) -> tuple[HostedActor, bool]:
         ClusterError: see fray.cluster.Cluster.launch.
     """
     request = _request(spec)
-    while True:
-        try:
-            return HostedActor(cluster, cluster.launch(request), spec.name), True
-        except AlreadyExistsError as err:
-            if not spec.get_if_exists:
-                where = f"lives in namespace {cluster.namespace}"
-                raise AlreadyExistsError(
-                    f'actor "{spec.name}" {where}; delete it, or set get_if_exists'
-                ) from err
-        living = next((job for job in _jobs(cluster, spec.name) if not job.status.ended), None)
-        if living is not None:
-            return HostedActor(cluster, living.job_id, spec.name, created=False), False
+    try:
+        return HostedActor(cluster, cluster.launch(request), spec.name), True
+    except AlreadyExistsError as err:
+        if not spec.get_if_exists:
+            where = f"lives in namespace {cluster.namespace}" if cluster.namespace else "lives already"
+            raise AlreadyExistsError(f'actor "{spec.name}" {where}; delete it, or set get_if_exists') from err
+    living = {job.job_id for job in _jobs(cluster, spec.name) if not job.status.ended}
+    # Keeping it also brings the connection into its namespace, where it has none yet.
+    job_id = cluster.launch(replace(request, name_clash=NameClash.KEEP))
+    created = job_id not in living
+    return HostedActor(cluster, job_id, spec.name, created=created), created
 
 
 def _request(spec: ActorSpec) -> JobRequest:

@@ -16,6 +16,7 @@ from typing import Any
 
 from fray import _pickling
 from fray._host_run import construct, error_of
+from fray._locks import Changes
 from fray.cluster import (
     ActorId,
     ActorNotFoundError,
@@ -236,7 +237,7 @@ class LocalActor:
         """The task with which it ends."""
         self.name, self.names = spec.name, spec.names
         self.handle: ActorHandle = actors.handle(spec.name)
-        self._changed = threading.Condition()
+        self._changed = Changes()
         self._registered: list[str] | None = None  # None: not yet
         self._status = JobStatus.RUNNING
         self._error: ActorCreationError | None = None
@@ -266,7 +267,7 @@ class LocalActor:
         threading.Thread(target=run, args=args, name=self._job_id, daemon=True).start()
 
     def _begin(self, attempt: int, delay: float) -> None:
-        with self._changed:
+        with self._changed.lock:
             self._changed.wait_for(lambda: self._is_over(attempt), delay)
             if self._is_over(attempt):
                 return
@@ -284,7 +285,7 @@ class LocalActor:
         return self._status.ended or self._attempt != attempt
 
     def _register(self, made: Any, attempt: int) -> None:
-        with self._changed:
+        with self._changed.lock:
             if self._is_over(attempt):
                 return
             registered: list[str] = []
@@ -296,7 +297,7 @@ class LocalActor:
 
     def fail(self, why: str, attempt: int = 0) -> None:
         """Have the attempt fail, and begin another if there may be one; 0: the one that is now."""
-        with self._changed:
+        with self._changed.lock:
             if self._is_over(attempt or self._attempt):
                 return
             failures, limit = self._attempt, self._spec.max_restarts
@@ -316,7 +317,7 @@ class LocalActor:
             self.server.unregister(name, lost=lost)
 
     def _end(self, status: JobStatus, error: ActorCreationError | None = None, lost: bool = False) -> None:
-        with self._changed:
+        with self._changed.lock:
             if self._status.ended:
                 return
             self._status, self._error = status, error
@@ -327,7 +328,7 @@ class LocalActor:
 
     def look(self, seconds: float) -> bool:
         """Report whether it answers, see Birth."""
-        with self._changed:
+        with self._changed.lock:
             self._changed.wait_for(lambda: self._registered is not None or self._status.ended, seconds)
             if self._error is not None:
                 raise self._error
@@ -337,7 +338,7 @@ class LocalActor:
 
     def actor_status(self) -> ActorStatus:
         """Return where it is in its life."""
-        with self._changed:
+        with self._changed.lock:
             if self._status.ended:
                 return ActorStatus.FAILED
             if self._registered is not None:
@@ -352,7 +353,7 @@ class LocalActor:
 
     def wait(self, timeout: float = 300.0, *, raise_on_failure: bool = True) -> JobStatus:
         """Block until it has ended, see JobHandle; the error of its failure is ActorCreationError."""
-        with self._changed:
+        with self._changed.lock:
             if not self._changed.wait_for(lambda: self._status.ended, timeout):
                 raise WaitTimeoutError(f"{self._job_id} had not ended after {timeout} s")
         if raise_on_failure:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -28,6 +29,7 @@ from fray.cluster.local.lock import ClusterLock
 from fray.cluster.local.metadata import LocalMetadata, Registry
 from fray.cluster.local.reservation import Reservation
 from fray.cluster.local.scheduler import Scheduler
+from fray.cluster.local.task import write_lines_at_once
 from fray.cluster.protocols import Metadata
 from fray.cluster.types import (
     JobGroupConfig,
@@ -97,10 +99,11 @@ class LocalCluster:
         return self._launch(filled, group.name)
 
     def _launch(self, requests: Sequence[JobRequest], group: str) -> list[JobId]:
-        with self._changed:
+        with self._changed.held:
             if not self._used:
-                atexit.register(self._scheduler.kill)
+                atexit.register(self._scheduler.kill, os.getpid())
                 self._used = True
+                write_lines_at_once()
             self._check_capacity(requests)
             namespaces = [self._namespace_of(r) for r in requests]
             kept: dict[int, JobId] = {}
@@ -185,22 +188,22 @@ class LocalCluster:
 
     def poll(self, job_id: JobId) -> JobInfo:
         """Return how a job stands, see Cluster.poll."""
-        with self._changed:
+        with self._changed.held:
             return self._scheduler.job(job_id).info()
 
     def terminate(self, job_id: JobId) -> None:
         """End a job and all that it launched, see Cluster.terminate."""
-        with self._changed:
+        with self._changed.held:
             self._scheduler.stop(self._scheduler.job(job_id), "it was terminated")
 
     def preempt(self, job_id: JobId) -> None:
         """Take a running job's machines away, for tests of how it takes that. One that has ended stays so."""
-        with self._changed:
+        with self._changed.held:
             self._scheduler.preempt(self._scheduler.job(job_id))
 
     def list_jobs(self) -> list[JobInfo]:
         """Return the jobs of the namespace by name, ended ones too, see Cluster.list_jobs."""
-        with self._changed:
+        with self._changed.held:
             found = [job.info() for job in self._scheduler.jobs.values() if job.namespace == self.namespace]
         return sorted(found, key=lambda job: job.name)
 
@@ -225,7 +228,7 @@ class LocalCluster:
     ) -> JobInfo | list[JobInfo]:
         """Block until a job, or each of several, has ended, see Cluster.wait."""
         ids = [JobId(job_id)] if isinstance(job_id, str) else list(job_id)
-        with self._changed:
+        with self._changed.held:
             jobs = [self._scheduler.job(each) for each in ids]
 
             def failed() -> list[JobInfo]:
@@ -250,7 +253,7 @@ class LocalCluster:
 
         A job that waits takes no worker meanwhile: the actor may be of one that has none yet.
         """
-        with self._changed:
+        with self._changed.held:
             return self._block_until(lambda: bool(self._registry.named(Namespace(namespace), name)), seconds)
 
     def _block_until(self, ready: Callable[[], bool], timeout: float | None = None) -> bool:
@@ -267,7 +270,7 @@ class LocalCluster:
         """Reserve slices, all of which are there at once, see Cluster.create_reservation."""
         check_reservation(config)
         name = config.name or f"reservation-{uuid.uuid4().hex[:8]}"
-        with self._changed:
+        with self._changed.held:
             if name in self._reservations and not self._reservations[ReservationId(name)].released:
                 raise AlreadyExistsError(f"there is a reservation {name}; release it, or choose another name")
             parent = self._caller()
@@ -286,7 +289,7 @@ class LocalCluster:
 
     def release_reservation(self, reservation_id: ReservationId) -> None:
         """Give a reservation up, and end the jobs that use it, see Cluster.release_reservation."""
-        with self._changed:
+        with self._changed.held:
             self._release(self._reservation(reservation_id), "its reservation was released")
 
     def _release(self, reservation: Reservation, reason: str) -> None:
@@ -311,7 +314,7 @@ class LocalCluster:
         As on a fray cluster, jobs of the namespace that ask for the same TPU slices without naming a
         reservation count as its users.
         """
-        with self._changed:
+        with self._changed.held:
             reservation = self._reservation(reservation_id)
             users = {
                 job.job_id: job.request.resources.replicas
@@ -357,7 +360,7 @@ class LocalCluster:
 
         The cluster may be used again.
         """
-        with self._changed:
+        with self._changed.held:
             for job in list(self._scheduler.jobs.values()):
                 self._scheduler.stop(job, "the cluster was shut down")
             self._changed.wait_for(
@@ -372,7 +375,7 @@ class LocalCluster:
         if busy_attached(self):
             return
         close_attached(self)
-        with self._changed:
+        with self._changed.held:
             if all(self._scheduler.is_over(job) for job in self._scheduler.jobs.values()):
                 self._scheduler.rest()
                 atexit.unregister(self._scheduler.kill)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import shutil
 import socket
 import sys
 import tempfile
@@ -30,7 +31,8 @@ class TaskMaker:
         self._cluster = cluster
         self._use_processes = use_processes
         self._lock = threading.Lock()
-        self._dir: tempfile.TemporaryDirectory[str] | None = None
+        self._dir: Path | None = None
+        self._owner = 0  # the process whose directory it is
         self._server: Server | None = None
 
     def check(self, job: Job) -> None:
@@ -71,12 +73,17 @@ class TaskMaker:
     def _home(self) -> Path:
         with self._lock:
             if self._dir is None:
-                self._dir = tempfile.TemporaryDirectory(prefix="fray-", ignore_cleanup_errors=True)
+                self._dir, self._owner = Path(tempfile.mkdtemp(prefix="fray-")), os.getpid()
                 atexit.register(self.close)
-            return Path(self._dir.name)
+            return self._dir
 
     def close(self) -> None:
-        """Serve processes no more, and remove the directory. Both are there again when they are needed."""
+        """Serve processes no more, and remove the directory. Both are there again when they are needed.
+
+        A process that was forked from the one which made them leaves them alone.
+        """
+        if os.getpid() != self._owner:
+            return
         with self._lock:
             server, self._server = self._server, None
             home, self._dir = self._dir, None
@@ -84,7 +91,7 @@ class TaskMaker:
         if server is not None:
             server.close()
         if home is not None:
-            home.cleanup()
+            shutil.rmtree(home, ignore_errors=True)
 
     def _spec(self) -> str:
         """Return the FRAY_CLUSTER_SPEC of processes, for which this begins to serve them."""

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import threading
+from contextlib import AbstractContextManager
 
 from fray.cluster.context import scoped_guard
 
 
 class ClusterLock(threading.Condition):
-    """A condition whose holders are not stopped while they hold it.
+    """A condition whose holders are not stopped while they hold it: `with lock.held`.
 
     A stop is an exception that may be raised between any two instructions of a job's thread. One between
-    taking the lock and the `with` statement would leave it locked for ever.
+    taking the lock and the `with` statement would leave it locked for ever. What handlers of signals raise
+    comes in the main thread alone, which is of no job: see fray._locks.
     """
+
+    def __init__(self) -> None:
+        self._plain = threading.RLock()
+        super().__init__(self._plain)
+
+    @property
+    def held(self) -> AbstractContextManager[object]:
+        """What a `with` statement takes, and lets go of at its end."""
+        return self._plain if scoped_guard() is None else self
 
     def __enter__(self) -> bool:
         """Take the lock."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 import difflib
 import secrets
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from fray.cluster.context import job_context
 from fray.cluster.errors import ActorNotFoundError, AlreadyExistsError, RefusedError
 from fray.cluster.local.job import Job
+from fray.cluster.local.lock import ClusterLock
 from fray.cluster.local.timers import Timers
 from fray.cluster.types import ActorChanges, ActorEndpoint, ActorId, JobId, JobStatus, Namespace
 from fray.cluster.watch import Ending, Watch
@@ -38,7 +38,7 @@ class Registry:
     `changed` is the lock of the cluster that it belongs to, held by whoever calls `add` and `drop`.
     """
 
-    def __init__(self, changed: threading.Condition, timers: Timers) -> None:
+    def __init__(self, changed: ClusterLock, timers: Timers) -> None:
         self.changed, self._timers = changed, timers
         self._entries: dict[ActorId, _Entry] = {}
 
@@ -78,7 +78,7 @@ class Registry:
 
     def all(self, namespace: Namespace, prefix: str = "") -> list[ActorEndpoint]:
         """Return the endpoints whose names begin so, by name, then the oldest first."""
-        with self.changed:
+        with self.changed.held:
             endpoints = [entry.endpoint for entry in self._entries.values()]
         found = [e for e in endpoints if e.namespace == namespace and e.name.startswith(prefix)]
         return sorted(found, key=lambda e: e.name)
@@ -112,7 +112,7 @@ class Registry:
             known = now
 
     def _wake(self) -> None:
-        with self.changed:
+        with self.changed.held:
             self.changed.notify_all()
 
     def _other_than(
@@ -124,7 +124,7 @@ class Registry:
         """Return what is there as soon as it is not what is known, or it is over."""
         while True:
             # A thread that is stopped meanwhile notices when it lets go of the lock.
-            with self.changed:
+            with self.changed.held:
                 self.changed.wait_for(lambda: over() or self._wanted(*which) != known, timeout=_WAKE)
                 now, ended = self._wanted(*which), over()
             if now != known or ended:
@@ -158,7 +158,7 @@ class LocalMetadata:
         if task is None:
             task = context.task_index if context else 0
         made = actor_id or ActorId(_PREFIX + base64.b32encode(secrets.token_bytes(17)).decode().lower()[:26])
-        with self._registry.changed:
+        with self._registry.changed.held:
             namespace = self._job_that_runs(job_id).namespace if job_id else self._namespace
             endpoint = ActorEndpoint(made, name, address, job_id, namespace, dict(metadata or {}), task)
             self._registry.add(_Entry(endpoint, unique), ttl)
@@ -172,7 +172,7 @@ class LocalMetadata:
 
     def unregister(self, actor_id: ActorId) -> None:
         """Forget an endpoint."""
-        with self._registry.changed:
+        with self._registry.changed.held:
             self._registry.drop([actor_id])
 
     def lookup(self, name: str) -> ActorEndpoint:
@@ -192,7 +192,7 @@ class LocalMetadata:
         registry, which = self._registry, (self._namespace, name, prefix)
         if not job_id:
             return Watch(lambda ending: registry.watch(which, lambda: False, ending))
-        with registry.changed:
+        with registry.changed.held:
             job = self._job(job_id)
         return Watch(lambda ending: _until_its_end(job, registry, which, ending))
 

@@ -6,6 +6,7 @@ All of it happens under the cluster's lock, which its callers hold.
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from enum import Enum
 from fray.cluster.errors import NotFoundError
 from fray.cluster.local.job import Job
 from fray.cluster.local.launch import TaskMaker
+from fray.cluster.local.lock import ClusterLock
 from fray.cluster.local.task import Outcome, ProcessTask, Task
 from fray.cluster.local.timers import Timers
 from fray.cluster.protocols import Cluster
@@ -37,9 +39,7 @@ class _Timer(Enum):
 class Scheduler:
     """The jobs of a cluster. `on_end` is called when an attempt has ended."""
 
-    def __init__(
-        self, cluster: Cluster, changed: threading.Condition, max_workers: int, use_processes: bool
-    ) -> None:
+    def __init__(self, cluster: Cluster, changed: ClusterLock, max_workers: int, use_processes: bool) -> None:
         self.jobs: dict[JobId, Job] = {}
         self.on_end: Callable[[Job], None] = lambda _job: None
         self._changed = changed
@@ -137,7 +137,7 @@ class Scheduler:
     def _run(self, job: Job, attempt: int, index: int, task: Task) -> None:
         """Run a task, in a thread of its own."""
         outcome = task.run()
-        with self._changed:
+        with self._changed.held:
             if job.attempt != attempt:
                 return  # a thread that was stopped late
             job.ended(index, outcome)
@@ -243,8 +243,13 @@ class Scheduler:
         """Give up what nobody needs while there are no jobs."""
         self._make.close()
 
-    def kill(self) -> None:
-        """End all processes at once, when nobody can wait for them any more."""
+    def kill(self, owner: int) -> None:
+        """End all processes at once, when nobody can wait for them any more.
+
+        They are of the process `owner`: one that was forked from it leaves them alone when it exits.
+        """
+        if os.getpid() != owner:
+            return
         for job in self.jobs.values():
             for task in job.tasks:
                 if isinstance(task, ProcessTask):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import ctypes
+import io
 import os
 import signal
 import subprocess
@@ -203,6 +204,16 @@ class ProcessTask:
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, number)
+
+
+def write_lines_at_once() -> None:
+    """Have each line that this process prints written when it ends, wherever that goes.
+
+    Lines that CPython holds back for a file or a pipe come twice where several threads print at a time, and
+    where the process is forked before it has written them.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)
 
 
 def _shell_code(code: int) -> int:

@@ -7,11 +7,13 @@ import threading
 from collections.abc import Callable, Hashable
 from functools import partial
 
+from fray.cluster.local.lock import ClusterLock
+
 
 class Timers:
     """Calls functions later, with the cluster's lock, which is held by whoever calls these methods, too."""
 
-    def __init__(self, lock: threading.Condition) -> None:
+    def __init__(self, lock: ClusterLock) -> None:
         self._lock = lock
         self._set: dict[Hashable, tuple[threading.Timer, Callable[[], object]]] = {}
 
@@ -26,7 +28,7 @@ class Timers:
         timer.start()
 
     def _ring(self, key: Hashable) -> None:
-        with self._lock:
+        with self._lock.held:
             found = self._set.get(key)
             # Unless it was cancelled or set anew while this waited for the lock.
             if found is not None and found[0] is threading.current_thread():

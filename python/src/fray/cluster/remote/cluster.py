@@ -12,7 +12,7 @@ from fray._pb import cluster_pb2 as pb
 from fray.cluster.attached import close_attached
 from fray.cluster.check import check_group, check_request, check_reservation
 from fray.cluster.context import job_context
-from fray.cluster.errors import JobFailedError, NotFoundError, WaitTimeoutError
+from fray.cluster.errors import JobFailedError, NotFoundError, UnsupportedError, WaitTimeoutError
 from fray.cluster.protocols import Metadata
 from fray.cluster.remote import spec as specs
 from fray.cluster.remote.connection import Connection
@@ -102,6 +102,7 @@ class FrayCluster:
         self._stub = self._connection.cluster
         self._namespace = namespace or os.environ.get("FRAY_NAMESPACE", "")
         self._shipper = Shipper(self._connection)
+        self._identities: dict[str, str] = {}  # files, by namespace
 
     # Jobs
 
@@ -254,12 +255,34 @@ class FrayCluster:
 
     @property
     def metadata(self) -> Metadata:
-        """The registry of actors."""
-        return self.metadata_of(self._namespace)
+        """The registry of actors, of whatever namespace the connection has when it is used."""
+        return FrayMetadata(self._connection, lambda: Namespace(self._namespace))
 
     def metadata_of(self, namespace: str) -> Metadata:
         """Return the registry of actors of another namespace, which only users may read."""
-        return FrayMetadata(self._connection, Namespace(namespace))
+        return FrayMetadata(self._connection, lambda: Namespace(namespace))
+
+    def identity_of(self, namespace: str, wait: bool = True) -> str | None:
+        """Return the file of what this process shows to actors of a namespace; "": it has nothing to show.
+
+        Jobs have that of their own namespace in FRAY_ACTOR_IDENTITY. Under fray run there is one for each
+        namespace that is asked for; None: it was not asked for yet, and the call does not `wait`.
+
+        Raises:
+            ClusterError: it could not be asked for.
+        """
+        own = os.environ.get("FRAY_ACTOR_IDENTITY", "")
+        if own and os.environ.get("FRAY_NAMESPACE", "") in ("", namespace):
+            return own
+        found = self._identities.get(namespace)
+        if found is None and wait:
+            try:
+                request = pb.IdentityRequest(namespace=namespace)
+                found = self._connection.call(self._connection.client.Identity, request).file
+            except UnsupportedError:
+                found = own  # neither an agent nor a controller has others
+            self._identities[namespace] = found
+        return found
 
     def close(self) -> None:
         """Close the connection. Jobs go on."""

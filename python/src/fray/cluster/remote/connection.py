@@ -51,6 +51,7 @@ class Connection:
         self._channel = _channel(spec, timeout)
         self.cluster = cluster_pb2_grpc.ClusterStub(self._channel)
         self.metadata = cluster_pb2_grpc.MetadataStub(self._channel)
+        self.client = cluster_pb2_grpc.ClientStub(self._channel)
 
     def call(
         self, method: Callable[..., _Response], request: object, timeout: float | None = None

@@ -21,6 +21,7 @@ from fray.cluster.errors import (
     NoControllerError,
     NotFoundError,
     RefusedError,
+    UnsupportedError,
     WaitTimeoutError,
 )
 
@@ -46,6 +47,8 @@ def error_of(err: grpc.RpcError) -> ClusterError:
             return RefusedError(details)
         case grpc.StatusCode.DEADLINE_EXCEEDED:
             return WaitTimeoutError(details)
+        case grpc.StatusCode.UNIMPLEMENTED:
+            return UnsupportedError(details)
         case _:
             return ClusterError(f"{code.name}: {details}")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from fray._pb import cluster_pb2 as pb
 from fray.cluster.context import job_context
@@ -13,11 +13,17 @@ from fray.cluster.remote.convert import changes_of, duration, endpoint_of
 from fray.cluster.types import ActorChanges, ActorEndpoint, ActorId, JobId, Namespace
 from fray.cluster.watch import Ending, Watch
 
+_UNFOUNDED = (
+    "this program has no namespace yet; the first job or reservation that it asks for founds one, "
+    "or name one, as by fray run --namespace"
+)
+
 
 class FrayMetadata:
     """Names of actors and where they listen, see fray.cluster.Metadata."""
 
-    def __init__(self, connection: Connection, namespace: Namespace) -> None:
+    def __init__(self, connection: Connection, namespace: Callable[[], Namespace]) -> None:
+        """Make a registry; its namespace is asked for whenever it is used."""
         self._connection, self._namespace = connection, namespace
 
     def register(
@@ -58,6 +64,8 @@ class FrayMetadata:
 
     def lookup(self, name: str) -> ActorEndpoint:
         """Return the newest endpoint of a name."""
+        if not self._namespace():
+            raise ActorNotFoundError(f'there is no actor "{name}": {_UNFOUNDED}')
         try:
             return endpoint_of(self._connection.call(self._connection.metadata.Lookup, self._named(name)))
         except NotFoundError as err:
@@ -65,19 +73,24 @@ class FrayMetadata:
 
     def lookup_all(self, name: str) -> list[ActorEndpoint]:
         """Return all endpoints of a name."""
+        if not self._namespace():
+            return []
         found = self._connection.call(self._connection.metadata.LookupAll, self._named(name))
         return [endpoint_of(actor) for actor in found.actors]
 
     def list_actors(self, prefix: str = "") -> list[ActorEndpoint]:
         """Return the endpoints whose names begin so."""
-        request = pb.ListActorsRequest(prefix=prefix, namespace=self._namespace)
+        if not self._namespace():
+            return []
+        request = pb.ListActorsRequest(prefix=prefix, namespace=self._namespace())
         found = self._connection.call(self._connection.metadata.ListActors, request)
         return [endpoint_of(actor) for actor in found.actors]
 
     def watch(self, name: str = "", prefix: str = "", *, job_id: JobId | None = None) -> Watch:
         """Yield what is there, then what changes. After an interruption it begins anew, with a reset."""
-        request = pb.WatchRequest(name=name, prefix=prefix, namespace=self._namespace, job_id=job_id or "")
-        connection = self._connection
+        # What goes on refers to the connection alone, so that it ends when its cluster is gone.
+        namespace, connection = self._namespace(), self._connection
+        request = pb.WatchRequest(name=name, prefix=prefix, namespace=namespace, job_id=job_id or "")
 
         def changes(ending: Ending) -> Iterator[ActorChanges]:
             while not ending.over:
@@ -88,4 +101,4 @@ class FrayMetadata:
         return Watch(changes)
 
     def _named(self, name: str) -> pb.LookupRequest:
-        return pb.LookupRequest(name=name, namespace=self._namespace)
+        return pb.LookupRequest(name=name, namespace=self._namespace())
