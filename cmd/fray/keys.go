@@ -207,7 +207,7 @@ func (k *keys) wrapLocked(ctx context.Context, secrets state.Secrets) error {
 		return nil
 	case k.file != "" && !policy.Encrypts(): // back to a key that only its owner may read
 		k.retired, k.note = true, rewrapped(policy)
-		return store.ReplaceSecrets(k.file, secrets)
+		return k.copyTo(k.file, secrets)
 	default:
 		ring, err = k.ring.Rewrap(ctx, secrets, policy, kmsServices())
 		k.note = rewrapped(policy)
@@ -275,6 +275,12 @@ func (k *keys) handOut(secrets state.Secrets) error {
 	if path == k.file && k.ring == nil {
 		return nil // that is where they were read
 	}
+	return k.copyTo(path, secrets)
+}
+
+// copyTo writes a copy of the keys of key.json to a file, unless it is there. In the
+// stack's own directory another key than an earlier one of the stack is left alone.
+func (k *keys) copyTo(path string, secrets state.Secrets) error {
 	present, err := store.LoadSecrets(path)
 	switch {
 	case err == nil && sameSecrets(present, secrets):

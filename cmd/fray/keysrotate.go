@@ -175,6 +175,11 @@ func (s *stack) openable(ctx context.Context, doc *state.Document) error {
 	if err == nil {
 		err = doc.Desired.CheckSealed(key)
 	}
+	for name, o := range doc.Outputs {
+		if _, openErr := o.Secret.Reveal(key); err == nil && o.Sensitive && openErr != nil {
+			err = fmt.Errorf("output %s: %w", name, openErr)
+		}
+	}
 	if errors.Is(err, state.ErrOtherKey) {
 		return fmt.Errorf("serial %d was sealed with a key that fray state rekey has replaced, and its secrets cannot be opened any more (%w); "+
 			"apply the files as they were then instead", doc.Serial, err)
