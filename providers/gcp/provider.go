@@ -193,6 +193,13 @@ func (p *Provider) create(ctx context.Context, spec schema.SliceSpec) error {
 	if goesOn, err := c.ask(ctx, e, spec, p.config.Now()); goesOn || err != nil {
 		return err
 	}
+	if c.made == spec {
+		// Where it is there, asking for it again would take another one's turn.
+		if is, err := p.get(ctx, spec); err != nil || isComing(is) {
+			return err
+		}
+		c.clear()
+	}
 	r, err := p.order(spec, c)
 	if err != nil {
 		return err
@@ -209,8 +216,16 @@ func (p *Provider) create(ctx context.Context, spec schema.SliceSpec) error {
 		return err
 	}
 	c.accepted(r, operation, p.config.Now())
+	if operation == "" {
+		c.made = spec
+	}
 	p.known.add(place{engine: engineOf(spec), zone: spec.Zone, name: spec.Name})
 	return nil
+}
+
+// isComing reports whether what was read of a slice is there and needs nothing more.
+func isComing(is *schema.SliceStatus) bool {
+	return is != nil && (is.Phase == schema.SliceReady || is.Phase == schema.SliceCreating) && len(is.Down) == 0
 }
 
 // turnOf names a place in the queue. A slice that is asked for in another zone
