@@ -216,7 +216,7 @@ func TestRecertify(t *testing.T) {
 		t.Errorf("authorities %+v, assignment %+v; want one new authority and its certificate", all, after)
 	}
 	lost := errors.New("lease lost")
-	if _, err := keys.Recertify(t.Context(), s, 8, func() error { return lost }); !errors.Is(err, lost) {
+	if _, _, err := keys.Recertify(t.Context(), s, 8, func() error { return lost }); !errors.Is(err, lost) {
 		t.Errorf("without the lease: %v, want %v", err, lost)
 	}
 }
