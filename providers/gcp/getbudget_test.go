@@ -67,8 +67,8 @@ func TestCreatingWhatIsMadeTakesNoTurn(t *testing.T) {
 		create()
 		now = now.Add(100 * time.Millisecond)
 	}
-	if asked := s.count("CreateNode"); asked != 1 {
-		t.Errorf("the node was asked for %d times", asked)
+	if asked, read := s.count("CreateNode"), s.count("GetNode"); asked != 1 || read > 1 {
+		t.Errorf("the node was asked for %d times and read %d times within two seconds", asked, read)
 	}
 	now = now.Add(time.Minute)
 	s.do(func() { clear(s.nodes) })

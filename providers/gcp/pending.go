@@ -31,8 +31,12 @@ type pending struct {
 	lost      bool      // and then it was listed no more
 	// made is the spec of a creation that has succeeded, until its slice is listed or
 	// asked to go: who asks again has not seen it in a list yet.
-	made schema.SliceSpec
+	made   schema.SliceSpec
+	readAt time.Time // when it was last read that it is there still
 }
+
+// readMadeEvery is how often what was made is read while it is asked for again.
+const readMadeEvery = 10 * time.Second
 
 // isIdle reports whether nothing has to be remembered.
 func (c *pending) isIdle() bool { return c.order.id == "" && c.made.Name == "" }
@@ -82,7 +86,7 @@ func (c *pending) ask(ctx context.Context, e engine, spec schema.SliceSpec, now 
 	if err != nil || next == "" || lost {
 		c.clear()
 		if err == nil && !lost && c.name == spec.Name { // else it is an update
-			c.made = spec
+			c.made, c.readAt = spec, now
 		}
 	}
 	if old && err != nil {

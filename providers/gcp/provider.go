@@ -194,9 +194,20 @@ func (p *Provider) create(ctx context.Context, spec schema.SliceSpec) error {
 		return err
 	}
 	if c.made == spec {
-		// Where it is there, asking for it again would take another one's turn.
-		if is, err := p.get(ctx, spec); err != nil || isComing(is) {
+		// Where it is there, asking for it again would take another one's turn. Nor does
+		// that take the reads of those in doubt.
+		if p.config.Now().Sub(c.readAt) < readMadeEvery {
+			return nil
+		}
+		is, err := p.get(ctx, spec)
+		switch {
+		case kindOfError(err) == schema.ErrorRate && err != nil:
+			return nil
+		case err != nil:
 			return err
+		case isComing(is):
+			c.readAt = p.config.Now()
+			return nil
 		}
 		c.clear()
 	}
@@ -217,7 +228,7 @@ func (p *Provider) create(ctx context.Context, spec schema.SliceSpec) error {
 	}
 	c.accepted(r, operation, p.config.Now())
 	if operation == "" {
-		c.made = spec
+		c.made, c.readAt = spec, p.config.Now()
 	}
 	p.known.add(place{engine: engineOf(spec), zone: spec.Zone, name: spec.Name})
 	return nil
