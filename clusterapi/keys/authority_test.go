@@ -153,6 +153,8 @@ func TestPruneExpired(t *testing.T) {
 	if err != nil || len(left) != 0 {
 		t.Errorf("left are %v, %v", left, err)
 	}
+}
+
 // A damaged assignment keeps nothing from being removed but what may have certified it.
 func TestPruneAuthoritiesBesideADamagedAssignment(t *testing.T) {
 	s := newCounted()
