@@ -125,7 +125,7 @@ func TestPruneExpired(t *testing.T) {
 	put(t, s, keys.CommandKey("old"), map[string]any{"expires": now.Add(-time.Hour)})
 	put(t, s, keys.CommandKey("new"), map[string]any{"expires": now.Add(time.Minute)})
 	assigned(t, s, keys.NewIssuer(s, 1), host(t, s, "stays"))
-	if _, err := keys.Join(t.Context(), s, "abc", "ann", "rl", now); err != nil {
+	if _, err := keys.Join(t.Context(), s, "abc", "ann", now); err != nil {
 		t.Fatal(err)
 	}
 	for epoch := uint64(2); epoch < 20; epoch++ {
@@ -160,7 +160,7 @@ func TestPruneAuthoritiesBesideADamagedAssignment(t *testing.T) {
 	s := newCounted()
 	now := time.Now()
 	assigned(t, s, keys.NewIssuer(s, 1), host(t, s, "one"))
-	if _, err := keys.Join(t.Context(), s, "abc", "ann", "rl", now); err != nil {
+	if _, err := keys.Join(t.Context(), s, "abc", "ann", now); err != nil {
 		t.Fatal(err)
 	}
 	whole, err := s.Get(t.Context(), store.AssignKey("one"))
