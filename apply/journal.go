@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -23,20 +24,28 @@ type journal struct {
 	epoch uint64
 	valid func() error
 
-	loaded  bool
+	loaded  bool // and joined
 	written int
-	known   map[string]store.JobRecord // as it is in the store, by id
+	listed  []store.Attrs              // of predecessors
+	known   map[string]store.JobRecord // as it is in the store, by id; nil: not read yet
+}
+
+// load reads what predecessors have written.
+func (j *journal) load(ctx context.Context) (err error) {
+	if j.known == nil {
+		j.listed, j.known, err = readJournal(ctx, j.store)
+	}
+	return err
 }
 
 // save writes what became of jobs since the last call.
 func (j *journal) save(ctx context.Context, doc *state.Document) error {
 	var old []store.Attrs
 	if !j.loaded {
-		listed, records, err := readJournal(ctx, j.store)
-		if err != nil {
+		if err := j.load(ctx); err != nil {
 			return err
 		}
-		j.known, old = records, listed
+		old = j.listed
 	}
 	changed := j.changes(doc)
 	if len(old) > 1 {
@@ -57,6 +66,46 @@ func (j *journal) save(ctx context.Context, doc *state.Document) error {
 		return j.remove(ctx, old)
 	}
 	return nil
+}
+
+// keepEnds is doc with those jobs ended that are recorded to have ended, which a state
+// knows nothing of that is older than the records: a backup that was put in its place, or
+// one whose last write was lost. It is doc itself where there are none.
+func keepEnds(doc *state.Document, known map[string]store.JobRecord) *state.Document {
+	next := doc
+	for addr, was := range doc.Jobs {
+		r := known[was.ID]
+		if !r.Status.Ended() || was.Status.Ended() || r.Attempt < was.Attempt {
+			continue
+		}
+		if next == doc {
+			next = doc.Clone()
+		}
+		j := next.Jobs[addr]
+		j.Status, j.Reason, j.EndedAt, j.Ready, j.RetryAt = r.Status, r.Reason, r.EndedAt, false, time.Time{}
+		j.Attempt, j.Failures, j.Preemptions = r.Attempt, r.Failures, r.Preemptions
+		if last := j.Last(); last != nil && last.Outcome == "" {
+			last.EndedAt, last.Outcome = r.EndedAt, outcomeOf(r.Status)
+			for i := range last.Tasks {
+				if task := &last.Tasks[i]; !task.State.Ended() {
+					task.State, task.EndedAt = last.Outcome, r.EndedAt
+				}
+			}
+		}
+	}
+	return next
+}
+
+// outcomeOf is how the last attempt of a job ended that has ended.
+func outcomeOf(status schema.JobStatus) schema.TaskState {
+	switch status {
+	case schema.JobSucceeded:
+		return schema.TaskSucceeded
+	case schema.JobFailed:
+		return schema.TaskFailed
+	case schema.JobStopped, schema.JobPending, schema.JobRunning:
+	}
+	return schema.TaskKilled
 }
 
 // changes are the records that differ from those that are known. One without a

@@ -43,6 +43,10 @@ func (r Rewriter) write(ctx context.Context, doc *state.Document, generation sto
 	if err := r.Valid(); err != nil {
 		return err
 	}
+	// What is recorded of jobs follows what people make of the state.
+	if err := (&journal{store: r.Store, epoch: r.Epoch, valid: r.Valid}).save(ctx, doc); err != nil {
+		return err
+	}
 	out := &saver{store: r.Store, generation: generation, serial: serial, version: r.Version, epoch: r.Epoch, now: time.Now}
 	return out.save(ctx, doc)
 }

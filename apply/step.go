@@ -119,9 +119,13 @@ func New(ctx context.Context, cfg Config) (*Stepper, error) {
 	if cfg.Events {
 		events = &Recorder{Store: cfg.Store, Epoch: cfg.Epoch, Valid: cfg.Valid}
 	}
+	records := &journal{store: cfg.Store, epoch: cfg.Epoch, valid: cfg.Valid}
+	if err := records.load(ctx); err != nil {
+		return nil, err
+	}
 	return &Stepper{
 		cfg:      cfg,
-		doc:      doc,
+		doc:      keepEnds(doc, records.known),
 		events:   events,
 		told:     doc,
 		observer: &Observer{Store: cfg.Store, Providers: cfg.Providers, Now: cfg.Now, Patience: listPatience},
@@ -136,7 +140,7 @@ func New(ctx context.Context, cfg Config) (*Stepper, error) {
 			store: cfg.Store, generation: generation, serial: doc.Serial,
 			version: cfg.Version, epoch: cfg.Epoch, now: cfg.Now,
 		},
-		journal: &journal{store: cfg.Store, epoch: cfg.Epoch, valid: cfg.Valid},
+		journal: records,
 	}, nil
 }
 

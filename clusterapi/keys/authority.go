@@ -176,19 +176,20 @@ func (i *Issuer) published(ctx context.Context, stack string) (*identity.Authori
 
 // PruneAuthorities removes the authorities of commands that have expired by the
 // leader's clock, and those of earlier leaders than the one of an epoch that have
-// certified nothing which is assigned still.
+// certified nothing which is assigned still. As long as an assignment cannot be read,
+// which is written anew, leaders' authorities stay: one of them may have certified it.
 func PruneAuthorities(ctx context.Context, s store.Store, now time.Time, epoch uint64) error {
 	published, _, err := ReadAuthorities(ctx, s)
 	if err != nil || len(published) == 0 {
 		return err
 	}
-	used, err := certificates(ctx, s)
+	used, damaged, err := certificates(ctx, s)
 	if err != nil {
 		return err
 	}
 	goes := map[string]bool{}
 	for _, a := range published {
-		old := a.expired(now) || a.Epoch > 0 && a.Epoch < epoch
+		old := a.expired(now) || a.Epoch > 0 && a.Epoch < epoch && !damaged
 		if old && !slices.ContainsFunc(used, func(c []byte) bool { return identity.IssuedBy(c, a.Certificate) }) {
 			goes[string(a.Certificate)] = true
 		}
@@ -228,33 +229,31 @@ func (a Authority) expired(now time.Time) bool {
 	return a.Epoch == 0 && now.After(a.Expires.Add(pruneGrace))
 }
 
-// certificates are those in assignments.
-func certificates(ctx context.Context, s store.Store) ([][]byte, error) {
+// certificates are those in assignments, and whether there are assignments that cannot
+// be read.
+func certificates(ctx context.Context, s store.Store) (all [][]byte, damaged bool, err error) {
 	objects, err := s.List(ctx, store.AssignPrefix)
 	if err != nil {
-		return nil, fmt.Errorf("list assignments: %w", err)
+		return nil, false, fmt.Errorf("list assignments: %w", err)
 	}
-	var all [][]byte
 	for _, o := range objects {
 		object, err := s.Get(ctx, o.Key)
 		if errors.Is(err, store.ErrNotFound) {
 			continue
 		}
-		var a store.Assignment
-		if err == nil {
-			err = store.Decode(object.Data, &a)
-		}
 		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", o.Key, err)
+			return nil, false, fmt.Errorf("read %s: %w", o.Key, err)
 		}
-		if a.Run == nil {
+		a, err := store.DecodeAssignment(object.Data)
+		damaged = damaged || err != nil
+		if err != nil || a.Run == nil {
 			continue
 		}
 		for _, c := range a.Run.Certificates[:min(1, len(a.Run.Certificates))] { // one authority has issued them all
 			all = append(all, c.DER)
 		}
 	}
-	return all, nil
+	return all, damaged, nil
 }
 
 // Member is a command that calls the actors of namespaces, as one of them: its own
@@ -338,26 +337,29 @@ func Trusted(all []Authority) [][]byte {
 // Recertify makes a new authority the only one, for who holds the lease of an epoch: it
 // certifies the hosts of everything that is assigned anew, and then nothing that
 // others have certified counts any more. valid is nil while the lease holds. It
-// returns how many slices it has certified.
-func Recertify(ctx context.Context, s store.Store, epoch uint64, valid func() error) (certified int, err error) {
+// returns how many slices it has certified, and the keys of the assignments that cannot
+// be read: they are left as they are, and certified when they are written anew.
+func Recertify(ctx context.Context, s store.Store, epoch uint64, valid func() error) (certified int, damaged []string, err error) {
 	objects, err := s.List(ctx, store.AssignPrefix)
 	if err != nil {
-		return 0, fmt.Errorf("list assignments: %w", err)
+		return 0, nil, fmt.Errorf("list assignments: %w", err)
 	}
 	issuer := NewIssuer(s, epoch)
 	for _, o := range objects {
 		if err := valid(); err != nil {
-			return certified, err
+			return certified, damaged, err
 		}
 		done, err := issuer.recertify(ctx, o.Key)
-		if err != nil {
-			return certified, fmt.Errorf("certify the hosts of %s: %w", o.Key, err)
-		}
-		if done {
+		switch {
+		case errors.Is(err, errAssignment):
+			damaged = append(damaged, o.Key)
+		case err != nil:
+			return certified, damaged, fmt.Errorf("certify the hosts of %s: %w", o.Key, err)
+		case done:
 			certified++
 		}
 	}
-	return certified, EditAuthorities(ctx, s, func(all []Authority) []Authority {
+	return certified, damaged, EditAuthorities(ctx, s, func(all []Authority) []Authority {
 		for _, a := range all {
 			if issuer.authority != nil && string(a.Certificate) == string(issuer.authority.Certificate()) {
 				return []Authority{a}
@@ -367,6 +369,9 @@ func Recertify(ctx context.Context, s store.Store, epoch uint64, valid func() er
 	})
 }
 
+// errAssignment says that an assignment cannot be read.
+var errAssignment = errors.New("the assignment cannot be read")
+
 // recertify writes one assignment with new certificates and nothing else changed. One
 // that changes meanwhile is read again.
 func (i *Issuer) recertify(ctx context.Context, key string) (bool, error) {
@@ -375,12 +380,12 @@ func (i *Issuer) recertify(ctx context.Context, key string) (bool, error) {
 		if errors.Is(err, store.ErrNotFound) {
 			return false, nil
 		}
-		var a store.Assignment
-		if err == nil {
-			a, err = store.DecodeAssignment(object.Data)
-		}
 		if err != nil {
 			return false, err
+		}
+		a, err := store.DecodeAssignment(object.Data)
+		if err != nil {
+			return false, fmt.Errorf("%w: %w", errAssignment, err)
 		}
 		if a.Run == nil || a.MovedTo != "" {
 			return false, nil

@@ -1,9 +1,11 @@
 package keys_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -153,6 +155,39 @@ func TestPruneExpired(t *testing.T) {
 	}
 }
 
+// A damaged assignment keeps nothing from being removed but what may have certified it.
+func TestPruneAuthoritiesBesideADamagedAssignment(t *testing.T) {
+	s := newCounted()
+	now := time.Now()
+	assigned(t, s, keys.NewIssuer(s, 1), host(t, s, "one"))
+	if _, err := keys.Join(t.Context(), s, "abc", "ann", now); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := s.Get(t.Context(), store.AssignKey("one"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(data []byte) {
+		t.Helper()
+		if _, err := s.Put(t.Context(), store.AssignKey("one"), data, store.Any); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantLeft := func(when string, want int) {
+		t.Helper()
+		if err := keys.PruneAuthorities(t.Context(), s, now.Add(time.Hour), 2); err != nil {
+			t.Fatalf("%s: %v", when, err)
+		}
+		if all := authorities(t, s); len(all) != want {
+			t.Errorf("%s %d authorities are left, want %d", when, len(all), want)
+		}
+	}
+	put(bytes.Replace(whole.Data, []byte(`"slice"`), []byte(`"slixe"`), 1))
+	wantLeft("while it is damaged", 1)
+	encode(t, s, store.AssignKey("one"), store.Assignment{Slice: "one", Generation: 2})
+	wantLeft("once it is written anew and runs nothing", 0)
+}
+
 // After rekey nothing that was certified before counts, and what is assigned has
 // another certificate of the same host's key, and is otherwise as it was.
 func TestRecertify(t *testing.T) {
@@ -163,8 +198,12 @@ func TestRecertify(t *testing.T) {
 	if _, err := keys.Join(t.Context(), s, "abc", "ann", time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := keys.Recertify(t.Context(), s, 7, func() error { return nil }); n != 1 || err != nil {
-		t.Fatalf("certified %d slices, %v; want 1", n, err)
+	damaged := store.AssignKey("a-damaged")
+	if _, err := s.Put(t.Context(), damaged, []byte("{"), store.Any); err != nil {
+		t.Fatal(err)
+	}
+	if n, left, err := keys.Recertify(t.Context(), s, 7, func() error { return nil }); n != 1 || err != nil || !slices.Equal(left, []string{damaged}) {
+		t.Fatalf("certified %d slices, all but %v, %v; want 1, all but the damaged one", n, left, err)
 	}
 	object, err := s.Get(t.Context(), store.AssignKey("one"))
 	if err != nil {
@@ -179,7 +218,7 @@ func TestRecertify(t *testing.T) {
 		t.Errorf("authorities %+v, assignment %+v; want one new authority and its certificate", all, after)
 	}
 	lost := errors.New("lease lost")
-	if _, err := keys.Recertify(t.Context(), s, 8, func() error { return lost }); !errors.Is(err, lost) {
+	if _, _, err := keys.Recertify(t.Context(), s, 8, func() error { return lost }); !errors.Is(err, lost) {
 		t.Errorf("without the lease: %v, want %v", err, lost)
 	}
 }

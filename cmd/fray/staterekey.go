@@ -62,7 +62,7 @@ func (a *app) rekey(ctx context.Context, s *stack, wait time.Duration) error {
 		if err := s.resealState(ctx, w); err != nil {
 			return err
 		}
-		certified, err := clusterkeys.Recertify(ctx, s.store, w.Epoch, w.Valid)
+		certified, damaged, err := clusterkeys.Recertify(ctx, s.store, w.Epoch, w.Valid)
 		if err != nil {
 			return err
 		}
@@ -72,6 +72,9 @@ func (a *app) rekey(ctx context.Context, s *stack, wait time.Duration) error {
 		fmt.Fprintf(a.stdout, "The stack has a new key, with which all of its secrets are sealed anew.\n"+
 			"Removed %s of commands, which have to be run again. %s new certificates; the tasks run on.\n",
 			counted(removed, "key", "keys"), counted(certified, "slice has", "slices have"))
+		for _, key := range damaged {
+			fmt.Fprintf(a.stdout, "What is in %s cannot be read: it gets its certificates when `fray apply` or `fray watch` writes it again.\n", key)
+		}
 		fmt.Fprintln(a.stdout, "Who could read the state before may have kept what was in it: change the secrets themselves, too.")
 		return nil
 	})

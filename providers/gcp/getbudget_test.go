@@ -46,3 +46,34 @@ func TestDirectReadsKeepUnderTheirLimit(t *testing.T) {
 		t.Errorf("2,000 reads took %s", took)
 	}
 }
+
+// TestCreatingWhatIsMadeTakesNoTurn asks again and again for a slice that no list shows
+// although it was made: that takes none of the turns of others, nor is it refused, and
+// once the slice is gone it is made anew.
+func TestCreatingWhatIsMadeTakesNoTurn(t *testing.T) {
+	s := newTPUService(t)
+	now := time.Unix(1_700_000_000, 0)
+	p := s.provider(t, func(c *Config) { c.Now, c.CreatesPerMinute = func() time.Time { return now }, 6 })
+	spec := tpuSpec("one")
+	create := func() {
+		t.Helper()
+		if err := p.Create(t.Context(), spec); err != nil {
+			t.Fatalf("create: %v", err)
+		}
+	}
+	create()
+	s.end(nil)
+	for range 20 {
+		create()
+		now = now.Add(100 * time.Millisecond)
+	}
+	if asked, read := s.count("CreateNode"), s.count("GetNode"); asked != 1 || read > 1 {
+		t.Errorf("the node was asked for %d times and read %d times within two seconds", asked, read)
+	}
+	now = now.Add(time.Minute)
+	s.do(func() { clear(s.nodes) })
+	create()
+	if asked := s.count("CreateNode"); asked != 2 || len(s.nodes) != 1 {
+		t.Errorf("once it was gone it was asked for %d times, want a second one, and there are %d", asked, len(s.nodes))
+	}
+}

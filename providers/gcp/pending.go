@@ -29,7 +29,17 @@ type pending struct {
 	at        time.Time // when the slice was last asked for, or listed
 	seen      bool      // the slice was listed since it was asked for
 	lost      bool      // and then it was listed no more
+	// made is the spec of a creation that has succeeded, until its slice is listed or
+	// asked to go: who asks again has not seen it in a list yet.
+	made   schema.SliceSpec
+	readAt time.Time // when it was last read that it is there still
 }
+
+// readMadeEvery is how often what was made is read while it is asked for again.
+const readMadeEvery = 10 * time.Second
+
+// isIdle reports whether nothing has to be remembered.
+func (c *pending) isIdle() bool { return c.order.id == "" && c.made.Name == "" }
 
 func (a *pendings) take(name string) *pending {
 	a.mu.Lock()
@@ -51,7 +61,7 @@ func (c *pending) release() {
 	c.mu.Unlock()
 	c.all.mu.Lock()
 	defer c.all.mu.Unlock()
-	if c.users--; c.users == 0 && c.order.id == "" {
+	if c.users--; c.users == 0 && c.isIdle() {
 		delete(c.all.byName, c.name)
 	}
 }
@@ -75,6 +85,9 @@ func (c *pending) ask(ctx context.Context, e engine, spec schema.SliceSpec, now 
 	c.operation, c.at = next, now
 	if err != nil || next == "" || lost {
 		c.clear()
+		if err == nil && !lost && c.name == spec.Name { // else it is an update
+			c.made, c.readAt = spec, now
+		}
 	}
 	if old && err != nil {
 		return false, nil
@@ -109,7 +122,7 @@ func (c *pending) failed(o order, err error) {
 }
 
 func (c *pending) clear() {
-	c.order, c.operation, c.at, c.seen, c.lost = order{}, "", time.Time{}, false, false
+	c.order, c.operation, c.at, c.seen, c.lost, c.made = order{}, "", time.Time{}, false, false, schema.SliceSpec{}
 }
 
 // forget drops what is known of a slice that was asked to go.
@@ -134,7 +147,10 @@ func (a *pendings) observe(listed map[string]schema.SlicePhase, now time.Time, c
 		if c.operation != "" && name == c.order.spec.Name && covers(c.order.spec) {
 			c.see(listed[name], now)
 		}
-		if c.users == 0 && c.order.id == "" {
+		if listed[name] != "" {
+			c.made = schema.SliceSpec{}
+		}
+		if c.users == 0 && c.isIdle() {
 			delete(a.byName, name)
 		}
 		c.mu.Unlock()

@@ -193,6 +193,24 @@ func (p *Provider) create(ctx context.Context, spec schema.SliceSpec) error {
 	if goesOn, err := c.ask(ctx, e, spec, p.config.Now()); goesOn || err != nil {
 		return err
 	}
+	if c.made == spec {
+		// Where it is there, asking for it again would take another one's turn. Nor does
+		// that take the reads of those in doubt.
+		if p.config.Now().Sub(c.readAt) < readMadeEvery {
+			return nil
+		}
+		is, err := p.get(ctx, spec)
+		switch {
+		case kindOfError(err) == schema.ErrorRate && err != nil:
+			return nil
+		case err != nil:
+			return err
+		case isComing(is):
+			c.readAt = p.config.Now()
+			return nil
+		}
+		c.clear()
+	}
 	r, err := p.order(spec, c)
 	if err != nil {
 		return err
@@ -209,8 +227,16 @@ func (p *Provider) create(ctx context.Context, spec schema.SliceSpec) error {
 		return err
 	}
 	c.accepted(r, operation, p.config.Now())
+	if operation == "" {
+		c.made, c.readAt = spec, p.config.Now()
+	}
 	p.known.add(place{engine: engineOf(spec), zone: spec.Zone, name: spec.Name})
 	return nil
+}
+
+// isComing reports whether what was read of a slice is there and needs nothing more.
+func isComing(is *schema.SliceStatus) bool {
+	return is != nil && (is.Phase == schema.SliceReady || is.Phase == schema.SliceCreating) && len(is.Down) == 0
 }
 
 // turnOf names a place in the queue. A slice that is asked for in another zone
