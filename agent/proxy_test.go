@@ -348,7 +348,12 @@ func TestProxyOfAProgramHasIdentities(t *testing.T) {
 	served, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- ServeProxy(served, l, follow, "of-the-job", identity) }()
-	defer func() { stop(); <-done }()
+	defer func() {
+		stop()
+		if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	}()
 	ctx, conn := dialTask(t, l.Addr().String())
 	client := clusterapi.NewClientClient(conn)
 	got, err := client.Identity(ctx, &clusterapi.IdentityRequest{Namespace: "rl"})

@@ -51,7 +51,7 @@ func (c *confirmer) want(doubts []plan.Doubt, list int, begun time.Time) {
 		if d == nil || d.spec != spec {
 			d = &doubt{spec: spec, list: list, since: begun}
 		}
-		if d.kind != "" && !(d.kind.IsAgainst() && kind.IsAgainst()) && d.kind != kind {
+		if d.kind != "" && (!d.kind.IsAgainst() || !kind.IsAgainst()) && d.kind != kind {
 			d.list, d.since = list, begun
 		}
 		if d.kind != kind {

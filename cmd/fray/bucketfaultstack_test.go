@@ -43,16 +43,13 @@ type faultStack struct {
 }
 
 func newFaultStack(t *testing.T, service http.Handler, program string) (*faultStack, error) {
-	dir, err := os.MkdirTemp("", "fray-fault-")
-	if err != nil {
-		return nil, err
-	}
-	s := &faultStack{proofStack: &proofStack{dir: dir, program: program}}
+	s := &faultStack{proofStack: &proofStack{dir: t.TempDir(), program: program}}
 	s.between = &faultyBucket{service: service, prefix: s.prefix()}
 	s.bucket = &emulator{Server: httptest.NewServer(s.between)}
 	past := httptest.NewServer(service)
 	s.servers = []*httptest.Server{s.bucket.Server, past}
 	s.env = s.bucket.environ()
+	var err error
 	s.direct, err = gcp.OpenBucket(t.Context(), gcp.BucketConfig{
 		Bucket: emulatedBucket, Prefix: s.prefix(), Endpoint: past.URL + "/storage/v1/", WriteInterval: time.Millisecond, HTTPClient: &http.Client{},
 	})

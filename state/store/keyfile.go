@@ -174,11 +174,12 @@ func writeSecrets(path string, secrets state.Secrets) (string, error) {
 		return "", fileError("write", path, err)
 	}
 	defer tmp.Close()
-	text := keyFileVersion + base64.StdEncoding.EncodeToString(secrets.Current) + "\n"
+	var text strings.Builder
+	text.WriteString(keyFileVersion + base64.StdEncoding.EncodeToString(secrets.Current) + "\n")
 	for _, former := range secrets.Former {
-		text += keyFileFormer + base64.StdEncoding.EncodeToString(former) + "\n"
+		text.WriteString(keyFileFormer + base64.StdEncoding.EncodeToString(former) + "\n")
 	}
-	if _, err = tmp.WriteString(text); err != nil {
+	if _, err = tmp.WriteString(text.String()); err != nil {
 		err = fileError("write", path, err)
 	} else if err = tmp.Sync(); err != nil {
 		err = fileError("sync", path, err)
