@@ -185,7 +185,7 @@ func (m *miniature) observe() *plan.Observed {
 	confirmed := map[string]plan.Confirmation{}
 	for name := range m.doc.Slices { // each is read directly, as those in doubt are
 		if _, there := m.slices[name]; !there {
-			confirmed[name] = plan.Confirmation{Answer: plan.AnswerGone}
+			confirmed[name] = plan.Confirmation{Answer: plan.AnswerGone, ReadAt: m.now}
 		}
 	}
 	return &plan.Observed{Inventories: inventories, Assignments: maps.Clone(m.assignments), Hosts: m.hosts(), Confirmations: confirmed}

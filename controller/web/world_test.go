@@ -173,7 +173,7 @@ func (w *world) observe() *plan.Observed {
 	obs.Confirmations = map[string]plan.Confirmation{}
 	for name := range w.doc.Slices { // each is read directly, as those in doubt are
 		if _, there := w.slices[name]; !there {
-			obs.Confirmations[name] = plan.Confirmation{Answer: plan.AnswerGone}
+			obs.Confirmations[name] = plan.Confirmation{Answer: plan.AnswerGone, ReadAt: w.now}
 		}
 	}
 	return obs

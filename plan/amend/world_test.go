@@ -74,10 +74,10 @@ func (w *world) observe() *plan.Observed {
 func (w *world) confirm(obs *plan.Observed) {
 	obs.Confirmations = map[string]plan.Confirmation{}
 	for name := range w.doc.Slices {
-		obs.Confirmations[name] = plan.Confirmation{Answer: plan.AnswerGone}
+		obs.Confirmations[name] = plan.Confirmation{Answer: plan.AnswerGone, ReadAt: w.now}
 	}
 	for name, st := range w.slices {
-		obs.Confirmations[name] = plan.Confirmation{Answer: plan.AnswerFound, Status: *st}
+		obs.Confirmations[name] = plan.Confirmation{Answer: plan.AnswerFound, ReadAt: w.now, Status: *st}
 	}
 }
 
