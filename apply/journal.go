@@ -84,7 +84,9 @@ func keepEnds(doc *state.Document, known map[string]store.JobRecord) *state.Docu
 		j := next.Jobs[addr]
 		j.Status, j.Reason, j.EndedAt, j.Ready, j.RetryAt = r.Status, r.Reason, r.EndedAt, false, time.Time{}
 		j.Attempt, j.Failures, j.Preemptions = r.Attempt, r.Failures, r.Preemptions
-		if last := j.Last(); last != nil && last.Outcome == "" {
+		if last := j.Last(); last == nil || last.Number < r.Attempt { // the state was saved before that attempt
+			j.Attempts = append(slices.Clone(j.Attempts), state.Attempt{Number: r.Attempt, Outcome: outcomeOf(r.Status), Reason: r.Reason, StartedAt: r.EndedAt, EndedAt: r.EndedAt})
+		} else if last.Outcome == "" {
 			last.EndedAt, last.Outcome = r.EndedAt, outcomeOf(r.Status)
 			for i := range last.Tasks {
 				if task := &last.Tasks[i]; !task.State.Ended() {
