@@ -81,13 +81,16 @@ func keepEnds(doc *state.Document, known map[string]store.JobRecord) *state.Docu
 		if next == doc {
 			next = doc.Clone()
 		}
-		j := next.Jobs[addr]
+		j := *was // a clone of a document shares its jobs
+		j.Attempts = slices.Clone(was.Attempts)
+		next.Jobs[addr] = &j
 		j.Status, j.Reason, j.EndedAt, j.Ready, j.RetryAt = r.Status, r.Reason, r.EndedAt, false, time.Time{}
 		j.Attempt, j.Failures, j.Preemptions = r.Attempt, r.Failures, r.Preemptions
 		if last := j.Last(); last == nil || last.Number < r.Attempt { // the state was saved before that attempt
-			j.Attempts = append(slices.Clone(j.Attempts), state.Attempt{Number: r.Attempt, Outcome: outcomeOf(r.Status), Reason: r.Reason, StartedAt: r.EndedAt, EndedAt: r.EndedAt})
+			j.Attempts = append(j.Attempts, state.Attempt{Number: r.Attempt, Outcome: outcomeOf(r.Status), Reason: r.Reason, StartedAt: r.EndedAt, EndedAt: r.EndedAt})
 		} else if last.Outcome == "" {
 			last.EndedAt, last.Outcome = r.EndedAt, outcomeOf(r.Status)
+			last.Tasks = slices.Clone(last.Tasks)
 			for i := range last.Tasks {
 				if task := &last.Tasks[i]; !task.State.Ended() {
 					task.State, task.EndedAt = last.Outcome, r.EndedAt
