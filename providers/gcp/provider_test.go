@@ -3,6 +3,7 @@ package gcp
 import (
 	"sync"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -91,6 +92,11 @@ func TestOperationThatIsOver(t *testing.T) {
 			}
 			s.do(func() { clear(s.nodes) })
 			end(s)
+			if err := p.Create(t.Context(), spec); err != nil || len(s.requests) != 1 { // what was made a moment ago is not read
+				t.Errorf("got %v after %d requests", err, len(s.requests))
+			}
+			now := p.config.Now
+			p.config.Now = func() time.Time { return now().Add(readMadeEvery) }
 			wantAskedAnew(t, s, p, spec)
 		})
 	}
