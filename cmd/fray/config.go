@@ -322,6 +322,11 @@ func (l *loaded) refine(target func(schema.Desired) schema.Desired) func(*state.
 	return r.Refine
 }
 
+// readsComputed reports whether something of the configuration reads values that jobs
+// get as they run. Those may change during an apply, also where all of them were known
+// before it.
+func (l *loaded) readsComputed() bool { return l.opts.Computed != nil }
+
 // evaluate is the configuration with the values that doc knows, and with data
 // read anew.
 func (l *loaded) evaluate(ctx context.Context, doc *state.Document) (*schema.Config, hcl.Diagnostics) {

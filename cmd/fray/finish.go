@@ -87,7 +87,7 @@ func (r *runner) concerned(p *plan.Plan) bool {
 // stand is told, but not of a change that ended otherwise than as planned.
 func (r *runner) evaluated(ctx context.Context, doc *state.Document, ended error) (*schema.Config, error) {
 	cfg := r.l.cfg
-	if !cfg.Waits() && len(cfg.Conditions) == 0 {
+	if !r.l.readsComputed() && len(cfg.Conditions) == 0 {
 		return cfg, nil
 	}
 	cfg, diags := r.l.evaluate(ctx, doc)
