@@ -42,7 +42,7 @@ func (s *stack) history(ctx context.Context, limit int) ([]stateVersion, error) 
 			continue // it was just removed
 		}
 		if errors.Is(err, keyring.ErrDamaged) || errors.Is(err, keyring.ErrWrongKey) {
-			v.Problem = err.Error()
+			v.Problem, v.damaged = err.Error(), errors.Is(err, keyring.ErrDamaged)
 			versions = append(versions, v)
 			continue
 		}
@@ -51,7 +51,7 @@ func (s *stack) history(ctx context.Context, limit int) ([]stateVersion, error) 
 		}
 		doc, err := state.Decode(object.Data)
 		if err != nil {
-			v.Problem = err.Error()
+			v.Problem, v.damaged = err.Error(), errors.Is(err, state.ErrDamaged)
 		}
 		v.Serial, v.FrayVersion, v.Epoch, v.Revision = doc.Serial, doc.FrayVersion, doc.Epoch, doc.Revision
 		v.Jobs, v.Slices, v.doc = len(doc.Jobs), len(doc.Slices), doc
@@ -142,7 +142,7 @@ func (s *stack) version(ctx context.Context, serial uint64) (*state.Document, er
 	}
 	for _, v := range versions {
 		switch {
-		case v.Serial != serial:
+		case v.Serial != serial || !v.read():
 			continue
 		case v.Current:
 			return nil, fmt.Errorf("serial %d is the current state", serial)

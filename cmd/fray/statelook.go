@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -112,8 +113,12 @@ type stateVersion struct {
 	// Problem says why the version cannot be rolled back to.
 	Problem string `json:"problem,omitempty"`
 
-	doc state.Document
+	damaged bool // its content is not what was written
+	doc     state.Document
 }
+
+// read reports whether anything of the version could be read.
+func (v *stateVersion) read() bool { return v.FrayVersion != "" }
 
 func stateHistoryCommand(a *app) *cobra.Command {
 	var flags stateFlags
@@ -154,15 +159,22 @@ func (a *app) showHistory(versions []stateVersion) error {
 	w := tabwriter.NewWriter(a.stdout, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, "SERIAL\tWRITTEN\tREVISION\tJOBS\tSLICES\tBY\t")
 	for _, v := range versions {
-		note := ""
+		var notes []string
 		if v.Current {
-			note = "current"
+			notes = append(notes, "current")
 		}
-		if v.Problem != "" {
-			note = v.Problem
+		switch {
+		case v.damaged:
+			notes = append(notes, "damaged")
+		case v.Problem != "":
+			notes = append(notes, v.Problem)
 		}
-		fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%d\tfray %s\t%s\n",
-			v.Serial, v.Written.Local().Format("2006-01-02 15:04:05"), v.Revision, v.Jobs, v.Slices, v.FrayVersion, note)
+		written, note := v.Written.Local().Format("2006-01-02 15:04:05"), strings.Join(notes, ", ")
+		if !v.read() {
+			fmt.Fprintf(w, "-\t%s\t-\t-\t-\t-\t%s\n", written, note)
+			continue
+		}
+		fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%d\tfray %s\t%s\n", v.Serial, written, v.Revision, v.Jobs, v.Slices, v.FrayVersion, note)
 	}
 	return w.Flush()
 }
