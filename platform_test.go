@@ -1,0 +1,171 @@
+package fray_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// listed is a package as go list describes it.
+type listed struct {
+	ImportPath, Dir string
+	Standard        bool
+	GoFiles         []string
+	ImportMap       map[string]string
+	Module          *struct{ Main bool }
+	Error           *struct{ Err string }
+}
+
+// platform is a system and a processor that fray is built for.
+type platform struct{ system, processor string }
+
+// list are all packages below dir with their tests, and whatever these are built
+// from, each after what it imports.
+func (p platform) list(t *testing.T, dir string) []listed {
+	t.Helper()
+	list := exec.CommandContext(t.Context(), "go", "list", "-e", "-deps", "-test",
+		"-json=ImportPath,Dir,Standard,GoFiles,ImportMap,Module,Error", "./...")
+	list.Dir = dir
+	list.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.system, "GOARCH="+p.processor)
+	var stderr strings.Builder
+	list.Stderr = &stderr
+	out, err := list.Output()
+	if err != nil {
+		t.Fatalf("list packages for %v: %v\n%s", p, err, stderr.String())
+	}
+	var all []listed
+	for decoder := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var l listed
+		if err := decoder.Decode(&l); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatalf("decode package list: %v", err)
+		}
+		if !strings.HasSuffix(l.ImportPath, ".test") { // go test writes their main functions
+			all = append(all, l)
+		}
+	}
+}
+
+// ours reports whether the module that was listed has the package.
+func (l listed) ours() bool { return l.Module != nil && l.Module.Main }
+
+// typesOf checks types from source alone, as no package needs to be compiled for
+// that: of the module everything, of what it imports what is outside of functions.
+func (p platform) typesOf(all []listed) []error {
+	var mistakes []error
+	checked := map[string]*types.Package{"unsafe": types.Unsafe}
+	for _, l := range all {
+		if l.ImportPath == "unsafe" {
+			continue
+		}
+		if l.Error != nil {
+			mistakes = append(mistakes, fmt.Errorf("%s: %s", l.ImportPath, l.Error.Err))
+		}
+		files := token.NewFileSet()
+		var parsed []*ast.File
+		for _, name := range l.GoFiles {
+			f, err := parser.ParseFile(files, filepath.Join(l.Dir, name), nil, parser.SkipObjectResolution)
+			if err != nil {
+				mistakes = append(mistakes, err)
+				continue
+			}
+			parsed = append(parsed, f)
+		}
+		path, _, _ := strings.Cut(l.ImportPath, " ") // of "path [path.test]"
+		config := types.Config{
+			IgnoreFuncBodies: !l.ours(),
+			FakeImportC:      true,
+			Sizes:            types.SizesFor("gc", p.processor),
+			Importer: importing(func(path string) (*types.Package, error) {
+				if mapped, ok := l.ImportMap[path]; ok {
+					path = mapped
+				}
+				if known := checked[path]; known != nil {
+					return known, nil
+				}
+				return nil, fmt.Errorf("%s is not listed", path)
+			}),
+			Error: func(err error) {
+				if l.ours() {
+					mistakes = append(mistakes, err)
+				}
+			},
+		}
+		checked[l.ImportPath], _ = config.Check(path, files, parsed, nil) // Error has heard of each mistake
+	}
+	return mistakes
+}
+
+type importing func(path string) (*types.Package, error)
+
+func (i importing) Import(path string) (*types.Package, error) { return i(path) }
+
+// TestTypesOnEveryPlatform: fray and its tests build on linux/arm64, whose files
+// are those of linux/amd64, where more is checked.
+func TestTypesOnEveryPlatform(t *testing.T) {
+	files := func(all []listed) (names []string) {
+		for _, l := range all {
+			if l.ours() {
+				for _, name := range l.GoFiles {
+					names = append(names, l.ImportPath+": "+name)
+				}
+			}
+		}
+		return names
+	}
+	arm, amd := platform{"linux", "arm64"}, platform{"linux", "amd64"}
+	all := arm.list(t, ".")
+	there, here := files(all), files(amd.list(t, "."))
+	if len(there) < 800 {
+		t.Errorf("go list knows only %d files: the check is blind", len(there))
+	}
+	for _, name := range there {
+		if !slices.Contains(here, name) {
+			t.Errorf("%s is not looked at on %v; add %v to platforms in scripts/lint", name, amd, arm)
+		}
+	}
+	for _, err := range arm.typesOf(all) {
+		t.Errorf("on %v: %v", arm, err)
+	}
+}
+
+// TestTypesOfAPlatform: mistakes are found that only one platform has, in code
+// and in tests.
+func TestTypesOfAPlatform(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod": "module example.com/m\n\ngo 1.26\n",
+		"m.go":   "package m\n\nimport \"syscall\"\n\nfunc F() error { return syscall.Dup2(1, 2) }\n",
+		"m_test.go": "package m_test\n\nimport (\n\t\"syscall\"\n\t\"testing\"\n\n\t\"example.com/m\"\n)\n\n" +
+			"func TestF(t *testing.T) {\n\t_ = m.F()\n\t_ = syscall.Fork\n\t_ = syscall.SYS_FORK\n}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for p, want := range map[platform][]string{
+		{"linux", "arm64"}: {"Dup2", "Fork", "SYS_FORK"},
+		{"linux", "amd64"}: {"Fork"},
+	} {
+		var got []string
+		for _, err := range p.typesOf(p.list(t, dir)) {
+			got = append(got, err.Error()[strings.LastIndex(err.Error(), ".")+1:])
+		}
+		slices.Sort(got)
+		if !slices.Equal(slices.Compact(got), want) {
+			t.Errorf("on %v: got %v, want undefined %v", p, got, want)
+		}
+	}
+}
