@@ -36,7 +36,7 @@ func runTests(m *testing.M) int {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	fray = filepath.Join(dir, "fray")
-	build := exec.Command("go", "build", "-o", fray, "../cmd/fray")
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", fray, "../cmd/fray") // as it is released
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build fray: %v\n%s", err, out)

@@ -72,7 +72,7 @@ func buildRigged(path string, files []string, splices []splice, flags ...string)
 	if err := os.WriteFile(list, data, 0o600); err != nil {
 		return err
 	}
-	build := exec.Command("go", append(append([]string{"build", "-overlay", list, "-o", path}, flags...), ".")...)
+	build := exec.Command("go", append(append([]string{"build", "-ldflags=-s -w", "-overlay", list, "-o", path}, flags...), ".")...)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build a fray for tests: %w\n%s", err, out)

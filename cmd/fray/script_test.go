@@ -50,8 +50,8 @@ func testMain(m *testing.M) int {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	fray = filepath.Join(dir, "fray")
-	build := exec.Command("go", "build", "-o", fray, ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as hosts in the cloud need it
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", fray, ".") // as it is released, and less to copy
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")                       // as hosts in the cloud need it
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build fray: %v\n%s", err, out)
 		return 1
