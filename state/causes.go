@@ -42,8 +42,8 @@ type FileChange struct {
 	Verb FileVerb `json:"action"`
 }
 
-// Variables tell whether the values of variables changed, to a holder of the stack's key
-// and to nobody else: digests of them that are made with that key.
+// Variables are digests of the values of variables, made with the stack's key: only its
+// holders can compare them with values.
 type Variables struct {
 	// Key is a digest of nothing: digests of another one are made with another key.
 	Key    string            `json:"key"`

@@ -32,8 +32,8 @@ type Document struct {
 	// Recorded names the recording of the configuration that Desired came of, by
 	// which it follows values that become known or change; "": it stays as it is.
 	Recorded string `json:"recorded,omitempty"`
-	// Variables tell which values of variables are other ones at the next apply, nil
-	// where that is not known.
+	// Variables are digests of the values that variables had at the last apply, nil where
+	// they are not known.
 	Variables *Variables `json:"variables,omitempty"`
 
 	// Resources are the namespaces, reservations and job groups as carried out.
