@@ -22,6 +22,30 @@ type Request struct {
 	// KeepRecorded it stays the one that it was, if any job does.
 	Recorded     string
 	KeepRecorded bool
+	// Explanation is why things are to change; nil: nothing more than before is known.
+	Explanation *Explanation
+}
+
+// Explanation is why things are to change, and by what the next changes are explained.
+type Explanation struct {
+	Causes    map[schema.Address]state.ChangeCauses `json:"causes,omitempty"`
+	Variables *state.Variables                      `json:"variables,omitempty"`
+}
+
+// ExplanationOf is that which a document has.
+func ExplanationOf(doc *state.Document) *Explanation {
+	e := &Explanation{Causes: map[schema.Address]state.ChangeCauses{}, Variables: doc.Variables}
+	for addr, j := range doc.Jobs {
+		if j.Causes != nil {
+			e.Causes[addr] = *j.Causes
+		}
+	}
+	for addr, r := range doc.Resources {
+		if r.Causes != nil {
+			e.Causes[addr] = *r.Causes
+		}
+	}
+	return e
 }
 
 // Accept returns doc with the request taken in; doc is not changed. Nothing has
@@ -48,6 +72,10 @@ func Accept(doc *state.Document, req Request) *state.Document {
 	}
 	if len(req.Replace) > 0 {
 		maps.Copy(next.Jobs, plan.Triggering(next, func(a schema.Address) bool { return named(req.Replace, a) }))
+	}
+	if req.Explanation != nil {
+		next.Variables = req.Explanation.Variables
+		plan.Explain(next, req.Explanation.Causes)
 	}
 	return next
 }

@@ -3984,7 +3984,9 @@ type ApplyRequest struct {
 	KeepRecorded bool   `protobuf:"varint,11,opt,name=keep_recorded,json=keepRecorded,proto3" json:"keep_recorded,omitempty"`
 	// amendments, JSON, are what the moved and removed blocks say, and what that
 	// comes to: ABORTED if it comes to something else.
-	Amendments    []byte `protobuf:"bytes,12,opt,name=amendments,proto3" json:"amendments,omitempty"`
+	Amendments []byte `protobuf:"bytes,12,opt,name=amendments,proto3" json:"amendments,omitempty"`
+	// explanation, JSON, is why things are to change: variables and files of projects.
+	Explanation   []byte `protobuf:"bytes,13,opt,name=explanation,proto3" json:"explanation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4099,6 +4101,13 @@ func (x *ApplyRequest) GetKeepRecorded() bool {
 func (x *ApplyRequest) GetAmendments() []byte {
 	if x != nil {
 		return x.Amendments
+	}
+	return nil
+}
+
+func (x *ApplyRequest) GetExplanation() []byte {
+	if x != nil {
+		return x.Explanation
 	}
 	return nil
 }
@@ -4613,7 +4622,7 @@ const file_clusterapi_cluster_proto_rawDesc = "" +
 	"\rWatchResponse\x12\x14\n" +
 	"\x05reset\x18\x01 \x01(\bR\x05reset\x124\n" +
 	"\x05added\x18\x02 \x03(\v2\x1e.fray.cluster.v1.ActorEndpointR\x05added\x12\x18\n" +
-	"\aremoved\x18\x03 \x03(\tR\aremoved\"\xee\x02\n" +
+	"\aremoved\x18\x03 \x03(\tR\aremoved\"\x90\x03\n" +
 	"\fApplyRequest\x12\x18\n" +
 	"\adesired\x18\x01 \x01(\fR\adesired\x12\x1f\n" +
 	"\vplan_digest\x18\x02 \x01(\tR\n" +
@@ -4631,7 +4640,8 @@ const file_clusterapi_cluster_proto_rawDesc = "" +
 	"\rkeep_recorded\x18\v \x01(\bR\fkeepRecorded\x12\x1e\n" +
 	"\n" +
 	"amendments\x18\f \x01(\fR\n" +
-	"amendments\"+\n" +
+	"amendments\x12 \n" +
+	"\vexplanation\x18\r \x01(\fR\vexplanation\"+\n" +
 	"\rApplyResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x04R\brevision\"&\n" +
 	"\fPauseRequest\x12\x16\n" +

@@ -174,6 +174,11 @@ func acceptance(req *clusterapi.ApplyRequest) (accepted, error) {
 			return in, fmt.Errorf("amendments: %w", err)
 		}
 	}
+	if len(req.GetExplanation()) > 0 {
+		if err := json.Unmarshal(req.GetExplanation(), &in.Explanation); err != nil {
+			return in, fmt.Errorf("explanation: %w", err)
+		}
+	}
 	return in, nil
 }
 

@@ -47,6 +47,7 @@ func (d *differ) adopt(j *state.Job) *state.Job {
 		last := e.Spec.Lifecycle
 		last.Trigger, last.TriggeredBy = run.Spec.Lifecycle.Trigger, run.Spec.Lifecycle.TriggeredBy
 		e.Spec, e.Digest = assignedSpec(run, addr)
+		e.Causes = nil // what they changed is assigned
 		*e = *underLifecycle(e, last)
 	}
 	for _, name := range attempt.Slices {

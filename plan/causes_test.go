@@ -202,7 +202,7 @@ func TestRestartNamesWhatChanged(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	for n, want := range map[int]string{1: "a changed", 3: "a, b, c changed", 5: "a, b, c (and 2 more) changed"} {
-		if got := changedText([]string{"a", "b", "c", "d", "e"}[:n]); got != want {
+		if got := changedText([]string{"a", "b", "c", "d", "e"}[:n], nil); got != want {
 			t.Errorf("of %d: got %q, want %q", n, got, want)
 		}
 	}

@@ -306,6 +306,7 @@ func resourceChange(addr schema.Address, cur, r state.Resource) Change {
 		change.ActionReason = ReplaceBecauseUpdate
 	case VerbNone, VerbCreate, VerbUpdate, VerbDelete:
 	}
+	change.explain(cur.Causes)
 	return change
 }
 

@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/fray-ml/fray/schema"
@@ -93,6 +92,7 @@ func (d *differ) changeOf(want *schema.Job, j *state.Job) Change {
 			change.Verb, change.Reason, change.ActionReason = VerbReplace, why.text, ReplaceBecauseUpdate
 		}
 	}
+	change.explain(j.Causes)
 	return change
 }
 
@@ -170,7 +170,7 @@ func (d *differ) carryOut(want *schema.Job, j *state.Job, change *Change) {
 			}
 		}
 		d.unstage(addr)
-		if verb == VerbReplace && d.released(addr, decided(state.CauseReplaced)) || verb == VerbRestart && d.restarted(addr, change.Attrs) {
+		if verb == VerbReplace && d.released(addr, replaced(d.next.Jobs[addr])) || verb == VerbRestart && d.restarted(addr, change.Attrs) {
 			d.renew(want)
 		}
 		return
@@ -203,9 +203,13 @@ func (d *differ) restarted(addr schema.Address, attrs []AttrChange) bool {
 		return true
 	}
 	if last := d.next.Jobs[addr].Last(); last.StopGeneration == 0 {
-		d.edit(addr).Last().Changed = restartAttrs(attrs)
+		causes := d.next.Jobs[addr].Causes
+		last = d.edit(addr).Last()
+		last.Changed = restartAttrs(attrs)
+		last.Causes = causesOf(last.Changed, causes)
 	}
-	return d.ended(addr, changedText(d.next.Jobs[addr].Last().Changed)) // it counts only if nothing ended it before
+	last := d.next.Jobs[addr].Last()
+	return d.ended(addr, changedText(last.Changed, last.Causes)) // it counts only if nothing ended it before
 }
 
 // restartAttrs are the paths of the attributes for which tasks are started again.
@@ -222,17 +226,6 @@ func restartAttrs(attrs []AttrChange) []string {
 	return paths
 }
 
-// maxChanged is how many changed attributes are named in a reason.
-const maxChanged = 3
-
-// changedText says which attributes changed.
-func changedText(paths []string) string {
-	if n := len(paths); n > maxChanged {
-		return strings.Join(paths[:maxChanged], ", ") + more(n-maxChanged) + " changed"
-	}
-	return strings.Join(paths, ", ") + " changed"
-}
-
 // ended ends a job's attempt in place and reports whether none runs any more.
 func (d *differ) ended(addr schema.Address, why string) bool {
 	if d.next.Jobs[addr].Running() {
@@ -245,7 +238,7 @@ func (d *differ) ended(addr schema.Address, why string) bool {
 func (d *differ) takeOver(want *schema.Job) *state.Job {
 	e := d.edit(want.Addr)
 	spec := *want // of its own, or it would keep every other job of this desired
-	e.Spec = &spec
+	e.Spec, e.Causes = &spec, nil
 	if digest, err := schema.DigestOf(want); err == nil {
 		e.Digest = digest
 	}

@@ -140,7 +140,7 @@ const (
 type Change struct {
 	Addr   schema.Address `json:"address"`
 	Verb   Verb           `json:"action"`
-	Reason string         `json:"reason,omitempty"` // where the verb does not follow from the attributes
+	Reason string         `json:"reason,omitempty"` // where the verb does not follow from the attributes, and why they changed
 	// ActionReason is why it is replaced or deleted; Reason says it in words.
 	ActionReason ActionReason `json:"action_reason,omitempty"`
 	Attrs        []AttrChange `json:"attributes,omitempty"`
@@ -156,6 +156,9 @@ type AttrChange struct {
 	Unknown   bool            `json:"unknown,omitempty"`   // After is known after apply
 	// Verb is what this attribute alone would cause; VerbNone: unchanged.
 	Verb Verb `json:"action"`
+	// Variables are those that it reads and whose values changed, sorted; nil: it is not
+	// known of any.
+	Variables []string `json:"variables,omitempty"`
 	// Files are those that changed, of the files of a project; nil: it is not known which.
 	Files []FileChange `json:"files,omitempty"`
 }

@@ -4,28 +4,24 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/fray-ml/fray/state"
 )
 
 // bundlePath is the attribute that stands for the files of a project.
 const bundlePath = "environment.bundle"
 
-// FileVerb is what became of a file of a project.
-type FileVerb string
+// FileChange is a file that two versions of a project do not have in common.
+type FileChange = state.FileChange
 
 // What becomes of files.
 const (
-	FileAdded   FileVerb = "added"
-	FileChanged FileVerb = "changed"
-	FileRemoved FileVerb = "removed"
+	FileAdded   = state.FileAdded
+	FileChanged = state.FileChanged
+	FileRemoved = state.FileRemoved
 )
 
-// FileChange is a file that two versions of a project do not have in common.
-type FileChange struct {
-	Path string   `json:"path"` // below the project's directory, with slashes
-	Verb FileVerb `json:"action"`
-}
-
-// maxNamedFiles is how many files a reason names.
+// maxNamedFiles is how many files causes name.
 const maxNamedFiles = 5
 
 // BundleChange is a project whose files a plan changes.
@@ -61,21 +57,17 @@ func (c *Change) bundle() *AttrChange {
 
 func unquoted(raw []byte) string { return strings.Trim(string(raw), `"`) }
 
-// ExplainProjects names the files that changed in the projects of changed jobs, as far
-// as they are known.
+// ExplainProjects names all files that changed in the projects of changed jobs, as far
+// as they are known; the reasons of the changes name the first ones already.
 func (p *Plan) ExplainProjects(files map[BundleChange][]FileChange) {
 	for i := range p.Changes {
-		c := &p.Changes[i]
-		a := c.bundle()
+		a := p.Changes[i].bundle()
 		if a == nil {
 			continue
 		}
-		changed := files[BundleChange{unquoted(a.Before), unquoted(a.After)}]
-		if len(changed) == 0 {
-			continue
+		if changed := files[BundleChange{unquoted(a.Before), unquoted(a.After)}]; len(changed) > 0 {
+			a.Files = changed
 		}
-		a.Files = changed
-		c.Reason = joinReasons(c.Reason, projectChanged(changed))
 	}
 }
 
@@ -84,14 +76,17 @@ func joinReasons(reasons ...string) string {
 	return strings.Join(slices.DeleteFunc(reasons, func(s string) bool { return s == "" }), "; ")
 }
 
-// projectChanged says which files changed.
-func projectChanged(files []FileChange) string {
-	named := make([]string, 0, maxNamedFiles)
-	for _, f := range files[:min(len(files), maxNamedFiles)] {
+// projectChanged says which files changed, and how many more did.
+func projectChanged(files []FileChange, more int) string {
+	if len(files) == 0 {
+		return ""
+	}
+	named := make([]string, 0, len(files))
+	for _, f := range files {
 		named = append(named, f.Path+" "+string(f.Verb))
 	}
 	text := "project changed: " + strings.Join(named, ", ")
-	if more := len(files) - len(named); more > 0 {
+	if more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text

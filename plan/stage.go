@@ -195,7 +195,7 @@ func (d *differ) oldFirst(s staging, short reason, clears bool) {
 	d.because(s, why)
 	d.wait(addr, because(WaitLimit, why))
 	d.unstage(addr)
-	if d.released(addr, decided(state.CauseReplaced)) {
+	if d.released(addr, replaced(d.next.Jobs[addr])) {
 		d.renew(s.want)
 	}
 }
@@ -289,7 +289,7 @@ func (d *differ) isStaged(spec *schema.SliceSpec) bool {
 // slices take over.
 func (d *differ) handOver(want *schema.Job) {
 	addr := want.Addr
-	if !d.ended(addr, decisionText(state.CauseReplaced)) {
+	if !d.ended(addr, replaced(d.next.Jobs[addr]).Text) {
 		return
 	}
 	j := d.next.Jobs[addr]

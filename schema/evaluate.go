@@ -281,6 +281,7 @@ func (s *session) config() *Config {
 			c.Ephemeral = append(c.Ephemeral, name)
 		}
 	}
+	c.Variables = root.variableValues()
 	d.Providers = root.providers(d)
 	for _, name := range sortedKeys(root.decls.outputs) {
 		c.Outputs[name] = root.output(root.decls.outputs[name])

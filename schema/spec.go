@@ -28,6 +28,9 @@ type Config struct {
 	Outputs map[string]Output
 
 	Ephemeral []string // variables whose values must not be kept
+	// Variables are the values of the other variables by their names, each a secret in
+	// clear of the name and the value: digests of them say which changed.
+	Variables map[string]Text
 
 	Moves      []Move      // as written, those of modules too
 	Imports    []Import    // as written

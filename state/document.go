@@ -32,6 +32,9 @@ type Document struct {
 	// Recorded names the recording of the configuration that Desired came of, by
 	// which it follows values that become known or change; "": it stays as it is.
 	Recorded string `json:"recorded,omitempty"`
+	// Variables are digests of the values that variables had at the last apply, nil where
+	// they are not known.
+	Variables *Variables `json:"variables,omitempty"`
 
 	// Resources are the namespaces, reservations and job groups as carried out.
 	Resources map[schema.Address]Resource `json:"resources,omitempty"`
@@ -141,6 +144,7 @@ type Resource struct {
 	Digest      schema.Digest       `json:"digest"`
 	Since       time.Time           `json:"since,omitzero"` // it was made or changed
 	Launch      *Launch             `json:"launch,omitempty"`
+	Causes      *ChangeCauses       `json:"causes,omitempty"` // why it is to change
 	Namespace   *schema.Namespace   `json:"namespace,omitempty"`
 	Reservation *schema.Reservation `json:"reservation,omitempty"`
 	Group       *schema.JobGroup    `json:"group,omitempty"`
@@ -184,6 +188,8 @@ type Job struct {
 	Digest schema.Digest `json:"digest"` // of Spec
 	// Launch is nil for a declared job.
 	Launch *Launch `json:"launch,omitempty"`
+	// Causes are why Spec is to change.
+	Causes *ChangeCauses `json:"causes,omitempty"`
 	// AdmittedAt is when it began to wait for its turn, EndedAt when it ended.
 	AdmittedAt time.Time `json:"admitted_at,omitzero"`
 	EndedAt    time.Time `json:"ended_at,omitzero"`
@@ -242,6 +248,8 @@ type Attempt struct {
 	// Changed are the attributes of the job by whose change it was ended, nil if
 	// something else ended it.
 	Changed []string `json:"changed,omitempty"`
+	// Causes are why these changed.
+	Causes *ChangeCauses `json:"causes,omitempty"`
 	// Resumed says that it was found running, by a controller that had begun to
 	// lead after it was started and before that was recorded.
 	Resumed bool `json:"resumed,omitempty"`

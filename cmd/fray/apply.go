@@ -297,7 +297,7 @@ func (r *runner) underLease(soft context.Context, lease *store.Held, shown *plan
 		return untouched(soft, err)
 	}
 	r.failedBefore = failedAttempts(amended)
-	accepted := apply.Accept(amended, r.c.request(amended))
+	accepted := r.l.accept(soft, r.c, amended)
 	accepted.LocalPlace = r.l.stack.place()
 	if err := r.l.impossible(accepted); err != nil {
 		return err
@@ -307,7 +307,7 @@ func (r *runner) underLease(soft context.Context, lease *store.Held, shown *plan
 		return untouched(soft, err)
 	}
 	p.Amendments = amendments
-	if err := r.l.explain(p, r.c, doc); err != nil {
+	if err := r.l.explain(soft, p, r.c, doc); err != nil {
 		return err
 	}
 	if err := r.confirm(p, shown); err != nil {

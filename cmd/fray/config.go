@@ -83,6 +83,8 @@ type loaded struct {
 
 	recorder *recorded.Recorder // of what src was made of; nil: nobody
 
+	compared map[plan.BundleChange][]plan.FileChange // projects that were, by their digests
+
 	disposable bool // of a test, which takes down what it made
 
 	told     map[string]bool            // warnings, by their text

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"maps"
 
 	"github.com/fray-ml/fray/plan"
@@ -10,7 +11,7 @@ import (
 
 // explain adds what only the files know to a plan: why something is deleted, and
 // what becomes of the outputs that doc records.
-func (l *loaded) explain(p *plan.Plan, c *change, doc *state.Document) error {
+func (l *loaded) explain(ctx context.Context, p *plan.Plan, c *change, doc *state.Document) error {
 	if l.cfg == nil { // nothing is declared: a destroy, or a stop
 		p.ExplainDeletions(nil)
 		if c.unlaunchAll {
@@ -19,6 +20,7 @@ func (l *loaded) explain(p *plan.Plan, c *change, doc *state.Document) error {
 		return nil
 	}
 	p.ExplainDeletions(l.cfg.Blocks)
+	l.explainProjects(ctx, p, doc)
 	declared, err := l.outputsAfter(p)
 	if err != nil {
 		return err

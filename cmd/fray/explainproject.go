@@ -15,24 +15,37 @@ import (
 // read is left out: the plan says all the same that the project changed.
 func (l *loaded) explainProjects(ctx context.Context, p *plan.Plan, doc *state.Document) {
 	files := map[plan.BundleChange][]plan.FileChange{}
-	recorded := recordedBundles(doc)
+	recorded, measured := recordedBundles(doc), slices.Collect(maps.Keys(l.bundles))
 	for _, c := range p.BundleChanges() {
-		before, err := bundle.StoredFiles(ctx, l.stack.store, startingWith(recorded, c.Before))
-		if err != nil {
-			continue
-		}
-		measured := startingWith(slices.Collect(maps.Keys(l.bundles)), c.After)
-		dir, ok := l.bundles[measured]
-		if !ok { // of a state whose files are elsewhere
-			continue
-		}
-		after, err := bundle.FilesOf(dir)
-		if err != nil {
-			continue
-		}
-		files[c] = fileChanges(bundle.Differences(before, after))
+		files[c] = l.projectChanges(ctx, startingWith(recorded, c.Before), startingWith(measured, c.After))
 	}
 	p.ExplainProjects(files)
+}
+
+// projectChanges are the files in which a project that is stored and one that was
+// measured differ; none where one of them cannot be read.
+func (l *loaded) projectChanges(ctx context.Context, before, after string) []plan.FileChange {
+	pair := plan.BundleChange{Before: before, After: after}
+	if known, ok := l.compared[pair]; ok {
+		return known
+	}
+	dir, ok := l.bundles[after]
+	if !ok { // of a state whose files are elsewhere
+		return nil
+	}
+	was, err := bundle.StoredFiles(ctx, l.stack.store, before)
+	if err != nil {
+		return nil
+	}
+	is, err := bundle.FilesOf(dir)
+	if err != nil {
+		return nil
+	}
+	if l.compared == nil {
+		l.compared = map[plan.BundleChange][]plan.FileChange{}
+	}
+	l.compared[pair] = fileChanges(bundle.Differences(was, is))
+	return l.compared[pair]
 }
 
 // recordedBundles are the digests of the projects that jobs ran with last.

@@ -256,7 +256,7 @@ func (r *runner) proposal(ctx context.Context, doc *state.Document, shown *plan.
 			return nil, nil, untouched(ctx, err)
 		}
 	}
-	next := apply.Accept(amended, r.c.request(amended))
+	next := r.l.accept(ctx, r.c, amended)
 	if err := r.shipAgent(ctx, next); err != nil {
 		return nil, nil, err
 	}
@@ -283,11 +283,18 @@ func (r *runner) asked(next *state.Document, amendments []plan.Amendment) (*clus
 	if err != nil {
 		return nil, fmt.Errorf("encode configuration: %w", err)
 	}
+	var explanation []byte
+	if r.l.explains(r.c) {
+		if explanation, err = json.Marshal(apply.ExplanationOf(next)); err != nil {
+			return nil, fmt.Errorf("encode causes: %w", err)
+		}
+	}
 	return &clusterapi.ApplyRequest{
 		Desired: desired, PlanDigest: digest, LocalPlace: r.l.stack.place(),
 		Replace: addressTexts(request.Replace), Stop: addressTexts(request.Stop),
 		Unlaunch: addressTexts(request.Unlaunch), UnlaunchAll: request.UnlaunchAll,
 		Recorded: request.Recorded, KeepRecorded: request.KeepRecorded, Amendments: amend,
+		Explanation: explanation,
 	}, nil
 }
 

@@ -166,14 +166,13 @@ func (l *loaded) preview(ctx context.Context, c *change) (*plan.Plan, error) {
 	if c.amender != nil {
 		asMarked(c.amender.intakes, obs)
 	}
-	doc := apply.Accept(amended, c.request(amended))
+	doc := l.accept(ctx, c, amended)
 	if err := l.impossible(doc); err != nil {
 		return nil, err
 	}
 	p := plan.Diff(&doc.Desired, doc, obs, time.Now())
 	p.Amendments, p.Costs = amendments, plan.Costs(&doc.Desired, p, obs)
-	l.explainProjects(ctx, p, doc)
-	return p, l.explain(p, c, l.doc)
+	return p, l.explain(ctx, p, c, l.doc)
 }
 
 // showPlan prints a plan as text or JSON.

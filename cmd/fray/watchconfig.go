@@ -15,7 +15,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/controller"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -240,7 +239,7 @@ func (f *followed) proposal(ctx context.Context) (*controller.Proposal, error) {
 			if err != nil {
 				return nil, err
 			}
-			next := apply.Accept(amended, c.request(amended))
+			next := l.accept(ctx, c, amended)
 			next.LocalPlace = l.stack.place()
 			return next, l.impossible(next)
 		},

@@ -13,9 +13,11 @@ import (
 // Reseal returns a copy of a state in which all that a former key sealed is sealed
 // with the present one, and digests say the same of the new texts as before of the
 // old ones, so that nothing has changed for a plan. doc is not changed. A state
-// that has nothing sealed by a former key comes back equal.
+// that has nothing sealed by a former key comes back equal, but for the digests of
+// variables, which are dropped.
 func Reseal(doc *state.Document, r schema.Resealer) (*state.Document, error) {
 	next := doc.Clone()
+	next.Variables = nil // digests of values that the state does not have: the next apply makes new ones
 	var err error
 	if next.Outputs, err = schema.ResealOutputs(doc.Outputs, r); err != nil {
 		return nil, fmt.Errorf("seal the state anew: %w", err)

@@ -67,6 +67,7 @@ func sealedState(t *testing.T, key schema.Sealer) *state.Document {
 func TestResealIsAsIfTheNewKeyHadSealed(t *testing.T) {
 	old, next := bytes.Repeat([]byte{1}, state.KeySize), bytes.Repeat([]byte{2}, state.KeySize)
 	before := sealedState(t, stackKey(t, state.Secrets{Current: old}))
+	before.Variables = &state.Variables{Key: "of the former key", Values: map[string]string{"steps": "of a value"}} // is dropped
 	encoded, err := state.Encode(*before)
 	if err != nil {
 		t.Fatal(err)

@@ -1908,6 +1908,7 @@ class ApplyRequest(_message.Message):
     RECORDED_FIELD_NUMBER: _builtins.int
     KEEP_RECORDED_FIELD_NUMBER: _builtins.int
     AMENDMENTS_FIELD_NUMBER: _builtins.int
+    EXPLANATION_FIELD_NUMBER: _builtins.int
     desired: _builtins.bytes
     """JSON of schema.Desired, secrets sealed"""
     plan_digest: _builtins.str
@@ -1930,6 +1931,8 @@ class ApplyRequest(_message.Message):
     """amendments, JSON, are what the moved and removed blocks say, and what that
     comes to: ABORTED if it comes to something else.
     """
+    explanation: _builtins.bytes
+    """explanation, JSON, is why things are to change: variables and files of projects."""
     @_builtins.property
     def replace(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """addresses"""
@@ -1957,10 +1960,11 @@ class ApplyRequest(_message.Message):
         recorded: _builtins.str = ...,
         keep_recorded: _builtins.bool = ...,
         amendments: _builtins.bytes = ...,
+        explanation: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["amendments", b"amendments", "desired", b"desired", "keep_recorded", b"keep_recorded", "local_place", b"local_place", "outputs", b"outputs", "plan_digest", b"plan_digest", "recorded", b"recorded", "replace", b"replace", "revision", b"revision", "stop", b"stop", "unlaunch", b"unlaunch", "unlaunch_all", b"unlaunch_all"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["amendments", b"amendments", "desired", b"desired", "explanation", b"explanation", "keep_recorded", b"keep_recorded", "local_place", b"local_place", "outputs", b"outputs", "plan_digest", b"plan_digest", "recorded", b"recorded", "replace", b"replace", "revision", b"revision", "stop", b"stop", "unlaunch", b"unlaunch", "unlaunch_all", b"unlaunch_all"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
