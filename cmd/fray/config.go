@@ -81,7 +81,7 @@ type loaded struct {
 	bundles map[string]string // directory by sha256
 	paths   []string
 
-	recorder *recorded.Recorder // of what src was made of; nil: nobody
+	recorder *recorded.Recorder // records the files that src was made of; nil: none are recorded
 
 	disposable bool // of a test, which takes down what it made
 

@@ -240,11 +240,11 @@ class Scheduler:
         self._make.discard(job)
 
     def rest(self) -> None:
-        """Give up what nobody needs while there are no jobs."""
+        """Release the directory and the server of processes, which only jobs need."""
         self._make.close()
 
     def kill(self, owner: int) -> None:
-        """End all processes at once, when nobody can wait for them any more.
+        """End all processes at once, as this process ends and cannot wait for them.
 
         They are of the process `owner`: one that was forked from it leaves them alone when it exits.
         """
