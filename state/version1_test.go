@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
 

@@ -311,7 +311,10 @@ def test_a_long_traceback_fits_into_what_is_kept(
         fall(30)
     _host_run.report(caught.value)
     tail = capsys.readouterr().err.splitlines()[-20:]  # of an agent
-    assert tail[:2] == ["fray: the actor could not be constructed: ValueError: deep", "Traceback (most recent call last):"]
+    assert tail[:2] == [
+        "fray: the actor could not be constructed: ValueError: deep",
+        "Traceback (most recent call last):",
+    ]
     assert tail[-2:] == ["ValueError: deep", "down"]
     found = _termination.read(tmp_path / "end")
     assert found is not None
@@ -320,7 +323,9 @@ def test_a_long_traceback_fits_into_what_is_kept(
     assert found.trace.endswith("ValueError: deep\ndown\n")
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"cause": "boredom", "message": "", "type": "", "trace": ""}'])
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", '{"cause": "boredom", "message": "", "type": "", "trace": ""}']
+)
 def test_what_is_no_record_counts_as_none(tmp_path: Path, content: str) -> None:
     assert _termination.read(tmp_path / "end") is None
     (tmp_path / "end").write_text(content)

@@ -35,7 +35,10 @@ class Everywhere:
     def __init__(self) -> None:
         local = Path(fray.cluster.local.__file__).parent
         self.files = {str(each) for each in local.glob("*.py")}
-        self.files |= {str(Path(fray.v2.__file__).parent / "_local.py"), str(local.parent.parent / "_locks.py")}
+        self.files |= {
+            str(Path(fray.v2.__file__).parent / "_local.py"),
+            str(local.parent.parent / "_locks.py"),
+        }
         self.places: set[tuple[str, str, int]] = set()
         self.last: object = None
         self.raised = False
@@ -121,7 +124,6 @@ def _interrupted(what: str) -> None:
         _answered(use)
         unseen = 0 if len(interrupter.places) > before else unseen + 1
     print(len(interrupter.places), "places of", what, flush=True)
-
 
     assert len(interrupter.places) > _PLACES[what], interrupter.places
 

@@ -1,4 +1,4 @@
-"""Records why a program of fray's own failed, where its agent reads it: the file that FRAY_TERMINATION_FILE names.
+"""Records why a program of fray's own failed in the file of FRAY_TERMINATION_FILE, where its agent reads it.
 
 What such a program prints is for people. Here nothing is imported that is slow and not needed at once.
 """

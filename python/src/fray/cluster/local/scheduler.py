@@ -124,7 +124,9 @@ class Scheduler:
     def _begin(self, job: Job, why: str) -> None:
         try:
             self._start(job, why)
-        except BaseException:  # of a handler of a signal: a job with half its tasks would hold workers for ever
+        except (
+            BaseException
+        ):  # of a handler of a signal: a job with half its tasks would hold workers for ever
             self.stop(job, "its start was interrupted")
             raise
 
