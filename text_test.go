@@ -17,12 +17,12 @@ import (
 // deciders are the folders whose code decides: nothing in them goes by a text that
 // is for people. A cause is typed, and the text stands beside it.
 func deciders() []string {
-	return []string{"plan", "apply", "state", "controller", "agent", "providers", "cmd/fray"}
+	return []string{"schema", "plan", "apply", "state", "controller", "agent", "providers", "cmd/fray", "actorrpc", "clusterapi", "modules", "rehearse"}
 }
 
 // messageFields are the fields that hold texts for people.
 func messageFields() []string {
-	return []string{"Reason", "Text", "Doomed", "Message", "Why", "Detail", "text", "reason", "message", "why"}
+	return []string{"Reason", "Text", "Doomed", "Message", "Why", "Detail", "Summary", "text", "reason", "message", "why"}
 }
 
 // mayRead are the functions that look at a text and decide nothing by it but what is
@@ -54,6 +54,15 @@ func mayRead() map[string]string {
 		"state/keyring.brief":          foreign,
 		"state/keyring.identityReason": foreign,
 		"providers/gcp":                foreign,
+		"schema.libraryCause":          foreign,
+		"rehearse.oracle.created":      foreign,
+		"schema.redact":                "hides a text that may quote a secret",
+		"schema.Given.IsOf":            "its Text is what a flag was given: NAME=VALUE",
+		"schema.evaluator.givenVar":    "its Text is what a flag was given: NAME=VALUE",
+		"modules.newest":               "its text is a version as it is written",
+		"actorrpc.Error.Is":            "an error without a message stands for its code in errors.Is",
+		"actorrpc/host.recordUnmade":   records,
+		"rehearse.oracle.stepped":      "holds that every wait has a text",
 
 		"providers/gcp/emulator":          "its Reason is a closed set",
 		"providers/providertest":          "is a suite of tests",
@@ -204,8 +213,15 @@ func messageOf(x ast.Expr) string {
 			return "the field " + x.Sel.Name
 		}
 	case *ast.CallExpr:
-		if s, ok := x.Fun.(*ast.SelectorExpr); ok && s.Sel.Name == "Error" && len(x.Args) == 0 {
+		s, ok := x.Fun.(*ast.SelectorExpr)
+		if !ok || len(x.Args) > 0 {
+			return ""
+		}
+		switch s.Sel.Name {
+		case "Error":
 			return "the text of an error"
+		case "Message", "GetMessage", "GetReason": // of a status, or on the wire
+			return "the text of " + s.Sel.Name
 		}
 	}
 	return ""
@@ -234,6 +250,8 @@ func (s *slice) goes() bool { return s.Doomed == "" }
 func is(a, b reason) bool { return a.text != b.text }
 func kind(err error) bool { return strings.Contains(err.Error(), "quota") }
 func level(e event) int { switch e.Text { case "is up": return 1 }; return levels[e.Reason] }
+func missing(st *status.Status) bool { _, _, ok := strings.Cut(st.Message(), "near"); return ok }
+func known(d *hcl.Diagnostic) bool { return d.Summary == "Not known" }
 func fine(s slice) bool { return s.Cause == moved && strings.Contains(s.Name, "a") && s.Text() == "" }
 `
 	f, err := parser.ParseFile(token.NewFileSet(), "p.go", code, 0)
@@ -247,10 +265,16 @@ func fine(s slice) bool { return s.Cause == moved && strings.Contains(s.Name, "a
 	want := []string{
 		"slice.goes compares the field Doomed", "is compares the field text", "kind searches the text of an error",
 		"level switches on the field Text", "level looks up by the field Reason",
+		"missing searches the text of Message", "known compares the field Summary",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
+}
+
+// printers are the folders whose literals people read as causes.
+func printers() []string {
+	return []string{"plan", "apply", "state", "controller", "agent", "providers", "cmd/fray"}
 }
 
 // innerWords are what only fray's own code calls things: people read causes.
@@ -289,7 +313,7 @@ func mayUse() map[string]string {
 // people: in the literals that are texts, which have a space in them.
 func TestPeopleReadCauses(t *testing.T) {
 	may, used := mayUse(), map[string]bool{}
-	for _, dir := range deciders() {
+	for _, dir := range printers() {
 		for file, f := range productFiles(t, dir) {
 			if strings.HasPrefix(file, "providers/gcp/emulator") || strings.HasPrefix(file, "state/store/storetest") {
 				continue

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -117,12 +116,13 @@ func clusterError(name string, err error) *Error {
 		}
 		return e
 	}
-	text, list, _ := strings.Cut(said.Message(), "; near it are ")
-	e := &Error{Code: CodeUnknownActor, Message: text, Actor: name}
-	if list != "" {
-		e.Near = strings.Split(list, ", ")
+	for _, detail := range said.Details() {
+		if missing, ok := detail.(*clusterapi.ActorNotFound); ok {
+			text := fmt.Sprintf("no actor %q is registered in namespace %q", missing.GetName(), missing.GetNamespace())
+			return &Error{Code: CodeUnknownActor, Message: text, Actor: name, Near: missing.GetNear()}
+		}
 	}
-	return e
+	return &Error{Code: CodeUnknownActor, Message: said.Message(), Actor: name} // of a former controller
 }
 
 func endpointsOf(actors []*clusterapi.ActorEndpoint) []Endpoint {

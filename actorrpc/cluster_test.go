@@ -65,7 +65,12 @@ func (r *register) Lookup(_ context.Context, q *clusterapi.LookupRequest) (*clus
 	if found := r.named(q.GetName()); len(found) > 0 {
 		return found[len(found)-1], nil
 	}
-	return nil, status.Errorf(codes.NotFound, "no actor %q is registered in namespace %q; near it are counter, counters", q.GetName(), q.GetNamespace())
+	missing := status.New(codes.NotFound, "a text for people; near it are none that count")
+	detailed, err := missing.WithDetails(&clusterapi.ActorNotFound{Name: q.GetName(), Namespace: q.GetNamespace(), Near: []string{"counter", "counters"}})
+	if err != nil {
+		return nil, err
+	}
+	return nil, detailed.Err()
 }
 
 func (r *register) LookupAll(ctx context.Context, q *clusterapi.LookupRequest) (*clusterapi.ListActorsResponse, error) {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net"
 	"strings"
+
+	"github.com/fray-ml/fray/schema"
 )
 
 // exitNotConstructed is how a program that hosts an actor ends when there is no
@@ -18,14 +20,25 @@ func announces(line string) bool {
 	return ok && err == nil && strings.HasPrefix(names, "fray: ")
 }
 
-// actorEnded says why an actor is not there, with what its program said last:
-// those who wait for the actor see neither its log nor that of its constructor.
-func actorEnded(exit exitRecord, output string) string {
-	const unmade = "the actor could not be constructed"
-	last := strings.Join(lastLines(strings.ToValidUTF8(output, "�"), 1), "")
-	if _, said, ok := strings.Cut(last, unmade+": "); ok { // as fray.host has it
-		last = said
+// unmade is how a reason begins of an actor that could not be constructed.
+const unmade = "the actor could not be constructed"
+
+// terminated says why a program of fray's own failed, as it recorded it.
+func terminated(end *schema.Termination, exit exitRecord) string {
+	switch end.Cause {
+	case schema.TerminationActorUnmade:
+		return unmade + ": " + end.String()
+	case schema.TerminationCallableRefused:
+		return fmt.Sprintf("%s: the callable cannot be run: %s", exit.inWords(), end)
 	}
+	return exit.inWords()
+}
+
+// actorEnded says why an actor is not there, of a program that recorded nothing: how
+// it ended, and beside that the last line that it wrote, since clients that wait for
+// the actor see no log.
+func actorEnded(exit exitRecord, output string) string {
+	last := strings.Join(lastLines(strings.ToValidUTF8(output, "�"), 1), "")
 	if announces(last) {
 		last = ""
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -200,6 +201,43 @@ func TestConstructorFails(t *testing.T) {
 	}
 	if len(end.Tail) != 2 || end.Tail[0] != "Traceback" || end.ExitCode == nil || *end.ExitCode != 77 {
 		t.Errorf("got the last lines %q and exit status %v", end.Tail, end.ExitCode)
+	}
+}
+
+// TestTerminationIsRecorded: what a program of fray's own records about its end is
+// in the report as it was recorded, without secrets; what is no such record counts
+// as none.
+func TestTerminationIsRecorded(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, script string
+		want         *schema.Termination
+	}{
+		{"a record", `echo "{\"cause\": \"actor_unmade\", \"type\": \"ValueError\", \"message\": \"no $SECRET\", \"trace\": \"at $SECRET\"}"`,
+			&schema.Termination{Cause: schema.TerminationActorUnmade, Type: "ValueError", Message: "no (sensitive value)", Trace: "at (sensitive value)"}},
+		{"another cause", `echo '{"cause": "boredom", "message": "x"}'`, nil},
+		{"no JSON", `echo '{'`, nil},
+		{"too long a record", `head -c 100000 /dev/zero | tr '\0' ' '; echo '{"cause": "actor_unmade", "message": "x"}'`, nil},
+		{"a pipe", "", nil},
+		{"nothing", ":", nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			script := "{ " + test.script + `; } > "$FRAY_TERMINATION_FILE"; exit 1`
+			switch test.name {
+			case "a pipe":
+				script = `mkfifo "$FRAY_TERMINATION_FILE"; exit 1`
+			case "nothing":
+				script = "exit 1"
+			}
+			spec := job(script)
+			spec.Environment.Env = map[string]schema.Text{"SECRET": sealed(t, "hunter22")}
+			end := r.awaitTask(r.assign(&spec), schema.TaskFailed)
+			if !reflect.DeepEqual(end.Termination, test.want) {
+				t.Errorf("got %+v, want %+v", end.Termination, test.want)
+			}
+		})
 	}
 }
 

@@ -210,6 +210,8 @@ func (t *task) containerFlags() []string {
 		dir := filepath.Dir(file)
 		flags = append(flags, "--volume", dir+":"+dir+":ro")
 	}
+	ends := t.dir.file(terminationDir)
+	flags = append(flags, "--volume", ends+":"+ends)
 	if t.run.Spec.Environment.Bundle != "" {
 		flags = append(flags, "--volume", t.in.WorkDir+":"+t.in.WorkDir, "--workdir", t.in.WorkDir)
 	}

@@ -32,6 +32,8 @@ type setting struct {
 	callable  string // file of the job's callable, "" without
 	token     string // what the task shows to the cluster API, "" without
 	identity  string // file of its namespace's identity, "" without
+	// termination is the file in which the task may record why it ended.
+	termination string
 }
 
 // taskEnv is the whole environment of a task, sorted. Later sources win: the
@@ -85,6 +87,9 @@ func addFray(env map[string]string, s setting) {
 	env[nonceEnv] = s.nonce
 	if s.callable != "" {
 		env["FRAY_CALLABLE"] = s.callable
+	}
+	if s.termination != "" {
+		env[schema.TerminationVariable] = s.termination
 	}
 	if run.Spec.StopGrace > 0 {
 		env["FRAY_STOP_GRACE"] = strconv.FormatFloat(time.Duration(run.Spec.StopGrace).Seconds(), 'f', -1, 64)

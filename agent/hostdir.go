@@ -38,6 +38,9 @@ const (
 	// when the task is.
 	identityFile = identityDir + "/actor.pem"
 	identityDir  = "identity"
+	// terminationFile is where the task may record why it ended.
+	terminationFile = terminationDir + "/termination.json"
+	terminationDir  = "termination"
 )
 
 // hostDir is the directory of one host.

@@ -14,12 +14,19 @@ type verdict struct {
 	state   schema.TaskState
 	reason  string
 	badHost bool // the host looks broken
+	// termination is what the task recorded about a failure of its own, nil if nothing.
+	termination *schema.Termination
+}
+
+// ending is what a task has left about its end.
+type ending struct {
+	output      string              // the end of what it wrote, for people
+	termination *schema.Termination // what it recorded, nil if nothing
 }
 
 // outcome is what became of a task: how its command ended, unless the agent
-// had ended it before. In says what kind of task it was, output is the end of
-// what it wrote.
-func outcome(exit exitRecord, stop *stopRecord, in intent, output string) verdict {
+// had ended it before. In says what kind of task it was.
+func outcome(exit exitRecord, stop *stopRecord, in intent, left ending) verdict {
 	if stop != nil && !exit.EndedAt.Before(stop.At) {
 		return verdict{state: stop.State, reason: stop.Reason}
 	}
@@ -30,14 +37,17 @@ func outcome(exit exitRecord, stop *stopRecord, in intent, output string) verdic
 		return verdict{state: schema.TaskSucceeded}
 	}
 	reason := exit.inWords()
-	if line := badHostLine(output); in.TPU && line != "" {
+	if line := badHostLine(left.output); in.TPU && line != "" {
 		reason = fmt.Sprintf("%s, and the host looks broken: %s", reason, line)
 		return verdict{state: schema.TaskWorkerFailed, reason: reason, badHost: true}
 	}
-	if in.Actor && exit.ExitCode != nil {
-		reason = actorEnded(exit, output)
+	switch {
+	case left.termination != nil:
+		reason = terminated(left.termination, exit)
+	case in.Actor && exit.ExitCode != nil:
+		reason = actorEnded(exit, left.output)
 	}
-	return verdict{state: schema.TaskFailed, reason: reason}
+	return verdict{state: schema.TaskFailed, reason: reason, termination: left.termination}
 }
 
 // inWords is how a command ended, with what a kill from outside most likely means.

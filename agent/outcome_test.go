@@ -23,6 +23,7 @@ func TestOutcome(t *testing.T) {
 		tpu    bool
 		actor  bool
 		output string
+		ended  *schema.Termination
 		state  schema.TaskState
 		reason string
 
@@ -52,9 +53,24 @@ func TestOutcome(t *testing.T) {
 			reason: "the actor could not be constructed (exit status 77)",
 		},
 		{
-			name: "actor not constructed, in our words", exit: code(77), actor: true, state: schema.TaskFailed,
-			output: "fray: the actor could not be constructed: ValueError: no weights\n",
+			name: "actor not constructed, by its record", exit: code(77), actor: true, state: schema.TaskFailed,
+			output: "a thread said something later\n",
+			ended:  &schema.Termination{Cause: schema.TerminationActorUnmade, Type: "ValueError", Message: "no weights"},
 			reason: "the actor could not be constructed: ValueError: no weights",
+		},
+		{
+			name: "callable refused, by its record", exit: code(2), state: schema.TaskFailed,
+			ended:  &schema.Termination{Cause: schema.TerminationCallableRefused, Message: "it was pickled by Python 3.11"},
+			reason: "exit status 2: the callable cannot be run: it was pickled by Python 3.11",
+		},
+		{
+			name: "a program that prints what the host of an actor would", exit: code(1), actor: true, state: schema.TaskFailed,
+			output: "fray: the actor could not be constructed: ValueError: not really\n",
+			reason: "exit status 1: fray: the actor could not be constructed: ValueError: not really",
+		},
+		{
+			name: "a record beside success", exit: code(0), state: schema.TaskSucceeded,
+			ended: &schema.Termination{Cause: schema.TerminationCallableRefused, Message: "x"},
 		},
 		{name: "that status of another program", exit: code(77), output: "x\n", state: schema.TaskFailed, reason: "exit status 77"},
 		{name: "another status of an actor", exit: code(1), actor: true, output: "Traceback\nNo module named fray\n", state: schema.TaskFailed, reason: "exit status 1: No module named fray"},
@@ -75,7 +91,11 @@ func TestOutcome(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			want := verdict{state: test.state, reason: test.reason, badHost: test.badHost}
-			if got := outcome(test.exit, test.stop, intent{TPU: test.tpu, Actor: test.actor}, test.output); got != want {
+			if test.state == schema.TaskFailed {
+				want.termination = test.ended
+			}
+			left := ending{output: test.output, termination: test.ended}
+			if got := outcome(test.exit, test.stop, intent{TPU: test.tpu, Actor: test.actor}, left); got != want {
 				t.Errorf("got %+v, want %+v", got, want)
 			}
 		})

@@ -52,6 +52,7 @@ func (t *task) setting() setting {
 		run: t.run, task: t.in.Task, nonce: t.in.Nonce, ports: t.in.Ports, workDir: t.in.WorkDir,
 		sealer: t.agent.Sealer, workspace: t.agent.Workspace, zone: t.agent.Zone, cluster: t.agent.cluster,
 		token: t.token(), identity: t.identity(),
+		termination: t.dir.file(terminationFile),
 	}
 	if sum := t.run.Spec.Environment.Callable; sum != "" {
 		s.callable = filepath.Join(t.agent.dir.file(callablesDir), sum)

@@ -310,6 +310,9 @@ func (t *task) writeIntent() error {
 	t.in.At = time.Now()
 	err := os.MkdirAll(string(t.dir), 0o700)
 	if err == nil {
+		err = t.makeTermination()
+	}
+	if err == nil {
 		err = reserve(t.dir.file(processFile), t.dir.file(stopFile), t.dir.file(exitFile))
 	}
 	if err == nil && t.in.Health {
@@ -338,12 +341,12 @@ func (t *task) finish(record exitRecord) {
 	// version. A secret that the cut goes through is masked in the log only.
 	output := t.hidden().String(outputEnd(t.dir.file(outputFile), 64<<10))
 	t.removeIdentity()
-	end := outcome(record, t.stopping, t.in, output)
+	end := outcome(record, t.stopping, t.in, ending{output: output, termination: t.termination()})
 	shipped := t.shipAll()
 	t.mu.Lock()
 	r := t.report
 	t.mu.Unlock()
-	r.State, r.Reason, r.BadHost = end.state, end.reason, end.badHost
+	r.State, r.Reason, r.BadHost, r.Termination = end.state, end.reason, end.badHost, end.termination
 	r.EndedAt, r.ExitCode, r.Signal = record.EndedAt, record.ExitCode, record.Signal
 	r.Started = !record.StartedAt.IsZero()
 	if r.Started {

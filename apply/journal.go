@@ -87,9 +87,9 @@ func keepEnds(doc *state.Document, known map[string]store.JobRecord) *state.Docu
 		j.Status, j.Reason, j.EndedAt, j.Ready, j.RetryAt = r.Status, r.Reason, r.EndedAt, false, time.Time{}
 		j.Attempt, j.Failures, j.Preemptions = r.Attempt, r.Failures, r.Preemptions
 		if last := j.Last(); last == nil || last.Number < r.Attempt { // the state was saved before that attempt
-			j.Attempts = append(j.Attempts, state.Attempt{Number: r.Attempt, Outcome: outcomeOf(r.Status), Reason: r.Reason, StartedAt: r.EndedAt, EndedAt: r.EndedAt})
+			j.Attempts = append(j.Attempts, state.Attempt{Number: r.Attempt, Outcome: r.Status.Outcome(), Reason: r.Reason, StartedAt: r.EndedAt, EndedAt: r.EndedAt})
 		} else if last.Outcome == "" {
-			last.EndedAt, last.Outcome = r.EndedAt, outcomeOf(r.Status)
+			last.EndedAt, last.Outcome = r.EndedAt, r.Status.Outcome()
 			last.Tasks = slices.Clone(last.Tasks)
 			for i := range last.Tasks {
 				if task := &last.Tasks[i]; !task.State.Ended() {
@@ -99,18 +99,6 @@ func keepEnds(doc *state.Document, known map[string]store.JobRecord) *state.Docu
 		}
 	}
 	return next
-}
-
-// outcomeOf is how the last attempt of a job ended that has ended.
-func outcomeOf(status schema.JobStatus) schema.TaskState {
-	switch status {
-	case schema.JobSucceeded:
-		return schema.TaskSucceeded
-	case schema.JobFailed:
-		return schema.TaskFailed
-	case schema.JobStopped, schema.JobPending, schema.JobRunning:
-	}
-	return schema.TaskKilled
 }
 
 // changes are the records that differ from those that are known. One without a

@@ -200,6 +200,55 @@ func (Band) EnumDescriptor() ([]byte, []int) {
 	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{2}
 }
 
+type TerminationCause int32
+
+const (
+	TerminationCause_TERMINATION_CAUSE_UNSPECIFIED      TerminationCause = 0
+	TerminationCause_TERMINATION_CAUSE_ACTOR_UNMADE     TerminationCause = 1 // its class was not found, or its constructor failed
+	TerminationCause_TERMINATION_CAUSE_CALLABLE_REFUSED TerminationCause = 2 // the pickled callable cannot be run
+)
+
+// Enum value maps for TerminationCause.
+var (
+	TerminationCause_name = map[int32]string{
+		0: "TERMINATION_CAUSE_UNSPECIFIED",
+		1: "TERMINATION_CAUSE_ACTOR_UNMADE",
+		2: "TERMINATION_CAUSE_CALLABLE_REFUSED",
+	}
+	TerminationCause_value = map[string]int32{
+		"TERMINATION_CAUSE_UNSPECIFIED":      0,
+		"TERMINATION_CAUSE_ACTOR_UNMADE":     1,
+		"TERMINATION_CAUSE_CALLABLE_REFUSED": 2,
+	}
+)
+
+func (x TerminationCause) Enum() *TerminationCause {
+	p := new(TerminationCause)
+	*p = x
+	return p
+}
+
+func (x TerminationCause) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (TerminationCause) Descriptor() protoreflect.EnumDescriptor {
+	return file_clusterapi_cluster_proto_enumTypes[3].Descriptor()
+}
+
+func (TerminationCause) Type() protoreflect.EnumType {
+	return &file_clusterapi_cluster_proto_enumTypes[3]
+}
+
+func (x TerminationCause) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use TerminationCause.Descriptor instead.
+func (TerminationCause) EnumDescriptor() ([]byte, []int) {
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{3}
+}
+
 type IdentityRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -1572,6 +1621,7 @@ type AttemptInfo struct {
 	Outcome       string                 `protobuf:"bytes,5,opt,name=outcome,proto3" json:"outcome,omitempty"` // a task state; "" while it runs
 	Reason        string                 `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
 	Slices        []string               `protobuf:"bytes,7,rep,name=slices,proto3" json:"slices,omitempty"`
+	Termination   *Termination           `protobuf:"bytes,8,opt,name=termination,proto3" json:"termination,omitempty"` // of the task by which it failed, if that is a program of fray's own that recorded one
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1655,6 +1705,83 @@ func (x *AttemptInfo) GetSlices() []string {
 	return nil
 }
 
+func (x *AttemptInfo) GetTermination() *Termination {
+	if x != nil {
+		return x.Termination
+	}
+	return nil
+}
+
+// Termination is what a program of fray's own recorded about why it failed: each further
+// attempt would end the same way.
+type Termination struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Cause         TerminationCause       `protobuf:"varint,1,opt,name=cause,proto3,enum=fray.cluster.v1.TerminationCause" json:"cause,omitempty"`
+	Message       string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"` // for people
+	Type          string                 `protobuf:"bytes,3,opt,name=type,proto3" json:"type,omitempty"`       // of the exception, "" without one
+	Trace         string                 `protobuf:"bytes,4,opt,name=trace,proto3" json:"trace,omitempty"`     // where it was raised
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Termination) Reset() {
+	*x = Termination{}
+	mi := &file_clusterapi_cluster_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Termination) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Termination) ProtoMessage() {}
+
+func (x *Termination) ProtoReflect() protoreflect.Message {
+	mi := &file_clusterapi_cluster_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Termination.ProtoReflect.Descriptor instead.
+func (*Termination) Descriptor() ([]byte, []int) {
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *Termination) GetCause() TerminationCause {
+	if x != nil {
+		return x.Cause
+	}
+	return TerminationCause_TERMINATION_CAUSE_UNSPECIFIED
+}
+
+func (x *Termination) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *Termination) GetType() string {
+	if x != nil {
+		return x.Type
+	}
+	return ""
+}
+
+func (x *Termination) GetTrace() string {
+	if x != nil {
+		return x.Trace
+	}
+	return ""
+}
+
 type TaskInfo struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Index         int32                  `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
@@ -1667,13 +1794,14 @@ type TaskInfo struct {
 	Ports         map[string]int32       `protobuf:"bytes,8,rep,name=ports,proto3" json:"ports,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	Tail          []string               `protobuf:"bytes,9,rep,name=tail,proto3" json:"tail,omitempty"`
 	Zone          string                 `protobuf:"bytes,10,opt,name=zone,proto3" json:"zone,omitempty"`
+	Termination   *Termination           `protobuf:"bytes,11,opt,name=termination,proto3" json:"termination,omitempty"` // absent unless it recorded one
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TaskInfo) Reset() {
 	*x = TaskInfo{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[18]
+	mi := &file_clusterapi_cluster_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1685,7 +1813,7 @@ func (x *TaskInfo) String() string {
 func (*TaskInfo) ProtoMessage() {}
 
 func (x *TaskInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[18]
+	mi := &file_clusterapi_cluster_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1698,7 +1826,7 @@ func (x *TaskInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskInfo.ProtoReflect.Descriptor instead.
 func (*TaskInfo) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{18}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *TaskInfo) GetIndex() int32 {
@@ -1771,6 +1899,13 @@ func (x *TaskInfo) GetZone() string {
 	return ""
 }
 
+func (x *TaskInfo) GetTermination() *Termination {
+	if x != nil {
+		return x.Termination
+	}
+	return nil
+}
+
 type PollRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	JobId         string                 `protobuf:"bytes,1,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"` // or its name in the caller's namespace
@@ -1780,7 +1915,7 @@ type PollRequest struct {
 
 func (x *PollRequest) Reset() {
 	*x = PollRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[19]
+	mi := &file_clusterapi_cluster_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1792,7 +1927,7 @@ func (x *PollRequest) String() string {
 func (*PollRequest) ProtoMessage() {}
 
 func (x *PollRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[19]
+	mi := &file_clusterapi_cluster_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1805,7 +1940,7 @@ func (x *PollRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PollRequest.ProtoReflect.Descriptor instead.
 func (*PollRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{19}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *PollRequest) GetJobId() string {
@@ -1828,7 +1963,7 @@ type WaitRequest struct {
 
 func (x *WaitRequest) Reset() {
 	*x = WaitRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[20]
+	mi := &file_clusterapi_cluster_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1840,7 +1975,7 @@ func (x *WaitRequest) String() string {
 func (*WaitRequest) ProtoMessage() {}
 
 func (x *WaitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[20]
+	mi := &file_clusterapi_cluster_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1853,7 +1988,7 @@ func (x *WaitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitRequest.ProtoReflect.Descriptor instead.
 func (*WaitRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{20}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *WaitRequest) GetJobIds() []string {
@@ -1886,7 +2021,7 @@ type WaitResponse struct {
 
 func (x *WaitResponse) Reset() {
 	*x = WaitResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[21]
+	mi := &file_clusterapi_cluster_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1898,7 +2033,7 @@ func (x *WaitResponse) String() string {
 func (*WaitResponse) ProtoMessage() {}
 
 func (x *WaitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[21]
+	mi := &file_clusterapi_cluster_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1911,7 +2046,7 @@ func (x *WaitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitResponse.ProtoReflect.Descriptor instead.
 func (*WaitResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{21}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *WaitResponse) GetJobs() []*JobInfo {
@@ -1937,7 +2072,7 @@ type MonitorRequest struct {
 
 func (x *MonitorRequest) Reset() {
 	*x = MonitorRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[22]
+	mi := &file_clusterapi_cluster_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1949,7 +2084,7 @@ func (x *MonitorRequest) String() string {
 func (*MonitorRequest) ProtoMessage() {}
 
 func (x *MonitorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[22]
+	mi := &file_clusterapi_cluster_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1962,7 +2097,7 @@ func (x *MonitorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MonitorRequest.ProtoReflect.Descriptor instead.
 func (*MonitorRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{22}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *MonitorRequest) GetJobId() string {
@@ -2020,7 +2155,7 @@ type MonitorResponse struct {
 
 func (x *MonitorResponse) Reset() {
 	*x = MonitorResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[23]
+	mi := &file_clusterapi_cluster_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2032,7 +2167,7 @@ func (x *MonitorResponse) String() string {
 func (*MonitorResponse) ProtoMessage() {}
 
 func (x *MonitorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[23]
+	mi := &file_clusterapi_cluster_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2045,7 +2180,7 @@ func (x *MonitorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MonitorResponse.ProtoReflect.Descriptor instead.
 func (*MonitorResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{23}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *MonitorResponse) GetAttempt() int32 {
@@ -2092,7 +2227,7 @@ type TerminateRequest struct {
 
 func (x *TerminateRequest) Reset() {
 	*x = TerminateRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[24]
+	mi := &file_clusterapi_cluster_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2104,7 +2239,7 @@ func (x *TerminateRequest) String() string {
 func (*TerminateRequest) ProtoMessage() {}
 
 func (x *TerminateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[24]
+	mi := &file_clusterapi_cluster_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2117,7 +2252,7 @@ func (x *TerminateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TerminateRequest.ProtoReflect.Descriptor instead.
 func (*TerminateRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{24}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *TerminateRequest) GetJobId() string {
@@ -2135,7 +2270,7 @@ type TerminateResponse struct {
 
 func (x *TerminateResponse) Reset() {
 	*x = TerminateResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[25]
+	mi := &file_clusterapi_cluster_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2147,7 +2282,7 @@ func (x *TerminateResponse) String() string {
 func (*TerminateResponse) ProtoMessage() {}
 
 func (x *TerminateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[25]
+	mi := &file_clusterapi_cluster_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2160,7 +2295,7 @@ func (x *TerminateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TerminateResponse.ProtoReflect.Descriptor instead.
 func (*TerminateResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{25}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{26}
 }
 
 type ListJobsRequest struct {
@@ -2175,7 +2310,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[26]
+	mi := &file_clusterapi_cluster_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2187,7 +2322,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[26]
+	mi := &file_clusterapi_cluster_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2200,7 +2335,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{26}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListJobsRequest) GetNamespace() string {
@@ -2240,7 +2375,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[27]
+	mi := &file_clusterapi_cluster_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2252,7 +2387,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[27]
+	mi := &file_clusterapi_cluster_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2265,7 +2400,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{27}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ListJobsResponse) GetJobs() []*JobInfo {
@@ -2291,7 +2426,7 @@ type ReservationConfig struct {
 
 func (x *ReservationConfig) Reset() {
 	*x = ReservationConfig{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[28]
+	mi := &file_clusterapi_cluster_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2303,7 +2438,7 @@ func (x *ReservationConfig) String() string {
 func (*ReservationConfig) ProtoMessage() {}
 
 func (x *ReservationConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[28]
+	mi := &file_clusterapi_cluster_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2316,7 +2451,7 @@ func (x *ReservationConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReservationConfig.ProtoReflect.Descriptor instead.
 func (*ReservationConfig) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{28}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ReservationConfig) GetName() string {
@@ -2385,7 +2520,7 @@ type CreateReservationRequest struct {
 
 func (x *CreateReservationRequest) Reset() {
 	*x = CreateReservationRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[29]
+	mi := &file_clusterapi_cluster_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2397,7 +2532,7 @@ func (x *CreateReservationRequest) String() string {
 func (*CreateReservationRequest) ProtoMessage() {}
 
 func (x *CreateReservationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[29]
+	mi := &file_clusterapi_cluster_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2410,7 +2545,7 @@ func (x *CreateReservationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateReservationRequest.ProtoReflect.Descriptor instead.
 func (*CreateReservationRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{29}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *CreateReservationRequest) GetConfig() *ReservationConfig {
@@ -2444,7 +2579,7 @@ type ReservationInfo struct {
 
 func (x *ReservationInfo) Reset() {
 	*x = ReservationInfo{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[30]
+	mi := &file_clusterapi_cluster_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2456,7 +2591,7 @@ func (x *ReservationInfo) String() string {
 func (*ReservationInfo) ProtoMessage() {}
 
 func (x *ReservationInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[30]
+	mi := &file_clusterapi_cluster_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2469,7 +2604,7 @@ func (x *ReservationInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReservationInfo.ProtoReflect.Descriptor instead.
 func (*ReservationInfo) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{30}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ReservationInfo) GetReservationId() string {
@@ -2544,7 +2679,7 @@ type ReleaseReservationRequest struct {
 
 func (x *ReleaseReservationRequest) Reset() {
 	*x = ReleaseReservationRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[31]
+	mi := &file_clusterapi_cluster_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2556,7 +2691,7 @@ func (x *ReleaseReservationRequest) String() string {
 func (*ReleaseReservationRequest) ProtoMessage() {}
 
 func (x *ReleaseReservationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[31]
+	mi := &file_clusterapi_cluster_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2569,7 +2704,7 @@ func (x *ReleaseReservationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseReservationRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseReservationRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{31}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ReleaseReservationRequest) GetReservationId() string {
@@ -2587,7 +2722,7 @@ type ReleaseReservationResponse struct {
 
 func (x *ReleaseReservationResponse) Reset() {
 	*x = ReleaseReservationResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[32]
+	mi := &file_clusterapi_cluster_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2599,7 +2734,7 @@ func (x *ReleaseReservationResponse) String() string {
 func (*ReleaseReservationResponse) ProtoMessage() {}
 
 func (x *ReleaseReservationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[32]
+	mi := &file_clusterapi_cluster_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2612,7 +2747,7 @@ func (x *ReleaseReservationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseReservationResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseReservationResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{32}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{33}
 }
 
 type GetReservationRequest struct {
@@ -2624,7 +2759,7 @@ type GetReservationRequest struct {
 
 func (x *GetReservationRequest) Reset() {
 	*x = GetReservationRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[33]
+	mi := &file_clusterapi_cluster_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2636,7 +2771,7 @@ func (x *GetReservationRequest) String() string {
 func (*GetReservationRequest) ProtoMessage() {}
 
 func (x *GetReservationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[33]
+	mi := &file_clusterapi_cluster_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2649,7 +2784,7 @@ func (x *GetReservationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetReservationRequest.ProtoReflect.Descriptor instead.
 func (*GetReservationRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{33}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *GetReservationRequest) GetReservationId() string {
@@ -2668,7 +2803,7 @@ type ListReservationsRequest struct {
 
 func (x *ListReservationsRequest) Reset() {
 	*x = ListReservationsRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[34]
+	mi := &file_clusterapi_cluster_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2680,7 +2815,7 @@ func (x *ListReservationsRequest) String() string {
 func (*ListReservationsRequest) ProtoMessage() {}
 
 func (x *ListReservationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[34]
+	mi := &file_clusterapi_cluster_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2693,7 +2828,7 @@ func (x *ListReservationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListReservationsRequest.ProtoReflect.Descriptor instead.
 func (*ListReservationsRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{34}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ListReservationsRequest) GetNamespace() string {
@@ -2712,7 +2847,7 @@ type ListReservationsResponse struct {
 
 func (x *ListReservationsResponse) Reset() {
 	*x = ListReservationsResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[35]
+	mi := &file_clusterapi_cluster_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2724,7 +2859,7 @@ func (x *ListReservationsResponse) String() string {
 func (*ListReservationsResponse) ProtoMessage() {}
 
 func (x *ListReservationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[35]
+	mi := &file_clusterapi_cluster_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2737,7 +2872,7 @@ func (x *ListReservationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListReservationsResponse.ProtoReflect.Descriptor instead.
 func (*ListReservationsResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{35}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ListReservationsResponse) GetReservations() []*ReservationInfo {
@@ -2758,7 +2893,7 @@ type UploadRequest struct {
 
 func (x *UploadRequest) Reset() {
 	*x = UploadRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[36]
+	mi := &file_clusterapi_cluster_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2770,7 +2905,7 @@ func (x *UploadRequest) String() string {
 func (*UploadRequest) ProtoMessage() {}
 
 func (x *UploadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[36]
+	mi := &file_clusterapi_cluster_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2783,7 +2918,7 @@ func (x *UploadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadRequest.ProtoReflect.Descriptor instead.
 func (*UploadRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{36}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *UploadRequest) GetSha256() string {
@@ -2816,7 +2951,7 @@ type UploadResponse struct {
 
 func (x *UploadResponse) Reset() {
 	*x = UploadResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[37]
+	mi := &file_clusterapi_cluster_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2828,7 +2963,7 @@ func (x *UploadResponse) String() string {
 func (*UploadResponse) ProtoMessage() {}
 
 func (x *UploadResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[37]
+	mi := &file_clusterapi_cluster_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2841,7 +2976,7 @@ func (x *UploadResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadResponse.ProtoReflect.Descriptor instead.
 func (*UploadResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{37}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *UploadResponse) GetExisted() bool {
@@ -2867,7 +3002,7 @@ type ExecRequest struct {
 
 func (x *ExecRequest) Reset() {
 	*x = ExecRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[38]
+	mi := &file_clusterapi_cluster_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2879,7 +3014,7 @@ func (x *ExecRequest) String() string {
 func (*ExecRequest) ProtoMessage() {}
 
 func (x *ExecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[38]
+	mi := &file_clusterapi_cluster_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2892,7 +3027,7 @@ func (x *ExecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecRequest.ProtoReflect.Descriptor instead.
 func (*ExecRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{38}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ExecRequest) GetKind() isExecRequest_Kind {
@@ -2995,7 +3130,7 @@ type ExecStart struct {
 
 func (x *ExecStart) Reset() {
 	*x = ExecStart{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[39]
+	mi := &file_clusterapi_cluster_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3007,7 +3142,7 @@ func (x *ExecStart) String() string {
 func (*ExecStart) ProtoMessage() {}
 
 func (x *ExecStart) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[39]
+	mi := &file_clusterapi_cluster_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3020,7 +3155,7 @@ func (x *ExecStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecStart.ProtoReflect.Descriptor instead.
 func (*ExecStart) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{39}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ExecStart) GetJobId() string {
@@ -3075,7 +3210,7 @@ type WindowSize struct {
 
 func (x *WindowSize) Reset() {
 	*x = WindowSize{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[40]
+	mi := &file_clusterapi_cluster_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3087,7 +3222,7 @@ func (x *WindowSize) String() string {
 func (*WindowSize) ProtoMessage() {}
 
 func (x *WindowSize) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[40]
+	mi := &file_clusterapi_cluster_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3100,7 +3235,7 @@ func (x *WindowSize) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WindowSize.ProtoReflect.Descriptor instead.
 func (*WindowSize) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{40}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *WindowSize) GetRows() uint32 {
@@ -3131,7 +3266,7 @@ type ExecResponse struct {
 
 func (x *ExecResponse) Reset() {
 	*x = ExecResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[41]
+	mi := &file_clusterapi_cluster_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3143,7 +3278,7 @@ func (x *ExecResponse) String() string {
 func (*ExecResponse) ProtoMessage() {}
 
 func (x *ExecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[41]
+	mi := &file_clusterapi_cluster_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3156,7 +3291,7 @@ func (x *ExecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecResponse.ProtoReflect.Descriptor instead.
 func (*ExecResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{41}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ExecResponse) GetKind() isExecResponse_Kind {
@@ -3228,7 +3363,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[42]
+	mi := &file_clusterapi_cluster_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3240,7 +3375,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[42]
+	mi := &file_clusterapi_cluster_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3253,7 +3388,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{42}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *LogsRequest) GetJobId() string {
@@ -3301,7 +3436,7 @@ type LogsResponse struct {
 
 func (x *LogsResponse) Reset() {
 	*x = LogsResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[43]
+	mi := &file_clusterapi_cluster_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3313,7 +3448,7 @@ func (x *LogsResponse) String() string {
 func (*LogsResponse) ProtoMessage() {}
 
 func (x *LogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[43]
+	mi := &file_clusterapi_cluster_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3326,7 +3461,7 @@ func (x *LogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsResponse.ProtoReflect.Descriptor instead.
 func (*LogsResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{43}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *LogsResponse) GetOffset() int64 {
@@ -3360,7 +3495,7 @@ type ActorEndpoint struct {
 
 func (x *ActorEndpoint) Reset() {
 	*x = ActorEndpoint{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[44]
+	mi := &file_clusterapi_cluster_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3372,7 +3507,7 @@ func (x *ActorEndpoint) String() string {
 func (*ActorEndpoint) ProtoMessage() {}
 
 func (x *ActorEndpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[44]
+	mi := &file_clusterapi_cluster_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3385,7 +3520,7 @@ func (x *ActorEndpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActorEndpoint.ProtoReflect.Descriptor instead.
 func (*ActorEndpoint) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{44}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ActorEndpoint) GetActorId() string {
@@ -3470,7 +3605,7 @@ type RegisterRequest struct {
 
 func (x *RegisterRequest) Reset() {
 	*x = RegisterRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[45]
+	mi := &file_clusterapi_cluster_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3482,7 +3617,7 @@ func (x *RegisterRequest) String() string {
 func (*RegisterRequest) ProtoMessage() {}
 
 func (x *RegisterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[45]
+	mi := &file_clusterapi_cluster_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3495,7 +3630,7 @@ func (x *RegisterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterRequest.ProtoReflect.Descriptor instead.
 func (*RegisterRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{45}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *RegisterRequest) GetName() string {
@@ -3570,7 +3705,7 @@ type RegisterResponse struct {
 
 func (x *RegisterResponse) Reset() {
 	*x = RegisterResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[46]
+	mi := &file_clusterapi_cluster_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3582,7 +3717,7 @@ func (x *RegisterResponse) String() string {
 func (*RegisterResponse) ProtoMessage() {}
 
 func (x *RegisterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[46]
+	mi := &file_clusterapi_cluster_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3595,7 +3730,7 @@ func (x *RegisterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterResponse.ProtoReflect.Descriptor instead.
 func (*RegisterResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{46}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *RegisterResponse) GetActorId() string {
@@ -3614,7 +3749,7 @@ type UnregisterRequest struct {
 
 func (x *UnregisterRequest) Reset() {
 	*x = UnregisterRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[47]
+	mi := &file_clusterapi_cluster_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3626,7 +3761,7 @@ func (x *UnregisterRequest) String() string {
 func (*UnregisterRequest) ProtoMessage() {}
 
 func (x *UnregisterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[47]
+	mi := &file_clusterapi_cluster_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3639,7 +3774,7 @@ func (x *UnregisterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnregisterRequest.ProtoReflect.Descriptor instead.
 func (*UnregisterRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{47}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *UnregisterRequest) GetActorId() string {
@@ -3657,7 +3792,7 @@ type UnregisterResponse struct {
 
 func (x *UnregisterResponse) Reset() {
 	*x = UnregisterResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[48]
+	mi := &file_clusterapi_cluster_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3669,7 +3804,7 @@ func (x *UnregisterResponse) String() string {
 func (*UnregisterResponse) ProtoMessage() {}
 
 func (x *UnregisterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[48]
+	mi := &file_clusterapi_cluster_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3682,7 +3817,7 @@ func (x *UnregisterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnregisterResponse.ProtoReflect.Descriptor instead.
 func (*UnregisterResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{48}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{49}
 }
 
 type LookupRequest struct {
@@ -3695,7 +3830,7 @@ type LookupRequest struct {
 
 func (x *LookupRequest) Reset() {
 	*x = LookupRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[49]
+	mi := &file_clusterapi_cluster_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3707,7 +3842,7 @@ func (x *LookupRequest) String() string {
 func (*LookupRequest) ProtoMessage() {}
 
 func (x *LookupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[49]
+	mi := &file_clusterapi_cluster_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3720,7 +3855,7 @@ func (x *LookupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LookupRequest.ProtoReflect.Descriptor instead.
 func (*LookupRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{49}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *LookupRequest) GetName() string {
@@ -3737,6 +3872,67 @@ func (x *LookupRequest) GetNamespace() string {
 	return ""
 }
 
+// ActorNotFound is a detail of the status NOT_FOUND of Lookup.
+type ActorNotFound struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Namespace     string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Near          []string               `protobuf:"bytes,3,rep,name=near,proto3" json:"near,omitempty"` // names that are registered there and spelled alike
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ActorNotFound) Reset() {
+	*x = ActorNotFound{}
+	mi := &file_clusterapi_cluster_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ActorNotFound) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ActorNotFound) ProtoMessage() {}
+
+func (x *ActorNotFound) ProtoReflect() protoreflect.Message {
+	mi := &file_clusterapi_cluster_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ActorNotFound.ProtoReflect.Descriptor instead.
+func (*ActorNotFound) Descriptor() ([]byte, []int) {
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{51}
+}
+
+func (x *ActorNotFound) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ActorNotFound) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *ActorNotFound) GetNear() []string {
+	if x != nil {
+		return x.Near
+	}
+	return nil
+}
+
 type ListActorsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Prefix        string                 `protobuf:"bytes,1,opt,name=prefix,proto3" json:"prefix,omitempty"`
@@ -3747,7 +3943,7 @@ type ListActorsRequest struct {
 
 func (x *ListActorsRequest) Reset() {
 	*x = ListActorsRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[50]
+	mi := &file_clusterapi_cluster_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3759,7 +3955,7 @@ func (x *ListActorsRequest) String() string {
 func (*ListActorsRequest) ProtoMessage() {}
 
 func (x *ListActorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[50]
+	mi := &file_clusterapi_cluster_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3772,7 +3968,7 @@ func (x *ListActorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActorsRequest.ProtoReflect.Descriptor instead.
 func (*ListActorsRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{50}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ListActorsRequest) GetPrefix() string {
@@ -3798,7 +3994,7 @@ type ListActorsResponse struct {
 
 func (x *ListActorsResponse) Reset() {
 	*x = ListActorsResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[51]
+	mi := &file_clusterapi_cluster_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3810,7 +4006,7 @@ func (x *ListActorsResponse) String() string {
 func (*ListActorsResponse) ProtoMessage() {}
 
 func (x *ListActorsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[51]
+	mi := &file_clusterapi_cluster_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3823,7 +4019,7 @@ func (x *ListActorsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActorsResponse.ProtoReflect.Descriptor instead.
 func (*ListActorsResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{51}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ListActorsResponse) GetActors() []*ActorEndpoint {
@@ -3847,7 +4043,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[52]
+	mi := &file_clusterapi_cluster_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3859,7 +4055,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[52]
+	mi := &file_clusterapi_cluster_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3872,7 +4068,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{52}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *WatchRequest) GetName() string {
@@ -3914,7 +4110,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[53]
+	mi := &file_clusterapi_cluster_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3926,7 +4122,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[53]
+	mi := &file_clusterapi_cluster_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3939,7 +4135,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{53}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *WatchResponse) GetReset_() bool {
@@ -3993,7 +4189,7 @@ type ApplyRequest struct {
 
 func (x *ApplyRequest) Reset() {
 	*x = ApplyRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[54]
+	mi := &file_clusterapi_cluster_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4005,7 +4201,7 @@ func (x *ApplyRequest) String() string {
 func (*ApplyRequest) ProtoMessage() {}
 
 func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[54]
+	mi := &file_clusterapi_cluster_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4018,7 +4214,7 @@ func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyRequest.ProtoReflect.Descriptor instead.
 func (*ApplyRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{54}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ApplyRequest) GetDesired() []byte {
@@ -4121,7 +4317,7 @@ type ApplyResponse struct {
 
 func (x *ApplyResponse) Reset() {
 	*x = ApplyResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[55]
+	mi := &file_clusterapi_cluster_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4133,7 +4329,7 @@ func (x *ApplyResponse) String() string {
 func (*ApplyResponse) ProtoMessage() {}
 
 func (x *ApplyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[55]
+	mi := &file_clusterapi_cluster_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4146,7 +4342,7 @@ func (x *ApplyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyResponse.ProtoReflect.Descriptor instead.
 func (*ApplyResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{55}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ApplyResponse) GetRevision() uint64 {
@@ -4165,7 +4361,7 @@ type PauseRequest struct {
 
 func (x *PauseRequest) Reset() {
 	*x = PauseRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[56]
+	mi := &file_clusterapi_cluster_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4177,7 +4373,7 @@ func (x *PauseRequest) String() string {
 func (*PauseRequest) ProtoMessage() {}
 
 func (x *PauseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[56]
+	mi := &file_clusterapi_cluster_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4190,7 +4386,7 @@ func (x *PauseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRequest.ProtoReflect.Descriptor instead.
 func (*PauseRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{56}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *PauseRequest) GetReason() string {
@@ -4208,7 +4404,7 @@ type PauseResponse struct {
 
 func (x *PauseResponse) Reset() {
 	*x = PauseResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[57]
+	mi := &file_clusterapi_cluster_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4220,7 +4416,7 @@ func (x *PauseResponse) String() string {
 func (*PauseResponse) ProtoMessage() {}
 
 func (x *PauseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[57]
+	mi := &file_clusterapi_cluster_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4233,7 +4429,7 @@ func (x *PauseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseResponse.ProtoReflect.Descriptor instead.
 func (*PauseResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{57}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{59}
 }
 
 type ResumeRequest struct {
@@ -4244,7 +4440,7 @@ type ResumeRequest struct {
 
 func (x *ResumeRequest) Reset() {
 	*x = ResumeRequest{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[58]
+	mi := &file_clusterapi_cluster_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4256,7 +4452,7 @@ func (x *ResumeRequest) String() string {
 func (*ResumeRequest) ProtoMessage() {}
 
 func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[58]
+	mi := &file_clusterapi_cluster_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4269,7 +4465,7 @@ func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeRequest.ProtoReflect.Descriptor instead.
 func (*ResumeRequest) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{58}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{60}
 }
 
 type ResumeResponse struct {
@@ -4280,7 +4476,7 @@ type ResumeResponse struct {
 
 func (x *ResumeResponse) Reset() {
 	*x = ResumeResponse{}
-	mi := &file_clusterapi_cluster_proto_msgTypes[59]
+	mi := &file_clusterapi_cluster_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4292,7 +4488,7 @@ func (x *ResumeResponse) String() string {
 func (*ResumeResponse) ProtoMessage() {}
 
 func (x *ResumeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clusterapi_cluster_proto_msgTypes[59]
+	mi := &file_clusterapi_cluster_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4305,7 +4501,7 @@ func (x *ResumeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeResponse.ProtoReflect.Descriptor instead.
 func (*ResumeResponse) Descriptor() ([]byte, []int) {
-	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{59}
+	return file_clusterapi_cluster_proto_rawDescGZIP(), []int{61}
 }
 
 var File_clusterapi_cluster_proto protoreflect.FileDescriptor
@@ -4440,7 +4636,7 @@ const file_clusterapi_cluster_proto_rawDesc = "" +
 	"\bended_at\x18\x12 \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\x128\n" +
 	"\battempts\x18\x13 \x03(\v2\x1c.fray.cluster.v1.AttemptInfoR\battempts\x12\x14\n" +
 	"\x05group\x18\x14 \x01(\tR\x05group\x12%\n" +
-	"\x0ereservation_id\x18\x15 \x01(\tR\rreservationId\"\xf3\x01\n" +
+	"\x0ereservation_id\x18\x15 \x01(\tR\rreservationId\"\xb3\x02\n" +
 	"\vAttemptInfo\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x05R\x06number\x12\x10\n" +
 	"\x03why\x18\x02 \x01(\tR\x03why\x129\n" +
@@ -4449,7 +4645,13 @@ const file_clusterapi_cluster_proto_rawDesc = "" +
 	"\bended_at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\x12\x18\n" +
 	"\aoutcome\x18\x05 \x01(\tR\aoutcome\x12\x16\n" +
 	"\x06reason\x18\x06 \x01(\tR\x06reason\x12\x16\n" +
-	"\x06slices\x18\a \x03(\tR\x06slices\"\xe0\x02\n" +
+	"\x06slices\x18\a \x03(\tR\x06slices\x12>\n" +
+	"\vtermination\x18\b \x01(\v2\x1c.fray.cluster.v1.TerminationR\vtermination\"\x8a\x01\n" +
+	"\vTermination\x127\n" +
+	"\x05cause\x18\x01 \x01(\x0e2!.fray.cluster.v1.TerminationCauseR\x05cause\x12\x18\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\x12\x12\n" +
+	"\x04type\x18\x03 \x01(\tR\x04type\x12\x14\n" +
+	"\x05trace\x18\x04 \x01(\tR\x05trace\"\xa0\x03\n" +
 	"\bTaskInfo\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x05R\x05index\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x16\n" +
@@ -4461,7 +4663,8 @@ const file_clusterapi_cluster_proto_rawDesc = "" +
 	"\x05ports\x18\b \x03(\v2$.fray.cluster.v1.TaskInfo.PortsEntryR\x05ports\x12\x12\n" +
 	"\x04tail\x18\t \x03(\tR\x04tail\x12\x12\n" +
 	"\x04zone\x18\n" +
-	" \x01(\tR\x04zone\x1a8\n" +
+	" \x01(\tR\x04zone\x12>\n" +
+	"\vtermination\x18\v \x01(\v2\x1c.fray.cluster.v1.TerminationR\vtermination\x1a8\n" +
 	"\n" +
 	"PortsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
@@ -4608,7 +4811,11 @@ const file_clusterapi_cluster_proto_rawDesc = "" +
 	"\x12UnregisterResponse\"A\n" +
 	"\rLookupRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
-	"\tnamespace\x18\x02 \x01(\tR\tnamespace\"I\n" +
+	"\tnamespace\x18\x02 \x01(\tR\tnamespace\"U\n" +
+	"\rActorNotFound\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
+	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04near\x18\x03 \x03(\tR\x04near\"I\n" +
 	"\x11ListActorsRequest\x12\x16\n" +
 	"\x06prefix\x18\x01 \x01(\tR\x06prefix\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\"L\n" +
@@ -4666,7 +4873,11 @@ const file_clusterapi_cluster_proto_rawDesc = "" +
 	"\x0fBAND_PRODUCTION\x10\x01\x12\x14\n" +
 	"\x10BAND_INTERACTIVE\x10\x02\x12\x0e\n" +
 	"\n" +
-	"BAND_BATCH\x10\x032\xd4\b\n" +
+	"BAND_BATCH\x10\x03*\x81\x01\n" +
+	"\x10TerminationCause\x12!\n" +
+	"\x1dTERMINATION_CAUSE_UNSPECIFIED\x10\x00\x12\"\n" +
+	"\x1eTERMINATION_CAUSE_ACTOR_UNMADE\x10\x01\x12&\n" +
+	"\"TERMINATION_CAUSE_CALLABLE_REFUSED\x10\x022\xd4\b\n" +
 	"\aCluster\x12I\n" +
 	"\x06Launch\x12\x1e.fray.cluster.v1.LaunchRequest\x1a\x1f.fray.cluster.v1.LaunchResponse\x12X\n" +
 	"\vLaunchGroup\x12#.fray.cluster.v1.LaunchGroupRequest\x1a$.fray.cluster.v1.LaunchGroupResponse\x12>\n" +
@@ -4712,188 +4923,194 @@ func file_clusterapi_cluster_proto_rawDescGZIP() []byte {
 	return file_clusterapi_cluster_proto_rawDescData
 }
 
-var file_clusterapi_cluster_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_clusterapi_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 65)
+var file_clusterapi_cluster_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
+var file_clusterapi_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 67)
 var file_clusterapi_cluster_proto_goTypes = []any{
 	(JobStatus)(0),                     // 0: fray.cluster.v1.JobStatus
 	(NameClash)(0),                     // 1: fray.cluster.v1.NameClash
 	(Band)(0),                          // 2: fray.cluster.v1.Band
-	(*IdentityRequest)(nil),            // 3: fray.cluster.v1.IdentityRequest
-	(*IdentityResponse)(nil),           // 4: fray.cluster.v1.IdentityResponse
-	(*LaunchRequest)(nil),              // 5: fray.cluster.v1.LaunchRequest
-	(*LaunchResponse)(nil),             // 6: fray.cluster.v1.LaunchResponse
-	(*LaunchGroupRequest)(nil),         // 7: fray.cluster.v1.LaunchGroupRequest
-	(*LaunchGroupResponse)(nil),        // 8: fray.cluster.v1.LaunchGroupResponse
-	(*JobGroup)(nil),                   // 9: fray.cluster.v1.JobGroup
-	(*JobRequest)(nil),                 // 10: fray.cluster.v1.JobRequest
-	(*Entrypoint)(nil),                 // 11: fray.cluster.v1.Entrypoint
-	(*Command)(nil),                    // 12: fray.cluster.v1.Command
-	(*Callable)(nil),                   // 13: fray.cluster.v1.Callable
-	(*Resources)(nil),                  // 14: fray.cluster.v1.Resources
-	(*Port)(nil),                       // 15: fray.cluster.v1.Port
-	(*Environment)(nil),                // 16: fray.cluster.v1.Environment
-	(*UV)(nil),                         // 17: fray.cluster.v1.UV
-	(*HealthCheck)(nil),                // 18: fray.cluster.v1.HealthCheck
-	(*JobInfo)(nil),                    // 19: fray.cluster.v1.JobInfo
-	(*AttemptInfo)(nil),                // 20: fray.cluster.v1.AttemptInfo
-	(*TaskInfo)(nil),                   // 21: fray.cluster.v1.TaskInfo
-	(*PollRequest)(nil),                // 22: fray.cluster.v1.PollRequest
-	(*WaitRequest)(nil),                // 23: fray.cluster.v1.WaitRequest
-	(*WaitResponse)(nil),               // 24: fray.cluster.v1.WaitResponse
-	(*MonitorRequest)(nil),             // 25: fray.cluster.v1.MonitorRequest
-	(*MonitorResponse)(nil),            // 26: fray.cluster.v1.MonitorResponse
-	(*TerminateRequest)(nil),           // 27: fray.cluster.v1.TerminateRequest
-	(*TerminateResponse)(nil),          // 28: fray.cluster.v1.TerminateResponse
-	(*ListJobsRequest)(nil),            // 29: fray.cluster.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),           // 30: fray.cluster.v1.ListJobsResponse
-	(*ReservationConfig)(nil),          // 31: fray.cluster.v1.ReservationConfig
-	(*CreateReservationRequest)(nil),   // 32: fray.cluster.v1.CreateReservationRequest
-	(*ReservationInfo)(nil),            // 33: fray.cluster.v1.ReservationInfo
-	(*ReleaseReservationRequest)(nil),  // 34: fray.cluster.v1.ReleaseReservationRequest
-	(*ReleaseReservationResponse)(nil), // 35: fray.cluster.v1.ReleaseReservationResponse
-	(*GetReservationRequest)(nil),      // 36: fray.cluster.v1.GetReservationRequest
-	(*ListReservationsRequest)(nil),    // 37: fray.cluster.v1.ListReservationsRequest
-	(*ListReservationsResponse)(nil),   // 38: fray.cluster.v1.ListReservationsResponse
-	(*UploadRequest)(nil),              // 39: fray.cluster.v1.UploadRequest
-	(*UploadResponse)(nil),             // 40: fray.cluster.v1.UploadResponse
-	(*ExecRequest)(nil),                // 41: fray.cluster.v1.ExecRequest
-	(*ExecStart)(nil),                  // 42: fray.cluster.v1.ExecStart
-	(*WindowSize)(nil),                 // 43: fray.cluster.v1.WindowSize
-	(*ExecResponse)(nil),               // 44: fray.cluster.v1.ExecResponse
-	(*LogsRequest)(nil),                // 45: fray.cluster.v1.LogsRequest
-	(*LogsResponse)(nil),               // 46: fray.cluster.v1.LogsResponse
-	(*ActorEndpoint)(nil),              // 47: fray.cluster.v1.ActorEndpoint
-	(*RegisterRequest)(nil),            // 48: fray.cluster.v1.RegisterRequest
-	(*RegisterResponse)(nil),           // 49: fray.cluster.v1.RegisterResponse
-	(*UnregisterRequest)(nil),          // 50: fray.cluster.v1.UnregisterRequest
-	(*UnregisterResponse)(nil),         // 51: fray.cluster.v1.UnregisterResponse
-	(*LookupRequest)(nil),              // 52: fray.cluster.v1.LookupRequest
-	(*ListActorsRequest)(nil),          // 53: fray.cluster.v1.ListActorsRequest
-	(*ListActorsResponse)(nil),         // 54: fray.cluster.v1.ListActorsResponse
-	(*WatchRequest)(nil),               // 55: fray.cluster.v1.WatchRequest
-	(*WatchResponse)(nil),              // 56: fray.cluster.v1.WatchResponse
-	(*ApplyRequest)(nil),               // 57: fray.cluster.v1.ApplyRequest
-	(*ApplyResponse)(nil),              // 58: fray.cluster.v1.ApplyResponse
-	(*PauseRequest)(nil),               // 59: fray.cluster.v1.PauseRequest
-	(*PauseResponse)(nil),              // 60: fray.cluster.v1.PauseResponse
-	(*ResumeRequest)(nil),              // 61: fray.cluster.v1.ResumeRequest
-	(*ResumeResponse)(nil),             // 62: fray.cluster.v1.ResumeResponse
-	nil,                                // 63: fray.cluster.v1.JobRequest.LabelsEntry
-	nil,                                // 64: fray.cluster.v1.Environment.EnvVarsEntry
-	nil,                                // 65: fray.cluster.v1.TaskInfo.PortsEntry
-	nil,                                // 66: fray.cluster.v1.ActorEndpoint.MetadataEntry
-	nil,                                // 67: fray.cluster.v1.RegisterRequest.MetadataEntry
-	(*durationpb.Duration)(nil),        // 68: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),      // 69: google.protobuf.Timestamp
+	(TerminationCause)(0),              // 3: fray.cluster.v1.TerminationCause
+	(*IdentityRequest)(nil),            // 4: fray.cluster.v1.IdentityRequest
+	(*IdentityResponse)(nil),           // 5: fray.cluster.v1.IdentityResponse
+	(*LaunchRequest)(nil),              // 6: fray.cluster.v1.LaunchRequest
+	(*LaunchResponse)(nil),             // 7: fray.cluster.v1.LaunchResponse
+	(*LaunchGroupRequest)(nil),         // 8: fray.cluster.v1.LaunchGroupRequest
+	(*LaunchGroupResponse)(nil),        // 9: fray.cluster.v1.LaunchGroupResponse
+	(*JobGroup)(nil),                   // 10: fray.cluster.v1.JobGroup
+	(*JobRequest)(nil),                 // 11: fray.cluster.v1.JobRequest
+	(*Entrypoint)(nil),                 // 12: fray.cluster.v1.Entrypoint
+	(*Command)(nil),                    // 13: fray.cluster.v1.Command
+	(*Callable)(nil),                   // 14: fray.cluster.v1.Callable
+	(*Resources)(nil),                  // 15: fray.cluster.v1.Resources
+	(*Port)(nil),                       // 16: fray.cluster.v1.Port
+	(*Environment)(nil),                // 17: fray.cluster.v1.Environment
+	(*UV)(nil),                         // 18: fray.cluster.v1.UV
+	(*HealthCheck)(nil),                // 19: fray.cluster.v1.HealthCheck
+	(*JobInfo)(nil),                    // 20: fray.cluster.v1.JobInfo
+	(*AttemptInfo)(nil),                // 21: fray.cluster.v1.AttemptInfo
+	(*Termination)(nil),                // 22: fray.cluster.v1.Termination
+	(*TaskInfo)(nil),                   // 23: fray.cluster.v1.TaskInfo
+	(*PollRequest)(nil),                // 24: fray.cluster.v1.PollRequest
+	(*WaitRequest)(nil),                // 25: fray.cluster.v1.WaitRequest
+	(*WaitResponse)(nil),               // 26: fray.cluster.v1.WaitResponse
+	(*MonitorRequest)(nil),             // 27: fray.cluster.v1.MonitorRequest
+	(*MonitorResponse)(nil),            // 28: fray.cluster.v1.MonitorResponse
+	(*TerminateRequest)(nil),           // 29: fray.cluster.v1.TerminateRequest
+	(*TerminateResponse)(nil),          // 30: fray.cluster.v1.TerminateResponse
+	(*ListJobsRequest)(nil),            // 31: fray.cluster.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),           // 32: fray.cluster.v1.ListJobsResponse
+	(*ReservationConfig)(nil),          // 33: fray.cluster.v1.ReservationConfig
+	(*CreateReservationRequest)(nil),   // 34: fray.cluster.v1.CreateReservationRequest
+	(*ReservationInfo)(nil),            // 35: fray.cluster.v1.ReservationInfo
+	(*ReleaseReservationRequest)(nil),  // 36: fray.cluster.v1.ReleaseReservationRequest
+	(*ReleaseReservationResponse)(nil), // 37: fray.cluster.v1.ReleaseReservationResponse
+	(*GetReservationRequest)(nil),      // 38: fray.cluster.v1.GetReservationRequest
+	(*ListReservationsRequest)(nil),    // 39: fray.cluster.v1.ListReservationsRequest
+	(*ListReservationsResponse)(nil),   // 40: fray.cluster.v1.ListReservationsResponse
+	(*UploadRequest)(nil),              // 41: fray.cluster.v1.UploadRequest
+	(*UploadResponse)(nil),             // 42: fray.cluster.v1.UploadResponse
+	(*ExecRequest)(nil),                // 43: fray.cluster.v1.ExecRequest
+	(*ExecStart)(nil),                  // 44: fray.cluster.v1.ExecStart
+	(*WindowSize)(nil),                 // 45: fray.cluster.v1.WindowSize
+	(*ExecResponse)(nil),               // 46: fray.cluster.v1.ExecResponse
+	(*LogsRequest)(nil),                // 47: fray.cluster.v1.LogsRequest
+	(*LogsResponse)(nil),               // 48: fray.cluster.v1.LogsResponse
+	(*ActorEndpoint)(nil),              // 49: fray.cluster.v1.ActorEndpoint
+	(*RegisterRequest)(nil),            // 50: fray.cluster.v1.RegisterRequest
+	(*RegisterResponse)(nil),           // 51: fray.cluster.v1.RegisterResponse
+	(*UnregisterRequest)(nil),          // 52: fray.cluster.v1.UnregisterRequest
+	(*UnregisterResponse)(nil),         // 53: fray.cluster.v1.UnregisterResponse
+	(*LookupRequest)(nil),              // 54: fray.cluster.v1.LookupRequest
+	(*ActorNotFound)(nil),              // 55: fray.cluster.v1.ActorNotFound
+	(*ListActorsRequest)(nil),          // 56: fray.cluster.v1.ListActorsRequest
+	(*ListActorsResponse)(nil),         // 57: fray.cluster.v1.ListActorsResponse
+	(*WatchRequest)(nil),               // 58: fray.cluster.v1.WatchRequest
+	(*WatchResponse)(nil),              // 59: fray.cluster.v1.WatchResponse
+	(*ApplyRequest)(nil),               // 60: fray.cluster.v1.ApplyRequest
+	(*ApplyResponse)(nil),              // 61: fray.cluster.v1.ApplyResponse
+	(*PauseRequest)(nil),               // 62: fray.cluster.v1.PauseRequest
+	(*PauseResponse)(nil),              // 63: fray.cluster.v1.PauseResponse
+	(*ResumeRequest)(nil),              // 64: fray.cluster.v1.ResumeRequest
+	(*ResumeResponse)(nil),             // 65: fray.cluster.v1.ResumeResponse
+	nil,                                // 66: fray.cluster.v1.JobRequest.LabelsEntry
+	nil,                                // 67: fray.cluster.v1.Environment.EnvVarsEntry
+	nil,                                // 68: fray.cluster.v1.TaskInfo.PortsEntry
+	nil,                                // 69: fray.cluster.v1.ActorEndpoint.MetadataEntry
+	nil,                                // 70: fray.cluster.v1.RegisterRequest.MetadataEntry
+	(*durationpb.Duration)(nil),        // 71: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),      // 72: google.protobuf.Timestamp
 }
 var file_clusterapi_cluster_proto_depIdxs = []int32{
-	10, // 0: fray.cluster.v1.LaunchRequest.request:type_name -> fray.cluster.v1.JobRequest
-	10, // 1: fray.cluster.v1.LaunchGroupRequest.requests:type_name -> fray.cluster.v1.JobRequest
-	9,  // 2: fray.cluster.v1.LaunchGroupRequest.group:type_name -> fray.cluster.v1.JobGroup
-	11, // 3: fray.cluster.v1.JobRequest.entrypoint:type_name -> fray.cluster.v1.Entrypoint
-	14, // 4: fray.cluster.v1.JobRequest.resources:type_name -> fray.cluster.v1.Resources
-	16, // 5: fray.cluster.v1.JobRequest.environment:type_name -> fray.cluster.v1.Environment
+	11, // 0: fray.cluster.v1.LaunchRequest.request:type_name -> fray.cluster.v1.JobRequest
+	11, // 1: fray.cluster.v1.LaunchGroupRequest.requests:type_name -> fray.cluster.v1.JobRequest
+	10, // 2: fray.cluster.v1.LaunchGroupRequest.group:type_name -> fray.cluster.v1.JobGroup
+	12, // 3: fray.cluster.v1.JobRequest.entrypoint:type_name -> fray.cluster.v1.Entrypoint
+	15, // 4: fray.cluster.v1.JobRequest.resources:type_name -> fray.cluster.v1.Resources
+	17, // 5: fray.cluster.v1.JobRequest.environment:type_name -> fray.cluster.v1.Environment
 	2,  // 6: fray.cluster.v1.JobRequest.band:type_name -> fray.cluster.v1.Band
 	1,  // 7: fray.cluster.v1.JobRequest.name_clash:type_name -> fray.cluster.v1.NameClash
-	68, // 8: fray.cluster.v1.JobRequest.timeout:type_name -> google.protobuf.Duration
-	68, // 9: fray.cluster.v1.JobRequest.scheduling_timeout:type_name -> google.protobuf.Duration
-	68, // 10: fray.cluster.v1.JobRequest.stop_grace:type_name -> google.protobuf.Duration
-	63, // 11: fray.cluster.v1.JobRequest.labels:type_name -> fray.cluster.v1.JobRequest.LabelsEntry
-	18, // 12: fray.cluster.v1.JobRequest.health_check:type_name -> fray.cluster.v1.HealthCheck
-	12, // 13: fray.cluster.v1.Entrypoint.command:type_name -> fray.cluster.v1.Command
-	13, // 14: fray.cluster.v1.Entrypoint.callable:type_name -> fray.cluster.v1.Callable
-	15, // 15: fray.cluster.v1.Resources.ports:type_name -> fray.cluster.v1.Port
-	17, // 16: fray.cluster.v1.Environment.uv:type_name -> fray.cluster.v1.UV
-	64, // 17: fray.cluster.v1.Environment.env_vars:type_name -> fray.cluster.v1.Environment.EnvVarsEntry
-	68, // 18: fray.cluster.v1.HealthCheck.interval:type_name -> google.protobuf.Duration
-	68, // 19: fray.cluster.v1.HealthCheck.timeout:type_name -> google.protobuf.Duration
+	71, // 8: fray.cluster.v1.JobRequest.timeout:type_name -> google.protobuf.Duration
+	71, // 9: fray.cluster.v1.JobRequest.scheduling_timeout:type_name -> google.protobuf.Duration
+	71, // 10: fray.cluster.v1.JobRequest.stop_grace:type_name -> google.protobuf.Duration
+	66, // 11: fray.cluster.v1.JobRequest.labels:type_name -> fray.cluster.v1.JobRequest.LabelsEntry
+	19, // 12: fray.cluster.v1.JobRequest.health_check:type_name -> fray.cluster.v1.HealthCheck
+	13, // 13: fray.cluster.v1.Entrypoint.command:type_name -> fray.cluster.v1.Command
+	14, // 14: fray.cluster.v1.Entrypoint.callable:type_name -> fray.cluster.v1.Callable
+	16, // 15: fray.cluster.v1.Resources.ports:type_name -> fray.cluster.v1.Port
+	18, // 16: fray.cluster.v1.Environment.uv:type_name -> fray.cluster.v1.UV
+	67, // 17: fray.cluster.v1.Environment.env_vars:type_name -> fray.cluster.v1.Environment.EnvVarsEntry
+	71, // 18: fray.cluster.v1.HealthCheck.interval:type_name -> google.protobuf.Duration
+	71, // 19: fray.cluster.v1.HealthCheck.timeout:type_name -> google.protobuf.Duration
 	0,  // 20: fray.cluster.v1.JobInfo.status:type_name -> fray.cluster.v1.JobStatus
 	2,  // 21: fray.cluster.v1.JobInfo.band:type_name -> fray.cluster.v1.Band
-	21, // 22: fray.cluster.v1.JobInfo.tasks:type_name -> fray.cluster.v1.TaskInfo
-	69, // 23: fray.cluster.v1.JobInfo.submitted_at:type_name -> google.protobuf.Timestamp
-	69, // 24: fray.cluster.v1.JobInfo.started_at:type_name -> google.protobuf.Timestamp
-	69, // 25: fray.cluster.v1.JobInfo.ended_at:type_name -> google.protobuf.Timestamp
-	20, // 26: fray.cluster.v1.JobInfo.attempts:type_name -> fray.cluster.v1.AttemptInfo
-	69, // 27: fray.cluster.v1.AttemptInfo.started_at:type_name -> google.protobuf.Timestamp
-	69, // 28: fray.cluster.v1.AttemptInfo.ended_at:type_name -> google.protobuf.Timestamp
-	65, // 29: fray.cluster.v1.TaskInfo.ports:type_name -> fray.cluster.v1.TaskInfo.PortsEntry
-	68, // 30: fray.cluster.v1.WaitRequest.timeout:type_name -> google.protobuf.Duration
-	19, // 31: fray.cluster.v1.WaitResponse.jobs:type_name -> fray.cluster.v1.JobInfo
-	19, // 32: fray.cluster.v1.MonitorResponse.job:type_name -> fray.cluster.v1.JobInfo
-	19, // 33: fray.cluster.v1.ListJobsResponse.jobs:type_name -> fray.cluster.v1.JobInfo
-	14, // 34: fray.cluster.v1.ReservationConfig.min:type_name -> fray.cluster.v1.Resources
-	14, // 35: fray.cluster.v1.ReservationConfig.max:type_name -> fray.cluster.v1.Resources
-	68, // 36: fray.cluster.v1.ReservationConfig.ttl:type_name -> google.protobuf.Duration
-	31, // 37: fray.cluster.v1.CreateReservationRequest.config:type_name -> fray.cluster.v1.ReservationConfig
-	14, // 38: fray.cluster.v1.ReservationInfo.allocated:type_name -> fray.cluster.v1.Resources
-	14, // 39: fray.cluster.v1.ReservationInfo.pending:type_name -> fray.cluster.v1.Resources
-	69, // 40: fray.cluster.v1.ReservationInfo.expires_at:type_name -> google.protobuf.Timestamp
-	31, // 41: fray.cluster.v1.ReservationInfo.config:type_name -> fray.cluster.v1.ReservationConfig
-	33, // 42: fray.cluster.v1.ListReservationsResponse.reservations:type_name -> fray.cluster.v1.ReservationInfo
-	42, // 43: fray.cluster.v1.ExecRequest.start:type_name -> fray.cluster.v1.ExecStart
-	43, // 44: fray.cluster.v1.ExecRequest.resize:type_name -> fray.cluster.v1.WindowSize
-	43, // 45: fray.cluster.v1.ExecStart.size:type_name -> fray.cluster.v1.WindowSize
-	66, // 46: fray.cluster.v1.ActorEndpoint.metadata:type_name -> fray.cluster.v1.ActorEndpoint.MetadataEntry
-	69, // 47: fray.cluster.v1.ActorEndpoint.registered_at:type_name -> google.protobuf.Timestamp
-	67, // 48: fray.cluster.v1.RegisterRequest.metadata:type_name -> fray.cluster.v1.RegisterRequest.MetadataEntry
-	68, // 49: fray.cluster.v1.RegisterRequest.ttl:type_name -> google.protobuf.Duration
-	47, // 50: fray.cluster.v1.ListActorsResponse.actors:type_name -> fray.cluster.v1.ActorEndpoint
-	47, // 51: fray.cluster.v1.WatchResponse.added:type_name -> fray.cluster.v1.ActorEndpoint
-	5,  // 52: fray.cluster.v1.Cluster.Launch:input_type -> fray.cluster.v1.LaunchRequest
-	7,  // 53: fray.cluster.v1.Cluster.LaunchGroup:input_type -> fray.cluster.v1.LaunchGroupRequest
-	22, // 54: fray.cluster.v1.Cluster.Poll:input_type -> fray.cluster.v1.PollRequest
-	23, // 55: fray.cluster.v1.Cluster.Wait:input_type -> fray.cluster.v1.WaitRequest
-	25, // 56: fray.cluster.v1.Cluster.Monitor:input_type -> fray.cluster.v1.MonitorRequest
-	27, // 57: fray.cluster.v1.Cluster.Terminate:input_type -> fray.cluster.v1.TerminateRequest
-	29, // 58: fray.cluster.v1.Cluster.ListJobs:input_type -> fray.cluster.v1.ListJobsRequest
-	32, // 59: fray.cluster.v1.Cluster.CreateReservation:input_type -> fray.cluster.v1.CreateReservationRequest
-	34, // 60: fray.cluster.v1.Cluster.ReleaseReservation:input_type -> fray.cluster.v1.ReleaseReservationRequest
-	36, // 61: fray.cluster.v1.Cluster.GetReservation:input_type -> fray.cluster.v1.GetReservationRequest
-	37, // 62: fray.cluster.v1.Cluster.ListReservations:input_type -> fray.cluster.v1.ListReservationsRequest
-	39, // 63: fray.cluster.v1.Cluster.Upload:input_type -> fray.cluster.v1.UploadRequest
-	41, // 64: fray.cluster.v1.Cluster.Exec:input_type -> fray.cluster.v1.ExecRequest
-	48, // 65: fray.cluster.v1.Metadata.Register:input_type -> fray.cluster.v1.RegisterRequest
-	50, // 66: fray.cluster.v1.Metadata.Unregister:input_type -> fray.cluster.v1.UnregisterRequest
-	52, // 67: fray.cluster.v1.Metadata.Lookup:input_type -> fray.cluster.v1.LookupRequest
-	52, // 68: fray.cluster.v1.Metadata.LookupAll:input_type -> fray.cluster.v1.LookupRequest
-	53, // 69: fray.cluster.v1.Metadata.ListActors:input_type -> fray.cluster.v1.ListActorsRequest
-	55, // 70: fray.cluster.v1.Metadata.Watch:input_type -> fray.cluster.v1.WatchRequest
-	57, // 71: fray.cluster.v1.Admin.Apply:input_type -> fray.cluster.v1.ApplyRequest
-	59, // 72: fray.cluster.v1.Admin.Pause:input_type -> fray.cluster.v1.PauseRequest
-	61, // 73: fray.cluster.v1.Admin.Resume:input_type -> fray.cluster.v1.ResumeRequest
-	3,  // 74: fray.cluster.v1.Client.Identity:input_type -> fray.cluster.v1.IdentityRequest
-	41, // 75: fray.cluster.v1.Host.Exec:input_type -> fray.cluster.v1.ExecRequest
-	45, // 76: fray.cluster.v1.Host.Logs:input_type -> fray.cluster.v1.LogsRequest
-	6,  // 77: fray.cluster.v1.Cluster.Launch:output_type -> fray.cluster.v1.LaunchResponse
-	8,  // 78: fray.cluster.v1.Cluster.LaunchGroup:output_type -> fray.cluster.v1.LaunchGroupResponse
-	19, // 79: fray.cluster.v1.Cluster.Poll:output_type -> fray.cluster.v1.JobInfo
-	24, // 80: fray.cluster.v1.Cluster.Wait:output_type -> fray.cluster.v1.WaitResponse
-	26, // 81: fray.cluster.v1.Cluster.Monitor:output_type -> fray.cluster.v1.MonitorResponse
-	28, // 82: fray.cluster.v1.Cluster.Terminate:output_type -> fray.cluster.v1.TerminateResponse
-	30, // 83: fray.cluster.v1.Cluster.ListJobs:output_type -> fray.cluster.v1.ListJobsResponse
-	33, // 84: fray.cluster.v1.Cluster.CreateReservation:output_type -> fray.cluster.v1.ReservationInfo
-	35, // 85: fray.cluster.v1.Cluster.ReleaseReservation:output_type -> fray.cluster.v1.ReleaseReservationResponse
-	33, // 86: fray.cluster.v1.Cluster.GetReservation:output_type -> fray.cluster.v1.ReservationInfo
-	38, // 87: fray.cluster.v1.Cluster.ListReservations:output_type -> fray.cluster.v1.ListReservationsResponse
-	40, // 88: fray.cluster.v1.Cluster.Upload:output_type -> fray.cluster.v1.UploadResponse
-	44, // 89: fray.cluster.v1.Cluster.Exec:output_type -> fray.cluster.v1.ExecResponse
-	49, // 90: fray.cluster.v1.Metadata.Register:output_type -> fray.cluster.v1.RegisterResponse
-	51, // 91: fray.cluster.v1.Metadata.Unregister:output_type -> fray.cluster.v1.UnregisterResponse
-	47, // 92: fray.cluster.v1.Metadata.Lookup:output_type -> fray.cluster.v1.ActorEndpoint
-	54, // 93: fray.cluster.v1.Metadata.LookupAll:output_type -> fray.cluster.v1.ListActorsResponse
-	54, // 94: fray.cluster.v1.Metadata.ListActors:output_type -> fray.cluster.v1.ListActorsResponse
-	56, // 95: fray.cluster.v1.Metadata.Watch:output_type -> fray.cluster.v1.WatchResponse
-	58, // 96: fray.cluster.v1.Admin.Apply:output_type -> fray.cluster.v1.ApplyResponse
-	60, // 97: fray.cluster.v1.Admin.Pause:output_type -> fray.cluster.v1.PauseResponse
-	62, // 98: fray.cluster.v1.Admin.Resume:output_type -> fray.cluster.v1.ResumeResponse
-	4,  // 99: fray.cluster.v1.Client.Identity:output_type -> fray.cluster.v1.IdentityResponse
-	44, // 100: fray.cluster.v1.Host.Exec:output_type -> fray.cluster.v1.ExecResponse
-	46, // 101: fray.cluster.v1.Host.Logs:output_type -> fray.cluster.v1.LogsResponse
-	77, // [77:102] is the sub-list for method output_type
-	52, // [52:77] is the sub-list for method input_type
-	52, // [52:52] is the sub-list for extension type_name
-	52, // [52:52] is the sub-list for extension extendee
-	0,  // [0:52] is the sub-list for field type_name
+	23, // 22: fray.cluster.v1.JobInfo.tasks:type_name -> fray.cluster.v1.TaskInfo
+	72, // 23: fray.cluster.v1.JobInfo.submitted_at:type_name -> google.protobuf.Timestamp
+	72, // 24: fray.cluster.v1.JobInfo.started_at:type_name -> google.protobuf.Timestamp
+	72, // 25: fray.cluster.v1.JobInfo.ended_at:type_name -> google.protobuf.Timestamp
+	21, // 26: fray.cluster.v1.JobInfo.attempts:type_name -> fray.cluster.v1.AttemptInfo
+	72, // 27: fray.cluster.v1.AttemptInfo.started_at:type_name -> google.protobuf.Timestamp
+	72, // 28: fray.cluster.v1.AttemptInfo.ended_at:type_name -> google.protobuf.Timestamp
+	22, // 29: fray.cluster.v1.AttemptInfo.termination:type_name -> fray.cluster.v1.Termination
+	3,  // 30: fray.cluster.v1.Termination.cause:type_name -> fray.cluster.v1.TerminationCause
+	68, // 31: fray.cluster.v1.TaskInfo.ports:type_name -> fray.cluster.v1.TaskInfo.PortsEntry
+	22, // 32: fray.cluster.v1.TaskInfo.termination:type_name -> fray.cluster.v1.Termination
+	71, // 33: fray.cluster.v1.WaitRequest.timeout:type_name -> google.protobuf.Duration
+	20, // 34: fray.cluster.v1.WaitResponse.jobs:type_name -> fray.cluster.v1.JobInfo
+	20, // 35: fray.cluster.v1.MonitorResponse.job:type_name -> fray.cluster.v1.JobInfo
+	20, // 36: fray.cluster.v1.ListJobsResponse.jobs:type_name -> fray.cluster.v1.JobInfo
+	15, // 37: fray.cluster.v1.ReservationConfig.min:type_name -> fray.cluster.v1.Resources
+	15, // 38: fray.cluster.v1.ReservationConfig.max:type_name -> fray.cluster.v1.Resources
+	71, // 39: fray.cluster.v1.ReservationConfig.ttl:type_name -> google.protobuf.Duration
+	33, // 40: fray.cluster.v1.CreateReservationRequest.config:type_name -> fray.cluster.v1.ReservationConfig
+	15, // 41: fray.cluster.v1.ReservationInfo.allocated:type_name -> fray.cluster.v1.Resources
+	15, // 42: fray.cluster.v1.ReservationInfo.pending:type_name -> fray.cluster.v1.Resources
+	72, // 43: fray.cluster.v1.ReservationInfo.expires_at:type_name -> google.protobuf.Timestamp
+	33, // 44: fray.cluster.v1.ReservationInfo.config:type_name -> fray.cluster.v1.ReservationConfig
+	35, // 45: fray.cluster.v1.ListReservationsResponse.reservations:type_name -> fray.cluster.v1.ReservationInfo
+	44, // 46: fray.cluster.v1.ExecRequest.start:type_name -> fray.cluster.v1.ExecStart
+	45, // 47: fray.cluster.v1.ExecRequest.resize:type_name -> fray.cluster.v1.WindowSize
+	45, // 48: fray.cluster.v1.ExecStart.size:type_name -> fray.cluster.v1.WindowSize
+	69, // 49: fray.cluster.v1.ActorEndpoint.metadata:type_name -> fray.cluster.v1.ActorEndpoint.MetadataEntry
+	72, // 50: fray.cluster.v1.ActorEndpoint.registered_at:type_name -> google.protobuf.Timestamp
+	70, // 51: fray.cluster.v1.RegisterRequest.metadata:type_name -> fray.cluster.v1.RegisterRequest.MetadataEntry
+	71, // 52: fray.cluster.v1.RegisterRequest.ttl:type_name -> google.protobuf.Duration
+	49, // 53: fray.cluster.v1.ListActorsResponse.actors:type_name -> fray.cluster.v1.ActorEndpoint
+	49, // 54: fray.cluster.v1.WatchResponse.added:type_name -> fray.cluster.v1.ActorEndpoint
+	6,  // 55: fray.cluster.v1.Cluster.Launch:input_type -> fray.cluster.v1.LaunchRequest
+	8,  // 56: fray.cluster.v1.Cluster.LaunchGroup:input_type -> fray.cluster.v1.LaunchGroupRequest
+	24, // 57: fray.cluster.v1.Cluster.Poll:input_type -> fray.cluster.v1.PollRequest
+	25, // 58: fray.cluster.v1.Cluster.Wait:input_type -> fray.cluster.v1.WaitRequest
+	27, // 59: fray.cluster.v1.Cluster.Monitor:input_type -> fray.cluster.v1.MonitorRequest
+	29, // 60: fray.cluster.v1.Cluster.Terminate:input_type -> fray.cluster.v1.TerminateRequest
+	31, // 61: fray.cluster.v1.Cluster.ListJobs:input_type -> fray.cluster.v1.ListJobsRequest
+	34, // 62: fray.cluster.v1.Cluster.CreateReservation:input_type -> fray.cluster.v1.CreateReservationRequest
+	36, // 63: fray.cluster.v1.Cluster.ReleaseReservation:input_type -> fray.cluster.v1.ReleaseReservationRequest
+	38, // 64: fray.cluster.v1.Cluster.GetReservation:input_type -> fray.cluster.v1.GetReservationRequest
+	39, // 65: fray.cluster.v1.Cluster.ListReservations:input_type -> fray.cluster.v1.ListReservationsRequest
+	41, // 66: fray.cluster.v1.Cluster.Upload:input_type -> fray.cluster.v1.UploadRequest
+	43, // 67: fray.cluster.v1.Cluster.Exec:input_type -> fray.cluster.v1.ExecRequest
+	50, // 68: fray.cluster.v1.Metadata.Register:input_type -> fray.cluster.v1.RegisterRequest
+	52, // 69: fray.cluster.v1.Metadata.Unregister:input_type -> fray.cluster.v1.UnregisterRequest
+	54, // 70: fray.cluster.v1.Metadata.Lookup:input_type -> fray.cluster.v1.LookupRequest
+	54, // 71: fray.cluster.v1.Metadata.LookupAll:input_type -> fray.cluster.v1.LookupRequest
+	56, // 72: fray.cluster.v1.Metadata.ListActors:input_type -> fray.cluster.v1.ListActorsRequest
+	58, // 73: fray.cluster.v1.Metadata.Watch:input_type -> fray.cluster.v1.WatchRequest
+	60, // 74: fray.cluster.v1.Admin.Apply:input_type -> fray.cluster.v1.ApplyRequest
+	62, // 75: fray.cluster.v1.Admin.Pause:input_type -> fray.cluster.v1.PauseRequest
+	64, // 76: fray.cluster.v1.Admin.Resume:input_type -> fray.cluster.v1.ResumeRequest
+	4,  // 77: fray.cluster.v1.Client.Identity:input_type -> fray.cluster.v1.IdentityRequest
+	43, // 78: fray.cluster.v1.Host.Exec:input_type -> fray.cluster.v1.ExecRequest
+	47, // 79: fray.cluster.v1.Host.Logs:input_type -> fray.cluster.v1.LogsRequest
+	7,  // 80: fray.cluster.v1.Cluster.Launch:output_type -> fray.cluster.v1.LaunchResponse
+	9,  // 81: fray.cluster.v1.Cluster.LaunchGroup:output_type -> fray.cluster.v1.LaunchGroupResponse
+	20, // 82: fray.cluster.v1.Cluster.Poll:output_type -> fray.cluster.v1.JobInfo
+	26, // 83: fray.cluster.v1.Cluster.Wait:output_type -> fray.cluster.v1.WaitResponse
+	28, // 84: fray.cluster.v1.Cluster.Monitor:output_type -> fray.cluster.v1.MonitorResponse
+	30, // 85: fray.cluster.v1.Cluster.Terminate:output_type -> fray.cluster.v1.TerminateResponse
+	32, // 86: fray.cluster.v1.Cluster.ListJobs:output_type -> fray.cluster.v1.ListJobsResponse
+	35, // 87: fray.cluster.v1.Cluster.CreateReservation:output_type -> fray.cluster.v1.ReservationInfo
+	37, // 88: fray.cluster.v1.Cluster.ReleaseReservation:output_type -> fray.cluster.v1.ReleaseReservationResponse
+	35, // 89: fray.cluster.v1.Cluster.GetReservation:output_type -> fray.cluster.v1.ReservationInfo
+	40, // 90: fray.cluster.v1.Cluster.ListReservations:output_type -> fray.cluster.v1.ListReservationsResponse
+	42, // 91: fray.cluster.v1.Cluster.Upload:output_type -> fray.cluster.v1.UploadResponse
+	46, // 92: fray.cluster.v1.Cluster.Exec:output_type -> fray.cluster.v1.ExecResponse
+	51, // 93: fray.cluster.v1.Metadata.Register:output_type -> fray.cluster.v1.RegisterResponse
+	53, // 94: fray.cluster.v1.Metadata.Unregister:output_type -> fray.cluster.v1.UnregisterResponse
+	49, // 95: fray.cluster.v1.Metadata.Lookup:output_type -> fray.cluster.v1.ActorEndpoint
+	57, // 96: fray.cluster.v1.Metadata.LookupAll:output_type -> fray.cluster.v1.ListActorsResponse
+	57, // 97: fray.cluster.v1.Metadata.ListActors:output_type -> fray.cluster.v1.ListActorsResponse
+	59, // 98: fray.cluster.v1.Metadata.Watch:output_type -> fray.cluster.v1.WatchResponse
+	61, // 99: fray.cluster.v1.Admin.Apply:output_type -> fray.cluster.v1.ApplyResponse
+	63, // 100: fray.cluster.v1.Admin.Pause:output_type -> fray.cluster.v1.PauseResponse
+	65, // 101: fray.cluster.v1.Admin.Resume:output_type -> fray.cluster.v1.ResumeResponse
+	5,  // 102: fray.cluster.v1.Client.Identity:output_type -> fray.cluster.v1.IdentityResponse
+	46, // 103: fray.cluster.v1.Host.Exec:output_type -> fray.cluster.v1.ExecResponse
+	48, // 104: fray.cluster.v1.Host.Logs:output_type -> fray.cluster.v1.LogsResponse
+	80, // [80:105] is the sub-list for method output_type
+	55, // [55:80] is the sub-list for method input_type
+	55, // [55:55] is the sub-list for extension type_name
+	55, // [55:55] is the sub-list for extension extendee
+	0,  // [0:55] is the sub-list for field type_name
 }
 
 func init() { file_clusterapi_cluster_proto_init() }
@@ -4907,16 +5124,16 @@ func file_clusterapi_cluster_proto_init() {
 		(*Entrypoint_Callable)(nil),
 	}
 	file_clusterapi_cluster_proto_msgTypes[11].OneofWrappers = []any{}
-	file_clusterapi_cluster_proto_msgTypes[18].OneofWrappers = []any{}
-	file_clusterapi_cluster_proto_msgTypes[22].OneofWrappers = []any{}
-	file_clusterapi_cluster_proto_msgTypes[38].OneofWrappers = []any{
+	file_clusterapi_cluster_proto_msgTypes[19].OneofWrappers = []any{}
+	file_clusterapi_cluster_proto_msgTypes[23].OneofWrappers = []any{}
+	file_clusterapi_cluster_proto_msgTypes[39].OneofWrappers = []any{
 		(*ExecRequest_Start)(nil),
 		(*ExecRequest_Stdin)(nil),
 		(*ExecRequest_StdinClosed)(nil),
 		(*ExecRequest_Resize)(nil),
 		(*ExecRequest_Signal)(nil),
 	}
-	file_clusterapi_cluster_proto_msgTypes[41].OneofWrappers = []any{
+	file_clusterapi_cluster_proto_msgTypes[42].OneofWrappers = []any{
 		(*ExecResponse_Stdout)(nil),
 		(*ExecResponse_Stderr)(nil),
 		(*ExecResponse_ExitCode)(nil),
@@ -4926,8 +5143,8 @@ func file_clusterapi_cluster_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_clusterapi_cluster_proto_rawDesc), len(file_clusterapi_cluster_proto_rawDesc)),
-			NumEnums:      3,
-			NumMessages:   65,
+			NumEnums:      4,
+			NumMessages:   67,
 			NumExtensions: 0,
 			NumServices:   5,
 		},

@@ -624,7 +624,7 @@ type MetadataClient interface {
 	// Register makes an endpoint known as long as its task lives.
 	Register(ctx context.Context, in *RegisterRequest, opts ...grpc.CallOption) (*RegisterResponse, error)
 	Unregister(ctx context.Context, in *UnregisterRequest, opts ...grpc.CallOption) (*UnregisterResponse, error)
-	// Lookup finds the newest endpoint of exactly that name, or NOT_FOUND with near names.
+	// Lookup finds the newest endpoint of exactly that name, or NOT_FOUND with an ActorNotFound.
 	Lookup(ctx context.Context, in *LookupRequest, opts ...grpc.CallOption) (*ActorEndpoint, error)
 	LookupAll(ctx context.Context, in *LookupRequest, opts ...grpc.CallOption) (*ListActorsResponse, error)
 	ListActors(ctx context.Context, in *ListActorsRequest, opts ...grpc.CallOption) (*ListActorsResponse, error)
@@ -719,7 +719,7 @@ type MetadataServer interface {
 	// Register makes an endpoint known as long as its task lives.
 	Register(context.Context, *RegisterRequest) (*RegisterResponse, error)
 	Unregister(context.Context, *UnregisterRequest) (*UnregisterResponse, error)
-	// Lookup finds the newest endpoint of exactly that name, or NOT_FOUND with near names.
+	// Lookup finds the newest endpoint of exactly that name, or NOT_FOUND with an ActorNotFound.
 	Lookup(context.Context, *LookupRequest) (*ActorEndpoint, error)
 	LookupAll(context.Context, *LookupRequest) (*ListActorsResponse, error)
 	ListActors(context.Context, *ListActorsRequest) (*ListActorsResponse, error)

@@ -68,14 +68,41 @@ func reasonsOf(pending []plan.Pending, addr schema.Address) []string {
 func attemptInfo(a *state.Attempt) *clusterapi.AttemptInfo {
 	return &clusterapi.AttemptInfo{
 		Number: int32(a.Number), Why: a.Why, StartedAt: stamp(a.StartedAt), EndedAt: stamp(a.EndedAt),
-		Outcome: string(a.Outcome), Reason: a.Reason, Slices: a.Slices,
+		Outcome: string(a.Outcome), Reason: a.Reason, Slices: a.Slices, Termination: terminationOf(a),
 	}
+}
+
+// terminationOf is what the task recorded by which an attempt failed, nil if nothing.
+func terminationOf(a *state.Attempt) *clusterapi.Termination {
+	if a.Outcome != schema.TaskFailed {
+		return nil
+	}
+	for i := range a.Tasks {
+		if end := a.Tasks[i].Termination; end != nil && (a.EndedBy == nil || *a.EndedBy == i) {
+			return terminationInfo(end)
+		}
+	}
+	return nil
+}
+
+func terminationInfo(end *schema.Termination) *clusterapi.Termination {
+	if end == nil {
+		return nil
+	}
+	info := &clusterapi.Termination{Message: end.Message, Type: end.Type, Trace: end.Trace}
+	switch end.Cause {
+	case schema.TerminationActorUnmade:
+		info.Cause = clusterapi.TerminationCause_TERMINATION_CAUSE_ACTOR_UNMADE
+	case schema.TerminationCallableRefused:
+		info.Cause = clusterapi.TerminationCause_TERMINATION_CAUSE_CALLABLE_REFUSED
+	}
+	return info
 }
 
 func taskInfo(doc *state.Document, index int, t *state.Task) *clusterapi.TaskInfo {
 	info := &clusterapi.TaskInfo{
 		Index: int32(index), State: string(t.State), Reason: t.Reason,
-		Slice: t.Slice, Host: int32(t.Host), Address: t.Address, Tail: t.Tail,
+		Slice: t.Slice, Host: int32(t.Host), Address: t.Address, Tail: t.Tail, Termination: terminationInfo(t.Termination),
 	}
 	if s := doc.Slices[t.Slice]; s != nil {
 		info.Zone = s.Spec.Zone

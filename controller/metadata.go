@@ -100,11 +100,21 @@ func (m *metadataServer) Lookup(ctx context.Context, r *clusterapi.LookupRequest
 	if e := s.newest(r.GetName()); e != nil {
 		return e.wire, nil
 	}
-	text := fmt.Sprintf("no actor %q is registered in namespace %q", r.GetName(), namespace)
-	if near := s.near(r.GetName()); len(near) > 0 {
+	return nil, actorMissing(&clusterapi.ActorNotFound{Name: r.GetName(), Namespace: namespace, Near: s.near(r.GetName())})
+}
+
+// actorMissing is the status of a name that no endpoint has: its detail is for programs,
+// its message for people.
+func actorMissing(detail *clusterapi.ActorNotFound) error {
+	text := fmt.Sprintf("no actor %q is registered in namespace %q", detail.GetName(), detail.GetNamespace())
+	if near := detail.GetNear(); len(near) > 0 {
 		text += "; near it are " + strings.Join(near, ", ")
 	}
-	return nil, status.Error(codes.NotFound, text)
+	st := status.New(codes.NotFound, text)
+	if detailed, err := st.WithDetails(detail); err == nil {
+		st = detailed
+	}
+	return st.Err()
 }
 
 // LookupAll finds all endpoints of a name, the oldest first. None is no error.

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/fray-ml/fray/clusterapi"
@@ -262,6 +263,10 @@ func TestReading(t *testing.T) {
 		_, err := r.Lookup(job, &clusterapi.LookupRequest{Name: "b/2"})
 		if status.Code(err) != codes.NotFound || !strings.Contains(err.Error(), `no actor "b/2" is registered in namespace "rl"; near it are b/0, b/1`) {
 			t.Errorf("got %v, want NOT_FOUND with near names", err)
+		}
+		want := &clusterapi.ActorNotFound{Name: "b/2", Namespace: "rl", Near: []string{"b/0", "b/1"}}
+		if details := status.Convert(err).Details(); len(details) != 1 || !proto.Equal(details[0].(proto.Message), want) {
+			t.Errorf("its details are %v, want %v", details, want)
 		}
 		none, err := r.LookupAll(job, &clusterapi.LookupRequest{Name: "b/2"})
 		if err != nil || len(none.GetActors()) != 0 {

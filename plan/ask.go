@@ -25,7 +25,7 @@ func (d *differ) ask(spec schema.SliceSpec) reason {
 	switch {
 	case s.RetryAt.After(d.now):
 		return reason{kind: d.refusedKind(s), text: fmt.Sprintf("slice %s: %s", name, s.Error), until: s.RetryAt}
-	case s.AskedAt.IsZero() || s.Error != "":
+	case s.AskedAt.IsZero() || s.Failed != "":
 		if why := d.shut(&spec); !why.none() {
 			return why
 		}
@@ -47,7 +47,7 @@ func (d *differ) ask(spec schema.SliceSpec) reason {
 		return underway("hosts of slice " + name + " have reported in; waiting for it to be listed")
 	}
 	d.act(Action{Verb: CreateSlice, Addr: spec.Owner, Slice: spec, AfterSave: d.isStaged(&spec)})
-	if s.Error != "" {
+	if s.Failed != "" {
 		return because(WaitRetry, fmt.Sprintf("slice %s: %s; trying again", name, s.Error))
 	}
 	return underway("slice " + name + " is being created")
@@ -56,11 +56,11 @@ func (d *differ) ask(spec schema.SliceSpec) reason {
 // askAgain notes that a slice in a zone is tried once more: until that is answered
 // it counts among those that try its place.
 func (d *differ) askAgain(s *state.Slice) *state.Slice {
-	if s.Error == "" || s.Spec.Zone == "" {
+	if s.Failed == "" || s.Spec.Zone == "" {
 		return s
 	}
 	e := d.editSlice(s.Spec.Name)
-	e.Error, e.AskedAt = "", d.now
+	e.Failed, e.Error, e.AskedAt = "", "", d.now
 	return e
 }
 

@@ -175,7 +175,7 @@ func (d *differ) observe(j *state.Job) *state.Job {
 		j = d.edit(addr)
 		e := &j.Last().Tasks[i]
 		e.State, e.Reason, e.ExitCode, e.Ports, e.Started, e.Tail = is, why, r.ExitCode, r.Ports, r.Started, r.Tail
-		e.BadHost, e.EndedAt = r.BadHost, r.EndedAt
+		e.BadHost, e.EndedAt, e.Termination = r.BadHost, r.EndedAt, r.Termination
 	}
 	return j
 }

@@ -168,7 +168,7 @@ func (d *differ) spokenAgainst(s *state.Slice, st *schema.SliceStatus, listed bo
 
 // comesLate finds a slice that was asked for a while ago and was never listed.
 func (d *differ) comesLate(s *state.Slice) DoubtKind {
-	if s.AskedAt.IsZero() || s.Error != "" {
+	if s.AskedAt.IsZero() || s.Failed != "" {
 		return ""
 	}
 	late := s.AskedAt.Add(comingFor)

@@ -90,17 +90,6 @@ func levelOfOutcome(s schema.TaskState) store.EventLevel {
 	return store.EventInfo
 }
 
-func levelOfStatus(s schema.JobStatus) store.EventLevel {
-	switch s {
-	case schema.JobSucceeded:
-		return store.EventGood
-	case schema.JobFailed:
-		return store.EventError
-	case schema.JobPending, schema.JobRunning, schema.JobStopped:
-	}
-	return store.EventInfo
-}
-
 // job tells what became of a job; old is nil for a new one.
 func (t *teller) job(addr schema.Address, old, j *state.Job) {
 	if old == nil || old.ID != j.ID {
@@ -125,7 +114,7 @@ func (t *teller) job(addr schema.Address, old, j *state.Job) {
 		}
 	}
 	if old.Status != j.Status && j.Status.Ended() {
-		t.tellAt(levelOfStatus(j.Status), store.Event{Kind: store.EventJob, Addr: addr, Text: described(string(j.Status), j.Reason)})
+		t.tellAt(levelOfOutcome(j.Status.Outcome()), store.Event{Kind: store.EventJob, Addr: addr, Text: described(string(j.Status), j.Reason)})
 	}
 	if old.Reason != j.Reason && j.Reason != "" && j.Status == schema.JobPending && !t.underway[addr] {
 		t.tell(store.EventPending, addr, "", "waits: "+j.Reason)
@@ -178,7 +167,7 @@ func (t *teller) slice(old, s *state.Slice) {
 	if old.BornAt.IsZero() && !s.BornAt.IsZero() {
 		say(store.EventGood, "is up")
 	}
-	if old.Error != s.Error && s.Error != "" {
+	if s.Failed != "" && (old.Failed != s.Failed || old.Error != s.Error) {
 		say(store.EventWarn, s.Error)
 	}
 	if !s.Terminating.IsZero() && old.Terminating.Cause != s.Terminating.Cause {

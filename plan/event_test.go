@@ -73,7 +73,7 @@ func TestEvents(t *testing.T) {
 		},
 		{"a slice is asked for", docOf(nil, nil), docOf(nil, sliceOf(state.Slice{AskedAt: now})), nil, []string{"slice job.a a-0: is asked for: west"}},
 		{"it is up", docOf(nil, sliceOf(state.Slice{AskedAt: now})), docOf(nil, sliceOf(state.Slice{AskedAt: now, BornAt: now})), nil, []string{"slice job.a a-0: is up"}},
-		{"it is refused", docOf(nil, sliceOf(state.Slice{AskedAt: now})), docOf(nil, sliceOf(state.Slice{AskedAt: now, Error: "stockout"})), nil, []string{"slice job.a a-0: stockout"}},
+		{"it is refused", docOf(nil, sliceOf(state.Slice{AskedAt: now})), docOf(nil, sliceOf(state.Slice{AskedAt: now, Failed: schema.ErrorCapacity, Error: "stockout"})), nil, []string{"slice job.a a-0: stockout"}},
 		{"it goes", docOf(nil, sliceOf(state.Slice{AskedAt: now})), docOf(nil, sliceOf(state.Slice{AskedAt: now, Terminating: state.Termination{Cause: state.CauseEnded, Text: "it has ended"}})), nil, []string{"slice job.a a-0: goes: it has ended"}},
 		{"it is gone", docOf(nil, sliceOf(state.Slice{AskedAt: now})), docOf(nil, nil), nil, []string{"slice job.a a-0: is gone"}},
 		{"drift", docOf(nil, nil), docOf(nil, nil), []Drift{{Addr: a, Found: "x is gone", Then: "is made again"}}, []string{"drift job.a: x is gone; is made again"}},

@@ -109,7 +109,7 @@ func (d *differ) usefulness(name string) int {
 		return useless
 	case listed, s.Seen && !d.known(&s.Spec):
 		return isThere
-	case !s.AskedAt.IsZero() && s.Error == "":
+	case !s.AskedAt.IsZero() && s.Failed == "":
 		return comes
 	}
 	return useless

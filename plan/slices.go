@@ -138,7 +138,7 @@ func (d *differ) findDrift() {
 		switch {
 		case listed && !s.Seen:
 			e := d.editSlice(name)
-			e.Seen, e.Error, e.Tries, e.RetryAt, e.OverQuota = true, "", 0, time.Time{}, false
+			e.Seen, e.Failed, e.Error, e.Tries, e.RetryAt, e.OverQuota = true, "", "", 0, time.Time{}, false
 			e.AskedAt = d.now // it may have waited long for its turn, or for capacity
 		case d.guestDrift(s, listed):
 		case !listed && s.Seen && s.Terminating.IsZero() && d.known(&s.Spec):
@@ -243,7 +243,7 @@ func (d *differ) hostsUp(st *schema.SliceStatus) reason {
 	if d.next.Slices[name].BornAt.IsZero() {
 		d.cleared(&st.Spec)
 		e := d.editSlice(name)
-		e.BornAt, e.Error, e.Tries = d.now, "", 0
+		e.BornAt, e.Failed, e.Error, e.Tries = d.now, "", "", 0
 	}
 	return d.emptied(st)
 }
@@ -376,7 +376,7 @@ func (d *differ) remove(st *schema.SliceStatus, why state.Termination) {
 // deletion says how the deletion of a slice goes.
 func (d *differ) deletion(name string) reason {
 	s := d.next.Slices[name]
-	if s != nil && s.Error != "" {
+	if s != nil && s.Failed != "" {
 		return reason{kind: WaitRetry, text: fmt.Sprintf("slice %s cannot be deleted: %s", name, s.Error), until: s.RetryAt}
 	}
 	return underway("slice " + name + " is being deleted")

@@ -121,11 +121,11 @@ func Folded(doc *state.Document, a Action, f *Failure, now time.Time) *state.Doc
 	switch {
 	case cur == nil, a.Verb == Assign, a.Verb == ForgetSlice:
 		return doc
-	case f == nil && cur.Error == "" && cur.RetryAt.IsZero():
+	case f == nil && cur.Failed == "" && cur.RetryAt.IsZero():
 		return doc
 	}
 	next := *cur
-	next.Error, next.RetryAt, next.OverQuota = "", time.Time{}, false
+	next.Failed, next.Error, next.RetryAt, next.OverQuota = "", "", time.Time{}, false
 	// Nothing else changes, and documents are large: the rest is shared.
 	folded := *doc
 	folded.Slices, folded.Weather = maps.Clone(doc.Slices), maps.Clone(doc.Weather)
@@ -138,7 +138,7 @@ func Folded(doc *state.Document, a Action, f *Failure, now time.Time) *state.Doc
 	if f.Kind != schema.ErrorRate { // its turn comes
 		next.Tries++
 	}
-	next.Error = f.Text
+	next.Failed, next.Error = cmp.Or(f.Kind, schema.ErrorUnavailable), f.Text
 	next.OverQuota = f.Kind == schema.ErrorQuota
 	next.RetryAt = now.Add(max(f.After, retryDelay(f, next.Tries)))
 	if place, ok := counts(&cur.Spec, f.Kind); ok && a.Verb == CreateSlice {
@@ -293,7 +293,7 @@ func (d *differ) trying(place string) int {
 
 // isTried reports whether a slice was asked for and may yet turn out not to be had.
 func (d *differ) isTried(s *state.Slice) bool {
-	if s.Spec.Zone == "" || !s.Terminating.IsZero() || s.Error != "" || s.AskedAt.IsZero() || !s.BornAt.IsZero() {
+	if s.Spec.Zone == "" || !s.Terminating.IsZero() || s.Failed != "" || s.AskedAt.IsZero() || !s.BornAt.IsZero() {
 		return false
 	}
 	st, listed := d.slices[s.Spec.Name]
@@ -303,7 +303,7 @@ func (d *differ) isTried(s *state.Slice) bool {
 // isOverdue reports whether a slice in a zone was accepted and has not been listed
 // for as long as its hosts may take.
 func (d *differ) isOverdue(s *state.Slice) bool {
-	if s.Spec.Zone == "" || s.Error != "" || s.AskedAt.IsZero() || waitsInTheCloud(&s.Spec) {
+	if s.Spec.Zone == "" || s.Failed != "" || s.AskedAt.IsZero() || waitsInTheCloud(&s.Spec) {
 		return false
 	}
 	deadline := s.AskedAt.Add(bootBudget(&s.Spec))
@@ -316,7 +316,7 @@ func (d *differ) giveUp(s *state.Slice) *state.Slice {
 	const why = "it was accepted and does not come"
 	d.worsen(&s.Spec, schema.ErrorCapacity, why)
 	e := d.editSlice(s.Spec.Name)
-	e.Error, e.Tries = why, e.Tries+1
+	e.Failed, e.Error, e.Tries = schema.ErrorCapacity, why, e.Tries+1
 	e.RetryAt = later(d.now.Add(Backoff(e.Tries)), d.next.Weather[stockPlace(&s.Spec)].Until)
 	return e
 }

@@ -200,7 +200,7 @@ func (d *differ) isUnseen(want *schema.Job) bool {
 // isRefused reports whether a slice is not there since its place is shut.
 func (d *differ) isRefused(name string) bool {
 	s := d.next.Slices[name]
-	if s == nil || s.Spec.Zone == "" || s.Seen || s.Error == "" && !s.AskedAt.IsZero() {
+	if s == nil || s.Spec.Zone == "" || s.Seen || s.Failed == "" && !s.AskedAt.IsZero() {
 		return false
 	}
 	_, listed := d.slices[name]

@@ -24,6 +24,10 @@ const (
 	ActorOptionsVariable = "FRAY_ACTOR_OPTIONS" // a JSON object of what the block says besides
 )
 
+// TerminationVariable has the file in which a program of fray's own records why it
+// failed, a Termination in JSON.
+const TerminationVariable = "FRAY_TERMINATION_FILE"
+
 // HostsActor reports whether the job's tasks host an actor that their environment
 // names.
 func (j *Job) HostsActor() bool {

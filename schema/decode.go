@@ -55,8 +55,8 @@ func (e *evaluator) texts(s scope, x *expression) []Text {
 		e.wrongValue(x, out, fmt.Errorf("want a list of words such as [\"python\", \"train.py\"]; for a line of shell, [\"sh\", \"-c\", \"…\"]"))
 		return nil
 	case !list.IsKnown():
-		e.add(valueError(x.expr.Range(), x.expr, out.ctx, notKnown,
-			"The number of words must be known at plan time, but this whole list is known only after apply. Make one word of it, with join(\",\", …)."))
+		e.notKnown(x, out.ctx,
+			"The number of words must be known at plan time, but this whole list is known only after apply. Make one word of it, with join(\",\", …).")
 		return nil
 	case !ty.IsTupleType() && !ty.IsListType():
 		e.wrongValue(x, out, fmt.Errorf("want a list of words such as [\"python\", \"train.py\"], this is %s", friendly(list)))
@@ -95,8 +95,8 @@ func (e *evaluator) textMap(s scope, x *expression) map[string]Text {
 	case val.IsNull():
 		return nil
 	case !val.IsKnown():
-		e.add(valueError(x.expr.Range(), x.expr, out.ctx, notKnown,
-			"The names must be known at plan time, but this whole map is known only after apply. Write { NAME = … } with the values that are."))
+		e.notKnown(x, out.ctx,
+			"The names must be known at plan time, but this whole map is known only after apply. Write { NAME = … } with the values that are.")
 		return nil
 	case !ty.IsMapType() && !ty.IsObjectType():
 		e.wrongValue(x, out, fmt.Errorf("want a map such as { NAME = \"value\" }, this is %s", friendly(val)))

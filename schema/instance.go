@@ -134,8 +134,8 @@ func (e *evaluator) plain(x *expression, out evaluated, what string) bool {
 		return false
 	}
 	if !out.val.IsWhollyKnown() {
-		e.add(valueError(x.expr.Range(), x.expr, out.ctx, notKnown,
-			fmt.Sprintf("This comes from values that are known only after apply, but %s must be known at plan time. Such values can stand in command, env and outputs.", what)))
+		e.notKnown(x, out.ctx,
+			fmt.Sprintf("This comes from values that are known only after apply, but %s must be known at plan time. Such values can stand in command, env and outputs.", what))
 		return false
 	}
 	return true

@@ -7,12 +7,9 @@ import "github.com/hashicorp/hcl/v2"
 
 // add reports a diagnostic, unless it only says that a value is not known yet.
 func (e *evaluator) add(d *hcl.Diagnostic) {
-	if e.opts.Partial && d.Summary == notKnown {
+	if e.opts.Partial && hasCause(d, causeNotKnown) {
 		e.partial = true
 		return
 	}
 	e.report.add(d)
 }
-
-// notKnown is the summary of what is reported where a value must be known.
-const notKnown = "Not known at plan time"

@@ -137,7 +137,7 @@ func (e *evaluator) mistakes() []Mistake {
 		if d.Severity != hcl.DiagError {
 			continue
 		}
-		m := Mistake{Summary: d.Summary, Detail: d.Detail, Missing: d.Summary == noReservation}
+		m := Mistake{Summary: d.Summary, Detail: d.Detail, Missing: hasCause(d, causeNoReservation)}
 		if d.Subject != nil {
 			m.Path = d.Subject.Filename
 		}

@@ -11,9 +11,6 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// noReservation is the summary of a reservation that is not there.
-const noReservation = "No such reservation"
-
 // placed adds to the fields where the asker runs, if they name no place. The
 // regions of a job, or of a reservation, are at attr, and at path in its request.
 func (e *evaluator) placed(c *RequestContext, fields []Field, attr, path string) []Field {
@@ -42,7 +39,9 @@ func (e *evaluator) drawn(b *block, r *Request, out *Resources) {
 	at := cmp.Or(r.ReservationPath, joinPath(r.Path, "resources.reservation_id"))
 	pool := e.reservations[ScopedAddress(KindReservation, r.Reservation)]
 	if pool == nil {
-		e.errorAt(fieldRange(at), noReservation, strings.TrimSpace(fmt.Sprintf("There is no reservation %q. %s", r.Reservation, didYouMean(r.Reservation, e.reservationNames()))))
+		d := errorAt(fieldRange(at), "No such reservation", strings.TrimSpace(fmt.Sprintf("There is no reservation %q. %s", r.Reservation, didYouMean(r.Reservation, e.reservationNames()))))
+		d.Extra = causeNoReservation
+		e.add(d)
 		return
 	}
 	for _, stated := range []string{"provider", "machine_type", "zones", "regions"} {

@@ -153,4 +153,6 @@ func (sc *Scope) given(x *expression) (map[string]cty.Value, bool) {
 // assertion that does not hold.
 type FailedCondition struct {
 	Of string // "var.NAME", "check.NAME", "output.NAME" or an address, with its module
+
+	variable bool // it is a validation of a variable
 }

@@ -22,6 +22,18 @@ func (s JobStatus) Ended() bool {
 	return false
 }
 
+// Outcome is how the last attempt of a job ended that has ended.
+func (s JobStatus) Outcome() TaskState {
+	switch s {
+	case JobSucceeded:
+		return TaskSucceeded
+	case JobFailed:
+		return TaskFailed
+	case JobStopped, JobPending, JobRunning:
+	}
+	return TaskKilled
+}
+
 // TaskState is how one task of an attempt stands; an attempt's outcome is one too.
 type TaskState string
 

@@ -2,7 +2,6 @@ package schema
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 )
@@ -31,14 +30,12 @@ func UnsetVariables(diags hcl.Diagnostics) (unset []Unset, only bool) {
 	return unset, only && len(unset) > 0
 }
 
-// invalidVariable starts the summary of what is wrong with a variable's value.
-const invalidVariable = "Invalid value for var."
-
 // CheckVariables returns what is wrong with the values that opts gives the
 // variables, apart from those that are missing.
 func (s *Source) CheckVariables(opts Options) hcl.Diagnostics {
 	_, diags := s.Evaluate(opts)
 	return slices.DeleteFunc(diags, func(d *hcl.Diagnostic) bool {
-		return d.Severity != hcl.DiagError || !strings.HasPrefix(d.Summary, invalidVariable)
+		failed, ok := hcl.DiagnosticExtra[FailedCondition](d)
+		return d.Severity != hcl.DiagError || !hasCause(d, causeInvalidValue) && !(ok && failed.variable)
 	})
 }

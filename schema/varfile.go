@@ -133,9 +133,7 @@ func (s *Source) parseVarFile(f sourceFile) (*hcl.File, hcl.Diagnostics) {
 // aboutVarFile says in place of the JSON parser, which takes all for
 // configuration, what a whole file should be; but not of one with other errors.
 func aboutVarFile(diags hcl.Diagnostics) hcl.Diagnostics {
-	whole := func(d *hcl.Diagnostic) bool {
-		return d.Summary == "Root value must be object" || d.Summary == "Incorrect JSON value type"
-	}
+	whole := func(d *hcl.Diagnostic) bool { return libraryCause(d) == libraryNotAnObject }
 	if slices.ContainsFunc(diags, func(d *hcl.Diagnostic) bool { return !whole(d) }) {
 		return slices.DeleteFunc(diags, whole)
 	}

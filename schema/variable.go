@@ -214,14 +214,21 @@ func (e *evaluator) wrongGiven(name string, v *variable, g given, why string) {
 		g.from, g.rng = place(*g.rng), nil
 	}
 	if g.rng != nil {
-		e.errorAt(*g.rng, invalidVariable+name, sentence(why))
+		e.invalidValue(*g.rng, name, sentence(why))
 		return
 	}
 	detail := sentence(why)
 	if g.from != "" {
 		detail = fmt.Sprintf("The value from %s does not fit: %s.", g.from, why)
 	}
-	e.errorAt(v.block.rng(), invalidVariable+name, detail)
+	e.invalidValue(v.block.rng(), name, detail)
+}
+
+// invalidValue reports that a variable cannot have the value that it is given.
+func (e *evaluator) invalidValue(rng hcl.Range, name, detail string) {
+	d := errorAt(rng, "Invalid value for var."+name, detail)
+	d.Extra = causeInvalidValue
+	e.add(d)
 }
 
 // validate checks the validation blocks of a variable.
@@ -235,8 +242,8 @@ func (e *evaluator) validate(name string) {
 		if held.status != ConditionFails {
 			continue
 		}
-		d := valueError(held.rng, held.expr, held.ctx, invalidVariable+name, held.message)
-		d.Extra = FailedCondition{Of: e.named("var." + name)}
+		d := valueError(held.rng, held.expr, held.ctx, "Invalid value for var."+name, held.message)
+		d.Extra = FailedCondition{Of: e.named("var." + name), variable: true}
 		if e.parent != nil {
 			d.Detail += fmt.Sprintf(" It is given by the call of the module (%s).", place(e.argumentRange(name)))
 		}

@@ -11,6 +11,7 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state/checksum"
 )
 
@@ -115,6 +116,7 @@ func (c codec) decode(data []byte) (d Document, intact bool, err error) {
 		err = d.check()
 	}
 	if err == nil {
+		d.fillIn()
 		err = d.compact()
 	}
 	switch {
@@ -191,6 +193,16 @@ func (d *Document) check() error {
 		}
 	}
 	return nil
+}
+
+// fillIn adds what documents of former programs of this version left out: they
+// recorded only the text of a call that failed.
+func (d *Document) fillIn() {
+	for _, s := range d.Slices {
+		if s.Failed == "" && s.Error != "" {
+			s.Failed = schema.ErrorUnavailable
+		}
+	}
 }
 
 // compact removes the indentation that Encode gave to values.

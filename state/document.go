@@ -160,11 +160,13 @@ type Slice struct {
 	Seen bool `json:"seen,omitempty"`
 	// Terminating is why it is to be deleted, zero if it is to stay.
 	Terminating Termination `json:"terminating,omitzero"`
-	// Error is what the last call about it said; Tries counts such calls in
-	// a row, and RetryAt is when the next may be made.
-	Error   string    `json:"error,omitempty"`
-	Tries   int       `json:"tries,omitempty"`
-	RetryAt time.Time `json:"retry_at,omitzero"`
+	// Failed is how the last call about it failed, "" if it did not, and Error what
+	// it said, for people; Tries counts such calls in a row, and RetryAt is when the
+	// next may be made.
+	Failed  schema.ErrorKind `json:"failed,omitempty"`
+	Error   string           `json:"error,omitempty"`
+	Tries   int              `json:"tries,omitempty"`
+	RetryAt time.Time        `json:"retry_at,omitzero"`
 	// OverQuota says that the call failed for a quota that is used up.
 	OverQuota bool `json:"over_quota,omitempty"`
 	// Queued says that it waits in the cloud's queue and has no machines yet.
@@ -272,6 +274,9 @@ type Task struct {
 	BadHost  bool             `json:"bad_host,omitempty"` // it found its host broken
 	// EndedAt is when its last process ended, by its host's clock.
 	EndedAt time.Time `json:"ended_at,omitzero"`
+	// Termination is what a program of fray's own recorded about why it failed, nil
+	// of others.
+	Termination *schema.Termination `json:"termination,omitempty"`
 }
 
 // Stack is the mark that everything this stack creates carries.

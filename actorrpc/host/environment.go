@@ -28,6 +28,7 @@ const (
 	envTasks       = "FRAY_NUM_TASKS"
 	envGrace       = "FRAY_STOP_GRACE" // seconds
 	envClass       = "FRAY_ACTOR_CLASS"
+	envTermination = "FRAY_TERMINATION_FILE"
 	envArgs        = "FRAY_ACTOR_ARGS"    // JSON object
 	envNames       = "FRAY_ACTOR_NAMES"   // JSON list
 	envOptions     = "FRAY_ACTOR_OPTIONS" // JSON object: max_concurrency

@@ -50,6 +50,9 @@ func Main(ctx context.Context, errors io.Writer, factories map[string]Factory) S
 	value, options, err := construct(ctx, factories, os.Getenv)
 	if err != nil {
 		fmt.Fprintln(errors, err)
+		if err := recordUnmade(os.Getenv(envTermination), err); err != nil {
+			fmt.Fprintln(errors, err)
+		}
 		return StatusConstructor
 	}
 	if err := blockOptions(&options, os.Getenv(envOptions)); err != nil {
@@ -61,6 +64,23 @@ func Main(ctx context.Context, errors io.Writer, factories map[string]Factory) S
 		return StatusFailed
 	}
 	return StatusOK
+}
+
+// recordUnmade records why there is no actor where the agent reads it, and nowhere
+// without an agent.
+func recordUnmade(path string, why error) error {
+	if path == "" {
+		return nil
+	}
+	message, trace, _ := strings.Cut(why.Error(), "\n") // a panic has its stack below
+	record, err := json.Marshal(map[string]string{"cause": "actor_unmade", "message": message, "trace": trace})
+	if err == nil {
+		err = os.WriteFile(path, record, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("record why there is no actor: %w", err)
+	}
+	return nil
 }
 
 func actorNames(getenv func(string) string) ([]string, error) {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,6 +19,8 @@ import (
 
 	"github.com/fray-ml/fray/actorrpc"
 	"github.com/fray-ml/fray/actorrpc/registrytest"
+
+	"github.com/fray-ml/fray/schema"
 )
 
 // programVariable makes of the test's executable a program that hosts an actor.
@@ -110,6 +113,39 @@ func TestMainExits(t *testing.T) {
 				if !strings.Contains(text.String(), want) {
 					t.Errorf("got %s\nwant …%s…", text, want)
 				}
+			}
+		})
+	}
+}
+
+// TestMainRecordsItsEnd: what the agent reads is the record, not what was printed.
+func TestMainRecordsItsEnd(t *testing.T) {
+	for _, test := range []struct{ class, message, trace string }{
+		{"Leson", `there is no actor class "Leson"`, ""},
+		{"Panics", "construct Panics: panic: out of luck", "TestMain"},
+		{"", "", ""}, // without names it is no matter of the constructor
+	} {
+		t.Run(test.class, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "end")
+			env := []string{"FRAY_ACTOR_CLASS=" + test.class, "FRAY_TERMINATION_FILE=" + path}
+			if test.class != "" {
+				env = append(env, `FRAY_ACTOR_NAMES=["a"]`)
+			}
+			cmd, _ := program(t, env...)
+			_ = cmd.Wait()
+			data, err := os.ReadFile(path)
+			if test.message == "" {
+				if !errors.Is(err, os.ErrNotExist) {
+					t.Errorf("it recorded %s, %v; want nothing", data, err)
+				}
+				return
+			}
+			var end schema.Termination
+			if err := errors.Join(err, json.Unmarshal(data, &end)); err != nil {
+				t.Fatal(err)
+			}
+			if end.Cause != schema.TerminationActorUnmade || !strings.HasPrefix(end.Message, test.message) || !strings.Contains(end.Trace, test.trace) {
+				t.Errorf("got %+v, want %q", end, test.message)
 			}
 		})
 	}

@@ -249,7 +249,7 @@ func isActorURL(text string) bool {
 // member makes this command one of any namespace, as who may write to the stack's store
 // may do.
 func (s *stack) member(ctx context.Context, doc *state.Document) (*clusterkeys.Member, error) {
-	m, err := clusterkeys.Join(ctx, s.store, doc.Stack(), whoever(), s.clock.Now(ctx))
+	m, err := clusterkeys.Join(ctx, s.store, doc.Stack(), userAtHost(), s.clock.Now(ctx))
 	if err != nil {
 		return nil, fmt.Errorf("call actors: %w", err)
 	}

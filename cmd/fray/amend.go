@@ -31,7 +31,7 @@ type amender struct {
 
 // amender is what the files and a change's targets ask of the state.
 func (l *loaded) amender(a *app, c *change) *amender {
-	m := &amender{app: a, l: l, blocks: amend.Blocks{Config: l.cfg, At: time.Now().UTC(), By: whoever()}}
+	m := &amender{app: a, l: l, blocks: amend.Blocks{Config: l.cfg, At: time.Now().UTC(), By: userAtHost()}}
 	if len(c.targets) > 0 {
 		m.blocks.Wanted = apply.Chosen(l.cfg.Desired, c.targets)
 	}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/fray-ml/fray/apply"
 	clusterkeys "github.com/fray-ml/fray/clusterapi/keys"
-	"github.com/fray-ml/fray/controller"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -248,89 +247,30 @@ func (r *runner) release(lease *store.Held) {
 	}
 }
 
-// underLease does the work of apply while the lease is held.
+// underLease does the work of apply while the lease is held: it prepares the
+// stepper, proposes a plan, has it confirmed and accepted, and steps until it is
+// carried out.
 func (r *runner) underLease(soft context.Context, lease *store.Held, shown *plan.Plan) error {
 	hard := lease.Context()
-	if err := r.l.stack.keys.unchanged(soft); err != nil {
-		return untouched(soft, err)
-	}
-	w := apply.Rewriter{Store: r.l.stack.store, Version: toolVersion(), Epoch: lease.Epoch(), Valid: lease.Valid}
-	if err := r.l.stack.finishRekey(hard, w); err != nil {
-		return err
-	}
-	all, err := r.l.stack.providers(soft, r.l.desired.Providers, r.l.doc)
+	all, err := r.unlock(soft, lease)
 	if err != nil {
 		return err
 	}
 	r.progress = newProgress(r.app)
 	defer r.progress.close()
-	stepper, err := apply.New(soft, apply.Config{
-		Store: r.l.stack.store, Providers: all, Version: toolVersion(),
-		Epoch: lease.Epoch(), Valid: lease.Valid, Parallelism: r.flags.parallelism, Events: true,
-		Certify: clusterkeys.NewIssuer(r.l.stack.store, lease.Epoch()).Certify,
-		OnStep:  r.progress.step,
-		OnError: r.progress.failed,
-		Refine:  r.l.refine(r.narrowing()),
-	})
+	stepper, err := r.prepare(soft, lease, all)
 	if err != nil {
-		return untouched(soft, err)
+		return err
 	}
 	r.stepper = stepper
-	doc := stepper.Document()
-	r.l.doc = doc
-	if r.saved != nil {
-		if err := r.saved(doc); err != nil {
-			return err
-		}
-	}
-	if err := r.l.stack.here(doc); err != nil {
-		return err
-	}
-	if doc.Paused != nil {
-		return errors.New(controller.PausedText(doc.Paused))
-	}
-	if doc, err = r.c.amender.takeOver(soft, doc, r.stepper.Accept); err != nil {
-		return err
-	}
-	amended, amendments, err := r.c.amender.amend(soft, doc)
+	accepted, p, err := r.propose(soft, stepper)
 	if err != nil {
-		return untouched(soft, err)
-	}
-	r.failedBefore = failedAttempts(amended)
-	accepted := r.l.accept(soft, r.c, amended)
-	accepted.LocalPlace = r.l.stack.place()
-	if err := r.l.impossible(accepted); err != nil {
-		return err
-	}
-	p, err := stepper.Preview(soft, &accepted.Desired, accepted)
-	if err != nil {
-		return untouched(soft, err)
-	}
-	p.Amendments = amendments
-	if err := r.l.explain(soft, p, r.c, doc); err != nil {
 		return err
 	}
 	if err := r.confirm(p, shown); err != nil {
 		return err
 	}
-	if err := r.l.upload(soft, r.progress.line); err != nil {
-		return untouched(soft, err)
-	}
-	if err := r.shipAgent(soft, accepted); err != nil {
-		return err
-	}
-	if !r.c.keeps {
-		if accepted.Recorded, err = r.record(soft); err != nil {
-			return untouched(soft, err)
-		}
-	}
-	r.scope = r.scopeOf(p)
-	r.stepper.SetScope(r.scope)
-	if err := r.stepper.Accept(soft, accepted); err != nil {
-		return err
-	}
-	r.sweep(soft, accepted.Recorded)
-	if err := r.l.stack.keys.retire(soft); err != nil {
+	if err := r.accept(soft, accepted, p); err != nil {
 		return err
 	}
 	err = r.finish(hard, r.loop(soft, hard), p)

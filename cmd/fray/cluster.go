@@ -13,7 +13,7 @@ import (
 
 // signer signs this command's tokens, for this user.
 func (s *stack) signer(doc *state.Document) *clusterkeys.Command {
-	s.signing.Do(func() { s.command = clusterkeys.NewCommand(s.store, doc.Stack(), whoever()) })
+	s.signing.Do(func() { s.command = clusterkeys.NewCommand(s.store, doc.Stack(), userAtHost()) })
 	return s.command
 }
 

@@ -81,7 +81,7 @@ type loaded struct {
 	bundles map[string]string // directory by sha256
 	paths   []string
 
-	recorder *recorded.Recorder // of what src was made of; nil: nobody
+	recorder *recorded.Recorder // records the files that src was made of; nil: none are recorded
 
 	compared map[plan.BundleChange][]plan.FileChange // projects that were, by their digests
 

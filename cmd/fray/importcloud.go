@@ -169,7 +169,7 @@ func leftAlone(doc *state.Document, in []intake) *state.Document {
 		if next.Disowned == nil {
 			next.Disowned = map[string]state.Disowned{}
 		}
-		next.Disowned[name] = state.Disowned{Spec: one.found.Spec, At: time.Now().UTC(), By: whoever()}
+		next.Disowned[name] = state.Disowned{Spec: one.found.Spec, At: time.Now().UTC(), By: userAtHost()}
 	}
 	return next
 }

@@ -27,7 +27,7 @@ it too.`,
 				return err
 			}
 			err = a.edit(cmd.Context(), l.stack, flags.leaseTimeout, func(doc *state.Document) (*state.Document, error) {
-				return controller.Paused(doc, state.Pause{At: time.Now().UTC(), By: whoever(), Reason: reason}), nil
+				return controller.Paused(doc, state.Pause{At: time.Now().UTC(), By: userAtHost(), Reason: reason}), nil
 			})
 			if err != nil {
 				return err

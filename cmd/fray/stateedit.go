@@ -76,7 +76,7 @@ again. To end what runs, use fray destroy --target or fray stop instead.`,
 			}
 			var removed amend.Removed
 			if err := a.edit(cmd.Context(), l.stack, flags.leaseTimeout, func(doc *state.Document) (next *state.Document, err error) {
-				next, removed, err = amend.Remove(doc, addrs, time.Now().UTC(), whoever())
+				next, removed, err = amend.Remove(doc, addrs, time.Now().UTC(), userAtHost())
 				return next, err
 			}); err != nil {
 				return err
@@ -94,8 +94,8 @@ again. To end what runs, use fray destroy --target or fray stop instead.`,
 	return cmd
 }
 
-// whoever is this user, for the record.
-func whoever() string {
+// userAtHost is this user, for the record.
+func userAtHost() string {
 	name := os.Getenv("USER")
 	if u, err := user.Current(); err == nil {
 		name = u.Username

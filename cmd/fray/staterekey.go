@@ -85,7 +85,7 @@ func (a *app) rekey(ctx context.Context, s *stack, wait time.Duration) error {
 }
 
 // finishRekey seals anew what a rekey that died has left, and removes its former
-// key. Whoever takes the lease does so before anything else.
+// key. The next holder of the lease does so before anything else.
 func (s *stack) finishRekey(ctx context.Context, w apply.Rewriter) error {
 	rotating, err := s.keys.rotating(ctx)
 	if err != nil || !rotating {

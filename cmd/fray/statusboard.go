@@ -208,7 +208,7 @@ func (v *view) sliceRow(s *state.Slice) row {
 	switch {
 	case !s.Terminating.IsZero():
 		note, m = "goes: "+s.Terminating.Text, moodWaiting
-	case s.Error != "":
+	case s.Failed != "":
 		note, m = s.Error, moodBad
 	case s.BornAt.IsZero():
 		note, since, m = "is coming up", s.AskedAt, moodWaiting

@@ -152,7 +152,7 @@ func TestScreenFits(t *testing.T) {
 		}
 	}
 	v := viewOf(jobs)
-	v.doc.Slices["s"] = &state.Slice{Spec: schema.SliceSpec{Name: "s", Zone: "z", Hosts: 1}, Error: "stockout\x1b[2J"}
+	v.doc.Slices["s"] = &state.Slice{Spec: schema.SliceSpec{Name: "s", Zone: "z", Hosts: 1}, Failed: schema.ErrorCapacity, Error: "stockout\x1b[2J"}
 	v.events = []store.Event{{At: noon, Kind: store.EventConfig, Text: "revision 1"}}
 	for _, size := range [][2]int{{80, 24}, {1, 1}, {20, 3}, {30, 7}, {40, 10}, {200, 60}, {10, 100}, {0, 0}} {
 		for _, keys := range [][]string{nil, {"?"}, {"/", "x"}, {"tab"}, {"end"}} {

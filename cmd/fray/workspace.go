@@ -233,7 +233,7 @@ func (at site) make(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make workspace %q: %w", at.workspace, err)
 	}
-	data, err := json.MarshalIndent(marker{Workspace: at.workspace, MadeAt: time.Now().UTC(), MadeBy: whoever()}, "", "  ")
+	data, err := json.MarshalIndent(marker{Workspace: at.workspace, MadeAt: time.Now().UTC(), MadeBy: userAtHost()}, "", "  ")
 	if err != nil {
 		return err
 	}

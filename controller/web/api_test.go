@@ -289,6 +289,6 @@ func TestOverviewOfAProviderThatCannotBeSeen(t *testing.T) {
 		t.Errorf("unreachable is %v, conditions are %+v", got.Unreachable, got.Conditions)
 	}
 	if calm := decode[Overview](t, pageOf(t, family(), nil), "/api/v1/overview"); len(calm.Unreachable)+len(calm.Conditions) > 0 {
-		t.Errorf("in calm weather unreachable is %v, conditions are %v", calm.Unreachable, calm.Conditions)
+		t.Errorf("while all providers answer, unreachable is %v, conditions are %v", calm.Unreachable, calm.Conditions)
 	}
 }

@@ -121,6 +121,7 @@ func (b *binder) fillIn(a *state.Attempt, t *state.Task) (up, ready bool) {
 		return false, false
 	}
 	t.State, t.Reason, t.ExitCode, t.Ports, t.Started, t.Tail = r.State, r.Reason, r.ExitCode, r.Ports, r.Started, r.Tail
+	t.Termination = r.Termination
 	if !r.StartedAt.IsZero() && r.StartedAt.Before(a.StartedAt) {
 		a.StartedAt = r.StartedAt
 	}

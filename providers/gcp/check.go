@@ -63,6 +63,8 @@ type checker struct {
 	problems []providers.Problem
 	told     map[string]bool
 	passing  error // the first that says nothing about the world
+	// unauthenticated says that an API did not know who asks, and that this is told.
+	unauthenticated bool
 }
 
 // run makes the calls that everything needs first: where they are refused, so is

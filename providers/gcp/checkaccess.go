@@ -85,14 +85,16 @@ func (a cloudAnswer) isOfProject() bool {
 	return (a.code == codes.NotFound || a.code == codes.InvalidArgument) && a.has("project")
 }
 
-const noCredentials = "No Google credentials"
-
 // credentials tells that there are none, or none that are good.
 func (c *checker) credentials(err error) {
-	if slices.ContainsFunc(c.problems, func(p providers.Problem) bool { return p.Summary == noCredentials }) {
+	c.mu.Lock()
+	known := c.unauthenticated
+	c.unauthenticated = true
+	c.mu.Unlock()
+	if known {
 		return // the other API says so too
 	}
-	c.add(problemAt(ofProject(), noCredentials, fmt.Sprintf(
+	c.add(problemAt(ofProject(), "No Google credentials", fmt.Sprintf(
 		"Google Cloud does not know who asks: %s. To use an account of your own, run `gcloud auth application-default login`; for a service account, set GOOGLE_APPLICATION_CREDENTIALS to its key file, "+
 			"or run fray on a machine of Google Cloud that has one.", strings.TrimSuffix(clipped(legibly(err).Error()), "."))))
 }

@@ -14,11 +14,45 @@ func stackB(spec *schema.SliceSpec) { spec.Stack = "stack-b" }
 
 // What is deleted, by what was there.
 func TestDelete(t *testing.T) {
-	for name, test := range map[string]struct {
-		there   func(*tpuService)
-		refused bool
-		want    string // the one call that changes something; "": there is none
-	}{
+	for name, test := range deleteCases(t) {
+		t.Run(name, test.run)
+	}
+}
+
+// deleteCase is what is there when a slice is deleted, and what that comes to.
+type deleteCase struct {
+	there   func(*tpuService)
+	refused bool
+	want    string // the one call that changes something; "": there is none
+}
+
+func (test deleteCase) run(t *testing.T) {
+	s := newTPUService(t)
+	test.there(s)
+	p := s.provider(t)
+	for range 2 { // it is the same to do it again
+		err := p.Delete(t.Context(), schema.SliceSpec{Stack: "stack-a", Name: "one"})
+		if test.refused {
+			wantKind(t, err, schema.ErrorPermission, "left alone")
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	nodes, queued := s.count("DeleteNode"), s.count("DeleteQueuedResource")
+	wantNodes, wantQueued := 0, 0
+	switch test.want {
+	case "DeleteNode":
+		wantNodes = 1
+	case "DeleteQueuedResource":
+		wantQueued = 1
+	}
+	if nodes != wantNodes || queued != wantQueued {
+		t.Errorf("DeleteNode was called %d times, DeleteQueuedResource %d times, want %d and %d", nodes, queued, wantNodes, wantQueued)
+	}
+}
+
+func deleteCases(t *testing.T) map[string]deleteCase {
+	return map[string]deleteCase{
 		"a node":            {there: func(s *tpuService) { s.setNode("one", nodeOf(t, tpuSpec("one"))) }, want: "DeleteNode"},
 		"a queued resource": {there: func(s *tpuService) { s.setQueued("one", queuedOf(t, tpuSpec("one"))) }, want: "DeleteQueuedResource"},
 		"both, by force": {there: func(s *tpuService) {
@@ -83,31 +117,6 @@ func TestDelete(t *testing.T) {
 			q.GetTpu().NodeSpec = append(q.GetTpu().GetNodeSpec(), q.GetTpu().GetNodeSpec()[0])
 			s.setQueued("one", q)
 		}, refused: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newTPUService(t)
-			test.there(s)
-			p := s.provider(t)
-			for range 2 { // it is the same to do it again
-				err := p.Delete(t.Context(), schema.SliceSpec{Stack: "stack-a", Name: "one"})
-				if test.refused {
-					wantKind(t, err, schema.ErrorPermission, "left alone")
-				} else if err != nil {
-					t.Fatal(err)
-				}
-			}
-			nodes, queued := s.count("DeleteNode"), s.count("DeleteQueuedResource")
-			wantNodes, wantQueued := 0, 0
-			switch test.want {
-			case "DeleteNode":
-				wantNodes = 1
-			case "DeleteQueuedResource":
-				wantQueued = 1
-			}
-			if nodes != wantNodes || queued != wantQueued {
-				t.Errorf("DeleteNode was called %d times, DeleteQueuedResource %d times, want %d and %d", nodes, queued, wantNodes, wantQueued)
-			}
-		})
 	}
 }
 

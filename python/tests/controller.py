@@ -17,8 +17,10 @@ from typing import Any, NoReturn
 
 import grpc
 
+from fray import _termination
 from fray._pb import cluster_pb2 as pb
 from fray._pb import cluster_pb2_grpc
+from fray.cluster import TerminationCause
 
 TOKEN = "secret"
 
@@ -199,6 +201,7 @@ class Controller(
             "FRAY_NAMESPACE": job.info.namespace,
             "FRAY_CLUSTER_SPEC": f"fray://{self.address}",
             "FRAY_CLUSTER_TOKEN": TOKEN,
+            _termination.VARIABLE: str(self.directory / f"{job.info.job_id}.end"),
             "PYTHONPATH": os.pathsep.join(sys.path),
         }
         if not words:
@@ -219,7 +222,18 @@ class Controller(
         code = process.wait()
         if not job.ended:
             status = pb.JOB_STATUS_FAILED if code else pb.JOB_STATUS_SUCCEEDED
+            self._terminated(job)
             self.finish(job.info.job_id, status, f"exit code {code}" if code else "")
+
+    def _terminated(self, job: Job) -> None:
+        end = _termination.read(self.directory / f"{job.info.job_id}.end")
+        if end is not None:
+            cause = {
+                TerminationCause.ACTOR_UNMADE: pb.TERMINATION_CAUSE_ACTOR_UNMADE,
+                TerminationCause.CALLABLE_REFUSED: pb.TERMINATION_CAUSE_CALLABLE_REFUSED,
+            }[end.cause]
+            told = pb.Termination(cause=cause, message=end.message, type=end.type, trace=end.trace)
+            job.info.tasks[0].termination.CopyFrom(told)
 
     def write(self, job_id: str, data: bytes) -> None:
         with self.changed:

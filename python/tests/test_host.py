@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from fray import _host_class, _host_run, host
+from fray import _host_class, _host_run, _termination, host
 from fray._host_run import Hosting
+from fray.cluster import TerminationCause
 from fray.rpc import ActorHandle, FixedResolver, errors
 from ports import listen
 from waiting import eventually
@@ -82,6 +83,8 @@ class Host:
         path = os.pathsep.join([str(project), *sys.path])
         self.environ = {**os.environ, "PYTHONPATH": path, "FRAY_PORT_ACTOR": str(self.port), **environ}
         self.log = project / f"log-{self.port}"
+        self.termination = project / f"end-{self.port}"
+        self.environ[_termination.VARIABLE] = str(self.termination)
         with self.log.open("w") as output:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "fray.host", *words],
@@ -272,11 +275,13 @@ def test_it_is_asked_to_stop_while_it_constructs(start: Callable[..., Host], tmp
 def test_an_actor_that_cannot_be_made(
     start: Callable[..., Host], words: str, environ: dict[str, str], want: tuple[str, str, str]
 ) -> None:
-    status, log = start(words, **environ).ended()
+    host = start(words, **environ)
+    status, log = host.ended()
     assert status == _host_run.CONSTRUCTION_FAILED == 77
-    found = _host_run.constructor_error(log.splitlines())
+    found = _termination.read(host.termination)
     assert found is not None, log
-    kind, message, trace = found
+    assert found.cause is TerminationCause.ACTOR_UNMADE
+    kind, message, trace = found.type, found.message, found.trace
     assert kind == want[0]
     assert want[1] in message
     assert want[2] in trace
@@ -289,7 +294,11 @@ def test_an_actor_that_cannot_be_made(
         assert last.startswith(f"{kind}: ")
 
 
-def test_a_long_traceback_fits_into_what_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_long_traceback_fits_into_what_is_kept(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(_termination.VARIABLE, str(tmp_path / "end"))
+
     def fall(depth: int) -> None:
         if depth == 0:
             raise ValueError("deep\ndown")
@@ -302,16 +311,25 @@ def test_a_long_traceback_fits_into_what_is_kept(capsys: pytest.CaptureFixture[s
         fall(30)
     _host_run.report(caught.value)
     tail = capsys.readouterr().err.splitlines()[-20:]  # of an agent
-    found = _host_run.constructor_error(tail)
+    assert tail[:2] == [
+        "fray: the actor could not be constructed: ValueError: deep",
+        "Traceback (most recent call last):",
+    ]
+    assert tail[-2:] == ["ValueError: deep", "down"]
+    found = _termination.read(tmp_path / "end")
     assert found is not None
-    assert found[:2] == ("ValueError", "deep")
-    assert found[2].startswith("Traceback (most recent call last):")
-    assert found[2].endswith("ValueError: deep\ndown")
+    assert (found.type, found.message) == ("ValueError", "deep\ndown")
+    assert found.trace.startswith("Traceback (most recent call last):")
+    assert found.trace.endswith("ValueError: deep\ndown\n")
 
 
-def test_other_output_is_no_constructors_error() -> None:
-    assert _host_run.constructor_error([]) is None
-    assert _host_run.constructor_error(["Traceback (most recent call last):", "ValueError: mine"]) is None
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", '{"cause": "boredom", "message": "", "type": "", "trace": ""}']
+)
+def test_what_is_no_record_counts_as_none(tmp_path: Path, content: str) -> None:
+    assert _termination.read(tmp_path / "end") is None
+    (tmp_path / "end").write_text(content)
+    assert _termination.read(tmp_path / "end") is None
 
 
 def test_a_constructor_gets_its_context(start: Callable[..., Host]) -> None:

@@ -223,6 +223,22 @@ def test_a_constructor_that_raises_is_told_to_the_creator(client: Client, tmp_pa
     )
 
 
+class Pretender:
+    """Ends its process for another reason than the one that it prints."""
+
+    def __init__(self) -> None:
+        print("fray: the actor could not be constructed: ValueError: not true", flush=True)
+        print("fray: the callable cannot be run: nor is this", flush=True)
+        os._exit(3)
+
+
+def test_what_a_constructor_prints_is_no_cause() -> None:
+    with LocalCluster(use_processes=True) as cluster, _ClusterClient(Elsewhere(cluster)) as client:
+        with pytest.raises(ActorCreationError) as caught:
+            client.create_actor(Pretender, name="pretender", max_restarts=0)
+        assert (caught.value.type, caught.value.message) == ("", "exit code 3")
+
+
 def test_what_could_not_be_made_is_in_nobodys_way(tmp_path: Path) -> None:
     with LocalCluster(use_processes=True) as cluster, _ClusterClient(Lingering(cluster)) as client:
         with pytest.raises(ActorCreationError, match="no such lesson"):

@@ -35,6 +35,15 @@ const (
 // rekey` in a row that did not come to its end.
 const maxFormer = 64
 
+// TooManyFormerError is an object that would have more former keys than any may:
+// each is needed for as long as something is sealed with it.
+type TooManyFormerError struct{ Keys int }
+
+func (e *TooManyFormerError) Error() string {
+	return fmt.Sprintf("there would be %d former keys, and at most %d are kept: that many `fray state rekey` in a row did not come to their end; "+
+		"run `fray plan` to see that the state can be read, then `fray apply` or `fray watch`, which finishes the last one and removes the former keys", e.Keys, maxFormer)
+}
+
 // Errors to be tested with errors.Is.
 var (
 	// ErrLocked: nothing at hand opens the key; the message says what would.
@@ -194,8 +203,11 @@ func wrap(ctx context.Context, secrets state.Secrets, w wrapper, created time.Ti
 	k := &Keyring{Header: Header{
 		Version: versionSingle, ID: id, Created: created, Form: w.form(), Recipients: w.Recipients, KMSKey: w.KMSKey,
 	}}
+	if n := len(secrets.Former); n > maxFormer {
+		return nil, fmt.Errorf("wrap the stack's key: %w", &TooManyFormerError{Keys: n})
+	}
 	payload := bytes.Clone(secrets.Current)
-	for _, former := range secrets.Former[:min(maxFormer, len(secrets.Former))] {
+	for _, former := range secrets.Former {
 		if id, err = ID(former); err != nil {
 			return nil, fmt.Errorf("wrap a former key of the stack: %w", err)
 		}

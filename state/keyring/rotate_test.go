@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/fray-ml/fray/state"
@@ -69,6 +70,32 @@ func TestRewrapWithANewKey(t *testing.T) {
 			}
 			if _, err := one.Rewrap(t.Context(), state.Secrets{Current: old}, one.Policy(), l.unlock.KMS); err == nil {
 				t.Error("a former key replaces the one that replaced it")
+			}
+		})
+	}
+}
+
+// TestTooManyFormerKeys: each former key is needed, so that none is left out silently.
+func TestTooManyFormerKeys(t *testing.T) {
+	for _, l := range locks(t) {
+		t.Run(l.name, func(t *testing.T) {
+			k, old, err := keyring.New(t.Context(), l.policy, l.unlock.KMS)
+			if err != nil {
+				t.Fatal(err)
+			}
+			former := [][]byte{old}
+			for n := range 64 {
+				former = append(former, bytes.Repeat([]byte{byte(n + 8)}, state.KeySize))
+			}
+			secrets := state.Secrets{Current: bytes.Repeat([]byte{7}, state.KeySize), Former: former[:64]}
+			most, err := k.Rewrap(t.Context(), secrets, k.Policy(), l.unlock.KMS)
+			if err != nil || len(most.Former) != 64 {
+				t.Fatalf("with 64 former keys: %v", err)
+			}
+			secrets.Former = former
+			_, err = k.Rewrap(t.Context(), secrets, k.Policy(), l.unlock.KMS)
+			if many, ok := errors.AsType[*keyring.TooManyFormerError](err); !ok || many.Keys != 65 || !strings.Contains(err.Error(), "fray apply") {
+				t.Errorf("with 65 former keys: got %v, want an error that says how to go on", err)
 			}
 		})
 	}

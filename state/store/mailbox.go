@@ -199,6 +199,9 @@ type TaskReport struct {
 	// BadHost says that the host looks broken rather than the program: whatever
 	// runs there next would end the same way.
 	BadHost bool `json:"bad_host,omitempty"`
+	// Termination is what a program of fray's own recorded about why it failed, nil
+	// of others.
+	Termination *schema.Termination `json:"termination,omitempty"`
 }
 
 // HealthState is a closed set.

@@ -73,7 +73,7 @@ func isPart(names, all []string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(all, name) })
 }
 
-// A wrong list ends with its time, and with the weather.
+// A wrong list ends with its time, or when it is set otherwise.
 func TestWrongListsEnd(t *testing.T) {
 	w := newWorld(t, cloud.Scenario{})
 	w.made("n0", spot())
@@ -99,7 +99,7 @@ func TestWrongListsEnd(t *testing.T) {
 	}
 	c.Abate()
 	if names := w.listed(); len(names) != 1 {
-		t.Errorf("in calm weather it lists %v", names)
+		t.Errorf("without a wrong list it lists %v", names)
 	}
 	for _, refused := range []error{
 		c.MisreadList("made up", "", "", 0, 0), c.MisreadList(cloud.ListEmpty, "made up", "", 0, 0), c.MisreadList(cloud.ListZone, "", "made-up", 0, 0),

@@ -11,16 +11,10 @@ import sys
 import traceback
 from pathlib import Path
 
-from fray import _pickling
-from fray.cluster.types import PythonCall
+from fray import _pickling, _termination
+from fray.cluster.types import PythonCall, TerminationCause
 
 _REFUSED = "fray: the callable cannot be run: "
-
-
-def refusal(line: str) -> str | None:
-    """Return why this refused a callable for good, if that is what the last line of its output says."""
-    _, found, why = line.partition(_REFUSED)
-    return why if found else None
 
 
 def main() -> int:
@@ -33,11 +27,15 @@ def main() -> int:
     except OSError as err:
         return _fail(f"fray: FRAY_CALLABLE cannot be read: {err}")
     except _pickling.CallableError as err:
+        _termination.record(TerminationCause.CALLABLE_REFUSED, str(err))
         return _fail(f"{_REFUSED}{err}")
     except Exception as err:  # of the code that unpickling runs
         traceback.print_exception(err)
         first = str(err).partition("\n")[0]
-        return _fail(f"{_REFUSED}it cannot be unpickled, see above: {type(err).__qualname__}: {first}")
+        why = f"{type(err).__qualname__}: {first}"
+        trace = "".join(traceback.format_exception(err))
+        _termination.record(TerminationCause.CALLABLE_REFUSED, f"it cannot be unpickled: {why}", trace=trace)
+        return _fail(f"{_REFUSED}it cannot be unpickled, see above: {why}")
     return _run(call)
 
 

@@ -1,8 +1,8 @@
 """Makes one actor and serves it until the process is asked to stop.
 
 It is what `python -m fray.host` and the jobs of create_actor have in common. An actor that cannot be made
-ends the process with status 77, and why is the last that it writes, in a form that `constructor_error`
-reads. Here nothing is imported that is slow and not needed at once.
+ends the process with status 77; why is the last that it writes, for people, and recorded for its agent. Here
+nothing is imported that is slow and not needed at once.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from fray import _termination
 
 CONSTRUCTION_FAILED = 77
 """The exit status of a host whose actor could not be made."""
@@ -96,8 +98,13 @@ def _takes_context(actor_class: Callable[..., Any]) -> bool:
 
 
 def report(err: BaseException) -> None:
-    """Write why there is no actor, so that people and `constructor_error` can read it."""
+    """Record why there is no actor, and write it for people."""
+    from fray.cluster.types import TerminationCause
+
     kind, message, text = error_of(err)
+    _termination.record(
+        TerminationCause.ACTOR_UNMADE, message, kind, "" if kind == _CLASS_PATH_ERROR else text
+    )
     if kind == _CLASS_PATH_ERROR:
         sys.stderr.write(f"{_FAILED}{message}\n")
         sys.stderr.flush()
@@ -118,14 +125,3 @@ def error_of(err: BaseException) -> tuple[str, str, str]:
     module = type(err).__module__
     kind = type(err).__qualname__ if module == "builtins" else f"{module}.{type(err).__qualname__}"
     return kind, str(err), "".join(traceback.format_exception(err.with_traceback(frames)))
-
-
-def constructor_error(tail: Sequence[str]) -> tuple[str, str, str] | None:
-    """Return type, message and traceback of what a host wrote at its end; None: it was no constructor."""
-    begin = next((i for i in reversed(range(len(tail))) if tail[i].startswith(_FAILED)), None)
-    if begin is None:
-        return None
-    if begin == len(tail) - 1:
-        return _CLASS_PATH_ERROR, tail[begin].removeprefix(_FAILED), ""
-    kind, _, message = tail[begin].removeprefix(_FAILED).partition(": ")
-    return kind, message, "\n".join(tail[begin + 1 :])

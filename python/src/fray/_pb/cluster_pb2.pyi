@@ -107,6 +107,27 @@ BAND_INTERACTIVE: Band.ValueType  # 2
 BAND_BATCH: Band.ValueType  # 3
 Global___Band: _TypeAlias = Band  # noqa: Y015
 
+class _TerminationCause:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _TerminationCauseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TerminationCause.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    TERMINATION_CAUSE_UNSPECIFIED: _TerminationCause.ValueType  # 0
+    TERMINATION_CAUSE_ACTOR_UNMADE: _TerminationCause.ValueType  # 1
+    """its class was not found, or its constructor failed"""
+    TERMINATION_CAUSE_CALLABLE_REFUSED: _TerminationCause.ValueType  # 2
+    """the pickled callable cannot be run"""
+
+class TerminationCause(_TerminationCause, metaclass=_TerminationCauseEnumTypeWrapper): ...
+
+TERMINATION_CAUSE_UNSPECIFIED: TerminationCause.ValueType  # 0
+TERMINATION_CAUSE_ACTOR_UNMADE: TerminationCause.ValueType  # 1
+"""its class was not found, or its constructor failed"""
+TERMINATION_CAUSE_CALLABLE_REFUSED: TerminationCause.ValueType  # 2
+"""the pickled callable cannot be run"""
+Global___TerminationCause: _TypeAlias = TerminationCause  # noqa: Y015
+
 @_typing.final
 class IdentityRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
@@ -784,6 +805,7 @@ class AttemptInfo(_message.Message):
     OUTCOME_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
     SLICES_FIELD_NUMBER: _builtins.int
+    TERMINATION_FIELD_NUMBER: _builtins.int
     number: _builtins.int
     why: _builtins.str
     """it began"""
@@ -796,6 +818,10 @@ class AttemptInfo(_message.Message):
     def ended_at(self) -> _timestamp_pb2.Timestamp: ...
     @_builtins.property
     def slices(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    @_builtins.property
+    def termination(self) -> Global___Termination:
+        """of the task by which it failed, if that is a program of fray's own that recorded one"""
+
     def __init__(
         self,
         *,
@@ -806,14 +832,50 @@ class AttemptInfo(_message.Message):
         outcome: _builtins.str = ...,
         reason: _builtins.str = ...,
         slices: _abc.Iterable[_builtins.str] | None = ...,
+        termination: Global___Termination | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["ended_at", b"ended_at", "started_at", b"started_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ended_at", b"ended_at", "started_at", b"started_at", "termination", b"termination"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ended_at", b"ended_at", "number", b"number", "outcome", b"outcome", "reason", b"reason", "slices", b"slices", "started_at", b"started_at", "why", b"why"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ended_at", b"ended_at", "number", b"number", "outcome", b"outcome", "reason", b"reason", "slices", b"slices", "started_at", b"started_at", "termination", b"termination", "why", b"why"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___AttemptInfo: _TypeAlias = AttemptInfo  # noqa: Y015
+
+@_typing.final
+class Termination(_message.Message):
+    """Termination is what a program of fray's own recorded about why it failed: each further
+    attempt would end the same way.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CAUSE_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    TYPE_FIELD_NUMBER: _builtins.int
+    TRACE_FIELD_NUMBER: _builtins.int
+    cause: Global___TerminationCause.ValueType
+    message: _builtins.str
+    """for people"""
+    type: _builtins.str
+    """of the exception, "" without one"""
+    trace: _builtins.str
+    """where it was raised"""
+    def __init__(
+        self,
+        *,
+        cause: Global___TerminationCause.ValueType = ...,
+        message: _builtins.str = ...,
+        type: _builtins.str = ...,
+        trace: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cause", b"cause", "message", b"message", "trace", b"trace", "type", b"type"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Termination: _TypeAlias = Termination  # noqa: Y015
 
 @_typing.final
 class TaskInfo(_message.Message):
@@ -849,6 +911,7 @@ class TaskInfo(_message.Message):
     PORTS_FIELD_NUMBER: _builtins.int
     TAIL_FIELD_NUMBER: _builtins.int
     ZONE_FIELD_NUMBER: _builtins.int
+    TERMINATION_FIELD_NUMBER: _builtins.int
     index: _builtins.int
     state: _builtins.str
     reason: _builtins.str
@@ -861,6 +924,10 @@ class TaskInfo(_message.Message):
     def ports(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]: ...
     @_builtins.property
     def tail(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    @_builtins.property
+    def termination(self) -> Global___Termination:
+        """absent unless it recorded one"""
+
     def __init__(
         self,
         *,
@@ -874,10 +941,11 @@ class TaskInfo(_message.Message):
         ports: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
         tail: _abc.Iterable[_builtins.str] | None = ...,
         zone: _builtins.str = ...,
+        termination: Global___Termination | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "exit_code", b"exit_code"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "exit_code", b"exit_code", "termination", b"termination"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "address", b"address", "exit_code", b"exit_code", "host", b"host", "index", b"index", "ports", b"ports", "reason", b"reason", "slice", b"slice", "state", b"state", "tail", b"tail", "zone", b"zone"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "address", b"address", "exit_code", b"exit_code", "host", b"host", "index", b"index", "ports", b"ports", "reason", b"reason", "slice", b"slice", "state", b"state", "tail", b"tail", "termination", b"termination", "zone", b"zone"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__exit_code: _TypeAlias = _typing.Literal["exit_code"]  # noqa: Y015
     _WhichOneofArgType__exit_code: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code"]  # noqa: Y015
@@ -1785,6 +1853,36 @@ class LookupRequest(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___LookupRequest: _TypeAlias = LookupRequest  # noqa: Y015
+
+@_typing.final
+class ActorNotFound(_message.Message):
+    """ActorNotFound is a detail of the status NOT_FOUND of Lookup."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    NEAR_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    namespace: _builtins.str
+    @_builtins.property
+    def near(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """names that are registered there and spelled alike"""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        namespace: _builtins.str = ...,
+        near: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "namespace", b"namespace", "near", b"near"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ActorNotFound: _TypeAlias = ActorNotFound  # noqa: Y015
 
 @_typing.final
 class ListActorsRequest(_message.Message):

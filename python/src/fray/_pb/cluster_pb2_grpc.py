@@ -687,7 +687,7 @@ class MetadataServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Lookup(self, request, context):
-        """Lookup finds the newest endpoint of exactly that name, or NOT_FOUND with near names.
+        """Lookup finds the newest endpoint of exactly that name, or NOT_FOUND with an ActorNotFound.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

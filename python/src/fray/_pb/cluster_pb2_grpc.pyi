@@ -224,7 +224,7 @@ class MetadataStub:
     """Register makes an endpoint known as long as its task lives."""
     Unregister: _grpc.UnaryUnaryMultiCallable[_cluster_pb2.UnregisterRequest, _cluster_pb2.UnregisterResponse]
     Lookup: _grpc.UnaryUnaryMultiCallable[_cluster_pb2.LookupRequest, _cluster_pb2.ActorEndpoint]
-    """Lookup finds the newest endpoint of exactly that name, or NOT_FOUND with near names."""
+    """Lookup finds the newest endpoint of exactly that name, or NOT_FOUND with an ActorNotFound."""
     LookupAll: _grpc.UnaryUnaryMultiCallable[_cluster_pb2.LookupRequest, _cluster_pb2.ListActorsResponse]
     ListActors: _grpc.UnaryUnaryMultiCallable[_cluster_pb2.ListActorsRequest, _cluster_pb2.ListActorsResponse]
     Watch: _grpc.UnaryStreamMultiCallable[_cluster_pb2.WatchRequest, _cluster_pb2.WatchResponse]
@@ -241,7 +241,7 @@ class MetadataAsyncStub(MetadataStub):
     """Register makes an endpoint known as long as its task lives."""
     Unregister: _aio.UnaryUnaryMultiCallable[_cluster_pb2.UnregisterRequest, _cluster_pb2.UnregisterResponse]  # type: ignore[assignment]
     Lookup: _aio.UnaryUnaryMultiCallable[_cluster_pb2.LookupRequest, _cluster_pb2.ActorEndpoint]  # type: ignore[assignment]
-    """Lookup finds the newest endpoint of exactly that name, or NOT_FOUND with near names."""
+    """Lookup finds the newest endpoint of exactly that name, or NOT_FOUND with an ActorNotFound."""
     LookupAll: _aio.UnaryUnaryMultiCallable[_cluster_pb2.LookupRequest, _cluster_pb2.ListActorsResponse]  # type: ignore[assignment]
     ListActors: _aio.UnaryUnaryMultiCallable[_cluster_pb2.ListActorsRequest, _cluster_pb2.ListActorsResponse]  # type: ignore[assignment]
     Watch: _aio.UnaryStreamMultiCallable[_cluster_pb2.WatchRequest, _cluster_pb2.WatchResponse]  # type: ignore[assignment]
@@ -273,7 +273,7 @@ class MetadataServicer(metaclass=_abc_1.ABCMeta):
         request: _cluster_pb2.LookupRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_cluster_pb2.ActorEndpoint, _abc.Awaitable[_cluster_pb2.ActorEndpoint]]:
-        """Lookup finds the newest endpoint of exactly that name, or NOT_FOUND with near names."""
+        """Lookup finds the newest endpoint of exactly that name, or NOT_FOUND with an ActorNotFound."""
 
     @_abc_1.abstractmethod
     def LookupAll(

@@ -64,6 +64,8 @@ from fray.cluster.types import (
     ReservationInfo,
     TaskInfo,
     TaskState,
+    Termination,
+    TerminationCause,
 )
 
 if TYPE_CHECKING:
@@ -117,6 +119,8 @@ __all__ = [
     "ResourceConfig",
     "TaskInfo",
     "TaskState",
+    "Termination",
+    "TerminationCause",
     "TpuConfig",
     "UnsupportedError",
     "WaitTimeoutError",

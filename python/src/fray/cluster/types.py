@@ -270,6 +270,27 @@ class TaskState(StrEnum):
     EXIT_UNKNOWN = "exit_unknown"
 
 
+class TerminationCause(StrEnum):
+    """Why a program of fray's own can never do what it was started for."""
+
+    ACTOR_UNMADE = "actor_unmade"
+    """The class of the actor was not found, or its constructor failed."""
+    CALLABLE_REFUSED = "callable_refused"
+    """The pickled callable cannot be run."""
+
+
+@dataclass(frozen=True)
+class Termination:
+    """What a program of fray's own recorded about why it failed."""
+
+    cause: TerminationCause
+    message: str
+    type: str = ""
+    """Of the exception, "" without one."""
+    trace: str = ""
+    """Where it was raised."""
+
+
 @dataclass(frozen=True)
 class TaskInfo:
     """One process of a job, in its last attempt."""
@@ -285,6 +306,8 @@ class TaskInfo:
     ports: Mapping[str, int] = field(default_factory=dict)
     tail: tuple[str, ...] = ()
     """The last lines that it wrote."""
+    termination: Termination | None = None
+    """None unless it is a program of fray's own that recorded why it failed."""
 
 
 @dataclass(frozen=True)
@@ -301,6 +324,8 @@ class AttemptInfo:
     reason: str = ""
     """Why it ended."""
     slices: tuple[str, ...] = ()
+    termination: Termination | None = None
+    """Of the task by which it failed."""
 
 
 @dataclass(frozen=True)

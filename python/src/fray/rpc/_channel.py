@@ -206,7 +206,7 @@ class Channel:
             return
         try:
             with self._opening:
-                pass  # who opened a connection before has it now, and nobody opens one after
+                pass  # a connection that was being opened is there now, and no other is opened
             with self._lock:
                 broken = self._connection
                 if broken is not None and not broken.closed:

@@ -79,7 +79,7 @@ class Directory(Protocol):
         Without `wait` it is None where that is not known yet.
 
         Raises:
-            ClusterError: whoever knows did not answer.
+            ClusterError: the cluster or the cloud that knows it did not answer.
         """
         ...
 
@@ -87,12 +87,12 @@ class Directory(Protocol):
         """Return the endpoints of a name, the oldest first.
 
         Raises:
-            ClusterError: whoever knows did not answer.
+            ClusterError: the cluster or the cloud that knows it did not answer.
         """
         ...
 
     def known(self, name: str) -> list[Endpoint]:
-        """Return the endpoints of a name that are in memory, without asking anybody."""
+        """Return the endpoints of a name that are in memory, without asking the cluster or the cloud."""
         ...
 
     def fresh(self, name: str) -> list[Endpoint]:

@@ -8,8 +8,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
-from fray._callable import refusal
-from fray._host_run import Hosting, constructor_error, host_created
+from fray._host_run import Hosting, host_created
 from fray.cluster import (
     AlreadyExistsError,
     Cluster,
@@ -22,7 +21,8 @@ from fray.cluster import (
     NameClash,
     NotFoundError,
     RefusedError,
-    TaskState,
+    Termination,
+    TerminationCause,
     WaitTimeoutError,
     job_context,
 )
@@ -30,7 +30,6 @@ from fray.rpc.handle import ActorHandle
 from fray.v2.actor import ActorCreationError, ActorSpec, ActorStatus, Lifetime, handle_of
 from fray.v2.types import ClusterJob, JobHandle
 
-_TAIL_PATIENCE = 10.0  # seconds for which the words of a failed attempt may be missing
 _REMIND = 30.0  # seconds between two words on why an actor is not there yet
 _ENDING = 120.0  # seconds for which the end of an actor that was deleted is awaited
 _log = logging.getLogger("fray")
@@ -88,7 +87,6 @@ class HostedActor:
         self.name = name
         self.handle: ActorHandle = handle_of(cluster, name)
         self.job: JobHandle = ClusterJob(cluster, job_id)
-        self._wordless: float | None = None  # since when its failure is known but not its words
         self._reminded = time.monotonic()
 
     def look(self, seconds: float) -> bool:
@@ -108,29 +106,19 @@ class HostedActor:
 
     def _failure(self, info: JobInfo) -> ActorCreationError | None:
         """Return why there will be no actor, if so."""
-        for task in info.tasks:
-            found = constructor_error(task.tail)
-            if found is not None:
-                kind, message, text = found
-                return ActorCreationError(self.name, message, kind, text)
-            refused = refusal(task.tail[-1]) if task.tail else None
-            if refused is not None:
-                return ActorCreationError(self.name, refused)
-        reason = info.reason or f"its job {info.job_id} {info.status}"
+        ends = [task.termination for task in info.tasks] + [a.termination for a in reversed(info.attempts)]
+        for end in filter(None, ends):
+            return self._terminated(end)
         if info.status.ended:
-            return ActorCreationError(self.name, reason)
-        # Its attempt has ended, and so soon began another that what it wrote is not told any more.
-        ended = [
-            refusal(a.reason) or a.reason
-            for a in info.attempts
-            if a.outcome is TaskState.FAILED and _never_made(a.reason)
-        ]
-        if not ended:
-            return None
-        self._wordless = self._wordless or time.monotonic()
-        if time.monotonic() - self._wordless < _TAIL_PATIENCE:
-            return None
-        return ActorCreationError(self.name, ended[-1])
+            return ActorCreationError(self.name, info.reason or f"its job {info.job_id} {info.status}")
+        return None
+
+    def _terminated(self, end: Termination) -> ActorCreationError:
+        match end.cause:
+            case TerminationCause.ACTOR_UNMADE:
+                return ActorCreationError(self.name, end.message, end.type, end.trace)
+            case TerminationCause.CALLABLE_REFUSED:
+                return ActorCreationError(self.name, end.message)
 
     def _remind(self, info: JobInfo) -> None:
         """Say why it takes so long."""
@@ -139,12 +127,6 @@ class HostedActor:
         self._reminded = time.monotonic()
         why = "; ".join(info.pending_reasons) or info.reason or f"its job is {info.status}"
         _log.warning('actor "%s" is awaited: %s', self.name, why)
-
-
-def _never_made(reason: str) -> bool:
-    """Whether an attempt ended so that each further one will, too."""
-    unconstructed = "could not be constructed" in reason or reason.endswith("exit status 77")
-    return unconstructed or refusal(reason) is not None
 
 
 def delete(cluster: Cluster, name: str) -> None:

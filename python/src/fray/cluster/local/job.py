@@ -106,7 +106,11 @@ class Job:
         """Write down how the last attempt ended, unless that is known."""
         if self.attempts and self.attempts[-1].ended_at is None:
             self.attempts[-1] = replace(
-                self.attempts[-1], ended_at=now, outcome=outcome.state, reason=outcome.reason
+                self.attempts[-1],
+                ended_at=now,
+                outcome=outcome.state,
+                reason=outcome.reason,
+                termination=outcome.termination,
             )
 
     def end(self, status: JobStatus, reason: str, now: float) -> None:
@@ -146,5 +150,6 @@ class Job:
             outcome.reason,
             exit_code=outcome.exit_code,
             tail=outcome.tail,
+            termination=outcome.termination,
             address="127.0.0.1",
         )

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fray import _pickling
+from fray import _pickling, _termination
 from fray.cluster.local.job import Job
 from fray.cluster.local.task import ProcessTask, Task, ThreadTask
 from fray.cluster.protocols import Cluster
@@ -54,12 +54,14 @@ class TaskMaker:
         """Return a task of a job's last attempt."""
         environ = {**os.environ, **job.environ, **job.context(index).variables()}
         environ.update(_ports(job))
+        environ.pop(_termination.VARIABLE, None)  # of the task that this process may be
         kind = job.request.entrypoint.kind
         if isinstance(kind, PythonCall) and not self._use_processes:
             return ThreadTask(kind, replace(job.context(index), environ=environ), self._cluster)
         environ["FRAY_CLUSTER_SPEC"] = self._spec()
         environ["FRAY_CLUSTER_ADDRESS"] = self._spec().removeprefix("local:")
         environ["PYTHONUNBUFFERED"] = "1"
+        environ[_termination.VARIABLE] = str(self._end_of(job, index))
         if isinstance(kind, Command):
             return ProcessTask(kind.words, environ)
         # It imports what this process can.
@@ -69,6 +71,10 @@ class TaskMaker:
 
     def _file(self, job: Job) -> Path:
         return self._home() / job.job_id.replace("/", "_")
+
+    def _end_of(self, job: Job, index: int) -> Path:
+        """Return the file in which a task of a job's last attempt may record why it failed."""
+        return self._home() / f"{job.job_id.replace('/', '_')}.{job.attempt}.{index}.end"
 
     def _home(self) -> Path:
         with self._lock:

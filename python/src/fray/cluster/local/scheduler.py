@@ -74,6 +74,14 @@ class Scheduler:
             return
         for job in jobs:
             self._make.check(job)  # before any is kept
+        try:
+            self._submit(jobs)
+        except BaseException:  # of a handler of a signal: its caller has no id to end them by
+            for job in jobs:
+                self.stop(job, "its launch was interrupted")
+            raise
+
+    def _submit(self, jobs: list[Job]) -> None:
         for job in jobs:
             self.jobs[job.job_id] = job
             if job.request.scheduling_timeout_seconds is not None:
@@ -89,12 +97,12 @@ class Scheduler:
 
     def _admit(self) -> None:
         while self._queue:
-            unit = [job for job in self._queue[0] if not job.status.ended]
+            unit = [job for job in self._queue[0] if job.status is JobStatus.PENDING]
             if unit and not self._fits(unit):
                 break
-            self._queue.pop(0)
             for job in unit:
                 self._begin(job, "it was launched")
+            self._queue.pop(0)  # only now: what interrupts this leaves the rest in the queue
         for unit in self._queue:
             for job in unit:
                 job.reason = f"it waits for a worker: all {self._max_workers} are in use"
@@ -114,6 +122,15 @@ class Scheduler:
             yield job
 
     def _begin(self, job: Job, why: str) -> None:
+        try:
+            self._start(job, why)
+        except (
+            BaseException
+        ):  # of a handler of a signal: a job with half its tasks would hold workers for ever
+            self.stop(job, "its start was interrupted")
+            raise
+
+    def _start(self, job: Job, why: str) -> None:
         job.begin(time.time(), why)
         self.timers.cancel((_Timer.START, job.job_id))
         job.tasks = [self._make.task(job, i) for i in range(job.size)]
@@ -240,11 +257,11 @@ class Scheduler:
         self._make.discard(job)
 
     def rest(self) -> None:
-        """Give up what nobody needs while there are no jobs."""
+        """Release the directory and the server of processes, which only jobs need."""
         self._make.close()
 
     def kill(self, owner: int) -> None:
-        """End all processes at once, when nobody can wait for them any more.
+        """End all processes at once, as this process ends and cannot wait for them.
 
         They are of the process `owner`: one that was forked from it leaves them alone when it exits.
         """

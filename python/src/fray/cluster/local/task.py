@@ -14,11 +14,13 @@ import threading
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
+from fray import _termination
 from fray.cluster.context import JobContext, job_scope
 from fray.cluster.protocols import Cluster
-from fray.cluster.types import PythonCall, TaskState
+from fray.cluster.types import PythonCall, TaskState, Termination
 
 _TAIL = 50  # lines
 _DRAIN = 5.0  # seconds
@@ -32,6 +34,7 @@ class Outcome:
     reason: str = ""
     exit_code: int | None = None
     tail: tuple[str, ...] = ()
+    termination: Termination | None = None
 
 
 class Task(Protocol):
@@ -181,7 +184,11 @@ class ProcessTask:
             return Outcome(
                 TaskState.FAILED, f"killed by {signal.Signals(-code).name}", _shell_code(code), tail
             )
-        return Outcome(TaskState.FAILED, f"exit code {code}", code, tail)
+        return Outcome(TaskState.FAILED, f"exit code {code}", code, tail, self._terminated())
+
+    def _terminated(self) -> Termination | None:
+        path = self._environ.get(_termination.VARIABLE)
+        return _termination.read(Path(path)) if path else None
 
     def stop(self, grace: float) -> None:
         """Send SIGTERM to its group, and SIGKILL after `grace` seconds."""

@@ -29,6 +29,8 @@ from fray.cluster.types import (
     ReservationInfo,
     TaskInfo,
     TaskState,
+    Termination,
+    TerminationCause,
 )
 
 _STATUS: Mapping[pb.JobStatus.ValueType, JobStatus] = {
@@ -212,7 +214,20 @@ def _task_of(message: pb.TaskInfo) -> TaskInfo:
         exit_code=message.exit_code if message.HasField("exit_code") else None,
         ports=dict(message.ports),
         tail=tuple(message.tail),
+        termination=_termination_of(message),
     )
+
+
+_CAUSES = {
+    pb.TERMINATION_CAUSE_ACTOR_UNMADE: TerminationCause.ACTOR_UNMADE,
+    pb.TERMINATION_CAUSE_CALLABLE_REFUSED: TerminationCause.CALLABLE_REFUSED,
+}
+
+
+def _termination_of(message: pb.TaskInfo | pb.AttemptInfo) -> Termination | None:
+    end = message.termination
+    cause = _CAUSES.get(end.cause)  # a later version may have others
+    return Termination(cause, end.message, end.type, end.trace) if cause else None
 
 
 def _attempt_of(message: pb.AttemptInfo) -> AttemptInfo:
@@ -224,6 +239,7 @@ def _attempt_of(message: pb.AttemptInfo) -> AttemptInfo:
         outcome=TaskState(message.outcome) if message.outcome else None,
         reason=message.reason,
         slices=tuple(message.slices),
+        termination=_termination_of(message),
     )
 
 

@@ -1,0 +1,41 @@
+package schema
+
+import "fmt"
+
+// TerminationCause is why a program of fray's own can never do what it was
+// started for. It is a closed set.
+type TerminationCause string
+
+// The causes.
+const (
+	TerminationActorUnmade     TerminationCause = "actor_unmade"     // its class was not found, or its constructor failed
+	TerminationCallableRefused TerminationCause = "callable_refused" // the pickled callable cannot be run
+)
+
+// Valid reports whether it is one of the causes.
+func (c TerminationCause) Valid() bool {
+	switch c {
+	case TerminationActorUnmade, TerminationCallableRefused:
+		return true
+	}
+	return false
+}
+
+// Termination is what a program of fray's own records about its end, in the file
+// that FRAY_TERMINATION_FILE names: its agent reads the cause there, and not in what
+// the program prints for people.
+type Termination struct {
+	Cause   TerminationCause `json:"cause"`
+	Message string           `json:"message"` // for people, of one line or several
+	// Type is the type of the exception and Trace where it was raised, "" without one.
+	Type  string `json:"type,omitempty"`
+	Trace string `json:"trace,omitempty"`
+}
+
+// String is the message with its type, for people.
+func (t *Termination) String() string {
+	if t.Type == "" {
+		return t.Message
+	}
+	return fmt.Sprintf("%s: %s", t.Type, t.Message)
+}
