@@ -31,17 +31,19 @@ type owner struct {
 // <- cmd/fray. Providers and the agent stand beside it and know little.
 func house() []room {
 	return []room{
+		{name: "durable"},
+		{name: "filelock"},
 		{name: "schema"},
 		{name: "state", sees: []string{"schema"}, pure: true},
-		{name: "state/store", sees: []string{"schema", "state"}},
+		{name: "state/store", sees: []string{"filelock", "schema", "state"}},
 		{name: "state/keyring", sees: []string{"schema", "state"}},
 		{name: "plan", sees: []string{"schema", "state", "state/store"}, pure: true},
 		{name: "plan/render", sees: []string{"schema", "state", "state/store", "plan"}, pure: true},
 		{name: "plan/amend", sees: []string{"schema", "state", "state/store", "plan"}, pure: true},
 		{name: "providers", sees: []string{"schema"}},
 		{name: "providers/providertest", sees: []string{"schema", "providers"}},
-		{name: "providers/local", sees: []string{"schema", "providers"}},
-		{name: "providers/gcp", sees: []string{"schema", "state/store", "providers", "providers/providertest", "actorrpc"}},
+		{name: "providers/local", sees: []string{"durable", "filelock", "schema", "providers"}},
+		{name: "providers/gcp", sees: []string{"durable", "filelock", "schema", "state/store", "providers", "providers/providertest", "actorrpc"}},
 		{name: "clusterapi"},
 		{name: "clusterapi/token", pure: true},
 		{name: "clusterapi/keys", sees: []string{"clusterapi/token", "clusterapi/identity", "state/store"}},
@@ -49,8 +51,8 @@ func house() []room {
 		{name: "clusterapi/identity", pure: true},
 		{name: "actorrpc", sees: []string{"clusterapi"}},
 		{name: "examples", sees: []string{"actorrpc"}},
-		{name: "agent", sees: []string{"schema", "state", "state/store", "clusterapi", "clusterapi/token", "clusterapi/keys", "clusterapi/dial", "clusterapi/identity"}},
-		{name: "modules", sees: []string{"schema", "state/store"}},
+		{name: "agent", sees: []string{"durable", "filelock", "schema", "state", "state/store", "clusterapi", "clusterapi/token", "clusterapi/keys", "clusterapi/dial", "clusterapi/identity"}},
+		{name: "modules", sees: []string{"durable", "schema", "state/store"}},
 		{name: "apply", sees: []string{"schema", "state", "state/store", "plan", "providers"}},
 		{name: "rehearse", sees: []string{
 			"schema", "state", "state/store", "plan", "providers", "providers/gcp", "apply",
@@ -61,7 +63,7 @@ func house() []room {
 			"clusterapi", "clusterapi/token", "clusterapi/keys", "clusterapi/dial",
 		}},
 		{name: "cmd/fray", sees: []string{
-			"schema", "state", "state/store", "state/keyring", "plan", "plan/amend", "plan/render", "providers", "providers/local",
+			"durable", "filelock", "schema", "state", "state/store", "state/keyring", "plan", "plan/amend", "plan/render", "providers", "providers/local",
 			"providers/gcp", "agent", "apply", "controller", "modules", "rehearse",
 			"clusterapi", "clusterapi/token", "clusterapi/keys", "clusterapi/dial", "clusterapi/identity", "actorrpc",
 		}},
@@ -77,6 +79,7 @@ func owners() []owner {
 	return []owner{
 		{library: "github.com/spf13/cobra", rooms: []string{"cmd/fray"}},
 		{library: "cloud.google.com/go", rooms: []string{"providers/gcp"}},
+		{library: "github.com/google/renameio", rooms: []string{"durable"}},
 		{library: "filippo.io/age", rooms: []string{"state/keyring"}},
 		{library: "github.com/prometheus/client_golang", rooms: []string{"controller", "actorrpc"}},
 		{library: "go.opentelemetry.io/otel/exporters/otlp", rooms: []string{"controller"}},

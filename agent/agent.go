@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fray-ml/fray/filelock"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state/store"
 )
@@ -74,7 +75,7 @@ func Run(ctx context.Context, c Config) error {
 		return err
 	}
 	lock, err := agentLock(ctx, dir)
-	if errors.Is(err, errHeld) {
+	if errors.Is(err, filelock.ErrHeld) {
 		c.Log.Info("another agent serves this host")
 		return nil
 	}
@@ -110,7 +111,7 @@ func agentLock(ctx context.Context, dir *hostDir) (*os.File, error) {
 		}
 		wait = handoverPatience
 	}
-	patience, cancel := context.WithTimeoutCause(ctx, wait, errHeld)
+	patience, cancel := context.WithTimeoutCause(ctx, wait, filelock.ErrHeld)
 	defer cancel()
 	return waitLock(patience, path)
 }
@@ -139,7 +140,7 @@ func inheritedLock(given, path string) (*os.File, error) {
 			return lock, nil
 		}
 	}
-	return nil, errors.Join(flock(lock, unix.LOCK_UN), lock.Close())
+	return nil, errors.Join(filelock.Release(lock), lock.Close())
 }
 
 func serve(ctx context.Context, c Config, dir *hostDir, at place) error {

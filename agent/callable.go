@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/fray-ml/fray/durable"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -71,14 +72,14 @@ func fetchBlob(ctx context.Context, from store.Store, sum, file string) (damaged
 		return false, err
 	}
 	defer blob.Close()
-	temp, err := os.CreateTemp(filepath.Dir(file), ".new-*")
+	temp, err := durable.Create(file, 0o600)
 	if err != nil {
 		return false, err
 	}
-	defer func() { _ = os.Remove(temp.Name()) }() // unless it was renamed
+	defer temp.Discard()
 	got := sha256.New()
 	size, err := io.Copy(io.MultiWriter(temp, got), io.LimitReader(blob, maxCallable+1))
-	if err = errors.Join(err, temp.Sync(), temp.Close()); err != nil {
+	if err != nil {
 		return false, err
 	}
 	if size > maxCallable {
@@ -87,10 +88,7 @@ func fetchBlob(ctx context.Context, from store.Store, sum, file string) (damaged
 	if is := hex.EncodeToString(got.Sum(nil)); is != sum {
 		return true, fmt.Errorf("its SHA-256 is %s, of %d bytes", is, size)
 	}
-	if err := os.Rename(temp.Name(), file); err != nil {
-		return false, err
-	}
-	return false, syncDir(filepath.Dir(file))
+	return false, temp.Commit()
 }
 
 // sumOf is the SHA-256 of a file, in hex.

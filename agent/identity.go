@@ -14,6 +14,7 @@ import (
 
 	"github.com/fray-ml/fray/clusterapi/identity"
 	"github.com/fray-ml/fray/clusterapi/keys"
+	"github.com/fray-ml/fray/durable"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -127,12 +128,7 @@ func (i *identities) writeLocked(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("keep the actors' identity: %w", err)
 	}
-	temp := filepath.Join(filepath.Dir(path), ".new")
-	err := os.WriteFile(temp, text, 0o600)
-	if err == nil {
-		err = os.Rename(temp, path)
-	}
-	if err != nil {
+	if err := durable.WriteFile(path, text, 0o600); err != nil {
 		return fmt.Errorf("keep the actors' identity: %w", err)
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 	"os"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/fray-ml/fray/filelock"
 )
 
 // holder is what a lock file says about the process that holds it. It is true
@@ -36,17 +36,11 @@ const lockFD = 3
 // already, taken by its parent or by itself before an exec.
 const lockFDEnv = "FRAY_AGENT_LOCK_FD"
 
-// errHeld says that another process holds the lock.
-var errHeld = errors.New("lock is held")
-
-// tryLock takes the lock at path, or returns errHeld. Closing the file lets go of it.
+// tryLock takes the lock at path, or returns filelock.ErrHeld. Closing the file lets go of it.
 func tryLock(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := filelock.Take(path)
 	if err != nil {
-		return nil, fmt.Errorf("open lock: %w", err)
-	}
-	if err := flock(f, unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return nil, errors.Join(err, f.Close())
+		return nil, err
 	}
 	if err := writeBlank(f, 0); err != nil {
 		return nil, errors.Join(fmt.Errorf("empty lock: %w", err), f.Close())
@@ -60,46 +54,13 @@ func waitLock(ctx context.Context, path string) (*os.File, error) {
 	defer tick.Stop()
 	for {
 		f, err := tryLock(path)
-		if !errors.Is(err, errHeld) {
+		if !errors.Is(err, filelock.ErrHeld) {
 			return f, err
 		}
 		select {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case <-tick.C:
-		}
-	}
-}
-
-// isHeld reports whether a process holds the lock at path. It never takes the
-// lock exclusively, so that it disturbs no other reader.
-func isHeld(path string) (bool, error) {
-	f, err := os.Open(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("open lock: %w", err)
-	}
-	err = flock(f, unix.LOCK_SH|unix.LOCK_NB)
-	closeErr := f.Close()
-	if errors.Is(err, errHeld) {
-		return true, nil
-	}
-	return false, errors.Join(err, closeErr)
-}
-
-func flock(f *os.File, how int) error {
-	for {
-		err := unix.Flock(int(f.Fd()), how)
-		switch {
-		case err == nil:
-			return nil
-		case errors.Is(err, unix.EINTR):
-		case errors.Is(err, unix.EWOULDBLOCK):
-			return errHeld
-		default:
-			return fmt.Errorf("lock %s: %w", f.Name(), err)
 		}
 	}
 }

@@ -6,11 +6,13 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/fray-ml/fray/filelock"
 )
 
 func TestLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "l")
-	if held, err := isHeld(path); held || err != nil {
+	if held, err := filelock.IsHeld(path); held || err != nil {
 		t.Errorf("a lock without a file is held: %v, %v", held, err)
 	}
 	lock, err := tryLock(path)
@@ -21,18 +23,18 @@ func TestLock(t *testing.T) {
 	if err := writeHolder(lock, want); err != nil {
 		t.Fatal(err)
 	}
-	if held, err := isHeld(path); !held || err != nil {
+	if held, err := filelock.IsHeld(path); !held || err != nil {
 		t.Errorf("a held lock is held: %v, %v", held, err)
 	}
 	if got, err := readHolder(path); err != nil || got.PID != want.PID || got.Grace != want.Grace || len(got.Ports) != 1 {
 		t.Errorf("holder is %+v, %v, want %+v", got, err, want)
 	}
-	if _, err := tryLock(path); !errors.Is(err, errHeld) {
+	if _, err := tryLock(path); !errors.Is(err, filelock.ErrHeld) {
 		t.Errorf("second lock: %v", err)
 	}
-	short, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errHeld)
+	short, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, filelock.ErrHeld)
 	defer cancel()
-	if _, err := waitLock(short, path); !errors.Is(err, errHeld) {
+	if _, err := waitLock(short, path); !errors.Is(err, filelock.ErrHeld) {
 		t.Errorf("waiting for a held lock: %v", err)
 	}
 	lock.Close()

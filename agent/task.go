@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/agent/mask"
+	"github.com/fray-ml/fray/filelock"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state/store"
 )
@@ -209,7 +210,7 @@ func (a *agent) awaitMovedTask() {
 	defer tick.Stop()
 	path := a.dir.file(taskLockFile)
 	for deadline := time.Now().Add(movedTaskPatience); time.Now().Before(deadline); {
-		if held, err := isHeld(path); err != nil || !held {
+		if held, err := filelock.IsHeld(path); err != nil || !held {
 			return
 		}
 		if who, err := readHolder(path); err != nil || !who.servesElsewhere(a.dir) {

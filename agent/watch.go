@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fray-ml/fray/filelock"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state/store"
 )
@@ -35,7 +36,7 @@ func (t *task) takeOver(ctx context.Context) exitRecord {
 }
 
 func (t *task) shimAlive() bool {
-	held, err := isHeld(t.agent.dir.file(taskLockFile))
+	held, err := filelock.IsHeld(t.agent.dir.file(taskLockFile))
 	if err != nil {
 		t.agent.Log.Error("task not looked at", "error", err)
 		return !t.agent.dir.gone()
@@ -150,7 +151,7 @@ func (t *task) sweep() {
 // signalShim signals the shim, if it lives: only then is its lock's word true.
 func (t *task) signalShim(sig unix.Signal) {
 	path := t.agent.dir.file(taskLockFile)
-	held, err := isHeld(path)
+	held, err := filelock.IsHeld(path)
 	if err == nil && held {
 		var h holder
 		if h, err = readHolder(path); err == nil && h.PID > 1 {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/fray-ml/fray/durable"
 )
 
 // cache is the directory that the archives of a configuration are unpacked to.
@@ -81,7 +83,7 @@ func (c cache) adopt(files string, l Locked) error {
 	if err != nil {
 		return err
 	}
-	return syncDir(string(c))
+	return durable.SyncDir(string(c))
 }
 
 // syncTree syncs the files of a directory, and its directories from below.
@@ -91,12 +93,12 @@ func syncTree(dir string) error {
 		if err == nil && entry.IsDir() {
 			folders = append(folders, path)
 		} else if err == nil && entry.Type().IsRegular() {
-			err = syncDir(path)
+			err = durable.SyncDir(path)
 		}
 		return err
 	})
 	for _, folder := range slices.Backward(folders) {
-		err = errors.Join(err, syncDir(folder))
+		err = errors.Join(err, durable.SyncDir(folder))
 	}
 	return err
 }

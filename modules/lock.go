@@ -14,6 +14,8 @@ import (
 	"github.com/hashicorp/hcl/v2/gohcl"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/hclwrite"
+
+	"github.com/fray-ml/fray/durable"
 )
 
 // LockFile is the name of the lock file, beside the configuration.
@@ -156,20 +158,10 @@ func writeLock(root string, l lock) error {
 	if len(l) == 0 {
 		return os.Remove(path)
 	}
-	tmp, err := os.CreateTemp(root, LockFile+".*")
-	if err != nil {
-		return fmt.Errorf("write the lock file: %w", err)
-	}
-	defer func() { _ = os.Remove(tmp.Name()) }()
-	_, err = tmp.Write(l.encode())
-	err = errors.Join(err, tmp.Chmod(0o644), tmp.Sync(), tmp.Close())
-	if err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
+	if err := durable.WriteFile(path, l.encode(), 0o644); err != nil {
 		return fmt.Errorf("write the lock file: %w", withRemedy(err))
 	}
-	return syncDir(root)
+	return nil
 }
 
 // difference says in what the next lock file differs.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/fray-ml/fray/durable"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -115,15 +116,7 @@ func (d directory) create(_ context.Context, file string, content io.Reader) err
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return syncDir(string(d))
-}
-
-func syncDir(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
+	return durable.SyncDir(string(d))
 }
 
 // withRemedy says what to do about an error of a file system, where that is not

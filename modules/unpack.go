@@ -15,6 +15,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/fray-ml/fray/durable"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -198,9 +199,9 @@ func (u *unpacker) claim(name string, dir bool) error {
 // sync makes what was written survive a power failure.
 func (u *unpacker) sync(dir string) error {
 	for _, name := range u.dirs {
-		if err := syncDir(filepath.Join(dir, filepath.FromSlash(name))); err != nil {
+		if err := durable.SyncDir(filepath.Join(dir, filepath.FromSlash(name))); err != nil {
 			return err
 		}
 	}
-	return syncDir(dir)
+	return durable.SyncDir(dir)
 }

@@ -7,28 +7,20 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/hashicorp/hcl/v2/hclwrite"
 )
 
-// Format returns the canonical layout of a file: indentation, aligned equals
-// signs, spaces, and modern forms in place of some old ones (see modernize).
-// Source that does not parse is returned as it is, with the diagnostics; the
-// filename serves only them. Where nothing changes, the result is src itself.
+// Format returns the canonical layout of a file: modern forms in place of some old
+// ones (see modernize), laid out by hclwrite. Source that does not parse is returned as
+// it is, with the diagnostics; the filename serves only them. Where nothing changes,
+// the result is src itself.
 //
-// The layout is that of hclwrite.Format to the byte. Most files do not need it:
-// see fastFormatter, which is tested against it.
+// The libraries take some hundred bytes of memory for each byte of the file, so the
+// size, the depth and the widening of a file are bounded.
 func Format(src []byte, filename string) ([]byte, hcl.Diagnostics) {
-	if out, ok := formatFast(src); ok {
-		return out, nil
-	}
-	return formatByLibrary(src, filename)
-}
-
-// formatByLibrary is Format for whatever may be in a file. The library takes
-// some hundred bytes of memory for each of the file, so that there is a limit.
-func formatByLibrary(src []byte, filename string) ([]byte, hcl.Diagnostics) {
 	if len(src) > maxFileSize {
 		return src, hcl.Diagnostics{errorAt(wholeFile(filename), "Cannot be formatted",
-			fmt.Sprintf("A file of more than %d MiB is formatted only if it is simple and free of errors. Split it.", maxFileSize>>20))}
+			fmt.Sprintf("A file of more than %d MiB cannot be formatted. Split it.", maxFileSize>>20))}
 	}
 	tokens, _ := hclsyntax.LexConfig(src, filename, hcl.InitialPos)
 	if diags := append(checkNestingOf(tokens), checkHeredocs(tokens)...); diags.HasErrors() {
@@ -39,20 +31,60 @@ func formatByLibrary(src []byte, filename string) ([]byte, hcl.Diagnostics) {
 		return src, diags
 	}
 	modern := modernize(src, file.Body.(*hclsyntax.Body))
-	if out, ok := formatFast(modern); ok {
-		return out, nil
-	}
 	tokens, _ = hclsyntax.LexConfig(modern, filename, hcl.InitialPos)
-	modern = bytes.TrimPrefix(modern, []byte("\xef\xbb\xbf"))
-	out, ok := layoutTokens(modern, tokens)
-	switch {
-	case !ok:
+	if widening(tokens) > maxWidening+4*len(src) {
 		return src, hcl.Diagnostics{errorAt(wholeFile(filename), "Cannot be formatted",
 			"Formatted, this file would be many times as large as it is: many lines are deep in brackets, or aligned with a very long one. Break that one.")}
+	}
+	out := hclwrite.Format(bytes.TrimPrefix(modern, []byte("\xef\xbb\xbf")))
+	switch {
+	case bytes.Equal(out, src):
+		return src, nil
 	case !sameTokens(tokens, out):
 		return src, nil // in odd cases a space makes two numbers of one: 1 .5
 	}
 	return out, nil
+}
+
+// maxWidening is how many bytes the layout may add to four times the source's:
+// many lines that are deep down, or aligned with a long one, multiply.
+const maxWidening = 1 << 20
+
+// widening bounds the spaces that the layout puts before lines, equals signs and
+// trailing comments: of each group of lines that are aligned with each other the
+// number of lines times the widest.
+func widening(tokens hclsyntax.Tokens) int {
+	total, depth, lines, widest := 0, 0, 0, 0
+	width, indent, aligned := 0, 0, false // of the line
+	for _, t := range tokens {
+		width += len(t.Bytes) + 1
+		switch t.Type {
+		case hclsyntax.TokenOBrace, hclsyntax.TokenOBrack, hclsyntax.TokenOParen:
+			depth++
+		case hclsyntax.TokenCBrace, hclsyntax.TokenCBrack, hclsyntax.TokenCParen:
+			depth = max(depth-1, 0)
+		case hclsyntax.TokenEqual:
+			aligned = true
+		}
+		if t.Type != hclsyntax.TokenNewline && !endsLine(t) {
+			continue
+		}
+		if t.Type == hclsyntax.TokenComment {
+			aligned = true
+		}
+		if aligned {
+			lines, widest = lines+1, max(widest, width)
+		} else {
+			total, lines, widest = total+lines*widest, 0, 0
+		}
+		total += 2 * indent
+		width, indent, aligned = 0, depth, false
+	}
+	return total + lines*widest
+}
+
+func endsLine(t hclsyntax.Token) bool {
+	return t.Type == hclsyntax.TokenComment && bytes.HasSuffix(t.Bytes, []byte("\n"))
 }
 
 func wholeFile(filename string) hcl.Range {

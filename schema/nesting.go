@@ -17,9 +17,6 @@ const maxNesting = 1000
 // on tokens: brackets, templates and their directives, and operators, each of
 // which may add a level until the expression that they are part of ends.
 func checkNesting(src []byte, filename string) hcl.Diagnostics {
-	if _, ok := scanFast(src); ok && !mayBeHuge(src) {
-		return nil // at a tenth of the cost
-	}
 	tokens, _ := hclsyntax.LexConfig(src, filename, hcl.InitialPos)
 	return checkNestingOf(tokens)
 }

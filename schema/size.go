@@ -82,28 +82,3 @@ func hugeNumber(t hclsyntax.Token) *hcl.Diagnostic {
 	}
 	return nil
 }
-
-// mayBeHuge reports whether source has what may be the exponent of a number that
-// hugeNumber refuses.
-func mayBeHuge(src []byte) bool {
-	digits := func(at int) int {
-		n := 0
-		for at+n < len(src) && '0' <= src[at+n] && src[at+n] <= '9' {
-			n++
-		}
-		return n
-	}
-	for i := 1; i+1 < len(src); i++ {
-		if src[i]|0x20 != 'e' || src[i-1] < '0' || src[i-1] > '9' {
-			continue
-		}
-		at := i + 1
-		if src[at] == '+' || src[at] == '-' {
-			at++
-		}
-		if digits(at) > 4 {
-			return true
-		}
-	}
-	return false
-}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/fray-ml/fray/durable"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -137,20 +138,19 @@ func (f formatFile) read() ([]byte, error) {
 // replaceFile replaces a file by way of a temporary one beside it. It gets the
 // mode that is given, and keeps its owner where that is allowed.
 func replaceFile(path string, data []byte, mode fs.FileMode) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	tmp, err := durable.Create(path, mode)
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	defer func() { _ = os.Remove(tmp.Name()) }()
+	defer tmp.Discard()
 	_, err = tmp.Write(data)
 	if info, statErr := os.Stat(path); statErr == nil {
 		if owner, ok := info.Sys().(*syscall.Stat_t); ok && int(owner.Uid) != os.Geteuid() {
 			_ = tmp.Chown(int(owner.Uid), int(owner.Gid))
 		}
 	}
-	err = errors.Join(err, tmp.Chmod(mode), tmp.Sync(), tmp.Close())
 	if err == nil {
-		err = os.Rename(tmp.Name(), path)
+		err = errors.Join(tmp.Chmod(mode), tmp.Commit()) // another owner's file loses its mode
 	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)

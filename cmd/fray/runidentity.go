@@ -16,6 +16,7 @@ import (
 
 	clusterkeys "github.com/fray-ml/fray/clusterapi/keys"
 	"github.com/fray-ml/fray/clusterapi/token"
+	"github.com/fray-ml/fray/durable"
 )
 
 // identityPace is the time between two checks of what a program's identities are to be:
@@ -103,10 +104,7 @@ func (i *identities) writeLocked(ctx context.Context, namespace string) error {
 		return err
 	}
 	path := i.path(namespace)
-	if err := os.WriteFile(path+".new", pem, 0o600); err != nil {
-		return err
-	}
-	if err := os.Rename(path+".new", path); err != nil {
+	if err := durable.WriteFile(path, pem, 0o600); err != nil {
 		return err
 	}
 	i.files[namespace] = pem

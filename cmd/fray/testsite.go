@@ -9,8 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/fray-ml/fray/filelock"
 	"github.com/fray-ml/fray/providers/local"
 	"github.com/fray-ml/fray/schema"
 )
@@ -52,15 +51,7 @@ func newTestSite(ctx context.Context, a *app) (*testSite, error) {
 
 // lockTest takes the lock of a directory, if nobody has it.
 func lockTest(dir string) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(dir, testLock), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
+	return filelock.Take(filepath.Join(dir, testLock))
 }
 
 // sweepTests takes down what was left by those who were killed.

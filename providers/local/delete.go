@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fray-ml/fray/filelock"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -99,7 +100,7 @@ func (h host) dirty() (bool, error) {
 // slice is gone.
 func (p *Provider) advance(name string) (gone bool, err error) {
 	held, err := p.tryLock(name)
-	if errors.Is(err, errHeld) {
+	if errors.Is(err, filelock.ErrHeld) {
 		return false, nil // somebody else is at it
 	}
 	if err != nil {

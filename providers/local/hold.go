@@ -9,7 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sys/unix"
+	"github.com/fray-ml/fray/filelock"
 )
 
 // hold is a lock that this process has for as long as it changes something. Its
@@ -24,16 +24,16 @@ type hold struct {
 // errTaken is what the one that was suspended finds when it goes on.
 var errTaken = errors.New("this process was suspended, and another has gone on in its place; try again")
 
-// take takes the lock at path, or returns errHeld.
+// take takes the lock at path, or returns filelock.ErrHeld.
 func take(path string) (*hold, error) {
-	f, err := lockFile(path)
+	f, err := filelock.Take(path)
 	if err != nil {
 		return nil, err
 	}
 	h := &hold{file: f, path: path}
 	if !h.isNamed() {
 		f.Close()
-		return nil, errHeld // its holder removed it; there may be a new one
+		return nil, filelock.ErrHeld // its holder removed it; there may be a new one
 	}
 	data, err := json.Marshal(holder{PID: os.Getpid(), Starter: true})
 	info, statErr := f.Stat()
@@ -91,10 +91,10 @@ func readHolder(r io.Reader) holder {
 const breakGuard = "_break"
 
 // takeFrom takes the lock at path, also from who was suspended while it had it,
-// or returns errHeld.
+// or returns filelock.ErrHeld.
 func (p *Provider) takeFrom(path string) (*hold, error) {
 	h, err := take(path)
-	if !errors.Is(err, errHeld) {
+	if !errors.Is(err, filelock.ErrHeld) {
 		return h, err
 	}
 	if err := p.breakLock(path); err != nil {
@@ -117,8 +117,8 @@ func (p *Provider) breakLock(path string) error {
 	if !readHolder(f).leftBehind() {
 		return nil
 	}
-	guard, err := lockFile(p.lockPath(breakGuard)) // else two would break each other's
-	if errors.Is(err, errHeld) {
+	guard, err := filelock.Take(p.lockPath(breakGuard)) // else two would break each other's
+	if errors.Is(err, filelock.ErrHeld) {
 		return nil
 	}
 	if err != nil {
@@ -137,7 +137,7 @@ func (p *Provider) breakLock(path string) error {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return fmt.Errorf("take lock from a suspended process: %w", err)
 	}
-	if held, err := holds(f); err == nil && held && !readHolder(f).leftBehind() {
+	if held, err := filelock.IsHeldOpen(f); err == nil && held && !readHolder(f).leftBehind() {
 		if err := os.Link(aside, path); err != nil && !errors.Is(err, os.ErrExist) {
 			return fmt.Errorf("give a lock back: %w", err)
 		}
@@ -146,13 +146,4 @@ func (p *Provider) breakLock(path string) error {
 		return fmt.Errorf("take lock from a suspended process: %w", err)
 	}
 	return nil
-}
-
-// holds reports whether somebody has the lock of an open file.
-func holds(f *os.File) (bool, error) {
-	err := flock(f, unix.LOCK_SH|unix.LOCK_NB)
-	if errors.Is(err, errHeld) {
-		return true, nil
-	}
-	return false, err
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fray-ml/fray/filelock"
 )
 
 // host is the directory of one host.
@@ -76,12 +78,12 @@ func (h host) agent() (holder, bool, error) {
 		return holder{}, false, fmt.Errorf("open lock: %w", err)
 	}
 	defer f.Close()
-	held, err := holds(f)
+	held, err := filelock.IsHeldOpen(f)
 	who := readHolder(f)
 	return who, held && !who.leftBehind(), err
 }
 
-func (h host) taskAlive() (bool, error) { return isHeld(filepath.Join(h.dir, taskLockFile)) }
+func (h host) taskAlive() (bool, error) { return filelock.IsHeld(filepath.Join(h.dir, taskLockFile)) }
 
 // alive reports whether any process of the host is.
 func (h host) alive() (bool, error) {
@@ -96,7 +98,7 @@ func (h host) alive() (bool, error) {
 // holder is only just being started.
 func (h host) holderOf(lock string) (holder, bool) {
 	path := filepath.Join(h.dir, lock)
-	held, err := isHeld(path)
+	held, err := filelock.IsHeld(path)
 	if err != nil || !held {
 		return holder{}, false
 	}
@@ -130,7 +132,7 @@ func (p *Provider) startAgent(r *record, n int, end bool) error {
 		}
 	}
 	lock, err := p.takeAgentLock(h)
-	if errors.Is(err, errHeld) {
+	if errors.Is(err, filelock.ErrHeld) {
 		return nil
 	}
 	if err != nil {
@@ -165,7 +167,7 @@ func (p *Provider) takeAgentLock(h host) (*hold, error) {
 	path := filepath.Join(h.dir, agentLockFile)
 	lock, err := p.takeFrom(path)
 	for range 5 {
-		if !errors.Is(err, errHeld) {
+		if !errors.Is(err, filelock.ErrHeld) {
 			break
 		}
 		<-time.After(time.Millisecond)

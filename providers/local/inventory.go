@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fray-ml/fray/filelock"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -126,7 +127,7 @@ func (p *Provider) status(r *record) (*schema.SliceStatus, error) {
 // being made is locked, and left alone.
 func (p *Provider) sweep(name string) error {
 	held, err := p.tryLock(name)
-	if errors.Is(err, errHeld) {
+	if errors.Is(err, filelock.ErrHeld) {
 		return nil
 	}
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/fray-ml/fray/durable"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -73,28 +74,8 @@ func (s slice) write(r *record) error {
 	if err != nil {
 		return fmt.Errorf("record slice: %w", err)
 	}
-	if err := writeFile(filepath.Join(s.dir, recordFile), data); err != nil {
+	if err := durable.WriteFile(filepath.Join(s.dir, recordFile), data, 0o600); err != nil {
 		return fmt.Errorf("record slice: %w", err)
 	}
 	return nil
-}
-
-func writeFile(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fray-ml/fray/filelock"
 )
 
 const (
@@ -103,8 +105,8 @@ func (l *shardLock) open(ctx context.Context) error {
 	if err != nil {
 		return fileError("lock", l.path(), err)
 	}
-	err = flock(f, unix.LOCK_EX|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
+	err = filelock.TryOpen(f)
+	if errors.Is(err, filelock.ErrHeld) {
 		err = l.wait(ctx, f)
 	}
 	switch {
@@ -139,7 +141,7 @@ func (l *shardLock) wait(ctx context.Context, f *os.File) error {
 	var err error
 	locked := make(chan struct{})
 	go func() {
-		err = flock(f, unix.LOCK_EX)
+		err = filelock.WaitOpen(f)
 		close(locked)
 	}()
 	tick := time.NewTicker(lookAgain)
@@ -167,15 +169,6 @@ func (l *shardLock) wait(ctx context.Context, f *os.File) error {
 	return errGivenUp
 }
 
-func flock(f *os.File, how int) error {
-	for {
-		err := unix.Flock(int(f.Fd()), how)
-		if !errors.Is(err, unix.EINTR) {
-			return err
-		}
-	}
-}
-
 func (d *Dir) holderPath(holder string) string {
 	return filepath.Join(d.locks(), holderPrefix+holder)
 }
@@ -200,7 +193,7 @@ func (d *Dir) Attest(holder string) (end func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("attest holder: %w", fileError("lock", d.holderPath(holder), err))
 	}
-	if err := flock(f, unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := filelock.TryOpen(f); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("attest holder: %w", fileError("lock", f.Name(), err))
 	}
@@ -218,7 +211,8 @@ func (d *Dir) Ended(holder string) bool {
 		return false
 	}
 	defer f.Close()
-	return flock(f, unix.LOCK_SH|unix.LOCK_NB) == nil
+	held, err := filelock.IsHeldOpen(f)
+	return err == nil && !held
 }
 
 // Forget removes what an ended holder left.

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fray-ml/fray/filelock"
 )
 
 // markVariable is in the environment of every process of a machine and names
@@ -88,12 +90,9 @@ func sweep(mark string) error {
 
 // lockDir takes a directory for this process alone, until the file is closed.
 func lockDir(dir string) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(dir, ".lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := filelock.Take(filepath.Join(dir, ".lock"))
 	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s is another emulator's: %w", dir, err), f.Close())
+		return nil, fmt.Errorf("%s is another emulator's: %w", dir, err)
 	}
 	return f, nil
 }

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/fray-ml/fray/durable"
 )
 
 // directory keeps each bucket in a directory of its own: bucket.json, and for
@@ -22,7 +24,7 @@ var _ keeper = directory("")
 const (
 	recordEnding  = ".json"
 	dataEnding    = ".data"
-	temporaryMark = ".tmp-"
+	temporaryMark = "."
 	bucketRecord  = "bucket.json"
 )
 
@@ -97,7 +99,7 @@ func (d directory) path(v version, ending string) string {
 }
 
 func (d directory) put(v version, data []byte) error {
-	if err := replace(d.path(v, dataEnding), data); err != nil {
+	if err := durable.WriteFile(d.path(v, dataEnding), data, 0o600); err != nil {
 		return err
 	}
 	return d.mark(v)
@@ -116,7 +118,7 @@ func (d directory) record(path string, value any) error {
 	if err != nil {
 		return err
 	}
-	return replace(path, data)
+	return durable.WriteFile(path, data, 0o600)
 }
 
 func read(path string, into any) error {
@@ -126,22 +128,6 @@ func read(path string, into any) error {
 	}
 	if err := json.Unmarshal(data, into); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
-	}
-	return nil
-}
-
-// replace writes a file whole or not at all.
-func replace(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), temporaryMark+"*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return nil
 }
