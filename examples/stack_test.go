@@ -230,6 +230,12 @@ func (s *stack) read(path string) string {
 // eventually waits until a condition holds.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
+	within(t, patience, what, holds)
+}
+
+// within is eventually with another patience.
+func within(t *testing.T, patience time.Duration, what string, holds func() bool) {
+	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
