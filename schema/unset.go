@@ -36,6 +36,6 @@ func (s *Source) CheckVariables(opts Options) hcl.Diagnostics {
 	_, diags := s.Evaluate(opts)
 	return slices.DeleteFunc(diags, func(d *hcl.Diagnostic) bool {
 		failed, ok := hcl.DiagnosticExtra[FailedCondition](d)
-		return d.Severity != hcl.DiagError || !hasCause(d, causeInvalidValue) && !(ok && failed.variable)
+		return d.Severity != hcl.DiagError || !hasCause(d, causeInvalidValue) && (!ok || !failed.variable)
 	})
 }
