@@ -156,7 +156,7 @@ func TestEnvironmentIsDocumented(t *testing.T) {
 	s.venv = "/venv"
 	s.base = []string{"PATH=/usr/bin"}
 	s.run.Spec.Environment.Env = nil
-	s.identity = "/host/tasks/t/actor.pem"
+	s.identity, s.termination = "/host/tasks/t/actor.pem", "/host/tasks/t/termination.json"
 	var code []string
 	given := slices.Collect(maps.Keys(asMap(t, s)))
 	for _, name := range append(given, schema.ActorClassVariable, schema.ActorArgsVariable, schema.ActorNamesVariable, schema.ActorOptionsVariable) {

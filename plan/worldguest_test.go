@@ -205,13 +205,19 @@ func isBudgeted(doc *state.Document, space string) bool {
 }
 
 // bandAt is the best band of a job, or of the jobs of a group; of those of them
-// that held something before and have not ended, unless before is nil. It counts
-// as it is after the look: what users change is taken over before anybody is ended.
+// that held something before and have not ended, unless before is nil. One whose
+// attempt was ending before, and which holds nothing after, is a member of nothing
+// that could be ended. It counts as it is after the look: what users change is taken
+// over before any victim is chosen.
 func bandAt(before, after *state.Document, addr schema.Address) int {
 	best := bandCount - 1
 	for a, j := range after.Jobs {
 		if before != nil {
-			if was := before.Jobs[a]; was == nil || len(was.Slices) == 0 || j.Status.Ended() {
+			was := before.Jobs[a]
+			if was == nil || len(was.Slices) == 0 || j.Status.Ended() {
+				continue
+			}
+			if was.Running() && was.Last().StopGeneration != 0 && len(j.Slices) == 0 {
 				continue
 			}
 		}

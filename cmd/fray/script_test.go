@@ -215,7 +215,7 @@ func interrupt(ts *testscript.TestScript, _ bool, args []string) {
 
 func scriptEnv(ts *testscript.TestScript) []string {
 	env := os.Environ()
-	for _, name := range []string{"PATH", "HOME", "XDG_CACHE_HOME", "NO_COLOR", "TZ", "WORK"} {
+	for _, name := range []string{"PATH", "HOME", "XDG_CACHE_HOME", "NO_COLOR", "TZ", "WORK", "STORAGE_EMULATOR_HOST"} {
 		env = append(env, name+"="+ts.Getenv(name))
 	}
 	return env
