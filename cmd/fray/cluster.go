@@ -52,3 +52,36 @@ func (s *stack) served(ctx context.Context) (store.Lease, bool) {
 	lease, ok := s.watch(ctx)
 	return lease, ok && lease.ControllerAddress != ""
 }
+
+// A controller whose process was stopped or starved loses the lease, and takes it back as
+// soon as it goes on.
+const (
+	servesAgain  = 15 * time.Second // how long that is waited for
+	servedBefore = time.Minute      // how long ago it may have lost the lease
+)
+
+// awaitServed is served, but waits for a controller that lost the lease just now and
+// whose process may live.
+func (s *stack) awaitServed(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, servesAgain)
+	defer cancel()
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		sight, err := s.clock.Look(ctx)
+		last := sight.Lease
+		switch {
+		case err != nil, !last.Yields, last.ControllerAddress == "":
+			return false
+		case leads(sight):
+			return true
+		case last.Released, last.Gone(), sight.Now.Sub(last.ExpiresAt) > servedBefore:
+			return false
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-tick.C:
+		}
+	}
+}

@@ -35,7 +35,7 @@ code is the program's.`,
 			if err != nil {
 				return err
 			}
-			if _, served := l.stack.served(cmd.Context()); !served {
+			if !l.stack.awaitServed(cmd.Context()) {
 				return errors.New("no controller serves this stack: start fray watch, here or elsewhere, and try again")
 			}
 			return a.runClient(cmd.Context(), l, args, namespace)
