@@ -8,27 +8,44 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
+// outcomeCase is how a task ended, and what is to be made of it.
+type outcomeCase struct {
+	name   string
+	exit   exitRecord
+	stop   *stopRecord
+	tpu    bool
+	actor  bool
+	output string
+	ended  *schema.Termination
+	state  schema.TaskState
+	reason string
+
+	badHost bool
+}
+
+func (c outcomeCase) check(t *testing.T) {
+	want := verdict{state: c.state, reason: c.reason, badHost: c.badHost}
+	if c.state == schema.TaskFailed {
+		want.termination = c.ended
+	}
+	left := ending{output: c.output, termination: c.ended}
+	if got := outcome(c.exit, c.stop, intent{TPU: c.tpu, Actor: c.actor}, left); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+var outcomeEnd = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func exitedWith(n int) exitRecord { return exitRecord{EndedAt: outcomeEnd, ExitCode: &n} }
+
 func TestOutcome(t *testing.T) {
-	end := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	code := func(n int) exitRecord { return exitRecord{EndedAt: end, ExitCode: &n} }
+	end, code := outcomeEnd, exitedWith
 	signal := exitRecord{EndedAt: end, Signal: "SIGSEGV"}
 	stopAt := func(at time.Time) *stopRecord {
 		return &stopRecord{State: schema.TaskPreempted, Reason: "notice", At: at}
 	}
 	const iommu = "loading\nE0101 Couldn't open iommu group /dev/vfio/3\nTraceback\n"
-	for _, test := range []struct {
-		name   string
-		exit   exitRecord
-		stop   *stopRecord
-		tpu    bool
-		actor  bool
-		output string
-		ended  *schema.Termination
-		state  schema.TaskState
-		reason string
-
-		badHost bool
-	}{
+	for _, test := range []outcomeCase{
 		{name: "success", exit: code(0), state: schema.TaskSucceeded},
 		{name: "success of a TPU task that complains", exit: code(0), tpu: true, output: iommu, state: schema.TaskSucceeded},
 		{name: "failure", exit: code(3), state: schema.TaskFailed, reason: "exit status 3"},
@@ -44,6 +61,19 @@ func TestOutcome(t *testing.T) {
 		{name: "stopped", exit: signal, stop: stopAt(end.Add(-time.Second)), state: schema.TaskPreempted, reason: "notice"},
 		{name: "stopped and clean", exit: code(0), stop: stopAt(end.Add(-time.Second)), state: schema.TaskPreempted, reason: "notice"},
 		{name: "ended before the stop", exit: code(0), stop: stopAt(end.Add(time.Second)), state: schema.TaskSucceeded},
+		{
+			name: "lost", exit: exitRecord{EndedAt: end, State: schema.TaskWorkerFailed, Reason: "shim"},
+			state: schema.TaskWorkerFailed, reason: "shim",
+		},
+	} {
+		t.Run(test.name, test.check)
+	}
+}
+
+// TestOutcomeOfPrograms: programs of fray's own record why they failed.
+func TestOutcomeOfPrograms(t *testing.T) {
+	code := exitedWith
+	for _, test := range []outcomeCase{
 		{
 			name: "actor not constructed", exit: code(77), actor: true, output: "Traceback\nValueError: no weights\n\n", state: schema.TaskFailed,
 			reason: "the actor could not be constructed: ValueError: no weights",
@@ -84,21 +114,8 @@ func TestOutcome(t *testing.T) {
 			output: "fray: counter at 127.0.0.1:41231\nfray: looked at nothing at all\n", reason: "exit status 3: fray: looked at nothing at all",
 		},
 		{name: "an actor without a word", exit: code(1), actor: true, state: schema.TaskFailed, reason: "exit status 1"},
-		{
-			name: "lost", exit: exitRecord{EndedAt: end, State: schema.TaskWorkerFailed, Reason: "shim"},
-			state: schema.TaskWorkerFailed, reason: "shim",
-		},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			want := verdict{state: test.state, reason: test.reason, badHost: test.badHost}
-			if test.state == schema.TaskFailed {
-				want.termination = test.ended
-			}
-			left := ending{output: test.output, termination: test.ended}
-			if got := outcome(test.exit, test.stop, intent{TPU: test.tpu, Actor: test.actor}, left); got != want {
-				t.Errorf("got %+v, want %+v", got, want)
-			}
-		})
+		t.Run(test.name, test.check)
 	}
 }
 

@@ -83,12 +83,16 @@ type loaded struct {
 
 	recorder *recorded.Recorder // records the files that src was made of; nil: none are recorded
 
-	compared map[plan.BundleChange][]plan.FileChange // projects that were, by their digests
-
 	disposable bool // of a test, which takes down what it made
 
-	told     map[string]bool            // warnings, by their text
-	measured map[string]bundle.Manifest // of the bundles that this process has packed, by sha256
+	told     map[string]bool // warnings, by their text
+	projects knownProjects
+}
+
+// knownProjects is what this process has found out about projects.
+type knownProjects struct {
+	measured map[string]bundle.Manifest              // of the bundles that were packed, by sha256
+	compared map[plan.BundleChange][]plan.FileChange // by the digests of both
 }
 
 // load parses and evaluates paths (the current directory if none), opens the

@@ -26,7 +26,7 @@ func (l *loaded) explainProjects(ctx context.Context, p *plan.Plan, doc *state.D
 // measured differ; none where one of them cannot be read.
 func (l *loaded) projectChanges(ctx context.Context, before, after string) []plan.FileChange {
 	pair := plan.BundleChange{Before: before, After: after}
-	if known, ok := l.compared[pair]; ok {
+	if known, ok := l.projects.compared[pair]; ok {
 		return known
 	}
 	dir, ok := l.bundles[after]
@@ -41,11 +41,11 @@ func (l *loaded) projectChanges(ctx context.Context, before, after string) []pla
 	if err != nil {
 		return nil
 	}
-	if l.compared == nil {
-		l.compared = map[plan.BundleChange][]plan.FileChange{}
+	if l.projects.compared == nil {
+		l.projects.compared = map[plan.BundleChange][]plan.FileChange{}
 	}
-	l.compared[pair] = fileChanges(bundle.Differences(was, is))
-	return l.compared[pair]
+	l.projects.compared[pair] = fileChanges(bundle.Differences(was, is))
+	return l.projects.compared[pair]
 }
 
 // recordedBundles are the digests of the projects that jobs ran with last.

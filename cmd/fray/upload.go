@@ -27,7 +27,7 @@ func (l *loaded) upload(ctx context.Context, tell func(format string, args ...an
 	var projects []bundle.Project
 	for _, sum := range slices.Sorted(maps.Keys(l.bundles)) {
 		p := bundle.Project{Dir: l.bundles[sum], Bundle: bundle.Manifest{Sum: sum}}
-		if measured, ok := l.measured[sum]; ok { // else the plan was made by another process
+		if measured, ok := l.projects.measured[sum]; ok { // else the plan was made by another process
 			p.Bundle = measured
 		}
 		projects = append(projects, p)
@@ -44,9 +44,9 @@ func (l *loaded) measure(dir string) (sum string, err error) {
 	if l.bundles == nil {
 		l.bundles = map[string]string{}
 	}
-	if l.measured == nil {
-		l.measured = map[string]bundle.Manifest{}
+	if l.projects.measured == nil {
+		l.projects.measured = map[string]bundle.Manifest{}
 	}
-	l.bundles[m.Sum], l.measured[m.Sum] = dir, m
+	l.bundles[m.Sum], l.projects.measured[m.Sum] = dir, m
 	return m.Sum, nil
 }
