@@ -6,7 +6,7 @@ SHELL := bash
 .PHONY: build test soak lint generate bench demo golden release
 
 VERSION := $(shell scripts/version)
-LDFLAGS := -s -w -X main.version=$(VERSION)
+LDFLAGS := -s -w -X github.com/fray-ml/fray/release.version=$(VERSION)
 
 # The version is stamped by LDFLAGS; asking git once more per build only fails
 # where the checkout belongs to another user.

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-const architecturePage = "docs/architecture.md"
+const architecturePage = "docs/internals.md"
 
 // TestArchitectureTable: the page's table of packages has one row for each
 // package of the module, and none for what is no package, but for python, which

@@ -17,7 +17,15 @@ import (
 // deciders are the folders whose code decides: nothing in them goes by a text that
 // is for people. A cause is typed, and the text stands beside it.
 func deciders() []string {
-	return []string{"schema", "plan", "apply", "state", "controller", "agent", "providers", "cmd/fray", "actorrpc", "clusterapi", "modules", "rehearse"}
+	return append(verbRooms(), "schema", "accelerators", "lang", "plan", "apply", "state", "controller", "agent", "providers", "actorrpc", "clusterapi", "modules", "rehearse")
+}
+
+// verbRooms are the folders of the verbs and of what they do.
+func verbRooms() []string {
+	return []string{
+		"cmd/fray", "terminal", "stack", "configuration", "proposal", "savedplan", "progress", "rollout", "testruns", "status", "events",
+		"follow", "session", "runclient", "console", "migration", "surgery", "hostagent", "watch", "release",
+	}
 }
 
 // messageFields are the fields that hold texts for people.
@@ -35,39 +43,54 @@ func mayRead() map[string]string {
 		foreign = "reads what others say who give no code"
 	)
 	return map[string]string{
-		"plan/render": shows, "cmd/fray": shows, "cmd/fray/diag": shows, "controller/web": shows,
-		"plan.describe":                shows,
-		"plan.notUpYet":                shows,
-		"plan.differ.retry":            shows,
-		"plan.differ.because":          shows,
-		"plan.teller.job":              records,
-		"plan.differ.observe":          records,
-		"plan.differ.note":             records,
-		"plan.differ.concludeWaits":    records,
-		"plan.sameChange":              records,
-		"plan.sameStatus":              records,
-		"plan.sameToOthers":            records,
-		"controller.whyAwaited":        shows,
-		"controller.overError":         shows,
-		"controller.PausedText":        shows,
-		"agent.stopReason":             shows,
-		"state/keyring.brief":          foreign,
-		"state/keyring.identityReason": foreign,
-		"providers/gcp":                foreign,
-		"schema.libraryCause":          foreign,
-		"rehearse.oracle.created":      foreign,
-		"schema.redact":                "hides a text that may quote a secret",
-		"schema.Given.IsOf":            "its Text is what a flag was given: NAME=VALUE",
-		"schema.evaluator.givenVar":    "its Text is what a flag was given: NAME=VALUE",
-		"modules.newest":               "its text is a version as it is written",
-		"actorrpc.Error.Is":            "an error without a message stands for its code in errors.Is",
-		"actorrpc/host.recordUnmade":   records,
-		"rehearse.oracle.stepped":      "holds that every wait has a text",
-
-		"providers/gcp/emulator":          "its Reason is a closed set",
-		"providers/providertest":          "is a suite of tests",
-		"state/store/storetest":           "is a suite of tests",
-		"providers/gcp/emulator/metadata": "is the other side: a value that clients set",
+		"plan/render":                             shows,
+		"cmd/fray":                                shows,
+		"controller/web":                          shows,
+		"plan/lifecycle.describe":                 shows,
+		"plan/lifecycle.notUpYet":                 shows,
+		"plan/schedule.Placer.retry":              shows,
+		"plan/schedule.Placer.because":            shows,
+		"plan/change.teller.job":                  records,
+		"plan/lifecycle.Attempts.observe":         records,
+		"plan/lifecycle.Attempts.note":            records,
+		"plan/reconcile.Reconciler.ConcludeWaits": records,
+		"plan/incremental.sameChange":             records,
+		"plan/incremental.sameStatus":             records,
+		"plan/incremental.sameToOthers":           records,
+		"controller.whyAwaited":                   shows,
+		"controller.overError":                    shows,
+		"controller.PausedText":                   shows,
+		"agent.stopReason":                        shows,
+		"state/keyring.brief":                     foreign,
+		"state/keyring.identityReason":            foreign,
+		"rehearse.oracle.created":                 foreign,
+		"modules.newest":                          "its text is a version as it is written",
+		"actorrpc.Error.Is":                       "an error without a message stands for its code in errors.Is",
+		"actorrpc/host.recordUnmade":              records,
+		"rehearse.oracle.stepped":                 "holds that every wait has a text",
+		"providers/gcp/emulator":                  "its Reason is a closed set",
+		"providers/providertest":                  "is a suite of tests",
+		"state/store/storetest":                   "is a suite of tests",
+		"providers/gcp/emulator/metadata":         "is the other side: a value that clients set",
+		"lang/load.libraryCause":                  foreign,
+		"lang/eval.Redact":                        "hides a text that may quote a secret",
+		"lang/eval.Given.IsOf":                    "its Text is what a flag was given: NAME=VALUE",
+		"lang/eval.Evaluator.givenVar":            "its Text is what a flag was given: NAME=VALUE",
+		"providers/gcp/apierror":                  foreign,
+		"providers/gcp/check":                     foreign,
+		"providers/gcp/client":                    foreign,
+		"providers/gcp/gce":                       foreign,
+		"providers/gcp/kms":                       foreign,
+		"providers/gcp/mark":                      "its Text is a spec in JSON",
+		"providers/gcp/tpu":                       foreign,
+		"terminal/diag":                           shows,
+		"savedplan":                               shows,
+		"progress":                                shows,
+		"status":                                  shows,
+		"follow":                                  shows,
+		"runclient":                               shows,
+		"configuration.Loaded.tell":               shows,
+		"configuration.Loaded.Untold":             shows,
 	}
 }
 
@@ -274,7 +297,7 @@ func fine(s slice) bool { return s.Cause == moved && strings.Contains(s.Name, "a
 
 // printers are the folders whose literals people read as causes.
 func printers() []string {
-	return []string{"plan", "apply", "state", "controller", "agent", "providers", "cmd/fray"}
+	return append(verbRooms(), "plan", "apply", "state", "controller", "agent", "providers")
 }
 
 // innerWords are what only fray's own code calls things: people read causes.

@@ -18,7 +18,7 @@ import (
 )
 
 // patience is how long tests wait for what is to happen: the machines are slow.
-const patience = 60 * time.Second
+const patience = 5 * time.Minute
 
 // counter is an actor.
 type counter struct {

@@ -8,12 +8,12 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/sleep"
 )
 
 // maxWatched is how many names are watched at a time; the one that was asked for
@@ -183,17 +183,7 @@ func (r *ClusterResolver) Await(ctx context.Context, g Group) ([]Endpoint, error
 		case status.Code(err) == codes.FailedPrecondition:
 			return nil, &Error{Code: CodeUnavailable, Message: status.Convert(err).Message(), Actor: g.Name}
 		}
-		wait(ctx, backoff(failures))
-	}
-}
-
-// wait is until the context ends at most.
-func wait(ctx context.Context, long time.Duration) {
-	timer := time.NewTimer(long)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
+		sleep.For(ctx, backoff(failures))
 	}
 }
 
@@ -269,6 +259,6 @@ func (r *ClusterResolver) listen(ctx context.Context, name string, w *watched) {
 		if code := status.Code(err); code == codes.Unimplemented || errors.Is(err, context.Canceled) {
 			<-ctx.Done()
 		}
-		wait(ctx, backoff(failures))
+		sleep.For(ctx, backoff(failures))
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/fray-ml/fray/clusterapi/identity"
 	"github.com/fray-ml/fray/clusterapi/keys"
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -105,7 +106,7 @@ func TestTaskHasTheIdentityOfItsNamespace(t *testing.T) {
 	r.killAgent()
 	r.startAgent()
 	r.assign(nil)
-	r.await("the task's end", func(h store.HostReport) bool {
+	r.await("the task's end", func(h state.HostReport) bool {
 		return h.Task != nil && h.Task.Generation == gen && h.Task.State == schema.TaskKilled
 	})
 	r.wantNoIdentity()
@@ -272,7 +273,7 @@ func TestCallsThatDoNotWait(t *testing.T) {
 	now := time.Now()
 	held := store.Lease{
 		Holder: "h", Epoch: 2, User: "ada", Host: "here", PID: 1, Command: "fray apply",
-		AcquiredAt: now, RenewedAt: now, ExpiresAt: now.Add(time.Minute), Nonce: "n",
+		AcquiredAt: now, RenewedAt: now, ExpiresAt: now.Add(time.Hour), Nonce: "n",
 	}
 	free := held
 	free.Released = true
@@ -302,7 +303,7 @@ func TestContainersSeeTheIdentity(t *testing.T) {
 	dir := t.TempDir()
 	task := &task{
 		agent: &agent{Config: Config{CacheDir: dir}, dir: &hostDir{path: dir}}, dir: taskDir(dir),
-		in: intent{Container: &container{Runtime: "docker"}}, run: &store.Run{},
+		in: intent{Container: &container{Runtime: "docker"}}, run: &state.Run{},
 	}
 	file := filepath.Join(dir, identityFile)
 	mount := filepath.Dir(file) + ":" + filepath.Dir(file) + ":ro"

@@ -17,6 +17,8 @@ import (
 
 	"github.com/fray-ml/fray/filelock"
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/sleep"
+	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -30,14 +32,14 @@ type agent struct {
 	keys     *hostKeys
 	reporter *reporter
 	ports    gangPorts // held while no task runs
-	report   store.HostReport
+	report   state.HostReport
 
 	// work ends when the host's directory is gone: nothing is worth waiting for.
 	work    context.Context
 	abandon context.CancelFunc
 	updates chan update
 
-	want    *store.Assignment
+	want    *state.Assignment
 	live    *liveTasks
 	cluster string       // where tasks find the cluster API, "" if nowhere
 	host    *hostService // what this process serves
@@ -55,7 +57,7 @@ type agent struct {
 // update is a task's word to the loop.
 type update struct {
 	task   *task
-	report store.TaskReport
+	report state.TaskReport
 }
 
 // Run serves a host until ctx ends; then it ends the host's task and returns.
@@ -147,16 +149,16 @@ func serve(ctx context.Context, c Config, dir *hostDir, at place) error {
 	a := &agent{Config: c, dir: dir, lock: at.lock, updates: make(chan update)}
 	a.work, a.abandon = context.WithCancel(context.WithoutCancel(ctx))
 	defer a.abandon()
-	state, err := openState(dir)
+	memory, err := openState(dir)
 	if err != nil {
 		c.Log.Error("what this host's agent remembered is lost; it goes on without", "error", err)
 	}
-	a.state = state
+	a.state = memory
 	if a.keys, err = dir.keys(); err != nil {
 		return err
 	}
-	remembered := state.get()
-	a.report = store.HostReport{
+	remembered := memory.get()
+	a.report = state.HostReport{
 		Slice: c.Slice, Host: c.Host, Boot: rand.Text(), Version: c.Version, PID: os.Getpid(), Address: c.Address,
 		Instance: c.Instance,
 		Epoch:    remembered.Done.Epoch, Generation: remembered.Done.Generation,
@@ -165,7 +167,7 @@ func serve(ctx context.Context, c Config, dir *hostDir, at place) error {
 	}
 	a.reporter = newReporter(&reporter{
 		store: c.Store, key: store.HostKey(c.Slice, c.Host), heartbeat: c.Heartbeat, log: c.Log,
-		gone: dir.gone, takeSeqs: state.takeSeqs,
+		gone: dir.gone, takeSeqs: memory.takeSeqs,
 	})
 	offered, stopAPI := a.openAPI(at)
 	defer stopAPI()
@@ -189,7 +191,7 @@ func serve(ctx context.Context, c Config, dir *hostDir, at place) error {
 		return err
 	}
 	workers.Go(func() { a.reporter.run(a.work) })
-	in := inputs{assignments: make(chan store.Assignment), notices: make(chan string), offers: make(chan offer)}
+	in := inputs{assignments: make(chan state.Assignment), notices: make(chan string), offers: make(chan offer)}
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	workers.Go(func() {
@@ -203,7 +205,7 @@ func serve(ctx context.Context, c Config, dir *hostDir, at place) error {
 
 // inputs are what the loop hears of besides its tasks.
 type inputs struct {
-	assignments chan store.Assignment
+	assignments chan state.Assignment
 	notices     chan string
 	offers      chan offer
 }
@@ -295,7 +297,7 @@ func (a *agent) flush() {
 }
 
 // accept takes note of an assignment unless a newer one was seen.
-func (a *agent) accept(next store.Assignment) {
+func (a *agent) accept(next state.Assignment) {
 	at := mark{Epoch: next.Epoch, Generation: next.Generation}
 	seen := a.state.get().Seen
 	if at.before(seen) {
@@ -336,7 +338,7 @@ func (a *agent) reconcile() {
 }
 
 // stopReason is why what runs is stopped for what is wanted now.
-func stopReason(want *store.Assignment) string {
+func stopReason(want *state.Assignment) string {
 	switch {
 	case want.Why != "":
 		return want.Why
@@ -395,7 +397,7 @@ func watchNotices(ctx context.Context, c Config, out chan<- string) {
 	for ctx.Err() == nil {
 		notice, err := c.Notices.Next(ctx, last)
 		if err != nil {
-			pause(ctx, noticeInterval)
+			sleep.For(ctx, noticeInterval)
 			continue
 		}
 		select {

@@ -4,12 +4,12 @@ import (
 	"testing"
 
 	"github.com/fray-ml/fray/schema"
-	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/state"
 )
 
 func TestRunsTaskAndReports(t *testing.T) {
 	r := newRig(t)
-	first := r.await("first report", func(h store.HostReport) bool { return h.CoordinatorPort > 0 })
+	first := r.await("first report", func(h state.HostReport) bool { return h.CoordinatorPort > 0 })
 	if first.Address != rigAddress || first.PID != r.agent.Process.Pid || first.Version != "test" || first.Task != nil {
 		t.Errorf("first report is %+v", first)
 	}
@@ -26,7 +26,7 @@ func TestRunsTaskAndReports(t *testing.T) {
 	if len(task.Tail) != 3 || task.Tail[2] != "a 0 unset" {
 		t.Errorf("tail is %q", task.Tail)
 	}
-	last := r.await("new generation", func(h store.HostReport) bool { return h.Generation == gen })
+	last := r.await("new generation", func(h state.HostReport) bool { return h.Generation == gen })
 	if last.Epoch != 1 || last.Seq <= first.Seq {
 		t.Errorf("last report is %+v", last)
 	}

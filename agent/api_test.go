@@ -21,6 +21,7 @@ import (
 	"github.com/fray-ml/fray/clusterapi/keys"
 	"github.com/fray-ml/fray/clusterapi/token"
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -70,8 +71,9 @@ func publishKeys(t *testing.T, s store.Store, now time.Time) {
 	put(store.LeaseKey, store.Lease{Holder: "h", Epoch: 1, SigningKey: leader.Public(), RenewedAt: now, ExpiresAt: now.Add(time.Hour)})
 }
 
+// userClaims outlive any wait for a turn on a busy machine.
 func userClaims() token.Claims {
-	return token.Claims{Subject: token.SubjectUser, User: "ada", Expires: time.Now().Add(time.Minute)}
+	return token.Claims{Subject: token.SubjectUser, User: "ada", Expires: time.Now().Add(token.UserLife)}
 }
 
 func fixed(text string) dial.Token {
@@ -81,7 +83,7 @@ func fixed(text string) dial.Token {
 // hostClient calls the API that a host reports.
 func (r *rig) hostClient(text string) clusterapi.HostClient {
 	r.t.Helper()
-	h := r.await("an API", func(h store.HostReport) bool { return h.API != "" })
+	h := r.await("an API", func(h state.HostReport) bool { return h.API != "" })
 	conn, err := dial.Open(h.API, h.Fingerprint, fixed(text))
 	if err != nil {
 		r.t.Fatal(err)
@@ -91,7 +93,7 @@ func (r *rig) hostClient(text string) clusterapi.HostClient {
 }
 
 // runs assigns a job of the tests' stack and waits until its task runs.
-func (r *rig) runs(spec schema.Job) store.TaskReport {
+func (r *rig) runs(spec schema.Job) state.TaskReport {
 	r.t.Helper()
 	r.stack = testStack
 	return r.awaitTask(r.assign(&spec), schema.TaskRunning)

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/fray-ml/fray/sleep"
+	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -29,7 +31,7 @@ type poller struct {
 
 // run sends every assignment it comes across until ctx ends, older ones too:
 // what to make of them is the receiver's.
-func (p *poller) run(ctx context.Context, out chan<- store.Assignment) {
+func (p *poller) run(ctx context.Context, out chan<- state.Assignment) {
 	changed := time.Now()
 	for {
 		a, err := p.poll(ctx)
@@ -49,7 +51,7 @@ func (p *poller) run(ctx context.Context, out chan<- store.Assignment) {
 		if time.Since(changed) < pollFastFor {
 			wait = pollFast
 		}
-		if !pause(ctx, max(wait, p.store.WriteInterval())) {
+		if !sleep.For(ctx, max(wait, p.store.WriteInterval())) {
 			return
 		}
 	}
@@ -57,7 +59,7 @@ func (p *poller) run(ctx context.Context, out chan<- store.Assignment) {
 
 // poll returns the assignment if it changed since the last look. One that is
 // not there is no change: absence never ends a task.
-func (p *poller) poll(ctx context.Context) (*store.Assignment, error) {
+func (p *poller) poll(ctx context.Context) (*state.Assignment, error) {
 	object, err := p.store.Get(ctx, store.AssignKey(p.slice))
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil

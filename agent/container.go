@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/schema"
-	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/state"
 )
 
 // container is what a task runs in where its job names an image. The program
@@ -100,11 +100,11 @@ func (t *task) prepareContainer(ctx context.Context) (*shimSpec, error) {
 	if err := t.removeOldContainers(ctx); err != nil {
 		return nil, err
 	}
-	t.set(func(r *store.TaskReport) { r.State, r.Reason = schema.TaskBuilding, "pulling "+image })
+	t.set(func(r *state.TaskReport) { r.State, r.Reason = schema.TaskBuilding, "pulling "+image })
 	if err := t.pull(ctx, image); err != nil {
 		return nil, err
 	}
-	t.set(func(r *store.TaskReport) { r.Reason = "" })
+	t.set(func(r *state.TaskReport) { r.Reason = "" })
 	return t.containerSpec()
 }
 

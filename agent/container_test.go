@@ -13,7 +13,7 @@ import (
 
 	"github.com/fray-ml/fray/agent/bundle"
 	"github.com/fray-ml/fray/schema"
-	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/state"
 )
 
 func TestContainer(t *testing.T) {
@@ -149,8 +149,8 @@ func TestContainerHealth(t *testing.T) {
 			Exec: []string{"/bin/sh", "-c", "exit 0"}, Interval: schema.Duration(time.Second), Timeout: schema.Duration(5 * time.Second), Threshold: 3,
 		}
 		gen := r.assign(&spec)
-		r.await("a healthy task", func(h store.HostReport) bool {
-			return h.Task != nil && h.Task.Generation == gen && h.Task.Ready() && h.Task.Health == store.HealthHealthy
+		r.await("a healthy task", func(h state.HostReport) bool {
+			return h.Task != nil && h.Task.Generation == gen && h.Task.Ready() && h.Task.Health == state.HealthHealthy
 		})
 		r.assign(nil)
 		r.awaitTask(gen, schema.TaskKilled)
@@ -227,7 +227,7 @@ func TestContainerPull(t *testing.T) {
 	r.image = "ghcr.io/a/b"
 	spec := r.job("exit 0")
 	gen := r.assign(&spec)
-	r.await("the pull", func(h store.HostReport) bool {
+	r.await("the pull", func(h state.HostReport) bool {
 		return h.Task != nil && h.Task.Generation == gen && h.Task.State == schema.TaskBuilding && h.Task.Reason == "pulling ghcr.io/a/b"
 	})
 	r.assign(nil)
@@ -296,7 +296,7 @@ func TestContainerFlags(t *testing.T) {
 		{false, []string{"host", "100g"}},
 	} {
 		task := &task{
-			agent: &agent{Config: Config{CacheDir: "/cache"}, dir: &hostDir{path: "/host"}}, run: &store.Run{},
+			agent: &agent{Config: Config{CacheDir: "/cache"}, dir: &hostDir{path: "/host"}}, run: &state.Run{},
 			in: intent{TPU: test.tpu, Key: "k", Container: &container{Runtime: "/usr/bin/docker", Name: "fray-k"}},
 		}
 		flags := task.containerFlags()

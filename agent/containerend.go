@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/schema"
-	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/sleep"
+	"github.com/fray-ml/fray/state"
 )
 
 // Exit statuses of a runtime's client that are not the command's
@@ -36,8 +37,8 @@ func (t *task) endContainer(record exitRecord) exitRecord {
 			return record
 		}
 		t.agent.Log.Error("container not ended", "task", t.in.Key, "error", err)
-		t.set(func(r *store.TaskReport) { r.Reason = err.Error() })
-		pause(t.agent.work, time.Second)
+		t.set(func(r *state.TaskReport) { r.Reason = err.Error() })
+		sleep.For(t.agent.work, time.Second)
 	}
 }
 

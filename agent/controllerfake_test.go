@@ -160,7 +160,7 @@ func (r *rig) leads(c *fakeController) {
 	now := time.Now()
 	lease := store.Lease{
 		Holder: c.name, Epoch: 1, User: "ada", Host: "here", PID: 1, Command: "fray watch",
-		AcquiredAt: now, RenewedAt: now, ExpiresAt: now.Add(time.Minute),
+		AcquiredAt: now, RenewedAt: now, ExpiresAt: now.Add(time.Hour),
 		ControllerAddress: c.address, ControllerFingerprint: c.fingerprint, Nonce: c.name,
 	}
 	data, err := json.Marshal(lease)

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fray-ml/fray/schema"
-	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/state"
 )
 
 // disk is a small file system that a test fills up.
@@ -170,7 +170,7 @@ func TestStopOnAFullDisk(t *testing.T) {
 		r.startAgent()
 		r.awaitTask(gen, schema.TaskRunning)
 		stop := r.assign(nil)
-		h := r.await("the stop to be carried out", func(h store.HostReport) bool { return h.Generation == stop })
+		h := r.await("the stop to be carried out", func(h state.HostReport) bool { return h.Generation == stop })
 		if h.Task.State != schema.TaskKilled {
 			t.Errorf("the task ended as %+v", h.Task)
 		}
@@ -184,7 +184,7 @@ func TestNoStartOnAFullDisk(t *testing.T) {
 	root := t.TempDir()
 	d := mountDisk(t, filepath.Join(root, "host"))
 	r := newRigIn(t, root)
-	r.await("a report", func(store.HostReport) bool { return true })
+	r.await("a report", func(state.HostReport) bool { return true })
 	d.fill()
 	spec := job("echo x >> starts")
 	task := r.awaitTask(r.assign(&spec), schema.TaskWorkerFailed)

@@ -11,14 +11,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fray-ml/fray/accelerators"
 	"github.com/fray-ml/fray/schema"
-	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/state"
 )
 
 // setting is what a task's environment follows from.
 type setting struct {
 	base      []string // the agent's own environment
-	run       *store.Run
+	run       *state.Run
 	task      int // index among run.Peers
 	nonce     string
 	ports     map[string]int
@@ -120,7 +121,7 @@ func addCluster(env map[string]string, s setting) {
 	if s.zone != "" {
 		env["FRAY_ZONE"] = s.zone
 	}
-	if region := schema.RegionOf(s.zone); region != "" {
+	if region := accelerators.RegionOf(s.zone); region != "" {
 		env["FRAY_REGION"] = region
 	}
 }
@@ -139,7 +140,7 @@ func addTPU(env map[string]string, s setting) error {
 	if run.Accelerator == "" {
 		return nil
 	}
-	shape, err := schema.ParseAccelerator(run.Accelerator)
+	shape, err := accelerators.Parse(run.Accelerator)
 	if err != nil {
 		return err
 	}
@@ -173,7 +174,7 @@ func addTPU(env map[string]string, s setting) error {
 	return nil
 }
 
-func addMegascale(env map[string]string, run *store.Run) {
+func addMegascale(env map[string]string, run *state.Run) {
 	port := defaultMegascalePort
 	if _, p, err := net.SplitHostPort(run.Megascale); err == nil {
 		port = p

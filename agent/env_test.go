@@ -12,13 +12,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fray-ml/fray/schema"
-	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/state"
 )
 
 // gang is an attempt over two slices of two hosts; the setting is that of the
 // second host of the second slice.
 func gang() setting {
-	run := &store.Run{
+	run := &state.Run{
 		Job:   schema.Address{Kind: schema.KindJob, Group: "g", Name: "train", Key: schema.IntKey(7)},
 		JobID: "job-1", Attempt: 3, SliceIndex: 1, NumSlices: 2,
 		Accelerator: "v5litepod-8",
@@ -26,7 +26,7 @@ func gang() setting {
 		Spec: schema.Job{Namespace: "rl", StopGrace: schema.Duration(2500 * time.Millisecond), Environment: schema.Environment{Env: map[string]schema.Text{
 			"PLAIN": schema.Plain("p"), "TOKEN": schema.Secret("s3cret"), "HOME": schema.Plain("/mine"),
 		}}},
-		Peers: []store.Peer{
+		Peers: []state.Peer{
 			{Slice: "a", Host: 0, Address: "127.1.0.1"}, {Slice: "a", Host: 1, Address: "127.1.0.2"},
 			{Slice: "b", Host: 0, Address: "127.1.0.3"}, {Slice: "b", Host: 1, Address: "127.1.0.4"},
 		},

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/sleep"
 )
 
 // maxExecs is how many commands a host runs at once besides its tasks.
@@ -179,7 +180,7 @@ func (t *task) awaitContainer(ctx context.Context) error {
 		if err := t.runsNow(); err != nil {
 			return err
 		}
-		if !pause(ctx, containerPace) {
+		if !sleep.For(ctx, containerPace) {
 			return status.FromContextError(ctx.Err()).Err()
 		}
 	}

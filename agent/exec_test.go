@@ -18,7 +18,7 @@ import (
 
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/schema"
-	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/state"
 )
 
 func TestExec(t *testing.T) {
@@ -158,7 +158,7 @@ func TestExecRefusals(t *testing.T) {
 	client := r.hostClient(minted(t, userClaims()))
 	r.stack = testStack
 	nobody := r.assign(nil)
-	r.await("the assignment", func(h store.HostReport) bool { return h.Generation == nobody })
+	r.await("the assignment", func(h state.HostReport) bool { return h.Generation == nobody })
 	refused := func(name string, start *clusterapi.ExecStart, code codes.Code, says string) {
 		t.Helper()
 		if _, err := execute(t.Context(), client, start, ""); status.Code(err) != code || !strings.Contains(err.Error(), says) {

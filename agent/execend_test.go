@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/schema"
-	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/state"
 )
 
 // lingering is a script that leaves processes in its group, its session and
@@ -128,12 +128,12 @@ func TestExecEndsWithItsAgent(t *testing.T) {
 	r.killAgent()
 	r.startAgent()
 	awaitEnd(t, pids)
-	r.await("the next agent", func(h store.HostReport) bool { return h.Boot != first.Boot && h.API != "" })
+	r.await("the next agent", func(h state.HostReport) bool { return h.Boot != first.Boot && h.API != "" })
 	if !alive(task.PID) {
 		t.Fatal("the task has ended as well")
 	}
 	// It runs commands beside the task that it took over.
-	r.await("the task", func(h store.HostReport) bool { return h.Task != nil && h.Task.State == schema.TaskRunning })
+	r.await("the task", func(h state.HostReport) bool { return h.Task != nil && h.Task.State == schema.TaskRunning })
 	again, err := execute(t.Context(), r.hostClient(minted(t, userClaims())), sh("echo $FRAY_JOB_ID"), "")
 	if err != nil || again.stdout != "id-1\n" {
 		t.Errorf("beside a task taken over, exec says %+v, %v", again, err)

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/schema"
-	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/state"
 )
 
 // shimPID is the process that supervises the task.
@@ -116,7 +116,7 @@ func TestNothingOutlivesAStop(t *testing.T) {
 	r := newRig(t)
 	gen, pids := r.escapes("")
 	stop := r.assign(nil)
-	r.await("the stop to be carried out", func(h store.HostReport) bool { return h.Generation == stop })
+	r.await("the stop to be carried out", func(h state.HostReport) bool { return h.Generation == stop })
 	r.wantGone(pids...)
 	r.awaitTask(gen, schema.TaskKilled)
 }
@@ -143,7 +143,7 @@ func TestKilledAgentIsReplaced(t *testing.T) {
 	first, _ := r.report()
 	r.killAgent()
 	r.startAgent()
-	next := r.await("a report of the next agent", func(h store.HostReport) bool { return h.Boot != first.Boot })
+	next := r.await("a report of the next agent", func(h state.HostReport) bool { return h.Boot != first.Boot })
 	if next.Seq <= first.Seq || next.Generation != gen || next.CoordinatorPort != first.CoordinatorPort {
 		t.Errorf("next agent reports %+v after %+v", next, first)
 	}
@@ -186,7 +186,7 @@ func TestTaskEndsWithoutAgent(t *testing.T) {
 	r.killAgent()
 	r.startAgent()
 	boot, _ := r.report()
-	r.await("another agent", func(h store.HostReport) bool { return h.Boot != boot.Boot || h.PID == r.agent.Process.Pid })
+	r.await("another agent", func(h state.HostReport) bool { return h.Boot != boot.Boot || h.PID == r.agent.Process.Pid })
 	if task = r.awaitTask(gen, schema.TaskFailed); *task.ExitCode != 5 || r.starts() != 1 {
 		t.Errorf("task is %+v after %d starts", task, r.starts())
 	}
@@ -202,7 +202,7 @@ func TestKilledHostLosesItsTask(t *testing.T) {
 	r.kill(shim, syscall.SIGKILL)
 	r.startAgent()
 	// Its first word is that the task is over, never once more that it runs.
-	h := r.await("a report of the new agent", func(h store.HostReport) bool { return h.Boot != before.Boot })
+	h := r.await("a report of the new agent", func(h state.HostReport) bool { return h.Boot != before.Boot })
 	if h.Task == nil || h.Task.State != schema.TaskExitUnknown {
 		t.Errorf("the first report of the new agent has task %+v", h.Task)
 	}
@@ -219,11 +219,11 @@ func TestKilledHostLosesItsTask(t *testing.T) {
 func TestIntentWithoutProcessIsNotStartedAgain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.await("a report", func(store.HostReport) bool { return true })
+	r.await("a report", func(state.HostReport) bool { return true })
 	r.killAgent()
 	spec := job("echo x >> starts")
 	in := intent{Ordinal: 1, Nonce: "n-1", Job: spec.Addr, Attempt: 1, Generation: 1}
-	in.Key = taskKey(&store.Assignment{Generation: 1, Run: &store.Run{Job: spec.Addr, Attempt: 1}})
+	in.Key = taskKey(&state.Assignment{Generation: 1, Run: &state.Run{Job: spec.Addr, Attempt: 1}})
 	dir := filepath.Join(r.dir, tasksDir, in.Key)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
@@ -282,15 +282,15 @@ func TestOlderAssignmentsAreIgnored(t *testing.T) {
 	spec := job("exec sleep 1000")
 	gen := r.assign(&spec)
 	task := r.awaitTask(gen, schema.TaskRunning)
-	for _, old := range []store.Assignment{
+	for _, old := range []state.Assignment{
 		{Slice: "s", Epoch: 4, Generation: 99},
 		{Slice: "s", Epoch: 5, Generation: gen - 1},
 	} {
 		r.put(old)
 		r.killAgent() // the next one must know as well
 		r.startAgent()
-		first := r.await("a report of the next agent", func(h store.HostReport) bool { return h.PID == r.agent.Process.Pid })
-		r.await("more reports", func(h store.HostReport) bool { return h.Seq >= first.Seq+1 })
+		first := r.await("a report of the next agent", func(h state.HostReport) bool { return h.PID == r.agent.Process.Pid })
+		r.await("more reports", func(h state.HostReport) bool { return h.Seq >= first.Seq+1 })
 		now := r.awaitTask(gen, schema.TaskRunning)
 		if now.PID != task.PID || !alive(task.PID) {
 			t.Fatalf("after an older assignment the task is %+v", now)
@@ -298,12 +298,12 @@ func TestOlderAssignmentsAreIgnored(t *testing.T) {
 	}
 	// A new leader that takes the same attempt over does not disturb it.
 	r.epoch, r.generation = 6, gen-1
-	a := store.Assignment{Slice: "s", Epoch: 6, Generation: gen, Run: &store.Run{
+	a := state.Assignment{Slice: "s", Epoch: 6, Generation: gen, Run: &state.Run{
 		Job: spec.Addr, Attempt: int(gen), Spec: spec, NumSlices: 1,
-		Peers: []store.Peer{{Slice: "s", Address: rigAddress}},
+		Peers: []state.Peer{{Slice: "s", Address: rigAddress}},
 	}}
 	r.put(a)
-	r.await("the new epoch", func(h store.HostReport) bool { return h.Epoch == 6 })
+	r.await("the new epoch", func(h state.HostReport) bool { return h.Epoch == 6 })
 	if now := r.awaitTask(gen, schema.TaskRunning); now.PID != task.PID {
 		t.Errorf("the task was restarted: %+v", now)
 	}
@@ -360,14 +360,14 @@ func TestEndFlagEndsWhatIsLeft(t *testing.T) {
 func TestAgentKilledAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.await("a report", func(store.HostReport) bool { return true })
+	r.await("a report", func(state.HostReport) bool { return true })
 	for i := range 25 {
 		spec := job(fmt.Sprintf("echo x >> starts; echo $$ > pid-%d; echo said; exit 7", i))
 		gen := r.assign(&spec)
 		time.AfterFunc(time.Duration(i*4)*time.Millisecond, func() { _ = r.agent.Process.Kill() })
 		<-r.gone
 		r.startAgent()
-		h := r.await("the task to end", func(h store.HostReport) bool {
+		h := r.await("the task to end", func(h state.HostReport) bool {
 			return h.Task != nil && h.Task.Generation == gen && h.Task.State.Ended()
 		})
 		task, starts := h.Task, r.starts()

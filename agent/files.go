@@ -11,12 +11,12 @@ import (
 
 	"github.com/fray-ml/fray/agent/bundle"
 	"github.com/fray-ml/fray/schema"
-	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/state"
 )
 
 // building tells that the task's files are being prepared.
 func (t *task) building() {
-	t.set(func(r *store.TaskReport) { r.State = schema.TaskBuilding })
+	t.set(func(r *state.TaskReport) { r.State = schema.TaskBuilding })
 }
 
 // prepareFiles makes the working directory and the uv environment.

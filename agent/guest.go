@@ -11,7 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/sleep"
+	"github.com/fray-ml/fray/state"
 )
 
 // A host serves guests: slices of one host that have a part of this machine. Each
@@ -85,7 +86,7 @@ func isGuestName(name string) bool {
 }
 
 // want serves the guests that are to be on this host, and ends all others.
-func (l *lodge) want(guests []store.Guest) {
+func (l *lodge) want(guests []state.Guest) {
 	if l == nil {
 		return
 	}
@@ -142,7 +143,7 @@ func (l *lodge) serve(name string) {
 				break
 			}
 			config.Log.Error("guest not served", "error", err)
-			if !pause(work, guestRetry) {
+			if !sleep.For(work, guestRetry) {
 				break
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -17,7 +18,7 @@ import (
 // as it was.
 func (r *rig) lodging(guests ...string) {
 	r.t.Helper()
-	a := store.Assignment{Slice: "s", Epoch: r.epoch, Generation: r.generation}
+	a := state.Assignment{Slice: "s", Epoch: r.epoch, Generation: r.generation}
 	if object, err := r.store.Get(r.t.Context(), store.AssignKey("s")); err == nil {
 		if err := json.Unmarshal(object.Data, &a); err != nil {
 			r.t.Fatal(err)
@@ -25,18 +26,18 @@ func (r *rig) lodging(guests ...string) {
 	}
 	a.Guests = nil
 	for _, name := range guests {
-		a.Guests = append(a.Guests, store.Guest{Slice: name, CPU: 1})
+		a.Guests = append(a.Guests, state.Guest{Slice: name, CPU: 1})
 	}
-	a.Guests = append(a.Guests, store.Guest{Slice: "elsewhere", Host: 1}, store.Guest{Slice: "../outside"})
+	a.Guests = append(a.Guests, state.Guest{Slice: "elsewhere", Host: 1}, state.Guest{Slice: "../outside"})
 	r.put(a)
 }
 
 // assignGuest has a guest run a job.
 func (r *rig) assignGuest(name string, generation int64, spec schema.Job) {
 	r.t.Helper()
-	a := store.Assignment{Slice: name, Epoch: r.epoch, Generation: generation, Run: &store.Run{
+	a := state.Assignment{Slice: name, Epoch: r.epoch, Generation: generation, Run: &state.Run{
 		Job: spec.Addr, JobID: "id-" + name, Attempt: 1, Spec: spec, NumSlices: 1,
-		Peers: []store.Peer{{Slice: name, Host: 0, Address: rigAddress}}, Coordinator: rigAddress + ":1234",
+		Peers: []state.Peer{{Slice: name, Host: 0, Address: rigAddress}}, Coordinator: rigAddress + ":1234",
 	}}
 	data, err := json.Marshal(a)
 	if err != nil {
@@ -48,15 +49,15 @@ func (r *rig) assignGuest(name string, generation int64, spec schema.Job) {
 }
 
 // awaitGuest returns the first report of a guest that satisfies a condition.
-func (r *rig) awaitGuest(name, what string, ok func(store.HostReport) bool) store.HostReport {
+func (r *rig) awaitGuest(name, what string, ok func(state.HostReport) bool) state.HostReport {
 	r.t.Helper()
-	var h store.HostReport
+	var h state.HostReport
 	eventually(r.t, name+" "+what, func() bool {
 		object, err := r.store.Get(r.t.Context(), store.HostKey(name, 0))
 		if err != nil {
 			return false
 		}
-		h = store.HostReport{}
+		h = state.HostReport{}
 		if err := json.Unmarshal(object.Data, &h); err != nil {
 			r.t.Fatal(err)
 		}
@@ -65,10 +66,10 @@ func (r *rig) awaitGuest(name, what string, ok func(store.HostReport) bool) stor
 	return h
 }
 
-func (r *rig) awaitGuestTask(name string, state schema.TaskState) store.TaskReport {
+func (r *rig) awaitGuestTask(name string, want schema.TaskState) state.TaskReport {
 	r.t.Helper()
-	h := r.awaitGuest(name, "to have a task that is "+string(state), func(h store.HostReport) bool {
-		return h.Task != nil && h.Task.State == state
+	h := r.awaitGuest(name, "to have a task that is "+string(want), func(h state.HostReport) bool {
+		return h.Task != nil && h.Task.State == want
 	})
 	return *h.Task
 }
@@ -76,7 +77,7 @@ func (r *rig) awaitGuestTask(name string, state schema.TaskState) store.TaskRepo
 // awaitGuests waits until the host says that it serves exactly these.
 func (r *rig) awaitGuests(want ...string) {
 	r.t.Helper()
-	r.await(fmt.Sprintf("the guests to be %v", want), func(h store.HostReport) bool { return slices.Equal(h.Guests, want) })
+	r.await(fmt.Sprintf("the guests to be %v", want), func(h state.HostReport) bool { return slices.Equal(h.Guests, want) })
 }
 
 // sleeper notes in the working directory that it starts, and its environment.
@@ -107,7 +108,7 @@ func TestGuestsBesideATask(t *testing.T) {
 	pids := map[string]int{}
 	ports := map[int]string{first.Ports["http"]: "main"}
 	for _, name := range []string{"g-0", "g-1"} {
-		h := r.awaitGuest(name, "to report", func(h store.HostReport) bool { return h.Address == rigAddress })
+		h := r.awaitGuest(name, "to report", func(h state.HostReport) bool { return h.Address == rigAddress })
 		if h.Slice != name || h.Host != 0 || h.CoordinatorPort == 0 {
 			t.Errorf("report of %s is %+v", name, h)
 		}
@@ -142,7 +143,7 @@ func TestGuestsBesideATask(t *testing.T) {
 
 	// The host's own task ends, and no guest.
 	r.generation++
-	r.put(store.Assignment{Slice: "s", Epoch: r.epoch, Generation: r.generation, Guests: []store.Guest{{Slice: "g-1", CPU: 1}}})
+	r.put(state.Assignment{Slice: "s", Epoch: r.epoch, Generation: r.generation, Guests: []state.Guest{{Slice: "g-1", CPU: 1}}})
 	r.awaitTask(gen, schema.TaskKilled)
 	if !alive(pids["g-1"]) {
 		t.Error("a guest's task ended with the host's own")
@@ -166,17 +167,17 @@ func TestGuestsAreAdopted(t *testing.T) {
 	r.awaitGuests("g-0", "g-1")
 	boots := map[string]string{}
 	for _, name := range []string{"g-0", "g-1"} {
-		r.awaitGuest(name, "to report", func(h store.HostReport) bool { return h.Address != "" })
+		r.awaitGuest(name, "to report", func(h state.HostReport) bool { return h.Address != "" })
 		r.assignGuest(name, 1, sleeper(name))
 		pids[name] = r.awaitGuestTask(name, schema.TaskRunning).PID
-		boots[name] = r.awaitGuest(name, "to run", func(store.HostReport) bool { return true }).Boot
+		boots[name] = r.awaitGuest(name, "to run", func(state.HostReport) bool { return true }).Boot
 	}
 	r.killAgent()
 	r.lodging("g-1") // while nobody looks
 	r.startAgent()
 	r.awaitGuests("g-1")
 	r.wantGone(pids["g-0"])
-	h := r.awaitGuest("g-1", "to be adopted", func(h store.HostReport) bool {
+	h := r.awaitGuest("g-1", "to be adopted", func(h state.HostReport) bool {
 		return h.Boot != boots["g-1"] && h.Task != nil && h.Task.State == schema.TaskRunning
 	})
 	if h.Task.PID != pids["g-1"] || !alive(pids["g-1"]) || !alive(pids["main"]) {

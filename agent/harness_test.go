@@ -19,6 +19,7 @@ import (
 
 	"github.com/fray-ml/fray/clusterapi/keys"
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -33,6 +34,11 @@ func TestMain(m *testing.M) {
 		case "fake-docker":
 			os.Exit(fakeDockerClient(os.Args[2], os.Args[3:]))
 		}
+	}
+	// A shell has its background jobs ignore SIGINT, and what they start inherits that:
+	// no shell can trap a signal that was ignored when it began.
+	if signal.Ignored(syscall.SIGINT) {
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGINT)
 	}
 	// Under the race detector each process would linger for a second.
 	if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
@@ -207,12 +213,12 @@ func job(script string) schema.Job {
 func (r *rig) assign(spec *schema.Job) int64 {
 	r.t.Helper()
 	r.generation++
-	a := store.Assignment{Slice: "s", Stack: r.stack, Epoch: r.epoch, Generation: r.generation}
+	a := state.Assignment{Slice: "s", Stack: r.stack, Epoch: r.epoch, Generation: r.generation}
 	if spec != nil {
-		a.Run = &store.Run{
+		a.Run = &state.Run{
 			Job: spec.Addr, JobID: "id-1", Attempt: int(r.generation), Spec: *spec, NumSlices: 1,
 			Accelerator: spec.Resources.TPU,
-			Peers:       []store.Peer{{Slice: "s", Host: 0, Address: rigAddress}},
+			Peers:       []state.Peer{{Slice: "s", Host: 0, Address: rigAddress}},
 			Coordinator: rigAddress + ":1234",
 		}
 	}
@@ -222,7 +228,7 @@ func (r *rig) assign(spec *schema.Job) int64 {
 }
 
 // certify does what who leads does, where the rig has a stack.
-func (r *rig) certify(a *store.Assignment) {
+func (r *rig) certify(a *state.Assignment) {
 	r.t.Helper()
 	if r.stack == "" {
 		return
@@ -230,8 +236,8 @@ func (r *rig) certify(a *store.Assignment) {
 	if r.issuer == nil {
 		r.issuer = keys.NewIssuer(r.store, r.epoch)
 	}
-	h := r.await("an identity key", func(h store.HostReport) bool { return h.IdentityKey != nil })
-	if err := r.issuer.Certify(r.t.Context(), a, []store.HostReport{h}); err != nil {
+	h := r.await("an identity key", func(h state.HostReport) bool { return h.IdentityKey != nil })
+	if err := r.issuer.Certify(r.t.Context(), a, []state.HostReport{h}); err != nil {
 		r.t.Fatal(err)
 	}
 }
@@ -243,7 +249,7 @@ func (r *rig) reassign() {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	var a store.Assignment
+	var a state.Assignment
 	if err := json.Unmarshal(object.Data, &a); err != nil {
 		r.t.Fatal(err)
 	}
@@ -252,7 +258,7 @@ func (r *rig) reassign() {
 	r.put(a)
 }
 
-func (r *rig) put(a store.Assignment) {
+func (r *rig) put(a state.Assignment) {
 	r.t.Helper()
 	data, err := json.Marshal(a)
 	if err != nil {
@@ -263,12 +269,12 @@ func (r *rig) put(a store.Assignment) {
 	}
 }
 
-func (r *rig) report() (store.HostReport, bool) {
+func (r *rig) report() (state.HostReport, bool) {
 	object, err := r.store.Get(context.Background(), store.HostKey("s", 0))
 	if err != nil {
-		return store.HostReport{}, false
+		return state.HostReport{}, false
 	}
-	var h store.HostReport
+	var h state.HostReport
 	if err := json.Unmarshal(object.Data, &h); err != nil {
 		r.t.Fatal(err)
 	}
@@ -276,9 +282,9 @@ func (r *rig) report() (store.HostReport, bool) {
 }
 
 // await returns the first report that satisfies a condition.
-func (r *rig) await(what string, ok func(store.HostReport) bool) store.HostReport {
+func (r *rig) await(what string, ok func(state.HostReport) bool) state.HostReport {
 	r.t.Helper()
-	var last store.HostReport
+	var last state.HostReport
 	eventually(r.t, what, func() bool {
 		h, found := r.report()
 		last = h
@@ -291,10 +297,10 @@ func (r *rig) await(what string, ok func(store.HostReport) bool) store.HostRepor
 }
 
 // awaitTask waits until the task of a generation is in a state.
-func (r *rig) awaitTask(generation int64, state schema.TaskState) store.TaskReport {
+func (r *rig) awaitTask(generation int64, want schema.TaskState) state.TaskReport {
 	r.t.Helper()
-	h := r.await("task of generation "+strconv.FormatInt(generation, 10)+" to be "+string(state), func(h store.HostReport) bool {
-		return h.Task != nil && h.Task.Generation == generation && h.Task.State == state
+	h := r.await("task of generation "+strconv.FormatInt(generation, 10)+" to be "+string(want), func(h state.HostReport) bool {
+		return h.Task != nil && h.Task.Generation == generation && h.Task.State == want
 	})
 	return *h.Task
 }
@@ -316,7 +322,7 @@ func (r *rig) output() string {
 }
 
 // patience is far more than anything of a test takes, on any machine.
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
 
 // eventually polls a condition until it holds.
 func eventually(t *testing.T, what string, ok func() bool, detail func() string) {

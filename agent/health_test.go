@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fray-ml/fray/schema"
-	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/state"
 )
 
 // The checks of a task, as a script: the time after start until which they
@@ -69,7 +69,7 @@ func TestWatchHealth(t *testing.T) {
 					}
 					return errors.New("no")
 				}
-				watchHealth(ctx, newMonitor(test.spec, start, store.HealthStarting), check, func(state store.HealthState, _ error) {
+				watchHealth(ctx, newMonitor(test.spec, start, state.HealthStarting), check, func(state state.HealthState, _ error) {
 					got = append(got, fmt.Sprintf("%s %s", time.Since(start), state))
 				})
 				if diff := cmp.Diff(test.want, got); diff != "" {
@@ -85,10 +85,10 @@ func TestHungCheckFails(t *testing.T) {
 		spec := schema.Health{Interval: schema.Duration(10 * time.Second), Timeout: schema.Duration(3 * time.Second), Threshold: 1}
 		start := time.Now()
 		var last error
-		watchHealth(t.Context(), newMonitor(spec, start, store.HealthStarting), func(ctx context.Context) error {
+		watchHealth(t.Context(), newMonitor(spec, start, state.HealthStarting), func(ctx context.Context) error {
 			<-ctx.Done()
 			return ctx.Err()
-		}, func(_ store.HealthState, err error) { last = err })
+		}, func(_ state.HealthState, err error) { last = err })
 		if !errors.Is(last, context.DeadlineExceeded) || time.Since(start) > 20*time.Second {
 			t.Errorf("after %s the last error is %v", time.Since(start), last)
 		}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/fray-ml/fray/durable"
 	"github.com/fray-ml/fray/schema"
-	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/state"
 )
 
 // Names in a host's directory.
@@ -257,8 +257,8 @@ func (d *hostDir) findIntent(wanted func(*intent) bool) (*intent, error) {
 
 // lastReport is the task report as it was when nothing was left to do for the
 // task, nil if it has not come to that.
-func (d taskDir) lastReport() (*store.TaskReport, error) {
-	var r store.TaskReport
+func (d taskDir) lastReport() (*state.TaskReport, error) {
+	var r state.TaskReport
 	err := readJSON(d.file(reportFile), &r)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil

@@ -11,7 +11,7 @@ import (
 	"github.com/fray-ml/fray/clusterapi/keys"
 	"github.com/fray-ml/fray/clusterapi/token"
 	"github.com/fray-ml/fray/schema"
-	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/state"
 )
 
 // verified is what a token says to who reads the stack's store.
@@ -55,7 +55,7 @@ func TestTokensOutliveTheAgent(t *testing.T) {
 	before, _ := r.report()
 	r.killAgent()
 	r.startAgent()
-	r.await("another agent", func(h store.HostReport) bool { return h.Boot != before.Boot })
+	r.await("another agent", func(h state.HostReport) bool { return h.Boot != before.Boot })
 	r.wantTokenOfTheHost(text)
 	beside, err := execute(t.Context(), r.hostClient(minted(t, userClaims())), sh(`echo "$FRAY_CLUSTER_TOKEN"`), "")
 	if err != nil || beside.stdout != text+"\n" {

@@ -15,6 +15,8 @@ import (
 	"github.com/fray-ml/fray/clusterapi/identity"
 	"github.com/fray-ml/fray/clusterapi/keys"
 	"github.com/fray-ml/fray/durable"
+	"github.com/fray-ml/fray/sleep"
+	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -83,7 +85,7 @@ func (i *identities) drop(path string) {
 // run looks while there are files to keep.
 func (i *identities) run() {
 	failed := false
-	for pause(i.ctx, max(leastIdentityPace, i.store.WriteInterval())) {
+	for sleep.For(i.ctx, max(leastIdentityPace, i.store.WriteInterval())) {
 		i.mu.Lock()
 		i.looks = len(i.files) > 0
 		over := !i.looks
@@ -154,7 +156,7 @@ func (t *task) prepareIdentity(ctx context.Context) error {
 }
 
 // certificate is what this host has been given for an attempt, nil without.
-func (t *task) certificate(run *store.Run) []byte {
+func (t *task) certificate(run *state.Run) []byte {
 	for _, c := range run.Certificates {
 		if c.Host == t.agent.Host {
 			return c.DER
@@ -165,7 +167,7 @@ func (t *task) certificate(run *store.Run) []byte {
 
 // recertify takes a certificate that was issued anew while the task runs, and has the
 // file of a task that was taken over kept.
-func (t *task) recertify(run *store.Run) {
+func (t *task) recertify(run *state.Run) {
 	certificate := t.certificate(run)
 	path := t.identity()
 	if certificate == nil || path == "" {

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/sleep"
 )
 
 const (
@@ -79,7 +80,7 @@ func (t *task) openOutput(ctx context.Context, wait bool) (*os.File, error) {
 			return nil, status.Errorf(codes.NotFound, "the log of task %d of attempt %d of %s is not on this host; what was written is in the store",
 				t.in.Task, t.in.Attempt, t.in.Job)
 		}
-		if !pause(ctx, slowLogPace) {
+		if !sleep.For(ctx, slowLogPace) {
 			return nil, status.FromContextError(ctx.Err()).Err()
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/fray-ml/fray/sleep"
 )
 
 // Notices tells an agent that its host is about to be preempted or maintained.
@@ -32,7 +34,7 @@ func (n fileNotices) Next(ctx context.Context, last string) (string, error) {
 		if err == nil && notice != last {
 			return notice, nil
 		}
-		if !pause(ctx, noticeInterval) {
+		if !sleep.For(ctx, noticeInterval) {
 			return "", context.Cause(ctx)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/fray-ml/fray/agent/mask"
 	"github.com/fray-ml/fray/schema"
-	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/state"
 )
 
 func sealedText(t *testing.T, s string) schema.Text {
@@ -50,7 +50,7 @@ func TestWhatWentIntoTextsIsMasked(t *testing.T) {
 	j.Environment.Env = map[string]schema.Text{"URL": sealedText(t, "https://me:"+secret+"@host"), "PW": schema.Plain(secret)}
 	j.Sensitive = []schema.Text{sealedText(t, secret)}
 	r.assign(&j)
-	report := r.await("the end", func(h store.HostReport) bool {
+	report := r.await("the end", func(h state.HostReport) bool {
 		return h.Task != nil && h.Task.State == schema.TaskFailed
 	})
 	tail := strings.Join(report.Task.Tail, "\n")

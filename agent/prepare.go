@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/fray-ml/fray/schema"
-	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/state"
 )
 
 // prepare makes everything ready that the command needs and returns what the
@@ -34,7 +34,7 @@ func (t *task) prepare(ctx context.Context) (*shimSpec, error) {
 	spec, err := t.shimSpec(ctx)
 	if err == nil {
 		spec.Secrets = t.secrets()
-		t.set(func(r *store.TaskReport) { r.State, r.Ports = schema.TaskAssigned, ports })
+		t.set(func(r *state.TaskReport) { r.State, r.Ports = schema.TaskAssigned, ports })
 	}
 	return spec, err
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/schema"
-	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/state"
 )
 
 func TestHealthOfARunningTask(t *testing.T) {
@@ -35,27 +35,27 @@ func TestHealthOfARunningTask(t *testing.T) {
 		Interval: schema.Duration(50 * time.Millisecond), Timeout: schema.Duration(time.Second),
 	}
 	gen := r.assign(&spec)
-	health := func(want store.HealthState) func(store.HostReport) bool {
-		return func(h store.HostReport) bool {
+	health := func(want state.HealthState) func(state.HostReport) bool {
+		return func(h state.HostReport) bool {
 			return h.Task != nil && h.Task.Generation == gen && h.Task.Health == want
 		}
 	}
-	if h := r.await("starting", health(store.HealthStarting)); h.Task.Ready() {
+	if h := r.await("starting", health(state.HealthStarting)); h.Task.Ready() {
 		t.Error("a starting task is ready")
 	}
 	status.Store(http.StatusOK)
-	if h := r.await("healthy", health(store.HealthHealthy)); !h.Task.Ready() {
+	if h := r.await("healthy", health(state.HealthHealthy)); !h.Task.Ready() {
 		t.Error("a healthy task is not ready")
 	}
 	r.killAgent()
 	r.startAgent()
-	r.await("healthy under the next agent", func(h store.HostReport) bool {
-		return h.PID == r.agent.Process.Pid && health(store.HealthHealthy)(h)
+	r.await("healthy under the next agent", func(h state.HostReport) bool {
+		return h.PID == r.agent.Process.Pid && health(state.HealthHealthy)(h)
 	})
 	status.Store(http.StatusServiceUnavailable)
 	task := r.awaitTask(gen, schema.TaskFailed)
 	want := "health check failed 3 times: GET " + server.URL + "/healthz: 503"
-	if task.Reason != want || task.Health != store.HealthUnhealthy {
+	if task.Reason != want || task.Health != state.HealthUnhealthy {
 		t.Errorf("task is %+v, want reason %q", task, want)
 	}
 }
@@ -92,7 +92,7 @@ func TestOtherHealthChecks(t *testing.T) {
 			spec.HealthCheck = &test.health
 			gen := r.assign(&spec)
 			if test.reason == "" {
-				r.await("healthy", func(h store.HostReport) bool {
+				r.await("healthy", func(h state.HostReport) bool {
 					return h.Task != nil && h.Task.Generation == gen && h.Task.Ready()
 				})
 				return

@@ -8,7 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/sleep"
+	"github.com/fray-ml/fray/state"
 )
 
 // remains are what is left to do for a task that has ended: its report is kept on
@@ -16,7 +17,7 @@ import (
 // takes nothing, that is tried again until it is done.
 type remains struct {
 	task    *task
-	report  *store.TaskReport // nil once it is kept
+	report  *state.TaskReport // nil once it is kept
 	shipped bool
 }
 
@@ -57,7 +58,7 @@ func (r *remains) settle() bool {
 
 // settleLater tries until nothing is left to do or ctx ends; a later agent goes on.
 func (r *remains) settleLater(ctx context.Context) {
-	for wait := firstSettle; pause(ctx, wait); wait = min(2*wait, lastSettle) {
+	for wait := firstSettle; sleep.For(ctx, wait); wait = min(2*wait, lastSettle) {
 		if !r.shipped {
 			s := r.task.shipper()
 			err := s.resume(ctx)

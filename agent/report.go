@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fray-ml/fray/sleep"
+	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -30,7 +32,7 @@ type reporter struct {
 	takeSeqs func(n uint64) (uint64, error)
 
 	mu       sync.Mutex
-	report   store.HostReport
+	report   state.HostReport
 	version  uint64 // of report, counted by publish
 	written  uint64 // version that the store has
 	progress chan struct{}
@@ -46,7 +48,7 @@ func newReporter(r *reporter) *reporter {
 }
 
 // publish replaces the report; the writing happens in run.
-func (r *reporter) publish(report store.HostReport) {
+func (r *reporter) publish(report state.HostReport) {
 	r.mu.Lock()
 	r.report = report
 	r.version++
@@ -96,7 +98,7 @@ func (r *reporter) run(ctx context.Context) {
 			wait = retry
 		} else {
 			retry = 50 * time.Millisecond
-			if !pause(ctx, r.store.WriteInterval()) {
+			if !sleep.For(ctx, r.store.WriteInterval()) {
 				return
 			}
 		}
@@ -133,19 +135,4 @@ func (r *reporter) write(ctx context.Context) error {
 	r.progress = make(chan struct{})
 	r.mu.Unlock()
 	return nil
-}
-
-// pause waits and reports whether ctx still goes on.
-func pause(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

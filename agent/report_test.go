@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -22,7 +23,7 @@ type recorder struct {
 	fail     atomic.Bool
 
 	mu      sync.Mutex
-	reports []store.HostReport
+	reports []state.HostReport
 	at      []time.Duration
 	start   time.Time
 }
@@ -33,7 +34,7 @@ func (r *recorder) Put(_ context.Context, _ string, data []byte, _ store.Generat
 	if r.fail.Load() {
 		return 0, errors.New("no store")
 	}
-	var h store.HostReport
+	var h state.HostReport
 	if err := json.Unmarshal(data, &h); err != nil {
 		return 0, err
 	}
@@ -73,9 +74,9 @@ func TestReporterBeatsAndTellsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &recorder{}
 		r := startReporter(t, s)
-		r.publish(store.HostReport{Generation: 1})
+		r.publish(state.HostReport{Generation: 1})
 		time.Sleep(5 * time.Second)
-		r.publish(store.HostReport{Generation: 2})
+		r.publish(state.HostReport{Generation: 2})
 		synctest.Wait()
 		want := []time.Duration{0, 2 * time.Second, 4 * time.Second, 5 * time.Second}
 		if !slices.Equal(s.at, want) {
@@ -94,7 +95,7 @@ func TestReporterLeavesTheStoreItsTime(t *testing.T) {
 		s := &recorder{interval: time.Second}
 		r := startReporter(t, s)
 		for g := range 35 {
-			r.publish(store.HostReport{Generation: int64(g)})
+			r.publish(state.HostReport{Generation: int64(g)})
 			time.Sleep(100 * time.Millisecond)
 		}
 		if err := r.flush(t.Context()); err != nil {
@@ -115,7 +116,7 @@ func TestReporterTriesAgain(t *testing.T) {
 		s := &recorder{}
 		s.fail.Store(true)
 		r := startReporter(t, s)
-		r.publish(store.HostReport{Generation: 1})
+		r.publish(state.HostReport{Generation: 1})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := r.flush(ctx); !errors.Is(err, context.DeadlineExceeded) {

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"time"
+
+	"github.com/fray-ml/fray/sleep"
 )
 
 func (t *task) shipper() *shipper {
@@ -22,7 +24,7 @@ func (t *task) shipAlways() (stop func()) {
 		defer close(done)
 		s, failed := t.shipper(), false
 		resumed := false
-		for pause(ctx, max(shipInterval, t.agent.Store.WriteInterval())) {
+		for sleep.For(ctx, max(shipInterval, t.agent.Store.WriteInterval())) {
 			if !t.started() {
 				continue
 			}
@@ -70,7 +72,7 @@ func (t *task) shipAll() bool {
 		if err == nil {
 			return true
 		}
-		if !pause(ctx, max(shipInterval, t.agent.Store.WriteInterval())) {
+		if !sleep.For(ctx, max(shipInterval, t.agent.Store.WriteInterval())) {
 			t.agent.Log.Error("output not shipped", "error", err)
 			return false
 		}

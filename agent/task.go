@@ -17,7 +17,7 @@ import (
 	"github.com/fray-ml/fray/agent/mask"
 	"github.com/fray-ml/fray/filelock"
 	"github.com/fray-ml/fray/schema"
-	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/state"
 )
 
 // task is one start of one task, from its preparation until nothing of it is
@@ -32,7 +32,7 @@ type task struct {
 
 	// run is what the task is part of, to be read once runSeen is closed: an
 	// adopted task learns it from the assignment.
-	run     *store.Run
+	run     *state.Run
 	runSeen chan struct{}
 	proc    processRecord // once the command runs
 	// What this process was told and the disk may not have: that the command runs,
@@ -47,7 +47,7 @@ type task struct {
 	hiding sync.Once
 
 	mu      sync.Mutex
-	report  store.TaskReport
+	report  state.TaskReport
 	shimEnd string // how the supervisor ended, "" where this process is not its parent
 }
 
@@ -69,14 +69,14 @@ type endError struct {
 func (e *endError) Error() string { return e.reason }
 
 // taskKey names one start: a job, an attempt and a generation. It is a file name.
-func taskKey(a *store.Assignment) string {
+func taskKey(a *state.Assignment) string {
 	sum := sha256.Sum256([]byte(a.Run.Job.String()))
 	return fmt.Sprintf("%d-%d-%s", a.Generation, a.Run.Attempt, hex.EncodeToString(sum[:4]))
 }
 
 // start begins the task of an assignment, unless this host began it before or
 // must not run it.
-func (a *agent) start(want *store.Assignment) {
+func (a *agent) start(want *state.Assignment) {
 	index := -1
 	for i, peer := range want.Run.Peers {
 		if peer.Slice == a.Slice && peer.Host == a.Host {
@@ -86,7 +86,7 @@ func (a *agent) start(want *store.Assignment) {
 	if index < 0 {
 		return // this host has no part in the attempt
 	}
-	report := store.TaskReport{
+	report := state.TaskReport{
 		Job: want.Run.Job, Attempt: want.Run.Attempt, Generation: want.Generation, Task: index,
 		State: schema.TaskPending,
 	}
@@ -126,7 +126,7 @@ func (a *agent) start(want *store.Assignment) {
 
 // refusal says why a host must not run a task as this peer, and how the task
 // ends by that; "" if it may run.
-func (a *agent) refusal(self store.Peer) (schema.TaskState, string) {
+func (a *agent) refusal(self state.Peer) (schema.TaskState, string) {
 	switch {
 	case self.Address != a.Address:
 		return schema.TaskUnschedulable, fmt.Sprintf("the assignment has address %s for this host, which is %s", self.Address, a.Address)
@@ -181,7 +181,7 @@ func (a *agent) adopt() error {
 		}
 		return nil
 	}
-	t.report = store.TaskReport{
+	t.report = state.TaskReport{
 		Job: in.Job, Attempt: in.Attempt, Generation: in.Generation, Task: in.Task,
 		State: schema.TaskAssigned, Ports: in.Ports,
 	}
@@ -230,7 +230,7 @@ func (t *task) stop(state schema.TaskState, reason string) {
 }
 
 // provide tells an adopted task what it is part of. Only the loop calls it.
-func (t *task) provide(run *store.Run) {
+func (t *task) provide(run *state.Run) {
 	select {
 	case <-t.runSeen:
 	default:
@@ -240,7 +240,7 @@ func (t *task) provide(run *store.Run) {
 }
 
 // set changes the task's report and tells the loop.
-func (t *task) set(edit func(*store.TaskReport)) {
+func (t *task) set(edit func(*state.TaskReport)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	edit(&t.report)
@@ -364,5 +364,5 @@ func (t *task) finish(record exitRecord) {
 	if t.agent.work.Err() == nil && !rest.settle() {
 		go rest.settleLater(t.agent.work)
 	}
-	t.set(func(report *store.TaskReport) { *report = r })
+	t.set(func(report *state.TaskReport) { *report = r })
 }

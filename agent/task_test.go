@@ -15,6 +15,7 @@ import (
 
 	"github.com/fray-ml/fray/agent/bundle"
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -146,7 +147,7 @@ func TestPreemption(t *testing.T) {
 	if err := os.Remove(notice); err != nil {
 		t.Fatal(err)
 	}
-	r.await("no notice", func(h store.HostReport) bool { return h.Notice == "" })
+	r.await("no notice", func(h state.HostReport) bool { return h.Notice == "" })
 	if h, _ := r.report(); h.Task.State != schema.TaskPreempted {
 		t.Errorf("refused task is %+v after the notice was taken back", h.Task)
 	}
@@ -158,24 +159,24 @@ func TestForeignAddressIsRefused(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	spec := job("echo x >> starts")
-	r.put(store.Assignment{Slice: "s", Epoch: 1, Generation: 1, Run: &store.Run{
-		Job: spec.Addr, Attempt: 1, Spec: spec, NumSlices: 1, Peers: []store.Peer{{Slice: "s", Address: "10.0.0.9"}},
+	r.put(state.Assignment{Slice: "s", Epoch: 1, Generation: 1, Run: &state.Run{
+		Job: spec.Addr, Attempt: 1, Spec: spec, NumSlices: 1, Peers: []state.Peer{{Slice: "s", Address: "10.0.0.9"}},
 	}})
 	task := r.awaitTask(1, schema.TaskUnschedulable)
 	if task.Started || !strings.Contains(task.Reason, "10.0.0.9") || r.starts() != 0 {
 		t.Errorf("task is %+v", task)
 	}
 	// An attempt in which the host has no part is carried out by doing nothing.
-	r.put(store.Assignment{Slice: "s", Epoch: 1, Generation: 2, Run: &store.Run{
-		Job: spec.Addr, Attempt: 2, Spec: spec, NumSlices: 1, Peers: []store.Peer{{Slice: "s", Host: 1, Address: rigAddress}},
+	r.put(state.Assignment{Slice: "s", Epoch: 1, Generation: 2, Run: &state.Run{
+		Job: spec.Addr, Attempt: 2, Spec: spec, NumSlices: 1, Peers: []state.Peer{{Slice: "s", Host: 1, Address: rigAddress}},
 	}})
-	r.await("generation 2", func(h store.HostReport) bool { return h.Generation == 2 })
+	r.await("generation 2", func(h state.HostReport) bool { return h.Generation == 2 })
 }
 
 func TestSecondAgentLeaves(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	first := r.await("a report", func(store.HostReport) bool { return true })
+	first := r.await("a report", func(state.HostReport) bool { return true })
 	second := exec.Command(os.Args[0], "agent", "--store", r.store.Location(), "--slice", "s", "--dir", r.dir,
 		"--address", rigAddress)
 	if err := second.Run(); err != nil {
@@ -189,7 +190,7 @@ func TestSecondAgentLeaves(t *testing.T) {
 func TestGangPortsAreKept(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	h := r.await("ports", func(h store.HostReport) bool { return h.CoordinatorPort > 0 && h.MegascalePort > 0 })
+	h := r.await("ports", func(h state.HostReport) bool { return h.CoordinatorPort > 0 && h.MegascalePort > 0 })
 	for _, port := range []int{h.CoordinatorPort, h.MegascalePort} {
 		if l, err := net.Listen("tcp", ":"+strconv.Itoa(port)); err == nil {
 			l.Close()
@@ -209,7 +210,7 @@ func TestGangPortsAreKept(t *testing.T) {
 		t.Errorf("no port was picked: %+v", task)
 	}
 	stop := r.assign(nil)
-	next := r.await("the stop", func(h store.HostReport) bool { return h.Generation == stop })
+	next := r.await("the stop", func(h state.HostReport) bool { return h.Generation == stop })
 	if next.CoordinatorPort == h.CoordinatorPort || next.MegascalePort != h.MegascalePort {
 		t.Errorf("with the port taken meanwhile, ports were %d %d and are %d %d",
 			h.CoordinatorPort, h.MegascalePort, next.CoordinatorPort, next.MegascalePort)
@@ -278,7 +279,7 @@ func TestManyRestartsLeaveNothing(t *testing.T) {
 		pids = append(pids, task.PID)
 	}
 	stop := r.assign(nil)
-	r.await("the stop", func(h store.HostReport) bool { return h.Generation == stop })
+	r.await("the stop", func(h state.HostReport) bool { return h.Generation == stop })
 	r.wantGone(pids...)
 }
 

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/fray-ml/fray/schema"
-	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/state"
 )
 
 // findUV returns the program uv. A machine that is this agent's alone gets one if
@@ -26,11 +26,11 @@ func (t *task) findUV(ctx context.Context) (string, error) {
 	if executable(program) == nil && treeIntact(dir) {
 		return program, nil
 	}
-	t.set(func(r *store.TaskReport) { r.State, r.Reason = schema.TaskBuilding, "installing uv" })
+	t.set(func(r *state.TaskReport) { r.State, r.Reason = schema.TaskBuilding, "installing uv" })
 	if err := installUV(ctx, dir); err != nil {
 		return "", fmt.Errorf("environment.uv needs uv on this host, and it cannot be installed: %w; use a boot image that has it", err)
 	}
-	t.set(func(r *store.TaskReport) { r.Reason = "" })
+	t.set(func(r *state.TaskReport) { r.Reason = "" })
 	return program, nil
 }
 

@@ -12,7 +12,8 @@ import (
 
 	"github.com/fray-ml/fray/filelock"
 	"github.com/fray-ml/fray/schema"
-	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/sleep"
+	"github.com/fray-ml/fray/state"
 )
 
 // takeOver goes on with a task that an earlier agent started.
@@ -29,7 +30,7 @@ func (t *task) takeOver(ctx context.Context) exitRecord {
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
-		for t.shimAlive() && pause(t.agent.work, 50*time.Millisecond) {
+		for t.shimAlive() && sleep.For(t.agent.work, 50*time.Millisecond) {
 		}
 	}()
 	return t.watch(ctx, gone)
@@ -48,7 +49,7 @@ func (t *task) shimAlive() bool {
 func (t *task) watch(ctx context.Context, gone <-chan struct{}) exitRecord {
 	if proc, ok := t.awaitProcess(gone); ok {
 		t.proc = proc
-		t.set(func(r *store.TaskReport) {
+		t.set(func(r *state.TaskReport) {
 			r.State, r.Started, r.PID, r.StartedAt = schema.TaskRunning, true, proc.PID, proc.StartedAt
 			if t.in.Health {
 				r.Health = t.lastHealth()
@@ -143,8 +144,8 @@ func (t *task) sweep() {
 			return
 		}
 		t.agent.Log.Error("task not ended", "task", t.in.Key, "error", err)
-		t.set(func(r *store.TaskReport) { r.Reason = err.Error() })
-		pause(context.Background(), time.Second)
+		t.set(func(r *state.TaskReport) { r.Reason = err.Error() })
+		sleep.For(context.Background(), time.Second)
 	}
 }
 

@@ -4,7 +4,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/change"
+	"github.com/fray-ml/fray/plan/launch"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
@@ -53,9 +54,9 @@ func ExplanationOf(doc *state.Document) *Explanation {
 // out, a plan for the result says (see [plan.Refusal]).
 func Accept(doc *state.Document, req Request) *state.Document {
 	if req.UnlaunchAll || len(req.Unlaunch) > 0 {
-		doc = plan.Unlaunched(doc, func(a schema.Address) bool { return req.UnlaunchAll || named(req.Unlaunch, a) })
+		doc = launch.Unlaunched(doc, func(a schema.Address) bool { return req.UnlaunchAll || named(req.Unlaunch, a) })
 	}
-	next := plan.Accepted(doc, req.Desired)
+	next := change.Accepted(doc, req.Desired)
 	next.Revision++
 	if next.Recorded = req.Recorded; req.KeepRecorded && len(next.Desired.Jobs) > 0 {
 		next.Recorded = doc.Recorded
@@ -71,11 +72,11 @@ func Accept(doc *state.Document, req Request) *state.Document {
 		next.Jobs[addr] = &marked
 	}
 	if len(req.Replace) > 0 {
-		maps.Copy(next.Jobs, plan.Triggering(next, func(a schema.Address) bool { return named(req.Replace, a) }))
+		maps.Copy(next.Jobs, change.Triggering(next, func(a schema.Address) bool { return named(req.Replace, a) }))
 	}
 	if req.Explanation != nil {
 		next.Variables = req.Explanation.Variables
-		plan.Explain(next, req.Explanation.Causes)
+		change.Explain(next, req.Explanation.Causes)
 	}
 	return next
 }

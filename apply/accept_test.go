@@ -8,6 +8,7 @@ import (
 
 	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/reconcile"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
@@ -115,7 +116,7 @@ func TestReplacedWithWhatItNames(t *testing.T) {
 		doc.Jobs[spec.Addr] = &state.Job{Spec: &spec, Attempt: 1}
 	}
 	next := apply.Accept(doc, apply.Request{Desired: desired, Replace: []schema.Address{data}})
-	p := plan.Diff(&next.Desired, next, &plan.Observed{}, time.Now())
+	p := reconcile.Diff(&next.Desired, next, &plan.Observed{}, time.Now())
 	got := map[schema.Address]string{}
 	for _, c := range p.Changes {
 		got[c.Addr] = string(c.Verb) + " " + c.Reason
@@ -141,7 +142,7 @@ func TestTargetLeavesTriggersAlone(t *testing.T) {
 		doc.Jobs[spec.Addr] = &state.Job{Spec: &spec, Attempt: 1}
 	}
 	verb := func(doc *state.Document) plan.Verb {
-		for _, c := range plan.Diff(&doc.Desired, doc, &plan.Observed{}, time.Now()).Changes {
+		for _, c := range reconcile.Diff(&doc.Desired, doc, &plan.Observed{}, time.Now()).Changes {
 			if c.Addr == by {
 				return c.Verb
 			}

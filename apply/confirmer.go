@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/snapshot"
 	"github.com/fray-ml/fray/providers"
 	"github.com/fray-ml/fray/schema"
 )
@@ -68,7 +69,7 @@ func (d *doubt) turn(kind plan.DoubtKind, now time.Time) {
 	first, _ := kind.Pace()
 	d.kind, d.dueAt = kind, now.Add(first)
 	if first > 0 {
-		d.answer, d.status = plan.AnswerNone, schema.SliceStatus{}
+		d.answer, d.status = snapshot.AnswerNone, schema.SliceStatus{}
 	}
 }
 
@@ -145,11 +146,11 @@ func (c *confirmer) read(ctx context.Context, spec schema.SliceSpec) bool {
 	d.dueAt, d.readAt = c.now().Add(again), began
 	switch {
 	case err != nil: // the answer of before is too old by now
-		d.answer, d.status = plan.AnswerNone, schema.SliceStatus{}
+		d.answer, d.status = snapshot.AnswerNone, schema.SliceStatus{}
 	case found:
-		d.answer, d.status = plan.AnswerFound, status
+		d.answer, d.status = snapshot.AnswerFound, status
 	default:
-		d.answer, d.status = plan.AnswerGone, schema.SliceStatus{}
+		d.answer, d.status = snapshot.AnswerGone, schema.SliceStatus{}
 	}
 	return true
 }

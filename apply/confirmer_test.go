@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/snapshot"
 	"github.com/fray-ml/fray/providers"
 	"github.com/fray-ml/fray/schema"
 )
@@ -89,7 +90,7 @@ func TestDoubtsAreReadAtTheirPace(t *testing.T) {
 				if len(d.provider.take()) > 0 {
 					got = append(got, second)
 				}
-				if answered := known["a"].Answer == plan.AnswerFound; answered != (second >= want[0]) {
+				if answered := known["a"].Answer == snapshot.AnswerFound; answered != (second >= want[0]) {
 					t.Fatalf("after %d s the answer is %q", second, known["a"].Answer)
 				}
 				d.at = d.at.Add(time.Second)
@@ -107,14 +108,14 @@ func TestDoubtForAnotherReasonIsReadAnew(t *testing.T) {
 	d := newDoubter(t)
 	d.look(plan.DoubtDead, "a")
 	d.at = d.at.Add(time.Second)
-	if got := d.look(plan.DoubtGoing, "a")["a"].Answer; got != plan.AnswerNone {
+	if got := d.look(plan.DoubtGoing, "a")["a"].Answer; got != snapshot.AnswerNone {
 		t.Errorf("once it is going the answer of before stands: %q", got)
 	}
 	d.provider.take()
 	d.provider.says = func(string) (bool, error) { return false, nil }
 	d.at = d.at.Add(time.Second)
 	known := d.look(plan.DoubtAbsent, "a")["a"]
-	if known.Answer != plan.AnswerGone || len(d.provider.take()) != 1 {
+	if known.Answer != snapshot.AnswerGone || len(d.provider.take()) != 1 {
 		t.Errorf("once it is absent the answer is %q, want it read at once", known.Answer)
 	}
 	if !known.Since.Equal(d.at) || known.Lists != 1 || !known.ReadAt.Equal(d.at) {
@@ -136,7 +137,7 @@ func TestFailedReadTakesTheAnswerBack(t *testing.T) {
 	d.look(plan.DoubtAbsent, "a")
 	d.provider.says = func(string) (bool, error) { return false, errors.New("503") }
 	d.at = d.at.Add(10 * time.Second)
-	if got := d.look(plan.DoubtAbsent, "a")["a"].Answer; got != plan.AnswerNone {
+	if got := d.look(plan.DoubtAbsent, "a")["a"].Answer; got != snapshot.AnswerNone {
 		t.Errorf("the answer is %q", got)
 	}
 }
@@ -169,7 +170,7 @@ func TestReadsEndWhereTheProviderTakesNoMore(t *testing.T) {
 		}
 		against, beside := 0, 0
 		for i, doubt := range doubts {
-			if known[doubt.Slice.Name].Answer == plan.AnswerFound {
+			if known[doubt.Slice.Name].Answer == snapshot.AnswerFound {
 				against, beside = against+i%2, beside+1-i%2
 			}
 		}

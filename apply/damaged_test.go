@@ -11,6 +11,7 @@ import (
 
 	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 	"github.com/fray-ml/fray/state/store/storetest"
 )
@@ -25,7 +26,7 @@ func TestDamagedReportBlindsToNobodyElse(t *testing.T) {
 		}
 	}
 	report := func(slice string, seq uint64) []byte {
-		data, err := json.Marshal(store.HostReport{Slice: slice, Seq: seq, Address: "10.0.0.1"})
+		data, err := json.Marshal(state.HostReport{Slice: slice, Seq: seq, Address: "10.0.0.1"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +125,7 @@ func TestDamagedAssignmentOfAnIdleSlice(t *testing.T) {
 	}
 }
 
-func assignmentIn(t *testing.T, s store.Store, key string) store.Assignment {
+func assignmentIn(t *testing.T, s store.Store, key string) state.Assignment {
 	t.Helper()
 	object, err := s.Get(t.Context(), key)
 	if err != nil {

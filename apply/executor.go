@@ -10,6 +10,7 @@ import (
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/providers"
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -35,7 +36,7 @@ type executor struct {
 	epoch     uint64
 	valid     func() error
 	// certify puts certificates into assignments; nil: they get none.
-	certify   func(ctx context.Context, a *store.Assignment, hosts []store.HostReport) error
+	certify   func(ctx context.Context, a *state.Assignment, hosts []state.HostReport) error
 	slots     chan struct{} // of calls to providers, which may hang
 	writes    chan struct{} // of those to the store
 	results   chan result
@@ -46,15 +47,16 @@ type executor struct {
 	abandoned chan struct{} // closed once no caller waits for results any more
 }
 
-// start queues an action on a slice of hosts unless one for its slice is under way.
-func (e *executor) start(ctx context.Context, a plan.Action, hosts []plan.Host) {
+// start queues an action on a slice of hosts, and reports whether it did: not where
+// one for its slice is under way, or a write that failed is to be tried later.
+func (e *executor) start(ctx context.Context, a plan.Action, hosts []plan.Host) bool {
 	if _, busy := e.inFlight[a.Slice.Name]; busy {
-		return
+		return false
 	}
 	slots := e.slots
 	if writes(a.Verb) {
 		if e.now().Before(e.failed[a.Slice.Name].retryAt) {
-			return
+			return false
 		}
 		slots = e.writes
 	}
@@ -71,6 +73,7 @@ func (e *executor) start(ctx context.Context, a plan.Action, hosts []plan.Host) 
 		case <-e.abandoned:
 		}
 	}()
+	return true
 }
 
 // failedWrite counts the failures in a row of writes about one slice.
@@ -152,7 +155,7 @@ func (e *executor) assign(ctx context.Context, a plan.Action, hosts []plan.Host)
 	out := *a.Assignment
 	out.Epoch = e.epoch
 	if e.certify != nil && out.Run != nil {
-		reports := make([]store.HostReport, len(hosts))
+		reports := make([]state.HostReport, len(hosts))
 		for i := range hosts {
 			reports[i] = hosts[i].HostReport
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/reconcile"
 	"github.com/fray-ml/fray/providers"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -67,7 +68,7 @@ func (f *Follower) Step(ctx context.Context) (time.Duration, error) {
 	if err := f.attended(ctx); err != nil {
 		return 0, err
 	}
-	f.last = plan.Diff(&f.doc.Desired, f.doc, obs, time.Now())
+	f.last = reconcile.Diff(&f.doc.Desired, f.doc, obs, time.Now())
 	f.observer.Doubt(f.last.Doubts)
 	f.last.Pending = append(f.last.Pending, unrecorded(f.doc, f.last)...)
 	f.last.Next = f.doc // what it would do is for others to do

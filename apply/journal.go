@@ -27,7 +27,7 @@ type journal struct {
 	loaded  bool // and joined
 	written int
 	listed  []store.Attrs              // of predecessors
-	known   map[string]store.JobRecord // as it is in the store, by id; nil: not read yet
+	known   map[string]state.JobRecord // as it is in the store, by id; nil: not read yet
 }
 
 // load reads what predecessors have written.
@@ -71,7 +71,7 @@ func (j *journal) save(ctx context.Context, doc *state.Document) error {
 // keepEnds is doc with those jobs ended that are recorded to have ended, which a state
 // knows nothing of that is older than the records: a backup that was put in its place, or
 // one whose last write was lost. It is doc itself where there are none.
-func keepEnds(doc *state.Document, known map[string]store.JobRecord) *state.Document {
+func keepEnds(doc *state.Document, known map[string]state.JobRecord) *state.Document {
 	next := doc
 	for addr, was := range doc.Jobs {
 		r := known[was.ID]
@@ -103,8 +103,8 @@ func keepEnds(doc *state.Document, known map[string]store.JobRecord) *state.Docu
 
 // changes are the records that differ from those that are known. One without a
 // status says that a job is no more.
-func (j *journal) changes(doc *state.Document) []store.JobRecord {
-	var changed []store.JobRecord
+func (j *journal) changes(doc *state.Document) []state.JobRecord {
+	var changed []state.JobRecord
 	there := make(map[string]bool, len(doc.Jobs))
 	for addr, job := range doc.Jobs {
 		if job.Attempt == 0 && !job.Status.Ended() {
@@ -118,14 +118,14 @@ func (j *journal) changes(doc *state.Document) []store.JobRecord {
 	}
 	for id, r := range j.known {
 		if !there[id] {
-			changed = append(changed, store.JobRecord{ID: id, Addr: r.Addr})
+			changed = append(changed, state.JobRecord{ID: id, Addr: r.Addr})
 		}
 	}
 	return changed
 }
 
 // joined are all records that are to be kept, by id.
-func (j *journal) joined(changed []store.JobRecord) map[string]store.JobRecord {
+func (j *journal) joined(changed []state.JobRecord) map[string]state.JobRecord {
 	all := maps.Clone(j.known)
 	for _, r := range changed {
 		if all[r.ID] = r; r.Status == "" {
@@ -137,8 +137,8 @@ func (j *journal) joined(changed []store.JobRecord) map[string]store.JobRecord {
 
 // recordOf is what is kept of a job. Of one that has not ended that is only
 // that it has run.
-func recordOf(addr schema.Address, job *state.Job) store.JobRecord {
-	r := store.JobRecord{ID: job.ID, Addr: addr, Status: schema.JobRunning}
+func recordOf(addr schema.Address, job *state.Job) state.JobRecord {
+	r := state.JobRecord{ID: job.ID, Addr: addr, Status: schema.JobRunning}
 	if job.Status.Ended() {
 		r.Status, r.Reason, r.EndedAt = job.Status, job.Reason, job.EndedAt
 		r.Attempt, r.Failures, r.Preemptions = job.Attempt, job.Failures, job.Preemptions
@@ -146,9 +146,9 @@ func recordOf(addr schema.Address, job *state.Job) store.JobRecord {
 	return r
 }
 
-func (j *journal) write(ctx context.Context, records []store.JobRecord) error {
-	slices.SortFunc(records, func(a, b store.JobRecord) int { return a.Addr.Compare(b.Addr) })
-	data, err := store.Encode(store.JobRecords{Records: records})
+func (j *journal) write(ctx context.Context, records []state.JobRecord) error {
+	slices.SortFunc(records, func(a, b state.JobRecord) int { return a.Addr.Compare(b.Addr) })
+	data, err := store.Encode(state.JobRecords{Records: records})
 	if err != nil {
 		return fmt.Errorf("encode the records of jobs: %w", err)
 	}
@@ -181,12 +181,12 @@ func (j *journal) remove(ctx context.Context, old []store.Attrs) error {
 
 // ReadJournal returns the records of the jobs that have run, by id. It reports
 // false where none were ever kept: nothing follows then from there being none.
-func ReadJournal(ctx context.Context, s store.Store) (map[string]store.JobRecord, bool, error) {
+func ReadJournal(ctx context.Context, s store.Store) (map[string]state.JobRecord, bool, error) {
 	listed, records, err := readJournal(ctx, s)
 	return records, len(listed) > 0, err
 }
 
-func readJournal(ctx context.Context, s store.Store) ([]store.Attrs, map[string]store.JobRecord, error) {
+func readJournal(ctx context.Context, s store.Store) ([]store.Attrs, map[string]state.JobRecord, error) {
 	listed, err := s.List(ctx, store.JobsPrefix)
 	if err != nil {
 		return nil, nil, fmt.Errorf("look for the records of jobs: %w", err)
@@ -199,12 +199,12 @@ func readJournal(ctx context.Context, s store.Store) ([]store.Attrs, map[string]
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the records of jobs: %w", err)
 	}
-	found := map[string]store.JobRecord{}
+	found := map[string]state.JobRecord{}
 	for i := range objects { // in the order in which they were written
 		if objects[i].Key == "" {
 			continue
 		}
-		var records store.JobRecords
+		var records state.JobRecords
 		if err := store.Decode(objects[i].Data, &records); err != nil {
 			return nil, nil, fmt.Errorf("read %s in %s: %w; without it, jobs that it tells of may run again when the state is rebuilt; remove it to go on", keys[i], s.Location(), err)
 		}

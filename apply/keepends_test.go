@@ -6,7 +6,6 @@ import (
 
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
-	"github.com/fray-ml/fray/state/store"
 )
 
 // TestKeepEnds: an end that is recorded counts under a state that was saved before it,
@@ -14,7 +13,7 @@ import (
 func TestKeepEnds(t *testing.T) {
 	ended := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	addr := schema.Address{Kind: schema.KindJob, Name: "a"}
-	record := store.JobRecord{ID: "id", Status: schema.JobSucceeded, Attempt: 1, EndedAt: ended}
+	record := state.JobRecord{ID: "id", Status: schema.JobSucceeded, Attempt: 1, EndedAt: ended}
 	running := state.Attempt{Number: 1, StartedAt: ended.Add(-time.Hour), Tasks: []state.Task{{State: schema.TaskRunning}}}
 	for _, test := range []struct {
 		name     string
@@ -30,7 +29,7 @@ func TestKeepEnds(t *testing.T) {
 		spec := schema.Job{Addr: addr}
 		test.job.Spec = &spec
 		doc := &state.Document{Jobs: map[schema.Address]*state.Job{addr: &test.job}}
-		got := keepEnds(doc, map[string]store.JobRecord{record.ID: record})
+		got := keepEnds(doc, map[string]state.JobRecord{record.ID: record})
 		j := got.Jobs[addr]
 		if len(j.Attempts) != test.attempts || (j.Status == schema.JobSucceeded) != test.ends || (got != doc) != test.ends {
 			t.Errorf("%s: got %+v", test.name, j)

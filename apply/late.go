@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/fray-ml/fray/lang"
+	"github.com/fray-ml/fray/lang/eval"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
@@ -14,15 +16,15 @@ import (
 // stays as it was approved, whatever files, variables and data say by now. So do
 // jobs that have succeeded or were stopped: they would run again.
 type Late struct {
-	Source  *schema.Source
-	Options schema.Options // but for Computed
+	Source  *lang.Source
+	Options eval.Options // but for Computed
 	Sealer  schema.Sealer
 	Targets []schema.Address // what of it was taken over; nil: all
 	// Data makes what data blocks are read with, whenever all is evaluated; nil:
 	// nothing is known of them.
-	Data func() schema.Reader
+	Data func() eval.Reader
 
-	values *schema.Evaluation
+	values *lang.Evaluation
 	texts  map[schema.Address]lateTexts
 	read   readings
 	owed   []schema.Job                  // whose texts are to be looked at, each once, who has waited longest first

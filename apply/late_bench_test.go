@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/apply"
+	"github.com/fray-ml/fray/lang"
+	"github.com/fray-ml/fray/lang/eval"
 	"github.com/fray-ml/fray/providers"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -90,11 +92,11 @@ func newMoving(b *testing.B, source string) *moving {
 	if err := os.WriteFile(file, []byte(source), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	src, diags := schema.Parse([]string{file})
+	src, diags := lang.Parse([]string{file})
 	if diags.HasErrors() {
 		b.Fatal(diags)
 	}
-	cfg, diags := src.Evaluate(schema.Options{})
+	cfg, diags := src.Evaluate(eval.Options{})
 	if diags.HasErrors() {
 		b.Fatal(diags)
 	}
@@ -135,7 +137,7 @@ func (m *moving) fail(b *testing.B, at string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	var r store.HostReport
+	var r state.HostReport
 	if err := json.Unmarshal(o.Data, &r); err != nil {
 		b.Fatal(err)
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/fray-ml/fray/apply"
+	"github.com/fray-ml/fray/lang"
+	"github.com/fray-ml/fray/lang/eval"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
@@ -22,11 +24,11 @@ func late(t *testing.T, source string) (*apply.Late, *state.Document) {
 	if err := os.WriteFile(filepath.Join(dir, "main.hcl"), []byte(source), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	src, diags := schema.Parse([]string{dir})
+	src, diags := lang.Parse([]string{dir})
 	if diags.HasErrors() {
 		t.Fatal(diags)
 	}
-	opts := schema.Options{Environ: []string{"FRAY_VAR_word=said"}}
+	opts := eval.Options{Environ: []string{"FRAY_VAR_word=said"}}
 	cfg, diags := src.Evaluate(opts)
 	if diags.HasErrors() {
 		t.Fatal(diags)
@@ -158,17 +160,17 @@ func TestLateTakesNothingElse(t *testing.T) {
 
 // noData is a Reader that fails until it is mended.
 type noData struct {
-	schema.Reader
+	eval.Reader
 
 	mended *bool
 	made   *int
 }
 
-func (r noData) Outputs(schema.StackRef) (map[string]schema.DataOutput, error) {
+func (r noData) Outputs(eval.StackRef) (map[string]eval.DataOutput, error) {
 	if !*r.mended {
 		return nil, errors.New("nobody may read that")
 	}
-	return map[string]schema.DataOutput{"word": {JSON: []byte(`"read"`)}}, nil
+	return map[string]eval.DataOutput{"word": {JSON: []byte(`"read"`)}}, nil
 }
 
 // TestLateReadsDataAgain: what could not be evaluated is evaluated whole the next
@@ -181,7 +183,7 @@ func TestLateReadsDataAgain(t *testing.T) {
 		job "b" { command = ["x", "${data.outputs.other.values.word} ${job.a.address}"] }
 	`)
 	mended, made := false, 0
-	l.Data = func() schema.Reader {
+	l.Data = func() eval.Reader {
 		made++
 		return noData{mended: &mended, made: &made}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/providers"
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -192,7 +193,7 @@ func differences(was, is []store.Attrs) (fresh []int, gone []string) {
 type mail struct {
 	slice      string
 	assignment *plan.Assigned
-	report     *store.HostReport
+	report     *state.HostReport
 	absent     string // the key, where there is nothing of it any more
 	damaged    error  // why the object cannot be read
 }
@@ -228,7 +229,7 @@ func (o *Observer) read(ctx context.Context, listed []store.Attrs, fresh []int) 
 		default:
 			// One host that writes nonsense must not blind us to the others; it
 			// is as if it had not reported.
-			m.report = &store.HostReport{}
+			m.report = &state.HostReport{}
 			*m.report, m.damaged = store.DecodeReport(object.Data)
 		}
 	}
@@ -295,7 +296,7 @@ func (w *mailWriter) hosts() map[string][]plan.Host {
 }
 
 // report takes in a host's report: as a heartbeat, if it says nothing new.
-func (w *mailWriter) report(r *store.HostReport) {
+func (w *mailWriter) report(r *state.HostReport) {
 	hosts := w.o.hosts[r.Slice]
 	i, known := slices.BinarySearchFunc(hosts, r.Host, func(h plan.Host, n int) int { return h.Host - n })
 	if known && saysTheSame(&hosts[i].HostReport, r) {
@@ -311,7 +312,7 @@ func (w *mailWriter) report(r *store.HostReport) {
 }
 
 // saysTheSame reports whether two reports differ in nothing but their time and number.
-func saysTheSame(a, b *store.HostReport) bool {
+func saysTheSame(a, b *state.HostReport) bool {
 	if a.Boot != b.Boot || a.Generation != b.Generation || a.Notice != b.Notice {
 		return false
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/providers"
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 	"github.com/fray-ml/fray/state/store/storetest"
 )
@@ -26,7 +27,7 @@ func TestSilenceIsWhatTheObserverSaw(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := storetest.NewMemory()
 		report := func(seq uint64) {
-			data, err := json.Marshal(store.HostReport{Slice: "a", Seq: seq, At: time.Now().Add(-time.Hour)}) // its clock is behind
+			data, err := json.Marshal(state.HostReport{Slice: "a", Seq: seq, At: time.Now().Add(-time.Hour)}) // its clock is behind
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -75,7 +76,7 @@ func TestSilenceWhileTheMailboxIsDown(t *testing.T) {
 			}
 			return nil
 		}}
-		data, err := json.Marshal(store.HostReport{Slice: "a", Seq: 1})
+		data, err := json.Marshal(state.HostReport{Slice: "a", Seq: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +138,7 @@ func newAsked() *asked {
 
 func (a *asked) report(t *testing.T, slice string, seq uint64) {
 	t.Helper()
-	a.write(t, store.HostKey(slice, 0), store.HostReport{Slice: slice, Seq: seq})
+	a.write(t, store.HostKey(slice, 0), state.HostReport{Slice: slice, Seq: seq})
 }
 
 func (a *asked) write(t *testing.T, key string, value any) {
@@ -167,7 +168,7 @@ func TestObservingIsOneListAndTheChangedObjects(t *testing.T) {
 		a := newAsked()
 		for _, slice := range []string{"a", "b", "c"} {
 			a.report(t, slice, 1)
-			a.write(t, store.AssignKey(slice), store.Assignment{Slice: slice})
+			a.write(t, store.AssignKey(slice), state.Assignment{Slice: slice})
 		}
 		a.write(t, store.BundleKey("2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"), "not of the mailbox")
 		a.write(t, store.HandoverKey, "nor this")
@@ -182,8 +183,8 @@ func TestObservingIsOneListAndTheChangedObjects(t *testing.T) {
 			{"a report", func() { a.report(t, "b", 2) }, "1 list, 1 reads, changed [b]"},
 			{"nothing happened since", func() {}, "1 list, 0 reads, changed []"},
 			{"an assignment and a new host", func() {
-				a.write(t, store.AssignKey("c"), store.Assignment{Slice: "c", Generation: 2})
-				a.write(t, store.HostKey("a", 1), store.HostReport{Slice: "a", Host: 1})
+				a.write(t, store.AssignKey("c"), state.Assignment{Slice: "c", Generation: 2})
+				a.write(t, store.HostKey("a", 1), state.HostReport{Slice: "a", Host: 1})
 			}, "1 list, 2 reads, changed [a c]"},
 			{"a slice that went", func() {
 				for _, key := range []string{store.AssignKey("b"), store.HostKey("b", 0)} {
@@ -223,10 +224,10 @@ func TestObservingAgainAfterAFailure(t *testing.T) {
 		for i := range 40 {
 			a.report(t, fmt.Sprintf("s%02d", i), 1)
 		}
-		a.write(t, store.AssignKey("x"), store.Assignment{Slice: "x"})
+		a.write(t, store.AssignKey("x"), state.Assignment{Slice: "x"})
 		o := &apply.Observer{Store: a}
 		a.look(t, o)
-		a.write(t, store.AssignKey("x"), store.Assignment{Slice: "x", Generation: 2})
+		a.write(t, store.AssignKey("x"), state.Assignment{Slice: "x", Generation: 2})
 		a.report(t, "s07", 2)
 		for _, key := range []string{store.AssignKey("x"), store.HostKey("s07", 0)} {
 			a.fail.Store(key)
@@ -246,7 +247,7 @@ func TestObservingAgainAfterAFailure(t *testing.T) {
 		if err != nil || obs.Damaged["x"] == "" || obs.Assignments["x"].Run != nil || obs.Assignments["x"].Generation != 0 {
 			t.Errorf("got %+v, damaged %v, %v, want nothing of it but that it is damaged", obs.Assignments["x"], obs.Damaged, err)
 		}
-		a.write(t, store.AssignKey("x"), store.Assignment{Slice: "x", Generation: 3})
+		a.write(t, store.AssignKey("x"), state.Assignment{Slice: "x", Generation: 3})
 		if obs, err = o.Observe(t.Context(), "stack"); err != nil || len(obs.Damaged) > 0 || obs.Assignments["x"].Generation != 3 {
 			t.Errorf("got %+v, damaged %v, %v, want generation 3", obs.Assignments["x"], obs.Damaged, err)
 		}

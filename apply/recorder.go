@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/change"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 )
@@ -25,7 +26,7 @@ type Recorder struct {
 	Epoch uint64
 	Valid func() error // whether the lease still holds; called before every write
 
-	chunk   []store.Event // the newest one
+	chunk   []state.Event // the newest one
 	number  int
 	unsaved bool
 	tidied  bool // old chunks were looked for
@@ -34,11 +35,11 @@ type Recorder struct {
 
 // Note takes in what a step brought about.
 func (r *Recorder) Note(p *plan.Plan, before *state.Document, now time.Time) {
-	r.Add(plan.Events(before, p, now)...)
+	r.Add(change.Events(before, p, now)...)
 }
 
 // Add takes in events.
-func (r *Recorder) Add(events ...store.Event) {
+func (r *Recorder) Add(events ...state.Event) {
 	if len(events) > 0 {
 		r.chunk, r.unsaved = append(r.chunk, events...), true
 	}
@@ -126,7 +127,7 @@ func (s *Stepper) keepEvents(ctx context.Context) {
 }
 
 // Tell keeps an event that no step brought about.
-func (s *Stepper) Tell(e store.Event) {
+func (s *Stepper) Tell(e state.Event) {
 	if s.events != nil {
 		s.events.Add(e)
 	}

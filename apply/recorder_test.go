@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/launch"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
@@ -33,7 +33,7 @@ func TestEventsOfWhatHappensBetweenSteps(t *testing.T) {
 		converge(t, s)
 		child := jobs(1).Jobs[0]
 		child.Addr = schema.LaunchedAddress(schema.KindJob, "default", "", "child")
-		launched, err := plan.Launched(s.Document(), []plan.Launching{{Job: &child, Launch: state.Launch{Name: "child", By: "ada"}}}, time.Now())
+		launched, err := launch.Launched(s.Document(), []launch.Launching{{Job: &child, Launch: state.Launch{Name: "child", By: "ada"}}}, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,13 +49,13 @@ func TestEventsOfWhatHappensBetweenSteps(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, want := range []struct {
-			kind store.EventKind
+			kind state.EventKind
 			addr schema.Address
 			text string
 		}{
-			{store.EventConfig, schema.Address{}, "revision 1 was accepted"},
-			{store.EventLaunched, child.Addr, "was launched: ada"},
-			{store.EventSlice, jobs(1).Jobs[0].Addr, "no capacity today"},
+			{state.EventConfig, schema.Address{}, "revision 1 was accepted"},
+			{state.EventLaunched, child.Addr, "was launched: ada"},
+			{state.EventSlice, jobs(1).Jobs[0].Addr, "no capacity today"},
 		} {
 			n := 0
 			for _, e := range events {
@@ -84,7 +84,7 @@ func TestLookKnowsWhatIsWanted(t *testing.T) {
 	}
 	child := jobs(1).Jobs[0]
 	child.Addr = schema.LaunchedAddress(schema.KindJob, "default", "", "child")
-	launched, err := plan.Launched(s.Document(), []plan.Launching{{Job: &child}}, time.Now())
+	launched, err := launch.Launched(s.Document(), []launch.Launching{{Job: &child}}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

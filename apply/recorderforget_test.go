@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/apply"
+	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 	"github.com/fray-ml/fray/state/store/storetest"
 )
@@ -21,7 +22,7 @@ func TestRecorderKeepsTheNewestTenMegabytes(t *testing.T) {
 		}
 	}
 	r := &apply.Recorder{Store: s, Epoch: 2, Valid: func() error { return nil }}
-	r.Add(store.Event{Kind: store.EventLease, Text: "somebody leads"})
+	r.Add(state.Event{Kind: state.EventLease, Text: "somebody leads"})
 	if err := r.Save(t.Context(), time.Now(), true); err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +49,7 @@ func TestRecorderAsksTheLeaseBeforeEachWrite(t *testing.T) {
 			}
 			return nil
 		}}
-		r.Add(store.Event{Kind: store.EventLease, Text: "somebody leads"})
+		r.Add(state.Event{Kind: state.EventLease, Text: "somebody leads"})
 		if err := r.Save(t.Context(), time.Now(), true); (err != nil) != (holds < 2) {
 			t.Errorf("the lease holds for %d writes: %v", holds, err)
 		}

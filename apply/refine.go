@@ -5,7 +5,9 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/lang"
+	"github.com/fray-ml/fray/lang/eval"
+	"github.com/fray-ml/fray/plan/change"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
@@ -13,13 +15,13 @@ import (
 // Refiner makes [Config.Refine]: it evaluates what reads values as they become
 // known. It is for one apply.
 type Refiner struct {
-	Source  *schema.Source
-	Options schema.Options                               // but for Computed
+	Source  *lang.Source
+	Options eval.Options                                 // but for Computed
 	Prepare func(*schema.Config) (schema.Desired, error) // makes what is planned against, sealed
 	Sealer  schema.Sealer
 	Target  func(schema.Desired) schema.Desired // what is taken over of it; nil: all
 
-	values  *schema.Evaluation
+	values  *lang.Evaluation
 	desired schema.Desired // all, as of the values that were known last
 	read    readings
 	rest    []schema.Address // of jobs whose texts were not taken over yet: they rest
@@ -142,7 +144,7 @@ func (r *Refiner) different(doc *state.Document) (*schema.Desired, error) {
 	if r.Target != nil {
 		desired = r.Target(desired)
 	}
-	desired = plan.Settled(r.rested(doc, desired), doc)
+	desired = change.Settled(r.rested(doc, desired), doc)
 	before, err := schema.DigestOf(doc.Desired)
 	if err != nil {
 		return nil, err
@@ -156,7 +158,7 @@ func (r *Refiner) different(doc *state.Document) (*schema.Desired, error) {
 
 // anew are those of a configuration, with the values that doc knows as read. What
 // there was is written over.
-func (r readings) anew(doc *state.Document, cfg *schema.Config, values *schema.Evaluation) readings {
+func (r readings) anew(doc *state.Document, cfg *schema.Config, values *lang.Evaluation) readings {
 	r = r[:0]
 	for i := range cfg.Desired.Jobs {
 		if addr := cfg.Desired.Jobs[i].Addr; values.Reads(addr) {

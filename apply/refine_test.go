@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/fray-ml/fray/apply"
+	"github.com/fray-ml/fray/lang"
+	"github.com/fray-ml/fray/lang/eval"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
@@ -20,11 +22,11 @@ func refiner(t *testing.T, source string) (*apply.Refiner, *state.Document) {
 	if err := os.WriteFile(filepath.Join(dir, "main.hcl"), []byte(source), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	src, diags := schema.Parse([]string{dir})
+	src, diags := lang.Parse([]string{dir})
 	if diags.HasErrors() {
 		t.Fatal(diags)
 	}
-	cfg, diags := src.Evaluate(schema.Options{})
+	cfg, diags := src.Evaluate(eval.Options{})
 	if diags.HasErrors() {
 		t.Fatal(diags)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/providers"
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -89,13 +90,13 @@ func (w *swift) Put(_ context.Context, key string, data []byte, want store.Gener
 	if !strings.HasPrefix(key, store.AssignPrefix) {
 		return g, nil
 	}
-	var a store.Assignment
+	var a state.Assignment
 	if err := json.Unmarshal(data, &a); err != nil {
 		return g, err
 	}
-	r := store.HostReport{Slice: a.Slice, Boot: "b", Seq: uint64(a.Generation), Address: "10.0.0.1", CoordinatorPort: 1, MegascalePort: 2, Generation: a.Generation, Epoch: a.Epoch}
+	r := state.HostReport{Slice: a.Slice, Boot: "b", Seq: uint64(a.Generation), Address: "10.0.0.1", CoordinatorPort: 1, MegascalePort: 2, Generation: a.Generation, Epoch: a.Epoch}
 	if a.Run != nil {
-		r.Task = &store.TaskReport{Job: a.Run.Job, Attempt: a.Run.Attempt, Generation: a.Generation, State: schema.TaskRunning, Started: true}
+		r.Task = &state.TaskReport{Job: a.Run.Job, Attempt: a.Run.Attempt, Generation: a.Generation, State: schema.TaskRunning, Started: true}
 		if w.ends {
 			r.Task.State = schema.TaskSucceeded
 		}
@@ -110,7 +111,7 @@ func (w *swift) write(key string, data []byte) store.Generation {
 	return w.last
 }
 
-func (w *swift) report(r store.HostReport) error {
+func (w *swift) report(r state.HostReport) error {
 	data, err := json.Marshal(r)
 	if err == nil {
 		w.write(store.HostKey(r.Slice, r.Host), data)
@@ -164,7 +165,7 @@ func (p swiftProvider) Get(_ context.Context, spec schema.SliceSpec) (schema.Sli
 func (p swiftProvider) Create(_ context.Context, spec schema.SliceSpec) error {
 	defer p.lock()()
 	p.slices.put(spec.Name, schema.SliceStatus{Spec: spec, Phase: schema.SliceReady})
-	return p.report(store.HostReport{Slice: spec.Name, Boot: "b", Seq: 1, Address: "10.0.0.1", CoordinatorPort: 1, MegascalePort: 2})
+	return p.report(state.HostReport{Slice: spec.Name, Boot: "b", Seq: 1, Address: "10.0.0.1", CoordinatorPort: 1, MegascalePort: 2})
 }
 
 func (p swiftProvider) Delete(_ context.Context, spec schema.SliceSpec) error {

@@ -8,6 +8,10 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/capacity"
+	"github.com/fray-ml/fray/plan/change"
+	"github.com/fray-ml/fray/plan/incremental"
+	"github.com/fray-ml/fray/plan/reconcile"
 	"github.com/fray-ml/fray/providers"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -52,7 +56,7 @@ type Config struct {
 	OnLook func(Timing)
 	// Certify puts into an assignment what its hosts, which have reported so, prove
 	// their namespace with; nil: they prove none.
-	Certify func(ctx context.Context, a *store.Assignment, hosts []store.HostReport) error
+	Certify func(ctx context.Context, a *state.Assignment, hosts []state.HostReport) error
 	// Refine returns what is desired now that more values are known; nil
 	// where nothing in the desired configuration waits for values.
 	Refine func(doc *state.Document) (*schema.Desired, error)
@@ -84,15 +88,15 @@ type Stepper struct {
 	exec     *executor
 	saver    *saver
 	journal  *journal
-	planner  plan.Planner
+	planner  incremental.Planner
 	last     *plan.Plan
 	beyond   []plan.Action  // of the last step, that the scope left out
 	observed *plan.Observed // by the last step
 	wanted   *schema.Desired
 	events   *Recorder       // nil: they are not kept
 	told     *state.Document // up to which events were noted
-	snapshot snapshot
-	took     time.Duration // the last step
+	took     time.Duration   // the last step
+	calls    int             // to providers that the last step began
 }
 
 // New reads the state and returns a Stepper for it. Nothing is written until
@@ -144,20 +148,11 @@ func New(ctx context.Context, cfg Config) (*Stepper, error) {
 	}, nil
 }
 
-// snapshot is a document that nobody builds on, and what it is a copy of.
-type snapshot struct{ of, doc *state.Document }
-
 // Document is the state as of the last step, the same until it changes. It is
 // not to be changed, and no later step changes it.
-func (s *Stepper) Document() *state.Document {
-	if s.snapshot.of != s.doc {
-		s.snapshot = snapshot{of: s.doc, doc: s.doc.Clone()}
-	}
-	return s.snapshot.doc
-}
+func (s *Stepper) Document() *state.Document { return s.doc }
 
-// Last is the plan of the last step, nil before the first. Like its document it
-// is good until the step after the next (see [plan.Planner]).
+// Last is the plan of the last step, nil before the first.
 func (s *Stepper) Last() *plan.Plan { return s.last }
 
 // Beyond are the actions that were due in the last step and that the scope left out.
@@ -170,6 +165,11 @@ func (s *Stepper) Observed() *plan.Observed { return s.observed }
 // nil before the first.
 func (s *Stepper) Wanted() *schema.Desired { return s.wanted }
 
+// Calls is how many calls to providers the last step began. That can be fewer than its
+// plan has actions: one waits for those of its slice that are under way, and one that
+// destroys evidence until that is saved.
+func (s *Stepper) Calls() int { return s.calls }
+
 // SetScope bounds what later steps may do.
 func (s *Stepper) SetScope(scope Scope) { s.cfg.Scope = scope }
 
@@ -180,7 +180,7 @@ func (s *Stepper) Preview(ctx context.Context, desired *schema.Desired, doc *sta
 	if err != nil {
 		return nil, err
 	}
-	p.Costs = plan.Costs(desired, p, obs)
+	p.Costs = change.Costs(desired, p, obs)
 	return p, nil
 }
 
@@ -192,7 +192,7 @@ func (s *Stepper) preview(ctx context.Context, desired *schema.Desired, doc *sta
 		if err != nil {
 			return nil, nil, err
 		}
-		p := plan.Diff(desired, doc, obs, s.cfg.Now())
+		p := reconcile.Diff(desired, doc, obs, s.cfg.Now())
 		s.observer.Doubt(p.Doubts)
 		if look > 0 || !slices.ContainsFunc(p.Doubts, func(d plan.Doubt) bool { return d.Open }) {
 			return p, obs, nil
@@ -215,6 +215,7 @@ func (s *Stepper) Step(ctx context.Context) (time.Duration, error) {
 	}
 	began := time.Now()
 	defer func() { s.took = time.Since(began) }()
+	s.calls = 0
 	s.collect()
 	if err := s.refine(); err != nil {
 		return 0, err
@@ -261,7 +262,7 @@ func (s *Stepper) Look(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	var planner plan.Planner // what it plans does not come about
+	var planner incremental.Planner // what it plans does not come about
 	p := planner.Diff(&s.doc.Desired, s.doc, obs, s.cfg.Now())
 	s.observer.Doubt(p.Doubts)
 	s.last, s.observed, s.wanted = p, obs, planner.Wanted()
@@ -284,7 +285,9 @@ func (s *Stepper) startAll(ctx context.Context, actions []plan.Action) {
 		if a.AfterSave && s.saver.dirty(s.doc) {
 			continue // evidence may go once it is recorded
 		}
-		s.exec.start(ctx, a, s.observer.hosts[a.Slice.Name])
+		if s.exec.start(ctx, a, s.observer.hosts[a.Slice.Name]) && !writes(a.Verb) {
+			s.calls++
+		}
 	}
 }
 
@@ -342,11 +345,11 @@ func (s *Stepper) fold(r result) {
 	if r.err != nil && s.cfg.OnError != nil && !errors.Is(r.err, store.ErrConflict) {
 		s.cfg.OnError(r.action, r.err)
 	}
-	var failure *plan.Failure
+	var failure *capacity.Failure
 	if r.err != nil {
-		failure = &plan.Failure{Kind: providers.KindOf(r.err), Text: r.err.Error(), Brief: providers.BriefOf(r.err), After: providers.DelayOf(r.err)}
+		failure = &capacity.Failure{Kind: providers.KindOf(r.err), Text: r.err.Error(), Brief: providers.BriefOf(r.err), After: providers.DelayOf(r.err)}
 	}
-	s.doc = plan.Folded(s.doc, r.action, failure, s.cfg.Now())
+	s.doc = capacity.Folded(s.doc, r.action, failure, s.cfg.Now())
 }
 
 // SetRefine replaces Config.Refine.

@@ -13,6 +13,7 @@ import (
 	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/providers"
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 	"github.com/fray-ml/fray/state/store/storetest"
 )
@@ -43,18 +44,18 @@ func (w *world) Put(ctx context.Context, key string, data []byte, want store.Gen
 	if err != nil || !strings.HasPrefix(key, store.AssignPrefix) {
 		return g, err
 	}
-	var a store.Assignment
+	var a state.Assignment
 	if err := json.Unmarshal(data, &a); err != nil {
 		return g, err
 	}
-	r := store.HostReport{Slice: a.Slice, Boot: "b", Address: "10.0.0.1", CoordinatorPort: 1, MegascalePort: 2, Epoch: a.Epoch, Generation: a.Generation}
+	r := state.HostReport{Slice: a.Slice, Boot: "b", Address: "10.0.0.1", CoordinatorPort: 1, MegascalePort: 2, Epoch: a.Epoch, Generation: a.Generation}
 	if a.Run != nil {
-		r.Task = &store.TaskReport{Job: a.Run.Job, Attempt: a.Run.Attempt, Generation: a.Generation, State: schema.TaskRunning, Started: true}
+		r.Task = &state.TaskReport{Job: a.Run.Job, Attempt: a.Run.Attempt, Generation: a.Generation, State: schema.TaskRunning, Started: true}
 	}
 	return g, w.report(ctx, r)
 }
 
-func (w *world) report(ctx context.Context, r store.HostReport) error {
+func (w *world) report(ctx context.Context, r state.HostReport) error {
 	data, err := json.Marshal(r)
 	if err != nil {
 		return err
@@ -92,7 +93,7 @@ func (c capacity) Create(ctx context.Context, spec schema.SliceSpec) error {
 	c.slices[spec.Name] = schema.SliceStatus{Spec: spec, Phase: schema.SliceReady}
 	c.created = append(c.created, spec.Name)
 	c.mu.Unlock()
-	return c.report(ctx, store.HostReport{Slice: spec.Name, Boot: "b", Address: "10.0.0.1", CoordinatorPort: 1, MegascalePort: 2})
+	return c.report(ctx, state.HostReport{Slice: spec.Name, Boot: "b", Address: "10.0.0.1", CoordinatorPort: 1, MegascalePort: 2})
 }
 
 func (c capacity) Delete(_ context.Context, spec schema.SliceSpec) error {

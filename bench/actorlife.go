@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/sleep"
 )
 
 // hosted is how often a Python process that hosts an actor is started.
@@ -81,7 +82,7 @@ func (b *bench) hostOnce(python string) (time.Duration, error) {
 		_ = cmd.Wait()
 	}()
 	// Clients pause between attempts to connect; what is measured is the actor.
-	for ; ; pause(b.ctx, 2*time.Millisecond) {
+	for ; ; sleep.For(b.ctx, 2*time.Millisecond) {
 		conn, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 		if err == nil {
 			_ = conn.Close()

@@ -12,8 +12,11 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/fray-ml/fray/apply"
+	"github.com/fray-ml/fray/lang"
+	"github.com/fray-ml/fray/lang/eval"
 	"github.com/fray-ml/fray/modules"
-	"github.com/fray-ml/fray/plan"
+	plancapacity "github.com/fray-ml/fray/plan/capacity"
+	"github.com/fray-ml/fray/plan/reconcile"
 	"github.com/fray-ml/fray/plan/render"
 	"github.com/fray-ml/fray/providers"
 	"github.com/fray-ml/fray/schema"
@@ -28,8 +31,8 @@ import (
 type cli struct {
 	dir     string
 	world   *world
-	src     *schema.Source
-	opts    schema.Options
+	src     *lang.Source
+	opts    eval.Options
 	cfg     *schema.Config
 	doc     *state.Document
 	desired schema.Desired
@@ -54,7 +57,7 @@ func runVerb(ctx context.Context, v verb, dir string, mail mailboxLocation) (res
 	if err != nil {
 		return result{}, err
 	}
-	c := &cli{dir: dir, opts: schema.Options{Environ: os.Environ()}}
+	c := &cli{dir: dir, opts: eval.Options{Environ: os.Environ()}}
 	if c.world, err = openWorld(dir, mail, beneath); err != nil {
 		return result{}, err
 	}
@@ -85,7 +88,7 @@ func (c *cli) plan(ctx context.Context, v verb) error {
 		return err
 	}
 	doc := apply.Accept(c.doc, apply.Request{Desired: c.desired})
-	p := plan.Diff(&doc.Desired, doc, obs, time.Now())
+	p := reconcile.Diff(&doc.Desired, doc, obs, time.Now())
 	if p.Empty() != (v == verbAgain) {
 		return fmt.Errorf("%s: found %d actions, which is not what was to be measured", v, len(p.Actions))
 	}
@@ -133,8 +136,8 @@ func (c *cli) providers() map[schema.ProviderName]providers.Provider {
 	return map[schema.ProviderName]providers.Provider{schema.ProviderLocal: capacity{c.world}}
 }
 
-func (c *cli) parse() (*schema.Source, hcl.Diagnostics) {
-	return schema.Parser{Modules: &modules.Installed{}}.Parse([]string{c.dir})
+func (c *cli) parse() (*lang.Source, hcl.Diagnostics) {
+	return lang.Parser{Modules: &modules.Installed{}}.Parse([]string{c.dir})
 }
 
 // load evaluates the files, twice if some values are known only after apply.
@@ -147,7 +150,7 @@ func (c *cli) load() error {
 	if c.cfg, diags = src.Evaluate(c.opts); diags.HasErrors() {
 		return diags
 	}
-	if problems := plan.Check(&c.cfg.Desired); len(problems) > 0 {
+	if problems := plancapacity.Check(&c.cfg.Desired); len(problems) > 0 {
 		return fmt.Errorf("%s: %s", problems[0].Addr, problems[0].Summary)
 	}
 	var err error

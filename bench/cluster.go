@@ -22,6 +22,7 @@ import (
 	"github.com/fray-ml/fray/controller"
 	"github.com/fray-ml/fray/providers"
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/sleep"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -172,11 +173,11 @@ func steadyWatch(ctx context.Context, n int) (result, error) {
 			Log: slog.New(slog.DiscardHandler), Looked: func(apply.Timing) { steps <- struct{}{} },
 		})
 	}()
-	pause(ctx, 3*time.Second)
+	sleep.For(ctx, 3*time.Second)
 	before, cpu, began, stepped := w.spent(), processTime(), time.Now(), len(steps)
 	for round := 0; time.Since(began) < steadyTime; round++ {
 		w.beatSome(round%8, 8)
-		pause(ctx, hostBeat/8)
+		sleep.For(ctx, hostBeat/8)
 	}
 	r.Took = time.Since(began)
 	r.CPU = processTime() - cpu - (w.spent() - before)
@@ -279,7 +280,7 @@ func (b *bench) leader(dir string, cmd *exec.Cmd) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	for deadline := time.Now().Add(failoverLimit); time.Now().Before(deadline); pause(b.ctx, 5*time.Millisecond) {
+	for deadline := time.Now().Add(failoverLimit); time.Now().Before(deadline); sleep.For(b.ctx, 5*time.Millisecond) {
 		lease, err := store.ReadLease(b.ctx, s)
 		if err == nil && lease.PID == cmd.Process.Pid && lease.Live(time.Now()) {
 			return time.Now(), nil
@@ -345,7 +346,7 @@ func (b *bench) takeover(dir string, signal syscall.Signal) (time.Duration, erro
 		_ = second.Process.Signal(syscall.SIGTERM)
 		_ = second.Wait()
 	}()
-	pause(b.ctx, 2*time.Second) // until it waits
+	sleep.For(b.ctx, 2*time.Second) // until it waits
 	began := time.Now()
 	if err := first.Process.Signal(signal); err != nil {
 		return 0, err

@@ -166,7 +166,7 @@ func (w *world) beatOnce() {
 
 // beatHost has one host report, if the key is a host's.
 func (w *world) beatHost(key string) {
-	var r store.HostReport
+	var r state.HostReport
 	if !strings.HasPrefix(key, store.HostsPrefix) || json.Unmarshal(w.kept.Objects[key].Data, &r) != nil {
 		return
 	}

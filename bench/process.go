@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -14,7 +13,8 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/schema"
-	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/sleep"
+	"github.com/fray-ml/fray/state"
 )
 
 // startup times the smallest command beside the smallest program there is.
@@ -94,20 +94,20 @@ func (b *bench) allStarted(root string, n int) (time.Time, error) {
 			}
 			return last, nil
 		}
-		pause(b.ctx, 2*time.Millisecond)
+		sleep.For(b.ctx, 2*time.Millisecond)
 	}
 	return time.Time{}, fmt.Errorf("only %d of %d tasks started", len(started), n)
 }
 
-func reports(root string) []store.HostReport {
+func reports(root string) []state.HostReport {
 	files, _ := filepath.Glob(filepath.Join(root, "hosts", "*", "*.json"))
-	var out []store.HostReport
+	var out []state.HostReport
 	for _, f := range files {
 		data, err := os.ReadFile(f)
 		if err != nil {
 			continue
 		}
-		var r store.HostReport
+		var r state.HostReport
 		if json.Unmarshal(data, &r) == nil {
 			out = append(out, r)
 		}
@@ -186,7 +186,7 @@ job "one" {
 		_ = watch.Wait()
 		_ = b.command(dir, "destroy", "--auto-approve").Run()
 	}()
-	pause(b.ctx, 2*time.Second) // into its quiet pace
+	sleep.For(b.ctx, 2*time.Second) // into its quiet pace
 	for _, what := range []string{"task", "agent", "host"} {
 		var all []time.Duration
 		var waited time.Duration
@@ -197,7 +197,7 @@ job "one" {
 			}
 			waited = max(waited, backoff)
 			all = append(all, took-backoff)
-			pause(b.ctx, 1500*time.Millisecond)
+			sleep.For(b.ctx, 1500*time.Millisecond)
 		}
 		slices.Sort(all)
 		beside := "no backoff"
@@ -235,7 +235,7 @@ func (b *bench) recover(dir, what string) (took, backoff time.Duration, err erro
 			took := time.Since(start)
 			return took, b.backoff(dir, now.Task.Attempt), nil
 		}
-		pause(b.ctx, 5*time.Millisecond)
+		sleep.For(b.ctx, 5*time.Millisecond)
 	}
 	return 0, 0, fmt.Errorf("killed %s did not come back", what)
 }
@@ -273,7 +273,7 @@ func (b *bench) backoff(dir string, attempt int) time.Duration {
 	return 0
 }
 
-func running(dir string) *store.HostReport {
+func running(dir string) *state.HostReport {
 	for _, r := range reports(filepath.Join(dir, ".fray")) {
 		if r.Task != nil && r.Task.State == schema.TaskRunning {
 			return &r
@@ -282,7 +282,7 @@ func running(dir string) *store.HostReport {
 	return nil
 }
 
-func killWhat(r *store.HostReport, what string) {
+func killWhat(r *state.HostReport, what string) {
 	if what != "task" {
 		_ = syscall.Kill(r.PID, syscall.SIGKILL)
 	}
@@ -308,12 +308,4 @@ func parentOf(pid int) int {
 		return n
 	}
 	return 0
-}
-
-// pause waits between two looks at something that tells nobody when it changes.
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
 }

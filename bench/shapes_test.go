@@ -7,7 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/lang"
+	"github.com/fray-ml/fray/lang/eval"
 )
 
 func TestShapes(t *testing.T) {
@@ -28,11 +29,11 @@ func TestShapes(t *testing.T) {
 				if err := os.WriteFile(path, []byte(ours(l).config(test.shape, 20)), 0o600); err != nil {
 					t.Fatal(err)
 				}
-				src, diags := schema.Parse([]string{path})
+				src, diags := lang.Parse([]string{path})
 				if diags.HasErrors() {
 					t.Fatal(diags)
 				}
-				cfg, diags := src.Evaluate(schema.Options{})
+				cfg, diags := src.Evaluate(eval.Options{})
 				if diags.HasErrors() {
 					t.Fatal(diags)
 				}

@@ -19,7 +19,7 @@ import (
 
 	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/providers"
-	"github.com/fray-ml/fray/providers/gcp"
+	"github.com/fray-ml/fray/providers/gcp/bucket"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
@@ -252,7 +252,7 @@ func idleOverBucket(ctx context.Context, n int) (result, error) {
 		return result{}, err
 	}
 	defer service.stop()
-	bucket, err := gcp.OpenBucket(ctx, gcp.BucketConfig{
+	bucket, err := bucket.Open(ctx, bucket.Config{
 		Bucket: bucketName, Prefix: bucketPrefix, Endpoint: service.URL + "/storage/v1/", HTTPClient: service.Client(),
 	})
 	if err != nil {
@@ -302,7 +302,7 @@ func reportAgain(ctx context.Context, s store.Store, key string) error {
 	if err != nil {
 		return err
 	}
-	var r store.HostReport
+	var r state.HostReport
 	if err := json.NewDecoder(bytes.NewReader(o.Data)).Decode(&r); err != nil {
 		return err
 	}

@@ -192,29 +192,29 @@ func (w *world) put(key string, data []byte, want store.Generation) (store.Gener
 
 // obey is the agents: they report at once that the assignment runs.
 func (w *world) obey(data []byte) error {
-	var a store.Assignment
+	var a state.Assignment
 	if err := json.Unmarshal(data, &a); err != nil {
 		return err
 	}
 	r := freshReport(a.Slice)
 	r.Seq, r.Generation, r.Epoch = 1+uint64(a.Generation), a.Generation, a.Epoch
 	if a.Run != nil {
-		r.Task = &store.TaskReport{
+		r.Task = &state.TaskReport{
 			Job: a.Run.Job, Attempt: a.Run.Attempt, Generation: a.Generation, State: schema.TaskRunning, Started: true,
-			Health: store.HealthHealthy,
+			Health: state.HealthHealthy,
 		}
 	}
 	return w.report(r)
 }
 
 // freshReport is what the only host of a slice says when it has come up.
-func freshReport(slice string) store.HostReport {
-	return store.HostReport{Slice: slice, Boot: "b", Seq: 1, Address: "127.0.0.1", CoordinatorPort: 1, MegascalePort: 2}
+func freshReport(slice string) state.HostReport {
+	return state.HostReport{Slice: slice, Boot: "b", Seq: 1, Address: "127.0.0.1", CoordinatorPort: 1, MegascalePort: 2}
 }
 
 // report writes like an agent on another machine: not at this one's cost, so
 // nothing is synced.
-func (w *world) report(r store.HostReport) error {
+func (w *world) report(r state.HostReport) error {
 	data, err := json.Marshal(r)
 	if err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 
 	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/clusterapi"
-	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/reconcile"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
@@ -55,7 +55,7 @@ func (a *adminServer) Apply(ctx context.Context, req *clusterapi.ApplyRequest) (
 			return nil, err
 		}
 		next := apply.Accept(doc, in.Request)
-		p, digest, err := plan.Proposed(&next.Desired, next, now)
+		p, digest, err := reconcile.Proposed(&next.Desired, next, now)
 		switch {
 		case err != nil:
 			return nil, err

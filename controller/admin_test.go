@@ -15,6 +15,8 @@ import (
 	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/change"
+	"github.com/fray-ml/fray/plan/reconcile"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store/storetest"
@@ -30,7 +32,7 @@ var _ desk = (*plainDesk)(nil)
 
 func newPlainDesk() *plainDesk {
 	doc := &state.Document{FormatVersion: state.FormatVersion, Lineage: "abcdefghijklmnopqrstuvwxyz", Revision: 1}
-	return &plainDesk{doc: plan.Accepted(doc, localStack()), now: time.Date(2026, 11, 2, 3, 4, 5, 0, time.UTC)}
+	return &plainDesk{doc: change.Accepted(doc, localStack()), now: time.Date(2026, 11, 2, 3, 4, 5, 0, time.UTC)}
 }
 
 func (d *plainDesk) View() *View              { return &View{Doc: d.doc} }
@@ -49,7 +51,7 @@ func asked(t *testing.T, m *plainDesk, desired schema.Desired) *clusterapi.Apply
 	t.Helper()
 	doc := m.View().Doc
 	next := apply.Accept(doc, apply.Request{Desired: desired})
-	_, digest, err := plan.Proposed(&next.Desired, next, m.now)
+	_, digest, err := reconcile.Proposed(&next.Desired, next, m.now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +88,7 @@ func TestAdminAccepts(t *testing.T) {
 	}
 
 	// Once the job is there the same request is of a stack that is another one.
-	m.doc = plan.Diff(&m.doc.Desired, m.doc, &plan.Observed{}, m.now).Next
+	m.doc = reconcile.Diff(&m.doc.Desired, m.doc, &plan.Observed{}, m.now).Next
 	if _, err := admin.Apply(t.Context(), request); status.Code(err) != codes.Aborted || !strings.Contains(err.Error(), "changed while you were deciding") {
 		t.Errorf("the second time: %v; want that the stack has changed", err)
 	}

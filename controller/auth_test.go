@@ -47,10 +47,10 @@ func TestRefusesCallers(t *testing.T) {
 		{"a token that is none", "xyz", codes.Unauthenticated, "malformed"},
 		{"an expired token", o.mint(t, userClaims(-time.Minute)), codes.Unauthenticated, "the token has expired"},
 		{"another stack's token", mint("o", "xyz", roleOf(token.SubjectJob), jobClaims("rl", "train", 2)), codes.Unauthenticated, "another stack's"},
-		{"a key that is not published", mint("o", "abc", roleOf(token.SubjectUser), userClaims(time.Minute)), codes.Unauthenticated, "is not published"},
+		{"a key that is not published", mint("o", "abc", roleOf(token.SubjectUser), userClaims(token.UserLife)), codes.Unauthenticated, "is not published"},
 		{"a job that another host vouches for", mint("e", "abc", elsewhere, jobClaims("rl", "train", 2)), codes.Unauthenticated, "has no task there"},
 		{"a namespace that the job is not in", o.mint(t, jobClaims("ops", "train", 2)), codes.Unauthenticated, "restart the job to give it another token"},
-		{"a user by a host's key", mint("k", "abc", roleOf(token.SubjectJob), userClaims(time.Minute)), codes.Unauthenticated, "may not sign"},
+		{"a user by a host's key", mint("k", "abc", roleOf(token.SubjectJob), userClaims(token.UserLife)), codes.Unauthenticated, "may not sign"},
 		{"algorithm none", none, codes.Unauthenticated, "not signed with the key"},
 		{"replayed after the job's end", o.mint(t, jobClaims("rl", "done", 1)), codes.Unauthenticated, "the job has ended"},
 		{"replayed after the attempt's end", o.mint(t, jobClaims("rl", "train", 1)), codes.Unauthenticated, "the job has ended"},
@@ -73,11 +73,11 @@ func TestRefusesCallers(t *testing.T) {
 	}
 	t.Run("two tokens", func(t *testing.T) {
 		ctx := metadata.AppendToOutgoingContext(callContext(t), dial.Header, "Bearer x")
-		_, err := clusterapi.NewClusterClient(o.as(t, userClaims(time.Minute))).Poll(ctx, &clusterapi.PollRequest{})
+		_, err := clusterapi.NewClusterClient(o.as(t, userClaims(token.UserLife))).Poll(ctx, &clusterapi.PollRequest{})
 		o.wantRefused(t, err, codes.Unauthenticated, "no token")
 	})
 	t.Run("a user", func(t *testing.T) {
-		if got, err := poll(t, o.as(t, userClaims(time.Minute))); err != nil || got.GetUser() != "ann" {
+		if got, err := poll(t, o.as(t, userClaims(token.UserLife))); err != nil || got.GetUser() != "ann" {
 			t.Errorf("got %v, %v; want it let in", got, err)
 		}
 	})
@@ -140,7 +140,7 @@ func TestRefusesOtherNamespaces(t *testing.T) {
 					t.Errorf("in its own namespace, said as %q: %v", own, err)
 				}
 			}
-			if err := test.call(o.as(t, userClaims(time.Minute)), "ops"); err != nil {
+			if err := test.call(o.as(t, userClaims(token.UserLife)), "ops"); err != nil {
 				t.Errorf("a user: %v", err)
 			}
 		})
@@ -157,7 +157,7 @@ func TestRefusesOtherNamespaces(t *testing.T) {
 		o.log.take()
 		_, err := clusterapi.NewAdminClient(job).Pause(ctx, &clusterapi.PauseRequest{})
 		o.wantRefused(t, err, codes.PermissionDenied, "this is for users")
-		if _, err := clusterapi.NewAdminClient(o.as(t, userClaims(time.Minute))).Pause(ctx, &clusterapi.PauseRequest{}); err != nil {
+		if _, err := clusterapi.NewAdminClient(o.as(t, userClaims(token.UserLife))).Pause(ctx, &clusterapi.PauseRequest{}); err != nil {
 			t.Errorf("a user: %v", err)
 		}
 	})

@@ -16,7 +16,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/clusterapi"
-	"github.com/fray-ml/fray/plan"
+	langrequest "github.com/fray-ml/fray/lang/request"
+	"github.com/fray-ml/fray/plan/launch"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
@@ -28,7 +29,7 @@ type clusterConfig struct {
 	Store store.Store // where logs and uploads are
 	// Hosts connects to the agent that serves a report's API; nil: logs come
 	// from the store, and nothing is run on hosts. Closing it is the caller's.
-	Hosts func(ctx context.Context, report *store.HostReport) (hostConn, error)
+	Hosts func(ctx context.Context, report *state.HostReport) (hostConn, error)
 	Log   *slog.Logger
 	// Sealer has the stack's key.
 	Sealer schema.Sealer
@@ -212,7 +213,7 @@ func (c *clusterServer) do(ctx context.Context, change Change) error {
 	case ctx.Err() != nil:
 		return status.FromContextError(ctx.Err()).Err()
 	}
-	if _, taken := errors.AsType[*plan.NameTakenError](err); taken {
+	if _, taken := errors.AsType[*launch.NameTakenError](err); taken {
 		return err // the caller waits
 	}
 	return status.Errorf(codes.Unavailable, "%v", err)
@@ -255,7 +256,7 @@ func namespaceFor(who caller, asked, path string) (string, error) {
 		return who.Namespace, nil
 	}
 	if asked != "" && !validNamespace(asked) {
-		return "", refused([]schema.Mistake{{Path: path, Summary: "Invalid name", Detail: fmt.Sprintf(
+		return "", refused([]langrequest.Mistake{{Path: path, Summary: "Invalid name", Detail: fmt.Sprintf(
 			"%q cannot name a namespace: a name is a letter or underscore, then letters, digits, underscores and hyphens, at most 63 in all.", asked)}})
 	}
 	return asked, nil

@@ -7,12 +7,12 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/fray-ml/fray/schema"
+	langrequest "github.com/fray-ml/fray/lang/request"
 )
 
 // refused is the status of a request with mistakes: all of them, each with its
 // field. One that only names what is not there is NOT_FOUND.
-func refused(mistakes []schema.Mistake) error {
+func refused(mistakes []langrequest.Mistake) error {
 	code := codes.NotFound
 	detail := &errdetails.BadRequest{}
 	lines := make([]string, 0, len(mistakes))

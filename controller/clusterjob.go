@@ -11,7 +11,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/clusterapi"
-	"github.com/fray-ml/fray/plan"
+	langrequest "github.com/fray-ml/fray/lang/request"
+	"github.com/fray-ml/fray/plan/launch"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
@@ -40,7 +41,7 @@ func (c *clusterServer) Wait(ctx context.Context, req *clusterapi.WaitRequest) (
 		return nil, err
 	}
 	if len(req.GetJobIds()) == 0 {
-		return nil, refused([]schema.Mistake{{Path: "job_ids", Summary: "Missing attribute", Detail: "Name the jobs to wait for."}})
+		return nil, refused([]langrequest.Mistake{{Path: "job_ids", Summary: "Missing attribute", Detail: "Name the jobs to wait for."}})
 	}
 	v, err := c.present(ctx)
 	if err != nil {
@@ -120,7 +121,7 @@ func (c *clusterServer) Terminate(ctx context.Context, req *clusterapi.Terminate
 		if doc.Jobs[j.Spec.Addr] != j {
 			return doc, nil // it is past
 		}
-		return plan.Terminated(doc, j.Spec.Addr), nil
+		return launch.Terminated(doc, j.Spec.Addr), nil
 	})
 	if err != nil {
 		return nil, err

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/clusterapi"
-	"github.com/fray-ml/fray/schema"
+	langrequest "github.com/fray-ml/fray/lang/request"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -60,13 +60,13 @@ func (c *clusterServer) Upload(stream grpc.ClientStreamingServer[clusterapi.Uplo
 	return stream.SendAndClose(&clusterapi.UploadResponse{})
 }
 
-func uploadMistakes(head *clusterapi.UploadRequest) []schema.Mistake {
-	var wrong []schema.Mistake
+func uploadMistakes(head *clusterapi.UploadRequest) []langrequest.Mistake {
+	var wrong []langrequest.Mistake
 	if !isSum(head.GetSha256()) {
-		wrong = append(wrong, schema.Mistake{Path: "sha256", Summary: "Invalid value for sha256", Detail: "Want the SHA-256 of the content: 64 lower-case hexadecimal digits, in the first message."})
+		wrong = append(wrong, langrequest.Mistake{Path: "sha256", Summary: "Invalid value for sha256", Detail: "Want the SHA-256 of the content: 64 lower-case hexadecimal digits, in the first message."})
 	}
 	if n := head.GetSize(); n < 0 || n > maxUpload {
-		wrong = append(wrong, schema.Mistake{Path: "size", Summary: "Invalid value for size", Detail: fmt.Sprintf("Want the number of bytes in all, at most %d, this is %d.", maxUpload, n)})
+		wrong = append(wrong, langrequest.Mistake{Path: "size", Summary: "Invalid value for size", Detail: fmt.Sprintf("Want the number of bytes in all, at most %d, this is %d.", maxUpload, n)})
 	}
 	return wrong
 }

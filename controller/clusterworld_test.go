@@ -20,6 +20,11 @@ import (
 
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/capacity"
+	"github.com/fray-ml/fray/plan/change"
+	"github.com/fray-ml/fray/plan/launch"
+	"github.com/fray-ml/fray/plan/reconcile"
+	"github.com/fray-ml/fray/plan/snapshot"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
@@ -41,7 +46,7 @@ type miniature struct {
 
 	slices      map[string]schema.SliceSpec
 	assignments map[string]plan.Assigned
-	reports     map[string][]store.HostReport // by slice
+	reports     map[string][]state.HostReport // by slice
 	ends        map[string]schema.TaskState   // how the tasks of a job end, by id
 	written     store.Generation
 	seq         uint64
@@ -56,10 +61,10 @@ func newMiniature(desired schema.Desired) *miniature {
 		changed:     make(chan struct{}),
 		slices:      map[string]schema.SliceSpec{},
 		assignments: map[string]plan.Assigned{},
-		reports:     map[string][]store.HostReport{},
+		reports:     map[string][]state.HostReport{},
 		ends:        map[string]schema.TaskState{},
 	}
-	m.doc = plan.Accepted(&state.Document{FormatVersion: state.FormatVersion, Lineage: "abcdefghijklmnopqrstuvwxyz", Revision: 1}, desired)
+	m.doc = change.Accepted(&state.Document{FormatVersion: state.FormatVersion, Lineage: "abcdefghijklmnopqrstuvwxyz", Revision: 1}, desired)
 	m.settle()
 	return m
 }
@@ -120,14 +125,14 @@ func (m *miniature) settle() {
 	defer m.mu.Unlock()
 	for range 100 {
 		m.now = m.now.Add(time.Second)
-		p := plan.Diff(&m.doc.Desired, m.doc, m.observe(), m.now)
+		p := reconcile.Diff(&m.doc.Desired, m.doc, m.observe(), m.now)
 		calm := p.Next == m.doc && len(p.Actions) == 0
 		m.doc = p.Next
 		for _, a := range p.Actions {
 			m.carryOut(a)
-			m.doc = plan.Folded(m.doc, a, nil, m.now)
+			m.doc = capacity.Folded(m.doc, a, nil, m.now)
 		}
-		m.view = &View{Doc: m.doc, Wanted: plan.Wanted(&m.doc.Desired, m.doc, m.now), Plan: p, Hosts: m.hosts(), At: m.now}
+		m.view = &View{Doc: m.doc, Wanted: launch.Wanted(&m.doc.Desired, m.doc, m.now), Plan: p, Hosts: m.hosts(), At: m.now}
 		close(m.changed)
 		m.changed = make(chan struct{})
 		if calm && !m.skipToRetry() {
@@ -176,7 +181,7 @@ func (m *miniature) observe() *plan.Observed {
 	}
 	for name, spec := range m.slices {
 		if m.reports[name] == nil {
-			m.reports[name] = make([]store.HostReport, spec.Hosts)
+			m.reports[name] = make([]state.HostReport, spec.Hosts)
 		}
 		for n := range m.reports[name] {
 			m.report(name, n)
@@ -185,7 +190,7 @@ func (m *miniature) observe() *plan.Observed {
 	confirmed := map[string]plan.Confirmation{}
 	for name := range m.doc.Slices { // each is read directly, as those in doubt are
 		if _, there := m.slices[name]; !there {
-			confirmed[name] = plan.Confirmation{Answer: plan.AnswerGone, ReadAt: m.now}
+			confirmed[name] = plan.Confirmation{Answer: snapshot.AnswerGone, ReadAt: m.now}
 		}
 	}
 	return &plan.Observed{Inventories: inventories, Assignments: maps.Clone(m.assignments), Hosts: m.hosts(), Confirmations: confirmed}
@@ -206,7 +211,7 @@ func (m *miniature) report(slice string, host int) {
 	m.seq++
 	r := &m.reports[slice][host]
 	was := r.Task
-	*r = store.HostReport{
+	*r = state.HostReport{
 		Slice: slice, Host: host, Boot: "b", Seq: m.seq, Version: "dev", PID: 1, API: m.api, Fingerprint: "f",
 		Address: "10.0.0." + strconv.Itoa(host+1), CoordinatorPort: 1, MegascalePort: 2, Task: was,
 	}
@@ -224,8 +229,8 @@ func (m *miniature) report(slice string, host int) {
 		}
 		return
 	case was == nil || was.Generation != a.Generation:
-		task := slices.IndexFunc(a.Run.Peers, func(p store.Peer) bool { return p.Slice == slice && p.Host == host })
-		r.Task = &store.TaskReport{Job: a.Run.Job, Attempt: a.Run.Attempt, Generation: a.Generation, Task: task, State: schema.TaskRunning, StartedAt: m.now, Started: true}
+		task := slices.IndexFunc(a.Run.Peers, func(p state.Peer) bool { return p.Slice == slice && p.Host == host })
+		r.Task = &state.TaskReport{Job: a.Run.Job, Attempt: a.Run.Attempt, Generation: a.Generation, Task: task, State: schema.TaskRunning, StartedAt: m.now, Started: true}
 	}
 	if how := m.ends[a.Run.JobID]; how != "" && !r.Task.State.Ended() {
 		ended := *r.Task

@@ -24,6 +24,7 @@ import (
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/providers"
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/sleep"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 )
@@ -121,7 +122,7 @@ func Run(ctx context.Context, cfg Config) error {
 			// A full disk or a store out of reach passes; until stopped means that.
 			failures++
 			cfg.Log.Warn("cannot lead", "error", err.Error(), "next try in", storeBackoff(failures).String())
-			pause(ctx, storeBackoff(failures))
+			sleep.For(ctx, storeBackoff(failures))
 			continue
 		}
 		led, failures = true, 0
@@ -145,9 +146,9 @@ func Run(ctx context.Context, cfg Config) error {
 			return nil
 		case err != nil:
 			cfg.Log.Warn("no longer leading", "why", err.Error())
-			pause(ctx, errorPause)
+			sleep.For(ctx, errorPause)
 		default: // somebody asked for the lease
-			pause(ctx, yieldPause)
+			sleep.For(ctx, yieldPause)
 		}
 	}
 	return nil
@@ -208,14 +209,5 @@ func finish(ctx context.Context, s *apply.Stepper, log *slog.Logger) {
 	s.Drain(ctx)
 	if err := s.Save(ctx); err != nil {
 		log.Warn("save state", "error", err.Error())
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/fray-ml/fray/clusterapi"
-	"github.com/fray-ml/fray/schema"
-	"github.com/fray-ml/fray/state/store"
+	langrequest "github.com/fray-ml/fray/lang/request"
+	"github.com/fray-ml/fray/state"
 )
 
 // execStream is a call of Exec, the server's end.
@@ -27,7 +27,7 @@ func (c *clusterServer) Exec(stream execStream) error {
 	}
 	first, err := stream.Recv()
 	if errors.Is(err, io.EOF) || err == nil && first.GetStart() == nil {
-		return refused([]schema.Mistake{{Path: "start", Summary: "Missing attribute", Detail: "Begin with start: which job's host, and the command."}})
+		return refused([]langrequest.Mistake{{Path: "start", Summary: "Missing attribute", Detail: "Begin with start: which job's host, and the command."}})
 	}
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ func (c *clusterServer) Exec(stream execStream) error {
 }
 
 // hostToRunOn finds the host of a task, and names the job in start by its id.
-func (c *clusterServer) hostToRunOn(v *View, who caller, start *clusterapi.ExecStart) (*store.HostReport, error) {
+func (c *clusterServer) hostToRunOn(v *View, who caller, start *clusterapi.ExecStart) (*state.HostReport, error) {
 	x := c.jobs(v)
 	j, err := x.find(who, start.GetJobId())
 	if err != nil {
@@ -60,7 +60,7 @@ func (c *clusterServer) hostToRunOn(v *View, who caller, start *clusterapi.ExecS
 		return nil, status.Errorf(codes.PermissionDenied, "job %s may run commands on its own hosts and on those of what it launched, and %s is neither", who.JobID, j.ID)
 	}
 	if len(start.GetCommand()) == 0 {
-		return nil, refused([]schema.Mistake{{Path: "start.command", Summary: "Invalid value for command", Detail: "The command has no program."}})
+		return nil, refused([]langrequest.Mistake{{Path: "start.command", Summary: "Invalid value for command", Detail: "The command has no program."}})
 	}
 	attempt, err := runningAttempt(j)
 	if err != nil {

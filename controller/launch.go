@@ -12,8 +12,10 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/fray-ml/fray/accelerators"
 	"github.com/fray-ml/fray/clusterapi"
-	"github.com/fray-ml/fray/plan"
+	langrequest "github.com/fray-ml/fray/lang/request"
+	planlaunch "github.com/fray-ml/fray/plan/launch"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
@@ -40,7 +42,7 @@ func (c *clusterServer) Launch(ctx context.Context, req *clusterapi.LaunchReques
 		return nil, err
 	}
 	if req.GetRequest() == nil {
-		return nil, refused([]schema.Mistake{{Path: "request", Summary: "Missing attribute", Detail: "Say what to launch."}})
+		return nil, refused([]langrequest.Mistake{{Path: "request", Summary: "Missing attribute", Detail: "Say what to launch."}})
 	}
 	made, err := c.launch(ctx, &order{
 		who: who, requests: []*clusterapi.JobRequest{req.GetRequest()}, paths: []string{"request"}, requestID: req.GetRequestId(),
@@ -72,23 +74,23 @@ func (c *clusterServer) LaunchGroup(ctx context.Context, req *clusterapi.LaunchG
 	return &clusterapi.LaunchGroupResponse{JobIds: made.ids}, nil
 }
 
-func (o *order) groupMistakes() []schema.Mistake {
-	var found []schema.Mistake
+func (o *order) groupMistakes() []langrequest.Mistake {
+	var found []langrequest.Mistake
 	if !schema.ValidLaunchName(o.group.GetName()) {
-		found = append(found, schema.Mistake{Path: "group.name", Summary: "Invalid name", Detail: fmt.Sprintf(
+		found = append(found, langrequest.Mistake{Path: "group.name", Summary: "Invalid name", Detail: fmt.Sprintf(
 			"%q cannot name a group: a name is letters, digits and . _ - /, beginning and ending with a letter, a digit or an underscore, at most 200 in all.", o.group.GetName())})
 	}
 	if len(o.requests) == 0 {
-		found = append(found, schema.Mistake{Path: "requests", Summary: "Missing attribute", Detail: "A group places jobs together: name at least one."})
+		found = append(found, langrequest.Mistake{Path: "requests", Summary: "Missing attribute", Detail: "A group places jobs together: name at least one."})
 	}
 	names := map[string]int{}
 	for i, r := range o.requests {
 		if first, twice := names[r.GetName()]; twice {
-			found = append(found, schema.Mistake{Path: o.paths[i] + ".name", Summary: "Declared twice", Detail: fmt.Sprintf("requests[%d] is called %s already: rename one of the two.", first, r.GetName())})
+			found = append(found, langrequest.Mistake{Path: o.paths[i] + ".name", Summary: "Declared twice", Detail: fmt.Sprintf("requests[%d] is called %s already: rename one of the two.", first, r.GetName())})
 		}
 		names[r.GetName()] = i
 		if ns := r.GetNamespace(); ns != "" && o.group.GetNamespace() != "" && ns != o.group.GetNamespace() {
-			found = append(found, schema.Mistake{Path: o.paths[i] + ".namespace", Summary: "Two namespaces in one group", Detail: fmt.Sprintf("The group is in %s: say the same here, or nothing.", o.group.GetNamespace())})
+			found = append(found, langrequest.Mistake{Path: o.paths[i] + ".namespace", Summary: "Two namespaces in one group", Detail: fmt.Sprintf("The group is in %s: say the same here, or nothing.", o.group.GetNamespace())})
 		}
 	}
 	return found
@@ -103,7 +105,7 @@ type launched struct {
 // launch carries an order out, waiting for what it replaces to end.
 func (c *clusterServer) launch(ctx context.Context, o *order) (*launched, error) {
 	if len(o.requestID) > maxLaunchRequestID {
-		return nil, refused([]schema.Mistake{{Path: "request_id", Summary: "Invalid value for request_id", Detail: fmt.Sprintf("It has %d bytes, and may have %d.", len(o.requestID), maxLaunchRequestID)}})
+		return nil, refused([]langrequest.Mistake{{Path: "request_id", Summary: "Invalid value for request_id", Detail: fmt.Sprintf("It has %d bytes, and may have %d.", len(o.requestID), maxLaunchRequestID)}})
 	}
 	if o.requestID == "" {
 		o.requestID = rand.Text()
@@ -119,7 +121,7 @@ func (c *clusterServer) launch(ctx context.Context, o *order) (*launched, error)
 			doc, made, err = o.carryOut(doc, now)
 			return doc, err
 		})
-		if _, waits := errors.AsType[*plan.NameTakenError](err); err != nil && !waits {
+		if _, waits := errors.AsType[*planlaunch.NameTakenError](err); err != nil && !waits {
 			return nil, err
 		}
 		if err == nil && made != nil {
@@ -145,7 +147,7 @@ func (c *clusterServer) shown(ctx context.Context, made *launched) {
 
 // uploaded refuses orders that name what the store does not have.
 func (c *clusterServer) uploaded(ctx context.Context, o *order) error {
-	var missing []schema.Mistake
+	var missing []langrequest.Mistake
 	seen := map[string]bool{}
 	for i, r := range o.requests {
 		for field, sum := range map[string]string{
@@ -164,7 +166,7 @@ func (c *clusterServer) uploaded(ctx context.Context, o *order) error {
 				seen[sum] = has
 			}
 			if !has {
-				missing = append(missing, schema.Mistake{
+				missing = append(missing, langrequest.Mistake{
 					Path: o.paths[i] + field, Summary: "Not uploaded", Missing: true,
 					Detail: fmt.Sprintf("The store has no %s: upload it before launching.", sum),
 				})
@@ -172,7 +174,7 @@ func (c *clusterServer) uploaded(ctx context.Context, o *order) error {
 		}
 	}
 	if len(missing) > 0 {
-		slices.SortFunc(missing, func(a, b schema.Mistake) int { return strings.Compare(a.Path, b.Path) })
+		slices.SortFunc(missing, func(a, b langrequest.Mistake) int { return strings.Compare(a.Path, b.Path) })
 		return refused(missing)
 	}
 	return nil
@@ -197,7 +199,7 @@ func (o *order) carryOut(doc *state.Document, now time.Time) (*state.Document, *
 	made := &launched{ids: make([]string, len(o.requests))}
 	for i, r := range o.requests {
 		addrs[i] = schema.LaunchedAddress(schema.KindJob, from.namespace, o.group.GetName(), r.GetName())
-		made.ids[i] = plan.LaunchID(doc.Lineage, addrs[i], o.requestID)
+		made.ids[i] = planlaunch.LaunchID(doc.Lineage, addrs[i], o.requestID)
 	}
 	if before := doc.Jobs[addrs[0]]; before != nil && before.ID == made.ids[0] || doc.Past[made.ids[0]] != nil {
 		made.existed = true // this very request
@@ -215,11 +217,11 @@ func (o *order) carryOut(doc *state.Document, now time.Time) (*state.Document, *
 		return doc, clash.kept, nil
 	case len(clash.ending) > 0:
 		for _, addr := range clash.ending {
-			doc = plan.Terminated(doc, addr)
+			doc = planlaunch.Terminated(doc, addr)
 		}
 		return doc, nil, nil
 	}
-	next, err := plan.Launched(doc, o.launchings(from, specs), now)
+	next, err := planlaunch.Launched(doc, o.launchings(from, specs), now)
 	return next, made, err
 }
 
@@ -239,9 +241,9 @@ func (o *order) inherit(doc *state.Document) (*inherited, error) {
 		}
 	}
 	if namespace == "" {
-		namespace = plan.LaunchNamespace(o.requests[0].GetName())
+		namespace = planlaunch.LaunchNamespace(o.requests[0].GetName())
 		if o.group != nil {
-			namespace = plan.LaunchNamespace(o.group.GetName())
+			namespace = planlaunch.LaunchNamespace(o.group.GetName())
 		}
 	}
 	from := &inherited{namespace: namespace}
@@ -260,7 +262,7 @@ func (o *order) inherit(doc *state.Document) (*inherited, error) {
 // runsIn is the region where a job runs, "" where there are none.
 func runsIn(doc *state.Document, j *state.Job) string {
 	if last := j.Last(); last != nil && len(last.Slices) > 0 && doc.Slices[last.Slices[0]] != nil {
-		return schema.RegionOf(doc.Slices[last.Slices[0]].Spec.Zone)
+		return accelerators.RegionOf(doc.Slices[last.Slices[0]].Spec.Zone)
 	}
 	return ""
 }
@@ -277,23 +279,23 @@ func stillRuns(j *state.Job, who caller) error {
 }
 
 // launchings are the records of the order: the group first.
-func (o *order) launchings(from *inherited, specs []*schema.Job) []plan.Launching {
+func (o *order) launchings(from *inherited, specs []*schema.Job) []planlaunch.Launching {
 	launch := state.Launch{Request: o.requestID}
 	if from.parent != nil {
 		launch.Parent, launch.ParentAttempt = from.parent.ID, o.who.Attempt
 	} else {
 		launch.By = o.who.User
 	}
-	var all []plan.Launching
+	var all []planlaunch.Launching
 	if o.group != nil {
 		of := launch
 		of.Name = o.group.GetName()
-		all = append(all, plan.Launching{Group: o.groupSpec(from.namespace), Launch: of})
+		all = append(all, planlaunch.Launching{Group: o.groupSpec(from.namespace), Launch: of})
 	}
 	for i, spec := range specs {
 		of := launch
 		of.Name, of.Detached = o.requests[i].GetName(), o.requests[i].GetDetached()
-		all = append(all, plan.Launching{Job: spec, Launch: of})
+		all = append(all, planlaunch.Launching{Job: spec, Launch: of})
 	}
 	return all
 }

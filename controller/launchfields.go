@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/fray-ml/fray/clusterapi"
+	langrequest "github.com/fray-ml/fray/lang/request"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -21,11 +22,11 @@ func callableCommand() []string { return []string{"python", "-m", "fray._callabl
 // fields collects the attributes of a request in the words of the language.
 // What is at its zero value is not stated.
 type fields struct {
-	list []schema.Field
+	list []langrequest.Field
 }
 
 func (f *fields) add(attr, path string, v cty.Value) {
-	f.list = append(f.list, schema.Field{Attr: attr, Path: path, Value: v})
+	f.list = append(f.list, langrequest.Field{Attr: attr, Path: path, Value: v})
 }
 
 func (f *fields) text(attr, path, s string) {
@@ -72,7 +73,7 @@ func (f *fields) table(attr, path string, m map[string]string) {
 }
 
 // jobFields are the attributes of a job. What is inherited is not among them.
-func jobFields(r *clusterapi.JobRequest) []schema.Field {
+func jobFields(r *clusterapi.JobRequest) []langrequest.Field {
 	f := &fields{}
 	switch kind := r.GetEntrypoint().GetKind().(type) {
 	case *clusterapi.Entrypoint_Command:
@@ -129,7 +130,7 @@ func (f *fields) resources(attr, path string, r *clusterapi.Resources) {
 		}
 		put("ports", cty.MapVal(vals))
 	}
-	slices.SortFunc(f.list, func(a, b schema.Field) int { return strings.Compare(a.Attr, b.Attr) }) // maps have no order
+	slices.SortFunc(f.list, func(a, b langrequest.Field) int { return strings.Compare(a.Attr, b.Attr) }) // maps have no order
 }
 
 // coresOf is a number of cores; what is no number is told where it is decoded.
@@ -174,10 +175,10 @@ func thresholdOf(h *clusterapi.HealthCheck) cty.Value {
 }
 
 // statedMistakes are what cannot be said in the words of the language.
-func statedMistakes(path string, r *clusterapi.JobRequest) []schema.Mistake {
-	var found []schema.Mistake
+func statedMistakes(path string, r *clusterapi.JobRequest) []langrequest.Mistake {
+	var found []langrequest.Mistake
 	wrong := func(field, summary, detail string) {
-		found = append(found, schema.Mistake{Path: path + field, Summary: summary, Detail: detail})
+		found = append(found, langrequest.Mistake{Path: path + field, Summary: summary, Detail: detail})
 	}
 	if !schema.ValidLaunchName(r.GetName()) {
 		wrong(".name", "Invalid name", fmt.Sprintf(
@@ -223,7 +224,7 @@ func bandNames() map[clusterapi.Band]schema.Band {
 }
 
 // reservationFields are the attributes of a reservation.
-func reservationFields(r *clusterapi.ReservationConfig) []schema.Field {
+func reservationFields(r *clusterapi.ReservationConfig) []langrequest.Field {
 	f := &fields{}
 	for _, end := range []struct {
 		name string

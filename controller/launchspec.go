@@ -9,8 +9,10 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/fray-ml/fray/accelerators"
 	"github.com/fray-ml/fray/clusterapi"
-	"github.com/fray-ml/fray/plan"
+	langrequest "github.com/fray-ml/fray/lang/request"
+	"github.com/fray-ml/fray/plan/launch"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
@@ -20,7 +22,7 @@ import (
 func stackOf(doc *state.Document, now time.Time) *schema.Desired {
 	declared, without := doc.Desired, *doc
 	declared.Jobs, without.Jobs = nil, nil
-	stack := *plan.Wanted(&declared, &without, now)
+	stack := *launch.Wanted(&declared, &without, now)
 	stack.Reservations = slices.DeleteFunc(slices.Clone(stack.Reservations), func(r schema.Reservation) bool {
 		since := doc.Resources[r.Addr].Since
 		return r.TTL > 0 && !since.IsZero() && !now.Before(since.Add(time.Duration(r.TTL)))
@@ -30,9 +32,9 @@ func stackOf(doc *state.Document, now time.Time) *schema.Desired {
 
 // decode makes specs of all requests, or refuses them with every mistake.
 func (o *order) decode(doc *state.Document, from *inherited, now time.Time) ([]*schema.Job, error) {
-	check := &schema.RequestContext{Stack: stackOf(doc, now), Provider: from.provider, Region: from.region}
+	check := &langrequest.Context{Stack: stackOf(doc, now), Provider: from.provider, Region: from.region}
 	var specs []*schema.Job
-	var wrong []schema.Mistake
+	var wrong []langrequest.Mistake
 	for i := range o.requests {
 		wrong = append(wrong, statedMistakes(o.paths[i], o.requests[i])...)
 		request := o.request(i, from, check.Stack)
@@ -57,9 +59,9 @@ func (o *order) decode(doc *state.Document, from *inherited, now time.Time) ([]*
 }
 
 // request is one of the order's in the words of the language.
-func (o *order) request(i int, from *inherited, stack *schema.Desired) *schema.Request {
+func (o *order) request(i int, from *inherited, stack *schema.Desired) *langrequest.Job {
 	r := o.requests[i]
-	out := &schema.Request{
+	out := &langrequest.Job{
 		Path:        o.paths[i],
 		Addr:        schema.LaunchedAddress(schema.KindJob, from.namespace, o.group.GetName(), r.GetName()),
 		Namespace:   from.namespace,
@@ -167,7 +169,7 @@ func (o *order) groupReservation(r *clusterapi.Resources, namespace string, stac
 		return name // told by who decodes it
 	}
 	pool := &stack.Reservations[at]
-	shape, err := schema.ParseAccelerator(r.GetTpu())
+	shape, err := accelerators.Parse(r.GetTpu())
 	isMachine := r.GetTpu() == "" && (r.GetCpu() != 0 || r.GetMemory() != 0 || r.GetDisk() != 0 || r.GetMachineType() != "")
 	switch {
 	case pool.Max.TPU != "" && isMachine, r.GetTpu() != "" && err == nil && shape.Type != pool.Max.TPU:
@@ -180,7 +182,7 @@ func (o *order) groupReservation(r *clusterapi.Resources, namespace string, stac
 // that a job asks for, without naming it; "" if there is none.
 func drawnFrom(r *clusterapi.JobRequest, namespace string, stack *schema.Desired) string {
 	res := r.GetResources()
-	shape, err := schema.ParseAccelerator(res.GetTpu())
+	shape, err := accelerators.Parse(res.GetTpu())
 	placed := len(res.GetZones())+len(res.GetRegions()) > 0 || res.GetProvider() != ""
 	if err != nil || placed && !stack.Local {
 		return ""

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/clusterapi"
-	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/change"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
@@ -84,7 +84,7 @@ func TestGroupReservation(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			doc := plan.Accepted(&state.Document{FormatVersion: state.FormatVersion, Lineage: "abcdefghijklmnop", Revision: 1}, cloudStack())
+			doc := change.Accepted(&state.Document{FormatVersion: state.FormatVersion, Lineage: "abcdefghijklmnop", Revision: 1}, cloudStack())
 			request := command("a")
 			request.Resources = tt.asks
 			o := &order{who: caller{Kind: callerUser}, requests: []*clusterapi.JobRequest{request}, paths: []string{"requests[0]"}, pool: tt.pool, requestID: "r",
@@ -105,7 +105,7 @@ func TestGroupReservation(t *testing.T) {
 func TestReservationsThatAreOver(t *testing.T) {
 	desired := cloudStack()
 	desired.Reservations[1].TTL = schema.Duration(time.Hour)
-	doc := plan.Accepted(&state.Document{FormatVersion: state.FormatVersion, Lineage: "abcdefghijklmnop", Revision: 1}, desired)
+	doc := change.Accepted(&state.Document{FormatVersion: state.FormatVersion, Lineage: "abcdefghijklmnop", Revision: 1}, desired)
 	since := time.Unix(1e9, 0)
 	doc.Resources[desired.Reservations[1].Addr] = state.Resource{Since: since, Reservation: &desired.Reservations[1]}
 	for after, want := range map[time.Duration]codes.Code{59 * time.Minute: codes.OK, time.Hour: codes.NotFound} {

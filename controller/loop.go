@@ -63,14 +63,14 @@ func (l *loop) Changed() <-chan struct{} {
 }
 
 // report is what a host reported last, as the loop has seen it.
-func (l *loop) report(slice string, host int) (store.HostReport, bool) {
+func (l *loop) report(slice string, host int) (state.HostReport, bool) {
 	hosts := l.View().Hosts[slice]
 	for i := range hosts {
 		if hosts[i].Host == host {
 			return hosts[i].HostReport, true
 		}
 	}
-	return store.HostReport{}, false
+	return state.HostReport{}, false
 }
 
 func (l *loop) Leading() bool {
@@ -181,7 +181,7 @@ func (l *loop) lead(ctx context.Context, cfg Config, lease *store.Held) error {
 	defer finish(ctx, s, cfg.Log)
 	defer l.stop()
 	at := lease.Lease()
-	s.Tell(store.Event{At: at.AcquiredAt, Kind: store.EventLease, Text: fmt.Sprintf("%s on %s (pid %d) leads, epoch %d", cfg.Command, at.Host, at.PID, at.Epoch)})
+	s.Tell(state.Event{At: at.AcquiredAt, Kind: state.EventLease, Text: fmt.Sprintf("%s on %s (pid %d) leads, epoch %d", cfg.Command, at.Host, at.PID, at.Epoch)})
 	for {
 		next, err := lead.step(ctx)
 		switch {

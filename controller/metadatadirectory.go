@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/sleep"
 	"github.com/fray-ml/fray/state"
 )
 
@@ -80,7 +81,7 @@ func (m *metadataServer) takeOver(ctx context.Context, saver *endpointSaver) ([]
 		}
 		failures++
 		m.log.Warn("cannot read the endpoints", "error", err.Error(), "next try in", storeBackoff(failures).String())
-		pause(ctx, storeBackoff(failures))
+		sleep.For(ctx, storeBackoff(failures))
 	}
 }
 
@@ -334,7 +335,7 @@ func (d *directory) saves(saver *endpointSaver, interval time.Duration) error {
 		case err == nil:
 			failures = 0
 			d.settle(version, nil)
-			pause(d.ctx, interval)
+			sleep.For(d.ctx, interval)
 			continue
 		case errors.Is(err, errFenced):
 			d.settle(0, err)
@@ -344,7 +345,7 @@ func (d *directory) saves(saver *endpointSaver, interval time.Duration) error {
 		}
 		failures++
 		nudge(d.dirty)
-		pause(d.ctx, max(interval, min(storeBackoff(failures), mostSavePause)))
+		sleep.For(d.ctx, max(interval, min(storeBackoff(failures), mostSavePause)))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fray-ml/fray/controller/web"
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/capacity"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
@@ -139,7 +140,7 @@ func (c *stackCollector) capacity(out chan<- prometheus.Metric, snap *web.Snapsh
 			chips[[4]string{"held"}] += float64(s.Chips)
 		}
 	}
-	for _, r := range plan.ReservationStatus(snap.Wanted, &plan.Plan{Next: snap.Doc}, snap.At) {
+	for _, r := range capacity.ReservationStatus(snap.Wanted, &plan.Plan{Next: snap.Doc}, snap.At) {
 		name := r.Addr.Scoped()
 		if snap.Doc.Resources[r.Addr].Launch != nil {
 			name = "launched"

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/clusterapi"
-	"github.com/fray-ml/fray/schema"
+	langrequest "github.com/fray-ml/fray/lang/request"
 	"github.com/fray-ml/fray/state"
 )
 
@@ -42,7 +42,7 @@ func (c *clusterServer) Monitor(req *clusterapi.MonitorRequest, stream grpc.Serv
 	}
 	at, err := parseCursor(req.GetAfter())
 	if err != nil {
-		return refused([]schema.Mistake{{Path: "after", Summary: "Invalid value for after", Detail: "Want the cursor of an earlier response, as it was."}})
+		return refused([]langrequest.Mistake{{Path: "after", Summary: "Invalid value for after", Detail: "Want the cursor of an earlier response, as it was."}})
 	}
 	m := &monitor{
 		clusterServer: c, req: req, stream: stream, id: j.ID, last: j, at: at,

@@ -236,7 +236,7 @@ func (r *rig) onHosts(h clusterapi.HostServer) {
 	r.mu.Lock()
 	r.api = "host:1"
 	r.mu.Unlock()
-	r.server.Hosts = func(_ context.Context, report *store.HostReport) (hostConn, error) {
+	r.server.Hosts = func(_ context.Context, report *state.HostReport) (hostConn, error) {
 		if report.API != "host:1" || report.Fingerprint != "f" {
 			return nil, fmt.Errorf("no agent at %s", report.API)
 		}

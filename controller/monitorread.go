@@ -138,7 +138,7 @@ func (r *logReader) fromHost(ctx context.Context) bool {
 	return false
 }
 
-func (r *logReader) stream(ctx context.Context, report *store.HostReport) error {
+func (r *logReader) stream(ctx context.Context, report *state.HostReport) error {
 	conn, err := r.Hosts(ctx, report)
 	if err != nil {
 		return err
@@ -172,7 +172,7 @@ func (r *logReader) stream(ctx context.Context, report *store.HostReport) error 
 
 // reportOf is the report of a task's host, nil if that serves nothing. The host
 // of a guest is that of the slice which it lives on.
-func reportOf(v *View, t *state.Task) *store.HostReport {
+func reportOf(v *View, t *state.Task) *state.HostReport {
 	slice, host := t.Slice, t.Host
 	if s := v.Doc.Slices[slice]; s != nil && s.Spec.On != "" {
 		slice, host = s.Spec.On, s.Spec.OnHost

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/reconcile"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
@@ -38,7 +39,7 @@ func (l *leader) follow(ctx context.Context) error {
 		l.cfg.Log.Warn("configuration not taken over; the last one stands", "from", p.Name, "why", err.Error())
 		return nil
 	}
-	proposed, _, err := plan.Proposed(&next.Desired, next, time.Now())
+	proposed, _, err := reconcile.Proposed(&next.Desired, next, time.Now())
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/fray-ml/fray/clusterapi/dial"
 	"github.com/fray-ml/fray/clusterapi/token"
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/sleep"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 )
@@ -180,7 +181,7 @@ func (r *measured) register(ctx context.Context, actors int) error {
 	}
 	err := register(0)
 	for status.Code(err) == codes.Unavailable && ctx.Err() == nil { // it has not read the endpoints yet
-		pause(ctx, time.Millisecond)
+		sleep.For(ctx, time.Millisecond)
 		err = register(0)
 	}
 	return errors.Join(err, together(64, actors, register))

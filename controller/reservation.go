@@ -14,7 +14,10 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/fray-ml/fray/clusterapi"
+	langrequest "github.com/fray-ml/fray/lang/request"
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/capacity"
+	planlaunch "github.com/fray-ml/fray/plan/launch"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
@@ -61,16 +64,16 @@ type poolOrder struct {
 
 // validate refuses what needs no state to be seen wrong, and settles the name.
 func (o *poolOrder) validate() error {
-	var wrong []schema.Mistake
+	var wrong []langrequest.Mistake
 	if len(o.requestID) > maxLaunchRequestID {
-		wrong = append(wrong, schema.Mistake{Path: "request_id", Summary: "Invalid value for request_id", Detail: fmt.Sprintf("It has %d bytes, and may have %d.", len(o.requestID), maxLaunchRequestID)})
+		wrong = append(wrong, langrequest.Mistake{Path: "request_id", Summary: "Invalid value for request_id", Detail: fmt.Sprintf("It has %d bytes, and may have %d.", len(o.requestID), maxLaunchRequestID)})
 	}
 	if name := o.config.GetName(); name != "" && !schema.ValidLaunchName(name) {
-		wrong = append(wrong, schema.Mistake{Path: "config.name", Summary: "Invalid name", Detail: fmt.Sprintf(
+		wrong = append(wrong, langrequest.Mistake{Path: "config.name", Summary: "Invalid name", Detail: fmt.Sprintf(
 			"%q cannot name a reservation: a name is letters, digits and . _ - /, beginning and ending with a letter, a digit or an underscore, at most 200 in all.", name)})
 	}
 	if ttl := o.config.GetTtl(); ttl != nil && ttl.CheckValid() != nil {
-		wrong = append(wrong, schema.Mistake{Path: "config.ttl", Summary: "Invalid value for duration", Detail: "It is out of range, or its seconds and nanoseconds have different signs."})
+		wrong = append(wrong, langrequest.Mistake{Path: "config.ttl", Summary: "Invalid value for duration", Detail: "It is out of range, or its seconds and nanoseconds have different signs."})
 	}
 	if len(wrong) > 0 {
 		return refused(wrong)
@@ -95,10 +98,10 @@ func (o *poolOrder) carryOut(doc *state.Document, now time.Time) (*state.Documen
 		return nil, none, err
 	}
 	if namespace == "" {
-		namespace = plan.LaunchNamespace(o.name())
+		namespace = planlaunch.LaunchNamespace(o.name())
 	}
 	launch := state.Launch{Name: o.name(), Request: o.requestID, Detached: o.config.GetDetached(), By: o.who.User}
-	check := &schema.RequestContext{Stack: stackOf(doc, now)}
+	check := &langrequest.Context{Stack: stackOf(doc, now)}
 	if o.who.Kind == callerJob {
 		parent := jobOf(doc, o.who.JobID)
 		if err := stillRuns(parent, o.who); err != nil {
@@ -111,14 +114,14 @@ func (o *poolOrder) carryOut(doc *state.Document, now time.Time) (*state.Documen
 	if before := doc.Resources[addr]; before.Launch != nil && before.Launch.Request == o.requestID {
 		return doc, addr, nil // this very request
 	}
-	spec, wrong := check.Reservation(&schema.ReservationRequest{Path: "config", Addr: addr, Namespace: namespace, Fields: reservationFields(o.config)})
+	spec, wrong := check.Reservation(&langrequest.Reservation{Path: "config", Addr: addr, Namespace: namespace, Fields: reservationFields(o.config)})
 	if len(wrong) > 0 {
 		return nil, none, refused(wrong)
 	}
 	if why := check.NeverFits([]*schema.Job{leastHeld(spec)}, nil); why != "" {
 		return nil, none, status.Errorf(codes.FailedPrecondition, "it can never be held: %s", why)
 	}
-	next, err := plan.Launched(doc, []plan.Launching{{Reservation: spec, Launch: launch}}, now)
+	next, err := planlaunch.Launched(doc, []planlaunch.Launching{{Reservation: spec, Launch: launch}}, now)
 	if err != nil {
 		return nil, none, status.Errorf(codes.AlreadyExists, "%v: choose another name, or release that one first", err)
 	}
@@ -152,7 +155,7 @@ func (c *clusterServer) ReleaseReservation(ctx context.Context, req *clusterapi.
 				return nil, err
 			}
 		}
-		return plan.Released(doc, addr, now), nil
+		return planlaunch.Released(doc, addr, now), nil
 	})
 	if err != nil {
 		return nil, err
@@ -216,7 +219,7 @@ func reservationsOf(doc *state.Document, who caller) []schema.Address {
 
 func findReservation(doc *state.Document, who caller, asked string) (schema.Address, error) {
 	if asked == "" {
-		return schema.Address{}, refused([]schema.Mistake{{Path: "reservation_id", Summary: "Missing attribute", Detail: "Give the id of a reservation, or its name."}})
+		return schema.Address{}, refused([]langrequest.Mistake{{Path: "reservation_id", Summary: "Missing attribute", Detail: "Give the id of a reservation, or its name."}})
 	}
 	var known []string
 	for _, addr := range reservationsOf(doc, who) {
@@ -234,7 +237,7 @@ func reservationInfo(v *View, addr schema.Address) *clusterapi.ReservationInfo {
 	spec := r.Reservation
 	info := &clusterapi.ReservationInfo{ReservationId: addr.Scoped(), Config: reservationConfig(addr, r)}
 	info.Released = r.Launch != nil && !r.Launch.ReleasedAt.IsZero()
-	stand := plan.ReservationStatus(&schema.Desired{Reservations: []schema.Reservation{*spec}}, &plan.Plan{Next: v.Doc, Pending: v.Plan.Pending}, v.At)[0]
+	stand := capacity.ReservationStatus(&schema.Desired{Reservations: []schema.Reservation{*spec}}, &plan.Plan{Next: v.Doc, Pending: v.Plan.Pending}, v.At)[0]
 	info.Allocated, info.Pending = amountOf(spec, spec.Max, stand.Allocated), amountOf(spec, spec.Max, stand.Pending)
 	info.Free, info.PendingReasons, info.ExpiresAt = int32(stand.Free), stand.Reasons, stamp(stand.ExpiresAt)
 	for _, holder := range stand.Jobs {

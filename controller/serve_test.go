@@ -15,11 +15,12 @@ import (
 
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/clusterapi/dial"
+	"github.com/fray-ml/fray/clusterapi/token"
 )
 
 func TestLeading(t *testing.T) {
 	o := newOutpost(t)
-	user := o.as(t, userClaims(time.Minute))
+	user := o.as(t, userClaims(token.UserLife))
 	healthy := func() healthpb.HealthCheckResponse_ServingStatus {
 		got, err := healthpb.NewHealthClient(o.with(t, "")).Check(callContext(t), &healthpb.HealthCheckRequest{Service: "fray.cluster.v1.Cluster"})
 		if err != nil {
@@ -143,7 +144,7 @@ func TestServerErrors(t *testing.T) {
 	o := newOutpost(t)
 	lease, _ := newTestLease(t, 1)
 	o.lead(lease, o.board)
-	user := clusterapi.NewClusterClient(o.as(t, userClaims(time.Minute)))
+	user := clusterapi.NewClusterClient(o.as(t, userClaims(token.UserLife)))
 	t.Run("a panic", func(t *testing.T) {
 		_, err := user.Poll(callContext(t), &clusterapi.PollRequest{JobId: "panic"})
 		if status.Code(err) != codes.Internal || strings.Contains(err.Error(), "luck") {
@@ -157,7 +158,7 @@ func TestServerErrors(t *testing.T) {
 		o.wantRefused(t, err, codes.ResourceExhausted, "received message larger than max", "67108864")
 	})
 	t.Run("a method that is none", func(t *testing.T) {
-		conn := o.as(t, userClaims(time.Minute))
+		conn := o.as(t, userClaims(token.UserLife))
 		err := conn.Invoke(callContext(t), "/fray.cluster.v1.Cluster/Levitate", &clusterapi.PollRequest{}, &clusterapi.JobInfo{})
 		if status.Code(err) != codes.Unimplemented {
 			t.Errorf("got %v, want UNIMPLEMENTED", err)
@@ -174,7 +175,7 @@ func TestServerErrors(t *testing.T) {
 			}
 			return s.Recv()
 		}
-		got, err := list(o.as(t, userClaims(time.Minute)))
+		got, err := list(o.as(t, userClaims(token.UserLife)))
 		if err != nil || !strings.Contains(got.String(), "fray.cluster.v1.Metadata") {
 			t.Errorf("got %v, %v; want the services", got, err)
 		}
@@ -189,7 +190,7 @@ func TestStop(t *testing.T) {
 	o := newOutpost(t)
 	lease, _ := newTestLease(t, 1)
 	o.lead(lease, o.board)
-	user := o.as(t, userClaims(time.Minute))
+	user := o.as(t, userClaims(token.UserLife))
 	watch, err := clusterapi.NewMetadataClient(user).Watch(callContext(t), &clusterapi.WatchRequest{})
 	if err == nil {
 		_, err = watch.Recv()

@@ -14,6 +14,8 @@ import (
 	"github.com/fray-ml/fray/clusterapi/keys"
 	"github.com/fray-ml/fray/clusterapi/token"
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/sleep"
+	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -144,12 +146,12 @@ func pruneKeys(ctx context.Context, cfg Config, epoch uint64) {
 		if err != nil && ctx.Err() == nil {
 			cfg.Log.Debug("expired keys not removed", "error", err.Error())
 		}
-		pause(ctx, prunePace)
+		sleep.For(ctx, prunePace)
 	}
 }
 
 // host connects to the agent of a host, as the controller.
-func (s *services) host(_ context.Context, report *store.HostReport) (hostConn, error) {
+func (s *services) host(_ context.Context, report *state.HostReport) (hostConn, error) {
 	return dial.Open(report.API, report.Fingerprint, func(context.Context) (string, error) {
 		return s.signer.Mint(token.Claims{Subject: token.SubjectController, Expires: time.Now().Add(token.UserLife)})
 	})

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/reconcile"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
@@ -51,7 +52,7 @@ func (l *leader) standsOn(before, after *state.Document) {
 	if l.stands == nil || *l.stands != before.Revision || before.Revision == after.Revision || before.Recorded != after.Recorded {
 		return
 	}
-	if plan.SameDesired(&before.Desired, &after.Desired) {
+	if reconcile.SameDesired(&before.Desired, &after.Desired) {
 		l.standsFor(after)
 	}
 }

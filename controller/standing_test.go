@@ -17,6 +17,7 @@ import (
 	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/reconcile"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
@@ -197,7 +198,7 @@ func TestAdminAmends(t *testing.T) {
 	if _, err := admin.Apply(t.Context(), asked(t, m, desiring("old"))); err != nil {
 		t.Fatal(err)
 	}
-	m.doc = plan.Diff(&m.doc.Desired, m.doc, &plan.Observed{}, m.now).Next
+	m.doc = reconcile.Diff(&m.doc.Desired, m.doc, &plan.Observed{}, m.now).Next
 	was := schema.Address{Kind: schema.KindJob, Name: "old"}
 	now := schema.Address{Kind: schema.KindJob, Name: "new"}
 	id := m.doc.Jobs[was].ID
@@ -220,7 +221,7 @@ func TestAdminAmends(t *testing.T) {
 			t.Fatal(err)
 		}
 		next = apply.Accept(next, apply.Request{Desired: desiring("new")})
-		if _, req.PlanDigest, err = plan.Proposed(&next.Desired, next, m.now); err != nil {
+		if _, req.PlanDigest, err = reconcile.Proposed(&next.Desired, next, m.now); err != nil {
 			t.Fatal(err)
 		}
 		if req.Amendments, err = test.sent.Encode(); err != nil {

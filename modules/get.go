@@ -13,7 +13,8 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
-	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/lang"
+	"github.com/fray-ml/fray/lang/load"
 )
 
 // Getter installs the archives that a configuration calls, and those that they
@@ -44,9 +45,9 @@ type Module struct {
 
 // Get reads a configuration as schema.Parse does and installs what it calls.
 // The lock file is written at the end, if all of it could be installed.
-func (g Getter) Get(ctx context.Context, paths []string) (Result, *schema.Source, hcl.Diagnostics) {
+func (g Getter) Get(ctx context.Context, paths []string) (Result, *lang.Source, hcl.Diagnostics) {
 	run := &getting{Getter: g, ctx: ctx, results: map[[2]string]*Module{}, called: map[[2]string]answer{}, lists: map[string][]release{}}
-	src, diags := schema.Parser{Modules: run}.Parse(paths)
+	src, diags := lang.Parser{Modules: run}.Parse(paths)
 	if diags.HasErrors() {
 		return Result{}, src, diags
 	}
@@ -74,7 +75,7 @@ type answer struct {
 	err    error
 }
 
-var _ schema.Installer = (*getting)(nil)
+var _ load.Installer = (*getting)(nil)
 
 func (g *getting) begin(root string) error {
 	if !g.begun {
@@ -85,13 +86,13 @@ func (g *getting) begin(root string) error {
 }
 
 // Installed implements schema.Installer: it installs.
-func (g *getting) Installed(root, source, version string) (schema.InstalledModule, error) {
+func (g *getting) Installed(root, source, version string) (load.InstalledModule, error) {
 	src, c, err := parseCall(root, source, version)
 	if err == nil {
 		err = g.begin(root)
 	}
 	if err != nil {
-		return schema.InstalledModule{}, err
+		return load.InstalledModule{}, err
 	}
 	call := [2]string{src.Archive(), c.text}
 	a, known := g.called[call]
@@ -100,7 +101,7 @@ func (g *getting) Installed(root, source, version string) (schema.InstalledModul
 		g.called[call] = a
 	}
 	if a.err != nil {
-		return schema.InstalledModule{}, a.err
+		return load.InstalledModule{}, a.err
 	}
 	return moduleAt(cacheOf(root).place(a.module.Locked), src), nil
 }

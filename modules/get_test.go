@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/lang"
 )
 
 // world is a configuration and a registry in a directory.
@@ -105,7 +105,7 @@ func (w *world) wantGet(g Getter, want ...string) {
 
 // parse reads the configuration as every other command does.
 func (w *world) parse() error {
-	_, diags := schema.Parser{Modules: &Installed{}}.Parse([]string{w.root})
+	_, diags := lang.Parser{Modules: &Installed{}}.Parse([]string{w.root})
 	if diags.HasErrors() {
 		return diags
 	}

@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/lang/load"
 )
 
 // Installed finds what is installed and is what the lock file says; it changes
@@ -19,13 +19,13 @@ type Installed struct {
 	checked map[string]error // places
 }
 
-var _ schema.Installer = (*Installed)(nil)
+var _ load.Installer = (*Installed)(nil)
 
 // Installed implements schema.Installer.
-func (i *Installed) Installed(root, source, version string) (schema.InstalledModule, error) {
+func (i *Installed) Installed(root, source, version string) (load.InstalledModule, error) {
 	src, c, err := parseCall(root, source, version)
 	if err != nil {
-		return schema.InstalledModule{}, err
+		return load.InstalledModule{}, err
 	}
 	if !i.read {
 		i.read = true
@@ -33,11 +33,11 @@ func (i *Installed) Installed(root, source, version string) (schema.InstalledMod
 		i.checked = map[string]error{}
 	}
 	if i.lockErr != nil {
-		return schema.InstalledModule{}, i.lockErr
+		return load.InstalledModule{}, i.lockErr
 	}
 	entry, ok := i.lock.serving(src.Archive(), c)
 	if !ok {
-		return schema.InstalledModule{}, notLocked(src, c, i.lock)
+		return load.InstalledModule{}, notLocked(src, c, i.lock)
 	}
 	place := cacheOf(root).place(entry)
 	if _, done := i.checked[place]; !done {
@@ -59,8 +59,8 @@ func parseCall(root, source, version string) (Source, constraint, error) {
 	return src, c, err
 }
 
-func moduleAt(place string, src Source) schema.InstalledModule {
-	return schema.InstalledModule{Archive: place, Dir: filepath.Join(place, filepath.FromSlash(src.Sub))}
+func moduleAt(place string, src Source) load.InstalledModule {
+	return load.InstalledModule{Archive: place, Dir: filepath.Join(place, filepath.FromSlash(src.Sub))}
 }
 
 func notLocked(src Source, c constraint, l lock) error {

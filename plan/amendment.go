@@ -1,6 +1,8 @@
 package plan
 
-import "github.com/fray-ml/fray/schema"
+import (
+	"github.com/fray-ml/fray/schema"
+)
 
 // Amendment is what the moved, import and removed blocks of the files change in
 // the state itself (plan/amend). It is done before [Diff], to the document that

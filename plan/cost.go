@@ -1,12 +1,7 @@
 package plan
 
 import (
-	"cmp"
-	"fmt"
-	"maps"
-	"slices"
-	"strings"
-
+	"github.com/fray-ml/fray/accelerators"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -17,216 +12,26 @@ type Cost struct {
 	Type        string              `json:"type"`           // of the TPU or the machine, or what is asked of the machine
 	Preemptible bool                `json:"preemptible"`
 	// PerChipHour is the price of a chip for an hour, PerSliceHour that of a slice.
-	PerChipHour  schema.Price `json:"per_chip_hour,omitzero"`
-	PerSliceHour schema.Price `json:"per_slice_hour,omitzero"` // zero: not known
-	Before       Spend        `json:"before"`
-	After        Spend        `json:"after"`
+	PerChipHour  accelerators.Price `json:"per_chip_hour,omitzero"`
+	PerSliceHour accelerators.Price `json:"per_slice_hour,omitzero"` // zero: not known
+	Before       Spend              `json:"before"`
+	After        Spend              `json:"after"`
 }
 
 // Spend is an amount of slices and what an hour of them is estimated to cost.
 type Spend struct {
-	Slices  int          `json:"slices"`
-	Hosts   int          `json:"hosts"`
-	Chips   int          `json:"chips,omitempty"`
-	PerHour schema.Price `json:"per_hour,omitzero"` // zero: nothing there, or the price is not known
+	Slices  int                `json:"slices"`
+	Hosts   int                `json:"hosts"`
+	Chips   int                `json:"chips,omitempty"`
+	PerHour accelerators.Price `json:"per_hour,omitzero"` // zero: nothing there, or the price is not known
 }
 
-// CostTotal sums up the costs of a plan.
-type CostTotal struct {
-	Before schema.Price // an hour
-	After  schema.Price
-	// UnknownBefore and UnknownAfter are slices whose prices are not known; they
-	// are in neither sum.
-	UnknownBefore int
-	UnknownAfter  int
-}
-
-// costKind is what slices of one Cost have in common.
-type costKind struct {
-	provider    schema.ProviderName
-	zone        string
-	name        string
-	preemptible bool
-}
-
-// Costs estimates what the plan's slices cost, by provider, zone and type, in
-// that order: before it those that the inventories list, after it those that are
-// declared. What is dead costs nothing, what the stack has let go of goes on
-// costing. The provider local is free and left out. A slice whose zone is not
-// decided yet is taken to come up in the first that it may.
-func Costs(desired *schema.Desired, p *Plan, obs *Observed) []Cost {
-	s := costSums{desired: desired, plan: p, kinds: map[costKind]*Cost{}, made: map[schema.Address][]schema.SliceSpec{}}
-	s.before(obs)
-	for _, kept := range p.Next.Slices {
-		switch owner := kept.Spec.Owner; {
-		case !kept.Terminating.IsZero() || kept.Spec.On != "":
-		case !kept.IdleSince.IsZero() && owner.Kind != schema.KindReservation: // kept for the next job
-			s.count(&kept.Spec, 1)
-		default:
-			s.made[owner] = append(s.made[owner], kept.Spec)
-		}
-	}
-	for i := range desired.Reservations {
-		r := &desired.Reservations[i]
-		if !p.hasExpired(r.Addr) {
-			s.after(s.located(PoolSlice("", r, 0), r.Zones, r.Regions), max(r.Min.Slices, len(s.made[r.Addr])))
-		}
-	}
-	for i := range desired.Jobs {
-		want := &desired.Jobs[i]
-		r := &want.Resources
-		if j := p.Next.Jobs[want.Addr]; r.Reservation != "" || j != nil && j.Status.Ended() {
-			continue
-		}
-		s.after(s.located(OwnSlice("", want, 0), r.Zones, r.Regions), r.Slices)
-	}
-	kinds := slices.SortedFunc(maps.Keys(s.kinds), costKind.compare)
-	costs := make([]Cost, 0, len(kinds))
-	for _, k := range kinds {
-		costs = append(costs, *s.kinds[k])
-	}
-	return costs
-}
-
-func (k costKind) compare(other costKind) int {
-	free := func(preemptible bool) int {
-		if preemptible {
-			return 1
-		}
-		return 0
-	}
-	return cmp.Or(strings.Compare(string(k.provider), string(other.provider)), strings.Compare(k.zone, other.zone),
-		strings.Compare(k.name, other.name), cmp.Compare(free(k.preemptible), free(other.preemptible)))
-}
-
-// costSums adds slices to their kinds.
-type costSums struct {
-	desired *schema.Desired
-	plan    *Plan
-	kinds   map[costKind]*Cost
-	made    map[schema.Address][]schema.SliceSpec // recorded and to stay, by owner
-}
-
-// before counts what is there. What the stack has let go of is there afterwards too.
-func (s *costSums) before(obs *Observed) {
-	stack := s.plan.Next.Stack()
-	for _, inv := range obs.Inventories {
-		for i := range inv.Slices {
-			st := &inv.Slices[i]
-			if st.Spec.Stack != stack || st.Phase == schema.SliceDead {
-				continue
-			}
-			cost := s.of(&st.Spec)
-			if cost == nil {
-				continue
-			}
-			cost.Before.add(&st.Spec, cost.PerSliceHour, 1)
-			if _, disowned := s.plan.Next.Disowned[st.Spec.Name]; disowned {
-				cost.After.add(&st.Spec, cost.PerSliceHour, 1)
-			}
-		}
-	}
-}
-
-// located is a slice in the first zone that it may be in, by the zones and
-// regions that its owner states.
-func (s *costSums) located(spec schema.SliceSpec, zones, regions []string) schema.SliceSpec {
-	if p := s.provider(spec.Provider); p != nil {
-		if may := schema.CandidateZones(p, cmp.Or(spec.TPU, spec.MachineType), zones, regions); len(may) > 0 {
-			spec.Zone = may[0]
-		}
-	}
-	return spec
-}
-
-// after counts n slices of an owner like one: those that are recorded where they
-// are, the others where they are tried first.
-func (s *costSums) after(like schema.SliceSpec, n int) {
-	for _, made := range s.made[like.Owner] {
-		if n > 0 && made.Zone != "" && sameKind(&made, &like) {
-			s.count(&made, 1)
-			n--
-		}
-	}
-	s.count(&like, n)
-}
-
-func (s *costSums) count(spec *schema.SliceSpec, n int) {
-	if n == 0 {
-		return
-	}
-	if cost := s.of(spec); cost != nil {
-		cost.After.add(spec, cost.PerSliceHour, n)
-	}
-}
-
-// of is the Cost that a slice counts in, nil for one that is free.
-func (s *costSums) of(spec *schema.SliceSpec) *Cost {
-	if spec.Provider == schema.ProviderLocal {
-		return nil
-	}
-	k := costKind{provider: spec.Provider, zone: spec.Zone, name: costType(spec), preemptible: spec.Preemptible}
-	if c := s.kinds[k]; c != nil {
-		return c
-	}
-	var offers []schema.Market
-	if p := s.provider(spec.Provider); p != nil {
-		offers = p.Offers
-	}
-	estimate := schema.EstimateOf(spec, offers)
-	s.kinds[k] = &Cost{
-		Provider: k.provider, Zone: k.zone, Type: k.name, Preemptible: k.preemptible,
-		PerChipHour: estimate.PerChipHour, PerSliceHour: estimate.PerHour,
-	}
-	return s.kinds[k]
-}
-
-func (s *costSums) provider(name schema.ProviderName) *schema.Provider {
-	for i := range s.desired.Providers {
-		if s.desired.Providers[i].Name == name {
-			return &s.desired.Providers[i]
-		}
-	}
-	return nil
-}
-
-func (s *Spend) add(spec *schema.SliceSpec, price schema.Price, n int) {
+// Add counts n slices at a price.
+func (s *Spend) Add(spec *schema.SliceSpec, price accelerators.Price, n int) {
 	s.Slices += n
 	s.Hosts += n * max(1, spec.Hosts)
-	if shape, err := schema.ParseAccelerator(spec.TPU); err == nil {
+	if shape, err := accelerators.Parse(spec.TPU); err == nil {
 		s.Chips += n * shape.Chips
 	}
 	s.PerHour = s.PerHour.Plus(price.Times(float64(n)))
-}
-
-// sameKind reports whether a recorded slice is one that its owner still wants.
-func sameKind(made, want *schema.SliceSpec) bool {
-	return made.Provider == want.Provider && costType(made) == costType(want) && made.Preemptible == want.Preemptible
-}
-
-// costType names what a slice is paid for.
-func costType(spec *schema.SliceSpec) string {
-	switch {
-	case spec.TPU != "":
-		return spec.TPU
-	case spec.MachineType != "":
-		return spec.MachineType
-	case spec.Memory == 0:
-		return fmt.Sprintf("%g CPU", spec.CPU)
-	}
-	return fmt.Sprintf("%g CPU, %s", spec.CPU, spec.Memory)
-}
-
-// Total sums up costs.
-func Total(costs []Cost) CostTotal {
-	var t CostTotal
-	for i := range costs {
-		c := &costs[i]
-		t.Before, t.After = t.Before.Plus(c.Before.PerHour), t.After.Plus(c.After.PerHour)
-		if !c.PerSliceHour.Known() {
-			t.UnknownBefore += c.Before.Slices
-			t.UnknownAfter += c.After.Slices
-		}
-	}
-	return t
 }

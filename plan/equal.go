@@ -8,9 +8,9 @@ import (
 	"github.com/fray-ml/fray/state"
 )
 
-// equalJobs reports whether two specs are the same, field by field. It spares
+// EqualJobs reports whether two specs are the same, field by field. It spares
 // most jobs of most Diffs the digest, which costs a hundred times as much.
-func equalJobs(a, b *schema.Job) bool {
+func EqualJobs(a, b *schema.Job) bool {
 	return a.Addr == b.Addr && a.Namespace == b.Namespace &&
 		a.StopGrace == b.StopGrace && a.Timeout == b.Timeout &&
 		a.SchedulingTimeout == b.SchedulingTimeout && a.User == b.User &&
@@ -47,9 +47,9 @@ func equalHealth(a, b *schema.Health) bool {
 		a.Interval == b.Interval && a.Timeout == b.Timeout && a.Threshold == b.Threshold && a.StartPeriod == b.StartPeriod
 }
 
-// equalReservations leaves out the lifecycle, as equalJobs does: it is no part of
+// EqualReservations leaves out the lifecycle, as equalJobs does: it is no part of
 // what the thing is.
-func equalReservations(a, b *schema.Reservation) bool {
+func EqualReservations(a, b *schema.Reservation) bool {
 	return a.Addr == b.Addr && a.Provider == b.Provider && a.Min == b.Min && a.Max == b.Max &&
 		a.Priority == b.Priority && a.TTL == b.TTL && a.IdleTimeout == b.IdleTimeout && a.Growth == b.Growth && a.Namespace == b.Namespace && a.Preemptible == b.Preemptible && a.Cloud == b.Cloud &&
 		slices.Equal(a.Zones, b.Zones) && slices.Equal(a.Regions, b.Regions)
@@ -60,13 +60,13 @@ func equalNamespaces(a, b *schema.Namespace) bool {
 		a.Weight == b.Weight && a.IdleTimeout == b.IdleTimeout && slices.Equal(a.Users, b.Users)
 }
 
-// sameResource reports whether two declarations are the same.
-func sameResource(a, b state.Resource) bool {
+// SameResource reports whether two declarations are the same.
+func SameResource(a, b state.Resource) bool {
 	switch {
 	case a.Namespace != nil && b.Namespace != nil:
 		return equalNamespaces(a.Namespace, b.Namespace)
 	case a.Reservation != nil && b.Reservation != nil:
-		return equalReservations(a.Reservation, b.Reservation)
+		return EqualReservations(a.Reservation, b.Reservation)
 	case a.Group != nil && b.Group != nil:
 		return *a.Group == *b.Group
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// maxNameLength is what Cloud TPU and Compute Engine allow for a resource name.
-const maxNameLength = 63
+// MaxNameLength is what Cloud TPU and Compute Engine allow for a resource name.
+const MaxNameLength = 63
 
 // maxSlug is how much of an address a name spells out.
 const maxSlug = 40
@@ -18,18 +18,18 @@ const maxSlug = 40
 // SliceName is the name of the index-th slice of an owner: the same whoever
 // asks, so that creating it twice is adopting it. It is at most 63 of [a-z0-9-].
 func SliceName(stack string, owner schema.Address, index int) string {
-	return sliceNameIn("", stack, owner, index)
+	return SliceNameIn("", stack, owner, index)
 }
 
-// sliceNameIn is that of a slice in a zone, if there are zones.
-func sliceNameIn(zone, stack string, owner schema.Address, index int) string {
-	slug, whole := slugOf(owner)
+// SliceNameIn is that of a slice in a zone, if there are zones.
+func SliceNameIn(zone, stack string, owner schema.Address, index int) string {
+	slug, whole := SlugOf(owner)
 	n := strconv.Itoa(index)
 	parts := []string{stack, owner.String(), n}
 	if zone != "" {
 		parts = append(parts, zone)
 	}
-	sum := hashOf(parts...)
+	sum := HashOf(parts...)
 	// Where the slug tells owners apart, few digits do; where it had to be
 	// cut, thousands of owners may share it.
 	digits := 8
@@ -37,20 +37,20 @@ func sliceNameIn(zone, stack string, owner schema.Address, index int) string {
 		digits = 16
 	}
 	suffix := "-" + n + "-" + sum[:digits]
-	return strings.TrimRight(slug[:min(len(slug), maxNameLength-len(suffix))], "-") + suffix
+	return strings.TrimRight(slug[:min(len(slug), MaxNameLength-len(suffix))], "-") + suffix
 }
 
 // JobID is the globally unique id of a job instance; revision tells apart
 // instances of one address that were deleted and declared again.
 func JobID(lineage string, addr schema.Address, revision uint64) string {
-	slug, _ := slugOf(addr)
-	return slug + "-" + hashOf(lineage, addr.String(), strconv.FormatUint(revision, 10))[:12]
+	slug, _ := SlugOf(addr)
+	return slug + "-" + HashOf(lineage, addr.String(), strconv.FormatUint(revision, 10))[:12]
 }
 
 // JobStem is what the ids of all jobs at an address begin with, in any lineage.
 // Addresses that differ in nothing but what a slug leaves out share it.
 func JobStem(addr schema.Address) string {
-	slug, _ := slugOf(addr)
+	slug, _ := SlugOf(addr)
 	return slug
 }
 
@@ -63,7 +63,8 @@ func StemOf(id string) string {
 	return id[:i]
 }
 
-func hashOf(parts ...string) string {
+// HashOf returns a short hash of parts for names.
+func HashOf(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return hex.EncodeToString(sum[:])
 }
@@ -74,10 +75,10 @@ func moduleSlug(path string) string {
 	return strings.Join(words, "-")
 }
 
-// slugOf keeps what people need to recognize an address: modules, group, name
+// SlugOf keeps what people need to recognize an address: modules, group, name
 // and key.
 // whole is false if it had to be cut.
-func slugOf(a schema.Address) (slug string, whole bool) {
+func SlugOf(a schema.Address) (slug string, whole bool) {
 	key := ""
 	if n, ok := a.Key.Int(); ok {
 		key = strconv.Itoa(n)

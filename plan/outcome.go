@@ -9,14 +9,14 @@ import (
 	"github.com/fray-ml/fray/state"
 )
 
-// verdict sums up an attempt's tasks: running (all ready), pending (not yet),
+// Verdict sums up an attempt's tasks: running (all ready), pending (not yet),
 // or how it ends, and by which task. What the infrastructure did outweighs what the
 // program did, because programs fail when their peers are taken away; of those that
 // ended alike it is the first that did.
-func verdict(a *state.Attempt) (outcome schema.TaskState, by int) {
+func Verdict(a *state.Attempt) (outcome schema.TaskState, by int) {
 	worst, rank, running, succeeded := 0, 0, 0, 0
 	for i := range a.Tasks {
-		switch r := badness(a.Tasks[i].State); {
+		switch r := Severity(a.Tasks[i].State); {
 		case r > rank, r == rank && r > 0 && endedFirst(&a.Tasks[i], &a.Tasks[worst]):
 			worst, rank = i, r
 		case a.Tasks[i].State == schema.TaskRunning:
@@ -42,8 +42,8 @@ func endedFirst(a, b *state.Task) bool {
 	return !a.EndedAt.IsZero() && !b.EndedAt.IsZero() && a.EndedAt.Before(b.EndedAt)
 }
 
-// badness ranks the states that end an attempt, 0 for those that do not.
-func badness(s schema.TaskState) int {
+// Severity ranks the states that end an attempt, 0 for those that do not.
+func Severity(s schema.TaskState) int {
 	switch s {
 	case schema.TaskPreempted:
 		return 6
@@ -62,18 +62,19 @@ func badness(s schema.TaskState) int {
 	return 0
 }
 
-func taskReason(a *state.Attempt, task int) string {
+// TaskReason returns why a task ended, as its attempt records it.
+func TaskReason(a *state.Attempt, task int) string {
 	t := &a.Tasks[task]
-	why := cmp.Or(t.Reason, outcomeWords(t.State))
+	why := cmp.Or(t.Reason, OutcomeWords(t.State))
 	if len(a.Tasks) == 1 {
 		return why
 	}
 	return fmt.Sprintf("task %d of %d: %s", task, len(a.Tasks), why)
 }
 
-// taskOutcome is preempted, worker_failed or exit_unknown if any task of the
+// TaskOutcome is preempted, worker_failed or exit_unknown if any task of the
 // attempt ended that way, in this order, however the first bad report read.
-func taskOutcome(a *state.Attempt) schema.TaskState {
+func TaskOutcome(a *state.Attempt) schema.TaskState {
 	found := schema.TaskState("")
 	for i := range a.Tasks {
 		switch s := a.Tasks[i].State; s {
@@ -90,23 +91,24 @@ func taskOutcome(a *state.Attempt) schema.TaskState {
 	return found
 }
 
-func outcomeWords(s schema.TaskState) string { return strings.ReplaceAll(string(s), "_", " ") }
+// OutcomeWords returns an outcome as people read it.
+func OutcomeWords(s schema.TaskState) string { return strings.ReplaceAll(string(s), "_", " ") }
 
-// afterwards says what follows for a job whose attempt ends with an outcome,
+// Afterwards says what follows for a job whose attempt ends with an outcome,
 // unless hosts turn out to be lost.
-func afterwards(j *state.Job, outcome schema.TaskState) string {
+func Afterwards(j *state.Job, outcome schema.TaskState) string {
 	retries := j.Spec.Retries
 	switch outcome {
 	case schema.TaskFailed:
-		if !within(j.Failures+1, retries.Failure) {
+		if !Within(j.Failures+1, retries.Failure) {
 			return "no retry is left"
 		}
 	case schema.TaskPreempted, schema.TaskWorkerFailed:
-		if !within(j.Preemptions+1, retries.Preemption) {
+		if !Within(j.Preemptions+1, retries.Preemption) {
 			return "no retry is left"
 		}
 	case schema.TaskExitUnknown:
-		if !within(j.UnknownEnds+1, retries.Preemption) {
+		if !Within(j.UnknownEnds+1, retries.Preemption) {
 			return "no retry is left"
 		}
 	case schema.TaskPending, schema.TaskAssigned, schema.TaskBuilding, schema.TaskRunning,

@@ -1,14 +1,15 @@
-// Package plan decides. [Diff] compares what is desired with what the state
-// remembers and what was just observed, and returns everything that follows:
-// what to show, what to do now, and the next state.
+// Package plan has the types of decisions: what was observed, what is planned, why
+// something waits. The decisions themselves are stages above it, each a package that
+// knows those below: plan/snapshot, plan/capacity, plan/lifecycle, plan/schedule,
+// plan/reconcile; plan/change compares what is declared with what is recorded, and
+// plan/incremental makes plans again and again.
 //
-// It is pure: no clock, no I/O, no logs, no randomness. Retry budgets, backoff,
-// gangs, placement and waiting are decided here from recorded facts and now, so
-// that every policy is a table test. Carrying actions out is apply's; showing a
-// plan is plan/render's.
+// All of them are pure: no clock, no I/O, no logs, no randomness. Retry budgets,
+// backoff, gangs, placement and waiting are decided from recorded facts and now, so
+// that every policy is a table test. Carrying actions out is apply's; showing a plan
+// is plan/render's.
 //
-// Start with [Diff], then job.go for the life of a job and slices.go for that of
-// a slice. In tests, world_test.go is a small world to try a policy in.
+// Start with [Plan], then plan/reconcile for the order of decisions.
 package plan
 
 import (
@@ -18,7 +19,6 @@ import (
 
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
-	"github.com/fray-ml/fray/state/store"
 )
 
 // Observed is the world as it was just looked up.
@@ -50,13 +50,13 @@ type Unreachable struct {
 
 // Assigned is an assignment as it stands in the store.
 type Assigned struct {
-	store.Assignment
-	Object store.Generation // of the object, for the next write's precondition
+	state.Assignment
+	Object state.Generation // of the object, for the next write's precondition
 }
 
 // Host is a host's report and when the observer last saw a new one.
 type Host struct {
-	store.HostReport
+	state.HostReport
 	Pulse *Pulse // nil: it was heard just now
 }
 
@@ -229,8 +229,8 @@ type Action struct {
 	Addr  schema.Address   // on whose behalf
 	Slice schema.SliceSpec // Name is always set; the rest for create and mend
 	// Assignment is what to write, if the object's generation is still Object.
-	Assignment *store.Assignment
-	Object     store.Generation
+	Assignment *state.Assignment
+	Object     state.Generation
 	// AfterSave says that the action destroys the only evidence of something
 	// that Next records, or makes what only Next tells the purpose of, so that
 	// Next must be saved before.

@@ -8,21 +8,11 @@ import (
 	"github.com/fray-ml/fray/state"
 )
 
-// bundlePath is the attribute that stands for the files of a project.
-const bundlePath = "environment.bundle"
+// BundlePath is the attribute that stands for the files of a project.
+const BundlePath = "environment.bundle"
 
 // FileChange is a file that two versions of a project do not have in common.
 type FileChange = state.FileChange
-
-// What becomes of files.
-const (
-	FileAdded   = state.FileAdded
-	FileChanged = state.FileChanged
-	FileRemoved = state.FileRemoved
-)
-
-// maxNamedFiles is how many files causes name.
-const maxNamedFiles = 5
 
 // BundleChange is a project whose files a plan changes.
 type BundleChange struct {
@@ -48,7 +38,7 @@ func (p *Plan) BundleChanges() []BundleChange {
 func (c *Change) bundle() *AttrChange {
 	for i := range c.Attrs {
 		a := &c.Attrs[i]
-		if a.Path == bundlePath && a.Verb != VerbNone && len(a.Before) > 0 && len(a.After) > 0 {
+		if a.Path == BundlePath && a.Verb != VerbNone && len(a.Before) > 0 && len(a.After) > 0 {
 			return a
 		}
 	}
@@ -71,13 +61,13 @@ func (p *Plan) ExplainProjects(files map[BundleChange][]FileChange) {
 	}
 }
 
-// joinReasons makes one reason of several.
-func joinReasons(reasons ...string) string {
+// JoinReasons makes one reason of several.
+func JoinReasons(reasons ...string) string {
 	return strings.Join(slices.DeleteFunc(reasons, func(s string) bool { return s == "" }), "; ")
 }
 
-// projectChanged says which files changed, and how many more did.
-func projectChanged(files []FileChange, more int) string {
+// ProjectChanged says which files changed, and how many more did.
+func ProjectChanged(files []FileChange, more int) string {
 	if len(files) == 0 {
 		return ""
 	}

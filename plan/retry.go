@@ -11,13 +11,13 @@ import (
 // Times of the retry and liveness policies.
 const (
 	firstBackoff = time.Second
-	maxBackoff   = 5 * time.Minute
-	// steadyAfter is how long an attempt must have been ready for the
+	MaxBackoff   = 5 * time.Minute
+	// SteadyAfter is how long an attempt must have been ready for the
 	// backoff to start over.
-	steadyAfter = 10 * time.Minute
-	// bootTimeout is how long a slice's hosts may take to report in for the
+	SteadyAfter = 10 * time.Minute
+	// BootTimeout is how long a slice's hosts may take to report in for the
 	// first time before the slice is given up; larger slices get more.
-	bootTimeout = time.Hour
+	BootTimeout = time.Hour
 	// localBoot is that of slices whose hosts are processes of this machine.
 	localBoot = 5 * time.Minute
 	// reservedQueue is how long a reservation with the cloud may take to give
@@ -34,48 +34,48 @@ func Backoff(n int) time.Duration {
 		return 0
 	}
 	if n > 20 {
-		return maxBackoff
+		return MaxBackoff
 	}
-	return min(firstBackoff<<(n-1), maxBackoff)
+	return min(firstBackoff<<(n-1), MaxBackoff)
 }
 
-// bootBudget doubles from 64 hosts and triples from 256, as practice has it.
-func bootBudget(spec *schema.SliceSpec) time.Duration {
+// BootBudget doubles from 64 hosts and triples from 256, as practice has it.
+func BootBudget(spec *schema.SliceSpec) time.Duration {
 	switch {
 	case spec.Provider == schema.ProviderLocal:
 		return localBoot
 	case spec.Hosts >= 256:
-		return 3 * bootTimeout
+		return 3 * BootTimeout
 	case spec.Hosts >= 64:
-		return 2 * bootTimeout
+		return 2 * BootTimeout
 	case spec.Cloud.Provisioning == schema.ProvisioningReserved:
 		return reservedBoot
 	}
-	return bootTimeout
+	return BootTimeout
 }
 
-// queueBudget is how long a slice may wait in the cloud's queue; 0: as long as it
+// QueueBudget is how long a slice may wait in the cloud's queue; 0: as long as it
 // is valid there, since that is what it was asked for.
-func queueBudget(spec *schema.SliceSpec) time.Duration {
+func QueueBudget(spec *schema.SliceSpec) time.Duration {
 	switch spec.Cloud.Provisioning {
 	case schema.ProvisioningQueued, schema.ProvisioningFlexStart:
 		return 0
 	case schema.ProvisioningReserved:
 		return reservedQueue
 	}
-	return bootBudget(spec)
+	return BootBudget(spec)
 }
 
-// within reports whether n uses keep a budget.
-func within(n, budget int) bool { return budget == schema.Unlimited || n <= budget }
+// Within reports whether n uses keep a budget.
+func Within(n, budget int) bool { return budget == schema.Unlimited || n <= budget }
 
-// settle records the outcome of the job's last attempt in the job: budgets,
+// Settle records the outcome of the job's last attempt in the job: budgets,
 // backoff, and whether the job is over. The attempt already has its outcome.
-func settle(j *state.Job, now time.Time) {
+func Settle(j *state.Job, now time.Time) {
 	a := j.Last()
 	j.Ready = false
 	j.RetryAt = time.Time{}
-	if !a.ReadyAt.IsZero() && a.EndedAt.Sub(a.ReadyAt) >= steadyAfter {
+	if !a.ReadyAt.IsZero() && a.EndedAt.Sub(a.ReadyAt) >= SteadyAfter {
 		j.Streak = 0
 	}
 	retries := j.Spec.Retries
@@ -86,14 +86,14 @@ func settle(j *state.Job, now time.Time) {
 			return
 		}
 		j.Failures++ // a restart is a restart: the budget is of either kind
-		if !within(j.Failures, retries.Failure) {
+		if !Within(j.Failures, retries.Failure) {
 			j.Status, j.Reason = schema.JobSucceeded, "restart budget spent"
 			return
 		}
 		retrySoon(j, now)
 	case schema.TaskFailed:
 		j.Failures++
-		if !within(j.Failures, retries.Failure) {
+		if !Within(j.Failures, retries.Failure) {
 			j.Status, j.Reason = schema.JobFailed, a.Reason
 			return
 		}
@@ -137,7 +137,7 @@ func settleUnknown(j *state.Job, now time.Time) {
 		return
 	}
 	j.UnknownEnds++
-	if !within(j.UnknownEnds, j.Spec.Retries.Preemption) {
+	if !Within(j.UnknownEnds, j.Spec.Retries.Preemption) {
 		j.Status = schema.JobFailed
 		j.Reason = "no more ends with an unknown exit status are allowed: " + j.Last().Reason
 	}
@@ -156,7 +156,7 @@ func settleLoss(j *state.Job, now time.Time) {
 		return
 	}
 	j.Preemptions++
-	if !within(j.Preemptions, j.Spec.Retries.Preemption) {
+	if !Within(j.Preemptions, j.Spec.Retries.Preemption) {
 		j.Status = schema.JobFailed
 		j.Reason = "preemption budget spent: " + a.Reason
 		a.Outcome = schema.TaskPreempted

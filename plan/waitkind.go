@@ -2,7 +2,6 @@ package plan
 
 import (
 	"github.com/fray-ml/fray/schema"
-	"github.com/fray-ml/fray/state"
 )
 
 // WaitKind is a closed set of what things wait for, for those who count or sort what
@@ -34,28 +33,17 @@ func WaitKinds() []WaitKind {
 	}
 }
 
-// chief is the kind of what waits for two things: what is being done comes about by
+// Chief is the kind of what waits for two things: what is being done comes about by
 // itself, and so counts least.
-func chief(a, b WaitKind) WaitKind {
+func Chief(a, b WaitKind) WaitKind {
 	if a == WaitUnderway {
 		return b
 	}
 	return a
 }
 
-// refusedKind is the kind of what keeps a slice from being made that was refused.
-func (d *differ) refusedKind(s *state.Slice) WaitKind {
-	if s.OverQuota {
-		return WaitQuota
-	}
-	if w, bad := d.next.Weather[stockPlace(&s.Spec)]; bad {
-		return waitKindOf(w.Kind)
-	}
-	return WaitRetry
-}
-
-// waitKindOf is the kind of waiting for what a provider refused.
-func waitKindOf(kind schema.ErrorKind) WaitKind {
+// WaitKindOf is the kind of waiting for what a provider refused.
+func WaitKindOf(kind schema.ErrorKind) WaitKind {
 	switch kind {
 	case schema.ErrorQuota:
 		return WaitQuota

@@ -3,9 +3,9 @@ package rehearse
 import (
 	"time"
 
+	"github.com/fray-ml/fray/accelerators"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
-	"github.com/fray-ml/fray/state/store"
 )
 
 // books keep the accounts of all jobs and what capacity was used. They are told
@@ -42,7 +42,7 @@ func newBooks(r *rehearsal, desired *schema.Desired, workloads []Workload) *book
 	for i := range desired.Jobs {
 		addr, want := desired.Jobs[i].Addr, &desired.Jobs[i].Resources
 		b.weights[addr] = float64(want.Slices)
-		if shape, err := schema.ParseAccelerator(want.TPU); err == nil {
+		if shape, err := accelerators.Parse(want.TPU); err == nil {
 			b.weights[addr] *= float64(shape.Chips)
 		}
 		b.accounts[addr] = newAccount(addr, workloadOf(workloads, addr), r.clock.Now())
@@ -108,15 +108,15 @@ func (b *books) charge(h *host, now time.Time) {
 	}
 	hours := now.Sub(since).Hours()
 	u.hostHours += hours
-	if shape, err := schema.ParseAccelerator(h.spec.TPU); err == nil {
+	if shape, err := accelerators.Parse(h.spec.TPU); err == nil {
 		u.chipHours += hours * float64(shape.Chips) / float64(shape.Hosts)
 	}
-	price := schema.EstimateOf(&h.spec, b.r.offers).PerHour.Times(hours / float64(h.spec.Hosts))
+	price := accelerators.EstimateOf(&h.spec, b.r.offers).PerHour.Times(hours / float64(h.spec.Hosts))
 	u.low, u.high = u.low+price.Low, u.high+price.High
 	u.unpriced = u.unpriced || !price.Known()
 }
 
-func (b *books) starting(h *host, run *store.Run) { b.r.oracle.starting(h, run) }
+func (b *books) starting(h *host, run *state.Run) { b.r.oracle.starting(h, run) }
 
 func (b *books) runs(g *gang, now time.Time) {
 	b.r.oracle.running[g.addr] = g

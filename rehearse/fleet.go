@@ -10,7 +10,7 @@ import (
 
 	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
 	"github.com/fray-ml/fray/schema"
-	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/state"
 )
 
 // Times of a simulated host beside its boot.
@@ -52,7 +52,7 @@ type fleetWatch interface {
 	runs(g *gang, now time.Time)
 	// breaks: it does not any more.
 	breaks(g *gang, now time.Time)
-	starting(h *host, run *store.Run)
+	starting(h *host, run *state.Run)
 }
 
 // host is one machine.
@@ -63,8 +63,8 @@ type host struct {
 	on      bool
 	up      bool // its agent reports
 	boots   int
-	report  store.HostReport
-	want    *store.Assignment
+	report  state.HostReport
+	want    *state.Assignment
 	seen    mark
 	gang    *gang // of the task, while its process is there
 	started int   // tasks ever, to tell one from the next
@@ -145,7 +145,7 @@ func (f *fleet) bootUp(h *host) {
 	h.up = true
 	n := h.machine.Worker
 	task := h.report.Task
-	h.report = store.HostReport{
+	h.report = state.HostReport{
 		Slice: h.spec.Name, Host: n, Boot: fmt.Sprintf("%s-%d", h.machine.ID, h.boots), Version: "rehearsal",
 		Address: h.machine.Addresses[n], CoordinatorPort: 8476, MegascalePort: 8081,
 		Epoch: h.report.Epoch, Generation: h.report.Generation, Task: task,
@@ -217,7 +217,7 @@ func (f *fleet) powerOff(h *host) {
 }
 
 // assigned sees an assignment written: the hosts of its slice come across it.
-func (f *fleet) assigned(a store.Assignment) {
+func (f *fleet) assigned(a state.Assignment) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, h := range f.slices[a.Slice] {

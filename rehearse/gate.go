@@ -68,34 +68,6 @@ var (
 	_ providers.Pacer    = (*gate)(nil)
 )
 
-// calls counts the calls that a plan's actions make through a gate, given that
-// none is under way: the first action of each slice is carried out.
-func calls(actions []plan.Action) int {
-	seen := make(map[string]bool, len(actions))
-	n := 0
-	for i := range actions {
-		name := actions[i].Slice.Name
-		if seen[name] {
-			continue
-		}
-		seen[name] = true
-		if passes(actions[i].Verb) {
-			n++
-		}
-	}
-	return n
-}
-
-// passes reports whether an action is a call to the provider.
-func passes(v plan.ActionVerb) bool {
-	switch v {
-	case plan.CreateSlice, plan.MendSlice, plan.UpdateSlice, plan.DeleteSlice:
-		return true
-	case plan.Assign, plan.ForgetSlice:
-	}
-	return false
-}
-
 // pass lets n calls through, by name, once all of them are waiting. After each
 // that failed it calls failed, so that failures are heard of in that order, too.
 func (g *gate) pass(ctx context.Context, n int, failed func()) error {

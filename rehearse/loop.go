@@ -49,7 +49,6 @@ type rehearsal struct {
 
 	epoch   uint64
 	stepper *apply.Stepper
-	busy    int  // provider calls that the last step began
 	acted   bool // the last step did something
 	heard   int  // failures of actions so far
 	idle    int  // looks in a row at what waits, and nothing was to be done
@@ -106,7 +105,7 @@ func (r *rehearsal) refined() func(*state.Document) (*schema.Desired, error) {
 
 // stepped sees each plan once its actions are under way.
 func (r *rehearsal) stepped(p *plan.Plan, before *state.Document) {
-	r.busy, r.acted = calls(p.Actions), len(p.Actions) > 0
+	r.acted = len(p.Actions) > 0
 	r.oracle.doc = func() *state.Document { return p.Next }
 	r.oracle.stepped(before, p.Next)
 }
@@ -114,7 +113,7 @@ func (r *rehearsal) stepped(p *plan.Plan, before *state.Document) {
 // step is one step and the end of everything that it began.
 func (r *rehearsal) step(ctx context.Context) error {
 	r.steps++
-	r.busy, r.acted = 0, false
+	r.acted = false
 	r.gate.list(ctx, r.fleet.stack)
 	if last := r.stepper.Last(); last != nil {
 		r.gate.read(ctx, last.Doubts)
@@ -125,7 +124,7 @@ func (r *rehearsal) step(ctx context.Context) error {
 	r.spent += took
 	r.longest = max(r.longest, took)
 	r.failed = err
-	if err := r.gate.pass(ctx, r.busy, func() { r.hear(ctx) }); err != nil {
+	if err := r.gate.pass(ctx, r.stepper.Calls(), func() { r.hear(ctx) }); err != nil {
 		return err
 	}
 	for !r.stepper.Idle() && ctx.Err() == nil {

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -21,7 +22,7 @@ import (
 type memory struct {
 	now func() time.Time
 	// assigned sees every assignment that was written.
-	assigned func(a store.Assignment)
+	assigned func(a state.Assignment)
 
 	mu      sync.Mutex
 	objects map[string]store.Object
@@ -34,7 +35,7 @@ type memory struct {
 
 // reporting is one host's report as it stands in the store.
 type reporting struct {
-	report  store.HostReport
+	report  state.HostReport
 	version int64 // of the report's content
 	beats   int64 // heartbeats so far
 	beaten  int64 // the look of the last one
@@ -54,7 +55,7 @@ const beatBits = 32
 
 func newMemory(now func() time.Time) *memory {
 	return &memory{
-		now: now, assigned: func(store.Assignment) {},
+		now: now, assigned: func(state.Assignment) {},
 		objects: map[string]store.Object{}, hosts: map[string]*reporting{},
 	}
 }
@@ -78,7 +79,7 @@ func (m *memory) beat(r *reporting) {
 }
 
 // report replaces a host's report.
-func (m *memory) report(r store.HostReport) {
+func (m *memory) report(r state.HostReport) {
 	key := store.HostKey(r.Slice, r.Host)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -103,11 +104,11 @@ func (m *memory) silence(slice string, host int) {
 }
 
 // assignment is what a slice's hosts are to run, nil where nothing is said.
-func (m *memory) assignment(slice string) *store.Assignment {
+func (m *memory) assignment(slice string) *state.Assignment {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	object, ok := m.objects[store.AssignKey(slice)]
-	var a store.Assignment
+	var a state.Assignment
 	if !ok || json.Unmarshal(object.Data, &a) != nil {
 		return nil
 	}
@@ -152,7 +153,7 @@ func (m *memory) Put(ctx context.Context, key string, data []byte, want store.Ge
 	if err != nil || !strings.HasPrefix(key, store.AssignPrefix) {
 		return g, err
 	}
-	var a store.Assignment
+	var a state.Assignment
 	if err := json.Unmarshal(data, &a); err != nil {
 		return g, fmt.Errorf("put %s: %w", key, err)
 	}

@@ -5,7 +5,8 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/apply"
-	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/snapshot"
+	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -17,7 +18,7 @@ func TestHeartbeats(t *testing.T) {
 			now := began()
 			m := newMemory(func() time.Time { return now })
 			for n := range hosts {
-				m.report(store.HostReport{Slice: "a", Host: n, Address: "10.0.0.1"})
+				m.report(state.HostReport{Slice: "a", Host: n, Address: "10.0.0.1"})
 			}
 			o := apply.Observer{Store: m, Now: func() time.Time { return now }}
 			longest, last := time.Duration(0), time.Duration(0)
@@ -33,8 +34,8 @@ func TestHeartbeats(t *testing.T) {
 				last = obs.Hosts["a"][1].SilentAt(obs.Attended)
 				now = now.Add(time.Minute)
 			}
-			if longest >= plan.HostTimeout || last < plan.HostTimeout {
-				t.Errorf("a living host was silent for %s and a dead one for %s, want less and more than %s", longest, last, plan.HostTimeout)
+			if longest >= snapshot.HostTimeout || last < snapshot.HostTimeout {
+				t.Errorf("a living host was silent for %s and a dead one for %s, want less and more than %s", longest, last, snapshot.HostTimeout)
 			}
 		})
 	}
@@ -43,8 +44,8 @@ func TestHeartbeats(t *testing.T) {
 // An agent that lives reports again after its report was removed, a dead one does not.
 func TestRemovedReports(t *testing.T) {
 	m := newMemory(began)
-	m.report(store.HostReport{Slice: "a", Host: 0})
-	m.report(store.HostReport{Slice: "a", Host: 1})
+	m.report(state.HostReport{Slice: "a", Host: 0})
+	m.report(state.HostReport{Slice: "a", Host: 1})
 	m.silence("a", 1)
 	before, err := m.Get(t.Context(), store.HostKey("a", 0))
 	if err != nil {

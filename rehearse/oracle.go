@@ -9,7 +9,6 @@ import (
 	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
-	"github.com/fray-ml/fray/state/store"
 )
 
 // Rule is a closed set of what must hold in every rehearsal.
@@ -159,7 +158,7 @@ func (o *oracle) power(h *host, on bool) {
 }
 
 // starting sees a host begin a task.
-func (o *oracle) starting(h *host, run *store.Run) {
+func (o *oracle) starting(h *host, run *state.Run) {
 	if g := o.running[run.Job]; g != nil && (g.job != run.JobID || g.attempt != run.Attempt) {
 		o.violated(RuleOneRun, "attempt %d of %s starts on %s while attempt %d runs", run.Attempt, run.Job, h.spec.Name, g.attempt)
 	}

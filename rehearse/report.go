@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fray-ml/fray/accelerators"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -22,17 +23,17 @@ type Report struct {
 	Hours         float64 `json:"hours"` // that were rehearsed
 	// Goodput is the useful part of the time that all jobs wanted, each weighed by
 	// its chips; 0 to 1.
-	Goodput    float64      `json:"goodput"`
-	Jobs       []JobReport  `json:"jobs"` // by address
-	Lost       []Loss       `json:"lost"` // of all jobs, the longest first
-	Capacity   []Usage      `json:"capacity"`
-	Slices     int          `json:"slices_created"`
-	ChipHours  float64      `json:"chip_hours"`
-	Cost       schema.Price `json:"cost"`
-	Unpriced   bool         `json:"unpriced"` // the cost leaves out what has no price
-	Unplaced   []Unplaced   `json:"unplaced"` // by address
-	Violations []Violation  `json:"violations"`
-	Steps      int          `json:"steps"`
+	Goodput    float64            `json:"goodput"`
+	Jobs       []JobReport        `json:"jobs"` // by address
+	Lost       []Loss             `json:"lost"` // of all jobs, the longest first
+	Capacity   []Usage            `json:"capacity"`
+	Slices     int                `json:"slices_created"`
+	ChipHours  float64            `json:"chip_hours"`
+	Cost       accelerators.Price `json:"cost"`
+	Unpriced   bool               `json:"unpriced"` // the cost leaves out what has no price
+	Unplaced   []Unplaced         `json:"unplaced"` // by address
+	Violations []Violation        `json:"violations"`
+	Steps      int                `json:"steps"`
 }
 
 // JobReport is how one job fared.
@@ -55,12 +56,12 @@ type Loss struct {
 
 // Usage is capacity that was used in one zone, of one type and tier.
 type Usage struct {
-	Zone        string       `json:"zone"`
-	Type        string       `json:"type"`
-	Preemptible bool         `json:"preemptible"`
-	HostHours   float64      `json:"host_hours"`
-	ChipHours   float64      `json:"chip_hours"`
-	Cost        schema.Price `json:"cost"` // zero: no price is known
+	Zone        string             `json:"zone"`
+	Type        string             `json:"type"`
+	Preemptible bool               `json:"preemptible"`
+	HostHours   float64            `json:"host_hours"`
+	ChipHours   float64            `json:"chip_hours"`
+	Cost        accelerators.Price `json:"cost"` // zero: no price is known
 }
 
 // Unplaced is a job that never ran.
@@ -138,7 +139,7 @@ func (b *books) sum(out *Report) {
 	for key, u := range b.used {
 		out.Capacity = append(out.Capacity, Usage{
 			Zone: key.zone, Type: key.kind, Preemptible: key.preemptible, HostHours: rounded(u.hostHours), ChipHours: rounded(u.chipHours),
-			Cost: schema.Price{Low: rounded(u.low), High: rounded(u.high)},
+			Cost: accelerators.Price{Low: rounded(u.low), High: rounded(u.high)},
 		})
 	}
 	slices.SortFunc(out.Capacity, func(a, b Usage) int {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fray-ml/fray/accelerators"
 	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -131,7 +132,7 @@ func (r *rehearsal) namespaceFull(doc *state.Document, j *state.Job) bool {
 
 // chips are those of one slice.
 func chips(on *schema.Resources) int {
-	shape, err := schema.ParseAccelerator(on.TPU)
+	shape, err := accelerators.Parse(on.TPU)
 	if err != nil {
 		return 0
 	}

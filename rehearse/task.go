@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/fray-ml/fray/schema"
-	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/state"
 )
 
 // What an agent does with the tasks that its host is assigned.
@@ -29,8 +29,8 @@ func (f *fleet) reconcile(h *host) {
 func (f *fleet) start(h *host) {
 	run := h.want.Run
 	f.watch.starting(h, run)
-	task := slices.IndexFunc(run.Peers, func(p store.Peer) bool { return p.Slice == h.spec.Name && p.Host == h.machine.Worker })
-	h.report.Task = &store.TaskReport{
+	task := slices.IndexFunc(run.Peers, func(p state.Peer) bool { return p.Slice == h.spec.Name && p.Host == h.machine.Worker })
+	h.report.Task = &state.TaskReport{
 		Job: run.Job, Attempt: run.Attempt, Generation: h.want.Generation, Task: task, State: schema.TaskBuilding,
 	}
 	if h.report.Notice != "" {
@@ -59,7 +59,7 @@ func (f *fleet) running(h *host) {
 	task.State, task.Started, task.StartedAt = schema.TaskRunning, true, f.clock.Now()
 	task.Ports = ports(h.want.Run)
 	if h.want.Run.Spec.HealthCheck != nil {
-		task.Health = store.HealthHealthy
+		task.Health = state.HealthHealthy
 	}
 	h.report.Task = &task
 	if h.machine.Bad { // the program itself ends, with words that tell an agent why
@@ -79,7 +79,7 @@ func (f *fleet) running(h *host) {
 }
 
 // ports gives every port of a job a number.
-func ports(run *store.Run) map[string]int {
+func ports(run *state.Run) map[string]int {
 	var numbers map[string]int
 	for i, p := range run.Spec.Resources.Ports {
 		if numbers == nil {

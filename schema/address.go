@@ -21,8 +21,8 @@ const (
 	KindActorService Kind = "actor_service"
 )
 
-// moduleWord is how addresses of modules, which have no Kind, begin.
-const moduleWord = "module"
+// ModuleWord is how addresses of modules, which have no Kind, begin.
+const ModuleWord = "module"
 
 // Kinds lists every Kind in creation order.
 func Kinds() []Kind {
@@ -109,9 +109,9 @@ func (a Address) Modules() []Address {
 	path := ""
 	for _, step := range steps {
 		if !step.key.IsZero() {
-			found = append(found, Address{Module: joinModule(path, step.name, Key{})})
+			found = append(found, Address{Module: JoinModule(path, step.name, Key{})})
 		}
-		path = joinModule(path, step.name, step.key)
+		path = JoinModule(path, step.name, step.key)
 		found = append(found, Address{Module: path})
 	}
 	return found
@@ -206,6 +206,9 @@ func kindOrder(k Kind) int {
 // MarshalText writes the address as String does.
 func (a Address) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
+// AppendText appends what MarshalText returns.
+func (a Address) AppendText(b []byte) ([]byte, error) { return append(b, a.String()...), nil }
+
 // UnmarshalText reads what MarshalText wrote.
 func (a *Address) UnmarshalText(text []byte) error {
 	if len(text) == 0 {
@@ -252,8 +255,8 @@ func ParseAddress(s string) (Address, error) {
 		return Address{}, fmt.Errorf("address %q: %w", s, err)
 	}
 	var a Address
-	for len(steps) > 0 && steps[0].kind == moduleWord {
-		a.Module = joinModule(a.Module, steps[0].name, steps[0].key)
+	for len(steps) > 0 && steps[0].kind == ModuleWord {
+		a.Module = JoinModule(a.Module, steps[0].name, steps[0].key)
 		steps = steps[1:]
 	}
 	switch {
@@ -279,8 +282,8 @@ func ParseAddress(s string) (Address, error) {
 
 var errAddressForm = errors.New("want KIND.NAME, KIND.NAME[KEY] or job_group.GROUP.job.NAME, with module.NAME. before it for what is in a module")
 
-// joinModule is the path of a module inside another.
-func joinModule(parent, name string, key Key) string {
+// JoinModule is the path of a module inside another.
+func JoinModule(parent, name string, key Key) string {
 	if parent != "" {
 		parent += "."
 	}

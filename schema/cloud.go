@@ -1,6 +1,10 @@
 package schema
 
-import "strings"
+import (
+	"maps"
+	"slices"
+	"strings"
+)
 
 // CloudSpec is what a slice on Google Cloud is asked for beyond its shape. It is
 // comparable; in SliceSpec every field that matters is filled in.
@@ -69,18 +73,30 @@ type Market struct {
 	Spot     float64 `json:"spot,omitempty"`
 }
 
-// EngineOf chooses the API for a slice that states none: Compute Engine for
-// machines without TPU, for what the TPU API does not serve (TPU7x, and the AI
-// zones, whose names end in "ai" and more), and where offers say so.
-func EngineOf(tpu, zone string, offers []Market) Engine {
-	shape, err := ParseAccelerator(tpu)
-	if err != nil || shape.Generation == "tpu7x" || strings.Contains(zone[strings.LastIndexByte(zone, '-')+1:], "ai") {
-		return EngineGCE
+// JoinLabels writes labels as CloudLive holds them.
+func JoinLabels(labels map[string]string) string {
+	pairs := make([]string, 0, len(labels))
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		pairs = append(pairs, key+"="+labels[key])
 	}
-	for i := range offers {
-		if offers[i].Name == shape.Generation && offers[i].Engine != "" {
-			return offers[i].Engine
+	return strings.Join(pairs, ",")
+}
+
+// LabelMap reads what JoinLabels wrote; it is not nil.
+func (c CloudLive) LabelMap() map[string]string {
+	labels := map[string]string{}
+	for pair := range strings.SplitSeq(c.Labels, ",") {
+		if key, value, ok := strings.Cut(pair, "="); ok {
+			labels[key] = value
 		}
 	}
-	return EngineTPU
+	return labels
+}
+
+// TagList are the network tags, nil for none.
+func (c CloudLive) TagList() []string {
+	if c.Tags == "" {
+		return nil
+	}
+	return strings.Split(c.Tags, ",")
 }

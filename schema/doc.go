@@ -1,14 +1,11 @@
-// Package schema is fray's vocabulary and its language: addresses, typed specs
-// with canonical digests, accelerator shapes, and the path from HCL files to a
-// [Config] with ranged diagnostics.
+// Package schema is fray's vocabulary: addresses and names, and the typed specs of
+// jobs, slices, reservations, namespaces and actor services with their canonical
+// digests; statuses and kinds of errors; texts that may be secret; what a plan is made
+// against ([Desired]), and one evaluated configuration ([Config]).
 //
-// It knows no state, no cloud and no clock. What it reads from the outside is
-// what the files name: the files themselves and those of their modules, what the
-// functions of files read, and whether a project directory is there. What data
-// blocks name is read by a [Reader], and modules that are archives are found by
-// an [Installer]; neither is implemented here.
+// It knows no files and evaluates nothing: package lang makes specs of HCL. It knows no
+// state, no cloud and no clock, and nothing of TPU types, see package accelerators.
 //
-// Start with [Parse] and [Source.Evaluate] for the language, node.go for the
-// order in which things get their values, [Evaluation] for what becomes known
-// later, [Config] and [Job] for the specs, and [Address] for names.
+// Start with [Address] for names, [Job] and [SliceSpec] for specs, and [Text] for
+// secrets.
 package schema

@@ -36,6 +36,14 @@ func CheckCloudLabel(key, value string) error {
 	return nil
 }
 
+// CheckNetworkTag says what is wrong with a network tag of Compute Engine; nil: nothing.
+func CheckNetworkTag(tag string) error {
+	if len(tag) > maxCloudLabel || tag == "" || tag[0] < 'a' || tag[0] > 'z' || strings.Contains(tag, "_") || notOfLabels(tag) != "" {
+		return fmt.Errorf("%q is no network tag: write a lower-case letter, then at most 62 of a-z, 0-9 and -", tag)
+	}
+	return nil
+}
+
 // notOfLabels names, quoted, the first character that labels do not have.
 func notOfLabels(s string) string {
 	for _, r := range s {

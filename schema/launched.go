@@ -1,6 +1,8 @@
 package schema
 
-import "strings"
+import (
+	"strings"
+)
 
 // Jobs, groups and reservations that programs launch have addresses whose name
 // begins with their namespace and a slash, which no declared name has:

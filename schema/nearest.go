@@ -25,14 +25,14 @@ func Nearest(name string, candidates []string) string {
 	return slices.MinFunc(near, func(a, b scored) int {
 		return cmp.Or(
 			cmp.Compare(a.distance, b.distance),
-			cmp.Compare(commonPrefix(name, b.name), commonPrefix(name, a.name)),
+			cmp.Compare(CommonPrefix(name, b.name), CommonPrefix(name, a.name)),
 			cmp.Compare(a.name, b.name),
 		)
 	}).name
 }
 
-// commonPrefix is the number of bytes that a and b begin with in common.
-func commonPrefix(a, b string) int {
+// CommonPrefix is the number of bytes that a and b begin with in common.
+func CommonPrefix(a, b string) int {
 	n := 0
 	for n < min(len(a), len(b)) && a[n] == b[n] {
 		n++

@@ -1,6 +1,8 @@
 package schema
 
-import "fmt"
+import (
+	"fmt"
+)
 
 // Reseal returns the Text with a sealed secret sealed anew.
 func (t Text) Reseal(r Resealer) (Text, error) {

@@ -1,109 +1,9 @@
 package schema
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
-	"unique"
-
-	"github.com/zclconf/go-cty/cty"
-	"github.com/zclconf/go-cty/cty/convert"
 )
-
-// sourceMark accompanies sensitiveMark: it has the strings and numbers of the
-// value that was made sensitive, as a list in JSON. What expressions make of the
-// value has the same mark, so a text that a value went into knows that value,
-// however it was transformed.
-type sourceMark struct{ values unique.Handle[string] }
-
-// String keeps the values out of messages.
-func (sourceMark) String() string { return "(sensitive values)" }
-
-// GoString keeps the values out of messages.
-func (m sourceMark) GoString() string { return m.String() }
-
-// markSensitive returns a value that is hidden wherever it flows.
-func markSensitive(v cty.Value) cty.Value {
-	v = v.Mark(sensitiveMark{})
-	if leaves := leavesOf(v); len(leaves) > 0 {
-		v = v.Mark(sourceMark{encodeSources(leaves)})
-	}
-	return v
-}
-
-// unmarkSensitive returns a value that may be shown; what is in it may be
-// sensitive.
-func unmarkSensitive(v cty.Value) cty.Value {
-	v, marks := v.Unmark()
-	for mark := range marks {
-		switch mark.(type) {
-		case sensitiveMark, sourceMark:
-			delete(marks, mark)
-		}
-	}
-	return v.WithMarks(marks)
-}
-
-// leavesOf are the strings and numbers within a value that are known.
-func leavesOf(v cty.Value) []string {
-	v, _ = v.UnmarkDeep()
-	var leaves []string
-	// The callback returns no error, and so does Walk.
-	_ = cty.Walk(v, func(_ cty.Path, part cty.Value) (bool, error) {
-		if !part.IsKnown() || part.IsNull() || part.Type() != cty.String && part.Type() != cty.Number {
-			return true, nil
-		}
-		if text, err := convert.Convert(part, cty.String); err == nil && text.AsString() != "" {
-			leaves = append(leaves, text.AsString())
-		}
-		return true, nil
-	})
-	slices.Sort(leaves)
-	return slices.Compact(leaves)
-}
-
-func encodeSources(values []string) unique.Handle[string] {
-	data, err := json.Marshal(values)
-	if err != nil {
-		data = []byte("[]") // strings encode
-	}
-	return unique.Make(string(data))
-}
-
-func decodeSources(h unique.Handle[string]) []string {
-	if h == (unique.Handle[string]{}) {
-		return nil
-	}
-	var values []string
-	if json.Unmarshal([]byte(h.Value()), &values) != nil {
-		return nil // see encodeSources
-	}
-	return values
-}
-
-// sourcesOf are the sensitive values that went into what has these marks.
-func sourcesOf(marks ...cty.ValueMarks) unique.Handle[string] {
-	var found []unique.Handle[string]
-	for _, some := range marks {
-		for mark := range some {
-			if source, is := mark.(sourceMark); is && !slices.Contains(found, source.values) {
-				found = append(found, source.values)
-			}
-		}
-	}
-	switch len(found) {
-	case 0:
-		return unique.Handle[string]{}
-	case 1:
-		return found[0]
-	}
-	var values []string
-	for _, source := range found {
-		values = append(values, decodeSources(source)...)
-	}
-	slices.Sort(values)
-	return encodeSources(slices.Compact(values))
-}
 
 // sealSources returns the values that went into the secrets of a job, sealed and
 // in an order that follows from them; those that are such a secret as a whole
@@ -115,7 +15,7 @@ func (j *Job) sealSources(s Sealer) ([]Text, error) {
 			return
 		}
 		whole[t.value] = true
-		for _, value := range decodeSources(t.sources) {
+		for _, value := range t.sources.Values() {
 			sources[value] = true
 		}
 	}

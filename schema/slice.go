@@ -1,6 +1,8 @@
 package schema
 
-import "time"
+import (
+	"time"
+)
 
 // SliceSpec is what a provider is asked to create: a unit of capacity that
 // lives and dies as a whole. Everything in it is recorded on the slice itself

@@ -1,6 +1,8 @@
 package schema
 
-import "slices"
+import (
+	"slices"
+)
 
 // Job is one instance of a job, or one replica of an actor service: the unit
 // that starts, restarts and ends as one gang.

@@ -1,6 +1,8 @@
 package schema
 
-import "fmt"
+import (
+	"fmt"
+)
 
 // TerminationCause is why a program of fray's own can never do what it was
 // started for. It is a closed set.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"unique"
 )
 
 // LeastSecret is the length in bytes below which a secret is not looked for in
@@ -23,7 +22,7 @@ const LeastSecret = 4
 type Text struct {
 	form    textForm
 	value   string
-	sources unique.Handle[string] // of a secret: what went into it, see sourceMark
+	sources Sources // of a secret: what went into it
 }
 
 type textForm uint8
@@ -41,8 +40,8 @@ func Plain(s string) Text { return Text{value: s} }
 // Secret is a Text that must be sealed before it leaves this process.
 func Secret(s string) Text { return Text{form: textSecret, value: s} }
 
-// secretOf is a Secret that other sensitive values went into.
-func secretOf(s string, sources unique.Handle[string]) Text {
+// SecretFrom is a Secret that other sensitive values went into.
+func SecretFrom(s string, sources Sources) Text {
 	return Text{form: textSecret, value: s, sources: sources}
 }
 
@@ -113,7 +112,7 @@ func (t Text) GoString() string { return fmt.Sprintf("schema.Text(%q)", t.String
 
 type textObject struct {
 	Sealed  string `json:"sealed,omitempty"`
-	Unknown bool   `json:"unknown,omitempty"`
+	Unknown bool   `json:"unknown,omitzero"`
 }
 
 // MarshalJSON writes a plain Text as a string, a sealed one as
@@ -128,8 +127,10 @@ func (t Text) MarshalJSON() ([]byte, error) {
 		return json.Marshal(textObject{Unknown: true})
 	case textSecret:
 	}
-	return nil, errors.New("a secret in clear was about to be written; seal it first")
+	return nil, errSecretInClear
 }
+
+var errSecretInClear = errors.New("a secret in clear was about to be written; seal it first")
 
 // UnmarshalJSON reads what MarshalJSON wrote.
 func (t *Text) UnmarshalJSON(data []byte) error {
@@ -144,13 +145,5 @@ func (t *Text) UnmarshalJSON(data []byte) error {
 	if err := d.Decode(&o); err != nil {
 		return fmt.Errorf("want a string or a sealed value: %w", err)
 	}
-	switch {
-	case o.Unknown:
-		*t = UnknownText()
-	case o.Sealed != "":
-		*t = Text{form: textSealed, value: o.Sealed}
-	default:
-		return errors.New("want a string or a sealed value, found an object that is neither")
-	}
-	return nil
+	return t.set(o)
 }

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state/checksum"
 )
 
@@ -35,13 +35,23 @@ const (
 	writerName    = "fray_version"
 )
 
-// indentLimit is the size up to which a document is indented for the people
-// who look into it. Nobody reads a larger one, and it is written every second.
+// indentLimit is the size up to which a document is indented, for people who open
+// the file. A larger one is written every second: in one line, and compressed.
 const indentLimit = 1 << 20
 
-// Encode writes a document as JSON, in the present format. A secret in clear
-// is an error.
+// Encode writes a document as it is stored: as Text does, and compressed with zstd
+// if it is large. A secret in clear is an error.
 func Encode(d Document) ([]byte, error) {
+	text, err := Text(d)
+	if err != nil || len(text) <= indentLimit {
+		return text, err
+	}
+	return compress(text)
+}
+
+// Text writes a document as JSON, in the present format, which ends with its
+// checksum.
+func Text(d Document) ([]byte, error) {
 	d.FormatVersion = FormatVersion
 	data, err := encode(&d)
 	if err != nil {
@@ -58,10 +68,10 @@ func Encode(d Document) ([]byte, error) {
 	return data, nil
 }
 
-// Decode reads what Encode wrote, of this version or an older one. A document
-// that changed since, in whatever byte, is an ErrDamaged; so is one of an older
-// version, which has no checksum, with members that were none of it. There is
-// no reading what can be read of it.
+// Decode reads what Encode or Text wrote, of this version or version 1. A document
+// whose content changed since is an ErrDamaged; so is one of version 1, which has no
+// checksum, with members that were none of it. A part of a document is never read
+// alone.
 func Decode(data []byte) (Document, error) {
 	d, _, err := present().decode(data)
 	return d, err
@@ -80,23 +90,9 @@ func DecodeEdited(data []byte) (d Document, intact bool, err error) {
 func present() codec { return codec{version: FormatVersion, upgrades: upgrades()} }
 
 // firstChecked is the first version of a document that ends with a checksum.
-const firstChecked = 3
+const firstChecked = 2
 
-// upgrade brings the top level of a document from one version to the next.
-type upgrade func(document parts) error
-
-// upgrades are those from version 1 to 2, from 2 to 3, and so on up to
-// FormatVersion.
-func upgrades() []upgrade {
-	return []upgrade{
-		// Version 1 wrote in full what version 2 may leave out.
-		func(parts) error { return nil },
-		// Version 3 ends with a checksum.
-		func(parts) error { return nil },
-	}
-}
-
-// codec reads one version and, by upgrades, every older one.
+// codec reads one version and, by upgrades, older ones.
 type codec struct {
 	version  int
 	upgrades []upgrade
@@ -105,18 +101,21 @@ type codec struct {
 
 // decode also reports whether the document is what its checksum is of.
 func (c codec) decode(data []byte) (d Document, intact bool, err error) {
-	standing := checksum.Check(data)
-	intact = standing == checksum.Valid
-	document, err := c.split(data, standing)
+	text, err := decompress(data)
 	if err != nil {
-		return Document{}, intact, err
+		return Document{}, false, damaged(data, err)
 	}
+	data = text
+	document, standing, err := c.split(data)
+	if err != nil {
+		return Document{}, false, err
+	}
+	intact = standing == checksum.Valid
 	d, err = decode(document, readOptions(intact))
-	if err == nil {
-		err = d.check()
+	if err == nil && d.Lineage == "" {
+		err = errors.New("it has no lineage")
 	}
 	if err == nil {
-		d.fillIn()
 		err = d.compact()
 	}
 	switch {
@@ -130,14 +129,23 @@ func (c codec) decode(data []byte) (d Document, intact bool, err error) {
 }
 
 // split returns the parts of a document in the form of c.version.
-func (c codec) split(data []byte, standing checksum.Standing) (parts, error) {
+func (c codec) split(data []byte) (document parts, standing checksum.Standing, err error) {
 	if firstName(data) == encryptedName {
-		return nil, ErrEncrypted
+		return nil, standing, ErrEncrypted
 	}
-	document, err := splitObject(data)
+	err = together(
+		func() error { standing = checksum.Check(data); return nil },
+		func() (err error) { document, err = splitObject(data); return err },
+	)
 	if err != nil {
-		return nil, damaged(data, err)
+		return nil, standing, damaged(data, err)
 	}
+	document, err = c.accept(data, document, standing)
+	return document, standing, err
+}
+
+// accept brings the parts of a document into the form of c.version.
+func (c codec) accept(data []byte, document parts, standing checksum.Standing) (parts, error) {
 	var version int
 	if raw, ok := document[versionName]; !ok {
 		return nil, damaged(data, errors.New("it has no format_version"))
@@ -157,20 +165,30 @@ func (c codec) split(data []byte, standing checksum.Standing) (parts, error) {
 	if version >= firstChecked {
 		delete(document, checksum.Member)
 	}
-	for ; version < c.version; version++ {
-		if err := c.upgrades[version-1](document); err != nil {
-			return nil, damaged(data, fmt.Errorf("upgrade from format_version %d: %w", version, err))
-		}
+	if err := c.upgrade(document, version); err != nil {
+		return nil, damaged(data, fmt.Errorf("upgrade from format_version %d: %w", version, err))
 	}
-	document[versionName] = strconv.AppendInt(nil, int64(c.version), 10)
 	return document, nil
 }
 
-// check refuses what others rely on not to be.
-func (d *Document) check() error {
-	if d.Lineage == "" {
-		return errors.New("it has no lineage")
+// upgrade brings a document from a version to the codec's.
+func (c codec) upgrade(document parts, version int) error {
+	for version < c.version {
+		i := slices.IndexFunc(c.upgrades, func(u upgrade) bool { return u.from == version })
+		if i < 0 {
+			return errUnreleased
+		}
+		if err := c.upgrades[i].change(document); err != nil {
+			return err
+		}
+		version = c.upgrades[i].to
 	}
+	document[versionName] = strconv.AppendInt(nil, int64(c.version), 10)
+	return nil
+}
+
+// check refuses documents that break what others rely on.
+func (d *Document) check() error {
 	for addr, r := range d.Resources {
 		specs := 0
 		for _, set := range []bool{r.Namespace != nil, r.Reservation != nil, r.Group != nil} {
@@ -195,16 +213,6 @@ func (d *Document) check() error {
 	return nil
 }
 
-// fillIn adds what documents of former programs of this version left out: they
-// recorded only the text of a call that failed.
-func (d *Document) fillIn() {
-	for _, s := range d.Slices {
-		if s.Failed == "" && s.Error != "" {
-			s.Failed = schema.ErrorUnavailable
-		}
-	}
-}
-
 // compact removes the indentation that Encode gave to values.
 func (d *Document) compact() error {
 	for name, o := range d.Outputs {
@@ -223,7 +231,8 @@ func (d *Document) compact() error {
 
 // Reasons of an ErrDamaged.
 var (
-	errChanged = errors.New("it is not what was written, since its checksum is of another content; " +
+	errUnreleased = errors.New("only builds from before the first release wrote it")
+	errChanged    = errors.New("it is not what was written, since its checksum is of another content; " +
 		"if it was edited by hand, fray state push FILE gives it a new checksum")
 	errUnchecked = errors.New("it has no checksum at its end; " +
 		"if it was edited by hand, fray state push FILE gives it a new one")

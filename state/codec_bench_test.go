@@ -37,7 +37,7 @@ func BenchmarkDecode(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	one := bytes.Replace(first, []byte(`"format_version":3`), []byte(`"format_version":1`), 1)
+	one := bytes.Replace(first, []byte(`"format_version":4`), []byte(`"format_version":1`), 1)
 	second, err := state.Encode(d)
 	if err != nil {
 		b.Fatal(err)

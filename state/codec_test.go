@@ -2,6 +2,7 @@ package state_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"flag"
 	"os"
@@ -72,6 +73,29 @@ func TestEncodeReplacesWhatIsNoText(t *testing.T) {
 	}
 	job.Reason, job.Attempts[0].Tasks[0].Tail = "a\ufffdb", []string{"\ufffd(", "plain"}
 	mustBeSame(t, d, got)
+}
+
+// A large document is compressed; what people are shown is not.
+func TestEncodeCompressesLargeDocuments(t *testing.T) {
+	d := large(t, 1_000)
+	stored, err := state.Encode(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := state.Text(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !json.Valid(text) || len(stored) > len(text)/10 {
+		t.Errorf("got %d bytes of %d, want a tenth", len(stored), len(text))
+	}
+	for name, data := range map[string][]byte{"stored": stored, "text": text} {
+		got, intact, err := state.DecodeEdited(data)
+		if err != nil || !intact {
+			t.Fatalf("%s: got intact %v, %v, want intact", name, intact, err)
+		}
+		mustBeSame(t, d, got)
+	}
 }
 
 func TestEncodeIsTheSameEveryTime(t *testing.T) {
@@ -177,20 +201,16 @@ func TestDecodeRefuses(t *testing.T) {
 		{"an empty slice", `{"format_version":1,"lineage":"l","slices":{"s":null}}`, state.ErrDamaged, `"s"`},
 		{"a slice of another name", `{"format_version":1,"lineage":"l","slices":{"s":{"spec":{"name":"r"}}}}`, state.ErrDamaged, `"s"`},
 		{"a resource without a spec", `{"format_version":1,"lineage":"l","resources":{"namespace.n":{}}}`, state.ErrDamaged, "namespace.n"},
-		{"a job like none", `{"format_version":2,"lineage":"l","desired":{"jobs":[{"like":0,"addr":"job.x"}]}}`, state.ErrDamaged, "like number 0 of 0"},
-		{"a job like a negative one", `{"format_version":2,"lineage":"l","desired":{"jobs":[{"like":-2,"addr":"job.x"}]}}`, state.ErrDamaged, "like number -2"},
-		{"a job like no number", `{"format_version":2,"lineage":"l","common":{"jobs":[{}]},"desired":{"jobs":[{"like":"0"}]}}`, state.ErrDamaged, "string"},
-		{"a common spec like another", `{"format_version":2,"lineage":"l","common":{"jobs":[{},{"like":0}]}}`, state.ErrDamaged, "like number 0 of 0"},
-		{"a job neither desired nor with a spec", `{"format_version":2,"lineage":"l","jobs":{"job.x":{"id":"j"}}}`, state.ErrDamaged, "job.x"},
-		{"null for a desired job", `{"format_version":2,"lineage":"l","desired":{"jobs":[{"addr":"job.x"}]},"jobs":{"job.x":null}}`, state.ErrDamaged, "empty"},
-		{"a job twice", `{"format_version":2,"lineage":"l","jobs":{"job.x[\"a\"]":{"spec":{}},"job.x[\"\\x61\"]":{"spec":{}}}}`, state.ErrDamaged, "twice"},
-		{"a slice twice", `{"format_version":2,"lineage":"l","slices":{"s":{"spec":{}},"\u0073":{"spec":{}}}}`, state.ErrDamaged, `"s" is there twice`},
-		{"a spec that is no object", `{"format_version":2,"lineage":"l","jobs":{"job.x":{"spec":[]}}}`, state.ErrDamaged, "object"},
-		{"jobs that are no object", `{"format_version":2,"lineage":"l","jobs":[]}`, state.ErrDamaged, "jobs: it is no JSON object"},
-		{"desired jobs that are no list", `{"format_version":2,"lineage":"l","desired":{"jobs":{}}}`, state.ErrDamaged, "it is no JSON array"},
+		{"a job neither desired nor with a spec", `{"format_version":1,"lineage":"l","jobs":{"job.x":{"id":"j"}}}`, state.ErrDamaged, "job.x"},
+		{"null for a desired job", `{"format_version":1,"lineage":"l","desired":{"jobs":[{"addr":"job.x"}]},"jobs":{"job.x":null}}`, state.ErrDamaged, "empty"},
+		{"a job twice", `{"format_version":1,"lineage":"l","jobs":{"job.x[\"a\"]":{"spec":{}},"job.x[\"\\x61\"]":{"spec":{}}}}`, state.ErrDamaged, "duplicate object member name"},
+		{"a slice twice", `{"format_version":1,"lineage":"l","slices":{"s":{"spec":{}},"\u0073":{"spec":{}}}}`, state.ErrDamaged, `duplicate object member name "s"`},
+		{"a spec that is no object", `{"format_version":1,"lineage":"l","jobs":{"job.x":{"spec":[]}}}`, state.ErrDamaged, "cannot unmarshal JSON array"},
+		{"jobs that are no object", `{"format_version":1,"lineage":"l","jobs":[]}`, state.ErrDamaged, "jobs: json: cannot unmarshal JSON array"},
+		{"desired jobs that are no list", `{"format_version":1,"lineage":"l","desired":{"jobs":{}}}`, state.ErrDamaged, "desired: json: cannot unmarshal JSON object"},
 		{"an encrypted one", `{"fray_encrypted":1,"data":"AAAA"}`, state.ErrEncrypted, "FRAY_AGE_IDENTITY"},
 		{"half an encrypted one", ` { "fray_encrypted" : 1, "da`, state.ErrEncrypted, "no key was given"},
-		{"a newer version", `{"format_version":4,"fray_version":"3.1.4","lineage":"l"}`, state.ErrNewer, "use fray 3.1.4 or a newer one"},
+		{"a newer version", `{"format_version":5,"fray_version":"3.1.4","lineage":"l"}`, state.ErrNewer, "use fray 3.1.4 or a newer one"},
 		{"a newer version that looks quite different", `{"lineage":{"a":[]},"format_version":99}`, state.ErrNewer, "format_version is 99"},
 	}
 	for _, test := range tests {
@@ -210,7 +230,7 @@ func TestDecodeRefuses(t *testing.T) {
 // damage was done to it.
 func TestDecodeRefusesUnknownMembers(t *testing.T) {
 	places := []string{
-		`"later":1`, `"common":{"job":[]}`, `"common":{"jobs":[{"new":1}]}`, `"common":{"jobs":[{"retries":{"new":1}}]}`,
+		`"later":1`, `"common":{}`,
 		`"desired":{"new":1}`, `"desired":{"jobs":[{"addr":"job.x","new":1}]}`, `"desired":{"controller":{"new":1}}`,
 		`"jobs":{"job.x":{"spec":{},"new":1}}`, `"jobs":{"job.x":{"spec":{"new":1}}}`, `"jobs":{"job.x":{"spec":{"health_check":{"new":1}}}}`,
 		`"jobs":{"job.x":{"spec":{},"attempts":[{"new":1}]}}`, `"jobs":{"job.x":{"spec":{},"attempts":[{"tasks":[{"new":1}]}]}}`,
@@ -220,13 +240,11 @@ func TestDecodeRefusesUnknownMembers(t *testing.T) {
 		`"Lineage":"l"`, `"jobs":{"job.x":{"spec":{},"ID":"i"}}`,
 	}
 	for _, place := range places {
-		for _, version := range []string{"1", "2"} {
-			data := `{"format_version":` + version + `,"lineage":"l",` + place + `}`
-			if d, err := state.Decode([]byte(data)); !errors.Is(err, state.ErrDamaged) || !strings.Contains(err.Error(), "unknown object member name") {
-				t.Errorf("%s: got %+v, %v, want ErrDamaged for an unknown member", data, d, err)
-			}
+		data := `{"format_version":1,"lineage":"l",` + place + `}`
+		if d, err := state.Decode([]byte(data)); !errors.Is(err, state.ErrDamaged) || !strings.Contains(err.Error(), "unknown object member name") {
+			t.Errorf("%s: got %+v, %v, want ErrDamaged for an unknown member", data, d, err)
 		}
-		checked, err := checksum.Append([]byte(`{"format_version":3,"fray_version":"9.8.7","lineage":"l",` + place + `}`))
+		checked, err := checksum.Append([]byte(`{"format_version":4,"fray_version":"9.8.7","lineage":"l",` + place + `}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -237,7 +255,7 @@ func TestDecodeRefusesUnknownMembers(t *testing.T) {
 }
 
 func TestDecodeRefusesUnknownMembersOfTexts(t *testing.T) {
-	data := `{"format_version":2,"lineage":"l","jobs":{"job.x":{"spec":{"command":[{"sealed":"v1:AAAA","new":1}]}}}}`
+	data := `{"format_version":1,"lineage":"l","jobs":{"job.x":{"spec":{"command":[{"sealed":"v1:AAAA","new":1}]}}}}`
 	if d, err := state.Decode([]byte(data)); !errors.Is(err, state.ErrDamaged) || !strings.Contains(err.Error(), `"new"`) {
 		t.Errorf("got %+v, %v, want ErrDamaged for the member new", d, err)
 	}

@@ -111,6 +111,26 @@ func TestNoDamageIsHalfLoaded(t *testing.T) {
 			}
 		}
 	}
+	stored, err := state.Encode(large(t, 1_000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := state.Decode(stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 200 { // compressed: a bit that changes nothing is no damage
+		data := damages["a bit"](r, bytes.Clone(stored))
+		done++
+		switch got, err := state.Decode(data); {
+		case errors.Is(err, state.ErrDamaged):
+			refused++
+		case err != nil:
+			t.Errorf("a compressed document with a bit damaged: got %v, want ErrDamaged", err)
+		default:
+			mustBeSame(t, want, got)
+		}
+	}
 	if done < 10_000 || refused < done*9/10 {
 		t.Errorf("got %d documents, %d of them refused, want 10000 and nearly all", done, refused)
 	}

@@ -1,6 +1,8 @@
 // Package state is the stack's document: what was asked for, what was carried
-// out, and what came of it. It is pure: types, codec and upgrades, and the key
-// that seals secrets; where documents are kept is state/store.
+// out, and what came of it. Beside it are the types of the mailbox between
+// controller and agents ([Assignment], [HostReport]) and of events. It is pure:
+// types, codec and upgrades, and the key that seals secrets; where documents are
+// kept is state/store.
 //
 // Start with [Document].
 package state
@@ -13,7 +15,7 @@ import (
 )
 
 // FormatVersion is the version of the document that this fray writes.
-const FormatVersion = 3
+const FormatVersion = 4
 
 // Document is everything the stack remembers. Values reached through its maps
 // are never changed in place: a transition copies the document ([Document.Clone])

@@ -2,6 +2,9 @@ package state
 
 import (
 	"bytes"
+	"fmt"
+	"reflect"
+	"sync"
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -11,6 +14,32 @@ import (
 	"github.com/fray-ml/fray/state/checksum"
 )
 
+// Names of the long parts of a document, which are written and read concurrently.
+const (
+	partDesired = "desired"
+	partSlices  = "slices"
+	partJobs    = "jobs"
+)
+
+// headForm is a document without its long parts.
+type headForm struct {
+	*Document
+
+	Desired nothing `json:"desired,omitzero"`
+	Slices  nothing `json:"slices,omitzero"`
+	Jobs    nothing `json:"jobs,omitzero"`
+}
+
+type nothing struct{}
+
+// jobForm is a job that has a spec only if it is not the desired one of its address.
+// That, and nothing else, is written otherwise than the types say.
+type jobForm struct {
+	*Job
+
+	Spec *schema.Job `json:"spec,omitempty"`
+}
+
 func writeOptions() jsonv2.Options {
 	return jsonv2.JoinOptions(
 		jsonv1.OmitEmptyWithLegacySemantics(true),
@@ -18,7 +47,7 @@ func writeOptions() jsonv2.Options {
 		jsonv2.FormatNilMapAsNull(true),
 		jsonv2.Deterministic(true),
 		jsontext.PreserveRawStrings(true),
-		// What programs say need not be UTF-8; what is not is replaced.
+		// Output of programs need not be UTF-8; the encoder replaces invalid bytes.
 		jsontext.AllowInvalidUTF8(true),
 		// Saves time: the names are those of structs and maps.
 		jsontext.AllowDuplicateNames(true),
@@ -27,151 +56,73 @@ func writeOptions() jsonv2.Options {
 
 // encode writes a document in one line.
 func encode(d *Document) ([]byte, error) {
-	l, err := layoutOf(d)
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	head, err := jsonv2.Marshal(headForm{Document: d}, writeOptions())
 	if err != nil {
 		return nil, err
 	}
-	w := &writer{layout: l, options: writeOptions()}
-	out := w.object(headForm{Document: d})
-	out = out.with(partCommon, w.common())
-	out = out.with(partDesired, w.desiredPart(d.Desired))
-	out = out.with(partSlices, w.slicesPart())
-	out = out.with(partJobs, w.jobsPart())
-	return out.join(checksum.MaxSize), w.err
+	var desired, slices, jobs []byte
+	err = together(
+		func() (err error) {
+			desired, err = encodePart(partDesired, 1+len(d.Desired.Jobs), d.Desired)
+			return err
+		},
+		func() (err error) { slices, err = encodePart(partSlices, len(d.Slices), d.Slices); return err },
+		func() (err error) { jobs, err = encodePart(partJobs, len(d.Jobs), jobForms(d)); return err },
+	)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]byte, 0, len(head)+len(desired)+len(slices)+len(jobs)+checksum.MaxSize)
+	out = append(out, bytes.TrimSuffix(head, []byte("}"))...)
+	return append(append(append(append(out, desired...), slices...), jobs...), '}'), nil
 }
 
-// pieces are JSON once they are joined.
-type pieces [][]byte
+// usualSize is about how many bytes an element of a part has in JSON.
+const usualSize = 1 << 10
 
-// join puts the pieces together, with room behind them.
-func (object pieces) join(room int) []byte {
-	size := room
-	for _, piece := range object {
-		size += len(piece)
+// encodePart returns a member that follows others, nothing if it has no elements.
+func encodePart(name string, elements int, value any) ([]byte, error) {
+	if elements == 0 {
+		return nil, nil
 	}
-	out := make([]byte, 0, size)
-	for _, piece := range object {
-		out = append(out, piece...)
+	var out bytes.Buffer
+	out.Grow(elements * usualSize)
+	out.WriteString(`,"` + name + `":`)
+	if err := jsonv2.MarshalWrite(&out, value, writeOptions()); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return out
+	return out.Bytes(), nil
 }
 
-// with adds a member to an object that ends with its brace; none if it has no value.
-func (object pieces) with(name string, value pieces) pieces {
-	if len(object) == 0 || len(value) == 0 {
-		return object
+func jobForms(d *Document) map[schema.Address]jobForm {
+	forms := make(map[schema.Address]jobForm, len(d.Jobs))
+	for addr, j := range d.Jobs {
+		forms[addr] = jobForm{Job: j, Spec: j.Spec}
 	}
-	end := len(object) - 1
-	last := bytes.TrimSuffix(object[end], []byte("}"))
-	comma := ","
-	if end == 0 && len(last) == 1 {
-		comma = ""
-	}
-	object = append(object[:end:end], last, []byte(comma+`"`+name+`":`))
-	return append(append(object, value...), []byte("}"))
-}
-
-// writer writes the parts of a document. After an error it writes nothing.
-type writer struct {
-	*layout
-
-	options jsonv2.Options
-	err     error
-}
-
-// object writes a struct.
-func (w *writer) object(v any) pieces {
-	if w.err != nil {
-		return nil
-	}
-	out, err := jsonv2.Marshal(v, w.options)
-	w.err = err
-	return pieces{out}
-}
-
-// list writes n values in brackets or braces, nothing if there are none.
-func (w *writer) list(brackets string, n int, write func(enc *jsontext.Encoder, i int) error) pieces {
-	if w.err != nil || n == 0 {
-		return nil
-	}
-	chunks := make(pieces, (n+chunkSize-1)/chunkSize)
-	w.err = inChunks(n, func(chunk, from, to int) error {
-		var b bytes.Buffer
-		b.Grow((to - from) * usualSize)
-		enc := jsontext.NewEncoder(&b, w.options)
-		begin, end := jsontext.BeginArray, jsontext.EndArray
-		if brackets == "{}" {
-			begin, end = jsontext.BeginObject, jsontext.EndObject
+	for addr, desired := range desiredByAddress(d) {
+		if form, ok := forms[addr]; ok && (form.Spec == desired || reflect.DeepEqual(form.Spec, desired)) {
+			forms[addr] = jobForm{Job: form.Job}
 		}
-		if err := enc.WriteToken(begin); err != nil {
+	}
+	return forms
+}
+
+// together calls all of do concurrently and returns the first of their errors, in
+// the order of do.
+func together(do ...func() error) error {
+	errs := make([]error, len(do))
+	var others sync.WaitGroup
+	for i := range do {
+		others.Go(func() { errs[i] = do[i]() })
+	}
+	others.Wait()
+	for _, err := range errs {
+		if err != nil {
 			return err
 		}
-		for i := from; i < to; i++ {
-			if err := write(enc, i); err != nil {
-				return err
-			}
-		}
-		if err := enc.WriteToken(end); err != nil {
-			return err
-		}
-		// The brackets of all but the outermost chunks become commas.
-		chunks[chunk] = bytes.TrimSuffix(b.Bytes(), []byte("\n"))
-		if chunk > 0 {
-			chunks[chunk][0] = ','
-		}
-		if to < n {
-			chunks[chunk] = chunks[chunk][:b.Len()-2]
-		}
-		return nil
-	})
-	return chunks
-}
-
-func (w *writer) common() pieces {
-	specs := w.list("[]", len(w.specs.specs), func(enc *jsontext.Encoder, i int) error {
-		return w.specs.write(enc, &w.specs.specs[i], alone, func(*schema.Job) {})
-	})
-	capacity := w.list("[]", len(w.capacity.specs), func(enc *jsontext.Encoder, i int) error {
-		return w.capacity.write(enc, &w.capacity.specs[i], alone, func(*schema.SliceSpec) {})
-	})
-	if specs == nil && capacity == nil {
-		return nil
 	}
-	return pieces{[]byte("{}")}.with(partJobs, specs).with(partSlices, capacity)
-}
-
-func (w *writer) desiredPart(d schema.Desired) pieces {
-	return w.object(desiredForm{Desired: &d}).with(partJobs, w.list("[]", len(d.Jobs), func(enc *jsontext.Encoder, i int) error {
-		return w.specs.write(enc, &d.Jobs[i], w.desired[i], func(*schema.Job) {})
-	}))
-}
-
-func (w *writer) slicesPart() pieces {
-	return w.list("{}", len(w.slices), func(enc *jsontext.Encoder, i int) error {
-		r := &w.slices[i]
-		if err := enc.WriteToken(jsontext.String(r.name)); err != nil {
-			return err
-		}
-		return jsonv2.MarshalEncode(enc, &sliceForm{Slice: r.slice, Spec: &specForm[schema.SliceSpec]{
-			spec: &r.slice.Spec, common: &w.capacity, like: r.like,
-			preset: func(spec *schema.SliceSpec) { spec.Name = r.name },
-		}})
-	})
-}
-
-func (w *writer) jobsPart() pieces {
-	return w.list("{}", len(w.jobs), func(enc *jsontext.Encoder, i int) error {
-		r := &w.jobs[i]
-		if err := enc.WriteToken(jsontext.String(r.addr.String())); err != nil {
-			return err
-		}
-		form := &jobForm{Job: r.job, Attempts: attemptForms(r.job)}
-		if r.desired == nil {
-			form.Spec = &specForm[schema.Job]{
-				spec: r.job.Spec, common: &w.specs, like: r.like,
-				preset: func(spec *schema.Job) { spec.Addr = r.addr },
-			}
-		}
-		return jsonv2.MarshalEncode(enc, form)
-	})
+	return nil
 }

@@ -2,25 +2,17 @@ package state
 
 import (
 	"testing"
-	"time"
 
 	"github.com/fray-ml/fray/schema"
 )
 
-// TestFailedOfFormerDocuments: a former program recorded only the text of a call that
-// failed; what is read of it says by its kind that it failed.
-func TestFailedOfFormerDocuments(t *testing.T) {
-	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	former := Document{Lineage: "l", Slices: map[string]*Slice{
-		"a": {Spec: schema.SliceSpec{Name: "a"}, AskedAt: at, Error: "no room"},
-		"b": {Spec: schema.SliceSpec{Name: "b"}, AskedAt: at, Failed: schema.ErrorCapacity, Error: "no room"},
-		"c": {Spec: schema.SliceSpec{Name: "c"}, AskedAt: at},
-	}}
-	data, err := Encode(former)
-	if err != nil {
-		t.Fatal(err)
-	}
-	read, err := Decode(data)
+// TestFailedOfVersion1: a program that wrote version 1 recorded only the text of a call
+// that failed; the kind says so too once it is read.
+func TestFailedOfVersion1(t *testing.T) {
+	read, err := Decode([]byte(`{"format_version":1,"lineage":"l","slices":{
+		"a":{"spec":{"name":"a"},"asked_at":"2026-01-02T03:04:05Z","error":"no room"},
+		"b":{"spec":{"name":"b"},"asked_at":"2026-01-02T03:04:05Z","failed":"capacity","error":"no room"},
+		"c":{"spec":{"name":"c"},"asked_at":"2026-01-02T03:04:05Z"}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,7 @@ func FuzzDecode(f *testing.F) {
 		f.Add(data[:len(data)/2])
 		f.Add(data[:len(data)-3])
 		for _, change := range []struct{ from, to string }{
-			{`"like"`, `"likes"`}, {`"like": 0`, `"like": 1`}, {`"common"`, `"comon"`}, {`"addr"`, `"add"`}, {`"slice`, `"slicf`},
+			{`"addr"`, `"add"`}, {`"slice`, `"slicf`},
 			{`: {`, `: [`}, {`: "`, `: null, "`}, {`true`, `null`}, {`[`, `[null,`}, {`1`, `-1`}, {`a`, "\xff"}, {`e`, `\u0065`},
 		} {
 			f.Add(bytes.Replace(data, []byte(change.from), []byte(change.to), 1))
@@ -53,9 +53,9 @@ func FuzzDecode(f *testing.F) {
 		}
 	}
 	for _, seed := range []string{
-		``, `null`, `{}`, `{"format_version":1,"lineage":"l"}`, `{"format_version":4}`, `{"fray_encrypted":1}`,
-		`{"format_version":2,"lineage":"l","jobs":{"job.x":null}}`,
-		`{"format_version":2,"lineage":"l","jobs":{"job.x":{"spec":{},"attempts":[null,{"tasks":[null,{}]}]}},"slices":{"":null}}`,
+		``, `null`, `{}`, `{"format_version":1,"lineage":"l"}`, `{"format_version":5}`, `{"fray_encrypted":1}`,
+		`{"format_version":1,"lineage":"l","jobs":{"job.x":null}}`,
+		`{"format_version":1,"lineage":"l","jobs":{"job.x":{"spec":{},"attempts":[null,{"tasks":[null,{}]}]}},"slices":{"":null}}`,
 		`{"format_version":1,"lineage":"l","outputs":{"a":{"value": [ 1 , "\u003c" ]},"b":{"value":null}}}`,
 		`{"format_version":1,"lineage":"l","jobs":{"job.x[\"\\xff\"]":{"spec":{"command":["a",{"unknown":true}]},"attempts":null}}}`,
 		`{"format_version":1,"lineage":"l","slices":{"s":{"spec":{"name":"s","cpu":1e-7},"asked_at":"2026-01-02T03:04:05.6+07:00"}}}`,

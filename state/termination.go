@@ -80,12 +80,3 @@ func (c Cause) IsDecision() bool {
 	}
 	return false
 }
-
-// termination is what an older fray recorded as a text alone. The text is kept
-// for people; the cause follows from what else was recorded.
-func (s *Slice) termination(text string) Termination {
-	if s.Taken {
-		return Termination{Cause: CausePreempted, Text: text}
-	}
-	return Termination{Cause: CauseUnknown, Text: text}
-}

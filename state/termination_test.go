@@ -26,7 +26,7 @@ func TestTerminationOfOlderDocuments(t *testing.T) {
 		"typed beside a text": {`,"doomed":"y","terminating":{"cause":"idle","text":"x"}`, state.Termination{Cause: state.CauseIdle, Text: "x"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			data := fmt.Sprintf(`{"format_version":2,"lineage":"l","slices":{"s":{"spec":{"name":"s"},"asked_at":"2026-01-02T03:04:05Z"%s}}}`, c.members)
+			data := fmt.Sprintf(`{"format_version":1,"lineage":"l","slices":{"s":{"spec":{"name":"s"},"asked_at":"2026-01-02T03:04:05Z"%s}}}`, c.members)
 			d, err := state.Decode([]byte(data))
 			if err != nil {
 				t.Fatal(err)

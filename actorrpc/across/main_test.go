@@ -17,7 +17,7 @@ import (
 )
 
 // patience is how long tests wait for what is to happen: the machines are slow.
-const patience = 60 * time.Second
+const patience = 5 * time.Minute
 
 // envOrders has the orders of a process that a test started, JSON of orders; "": a run of the tests.
 const envOrders = "FRAY_ACROSS_ORDERS"

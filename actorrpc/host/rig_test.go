@@ -16,7 +16,7 @@ import (
 )
 
 // patience is how long tests wait for what is to happen: the machines are slow.
-const patience = 60 * time.Second
+const patience = 5 * time.Minute
 
 // lesson is an actor whose methods show what the server does.
 type lesson struct {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/fray-ml/fray/providers"
 	"github.com/fray-ml/fray/schema"
-	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/state"
 )
 
 // cloud is the truth about slices, hosts and tasks. Creating and deleting take
@@ -49,9 +49,9 @@ type host struct {
 	epoch      uint64
 	generation int64      // highest seen
 	done       int64      // of that, everything older has ended
-	run        *store.Run // as last assigned
-	task       *store.TaskReport
-	spec       *store.Run // of the task
+	run        *state.Run // as last assigned
+	task       *state.TaskReport
+	spec       *state.Run // of the task
 	live       bool       // a process of the task is there
 	endsAt     time.Time
 	fails      bool // when it ends
@@ -180,7 +180,7 @@ func (c *cloud) well(s *slice) bool {
 }
 
 // program is what a task does: for how long it runs (0: for ever), and how it ends.
-func (c *cloud) program(run *store.Run) (lasts time.Duration, fails bool) {
+func (c *cloud) program(run *state.Run) (lasts time.Duration, fails bool) {
 	d := roll(c.run.seed, hash(fmt.Sprint(run.Job, run.Attempt)))
 	forever := roll(c.run.seed, hash(run.Job.String())).chance(700)
 	switch {

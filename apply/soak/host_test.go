@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -71,7 +72,7 @@ func (c *cloud) obey(s *slice, n int, h *host) {
 		}
 	case h.run == nil:
 	case h.notice:
-		h.task = &store.TaskReport{
+		h.task = &state.TaskReport{
 			Job: h.run.Job, Attempt: h.run.Attempt, Generation: h.done, State: schema.TaskPreempted, Reason: "this host takes no more tasks",
 			Task: peerIndex(h.run, s, n),
 		}
@@ -80,15 +81,15 @@ func (c *cloud) obey(s *slice, n int, h *host) {
 	}
 }
 
-func (c *cloud) assignment(name string) (store.Assignment, bool) {
+func (c *cloud) assignment(name string) (state.Assignment, bool) {
 	object, err := c.run.objects.Get(context.Background(), store.AssignKey(name))
 	if err != nil {
-		return store.Assignment{}, false
+		return state.Assignment{}, false
 	}
-	var a store.Assignment
+	var a state.Assignment
 	if err := json.Unmarshal(object.Data, &a); err != nil {
 		c.run.fail("format", "assignment of %s: %v", name, err)
-		return store.Assignment{}, false
+		return state.Assignment{}, false
 	}
 	return a, true
 }
@@ -97,7 +98,7 @@ func (c *cloud) startTask(s *slice, n int, h *host) {
 	c.run.oracle.starting(s, n, h.run)
 	now := time.Now()
 	lasts, fails := c.program(h.run)
-	h.task = &store.TaskReport{
+	h.task = &state.TaskReport{
 		Job: h.run.Job, Attempt: h.run.Attempt, Generation: h.done, Task: peerIndex(h.run, s, n),
 		State: schema.TaskBuilding, Started: true, StartedAt: now,
 	}
@@ -108,8 +109,8 @@ func (c *cloud) startTask(s *slice, n int, h *host) {
 	c.run.tally.add("task started")
 }
 
-func peerIndex(run *store.Run, s *slice, n int) int {
-	return slices.IndexFunc(run.Peers, func(p store.Peer) bool { return p.Slice == s.spec.Name && p.Host == n })
+func peerIndex(run *state.Run, s *slice, n int) int {
+	return slices.IndexFunc(run.Peers, func(p state.Peer) bool { return p.Slice == s.spec.Name && p.Host == n })
 }
 
 func (h *host) exit(code int, state schema.TaskState) {
@@ -134,7 +135,7 @@ func (c *cloud) report(s *slice, n int, h *host) {
 	}
 	h.reportedAt = now
 	c.reports++
-	r := store.HostReport{
+	r := state.HostReport{
 		Slice: s.spec.Name, Host: n, Boot: fmt.Sprint(s.number, h.boots), Seq: c.reports, At: now,
 		Address: fmt.Sprintf("10.0.%d.%d", s.number%250, n), CoordinatorPort: 8000 + n, MegascalePort: 9000 + n,
 		Epoch: h.epoch, Generation: h.done,

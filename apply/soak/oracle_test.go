@@ -27,7 +27,7 @@ type oracle struct {
 	owner  *client                     // of the lease
 	leases map[*client]own             // what each process wrote last
 	read   map[*client]uint64          // epoch of the state that each process read last
-	told   map[string]store.Assignment // by slice, as committed last
+	told   map[string]state.Assignment // by slice, as committed last
 	forced bool                        // somebody removed the lease's object, and nobody has taken it since
 }
 
@@ -49,7 +49,7 @@ type standing struct {
 const tolerance = 100 * time.Millisecond
 
 func newOracle(r *run, doc state.Document) *oracle {
-	return &oracle{run: r, state: doc, leases: map[*client]own{}, read: map[*client]uint64{}, told: map[string]store.Assignment{}}
+	return &oracle{run: r, state: doc, leases: map[*client]own{}, read: map[*client]uint64{}, told: map[string]state.Assignment{}}
 }
 
 func (o *oracle) standing(c *client) standing {
@@ -262,7 +262,7 @@ func (o *oracle) wanted(doc *state.Document, name string) (string, bool) {
 
 // assigned sees an assignment committed.
 func (o *oracle) assigned(k *call, data []byte) {
-	var a store.Assignment
+	var a state.Assignment
 	if err := json.Unmarshal(data, &a); err != nil {
 		o.run.fail("format", "%s wrote an assignment that is none: %v", k.client, err)
 		return
@@ -311,7 +311,7 @@ func (o *oracle) destroying(k *call) {
 }
 
 // starting sees a task about to start on a host.
-func (o *oracle) starting(s *slice, n int, run *store.Run) {
+func (o *oracle) starting(s *slice, n int, run *state.Run) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	c := o.run.cloud

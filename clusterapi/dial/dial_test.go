@@ -88,7 +88,7 @@ func (c *controller) Watch(_ *healthpb.HealthCheckRequest, s healthpb.Health_Wat
 func (c *controller) lease() store.Lease {
 	now := time.Now()
 	return store.Lease{
-		Holder: c.name, User: "ann", Host: c.name, PID: 7, Command: "fray watch", RenewedAt: now, ExpiresAt: now.Add(time.Minute),
+		Holder: c.name, User: "ann", Host: c.name, PID: 7, Command: "fray watch", RenewedAt: now, ExpiresAt: now.Add(time.Hour),
 		ControllerAddress: c.address, ControllerFingerprint: c.fingerprint,
 	}
 }
@@ -142,7 +142,7 @@ func follow(t *testing.T, s store.Store) *dial.Following {
 
 func wantAnswer(t *testing.T, conn grpc.ClientConnInterface, want string) {
 	t.Helper()
-	if got, err := ask(within(t, time.Minute), conn); err != nil || got != want {
+	if got, err := ask(within(t, 5*time.Minute), conn); err != nil || got != want {
 		t.Fatalf("%q answers, %v; want %s", got, err, want)
 	}
 }
@@ -167,7 +167,7 @@ func TestFollowsTheLease(t *testing.T) {
 		c := serve(t, "c")
 		done := make(chan string, 1)
 		go func() {
-			got, err := ask(within(t, time.Minute), f)
+			got, err := ask(within(t, 5*time.Minute), f)
 			if err != nil {
 				got = err.Error()
 			}
@@ -230,7 +230,7 @@ func TestSaysWhatWasTried(t *testing.T) {
 			}
 			f := follow(t, s)
 			if test.unled {
-				_, err := ask(dial.NoWait(within(t, time.Minute)), f)
+				_, err := ask(dial.NoWait(within(t, 5*time.Minute)), f)
 				if status.Code(err) != codes.Unavailable || !strings.Contains(status.Convert(err).Message(), test.want[0]) || !errors.Is(err, dial.ErrNoController) {
 					t.Errorf("a call that does not wait says %v, want Unavailable and %q", err, test.want[0])
 				}
@@ -268,7 +268,7 @@ func TestAnswersAreFinal(t *testing.T) {
 	for _, code := range []codes.Code{codes.Unauthenticated, codes.FailedPrecondition, codes.Internal, codes.Aborted} {
 		a.refuse.Store(status.New(code, "no"))
 		before := a.calls.Load()
-		_, err := ask(within(t, time.Minute), f)
+		_, err := ask(within(t, 5*time.Minute), f)
 		if status.Code(err) != code || a.calls.Load() != before+1 {
 			t.Errorf("%s: got %v after %d calls, want it after one", code, err, a.calls.Load()-before)
 		}
@@ -283,7 +283,7 @@ func TestStreams(t *testing.T) {
 	put(t, s, a.lease())
 	f := follow(t, s)
 	open := func() healthpb.Health_WatchClient {
-		w, err := healthpb.NewHealthClient(f).Watch(within(t, time.Minute), &healthpb.HealthCheckRequest{})
+		w, err := healthpb.NewHealthClient(f).Watch(within(t, 5*time.Minute), &healthpb.HealthCheckRequest{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -310,7 +310,7 @@ func TestStreamOfARetiredController(t *testing.T) {
 	a, b := serve(t, "a"), serve(t, "b")
 	put(t, s, a.lease())
 	f := follow(t, s)
-	w, err := healthpb.NewHealthClient(f).Watch(within(t, time.Minute), &healthpb.HealthCheckRequest{})
+	w, err := healthpb.NewHealthClient(f).Watch(within(t, 5*time.Minute), &healthpb.HealthCheckRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -333,7 +333,7 @@ func TestHangingController(t *testing.T) {
 	put(t, s, a.lease())
 	f := dial.Follow(dial.FollowConfig{Store: s, Recheck: 50 * time.Millisecond})
 	defer f.Close()
-	w, err := healthpb.NewHealthClient(f).Watch(within(t, time.Minute), &healthpb.HealthCheckRequest{})
+	w, err := healthpb.NewHealthClient(f).Watch(within(t, 5*time.Minute), &healthpb.HealthCheckRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -374,7 +374,7 @@ func TestToken(t *testing.T) {
 		}
 		defer loose.Close()
 		before := a.calls.Load()
-		_, err = ask(within(t, time.Minute), loose)
+		_, err = ask(within(t, 5*time.Minute), loose)
 		if err == nil || !strings.Contains(err.Error(), "not pinned") || a.calls.Load() != before {
 			t.Errorf("got %v after %d calls, want the token kept back", err, a.calls.Load()-before)
 		}
@@ -397,7 +397,7 @@ func TestHandshakesRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		if _, err := ask(within(t, time.Minute), conn); status.Code(err) != codes.Unavailable {
+		if _, err := ask(within(t, 5*time.Minute), conn); status.Code(err) != codes.Unavailable {
 			t.Errorf("got %v, want UNAVAILABLE", err)
 		}
 		if got := <-a.refused; !strings.Contains(got, "tls: first record does not look like a TLS handshake") {
@@ -410,7 +410,7 @@ func TestHandshakesRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		if _, err := ask(within(t, time.Minute), conn); err == nil || !strings.Contains(err.Error(), "it is another process") {
+		if _, err := ask(within(t, 5*time.Minute), conn); err == nil || !strings.Contains(err.Error(), "it is another process") {
 			t.Errorf("got %v, want the certificate refused", err)
 		}
 		if got := <-b.refused; !strings.Contains(got, "bad certificate") {

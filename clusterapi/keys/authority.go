@@ -14,6 +14,7 @@ import (
 
 	"github.com/fray-ml/fray/clusterapi/identity"
 	"github.com/fray-ml/fray/clusterapi/token"
+	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -127,7 +128,7 @@ func NewIssuer(s store.Store, epoch uint64) *Issuer {
 
 // Certify puts into an assignment what its hosts prove their namespace with, by the
 // keys that they have reported. An assignment that has it stays as it is.
-func (i *Issuer) Certify(ctx context.Context, a *store.Assignment, hosts []store.HostReport) error {
+func (i *Issuer) Certify(ctx context.Context, a *state.Assignment, hosts []state.HostReport) error {
 	if a.Run == nil || a.Run.Certificates != nil {
 		return nil
 	}
@@ -144,7 +145,7 @@ func (i *Issuer) Certify(ctx context.Context, a *store.Assignment, hosts []store
 		if err != nil {
 			return err
 		}
-		run.Certificates = append(run.Certificates, store.Certificate{Host: h.Host, DER: certificate})
+		run.Certificates = append(run.Certificates, state.Certificate{Host: h.Host, DER: certificate})
 	}
 	a.Run = &run
 	return nil
@@ -410,18 +411,18 @@ func (i *Issuer) recertify(ctx context.Context, key string) (bool, error) {
 }
 
 // reports are those of a slice's hosts.
-func (i *Issuer) reports(ctx context.Context, slice string) ([]store.HostReport, error) {
+func (i *Issuer) reports(ctx context.Context, slice string) ([]state.HostReport, error) {
 	objects, err := i.store.List(ctx, store.HostsOf(slice))
 	if err != nil {
 		return nil, err
 	}
-	var all []store.HostReport
+	var all []state.HostReport
 	for _, o := range objects {
 		object, err := i.store.Get(ctx, o.Key)
 		if errors.Is(err, store.ErrNotFound) {
 			continue
 		}
-		var r store.HostReport
+		var r state.HostReport
 		if err == nil {
 			r, err = store.DecodeReport(object.Data)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/fray-ml/fray/clusterapi/keys"
 	"github.com/fray-ml/fray/clusterapi/token"
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -28,22 +29,22 @@ func encode(t *testing.T, s store.Store, key string, object any) {
 }
 
 // host reports a key of its own.
-func host(t *testing.T, s store.Store, slice string) store.HostReport {
+func host(t *testing.T, s store.Store, slice string) state.HostReport {
 	t.Helper()
 	_, public, err := keys.NewIdentityKey()
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := store.HostReport{Slice: slice, IdentityKey: public}
+	h := state.HostReport{Slice: slice, IdentityKey: public}
 	encode(t, s, store.HostKey(slice, 0), h)
 	return h
 }
 
 // assigned is an assignment as a leader writes it.
-func assigned(t *testing.T, s store.Store, by *keys.Issuer, h store.HostReport) store.Assignment {
+func assigned(t *testing.T, s store.Store, by *keys.Issuer, h state.HostReport) state.Assignment {
 	t.Helper()
-	a := store.Assignment{Slice: h.Slice, Stack: "abc", Generation: 1, Run: &store.Run{Spec: schema.Job{Namespace: "rl"}}}
-	if err := by.Certify(t.Context(), &a, []store.HostReport{h}); err != nil {
+	a := state.Assignment{Slice: h.Slice, Stack: "abc", Generation: 1, Run: &state.Run{Spec: schema.Job{Namespace: "rl"}}}
+	if err := by.Certify(t.Context(), &a, []state.HostReport{h}); err != nil {
 		t.Fatal(err)
 	}
 	encode(t, s, store.AssignKey(h.Slice), a)
@@ -59,7 +60,7 @@ func authorities(t *testing.T, s store.Store) []keys.Authority {
 	return all
 }
 
-func issuedBy(t *testing.T, a store.Assignment, by keys.Authority) bool {
+func issuedBy(t *testing.T, a state.Assignment, by keys.Authority) bool {
 	t.Helper()
 	return len(a.Run.Certificates) == 1 && identity.IssuedBy(a.Run.Certificates[0].DER, by.Certificate)
 }
@@ -80,7 +81,7 @@ func TestIssuer(t *testing.T) {
 		t.Errorf("authorities %+v have issued %+v and %+v", all, a.Run, b.Run)
 	}
 	again := a
-	if err := keys.NewIssuer(s, 2).Certify(t.Context(), &again, []store.HostReport{one}); err != nil || again.Run != a.Run {
+	if err := keys.NewIssuer(s, 2).Certify(t.Context(), &again, []state.HostReport{one}); err != nil || again.Run != a.Run {
 		t.Errorf("what was certified is certified again, %v", err)
 	}
 }
@@ -97,7 +98,7 @@ func TestPruneAuthorities(t *testing.T) {
 	if _, err := keys.Join(t.Context(), s, "abc", "ann", now); err != nil {
 		t.Fatal(err)
 	}
-	encode(t, s, store.AssignKey("goes"), store.Assignment{Slice: "goes", Generation: 2})
+	encode(t, s, store.AssignKey("goes"), state.Assignment{Slice: "goes", Generation: 2})
 	for _, step := range []struct {
 		name  string
 		epoch uint64
@@ -184,7 +185,7 @@ func TestPruneAuthoritiesBesideADamagedAssignment(t *testing.T) {
 	}
 	put(bytes.Replace(whole.Data, []byte(`"slice"`), []byte(`"slixe"`), 1))
 	wantLeft("while it is damaged", 1)
-	encode(t, s, store.AssignKey("one"), store.Assignment{Slice: "one", Generation: 2})
+	encode(t, s, store.AssignKey("one"), state.Assignment{Slice: "one", Generation: 2})
 	wantLeft("once it is written anew and runs nothing", 0)
 }
 
@@ -194,7 +195,7 @@ func TestRecertify(t *testing.T) {
 	s := newCounted()
 	one := host(t, s, "one")
 	before := assigned(t, s, keys.NewIssuer(s, 1), one)
-	encode(t, s, store.AssignKey("idle"), store.Assignment{Slice: "idle", Generation: 1})
+	encode(t, s, store.AssignKey("idle"), state.Assignment{Slice: "idle", Generation: 1})
 	if _, err := keys.Join(t.Context(), s, "abc", "ann", time.Now()); err != nil {
 		t.Fatal(err)
 	}

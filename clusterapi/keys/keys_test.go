@@ -14,6 +14,7 @@ import (
 
 	"github.com/fray-ml/fray/clusterapi/keys"
 	"github.com/fray-ml/fray/clusterapi/token"
+	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 	"github.com/fray-ml/fray/state/store/storetest"
 )
@@ -127,7 +128,7 @@ func TestKeysAreWhereTheirRoleIs(t *testing.T) {
 	s := newCounted()
 	leader, host := signer(t, token.ID{Role: token.RoleLeader}), signer(t, token.ID{Role: token.RoleHost, Slice: "s", Host: 1})
 	put(t, s, store.LeaseKey, store.Lease{Holder: "h", SigningKey: leader.Public()})
-	put(t, s, store.HostKey("s", 1), store.HostReport{Slice: "s", Host: 1, SigningKey: host.Public()})
+	put(t, s, store.HostKey("s", 1), state.HostReport{Slice: "s", Host: 1, SigningKey: host.Public()})
 	r := keys.NewReader(s, nil)
 	for _, want := range []*token.Signer{leader, host} {
 		if got, err := r.Key(t.Context(), want.ID()); err != nil || string(got.Public) != string(want.Public()) {
@@ -152,8 +153,8 @@ func TestKeysAreWhereTheirRoleIs(t *testing.T) {
 func TestReportsThatAreKnownAreNotRead(t *testing.T) {
 	s := newCounted()
 	host := signer(t, token.ID{Role: token.RoleHost, Slice: "s"})
-	r := keys.NewReader(s, func(slice string, number int) (store.HostReport, bool) {
-		return store.HostReport{Slice: slice, Host: number, SigningKey: host.Public()}, slice == "s"
+	r := keys.NewReader(s, func(slice string, number int) (state.HostReport, bool) {
+		return state.HostReport{Slice: slice, Host: number, SigningKey: host.Public()}, slice == "s"
 	})
 	if _, err := r.Key(t.Context(), host.ID()); err != nil || s.gets.Load() != 0 {
 		t.Errorf("%v after %d reads, want none", err, s.gets.Load())

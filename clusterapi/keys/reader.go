@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/clusterapi/token"
+	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -34,7 +35,7 @@ const (
 // concurrently.
 type Reader struct {
 	store store.Store
-	hosts func(slice string, host int) (store.HostReport, bool)
+	hosts func(slice string, host int) (state.HostReport, bool)
 
 	lookups chan struct{}
 
@@ -52,7 +53,7 @@ var _ token.Source = (*Reader)(nil)
 
 // NewReader returns a Reader of a store. hosts are reports that were read anyway;
 // nil, or one that has no report: it is read from the store.
-func NewReader(s store.Store, hosts func(slice string, host int) (store.HostReport, bool)) *Reader {
+func NewReader(s store.Store, hosts func(slice string, host int) (state.HostReport, bool)) *Reader {
 	return &Reader{store: s, hosts: hosts, lookups: make(chan struct{}, maxLookups), known: map[token.ID]found{}}
 }
 
@@ -147,7 +148,7 @@ func (r *Reader) read(ctx context.Context, id token.ID) (token.Key, error) {
 			key.Public = lease.SigningKey
 		}
 	case token.RoleHost:
-		var report store.HostReport
+		var report state.HostReport
 		if err = r.decode(ctx, store.HostKey(id.Slice, id.Host), &report); err == nil {
 			key.Public = report.SigningKey
 		}

@@ -223,8 +223,8 @@ func newFaultService(t *testing.T) func(t *testing.T) http.Handler {
 // request is given, what is tried again and the pace of writes are shorter, in
 // about the same proportions.
 var hastyRig = []splice{
-	{"stack.go", "store.LeaseConfig{\n\t\tCommand:", "store.LeaseConfig{\n\t\tTTL: 8 * time.Second, Command:"},
-	{"state.go", "c.Command = commandLine()", "c.Command, c.TTL = commandLine(), 8*time.Second"},
+	{stackSource, "store.LeaseConfig{\n\t\tCommand:", "store.LeaseConfig{\n\t\tTTL: 8 * time.Second, Command:"},
+	{leaseSource, "c.Command = CommandLine()", "c.Command, c.TTL = CommandLine(), 8*time.Second"},
 	{filepath.Join("..", "..", "providers", "gcp", "bucket.go"), "interval: time.Second, stall: 20 * time.Second, backoff: 250 * time.Millisecond, patience: time.Minute",
 		"interval: 50 * time.Millisecond, stall: 10 * time.Second, backoff: 100 * time.Millisecond, patience: 30 * time.Second"},
 }

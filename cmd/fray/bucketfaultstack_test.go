@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fray-ml/fray/providers/gcp"
+	"github.com/fray-ml/fray/providers/gcp/bucket"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 )
@@ -50,7 +50,7 @@ func newFaultStack(t *testing.T, service http.Handler, program string) (*faultSt
 	s.servers = []*httptest.Server{s.bucket.Server, past}
 	s.env = s.bucket.environ()
 	var err error
-	s.direct, err = gcp.OpenBucket(t.Context(), gcp.BucketConfig{
+	s.direct, err = bucket.Open(t.Context(), bucket.Config{
 		Bucket: emulatedBucket, Prefix: s.prefix(), Endpoint: past.URL + "/storage/v1/", WriteInterval: time.Millisecond, HTTPClient: &http.Client{},
 	})
 	if err != nil {

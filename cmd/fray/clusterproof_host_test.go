@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -107,7 +108,7 @@ func (p *clusterProof) killIdleAgents(t *testing.T) {
 }
 
 // hosts are the reports of all hosts.
-func (p *clusterProof) hosts(t *testing.T) []store.HostReport {
+func (p *clusterProof) hosts(t *testing.T) []state.HostReport {
 	t.Helper()
 	st, err := p.store(t)
 	if err != nil {
@@ -117,7 +118,7 @@ func (p *clusterProof) hosts(t *testing.T) []store.HostReport {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var found []store.HostReport
+	var found []state.HostReport
 	for _, each := range listed {
 		object, err := st.Get(t.Context(), each.Key)
 		if errors.Is(err, store.ErrNotFound) {
@@ -126,7 +127,7 @@ func (p *clusterProof) hosts(t *testing.T) []store.HostReport {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var r store.HostReport
+		var r state.HostReport
 		if err := json.Unmarshal(object.Data, &r); err != nil {
 			t.Fatal(err)
 		}

@@ -241,13 +241,13 @@ func (p *clusterProof) awaitEndpoint(t *testing.T, name string, want bool) {
 }
 
 // host is where a task runs, by its process id.
-func (p *clusterProof) host(t *testing.T, pid int) store.HostReport {
+func (p *clusterProof) host(t *testing.T, pid int) state.HostReport {
 	t.Helper()
 	st, err := p.store(t)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var found store.HostReport
+	var found state.HostReport
 	if err := within(proofPatience, func() error {
 		listed, err := st.List(t.Context(), store.HostsPrefix)
 		if err != nil {
@@ -258,7 +258,7 @@ func (p *clusterProof) host(t *testing.T, pid int) store.HostReport {
 			if err != nil {
 				continue // gone meanwhile
 			}
-			var r store.HostReport
+			var r state.HostReport
 			if json.Unmarshal(object.Data, &r) == nil && r.Task != nil && r.Task.PID == pid {
 				found = r
 				return nil

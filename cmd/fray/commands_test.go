@@ -9,12 +9,14 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/fray-ml/fray/terminal"
 )
 
 // docs/commands.md says what the commands say of themselves; -update rewrites it.
 func TestCommandsDoc(t *testing.T) {
 	path := filepath.Join("..", "..", "docs", "commands.md")
-	got := commandsDoc(newRoot(newApp(nil, &bytes.Buffer{}, &bytes.Buffer{})))
+	got := commandsDoc(newRoot(terminal.New(nil, &bytes.Buffer{}, &bytes.Buffer{})))
 	if *update {
 		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 			t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/stack"
 )
 
 // amendCommon is what both sides of the proof declare: the shape of their jobs.
@@ -145,7 +146,7 @@ func (s *amendStack) check(t *testing.T, to side) error {
 		{`job.many["x"]`, `job.many["y"]`, "module.m.job.one"},
 	}[to]
 	var got []string
-	for _, addr := range sortedJobs(doc) {
+	for _, addr := range stack.SortedJobs(doc) {
 		got = append(got, addr.String())
 		if j := doc.Jobs[addr]; !j.Ready || j.Attempt != 1 {
 			err = errors.Join(err, fmt.Errorf("%s: %s, attempt %d, ready %t, want attempt 1 ready", addr, j.Status, j.Attempt, j.Ready))

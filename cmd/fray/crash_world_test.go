@@ -14,6 +14,8 @@ import (
 
 	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/stack"
+	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -217,8 +219,8 @@ func (s *crashStack) picture(t *testing.T, to side) (string, error) {
 		return "", err
 	}
 	var b strings.Builder
-	for _, addr := range sortedJobs(doc) {
-		fmt.Fprintln(&b, addr, doc.Jobs[addr].Status, tasksOf(doc.Jobs[addr]))
+	for _, addr := range stack.SortedJobs(doc) {
+		fmt.Fprintln(&b, addr, doc.Jobs[addr].Status, goodTasks(doc.Jobs[addr]))
 	}
 	for _, addr := range slices.SortedFunc(maps.Keys(doc.Resources), schema.Address.Compare) {
 		fmt.Fprintln(&b, addr)
@@ -286,4 +288,19 @@ func mailbox(t *testing.T, st store.Store) (assigned, reporting []string, err er
 		}
 	}
 	return assigned, slices.Compact(reporting), nil
+}
+
+// goodTasks are how many tasks of a job's last attempt run or have succeeded.
+func goodTasks(j *state.Job) string {
+	last := j.Last()
+	if last == nil {
+		return "-"
+	}
+	good := 0
+	for i := range last.Tasks {
+		if s := last.Tasks[i].State; s == schema.TaskRunning && last.Outcome == "" || s == schema.TaskSucceeded {
+			good++
+		}
+	}
+	return fmt.Sprintf("%d/%d", good, len(last.Tasks))
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/keyring"
+	"github.com/fray-ml/fray/terminal"
 )
 
 // mounted is a directory on a file system of its own, or a skip where this user
@@ -218,7 +219,7 @@ func TestReadOnlyDirectory(t *testing.T) {
 		t.Errorf("plan: exit %d\n%s", code, stderr)
 	}
 	_, stderr, code := frayIn(t, dir, "apply", "--auto-approve")
-	if code != exitError || !strings.Contains(stderr, "read-only file system") || !strings.Contains(stderr, ".fray") {
+	if code != terminal.ExitError || !strings.Contains(stderr, "read-only file system") || !strings.Contains(stderr, ".fray") {
 		t.Errorf("apply: exit %d, want an error that names the directory:\n%s", code, stderr)
 	}
 }

@@ -14,9 +14,10 @@ import (
 	gcpemulator "github.com/fray-ml/fray/providers/gcp/emulator"
 	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
 	"github.com/fray-ml/fray/providers/gcp/emulator/storage"
+	"github.com/fray-ml/fray/terminal"
 )
 
-func emulateCommand(a *app) *cobra.Command {
+func emulateCommand(a *terminal.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "emulate",
 		Short: "Run a cloud on this machine, to try things out on",
@@ -32,7 +33,7 @@ type emulateFlags struct {
 	buckets               []string
 }
 
-func emulateGCPCommand(a *app) *cobra.Command {
+func emulateGCPCommand(a *terminal.Terminal) *cobra.Command {
 	var flags emulateFlags
 	cmd := &cobra.Command{
 		Use:   "gcp",
@@ -60,7 +61,7 @@ With --speed the cloud lives faster; what runs on its hosts does not. Ctrl-C end
 it and everything on its hosts. Buckets are kept in --dir, slices are not.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.emulateGCP(cmd, flags)
+			return emulateGCP(a, cmd, flags)
 		},
 	}
 	cmd.Flags().StringVar(&flags.scenario, "scenario", "", "what the cloud is like, a `FILE`")
@@ -71,11 +72,11 @@ it and everything on its hosts. Buckets are kept in --dir, slices are not.`,
 	return cmd
 }
 
-func (a *app) emulateGCP(cmd *cobra.Command, flags emulateFlags) (err error) {
+func emulateGCP(a *terminal.Terminal, cmd *cobra.Command, flags emulateFlags) (err error) {
 	if flags.speed <= 0 {
 		return fmt.Errorf("--speed=%v: want more than 0", flags.speed)
 	}
-	scenario, err := a.scenario(flags.scenario)
+	scenario, err := readScenario(a, flags.scenario)
 	if err != nil {
 		return err
 	}
@@ -88,7 +89,7 @@ func (a *app) emulateGCP(cmd *cobra.Command, flags emulateFlags) (err error) {
 	defer remove()
 	site := gcpemulator.Site{
 		Scenario: scenario, Clock: cloud.Faster(flags.speed), Listen: flags.listen, Dir: dir,
-		Log: slog.New(slog.NewTextHandler(a.stderr, nil)),
+		Log: slog.New(slog.NewTextHandler(a.Stderr, nil)),
 	}
 	for _, name := range flags.buckets {
 		site.Buckets = append(site.Buckets, storage.Bucket{Name: name})
@@ -97,14 +98,14 @@ func (a *app) emulateGCP(cmd *cobra.Command, flags emulateFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.stdout, "export FRAY_GCP_ENDPOINT=%s\n", e.URL())
-	fmt.Fprintln(a.stderr, "Copy the line above into another shell. Ctrl-C ends the cloud and everything on its hosts.")
+	fmt.Fprintf(a.Stdout, "export FRAY_GCP_ENDPOINT=%s\n", e.URL())
+	fmt.Fprintln(a.Stderr, "Copy the line above into another shell. Ctrl-C ends the cloud and everything on its hosts.")
 	<-soft.Done()
 	return e.Close()
 }
 
-// scenario reads a scenario file, "" being the calm one.
-func (a *app) scenario(path string) (cloud.Scenario, error) {
+// readScenario reads a scenario file, "" being the calm one.
+func readScenario(a *terminal.Terminal, path string) (cloud.Scenario, error) {
 	if path == "" {
 		return cloud.Scenario{}, nil
 	}
@@ -113,7 +114,7 @@ func (a *app) scenario(path string) (cloud.Scenario, error) {
 		return cloud.Scenario{}, fmt.Errorf("read scenario: %w", err)
 	}
 	s, diags := cloud.ParseScenario(src, path)
-	return s, a.diagnostics(map[string]*hcl.File{path: {Bytes: src}}, diags)
+	return s, a.Diagnostics(map[string]*hcl.File{path: {Bytes: src}}, diags)
 }
 
 // emulatorDir is where an emulator lives, and what takes it away at the end.

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -43,8 +45,20 @@ func startEmulator(versioning bool) (*emulator, error) {
 	}
 	service.CreateBucketWithOpts(fakestorage.CreateBucketOpts{Name: emulatedBucket, VersioningEnabled: versioning})
 	e := &emulator{service: service}
-	e.Server = httptest.NewServer(e)
+	e.Server = httptest.NewUnstartedServer(e)
+	e.Config.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
+		return context.WithValue(ctx, connectionKey{}, conn)
+	}
+	e.Start()
 	return e, nil
+}
+
+type connectionKey struct{}
+
+// connectionOf is the connection that a request came by.
+func connectionOf(r *http.Request) net.Conn {
+	conn, _ := r.Context().Value(connectionKey{}).(net.Conn)
+	return conn
 }
 
 func (e *emulator) end() {

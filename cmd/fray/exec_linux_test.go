@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fray-ml/fray/terminal"
 )
 
 // applied is the directory of a stack that runs.
@@ -39,10 +41,6 @@ func TestExecAtATerminal(t *testing.T) {
 	dir := applied(t, sleeper)
 	s := atTerminal(t, dir, "exec", "job.one", "--", "sh", "-c",
 		`trap 'stty size' WINCH; trap 'echo caught; exit 5' INT; stty size; echo ready; while :; do sleep 0.02; done`)
-	before, err := unix.IoctlGetTermios(int(s.slave.Fd()), unix.TCGETS)
-	if err != nil {
-		t.Fatal(err)
-	}
 	if size := s.sees(t, "ready"); !strings.Contains(size, "24 80") && !strings.Contains(size, "0 0") {
 		t.Errorf("the command's terminal says %q", size)
 	}
@@ -57,8 +55,8 @@ func TestExecAtATerminal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if *before != *after {
-		t.Errorf("the terminal was %+v and is %+v", before, after)
+	if s.before != *after {
+		t.Errorf("the terminal was %+v and is %+v", s.before, *after)
 	}
 }
 
@@ -101,7 +99,7 @@ func TestExecInterrupted(t *testing.T) {
 	}
 	interrupt()
 	defer endStuck(cmd)()
-	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != exitInterrupted {
-		t.Errorf("fray ended with %v, want exit code %d", err, exitInterrupted)
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != terminal.ExitInterrupted {
+		t.Errorf("fray ended with %v, want exit code %d", err, terminal.ExitInterrupted)
 	}
 }

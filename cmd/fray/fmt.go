@@ -13,7 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/lang/format"
+	"github.com/fray-ml/fray/terminal"
 )
 
 // Exit codes of fmt, as Terraform's.
@@ -30,7 +31,7 @@ type formatFlags struct {
 // printsResult reports whether the formatted text itself is what is asked for.
 func (f *formatFlags) printsResult() bool { return !f.check && !f.diff && !f.list && !f.write }
 
-func fmtCommand(a *app) *cobra.Command {
+func fmtCommand(a *terminal.Terminal) *cobra.Command {
 	var flags formatFlags
 	cmd := &cobra.Command{
 		Use:   "fmt [DIR | FILE... | -]",
@@ -51,12 +52,12 @@ could not be formatted, 3 if --check found something to change.`,
 				args = []string{"."}
 			}
 			if len(args) == 1 && args[0] == "-" {
-				return a.formatStdin(flags)
+				return formatStdin(a, flags)
 			}
 			if flags.check {
 				flags.write = false
 			}
-			return a.formatAll(args, flags)
+			return formatAll(a, args, flags)
 		},
 	}
 	cmd.Flags().BoolVar(&flags.check, "check", false, "change nothing; exit 3 if something would change")
@@ -77,30 +78,30 @@ type formatted struct {
 	err   error
 }
 
-func (a *app) formatStdin(flags formatFlags) error {
-	src, err := io.ReadAll(a.stdin)
+func formatStdin(a *terminal.Terminal, flags formatFlags) error {
+	src, err := io.ReadAll(a.Stdin)
 	if err != nil {
-		return &exit{code: exitUnformattable, msg: fmt.Sprintf("read standard input: %v", err)}
+		return &terminal.Exit{Code: exitUnformattable, Msg: fmt.Sprintf("read standard input: %v", err)}
 	}
 	flags.list, flags.write = false, false
 	const name = "<stdin>"
 	f := formatted{file: formatFile{shown: name}, src: src}
-	f.out, f.diags = schema.Format(src, name)
+	f.out, f.diags = format.Source(src, name)
 	f.dirty = !bytes.Equal(f.src, f.out)
-	failed, err := a.showFormatted(&f, flags)
+	failed, err := showFormatted(a, &f, flags)
 	switch {
 	case err != nil:
 		return err
 	case failed:
-		return &exit{code: exitUnformattable}
+		return &terminal.Exit{Code: exitUnformattable}
 	case flags.check && f.dirty:
-		return &exit{code: exitUnformatted, msg: "standard input is not in the canonical style"}
+		return &terminal.Exit{Code: exitUnformatted, Msg: "standard input is not in the canonical style"}
 	}
 	return nil
 }
 
 // formatAll formats files and directories: several at a time, shown in order.
-func (a *app) formatAll(paths []string, flags formatFlags) error {
+func formatAll(a *terminal.Terminal, paths []string, flags formatFlags) error {
 	files, problems := findFormatFiles(paths, flags.recursive)
 	results := make([]chan formatted, len(files))
 	for i := range results {
@@ -119,12 +120,12 @@ func (a *app) formatAll(paths []string, flags formatFlags) error {
 	})
 	failed, dirty := len(problems) > 0, 0
 	for _, err := range problems {
-		a.fail(err.Error())
+		a.Fail(err.Error())
 	}
 	var broken error
 	for _, result := range results {
 		f := <-result
-		bad, err := a.showFormatted(&f, flags)
+		bad, err := showFormatted(a, &f, flags)
 		broken = errors.Join(broken, err)
 		failed = failed || bad
 		if f.dirty {
@@ -136,24 +137,24 @@ func (a *app) formatAll(paths []string, flags formatFlags) error {
 	}
 	switch {
 	case failed:
-		return &exit{code: exitUnformattable}
+		return &terminal.Exit{Code: exitUnformattable}
 	case flags.check && dirty == 1:
-		return &exit{code: exitUnformatted, msg: "1 file is not in the canonical style; run fray fmt"}
+		return &terminal.Exit{Code: exitUnformatted, Msg: "1 file is not in the canonical style; run fray fmt"}
 	case flags.check && dirty > 0:
-		return &exit{code: exitUnformatted, msg: fmt.Sprintf("%d files are not in the canonical style; run fray fmt", dirty)}
+		return &terminal.Exit{Code: exitUnformatted, Msg: fmt.Sprintf("%d files are not in the canonical style; run fray fmt", dirty)}
 	}
 	return nil
 }
 
 // showFormatted prints what became of a file, and reports whether it failed.
-func (a *app) showFormatted(f *formatted, flags formatFlags) (failed bool, err error) {
+func showFormatted(a *terminal.Terminal, f *formatted, flags formatFlags) (failed bool, err error) {
 	if f.err != nil {
-		a.fail(f.err.Error())
+		a.Fail(f.err.Error())
 		return true, nil
 	}
 	if len(f.diags) > 0 {
-		err := a.diagnostics(map[string]*hcl.File{f.file.shown: {Bytes: f.src}}, f.diags)
-		if err != nil && !errors.Is(err, errReported) {
+		err := a.Diagnostics(map[string]*hcl.File{f.file.shown: {Bytes: f.src}}, f.diags)
+		if err != nil && !errors.Is(err, terminal.ErrReported) {
 			return true, err
 		}
 		if f.diags.HasErrors() {
@@ -170,7 +171,7 @@ func (a *app) showFormatted(f *formatted, flags formatFlags) (failed bool, err e
 	if flags.printsResult() {
 		out.Write(f.out)
 	}
-	_, err = a.stdout.Write(out.Bytes())
+	_, err = a.Stdout.Write(out.Bytes())
 	return false, err
 }
 

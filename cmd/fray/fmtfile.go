@@ -2,16 +2,14 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/fray-ml/fray/durable"
-	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/lang/format"
 )
 
 // maxFormatFile bounds what is read: no configuration is larger, but a file
@@ -106,7 +104,7 @@ func (f formatFile) format(flags formatFlags) formatted {
 		result.err = fmt.Errorf("format %s: %w", f.shown, err)
 		return result
 	}
-	out, diags := schema.Format(src, f.shown)
+	out, diags := format.Source(src, f.shown)
 	result.diags = diags
 	if len(diags) > 0 {
 		result.src = src
@@ -119,7 +117,7 @@ func (f formatFile) format(flags formatFlags) formatted {
 		result.out = out
 	}
 	if result.dirty && flags.write {
-		result.err = replaceFile(f.real, out, f.mode)
+		result.err = durable.Replace(f.real, out, f.mode)
 	}
 	return result
 }
@@ -133,27 +131,4 @@ func (f formatFile) read() ([]byte, error) {
 		return nil, fmt.Errorf("it is larger than %d MiB, which no configuration is", maxFormatFile>>20)
 	}
 	return os.ReadFile(f.real)
-}
-
-// replaceFile replaces a file by way of a temporary one beside it. It gets the
-// mode that is given, and keeps its owner where that is allowed.
-func replaceFile(path string, data []byte, mode fs.FileMode) error {
-	tmp, err := durable.Create(path, mode)
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	defer tmp.Discard()
-	_, err = tmp.Write(data)
-	if info, statErr := os.Stat(path); statErr == nil {
-		if owner, ok := info.Sys().(*syscall.Stat_t); ok && int(owner.Uid) != os.Geteuid() {
-			_ = tmp.Chown(int(owner.Uid), int(owner.Gid))
-		}
-	}
-	if err == nil {
-		err = errors.Join(tmp.Chmod(mode), tmp.Commit()) // another owner's file loses its mode
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return nil
 }

@@ -5,25 +5,20 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/hashicorp/hcl/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/fray-ml/fray/modules"
-	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/stack"
+	"github.com/fray-ml/fray/terminal"
 )
-
-// parse reads a configuration with the modules that are installed.
-func parse(paths []string) (*schema.Source, hcl.Diagnostics) {
-	return schema.Parser{Modules: &modules.Installed{}}.Parse(paths)
-}
 
 func registries() modules.Registries {
 	return modules.Registries{Bucket: func(ctx context.Context, place string) (modules.Bucket, error) {
-		return location(place).open(ctx)
+		return stack.Location(place).Open(ctx)
 	}}
 }
 
-func getCommand(a *app) *cobra.Command {
+func getCommand(a *terminal.Terminal) *cobra.Command {
 	var (
 		upgrade  bool
 		lockfile string
@@ -46,13 +41,13 @@ compares what is installed with the lock file, and fetches nothing.`,
 				return errors.New("--upgrade changes the lock file, and --lockfile=readonly forbids it; leave one of them out")
 			}
 			g := modules.Getter{Registries: registries(), Upgrade: upgrade, ReadOnly: lockfile != "", Fetching: func(l modules.Locked) {
-				fmt.Fprintf(a.stderr, "fetching %s\n", l)
+				fmt.Fprintf(a.Stderr, "fetching %s\n", l)
 			}}
 			result, src, diags := g.Get(cmd.Context(), args)
-			if err := a.diagnostics(filesOf(src), diags); err != nil {
+			if err := a.Diagnostics(terminal.FilesOf(src), diags); err != nil {
 				return err
 			}
-			a.showModules(result)
+			showModules(a, result)
 			return nil
 		},
 	}
@@ -61,9 +56,9 @@ compares what is installed with the lock file, and fetches nothing.`,
 	return cmd
 }
 
-func (a *app) showModules(result modules.Result) {
+func showModules(a *terminal.Terminal, result modules.Result) {
 	if len(result.Modules) == 0 {
-		fmt.Fprintln(a.stdout, "No module is an archive: there is nothing to get.")
+		fmt.Fprintln(a.Stdout, "No module is an archive: there is nothing to get.")
 	}
 	for _, m := range result.Modules {
 		how := "installed already"
@@ -73,9 +68,9 @@ func (a *app) showModules(result modules.Result) {
 		if m.Was != "" {
 			how += ", was " + m.Was
 		}
-		fmt.Fprintf(a.stdout, "%s: %s\n", m.Locked, how)
+		fmt.Fprintf(a.Stdout, "%s: %s\n", m.Locked, how)
 	}
 	if result.Locked {
-		fmt.Fprintf(a.stdout, "%s has changed: commit it with the configuration.\n", modules.LockFile)
+		fmt.Fprintf(a.Stdout, "%s has changed: commit it with the configuration.\n", modules.LockFile)
 	}
 }

@@ -9,8 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/savedplan"
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/terminal"
 )
 
 // graphFormat is a way to write a graph.
@@ -21,8 +24,8 @@ const (
 	graphMermaid graphFormat = "mermaid"
 )
 
-func graphCommand(a *app) *cobra.Command {
-	var flags configFlags
+func graphCommand(a *terminal.Terminal) *cobra.Command {
+	var flags configuration.Options
 	var format, planFile string
 	cmd := &cobra.Command{
 		Use:   "graph [DIR | FILE...]",
@@ -38,11 +41,11 @@ what a saved plan would do.
 			if f := graphFormat(format); f != graphDOT && f != graphMermaid {
 				return fmt.Errorf("there is no format %q; use --format=dot or --format=mermaid", format)
 			}
-			g, err := a.graph(cmd, args, flags, planFile)
+			g, err := readGraph(a, cmd, args, flags, planFile)
 			if err != nil {
 				return err
 			}
-			w := bufio.NewWriter(a.stdout)
+			w := bufio.NewWriter(a.Stdout)
 			switch graphFormat(format) {
 			case graphDOT:
 				g.dot(w)
@@ -52,32 +55,32 @@ what a saved plan would do.
 			return w.Flush()
 		},
 	}
-	flags.register(cmd)
+	registerConfig(&flags, cmd)
 	cmd.Flags().StringVar(&format, "format", string(graphDOT), "dot or mermaid")
 	cmd.Flags().StringVar(&planFile, "plan", "", "draw what the plan in `FILE` would do, rather than the files")
 	return cmd
 }
 
-// graph is that of a saved plan, or else of the files.
-func (a *app) graph(cmd *cobra.Command, args []string, flags configFlags, planFile string) (*graph, error) {
+// readGraph is that of a saved plan, or else of the files.
+func readGraph(a *terminal.Terminal, cmd *cobra.Command, args []string, flags configuration.Options, planFile string) (*graph, error) {
 	if planFile != "" {
 		if len(args) > 0 {
 			return nil, errors.New("a saved plan knows its files; leave out either --plan or the others")
 		}
-		saved, err := readPlan(cmd.Context(), planFile)
+		saved, err := savedplan.Read(cmd.Context(), planFile)
 		if err != nil {
 			return nil, err
 		}
 		return newGraph(&saved.Desired, saved.Changes), nil
 	}
-	l, diags := judge(args, flags)
-	if err := a.diagnostics(filesOf(l.src), diags); err != nil {
+	l, diags := configuration.Judge(args, flags)
+	if err := a.Diagnostics(terminal.FilesOf(l.Source), diags); err != nil {
 		return nil, err
 	}
-	if l.cfg.Partial {
-		a.warn("variables without a value decide how many instances there are; those blocks are not drawn. Give the values with --var.")
+	if l.Config.Partial {
+		a.Warn("variables without a value decide how many instances there are; those blocks are not drawn. Give the values with --var.")
 	}
-	return newGraph(&l.cfg.Desired, nil), nil
+	return newGraph(&l.Config.Desired, nil), nil
 }
 
 // graph is what is declared, one node for each block, and how it depends.

@@ -7,9 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fray-ml/fray/lang"
+	"github.com/fray-ml/fray/lang/eval"
 	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
 	"github.com/fray-ml/fray/rehearse"
-	"github.com/fray-ml/fray/schema"
 )
 
 // snippets are the blocks of HCL that a guide shows.
@@ -40,9 +41,9 @@ func TestGCPGuideSnippets(t *testing.T) {
 		}
 		dir := t.TempDir()
 		writeConfig(t, dir, snippet)
-		src, diags := schema.Parse([]string{dir})
+		src, diags := lang.Parse([]string{dir})
 		if !diags.HasErrors() {
-			_, diags = src.Evaluate(schema.Options{})
+			_, diags = src.Evaluate(eval.Options{})
 		}
 		if diags.HasErrors() {
 			t.Errorf("%v in\n%s", diags, snippet)

@@ -9,7 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/lang"
+	"github.com/fray-ml/fray/lang/eval"
+	"github.com/fray-ml/fray/stack"
 )
 
 // Every configuration that the guide to states shows is one that fray takes.
@@ -25,15 +27,15 @@ func TestStateGuideSnippets(t *testing.T) {
 	for _, snippet := range snippets {
 		dir := t.TempDir()
 		writeConfig(t, dir, snippet[1])
-		src, diags := schema.Parse([]string{dir})
+		src, diags := lang.Parse([]string{dir})
 		if diags.HasErrors() {
 			t.Fatalf("%v in\n%s", diags, snippet[1])
 		}
-		cfg, diags := src.Evaluate(schema.Options{})
+		cfg, diags := src.Evaluate(eval.Options{})
 		if diags.HasErrors() {
 			t.Fatalf("%v in\n%s", diags, snippet[1])
 		}
-		if err := policyOf(cfg.Settings.Encryption).Validate(); err != nil {
+		if err := stack.PolicyOf(cfg.Settings.Encryption).Validate(); err != nil {
 			t.Errorf("%v in\n%s", err, snippet[1])
 		}
 	}
@@ -99,9 +101,9 @@ func TestActorsGuide(t *testing.T) {
 				t.Fatal(err)
 			}
 			writeConfig(t, dir, block[2])
-			src, diags := schema.Parse([]string{dir})
+			src, diags := lang.Parse([]string{dir})
 			if !diags.HasErrors() {
-				_, diags = src.Evaluate(schema.Options{})
+				_, diags = src.Evaluate(eval.Options{})
 			}
 			if diags.HasErrors() {
 				t.Errorf("%v in\n%s", diags, block[2])

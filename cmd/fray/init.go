@@ -7,6 +7,11 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+
+	"github.com/fray-ml/fray/configuration"
+	"github.com/fray-ml/fray/durable"
+	"github.com/fray-ml/fray/stack"
+	"github.com/fray-ml/fray/terminal"
 )
 
 const starter = `# A first fray configuration: two jobs, one after the other.
@@ -31,7 +36,7 @@ job "after" {
 }
 `
 
-func initCommand(a *app) *cobra.Command {
+func initCommand(a *terminal.Terminal) *cobra.Command {
 	var workspace string
 	cmd := &cobra.Command{
 		Use:   "init [DIR]",
@@ -42,14 +47,14 @@ func initCommand(a *app) *cobra.Command {
 			if len(args) == 1 {
 				dir = args[0]
 			}
-			return a.initialize(cmd.Context(), dir, workspace)
+			return initialize(cmd.Context(), a, dir, workspace)
 		},
 	}
 	cmd.Flags().StringVar(&workspace, "workspace", "", "make workspace `NAME` ready instead of the selected one")
 	return cmd
 }
 
-func (a *app) initialize(ctx context.Context, dir, workspace string) error {
+func initialize(ctx context.Context, a *terminal.Terminal, dir, workspace string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("make directory: %w", err)
 	}
@@ -59,34 +64,34 @@ func (a *app) initialize(ctx context.Context, dir, workspace string) error {
 	}
 	if len(files) == 0 {
 		path := filepath.Join(dir, "fray.hcl")
-		if err := writeFile(path, []byte(starter)); err != nil {
+		if err := durable.Replace(path, []byte(starter), 0o600); err != nil {
 			return err
 		}
-		fmt.Fprintf(a.stdout, "Wrote %s, a first configuration to change.\n", path)
+		fmt.Fprintf(a.Stdout, "Wrote %s, a first configuration to change.\n", path)
 	}
-	src, diags := parse([]string{dir})
-	if err := a.diagnostics(filesOf(src), diags); err != nil {
+	src, diags := configuration.Parse([]string{dir})
+	if err := a.Diagnostics(terminal.FilesOf(src), diags); err != nil {
 		return err
 	}
 	settings, diags := src.Settings(false)
-	if err := a.diagnostics(src.Files(), diags); err != nil {
+	if err := a.Diagnostics(src.Files(), diags); err != nil {
 		return err
 	}
-	where, err := siteOf(src.Dir(), settings, workspace)
+	where, err := stack.SiteOf(src.Dir(), settings, workspace)
 	if err != nil {
 		return err
 	}
-	st, err := openStack(ctx, where, true)
+	st, err := stack.Open(ctx, where, true)
 	if err != nil {
 		return err
 	}
-	doc, err := st.load(ctx)
+	doc, err := st.Load(ctx)
 	if err != nil {
 		return err
 	}
-	if _, err := st.sealer(ctx, doc, true); err != nil {
+	if _, err := st.Sealer(ctx, doc, true); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.stdout, "The state is kept in %s.\nNext: fray plan, then fray apply.\n", st.at)
+	fmt.Fprintf(a.Stdout, "The state is kept in %s.\nNext: fray plan, then fray apply.\n", st.At)
 	return nil
 }

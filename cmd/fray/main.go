@@ -7,11 +7,9 @@ import (
 	"context"
 	"io"
 	"os"
-	"runtime/debug"
-)
 
-// version is stamped by the linker (see the Makefile).
-var version = ""
+	"github.com/fray-ml/fray/terminal"
+)
 
 func main() {
 	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
@@ -19,22 +17,11 @@ func main() {
 
 // run executes one command line and returns its exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := newApp(stdin, stdout, stderr)
+	a := terminal.New(stdin, stdout, stderr)
 	root := newRoot(a)
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	return a.exitCode(root.ExecuteContext(a.troubled(ctx)))
-}
-
-// toolVersion is the stamped version, else what the Go toolchain recorded.
-func toolVersion() string {
-	if version != "" {
-		return version
-	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
-		return info.Main.Version
-	}
-	return "0.1.0-dev"
+	return a.ExitCode(root.ExecuteContext(withProblems(ctx, a)))
 }

@@ -41,12 +41,12 @@ func TestMigrationLeavesThePlaceAlone(t *testing.T) {
 		key := strings.TrimPrefix(o.Name, "x/")
 		folder, _, _ := strings.Cut(key, "/")
 		switch folder {
-		case "secret.key", "local", workspaceFile, workspaceFolder:
+		case "secret.key", "local", "workspace", "workspaces":
 			t.Errorf("%s was copied into the bucket", key)
 		}
 	}
 
-	before := filesBelow(t, filepath.Join(dir, ".fray", workspaceFolder), filepath.Join(dir, ".fray", "local", "slices"))
+	before := filesBelow(t, filepath.Join(dir, ".fray", "workspaces"), filepath.Join(dir, ".fray", "local", "slices"))
 	writeConfig(t, dir, sleeper)
 	run("state", "migrate", "gs://"+emulatedBucket+"/x", "--workspace=default")
 	for path := range before {

@@ -13,17 +13,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fray-ml/fray/agent/bundle"
+	"github.com/fray-ml/fray/lang/format"
 	"github.com/fray-ml/fray/modules"
-	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/terminal"
 )
 
-func moduleCommand(a *app) *cobra.Command {
+func moduleCommand(a *terminal.Terminal) *cobra.Command {
 	cmd := &cobra.Command{Use: "module", Short: "Publish modules"}
 	cmd.AddCommand(modulePublishCommand(a))
 	return cmd
 }
 
-func modulePublishCommand(a *app) *cobra.Command {
+func modulePublishCommand(a *terminal.Terminal) *cobra.Command {
 	return &cobra.Command{
 		Use:   "publish DIR SOURCE VERSION",
 		Short: "Put a directory into a registry, as a version of a module",
@@ -41,12 +42,12 @@ version never changes: other files under one that is there are refused.`,
 			if err != nil {
 				return err
 			}
-			return a.publishModule(cmd.Context(), args[0], modules.Publication{Source: src, Version: args[2]})
+			return publishModule(cmd.Context(), a, args[0], modules.Publication{Source: src, Version: args[2]})
 		},
 	}
 }
 
-func (a *app) publishModule(ctx context.Context, dir string, p modules.Publication) error {
+func publishModule(ctx context.Context, a *terminal.Terminal, dir string, p modules.Publication) error {
 	tmp, err := os.MkdirTemp("", "fray-publish-")
 	if err != nil {
 		return err
@@ -57,7 +58,7 @@ func (a *app) publishModule(ctx context.Context, dir string, p modules.Publicati
 	if err != nil {
 		return err
 	}
-	if err := a.checkModule(dir, files); err != nil {
+	if err := checkModule(a, dir, files); err != nil {
 		return err
 	}
 	there, err := registries().Publish(ctx, p)
@@ -65,10 +66,10 @@ func (a *app) publishModule(ctx context.Context, dir string, p modules.Publicati
 		return err
 	}
 	if there {
-		fmt.Fprintf(a.stdout, "%s %s is published already, with the same files.\n", p.Source.Archive(), p.Version)
+		fmt.Fprintf(a.Stdout, "%s %s is published already, with the same files.\n", p.Source.Archive(), p.Version)
 		return nil
 	}
-	fmt.Fprintf(a.stdout, "Published %s %s: %d files.\n", p.Source.Archive(), p.Version, len(files))
+	fmt.Fprintf(a.Stdout, "Published %s %s: %d files.\n", p.Source.Archive(), p.Version, len(files))
 	return nil
 }
 
@@ -82,7 +83,7 @@ func packModule(dir, to string) (files []string, err error) {
 }
 
 // checkModule finds mistakes that every user of the module would find.
-func (a *app) checkModule(dir string, files []string) error {
+func checkModule(a *terminal.Terminal, dir string, files []string) error {
 	var diags hcl.Diagnostics
 	sources := map[string]*hcl.File{}
 	for _, name := range files {
@@ -94,12 +95,12 @@ func (a *app) checkModule(dir string, files []string) error {
 		if err != nil {
 			return fmt.Errorf("read module: %w", err)
 		}
-		_, found := schema.Format(data, shown)
+		_, found := format.Source(data, shown)
 		diags = append(diags, found...)
 		sources[shown] = &hcl.File{Bytes: data}
 	}
 	if len(sources) == 0 {
 		return fmt.Errorf("%s has no .hcl file that would be in the archive; name the directory of the module, and see what .gitignore excludes", dir)
 	}
-	return a.diagnostics(sources, diags)
+	return a.Diagnostics(sources, diags)
 }

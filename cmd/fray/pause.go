@@ -7,11 +7,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fray-ml/fray/controller"
+	"github.com/fray-ml/fray/stack"
 	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/surgery"
+	"github.com/fray-ml/fray/terminal"
 )
 
-func pauseCommand(a *app) *cobra.Command {
-	var flags editFlags
+func pauseCommand(a *terminal.Terminal) *cobra.Command {
+	var flags surgery.EditOptions
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "pause",
@@ -22,39 +25,39 @@ and fray apply refuses. The pause is in the state, so that another watch keeps t
 it too.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			l, err := a.locateState(cmd.Context(), &flags.stateFlags)
+			l, err := surgery.LocateState(cmd.Context(), a, &flags.Options)
 			if err != nil {
 				return err
 			}
-			err = a.edit(cmd.Context(), l.stack, flags.leaseTimeout, func(doc *state.Document) (*state.Document, error) {
-				return controller.Paused(doc, state.Pause{At: time.Now().UTC(), By: userAtHost(), Reason: reason}), nil
+			err = surgery.EditState(cmd.Context(), a, l.Stack, flags.LeaseTimeout, func(doc *state.Document) (*state.Document, error) {
+				return controller.Paused(doc, state.Pause{At: time.Now().UTC(), By: stack.UserAtHost(), Reason: reason}), nil
 			})
 			if err != nil {
 				return err
 			}
-			fmt.Fprintln(a.stdout, "Paused: nothing is changed until fray resume. What runs keeps running.")
+			fmt.Fprintln(a.Stdout, "Paused: nothing is changed until fray resume. What runs keeps running.")
 			return nil
 		},
 	}
-	flags.register(cmd)
+	registerEdit(&flags, cmd)
 	cmd.Flags().StringVar(&reason, "reason", "", "`WHY`, for those who find the stack paused")
 	return cmd
 }
 
-func resumeCommand(a *app) *cobra.Command {
-	var flags editFlags
+func resumeCommand(a *terminal.Terminal) *cobra.Command {
+	var flags surgery.EditOptions
 	cmd := &cobra.Command{
 		Use:   "resume",
 		Short: "Let a paused stack go on",
 		Long:  `Let a stack that fray pause stopped go on: a watch repairs what died meanwhile.`,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			l, err := a.locateState(cmd.Context(), &flags.stateFlags)
+			l, err := surgery.LocateState(cmd.Context(), a, &flags.Options)
 			if err != nil {
 				return err
 			}
 			var was *state.Pause
-			err = a.edit(cmd.Context(), l.stack, flags.leaseTimeout, func(doc *state.Document) (*state.Document, error) {
+			err = surgery.EditState(cmd.Context(), a, l.Stack, flags.LeaseTimeout, func(doc *state.Document) (*state.Document, error) {
 				was = doc.Paused
 				return controller.Resumed(doc), nil
 			})
@@ -62,13 +65,13 @@ func resumeCommand(a *app) *cobra.Command {
 				return err
 			}
 			if was == nil {
-				fmt.Fprintln(a.stdout, "The stack was not paused.")
+				fmt.Fprintln(a.Stdout, "The stack was not paused.")
 				return nil
 			}
-			fmt.Fprintf(a.stdout, "Resumed, after a pause of %s.\n", time.Since(was.At).Round(time.Second))
+			fmt.Fprintf(a.Stdout, "Resumed, after a pause of %s.\n", time.Since(was.At).Round(time.Second))
 			return nil
 		},
 	}
-	flags.register(cmd)
+	registerEdit(&flags, cmd)
 	return cmd
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -12,20 +11,28 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fray-ml/fray/terminal"
+	"github.com/fray-ml/fray/terminal/terminaltest"
 )
 
-// terminal is a fray with somebody at a real terminal.
-type terminal struct {
+// typist is a fray with somebody at a real terminal.
+type typist struct {
 	*os.File // the keyboard, and the screen
 	slave    *os.File
+	before   unix.Termios // its modes before fray began
 	cmd      *exec.Cmd
 	seen     string
 }
 
-func atTerminal(t *testing.T, dir string, args ...string) *terminal {
+func atTerminal(t *testing.T, dir string, args ...string) *typist {
 	t.Helper()
 	needsFray(t)
-	master, slave := pseudoTerminal(t)
+	master, slave := terminaltest.Open(t)
+	before, err := unix.IoctlGetTermios(int(slave.Fd()), unix.TCGETS)
+	if err != nil {
+		t.Fatal(err)
+	}
 	cmd := exec.CommandContext(t.Context(), fray, args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_CACHE_HOME="+filepath.Join(dir, "cache"), "NO_COLOR=1")
@@ -34,36 +41,12 @@ func atTerminal(t *testing.T, dir string, args ...string) *terminal {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	return &terminal{File: master, slave: slave, cmd: cmd}
-}
-
-// pseudoTerminal is a terminal's two ends. Without any, the test is skipped.
-func pseudoTerminal(t *testing.T) (master, slave *os.File) {
-	t.Helper()
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Skipf("no terminals here: %v", err)
-	}
-	t.Cleanup(func() { _ = master.Close() })
-	fd := int(master.Fd())
-	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = slave.Close() })
-	return master, slave
+	return &typist{File: master, slave: slave, before: *before, cmd: cmd}
 }
 
 // sees reads the screen until something has appeared since the last time, and
 // returns what stands before it.
-func (s *terminal) sees(t *testing.T, want string) string {
+func (s *typist) sees(t *testing.T, want string) string {
 	t.Helper()
 	watchdog := time.AfterFunc(patience, func() { _ = s.cmd.Process.Kill(); _ = s.slave.Close(); _ = s.Close() })
 	defer watchdog.Stop()
@@ -80,14 +63,14 @@ func (s *terminal) sees(t *testing.T, want string) string {
 	return before
 }
 
-func (s *terminal) types(t *testing.T, keys string) {
+func (s *typist) types(t *testing.T, keys string) {
 	t.Helper()
 	if _, err := s.WriteString(keys); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (s *terminal) echoes(t *testing.T) bool {
+func (s *typist) echoes(t *testing.T) bool {
 	t.Helper()
 	state, err := unix.IoctlGetTermios(int(s.slave.Fd()), unix.TCGETS)
 	if err != nil {
@@ -97,7 +80,7 @@ func (s *terminal) echoes(t *testing.T) bool {
 }
 
 // ends waits for the end, and reads on: nobody ends who cannot write.
-func (s *terminal) ends(t *testing.T, want int) {
+func (s *typist) ends(t *testing.T, want int) {
 	t.Helper()
 	go func() { _, _ = io.Copy(io.Discard, s.File) }() // until it is closed
 	defer endStuck(s.cmd)()
@@ -133,7 +116,7 @@ func TestEndOfInputAtAPrompt(t *testing.T) {
 	s.sees(t, "Value (number): ")
 	s.types(t, ctrlD)
 	s.sees(t, "Variable without a value")
-	s.ends(t, exitError)
+	s.ends(t, terminal.ExitError)
 }
 
 func TestPromptHidesWhatIsSensitive(t *testing.T) {
@@ -156,7 +139,7 @@ func TestPromptHidesWhatIsSensitive(t *testing.T) {
 }
 
 // hides waits until the terminal does not show what is typed.
-func (s *terminal) hides(t *testing.T) {
+func (s *typist) hides(t *testing.T) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); s.echoes(t); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -183,7 +166,7 @@ func TestCtrlCAtAPrompt(t *testing.T) {
 			}
 			s.types(t, keyInterrupt)
 			s.sees(t, "interrupted; nothing was done")
-			s.ends(t, exitInterrupted)
+			s.ends(t, terminal.ExitInterrupted)
 			if !s.echoes(t) {
 				t.Error("the terminal shows nothing that is typed any more")
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/terminal"
 )
 
 // crowdConfig has as many jobs as there are processes. A job that starts adds
@@ -122,8 +123,8 @@ var whoWorks = regexp.MustCompile(`\S+@\S+ \(pid (\d+), fray apply\) has been ch
 // toldWhoWorks returns what is wrong with how somebody was turned away.
 func (m *member) toldWhoWorks(members []*member) error {
 	match := whoWorks.FindStringSubmatch(m.end.stderr)
-	if m.waits || m.end.code != exitError || match == nil {
-		return fmt.Errorf("want success, or without --lease-timeout exit code %d and who works; got %v", exitError, m.end)
+	if m.waits || m.end.code != terminal.ExitError || match == nil {
+		return fmt.Errorf("want success, or without --lease-timeout exit code %d and who works; got %v", terminal.ExitError, m.end)
 	}
 	worker, err := strconv.Atoi(match[1])
 	if err != nil {

@@ -13,13 +13,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fray-ml/fray/providers/gcp"
+	"github.com/fray-ml/fray/providers/gcp/bucket"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 )
 
 // proofPatience is how long anything of a proof may take on a busy machine.
-const proofPatience = 2 * time.Minute
+const proofPatience = 5 * time.Minute
 
 // proofStack is a stack that real processes work on. Its directory has the
 // configuration and the simulated slices; its state is there too, or in an
@@ -109,7 +109,7 @@ func (s *proofStack) store(t *testing.T) (store.Store, error) {
 	if s.bucket == nil {
 		return store.OpenDir(filepath.Join(s.dir, ".fray"))
 	}
-	return gcp.OpenBucket(t.Context(), gcp.BucketConfig{
+	return bucket.Open(t.Context(), bucket.Config{
 		Bucket: emulatedBucket, Prefix: s.prefix(), Endpoint: s.bucket.URL + "/storage/v1/",
 		WriteInterval: time.Millisecond, HTTPClient: &http.Client{},
 	})

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/terminal"
 )
 
 // suspendConfig has work that begins only after job.early has ended.
@@ -106,8 +107,8 @@ func proveSuspended(t *testing.T, s *proofStack, door *door, interrupted bool) {
 	}
 	close(door.wake)
 	<-left
-	if got := first.ProcessState.ExitCode(); got != exitError {
-		t.Errorf("the first apply ended with %d, want %d", got, exitError)
+	if got := first.ProcessState.ExitCode(); got != terminal.ExitError {
+		t.Errorf("the first apply ended with %d, want %d", got, terminal.ExitError)
 	}
 	who := fmt.Sprintf("(pid %d, fray apply) has taken it over with epoch 2", other.Process.Pid)
 	for _, want := range []string{"lease lost", who} {

@@ -119,7 +119,7 @@ func (p *clusterProof) forge(t *testing.T) {
 		}
 	}
 	var lease store.Lease
-	var report store.HostReport
+	var report state.HostReport
 	var doc state.Document
 	ring, err := keyring.Parse(read[keyring.ObjectKey])
 	if err != nil {

@@ -20,12 +20,18 @@ import (
 // program for tests has in its place.
 type splice struct{ file, was, is string }
 
+// The sources that are spliced, from this directory.
+const (
+	stackSource = "../../stack/stack.go"
+	leaseSource = "../../stack/lease.go"
+)
+
 // crashRig wires testdata/rig/rig.go in.
 var crashRig = []splice{
-	{"stack.go", "st.keys = newKeys(opened, ", "opened = rigged.Store(opened)\n\tst.keys = newKeys(opened, "},
-	{"stack.go", "schema.ProviderLocal: p}", "schema.ProviderLocal: rigged.Provider(p)}"},
-	{"stack.go", "all[schema.ProviderGCP] = cloud", "all[schema.ProviderGCP] = rigged.Provider(cloud)"},
-	{"stack.go", "store.LeaseConfig{\n\t\tCommand:", "store.LeaseConfig{\n\t\tTTL: rigged.leaseTTL, Command:"},
+	{stackSource, "st.Keys = NewKeys(opened, ", "opened = rigged.Store(opened)\n\tst.Keys = NewKeys(opened, "},
+	{stackSource, "schema.ProviderLocal: p}", "schema.ProviderLocal: rigged.Provider(p)}"},
+	{stackSource, "all[schema.ProviderGCP] = cloud", "all[schema.ProviderGCP] = rigged.Provider(cloud)"},
+	{stackSource, "store.LeaseConfig{\n\t\tCommand:", "store.LeaseConfig{\n\t\tTTL: rigged.leaseTTL, Command:"},
 }
 
 // buildRigged builds fray with files of testdata/rig and splices, to a path.
@@ -41,7 +47,7 @@ func buildRigged(path string, files []string, splices []splice, flags ...string)
 	defer func() { _ = os.RemoveAll(dir) }()
 	overlay := struct{ Replace map[string]string }{map[string]string{}}
 	for _, name := range files {
-		overlay.Replace[filepath.Join(here, name)] = filepath.Join(here, "testdata", "rig", name)
+		overlay.Replace[filepath.Join(here, name)] = filepath.Join(here, "testdata", "rig", filepath.Base(name))
 	}
 	texts := map[string]string{}
 	for _, s := range splices {
@@ -83,7 +89,7 @@ func buildRigged(path string, files []string, splices []splice, flags ...string)
 // crashingFray is a fray with the crash points of testdata/rig/rig.go, built once.
 var crashingFray = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(filepath.Dir(fray), "rigged", "fray")
-	return path, buildRigged(path, []string{"rig.go"}, crashRig)
+	return path, buildRigged(path, []string{"../../stack/rig.go"}, crashRig)
 })
 
 // withCrashPoints is crashingFray for a test that needs it.

@@ -23,7 +23,7 @@ import (
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/clusterapi/dial"
 	clusterkeys "github.com/fray-ml/fray/clusterapi/keys"
-	"github.com/fray-ml/fray/providers/gcp"
+	"github.com/fray-ml/fray/providers/gcp/bucket"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state/keyring"
 	"github.com/fray-ml/fray/state/store"
@@ -183,7 +183,7 @@ func (r *rights) seen(t *testing.T, column string) store.Store {
 			endpoint = "http://" + host
 		}
 	}
-	st, err := gcp.OpenBucket(t.Context(), gcp.BucketConfig{
+	st, err := bucket.Open(t.Context(), bucket.Config{
 		Bucket: emulatedBucket, Prefix: r.prefix(), Endpoint: endpoint + "/storage/v1/", WriteInterval: time.Millisecond, HTTPClient: &http.Client{},
 	})
 	if err != nil {

@@ -5,10 +5,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/lang"
+	"github.com/fray-ml/fray/release"
+	"github.com/fray-ml/fray/terminal"
 )
 
-func schemaCommand(a *app) *cobra.Command {
+func schemaCommand(a *terminal.Terminal) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "schema",
@@ -21,7 +23,7 @@ docs/language.md says the same.`,
 			if !asJSON {
 				return errors.New("the description is JSON, and --json is asked for so that there may be others; run fray schema --json")
 			}
-			return a.printJSON(schema.Describe(toolVersion()))
+			return a.PrintJSON(lang.Describe(release.Version()))
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON (docs/schema-json.md)")

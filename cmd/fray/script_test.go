@@ -20,7 +20,7 @@ import (
 	"filippo.io/age"
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/state"
 )
 
 // fray is the binary that the tests of this package run: the real one, since
@@ -61,7 +61,7 @@ func testMain(m *testing.M) int {
 
 // patience is how long anything may take on a busy machine before a test gives
 // up on it.
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
 
 var update = flag.Bool("update", false, "rewrite goldens")
 
@@ -283,20 +283,20 @@ func kill9(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 // reports are the reports of hosts that live and run a job, in task order.
-func reports(root, job string) []store.HostReport {
+func reports(root, job string) []state.HostReport {
 	files, _ := filepath.Glob(filepath.Join(root, "hosts", "*", "*.json"))
-	byTask := map[int]store.HostReport{}
+	byTask := map[int]state.HostReport{}
 	for _, f := range files {
 		data, err := os.ReadFile(f)
 		if err != nil {
 			continue
 		}
-		var r store.HostReport
+		var r state.HostReport
 		if json.Unmarshal(data, &r) == nil && r.Task != nil && r.Task.Job.String() == job && !r.Task.State.Ended() && letter(r.PID) != 'Z' {
 			byTask[r.Task.Task] = r
 		}
 	}
-	var out []store.HostReport
+	var out []state.HostReport
 	for i := range len(byTask) {
 		out = append(out, byTask[i])
 	}

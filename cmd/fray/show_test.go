@@ -10,6 +10,7 @@ import (
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/terminal"
 )
 
 // shownState has one of everything that show prints of a state.
@@ -41,7 +42,7 @@ func shownState() *state.Document {
 
 func TestShowJSONDoc(t *testing.T) {
 	var out bytes.Buffer
-	if err := newApp(nil, &out, nil).printJSON(stateAsJSON(shownState())); err != nil {
+	if err := terminal.New(nil, &out, nil).PrintJSON(stateAsJSON(shownState())); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(out.String(), "hunter2") {
@@ -52,7 +53,7 @@ func TestShowJSONDoc(t *testing.T) {
 
 func TestShowState(t *testing.T) {
 	var out bytes.Buffer
-	if err := newApp(nil, &out, nil).showState(shownState()); err != nil {
+	if err := showState(terminal.New(nil, &out, nil), shownState()); err != nil {
 		t.Fatal(err)
 	}
 	const want = `# namespace.rl:
@@ -104,7 +105,7 @@ token = (sensitive value)
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
 	}
 	out.Reset()
-	if err := newApp(nil, &out, nil).showState(&state.Document{}); err != nil || !strings.Contains(out.String(), "The state is empty") {
+	if err := showState(terminal.New(nil, &out, nil), &state.Document{}); err != nil || !strings.Contains(out.String(), "The state is empty") {
 		t.Errorf("of an empty state: got %q, %v", out.String(), err)
 	}
 }

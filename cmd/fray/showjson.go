@@ -2,11 +2,10 @@ package main
 
 import (
 	"encoding/json"
-	"maps"
-	"slices"
 
-	"github.com/fray-ml/fray/plan"
+	planchange "github.com/fray-ml/fray/plan/change"
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/stack"
 	"github.com/fray-ml/fray/state"
 )
 
@@ -52,10 +51,10 @@ func stateAsJSON(doc *state.Document) stateJSON {
 		FormatVersion: "1.0", FrayVersion: doc.FrayVersion, Lineage: doc.Lineage, Serial: doc.Serial, Revision: doc.Revision,
 		Resources: []resourceJSON{}, Outputs: []shownOutputJSON{},
 	}
-	for _, d := range plan.Describe(doc) {
+	for _, d := range planchange.Describe(doc) {
 		out.Resources = append(out.Resources, resourceAsJSON(d))
 	}
-	for _, name := range sortedKeys(doc.Outputs) {
+	for _, name := range stack.SortedKeys(doc.Outputs) {
 		o := doc.Outputs[name]
 		shown := shownOutputJSON{Name: name, Sensitive: o.Sensitive, Unknown: o.Unknown, Description: o.Description}
 		if !o.Sensitive && !o.Unknown {
@@ -66,7 +65,7 @@ func stateAsJSON(doc *state.Document) stateJSON {
 	return out
 }
 
-func resourceAsJSON(d plan.Described) resourceJSON {
+func resourceAsJSON(d planchange.Described) resourceJSON {
 	r := resourceJSON{Address: d.Addr, Kind: d.Addr.Kind, Group: d.Addr.Group, Name: d.Addr.Name, Attributes: []attributeJSON{}}
 	if n, ok := d.Addr.Key.Int(); ok {
 		r.Key = n
@@ -83,26 +82,4 @@ func resourceAsJSON(d plan.Described) resourceJSON {
 		r.Facts[f.name] = f.value
 	}
 	return r
-}
-
-// declaredAddresses are those of everything that is desired.
-func declaredAddresses(d *schema.Desired) []schema.Address {
-	var all []schema.Address
-	for i := range d.Namespaces {
-		all = append(all, d.Namespaces[i].Addr)
-	}
-	for i := range d.Reservations {
-		all = append(all, d.Reservations[i].Addr)
-	}
-	for i := range d.Groups {
-		all = append(all, d.Groups[i].Addr)
-	}
-	for i := range d.Jobs {
-		all = append(all, d.Jobs[i].Addr)
-	}
-	return all
-}
-
-func sortedAddresses[V any](m map[schema.Address]V) []schema.Address {
-	return slices.SortedFunc(maps.Keys(m), schema.Address.Compare)
 }

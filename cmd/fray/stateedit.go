@@ -3,23 +3,25 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
-	"os/user"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fray-ml/fray/apply"
-	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/plan/amend"
+	"github.com/fray-ml/fray/proposal"
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/stack"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/surgery"
+	"github.com/fray-ml/fray/terminal"
 )
 
-func stateMoveCommand(a *app) *cobra.Command {
-	var flags editFlags
+func stateMoveCommand(a *terminal.Terminal) *cobra.Command {
+	var flags surgery.EditOptions
 	cmd := &cobra.Command{
 		Use:   "mv FROM TO",
 		Short: "Give what runs at one address another one",
@@ -38,25 +40,25 @@ the same, and for everybody who applies them.`,
 			if err != nil {
 				return fmt.Errorf("fray state mv: %w", err)
 			}
-			l, err := a.locateState(cmd.Context(), &flags.stateFlags)
+			l, err := surgery.LocateState(cmd.Context(), a, &flags.Options)
 			if err != nil {
 				return err
 			}
-			if err := a.edit(cmd.Context(), l.stack, flags.leaseTimeout, func(doc *state.Document) (*state.Document, error) {
+			if err := surgery.EditState(cmd.Context(), a, l.Stack, flags.LeaseTimeout, func(doc *state.Document) (*state.Document, error) {
 				return amend.Move(doc, from, to)
 			}); err != nil {
 				return err
 			}
-			fmt.Fprintf(a.stdout, "%s is %s now. Name it so in the files too; fray plan shows what is left to do.\n", from, to)
+			fmt.Fprintf(a.Stdout, "%s is %s now. Name it so in the files too; fray plan shows what is left to do.\n", from, to)
 			return nil
 		},
 	}
-	flags.register(cmd)
+	registerEdit(&flags, cmd)
 	return cmd
 }
 
-func stateRemoveCommand(a *app) *cobra.Command {
-	var flags editFlags
+func stateRemoveCommand(a *terminal.Terminal) *cobra.Command {
+	var flags surgery.EditOptions
 	cmd := &cobra.Command{
 		Use:   "rm ADDR...",
 		Short: "Forget addresses without destroying anything",
@@ -66,51 +68,39 @@ still declared is made anew by the next apply. fray state import takes slices up
 again. To end what runs, use fray destroy --target or fray stop instead.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			l, err := a.locateState(cmd.Context(), &flags.stateFlags)
+			l, err := surgery.LocateState(cmd.Context(), a, &flags.Options)
 			if err != nil {
 				return err
 			}
-			addrs, err := l.addresses("state rm", args)
+			addrs, err := l.Addresses("state rm", args)
 			if err != nil {
 				return err
 			}
 			var removed amend.Removed
-			if err := a.edit(cmd.Context(), l.stack, flags.leaseTimeout, func(doc *state.Document) (next *state.Document, err error) {
-				next, removed, err = amend.Remove(doc, addrs, time.Now().UTC(), userAtHost())
+			if err := surgery.EditState(cmd.Context(), a, l.Stack, flags.LeaseTimeout, func(doc *state.Document) (next *state.Document, err error) {
+				next, removed, err = amend.Remove(doc, addrs, time.Now().UTC(), stack.UserAtHost())
 				return next, err
 			}); err != nil {
 				return err
 			}
 			for _, addr := range append(removed.Jobs, removed.Resources...) {
-				fmt.Fprintf(a.stdout, "Forgot %s.\n", addr)
+				fmt.Fprintf(a.Stdout, "Forgot %s.\n", addr)
 			}
 			if n := len(removed.Slices); n > 0 {
-				fmt.Fprintf(a.stdout, "%d slices run on and are disowned: %s.\n", n, strings.Join(removed.Slices, ", "))
+				fmt.Fprintf(a.Stdout, "%d slices run on and are disowned: %s.\n", n, strings.Join(removed.Slices, ", "))
 			}
 			return nil
 		},
 	}
-	flags.register(cmd)
+	registerEdit(&flags, cmd)
 	return cmd
 }
 
-// userAtHost is this user, for the record.
-func userAtHost() string {
-	name := os.Getenv("USER")
-	if u, err := user.Current(); err == nil {
-		name = u.Username
-	}
-	if host, err := os.Hostname(); err == nil {
-		name += "@" + host
-	}
-	return name
-}
-
 // importCommand is fray state import, where people look for it first.
-func importCommand(a *app) *cobra.Command { return stateImportCommand(a) }
+func importCommand(a *terminal.Terminal) *cobra.Command { return stateImportCommand(a) }
 
-func stateImportCommand(a *app) *cobra.Command {
-	var flags editFlags
+func stateImportCommand(a *terminal.Terminal) *cobra.Command {
+	var flags surgery.EditOptions
 	cmd := &cobra.Command{
 		Use:   "import ADDR ID...",
 		Short: "Take existing slices up as a declared job's or reservation's",
@@ -134,39 +124,29 @@ which starts the agent at its next boot, or when it is run as the command says.`
 			if err != nil {
 				return fmt.Errorf("fray import: %w", err)
 			}
-			l, err := a.load(ctx, []string{flags.dir}, flags.config, false)
+			l, err := configuration.Load(ctx, a, []string{flags.Dir}, flags.Configuration, false)
 			if err != nil {
 				return err
 			}
-			if l.stack.fresh {
-				return fmt.Errorf("there is no state in %s: nothing was applied there yet", l.stack.at)
+			if l.Stack.Fresh {
+				return fmt.Errorf("there is no state in %s: nothing was applied there yet", l.Stack.At)
 			}
-			if err := l.stack.here(l.doc); err != nil {
+			if err := l.Stack.CheckHere(l.Document); err != nil {
 				return err
 			}
-			in, names, err := taker{l, l.doc.Stack()}.takeIn(ctx, addr, args[1:])
+			in, names, err := proposal.Importer{Loaded: l, Mark: l.Document.Stack()}.FindAll(ctx, addr, args[1:])
 			if err != nil {
 				return err
 			}
-			if err := a.underLease(ctx, l.stack, store.LeaseConfig{Wait: flags.leaseTimeout}, func(ctx context.Context, w apply.Rewriter) error {
-				return l.takeUp(ctx, w, upTake{addr: addr, in: in, slices: names}, a.stderr)
+			if err := stack.UnderLease(ctx, a, l.Stack, store.LeaseConfig{Wait: flags.LeaseTimeout}, func(ctx context.Context, w apply.Rewriter) error {
+				return proposal.CarryOut(ctx, l, w, proposal.Import{Addr: addr, In: in, Slices: names}, a.Stderr)
 			}); err != nil {
 				return err
 			}
-			fmt.Fprintf(a.stdout, "%s has %s. fray plan shows what is left to do.\n", addr, strings.Join(names, ", "))
+			fmt.Fprintf(a.Stdout, "%s has %s. fray plan shows what is left to do.\n", addr, strings.Join(names, ", "))
 			return nil
 		},
 	}
-	flags.register(cmd)
+	registerEdit(&flags, cmd)
 	return cmd
-}
-
-// observe looks at the world once.
-func (l *loaded) observe(ctx context.Context, mark string) (*plan.Observed, error) {
-	all, err := l.stack.providers(ctx, l.desired.Providers, l.doc)
-	if err != nil {
-		return nil, err
-	}
-	observer := &apply.Observer{Store: l.stack.store, Providers: all}
-	return observer.Observe(ctx, mark)
 }

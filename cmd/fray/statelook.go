@@ -3,64 +3,64 @@ package main
 import (
 	"errors"
 	"fmt"
-	"strings"
-	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/surgery"
+	"github.com/fray-ml/fray/terminal"
 )
 
-func stateListCommand(a *app) *cobra.Command {
-	var flags stateFlags
+func stateListCommand(a *terminal.Terminal) *cobra.Command {
+	var flags surgery.Options
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the addresses the state knows",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			l, err := a.locateState(cmd.Context(), &flags)
+			l, err := surgery.LocateState(cmd.Context(), a, &flags)
 			if err != nil {
 				return err
 			}
-			for _, addr := range allAddresses(l.doc, nil) {
-				_, job := l.doc.Jobs[addr]
-				_, resource := l.doc.Resources[addr]
+			for _, addr := range configuration.AllAddresses(l.Document, nil) {
+				_, job := l.Document.Jobs[addr]
+				_, resource := l.Document.Resources[addr]
 				if job || resource {
-					fmt.Fprintln(a.stdout, addr)
+					fmt.Fprintln(a.Stdout, addr)
 				}
 			}
 			return nil
 		},
 	}
-	flags.register(cmd)
+	registerState(&flags, cmd)
 	return cmd
 }
 
-func stateShowCommand(a *app) *cobra.Command {
-	var flags stateFlags
+func stateShowCommand(a *terminal.Terminal) *cobra.Command {
+	var flags surgery.Options
 	cmd := &cobra.Command{
 		Use:   "show ADDR",
 		Short: "Print what the state records of one address, as JSON",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			l, err := a.locateState(cmd.Context(), &flags)
+			l, err := surgery.LocateState(cmd.Context(), a, &flags)
 			if err != nil {
 				return err
 			}
-			addrs, err := l.addresses("state show", args)
+			addrs, err := l.Addresses("state show", args)
 			if err != nil {
 				return err
 			}
-			if j, ok := l.doc.Jobs[addrs[0]]; ok {
-				return a.printJSON(j)
+			if j, ok := l.Document.Jobs[addrs[0]]; ok {
+				return a.PrintJSON(j)
 			}
-			if r, ok := l.doc.Resources[addrs[0]]; ok {
-				return a.printJSON(r)
+			if r, ok := l.Document.Resources[addrs[0]]; ok {
+				return a.PrintJSON(r)
 			}
 			found := map[string]any{}
-			for addr, j := range l.doc.Jobs {
+			for addr, j := range l.Document.Jobs {
 				if addrs[0].Contains(addr) {
 					found[addr.String()] = j
 				}
@@ -68,15 +68,15 @@ func stateShowCommand(a *app) *cobra.Command {
 			if len(found) == 0 {
 				return fmt.Errorf("%s is declared but not in the state; run fray apply", addrs[0])
 			}
-			return a.printJSON(found)
+			return a.PrintJSON(found)
 		},
 	}
-	flags.register(cmd)
+	registerState(&flags, cmd)
 	return cmd
 }
 
-func statePullCommand(a *app) *cobra.Command {
-	var flags stateFlags
+func statePullCommand(a *terminal.Terminal) *cobra.Command {
+	var flags surgery.Options
 	cmd := &cobra.Command{
 		Use:   "pull",
 		Short: "Print the state document, decrypted",
@@ -84,44 +84,24 @@ func statePullCommand(a *app) *cobra.Command {
 sealed all the same.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			l, err := a.locateState(cmd.Context(), &flags)
+			l, err := surgery.LocateState(cmd.Context(), a, &flags)
 			if err != nil {
 				return err
 			}
-			data, err := state.Encode(*l.doc)
+			data, err := state.Text(*l.Document)
 			if err != nil {
 				return err
 			}
-			_, err = a.stdout.Write(data)
+			_, err = a.Stdout.Write(data)
 			return err
 		},
 	}
-	flags.register(cmd)
+	registerState(&flags, cmd)
 	return cmd
 }
 
-// stateVersion is one version of the state, for history and rollback.
-type stateVersion struct {
-	Serial      uint64    `json:"serial"`
-	Written     time.Time `json:"written"`
-	FrayVersion string    `json:"fray_version"`
-	Epoch       uint64    `json:"epoch"`
-	Revision    uint64    `json:"revision"`
-	Jobs        int       `json:"jobs"`
-	Slices      int       `json:"slices"`
-	Current     bool      `json:"current,omitempty"`
-	// Problem says why the version cannot be rolled back to.
-	Problem string `json:"problem,omitempty"`
-
-	damaged bool // its content is not what was written
-	doc     state.Document
-}
-
-// read reports whether anything of the version could be read.
-func (v *stateVersion) read() bool { return v.FrayVersion != "" }
-
-func stateHistoryCommand(a *app) *cobra.Command {
-	var flags stateFlags
+func stateHistoryCommand(a *terminal.Terminal) *cobra.Command {
+	var flags surgery.Options
 	var asJSON bool
 	var limit int
 	cmd := &cobra.Command{
@@ -132,49 +112,25 @@ ones in a directory, and in a bucket those that its object versioning keeps.
 fray state rollback SERIAL goes back to one.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := a.openForRepair(cmd.Context(), &flags)
+			s, err := surgery.OpenForRepair(cmd.Context(), a, &flags)
 			if err != nil {
 				return err
 			}
-			versions, err := s.history(cmd.Context(), limit)
+			versions, err := surgery.History(cmd.Context(), s, limit)
 			if err != nil && !errors.Is(err, store.ErrNoVersions) {
 				return err
 			}
 			if err != nil {
-				defer a.warn(err.Error())
+				defer a.Warn(err.Error())
 			}
 			if asJSON {
-				return a.printJSON(versions)
+				return a.PrintJSON(versions)
 			}
-			return a.showHistory(versions)
+			return surgery.ShowHistory(a, versions)
 		},
 	}
-	flags.register(cmd)
+	registerState(&flags, cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().IntVar(&limit, "limit", 20, "read at most `N` versions, the newest; 0: all")
 	return cmd
-}
-
-func (a *app) showHistory(versions []stateVersion) error {
-	w := tabwriter.NewWriter(a.stdout, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "SERIAL\tWRITTEN\tREVISION\tJOBS\tSLICES\tBY\t")
-	for _, v := range versions {
-		var notes []string
-		if v.Current {
-			notes = append(notes, "current")
-		}
-		switch {
-		case v.damaged:
-			notes = append(notes, "damaged")
-		case v.Problem != "":
-			notes = append(notes, v.Problem)
-		}
-		written, note := v.Written.Local().Format("2006-01-02 15:04:05"), strings.Join(notes, ", ")
-		if !v.read() {
-			fmt.Fprintf(w, "-\t%s\t-\t-\t-\t-\t%s\n", written, note)
-			continue
-		}
-		fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%d\tfray %s\t%s\n", v.Serial, written, v.Revision, v.Jobs, v.Slices, v.FrayVersion, note)
-	}
-	return w.Flush()
 }

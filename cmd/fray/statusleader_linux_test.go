@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -83,7 +84,7 @@ func heldElsewhere(t *testing.T, dir, address string) {
 	}
 	l.Host, l.BootID, l.ControllerAddress = "elsewhere", "another", address
 	l.RenewedAt, l.ExpiresAt = time.Now().Add(-time.Minute), time.Now().Add(-45*time.Second)
-	putLease(t, s, l)
+	writeLease(t, s, l)
 }
 
 // vanishing is an address to which packets vanish. Where no networks can be made,
@@ -96,4 +97,15 @@ func vanishing(t *testing.T) string {
 	shell(t, "ip", "neigh", "replace", inner, "lladdr", "02:00:00:00:00:01", // nobody's
 		"dev", fmt.Sprintf("fo%dx%d", os.Getpid(), 2*number+1), "nud", "permanent")
 	return net.JoinHostPort(inner, "1")
+}
+
+func writeLease(t *testing.T, s store.Store, l store.Lease) {
+	t.Helper()
+	data, err := json.Marshal(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Put(t.Context(), store.LeaseKey, data, store.Any); err != nil {
+		t.Fatal(err)
+	}
 }

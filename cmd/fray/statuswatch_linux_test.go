@@ -56,15 +56,15 @@ func TestStatusScreenEnds(t *testing.T) {
 	do(t, dir, "apply", "--auto-approve")
 	for _, test := range []struct {
 		name string
-		end  func(t *testing.T, s *terminal)
+		end  func(t *testing.T, s *typist)
 	}{
-		{"Ctrl-C", func(t *testing.T, s *terminal) { s.types(t, keyInterrupt) }},
-		{"SIGTERM", func(t *testing.T, s *terminal) {
+		{"Ctrl-C", func(t *testing.T, s *typist) { s.types(t, keyInterrupt) }},
+		{"SIGTERM", func(t *testing.T, s *typist) {
 			if err := s.cmd.Process.Signal(unix.SIGTERM); err != nil {
 				t.Fatal(err)
 			}
 		}},
-		{"SIGINT", func(t *testing.T, s *terminal) {
+		{"SIGINT", func(t *testing.T, s *typist) {
 			if err := s.cmd.Process.Signal(os.Interrupt); err != nil {
 				t.Fatal(err)
 			}
@@ -96,7 +96,7 @@ func screenConfig(name string) string {
 
 // draws is sees of a screen that is drawn by differences: it is given other sizes
 // until it has been drawn whole with want on it.
-func (s *terminal) draws(t *testing.T, want string) {
+func (s *typist) draws(t *testing.T, want string) {
 	t.Helper()
 	done := make(chan struct{})
 	var resizing sync.WaitGroup
@@ -117,7 +117,7 @@ func (s *terminal) draws(t *testing.T, want string) {
 	s.sees(t, want)
 }
 
-func (s *terminal) resize(t *testing.T, width, height uint16) {
+func (s *typist) resize(t *testing.T, width, height uint16) {
 	t.Helper()
 	if err := unix.IoctlSetWinsize(int(s.slave.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: width, Row: height}); err != nil {
 		t.Error(err)

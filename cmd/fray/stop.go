@@ -7,13 +7,19 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fray-ml/fray/configuration"
+	"github.com/fray-ml/fray/proposal"
+	"github.com/fray-ml/fray/rollout"
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/stack"
 	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/status"
+	"github.com/fray-ml/fray/terminal"
 )
 
-func stopCommand(a *app) *cobra.Command {
-	flags := applyFlags{wait: waitReady}
-	var config configFlags
+func stopCommand(a *terminal.Terminal) *cobra.Command {
+	flags := rollout.Options{Wait: rollout.WaitReady}
+	var config configuration.Options
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "stop ADDR...",
@@ -23,46 +29,46 @@ configuration changes or fray apply --replace=ADDR starts them again. What has
 ended already is named and left as it is.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			l, err := a.locate(cmd.Context(), []string{dir}, config)
+			l, err := configuration.Locate(cmd.Context(), a, []string{dir}, config)
 			if err != nil {
 				return err
 			}
-			addrs, err := l.addresses("stop", args)
+			addrs, err := l.Addresses("stop", args)
 			if err != nil {
 				return err
 			}
-			view, err := l.look(cmd.Context())
+			view, err := status.Read(cmd.Context(), l)
 			if err != nil {
 				return err
 			}
-			addrs = slices.DeleteFunc(addrs, func(addr schema.Address) bool { return a.ended(view.doc, addr) })
+			addrs = slices.DeleteFunc(addrs, func(addr schema.Address) bool { return hasEnded(a, view.Doc, addr) })
 			if len(addrs) == 0 {
 				return nil
 			}
-			flags.autoApprove = true
-			r := &runner{app: a, flags: &flags, l: l, stopping: true}
-			r.c = &change{keeps: true, stop: addrs, desired: func(doc *state.Document) schema.Desired { return doc.Desired }}
-			if err := r.apply(cmd.Context()); err != nil {
+			flags.AutoApprove = true
+			r := &rollout.Rollout{Terminal: a, Options: &flags, Loaded: l, Stopping: true}
+			r.Change = &proposal.Change{Keeps: true, Stop: addrs, Desired: func(doc *state.Document) schema.Desired { return doc.Desired }}
+			if err := r.Apply(cmd.Context()); err != nil {
 				return err
 			}
 			for _, addr := range addrs {
-				fmt.Fprintf(a.stdout, "Stopped %s.\n", addr)
+				fmt.Fprintf(a.Stdout, "Stopped %s.\n", addr)
 			}
 			return nil
 		},
 	}
-	config.register(cmd)
-	cmd.Flags().DurationVar(&flags.timeout, "timeout", 10*time.Minute, "give up waiting after this `TIME`")
-	cmd.Flags().DurationVar(&flags.leaseTimeout, "lease-timeout", 0, "how long to wait for somebody else who is changing the stack")
+	registerConfig(&config, cmd)
+	cmd.Flags().DurationVar(&flags.Timeout, "timeout", 10*time.Minute, "give up waiting after this `TIME`")
+	cmd.Flags().DurationVar(&flags.LeaseTimeout, "lease-timeout", 0, "how long to wait for somebody else who is changing the stack")
 	cmd.Flags().StringVarP(&dir, "chdir", "C", ".", "act on the stack of `DIR` (or of one file)")
-	flags.parallelism = 32
+	flags.Parallelism = 32
 	return cmd
 }
 
-// ended reports whether an address names jobs that have all ended, and says so.
-func (a *app) ended(doc *state.Document, addr schema.Address) bool {
+// hasEnded reports whether an address names jobs that have all ended, and says so.
+func hasEnded(a *terminal.Terminal, doc *state.Document, addr schema.Address) bool {
 	var lines []string
-	for _, job := range sortedJobs(doc) {
+	for _, job := range stack.SortedJobs(doc) {
 		if !addr.Contains(job) {
 			continue
 		}
@@ -73,7 +79,7 @@ func (a *app) ended(doc *state.Document, addr schema.Address) bool {
 		lines = append(lines, fmt.Sprintf("%s has ended already (%s); nothing to stop.", job, j.Status))
 	}
 	for _, line := range lines {
-		fmt.Fprintln(a.stdout, line)
+		fmt.Fprintln(a.Stdout, line)
 	}
 	return len(lines) > 0
 }

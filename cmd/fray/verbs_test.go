@@ -17,6 +17,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/fray-ml/fray/terminal"
 )
 
 // verbPatience is how long a verb that waits by its nature is let run, and how
@@ -67,7 +69,7 @@ func TestNoVerbPanics(t *testing.T) {
 	succeed(t, "plan", "--out="+filepath.Join(dir, "other.plan"))
 	writeConfig(t, dir, verbsConfig)
 	t.Chdir(dir)
-	for _, verb := range verbs(newRoot(newApp(nil, io.Discard, io.Discard))) {
+	for _, verb := range verbs(newRoot(terminal.New(nil, io.Discard, io.Discard))) {
 		path := verb.CommandPath()
 		flags := outputFlagsOf(verb)
 		t.Run(path, func(t *testing.T) {
@@ -148,7 +150,7 @@ func freshStack(t *testing.T) {
 		t.Fatal(err)
 	}
 	apply := []string{"apply", "--auto-approve", "--wait=complete"}
-	if got := runVerb(t, verbPatience, apply); got.code != exitOK { // a verb has paused, stopped or left it
+	if got := runVerb(t, verbPatience, apply); got.code != terminal.ExitOK { // a verb has paused, stopped or left it
 		for _, undo := range [][]string{{"workspace", "select", "default"}, {"resume"}} {
 			_ = runVerb(t, verbPatience, undo)
 		}
@@ -159,7 +161,7 @@ func freshStack(t *testing.T) {
 
 func succeed(t *testing.T, args ...string) {
 	t.Helper()
-	if got := runVerb(t, verbPatience, args); got.code != exitOK {
+	if got := runVerb(t, verbPatience, args); got.code != terminal.ExitOK {
 		t.Fatalf("fray %s: %v", strings.Join(args, " "), got)
 	}
 }
@@ -175,13 +177,13 @@ func tryVerb(t *testing.T, args []string) {
 		limit = waitingPatience
 	}
 	got := runVerb(t, limit, args)
-	if !slices.Contains([]int{exitOK, exitError, exitChanges, exitPending, exitInterrupted}, got.code) {
+	if !slices.Contains([]int{terminal.ExitOK, terminal.ExitError, terminal.ExitChanges, terminal.ExitPending, terminal.ExitInterrupted}, got.code) {
 		t.Errorf("%s: %v\nwant an exit code of docs/commands.md", line, got)
 	}
-	if got.code == exitChanges && args[0] != "fmt" && !slices.Contains(args, "--detailed-exitcode") {
+	if got.code == terminal.ExitChanges && args[0] != "fmt" && !slices.Contains(args, "--detailed-exitcode") {
 		t.Errorf("%s: %v\nwant exit code 2 with --detailed-exitcode only", line, got)
 	}
-	if got.code == exitError && strings.TrimSpace(got.stderr) == "" && strings.TrimSpace(got.stdout) == "" {
+	if got.code == terminal.ExitError && strings.TrimSpace(got.stderr) == "" && strings.TrimSpace(got.stdout) == "" {
 		t.Errorf("%s: %v\nwant a reason", line, got)
 	}
 	for _, trace := range []string{"goroutine ", "panic:", "runtime error", "%!"} {
@@ -190,7 +192,7 @@ func tryVerb(t *testing.T, args []string) {
 		}
 	}
 	if slices.Contains(args, "--json") && !waits {
-		if n, err := documents(got.stdout); err != nil || n == 0 && got.code == exitOK && args[0] != "events" {
+		if n, err := documents(got.stdout); err != nil || n == 0 && got.code == terminal.ExitOK && args[0] != "events" {
 			t.Errorf("%s: %v\n%d documents of JSON: %v", line, got, n, err)
 		}
 	}

@@ -5,9 +5,12 @@ import (
 	"runtime"
 
 	"github.com/spf13/cobra"
+
+	"github.com/fray-ml/fray/release"
+	"github.com/fray-ml/fray/terminal"
 )
 
-func versionCommand(a *app) *cobra.Command {
+func versionCommand(a *terminal.Terminal) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "version",
@@ -15,11 +18,11 @@ func versionCommand(a *app) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if asJSON {
-				return a.printJSON(map[string]string{
-					"version": toolVersion(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH,
+				return a.PrintJSON(map[string]string{
+					"version": release.Version(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH,
 				})
 			}
-			fmt.Fprintf(a.stdout, "fray %s %s/%s\n", toolVersion(), runtime.GOOS, runtime.GOARCH)
+			fmt.Fprintf(a.Stdout, "fray %s %s/%s\n", release.Version(), runtime.GOOS, runtime.GOARCH)
 			return nil
 		},
 	}

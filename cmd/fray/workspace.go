@@ -1,21 +1,20 @@
 package main
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/schema"
-	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/stack"
+	"github.com/fray-ml/fray/terminal"
 )
 
-func workspaceCommand(a *app) *cobra.Command {
+func workspaceCommand(a *terminal.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "workspace",
 		Short: "Keep several worlds of one configuration apart",
@@ -33,23 +32,23 @@ type workspaceFlags struct {
 	dir   string
 }
 
-func (f *workspaceFlags) register(cmd *cobra.Command) {
+func registerWorkspace(f *workspaceFlags, cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.local, "local", false, "the workspaces of a state that is on this machine")
 	cmd.Flags().StringVarP(&f.dir, "chdir", "C", ".", "act on the stack of `DIR` (or of one file)")
 }
 
 // site is that of the current workspace, as far as it is known: what the file
 // that remembers it holds may be broken, which is the error then.
-func (f *workspaceFlags) site(a *app) (at site, broken, err error) {
-	at, err = a.siteOf([]string{f.dir}, configFlags{local: f.local, workspace: schema.DefaultWorkspace})
+func (f *workspaceFlags) site(a *terminal.Terminal) (at stack.Site, broken, err error) {
+	at, err = configuration.LocateSite(a, []string{f.dir}, configuration.Options{Local: f.local, Workspace: schema.DefaultWorkspace})
 	if err != nil {
 		return at, nil, err
 	}
-	current, broken := siteOf(at.dir, at.settings, "")
+	current, broken := stack.SiteOf(at.Dir, at.Settings, "")
 	return current, broken, nil
 }
 
-func workspaceListCommand(a *app) *cobra.Command {
+func workspaceListCommand(a *terminal.Terminal) *cobra.Command {
 	var flags workspaceFlags
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -60,31 +59,31 @@ func workspaceListCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			names, err := at.workspaces(cmd.Context())
+			names, err := at.Workspaces(cmd.Context())
 			if err != nil {
 				return err
 			}
 			for _, name := range names {
 				mark := " "
-				if name == at.workspace && broken == nil {
+				if name == at.Workspace && broken == nil {
 					mark = "*"
 				}
-				fmt.Fprintf(a.stdout, "%s %s\n", mark, name)
+				fmt.Fprintf(a.Stdout, "%s %s\n", mark, name)
 			}
 			switch {
 			case broken != nil:
-				a.warn(broken.Error())
-			case !slices.Contains(names, at.workspace):
-				a.warn(at.notAmong(names).Error())
+				a.Warn(broken.Error())
+			case !slices.Contains(names, at.Workspace):
+				a.Warn(at.NotAmong(names).Error())
 			}
 			return nil
 		},
 	}
-	flags.register(cmd)
+	registerWorkspace(&flags, cmd)
 	return cmd
 }
 
-func workspaceShowCommand(a *app) *cobra.Command {
+func workspaceShowCommand(a *terminal.Terminal) *cobra.Command {
 	var flags workspaceFlags
 	cmd := &cobra.Command{
 		Use:   "show",
@@ -98,15 +97,15 @@ func workspaceShowCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(a.stdout, at.workspace)
+			_, err = fmt.Fprintln(a.Stdout, at.Workspace)
 			return err
 		},
 	}
-	flags.register(cmd)
+	registerWorkspace(&flags, cmd)
 	return cmd
 }
 
-func workspaceNewCommand(a *app) *cobra.Command {
+func workspaceNewCommand(a *terminal.Terminal) *cobra.Command {
 	var flags workspaceFlags
 	cmd := &cobra.Command{
 		Use:   "new NAME",
@@ -117,27 +116,27 @@ or touched from it, and the next fray apply makes everything anew.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			at, _, err := flags.site(a)
 			if err == nil {
-				err = errors.Join(selectable(args[0]), validWorkspace(args[0]))
+				err = errors.Join(selectable(args[0]), stack.ValidWorkspace(args[0]))
 			}
 			if err != nil {
 				return err
 			}
-			at = at.in(args[0])
-			err = at.make(cmd.Context())
-			if errors.Is(err, errWorkspaceExists) {
+			at = at.InWorkspace(args[0])
+			err = at.Make(cmd.Context())
+			if errors.Is(err, stack.ErrWorkspaceExists) {
 				return fmt.Errorf("%w; to go on in it: fray workspace select %s", err, args[0])
 			}
 			if err != nil {
 				return err
 			}
-			return a.selectMade(at)
+			return selectMade(a, at)
 		},
 	}
-	flags.register(cmd)
+	registerWorkspace(&flags, cmd)
 	return cmd
 }
 
-func workspaceSelectCommand(a *app) *cobra.Command {
+func workspaceSelectCommand(a *terminal.Terminal) *cobra.Command {
 	var flags workspaceFlags
 	var orCreate bool
 	cmd := &cobra.Command{
@@ -150,99 +149,58 @@ before it.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			at, _, err := flags.site(a)
 			if err == nil {
-				err = errors.Join(selectable(args[0]), validWorkspace(args[0]))
+				err = errors.Join(selectable(args[0]), stack.ValidWorkspace(args[0]))
 			}
 			if err != nil {
 				return err
 			}
-			at = at.in(args[0])
+			at = at.InWorkspace(args[0])
 			if orCreate {
-				err := at.make(cmd.Context())
+				err := at.Make(cmd.Context())
 				if err == nil {
-					return a.selectMade(at)
+					return selectMade(a, at)
 				}
-				if !errors.Is(err, errWorkspaceExists) {
+				if !errors.Is(err, stack.ErrWorkspaceExists) {
 					return err
 				}
 			}
-			names, err := at.workspaces(cmd.Context())
+			names, err := at.Workspaces(cmd.Context())
 			if err != nil {
 				return err
 			}
 			if !slices.Contains(names, args[0]) {
-				at.chosenBy = "select " + args[0]
-				return at.notAmong(names)
+				at.ChosenBy = "select " + args[0]
+				return at.NotAmong(names)
 			}
-			if err := at.choose(args[0]); err != nil {
+			if err := at.Choose(args[0]); err != nil {
 				return err
 			}
-			fmt.Fprintf(a.stdout, "Workspace %q is selected.\n", args[0])
+			fmt.Fprintf(a.Stdout, "Workspace %q is selected.\n", args[0])
 			return nil
 		},
 	}
-	flags.register(cmd)
+	registerWorkspace(&flags, cmd)
 	cmd.Flags().BoolVar(&orCreate, "or-create", false, "make it if it is not there")
 	return cmd
 }
 
 // selectable refuses to select what the environment would hide.
 func selectable(name string) error {
-	if set := os.Getenv(workspaceVariable); set != "" && set != name {
-		return fmt.Errorf("%s=%s is set and goes before what is selected; unset it first", workspaceVariable, set)
+	if set := os.Getenv(stack.WorkspaceVariable); set != "" && set != name {
+		return fmt.Errorf("%s=%s is set and goes before what is selected; unset it first", stack.WorkspaceVariable, set)
 	}
 	return nil
 }
 
 // selectMade selects a workspace that was just made.
-func (a *app) selectMade(at site) error {
-	if err := at.choose(at.workspace); err != nil {
-		return fmt.Errorf("workspace %q is made but not selected: %w; to select it: fray workspace select %s", at.workspace, err, at.workspace)
+func selectMade(a *terminal.Terminal, at stack.Site) error {
+	if err := at.Choose(at.Workspace); err != nil {
+		return fmt.Errorf("workspace %q is made but not selected: %w; to select it: fray workspace select %s", at.Workspace, err, at.Workspace)
 	}
-	where, err := at.location()
+	where, err := at.Location()
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.stdout, "Workspace %q is made and selected. Its state is kept in %s.\n", at.workspace, where)
-	return nil
-}
-
-var errWorkspaceExists = errors.New("there is such a workspace already")
-
-// marker is the content of workspaceKey, for people.
-type marker struct {
-	Workspace string    `json:"workspace"`
-	MadeAt    time.Time `json:"made_at"`
-	MadeBy    string    `json:"made_by"`
-}
-
-// make makes the workspace, which is there as soon as its marker is.
-func (at site) make(ctx context.Context) error {
-	if at.isDefault() {
-		return fmt.Errorf("workspace %q: %w", at.workspace, errWorkspaceExists)
-	}
-	where, err := at.location()
-	if err != nil {
-		return err
-	}
-	if !where.inBucket() {
-		if err := makeIgnored(at.settings.Backend.Path); err != nil {
-			return fmt.Errorf("make workspace %q: %w", at.workspace, err)
-		}
-	}
-	s, err := where.create(ctx)
-	if err != nil {
-		return fmt.Errorf("make workspace %q: %w", at.workspace, err)
-	}
-	data, err := json.MarshalIndent(marker{Workspace: at.workspace, MadeAt: time.Now().UTC(), MadeBy: userAtHost()}, "", "  ")
-	if err != nil {
-		return err
-	}
-	_, err = s.Put(ctx, workspaceKey, append(data, '\n'), store.Absent)
-	if errors.Is(err, store.ErrConflict) {
-		err = errWorkspaceExists
-	}
-	if err != nil {
-		return fmt.Errorf("workspace %q: %w", at.workspace, err)
-	}
+	fmt.Fprintf(a.Stdout, "Workspace %q is made and selected. Its state is kept in %s.\n", at.Workspace, where)
 	return nil
 }

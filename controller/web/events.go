@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/change"
 	"github.com/fray-ml/fray/state"
-	"github.com/fray-ml/fray/state/store"
 )
 
 // Level is how much an event matters, of a closed set.
@@ -87,7 +87,7 @@ func (j *journal) note(before, after *Snapshot) {
 		c.add(LevelInfo, "controller", fmt.Sprintf("%s leads with epoch %d", cmp.Or(leaderOf(after), "somebody"), after.Lease.Epoch))
 	}
 	c.pause()
-	for _, e := range plan.Events(before.Doc, &plan.Plan{Next: after.Doc}, after.At) {
+	for _, e := range change.Events(before.Doc, &plan.Plan{Next: after.Doc}, after.At) {
 		c.found = append(c.found, eventOf(e, after.Doc))
 	}
 	c.weather()
@@ -95,7 +95,7 @@ func (j *journal) note(before, after *Snapshot) {
 }
 
 // remember puts in what the store knows of the time before.
-func (j *journal) remember(past []store.Event, doc *state.Document) {
+func (j *journal) remember(past []state.Event, doc *state.Document) {
 	found := make([]Event, len(past))
 	for i := range past {
 		found[i] = eventOf(past[i], doc)
@@ -117,7 +117,7 @@ func (j *journal) add(found []Event) {
 }
 
 // eventOf is an event as a page shows it.
-func eventOf(e store.Event, doc *state.Document) Event {
+func eventOf(e state.Event, doc *state.Document) Event {
 	out := Event{At: e.At, Level: levelOf(e), Text: e.Text, About: e.Addr.String()}
 	if j := doc.Jobs[e.Addr]; j != nil {
 		out.Job = j.ID
@@ -132,23 +132,23 @@ func eventOf(e store.Event, doc *state.Document) Event {
 }
 
 // levelOf is the level of an event, by its kind where an older fray recorded none.
-func levelOf(e store.Event) Level {
+func levelOf(e state.Event) Level {
 	switch e.Level {
-	case store.EventGood:
+	case state.EventGood:
 		return LevelGood
-	case store.EventWarn:
+	case state.EventWarn:
 		return LevelWarn
-	case store.EventError:
+	case state.EventError:
 		return LevelError
-	case store.EventInfo:
+	case state.EventInfo:
 	}
 	switch e.Kind {
-	case store.EventReady:
+	case state.EventReady:
 		return LevelGood
-	case store.EventDrift, store.EventProvider:
+	case state.EventDrift, state.EventProvider:
 		return LevelWarn
-	case store.EventLaunched, store.EventStarted, store.EventEnded, store.EventJob, store.EventSlice, store.EventPending,
-		store.EventLease, store.EventConfig:
+	case state.EventLaunched, state.EventStarted, state.EventEnded, state.EventJob, state.EventSlice, state.EventPending,
+		state.EventLease, state.EventConfig:
 	}
 	return LevelInfo
 }

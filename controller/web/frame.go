@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/fray-ml/fray/accelerators"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -184,7 +185,7 @@ func compareBool(a, b bool) int {
 
 // chipsOf is how many chips a slice has, 0 for one without TPUs.
 func chipsOf(spec *schema.SliceSpec) int {
-	shape, err := schema.ParseAccelerator(spec.TPU)
+	shape, err := accelerators.Parse(spec.TPU)
 	if err != nil {
 		return 0
 	}

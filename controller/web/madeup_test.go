@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/fray-ml/fray/accelerators"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -93,13 +94,13 @@ func (m *madeUp) slice(owner schema.Address, n int, tpu string) *state.Slice {
 	s.BornAt = s.AskedAt.Add(90 * time.Second)
 	m.doc.Slices[name] = s
 	for host := range s.Spec.Hosts {
-		m.hosts[name] = append(m.hosts[name], plan.Host{HostReport: store.HostReport{Slice: name, Host: host, Seq: 9}, Pulse: plan.NewPulse(time.Hour)})
+		m.hosts[name] = append(m.hosts[name], plan.Host{HostReport: state.HostReport{Slice: name, Host: host, Seq: 9}, Pulse: plan.NewPulse(time.Hour)})
 	}
 	return s
 }
 
 func hostsOf(tpu string) int {
-	shape, err := schema.ParseAccelerator(tpu)
+	shape, err := accelerators.Parse(tpu)
 	if err != nil {
 		return 1
 	}

@@ -5,7 +5,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fray-ml/fray/accelerators"
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/change"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
@@ -38,8 +40,8 @@ type Overview struct {
 	Chips     int `json:"chips"`
 	ChipsHeld int `json:"chips_held"`
 	// Cost is what an hour of what is there is estimated to cost, in dollars.
-	Cost        schema.Price `json:"cost"`
-	CostUnknown int          `json:"cost_unknown"` // slices whose price is not known
+	Cost        accelerators.Price `json:"cost"`
+	CostUnknown int                `json:"cost_unknown"` // slices whose price is not known
 
 	Paused      *state.Pause      `json:"paused,omitempty"`
 	Unreachable map[string]string `json:"unreachable,omitempty"` // providers, and why
@@ -125,7 +127,7 @@ func leaderOf(snap *Snapshot) string {
 
 // costOf is what the slices that are there cost. Where no inventory is at hand
 // they are those that one has listed before.
-func costOf(snap *Snapshot) plan.CostTotal {
+func costOf(snap *Snapshot) change.CostTotal {
 	inventories := snap.Inventories
 	if inventories == nil {
 		var inv schema.Inventory
@@ -138,7 +140,7 @@ func costOf(snap *Snapshot) plan.CostTotal {
 	}
 	// Only what is there now: what is wanted would be looked for in every zone.
 	there := &schema.Desired{Providers: wantedOf(snap).Providers}
-	return plan.Total(plan.Costs(there, planOf(snap), &plan.Observed{Inventories: inventories}))
+	return change.Total(change.Costs(there, planOf(snap), &plan.Observed{Inventories: inventories}))
 }
 
 // planOf is the plan with the state that it led to.

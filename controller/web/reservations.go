@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/capacity"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -49,13 +49,13 @@ func (s *Server) reservations(w http.ResponseWriter, _ *http.Request) {
 	f := s.current.Load()
 	out := ReservationList{Version: f.version, Now: s.cfg.Now(), Reservations: []ReservationRow{}}
 	wanted := wantedOf(f.snap)
-	for i, status := range plan.ReservationStatus(wanted, planOf(f.snap), out.Now) {
+	for i, status := range capacity.ReservationStatus(wanted, planOf(f.snap), out.Now) {
 		out.Reservations = append(out.Reservations, f.look().reservationRow(f.snap, &wanted.Reservations[i], status))
 	}
 	answer(w, http.StatusOK, out)
 }
 
-func (x *index) reservationRow(snap *Snapshot, r *schema.Reservation, status plan.PoolStatus) ReservationRow {
+func (x *index) reservationRow(snap *Snapshot, r *schema.Reservation, status capacity.PoolStatus) ReservationRow {
 	shape := r.Max
 	if shape.TPU == "" && shape.CPU == 0 {
 		shape = r.Min

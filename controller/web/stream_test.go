@@ -13,7 +13,6 @@ import (
 
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
-	"github.com/fray-ml/fray/state/store"
 )
 
 // events reads server-sent events of one kind from a real connection.
@@ -70,10 +69,10 @@ func (e *events) next(kind string, into any) {
 func TestUpdates(t *testing.T) {
 	first := family()
 	from := newSource(first)
-	past := []store.Event{{At: testTime, Kind: store.EventReady, Addr: schema.Address{Kind: schema.KindJob, Name: "root"}, Text: "attempt 1 is up"}}
+	past := []state.Event{{At: testTime, Kind: state.EventReady, Addr: schema.Address{Kind: schema.KindJob, Name: "root"}, Text: "attempt 1 is up"}}
 	s := pageOf(t, nil, func(c *Config) {
 		c.Source, c.Pace = from, time.Millisecond
-		c.History = func(context.Context) ([]store.Event, error) { return past, nil }
+		c.History = func(context.Context) ([]state.Event, error) { return past, nil }
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	ran := make(chan struct{})

@@ -84,7 +84,7 @@ type Config struct {
 	Verify func(token string) error
 	// History reads the events that the store remembers, oldest first; nil: only
 	// what happens from now on is shown.
-	History func(ctx context.Context) ([]store.Event, error)
+	History func(ctx context.Context) ([]state.Event, error)
 	// Pace is the least time between two updates of a page; 0: a second.
 	Pace time.Duration
 	Now  func() time.Time // nil: time.Now

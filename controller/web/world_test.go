@@ -12,6 +12,10 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/capacity"
+	"github.com/fray-ml/fray/plan/change"
+	"github.com/fray-ml/fray/plan/reconcile"
+	"github.com/fray-ml/fray/plan/snapshot"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
@@ -126,7 +130,7 @@ func newWorld(t *testing.T, desired schema.Desired) *world {
 		t: t, now: testTime.Add(-time.Hour), desired: desired, slices: map[string]schema.SliceSpec{}, orders: map[string]plan.Assigned{},
 		ends: map[schema.Address]schema.TaskState{},
 	}
-	w.doc = plan.Accepted(&state.Document{FormatVersion: state.FormatVersion, Lineage: "abcdefghijklmnopqrst"}, desired)
+	w.doc = change.Accepted(&state.Document{FormatVersion: state.FormatVersion, Lineage: "abcdefghijklmnopqrst"}, desired)
 	return w
 }
 
@@ -136,11 +140,11 @@ func (w *world) steps(n int) *Snapshot {
 	for range n {
 		w.now = w.now.Add(time.Second)
 		obs := w.observe()
-		p := plan.Diff(&w.desired, w.doc, obs, w.now)
+		p := reconcile.Diff(&w.desired, w.doc, obs, w.now)
 		w.doc = p.Next
 		for _, a := range p.Actions {
 			w.act(a)
-			w.doc = plan.Folded(w.doc, a, nil, w.now)
+			w.doc = capacity.Folded(w.doc, a, nil, w.now)
 		}
 		snap = &Snapshot{
 			Doc: w.doc.Clone(), Wanted: &w.desired, Plan: p, Hosts: obs.Hosts, Attended: obs.Attended, Inventories: obs.Inventories,
@@ -155,11 +159,11 @@ func (w *world) observe() *plan.Observed {
 	var inv schema.Inventory
 	for name, spec := range w.slices {
 		inv.Slices = append(inv.Slices, schema.SliceStatus{Spec: spec, Phase: schema.SliceReady, CreatedAt: w.now})
-		report := store.HostReport{Slice: name, Boot: "b", Seq: uint64(w.now.Unix()), Address: "127.0.0.2", CoordinatorPort: 1, MegascalePort: 2}
+		report := state.HostReport{Slice: name, Boot: "b", Seq: uint64(w.now.Unix()), Address: "127.0.0.2", CoordinatorPort: 1, MegascalePort: 2}
 		if order, ok := w.orders[name]; ok {
 			report.Epoch, report.Generation = order.Epoch, order.Generation
 			if run := order.Run; run != nil {
-				task := &store.TaskReport{Job: run.Job, Attempt: run.Attempt, Generation: order.Generation, State: schema.TaskRunning, Started: true}
+				task := &state.TaskReport{Job: run.Job, Attempt: run.Attempt, Generation: order.Generation, State: schema.TaskRunning, Started: true}
 				if end := w.ends[run.Job]; end != "" {
 					code := 1
 					task.State, task.ExitCode, task.Reason, task.Tail = end, &code, "exited with code 1", []string{"the last words"}
@@ -173,7 +177,7 @@ func (w *world) observe() *plan.Observed {
 	obs.Confirmations = map[string]plan.Confirmation{}
 	for name := range w.doc.Slices { // each is read directly, as those in doubt are
 		if _, there := w.slices[name]; !there {
-			obs.Confirmations[name] = plan.Confirmation{Answer: plan.AnswerGone, ReadAt: w.now}
+			obs.Confirmations[name] = plan.Confirmation{Answer: snapshot.AnswerGone, ReadAt: w.now}
 		}
 	}
 	return obs

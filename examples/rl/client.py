@@ -8,7 +8,7 @@ import urllib.request
 from typing import Any
 
 # For how long a coordinator that does not answer may be on its way back.
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 120
 
 
 class Coordinator:

@@ -24,7 +24,7 @@ MASTERED = 0.8  # of the longest episode, on average
 WINDOW = 32  # episodes that the average is over
 QUEUE = 64  # episodes that wait for the trainer; more make workers wait
 LONGEST_WAIT = 5.0  # seconds in which a call waits for others
-GOODBYE_SECONDS = 30
+GOODBYE_SECONDS = 600  # for which it stays for a worker that does not say goodbye
 METHODS = ("lesson", "publish", "put", "take", "finish", "goodbye")  # that other jobs may call
 
 
@@ -36,7 +36,7 @@ class Coordinator:
         self._changed = threading.Condition()
         self._recent: list[int] = []
         self._queue: list[dict] = []
-        self._gone: set[int] = set()
+        self._left: set[str] = set()
         self._saved = {"lesson": 0, "step": 0, "checkpoint": "", "finished": False}
         if path.exists():
             self._saved |= files.read(path)
@@ -87,16 +87,19 @@ class Coordinator:
 
     def goodbye(self, worker: int) -> dict:
         """A worker knows that it is finished."""
+        return {}
+
+    def left(self, who: str) -> None:
+        """The trainer or a worker has the answer to its last call, and makes no other."""
         with self._changed:
-            self._gone.add(worker)
+            self._left.add(who)
             self._changed.notify_all()
-            return {}
 
     def wait_for_end(self, workers: int) -> None:
         with self._changed:
             self._changed.wait_for(lambda: self._saved["finished"])
-            # A worker that died on the way out must not keep everybody here.
-            self._changed.wait_for(lambda: len(self._gone) >= workers, GOODBYE_SECONDS)
+            # One that died on the way out must not keep the others here.
+            self._changed.wait_for(lambda: len(self._left) > workers, GOODBYE_SECONDS)
 
     def _report(self, lesson: int, length: int) -> None:
         if lesson != self._saved["lesson"]:
@@ -130,9 +133,16 @@ class Handler(BaseHTTPRequestHandler):
             self._answer(404, {"error": f"no method {name!r}"})
             return
         try:
-            self._answer(200, getattr(self.coordinator, name)(**arguments))
+            answer = getattr(self.coordinator, name)(**arguments)
         except TypeError as error:
             self._answer(400, {"error": str(error)})
+            return
+        self._answer(200, answer)
+        # Only now: the coordinator may end once all have left.
+        if name == "finish":
+            self.coordinator.left("trainer")
+        elif name == "goodbye":
+            self.coordinator.left(f"worker {arguments['worker']}")
 
     def _answer(self, status: int, value: dict) -> None:
         body = json.dumps(value).encode()

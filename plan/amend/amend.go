@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/snapshot"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
@@ -59,7 +60,7 @@ func (b *binder) bindAttempt(addr schema.Address, found *plan.Assigned, files *s
 	if err != nil {
 		return fmt.Errorf("take over %s: %w", addr, err)
 	}
-	attempt := plan.AssignedAttempt(&found.Assignment)
+	attempt := snapshot.AssignedAttempt(&found.Assignment)
 	attempt.Why, attempt.StartedAt = why, b.at
 	j := &state.Job{
 		ID: run.JobID, Spec: &spec, Digest: digest, Status: schema.JobPending,

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/snapshot"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
@@ -246,7 +247,7 @@ func (m *importer) attemptOn(names []string) (*plan.Assigned, error) {
 			return nil, fmt.Errorf("slice %s runs %s, which the state has as %s", found.Slice, found.Run.Job, addr)
 		}
 	}
-	want := plan.AssignedAttempt(&found.Assignment).Slices
+	want := snapshot.AssignedAttempt(&found.Assignment).Slices
 	for _, name := range want {
 		if !slices.Contains(names, name) {
 			return nil, fmt.Errorf("attempt %d of %s also runs on slice %s; take up all of its slices: %s",
@@ -307,7 +308,7 @@ func (m *importer) importUsers() error {
 		case cur != nil && (len(cur.Slices) > 0 || cur.Status.Ended()):
 			return fmt.Errorf("slice %s runs %s, which the state has elsewhere; remove that from the state first", name, a.Run.Job)
 		}
-		names := plan.AssignedAttempt(&a.Assignment).Slices
+		names := snapshot.AssignedAttempt(&a.Assignment).Slices
 		for _, each := range names {
 			if !slices.Contains(m.Slices, each) {
 				return fmt.Errorf("%s also runs on slice %s; take that up too", a.Run.Job, each)

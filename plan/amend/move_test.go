@@ -12,7 +12,6 @@ import (
 	"github.com/fray-ml/fray/plan/amend"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
-	"github.com/fray-ml/fray/state/store"
 )
 
 // moved is the world after a move; the document before must be as it was.
@@ -195,7 +194,7 @@ func TestMovedJobGivesItsSlicesBack(t *testing.T) {
 	w := newWorld(t, files([]schema.Job{at(t, "job.a", from("p", 1))}, pool("p", 1)))
 	w.settle()
 	w.move("job.a", "job.b")
-	w.ends = func(*store.Run) schema.TaskState { return schema.TaskSucceeded }
+	w.ends = func(*state.Run) schema.TaskState { return schema.TaskSucceeded }
 	w.step()
 	w.settle()
 	j := w.job(address(t, "job.b"))

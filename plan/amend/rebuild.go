@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/lifecycle"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
-	"github.com/fray-ml/fray/state/store"
 )
 
 // RebuildInput is what is left of a stack whose state was lost.
@@ -24,7 +24,7 @@ type RebuildInput struct {
 	Logs []string
 	// Jobs are the records of the jobs that have run, by id; Kept says that such
 	// records were kept at all, so that a job without one has never run.
-	Jobs map[string]store.JobRecord
+	Jobs map[string]state.JobRecord
 	Kept bool
 	// Desired is what the files declare, nil if they cannot be read.
 	Desired *schema.Desired
@@ -102,7 +102,7 @@ type rebuilder struct {
 	binder
 	RebuildInput
 	listed map[string]*schema.SliceStatus
-	past   map[schema.Address]store.JobRecord // the newest of each address
+	past   map[schema.Address]state.JobRecord // the newest of each address
 	live   map[schema.Address]*plan.Assigned  // newest attempts of which it is known how they stand
 	pools  map[schema.Address]schema.Address  // reservations that have other names by now
 
@@ -137,7 +137,7 @@ func (r *rebuilder) choose() error {
 		}
 	}
 	r.listed = listed(r.Observed, r.Stack)
-	for _, st := range plan.ListedGuests(r.Observed, r.listed) {
+	for _, st := range lifecycle.ListedGuests(r.Observed, r.listed) {
 		r.listed[st.Spec.Name] = st
 	}
 	return nil

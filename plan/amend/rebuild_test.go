@@ -13,7 +13,7 @@ import (
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/amend"
 	"github.com/fray-ml/fray/schema"
-	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/state"
 )
 
 const random = "0123456789abcdef"
@@ -101,7 +101,7 @@ func TestRebuild(t *testing.T) {
 func TestRebuildDoesNotRunWhatHasRun(t *testing.T) {
 	js := []schema.Job{at(t, "job.done"), at(t, "job.runs")}
 	w := newWorld(t, files(js))
-	w.ends = func(run *store.Run) schema.TaskState {
+	w.ends = func(run *state.Run) schema.TaskState {
 		if run != nil && run.Job.Name == "done" {
 			return schema.TaskSucceeded
 		}
@@ -145,8 +145,8 @@ func TestRebuildTakesEndsFromTheRecords(t *testing.T) {
 	declared := files([]schema.Job{at(t, "job.runs"), at(t, "job.good"), at(t, "job.bad"), at(t, "job.stopped"), at(t, "job.gone"), at(t, "job.new"), at(t, "job.fresh")})
 	in := w.lost(&declared)
 	in.Addrs = map[string]schema.Address{"old-000000000001": address(t, "job.new")}
-	in.Jobs = map[string]store.JobRecord{}
-	for _, r := range []store.JobRecord{
+	in.Jobs = map[string]state.JobRecord{}
+	for _, r := range []state.JobRecord{
 		{ID: "good-000000000001", Addr: address(t, "job.good"), Status: schema.JobSucceeded, Attempt: 2, Failures: 1, EndedAt: ended},
 		{ID: "good-000000000000", Addr: address(t, "job.good"), Status: schema.JobFailed, EndedAt: ended.Add(-time.Hour)},
 		{ID: "bad-000000000001", Addr: address(t, "job.bad"), Status: schema.JobFailed, Reason: "exit status 3", Attempt: 1, Failures: 1, EndedAt: ended},
@@ -200,7 +200,7 @@ func TestRebuildKnowsSuccess(t *testing.T) {
 	desired := jobs(at(t, "job.a", gang(2)))
 	w := newWorld(t, desired)
 	w.settle()
-	w.ends = func(*store.Run) schema.TaskState { return schema.TaskSucceeded }
+	w.ends = func(*state.Run) schema.TaskState { return schema.TaskSucceeded }
 	names := w.job(address(t, "job.a")).Slices
 	for _, name := range names {
 		w.live(name)
@@ -319,7 +319,7 @@ func TestRebuildRefuses(t *testing.T) {
 		}, "provider gcp cannot be asked"},
 		{"nothing there", func(_ *world, in *amend.RebuildInput) { in.Observed = newWorld(t, desired).observe() }, "nothing to rebuild from"},
 		{"two stacks", func(_ *world, in *amend.RebuildInput) {
-			in.Observed.Assignments["x"] = plan.Assigned{Assignment: store.Assignment{Slice: "x", Stack: "zyxwvutsrqpo"}}
+			in.Observed.Assignments["x"] = plan.Assigned{Assignment: state.Assignment{Slice: "x", Stack: "zyxwvutsrqpo"}}
 		}, "abcdefghijkl and zyxwvutsrqpo"},
 		{"a stack that was migrated", func(w *world, in *amend.RebuildInput) {
 			for name, a := range in.Observed.Assignments {
@@ -339,7 +339,7 @@ func TestRebuildRefuses(t *testing.T) {
 	}
 	w := fresh()
 	in := w.lost(&desired)
-	in.Observed.Assignments["x"] = plan.Assigned{Assignment: store.Assignment{Slice: "x", Stack: "zyxwvutsrqpo", Epoch: 41}}
+	in.Observed.Assignments["x"] = plan.Assigned{Assignment: state.Assignment{Slice: "x", Stack: "zyxwvutsrqpo", Epoch: 41}}
 	in.Stack = "abcdefghijkl"
 	doc, _, err := amend.Rebuild(in)
 	if err != nil || doc.Jobs[address(t, "job.a")] == nil || doc.Epoch != 42 {

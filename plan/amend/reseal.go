@@ -4,10 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/change"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
-	"github.com/fray-ml/fray/state/store"
 )
 
 // Reseal returns a copy of a state in which all that a former key sealed is sealed
@@ -46,7 +45,7 @@ func Reseal(doc *state.Document, r schema.Resealer) (*state.Document, error) {
 }
 
 // ResealRun is Reseal for what is assigned.
-func ResealRun(run *store.Run, r schema.Resealer) (*store.Run, error) {
+func ResealRun(run *state.Run, r schema.Resealer) (*state.Run, error) {
 	if run == nil {
 		return nil, nil
 	}
@@ -85,7 +84,7 @@ func resealedDigests(doc, next *state.Document) triggerDigests {
 	if len(all) == 0 {
 		return triggerDigests{}
 	}
-	return triggerDigests{plan.TriggerDigests(&doc.Desired, all), plan.TriggerDigests(&next.Desired, all)}
+	return triggerDigests{change.TriggerDigests(&doc.Desired, all), change.TriggerDigests(&next.Desired, all)}
 }
 
 // lifecycle is a lifecycle whose triggers have not fired. A digest of something that

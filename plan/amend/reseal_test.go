@@ -4,11 +4,10 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/amend"
+	"github.com/fray-ml/fray/plan/change"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
-	"github.com/fray-ml/fray/state/store"
 )
 
 func stackKey(t *testing.T, s state.Secrets) *state.Key {
@@ -39,7 +38,7 @@ func sealedState(t *testing.T, key schema.Sealer) *state.Document {
 		{Addr: two, Command: []schema.Text{schema.Plain("run")}},
 	}}
 	on := schema.Trigger{Addr: one}
-	on.Digest = plan.TriggerDigests(&desired, []schema.Trigger{on})[on]
+	on.Digest = change.TriggerDigests(&desired, []schema.Trigger{on})[on]
 	stale := schema.Trigger{Addr: one, Path: "command", Digest: "v1:of an earlier command"}
 	desired.Jobs[1].Lifecycle.TriggeredBy = []schema.Trigger{on}
 	doc := &state.Document{
@@ -91,7 +90,7 @@ func TestResealIsAsIfTheNewKeyHadSealed(t *testing.T) {
 		t.Errorf("the document that was given has changed: %v", err)
 	}
 	for _, j := range before.Jobs {
-		run := &store.Run{Job: j.Spec.Addr, Spec: *j.Spec, Digest: j.Digest}
+		run := &state.Run{Job: j.Spec.Addr, Spec: *j.Spec, Digest: j.Digest}
 		assigned, err := amend.ResealRun(run, stackKey(t, state.Secrets{Current: next, Former: [][]byte{old}}))
 		if err != nil {
 			t.Fatal(err)

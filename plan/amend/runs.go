@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/snapshot"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -50,7 +51,7 @@ func (r *rebuilder) over(a *plan.Assigned) string {
 		return ""
 	}
 	there := 0
-	for _, name := range plan.AssignedAttempt(&a.Assignment).Slices {
+	for _, name := range snapshot.AssignedAttempt(&a.Assignment).Slices {
 		st := r.listed[name]
 		other := r.Observed.Assignments[name]
 		switch {
@@ -70,7 +71,7 @@ func (r *rebuilder) over(a *plan.Assigned) string {
 
 // succeeded reports whether all hosts of an attempt say so.
 func (r *rebuilder) succeeded(a *plan.Assigned) bool {
-	attempt := plan.AssignedAttempt(&a.Assignment)
+	attempt := snapshot.AssignedAttempt(&a.Assignment)
 	for i := range attempt.Tasks {
 		t := &attempt.Tasks[i]
 		if r.fillIn(&attempt, t); t.State != schema.TaskSucceeded {

@@ -8,7 +8,6 @@ import (
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
-	"github.com/fray-ml/fray/state/store"
 )
 
 // bindWaiting records declared jobs that have slices and have never run on them.
@@ -135,7 +134,7 @@ func (r *rebuilder) findTraces() error {
 }
 
 // recordEnded records a job as it had ended, by the id that it had.
-func (r *rebuilder) recordEnded(want *schema.Job, past store.JobRecord) error {
+func (r *rebuilder) recordEnded(want *schema.Job, past state.JobRecord) error {
 	j := state.Job{
 		Status: past.Status, Reason: past.Reason, EndedAt: past.EndedAt,
 		Attempt: past.Attempt, Failures: past.Failures, Preemptions: past.Preemptions,
@@ -149,8 +148,8 @@ func (r *rebuilder) recordEnded(want *schema.Job, past store.JobRecord) error {
 }
 
 // newestRecords are the records by the address that a job has now.
-func (r *rebuilder) newestRecords() map[schema.Address]store.JobRecord {
-	newest := map[schema.Address]store.JobRecord{}
+func (r *rebuilder) newestRecords() map[schema.Address]state.JobRecord {
+	newest := map[schema.Address]state.JobRecord{}
 	for _, id := range slices.Sorted(maps.Keys(r.Jobs)) {
 		record := r.Jobs[id]
 		addr := record.Addr

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/fray-ml/fray/schema"
-	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/state"
 )
 
 // What is left of an attempt that is over, in whichever way, is not enough to
@@ -19,9 +19,9 @@ func TestRebuildStopsWhatIsOver(t *testing.T) {
 		{"a slice was given to another job", func(w *world, first string) {
 			a := w.assignments[first]
 			a.Generation++
-			a.Run = &store.Run{
+			a.Run = &state.Run{
 				Job: address(t, "job.b"), JobID: "b-0123456789ab", Attempt: 1, Spec: at(t, "job.b", from("p", 1)),
-				Peers: []store.Peer{{Slice: first}},
+				Peers: []state.Peer{{Slice: first}},
 			}
 			w.assignments[first] = a
 		}},

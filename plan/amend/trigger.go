@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/change"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -33,8 +33,8 @@ func (m *mover) retrigger() retrigger {
 	for _, t := range old {
 		renamed = append(renamed, r.renamed(t))
 	}
-	r.before = plan.TriggerDigests(&m.doc.Desired, old)
-	r.after = plan.TriggerDigests(&m.next.Desired, renamed)
+	r.before = change.TriggerDigests(&m.doc.Desired, old)
+	r.after = change.TriggerDigests(&m.next.Desired, renamed)
 	return r
 }
 

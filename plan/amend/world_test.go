@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/change"
+	"github.com/fray-ml/fray/plan/reconcile"
+	"github.com/fray-ml/fray/plan/snapshot"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
-	"github.com/fray-ml/fray/state/store"
 )
 
 const lineage = "abcdefghijklmnopqrstuvwxyz"
@@ -31,9 +33,9 @@ type world struct {
 	slices      map[string]*schema.SliceStatus
 	assignments map[string]plan.Assigned
 	hosts       map[string][]plan.Host
-	object      store.Generation
+	object      state.Generation
 	logs        map[string]bool // ids of jobs that have run
-	ends        func(run *store.Run) schema.TaskState
+	ends        func(run *state.Run) schema.TaskState
 
 	starts []string // "ID attempt N on SLICE"
 	ended  []string // tasks that were told to stop, and slices that were deleted
@@ -47,7 +49,7 @@ func newWorld(t tester, desired schema.Desired) *world {
 		assignments: map[string]plan.Assigned{},
 		hosts:       map[string][]plan.Host{},
 		logs:        map[string]bool{},
-		ends:        func(*store.Run) schema.TaskState { return schema.TaskRunning },
+		ends:        func(*state.Run) schema.TaskState { return schema.TaskRunning },
 	}
 }
 
@@ -74,16 +76,16 @@ func (w *world) observe() *plan.Observed {
 func (w *world) confirm(obs *plan.Observed) {
 	obs.Confirmations = map[string]plan.Confirmation{}
 	for name := range w.doc.Slices {
-		obs.Confirmations[name] = plan.Confirmation{Answer: plan.AnswerGone, ReadAt: w.now}
+		obs.Confirmations[name] = plan.Confirmation{Answer: snapshot.AnswerGone, ReadAt: w.now}
 	}
 	for name, st := range w.slices {
-		obs.Confirmations[name] = plan.Confirmation{Answer: plan.AnswerFound, ReadAt: w.now, Status: *st}
+		obs.Confirmations[name] = plan.Confirmation{Answer: snapshot.AnswerFound, ReadAt: w.now, Status: *st}
 	}
 }
 
 // diff is what follows now for a configuration.
 func (w *world) diff(desired schema.Desired) *plan.Plan {
-	return plan.Diff(&desired, w.doc, w.observe(), w.now)
+	return reconcile.Diff(&desired, w.doc, w.observe(), w.now)
 }
 
 func (w *world) step() *plan.Plan {
@@ -134,7 +136,7 @@ func (w *world) live(name string) {
 	a := w.assignments[name]
 	hosts := make([]plan.Host, w.slices[name].Spec.Hosts)
 	for n := range hosts {
-		var task *store.TaskReport
+		var task *state.TaskReport
 		if old := w.hosts[name]; n < len(old) {
 			task = old[n].Task
 		}
@@ -147,7 +149,7 @@ func (w *world) live(name string) {
 		if a.Run != nil && (task == nil || task.Generation < a.Generation) {
 			w.logs[a.Run.JobID] = true
 			w.starts = append(w.starts, fmt.Sprintf("%s attempt %d on %s", a.Run.JobID, a.Run.Attempt, name))
-			task = &store.TaskReport{
+			task = &state.TaskReport{
 				Job: a.Run.Job, Attempt: a.Run.Attempt, Generation: a.Generation, Task: n,
 				State: schema.TaskRunning, Started: true, StartedAt: w.now,
 			}
@@ -157,7 +159,7 @@ func (w *world) live(name string) {
 			over.State = w.ends(a.Run)
 			task = &over
 		}
-		hosts[n] = plan.Host{HostReport: store.HostReport{
+		hosts[n] = plan.Host{HostReport: state.HostReport{
 			Slice: name, Host: n, Address: "127.0.0.1", CoordinatorPort: 1, MegascalePort: 2,
 			Epoch: a.Epoch, Generation: a.Generation, Task: task,
 		}}
@@ -178,7 +180,7 @@ func (w *world) settle() {
 }
 
 func (w *world) accept(desired schema.Desired) {
-	w.doc = plan.Accepted(w.doc, desired)
+	w.doc = change.Accepted(w.doc, desired)
 	w.doc.Revision++
 }
 

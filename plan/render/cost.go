@@ -6,8 +6,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/fray-ml/fray/accelerators"
 	"github.com/fray-ml/fray/plan"
-	"github.com/fray-ml/fray/schema"
+	planchange "github.com/fray-ml/fray/plan/change"
 )
 
 // maxCosts is how many kinds of slices a plan prices one by one, unless all is
@@ -20,7 +21,7 @@ func (p *printer) costs(costs []plan.Cost) {
 	if len(costs) == 0 {
 		return
 	}
-	p.print(p.paint(bold, "Estimated cost:"), " ", costSum(plan.Total(costs)), "\n")
+	p.print(p.paint(bold, "Estimated cost:"), " ", costSum(planchange.Total(costs)), "\n")
 	shown := costs
 	if len(costs) > maxCosts+1 && !p.verbose {
 		shown = costs[:maxCosts]
@@ -29,21 +30,21 @@ func (p *printer) costs(costs []plan.Cost) {
 		p.print("  ", costLine(&shown[i]), ".\n")
 	}
 	if rest := costs[len(shown):]; len(rest) > 0 {
-		p.print("  ", fmt.Sprintf("%d more kinds of slices: %s.\n", len(rest), hourly(plan.Total(rest))))
+		p.print("  ", fmt.Sprintf("%d more kinds of slices: %s.\n", len(rest), hourly(planchange.Total(rest))))
 	}
 }
 
 // costSum is "$6.72–$24.96 an hour (+$3.36–$12.48 by this plan), …".
-func costSum(t plan.CostTotal) string {
+func costSum(t planchange.CostTotal) string {
 	text := hourly(t)
 	if change := priceChange(t.Before, t.After); change != "" {
 		text += " (" + change + ")"
 	}
-	return text + ". Prices: " + schema.PricesFrom + ", without disks and traffic; not your bill."
+	return text + ". Prices: " + accelerators.PricesFrom + ", without disks and traffic; not your bill."
 }
 
 // hourly is a sum after the plan, after what is not in it.
-func hourly(t plan.CostTotal) string {
+func hourly(t planchange.CostTotal) string {
 	if t.UnknownAfter == 0 {
 		return Price(t.After) + " an hour"
 	}
@@ -55,15 +56,15 @@ func hourly(t plan.CostTotal) string {
 }
 
 // priceChange is what a plan adds to a price, or takes off it; "" for nothing.
-func priceChange(before, after schema.Price) string {
+func priceChange(before, after accelerators.Price) string {
 	low, high := cents(after.Low-before.Low), cents(after.High-before.High)
 	switch {
 	case low == 0 && high == 0:
 		return ""
 	case low >= 0 && high >= 0:
-		return "+" + Price(schema.Price{Low: min(low, high), High: max(low, high)}) + " by this plan"
+		return "+" + Price(accelerators.Price{Low: min(low, high), High: max(low, high)}) + " by this plan"
 	case low <= 0 && high <= 0:
-		return "-" + Price(schema.Price{Low: min(-low, -high), High: max(-low, -high)}) + " by this plan"
+		return "-" + Price(accelerators.Price{Low: min(-low, -high), High: max(-low, -high)}) + " by this plan"
 	}
 	return Price(before) + " before this plan"
 }
@@ -102,7 +103,7 @@ func costLine(c *plan.Cost) string {
 
 // Price is an estimate as people read it: "$1.20–$1.56", or one amount where
 // both ends read the same.
-func Price(p schema.Price) string {
+func Price(p accelerators.Price) string {
 	low, high := dollars(p.Low), dollars(p.High)
 	if low == high {
 		return low
@@ -131,18 +132,18 @@ func cents(dollars float64) float64 { return math.Round(100*dollars) / 100 }
 
 // cost is what JSON says of all costs together.
 type cost struct {
-	Currency      string       `json:"currency"`
-	Source        string       `json:"source"`
-	Before        schema.Price `json:"before"`
-	After         schema.Price `json:"after"`
-	UnknownBefore int          `json:"unknown_before,omitempty"`
-	UnknownAfter  int          `json:"unknown_after,omitempty"`
+	Currency      string             `json:"currency"`
+	Source        string             `json:"source"`
+	Before        accelerators.Price `json:"before"`
+	After         accelerators.Price `json:"after"`
+	UnknownBefore int                `json:"unknown_before,omitempty"`
+	UnknownAfter  int                `json:"unknown_after,omitempty"`
 }
 
 func costOf(costs []plan.Cost) *cost {
-	t := plan.Total(costs)
+	t := planchange.Total(costs)
 	return &cost{
-		Currency: "USD", Source: schema.PricesFrom, Before: rounded(t.Before), After: rounded(t.After),
+		Currency: "USD", Source: accelerators.PricesFrom, Before: rounded(t.Before), After: rounded(t.After),
 		UnknownBefore: t.UnknownBefore, UnknownAfter: t.UnknownAfter,
 	}
 }
@@ -154,7 +155,7 @@ func roundedCost(c plan.Cost) plan.Cost {
 	return c
 }
 
-func rounded(p schema.Price) schema.Price {
+func rounded(p accelerators.Price) accelerators.Price {
 	const digits = 1e6
-	return schema.Price{Low: math.Round(p.Low*digits) / digits, High: math.Round(p.High*digits) / digits}
+	return accelerators.Price{Low: math.Round(p.Low*digits) / digits, High: math.Round(p.High*digits) / digits}
 }

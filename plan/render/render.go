@@ -35,6 +35,7 @@ import (
 	"strings"
 
 	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/lifecycle"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -176,9 +177,9 @@ func (p *printer) refusals(refusals []plan.Refusal) {
 
 func refusalWords(by plan.Protection) string {
 	switch by {
-	case plan.ByState:
+	case lifecycle.ByState:
 		return "The state remembers it as protected"
-	case plan.ByFiles:
+	case lifecycle.ByFiles:
 	}
 	return "Its lifecycle protects it"
 }

@@ -10,6 +10,7 @@ import (
 
 	"cloud.google.com/go/compute/apiv1/computepb"
 
+	"github.com/fray-ml/fray/providers/gcp/gce/gcetest"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -24,33 +25,12 @@ func (s *computeService) provider(t testing.TB, now func() time.Time) *Provider 
 	}
 }
 
-func gceSpec(name string, change ...func(*schema.SliceSpec)) schema.SliceSpec {
-	spec := schema.SliceSpec{
-		Name: name, Stack: "stack-a", Owner: schema.Address{Kind: schema.KindJob, Name: "j"}, Provider: schema.ProviderGCP,
-		CPU: 2, Memory: 4 * gib, Zone: "us-west4-a", Hosts: 1, Cloud: schema.CloudSpec{Engine: schema.EngineGCE},
-	}
-	for _, each := range change {
-		each(&spec)
-	}
-	return spec
-}
-
-func ofTPU(tpu string, hosts int) func(*schema.SliceSpec) {
-	return func(s *schema.SliceSpec) { s.TPU, s.Hosts, s.CPU, s.Memory = tpu, hosts, 0, 0 }
-}
-
-func spot(s *schema.SliceSpec) { s.Preemptible = true }
-
-func flexStart(s *schema.SliceSpec) {
-	s.Cloud.Provisioning, s.Cloud.MaxRun = schema.ProvisioningFlexStart, schema.Duration(time.Hour)
-}
-
 func gceShapes() map[string]schema.SliceSpec {
 	return map[string]schema.SliceSpec{
-		"one machine":      gceSpec("one"),
-		"group":            gceSpec("many", ofTPU("v5p-16", 2)),
-		"plain group":      gceSpec("plain", func(s *schema.SliceSpec) { s.Hosts = 3 }),
-		"flex-start group": gceSpec("flex", ofTPU("v6e-16", 4), flexStart),
+		"one machine":      gcetest.Spec("one"),
+		"group":            gcetest.Spec("many", gcetest.OfTPU("v5p-16", 2)),
+		"plain group":      gcetest.Spec("plain", func(s *schema.SliceSpec) { s.Hosts = 3 }),
+		"flex-start group": gcetest.Spec("flex", gcetest.OfTPU("v6e-16", 4), gcetest.FlexStart),
 	}
 }
 
@@ -61,7 +41,7 @@ func parts(spec schema.SliceSpec) int {
 		return 1
 	case spec.TPU == "":
 		return 2
-	case byResize(spec):
+	case spec.Cloud.Provisioning == schema.ProvisioningFlexStart:
 		return 4
 	}
 	return 3
@@ -274,7 +254,7 @@ func (s *computeService) finish() {
 
 func TestComputeGroupKilledBetweenAnyTwoSteps(t *testing.T) {
 	stages := []string{"templates.insert", "policies.insert", "groups.insert", "resizes.insert"}
-	spec := gceSpec("flex", ofTPU("v6e-16", 4), flexStart)
+	spec := gcetest.Spec("flex", gcetest.OfTPU("v6e-16", 4), gcetest.FlexStart)
 	for steps := range len(stages) {
 		for _, wanted := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%d steps, wanted %t", steps+1, wanted), func(t *testing.T) {

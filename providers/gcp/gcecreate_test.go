@@ -9,6 +9,7 @@ import (
 	"cloud.google.com/go/compute/apiv1/computepb"
 
 	"github.com/fray-ml/fray/providers"
+	"github.com/fray-ml/fray/providers/gcp/gce/gcetest"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -18,10 +19,10 @@ func TestComputeRefusals(t *testing.T) {
 		spec schema.SliceSpec
 		want string
 	}{
-		{"a queue", gceSpec("one", func(s *schema.SliceSpec) { s.Cloud.Provisioning = schema.ProvisioningQueued }), "flex-start"},
-		{"flex-start for ever", gceSpec("one", func(s *schema.SliceSpec) { s.Cloud.Provisioning = schema.ProvisioningFlexStart }), "max_run"},
-		{"hosts that a TPU has not", gceSpec("many", ofTPU("v6e-16", 3)), "4 hosts, not 3"},
-		{"a machine that is too large", gceSpec("one", func(s *schema.SliceSpec) { s.CPU = 1000 }), "machine_type"},
+		{"a queue", gcetest.Spec("one", func(s *schema.SliceSpec) { s.Cloud.Provisioning = schema.ProvisioningQueued }), "flex-start"},
+		{"flex-start for ever", gcetest.Spec("one", func(s *schema.SliceSpec) { s.Cloud.Provisioning = schema.ProvisioningFlexStart }), "max_run"},
+		{"hosts that a TPU has not", gcetest.Spec("many", gcetest.OfTPU("v6e-16", 3)), "4 hosts, not 3"},
+		{"a machine that is too large", gcetest.Spec("one", func(s *schema.SliceSpec) { s.CPU = 1000 }), "machine_type"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := newComputeService(t)
@@ -49,7 +50,7 @@ func TestComputeLateErrorIsReturnedOnce(t *testing.T) {
 			s := newComputeService(t)
 			s.slow["instances.insert"] = true
 			p := s.provider(t, time.Now)
-			spec := gceSpec("one", spot)
+			spec := gcetest.Spec("one", gcetest.Spot)
 			if err := p.Create(t.Context(), spec); err != nil {
 				t.Fatal(err)
 			}
@@ -59,7 +60,7 @@ func TestComputeLateErrorIsReturnedOnce(t *testing.T) {
 			s.do(func() { // it comes and goes
 				clear(s.instances)
 				for _, op := range s.operations {
-					op.Status, op.Error = computepb.Operation_DONE.Enum(), failedOperation(test.code, "the words").Error
+					op.Status, op.Error = computepb.Operation_DONE.Enum(), gcetest.FailedOperation(test.code, "the words").Error
 				}
 			})
 			if _, listed := inventoryOf(t, p)["one"]; listed {
@@ -83,11 +84,11 @@ func TestComputeOpenOperationIsAskedForOncePerCreate(t *testing.T) {
 	s := newComputeService(t)
 	s.slow["instances.insert"] = true
 	p := s.provider(t, time.Now)
-	if err := p.Create(t.Context(), gceSpec("one")); err != nil {
+	if err := p.Create(t.Context(), gcetest.Spec("one")); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
-		if err := p.Create(t.Context(), gceSpec("one")); err != nil {
+		if err := p.Create(t.Context(), gcetest.Spec("one")); err != nil {
 			t.Errorf("while it goes on: %v", err)
 		}
 	}
@@ -102,7 +103,7 @@ func TestComputeGroupFailsAtAnyStage(t *testing.T) {
 			t.Run(method+map[bool]string{true: " late"}[late], func(t *testing.T) {
 				s := newComputeService(t)
 				p := s.provider(t, time.Now)
-				spec := gceSpec("many", ofTPU("v6e-16", 4), flexStart)
+				spec := gcetest.Spec("many", gcetest.OfTPU("v6e-16", 4), gcetest.FlexStart)
 				s.slow[method] = late
 				s.refuse = func(called string) *computeFail {
 					if called == method && !late {
@@ -118,7 +119,7 @@ func TestComputeGroupFailsAtAnyStage(t *testing.T) {
 					s.do(func() {
 						for _, op := range s.operations {
 							if op.GetStatus() != computepb.Operation_DONE {
-								op.Status, op.Error = computepb.Operation_DONE.Enum(), failedOperation("QUOTA_EXCEEDED", "Quota 'X' exceeded.").Error
+								op.Status, op.Error = computepb.Operation_DONE.Enum(), gcetest.FailedOperation("QUOTA_EXCEEDED", "Quota 'X' exceeded.").Error
 							}
 						}
 						switch method { // what has failed is not there
@@ -159,13 +160,13 @@ func TestComputeConflicts(t *testing.T) {
 		there schema.SliceSpec
 		asked schema.SliceSpec
 	}{
-		{"another stack's machine", gceSpec("x", func(s *schema.SliceSpec) { s.Stack = "stack-b" }), gceSpec("x")},
-		{"a machine of another shape", gceSpec("x", func(s *schema.SliceSpec) { s.CPU = 8 }), gceSpec("x")},
-		{"a group for a machine", gceSpec("x", ofTPU("v6e-16", 4)), gceSpec("x")},
-		{"a machine for a group", gceSpec("x"), gceSpec("x", ofTPU("v6e-16", 4))},
-		{"another stack's group", gceSpec("x", ofTPU("v6e-16", 4), func(s *schema.SliceSpec) { s.Stack = "stack-b" }), gceSpec("x", ofTPU("v6e-16", 4))},
-		{"a group of another shape", gceSpec("x", ofTPU("v6e-32", 8)), gceSpec("x", ofTPU("v6e-16", 4))},
-		{"a group in another zone", gceSpec("x", ofTPU("v6e-16", 4), inOtherZone), gceSpec("x", ofTPU("v6e-16", 4))},
+		{"another stack's machine", gcetest.Spec("x", func(s *schema.SliceSpec) { s.Stack = "stack-b" }), gcetest.Spec("x")},
+		{"a machine of another shape", gcetest.Spec("x", func(s *schema.SliceSpec) { s.CPU = 8 }), gcetest.Spec("x")},
+		{"a group for a machine", gcetest.Spec("x", gcetest.OfTPU("v6e-16", 4)), gcetest.Spec("x")},
+		{"a machine for a group", gcetest.Spec("x"), gcetest.Spec("x", gcetest.OfTPU("v6e-16", 4))},
+		{"another stack's group", gcetest.Spec("x", gcetest.OfTPU("v6e-16", 4), func(s *schema.SliceSpec) { s.Stack = "stack-b" }), gcetest.Spec("x", gcetest.OfTPU("v6e-16", 4))},
+		{"a group of another shape", gcetest.Spec("x", gcetest.OfTPU("v6e-32", 8)), gcetest.Spec("x", gcetest.OfTPU("v6e-16", 4))},
+		{"a group in another zone", gcetest.Spec("x", gcetest.OfTPU("v6e-16", 4), inOtherZone), gcetest.Spec("x", gcetest.OfTPU("v6e-16", 4))},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := newComputeService(t)
@@ -189,7 +190,7 @@ func TestComputeConflicts(t *testing.T) {
 
 func TestComputeForeignGroupAndPolicyInTheWay(t *testing.T) {
 	s := newComputeService(t)
-	spec := gceSpec("many", ofTPU("v6e-16", 4))
+	spec := gcetest.Spec("many", gcetest.OfTPU("v6e-16", 4))
 	s.policies["us-west4/many"] = &computepb.ResourcePolicy{Name: new("many"), Description: new("somebody's")}
 	p := s.provider(t, time.Now)
 	if err := p.Create(t.Context(), spec); providers.KindOf(err) != schema.ErrorConflict || err == nil {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"path"
 	"slices"
 	"sync"
 	"testing"
@@ -16,6 +17,9 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
+	gcpengine "github.com/fray-ml/fray/providers/gcp/engine"
+	"github.com/fray-ml/fray/providers/gcp/gce"
+	"github.com/fray-ml/fray/providers/gcp/mark"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -65,18 +69,21 @@ func newComputeService(t testing.TB) *computeService {
 }
 
 // engine is a new engine, as another process has.
-func (s *computeService) engine(t testing.TB, now func() time.Time) *gce {
+func (s *computeService) engine(t testing.TB, now func() time.Time) *gce.Engine {
 	t.Helper()
-	e, err := newGCE(context.Background(), Config{Project: "p", Endpoint: s.address, Now: now, Backoff: time.Millisecond}.withDefaults())
+	if now == nil {
+		now = time.Now
+	}
+	e, err := gce.New(context.Background(), gcpengine.Config{Project: "p", Endpoint: s.address, Now: now, Backoff: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := e.close(); err != nil {
+		if err := e.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return e.(*gce)
+	return e
 }
 
 func (s *computeService) routes() http.Handler {
@@ -252,7 +259,7 @@ func (s *computeService) getTemplate(r *http.Request) (proto.Message, *computeFa
 
 func (s *computeService) deleteTemplate(r *http.Request) (proto.Message, *computeFail) {
 	for _, group := range s.groups {
-		if baseOf(group.GetInstanceTemplate()) == r.PathValue("name") {
+		if path.Base(group.GetInstanceTemplate()) == r.PathValue("name") {
 			return nil, &computeFail{400, "resourceInUseByAnotherResource", "The instance_template resource is already being used by '" + group.GetName() + "'"}
 		}
 	}
@@ -270,7 +277,7 @@ func (s *computeService) getPolicy(r *http.Request) (proto.Message, *computeFail
 
 func (s *computeService) deletePolicy(r *http.Request) (proto.Message, *computeFail) {
 	for _, group := range s.groups {
-		if baseOf(group.GetResourcePolicies().GetWorkloadPolicy()) == r.PathValue("name") {
+		if path.Base(group.GetResourcePolicies().GetWorkloadPolicy()) == r.PathValue("name") {
 			return nil, &computeFail{400, "resourceInUseByAnotherResource", "The resource_policy resource is already being used by '" + group.GetName() + "'"}
 		}
 	}
@@ -295,7 +302,7 @@ func (s *computeService) deleteGroup(r *http.Request) (proto.Message, *computeFa
 	if _, there := s.groups[zoned(r)]; fail == nil && !there {
 		delete(s.resizes, zoned(r))
 		maps.DeleteFunc(s.instances, func(key string, i *computepb.Instance) bool {
-			return i.GetName() != i.GetLabels()[sliceLabel] && r.PathValue("zone")+"/"+i.GetLabels()[sliceLabel] == zoned(r)
+			return i.GetName() != i.GetLabels()[mark.SliceLabel] && r.PathValue("zone")+"/"+i.GetLabels()[mark.SliceLabel] == zoned(r)
 		})
 	}
 	return op, fail

@@ -10,6 +10,8 @@ import (
 	"cloud.google.com/go/compute/apiv1/computepb"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/fray-ml/fray/providers/gcp/mark"
 )
 
 func (s *computeService) listErrors(r *http.Request) (proto.Message, *computeFail) {
@@ -19,7 +21,7 @@ func (s *computeService) listErrors(r *http.Request) (proto.Message, *computeFai
 func (s *computeService) listMembers(r *http.Request) (proto.Message, *computeFail) {
 	list := &computepb.InstanceList{}
 	for _, key := range slices.Sorted(maps.Keys(s.instances)) {
-		if i := s.instances[key]; strings.HasPrefix(key, r.PathValue("zone")+"/") && "labels."+sliceLabel+"="+i.GetLabels()[sliceLabel] == r.URL.Query().Get("filter") {
+		if i := s.instances[key]; strings.HasPrefix(key, r.PathValue("zone")+"/") && "labels."+mark.SliceLabel+"="+i.GetLabels()[mark.SliceLabel] == r.URL.Query().Get("filter") {
 			list.Items = append(list.Items, i)
 		}
 	}
@@ -29,7 +31,7 @@ func (s *computeService) listMembers(r *http.Request) (proto.Message, *computeFa
 func (s *computeService) listTemplates(r *http.Request) (proto.Message, *computeFail) {
 	list := &computepb.InstanceTemplateList{Warning: s.partial}
 	for _, name := range slices.Sorted(maps.Keys(s.templates)) {
-		if s.templates[name].GetProperties().GetLabels()[stackLabel] != "" && r.URL.Query().Get("filter") == "properties.labels.fray-stack:*" {
+		if s.templates[name].GetProperties().GetLabels()[mark.StackLabel] != "" && r.URL.Query().Get("filter") == "properties.labels.fray-stack:*" {
 			list.Items = append(list.Items, s.templates[name])
 		}
 	}
@@ -55,7 +57,7 @@ func (s *computeService) listInstances(r *http.Request) (proto.Message, *compute
 	list := &computepb.InstanceAggregatedList{Items: map[string]*computepb.InstancesScopedList{}}
 	var keys []string
 	for key, i := range s.instances {
-		if i.GetLabels()[stackLabel] != "" && r.URL.Query().Get("filter") == "labels.fray-stack:*" && s.isReachable(key) {
+		if i.GetLabels()[mark.StackLabel] != "" && r.URL.Query().Get("filter") == "labels.fray-stack:*" && s.isReachable(key) {
 			keys = append(keys, key)
 		}
 	}

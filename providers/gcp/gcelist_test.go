@@ -3,7 +3,6 @@ package gcp
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,6 +13,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/fray-ml/fray/providers"
+	"github.com/fray-ml/fray/providers/gcp/apierror"
+	gcpengine "github.com/fray-ml/fray/providers/gcp/engine"
+	"github.com/fray-ml/fray/providers/gcp/gce/gcetest"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -26,8 +28,8 @@ func stocked(t *testing.T) (*computeService, *Provider, []string) {
 	p := s.provider(t, time.Now)
 	var names []string
 	for _, spec := range []schema.SliceSpec{
-		gceSpec("east-group", ofTPU("v6e-16", 4), inOtherZone), gceSpec("east-one", inOtherZone),
-		gceSpec("west-group", ofTPU("v6e-16", 4)), gceSpec("west-one"),
+		gcetest.Spec("east-group", gcetest.OfTPU("v6e-16", 4), inOtherZone), gcetest.Spec("east-one", inOtherZone),
+		gcetest.Spec("west-group", gcetest.OfTPU("v6e-16", 4)), gcetest.Spec("west-one"),
 	} {
 		carry(t, p, spec)
 		if spec.Hosts > 1 {
@@ -102,48 +104,6 @@ func TestComputeZoneThatCannotBeReachedIsUnlisted(t *testing.T) {
 	}
 }
 
-func TestWarningsOfListsSayWhatIsMissing(t *testing.T) {
-	unreachable := &computepb.Warning{Code: new("UNREACHABLE"), Message: new("down")}
-	named := proto.CloneOf(unreachable)
-	named.Data = []*computepb.Data{{Key: new("scope"), Value: new("zones/us-west4-a")}}
-	for _, test := range []struct {
-		name    string
-		zones   []string
-		warning *computepb.Warning
-		want    []string
-		fails   bool
-	}{
-		{name: "nothing"},
-		{name: "no results", warning: &computepb.Warning{Code: new("NO_RESULTS_ON_PAGE")}},
-		{name: "zones", zones: []string{"zones/a-b1-c", "https://www.googleapis.com/compute/v1/projects/p/zones/d-e1-f"}, want: []string{"a-b1-c", "d-e1-f"}},
-		{name: "zones with a warning", zones: []string{"zones/a-b1-c"}, warning: unreachable, want: []string{"a-b1-c"}},
-		{name: "a region, in which no slice has parts of these kinds", zones: []string{"regions/a-b1"}, warning: unreachable},
-		{name: "a warning that names the zone", warning: named, want: []string{"us-west4-a"}},
-		{name: "a warning that names none", warning: unreachable, fails: true},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			unlisted := map[string]string{}
-			err := notWhole(test.zones, test.warning, unlisted)
-			if got := slices.Sorted(maps.Keys(unlisted)); (err != nil) != test.fails || !slices.Equal(got, test.want) {
-				t.Errorf("unlisted %v, %v; want %v, an error: %t", got, err, test.want, test.fails)
-			}
-		})
-	}
-}
-
-func TestWarningsOfScopesNameTheirZone(t *testing.T) {
-	unlisted := map[string]string{}
-	for scope, code := range map[string]string{
-		"zones/a-b1-c": "UNREACHABLE", "zones/d-e1-f": "NO_RESULTS_ON_PAGE", "zones/g-h1-i": "SOMETHING_NEW", "regions/j-k1": "UNREACHABLE",
-	} {
-		notListed(scope, &computepb.Warning{Code: &code, Message: new("said")}, unlisted)
-	}
-	notListed("zones/l-m1-n", nil, unlisted)
-	if want := map[string]string{"a-b1-c": "said", "g-h1-i": "said"}; !maps.Equal(unlisted, want) {
-		t.Errorf("unlisted %v, want %v", unlisted, want)
-	}
-}
-
 func TestComputeListsThatFailAreErrors(t *testing.T) {
 	for _, method := range []string{"instances.list", "groups.list", "templates.list"} {
 		for _, test := range []struct {
@@ -151,8 +111,8 @@ func TestComputeListsThatFailAreErrors(t *testing.T) {
 			kind  schema.ErrorKind
 			calls int
 		}{
-			{computeFail{503, "backendError", "later"}, schema.ErrorUnavailable, readTries},
-			{computeFail{500, "internalError", "oops"}, schema.ErrorUnavailable, readTries},
+			{computeFail{503, "backendError", "later"}, schema.ErrorUnavailable, gcpengine.ReadTries},
+			{computeFail{500, "internalError", "oops"}, schema.ErrorUnavailable, gcpengine.ReadTries},
 			{computeFail{403, "forbidden", "Required 'compute.instances.list' permission for 'projects/p'"}, schema.ErrorPermission, 1},
 			{computeFail{401, "authError", "Invalid Credentials"}, schema.ErrorPermission, 1},
 		} {
@@ -220,8 +180,8 @@ func TestComputeForeignThingsAreNeitherListedNorDeleted(t *testing.T) {
 			t.Errorf("delete of another stack's %s: %v", name, err)
 		}
 	}
-	err = p.engines[schema.EngineGCE].delete(t.Context(), "stack-a", place{engine: schema.EngineGCE, zone: "us-west4-a", name: "bare"})
-	if kindOfError(err) != schema.ErrorPermission {
+	err = p.engines[schema.EngineGCE].Delete(t.Context(), "stack-a", gcpengine.Place{Engine: schema.EngineGCE, Zone: "us-west4-a", Name: "bare"})
+	if apierror.KindOf(err) != schema.ErrorPermission {
 		t.Errorf("delete of what has no mark: %v", err)
 	}
 	if after := len(s.left()); after != before {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/providers"
+	"github.com/fray-ml/fray/providers/gcp/gce/gcetest"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -27,7 +28,7 @@ func settle(t *testing.T, p *Provider, spec schema.SliceSpec) {
 func TestComputeUpdateInPlace(t *testing.T) {
 	old := schema.CloudLive{Labels: "gone=1,kept=1", Tags: "gone,kept"}
 	for name, spec := range map[string]schema.SliceSpec{
-		"one machine": gceSpec("one"), "group": gceSpec("many", ofTPU("v6e-16", 4)),
+		"one machine": gcetest.Spec("one"), "group": gcetest.Spec("many", gcetest.OfTPU("v6e-16", 4)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newComputeService(t)
@@ -80,7 +81,7 @@ func TestComputeUpdateInPlace(t *testing.T) {
 
 func TestComputeUpdateCutShortAnywhereIsFinishedByTheNext(t *testing.T) {
 	for name, spec := range map[string]schema.SliceSpec{
-		"one machine": gceSpec("one"), "group": gceSpec("many", ofTPU("v6e-16", 4)),
+		"one machine": gcetest.Spec("one"), "group": gcetest.Spec("many", gcetest.OfTPU("v6e-16", 4)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			everyFailure(t, func(t *testing.T, f failure) bool {
@@ -107,19 +108,19 @@ func TestComputeUpdateCutShortAnywhereIsFinishedByTheNext(t *testing.T) {
 func TestComputeUpdateRefusals(t *testing.T) {
 	s := newComputeService(t)
 	p := s.provider(t, time.Now)
-	carry(t, p, gceSpec("one"))
-	carry(t, p, gceSpec("many", ofTPU("v6e-16", 4)))
+	carry(t, p, gcetest.Spec("one"))
+	carry(t, p, gcetest.Spec("many", gcetest.OfTPU("v6e-16", 4)))
 	for _, test := range []struct {
 		name string
 		spec schema.SliceSpec
 		kind schema.ErrorKind
 	}{
-		{"another shape", gceSpec("one", func(s *schema.SliceSpec) { s.CPU = 8 }), schema.ErrorConflict},
-		{"another shape of a group", gceSpec("many", ofTPU("v5p-32", 4)), schema.ErrorConflict},
-		{"another stack's", gceSpec("one", func(s *schema.SliceSpec) { s.Stack = "stack-b" }), schema.ErrorPermission},
-		{"another stack's group", gceSpec("many", ofTPU("v6e-16", 4), func(s *schema.SliceSpec) { s.Stack = "stack-b" }), schema.ErrorPermission},
-		{"nothing", gceSpec("none"), schema.ErrorUnavailable},
-		{"no group", gceSpec("none", ofTPU("v6e-16", 4)), schema.ErrorUnavailable},
+		{"another shape", gcetest.Spec("one", func(s *schema.SliceSpec) { s.CPU = 8 }), schema.ErrorConflict},
+		{"another shape of a group", gcetest.Spec("many", gcetest.OfTPU("v5p-32", 4)), schema.ErrorConflict},
+		{"another stack's", gcetest.Spec("one", func(s *schema.SliceSpec) { s.Stack = "stack-b" }), schema.ErrorPermission},
+		{"another stack's group", gcetest.Spec("many", gcetest.OfTPU("v6e-16", 4), func(s *schema.SliceSpec) { s.Stack = "stack-b" }), schema.ErrorPermission},
+		{"nothing", gcetest.Spec("none"), schema.ErrorUnavailable},
+		{"no group", gcetest.Spec("none", gcetest.OfTPU("v6e-16", 4)), schema.ErrorUnavailable},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if err := p.Update(t.Context(), test.spec); providers.KindOf(err) != test.kind || err == nil {

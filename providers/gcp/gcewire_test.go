@@ -4,10 +4,11 @@ import (
 	"testing"
 	"time"
 
-	"cloud.google.com/go/compute/apiv1/computepb"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"github.com/fray-ml/fray/providers/gcp/gce/gcetest"
+	"github.com/fray-ml/fray/providers/gcp/mark"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -26,67 +27,9 @@ func (s *computeService) asked(t *testing.T, method string) map[string]any {
 	return decodeJSON(t, text)
 }
 
-func TestComputeScheduling(t *testing.T) {
-	reservedIn := func(name string) func(*schema.SliceSpec) {
-		return func(s *schema.SliceSpec) {
-			s.Cloud.Provisioning, s.Cloud.ReservedIn = schema.ProvisioningReserved, name
-		}
-	}
-	for _, test := range []struct {
-		name     string
-		spec     schema.SliceSpec
-		want     string // scheduling
-		affinity string
-	}{
-		{"on demand", gceSpec("one"), `{"provisioningModel":"STANDARD"}`, ""},
-		{"on demand with a TPU, which cannot move", gceSpec("one", ofTPU("v6e-8", 1)), `{"provisioningModel":"STANDARD","onHostMaintenance":"TERMINATE"}`, ""},
-		{"spot, stopped so that it can be seen", gceSpec("one", spot),
-			`{"provisioningModel":"SPOT","instanceTerminationAction":"STOP","automaticRestart":false,"onHostMaintenance":"TERMINATE"}`, ""},
-		{"spot in a group, deleted", gceSpec("many", ofTPU("v6e-16", 4), spot),
-			`{"provisioningModel":"SPOT","instanceTerminationAction":"DELETE","automaticRestart":false,"onHostMaintenance":"TERMINATE"}`, ""},
-		{"reserved", gceSpec("one", ofTPU("v6e-8", 1), reservedIn("ours")),
-			`{"provisioningModel":"RESERVATION_BOUND","instanceTerminationAction":"DELETE","automaticRestart":false,"onHostMaintenance":"TERMINATE"}`,
-			`{"consumeReservationType":"SPECIFIC_RESERVATION","key":"compute.googleapis.com/reservation-name","values":["ours"]}`},
-		{"reserved anywhere", gceSpec("one", ofTPU("v6e-8", 1), reservedIn("")),
-			`{"provisioningModel":"RESERVATION_BOUND","instanceTerminationAction":"DELETE","automaticRestart":false,"onHostMaintenance":"TERMINATE"}`,
-			`{"consumeReservationType":"ANY_RESERVATION"}`},
-		{"flex-start", gceSpec("one", ofTPU("v6e-8", 1), flexStart),
-			`{"provisioningModel":"FLEX_START","instanceTerminationAction":"DELETE","automaticRestart":false,"onHostMaintenance":"TERMINATE","maxRunDuration":{"seconds":"3600"}}`,
-			`{"consumeReservationType":"NO_RESERVATION"}`},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			scheduling, err := machineScheduling(test.spec)
-			if err != nil {
-				t.Fatal(err)
-			}
-			want := &computepb.Scheduling{}
-			if err := protojson.Unmarshal([]byte(test.want), want); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(want.String(), scheduling.String()); diff != "" {
-				t.Errorf("scheduling (-want +got):\n%s", diff)
-			}
-			affinity := reservationAffinity(test.spec)
-			if test.affinity == "" {
-				if affinity != nil {
-					t.Errorf("affinity is %v", affinity)
-				}
-				return
-			}
-			wanted := &computepb.ReservationAffinity{}
-			if err := protojson.Unmarshal([]byte(test.affinity), wanted); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(wanted.String(), affinity.String()); diff != "" {
-				t.Errorf("affinity (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
 func TestComputeInstanceOnTheWire(t *testing.T) {
 	s := newComputeService(t)
-	spec := gceSpec("one", ofTPU("v6e-8", 1), spot, func(s *schema.SliceSpec) {
+	spec := gcetest.Spec("one", gcetest.OfTPU("v6e-8", 1), gcetest.Spot, func(s *schema.SliceSpec) {
 		s.Cloud.Network, s.Cloud.Subnetwork, s.Cloud.ServiceAccount = "net", "sub", "a@p.iam.gserviceaccount.com"
 		s.Cloud.Disks, s.Cloud.Live = "data,base:ro", schema.CloudLive{Labels: "team=rl", Tags: "a,b", InternalIPs: true}
 	})
@@ -96,7 +39,7 @@ func TestComputeInstanceOnTheWire(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := s.asked(t, "instances.insert")
-	mark, err := encodeSpec(spec)
+	mark, err := mark.Encode(spec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +80,7 @@ func TestComputeInstanceOnTheWire(t *testing.T) {
 
 func TestComputeInstanceWithoutWishes(t *testing.T) {
 	s := newComputeService(t)
-	if err := s.provider(t, time.Now).Create(t.Context(), gceSpec("one")); err != nil {
+	if err := s.provider(t, time.Now).Create(t.Context(), gcetest.Spec("one")); err != nil {
 		t.Fatal(err)
 	}
 	got := s.asked(t, "instances.insert")
@@ -154,7 +97,7 @@ func TestComputeInstanceWithoutWishes(t *testing.T) {
 
 func TestComputeGroupOnTheWire(t *testing.T) {
 	s := newComputeService(t)
-	spec := gceSpec("many", ofTPU("v6e-16", 4), spot)
+	spec := gcetest.Spec("many", gcetest.OfTPU("v6e-16", 4), gcetest.Spot)
 	carry(t, s.provider(t, time.Now), spec)
 	policy := s.asked(t, "policies.insert")
 	if diff := cmp.Diff(map[string]any{
@@ -190,7 +133,7 @@ func TestComputeGroupOnTheWire(t *testing.T) {
 
 func TestComputeFlexStartGroupIsResizedByARequest(t *testing.T) {
 	s := newComputeService(t)
-	spec := gceSpec("many", ofTPU("v6e-16", 4), flexStart)
+	spec := gcetest.Spec("many", gcetest.OfTPU("v6e-16", 4), gcetest.FlexStart)
 	carry(t, s.provider(t, time.Now), spec)
 	if group := s.asked(t, "groups.insert"); group["targetSize"] != 0.0 {
 		t.Errorf("the group begins with %v machines", group["targetSize"])
@@ -210,7 +153,7 @@ func TestComputeFlexStartGroupWhereResizeRequestsAreRefused(t *testing.T) {
 		}
 		return nil
 	}
-	spec := gceSpec("many", ofTPU("v6e-16", 4), flexStart)
+	spec := gcetest.Spec("many", gcetest.OfTPU("v6e-16", 4), gcetest.FlexStart)
 	carry(t, s.provider(t, time.Now), spec)
 	if size := s.groups["us-west4-a/many"].GetTargetSize(); size != 4 {
 		t.Errorf("the group is to have %d machines, want 4", size)

@@ -3,14 +3,16 @@ package gcp
 import (
 	"context"
 	"fmt"
-	"maps"
-	"path"
 	"regexp"
-	"slices"
 	"strings"
-	"time"
 
+	"github.com/fray-ml/fray/accelerators"
 	"github.com/fray-ml/fray/providers"
+	"github.com/fray-ml/fray/providers/gcp/apierror"
+	gcpengine "github.com/fray-ml/fray/providers/gcp/engine"
+	"github.com/fray-ml/fray/providers/gcp/gce"
+	"github.com/fray-ml/fray/providers/gcp/mark"
+	"github.com/fray-ml/fray/providers/gcp/tpu"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -23,189 +25,102 @@ var _ providers.Importer = (*Provider)(nil)
 // replacedScript keeps the startup script that a machine had before.
 const replacedScript = "fray-replaced-startup-script"
 
-// target is what an import names.
-type target struct {
-	place
-	queued bool // it is named as a queued resource
-}
-
-// found is what is there under a target.
-type found struct {
-	marks
-	status      schema.SliceStatus // without a spec
-	live        schema.CloudLive   // as it is
-	metadata    map[string]string
-	differences []string // from what is declared, in words
-	// mark gives it labels and metadata beside those that it has, and returns
-	// when that is done.
-	mark func(ctx context.Context, labels, metadata map[string]string) error
-}
-
 // Find is Importer.Find.
 func (p *Provider) Find(ctx context.Context, id string, spec schema.SliceSpec) (schema.SliceStatus, error) {
 	f, err := p.candidate(ctx, id, spec)
 	if err != nil {
-		return schema.SliceStatus{}, classified("import", id, err)
+		return schema.SliceStatus{}, apierror.Wrap("import", id, err)
 	}
-	return f.status, nil
+	return f.Status, nil
 }
 
 // Import is Importer.Import. What has the stack's mark already is left as it is.
 func (p *Provider) Import(ctx context.Context, id string, spec schema.SliceSpec) (schema.SliceSpec, error) {
 	f, err := p.candidate(ctx, id, spec)
-	if err == nil && !f.owned(spec.Stack) {
+	if err == nil && !f.Owned(spec.Stack) {
 		err = p.take(ctx, f)
 	}
 	if err != nil {
-		return schema.SliceSpec{}, classified("import", id, err)
+		return schema.SliceSpec{}, apierror.Wrap("import", id, err)
 	}
-	return f.status.Spec, nil
+	return f.Status.Spec, nil
 }
 
 // take marks what was found.
-func (p *Provider) take(ctx context.Context, f *found) error {
-	made, err := p.order(f.status.Spec, &pending{})
+func (p *Provider) take(ctx context.Context, f *gcpengine.Found) error {
+	made, err := p.order(f.Status.Spec, &pending{})
 	if err != nil {
 		return err
 	}
-	if former := f.metadata[metadataStartupScript]; former != "" && former != made.metadata[metadataStartupScript] {
-		made.metadata[replacedScript] = former
+	if former := f.Metadata[mark.KeyStartupScript]; former != "" && former != made.Metadata[mark.KeyStartupScript] {
+		made.Metadata[replacedScript] = former
 	}
-	if err := f.mark(ctx, labelsOf(f.status.Spec), made.metadata); err != nil {
+	if err := f.Mark(ctx, mark.Labels(f.Status.Spec), made.Metadata); err != nil {
 		return fmt.Errorf("mark it: %w", err)
 	}
-	p.known.add(place{engine: f.status.Spec.Cloud.Engine, zone: f.status.Spec.Zone, name: f.status.Spec.Name})
+	p.known.add(gcpengine.Place{Engine: f.Status.Spec.Cloud.Engine, Zone: f.Status.Spec.Zone, Name: f.Status.Spec.Name})
 	return nil
 }
 
 // candidate reads what an id names and checks that it may become the slice.
-func (p *Provider) candidate(ctx context.Context, id string, spec schema.SliceSpec) (*found, error) {
+func (p *Provider) candidate(ctx context.Context, id string, spec schema.SliceSpec) (*gcpengine.Found, error) {
 	to, err := p.targetOf(id, spec)
 	if err != nil {
 		return nil, err
 	}
-	spec.Name, spec.Zone, spec.Cloud.Engine = to.name, to.zone, to.engine
-	if err := checkSpec(spec); err != nil {
+	spec.Name, spec.Zone, spec.Cloud.Engine = to.Name, to.Zone, to.Engine
+	if err := mark.CheckSpec(spec); err != nil {
 		return nil, err
 	}
-	var f *found
-	switch e := p.engines[to.engine].(type) {
-	case *tpu:
-		f, err = e.candidate(ctx, to, spec)
-	case *gce:
-		f, err = e.candidate(ctx, to, spec)
+	var f *gcpengine.Found
+	switch e := p.engines[to.Engine].(type) {
+	case *tpu.Engine:
+		f, err = e.Candidate(ctx, to, spec)
+	case *gce.Engine:
+		f, err = e.Candidate(ctx, to, spec)
 	default:
-		err = failf(schema.ErrorInvalid, "engine %s imports nothing", to.engine)
+		err = apierror.Errorf(schema.ErrorInvalid, "engine %s imports nothing", to.Engine)
 	}
 	if err != nil {
 		return nil, err
 	}
-	spec.Cloud.Live = f.live
-	f.status.Spec = spec
-	return f, f.fits(spec)
-}
-
-// fits refuses what is another's, is not alive, or is not what is declared.
-func (f *found) fits(spec schema.SliceSpec) error {
-	if mark := f.labels[stackLabel]; mark != "" && mark != spec.Stack {
-		return failf(schema.ErrorConflict, "it carries the mark of another stack, %s: remove it from that stack's state, then take its labels %s and %s away", mark, stackLabel, sliceLabel)
-	}
-	if f.status.Phase == schema.SliceDead || f.status.Phase == schema.SliceDeleting {
-		return failf(schema.ErrorConflict, "%s; only what lives can be imported", f.status.Reason)
-	}
-	if f.owned(spec.Stack) {
-		was, err := f.spec()
-		if err != nil {
-			return failf(schema.ErrorConflict, "it carries this stack's mark, but %w; take its label %s away to import it anew", err, stackLabel)
-		}
-		f.status.Spec = was
-	}
-	if len(f.differences) > 0 {
-		return failf(schema.ErrorConflict, "it is not what is declared: %s", strings.Join(f.differences, "; "))
-	}
-	return nil
-}
-
-// differs notes a difference in words, unless there is none.
-func (f *found) differs(what, is, declared string) {
-	if is != declared {
-		f.differences = append(f.differences, fmt.Sprintf("its %s is %s, and %s is declared", what, orNone(is), orNone(declared)))
-	}
-}
-
-// differsIfStated is differs for what is as it comes where nothing is declared.
-// Of paths, the last parts count.
-func (f *found) differsIfStated(what, is, declared string) {
-	if declared != "" {
-		f.differs(what, path.Base(is), path.Base(declared))
-	}
-}
-
-func orNone(s string) string {
-	if s == "" || s == "." {
-		return "none"
-	}
-	return s
+	spec.Cloud.Live = f.Live
+	f.Status.Spec = spec
+	return f, f.Fits(spec)
 }
 
 // targetOf reads the id of a node, a queued resource or an instance: its path in
 // the API, with or without the API's address, or ZONE/NAME.
-func (p *Provider) targetOf(id string, spec schema.SliceSpec) (target, error) {
+func (p *Provider) targetOf(id string, spec schema.SliceSpec) (gcpengine.Target, error) {
 	text := id
 	if i := strings.Index(text, "projects/"); i >= 0 {
 		text = text[i:]
 	}
-	to := target{place: place{engine: schema.EngineTPU}}
+	to := gcpengine.Target{Place: gcpengine.Place{Engine: schema.EngineTPU}}
 	if parts := regexp.MustCompile(`^([a-z0-9-]+)/([a-z0-9-]+)$`).FindStringSubmatch(text); parts != nil {
-		to.zone, to.name = parts[1], parts[2]
-		to.engine = spec.Cloud.Engine
-		if to.engine == "" {
-			to.engine = schema.EngineOf(spec.TPU, to.zone, nil)
+		to.Zone, to.Name = parts[1], parts[2]
+		to.Engine = spec.Cloud.Engine
+		if to.Engine == "" {
+			to.Engine = accelerators.EngineOf(spec.TPU, to.Zone, nil)
 		}
 		return to, nil
 	}
 	parts := regexp.MustCompile(`^projects/([^/]+)/(?:locations|zones)/([^/]+)/(nodes|queuedResources|instances)/([^/]+)$`).FindStringSubmatch(text)
 	if parts == nil {
-		return target{}, failf(schema.ErrorInvalid, "%q names nothing that can be imported: write ZONE/NAME, projects/P/locations/ZONE/nodes/NAME, "+
+		return gcpengine.Target{}, apierror.Errorf(schema.ErrorInvalid, "%q names nothing that can be imported: write ZONE/NAME, projects/P/locations/ZONE/nodes/NAME, "+
 			"projects/P/locations/ZONE/queuedResources/NAME or projects/P/zones/ZONE/instances/NAME", id)
 	}
 	if parts[1] != p.config.Project && strings.Trim(parts[1], "0123456789") != "" {
-		return target{}, failf(schema.ErrorInvalid, "it is in project %s, and the provider block says %s", parts[1], p.config.Project)
+		return gcpengine.Target{}, apierror.Errorf(schema.ErrorInvalid, "it is in project %s, and the provider block says %s", parts[1], p.config.Project)
 	}
-	to.zone, to.name = parts[2], parts[4]
+	to.Zone, to.Name = parts[2], parts[4]
 	switch parts[3] {
 	case "queuedResources":
-		to.queued = true
+		to.Queued = true
 	case "instances":
-		to.engine = schema.EngineGCE
+		to.Engine = schema.EngineGCE
 	}
 	return to, nil
-}
-
-// liveOf is what of the declared is so already; the rest is for an update.
-func liveOf(declared schema.CloudLive, labels map[string]string, tags []string, external bool) schema.CloudLive {
-	has := map[string]string{}
-	maps.Copy(has, declared.LabelMap())
-	maps.DeleteFunc(has, func(key, value string) bool { return labels[key] != value })
-	kept := slices.DeleteFunc(slices.Clone(declared.TagList()), func(tag string) bool { return !slices.Contains(tags, tag) })
-	return schema.CloudLive{Labels: schema.JoinLabels(has), Tags: strings.Join(kept, ","), InternalIPs: !external}
-}
-
-// settled waits until an operation is over. An import is asked for once, and not
-// in every Step.
-func settled(ctx context.Context, r reader, poll func() (bool, error)) error {
-	const longest = 4 // doublings
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
-	defer cancel()
-	for try := 0; ; try++ {
-		over, err := poll()
-		if over || err != nil {
-			return err
-		}
-		if err := r.wait(ctx, min(try, longest)); err != nil {
-			return err
-		}
-	}
 }
 
 // StartCommand is what to run for a slice's machines to start fray's agent now,

@@ -10,21 +10,16 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/fray-ml/fray/providers/gcp/apierror"
+	gcpengine "github.com/fray-ml/fray/providers/gcp/engine"
+	"github.com/fray-ml/fray/providers/gcp/mark"
 	"github.com/fray-ml/fray/schema"
 )
-
-// listing is one engine's part of an inventory.
-type listing struct {
-	slices   []schema.SliceStatus // of the stack, with Spec.Zone set; in any order
-	unlisted map[string]string    // zone: why
-	skipped  []schema.SkippedItem // with the mark of the stack, and no slices of it
-	others   []place              // what else there is; it is counted, and never touched
-}
 
 // Inventory lists the slices of all zones in one pass over the project.
 func (p *Provider) Inventory(ctx context.Context, stack string) (schema.Inventory, error) {
 	inventory, err := p.inventory(ctx, stack)
-	return inventory, classified("list slices", "", err)
+	return inventory, apierror.Wrap("list slices", "", err)
 }
 
 func (p *Provider) inventory(ctx context.Context, stack string) (schema.Inventory, error) {
@@ -33,19 +28,19 @@ func (p *Provider) inventory(ctx context.Context, stack string) (schema.Inventor
 		return schema.Inventory{}, err
 	}
 	var inventory schema.Inventory
-	listed, at := map[string]schema.SlicePhase{}, map[string][]place{}
+	listed, at := map[string]schema.SlicePhase{}, map[string][]gcpengine.Place{}
 	for name, each := range parts {
-		inventory.Slices = append(inventory.Slices, each.slices...)
-		inventory.Skipped = append(inventory.Skipped, each.skipped...)
-		inventory.Foreign += len(each.others)
-		if len(each.unlisted) > 0 && inventory.Unlisted == nil {
+		inventory.Slices = append(inventory.Slices, each.Slices...)
+		inventory.Skipped = append(inventory.Skipped, each.Skipped...)
+		inventory.Foreign += len(each.Others)
+		if len(each.Unlisted) > 0 && inventory.Unlisted == nil {
 			inventory.Unlisted = map[string]string{}
 		}
-		maps.Copy(inventory.Unlisted, each.unlisted)
-		for i := range each.slices {
-			spec := &each.slices[i].Spec
-			listed[spec.Name] = each.slices[i].Phase
-			at[spec.Name] = append(at[spec.Name], place{engine: name, zone: spec.Zone, name: spec.Name})
+		maps.Copy(inventory.Unlisted, each.Unlisted)
+		for i := range each.Slices {
+			spec := &each.Slices[i].Spec
+			listed[spec.Name] = each.Slices[i].Phase
+			at[spec.Name] = append(at[spec.Name], gcpengine.Place{Engine: name, Zone: spec.Zone, Name: spec.Name})
 		}
 	}
 	slices.SortFunc(inventory.Slices, func(a, b schema.SliceStatus) int {
@@ -63,13 +58,13 @@ func (p *Provider) inventory(ctx context.Context, stack string) (schema.Inventor
 }
 
 // list asks every engine; a part that is missing is an error of the whole.
-func (p *Provider) list(ctx context.Context, stack string) (map[schema.Engine]listing, error) {
+func (p *Provider) list(ctx context.Context, stack string) (map[schema.Engine]gcpengine.Listing, error) {
 	var group sync.WaitGroup
 	var mu sync.Mutex
-	parts, errs := map[schema.Engine]listing{}, []error{}
+	parts, errs := map[schema.Engine]gcpengine.Listing{}, []error{}
 	for name, each := range p.engines {
 		group.Go(func() {
-			listed, err := each.list(ctx, stack)
+			listed, err := each.List(ctx, stack)
 			mu.Lock()
 			defer mu.Unlock()
 			parts[name] = listed
@@ -85,27 +80,27 @@ func (p *Provider) list(ctx context.Context, stack string) (map[schema.Engine]li
 // places is where slices were seen last. It saves looking, and decides nothing.
 type places struct {
 	mu     sync.Mutex
-	byName map[string][]place
+	byName map[string][]gcpengine.Place
 }
 
-func (k *places) replace(byName map[string][]place) {
+func (k *places) replace(byName map[string][]gcpengine.Place) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.byName = byName
 }
 
-func (k *places) add(at place) {
+func (k *places) add(at gcpengine.Place) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.byName == nil {
-		k.byName = map[string][]place{}
+		k.byName = map[string][]gcpengine.Place{}
 	}
-	if !slices.Contains(k.byName[at.name], at) {
-		k.byName[at.name] = append(k.byName[at.name], at)
+	if !slices.Contains(k.byName[at.Name], at) {
+		k.byName[at.Name] = append(k.byName[at.Name], at)
 	}
 }
 
-func (k *places) of(name string) []place {
+func (k *places) of(name string) []gcpengine.Place {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return slices.Clone(k.byName[name])
@@ -113,19 +108,19 @@ func (k *places) of(name string) []place {
 
 // placesOf are the places of a slice: the one where its spec says that it is, whatever
 // lists show, and those where it was listed last.
-func (p *Provider) placesOf(ctx context.Context, spec schema.SliceSpec) ([]place, error) {
+func (p *Provider) placesOf(ctx context.Context, spec schema.SliceSpec) ([]gcpengine.Place, error) {
 	if spec.Zone == "" {
 		return p.find(ctx, spec.Stack, spec.Name)
 	}
 	at := p.known.of(spec.Name)
-	if stated := (place{engine: engineOf(spec), zone: spec.Zone, name: spec.Name}); !slices.Contains(at, stated) {
+	if stated := (gcpengine.Place{Engine: mark.EngineOf(spec), Zone: spec.Zone, Name: spec.Name}); !slices.Contains(at, stated) {
 		at = append(at, stated)
 	}
 	return at, nil
 }
 
 // find is where a slice may be of which no zone is known; nowhere if it is provably not there.
-func (p *Provider) find(ctx context.Context, stack, name string) ([]place, error) {
+func (p *Provider) find(ctx context.Context, stack, name string) ([]gcpengine.Place, error) {
 	if at := p.known.of(name); len(at) > 0 {
 		return at, nil
 	}
@@ -133,24 +128,24 @@ func (p *Provider) find(ctx context.Context, stack, name string) ([]place, error
 	if err != nil {
 		return nil, fmt.Errorf("look for it: %w", err)
 	}
-	var at []place
+	var at []gcpengine.Place
 	blind := map[string]string{}
 	for engine, each := range parts {
-		maps.Copy(blind, each.unlisted)
-		for i := range each.slices {
-			if each.slices[i].Spec.Name == name {
-				at = append(at, place{engine: engine, zone: each.slices[i].Spec.Zone, name: name})
+		maps.Copy(blind, each.Unlisted)
+		for i := range each.Slices {
+			if each.Slices[i].Spec.Name == name {
+				at = append(at, gcpengine.Place{Engine: engine, Zone: each.Slices[i].Spec.Zone, Name: name})
 			}
 		}
-		for _, other := range each.others {
-			if other.name == name && !slices.Contains(at, other) {
+		for _, other := range each.Others {
+			if other.Name == name && !slices.Contains(at, other) {
 				at = append(at, other) // to be refused
 			}
 		}
 	}
 	if len(at) == 0 && len(blind) > 0 {
 		zones := slices.Sorted(maps.Keys(blind))
-		return nil, failf(schema.ErrorUnavailable, "it may be in %s, which cannot be listed now: %s", strings.Join(zones, ", "), blind[zones[0]])
+		return nil, apierror.Errorf(schema.ErrorUnavailable, "it may be in %s, which cannot be listed now: %s", strings.Join(zones, ", "), blind[zones[0]])
 	}
 	return at, nil
 }

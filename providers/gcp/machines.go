@@ -8,14 +8,16 @@ import (
 	"maps"
 	"time"
 
-	compute "cloud.google.com/go/compute/apiv1"
 	"cloud.google.com/go/compute/apiv1/computepb"
 
+	"github.com/fray-ml/fray/providers/gcp/apierror"
+	"github.com/fray-ml/fray/providers/gcp/gce"
+	"github.com/fray-ml/fray/providers/gcp/tpu"
 	"github.com/fray-ml/fray/providers/gcp/tpuapi"
 	"github.com/fray-ml/fray/schema"
 )
 
-// Machine is an instance or a TPU node that runs, whoever made it.
+// Machine is an instance or a TPU node that runs, made by fray or not.
 type Machine struct {
 	Name    string
 	Zone    string
@@ -33,15 +35,15 @@ type MachineList struct {
 
 // Machines lists a project's machines.
 type Machines struct {
-	tpu *tpu
-	gce *gce
+	tpu *tpu.Engine
+	gce *gce.Engine
 }
 
 // OpenMachines finds the credentials, and makes no call. Of the configuration it
 // reads Project, Endpoint and Backoff. Close it after use.
 func OpenMachines(ctx context.Context, config Config) (*Machines, error) {
 	m, err := openMachines(context.WithoutCancel(ctx), config) // it also fetches tokens later
-	return m, classified("connect to Google Cloud", "", err)
+	return m, apierror.Wrap("connect to Google Cloud", "", err)
 }
 
 func openMachines(ctx context.Context, config Config) (*Machines, error) {
@@ -49,50 +51,44 @@ func openMachines(ctx context.Context, config Config) (*Machines, error) {
 		return nil, err
 	}
 	config = config.withDefaults()
-	tpu, err := dialTPU(ctx, config)
+	nodes, err := tpu.New(ctx, config.engine())
 	if err != nil {
 		return nil, err
 	}
-	instances, err := compute.NewInstancesRESTClient(ctx, computeOptions(config.Endpoint)...)
+	instances, err := gce.NewInstances(ctx, config.engine())
 	if err != nil {
-		return nil, errors.Join(err, tpu.close())
+		return nil, errors.Join(err, nodes.Close())
 	}
-	*instances.CallOptions = compute.InstancesCallOptions{}
-	gce := &gce{clients: computeClients{instances: instances}, project: config.Project, reader: reader{config.Backoff}}
-	return &Machines{tpu: tpu, gce: gce}, nil
+	return &Machines{tpu: nodes, gce: instances}, nil
 }
 
 // Close ends the connections.
-func (m *Machines) Close() error { return errors.Join(m.tpu.close(), m.gce.close()) }
+func (m *Machines) Close() error { return errors.Join(m.tpu.Close(), m.gce.Close()) }
 
 // List lists the machines that run, in no order that means anything.
 func (m *Machines) List(ctx context.Context) (MachineList, error) {
 	list, err := m.list(ctx)
-	return list, classified("list machines", "", err)
+	return list, apierror.Wrap("list machines", "", err)
 }
 
 func (m *Machines) list(ctx context.Context) (MachineList, error) {
-	nodes := &tpuListing{unlisted: map[string]string{}, slices: map[place]*tpuSlice{}}
-	if err := m.tpu.listNodes(ctx, nodes); err != nil {
+	nodes, unlisted, err := m.tpu.Ready(ctx)
+	if err != nil {
 		return MachineList{}, fmt.Errorf("engine %s: %w", schema.EngineTPU, err)
 	}
-	var instances []Machine
-	err := again(ctx, m.gce.reader, func() error {
-		instances = nil
-		return m.gce.eachMachine(ctx, new("status=RUNNING"), nodes.unlisted, func(i *computepb.Instance) {
-			instances = append(instances, instanceMachine(i))
-		})
-	})
+	instances, err := m.gce.Running(ctx, unlisted)
 	if err != nil {
-		return MachineList{}, fmt.Errorf("engine %s: list instances: %w", schema.EngineGCE, interrupted(ctx, err))
+		return MachineList{}, fmt.Errorf("engine %s: %w", schema.EngineGCE, err)
 	}
-	found := MachineList{Unlisted: nodes.unlisted}
-	for _, s := range nodes.order {
-		if s.node.GetState() == tpuapi.Node_READY {
-			instances = append(instances, nodeMachine(s))
-		}
-	}
+	var machines []Machine
 	for _, each := range instances {
+		machines = append(machines, instanceMachine(each.Zone, each.Instance))
+	}
+	for _, each := range nodes {
+		machines = append(machines, nodeMachine(each.Zone, each.Name, each.Node))
+	}
+	found := MachineList{Unlisted: unlisted}
+	for _, each := range machines {
 		if each.Address != "" {
 			found.Machines = append(found.Machines, each)
 		}
@@ -100,18 +96,18 @@ func (m *Machines) list(ctx context.Context) (MachineList, error) {
 	return found, nil
 }
 
-func instanceMachine(i *computepb.Instance) Machine {
+func instanceMachine(zone string, i *computepb.Instance) Machine {
 	created, _ := time.Parse(time.RFC3339, i.GetCreationTimestamp())
-	m := Machine{Name: i.GetName(), Zone: baseOf(i.GetZone()), Labels: maps.Clone(i.GetLabels()), Created: created}
+	m := Machine{Name: i.GetName(), Zone: zone, Labels: maps.Clone(i.GetLabels()), Created: created}
 	if nets := i.GetNetworkInterfaces(); len(nets) > 0 {
 		m.Address = cmp.Or(nets[0].GetNetworkIP(), nets[0].GetIpv6Address())
 	}
 	return m
 }
 
-func nodeMachine(s *tpuSlice) Machine {
-	m := Machine{Name: s.at.name, Zone: s.at.zone, Labels: maps.Clone(s.node.GetLabels()), Created: s.node.GetCreateTime().AsTime()}
-	if hosts := s.node.GetNetworkEndpoints(); len(hosts) > 0 {
+func nodeMachine(zone, name string, n *tpuapi.Node) Machine {
+	m := Machine{Name: name, Zone: zone, Labels: maps.Clone(n.GetLabels()), Created: n.GetCreateTime().AsTime()}
+	if hosts := n.GetNetworkEndpoints(); len(hosts) > 0 {
 		m.Address = hosts[0].GetIpAddress()
 	}
 	return m

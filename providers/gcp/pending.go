@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fray-ml/fray/providers/gcp/apierror"
+	gcpengine "github.com/fray-ml/fray/providers/gcp/engine"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -17,18 +19,18 @@ type pendings struct {
 	byName map[string]*pending
 }
 
-// pending is one request. Whoever has taken it is alone with it.
+// pending is one request. The goroutine that has taken it is alone with it.
 type pending struct {
 	all   *pendings
 	name  string
-	users int // holders and those who wait; guarded by all.mu
+	users int // holders and waiters; guarded by all.mu
 
 	mu        sync.Mutex
-	order     order     // that was accepted, or may have been; without an id there is none
-	operation string    // to ask for; "": none
-	at        time.Time // when the slice was last asked for, or listed
-	seen      bool      // the slice was listed since it was asked for
-	lost      bool      // and then it was listed no more
+	order     gcpengine.Order // that was accepted, or may have been; without an id there is none
+	operation string          // to ask for; "": none
+	at        time.Time       // when the slice was last asked for, or listed
+	seen      bool            // the slice was listed since it was asked for
+	lost      bool            // and then it was listed no more
 	// made is the spec of a creation that has succeeded, until its slice is listed or
 	// asked to go: who asks again has not seen it in a list yet.
 	made   schema.SliceSpec
@@ -39,7 +41,7 @@ type pending struct {
 const readMadeEvery = 10 * time.Second
 
 // isIdle reports whether nothing has to be remembered.
-func (c *pending) isIdle() bool { return c.order.id == "" && c.made.Name == "" }
+func (c *pending) isIdle() bool { return c.order.ID == "" && c.made.Name == "" }
 
 func (a *pendings) take(name string) *pending {
 	a.mu.Lock()
@@ -74,11 +76,11 @@ const newsFor = 2 * time.Minute
 // error of an operation that has failed is returned this once, unless it is of
 // another time: who has been elsewhere since may ask anew.
 func (c *pending) ask(ctx context.Context, e engine, spec schema.SliceSpec, now time.Time) (goesOn bool, err error) {
-	if c.operation == "" || c.order.spec != spec {
+	if c.operation == "" || c.order.Spec != spec {
 		return false, nil
 	}
-	next, err := e.poll(ctx, c.order, c.operation)
-	if _, unknown := errors.AsType[*askError](err); unknown {
+	next, err := e.Poll(ctx, c.order, c.operation)
+	if _, unknown := errors.AsType[*gcpengine.AskError](err); unknown {
 		return false, err
 	}
 	lost, old := c.lost, now.Sub(c.at) > newsFor
@@ -95,14 +97,7 @@ func (c *pending) ask(ctx context.Context, e engine, spec schema.SliceSpec, now 
 	return next != "" && !lost, err
 }
 
-// askError is why an operation could not be asked for. It says nothing about
-// the operation.
-type askError struct{ err error }
-
-func (e *askError) Error() string { return "ask how it stands: " + e.err.Error() }
-func (e *askError) Unwrap() error { return e.err }
-
-func (c *pending) accepted(o order, operation string, now time.Time) {
+func (c *pending) accepted(o gcpengine.Order, operation string, now time.Time) {
 	c.clear()
 	if operation != "" {
 		c.order, c.operation, c.at = o, operation, now
@@ -111,10 +106,10 @@ func (c *pending) accepted(o order, operation string, now time.Time) {
 
 // failed keeps a request whose fate is unknown: asked for again under the same
 // id, it is made once. What was asked for before of another spec goes on.
-func (c *pending) failed(o order, err error) {
+func (c *pending) failed(o gcpengine.Order, err error) {
 	switch {
-	case c.operation != "" && c.order.spec != o.spec:
-	case kindOfError(err) == schema.ErrorUnavailable:
+	case c.operation != "" && c.order.Spec != o.Spec:
+	case apierror.KindOf(err) == schema.ErrorUnavailable:
 		c.order = o
 	default:
 		c.clear()
@@ -122,7 +117,7 @@ func (c *pending) failed(o order, err error) {
 }
 
 func (c *pending) clear() {
-	c.order, c.operation, c.at, c.seen, c.lost, c.made = order{}, "", time.Time{}, false, false, schema.SliceSpec{}
+	c.order, c.operation, c.at, c.seen, c.lost, c.made = gcpengine.Order{}, "", time.Time{}, false, false, schema.SliceSpec{}
 }
 
 // forget drops what is known of a slice that was asked to go.
@@ -144,7 +139,7 @@ func (a *pendings) observe(listed map[string]schema.SlicePhase, now time.Time, c
 		if !c.mu.TryLock() {
 			continue
 		}
-		if c.operation != "" && name == c.order.spec.Name && covers(c.order.spec) {
+		if c.operation != "" && name == c.order.Spec.Name && covers(c.order.Spec) {
 			c.see(listed[name], now)
 		}
 		if listed[name] != "" {

@@ -14,6 +14,11 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/fray-ml/fray/providers"
+	"github.com/fray-ml/fray/providers/gcp/apierror"
+	gcpengine "github.com/fray-ml/fray/providers/gcp/engine"
+	"github.com/fray-ml/fray/providers/gcp/gce"
+	"github.com/fray-ml/fray/providers/gcp/mark"
+	"github.com/fray-ml/fray/providers/gcp/tpu"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -46,16 +51,16 @@ type Config struct {
 
 func (c Config) validate() error {
 	if !regexp.MustCompile(`^[a-z0-9.:-]{1,63}$`).MatchString(c.Project) {
-		return failf(schema.ErrorInvalid, "%q is no project's id; set project in the provider block", c.Project)
+		return apierror.Errorf(schema.ErrorInvalid, "%q is no project's id; set project in the provider block", c.Project)
 	}
 	if c.CreatesPerMinute < 0 || c.ReadsPerMinute < 0 || c.Backoff < 0 || c.Pace < 0 {
-		return failf(schema.ErrorInvalid, "creations and reads a minute and backoff must not be negative")
+		return apierror.Errorf(schema.ErrorInvalid, "creations and reads a minute and backoff must not be negative")
 	}
 	if c.Endpoint == "" {
 		return nil
 	}
 	if u, err := url.Parse(c.Endpoint); err != nil || u.Scheme != "http" || u.Host == "" || u.Path != "" {
-		return failf(schema.ErrorInvalid, "the endpoint %q is not of the form http://HOST:PORT", c.Endpoint)
+		return apierror.Errorf(schema.ErrorInvalid, "the endpoint %q is not of the form http://HOST:PORT", c.Endpoint)
 	}
 	return nil
 }
@@ -74,48 +79,15 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// engine is what the engines know of the configuration.
+func (c Config) engine() gcpengine.Config {
+	return gcpengine.Config{Project: c.Project, Endpoint: c.Endpoint, Now: c.Now, Backoff: c.Backoff}
+}
+
 // Bootstrapper says what the machines of a slice find in their metadata, such as
 // their startup script. Nothing of it may be secret.
 type Bootstrapper interface {
 	Metadata(spec schema.SliceSpec) (map[string]string, error)
-}
-
-// engine is one of the cloud's APIs that make slices. Its methods wait for
-// nothing but their own calls, may be called concurrently, and return the
-// service's errors, or a kindError where they know better; the Provider
-// classifies them.
-type engine interface {
-	// list lists everything that is there, in one pass over the project.
-	list(ctx context.Context, stack string) (listing, error)
-	// get reads what there is of one slice of the stack, nil for nothing.
-	get(ctx context.Context, stack string, at place) (*schema.SliceStatus, error)
-	// create asks for a slice and returns the name of the operation that
-	// makes it, "" if there is nothing to wait for: it was there already.
-	create(ctx context.Context, r order) (operation string, err error)
-	// poll asks once how a creation or update stands and returns the operation
-	// to ask for next: the same while it goes on, "" at the end. An operation
-	// that has failed is an error, and so is one that could not be asked for,
-	// which is one of kind unavailable: see askError.
-	poll(ctx context.Context, r order, operation string) (next string, err error)
-	// update is Updater.Update, and returns an operation as create does.
-	update(ctx context.Context, r order) (operation string, err error)
-	// delete reads what is there and asks for it to go if it has the stack's mark.
-	delete(ctx context.Context, stack string, at place) error
-	close() error
-}
-
-// order is what an engine is asked to make.
-type order struct {
-	spec     schema.SliceSpec
-	metadata map[string]string // of each machine, the spec's mark included; nil in updates
-	id       string            // a UUID, the same whenever the same is asked again
-}
-
-// place is where a slice is.
-type place struct {
-	engine schema.Engine
-	zone   string
-	name   string // of the slice
 }
 
 // Provider makes slices on Google Cloud.
@@ -129,6 +101,9 @@ type Provider struct {
 }
 
 var (
+	_ engine = (*tpu.Engine)(nil)
+	_ engine = (*gce.Engine)(nil)
+
 	_ providers.Provider = (*Provider)(nil)
 	_ providers.Updater  = (*Provider)(nil)
 	_ providers.Pacer    = (*Provider)(nil)
@@ -138,24 +113,29 @@ var (
 // makes no call. Close it after use.
 func New(ctx context.Context, config Config) (*Provider, error) {
 	if err := config.validate(); err != nil {
-		return nil, classified("configure provider gcp", "", err)
+		return nil, apierror.Wrap("configure provider gcp", "", err)
 	}
 	p := newProvider(config)
 	ctx = context.WithoutCancel(ctx) // it also fetches tokens later
-	for _, each := range []struct {
-		name schema.Engine
-		open func(context.Context, Config) (engine, error)
-	}{
-		{schema.EngineTPU, newTPU},
-		{schema.EngineGCE, newGCE},
-	} {
-		opened, err := each.open(ctx, p.config)
-		if err != nil {
-			return nil, errors.Join(classified("connect to Google Cloud", "", err), p.Close())
-		}
-		p.engines[each.name] = opened
+	if err := p.connect(ctx); err != nil {
+		return nil, errors.Join(apierror.Wrap("connect to Google Cloud", "", err), p.Close())
 	}
 	return p, nil
+}
+
+// connect opens the engines.
+func (p *Provider) connect(ctx context.Context) error {
+	nodes, err := tpu.New(ctx, p.config.engine())
+	if err != nil {
+		return err
+	}
+	p.engines[schema.EngineTPU] = nodes
+	machines, err := gce.New(ctx, p.config.engine())
+	if err != nil {
+		return err
+	}
+	p.engines[schema.EngineGCE] = machines
+	return nil
 }
 
 // newProvider is a provider without engines.
@@ -171,7 +151,7 @@ func (p *Provider) Pace() time.Duration { return p.config.Pace }
 func (p *Provider) Close() error {
 	var errs []error
 	for _, each := range p.engines {
-		errs = append(errs, each.close())
+		errs = append(errs, each.Close())
 	}
 	return errors.Join(errs...)
 }
@@ -180,7 +160,7 @@ func (p *Provider) Close() error {
 // stands. What has to wait for its turn is an error of kind rate that says for
 // how long.
 func (p *Provider) Create(ctx context.Context, spec schema.SliceSpec) error {
-	return classified("create slice", spec.Name, p.create(ctx, spec))
+	return apierror.Wrap("create slice", spec.Name, p.create(ctx, spec))
 }
 
 func (p *Provider) create(ctx context.Context, spec schema.SliceSpec) error {
@@ -201,7 +181,7 @@ func (p *Provider) create(ctx context.Context, spec schema.SliceSpec) error {
 		}
 		is, err := p.get(ctx, spec)
 		switch {
-		case kindOfError(err) == schema.ErrorRate && err != nil:
+		case apierror.KindOf(err) == schema.ErrorRate && err != nil:
 			return nil
 		case err != nil:
 			return err
@@ -218,8 +198,8 @@ func (p *Provider) create(ctx context.Context, spec schema.SliceSpec) error {
 	if wait := p.turns.take(turnOf(spec), p.config.Now()); wait > 0 {
 		return waitFor(wait, p.config.CreatesPerMinute)
 	}
-	operation, err := e.create(ctx, r)
-	if kind := kindOfError(err); kind == schema.ErrorRate {
+	operation, err := e.Create(ctx, r)
+	if kind := apierror.KindOf(err); kind == schema.ErrorRate {
 		p.turns.drain(p.config.Now())
 	}
 	if err != nil {
@@ -230,7 +210,7 @@ func (p *Provider) create(ctx context.Context, spec schema.SliceSpec) error {
 	if operation == "" {
 		c.made, c.readAt = spec, p.config.Now()
 	}
-	p.known.add(place{engine: engineOf(spec), zone: spec.Zone, name: spec.Name})
+	p.known.add(gcpengine.Place{Engine: mark.EngineOf(spec), Zone: spec.Zone, Name: spec.Name})
 	return nil
 }
 
@@ -246,23 +226,23 @@ func turnOf(spec schema.SliceSpec) string {
 }
 
 func waitFor(wait time.Duration, perMinute int) error {
-	return &kindError{
-		kind: schema.ErrorRate, after: wait,
-		err: fmt.Errorf("waiting for its turn: at most %d creations a minute", perMinute),
+	return &apierror.Error{
+		Kind: schema.ErrorRate, After: wait,
+		Err: fmt.Errorf("waiting for its turn: at most %d creations a minute", perMinute),
 	}
 }
 
 // order is what is asked for with c, the slice's pending creation.
-func (p *Provider) order(spec schema.SliceSpec, c *pending) (order, error) {
+func (p *Provider) order(spec schema.SliceSpec, c *pending) (gcpengine.Order, error) {
 	metadata, err := p.metadata(spec)
 	if err != nil {
-		return order{}, err
+		return gcpengine.Order{}, err
 	}
-	id := c.order.id
-	if id == "" || c.order.spec != spec {
+	id := c.order.ID
+	if id == "" || c.order.Spec != spec {
 		id = uuid.NewString()
 	}
-	return order{spec: spec, metadata: metadata, id: id}, nil
+	return gcpengine.Order{Spec: spec, Metadata: metadata, ID: id}, nil
 }
 
 // metadata is that of a slice's machines.
@@ -271,38 +251,34 @@ func (p *Provider) metadata(spec schema.SliceSpec) (map[string]string, error) {
 	if p.config.Bootstrap != nil {
 		boot, err := p.config.Bootstrap.Metadata(spec)
 		if err != nil {
-			return nil, failf(schema.ErrorInvalid, "prepare its startup: %w", err)
+			return nil, apierror.Errorf(schema.ErrorInvalid, "prepare its startup: %w", err)
 		}
 		maps.Copy(metadata, boot)
 	}
-	mark, err := encodeSpec(spec)
+	text, err := mark.Encode(spec)
 	if err != nil {
 		return nil, err
 	}
-	metadata[specKey] = mark
+	metadata[mark.SpecKey] = text
 	return metadata, nil
 }
 
 // engineFor checks what no engine could make.
 func (p *Provider) engineFor(spec schema.SliceSpec) (engine, error) {
-	if err := checkSpec(spec); err != nil {
+	if err := mark.CheckSpec(spec); err != nil {
 		return nil, err
 	}
-	e, ok := p.engines[engineOf(spec)]
+	e, ok := p.engines[mark.EngineOf(spec)]
 	if !ok {
-		return nil, failf(schema.ErrorInvalid, "there is no engine %q; write %q or %q", spec.Cloud.Engine, schema.EngineTPU, schema.EngineGCE)
+		return nil, apierror.Errorf(schema.ErrorInvalid, "there is no engine %q; write %q or %q", spec.Cloud.Engine, schema.EngineTPU, schema.EngineGCE)
 	}
 	return e, nil
-}
-
-func engineOf(spec schema.SliceSpec) schema.Engine {
-	return cmp.Or(spec.Cloud.Engine, schema.EngineOf(spec.TPU, spec.Zone, nil))
 }
 
 // Update changes a slice in place, or asks once how the update that it asked for
 // stands.
 func (p *Provider) Update(ctx context.Context, spec schema.SliceSpec) error {
-	return classified("update slice", spec.Name, p.update(ctx, spec))
+	return apierror.Wrap("update slice", spec.Name, p.update(ctx, spec))
 }
 
 func (p *Provider) update(ctx context.Context, spec schema.SliceSpec) error {
@@ -315,8 +291,8 @@ func (p *Provider) update(ctx context.Context, spec schema.SliceSpec) error {
 	if goesOn, err := c.ask(ctx, e, spec, p.config.Now()); goesOn || err != nil {
 		return err
 	}
-	r := order{spec: spec, id: uuid.NewString()}
-	operation, err := e.update(ctx, r)
+	r := gcpengine.Order{Spec: spec, ID: uuid.NewString()}
+	operation, err := e.Update(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -327,16 +303,16 @@ func (p *Provider) update(ctx context.Context, spec schema.SliceSpec) error {
 // Delete asks for a slice to go. Where it is, is said by spec, or known from the last
 // inventory and else looked up; whose it is, is read from itself.
 func (p *Provider) Delete(ctx context.Context, spec schema.SliceSpec) error {
-	return classified("delete slice", spec.Name, p.delete(ctx, spec))
+	return apierror.Wrap("delete slice", spec.Name, p.delete(ctx, spec))
 }
 
 func (p *Provider) delete(ctx context.Context, spec schema.SliceSpec) error {
 	stack, name := spec.Stack, spec.Name
-	if err := checkName(name); err != nil {
+	if err := mark.CheckName(name); err != nil {
 		return err
 	}
 	if stack == "" {
-		return failf(schema.ErrorInvalid, "no stack's mark to delete by")
+		return apierror.Errorf(schema.ErrorInvalid, "no stack's mark to delete by")
 	}
 	at, err := p.placesOf(ctx, spec)
 	if err != nil {
@@ -345,7 +321,7 @@ func (p *Provider) delete(ctx context.Context, spec schema.SliceSpec) error {
 	var wait sync.WaitGroup
 	errs := make([]error, len(at))
 	for i, each := range at {
-		wait.Go(func() { errs[i] = p.engines[each.engine].delete(ctx, stack, each) })
+		wait.Go(func() { errs[i] = p.engines[each.Engine].Delete(ctx, stack, each) })
 	}
 	wait.Wait()
 	if err := errors.Join(errs...); err != nil {
@@ -353,4 +329,28 @@ func (p *Provider) delete(ctx context.Context, spec schema.SliceSpec) error {
 	}
 	p.pending.forget(name)
 	return nil
+}
+
+// engine is one of the cloud's APIs that make slices. Its methods wait for
+// nothing but their own calls, may be called concurrently, and return the
+// service's errors, or an apierror.Error where they know better; the Provider
+// classifies them.
+type engine interface {
+	// List lists everything that is there, in one pass over the project.
+	List(ctx context.Context, stack string) (gcpengine.Listing, error)
+	// Get reads what there is of one slice of the stack, nil for nothing.
+	Get(ctx context.Context, stack string, at gcpengine.Place) (*schema.SliceStatus, error)
+	// Create asks for a slice and returns the name of the operation that
+	// makes it, "" if there is nothing to wait for: it was there already.
+	Create(ctx context.Context, r gcpengine.Order) (operation string, err error)
+	// Poll asks once how a creation or update stands and returns the operation
+	// to ask for next: the same while it goes on, "" at the end. An operation
+	// that has failed is an error, and so is one that could not be asked for,
+	// which is one of kind unavailable: see askError.
+	Poll(ctx context.Context, r gcpengine.Order, operation string) (next string, err error)
+	// Update is Updater.Update, and returns an operation as Create does.
+	Update(ctx context.Context, r gcpengine.Order) (operation string, err error)
+	// Delete reads what is there and asks for it to go if it has the stack's mark.
+	Delete(ctx context.Context, stack string, at gcpengine.Place) error
+	Close() error
 }

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	gcpengine "github.com/fray-ml/fray/providers/gcp/engine"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -22,7 +23,7 @@ func TestCallsAreBoundedAndRouted(t *testing.T) {
 	seen := map[string][]string{}
 	s.observe = func(ctx context.Context, method string) {
 		end, ok := ctx.Deadline()
-		if left := time.Until(end); !ok || left > callLimit {
+		if left := time.Until(end); !ok || left > gcpengine.CallLimit {
 			t.Errorf("%s may take %v", method, left)
 		}
 		sent, _ := metadata.FromIncomingContext(ctx)

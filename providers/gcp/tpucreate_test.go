@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 
+	"github.com/fray-ml/fray/providers/gcp/mark"
 	"github.com/fray-ml/fray/providers/gcp/tpuapi"
 	"github.com/fray-ml/fray/schema"
 )
@@ -126,7 +127,7 @@ func TestCreationRequests(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.wantRequest(t, test.want)
-			text, err := encodeSpec(spec)
+			text, err := mark.Encode(spec)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -135,17 +136,6 @@ func TestCreationRequests(t *testing.T) {
 				t.Errorf("metadata (-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-func TestRuntimeVersions(t *testing.T) {
-	for tpu, want := range map[string]string{
-		"v6e-4": "v2-alpha-tpuv6e", "v5p-8": "v2-alpha-tpuv5", "v5litepod-4": "v2-alpha-tpuv5-lite",
-		"v4-8": "tpu-ubuntu2204-base", "v3-8": "tpu-ubuntu2204-base", "v2-8": "tpu-ubuntu2204-base",
-	} {
-		if got := nodeOf(t, tpuSpec("one", func(s *schema.SliceSpec) { s.TPU = tpu })).GetRuntimeVersion(); got != want {
-			t.Errorf("that of %s is %q, want %q", tpu, got, want)
-		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package gcp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,9 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/fray-ml/fray/accelerators"
+	"github.com/fray-ml/fray/providers/gcp/mark"
+	"github.com/fray-ml/fray/providers/gcp/tpu"
 	"github.com/fray-ml/fray/providers/gcp/tpuapi"
 	"github.com/fray-ml/fray/schema"
 )
@@ -301,7 +305,7 @@ func (s *tpuService) provider(t testing.TB, change ...func(*Config)) *Provider {
 		each(&config)
 	}
 	p := newProvider(config)
-	e, err := newTPU(t.Context(), p.config)
+	e, err := tpu.New(t.Context(), p.config.engine())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -333,26 +337,42 @@ func onDemand(spec *schema.SliceSpec) { spec.Preemptible = false }
 // nodeOf is a node as it was made for a spec.
 func nodeOf(t testing.TB, spec schema.SliceSpec) *tpuapi.Node {
 	t.Helper()
-	text, err := encodeSpec(spec)
+	text, err := mark.Encode(spec)
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := (&tpu{project: testProject}).node(order{spec: spec, metadata: map[string]string{specKey: text}})
+	shape, err := accelerators.Parse(spec.TPU)
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.Name = fullName(spec.Zone, "nodes", spec.Name)
-	n.State = tpuapi.Node_READY
-	n.CreateTime = timestamppb.Now()
+	cloud := spec.Cloud
+	n := &tpuapi.Node{
+		Name: fullName(spec.Zone, "nodes", spec.Name), State: tpuapi.Node_READY, CreateTime: timestamppb.Now(),
+		AcceleratorType: shape.Type, RuntimeVersion: cmp.Or(cloud.RuntimeVersion, "v2-alpha-tpuv5-lite"),
+		NetworkConfig:  &tpuapi.NetworkConfig{Network: cloud.Network, Subnetwork: cloud.Subnetwork, EnableExternalIps: !cloud.Live.InternalIPs},
+		ServiceAccount: &tpuapi.ServiceAccount{Email: cloud.ServiceAccount},
+		Labels:         mark.Labels(spec), Metadata: map[string]string{mark.SpecKey: text}, Tags: mark.SplitList(cloud.Live.Tags),
+	}
+	if cloud.Provisioning != schema.ProvisioningQueued && spec.Preemptible {
+		n.SchedulingConfig = &tpuapi.SchedulingConfig{Spot: true}
+	}
 	return n
 }
 
 // queuedOf is a queued resource as it was made for a spec.
 func queuedOf(t testing.TB, spec schema.SliceSpec) *tpuapi.QueuedResource {
 	t.Helper()
-	q := (&tpu{project: testProject}).queued(spec, nodeOf(t, spec))
-	q.Name = fullName(spec.Zone, "queuedResources", spec.Name)
-	q.State = &tpuapi.QueuedResourceState{State: tpuapi.QueuedResourceState_ACTIVE}
-	q.CreateTime = timestamppb.Now()
+	parent := "projects/" + testProject + "/locations/" + spec.Zone
+	q := &tpuapi.QueuedResource{
+		Name: fullName(spec.Zone, "queuedResources", spec.Name), CreateTime: timestamppb.Now(),
+		State: &tpuapi.QueuedResourceState{State: tpuapi.QueuedResourceState_ACTIVE},
+		Resource: &tpuapi.QueuedResource_Tpu_{Tpu: &tpuapi.QueuedResource_Tpu{
+			NodeSpec: []*tpuapi.QueuedResource_Tpu_NodeSpec{{Parent: parent, NodeId: spec.Name, Node: nodeOf(t, spec)}},
+		}},
+		Tier: &tpuapi.QueuedResource_Guaranteed_{Guaranteed: &tpuapi.QueuedResource_Guaranteed{}},
+	}
+	if spec.Preemptible {
+		q.Tier = &tpuapi.QueuedResource_Spot_{Spot: &tpuapi.QueuedResource_Spot{}}
+	}
 	return q
 }

@@ -8,10 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
+	"github.com/fray-ml/fray/providers/gcp/host"
 	"github.com/fray-ml/fray/providers/gcp/tpuapi"
-	"github.com/fray-ml/fray/schema"
 )
 
 const benchSlices = 2000
@@ -21,7 +19,7 @@ func bootedNode(b *testing.B, name string) *tpuapi.Node {
 	b.Helper()
 	spec := tpuSpec(name)
 	n := nodeOf(b, spec)
-	boot, err := Bootstrap{Store: "gs://acme-fray/rl/math", AgentSHA256: strings.Repeat("ab", 32)}.Metadata(spec)
+	boot, err := host.Bootstrap{Store: "gs://acme-fray/rl/math", AgentSHA256: strings.Repeat("ab", 32)}.Metadata(spec)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -57,48 +55,4 @@ func BenchmarkInventory(b *testing.B) {
 	}
 	b.ReportMetric(float64(cpuTime(b)-began)/1e6/float64(b.N), "cpu-ms/op")
 	b.ReportMetric(float64(len(s.calls)-calls)/float64(b.N), "calls/op")
-}
-
-// BenchmarkInventoryOfReplies is our end alone, from the replies on, against a
-// reading of every spec anew.
-func BenchmarkInventoryOfReplies(b *testing.B) {
-	var pages [][]byte
-	for from := 0; from < benchSlices; from += tpuPageSize {
-		page := &tpuapi.ListNodesResponse{}
-		for i := range tpuPageSize {
-			page.Nodes = append(page.Nodes, bootedNode(b, fmt.Sprintf("s-%04d", from+i)))
-		}
-		encoded, err := proto.Marshal(page)
-		if err != nil {
-			b.Fatal(err)
-		}
-		pages = append(pages, encoded)
-	}
-	for name, anew := range map[string]bool{"remembered": false, "anew": true} {
-		b.Run(name, func(b *testing.B) {
-			t := &tpu{project: testProject}
-			began := cpuTime(b)
-			for b.Loop() {
-				if anew {
-					t.specs.last = nil
-				}
-				l := &tpuListing{slices: map[place]*tpuSlice{}}
-				for _, each := range pages {
-					page := &tpuapi.ListNodesResponse{}
-					if err := proto.Unmarshal(each, page); err != nil {
-						b.Fatal(err)
-					}
-					for _, n := range page.GetNodes() {
-						l.slice(n.GetName()).node = n
-					}
-				}
-				found := t.own(l, "stack-a")
-				if len(found.slices) != benchSlices || found.slices[0].Phase != schema.SliceReady {
-					b.Fatalf("%d slices", len(found.slices))
-				}
-			}
-			b.ReportMetric(float64(cpuTime(b)-began)/1e6/float64(b.N), "cpu-ms/op")
-			b.ReportMetric(float64(len(pages[0])+len(pages[1]))/1e6, "MB")
-		})
-	}
 }

@@ -14,6 +14,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/fray-ml/fray/providers"
+	gcpengine "github.com/fray-ml/fray/providers/gcp/engine"
+	"github.com/fray-ml/fray/providers/gcp/mark"
 	"github.com/fray-ml/fray/providers/gcp/tpuapi"
 	"github.com/fray-ml/fray/schema"
 )
@@ -134,8 +136,8 @@ func TestReadsAreTriedAgain(t *testing.T) {
 		times, want int
 		works       bool
 	}{
-		"passes":       {codes.Unavailable, readTries - 1, readTries, true},
-		"goes on":      {codes.Unavailable, 100, readTries, false},
+		"passes":       {codes.Unavailable, gcpengine.ReadTries - 1, gcpengine.ReadTries, true},
+		"goes on":      {codes.Unavailable, 100, gcpengine.ReadTries, false},
 		"is refused":   {codes.PermissionDenied, 100, 1, false},
 		"is exhausted": {codes.ResourceExhausted, 100, 1, false},
 	} {
@@ -200,9 +202,9 @@ func TestUnreadableSpec(t *testing.T) {
 		copied bool
 	}{
 		"no metadata":    {func(n *tpuapi.Node) { n.Metadata = nil }, "has no fray-spec", false},
-		"no JSON":        {func(n *tpuapi.Node) { n.Metadata[specKey] = "{" }, "cannot be read", false},
-		"another name":   {func(n *tpuapi.Node) { n.Labels[sliceLabel] = "two" }, "label fray-slice", false},
-		"no name":        {func(n *tpuapi.Node) { delete(n.Labels, sliceLabel) }, "label fray-slice", false},
+		"no JSON":        {func(n *tpuapi.Node) { n.Metadata[mark.SpecKey] = "{" }, "cannot be read", false},
+		"another name":   {func(n *tpuapi.Node) { n.Labels[mark.SliceLabel] = "two" }, "label fray-slice", false},
+		"no name":        {func(n *tpuapi.Node) { delete(n.Labels, mark.SliceLabel) }, "label fray-slice", false},
 		"copied by hand": {func(n *tpuapi.Node) { proto.Merge(n, nodeOf(t, tpuSpec("original"))) }, "of slice original", true},
 		"another stack's spec": {func(n *tpuapi.Node) {
 			n.Metadata = nodeOf(t, tpuSpec("one", func(spec *schema.SliceSpec) { spec.Stack = "stack-b" })).Metadata
@@ -279,7 +281,7 @@ func TestChangedSpecIsReadAgain(t *testing.T) {
 			t.Errorf("it is %+v, want %+v", got, want)
 		}
 	}
-	s.do(func() { s.node("one").Labels[sliceLabel] = "two" })
+	s.do(func() { s.node("one").Labels[mark.SliceLabel] = "two" })
 	if inventory, err := p.Inventory(t.Context(), "stack-a"); err != nil || len(inventory.Skipped) != 1 {
 		t.Errorf("a changed label went unseen: %+v, %v", inventory, err)
 	}

@@ -1,7 +1,6 @@
 package local
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -15,15 +14,14 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// addressLock guards the claims; no slice can have this name.
-const addressLock = "_addresses"
-
 // addressTries is how many addresses are tried for one host.
 const addressTries = 1000
 
 // claimAddresses returns an address for every host of a slice, the same ones
-// whenever it is asked unless another slice has them.
-func (p *Provider) claimAddresses(ctx context.Context, spec schema.SliceSpec) ([]string, error) {
+// whenever it is asked unless another slice has them. The process that creates the file
+// of an address has it, so that no lock guards them all: one that is suspended here
+// keeps no other slice from its addresses. The caller has the slice's lock.
+func (p *Provider) claimAddresses(spec schema.SliceSpec) ([]string, error) {
 	addresses := make([]string, spec.Hosts)
 	if !ownLoopback {
 		for n := range addresses {
@@ -31,11 +29,6 @@ func (p *Provider) claimAddresses(ctx context.Context, spec schema.SliceSpec) ([
 		}
 		return addresses, nil
 	}
-	held, err := p.lock(ctx, addressLock)
-	if err != nil {
-		return nil, err
-	}
-	defer held.release()
 	if err := os.MkdirAll(p.claims(), 0o700); err != nil {
 		return nil, fmt.Errorf("claim address: %w", err)
 	}
@@ -55,16 +48,11 @@ func (p *Provider) claimAddress(name string, n int) (string, error) {
 	claim := name + "/" + strconv.Itoa(n)
 	for try := range addressTries {
 		address := loopback(claim, try).String()
-		path := filepath.Join(p.claims(), address)
-		owner, err := os.ReadFile(path)
-		switch {
-		case errors.Is(err, os.ErrNotExist):
-		case err != nil:
-			return "", fmt.Errorf("claim address: %w", err)
-		case string(owner) != claim && p.claimed(string(owner)):
+		err := p.takeAddress(filepath.Join(p.claims(), address), claim)
+		if errors.Is(err, os.ErrExist) {
 			continue
 		}
-		if err := os.WriteFile(path, []byte(claim), 0o600); err != nil {
+		if err != nil {
 			return "", fmt.Errorf("claim address: %w", err)
 		}
 		return address, nil
@@ -72,14 +60,67 @@ func (p *Provider) claimAddress(name string, n int) (string, error) {
 	return "", failf(schema.ErrorCapacity, "no loopback address is free for host %d", n)
 }
 
-// claimed reports whether the slice of a claim is still there.
-func (p *Provider) claimed(claim string) bool {
-	name, _, _ := strings.Cut(claim, "/")
-	if checkName(name) != nil {
-		return false // an empty or cut off file: its writer died
+// takeAddress makes the file of a claim, or returns os.ErrExist where another slice
+// has the address. A claim whose slice is gone, since its maker died, is removed first.
+func (p *Provider) takeAddress(path, claim string) error {
+	err := createFile(path, claim)
+	if !errors.Is(err, os.ErrExist) {
+		return err
 	}
-	_, err := os.Stat(p.slice(name).dir)
-	return err == nil
+	owner, readErr := os.ReadFile(path)
+	switch {
+	case errors.Is(readErr, os.ErrNotExist): // released meanwhile
+		return createFile(path, claim)
+	case readErr != nil:
+		return readErr
+	case string(owner) == claim:
+		return nil
+	}
+	name, _, _ := strings.Cut(string(owner), "/")
+	if checkName(name) != nil {
+		return err // its maker has yet to write its name, or died before
+	}
+	if _, statErr := os.Stat(p.slice(name).dir); !errors.Is(statErr, os.ErrNotExist) {
+		return err
+	}
+	if err := p.sweep(name); err != nil {
+		return err
+	}
+	return createFile(path, claim)
+}
+
+// createFile makes a file of which there is none yet.
+func createFile(path, content string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(content)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, os.Remove(path)) // it would be in the way
+	}
+	return nil
+}
+
+// releaseClaims forgets all claims of a slice that was never recorded. The caller has
+// the slice's lock.
+func (p *Provider) releaseClaims(name string) error {
+	entries, err := os.ReadDir(p.claims())
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("release addresses: %w", err)
+	}
+	var errs []error
+	for _, e := range entries {
+		path := filepath.Join(p.claims(), e.Name())
+		claim, err := os.ReadFile(path)
+		if err == nil && strings.HasPrefix(string(claim), name+"/") {
+			err = os.Remove(path)
+		}
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, fmt.Errorf("release address: %w", err))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // releaseAddresses forgets the claims of a slice that is gone.

@@ -32,7 +32,7 @@ func (p *Provider) create(ctx context.Context, spec schema.SliceSpec) error {
 	}
 	switch {
 	case r == nil:
-		if r, err = p.make(ctx, held, spec); err != nil {
+		if r, err = p.make(held, spec); err != nil {
 			return err
 		}
 	case r.Spec.Stack != spec.Stack:
@@ -47,12 +47,12 @@ func (p *Provider) create(ctx context.Context, spec schema.SliceSpec) error {
 
 // make records a slice. What a crash leaves before the record is swept by the
 // next inventory; from the record on the slice is there.
-func (p *Provider) make(ctx context.Context, held *hold, spec schema.SliceSpec) (*record, error) {
+func (p *Provider) make(held *hold, spec schema.SliceSpec) (*record, error) {
 	s := p.slice(spec.Name)
 	if err := os.MkdirAll(s.hostsDir(), 0o700); err != nil {
 		return nil, fmt.Errorf("make slice: %w", err)
 	}
-	addresses, err := p.claimAddresses(ctx, spec)
+	addresses, err := p.claimAddresses(spec)
 	if err != nil {
 		return nil, err
 	}

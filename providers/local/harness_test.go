@@ -21,6 +21,7 @@ import (
 	"github.com/fray-ml/fray/agent"
 	"github.com/fray-ml/fray/providers/local"
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -155,16 +156,16 @@ func (p *place) signal(pid int, sig syscall.Signal) {
 	}
 }
 
-func (p *place) report(slice string, host int) (store.HostReport, bool) {
+func (p *place) report(slice string, host int) (state.HostReport, bool) {
 	p.t.Helper()
 	object, err := p.store.Get(context.Background(), store.HostKey(slice, host))
 	if errors.Is(err, store.ErrNotFound) {
-		return store.HostReport{}, false
+		return state.HostReport{}, false
 	}
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	var h store.HostReport
+	var h state.HostReport
 	if err := json.Unmarshal(object.Data, &h); err != nil {
 		p.t.Fatal(err)
 	}
@@ -183,7 +184,7 @@ func spec(name string, hosts int) schema.SliceSpec {
 func (p *place) assign(spec schema.SliceSpec, generation int64, script string) {
 	p.t.Helper()
 	address := schema.Address{Kind: schema.KindJob, Name: "j"}
-	a := store.Assignment{Slice: spec.Name, Epoch: 1, Generation: generation, Run: &store.Run{
+	a := state.Assignment{Slice: spec.Name, Epoch: 1, Generation: generation, Run: &state.Run{
 		Job: address, JobID: "id", Attempt: int(generation), NumSlices: 1,
 		Spec: schema.Job{
 			Addr: address, Namespace: "default", StopGrace: schema.Duration(time.Second),
@@ -193,7 +194,7 @@ func (p *place) assign(spec schema.SliceSpec, generation int64, script string) {
 	}}
 	for n := range spec.Hosts {
 		h, _ := p.report(spec.Name, n)
-		a.Run.Peers = append(a.Run.Peers, store.Peer{Slice: spec.Name, Host: n, Address: h.Address})
+		a.Run.Peers = append(a.Run.Peers, state.Peer{Slice: spec.Name, Host: n, Address: h.Address})
 	}
 	data, err := json.Marshal(a)
 	if err != nil {
@@ -247,7 +248,7 @@ func (p *place) down(provider *local.Provider, spec schema.SliceSpec) {
 }
 
 // patience is far more than anything of a test takes, on any machine.
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()

@@ -151,6 +151,9 @@ func (p *Provider) sweep(name string) error {
 			return fmt.Errorf("slice %s has processes but no %s; end them and remove %s to go on", name, recordFile, s.dir)
 		}
 	}
+	if err := p.releaseClaims(name); err != nil {
+		return err
+	}
 	return p.remove(s, held)
 }
 

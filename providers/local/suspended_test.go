@@ -10,7 +10,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/fray-ml/fray/filelock"
 	"github.com/fray-ml/fray/providers/local"
 	"github.com/fray-ml/fray/schema"
 )
@@ -124,6 +126,61 @@ func (p *place) wantOneAgent(provider *local.Provider, spec schema.SliceSpec, pi
 	inventory, err := provider.Inventory(p.t.Context(), spec.Stack)
 	if err != nil || len(inventory.Slices) != 1 || len(inventory.Slices[0].Down) > 0 {
 		p.t.Errorf("inventory is %+v, %v; want a slice that is up", inventory, err)
+	}
+}
+
+// A process that is suspended while it chooses the addresses of a slice, wherever that
+// is, keeps no other slice from its addresses.
+func TestSuspendedWhileItChoosesAddresses(t *testing.T) {
+	p := newPlace(t)
+	// A lock that names no holder: it was suspended right after it took the lock, or
+	// right before it lets go.
+	for _, name := range []string{"one", "_addresses"} {
+		path := filepath.Join(p.root, "locks", name+".lock")
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		file, err := filelock.Take(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	provider, two := p.provider(), spec("two", 2)
+	if err := provider.Create(ctx, two); err != nil {
+		t.Fatalf("create another slice: %v", err)
+	}
+	p.up(provider, two)
+}
+
+// What a process left that died while it chose addresses is removed, so that they are
+// free again.
+func TestClaimsOfADeadCreatorAreReleased(t *testing.T) {
+	p := newPlace(t)
+	provider, one := p.provider(), spec("one", 1)
+	p.up(provider, one)
+	claims, err := filepath.Glob(filepath.Join(p.root, "addresses", "*"))
+	if err != nil || len(claims) == 0 {
+		t.Skipf("hosts have no addresses of their own here: %v", err)
+	}
+	p.down(provider, one)
+	for name, dir := range map[string]string{"its directory is there": "slices/gone/hosts", "nothing else is left": "slices"} {
+		if err := errors.Join(os.MkdirAll(filepath.Join(p.root, dir), 0o700), os.WriteFile(claims[0], []byte("gone/0"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := provider.Inventory(t.Context(), ""); err != nil {
+			t.Fatal(err)
+		}
+		p.up(provider, one)
+		if owner, err := os.ReadFile(claims[0]); err != nil || string(owner) != "one/0" {
+			t.Errorf("%s: the address is of %q, %v; want one/0", name, owner, err)
+		}
+		p.down(provider, one)
+		if left, err := filepath.Glob(filepath.Join(p.root, "*", "*")); err != nil || len(left) > 0 {
+			t.Errorf("%s: left are %v, %v", name, left, err)
+		}
 	}
 }
 

@@ -13,13 +13,16 @@ from typing import Any
 
 from fray._pb import actor_pb2
 from fray.rpc import _wire
-from fray.rpc._connection import Answer, Connection, Sent, Settings, random_name
+from fray.rpc._connection import Connection
+from fray.rpc._names import random_name
+from fray.rpc._outcome import Answer, Sent
 from fray.rpc._reader import FrameReader
+from fray.rpc._settings import Settings
 from fray.rpc._wire import PlainStream, payload_of
 from fray.rpc.codec import decode_result, encode_args
 from fray.rpc.errors import of_wire
 
-PATIENCE = 60.0
+PATIENCE = 300.0
 """Seconds that a test waits for what is to come."""
 
 
@@ -109,7 +112,7 @@ class RawPeer:
             first = self.receive()
             assert first.HasField("hello"), first
             self.hello = first.hello
-            self.reader.greeted(1 << 30, PATIENCE, PATIENCE, lambda: None)
+            self.reader.accepted(1 << 30, PATIENCE, PATIENCE, lambda: None)
 
     def send(self, field: int, message: Any, body: bytes = b"") -> None:
         self.socket.sendall(_wire.frame_bytes(field, message, len(body)) + body)

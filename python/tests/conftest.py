@@ -77,6 +77,6 @@ def controller(serve: Callable[..., Controller]) -> Controller:
 @pytest.fixture
 def remote(controller: Controller) -> Iterator[FrayCluster]:
     """A FrayCluster on `controller`."""
-    cluster = FrayCluster(controller.address, namespace="rl", token=TOKEN, timeout=60)
+    cluster = FrayCluster(controller.address, namespace="rl", token=TOKEN, timeout=300)
     yield cluster
     cluster.close()

@@ -67,17 +67,17 @@ class Served:
 
 @contextmanager
 def receivers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Yield the names of threads that received as guests."""
+    """Yield the names of threads that borrowed the turn to receive."""
     seen: list[str] = []
     receive, comes = FrameReader.receive, FrameReader.comes
-    guests = threading.local()
+    borrowers = threading.local()
 
     def came(self: FrameReader, *args: Any) -> bool:
-        guests.here = comes(self, *args)
-        return bool(guests.here)
+        borrowers.here = comes(self, *args)
+        return bool(borrowers.here)
 
     def received(self: FrameReader) -> Any:
-        if getattr(guests, "here", False):
+        if getattr(borrowers, "here", False):
             seen.append(threading.current_thread().name)
         return receive(self)
 
@@ -88,7 +88,7 @@ def receivers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
 
 def visited(caller: Caller, what: Callable[[], object]) -> None:
-    """Make calls one after the other until somebody receives as a guest."""
+    """Make calls one after the other until a thread borrows the turn."""
 
     def called() -> object:
         caller.call("actor", "note", 0)

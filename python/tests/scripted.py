@@ -107,7 +107,7 @@ class Scripted:
     def __exit__(self, *args: object) -> None:
         self.close()
 
-    def wait(self, what: Callable[[], object], seconds: float = 60) -> None:
+    def wait(self, what: Callable[[], object], seconds: float = 300) -> None:
         with self.changed:
             assert self.changed.wait_for(what, seconds), "not in time"
 

@@ -326,7 +326,7 @@ def test_pickle_that_fails() -> None:
 
 def run(program: str) -> str:
     return subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300
     ).stdout.strip()
 
 

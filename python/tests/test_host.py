@@ -21,7 +21,7 @@ from fray.rpc import ActorHandle, FixedResolver, errors
 from ports import listen
 from waiting import eventually
 
-PATIENCE = 60.0  # seconds
+PATIENCE = 300.0  # seconds
 
 MODULE = """
 import asyncio, time

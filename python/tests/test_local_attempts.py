@@ -62,7 +62,7 @@ def test_preemption_spends_no_failure_budget(local: LocalCluster) -> None:
     job = local.poll(job_id)
     assert (job.status, job.failures, job.preemptions) == (JobStatus.RUNNING, 0, 2)
     local.preempt(job_id)
-    job = local.wait(job_id, timeout=60)
+    job = local.wait(job_id, timeout=300)
     assert (job.status, job.reason) == (JobStatus.FAILED, "it was preempted 3 times")
     assert {attempt.outcome for attempt in job.attempts} == {TaskState.PREEMPTED}
     local.preempt(job_id)  # it has ended: nothing changes
@@ -70,7 +70,7 @@ def test_preemption_spends_no_failure_budget(local: LocalCluster) -> None:
 
 
 def test_one_task_that_fails_ends_the_gang(local: LocalCluster) -> None:
-    job = local.wait(local.launch(call(fail_first_task, num_tasks=3)), timeout=60)
+    job = local.wait(local.launch(call(fail_first_task, num_tasks=3)), timeout=300)
     assert job.status is JobStatus.FAILED
     assert [task.state for task in job.tasks] == [TaskState.FAILED, TaskState.KILLED, TaskState.KILLED]
     assert job.reason.startswith("task 0: ")
@@ -83,7 +83,7 @@ def test_replicas_are_tasks(local: LocalCluster) -> None:
 
 
 def test_an_attempt_that_takes_too_long_has_failed(local: LocalCluster) -> None:
-    job = local.wait(local.launch(call(until_stopped, timeout_seconds=0.5)), timeout=60)
+    job = local.wait(local.launch(call(until_stopped, timeout_seconds=0.5)), timeout=300)
     assert (job.status, job.reason) == (JobStatus.FAILED, "it took longer than 0.5 s")
 
 
@@ -94,6 +94,6 @@ def test_a_job_that_cannot_start_in_time_has_failed() -> None:
         waiting = cluster.poll(second)
         assert waiting.status is JobStatus.PENDING
         assert waiting.pending_reasons == ("it waits for a worker: all 1 are in use",)
-        job = cluster.wait(second, timeout=60)
+        job = cluster.wait(second, timeout=300)
     assert job.status is JobStatus.FAILED
     assert "it could not start in 0.1 s" in job.reason

@@ -48,7 +48,7 @@ def test_lines_come_once_and_a_fork_ends_no_job(kind: str) -> None:
         env=environ,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -244,7 +244,7 @@ def test_it_has_a_registry(local: LocalCluster) -> None:
 
 
 def wait_for_it() -> None:
-    ClusterResolver(current_cluster()).wait_for_actor("late", 60)
+    ClusterResolver(current_cluster()).wait_for_actor("late", 300)
 
 
 def register_late() -> None:
@@ -260,7 +260,7 @@ def test_a_job_that_waits_for_an_actor_takes_no_worker(use_processes: bool) -> N
         waits = cluster.launch(call(wait_for_it, name="waits"))
         hosts = cluster.launch(call(register_late, name="hosts"))
         eventually(lambda: cluster.poll(hosts).status is JobStatus.RUNNING)  # though the other waits
-        assert cluster.wait(waits, timeout=120).status is JobStatus.SUCCEEDED
+        assert cluster.wait(waits, timeout=600).status is JobStatus.SUCCEEDED
 
 
 def test_a_job_that_waits_for_an_actor_can_be_stopped() -> None:

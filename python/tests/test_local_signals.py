@@ -19,7 +19,7 @@ import fray.v2
 from fray.cluster import Entrypoint, JobId, JobRequest, LocalCluster, ReservationConfig, ResourceConfig
 from fray.v2 import LocalClient
 
-PATIENCE = 60.0  # seconds
+PATIENCE = 300.0  # seconds
 _PLACES = {"jobs": 100, "reservations": 20, "actors": 50}
 """How many are interrupted at least: a test that finds fewer has lost its way."""
 _CONDITIONS = ("__enter__", "__exit__", "wait", "wait_for", "notify", "notify_all", "_is_owned")

@@ -34,7 +34,7 @@ def test_a_job_that_waits_for_others_takes_no_worker(tmp_path: Path) -> None:
     for use_processes in (False, True):
         with LocalCluster(max_workers=1, use_processes=use_processes) as cluster:
             request = call(launch_child, str(tmp_path / "told"), None, name="parent")
-            assert cluster.wait(cluster.launch(request), timeout=60).status is JobStatus.SUCCEEDED
+            assert cluster.wait(cluster.launch(request), timeout=300).status is JobStatus.SUCCEEDED
 
 
 def wait_for_child() -> None:
@@ -65,7 +65,7 @@ def test_wait_for_several(local: LocalCluster, raises: bool) -> None:
 def test_wait_raises_as_soon_as_one_has_failed(local: LocalCluster) -> None:
     jobs = [local.launch(call(until_stopped, name="endless")), local.launch(call(fail, name="bad"))]
     with pytest.raises(JobFailedError, match="job bad"):
-        local.wait(jobs, raise_on_failure=True, timeout=60)
+        local.wait(jobs, raise_on_failure=True, timeout=300)
     assert local.poll(jobs[0]).status is JobStatus.RUNNING
 
 

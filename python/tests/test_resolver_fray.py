@@ -64,7 +64,7 @@ def test_calls_while_the_controller_comes_and_goes(controller: Controller, remot
         handle = resolver.wait_for_actor("counter", job_id=job_id)
         assert handle.namespace == "rl"
         assert [handle.increment(1), handle.increment(1)] == [1, 2]
-        eventually(lambda: resolver.directory.known("counter"), 60)
+        eventually(lambda: resolver.directory.known("counter"), 300)
         controller.outages.before["Watch"] = 2
         controller.outages.before["LookupAll"] = 2
         assert handle.increment(1) == 3
@@ -88,7 +88,7 @@ def test_waiting_for_the_actor_of_a_job_that_ends(controller: Controller, remote
 @pytest.fixture
 def fresh(controller: Controller) -> Iterator[FrayCluster]:
     """A FrayCluster on `controller` that has no namespace yet, as under fray run."""
-    cluster = FrayCluster(controller.address, token=TOKEN, timeout=60)
+    cluster = FrayCluster(controller.address, token=TOKEN, timeout=300)
     yield cluster
     cluster.close()
 
@@ -130,7 +130,7 @@ def test_who_waits_before_the_first_launch_finds_what_that_hosts(fresh: FrayClus
     with Scripted() as server:
         job_id = fresh.launch(JobRequest("train", COMMAND))
         server.incarnation = fresh.metadata.register("counter", server.address, job_id)
-        waiting.join(60)
+        waiting.join(300)
         assert found == [1]
 
 

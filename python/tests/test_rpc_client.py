@@ -145,7 +145,7 @@ def test_state_persists_and_is_reset_by_a_restart(counter: ActorHandle) -> None:
 
 def test_method_that_says_it_is_idempotent_is_sent_again(counter: ActorHandle, tmp_path: Path) -> None:
     assert counter.increment() == 1
-    eventually(lambda: counter["pid_after"]._route.idempotent, 60)
+    eventually(lambda: counter["pid_after"]._route.idempotent, 300)
     assert counter.pid_after(str(tmp_path / "died")) != 0
     assert counter.increment() == 1
 
@@ -156,7 +156,7 @@ def test_order_also_through_handles_created_again(cluster: LocalCluster, counter
         again = LocalResolver(cluster).lookup("counter") if i % 3 else pickle.loads(pickle.dumps(counter))
         futures.append(again.increment.remote(i))
     for future in futures:
-        future.result(60)
+        future.result(300)
     assert counter.seen() == list(range(500))
 
 
@@ -205,7 +205,7 @@ def test_exceptions_of_the_method(counter: ActorHandle) -> None:  # 27
     assert "in boom" in err.__notes__[0]
     again = pickle.loads(pickle.dumps(err))
     assert (str(again), again.traceback, again.cause.type) == (str(err), err.traceback, "KeyError")
-    assert isinstance(counter.boom.remote().exception(60), ApplicationError)
+    assert isinstance(counter.boom.remote().exception(300), ApplicationError)
     assert counter.increment() == 2
 
 
@@ -243,7 +243,7 @@ def test_handle_in_a_process_that_knows_no_cluster(counter: ActorHandle) -> None
         [sys.executable, "-c", code],
         input=pickle.dumps(counter),
         capture_output=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert (done.stdout.strip(), done.returncode) == (b"5", 0), done.stderr
@@ -265,7 +265,7 @@ def test_handle_after_a_fork(counter: ActorHandle) -> None:
 
 def test_futures(counter: ActorHandle) -> None:
     future = counter.increment.remote(2)
-    assert future.result(60) == 2
+    assert future.result(300) == 2
     assert future.result() == 2
     assert future.done()
     assert future.exception() is None
@@ -275,13 +275,13 @@ def test_futures(counter: ActorHandle) -> None:
     future.add_done_callback(lambda f: got.append(f.result()))
     counter.increment.remote(3).add_done_callback(lambda f: got.append(f.result()))
     counter.increment.remote(0).add_done_callback(lambda _: called.set())
-    assert called.wait(60)
+    assert called.wait(300)
     assert got == [2, 5]
 
     # A callback may call actors, also while as many calls wait as may.
     chained: concurrent.futures.Future[int] = concurrent.futures.Future()
     counter.increment.remote().add_done_callback(lambda f: chained.set_result(counter.increment(f.result())))
-    assert chained.result(60) == 12
+    assert chained.result(300) == 12
 
 
 def test_awaiting(counter: ActorHandle) -> None:
@@ -300,7 +300,7 @@ def test_cancelling_a_task_cancels_the_call() -> None:
         handle = FixedResolver(server.address).handle("counter")
 
         async def main() -> None:
-            task = asyncio.create_task(asyncio.wait_for(handle.increment.remote(), 60))
+            task = asyncio.create_task(asyncio.wait_for(handle.increment.remote(), 300))
             while not server.calls:
                 await asyncio.sleep(0.01)
             task.cancel()
@@ -328,7 +328,7 @@ def test_large_arguments_and_results(counter: ActorHandle) -> None:
 def test_client_of_a_class(cluster: LocalCluster, counter: ActorHandle) -> None:
     client = RpcClient(LocalResolver(cluster), Counter)
     assert asyncio.run(_increment(client)) == 1
-    assert client.with_options(timeout=60).increment().result() == 2
+    assert client.with_options(timeout=300).increment().result() == 2
     with pytest.raises(
         AttributeError, match=r"class Counter has no method 'incremnt'; did you mean increment?"
     ):
@@ -362,10 +362,10 @@ def test_no_leaks() -> None:
         threads, descriptors = threading.active_count(), descriptors_now()
         for i in range(100):
             handle = FixedResolver(server.address).handle("counter").options(timeout=1000 + i)
-            assert handle.increment.remote().result(60)
+            assert handle.increment.remote().result(300)
             server.drop() if i % 10 == 0 else None
-        eventually(lambda: threading.active_count() <= threads + 1, 60)
-        eventually(lambda: descriptors_now() <= descriptors + 1, 60)
+        eventually(lambda: threading.active_count() <= threads + 1, 300)
+        eventually(lambda: descriptors_now() <= descriptors + 1, 300)
 
 
 def test_nobody_there() -> None:

@@ -100,7 +100,7 @@ def test_every_call_runs_once_and_in_order(log: tuple[Log, ActorServer], seed: i
             if number % 3 == 0:
                 batch = [number, *[next(numbers) for _ in range(2)]]
                 futures = [handle.add.remote(caller, each) for each in batch]
-                got = [future.result(60) for future in futures]
+                got = [future.result(300) for future in futures]
             else:
                 batch, got = [number], [handle.add(caller, number)]
             if got != batch:
@@ -110,7 +110,7 @@ def test_every_call_runs_once_and_in_order(log: tuple[Log, ActorServer], seed: i
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(120)
+        thread.join(600)
         assert not thread.is_alive()
     network.close()
     assert failures == []
@@ -132,7 +132,7 @@ def test_one_server_by_two_addresses(log: tuple[Log, ActorServer]) -> None:
 def test_an_end_is_noticed_before_the_next_call(
     log: tuple[Log, ActorServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fray.rpc._reception.TICK", 60.0)  # nobody receives between two calls
+    monkeypatch.setattr("fray.rpc._receive_turn.TICK", 60.0)  # no thread receives between two calls
     entries, server = log
     network = Network(server.address, 0, range(1 << 30, 1 << 31))
     actor = FixedResolver(network.address).lookup("log")

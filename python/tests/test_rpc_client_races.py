@@ -13,8 +13,9 @@ from actors import PATIENCE
 from fray._pb.actor_pb2 import Call
 from fray.rpc import ActorFuture, RpcOptions
 from fray.rpc._channel import Channel
-from fray.rpc._connection import Connection, Settings
+from fray.rpc._connection import Connection
 from fray.rpc._route import Route
+from fray.rpc._settings import Settings
 from fray.rpc.errors import ActorError, CancelledError, DeadlineError
 
 GIVING_UP = [

@@ -63,7 +63,7 @@ def test_a_call_that_breaks_every_connection_ends(server: Scripted, options: Rpc
     server.on_call = on_call
     actor = FixedResolver(server.address).handle("counter").with_options(options)
     with pytest.raises(MaybeExecutedError, match=r"counter.poison: .*it may have run") as caught:
-        actor.poison.remote(1).result(60)
+        actor.poison.remote(1).result(300)
     assert caught.value.ran
     assert len(server.calls) == 1 + MAX_BREAKS
     assert actor.increment(5) == 1
@@ -85,7 +85,7 @@ def test_a_call_of_which_all_connections_take_a_part_ends(
     monkeypatch.setattr(scripted, "receive", receive)
     actor = FixedResolver(server.address).handle("counter")
     with pytest.raises(UnavailableError, match=r"counter.increment: .*17 connections broke") as caught:
-        actor.increment.remote(bytes(24 << 20)).result(60)
+        actor.increment.remote(bytes(24 << 20)).result(300)
     assert not caught.value.ran
     assert cuts == 1 + MAX_BREAKS
     assert actor.increment(5) == 1
@@ -175,7 +175,7 @@ def test_calls_behind_a_broken_one_keep_their_order(server: Scripted) -> None:
     server.on_call = on_call
     handle = FixedResolver(server.address).handle("counter")
     futures = [handle.increment.remote(i) for i in range(200)]
-    outcomes = [type(future.exception(60)) for future in futures]
+    outcomes = [type(future.exception(300)) for future in futures]
     assert set(outcomes) <= {type(None), MAYBE}
     ran = [args[0] for args in server.runs]
     assert ran == sorted(ran)
@@ -198,7 +198,7 @@ def test_calls_made_meanwhile_do_not_overtake_those_of_a_lost_server(server: Scr
     server.on_call = on_call
     handle = FixedResolver(server.address).handle("counter").options(idempotent=True)
     for future in [handle.increment.remote(i) for i in range(2 * at + 100)]:
-        future.result(60)
+        future.result(300)
     assert server.runs == [[i] for i in range(2 * at + 100)]
 
 
@@ -217,7 +217,7 @@ def test_exactly_once_however_often_it_breaks(server: Scripted, seed: int) -> No
     server.on_call = on_call
     handle = FixedResolver(server.address).handle("counter")
     futures = [handle.increment.remote(i) for i in range(400)]
-    assert [future.result(60) for future in futures] == list(range(1, 401))
+    assert [future.result(300) for future in futures] == list(range(1, 401))
     assert server.runs == [[i] for i in range(400)]
 
 
@@ -242,8 +242,8 @@ def test_never_twice_however_often_it_restarts(server: Scripted, seed: int) -> N
     for i in range(400):
         futures.append(handle.increment.remote(i))
         if i % 40 == 0:
-            futures[-1].exception(60)
-    outcomes = [future.exception(60) for future in futures]
+            futures[-1].exception(300)
+    outcomes = [future.exception(300) for future in futures]
     ran = [args[0] for args in server.runs]
     assert len(ran) == len(set(ran)), "a call ran twice"
     assert ran == sorted(ran), "calls overtook each other"
@@ -332,8 +332,8 @@ def test_refused_calls_keep_their_order(server: Scripted) -> None:
     server.on_call = on_call
     handle = FixedResolver(server.address).handle("counter")
     futures = [handle.increment.remote(i) for i in range(300)]
-    last = [handle.increment.remote(i) for i in range(300, 310) if not futures[-1].exception(60)]
-    assert [future.result(60) for future in futures + last] == list(range(1, 311))
+    last = [handle.increment.remote(i) for i in range(300, 310) if not futures[-1].exception(300)]
+    assert [future.result(300) for future in futures + last] == list(range(1, 311))
     assert server.runs == [[i] for i in range(310)]
 
 
@@ -344,11 +344,11 @@ def test_server_that_is_not_there_yet_and_one_that_comes_back(server: Scripted) 
     future = handle.increment.remote(7)
     assert not future.done()
     with Scripted(port=port) as second:
-        assert future.result(60) == 1
+        assert future.result(300) == 1
         assert second.runs == [[7]]
         second.close()
         with Scripted(port=port, incarnation="actor-" + 26 * "b") as third:
-            eventually(lambda: handle.options(idempotent=True).increment(8), 60)
+            eventually(lambda: handle.options(idempotent=True).increment(8), 300)
             assert third.runs[0] == [8]
             assert handle.actor_id == third.incarnation
 

@@ -14,7 +14,7 @@ from fray.rpc import ActorServer, ClusterResolver, FixedResolver, method
 from fray.rpc._channel import Channel
 from fray.rpc.errors import ActorError, ApplicationError, BusyError, SelfCallError
 
-PATIENCE = 60.0
+PATIENCE = 300.0
 
 
 class Node:

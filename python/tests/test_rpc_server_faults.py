@@ -95,7 +95,7 @@ def reply_frame() -> bytes:
         "namespace",
     ],
 )
-def test_greetings_that_are_refused(data: bytes, code: Code) -> None:
+def test_handshakes_that_are_rejected(data: bytes, code: Code) -> None:
     with serving(namespace="mine") as server, RawPeer(server.address, hello=False) as peer:
         peer.socket.sendall(_wire.PREFACE + data)
         goodbye = peer.receive()
@@ -165,10 +165,10 @@ def test_other_protocols(server: ActorServer, data: bytes) -> None:
     lives(server)
 
 
-def test_peers_that_do_not_greet_are_closed() -> None:
+def test_peers_without_a_handshake_are_closed() -> None:
     with LocalCluster() as cluster:
         server = ActorServer(cluster)
-        object.__setattr__(server._core.limits, "greeting", 0.1)
+        object.__setattr__(server._core.limits, "handshake", 0.1)
         with (
             server,
             RawPeer(server.address, hello=False) as silent,
@@ -181,10 +181,10 @@ def test_peers_that_do_not_greet_are_closed() -> None:
                     assert peer.socket.recv(100) == b""
 
 
-def test_a_peer_that_trickles_its_greeting_is_closed() -> None:
+def test_a_peer_that_trickles_its_handshake_is_closed() -> None:
     with LocalCluster() as cluster:
         server = ActorServer(cluster)
-        object.__setattr__(server._core.limits, "greeting", 0.3)
+        object.__setattr__(server._core.limits, "handshake", 0.3)
         with server, RawPeer(server.address, hello=False) as peer:
             peer.socket.sendall(_wire.PREFACE + head(60_000))
             with pytest.raises(OSError, match=r"(?i)reset|broken|pipe"):

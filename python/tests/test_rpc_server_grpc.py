@@ -143,7 +143,7 @@ def test_grpc_within_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, echo: 
             grpc.secure_channel(server.address, grpc.ssl_channel_credentials(pem[:start]), options),
         ):
             with stranger as channel, pytest.raises(grpc.RpcError):
-                health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=60)
+                health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=300)
 
 
 def test_frames_do_without_grpcio() -> None:

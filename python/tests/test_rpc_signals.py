@@ -21,7 +21,18 @@ import pytest
 
 from actors import PATIENCE
 from fray.cluster import ClusterError, ClusterResolver, FixedResolver, WaitTimeoutError
-from fray.rpc import ActorHandle, Resolver, _channel, _connection, _reception, _route, _writer
+from fray.rpc import (
+    ActorHandle,
+    Resolver,
+    _backlog,
+    _channel,
+    _connection,
+    _pending,
+    _receive_turn,
+    _route,
+    _target,
+    _writer,
+)
 from fray.rpc._reader import FrameReader
 from fray.rpc._wire import PlainStream
 from fray.rpc._writer import FrameWriter
@@ -29,19 +40,20 @@ from fray.rpc.errors import ActorError
 from receiving import Served
 from waiting import eventually
 
-FILES = tuple(module.__file__ for module in (_channel, _connection, _reception, _route, _writer))
+MODULES = (_backlog, _channel, _connection, _pending, _receive_turn, _route, _target, _writer)
+FILES = tuple(module.__file__ for module in MODULES)
 
 
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
-    monkeypatch.setattr(_reception, "TICK", 0.1)  # on a busy machine, too, guests come within that
+    monkeypatch.setattr(_receive_turn, "TICK", 0.1)  # on a busy machine, too, a borrower comes within that
     made = Served()
     yield made
     made.close()
 
 
 def while_waiting(monkeypatch: pytest.MonkeyPatch, handler: Callable[[], object]) -> None:
-    """Have something happen once while this thread receives as a guest, as handlers of signals do."""
+    """Have something happen once while this thread borrows the turn to receive, as handlers of signals do."""
     me, wait_readable = threading.get_ident(), PlainStream.wait_readable
     handlers = [handler]
 
@@ -110,7 +122,7 @@ def test_a_handler_waits_for_what_takes_its_time(
     waited: list[int] = []
 
     def waits() -> None:
-        threading.Timer(20 * _reception.TICK, served.gate.open, ["slow"]).start()
+        threading.Timer(20 * _receive_turn.TICK, served.gate.open, ["slow"]).start()
         assert gate.wait("slow")
         waited.append(len(actor.options(timeout=PATIENCE).note(bytes(size))))
 
@@ -127,8 +139,8 @@ def test_a_handler_goes_on_over_another_connection(served: Served, monkeypatch: 
 
     def breaks() -> None:
         broken.extend(served.server._listener.sessions)
-        threading.Timer(20 * _reception.TICK, broken[0].close).start()
-        threading.Timer(60 * _reception.TICK, served.gate.open, ["late"]).start()
+        threading.Timer(20 * _receive_turn.TICK, broken[0].close).start()
+        threading.Timer(60 * _receive_turn.TICK, served.gate.open, ["late"]).start()
         assert gate.wait("late")
 
     while_waiting(monkeypatch, breaks)
@@ -171,7 +183,7 @@ def test_an_interruption_amid_a_frame_ends_the_connection(
     assert served.server._listener.sessions != session
 
 
-RECEIVING = ("attend", "visit", "enter", "leave", "_receive_for")
+RECEIVING = ("attend", "borrow_for", "borrow", "give_back", "_receive_for")
 SENDING = (
     "submit",
     "send",
@@ -183,7 +195,7 @@ SENDING = (
     "_drain",
     "_write",
     "_next_batch",
-    "_wake",
+    "_start_delivery",
 )
 
 
@@ -221,7 +233,7 @@ def interrupted_everywhere(functions: Sequence[str], broken: bool) -> None:
 
     With `broken` the connection breaks before and after.
     """
-    pytest.MonkeyPatch().setattr(_reception, "TICK", 0.1)  # the host leaves time for guests that are traced
+    pytest.MonkeyPatch().setattr(_receive_turn, "TICK", 0.1)  # traced borrowers are slow
     served = Served()
     resolver = FixedResolver(served.server.address)
     actor, gate = resolver.lookup("actor").options(timeout=PATIENCE), resolver.lookup("gate")
@@ -306,8 +318,12 @@ PARTS = (
     "_background",
     "_channel",
     "_connection",
-    "_reception",
+    "_pending",
+    "_questions",
+    "_receive_turn",
+    "_backlog",
     "_route",
+    "_target",
     "_writer",
     "_resolve",
     "_resolve_cluster",
@@ -369,7 +385,7 @@ def answered(*resolvers: Resolver) -> None:
 
 def interrupted_in_all(kind: str) -> None:
     """Interrupt all that a main thread does for a call, connecting too, at each place once."""
-    pytest.MonkeyPatch().setattr(_reception, "TICK", 0.1)
+    pytest.MonkeyPatch().setattr(_receive_turn, "TICK", 0.1)
     faulthandler.dump_traceback_later(4 * PATIENCE, exit=True)
     served = Served()
     fixed, watched = FixedResolver(served.server.address), ClusterResolver(served.cluster)
@@ -426,7 +442,7 @@ def calls_amid_calls() -> None:
 
     signal.signal(signal.SIGALRM, handler)
     signal.setitimer(signal.ITIMER_REAL, 0.001)
-    while made[0] < ROUNDS or echo._route._side is None:
+    while made[0] < ROUNDS or echo._route._handler_route is None:
         assert echo.echo(data) == data
         assert echo.echo(1) == 1
         assert echo.echo.remote(data).result(PATIENCE) == data

@@ -35,7 +35,7 @@ class Ends:
                 right, left = identity.connect(self.right, PATIENCE), accepted.result()
         self.writer = FrameWriter(left, "test")
         self.reader = FrameReader(right, PATIENCE)
-        self.reader.greeted(LIMIT, PATIENCE, PATIENCE, lambda: None)
+        self.reader.accepted(LIMIT, PATIENCE, PATIENCE, lambda: None)
 
     def close(self) -> None:
         self.writer.fail(OSError("the test is over"))
@@ -247,7 +247,7 @@ def test_what_arrived_within_tls_may_have_arrived(secured: Ends, size: int) -> N
 
 def test_a_silent_peer_is_pinged_then_given_up(ends: Ends) -> None:
     pings: list[int] = []
-    ends.reader.greeted(LIMIT, 0.05, 0.05, lambda: pings.append(1))
+    ends.reader.accepted(LIMIT, 0.05, 0.05, lambda: pings.append(1))
     with pytest.raises(SilentError):
         ends.reader.receive()
     assert pings == [1]
@@ -261,6 +261,6 @@ def test_a_peer_that_answers_pings_is_kept(ends: Ends) -> None:
         ends.left.sendall(frame[len(pings) : len(pings) + 1] if len(pings) < 3 else frame[3:])
         pings.append(1)
 
-    ends.reader.greeted(LIMIT, 0.02, PATIENCE, ping)
+    ends.reader.accepted(LIMIT, 0.02, PATIENCE, ping)
     assert ends.reader.receive()[0].call.seq == 1
     assert len(pings) == 4

@@ -14,7 +14,7 @@ from fray.v2 import ActorCreationError, ActorStatus, LocalClient
 from fray.v2._local import LocalActor
 from waiting import eventually
 
-PATIENCE = 60.0  # seconds
+PATIENCE = 300.0  # seconds
 BEGUN, GATE = threading.Event(), threading.Event()
 
 

@@ -36,7 +36,7 @@ def test_use_cases_run_as_they_stand(tmp_path: Path, words: list[str], want: str
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"github.com/fray-ml/fray/sleep"
 )
 
 const (
@@ -81,8 +83,8 @@ func (a *acquisition) try(ctx context.Context) (*Held, error) {
 				return nil, err
 			}
 			if pending {
-				if err := pause(ctx, a.pace(leasePoll, leasePoll)); err != nil {
-					return nil, err
+				if !sleep.For(ctx, a.pace(leasePoll, leasePoll)) {
+					return nil, context.Cause(ctx)
 				}
 				continue
 			}
@@ -213,7 +215,10 @@ func (a *acquisition) wait(ctx context.Context, l Lease) error {
 	if left <= 0 {
 		return &HeldError{Lease: l}
 	}
-	return pause(ctx, min(left, a.pace(poll, a.expiry(l, now))))
+	if !sleep.For(ctx, min(left, a.pace(poll, a.expiry(l, now)))) {
+		return context.Cause(ctx)
+	}
+	return nil
 }
 
 // expiry is the time until a lease that nobody renews may be taken over.
@@ -261,15 +266,4 @@ func (a *acquisition) clearHandover(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handoverPatience)
 	defer cancel()
 	_ = ClearHandover(ctx, a.store, *a.handover)
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

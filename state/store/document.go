@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/checksum"
 )
 
@@ -37,24 +38,24 @@ func EncodeIndented(v any) ([]byte, error) {
 
 // DecodeAssignment reads an assignment. One with anything in it that is not
 // known here is refused: its agent would run something else than was meant.
-func DecodeAssignment(data []byte) (Assignment, error) {
-	var a Assignment
+func DecodeAssignment(data []byte) (state.Assignment, error) {
+	var a state.Assignment
 	whole, err := decode(data, &a, strict)
 	switch {
 	case err == nil:
 		return a, nil
 	case whole:
-		return Assignment{}, fmt.Errorf("%w (%w)", ErrNewer, err)
+		return state.Assignment{}, fmt.Errorf("%w (%w)", ErrNewer, err)
 	default:
-		return Assignment{}, damaged(err)
+		return state.Assignment{}, damaged(err)
 	}
 }
 
 // DecodeReport reads a host's report.
-func DecodeReport(data []byte) (HostReport, error) {
-	var r HostReport
+func DecodeReport(data []byte) (state.HostReport, error) {
+	var r state.HostReport
 	if err := Decode(data, &r); err != nil {
-		return HostReport{}, err
+		return state.HostReport{}, err
 	}
 	return r, nil
 }

@@ -13,28 +13,29 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 	"github.com/fray-ml/fray/state/store/storetest"
 )
 
-func anAssignment() store.Assignment {
+func anAssignment() state.Assignment {
 	train := schema.Address{Kind: schema.KindJob, Name: "train"}
-	return store.Assignment{
+	return state.Assignment{
 		Slice: "train-0-abc", Stack: "abcdefghijkl", Epoch: 7, Generation: 3,
-		Run: &store.Run{
+		Run: &state.Run{
 			Job: train, JobID: "train-1", Attempt: 2, Failures: 1, Digest: "d",
 			Spec:  schema.Job{Addr: train, Namespace: "train", Command: []schema.Text{schema.Plain("python"), schema.Plain("train.py")}},
-			Peers: []store.Peer{{Slice: "train-0-abc", Address: "10.0.0.1"}}, NumSlices: 1, Coordinator: "10.0.0.1:1234",
+			Peers: []state.Peer{{Slice: "train-0-abc", Address: "10.0.0.1"}}, NumSlices: 1, Coordinator: "10.0.0.1:1234",
 		},
-		Guests: []store.Guest{{Slice: "g-0", Owner: train, CPU: 2}},
+		Guests: []state.Guest{{Slice: "g-0", Owner: train, CPU: 2}},
 	}
 }
 
-func aReport() store.HostReport {
+func aReport() state.HostReport {
 	train := schema.Address{Kind: schema.KindJob, Name: "train"}
-	return store.HostReport{
+	return state.HostReport{
 		Slice: "train-0-abc", Boot: "b", Seq: 9, At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Address: "10.0.0.1", Epoch: 7, Generation: 3,
-		Task: &store.TaskReport{Job: train, Attempt: 2, Generation: 3, State: schema.TaskRunning, Started: true},
+		Task: &state.TaskReport{Job: train, Attempt: 2, Generation: 3, State: schema.TaskRunning, Started: true},
 	}
 }
 
@@ -113,7 +114,7 @@ func TestDecodeOfOtherVersions(t *testing.T) {
 		t.Errorf("an older fray's, with a renamed member: got %+v, %v, want ErrDamaged", got, err)
 	}
 	later := struct {
-		store.Assignment
+		state.Assignment
 		Limit int `json:"limit"`
 	}{anAssignment(), 1}
 	newer, err := store.Encode(later)
@@ -124,7 +125,7 @@ func TestDecodeOfOtherVersions(t *testing.T) {
 		t.Errorf("a newer fray's: got %+v, %v, want ErrNewer that names the member", got, err)
 	}
 	report := struct {
-		store.HostReport
+		state.HostReport
 		Mood string `json:"mood"`
 	}{aReport(), "good"}
 	if newer, err = store.Encode(report); err != nil {

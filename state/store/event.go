@@ -8,58 +8,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
-	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
 )
-
-// Event is something that happened to a stack, for people.
-type Event struct {
-	At   time.Time      `json:"at"`
-	Kind EventKind      `json:"kind"`
-	Addr schema.Address `json:"address,omitzero"` // what it is about
-	// Slice is its name, where it is about one.
-	Slice string `json:"slice,omitempty"`
-	// Level says how good or bad it is.
-	Level EventLevel `json:"level,omitempty"`
-	Text  string     `json:"text"`
-}
-
-// EventLevel is a closed set.
-type EventLevel string
-
-// The levels of events.
-const (
-	EventInfo  EventLevel = ""
-	EventGood  EventLevel = "good"
-	EventWarn  EventLevel = "warn"
-	EventError EventLevel = "error"
-)
-
-// EventKind is a closed set.
-type EventKind string
-
-// The kinds of events.
-const (
-	EventLaunched EventKind = "launched" // a program asked for it
-	EventStarted  EventKind = "started"  // an attempt began
-	EventReady    EventKind = "ready"
-	EventEnded    EventKind = "ended" // an attempt did
-	EventJob      EventKind = "job"   // its status changed otherwise
-	EventPending  EventKind = "pending"
-	EventSlice    EventKind = "slice" // asked for, up, going
-	EventDrift    EventKind = "drift"
-	EventLease    EventKind = "lease"
-	EventProvider EventKind = "provider" // it cannot be seen, or not all of it, or can again
-	EventConfig   EventKind = "config"   // another configuration was accepted
-)
-
-// EventKinds lists every kind.
-func EventKinds() []EventKind {
-	return []EventKind{
-		EventLaunched, EventStarted, EventReady, EventEnded, EventJob, EventPending, EventSlice, EventDrift, EventLease, EventProvider, EventConfig,
-	}
-}
 
 // EventsKey is the n-th chunk of events that the holder of an epoch writes.
 // Chunks are in the order of their keys; a chunk is rewritten while it grows.
@@ -68,7 +19,7 @@ func EventsKey(epoch uint64, n int) string {
 }
 
 // EncodeEvents is a chunk's content: a line of JSON for each event.
-func EncodeEvents(events []Event) ([]byte, error) {
+func EncodeEvents(events []state.Event) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	for i := range events {
@@ -80,10 +31,10 @@ func EncodeEvents(events []Event) ([]byte, error) {
 }
 
 // DecodeEvents reads a chunk. What is damaged is left out.
-func DecodeEvents(data []byte) []Event {
-	var events []Event
+func DecodeEvents(data []byte) []state.Event {
+	var events []state.Event
 	for line := range bytes.Lines(data) {
-		var e Event
+		var e state.Event
 		if json.Unmarshal(line, &e) == nil {
 			events = append(events, e)
 		}
@@ -104,7 +55,7 @@ type EventReader struct {
 
 // Next returns what is new since the last call, oldest first. With an error it
 // returns what it could read, which the next call does not return again.
-func (r *EventReader) Next(ctx context.Context) ([]Event, error) {
+func (r *EventReader) Next(ctx context.Context) ([]state.Event, error) {
 	listed, err := r.Store.List(ctx, EventsPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("list events: %w", err)
@@ -113,7 +64,7 @@ func (r *EventReader) Next(ctx context.Context) ([]Event, error) {
 		r.begin(listed)
 	}
 	r.forget(listed)
-	var fresh []Event
+	var fresh []state.Event
 	for _, a := range listed {
 		if r.gens[a.Key] == a.Generation {
 			continue

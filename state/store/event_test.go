@@ -7,15 +7,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 	"github.com/fray-ml/fray/state/store/storetest"
 )
 
 // countedEvents are n events that say their numbers, from first.
-func countedEvents(first, n int) []store.Event {
-	events := make([]store.Event, n)
+func countedEvents(first, n int) []state.Event {
+	events := make([]state.Event, n)
 	for i := range events {
-		events[i] = store.Event{At: time.Unix(int64(first+i), 0).UTC(), Kind: store.EventJob, Text: fmt.Sprint(first + i)}
+		events[i] = state.Event{At: time.Unix(int64(first+i), 0).UTC(), Kind: state.EventJob, Text: fmt.Sprint(first + i)}
 	}
 	return events
 }
@@ -23,7 +24,7 @@ func countedEvents(first, n int) []store.Event {
 func TestEventReader(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewMemory()
-	write := func(epoch uint64, chunk int, events []store.Event) {
+	write := func(epoch uint64, chunk int, events []state.Event) {
 		t.Helper()
 		data, err := store.EncodeEvents(events)
 		if err != nil {
@@ -100,7 +101,7 @@ func TestDecodeEvents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	long := []store.Event{{Kind: store.EventJob, Text: strings.Repeat("x", 2<<20)}}
+	long := []state.Event{{Kind: state.EventJob, Text: strings.Repeat("x", 2<<20)}}
 	rest, err := store.EncodeEvents(long)
 	if err != nil {
 		t.Fatal(err)

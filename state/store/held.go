@@ -9,6 +9,8 @@ import (
 	"math"
 	"sync"
 	"time"
+
+	"github.com/fray-ml/fray/sleep"
 )
 
 // Held is a lease that this process holds. It renews itself; Release ends it.
@@ -142,7 +144,7 @@ func (h *Held) renewals(ctx context.Context) {
 	defer close(h.done)
 	for {
 		wait := h.untilRenewal()
-		for pause(ctx, wait) == nil {
+		for sleep.For(ctx, wait) {
 			err := h.renew(ctx)
 			if err == nil {
 				break

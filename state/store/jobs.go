@@ -1,11 +1,6 @@
 package store
 
-import (
-	"fmt"
-	"time"
-
-	"github.com/fray-ml/fray/schema"
-)
+import "fmt"
 
 // JobsPrefix is of what is recorded of jobs beside the state.
 const JobsPrefix = "jobs/"
@@ -14,30 +9,4 @@ const JobsPrefix = "jobs/"
 // Later ones go before earlier ones, in the order of their keys.
 func JobsKey(epoch uint64, n int) string {
 	return fmt.Sprintf("%s%012d-%08d.json", JobsPrefix, epoch, n)
-}
-
-// JobRecords are what became of jobs between two saves of the state.
-type JobRecords struct {
-	Records []JobRecord `json:"records"`
-}
-
-// JobRecord is what outlives a job's slices and the state: that it has run, and
-// how it ended.
-type JobRecord struct {
-	ID   string         `json:"id"`
-	Addr schema.Address `json:"address"`
-	// Status is running for a job that has not ended, "" for one that is no more.
-	Status      schema.JobStatus `json:"status,omitempty"`
-	Reason      string           `json:"reason,omitempty"`
-	Attempt     int              `json:"attempt,omitempty"`
-	Failures    int              `json:"failures,omitempty"`
-	Preemptions int              `json:"preemptions,omitempty"`
-	EndedAt     time.Time        `json:"ended_at,omitzero"`
-}
-
-// Equal compares records as they are written.
-func (r JobRecord) Equal(other JobRecord) bool {
-	same := r.EndedAt.Equal(other.EndedAt)
-	r.EndedAt = other.EndedAt
-	return same && r == other
 }

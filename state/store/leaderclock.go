@@ -6,6 +6,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/fray-ml/fray/sleep"
 )
 
 // LeaderClock tells whether somebody leads, and the time by their clock, however
@@ -54,8 +56,8 @@ func (c *LeaderClock) Look(ctx context.Context) (Sight, error) {
 		if sight, sure := c.see(lease, time.Now()); sure {
 			return sight, nil
 		}
-		if err := pause(ctx, max(leasePoll, c.store.WriteInterval()/4)); err != nil {
-			return Sight{Lease: lease, Now: c.time(time.Now())}, err
+		if !sleep.For(ctx, max(leasePoll, c.store.WriteInterval()/4)) {
+			return Sight{Lease: lease, Now: c.time(time.Now())}, context.Cause(ctx)
 		}
 	}
 }

@@ -1,6 +1,6 @@
 // Package store holds a stack's durable objects: a small compare-and-swap
 // interface, the directory that implements it on one machine, the lease that
-// says who may act, the layout of the mailbox through which controller and
+// says who may act, the keys of the mailbox through which controller and
 // agents talk, and how logs and events are read. What more a store may offer is [Versioned], the state's history,
 // and [Witness], which tells of dead holders.
 //
@@ -13,11 +13,12 @@ import (
 	"errors"
 	"io"
 	"time"
+
+	"github.com/fray-ml/fray/state"
 )
 
-// Generation identifies one version of one object. Generations of a key never
-// repeat and rise with every write.
-type Generation int64
+// Generation identifies one version of one object.
+type Generation = state.Generation
 
 // Preconditions of a write.
 const (

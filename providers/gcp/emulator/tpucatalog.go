@@ -8,9 +8,9 @@ import (
 
 	"google.golang.org/genproto/googleapis/cloud/location"
 
+	"github.com/fray-ml/fray/accelerators"
 	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
 	"github.com/fray-ml/fray/providers/gcp/tpuapi"
-	"github.com/fray-ml/fray/schema"
 )
 
 // generation is a TPU generation that the API serves.
@@ -42,7 +42,7 @@ func (g generation) sizes() []string {
 
 // configOf is the accelerator_config of a type, nil if there is none.
 func configOf(accelerator string) *tpuapi.AcceleratorConfig {
-	shape, err := schema.ParseAccelerator(accelerator)
+	shape, err := accelerators.Parse(accelerator)
 	if err != nil {
 		return nil
 	}
@@ -55,15 +55,15 @@ func configOf(accelerator string) *tpuapi.AcceleratorConfig {
 }
 
 // accelerators are the types that a zone offers, in the order of their sizes.
-func (s *tpu) accelerators(zone string) []schema.Accelerator {
+func (s *tpu) accelerators(zone string) []accelerators.Shape {
 	offered := s.cloud.Offered(zone)
-	var all []schema.Accelerator
+	var all []accelerators.Shape
 	for _, g := range generations() {
 		if !slices.Contains(offered, g.name) {
 			continue
 		}
 		for _, size := range g.sizes() {
-			if shape, err := schema.ParseAccelerator(g.name + "-" + size); err == nil {
+			if shape, err := accelerators.Parse(g.name + "-" + size); err == nil {
 				all = append(all, shape)
 			}
 		}
@@ -114,7 +114,7 @@ func (s *tpu) GetAcceleratorType(_ context.Context, r *tpuapi.GetAcceleratorType
 	return nil, notFound(r.GetName())
 }
 
-func acceleratorType(n name, shape schema.Accelerator) *tpuapi.AcceleratorType {
+func acceleratorType(n name, shape accelerators.Shape) *tpuapi.AcceleratorType {
 	return &tpuapi.AcceleratorType{
 		Name: n.parent() + "/acceleratorTypes/" + shape.Type, Type: shape.Type,
 		AcceleratorConfigs: []*tpuapi.AcceleratorConfig{configOf(shape.Type)},

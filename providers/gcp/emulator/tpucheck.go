@@ -7,8 +7,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/fray-ml/fray/accelerators"
 	"github.com/fray-ml/fray/providers/gcp/tpuapi"
-	"github.com/fray-ml/fray/schema"
 )
 
 // metadataLimit is how many bytes the values of a node's metadata may have
@@ -19,23 +19,23 @@ const (
 )
 
 // checkNode is what is wrong with a node that is to be created, else its shape.
-func (s *tpu) checkNode(n name, node *tpuapi.Node) (schema.Accelerator, error) {
+func (s *tpu) checkNode(n name, node *tpuapi.Node) (accelerators.Shape, error) {
 	shape, err := s.shape(n, node)
 	if err != nil {
-		return schema.Accelerator{}, err
+		return accelerators.Shape{}, err
 	}
 	if !slices.Contains(s.runtimes(), node.GetRuntimeVersion()) {
-		return schema.Accelerator{}, badRequest("the runtime version %q was not found in zone %s", node.GetRuntimeVersion(), n.zone)
+		return accelerators.Shape{}, badRequest("the runtime version %q was not found in zone %s", node.GetRuntimeVersion(), n.zone)
 	}
 	if err := checkLabels(node.GetLabels()); err != nil {
-		return schema.Accelerator{}, err
+		return accelerators.Shape{}, err
 	}
 	if err := checkMetadata(node.GetMetadata()); err != nil {
-		return schema.Accelerator{}, err
+		return accelerators.Shape{}, err
 	}
 	for _, tag := range node.GetTags() {
 		if err := checkID(tag); err != nil {
-			return schema.Accelerator{}, err
+			return accelerators.Shape{}, err
 		}
 	}
 	network := node.GetNetworkConfig().GetNetwork()
@@ -43,7 +43,7 @@ func (s *tpu) checkNode(n name, node *tpuapi.Node) (schema.Accelerator, error) {
 		network = "default"
 	}
 	if !s.cloud.HasNetwork(network) {
-		return schema.Accelerator{}, badRequest("The resource 'projects/%s/global/networks/%s' was not found", n.project, network)
+		return accelerators.Shape{}, badRequest("The resource 'projects/%s/global/networks/%s' was not found", n.project, network)
 	}
 	return shape, nil
 }
@@ -63,18 +63,18 @@ func checkMetadata(metadata map[string]string) error {
 }
 
 // shape is that of the node's accelerator_type, or of its accelerator_config.
-func (s *tpu) shape(n name, node *tpuapi.Node) (schema.Accelerator, error) {
+func (s *tpu) shape(n name, node *tpuapi.Node) (accelerators.Shape, error) {
 	want := node.GetAcceleratorType()
 	if config := node.GetAcceleratorConfig(); config != nil {
 		if want != "" {
-			return schema.Accelerator{}, invalid("Only one of accelerator_type and accelerator_config may be set.")
+			return accelerators.Shape{}, invalid("Only one of accelerator_type and accelerator_config may be set.")
 		}
 		want = typeOf(config)
 	}
-	shape, err := schema.ParseAccelerator(want)
+	shape, err := accelerators.Parse(want)
 	known := err == nil && shape.Type == want && shape.Generation != "tpu7x"
 	if !known || !slices.Contains(s.cloud.Offered(n.zone), shape.Generation) {
-		return schema.Accelerator{}, badRequest("the accelerator %s was not found in zone %s", want, n.zone)
+		return accelerators.Shape{}, badRequest("the accelerator %s was not found in zone %s", want, n.zone)
 	}
 	return shape, nil
 }
@@ -88,7 +88,7 @@ func badRequest(format string, args ...any) error {
 func typeOf(config *tpuapi.AcceleratorConfig) string {
 	for _, generation := range generations() {
 		for _, suffix := range generation.sizes() {
-			shape, err := schema.ParseAccelerator(generation.name + "-" + suffix)
+			shape, err := accelerators.Parse(generation.name + "-" + suffix)
 			if err == nil && generation.config == config.GetType() && shape.Topology == config.GetTopology() {
 				return shape.Type
 			}

@@ -8,6 +8,7 @@ Two of them have no end of their own: what they wait for is looked at from besid
 from __future__ import annotations
 
 import _thread
+import signal
 import sys
 import threading
 import time
@@ -57,6 +58,8 @@ def multislice() -> None:
 
 
 def main() -> None:
+    # A shell that starts a job in the background has it ignore the interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     kinds = {"inference": inference, "rl": rl, "multislice": multislice}
     match sys.argv[2:]:
         case [kind]:

@@ -15,10 +15,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fray-ml/fray/providers/gcp"
+	"github.com/fray-ml/fray/providers/gcp/bucket"
 	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
 	"github.com/fray-ml/fray/providers/gcp/emulator/storage"
+	"github.com/fray-ml/fray/providers/gcp/host"
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -27,7 +29,7 @@ type world struct {
 	t          *testing.T
 	store      store.Store
 	hosts      *Hosts
-	boot       gcp.Bootstrap
+	boot       host.Bootstrap
 	generation int64
 }
 
@@ -40,7 +42,7 @@ func newWorld(t *testing.T, program []byte) *world {
 	server := httptest.NewServer(service)
 	t.Cleanup(server.Close)
 	t.Setenv("STORAGE_EMULATOR_HOST", server.URL)
-	bucket, err := gcp.OpenBucket(t.Context(), gcp.BucketConfig{Bucket: "acme", Prefix: "rl/math", WriteInterval: 20e6})
+	bucket, err := bucket.Open(t.Context(), bucket.Config{Bucket: "acme", Prefix: "rl/math", WriteInterval: 20e6})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +63,7 @@ func newWorld(t *testing.T, program []byte) *world {
 	})
 	return &world{
 		t: t, store: bucket, hosts: h,
-		boot: gcp.Bootstrap{Store: "gs://acme/rl/math", AgentSHA256: sum, AgentVersion: "test"},
+		boot: host.Bootstrap{Store: "gs://acme/rl/math", AgentSHA256: sum, AgentVersion: "test"},
 	}
 }
 
@@ -122,8 +124,8 @@ func (w *world) group(name string, kind cloud.Kind, engine schema.Engine) []clou
 	return machines
 }
 
-func (w *world) report(slice string, host int) (store.HostReport, bool) {
-	var r store.HostReport
+func (w *world) report(slice string, host int) (state.HostReport, bool) {
+	var r state.HostReport
 	object, err := w.store.Get(w.t.Context(), store.HostKey(slice, host))
 	if err != nil {
 		return r, false
@@ -135,9 +137,9 @@ func (w *world) report(slice string, host int) (store.HostReport, bool) {
 }
 
 // await returns the first report of a host that satisfies a condition.
-func (w *world) await(slice string, host int, what string, ok func(store.HostReport) bool) store.HostReport {
+func (w *world) await(slice string, host int, what string, ok func(state.HostReport) bool) state.HostReport {
 	w.t.Helper()
-	var last store.HostReport
+	var last state.HostReport
 	eventually(w.t, fmt.Sprintf("%s of host %d of %s", what, host, slice), func() bool {
 		r, there := w.report(slice, host)
 		last = r
@@ -156,7 +158,7 @@ func (w *world) assign(slice, script string) {
 	w.t.Helper()
 	w.generation++
 	addr := schema.Address{Kind: schema.KindJob, Name: "train"}
-	run := &store.Run{
+	run := &state.Run{
 		Job: addr, JobID: "id-1", Attempt: int(w.generation), NumSlices: 1, Accelerator: "v5litepod-16",
 		Spec: schema.Job{
 			Addr: addr, Namespace: "default", StopGrace: schema.Duration(60e9),
@@ -166,10 +168,10 @@ func (w *world) assign(slice, script string) {
 	}
 	for host := range 4 {
 		r, _ := w.report(slice, host)
-		run.Peers = append(run.Peers, store.Peer{Slice: slice, Host: host, Address: r.Address})
+		run.Peers = append(run.Peers, state.Peer{Slice: slice, Host: host, Address: r.Address})
 	}
 	run.Coordinator = run.Peers[0].Address + ":8476"
-	data, err := json.Marshal(store.Assignment{Slice: slice, Epoch: 1, Generation: w.generation, Run: run})
+	data, err := json.Marshal(state.Assignment{Slice: slice, Epoch: 1, Generation: w.generation, Run: run})
 	if err == nil {
 		_, err = w.store.Put(w.t.Context(), store.AssignKey(slice), data, store.Any)
 	}
@@ -178,11 +180,11 @@ func (w *world) assign(slice, script string) {
 	}
 }
 
-func inState(state schema.TaskState) func(store.HostReport) bool {
-	return func(r store.HostReport) bool { return r.Task != nil && r.Task.State == state }
+func inState(want schema.TaskState) func(state.HostReport) bool {
+	return func(r state.HostReport) bool { return r.Task != nil && r.Task.State == want }
 }
 
-func isUp(store.HostReport) bool { return true }
+func isUp(state.HostReport) bool { return true }
 
 // TestAgents boots real agents by the real script, from a bucket.
 func TestAgents(t *testing.T) {
@@ -265,7 +267,7 @@ func testGroup(t *testing.T, w *world) {
 	i := slices.IndexFunc(machines, func(m cloud.Machine) bool { return loopback(m.Addresses[m.Worker]) == before.Address })
 	w.hosts.Stop(machines[i].ID)
 	w.hosts.Start(machines[i])
-	after := w.await("mig-b", 2, "another boot", func(r store.HostReport) bool { return r.Boot != before.Boot })
+	after := w.await("mig-b", 2, "another boot", func(r state.HostReport) bool { return r.Boot != before.Boot })
 	if after.Instance != before.Instance || after.Address != before.Address {
 		t.Errorf("host 2 was %s at %s, and is %s at %s", before.Instance, before.Address, after.Instance, after.Address)
 	}

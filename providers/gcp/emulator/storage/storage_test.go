@@ -14,7 +14,7 @@ import (
 	"google.golang.org/api/googleapi"
 	"google.golang.org/api/option"
 
-	"github.com/fray-ml/fray/providers/gcp"
+	gcpbucket "github.com/fray-ml/fray/providers/gcp/bucket"
 	"github.com/fray-ml/fray/providers/gcp/emulator/storage"
 	"github.com/fray-ml/fray/state/store"
 	"github.com/fray-ml/fray/state/store/storetest"
@@ -61,9 +61,9 @@ func clientOf(t *testing.T, server *httptest.Server, options ...option.ClientOpt
 }
 
 // open is the module's own store.
-func (s *service) open(t *testing.T, bucket string) *gcp.Bucket {
+func (s *service) open(t *testing.T, bucket string) *gcpbucket.Bucket {
 	t.Helper()
-	b, err := gcp.OpenBucket(t.Context(), gcp.BucketConfig{
+	b, err := gcpbucket.Open(t.Context(), gcpbucket.Config{
 		Bucket: bucket, Prefix: "rl/math", Endpoint: s.http.URL + "/storage/v1/",
 		WriteInterval: time.Nanosecond, HTTPClient: s.http.Client(),
 	})

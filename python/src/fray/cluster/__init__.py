@@ -70,7 +70,8 @@ from fray.cluster.types import (
 
 if TYPE_CHECKING:
     from fray.cluster.remote import FrayCluster
-    from fray.rpc.resolver import ClusterResolver, FixedResolver, LocalResolver, Resolver
+    from fray.rpc.local import LocalResolver
+    from fray.rpc.resolver import ClusterResolver, FixedResolver, Resolver
 
 __all__ = [
     "AccessDeniedError",

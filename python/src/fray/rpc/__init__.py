@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from fray.rpc.gcp import GcpResolver as GcpResolver
     from fray.rpc.handle import ActorHandle as ActorHandle
     from fray.rpc.handle import ActorMethod as ActorMethod
+    from fray.rpc.local import LocalResolver as LocalResolver
     from fray.rpc.options import ConnectionSettings as ConnectionSettings
     from fray.rpc.options import RpcOptions as RpcOptions
     from fray.rpc.pool import LeastLoaded as LeastLoaded
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from fray.rpc.pool import broadcast as broadcast
     from fray.rpc.resolver import ClusterResolver as ClusterResolver
     from fray.rpc.resolver import FixedResolver as FixedResolver
-    from fray.rpc.resolver import LocalResolver as LocalResolver
     from fray.rpc.resolver import Resolver as Resolver
     from fray.rpc.server import ActorServer as ActorServer
     from fray.rpc.server import method as method
@@ -55,7 +55,7 @@ _HOMES = {
     "FixedResolver": "resolver",
     "GcpResolver": "gcp",
     "LeastLoaded": "pool",
-    "LocalResolver": "resolver",
+    "LocalResolver": "local",
     "Resolver": "resolver",
     "RoundRobin": "pool",
     "RpcClient": "client",

@@ -1,24 +1,29 @@
-"""An object under a name, as a server has it."""
+"""An object under a name, as a server has it: its methods, its mailbox and its counts.
+
+Which actors there are, and which calls reach them, is left to `_core`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fray._pb import actor_pb2
 from fray.rpc._metrics import MethodStats
 
 if TYPE_CHECKING:
-    from fray.rpc._call import Reply, ServerCall
+    from fray.rpc._call import ServerCall
     from fray.rpc._mailbox import Mailbox
     from fray.rpc._methods import Method, MethodTable
+    from fray.rpc._reply import Reply
     from fray.rpc.codec import ActorRef
     from fray.rpc.context import Surroundings
 
 
-class House(Protocol):
-    """What an actor wants of its server."""
+class ActorHost(Protocol):
+    """The server of an actor, as the actor uses it."""
 
     surroundings: Surroundings
 
@@ -58,18 +63,18 @@ class Named:
 class Actor:
     """One incarnation of an object under a name."""
 
-    def __init__(self, named: Named, house: House) -> None:
+    def __init__(self, named: Named, host: ActorHost) -> None:
         self.name, self.incarnation, self.value = named.name, named.incarnation, named.value
         self.table, self.mailbox = named.table, named.mailbox
         self.allow_pickle = named.allow_pickle
         """Pickled arguments are decoded."""
         self.gone = False
         """It was unregistered: nothing begins any more."""
-        self.surroundings = house.surroundings
-        self.on_reference, self.run_coroutine = house.on_reference, house.run_coroutine
-        self.waiting = house.waiting
-        self._house = house
-        self.routes = {m.name: (m, self.mailbox.lane(m)) for m in self.table}
+        self.surroundings = host.surroundings
+        self.on_reference, self.run_coroutine = host.on_reference, host.run_coroutine
+        self.waiting = host.waiting
+        self._host = host
+        self.routes = {m.name: (m, self.mailbox.queue(m)) for m in self.table}
         """By name: each method and where its calls wait."""
         self.stats: Mapping[str, MethodStats] = {m.name: MethodStats() for m in self.table}
 
@@ -78,20 +83,23 @@ class Actor:
         return self.table.find(name)
 
     def slot(self, method: str) -> object:
-        """Return what a method's calls need of which there is one, see Mailbox.slot; None also without it."""
+        """Return what calls of a method take turns for, see Mailbox.slot; None also without that method."""
         route = self.routes.get(method)
         return None if route is None else self.mailbox.slot(route[0])
 
     def answered(self, call: ServerCall, reply: Reply, later: bool) -> None:
-        """Take a reply to its caller."""
-        self._house.answered(call, reply, later)
+        """Count a call, and take the reply to its caller."""
+        message = reply[0]
+        code = message.error.code if message.HasField("error") else 0
+        self.stats[call.method.name].add(monotonic() - call.arrived, code)
+        self._host.answered(call, reply, later)
 
     def on_loop(self, function: Callable[..., object], *args: Any) -> None:
         """Call a function on the event loop."""
-        self._house.on_loop(lambda: function(*args))
+        self._host.on_loop(lambda: function(*args))
 
     def description(self, pending: int) -> actor_pb2.Actor:
-        """Return the actor as ListActors tells it."""
+        """Return the actor as ListActors reports it."""
         return actor_pb2.Actor(
             name=self.name,
             incarnation=self.incarnation,
@@ -102,7 +110,7 @@ class Actor:
         )
 
     def methods(self) -> list[actor_pb2.Method]:
-        """Return the methods as ListMethods tells them, by name."""
+        """Return the methods as ListMethods reports them, by name."""
         return [
             actor_pb2.Method(
                 name=m.name,

@@ -1,4 +1,7 @@
-"""Calls of handlers of signals, and of finalizers, that came in the midst of sending or receiving."""
+"""Detects that a handler of a signal, or a finalizer, interrupts its thread while that sends or receives.
+
+What to do then is left to `_route`.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ _PARTS: Final = frozenset(f"fray.rpc.{name}" for name in ("_route", "_channel", 
 
 
 def interrupts() -> bool:
-    """Return whether who calls the caller came in the midst of this thread's work on other calls.
+    """Return whether the code that calls the caller interrupts this thread's work on other calls.
 
     What is half done then goes on only afterwards: locks that the thread holds stay held until then, and half
     of a frame stays half. Only handlers of signals may wait for others there, and only the main thread has

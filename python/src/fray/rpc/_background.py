@@ -1,4 +1,7 @@
-"""Threads that a process has one of: for callbacks of futures, and for deadlines."""
+"""Threads that a process has one of: for callbacks of futures, and for deadlines.
+
+What a deadline or a callback means is left to futures.
+"""
 
 from __future__ import annotations
 
@@ -20,19 +23,19 @@ _log = logging.getLogger("fray.rpc")
 
 
 class Expiring(Protocol):
-    """What has a deadline."""
+    """A call with a deadline."""
 
     def done(self) -> bool:
         """Return whether the deadline does not matter any more."""
         ...
 
     def expire(self) -> None:
-        """Take notice of the deadline."""
+        """End, as the deadline has passed."""
         ...
 
 
 class Deadlines:
-    """Tells what expires that its time is over. It keeps nothing alive."""
+    """Ends calls whose deadline passes. It keeps none of them alive."""
 
     def __init__(self) -> None:
         self._changed = Changes()
@@ -41,7 +44,7 @@ class Deadlines:
         threading.Thread(target=self._run, name="fray-deadlines", daemon=True).start()
 
     def add(self, when: float, what: Expiring) -> None:
-        """Tell it at a time of time.monotonic, unless it is done or gone by then."""
+        """End it at a time of time.monotonic, unless it is done or gone by then."""
         with self._changed.lock:
             heapq.heappush(self._heap, (when, next(self._numbers), weakref.ref(what)))
             if self._heap[0][0] >= when:
@@ -59,7 +62,7 @@ class Deadlines:
 
 
 class Callbacks:
-    """Calls what it is given, one after the other."""
+    """Calls functions, one after the other."""
 
     def __init__(self) -> None:
         self._queue: SimpleQueue[Callable[[], object]] = SimpleQueue()

@@ -1,4 +1,7 @@
-"""One run of a method, from its arrival until it is answered."""
+"""One run of a method on the server's side, from the call's arrival until it is answered.
+
+Where calls wait is left to `_mailbox`, and which of them run to `_core`.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,20 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from enum import IntEnum
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from fray._pb import actor_pb2
 from fray.rpc import _trace
+from fray.rpc._call_chain import call_deadline, here, task_call
 from fray.rpc._failure import raised
-from fray.rpc._selfcall import here, task_call
+from fray.rpc._ledger import Caller, Entry
+from fray.rpc._reply import Answerer, Reply, error_reply
 from fray.rpc._wire import payload_of
 from fray.rpc.codec import CodecError, CodecTooLargeError, decode_args, encode_result
-from fray.rpc.context import ActorContext, call_deadline
+from fray.rpc.context import ActorContext
 from fray.rpc.errors import (
     ActorError,
     BadArgumentsError,
@@ -30,37 +35,61 @@ from fray.rpc.errors import (
 )
 
 if TYPE_CHECKING:
-    from fray.rpc._actor import Actor
-    from fray.rpc._ledger import Caller
     from fray.rpc._methods import Method
-    from fray.rpc._wire import Buffer
-
-Reply: TypeAlias = "tuple[actor_pb2.Reply, Sequence[Buffer]]"
+    from fray.rpc.codec import ActorRef
+    from fray.rpc.context import Surroundings
 
 _log = logging.getLogger("fray.rpc")
 _LONGEST: Final = 100 * 365 * 86400.0  # seconds
 
 
-class Answerer(Protocol):
-    """Takes the reply to a call to whoever made it."""
+class SharedConnection(Protocol):
+    """A connection on which the thread that ran its last call may receive the next one."""
 
-    def answer(self, reply: actor_pb2.Reply, buffers: Sequence[Buffer], later: bool) -> None:
-        """Send it; `later`: there is more to do, so another thread may."""
-        ...
-
-
-class Host(Protocol):
-    """A connection which lets those receive who run its calls."""
-
-    def visit(self, wake: int) -> bool:
-        """Receive one frame and begin what it asks for; False: it is no call of such, or there was none.
+    def receive_one(self, wake: int) -> bool:
+        """Receive one frame and begin what it asks for; False: it is no call of the same queue, or none came.
 
         It ends early when the descriptor `wake` can be read.
         """
         ...
 
-    def part(self, shared: bool) -> None:
-        """Say that nobody visits any more; `shared`: what came was for another actor."""
+    def give_back(self, shared: bool) -> None:
+        """Have the connection's own thread receive again; `shared`: the last call was for another actor."""
+        ...
+
+
+class CalledActor(Protocol):
+    """An actor, as its calls use it."""
+
+    name: str
+    incarnation: str
+    value: Any
+    allow_pickle: bool
+    gone: bool
+    surroundings: Surroundings
+
+    def slot(self, method: str) -> object:
+        """Return what calls of a method take turns for; None: they take none."""
+        ...
+
+    def on_reference(self, reference: ActorRef, /) -> Any:
+        """Make a handle of a reference among the arguments."""
+        ...
+
+    def run_coroutine(self, coroutine: Coroutine[Any, Any, Any], /) -> Any:
+        """Await a coroutine on the event loop, and wait for it."""
+        ...
+
+    def on_loop(self, function: Callable[..., object], *args: Any) -> None:
+        """Call a function on the event loop."""
+        ...
+
+    def waiting(self, server: str, caller: str, seq: int, /) -> ServerCall | None:
+        """Return a call that waits at this server, if it is the one that is meant."""
+        ...
+
+    def answered(self, call: ServerCall, reply: Reply, later: bool) -> None:
+        """Take a reply to its caller."""
         ...
 
 
@@ -70,7 +99,7 @@ class _Phase(IntEnum):
     OVER = 2
 
 
-class ServerCall:
+class ServerCall(Entry):
     """A call that has an actor and a method."""
 
     __slots__ = (
@@ -79,44 +108,41 @@ class ServerCall:
         "_phase",
         "actor",
         "arrived",
-        "attempt",
         "buffers",
         "caller",
         "codec",
+        "connection",
         "deadline",
-        "host",
         "memory",
         "message",
         "method",
-        "refused",
-        "reply",
-        "seq",
         "size",
         "task",
-        "to",
         "trace",
         "why",
     )
 
     def __init__(
-        self, message: actor_pb2.Call, buffers: Sequence[memoryview], caller: Caller | None, to: Answerer
+        self,
+        message: actor_pb2.Call,
+        buffers: Sequence[memoryview],
+        caller: Caller[ServerCall] | None,
+        to: Answerer,
     ) -> None:
+        super().__init__(message.seq, message.attempt, to)
         self.message: actor_pb2.Call | None = message
         self.buffers = buffers
         self.caller = caller
-        self.to: Answerer | None = to
-        self.seq, self.attempt, self.codec = message.seq, message.attempt, message.codec
-        self.actor: Actor
+        self.codec = message.codec
+        self.actor: CalledActor
         self.method: Method
         self.arrived = time.monotonic()
         timeout = message.timeout_ns
         self.deadline = self.arrived + min(timeout / 1e9, _LONGEST) if timeout else None
-        self.host: Host | None = None  # the connection that the thread which runs it may receive on
+        self.connection: SharedConnection | None = None  # where the thread that runs it may receive
         self.trace = ""  # W3C traceparent
         self.size = 0  # of its arguments, where they are large
         self.memory = 0  # bytes that they may take when they are decoded, 0: the default
-        self.reply: Reply | None = None  # kept by the ledger
-        self.refused = False
         self.task: asyncio.Task[None] | None = None  # of an asynchronous method
         self.why: ActorError | None = None  # it is cancelled
         self._lock = threading.Lock()
@@ -212,6 +238,19 @@ class ServerCall:
         """Whether the method has begun and is not answered."""
         return self._phase is _Phase.RUNS
 
+    @property
+    def method_name(self) -> str:
+        """The name of the method."""
+        return self.method.name
+
+    def slot(self, method: str) -> object:
+        """Return what calls of a method of the actor take turns for; None: they take none."""
+        return self.actor.slot(method)
+
+    def waiting(self, server: str, caller: str, seq: int) -> ServerCall | None:
+        """Return a call that waits at this server, if it is the one that is meant."""
+        return self.actor.waiting(server, caller, seq)
+
     def drop(self, err: ActorError) -> bool:
         """Answer with an error if the call waits still; return whether it did."""
         if not self._advance(_Phase.WAITS, _Phase.OVER):
@@ -228,7 +267,7 @@ class ServerCall:
             self.actor.on_loop(self._cancel_task, why)
 
     def cancel_if_routed(self) -> None:
-        """Cancel, unless the call was refused already."""
+        """Cancel, unless the call was rejected already."""
         if hasattr(self, "actor"):
             self.cancel()
 
@@ -241,7 +280,7 @@ class ServerCall:
             self.answer(self._failed(why), later=False)
 
     def answer(self, reply: Reply | None, later: bool) -> None:
-        """Hand out the reply; None: somebody else did."""
+        """Hand out the reply; None: another thread did."""
         if reply is not None:
             self.actor.answered(self, reply, later)
 
@@ -266,7 +305,7 @@ class ServerCall:
 
     def _arguments(self) -> tuple[list[Any], dict[str, Any]]:
         message = self.message
-        if message is None:  # somebody else answered just now
+        if message is None:  # another thread answered just now
             raise StoppingError("the server is shutting down", ran=True)
         try:
             args, kwargs = decode_args(
@@ -323,8 +362,3 @@ class ServerCall:
 
     def _failed(self, err: ActorError) -> Reply:
         return error_reply(self.seq, self.actor.incarnation, err.at(self.actor.name, self.method.name))
-
-
-def error_reply(seq: int, incarnation: str, err: ActorError) -> Reply:
-    """Return the reply that carries an error."""
-    return actor_pb2.Reply(seq=seq, incarnation=incarnation, error=err.to_wire()), ()

@@ -1,7 +1,8 @@
 """The calls of this process to the server at one address, over whatever connections that takes.
 
 Calls are numbered in the order in which they are sent. When a connection breaks they are sent again, in the
-same order, if the same server answers there; so each runs once. Otherwise they go back to their routes.
+same order, if the same server answers there; so each runs once. Otherwise they go back to their routes, which
+decide what becomes of them.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 from fray.rpc import _fork
-from fray.rpc._connection import Connection, Settings, random_name
-from fray.rpc._peer import SENDING
+from fray.rpc._connection import Connection
+from fray.rpc._names import random_name
+from fray.rpc._outcome import SENDING
+from fray.rpc._settings import Settings
 from fray.rpc.errors import ActorError, TooLargeError, UnavailableError
 from fray.rpc.options import MAX_BREAKS
 
@@ -40,13 +43,13 @@ class Channel:
 
     def forget_parent(self) -> None:
         """Begin anew, without connections or calls."""
-        # Numbers are counted here, so it is this channel that a server has to tell from others.
+        # Numbers are counted here, so a server has to know this channel from others.
         self.settings = replace(self._asked, peer=random_name())
         self._lock = allocate_lock()  # of the order of calls
         self._opening = threading.Lock()
-        self._mending = allocate_lock()  # held while broken calls are looked after, by the thread that does
+        self._restoring = allocate_lock()  # held by the thread that restores broken calls
         self._connection: Connection | None = None
-        self._server = ""  # the process that answered last, as Hello.peer
+        self._peer = ""  # the process that answered last, as Hello.peer
         self._seq = 0  # the last one that it was sent
         self._outstanding: dict[int, ActorFuture[Any]] = {}  # by seq, in its order
         self._failure: tuple[float, ActorError] | None = None  # when an attempt to connect failed last
@@ -93,7 +96,7 @@ class Channel:
         try:
             first: int = next(iter(self._outstanding))
         except RuntimeError:
-            return 0  # another was answered just now; a later call will tell
+            return 0  # another was answered just now; a later call will report it
         return first - 1
 
     def flush(self) -> None:
@@ -103,13 +106,13 @@ class Channel:
             connection.flush()
 
     def attend(self, future: ActorFuture[Any], seconds: float) -> None:
-        """Receive on this thread until a call is answered, for at most so long, if nobody else does."""
+        """Receive on this thread until a call is answered, unless another one does; for at most so long."""
         connection, sent = self._connection, future.sent
         if connection is not None and sent is not None:
             connection.attend(sent, seconds)
 
     def forget(self, seq: int) -> None:
-        """Take note that a call was answered."""
+        """Note that a call was answered."""
         last = self._seq
         outstanding = self._outstanding
         outstanding.pop(seq, None)
@@ -118,7 +121,7 @@ class Channel:
             connection.acked(last)
 
     def cancel(self, future: ActorFuture[Any]) -> bool:
-        """Ask the server to cancel a call; return False if it surely does not have it."""
+        """Ask the server to cancel a call; return False if it certainly does not have it."""
         if future.sent is None:
             return False
         connection = self._connection
@@ -127,15 +130,15 @@ class Channel:
         return True
 
     def has_calls_of(self, route: object) -> bool:
-        """Return whether calls of a route are unanswered, and somebody waits for them."""
+        """Return whether calls of a route are unanswered, and a caller waits for them."""
         return any(future.route is route and not future.done() for future in list(self._outstanding.values()))
 
     # Connections
 
     @property
-    def server(self) -> str:
+    def peer(self) -> str:
         """The process that answered last, as Hello.peer."""
-        return self._server
+        return self._peer
 
     @property
     def connected(self) -> bool:
@@ -145,12 +148,12 @@ class Channel:
 
     @property
     def amid(self) -> bool:
-        """Whether somebody is in the midst of sending a call, or this thread in that of receiving one."""
+        """Whether a thread is sending a call, or this one is receiving one."""
         connection = self._connection
         return self._lock.locked() or (connection is not None and connection.amid)
 
     def connect(self, timeout: float) -> Connection:
-        """Return the connection, which is opened if there is none: once for all who ask at the same time.
+        """Return the connection, which is opened if there is none: once for all that ask at the same time.
 
         Raises:
             ActorError: as Connection.open.
@@ -158,7 +161,7 @@ class Channel:
         asked, pause = monotonic(), _TURN
         while True:
             with self._opening:
-                if not self._mending.locked():
+                if not self._restoring.locked():
                     connection = self._connection
                     if connection is not None and not connection.closed:
                         if connection.stopping:
@@ -190,19 +193,19 @@ class Channel:
         return connection
 
     def _adopt(self, connection: Connection) -> None:
-        if connection.peer.peer != self._server or not self._server:
-            self._server, self._seq = connection.peer.peer, 0
+        if connection.peer.peer != self._peer or not self._peer:
+            self._peer, self._seq = connection.peer.peer, 0
         self._connection = connection
 
     # Broken connections
 
     def lost(self) -> None:
-        """Look after the calls of a connection that broke, on another thread."""
-        if not self._mending.locked():
-            start_new_thread(self._mend, ())
+        """Restore the calls of a connection that broke, on another thread."""
+        if not self._restoring.locked():
+            start_new_thread(self._restore, ())
 
-    def _mend(self) -> None:
-        if not self._mending.acquire(False):  # another thread does; no handler of a signal runs in such ones
+    def _restore(self) -> None:
+        if not self._restoring.acquire(False):  # another thread does; handlers of signals run in none
             return
         try:
             with self._opening:
@@ -210,25 +213,25 @@ class Channel:
             with self._lock:
                 broken = self._connection
                 if broken is not None and not broken.closed:
-                    return  # it was opened since, as there was nothing to look after any more
+                    return  # it was opened since, as there was nothing to restore any more
                 self._connection = None
             if broken is not None:
                 broken.close()
             # Only then is it certain of each call whether it may have arrived.
             while any(not future.lost for future in list(self._outstanding.values())):
                 sleep(_TURN)
-            self._restore()
+            self._send_again()
         finally:
-            self._mended()
+            self._restored()
 
-    def _mended(self) -> None:
-        """Let go of the connection, and look after calls that were lost while it was held."""
-        self._mending.release()
+    def _restored(self) -> None:
+        """End restoring, and restore calls that were lost meanwhile."""
+        self._restoring.release()
         connection = self._connection
         if self._outstanding and (connection is None or connection.closed):
             self.lost()
 
-    def _restore(self) -> None:
+    def _send_again(self) -> None:
         """Send what is unanswered again, or give it back."""
         began, refused, pause = monotonic(), None, _FIRST
         while self._prune():
@@ -241,7 +244,7 @@ class Channel:
                 else:
                     refused = None
                 gone = refused is not None and monotonic() - refused >= _GONE
-                self._give_up(lambda f, g=gone: g or self._hopeless(f, began))
+                self._give_up(lambda f, g=gone: g or self._overdue(f, began))
                 sleep(pause)
                 pause = min(_LONGEST, 2 * pause)
                 continue
@@ -253,17 +256,17 @@ class Channel:
             return
 
     def _prune(self) -> bool:
-        """Drop what nobody waits for any more; return whether there is more."""
+        """Drop calls that have ended; return whether there are others."""
         for seq, future in list(self._outstanding.items()):
             if future.done():
                 self._outstanding.pop(seq, None)
         return bool(self._outstanding)
 
-    def _hopeless(self, future: ActorFuture[Any], began: float) -> bool:
+    def _overdue(self, future: ActorFuture[Any], began: float) -> bool:
         return monotonic() - began >= future.options.resolve_timeout or future.route.left(self.address)
 
-    def _give_up(self, hopeless: Any) -> None:
-        given = [(seq, future) for seq, future in self._outstanding.items() if hopeless(future)]
+    def _give_up(self, over: Any) -> None:
+        given = [(seq, future) for seq, future in self._outstanding.items() if over(future)]
         for seq, _ in given:
             self._outstanding.pop(seq, None)
         _give_back(future for _, future in given)
@@ -271,7 +274,7 @@ class Channel:
     def _resume(self, connection: Connection) -> None:
         given: list[ActorFuture[Any]] = []
         with self._lock:
-            if connection.peer.peer != self._server:
+            if connection.peer.peer != self._peer:
                 given = list(self._outstanding.values())
                 self._outstanding.clear()
             _give_back(given + self._blamed())  # before what is sent from now on could overtake them

@@ -1,25 +1,27 @@
 """The client's side of one connection to a server of actors.
 
 A connection carries calls in the order in which they are handed to it, and answers as they come. It knows
-nothing of names, retries, codecs or futures: it says what became of each call, so that whoever sends it again
-knows whether it may have run. Start with Connection.open.
+nothing of names, retries, codecs or futures: it reports what became of each call, so that a caller that sends
+it again knows whether it may have run. Start with Connection.open.
 """
 
 from __future__ import annotations
 
-import itertools
 import logging
 from collections.abc import Callable, Sequence
 
 from google.protobuf.message import Message
 
-from fray._locks import Changes, Worker
+from fray._locks import Worker
 from fray._pb import actor_pb2
 from fray.rpc import _wire
-from fray.rpc._dial import check_hello, dial, in_words, receive_hello
-from fray.rpc._peer import Answer, Question, Sent, Settings, process_peer, random_name
+from fray.rpc._dial import check_hello, describe, dial, receive_hello
+from fray.rpc._outcome import Answer, Sent
+from fray.rpc._pending import PendingCalls
+from fray.rpc._questions import Questions
 from fray.rpc._reader import FrameReader
-from fray.rpc._reception import TICK, Reception
+from fray.rpc._receive_turn import TICK, ReceiveTurn
+from fray.rpc._settings import Settings
 from fray.rpc._wire import Buffer, Stream
 from fray.rpc._writer import FrameWriter, Outgoing
 from fray.rpc.errors import (
@@ -31,14 +33,12 @@ from fray.rpc.errors import (
     of_wire,
 )
 
-__all__ = ["Answer", "Buffer", "Connection", "Sent", "Settings", "process_peer", "random_name"]
-
-_MAX_PENDING = 10_000  # of a server that does not say
+_MAX_PENDING = 10_000  # of a server that does not report it
 _log = logging.getLogger("fray.rpc")
 
 
 class _EndError(Exception):
-    """The server said goodbye."""
+    """The server closes the connection."""
 
 
 class Connection:
@@ -49,38 +49,34 @@ class Connection:
         self.address = address
         """host:port"""
         self.peer = actor_pb2.Hello()
-        """What the server said of itself; `peer.peer` tells one process at the address from the next."""
+        """The server's Hello; `peer.peer` is another one for each process at the address."""
         self.stopping = False
-        """The server drains: it answers the calls that it has, and refuses new ones."""
+        """The server drains: it answers the calls that it has, and rejects new ones."""
         self._settings, self._stream = settings, stream
         self._reader = FrameReader(stream, settings.connect_timeout)
-        self._reception = Reception()
+        self._turn = ReceiveTurn()
         self._writer = FrameWriter(stream, f"fray-send-{address}")
-        self._pending: dict[int, tuple[Outgoing, Callable[[Answer], None]]] = {}
-        self._room = Changes()
-        self._waiting = 0
+        self._pending = PendingCalls(_MAX_PENDING)
         self._limit = settings.max_message_bytes
-        self._max_pending = _MAX_PENDING
         self._closed = False
         self._reason: Exception | None = None
-        self._dismissed = False  # nothing came after the word that the server stops
-        self._questions: dict[int, Question] = {}
-        self._ids = itertools.count(1)
+        self._drained = False  # no reply came after the server reported that it stops
+        self._questions = Questions()
         self._acked = 0
 
     @classmethod
     def open(cls, address: str, settings: Settings) -> Connection:
-        """Connect to host:port and greet.
+        """Connect to host:port and shake hands.
 
         Raises:
-            UnavailableError: nobody answers there, or not in time.
+            UnavailableError: no server answers there, or not in time.
             VersionError: the server speaks another version.
             DeniedError: it is of another namespace, or one of the two wants TLS and the other none.
-            MalformedError: whoever listens there speaks another protocol.
+            MalformedError: the process that listens there speaks another protocol.
         """
         connection = cls(address, settings, dial(address, settings))
         try:
-            connection._greet()
+            connection._handshake()
             Worker(connection._read, f"fray-receive-{address}").start()
         except BaseException:
             connection._writer.fail(OSError("the connection is closed"))
@@ -117,58 +113,58 @@ class Connection:
             UnavailableError: the connection is closed already; nothing was sent, `done` is not called.
         """
         outgoing = self._pack(call, buffers)
-        if len(self._pending) >= self._max_pending or self._writer.full:
+        if self._pending.full or self._writer.full:
             self._wait_for_room()
-        if self._reception.aside and self._stream.ended():
-            self._reception.recall()
+        if self._turn.lent and self._stream.ended():
+            self._turn.recall()
             self.close(self._lost(EOFError()))
             raise self._unavailable()
         seq = call.seq
         pending = self._pending
-        pending[seq] = (outgoing, done)
-        if self._closed and pending.pop(seq, None) is not None:
+        pending.add(seq, (outgoing, done))
+        if self._closed and pending.withdraw(seq):
             raise self._unavailable()
         self._writer.send(outgoing, later)
         if later:
-            self._reception.recall()
+            self._turn.recall()
         return outgoing
 
     def attend(self, sent: Sent, seconds: float) -> None:
-        """Receive on this thread, which waits for a call, if nobody else does.
+        """Receive on this thread, which waits for a call, unless another thread does.
 
         It ends when the call is answered, else after `seconds` or a moment: then another thread receives.
         """
-        reception = self._reception
-        if not reception.welcoming or reception.mine:  # in a handler of a signal, see `amid`
+        turn = self._turn
+        if not turn.lendable or turn.mine:  # in a handler of a signal, see `amid`
             return
-        if not reception.visit(lambda: self._receive_for(sent, seconds)):
+        if not turn.borrow_for(lambda: self._receive_for(sent, seconds)):
             sent.attended = True
-        elif self._pending or reception.failure is not None:
-            reception.recall()
+        elif self._pending or turn.failure is not None:
+            turn.recall()
 
     def _receive_for(self, sent: Sent, seconds: float) -> None:
-        reception, reader = self._reception, self._reader
+        turn, reader = self._turn, self._reader
         try:
-            while not sent.answered and reader.comes(min(seconds, TICK)) and reception.failure is None:
+            while not sent.answered and reader.comes(min(seconds, TICK)) and turn.failure is None:
                 self._next()
             if reader.large:
-                reception.pause()
+                turn.pause()
         except Exception as err:
-            reception.failure = err
+            turn.failure = err
         except BaseException:  # out of a handler of a signal
             if not reader.idle:
-                reception.failure = OSError("receiving was interrupted")
+                turn.failure = OSError("receiving was interrupted")
             raise
         finally:
             reader.idle = False
 
     def flush(self) -> None:
-        """Write what was left for later, now. For who is about to wait for an answer."""
+        """Write what was left for later, now: the caller is about to wait for an answer."""
         self._writer.flush()
 
     def cancel(self, seq: int) -> None:
         """Ask the server not to begin a call, or to end it. The call is answered all the same."""
-        self._tell(_wire.CANCEL, actor_pb2.Cancel(seq=seq))
+        self._report(_wire.CANCEL, actor_pb2.Cancel(seq=seq))
 
     def list_methods(self, actor: str, timeout: float | None = None) -> actor_pb2.ListMethodsResponse:
         """Return what can be called of an actor.
@@ -178,7 +174,7 @@ class Connection:
             DeadlineError: there was no answer within `timeout` seconds.
             UnavailableError: the connection ended before the answer.
         """
-        number = next(self._ids)
+        number = self._questions.new_id()
         request = actor_pb2.ListMethodsRequest(actor=actor, id=number)
         response = self._ask(number, _wire.LIST_METHODS, request, timeout).methods
         if response.HasField("error"):
@@ -187,7 +183,7 @@ class Connection:
 
     def list_actors(self, prefix: str = "", timeout: float | None = None) -> actor_pb2.ListActorsResponse:
         """Return the actors whose names begin so. Raises as `list_methods` does."""
-        number = next(self._ids)
+        number = self._questions.new_id()
         request = actor_pb2.ListActorsRequest(prefix=prefix, id=number)
         return self._ask(number, _wire.LIST_ACTORS, request, timeout).actors
 
@@ -203,11 +199,11 @@ class Connection:
 
     @property
     def amid(self) -> bool:
-        """Whether somebody is in the midst of writing, or this thread in that of receiving.
+        """Whether a thread is writing, or this one is receiving.
 
         In a handler of a signal, whose thread that is, nothing is sent or received here before it returns.
         """
-        return self._writer.busy or self._reception.mine
+        return self._writer.busy or self._turn.mine
 
     @property
     def pending(self) -> int:
@@ -215,7 +211,7 @@ class Connection:
         return len(self._pending)
 
     def acked(self, upto: int) -> None:
-        """Note that replies up to this seq are not needed any more, to be told with the next ping."""
+        """Note that replies up to this seq are not needed any more, which the next ping reports."""
         self._acked = upto
 
     def _pack(self, call: actor_pb2.Call, buffers: Sequence[Buffer]) -> Outgoing:
@@ -238,29 +234,25 @@ class Connection:
         self._writer.flush()
         while self._writer.full and not self._closed:
             self._writer.wait_for_room(1)
-        with self._room.lock:
-            self._waiting += 1
-            self._room.wait_for(lambda: self._closed or len(self._pending) < self._max_pending)
-            self._waiting -= 1
+        self._pending.wait_for_room(lambda: self._closed)
 
-    def _tell(self, field: int, message: Message) -> None:
+    def _report(self, field: int, message: Message) -> None:
         self._writer.send(Outgoing(_wire.frame_bytes(field, message, 0)))
 
     def _ask(self, number: int, field: int, message: Message, timeout: float | None) -> actor_pb2.Frame:
-        question = Question()
-        self._questions[number] = question
-        if self._closed and self._questions.pop(number, None) is not None:
+        question = self._questions.ask(number)
+        if self._closed and self._questions.withdraw(number):
             raise self._unavailable()
-        self._tell(field, message)
-        self._reception.recall()
+        self._report(field, message)
+        self._turn.recall()
         if not question.answered.acquire(timeout=-1 if timeout is None else timeout):
-            self._questions.pop(number, None)
+            self._questions.withdraw(number)
             raise DeadlineError(f"{self.address} did not answer within {timeout} s")
         if question.answer is None:
             raise self._unavailable()
         return question.answer
 
-    def _greet(self) -> None:
+    def _handshake(self) -> None:
         settings = self._settings
         hello = actor_pb2.Hello(
             version=_wire.VERSION,
@@ -275,39 +267,39 @@ class Connection:
         check_hello(self.peer, self.address, settings.namespace)
         if self.peer.max_message_bytes:
             self._limit = min(self._limit, self.peer.max_message_bytes)
-        self._max_pending = self.peer.max_pending or _MAX_PENDING
-        self._reader.greeted(settings.max_message_bytes, settings.keepalive, settings.patience, self._ping)
+        self._pending.limit = self.peer.max_pending or _MAX_PENDING
+        self._reader.accepted(settings.max_message_bytes, settings.keepalive, settings.patience, self._ping)
 
     def _ping(self) -> None:
-        self._tell(_wire.PING, actor_pb2.Ping(id=next(self._ids), acked=self._acked))
+        self._report(_wire.PING, actor_pb2.Ping(id=self._questions.new_id(), acked=self._acked))
 
     def _read(self) -> None:
         """Receive until the end: the reader's thread."""
-        self._reception.begin()
+        self._turn.begin()
         try:
             self._receive()
         except _EndError:
             pass
         except Exception as err:
-            self._dismissed &= isinstance(err, EOFError)
+            self._drained &= isinstance(err, EOFError)
             self._reason = self._reason or self._lost(err)
         self._closed = True
         self._writer.fail(OSError("the connection is closed"))
         self._writer.join()
-        if self._dismissed:  # what it did not answer it did not run
-            for outgoing, _ in list(self._pending.values()):
+        if self._drained:  # what it did not answer it did not run
+            for outgoing in self._pending.sent():
                 outgoing.may_have_arrived = False
         self._lose()
         self._stream.release()
 
     def _receive(self) -> None:
-        reception = self._reception
+        turn = self._turn
         while True:
-            if self._next(host=True):
-                reception.close(lambda: bool(self._pending))
+            if self._next(owner=True):
+                turn.take_back(lambda: bool(self._pending))
 
-    def _next(self, host: bool = False) -> bool:
-        """Receive a frame. With `host`, let guests receive if its call was attended; return whether that is.
+    def _next(self, owner: bool = False) -> bool:
+        """Receive a frame. As `owner` of the turn, lend it if a thread waits for the call; return whether.
 
         Raises:
             _EndError: it was the last.
@@ -322,35 +314,29 @@ class Connection:
             self._other(frame)
             return False
         reply = frame.reply
-        self._dismissed = False
-        found = self._pending.pop(reply.seq, None)
+        self._drained = False
+        found = self._pending.take(reply.seq)
         if found is None:
-            return False  # one that nobody waits for
-        if self._waiting:
-            with self._room.lock:
-                self._room.notify()
+            return False  # one that no caller waits for
         outgoing, done = found
         outgoing.answered = True
-        opened = host and outgoing.attended and not self._pending
-        if opened:
-            self._reception.open()  # before whoever waits sends the next
+        lent = owner and outgoing.attended and not self._pending
+        if lent:
+            self._turn.lend()  # before the thread that waits sends the next
         self._answer(done, Answer(reply, buffers, None))
-        return opened
+        return lent
 
     def _other(self, frame: actor_pb2.Frame) -> None:
         """Take a frame that answers no call. Raises _EndError if it was the last."""
         kind = frame.WhichOneof("kind")
         if kind == "ping":
-            self._tell(_wire.PONG, actor_pb2.Pong(id=frame.ping.id))
+            self._report(_wire.PONG, actor_pb2.Pong(id=frame.ping.id))
         elif kind == "methods" or kind == "actors":
-            question = self._questions.pop(frame.methods.id or frame.actors.id, None)
-            if question is not None:
-                question.answer = frame
-                question.answered.release()
+            self._questions.answer(frame.methods.id or frame.actors.id, frame)
         elif kind == "goodbye":
             error = of_wire(frame.goodbye.error)
             if error.code == "stopping":
-                self.stopping = self._dismissed = True
+                self.stopping = self._drained = True
                 return
             self._reason = self._reason or error
             raise _EndError
@@ -362,17 +348,13 @@ class Connection:
         return actor_pb2.Frame(reply=short)
 
     def _lose(self) -> None:
-        """Answer what was not, with why."""
-        with self._room.lock:
-            self._room.notify_all()
+        """Answer calls that were not answered, with the reason."""
+        self._pending.wake()
         reason = self._reason or UnavailableError(f"the connection to {self.address} was closed")
         self._reason = reason
-        while self._pending:
-            _, (_, done) = self._pending.popitem()
+        for _, done in self._pending.take_all():
             self._answer(done, Answer(None, (), reason))
-        while self._questions:
-            _, question = self._questions.popitem()
-            question.answered.release()
+        self._questions.end()
 
     def _answer(self, done: Callable[[Answer], None], answer: Answer) -> None:
         try:
@@ -383,9 +365,9 @@ class Connection:
     def _lost(self, err: Exception) -> ActorError:
         if isinstance(err, (_wire.MalformedFrameError, _wire.OversizeError)):
             problem = MalformedError(f"{self.address} sent what is no frame: {err}")
-            self._tell(_wire.GOODBYE, actor_pb2.Goodbye(error=problem.to_wire()))
+            self._report(_wire.GOODBYE, actor_pb2.Goodbye(error=problem.to_wire()))
             return problem
-        return UnavailableError(f"the connection to {self.address} broke: {in_words(err)}")
+        return UnavailableError(f"the connection to {self.address} broke: {describe(err)}")
 
     def _unavailable(self) -> ActorError:
         return UnavailableError(

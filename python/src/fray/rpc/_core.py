@@ -1,4 +1,7 @@
-"""What a server does with calls, whichever way they came in."""
+"""What a server does with calls, by whatever protocol they came: which actors there are, which calls wait.
+
+Connections are left to `_session` and `_grpc`, and the names of actors in the cluster to `server`.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 from fray._latch import Latch
 from fray._pb import actor_pb2
 from fray.rpc._actor import Actor
-from fray.rpc._call import Reply, ServerCall, error_reply
+from fray.rpc._call import ServerCall
+from fray.rpc._event_loop import EventLoop
 from fray.rpc._failure import clip, near
 from fray.rpc._ledger import Ledger
-from fray.rpc._mailbox import EventLoop, Mailbox
 from fray.rpc._metrics import Exposition
-from fray.rpc._peer import random_name
+from fray.rpc._names import random_name
+from fray.rpc._reply import Reply, error_reply
 from fray.rpc._wire import DEFAULT_MAX_MESSAGE, payload_of
 from fray.rpc.errors import (
     ActorError,
@@ -31,6 +35,7 @@ from fray.rpc.errors import (
 )
 
 if TYPE_CHECKING:
+    from fray.rpc._mailbox import Mailbox
     from fray.rpc.codec import ActorRef
     from fray.rpc.context import Surroundings
 
@@ -50,18 +55,18 @@ class Limits:
     """Of peers that have shown the namespace's identity."""
     keepalive: float = 10.0
     patience: float = 20.0
-    greeting: float = 10.0
-    """How long a peer may take to say who it is."""
+    handshake: float = 10.0
+    """How long a peer may take to report its name."""
     peer: str = field(default_factory=random_name)
     """The server itself, as Hello.peer."""
 
 
 class Core:
-    """The actors of a server, and the calls that are with them."""
+    """The actors of a server, and their calls."""
 
     def __init__(self, limits: Limits, surroundings: Surroundings) -> None:
         self.limits, self.surroundings = limits, surroundings
-        self.ledger = Ledger()
+        self.ledger: Ledger[ServerCall] = Ledger()
         self.loop = EventLoop("fray-actor-loop")
         self.draining = False
         self._actors: dict[str, Actor] = {}
@@ -70,7 +75,7 @@ class Core:
         self._idle = Latch()
         self._waiting = 0  # bytes
         self._waiting_lock = threading.Lock()
-        self._strays: Counter[int] = Counter()  # errors of calls that reached no method
+        self._unrouted: Counter[int] = Counter()  # errors of calls that reached no method
 
     # Actors.
 
@@ -83,7 +88,7 @@ class Core:
             return True
 
     def remove(self, name: str, lost: bool = False) -> Actor | None:
-        """Let an actor not be called any more, and refuse what waits for it; `lost`: give up what runs."""
+        """Remove an actor, and reject calls that wait for it; `lost`: give up those that run, too."""
         with self._lock:
             actor = self._actors.get(name)
             self._actors = {n: a for n, a in self._actors.items() if n != name}
@@ -109,13 +114,13 @@ class Core:
     # Calls.
 
     def route(self, call: ServerCall, busy: bool = False) -> bool:
-        """Bring a new call to its actor, or refuse it; return whether who runs it visits its host then."""
+        """Bring a new call to its actor, or reject it; return whether its thread receives afterwards."""
         message = call.message
         assert message is not None
         actor = self._actors.get(message.actor)
         try:
             if actor is None or self.draining or busy:
-                raise self._refusal(message.actor, actor, busy)
+                raise self._rejection(message.actor, actor, busy)
             if message.incarnation and message.incarnation != actor.incarnation:
                 raise StaleError("another incarnation is here")
             route = actor.routes.get(message.method)
@@ -127,23 +132,23 @@ class Core:
                     "pickle is refused: both sides must allow it and show the namespace's identity"
                 )
             if len(message.args) > _LARGE or call.buffers:
-                self._weigh(call, message)
+                self._reserve(call, message)
         except ActorError as err:
-            self._refuse(call, message, actor, err)
+            self._reject(call, message, actor, err)
             return False
         call.actor = actor
-        call.method, lane = route
+        call.method, queue = route
         self._active.add(call)
-        if self.draining:  # since just now, so perhaps nobody waits for it
+        if self.draining:  # since just now, so `drain` may not wait for it
             call.drop(StoppingError("the server is shutting down"))
             return False
         try:
-            return lane.put(call)
+            return queue.put(call)
         except RuntimeError as err:  # no thread can be started
             call.drop(BusyError(str(err)))
             return False
 
-    def _refusal(self, name: str, actor: Actor | None, busy: bool) -> ActorError:
+    def _rejection(self, name: str, actor: Actor | None, busy: bool) -> ActorError:
         if self.draining:
             return StoppingError("the server is shutting down")
         if actor is None:
@@ -151,7 +156,7 @@ class Core:
         assert busy
         return BusyError(f"{MAX_PENDING} calls of this connection wait")
 
-    def _weigh(self, call: ServerCall, message: actor_pb2.Call) -> None:
+    def _reserve(self, call: ServerCall, message: actor_pb2.Call) -> None:
         size = len(payload_of(call.buffers, message.args)) + sum(b.nbytes for b in call.buffers)
         with self._waiting_lock:
             if self._waiting and self._waiting + size > _MAX_WAITING:
@@ -159,21 +164,17 @@ class Core:
             self._waiting += size
         call.size = size
 
-    def _refuse(
+    def _reject(
         self, call: ServerCall, message: actor_pb2.Call, actor: Actor | None, err: ActorError
     ) -> None:
-        self._strays[err.code.number] += 1
+        self._unrouted[err.code.number] += 1
         incarnation = actor.incarnation if actor else ""
         reply = error_reply(call.seq, incarnation, err.at(clip(message.actor), clip(message.method)))
-        self._hand_out(call, reply, later=False)
+        self._deliver(call, reply, later=False)
 
     def answered(self, call: ServerCall, reply: Reply, later: bool) -> None:
         """Take a reply to its caller."""
-        actor = call.actor
-        message = reply[0]
-        code = message.error.code if message.HasField("error") else 0
-        actor.stats[call.method.name].add(time.monotonic() - call.arrived, code)
-        self._hand_out(call, reply, later)
+        self._deliver(call, reply, later)
         if call.size:
             with self._waiting_lock:
                 self._waiting -= call.size
@@ -181,7 +182,7 @@ class Core:
         if self.draining and not self._active:
             self._idle.set()
 
-    def _hand_out(self, call: ServerCall, reply: Reply, later: bool) -> None:
+    def _deliver(self, call: ServerCall, reply: Reply, later: bool) -> None:
         call.message, call.buffers = None, ()
         to = call.to if call.caller is None or not call.seq else self.ledger.finish(call.caller, call, reply)
         if to is not None:
@@ -208,7 +209,7 @@ class Core:
         mine = (call for call in self._calls() if call.caller is not None and call.caller.peer == caller)
         return next((call for call in mine if call.seq == seq and call.waits), None)
 
-    # Questions.
+    # Lists and metrics.
 
     def list_methods(self, request: actor_pb2.ListMethodsRequest) -> actor_pb2.ListMethodsResponse:
         """Return what can be called of an actor, or in `error` that it is not here."""
@@ -238,7 +239,7 @@ class Core:
         """Return what Prometheus reads."""
         out, actors = Exposition(), self._actors
         counted = ((a.name, m, s) for a in actors.values() for m, s in a.stats.items())
-        out.methods(counted, self._strays.copy())
+        out.methods(counted, self._unrouted.copy())
         pending = Counter(call.actor.name for call in self._calls())
         out.family("fray_actor_calls_pending", "gauge", "Calls that wait or run.")
         for name in actors:
@@ -253,7 +254,7 @@ class Core:
     # The end.
 
     def drain(self, seconds: float) -> None:
-        """Refuse new calls, and wait until those that are here are answered; then give up on them."""
+        """Reject new calls, and wait until those that are here are answered; then give up on them."""
         self.draining = True
         if self._active:
             self._idle.wait(seconds)
@@ -261,7 +262,7 @@ class Core:
             call.abandon()
 
     def stop(self, seconds: float) -> None:
-        """End the threads of the actors, as far as they do."""
+        """End the threads of the actors, as far as they end in time."""
         until = time.monotonic() + seconds
         mailboxes = {id(a.mailbox): a.mailbox for a in self._actors.values()}.values()
         for mailbox in mailboxes:

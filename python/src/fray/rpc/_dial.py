@@ -1,4 +1,7 @@
-"""How a client reaches a server, and what it is told first."""
+"""How a client reaches a server, and the checks of the server's Hello.
+
+What is sent afterwards is left to `_connection`.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,12 @@ from fray.rpc.errors import DeniedError, MalformedError, UnavailableError, Versi
 
 if TYPE_CHECKING:
     from fray._pb import actor_pb2
-    from fray.rpc._peer import Settings
     from fray.rpc._reader import FrameReader
+    from fray.rpc._settings import Settings
     from fray.rpc._wire import Stream
 
 OTHER_NAMESPACE: Final = "peers of another namespace are not served"
-"""The words of a refusal."""
+"""The reason of a rejection."""
 
 _MAX_PEER: Final = 64  # characters of a server's name
 
@@ -56,7 +59,7 @@ def _identity(settings: Settings) -> Identity | None:
 
 
 def receive_hello(reader: FrameReader, address: str) -> actor_pb2.Hello:
-    """Return what the server at an address says of itself. Raises as Connection.open does."""
+    """Return the Hello of the server at an address. Raises as Connection.open does."""
     try:
         frame, _ = reader.receive()
     except (_wire.MalformedFrameError, _wire.OversizeError) as err:
@@ -66,7 +69,7 @@ def receive_hello(reader: FrameReader, address: str) -> actor_pb2.Hello:
             raise UnavailableError(f"{address} does not know who certified this program") from err
         raise DeniedError(OTHER_NAMESPACE) from err
     except (OSError, EOFError, _wire.SilentError) as err:
-        raise UnavailableError(f"{address} does not answer: {in_words(err)}") from err
+        raise UnavailableError(f"{address} does not answer: {describe(err)}") from err
     if frame.HasField("goodbye"):
         raise of_wire(frame.goodbye.error)
     if not frame.HasField("hello"):
@@ -75,7 +78,7 @@ def receive_hello(reader: FrameReader, address: str) -> actor_pb2.Hello:
 
 
 def check_hello(hello: actor_pb2.Hello, address: str, namespace: str) -> None:
-    """Raise as Connection.open does, unless a server is one that a client of this namespace can talk to."""
+    """Raise as Connection.open does, unless a client of this namespace can call a server with this Hello."""
     if not 0 < len(hello.peer) <= _MAX_PEER:
         raise MalformedError(f"{address} does not speak the actor protocol: it does not say who it is")
     if hello.version != _wire.VERSION:
@@ -85,8 +88,8 @@ def check_hello(hello: actor_pb2.Hello, address: str, namespace: str) -> None:
         raise DeniedError(f'{OTHER_NAMESPACE}: the server is of namespace "{clip(theirs)}"')
 
 
-def in_words(err: Exception) -> str:
-    """Return why a connection broke."""
+def describe(err: Exception) -> str:
+    """Return why a connection broke, as text."""
     if isinstance(err, _wire.SilentError):
         return "it is silent"
     if isinstance(err, EOFError):

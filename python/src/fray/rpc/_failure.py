@@ -1,4 +1,7 @@
-"""Exceptions of methods as errors that are sent: text only."""
+"""Exceptions of methods as errors that are sent: text only, of limited size.
+
+The classes of errors are left to `errors`.
+"""
 
 from __future__ import annotations
 

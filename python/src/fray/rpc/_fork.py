@@ -1,4 +1,7 @@
-"""What does not live on in a process that was forked."""
+"""Resets connections and threads in a process that was forked: there they are of no use.
+
+How an object begins anew is left to the object.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import Protocol
 
 
 class Forgetful(Protocol):
-    """What begins anew in a child process, where its threads and locks are of no use."""
+    """An object that begins anew in a child process, where its threads and locks are of no use."""
 
     def forget_parent(self) -> None:
         """Begin anew."""

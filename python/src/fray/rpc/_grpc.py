@@ -1,8 +1,8 @@
 """The service Actors for general gRPC clients, with health and reflection.
 
 It is a server of grpcio on a socket that only this process can reach; whatever follows an HTTP/2 preface on
-the port of the actors is passed on to it. So nobody who speaks frames pays for grpcio, which is slow to
-import.
+the port of the actors is passed on to it. So a program whose clients speak frames does not import grpcio,
+which is slow.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from grpc_reflection.v1alpha import reflection
 from fray._pb import actor_pb2
 from fray.rpc import _large
 from fray.rpc._call import ServerCall
+from fray.rpc._event_loop import EventLoop
 from fray.rpc._http import send_all
-from fray.rpc._mailbox import EventLoop
 from fray.rpc.errors import of_wire
 
 if TYPE_CHECKING:
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from fray.rpc._wire import Buffer, Stream
 
 _SERVICE: Final = "fray.actor.v1.Actors"
-_SLOW: Final = 2.0  # seconds that grpcio may take longer than it is told
+_SLOW: Final = 2.0  # seconds that grpcio may take longer than its limit
 _SLACK: Final = 64 << 10  # bytes of a message beside what max_message_bytes counts
 
 
 class _Waiter:
-    """Takes a reply to the coroutine that waits for it."""
+    """Takes a reply to the coroutine that awaits it."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -102,7 +102,7 @@ class GrpcSide:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._loop = EventLoop("fray-actor-grpc")
-        self._folder = tempfile.mkdtemp(prefix="fray-actor-")  # nobody else may look into it
+        self._folder = tempfile.mkdtemp(prefix="fray-actor-")  # no other user may read it
         self._path = str(Path(self._folder) / "grpc")
         self._server: Any = None
         try:
@@ -164,15 +164,15 @@ def _handlers(servicer: _Servicer, memory: int) -> Any:
         )
 
     methods = {
-        "Invoke": handler(servicer.Invoke, _large.weighed_call(memory)),
-        "ListMethods": handler(servicer.ListMethods, _large.weighed(actor_pb2.ListMethodsRequest, memory)),
-        "ListActors": handler(servicer.ListActors, _large.weighed(actor_pb2.ListActorsRequest, memory)),
+        "Invoke": handler(servicer.Invoke, _large.bounded_call(memory)),
+        "ListMethods": handler(servicer.ListMethods, _large.bounded(actor_pb2.ListMethodsRequest, memory)),
+        "ListActors": handler(servicer.ListActors, _large.bounded(actor_pb2.ListActorsRequest, memory)),
     }
     return grpc.method_handlers_generic_handler(_SERVICE, methods)
 
 
 def _back(inner: socket.socket, stream: Stream) -> None:
-    """Pass on what the inner server says."""
+    """Pass on what the inner server sends."""
     with contextlib.suppress(OSError):
         while data := inner.recv(64 << 10):
             send_all(stream, data)

@@ -1,4 +1,4 @@
-"""Probes and scrapes by HTTP/1: /readyz and /metrics."""
+"""Answers probes and scrapes by HTTP/1. What is at /readyz and /metrics is left to `server`."""
 
 from __future__ import annotations
 

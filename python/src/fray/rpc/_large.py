@@ -1,7 +1,7 @@
-"""Decodes large messages of the protocol without copies of what they carry, and refuses what is dear to hold.
+"""Decodes large messages of the protocol without copies of what they carry, within a limit of memory.
 
-Arguments, results and buffers remain where they were received. What else is in a message is weighed before it
-is decoded, as a field of two bytes may become a hundred in memory.
+Arguments, results and buffers remain where they were received. The memory for all else in a message is
+estimated before it is decoded, as a field of two bytes may become a hundred in memory.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def frame(data: memoryview, memory: int) -> tuple[actor_pb2.Frame, Pieces]:
         DecodeError: it is no frame.
         OversizeError: it takes more than so many bytes of memory beside what it carries.
     """
-    weigh(data, actor_pb2.Frame.DESCRIPTOR, memory)
+    check(data, actor_pb2.Frame.DESCRIPTOR, memory)
     fields = list(_fields(data)) if len(data) else []
     if len(fields) == 1:
         number, kind, _, value, end = fields[0]
@@ -48,23 +48,23 @@ def frame(data: memoryview, memory: int) -> tuple[actor_pb2.Frame, Pieces]:
 
 
 def call(data: memoryview) -> tuple[actor_pb2.Call, Pieces]:
-    """Decode a call that was weighed; what it carries is a view of the data. Raises DecodeError."""
+    """Decode a call that `check` has accepted; what it carries is a view of the data. Raises DecodeError."""
     rest, pieces = _parted(data, _CALL)
     return actor_pb2.Call.FromString(rest), pieces
 
 
-def weigh(data: memoryview, of: Any, memory: int) -> None:
-    """Refuse a message that takes more than so many bytes of memory beside what it carries.
+def check(data: memoryview, of: Any, memory: int) -> None:
+    """Reject a message that takes more than so many bytes of memory beside what it carries.
 
     Raises:
         DecodeError: it is no message.
         OversizeError: it does.
     """
-    if _weigh(data, of, memory, 0) < 0:
+    if _left(data, of, memory, 0) < 0:
         raise OversizeError(len(data) + memory, memory, None)
 
 
-def _weigh(data: memoryview, of: Any, left: int, depth: int) -> int:
+def _left(data: memoryview, of: Any, left: int, depth: int) -> int:
     """Return what is left of the memory, below 0 if it is too little."""
     left -= _MESSAGE
     if depth > _MAX_NESTING:
@@ -77,7 +77,7 @@ def _weigh(data: memoryview, of: Any, left: int, depth: int) -> int:
         elif kind != _BYTES:
             left -= _NUMBER
         elif field.type == FieldDescriptor.TYPE_MESSAGE:
-            left = _weigh(data[value:end], field.message_type, left - _PIECE, depth + 1)
+            left = _left(data[value:end], field.message_type, left - _PIECE, depth + 1)
         elif field.type == FieldDescriptor.TYPE_BYTES:
             left -= _PIECE
         elif field.type == FieldDescriptor.TYPE_STRING:
@@ -146,18 +146,18 @@ def _varint(data: memoryview, at: int) -> tuple[int, int]:
         raise DecodeError("a number is cut off") from None
 
 
-def weighed(kind: type[Message], memory: int) -> Any:
-    """Return a decoder of a message for grpcio, which refuses what takes more memory."""
+def bounded(kind: type[Message], memory: int) -> Any:
+    """Return a decoder of a message for grpcio, which rejects what takes more memory."""
 
     def decode(data: bytes) -> Any:
         if len(data) > _SMALL:
-            weigh(memoryview(data), kind.DESCRIPTOR, memory)
+            check(memoryview(data), kind.DESCRIPTOR, memory)
         return kind.FromString(data)
 
     return decode
 
 
-def weighed_call(memory: int) -> Any:
+def bounded_call(memory: int) -> Any:
     """Return a decoder of a call and what it carries for grpcio, likewise."""
 
     def decode(data: bytes) -> tuple[actor_pb2.Call, Pieces | list[memoryview]]:
@@ -165,7 +165,7 @@ def weighed_call(memory: int) -> Any:
             message = actor_pb2.Call.FromString(data)
             return message, [memoryview(b) for b in message.buffers]
         view = memoryview(data)
-        weigh(view, actor_pb2.Call.DESCRIPTOR, memory)
+        check(view, actor_pb2.Call.DESCRIPTOR, memory)
         return call(view)
 
     return decode

@@ -1,6 +1,7 @@
 """Which calls of each caller began, so that one which is sent again runs once.
 
-The answers are kept until their caller says that it has them, or there are too many.
+Replies are kept until their caller acknowledges them, or there are too many. Running calls is left to
+`_call`.
 """
 
 from __future__ import annotations
@@ -9,23 +10,34 @@ import threading
 import time
 from collections import OrderedDict
 from enum import Enum
-from typing import TYPE_CHECKING, Final, TypeAlias
-
-from fray._pb import actor_pb2
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from fray.rpc._call import Answerer, ServerCall
-    from fray.rpc._wire import Buffer
+    from fray.rpc._reply import Answerer, Reply
 
 MAX_KEPT: Final = 256 << 20
-"""Bytes of answers that nobody has acknowledged."""
+"""Bytes of replies that no caller has acknowledged."""
 _MAX_CALLERS = 100_000  # without connections
 _CALLER_LASTS: Final = 24 * 3600.0  # seconds, after its last connection ended
-_OVERHEAD = 300  # bytes of an answer beside what it carries
+_OVERHEAD = 300  # bytes of a reply beside what it carries
 
-Reply: TypeAlias = "tuple[actor_pb2.Reply, Sequence[Buffer]]"
+
+class Entry:
+    """What the ledger knows of a call."""
+
+    __slots__ = ("attempt", "rejected", "reply", "seq", "to")
+
+    def __init__(self, seq: int, attempt: int, to: Answerer) -> None:
+        self.seq, self.attempt = seq, attempt
+        self.to: Answerer | None = to
+        """Takes the reply to the connection that the call came by last."""
+        self.reply: Reply | None = None
+        """Kept until it is acknowledged."""
+        self.rejected = False
+        """It did not run."""
+
+
+E = TypeVar("E", bound=Entry)
 
 
 class Verdict(Enum):
@@ -33,16 +45,16 @@ class Verdict(Enum):
 
     NEW = "new"
     REPLAY = "replay"
-    """The answer is there."""
+    """The reply is there."""
     AWAIT = "await"
-    """The answer will go to who asked now."""
+    """The reply will go to the connection that asked last."""
     LOST = "lost"
     """Whether it ran is not known."""
     OLD = "old"
-    """A broken connection brought it after a later one had: nobody waits there."""
+    """A broken connection brought it after a later one had: no caller waits there."""
 
 
-class Caller:
+class Caller(Generic[E]):
     """One process that calls, by Hello.peer."""
 
     __slots__ = ("acked", "calls", "connections", "highest", "peer", "since", "turn")
@@ -50,26 +62,26 @@ class Caller:
     def __init__(self, peer: str) -> None:
         self.peer = peer
         self.highest = self.acked = self.connections = 0
-        self.calls: dict[int, ServerCall] = {}
+        self.calls: dict[int, E] = {}
         self.since = 0.0
         self.turn = threading.Lock()
         """Held from a call's beginning in the ledger until its actor has it: calls of two connections, of
         which one is broken, keep their order."""
 
 
-class Ledger:
+class Ledger(Generic[E]):
     """All callers of a server."""
 
     def __init__(self, limit: int = MAX_KEPT) -> None:
         self._limit = limit
         self._lock = threading.Lock()
-        self._callers: dict[str, Caller] = {}
-        self._idle: OrderedDict[str, Caller] = OrderedDict()
-        self._kept: OrderedDict[ServerCall, tuple[Caller, int]] = OrderedDict()
+        self._callers: dict[str, Caller[E]] = {}
+        self._idle: OrderedDict[str, Caller[E]] = OrderedDict()
+        self._kept: OrderedDict[E, tuple[Caller[E], int]] = OrderedDict()
         self.kept_bytes = 0
 
-    def open(self, peer: str) -> Caller:
-        """Return the caller who connected."""
+    def open(self, peer: str) -> Caller[E]:
+        """Return the caller that connected."""
         with self._lock:
             caller = self._callers.get(peer)
             if caller is None:
@@ -79,7 +91,7 @@ class Ledger:
             self._forget()
             return caller
 
-    def close(self, caller: Caller) -> None:
+    def close(self, caller: Caller[E]) -> None:
         """Note that a connection of a caller ended."""
         with self._lock:
             caller.connections -= 1
@@ -92,8 +104,8 @@ class Ledger:
             self._idle[caller.peer] = caller
             self._forget()
 
-    def begin(self, caller: Caller, call: ServerCall, acked: int) -> tuple[Verdict, ServerCall]:
-        """Say what to do with a call that came. The second is the one that is there already."""
+    def begin(self, caller: Caller[E], call: E, acked: int) -> tuple[Verdict, E]:
+        """Return what to do with a call that came, and the one that is there already."""
         seq = call.seq
         with self._lock:
             if acked > caller.acked:
@@ -107,7 +119,7 @@ class Ledger:
                 return Verdict.LOST, call
             if call.attempt < known.attempt:
                 return Verdict.OLD, known
-            if known.refused:  # it did not run
+            if known.rejected:  # it did not run
                 caller.calls[seq] = call
                 return Verdict.NEW, call
             if known.reply is not None:
@@ -115,19 +127,19 @@ class Ledger:
             known.to, known.attempt = call.to, call.attempt
             return Verdict.AWAIT, known
 
-    def finish(self, caller: Caller, call: ServerCall, reply: Reply) -> Answerer | None:
-        """Keep an answer until it is acknowledged; return who is to have it."""
+    def finish(self, caller: Caller[E], call: E, reply: Reply) -> Answerer | None:
+        """Keep a reply until it is acknowledged; return what takes it to its caller."""
         message, buffers = reply
-        refused = message.HasField("error") and not message.error.ran
+        rejected = message.HasField("error") and not message.error.ran
         size = _OVERHEAD + len(message.result)
         if buffers:
             size += sum(len(b) for b in buffers)
         with self._lock:
             to, call.to = call.to, None
             if caller.calls.get(call.seq) is not call:
-                return to  # nobody will ask for it
-            if refused:
-                call.refused = True
+                return to  # its caller will not ask for it
+            if rejected:
+                call.rejected = True
                 return to
             call.reply = reply
             self._kept[call] = (caller, size)
@@ -137,13 +149,13 @@ class Ledger:
                 self._drop(whose, oldest.seq)
             return to
 
-    def acknowledge(self, caller: Caller, seq: int) -> None:
-        """Forget the answers that a caller has."""
+    def acknowledge(self, caller: Caller[E], seq: int) -> None:
+        """Forget the replies that a caller has."""
         with self._lock:
             if seq > caller.acked:
                 self._acknowledge(caller, seq)
 
-    def _acknowledge(self, caller: Caller, seq: int) -> None:
+    def _acknowledge(self, caller: Caller[E], seq: int) -> None:
         seq = min(seq, caller.highest)
         if seq - caller.acked <= len(caller.calls):
             for number in range(caller.acked + 1, seq + 1):
@@ -153,7 +165,7 @@ class Ledger:
                 self._drop(caller, number)
         caller.acked = max(caller.acked, seq)
 
-    def _drop(self, caller: Caller, seq: int) -> None:
+    def _drop(self, caller: Caller[E], seq: int) -> None:
         call = caller.calls.pop(seq, None)
         if call is None:
             return
@@ -162,7 +174,7 @@ class Ledger:
             self.kept_bytes -= kept[1]
 
     def _forget(self) -> None:
-        """Drop callers who have been away for too long, or are too many."""
+        """Drop callers that have been away for too long, or are too many."""
         while self._idle:
             peer, caller = next(iter(self._idle.items()))
             if len(self._idle) <= _MAX_CALLERS and time.monotonic() - caller.since < _CALLER_LASTS:

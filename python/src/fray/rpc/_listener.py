@@ -1,4 +1,7 @@
-"""The port of a server: one for frames, gRPC and HTTP, told apart by the first bytes."""
+"""The port of a server: one for frames, gRPC and HTTP, which the first bytes distinguish.
+
+Serving a connection is left to `_session`, `_grpc` and `_http`.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +75,7 @@ class Listener:
             return [c for c in self._connections.values() if isinstance(c, Session)]
 
     def stop_accepting(self) -> None:
-        """Let nobody connect any more."""
+        """Accept no more connections."""
         with self._lock:
             if self._stopped:
                 return
@@ -139,7 +142,7 @@ class Listener:
 
     def _connected(self, sock: socket.socket) -> None:
         try:
-            self._welcome(sock)
+            self._detect_tls(sock)
         except (OSError, EOFError, SilentError, IdentityError) as err:
             _log.debug("a connection ended: %s", err)
         except Exception:
@@ -148,8 +151,8 @@ class Listener:
             sock.close()
             self._forget(threading.current_thread())
 
-    def _welcome(self, sock: socket.socket) -> None:
-        seconds = self._core.limits.greeting
+    def _detect_tls(self, sock: socket.socket) -> None:
+        seconds = self._core.limits.handshake
         sock.settimeout(seconds)
         first = sock.recv(1, socket.MSG_PEEK)
         if not first:
@@ -158,18 +161,18 @@ class Listener:
             if self._identity is None:
                 sock.sendall(_TLS_REFUSAL)
                 return
-            self._sniff(self._identity.accept(sock, seconds), secure=True)
+            self._detect_protocol(self._identity.accept(sock, seconds), secure=True)
         else:
             near = _is_of_this_machine(sock)
             stream = PlainStream(sock)
             if self._identity is None or near:
-                self._sniff(stream, secure=False)
+                self._detect_protocol(stream, secure=False)
             else:
                 self._deny(FrameReader(stream, seconds), stream)
 
-    def _sniff(self, stream: Stream, secure: bool) -> None:
-        self._now(stream)
-        seconds = self._core.limits.greeting
+    def _detect_protocol(self, stream: Stream, secure: bool) -> None:
+        self._track(stream)
+        seconds = self._core.limits.handshake
         reader = FrameReader(stream, seconds)
         try:
             first = reader.skip(len(_wire.PREFACE))
@@ -180,7 +183,7 @@ class Listener:
                 self._deny(reader, stream)
             elif first == _wire.PREFACE:
                 session = Session(self._core, stream, reader, secure)
-                self._now(session)
+                self._track(session)
                 session.serve()
             elif first == b"PRI * HT":
                 stream.set_patience(0)
@@ -190,12 +193,12 @@ class Listener:
             stream.release()
 
     def _deny(self, reader: FrameReader, stream: Stream) -> None:
-        """Refuse a client that came without TLS, in words if it speaks frames."""
+        """Reject a client that came without TLS, with a reason if it speaks frames."""
         denied = DeniedError(
             "peers of another namespace are not served: this server takes TLS with its namespace's identity"
         )
-        goodbye = actor_pb2.Goodbye(error=denied.to_wire())
-        _http.send_all(stream, _wire.frame_bytes(_wire.GOODBYE, goodbye, 0))
+        close = actor_pb2.Goodbye(error=denied.to_wire())
+        _http.send_all(stream, _wire.frame_bytes(_wire.GOODBYE, close, 0))
         stream.finish()
         with contextlib.suppress(EOFError, OSError, SilentError):
             stream.set_patience(1)
@@ -209,7 +212,7 @@ class Listener:
                 self._grpc = GrpcSide(self._core)
             return self._grpc
 
-    def _now(self, connection: Session | Stream) -> None:
+    def _track(self, connection: Session | Stream) -> None:
         with self._lock:
             self._connections[threading.current_thread()] = connection
 

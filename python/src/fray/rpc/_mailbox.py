@@ -1,94 +1,34 @@
 """Where the calls of an actor wait, and what runs them.
 
-A lane is for the methods of one concurrency group: so many of its calls run at once, begun in the order in
-which they came. Its threads start with the first calls, so that an actor which nobody calls costs none.
+A queue is for the methods of one concurrency group: a limited number of its calls run at once, begun in the
+order in which they came. Its threads start with the first calls, so that an idle actor costs none. Running a
+call is left to `_call`.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
-from fray.rpc._lane import SingleLane, lane_context
+from fray.rpc._serial_queue import SerialQueue, queue_context
 
 if TYPE_CHECKING:
     from fray.rpc._call import ServerCall
+    from fray.rpc._event_loop import EventLoop
     from fray.rpc._methods import Method
 
 _log = logging.getLogger("fray.rpc")
 
 ASYNC_CONCURRENCY: Final = 1000
-"""Calls at once of a class with asynchronous methods, where nothing is said."""
-
-
-class EventLoop:
-    """The loop of a server on which all asynchronous methods run, in a thread of its own."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
-        self._incoming: deque[Callable[[], object]] = deque()
-        self._scheduled = False
-
-    def submit(self, function: Callable[[], object]) -> None:
-        """Call a function there, soon. Those that come together wake the loop once."""
-        self._incoming.append(function)
-        if not self._scheduled:
-            self._scheduled = True
-            self.get().call_soon_threadsafe(self._drain)
-
-    def run(self, coroutine: Coroutine[Any, Any, Any], seconds: float | None = None) -> Any:
-        """Await a coroutine there, and wait for it. Raises TimeoutError after so many seconds."""
-        return asyncio.run_coroutine_threadsafe(coroutine, self.get()).result(seconds)
-
-    def get(self) -> asyncio.AbstractEventLoop:
-        """Return the loop, which runs."""
-        with self._lock:
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(
-                    target=self._run, args=(self._loop,), name=self._name, daemon=True
-                )
-                self._thread.start()
-            return self._loop
-
-    def stop(self, seconds: float) -> None:
-        """Cancel what runs there and end the thread."""
-        with self._lock:
-            loop, thread = self._loop, self._thread
-        if loop is None or thread is None or thread is threading.current_thread() or loop.is_closed():
-            return
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(seconds)
-
-    def _drain(self) -> None:
-        self._scheduled = False
-        while self._incoming:
-            self._incoming.popleft()()
-
-    @staticmethod
-    def _run(loop: asyncio.AbstractEventLoop) -> None:
-        asyncio.set_event_loop(loop)
-        try:
-            loop.run_forever()
-            left = asyncio.all_tasks(loop)
-            for task in left:
-                task.cancel()
-            loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
-            loop.run_until_complete(loop.shutdown_asyncgens())
-        finally:
-            loop.close()
+"""Calls at once of a class with asynchronous methods, by default."""
 
 
 class _Runnable(Protocol):
-    """What a thread wants of a call."""
+    """A call, as a thread runs it."""
 
     def run(self) -> Any:
         """Run it, and return the reply; None: there is nothing to answer."""
@@ -99,7 +39,7 @@ class _Runnable(Protocol):
         ...
 
 
-class _ThreadLane:
+class _ThreadQueue:
     """Runs calls on threads."""
 
     def __init__(self, limit: int, name: str) -> None:
@@ -108,7 +48,7 @@ class _ThreadLane:
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
         self._open = 0  # calls that wait or run, where there may be more threads
-        self._context = lane_context()
+        self._context = queue_context()
 
     def put(self, call: _Runnable) -> bool:
         if len(self._threads) < self._limit:
@@ -141,7 +81,7 @@ class _ThreadLane:
                     call.answer(reply, not empty())
             except Exception:
                 _log.exception("a call could not be answered")
-            call = reply = None  # while nothing comes they are nobody's
+            call = reply = None  # keep nothing alive while no call comes
             if len(self._threads) < self._limit:
                 with self._lock:
                     self._open -= 1
@@ -156,10 +96,10 @@ class _ThreadLane:
                 thread.join(seconds)
 
 
-class _LoopLane:
+class _LoopQueue:
     """Runs calls of asynchronous methods on the loop and of others on threads."""
 
-    def __init__(self, limit: int, loop: EventLoop, threads: _ThreadLane) -> None:
+    def __init__(self, limit: int, loop: EventLoop, threads: _ThreadQueue) -> None:
         self._limit, self._loop, self._threads = limit, loop, threads
         self._lock = threading.Lock()
         self._waiting: deque[ServerCall] = deque()
@@ -200,7 +140,7 @@ class _LoopLane:
 
 
 class _Lent:
-    """A call that a thread runs for a lane of the loop."""
+    """A call that a thread runs for a queue of the loop."""
 
     __slots__ = ("_call", "_ended")
 
@@ -217,16 +157,16 @@ class _Lent:
         self._ended()
 
 
-Lane: TypeAlias = SingleLane | _ThreadLane | _LoopLane
+CallQueue: TypeAlias = SerialQueue | _ThreadQueue | _LoopQueue
 
 
 class Mailbox:
-    """The lanes of one object. Two names of the same object share it."""
+    """The queues of one object. Two names of the same object share it."""
 
     def __init__(
         self, name: str, asynchronous: bool, limit: int | None, groups: Mapping[str, int], loop: EventLoop
     ) -> None:
-        """Make the lanes.
+        """Make the queues.
 
         Args:
             name: The actor's, for the names of threads.
@@ -237,25 +177,25 @@ class Mailbox:
             loop: Of the server.
         """
 
-        def lane(limit: int | None, suffix: str) -> Lane:
+        def queue(limit: int | None, suffix: str) -> CallQueue:
             of = f"fray-actor-{name}{suffix}"
             if asynchronous:
-                threads = _ThreadLane(limit or 1, of)
-                return _LoopLane(ASYNC_CONCURRENCY if limit is None else limit, loop, threads)
-            return SingleLane(of) if (limit or 1) == 1 else _ThreadLane(limit or 1, of)
+                threads = _ThreadQueue(limit or 1, of)
+                return _LoopQueue(ASYNC_CONCURRENCY if limit is None else limit, loop, threads)
+            return SerialQueue(of) if (limit or 1) == 1 else _ThreadQueue(limit or 1, of)
 
         self._asynchronous = asynchronous
         self._limits = {"": limit, **groups}
-        self._default = lane(limit, "")
-        self._groups = {group: lane(n, f"-{group}") for group, n in groups.items()}
+        self._default = queue(limit, "")
+        self._groups = {group: queue(n, f"-{group}") for group, n in groups.items()}
 
-    def lane(self, method: Method) -> Lane:
+    def queue(self, method: Method) -> CallQueue:
         """Return where the calls of a method wait."""
         group = method.marks.concurrency_group
         return self._groups[group] if group else self._default
 
     def slot(self, method: Method) -> object:
-        """Return what only one of the calls that need it has at a time; None: many of the method's run."""
+        """Return what calls of a method take turns for, one at a time; None: many run at once."""
         group = method.marks.concurrency_group
         limit = self._limits[group]
         if limit == 1 or (limit is None and not self._asynchronous):
@@ -265,11 +205,11 @@ class Mailbox:
         return None
 
     def stop(self) -> None:
-        """End the threads, each after the call that it runs and those that wait before."""
-        for lane in (self._default, *self._groups.values()):
-            lane.stop()
+        """End the threads, each after the call that it runs and the calls that wait now."""
+        for queue in (self._default, *self._groups.values()):
+            queue.stop()
 
     def join(self, seconds: float) -> None:
         """Wait for the threads, for at most so long each."""
-        for lane in (self._default, *self._groups.values()):
-            lane.join(seconds)
+        for queue in (self._default, *self._groups.values()):
+            queue.join(seconds)

@@ -1,4 +1,7 @@
-"""What can be called of an actor: looked up once for each class."""
+"""The methods of a class that can be called: described once for each class.
+
+Running them is left to `_call`, and the types of their parameters to `_parameters`.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class Marks(NamedTuple):
-    """What the decorator `method` says of a method."""
+    """What the decorator `method` declares."""
 
     idempotent: bool = False
     concurrency_group: str = ""
@@ -29,7 +32,7 @@ def method(function: _Function, /) -> _Function: ...
 @overload
 def method(*, idempotent: bool = False, concurrency_group: str = "") -> Callable[[_Function], _Function]: ...
 def method(function: Any = None, /, *, idempotent: bool = False, concurrency_group: str = "") -> Any:
-    """Say something of an actor's method. Methods without it can be called as well.
+    """Declare properties of an actor's method. Methods without it can be called as well.
 
         @method(idempotent=True)
         def predict(self, x): ...
@@ -109,7 +112,7 @@ class Method:
         self.least = sum(p.default is Parameter.empty for p in by_position)
         self.most = len(by_position)
         if any(p.kind is Parameter.KEYWORD_ONLY and p.default is Parameter.empty for p in params):
-            self.least = self.most + 1  # it always takes a closer look
+            self.least = self.most + 1  # the names have to be checked
         if any(p.kind is Parameter.VAR_POSITIONAL for p in params):
             self.most = 1 << 30
 
@@ -197,7 +200,7 @@ def _signature(function: Any) -> inspect.Signature | None:
     try:
         return inspect.signature(function)
     except (ValueError, TypeError):
-        return None  # of a builtin that does not tell
+        return None  # of a builtin without one
 
 
 class _Verbatim:

@@ -1,4 +1,7 @@
-"""How often methods were called, how that ended and how long it took, for /metrics."""
+"""Counts of calls, errors and durations of each method, and their text for /metrics.
+
+When a call counts is left to `_actor` and `_core`.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +77,7 @@ class Exposition:
         inside = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
         self._lines.append(f"{name}{{{inside}}} {value}" if inside else f"{name} {value}")
 
-    def methods(self, stats: Iterable[tuple[str, str, MethodStats]], strays: Mapping[int, int]) -> None:
+    def methods(self, stats: Iterable[tuple[str, str, MethodStats]], unrouted: Mapping[int, int]) -> None:
         """Add what was counted of actors' methods, and the errors of calls that reached none, by code."""
         found = list(stats)
         self.family("fray_actor_calls_total", "counter", "Calls that were answered.")
@@ -90,7 +93,7 @@ class Exposition:
                 self.sample(
                     "fray_actor_errors_total", count, actor=actor, method=method, code=_code_name(code)
                 )
-        for code, count in sorted(strays.items()):
+        for code, count in sorted(unrouted.items()):
             self.sample("fray_actor_errors_total", count, actor="", method="", code=_code_name(code))
         name = "fray_actor_call_duration_seconds"
         self.family(name, "histogram", "From a call's arrival to its answer.")

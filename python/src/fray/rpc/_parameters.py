@@ -1,7 +1,7 @@
-"""What the annotations of a method's parameters say of the values that they take.
+"""Checks values of parameters by their annotations.
 
-Only the types that calls carry are judged, and unions of them: what else an annotation says is the method's
-own affair. A value is refused only where it surely does not fit, in the words that actors in Go have for it.
+Only the types that calls carry are checked, and unions of them; all other annotations are left to the method.
+A value is rejected only if it certainly does not fit, with the message that actors in Go have for it.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _KINDS: Final[Mapping[str, _Kind]] = {
     ),
     "list": _Kind(frozenset({list}), lambda v: isinstance(v, (list, tuple)) or _is_array(v)),
     "map": _Kind(frozenset({dict}), lambda v: isinstance(v, Mapping)),
-    # What is no array is made one by most who want one, but not of these.
+    # Most methods that take an array convert other values, but not these.
     "array": _Kind(
         frozenset({list, int, float}), lambda v: not isinstance(v, (_NONE, str, bytes, dict, datetime))
     ),

@@ -1,4 +1,4 @@
-"""Receives the frames of a connection, for one thread."""
+"""Receives the frames of a connection, for one thread. What a frame means is left to its caller."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class FrameReader:
     """Receives frames, for one thread."""
 
     def __init__(self, stream: Stream, first: float) -> None:
-        """Wait at most `first` seconds for all that comes before `greeted`."""
+        """Wait at most `first` seconds for all that comes before `accepted`."""
         self._limit = _FIRST_LIMIT
         self._deadline: float | None = time.monotonic() + first
         self._stream = stream
@@ -42,14 +42,14 @@ class FrameReader:
         self.idle = False
         """Whether `comes` waits, and nothing is half done."""
 
-    def greeted(self, limit: int, keepalive: float, patience: float, ping: Callable[[], None]) -> None:
-        """Go on, now that the peer has said who it is.
+    def accepted(self, limit: int, keepalive: float, patience: float, ping: Callable[[], None]) -> None:
+        """Go on, now that the handshake is done.
 
         Args:
             limit: Bytes of a frame that are taken.
             keepalive: Seconds of silence after which `ping` is called.
             patience: Seconds of silence after that, which end in a SilentError.
-            ping: Is to make the peer say something.
+            ping: Makes the peer send something.
         """
         self._limit, self._deadline = limit, None
         self._keepalive, self._patience, self._ping = keepalive, patience, ping
@@ -69,7 +69,7 @@ class FrameReader:
 
     @property
     def waiting(self) -> bool:
-        """Whether something was received that nobody has taken."""
+        """Whether bytes were received that no frame was made of."""
         return self._start < self._end
 
     def receive(self) -> tuple[actor_pb2.Frame, Sequence[memoryview]]:
@@ -182,7 +182,7 @@ class FrameReader:
         return data
 
     def discard(self, size: int) -> None:
-        """Receive so many bytes for nobody."""
+        """Receive so many bytes and drop them."""
         while size > 0:
             if self._start == self._end:
                 self._fill(1)
@@ -222,7 +222,7 @@ class FrameReader:
             return got
 
     def _heard(self, got: int) -> None:
-        """Take note that the peer is not silent, or that it closed."""
+        """Note that the peer is not silent, or that it closed."""
         if not got:
             raise EOFError
         if self._pinged:

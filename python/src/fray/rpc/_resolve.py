@@ -1,4 +1,7 @@
-"""Where actors are: what routes ask, and what every kind of resolver answers."""
+"""Where actors are: the protocol that routes ask and directories answer, and the directory of one address.
+
+The directory of a cluster is in `_resolve_cluster`, that of Google Cloud in `gcp`.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,14 @@ import weakref
 from collections.abc import Callable, Hashable
 from dataclasses import replace
 from time import sleep
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
-    from fray.rpc._peer import Settings
-    from fray.rpc._route import Route
+    from fray.rpc._settings import Settings
 
 _SCHEMES = ("actor", "grpc")
+_Route = TypeVar("_Route")
 
 
 class Endpoint(NamedTuple):
@@ -32,7 +35,7 @@ class Endpoint(NamedTuple):
 
     @property
     def member(self) -> str:
-        """What tells it from others of its name, now and after a restart."""
+        """Which of several of its name it is, now and after a restart."""
         return self.place or self.address
 
     @property
@@ -42,15 +45,15 @@ class Endpoint(NamedTuple):
 
 
 class RouteTable:
-    """The routes of a directory, so that all handles of an actor share one."""
+    """The routes of a directory, so that all handles of an actor share one; `make` says what a route is."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         # Those of a name stay while handles come and go: there are few, and calls are in order then.
-        self._named: dict[Hashable, Route] = {}
-        self._others: weakref.WeakValueDictionary[Hashable, Route] = weakref.WeakValueDictionary()
+        self._named: dict[Hashable, Any] = {}
+        self._others: weakref.WeakValueDictionary[Hashable, Any] = weakref.WeakValueDictionary()
 
-    def get(self, key: Hashable, stays: bool, make: Callable[[], Route]) -> Route:
+    def get(self, key: Hashable, stays: bool, make: Callable[[], _Route]) -> _Route:
         """Return the route of a key, which is made if there is none."""
         with self._lock:
             found = self._named.get(key) or self._others.get(key)
@@ -60,7 +63,7 @@ class RouteTable:
                     self._named[key] = found
                 else:
                     self._others[key] = found
-            return found
+            return cast("_Route", found)
 
 
 class Directory(Protocol):
@@ -104,7 +107,7 @@ class Directory(Protocol):
         ...
 
     def missing(self, name: str) -> str:
-        """Return the words for there being no endpoint of a name."""
+        """Return why there is no endpoint of a name, as text."""
         ...
 
 
@@ -118,7 +121,7 @@ class FixedDirectory:
         self.routes = RouteTable()
 
     def settings(self, given: Settings, wait: bool = True) -> Settings:  # noqa: ARG002
-        """Return settings with what the environment says of this process."""
+        """Return settings with what the environment has of this process."""
         return completed(given, "", os.environ.get("FRAY_ACTOR_IDENTITY", ""))
 
     def endpoints(self, name: str) -> list[Endpoint]:
@@ -133,7 +136,7 @@ class FixedDirectory:
         sleep(timeout)
 
     def missing(self, name: str) -> str:
-        """Return the words for an actor that is not at the address."""
+        """Return that an actor is not at the address, as text."""
         return f'no actor "{name}" is at {self.address}'
 
 

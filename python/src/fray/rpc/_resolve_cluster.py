@@ -1,4 +1,7 @@
-"""Where the actors of a cluster are, as its registry says, kept up to date by watching that."""
+"""Where the actors of a cluster are: a copy of its registry in memory, kept up to date by a watch.
+
+Which endpoint a call goes to is left to `_target`.
+"""
 
 from __future__ import annotations
 
@@ -24,16 +27,16 @@ if TYPE_CHECKING:
 
     from fray.cluster.protocols import Cluster, Metadata
     from fray.cluster.types import ActorChanges, ActorEndpoint
-    from fray.rpc._peer import Settings
+    from fray.rpc._settings import Settings
 
 _PAUSE = 0.5  # seconds before a watch that broke is begun again
 _LAG = 1.0  # seconds by which a watch may know later than a lookup
-_FOUNDING = 0.1  # seconds between two looks whether a namespace is founded
+_FOUNDING = 0.1  # seconds between two checks whether a namespace is founded
 _log = logging.getLogger("fray.rpc")
 
 
 class ClusterDirectory:
-    """What is registered in a namespace. It is read from memory once the watch has told all there is."""
+    """What is registered in a namespace. It is read from memory once the watch has reported all there is."""
 
     def __init__(self, cluster: Cluster, metadata: Metadata, namespace: str) -> None:
         """Make the directory of a namespace; "": the one that the cluster's first launch founds."""
@@ -46,7 +49,7 @@ class ClusterDirectory:
         """Begin anew, without a watch."""
         self._changed = Changes()
         self._watcher: _Watcher | None = None
-        self._live = False  # all that there is has been told
+        self._live = False  # all that there is has been reported
         self._known: dict[str, dict[str, Endpoint]] = {}  # by name, then by incarnation
         self._names: dict[str, str] = {}  # by incarnation
         self._versions: dict[str, int] = {}  # counts changes of a name
@@ -103,7 +106,7 @@ class ClusterDirectory:
             self._changed.wait_for(lambda: self._versions.get(name, 0) != seen, timeout)
 
     def missing(self, name: str) -> str:
-        """Return the words for there being no endpoint of a name, with names that are near."""
+        """Return why there is no endpoint of a name, with suggestions, as text."""
         try:
             self.metadata.lookup(name)
         except ActorNotFoundError as err:
@@ -120,14 +123,14 @@ class ClusterDirectory:
                 self._watcher = _Watcher(self)
 
     def close(self) -> None:
-        """Watch no more, until somebody asks again."""
+        """End the watch, until the next lookup."""
         with self._changed.lock:
             watcher = self._watcher
         if watcher is not None:
             watcher.close()
 
     def take(self, changes: ActorChanges, watcher: _Watcher) -> None:
-        """Take note of what changed, of the watcher that is there."""
+        """Apply changes that the present watcher reports."""
         with self._changed.lock:
             if watcher is not self._watcher:
                 return
@@ -160,7 +163,7 @@ class ClusterDirectory:
 
 
 class _Watcher:
-    """Tells a directory what changes, on a thread, until nobody refers to the directory or `close`.
+    """Reports changes to a directory, on a thread, until `close` or the last reference to the directory goes.
 
     It keeps neither the directory nor its cluster alive.
     """
@@ -170,14 +173,14 @@ class _Watcher:
         self._lock = threading.Lock()
         self._watch: Iterator[ActorChanges] | None = None
         self._closed = Latch()
-        # Whoever lets go of the last reference may hold any lock, so it is not the one to close this.
+        # The thread that drops the last reference may hold any lock, so another one closes this.
         self._gone = weakref.finalize(directory, start_new_thread, self.close, ())
         self._gone.atexit = False
         name = f"fray-watch-{directory.namespace}"
         threading.Thread(target=self._run, name=name, daemon=True).start()
 
     def close(self) -> None:
-        """Watch no more."""
+        """End the watch."""
         self._closed.set()
         with self._lock:
             watch = self._watch
@@ -238,7 +241,7 @@ class _Directories:
         return False
 
     def close(self) -> None:
-        """Let none of them watch."""
+        """End all watches."""
         with _lock():
             known = list(self.known.values())
         for directory in known:

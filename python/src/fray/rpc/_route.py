@@ -1,4 +1,7 @@
-"""The calls of this process to one actor, wherever that is: their order, and what happens when it moves."""
+"""The calls of this process to one actor, wherever that is: their order, and what happens when it moves.
+
+Connections are left to `_channel`, and which of the actor's endpoints is used to `_target`.
+"""
 
 from __future__ import annotations
 
@@ -11,41 +14,27 @@ from typing import TYPE_CHECKING, Any
 from fray.cluster.errors import ClusterError, ClusterUnavailableError
 from fray.rpc import _fork
 from fray.rpc._amid import interrupts
+from fray.rpc._backlog import Backlog
 from fray.rpc._channel import Channel, channels
 from fray.rpc._resolve import Endpoint
-from fray.rpc.errors import (
-    ActorError,
-    CancelledError,
-    Code,
-    DeniedError,
-    StaleError,
-    UnavailableError,
-    UnknownActorError,
-)
+from fray.rpc._target import Target
+from fray.rpc.errors import ActorError, CancelledError, Code, DeniedError, UnavailableError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from fray.rpc._connection import Settings
     from fray.rpc._resolve import Directory
-    from fray.rpc.codec import ActorRef
-    from fray.rpc.future import ActorFuture
+    from fray.rpc._settings import Settings
+    from fray.rpc.future import ActorFuture, HandleMaker
 
 _AGAIN = frozenset({Code.STALE, Code.STOPPING, Code.UNKNOWN_ACTOR, Code.BUSY, Code.UNAVAILABLE})
-_FIRST, _LONGEST = 0.02, 1.0  # seconds between two tries
-_FORGIVEN = 5.0  # seconds after which a failure makes the next try wait no more
 _TURN, _LONGEST_TURN = 0.001, 0.05  # seconds
-_MAX_CALLS = 10_000  # that wait until the actor is found, before those who make more wait, too
-_MAX_BYTES = 256 << 20  # of their arguments
-_LAG = 0.5  # seconds by which a registry may know later than a server
 _METHODS = 5.0  # seconds to wait for the list of methods
 
 
 class Route:
     """Sends calls to an actor, in the order in which they are made.
 
-    While it does not know where the actor is, calls queue up here and a thread looks for it. `refused`,
-    `learned` and `lost` never wait.
+    While it does not know where the actor is, calls wait in its backlog, and a thread delivers them once the
+    actor is found. `rejected`, `learned` and `lost` never wait.
     """
 
     def __init__(
@@ -53,7 +42,7 @@ class Route:
         directory: Directory,
         name: str,
         settings: Settings,
-        on_actor: Callable[[ActorRef], Any],
+        on_actor: HandleMaker,
         prefer: Endpoint | None = None,
         pinned: bool = False,
     ) -> None:
@@ -65,15 +54,15 @@ class Route:
             settings: Of connections to it.
             on_actor: Makes handles of the references in results.
             prefer: Which endpoint of several that share the name, as long as it is there.
-            pinned: Never take another one than that member of the name, or its next incarnation.
+            pinned: Never use another one than that member of the name, or its next incarnation.
         """
-        self.directory, self.name, self.settings, self.on_actor = directory, name, settings, on_actor
-        settled = directory.settings(settings, wait=False)
-        if settled is not None:
-            self.settings = settled
-        self._settled = settled is not None  # that the settings are complete
-        self._prefer, self._pinned = prefer, pinned
-        self._aside = False  # see _beside
+        self.settings, self.on_actor = settings, on_actor
+        self._target = Target(directory, name, prefer, pinned)
+        completed = directory.settings(settings, wait=False)
+        if completed is not None:
+            self.settings = completed
+        self._complete = completed is not None  # the settings are
+        self._for_handlers = False  # see _route_of_handlers
         self.forget_parent()
         _fork.begins_anew(self)
 
@@ -83,35 +72,40 @@ class Route:
         self.incarnation = ""
         self._lock = allocate_lock()  # of the order of calls
         self._number = 0
-        self._side: Route | None = None
+        self._handler_route: Route | None = None
         self._channel: Channel | None = None  # calls go there at once
         self._last: Channel | None = None  # where earlier ones went
-        self._queue: list[ActorFuture[Any]] = []
-        self._bytes = 0  # of their arguments
-        self.returned: deque[tuple[ActorFuture[Any], ActorError]] = deque()  # before what is sent later
-        self._settling = allocate_lock()  # held by the thread that looks for the actor
-        self._waking = False  # such a thread is about to begin
-        self._failed: Endpoint | None = None  # what was no use
-        self._failed_at = 0.0
-        self._pause = _FIRST
-        self._error: ActorError | None = None  # why
+        self._backlog = Backlog()
+        self._delivering = allocate_lock()  # held by the thread that finds the actor
+        self._starting = False  # such a thread is about to begin
+        self._target.reset()
+
+    @property
+    def name(self) -> str:
+        """The name of the actor."""
+        return self._target.name
+
+    @property
+    def directory(self) -> Directory:
+        """Knows where the actor is."""
+        return self._target.directory
 
     @property
     def key(self) -> tuple[object, ...]:
         """What handles of the same actor have in common."""
-        place = self.directory.endpoints(self.name)[0].address if not self.directory.namespace else ""
-        return self.directory.namespace, self.name, place, self._prefer if self._pinned else None
+        return self._target.key
+
+    @property
+    def returned(self) -> deque[tuple[ActorFuture[Any], ActorError]]:
+        """Calls that are to be sent before all later ones."""
+        return self._backlog.returned
 
     def reference(self) -> tuple[str, str, str, str]:
         """Return the name, the namespace, the URL where the actor was last, and the member of a pinned route.
 
         What is not known is "".
         """
-        endpoint = self._choose(self.directory.known(self.name))
-        if endpoint is None and self._last is not None:
-            endpoint = Endpoint(self.name, self._last.address)
-        member = self._prefer.member if self._pinned and self._prefer and self.directory.namespace else ""
-        return self.name, self.directory.namespace, endpoint.url if endpoint is not None else "", member
+        return self._target.reference(self._last.address if self._last is not None else "")
 
     # Calls
 
@@ -121,7 +115,7 @@ class Route:
         if not barred:
             with self._lock:
                 channel = self._channel or self._connected()
-                barred = (channel.amid if channel is not None else not self._aside) and interrupts()
+                barred = (channel.amid if channel is not None else not self._for_handlers) and interrupts()
                 if not barred:
                     self._number = future.number = self._number + 1
                     if channel is not None:
@@ -129,45 +123,36 @@ class Route:
                         if channel.send(future, later):
                             return
                         self._channel = None
-                    future.since = monotonic()
-                    self._queue.append(future)
-                    self._bytes += future.size
+                    self._backlog.add(future)
         if barred:
-            future.route = self._beside()
+            future.route = self._route_of_handlers()
             future.route.submit(future, later)
             return
-        self._wake()
-        if self._crowded:
-            self._wait_for_room(future)
+        self._start_delivery()
+        if self._backlog.crowded:
+            self._backlog.wait_for_room(future)
 
-    def _beside(self) -> Route:
-        """Return the route of calls that interrupt those of this one, which has connections of its own."""
-        if self._side is None:
+    def _route_of_handlers(self) -> Route:
+        """Return the route of calls that interrupt those of this one, which has connections of its own.
+
+        Handlers of signals and finalizers make them.
+        """
+        if self._handler_route is None:
             settings = replace(self.settings, peer=f"{self.settings.peer}+")
-            side = Route(self.directory, self.name, settings, self.on_actor, self._prefer, self._pinned)
-            self._side, side._aside, side.idempotent = side, True, self.idempotent
-        return self._side
-
-    @property
-    def _crowded(self) -> bool:
-        return len(self._queue) > _MAX_CALLS or self._bytes > _MAX_BYTES
-
-    def _wait_for_room(self, future: ActorFuture[Any]) -> None:
-        pause = _TURN
-        while self._crowded and not future.done():
-            if future.deadline is not None:
-                pause = min(pause, future.deadline - monotonic())
-            if pause <= 0:
-                return  # whoever waits for it ends it now
-            sleep(pause)
-            pause = min(_LONGEST_TURN, 2 * pause)
+            target = self._target
+            route = Route(
+                target.directory, target.name, settings, self.on_actor, target.prefer, target.pinned
+            )
+            route._for_handlers, route.idempotent = True, self.idempotent
+            self._handler_route = route
+        return self._handler_route
 
     def _connected(self) -> Channel | None:
         """Return where the actor is if that takes no waiting, as this process has a connection there."""
-        looked_for = self._waking or self._settling.locked()
-        if looked_for or self._queue or self.returned or self._failed is not None or not self._settled:
+        delivers = self._starting or self._delivering.locked()
+        if delivers or not self._backlog.empty or self._target.failed or not self._complete:
             return None
-        endpoint = self._choose(self.directory.known(self.name))
+        endpoint = self._target.known()
         channel = channels().connected(endpoint.address, self.settings) if endpoint is not None else None
         if endpoint is not None and channel is not None:
             self.incarnation = endpoint.incarnation
@@ -183,21 +168,21 @@ class Route:
         """
         until = monotonic() + timeout
         while True:
-            found = self._find()
+            found = self._target.find()
             if found is not None:
                 return found._replace(incarnation=found.incarnation or self.incarnation)
             if monotonic() >= until:
-                raise self._unknown()
-            self.directory.wait(self.name, min(_LONGEST, max(0.0, until - monotonic())))
+                raise self._target.unknown()
+            self._target.wait(until - monotonic())
 
-    # What becomes of them, told by connections and channels
+    # What becomes of them, reported by futures and channels
 
     def learned(self, future: ActorFuture[Any], incarnation: str) -> None:
-        """Take note of the incarnation that answers, where no registry told."""
+        """Note the incarnation that answered, where no registry reported it."""
         if future.channel is self._channel:
             self.incarnation = incarnation
 
-    def refused(self, future: ActorFuture[Any], error: ActorError) -> None:
+    def rejected(self, future: ActorFuture[Any], error: ActorError) -> None:
         """Take back a call that its server did not carry out, or end it."""
         if future.done() or future.cancelled_by:
             future.fail(error)
@@ -224,30 +209,24 @@ class Route:
 
     def left(self, address: str) -> bool:
         """Return whether the actor is known to be somewhere else now, or nowhere."""
-        try:
-            found = self._choose(self.directory.endpoints(self.name))
-        except ClusterError:
-            return False
-        if found is None or found.address != address:
-            return True
-        return bool(found.incarnation) and found.incarnation != self.incarnation
+        return self._target.left(address, self.incarnation)
 
     def _give_back(self, future: ActorFuture[Any], error: ActorError) -> None:
         if not future.since or error.code is Code.BUSY:
             future.since = monotonic()
         self.returned.append((future, error))
-        self._wake()
+        self._start_delivery()
 
-    # The thread that looks for the actor
+    # The thread that finds the actor and delivers what waits
 
-    def _wake(self) -> None:
-        if not self._waking and not self._settling.locked():
-            self._waking = True  # no handler of a signal comes between this and the next
-            start_new_thread(self._settle, ())
+    def _start_delivery(self) -> None:
+        if not self._starting and not self._delivering.locked():
+            self._starting = True  # no handler of a signal comes between this and the next
+            start_new_thread(self._deliver, ())
 
-    def _settle(self) -> None:
-        first = self._settling.acquire(False)
-        self._waking = False
+    def _deliver(self) -> None:
+        first = self._delivering.acquire(False)
+        self._starting = False
         if not first:
             return
         sent = False
@@ -256,16 +235,16 @@ class Route:
             while self._collect():
                 sent = self._attempt() or sent
         finally:
-            self._settling.release()
-        if self.returned or (self._queue and self._channel is None):
-            self._wake()
+            self._delivering.release()
+        if self.returned or (self._backlog.calls and self._channel is None):
+            self._start_delivery()
         if sent and self._last is not None and (not incarnation or incarnation != self.incarnation):
             self._learn_methods(self._last)
 
     def _collect(self) -> bool:
         """Bring what came back and what was queued into its order; return whether that is anything."""
         with self._lock:
-            if not self.returned and not self._queue:
+            if self._backlog.empty:
                 return False
             if self._channel is not None:
                 self._last, self._channel = self._channel, None
@@ -280,10 +259,8 @@ class Route:
             self._note(future, error)
             back.append(future)
         with self._lock:
-            self._queue = [future for future in back + self._queue if not future.done()]
-            self._queue.sort(key=lambda future: future.number)
-            self._bytes = sum(future.size for future in self._queue)
-            return bool(self._queue)
+            self._backlog.merge(back)
+            return bool(self._backlog.calls)
 
     def _wait_for_others(self) -> None:
         """Let what was sent be answered, or it would be overtaken by what came back before it."""
@@ -293,39 +270,33 @@ class Route:
             pause = min(_LONGEST_TURN, 2 * pause)
 
     def _note(self, future: ActorFuture[Any], error: ActorError) -> None:
-        """Remember what was no use, and why."""
+        """Note which endpoint failed a call, and why; end a call whose actor its server does not know."""
         last = self._last
-        if error.code is Code.UNKNOWN_ACTOR and last is not None and not self._moves_from(last.address):
+        unknown = error.code is Code.UNKNOWN_ACTOR and last is not None
+        if unknown and last is not None and not self._target.leaves(last.address, self.incarnation):
             future.fail(error)
             return
-        self._error, self._failed_at = error, monotonic()
-        if last is not None and self._failed is None:
-            self._failed = Endpoint(self.name, last.address, self.incarnation)
-
-    def _moves_from(self, address: str) -> bool:
-        """Return whether an actor that its server does not know is elsewhere; that may show later."""
-        if not self.left(address) and self.directory.namespace:
-            self.directory.wait(self.name, _LAG)
-        return self.left(address)
+        endpoint = Endpoint(self.name, last.address, self.incarnation) if last is not None else None
+        self._target.note(error, endpoint)
 
     def _attempt(self) -> bool:
         """Send what is queued, if the actor is found; else wait a little. Return whether it was found."""
-        endpoint = self._found()
-        if endpoint is None or self._is_failed(endpoint):
+        target = self._target
+        endpoint = target.try_find()
+        if endpoint is None or target.is_failed(endpoint):
             self._fail_overdue(endpoint)
-            self.directory.wait(self.name, self._pause)
-            self._pause = min(_LONGEST, 2 * self._pause)
-            endpoint = self._found()
+            target.back_off()
+            endpoint = target.try_find()
         if endpoint is None:
             return False
-        if not self._settled and not self._complete(endpoint):
+        if not self._complete and not self._complete_settings(endpoint):
             return False
-        self._failed = None
+        target.forgive()
         channel = channels().at(endpoint.address, self.settings)
         try:
             channel.connect(self.settings.connect_timeout)
         except UnavailableError as err:
-            self._failed, self._failed_at, self._error = endpoint, monotonic(), err
+            target.fail(endpoint, err)
             return False
         except ActorError as err:
             self._fail_all(err)
@@ -333,86 +304,48 @@ class Route:
         self._send(endpoint, channel)
         return True
 
-    def _complete(self, endpoint: Endpoint) -> bool:
+    def _complete_settings(self, endpoint: Endpoint) -> bool:
         """Complete the settings with what this process shows to the actor; return whether they are."""
         try:
             settings = self.directory.settings(self.settings)
         except ClusterError as err:
             unknown = f"this program did not get the identity of namespace {self.directory.namespace}: {err}"
             if isinstance(err, ClusterUnavailableError):
-                self._failed, self._failed_at = endpoint, monotonic()
-                self._error = UnavailableError(unknown)
+                self._target.fail(endpoint, UnavailableError(unknown))
             else:
                 self._fail_all(DeniedError(unknown))
             return False
-        self.settings, self._settled = settings or self.settings, True
-        return True
-
-    def _found(self) -> Endpoint | None:
-        try:
-            return self._find()
-        except ClusterError as err:
-            self._error = UnavailableError(f"it is not known where the actor is: {err}")
-            return None
-
-    def _is_failed(self, endpoint: Endpoint) -> bool:
-        failed = self._failed
-        if failed is None or (not endpoint.incarnation and isinstance(self._error, StaleError)):
-            return False
-        same = failed.address == endpoint.address and endpoint.incarnation in ("", failed.incarnation)
-        if not same or monotonic() - self._failed_at > _FORGIVEN:
-            self._failed, self._pause = None, _FIRST
-            return False
+        self.settings, self._complete = settings or self.settings, True
         return True
 
     def _send(self, endpoint: Endpoint, channel: Channel) -> None:
+        backlog = self._backlog
         with self._lock:
             self.incarnation = endpoint.incarnation
-            while self._queue:
-                future = self._queue[0]
+            while backlog.calls:
+                future = backlog.calls[0]
                 future.call.incarnation = self.incarnation
                 if not future.done() and not channel.send(future, True):
                     break
-                self._queue.pop(0)
-                self._bytes -= future.size
+                backlog.drop_first()
             else:
                 self._channel = channel
             self._last = channel
         channel.flush()
 
     def _fail_overdue(self, endpoint: Endpoint | None) -> None:
-        now = monotonic()
-        error = self._unknown() if endpoint is None and self._error is None else self._error
-        for future in list(self._queue):
+        now, error = monotonic(), self._target.error
+        if endpoint is None and error is None:
+            error = self._target.unknown()
+        for future in list(self._backlog.calls):
             if now - future.since >= future.options.resolve_timeout and error is not None:
                 future.fail(_renewed(error))
 
     def _fail_all(self, error: ActorError) -> None:
         with self._lock:
-            queue, self._queue, self._bytes = self._queue, [], 0
-        for future in queue:
+            calls = self._backlog.clear()
+        for future in calls:
             future.fail(_renewed(error))
-
-    # Where the actor is
-
-    def _find(self) -> Endpoint | None:
-        return self._choose(self.directory.endpoints(self.name))
-
-    def _choose(self, endpoints: list[Endpoint]) -> Endpoint | None:
-        prefer = self._prefer
-        if prefer is not None:
-            if self._pinned:
-                endpoints = [endpoint for endpoint in endpoints if endpoint.member == prefer.member]
-            for endpoint in endpoints:
-                if endpoint.address == prefer.address and prefer.incarnation in ("", endpoint.incarnation):
-                    return endpoint
-        failed = self._failed
-        if failed is not None and not self._pinned:
-            endpoints = [e for e in endpoints if e.address != failed.address] or endpoints
-        return endpoints[-1] if endpoints else None
-
-    def _unknown(self) -> ActorError:
-        return UnknownActorError(self.directory.missing(self.name))
 
     def _learn_methods(self, channel: Channel) -> None:
         """Ask which methods may run twice, for the time when the connection is lost."""

@@ -1,4 +1,7 @@
-"""One connection of a client that speaks frames, as its server sees it."""
+"""The server's side of one connection that carries frames.
+
+What a call does is left to `_core`, and which bytes are frames to `_listener`.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,12 @@ from google.protobuf.message import Message
 
 from fray._pb import actor_pb2
 from fray.rpc import _wire
-from fray.rpc._call import ServerCall, error_reply
+from fray.rpc._call import ServerCall
 from fray.rpc._core import MAX_PENDING, Core
 from fray.rpc._ledger import Caller, Verdict
 from fray.rpc._reader import FrameReader
-from fray.rpc._reception import TICK, Reception
+from fray.rpc._receive_turn import TICK, ReceiveTurn
+from fray.rpc._reply import error_reply
 from fray.rpc._wire import Buffer, MalformedFrameError, OversizeError, SilentError
 from fray.rpc._writer import FrameWriter, Outgoing
 from fray.rpc.errors import (
@@ -28,14 +32,14 @@ from fray.rpc.errors import (
 )
 
 if TYPE_CHECKING:
-    from fray.rpc._call import Host
+    from fray.rpc._call import SharedConnection
     from fray.rpc._wire import Stream
 
 _MAX_PEER: Final = 64  # characters of a caller's name
 
 
-class _RefusedError(Exception):
-    """The connection ends with a Goodbye that says why."""
+class _RejectedError(Exception):
+    """The connection ends with a Goodbye that has the reason."""
 
     def __init__(self, error: ActorError) -> None:
         super().__init__(error)
@@ -50,21 +54,21 @@ class Session:
         self._writer = FrameWriter(stream, "fray-actor-send")
         self._calls: dict[int, ServerCall] = {}  # that are not answered, by seq
         self._limit = core.limits.max_message_bytes  # of what is sent
-        self._caller: Caller | None = None
-        self._reception = Reception()
+        self._caller: Caller[ServerCall] | None = None
+        self._turn = ReceiveTurn()
 
     def serve(self) -> None:
         """Serve until the connection ends."""
         try:
             self._serve()
         except (EOFError, OSError, SilentError):
-            pass  # calls that are here run; who reconnects gets their answers
+            pass  # calls that are here run; a client that reconnects gets their replies
         except MalformedFrameError as err:
-            self._goodbye(MalformedError(str(err)))
+            self._reject(MalformedError(str(err)))
         except OversizeError as err:
-            self._goodbye(MalformedError(f"the head of a frame is {_wire.mebibytes(err.size)}"))
-        except _RefusedError as err:
-            self._goodbye(err.error)
+            self._reject(MalformedError(f"the head of a frame is {_wire.mebibytes(err.size)}"))
+        except _RejectedError as err:
+            self._reject(err.error)
         finally:
             self._writer.fail(OSError("the connection is closed"))
             self._writer.join()
@@ -73,12 +77,12 @@ class Session:
             self._stream.release()
 
     def stop(self, seconds: float) -> None:
-        """Say goodbye once the server has drained, so that the client closes.
+        """Close once the server has drained, so that the client closes, too.
 
         It means that calls without an answer did not run, so nothing may run any more.
         """
         stopping = StoppingError("the server is shutting down")
-        self._tell(_wire.GOODBYE, actor_pb2.Goodbye(error=stopping.to_wire()))
+        self._report(_wire.GOODBYE, actor_pb2.Goodbye(error=stopping.to_wire()))
         self._writer.finish(seconds)
 
     def close(self) -> None:
@@ -108,9 +112,9 @@ class Session:
         return _wire.frame_bytes(_wire.REPLY, short, 0)
 
     def _serve(self) -> None:
-        self._greet()
-        reception, writer = self._reception, self._writer
-        reception.begin()
+        self._handshake()
+        turn, writer = self._turn, self._writer
+        turn.begin()
         while True:
             found = self._receive()
             if found is None:
@@ -118,21 +122,21 @@ class Session:
             frame, buffers = found
             if not frame.HasField("call"):
                 self._other(frame)
-            elif self._calls or self._reader.waiting or not reception.welcoming:
+            elif self._calls or self._reader.waiting or not turn.lendable:
                 self._take(frame.call, buffers)
             else:
-                self._take_openly(frame.call, buffers)
+                self._take_lending(frame.call, buffers)
             if writer.full:
                 self._wait_for_reader()
 
-    def _take_openly(self, message: actor_pb2.Call, buffers: Sequence[memoryview]) -> None:
-        """Begin a call, and let who runs it receive the next if that saves time."""
-        visited = False
-        self._reception.open()
+    def _take_lending(self, message: actor_pb2.Call, buffers: Sequence[memoryview]) -> None:
+        """Begin a call, and let the thread that runs it receive the next if that saves time."""
+        borrowed = False
+        self._turn.lend()
         try:
-            visited = self._take(message, buffers, self)
+            borrowed = self._take(message, buffers, self)
         finally:
-            self._reception.close(lambda: not visited)
+            self._turn.take_back(lambda: not borrowed)
 
     def _receive(self) -> tuple[actor_pb2.Frame, Sequence[memoryview]] | None:
         """Receive a frame; None: it was too large, which was answered."""
@@ -144,42 +148,42 @@ class Session:
             self._oversized(err.frame.call, err)
             return None
 
-    def visit(self, wake: int) -> bool:
+    def receive_one(self, wake: int) -> bool:
         """Receive one frame on the thread that ran the last call."""
-        reception = self._reception
-        if not reception.enter():
+        turn = self._turn
+        if not turn.borrow():
             return False
         try:
             found = self._receive() if not self._writer.full and self._reader.comes(TICK, wake) else None
             if found is None:
                 if self._reader.large:
-                    reception.pause()
+                    turn.pause()
                 return False
             frame, buffers = found
             if frame.HasField("call"):
                 return self._take(frame.call, buffers, self)
             self._other(frame)
         except Exception as err:
-            reception.failure = err
+            turn.failure = err
         finally:
-            reception.leave()
+            turn.give_back()
         return False
 
-    def part(self, shared: bool) -> None:
+    def give_back(self, shared: bool) -> None:
         """Receive on the connection's own thread again."""
         if shared:
-            self._reception.pause()
-        self._reception.recall()
+            self._turn.pause()
+        self._turn.recall()
 
-    def _greet(self) -> None:
+    def _handshake(self) -> None:
         frame, _ = self._reader.receive()
         if not frame.HasField("hello"):
             raise MalformedFrameError("the first frame is no Hello")
         hello, limits = frame.hello, self._core.limits
         if hello.version != _wire.VERSION:
-            raise _RefusedError(VersionError(_wire.version_problem(_wire.VERSION, hello.version)))
+            raise _RejectedError(VersionError(_wire.version_problem(_wire.VERSION, hello.version)))
         if hello.namespace and limits.namespace and hello.namespace != limits.namespace:
-            raise _RefusedError(DeniedError("peers of another namespace are not served"))
+            raise _RejectedError(DeniedError("peers of another namespace are not served"))
         if not 0 < len(hello.peer) <= _MAX_PEER:
             raise MalformedFrameError("its Hello does not say who calls")
         if hello.max_message_bytes:
@@ -194,29 +198,34 @@ class Session:
             language="python",
             pickle=limits.allow_pickle and self._secure,
         )
-        self._tell(_wire.HELLO, own)
-        self._reader.greeted(limits.max_message_bytes, limits.keepalive, limits.patience, self._ping)
+        self._report(_wire.HELLO, own)
+        self._reader.accepted(limits.max_message_bytes, limits.keepalive, limits.patience, self._ping)
 
-    def _take(self, message: actor_pb2.Call, buffers: Sequence[memoryview], host: Host | None = None) -> bool:
-        """Begin a call; return whether who runs it visits `host` then."""
+    def _take(
+        self,
+        message: actor_pb2.Call,
+        buffers: Sequence[memoryview],
+        connection: SharedConnection | None = None,
+    ) -> bool:
+        """Begin a call; return whether the thread that runs it receives on `connection` afterwards."""
         caller = self._caller
         assert caller is not None
         call = ServerCall(message, buffers, caller, self)
-        call.host = host
+        call.connection = connection
         call.memory = self._core.limits.max_message_bytes
         seq = call.seq
         if not seq:
-            call.host = None
+            call.connection = None
             return self._core.route(call)
         with caller.turn:  # nothing in here waits for a peer
             verdict, known = self._core.ledger.begin(caller, call, message.acked)
             if verdict is Verdict.NEW:
                 busy = len(self._calls) >= MAX_PENDING
                 self._calls[seq] = call
-                visited = self._core.route(call, busy)
-                if not visited:
-                    call.host = None
-                return visited
+                borrowed = self._core.route(call, busy)
+                if not borrowed:
+                    call.connection = None
+                return borrowed
         self._again(verdict, known)
         return False
 
@@ -249,15 +258,15 @@ class Session:
         if kind == "ping":
             if frame.ping.acked and self._caller is not None:
                 self._core.ledger.acknowledge(self._caller, frame.ping.acked)
-            self._tell(_wire.PONG, actor_pb2.Pong(id=frame.ping.id))
+            self._report(_wire.PONG, actor_pb2.Pong(id=frame.ping.id))
         elif kind == "cancel":
             call = self._calls.get(frame.cancel.seq)
             if call is not None:
                 call.cancel()
         elif kind == "list_methods":
-            self._tell(_wire.METHODS, self._core.list_methods(frame.list_methods))
+            self._report(_wire.METHODS, self._core.list_methods(frame.list_methods))
         elif kind == "list_actors":
-            self._tell(_wire.ACTORS, self._core.list_actors(frame.list_actors))
+            self._report(_wire.ACTORS, self._core.list_actors(frame.list_actors))
         elif kind == "goodbye":
             raise EOFError
         elif kind == "hello":
@@ -271,13 +280,13 @@ class Session:
             raise SilentError
 
     def _ping(self) -> None:
-        self._tell(_wire.PING, actor_pb2.Ping(id=1))
+        self._report(_wire.PING, actor_pb2.Ping(id=1))
 
-    def _tell(self, field: int, message: Message) -> None:
+    def _report(self, field: int, message: Message) -> None:
         self._writer.send(Outgoing(_wire.frame_bytes(field, message, 0)))
 
-    def _goodbye(self, err: ActorError) -> None:
-        self._tell(_wire.GOODBYE, actor_pb2.Goodbye(error=err.to_wire()))
+    def _reject(self, err: ActorError) -> None:
+        self._report(_wire.GOODBYE, actor_pb2.Goodbye(error=err.to_wire()))
         # What is unread would make closing throw away what was sent.
         self._writer.finish(1)
         self._stream.set_patience(1)

@@ -1,4 +1,7 @@
-"""TLS between the processes of one namespace: both sides show a certificate for it, and take no other."""
+"""TLS between the processes of one namespace: both sides show a certificate for it, and accept no other.
+
+Who issues the certificates is left to the cluster.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ _CHUNK: Final = 64 << 10  # bytes that are encrypted at once
 _RECEIVED: Final = 256 << 10  # bytes
 _SERVER_NAME = "fray-actors"
 _UNKNOWN_AUTHORITY: Final = frozenset({18, 19, 20, 21})
-"""What OpenSSL says where a certificate leads to no authority that is trusted (X509_V_ERR_...)."""
+"""What OpenSSL reports where a certificate leads to no authority that is trusted (X509_V_ERR_...)."""
 
 
 class IdentityError(Exception):
@@ -29,7 +32,7 @@ class IdentityError(Exception):
 
 
 class UnknownAuthorityError(OSError):
-    """Nobody who is known here to lead the stack has certified the peer. That may pass: leaders change."""
+    """No leader that is known here has certified the peer. That may pass: leaders change."""
 
 
 class Identity:
@@ -56,7 +59,7 @@ class Identity:
         return self._parts
 
     def accept(self, sock: socket.socket, seconds: float) -> TlsStream:
-        """Greet a client.
+        """Shake hands with a client.
 
         Raises:
             IdentityError: it is of another namespace, or shows no certificate.
@@ -65,7 +68,7 @@ class Identity:
         return self._handshake(sock, seconds, server=True)
 
     def connect(self, sock: socket.socket, seconds: float) -> TlsStream:
-        """Greet a server. Raises as `accept` does. That it refuses may show at the first receive."""
+        """Shake hands with a server. Raises as `accept` does. A rejection may show at the first receive."""
         return self._handshake(sock, seconds, server=False)
 
     def _handshake(self, sock: socket.socket, seconds: float, server: bool) -> TlsStream:
@@ -153,13 +156,13 @@ def _encoded(space: str) -> bytes:
 
 
 def _stamp(path: str) -> tuple[int, int, int]:
-    """Return what tells one content of a file from another."""
+    """Return what differs between two contents of a file."""
     status = Path(path).stat()
     return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def _step(secured: ssl.SSLObject) -> bool:
-    """Go on greeting; return whether that is done."""
+    """Go on with the handshake; return whether it is done."""
     try:
         secured.do_handshake()
     except ssl.SSLWantReadError:
@@ -180,7 +183,7 @@ def identity_of(path: str) -> Identity:
 class TlsStream:
     """A Stream within TLS.
 
-    OpenSSL wants one thread at a time. It works on memory here, so that nobody waits for the network while
+    OpenSSL wants one thread at a time. It works on memory here, so that no thread waits for the network while
     holding the lock, and large parts are received and sent at once.
     """
 

@@ -1,7 +1,7 @@
 """The trace that a call belongs to, which crosses actors as W3C traceparent.
 
 Programs that trace have loaded OpenTelemetry, so it is never imported here; without it a trace that comes
-with a call is passed on with the calls that its method makes.
+with a call is passed on with the calls that its method makes. Starting spans is left to the program.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What actor.proto says of frames, and the streams that carry them; what a call means is not known here.
+"""The frames of actor.proto, and the streams that carry them; what a call means is not known here.
 
 `_reader.FrameReader` receives them and `_writer.FrameWriter` sends them.
 """
@@ -21,7 +21,7 @@ VERSION: Final = 1
 PREFACE: Final = b"FRAYACT1"
 """What a client sends before its first frame."""
 DEFAULT_MAX_MESSAGE: Final = 64 << 20
-"""The limit on a frame's size in bytes where nobody sets another."""
+"""The limit on a frame's size in bytes by default."""
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 """Bytes that follow a frame. They must not change until the frame is written."""
@@ -108,15 +108,15 @@ class Stream(Protocol):
         ...
 
     def finish(self) -> None:
-        """Say that no more will be sent."""
+        """Report that no more will be sent."""
         ...
 
     def close(self) -> None:
-        """End both directions. Who receives, sends or waits returns."""
+        """End both directions. Threads that receive, send or wait return."""
         ...
 
     def release(self) -> None:
-        """Give up the descriptor. Nobody may use the stream any more."""
+        """Give up the descriptor. The stream must not be used any more."""
         ...
 
 
@@ -221,17 +221,17 @@ def mebibytes(size: int) -> str:
 
 
 def arguments_too_large(size: int, limit: int) -> str:
-    """Return the words for arguments over the limit."""
+    """Return the message for arguments over the limit."""
     return f"the arguments are {mebibytes(size)}; at most {mebibytes(limit)} are taken (max_message_bytes)"
 
 
 def result_too_large(size: int, limit: int) -> str:
-    """Return the words for a result over the limit."""
+    """Return the message for a result over the limit."""
     return f"the result is {mebibytes(size)}; at most {mebibytes(limit)} are taken (max_message_bytes)"
 
 
 def version_problem(server: int, program: int) -> str:
-    """Return the words for peers of two versions, as whoever called reads them."""
+    """Return the message for peers of two versions, as the caller reads it."""
     behind = "the server" if server < program else "this program"
     speaks = f"the server speaks version {server} of the actor protocol"
     return f"{speaks}, this program version {program}: update {behind}"

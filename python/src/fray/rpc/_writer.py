@@ -1,8 +1,8 @@
 """Sends the frames of a connection, for any number of threads.
 
-This is on the path of every call, so it takes few locks and makes few system calls: whoever sends writes what
-waits by itself unless somebody does it already, and a thread of its own comes in only where a peer is slow or
-a frame may wait for others.
+This is on the path of every call, so it takes few locks and makes few system calls: a thread that sends
+writes what waits by itself unless another one does, and a thread of its own comes in only where a peer is
+slow or a frame may wait for others. What a frame means is left to its sender.
 """
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ class _Batch:
 class FrameWriter:
     """Sends frames in the order in which they are handed over.
 
-    Whoever holds `_turn` writes, until nothing waits. Who appends and finds it held may leave, as its holder
-    looks again after letting go. Where the peer is slow the holder leaves the turn to the writer's thread, by
-    a token in `_left`.
+    The thread that holds `_turn` writes, until nothing waits. One that appends and finds it held may leave,
+    as the holder checks again after releasing it. Where the peer is slow the holder leaves the turn to the
+    writer's thread, by a token in `_left`.
     """
 
     def __init__(self, stream: Stream, name: str) -> None:
@@ -120,7 +120,7 @@ class FrameWriter:
                 try:
                     done = self._drain(wait=False)
                 except BaseException:
-                    self.fail(OSError("sending was interrupted"))  # before anybody writes behind half a frame
+                    self.fail(OSError("sending was interrupted"))  # before another writes behind half a frame
                     self._turn.release()
                     raise
                 if not done:
@@ -137,12 +137,12 @@ class FrameWriter:
 
     @property
     def busy(self) -> bool:
-        """Whether somebody writes."""
+        """Whether a thread writes."""
         return self._turn.locked()
 
     @property
     def full(self) -> bool:
-        """Whether so much waits that nobody should add to it."""
+        """Whether so much waits that senders wait, too."""
         return self.queued > _MAX_QUEUED
 
     def wait_for_room(self, seconds: float) -> bool:
@@ -155,7 +155,7 @@ class FrameWriter:
                 self._waiting -= 1
 
     def finish(self, seconds: float) -> None:
-        """Send what waits, then say that no more will come; for at most so long."""
+        """Send what waits, then report that no more will come; for at most so long."""
         self.flush()
         if self._turn.acquire(timeout=seconds):
             self._turn.release()
@@ -169,7 +169,7 @@ class FrameWriter:
         self._freed(0)
 
     def join(self) -> None:
-        """After `fail`: wait until nobody writes. By then what was not sent says so."""
+        """After `fail`: wait until no thread writes. By then each frame knows whether it was sent."""
         with self._start_lock:  # one that is being started can be waited for only then
             thread = self._thread
         if thread is not None and thread is not threading.current_thread():
@@ -253,7 +253,7 @@ class FrameWriter:
 
     def _run(self) -> None:
         while self._wake.get() and self.failure is None:
-            self._awake = False  # from here on who appends wakes us again
+            self._awake = False  # from here on a thread that appends wakes this one again
             if self._inherits() or (self._queue and self._turn.acquire(blocking=False)):
                 self._finish()
         if self._inherits():

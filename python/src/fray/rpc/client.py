@@ -1,4 +1,7 @@
-"""A client of the actors of one class: its methods are known, and all of them are awaited."""
+"""A client of the actors of one class: its methods are known, and all of them are awaited.
+
+Calls are left to handles.
+"""
 
 from __future__ import annotations
 

@@ -1,24 +1,21 @@
-"""What a method of an actor can know of the call that it answers."""
+"""What a method of an actor can know of the call that it answers, and of its server.
+
+Running calls is left to `_call`.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
-from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from fray.cluster.context import job_context
 from fray.cluster.types import JobId, Namespace
+from fray.rpc._call_chain import call_deadline
 
 if TYPE_CHECKING:
     from fray.cluster.protocols import Cluster
     from fray.rpc.resolver import ClusterResolver, Resolver
-
-call_deadline: ContextVar[float | None] = ContextVar("fray_call_deadline", default=None)
-"""When the call that this code answers is late, by time.monotonic(); None: never, or it answers none.
-
-Calls that it makes inherit it.
-"""
 
 
 class Surroundings:
@@ -31,7 +28,7 @@ class Surroundings:
 
     @property
     def resolver(self) -> ClusterResolver:
-        """One for all, made when somebody wants it."""
+        """One for all, made when it is first used."""
         with self._lock:
             if self._resolver is None:
                 from fray.rpc.resolver import ClusterResolver
@@ -67,7 +64,7 @@ class ActorContext:
 
     @classmethod
     def from_environment(cls) -> ActorContext:
-        """Return the context of code that answers no call, as FRAY_ variables say it."""
+        """Return the context of code that answers no call, from FRAY_ variables."""
         from fray.cluster.current import current_cluster
 
         cluster, context = current_cluster(), job_context()

@@ -1,7 +1,7 @@
 """What can go wrong with a call of an actor's method: one class for each code of the protocol.
 
-The words and the codes are the same in every language. What an exception of the method was is text here, of
-which nothing is ever unpickled.
+The messages and the codes are the same in every language. An exception of the method is text here, of which
+nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Code(StrEnum):
 
 
 class ActorError(Exception):
-    """A call did not return. Its subclasses say by their code what happened.
+    """A call did not return. The code of each subclass is what happened.
 
     `ran` says that the method may have begun; where it is False the call had no effect. `argument` is the
     path of the offending one, such as "args[1].lr" or "result[0]", `near` has names that were perhaps meant,
@@ -220,7 +220,7 @@ class InternalError(ActorError):
 
 
 class UnavailableError(ActorError, ConnectionError):
-    """Nobody answers there. The method did not run."""
+    """No server answers there. The method did not run."""
 
     code = Code.UNAVAILABLE
 

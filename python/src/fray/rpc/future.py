@@ -1,17 +1,20 @@
-"""A call on its way, and what becomes of it."""
+"""Futures: the result of a call that goes on, as its caller sees it.
+
+Where the call is sent, and again after a loss, is left to its route and its channel, of which only the
+protocols are known here.
+"""
 
 from __future__ import annotations
 
-import threading
-from _thread import allocate_lock
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Sequence, Sized
 from contextlib import suppress
 from math import inf
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
 from fray.cluster.context import scoped_guard
 from fray.rpc import _background, _selfcall
+from fray.rpc._promise import Promise
 from fray.rpc._wire import payload_of
 from fray.rpc.codec import Codec, CodecError, CodecTooLargeError, decode_result
 from fray.rpc.errors import (
@@ -29,10 +32,11 @@ from fray.rpc.options import MAX_BREAKS
 
 if TYPE_CHECKING:
     from fray._pb import actor_pb2
-    from fray.rpc._call import ServerCall
-    from fray.rpc._channel import Channel
-    from fray.rpc._connection import Answer, Buffer, Sent
-    from fray.rpc._route import Route
+    from fray.rpc._call_chain import ChainedCall
+    from fray.rpc._outcome import Answer, Sent
+    from fray.rpc._settings import Settings
+    from fray.rpc._wire import Buffer
+    from fray.rpc.codec import ActorRef
     from fray.rpc.options import RpcOptions
 
 T = TypeVar("T")
@@ -40,18 +44,97 @@ T = TypeVar("T")
 _WAKE = 0.5  # seconds; a thread that is being stopped notices only between two waits
 
 
-class ActorFuture(Generic[T]):
+class HandleMaker(Protocol):
+    """Makes handles of references to actors."""
+
+    def __call__(self, reference: ActorRef) -> Any:
+        """Return the handle of a reference in a message."""
+        ...
+
+    @property
+    def anywhere(self) -> Callable[..., Any]:
+        """The function that makes a handle in another process, of its reference and its options."""
+        ...
+
+
+class FutureRoute(Protocol):
+    """The route to an actor, as futures of its calls use it."""
+
+    settings: Settings
+    on_actor: HandleMaker
+    idempotent: frozenset[str]
+    incarnation: str
+
+    @property
+    def name(self) -> str:
+        """The name of the actor."""
+        ...
+
+    @property
+    def returned(self) -> Sized:
+        """Calls that are to be sent before all later ones."""
+        ...
+
+    def submit(self, future: ActorFuture[Any], later: bool) -> None:
+        """Send a call, or queue it."""
+        ...
+
+    def learned(self, future: ActorFuture[Any], incarnation: str) -> None:
+        """Note the incarnation that answered."""
+        ...
+
+    def rejected(self, future: ActorFuture[Any], error: ActorError) -> None:
+        """Take back a call that its server did not carry out, or end it."""
+        ...
+
+    def lost(self, future: ActorFuture[Any]) -> None:
+        """Take back a call whose server is lost, or end it."""
+        ...
+
+    def left(self, address: str) -> bool:
+        """Return whether the actor is known to have left an address."""
+        ...
+
+
+class FutureChannel(Protocol):
+    """What a call was sent on, as its future uses it."""
+
+    settings: Settings
+
+    @property
+    def peer(self) -> str:
+        """The process that answered last, as Hello.peer."""
+        ...
+
+    def flush(self) -> None:
+        """Write what was left for later."""
+        ...
+
+    def attend(self, future: ActorFuture[Any], seconds: float) -> None:
+        """Receive on this thread until the call is answered, for at most so long."""
+        ...
+
+    def cancel(self, future: ActorFuture[Any]) -> bool:
+        """Ask the server to cancel the call; return False if it certainly does not have it."""
+        ...
+
+    def forget(self, seq: int) -> None:
+        """Note that a call was answered."""
+        ...
+
+    def lost(self) -> None:
+        """Restore a broken connection."""
+        ...
+
+
+class ActorFuture(Promise, Generic[T]):
     """The result of a call that goes on. It can be awaited in asyncio, too."""
 
     __slots__ = (
         "__weakref__",
         "_answer",
-        "_callbacks",
-        "_claim",
         "_error",
-        "_finished",
         "_value",
-        "_waiter",
         "arrived",
         "attempts",
         "breaks",
@@ -73,27 +156,24 @@ class ActorFuture(Generic[T]):
 
     def __init__(
         self,
-        route: Route,
+        route: FutureRoute,
         call: actor_pb2.Call,
         buffers: Sequence[Buffer],
         options: RpcOptions,
     ) -> None:
         """Use a handle."""
-        self._waiter = allocate_lock()  # held until it is finished
-        self._waiter.acquire()
-        self._claim = allocate_lock()  # taken by who finishes it
-        self._finished = False
+        super().__init__()
         self._answer: Answer | None = None
         self._error: ActorError | None = None
         self._value: list[T] | None = None
-        self._callbacks: list[Callable[[], None]] | None = None
-        self.route, self.call, self.buffers, self.options = route, call, buffers, options
+        self.route: FutureRoute = route
+        self.call, self.buffers, self.options = call, buffers, options
         self.retries = options.retries
         self.number = 0  # among the calls of the route
         self.attempts = 0
         self.breaks = 0  # that it may be the reason of
         self.deadline: float | None = None
-        self.channel: Channel | None = None
+        self.channel: FutureChannel | None = None
         self.sent: Sent | None = None
         self.lost = False  # with the connection that it was sent on
         self.later = False  # it may wait to be written
@@ -130,10 +210,6 @@ class ActorFuture(Generic[T]):
             except ActorError as err:
                 return err
         return self._error
-
-    def done(self) -> bool:
-        """Return whether it has ended, in whatever way."""
-        return self._finished
 
     def cancelled(self) -> bool:
         """Return whether it has ended by being cancelled."""
@@ -183,9 +259,9 @@ class ActorFuture(Generic[T]):
         self.on_done(finished)
         if self.later:
             loop.call_soon(self._flush)  # once for all that are awaited in this turn
-        suspect = _selfcall.suspect(self)
+        suspect = _selfcall.suspect(self.call.method)
         if suspect is not None:
-            _selfcall.look_later(loop, suspect, self)
+            _selfcall.check_later(loop, lambda: self._finished or self.is_stuck(suspect))
         try:
             yield from woken
         except asyncio.CancelledError:
@@ -197,22 +273,21 @@ class ActorFuture(Generic[T]):
         state = "pending" if not self._finished else "failed" if self._error else "done"
         return f"<ActorFuture {self.route.name}.{self.call.method} {state}>"
 
-    # For those who carry calls out
+    # For routes and channels
 
     def _wait(self, timeout: float | None) -> None:
         if self.later:
             self._flush()
         limit = None if timeout is None else monotonic() + timeout
-        suspect = _selfcall.suspect(self)
+        suspect = _selfcall.suspect(self.call.method)
         if limit is None and suspect is None and scoped_guard() is None:
             self._waiter.acquire()
             self._waiter.release()
             return
-        wake = _WAKE if suspect is None else _selfcall.LOOK
+        wake = _WAKE if suspect is None else _selfcall.CHECK_INTERVAL
         while True:
             left = wake if limit is None else min(wake, max(0.0, limit - monotonic()))
-            if self._waiter.acquire(timeout=left):
-                self._waiter.release()
+            if self._ends_within(left):
                 return
             if suspect is not None and self.is_stuck(suspect):
                 return
@@ -221,9 +296,12 @@ class ActorFuture(Generic[T]):
                     f"{self.route.name}.{self.call.method} has not returned within {timeout} s"
                 )
 
-    def is_stuck(self, call: ServerCall) -> bool:
-        """End a call for which the one waits that it waits for; return whether that is so."""
-        stuck = _selfcall.held_up(call, self)
+    def is_stuck(self, call: ChainedCall) -> bool:
+        """End the call if it cannot begin before the running one ends, which waits for it; return whether."""
+        channel = self.channel
+        if channel is None:
+            return False
+        stuck = _selfcall.held_up(call, channel.peer, channel.settings.peer, self.call.seq)
         if stuck is None:
             return False
         problem = _selfcall.problem(call)
@@ -232,10 +310,10 @@ class ActorFuture(Generic[T]):
         return True
 
     def wait_out(self) -> T:
-        """Return the result of a call that nobody else can see: there is no timer for its deadline."""
+        """Return the result of a call that only the caller has: there is no timer for its deadline."""
         try:
             channel = self.channel
-            if channel is not None and scoped_guard() is None and _selfcall.suspect(self) is None:
+            if channel is not None and scoped_guard() is None and _selfcall.suspect(self.call.method) is None:
                 channel.attend(self, inf if self.deadline is None else self.deadline - monotonic())
             if not self._finished:
                 self._wait(None if self.deadline is None else max(0.0, self.deadline - monotonic()))
@@ -251,34 +329,15 @@ class ActorFuture(Generic[T]):
         if channel is not None:
             channel.flush()
 
-    def on_done(self, callback: Callable[[], None]) -> None:
-        """Call something quick when it has ended, on whatever thread that happens; at once if it has."""
-        if self._callbacks is None:
-            with _callbacks_lock:
-                if self._callbacks is None:
-                    self._callbacks = []
-        self._callbacks.append(callback)
-        if self._finished:
-            self._call_back()
-
-    def _call_back(self) -> None:
-        callbacks = self._callbacks
-        while callbacks:
-            try:
-                callback = callbacks.pop(0)
-            except IndexError:
-                return  # another thread took the last
-            callback()
-
     def _finish(self, answer: Answer | None, error: ActorError | None) -> None:
         if self._claim.acquire(False):
             self._settle(answer, error)
 
     def _give_up(self, error: Callable[[bool], ActorError]) -> None:
-        """End the call, though another thread may be sending it; `error` is told whether it may have run."""
+        """End the call, though another thread may be sending it; `error` gets whether it may have run."""
         if not self._claim.acquire(False):
             return
-        # Who sends it sets `sent` and then looks at the claim, so one of the two notices the other.
+        # The sender sets `sent` and then checks the claim, so one of the two notices the other.
         ran = self.sent is not None or self.may_have_run
         self._settle(None, error(ran).at(self.route.name, self.call.method))
         channel = self.channel
@@ -290,17 +349,9 @@ class ActorFuture(Generic[T]):
         """About how many bytes its arguments are."""
         return len(self.call.args) + sum(len(b) for b in self.buffers)
 
-    @property
-    def claimed(self) -> bool:
-        """Whether it has ended, or is about to."""
-        return self._claim.locked()
-
     def _settle(self, answer: Answer | None, error: ActorError | None) -> None:
         self._answer, self._error = answer, error
-        self._finished = True
-        self._waiter.release()
-        if self._callbacks:
-            self._call_back()
+        self._end()
 
     def fail(self, error: ActorError) -> None:
         """End the call with an error. One that has ended stays as it is."""
@@ -328,14 +379,14 @@ class ActorFuture(Generic[T]):
     def answered(self, answer: Answer) -> None:
         """Take what became of the call, on the thread of the connection's reader: without waiting."""
         reply = answer.reply
-        channel = cast("Channel", self.channel)
+        channel = cast("FutureChannel", self.channel)
         if reply is None:
             self.lost = True
             channel.lost()
             return
         channel.forget(self.call.seq)
         if reply.HasField("error"):
-            self.route.refused(self, of_wire(reply.error))
+            self.route.rejected(self, of_wire(reply.error))
         else:
             if not self.route.incarnation:
                 self.route.learned(self, reply.incarnation)
@@ -354,7 +405,7 @@ class ActorFuture(Generic[T]):
         return False
 
     def fail_maybe(self) -> None:
-        """End a call that may have run, and whose result nobody knows."""
+        """End a call that may have run, and whose result is lost."""
         self.fail(
             MaybeExecutedError("the connection broke after the call was sent: it may have run", ran=True)
         )
@@ -402,6 +453,3 @@ class ActorFuture(Generic[T]):
         answer.buffers = ()  # the error's traceback refers to it
         self._answer = None
         raise self._error
-
-
-_callbacks_lock = threading.Lock()

@@ -1,4 +1,7 @@
-"""Finding actors by the labels of Google Cloud's machines, where no controller is."""
+"""Finds actors by the labels of Google Cloud's machines, without a controller.
+
+Listing machines is left to `_gcp_api`.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ _FRESH = 10.0  # seconds for which a list counts
 
 
 class LabelDirectory:
-    """What the labels of a project's machines say. They are listed anew at most every few seconds.
+    """The labels of a project's machines. They are listed anew at most every few seconds.
 
     What is known of zones that a list leaves out stays known.
     """
@@ -60,7 +63,7 @@ class LabelDirectory:
             return found
 
     def settings(self, given: ConnectionSettings, wait: bool = True) -> ConnectionSettings:  # noqa: ARG002
-        """Return settings with what the environment says of this process."""
+        """Return settings with what the environment has of this process."""
         return completed(given, self.namespace, os.environ.get("FRAY_ACTOR_IDENTITY", ""))
 
     def known(self, name: str) -> list[Endpoint]:
@@ -73,13 +76,13 @@ class LabelDirectory:
         return self.endpoints(name)
 
     def wait(self, name: str, timeout: float) -> None:
-        """Wait, and have the next look be a new one: who waits found that the list is of no use."""
+        """Wait, and list anew next time: the caller found that the list is of no use."""
         del name
         threading.Event().wait(timeout)
         self._until = min(self._until, monotonic() + 1)
 
     def missing(self, name: str) -> str:
-        """Return the words for there being no machine with the label."""
+        """Return why there is no machine with the label, as text."""
         if self._unlisted:
             return str(PartialListError(self._unlisted))
         return f'no machine that runs has the labels {_ACTOR}{name} and {_NAMESPACE} = "{self.namespace}"'
@@ -125,7 +128,7 @@ class GcpResolver(BaseResolver):
         """Make a resolver.
 
         Args:
-            project: Whose machines are looked at.
+            project: Whose machines are listed.
             zones: Where they are; none: all zones.
             namespace: What their label has to be; "": FRAY_NAMESPACE, or else "default".
             options: Of the handles that are made.

@@ -1,4 +1,7 @@
-"""Handles: what stands for an actor in programs that call it."""
+"""Handles: what stands for an actor in programs that call it.
+
+Sending calls is left to routes, and their results to futures.
+"""
 
 from __future__ import annotations
 
@@ -168,9 +171,7 @@ class ActorHandle:
         return self._route.reference()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from fray.rpc.resolver import handle_of
-
-        return handle_of, (*self.__fray_actor__(), self._options)
+        return self._route.on_actor.anywhere, (*self.__fray_actor__(), self._options)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ActorHandle):

@@ -1,4 +1,4 @@
-"""How calls are made: options of a client, a handle, a method or one call."""
+"""How calls are made: options of a client, a handle, a method or one call. Futures and routes obey them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Final
 
-from fray.rpc._connection import Settings as ConnectionSettings
+from fray.rpc._call_chain import call_deadline
+from fray.rpc._settings import Settings as ConnectionSettings
 from fray.rpc.codec import Codec
-from fray.rpc.context import call_deadline
 
 __all__ = ["ConnectionSettings", "RpcOptions"]
 
@@ -27,7 +27,7 @@ class RpcOptions:
     idempotent: bool = False
     """Whether running twice is as good as once: such a call is sent again when its server is lost."""
     resolve_timeout: float = 60.0
-    """How long to look for an actor that is not there, and to try to reach one."""
+    """How long to wait for an actor that is not there, and to try to reach one."""
     codec: Codec = Codec.MSGPACK
     """How arguments and results are written. PICKLE needs `allow_pickle` and an identity on both sides."""
 

@@ -3,7 +3,7 @@
     pool = RoundRobin(resolver, "inference_pool")
     answers = [pool.predict.remote(batch) for batch in batches]
 
-A pool of a resolver's name follows what is registered under it.
+A pool of a resolver's name follows what is registered under it. Retries are left to the calls.
 """
 
 from __future__ import annotations

@@ -1,19 +1,22 @@
-"""Resolvers find actors by their names, and make handles of them."""
+"""Resolvers find actors by their names, and make handles of them.
+
+Where names are kept is left to directories, and calls to routes.
+"""
 
 from __future__ import annotations
 
 import os
 import threading
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from fray.cluster.context import scoped_cluster
 from fray.cluster.current import current_cluster
 from fray.cluster.errors import ActorNotFoundError, RefusedError, WaitTimeoutError
-from fray.cluster.local import LocalCluster
 from fray.rpc._channel import channels
 from fray.rpc._resolve import Directory, Endpoint, FixedDirectory, address_of
 from fray.rpc._resolve_cluster import directory_of, directory_that_knows
@@ -24,11 +27,10 @@ from fray.rpc.options import ConnectionSettings, RpcOptions
 
 if TYPE_CHECKING:
     from fray.cluster.protocols import Cluster
-    from fray.cluster.types import ActorId, JobId
+    from fray.cluster.types import JobId
     from fray.rpc.codec import ActorRef
-    from fray.rpc.server import ActorServer
 
-_POLL = 0.25  # seconds between two looks at a job
+_POLL = 0.25  # seconds between two checks of a job
 
 
 @runtime_checkable
@@ -65,9 +67,9 @@ class Resolver(Protocol):
         ...
 
     def handle(self, name: str, url: str = "") -> ActorHandle:
-        """Return a handle without looking whether there is such an actor: calls wait for it.
+        """Return a handle without checking whether there is such an actor: calls wait for it.
 
-        `url` says which of several of that name is meant, as long as it is there.
+        `url` is which of several of that name is meant, as long as it is there.
         """
         ...
 
@@ -101,7 +103,7 @@ class BaseResolver:
         return self.handle(name)
 
     def handle(self, name: str, url: str = "") -> ActorHandle:
-        """Return a handle without looking whether there is such an actor, see Resolver.handle."""
+        """Return a handle without checking whether there is such an actor, see Resolver.handle."""
         prefer = Endpoint(name, address_of(url)[0]) if url else None
         known = self.directory.known(name) if prefer is not None else []
         if prefer is not None and known and known[-1].address == prefer.address:
@@ -172,6 +174,11 @@ class _Restorer:
     def __call__(self, reference: ActorRef) -> ActorHandle:
         return handle_of(*reference, near=self._resolver)
 
+    @property
+    def anywhere(self) -> Callable[..., ActorHandle]:
+        """The function that pickled handles name."""
+        return handle_of
+
 
 class ClusterResolver(BaseResolver):
     """Finds the actors that are registered in a cluster's namespace.
@@ -214,7 +221,7 @@ class ClusterResolver(BaseResolver):
 
 
 class FixedResolver(BaseResolver):
-    """Finds all actors at one address, without asking anybody."""
+    """Finds all actors at one address, without a lookup."""
 
     def __init__(
         self,
@@ -241,49 +248,6 @@ class FixedResolver(BaseResolver):
             return any(actor.name == name for actor in connection.list_actors(name, 10).actors)
         except UnavailableError:
             return False
-
-
-class LocalResolver(ClusterResolver):
-    """Finds actors on this machine: those of a LocalCluster, or without one those that `register` hosts."""
-
-    def __init__(
-        self,
-        cluster: LocalCluster | None = None,
-        *,
-        options: RpcOptions | None = None,
-        settings: ConnectionSettings | None = None,
-    ) -> None:
-        """Make a resolver of a cluster's actors, or one that stands alone."""
-        self._local, self._alone = cluster or LocalCluster(), cluster is None
-        self._server: ActorServer | None = None
-        super().__init__(self._local, options=options, settings=settings)
-
-    def register(self, name: str, actor: object, **options: Any) -> ActorId:
-        """Host an object in this process; options are those of ActorServer.register."""
-        from fray.rpc.server import ActorServer
-
-        with self._lock:
-            if self._server is None:
-                self._server = ActorServer(self._local)
-                self._server.serve_background()
-        return self._server.register(name, actor, **options)
-
-    def close(self) -> None:
-        """End what `register` hosts."""
-        with self._lock:
-            server, self._server = self._server, None
-        if server is not None:
-            server.shutdown()
-        if self._alone:
-            self._local.shutdown()
-
-    def __enter__(self) -> LocalResolver:
-        """Return the resolver, which is closed at the end."""
-        return self
-
-    def __exit__(self, *args: object) -> None:
-        """Close it."""
-        self.close()
 
 
 @cache

@@ -1,4 +1,7 @@
-"""Hosting actors: any Python object, under a name, for callers in other processes."""
+"""Hosting actors: any Python object, under a name, for callers in other processes.
+
+Serving connections is left to `_listener`, and running calls to `_core`.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from fray.rpc._core import Core, Limits
 from fray.rpc._listener import Listener
 from fray.rpc._mailbox import Mailbox
 from fray.rpc._methods import method, methods_of
-from fray.rpc._peer import random_name
+from fray.rpc._names import random_name
 from fray.rpc._tls import identity_of
 from fray.rpc._wire import DEFAULT_MAX_MESSAGE
 from fray.rpc.context import Surroundings
@@ -73,7 +76,7 @@ class ActorServer:
             max_message_bytes: The largest arguments of a call and the largest result.
             allow_pickle: Take pickled arguments, which run whatever code the sender names, from peers that
                 have shown the namespace's identity.
-            insecure: Without an identity, bind to `host` all the same. Whoever reaches it can call.
+            insecure: Without an identity, bind to `host` all the same. Any process that reaches it can call.
             keepalive: Seconds that a client may be silent before it is pinged.
             patience: Seconds more after which it is taken for gone.
 
@@ -137,7 +140,7 @@ class ActorServer:
         Args:
             name: In the namespace. Servers may share one, each with an object of its own.
             actor: The object. Its methods can be called, except those whose names begin with an underscore.
-            metadata: For whoever looks the name up.
+            metadata: For clients that look the name up.
             max_concurrency: Calls at once; None: one, so that nothing in the object needs a lock, or 1000 if
                 the class has asynchronous methods (others of it still run one at a time).
             concurrency_groups: How many calls at once of the methods which `method` puts into each group.
@@ -163,7 +166,7 @@ class ActorServer:
         return ActorId(named.incarnation)
 
     def unregister(self, name: str, *, lost: bool = False) -> None:
-        """Let it not be called any more. Calls that wait are refused, one that runs is answered.
+        """Let it not be called any more. Calls that wait are rejected, one that runs is answered.
 
         A name that is not registered changes nothing. With `lost` calls that run end with MaybeExecutedError,
         as if the process had died.
@@ -196,7 +199,7 @@ class ActorServer:
         self._listener.start()
 
     def shutdown(self, grace_period: float = _GRACE) -> None:
-        """Unregister, refuse new calls, and end once those that are here are answered or time is up."""
+        """Unregister, reject new calls, and end once those that are here are answered or time is up."""
         with self._lock:
             first, self._stopping = not self._stopping, True
             known, self._registered = list(self._registered.values()), {}

@@ -1,1 +1,1 @@
-"""The parts of `fray.rpc.codec`."""
+"""The modules of `fray.rpc.codec`, which alone imports them from outside."""

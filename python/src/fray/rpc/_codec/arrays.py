@@ -66,10 +66,10 @@ def parts(value: Any) -> tuple[str, list[int], memoryview]:
 
 
 def check(dtype: str, shape: list[int], size: int) -> None:
-    """Refuse an array whose parts do not agree, in the words of Go.
+    """Refuse an array whose parts do not agree, with the message of Go.
 
     Raises:
-        CodecError: it says what is wrong.
+        CodecError: its text is what is wrong.
     """
     if dtype not in _SIZES:
         raise CodecError(

@@ -1,4 +1,7 @@
-"""What is checked of a decoded value after the library has made it."""
+"""What is checked of a decoded value after the library has made it.
+
+What is checked of the bytes before is left to `weighing`.
+"""
 
 from __future__ import annotations
 

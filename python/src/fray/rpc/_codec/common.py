@@ -1,4 +1,7 @@
-"""What the codecs share: their names, limits, errors and the actor reference."""
+"""What the codecs share: their names, limits, errors and the actor reference.
+
+Writing and reading values is left to the modules of the codecs.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ OUT_OF_BAND = 8 << 10
 MAX_DEPTH = 100
 """How deep lists and maps may nest in one value."""
 
-# What decoding finds wrong; the same words as in Go.
+# What decoding finds wrong; the same text as in Go.
 NOT_MSGPACK = "the bytes are no msgpack value"
 NOT_JSON = "the bytes are no JSON value"
 TRAILING = "bytes follow the value"

@@ -1,4 +1,7 @@
-"""The msgpack codec."""
+"""The msgpack codec.
+
+Values that the library does not write are left to `lowering`, and arrays to `arrays`.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +55,7 @@ _SMALL = PLAIN | {bytes}
 
 
 class _Packers:
-    """Packers that nobody uses. One serves one call at a time, and making one costs more than a call."""
+    """Packers that are not in use. One serves one call at a time, and making one costs more than a call."""
 
     def __init__(self) -> None:
         self._free: list[msgpack.Packer] = []
@@ -192,7 +195,7 @@ def _scan(data: Buffer) -> None:
 
 
 def _problem(err: Exception) -> str:
-    """Return what an error of the library means, in the words of Go."""
+    """Return what an error of the library means, with the message of Go."""
     if isinstance(err, msgpack.ExtraData):
         return TRAILING
     if isinstance(err, msgpack.StackError):

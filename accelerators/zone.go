@@ -1,0 +1,103 @@
+package accelerators
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/fray-ml/fray/schema"
+)
+
+// OfferedZones lists the zones that are known to have a TPU type, or a machine
+// type, as far as a provider's offers or the built-in table say; nil where
+// nothing is known. The list is not complete: a zone that stands nowhere in the
+// table is to be taken on trust.
+func OfferedZones(name string, offers []schema.Market) []string {
+	if shape, err := Parse(name); err == nil {
+		name = shape.Generation
+	}
+	return marketOf(name, offers).zones
+}
+
+// CandidateZones are where a provider's slices of a TPU or machine type may be,
+// best first. Stated zones are taken as they are; of the provider's, those that
+// are known not to have it are left out. Where neither states any, or none in the
+// stated regions, all that have it will do.
+func CandidateZones(p *schema.Provider, kind string, zones, regions []string) []string {
+	offered := OfferedZones(kind, p.Offers)
+	inRegions := func(zone string) bool { return len(regions) == 0 || slices.Contains(regions, RegionOf(zone)) }
+	var found []string
+	sources := [][]string{zones, p.Zones, offered}
+	if len(p.Zones) > 0 && len(regions) == 0 { // they are what the stack keeps to
+		sources = sources[:2]
+	}
+	for _, from := range sources {
+		for _, zone := range from {
+			has := len(zones) > 0 || len(offered) == 0 || slices.Contains(offered, zone)
+			if has && inRegions(zone) && !slices.Contains(found, zone) {
+				found = append(found, zone)
+			}
+		}
+		if len(found) > 0 {
+			return found
+		}
+	}
+	if len(zones) == 0 { // the table may be older than the cloud
+		found = slices.DeleteFunc(slices.Clone(p.Zones), func(zone string) bool { return !inRegions(zone) })
+	}
+	return found
+}
+
+// RegionOf is the region of a zone's name: "us-west4" of "us-west4-a".
+func RegionOf(zone string) string { return zone[:max(0, strings.LastIndexByte(zone, '-'))] }
+
+// tpuZones lists the zones of a TPU generation as built in.
+func tpuZones(generation string) []string { return marketOf(generation, nil).zones }
+
+// IsKnownZone reports whether the built-in table has a zone for any TPU type.
+func IsKnownZone(zone string) bool {
+	return slices.ContainsFunc(generations(), func(g generation) bool { return slices.Contains(tpuZones(g.name), zone) })
+}
+
+// Offers are the TPU types of a provider that a query chooses, by generation and
+// size. The provider local simulates all of them, in the zone "local" and for
+// nothing.
+func Offers(q Query) []Offer {
+	var offers []Offer
+	for _, g := range generations() {
+		if q.Generation != "" && q.Generation != g.name {
+			continue
+		}
+		zones := pricedZones(&q, g.name)
+		if len(q.Zones) > 0 && len(zones) == 0 {
+			continue
+		}
+		for _, size := range g.validSizes() {
+			topology, _ := g.topology(size)
+			shape := g.shape(size, topology)
+			if shape.Chips >= q.MinChips && (q.MaxChips == 0 || shape.Chips <= q.MaxChips) {
+				offers = append(offers, Offer{Shape: shape, Zones: zones})
+			}
+		}
+	}
+	slices.SortFunc(offers, func(a, b Offer) int {
+		return cmp.Or(strings.Compare(a.Generation, b.Generation), cmp.Compare(a.Chips, b.Chips))
+	})
+	return offers
+}
+
+// pricedZones are the zones of a generation that a query asks for. A price is
+// the low end of what is published: that of the cheapest region.
+func pricedZones(q *Query, generation string) []PricedZone {
+	m := marketOf(generation, q.Offers)
+	if q.Provider == schema.ProviderLocal {
+		m = market{zones: []string{string(schema.ProviderLocal)}}
+	}
+	var zones []PricedZone
+	for _, zone := range m.zones {
+		if len(q.Zones) == 0 || slices.Contains(q.Zones, zone) {
+			zones = append(zones, PricedZone{Zone: zone, OnDemand: m.onDemand.Low, Spot: m.spot.Low})
+		}
+	}
+	return zones
+}

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/fray-ml/fray/configuration"
+	"github.com/fray-ml/fray/lang/eval"
+)
+
+func registerConfig(f *configuration.Options, cmd *cobra.Command) {
+	cmd.Flags().Var(givenFlag{eval.GivenVar, &f.Given}, "var", "set a variable, `NAME=VALUE`; may be repeated")
+	cmd.Flags().Var(givenFlag{eval.GivenVarFile, &f.Given}, "var-file", "read variables from `FILE`; may be repeated")
+	cmd.Flags().BoolVar(&f.Input, "input", true, "ask on a terminal for variables that have no value")
+	registerPlace(f, cmd)
+}
+
+// registerPlace registers the flags that say where the stack is.
+func registerPlace(f *configuration.Options, cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.Local, "local", false, "map every provider and the state onto this machine")
+	cmd.Flags().StringVar(&f.Workspace, "workspace", "", "act in workspace `NAME` instead of the selected one")
+}
+
+// givenFlag appends to a list that several flags share, so that their order on
+// the command line counts.
+type givenFlag struct {
+	kind eval.GivenKind
+	list *[]eval.Given
+}
+
+func (f givenFlag) Set(text string) error {
+	*f.list = append(*f.list, eval.Given{Kind: f.kind, Text: text})
+	return nil
+}
+
+func (f givenFlag) String() string { return "" }
+
+func (f givenFlag) Type() string { return "text" }

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/fray-ml/fray/providers/gcp/client"
+	"github.com/fray-ml/fray/terminal"
+)
+
+// troublePace is the time between two lines about a store that does not answer.
+const problemPace = 20 * time.Second
+
+// withProblems returns a context in which whoever sits at the terminal is told that a
+// bucket is asked again and again, and why, while they see nothing happen.
+func withProblems(ctx context.Context, a *terminal.Terminal) context.Context {
+	if !terminal.IsTerminal(a.Stderr) {
+		return ctx
+	}
+	return client.WithRetryNotice(ctx, (&problemNotice{app: a, now: time.Now}).tell)
+}
+
+// problemNotice tells of what many goroutines run into, at most one line per troublePace.
+type problemNotice struct {
+	app *terminal.Terminal
+	now func() time.Time
+
+	mu   sync.Mutex
+	last time.Time // a line was written
+}
+
+func (t *problemNotice) tell(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if now := t.now(); now.Sub(t.last) >= problemPace {
+		t.last = now
+		fmt.Fprintf(t.app.Stderr, "\r\x1b[KThe store does not answer as it should; trying again, for up to a minute (Ctrl-C gives up): %v\n", err)
+	}
+}

@@ -1,0 +1,325 @@
+package decode
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/fray-ml/fray/lang/as"
+	"github.com/fray-ml/fray/lang/configs"
+	"github.com/fray-ml/fray/lang/eval"
+	"github.com/fray-ml/fray/lang/language"
+	"github.com/fray-ml/fray/schema"
+)
+
+// part decodes one part of a job from some of the attributes and blocks. A part
+// whose expressions do not refer to an instance is decoded once for all of them.
+type part struct {
+	attrs  []string
+	blocks []string
+	decode func(*Decoder, *configs.Declaration, eval.RepetitionData, *schema.Job)
+}
+
+func parts() []part {
+	return []part{
+		{attrs: []string{"command", "args"}, decode: (*Decoder).Command},
+		{attrs: []string{"namespace"}, decode: (*Decoder).jobNamespace},
+		{blocks: []string{"resources"}, decode: (*Decoder).Resources},
+		{blocks: []string{"lifecycle"}, decode: (*Decoder).jobLifecycle},
+		{blocks: []string{"environment", language.ActorBlock}, decode: (*Decoder).environment},
+		{blocks: []string{"retries", "restart"}, decode: (*Decoder).Retries},
+		{blocks: []string{"health_check", "resources"}, decode: (*Decoder).HealthCheck}, // its port is one of resources
+		{
+			attrs:  []string{"stop_grace", "timeout", "scheduling_timeout", "priority", "user", "band", "labels"},
+			blocks: []string{"resources"}, // whose provider the labels must suit
+			decode: (*Decoder).JobSettings,
+		},
+	}
+}
+
+func (p part) perInstance(b *configs.Block) bool {
+	found := false
+	visit := func(x *configs.Expression) { found = found || x.PerInstance }
+	for _, name := range p.attrs {
+		if x := b.Attr(name); x != nil {
+			visit(x)
+		}
+	}
+	for _, name := range p.blocks {
+		b.Child(name).Walk(visit)
+	}
+	return found
+}
+
+// Jobs decodes the instances of a job or service. What does not depend on an
+// instance is decoded even where there is none, for its mistakes.
+func (e *Decoder) Jobs(decl *configs.Declaration) []schema.Job {
+	if decl.Block.HasDynamics() {
+		return e.dynamicJobs(decl)
+	}
+	var varying []part
+	template := schema.Job{DependsOn: decl.DependsOn, Uses: decl.Uses}
+	for _, p := range parts() {
+		if p.perInstance(decl.Block) {
+			varying = append(varying, p)
+			continue
+		}
+		p.decode(e, decl, nil, &template)
+	}
+	jobs := make([]schema.Job, len(decl.Instances))
+	for i, instance := range decl.Instances {
+		jobs[i] = template
+		jobs[i].Addr = e.Global(instance.Addr(decl.Addr))
+		if len(varying) == 0 {
+			continue
+		}
+		s := eval.RepetitionData(instance.Values())
+		for _, p := range varying {
+			p.decode(e, decl, s, &jobs[i])
+		}
+	}
+	nameActors(decl.Block, jobs)
+	return jobs
+}
+
+// dynamicJobs decodes instances whose blocks are made for each by itself.
+func (e *Decoder) dynamicJobs(decl *configs.Declaration) []schema.Job {
+	jobs := make([]schema.Job, len(decl.Instances))
+	for i, instance := range decl.Instances {
+		jobs[i] = schema.Job{Addr: e.Global(instance.Addr(decl.Addr)), DependsOn: decl.DependsOn, Uses: decl.Uses}
+		one := *decl
+		s := eval.RepetitionData(instance.Values())
+		var ok bool
+		if one.Block, ok = e.Expanded(decl.Block, s); !ok {
+			continue
+		}
+		for _, p := range parts() {
+			p.decode(e, &one, s, &jobs[i])
+		}
+		nameActors(one.Block, jobs[i:i+1])
+	}
+	return jobs
+}
+
+// Command decodes the command and its arguments.
+func (e *Decoder) Command(decl *configs.Declaration, s eval.RepetitionData, j *schema.Job) {
+	x := decl.Block.Attr("command")
+	if x == nil {
+		e.withoutCommand(decl, j)
+		return
+	}
+	j.Command = e.texts(s, x)
+	if out := e.Eval(x, s); out.OK && out.Value.IsKnown() && (out.Value.IsNull() || j.Command != nil && emptyCommand(j.Command)) {
+		e.ErrorAt(x.Expr.Range(), "Invalid value for command", "The command has no program. Write one, such as [\"python\", \"-m\", \"train\"].")
+	}
+	j.Command = slices.Concat(j.Command, e.texts(s, decl.Block.Attr("args")))
+}
+
+func emptyCommand(words []schema.Text) bool { return len(words) == 0 || words[0] == schema.Plain("") }
+
+// withoutCommand gives a service that has no command the one that hosts its
+// actor, or says that it needs either.
+func (e *Decoder) withoutCommand(decl *configs.Declaration, j *schema.Job) {
+	args := decl.Block.Attr("args")
+	switch {
+	case decl.Block.Child(language.ActorBlock) != nil && args != nil:
+		e.ErrorAt(args.Range, "Arguments without a command", "args are appended to command, and this service has none. What the constructor of its actor is given stands in the actor block: actor { args = { … } }.")
+	case decl.Block.Child(language.ActorBlock) != nil:
+		j.Command = hostCommand()
+	case decl.Addr.Kind == schema.KindActorService:
+		e.ErrorAt(decl.Block.Range(), "Missing attribute", "An actor_service needs a block actor { class = \"package.module:Class\" }, or the attribute \"command\" (list of strings): the program and its arguments.")
+	}
+}
+
+func (e *Decoder) jobNamespace(decl *configs.Declaration, s eval.RepetitionData, j *schema.Job) {
+	j.Namespace = e.Global(decl.Addr).Scoped()
+	if decl.Group != nil {
+		j.Namespace = e.groups[decl.Group.Addr.Name].Namespace
+	}
+	if name, ok := e.referenceTo(s, decl.Block.Attr("namespace"), schema.KindNamespace); ok {
+		j.Namespace = name
+	}
+}
+
+func (e *Decoder) jobLifecycle(decl *configs.Declaration, _ eval.RepetitionData, j *schema.Job) {
+	j.Lifecycle = e.lifecycle(decl)
+}
+
+func (e *Decoder) environment(decl *configs.Declaration, s eval.RepetitionData, j *schema.Job) {
+	e.statedEnvironment(decl, s, j)
+	e.actor(decl, s, j)
+}
+
+func (e *Decoder) statedEnvironment(decl *configs.Declaration, s eval.RepetitionData, j *schema.Job) {
+	b := decl.Block.Child("environment")
+	if b == nil {
+		return
+	}
+	env := schema.Environment{
+		Image: eval.Get(e, s, b.Attr("image"), as.NotEmpty, ""),
+		Env:   e.TextMap(s, b.Attr("env")),
+	}
+	if env.Image != "" && (e.Options.Local || j.Resources.Provider == schema.ProviderLocal) {
+		e.warnOfImage(b.Attr("image"))
+	}
+	uv := b.Child("uv")
+	if uv != nil {
+		env.UV = &schema.UV{
+			Extras: eval.Get(e, s, uv.Attr("extras"), as.StringList, nil),
+			Groups: eval.Get(e, s, uv.Attr("groups"), as.StringList, nil),
+			Python: eval.Get(e, s, uv.Attr("python"), as.NotEmpty, ""),
+		}
+	}
+	if env.Image != "" && uv != nil && j.Resources.Provider == schema.ProviderGCP {
+		e.ErrorAt(uv.Range(), "Image and uv", "A container brings its own Python: install what the job needs into the image, or remove image to have uv install it on the host.")
+	}
+	project, hasProject := eval.Lookup(e, s, b.Attr("project"), as.NotEmpty, "")
+	switch {
+	case hasProject:
+		env.Project = e.Absolute(project)
+		e.checkProject(b.Attr("project"), env.Project, uv != nil)
+	case uv != nil && b.Attr("project") == nil:
+		e.ErrorAt(uv.Range(), "uv without a project", "uv installs what a project's uv.lock says: add project = \"DIR\" to the environment, the directory with pyproject.toml and uv.lock.")
+	}
+	j.Environment = env
+}
+
+// Retries decodes how often a job or a replica is started again.
+func (e *Decoder) Retries(decl *configs.Declaration, s eval.RepetitionData, j *schema.Job) {
+	budget := as.WholeNumber(schema.Unlimited, math.MaxInt32)
+	if decl.Addr.Kind == schema.KindActorService {
+		b := decl.Block.Child("restart")
+		limit := eval.Get(e, s, b.Attr("max"), budget, schema.Unlimited)
+		on := eval.Get(e, s, b.Attr("on"), as.OneOf("failure", "always"), "failure")
+		j.Retries = schema.Retries{Failure: limit, Preemption: limit, OnSuccess: on == "always"}
+		return
+	}
+	b := decl.Block.Child("retries")
+	j.Retries = schema.Retries{
+		Failure:    eval.Get(e, s, b.Attr("failure"), budget, 0),
+		Preemption: eval.Get(e, s, b.Attr("preemption"), budget, 100),
+	}
+}
+
+// HealthCheck decodes the health check; that of an actor is implied.
+func (e *Decoder) HealthCheck(decl *configs.Declaration, s eval.RepetitionData, j *schema.Job) {
+	b := decl.Block.Child("health_check")
+	if b == nil {
+		if decl.Block.Child(language.ActorBlock) != nil {
+			j.HealthCheck = actorHealth()
+		}
+		return
+	}
+	h := schema.Health{
+		HTTP:        eval.Get(e, s, b.Attr("http"), httpPath, ""),
+		TCP:         eval.Get(e, s, b.Attr("tcp"), asTrue, false),
+		Exec:        eval.Get(e, s, b.Attr("exec"), checkCommand, nil),
+		Port:        eval.Get(e, s, b.Attr("port"), as.PortName, ""),
+		Interval:    eval.Get(e, s, b.Attr("interval"), as.PositiveDuration, schema.Duration(10*time.Second)),
+		Timeout:     eval.Get(e, s, b.Attr("timeout"), as.PositiveDuration, schema.Duration(5*time.Second)),
+		Threshold:   eval.Get(e, s, b.Attr("threshold"), as.WholeNumber(1, math.MaxInt32), 3),
+		StartPeriod: eval.Get(e, s, b.Attr("start_period"), as.Duration, 0),
+	}
+	e.checkHealth(b, &h, j.Resources.Ports)
+	j.HealthCheck = &h
+}
+
+// JobSettings decodes what stands in the job block itself.
+func (e *Decoder) JobSettings(decl *configs.Declaration, s eval.RepetitionData, j *schema.Job) {
+	b := decl.Block
+	j.StopGrace = eval.Get(e, s, b.Attr("stop_grace"), as.Duration, schema.Duration(10*time.Second))
+	j.Timeout = eval.Get(e, s, b.Attr("timeout"), as.Duration, 0)
+	j.SchedulingTimeout = eval.Get(e, s, b.Attr("scheduling_timeout"), as.PositiveDuration, 0)
+	j.User = eval.Get(e, s, b.Attr("user"), as.NotEmpty, "")
+	j.Priority = eval.Get(e, s, b.Attr("priority"), as.WholeNumber(math.MinInt32, math.MaxInt32), 0)
+	band := eval.Get(e, s, b.Attr("band"), as.OneOf(schema.BandProduction, schema.BandInteractive, schema.BandBatch), schema.BandInteractive)
+	if band != schema.BandInteractive { // the zero Band is interactive
+		j.Band = band
+	}
+	asLabels := as.StringMap
+	if j.Resources.Provider == schema.ProviderGCP {
+		asLabels = cloudLabels
+	}
+	j.Labels = eval.Get(e, s, b.Attr("labels"), asLabels, nil)
+}
+
+func (e *Decoder) jobGroup(decl *configs.Declaration) schema.JobGroup {
+	b := decl.Block
+	g := schema.JobGroup{
+		Addr:       e.Global(decl.Addr),
+		Namespace:  e.Global(decl.Addr).Scoped(),
+		SameRegion: eval.Get(e, nil, b.Attr("same_region"), as.Bool, false),
+		SameZone:   eval.Get(e, nil, b.Attr("same_zone"), as.Bool, false),
+	}
+	if name, ok := e.referenceTo(nil, b.Attr("namespace"), schema.KindNamespace); ok {
+		g.Namespace = name
+	}
+	if len(b.Blocks[string(schema.KindJob)]) == 0 {
+		e.ErrorAt(b.Range(), "Empty block", "A job_group places jobs together: put job blocks into it, or remove it.")
+	}
+	return g
+}
+
+// Resources decodes what a job runs on. With a reservation, the shape is the
+// reservation's.
+func (e *Decoder) Resources(decl *configs.Declaration, s eval.RepetitionData, j *schema.Job) {
+	b := decl.Block.Child("resources")
+	r := schema.Resources{
+		Slices: eval.Get(e, s, b.Attr("slices"), as.WholeNumber(1, 100_000), 1),
+		Ports:  eval.Get(e, s, b.Attr("ports"), as.PortList, nil),
+	}
+	if decl.Block.Child(language.ActorBlock) != nil {
+		r.Ports = schema.WithActorPort(r.Ports)
+	}
+	r.Ports = slices.SortedFunc(slices.Values(r.Ports), func(a, c schema.Port) int { return cmp.Compare(a.Name, c.Name) })
+	if name, ok := e.referenceTo(s, b.Attr("reservation"), schema.KindReservation); ok {
+		e.fromReservation(b, s, &r, name)
+		j.Resources = r
+		return
+	}
+	if b.Attr("reservation") != nil {
+		j.Resources = r
+		return // wrong, and told
+	}
+	r.Provider = e.provider(s, b.Attr("provider"))
+	r.TPU = e.TPU(s, b.Attr("tpu"))
+	r.CPU = eval.Get(e, s, b.Attr("cpu"), as.Cores, 0)
+	r.Memory = eval.Get(e, s, b.Attr("memory"), as.Bytes, 0)
+	r.Disk = eval.Get(e, s, b.Attr("disk"), as.Bytes, 0)
+	r.MachineType = eval.Get(e, s, b.Attr("machine_type"), as.NotEmpty, "")
+	r.Zones = eval.Get(e, s, b.Attr("zones"), as.StringList, nil)
+	r.Regions = eval.Get(e, s, b.Attr("regions"), as.StringList, nil)
+	e.WarnOfZones(b.Attr("zones"), r.Zones)
+	e.WarnOfRegions(b.Attr("regions"), r.Regions)
+	e.checkShape(b, &r)
+	e.checkPlaced(decl.Block, &r)
+	cloud := e.Whole.GCP.Cloud
+	e.cloud(s, b, &cloud)
+	e.settleCloud(b, &cloud, r.TPU)
+	if r.Provider == schema.ProviderGCP {
+		r.Cloud = cloud
+	}
+	if e.Options.Local {
+		r.MachineType, r.Zones, r.Regions = "", nil, nil
+	}
+	if r.TPU == "" && r.CPU == 0 && r.MachineType == "" && b.Attr("tpu") == nil {
+		r.CPU = 1
+	}
+	r.Preemptible = eval.Get(e, s, b.Attr("preemptible"), as.Bool, r.TPU != "")
+	j.Resources = r
+}
+
+// portNames lists ports and their fixed numbers, as a health check may name them.
+func portNames(ports []schema.Port) []string {
+	names := map[string]bool{}
+	for _, p := range ports {
+		names[p.Name] = true
+		if p.Number != 0 {
+			names[strconv.Itoa(p.Number)] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}

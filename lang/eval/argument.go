@@ -1,0 +1,98 @@
+package eval
+
+import (
+	"fmt"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/fray-ml/fray/lang/configs"
+	"github.com/fray-ml/fray/lang/diagnose"
+	"github.com/fray-ml/fray/lang/mark"
+)
+
+// argument gives a variable of a called module its value: what the call says,
+// or the default.
+func (e *Evaluator) argument(name string) {
+	s := configs.Symbol{Root: configs.RootVar, Name: name}
+	v := e.variable(e.Decls.Variables[name])
+	call := e.CallBlock()
+	val, ok := cty.NilVal, !e.failed[s]
+	if x := call.Attr(name); x != nil && call.Type.Attr(name) == nil {
+		out := e.Parent.Eval(x, e.at.Values())
+		ok = ok && out.OK && e.Parent.fits(x, out.Value)
+		if ok {
+			val, ok = e.fitArgument(v, x, out)
+		}
+	} else if ok && v.fallback == cty.NilVal {
+		e.ErrorAt(call.Range(), "Missing argument", fmt.Sprintf("The module needs a value for its variable %q (%s): write %s = …", name, diagnose.Place(v.block.Range()), name))
+		ok = false
+	} else if ok {
+		val = v.mark(v.fallback)
+	}
+	e.failed[s] = !ok
+	if !ok {
+		val = cty.DynamicVal
+	}
+	e.Variables[name] = val
+}
+
+// fitArgument converts what a call says to the type of the variable.
+func (e *Evaluator) fitArgument(v *variable, x *configs.Expression, out configs.Result) (cty.Value, bool) {
+	if mark.IsEphemeral(out.Value) && !v.ephemeral {
+		e.Add(ValueError(x.Expr.Range(), x.Expr, out.Context, "Ephemeral value", fmt.Sprintf(
+			"The variable %q of the module keeps its value, and this one must not be kept. Write ephemeral = true in the variable (%s).", x.Name, diagnose.Place(v.block.Range()))))
+		return cty.NilVal, false
+	}
+	if out.Value.IsNull() && !v.nullable && v.fallback != cty.NilVal {
+		return v.mark(v.fallback), true
+	}
+	val, err := v.convert(out.Value)
+	switch {
+	case err != nil:
+		e.Add(ValueError(x.Expr.Range(), x.Expr, out.Context, "Invalid value for "+x.Name, diagnose.Sentence(v.misfit(err, v.sensitive || mark.IsSensitive(out.Value) || mark.IsEphemeral(out.Value)))))
+		return cty.NilVal, false
+	case val.IsNull() && !v.nullable:
+		e.Add(ValueError(x.Expr.Range(), x.Expr, out.Context, "Invalid value for "+x.Name, "It must not be null."))
+		return cty.NilVal, false
+	}
+	return v.mark(val), true
+}
+
+// handOut gives an output of a called module its value for the caller.
+func (e *Evaluator) handOut(name string) {
+	b := e.Decls.Outputs[name]
+	s := configs.Symbol{Root: configs.RootOutput, Name: name}
+	x := b.Attr("value")
+	if x == nil {
+		e.failed[s] = true
+		return
+	}
+	out := e.Eval(x, nil)
+	if !out.OK || !e.fits(x, out.Value) {
+		e.failed[s] = true
+		return
+	}
+	val := out.Value
+	if e.ConstantBool(b.Attr("sensitive"), false) {
+		val = mark.MakeSensitive(val)
+	}
+	switch ephemeral := e.ConstantBool(b.Attr("ephemeral"), false); {
+	case mark.IsEphemeral(val) && !ephemeral:
+		e.Add(ValueError(x.Expr.Range(), x.Expr, out.Context, "Ephemeral value", fmt.Sprintf("The output %q hands on a value that must not be kept. Write ephemeral = true in it.", name)))
+		e.failed[s] = true
+		return
+	case ephemeral:
+		val = val.Mark(mark.Ephemeral{})
+	}
+	e.outputs[name] = val
+}
+
+// Keepable reports whether a value may be recorded, and tells if not.
+func (e *Evaluator) Keepable(x *configs.Expression, out configs.Result) bool {
+	if !mark.IsEphemeral(out.Value) {
+		return true
+	}
+	e.Add(ValueError(x.Expr.Range(), x.Expr, out.Context, "Ephemeral value", fmt.Sprintf(
+		"%q is recorded in plans and state, and an ephemeral value must not be. Make the variable sensitive instead: then it is recorded encrypted.", x.Name)))
+	return false
+}

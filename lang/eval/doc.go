@@ -1,0 +1,10 @@
+// Package eval gives everything in a configuration its value: variables, locals,
+// arguments and outputs of modules, data, and the instances of what is repeated, in the
+// order in which they need each other.
+//
+// It makes no specs; package decode does, and evaluates the attributes of blocks by
+// [Get]. It reads data through a [Reader] alone.
+//
+// Start with [Session.Evaluate] and node.go for the order, [Evaluator.Eval] for one
+// expression, and [Scope] for expressions that stand in no file.
+package eval

@@ -1,0 +1,100 @@
+package eval
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/fray-ml/fray/lang/configs"
+	"github.com/fray-ml/fray/lang/diagnose"
+)
+
+// maxHinted bounds the names among which a misspelt one is looked for.
+const maxHinted = 1000
+
+// nameHint says which name may be meant where an expression asks a value for one
+// that it does not have; "" for all other diagnostics.
+func nameHint(d *hcl.Diagnostic) string {
+	if d.EvalContext == nil {
+		return ""
+	}
+	switch expr := d.Expression.(type) {
+	case *hclsyntax.ScopeTraversalExpr:
+		of := expr.Traversal[:1]
+		val, diags := of.TraverseAbs(d.EvalContext)
+		if diags.HasErrors() {
+			return ""
+		}
+		return missingIn(val, expr.Traversal[1:])
+	case *hclsyntax.RelativeTraversalExpr:
+		val, diags := expr.Source.Value(d.EvalContext)
+		if diags.HasErrors() {
+			return ""
+		}
+		return missingIn(val, expr.Traversal)
+	case *hclsyntax.IndexExpr:
+		val, diags := expr.Collection.Value(d.EvalContext)
+		key, keyDiags := expr.Key.Value(d.EvalContext)
+		if diags.HasErrors() || keyDiags.HasErrors() || key.IsMarked() || !key.IsKnown() || key.IsNull() || key.Type() != cty.String {
+			return ""
+		}
+		return missingIn(val, hcl.Traversal{hcl.TraverseIndex{Key: key}})
+	}
+	return ""
+}
+
+// missingIn is the hint for the first step that a value does not have.
+func missingIn(val cty.Value, steps hcl.Traversal) string {
+	for i, step := range steps {
+		next, diags := step.TraversalStep(val)
+		if !diags.HasErrors() {
+			val = next
+			continue
+		}
+		name, ok := configs.StepName(steps, i)
+		if !ok {
+			return ""
+		}
+		if names := namesIn(val); len(names) > 0 {
+			return diagnose.DidYouMean(name, names)
+		}
+		return ""
+	}
+	return ""
+}
+
+// namesIn are the names that a value can be asked for, none where they are
+// sensitive or too many.
+func namesIn(val cty.Value) []string {
+	if val.IsMarked() || !val.IsKnown() || val.IsNull() {
+		return nil
+	}
+	switch ty := val.Type(); {
+	case ty.IsObjectType() && len(ty.AttributeTypes()) <= maxHinted:
+		return slices.Sorted(maps.Keys(ty.AttributeTypes()))
+	case ty.IsMapType() && val.LengthInt() <= maxHinted:
+		return slices.Sorted(maps.Keys(val.AsValueMap()))
+	}
+	return nil
+}
+
+// typeHints adds to the diagnostics of a type which one may be meant.
+func typeHints(diags hcl.Diagnostics) hcl.Diagnostics {
+	if len(diags) == 0 {
+		return nil
+	}
+	types := []string{"string", "number", "bool", "any", "list", "set", "map", "tuple", "object", "optional"}
+	word := regexp.MustCompile(`eyword "([^"]*)" is not a valid type`)
+	for _, d := range diags {
+		if found := word.FindStringSubmatch(d.Detail); found != nil {
+			d.Detail = strings.TrimSpace(fmt.Sprintf("There is no type %q. %s", found[1], diagnose.DidYouMean(found[1], types)))
+		}
+	}
+	return diags
+}

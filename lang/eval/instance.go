@@ -1,0 +1,161 @@
+package eval
+
+import (
+	"fmt"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/fray-ml/fray/lang/as"
+	"github.com/fray-ml/fray/lang/configs"
+	"github.com/fray-ml/fray/lang/diagnose"
+	"github.com/fray-ml/fray/lang/mark"
+	"github.com/fray-ml/fray/schema"
+)
+
+// MaxInstances bounds count, for_each and replicas: beyond it a number is more
+// likely a mistake than a wish.
+const MaxInstances = 1_000_000
+
+// maxTotal is how many times as many all declarations may have together, where
+// an instance of a module, which has values of its own, counts as moduleWeight.
+const (
+	maxTotal     = 2
+	moduleWeight = 100
+)
+
+// expand gives a declaration its instances, in key order.
+func (e *Evaluator) expand(decl *configs.Declaration) bool {
+	switch decl.Repetition {
+	case configs.Single:
+		decl.Instances = []configs.Instance{{}}
+		return e.room(decl, 1)
+	case configs.Counted:
+		x := decl.Block.Attr("count")
+		if decl.Addr.Kind == schema.KindActorService {
+			x = decl.Block.Attr("replicas")
+		}
+		return e.expandCount(decl, x)
+	case configs.Keyed:
+		return e.expandEach(decl, decl.Block.Attr("for_each"))
+	}
+	return false
+}
+
+// room takes n instances into account, and tells if all modules together have
+// too many: a few calls of modules in modules make more than memory holds.
+func (e *Evaluator) room(decl *configs.Declaration, n int) bool {
+	if decl.Addr.Kind == schema.ModuleWord {
+		n *= moduleWeight
+	}
+	if e.total += n; e.total <= maxTotal*e.maxInstances {
+		return true
+	}
+	e.full = true
+	e.ErrorAt(decl.Block.Range(), "Too many instances", fmt.Sprintf(
+		"All blocks and modules together may have %d instances at most, and with those of %s there are more (one of a module counts as 100). Lower a count, or split the configuration.", maxTotal*e.maxInstances, e.Global(decl.Addr)))
+	return false
+}
+
+func (e *Evaluator) expandCount(decl *configs.Declaration, x *configs.Expression) bool {
+	n := 1
+	if x != nil {
+		out := e.Eval(x, nil)
+		if !out.OK || !e.Plain(x, out, "the number of instances") {
+			return false
+		}
+		v, err := as.WholeNumber(0, e.maxInstances)(out.Value)
+		if err != nil {
+			e.WrongValue(x, out, err)
+			return false
+		}
+		n = v
+	}
+	if !e.room(decl, n) {
+		return false
+	}
+	decl.Instances = make([]configs.Instance, n)
+	for i := range decl.Instances {
+		decl.Instances[i].Key = schema.IntKey(i)
+	}
+	return true
+}
+
+func (e *Evaluator) expandEach(decl *configs.Declaration, x *configs.Expression) bool {
+	out := e.Eval(x, nil)
+	if !out.OK {
+		return false
+	}
+	ty := out.Value.Type()
+	isMap := ty.IsMapType() || ty.IsObjectType()
+	keys := out // of a map, the values may be anything: they decide no instances
+	if isMap && out.Value.IsKnown() && !out.Value.IsNull() && !out.Value.IsMarked() {
+		keys.Value = cty.EmptyObjectVal
+	}
+	if !e.Plain(x, keys, "the instances") {
+		return false
+	}
+	val := out.Value
+	isSet := ty.IsSetType() && (ty.ElementType() == cty.String || val.LengthInt() == 0)
+	switch {
+	case val.IsNull():
+		e.WrongValue(x, out, fmt.Errorf("null has no instances; for none, write {}"))
+		return false
+	case ty.IsTupleType() || ty.IsListType():
+		e.WrongValue(x, out, fmt.Errorf("a list gives its instances no names; write toset([…]) for a list of strings"))
+		return false
+	case !isMap && !isSet:
+		e.WrongValue(x, out, fmt.Errorf("want a map or a set of strings, this is %s", diagnose.Friendly(val)))
+		return false
+	case val.LengthInt() > e.maxInstances:
+		e.WrongValue(x, out, fmt.Errorf("there may be %d instances at most, this makes %d", e.maxInstances, val.LengthInt()))
+		return false
+	}
+	if !e.room(decl, val.LengthInt()) {
+		return false
+	}
+	for it := val.ElementIterator(); it.Next(); {
+		k, v := it.Element()
+		if isSet {
+			k = v
+		}
+		if k.IsNull() {
+			e.WrongValue(x, out, fmt.Errorf("null cannot name an instance"))
+			return false
+		}
+		decl.Instances = append(decl.Instances, configs.Instance{Key: schema.StringKey(k.AsString()), Value: v})
+	}
+	return true
+}
+
+// Plain reports whether a value is known and not sensitive, and tells if not.
+func (e *Evaluator) Plain(x *configs.Expression, out configs.Result, what string) bool {
+	if !e.Keepable(x, out) {
+		return false
+	}
+	if mark.IsSensitive(out.Value) {
+		e.Add(ValueError(x.Expr.Range(), x.Expr, out.Context, "Sensitive value",
+			fmt.Sprintf("A sensitive value cannot decide %s, because plans show it. Use nonsensitive() if it is no secret.", what)))
+		return false
+	}
+	if !out.Value.IsWhollyKnown() {
+		e.NotKnown(x, out.Context,
+			fmt.Sprintf("This comes from values that are known only after apply, but %s must be known at plan time. Such values can stand in command, env and outputs.", what))
+		return false
+	}
+	return true
+}
+
+// WrongValue reports an attribute whose value does not fit.
+func (e *Evaluator) WrongValue(x *configs.Expression, out configs.Result, err error) {
+	e.Add(ValueError(x.Expr.Range(), x.Expr, out.Context, "Invalid value for "+x.Name, diagnose.Sentence(err.Error())))
+}
+
+// ValueError is an error about the value of an expression in a context.
+func ValueError(rng hcl.Range, expr hcl.Expression, ctx *hcl.EvalContext, summary, detail string) *hcl.Diagnostic {
+	d := diagnose.ErrorAt(rng, summary, detail)
+	if ctx != nil {
+		d.Expression, d.EvalContext = expr, ctx
+	}
+	return d
+}

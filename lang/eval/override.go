@@ -1,0 +1,119 @@
+package eval
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+
+	"github.com/fray-ml/fray/lang/configs"
+	"github.com/fray-ml/fray/lang/diagnose"
+	"github.com/fray-ml/fray/lang/language"
+)
+
+// assign gives a variable the value that was assigned.
+func (e *Evaluator) assign(name string, v *variable, a Assigned) (cty.Value, bool) {
+	if e.failed[configs.Symbol{Root: configs.RootVar, Name: name}] {
+		return cty.NilVal, false // its block is wrong, and told
+	}
+	g := given{rng: &a.Range}
+	if a.Value.IsNull() && !v.nullable && v.fallback != cty.NilVal {
+		return v.mark(v.fallback), true
+	}
+	val, err := v.convert(a.Value)
+	switch {
+	case err != nil:
+		e.wrongGiven(name, v, g, conversionError(err, v.typ))
+		return cty.NilVal, false
+	case val.IsNull() && !v.nullable:
+		e.wrongGiven(name, v, g, "it must not be null")
+		return cty.NilVal, false
+	}
+	return v.mark(val), true
+}
+
+// checkTest reports values that no variable takes, and data that there is not.
+func (e *Evaluator) checkTest() {
+	for _, name := range slices.Sorted(maps.Keys(e.Options.Assigned)) {
+		if e.Decls.Variables[name] == nil {
+			e.ErrorAt(e.Options.Assigned[name].Range, "Undeclared variable",
+				fmt.Sprintf("The configuration has no variable %q. %s", name, diagnose.DidYouMean(name, e.Decls.VariableNames())))
+		}
+	}
+	var data []string
+	for _, m := range e.Session.Modules {
+		for name := range m.Decls.Data {
+			data = append(data, joinName(m.Path, "data."+name))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.Options.Overrides)) {
+		if o := e.Options.Overrides[name]; !o.Optional && !slices.Contains(data, name) {
+			e.ErrorAt(o.Target, "Reference to nothing", fmt.Sprintf("There is no %s to override. %s", name, diagnose.DidYouMean(name, data)))
+		}
+	}
+}
+
+func joinName(module, name string) string {
+	if module == "" {
+		return name
+	}
+	return module + "." + name
+}
+
+// override is what a data block reads in a test, if it is not to read.
+func (e *Evaluator) override(decl *configs.Declaration) (Override, bool) {
+	o, ok := e.Options.Overrides[joinName(e.Module.Path, "data."+decl.Block.Type.Variant+"."+decl.Block.Name)]
+	return o, ok
+}
+
+// overridden is the value of data that is overridden: attributes that are not
+// given are empty.
+func (e *Evaluator) overridden(kind language.DataKind, o Override) (cty.Value, bool) {
+	wrong := func(why string) (cty.Value, bool) {
+		e.ErrorAt(o.Range, "Invalid value for values", diagnose.Sentence(why))
+		return cty.NilVal, false
+	}
+	if ty := o.Value.Type(); !ty.IsObjectType() && !ty.IsMapType() || o.Value.IsNull() || !o.Value.IsKnown() || o.Value.IsMarked() {
+		return wrong("want a map such as { queue = \"none\" }, this is " + diagnose.Friendly(o.Value))
+	}
+	given := o.Value.AsValueMap()
+	if kind == language.DataOutputs {
+		return cty.ObjectVal(map[string]cty.Value{"values": cty.ObjectVal(given)}), true
+	}
+	ty := configs.AcceleratorsType()
+	if kind == language.DataReservation {
+		ty = configs.ReservationDataType()
+	}
+	vals := map[string]cty.Value{}
+	for name, want := range ty.AttributeTypes() {
+		vals[name] = emptyOf(want)
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if !ty.HasAttribute(name) {
+			return wrong(fmt.Sprintf("data %q has no attribute %q. %s", kind, name, diagnose.DidYouMean(name, configs.DataAttributes(kind))))
+		}
+		val, err := convert.Convert(given[name], ty.AttributeType(name))
+		if err != nil {
+			return wrong(name + ": " + conversionError(err, ty.AttributeType(name)))
+		}
+		vals[name] = val
+	}
+	return cty.ObjectVal(vals), true
+}
+
+// emptyOf is the value of a type that says nothing.
+func emptyOf(ty cty.Type) cty.Value {
+	switch {
+	case ty == cty.String:
+		return cty.StringVal("")
+	case ty == cty.Number:
+		return cty.Zero
+	case ty == cty.Bool:
+		return cty.False
+	case ty.IsListType():
+		return cty.ListValEmpty(ty.ElementType())
+	}
+	return cty.NullVal(ty)
+}

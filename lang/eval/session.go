@@ -1,0 +1,146 @@
+package eval
+
+import (
+	"cmp"
+	"path/filepath"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/fray-ml/fray/lang/configs"
+	"github.com/fray-ml/fray/lang/diagnose"
+	"github.com/fray-ml/fray/lang/funcs"
+	"github.com/fray-ml/fray/lang/load"
+	"github.com/fray-ml/fray/schema"
+)
+
+// Session is what the evaluators of one evaluation share.
+type Session struct {
+	*diagnose.Report
+	Source  *load.Source
+	Options Options
+
+	maxInstances int  // of one declaration
+	Partial      bool // with Options.Partial: something is not known, and so left out
+	total        int  // instances of everything so far
+
+	full bool // there are too many
+	size int  // of the values of locals, arguments and outputs
+
+	Modules   []*configs.Module
+	instances map[*configs.Module][]*Evaluator // once expanded
+	ByPath    map[string]*Evaluator            // by the path of the module instance
+	Order     []*Evaluator                     // parents before children, in key order
+	Rank      map[configs.Node]int             // in which nodes were evaluated
+	Base      *hcl.EvalContext                 // functions
+}
+
+// Evaluator is the work of one evaluation on one instance of a module.
+type Evaluator struct {
+	*Session
+	*diagnose.Report // of this instance
+	Module           *configs.Module
+	Parent           *Evaluator       // nil for the root
+	at               configs.Instance // of the call
+	Path             string           // "module.a[0]", "" for the root
+	Decls            *configs.Declarations
+
+	Variables map[string]cty.Value
+	locals    map[string]cty.Value
+	outputs   map[string]cty.Value
+	Objects   map[schema.Address]cty.Value        // memo of what references to things evaluate to
+	data      map[string]cty.Value                // by KIND.NAME
+	failed    map[configs.Symbol]bool             // has no value, and why is told already
+	through   map[configs.Symbol][]schema.Address // what runs, and its value comes from
+	Children  map[string][]*Evaluator
+	inherited []schema.Address                            // what all in the module must wait for
+	Handed    map[schema.ProviderName]schema.ProviderName // nil: all as they are
+}
+
+// NewSession begins an evaluation.
+func NewSession(s *load.Source, opts Options, maxInstances int) *Session {
+	return &Session{
+		Report:       diagnose.New(),
+		Source:       s,
+		Options:      opts,
+		maxInstances: maxInstances,
+		instances:    map[*configs.Module][]*Evaluator{},
+		ByPath:       map[string]*Evaluator{},
+		Base:         &hcl.EvalContext{Functions: funcs.In(s.Folder())},
+	}
+}
+
+// Root evaluates the root module.
+func (s *Session) Root() *Evaluator { return s.ByPath[""] }
+
+func (s *Session) workspace() string { return cmp.Or(s.Options.Workspace, schema.DefaultWorkspace) }
+
+// Global is an address of this module as the rest knows it.
+func (e *Evaluator) Global(addr schema.Address) schema.Address {
+	addr.Module = e.Path
+	return addr
+}
+
+// Declared finds the declaration of an address anywhere, and where it is
+// evaluated; nil if there is none.
+func (s *Session) Declared(addr schema.Address) (*Evaluator, *configs.Declaration) {
+	e := s.ByPath[addr.Module]
+	if e == nil {
+		return nil, nil
+	}
+	return e, e.Decls.Addressed[configs.SymbolOf(addr).Addr]
+}
+
+func (e *Evaluator) paths() cty.Value {
+	cwd, err := e.Source.Disk.WorkDir()
+	if err != nil {
+		cwd = e.Source.Dir()
+	}
+	return cty.ObjectVal(map[string]cty.Value{
+		"module": cty.StringVal(e.Module.Files.Dir),
+		"root":   cty.StringVal(e.Source.Dir()),
+		"cwd":    cty.StringVal(cwd),
+	})
+}
+
+// Absolute resolves a path of the files, relative to the configuration: a path
+// that a module was given means the same as where it was written.
+func (e *Evaluator) Absolute(path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(e.Source.Dir(), path)
+}
+
+// CallBlock is the block that calls this instance of the module.
+func (e *Evaluator) CallBlock() *configs.Block { return e.Parent.Decls.Calls[e.Module.Name].Block }
+
+// NewEvaluator begins the work on an instance of a module. The first one has the
+// module's own declarations, others copies of them.
+func (s *Session) NewEvaluator(m *configs.Module, parent *Evaluator, at configs.Instance) *Evaluator {
+	e := &Evaluator{
+		Session: s, Module: m, Parent: parent, at: at,
+		Decls:     m.Decls,
+		Variables: map[string]cty.Value{},
+		locals:    map[string]cty.Value{},
+		outputs:   map[string]cty.Value{},
+		Objects:   map[schema.Address]cty.Value{},
+		data:      map[string]cty.Value{},
+		failed:    map[configs.Symbol]bool{},
+		through:   map[configs.Symbol][]schema.Address{},
+		Children:  map[string][]*Evaluator{},
+	}
+	e.Report = s.Report
+	if parent != nil {
+		e.Path = schema.JoinModule(parent.Path, m.Name, at.Key)
+		e.Handed = parent.Handed
+		e.Report = s.In(e.Path)
+	}
+	if len(s.instances[m]) > 0 {
+		e.Decls = m.Decls.Clone()
+	}
+	s.instances[m] = append(s.instances[m], e)
+	s.ByPath[e.Path] = e
+	s.Order = append(s.Order, e)
+	return e
+}

@@ -1,0 +1,337 @@
+package eval
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/ext/typeexpr"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+
+	"github.com/fray-ml/fray/lang/as"
+	"github.com/fray-ml/fray/lang/configs"
+	"github.com/fray-ml/fray/lang/diagnose"
+	"github.com/fray-ml/fray/lang/load"
+	"github.com/fray-ml/fray/lang/mark"
+	"github.com/fray-ml/fray/lang/syntax"
+	"github.com/fray-ml/fray/schema"
+)
+
+// variable is a variable block, decoded.
+type variable struct {
+	block     *configs.Block
+	typ       cty.Type
+	defaults  *typeexpr.Defaults
+	fallback  cty.Value // NilVal without a default
+	sensitive bool
+	nullable  bool
+	ephemeral bool
+
+	description string
+}
+
+// given is a value of a variable as it came from outside.
+type given struct {
+	text string         // as it was typed
+	expr hcl.Expression // in a variable file, instead of a text
+	rng  *hcl.Range     // of expr
+	from string         // in words, where a text came from; "": it was asked for
+}
+
+// evaluateVariables gives every variable of the root its value: the default, or
+// what comes last of the environment, the variable files and the command line.
+func (e *Evaluator) evaluateVariables() {
+	vars := make(map[string]*variable, len(e.Decls.Variables))
+	for _, name := range e.Decls.VariableNames() {
+		vars[name] = e.variable(e.Decls.Variables[name])
+	}
+	e.checkTest()
+	values := e.givenValues(vars)
+	for _, name := range e.Decls.VariableNames() {
+		s := configs.Symbol{Root: configs.RootVar, Name: name}
+		var val cty.Value
+		var ok bool
+		if assigned, is := e.Options.Assigned[name]; is {
+			val, ok = e.assign(name, vars[name], assigned)
+		} else {
+			g, isGiven := values[name]
+			val, ok = e.finalValue(name, vars[name], g, isGiven)
+		}
+		if e.failed[s] || !ok {
+			e.failed[s] = true
+			val = cty.DynamicVal
+		}
+		e.Variables[name] = val
+	}
+}
+
+// variable decodes a variable block.
+func (e *Evaluator) variable(b *configs.Block) *variable {
+	v := &variable{block: b, typ: cty.DynamicPseudoType, nullable: true}
+	wrong := func() { e.failed[configs.Symbol{Root: configs.RootVar, Name: b.Name}] = true }
+	if x := b.Attr("type"); x != nil {
+		typ, defaults, diags := typeexpr.TypeConstraintWithDefaults(x.Expr)
+		e.Extend(typeHints(diags))
+		if diags.HasErrors() {
+			wrong()
+		} else {
+			v.typ, v.defaults = typ, defaults
+		}
+	}
+	v.sensitive = e.ConstantBool(b.Attr("sensitive"), false)
+	v.nullable = e.ConstantBool(b.Attr("nullable"), true)
+	v.ephemeral = e.ConstantBool(b.Attr("ephemeral"), false)
+	v.description = e.ConstantString(b.Attr("description"))
+	if e.Parent != nil && e.CallBlock().Type.Attr(b.Name) != nil {
+		e.ErrorAt(b.Range(), "Reserved name", fmt.Sprintf("A call of a module has %s itself: give the variable another name.", b.Name))
+		wrong()
+	}
+	if x := b.Attr("default"); x != nil {
+		val, ok := e.constant(x)
+		if ok {
+			converted, err := v.convert(val)
+			if err != nil {
+				e.ErrorAt(x.Expr.Range(), "Invalid value for default", diagnose.Sentence(conversionError(err, v.typ)))
+				ok = false
+			}
+			v.fallback = converted
+		}
+		if !ok {
+			wrong()
+			v.fallback = cty.DynamicVal
+		}
+	}
+	return v
+}
+
+// constant evaluates an expression that may call functions, but not refer to
+// anything.
+func (e *Evaluator) constant(x *configs.Expression) (cty.Value, bool) {
+	if refs := x.Expr.Variables(); len(refs) > 0 {
+		e.ErrorAt(refs[0].SourceRange(), "Reference not allowed", fmt.Sprintf("%s is read before there are values to refer to: write a constant. A local can combine variables.", diagnose.Capitalized(x.Name)))
+		return cty.NilVal, false
+	}
+	val, diags := x.Expr.Value(e.Base)
+	e.Extend(diags)
+	return val, !diags.HasErrors()
+}
+
+// ConstantBool evaluates a bool that refers to nothing; def stands for an absent one.
+func (e *Evaluator) ConstantBool(x *configs.Expression, def bool) bool {
+	if x == nil {
+		return def
+	}
+	val, ok := e.constant(x)
+	if !ok || val.IsNull() {
+		return def
+	}
+	val, _ = val.Unmark()
+	b, err := as.Bool(val)
+	if err != nil {
+		e.WrongValue(x, configs.Result{}, err)
+		return def
+	}
+	return b
+}
+
+// ConstantString evaluates a string that refers to nothing.
+func (e *Evaluator) ConstantString(x *configs.Expression) string {
+	if x == nil {
+		return ""
+	}
+	val, ok := e.constant(x)
+	if !ok || val.IsNull() {
+		return ""
+	}
+	val, _ = val.Unmark()
+	s, err := as.String(val)
+	if err != nil {
+		e.WrongValue(x, configs.Result{}, err)
+	}
+	return s
+}
+
+// convert fits a value to the variable's type.
+func (v *variable) convert(val cty.Value) (cty.Value, error) {
+	if v.defaults != nil && !val.IsNull() {
+		plain, marks := val.UnmarkDeepWithPaths()
+		val = v.defaults.Apply(plain).MarkWithPaths(marks)
+	}
+	return convert.Convert(val, v.typ)
+}
+
+// finalValue chooses, converts and checks the value of a variable.
+func (e *Evaluator) finalValue(name string, v *variable, g given, isGiven bool) (cty.Value, bool) {
+	if e.failed[configs.Symbol{Root: configs.RootVar, Name: name}] {
+		return cty.NilVal, false // its block is wrong, and told
+	}
+	if !isGiven && v.fallback == cty.NilVal && e.Options.Partial {
+		e.Partial = true
+		return v.mark(cty.UnknownVal(v.typ)), true
+	}
+	if !isGiven && v.fallback == cty.NilVal {
+		e.Add(v.unset(name))
+		return cty.NilVal, false
+	}
+	if !isGiven {
+		return v.mark(v.fallback), true
+	}
+	val, err := v.read(g)
+	if err != nil {
+		e.wrongGiven(name, v, g, err.Error())
+		return cty.NilVal, false
+	}
+	if val.IsNull() && !v.nullable && v.fallback != cty.NilVal {
+		return v.mark(v.fallback), true
+	}
+	val, err = v.convert(val)
+	switch {
+	case err != nil:
+		e.wrongGiven(name, v, g, v.misfit(err, v.sensitive || v.ephemeral))
+		return cty.NilVal, false
+	case val.IsNull() && !v.nullable:
+		e.wrongGiven(name, v, g, "it must not be null")
+		return cty.NilVal, false
+	}
+	return v.mark(val), true
+}
+
+func (v *variable) mark(val cty.Value) cty.Value {
+	if v.sensitive {
+		val = mark.MakeSensitive(val)
+	}
+	if v.ephemeral {
+		val = val.Mark(mark.Ephemeral{})
+	}
+	return val
+}
+
+// unset says that a variable must be given a value.
+func (v *variable) unset(name string) *hcl.Diagnostic {
+	d := diagnose.ErrorAt(v.block.Range(), "Variable without a value", fmt.Sprintf(
+		"%s has no default, so it must be given: --var '%s=…', %s%s=…, a line in %s, or a default here.", name, name, VariablePrefix, name, load.VariableFileName))
+	d.Extra = diagnose.Unset{Name: name, Type: typeexpr.TypeString(v.typ), Description: v.description, Sensitive: v.sensitive}
+	return d
+}
+
+func (e *Evaluator) wrongGiven(name string, v *variable, g given, why string) {
+	if g.rng != nil && v.sensitive { // the line would show the value
+		g.from, g.rng = diagnose.Place(*g.rng), nil
+	}
+	if g.rng != nil {
+		e.invalidValue(*g.rng, name, diagnose.Sentence(why))
+		return
+	}
+	detail := diagnose.Sentence(why)
+	if g.from != "" {
+		detail = fmt.Sprintf("The value from %s does not fit: %s.", g.from, why)
+	}
+	e.invalidValue(v.block.Range(), name, detail)
+}
+
+// invalidValue reports that a variable cannot have the value that it is given.
+func (e *Evaluator) invalidValue(rng hcl.Range, name, detail string) {
+	d := diagnose.ErrorAt(rng, "Invalid value for var."+name, detail)
+	d.Extra = diagnose.InvalidValue
+	e.Add(d)
+}
+
+// validate checks the validation blocks of a variable.
+func (e *Evaluator) validate(name string) {
+	if e.failed[configs.Symbol{Root: configs.RootVar, Name: name}] {
+		return
+	}
+	b := e.Decls.Variables[name]
+	for _, validation := range b.Blocks["validation"] {
+		held := e.Holds(validation, nil)
+		if held.Status != schema.ConditionFails {
+			continue
+		}
+		d := ValueError(held.Range, held.Expr, held.Context, "Invalid value for var."+name, held.Message)
+		d.Extra = diagnose.FailedCondition{Of: e.Named("var." + name), Variable: true}
+		if e.Parent != nil {
+			d.Detail += fmt.Sprintf(" It is given by the call of the module (%s).", diagnose.Place(e.argumentRange(name)))
+		}
+		e.Add(d)
+	}
+}
+
+// argumentRange is where a called module is given a variable, or would be.
+func (e *Evaluator) argumentRange(name string) hcl.Range {
+	if x := e.CallBlock().Attr(name); x != nil {
+		return x.Range
+	}
+	return e.CallBlock().Range()
+}
+
+// read returns a value as it was given: a text as it is for strings, other
+// single values and where no type is stated, as an expression for all else.
+func (v *variable) read(g given) (cty.Value, error) {
+	if g.expr != nil {
+		val, diags := g.expr.Value(nil)
+		if diags.HasErrors() {
+			return cty.NilVal, errors.New("a variable file holds constants: no references and no functions")
+		}
+		return val, nil
+	}
+	if v.typ == cty.DynamicPseudoType || v.typ.IsPrimitiveType() {
+		return cty.StringVal(g.text), nil // converted like any string
+	}
+	src := []byte(g.text)
+	if diags := syntax.CheckExpression(src, "value"); diags.HasErrors() {
+		return cty.NilVal, errors.New("it is nested too deeply")
+	}
+	expr, diags := hclsyntax.ParseExpression(src, "value", hcl.InitialPos)
+	if diags.HasErrors() {
+		return cty.NilVal, errors.New("it is no expression, such as [1, 2] or { a = \"b\" }; strings in it need quotes")
+	}
+	val, diags := expr.Value(nil)
+	if diags.HasErrors() {
+		return cty.NilVal, errors.New("it must be a constant; strings in it need quotes")
+	}
+	return val, nil
+}
+
+// misfit says why a value does not fit the type. Of a secret neither where nor
+// how: keys and words of it would show.
+func (v *variable) misfit(err error, secret bool) string {
+	if secret {
+		return "its type is " + typeexpr.TypeString(v.typ)
+	}
+	return conversionError(err, v.typ)
+}
+
+// conversionError says where in a value a conversion to a type failed.
+func conversionError(err error, typ cty.Type) string {
+	of := ""
+	if !typ.IsPrimitiveType() {
+		of = "; the type is " + typeexpr.TypeString(typ)
+	}
+	var path cty.PathError
+	if !errors.As(err, &path) || len(path.Path) == 0 {
+		return err.Error() + of
+	}
+	var where strings.Builder
+	for _, step := range path.Path {
+		switch step := step.(type) {
+		case cty.GetAttrStep:
+			where.WriteString("." + step.Name)
+		case cty.IndexStep:
+			if step.Key.Type() == cty.Number {
+				where.WriteString("[" + step.Key.AsBigFloat().Text('f', 0) + "]")
+			} else if step.Key.Type() == cty.String && step.Key.IsKnown() {
+				fmt.Fprintf(&where, "[%q]", step.Key.AsString())
+			}
+		}
+	}
+	return fmt.Sprintf("at %s, %s%s", strings.TrimPrefix(where.String(), "."), path.Error(), of)
+}
+
+func variableSuggestion(name string, vars map[string]*variable) string {
+	return diagnose.DidYouMean(name, slices.Collect(maps.Keys(vars)))
+}

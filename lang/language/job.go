@@ -1,0 +1,159 @@
+package language
+
+import (
+	"slices"
+)
+
+// ActorBlock is the type of the block that makes a service host an actor.
+const ActorBlock = "actor"
+
+func jobGroupType() *BlockType {
+	return &BlockType{
+		Name: "job_group", Label: "NAME", Repeated: true,
+		Doc: "jobs that are placed together, all or none",
+		Attrs: []Attribute{
+			{Name: "namespace", Type: "reference", Default: "one named after the group", Doc: "namespace.NAME"},
+			{Name: "same_region", Type: "bool", Default: "false", Doc: "all slices in one region"},
+			{Name: "same_zone", Type: "bool", Default: "false", Doc: "all slices in one zone"},
+			dependsOnAttribute(),
+		},
+		Blocks: []*BlockType{JobType()},
+	}
+}
+
+// JobType is the type of job blocks.
+func JobType() *BlockType {
+	t := &BlockType{
+		Name: "job", Label: "NAME", Repeated: true,
+		Doc: "a command run as one gang: one task for each host of its slices",
+		Attrs: []Attribute{
+			{Name: "count", Type: "number", Doc: "how many instances: job.NAME[0], job.NAME[1], …", Mode: ModeShape},
+			{Name: "for_each", Type: "map or set of strings", Doc: `one instance for each key: job.NAME["key"]`, Mode: ModeShape},
+			{Name: "timeout", Type: "duration", Default: "none", Doc: "of an attempt"},
+			{Name: "scheduling_timeout", Type: "duration", Default: "none", Doc: "the longest wait for the first start, after which the job has failed"},
+		},
+	}
+	t.Attrs = append(t.Attrs, workloadAttributes("one named after the job; in a job_group, the group's")...)
+	t.Blocks = append(workloadBlocks(), &BlockType{
+		Name: "retries", Doc: "how often the job is tried again, by cause; -1 is without end",
+		Attrs: []Attribute{
+			{Name: "failure", Type: "number", Default: "0", Doc: "after the program failed"},
+			{Name: "preemption", Type: "number", Default: "100", Doc: "after its slices were lost or taken away; as often again where its exit status is unknown"},
+		},
+	})
+	return t
+}
+
+func actorServiceType() *BlockType {
+	t := &BlockType{
+		Name: "actor_service", Label: "NAME", Repeated: true,
+		Doc: "replicas that stay up: actor_service.NAME[0], …; in them, count.index is the replica's number",
+		Attrs: []Attribute{
+			{Name: "replicas", Type: "number", Default: "1", Doc: "how many", Mode: ModeShape},
+		},
+	}
+	t.Attrs = append(t.Attrs, workloadAttributes("one named after the service")...)
+	command := slices.IndexFunc(t.Attrs, func(a Attribute) bool { return a.Name == "command" })
+	t.Attrs[command].Required = false // an actor block may stand instead
+	t.Blocks = append(workloadBlocks(),
+		&BlockType{
+			Name: "restart", Doc: "when a replica starts again",
+			Attrs: []Attribute{
+				{Name: "max", Type: "number", Default: "-1", Doc: "how often, -1 is without end"},
+				{Name: "on", Type: "string", Default: "failure", Doc: "failure, or always: after a clean exit too"},
+			},
+		},
+		&BlockType{
+			Name: ActorBlock, Doc: "an actor to host in each replica; without command, a Python class that fray.host runs",
+			Attrs: []Attribute{
+				{Name: "class", Type: "string", Required: true, Doc: "package.module:Class; with command, the name that the program knows it by"},
+				{Name: "args", Type: "map", Doc: "of the constructor, by name, of any types"},
+				{Name: "max_concurrency", Type: "number", Default: "1; 1000 for a class with async methods", Doc: "how many of its calls run at once"},
+				{Name: "allow_pickle", Type: "bool", Default: "false", Doc: "take and give Python objects that only pickle carries, from and to peers of the namespace"},
+			},
+		},
+	)
+	return t
+}
+
+func dependsOnAttribute() Attribute {
+	return Attribute{
+		Name: "depends_on", Type: "list of references", Mode: ModeRaw,
+		Doc: "jobs, groups, services and modules that come first; a reference in any expression implies it",
+	}
+}
+
+// workloadAttributes are what a job and an actor service have in common.
+func workloadAttributes(namespace string) []Attribute {
+	return []Attribute{
+		{Name: "command", Type: "list of strings", Required: true, Doc: "the program and its arguments; no shell in between"},
+		{Name: "args", Type: "list of strings", Doc: "appended to command"},
+		{Name: "namespace", Type: "reference", Default: namespace, Doc: "namespace.NAME"},
+		dependsOnAttribute(),
+		{Name: "stop_grace", Type: "duration", Default: "10s", Doc: "between SIGTERM and SIGKILL"},
+		{Name: "priority", Type: "number", Default: "0", Doc: "the higher one gets capacity first within its band"},
+		{Name: "user", Type: "string", Doc: "whose share of the namespace it uses"},
+		{Name: "band", Type: "string", Default: "interactive", Doc: "production, interactive or batch: the later yields first"},
+		{Name: "labels", Type: "map of strings", Doc: "for people and queries"},
+	}
+}
+
+func workloadBlocks() []*BlockType {
+	return []*BlockType{
+		ResourcesType(),
+		workloadLifecycleType(),
+		{
+			Name: "environment", Doc: "what the tasks run in",
+			Attrs: []Attribute{
+				{Name: "project", Type: "string", Doc: "a directory, relative to the configuration, that is shipped to every host"},
+				{Name: "image", Type: "string", Doc: "container image"},
+				{Name: "env", Type: "map of strings", Doc: "environment variables"},
+			},
+			Blocks: []*BlockType{{
+				Name: "uv", Doc: "a Python environment that uv makes from the project's uv.lock",
+				Attrs: []Attribute{
+					{Name: "extras", Type: "list of strings", Doc: "optional dependencies to install"},
+					{Name: "groups", Type: "list of strings", Doc: "dependency groups to install"},
+					{Name: "python", Type: "string", Default: "what uv chooses", Doc: `version, such as "3.12"`},
+				},
+			}},
+		},
+		{
+			Name: "health_check", Doc: "how to tell that a task works; exactly one of http, tcp, exec",
+			Attrs: []Attribute{
+				{Name: "http", Type: "string", Doc: "path that must answer 200 to 399"},
+				{Name: "tcp", Type: "bool", Doc: "true: the port must accept connections"},
+				{Name: "exec", Type: "list of strings", Doc: "command that must exit with 0"},
+				{Name: "port", Type: "string or number", Default: "the only port of resources", Doc: "name of a port of resources, or its number"},
+				{Name: "interval", Type: "duration", Default: "10s", Doc: "from check to check"},
+				{Name: "timeout", Type: "duration", Default: "5s", Doc: "of one check"},
+				{Name: "threshold", Type: "number", Default: "3", Doc: "failures in a row that make a task unhealthy"},
+				{Name: "start_period", Type: "duration", Default: "0s", Doc: "after the start, in which failures do not count"},
+			},
+		},
+	}
+}
+
+// ResourcesType is the type of the resources of a job.
+func ResourcesType() *BlockType {
+	t := &BlockType{
+		Name: "resources", Doc: "what one instance runs on",
+		Attrs: []Attribute{
+			{Name: "provider", Type: "string", Default: "the only declared provider, else local", Doc: "local or gcp"},
+			{Name: "reservation", Type: "reference", Doc: "reservation.NAME: the pool to draw from, which gives the shape; with cpu, memory or disk a part of its machines"},
+			{Name: "tpu", Type: "string", Doc: "TPU type, such as v5litepod-16; not together with cpu, memory, disk, machine_type"},
+			{Name: "cpu", Type: "number", Default: "1 without tpu and machine_type", Doc: "cores of each slice, or of each task on a reservation's machines"},
+			{Name: "memory", Type: "size", Doc: "likewise"},
+			{Name: "disk", Type: "size", Doc: "likewise"},
+			{Name: "machine_type", Type: "string", Doc: "of the provider, such as n2-standard-8"},
+			{Name: "slices", Type: "number", Default: "1", Doc: "one gang over this many slices, or tasks on a reservation's machines"},
+			{Name: "preemptible", Type: "bool", Default: "true for tpu, else false", Doc: "whether the slices may be taken away"},
+			{Name: "zones", Type: "list of strings", Default: "the provider's", Doc: "in order of preference"},
+			{Name: "regions", Type: "list of strings", Doc: "to choose zones from"},
+			{Name: "ports", Type: "list of strings or map of numbers", Doc: "names of ports, each free or of a fixed number"},
+		},
+	}
+	t.Attrs = append(t.Attrs, SliceAttributes()...)
+	t.Attrs = append(t.Attrs, CloudAttributes(TheProviders)...)
+	return t
+}

@@ -1,0 +1,200 @@
+package capacity
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+)
+
+// LimitOf returns the most that a provider may be asked for; zero fields are unlimited.
+func LimitOf(p schema.Provider) plan.Amount {
+	return plan.Amount{Slices: p.Slices, CPU: p.CPU, Memory: p.Memory}
+}
+
+// Used is what a provider's limit is spent on: everything that is there or has
+// been asked for, wanted or not, until it is gone.
+func (d *Zones) Used(provider schema.ProviderName) plan.Amount {
+	if d.Spent == nil {
+		d.Spent = map[schema.ProviderName]plan.Amount{}
+		for name, s := range d.Next.Slices {
+			if _, listed := d.Listed[name]; !listed {
+				d.Spend(s.Spec, 1)
+			}
+		}
+		for _, st := range d.Listed {
+			d.Spend(st.Spec, 1)
+		}
+		for _, st := range d.Unmanaged {
+			d.Spend(st.Spec, 1)
+		}
+	}
+	return d.Spent[provider]
+}
+
+// Lacks says why the slices do not fit into what their providers have left, nothing
+// when they do. Slices that are there already need nothing more.
+func (d *Zones) Lacks(specs []schema.SliceSpec) plan.Reason {
+	for i := range d.Desired.Providers {
+		p := &d.Desired.Providers[i]
+		limit := LimitOf(*p)
+		if limit == (plan.Amount{}) {
+			continue
+		}
+		need := d.NewOf(p.Name, specs)
+		if need == (plan.Amount{}) {
+			continue
+		}
+		if used := d.Used(p.Name); need.Exceeds(used, limit) {
+			return plan.Because(plan.WaitLimit, fmt.Sprintf("provider %s: %s", p.Name, shortage(need, used, limit)))
+		}
+	}
+	return plan.Reason{}
+}
+
+// Plural returns the ending of a noun of which there are many.
+func Plural(many bool) string {
+	if many {
+		return "s"
+	}
+	return ""
+}
+
+// shortage says which part of a limit is exceeded.
+func shortage(need, used, limit plan.Amount) string {
+	var short []string
+	if limit.Slices > 0 && used.Slices+need.Slices > limit.Slices {
+		short = append(short, fmt.Sprintf("needs %d more slice%s, %d of %d are in use", need.Slices, Plural(need.Slices != 1), used.Slices, limit.Slices))
+	}
+	if limit.CPU > 0 && need.CPU > 0 && used.CPU+need.CPU > limit.CPU {
+		short = append(short, fmt.Sprintf("needs %g more CPU%s, %g of %g are in use", need.CPU, Plural(need.CPU != 1), used.CPU, limit.CPU))
+	}
+	if limit.Memory > 0 && need.Memory > 0 && used.Memory+need.Memory > limit.Memory {
+		short = append(short, fmt.Sprintf("needs %s more memory, %s of %s are in use", need.Memory, used.Memory, limit.Memory))
+	}
+	return strings.Join(short, "; ")
+}
+
+// Shape is what slices that take equally much have in common.
+type Shape struct {
+	provider schema.ProviderName
+	tpu      string
+	hosts    int
+	cpu      float64
+	memory   schema.Bytes
+}
+
+// Demand counts slices by their shape, and how many owners ask for them. Sums
+// made from counts do not depend on who was counted first.
+type Demand map[Shape]struct{ owners, slices int }
+
+// Add counts owners and slices of a shape; negative numbers take them out.
+func (c Demand) Add(s Shape, owners, slices int) {
+	sum := c[s]
+	sum.owners += owners
+	sum.slices += slices
+	c[s] = sum
+	if sum.owners == 0 {
+		delete(c, s)
+	}
+}
+
+// Demand is what all that is declared will take in the end.
+func (d *Zones) Demand() Demand {
+	count := Demand{}
+	for i := range d.Desired.Reservations {
+		r := &d.Desired.Reservations[i]
+		count.Add(d.shapeOf(plan.PoolSlice(d.Stack, r, 0)), 1, len(d.PoolOf(r.Addr.Scoped()).Specs))
+	}
+	for i := range d.Desired.Jobs {
+		want := &d.Desired.Jobs[i]
+		if s, asks := d.Asks(want, d.Next.Jobs[want.Addr]); asks {
+			count.Add(s, 1, want.Resources.Slices)
+		}
+	}
+	return count
+}
+
+// Asks is the shape of the slices that a job will have of its own, if it will.
+func (d *Zones) Asks(want *schema.Job, j *state.Job) (Shape, bool) {
+	r := &want.Resources
+	if r.Reservation != "" || j != nil && j.Status.Ended() {
+		return Shape{}, false
+	}
+	return d.shapeOf(schema.SliceSpec{Provider: r.Provider, TPU: r.TPU, CPU: r.CPU, Memory: r.Memory}), true
+}
+
+// shapeOf is the shape of a slice, whose hosts need not be filled in.
+func (d *Zones) shapeOf(spec schema.SliceSpec) Shape {
+	hosts := cmp.Or(spec.Hosts, 1)
+	if spec.Hosts == 0 && spec.TPU != "" {
+		hosts = max(1, d.Accelerator(spec.TPU).Hosts)
+	}
+	return Shape{provider: spec.Provider, tpu: spec.TPU, hosts: hosts, cpu: spec.CPU, memory: spec.Memory}
+}
+
+// sums are the amounts of a count, by provider.
+func (d *Zones) sums(count Demand) map[schema.ProviderName]plan.Amount {
+	order := slices.SortedFunc(maps.Keys(count), func(a, b Shape) int {
+		return cmp.Or(cmp.Compare(a.provider, b.provider), cmp.Compare(a.tpu, b.tpu), cmp.Compare(a.hosts, b.hosts),
+			cmp.Compare(a.cpu, b.cpu), cmp.Compare(a.memory, b.memory))
+	})
+	sums := map[schema.ProviderName]plan.Amount{}
+	for _, s := range order {
+		one := d.AmountOf(&schema.SliceSpec{Provider: s.provider, TPU: s.tpu, Hosts: s.hosts, CPU: s.cpu, Memory: s.memory})
+		sums[s.provider] = sums[s.provider].Times(one, count[s].slices)
+	}
+	return sums
+}
+
+// Capacity sums up what each provider holds before and after the plan: the
+// declared providers in their order, then others that are in use.
+func (d *Zones) Capacity(wanted Demand) {
+	listed := Demand{}
+	for _, st := range d.Listed {
+		if st.Spec.On == "" {
+			listed.Add(d.shapeOf(st.Spec), 1, 1)
+		}
+	}
+	for _, st := range d.Unmanaged {
+		listed.Add(d.shapeOf(st.Spec), 1, 1)
+		wanted.Add(d.shapeOf(st.Spec), 1, 1)
+	}
+	for _, names := range d.Warm {
+		for _, name := range names {
+			if d.IsKeptIdle(name) {
+				wanted.Add(d.shapeOf(d.Next.Slices[name].Spec), 1, 1)
+			}
+		}
+	}
+	before, after := d.sums(listed), d.sums(wanted)
+	limits := map[schema.ProviderName]plan.Amount{}
+	var names []schema.ProviderName
+	for i := range d.Desired.Providers {
+		p := &d.Desired.Providers[i]
+		limits[p.Name] = LimitOf(*p)
+		names = append(names, p.Name)
+	}
+	declared := len(names)
+	for _, sums := range []map[schema.ProviderName]plan.Amount{before, after} {
+		for name := range sums {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names[declared:])
+	for _, name := range names {
+		d.Plan.Capacity = append(d.Plan.Capacity, plan.Capacity{
+			Provider: name, Before: before[name], After: after[name], Limit: limits[name],
+		})
+	}
+}
+
+// Clone returns a copy that may be changed.
+func (c Demand) Clone() Demand { return maps.Clone(c) }

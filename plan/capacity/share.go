@@ -1,0 +1,226 @@
+package capacity
+
+import (
+	"cmp"
+	"strconv"
+
+	"github.com/fray-ml/fray/plan/snapshot"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+)
+
+// RecordAs is a job's record as it will be under another spec, as far as accounts
+// look at it.
+func RecordAs(want *schema.Job, j *state.Job) *state.Job {
+	return &state.Job{Spec: want, Launch: j.Launch}
+}
+
+// Recount counts a job in another way than before.
+func (s *Accounts) Recount(addr schema.Address, is Holding) {
+	was := s.Held[addr]
+	s.count(&was, -1)
+	s.count(&is, 1)
+	s.Held[addr] = is
+}
+
+// count adds n times what a job was counted with, once to each account.
+func (s *Accounts) count(h *Holding, n int) {
+	from := s.Of(h.Space, h.User)
+	for _, a := range from {
+		a.add(h.Load, h.Band, n)
+	}
+	if !h.Moves && h.Staged == (snapshot.Load{}) {
+		return
+	}
+	for i, a := range s.Of(h.ToSpace, h.ToUser) {
+		a.add(h.Staged, h.Band, n)
+		if h.Moves && a != from[i] {
+			a.add(h.Load, h.Band, n)
+		}
+	}
+}
+
+func (a *Account) add(l snapshot.Load, band, n int) {
+	a.Used = a.Used.Plus(l, n)
+	a.banded[band] += n * l.Chips
+}
+
+// BandCount is the number of bands.
+const BandCount = 3
+
+// BandOrder numbers the bands, the one that gets capacity first being 0.
+func BandOrder(b schema.Band) int {
+	switch b {
+	case schema.BandProduction:
+		return 0
+	case schema.BandBatch:
+		return 2
+	case schema.BandInteractive:
+	}
+	return 1
+}
+
+// Account is what a namespace, or a user of one, may have and has.
+type Account struct {
+	Name   string        // for people
+	Max    snapshot.Load // its zero parts bound nothing
+	Budget int           // chips; 0: none
+	weight float64       // above 0
+	Used   snapshot.Load
+	banded [BandCount]int // chips held, by the band that their jobs declare
+	users  map[string]*Account
+}
+
+// Share is how much of all that there is an account uses, by its weight.
+func (a *Account) Share(all snapshot.Load) float64 {
+	chips := float64(a.Used.Chips) / float64(max(all.Chips, 1))
+	cores := float64(a.Used.Milli) / float64(max(all.Milli, 1))
+	return max(chips, cores) / a.weight
+}
+
+// OverBudget reports whether chips more for a job of a band would be beyond the
+// budget. What lower bands hold does not count: it yields first.
+func (a *Account) OverBudget(band, chips int) bool {
+	if a.Budget == 0 || chips == 0 {
+		return false
+	}
+	for _, held := range a.banded[:band+1] {
+		chips += held
+	}
+	return chips > a.Budget
+}
+
+// Accounts are those of all namespaces and what they share.
+type Accounts struct {
+	All      snapshot.Load // that there is to share
+	spaces   map[string]*Account
+	declared map[string]*schema.Namespace
+	Held     map[schema.Address]Holding // what was counted for a job
+}
+
+// Holding is what a job was counted with.
+type Holding struct {
+	Load  snapshot.Load
+	Band  int
+	Space string
+	User  string
+
+	// What it is to have is counted where it is to be.
+	ToSpace, ToUser string
+	Staged          snapshot.Load // of the slices that wait to take over
+	Moves           bool          // there with what it has, see outgrows
+}
+
+// Accounts sums up who holds what.
+func (d *Pools) Accounts() *Accounts {
+	if d.shares != nil {
+		return d.shares
+	}
+	d.shares = &Accounts{
+		All: d.shareable(), spaces: map[string]*Account{}, Held: make(map[schema.Address]Holding, len(d.Next.Jobs)),
+		declared: make(map[string]*schema.Namespace, len(d.Desired.Namespaces)),
+	}
+	for i := range d.Desired.Namespaces {
+		n := &d.Desired.Namespaces[i]
+		d.shares.declared[n.Addr.Scoped()] = n
+	}
+	for addr, j := range d.Next.Jobs {
+		if len(j.Slices)+len(j.Staged) > 0 {
+			d.Tally(addr)
+		}
+	}
+	return d.shares
+}
+
+// shareable is the capacity that is known: limits of providers where they are
+// declared, else what the stack has.
+func (d *Pools) shareable() snapshot.Load {
+	var all, limit snapshot.Load
+	for _, s := range d.Next.Slices {
+		if s.Spec.On == "" { // a guest's host counts, not the guest
+			all = all.Plus(d.SliceLoad(&s.Spec), 1)
+		}
+	}
+	for i := range d.Desired.Providers {
+		limit.Milli += snapshot.Milli(d.Desired.Providers[i].CPU)
+	}
+	all.Milli = cmp.Or(limit.Milli, all.Milli)
+	return all
+}
+
+// Tally counts what a job holds now in place of what was counted before.
+func (d *Pools) Tally(addr schema.Address) {
+	if d.shares == nil {
+		return
+	}
+	was := d.shares.Held[addr]
+	is := Holding{}
+	if j := d.Next.Jobs[addr]; j != nil {
+		is = Holding{Load: snapshot.Load{}.Plus(d.EachLoad(j.Spec), len(j.Slices)), Band: BandOrder(j.Spec.Band), Space: SpaceOf(d.shares, j), User: j.Spec.User}
+		if len(j.Staged) > 0 {
+			d.tallyStaged(&is, j)
+		}
+	}
+	if was.Moves && is != (Holding{}) && (is.Space != was.ToSpace || is.User != was.ToUser) {
+		is.Moves, is.ToSpace, is.ToUser = true, was.ToSpace, was.ToUser
+	}
+	if was != is {
+		d.shares.Recount(addr, is)
+	}
+}
+
+// tallyStaged counts the slices that wait to take over, which are as the job is to
+// be, not as it is.
+func (d *Pools) tallyStaged(is *Holding, j *state.Job) {
+	want := j.Spec
+	for _, of := range d.Family(j.Spec.Addr.Base()) {
+		if of.Addr == j.Spec.Addr {
+			want = of
+		}
+	}
+	is.Staged = snapshot.Load{}.Plus(d.EachLoad(want), len(j.Staged))
+	is.ToSpace, is.ToUser = SpaceOf(d.shares, RecordAs(want, j)), want.User
+}
+
+// SpaceOf names the account of a job's namespace. Jobs that name none have one
+// of their own name each, for their actors: these share one account, "", so that
+// priorities mean something among them.
+func SpaceOf(s *Accounts, j *state.Job) string {
+	if s.declared[j.Spec.Namespace] == nil && j.Launch == nil {
+		return ""
+	}
+	return j.Spec.Namespace
+}
+
+// Of returns the accounts of a namespace and of a user in it.
+func (s *Accounts) Of(space, user string) [2]*Account {
+	a := s.spaces[space]
+	if a == nil {
+		a = &Account{Name: "jobs without a namespace", weight: 1, users: map[string]*Account{}}
+		if space != "" {
+			a.Name = schema.ScopedAddress(schema.KindNamespace, space).String()
+		}
+		if n := s.declared[space]; n != nil {
+			a.bound(&schema.UserShare{MaxChips: n.MaxChips, MaxCPU: n.MaxCPU, Budget: n.Budget, Weight: n.Weight})
+		}
+		s.spaces[space] = a
+	}
+	u := a.users[user]
+	if u == nil {
+		u = &Account{Name: "user " + strconv.Quote(user) + " of " + a.Name, weight: 1}
+		if n := s.declared[space]; n != nil && user != "" {
+			for i := range n.Users {
+				if n.Users[i].Name == user {
+					u.bound(&n.Users[i])
+				}
+			}
+		}
+		a.users[user] = u
+	}
+	return [2]*Account{a, u}
+}
+
+func (a *Account) bound(by *schema.UserShare) {
+	a.Max, a.Budget = snapshot.Load{Chips: by.MaxChips, Milli: snapshot.Milli(by.MaxCPU)}, by.Budget
+	a.weight = cmp.Or(by.Weight, 1)
+}

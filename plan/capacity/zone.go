@@ -1,0 +1,222 @@
+package capacity
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/fray-ml/fray/accelerators"
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+)
+
+// OwnSlice returns the slice with an index that a job asks for in a zone.
+func (d *Zones) OwnSlice(want *schema.Job, index int, zone string) schema.SliceSpec {
+	return Located(plan.OwnSlice(d.Stack, want, index), zone, d.Provider(want.Resources.Provider).Offers)
+}
+
+// OpenZone is the best zone for a job among those that are allowed, false where
+// all are shut, and why each is.
+func (d *Zones) OpenZone(want *schema.Job, allowed func(zone string) bool) (string, []plan.Reason, bool) {
+	var reasons []plan.Reason
+	zones := d.ZonesOf(&want.Resources)
+	for _, zone := range zones {
+		if !allowed(zone) {
+			continue
+		}
+		spec := d.OwnSlice(want, 0, zone)
+		why := d.Shut(&spec)
+		if why.None() {
+			return zone, nil, true
+		}
+		reasons = append(reasons, why)
+	}
+	if len(zones) == 0 {
+		reasons = append(reasons, plan.Because(plan.WaitConstraint, "no zone is declared where it could be: write zones in the provider block"))
+	}
+	return "", reasons, false
+}
+
+// Anywhere allows each zone.
+func Anywhere(string) bool { return true }
+
+// GroupOf is how the jobs of a unit are tied together.
+func (d *Zones) GroupOf(unit []*schema.Job) schema.JobGroup {
+	group := unit[0].Addr.GroupAddress()
+	for i := range d.Desired.Groups {
+		if d.Desired.Groups[i].Addr == group && !group.IsZero() {
+			return d.Desired.Groups[i]
+		}
+	}
+	return schema.JobGroup{}
+}
+
+// ScopeOf is what the zones of a group's jobs have in common, "" if nothing need be.
+func ScopeOf(g *schema.JobGroup, zone string) string {
+	switch {
+	case g.SameZone:
+		return zone
+	case g.SameRegion:
+		return accelerators.RegionOf(zone)
+	}
+	return ""
+}
+
+// ChooseZones picks a zone for each of the jobs that are to be placed, together
+// with the others of their group that stay where they are. Where there is none now
+// it says why, for every place.
+func (d *Zones) ChooseZones(fresh, stay []*schema.Job) (map[schema.Address]string, []plan.Reason) {
+	fresh = slices.DeleteFunc(slices.Clone(fresh), func(want *schema.Job) bool { return !InCloudZones(want) })
+	if len(fresh) == 0 {
+		return nil, nil
+	}
+	group := d.GroupOf(fresh)
+	var reasons []plan.Reason
+	for _, scope := range d.ScopesOf(&group, fresh, stay) {
+		chosen, why := d.choiceIn(fresh, func(zone string) bool { return ScopeOf(&group, zone) == scope })
+		if len(why) == 0 {
+			return chosen, nil
+		}
+		reasons = append(reasons, why...)
+	}
+	if len(reasons) == 0 {
+		reasons = append(reasons, plan.Because(plan.WaitConstraint, "no zone is declared where it could be: write zones in the provider block"))
+	}
+	return nil, reasons
+}
+
+// ScopesOf are the scopes in which a group's jobs could be, best first: the one where
+// others of it stay, if any do.
+func (d *Zones) ScopesOf(group *schema.JobGroup, fresh, stay []*schema.Job) []string {
+	var scopes []string
+	add := func(zone string) {
+		if scope := ScopeOf(group, zone); !slices.Contains(scopes, scope) {
+			scopes = append(scopes, scope)
+		}
+	}
+	for _, want := range stay {
+		if zone := d.ZoneHeld(want.Addr); zone != "" && InCloudZones(want) {
+			add(zone)
+		}
+	}
+	if len(scopes) == 0 {
+		for _, zone := range d.ZonesOf(&fresh[0].Resources) {
+			add(zone)
+		}
+	}
+	return scopes
+}
+
+// InCloudZones reports whether a job has slices of its own that are in zones.
+func InCloudZones(want *schema.Job) bool {
+	return want.Resources.Reservation == "" && want.Resources.Provider == schema.ProviderGCP
+}
+
+func (d *Zones) choiceIn(fresh []*schema.Job, allowed func(zone string) bool) (map[schema.Address]string, []plan.Reason) {
+	chosen := make(map[schema.Address]string, len(fresh))
+	for _, want := range fresh {
+		zone, reasons, ok := d.OpenZone(want, allowed)
+		if !ok {
+			if len(reasons) == 0 {
+				reasons = append(reasons, plan.Because(plan.WaitConstraint, want.Addr.String()+" has no zone in common with its group"))
+			}
+			return nil, reasons
+		}
+		chosen[want.Addr] = zone
+	}
+	return chosen, nil
+}
+
+// ZoneHeld is the zone of the slices that a job has and is to keep, or to have again
+// once what is left of them has gone.
+func (d *Zones) ZoneHeld(addr schema.Address) string {
+	j := d.Next.Jobs[addr]
+	if j == nil || j.Status.Ended() || j.Stop {
+		return ""
+	}
+	for _, name := range j.Slices {
+		s := d.Next.Slices[name]
+		if s == nil || leavesZone(s.Terminating.Decided()) {
+			continue
+		}
+		return s.Spec.Zone
+	}
+	return ""
+}
+
+// IsStranded reports whether a job waits for a slice that was refused and is not to
+// be asked for where it is meant to be.
+func (d *Zones) IsStranded(want *schema.Job) bool {
+	j := d.Next.Jobs[want.Addr]
+	return want.Resources.Reservation == "" && j != nil && !j.Running() && !d.IsUnseen(want) &&
+		slices.ContainsFunc(j.Slices, func(name string) bool { return d.IsRejected(name) })
+}
+
+// IsUnseen reports whether a job holds a slice that may live and cannot be listed now.
+func (d *Zones) IsUnseen(want *schema.Job) bool {
+	j := d.Next.Jobs[want.Addr]
+	return slices.ContainsFunc(j.Slices, func(name string) bool { return !d.Known(d.SpecHeld(name, j)) && !d.IsRejected(name) })
+}
+
+// IsOftenRejected reports whether the place of a job's missing slice has failed again
+// and again.
+func (d *Zones) IsOftenRejected(want *schema.Job) bool {
+	for _, name := range d.Next.Jobs[want.Addr].Slices {
+		s := d.Next.Slices[name]
+		if s == nil || !d.IsRejected(name) {
+			continue
+		}
+		for _, place := range [2]string{plan.StockPlace(&s.Spec), QuotaPlace(&s.Spec)} {
+			if d.Next.Weather[place].Failures >= Rejections {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// IsLeaving reports whether a job has begun to give up its slices.
+func (d *Zones) IsLeaving(addr schema.Address) bool {
+	return slices.ContainsFunc(d.Next.Jobs[addr].Slices, func(name string) bool {
+		s := d.Next.Slices[name]
+		return s != nil && s.Terminating.Decided() == state.CauseMoved
+	})
+}
+
+// Outside says which of a job's slices are in zones that it is not to be in, by
+// what it declares of its own.
+func (d *Zones) Outside(want *schema.Job, held []string) plan.Reason {
+	if len(want.Resources.Zones) == 0 && len(want.Resources.Regions) == 0 {
+		return plan.Reason{}
+	}
+	zones := d.ZonesOf(&want.Resources)
+	for _, name := range held {
+		if s := d.Next.Slices[name]; s != nil && s.Spec.Zone != "" && !slices.Contains(zones, s.Spec.Zone) {
+			return plan.Because(plan.WaitConstraint, fmt.Sprintf("slice %s is in %s", name, s.Spec.Zone))
+		}
+	}
+	return plan.Reason{}
+}
+
+// IsRid reports whether a job goes on without a slice that does not go away: nothing
+// runs there, and who deletes what nobody wants sees to it.
+func (d *Zones) IsRid(j *state.Job, name string) bool {
+	return d.IsStuck(name) && !j.Running() && !j.Status.Ended() && !j.Stop && !d.Leaving[j.Spec.Addr]
+}
+
+// InsteadOf gives a job another slice for its i-th, which does not go away.
+func (d *Zones) InsteadOf(want *schema.Job, i int) plan.Reason {
+	j := d.Next.Jobs[want.Addr]
+	stuck := j.Slices[i]
+	zone := d.Next.Slices[stuck].Spec.Zone
+	for index := 0; ; index++ {
+		spec := d.OwnSlice(want, index, zone)
+		if d.IsTaken(&spec) || d.IsStuck(spec.Name) || slices.Contains(j.Slices, spec.Name) {
+			continue
+		}
+		e := d.Edit(want.Addr)
+		e.Slices = slices.Clone(e.Slices)
+		e.Slices[i] = d.Record([]schema.SliceSpec{spec})[0]
+		return plan.Underway(fmt.Sprintf("slice %s does not go away; %s takes its place", stuck, spec.Name))
+	}
+}

@@ -1,0 +1,185 @@
+package change
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+)
+
+// More returns "and n more", or nothing for none.
+func More(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (and %d more)", n)
+}
+
+// Events is what happened between a state and the one that a plan led to, in
+// the order of addresses.
+func Events(before *state.Document, p *plan.Plan, now time.Time) []state.Event {
+	if before == p.Next && len(p.Drift) == 0 {
+		return nil
+	}
+	t := &teller{now: now, underway: map[schema.Address]bool{}}
+	for i := range p.Pending {
+		if p.Pending[i].Underway {
+			t.underway[p.Pending[i].Addr] = true
+		}
+	}
+	for _, d := range p.Drift {
+		t.tellAt(state.EventWarn, state.Event{Kind: state.EventDrift, Addr: d.Addr, Slice: d.Slice, Text: d.Found + "; " + d.Then})
+	}
+	if before.Revision != p.Next.Revision {
+		t.tell(state.EventConfig, schema.Address{}, "", fmt.Sprintf("revision %d was accepted", p.Next.Revision))
+	}
+	for _, text := range ConditionEvents(before.Conditions, p.Next.Conditions) {
+		t.tell(state.EventProvider, schema.Address{}, "", text)
+	}
+	for addr, j := range p.Next.Jobs {
+		if old := before.Jobs[addr]; old != j {
+			t.job(addr, old, j)
+		}
+	}
+	for addr := range before.Jobs {
+		if p.Next.Jobs[addr] == nil {
+			t.tell(state.EventJob, addr, "", "is gone")
+		}
+	}
+	for name, s := range p.Next.Slices {
+		if old := before.Slices[name]; old != s {
+			t.slice(old, s)
+		}
+	}
+	for name, s := range before.Slices {
+		if p.Next.Slices[name] == nil {
+			t.tell(state.EventSlice, s.Spec.Owner, name, "is gone")
+		}
+	}
+	slices.SortStableFunc(t.events, func(a, b state.Event) int {
+		return cmp.Or(a.Addr.Compare(b.Addr), cmp.Compare(a.Slice, b.Slice))
+	})
+	return t.events
+}
+
+// teller collects events.
+type teller struct {
+	// underway are those that wait for nothing but what is being done, which
+	// tells of itself.
+	underway map[schema.Address]bool
+	now      time.Time
+	events   []state.Event
+}
+
+func (t *teller) tell(kind state.EventKind, addr schema.Address, slice, text string) {
+	t.tellAt(state.EventInfo, state.Event{Kind: kind, Addr: addr, Slice: slice, Text: text})
+}
+
+func (t *teller) tellAt(level state.EventLevel, e state.Event) {
+	e.At, e.Level = t.now, level
+	t.events = append(t.events, e)
+}
+
+// levelOfOutcome says how good or bad it is that an attempt ended so.
+func levelOfOutcome(s schema.TaskState) state.EventLevel {
+	switch s {
+	case schema.TaskSucceeded:
+		return state.EventGood
+	case schema.TaskPreempted, schema.TaskWorkerFailed, schema.TaskExitUnknown:
+		return state.EventWarn
+	case schema.TaskFailed, schema.TaskUnschedulable:
+		return state.EventError
+	case schema.TaskKilled, schema.TaskPending, schema.TaskAssigned, schema.TaskBuilding, schema.TaskRunning:
+	}
+	return state.EventInfo
+}
+
+// job tells what became of a job; old is nil for a new one.
+func (t *teller) job(addr schema.Address, old, j *state.Job) {
+	if old == nil || old.ID != j.ID {
+		old = &state.Job{}
+		if j.Launch != nil {
+			t.tell(state.EventLaunched, addr, "", launchedBy(j.Launch))
+		}
+	}
+	for i := range j.Attempts {
+		a := &j.Attempts[i]
+		was := attemptOf(old, a.Number)
+		if was == nil {
+			t.tell(state.EventStarted, addr, "", began(a))
+			was = &state.Attempt{}
+		}
+		if was.ReadyAt.IsZero() && !a.ReadyAt.IsZero() {
+			t.tellAt(state.EventGood, state.Event{Kind: state.EventReady, Addr: addr, Text: fmt.Sprintf("attempt %d is up", a.Number)})
+		}
+		if was.Outcome == "" && a.Outcome != "" {
+			text := WithCause(fmt.Sprintf("attempt %d %s", a.Number, plan.OutcomeWords(a.Outcome)), a.Reason)
+			t.tellAt(levelOfOutcome(a.Outcome), state.Event{Kind: state.EventEnded, Addr: addr, Text: text})
+		}
+	}
+	if old.Status != j.Status && j.Status.Ended() {
+		t.tellAt(levelOfOutcome(j.Status.Outcome()), state.Event{Kind: state.EventJob, Addr: addr, Text: WithCause(string(j.Status), j.Reason)})
+	}
+	if old.Reason != j.Reason && j.Reason != "" && j.Status == schema.JobPending && !t.underway[addr] {
+		t.tell(state.EventPending, addr, "", "waits: "+j.Reason)
+	}
+}
+
+// began says that an attempt began, and why.
+func began(a *state.Attempt) string {
+	text := fmt.Sprintf("attempt %d began: %s", a.Number, a.Why)
+	if a.Resumed {
+		text += "; resumed after a restart of the controller"
+	}
+	return text
+}
+
+func attemptOf(j *state.Job, number int) *state.Attempt {
+	for i := range j.Attempts {
+		if j.Attempts[i].Number == number {
+			return &j.Attempts[i]
+		}
+	}
+	return nil
+}
+
+// WithCause returns "what: why", or what alone where there is no cause.
+func WithCause(what, why string) string {
+	if why == "" {
+		return what
+	}
+	return what + ": " + why
+}
+
+func launchedBy(l *state.Launch) string {
+	if l.Parent == "" {
+		return WithCause("was launched", l.By)
+	}
+	return fmt.Sprintf("was launched by %s, attempt %d", l.Parent, l.ParentAttempt)
+}
+
+// slice tells what became of a slice; old is nil for a new one.
+func (t *teller) slice(old, s *state.Slice) {
+	if old == nil {
+		old = &state.Slice{}
+	}
+	say := func(level state.EventLevel, text string) {
+		t.tellAt(level, state.Event{Kind: state.EventSlice, Addr: s.Spec.Owner, Slice: s.Spec.Name, Text: text})
+	}
+	if old.AskedAt.IsZero() && !s.AskedAt.IsZero() && !s.Seen {
+		say(state.EventInfo, WithCause("is asked for", s.Spec.Zone))
+	}
+	if old.BornAt.IsZero() && !s.BornAt.IsZero() {
+		say(state.EventGood, "is up")
+	}
+	if s.Failed != "" && (old.Failed != s.Failed || old.Error != s.Error) {
+		say(state.EventWarn, s.Error)
+	}
+	if !s.Terminating.IsZero() && old.Terminating.Cause != s.Terminating.Cause {
+		say(state.EventWarn, "goes: "+s.Terminating.Text)
+	}
+}

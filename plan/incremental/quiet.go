@@ -1,0 +1,271 @@
+package incremental
+
+import (
+	"slices"
+
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/reconcile"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+)
+
+// A job is quiet if Diff, asked again, would find the same about it and do
+// nothing, whatever the time and however the world looks, until
+//
+//   - the document has another entry for it: that is a Planner's own doing, or
+//     else the document is another one,
+//   - an assignment names a newer attempt of it than is recorded, or
+//   - for one that waits: another job that its dependencies name changes in a
+//     way that matters to those who wait for it.
+//
+// Only jobs that hold no slices, and of which none are left, are quiet: those that
+// have ended and let go of everything, and those that wait for others before they
+// are given anything.
+
+// standing says whether a job is quiet, and why.
+type standing uint8
+
+const (
+	stirs standing = iota // not quiet
+	rests                 // it has ended
+	waits                 // for what it depends on
+	runs                  // and is steady, see steady.go
+)
+
+// standingOf judges a job after a look at it; held says that it waits for its
+// dependencies.
+func standingOf(d *reconcile.Reconciler, want *schema.Job, change *plan.Change, held bool) standing {
+	j := d.Next.Jobs[want.Addr]
+	switch {
+	case j != d.Doc.Jobs[want.Addr], change.Verb != plan.VerbNone,
+		j.Replace, j.Stop, j.Running(), len(j.Slices) > 0, d.Clearing[want.Addr]:
+		return stirs
+	case j.Status.Ended():
+		return rests
+	case held && want.Addr.Group == "" && want.SchedulingTimeout == 0 && j.Status == schema.JobPending && j.RetryAt.IsZero():
+		return waits
+	}
+	return stirs
+}
+
+// learn remembers what follows from a look at everything.
+func (p *Planner) learn(d *reconcile.Reconciler) {
+	p.pending.take(d.Plan.Pending)
+	p.plan, p.last = d.Plan, nil
+	if !separable(d) {
+		return
+	}
+	if !sameDeclarations(d.Desired, &p.desired) || p.index == nil {
+		p.declare(d)
+	}
+	p.last, p.families, p.demand = d.Next, d.Families, d.Demand()
+	p.meetKin(d)
+	held := make(map[*schema.Job]bool, len(d.Held))
+	for _, want := range d.Held {
+		held[want] = true
+	}
+	first := len(d.Plan.Changes) - len(p.jobs)
+	p.busy, p.byID = p.busy[:0], make(map[string]recordedJob, len(p.jobs))
+	for i := range p.jobs {
+		want := &d.Desired.Jobs[i]
+		j := d.Next.Jobs[want.Addr]
+		p.byID[j.ID] = recordedJob{index: i, attempt: j.Attempt}
+		if p.judge(d, i, &d.Plan.Changes[first+i], held[want]) == stirs {
+			p.busy = append(p.busy, i)
+		}
+	}
+	p.stir(d)
+	p.loud = slices.DeleteFunc(slices.Clone(d.Plan.Pending), p.ofQuiet)
+}
+
+// stir has those looked at again the next time that wait for one that has changed:
+// it may have done so after they were looked at, such as one that was ended to make
+// room. They are returned.
+func (p *Planner) stir(d *reconcile.Reconciler) []int {
+	late := p.woken(d)
+	for _, i := range late {
+		p.jobs[i] = stirs
+	}
+	if len(late) > 0 {
+		p.busy = append(p.busy, late...)
+		slices.Sort(p.busy)
+	}
+	return late
+}
+
+// judge settles how a job stands that was looked at.
+func (p *Planner) judge(d *reconcile.Reconciler, i int, change *plan.Change, held bool) standing {
+	want := &d.Desired.Jobs[i]
+	p.steady[i] = nil
+	p.jobs[i] = standingOf(d, want, change, held)
+	j := d.Next.Jobs[want.Addr]
+	if p.jobs[i] == stirs && j == d.Doc.Jobs[want.Addr] && change.Verb == plan.VerbNone && j.Running() && !j.Replace && !j.Stop && !d.Clearing[want.Addr] {
+		if p.steady[i] = steadinessOf(d, j); p.steady[i] != nil {
+			p.jobs[i] = runs
+		}
+	}
+	return p.jobs[i]
+}
+
+// ofQuiet reports whether it is a quiet job that waits.
+func (p *Planner) ofQuiet(w plan.Pending) bool {
+	i, job := p.index[w.Addr]
+	return job && p.jobs[i] == waits
+}
+
+// separable reports whether the plan's changes are those of the declared jobs,
+// all of them recorded by now, after some that are settled, and no job's lot
+// depends on others but through dependencies and the room that is left.
+func separable(d *reconcile.Reconciler) bool {
+	first := len(d.Plan.Changes) - len(d.Desired.Jobs)
+	if d.Dissolving || first < 0 || len(d.Plan.Refusals) > 0 || len(d.Next.Jobs) != len(d.Desired.Jobs) || len(d.Desired.Reservations) > 0 || len(d.Next.Disowned) > 0 {
+		return false
+	}
+	for i := range first {
+		c := &d.Plan.Changes[i]
+		if _, kept := d.Next.Resources[c.Addr]; !kept || c.Verb != plan.VerbNone || c.Addr.Kind == schema.KindReservation {
+			return false
+		}
+	}
+	for i := range d.Desired.Jobs {
+		addr := d.Desired.Jobs[i].Addr
+		if d.Plan.Changes[first+i].Addr != addr || d.Next.Jobs[addr] == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// declare notes what depends on the declarations alone.
+func (p *Planner) declare(d *reconcile.Reconciler) {
+	p.desired = *d.Desired
+	p.jobs = make([]standing, len(d.Desired.Jobs))
+	p.steady = make([]steadiness, len(d.Desired.Jobs))
+	p.index = make(map[schema.Address]int, len(d.Desired.Jobs))
+	p.dependents = map[schema.Address][]int{}
+	for i := range d.Desired.Jobs {
+		job := &d.Desired.Jobs[i]
+		p.index[job.Addr] = i
+		for _, on := range slices.Concat(job.DependsOn, job.Uses) {
+			p.dependents[on] = append(p.dependents[on], i)
+		}
+	}
+}
+
+// disturbed are the jobs to look at: those that are not quiet, and those of
+// which an assignment knows something new.
+func (p *Planner) disturbed(d *reconcile.Reconciler) []int {
+	busy := p.busy
+	for _, a := range d.Obs.Assignments {
+		if a.Run == nil {
+			continue
+		}
+		j, known := p.byID[a.Run.JobID]
+		if known && p.jobs[j.index] != stirs && a.Run.Attempt > j.attempt {
+			p.rouse(j.index)
+			busy = append(slices.Clip(busy), j.index)
+		}
+	}
+	for i := range p.jobs {
+		if p.jobs[i] == runs && !isStill(d, p.steady[i]) {
+			p.rouse(i)
+			busy = append(slices.Clip(busy), i)
+		}
+	}
+	if len(busy) > len(p.busy) {
+		slices.Sort(busy)
+	}
+	return busy
+}
+
+// rouse makes a job one to look at.
+func (p *Planner) rouse(i int) {
+	if p.jobs[i] == waits {
+		w := p.pendingOf(p.desired.Jobs[i].Addr)
+		n, _ := place(p.loud, w.Addr)
+		p.loud = slices.Insert(p.loud, n, w)
+	}
+	p.jobs[i] = stirs
+}
+
+// woken are the quiet jobs that wait for one that has changed.
+func (p *Planner) woken(d *reconcile.Reconciler) []int {
+	var found []int
+	for _, addr := range d.EditedJobs {
+		if sameToOthers(d.Doc.Jobs[addr], d.Next.Jobs[addr]) {
+			continue
+		}
+		named := []schema.Address{addr, addr.Base(), addr.GroupAddress()}
+		for _, on := range named {
+			for _, i := range p.dependents[on] {
+				if p.jobs[i] == waits {
+					found = append(found, i)
+				}
+			}
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+// sameToOthers reports whether two records of a job are the same to those who
+// depend on it, see dependency.state.
+func sameToOthers(a, b *state.Job) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Status == b.Status && a.Ready == b.Ready && (!a.Status.Ended() || a.Reason == b.Reason)
+}
+
+// settle judges the jobs that were looked at anew.
+func (p *Planner) settle(d *reconcile.Reconciler, busy, woken []int) {
+	for _, addr := range d.EditedJobs {
+		p.recount(d, addr)
+	}
+	held := make(map[*schema.Job]bool, len(d.Held))
+	for _, want := range d.Held {
+		held[want] = true
+	}
+	looked := slices.Concat(busy, woken)
+	for _, addr := range d.EditedJobs {
+		if i := p.index[addr]; p.jobs[i] == runs { // ended for the sake of another one
+			looked = append(looked, i)
+		}
+	}
+	slices.Sort(looked)
+	first := len(d.Plan.Changes) - len(p.jobs)
+	still := make([]int, 0, len(looked))
+	for _, i := range slices.Compact(looked) {
+		if p.judge(d, i, &d.Plan.Changes[first+i], held[&d.Desired.Jobs[i]]) == stirs {
+			still = append(still, i)
+		}
+	}
+	p.busy = still
+	late := p.stir(d)
+	p.loud = slices.DeleteFunc(p.loud, p.ofQuiet)
+	for _, i := range late {
+		addr := d.Desired.Jobs[i].Addr
+		if n, loud := place(p.loud, addr); !loud {
+			of, _ := place(d.Plan.Pending, addr)
+			p.loud = slices.Insert(p.loud, n, d.Plan.Pending[of])
+		}
+	}
+}
+
+// recount takes in that the record of a job was changed. It may be told twice.
+func (p *Planner) recount(d *reconcile.Reconciler, addr schema.Address) {
+	i := p.index[addr]
+	want, was, is := &d.Desired.Jobs[i], d.Doc.Jobs[addr], d.Next.Jobs[addr]
+	if was.ID != is.ID {
+		delete(p.byID, was.ID)
+	}
+	p.byID[is.ID] = recordedJob{index: i, attempt: is.Attempt}
+	before, asked := d.Asks(want, was)
+	after, asks := d.Asks(want, is)
+	if asked && !asks {
+		p.demand.Add(before, -1, -want.Resources.Slices)
+	}
+	if asks && !asked {
+		p.demand.Add(after, 1, want.Resources.Slices)
+	}
+}

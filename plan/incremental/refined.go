@@ -1,0 +1,66 @@
+package incremental
+
+import (
+	"slices"
+
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/change"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+)
+
+// Refined returns doc with another configuration. Where doc is what the last
+// plan led to, and the configurations differ in no more than the commands and
+// environments of jobs, as they do when values become known, the next call of
+// Diff looks at those jobs and at what goes on; doc is then good no longer than
+// what is returned. The order of jobs is that of addresses. As with [Accepted], it
+// is settled first.
+func (p *Planner) Refined(doc *state.Document, desired *schema.Desired) *state.Document {
+	entering := change.Settled(*desired, doc)
+	desired = &entering
+	changed, ok := p.reworded(doc, desired)
+	if !ok {
+		return change.Accepted(doc, *desired)
+	}
+	for _, i := range changed {
+		if p.jobs[i] == stirs {
+			continue
+		}
+		p.rouse(i)
+		at, _ := slices.BinarySearch(p.busy, i)
+		p.busy = slices.Insert(slices.Clip(p.busy), at, i)
+	}
+	next := *doc
+	next.Desired = *desired
+	p.last, p.desired = &next, next.Desired
+	p.families = nil // of the jobs that were
+	return &next
+}
+
+// reworded are the jobs that read otherwise than in the last configuration. It
+// reports false if that is not all that is new.
+func (p *Planner) reworded(doc *state.Document, desired *schema.Desired) ([]int, bool) {
+	was := &p.desired
+	if doc != p.last || !sameDeclarations(&doc.Desired, was) || len(desired.Jobs) != len(was.Jobs) ||
+		!sameSlice(desired.Groups, was.Groups) || !sameSlice(desired.Namespaces, was.Namespaces) ||
+		!sameSlice(desired.Reservations, was.Reservations) || !sameSlice(desired.Providers, doc.Desired.Providers) {
+		return nil, false
+	}
+	var changed []int
+	for i := range desired.Jobs {
+		a, b := &was.Jobs[i], &desired.Jobs[i]
+		if !change.EqualLifecycles(&a.Lifecycle, &b.Lifecycle) {
+			return nil, false
+		}
+		if plan.EqualJobs(a, b) {
+			continue
+		}
+		worded := *a
+		worded.Command, worded.Environment.Env = b.Command, b.Environment.Env
+		if !plan.EqualJobs(&worded, b) {
+			return nil, false
+		}
+		changed = append(changed, i)
+	}
+	return changed, true
+}

@@ -1,0 +1,79 @@
+package incremental
+
+import (
+	"slices"
+
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/lifecycle"
+	"github.com/fray-ml/fray/plan/reconcile"
+	"github.com/fray-ml/fray/plan/snapshot"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+)
+
+// A job that runs is steady if Diff, asked again, would find the same about it
+// and do nothing, until something is seen to differ of the slices that it has:
+// what their provider says of them, their assignments, or what their hosts
+// report, heartbeats apart; or until a host of them has been silent for too long.
+// In a large stack nearly all jobs are, nearly always.
+
+// steadiness is what was seen of a steady job.
+type steadiness []steadySlice
+
+type steadySlice struct {
+	name     string
+	status   schema.SliceStatus
+	assigned state.Generation
+	hosts    []plan.Host
+}
+
+// steadinessOf returns what is to stay as it is for a job to be steady, nil for
+// one that is not.
+func steadinessOf(d *reconcile.Reconciler, j *state.Job) steadiness {
+	last := j.Last()
+	if !j.Ready || j.Status != schema.JobRunning || last.StopGeneration != 0 || len(j.Staged) > 0 || len(last.Slices) == 0 {
+		return nil
+	}
+	seen := make(steadiness, 0, len(last.Slices))
+	for _, name := range last.Slices {
+		st, listed := d.Listed[name]
+		_, acting := d.Acting[name]
+		hosts := d.Obs.Hosts[name]
+		if !listed || acting || len(st.Down) > 0 || st.Spec.On != "" || len(hosts) == 0 ||
+			lifecycle.Unheard(st, hosts) >= 0 || d.Next.Slices[name] != d.Doc.Slices[name] {
+			return nil
+		}
+		seen = append(seen, steadySlice{name: name, status: *st, assigned: d.Obs.Assignments[name].Object, hosts: hosts})
+	}
+	return seen
+}
+
+// isStill reports whether a steady job is as it was seen. It notes when time
+// alone will change that.
+func isStill(d *reconcile.Reconciler, seen steadiness) bool {
+	for i := range seen {
+		s := &seen[i]
+		st, listed := d.Listed[s.name]
+		if !listed || !sameStatus(st, &s.status) || d.Obs.Assignments[s.name].Object != s.assigned {
+			return false
+		}
+		hosts := d.Obs.Hosts[s.name]
+		if len(hosts) != len(s.hosts) || &hosts[0] != &s.hosts[0] {
+			return false
+		}
+		for n := range hosts {
+			silent := hosts[n].SilentAt(d.Obs.Attended)
+			if silent >= snapshot.HostTimeout {
+				return false
+			}
+			d.WakeAt(d.Now.Add(snapshot.HostTimeout - silent))
+		}
+	}
+	return true
+}
+
+func sameStatus(a, b *schema.SliceStatus) bool {
+	return a == b || a.Spec == b.Spec && a.Phase == b.Phase && a.Reason == b.Reason && a.Cause == b.Cause &&
+		a.Waiting == b.Waiting && a.CreatedAt.Equal(b.CreatedAt) && slices.Equal(a.Down, b.Down) &&
+		slices.Equal(a.Agents, b.Agents)
+}

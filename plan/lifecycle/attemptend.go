@@ -1,0 +1,132 @@
+package lifecycle
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/capacity"
+	"github.com/fray-ml/fray/plan/change"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+)
+
+// end stops all tasks of the running attempt and, once every host has confirmed
+// that, records the outcome. cause is the outcome unless hosts turn out lost.
+func (d *Attempts) end(addr schema.Address, cause schema.TaskState, why string) {
+	last := d.Next.Jobs[addr].Last()
+	if last.StopGeneration == 0 {
+		e := d.Edit(addr)
+		e.Ready = false
+		last = e.Last()
+		last.StopGeneration = d.NextGeneration(last.Slices)
+		last.Cause, last.Reason = cause, why
+	}
+	confirmed, lost := true, schema.TaskState("")
+	for _, name := range last.Slices {
+		ended, gone := d.endedOn(name, addr, last)
+		confirmed = confirmed && ended
+		if gone {
+			lost = cmp.Or(lost, d.goneOutcome(name))
+		}
+	}
+	if !confirmed {
+		d.Wait(addr, plan.Underway(fmt.Sprintf("attempt %d is being stopped: %s", last.Number, last.Reason)))
+		return
+	}
+	cause, why = last.Cause, last.Reason
+	outcome, by := plan.Verdict(last)
+	if outcome == schema.TaskSucceeded && !d.Next.Jobs[addr].YieldsTo.IsZero() {
+		cause, why = schema.TaskSucceeded, "" // it was done before it was told to yield
+	}
+	if last.EndedBy != nil && outcome == cause && by != *last.EndedBy { // a report of an earlier end came later
+		d.Edit(addr).Last().EndedBy = &by
+		last = d.Next.Jobs[addr].Last()
+		why = plan.TaskReason(last, by)
+	}
+	if cause == schema.TaskFailed || cause == schema.TaskUnschedulable {
+		infrastructure := cmp.Or(lost, plan.TaskOutcome(last))
+		if infrastructure == schema.TaskExitUnknown {
+			cause, why = infrastructure, why+" (and how another of its tasks ended is not known)"
+		} else if infrastructure != "" {
+			cause, why = infrastructure, why+" (and part of what it ran on was lost)"
+		}
+	}
+	d.finish(addr, cause, why)
+}
+
+// endedOn reports whether an attempt has ended on all hosts of one of its
+// slices, and sees to it; gone says that the slice itself is no more.
+func (d *Attempts) endedOn(name string, addr schema.Address, a *state.Attempt) (ended, gone bool) {
+	st, listed := d.Listed[name]
+	if !listed {
+		gone = d.Known(d.SpecHeld(name, d.Next.Jobs[addr]))
+		return gone, gone
+	}
+	d.RecordOf(st)
+	if st.Phase == schema.SliceDead {
+		d.terminate(name, d.died(st))
+	} else if why := d.LostHost(st); !why.IsZero() {
+		d.terminate(name, why)
+	}
+	if d.isTerminating(name) || st.Phase == schema.SliceDeleting {
+		d.Remove(st, state.Termination{})
+		// Machines that were taken away, and are silent, run nothing; how long
+		// it takes to clear away what is left of them is another matter.
+		taken := d.Next.Slices[name].Taken && d.IsSilent(st)
+		return taken, taken
+	}
+	cur := d.Obs.Assignments[name]
+	if cur.Generation < a.StopGeneration {
+		d.Halt(addr, name, a.StopGeneration, StopText(d.Next.Jobs[addr], a))
+		return false, false
+	}
+	for n := range st.Spec.Hosts {
+		if h := d.Host(name, n); h == nil || h.Generation < a.StopGeneration {
+			if len(st.Down) > 0 { // who does not run cannot confirm
+				d.mend(st)
+			}
+			return false, false
+		}
+	}
+	return true, false
+}
+
+// finish gives the running attempt its outcome and decides what follows.
+func (d *Attempts) finish(addr schema.Address, outcome schema.TaskState, why string) {
+	e := d.Edit(addr)
+	last := e.Last()
+	last.Outcome, last.Reason, last.EndedAt = outcome, why, EndOf(last, d.Now)
+	endUnheard(e, last)
+	for i := range last.Tasks {
+		if t := &last.Tasks[i]; t.BadHost {
+			d.terminate(t.Slice, state.Termination{Cause: state.CauseHostBad, Text: fmt.Sprintf("host %d is bad: %s", t.Host, t.Reason)})
+		}
+	}
+	plan.Settle(e, d.Now)
+	if e.Status.Ended() {
+		d.Released(addr, change.Decided(state.CauseEnded))
+	}
+}
+
+// EndOf is when the last task of an attempt ended, as its host recorded it: long
+// ago, perhaps, where no step was made meanwhile. It is now where a task left no
+// end, and within the attempt where a host's clock is wrong.
+func EndOf(a *state.Attempt, now time.Time) time.Time {
+	var last time.Time
+	for i := range a.Tasks {
+		end := a.Tasks[i].EndedAt
+		if end.IsZero() {
+			return now
+		}
+		last = capacity.Later(last, end)
+	}
+	switch {
+	case last.IsZero() || last.After(now):
+		return now
+	case last.Before(a.StartedAt):
+		return a.StartedAt
+	}
+	return last
+}

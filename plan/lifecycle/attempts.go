@@ -1,0 +1,32 @@
+package lifecycle
+
+import (
+	"slices"
+
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+)
+
+// Attempts decides what becomes of attempts: adopted, observed, ended, released.
+type Attempts struct {
+	*Slices
+
+	Content []schema.Address // jobs that wait no more, unless waits names them
+}
+
+// ended ends a job's attempt in place and reports whether none runs any more.
+func (d *Attempts) ended(addr schema.Address, why string) bool {
+	if d.Next.Jobs[addr].Running() {
+		d.end(addr, schema.TaskKilled, why)
+	}
+	return !d.Next.Jobs[addr].Running()
+}
+
+// outdo gives up the slices of a job in the place of which it has others.
+func (d *Attempts) outdo(j *state.Job, by []string) {
+	for _, name := range j.Slices {
+		if s := d.Next.Slices[name]; s != nil && s.Spec.Owner == j.Spec.Addr && !slices.Contains(by, name) {
+			d.terminate(name, state.Termination{Cause: state.CauseReplaced, Text: "it was replaced"})
+		}
+	}
+}

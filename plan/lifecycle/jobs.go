@@ -1,0 +1,53 @@
+package lifecycle
+
+import (
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/change"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+)
+
+// Jobs decides what becomes of declared and recorded jobs.
+type Jobs struct {
+	*PoolUpkeep
+
+	Verbs      map[schema.Address]plan.Verb // of jobs to be restarted or replaced
+	Recorded   int                          // how many of the desired jobs the state knew
+	withdrawn  []schema.Address             // recorded declarations that are made no more
+	Dissolving bool                         // one of them is a reservation that has slices
+	Staging    []Staging                    // jobs to be replaced that run on until what takes over is up
+
+	met  map[Dependency]plan.Reason     // made when first asked for
+	late map[schema.Address]*schema.Job // by group: a member that is overdue, nil: none is; see isOverdueStart
+}
+
+// Vacate takes a job that does not run out of all its rooms if it cannot go on in
+// one of them: it is placed whole.
+func (d *Jobs) Vacate(want *schema.Job) {
+	j := d.Next.Jobs[want.Addr]
+	for _, name := range j.Slices {
+		if d.CannotStay(want, name).None() {
+			continue
+		}
+		for _, held := range j.Slices {
+			if s := d.Next.Slices[held]; s != nil && d.Listed[held] == nil && d.Known(&s.Spec) {
+				d.DropSlice(held)
+			} else {
+				d.terminate(held, change.Decided(state.CausePlacedAgain))
+			}
+		}
+		d.Edit(want.Addr).Slices = nil
+		d.Tally(want.Addr)
+		return
+	}
+}
+
+// Placeable reports whether a job waits for an attempt to start.
+func (d *Jobs) Placeable(want *schema.Job) bool {
+	j := d.Next.Jobs[want.Addr]
+	if j == nil || j.Running() || j.Status.Ended() || j.Stop || j.Replace || !j.YieldsTo.IsZero() {
+		return false
+	}
+	_, changing := d.Verbs[want.Addr]
+	return !changing || plan.EqualJobs(j.Spec, want) && !change.Triggered(want, j)
+}

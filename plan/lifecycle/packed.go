@@ -1,0 +1,123 @@
+package lifecycle
+
+import (
+	"fmt"
+
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/snapshot"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+)
+
+// DrawsWhole reports whether a job has whole slices of a reservation.
+func DrawsWhole(r *schema.Resources) bool { return r.Reservation != "" && !r.Packed }
+
+// ListedGuests are the guests that the hosts of listed slices are to serve, as if a
+// provider listed them.
+func ListedGuests(obs *plan.Observed, listed map[string]*schema.SliceStatus) []*schema.SliceStatus {
+	var found []*schema.SliceStatus
+	for on, host := range listed {
+		for _, g := range obs.Assignments[on].Guests {
+			found = append(found, snapshot.PackedStatus(snapshot.PackedSpec(g.Owner, g.Index, &host.Spec, g), host))
+		}
+	}
+	return found
+}
+
+// guestDrift takes in what became of a recorded guest; it reports false for
+// another slice. What happened to its host is that one's story.
+func (d *Slices) guestDrift(s *state.Slice, listed bool) bool {
+	if s.Spec.On == "" {
+		return false
+	}
+	if !listed && s.Seen && d.Known(&s.Spec) {
+		d.terminate(s.Spec.Name, state.Termination{Cause: state.CauseHostGone, Text: "slice " + s.Spec.On + ", on which it was, is gone"})
+	}
+	return true
+}
+
+// bringUpGuest is bringUp for a guest.
+func (d *Slices) bringUpGuest(spec schema.SliceSpec) plan.Reason {
+	if why := d.bringUpHost(spec.On); !why.None() {
+		return why
+	}
+	name := spec.Name
+	s := d.Next.Slices[name]
+	if s.AskedAt.IsZero() {
+		return d.askHost(s)
+	}
+	st, listed := d.Listed[name]
+	h := d.Host(name, 0)
+	if !listed || h == nil || h.Address == "" || !d.IsReportedServed(&spec) {
+		return d.slowGuest(s)
+	}
+	if s.BornAt.IsZero() {
+		d.EditSlice(name).BornAt = d.Now
+	}
+	return d.emptied(st)
+}
+
+// askHost has a host be told of a guest, once nothing is left of a former one of
+// that name.
+func (d *Slices) askHost(s *state.Slice) plan.Reason {
+	name := s.Spec.Name
+	switch {
+	case d.IsServed(&s.Spec):
+		return plan.Underway("what is left of the old slice " + name + " is being cleared away")
+	case d.hasMailbox(name):
+		d.Forget(name, s.Spec.Owner)
+		return plan.Underway("what is left of the old slice " + name + " is being cleared away")
+	}
+	d.EditSlice(name).AskedAt = d.Now
+	return d.hostIsTold(&s.Spec)
+}
+
+func (d *Slices) hostIsTold(spec *schema.SliceSpec) plan.Reason {
+	return plan.Underway(fmt.Sprintf("host %d of slice %s is making room", spec.OnHost, spec.On))
+}
+
+// slowGuest waits for a host to serve a guest, as long as machines may take to boot.
+func (d *Slices) slowGuest(s *state.Slice) plan.Reason {
+	deadline := s.AskedAt.Add(plan.BootTimeout)
+	if d.Now.Before(deadline) {
+		d.WakeAt(deadline)
+		return d.hostIsTold(&s.Spec)
+	}
+	why := fmt.Sprintf("host %d of slice %s did not make room in time", s.Spec.OnHost, s.Spec.On)
+	d.terminate(s.Spec.Name, state.Termination{Cause: state.CauseBoot, Text: why})
+	return plan.Because(plan.WaitRetry, why)
+}
+
+// CannotStay says why a job cannot run on a guest that it holds, nothing if it can.
+func (d *Slices) CannotStay(want *schema.Job, name string) plan.Reason {
+	s := d.Next.Slices[name]
+	if s == nil || s.Spec.On == "" {
+		return plan.Because(plan.WaitRoom, "slice "+name+" is not to be had any more")
+	}
+	if !s.Terminating.IsZero() {
+		return plan.Because(plan.WaitRoom, fmt.Sprintf("slice %s is being given up: %s", name, s.Terminating.Text))
+	}
+	if _, listed := d.Listed[s.Spec.On]; !listed && !d.Known(&s.Spec) {
+		return plan.Reason{} // nothing may be concluded
+	}
+	if d.isCrowdedOut(&s.Spec) {
+		return plan.Because(plan.WaitRoom, fmt.Sprintf("slice %s has no room for it any more", s.Spec.On))
+	}
+	if p := d.PoolOf(want.Resources.Reservation); p != nil {
+		for i := range p.Specs {
+			if p.Specs[i].Name == s.Spec.On {
+				return d.Closed(&p.Specs[i])
+			}
+		}
+	}
+	return plan.Because(plan.WaitRoom, fmt.Sprintf("slice %s is not to be kept", s.Spec.On))
+}
+
+// PackedSpecOf is the spec of a guest that a job holds, false if it cannot stay there.
+func (d *Slices) PackedSpecOf(want *schema.Job, name string) (schema.SliceSpec, bool) {
+	s := d.Next.Slices[name]
+	if s == nil || !d.CannotStay(want, name).None() {
+		return schema.SliceSpec{}, false
+	}
+	return s.Spec, true
+}

@@ -1,0 +1,162 @@
+package lifecycle
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/capacity"
+	"github.com/fray-ml/fray/plan/snapshot"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+)
+
+// bringUpHost brings up the slice that a guest is to live on, once in a Diff.
+func (d *Slices) bringUpHost(name string) plan.Reason {
+	if why, done := d.hosting[name]; done {
+		return why
+	}
+	if d.hosting == nil {
+		d.hosting = map[string]plan.Reason{}
+	}
+	s := d.Next.Slices[name]
+	if s == nil {
+		return plan.Because(plan.WaitRoom, "slice "+name+" is not to be had any more")
+	}
+	spec := s.Spec
+	if p := d.PoolOf(spec.Owner.Scoped()); p != nil {
+		if n := slices.IndexFunc(p.Specs, func(of schema.SliceSpec) bool { return of.Name == name }); n >= 0 {
+			spec = p.Specs[n]
+		}
+	}
+	d.hosting[name] = d.BringUp(spec)
+	return d.hosting[name]
+}
+
+// Monitor sees to the slices that have guests or had some: those that are lost
+// under them, and what their hosts are told.
+func (d *Slices) Monitor() {
+	names := slices.Collect(maps.Keys(d.Packed))
+	for name, a := range d.Obs.Assignments {
+		if len(a.Guests) > 0 && len(d.Packed[name]) == 0 {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		st, listed := d.Listed[name]
+		if !listed {
+			continue
+		}
+		if _, held := d.PackedOn(name); held {
+			d.attendHost(st)
+		}
+		d.tellHost(name)
+	}
+}
+
+// attendHost deletes a slice that is lost and has hosts started that are down.
+// Nobody else does, since its guests hold it.
+func (d *Slices) attendHost(st *schema.SliceStatus) {
+	s := d.RecordOf(st)
+	switch {
+	case st.Phase == schema.SliceDead:
+		d.Remove(st, d.died(st))
+	case !s.Terminating.IsZero() || st.Phase == schema.SliceDeleting:
+		d.Remove(st, state.Termination{})
+	default:
+		if lost := d.LostHost(st); !lost.IsZero() {
+			d.Remove(st, lost)
+		} else if len(st.Down) > 0 {
+			d.mend(st)
+		}
+	}
+}
+
+// tellHost has the hosts of a slice serve the guests that are recorded. The
+// generation stays: nothing else that runs there is touched.
+func (d *Slices) tellHost(name string) {
+	guests := d.guestsTold(name)
+	cur := d.Obs.Assignments[name]
+	same := slices.Equal(guests, cur.Guests)
+	takes := !same && slices.ContainsFunc(cur.Guests, func(g state.Guest) bool { return !slices.Contains(guests, g) })
+	if i, acting := d.Acting[name]; acting {
+		if a := &d.Plan.Actions[i]; a.Verb == plan.Assign {
+			a.Assignment.Guests, a.AfterSave = guests, a.AfterSave || takes
+		}
+		return
+	}
+	if _, damaged := d.Obs.Damaged[name]; same || damaged {
+		return // what is damaged is written anew with what runs there
+	}
+	d.Act(plan.Action{
+		Verb: plan.Assign, Addr: d.changedGuest(guests, cur.Guests), Slice: schema.SliceSpec{Name: name},
+		Object: cur.Object, AfterSave: takes,
+		Assignment: &state.Assignment{Slice: name, Stack: d.Stack, Generation: cur.Generation, Run: cur.Run, Why: cur.Why, Guests: guests},
+	})
+}
+
+// guestsTold are the guests that a slice's hosts are to serve, sorted by name. One
+// that is not served yet waits until it fits beside those that are: what was decided
+// about them may have been lost with the state's last write.
+func (d *Slices) guestsTold(name string) []state.Guest {
+	var told []state.Guest
+	rooms := map[int]*snapshot.Room{}
+	for _, guest := range d.Packed[name] {
+		s := d.Next.Slices[guest]
+		if s == nil || !s.Terminating.IsZero() || s.AskedAt.IsZero() {
+			continue
+		}
+		if !d.IsServed(&s.Spec) {
+			n := s.Spec.OnHost
+			if rooms[n] == nil {
+				rooms[n] = d.roomLeft(name, n)
+			}
+			need := d.ShareOfPacked(&s.Spec)
+			if !rooms[n].Lacks(&need).None() {
+				continue
+			}
+			rooms[n].Take(&need, 1)
+		}
+		told = append(told, state.Guest{
+			Slice: guest, Host: s.Spec.OnHost, Owner: s.Spec.Owner, Index: s.Spec.Index,
+			CPU: s.Spec.CPU, Memory: s.Spec.Memory, Disk: s.Spec.Disk,
+		})
+	}
+	return told
+}
+
+// roomLeft is what a host of a listed slice has beside the guests that it serves.
+func (d *Slices) roomLeft(name string, n int) *snapshot.Room {
+	r := capacity.EmptyRoom(d.Listed[name].Spec, n)
+	for _, guest := range d.Packed[name] {
+		if s := d.Next.Slices[guest]; s != nil && s.Spec.OnHost == n && d.IsServed(&s.Spec) {
+			taken := d.ShareOfPacked(&s.Spec)
+			r.Take(&taken, 1)
+		}
+	}
+	return r
+}
+
+// isCrowdedOut reports whether a guest that is not served yet has no room beside
+// those that are.
+func (d *Slices) isCrowdedOut(spec *schema.SliceSpec) bool {
+	if _, listed := d.Listed[spec.On]; !listed || d.IsServed(spec) {
+		return false
+	}
+	need := d.ShareOfPacked(spec)
+	return !d.roomLeft(spec.On, spec.OnHost).Lacks(&need).None()
+}
+
+// changedGuest is the owner of the first guest that is new, or else of the first
+// that leaves.
+func (d *Slices) changedGuest(is, was []state.Guest) schema.Address {
+	for _, lists := range [2][2][]state.Guest{{is, was}, {was, is}} {
+		for _, g := range lists[0] {
+			if !slices.Contains(lists[1], g) {
+				return g.Owner
+			}
+		}
+	}
+	return schema.Address{}
+}

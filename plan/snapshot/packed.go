@@ -1,0 +1,40 @@
+package snapshot
+
+import (
+	"slices"
+
+	"github.com/fray-ml/fray/schema"
+)
+
+// noteGuest notes where a recorded guest lives.
+func (d *Snapshot) noteGuest(spec *schema.SliceSpec) {
+	if d.Packed == nil {
+		d.Packed = map[string][]string{}
+	}
+	if n, noted := slices.BinarySearch(d.Packed[spec.On], spec.Name); !noted {
+		d.Packed[spec.On] = slices.Insert(d.Packed[spec.On], n, spec.Name)
+	}
+}
+
+// leftGuest notes that a guest is recorded no more.
+func (d *Snapshot) leftGuest(spec *schema.SliceSpec) {
+	if n, noted := slices.BinarySearch(d.Packed[spec.On], spec.Name); noted {
+		d.Packed[spec.On] = slices.Delete(d.Packed[spec.On], n, n+1)
+	}
+	if host := d.Next.Slices[spec.On]; host != nil {
+		if p := d.Pooled[host.Spec.Owner.Scoped()]; p != nil { // one has more room now
+			p.Rooms, p.Full = nil, nil
+		}
+	}
+}
+
+// PackedOn is the owner of a guest that a slice has, if it has one: until the last
+// is gone, nobody else can have the slice.
+func (d *Snapshot) PackedOn(name string) (schema.Address, bool) {
+	for _, guest := range d.Packed[name] {
+		if s := d.Next.Slices[guest]; s != nil {
+			return s.Spec.Owner, true
+		}
+	}
+	return schema.Address{}, false
+}

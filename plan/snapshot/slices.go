@@ -1,0 +1,90 @@
+package snapshot
+
+import (
+	"slices"
+	"time"
+
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+)
+
+// EditSlice returns a copy of a slice's entry that may be changed.
+func (d *Snapshot) EditSlice(name string) *state.Slice {
+	next := d.Mutable()
+	cur := next.Slices[name]
+	if cur != d.Doc.Slices[name] {
+		return cur // copied before
+	}
+	s := *cur
+	next.Slices[name] = &s
+	return &s
+}
+
+// PutSlice records a slice, in place of an entry of the same name.
+func (d *Snapshot) PutSlice(s state.Slice) *state.Slice {
+	d.DropSlice(s.Spec.Name)
+	d.Mutable().Slices[s.Spec.Name] = &s
+	if s.Spec.On != "" {
+		d.noteGuest(&s.Spec)
+	}
+	if _, listed := d.Listed[s.Spec.Name]; !listed {
+		d.Spend(s.Spec, 1)
+	}
+	return &s
+}
+
+// DropSlice forgets a slice.
+func (d *Snapshot) DropSlice(name string) {
+	s := d.Next.Slices[name]
+	if s == nil {
+		return
+	}
+	if _, listed := d.Listed[name]; !listed {
+		d.Spend(s.Spec, -1)
+	}
+	if s.Spec.On != "" {
+		d.leftGuest(&s.Spec)
+	}
+	d.withdraw(name)
+	delete(d.Mutable().Slices, name)
+}
+
+// withdraw takes the creation of a slice back that this plan was to begin: who
+// had asked for it has been given up meanwhile, and its room may be another's.
+func (d *Snapshot) withdraw(name string) {
+	i, acting := d.Acting[name]
+	if !acting || d.Plan.Actions[i].Verb != plan.CreateSlice {
+		return
+	}
+	d.Plan.Actions = slices.Delete(d.Plan.Actions, i, i+1)
+	delete(d.Acting, name)
+	for other, n := range d.Acting {
+		if n > i {
+			d.Acting[other] = n - 1
+		}
+	}
+}
+
+// RecordOf is the entry of a listed slice, made where there is none: the slice
+// was created by a step that did not live to record it.
+func (d *Snapshot) RecordOf(st *schema.SliceStatus) *state.Slice {
+	if s := d.Next.Slices[st.Spec.Name]; s != nil {
+		return s
+	}
+	return d.PutSlice(state.Slice{Spec: st.Spec, AskedAt: d.Now, Seen: true})
+}
+
+// TakeUp records that a slice is a job's, which may have been another's before.
+func (d *Snapshot) TakeUp(spec *schema.SliceSpec) {
+	s := d.Next.Slices[spec.Name]
+	if s.IdleSince.IsZero() {
+		return
+	}
+	e := d.EditSlice(spec.Name)
+	e.IdleSince = time.Time{}
+	e.Spec.Owner, e.Spec.Index = spec.Owner, spec.Index
+	if st, listed := d.Listed[spec.Name]; listed {
+		d.assumeOwner(st, spec.Owner, spec.Index)
+	}
+}

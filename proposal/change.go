@@ -1,0 +1,110 @@
+package proposal
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/fray-ml/fray/apply"
+	"github.com/fray-ml/fray/configuration"
+	"github.com/fray-ml/fray/plan"
+	planchange "github.com/fray-ml/fray/plan/change"
+	"github.com/fray-ml/fray/plan/reconcile"
+	"github.com/fray-ml/fray/plan/render"
+	"github.com/fray-ml/fray/release"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/terminal"
+)
+
+// ChangeOptions are the flags of the verbs that plan a change.
+type ChangeOptions struct {
+	configuration.Options
+	Targets, Replace []string
+	JSON             bool
+}
+
+// Change is what is asked for. It is worked out again on the state found under
+// the lease, which may be newer than the one that the user was shown.
+type Change struct {
+	Desired       func(doc *state.Document) schema.Desired
+	Replace, Stop []schema.Address
+	Unlaunch      []schema.Address // what programs launched that goes
+	UnlaunchAll   bool
+	Targets       []schema.Address
+	Amender       *Amender // what comes before; nil: nothing
+	// recorded names the recording of the configuration, "" for none; keeps says
+	// that it is the one that it was.
+	Recorded string
+	Keeps    bool
+}
+
+// Request is the change of a document, as apply takes it.
+func (c *Change) Request(doc *state.Document) apply.Request {
+	return apply.Request{Desired: c.Desired(doc), Replace: c.Replace, Stop: c.Stop, Unlaunch: c.Unlaunch, UnlaunchAll: c.UnlaunchAll, Recorded: c.Recorded, KeepRecorded: c.Keeps}
+}
+
+// New resolves --target and --replace against what is declared and known.
+func New(l *configuration.Loaded, a *terminal.Terminal, f *ChangeOptions) (*Change, error) {
+	targets, err := l.Addresses("--target", f.Targets)
+	if err != nil {
+		return nil, err
+	}
+	replace, err := l.Addresses("--replace", f.Replace)
+	if err != nil {
+		return nil, err
+	}
+	c := &Change{Targets: targets, Replace: replace}
+	c.Desired = func(doc *state.Document) schema.Desired { return c.Narrow(doc, l.Desired) }
+	c.Amender = NewAmender(l, a, c)
+	return c, nil
+}
+
+// Narrow keeps to the targets, if there are any.
+func (c *Change) Narrow(doc *state.Document, desired schema.Desired) schema.Desired {
+	if len(c.Targets) == 0 {
+		return desired
+	}
+	return apply.Target(doc.Desired, desired, c.Targets)
+}
+
+// Preview looks at the world and plans, without a lease.
+func Preview(ctx context.Context, l *configuration.Loaded, c *Change) (*plan.Plan, error) {
+	all, err := l.Stack.Providers(ctx, l.Desired.Providers, l.Document)
+	if err != nil {
+		return nil, err
+	}
+	observer := &apply.Observer{Store: l.Stack.Store, Providers: all}
+	obs, err := observer.Observe(ctx, l.Document.Stack())
+	if err != nil {
+		return nil, err
+	}
+	amended, amendments, err := c.Amender.Amend(ctx, l.Document)
+	if err != nil {
+		return nil, err
+	}
+	if c.Amender != nil {
+		asMarked(c.Amender.intakes, obs)
+	}
+	doc := Accept(ctx, l, c, amended)
+	if err := CheckPlaceable(l, doc); err != nil {
+		return nil, err
+	}
+	p := reconcile.Diff(&doc.Desired, doc, obs, time.Now())
+	p.Amendments, p.Costs = amendments, planchange.Costs(&doc.Desired, p, obs)
+	return p, ExplainPlan(ctx, l, p, c, l.Document)
+}
+
+// Show prints a plan as text or JSON.
+func Show(a *terminal.Terminal, l *configuration.Loaded, p *plan.Plan, asJSON, verbose bool) error {
+	if asJSON {
+		return render.JSON(a.Stdout, p, render.Meta{
+			FrayVersion: release.Version(), Workspace: l.Stack.Workspace, Lineage: l.Document.Lineage, Serial: l.Document.Serial, Revision: l.Document.Revision,
+			Applicable: true, Time: time.Now().UTC(),
+		})
+	}
+	if name := l.Stack.Named(); name != "" {
+		fmt.Fprintf(a.Stdout, "Workspace %s:\n\n", name)
+	}
+	return render.Text(a.Stdout, p, render.Options{Color: a.Color(a.Stdout), Width: a.Width(a.Stdout), Verbose: verbose})
+}

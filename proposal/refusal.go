@@ -1,0 +1,39 @@
+package proposal
+
+import (
+	"fmt"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/fray-ml/fray/configuration"
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/capacity"
+	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/terminal"
+)
+
+// ShowRefusals says what a plan refuses, on the lines that cause it, and what to do
+// about it; nil if it refuses nothing.
+func ShowRefusals(a *terminal.Terminal, l *configuration.Loaded, p *plan.Plan) error {
+	var diags hcl.Diagnostics
+	for i := range p.Refusals {
+		diags = append(diags, RefusalDiagnostic(l, &p.Refusals[i]))
+	}
+	return a.Diagnostics(terminal.FilesOf(l.Source), diags)
+}
+
+// RefusalDiagnostic is a refusal on the line that causes it.
+func RefusalDiagnostic(l *configuration.Loaded, r *plan.Refusal) *hcl.Diagnostic {
+	return l.Diagnostic(r.Addr, "lifecycle.prevent_destroy", hcl.DiagError, "Protected by prevent_destroy", r.Detail)
+}
+
+// CheckPlaceable says what could never be placed of an accepted configuration: what
+// lifecycles ignore is as recorded there, and may not go with what the files say.
+func CheckPlaceable(l *configuration.Loaded, doc *state.Document) error {
+	problems := capacity.Check(&doc.Desired)
+	if len(problems) == 0 {
+		return nil
+	}
+	p := &problems[0]
+	return fmt.Errorf("%s: %s (its lifecycle ignores changes: what is recorded counts)", p.Addr, p.Detail)
+}

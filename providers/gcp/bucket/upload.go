@@ -1,0 +1,108 @@
+package bucket
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path"
+	"strings"
+
+	"cloud.google.com/go/storage"
+
+	"github.com/fray-ml/fray/providers/gcp/apierror"
+	"github.com/fray-ml/fray/providers/gcp/client"
+	"github.com/fray-ml/fray/state/store"
+)
+
+// Upload writes a blob if there is none under the key. The last part of a key
+// below [store.BundlesPrefix] must be the content's SHA-256 in hex; other
+// content is refused. What takes more than one request is not sent when it is
+// there already; what does not is sent on condition that it is not.
+func (b *Bucket) Upload(ctx context.Context, key string, content io.Reader) error {
+	if err := b.upload(ctx, key, content); err != nil {
+		return b.fail(opUpload, key, client.Ended(ctx, err))
+	}
+	return nil
+}
+
+func (b *Bucket) upload(ctx context.Context, key string, content io.Reader) error {
+	object, err := b.object(key)
+	if err != nil {
+		return err
+	}
+	sum := sha256.New()
+	source := io.TeeReader(contextReader{ctx, content}, sum)
+	verify := func() error {
+		if got := hex.EncodeToString(sum.Sum(nil)); strings.HasPrefix(key, store.BundlesPrefix) && got != path.Base(key) {
+			return fmt.Errorf("the content's SHA-256 is %s: it changed while it was read, or the key is wrong", got)
+		}
+		return nil
+	}
+	var first bytes.Buffer
+	_, err = io.CopyN(&first, source, int64(b.tempo.Chunk))
+	switch {
+	case errors.Is(err, io.EOF): // it fits into one request
+		if err = verify(); err == nil {
+			w := &write{data: first.Bytes(), object: object, mark: rand.Text()}
+			_, err = b.swap(ctx, w, store.Absent)
+		}
+	case err == nil:
+		if _, err := b.stat(ctx, object); !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+		err = b.uploadChunks(ctx, object, io.MultiReader(&first, source), verify)
+	}
+	return b.homeless(ctx, existing(err))
+}
+
+// existing is nil where an error says that the blob is there.
+func existing(err error) error {
+	moved, ok := errors.AsType[*movedError](err)
+	if ok && moved.present != store.Absent || apierror.StatusOf(err) == http.StatusPreconditionFailed {
+		return nil
+	}
+	return err
+}
+
+// uploadChunks sends content in chunks, each as often as it takes. The last
+// one, which makes the object, goes out once verify has agreed.
+func (b *Bucket) uploadChunks(ctx context.Context, object *storage.ObjectHandle, content io.Reader, verify func() error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	failures := &streak{tempo: b.tempo}
+	out := object.If(conditions(store.Absent)).Retryer(failures.retryer()...).NewWriter(ctx)
+	out.ProgressFunc = func(int64) { failures.end() }
+	out.ChunkSize = b.tempo.Chunk
+	out.ChunkRetryDeadline = b.tempo.Patience
+	out.ContentType = "application/octet-stream"
+	out.KMSKeyName = b.cfg.KMSKey
+	out.Metadata = map[string]string{writeMark: rand.Text(), baseMark: "0"}
+	_, err := io.Copy(out, content)
+	if err == nil {
+		err = verify()
+	}
+	if err != nil {
+		cancel() // else closing would make an object of what was sent
+	}
+	return cmp.Or(err, out.Close())
+}
+
+// contextReader ends a copy when its context does.
+type contextReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (c contextReader) Read(p []byte) (int, error) {
+	if c.ctx.Err() != nil {
+		return 0, context.Cause(c.ctx)
+	}
+	return c.r.Read(p)
+}

@@ -1,0 +1,45 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/fray-ml/fray/schema"
+)
+
+// Order is what an engine is asked to make.
+type Order struct {
+	Spec     schema.SliceSpec
+	Metadata map[string]string // of each machine, the spec's mark included; nil in updates
+	ID       string            // a UUID, the same whenever the same is asked again
+}
+
+// Place is where a slice is.
+type Place struct {
+	Engine schema.Engine
+	Zone   string
+	Name   string // of the slice
+}
+
+// Config configures an engine.
+type Config struct {
+	Project  string
+	Endpoint string           // stands in for every service, without credentials; "": the real services
+	Now      func() time.Time // the clock by which changes are counted
+	Backoff  time.Duration    // before a read that failed is tried again, doubling
+}
+
+// Listing is one engine's part of an inventory.
+type Listing struct {
+	Slices   []schema.SliceStatus // of the stack, with Spec.Zone set; in any order
+	Unlisted map[string]string    // zone: why
+	Skipped  []schema.SkippedItem // with the mark of the stack, and no slices of it
+	Others   []Place              // what else there is; it is counted, and never touched
+}
+
+// AskError is why an operation could not be asked for. It says nothing about
+// the operation.
+type AskError struct{ Err error }
+
+func (e *AskError) Error() string { return "ask how it stands: " + e.Err.Error() }
+
+func (e *AskError) Unwrap() error { return e.Err }

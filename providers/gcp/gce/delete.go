@@ -1,0 +1,157 @@
+package gce
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"cloud.google.com/go/compute/apiv1/computepb"
+	"github.com/google/uuid"
+
+	"github.com/fray-ml/fray/accelerators"
+	"github.com/fray-ml/fray/providers/gcp/apierror"
+	"github.com/fray-ml/fray/providers/gcp/engine"
+	"github.com/fray-ml/fray/providers/gcp/mark"
+	"github.com/fray-ml/fray/schema"
+)
+
+// deletePatience is how long a deletion is believed to go on: groups of many
+// machines take minutes. After it, the slice is listed as what it looks like.
+const deletePatience = 10 * time.Minute
+
+// Delete asks for the instance, or the parts of the group, to go.
+func (g *Engine) Delete(ctx context.Context, stack string, at engine.Place) error {
+	machine, found, err := g.findInstance(ctx, at.Zone, at.Name)
+	if err != nil {
+		return err
+	}
+	if found {
+		if err := mine(instanceMarks(machine), stack); err != nil {
+			return err
+		}
+		id := g.going(stack, at)
+		_, err := ask(ctx, "delete instance", g.clients.instances.Delete, &computepb.DeleteInstanceRequest{
+			Project: g.project, Zone: at.Zone, Instance: at.Name, RequestId: stagedID(id, stageInstance, at.Name),
+		})
+		return g.goes(at.Name, err)
+	}
+	template, found, err := g.findTemplate(ctx, at.Name)
+	if err != nil || !found {
+		return err
+	}
+	if err := mine(templateMarks(template), stack); err != nil {
+		return err
+	}
+	return g.deleteGroup(ctx, stack, at)
+}
+
+// mine checks that a stack may delete what is there.
+func mine(there mark.Marks, stack string) error {
+	switch {
+	case !there.Owned(""):
+		return apierror.Errorf(schema.ErrorPermission, "what has the name %s in %s is not fray's, so it is not deleted", there.Name, there.Zone)
+	case !there.Owned(stack):
+		return apierror.Errorf(schema.ErrorPermission, "it is of the stack %s, so it is not deleted", there.Labels[mark.StackLabel])
+	}
+	return nil
+}
+
+// deleteGroup asks for the group to go, or for what is left once it has gone.
+func (g *Engine) deleteGroup(ctx context.Context, stack string, at engine.Place) error {
+	group, found, err := g.findGroup(ctx, at.Zone, at.Name)
+	if err != nil {
+		return err
+	}
+	if found && ownGroup(group, at.Name) == nil {
+		id := g.going(stack, at)
+		_, err := ask(ctx, "delete instance group", g.clients.groups.Delete, &computepb.DeleteInstanceGroupManagerRequest{
+			Project: g.project, Zone: at.Zone, InstanceGroupManager: at.Name, RequestId: stagedID(id, stageGroup, at.Name),
+		})
+		return g.goes(at.Name, err)
+	}
+	g.going(stack, at)
+	return g.goes(at.Name, g.sweep(ctx, at))
+}
+
+// sweep deletes the workload policy and then the template of a group that is
+// gone. The template says what there may be, so it goes last. What the service
+// is not done with is swept again with the next listing.
+func (g *Engine) sweep(ctx context.Context, at engine.Place) error {
+	spec := schema.SliceSpec{Name: at.Name, Zone: at.Zone}
+	policy, found, err := g.findPolicy(ctx, spec)
+	if err != nil {
+		return err
+	}
+	id := g.deleteID(at.Name)
+	if found && describedAs(policy.GetDescription(), at.Name) {
+		op, err := started(ask(ctx, "delete workload policy", g.clients.policies.Delete, &computepb.DeleteResourcePolicyRequest{
+			Project: g.project, Region: accelerators.RegionOf(at.Zone), ResourcePolicy: at.Name, RequestId: stagedID(id, stagePolicy, at.Name),
+		}))
+		if err != nil && apierror.StatusOf(err) != http.StatusNotFound {
+			return err
+		}
+		if over, failure := isOver(op); failure != nil || err == nil && !over {
+			return failure
+		}
+	}
+	_, err = ask(ctx, "delete instance template", g.clients.templates.Delete, &computepb.DeleteInstanceTemplateRequest{
+		Project: g.project, InstanceTemplate: at.Name, RequestId: stagedID(id, stageTemplate, at.Name),
+	})
+	return err
+}
+
+// describedAs reports whether groupDescription wrote this of a slice.
+func describedAs(description, name string) bool {
+	var of, stack, zone string
+	_, err := fmt.Sscanf(description, "part of fray slice %s of stack %s in %s", &of, &stack, &zone)
+	return err == nil && of == name
+}
+
+// going notes that a slice is being deleted, and returns the id under which that
+// is asked for: the same as long as it is the same deletion.
+func (g *Engine) going(stack string, at engine.Place) string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := g.note(at.Name)
+	if n.deleteID == "" || g.now().Sub(n.deletedAt) > deletePatience {
+		n.deleteID = uuid.NewString()
+	}
+	*n = note{stack: stack, zone: at.Zone, deletedAt: g.now(), deleteID: n.deleteID}
+	return n.deleteID
+}
+
+func (g *Engine) deleteID(name string) string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.note(name).deleteID
+}
+
+// isGoing reports whether a slice is being deleted as far as this process knows.
+func (g *Engine) isGoing(name string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.notes[name].isGoing(g.now())
+}
+
+func (n *note) isGoing(now time.Time) bool {
+	return n != nil && !n.deletedAt.IsZero() && now.Sub(n.deletedAt) <= deletePatience
+}
+
+// goes makes of the answer to a deletion what it means. What is gone or going
+// already is as asked for; what was refused is not going.
+func (g *Engine) goes(name string, err error) error {
+	switch {
+	case err == nil, apierror.StatusOf(err) == http.StatusNotFound, isNotReady(err):
+		return nil
+	}
+	g.noted(name, func(n *note) { n.deletedAt = time.Time{} })
+	return err
+}
+
+// isNotReady reports that something else is being done to a resource, such as
+// deleting it, so that it takes no other order now.
+func isNotReady(err error) bool {
+	a, ok := apierror.AnswerOf(err)
+	return ok && a.Has("resourceNotReady", "RESOURCE_NOT_READY", "resourceInUseByAnotherResource", "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE")
+}

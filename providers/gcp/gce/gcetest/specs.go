@@ -1,0 +1,42 @@
+package gcetest
+
+import (
+	"time"
+
+	"cloud.google.com/go/compute/apiv1/computepb"
+
+	"github.com/fray-ml/fray/schema"
+)
+
+// Spec is a slice of one plain machine of the stack stack-a; change makes it another.
+func Spec(name string, change ...func(*schema.SliceSpec)) schema.SliceSpec {
+	spec := schema.SliceSpec{
+		Name: name, Stack: "stack-a", Owner: schema.Address{Kind: schema.KindJob, Name: "j"}, Provider: schema.ProviderGCP,
+		CPU: 2, Memory: 4 << 30, Zone: "us-west4-a", Hosts: 1, Cloud: schema.CloudSpec{Engine: schema.EngineGCE},
+	}
+	for _, each := range change {
+		each(&spec)
+	}
+	return spec
+}
+
+// OfTPU makes it a slice of a TPU type.
+func OfTPU(tpu string, hosts int) func(*schema.SliceSpec) {
+	return func(s *schema.SliceSpec) { s.TPU, s.Hosts, s.CPU, s.Memory = tpu, hosts, 0, 0 }
+}
+
+// Spot makes it preemptible.
+func Spot(s *schema.SliceSpec) { s.Preemptible = true }
+
+// FlexStart makes it one that waits for capacity and runs for an hour.
+func FlexStart(s *schema.SliceSpec) {
+	s.Cloud.Provisioning, s.Cloud.MaxRun = schema.ProvisioningFlexStart, schema.Duration(time.Hour)
+}
+
+// FailedOperation is an operation that has ended with an error.
+func FailedOperation(code, message string) *computepb.Operation {
+	return &computepb.Operation{
+		Status: computepb.Operation_DONE.Enum(), HttpErrorStatusCode: new(int32(400)), HttpErrorMessage: new("BAD REQUEST"),
+		Error: &computepb.Error{Errors: []*computepb.Errors{{Code: &code, Message: &message}}},
+	}
+}

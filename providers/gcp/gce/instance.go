@@ -1,0 +1,286 @@
+package gce
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"cloud.google.com/go/compute/apiv1/computepb"
+
+	"github.com/fray-ml/fray/accelerators"
+	"github.com/fray-ml/fray/providers/gcp/engine"
+	"github.com/fray-ml/fray/providers/gcp/machinetype"
+	"github.com/fray-ml/fray/providers/gcp/mark"
+	"github.com/fray-ml/fray/schema"
+)
+
+// machineProperties are what the instances of a slice are made with, as an
+// instance template has them.
+func (g *Engine) machineProperties(r engine.Order) (*computepb.InstanceProperties, error) {
+	kind, err := machinetype.Of(r.Spec)
+	if err != nil {
+		return nil, invalid(err)
+	}
+	scheduling, err := machineScheduling(r.Spec)
+	if err != nil {
+		return nil, invalid(err)
+	}
+	return &computepb.InstanceProperties{
+		Labels:              mark.Labels(r.Spec),
+		MachineType:         &kind,
+		Metadata:            metadataItems(r.Metadata),
+		Disks:               g.machineDisks(r.Spec),
+		NetworkInterfaces:   []*computepb.NetworkInterface{g.machineNetwork(r.Spec)},
+		Scheduling:          scheduling,
+		ReservationAffinity: reservationAffinity(r.Spec),
+		ServiceAccounts: []*computepb.ServiceAccount{{
+			Email: new(cmp.Or(r.Spec.Cloud.ServiceAccount, "default")),
+			// Roles bound it, scopes would only hide which one is missing.
+			Scopes: []string{"https://www.googleapis.com/auth/cloud-platform"},
+		}},
+		Tags: &computepb.Tags{Items: mark.SplitList(r.Spec.Cloud.Live.Tags)},
+	}, nil
+}
+
+// instance is the one machine of a slice of one host.
+func (g *Engine) instance(r engine.Order) (*computepb.Instance, error) {
+	p, err := g.machineProperties(r)
+	if err != nil {
+		return nil, err
+	}
+	zone := "zones/" + r.Spec.Zone + "/"
+	machine := &computepb.Instance{
+		Name: &r.Spec.Name, Labels: p.GetLabels(), MachineType: new(zone + "machineTypes/" + p.GetMachineType()),
+		Metadata: p.GetMetadata(), Disks: p.GetDisks(), NetworkInterfaces: p.GetNetworkInterfaces(),
+		Scheduling: p.GetScheduling(), ReservationAffinity: p.GetReservationAffinity(),
+		ServiceAccounts: p.GetServiceAccounts(), Tags: p.GetTags(),
+	}
+	for _, disk := range machine.GetDisks() { // templates name types without a zone
+		if start := disk.GetInitializeParams(); start != nil && start.DiskType != nil {
+			start.DiskType = new(zone + "diskTypes/" + start.GetDiskType())
+		}
+	}
+	if r.Spec.Cloud.Provisioning == schema.ProvisioningFlexStart && r.Spec.Cloud.ValidUntil > 0 {
+		machine.Params = &computepb.InstanceParams{RequestValidForDuration: seconds(r.Spec.Cloud.ValidUntil)}
+	}
+	return machine, nil
+}
+
+// template is what the machines of a slice of several hosts are made from.
+func (g *Engine) template(r engine.Order) (*computepb.InstanceTemplate, error) {
+	p, err := g.machineProperties(r)
+	if err != nil {
+		return nil, err
+	}
+	return &computepb.InstanceTemplate{Name: &r.Spec.Name, Description: new(groupDescription(r.Spec)), Properties: p}, nil
+}
+
+// workloadPolicy makes the machines of a group one TPU slice: those of one block
+// whose chips are wired in this topology.
+func workloadPolicy(spec schema.SliceSpec, topology string) *computepb.ResourcePolicy {
+	return &computepb.ResourcePolicy{
+		Name:        &spec.Name,
+		Description: new(groupDescription(spec)),
+		WorkloadPolicy: &computepb.ResourcePolicyWorkloadPolicy{
+			Type: new("HIGH_THROUGHPUT"), AcceleratorTopology: &topology, AcceleratorTopologyMode: new("AUTO_CONNECT"),
+		},
+	}
+}
+
+// group is the managed instance group of a slice of several hosts.
+func (g *Engine) group(spec schema.SliceSpec) *computepb.InstanceGroupManager {
+	group := &computepb.InstanceGroupManager{
+		Name:             &spec.Name,
+		Description:      new(groupDescription(spec)),
+		BaseInstanceName: new(baseName(spec.Name)),
+		InstanceTemplate: new(g.templatePath(spec.Name)),
+		TargetSize:       new(int32(spec.Hosts)),
+		// A machine that is lost takes the slice with it: who made the slice
+		// makes all of it anew, maybe elsewhere.
+		InstanceLifecyclePolicy: &computepb.InstanceGroupManagerInstanceLifecyclePolicy{DefaultActionOnFailure: new("DO_NOTHING")},
+		// What is changed of the group must not restart its machines.
+		UpdatePolicy: &computepb.InstanceGroupManagerUpdatePolicy{Type: new("OPPORTUNISTIC")},
+	}
+	if byResize(spec) {
+		group.TargetSize = new(int32(0))
+	}
+	if topologyOf(spec) != "" {
+		group.TargetSizePolicy = &computepb.InstanceGroupManagerTargetSizePolicy{Mode: new("BULK")}
+		group.ResourcePolicies = &computepb.InstanceGroupManagerResourcePolicies{WorkloadPolicy: new(g.policyPath(spec))}
+	}
+	return group
+}
+
+// resize asks for all machines of a flex-start group at once, whenever there is
+// capacity for them.
+func resize(spec schema.SliceSpec) *computepb.InstanceGroupManagerResizeRequest {
+	request := &computepb.InstanceGroupManagerResizeRequest{Name: &spec.Name, ResizeBy: new(int32(spec.Hosts))}
+	if spec.Cloud.MaxRun > 0 {
+		request.RequestedRunDuration = seconds(spec.Cloud.MaxRun)
+	}
+	return request
+}
+
+// byResize says of a slice of several hosts that its machines are asked for once
+// its group is there.
+func byResize(spec schema.SliceSpec) bool {
+	return spec.Cloud.Provisioning == schema.ProvisioningFlexStart
+}
+
+// machineScheduling says how a slice's machines get capacity and lose it.
+//
+// A spot machine of its own is stopped, not deleted, when it is preempted: what is
+// stopped can still be listed as preempted, what is deleted is merely gone. It
+// costs its disk until it is deleted. Those of a group are deleted, since the
+// group remains to tell. So are flex-start ones, which may not be stopped.
+func machineScheduling(spec schema.SliceSpec) (*computepb.Scheduling, error) {
+	s := &computepb.Scheduling{ProvisioningModel: new("STANDARD")}
+	if spec.TPU != "" {
+		s.OnHostMaintenance = new("TERMINATE") // a machine with a TPU cannot move
+	}
+	ends := func(model, action string) {
+		s.ProvisioningModel, s.InstanceTerminationAction = &model, &action
+		s.OnHostMaintenance, s.AutomaticRestart = new("TERMINATE"), new(false)
+	}
+	switch spec.Cloud.Provisioning {
+	case "":
+		switch {
+		case spec.Preemptible && spec.Hosts == 1:
+			ends("SPOT", "STOP")
+		case spec.Preemptible:
+			ends("SPOT", "DELETE")
+		}
+	case schema.ProvisioningReserved:
+		ends("RESERVATION_BOUND", "DELETE")
+	case schema.ProvisioningFlexStart:
+		if spec.Cloud.MaxRun <= 0 {
+			return nil, fmt.Errorf("flex-start needs max_run, how long the slice runs at most")
+		}
+		ends("FLEX_START", "DELETE")
+		s.MaxRunDuration = seconds(spec.Cloud.MaxRun)
+	case schema.ProvisioningQueued:
+		return nil, fmt.Errorf("no queue on Compute Engine; use flex-start, or engine = \"tpu\"")
+	default:
+		return nil, fmt.Errorf("there is no provisioning %q on Compute Engine", spec.Cloud.Provisioning)
+	}
+	return s, nil
+}
+
+// reservationAffinity says which of the project's reservations a slice draws from.
+func reservationAffinity(spec schema.SliceSpec) *computepb.ReservationAffinity {
+	switch {
+	case spec.Cloud.Provisioning == schema.ProvisioningFlexStart:
+		return &computepb.ReservationAffinity{ConsumeReservationType: new("NO_RESERVATION")}
+	case spec.Cloud.Provisioning != schema.ProvisioningReserved:
+		return nil // the service's choice
+	case spec.Cloud.ReservedIn == "":
+		return &computepb.ReservationAffinity{ConsumeReservationType: new("ANY_RESERVATION")}
+	}
+	return &computepb.ReservationAffinity{
+		ConsumeReservationType: new("SPECIFIC_RESERVATION"),
+		Key:                    new("compute.googleapis.com/reservation-name"),
+		Values:                 []string{spec.Cloud.ReservedIn},
+	}
+}
+
+// machineDisks are a boot disk of the machine's own and the existing ones.
+func (g *Engine) machineDisks(spec schema.SliceSpec) []*computepb.AttachedDisk {
+	size, diskType := machinetype.BootDisk(spec)
+	boot := &computepb.AttachedDiskInitializeParams{SourceImage: new(machinetype.BootImage(spec)), DiskSizeGb: &size}
+	if diskType != "" {
+		boot.DiskType = &diskType
+	}
+	disks := []*computepb.AttachedDisk{{Boot: new(true), AutoDelete: new(true), InitializeParams: boot}}
+	for _, each := range mark.SplitList(spec.Cloud.Disks) {
+		name, mode, _ := strings.Cut(each, ":")
+		disk := &computepb.AttachedDisk{
+			Source: new(g.inProject(name, "zones/"+spec.Zone+"/disks/")), DeviceName: new(path.Base(name)),
+			AutoDelete: new(false), Mode: new("READ_WRITE"),
+		}
+		if mode == "ro" {
+			disk.Mode = new("READ_ONLY")
+		}
+		disks = append(disks, disk)
+	}
+	return disks
+}
+
+func (g *Engine) machineNetwork(spec schema.SliceSpec) *computepb.NetworkInterface {
+	network := &computepb.NetworkInterface{}
+	if spec.Cloud.Network != "" || spec.Cloud.Subnetwork == "" {
+		network.Network = new(g.inProject(cmp.Or(spec.Cloud.Network, "default"), "global/networks/"))
+	}
+	if spec.Cloud.Subnetwork != "" {
+		network.Subnetwork = new(g.inProject(spec.Cloud.Subnetwork, "regions/"+accelerators.RegionOf(spec.Zone)+"/subnetworks/"))
+	}
+	if !spec.Cloud.Live.InternalIPs {
+		network.AccessConfigs = []*computepb.AccessConfig{externalAccess()}
+	}
+	return network
+}
+
+// externalAccess gives a machine an address that can be reached from outside.
+func externalAccess() *computepb.AccessConfig {
+	return &computepb.AccessConfig{Name: new("External NAT"), Type: new("ONE_TO_ONE_NAT")}
+}
+
+func metadataItems(values map[string]string) *computepb.Metadata {
+	m := &computepb.Metadata{}
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		m.Items = append(m.Items, &computepb.Items{Key: &key, Value: new(values[key])})
+	}
+	return m
+}
+
+// inProject is the path of what a user names in short, or what they wrote.
+func (g *Engine) inProject(name, folder string) string {
+	if strings.Contains(name, "/") {
+		return name
+	}
+	return "projects/" + g.project + "/" + folder + name
+}
+
+func (g *Engine) templatePath(name string) string {
+	return "projects/" + g.project + "/global/instanceTemplates/" + name
+}
+
+// policyPath is a whole one: groups take no shorter.
+func (g *Engine) policyPath(spec schema.SliceSpec) string {
+	return "https://www.googleapis.com/compute/v1/projects/" + g.project +
+		"/regions/" + accelerators.RegionOf(spec.Zone) + "/resourcePolicies/" + spec.Name
+}
+
+// topologyOf is the wiring of a TPU slice of several hosts, "" of any other.
+func topologyOf(spec schema.SliceSpec) string {
+	shape, err := accelerators.Parse(spec.TPU)
+	if err != nil || spec.Hosts == 1 {
+		return ""
+	}
+	return shape.Topology
+}
+
+// baseName is what the names of a group's machines begin with: the service adds
+// five characters.
+func baseName(name string) string {
+	const longest = 58
+	return strings.TrimRight(name[:min(len(name), longest)], "-")
+}
+
+// groupDescription marks the parts of a group, of which only the template has
+// labels, and none a zone.
+func groupDescription(spec schema.SliceSpec) string {
+	return "part of fray slice " + spec.Name + " of stack " + spec.Stack + " in " + spec.Zone
+}
+
+// describedZone is the zone that groupDescription wrote.
+func describedZone(description string) string {
+	return description[strings.LastIndexByte(description, ' ')+1:]
+}
+
+func seconds(d schema.Duration) *computepb.Duration {
+	return &computepb.Duration{Seconds: new(int64(time.Duration(d) / time.Second))}
+}

@@ -1,0 +1,70 @@
+package gce
+
+import (
+	"testing"
+
+	"cloud.google.com/go/compute/apiv1/computepb"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/fray-ml/fray/providers/gcp/gce/gcetest"
+	"github.com/fray-ml/fray/schema"
+)
+
+func TestComputeScheduling(t *testing.T) {
+	reservedIn := func(name string) func(*schema.SliceSpec) {
+		return func(s *schema.SliceSpec) {
+			s.Cloud.Provisioning, s.Cloud.ReservedIn = schema.ProvisioningReserved, name
+		}
+	}
+	for _, test := range []struct {
+		name     string
+		spec     schema.SliceSpec
+		want     string // scheduling
+		affinity string
+	}{
+		{"on demand", gcetest.Spec("one"), `{"provisioningModel":"STANDARD"}`, ""},
+		{"on demand with a TPU, which cannot move", gcetest.Spec("one", gcetest.OfTPU("v6e-8", 1)), `{"provisioningModel":"STANDARD","onHostMaintenance":"TERMINATE"}`, ""},
+		{"spot, stopped so that it can be seen", gcetest.Spec("one", gcetest.Spot),
+			`{"provisioningModel":"SPOT","instanceTerminationAction":"STOP","automaticRestart":false,"onHostMaintenance":"TERMINATE"}`, ""},
+		{"spot in a group, deleted", gcetest.Spec("many", gcetest.OfTPU("v6e-16", 4), gcetest.Spot),
+			`{"provisioningModel":"SPOT","instanceTerminationAction":"DELETE","automaticRestart":false,"onHostMaintenance":"TERMINATE"}`, ""},
+		{"reserved", gcetest.Spec("one", gcetest.OfTPU("v6e-8", 1), reservedIn("ours")),
+			`{"provisioningModel":"RESERVATION_BOUND","instanceTerminationAction":"DELETE","automaticRestart":false,"onHostMaintenance":"TERMINATE"}`,
+			`{"consumeReservationType":"SPECIFIC_RESERVATION","key":"compute.googleapis.com/reservation-name","values":["ours"]}`},
+		{"reserved anywhere", gcetest.Spec("one", gcetest.OfTPU("v6e-8", 1), reservedIn("")),
+			`{"provisioningModel":"RESERVATION_BOUND","instanceTerminationAction":"DELETE","automaticRestart":false,"onHostMaintenance":"TERMINATE"}`,
+			`{"consumeReservationType":"ANY_RESERVATION"}`},
+		{"flex-start", gcetest.Spec("one", gcetest.OfTPU("v6e-8", 1), gcetest.FlexStart),
+			`{"provisioningModel":"FLEX_START","instanceTerminationAction":"DELETE","automaticRestart":false,"onHostMaintenance":"TERMINATE","maxRunDuration":{"seconds":"3600"}}`,
+			`{"consumeReservationType":"NO_RESERVATION"}`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			scheduling, err := machineScheduling(test.spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := &computepb.Scheduling{}
+			if err := protojson.Unmarshal([]byte(test.want), want); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want.String(), scheduling.String()); diff != "" {
+				t.Errorf("scheduling (-want +got):\n%s", diff)
+			}
+			affinity := reservationAffinity(test.spec)
+			if test.affinity == "" {
+				if affinity != nil {
+					t.Errorf("affinity is %v", affinity)
+				}
+				return
+			}
+			wanted := &computepb.ReservationAffinity{}
+			if err := protojson.Unmarshal([]byte(test.affinity), wanted); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(wanted.String(), affinity.String()); diff != "" {
+				t.Errorf("affinity (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,201 @@
+package gce
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"cloud.google.com/go/compute/apiv1/computepb"
+	"google.golang.org/api/iterator"
+
+	"github.com/fray-ml/fray/providers/gcp/apierror"
+	"github.com/fray-ml/fray/providers/gcp/engine"
+	"github.com/fray-ml/fray/schema"
+)
+
+// What a listing spends on single groups is bounded, so that its cost does not grow
+// with them: those that were looked into longest ago come first.
+const (
+	looksAtOnce = 16
+	lookEvery   = 10 * time.Second
+)
+
+// lookIntoGroups asks those groups for their errors that have no machine yet and
+// do not say why. What cannot be asked is asked the next time.
+func (g *Engine) lookIntoGroups(ctx context.Context, groups []machineGroup) {
+	g.mu.Lock()
+	var waiting []*machineGroup
+	for i := range groups {
+		f := &groups[i]
+		n := g.note(f.spec.Name)
+		n.stack, n.zone = f.spec.Stack, f.spec.Zone
+		g.observe(f, n)
+		f.note = *n
+		if up, _, _ := f.count(); up == 0 && f.group != nil && !n.isGoing(g.now()) && !n.complete && g.now().Sub(n.lookedAt) >= lookEvery {
+			waiting = append(waiting, f)
+		}
+	}
+	g.mu.Unlock()
+	slices.SortFunc(waiting, func(a, b *machineGroup) int {
+		return cmp.Or(a.note.lookedAt.Compare(b.note.lookedAt), cmp.Compare(a.spec.Name, b.spec.Name))
+	})
+	var looks sync.WaitGroup
+	for _, f := range waiting[:min(len(waiting), looksAtOnce)] {
+		looks.Go(func() { g.lookInto(ctx, f) })
+	}
+	looks.Wait()
+}
+
+// observe notes what this listing adds to those before.
+func (g *Engine) observe(f *machineGroup, n *note) {
+	up, there, _ := f.count()
+	f.note = *n
+	switch {
+	case f.group == nil:
+	case up >= f.spec.Hosts:
+		n.complete, n.absent = true, 0
+	case f.lacks(up, there):
+		n.absent++
+	default:
+		n.absent = 0
+	}
+}
+
+func (g *Engine) lookInto(ctx context.Context, f *machineGroup) {
+	var seen groupLook
+	var err error
+	if byResize(f.spec) && f.group.GetTargetSize() == 0 {
+		seen, err = g.lookAtResize(ctx, f.spec)
+	} else {
+		seen.problem, err = g.groupProblem(ctx, f.spec)
+	}
+	if err != nil {
+		return
+	}
+	g.noted(f.spec.Name, func(n *note) {
+		n.lookedAt, n.problem = g.now(), seen.problem
+		n.resized = n.resized || seen.resized
+		if seen.served && !n.served {
+			n.served = true // its machines may have come since they were listed
+		} else if seen.served {
+			n.problem = apierror.Errorf(schema.ErrorPreempted, "its machines have had their time")
+		}
+		f.note = *n
+	})
+}
+
+// groupLook is what a look into one group shows.
+type groupLook struct {
+	problem error
+	resized bool // its machines have been requested
+	served  bool // and had
+}
+
+// groupProblem is the latest error of a group's machines, nil for none.
+func (g *Engine) groupProblem(ctx context.Context, spec schema.SliceSpec) (error, error) {
+	bounded, cancel := context.WithTimeout(ctx, engine.CallLimit)
+	defer cancel()
+	it := g.clients.groups.ListErrors(bounded, &computepb.ListErrorsInstanceGroupManagersRequest{
+		Project: g.project, Zone: spec.Zone, InstanceGroupManager: spec.Name,
+	})
+	var latest *computepb.InstanceManagedByIgmError
+	for {
+		each, err := it.Next()
+		if errors.Is(err, iterator.Done) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if latest == nil || createdAt(each.GetTimestamp()).After(createdAt(latest.GetTimestamp())) {
+			latest = each
+		}
+	}
+	if latest == nil {
+		return nil, nil
+	}
+	return &apierror.OperationError{Code: latest.GetError().GetCode(), Message: latest.GetError().GetMessage()}, nil
+}
+
+// lookAtResize says how the request for a group's machines stands.
+func (g *Engine) lookAtResize(ctx context.Context, spec schema.SliceSpec) (groupLook, error) {
+	request, found, err := look(ctx, g.reader, "read resize request", g.clients.resizes.Get, &computepb.GetInstanceGroupManagerResizeRequestRequest{
+		Project: g.project, Zone: spec.Zone, InstanceGroupManager: spec.Name, ResizeRequest: spec.Name,
+	})
+	if err != nil || !found {
+		return groupLook{}, err
+	}
+	seen := groupLook{resized: true}
+	failures := request.GetStatus().GetLastAttempt().GetError().GetErrors()
+	switch request.GetState() {
+	case "SUCCEEDED":
+		seen.served = true
+		return seen, nil
+	case "CANCELLED":
+		seen.problem = apierror.Errorf(schema.ErrorInvalid, "its resize request was cancelled")
+		return seen, nil
+	case "FAILED":
+		if why := request.GetStatus().GetError().GetErrors(); len(why) > 0 {
+			failures = why
+		}
+		if len(failures) == 0 {
+			failures = []*computepb.Errors{{Message: new("the service does not say why")}}
+		}
+		why := failureOf(failures)
+		kind := apierror.KindOf(why)
+		if kind == schema.ErrorUnavailable {
+			kind = schema.ErrorCapacity // it was not had, whatever the words
+		}
+		seen.problem = &infeasibleError{&apierror.Error{Kind: kind, Err: fmt.Errorf("its resize request failed: %w", why)}}
+		return seen, nil
+	}
+	if len(failures) > 0 {
+		seen.problem = failureOf(failures)
+	}
+	return seen, nil
+}
+
+// sweepGroups goes on with the deletions whose group is gone by now. One that is
+// refused is noted as not going on, so that it is asked for again, and says why.
+func (g *Engine) sweepGroups(ctx context.Context, groups []machineGroup) {
+	var sweeps sync.WaitGroup
+	left := looksAtOnce
+	for i := range groups {
+		f := &groups[i]
+		if f.group != nil || !f.note.isGoing(g.now()) || left == 0 {
+			continue
+		}
+		left--
+		sweeps.Go(func() {
+			at := engine.Place{Engine: schema.EngineGCE, Zone: f.spec.Zone, Name: f.spec.Name}
+			if err := g.goes(at.Name, g.sweep(ctx, at)); err != nil {
+				f.note.deletedAt = time.Time{}
+			}
+		})
+	}
+	sweeps.Wait()
+}
+
+// forgetGone forgets the notes of slices that are not there any more.
+func (g *Engine) forgetGone(stack string, listed engine.Listing, groups []machineGroup) {
+	there := map[string]bool{}
+	for i := range listed.Slices {
+		there[listed.Slices[i].Spec.Name] = true
+	}
+	for i := range groups {
+		there[groups[i].spec.Name] = true
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for name, n := range g.notes {
+		asked := !n.askedAt.IsZero() && g.now().Sub(n.askedAt) <= askPatience
+		_, blind := listed.Unlisted[n.zone]
+		if !there[name] && !asked && !blind && (stack == "" || stack == n.stack) {
+			delete(g.notes, name)
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package gce
+
+import (
+	"slices"
+
+	"cloud.google.com/go/compute/apiv1/computepb"
+
+	"github.com/fray-ml/fray/providers/gcp/engine"
+	"github.com/fray-ml/fray/providers/gcp/mark"
+	"github.com/fray-ml/fray/schema"
+)
+
+// readGroups puts together what was found of each group of the stack. Of a zone
+// that was left out of a list nothing is believed: half of a slice looks dead.
+func (g *Engine) readGroups(finds finds, records *mark.SpecReader, stack string, listed *engine.Listing) []machineGroup {
+	var groups []machineGroup
+	for _, template := range finds.templates {
+		said := templateMarks(template)
+		at := engine.Place{Engine: schema.EngineGCE, Zone: said.Zone, Name: said.Name}
+		if !said.Owned(stack) {
+			listed.Others = append(listed.Others, at)
+			continue
+		}
+		if _, blind := finds.unlisted[at.Zone]; blind {
+			continue
+		}
+		group := finds.groups[at.Zone+"/"+at.Name]
+		if group != nil && ownGroup(group, at.Name) != nil {
+			group = nil
+		}
+		said = groupMarks(template, group)
+		spec, err := records.Read(said)
+		if err != nil {
+			listed.Skipped = append(listed.Skipped, mark.Skipped(said, err))
+			continue
+		}
+		machines := slices.DeleteFunc(slices.Clone(finds.machines[at.Zone+"/"+at.Name]), func(m *computepb.Instance) bool {
+			return m.GetName() == at.Name
+		})
+		groups = append(groups, machineGroup{
+			spec: spec, template: template, group: group, machines: machines, age: g.now().Sub(createdAt(group.GetCreationTimestamp())),
+		})
+	}
+	return groups
+}
+
+// groupMarks are those of a group: of its template, and what was changed since that
+// was made, which a template cannot be.
+func groupMarks(template *computepb.InstanceTemplate, group *computepb.InstanceGroupManager) mark.Marks {
+	said := templateMarks(template)
+	if text := group.GetAllInstancesConfig().GetProperties().GetMetadata()[mark.KeySpec]; text != "" {
+		said.Text = text
+	}
+	return said
+}
+
+// isOfGroup reports whether a managed instance group made a machine.
+func isOfGroup(machine *computepb.Instance) bool {
+	return metadataText(machine.GetMetadata(), "created-by") != ""
+}
+
+// readMachines lists the slices of one machine.
+func (g *Engine) readMachines(finds finds, records *mark.SpecReader, stack string, listed *engine.Listing) {
+	for _, machines := range finds.machines {
+		for _, machine := range machines {
+			said := instanceMarks(machine)
+			if said.Name != said.Labels[mark.SliceLabel] {
+				if said.Owned(stack) && !isOfGroup(machine) {
+					listed.Skipped = append(listed.Skipped, mark.Skipped(said, mark.CopyOf(said)))
+				}
+				continue
+			}
+			if !said.Owned(stack) {
+				listed.Others = append(listed.Others, engine.Place{Engine: schema.EngineGCE, Zone: said.Zone, Name: said.Name})
+				continue
+			}
+			if _, blind := finds.unlisted[said.Zone]; blind {
+				continue
+			}
+			spec, err := records.Read(said)
+			if err != nil && machineStateOf(machine.GetStatus()) != machineEnded {
+				listed.Skipped = append(listed.Skipped, mark.Skipped(said, err))
+				continue
+			}
+			if err != nil {
+				spec = guessedSpec(said, machine)
+			}
+			listed.Slices = append(listed.Slices, machineStatus(spec, machine, g.isGoing(spec.Name)))
+		}
+	}
+}
+
+// guessedSpec is a spec as far as the cloud itself knows it. It has no owner.
+func guessedSpec(said mark.Marks, machine *computepb.Instance) schema.SliceSpec {
+	return schema.SliceSpec{
+		Name: said.Name, Stack: said.Labels[mark.StackLabel], Provider: schema.ProviderGCP, Zone: said.Zone, Hosts: 1,
+		MachineType: baseOf(machine.GetMachineType()), Preemptible: machine.GetScheduling().GetProvisioningModel() == "SPOT",
+		Cloud: schema.CloudSpec{Engine: schema.EngineGCE},
+	}
+}

@@ -1,0 +1,130 @@
+package tpu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"cloud.google.com/go/longrunning/autogen/longrunningpb"
+	tpuv1 "cloud.google.com/go/tpu/apiv1"
+	"google.golang.org/api/option"
+	"google.golang.org/api/option/internaloption"
+	gtransport "google.golang.org/api/transport/grpc"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/fray-ml/fray/providers/gcp/apierror"
+	"github.com/fray-ml/fray/providers/gcp/engine"
+	"github.com/fray-ml/fray/providers/gcp/mark"
+	"github.com/fray-ml/fray/providers/gcp/tpuapi"
+	"github.com/fray-ml/fray/schema"
+)
+
+// Engine makes slices of the Cloud TPU API: a slice is a node of its name, or a
+// queued resource of its name with a node of its name.
+//
+// The connection, its credentials and the operations are those of the official
+// client, which speaks an old version of the API; the calls are tpuapi's.
+type Engine struct {
+	project string
+	client  *tpuv1.Client
+	API     tpuapi.TpuClient
+	reads   engine.Reader
+	specs   mark.Specs
+}
+
+// New finds the credentials, and makes no call.
+func New(ctx context.Context, config engine.Config) (*Engine, error) {
+	pool, err := gtransport.DialPool(ctx, tpuOptions(config.Endpoint)...)
+	if err != nil {
+		return nil, apierror.Errorf(schema.ErrorPermission, "%w", apierror.CredentialsError(err))
+	}
+	client, err := tpuv1.NewClient(ctx, gtransport.WithConnPool(pool)) // whose Close is the pool's
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("make TPU client: %w", err), pool.Close())
+	}
+	return &Engine{project: config.Project, client: client, API: tpuapi.NewTpuClient(pool), reads: engine.Reader{Backoff: config.Backoff}}, nil
+}
+
+// tpuOptions are the official client's own, which it keeps to itself, for a
+// connection that it shares.
+func tpuOptions(endpoint string) []option.ClientOption {
+	options := []option.ClientOption{
+		internaloption.WithDefaultEndpointTemplate("tpu.UNIVERSE_DOMAIN:443"),
+		internaloption.WithDefaultMTLSEndpoint("tpu.mtls.googleapis.com:443"),
+		internaloption.WithDefaultUniverseDomain("googleapis.com"),
+		internaloption.WithDefaultAudience("https://tpu.googleapis.com/"),
+		internaloption.WithDefaultScopes(tpuv1.DefaultAuthScopes()...),
+		internaloption.EnableJwtWithScope(),
+		internaloption.EnableNewAuthLibrary(),
+		option.WithGRPCDialOption(grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32))),
+	}
+	if host, ok := strings.CutPrefix(endpoint, "http://"); ok {
+		options = append(options, option.WithEndpoint(host), option.WithoutAuthentication(),
+			option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())))
+	}
+	return options
+}
+
+// Close ends the connections.
+func (t *Engine) Close() error { return t.client.Close() }
+
+func (t *Engine) parent(zone string) string {
+	return fmt.Sprintf("projects/%s/locations/%s", t.project, zone)
+}
+
+func (t *Engine) nodeName(at engine.Place) string { return t.parent(at.Zone) + "/nodes/" + at.Name }
+
+func (t *Engine) queuedName(at engine.Place) string {
+	return t.parent(at.Zone) + "/queuedResources/" + at.Name
+}
+
+// zoneAndID takes a resource's name apart: projects/P/locations/ZONE/KIND/ID.
+func zoneAndID(name string) (zone, id string) {
+	parts := strings.Split(name, "/")
+	if len(parts) != 6 {
+		return "", name
+	}
+	return parts[3], parts[5]
+}
+
+// Poll asks once for an operation. One that the service has forgotten is over.
+func (t *Engine) Poll(ctx context.Context, _ engine.Order, operation string) (string, error) {
+	get := func(ctx context.Context, r *longrunningpb.GetOperationRequest, _ ...grpc.CallOption) (*longrunningpb.Operation, error) {
+		return t.client.LROClient.GetOperation(ctx, r)
+	}
+	c := call{what: "get operation", field: "name", target: operation}
+	found, err := query(ctx, t.reads, c, get, &longrunningpb.GetOperationRequest{Name: operation})
+	switch {
+	case isNotFound(err):
+		return "", nil
+	case err != nil:
+		return operation, &engine.AskError{Err: err}
+	case !found.GetDone():
+		return operation, nil
+	case found.GetError() != nil:
+		return "", &apierror.LateError{Err: status.ErrorProto(found.GetError())}
+	}
+	return "", nil
+}
+
+func (t *Engine) getNode(ctx context.Context, at engine.Place) (*tpuapi.Node, error) {
+	name := t.nodeName(at)
+	n, err := query(ctx, t.reads, call{"get node", "name", name}, t.API.GetNode, &tpuapi.GetNodeRequest{Name: name})
+	if isNotFound(err) {
+		return nil, nil
+	}
+	return n, err
+}
+
+func (t *Engine) getQueued(ctx context.Context, at engine.Place) (*tpuapi.QueuedResource, error) {
+	name := t.queuedName(at)
+	q, err := query(ctx, t.reads, call{"get queued resource", "name", name}, t.API.GetQueuedResource, &tpuapi.GetQueuedResourceRequest{Name: name})
+	if isNotFound(err) {
+		return nil, nil
+	}
+	return q, err
+}

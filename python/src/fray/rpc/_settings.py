@@ -1,0 +1,25 @@
+"""The settings of a client's connections. What a connection does with them is left to `_connection`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from fray.rpc._names import process_peer
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How to connect. Times are in seconds."""
+
+    peer: str = field(default_factory=process_peer)
+    """Who calls, as Hello.peer."""
+    namespace: str = ""
+    identity: str = ""
+    """Path of a PEM file with the namespace's certificate and its key; "" is plain text."""
+    max_message_bytes: int = 64 << 20
+    allow_pickle: bool = False
+    keepalive: float = 10.0
+    """How long the server may be silent before it is pinged."""
+    patience: float = 20.0
+    """How much longer it may be silent before it is taken for gone."""
+    connect_timeout: float = 10.0

@@ -1,0 +1,117 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/fray-ml/fray/apply"
+	"github.com/fray-ml/fray/plan"
+	planchange "github.com/fray-ml/fray/plan/change"
+	"github.com/fray-ml/fray/proposal"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/terminal"
+)
+
+// ask shows the plan and has it approved, unless there is nothing to approve.
+// Nothing has been begun yet, so that a Ctrl-C leaves at once.
+func (r *Rollout) ask(ctx context.Context) (*plan.Plan, error) {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	p, err := proposal.Preview(ctx, r.Loaded, r.Change)
+	if err != nil {
+		return nil, terminal.Interrupted(ctx, err)
+	}
+	unasked := nothingIn(p)
+	if unasked && r.Destroying {
+		return p, nil // said by itself
+	}
+	if err := proposal.Show(r.Terminal, r.Loaded, p, false, false); err != nil || unasked {
+		return p, err
+	}
+	if err := proposal.ShowRefusals(r.Terminal, r.Loaded, p); err != nil {
+		return p, err
+	}
+	return p, r.approve(ctx)
+}
+
+// nothingIn reports whether a plan has nothing to be approved.
+func nothingIn(p *plan.Plan) bool { return p.Empty() && len(p.Pending) == 0 }
+
+// unchanged reports whether the state would be as good as it is without this
+// apply. A lifecycle is no change of what runs, and yet to be remembered.
+func (r *Rollout) unchanged(p *plan.Plan) bool {
+	return nothingIn(p) && (r.Destroying || r.sameRecording() && planchange.Remembers(apply.Accept(r.Loaded.Document, r.Change.Request(r.Loaded.Document))))
+}
+
+func (r *Rollout) approve(ctx context.Context) error {
+	within := ""
+	if name := r.Loaded.Stack.Named(); name != "" {
+		within = fmt.Sprintf(" in workspace %q", name)
+	}
+	question := "Do these things" + within + "?"
+	if r.Destroying {
+		question = "Destroy all of this" + within + "? There is no way back."
+	}
+	nobody := errors.New("there is nobody to ask; review with fray plan and use --auto-approve")
+	if r.Terminal.Stdin == nil {
+		return nobody
+	}
+	fmt.Fprintf(r.Terminal.Stderr, "\n%s Only \"yes\" is accepted: ", question)
+	line, err := r.Terminal.ReadLine(ctx)
+	switch {
+	case ctx.Err() != nil:
+		fmt.Fprintln(r.Terminal.Stderr)
+		return terminal.Interrupted(ctx, err)
+	case strings.TrimSpace(line) == "yes":
+		return nil
+	case err != nil && line == "":
+		fmt.Fprintln(r.Terminal.Stderr)
+		return nobody
+	}
+	return errors.New("not approved; nothing was done")
+}
+
+// nothing ends an apply whose plan is empty; outputs may still be new.
+func (r *Rollout) nothing(ctx context.Context) error {
+	if r.Destroying {
+		fmt.Fprintln(r.Terminal.Stdout, nothingToDestroy)
+		return nil
+	}
+	if r.Options.Wait == waitComplete && hasLive(r.Loaded.Document) {
+		r.Options.AutoApprove = true
+		return r.Apply(ctx)
+	}
+	if r.Loaded.Desired.Controller != nil {
+		if err := r.startController(); err != nil {
+			return err
+		}
+	}
+	r.failedBefore = failedAttempts(r.Loaded.Document)
+	return r.failedJobs(r.Loaded.Document, r.targeted)
+}
+
+const nothingToDestroy = "Nothing to destroy."
+
+// targeted reports whether an address is among the targets, all where there are none.
+func (r *Rollout) targeted(addr schema.Address) bool {
+	for _, t := range r.Change.Targets {
+		if t.Contains(addr) {
+			return true
+		}
+	}
+	return len(r.Change.Targets) == 0
+}
+
+func hasLive(doc *state.Document) bool {
+	for _, j := range doc.Jobs {
+		if !j.Status.Ended() && !j.Spec.IsService() {
+			return true
+		}
+	}
+	return false
+}

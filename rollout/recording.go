@@ -1,0 +1,53 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/fray-ml/fray/configuration"
+	"github.com/fray-ml/fray/state/store"
+)
+
+// record keeps the configuration in the store, before the state names it, and
+// returns its name; "" where there is none. One that is there is written again:
+// it is as young as the apply then, so that nobody sweeps it away.
+func (r *Rollout) record(ctx context.Context) (string, error) {
+	made, err := r.Loaded.Recording(r.Change.Targets)
+	if r.unfit(err) {
+		return "", nil
+	}
+	if err != nil || made.Name == "" {
+		return "", err
+	}
+	if _, err := r.Loaded.Stack.Store.Put(ctx, store.ConfigurationKey(made.Name), made.Data, store.Any); err != nil {
+		return "", fmt.Errorf("record configuration: %w", err)
+	}
+	return made.Name, nil
+}
+
+// unfit reports whether an error is that the configuration cannot be recorded,
+// which is told once.
+func (r *Rollout) unfit(err error) bool {
+	_, unfit := errors.AsType[configuration.ErrUnrecorded](err)
+	if unfit && !r.unrecorded {
+		r.unrecorded = true
+		r.Terminal.Warn(err.Error())
+	}
+	return unfit
+}
+
+// sweep removes recorded configurations that nothing names any more. What it
+// leaves the next one removes.
+func (r *Rollout) sweep(ctx context.Context, named string) {
+	if err := store.SweepConfigurations(ctx, r.Loaded.Stack.Store, named); err != nil && ctx.Err() == nil {
+		r.Terminal.Warn(err.Error())
+	}
+}
+
+// sameRecording reports whether the state has the configuration recorded as it is now.
+func (r *Rollout) sameRecording() bool {
+	made, err := r.Loaded.Recording(r.Change.Targets)
+	_, unfit := errors.AsType[configuration.ErrUnrecorded](err)
+	return err != nil && !unfit || made.Name == r.Loaded.Document.Recorded
+}

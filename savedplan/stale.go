@@ -1,0 +1,118 @@
+package savedplan
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/fray-ml/fray/lang"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/terminal"
+)
+
+// basis is how something stood when a plan was made, for saying what moved.
+type basis struct {
+	Digest  schema.Digest    `json:"digest"`
+	Status  schema.JobStatus `json:"status,omitempty"`
+	Attempt int              `json:"attempt,omitempty"`
+}
+
+func basesOf(doc *state.Document) map[schema.Address]basis {
+	all := map[schema.Address]basis{}
+	for addr, r := range doc.Resources {
+		all[addr] = basis{Digest: r.Digest}
+	}
+	for addr, j := range doc.Jobs {
+		all[addr] = basis{Digest: j.Digest, Status: j.Status, Attempt: j.Attempt}
+	}
+	return all
+}
+
+// Check refuses a plan that was made for another state than doc, and says what
+// moved since.
+func (sp *Plan) Check(path string, doc *state.Document, s store.Store) error {
+	if sp.Serial == doc.Serial && (sp.Lineage == doc.Lineage || doc.Serial == 0) {
+		return nil
+	}
+	again := fmt.Sprintf("; make a new plan with fray plan --out=%s", terminal.ShellWord(path))
+	if sp.Serial > 0 && sp.Lineage != doc.Lineage {
+		return fmt.Errorf("%s is stale: it was made for the state of lineage %s, and %s holds another one (lineage %s)%s",
+			path, sp.Lineage, s.Location(), doc.Lineage, again)
+	}
+	return fmt.Errorf("%s is stale: it was made for the state in %s at serial %d, which is now at %d (%s)%s",
+		path, s.Location(), sp.Serial, doc.Serial, sp.moved(doc), again)
+}
+
+// maxMoved is how many differences a message names.
+const maxMoved = 4
+
+// moved says what is otherwise than when the plan was made.
+func (sp *Plan) moved(doc *state.Document) string {
+	now := basesOf(doc)
+	var found []string
+	both := maps.Clone(now)
+	maps.Copy(both, sp.Base)
+	for _, addr := range slices.SortedFunc(maps.Keys(both), schema.Address.Compare) {
+		before, was := sp.Base[addr]
+		after, is := now[addr]
+		switch {
+		case !was:
+			found = append(found, fmt.Sprintf("%s was created", addr))
+		case !is:
+			found = append(found, fmt.Sprintf("%s was removed", addr))
+		case before.Digest != after.Digest:
+			found = append(found, fmt.Sprintf("%s was changed", addr))
+		case before.Status != after.Status:
+			found = append(found, fmt.Sprintf("%s went from %s to %s", addr, before.Status, after.Status))
+		case before.Attempt != after.Attempt:
+			found = append(found, fmt.Sprintf("%s began attempt %d", addr, after.Attempt))
+		}
+	}
+	if n := len(found) - maxMoved; n > 0 {
+		found = append(found[:maxMoved], fmt.Sprintf("and %d more", n))
+	}
+	switch {
+	case len(found) > 0:
+		return strings.Join(found, ", ")
+	case doc.Revision != sp.Revision:
+		return "another apply was accepted that changed no job"
+	}
+	return "only what is recorded about slices and attempts changed"
+}
+
+func fileDigests(src *lang.Source) map[string]string {
+	all := map[string]string{}
+	for path, file := range src.Files() {
+		sum := sha256.Sum256(file.Bytes)
+		all[filepath.Base(path)] = hex.EncodeToString(sum[:])
+	}
+	return all
+}
+
+func movedFiles(before, after map[string]string) string {
+	var found []string
+	both := maps.Clone(after)
+	maps.Copy(both, before)
+	for _, name := range slices.Sorted(maps.Keys(both)) {
+		was, did := before[name]
+		is, does := after[name]
+		switch {
+		case !did:
+			found = append(found, name+" is new")
+		case !does:
+			found = append(found, name+" is gone")
+		case was != is:
+			found = append(found, name+" was edited")
+		}
+	}
+	if len(found) == 0 {
+		return "a file of variables was edited"
+	}
+	return strings.Join(found, ", ")
+}

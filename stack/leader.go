@@ -1,0 +1,20 @@
+package stack
+
+import (
+	"context"
+
+	"github.com/fray-ml/fray/state/store"
+)
+
+// WatchObserves is the command in the lease of a watch that changes nothing.
+const WatchObserves = "fray watch --observe"
+
+// WatchLease is the lease of the `fray watch` that holds it, false if none does.
+func (s *Stack) WatchLease(ctx context.Context) (store.Lease, bool) {
+	sight, err := s.Clock.Look(ctx)
+	return sight.Lease, err == nil && sight.Lease.Yields && Leads(sight)
+}
+
+// Leads reports whether somebody holds the lease: it is live, and its process has
+// not died on this very machine.
+func Leads(sight store.Sight) bool { return sight.Leads && !sight.Lease.Gone() }

@@ -1,0 +1,166 @@
+package stack
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/fray-ml/fray/plan/amend"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/keyring"
+	"github.com/fray-ml/fray/state/store"
+)
+
+// sealedStore encrypts the state on its way into the store and decrypts it on
+// its way out, where that is asked for. Everything else passes.
+type sealedStore struct {
+	store.Store
+	keys *Keys
+}
+
+var (
+	_ store.Store     = (*sealedStore)(nil)
+	_ store.Versioned = (*sealedStore)(nil)
+)
+
+// store is the stack's store, with encryption.
+func (k *Keys) store() store.Store { return &sealedStore{Store: k.inner, keys: k} }
+
+// Unwrap lets what looks for more than a Store find the one behind.
+func (s *sealedStore) Unwrap() store.Store { return s.Store }
+
+func (s *sealedStore) Get(ctx context.Context, key string) (store.Object, error) {
+	object, err := s.Store.Get(ctx, key)
+	object, err = s.clear(ctx, object, err)
+	return s.anew(ctx, object, err)
+}
+
+func (s *sealedStore) Put(ctx context.Context, key string, data []byte, want store.Generation) (store.Generation, error) {
+	if key == store.StateKey {
+		encrypts, err := s.keys.Encrypts(ctx)
+		if err == nil && encrypts {
+			data, err = s.keys.Seal(ctx, keyring.KindState, data)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	return s.Store.Put(ctx, key, data, want)
+}
+
+// Versions passes; versions are encrypted or not as they were written.
+func (s *sealedStore) Versions(ctx context.Context, key string) ([]store.Attrs, error) {
+	versioned, ok := store.AsVersioned(s.Store)
+	if !ok {
+		return nil, store.ErrNoVersions
+	}
+	return versioned.Versions(ctx, key)
+}
+
+func (s *sealedStore) GetVersion(ctx context.Context, key string, g store.Generation) (store.Object, error) {
+	versioned, ok := store.AsVersioned(s.Store)
+	if !ok {
+		return store.Object{}, store.ErrNoVersions
+	}
+	object, err := versioned.GetVersion(ctx, key, g)
+	object, err = s.clear(ctx, object, err)
+	return s.anew(ctx, object, err)
+}
+
+// clear decrypts a state.
+func (s *sealedStore) clear(ctx context.Context, object store.Object, err error) (store.Object, error) {
+	if err != nil || object.Key != store.StateKey || !keyring.IsEncrypted(object.Data) {
+		return object, err
+	}
+	box, err := s.keys.boxFor(ctx, object.Data)
+	if err != nil {
+		return store.Object{}, err
+	}
+	// With what is damaged comes its generation, so that it can be replaced.
+	object.Data, err = box.Open(keyring.KindState, object.Data)
+	return object, err
+}
+
+// anew gives what a former key sealed as if the present one had sealed it, so that
+// nothing has changed for who compares. Nothing is sealed by a former key unless a
+// `fray state rekey` is on its way or has died on it.
+func (s *sealedStore) anew(ctx context.Context, object store.Object, err error) (store.Object, error) {
+	reseal := resealed(object.Key)
+	if err != nil || reseal == nil || !bytes.Contains(object.Data, []byte(`"sealed":`)) {
+		return object, err
+	}
+	rotating, err := s.keys.rotating(ctx)
+	if err != nil || !rotating {
+		return object, err
+	}
+	key, err := s.keys.key(ctx)
+	if err != nil {
+		return store.Object{}, err
+	}
+	if data, err := reseal(object.Data, key); err == nil { // else it is for its reader to say what is wrong with it
+		object.Data = data
+	}
+	return object, nil
+}
+
+// resealed returns what seals an object's secrets anew, nil for one that has none.
+func resealed(key string) func(data []byte, r schema.Resealer) ([]byte, error) {
+	switch {
+	case key == store.StateKey:
+		return resealState
+	case strings.HasPrefix(key, store.AssignPrefix):
+		return resealAssignment
+	}
+	return nil
+}
+
+func resealState(data []byte, r schema.Resealer) ([]byte, error) {
+	doc, err := state.Decode(data)
+	if err != nil {
+		return nil, err
+	}
+	next, err := amend.Reseal(&doc, r)
+	if err != nil {
+		return nil, err
+	}
+	return state.Encode(*next)
+}
+
+func resealAssignment(data []byte, r schema.Resealer) ([]byte, error) {
+	a, err := store.DecodeAssignment(data)
+	if err != nil {
+		return nil, err
+	}
+	if a.Run, err = amend.ResealRun(a.Run, r); err != nil {
+		return nil, err
+	}
+	return store.Encode(a)
+}
+
+var errNoRing = errors.New("the stack's key has no " + keyring.ObjectKey + " yet, so nothing can be encrypted; run fray apply first")
+
+func (k *Keys) box(ctx context.Context) (*keyring.Box, error) {
+	secrets, err := k.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ring, err := k.keyRing(ctx)
+	if err == nil && ring == nil {
+		err = errNoRing
+	}
+	if err != nil {
+		return nil, err
+	}
+	return ring.BoxOf(secrets)
+}
+
+// Seal encrypts a document of a kind.
+func (k *Keys) Seal(ctx context.Context, kind keyring.Kind, data []byte) ([]byte, error) {
+	box, err := k.box(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return box.Seal(kind, data)
+}

@@ -1,0 +1,41 @@
+package state
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// frameStart is how zstd begins its frames; no JSON does.
+const frameStart = "\x28\xb5\x2f\xfd"
+
+// maxDocument is the longest document in bytes, before compression.
+const maxDocument = 1 << 30
+
+// compress prefers speed to size. The frame has no checksum, since the document has.
+func compress(text []byte) ([]byte, error) {
+	encoder, err := zstd.NewWriter(nil,
+		zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false))
+	if err != nil {
+		return nil, fmt.Errorf("compress state: %w", err)
+	}
+	return encoder.EncodeAll(text, make([]byte, 0, len(text)/16)), nil
+}
+
+// decompress returns what is not compressed as it is.
+func decompress(data []byte) ([]byte, error) {
+	if !bytes.HasPrefix(data, []byte(frameStart)) {
+		return data, nil
+	}
+	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxDocument))
+	if err != nil {
+		return nil, fmt.Errorf("decompress: %w", err)
+	}
+	defer decoder.Close()
+	text, err := decoder.DecodeAll(data, nil)
+	if err != nil {
+		return nil, fmt.Errorf("decompress: %w", err)
+	}
+	return text, nil
+}

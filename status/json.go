@@ -1,0 +1,121 @@
+package status
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/capacity"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/stack"
+	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/store"
+)
+
+// Document is what status --json prints; fields are only ever added.
+type Document struct {
+	FormatVersion string       `json:"format_version"`
+	Workspace     string       `json:"workspace"`
+	Lineage       string       `json:"lineage"`
+	Serial        uint64       `json:"serial"`
+	Revision      uint64       `json:"revision"`
+	Lease         *store.Lease `json:"lease,omitempty"` // only while somebody holds it
+	// SilentSince is the last sign of life, by its own clock, of who holds the lease
+	// and does not answer; all else is then as the store has it.
+	SilentSince time.Time    `json:"silent_since,omitzero"`
+	Paused      *state.Pause `json:"paused,omitempty"`
+	// Conditions are what is amiss with providers, by name.
+	Conditions map[schema.ProviderName]state.ProviderCondition `json:"conditions,omitempty"`
+	Jobs       []jobJSON                                       `json:"jobs"`
+	Slices     []sliceJSON                                     `json:"slices"`
+	// Reservations are absent where there are none.
+	Reservations []capacity.PoolStatus `json:"reservations,omitempty"`
+	Disowned     []disownedJSON        `json:"disowned,omitempty"`
+	Pending      []plan.Pending        `json:"pending,omitempty"`
+	Refusals     []plan.Refusal        `json:"refusals,omitempty"`
+	Drift        []plan.Drift          `json:"drift,omitempty"`
+}
+
+type jobJSON struct {
+	Address     schema.Address   `json:"address"`
+	ID          string           `json:"id"`
+	Parent      string           `json:"parent,omitempty"` // id of the job that launched it
+	Status      schema.JobStatus `json:"status"`
+	Ready       bool             `json:"ready"`
+	Reasons     []string         `json:"reasons,omitempty"`
+	Failures    int              `json:"failures"`
+	Preemptions int              `json:"preemptions"`
+	UnknownEnds int              `json:"unknown_ends"`
+	Attempt     int              `json:"attempt"`
+	Attempts    []state.Attempt  `json:"attempts"`
+}
+
+type sliceJSON struct {
+	Name  string         `json:"name"`
+	Owner schema.Address `json:"owner"`
+	TPU   string         `json:"tpu,omitempty"`
+	Hosts int            `json:"hosts"`
+	Error string         `json:"error,omitempty"`
+	// IdleSince is since when no job has held it.
+	IdleSince time.Time `json:"idle_since,omitzero"`
+	// Terminating is why it is to be deleted, left out if it is to stay.
+	Terminating state.Termination `json:"terminating,omitzero"`
+	Chips       int               `json:"chips,omitempty"`
+	// Held is absent while the job that it was made for runs or waits.
+	Held *heldJSON `json:"held,omitempty"`
+}
+
+type disownedJSON struct {
+	Name  string         `json:"name"`
+	Owner schema.Address `json:"owner"`
+	At    time.Time      `json:"at"`
+	By    string         `json:"by"`
+}
+
+// Document is the view as status --json prints it.
+func (v *View) Document() *Document {
+	out := &Document{
+		FormatVersion: "1.0", Workspace: cmp.Or(v.workspace, schema.DefaultWorkspace), Lineage: v.Doc.Lineage, Serial: v.Doc.Serial, Revision: v.Doc.Revision,
+		Paused: v.Doc.Paused, Conditions: v.conditions(), Jobs: []jobJSON{}, Slices: []sliceJSON{}, Pending: v.plan.Pending, Refusals: v.plan.Refusals, Drift: v.plan.Drift,
+	}
+	if v.led {
+		out.Lease = &v.lease
+	}
+	if v.silent || v.unsure {
+		out.SilentSince = v.lease.RenewedAt
+	}
+	for _, addr := range stack.SortedJobs(v.Doc) {
+		if !v.shown(addr) {
+			continue
+		}
+		j := v.Doc.Jobs[addr]
+		reasons := v.pending[addr]
+		if len(reasons) == 0 && j.Reason != "" {
+			reasons = []string{j.Reason}
+		}
+		parent := ""
+		if j.Launch != nil {
+			parent = j.Launch.Parent
+		}
+		out.Jobs = append(out.Jobs, jobJSON{
+			Address: addr, ID: j.ID, Parent: parent, Status: j.Status, Ready: j.Ready, Reasons: reasons,
+			Failures: j.Failures, Preemptions: j.Preemptions, UnknownEnds: j.UnknownEnds, Attempt: j.Attempt, Attempts: j.Attempts,
+		})
+	}
+	for _, name := range stack.SortedKeys(v.Doc.Slices) {
+		s := v.Doc.Slices[name]
+		if v.shown(s.Spec.Owner) {
+			out.Slices = append(out.Slices, sliceJSON{Name: name, Owner: s.Spec.Owner, TPU: s.Spec.TPU, Hosts: s.Spec.Hosts, Error: s.Error, IdleSince: s.IdleSince, Terminating: s.Terminating, Chips: chipsOf(s), Held: heldOf(v.Doc, s, v.acts())})
+		}
+	}
+	for _, r := range v.pools() {
+		if v.shown(r.Addr) {
+			out.Reservations = append(out.Reservations, r)
+		}
+	}
+	for _, name := range stack.SortedKeys(v.Doc.Disowned) {
+		d := v.Doc.Disowned[name]
+		out.Disowned = append(out.Disowned, disownedJSON{Name: name, Owner: d.Spec.Owner, At: d.At, By: d.By})
+	}
+	return out
+}

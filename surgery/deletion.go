@@ -1,0 +1,150 @@
+package surgery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/fray-ml/fray/stack"
+	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/keyring"
+	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/terminal"
+)
+
+// slicesFolder is where this machine's slices of a stack are.
+const slicesFolder = "local"
+
+// keptFor reports whether slices that run on need an object: by these they
+// report, and are found again.
+func keptFor(key string) bool {
+	switch key {
+	case "secret.key", keyring.ObjectKey:
+		return true
+	}
+	for _, prefix := range []string{slicesFolder + "/", store.AssignPrefix, store.HostsPrefix} {
+		if strings.HasPrefix(key, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// Deletion removes a workspace. It is gone when its marker is, which goes last:
+// interrupted, it may be run again.
+type Deletion struct {
+	Terminal *terminal.Terminal
+	Stack    *stack.Stack
+	Force    bool
+	Wait     time.Duration
+
+	running int // slices that run on
+}
+
+// Run deletes the workspace, its slices and its state.
+func (d *Deletion) Run(ctx context.Context) error {
+	lease, err := store.Acquire(ctx, d.Stack.Store, store.LeaseConfig{Command: stack.CommandLine(), Wait: d.Wait})
+	if err != nil {
+		return d.Stack.WithWorkspace(err)
+	}
+	err = d.empty(lease.Context())
+	ended, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	if err = errors.Join(err, lease.Release(ended)); err != nil {
+		return err
+	}
+	s := d.Stack.Store
+	for _, key := range []string{store.LeaseKey, stack.WorkspaceKey} {
+		if err := s.Delete(ended, key); err != nil {
+			return fmt.Errorf("delete workspace %q: %w; run the command again", d.Stack.Workspace, err)
+		}
+	}
+	if d.running == 0 {
+		if err := os.RemoveAll(d.Stack.Root); err != nil {
+			d.Terminal.Warn(fmt.Sprintf("what is left of it in %s could not be removed: %v", d.Stack.Root, err))
+		}
+	}
+	fmt.Fprintf(d.Terminal.Stdout, "Workspace %q is deleted.\n", d.Stack.Workspace)
+	if d.running > 0 {
+		d.Terminal.Warn(fmt.Sprintf("%s, and nobody looks after them; to take them up again: fray workspace new %s, then fray state rebuild",
+			terminal.Counted(d.running, "slice runs on", "slices run on"), d.Stack.Workspace))
+	}
+	return nil
+}
+
+// empty removes every object but the lease and the marker.
+func (d *Deletion) empty(ctx context.Context) error {
+	doc, err := d.state(ctx)
+	if err != nil && !d.Force {
+		return err
+	}
+	d.running = d.slices()
+	if doc != nil {
+		d.running = max(d.running, len(doc.Slices)+len(doc.Disowned))
+		if has := holdings(doc); has != "" && !d.Force {
+			return fmt.Errorf("workspace %q still has %s; take it down first: fray destroy --workspace=%s; or use --force to forget it, and what runs, runs on",
+				d.Stack.Workspace, has, d.Stack.Workspace)
+		}
+	}
+	objects, err := d.Stack.Store.List(ctx, "")
+	if err != nil {
+		return fmt.Errorf("delete workspace %q: %w", d.Stack.Workspace, err)
+	}
+	for _, o := range objects {
+		switch {
+		case o.Key == store.LeaseKey, o.Key == stack.WorkspaceKey:
+			continue
+		case d.running > 0 && keptFor(o.Key):
+			continue
+		}
+		if err := d.Stack.Store.Delete(ctx, o.Key); err != nil {
+			return fmt.Errorf("delete workspace %q: %w; run the command again", d.Stack.Workspace, err)
+		}
+	}
+	return nil
+}
+
+// state is that of the workspace, nil if it has none.
+func (d *Deletion) state(ctx context.Context) (*state.Document, error) {
+	_, err := d.Stack.Store.Get(ctx, store.StateKey)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	var doc *state.Document
+	if err == nil {
+		doc, _, err = d.Stack.Present(ctx)
+	}
+	if err != nil || doc == nil {
+		unread := fmt.Errorf("the state of workspace %q cannot be read, so nobody knows what runs in it; --force deletes it all the same", d.Stack.Workspace)
+		return nil, errors.Join(unread, err)
+	}
+	return doc, nil
+}
+
+// holdings says what a state still has, "" if nothing.
+func holdings(doc *state.Document) string {
+	var parts []string
+	add := func(n int, one, many string) {
+		if n > 0 {
+			parts = append(parts, terminal.Counted(n, one, many))
+		}
+	}
+	add(len(doc.Jobs), "job", "jobs")
+	add(len(doc.Resources), "other resource", "other resources")
+	add(len(doc.Slices), "slice", "slices")
+	add(len(doc.Disowned), "disowned slice (fray state import takes it up)", "disowned slices (fray state import takes them up)")
+	return strings.Join(parts, ", ")
+}
+
+// slices counts the slices of the workspace on this machine.
+func (d *Deletion) slices() int {
+	entries, err := os.ReadDir(filepath.Join(d.Stack.Root, slicesFolder, "slices"))
+	if err != nil {
+		return 0
+	}
+	return len(entries)
+}

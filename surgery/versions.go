@@ -1,0 +1,177 @@
+package surgery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/fray-ml/fray/apply"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/stack"
+	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/keyring"
+	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/terminal"
+)
+
+// History returns the newest versions of the state, at most limit of them (0:
+// all), newest first. With store.ErrNoVersions the current one comes along.
+func History(ctx context.Context, s *stack.Stack, limit int) ([]Version, error) {
+	versioned, ok := store.AsVersioned(s.Store)
+	if !ok {
+		return nil, fmt.Errorf("%s keeps no old versions of the state", s.Store.Location())
+	}
+	found, listErr := versioned.Versions(ctx, store.StateKey)
+	if listErr != nil && !errors.Is(listErr, store.ErrNoVersions) {
+		return nil, listErr
+	}
+	if limit > 0 {
+		found = found[:min(limit, len(found))]
+	}
+	live, err := s.Store.Get(ctx, store.StateKey)
+	if err != nil && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, keyring.ErrDamaged) {
+		return nil, err
+	}
+	var versions []Version
+	for _, attrs := range found {
+		v := Version{Written: attrs.Updated, Current: attrs.Generation == live.Generation}
+		object, err := versioned.GetVersion(ctx, store.StateKey, attrs.Generation)
+		if errors.Is(err, store.ErrNotFound) {
+			continue // it was just removed
+		}
+		if errors.Is(err, keyring.ErrDamaged) || errors.Is(err, keyring.ErrWrongKey) {
+			v.Problem, v.damaged = err.Error(), errors.Is(err, keyring.ErrDamaged)
+			versions = append(versions, v)
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		doc, err := state.Decode(object.Data)
+		if err != nil {
+			v.Problem, v.damaged = err.Error(), errors.Is(err, state.ErrDamaged)
+		}
+		v.Serial, v.FrayVersion, v.Epoch, v.Revision = doc.Serial, doc.FrayVersion, doc.Epoch, doc.Revision
+		v.Jobs, v.Slices, v.doc = len(doc.Jobs), len(doc.Slices), doc
+		versions = append(versions, v)
+	}
+	return versions, listErr
+}
+
+// Rollback makes an earlier version of the state the present one.
+func Rollback(ctx context.Context, a *terminal.Terminal, s *stack.Stack, wait time.Duration, serial uint64) error {
+	older, err := storedVersion(ctx, s, serial)
+	if err != nil {
+		return err
+	}
+	c := store.LeaseConfig{Wait: wait, MinEpoch: older.Epoch}
+	return stack.UnderLease(ctx, a, s, c, func(ctx context.Context, w apply.Rewriter) error {
+		present, generation, err := s.Present(ctx)
+		if err != nil {
+			return err
+		}
+		if err := s.CheckOpenable(ctx, older); err != nil {
+			return err
+		}
+		next := older.Clone()
+		if present != nil {
+			if older.Lineage != present.Lineage {
+				return fmt.Errorf("serial %d is of another stack's lineage (%s, here %s); fray state push --force puts it in place", serial, older.Lineage, present.Lineage)
+			}
+			next.Serial = present.Serial
+			next.Disowned = present.Clone().Disowned // what was given up since stays so
+			for _, addr := range keepEnded(next, present) {
+				fmt.Fprintf(a.Stdout, "Kept: %s has ended since.\n", addr)
+			}
+		}
+		if err := w.Replace(ctx, next, generation); err != nil {
+			return err
+		}
+		fmt.Fprintf(a.Stdout, "The state is that of serial %d again, under serial %d. fray plan shows what follows.\n", serial, next.Serial+1)
+		return nil
+	})
+}
+
+// keepEnded takes over from the present state the jobs that have ended since,
+// and returns their addresses.
+func keepEnded(older, present *state.Document) []schema.Address {
+	var kept []schema.Address
+	for _, addr := range stack.SortedJobs(present) {
+		now, before := present.Jobs[addr], older.Jobs[addr]
+		if !now.Status.Ended() || before != nil && (before.ID != now.ID || before.Status.Ended() && before.Attempt >= now.Attempt) {
+			continue
+		}
+		older.Jobs[addr] = now
+		kept = append(kept, addr)
+	}
+	return kept
+}
+
+// storedVersion finds the newest readable version of a serial.
+func storedVersion(ctx context.Context, s *stack.Stack, serial uint64) (*state.Document, error) {
+	versions, err := History(ctx, s, 0)
+	if err != nil && !errors.Is(err, store.ErrNoVersions) {
+		return nil, err
+	}
+	for _, v := range versions {
+		switch {
+		case v.Serial != serial || !v.read():
+			continue
+		case v.Current:
+			return nil, fmt.Errorf("serial %d is the current state", serial)
+		case v.Problem != "":
+			return nil, fmt.Errorf("serial %d cannot be read: %s", serial, v.Problem)
+		}
+		return &v.doc, nil
+	}
+	missing := fmt.Errorf("there is no serial %d in %s; fray state history lists those that there are", serial, s.Store.Location())
+	return nil, errors.Join(missing, err)
+}
+
+// Version is one version of the state, for history and rollback.
+type Version struct {
+	Serial      uint64    `json:"serial"`
+	Written     time.Time `json:"written"`
+	FrayVersion string    `json:"fray_version"`
+	Epoch       uint64    `json:"epoch"`
+	Revision    uint64    `json:"revision"`
+	Jobs        int       `json:"jobs"`
+	Slices      int       `json:"slices"`
+	Current     bool      `json:"current,omitempty"`
+	// Problem says why the version cannot be rolled back to.
+	Problem string `json:"problem,omitempty"`
+
+	damaged bool // its content is not what was written
+	doc     state.Document
+}
+
+// read reports whether anything of the version could be read.
+func (v *Version) read() bool { return v.FrayVersion != "" }
+
+// ShowHistory prints a table of versions.
+func ShowHistory(a *terminal.Terminal, versions []Version) error {
+	w := tabwriter.NewWriter(a.Stdout, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "SERIAL\tWRITTEN\tREVISION\tJOBS\tSLICES\tBY\t")
+	for _, v := range versions {
+		var notes []string
+		if v.Current {
+			notes = append(notes, "current")
+		}
+		switch {
+		case v.damaged:
+			notes = append(notes, "damaged")
+		case v.Problem != "":
+			notes = append(notes, v.Problem)
+		}
+		written, note := v.Written.Local().Format("2006-01-02 15:04:05"), strings.Join(notes, ", ")
+		if !v.read() {
+			fmt.Fprintf(w, "-\t%s\t-\t-\t-\t-\t%s\n", written, note)
+			continue
+		}
+		fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%d\tfray %s\t%s\n", v.Serial, written, v.Revision, v.Jobs, v.Slices, v.FrayVersion, note)
+	}
+	return w.Flush()
+}

@@ -1,0 +1,307 @@
+package watch
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fray-ml/fray/configuration"
+	"github.com/fray-ml/fray/controller"
+	"github.com/fray-ml/fray/proposal"
+	"github.com/fray-ml/fray/rollout"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/stack"
+	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/terminal"
+)
+
+// How often files that are followed are looked at.
+const (
+	dirPoll = 2 * time.Second
+	gitPoll = 30 * time.Second
+)
+
+// followed are the files that a watch takes its configuration from.
+type followed struct {
+	terminal *terminal.Terminal
+	flags    configuration.Options
+	dir      string // where the files are
+	repo     string // of a repository, with ref; "": a directory
+	ref      string
+	poll     time.Duration
+
+	providers []schema.Provider // as the files declared them first
+	latest    atomic.Pointer[controller.Proposal]
+
+	mu   sync.Mutex  // held while files are read
+	seen string      // digest of the files last read
+	keys *stack.Keys // with which the latest proposal is sealed, nil before the first
+}
+
+// newFollowed parses --config: a directory, or git URL@REF.
+func newFollowed(ctx context.Context, a *terminal.Terminal, source string, flags configuration.Options) (*followed, error) {
+	flags.Input = false // whoever started the watch may have gone
+	f := &followed{terminal: a, flags: flags, poll: dirPoll}
+	url, git := strings.CutPrefix(source, "git ")
+	if !git {
+		url, git = strings.CutPrefix(source, "git::")
+	}
+	if !git {
+		info, err := os.Stat(source)
+		if err != nil || !info.IsDir() {
+			return nil, fmt.Errorf("--config=%s: want a directory, or \"git URL@REF\"", source)
+		}
+		f.dir = source
+		return f, nil
+	}
+	at := strings.LastIndexByte(url, '@')
+	if at <= strings.LastIndexByte(url, '/') {
+		return nil, fmt.Errorf("--config=%q: name what to follow, as in \"git %s@main\"", source, url)
+	}
+	f.repo, f.ref, f.poll = strings.TrimSpace(url[:at]), url[at+1:], gitPoll
+	if _, err := os.Stat(f.repo); err == nil { // on this machine; git runs in another directory
+		f.poll = dirPoll
+		if f.repo, err = filepath.Abs(f.repo); err != nil {
+			return nil, fmt.Errorf("--config: %w", err)
+		}
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return nil, fmt.Errorf("--config: no place for a checkout: %w", err)
+	}
+	sum := sha256.Sum256([]byte(f.repo + "@" + f.ref))
+	f.dir = filepath.Join(cache, "fray", "config", hex.EncodeToString(sum[:8]))
+	if err := f.pull(ctx); err != nil {
+		return nil, err
+	}
+	return f, f.outside()
+}
+
+// outside refuses a repository whose state would be in its checkout, where
+// nobody would look for it and a cleaner of caches would remove it.
+func (f *followed) outside() error {
+	where, err := configuration.LocateSite(f.terminal, []string{f.dir}, f.flags)
+	if err != nil {
+		return err
+	}
+	at, err := where.Location()
+	if err != nil || at.InBucket() || !strings.HasPrefix(string(at), f.dir+string(filepath.Separator)) {
+		return err
+	}
+	return fmt.Errorf("the state of %s@%s would be in its checkout; keep it elsewhere, with a state block in the fray block: in a bucket, or at an absolute path", f.repo, f.ref)
+}
+
+// pull brings the checkout to what the ref is now.
+func (f *followed) pull(ctx context.Context) error {
+	if f.repo == "" {
+		return nil
+	}
+	if _, err := os.Stat(filepath.Join(f.dir, ".git")); errors.Is(err, fs.ErrNotExist) {
+		if err := os.MkdirAll(f.dir, 0o700); err != nil {
+			return fmt.Errorf("make checkout: %w", err)
+		}
+		if err := f.git(ctx, "init", "--quiet"); err != nil {
+			return err
+		}
+	}
+	if err := f.git(ctx, "fetch", "--quiet", "--depth=1", "--no-tags", "--", f.repo, f.ref); err != nil {
+		return err
+	}
+	return f.git(ctx, "checkout", "--quiet", "--force", "--detach", "FETCH_HEAD")
+}
+
+func (f *followed) git(ctx context.Context, args ...string) error {
+	cmd := exec.CommandContext(ctx, "git", append([]string{"-C", f.dir}, args...)...)
+	cmd.Env = append(os.Environ(), "GIT_TERMINAL_PROMPT=0")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("follow %s@%s: git %s: %w: %s", f.repo, f.ref, args[0], err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
+// run reads the files whenever they change, until ctx ends.
+func (f *followed) run(ctx context.Context) {
+	told := ""
+	for ctx.Err() == nil {
+		told = f.tell(ctx, f.look(ctx), told)
+		timer := time.NewTimer(f.poll)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// tell says what a look came to unless that was told last, and returns it.
+func (f *followed) tell(ctx context.Context, err error, told string) string {
+	text := "configuration not read; the last one stands"
+	switch {
+	case ctx.Err() != nil:
+		return told
+	case err == nil:
+		return ""
+	case !errors.Is(err, terminal.ErrReported):
+		text += ": " + err.Error()
+	}
+	if text != told {
+		f.terminal.Warn(text)
+	}
+	return text
+}
+
+// look makes a proposal of the files if they are not those of the last time.
+func (f *followed) look(ctx context.Context) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.lookLocked(ctx)
+}
+
+// rekeyed reads the files again where the stack's key is another one than that with
+// which the latest proposal is sealed.
+func (f *followed) rekeyed(ctx context.Context) error {
+	if f == nil {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.keys == nil {
+		return nil
+	}
+	changed, err := f.keys.Changed(ctx)
+	if err != nil || !changed {
+		return err
+	}
+	f.seen = ""
+	f.latest.Store(nil) // what is wrong with the files by now is reported by the next look
+	if err := f.lookLocked(ctx); err != nil && !errors.Is(err, terminal.ErrReported) {
+		return err
+	}
+	return nil
+}
+
+func (f *followed) lookLocked(ctx context.Context) error {
+	if err := f.pull(ctx); err != nil {
+		return err
+	}
+	digest, err := f.digest(ctx)
+	if err != nil || digest == f.seen {
+		return err
+	}
+	p, err := f.proposal(ctx)
+	if err == nil {
+		f.latest.Store(p)
+	}
+	if err == nil || errors.Is(err, terminal.ErrReported) {
+		f.seen = digest // what is wrong with the files is told once; what is not is tried again
+	}
+	return err
+}
+
+func (f *followed) proposal(ctx context.Context) (*controller.Proposal, error) {
+	l, err := configuration.Load(ctx, f.terminal, []string{f.dir}, f.flags, true)
+	if err != nil {
+		return nil, err
+	}
+	c, err := proposal.New(l, f.terminal, &proposal.ChangeOptions{Options: f.flags})
+	if err != nil {
+		return nil, err
+	}
+	if err := l.Upload(ctx, func(string, ...any) {}); err != nil {
+		return nil, err
+	}
+	if f.providers == nil {
+		f.providers = l.Desired.Providers
+	}
+	f.keys = l.Stack.Keys
+	r := &rollout.Rollout{Terminal: f.terminal, Loaded: l, Change: c}
+	if err := r.ShipAgent(ctx, &state.Document{Desired: l.Desired}); err != nil {
+		return nil, err
+	}
+	name := f.dir
+	if f.repo != "" {
+		name = f.repo + "@" + f.ref
+	}
+	return &controller.Proposal{
+		Name:   name,
+		Refine: l.Refine(nil),
+		Make: func(ctx context.Context, doc *state.Document) (*state.Document, error) {
+			if err := l.Stack.CheckHere(doc); err != nil {
+				return nil, err
+			}
+			amended, _, err := c.Amender.Amend(ctx, doc)
+			if err != nil {
+				return nil, err
+			}
+			next := proposal.Accept(ctx, l, c, amended)
+			next.LocalPlace = l.Stack.Place()
+			return next, proposal.CheckPlaceable(l, next)
+		},
+	}, nil
+}
+
+// digest tells one version of the files from another: a repository's by its
+// commit, a directory's by its configuration files. What else a project has
+// there is shipped with the next change of these.
+func (f *followed) digest(ctx context.Context) (string, error) {
+	if f.repo == "" {
+		return filesDigest(f.dir)
+	}
+	out, err := exec.CommandContext(ctx, "git", "-C", f.dir, "rev-parse", "HEAD").Output()
+	if err != nil {
+		return "", fmt.Errorf("follow %s@%s: %w", f.repo, f.ref, err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// filesDigest is of the configuration files in a directory and below it, but
+// for hidden ones.
+func filesDigest(dir string) (string, error) {
+	sum := sha256.New()
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := entry.Name()
+		switch {
+		case path != dir && strings.HasPrefix(name, "."):
+			if entry.IsDir() {
+				return filepath.SkipDir
+			}
+			return nil
+		case entry.IsDir() || !isConfigFile(name):
+			return nil
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(sum, "%s\x00%d\x00", path, len(data))
+		sum.Write(data)
+		return nil
+	})
+	if err != nil {
+		return "", fmt.Errorf("look at %s: %w", dir, err)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+func isConfigFile(name string) bool {
+	for _, suffix := range []string{".hcl", ".hcl.json", ".frayvars", ".frayvars.json"} {
+		if strings.HasSuffix(name, suffix) {
+			return true
+		}
+	}
+	return false
+}

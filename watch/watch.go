@@ -1,0 +1,170 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/fray-ml/fray/apply"
+	"github.com/fray-ml/fray/configuration"
+	"github.com/fray-ml/fray/controller"
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/progress"
+	"github.com/fray-ml/fray/release"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/stack"
+	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/terminal"
+)
+
+// Options are the flags of watch.
+type Options struct {
+	configuration.Options
+	Parallelism int
+	Detached    bool
+	Config      string
+	Observe     bool
+	API         string
+	Advertise   string
+	HTTP        string
+}
+
+// Where a watch serves unless it is told otherwise.
+const (
+	HTTPDefault = "127.0.0.1:8642"
+	ServeAuto   = "auto"
+	serveOff    = "off"
+)
+
+// Run is a controller until ctx or a signal ends it.
+func Run(ctx context.Context, a *terminal.Terminal, args []string, flags Options) error {
+	soft, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	var files *followed
+	if flags.Config != "" {
+		var err error
+		if files, err = newFollowed(soft, a, flags.Config, flags.Options); err != nil {
+			return err
+		}
+		if len(args) > 0 {
+			return errors.New("--config says where the files are; leave the other paths out")
+		}
+		args = []string{files.dir}
+	}
+	l, err := locateOrBegin(soft, a, args, flags.Options)
+	if err != nil {
+		return err
+	}
+	if err := l.Stack.CheckHere(l.Document); err != nil {
+		return err
+	}
+	var declared []schema.Provider
+	if files != nil {
+		if err := files.look(soft); err != nil {
+			return err
+		}
+		declared = files.providers
+		go files.run(soft)
+	}
+	all, err := l.Stack.Providers(soft, declared, l.Document)
+	if err != nil {
+		return err
+	}
+	cfg := controller.Config{
+		Store: l.Stack.Store, Providers: all, Version: release.Version(), Command: "fray watch",
+		Parallelism: flags.Parallelism, UntilUndeclared: flags.Detached, Observe: flags.Observe,
+		Log: slog.New(slog.NewTextHandler(a.Stderr, nil)),
+	}
+	if cfg.Service, err = service(ctx, l.Stack, l.Document, flags); err != nil {
+		return err
+	}
+	sealer, err := l.Stack.Sealer(soft, l.Document, false)
+	if err != nil {
+		return err
+	}
+	cfg.Recorded = configuration.RecordingOpener(l.Stack, sealer)
+	cfg.Leading = func(ctx context.Context, lease *store.Held) error {
+		l.Stack.Keys.Refresh()
+		if err := l.Stack.FinishRekey(ctx, apply.Rewriter{Store: l.Stack.Store, Version: release.Version(), Epoch: lease.Epoch(), Valid: lease.Valid}); err != nil {
+			return err
+		}
+		return files.rekeyed(ctx)
+	}
+	if flags.Observe {
+		cfg.Command = stack.WatchObserves
+	}
+	if files != nil {
+		cfg.Proposal = files.latest.Load
+	}
+	if !flags.Detached {
+		p := progress.New(a)
+		p.Drifts = map[plan.Drift]bool{}
+		defer p.Close()
+		cfg.Notify = p.Step
+		cfg.Log = slog.New(slog.NewTextHandler(a.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		fmt.Fprintf(a.Stderr, "Watching the stack in %s. Ctrl-C ends the watch, not the jobs.\n", l.Stack.Store.Location())
+		cfg.Serving = func(http string) {
+			if http != "" {
+				p.Line("Page and metrics: %s", http)
+			}
+		}
+	}
+	if lease, ok := l.Stack.WatchLease(soft); ok {
+		fmt.Fprintf(a.Stderr, "pid %d on %s watches this stack already; waiting to take over.\n", lease.PID, lease.Host)
+	}
+	return controller.Run(soft, cfg)
+}
+
+// locateOrBegin finds the stack of a configuration. One that was never applied
+// is begun, with nothing in it: programs may launch what is to run there.
+func locateOrBegin(ctx context.Context, a *terminal.Terminal, args []string, flags configuration.Options) (*configuration.Loaded, error) {
+	l, err := configuration.Locate(ctx, a, args, flags)
+	if !errors.Is(err, configuration.ErrNoState) {
+		return l, err
+	}
+	if l, err = configuration.Load(ctx, a, args, flags, true); err != nil {
+		return nil, err
+	}
+	if len(l.Config.Ranges) == 0 && len(l.Source.Files()) == 0 {
+		return nil, configuration.ErrNoState
+	}
+	// A first apply that comes at the same time waits for it, and goes first else.
+	begin := func(ctx context.Context, w apply.Rewriter) error {
+		_, err := w.Edit(ctx, func(doc *state.Document) (*state.Document, error) {
+			next := doc.Clone()
+			next.LocalPlace = l.Stack.Place()
+			return next, nil
+		})
+		return err
+	}
+	if err := stack.UnderLease(ctx, a, l.Stack, store.LeaseConfig{Wait: time.Minute, Yields: true}, begin); err != nil {
+		return nil, err
+	}
+	return configuration.Locate(ctx, a, args, flags)
+}
+
+// service is what a watch serves, as its flags say.
+func service(ctx context.Context, s *stack.Stack, doc *state.Document, flags Options) (controller.Service, error) {
+	served := controller.Service{API: flags.API, Advertise: flags.Advertise, HTTP: flags.HTTP, Stack: doc.Stack()}
+	if served.HTTP == serveOff || flags.Detached && flags.HTTP == HTTPDefault {
+		served.HTTP = ""
+	}
+	switch served.API {
+	case serveOff:
+		served.API = ""
+		return served, nil
+	case ServeAuto:
+		served.API = "127.0.0.1:0"
+		if s.Store.WriteInterval() > 0 { // hosts elsewhere have to reach it
+			served.API = ":0"
+		}
+	}
+	var err error
+	served.Sealer, err = s.Sealer(ctx, doc, true)
+	return served, err
+}
