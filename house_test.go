@@ -41,6 +41,7 @@ type owner struct {
 // agent stand beside it and know little.
 func house() []room {
 	return []room{
+		{name: "propertytest"},
 		{name: "durable"},
 		{name: "filelock"},
 		{name: "schema"},

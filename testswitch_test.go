@@ -50,3 +50,38 @@ func TestNoSwitchesForTests(t *testing.T) {
 		t.Errorf("looked at %d files: %v", looked, err)
 	}
 }
+
+// TestPropertiesBeginWithOneSeed holds that tests of a package that uses rapid begin with
+// propertytest's seed: a commit never fails by chance.
+func TestPropertiesBeginWithOneSeed(t *testing.T) {
+	drawn, fixed := map[string]bool{}, map[string]bool{}
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, "_test.go") || path == "testswitch_test.go" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		dir := filepath.Dir(path)
+		drawn[dir] = drawn[dir] || strings.Contains(string(text), `"pgregory.net/rapid"`)
+		fixed[dir] = fixed[dir] || strings.Contains(string(text), "propertytest.Main(m)") || strings.Contains(string(text), "propertytest.Fix()")
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := 0
+	for dir := range drawn {
+		if !drawn[dir] {
+			continue
+		}
+		count++
+		if !fixed[dir] {
+			t.Errorf("%s: its properties draw other cases in each run; call propertytest.Main in TestMain", dir)
+		}
+	}
+	if count < 10 {
+		t.Errorf("found %d packages with properties; the search is blind", count)
+	}
+}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/clusterapi/keys"
+	"github.com/fray-ml/fray/propertytest"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
@@ -44,7 +45,7 @@ func TestMain(m *testing.M) {
 	if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
 		os.Exit(exitCode(err))
 	}
-	os.Exit(m.Run())
+	propertytest.Main(m)
 }
 
 func exitCode(err error) int {

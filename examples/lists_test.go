@@ -13,13 +13,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fray-ml/fray/propertytest"
 	"github.com/fray-ml/fray/providers/gcp/emulator"
 	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
 )
 
 var (
 	listsFor  = flag.Duration("lists.for", 20*time.Second, "how long the lists of TestMisreadLists are wrong")
-	listsSeed = flag.Uint64("lists.seed", 0, "how they are wrong; 0: a random seed, which is printed")
+	listsSeed = flag.Uint64("lists.seed", propertytest.Seed, "how they are wrong; 0: a random seed, which is printed")
 	listsTake = flag.Duration("lists.preempt", 0, "how often TestMisreadLists preempts a slice; 0: never")
 )
 

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/fray-ml/fray/propertytest"
 )
 
 const childRoot = "FRAY_TEST_GET_ROOT"
@@ -26,7 +28,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	propertytest.Main(m)
 }
 
 // Killed at any moment, a get leaves an archive installed whole or not at all.

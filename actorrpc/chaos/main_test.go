@@ -16,11 +16,13 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/fray-ml/fray/propertytest"
 )
 
 var (
 	stormFor  = flag.Duration("chaos.for", 20*time.Second, "how long the storm of TestChaos lasts")
-	stormSeed = flag.Uint64("chaos.seed", 0, "what happens, and to whom; 0: a random one, which is printed")
+	stormSeed = flag.Uint64("chaos.seed", propertytest.Seed, "what happens, and to whom; 0: a random one, which is printed")
 	processes = flag.Int("chaos.processes", 2, "calling processes in each language; there are 16 callers in all")
 	keepFiles = flag.String("chaos.keep", "", "directory that is left with the files of a run; \"\": none")
 )

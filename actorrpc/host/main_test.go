@@ -20,6 +20,7 @@ import (
 	"github.com/fray-ml/fray/actorrpc"
 	"github.com/fray-ml/fray/actorrpc/registrytest"
 
+	"github.com/fray-ml/fray/propertytest"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -31,7 +32,7 @@ func TestMain(m *testing.M) {
 		measured()
 	}
 	if os.Getenv(programVariable) == "" {
-		os.Exit(m.Run())
+		propertytest.Main(m)
 	}
 	os.Exit(int(Main(context.Background(), os.Stderr, map[string]Factory{
 		"Lesson": func(_ context.Context, args json.RawMessage) (any, Options, error) {

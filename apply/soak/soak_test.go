@@ -22,11 +22,13 @@ import (
 	"testing/cryptotest"
 	"testing/synctest"
 	"time"
+
+	"github.com/fray-ml/fray/propertytest"
 )
 
 var (
 	stepsFlag = flag.Int("soak.steps", 0, "run at least so many scheduler steps in all, in worlds of random length; 0: the short form")
-	seedFlag  = flag.Uint64("soak.seed", 0, "the seed of the first world; 0: a random one")
+	seedFlag  = flag.Uint64("soak.seed", propertytest.Seed, "the seed of the first world; 0: a random one")
 	rawFlag   = flag.Bool("soak.noshrink", false, "show a failing world as it is instead of shortening it")
 	onlyFlag  = flag.Bool("soak.only", false, "run the world of -soak.seed alone and print its trace")
 )

@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/plan/launch"
+	"github.com/fray-ml/fray/propertytest"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
 
 var (
-	clusterSeed   = flag.Uint64("cluster.seed", 0, "the seed; 0: a random one")
+	clusterSeed   = flag.Uint64("cluster.seed", propertytest.Seed, "the seed; 0: a random one")
 	clusterSlices = flag.Int("cluster.slices", 40, "so many slices of capacity")
 	clusterSpaces = flag.Int("cluster.namespaces", 10, "so many namespaces")
 	clusterFor    = flag.Duration("cluster.for", 36*time.Hour, "for so long")

@@ -1,0 +1,34 @@
+// Package propertytest holds the seed of properties: each commit's tests draw the same cases, so that
+// no commit fails by chance on a case that its predecessor would have failed on as well. `make soak`
+// draws other cases each time. It draws and checks nothing itself; start with Main.
+package propertytest
+
+import (
+	"flag"
+	"os"
+	"strconv"
+	"testing"
+)
+
+// Seed is where each commit's tests begin.
+const Seed = 20261123
+
+// Main is a package's TestMain. It has rapid begin with Seed, unless -rapid.seed is given; 0 is a
+// seed that is another one each time.
+func Main(m *testing.M) {
+	Fix()
+	os.Exit(m.Run())
+}
+
+// Fix is Main's first half, for packages whose TestMain does more.
+func Fix() {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.seed" })
+	if given {
+		return
+	}
+	if err := flag.Set("rapid.seed", strconv.Itoa(Seed)); err != nil {
+		panic(err) // the package does not use rapid, and need not call this
+	}
+}
