@@ -311,7 +311,7 @@ func (a *agent) accept(next state.Assignment) {
 	}
 	a.want = &next
 	a.host.saw(next.Stack)
-	a.lodge.want(next.Guests)
+	a.lodge.want(next.PackedTasks)
 }
 
 // reconcile does the next thing that the wanted assignment needs. It never

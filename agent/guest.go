@@ -86,7 +86,7 @@ func isGuestName(name string) bool {
 }
 
 // want serves the guests that are to be on this host, and ends all others.
-func (l *lodge) want(guests []state.Guest) {
+func (l *lodge) want(guests []state.PackedTask) {
 	if l == nil {
 		return
 	}
@@ -121,7 +121,7 @@ func (l *lodge) tell() {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	l.host.report.Guests = names
+	l.host.report.PackedTasks = names
 	l.host.publish()
 }
 

@@ -24,11 +24,11 @@ func (r *rig) lodging(guests ...string) {
 			r.t.Fatal(err)
 		}
 	}
-	a.Guests = nil
+	a.PackedTasks = nil
 	for _, name := range guests {
-		a.Guests = append(a.Guests, state.Guest{Slice: name, CPU: 1})
+		a.PackedTasks = append(a.PackedTasks, state.PackedTask{Slice: name, CPU: 1})
 	}
-	a.Guests = append(a.Guests, state.Guest{Slice: "elsewhere", Host: 1}, state.Guest{Slice: "../outside"})
+	a.PackedTasks = append(a.PackedTasks, state.PackedTask{Slice: "elsewhere", Host: 1}, state.PackedTask{Slice: "../outside"})
 	r.put(a)
 }
 
@@ -77,7 +77,7 @@ func (r *rig) awaitGuestTask(name string, want schema.TaskState) state.TaskRepor
 // awaitGuests waits until the host says that it serves exactly these.
 func (r *rig) awaitGuests(want ...string) {
 	r.t.Helper()
-	r.await(fmt.Sprintf("the guests to be %v", want), func(h state.HostReport) bool { return slices.Equal(h.Guests, want) })
+	r.await(fmt.Sprintf("the guests to be %v", want), func(h state.HostReport) bool { return slices.Equal(h.PackedTasks, want) })
 }
 
 // sleeper notes in the working directory that it starts, and its environment.
@@ -143,7 +143,7 @@ func TestGuestsBesideATask(t *testing.T) {
 
 	// The host's own task ends, and no guest.
 	r.generation++
-	r.put(state.Assignment{Slice: "s", Epoch: r.epoch, Generation: r.generation, Guests: []state.Guest{{Slice: "g-1", CPU: 1}}})
+	r.put(state.Assignment{Slice: "s", Epoch: r.epoch, Generation: r.generation, PackedTasks: []state.PackedTask{{Slice: "g-1", CPU: 1}}})
 	r.awaitTask(gen, schema.TaskKilled)
 	if !alive(pids["g-1"]) {
 		t.Error("a guest's task ended with the host's own")

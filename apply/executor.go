@@ -111,7 +111,7 @@ func (e *executor) do(ctx context.Context, a plan.Action, hosts []plan.Host) err
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	switch a.Verb {
-	case plan.CreateSlice, plan.MendSlice:
+	case plan.CreateSlice, plan.RepairSlice:
 		p, err := e.provider(a.Slice.Provider)
 		if err != nil {
 			return err

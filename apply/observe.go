@@ -159,7 +159,7 @@ func (o *Observer) mailbox(ctx context.Context, obs *plan.Observed) error {
 		o.takeIn(read, gone)
 		o.listed = listed
 	}
-	obs.Assignments, obs.Damaged, obs.Hosts, obs.Attended = o.assigned, maps.Clone(o.damaged), o.hosts, o.attended
+	obs.Assignments, obs.Damaged, obs.Hosts, obs.Monitored = o.assigned, maps.Clone(o.damaged), o.hosts, o.attended
 	return nil
 }
 
@@ -300,14 +300,14 @@ func (w *mailWriter) report(r *state.HostReport) {
 	hosts := w.o.hosts[r.Slice]
 	i, known := slices.BinarySearchFunc(hosts, r.Host, func(h plan.Host, n int) int { return h.Host - n })
 	if known && saysTheSame(&hosts[i].HostReport, r) {
-		hosts[i].Pulse.Beat(w.o.attended)
+		hosts[i].Heartbeat.Observe(w.o.attended)
 		return
 	}
 	hosts = slices.Clone(hosts)
 	if !known {
 		hosts = slices.Insert(hosts, i, plan.Host{})
 	}
-	hosts[i] = plan.Host{HostReport: *r, Pulse: plan.NewPulse(w.o.attended)}
+	hosts[i] = plan.Host{HostReport: *r, Heartbeat: plan.NewHeartbeat(w.o.attended)}
 	w.hosts()[r.Slice] = hosts
 }
 

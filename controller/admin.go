@@ -59,8 +59,8 @@ func (a *adminServer) Apply(ctx context.Context, req *clusterapi.ApplyRequest) (
 		switch {
 		case err != nil:
 			return nil, err
-		case len(p.Refusals) > 0:
-			return nil, status.Error(codes.FailedPrecondition, p.Refusals[0].Detail)
+		case len(p.Blocked) > 0:
+			return nil, status.Error(codes.FailedPrecondition, p.Blocked[0].Detail)
 		case digest != req.GetPlanDigest():
 			return nil, status.Error(codes.Aborted, "the stack changed while you were deciding, and the plan with it; nothing was done: run it again")
 		}

@@ -155,7 +155,7 @@ func (m *miniature) skipToRetry() bool {
 func (m *miniature) carryOut(a plan.Action) {
 	name := a.Slice.Name
 	switch a.Verb {
-	case plan.CreateSlice, plan.MendSlice, plan.UpdateSlice:
+	case plan.CreateSlice, plan.RepairSlice, plan.UpdateSlice:
 		m.slices[name] = a.Slice
 	case plan.DeleteSlice:
 		delete(m.slices, name)

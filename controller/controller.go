@@ -185,7 +185,7 @@ func tell(last *plan.Plan, told map[schema.Address]bool, log *slog.Logger) {
 	if last == nil {
 		return
 	}
-	for _, r := range last.Refusals {
+	for _, r := range last.Blocked {
 		if !told[r.Addr] {
 			told[r.Addr] = true
 			log.Warn("refused", "why", r.Detail)

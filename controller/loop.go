@@ -235,7 +235,7 @@ func (l *leader) step(ctx context.Context) (time.Duration, error) {
 func (l *leader) show(took time.Duration) {
 	last := l.stepper.Last()
 	p := &plan.Plan{
-		Pending: slices.Clone(last.Pending), Drift: slices.Clone(last.Drift), Refusals: last.Refusals,
+		Pending: slices.Clone(last.Pending), Drift: slices.Clone(last.Drift), Blocked: last.Blocked,
 		Capacity: slices.Clone(last.Capacity), Wake: last.Wake,
 	}
 	for i := range last.Changes {
@@ -246,7 +246,7 @@ func (l *leader) show(took time.Duration) {
 	seen := l.stepper.Observed()
 	l.publish(&View{
 		Doc: l.stepper.Document(), Wanted: l.stepper.Wanted(), Plan: p,
-		Hosts: seen.Hosts, Attended: seen.Attended, Inventories: seen.Inventories, Unreachable: seen.Unreachable,
+		Hosts: seen.Hosts, Attended: seen.Monitored, Inventories: seen.Inventories, Unreachable: seen.Unreachable,
 		Lease: l.lease.Lease(), At: time.Now(), Took: took,
 	})
 }

@@ -53,8 +53,8 @@ func (l *leader) follow(ctx context.Context) error {
 	case l.cfg.Observe || paused:
 		l.cfg.Log.Warn("configuration differs and is only looked at", "from", p.Name, "would have", text)
 		return nil
-	case len(proposed.Refusals) > 0:
-		l.cfg.Log.Warn("configuration not taken over; the last one stands", "from", p.Name, "why", proposed.Refusals[0].Detail)
+	case len(proposed.Blocked) > 0:
+		l.cfg.Log.Warn("configuration not taken over; the last one stands", "from", p.Name, "why", proposed.Blocked[0].Detail)
 		return nil
 	}
 	l.stepper.SetRefine(p.Refine)

@@ -6,12 +6,12 @@ import (
 
 // Amendment is what the moved, import and removed blocks of the files change in
 // the state itself (plan/amend). It is done before [Diff], to the document that
-// Diff is given; whoever shows or accepts the plan puts it there.
+// Diff is given; the caller that shows or accepts the plan lists it there.
 type Amendment struct {
 	Verb AmendVerb      `json:"action"`
 	Addr schema.Address `json:"address"` // of a move: the new one
 	From schema.Address `json:"previous_address,omitzero"`
-	// Slices are those taken up, or let go of.
+	// Slices are those imported, or released.
 	Slices []string `json:"slices,omitempty"`
 }
 
@@ -22,7 +22,7 @@ type AmendVerb string
 const (
 	AmendMove   AmendVerb = "move"   // what has an address has another one now
 	AmendImport AmendVerb = "import" // slices that exist are taken up
-	AmendForget AmendVerb = "forget" // what runs is let go of, and runs on
+	AmendForget AmendVerb = "forget" // what runs is released from the state, and runs on
 )
 
 // AmendVerbs lists every AmendVerb in the order of a plan's counts.

@@ -48,7 +48,7 @@ func equalHealth(a, b *schema.Health) bool {
 }
 
 // EqualReservations leaves out the lifecycle, as equalJobs does: it is no part of
-// what the thing is.
+// the reservation's spec.
 func EqualReservations(a, b *schema.Reservation) bool {
 	return a.Addr == b.Addr && a.Provider == b.Provider && a.Min == b.Min && a.Max == b.Max &&
 		a.Priority == b.Priority && a.TTL == b.TTL && a.IdleTimeout == b.IdleTimeout && a.Growth == b.Growth && a.Namespace == b.Namespace && a.Preemptible == b.Preemptible && a.Cloud == b.Cloud &&

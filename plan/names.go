@@ -15,8 +15,8 @@ const MaxNameLength = 63
 // maxSlug is how much of an address a name spells out.
 const maxSlug = 40
 
-// SliceName is the name of the index-th slice of an owner: the same whoever
-// asks, so that creating it twice is adopting it. It is at most 63 of [a-z0-9-].
+// SliceName is the name of the index-th slice of an owner: the same for every
+// caller, so that creating it twice is adopting it. It is at most 63 of [a-z0-9-].
 func SliceName(stack string, owner schema.Address, index int) string {
 	return SliceNameIn("", stack, owner, index)
 }

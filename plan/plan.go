@@ -38,8 +38,8 @@ type Observed struct {
 	// Hosts are the reports, by slice and in host order. As long as nothing but
 	// heartbeats comes from a slice, its list is the very same one.
 	Hosts map[string][]Host
-	// Attended is for how long the observer has been looking, see [Host.SilentAt].
-	Attended time.Duration
+	// Monitored is for how long the observer has monitored the store, see [Host.SilentAt].
+	Monitored time.Duration
 }
 
 // Unreachable is why a provider could not be asked for its slices.
@@ -57,33 +57,33 @@ type Assigned struct {
 // Host is a host's report and when the observer last saw a new one.
 type Host struct {
 	state.HostReport
-	Pulse *Pulse // nil: it was heard just now
+	Heartbeat *Heartbeat // nil: it was heard just now
 }
 
-// SilentAt is for how long no new report came although the observer looked, when
-// that had attended for so long; time in which it did not look (it was suspended,
+// SilentAt is for how long no new report came although the observer monitored the store,
+// when it had done so for a time; time in which it did not (it was suspended,
 // it has just started) does not count, or one reading would declare every host lost.
 func (h *Host) SilentAt(attended time.Duration) time.Duration {
-	if h.Pulse == nil {
+	if h.Heartbeat == nil {
 		return 0
 	}
-	return max(0, attended-time.Duration(h.Pulse.heard.Load()))
+	return max(0, attended-time.Duration(h.Heartbeat.last.Load()))
 }
 
-// Pulse is when a host was last heard, by the time that its observer had attended.
+// Heartbeat is when a host was last heard, by the time for which its observer had monitored.
 // It is shared by all looks, so that one which finds nothing but heartbeats need
 // not write down every host anew.
-type Pulse struct{ heard atomic.Int64 }
+type Heartbeat struct{ last atomic.Int64 }
 
-// NewPulse is that of a host heard at a time.
-func NewPulse(heard time.Duration) *Pulse {
-	p := &Pulse{}
-	p.Beat(heard)
+// NewHeartbeat is that of a host heard at a time.
+func NewHeartbeat(heard time.Duration) *Heartbeat {
+	p := &Heartbeat{}
+	p.Observe(heard)
 	return p
 }
 
-// Beat notes that the host was heard.
-func (p *Pulse) Beat(heard time.Duration) { p.heard.Store(int64(heard)) }
+// Observe notes that the host was heard.
+func (p *Heartbeat) Observe(heard time.Duration) { p.last.Store(int64(heard)) }
 
 // Plan is what follows from one look at the world.
 type Plan struct {
@@ -93,15 +93,15 @@ type Plan struct {
 	// Outputs are what becomes of every output, see [OutputChanges]; none where its
 	// caller does not record any.
 	Outputs []OutputChange
-	// Refusals are those of the changes that are not made, in Address order.
-	Refusals []Refusal
+	// Blocked are the changes that are shown and not made, in Address order.
+	Blocked []BlockedChange
 	// Amendments are what the files change in the state itself, by address.
 	// [Diff] is given the state with them and leaves it to its caller to name
 	// them here.
 	Amendments []Amendment
 	// Drift is what changed in the world by itself, and what is done about it.
 	Drift []Drift
-	// Pending names everything that waits, and for what.
+	// Pending lists what waits, and for what.
 	Pending  []Pending
 	Capacity []Capacity
 	// Expiries are when reservations end that do, in their order.
@@ -215,7 +215,7 @@ type ActionVerb string
 // The action verbs.
 const (
 	CreateSlice ActionVerb = "create_slice"
-	MendSlice   ActionVerb = "mend_slice"   // start what is missing of it
+	RepairSlice ActionVerb = "repair_slice" // start what is missing of it
 	UpdateSlice ActionVerb = "update_slice" // what can be changed in place
 	DeleteSlice ActionVerb = "delete_slice"
 	Assign      ActionVerb = "assign"
@@ -223,11 +223,11 @@ const (
 	ForgetSlice ActionVerb = "forget_slice"
 )
 
-// Action is one thing to carry out now.
+// Action is one call or write to carry out now.
 type Action struct {
 	Verb  ActionVerb
 	Addr  schema.Address   // on whose behalf
-	Slice schema.SliceSpec // Name is always set; the rest for create and mend
+	Slice schema.SliceSpec // Name is always set; the rest for create and repair
 	// Assignment is what to write, if the object's generation is still Object.
 	Assignment *state.Assignment
 	Object     state.Generation

@@ -129,7 +129,7 @@ func retrySoon(j *state.Job, now time.Time) {
 }
 
 // settleUnknown counts an end whose exit status is not known for itself: whether
-// the program or its host is to blame, nobody knows, so it spends the budget of
+// the program or its host is to blame is not known, so it spends the budget of
 // neither. As many are allowed as losses are.
 func settleUnknown(j *state.Job, now time.Time) {
 	retrySoon(j, now)

@@ -5,7 +5,7 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// The life of a slice: an entry in the state when somebody is given it, asked
+// The life of a slice: an entry in the state when a job or pool is given it, asked
 // for (AskedAt) once its mailbox holds nothing of a former slice of that name,
 // listed by its provider (Seen), born when all hosts have reported, terminating when
 // it is to go whichever job wants it, and out of the state when it is gone unwanted.

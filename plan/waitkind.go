@@ -4,7 +4,7 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// WaitKind is a closed set of what things wait for, for those who count or sort what
+// WaitKind is a closed set of what addresses wait for, by which programs count or sort what
 // [Pending] says in words.
 type WaitKind string
 
@@ -33,7 +33,7 @@ func WaitKinds() []WaitKind {
 	}
 }
 
-// Chief is the kind of what waits for two things: what is being done comes about by
+// Chief is the kind of an address that waits for two reasons: what is being done comes about by
 // itself, and so counts least.
 func Chief(a, b WaitKind) WaitKind {
 	if a == WaitUnderway {

@@ -118,7 +118,7 @@ func (p *Progress) Step(pl *plan.Plan, before *state.Document) {
 		if p.mute(a.Addr) {
 			continue
 		}
-		if s := pl.Next.Slices[a.Slice.Name]; a.Verb == plan.MendSlice && (s == nil || s.BornAt.IsZero()) {
+		if s := pl.Next.Slices[a.Slice.Name]; a.Verb == plan.RepairSlice && (s == nil || s.BornAt.IsZero()) {
 			continue // it is still being created
 		}
 		p.action(a)
@@ -171,7 +171,7 @@ func (p *Progress) action(a plan.Action) {
 		p.Line("%s: changing slice %s in place", a.Addr, a.Slice.Name)
 	case plan.DeleteSlice:
 		p.Line("%s: deleting slice %s", a.Addr, a.Slice.Name)
-	case plan.MendSlice:
+	case plan.RepairSlice:
 		p.Line("%s: starting what is missing of slice %s", a.Addr, a.Slice.Name)
 	case plan.Assign, plan.ForgetSlice:
 	}

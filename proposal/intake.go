@@ -161,17 +161,17 @@ func leftAlone(doc *state.Document, in []Found) *state.Document {
 	next := doc
 	for _, one := range in {
 		name := one.found.Spec.Name
-		if _, disowned := doc.Disowned[name]; disowned || doc.Slices[name] != nil {
+		if _, disowned := doc.Unmanaged[name]; disowned || doc.Slices[name] != nil {
 			continue
 		}
 		if next == doc {
 			next = doc.Clone()
-			next.Disowned = maps.Clone(doc.Disowned)
+			next.Unmanaged = maps.Clone(doc.Unmanaged)
 		}
-		if next.Disowned == nil {
-			next.Disowned = map[string]state.Disowned{}
+		if next.Unmanaged == nil {
+			next.Unmanaged = map[string]state.Unmanaged{}
 		}
-		next.Disowned[name] = state.Disowned{Spec: one.found.Spec, At: time.Now().UTC(), By: stack.UserAtHost()}
+		next.Unmanaged[name] = state.Unmanaged{Spec: one.found.Spec, At: time.Now().UTC(), By: stack.UserAtHost()}
 	}
 	return next
 }

@@ -16,14 +16,14 @@ import (
 // about it; nil if it refuses nothing.
 func ShowRefusals(a *terminal.Terminal, l *configuration.Loaded, p *plan.Plan) error {
 	var diags hcl.Diagnostics
-	for i := range p.Refusals {
-		diags = append(diags, RefusalDiagnostic(l, &p.Refusals[i]))
+	for i := range p.Blocked {
+		diags = append(diags, RefusalDiagnostic(l, &p.Blocked[i]))
 	}
 	return a.Diagnostics(terminal.FilesOf(l.Source), diags)
 }
 
 // RefusalDiagnostic is a refusal on the line that causes it.
-func RefusalDiagnostic(l *configuration.Loaded, r *plan.Refusal) *hcl.Diagnostic {
+func RefusalDiagnostic(l *configuration.Loaded, r *plan.BlockedChange) *hcl.Diagnostic {
 	return l.Diagnostic(r.Addr, "lifecycle.prevent_destroy", hcl.DiagError, "Protected by prevent_destroy", r.Detail)
 }
 

@@ -235,8 +235,8 @@ func (r *rehearsal) accept(ctx context.Context, desired schema.Desired) error {
 	if err != nil {
 		return err
 	}
-	if len(p.Refusals) > 0 {
-		return fmt.Errorf("the plan is refused: %s", p.Refusals[0].Addr)
+	if len(p.Blocked) > 0 {
+		return fmt.Errorf("the plan is refused: %s", p.Blocked[0].Addr)
 	}
 	return r.stepper.Accept(ctx, doc)
 }

@@ -113,7 +113,7 @@ func actionWords(v plan.ActionVerb) string {
 	switch v {
 	case plan.CreateSlice:
 		return "created"
-	case plan.MendSlice:
+	case plan.RepairSlice:
 		return "completed: some of its hosts are missing"
 	case plan.UpdateSlice:
 		return "changed in place"

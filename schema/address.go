@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Kind is a kind of thing that an address can name.
+// Kind is a kind of declaration that an address can name.
 type Kind string
 
 // The kinds, in the order in which they are created.
@@ -29,7 +29,7 @@ func Kinds() []Kind {
 	return []Kind{KindNamespace, KindReservation, KindJobGroup, KindJob, KindActorService}
 }
 
-// Address names one declared thing: "namespace.rl", "job.etl[3]",
+// Address names one declaration: "namespace.rl", "job.etl[3]",
 // "job_group.math.job.rollout[\"a\"]", "actor_service.inference[0]", and those of
 // modules: "module.eval[\"a\"].job.score". With a Module and no Kind it names the
 // module as a whole. It is comparable and may be a map key; the zero Address

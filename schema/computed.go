@@ -1,6 +1,6 @@
 package schema
 
-// DefaultWorkspace is the workspace of those who choose none.
+// DefaultWorkspace is the workspace where none is chosen.
 const DefaultWorkspace = "default"
 
 // Computed holds one instance's values that are known only after apply. What

@@ -4,7 +4,7 @@ package schema
 // or why a slice is dead.
 type ErrorKind string
 
-// The kinds. An error that nobody classified counts as ErrorUnavailable.
+// The kinds. An error that no provider classified counts as ErrorUnavailable.
 const (
 	ErrorCapacity    ErrorKind = "capacity"    // stockout: none to be had in this zone now
 	ErrorQuota       ErrorKind = "quota"       // not allowed more in this region

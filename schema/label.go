@@ -15,7 +15,7 @@ const maxCloudLabel = 63
 const ownLabels = "fray-"
 
 // CheckCloudLabel says what is wrong with a label that is to be put on slices on
-// Google Cloud, and how to mend it; nil: nothing.
+// Google Cloud, and how to fix it; nil: nothing.
 func CheckCloudLabel(key, value string) error {
 	switch {
 	case key == "":

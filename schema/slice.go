@@ -22,7 +22,7 @@ type SliceSpec struct {
 	Preemptible bool         `json:"preemptible"`
 	Hosts       int          `json:"hosts"` // at least 1
 	Cloud       CloudSpec    `json:"cloud,omitzero"`
-	// On is the slice on whose host OnHost this one lives as a guest, a part of
+	// On is the slice on whose host OnHost this one is placed as a packed slice, a part of
 	// that machine; "": it has machines of its own.
 	On     string `json:"on,omitempty"`
 	OnHost int    `json:"on_host,omitempty"`
@@ -51,7 +51,7 @@ type SliceStatus struct {
 	CreatedAt time.Time  `json:"created_at"`
 	Waiting   bool       `json:"waiting,omitempty"` // in the cloud's queue, without machines
 	// Down lists the hosts whose agent the provider knows to be gone while
-	// the host itself may be mended in place by creating the slice again.
+	// the host itself may be repaired in place by creating the slice again.
 	Down []int `json:"down,omitempty"`
 	// Agents are the process ids of the hosts' agents by host, -1 for one that is being
 	// started and 0 for none; nil where the provider cannot see processes. A report of
@@ -80,7 +80,7 @@ type SkippedItem struct {
 	Name   string     `json:"name"` // its own, as the provider has it
 	Zone   string     `json:"zone,omitempty"`
 	Reason SkipReason `json:"reason"`
-	Text   string     `json:"text"` // what is wrong with it and how to mend it
+	Text   string     `json:"text"` // what is wrong with it and how to fix it
 }
 
 // SkipReason is the closed set of reasons why an inventory leaves an item out.

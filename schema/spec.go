@@ -71,7 +71,7 @@ type Import struct {
 }
 
 // Removal is a removed block: what is declared no more. Without Destroy it is
-// let go of and runs on.
+// released from the state and runs on.
 type Removal struct {
 	From    Address // may name a module as a whole
 	Destroy bool
@@ -108,7 +108,7 @@ const (
 )
 
 // Lifecycle says what plans may do to what they change. It is no part of what
-// the thing itself is: another Lifecycle alone changes nothing that runs.
+// the spec itself: another Lifecycle alone changes nothing that runs.
 type Lifecycle struct {
 	// PreventDestroy refuses plans that delete or replace.
 	PreventDestroy bool `json:"prevent_destroy,omitempty"`
@@ -122,11 +122,11 @@ type Lifecycle struct {
 	// Trigger is a digest of the values that replace_triggered_by names; another
 	// one replaces. "" is none, or not known yet.
 	Trigger string `json:"trigger,omitempty"`
-	// TriggeredBy are the things that it names: a change of one replaces.
+	// TriggeredBy are the addresses that it names: a change of one replaces.
 	TriggeredBy []Trigger `json:"triggered_by,omitempty"`
 }
 
-// Trigger names a thing whose change replaces another one.
+// Trigger names a declaration whose change replaces another one.
 type Trigger struct {
 	Addr Address `json:"addr"`           // without a key: of any instance
 	Path string  `json:"path,omitempty"` // of an attribute as in Lifecycle.Ignore; "": of any

@@ -21,7 +21,7 @@ type Job struct {
 	SchedulingTimeout Duration          `json:"scheduling_timeout,omitempty"`
 	Priority          int               `json:"priority,omitempty"`
 	Band              Band              `json:"band,omitempty"`
-	User              string            `json:"user,omitempty"` // whose share it uses, "": nobody's in particular
+	User              string            `json:"user,omitempty"` // whose share it uses, "": no user's
 	Labels            map[string]string `json:"labels,omitempty"`
 	// DependsOn are the stated dependencies and Uses those implied by reading
 	// another job's values; both sorted, a base address means all instances.

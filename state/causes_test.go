@@ -17,7 +17,7 @@ func digestsOf(t *testing.T, k *Key, values map[string]schema.Text) *Variables {
 	return v
 }
 
-// Digests say which values changed, to those who have the key and as long as it is the
+// Digests say which values changed, to holders of the key and as long as it is the
 // same one, and nothing of what the values are.
 func TestVariablesChanged(t *testing.T) {
 	key, err := NewKey(slices.Repeat([]byte{1}, KeySize))

@@ -122,7 +122,7 @@ func TestCloneSharesNoMap(t *testing.T) {
 	clear(c.Slices)
 	clear(c.Jobs)
 	clear(c.Outputs)
-	clear(c.Disowned)
+	clear(c.Unmanaged)
 	if diff := cmp.Diff(want, d, same()); diff != "" {
 		t.Errorf("a change of the clone changed the document (-want +got):\n%s", diff)
 	}
@@ -235,8 +235,8 @@ func TestDecodeRefusesUnknownMembers(t *testing.T) {
 		`"jobs":{"job.x":{"spec":{},"new":1}}`, `"jobs":{"job.x":{"spec":{"new":1}}}`, `"jobs":{"job.x":{"spec":{"health_check":{"new":1}}}}`,
 		`"jobs":{"job.x":{"spec":{},"attempts":[{"new":1}]}}`, `"jobs":{"job.x":{"spec":{},"attempts":[{"tasks":[{"new":1}]}]}}`,
 		`"jobs":{"job.x":{"spec":{},"launch":{"new":1}}}`, `"slices":{"s":{"spec":{"name":"s"},"new":1}}`, `"slices":{"s":{"spec":{"name":"s","cloud":{"new":1}}}}`,
-		`"resources":{"namespace.n":{"namespace":{"new":1}}}`, `"outputs":{"o":{"new":1}}`, `"weather":{"w":{"new":1}}`, `"paused":{"new":1}`,
-		`"disowned":{"s":{"new":1}}`, `"past":{"j":{"new":1}}`,
+		`"resources":{"namespace.n":{"namespace":{"new":1}}}`, `"outputs":{"o":{"new":1}}`, `"zone_health":{"w":{"new":1}}`, `"paused":{"new":1}`,
+		`"unmanaged":{"s":{"new":1}}`, `"past":{"j":{"new":1}}`,
 		`"Lineage":"l"`, `"jobs":{"job.x":{"spec":{},"ID":"i"}}`,
 	}
 	for _, place := range places {

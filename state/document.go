@@ -43,9 +43,9 @@ type Document struct {
 	Slices    map[string]*Slice           `json:"slices,omitempty"` // by name
 	Jobs      map[schema.Address]*Job     `json:"jobs,omitempty"`
 	Outputs   map[string]schema.Output    `json:"outputs,omitempty"`
-	// Weather is what was learnt of places where capacity was refused or lost
+	// ZoneHealth is what was learnt of places where capacity was rejected or lost
 	// soon, by zone or region, type and tier. Those that are well have none.
-	Weather map[string]Weather `json:"weather,omitempty"`
+	ZoneHealth map[string]ZoneHealth `json:"zone_health,omitempty"`
 
 	// Conditions are what was amiss with providers when they were last asked.
 	// Those that were seen whole have none.
@@ -62,16 +62,16 @@ type Document struct {
 	// MovedTo is where the state is kept now, "" while that is here: this one
 	// is only what was left behind.
 	MovedTo string `json:"moved_to,omitempty"`
-	// Disowned are the slices that `fray state rm` left running, by name.
-	Disowned map[string]Disowned `json:"disowned,omitempty"`
+	// Unmanaged are the slices that `fray state rm` left running, by name.
+	Unmanaged map[string]Unmanaged `json:"unmanaged,omitempty"`
 }
 
-// Disowned is a slice that carries the stack's mark and is none of its
+// Unmanaged is a slice that carries the stack's mark and is none of its
 // business any more: it is neither adopted nor deleted.
-type Disowned struct {
+type Unmanaged struct {
 	Spec schema.SliceSpec `json:"spec"`
 	At   time.Time        `json:"at"`
-	By   string           `json:"by"` // who let go of it
+	By   string           `json:"by"` // who released it
 }
 
 // Pause is who stopped the loop from acting, and why.
@@ -100,17 +100,17 @@ type Launch struct {
 	ReleasedAt time.Time `json:"released_at,omitzero"`
 }
 
-// Weather is how a place stands that has failed.
-type Weather struct {
+// ZoneHealth is the health of a place that has failed.
+type ZoneHealth struct {
 	Kind     schema.ErrorKind `json:"kind"`
 	Reason   string           `json:"reason"`
 	Failures int              `json:"failures"` // in a row
 	At       time.Time        `json:"at"`       // of the last
 	Until    time.Time        `json:"until"`    // when it is tried again
-	// Births are the slices that came up since the first failure, Had whether
+	// Successes are the slices that came up since the first failure, Succeeded whether
 	// one did since the last.
-	Births int  `json:"births,omitempty"`
-	Had    bool `json:"had,omitempty"`
+	Successes int  `json:"successes,omitempty"`
+	Succeeded bool `json:"succeeded,omitempty"`
 }
 
 // ProviderCondition is what keeps a provider's slices from being known.
@@ -180,7 +180,7 @@ type Slice struct {
 	// Deletions counts the calls that asked for its end while its provider
 	// said that it was going; DeleteAt is when to call again.
 	Deletions int `json:"deletions,omitempty"`
-	// IdleSince is since when nobody has held it, zero while somebody does.
+	// IdleSince is since when no job has held it, zero while one does.
 	IdleSince time.Time `json:"idle_since,omitzero"`
 	DeleteAt  time.Time `json:"delete_at,omitzero"`
 }
@@ -291,8 +291,8 @@ func (d *Document) Clone() *Document {
 	c.Slices = cloneMap(d.Slices)
 	c.Jobs = cloneMap(d.Jobs)
 	c.Outputs = cloneMap(d.Outputs)
-	c.Disowned = cloneMap(d.Disowned)
-	c.Weather = cloneMap(d.Weather)
+	c.Unmanaged = cloneMap(d.Unmanaged)
+	c.ZoneHealth = cloneMap(d.ZoneHealth)
 	c.Conditions = cloneMap(d.Conditions)
 	c.Past = cloneMap(d.Past)
 	return &c

@@ -183,7 +183,7 @@ func filled(t testing.TB) state.Document {
 	return d
 }
 
-// filler puts a value into everything that it is given, another one each time.
+// filler puts a value into all fields that it is given, another one each time.
 type filler struct{ n int }
 
 func (f *filler) fill(t testing.TB, v reflect.Value) {

@@ -22,17 +22,17 @@ type Assignment struct {
 	Run        *Run   `json:"run,omitempty"` // nil: run nothing
 	// Why is for people: why what an older generation started is stopped.
 	Why string `json:"why,omitempty"`
-	// Guests are the slices that live on hosts of this one. They are served
-	// whatever the generation: a change of guests ends nothing else.
-	Guests []Guest `json:"guests,omitempty"`
+	// PackedTasks are placed on hosts of this slice. They are served
+	// whatever the generation: a change of packed tasks ends nothing else.
+	PackedTasks []PackedTask `json:"packed_tasks,omitempty"`
 	// MovedTo is the location of the store where the stack is kept now: its
 	// agents go there, and leave what runs as it is.
 	MovedTo string `json:"moved_to,omitempty"`
 }
 
-// Guest is a slice that lives on a host of another one and has a part of that
+// PackedTask is a slice that is placed on a host of another one and has a part of that
 // machine. It has an assignment and reports of its own.
-type Guest struct {
+type PackedTask struct {
 	Slice string `json:"slice"`
 	Host  int    `json:"host"` // of the slice it lives on
 	// Owner and Index are those of schema.SliceSpec.
@@ -121,8 +121,8 @@ type HostReport struct {
 	// Notice says that the host is about to be preempted or maintained.
 	Notice string      `json:"notice,omitempty"`
 	Task   *TaskReport `json:"task,omitempty"` // the last task, ended or not
-	// Guests are the slices that this host serves besides its own.
-	Guests []string `json:"guests,omitempty"`
+	// PackedTasks are the slices that this host serves besides its own.
+	PackedTasks []string `json:"packed_tasks,omitempty"`
 	// API is where the agent serves clusterapi's Host, host:port, and
 	// Fingerprint the SHA-256 of its certificate, in hex; "": it does not.
 	API         string `json:"api,omitempty"`

@@ -38,7 +38,7 @@ func (s Secrets) GoString() string { return s.String() }
 //
 // The nonce is a MAC of the secret, so that sealing is deterministic: a plan
 // can tell whether a secret changed without the key's holder revealing it. The
-// price is that whoever reads the state sees which secrets are equal to which,
+// price is that every reader of the state sees which secrets are equal to which,
 // now or earlier, and how long they are; not what they are.
 type Key struct {
 	current *cipherKey

@@ -34,7 +34,7 @@ const (
 	CauseNotice     Cause = "preemption_notice" // a host has notice of preemption
 	CauseDead       Cause = "dead"              // its provider reports it as dead
 	CauseHostLost   Cause = "host_lost"         // a host has not reported for too long
-	CauseHostGone   Cause = "host_slice_gone"   // of a guest: the slice on which it was is gone
+	CauseHostGone   Cause = "host_slice_gone"   // of a packed slice: the slice on which it was is gone
 	CauseBoot       Cause = "boot_overdue"      // its hosts did not report in time
 	CauseQueue      Cause = "queue_overdue"     // it waited in the cloud's queue for too long
 	CauseIdleUnwell Cause = "idle_unwell"       // it idled, and a host is down, lost or has notice

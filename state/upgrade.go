@@ -46,20 +46,20 @@ func typeSlices(document parts) error {
 
 func (p parts) typeSlice() error {
 	var former struct {
-		Doomed string           `json:"doomed"`
-		Taken  bool             `json:"taken"`
-		Error  string           `json:"error"`
-		Failed schema.ErrorKind `json:"failed"`
+		Terminating string           `json:"doomed"`
+		Taken       bool             `json:"taken"`
+		Error       string           `json:"error"`
+		Failed      schema.ErrorKind `json:"failed"`
 	}
 	if err := jsonv2.Unmarshal(p.object(), &former, jsontext.AllowInvalidUTF8(true)); err != nil {
 		return err
 	}
-	_, doomed := p["doomed"]
+	_, terminating := p["doomed"]
 	_, typed := p["terminating"]
 	delete(p, "doomed")
 	var err error
-	if doomed && !typed {
-		t := Termination{Cause: CauseUnknown, Text: former.Doomed}
+	if terminating && !typed {
+		t := Termination{Cause: CauseUnknown, Text: former.Terminating}
 		if former.Taken {
 			t.Cause = CausePreempted
 		}

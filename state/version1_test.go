@@ -58,8 +58,8 @@ func typeCauses(t *testing.T, data []byte, d *state.Document) {
 	t.Helper()
 	var old struct {
 		Slices map[string]struct {
-			Doomed string `json:"doomed"`
-			Taken  bool   `json:"taken"`
+			Terminating string `json:"doomed"`
+			Taken       bool   `json:"taken"`
 		} `json:"slices"`
 	}
 	if err := json.Unmarshal(data, &old); err != nil {
@@ -67,11 +67,11 @@ func typeCauses(t *testing.T, data []byte, d *state.Document) {
 	}
 	for name, s := range old.Slices {
 		switch {
-		case s.Doomed == "":
+		case s.Terminating == "":
 		case s.Taken:
-			d.Slices[name].Terminating = state.Termination{Cause: state.CausePreempted, Text: s.Doomed}
+			d.Slices[name].Terminating = state.Termination{Cause: state.CausePreempted, Text: s.Terminating}
 		default:
-			d.Slices[name].Terminating = state.Termination{Cause: state.CauseUnknown, Text: s.Doomed}
+			d.Slices[name].Terminating = state.Termination{Cause: state.CauseUnknown, Text: s.Terminating}
 		}
 	}
 }

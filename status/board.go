@@ -98,7 +98,7 @@ func (v *View) headLines() []headLine {
 		v.leaderLine(),
 		{moodPlain, v.counts()},
 	}
-	for _, r := range v.plan.Refusals {
+	for _, r := range v.plan.Blocked {
 		lines = append(lines, headLine{moodBad, "Refused: " + r.Detail})
 	}
 	if n := len(v.plan.Drift); n > 0 {

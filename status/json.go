@@ -32,7 +32,7 @@ type Document struct {
 	Reservations []capacity.PoolStatus `json:"reservations,omitempty"`
 	Disowned     []disownedJSON        `json:"disowned,omitempty"`
 	Pending      []plan.Pending        `json:"pending,omitempty"`
-	Refusals     []plan.Refusal        `json:"refusals,omitempty"`
+	Refusals     []plan.BlockedChange  `json:"blocked,omitempty"`
 	Drift        []plan.Drift          `json:"drift,omitempty"`
 }
 
@@ -76,7 +76,7 @@ type disownedJSON struct {
 func (v *View) Document() *Document {
 	out := &Document{
 		FormatVersion: "1.0", Workspace: cmp.Or(v.workspace, schema.DefaultWorkspace), Lineage: v.Doc.Lineage, Serial: v.Doc.Serial, Revision: v.Doc.Revision,
-		Paused: v.Doc.Paused, Conditions: v.conditions(), Jobs: []jobJSON{}, Slices: []sliceJSON{}, Pending: v.plan.Pending, Refusals: v.plan.Refusals, Drift: v.plan.Drift,
+		Paused: v.Doc.Paused, Conditions: v.conditions(), Jobs: []jobJSON{}, Slices: []sliceJSON{}, Pending: v.plan.Pending, Refusals: v.plan.Blocked, Drift: v.plan.Drift,
 	}
 	if v.led {
 		out.Lease = &v.lease
@@ -113,8 +113,8 @@ func (v *View) Document() *Document {
 			out.Reservations = append(out.Reservations, r)
 		}
 	}
-	for _, name := range stack.SortedKeys(v.Doc.Disowned) {
-		d := v.Doc.Disowned[name]
+	for _, name := range stack.SortedKeys(v.Doc.Unmanaged) {
+		d := v.Doc.Unmanaged[name]
 		out.Disowned = append(out.Disowned, disownedJSON{Name: name, Owner: d.Spec.Owner, At: d.At, By: d.By})
 	}
 	return out

@@ -104,10 +104,10 @@ func (v *View) Text(a *terminal.Terminal) error {
 	if v.Doc.Paused != nil {
 		fmt.Fprintf(a.Stdout, "Paused: %s.\n", controller.PausedText(v.Doc.Paused))
 	}
-	for _, name := range stack.SortedKeys(v.Doc.Disowned) {
+	for _, name := range stack.SortedKeys(v.Doc.Unmanaged) {
 		fmt.Fprintln(a.Stdout, v.disowned(name))
 	}
-	for _, r := range v.plan.Refusals {
+	for _, r := range v.plan.Blocked {
 		fmt.Fprintf(a.Stdout, "Refused: %s\n", r.Detail)
 	}
 	for _, d := range v.plan.Drift {
@@ -118,7 +118,7 @@ func (v *View) Text(a *terminal.Terminal) error {
 
 // disowned says what nobody looks after.
 func (v *View) disowned(name string) string {
-	d := v.Doc.Disowned[name]
+	d := v.Doc.Unmanaged[name]
 	return fmt.Sprintf("Slice %s (%s) is disowned since %s, by %s: it runs on, and no plan touches it; fray state import takes it up.",
 		name, d.Spec.Owner, d.At.Local().Format(time.DateTime), d.By)
 }

@@ -130,7 +130,7 @@ func TestHeadOfTheScreen(t *testing.T) {
 		{"drift", func(v *View) {
 			v.plan.Drift = []plan.Drift{{Found: "slice x is gone", Then: "will be created again"}, {}}
 		}, 3, "slice x is gone; will be created again (and 1 more)"},
-		{"a refusal", func(v *View) { v.plan.Refusals = []plan.Refusal{{Detail: "it is protected"}} }, 3, "Refused: it is protected"},
+		{"a refusal", func(v *View) { v.plan.Blocked = []plan.BlockedChange{{Detail: "it is protected"}} }, 3, "Refused: it is protected"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			v := viewOf(nil)

@@ -84,7 +84,7 @@ func (d *Deletion) empty(ctx context.Context) error {
 	}
 	d.running = d.slices()
 	if doc != nil {
-		d.running = max(d.running, len(doc.Slices)+len(doc.Disowned))
+		d.running = max(d.running, len(doc.Slices)+len(doc.Unmanaged))
 		if has := holdings(doc); has != "" && !d.Force {
 			return fmt.Errorf("workspace %q still has %s; take it down first: fray destroy --workspace=%s; or use --force to forget it, and what runs, runs on",
 				d.Stack.Workspace, has, d.Stack.Workspace)
@@ -136,7 +136,7 @@ func holdings(doc *state.Document) string {
 	add(len(doc.Jobs), "job", "jobs")
 	add(len(doc.Resources), "other resource", "other resources")
 	add(len(doc.Slices), "slice", "slices")
-	add(len(doc.Disowned), "disowned slice (fray state import takes it up)", "disowned slices (fray state import takes them up)")
+	add(len(doc.Unmanaged), "disowned slice (fray state import takes it up)", "disowned slices (fray state import takes them up)")
 	return strings.Join(parts, ", ")
 }
 

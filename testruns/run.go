@@ -207,15 +207,15 @@ func (r *testRun) plan(l *configuration.Loaded) (*proposal.Change, *plan.Plan, b
 // would may be expected.
 func (r *testRun) allowed(l *configuration.Loaded, p *plan.Plan) bool {
 	var diags hcl.Diagnostics
-	for i := range p.Refusals {
-		if refused := &p.Refusals[i]; !r.expects(refused.Addr.String()) {
+	for i := range p.Blocked {
+		if refused := &p.Blocked[i]; !r.expects(refused.Addr.String()) {
 			diags = append(diags, proposal.RefusalDiagnostic(l, refused))
 		}
 	}
 	if len(diags) > 0 {
 		r.stop(diags)
 	}
-	return len(p.Refusals) == 0
+	return len(p.Blocked) == 0
 }
 
 // printed is an error with what was printed instead of it.

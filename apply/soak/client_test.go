@@ -200,7 +200,7 @@ func (c *client) apply() {
 		if err != nil {
 			return
 		}
-		if len(p.Refusals) > 0 { // as `fray apply` does, it leaves everything as it is
+		if len(p.Blocked) > 0 { // as `fray apply` does, it leaves everything as it is
 			c.run.tally.add("plan refused")
 			c.change = nil
 			return

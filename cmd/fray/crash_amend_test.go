@@ -155,7 +155,7 @@ func (s *amendStack) check(t *testing.T, to side) error {
 	if !slices.Equal(got, want) {
 		err = errors.Join(err, fmt.Errorf("jobs: got %q, want %q", got, want))
 	}
-	disowned := slices.Collect(maps.Keys(doc.Disowned))
+	disowned := slices.Collect(maps.Keys(doc.Unmanaged))
 	if letGo := to == 1; len(disowned) != int(to) || letGo && disowned[0] != s.gone {
 		err = errors.Join(err, fmt.Errorf("disowned: got %q, want %q only on side 1", disowned, s.gone))
 	}

@@ -175,13 +175,13 @@ func (c *changes) pause() {
 }
 
 func (c *changes) weather() {
-	for place, is := range c.after.Weather {
-		if was, known := c.before.Weather[place]; !known || was.At != is.At {
+	for place, is := range c.after.ZoneHealth {
+		if was, known := c.before.ZoneHealth[place]; !known || was.At != is.At {
 			c.add(LevelWarn, place, fmt.Sprintf("%s: %s", is.Kind, is.Reason))
 		}
 	}
-	for place := range c.before.Weather {
-		if _, left := c.after.Weather[place]; !left {
+	for place := range c.before.ZoneHealth {
+		if _, left := c.after.ZoneHealth[place]; !left {
 			c.add(LevelInfo, place, "well again")
 		}
 	}

@@ -30,7 +30,7 @@ func makeUp(n int, now time.Time) *Snapshot {
 		doc: &state.Document{
 			Lineage: "k3v9q2m7x1zt8w4r", Serial: 4711, Revision: 12, Epoch: 3, Jobs: map[schema.Address]*state.Job{},
 			Slices: map[string]*state.Slice{}, Resources: map[schema.Address]state.Resource{}, Past: map[string]*state.Job{},
-			Weather: map[string]state.Weather{
+			ZoneHealth: map[string]state.ZoneHealth{
 				"europe-west4-b/v5p-32/spot": {Kind: schema.ErrorCapacity, Reason: "There is no more capacity in the zone \"europe-west4-b\"; you can try again in another zone", Failures: 4, At: now.Add(-time.Minute), Until: now.Add(7 * time.Minute)},
 			},
 		},
@@ -94,7 +94,7 @@ func (m *madeUp) slice(owner schema.Address, n int, tpu string) *state.Slice {
 	s.BornAt = s.AskedAt.Add(90 * time.Second)
 	m.doc.Slices[name] = s
 	for host := range s.Spec.Hosts {
-		m.hosts[name] = append(m.hosts[name], plan.Host{HostReport: state.HostReport{Slice: name, Host: host, Seq: 9}, Pulse: plan.NewPulse(time.Hour)})
+		m.hosts[name] = append(m.hosts[name], plan.Host{HostReport: state.HostReport{Slice: name, Host: host, Seq: 9}, Heartbeat: plan.NewHeartbeat(time.Hour)})
 	}
 	return s
 }

@@ -88,8 +88,8 @@ func (s *Server) slices(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Query().Get("summary") == "true" {
 		out.Slices = nil
 	}
-	for _, place := range slices.Sorted(maps.Keys(f.snap.Doc.Weather)) {
-		x := f.snap.Doc.Weather[place]
+	for _, place := range slices.Sorted(maps.Keys(f.snap.Doc.ZoneHealth)) {
+		x := f.snap.Doc.ZoneHealth[place]
 		if x.Until.After(out.Now) {
 			out.Weather = append(out.Weather, WeatherRow{Place: place, Kind: x.Kind, Reason: x.Reason, Failures: x.Failures, Until: x.Until})
 		}

@@ -211,7 +211,7 @@ func TestJournal(t *testing.T) {
 		slice.Spec.Name = name
 		next.Doc.Slices[name] = &slice
 	}
-	next.Doc.Weather = map[string]state.Weather{"us-a": {Kind: schema.ErrorCapacity, Reason: "none left", At: testTime}}
+	next.Doc.ZoneHealth = map[string]state.ZoneHealth{"us-a": {Kind: schema.ErrorCapacity, Reason: "none left", At: testTime}}
 	for addr, j := range next.Doc.Jobs {
 		if j.ID == "id-solo" {
 			delete(next.Doc.Jobs, addr)

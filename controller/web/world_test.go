@@ -147,7 +147,7 @@ func (w *world) steps(n int) *Snapshot {
 			w.doc = capacity.Folded(w.doc, a, nil, w.now)
 		}
 		snap = &Snapshot{
-			Doc: w.doc.Clone(), Wanted: &w.desired, Plan: p, Hosts: obs.Hosts, Attended: obs.Attended, Inventories: obs.Inventories,
+			Doc: w.doc.Clone(), Wanted: &w.desired, Plan: p, Hosts: obs.Hosts, Attended: obs.Monitored, Inventories: obs.Inventories,
 			Lease: store.Lease{Epoch: 1, Host: "here", User: "ada"}, At: w.now, Took: time.Millisecond, Leads: true,
 		}
 	}
@@ -185,7 +185,7 @@ func (w *world) observe() *plan.Observed {
 
 func (w *world) act(a plan.Action) {
 	switch a.Verb {
-	case plan.CreateSlice, plan.MendSlice, plan.UpdateSlice:
+	case plan.CreateSlice, plan.RepairSlice, plan.UpdateSlice:
 		w.slices[a.Slice.Name] = a.Slice
 	case plan.DeleteSlice:
 		delete(w.slices, a.Slice.Name)

@@ -47,7 +47,7 @@ func (b *binder) bindSlice(st *schema.SliceStatus, owner schema.Address, index i
 		s.BornAt = b.at
 	}
 	b.next.Slices[st.Spec.Name] = &s
-	delete(b.next.Disowned, st.Spec.Name)
+	delete(b.next.Unmanaged, st.Spec.Name)
 }
 
 // bindAttempt records the job at an address with the attempt that an assignment
@@ -85,7 +85,7 @@ func (b *binder) bindAttempt(addr schema.Address, found *plan.Assigned, files *s
 	return nil
 }
 
-// renamed is the spec of an attempt with the names that things have by now: it
+// renamed is the spec of an attempt with the present names of what it uses: it
 // was written down before they were moved. A reservation or namespace counts as
 // renamed where the files know the old one no more.
 func renamed(spec schema.Job, addr schema.Address, files *schema.Desired) schema.Job {

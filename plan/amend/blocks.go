@@ -25,7 +25,7 @@ type Blocks struct {
 }
 
 // Relocate carries out what moved and removed blocks say and the state does not
-// show yet: first the moves, then what is let go of. The document is the given
+// show yet: first the moves, then the releases. The document is the given
 // one if that is nothing.
 //
 // A job that has got a count, or lost it, counts as moved to or from its first
@@ -168,11 +168,11 @@ func (b *Blocks) forget(doc *state.Document) (next *state.Document, done []plan.
 		}
 		after, removed, err := Remove(next, addrs, b.At, b.By)
 		if err != nil {
-			diags = append(diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Cannot be let go of", Detail: sentence(err), Subject: &r.Range})
+			diags = append(diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Cannot be released from the state", Detail: sentence(err), Subject: &r.Range})
 			continue
 		}
 		for _, addr := range append(removed.Jobs, removed.Resources...) {
-			done = append(done, plan.Amendment{Verb: plan.AmendForget, Addr: addr, Slices: letGo(next, addr, removed.Slices)})
+			done = append(done, plan.Amendment{Verb: plan.AmendForget, Addr: addr, Slices: released(next, addr, removed.Slices)})
 		}
 		next = after
 	}
@@ -198,9 +198,9 @@ func (b *Blocks) there(doc *state.Document, of schema.Address) []schema.Address 
 	return found
 }
 
-// letGo are the slices that were an address's and are disowned.
-func letGo(before *state.Document, addr schema.Address, disowned []string) []string {
-	return slices.DeleteFunc(slices.Clone(disowned), func(name string) bool {
+// released are the slices that were an address's and are unmanaged now.
+func released(before *state.Document, addr schema.Address, unmanaged []string) []string {
+	return slices.DeleteFunc(slices.Clone(unmanaged), func(name string) bool {
 		if j := before.Jobs[addr]; j != nil && slices.Contains(j.Slices, name) {
 			return false
 		}

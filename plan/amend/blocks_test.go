@@ -50,7 +50,7 @@ func (w *world) amend(blocks amend.Blocks, desired schema.Desired) ([]string, hc
 	if diags := amend.Check(blocks.Config); diags.HasErrors() {
 		w.t.Fatalf("check: %v", diags)
 	}
-	blocks.At, blocks.By = w.now, "somebody"
+	blocks.At, blocks.By = w.now, "ann"
 	before := encoded(w.t, w.doc)
 	next, done, diags := blocks.Relocate(w.doc)
 	if !diags.HasErrors() {
@@ -222,7 +222,7 @@ func TestMoveToWhatIsDesiredNoMoreWarns(t *testing.T) {
 	}
 }
 
-// What triggers a replacement is no other thing for having another name.
+// A trigger under another address does not count as changed.
 func TestMovedTriggerReplacesNothing(t *testing.T) {
 	by := func(s string) func(*schema.Job) {
 		return func(j *schema.Job) { j.Lifecycle.TriggeredBy = []schema.Trigger{{Addr: address(t, s)}} }
@@ -314,7 +314,7 @@ func TestRemovedIsLetGo(t *testing.T) {
 			}
 			w.apply(kept)
 			if len(w.ended) != test.ended {
-				t.Errorf("ended %v, want %d things", w.ended, test.ended)
+				t.Errorf("ended %v, want %d", w.ended, test.ended)
 			}
 			if again, diags := w.amend(amend.Blocks{Config: cfg}, kept); len(again)+len(diags) > 0 {
 				t.Errorf("done again: %q, %v, want nothing", again, diags)
@@ -335,7 +335,7 @@ func TestRemovedReservationThatIsHeld(t *testing.T) {
 
 // Whatever moves: nothing ends, what ran has one address, and the blocks are
 // without effect afterwards.
-func TestMovedBlocksInAnyWeather(t *testing.T) {
+func TestMovedBlocksInAnyFaults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, drawFiles(t))
 		for range rapid.IntRange(0, 12).Draw(t, "steps") {

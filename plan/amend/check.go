@@ -31,7 +31,7 @@ func Check(cfg *schema.Config) hcl.Diagnostics {
 
 type checker struct {
 	cfg      *schema.Config
-	declared map[reach]schema.Address // the first thing declared in it
+	declared map[reach]schema.Address // the first declaration in it
 	diags    hcl.Diagnostics
 }
 

@@ -25,7 +25,7 @@ type ImportInput struct {
 
 const whyImported = "imported: it ran when its slices were taken up"
 
-// Import binds slices that are there, disowned ones or ones that carry the
+// Import binds slices that are there, unmanaged ones or ones that carry the
 // stack's mark and belong to nothing, to a declared job or reservation that has
 // none. They must have the shape that is declared. An attempt that runs on them
 // is taken over with its number and the budgets spent before it; if none does,
@@ -72,7 +72,7 @@ func (m *importer) run() error {
 	return fmt.Errorf("a %s has no slices; name a job, a replica of a service, or a reservation", m.Addr.Kind)
 }
 
-// checkSlice refuses a slice that nobody can be given.
+// checkSlice rejects a slice that cannot be imported.
 func (m *importer) checkSlice(name string) error {
 	st := m.listed[name]
 	switch {
@@ -80,7 +80,7 @@ func (m *importer) checkSlice(name string) error {
 		down := slices.Sorted(maps.Keys(m.Observed.Unreachable))[0]
 		return fmt.Errorf("no provider that answered lists slice %s; provider %s did not: %s", name, down, m.Observed.Unreachable[down].Text)
 	case st == nil:
-		return fmt.Errorf("no provider lists a slice %s with this stack's mark, %s; fray status shows those that are disowned", name, m.doc.Stack())
+		return fmt.Errorf("no provider lists a slice %s with this stack's mark, %s; fray status lists the unmanaged ones", name, m.doc.Stack())
 	case st.Phase == schema.SliceDead || st.Phase == schema.SliceDeleting:
 		return fmt.Errorf("slice %s is %s; only slices that live can be taken up", name, st.Phase)
 	}
@@ -142,7 +142,7 @@ func (m *importer) indices() []int {
 	kept, order := make([]int, 0, len(m.Slices)), make([]int, 0, len(m.Slices))
 	for i, name := range m.Slices {
 		index := m.listed[name].Spec.Index
-		if given, ok := m.doc.Disowned[name]; ok {
+		if given, ok := m.doc.Unmanaged[name]; ok {
 			index = given.Spec.Index
 		}
 		if !slices.Contains(kept, index) {
@@ -157,7 +157,7 @@ func (m *importer) indices() []int {
 }
 
 // bindPooled sees to it that a reservation has the slices that a job is to
-// hold: they are free in it, or were disowned or orphaned from it.
+// hold: they are free in it, or became unmanaged or orphaned from it.
 func (m *importer) bindPooled(want *schema.Job) error {
 	pool := schema.ScopedAddress(schema.KindReservation, want.Resources.Reservation)
 	r := m.doc.Resources[pool].Reservation
@@ -212,7 +212,7 @@ func (m *importer) bindIdle(want *schema.Job) error {
 		if err != nil {
 			return err
 		}
-		// A new revision: whoever had this address in the present one may
+		// A new revision: another job had this address in the present one and may
 		// have left logs under its id.
 		m.next.Revision++
 		j.ID, j.Spec, j.Digest = plan.JobID(m.next.Lineage, m.Addr, m.next.Revision), want, digest

@@ -29,7 +29,7 @@ func Move(doc *state.Document, from, to schema.Address) (*state.Document, error)
 	moved, stays := r.carryOut(&s)
 	switch {
 	case len(stays) > 0:
-		return fail(refusal(&s, stays[0]))
+		return fail(conflictError(&s, stays[0]))
 	case moved == 0 && len(r.families[from]) > 0:
 		return fail(fmt.Errorf("%s has instances; name one of them, or an address without a key to move them to", from))
 	case moved == 0:
@@ -42,7 +42,7 @@ func Move(doc *state.Document, from, to schema.Address) (*state.Document, error)
 	return next, nil
 }
 
-func refusal(s *statement, c conflict) error {
+func conflictError(s *statement, c conflict) error {
 	if s.from.Kind == schema.KindJobGroup && c.place == s.from {
 		return fmt.Errorf("%s is there already; move the jobs of %s one by one", c.target, s.from)
 	}
@@ -82,7 +82,7 @@ func article(k schema.Kind) string {
 	return "a " + string(k)
 }
 
-// relocated is a document in which things have other addresses.
+// relocated is a document after addresses have changed.
 func relocated(doc *state.Document, n *names) (*state.Document, error) {
 	m := &mover{names: n, doc: doc, next: doc.Clone()}
 	if err := m.move(); err != nil {
@@ -103,7 +103,7 @@ func (m *mover) move() error {
 	}
 	m.moveDesired()
 	triggers := m.retrigger()
-	for i := range m.next.Desired.Jobs { // a new list, which is nobody else's
+	for i := range m.next.Desired.Jobs { // a new list, shared with no other document
 		j := &m.next.Desired.Jobs[i]
 		j.Lifecycle, _ = triggers.lifecycle(j.Lifecycle)
 	}

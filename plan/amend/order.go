@@ -7,7 +7,7 @@ import (
 )
 
 // inOrder is the order in which moves are to be carried out, by index: first
-// what brings things to where others take them from, and the particular before
+// moves to an address that another statement moves away, and the particular before
 // the general. Moves that wait for each other are in none.
 func inOrder(moves []schema.Move) (order []int, cycles [][]int) {
 	after := dependencies(moves)

@@ -47,7 +47,7 @@ type Report struct {
 	New       []Finding // declared, and has never run
 }
 
-// Finding is one thing of a Report.
+// Finding is one entry of a Report.
 type Finding struct {
 	Addr  schema.Address `json:"address,omitzero"`
 	Slice string         `json:"slice,omitempty"`
@@ -73,12 +73,12 @@ func Marks(obs *plan.Observed) []string {
 // Rebuild makes a new state from the world. Jobs come from the assignments of
 // their running attempts, with the specs, numbers and budgets that these name;
 // slices come from the inventories. The desired snapshot is what was found, so
-// that nothing follows from the new state before somebody applies the files.
+// that nothing follows from the new state until the files are applied.
 //
 // A job that has ended is as it was recorded. One that is declared, of which no
 // attempt is assigned and nothing says that it never ran, is recorded as stopped:
 // it is better not run than run twice. Slices of which is
-// not known what they are for are disowned.
+// purpose is not known become unmanaged.
 func Rebuild(in RebuildInput) (*state.Document, Report, error) {
 	r := &rebuilder{RebuildInput: in, pools: map[schema.Address]schema.Address{}}
 	if err := r.choose(); err != nil {
@@ -122,7 +122,7 @@ func (r *rebuilder) choose() error {
 	case len(marks) == 0:
 		return errors.New("neither a slice nor an assignment carries a stack's mark, so there is nothing to rebuild from; fray apply starts anew")
 	case r.Stack == "" && len(marks) > 1:
-		return fmt.Errorf("there are things of more than one stack, %s; say which one is to be rebuilt", strings.Join(marks, " and "))
+		return fmt.Errorf("there are slices and mailboxes of more than one stack, %s; name the one to rebuild", strings.Join(marks, " and "))
 	case r.Stack == "":
 		r.Stack = marks[0]
 	case !slices.Contains(marks, r.Stack):
@@ -137,13 +137,13 @@ func (r *rebuilder) choose() error {
 		}
 	}
 	r.listed = listed(r.Observed, r.Stack)
-	for _, st := range lifecycle.ListedGuests(r.Observed, r.listed) {
+	for _, st := range lifecycle.ListedPacked(r.Observed, r.listed) {
 		r.listed[st.Spec.Name] = st
 	}
 	return nil
 }
 
-// blank is a document above everything that any host has seen.
+// blank is a document with generations above all that any host has seen.
 func (r *rebuilder) blank() *state.Document {
 	doc := &state.Document{FormatVersion: state.FormatVersion, Lineage: r.Stack + r.Random, Revision: 1}
 	for _, a := range r.Observed.Assignments {
@@ -214,7 +214,7 @@ func reconstructed(addr schema.Address, found []*schema.SliceStatus) *schema.Res
 	return &schema.Reservation{Addr: addr, Provider: s.Provider, Min: c, Max: c, Preemptible: s.Preemptible}
 }
 
-// leaveRest disowns the slices that are nobody's, and names what else is left.
+// leaveRest marks slices without an owner as unmanaged, and lists what else is left.
 // What is dead or being deleted is for the next plan to clear away.
 func (r *rebuilder) leaveRest() {
 	for _, name := range slices.Sorted(maps.Keys(r.listed)) {
@@ -222,9 +222,9 @@ func (r *rebuilder) leaveRest() {
 		if r.next.Slices[name] != nil || st.Spec.On != "" || st.Phase == schema.SliceDead || st.Phase == schema.SliceDeleting {
 			continue
 		}
-		r.next.Disowned[name] = state.Disowned{Spec: st.Spec, At: r.at, By: "rebuild"}
+		r.next.Unmanaged[name] = state.Unmanaged{Spec: st.Spec, At: r.at, By: "rebuild"}
 		r.report.LeftOver = append(r.report.LeftOver, Finding{Addr: st.Spec.Owner, Slice: name,
-			Text: "it is not known what it is for; it is disowned (fray state import takes it up)"})
+			Text: "its owner is not known; it is unmanaged (fray state import adopts it)"})
 	}
 	known := map[string]bool{}
 	for addr, j := range r.next.Jobs {

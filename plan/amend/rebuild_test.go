@@ -220,7 +220,7 @@ func TestRebuildKnowsSuccess(t *testing.T) {
 }
 
 // An attempt whose slices are being deleted, without success, ended for a
-// reason that nobody knows.
+// reason that is not known.
 func TestRebuildLeavesWhatIsBeingDeleted(t *testing.T) {
 	desired := jobs(at(t, "job.a", gang(2)))
 	w := newWorld(t, desired)
@@ -248,7 +248,7 @@ func TestRebuildOfWhatWaits(t *testing.T) {
 	}
 }
 
-// What nobody declares goes on, and idle slices of nobody are left alone.
+// Undeclared jobs go on, and idle slices without an owner are left alone.
 func TestRebuildOfTheUndeclared(t *testing.T) {
 	w := newWorld(t, jobs(at(t, "job.a", gang(1)), at(t, "job.b")))
 	w.settle()
@@ -262,8 +262,8 @@ func TestRebuildOfTheUndeclared(t *testing.T) {
 	w.logs["x-0123456789ab"] = true
 	report := w.rebuild(&empty)
 	w.mustStay("with the new snapshot", w.doc.Desired)
-	if _, disowned := w.doc.Disowned[b]; !disowned || len(report.LeftOver) != 3 {
-		t.Errorf("disowned %v, report %+v, want slice %s and the logs of two left over", w.doc.Disowned, report.LeftOver, b)
+	if _, unmanaged := w.doc.Unmanaged[b]; !unmanaged || len(report.LeftOver) != 3 {
+		t.Errorf("unmanaged %v, report %+v, want slice %s and the logs of two left over", w.doc.Unmanaged, report.LeftOver, b)
 	}
 	if len(report.Recovered) != 1 || !strings.Contains(report.Recovered[0].Text, "fray state mv") {
 		t.Errorf("recovered %+v, want job.a and what to do about it", report.Recovered)
@@ -274,7 +274,7 @@ func TestRebuildOfTheUndeclared(t *testing.T) {
 	}
 }
 
-// What was moved runs under its old address; the files, or whoever knows, tell.
+// What was moved runs under its old address; the files, or a later move, give the new one.
 func TestRebuildAfterMoves(t *testing.T) {
 	w := newWorld(t, files([]schema.Job{at(t, "job.a", gang(2)), at(t, "job.u", from("p", 1))}, pool("p", 3)))
 	w.settle()
@@ -352,7 +352,7 @@ func TestRebuildOfARunningWorld(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		desired := drawFiles(t)
 		w := newWorld(t, desired)
-		weather(t, w)
+		faults(t, w)
 		if len(amend.Marks(w.observe())) == 0 {
 			return // nothing was there to be lost
 		}
@@ -386,8 +386,8 @@ func TestRebuildOfARunningWorld(t *testing.T) {
 	})
 }
 
-// weather lets some steps pass, in which slices are preempted and tasks fail.
-func weather(t *rapid.T, w *world) {
+// faults lets some steps pass, in which slices are preempted and tasks fail.
+func faults(t *rapid.T, w *world) {
 	for range rapid.IntRange(0, 15).Draw(t, "steps") {
 		w.step()
 		names := slices.Sorted(maps.Keys(w.slices))
@@ -395,7 +395,7 @@ func weather(t *rapid.T, w *world) {
 			continue
 		}
 		name := rapid.SampledFrom(names).Draw(t, "slice")
-		switch rapid.IntRange(0, 6).Draw(t, "mishap") {
+		switch rapid.IntRange(0, 6).Draw(t, "fault") {
 		case 0:
 			w.preempt(name)
 		case 1:

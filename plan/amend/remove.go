@@ -14,14 +14,14 @@ type Removed struct {
 	Jobs      []schema.Address
 	Resources []schema.Address // namespaces, reservations and job groups
 	// Slices are left as they are, with whatever runs on them; the state
-	// lists them as disowned from now on.
+	// lists them as unmanaged from now on.
 	Slices []string
 }
 
 // Remove forgets addresses, with their instances and a group's jobs, without
-// destroying anything: their slices are disowned, neither adopted nor deleted
+// destroying anything: their slices become unmanaged, neither adopted nor deleted
 // by any later plan. What is declared at such an address afterwards is made
-// anew, on other slices; [Import] takes the disowned ones up again.
+// anew, on other slices; [Import] adopts unmanaged slices again.
 //
 // A reservation goes only together with the jobs that hold slices of it.
 func Remove(doc *state.Document, addrs []schema.Address, at time.Time, by string) (*state.Document, Removed, error) {
@@ -56,7 +56,7 @@ func (r *remover) check() error {
 	}
 	for _, by := range r.addrs {
 		if !slices.ContainsFunc(sortedAddrs(there), by.Contains) {
-			return fmt.Errorf("remove %s: there is no such thing in the state; fray state list shows what there is", by)
+			return fmt.Errorf("remove %s: there is no such address in the state; fray state list shows the addresses", by)
 		}
 		if by.Kind != schema.KindReservation {
 			continue
@@ -116,7 +116,7 @@ func (r *remover) remove() {
 func (r *remover) disown(name string, holder *state.Job) {
 	s := r.next.Slices[name]
 	if s == nil {
-		if _, done := r.next.Disowned[name]; done || holder == nil {
+		if _, done := r.next.Unmanaged[name]; done || holder == nil {
 			return
 		}
 		res := &holder.Spec.Resources
@@ -129,7 +129,7 @@ func (r *remover) disown(name string, holder *state.Job) {
 	if s.AskedAt.IsZero() && !s.Seen {
 		return
 	}
-	r.next.Disowned[name] = state.Disowned{Spec: s.Spec, At: r.at, By: r.by}
+	r.next.Unmanaged[name] = state.Unmanaged{Spec: s.Spec, At: r.at, By: r.by}
 	r.removed.Slices = append(r.removed.Slices, name)
 }
 

@@ -68,8 +68,8 @@ func TestRemovedIsLeftAlone(t *testing.T) {
 			w.settle()
 			there := len(w.slices)
 			removed := w.remove(test.remove...)
-			if len(removed.Slices) != test.slices || len(w.doc.Disowned) != test.slices || w.doc.Disowned[removed.Slices[0]].By != "ann" {
-				t.Errorf("removed %+v, disowned %v, want %d slices", removed, w.doc.Disowned, test.slices)
+			if len(removed.Slices) != test.slices || len(w.doc.Unmanaged) != test.slices || w.doc.Unmanaged[removed.Slices[0]].By != "ann" {
+				t.Errorf("removed %+v, unmanaged %v, want %d slices", removed, w.doc.Unmanaged, test.slices)
 			}
 			w.apply(test.left)
 			w.mustStay("afterwards", test.left)
@@ -81,12 +81,12 @@ func TestRemovedIsLeftAlone(t *testing.T) {
 					t.Errorf("the mailbox of %s was touched", name)
 				}
 			}
-			// Declared again, it is somebody else, and elsewhere.
+			// Declared again, it is another job, and elsewhere.
 			starts := len(w.starts)
 			w.apply(test.before)
 			w.twoOnAHost()
-			if len(w.ended) > 0 || len(w.doc.Disowned) != test.slices {
-				t.Errorf("ended %v, disowned %v, want what was removed untouched", w.ended, w.doc.Disowned)
+			if len(w.ended) > 0 || len(w.doc.Unmanaged) != test.slices {
+				t.Errorf("ended %v, unmanaged %v, want what was removed untouched", w.ended, w.doc.Unmanaged)
 			}
 			for _, start := range w.starts[starts:] {
 				if slices.Contains(w.starts[:starts], start) {
@@ -100,7 +100,7 @@ func TestRemovedIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestDisownedIsForgottenOnceGone(t *testing.T) {
+func TestUnmanagedIsForgottenOnceGone(t *testing.T) {
 	tests := []struct {
 		name   string
 		listed bool
@@ -121,15 +121,15 @@ func TestDisownedIsForgottenOnceGone(t *testing.T) {
 			}
 			w.now = w.now.Add(test.after)
 			w.settle()
-			_, disowned := w.doc.Disowned[name]
-			if _, mailbox := w.hosts[name]; disowned != test.kept || mailbox != test.kept {
-				t.Errorf("disowned: %t, its mailbox there: %t, want %t", disowned, mailbox, test.kept)
+			_, unmanaged := w.doc.Unmanaged[name]
+			if _, mailbox := w.hosts[name]; unmanaged != test.kept || mailbox != test.kept {
+				t.Errorf("unmanaged: %t, its mailbox there: %t, want %t", unmanaged, mailbox, test.kept)
 			}
 		})
 	}
 }
 
-func TestDisownedTakesRoom(t *testing.T) {
+func TestUnmanagedTakesRoom(t *testing.T) {
 	desired := jobs(at(t, "job.a"), at(t, "job.b"))
 	desired.Providers = []schema.Provider{{Name: schema.ProviderLocal, Slices: 2}}
 	w := newWorld(t, desired)
@@ -149,7 +149,7 @@ func TestRemoveRefuses(t *testing.T) {
 	w := newWorld(t, files([]schema.Job{at(t, "job.a", from("p", 1))}, pool("p", 1)))
 	w.settle()
 	for _, test := range []struct{ addr, says string }{
-		{"job.b", "no such thing"}, {"job.a[0]", "no such thing"}, {"reservation.p", "job.a holds slices of it"},
+		{"job.b", "no such address"}, {"job.a[0]", "no such address"}, {"reservation.p", "job.a holds slices of it"},
 	} {
 		next, _, err := amend.Remove(w.doc, []schema.Address{address(t, test.addr)}, w.now, "ann")
 		if err == nil || !strings.Contains(err.Error(), test.says) || next != nil {
@@ -184,8 +184,8 @@ func TestImportUndoesRemove(t *testing.T) {
 		}
 		w.mustStay("taken up again", desired)
 		w.apply(desired)
-		if len(w.starts) > starts || len(w.ended) > 0 || len(w.doc.Disowned) > 0 {
-			t.Fatalf("started %v, ended %v, disowned %v, want nothing", w.starts[starts:], w.ended, w.doc.Disowned)
+		if len(w.starts) > starts || len(w.ended) > 0 || len(w.doc.Unmanaged) > 0 {
+			t.Fatalf("started %v, ended %v, unmanaged %v, want nothing", w.starts[starts:], w.ended, w.doc.Unmanaged)
 		}
 		for addr, j := range was.Jobs {
 			is := w.job(addr)
@@ -219,7 +219,7 @@ func everything(d schema.Desired) []string {
 
 func ownedBy(w *world, owner string) []string {
 	var names []string
-	for name, s := range w.doc.Disowned {
+	for name, s := range w.doc.Unmanaged {
 		if s.Spec.Owner == address(w.t, owner) {
 			names = append(names, name)
 		}
@@ -249,7 +249,7 @@ func TestImportOfAMovedJob(t *testing.T) {
 	}
 }
 
-// What was never asked for is no slice that could be disowned.
+// What was never asked for is no slice that could be unmanaged.
 func TestRemoveBeforeAnythingIsAskedFor(t *testing.T) {
 	w := newWorld(t, jobs(at(t, "job.a", gang(2))))
 	w.doc = w.diff(w.doc.Desired).Next
@@ -258,8 +258,8 @@ func TestRemoveBeforeAnythingIsAskedFor(t *testing.T) {
 	planned.AskedAt = time.Time{}
 	w.doc.Slices[names[1]] = &planned
 	removed := w.remove("job.a")
-	if _, disowned := w.doc.Disowned[names[1]]; disowned || !slices.Equal(removed.Slices, names[:1]) || len(w.doc.Slices) > 0 {
-		t.Errorf("removed %+v, left %v, want only %s disowned", removed, w.doc.Slices, names[0])
+	if _, unmanaged := w.doc.Unmanaged[names[1]]; unmanaged || !slices.Equal(removed.Slices, names[:1]) || len(w.doc.Slices) > 0 {
+		t.Errorf("removed %+v, left %v, want only %s unmanaged", removed, w.doc.Slices, names[0])
 	}
 }
 
@@ -325,7 +325,7 @@ func TestImportRefuses(t *testing.T) {
 		{"part of a gang", "job.e", a[:1], "also runs on slice " + a[1]},
 		{"of two gangs", "job.a", []string{a[0], d[0]}, "they cannot be one job's"},
 		{"dead", "job.d", d, "is dead"},
-		{"somebody's", "job.b", []string{c}, "belongs to job.c"},
+		{"another job's", "job.b", []string{c}, "belongs to job.c"},
 		{"one that has slices", "job.c", b, "has slices already"},
 		{"a namespace", "namespace.n", b, "a namespace has no slices"},
 		{"held in the pool", "job.q", []string{p}, "held by job.p"},

@@ -14,7 +14,7 @@ import (
 )
 
 // Imports are the import blocks that are still to be carried out, in the order
-// in which they are: those whose address the state does not have.
+// in which they are: the ones whose address the state does not have.
 func (b *Blocks) Imports(doc *state.Document) []schema.Import {
 	var open []schema.Import
 	for _, im := range b.Config.Imports {
@@ -66,7 +66,7 @@ func (b *Blocks) TakeOver(doc *state.Document, desired *schema.Desired, obs *pla
 const mostNamed = 8
 
 // orphans says which slices could be imported: those that live, bear the
-// stack's mark and are nobody's.
+// stack's mark and have no owner.
 func orphans(doc *state.Document, obs *plan.Observed) string {
 	all := listed(obs, doc.Stack())
 	var names []string
@@ -76,7 +76,7 @@ func orphans(doc *state.Document, obs *plan.Observed) string {
 			continue
 		}
 		owner := st.Spec.Owner
-		if given, ok := doc.Disowned[name]; ok {
+		if given, ok := doc.Unmanaged[name]; ok {
 			owner = given.Spec.Owner
 		}
 		names = append(names, fmt.Sprintf("%s (made for %s)", name, owner))
@@ -85,7 +85,7 @@ func orphans(doc *state.Document, obs *plan.Observed) string {
 		names = append(names[:mostNamed], fmt.Sprintf("and %d more", n))
 	}
 	if len(names) == 0 {
-		return " There is no slice that could be imported: none is there that bears this stack's mark and is nobody's."
+		return " There is no slice that could be imported: none bears this stack's mark and has no owner."
 	}
 	return " These slices could be imported: " + strings.Join(names, ", ") + "."
 }

@@ -42,8 +42,8 @@ func TestImportBlocks(t *testing.T) {
 	}
 	w.mustStay("after the import", after)
 	w.apply(after)
-	if len(w.starts) != starts || len(w.ended) > 0 || len(w.doc.Disowned) > 0 {
-		t.Errorf("started %v, ended %v, disowned %v, want nothing", w.starts[starts:], w.ended, w.doc.Disowned)
+	if len(w.starts) != starts || len(w.ended) > 0 || len(w.doc.Unmanaged) > 0 {
+		t.Errorf("started %v, ended %v, unmanaged %v, want nothing", w.starts[starts:], w.ended, w.doc.Unmanaged)
 	}
 	// What is in the state is not imported, whatever has become of the slices.
 	w.preempt(held[0])

@@ -72,7 +72,7 @@ func (r *rebuilder) recordJob(want *schema.Job, j state.Job) error {
 	return r.standIn(want)
 }
 
-// stopOthers records declared jobs that have run, and of which nobody knows how
+// stopOthers records declared jobs that have run, and of which there is no record how
 // that ended, as stopped.
 func (r *rebuilder) stopOthers() error {
 	if r.Desired == nil {

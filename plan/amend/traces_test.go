@@ -62,7 +62,7 @@ func TestRebuildKeepsAPoolInUse(t *testing.T) {
 	empty := schema.Desired{}
 	w.rebuild(&empty)
 	w.mustStay("with the new snapshot", w.doc.Desired)
-	if r := w.doc.Resources[address(t, "reservation.p")].Reservation; r == nil || r.Min.Slices != 3 || len(w.doc.Disowned) > 0 {
-		t.Errorf("reservation %+v, disowned %v, want all three slices kept", r, w.doc.Disowned)
+	if r := w.doc.Resources[address(t, "reservation.p")].Reservation; r == nil || r.Min.Slices != 3 || len(w.doc.Unmanaged) > 0 {
+		t.Errorf("reservation %+v, unmanaged %v, want all three slices kept", r, w.doc.Unmanaged)
 	}
 }

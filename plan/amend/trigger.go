@@ -39,7 +39,7 @@ func (m *mover) retrigger() retrigger {
 }
 
 // renamed is a trigger with the address that it has now. One with a digest names
-// one thing, one without all instances of a block.
+// one instance, one without all instances of a block.
 func (r *retrigger) renamed(t schema.Trigger) schema.Trigger {
 	if t.Digest == "" {
 		t.Addr = r.reference(t.Addr)

@@ -106,7 +106,7 @@ func (w *world) carryOut(a plan.Action) {
 	w.t.Helper()
 	name := a.Slice.Name
 	switch a.Verb {
-	case plan.CreateSlice, plan.MendSlice:
+	case plan.CreateSlice, plan.RepairSlice:
 		if st := w.slices[name]; st != nil && st.Spec != a.Slice {
 			w.t.Fatalf("slice %s was made as %+v and is asked for as %+v", name, st.Spec, a.Slice)
 		}
@@ -231,8 +231,8 @@ func (w *world) twoOnAHost() {
 			if other, held := holder[name]; held {
 				w.t.Errorf("slice %s is held by %s and %s", name, other, addr)
 			}
-			if _, disowned := w.doc.Disowned[name]; disowned {
-				w.t.Errorf("slice %s of %s is disowned", name, addr)
+			if _, unmanaged := w.doc.Unmanaged[name]; unmanaged {
+				w.t.Errorf("slice %s of %s is unmanaged", name, addr)
 			}
 			holder[name] = addr
 		}
@@ -256,7 +256,7 @@ func at(t tester, addr string, changes ...func(*schema.Job)) schema.Job {
 		Addr: a, Namespace: a.Name, Command: []schema.Text{schema.Plain("run")},
 		Resources: schema.Resources{Provider: schema.ProviderLocal, CPU: 1, Slices: 1},
 		Retries:   schema.Retries{Failure: 3, Preemption: 100},
-		// With it, whoever depends on the job waits until it is ready only.
+		// With it, dependents of the job wait until it is ready only.
 		HealthCheck: &schema.Health{TCP: true},
 	}
 	if a.Group != "" {

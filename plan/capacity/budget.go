@@ -55,7 +55,7 @@ func (w *Wants) Shares(b Bound) bool {
 	return b.Kind == OfPool && slices.ContainsFunc(w.Hosts, func(f *Fitting) bool { return f.Name == b.Name })
 }
 
-// Reserved is what of a bound is kept for those who are ahead.
+// Reserved is the part of a bound that is reserved for units ahead in the queue.
 type Reserved struct {
 	load   snapshot.Load
 	By     schema.Address // the first of them

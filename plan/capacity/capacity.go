@@ -17,7 +17,7 @@ func LimitOf(p schema.Provider) plan.Amount {
 	return plan.Amount{Slices: p.Slices, CPU: p.CPU, Memory: p.Memory}
 }
 
-// Used is what a provider's limit is spent on: everything that is there or has
+// Used is what a provider's limit is spent on: all slices that are there or have
 // been asked for, wanted or not, until it is gone.
 func (d *Zones) Used(provider schema.ProviderName) plan.Amount {
 	if d.Spent == nil {

@@ -13,8 +13,8 @@ import (
 )
 
 // Whether packed jobs fit is no matter of sums: each task needs a host that has
-// enough of everything, and a slice is free when the last guest has gone. So it is
-// tried, on hosts as they will be when some of those who have a part of them have
+// enough of everything, and a slice is free when its last packed task has gone. So it is
+// tried, on hosts as they will be when some of their occupants have
 // gone.
 
 // Fitting is what a unit needs of one reservation whose hosts are shared.
@@ -28,7 +28,7 @@ type Fitting struct {
 	still bool          // it is not to grow
 }
 
-func isMortal(o *snapshot.Occupant) bool { return o.Finite }
+func isFinite(o *snapshot.Occupant) bool { return o.Finite }
 
 // IsVictim reports whether an occupant is to make room.
 func IsVictim(o *snapshot.Occupant) bool { return o.Victim }
@@ -75,7 +75,7 @@ func (d *Rooms) Fittings(packed, whole []*schema.Job) []*Fitting {
 	return all
 }
 
-// isShared reports whether some host of a reservation has guests, or may get some.
+// isShared reports whether some host of a reservation has packed tasks, or may get some.
 func (d *Rooms) isShared(name string) bool {
 	if d.shared == nil {
 		d.shared = map[string]bool{}
@@ -93,7 +93,7 @@ func (d *Rooms) isShared(name string) bool {
 	return d.shared[name]
 }
 
-// key is the same for those who need the same.
+// key is the same for units that need the same.
 func (f *Fitting) key() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %d %t", f.Name, f.whole, f.still)
@@ -150,7 +150,7 @@ func (d *Rooms) leavesSlice(addr schema.Address, name string) bool {
 }
 
 // emptied are the hosts of the reservation as they will be when those have gone who
-// are going, and those who end.
+// are going, and those that end.
 func (f *Fitting) emptied(ends func(*snapshot.Occupant) bool) []*snapshot.Room {
 	of := f.D.FindStays(f.Pool)
 	later, rooms := make([]snapshot.Room, 0, len(of)), make([]*snapshot.Room, 0, len(of))
@@ -177,7 +177,7 @@ func (f *Fitting) emptied(ends func(*snapshot.Occupant) bool) []*snapshot.Room {
 	return rooms
 }
 
-// take is room.take, but leaves ports alone that nobody asks for: they are the
+// take is room.take, but leaves ports alone that no task asks for: they are the
 // reservation's own.
 func (f *Fitting) take(r *snapshot.Room, s *snapshot.Share, n int) {
 	if !f.ports {
@@ -189,11 +189,11 @@ func (f *Fitting) take(r *snapshot.Room, s *snapshot.Share, n int) {
 func (f *Fitting) vacate(r *snapshot.Room, s *snapshot.Stay) { f.take(r, &s.Share, -1) }
 
 // Lay finds a place for all that the unit needs, when those have gone who are
-// going, and those who end.
+// going, and those that end.
 func (f *Fitting) Lay(ends func(*snapshot.Occupant) bool) (Layout, bool) {
 	rooms := f.emptied(ends)
 	l := Layout{whole: f.pickWhole(rooms)}
-	spare := len(l.whole) - f.whole // by which it may grow for guests
+	spare := len(l.whole) - f.whole // by which it may grow for packed tasks
 	if !f.still {
 		spare += f.Pool.Room
 	}
@@ -233,7 +233,7 @@ func (f *Fitting) grownHosts(n int) []*snapshot.Room {
 }
 
 // pickWhole picks the slices that the unit draws as such, those that are free
-// already first, and has nobody else have a part of them.
+// already first, and leaves no part of them to others.
 func (f *Fitting) pickWhole(rooms []*snapshot.Room) []string {
 	if f.whole == 0 {
 		return nil
@@ -303,13 +303,13 @@ func (f *Fitting) ComesTrue() bool {
 		if t.Comes == nil {
 			t.Comes = map[string]bool{}
 		}
-		_, comes = f.Lay(isMortal)
+		_, comes = f.Lay(isFinite)
 		t.Comes[key] = comes
 	}
 	return comes
 }
 
-// GiveUp notes that nobody makes room for as much for one of as low a band.
+// GiveUp notes that no victims make room for as much in as low a band.
 func (f *Fitting) GiveUp(band int) {
 	t, key := &f.Pool.Tried, f.key()
 	if t.Infeasible == nil {

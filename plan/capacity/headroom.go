@@ -51,7 +51,7 @@ func (d *Headroom) keepNearest(u *Unit, all []*Fitting) {
 		if t.Late[key] || f.Pool.Reserved.Waiting == keptMost {
 			continue
 		}
-		if l, ok := f.layNearest(isMortal); ok {
+		if l, ok := f.layNearest(isFinite); ok {
 			f.Pool.Reserved.Waiting++
 			f.keep(u.Addr, &l)
 			continue
@@ -63,7 +63,7 @@ func (d *Headroom) keepNearest(u *Unit, all []*Fitting) {
 	}
 }
 
-// keptMost is for how many of those who have waited room is kept in a reservation,
+// keptMost is for how many units that have waited a reservation keeps room,
 // the first ones: those behind them are the first when these have theirs, and to
 // look for room for thousands would take longer than they wait.
 const keptMost = 32
@@ -79,7 +79,7 @@ func (d *Headroom) ReservesRooms() bool {
 }
 
 // GiveReserved gives back all that is kept, for as long as a unit is placed that is not
-// to be kept from it, see runsOn: others may wait for it, those who leave that room
+// to be kept from it, see runsOn: others may wait for it, the occupants of that room
 // among them.
 func (d *Headroom) GiveReserved() {
 	for _, p := range d.Pooled {

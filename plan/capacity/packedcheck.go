@@ -15,7 +15,7 @@ type packing struct {
 }
 
 // unfit says why the jobs of a unit can never have what they ask of a reservation
-// together, nothing if they can while nobody else has any of it.
+// together, nothing if they can while no other job has any of it.
 func (p *packing) unfit(pool *schema.Reservation) plan.Reason {
 	most := max(pool.Min.Slices, pool.Max.Slices)
 	spec := plan.PoolSlice("", pool, 0)

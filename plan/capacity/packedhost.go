@@ -7,7 +7,7 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// Closed says why a slice of a pool takes no guests, nothing if it does, now or when it
+// Closed says why a slice of a pool takes no packed tasks, nothing if it does, now or when it
 // is up.
 func (d *Rooms) Closed(spec *schema.SliceSpec) plan.Reason {
 	name := spec.Name

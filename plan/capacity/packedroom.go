@@ -49,7 +49,7 @@ func EmptyRoom(spec schema.SliceSpec, n int) *snapshot.Room {
 	}
 }
 
-// takeTaken takes of a room what its guests have, those that are leaving too.
+// takeTaken takes of a room what its packed tasks have, those that are leaving too.
 func (d *Rooms) takeTaken(r *snapshot.Room) {
 	for _, name := range d.Packed[r.Host.Name] {
 		s := d.Next.Slices[name]
@@ -61,7 +61,7 @@ func (d *Rooms) takeTaken(r *snapshot.Room) {
 	}
 }
 
-// ShareOfPacked is what a guest has of its host.
+// ShareOfPacked is the share that a packed task has of its host.
 func (d *Rooms) ShareOfPacked(spec *schema.SliceSpec) snapshot.Share {
 	taken := snapshot.Share{CPU: spec.CPU, Memory: spec.Memory, Disk: spec.Disk}
 	if j := d.Next.Jobs[spec.Owner]; j != nil {
@@ -77,7 +77,7 @@ type placed struct {
 }
 
 // Fits finds rooms for the packed jobs of a unit, all or none, and says why there
-// are none; nothing if there are, which [differ.settleGuests] then gives them. grown are
+// are none; nothing if there are, which [Rooms.SettlePacked] then records. grown are
 // slices by which reservations have to grow for that. Slices that the unit draws
 // whole are left alone.
 func (d *Rooms) Fits(unit, whole []*schema.Job) (short plan.Reason, grown []schema.SliceSpec) {
@@ -238,7 +238,7 @@ func (d *Rooms) isReserved(r *snapshot.Room, except []string) bool {
 	return whole
 }
 
-// SettlePacked records the guests that a job was found rooms for, and returns
+// SettlePacked records the placements that were found for a job, and returns
 // their names.
 func (d *Rooms) SettlePacked(want *schema.Job) []string {
 	var names []string
@@ -247,9 +247,9 @@ func (d *Rooms) SettlePacked(want *schema.Job) []string {
 	for _, got := range d.chosenRooms[want.Addr] {
 		host := &got.room.Host
 		d.growBy(p, host)
-		g := state.Guest{Host: got.room.N, CPU: got.share.CPU, Memory: got.share.Memory, Disk: got.share.Disk}
+		g := state.PackedTask{Host: got.room.N, CPU: got.share.CPU, Memory: got.share.Memory, Disk: got.share.Disk}
 		for ; ; index++ {
-			g.Slice = guestName(want.Addr, index, host, g.Host)
+			g.Slice = packedName(want.Addr, index, host, g.Host)
 			if d.Next.Slices[g.Slice] == nil && d.Listed[g.Slice] == nil && !slices.Contains(names, g.Slice) {
 				break
 			}
@@ -273,7 +273,7 @@ func (d *Rooms) growBy(p *snapshot.Pool, spec *schema.SliceSpec) {
 		return
 	}
 	p.Used[spec.Index] = true
-	if st, listed := d.Listed[spec.Name]; listed { // recorded by nobody
+	if st, listed := d.Listed[spec.Name]; listed { // in no record
 		d.RecordOf(st)
 	} else {
 		d.PutSlice(state.Slice{Spec: *spec})

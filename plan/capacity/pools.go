@@ -103,7 +103,7 @@ func (d *Pools) IsRejected(name string) bool {
 // not go away: about four minutes.
 const stuckAfter = 8
 
-// IsStuck reports whether a slice in a zone does not go away. Whoever waits for its
+// IsStuck reports whether a slice in a zone does not go away. A job that waits for its
 // name would wait for as long; another name does as well.
 func (d *Pools) IsStuck(name string) bool {
 	st, listed := d.Listed[name]

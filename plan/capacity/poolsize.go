@@ -25,7 +25,7 @@ func (d *Pools) newPool(r *schema.Reservation, recorded []string) *snapshot.Pool
 	there := make(map[string]bool, len(recorded)+len(p.Specs))
 	for _, name := range recorded {
 		_, listed := d.Listed[name]
-		dropped := !listed && d.usefulness(name) == useless && d.Known(&d.Next.Slices[name].Spec)
+		dropped := !listed && d.score(name) == useless && d.Known(&d.Next.Slices[name].Spec)
 		there[name] = !dropped && !d.IsStuck(name)
 	}
 	for i := range p.Specs {
@@ -62,17 +62,17 @@ func (d *Pools) BoundsOf(r *schema.Reservation, held int) snapshot.Bounds {
 // keepSlices chooses those to keep: what jobs hold first, then what is up, then what
 // is on its way, each under the name that it has. What is not to be had counts
 // only where it is needed for the least number; where that is not enough there are
-// others, by names that nobody else bears.
+// others, by names that no other slice bears.
 func (d *Pools) keepSlices(p *snapshot.Pool, recorded []string) {
 	r := p.Of
 	staying := slices.DeleteFunc(slices.Clone(recorded), func(name string) bool { return d.poolMoves(r, name) })
 	slices.SortStableFunc(staying, func(a, b string) int {
-		return cmp.Or(cmp.Compare(d.usefulness(a), d.usefulness(b)), cmp.Compare(d.Next.Slices[a].Spec.Index, d.Next.Slices[b].Spec.Index))
+		return cmp.Or(cmp.Compare(d.score(a), d.score(b)), cmp.Compare(d.Next.Slices[a].Spec.Index, d.Next.Slices[b].Spec.Index))
 	})
 	p.Used = make(map[int]bool, len(staying))
 	for _, name := range staying {
 		was := &d.Next.Slices[name].Spec
-		full := len(p.Specs) >= p.Bound.Most || len(p.Specs) >= p.Bound.Floor && d.usefulness(name) == useless
+		full := len(p.Specs) >= p.Bound.Most || len(p.Specs) >= p.Bound.Floor && d.score(name) == useless
 		if p.Used[was.Index] || full {
 			continue
 		}
@@ -99,8 +99,8 @@ func (d *Pools) keepSlices(p *snapshot.Pool, recorded []string) {
 	slices.SortFunc(p.Specs, func(a, b schema.SliceSpec) int { return cmp.Compare(a.Index, b.Index) })
 }
 
-// usefulness ranks the recorded slices of a reservation, the best first.
-func (d *Pools) usefulness(name string) int {
+// score ranks the recorded slices of a reservation, the best first.
+func (d *Pools) score(name string) int {
 	s := d.Next.Slices[name]
 	_, listed := d.Listed[name]
 	_, held := d.HeldBy(name)
@@ -143,7 +143,7 @@ func (d *Pools) moreOf(p *snapshot.Pool, n int) []schema.SliceSpec {
 func (d *Pools) grow(p *snapshot.Pool, n int) {
 	for _, spec := range d.moreOf(p, n) {
 		p.Used[spec.Index] = true
-		if st, listed := d.Listed[spec.Name]; listed { // recorded by nobody
+		if st, listed := d.Listed[spec.Name]; listed { // in no record
 			d.RecordOf(st)
 		} else {
 			d.PutSlice(state.Slice{Spec: spec})
@@ -204,7 +204,7 @@ func (d *Pools) Expiries() []plan.Expiry {
 	return found
 }
 
-// NoteIdle records whether a slice is held by nobody, and since when.
+// NoteIdle records whether no job holds a slice, and since when.
 func (d *Pools) NoteIdle(name string, idle bool) {
 	s := d.Next.Slices[name]
 	switch {

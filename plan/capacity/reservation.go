@@ -95,7 +95,7 @@ func (p *PoolStatus) count(s *state.Slice, holders []schema.Address) {
 	p.Slices = append(p.Slices, PoolSliceStatus{Name: s.Spec.Name, Up: up, Jobs: holders, IdleSince: s.IdleSince})
 }
 
-// HoldersIn are the jobs that hold slices or live on them as guests, by the names
+// HoldersIn are the jobs that hold slices or have packed tasks on them, by the names
 // of these, each in address order.
 func HoldersIn(doc *state.Document) map[string][]schema.Address {
 	holders := make(map[string][]schema.Address, len(doc.Slices))

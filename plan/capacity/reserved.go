@@ -108,21 +108,21 @@ func (f *Fitting) nearestWhole(now, some []*snapshot.Room) []string {
 	if f.whole == 0 {
 		return nil
 	}
-	guests, never := map[string]int{}, map[string]bool{}
+	packed, never := map[string]int{}, map[string]bool{}
 	var names []string
 	for i, r := range some {
 		name := r.Host.Name
 		if r.N == 0 {
 			names = append(names, name)
 		}
-		guests[name] += now[i].Packed
+		packed[name] += now[i].Packed
 		if now[i].Busy {
-			guests[name]++
+			packed[name]++
 		}
 		never[name] = never[name] || r.Busy || r.Packed > 0
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { return never[name] })
-	slices.SortStableFunc(names, func(a, b string) int { return guests[a] - guests[b] })
+	slices.SortStableFunc(names, func(a, b string) int { return packed[a] - packed[b] })
 	names = names[:min(f.whole, len(names))]
 	for i, r := range some {
 		if slices.Contains(names, r.Host.Name) {

@@ -137,7 +137,7 @@ func (d *Pools) Accounts() *Accounts {
 func (d *Pools) shareable() snapshot.Load {
 	var all, limit snapshot.Load
 	for _, s := range d.Next.Slices {
-		if s.Spec.On == "" { // a guest's host counts, not the guest
+		if s.Spec.On == "" { // of a packed task the host counts
 			all = all.Plus(d.SliceLoad(&s.Spec), 1)
 		}
 	}

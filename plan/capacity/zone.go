@@ -167,7 +167,7 @@ func (d *Zones) IsOftenRejected(want *schema.Job) bool {
 			continue
 		}
 		for _, place := range [2]string{plan.StockPlace(&s.Spec), QuotaPlace(&s.Spec)} {
-			if d.Next.Weather[place].Failures >= Rejections {
+			if d.Next.ZoneHealth[place].Failures >= Rejections {
 				return true
 			}
 		}
@@ -199,7 +199,7 @@ func (d *Zones) Outside(want *schema.Job, held []string) plan.Reason {
 }
 
 // IsRid reports whether a job goes on without a slice that does not go away: nothing
-// runs there, and who deletes what nobody wants sees to it.
+// runs there, and the deletion of unwanted slices covers it.
 func (d *Zones) IsRid(j *state.Job, name string) bool {
 	return d.IsStuck(name) && !j.Running() && !j.Status.Ended() && !j.Stop && !d.Leaving[j.Spec.Addr]
 }

@@ -37,9 +37,9 @@ func (d *ZoneHealth) CannotAsk(spec *schema.SliceSpec) plan.Reason {
 	return plan.Because(plan.WaitProvider, fmt.Sprintf("provider %s was not asked for its slices", p))
 }
 
-// Weather is what is known of the places where capacity is asked for: a zone for
+// Zone health is what is known of the places where capacity is asked for: a zone for
 // one TPU type and tier, or for quotas the whole region and generation. A place
-// where it was refused, or where slices die young, is left alone for a while, which
+// where it was refused, or where slices are lost early, is left alone for a while, which
 // doubles with every failure in a row; meanwhile others are tried in the declared
 // order. When the time is over, a few slices try it before all do.
 
@@ -52,7 +52,7 @@ const (
 	fairAfter = time.Hour
 	// forgetAfter is when nothing is remembered of it any more.
 	forgetAfter = 24 * time.Hour
-	// fairShare is how many slices must come up for each that died young for
+	// fairShare is how many slices must come up for each that was lost early for
 	// the place to count as a good one.
 	fairShare = 4
 	// ProbeLimit is how many slices at a time try a place that has failed.
@@ -103,9 +103,9 @@ func holdOff(kind schema.ErrorKind, n int) time.Duration {
 	return min(first<<min(n-1, 10), most)
 }
 
-// worsened is the weather of a place after another failure. Those that were under
+// worsened is the health of a place after another failure. Those that were under
 // way when the place was given up say nothing new.
-func worsened(was state.Weather, f Failure, now time.Time) state.Weather {
+func worsened(was state.ZoneHealth, f Failure, now time.Time) state.ZoneHealth {
 	if now.Before(was.Until) || now.Sub(was.At) < sameMoment {
 		return was
 	}
@@ -113,9 +113,9 @@ func worsened(was state.Weather, f Failure, now time.Time) state.Weather {
 	if now.Sub(was.At) > fairAfter {
 		n = 1
 	}
-	next := state.Weather{Kind: f.Kind, Reason: f.Text, Failures: n, At: now, Until: now.Add(holdOff(f.Kind, n))}
+	next := state.ZoneHealth{Kind: f.Kind, Reason: f.Text, Failures: n, At: now, Until: now.Add(holdOff(f.Kind, n))}
 	if n > 1 {
-		next.Births = was.Births
+		next.Successes = was.Successes
 	}
 	return next
 }
@@ -135,7 +135,7 @@ func Folded(doc *state.Document, a plan.Action, f *Failure, now time.Time) *stat
 	next.Failed, next.Error, next.RetryAt, next.OverQuota = "", "", time.Time{}, false
 	// Nothing else changes, and documents are large: the rest is shared.
 	folded := *doc
-	folded.Slices, folded.Weather = maps.Clone(doc.Slices), maps.Clone(doc.Weather)
+	folded.Slices, folded.ZoneHealth = maps.Clone(doc.Slices), maps.Clone(doc.ZoneHealth)
 	doc = &folded
 	doc.Slices[name] = &next
 	if f == nil {
@@ -149,13 +149,13 @@ func Folded(doc *state.Document, a plan.Action, f *Failure, now time.Time) *stat
 	next.OverQuota = f.Kind == schema.ErrorQuota
 	next.RetryAt = now.Add(max(f.After, retryDelay(f, next.Tries)))
 	if place, ok := counts(&cur.Spec, f.Kind); ok && a.Verb == plan.CreateSlice {
-		if doc.Weather == nil {
-			doc.Weather = map[string]state.Weather{}
+		if doc.ZoneHealth == nil {
+			doc.ZoneHealth = map[string]state.ZoneHealth{}
 		}
 		said := *f
 		said.Text = cmp.Or(f.Brief, f.Text)
-		doc.Weather[place] = worsened(doc.Weather[place], said, now)
-		next.RetryAt = Later(next.RetryAt, doc.Weather[place].Until)
+		doc.ZoneHealth[place] = worsened(doc.ZoneHealth[place], said, now)
+		next.RetryAt = Later(next.RetryAt, doc.ZoneHealth[place].Until)
 	}
 	return doc
 }
@@ -169,7 +169,7 @@ func Later(a, b time.Time) time.Time {
 }
 
 // retryDelay is how long to leave a slice alone after a failed call. What can
-// never work is still tried now and then, since people mend things.
+// never work is still tried now and then, since people may fix the cause.
 func retryDelay(f *Failure, tries int) time.Duration {
 	switch f.Kind {
 	case schema.ErrorRate:
@@ -185,7 +185,7 @@ func retryDelay(f *Failure, tries int) time.Duration {
 	return plan.Backoff(max(tries, 1))
 }
 
-// Blame counts the end of a slice against its place, if it died young or its
+// Blame counts the end of a slice against its place, if it was lost early or its
 // provider could not bring it up.
 func (d *ZoneHealth) Blame(s *state.Slice, cause schema.ErrorKind, why string) {
 	if cause == "" || cause == schema.ErrorUnavailable {
@@ -203,12 +203,12 @@ func (d *ZoneHealth) Worsen(spec *schema.SliceSpec, kind schema.ErrorKind, why s
 	if !ok {
 		return
 	}
-	was := d.Next.Weather[place]
+	was := d.Next.ZoneHealth[place]
 	is := worsened(was, Failure{Kind: kind, Text: why}, d.Now)
 	// One that dies among many that live says little of their place: it counts,
 	// and the place stays open.
-	if is != was && kind == schema.ErrorPreempted && d.living(place)+is.Births >= fairShare*is.Failures {
-		is.Until, is.Had = d.Now, true
+	if is != was && kind == schema.ErrorPreempted && d.living(place)+is.Successes >= fairShare*is.Failures {
+		is.Until, is.Succeeded = d.Now, true
 	}
 	if is != was {
 		d.SetZoneHealth(place, &is)
@@ -227,29 +227,29 @@ func (d *ZoneHealth) living(place string) int {
 	return n
 }
 
-// SetZoneHealth records the weather of a place, nil for good weather.
-func (d *ZoneHealth) SetZoneHealth(place string, w *state.Weather) {
+// SetZoneHealth records the health of a place, nil for a healthy one.
+func (d *ZoneHealth) SetZoneHealth(place string, w *state.ZoneHealth) {
 	next := d.Mutable()
-	next.Weather = maps.Clone(next.Weather) // what others hold stays as it is
+	next.ZoneHealth = maps.Clone(next.ZoneHealth) // what others hold stays as it is
 	if w == nil {
-		delete(next.Weather, place)
+		delete(next.ZoneHealth, place)
 		return
 	}
-	if next.Weather == nil {
-		next.Weather = map[string]state.Weather{}
+	if next.ZoneHealth == nil {
+		next.ZoneHealth = map[string]state.ZoneHealth{}
 	}
-	next.Weather[place] = *w
+	next.ZoneHealth[place] = *w
 }
 
 // Cleared notes that capacity was had where a slice is.
 func (d *ZoneHealth) Cleared(spec *schema.SliceSpec) {
 	for _, place := range [2]string{plan.StockPlace(spec), QuotaPlace(spec)} {
-		w, bad := d.Next.Weather[place]
+		w, bad := d.Next.ZoneHealth[place]
 		if !bad {
 			continue
 		}
 		// Where slices come up and then die, coming up is little news.
-		if w.Had, w.Births = true, w.Births+1; w.Kind == schema.ErrorPreempted && w.Births < fairShare*w.Failures {
+		if w.Succeeded, w.Successes = true, w.Successes+1; w.Kind == schema.ErrorPreempted && w.Successes < fairShare*w.Failures {
 			d.SetZoneHealth(place, &w)
 		} else {
 			d.SetZoneHealth(place, nil)
@@ -259,7 +259,7 @@ func (d *ZoneHealth) Cleared(spec *schema.SliceSpec) {
 
 // ForgetZoneHealth removes records of places that took slices again or were not asked for long.
 func (d *ZoneHealth) ForgetZoneHealth() {
-	for place, w := range d.Doc.Weather {
+	for place, w := range d.Doc.ZoneHealth {
 		if d.Now.Sub(w.Until) > forgetAfter {
 			d.SetZoneHealth(place, nil)
 		}
@@ -275,11 +275,11 @@ func (d *ZoneHealth) Shut(spec *schema.SliceSpec) plan.Reason {
 		return d.CannotAsk(spec)
 	}
 	for _, place := range [2]string{QuotaPlace(spec), plan.StockPlace(spec)} {
-		w, bad := d.Next.Weather[place]
+		w, bad := d.Next.ZoneHealth[place]
 		if bad && d.Now.Before(w.Until) {
 			return plan.Reason{Kind: plan.WaitKindOf(w.Kind), Text: fmt.Sprintf("%s: %s: %s", spec.Zone, InWords(w.Kind), w.Reason), Until: w.Until}
 		}
-		if bad && !w.Had && !waitsInTheCloud(spec) && d.trying(place) >= ProbeLimit {
+		if bad && !w.Succeeded && !waitsInTheCloud(spec) && d.trying(place) >= ProbeLimit {
 			return plan.Underway(fmt.Sprintf("%s: others try it first, after: %s", spec.Zone, w.Reason))
 		}
 	}
@@ -326,7 +326,7 @@ func (d *ZoneHealth) GiveUp(s *state.Slice) *state.Slice {
 	d.Worsen(&s.Spec, schema.ErrorCapacity, why)
 	e := d.EditSlice(s.Spec.Name)
 	e.Failed, e.Error, e.Tries = schema.ErrorCapacity, why, e.Tries+1
-	e.RetryAt = Later(d.Now.Add(plan.Backoff(e.Tries)), d.Next.Weather[plan.StockPlace(&s.Spec)].Until)
+	e.RetryAt = Later(d.Now.Add(plan.Backoff(e.Tries)), d.Next.ZoneHealth[plan.StockPlace(&s.Spec)].Until)
 	return e
 }
 

@@ -36,7 +36,7 @@ func (d *Zones) NewOf(provider schema.ProviderName, specs []schema.SliceSpec) pl
 
 // FreshSlices are the specs of the slices that a job without any is given: idle ones
 // that do as well as new ones, then the first ones named after it whose names
-// nobody else bears.
+// no other slice bears.
 func (d *Zones) FreshSlices(want *schema.Job) []schema.SliceSpec {
 	specs, used := d.warmSpecs(want, d.ChosenZones[want.Addr])
 	for index := 0; len(specs) < want.Resources.Slices; index++ {

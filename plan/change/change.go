@@ -173,7 +173,7 @@ func JobAttrs(j *schema.Job) []Attr {
 func shortSum(sum string) string { return sum[:min(12, len(sum))] }
 
 // ResourceAttrs flattens a namespace, reservation or job group. The result is
-// not nil: that would say that there is no such thing.
+// not nil: that would mean that there is no such attribute.
 func ResourceAttrs(r state.Resource) []Attr {
 	l := attrList{attrs: []Attr{}}
 	switch {

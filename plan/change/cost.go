@@ -32,7 +32,7 @@ type costKind struct {
 
 // Costs estimates what the plan's slices cost, by provider, zone and type, in
 // that order: before it those that the inventories list, after it those that are
-// declared. What is dead costs nothing, what the stack has let go of goes on
+// declared. What is dead costs nothing, unmanaged slices go on
 // costing. The provider local is free and left out. A slice whose zone is not
 // decided yet is taken to come up in the first that it may.
 func Costs(desired *schema.Desired, p *plan.Plan, obs *plan.Observed) []plan.Cost {
@@ -88,7 +88,7 @@ type costSums struct {
 	made    map[schema.Address][]schema.SliceSpec // recorded and to stay, by owner
 }
 
-// before counts what is there. What the stack has let go of is there afterwards too.
+// before counts what is there. Unmanaged slices are there afterwards too.
 func (s *costSums) before(obs *plan.Observed) {
 	stack := s.plan.Next.Stack()
 	for _, inv := range obs.Inventories {
@@ -102,7 +102,7 @@ func (s *costSums) before(obs *plan.Observed) {
 				continue
 			}
 			cost.Before.Add(&st.Spec, cost.PerSliceHour, 1)
-			if _, disowned := s.plan.Next.Disowned[st.Spec.Name]; disowned {
+			if _, unmanaged := s.plan.Next.Unmanaged[st.Spec.Name]; unmanaged {
 				cost.After.Add(&st.Spec, cost.PerSliceHour, 1)
 			}
 		}

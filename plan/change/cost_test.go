@@ -52,7 +52,7 @@ func TestCosts(t *testing.T) {
 		}
 	}
 	one := onGCP("a", 2, nil)
-	disowned := listedSlice(onGCP("old", 1, nil), 0, "us-west4-a")
+	unmanaged := listedSlice(onGCP("old", 1, nil), 0, "us-west4-a")
 	foreign := listedSlice(one, 0, "us-west4-a")
 	foreign.Spec.Stack = "another"
 	dead := listedSlice(one, 0, "us-west4-a")
@@ -96,8 +96,8 @@ func TestCosts(t *testing.T) {
 			want: []plan.Cost{},
 		},
 		{
-			name: "disowned goes on", doc: state.Document{Disowned: map[string]state.Disowned{disowned.Spec.Name: {}}},
-			listed: []schema.SliceStatus{disowned}, want: []plan.Cost{row("us-west4-a", 1, 1)},
+			name: "unmanaged goes on", doc: state.Document{Unmanaged: map[string]state.Unmanaged{unmanaged.Spec.Name: {}}},
+			listed: []schema.SliceStatus{unmanaged}, want: []plan.Cost{row("us-west4-a", 1, 1)},
 		},
 		{name: "another stack's", listed: []schema.SliceStatus{foreign}, want: []plan.Cost{}},
 		{name: "dead", listed: []schema.SliceStatus{dead}, want: []plan.Cost{}},

@@ -8,9 +8,9 @@ import (
 	"github.com/fray-ml/fray/state"
 )
 
-// A lifecycle says what plans may do to a thing and is no part of what it is:
+// A lifecycle states what plans may do to a job or reservation and is no part of its spec:
 // another one alone shows no change and touches nothing that runs. It is recorded
-// at once, whatever else the thing waits for, so that the state knows how it was
+// at once, whatever else it waits for, so that the state knows how it was
 // meant when the files say nothing of it any more.
 //
 // Its triggers are heeded like attributes (trigger.go): as long as the record has

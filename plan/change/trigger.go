@@ -13,9 +13,9 @@ import (
 // its job was carried out, so that a change is not forgotten before it is heeded,
 // whatever happens in between. What is new among the triggers, or gone, or whose
 // value is not known yet, triggers nothing. Nor does what a trigger has done to
-// another job: whoever depends on that names the cause as well.
+// another job: a job that depends on that names the cause as well.
 
-// replacedByHand stands, in a record, for what a thing was before it was replaced by itself.
+// replacedByHand stands, in a record, for the digest before a declaration triggered its own replacement.
 const replacedByHand schema.Digest = "replaced"
 
 // ReplaceTriggeredBy is the name of the lifecycle attribute.
@@ -81,7 +81,7 @@ func withTriggers(desired schema.Desired) schema.Desired {
 	if len(named) == 0 {
 		return desired
 	}
-	f := filling{things: thingsNamed(&desired, named), digests: map[schema.Trigger]schema.Digest{}}
+	f := filling{declarations: declarationsNamed(&desired, named), digests: map[schema.Trigger]schema.Digest{}}
 	desired.Jobs = Changing(desired.Jobs, func(job *schema.Job) *schema.Job {
 		if !slices.ContainsFunc(job.Lifecycle.TriggeredBy, func(t schema.Trigger) bool { return t.Digest == "" }) {
 			return job
@@ -95,8 +95,8 @@ func withTriggers(desired schema.Desired) schema.Desired {
 
 // filling is the filling in of triggers; many jobs may name the same.
 type filling struct {
-	things  map[schema.Address][]thing
-	digests map[schema.Trigger]schema.Digest // by triggers without
+	declarations map[schema.Address][]declaration
+	digests      map[schema.Trigger]schema.Digest // by triggers without
 }
 
 func (f *filling) filled(job *schema.Job) []schema.Trigger {
@@ -107,15 +107,15 @@ func (f *filling) filled(job *schema.Job) []schema.Trigger {
 			filled = append(filled, t)
 			continue
 		}
-		for _, thing := range f.things[t.Addr] {
-			key := schema.Trigger{Addr: thing.addr, Path: t.Path}
-			if thing.addr == job.Addr || seen[key] { // nothing triggers itself
+		for _, declaration := range f.declarations[t.Addr] {
+			key := schema.Trigger{Addr: declaration.addr, Path: t.Path}
+			if declaration.addr == job.Addr || seen[key] { // nothing triggers itself
 				continue
 			}
 			seen[key] = true
 			digest, taken := f.digests[key]
 			if !taken {
-				digest = digestOfAttrs(thing.attrs(), t.Path)
+				digest = digestOfAttrs(declaration.attrs(), t.Path)
 				f.digests[key] = digest
 			}
 			filled = append(filled, schema.Trigger{Addr: key.Addr, Path: key.Path, Digest: digest})
@@ -124,25 +124,25 @@ func (f *filling) filled(job *schema.Job) []schema.Trigger {
 	return filled
 }
 
-// thing is anything declared.
-type thing struct {
+// declaration is a job, reservation, namespace or group.
+type declaration struct {
 	addr  schema.Address
 	attrs func() []Attr
 }
 
-// thingsNamed finds, for each address that is named, what is declared there: the
+// declarationsNamed finds, for each address that is named, what is declared there: the
 // instances of a job, what is in a group.
-func thingsNamed(desired *schema.Desired, named map[schema.Address]bool) map[schema.Address][]thing {
-	found := map[schema.Address][]thing{}
-	add := func(t thing) {
+func declarationsNamed(desired *schema.Desired, named map[schema.Address]bool) map[schema.Address][]declaration {
+	found := map[schema.Address][]declaration{}
+	add := func(t declaration) {
 		for _, of := range []schema.Address{t.addr, t.addr.Base(), t.addr.GroupAddress()} {
-			if named[of] && !slices.ContainsFunc(found[of], func(o thing) bool { return o.addr == t.addr }) {
+			if named[of] && !slices.ContainsFunc(found[of], func(o declaration) bool { return o.addr == t.addr }) {
 				found[of] = append(found[of], t)
 			}
 		}
 	}
 	resource := func(addr schema.Address, r state.Resource) {
-		add(thing{addr: addr, attrs: func() []Attr { return ResourceAttrs(r) }})
+		add(declaration{addr: addr, attrs: func() []Attr { return ResourceAttrs(r) }})
 	}
 	for i := range desired.Namespaces {
 		resource(desired.Namespaces[i].Addr, state.Resource{Namespace: &desired.Namespaces[i]})
@@ -155,7 +155,7 @@ func thingsNamed(desired *schema.Desired, named map[schema.Address]bool) map[sch
 	}
 	for i := range desired.Jobs {
 		job := &desired.Jobs[i]
-		add(thing{addr: job.Addr, attrs: func() []Attr { return JobAttrs(job) }})
+		add(declaration{addr: job.Addr, attrs: func() []Attr { return JobAttrs(job) }})
 	}
 	return found
 }

@@ -16,10 +16,10 @@ func (w *world) live() {
 	for _, name := range slices.Sorted(maps.Keys(w.slices)) {
 		s := w.slices[name]
 		if s == nil || s.spec.Stack != w.doc.Stack() {
-			continue // gone with its machine, or somebody else's
+			continue // gone with its machine, or another stack's
 		}
-		if isGuest(s) {
-			w.liveGuest(s)
+		if isPacked(s) {
+			w.livePacked(s)
 			continue
 		}
 		if !s.changesAt.After(w.now) {
@@ -33,7 +33,7 @@ func (w *world) live() {
 			}
 		}
 		for n, h := range s.hosts {
-			w.lodge(s, n, h)
+			w.takePacked(s, n, h)
 			w.liveHost(s, n, h)
 		}
 	}
@@ -68,7 +68,7 @@ func (w *world) liveHost(s *simSlice, n int, h *simHost) {
 	report := state.HostReport{
 		Slice: s.spec.Name, Host: n, Boot: fmt.Sprint(h.boot), Seq: w.reported, At: w.now,
 		Address: "127.0.0.1", CoordinatorPort: 8000 + n, MegascalePort: 9000 + n, Generation: h.done, Epoch: h.seen.epoch,
-		Guests: w.guestNames(s.spec.Name, n),
+		PackedTasks: w.packedNames(s.spec.Name, n),
 	}
 	if h.task != nil {
 		task := *h.task

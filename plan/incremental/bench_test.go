@@ -55,8 +55,8 @@ func runningWorld(tb testing.TB, desired schema.Desired) (*state.Document, *plan
 						State: schema.TaskRunning, Started: true,
 					}
 				}
-			case plan.MendSlice, plan.UpdateSlice, plan.DeleteSlice, plan.ForgetSlice:
-				tb.Fatalf("%s in calm weather", a.Verb)
+			case plan.RepairSlice, plan.UpdateSlice, plan.DeleteSlice, plan.ForgetSlice:
+				tb.Fatalf("%s without a fault", a.Verb)
 			}
 		}
 		obs.Inventories[schema.ProviderLocal] = inv

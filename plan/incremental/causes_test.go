@@ -80,7 +80,7 @@ func TestResumedAttemptOfAnOlderFray(t *testing.T) {
 }
 
 // Programs fail when a peer is gone. Only the first has failed, whatever its number
-// and whoever is heard first; the others went with it, and never read as failed.
+// and the first that is heard; the others went with it, and never read as failed.
 func TestSiblingsOfAFailedTask(t *testing.T) {
 	w := newWorld(t)
 	a := jobAddr("a")

@@ -8,8 +8,8 @@ import (
 	"github.com/fray-ml/fray/state"
 )
 
-// meetKin notes who launched jobs, and when the first of them is forgotten.
-func (p *Planner) meetKin(d *reconcile.Reconciler) {
+// noteLaunches notes which jobs launched others, and when the first of them is forgotten.
+func (p *Planner) noteLaunches(d *reconcile.Reconciler) {
 	p.parents, p.forget = map[string]bool{}, time.Time{}
 	sooner := func(at time.Time) {
 		if !at.IsZero() && (p.forget.IsZero() || at.Before(p.forget)) {

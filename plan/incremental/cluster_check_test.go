@@ -74,13 +74,13 @@ func (c *cluster) ended(addr schema.Address, j *state.Job) {
 	}
 }
 
-// sharing finds hosts that have more on them than they can hold: guests with more
-// cores than there are, or guests beside a job that has the whole.
+// sharing finds hosts that have more on them than they can hold: packed tasks with more
+// cores than there are, or packed tasks beside a job that has the whole.
 func (c *cluster) sharing() {
 	c.t.Helper()
 	cores := map[string]float64{}
 	for _, s := range c.slices {
-		if s.isGuest() {
+		if s.isPacked() {
 			cores[s.spec.On] += s.spec.CPU
 		}
 	}
@@ -90,10 +90,10 @@ func (c *cluster) sharing() {
 			continue // its end is not seen yet
 		}
 		if held > host.spec.CPU+snapshot.CPUEpsilon {
-			c.fail("slice %s has guests with %g cores, and has %g", name, held, host.spec.CPU)
+			c.fail("slice %s has packed tasks with %g cores, and has %g", name, held, host.spec.CPU)
 		}
 		if host.run != nil || host.stops != nil {
-			c.fail("slice %s has guests and runs a job as a whole", name)
+			c.fail("slice %s has packed tasks and runs a job as a whole", name)
 		}
 	}
 }
@@ -135,7 +135,7 @@ func (c *cluster) limits() {
 	there := map[schema.ProviderName]int{}
 	pools := map[schema.Address]int{}
 	for _, s := range c.slices {
-		if s.isGuest() {
+		if s.isPacked() {
 			continue
 		}
 		there[s.spec.Provider]++
@@ -235,7 +235,7 @@ func (c *cluster) unitBand(addr schema.Address) int {
 	return best
 }
 
-// overtaken finds those who got capacity while others, who came before and stand
+// overtaken finds units that got capacity while others, which came before and stand
 // no lower, had waited for it for too long.
 func (c *cluster) overtaken(before *state.Document) {
 	c.t.Helper()

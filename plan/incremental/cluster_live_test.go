@@ -19,7 +19,7 @@ func (c *cluster) live() {
 	for _, name := range names {
 		s := c.slices[name]
 		switch {
-		case s.isGuest():
+		case s.isPacked():
 		case !s.goneAt.IsZero() && !c.now.Before(s.goneAt), !s.diesAt.IsZero() && c.now.After(s.diesAt):
 			if s.goneAt.IsZero() {
 				c.lose(name)
@@ -37,28 +37,28 @@ func (c *cluster) live() {
 		s := c.slices[name]
 		switch {
 		case s == nil:
-		case s.isGuest() && c.slices[s.spec.On] == nil:
+		case s.isPacked() && c.slices[s.spec.On] == nil:
 			delete(c.slices, name)
-		case s.isGuest() && s.left && s.run == nil && s.stops == nil:
+		case s.isPacked() && s.left && s.run == nil && s.stops == nil:
 			delete(c.slices, name)
 		default:
 			c.obey(name, s)
 		}
 	}
-	c.lodge(names)
+	c.takePacked(names)
 	c.proceed()
 }
 
-// lodge has the hosts take in the guests that they are told of, and let go of
+// takePacked has the hosts take in the packed tasks that they are assigned, and drop
 // others.
-func (c *cluster) lodge(names []string) {
+func (c *cluster) takePacked(names []string) {
 	serves := map[string][]string{}
 	for _, name := range names {
 		s := c.slices[name]
-		if s == nil || !s.isGuest() {
+		if s == nil || !s.isPacked() {
 			continue
 		}
-		told := slices.ContainsFunc(c.obs.Assignments[s.spec.On].Guests, func(g state.Guest) bool { return g.Slice == name })
+		told := slices.ContainsFunc(c.obs.Assignments[s.spec.On].PackedTasks, func(g state.PackedTask) bool { return g.Slice == name })
 		if s.left = !told; s.left && s.run != nil {
 			s.stops, s.run = s.run, nil
 		}
@@ -66,10 +66,10 @@ func (c *cluster) lodge(names []string) {
 	}
 	for _, name := range names {
 		s := c.slices[name]
-		if s == nil || s.isGuest() || len(c.obs.Hosts[name]) == 0 {
+		if s == nil || s.isPacked() || len(c.obs.Hosts[name]) == 0 {
 			continue
 		}
-		for _, g := range c.obs.Assignments[name].Guests {
+		for _, g := range c.obs.Assignments[name].PackedTasks {
 			if c.slices[g.Slice] != nil {
 				continue
 			}
@@ -77,15 +77,15 @@ func (c *cluster) lodge(names []string) {
 			c.obs.Hosts[g.Slice] = []plan.Host{{HostReport: state.HostReport{Slice: g.Slice, Address: "10.0.0.1"}}}
 			serves[name] = append(serves[name], g.Slice)
 		}
-		if slices.Sort(serves[name]); !slices.Equal(serves[name], c.obs.Hosts[name][0].Guests) {
+		if slices.Sort(serves[name]); !slices.Equal(serves[name], c.obs.Hosts[name][0].PackedTasks) {
 			hosts := slices.Clone(c.obs.Hosts[name])
-			hosts[0].Guests = serves[name]
+			hosts[0].PackedTasks = serves[name]
 			c.obs.Hosts[name] = hosts
 		}
 	}
 }
 
-// lose counts the end of a slice for whoever holds it, or lives there.
+// lose counts the end of a slice for its holder and its packed tasks.
 func (c *cluster) lose(name string) {
 	c.tally.lost++
 	for addr, j := range c.doc.Jobs {
@@ -133,7 +133,7 @@ func (c *cluster) proceed() {
 			running[s.run.JobID] = append(running[s.run.JobID], name)
 			tasks += s.spec.Hosts
 		}
-		if !s.isGuest() {
+		if !s.isPacked() {
 			machines++
 		}
 	}

@@ -188,8 +188,8 @@ func (c *cluster) grouped(like schema.Job, space *schema.Namespace, name string)
 	return all
 }
 
-// weather opens and shuts zones.
-func (c *cluster) weather() {
+// faults opens and shuts zones.
+func (c *cluster) faults() {
 	for _, zone := range clusterZones() {
 		if _, known := c.room[zone]; !known || c.dice.IntN(200) == 0 {
 			c.room[zone] = c.dice.IntN(2) * (*clusterSlices/12 + 2)
@@ -212,7 +212,7 @@ func (c *cluster) allEnded() bool {
 	return true
 }
 
-// drain lets all end, while nobody comes any more.
+// drain lets all jobs end, while none is added.
 func (c *cluster) drain() {
 	for range 20_000 {
 		c.clear()

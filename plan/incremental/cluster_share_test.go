@@ -54,12 +54,12 @@ func (c *cluster) weigh() {
 	log.steps++
 }
 
-// roomFor is how much there is for those who compete.
+// roomFor is how much there is for those that compete.
 func (c *cluster) roomFor(kind int) float64 {
 	room := float64(c.doc.Desired.Providers[0].Slices)
 	cores := 0.0
 	for _, s := range c.slices {
-		if !s.isGuest() && s.spec.Owner.Kind == schema.KindReservation {
+		if !s.isPacked() && s.spec.Owner.Kind == schema.KindReservation {
 			room--
 			if s.spec.TPU == "" && !c.now.Before(s.readyAt) {
 				cores += s.spec.CPU
@@ -129,7 +129,7 @@ func (c *cluster) userMax(space int, user string) float64 {
 
 // fair compares what namespaces had with what they were due, and begins anew. Over
 // a time in which jobs come and go many times no more than 5% of all may be with
-// others than those who are due it, and so nobody has more or less than his due by
+// others than those that are due it, and so none has more or less than his due by
 // more than that. Over shorter ones the size of jobs tells.
 func (c *cluster) fair() {
 	c.t.Helper()
@@ -173,7 +173,7 @@ func (l *shareLog) table(c *cluster) string {
 	return b.String()
 }
 
-// passedOver finds those who got capacity while one of another namespace, which
+// passedOver finds units that got capacity while one of another namespace, which
 // had a smaller share and is of no lower band, had waited for longer than anybody
 // is to be overtaken. Shares rise while capacity is handed out: who was due before
 // is certainly so if its namespace has less at the end than the other's had before.
@@ -244,7 +244,7 @@ func (c *cluster) belongs(j *state.Job) bool {
 
 // isDue reports whether a job waits for slices of its own, can be given them for
 // all that it may have, and has waited for so long that they are kept for it. Room
-// that is being made for it comes whoever else is given some.
+// that is being made for it comes whichever other unit is given some.
 func (c *cluster) isDue(addr schema.Address, j *state.Job, before *state.Document) bool {
 	r := &j.Spec.Resources
 	if j.Status != schema.JobPending || len(j.Slices) > 0 || r.Reservation != "" || r.Provider == schema.ProviderGCP || addr.Group != "" || before.Jobs[addr] == nil ||
@@ -277,7 +277,7 @@ func waitsSince(j *state.Job) time.Time {
 // for a day batch may be given nothing.
 func longestWait() time.Duration { return 24*time.Hour + 12**clusterWork }
 
-// starving finds those who wait for too long. In the cloud that is the weather's
+// starving finds units that wait for too long. In the cloud that is the stockouts'
 // doing.
 func (c *cluster) starving() {
 	c.t.Helper()

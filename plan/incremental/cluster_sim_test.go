@@ -42,7 +42,7 @@ func TestClusterSimulation(t *testing.T) {
 	first, began, said := c.now, time.Now(), time.Now()
 	compared := time.Duration(0)
 	for elapsed := time.Duration(0); elapsed < *clusterFor; elapsed = c.now.Sub(first) {
-		c.weather()
+		c.faults()
 		c.arrivals(c.burst(elapsed, *clusterFor))
 		c.forget()
 		c.step()

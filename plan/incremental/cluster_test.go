@@ -152,7 +152,7 @@ func TestSemantics13FirstInFirstOut(t *testing.T) {
 	}
 }
 
-// Who waits for others has no place in the queue: nobody stands behind it, or
+// Who waits for others has no place in the queue: no unit stands behind it, or
 // before others by it.
 func TestSemantics13WhoWaitsForOthersIsNotInTheQueue(t *testing.T) {
 	held := newJob("z", inSpace("one"), ofUserNamed("ann"), after(jobAddr("y"))) // of the user who has least
@@ -243,9 +243,9 @@ func TestBigGangIsNotOvertakenForEver(t *testing.T) {
 		}
 	}
 	if overtaken == 0 {
-		t.Error("nobody went ahead of a gang that did not fit")
+		t.Error("no job went ahead of a gang that did not fit")
 	}
-	w.wantReason(jobs[59].Addr, "held back for job.big, which has waited 10m")
+	w.wantReason(jobs[59].Addr, "reserved for job.big, which has waited 10m")
 	w.until(10*time.Minute, "running", func(*plan.Plan) bool { return w.job(big.Addr).Ready })
 	for _, j := range jobs[4:] {
 		if at := w.startedAt(j.Addr); at.After(w.job(big.Addr).AdmittedAt.Add(schedule.Patience+time.Minute)) && at.Before(w.startedAt(big.Addr)) {
@@ -254,8 +254,8 @@ func TestBigGangIsNotOvertakenForEver(t *testing.T) {
 	}
 }
 
-// Who waits for services, which do not end, is waited for by nobody; nor are the
-// children of what runs held back.
+// Who waits for services, which do not end, is waited for by no unit; nor are the
+// children of what runs delayed.
 func TestNothingIsHeldBackForEver(t *testing.T) {
 	service := newJob("s", asService)
 	big, small := newJob("big", onSlices(2)), newJob("small")

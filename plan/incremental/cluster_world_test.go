@@ -73,7 +73,7 @@ type clusterTally struct {
 // String sums it up in a line.
 func (y clusterTally) String() string {
 	mean := y.longer / time.Duration(max(y.steps, 1))
-	return fmt.Sprintf("%d steps of %s in the mean (longest %s), %d jobs (%d succeeded, %d failed, %d times held back), %d yields, %d slices lost, %d refused, "+
+	return fmt.Sprintf("%d steps of %s in the mean (longest %s), %d jobs (%d succeeded, %d failed, %d times delayed), %d yields, %d slices lost, %d refused, "+
 		"at most %d tasks of %d jobs on %d slices; longest waits %s; digest %x",
 		y.steps, mean.Round(100*time.Microsecond), y.most.Round(time.Millisecond), y.launched, y.succeeded, y.failed, y.heldBack, y.yields, y.lost, y.refused,
 		y.mostTasks, y.mostJobs, y.mostSlices, y.waits, y.digest)
@@ -87,10 +87,10 @@ type clusterSlice struct {
 	run     *state.Run // what its hosts run
 	gen     int64      // of that
 	stops   *state.Run // what they are ending
-	left    bool       // a guest that is to go
+	left    bool       // a packed task that is to go
 }
 
-func (s *clusterSlice) isGuest() bool { return s.spec.On != "" }
+func (s *clusterSlice) isPacked() bool { return s.spec.On != "" }
 
 func newCluster(t testing.TB, seed uint64) *cluster {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -189,7 +189,7 @@ func (c *cluster) list() {
 	lists := map[schema.ProviderName][]schema.SliceStatus{schema.ProviderLocal: nil, schema.ProviderGCP: nil}
 	for _, name := range slices.Sorted(maps.Keys(c.slices)) {
 		s := c.slices[name]
-		if s.isGuest() {
+		if s.isPacked() {
 			continue
 		}
 		st := schema.SliceStatus{Spec: s.spec, Phase: schema.SliceReady}
@@ -246,7 +246,7 @@ func (c *cluster) carryOut(a *plan.Action) {
 		}
 		delete(c.obs.Assignments, name)
 		delete(c.obs.Hosts, name)
-	case plan.MendSlice, plan.UpdateSlice:
+	case plan.RepairSlice, plan.UpdateSlice:
 	}
 }
 

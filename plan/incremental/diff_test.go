@@ -27,8 +27,8 @@ func TestDiffIsAFunction(t *testing.T) {
 		w.wayward = true
 		w.program = drawPrograms(t)
 		w.accept(drawConfiguration(t))
-		for range rapid.IntRange(0, 15).Draw(t, "mishaps") {
-			mishap(t, w)
+		for range rapid.IntRange(0, 15).Draw(t, "faults") {
+			fault(t, w)
 			w.step(700 * time.Millisecond)
 		}
 		obs := w.observe()

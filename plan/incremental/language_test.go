@@ -69,7 +69,7 @@ func TestLanguageSnippetsArePlanned(t *testing.T) {
 		}
 		doc := &state.Document{FormatVersion: state.FormatVersion, Lineage: "lineage"}
 		p := reconcile.Diff(&desired, change.Accepted(doc, desired), &plan.Observed{}, time.Unix(0, 0))
-		if got, want := p.Counts()[plan.VerbCreate], declaredThings(&desired); got != want {
+		if got, want := p.Counts()[plan.VerbCreate], declaredDeclarations(&desired); got != want {
 			t.Errorf("%d to create, want %d\n%s", got, want, s[2])
 		}
 	}
@@ -78,6 +78,6 @@ func TestLanguageSnippetsArePlanned(t *testing.T) {
 	}
 }
 
-func declaredThings(d *schema.Desired) int {
+func declaredDeclarations(d *schema.Desired) int {
 	return len(d.Namespaces) + len(d.Reservations) + len(d.Groups) + len(d.Jobs)
 }

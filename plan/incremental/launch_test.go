@@ -184,7 +184,7 @@ func TestDestroyEndsWhatWasLaunched(t *testing.T) {
 	var nothing schema.Desired
 	p := reconcile.Diff(&nothing, w.doc, w.observe(), w.now)
 	if got := p.Counts()[plan.VerbDelete]; got != 2 {
-		t.Errorf("the plan deletes %d things, want both jobs", got)
+		t.Errorf("the plan deletes %d addresses, want both jobs", got)
 	}
 	w.accept(nothing)
 	w.settle(time.Minute)
@@ -292,7 +292,7 @@ func TestLaunchedGroupIsNotHeldByTheOneBefore(t *testing.T) {
 	}
 }
 
-// Whoever launches job after job does not fill the state: the newest are remembered.
+// A client that launches job after job does not fill the state: the newest are remembered.
 func TestNotAllThatEndedIsRemembered(t *testing.T) {
 	const more = 5
 	now := time.Date(2026, 11, 2, 3, 4, 5, 0, time.UTC)

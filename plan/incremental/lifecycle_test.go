@@ -65,8 +65,8 @@ func TestLifecycleOutlivesTheApplyThatBroughtIt(t *testing.T) {
 	w.accept(withPools(configuration(newJob("a", protected)), pool))
 	w.accept(schema.Desired{}) // no step between
 	p := w.step(time.Second)
-	if len(p.Refusals) != 2 {
-		t.Errorf("got refusals %+v, want one of the job and one of the reservation", p.Refusals)
+	if len(p.Blocked) != 2 {
+		t.Errorf("got blocked changes %+v, want one of the job and one of the reservation", p.Blocked)
 	}
 }
 
@@ -105,9 +105,9 @@ func onChangeOf(addr schema.Address, path string) jobOption {
 	}
 }
 
-// TestTriggeredByThings: a change of what is named replaces, once, also where it is
+// TestTriggeredByDeclarations: a change of what is named replaces, once, also where it is
 // accepted long before it is seen.
-func TestTriggeredByThings(t *testing.T) {
+func TestTriggeredByDeclarations(t *testing.T) {
 	data, pool := jobAddr("data"), newPool("p", "", 1)
 	inst := func(n int, options ...jobOption) schema.Job { return newJob("data", append(options, instance(n))...) }
 	larger := newPool("p", "", 2)

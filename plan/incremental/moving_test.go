@@ -37,7 +37,7 @@ func wantMoves(t *testing.T, p *plan.Plan, verbs map[string]plan.Verb, why strin
 	}
 }
 
-// What a namespace may have at most holds for those who move into it with what they
+// What a namespace may have at most holds for those that move into it with what they
 // have.
 func TestNamespaceLimitsHoldForWhoMovesIn(t *testing.T) {
 	tpu := onTPU("v5litepod-8")

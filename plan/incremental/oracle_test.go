@@ -14,19 +14,19 @@ import (
 	"github.com/fray-ml/fray/state"
 )
 
-// oracle knows nothing of how plan decides. It only sees that certain things
-// never happen, whatever the weather.
+// oracle knows nothing of how plan decides. It only checks that certain events
+// never happen, whatever the faults.
 type oracle struct {
 	w       *world
 	parts   int            // plans that a Planner could make from the last one
 	starts  map[string]int // by job id, attempt and host of one incarnation of a slice
 	foreign schema.SliceSpec
-	givenUp map[string]bool // slices that were doomed while their job was not protected
+	givenUp map[string]bool // slices that were terminating while their job was not protected
 }
 
 func (o *oracle) start(w *world) {
 	o.w, o.starts, o.givenUp = w, map[string]int{}, map[string]bool{}
-	// A slice of somebody else, listed by a provider that forgot to filter.
+	// A slice of another stack, listed by a provider that forgot to filter.
 	o.foreign = schema.SliceSpec{Name: "a-foreign-slice", Stack: "somebodyelse", Provider: schema.ProviderLocal, Hosts: 1}
 	w.slices[o.foreign.Name] = &simSlice{spec: o.foreign, phase: schema.SliceReady, hosts: []*simHost{{}}}
 }
@@ -133,7 +133,7 @@ func (o *oracle) acting(a plan.Action) {
 		if s == nil || s.spec.Fixed() != a.Slice.Fixed() {
 			w.t.Fatalf("slice %s is to be changed in place into what it is not: %+v\n%s", name, a.Slice, w.describe())
 		}
-	case plan.CreateSlice, plan.MendSlice:
+	case plan.CreateSlice, plan.RepairSlice:
 		if a.Slice.Stack == "" || a.Slice.Hosts == 0 || a.Slice.Owner.IsZero() {
 			w.t.Fatalf("%s of a slice without mark: %+v", a.Verb, a.Slice)
 		}
@@ -156,7 +156,7 @@ func (o *oracle) evidence(obs *plan.Observed, p *plan.Plan) {
 		}
 		acting[name] = true
 		leaving := o.w.doc.Jobs[a.Slice.Owner] != nil && !slices.ContainsFunc(o.w.doc.Desired.Jobs, func(j schema.Job) bool { return j.Addr == a.Slice.Owner })
-		destroys := a.Verb == plan.ForgetSlice || a.Verb == plan.DeleteSlice && !deleting[name] && !leaving || a.Verb == plan.Assign && (a.Assignment.Run == nil && a.Assignment.Generation != o.w.assignments[name].Generation || o.w.takesGuests(a.Assignment))
+		destroys := a.Verb == plan.ForgetSlice || a.Verb == plan.DeleteSlice && !deleting[name] && !leaving || a.Verb == plan.Assign && (a.Assignment.Run == nil && a.Assignment.Generation != o.w.assignments[name].Generation || o.w.takesPacked(a.Assignment))
 		if destroys && !a.AfterSave {
 			o.w.t.Fatalf("%s of %s does not wait until the state is saved", a.Verb, name)
 		}

@@ -33,7 +33,7 @@ func (o *oracle) deleting(a plan.Action, s *simSlice) {
 			return
 		}
 	}
-	for _, h := range w.guestHosts(s) {
+	for _, h := range w.packedHosts(s) {
 		if !h.live || !h.stopsAt.IsZero() {
 			continue
 		}
@@ -63,12 +63,12 @@ func (o *oracle) remembered(after *state.Document) {
 }
 
 // heeded finds changes of what is ignored, destruction that is shown and neither
-// allowed nor refused, and refusals of nothing.
+// allowed nor blocked, and blocked changes of nothing.
 func (o *oracle) heeded(p *plan.Plan) {
 	w := o.w
 	w.t.Helper()
 	refused := map[schema.Address]plan.Verb{}
-	for _, r := range p.Refusals {
+	for _, r := range p.Blocked {
 		refused[r.Addr] = r.Verb
 	}
 	for _, c := range p.Changes {

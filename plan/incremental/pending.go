@@ -82,13 +82,13 @@ func (o pendingOps) written(list []plan.Pending) []plan.Pending {
 }
 
 // ledger is the list of what waits, plan after plan.
-type ledger struct{ last []plan.Pending }
+type pendingList struct{ last []plan.Pending }
 
 // take begins with another list.
-func (l *ledger) take(list []plan.Pending) { l.last = list }
+func (l *pendingList) take(list []plan.Pending) { l.last = list }
 
 // turn returns what the operations make of the last list, which stays as it is.
-func (l *ledger) turn(ops pendingOps) []plan.Pending {
+func (l *pendingList) turn(ops pendingOps) []plan.Pending {
 	if ops.len() > 0 {
 		l.last = ops.written(l.last)
 	}

@@ -16,7 +16,7 @@ import (
 // is made.
 func TestLedgerFollowsLists(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var l ledger
+		var l pendingList
 		waits := map[int]int{}
 		list := func() []plan.Pending {
 			var out []plan.Pending

@@ -13,13 +13,13 @@ import (
 	"github.com/fray-ml/fray/state"
 )
 
-// Planner is [Diff] for those who ask again and again about one stack: what it
+// Planner is [Diff] for callers that plan one stack again and again: what it
 // returns is what Diff would, at the cost of what goes on rather than of what is
 // declared. The zero Planner is ready to use. It is a cache: a new one finds the
 // same plans.
 //
 // Jobs that are quiet (quiet.go) are passed over as long as the document is the
-// one that the last plan led to; whoever puts another one in its place, or asks
+// one that the last plan led to; a caller that puts another one in its place, or asks
 // for something else, has everything looked at again. So does a stack in which
 // jobs are tied to each other by more than dependencies, such as a reservation.
 //
@@ -34,16 +34,16 @@ type Planner struct {
 	parents map[string]bool // ids of jobs that launched others
 	forget  time.Time       // when something launched is forgotten, zero: nothing is
 
-	jobs       []standing   // of desired.Jobs
-	steady     []steadiness // of those that run so
-	busy       []int        // those of them that are to be looked at, in order
-	index      map[schema.Address]int
-	byID       map[string]recordedJob
-	dependents map[schema.Address][]int // by what they name
-	families   map[schema.Address][]*schema.Job
-	demand     capacity.Demand
-	pending    ledger
-	loud       []plan.Pending // of the last plan, without those of quiet jobs
+	conditions   []condition   // of desired.Jobs
+	seen         []observation // of those that run so
+	dirty        []int         // those of them that are to be looked at, in order
+	index        map[schema.Address]int
+	byID         map[string]recordedJob
+	dependents   map[schema.Address][]int // by what they name
+	families     map[schema.Address][]*schema.Job
+	demand       capacity.Demand
+	pending      pendingList
+	pendingDirty []plan.Pending // of the last plan, without those of quiet jobs
 }
 
 // recordedJob is what assignments are compared with, of one of desired.Jobs.
@@ -63,7 +63,7 @@ func (p *Planner) Diff(desired *schema.Desired, doc *state.Document, obs *plan.O
 	}
 	p.wanted = launch.Wanted(desired, doc, now)
 	d := reconcile.NewReconciler(p.wanted, doc, obs, now)
-	d.Whole()
+	d.Run()
 	p.declared = *desired
 	p.learn(d)
 	return d.Plan
@@ -92,7 +92,7 @@ func (p *Planner) part(d *reconcile.Reconciler) bool {
 	if len(d.Packed)+len(d.UnrecordedPacked)+len(d.Obs.Damaged) > 0 {
 		return false
 	}
-	busy := p.disturbed(d)
+	busy := p.dirtySet(d)
 	d.Plan.Changes = make([]plan.Change, 0, len(busy))
 	d.FindDrift()
 	for _, i := range busy {
@@ -108,24 +108,24 @@ func (p *Planner) part(d *reconcile.Reconciler) bool {
 	}
 	d.FindWarm()
 	d.Stage() // before the rest is asked whom it waits for
-	woken := p.woken(d)
-	for _, i := range woken {
+	unblocked := p.unblocked(d)
+	for _, i := range unblocked {
 		d.Idle = append(d.Idle, &d.Desired.Jobs[i])
 	}
-	if len(woken) > 0 {
+	if len(unblocked) > 0 {
 		slices.SortFunc(d.Idle, func(a, b *schema.Job) int { return a.Addr.Compare(b.Addr) })
 	}
 	schedule.InOrder(d.Idle)
 	d.Place(d.Idle)
 	d.Start(d.Idle)
-	d.Rest()
+	d.SettleIdle()
 	d.Orphans()
 	d.ConcludeWaits()
-	if !p.merge(d, busy, woken) {
+	if !p.merge(d, busy, unblocked) {
 		return false
 	}
 	p.families = d.Families
-	p.settle(d, busy, woken)
+	p.settle(d, busy, unblocked)
 	d.Capacity(p.demand.Clone())
 	d.Stamp()
 	d.Plan.Next = d.Next
@@ -135,7 +135,7 @@ func (p *Planner) part(d *reconcile.Reconciler) bool {
 
 // merge completes the changes and waits of what was looked at with those of what
 // was not. It reports false if something waits on behalf of a quiet job.
-func (p *Planner) merge(d *reconcile.Reconciler, busy, woken []int) bool {
+func (p *Planner) merge(d *reconcile.Reconciler, busy, unblocked []int) bool {
 	first := len(p.plan.Changes) - len(d.Desired.Jobs)
 	seen := d.Plan.Changes
 	d.Plan.Changes = p.plan.Changes
@@ -150,22 +150,22 @@ func (p *Planner) merge(d *reconcile.Reconciler, busy, woken []int) bool {
 	}
 	for i := range d.Plan.Pending {
 		addr := d.Plan.Pending[i].Addr
-		if k, job := p.index[addr]; job && p.jobs[k] == waits {
-			if _, found := slices.BinarySearch(woken, k); !found {
+		if k, job := p.index[addr]; job && p.conditions[k] == blocked {
+			if _, found := slices.BinarySearch(unblocked, k); !found {
 				return false
 			}
 		}
 	}
-	was := p.loud
-	if len(woken) > 0 {
+	was := p.pendingDirty
+	if len(unblocked) > 0 {
 		was = slices.Clone(was)
-		for _, i := range woken {
+		for _, i := range unblocked {
 			was = append(was, p.pendingOf(d.Desired.Jobs[i].Addr))
 		}
 		slices.SortFunc(was, func(a, b plan.Pending) int { return a.Addr.Compare(b.Addr) })
 	}
-	p.loud = d.Plan.Pending
-	d.Plan.Pending = p.pending.turn(opsBetween(was, p.loud))
+	p.pendingDirty = d.Plan.Pending
+	d.Plan.Pending = p.pending.turn(opsBetween(was, p.pendingDirty))
 	return true
 }
 

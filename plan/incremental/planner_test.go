@@ -129,9 +129,9 @@ func TestPlannerFindsWhatDiffFinds(t *testing.T) {
 		w.wayward = true
 		w.program = drawPrograms(t)
 		w.accept(drawNetwork(t))
-		for range rapid.IntRange(0, 40).Draw(t, "mishaps") {
+		for range rapid.IntRange(0, 40).Draw(t, "faults") {
 			if rapid.IntRange(0, 3).Draw(t, "calm") == 0 {
-				mishap(t, w)
+				fault(t, w)
 			}
 			if rapid.IntRange(0, 3).Draw(t, "refined") == 0 && refine(t, w) {
 				refined++
@@ -242,7 +242,7 @@ func TestPlannerLooksAtWhatGoesOn(t *testing.T) {
 	most := 0
 	for ended := 0; ended < n; {
 		w.step(500 * time.Millisecond)
-		most = max(most, len(w.planner.busy))
+		most = max(most, len(w.planner.dirty))
 		if w.planner.last == nil {
 			t.Fatal("a chain is looked at whole")
 		}
@@ -279,7 +279,7 @@ func TestPlannerNoticesUnrecordedAttempt(t *testing.T) {
 	}
 }
 
-// Whoever puts another document in the place of the last one is believed.
+// Another document in the place of the last one is believed.
 func TestPlannerTakesWhatItIsGiven(t *testing.T) {
 	a := jobAddr("a")
 	w := newWorld(t)
@@ -313,7 +313,7 @@ func TestSameToOthersIsWhatTheyAreTold(t *testing.T) {
 	}
 }
 
-// A job that is ended to make room changes after those who wait for it were
+// A job that is ended to make room changes after its dependents were
 // looked at: they are told in the next look.
 func TestWhoWaitsForAVictimIsToldByAPlanner(t *testing.T) {
 	w := newWorld(t)

@@ -237,11 +237,11 @@ func TestFreeSliceInsteadOfOneThatIsNotUp(t *testing.T) {
 	w.wantJob(jobAddr("b"), schema.JobRunning, 1, 0, 0)
 	w.wantPool("p", 0)
 	if len(w.doc.Slices) != 1 {
-		t.Errorf("slices are still asked for that nobody needs: %v", slices.Collect(maps.Keys(w.doc.Slices)))
+		t.Errorf("slices are still asked for that no job needs: %v", slices.Collect(maps.Keys(w.doc.Slices)))
 	}
 }
 
-// Nobody is kept waiting for room by slices that idle.
+// No job is kept waiting for room by slices that idle.
 func TestIdleSlicesOfAPoolMakeRoom(t *testing.T) {
 	w := newWorld(t)
 	pool := upTo("p", 1, 3)

@@ -148,13 +148,13 @@ func (w *world) atRest() {
 			if len(w.liveTasks(want.Addr)) > 0 || len(j.Slices)+len(j.Staged) > 0 {
 				w.t.Fatalf("%s has ended and yet holds something\n%s", want.Addr, w.describe())
 			}
-		case waitsForOthers(j.Reason), len(w.last.Refusals) > 0 && tooLarge(j.Reason):
+		case waitsForOthers(j.Reason), len(w.last.Blocked) > 0 && tooLarge(j.Reason):
 		case j.Status != schema.JobRunning || !j.Ready:
 			w.t.Fatalf("%s neither runs nor has it ended\n%s", want.Addr, w.describe())
 		}
 	}
 	kept := 0
-	for _, r := range w.last.Refusals {
+	for _, r := range w.last.Blocked {
 		if r.Verb == plan.VerbDelete && w.doc.Jobs[r.Addr] != nil {
 			kept++
 		}
@@ -203,7 +203,7 @@ func (w *world) rest() {
 // idle reports whether a plan has nothing to do: what it refuses is not done.
 func idle(p *plan.Plan) bool {
 	asked := slices.ContainsFunc(p.Changes, func(c plan.Change) bool {
-		refused := slices.ContainsFunc(p.Refusals, func(r plan.Refusal) bool { return r.Addr == c.Addr })
+		refused := slices.ContainsFunc(p.Blocked, func(r plan.BlockedChange) bool { return r.Addr == c.Addr })
 		return c.Verb != plan.VerbNone && !refused
 	})
 	return !asked && len(p.Drift) == 0 && len(p.Actions) == 0
@@ -213,7 +213,7 @@ func idle(p *plan.Plan) bool {
 func (w *world) quiet(p *plan.Plan) bool {
 	for _, waits := range p.Pending {
 		for _, why := range waits.Reasons {
-			if !waitsForOthers(why) && (len(p.Refusals) == 0 || !tooLarge(why)) {
+			if !waitsForOthers(why) && (len(p.Blocked) == 0 || !tooLarge(why)) {
 				return false
 			}
 		}
@@ -222,7 +222,7 @@ func (w *world) quiet(p *plan.Plan) bool {
 }
 
 // tooLarge reports whether a gang waits for more slices than its reservation has,
-// which comes of what is refused: nobody would accept it otherwise.
+// which comes of what is blocked: it would not be accepted otherwise.
 func tooLarge(why string) bool {
 	var pool string
 	var needs, has int
@@ -230,14 +230,14 @@ func tooLarge(why string) bool {
 	return err == nil && n == 3 && needs > has || strings.Contains(why, ": no room for ")
 }
 
-func TestWorldComesToRestAfterAnyWeather(t *testing.T) {
+func TestWorldComesToRestAfterAnyFaults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
 		w.wayward = true
 		w.program = drawPrograms(t)
 		w.accept(drawConfiguration(t))
-		for range rapid.IntRange(0, 60).Draw(t, "mishaps") {
-			mishap(t, w)
+		for range rapid.IntRange(0, 60).Draw(t, "faults") {
+			fault(t, w)
 			w.step(time.Duration(rapid.SampledFrom([]int{40, 500, 3000}).Draw(t, "ms")) * time.Millisecond)
 		}
 		w.clear()

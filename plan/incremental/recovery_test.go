@@ -12,7 +12,7 @@ import (
 	"github.com/fray-ml/fray/state"
 )
 
-// A slice on which something runs that nobody knows is no idle slice.
+// A slice on which an unknown task runs is no idle slice.
 func TestLeftoverTaskOnAPoolIsStoppedFirst(t *testing.T) {
 	b := jobAddr("b")
 	w := up(t, withPools(configuration(newJob("a", from("p"))), newPool("p", "v5litepod-16", 1)))
@@ -24,13 +24,13 @@ func TestLeftoverTaskOnAPoolIsStoppedFirst(t *testing.T) {
 }
 
 // A host that its provider could start again, and does not, is lost after all.
-func TestHostThatCannotBeMended(t *testing.T) {
+func TestHostThatCannotBeRepaired(t *testing.T) {
 	a := jobAddr("a")
 	w := up(t, configuration(newJob("a")))
 	first := w.slices[w.sliceOf(a, 0)]
 	tries := 0
 	w.loses = func(action plan.Action) bool {
-		if action.Verb != plan.MendSlice {
+		if action.Verb != plan.RepairSlice {
 			return false
 		}
 		tries++

@@ -23,12 +23,12 @@ func (p *Planner) Refined(doc *state.Document, desired *schema.Desired) *state.D
 		return change.Accepted(doc, *desired)
 	}
 	for _, i := range changed {
-		if p.jobs[i] == stirs {
+		if p.conditions[i] == dirty {
 			continue
 		}
-		p.rouse(i)
-		at, _ := slices.BinarySearch(p.busy, i)
-		p.busy = slices.Insert(slices.Clip(p.busy), at, i)
+		p.markDirty(i)
+		at, _ := slices.BinarySearch(p.dirty, i)
+		p.dirty = slices.Insert(slices.Clip(p.dirty), at, i)
 	}
 	next := *doc
 	next.Desired = *desired

@@ -172,7 +172,7 @@ func TestReplaceOfAJobOfAPoolKeepsThePool(t *testing.T) {
 func TestStopOfWhatWaits(t *testing.T) {
 	a := jobAddr("a")
 	w := newWorld(t)
-	w.capacity = 1 // taken by somebody else
+	w.capacity = 1 // taken by another stack
 	w.accept(configuration(newJob("a"), newJob("b", after(a))))
 	w.run(5 * time.Second)
 	w.mark(a, func(j *state.Job) { j.Stop = true })
@@ -186,7 +186,7 @@ func TestStopOfWhatWaits(t *testing.T) {
 	}
 }
 
-func TestDependenciesOnOtherThings(t *testing.T) {
+func TestDependenciesOnOtherDeclarations(t *testing.T) {
 	service := schema.Address{Kind: schema.KindActorService, Name: "s"}
 	w := newWorld(t)
 	w.exits(memberAddr("g", "a"), program{runs: 2 * time.Second})
@@ -235,7 +235,7 @@ func TestServiceDrainsBeforeItsSliceGoes(t *testing.T) {
 			}
 			w.settle(time.Minute)
 			w.wantJob(kept.Addr, schema.JobRunning, 1, 0, 0)
-			if len(w.doc.Jobs) != 1 || len(w.slices) != 2 { // one is somebody else's
+			if len(w.doc.Jobs) != 1 || len(w.slices) != 2 { // one is another stack's
 				t.Errorf("got %d jobs on %d slices, want one on two\n%s", len(w.doc.Jobs), len(w.slices), w.describe())
 			}
 		})

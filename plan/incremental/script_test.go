@@ -135,11 +135,11 @@ func (p *player) command(args []string) {
 	case "stop":
 		p.mark(named(rest[0]), func(j *state.Job) { j.Stop = true })
 	default:
-		p.mishap(verb, rest)
+		p.fault(verb, rest)
 	}
 }
 
-func (p *player) mishap(verb string, args []string) {
+func (p *player) fault(verb string, args []string) {
 	slice := p.sliceOf(named(args[0]), p.number(args[1]))
 	host := 0
 	if len(args) > 2 {

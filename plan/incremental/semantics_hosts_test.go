@@ -220,7 +220,7 @@ func TestSemantics36RestartOfTheControllerLosesNothing(t *testing.T) {
 	w.wantJob(b, schema.JobRunning, 2, 1, 0)
 }
 
-// A state that is older than the world (somebody put a backup in its place) is
+// A state that is older than the world (a backup was put in its place) is
 // brought up to date, not the world back.
 func TestSemantics36OldStateIsBroughtUpToDate(t *testing.T) {
 	addr := jobAddr("a")
@@ -246,7 +246,7 @@ func TestSemantics36OldStateIsBroughtUpToDate(t *testing.T) {
 	w.wantJob(addr, schema.JobRunning, 3, 1, 0)
 }
 
-func TestSemantics37UnknownThingsAreAdoptedOrRemovedForeignOnesNever(t *testing.T) {
+func TestSemantics37UnknownDeclarationsAreAdoptedOrRemovedForeignOnesNever(t *testing.T) {
 	a := jobAddr("a")
 	w := up(t, configuration(newJob("a"), newJob("b")))
 	starts := len(w.oracle.starts)

@@ -283,7 +283,7 @@ func TestSemantics14PendingJobsSayWhy(t *testing.T) {
 		}
 	}
 	if !stockout {
-		t.Errorf("nobody says that there is no capacity: %+v", w.last.Pending)
+		t.Errorf("no reason names the missing capacity: %+v", w.last.Pending)
 	}
 	for _, j := range w.doc.Jobs {
 		if j.Status == schema.JobPending && j.Reason == "" {

@@ -330,7 +330,7 @@ func TestUnrecordedAttemptOnNewSlices(t *testing.T) {
 	}
 }
 
-// What is to take over is nobody else's to draw.
+// What is to take over is no other job's to draw.
 func TestStagedSlicesOfAReservationAreHeld(t *testing.T) {
 	a, b := newJob("a", from("p"), newFirst, triggeredBy("s")), newJob("b", from("p"))
 	w := up(t, withPools(configuration(a), newPool("p", "", 2)))

@@ -18,9 +18,9 @@ import (
 // In a large stack nearly all jobs are, nearly always.
 
 // steadiness is what was seen of a steady job.
-type steadiness []steadySlice
+type observation []observedSlice
 
-type steadySlice struct {
+type observedSlice struct {
 	name     string
 	status   schema.SliceStatus
 	assigned state.Generation
@@ -29,12 +29,12 @@ type steadySlice struct {
 
 // steadinessOf returns what is to stay as it is for a job to be steady, nil for
 // one that is not.
-func steadinessOf(d *reconcile.Reconciler, j *state.Job) steadiness {
+func observationOf(d *reconcile.Reconciler, j *state.Job) observation {
 	last := j.Last()
 	if !j.Ready || j.Status != schema.JobRunning || last.StopGeneration != 0 || len(j.Staged) > 0 || len(last.Slices) == 0 {
 		return nil
 	}
-	seen := make(steadiness, 0, len(last.Slices))
+	seen := make(observation, 0, len(last.Slices))
 	for _, name := range last.Slices {
 		st, listed := d.Listed[name]
 		_, acting := d.Acting[name]
@@ -43,14 +43,14 @@ func steadinessOf(d *reconcile.Reconciler, j *state.Job) steadiness {
 			lifecycle.Unheard(st, hosts) >= 0 || d.Next.Slices[name] != d.Doc.Slices[name] {
 			return nil
 		}
-		seen = append(seen, steadySlice{name: name, status: *st, assigned: d.Obs.Assignments[name].Object, hosts: hosts})
+		seen = append(seen, observedSlice{name: name, status: *st, assigned: d.Obs.Assignments[name].Object, hosts: hosts})
 	}
 	return seen
 }
 
 // isStill reports whether a steady job is as it was seen. It notes when time
 // alone will change that.
-func isStill(d *reconcile.Reconciler, seen steadiness) bool {
+func isUnchanged(d *reconcile.Reconciler, seen observation) bool {
 	for i := range seen {
 		s := &seen[i]
 		st, listed := d.Listed[s.name]
@@ -62,7 +62,7 @@ func isStill(d *reconcile.Reconciler, seen steadiness) bool {
 			return false
 		}
 		for n := range hosts {
-			silent := hosts[n].SilentAt(d.Obs.Attended)
+			silent := hosts[n].SilentAt(d.Obs.Monitored)
 			if silent >= snapshot.HostTimeout {
 				return false
 			}

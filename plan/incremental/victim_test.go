@@ -78,7 +78,7 @@ func TestSemantics12WhoIsEnded(t *testing.T) {
 	}
 }
 
-// What was given up for one goes to nobody else.
+// What was given up for one goes to no other job.
 func TestSemantics12FreedCapacityIsKept(t *testing.T) {
 	batch := inBand(schema.BandBatch)
 	prod := newJob("z", inBand(schema.BandProduction), onSlices(3))
@@ -135,7 +135,7 @@ func TestSemantics08WhoIsDoneDoesNotYield(t *testing.T) {
 
 func TestSemantics12QuotaIsMadeRoomIn(t *testing.T) {
 	w := newWorld(t)
-	w.quota = 3 // one of them is somebody else's
+	w.quota = 3 // one of them is another stack's
 	held := []schema.Job{newJob("a", inCloud, inBand(schema.BandBatch)), newJob("b", inCloud, inBand(schema.BandInteractive))}
 	w.accept(zoned(configuration(held...), west))
 	w.settle(5 * time.Minute)

@@ -14,7 +14,7 @@ func TestSemantics14WaitsHaveKinds(t *testing.T) {
 	second := newJob("b")
 	for kind, c := range map[plan.WaitKind]struct {
 		desired schema.Desired
-		weather func(w *world)
+		faults  func(w *world)
 		passes  time.Duration
 		waits   schema.Address
 	}{
@@ -56,8 +56,8 @@ func TestSemantics14WaitsHaveKinds(t *testing.T) {
 	} {
 		t.Run(string(kind), func(t *testing.T) {
 			w := newWorld(t)
-			if c.weather != nil {
-				c.weather(w)
+			if c.faults != nil {
+				c.faults(w)
 			}
 			w.accept(c.desired)
 			var got plan.WaitKind

@@ -226,7 +226,7 @@ func TestIdleSlicesForAGroup(t *testing.T) {
 func TestSemantics21IdleSliceIsEmptyBeforeTheNextJob(t *testing.T) {
 	w := newWorld(t)
 	w.stopTakes = 20 * time.Second
-	w.accept(keeping(configuration(newJob("a"), newJob("b", after(jobAddr("nobody")))), time.Hour))
+	w.accept(keeping(configuration(newJob("a"), newJob("b", after(jobAddr("absent")))), time.Hour))
 	w.until(time.Minute, "running", func(*plan.Plan) bool { return w.doc.Jobs[jobAddr("a")].Ready })
 	w.mark(jobAddr("a"), func(j *state.Job) { j.Stop = true })
 	w.accept(keeping(configuration(newJob("a"), newJob("b")), time.Hour))
@@ -235,7 +235,7 @@ func TestSemantics21IdleSliceIsEmptyBeforeTheNextJob(t *testing.T) {
 	w.wantJob(jobAddr("b"), schema.JobRunning, 1, 0, 0)
 }
 
-// Whoever finds an attempt on a slice that idles by the state takes it over.
+// A job of which an attempt is found on a slice that idles by the state takes that over.
 func TestSemantics36AttemptOnAnIdleSliceIsFound(t *testing.T) {
 	w := idling(t)
 	warm := w.own()
@@ -252,7 +252,7 @@ func TestSemantics36AttemptOnAnIdleSliceIsFound(t *testing.T) {
 	}
 }
 
-// Without a record a slice that nobody holds is one that nobody wants.
+// Without a record a slice that no job holds is unwanted.
 func TestIdleSliceWithoutRecordGoes(t *testing.T) {
 	w := idling(t)
 	doc := w.doc.Clone()

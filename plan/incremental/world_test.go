@@ -33,7 +33,7 @@ type world struct {
 	reported    uint64           // Seq of the last report of any host
 	program     func(run *state.Run, task int) program
 
-	// The weather.
+	// The faults.
 	createTakes, bootTakes, deleteTakes, stopTakes time.Duration
 	capacity                                       int                                     // slices that can be had, 0: any number
 	quota                                          int                                     // slices that are allowed, 0: any number
@@ -45,7 +45,7 @@ type world struct {
 	unreadable                                     bool                                    // no slice can be read directly
 	doubted                                        map[string]plan.Confirmation            // of the last look
 	loses                                          func(plan.Action) bool
-	wayward                                        bool // the weather is too bad to expect progress
+	wayward                                        bool // there are too many faults to expect progress
 
 	oracle oracle
 	log    func(format string, args ...any)

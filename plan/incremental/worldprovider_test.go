@@ -51,7 +51,7 @@ func (w *world) observe() *plan.Observed {
 			was = observed{seq: r.Seq, at: w.now}
 			w.silence[key] = was
 		}
-		obs.Hosts[key.slice] = append(obs.Hosts[key.slice], plan.Host{HostReport: r, Pulse: plan.NewPulse(-w.now.Sub(was.at))})
+		obs.Hosts[key.slice] = append(obs.Hosts[key.slice], plan.Host{HostReport: r, Heartbeat: plan.NewHeartbeat(-w.now.Sub(was.at))})
 	}
 	for name, hosts := range obs.Hosts {
 		slices.SortFunc(hosts, func(a, b plan.Host) int { return a.Host - b.Host })
@@ -106,7 +106,7 @@ func (w *world) read(obs *plan.Observed, name string) {
 // nothing new, as an observer has it.
 func (w *world) listed(slice string, hosts []plan.Host) []plan.Host {
 	same := func(a, b plan.Host) bool {
-		a.Seq, a.At, a.Pulse = b.Seq, b.At, b.Pulse
+		a.Seq, a.At, a.Heartbeat = b.Seq, b.At, b.Heartbeat
 		return reflect.DeepEqual(a, b)
 	}
 	old := w.lists[slice]
@@ -115,7 +115,7 @@ func (w *world) listed(slice string, hosts []plan.Host) []plan.Host {
 		return hosts
 	}
 	for i := range hosts {
-		old[i].Pulse.Beat(-hosts[i].SilentAt(0))
+		old[i].Heartbeat.Observe(-hosts[i].SilentAt(0))
 	}
 	return old
 }
@@ -124,7 +124,7 @@ func (w *world) inventory() schema.Inventory {
 	var inv schema.Inventory
 	for _, name := range slices.Sorted(maps.Keys(w.slices)) {
 		s := w.slices[name]
-		if isGuest(s) {
+		if isPacked(s) {
 			continue
 		}
 		inv.Slices = append(inv.Slices, w.statusOf(s))
@@ -151,7 +151,7 @@ var (
 func (w *world) carryOut(a plan.Action) error {
 	name := a.Slice.Name
 	switch a.Verb {
-	case plan.CreateSlice, plan.MendSlice:
+	case plan.CreateSlice, plan.RepairSlice:
 		return w.create(a.Slice)
 	case plan.DeleteSlice:
 		if w.unreachable {

@@ -57,12 +57,12 @@ func TestFailover(t *testing.T) {
 			}
 			w.settle(time.Minute)
 			w.wantZone(a, c.want)
-			if len(w.doc.Weather) != 1 {
-				t.Errorf("weather is %v, want that of one place", w.doc.Weather)
+			if len(w.doc.ZoneHealth) != 1 {
+				t.Errorf("zone health is %v, want that of one place", w.doc.ZoneHealth)
 			}
-			for place, weather := range w.doc.Weather {
-				if !strings.Contains(capacity.InWords(weather.Kind), c.says) || weather.Failures != 1 {
-					t.Errorf("%s: got %+v, want one failure of %q", place, weather, c.says)
+			for place, faults := range w.doc.ZoneHealth {
+				if !strings.Contains(capacity.InWords(faults.Kind), c.says) || faults.Failures != 1 {
+					t.Errorf("%s: got %+v, want one failure of %q", place, faults, c.says)
 				}
 			}
 		})
@@ -86,8 +86,8 @@ func TestPendingSaysWhyForEachZone(t *testing.T) {
 	w.shut = nil
 	w.settle(10 * time.Minute)
 	w.wantZone(jobAddr("a"), west)
-	if len(w.doc.Weather) > 1 {
-		t.Errorf("weather is %v, want none where capacity was had", w.doc.Weather)
+	if len(w.doc.ZoneHealth) > 1 {
+		t.Errorf("zone health is %v, want none where capacity was had", w.doc.ZoneHealth)
 	}
 }
 
@@ -127,8 +127,8 @@ func TestYoungDeathsCountAgainstTheZone(t *testing.T) {
 	w.pass(capacity.EarlyLoss)
 	w.preempt(w.sliceOf(a, 0)) // of old age
 	w.settle(time.Minute)
-	if weather := w.doc.Weather; len(weather) != 1 || weather[west+"/v5litepod-16/spot"].Failures != 1 {
-		t.Errorf("weather is %v, want one failure of %s", weather, west)
+	if faults := w.doc.ZoneHealth; len(faults) != 1 || faults[west+"/v5litepod-16/spot"].Failures != 1 {
+		t.Errorf("zone health is %v, want one failure of %s", faults, west)
 	}
 }
 
@@ -352,8 +352,8 @@ func TestMassPreemption(t *testing.T) {
 	}
 }
 
-// A slice that runs and whose coming up nobody saw is none that tries its place.
-func TestVanguardIsThoseWhoTry(t *testing.T) {
+// A slice that runs and whose coming up was not seen is no probe of its place.
+func TestHalfOpenProbesAreThoseThatTry(t *testing.T) {
 	w := newCloud(t, nil)
 	jobs := make([]schema.Job, 0, capacity.ProbeLimit+1)
 	for i := range capacity.ProbeLimit {

@@ -59,8 +59,8 @@ func TestRefusedAtAnOpenPlace(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	spec := schema.SliceSpec{Name: "one", Zone: west, TPU: "v5litepod-16", Preemptible: true}
 	doc := &state.Document{
-		Slices:  map[string]*state.Slice{"one": {Spec: spec, AskedAt: now}},
-		Weather: map[string]state.Weather{plan.StockPlace(&spec): {Kind: schema.ErrorPreempted, Failures: 1, At: now, Until: now, Had: true}},
+		Slices:     map[string]*state.Slice{"one": {Spec: spec, AskedAt: now}},
+		ZoneHealth: map[string]state.ZoneHealth{plan.StockPlace(&spec): {Kind: schema.ErrorPreempted, Failures: 1, At: now, Until: now, Succeeded: true}},
 	}
 	now = now.Add(time.Second)
 	next := capacity.Folded(doc, plan.Action{Verb: plan.CreateSlice, Slice: spec}, &capacity.Failure{Kind: schema.ErrorCapacity, Text: "stockout"}, now)
@@ -166,7 +166,7 @@ func TestUnlistedZoneIsAvoided(t *testing.T) {
 	a, b := jobAddr("a"), jobAddr("b")
 	w := newCloud(t, map[string]error{west: errStockout, central: errStockout})
 	w.accept(zoned(configuration(newJob("a", inCloud)), west, central))
-	w.until(time.Minute, "refused in both zones", func(*plan.Plan) bool { return len(w.doc.Weather) == 2 })
+	w.until(time.Minute, "refused in both zones", func(*plan.Plan) bool { return len(w.doc.ZoneHealth) == 2 })
 	w.unlisted, w.shut = map[string]string{west: "unreachable"}, map[string]error{west: errStockout}
 	desired := configuration(newJob("a", inCloud), newJob("b", inCloud))
 	desired.Reservations = []schema.Reservation{pool}
@@ -252,7 +252,7 @@ func TestUnlistedSlicesAreWaitedFor(t *testing.T) {
 	}
 }
 
-// When most hosts fall silent together nobody can hear them: they are waited for,
+// When most hosts fall silent together the network is the likelier cause: they are waited for,
 // and only those that go on being silent are lost. One among many is lost as ever.
 func TestManySilentHostsAreNotLostAtOnce(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -278,7 +278,7 @@ func HasEnded(parent *state.Job, attempt int) bool {
 	return attempt > 0 && (last == nil || last.Number > attempt || last.Number == attempt && last.Outcome != "")
 }
 
-// LaunchNamespace is the namespace of a job that nobody gave one: the first part
+// LaunchNamespace is the namespace of a job that names none: the first part
 // of its name, or all of it, as far as it may name a namespace.
 func LaunchNamespace(name string) string {
 	first, _, _ := strings.Cut(name, "/")

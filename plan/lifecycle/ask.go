@@ -9,7 +9,7 @@ import (
 	"github.com/fray-ml/fray/state"
 )
 
-// ask asks for a slice that is not there, unless its last refusal is too
+// ask asks for a slice that is not there, unless its last rejection is too
 // recent. What a former slice of that name left in the mailbox is cleared away
 // first: its reports would pass for those of the new hosts.
 func (d *Slices) ask(spec schema.SliceSpec) plan.Reason {

@@ -100,7 +100,7 @@ func endUnheard(j *state.Job, a *state.Attempt) {
 
 // unrecorded finds the assignment of a job's attempt that is newer than those
 // in the state, nil if there is none. A job of the same address that was
-// deleted before this one was declared is somebody else.
+// deleted before this one was declared is another job.
 func (d *Attempts) unrecorded(addr schema.Address, j *state.Job) *plan.Assigned {
 	if j.Spec.Resources.Reservation == "" && len(j.Slices) > 0 {
 		a, current := d.newestOnOwn(j)
@@ -279,7 +279,7 @@ func (d *Attempts) watchAttempt(j *state.Job) {
 	case schema.TaskRunning, schema.TaskPending:
 		if d.overruled(last) {
 			d.Drift(addr, "", fmt.Sprintf("attempt %d of %s is being stopped, and the state does not have that", last.Number, addr), "it will be ended")
-			d.end(addr, schema.TaskKilled, d.stopTold(last))
+			d.end(addr, schema.TaskKilled, d.stopAssigned(last))
 			return
 		}
 		d.Reassign(j)
@@ -296,7 +296,7 @@ func (d *Attempts) watchAttempt(j *state.Job) {
 }
 
 // stopTold is why the hosts of an attempt were told to stop it.
-func (d *Attempts) stopTold(a *state.Attempt) string {
+func (d *Attempts) stopAssigned(a *state.Attempt) string {
 	for _, name := range a.Slices {
 		if told := d.Obs.Assignments[name]; told.Generation > a.Generation && told.Run == nil {
 			return cmp.Or(told.Why, unrecordedStop)
@@ -325,7 +325,7 @@ func (d *Attempts) loss(j *state.Job) (schema.TaskState, string) {
 				return schema.TaskWorkerFailed, why.Text
 			}
 			if len(st.Down) > 0 {
-				d.mend(st)
+				d.repair(st)
 			}
 			d.freshenOf(j, st)
 		}

@@ -85,7 +85,7 @@ func (d *Attempts) endedOn(name string, addr schema.Address, a *state.Attempt) (
 	for n := range st.Spec.Hosts {
 		if h := d.Host(name, n); h == nil || h.Generation < a.StopGeneration {
 			if len(st.Down) > 0 { // who does not run cannot confirm
-				d.mend(st)
+				d.repair(st)
 			}
 			return false, false
 		}

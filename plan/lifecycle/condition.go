@@ -13,7 +13,7 @@ import (
 // those that live, a disappearance is reported as one of many.
 const massDisappearance = 3
 
-// noteConditions records what is amiss with the providers, for those who read the
+// noteConditions records the problems of the providers for readers of the
 // state: which one cannot be seen, since when and why, what its list skips, and
 // whether many slices disappeared from it at once.
 func (d *Slices) noteConditions() {

@@ -9,11 +9,11 @@ import (
 	"github.com/fray-ml/fray/state"
 )
 
-// Dependency is one thing that jobs wait for.
+// Dependency is one address that jobs wait for.
 type Dependency struct {
 	on    schema.Address
 	Ready bool // being ready is asked for, not having succeeded
-	// again: whoever waits has run before, and only its next try waits. Then
+	// again: the dependent has run before, and only its next try waits. Then
 	// what ended for good is not waited for: it was met once, and a service
 	// must not stay down because something that it needed to start failed later.
 	Again bool

@@ -14,32 +14,32 @@ import (
 	"github.com/fray-ml/fray/state"
 )
 
-// Slices that nobody holds never keep others from what they wait for: where a
+// Slices that no job holds never keep others from what they wait for: where a
 // provider's limit is too small for a unit, or a quota is used up, as many of them
 // go as it takes, those that have idled longest first.
 
-// idler is a slice that nobody holds and that need not be kept.
+// idler is a slice that no job holds and that need not be kept.
 type idler struct {
 	name string
 	pool *snapshot.Pool // that it belongs to, nil: it is kept for the next job
 }
 
-// Rest settles what becomes of slices that nobody holds, once every job has what it
+// SettleIdle decides what becomes of slices that no job holds, once every job has what it
 // is given in this look.
-func (d *PoolUpkeep) Rest() {
-	d.restPools()
+func (d *PoolUpkeep) SettleIdle() {
+	d.settlePools()
 	for _, names := range d.Warm {
 		for _, name := range names {
 			if d.IsKeptIdle(name) {
-				d.restWarm(name)
+				d.settleWarm(name)
 			}
 		}
 	}
 	d.yieldQuota()
 }
 
-// restWarm gives a slice up that has been kept for long enough.
-func (d *PoolUpkeep) restWarm(name string) {
+// settleWarm gives a slice up that has been kept for long enough.
+func (d *PoolUpkeep) settleWarm(name string) {
 	s := d.Next.Slices[name]
 	due := s.IdleSince.Add(d.idleTimeout(d.Next.Jobs[s.Spec.Owner]))
 	if d.Now.Before(due) {
@@ -49,7 +49,7 @@ func (d *PoolUpkeep) restWarm(name string) {
 	d.terminate(name, change.Decided(state.CauseIdle)) // orphans deletes it
 }
 
-// idlers are the slices that nobody holds and that need not be kept, those that
+// idlers are the slices that no job holds and that need not be kept, those that
 // have idled longest first, but for those of some owners.
 func (d *PoolUpkeep) idlers(but map[schema.Address]bool) []idler {
 	var found []idler
@@ -93,7 +93,7 @@ func (d *PoolUpkeep) dismiss(i idler) {
 	if i.pool == nil {
 		d.terminate(i.name, change.Decided(state.CauseMakesRoom))
 	} else {
-		d.letGo(i.pool, i.name, state.CauseMakesRoom)
+		d.releaseSlice(i.pool, i.name, state.CauseMakesRoom)
 	}
 	if d.Goes != nil { // else it is counted when that is asked for
 		b := capacity.Bound{Kind: capacity.OfProvider, Name: string(spec.Provider)}
@@ -163,19 +163,19 @@ func (d *PoolUpkeep) idleGoing(provider schema.ProviderName) plan.Amount {
 	return sum
 }
 
-// IsGoing reports whether a slice is being deleted since nobody holds it.
+// IsGoing reports whether a slice is being deleted since no job holds it.
 func (d *PoolUpkeep) IsGoing(s *state.Slice) bool {
 	return freesRoom(s.Terminating.Decided())
 }
 
 // yieldQuota has idle slices go that count to a quota for which others wait.
 func (d *PoolUpkeep) yieldQuota() {
-	if len(d.Next.Weather) == 0 || !slices.ContainsFunc(d.Waits, func(w plan.Waiting) bool { return !w.Why.Underway }) {
+	if len(d.Next.ZoneHealth) == 0 || !slices.ContainsFunc(d.Waits, func(w plan.Waiting) bool { return !w.Why.Underway }) {
 		return
 	}
 	for _, one := range d.idlers(nil) {
 		spec := &d.Next.Slices[one.name].Spec
-		w, bad := d.Next.Weather[capacity.QuotaPlace(spec)]
+		w, bad := d.Next.ZoneHealth[capacity.QuotaPlace(spec)]
 		if bad && w.Kind == schema.ErrorQuota && d.Now.Before(w.Until) {
 			d.dismiss(one)
 		}

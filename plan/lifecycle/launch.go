@@ -6,7 +6,7 @@ import (
 )
 
 // isRemembered reports whether the record of something launched and released
-// is kept although it is not wanted: whoever asks is told what became of it.
+// is kept although it is not wanted: a query for it is answered with what became of it.
 func (d *Jobs) isRemembered(addr schema.Address) bool {
 	l := d.Doc.Resources[addr].Launch
 	return l != nil && !l.ReleasedAt.IsZero() && d.Now.Before(l.ReleasedAt.Add(launch.Retention))

@@ -10,7 +10,7 @@ import (
 
 // A job may change its namespace or its user while it holds something. It goes on
 // in place where the limits of the new one leave room for what it holds, and is
-// counted for both until that is done, so that nobody takes the room meanwhile.
+// counted for both until that is done, so that no other job takes the room meanwhile.
 // Where they do not it is replaced: it gives up what it has, and waits in the new
 // one like any other. So no limit is ever exceeded, and two that change places
 // cannot wait for each other.

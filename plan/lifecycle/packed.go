@@ -12,21 +12,21 @@ import (
 // DrawsWhole reports whether a job has whole slices of a reservation.
 func DrawsWhole(r *schema.Resources) bool { return r.Reservation != "" && !r.Packed }
 
-// ListedGuests are the guests that the hosts of listed slices are to serve, as if a
+// ListedPacked are the packed slices that the hosts of listed slices are to serve, as if a
 // provider listed them.
-func ListedGuests(obs *plan.Observed, listed map[string]*schema.SliceStatus) []*schema.SliceStatus {
+func ListedPacked(obs *plan.Observed, listed map[string]*schema.SliceStatus) []*schema.SliceStatus {
 	var found []*schema.SliceStatus
 	for on, host := range listed {
-		for _, g := range obs.Assignments[on].Guests {
+		for _, g := range obs.Assignments[on].PackedTasks {
 			found = append(found, snapshot.PackedStatus(snapshot.PackedSpec(g.Owner, g.Index, &host.Spec, g), host))
 		}
 	}
 	return found
 }
 
-// guestDrift takes in what became of a recorded guest; it reports false for
-// another slice. What happened to its host is that one's story.
-func (d *Slices) guestDrift(s *state.Slice, listed bool) bool {
+// packedDrift takes in what became of a recorded packed slice; it reports false for
+// another slice. The host's own slice records what happened to it.
+func (d *Slices) packedDrift(s *state.Slice, listed bool) bool {
 	if s.Spec.On == "" {
 		return false
 	}
@@ -36,8 +36,8 @@ func (d *Slices) guestDrift(s *state.Slice, listed bool) bool {
 	return true
 }
 
-// bringUpGuest is bringUp for a guest.
-func (d *Slices) bringUpGuest(spec schema.SliceSpec) plan.Reason {
+// bringUpPacked is BringUp for a packed slice.
+func (d *Slices) bringUpPacked(spec schema.SliceSpec) plan.Reason {
 	if why := d.bringUpHost(spec.On); !why.None() {
 		return why
 	}
@@ -49,7 +49,7 @@ func (d *Slices) bringUpGuest(spec schema.SliceSpec) plan.Reason {
 	st, listed := d.Listed[name]
 	h := d.Host(name, 0)
 	if !listed || h == nil || h.Address == "" || !d.IsReportedServed(&spec) {
-		return d.slowGuest(s)
+		return d.slowPacked(s)
 	}
 	if s.BornAt.IsZero() {
 		d.EditSlice(name).BornAt = d.Now
@@ -57,7 +57,7 @@ func (d *Slices) bringUpGuest(spec schema.SliceSpec) plan.Reason {
 	return d.emptied(st)
 }
 
-// askHost has a host be told of a guest, once nothing is left of a former one of
+// askHost assigns a packed slice to its host, once nothing is left of a former one of
 // that name.
 func (d *Slices) askHost(s *state.Slice) plan.Reason {
 	name := s.Spec.Name
@@ -69,26 +69,26 @@ func (d *Slices) askHost(s *state.Slice) plan.Reason {
 		return plan.Underway("what is left of the old slice " + name + " is being cleared away")
 	}
 	d.EditSlice(name).AskedAt = d.Now
-	return d.hostIsTold(&s.Spec)
+	return d.hostIsAssigned(&s.Spec)
 }
 
-func (d *Slices) hostIsTold(spec *schema.SliceSpec) plan.Reason {
+func (d *Slices) hostIsAssigned(spec *schema.SliceSpec) plan.Reason {
 	return plan.Underway(fmt.Sprintf("host %d of slice %s is making room", spec.OnHost, spec.On))
 }
 
-// slowGuest waits for a host to serve a guest, as long as machines may take to boot.
-func (d *Slices) slowGuest(s *state.Slice) plan.Reason {
+// slowPacked waits for a host to serve a packed slice, as long as machines may take to boot.
+func (d *Slices) slowPacked(s *state.Slice) plan.Reason {
 	deadline := s.AskedAt.Add(plan.BootTimeout)
 	if d.Now.Before(deadline) {
 		d.WakeAt(deadline)
-		return d.hostIsTold(&s.Spec)
+		return d.hostIsAssigned(&s.Spec)
 	}
 	why := fmt.Sprintf("host %d of slice %s did not make room in time", s.Spec.OnHost, s.Spec.On)
 	d.terminate(s.Spec.Name, state.Termination{Cause: state.CauseBoot, Text: why})
 	return plan.Because(plan.WaitRetry, why)
 }
 
-// CannotStay says why a job cannot run on a guest that it holds, nothing if it can.
+// CannotStay says why a job cannot run on a packed slice that it holds, nothing if it can.
 func (d *Slices) CannotStay(want *schema.Job, name string) plan.Reason {
 	s := d.Next.Slices[name]
 	if s == nil || s.Spec.On == "" {
@@ -113,7 +113,7 @@ func (d *Slices) CannotStay(want *schema.Job, name string) plan.Reason {
 	return plan.Because(plan.WaitRoom, fmt.Sprintf("slice %s is not to be kept", s.Spec.On))
 }
 
-// PackedSpecOf is the spec of a guest that a job holds, false if it cannot stay there.
+// PackedSpecOf is the spec of a packed slice that a job holds, false if it cannot stay there.
 func (d *Slices) PackedSpecOf(want *schema.Job, name string) (schema.SliceSpec, bool) {
 	s := d.Next.Slices[name]
 	if s == nil || !d.CannotStay(want, name).None() {

@@ -11,7 +11,7 @@ import (
 	"github.com/fray-ml/fray/state"
 )
 
-// bringUpHost brings up the slice that a guest is to live on, once in a Diff.
+// bringUpHost brings up the slice on which a packed slice is placed, once in a Diff.
 func (d *Slices) bringUpHost(name string) plan.Reason {
 	if why, done := d.hosting[name]; done {
 		return why
@@ -33,12 +33,12 @@ func (d *Slices) bringUpHost(name string) plan.Reason {
 	return d.hosting[name]
 }
 
-// Monitor sees to the slices that have guests or had some: those that are lost
+// Monitor updates the slices that have packed tasks or had some: those that are lost
 // under them, and what their hosts are told.
 func (d *Slices) Monitor() {
 	names := slices.Collect(maps.Keys(d.Packed))
 	for name, a := range d.Obs.Assignments {
-		if len(a.Guests) > 0 && len(d.Packed[name]) == 0 {
+		if len(a.PackedTasks) > 0 && len(d.Packed[name]) == 0 {
 			names = append(names, name)
 		}
 	}
@@ -49,15 +49,15 @@ func (d *Slices) Monitor() {
 			continue
 		}
 		if _, held := d.PackedOn(name); held {
-			d.attendHost(st)
+			d.monitorHost(st)
 		}
-		d.tellHost(name)
+		d.assignPacked(name)
 	}
 }
 
-// attendHost deletes a slice that is lost and has hosts started that are down.
-// Nobody else does, since its guests hold it.
-func (d *Slices) attendHost(st *schema.SliceStatus) {
+// monitorHost deletes a slice that is lost and has hosts started that are down.
+// No other step does, since its packed tasks hold it.
+func (d *Slices) monitorHost(st *schema.SliceStatus) {
 	s := d.RecordOf(st)
 	switch {
 	case st.Phase == schema.SliceDead:
@@ -68,21 +68,21 @@ func (d *Slices) attendHost(st *schema.SliceStatus) {
 		if lost := d.LostHost(st); !lost.IsZero() {
 			d.Remove(st, lost)
 		} else if len(st.Down) > 0 {
-			d.mend(st)
+			d.repair(st)
 		}
 	}
 }
 
-// tellHost has the hosts of a slice serve the guests that are recorded. The
+// assignPacked has the hosts of a slice serve the recorded packed tasks. The
 // generation stays: nothing else that runs there is touched.
-func (d *Slices) tellHost(name string) {
-	guests := d.guestsTold(name)
+func (d *Slices) assignPacked(name string) {
+	packed := d.packedTasksOf(name)
 	cur := d.Obs.Assignments[name]
-	same := slices.Equal(guests, cur.Guests)
-	takes := !same && slices.ContainsFunc(cur.Guests, func(g state.Guest) bool { return !slices.Contains(guests, g) })
+	same := slices.Equal(packed, cur.PackedTasks)
+	takes := !same && slices.ContainsFunc(cur.PackedTasks, func(g state.PackedTask) bool { return !slices.Contains(packed, g) })
 	if i, acting := d.Acting[name]; acting {
 		if a := &d.Plan.Actions[i]; a.Verb == plan.Assign {
-			a.Assignment.Guests, a.AfterSave = guests, a.AfterSave || takes
+			a.Assignment.PackedTasks, a.AfterSave = packed, a.AfterSave || takes
 		}
 		return
 	}
@@ -90,20 +90,20 @@ func (d *Slices) tellHost(name string) {
 		return // what is damaged is written anew with what runs there
 	}
 	d.Act(plan.Action{
-		Verb: plan.Assign, Addr: d.changedGuest(guests, cur.Guests), Slice: schema.SliceSpec{Name: name},
+		Verb: plan.Assign, Addr: d.changedPacked(packed, cur.PackedTasks), Slice: schema.SliceSpec{Name: name},
 		Object: cur.Object, AfterSave: takes,
-		Assignment: &state.Assignment{Slice: name, Stack: d.Stack, Generation: cur.Generation, Run: cur.Run, Why: cur.Why, Guests: guests},
+		Assignment: &state.Assignment{Slice: name, Stack: d.Stack, Generation: cur.Generation, Run: cur.Run, Why: cur.Why, PackedTasks: packed},
 	})
 }
 
-// guestsTold are the guests that a slice's hosts are to serve, sorted by name. One
+// packedTasksOf are the packed tasks that a slice's hosts are to serve, sorted by name. One
 // that is not served yet waits until it fits beside those that are: what was decided
 // about them may have been lost with the state's last write.
-func (d *Slices) guestsTold(name string) []state.Guest {
-	var told []state.Guest
+func (d *Slices) packedTasksOf(name string) []state.PackedTask {
+	var told []state.PackedTask
 	rooms := map[int]*snapshot.Room{}
-	for _, guest := range d.Packed[name] {
-		s := d.Next.Slices[guest]
+	for _, packed := range d.Packed[name] {
+		s := d.Next.Slices[packed]
 		if s == nil || !s.Terminating.IsZero() || s.AskedAt.IsZero() {
 			continue
 		}
@@ -118,19 +118,19 @@ func (d *Slices) guestsTold(name string) []state.Guest {
 			}
 			rooms[n].Take(&need, 1)
 		}
-		told = append(told, state.Guest{
-			Slice: guest, Host: s.Spec.OnHost, Owner: s.Spec.Owner, Index: s.Spec.Index,
+		told = append(told, state.PackedTask{
+			Slice: packed, Host: s.Spec.OnHost, Owner: s.Spec.Owner, Index: s.Spec.Index,
 			CPU: s.Spec.CPU, Memory: s.Spec.Memory, Disk: s.Spec.Disk,
 		})
 	}
 	return told
 }
 
-// roomLeft is what a host of a listed slice has beside the guests that it serves.
+// roomLeft is what a host of a listed slice has beside the packed tasks that it serves.
 func (d *Slices) roomLeft(name string, n int) *snapshot.Room {
 	r := capacity.EmptyRoom(d.Listed[name].Spec, n)
-	for _, guest := range d.Packed[name] {
-		if s := d.Next.Slices[guest]; s != nil && s.Spec.OnHost == n && d.IsServed(&s.Spec) {
+	for _, packed := range d.Packed[name] {
+		if s := d.Next.Slices[packed]; s != nil && s.Spec.OnHost == n && d.IsServed(&s.Spec) {
 			taken := d.ShareOfPacked(&s.Spec)
 			r.Take(&taken, 1)
 		}
@@ -138,7 +138,7 @@ func (d *Slices) roomLeft(name string, n int) *snapshot.Room {
 	return r
 }
 
-// isCrowdedOut reports whether a guest that is not served yet has no room beside
+// isCrowdedOut reports whether a packed task that is not served yet has no room beside
 // those that are.
 func (d *Slices) isCrowdedOut(spec *schema.SliceSpec) bool {
 	if _, listed := d.Listed[spec.On]; !listed || d.IsServed(spec) {
@@ -148,10 +148,10 @@ func (d *Slices) isCrowdedOut(spec *schema.SliceSpec) bool {
 	return !d.roomLeft(spec.On, spec.OnHost).Lacks(&need).None()
 }
 
-// changedGuest is the owner of the first guest that is new, or else of the first
+// changedPacked is the owner of the first packed task that is new, or else of the first
 // that leaves.
-func (d *Slices) changedGuest(is, was []state.Guest) schema.Address {
-	for _, lists := range [2][2][]state.Guest{{is, was}, {was, is}} {
+func (d *Slices) changedPacked(is, was []state.PackedTask) schema.Address {
+	for _, lists := range [2][2][]state.PackedTask{{is, was}, {was, is}} {
 		for _, g := range lists[0] {
 			if !slices.Contains(lists[1], g) {
 				return g.Owner

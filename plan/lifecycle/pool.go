@@ -85,14 +85,14 @@ func (d *PoolUpkeep) shrink(addr schema.Address, recorded []string, keep map[str
 	return len(left) > 0
 }
 
-// restPools notes which slices of reservations idle, and releases those that have
+// settlePools notes which slices of reservations idle, and releases those that have
 // for long enough and are more than what is held at least. By now every job has
 // what it is given in this look.
-func (d *PoolUpkeep) restPools() {
+func (d *PoolUpkeep) settlePools() {
 	for i := range d.Desired.Reservations {
 		p := d.PoolOf(d.Desired.Reservations[i].Addr.Scoped())
 		if r, recorded := d.Next.Resources[p.Of.Addr]; recorded && r.Since.IsZero() && p.Of.TTL > 0 {
-			r.Since = d.Now // nobody knows better
+			r.Since = d.Now // there is no better record
 			d.Mutable().Resources[p.Of.Addr] = r
 		}
 		held := 0
@@ -123,12 +123,12 @@ func (d *PoolUpkeep) releaseIdle(p *snapshot.Pool) {
 			d.WakeAt(due)
 			continue
 		}
-		d.letGo(p, name, state.CauseIdle)
+		d.releaseSlice(p, name, state.CauseIdle)
 	}
 }
 
-// letGo has a slice of a pool go that nobody holds.
-func (d *PoolUpkeep) letGo(p *snapshot.Pool, name string, why state.Cause) {
+// releaseSlice deletes a slice of a pool that no job holds.
+func (d *PoolUpkeep) releaseSlice(p *snapshot.Pool, name string, why state.Cause) {
 	if st, listed := d.Listed[name]; listed {
 		d.Remove(st, change.Decided(why))
 	} else if d.Known(&d.Next.Slices[name].Spec) {

@@ -23,10 +23,10 @@ func (d *Declarations) Guard() {
 	g := &guard{Declarations: d}
 	g.guardPools()
 	g.guardJobs()
-	if len(d.Plan.Refusals) == 0 {
+	if len(d.Plan.Blocked) == 0 {
 		return
 	}
-	slices.SortFunc(d.Plan.Refusals, func(a, b plan.Refusal) int { return a.Addr.Compare(b.Addr) })
+	slices.SortFunc(d.Plan.Blocked, func(a, b plan.BlockedChange) int { return a.Addr.Compare(b.Addr) })
 	desired := *d.Desired
 	desired.Reservations = overlaid(desired.Reservations, g.pools, func(r *schema.Reservation) schema.Address { return r.Addr })
 	desired.Groups = overlaid(desired.Groups, g.groups, func(g *schema.JobGroup) schema.Address { return g.Addr })
@@ -203,7 +203,7 @@ func (d *Declarations) refuse(change plan.Change, by plan.Protection) {
 		d.shown = map[schema.Address]plan.Change{}
 	}
 	d.shown[change.Addr] = change
-	d.Plan.Refusals = append(d.Plan.Refusals, plan.Refusal{Addr: change.Addr, Verb: change.Verb, By: by, Detail: refusalDetail(&change)})
+	d.Plan.Blocked = append(d.Plan.Blocked, plan.BlockedChange{Addr: change.Addr, Verb: change.Verb, By: by, Detail: blockedDetail(&change)})
 }
 
 // ShowBlocked puts the changes that are refused in the place of what is done instead.
@@ -218,10 +218,10 @@ func (d *Declarations) ShowBlocked() {
 	}
 }
 
-func refusalDetail(c *plan.Change) string {
+func blockedDetail(c *plan.Change) string {
 	if c.Verb == plan.VerbDelete {
 		return fmt.Sprintf("%s would be deleted, and was last applied with prevent_destroy. To allow that, declare it with prevent_destroy = false and apply, then try again. "+
-			"To let go of it and leave it running, use a removed block with destroy = false, or fray state rm %s.", c.Addr, quoteArg(c.Addr))
+			"To release it from the state and leave it running, use a removed block with destroy = false, or fray state rm %s.", c.Addr, quoteArg(c.Addr))
 	}
 	why := c.Reason
 	if why == "" {

@@ -73,7 +73,7 @@ func (d *Attempts) deleteOwn(j *state.Job, why state.Termination) []plan.Reason 
 
 // giveBack says which slices of a pool a job that runs no more cannot leave to
 // others yet. Their assignments must not name it: a host that comes back would
-// run it again. That the hosts are idle is seen to by whoever is next.
+// run it again. The next holder checks that the hosts are idle.
 func (d *Attempts) giveBack(j *state.Job) []plan.Reason {
 	var left []plan.Reason
 	for _, name := range j.Slices {

@@ -31,7 +31,7 @@ func (d *Slices) FindDrift() {
 			e := d.EditSlice(name)
 			e.Seen, e.Failed, e.Error, e.Tries, e.RetryAt, e.OverQuota = true, "", "", 0, time.Time{}, false
 			e.AskedAt = d.Now // it may have waited long for its turn, or for capacity
-		case d.guestDrift(s, listed):
+		case d.packedDrift(s, listed):
 		case !listed && s.Seen && s.Terminating.IsZero() && d.Known(&s.Spec):
 			gone = append(gone, name)
 		}
@@ -56,7 +56,7 @@ func (d *Slices) FindDrift() {
 // what is waited for, nothing when it is there.
 func (d *Slices) BringUp(spec schema.SliceSpec) plan.Reason {
 	if spec.On != "" {
-		return d.bringUpGuest(spec)
+		return d.bringUpPacked(spec)
 	}
 	name := spec.Name
 	st, listed := d.Listed[name]
@@ -125,7 +125,7 @@ func (d *Slices) hostsUp(st *schema.SliceStatus) plan.Reason {
 		return plan.Because(plan.WaitRetry, fmt.Sprintf("slice %s is being deleted: %s", name, why.Text))
 	}
 	if len(st.Down) > 0 {
-		d.mend(st)
+		d.repair(st)
 		return plan.Underway(fmt.Sprintf("%s of slice %s %s being started again", hostList(st.Down), name, isAre(len(st.Down))))
 	}
 	if missing > 0 {
@@ -220,15 +220,15 @@ func (d *Slices) Halt(addr schema.Address, name string, generation int64, why st
 	})
 }
 
-// mend asks a provider to start the hosts of a slice that it knows to be down.
-func (d *Slices) mend(st *schema.SliceStatus) {
+// repair asks a provider to start the hosts of a slice that it knows to be down.
+func (d *Slices) repair(st *schema.SliceStatus) {
 	name := st.Spec.Name
 	d.Drift(st.Spec.Owner, name, fmt.Sprintf("%s of slice %s %s down", hostList(st.Down), name, isAre(len(st.Down))), "will be started again")
 	if s := d.Next.Slices[name]; s != nil && s.RetryAt.After(d.Now) {
 		d.WakeAt(s.RetryAt)
 		return
 	}
-	d.Act(plan.Action{Verb: plan.MendSlice, Addr: st.Spec.Owner, Slice: d.MadeAs(st.Spec)})
+	d.Act(plan.Action{Verb: plan.RepairSlice, Addr: st.Spec.Owner, Slice: d.MadeAs(st.Spec)})
 }
 
 // Remove asks for the deletion of a listed slice, unless a call about it is to
@@ -242,7 +242,7 @@ func (d *Slices) Remove(st *schema.SliceStatus, why state.Termination) {
 		s = d.Next.Slices[name]
 	}
 	if st.Spec.On != "" {
-		return // see attend
+		return // see Monitor
 	}
 	if s.RetryAt.After(d.Now) {
 		d.WakeAt(s.RetryAt)

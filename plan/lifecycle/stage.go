@@ -17,7 +17,7 @@ import (
 // time between them. The jobs of a group that are replaced go through it together.
 //
 // Staged are the slices that wait to take over. They are recorded and saved
-// before they are asked for: whoever finds them later knows whose they are, and
+// before they are asked for: a controller that finds them later knows whose they are, and
 // looks there for an attempt that was started and not recorded. They have names of
 // their own, by the next indices that are free, and keep them.
 //

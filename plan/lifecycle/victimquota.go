@@ -24,7 +24,7 @@ func (d *Jobs) quotas(j *state.Job) []string {
 // for a quota that is used up no more.
 func (d *Jobs) quotaFreed(places []string, by schema.Address) {
 	for _, place := range places {
-		if w, bad := d.Next.Weather[place]; bad && w.Kind == schema.ErrorQuota {
+		if w, bad := d.Next.ZoneHealth[place]; bad && w.Kind == schema.ErrorQuota {
 			d.SetZoneHealth(place, nil)
 		}
 	}

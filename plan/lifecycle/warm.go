@@ -16,8 +16,8 @@ import (
 // A job that lets go of slices of its own leaves them to the next job of its
 // namespace that needs such slices, for as long as the namespace says: that one
 // starts there within seconds. A slice keeps the name it was made by, and its
-// record says whose it is. While nobody has it, it is the last one's, and has an
-// IdleSince: without that record it is one that nobody wants.
+// record says whose it is. While no job holds it, it is the last one's, and has an
+// IdleSince: without that record it is unwanted.
 
 // LaunchedIdleTimeout is how long a slice that a launched job lets go of is kept
 // where its namespace says nothing: programs launch one job after another.
@@ -45,7 +45,7 @@ func (d *Attempts) keepsWarm(j *state.Job, why state.Cause) bool {
 }
 
 // setAside keeps the slices of a job that runs no more, as far as they are well,
-// and says which of them it cannot let go of yet.
+// and says which of them it cannot release yet.
 func (d *Attempts) setAside(addr schema.Address, why state.Termination) []plan.Reason {
 	j := d.Next.Jobs[addr]
 	well, left := *j, *j

@@ -11,7 +11,7 @@ import (
 // rewrite replaces the assignments that cannot be read where no attempt runs
 // which is assigned anew anyway: its slice's hosts are told to run nothing, which
 // is what the state knows of them.
-func (d *Reconciler) rewrite() {
+func (d *Reconciler) rewriteDamaged() {
 	if len(d.Obs.Damaged) == 0 {
 		return
 	}

@@ -18,12 +18,12 @@ import (
 // follows. doc is not changed; its lineage must be set.
 func Diff(desired *schema.Desired, doc *state.Document, obs *plan.Observed, now time.Time) *plan.Plan {
 	d := NewReconciler(launch.Wanted(desired, doc, now), doc, obs, now)
-	d.Whole()
+	d.Run()
 	return d.Plan
 }
 
 // Whole looks at everything. [Planner] has a shorter way to the same plan.
-func (d *Reconciler) Whole() {
+func (d *Reconciler) Run() {
 	d.Plan.Changes = make([]plan.Change, 0, len(d.Desired.Jobs)+len(d.Desired.Groups)+8)
 	d.FindDrift()
 	d.Guard()
@@ -31,7 +31,7 @@ func (d *Reconciler) Whole() {
 	for i := range d.Desired.Jobs {
 		d.Advance(&d.Desired.Jobs[i])
 	}
-	d.kin()
+	d.reapChildren()
 	d.Removals()
 	d.FindWarm()
 	d.KeepPools()
@@ -39,8 +39,8 @@ func (d *Reconciler) Whole() {
 	schedule.InOrder(d.Idle)
 	d.Place(d.Idle)
 	d.Start(d.Idle)
-	d.Rest()
-	d.rewrite()
+	d.SettleIdle()
+	d.rewriteDamaged()
 	d.Orphans()
 	d.Monitor()
 	d.Capacity(d.Demand())

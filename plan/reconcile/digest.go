@@ -18,7 +18,7 @@ func SameDesired(a, b *schema.Desired) bool {
 }
 
 // Proposed is what a configuration would change of a state, whatever the world
-// looks like: the changes and refusals of a plan, and a digest by which two who
+// looks like: the changes and blocked changes of a plan, and a digest by which two processes that
 // do not share a process tell that they mean the same changes.
 func Proposed(desired *schema.Desired, doc *state.Document, now time.Time) (*plan.Plan, string, error) {
 	p := Diff(desired, doc, &plan.Observed{}, now)

@@ -8,9 +8,9 @@ import (
 	"github.com/fray-ml/fray/state"
 )
 
-// kin sees to it that launched jobs and reservations go with the attempt that
+// reapChildren ends launched jobs and reservations together with the attempt that
 // launched them, and that the past is forgotten.
-func (d *Reconciler) kin() {
+func (d *Reconciler) reapChildren() {
 	oldest := launch.OldestRemembered(d.Doc.Past)
 	for id, j := range d.Doc.Past {
 		if !d.Now.Before(j.EndedAt.Add(launch.Retention)) || j.EndedAt.Before(oldest) {

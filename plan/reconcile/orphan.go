@@ -10,7 +10,7 @@ import (
 	"github.com/fray-ml/fray/state"
 )
 
-// Orphans deletes what carries the stack's mark and nobody wants, forgets what
+// Orphans deletes unwanted slices that carry the stack's mark, forgets what
 // is gone, and the mailboxes of what is gone.
 func (d *Reconciler) Orphans() {
 	var unwanted []string

@@ -32,7 +32,7 @@ func (p *printer) block(c *plan.Change) {
 }
 
 // will says what happens. A replacement that the files force reads otherwise
-// than one that somebody asked for.
+// than one that was asked for.
 func will(c *plan.Change) string {
 	if c.Verb == plan.VerbReplace {
 		for i := range c.Attrs {

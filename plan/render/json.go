@@ -100,7 +100,7 @@ func (j *jsonWriter) document(pl *plan.Plan, meta Meta) error {
 	if err := j.list("outputs", len(pl.Outputs), func(i int) any { return outputOf(&pl.Outputs[i]) }); err != nil {
 		return err
 	}
-	if err := j.list("refusals", len(pl.Refusals), func(i int) any { return &pl.Refusals[i] }); err != nil {
+	if err := j.list("blocked", len(pl.Blocked), func(i int) any { return &pl.Blocked[i] }); err != nil {
 		return err
 	}
 	if err := j.list("amendments", len(pl.Amendments), func(i int) any { return &pl.Amendments[i] }); err != nil {
@@ -146,7 +146,7 @@ func (j *jsonWriter) head(pl *plan.Plan, meta Meta) error {
 		FormatVersion: FormatVersion, FrayVersion: meta.FrayVersion,
 		Timestamp: meta.Time.UTC().Format(time.RFC3339Nano), Workspace: cmp.Or(meta.Workspace, schema.DefaultWorkspace),
 		Lineage: meta.Lineage, Serial: meta.Serial, Revision: meta.Revision,
-		Applicable: meta.Applicable && len(pl.Refusals) == 0, Empty: pl.Empty(), Counts: counts,
+		Applicable: meta.Applicable && len(pl.Blocked) == 0, Empty: pl.Empty(), Counts: counts,
 	}
 	if len(pl.Costs) > 0 {
 		h.Cost = costOf(pl.Costs)

@@ -18,7 +18,7 @@ import (
 )
 
 // secret stands in generated plans wherever a secret might by mistake.
-const secret = "hush-d1ce"
+const secret = "secret-d1ce"
 
 func jsonOf(v any) json.RawMessage {
 	data, err := json.Marshal(v)
@@ -234,7 +234,7 @@ func TestTextCannotDriveTheTerminal(t *testing.T) {
 	})
 }
 
-// TestWhatIsNoJSONIsShownAsItIs: a value that nobody can parse is no reason to
+// TestWhatIsNoJSONIsShownAsItIs: a value that cannot be parsed is no reason to
 // show nothing, or to fall over.
 func TestWhatIsNoJSONIsShownAsItIs(t *testing.T) {
 	for raw, want := range map[string]string{

@@ -14,7 +14,7 @@ type Record struct {
 	Attrs []plan.AttrChange // Before and After are equal
 }
 
-// Records writes things as blocks, in the manner of a change's but without
+// Records writes records as blocks, in the manner of a change's but without
 // marks: "# ADDRESS:", then the block. Options.Verbose changes nothing.
 func Records(w io.Writer, records []Record, opts Options) error {
 	p := newPrinter(w, opts)

@@ -102,7 +102,7 @@ func Text(w io.Writer, pl *plan.Plan, opts Options) error {
 	p.changes(pl.Changes)
 	p.outputs(pl)
 	noted := p.notes(pl.Changes)
-	p.refusals(pl.Refusals)
+	p.blocked(pl.Blocked)
 	pending := listed(pl)
 	p.pending(pending)
 	p.closing(pl, counts, noted || len(pending) > 0)
@@ -152,7 +152,7 @@ func (p *printer) changes(changes []plan.Change) {
 	}
 }
 
-// notes lists what stays as it is although somebody may expect otherwise, and
+// notes lists what stays as it is although a reader may expect otherwise, and
 // reports whether there was anything.
 func (p *printer) notes(changes []plan.Change) bool {
 	var notes []remark
@@ -165,17 +165,17 @@ func (p *printer) notes(changes []plan.Change) bool {
 	return len(notes) > 0
 }
 
-// refusals lists the changes above that are not made.
-func (p *printer) refusals(refusals []plan.Refusal) {
-	remarks := make([]remark, 0, len(refusals))
-	for i := range refusals {
-		r := &refusals[i]
-		remarks = append(remarks, remark{addr: r.Addr, lines: []labeled{{text: refusalWords(r.By) + ": it is not to be " + past(r.Verb) + "."}}})
+// blocked lists the changes above that are not made.
+func (p *printer) blocked(rejections []plan.BlockedChange) {
+	remarks := make([]remark, 0, len(rejections))
+	for i := range rejections {
+		r := &rejections[i]
+		remarks = append(remarks, remark{addr: r.Addr, lines: []labeled{{text: protectionText(r.By) + ": it is not to be " + past(r.Verb) + "."}}})
 	}
 	p.remarks("Refused by prevent_destroy, and all of this plan with it:", remarks)
 }
 
-func refusalWords(by plan.Protection) string {
+func protectionText(by plan.Protection) string {
 	switch by {
 	case lifecycle.ByState:
 		return "The state remembers it as protected"
@@ -253,7 +253,7 @@ func (p *printer) closing(pl *plan.Plan, counts map[plan.Verb]int, remarked bool
 // besides counts what a plan lists beside its changes.
 func besides(pl *plan.Plan) string {
 	var parts []string
-	if n := len(pl.Refusals); n > 0 {
+	if n := len(pl.Blocked); n > 0 {
 		parts = append(parts, strconv.Itoa(n)+" refused")
 	}
 	if n := len(pl.Drift); n > 0 {

@@ -107,7 +107,7 @@ func Doing(v plan.Verb) string { return wordsOf(v).doing }
 // Done is a verb for what a progress line ends with: "created".
 func Done(v plan.Verb) string { return wordsOf(v).done }
 
-// clean returns s with everything that is not printable escaped, so that a
+// clean returns s with unprintable runes escaped, so that a
 // value cannot write escape sequences to the terminal. Tabs stay.
 func clean(s string) string {
 	if isPrintable(s) {

@@ -12,12 +12,12 @@ import (
 )
 
 // A unit that does not fit waits, and says for each bound why. Others may go
-// ahead of it until it has waited for patience, or somebody ends for it: from then
-// on what it lacks is kept for it, whoever else would fit.
+// ahead of it until it has waited for patience, or a victim ends for it: from then
+// on what it lacks is kept for it, whichever other unit would fit.
 
 // Patience is how long a unit that does not fit may be overtaken by those behind
 // it. It is longer than slices take to come and go, so that a gang that only waits
-// for another's to be deleted stops nobody.
+// for another's to be deleted blocks no other unit.
 const Patience = 10 * time.Minute
 
 // claims are what those of a unit that have no slices need, by the bounds that there are.
@@ -77,7 +77,7 @@ func (d *Claims) poolClaims(pooled []*schema.Job) []capacity.Claim {
 	for _, want := range pooled {
 		p := d.PoolOf(want.Resources.Reservation)
 		if p == nil || !p.Bound.Over.IsZero() {
-			continue // nobody's end would help
+			continue // no job's end would help
 		}
 		b := capacity.Bound{Kind: capacity.OfPool, Name: want.Resources.Reservation}
 		i := slices.IndexFunc(all, func(c capacity.Claim) bool { return c.Bound == b })

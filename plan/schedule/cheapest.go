@@ -15,18 +15,18 @@ import (
 // What is found is the cheapest wherever a dozen candidates matter.
 const mostTried = 10_000
 
-// looksTried is how many hosts and guests are looked at for the price of one set.
+// looksTried is how many hosts and packed tasks cost as much to check as one set.
 const looksTried = 16
 
-// cheapest chooses whom to end so that a unit fits, nil if nobody will do.
+// cheapest chooses the victims whose end makes a unit fit, nil if there are none.
 func (d *Victims) cheapest(u *capacity.Unit, short []capacity.Claim, tight []*capacity.Fitting) []*victim {
 	s := search{short: short, tight: tight, effort: 1}
 	for _, f := range tight {
-		guests := 0
+		packed := 0
 		for _, r := range f.D.FindStays(f.Pool) {
-			guests += len(r.Stays.Packed)
+			packed += len(r.Stays.Packed)
 		}
-		s.effort += (f.Size()*len(f.Pool.Rooms) + guests) / looksTried
+		s.effort += (f.Size()*len(f.Pool.Rooms) + packed) / looksTried
 	}
 	ancestors := d.ancestors(u)
 	for _, v := range d.candidates() {
@@ -52,7 +52,7 @@ func (d *Victims) cheapest(u *capacity.Unit, short []capacity.Claim, tight []*ca
 	}
 	best := s.run()
 	if best == nil {
-		d.giveUpHope(u, &s)
+		d.noteInfeasible(u, &s)
 	}
 	return best
 }

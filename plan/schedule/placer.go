@@ -44,7 +44,7 @@ func (d *Placer) contend(u *capacity.Unit, w *capacity.Wants) []plan.Reason {
 			}
 		case k != nil && c.Need.Exceeds(c.Beside(k), c.Limit) && !d.runsOn(u):
 			lacking = append(lacking, c)
-			reasons = append(reasons, plan.Reason{Kind: plan.WaitTurn, Text: "held back for " + k.By.String() + ", which has waited", Since: k.Since})
+			reasons = append(reasons, plan.Reason{Kind: plan.WaitTurn, Text: "reserved for " + k.By.String() + ", which has waited", Since: k.Since})
 		}
 	}
 	if w.Full {

@@ -76,7 +76,7 @@ type queue struct {
 	spaces  lines // of the current band
 }
 
-// line is those who wait within a namespace or, inside, of a user.
+// line is the units that wait within a namespace or, inside it, of a user.
 type line struct {
 	account *capacity.Account
 	all     snapshot.Load
@@ -123,7 +123,7 @@ func (l *lines) Pop() any {
 	return last
 }
 
-// queueUp makes the queue of those who wait.
+// queueUp makes the queue of the units that wait.
 func (d *Claims) queueUp(units []*capacity.Unit) *queue {
 	q := &queue{d: d, band: -1}
 	for _, u := range units {
@@ -136,7 +136,7 @@ func (d *Claims) queueUp(units []*capacity.Unit) *queue {
 	return q
 }
 
-// next takes the first of those who wait out, nil when all have had their turn.
+// next takes the first waiting unit out, nil when all have had their turn.
 // The account of the one before must be up to date.
 func (q *queue) next() *capacity.Unit {
 	for {
@@ -146,7 +146,7 @@ func (q *queue) next() *capacity.Unit {
 			}
 			q.spaces = q.lineUp(q.waiting[q.band])
 		}
-		// Whoever was handed out last has a greater share now.
+		// The unit that was taken out last has a greater share now.
 		heap.Fix(&q.spaces[0].users, 0)
 		heap.Fix(&q.spaces, 0)
 		space := q.spaces[0]

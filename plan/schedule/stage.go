@@ -172,7 +172,7 @@ func (d *Placer) oldFirst(s lifecycle.Staging, short plan.Reason, clears bool) {
 }
 
 // stagedSlices are the specs of the slices that are made beside those that a job
-// has: the first ones named after it whose names nobody else bears.
+// has: the first ones named after it whose names no other slice bears.
 func (d *Placer) stagedSlices(want *schema.Job) []schema.SliceSpec {
 	held := d.Next.Jobs[want.Addr].Slices
 	specs := make([]schema.SliceSpec, 0, want.Resources.Slices)

@@ -53,7 +53,7 @@ func (c cost) plus(b cost) cost {
 
 // makeRoom sees to it that a unit will fit, and says how; nothing if that cannot be.
 // Where its reservations could grow for it and their provider has no room for that,
-// those who have them now make some.
+// their present holders make some.
 func (d *Victims) makeRoom(u *capacity.Unit, w *capacity.Wants) plan.Reason {
 	why := d.makeRoomFor(u, w)
 	if why.None() && w.Grows {
@@ -80,7 +80,7 @@ func (d *Victims) makeRoomFor(u *capacity.Unit, w *capacity.Wants) plan.Reason {
 		d.Reserve(u, w)
 		return plan.Underway(d.roomFor(u))
 	}
-	if d.isHopeless(u, short) || capacity.IsInfeasibleIn(tight, u.Band) {
+	if d.isInfeasible(u, short) || capacity.IsInfeasibleIn(tight, u.Band) {
 		return plan.Reason{}
 	}
 	ended := d.cheapest(u, short, tight)
@@ -94,21 +94,21 @@ func (d *Victims) makeRoomFor(u *capacity.Unit, w *capacity.Wants) plan.Reason {
 	return plan.Underway(d.roomFor(u))
 }
 
-// hopeless is a claim for which nobody of a band can make room.
-type hopeless struct {
+// infeasible is a claim for which no victims of a band can make room.
+type infeasible struct {
 	band  int
 	claim capacity.Claim
 }
 
-// giveUpHope notes what nobody makes room for, for one of as low a band, whatever
+// noteInfeasible notes what no victims make room for in as low a band, whatever
 // else a unit lacks.
-func (d *Victims) giveUpHope(u *capacity.Unit, s *search) {
+func (d *Victims) noteInfeasible(u *capacity.Unit, s *search) {
 	if d.sparesAncestors(u) { // others need not
 		return
 	}
 	for i, c := range s.short {
 		if c.Need.Exceeds(c.Used.Plus(s.rest[0][i], -1), c.Limit) {
-			d.hopeless = append(d.hopeless, hopeless{band: u.Band, claim: c})
+			d.infeasible = append(d.infeasible, infeasible{band: u.Band, claim: c})
 		}
 	}
 	for _, f := range s.tight {
@@ -118,9 +118,9 @@ func (d *Victims) giveUpHope(u *capacity.Unit, s *search) {
 	}
 }
 
-// isHopeless reports whether no less was tried in vain: for as much, by as high a band.
-func (d *Victims) isHopeless(u *capacity.Unit, short []capacity.Claim) bool {
-	return slices.ContainsFunc(d.hopeless, func(h hopeless) bool {
+// isInfeasible reports whether no less was tried in vain: for as much, by as high a band.
+func (d *Victims) isInfeasible(u *capacity.Unit, short []capacity.Claim) bool {
+	return slices.ContainsFunc(d.infeasible, func(h infeasible) bool {
 		return h.band <= u.Band && slices.ContainsFunc(short, func(c capacity.Claim) bool {
 			n, m := c.Need, h.claim.Need
 			return c.Bound == h.claim.Bound && n.Slices >= m.Slices && n.Chips >= m.Chips && n.Milli >= m.Milli && n.Memory >= m.Memory

@@ -45,7 +45,7 @@ func (d *Victims) roomInQuota(jobs []*schema.Job) {
 			short = append(short, c)
 		}
 	}
-	if len(short) == 0 || d.isHopeless(u, short) {
+	if len(short) == 0 || d.isInfeasible(u, short) {
 		return
 	}
 	slices.SortFunc(short, func(a, b capacity.Claim) int { return strings.Compare(a.Bound.Name, b.Bound.Name) })

@@ -10,9 +10,9 @@ import (
 type Victims struct {
 	*Claims
 
-	yielding []schema.Address // jobs that make room for others
-	hopeless []hopeless       // see makeRoom
-	victims  []*victim        // made when first asked for, see candidates
+	yielding   []schema.Address // jobs that make room for others
+	infeasible []infeasible     // see makeRoom
+	victims    []*victim        // made when first asked for, see candidates
 }
 
 // WantedSlice reports whether a job or a declared reservation holds a slice, or it

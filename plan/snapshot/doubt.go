@@ -134,7 +134,7 @@ func (d *Evidence) bootsLate(s *state.Slice, st *schema.SliceStatus) bool {
 func (d *Evidence) isMute(name string) bool {
 	hosts := d.Obs.Hosts[name]
 	for i := range hosts {
-		if hosts[i].SilentAt(d.Obs.Attended) < HostTimeout {
+		if hosts[i].SilentAt(d.Obs.Monitored) < HostTimeout {
 			return false
 		}
 	}
@@ -266,7 +266,7 @@ func (d *Evidence) isRepeated(c *plan.Confirmation) bool {
 func (d *Evidence) isSilentAt(name string) bool {
 	hosts := d.Obs.Hosts[name]
 	for i := range hosts {
-		if silent := hosts[i].SilentAt(d.Obs.Attended); silent < HostTimeout {
+		if silent := hosts[i].SilentAt(d.Obs.Monitored); silent < HostTimeout {
 			d.WakeAt(d.Now.Add(HostTimeout - silent))
 			return false
 		}

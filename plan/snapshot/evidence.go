@@ -10,18 +10,18 @@ import (
 type Evidence struct {
 	*Snapshot
 
-	hush             *bool                     // see isHush
+	massSilence      *bool                     // see isMassSilence
 	Doubted          map[string]plan.DoubtKind // slices that may be there, whatever the list states; see doubtReadings
 	ReadDirectly     map[string]bool           // slices of which a direct read reports whether they are there
-	UnrecordedPacked []schema.SliceSpec        // packed slices that hosts were told of and that are not recorded
-	lodged           *lodgings                 // made when first asked for
+	UnrecordedPacked []schema.SliceSpec        // packed slices that are assigned to hosts and not recorded
+	seenPlacements   *placements               // made when first asked for
 }
 
 // NewEvidence doubts what needs a direct read, and takes in packed slices.
 func NewEvidence(s *Snapshot) *Evidence {
 	e := &Evidence{Snapshot: s}
 	e.doubtReadings()
-	e.takeInGuests()
+	e.notePackedTasks()
 	return e
 }
 
@@ -55,19 +55,19 @@ func (d *Evidence) Known(spec *schema.SliceSpec) bool {
 	return d.ListedIn(spec.Provider, spec.Zone)
 }
 
-// ForgetUnmanaged drops slices that were let go of once they are gone: listed no
+// ForgetUnmanaged drops unmanaged slices once they are gone: listed no
 // more, and not about to be either.
 func (d *Evidence) ForgetUnmanaged() {
-	if len(d.Doc.Disowned) == 0 {
+	if len(d.Doc.Unmanaged) == 0 {
 		return
 	}
 	listed := make(map[string]bool, len(d.Unmanaged))
 	for _, st := range d.Unmanaged {
 		listed[st.Spec.Name] = true
 	}
-	for name, s := range d.Doc.Disowned {
+	for name, s := range d.Doc.Unmanaged {
 		if !listed[name] && d.Known(&s.Spec) && d.Now.Sub(s.At) >= plan.BootTimeout {
-			delete(d.Mutable().Disowned, name)
+			delete(d.Mutable().Unmanaged, name)
 		}
 	}
 }

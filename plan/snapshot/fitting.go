@@ -11,22 +11,22 @@ type Occupant struct {
 	Victim bool // it ends in what is being tried
 }
 
-// Stay is a guest of a host.
+// Stay is a packed task on a host.
 type Stay struct {
 	By    *Occupant
 	Share Share
 }
 
-// Staying are those who have a part of a host, or all of it, and who of them goes
+// Staying are the occupants of a part of a host, or all of it, and which of them go
 // by what is going on.
 type Staying struct {
 	Packed []Stay
 	Goes   []Stay
-	Whole  *Occupant // who has the slice, nil if nobody has or it goes
+	Whole  *Occupant // who has the slice, nil if no unit has or it goes
 }
 
-// NoteWhole takes note of who has a slice as a whole now, nil for nobody: what was
-// found out before would give it to somebody else too.
+// NoteWhole takes note of who has a slice as a whole now, nil for none: what was
+// found out before would give it to another unit too.
 func (p *Pool) NoteWhole(name string, by *Occupant) {
 	for _, r := range p.Rooms {
 		if r.Host.Name == name {

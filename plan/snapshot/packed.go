@@ -6,8 +6,8 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// noteGuest notes where a recorded guest lives.
-func (d *Snapshot) noteGuest(spec *schema.SliceSpec) {
+// notePacked notes where a recorded packed slice is placed.
+func (d *Snapshot) notePacked(spec *schema.SliceSpec) {
 	if d.Packed == nil {
 		d.Packed = map[string][]string{}
 	}
@@ -16,8 +16,8 @@ func (d *Snapshot) noteGuest(spec *schema.SliceSpec) {
 	}
 }
 
-// leftGuest notes that a guest is recorded no more.
-func (d *Snapshot) leftGuest(spec *schema.SliceSpec) {
+// dropPacked notes that a packed slice is recorded no more.
+func (d *Snapshot) dropPacked(spec *schema.SliceSpec) {
 	if n, noted := slices.BinarySearch(d.Packed[spec.On], spec.Name); noted {
 		d.Packed[spec.On] = slices.Delete(d.Packed[spec.On], n, n+1)
 	}
@@ -28,11 +28,11 @@ func (d *Snapshot) leftGuest(spec *schema.SliceSpec) {
 	}
 }
 
-// PackedOn is the owner of a guest that a slice has, if it has one: until the last
-// is gone, nobody else can have the slice.
+// PackedOn is the owner of a packed task that a slice has, if it has one: until the last
+// is gone, no other job can have the slice.
 func (d *Snapshot) PackedOn(name string) (schema.Address, bool) {
-	for _, guest := range d.Packed[name] {
-		if s := d.Next.Slices[guest]; s != nil {
+	for _, packed := range d.Packed[name] {
+		if s := d.Next.Slices[packed]; s != nil {
 			return s.Spec.Owner, true
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// Room is what a host of a reservation has left for guests.
+// Room is what a host of a reservation has left for packed tasks.
 type Room struct {
 	Host     schema.SliceSpec // the slice
 	N        int              // of its hosts
@@ -19,7 +19,7 @@ type Room struct {
 	CPU      float64
 	Memory   schema.Bytes   // -1 where the reservation does not say how much there is
 	Disk     schema.Bytes   // likewise
-	Ports    map[int]int    // fixed ones, by how many guests have them
+	Ports    map[int]int    // fixed ones, by how many packed tasks have them
 	Packed   int            // that have a part of it, those for whom some is kept among them
 	Reserved schema.Address // the last for whom some of it is kept, or all
 	Stays    Staying        // see findStays

@@ -17,7 +17,7 @@ import (
 type Pool struct {
 	Of    *schema.Reservation
 	Specs []schema.SliceSpec // those to keep, in index order
-	Free  []string           // those that nobody holds, the ones that are up first
+	Free  []string           // those that no job holds, the ones that are up first
 	Bound Bounds
 	Room  int          // how many more there may be
 	Used  map[int]bool // indices that are not to be given to new slices
@@ -26,7 +26,7 @@ type Pool struct {
 	Rooms    []*Room   // see roomsOf
 	RoomsOf  int       // how many specs there were then
 	Full     []FullFor // for what no room is left
-	Reserved keptRooms // for those who are ahead
+	Reserved keptRooms // for units ahead in the queue
 	Stays    bool      // its rooms know who stays, see findStays
 	// Who these are, by unit.
 	Occupants map[schema.Address]*Occupant

@@ -4,14 +4,14 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// Room on hosts is kept for those who are ahead by taking it as if they had it, for
+// Room on hosts is reserved for units ahead in the queue by taking it as if they had it, for
 // the rest of one Diff; the next one finds out anew what is kept, and for whom.
 
 // keptRooms are what is kept of a reservation.
 type keptRooms struct {
 	Rooms []ReservedRoom
 	Whole map[string]schema.Address // slices, by who is to have them
-	Free  []string                  // slices that nobody has a part of but by what is kept
+	Free  []string                  // slices of which only reservations have a part
 	// waiting is how many of those have some kept who wait for what ends some day.
 	Waiting int
 	Grown   int  // slices by which the reservation is to grow
@@ -33,7 +33,7 @@ func (k *ReservedRoom) Take(n int) {
 	k.Room.Reserved = k.By
 }
 
-// RoomAt is that of a host, nil if it takes no guests.
+// RoomAt is that of a host, nil if it takes no packed tasks.
 func (p *Pool) RoomAt(slice string, n int) *Room {
 	for _, r := range p.Rooms {
 		if r.Host.Name == slice && r.N == n {

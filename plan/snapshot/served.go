@@ -8,27 +8,27 @@ import (
 	"github.com/fray-ml/fray/state"
 )
 
-// takeInGuests looks at recorded guests, and at those that hosts were told of, as
+// notePackedTasks takes in recorded packed slices, and those that are assigned to hosts, as
 // at slices that a provider lists.
-func (d *Evidence) takeInGuests() {
+func (d *Evidence) notePackedTasks() {
 	for _, s := range d.Doc.Slices {
 		if s.Spec.On == "" {
 			continue
 		}
-		d.noteGuest(&s.Spec)
+		d.notePacked(&s.Spec)
 		if s.Terminating.IsZero() && !s.AskedAt.IsZero() || d.IsServed(&s.Spec) {
-			d.listGuest(s.Spec)
+			d.listPacked(s.Spec)
 		}
 	}
 	for on, a := range d.Obs.Assignments {
-		if len(a.Guests) == 0 {
+		if len(a.PackedTasks) == 0 {
 			continue
 		}
-		host := d.hostOfGuests(on)
-		for _, g := range a.Guests {
+		host := d.packedHost(on)
+		for _, g := range a.PackedTasks {
 			if host != nil && d.Doc.Slices[g.Slice] == nil {
 				spec := PackedSpec(g.Owner, g.Index, host, g)
-				d.listGuest(spec)
+				d.listPacked(spec)
 				d.UnrecordedPacked = append(d.UnrecordedPacked, spec)
 			}
 		}
@@ -36,8 +36,8 @@ func (d *Evidence) takeInGuests() {
 	slices.SortFunc(d.UnrecordedPacked, func(a, b schema.SliceSpec) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// hostOfGuests is the spec of a slice that is there, or may be.
-func (d *Evidence) hostOfGuests(name string) *schema.SliceSpec {
+// packedHost is the spec of a slice that is there, or may be.
+func (d *Evidence) packedHost(name string) *schema.SliceSpec {
 	if st, listed := d.Listed[name]; listed {
 		return &st.Spec
 	}
@@ -47,7 +47,7 @@ func (d *Evidence) hostOfGuests(name string) *schema.SliceSpec {
 	return nil
 }
 
-// RecordPacked records those that only their hosts were told of: whoever told them
+// RecordPacked records those that are only in assignments: the controller that wrote these
 // did not live to save the state.
 func (d *Evidence) RecordPacked() {
 	for _, spec := range d.UnrecordedPacked {
@@ -55,8 +55,8 @@ func (d *Evidence) RecordPacked() {
 	}
 }
 
-// PackedSpec is the spec of a guest as a host is told of it.
-func PackedSpec(owner schema.Address, index int, host *schema.SliceSpec, g state.Guest) schema.SliceSpec {
+// PackedSpec is the spec of a packed slice as it is assigned to a host.
+func PackedSpec(owner schema.Address, index int, host *schema.SliceSpec, g state.PackedTask) schema.SliceSpec {
 	return schema.SliceSpec{
 		Name: g.Slice, Stack: host.Stack, Owner: owner, Index: index, Provider: host.Provider,
 		CPU: g.CPU, Memory: g.Memory, Disk: g.Disk, Preemptible: host.Preemptible, Hosts: 1,
@@ -64,8 +64,8 @@ func PackedSpec(owner schema.Address, index int, host *schema.SliceSpec, g state
 	}
 }
 
-// listGuest has a guest be there as long as its host's slice is.
-func (d *Evidence) listGuest(spec schema.SliceSpec) {
+// listPacked lists a packed slice as long as its host's slice is there.
+func (d *Evidence) listPacked(spec schema.SliceSpec) {
 	host, listed := d.Listed[spec.On]
 	if !listed {
 		return
@@ -82,46 +82,46 @@ func PackedStatus(spec schema.SliceSpec, host *schema.SliceStatus) *schema.Slice
 	return st
 }
 
-// IsServed reports whether a host is to serve a guest, or says that it does.
+// IsServed reports whether a host is to serve a packed slice, or reports that it does.
 func (d *Evidence) IsServed(spec *schema.SliceSpec) bool {
-	return d.lodgings().told[lodging{on: spec.On, guest: spec.Name}] || d.IsReportedServed(spec)
+	return d.placements().assigned[placement{on: spec.On, packed: spec.Name}] || d.IsReportedServed(spec)
 }
 
-// IsReportedServed reports whether a host says that it serves a guest.
+// IsReportedServed reports whether a host reports that it serves a packed slice.
 func (d *Evidence) IsReportedServed(spec *schema.SliceSpec) bool {
-	return d.lodgings().said[lodging{on: spec.On, host: spec.OnHost, guest: spec.Name}]
+	return d.placements().reported[placement{on: spec.On, host: spec.OnHost, packed: spec.Name}]
 }
 
-// lodging is a guest on a slice, or on a host of it.
-type lodging struct {
-	on    string
-	host  int
-	guest string
+// placement is a packed slice on a slice, or on a host of it.
+type placement struct {
+	on     string
+	host   int
+	packed string
 }
 
-// lodgings are those that hosts are told to serve, by slice, and those of which
-// hosts say that they do, by host.
-type lodgings struct{ told, said map[lodging]bool }
+// placements are those that hosts are assigned to serve, by slice, and those that
+// hosts report to serve, by host.
+type placements struct{ assigned, reported map[placement]bool }
 
-func (d *Evidence) lodgings() *lodgings {
-	if d.lodged != nil {
-		return d.lodged
+func (d *Evidence) placements() *placements {
+	if d.seenPlacements != nil {
+		return d.seenPlacements
 	}
-	l := &lodgings{told: map[lodging]bool{}, said: map[lodging]bool{}}
-	d.lodged = l
+	l := &placements{assigned: map[placement]bool{}, reported: map[placement]bool{}}
+	d.seenPlacements = l
 	for on, a := range d.Obs.Assignments {
-		for i := range a.Guests {
-			l.told[lodging{on: on, guest: a.Guests[i].Slice}] = true
+		for i := range a.PackedTasks {
+			l.assigned[placement{on: on, packed: a.PackedTasks[i].Slice}] = true
 		}
 	}
 	for on, hosts := range d.Obs.Hosts {
 		for i := range hosts {
 			h := &hosts[i]
-			if len(h.Guests) == 0 || d.Host(on, h.Host) != h { // of two reports the first counts
+			if len(h.PackedTasks) == 0 || d.Host(on, h.Host) != h { // of two reports the first counts
 				continue
 			}
-			for _, guest := range h.Guests {
-				l.said[lodging{on: on, host: h.Host, guest: guest}] = true
+			for _, packed := range h.PackedTasks {
+				l.reported[placement{on: on, host: h.Host, packed: packed}] = true
 			}
 		}
 	}

@@ -16,10 +16,10 @@ const (
 	// Agents report every 2 s, so this many readings in a row were missed.
 	HostTimeout = 45 * time.Second
 	// MassSilenceTimeout is the same while most hosts are silent: that they have all
-	// died at once is less likely than that nobody can hear them.
+	// died at once is less likely than a network that carries no reports.
 	MassSilenceTimeout = 10 * time.Minute
-	// hushed is from how many silent slices on it may be a hush.
-	hushed = 3
+	// massSilenceSlices is from how many silent slices on it may be a mass silence.
+	massSilenceSlices = 3
 )
 
 // LostHost finds a host that has said nothing for so long that it is lost, and
@@ -39,22 +39,22 @@ func (d *Evidence) LostHost(st *schema.SliceStatus) state.Termination {
 		switch {
 		case len(st.Down) > 0 && slices.Contains(st.Down, hosts[i].Host):
 			patience = 2 * HostTimeout
-		case hosts[i].SilentAt(d.Obs.Attended) >= HostTimeout && st.Spec.Zone != "" && d.isHush():
+		case hosts[i].SilentAt(d.Obs.Monitored) >= HostTimeout && st.Spec.Zone != "" && d.isMassSilence():
 			patience = MassSilenceTimeout
 		}
-		if hosts[i].SilentAt(d.Obs.Attended) >= patience {
+		if hosts[i].SilentAt(d.Obs.Monitored) >= patience {
 			text := fmt.Sprintf("host %d of slice %s has not reported for %s", hosts[i].Host, st.Spec.Name, patience)
 			return state.Termination{Cause: state.CauseHostLost, Text: text}
 		}
-		d.WakeAt(d.Now.Add(patience - hosts[i].SilentAt(d.Obs.Attended)))
+		d.WakeAt(d.Now.Add(patience - hosts[i].SilentAt(d.Obs.Monitored)))
 	}
 	return state.Termination{}
 }
 
-// isHush reports whether most slices in the cloud that live in their provider's eyes
+// isMassSilence reports whether most slices in the cloud that live in their provider's eyes
 // have a silent host: the store may take no reports, or the network be down.
-func (d *Evidence) isHush() bool {
-	if d.hush == nil {
+func (d *Evidence) isMassSilence() bool {
+	if d.massSilence == nil {
 		silent, all := 0, 0
 		for name, st := range d.Listed {
 			hosts := d.Obs.Hosts[name]
@@ -62,22 +62,22 @@ func (d *Evidence) isHush() bool {
 				continue
 			}
 			all++
-			if slices.ContainsFunc(hosts, func(h plan.Host) bool { return h.SilentAt(d.Obs.Attended) >= HostTimeout }) {
+			if slices.ContainsFunc(hosts, func(h plan.Host) bool { return h.SilentAt(d.Obs.Monitored) >= HostTimeout }) {
 				silent++
 			}
 		}
-		hush := silent >= hushed && 2*silent > all
-		d.hush = &hush
+		mass := silent >= massSilenceSlices && 2*silent > all
+		d.massSilence = &mass
 	}
-	return *d.hush
+	return *d.massSilence
 }
 
 // IsSilent reports whether no host of a slice has said anything for so long that it
 // would count as lost.
 func (d *Evidence) IsSilent(st *schema.SliceStatus) bool {
 	for _, h := range d.Obs.Hosts[cmp.Or(st.Spec.On, st.Spec.Name)] {
-		if h.SilentAt(d.Obs.Attended) < HostTimeout {
-			d.WakeAt(d.Now.Add(HostTimeout - h.SilentAt(d.Obs.Attended)))
+		if h.SilentAt(d.Obs.Monitored) < HostTimeout {
+			d.WakeAt(d.Now.Add(HostTimeout - h.SilentAt(d.Obs.Monitored)))
 			return false
 		}
 	}

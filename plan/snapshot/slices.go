@@ -26,7 +26,7 @@ func (d *Snapshot) PutSlice(s state.Slice) *state.Slice {
 	d.DropSlice(s.Spec.Name)
 	d.Mutable().Slices[s.Spec.Name] = &s
 	if s.Spec.On != "" {
-		d.noteGuest(&s.Spec)
+		d.notePacked(&s.Spec)
 	}
 	if _, listed := d.Listed[s.Spec.Name]; !listed {
 		d.Spend(s.Spec, 1)
@@ -44,7 +44,7 @@ func (d *Snapshot) DropSlice(name string) {
 		d.Spend(s.Spec, -1)
 	}
 	if s.Spec.On != "" {
-		d.leftGuest(&s.Spec)
+		d.dropPacked(&s.Spec)
 	}
 	d.withdraw(name)
 	delete(d.Mutable().Slices, name)

@@ -6,10 +6,10 @@ import (
 
 // What people changed by hand (plan/amend) shows here: slices that bear the name
 // of the owner they were made for although they belong to another one now, and
-// slices that the stack has let go of.
+// slices that the stack has released.
 
-// takeIn notes a listed slice as the state knows it. One that the stack has let
-// go of only takes room.
+// takeIn notes a listed slice as the state knows it. An unmanaged one only takes
+// room.
 func (d *Snapshot) takeIn(st *schema.SliceStatus) {
 	name := st.Spec.Name
 	if d.IsUnmanaged(name) {
@@ -50,12 +50,12 @@ func (d *Snapshot) MadeAs(spec schema.SliceSpec) schema.SliceSpec {
 
 // IsUnmanaged reports whether the stack has released a slice.
 func (d *Snapshot) IsUnmanaged(name string) bool {
-	_, ok := d.Next.Disowned[name]
+	_, ok := d.Next.Unmanaged[name]
 	return ok
 }
 
 // IsTaken reports whether another slice bears the name: one that was made for
-// this owner and is another's now, or one that the stack has let go of.
+// this owner and is another's now, or one that the stack has released.
 func (d *Snapshot) IsTaken(spec *schema.SliceSpec) bool {
 	s := d.Next.Slices[spec.Name]
 	return s != nil && (s.Spec.Owner != spec.Owner || s.Spec.Index != spec.Index) || d.IsUnmanaged(spec.Name)

@@ -24,7 +24,7 @@ func (d *Snapshot) RejectionKind(s *state.Slice) plan.WaitKind {
 	if s.OverQuota {
 		return plan.WaitQuota
 	}
-	if w, bad := d.Next.Weather[plan.StockPlace(&s.Spec)]; bad {
+	if w, bad := d.Next.ZoneHealth[plan.StockPlace(&s.Spec)]; bad {
 		return plan.WaitKindOf(w.Kind)
 	}
 	return plan.WaitRetry

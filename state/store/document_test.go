@@ -27,7 +27,7 @@ func anAssignment() state.Assignment {
 			Spec:  schema.Job{Addr: train, Namespace: "train", Command: []schema.Text{schema.Plain("python"), schema.Plain("train.py")}},
 			Peers: []state.Peer{{Slice: "train-0-abc", Address: "10.0.0.1"}}, NumSlices: 1, Coordinator: "10.0.0.1:1234",
 		},
-		Guests: []state.Guest{{Slice: "g-0", Owner: train, CPU: 2}},
+		PackedTasks: []state.PackedTask{{Slice: "g-0", Owner: train, CPU: 2}},
 	}
 }
 

@@ -30,10 +30,10 @@ func (w *world) fail(slice string, n, code int) {
 	}
 }
 
-// killAgent leaves the task running and the host to be mended.
+// killAgent leaves the task running and the host to be repaired.
 func (w *world) killAgent(slice string, n int) { w.host(slice, n).agent = false }
 
-// killHost takes agent and task; the disk stays and the host can be mended.
+// killHost takes agent and task; the disk stays and the host can be repaired.
 func (w *world) killHost(slice string, n int) {
 	h := w.host(slice, n)
 	h.agent = false
@@ -41,7 +41,7 @@ func (w *world) killHost(slice string, n int) {
 		h.live = false
 		h.task.State, h.task.Reason = schema.TaskWorkerFailed, "it was gone when the agent came back"
 	}
-	for _, g := range w.guestsOf(slice, n) {
+	for _, g := range w.packedOf(slice, n) {
 		w.killHost(g.spec.Name, 0)
 	}
 }
@@ -50,7 +50,7 @@ func (w *world) killHost(slice string, n int) {
 func (w *world) preempt(slice string) {
 	if s := w.slices[slice]; s != nil && s.phase != schema.SliceDeleting {
 		s.phase, s.reason, s.cause = schema.SliceDead, "preempted", schema.ErrorPreempted
-		for _, h := range w.guestHosts(s) {
+		for _, h := range w.packedHosts(s) {
 			h.agent, h.live = false, false
 		}
 	}
@@ -68,7 +68,7 @@ func (w *world) notice(slice string, n int) {
 	if h.live {
 		h.notified, h.stopsAt = true, w.now.Add(w.stopTakes)
 	}
-	for _, g := range w.guestsOf(slice, n) {
+	for _, g := range w.packedOf(slice, n) {
 		w.notice(g.spec.Name, 0)
 	}
 }

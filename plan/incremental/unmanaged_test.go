@@ -19,7 +19,7 @@ func (w *world) letGo(addr schema.Address) []string {
 	var names []string
 	w.acceptWith(w.doc.Desired, func(doc *state.Document) {
 		for _, name := range doc.Jobs[addr].Slices {
-			doc.Disowned[name] = state.Disowned{Spec: doc.Slices[name].Spec, At: w.now}
+			doc.Unmanaged[name] = state.Unmanaged{Spec: doc.Slices[name].Spec, At: w.now}
 			delete(doc.Slices, name)
 			names = append(names, name)
 		}
@@ -29,9 +29,9 @@ func (w *world) letGo(addr schema.Address) []string {
 	return names
 }
 
-// Whatever the weather: nothing is done to a slice that was let go of, and
-// nobody else is put on it.
-func TestDisownedIsLeftAloneInAnyWeather(t *testing.T) {
+// Whatever the faults: nothing is done to an unmanaged slice, and
+// no other job is put on it.
+func TestUnmanagedIsLeftAloneInAnyFaults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
 		w.wayward = true
@@ -42,15 +42,15 @@ func TestDisownedIsLeftAloneInAnyWeather(t *testing.T) {
 			j := w.doc.Jobs[given.Addr]
 			return j != nil && j.Ready
 		})
-		disowned := w.letGo(given.Addr)
+		unmanaged := w.letGo(given.Addr)
 		desired := drawConfiguration(t)
 		desired.Jobs = append(desired.Jobs, again)
 		slices.SortFunc(desired.Jobs, func(a, b schema.Job) int { return a.Addr.Compare(b.Addr) })
 		w.accept(desired)
-		assigned := w.assignments[disowned[0]].Object
+		assigned := w.assignments[unmanaged[0]].Object
 		w.loses = func(a plan.Action) bool {
-			if slices.Contains(disowned, a.Slice.Name) {
-				t.Fatalf("%s of %s, which was let go of", a.Verb, a.Slice.Name)
+			if slices.Contains(unmanaged, a.Slice.Name) {
+				t.Fatalf("%s of %s, which is unmanaged", a.Verb, a.Slice.Name)
 			}
 			return false
 		}
@@ -60,14 +60,14 @@ func TestDisownedIsLeftAloneInAnyWeather(t *testing.T) {
 				w.crash()
 			}
 		}
-		if w.assignments[disowned[0]].Object != assigned || len(w.liveTasks(given.Addr)) < 4 {
-			t.Fatalf("the task on %v was touched\n%s", disowned, w.describe())
+		if w.assignments[unmanaged[0]].Object != assigned || len(w.liveTasks(given.Addr)) < 4 {
+			t.Fatalf("the task on %v was touched\n%s", unmanaged, w.describe())
 		}
 	})
 }
 
 // A step assigned an attempt of a job that is declared again, and died before
-// it saved: that attempt is found, not the one that was let go of.
+// it saved: that attempt is found, not the one that is unmanaged.
 func TestAttemptThatWasLetGoOfIsNotAdopted(t *testing.T) {
 	w := newWorld(t)
 	given := newJob("given")

@@ -16,36 +16,36 @@ import (
 //     else the document is another one,
 //   - an assignment names a newer attempt of it than is recorded, or
 //   - for one that waits: another job that its dependencies name changes in a
-//     way that matters to those who wait for it.
+//     way that matters to its dependents.
 //
 // Only jobs that hold no slices, and of which none are left, are quiet: those that
-// have ended and let go of everything, and those that wait for others before they
+// have ended and hold nothing, and those that wait for others before they
 // are given anything.
 
 // standing says whether a job is quiet, and why.
-type standing uint8
+type condition uint8
 
 const (
-	stirs standing = iota // not quiet
-	rests                 // it has ended
-	waits                 // for what it depends on
-	runs                  // and is steady, see steady.go
+	dirty   condition = iota // not quiet
+	done                     // it has ended
+	blocked                  // for what it depends on
+	steady                   // and is steady, see steady.go
 )
 
 // standingOf judges a job after a look at it; held says that it waits for its
 // dependencies.
-func standingOf(d *reconcile.Reconciler, want *schema.Job, change *plan.Change, held bool) standing {
+func conditionOf(d *reconcile.Reconciler, want *schema.Job, change *plan.Change, held bool) condition {
 	j := d.Next.Jobs[want.Addr]
 	switch {
 	case j != d.Doc.Jobs[want.Addr], change.Verb != plan.VerbNone,
 		j.Replace, j.Stop, j.Running(), len(j.Slices) > 0, d.Clearing[want.Addr]:
-		return stirs
+		return dirty
 	case j.Status.Ended():
-		return rests
+		return done
 	case held && want.Addr.Group == "" && want.SchedulingTimeout == 0 && j.Status == schema.JobPending && j.RetryAt.IsZero():
-		return waits
+		return blocked
 	}
-	return stirs
+	return dirty
 }
 
 // learn remembers what follows from a look at everything.
@@ -59,58 +59,58 @@ func (p *Planner) learn(d *reconcile.Reconciler) {
 		p.declare(d)
 	}
 	p.last, p.families, p.demand = d.Next, d.Families, d.Demand()
-	p.meetKin(d)
+	p.noteLaunches(d)
 	held := make(map[*schema.Job]bool, len(d.Held))
 	for _, want := range d.Held {
 		held[want] = true
 	}
-	first := len(d.Plan.Changes) - len(p.jobs)
-	p.busy, p.byID = p.busy[:0], make(map[string]recordedJob, len(p.jobs))
-	for i := range p.jobs {
+	first := len(d.Plan.Changes) - len(p.conditions)
+	p.dirty, p.byID = p.dirty[:0], make(map[string]recordedJob, len(p.conditions))
+	for i := range p.conditions {
 		want := &d.Desired.Jobs[i]
 		j := d.Next.Jobs[want.Addr]
 		p.byID[j.ID] = recordedJob{index: i, attempt: j.Attempt}
-		if p.judge(d, i, &d.Plan.Changes[first+i], held[want]) == stirs {
-			p.busy = append(p.busy, i)
+		if p.judge(d, i, &d.Plan.Changes[first+i], held[want]) == dirty {
+			p.dirty = append(p.dirty, i)
 		}
 	}
-	p.stir(d)
-	p.loud = slices.DeleteFunc(slices.Clone(d.Plan.Pending), p.ofQuiet)
+	p.markUnblocked(d)
+	p.pendingDirty = slices.DeleteFunc(slices.Clone(d.Plan.Pending), p.isBlocked)
 }
 
 // stir has those looked at again the next time that wait for one that has changed:
 // it may have done so after they were looked at, such as one that was ended to make
 // room. They are returned.
-func (p *Planner) stir(d *reconcile.Reconciler) []int {
-	late := p.woken(d)
+func (p *Planner) markUnblocked(d *reconcile.Reconciler) []int {
+	late := p.unblocked(d)
 	for _, i := range late {
-		p.jobs[i] = stirs
+		p.conditions[i] = dirty
 	}
 	if len(late) > 0 {
-		p.busy = append(p.busy, late...)
-		slices.Sort(p.busy)
+		p.dirty = append(p.dirty, late...)
+		slices.Sort(p.dirty)
 	}
 	return late
 }
 
 // judge settles how a job stands that was looked at.
-func (p *Planner) judge(d *reconcile.Reconciler, i int, change *plan.Change, held bool) standing {
+func (p *Planner) judge(d *reconcile.Reconciler, i int, change *plan.Change, held bool) condition {
 	want := &d.Desired.Jobs[i]
-	p.steady[i] = nil
-	p.jobs[i] = standingOf(d, want, change, held)
+	p.seen[i] = nil
+	p.conditions[i] = conditionOf(d, want, change, held)
 	j := d.Next.Jobs[want.Addr]
-	if p.jobs[i] == stirs && j == d.Doc.Jobs[want.Addr] && change.Verb == plan.VerbNone && j.Running() && !j.Replace && !j.Stop && !d.Clearing[want.Addr] {
-		if p.steady[i] = steadinessOf(d, j); p.steady[i] != nil {
-			p.jobs[i] = runs
+	if p.conditions[i] == dirty && j == d.Doc.Jobs[want.Addr] && change.Verb == plan.VerbNone && j.Running() && !j.Replace && !j.Stop && !d.Clearing[want.Addr] {
+		if p.seen[i] = observationOf(d, j); p.seen[i] != nil {
+			p.conditions[i] = steady
 		}
 	}
-	return p.jobs[i]
+	return p.conditions[i]
 }
 
 // ofQuiet reports whether it is a quiet job that waits.
-func (p *Planner) ofQuiet(w plan.Pending) bool {
+func (p *Planner) isBlocked(w plan.Pending) bool {
 	i, job := p.index[w.Addr]
-	return job && p.jobs[i] == waits
+	return job && p.conditions[i] == blocked
 }
 
 // separable reports whether the plan's changes are those of the declared jobs,
@@ -118,7 +118,7 @@ func (p *Planner) ofQuiet(w plan.Pending) bool {
 // depends on others but through dependencies and the room that is left.
 func separable(d *reconcile.Reconciler) bool {
 	first := len(d.Plan.Changes) - len(d.Desired.Jobs)
-	if d.Dissolving || first < 0 || len(d.Plan.Refusals) > 0 || len(d.Next.Jobs) != len(d.Desired.Jobs) || len(d.Desired.Reservations) > 0 || len(d.Next.Disowned) > 0 {
+	if d.Dissolving || first < 0 || len(d.Plan.Blocked) > 0 || len(d.Next.Jobs) != len(d.Desired.Jobs) || len(d.Desired.Reservations) > 0 || len(d.Next.Unmanaged) > 0 {
 		return false
 	}
 	for i := range first {
@@ -139,8 +139,8 @@ func separable(d *reconcile.Reconciler) bool {
 // declare notes what depends on the declarations alone.
 func (p *Planner) declare(d *reconcile.Reconciler) {
 	p.desired = *d.Desired
-	p.jobs = make([]standing, len(d.Desired.Jobs))
-	p.steady = make([]steadiness, len(d.Desired.Jobs))
+	p.conditions = make([]condition, len(d.Desired.Jobs))
+	p.seen = make([]observation, len(d.Desired.Jobs))
 	p.index = make(map[schema.Address]int, len(d.Desired.Jobs))
 	p.dependents = map[schema.Address][]int{}
 	for i := range d.Desired.Jobs {
@@ -154,42 +154,42 @@ func (p *Planner) declare(d *reconcile.Reconciler) {
 
 // disturbed are the jobs to look at: those that are not quiet, and those of
 // which an assignment knows something new.
-func (p *Planner) disturbed(d *reconcile.Reconciler) []int {
-	busy := p.busy
+func (p *Planner) dirtySet(d *reconcile.Reconciler) []int {
+	busy := p.dirty
 	for _, a := range d.Obs.Assignments {
 		if a.Run == nil {
 			continue
 		}
 		j, known := p.byID[a.Run.JobID]
-		if known && p.jobs[j.index] != stirs && a.Run.Attempt > j.attempt {
-			p.rouse(j.index)
+		if known && p.conditions[j.index] != dirty && a.Run.Attempt > j.attempt {
+			p.markDirty(j.index)
 			busy = append(slices.Clip(busy), j.index)
 		}
 	}
-	for i := range p.jobs {
-		if p.jobs[i] == runs && !isStill(d, p.steady[i]) {
-			p.rouse(i)
+	for i := range p.conditions {
+		if p.conditions[i] == steady && !isUnchanged(d, p.seen[i]) {
+			p.markDirty(i)
 			busy = append(slices.Clip(busy), i)
 		}
 	}
-	if len(busy) > len(p.busy) {
+	if len(busy) > len(p.dirty) {
 		slices.Sort(busy)
 	}
 	return busy
 }
 
-// rouse makes a job one to look at.
-func (p *Planner) rouse(i int) {
-	if p.jobs[i] == waits {
+// markDirty makes a job one that the next plan decides again.
+func (p *Planner) markDirty(i int) {
+	if p.conditions[i] == blocked {
 		w := p.pendingOf(p.desired.Jobs[i].Addr)
-		n, _ := place(p.loud, w.Addr)
-		p.loud = slices.Insert(p.loud, n, w)
+		n, _ := place(p.pendingDirty, w.Addr)
+		p.pendingDirty = slices.Insert(p.pendingDirty, n, w)
 	}
-	p.jobs[i] = stirs
+	p.conditions[i] = dirty
 }
 
-// woken are the quiet jobs that wait for one that has changed.
-func (p *Planner) woken(d *reconcile.Reconciler) []int {
+// unblocked are the blocked jobs of which a dependency has changed.
+func (p *Planner) unblocked(d *reconcile.Reconciler) []int {
 	var found []int
 	for _, addr := range d.EditedJobs {
 		if sameToOthers(d.Doc.Jobs[addr], d.Next.Jobs[addr]) {
@@ -198,7 +198,7 @@ func (p *Planner) woken(d *reconcile.Reconciler) []int {
 		named := []schema.Address{addr, addr.Base(), addr.GroupAddress()}
 		for _, on := range named {
 			for _, i := range p.dependents[on] {
-				if p.jobs[i] == waits {
+				if p.conditions[i] == blocked {
 					found = append(found, i)
 				}
 			}
@@ -208,7 +208,7 @@ func (p *Planner) woken(d *reconcile.Reconciler) []int {
 	return slices.Compact(found)
 }
 
-// sameToOthers reports whether two records of a job are the same to those who
+// sameToOthers reports whether two records of a job are the same to jobs that
 // depend on it, see dependency.state.
 func sameToOthers(a, b *state.Job) bool {
 	if a == nil || b == nil {
@@ -218,7 +218,7 @@ func sameToOthers(a, b *state.Job) bool {
 }
 
 // settle judges the jobs that were looked at anew.
-func (p *Planner) settle(d *reconcile.Reconciler, busy, woken []int) {
+func (p *Planner) settle(d *reconcile.Reconciler, busy, unblocked []int) {
 	for _, addr := range d.EditedJobs {
 		p.recount(d, addr)
 	}
@@ -226,28 +226,28 @@ func (p *Planner) settle(d *reconcile.Reconciler, busy, woken []int) {
 	for _, want := range d.Held {
 		held[want] = true
 	}
-	looked := slices.Concat(busy, woken)
+	looked := slices.Concat(busy, unblocked)
 	for _, addr := range d.EditedJobs {
-		if i := p.index[addr]; p.jobs[i] == runs { // ended for the sake of another one
+		if i := p.index[addr]; p.conditions[i] == steady { // ended for the sake of another one
 			looked = append(looked, i)
 		}
 	}
 	slices.Sort(looked)
-	first := len(d.Plan.Changes) - len(p.jobs)
+	first := len(d.Plan.Changes) - len(p.conditions)
 	still := make([]int, 0, len(looked))
 	for _, i := range slices.Compact(looked) {
-		if p.judge(d, i, &d.Plan.Changes[first+i], held[&d.Desired.Jobs[i]]) == stirs {
+		if p.judge(d, i, &d.Plan.Changes[first+i], held[&d.Desired.Jobs[i]]) == dirty {
 			still = append(still, i)
 		}
 	}
-	p.busy = still
-	late := p.stir(d)
-	p.loud = slices.DeleteFunc(p.loud, p.ofQuiet)
+	p.dirty = still
+	late := p.markUnblocked(d)
+	p.pendingDirty = slices.DeleteFunc(p.pendingDirty, p.isBlocked)
 	for _, i := range late {
 		addr := d.Desired.Jobs[i].Addr
-		if n, loud := place(p.loud, addr); !loud {
+		if n, loud := place(p.pendingDirty, addr); !loud {
 			of, _ := place(d.Plan.Pending, addr)
-			p.loud = slices.Insert(p.loud, n, d.Plan.Pending[of])
+			p.pendingDirty = slices.Insert(p.pendingDirty, n, d.Plan.Pending[of])
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// hostsOf are the slices on which a job's guests live, in order.
-func (w *world) guestsOn(addr schema.Address) []string {
+// packedOn are the slices on which a job's packed tasks are placed, in order.
+func (w *world) packedOn(addr schema.Address) []string {
 	var on []string
 	for _, name := range w.job(addr).Slices {
 		if s := w.doc.Slices[name]; s != nil {
@@ -56,7 +56,7 @@ func TestFourOfFivePackedJobsRunOnOneSlice(t *testing.T) {
 		w.wantJob(jobAddr(fmt.Sprintf("j%d", i)), schema.JobRunning, 1, 0, 0)
 	}
 	w.wantWaits(jobAddr("j4"), "no room for 1 CPU: of 1 host 1 with too little CPU left; used by job.j0, job.j1, job.j2 (and 1 more)")
-	if n := w.machines() - 1; n != 1 { // beside somebody else's
+	if n := w.machines() - 1; n != 1 { // beside another stack's
 		t.Fatalf("there are %d slices, want 1", n)
 	}
 	w.run(time.Minute)
@@ -64,10 +64,10 @@ func TestFourOfFivePackedJobsRunOnOneSlice(t *testing.T) {
 	w.wantJob(jobAddr("j4"), schema.JobRunning, 1, 0, 0)
 }
 
-func TestGuestsGoWhereTheyLeaveLeast(t *testing.T) {
+func TestPackedGoWhereTheyLeaveLeast(t *testing.T) {
 	tests := map[string]struct {
 		jobs []schema.Job
-		want map[string]string // by job: who else is on its host, "" for nobody
+		want map[string]string // by job: which other job is on its host, "" for none
 		wait map[string]string // by job: why
 	}{
 		"the fuller host first": {
@@ -103,7 +103,7 @@ func TestGuestsGoWhereTheyLeaveLeast(t *testing.T) {
 			want: map[string]string{"a": ""},
 			wait: map[string]string{"b": "2 with used as a whole; used by job.a"},
 		},
-		"and no whole slice where guests are": {
+		"and no whole slice where packed tasks are": {
 			jobs: []schema.Job{newJob("a", packed("pool", 1, 1)), newJob("b", from("pool"), onSlices(2))},
 			want: map[string]string{"a": ""},
 			wait: map[string]string{"b": "needs 2 of its 2 slices at once, 1 free; used by job.a"},
@@ -140,13 +140,13 @@ func withMemory(b schema.Bytes) jobOption {
 	return func(j *schema.Job) { j.Resources.Memory = b }
 }
 
-// besides are the names of the other jobs that have guests where one has.
+// besides are the names of the other jobs that have packed tasks where one has.
 func (w *world) besides(addr schema.Address) []string {
 	var names []string
-	on := w.guestsOn(addr)
+	on := w.packedOn(addr)
 	for i := range w.doc.Desired.Jobs {
 		other := w.doc.Desired.Jobs[i].Addr
-		if other != addr && slices.ContainsFunc(w.guestsOn(other), func(name string) bool { return name != "" && slices.Contains(on, name) }) {
+		if other != addr && slices.ContainsFunc(w.packedOn(other), func(name string) bool { return name != "" && slices.Contains(on, name) }) {
 			names = append(names, other.Name)
 		}
 	}
@@ -172,8 +172,8 @@ func TestSemantics10OnlyTheGangOfALostHostRestarts(t *testing.T) {
 				newJob("a-gang", packed("pool", 3, 2)), newJob("beside", packed("pool", 1, 1)), newJob("far", packed("pool", 1, 1)),
 			), pool))
 			w.settle(time.Minute)
-			lost := w.guestsOn(jobAddr("beside"))[0]
-			if slices.Contains(w.guestsOn(jobAddr("far")), lost) {
+			lost := w.packedOn(jobAddr("beside"))[0]
+			if slices.Contains(w.packedOn(jobAddr("far")), lost) {
 				t.Fatal("both small jobs are on one host; the test shows nothing")
 			}
 			test.lose(w, lost)
@@ -190,8 +190,8 @@ func TestSemantics10OnlyTheGangOfALostHostRestarts(t *testing.T) {
 	}
 }
 
-// TestSemantics20AHostWithGuestsIsNotIdle: it is held, as one is that a job has whole.
-func TestSemantics20AHostWithGuestsIsNotIdle(t *testing.T) {
+// TestSemantics20AHostWithPackedIsNotIdle: it is held, as one is that a job has whole.
+func TestSemantics20AHostWithPackedIsNotIdle(t *testing.T) {
 	w := newWorld(t)
 	w.exits(jobAddr("a"), program{runs: time.Hour})
 	pool := cpuPool("pool", 4, 1)
@@ -226,29 +226,29 @@ func TestSemantics21ARoomIsGivenOnceItIsEmpty(t *testing.T) {
 	w.wantJob(jobAddr("b"), schema.JobRunning, 1, 0, 0)
 }
 
-// TestGuestsLeaveOthersAlone: neither generations nor tasks of a host change when
-// guests come and go.
-func TestGuestsLeaveOthersAlone(t *testing.T) {
+// TestPackedLeaveOthersAlone: neither generations nor tasks of a host change when
+// packed tasks come and go.
+func TestPackedLeaveOthersAlone(t *testing.T) {
 	w := newWorld(t)
 	w.exits(jobAddr("b"), program{runs: 5 * time.Second})
 	pool := cpuPool("pool", 4, 1)
 	w.accept(withPools(configuration(newJob("a", packed("pool", 1, 1))), pool))
 	w.settle(time.Minute)
-	guest := w.sliceOf(jobAddr("a"), 0)
-	on := w.guestsOn(jobAddr("a"))[0]
-	was, host := w.assignments[guest], w.assignments[on]
+	task := w.sliceOf(jobAddr("a"), 0)
+	on := w.packedOn(jobAddr("a"))[0]
+	was, host := w.assignments[task], w.assignments[on]
 	w.accept(withPools(configuration(newJob("a", packed("pool", 1, 1)), newJob("b", packed("pool", 1, 1))), pool))
 	w.settle(time.Minute)
 	w.wantJob(jobAddr("b"), schema.JobSucceeded, 1, 0, 0)
-	if is := w.assignments[guest]; is.Object != was.Object {
-		t.Errorf("the assignment of a's guest was written again: %+v", is)
+	if is := w.assignments[task]; is.Object != was.Object {
+		t.Errorf("the assignment of a's packed task was written again: %+v", is)
 	}
 	is := w.assignments[on]
-	if is.Generation != host.Generation || len(is.Guests) != 1 || is.Guests[0].Slice != guest {
+	if is.Generation != host.Generation || len(is.PackedTasks) != 1 || is.PackedTasks[0].Slice != task {
 		t.Errorf("the host's assignment is %+v, was %+v", is, host)
 	}
 	if is.Object == host.Object {
-		t.Error("the host was never told of b's guest")
+		t.Error("the host was never told of b's packed task")
 	}
 	w.wantJob(jobAddr("a"), schema.JobRunning, 1, 0, 0)
 }
@@ -258,12 +258,12 @@ func TestRestartInPlaceKeepsTheRoom(t *testing.T) {
 	pool := cpuPool("pool", 4, 1)
 	w.accept(withPools(configuration(newJob("a", packed("pool", 1, 1))), pool))
 	w.settle(time.Minute)
-	guest := w.sliceOf(jobAddr("a"), 0)
+	task := w.sliceOf(jobAddr("a"), 0)
 	w.accept(withPools(configuration(newJob("a", packed("pool", 1, 1), withEnv("A", "1"))), pool))
 	w.settle(time.Minute)
 	w.wantJob(jobAddr("a"), schema.JobRunning, 2, 0, 0)
-	if got := w.sliceOf(jobAddr("a"), 0); got != guest {
-		t.Errorf("it runs on %s, and did on %s", got, guest)
+	if got := w.sliceOf(jobAddr("a"), 0); got != task {
+		t.Errorf("it runs on %s, and did on %s", got, task)
 	}
 	// Another size is another room.
 	w.accept(withPools(configuration(newJob("a", packed("pool", 2, 1), withEnv("A", "1"))), pool))
@@ -274,7 +274,7 @@ func TestRestartInPlaceKeepsTheRoom(t *testing.T) {
 	}
 }
 
-func TestCreateBeforeDestroyOfGuests(t *testing.T) {
+func TestCreateBeforeDestroyOfPacked(t *testing.T) {
 	w := newWorld(t)
 	pool := cpuPool("pool", 4, 1)
 	first := func(j *schema.Job) { j.Lifecycle.CreateBeforeDestroy = true }
@@ -293,7 +293,7 @@ func TestCreateBeforeDestroyOfGuests(t *testing.T) {
 	}
 }
 
-func TestPoolDrainsAndGuestsMove(t *testing.T) {
+func TestPoolDrainsAndPackedMove(t *testing.T) {
 	w := newWorld(t)
 	pool := cpuPool("pool", 2, 2)
 	jobs := configuration(newJob("a", packed("pool", 1, 1)), newJob("b", packed("pool", 2, 1)))
@@ -311,7 +311,7 @@ func TestPoolDrainsAndGuestsMove(t *testing.T) {
 	}
 }
 
-func TestUnrecordedGuestsAreAdopted(t *testing.T) {
+func TestUnrecordedPackedAreAdopted(t *testing.T) {
 	w := newWorld(t)
 	pool := cpuPool("pool", 4, 1)
 	w.accept(withPools(configuration(newJob("a", packed("pool", 1, 1))), pool))
@@ -319,18 +319,18 @@ func TestUnrecordedGuestsAreAdopted(t *testing.T) {
 	w.accept(withPools(configuration(newJob("a", packed("pool", 1, 1)), newJob("b", packed("pool", 1, 2))), pool))
 	before := w.saved
 	w.until(time.Minute, "running", func(*plan.Plan) bool { return len(w.liveTasks(jobAddr("b"))) == 2 })
-	guests := slices.Clone(w.job(jobAddr("b")).Slices)
+	packed := slices.Clone(w.job(jobAddr("b")).Slices)
 	w.saved = before // nothing of that was ever saved
 	w.crash()
 	w.settle(time.Minute)
 	w.wantJob(jobAddr("b"), schema.JobRunning, 1, 0, 0)
-	if got := w.job(jobAddr("b")).Slices; !slices.Equal(got, guests) {
-		t.Errorf("b is on %v, and was on %v", got, guests)
+	if got := w.job(jobAddr("b")).Slices; !slices.Equal(got, packed) {
+		t.Errorf("b is on %v, and was on %v", got, packed)
 	}
 	w.wantJob(jobAddr("a"), schema.JobRunning, 1, 0, 0)
 }
 
-func TestUnrecordedGuestsOfNobodyGo(t *testing.T) {
+func TestUnrecordedPackedWithoutJobGo(t *testing.T) {
 	w := newWorld(t)
 	pool := cpuPool("pool", 4, 1)
 	w.accept(withPools(configuration(newJob("a", packed("pool", 1, 1))), pool))
@@ -342,15 +342,15 @@ func TestUnrecordedGuestsOfNobodyGo(t *testing.T) {
 	w.crash()
 	w.settle(time.Minute)
 	if live := w.liveTasks(jobAddr("b")); len(live) > 0 {
-		t.Errorf("b, which nobody declares, runs on %v", live)
+		t.Errorf("b, which is not declared, runs on %v", live)
 	}
 	w.wantJob(jobAddr("a"), schema.JobRunning, 1, 0, 0)
-	if len(w.guestNames(w.guestsOn(jobAddr("a"))[0], 0)) != 1 {
-		t.Errorf("its guest is still there\n%s", w.describe())
+	if len(w.packedNames(w.packedOn(jobAddr("a"))[0], 0)) != 1 {
+		t.Errorf("its packed task is still there\n%s", w.describe())
 	}
 }
 
-func TestPoolGrowsForGuests(t *testing.T) {
+func TestPoolGrowsForPacked(t *testing.T) {
 	w := newWorld(t)
 	pool := cpuPool("pool", 4, 3)
 	pool.Min.Slices = 1

@@ -34,8 +34,8 @@ func hostPool(n int) schema.Reservation {
 	return pool
 }
 
-// TestSemantics12GuestsMakeRoom: who is ended on the hosts of a reservation, for whom.
-func TestSemantics12GuestsMakeRoom(t *testing.T) {
+// TestSemantics12PackedMakeRoom: who is ended on the hosts of a reservation, for whom.
+func TestSemantics12PackedMakeRoom(t *testing.T) {
 	prod, interactive, batch := inBand(schema.BandProduction), inBand(schema.BandInteractive), inBand(schema.BandBatch)
 	part := func(cpu float64, tasks int) jobOption { return packed("pool", cpu, tasks) }
 	for name, c := range map[string]struct {
@@ -114,15 +114,15 @@ func TestSemantics12GuestsMakeRoom(t *testing.T) {
 			[]schema.Job{newJob("a", part(4, 1), batch)}, time.Hour, []schema.Job{newJob("b", from("pool"), batch, cores(4))}, 2,
 			newJob("z", part(2, 1), prod), []string{"b"},
 		},
-		"a guest, where it costs less than a whole slice's holder": {
+		"a packed task, where it costs less than a whole slice's holder": {
 			[]schema.Job{newJob("a", from("pool"), batch, cores(4))}, time.Hour, []schema.Job{newJob("b", part(4, 1), batch)}, 2,
 			newJob("z", part(2, 1), prod), []string{"b"},
 		},
-		"all guests of a slice for one who draws it whole": {
+		"all packed tasks of a slice for one that draws it whole": {
 			[]schema.Job{newJob("a", part(2, 1), batch), newJob("b", part(2, 1), batch), newJob("c", part(3, 1), prod)}, time.Hour, nil, 2,
 			newJob("z", from("pool"), prod), []string{"a", "b"},
 		},
-		"three guests of one slice are not three slices": {
+		"three packed tasks of one slice are not three slices": {
 			[]schema.Job{newJob("a", part(1, 3), batch), newJob("b", from("pool"), prod)}, time.Hour, nil, 2,
 			newJob("z", from("pool"), onSlices(2), prod), nil,
 		},
@@ -155,7 +155,7 @@ func cores(n float64) jobOption { return func(j *schema.Job) { j.Resources.CPU =
 
 // A victim is ended whole, says for whom, spends nothing, and goes on when there is
 // room again; the one that waits says who makes room for it.
-func TestSemantics12AGuestThatYieldedGoesOn(t *testing.T) {
+func TestSemantics12APackedTaskThatYieldedGoesOn(t *testing.T) {
 	w := newWorld(t)
 	gang := newJob("gang", packed("pool", 4, 2), inBand(schema.BandBatch), failures(0), preemptions(0))
 	prod := newJob("z", packed("pool", 3, 1), inBand(schema.BandProduction))
@@ -181,7 +181,7 @@ func TestSemantics12AGuestThatYieldedGoesOn(t *testing.T) {
 	}
 }
 
-// Room that is made on a host goes to nobody else, though others would fit while
+// Room that is made on a host goes to no other job, though others would fit while
 // the rest of it is being made, and though they would fit afterwards.
 func TestSemantics12RoomOnHostsIsKept(t *testing.T) {
 	batch, interactive := inBand(schema.BandBatch), inBand(schema.BandInteractive)
@@ -189,7 +189,7 @@ func TestSemantics12RoomOnHostsIsKept(t *testing.T) {
 		comes, other schema.Job
 		why          string
 	}{
-		"from guests":               {newJob("z", packed("pool", 3, 2), inBand(schema.BandProduction)), newJob("b", packed("pool", 2, 1), interactive), "1 with room kept for job.z"},
+		"from packed tasks":         {newJob("z", packed("pool", 3, 2), inBand(schema.BandProduction)), newJob("b", packed("pool", 2, 1), interactive), "1 with room kept for job.z"},
 		"from who draws it whole":   {newJob("z", packed("pool", 3, 2), inBand(schema.BandProduction)), newJob("b", from("pool"), interactive), "needs 1 of its 2 slices at once, 0 free"},
 		"for one who draws it":      {newJob("z", from("pool"), onSlices(2), inBand(schema.BandProduction)), newJob("b", packed("pool", 1, 1), interactive), "2 with room kept for job.z"},
 		"from others who draw them": {newJob("z", from("pool"), onSlices(2), inBand(schema.BandProduction)), newJob("b", from("pool"), interactive), "job.z"},
@@ -231,14 +231,14 @@ func (w *world) stopNow(addr schema.Address) {
 
 // A job that needs all of a host is overtaken by small ones for a while, and then
 // no more.
-func TestBigGuestIsNotOvertakenForEver(t *testing.T) {
+func TestBigPackedIsNotOvertakenForEver(t *testing.T) {
 	for name, big := range map[string]schema.Job{
-		"a gang of guests": newJob("big", packed("pool", 4, 2)),
-		"a whole slice":    newJob("big", from("pool")),
+		"a gang of packed tasks": newJob("big", packed("pool", 4, 2)),
+		"a whole slice":          newJob("big", from("pool")),
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			small := w.smallGuests(60)
+			small := w.smallPacked(60)
 			w.accept(withPools(configuration(small[:8]...), hostPool(2)))
 			w.run(20 * time.Second)
 			w.accept(withPools(configuration(append(slices.Clone(small), big)...), hostPool(2)))
@@ -251,7 +251,7 @@ func TestBigGuestIsNotOvertakenForEver(t *testing.T) {
 	}
 }
 
-// Who waits for services is waited for by nobody.
+// A unit that waits for services is waited for by none.
 func TestRoomOnHostsIsNotKeptForEver(t *testing.T) {
 	w := newWorld(t)
 	service, big, small := newJob("s", packed("pool", 1, 1), asService), newJob("big", packed("pool", 4, 1)), newJob("small", packed("pool", 1, 1))

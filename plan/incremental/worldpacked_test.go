@@ -13,12 +13,12 @@ import (
 	"github.com/fray-ml/fray/state"
 )
 
-// Guests in the small world: each is a slice of its own, which no provider lists.
+// Packed tasks in the small world: each is a slice of its own, which no provider lists.
 
-func isGuest(s *simSlice) bool { return s.spec.On != "" }
+func isPacked(s *simSlice) bool { return s.spec.On != "" }
 
-// guestsOf are the guests of a host, sorted by name.
-func (w *world) guestsOf(slice string, n int) []*simSlice {
+// packedOf are the packed tasks of a host, sorted by name.
+func (w *world) packedOf(slice string, n int) []*simSlice {
 	var found []*simSlice
 	for _, name := range slices.Sorted(maps.Keys(w.slices)) {
 		if s := w.slices[name]; s.spec.On == slice && s.spec.OnHost == n {
@@ -28,8 +28,8 @@ func (w *world) guestsOf(slice string, n int) []*simSlice {
 	return found
 }
 
-// smallGuests are jobs of a core each in a pool, which run for a few minutes.
-func (w *world) smallGuests(n int) []schema.Job {
+// smallPacked are jobs of a core each in a pool, which run for a few minutes.
+func (w *world) smallPacked(n int) []schema.Job {
 	var jobs []schema.Job
 	for i := range n {
 		j := newJob("small", instance(i), packed("pool", 1, 1))
@@ -43,33 +43,33 @@ func (w *world) smallGuests(n int) []schema.Job {
 func (w *world) machines() int {
 	n := 0
 	for _, s := range w.slices {
-		if !isGuest(s) {
+		if !isPacked(s) {
 			n++
 		}
 	}
 	return n
 }
 
-// guestNames is what a host says of its guests.
-func (w *world) guestNames(slice string, n int) []string {
+// packedNames is what a host says of its packed tasks.
+func (w *world) packedNames(slice string, n int) []string {
 	var names []string
-	for _, s := range w.guestsOf(slice, n) {
+	for _, s := range w.packedOf(slice, n) {
 		names = append(names, s.spec.Name)
 	}
 	return names
 }
 
-// isTold reports whether a host is to serve a guest.
+// isTold reports whether a host is to serve a packed task.
 func (w *world) isTold(spec *schema.SliceSpec) bool {
-	return slices.ContainsFunc(w.assignments[spec.On].Guests, func(g state.Guest) bool { return g.Slice == spec.Name && g.Host == spec.OnHost })
+	return slices.ContainsFunc(w.assignments[spec.On].PackedTasks, func(g state.PackedTask) bool { return g.Slice == spec.Name && g.Host == spec.OnHost })
 }
 
-// lodge has the agent of a host take the guests in that it is told of.
-func (w *world) lodge(s *simSlice, n int, h *simHost) {
-	if !h.agent || isGuest(s) || s.phase == schema.SliceDead {
+// takePacked has the agent of a host take in the packed tasks that it is assigned.
+func (w *world) takePacked(s *simSlice, n int, h *simHost) {
+	if !h.agent || isPacked(s) || s.phase == schema.SliceDead {
 		return
 	}
-	for _, g := range w.assignments[s.spec.Name].Guests {
+	for _, g := range w.assignments[s.spec.Name].PackedTasks {
 		if g.Host == n && w.slices[g.Slice] == nil {
 			w.slices[g.Slice] = &simSlice{
 				spec: snapshot.PackedSpec(g.Owner, g.Index, &s.spec, g), phase: schema.SliceReady, createdAt: w.now,
@@ -79,8 +79,8 @@ func (w *world) lodge(s *simSlice, n int, h *simHost) {
 	}
 }
 
-// liveGuest is what a host's agent does for a guest.
-func (w *world) liveGuest(s *simSlice) {
+// livePacked is what a host's agent does for a packed task.
+func (w *world) livePacked(s *simSlice) {
 	name, g := s.spec.Name, s.hosts[0]
 	machine := w.slices[s.spec.On]
 	if machine == nil {
@@ -106,22 +106,22 @@ func (w *world) liveGuest(s *simSlice) {
 	w.liveHost(s, 0, g)
 }
 
-// heard replaces a host's report. That of a guest is written when it changes only.
+// heard replaces a host's report. That of a packed task is written when it changes only.
 func (w *world) heard(s *simSlice, report state.HostReport) {
 	key := hostKey{report.Slice, report.Host}
 	was := w.reports[key]
 	was.Seq, was.At = report.Seq, report.At
-	if isGuest(s) && marshal(was) == marshal(report) {
+	if isPacked(s) && marshal(was) == marshal(report) {
 		return
 	}
 	w.reports[key] = report
 }
 
-// guestHosts are a slice's own hosts and its guests'.
-func (w *world) guestHosts(s *simSlice) []*simHost {
+// packedHosts are a slice's own hosts and its packed tasks'.
+func (w *world) packedHosts(s *simSlice) []*simHost {
 	hosts := slices.Clone(s.hosts)
 	for n := range s.hosts {
-		for _, g := range w.guestsOf(s.spec.Name, n) {
+		for _, g := range w.packedOf(s.spec.Name, n) {
 			hosts = append(hosts, g.hosts...)
 		}
 	}
@@ -133,16 +133,16 @@ func (o *oracle) shared() {
 	w := o.w
 	w.t.Helper()
 	for name, s := range w.slices {
-		if isGuest(s) {
+		if isPacked(s) {
 			continue
 		}
 		for n, h := range s.hosts {
-			guests := w.guestsOf(name, n)
-			if h.live && len(guests) > 0 {
-				w.t.Fatalf("host %d of %s runs a task of %s and has guests %v\n%s", n, name, h.task.Job, w.guestNames(name, n), w.describe())
+			packed := w.packedOf(name, n)
+			if h.live && len(packed) > 0 {
+				w.t.Fatalf("host %d of %s runs a task of %s and has packed tasks %v\n%s", n, name, h.task.Job, w.packedNames(name, n), w.describe())
 			}
 			cpu, memory, ports := 0.0, schema.Bytes(0), map[int]string{}
-			for _, g := range guests {
+			for _, g := range packed {
 				cpu, memory = cpu+g.spec.CPU, memory+g.spec.Memory
 				run := g.hosts[0].taskRun
 				if run == nil || !g.hosts[0].live {
@@ -156,17 +156,17 @@ func (o *oracle) shared() {
 				}
 			}
 			if cpu > s.spec.CPU || s.spec.Memory > 0 && memory > s.spec.Memory {
-				w.t.Fatalf("host %d of %s has guests with %g CPU and %s, and only %g and %s\n%s", n, name, cpu, memory, s.spec.CPU, s.spec.Memory, w.describe())
+				w.t.Fatalf("host %d of %s has packed tasks with %g CPU and %s, and only %g and %s\n%s", n, name, cpu, memory, s.spec.CPU, s.spec.Memory, w.describe())
 			}
 		}
 	}
 }
 
-// takesGuests reports whether an assignment takes guests off a host, which
+// takesPacked reports whether an assignment takes packed tasks off a host, which
 // destroys what they were.
-func (w *world) takesGuests(a *state.Assignment) bool {
-	for _, g := range w.assignments[a.Slice].Guests {
-		if !slices.Contains(a.Guests, g) {
+func (w *world) takesPacked(a *state.Assignment) bool {
+	for _, g := range w.assignments[a.Slice].PackedTasks {
+		if !slices.Contains(a.PackedTasks, g) {
 			return true
 		}
 	}

@@ -12,13 +12,13 @@ import (
 	"github.com/fray-ml/fray/state"
 )
 
-// wantRefusals checks what a plan refuses, and that it shows that.
-func wantRefusals(t *testing.T, p *plan.Plan, all map[schema.Address]plan.Refusal) {
+// wantBlocked checks which changes a plan blocks, and that it shows them.
+func wantRejections(t *testing.T, p *plan.Plan, all map[schema.Address]plan.BlockedChange) {
 	t.Helper()
-	if len(p.Refusals) != len(all) {
-		t.Fatalf("got %+v, want %+v", p.Refusals, all)
+	if len(p.Blocked) != len(all) {
+		t.Fatalf("got %+v, want %+v", p.Blocked, all)
 	}
-	for _, r := range p.Refusals {
+	for _, r := range p.Blocked {
 		want := all[r.Addr]
 		if r.Verb != want.Verb || r.By != want.By || !strings.Contains(r.Detail, want.Detail) {
 			t.Errorf("got %+v, want %+v", r, want)
@@ -41,33 +41,33 @@ func TestProtectedIsKept(t *testing.T) {
 	for name, c := range map[string]struct {
 		desired schema.Desired
 		mark    func(*state.Job)
-		want    map[schema.Address]plan.Refusal
+		want    map[schema.Address]plan.BlockedChange
 	}{
 		"another shape": {
 			desired: withPools(configuration(newJob("a", protected, onTPU("v5litepod-8")), newJob("drawer", from("p"))), pool),
-			want:    map[schema.Address]plan.Refusal{a: {Verb: plan.VerbReplace, By: lifecycle.ByFiles, Detail: "resources.tpu"}},
+			want:    map[schema.Address]plan.BlockedChange{a: {Verb: plan.VerbReplace, By: lifecycle.ByFiles, Detail: "resources.tpu"}},
 		},
 		"--replace": {
 			desired: start, mark: asks,
-			want: map[schema.Address]plan.Refusal{a: {Verb: plan.VerbReplace, By: lifecycle.ByFiles, Detail: "--replace"}},
+			want: map[schema.Address]plan.BlockedChange{a: {Verb: plan.VerbReplace, By: lifecycle.ByFiles, Detail: "--replace"}},
 		},
 		"--replace of what the block is gone from": {
 			desired: configuration(), mark: asks,
-			want: map[schema.Address]plan.Refusal{
+			want: map[schema.Address]plan.BlockedChange{
 				a:         {Verb: plan.VerbDelete, By: lifecycle.ByState, Detail: "prevent_destroy = false"},
 				pool.Addr: {Verb: plan.VerbDelete, By: lifecycle.ByState, Detail: "destroy = false"},
 			},
 		},
 		"not declared any more": {
 			desired: withPools(configuration(newJob("drawer", from("p"))), pool),
-			want:    map[schema.Address]plan.Refusal{a: {Verb: plan.VerbDelete, By: lifecycle.ByState, Detail: "fray state rm job.a"}},
+			want:    map[schema.Address]plan.BlockedChange{a: {Verb: plan.VerbDelete, By: lifecycle.ByState, Detail: "fray state rm job.a"}},
 		},
 		"a reservation of another shape": {
 			desired: withPools(configuration(newJob("a", protected), newJob("drawer", from("p"))), reshaped),
-			want:    map[schema.Address]plan.Refusal{pool.Addr: {Verb: plan.VerbReplace, By: lifecycle.ByFiles, Detail: "min.tpu"}},
+			want:    map[schema.Address]plan.BlockedChange{pool.Addr: {Verb: plan.VerbReplace, By: lifecycle.ByFiles, Detail: "min.tpu"}},
 		},
 		"everything destroyed": {
-			want: map[schema.Address]plan.Refusal{a: {Verb: plan.VerbDelete, By: lifecycle.ByState}, pool.Addr: {Verb: plan.VerbDelete, By: lifecycle.ByState}},
+			want: map[schema.Address]plan.BlockedChange{a: {Verb: plan.VerbDelete, By: lifecycle.ByState}, pool.Addr: {Verb: plan.VerbDelete, By: lifecycle.ByState}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +85,7 @@ func TestProtectedIsKept(t *testing.T) {
 					doc.Jobs[a] = &j
 				}
 			})
-			wantRefusals(t, w.step(time.Second), c.want)
+			wantRejections(t, w.step(time.Second), c.want)
 			w.run(time.Minute)
 			w.wantJob(a, schema.JobRunning, 1, 0, 0)
 			for slice, s := range protectedSlices {
@@ -152,8 +152,8 @@ func TestProtectedMayChange(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := up(t, withPools(configuration(newJob("a", protected)), pool))
 			w.accept(c.desired)
-			if p := w.step(time.Second); len(p.Refusals) > 0 {
-				t.Errorf("refused: %+v", p.Refusals)
+			if p := w.step(time.Second); len(p.Blocked) > 0 {
+				t.Errorf("refused: %+v", p.Blocked)
 			}
 			w.settle(time.Minute)
 			if n := c.desired.Reservations[0].Min.Slices; len(w.doc.Slices) != n+1 {
@@ -182,8 +182,8 @@ func TestProtectedBeforeItIsThere(t *testing.T) {
 	w.accept(configuration(newJob("a", protected, onTPU("v5litepod-16"))))
 	w.run(5 * time.Second)
 	w.accept(configuration(newJob("a", protected)))
-	if p := w.step(time.Second); len(p.Refusals) > 0 {
-		t.Errorf("refused: %+v", p.Refusals)
+	if p := w.step(time.Second); len(p.Blocked) > 0 {
+		t.Errorf("refused: %+v", p.Blocked)
 	}
 	w.capacity = 0
 	w.settle(10 * time.Minute)
@@ -199,8 +199,8 @@ func TestProtectedIsFoundRunning(t *testing.T) {
 	w.accept(configuration(newJob("a", protected, onTPU("v5litepod-8"))))
 	w.run(30 * time.Second)
 	w.wantJob(a, schema.JobRunning, 1, 0, 0)
-	if w.slices[slice.spec.Name] != slice || len(w.last.Refusals) != 1 {
-		t.Errorf("the slice is the same: %t, refusals: %+v", w.slices[slice.spec.Name] == slice, w.last.Refusals)
+	if w.slices[slice.spec.Name] != slice || len(w.last.Blocked) != 1 {
+		t.Errorf("the slice is the same: %t, blocked changes: %+v", w.slices[slice.spec.Name] == slice, w.last.Blocked)
 	}
 }
 
@@ -221,8 +221,8 @@ func TestPlannerKeepsWhatItFinds(t *testing.T) {
 		Slice: "elsewhere", Generation: 1,
 		Run: &state.Run{Job: b, JobID: waiting.ID, Attempt: 1, Spec: spec, Digest: "v1:other", Peers: []state.Peer{{Slice: "elsewhere"}}},
 	}, Object: 1}
-	if p := w.step(time.Second); len(p.Refusals) != 1 {
-		t.Errorf("refusals: %+v, want one of b", p.Refusals)
+	if p := w.step(time.Second); len(p.Blocked) != 1 {
+		t.Errorf("blocked changes: %+v, want one of b", p.Blocked)
 	}
 }
 

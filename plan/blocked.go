@@ -4,11 +4,11 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// Refusal is a change that a plan shows and does not make: what it would destroy
+// BlockedChange is a change that a plan shows and does not make: what it would destroy
 // has prevent_destroy. All else that the plan holds is as if nothing else had been
-// asked of that thing than what is recorded. Whoever asks for a plan with refusals
-// gets none of it; a watch that finds itself with one does the rest.
-type Refusal struct {
+// asked of that address than what is recorded. An apply whose plan has blocked changes
+// makes none of its changes; a watch makes the others.
+type BlockedChange struct {
 	Addr   schema.Address `json:"address"`
 	Verb   Verb           `json:"action"` // VerbReplace or VerbDelete
 	By     Protection     `json:"by"`

@@ -14,7 +14,7 @@ import (
 // long would be waited for in vain while others have what comes free elsewhere.
 func TestNearestRoomIsKept(t *testing.T) {
 	for name, big := range map[string]schema.Job{
-		"for a guest":       newJob("big", packed("pool", 4, 1)),
+		"for a packed task": newJob("big", packed("pool", 4, 1)),
 		"for a whole slice": newJob("big", from("pool")),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -23,7 +23,7 @@ func TestNearestRoomIsKept(t *testing.T) {
 			w.exits(long.Addr, program{runs: 24 * time.Hour})
 			w.accept(withPools(configuration(long), hostPool(2)))
 			w.run(10 * time.Second)
-			jobs := append([]schema.Job{long}, w.smallGuests(60)...)
+			jobs := append([]schema.Job{long}, w.smallPacked(60)...)
 			w.accept(withPools(configuration(jobs[:5]...), hostPool(2)))
 			w.run(20 * time.Second)
 			w.accept(withPools(configuration(append(slices.Clone(jobs), big)...), hostPool(2)))
@@ -33,7 +33,7 @@ func TestNearestRoomIsKept(t *testing.T) {
 	}
 }
 
-// Room on hosts is kept from those who wait, not from those for whom what runs there
+// Room on hosts is reserved against units that wait, not against those for which what runs there
 // may wait: both would wait for ever.
 func TestRoomOnHostsIsNotKeptFromChildrenOfWhatRuns(t *testing.T) {
 	pool := hostPool(2)
@@ -41,16 +41,16 @@ func TestRoomOnHostsIsNotKeptFromChildrenOfWhatRuns(t *testing.T) {
 		big, child schema.Job
 		others     []schema.Job
 	}{
-		"a guest": {
+		"a packed task": {
 			newJob("big", packed("pool", 4, 2)), launchedJob("child", packed("pool", 1, 1)), nil,
 		},
-		"a guest, behind others who ask for as much": {
+		"a packed task, behind others that ask for as much": {
 			newJob("big", packed("pool", 4, 2)), launchedJob("child", packed("pool", 1, 1)), []schema.Job{newJob("other", packed("pool", 1, 1))},
 		},
 		"a whole slice": {
 			newJob("big", packed("pool", 4, 2)), launchedJob("child", from("pool")), nil,
 		},
-		"a guest where a whole slice is kept": {
+		"a packed task where a whole slice is kept": {
 			newJob("big", from("pool"), onSlices(2)), launchedJob("child", packed("pool", 1, 1)), nil,
 		},
 	} {
@@ -78,8 +78,8 @@ func TestRoomOnHostsIsNotKeptFromChildrenOfWhatRuns(t *testing.T) {
 	}
 }
 
-// Nobody is ended for room that another one has been given at the same moment.
-func TestNobodyIsEndedForRoomThatIsTaken(t *testing.T) {
+// No job is ended for room that another one has been given at the same moment.
+func TestAbsentIsEndedForRoomThatIsTaken(t *testing.T) {
 	prod, batch := inBand(schema.BandProduction), inBand(schema.BandBatch)
 	w := newWorld(t)
 	held := newJob("b", packed("pool", 4, 1), batch)
@@ -130,7 +130,7 @@ func TestHopeIsGivenUpOnlyForWhatIsInVain(t *testing.T) {
 // that have it now make some.
 func TestSemantics12ReservationThatCannotGrow(t *testing.T) {
 	for name, shape := range map[string][2]jobOption{
-		"guests":       {packed("pool", 4, 1), packed("pool", 2, 1)},
+		"packed tasks": {packed("pool", 4, 1), packed("pool", 2, 1)},
 		"whole slices": {from("pool"), from("pool")},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -152,9 +152,9 @@ func TestSemantics12ReservationThatCannotGrow(t *testing.T) {
 	}
 }
 
-// A slice that is being deleted helps nobody: who waits for it to be made anew is
-// not told to give it up for somebody who would wait as well.
-func TestNobodyGivesUpWhatDies(t *testing.T) {
+// A slice that is being deleted makes no room: a job that waits for it to be made anew is
+// not made to give it up for another that would wait as well.
+func TestAbsentGivesUpWhatDies(t *testing.T) {
 	w := newWorld(t)
 	w.bootTakes = 10 * time.Minute
 	pool := hostPool(1)

@@ -85,7 +85,7 @@ func changePacked(t *rapid.T, w *world) {
 		desired = withPools(desired, pool)
 	case 5:
 		desired.Jobs[i].Band = drawBand(t)
-	case 6: // somebody comes who may end others
+	case 6: // a job comes that may end others
 		j := newJob(fmt.Sprintf("k%d", len(desired.Jobs)), packed("pool", 2, 1), inBand(schema.BandProduction))
 		if !slices.ContainsFunc(desired.Jobs, func(of schema.Job) bool { return of.Addr == j.Addr }) {
 			desired.Jobs = append(desired.Jobs, j)
@@ -97,22 +97,22 @@ func changePacked(t *rapid.T, w *world) {
 	}
 }
 
-func TestPackedWorldComesToRestAfterAnyWeather(t *testing.T) {
+func TestPackedWorldComesToRestAfterAnyFaults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
 		w.wayward = true
 		w.program = drawPrograms(t)
 		w.accept(drawPacked(t))
-		for range rapid.IntRange(0, 60).Draw(t, "mishaps") {
+		for range rapid.IntRange(0, 60).Draw(t, "faults") {
 			switch rapid.IntRange(0, 5).Draw(t, "what") {
 			case 0:
 				changePacked(t, w)
 			case 1:
-				if live := w.guestTasks(); len(live) > 0 {
-					w.fail(rapid.SampledFrom(live).Draw(t, "guest"), 0, 1)
+				if live := w.packedTasks(); len(live) > 0 {
+					w.fail(rapid.SampledFrom(live).Draw(t, "packed task"), 0, 1)
 				}
 			default:
-				mishap(t, w)
+				fault(t, w)
 			}
 			w.step(time.Duration(rapid.SampledFrom([]int{40, 500, 3000}).Draw(t, "ms")) * time.Millisecond)
 		}
@@ -122,11 +122,11 @@ func TestPackedWorldComesToRestAfterAnyWeather(t *testing.T) {
 	})
 }
 
-// guestTasks are the guests on which tasks live, sorted.
-func (w *world) guestTasks() []string {
+// packedTasks are the packed tasks on which tasks live, sorted.
+func (w *world) packedTasks() []string {
 	var live []string
 	for name, s := range w.slices {
-		if isGuest(s) && s.hosts[0].live {
+		if isPacked(s) && s.hosts[0].live {
 			live = append(live, name)
 		}
 	}

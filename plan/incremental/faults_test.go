@@ -14,10 +14,10 @@ import (
 	"github.com/fray-ml/fray/state"
 )
 
-// mishap lets one thing happen.
-func mishap(t *rapid.T, w *world) {
+// fault lets one fault happen.
+func fault(t *rapid.T, w *world) {
 	slice, host, found := drawHost(t, w)
-	switch rapid.IntRange(0, 17).Draw(t, "mishap") {
+	switch rapid.IntRange(0, 17).Draw(t, "fault") {
 	case 17:
 		w.quota = rapid.SampledFrom([]int{0, 2, 4, 6}).Draw(t, "quota")
 	case 0:
@@ -74,7 +74,7 @@ func mishap(t *rapid.T, w *world) {
 func drawHost(t *rapid.T, w *world) (string, int, bool) {
 	var names []string
 	for name, s := range w.slices {
-		if s.spec.Stack == w.doc.Stack() && !isGuest(s) {
+		if s.spec.Stack == w.doc.Stack() && !isPacked(s) {
 			names = append(names, name)
 		}
 	}
@@ -123,7 +123,7 @@ func changeMind(t *rapid.T, w *world) {
 		if j.Resources.Reservation == "" {
 			onTPU(rapid.SampledFrom([]string{"v5litepod-4", "v5litepod-32"}).Draw(t, "tpu"))(j)
 		}
-	case 2: // whoever depends on it goes with it
+	case 2: // its dependents go with it
 		gone := j.Addr
 		desired.Jobs = slices.DeleteFunc(desired.Jobs, func(j schema.Job) bool {
 			return j.Addr == gone || slices.Contains(j.DependsOn, gone) || slices.Contains(j.Uses, gone)
@@ -161,7 +161,7 @@ func changeMind(t *rapid.T, w *world) {
 	w.accept(desired)
 }
 
-// clear ends all bad weather; what hosts have lost stays lost.
+// clear ends all faults; what hosts have lost stays lost.
 func (w *world) clear() {
 	w.unreachable, w.capacity, w.quota, w.loses = false, 0, 0, func(plan.Action) bool { return false }
 	w.createTakes, w.bootTakes, w.deleteTakes, w.stopTakes = time.Second, time.Second, time.Second, time.Second
