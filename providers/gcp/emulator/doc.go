@@ -1,7 +1,8 @@
 // Package emulator is Google Cloud in one process and on one port, for tests and
-// rehearsals: the Cloud TPU API over gRPC, Compute Engine over REST and Cloud
-// Storage, all on top of the model in package cloud. Real clients talk to it over
-// real connections; whatever the services refuse it refuses in their words.
+// rehearsals. It composes the model in package cloud, the APIs on top of it (the
+// Cloud TPU API over gRPC in package tpu, Compute Engine over REST in package
+// compute), buckets and machines. Real clients talk to it over real connections; a
+// call that the services reject is rejected with the services' codes and texts.
 //
 // It knows no credentials, only those of a scenario that says they are wrong, and
 // bills nobody. What is left out of the published APIs is what fray and its tests

@@ -1,4 +1,4 @@
-package emulator
+package compute
 
 import (
 	"cmp"
@@ -12,6 +12,9 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
+	"github.com/fray-ml/fray/providers/gcp/emulator/listfault"
 )
 
 // listItem is one resource on its way into a list.
@@ -55,19 +58,41 @@ func parseListCursor(token string) (listCursor, error) {
 		err = json.Unmarshal(decoded, &c)
 	}
 	if err != nil {
-		return c, computeInvalid("Invalid value for field 'pageToken': '%s'.", token)
+		return c, invalid("Invalid value for field 'pageToken': '%s'.", token)
 	}
 	return c, nil
 }
 
+// lists cuts lists into pages and injects the faults of the scenario.
+type lists struct {
+	cloud  *cloud.Cloud
+	faults map[string]*listfault.Injector[listItem] // by the collection's name
+}
+
+func newLists(c *cloud.Cloud) *lists {
+	s := &lists{cloud: c, faults: map[string]*listfault.Injector[listItem]{}}
+	for _, of := range []string{"instances", "instanceGroupManagers", "instanceTemplates"} {
+		s.faults[of] = &listfault.Injector[listItem]{
+			Of: of, Cloud: c, Zone: func(i listItem) string { return strings.TrimPrefix(i.scope, "zones/") }, Copied: copiedItem,
+		}
+	}
+	return s
+}
+
+func copiedItem(i listItem) listItem {
+	copied := listItem{scope: i.scope, name: listfault.CopyName(i.name), message: proto.Clone(i.message)}
+	setText(copied.message, "name", copied.name)
+	return copied
+}
+
 // paged cuts the page out of items that the request asks for.
-func (s *compute) paged(r *computeRequest, items []listItem, unreachable func() []string) (listPage, error) {
+func (s *lists) paged(r *request, items []listItem, unreachable func() []string) (listPage, error) {
 	query := r.URL.Query()
 	size := min(500, s.cloud.PageSize())
 	if most := query.Get("maxResults"); most != "" {
 		n, err := strconv.Atoi(most)
 		if err != nil || n < 0 || n > 500 {
-			return listPage{}, computeInvalid("Invalid value for field 'maxResults': '%s'. Must be between 0 and 500.", most)
+			return listPage{}, invalid("Invalid value for field 'maxResults': '%s'. Must be between 0 and 500.", most)
 		}
 		if n > 0 {
 			size = min(size, n)
@@ -99,19 +124,19 @@ func (s *compute) paged(r *computeRequest, items []listItem, unreachable func() 
 		page.items = append(page.items, item)
 	}
 	of := path.Base(r.URL.Path)
-	if misread := s.misread[of]; misread != nil {
-		page.items, page.next = misread.read(page.items, page.next, query.Get("pageToken") == "")
+	if faults := s.faults[of]; faults != nil {
+		page.items, page.next = faults.Page(page.items, page.next, query.Get("pageToken") == "")
 	}
 	return page, nil
 }
 
 // listed is a page of a list of one scope.
-func (s *compute) listed(r *computeRequest, kind string, items []listItem) (any, error) {
+func (s *lists) listed(r *request, kind string, items []listItem) (any, error) {
 	page, err := s.paged(r, items, func() []string { return nil })
 	if err != nil {
 		return nil, err
 	}
-	body := map[string]any{"kind": kind, "id": r.resource(), "selfLink": computeRoot + r.resource()}
+	body := map[string]any{"kind": kind, "id": r.resource(), "selfLink": linkRoot + r.resource()}
 	if page.next != "" {
 		body["nextPageToken"] = page.next
 	}
@@ -137,13 +162,13 @@ func encodedItems(items []listItem) ([]json.RawMessage, error) {
 // aggregated is a page of a list over all scopes. What cannot be reached is a
 // warning in its scope, or the error of the whole for a caller who says that it
 // does not take partial success; the library cannot say.
-func (s *compute) aggregated(r *computeRequest, collection string, items []listItem) (any, error) {
+func (s *lists) aggregated(r *request, collection string, items []listItem) (any, error) {
 	page, err := s.paged(r, items, s.cloud.Unreachable)
 	if err != nil {
 		return nil, err
 	}
 	if len(page.unreachable) > 0 && r.URL.Query().Get("returnPartialSuccess") == "false" {
-		return nil, &computeError{status: http.StatusServiceUnavailable, reason: "backendError",
+		return nil, &apiError{status: http.StatusServiceUnavailable, reason: "backendError",
 			message: "The following scopes could not be reached: zones/" + strings.Join(page.unreachable, ", zones/")}
 	}
 	byScope := map[string][]listItem{}
@@ -170,7 +195,7 @@ func (s *compute) aggregated(r *computeRequest, collection string, items []listI
 	}
 	body := map[string]any{
 		"kind": "compute#aggregatedList", "id": "projects/" + r.project + "/aggregated/" + collection, "items": scopes,
-		"selfLink": computeRoot + "projects/" + r.project + "/aggregated/" + collection,
+		"selfLink": linkRoot + "projects/" + r.project + "/aggregated/" + collection,
 	}
 	if page.next != "" {
 		body["nextPageToken"] = page.next

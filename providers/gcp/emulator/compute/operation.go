@@ -1,7 +1,8 @@
-package emulator
+package compute
 
 import (
 	"strings"
+	"sync"
 
 	"cloud.google.com/go/compute/apiv1/computepb"
 
@@ -11,12 +12,22 @@ import (
 // preemptedType is the type of the operation by which the service preempts.
 const preemptedType = "compute.instances.preempted"
 
+// operations serves the operations of the model that are this API's. It keeps why
+// some that the model ended well have failed.
+type operations struct {
+	cloud *cloud.Cloud
+	lists *lists
+
+	mu       sync.Mutex
+	failures failureLog
+}
+
 // record makes an operation of this API's own that ends at once. Its verb holds
 // what the model has no words for: the collection of its target.
-func (s *compute) record(r *computeRequest) *computepb.Operation {
+func (s *operations) record(r *request) *computepb.Operation {
 	key := r.key(cloud.KindGroup)
 	key.Zone = strings.TrimPrefix(strings.TrimPrefix(r.scope(), "zones/"), "regions/")
-	return s.operation(s.cloud.Record(key, r.call.method, 0, nil))
+	return s.show(s.cloud.Record(key, r.endpoint.method, 0, nil))
 }
 
 // maxFailures is how many operations that failed before they began are remembered.
@@ -38,21 +49,21 @@ func (l *failureLog) remember(name string, err *cloud.Error) {
 }
 
 // rejected is an operation that has failed before it began.
-func (s *compute) rejected(r *computeRequest, err *cloud.Error) *computepb.Operation {
-	op := s.cloud.Record(r.key(cloud.KindInstance), r.call.method, 0, nil)
+func (s *operations) rejected(r *request, err *cloud.Error) *computepb.Operation {
+	op := s.cloud.Record(r.key(cloud.KindInstance), r.endpoint.method, 0, nil)
 	s.mu.Lock()
 	s.failures.remember(op.Name, err)
 	s.mu.Unlock()
-	return s.operation(op)
+	return s.show(op)
 }
 
-// ofCompute says whether an operation is one of this API's.
-func ofCompute(op cloud.Operation) bool {
+// isCompute says whether an operation is one of this API's.
+func isCompute(op cloud.Operation) bool {
 	return op.Kind == cloud.KindInstance || op.Kind == cloud.KindGroup
 }
 
-// operationScope is the zone or region of an operation.
-func (s *compute) operationScope(op cloud.Operation) string {
+// scope is the zone or region of an operation.
+func (s *operations) scope(op cloud.Operation) string {
 	switch {
 	case op.Zone == "global":
 		return "global"
@@ -85,24 +96,24 @@ func operationType(op cloud.Operation) (verb, collection string) {
 	return op.Verb, collection
 }
 
-// operation is one as the API shows it.
-func (s *compute) operation(op cloud.Operation) *computepb.Operation {
+// show is an operation as the API shows it.
+func (s *operations) show(op cloud.Operation) *computepb.Operation {
 	verb, collection := operationType(op)
-	scope := s.operationScope(op)
+	scope := s.scope(op)
 	root := "projects/" + op.Project + "/" + scope
 	target := root + "/" + collection + "/" + op.Target
 	view := &computepb.Operation{
 		Kind: new("compute#operation"), Name: &op.Name, Id: new(operationID(op.Name)), OperationType: &verb,
 		Status: computepb.Operation_RUNNING.Enum(), Progress: new(int32(op.Progress)),
-		TargetLink: new(computeRoot + target), SelfLink: new(computeRoot + root + "/operations/" + op.Name),
-		InsertTime: new(computeTime(op.Created)), StartTime: new(computeTime(op.Created)),
+		TargetLink: new(linkRoot + target), SelfLink: new(linkRoot + root + "/operations/" + op.Name),
+		InsertTime: new(timestamp(op.Created)), StartTime: new(timestamp(op.Created)),
 		User: new("emulated@example.com"),
 	}
 	switch {
 	case strings.HasPrefix(scope, "zones/"):
-		view.Zone = new(computeRoot + "projects/" + op.Project + "/" + scope)
+		view.Zone = new(linkRoot + "projects/" + op.Project + "/" + scope)
 	case strings.HasPrefix(scope, "regions/"):
-		view.Region = new(computeRoot + "projects/" + op.Project + "/" + scope)
+		view.Region = new(linkRoot + "projects/" + op.Project + "/" + scope)
 	}
 	if verb == preemptedType {
 		view.User, view.StatusMessage = new("system"), new("Instance was preempted.")
@@ -115,7 +126,7 @@ func (s *compute) operation(op cloud.Operation) *computepb.Operation {
 	}
 	if op.Done() {
 		view.Status, view.Progress = computepb.Operation_DONE.Enum(), new(int32(100))
-		view.EndTime = new(computeTime(op.Ended))
+		view.EndTime = new(timestamp(op.Ended))
 	}
 	if op.Done() && failed != nil {
 		f := failureOf(failed, target)
@@ -127,44 +138,44 @@ func (s *compute) operation(op cloud.Operation) *computepb.Operation {
 // operationID is a number made of the name.
 func operationID(name string) uint64 { return fingerprintNumber(name) }
 
-func (s *compute) operationCalls() map[string]computeCall {
-	calls := map[string]computeCall{
+func (s *operations) endpoints() map[string]endpoint {
+	found := map[string]endpoint{
 		"GET /compute/v1/projects/{project}/aggregated/operations": {
-			method: "operations.aggregatedList", permission: "compute.globalOperations.list", do: func(r *computeRequest) (any, error) {
-				return s.aggregated(r, "operations", s.operations(r))
+			method: "operations.aggregatedList", permission: "compute.globalOperations.list", do: func(r *request) (any, error) {
+				return s.lists.aggregated(r, "operations", s.list(r))
 			},
 		},
 	}
 	for prefix, scope := range map[string]string{"zone": "zones/{zone}", "region": "regions/{region}", "global": "global"} {
 		permission := "compute." + prefix + "Operations."
-		get := computeCall{method: "operations.get", permission: permission + "get", do: s.getOperation}
-		calls[pattern("GET", scope, "operations/{name}")] = get
-		calls[pattern("POST", scope, "operations/{name}/wait")] = get // which may return before it is done
-		calls[pattern("GET", scope, "operations")] = computeCall{
-			method: "operations.list", permission: permission + "list", do: func(r *computeRequest) (any, error) {
-				return s.listed(r, "compute#operationList", s.operations(r))
+		get := endpoint{method: "operations.get", permission: permission + "get", do: s.get}
+		found[pattern("GET", scope, "operations/{name}")] = get
+		found[pattern("POST", scope, "operations/{name}/wait")] = get // which may return before it is done
+		found[pattern("GET", scope, "operations")] = endpoint{
+			method: "operations.list", permission: permission + "list", do: func(r *request) (any, error) {
+				return s.lists.listed(r, "compute#operationList", s.list(r))
 			},
-		}
-	}
-	return calls
-}
-
-// operations are those of the request's scope, or of all if it has none.
-func (s *compute) operations(r *computeRequest) []listItem {
-	var found []listItem
-	for _, op := range s.cloud.Operations(r.project, "") {
-		scope := s.operationScope(op)
-		if ofCompute(op) && (r.call.method == "operations.aggregatedList" || scope == r.scope()) {
-			found = append(found, listItem{scope: scope, name: op.Name, message: s.operation(op)})
 		}
 	}
 	return found
 }
 
-func (s *compute) getOperation(r *computeRequest) (any, error) {
-	op, ok := s.cloud.Operation(r.name)
-	if !ok || !ofCompute(op) || s.operationScope(op) != r.scope() || op.Project != r.project {
-		return nil, computeMissing(r.resource())
+// list are the operations of the request's scope, or of all if it has none.
+func (s *operations) list(r *request) []listItem {
+	var found []listItem
+	for _, op := range s.cloud.Operations(r.project, "") {
+		scope := s.scope(op)
+		if isCompute(op) && (r.endpoint.method == "operations.aggregatedList" || scope == r.scope()) {
+			found = append(found, listItem{scope: scope, name: op.Name, message: s.show(op)})
+		}
 	}
-	return s.operation(op), nil
+	return found
+}
+
+func (s *operations) get(r *request) (any, error) {
+	op, ok := s.cloud.Operation(r.name)
+	if !ok || !isCompute(op) || s.scope(op) != r.scope() || op.Project != r.project {
+		return nil, missing(r.resource())
+	}
+	return s.show(op), nil
 }

@@ -1,4 +1,4 @@
-package emulator
+package tpu
 
 import (
 	"strings"
@@ -38,8 +38,12 @@ func (n name) key(kind cloud.Kind) cloud.Key {
 	return cloud.Key{Project: n.project, Zone: n.zone, Kind: kind, Name: n.id}
 }
 
+// names reads the names and pages that requests ask for, and knows which zones
+// there are.
+type names struct{ cloud *cloud.Cloud }
+
 // parent takes a parent apart; a zone of "-" stands for all where that is allowed.
-func (s *tpu) parent(text string, all bool) (name, error) {
+func (s names) parent(text string, all bool) (name, error) {
 	n, ok := parseName(text)
 	if !ok || n.zone == "" || n.collection != "" {
 		return name{}, invalid("%q is not a parent: want projects/PROJECT/locations/ZONE.", text)
@@ -48,7 +52,7 @@ func (s *tpu) parent(text string, all bool) (name, error) {
 }
 
 // resource takes the name of something in a collection apart.
-func (s *tpu) resource(text, collection string) (name, error) {
+func (s names) resource(text, collection string) (name, error) {
 	n, ok := parseName(text)
 	if !ok || n.collection != collection || n.id == "" {
 		return name{}, invalid("%q is not a name: want projects/PROJECT/locations/ZONE/%s/ID.", text, collection)
@@ -56,7 +60,7 @@ func (s *tpu) resource(text, collection string) (name, error) {
 	return n, s.zoned(n, false)
 }
 
-func (s *tpu) zoned(n name, all bool) error {
+func (s names) zoned(n name, all bool) error {
 	if n.zone == "-" && all || s.cloud.HasZone(n.zone) {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package emulator
+package tpu
 
 import (
 	"cmp"
@@ -15,7 +15,7 @@ import (
 
 // GetGuestAttributes shows what the workers' own metadata servers were told, of
 // one namespace, of one key of it "NAMESPACE/KEY", or all.
-func (s *tpu) GetGuestAttributes(_ context.Context, r *tpuapi.GetGuestAttributesRequest) (*tpuapi.GetGuestAttributesResponse, error) {
+func (s *service) GetGuestAttributes(_ context.Context, r *tpuapi.GetGuestAttributesRequest) (*tpuapi.GetGuestAttributesResponse, error) {
 	n, err := s.resource(r.GetName(), "nodes")
 	if err != nil {
 		return nil, err
@@ -70,16 +70,16 @@ func workersOf(g *cloud.Group, ids []string) ([]int, error) {
 }
 
 // SimulateMaintenanceEvent gives workers a maintenance event.
-func (s *tpu) SimulateMaintenanceEvent(_ context.Context, r *tpuapi.SimulateMaintenanceEventRequest) (*longrunningpb.Operation, error) {
+func (s *service) SimulateMaintenanceEvent(_ context.Context, r *tpuapi.SimulateMaintenanceEventRequest) (*longrunningpb.Operation, error) {
 	return s.maintain(r.GetName(), r.GetWorkerIds())
 }
 
 // PerformMaintenance has a node's maintenance happen now.
-func (s *tpu) PerformMaintenance(_ context.Context, r *tpuapi.PerformMaintenanceRequest) (*longrunningpb.Operation, error) {
+func (s *service) PerformMaintenance(_ context.Context, r *tpuapi.PerformMaintenanceRequest) (*longrunningpb.Operation, error) {
 	return s.maintain(r.GetName(), nil)
 }
 
-func (s *tpu) maintain(text string, ids []string) (*longrunningpb.Operation, error) {
+func (s *service) maintain(text string, ids []string) (*longrunningpb.Operation, error) {
 	n, err := s.resource(text, "nodes")
 	if err != nil {
 		return nil, err
@@ -96,5 +96,5 @@ func (s *tpu) maintain(text string, ids []string) (*longrunningpb.Operation, err
 	if err := s.cloud.Maintain(key, workers...); err != nil {
 		return nil, err
 	}
-	return s.operation(s.cloud.Record(key, "maintain", cloud.NoticeTime, nil))
+	return s.operations.operation(s.cloud.Record(key, "maintain", cloud.NoticeTime, nil))
 }

@@ -1,4 +1,4 @@
-package emulator
+package compute
 
 import (
 	"maps"
@@ -81,7 +81,7 @@ func tierOf(instance *computepb.Instance) cloud.Tier {
 // never changes, but is replaced.
 type machineDetail struct {
 	instance *computepb.Instance // as asked for, one for all
-	owner    *manager            // that made them, nil of a machine of its own
+	owner    uint64              // ID of the managed group that made them; 0: none did
 	// changed are machines of a managed group that are no longer as the others.
 	changed map[string]*computepb.Instance
 }
@@ -96,7 +96,7 @@ func (d *machineDetail) of(name string) *computepb.Instance {
 
 // with replaces what is asked of one machine.
 func (d *machineDetail) with(name string, instance *computepb.Instance) *machineDetail {
-	if d.owner == nil {
+	if d.owner == 0 {
 		return &machineDetail{instance: instance}
 	}
 	changed := maps.Clone(d.changed)
@@ -107,8 +107,8 @@ func (d *machineDetail) with(name string, instance *computepb.Instance) *machine
 	return &machineDetail{instance: d.instance, owner: d.owner, changed: changed}
 }
 
-// machineSpec is what the model is asked for.
-func (s *compute) machineSpec(key cloud.Key, detail *machineDetail, machines int) cloud.Spec {
+// spec is what the model is asked for.
+func (s *instances) spec(key cloud.Key, detail *machineDetail, machines int, changed func(*cloud.Group)) cloud.Spec {
 	kind, _ := parseMachineType(detail.instance.GetMachineType())
 	scheduling := detail.instance.GetScheduling()
 	spec := cloud.Spec{
@@ -117,7 +117,7 @@ func (s *compute) machineSpec(key cloud.Key, detail *machineDetail, machines int
 		MaxRun:      time.Duration(scheduling.GetMaxRunDuration().GetSeconds()) * time.Second,
 		VanishAtEnd: scheduling.GetInstanceTerminationAction() == "DELETE",
 		Labels:      detail.instance.GetLabels(), Metadata: metadataOf(detail.instance.GetMetadata()),
-		External: externalOf(detail.instance), Detail: detail, Changed: s.groupChanged,
+		External: externalOf(detail.instance), Detail: detail, Changed: changed,
 	}
 	for _, account := range detail.instance.GetServiceAccounts() {
 		spec.ServiceAccount = account.GetEmail()
@@ -144,33 +144,33 @@ func externalOf(instance *computepb.Instance) bool {
 
 // checkMachine holds what is asked for to what the service takes. where is
 // "resource" or "resource.properties"; no zone: not checked.
-func (s *compute) checkMachine(r *computeRequest, instance *computepb.Instance, where string) error {
+func checkMachine(c *cloud.Cloud, r *request, instance *computepb.Instance, where string) error {
 	kind, ok := parseMachineType(instance.GetMachineType())
-	offered := s.cloud.Offered(r.zone)
+	offered := c.Offered(r.zone)
 	if !ok || r.zone != "" && !slices.Contains(offered, kind.kind) {
-		return computeInvalid("Invalid value for field '%s.machineType': '%s'. Machine type with name '%s' does not exist in zone '%s'.",
+		return invalid("Invalid value for field '%s.machineType': '%s'. Machine type with name '%s' does not exist in zone '%s'.",
 			where, instance.GetMachineType(), kind.name, r.zone)
 	}
 	if len(instance.GetNetworkInterfaces()) == 0 {
-		return computeInvalid("Invalid value for field '%s.networkInterfaces': ''. At least one network interface is required.", where)
+		return invalid("Invalid value for field '%s.networkInterfaces': ''. At least one network interface is required.", where)
 	}
 	for i, network := range instance.GetNetworkInterfaces() {
-		if name := lastPart(network.GetNetwork()); network.GetNetwork() != "" && !s.cloud.HasNetwork(name) {
-			return computeInvalid("Invalid value for field '%s.networkInterfaces[%d].network': '%s'. "+
+		if name := lastPart(network.GetNetwork()); network.GetNetwork() != "" && !c.HasNetwork(name) {
+			return invalid("Invalid value for field '%s.networkInterfaces[%d].network': '%s'. "+
 				"The referenced network resource cannot be found.", where, i, network.GetNetwork())
 		}
-		if name := lastPart(network.GetSubnetwork()); network.GetSubnetwork() != "" && !s.cloud.HasNetwork(name) {
-			return computeInvalid("Invalid value for field '%s.networkInterfaces[%d].subnetwork': '%s'. "+
+		if name := lastPart(network.GetSubnetwork()); network.GetSubnetwork() != "" && !c.HasNetwork(name) {
+			return invalid("Invalid value for field '%s.networkInterfaces[%d].subnetwork': '%s'. "+
 				"The referenced subnetwork resource cannot be found.", where, i, network.GetSubnetwork())
 		}
 	}
 	if len(instance.GetDisks()) == 0 {
-		return computeInvalid("Invalid value for field '%s.disks': ''. No boot disk specified.", where)
+		return invalid("Invalid value for field '%s.disks': ''. No boot disk specified.", where)
 	}
 	if err := checkScheduling(instance.GetScheduling(), where); err != nil {
 		return err
 	}
-	return checkComputeLabels(instance.GetLabels(), where)
+	return checkLabels(instance.GetLabels(), where)
 }
 
 func checkScheduling(scheduling *computepb.Scheduling, where string) error {
@@ -179,41 +179,41 @@ func checkScheduling(scheduling *computepb.Scheduling, where string) error {
 	case "", "STANDARD", "SPOT", "RESERVATION_BOUND":
 	case "FLEX_START":
 		if scheduling.GetMaxRunDuration().GetSeconds() <= 0 {
-			return computeInvalid("Invalid value for field '%s.scheduling.maxRunDuration': ''. "+
+			return invalid("Invalid value for field '%s.scheduling.maxRunDuration': ''. "+
 				"Max run duration must be specified for FLEX_START.", where)
 		}
 	default:
-		return computeInvalid("Invalid value for field '%s.scheduling.provisioningModel': '%s'.", where, model)
+		return invalid("Invalid value for field '%s.scheduling.provisioningModel': '%s'.", where, model)
 	}
 	ends := model == "SPOT" || model == "FLEX_START" || model == "RESERVATION_BOUND" || scheduling.GetMaxRunDuration() != nil
 	switch {
 	case action != "" && action != "STOP" && action != "DELETE", action != "" && !ends:
-		return computeInvalid("Invalid value for field '%s.scheduling.instanceTerminationAction': '%s'.", where, action)
+		return invalid("Invalid value for field '%s.scheduling.instanceTerminationAction': '%s'.", where, action)
 	case model == "SPOT" && scheduling.GetAutomaticRestart():
-		return computeInvalid("Invalid value for field '%s.scheduling.automaticRestart': 'true'. "+
+		return invalid("Invalid value for field '%s.scheduling.automaticRestart': 'true'. "+
 			"Scheduling must have automatic restart disabled when the provisioning model is SPOT.", where)
 	case model == "SPOT" && scheduling.GetOnHostMaintenance() == "MIGRATE":
-		return computeInvalid("Invalid value for field '%s.scheduling.onHostMaintenance': 'MIGRATE'.", where)
+		return invalid("Invalid value for field '%s.scheduling.onHostMaintenance': 'MIGRATE'.", where)
 	}
 	return nil
 }
 
-func checkComputeName(name string) error {
+func checkName(name string) error {
 	if !regexp.MustCompile(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`).MatchString(name) {
-		return computeInvalid("Invalid value for field 'resource.name': '%s'. Must be a match of regex "+
+		return invalid("Invalid value for field 'resource.name': '%s'. Must be a match of regex "+
 			"'(?:[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?)'", name)
 	}
 	return nil
 }
 
-func checkComputeLabels(labels map[string]string, where string) error {
+func checkLabels(labels map[string]string, where string) error {
 	key, value := regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`), regexp.MustCompile(`^[a-z0-9_-]{0,63}$`)
 	for k, v := range labels {
 		switch {
 		case !key.MatchString(k):
-			return computeInvalid("Invalid value for field '%s.labels': ''. Label key '%s' violates format constraints.", where, k)
+			return invalid("Invalid value for field '%s.labels': ''. Label key '%s' violates format constraints.", where, k)
 		case !value.MatchString(v):
-			return computeInvalid("Invalid value for field '%s.labels': ''. Label value '%s' violates format constraints.", where, v)
+			return invalid("Invalid value for field '%s.labels': ''. Label value '%s' violates format constraints.", where, v)
 		}
 	}
 	return nil

@@ -1,10 +1,7 @@
-package emulator
+package compute
 
 import (
-	"encoding/base64"
-	"encoding/binary"
 	"encoding/json"
-	"hash/fnv"
 	"maps"
 	"slices"
 	"time"
@@ -52,7 +49,7 @@ func statusOfMachine(g *cloud.Group, now time.Time) string {
 
 // machines are a group's instances. A managed group has none before it has
 // capacity.
-func (s *compute) machines(g *cloud.Group) []listItem {
+func (s *instances) machines(g *cloud.Group) []listItem {
 	status := statusOfMachine(g, s.cloud.Clock().Now())
 	s.mu.Lock()
 	known := s.rendered[g.Key]
@@ -90,13 +87,13 @@ func showInstance(g *cloud.Group, worker int, status string) *computepb.Instance
 	v := proto.CloneOf(detail.of(name))
 	v.Kind, v.Name, v.Status, v.Params = new("compute#instance"), &name, &status, nil
 	v.Id = new(machineID(g, worker))
-	v.Zone = new(computeRoot + scope)
-	v.SelfLink = new(computeRoot + scope + "/instances/" + name)
-	v.MachineType = new(computeRoot + scope + "/machineTypes/" + lastPart(v.GetMachineType()))
-	v.CreationTimestamp = new(computeTime(g.Created))
+	v.Zone = new(linkRoot + scope)
+	v.SelfLink = new(linkRoot + scope + "/instances/" + name)
+	v.MachineType = new(linkRoot + scope + "/machineTypes/" + lastPart(v.GetMachineType()))
+	v.CreationTimestamp = new(timestamp(g.Created))
 	v.LabelFingerprint = new(labelFingerprint(v.GetLabels()))
 	v.Metadata = showMetadata(metadataOf(v.GetMetadata()))
-	if detail.owner != nil {
+	if detail.owner != 0 {
 		v.Metadata.Items = append(v.Metadata.Items, &computepb.Items{
 			Key: new("created-by"), Value: new(scope + "/instanceGroupManagers/" + g.Name),
 		})
@@ -105,10 +102,10 @@ func showInstance(g *cloud.Group, worker int, status string) *computepb.Instance
 	v.Scheduling = showScheduling(v.GetScheduling())
 	showNetwork(v, g, worker)
 	if !g.Ready.IsZero() {
-		v.LastStartTimestamp = new(computeTime(g.Ready))
+		v.LastStartTimestamp = new(timestamp(g.Ready))
 	}
 	if !g.Ended.IsZero() {
-		v.LastStopTimestamp = new(computeTime(g.Ended))
+		v.LastStopTimestamp = new(timestamp(g.Ended))
 	}
 	if g.Cause == cloud.CausePreempted {
 		v.StatusMessage = new("Instance was preempted.")
@@ -186,20 +183,4 @@ func labelFingerprint(labels map[string]string) string {
 		parts = append(parts, key, labels[key])
 	}
 	return fingerprint(parts...)
-}
-
-// fingerprint changes when one of its parts does.
-func fingerprint(parts ...string) string {
-	h := fnv.New64a()
-	for _, part := range parts {
-		_, _ = h.Write(binary.AppendUvarint(nil, uint64(len(part)))) // a hash takes everything
-		_, _ = h.Write([]byte(part))
-	}
-	return base64.URLEncoding.EncodeToString(h.Sum(nil))
-}
-
-func fingerprintNumber(text string) uint64 {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(text)) // a hash takes everything
-	return h.Sum64()
 }

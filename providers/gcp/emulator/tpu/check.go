@@ -1,4 +1,4 @@
-package emulator
+package tpu
 
 import (
 	"slices"
@@ -19,7 +19,7 @@ const (
 )
 
 // checkNode is what is wrong with a node that is to be created, else its shape.
-func (s *tpu) checkNode(n name, node *tpuapi.Node) (accelerators.Shape, error) {
+func (s *service) checkNode(n name, node *tpuapi.Node) (accelerators.Shape, error) {
 	shape, err := s.shape(n, node)
 	if err != nil {
 		return accelerators.Shape{}, err
@@ -63,7 +63,7 @@ func checkMetadata(metadata map[string]string) error {
 }
 
 // shape is that of the node's accelerator_type, or of its accelerator_config.
-func (s *tpu) shape(n name, node *tpuapi.Node) (accelerators.Shape, error) {
+func (s *service) shape(n name, node *tpuapi.Node) (accelerators.Shape, error) {
 	want := node.GetAcceleratorType()
 	if config := node.GetAcceleratorConfig(); config != nil {
 		if want != "" {

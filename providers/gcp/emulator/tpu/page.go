@@ -1,4 +1,4 @@
-package emulator
+package tpu
 
 import (
 	"cmp"
@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"slices"
 	"sort"
+	"strings"
 
 	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
 )
@@ -33,7 +34,7 @@ type listRequest interface {
 }
 
 // list reads the request for a page of something.
-func (s *tpu) list(r listRequest) (name, page, error) {
+func (s names) list(r listRequest) (name, page, error) {
 	parent, err := s.parent(r.GetParent(), true)
 	if err != nil {
 		return name{}, page{}, err
@@ -48,7 +49,7 @@ func (s *tpu) list(r listRequest) (name, page, error) {
 	return parent, p, nil
 }
 
-func (s *tpu) page(size int, token string) (page, error) {
+func (s names) page(size int, token string) (page, error) {
 	if size < 0 {
 		return page{}, invalid("page_size must not be negative.")
 	}
@@ -109,4 +110,23 @@ func wildcard(zone string) string {
 		return ""
 	}
 	return zone
+}
+
+type named interface{ GetName() string }
+
+// sorted sorts entries as pages need them: by zone, then by name.
+func sorted[T named](all []T) []T {
+	slices.SortFunc(all, func(a, b T) int {
+		x, y := keyOf(a), keyOf(b)
+		if x.Zone != y.Zone {
+			return strings.Compare(x.Zone, y.Zone)
+		}
+		return strings.Compare(x.Name, y.Name)
+	})
+	return all
+}
+
+func keyOf[T named](v T) cloud.Key {
+	n, _ := parseName(v.GetName())
+	return cloud.Key{Zone: n.zone, Name: n.id}
 }

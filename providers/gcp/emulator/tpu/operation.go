@@ -1,7 +1,8 @@
-package emulator
+package tpu
 
 import (
 	"context"
+	"sync"
 
 	"cloud.google.com/go/longrunning/autogen/longrunningpb"
 	"google.golang.org/genproto/googleapis/cloud/common"
@@ -15,8 +16,18 @@ import (
 	"github.com/fray-ml/fray/providers/gcp/tpuapi"
 )
 
+// operations serves the operations of the model, and makes one for each call that
+// changes something.
+type operations struct {
+	longrunningpb.UnimplementedOperationsServer
+	names
+
+	mu   sync.Mutex
+	seen map[string]string // operation by method, parent and request_id
+}
+
 // GetOperation shows an operation. It never blocks.
-func (s *tpu) GetOperation(_ context.Context, r *longrunningpb.GetOperationRequest) (*longrunningpb.Operation, error) {
+func (s *operations) GetOperation(_ context.Context, r *longrunningpb.GetOperationRequest) (*longrunningpb.Operation, error) {
 	op, err := s.find(r.GetName())
 	if err != nil {
 		return nil, err
@@ -25,7 +36,7 @@ func (s *tpu) GetOperation(_ context.Context, r *longrunningpb.GetOperationReque
 }
 
 // ListOperations lists the operations of a zone.
-func (s *tpu) ListOperations(_ context.Context, r *longrunningpb.ListOperationsRequest) (*longrunningpb.ListOperationsResponse, error) {
+func (s *operations) ListOperations(_ context.Context, r *longrunningpb.ListOperationsRequest) (*longrunningpb.ListOperationsResponse, error) {
 	n, err := s.parent(r.GetName(), true)
 	if err != nil {
 		return nil, err
@@ -51,7 +62,7 @@ func (s *tpu) ListOperations(_ context.Context, r *longrunningpb.ListOperationsR
 }
 
 // CancelOperation asks an operation to stop.
-func (s *tpu) CancelOperation(_ context.Context, r *longrunningpb.CancelOperationRequest) (*emptypb.Empty, error) {
+func (s *operations) CancelOperation(_ context.Context, r *longrunningpb.CancelOperationRequest) (*emptypb.Empty, error) {
 	op, err := s.find(r.GetName())
 	if err != nil {
 		return nil, err
@@ -63,7 +74,7 @@ func (s *tpu) CancelOperation(_ context.Context, r *longrunningpb.CancelOperatio
 }
 
 // DeleteOperation forgets an operation.
-func (s *tpu) DeleteOperation(_ context.Context, r *longrunningpb.DeleteOperationRequest) (*emptypb.Empty, error) {
+func (s *operations) DeleteOperation(_ context.Context, r *longrunningpb.DeleteOperationRequest) (*emptypb.Empty, error) {
 	op, err := s.find(r.GetName())
 	if err != nil {
 		return nil, err
@@ -74,7 +85,7 @@ func (s *tpu) DeleteOperation(_ context.Context, r *longrunningpb.DeleteOperatio
 	return &emptypb.Empty{}, nil
 }
 
-func (s *tpu) find(text string) (cloud.Operation, error) {
+func (s *operations) find(text string) (cloud.Operation, error) {
 	n, err := s.resource(text, "operations")
 	if err != nil {
 		return cloud.Operation{}, err
@@ -88,7 +99,7 @@ func (s *tpu) find(text string) (cloud.Operation, error) {
 
 // once carries out a call unless one with the same request_id was before, whose
 // operation it then answers with.
-func (s *tpu) once(method, parent, request string, act func() (cloud.Operation, error)) (*longrunningpb.Operation, error) {
+func (s *operations) once(method, parent, request string, act func() (cloud.Operation, error)) (*longrunningpb.Operation, error) {
 	if request == "" {
 		return s.carryOut(act)
 	}
@@ -106,7 +117,7 @@ func (s *tpu) once(method, parent, request string, act func() (cloud.Operation, 
 	return s.operation(op)
 }
 
-func (s *tpu) carryOut(act func() (cloud.Operation, error)) (*longrunningpb.Operation, error) {
+func (s *operations) carryOut(act func() (cloud.Operation, error)) (*longrunningpb.Operation, error) {
 	op, err := act()
 	if err != nil {
 		return nil, err
@@ -115,7 +126,7 @@ func (s *tpu) carryOut(act func() (cloud.Operation, error)) (*longrunningpb.Oper
 }
 
 // operation is an operation of the model as the API shows it.
-func (s *tpu) operation(op cloud.Operation) (*longrunningpb.Operation, error) {
+func (s *operations) operation(op cloud.Operation) (*longrunningpb.Operation, error) {
 	n := name{project: op.Project, zone: op.Zone}
 	metadata := &common.OperationMetadata{
 		CreateTime: timestamppb.New(op.Created), Verb: op.Verb, ApiVersion: "v2alpha1", CancelRequested: op.CancelRequested,
@@ -146,7 +157,7 @@ func (s *tpu) operation(op cloud.Operation) (*longrunningpb.Operation, error) {
 
 // result is what an operation that ended well answers: the node or the queued
 // resource, Empty after a deletion. A created node shows no health.
-func (s *tpu) result(op cloud.Operation) proto.Message {
+func (s *operations) result(op cloud.Operation) proto.Message {
 	switch {
 	case op.Group != nil:
 		node := nodeOf(op.Group)

@@ -1,4 +1,4 @@
-package emulator
+package tpu
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 
 // ListQueuedResources lists those of a zone or, for "-", of all. A queued
 // resource has no labels of its own, only its nodes'.
-func (s *tpu) ListQueuedResources(_ context.Context, r *tpuapi.ListQueuedResourcesRequest) (*tpuapi.ListQueuedResourcesResponse, error) {
+func (s *service) ListQueuedResources(_ context.Context, r *tpuapi.ListQueuedResourcesRequest) (*tpuapi.ListQueuedResourcesResponse, error) {
 	parent, p, err := s.list(r)
 	if err != nil {
 		return nil, err
@@ -29,12 +29,12 @@ func (s *tpu) ListQueuedResources(_ context.Context, r *tpuapi.ListQueuedResourc
 			response.QueuedResources = append(response.QueuedResources, queuedOf(r))
 		}
 	}
-	response.QueuedResources, response.NextPageToken = s.requests.read(response.QueuedResources, next, p.after == nil)
+	response.QueuedResources, response.NextPageToken = s.requests.Page(response.QueuedResources, next, p.after == nil)
 	return response, nil
 }
 
 // GetQueuedResource shows one.
-func (s *tpu) GetQueuedResource(_ context.Context, r *tpuapi.GetQueuedResourceRequest) (*tpuapi.QueuedResource, error) {
+func (s *service) GetQueuedResource(_ context.Context, r *tpuapi.GetQueuedResourceRequest) (*tpuapi.QueuedResource, error) {
 	n, err := s.resource(r.GetName(), "queuedResources")
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (s *tpu) GetQueuedResource(_ context.Context, r *tpuapi.GetQueuedResourceRe
 }
 
 // CreateQueuedResource queues a request for nodes.
-func (s *tpu) CreateQueuedResource(_ context.Context, r *tpuapi.CreateQueuedResourceRequest) (*longrunningpb.Operation, error) {
+func (s *service) CreateQueuedResource(_ context.Context, r *tpuapi.CreateQueuedResourceRequest) (*longrunningpb.Operation, error) {
 	parent, err := s.parent(r.GetParent(), false)
 	if err != nil {
 		return nil, err
@@ -63,11 +63,11 @@ func (s *tpu) CreateQueuedResource(_ context.Context, r *tpuapi.CreateQueuedReso
 	}
 	spec := cloud.RequestSpec{Key: parent.key(cloud.KindQueued), Groups: groups, Detail: proto.CloneOf(want)}
 	spec.ValidAfter, spec.ValidUntil = times(want.GetQueueingPolicy(), s.cloud.Clock().Now())
-	return s.once("CreateQueuedResource", r.GetParent(), r.GetRequestId(), func() (cloud.Operation, error) { return s.cloud.Enqueue(spec) })
+	return s.operations.once("CreateQueuedResource", r.GetParent(), r.GetRequestId(), func() (cloud.Operation, error) { return s.cloud.Enqueue(spec) })
 }
 
 // queuedNodes are the nodes that a queued resource asks for, in its tier.
-func (s *tpu) queuedNodes(parent name, want *tpuapi.QueuedResource) ([]cloud.Spec, error) {
+func (s *service) queuedNodes(parent name, want *tpuapi.QueuedResource) ([]cloud.Spec, error) {
 	if len(want.GetTpu().GetNodeSpec()) == 0 {
 		return nil, invalid("tpu.node_spec is required.")
 	}
@@ -152,21 +152,21 @@ func times(policy *tpuapi.QueuedResource_QueueingPolicy, now time.Time) (after, 
 }
 
 // DeleteQueuedResource deletes a queued resource, with force also its nodes.
-func (s *tpu) DeleteQueuedResource(_ context.Context, r *tpuapi.DeleteQueuedResourceRequest) (*longrunningpb.Operation, error) {
+func (s *service) DeleteQueuedResource(_ context.Context, r *tpuapi.DeleteQueuedResourceRequest) (*longrunningpb.Operation, error) {
 	return s.actOnQueued(r.GetName(), func(k cloud.Key) (cloud.Operation, error) { return s.cloud.DeleteRequest(k, r.GetForce()) })
 }
 
 // ResetQueuedResource queues one anew.
-func (s *tpu) ResetQueuedResource(_ context.Context, r *tpuapi.ResetQueuedResourceRequest) (*longrunningpb.Operation, error) {
+func (s *service) ResetQueuedResource(_ context.Context, r *tpuapi.ResetQueuedResourceRequest) (*longrunningpb.Operation, error) {
 	return s.actOnQueued(r.GetName(), s.cloud.ResetRequest)
 }
 
-func (s *tpu) actOnQueued(text string, act func(cloud.Key) (cloud.Operation, error)) (*longrunningpb.Operation, error) {
+func (s *service) actOnQueued(text string, act func(cloud.Key) (cloud.Operation, error)) (*longrunningpb.Operation, error) {
 	n, err := s.resource(text, "queuedResources")
 	if err != nil {
 		return nil, err
 	}
-	return s.carryOut(func() (cloud.Operation, error) { return act(n.key(cloud.KindQueued)) })
+	return s.operations.carryOut(func() (cloud.Operation, error) { return act(n.key(cloud.KindQueued)) })
 }
 
 // queuedOf is a request as the API shows it.

@@ -1,4 +1,4 @@
-package emulator
+package compute
 
 import (
 	"slices"
@@ -46,10 +46,10 @@ func (m *manager) pending() *resizeRequest {
 // waiting says whether the group's size is still only asked for. The lock is held.
 func (m *manager) waiting() bool { return m.pending() != nil }
 
-func (s *compute) resizeCalls() map[string]computeCall {
+func (s *groups) resizeEndpoints() map[string]endpoint {
 	const zone, permission = "zones/{zone}", "compute.instanceGroupManagers."
 	all := "instanceGroupManagers/{group}/resizeRequests"
-	return map[string]computeCall{
+	return map[string]endpoint{
 		pattern("POST", zone, all): {
 			method: "resizeRequests.insert", permission: permission + "update", creates: true, do: s.insertResize,
 		},
@@ -61,14 +61,14 @@ func (s *compute) resizeCalls() map[string]computeCall {
 }
 
 // groupOf is the managed group that a request about a resize request is about.
-func (s *compute) groupOf(r *computeRequest) (*manager, error) {
+func (s *groups) groupOf(r *request) (*manager, error) {
 	group := *r
 	group.name = r.PathValue("group")
 	return s.manager(&group)
 }
 
 // resizeOf is the resize request that the request is about.
-func (s *compute) resizeOf(r *computeRequest) (*manager, *resizeRequest, error) {
+func (s *groups) resizeOf(r *request) (*manager, *resizeRequest, error) {
 	m, err := s.groupOf(r)
 	if err != nil {
 		return nil, nil, err
@@ -80,10 +80,10 @@ func (s *compute) resizeOf(r *computeRequest) (*manager, *resizeRequest, error) 
 			return m, request, nil
 		}
 	}
-	return nil, nil, computeMissing(m.path() + "/resizeRequests/" + r.name)
+	return nil, nil, missing(m.path() + "/resizeRequests/" + r.name)
 }
 
-func (s *compute) insertResize(r *computeRequest) (any, error) {
+func (s *groups) insertResize(r *request) (any, error) {
 	m, err := s.groupOf(r)
 	if err != nil {
 		return nil, err
@@ -93,12 +93,12 @@ func (s *compute) insertResize(r *computeRequest) (any, error) {
 		return nil, err
 	}
 	r.name = asked.GetName()
-	if err := checkComputeName(r.name); err != nil {
+	if err := checkName(r.name); err != nil {
 		return nil, err
 	}
 	size := int(asked.GetResizeBy())
 	if size < 1 {
-		return nil, computeInvalid("Invalid value for field 'resource.resizeBy': '%d'. Must be at least 1.", size)
+		return nil, invalid("Invalid value for field 'resource.resizeBy': '%d'. Must be at least 1.", size)
 	}
 	if err := s.fitsPolicy(m, size); err != nil {
 		return nil, err
@@ -107,29 +107,29 @@ func (s *compute) insertResize(r *computeRequest) (any, error) {
 	if err := s.accept(m, request, size); err != nil {
 		return nil, err
 	}
-	op := s.record(r)
+	op := s.operations.record(r)
 	s.grow(m)
 	return op, nil
 }
 
-func (s *compute) accept(m *manager, request *resizeRequest, size int) error {
+func (s *groups) accept(m *manager, request *resizeRequest, size int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, other := range m.resizes {
 		if other.asked.GetName() == request.asked.GetName() {
-			return computeExists(m.path() + "/resizeRequests/" + request.asked.GetName())
+			return exists(m.path() + "/resizeRequests/" + request.asked.GetName())
 		}
 	}
 	if m.size != 0 || m.deleting {
-		return computeInvalid("The emulator of Compute Engine takes a resize request of an empty managed group only.")
+		return invalid("The emulator of Compute Engine takes a resize request of an empty managed group only.")
 	}
-	request.id = s.newID()
+	request.id = s.ids.next()
 	m.resizes = append(m.resizes, request)
 	m.size, m.run, m.grown, m.failed = size, time.Duration(request.asked.GetRequestedRunDuration().GetSeconds())*time.Second, false, nil
 	return nil
 }
 
-func (s *compute) listResizes(r *computeRequest) (any, error) {
+func (s *groups) listResizes(r *request) (any, error) {
 	m, err := s.groupOf(r)
 	if err != nil {
 		return nil, err
@@ -140,10 +140,10 @@ func (s *compute) listResizes(r *computeRequest) (any, error) {
 		items = append(items, listItem{scope: r.scope(), name: request.asked.GetName(), message: request.show(m)})
 	}
 	s.mu.Unlock()
-	return s.listed(r, "compute#instanceGroupManagerResizeRequestList", items)
+	return s.operations.lists.listed(r, "compute#instanceGroupManagerResizeRequestList", items)
 }
 
-func (s *compute) getResize(r *computeRequest) (any, error) {
+func (s *groups) getResize(r *request) (any, error) {
 	m, request, err := s.resizeOf(r)
 	if err != nil {
 		return nil, err
@@ -154,7 +154,7 @@ func (s *compute) getResize(r *computeRequest) (any, error) {
 }
 
 // cancelResize cancels a request that still waits.
-func (s *compute) cancelResize(r *computeRequest) (any, error) {
+func (s *groups) cancelResize(r *request) (any, error) {
 	m, request, err := s.resizeOf(r)
 	if err != nil {
 		return nil, err
@@ -166,14 +166,14 @@ func (s *compute) cancelResize(r *computeRequest) (any, error) {
 	}
 	s.mu.Unlock()
 	if state != resizeAccepted {
-		return nil, computeInvalid("The resize request '%s' is in state %s and cannot be cancelled.", r.name, state)
+		return nil, invalid("The resize request '%s' is in state %s and cannot be cancelled.", r.name, state)
 	}
 	_, _ = s.cloud.Delete(m.key) // an attempt may be under way
-	return s.record(r), nil
+	return s.operations.record(r), nil
 }
 
 // deleteResize forgets a request that waits no longer.
-func (s *compute) deleteResize(r *computeRequest) (any, error) {
+func (s *groups) deleteResize(r *request) (any, error) {
 	m, request, err := s.resizeOf(r)
 	if err != nil {
 		return nil, err
@@ -185,18 +185,18 @@ func (s *compute) deleteResize(r *computeRequest) (any, error) {
 	}
 	s.mu.Unlock()
 	if waits {
-		return nil, computeInvalid("The resize request '%s' is in state ACCEPTED and cannot be deleted; cancel it first.", r.name)
+		return nil, invalid("The resize request '%s' is in state ACCEPTED and cannot be deleted; cancel it first.", r.name)
 	}
-	return s.record(r), nil
+	return s.operations.record(r), nil
 }
 
 // show is a request as the API shows it. The lock is held.
 func (q *resizeRequest) show(m *manager) *computepb.InstanceGroupManagerResizeRequest {
 	v := proto.CloneOf(q.asked)
 	v.Kind, v.Id = new("compute#instanceGroupManagerResizeRequest"), &q.id
-	v.CreationTimestamp, v.State = new(computeTime(q.created)), new(string(q.state))
-	v.SelfLink = new(computeRoot + m.path() + "/resizeRequests/" + q.asked.GetName())
-	v.Zone = new(computeRoot + strings.TrimSuffix(m.path(), "/instanceGroupManagers/"+m.key.Name))
+	v.CreationTimestamp, v.State = new(timestamp(q.created)), new(string(q.state))
+	v.SelfLink = new(linkRoot + m.path() + "/resizeRequests/" + q.asked.GetName())
+	v.Zone = new(linkRoot + strings.TrimSuffix(m.path(), "/instanceGroupManagers/"+m.key.Name))
 	if q.lastError == nil {
 		return v
 	}

@@ -1,4 +1,4 @@
-package emulator
+package compute
 
 import (
 	"regexp"
@@ -40,7 +40,7 @@ func parseListFilter(text string) (listFilter, error) {
 	}
 	tokens = slices.DeleteFunc(tokens, func(t string) bool { return t == "(" || t == ")" || t == "AND" })
 	if slices.Contains(tokens, "OR") || slices.Contains(tokens, "NOT") || len(tokens)%3 != 0 {
-		return nil, computeInvalid("Invalid value for field 'filter': '%s'. Invalid list filter expression.", text)
+		return nil, invalid("Invalid value for field 'filter': '%s'. Invalid list filter expression.", text)
 	}
 	var f listFilter
 	for term := range slices.Chunk(tokens, 3) {
@@ -49,10 +49,10 @@ func parseListFilter(text string) (listFilter, error) {
 		case filterIs, filterIsNot, filterHas:
 		case filterMatch, filterMatchNot:
 			if t.match, err = regexp.Compile("^(?:" + t.value + ")$"); err != nil {
-				return nil, computeInvalid("Invalid value for field 'filter': '%s'. %v", text, err)
+				return nil, invalid("Invalid value for field 'filter': '%s'. %v", text, err)
 			}
 		default:
-			return nil, computeInvalid("Invalid value for field 'filter': '%s'. Unknown operator %s.", text, t.op)
+			return nil, invalid("Invalid value for field 'filter': '%s'. Unknown operator %s.", text, t.op)
 		}
 		f = append(f, t)
 	}
@@ -65,7 +65,7 @@ func filterTokens(text string) ([]string, error) {
 	for rest := text; strings.TrimSpace(rest) != ""; {
 		found := token.FindStringSubmatch(rest)
 		if found == nil {
-			return nil, computeInvalid("Invalid value for field 'filter': '%s'. Invalid list filter expression.", text)
+			return nil, invalid("Invalid value for field 'filter': '%s'. Invalid list filter expression.", text)
 		}
 		tokens, rest = append(tokens, found[1]), rest[len(found[0]):]
 	}

@@ -1,4 +1,4 @@
-package emulator
+package compute
 
 import (
 	"encoding/json"
@@ -11,8 +11,8 @@ import (
 	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
 )
 
-// computeError is a refusal in the words of Compute Engine's REST API.
-type computeError struct {
+// apiError is a refusal in the words of Compute Engine's REST API.
+type apiError struct {
 	status  int
 	reason  string
 	domain  string // "": global
@@ -20,39 +20,39 @@ type computeError struct {
 	details []any
 }
 
-func (e *computeError) Error() string { return e.message }
+func (e *apiError) Error() string { return e.message }
 
-func computeInvalid(format string, args ...any) error {
-	return &computeError{status: http.StatusBadRequest, reason: "invalid", message: fmt.Sprintf(format, args...)}
+func invalid(format string, args ...any) error {
+	return &apiError{status: http.StatusBadRequest, reason: "invalid", message: fmt.Sprintf(format, args...)}
 }
 
-func computeMissing(resource string) error {
-	return &computeError{status: http.StatusNotFound, reason: "notFound", message: fmt.Sprintf("The resource '%s' was not found", resource)}
+func missing(resource string) error {
+	return &apiError{status: http.StatusNotFound, reason: "notFound", message: fmt.Sprintf("The resource '%s' was not found", resource)}
 }
 
-func computeExists(resource string) *computeError {
-	return &computeError{status: http.StatusConflict, reason: "alreadyExists", message: fmt.Sprintf("The resource '%s' already exists", resource)}
+func exists(resource string) *apiError {
+	return &apiError{status: http.StatusConflict, reason: "alreadyExists", message: fmt.Sprintf("The resource '%s' already exists", resource)}
 }
 
-func computeInUse(resource, user string) error {
-	return &computeError{status: http.StatusBadRequest, reason: "resourceInUseByAnotherResource",
+func inUse(resource, user string) error {
+	return &apiError{status: http.StatusBadRequest, reason: "resourceInUseByAnotherResource",
 		message: fmt.Sprintf("The resource '%s' is already being used by '%s'", resource, user)}
 }
 
-func computeStale(what string) error {
-	return &computeError{status: http.StatusPreconditionFailed, reason: "conditionNotMet", message: what}
+func stale(what string) error {
+	return &apiError{status: http.StatusPreconditionFailed, reason: "conditionNotMet", message: what}
 }
 
-// computeErrorOf is an error as this API tells it.
-func computeErrorOf(err error, r *computeRequest) *computeError {
-	if known, ok := errors.AsType[*computeError](err); ok {
+// errorOf is an error as this API tells it.
+func errorOf(err error, r *request) *apiError {
+	if known, ok := errors.AsType[*apiError](err); ok {
 		return known
 	}
 	refused, ok := errors.AsType[*cloud.Error](err)
 	if !ok {
-		return &computeError{status: http.StatusInternalServerError, reason: "internalError", message: err.Error()}
+		return &apiError{status: http.StatusInternalServerError, reason: "internalError", message: err.Error()}
 	}
-	e := &computeError{message: refused.Message, domain: "global"}
+	e := &apiError{message: refused.Message, domain: "global"}
 	switch refused.Reason {
 	case cloud.ReasonInvalid, cloud.ReasonPrecondition:
 		e.status, e.reason = http.StatusBadRequest, "invalid"
@@ -60,7 +60,7 @@ func computeErrorOf(err error, r *computeRequest) *computeError {
 		e.status, e.reason = http.StatusBadRequest, "resourceNotReady"
 		e.message = fmt.Sprintf("The resource '%s' is not ready", r.resource())
 	case cloud.ReasonExists:
-		e = computeExists(r.resource())
+		e = exists(r.resource())
 	case cloud.ReasonNotFound:
 		e.status, e.reason, e.message = http.StatusNotFound, "notFound", fmt.Sprintf("The resource '%s' was not found", r.resource())
 	case cloud.ReasonStockout, cloud.ReasonReservation:
@@ -101,7 +101,7 @@ func quotaMessage(refused *cloud.Error) string {
 	return fmt.Sprintf("Quota '%s' exceeded.  Limit: %.1f in region %s.", quotaMetric(refused.Type), float64(refused.Limit), refused.Region)
 }
 
-func writeComputeError(w http.ResponseWriter, e *computeError) {
+func writeError(w http.ResponseWriter, e *apiError) {
 	if e.domain == "" {
 		e.domain = "global"
 	}

@@ -1,4 +1,4 @@
-package emulator
+package compute
 
 import (
 	"errors"
@@ -18,13 +18,13 @@ const growAgain = time.Minute
 const maxTrouble = 50
 
 // grow asks for a group's machines, unless it has or had them or wants none.
-func (s *compute) grow(m *manager) {
+func (s *groups) grow(m *manager) {
 	s.mu.Lock()
 	if m.deleting || m.size == 0 || m.grown || m.attempt != "" || s.managers[m.key] != m {
 		s.mu.Unlock()
 		return
 	}
-	spec := s.machineSpec(m.key, m.detail, m.size)
+	spec := s.instances.spec(m.key, m.detail, m.size, s.changed)
 	spec.Instances = m.instances()
 	if m.run > 0 {
 		spec.MaxRun, spec.VanishAtEnd = m.run, true
@@ -50,7 +50,7 @@ func (s *compute) grow(m *manager) {
 // notGrown notes that an attempt to make a group's machines has failed, once for
 // each, and lets it try again later. A flex-start request fails for good if it
 // is a quota that it lacks.
-func (s *compute) notGrown(m *manager, attempt string, why error) {
+func (s *groups) notGrown(m *manager, attempt string, why error) {
 	refused, ok := errors.AsType[*cloud.Error](why)
 	if !ok {
 		return
@@ -79,20 +79,12 @@ func (s *compute) notGrown(m *manager, attempt string, why error) {
 	}
 }
 
-// groupChanged is told of every change of a machine or of a group's machines.
-func (s *compute) groupChanged(g *cloud.Group) {
-	s.preempted(g)
-	if g.State == cloud.StateGone {
-		s.mu.Lock()
-		delete(s.rendered, g.Key)
-		s.mu.Unlock()
-	}
-	if g.Kind != cloud.KindGroup {
-		return
-	}
+// changed follows every change of a group's machines.
+func (s *groups) changed(g *cloud.Group) {
+	s.instances.changed(g)
 	s.mu.Lock()
 	m := s.managers[g.Key]
-	if detail, ok := g.Detail.(*machineDetail); !ok || m == nil || detail.owner != m {
+	if detail, ok := g.Detail.(*machineDetail); !ok || m == nil || detail.owner != m.id {
 		s.mu.Unlock()
 		return
 	}
@@ -133,50 +125,23 @@ func (m *manager) settled(g *cloud.Group) {
 	}
 }
 
-// preempted records, once for each machine, the operation by which the service
-// tells of a preemption.
-func (s *compute) preempted(g *cloud.Group) {
-	if g.Cause != cloud.CausePreempted {
-		return
-	}
-	s.mu.Lock()
-	told := s.told[g.Key] == g.ID
-	if s.told[g.Key] = g.ID; g.State == cloud.StateGone {
-		delete(s.told, g.Key)
-	}
-	s.mu.Unlock()
-	if told {
-		return
-	}
-	names := []string{g.Name}
-	if g.Kind == cloud.KindGroup {
-		names = nil
-		for i := range g.Hosts {
-			names = append(names, g.Hosts[i].Instance)
-		}
-	}
-	for _, name := range names {
-		s.cloud.Record(cloud.Key{Project: g.Project, Zone: g.Zone, Kind: cloud.KindInstance, Name: name}, preemptedType, 0, nil)
-	}
-}
-
 // showManager is a managed group as the API shows it.
-func (s *compute) showManager(m *manager) *computepb.InstanceGroupManager {
+func (s *groups) showManager(m *manager) *computepb.InstanceGroupManager {
 	g, there := s.cloud.Group(m.key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v := proto.CloneOf(m.asked)
-	root := computeRoot + "projects/" + m.key.Project
+	root := linkRoot + "projects/" + m.key.Project
 	zone := root + "/zones/" + m.key.Zone
 	size := int32(m.size)
 	if m.waiting() {
 		size = 0
 	}
 	v.Kind, v.Id, v.TargetSize = new("compute#instanceGroupManager"), &m.id, &size
-	v.Zone, v.SelfLink = &zone, new(computeRoot+m.path())
+	v.Zone, v.SelfLink = &zone, new(linkRoot+m.path())
 	v.InstanceGroup = new(zone + "/instanceGroups/" + m.key.Name)
-	v.CreationTimestamp = new(computeTime(m.created))
-	v.InstanceTemplate = new(computeRoot + m.uses[0].path())
+	v.CreationTimestamp = new(timestamp(m.created))
+	v.InstanceTemplate = new(linkRoot + m.uses[0].path())
 	v.Fingerprint = new(fingerprint(m.path(), strconv.Itoa(m.size), strconv.FormatBool(m.deleting), strconv.Itoa(m.changes)))
 	if v.BaseInstanceName == nil {
 		v.BaseInstanceName = &m.key.Name
@@ -209,14 +174,14 @@ func (m *manager) bulk(going bool) *computepb.InstanceGroupManagerStatusBulkInst
 	b := &computepb.InstanceGroupManagerStatusBulkInstanceOperation{InProgress: &going}
 	if going && m.failed != nil {
 		b.LastProgressCheck = &computepb.InstanceGroupManagerStatusBulkInstanceOperationLastProgressCheck{
-			Error: failureOf(m.failed, m.path()).errorList(), Timestamp: new(computeTime(m.failedAt)),
+			Error: failureOf(m.failed, m.path()).errorList(), Timestamp: new(timestamp(m.failedAt)),
 		}
 	}
 	return b
 }
 
 // managerErrors are a group's failures to make machines, newest first.
-func (s *compute) managerErrors(r *computeRequest) (any, error) {
+func (s *groups) managerErrors(r *request) (any, error) {
 	m, err := s.manager(r)
 	if err != nil {
 		return nil, err
@@ -224,12 +189,12 @@ func (s *compute) managerErrors(r *computeRequest) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	answer := &computepb.InstanceGroupManagersListErrorsResponse{}
-	root := computeRoot + "projects/" + m.key.Project + "/zones/" + m.key.Zone + "/instances/"
+	root := linkRoot + "projects/" + m.key.Project + "/zones/" + m.key.Zone + "/instances/"
 	for i := range m.trouble {
 		t := m.trouble[len(m.trouble)-1-i]
 		answer.Items = append(answer.Items, &computepb.InstanceManagedByIgmError{
 			Error:     &computepb.InstanceManagedByIgmErrorManagedInstanceError{Code: &t.failure.code, Message: &t.failure.message},
-			Timestamp: new(computeTime(t.at)),
+			Timestamp: new(timestamp(t.at)),
 			InstanceActionDetails: &computepb.InstanceManagedByIgmErrorInstanceActionDetails{
 				Action: new("CREATING"), Instance: new(root + t.instance),
 			},

@@ -1,4 +1,4 @@
-package emulator
+package tpu
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 const preemptibleLife = 24 * time.Hour
 
 // ListNodes lists the nodes of a zone or, for "-", of all.
-func (s *tpu) ListNodes(_ context.Context, r *tpuapi.ListNodesRequest) (*tpuapi.ListNodesResponse, error) {
+func (s *service) ListNodes(_ context.Context, r *tpuapi.ListNodesRequest) (*tpuapi.ListNodesResponse, error) {
 	parent, p, err := s.list(r)
 	if err != nil {
 		return nil, err
@@ -29,12 +29,12 @@ func (s *tpu) ListNodes(_ context.Context, r *tpuapi.ListNodesRequest) (*tpuapi.
 	for i, g := range page {
 		response.Nodes[i] = s.shown.node(g)
 	}
-	response.Nodes, response.NextPageToken = s.nodes.read(response.Nodes, next, p.after == nil)
+	response.Nodes, response.NextPageToken = s.nodes.Page(response.Nodes, next, p.after == nil)
 	return response, nil
 }
 
 // GetNode shows a node.
-func (s *tpu) GetNode(_ context.Context, r *tpuapi.GetNodeRequest) (*tpuapi.Node, error) {
+func (s *service) GetNode(_ context.Context, r *tpuapi.GetNodeRequest) (*tpuapi.Node, error) {
 	n, err := s.resource(r.GetName(), "nodes")
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (s *tpu) GetNode(_ context.Context, r *tpuapi.GetNodeRequest) (*tpuapi.Node
 }
 
 // CreateNode checks all that can be wrong with a node and asks the model for it.
-func (s *tpu) CreateNode(_ context.Context, r *tpuapi.CreateNodeRequest) (*longrunningpb.Operation, error) {
+func (s *service) CreateNode(_ context.Context, r *tpuapi.CreateNodeRequest) (*longrunningpb.Operation, error) {
 	parent, err := s.parent(r.GetParent(), false)
 	if err != nil {
 		return nil, err
@@ -57,11 +57,11 @@ func (s *tpu) CreateNode(_ context.Context, r *tpuapi.CreateNodeRequest) (*longr
 	if err != nil {
 		return nil, err
 	}
-	return s.once("CreateNode", r.GetParent(), r.GetRequestId(), func() (cloud.Operation, error) { return s.cloud.Allocate(spec) })
+	return s.operations.once("CreateNode", r.GetParent(), r.GetRequestId(), func() (cloud.Operation, error) { return s.cloud.Allocate(spec) })
 }
 
 // nodeSpec is what a node asks of the model.
-func (s *tpu) nodeSpec(n name, node *tpuapi.Node) (cloud.Spec, error) {
+func (s *service) nodeSpec(n name, node *tpuapi.Node) (cloud.Spec, error) {
 	if err := checkID(n.id); err != nil {
 		return cloud.Spec{}, err
 	}
@@ -90,30 +90,30 @@ func (s *tpu) nodeSpec(n name, node *tpuapi.Node) (cloud.Spec, error) {
 }
 
 // DeleteNode deletes a node in whatever state. The operation answers Empty.
-func (s *tpu) DeleteNode(_ context.Context, r *tpuapi.DeleteNodeRequest) (*longrunningpb.Operation, error) {
+func (s *service) DeleteNode(_ context.Context, r *tpuapi.DeleteNodeRequest) (*longrunningpb.Operation, error) {
 	return s.actOn(r.GetName(), s.cloud.Delete)
 }
 
 // StopNode stops a ready node.
-func (s *tpu) StopNode(_ context.Context, r *tpuapi.StopNodeRequest) (*longrunningpb.Operation, error) {
+func (s *service) StopNode(_ context.Context, r *tpuapi.StopNodeRequest) (*longrunningpb.Operation, error) {
 	return s.actOn(r.GetName(), s.cloud.Stop)
 }
 
 // StartNode starts a stopped one.
-func (s *tpu) StartNode(_ context.Context, r *tpuapi.StartNodeRequest) (*longrunningpb.Operation, error) {
+func (s *service) StartNode(_ context.Context, r *tpuapi.StartNodeRequest) (*longrunningpb.Operation, error) {
 	return s.actOn(r.GetName(), s.cloud.Start)
 }
 
-func (s *tpu) actOn(text string, act func(cloud.Key) (cloud.Operation, error)) (*longrunningpb.Operation, error) {
+func (s *service) actOn(text string, act func(cloud.Key) (cloud.Operation, error)) (*longrunningpb.Operation, error) {
 	n, err := s.resource(text, "nodes")
 	if err != nil {
 		return nil, err
 	}
-	return s.carryOut(func() (cloud.Operation, error) { return act(n.key(cloud.KindNode)) })
+	return s.operations.carryOut(func() (cloud.Operation, error) { return act(n.key(cloud.KindNode)) })
 }
 
 // UpdateNode changes what the API can change of a ready or stopped node.
-func (s *tpu) UpdateNode(_ context.Context, r *tpuapi.UpdateNodeRequest) (*longrunningpb.Operation, error) {
+func (s *service) UpdateNode(_ context.Context, r *tpuapi.UpdateNodeRequest) (*longrunningpb.Operation, error) {
 	paths, want := r.GetUpdateMask().GetPaths(), r.GetNode()
 	if len(paths) == 0 {
 		return nil, invalid("update_mask is required.")
@@ -162,8 +162,4 @@ func update(node, want *tpuapi.Node, path string) {
 		}
 		node.NetworkConfig.EnableExternalIps = want.GetNetworkConfig().GetEnableExternalIps()
 	}
-}
-
-func notFound(resource string) *cloud.Error {
-	return &cloud.Error{Reason: cloud.ReasonNotFound, Message: "Resource '" + resource + "' was not found"}
 }

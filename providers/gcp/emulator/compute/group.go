@@ -1,9 +1,11 @@
-package emulator
+package compute
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"cloud.google.com/go/compute/apiv1/computepb"
@@ -21,9 +23,9 @@ type manager struct {
 	created time.Time
 	asked   *computepb.InstanceGroupManager // never changed
 	detail  *machineDetail
-	uses    []keptKey // its template and its policy
+	uses    []templateKey // its template and its policy
 
-	// Guarded by the API's lock.
+	// Guarded by the lock of groups.
 	size     int           // machines wanted
 	run      time.Duration // for how long; 0: as the template says
 	grown    bool          // it has had its machines: they are not made again when they are lost
@@ -62,25 +64,39 @@ func (m *manager) instances() []string {
 	return names
 }
 
-func (s *compute) groupCalls() map[string]computeCall {
+// groups serves managed instance groups and their resize requests, and keeps what
+// the model does not know of them. Its lock is never held while the model is
+// called: the model calls back.
+type groups struct {
+	cloud      *cloud.Cloud
+	operations *operations
+	ids        *ids
+	templates  *templates
+	instances  *instances
+
+	mu       sync.Mutex
+	managers map[cloud.Key]*manager
+}
+
+func (s *groups) endpoints() map[string]endpoint {
 	const zone, permission = "zones/{zone}", "compute.instanceGroupManagers."
 	one := "instanceGroupManagers/{name}"
-	return map[string]computeCall{
+	return map[string]endpoint{
 		pattern("POST", zone, "instanceGroupManagers"): {
 			method: "instanceGroupManagers.insert", permission: permission + "create", creates: true, do: s.insertManager,
 		},
 		pattern("GET", zone, "instanceGroupManagers"): {
-			method: "instanceGroupManagers.list", permission: permission + "list", do: func(r *computeRequest) (any, error) {
-				return s.listed(r, "compute#instanceGroupManagerList", s.allManagers(r))
+			method: "instanceGroupManagers.list", permission: permission + "list", do: func(r *request) (any, error) {
+				return s.operations.lists.listed(r, "compute#instanceGroupManagerList", s.allManagers(r))
 			},
 		},
 		"GET /compute/v1/projects/{project}/aggregated/instanceGroupManagers": {
-			method: "instanceGroupManagers.aggregatedList", permission: permission + "list", do: func(r *computeRequest) (any, error) {
-				return s.aggregated(r, "instanceGroupManagers", s.allManagers(r))
+			method: "instanceGroupManagers.aggregatedList", permission: permission + "list", do: func(r *request) (any, error) {
+				return s.operations.lists.aggregated(r, "instanceGroupManagers", s.allManagers(r))
 			},
 		},
 		pattern("GET", zone, one): {
-			method: "instanceGroupManagers.get", permission: permission + "get", do: func(r *computeRequest) (any, error) {
+			method: "instanceGroupManagers.get", permission: permission + "get", do: func(r *request) (any, error) {
 				m, err := s.manager(r)
 				if err != nil {
 					return nil, err
@@ -103,22 +119,22 @@ func (s *compute) groupCalls() map[string]computeCall {
 }
 
 // manager is the one that the request is about.
-func (s *compute) manager(r *computeRequest) (*manager, error) {
+func (s *groups) manager(r *request) (*manager, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if m := s.managers[r.key(cloud.KindGroup)]; m != nil {
 		return m, nil
 	}
-	return nil, computeMissing("projects/" + r.project + "/zones/" + r.zone + "/instanceGroupManagers/" + r.name)
+	return nil, missing("projects/" + r.project + "/zones/" + r.zone + "/instanceGroupManagers/" + r.name)
 }
 
-func (s *compute) insertManager(r *computeRequest) (any, error) {
+func (s *groups) insertManager(r *request) (any, error) {
 	asked := &computepb.InstanceGroupManager{}
 	if err := r.read(asked); err != nil {
 		return nil, err
 	}
 	r.name = asked.GetName()
-	if err := checkComputeName(r.name); err != nil {
+	if err := checkName(r.name); err != nil {
 		return nil, err
 	}
 	m := &manager{
@@ -130,52 +146,53 @@ func (s *compute) insertManager(r *computeRequest) (any, error) {
 	s.mu.Lock()
 	taken := s.managers[m.key] != nil
 	if !taken {
-		m.id = s.newID()
+		m.id = s.ids.next()
+		m.detail.owner = m.id
 		s.managers[m.key] = m
 	}
 	s.mu.Unlock()
 	if taken {
-		return nil, computeExists(r.resource())
+		return nil, exists(r.resource())
 	}
-	op := s.record(r)
+	op := s.operations.record(r)
 	s.grow(m)
 	return op, nil
 }
 
 // equip finds a group's template and policy and sees whether they go together.
-func (s *compute) equip(r *computeRequest, m *manager) error {
+func (s *groups) equip(r *request, m *manager) error {
 	link := m.asked.GetInstanceTemplate()
 	for _, version := range m.asked.GetVersions() {
 		link = version.GetInstanceTemplate()
 	}
-	key, found := s.find(link, "instanceTemplates")
+	key, found := s.templates.find(link, "instanceTemplates")
 	template, ok := found.(*computepb.InstanceTemplate)
 	if !ok {
-		return computeInvalid("Invalid value for field 'resource.instanceTemplate': '%s'. "+
+		return invalid("Invalid value for field 'resource.instanceTemplate': '%s'. "+
 			"The referenced instance template resource cannot be found.", link)
 	}
-	m.uses = []keptKey{key}
+	m.uses = []templateKey{key}
 	instance := asInstance(template.GetProperties())
-	if err := s.checkMachine(r, instance, "resource.instanceTemplate.properties"); err != nil {
+	if err := checkMachine(s.cloud, r, instance, "resource.instanceTemplate.properties"); err != nil {
 		return err
 	}
-	m.detail = &machineDetail{instance: instance, owner: m}
+	m.detail = &machineDetail{instance: instance}
 	mode := m.asked.GetTargetSizePolicy().GetMode()
 	if mode != "" && mode != "BULK" && mode != "INDIVIDUAL" {
-		return computeInvalid("Invalid value for field 'resource.targetSizePolicy.mode': '%s'.", mode)
+		return invalid("Invalid value for field 'resource.targetSizePolicy.mode': '%s'.", mode)
 	}
 	workload := m.asked.GetResourcePolicies().GetWorkloadPolicy()
 	if workload == "" {
 		return nil
 	}
-	key, found = s.find(workload, "resourcePolicies")
+	key, found = s.templates.find(workload, "resourcePolicies")
 	policy, ok := found.(*computepb.ResourcePolicy)
 	if !ok {
-		return computeInvalid("Invalid value for field 'resource.resourcePolicies.workloadPolicy': '%s'. "+
+		return invalid("Invalid value for field 'resource.resourcePolicies.workloadPolicy': '%s'. "+
 			"The referenced resource policy resource cannot be found.", workload)
 	}
 	if key.scope != "regions/"+cloud.RegionOf(r.zone) {
-		return computeInvalid("Invalid value for field 'resource.resourcePolicies.workloadPolicy': '%s'. "+
+		return invalid("Invalid value for field 'resource.resourcePolicies.workloadPolicy': '%s'. "+
 			"It is not in the region of the zone '%s'.", workload, r.zone)
 	}
 	m.uses = append(m.uses, key)
@@ -186,14 +203,26 @@ func (s *compute) equip(r *computeRequest, m *manager) error {
 func fits(m *manager, topology string, size int) error {
 	kind, _ := parseMachineType(m.detail.instance.GetMachineType())
 	if chips := topologyChips(topology); topology != "" && size > 0 && chips != size*kind.units {
-		return computeInvalid("Invalid value for field 'resource.targetSize': '%d'. The accelerator topology '%s' has %d chips, "+
+		return invalid("Invalid value for field 'resource.targetSize': '%d'. The accelerator topology '%s' has %d chips, "+
 			"not %d machines of %d.", size, topology, chips, size, kind.units)
 	}
 	return nil
 }
 
+// userOf is the path of a managed group that refers to a resource, "" if none does.
+func (s *groups) userOf(key templateKey) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.managers {
+		if slices.Contains(m.uses, key) {
+			return m.path()
+		}
+	}
+	return ""
+}
+
 // allManagers are those of the request's zone, or of all zones if it has none.
-func (s *compute) allManagers(r *computeRequest) []listItem {
+func (s *groups) allManagers(r *request) []listItem {
 	s.mu.Lock()
 	var found []*manager
 	for key, m := range s.managers {
@@ -211,7 +240,7 @@ func (s *compute) allManagers(r *computeRequest) []listItem {
 
 // patchManager replaces what a group says about all of its instances; those that
 // are there stay as they are.
-func (s *compute) patchManager(r *computeRequest) (any, error) {
+func (s *groups) patchManager(r *request) (any, error) {
 	m, err := s.manager(r)
 	if err != nil {
 		return nil, err
@@ -221,20 +250,20 @@ func (s *compute) patchManager(r *computeRequest) (any, error) {
 		return nil, err
 	}
 	if !proto.Equal(asked, &computepb.InstanceGroupManager{Fingerprint: asked.Fingerprint, AllInstancesConfig: asked.AllInstancesConfig}) {
-		return nil, computeInvalid("The emulator of Compute Engine patches nothing but allInstancesConfig.")
+		return nil, invalid("The emulator of Compute Engine patches nothing but allInstancesConfig.")
 	}
 	if asked.Fingerprint != nil && asked.GetFingerprint() != s.showManager(m).GetFingerprint() {
-		return nil, computeStale("Fingerprint does not match the current fingerprint of the instance group manager.")
+		return nil, stale("Fingerprint does not match the current fingerprint of the instance group manager.")
 	}
 	s.mu.Lock()
 	m.config = asked.GetAllInstancesConfig()
 	m.changes++
 	s.mu.Unlock()
-	return s.record(r), nil
+	return s.operations.record(r), nil
 }
 
 // deleteManager deletes a group with its machines; it is listed until they are gone.
-func (s *compute) deleteManager(r *computeRequest) (any, error) {
+func (s *groups) deleteManager(r *request) (any, error) {
 	m, err := s.manager(r)
 	if err != nil {
 		return nil, err
@@ -244,23 +273,23 @@ func (s *compute) deleteManager(r *computeRequest) (any, error) {
 	s.mu.Unlock()
 	op, err := s.cloud.Delete(m.key)
 	if err == nil {
-		return s.operation(op), nil
+		return s.operations.show(op), nil
 	}
 	s.mu.Lock()
 	delete(s.managers, m.key)
 	s.mu.Unlock()
-	return s.record(r), nil
+	return s.operations.record(r), nil
 }
 
 // resizeManager makes all machines of an empty group, or takes all of them.
-func (s *compute) resizeManager(r *computeRequest) (any, error) {
+func (s *groups) resizeManager(r *request) (any, error) {
 	m, err := s.manager(r)
 	if err != nil {
 		return nil, err
 	}
 	size, err := strconv.Atoi(r.URL.Query().Get("size"))
 	if err != nil || size < 0 {
-		return nil, computeInvalid("Invalid value for field 'size': '%s'.", r.URL.Query().Get("size"))
+		return nil, invalid("Invalid value for field 'size': '%s'.", r.URL.Query().Get("size"))
 	}
 	s.mu.Lock()
 	before := m.size
@@ -272,7 +301,7 @@ func (s *compute) resizeManager(r *computeRequest) (any, error) {
 		m.size, m.grown = 0, false
 		s.mu.Unlock()
 		if _, err := s.cloud.Delete(m.key); err == nil {
-			return s.record(r), nil
+			return s.operations.record(r), nil
 		}
 	case before == 0:
 		if err := s.fitsPolicy(m, size); err != nil {
@@ -283,13 +312,13 @@ func (s *compute) resizeManager(r *computeRequest) (any, error) {
 		s.mu.Unlock()
 		s.grow(m)
 	default:
-		return nil, computeInvalid("The emulator of Compute Engine resizes a managed group from and to zero machines only.")
+		return nil, invalid("The emulator of Compute Engine resizes a managed group from and to zero machines only.")
 	}
-	return s.record(r), nil
+	return s.operations.record(r), nil
 }
 
-func (s *compute) fitsPolicy(m *manager, size int) error {
-	_, found := s.find(m.asked.GetResourcePolicies().GetWorkloadPolicy(), "resourcePolicies")
+func (s *groups) fitsPolicy(m *manager, size int) error {
+	_, found := s.templates.find(m.asked.GetResourcePolicies().GetWorkloadPolicy(), "resourcePolicies")
 	policy, _ := found.(*computepb.ResourcePolicy)
 	return fits(m, policy.GetWorkloadPolicy().GetAcceleratorTopology(), size)
 }
@@ -305,56 +334,4 @@ func topologyChips(topology string) int {
 		chips *= n
 	}
 	return chips
-}
-
-// managedInstances are a group's machines, made or still to be made.
-func (s *compute) managedInstances(r *computeRequest) (any, error) {
-	m, err := s.manager(r)
-	if err != nil {
-		return nil, err
-	}
-	root := computeRoot + "projects/" + m.key.Project + "/zones/" + m.key.Zone + "/instances/"
-	answer := &computepb.InstanceGroupManagersListManagedInstancesResponse{}
-	g, there := s.cloud.Group(m.key)
-	if there && len(g.Hosts) > 0 {
-		action := actionOn(g)
-		for _, item := range s.machines(g) {
-			instance, _ := item.message.(*computepb.Instance)
-			answer.ManagedInstances = append(answer.ManagedInstances, &computepb.ManagedInstance{
-				Instance: new(root + item.name), Name: &item.name, Id: instance.Id, InstanceStatus: instance.Status,
-				CurrentAction: &action,
-			})
-		}
-		return answer, nil
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if m.grown || m.deleting || m.waiting() {
-		return answer, nil
-	}
-	for _, name := range m.instances() {
-		managed := &computepb.ManagedInstance{
-			Instance: new(root + name), Name: new(name), CurrentAction: new("CREATING"),
-		}
-		if m.failed != nil {
-			managed.LastAttempt = &computepb.ManagedInstanceLastAttempt{Errors: lastErrors(failureOf(m.failed, root+name))}
-		}
-		answer.ManagedInstances = append(answer.ManagedInstances, managed)
-	}
-	return answer, nil
-}
-
-// actionOn is what a managed group is doing to its machines.
-func actionOn(g *cloud.Group) string {
-	if g.Shown == cloud.StateCreating {
-		return "CREATING"
-	}
-	if g.Shown == cloud.StateDeleting {
-		return "DELETING"
-	}
-	return "NONE"
-}
-
-func lastErrors(f operationFailure) *computepb.ManagedInstanceLastAttemptErrors {
-	return &computepb.ManagedInstanceLastAttemptErrors{Errors: f.errorList().GetErrors()}
 }

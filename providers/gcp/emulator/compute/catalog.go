@@ -1,4 +1,4 @@
-package emulator
+package compute
 
 import (
 	"maps"
@@ -15,35 +15,41 @@ import (
 type catalog struct {
 	scope string // "", "zones/{zone}", "regions/{region}" or "global"
 	name  string // "machineTypes"
-	one   func(r *computeRequest) proto.Message
-	all   func(r *computeRequest) []string // names, without those that are there only when asked for
+	one   func(r *request) proto.Message
+	all   func(r *request) []string // names, without those that are there only when asked for
 }
 
-func (s *compute) catalogs() []catalog {
+// catalogs serves what a project can use: zones, types, networks, images.
+type catalogs struct {
+	cloud *cloud.Cloud
+	lists *lists
+}
+
+func (s *catalogs) all() []catalog {
 	return []catalog{
-		{name: "zones", one: s.oneZone, all: func(*computeRequest) []string { return s.cloud.Zones() }},
-		{name: "regions", one: s.oneRegion, all: func(*computeRequest) []string { return s.regions() }},
+		{name: "zones", one: s.oneZone, all: func(*request) []string { return s.cloud.Zones() }},
+		{name: "regions", one: s.oneRegion, all: func(*request) []string { return s.regions() }},
 		{scope: "zones/{zone}", name: "machineTypes", one: s.oneMachineType, all: s.machineTypes},
 		{scope: "zones/{zone}", name: "acceleratorTypes", one: s.oneAcceleratorType, all: s.acceleratorTypes},
 		{scope: "global", name: "networks", one: s.oneNetwork, all: s.networks},
 		{scope: "regions/{region}", name: "subnetworks", one: s.oneSubnetwork, all: s.networks},
-		{scope: "global", name: "images", one: oneImage, all: func(*computeRequest) []string { return nil }},
+		{scope: "global", name: "images", one: oneImage, all: func(*request) []string { return nil }},
 	}
 }
 
-func (s *compute) catalogCalls() map[string]computeCall {
-	calls := map[string]computeCall{
+func (s *catalogs) endpoints() map[string]endpoint {
+	found := map[string]endpoint{
 		"GET /compute/v1/projects/{project}":             {method: "projects.get", permission: "compute.projects.get", do: s.getProject},
 		pattern("GET", "global", "images/family/{name}"): {method: "images.get", permission: "compute.images.get", do: getOne(oneImage)},
 	}
-	for _, c := range s.catalogs() {
+	for _, c := range s.all() {
 		root := "GET /compute/v1/projects/{project}/" + c.name
 		if c.scope != "" {
 			root = pattern("GET", c.scope, c.name)
 		}
 		permission := "compute." + c.name + "."
-		calls[root+"/{name}"] = computeCall{method: c.name + ".get", permission: permission + "get", do: getOne(c.one)}
-		calls[root] = computeCall{method: c.name + ".list", permission: permission + "list", do: func(r *computeRequest) (any, error) {
+		found[root+"/{name}"] = endpoint{method: c.name + ".get", permission: permission + "get", do: getOne(c.one)}
+		found[root] = endpoint{method: c.name + ".list", permission: permission + "list", do: func(r *request) (any, error) {
 			var items []listItem
 			for _, name := range c.all(r) {
 				each := *r
@@ -52,36 +58,36 @@ func (s *compute) catalogCalls() map[string]computeCall {
 					items = append(items, listItem{scope: r.scope(), name: name, message: one})
 				}
 			}
-			return s.listed(r, "compute#"+c.name+"List", items)
+			return s.lists.listed(r, "compute#"+c.name+"List", items)
 		}}
 	}
-	return calls
+	return found
 }
 
-func getOne(one func(*computeRequest) proto.Message) func(*computeRequest) (any, error) {
-	return func(r *computeRequest) (any, error) {
+func getOne(one func(*request) proto.Message) func(*request) (any, error) {
+	return func(r *request) (any, error) {
 		found := one(r)
 		if found == nil {
-			return nil, computeMissing(r.resource())
+			return nil, missing(r.resource())
 		}
 		return found, nil
 	}
 }
 
-func (s *compute) getProject(r *computeRequest) (any, error) {
+func (s *catalogs) getProject(r *request) (any, error) {
 	return &computepb.Project{
 		Kind: new("compute#project"), Name: &r.project, Id: new(fingerprintNumber(r.project) >> 1),
-		SelfLink:              new(computeRoot + "projects/" + r.project),
+		SelfLink:              new(linkRoot + "projects/" + r.project),
 		DefaultServiceAccount: new("1-compute@developer.gserviceaccount.com"), DefaultNetworkTier: new("PREMIUM"),
 		CommonInstanceMetadata: showMetadata(nil),
 	}, nil
 }
 
-func link(r *computeRequest, rest string) *string {
-	return new(computeRoot + "projects/" + r.project + "/" + rest)
+func link(r *request, rest string) *string {
+	return new(linkRoot + "projects/" + r.project + "/" + rest)
 }
 
-func (s *compute) oneZone(r *computeRequest) proto.Message {
+func (s *catalogs) oneZone(r *request) proto.Message {
 	if !s.cloud.HasZone(r.name) {
 		return nil
 	}
@@ -91,7 +97,7 @@ func (s *compute) oneZone(r *computeRequest) proto.Message {
 	}
 }
 
-func (s *compute) regions() []string {
+func (s *catalogs) regions() []string {
 	regions := map[string]bool{}
 	for _, zone := range s.cloud.Zones() {
 		regions[cloud.RegionOf(zone)] = true
@@ -100,7 +106,7 @@ func (s *compute) regions() []string {
 }
 
 // oneRegion has the quotas that the scenario limits.
-func (s *compute) oneRegion(r *computeRequest) proto.Message {
+func (s *catalogs) oneRegion(r *request) proto.Message {
 	if !slices.Contains(s.regions(), r.name) {
 		return nil
 	}
@@ -140,7 +146,7 @@ func quotaMetric(kind string) string {
 }
 
 // oneMachineType has what follows from its name: 4 GB of memory for each core.
-func (s *compute) oneMachineType(r *computeRequest) proto.Message {
+func (s *catalogs) oneMachineType(r *request) proto.Message {
 	kind, ok := parseMachineType(r.name)
 	if !ok || !slices.Contains(s.cloud.Offered(r.zone), kind.kind) {
 		return nil
@@ -162,7 +168,7 @@ func (s *compute) oneMachineType(r *computeRequest) proto.Message {
 	return m
 }
 
-func (s *compute) machineTypes(r *computeRequest) []string {
+func (s *catalogs) machineTypes(r *request) []string {
 	forTPU := map[string][]string{
 		"v4": {"ct4p-hightpu-4t"}, "v5litepod": {"ct5lp-hightpu-1t", "ct5lp-hightpu-4t", "ct5lp-hightpu-8t"}, "v5p": {"ct5p-hightpu-4t"},
 		"v6e": {"ct6e-standard-1t", "ct6e-standard-4t", "ct6e-standard-8t"}, "tpu7x": {"tpu7x-standard-1t", "tpu7x-standard-4t"},
@@ -181,7 +187,7 @@ func (s *compute) machineTypes(r *computeRequest) []string {
 	return names
 }
 
-func (s *compute) acceleratorTypes(r *computeRequest) []string {
+func (s *catalogs) acceleratorTypes(r *request) []string {
 	var names []string
 	for _, name := range s.machineTypes(r) {
 		kind, _ := parseMachineType(name)
@@ -192,7 +198,7 @@ func (s *compute) acceleratorTypes(r *computeRequest) []string {
 	return names
 }
 
-func (s *compute) oneAcceleratorType(r *computeRequest) proto.Message {
+func (s *catalogs) oneAcceleratorType(r *request) proto.Message {
 	if !slices.Contains(s.acceleratorTypes(r), r.name) {
 		return nil
 	}
@@ -202,14 +208,14 @@ func (s *compute) oneAcceleratorType(r *computeRequest) proto.Message {
 }
 
 // networks are those that can be told: where any exists, the default one.
-func (s *compute) networks(*computeRequest) []string {
+func (s *catalogs) networks(*request) []string {
 	if s.cloud.HasNetwork("default") {
 		return []string{"default"}
 	}
 	return nil
 }
 
-func (s *compute) oneNetwork(r *computeRequest) proto.Message {
+func (s *catalogs) oneNetwork(r *request) proto.Message {
 	if !s.cloud.HasNetwork(r.name) {
 		return nil
 	}
@@ -219,7 +225,7 @@ func (s *compute) oneNetwork(r *computeRequest) proto.Message {
 }
 
 // oneSubnetwork is that of the network of its name: the model knows no others.
-func (s *compute) oneSubnetwork(r *computeRequest) proto.Message {
+func (s *catalogs) oneSubnetwork(r *request) proto.Message {
 	if !s.cloud.HasNetwork(r.name) || !slices.Contains(s.regions(), r.region) {
 		return nil
 	}
@@ -230,7 +236,7 @@ func (s *compute) oneSubnetwork(r *computeRequest) proto.Message {
 }
 
 // oneImage is there whatever its name, but for one that says that it is missing.
-func oneImage(r *computeRequest) proto.Message {
+func oneImage(r *request) proto.Message {
 	if strings.Contains(r.name, "missing") {
 		return nil
 	}

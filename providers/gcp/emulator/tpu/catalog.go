@@ -1,15 +1,11 @@
-package emulator
+package tpu
 
 import (
 	"context"
 	"slices"
 	"strconv"
-	"strings"
-
-	"google.golang.org/genproto/googleapis/cloud/location"
 
 	"github.com/fray-ml/fray/accelerators"
-	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
 	"github.com/fray-ml/fray/providers/gcp/tpuapi"
 )
 
@@ -55,7 +51,7 @@ func configOf(accelerator string) *tpuapi.AcceleratorConfig {
 }
 
 // accelerators are the types that a zone offers, in the order of their sizes.
-func (s *tpu) accelerators(zone string) []accelerators.Shape {
+func (s *service) accelerators(zone string) []accelerators.Shape {
 	offered := s.cloud.Offered(zone)
 	var all []accelerators.Shape
 	for _, g := range generations() {
@@ -72,7 +68,7 @@ func (s *tpu) accelerators(zone string) []accelerators.Shape {
 }
 
 // runtimes are the runtime versions that there are.
-func (s *tpu) runtimes() []string {
+func (s *service) runtimes() []string {
 	published := []string{
 		"tpu-ubuntu2204-base", "tpu-vm-base", "tpu-vm-v4-base", "v2-alpha-tpuv5", "v2-alpha-tpuv5-lite", "v2-alpha-tpuv6e",
 	}
@@ -80,7 +76,7 @@ func (s *tpu) runtimes() []string {
 }
 
 // ListAcceleratorTypes lists what a zone offers, or for "-" what each does.
-func (s *tpu) ListAcceleratorTypes(_ context.Context, r *tpuapi.ListAcceleratorTypesRequest) (*tpuapi.ListAcceleratorTypesResponse, error) {
+func (s *service) ListAcceleratorTypes(_ context.Context, r *tpuapi.ListAcceleratorTypesRequest) (*tpuapi.ListAcceleratorTypesResponse, error) {
 	parent, p, err := s.list(r)
 	if err != nil {
 		return nil, err
@@ -101,7 +97,7 @@ func (s *tpu) ListAcceleratorTypes(_ context.Context, r *tpuapi.ListAcceleratorT
 }
 
 // GetAcceleratorType shows one.
-func (s *tpu) GetAcceleratorType(_ context.Context, r *tpuapi.GetAcceleratorTypeRequest) (*tpuapi.AcceleratorType, error) {
+func (s *service) GetAcceleratorType(_ context.Context, r *tpuapi.GetAcceleratorTypeRequest) (*tpuapi.AcceleratorType, error) {
 	n, err := s.resource(r.GetName(), "acceleratorTypes")
 	if err != nil {
 		return nil, err
@@ -122,7 +118,7 @@ func acceleratorType(n name, shape accelerators.Shape) *tpuapi.AcceleratorType {
 }
 
 // ListRuntimeVersions lists the runtime versions; every zone has the same.
-func (s *tpu) ListRuntimeVersions(_ context.Context, r *tpuapi.ListRuntimeVersionsRequest) (*tpuapi.ListRuntimeVersionsResponse, error) {
+func (s *service) ListRuntimeVersions(_ context.Context, r *tpuapi.ListRuntimeVersionsRequest) (*tpuapi.ListRuntimeVersionsResponse, error) {
 	parent, p, err := s.list(r)
 	if err != nil {
 		return nil, err
@@ -143,7 +139,7 @@ func (s *tpu) ListRuntimeVersions(_ context.Context, r *tpuapi.ListRuntimeVersio
 }
 
 // GetRuntimeVersion shows one.
-func (s *tpu) GetRuntimeVersion(_ context.Context, r *tpuapi.GetRuntimeVersionRequest) (*tpuapi.RuntimeVersion, error) {
+func (s *service) GetRuntimeVersion(_ context.Context, r *tpuapi.GetRuntimeVersionRequest) (*tpuapi.RuntimeVersion, error) {
 	n, err := s.resource(r.GetName(), "runtimeVersions")
 	if err != nil {
 		return nil, err
@@ -159,7 +155,7 @@ func runtimeVersion(n name, version string) *tpuapi.RuntimeVersion {
 }
 
 // ListReservations lists the reserved capacity of the zones as reservations.
-func (s *tpu) ListReservations(_ context.Context, r *tpuapi.ListReservationsRequest) (*tpuapi.ListReservationsResponse, error) {
+func (s *service) ListReservations(_ context.Context, r *tpuapi.ListReservationsRequest) (*tpuapi.ListReservationsResponse, error) {
 	parent, p, err := s.list(r)
 	if err != nil {
 		return nil, err
@@ -183,7 +179,7 @@ func (s *tpu) ListReservations(_ context.Context, r *tpuapi.ListReservationsRequ
 }
 
 // GenerateServiceIdentity names the service's own account in the project.
-func (s *tpu) GenerateServiceIdentity(
+func (s *service) GenerateServiceIdentity(
 	_ context.Context, r *tpuapi.GenerateServiceIdentityRequest,
 ) (*tpuapi.GenerateServiceIdentityResponse, error) {
 	parent, err := s.parent(r.GetParent(), true)
@@ -194,63 +190,10 @@ func (s *tpu) GenerateServiceIdentity(
 	return &tpuapi.GenerateServiceIdentityResponse{Identity: &tpuapi.ServiceIdentity{Email: email}}, nil
 }
 
-// ListLocations lists the zones of a project.
-func (s *tpu) ListLocations(_ context.Context, r *location.ListLocationsRequest) (*location.ListLocationsResponse, error) {
-	n, ok := parseName(r.GetName())
-	if !ok || n.zone != "" {
-		return nil, invalid("%q is not a project: want projects/PROJECT.", r.GetName())
-	}
-	p, err := s.page(int(r.GetPageSize()), r.GetPageToken())
-	if err != nil {
-		return nil, err
-	}
-	zones, next := cut(p, s.cloud.Zones(), func(zone string) cloud.Key { return cloud.Key{Zone: zone} })
-	response := &location.ListLocationsResponse{NextPageToken: next}
-	for _, zone := range zones {
-		response.Locations = append(response.Locations, locationOf(n.project, zone))
-	}
-	return response, nil
-}
-
-// GetLocation shows a zone.
-func (s *tpu) GetLocation(_ context.Context, r *location.GetLocationRequest) (*location.Location, error) {
-	n, err := s.parent(r.GetName(), false)
-	if err != nil {
-		return nil, err
-	}
-	return locationOf(n.project, n.zone), nil
-}
-
-func locationOf(project, zone string) *location.Location {
-	return &location.Location{
-		Name: name{project: project, zone: zone}.parent(), LocationId: zone,
-		Labels: map[string]string{"cloud.googleapis.com/region": cloud.RegionOf(zone)},
-	}
-}
-
 // zones are those that a parent's zone stands for.
-func (s *tpu) zones(zone string) []string {
+func (s *service) zones(zone string) []string {
 	if zone == "-" {
 		return s.cloud.Zones()
 	}
 	return []string{zone}
-}
-
-type named interface{ GetName() string }
-
-// sorted sorts entries as pages need them: by zone, then by name.
-func sorted[T named](all []T) []T {
-	slices.SortFunc(all, func(a, b T) int {
-		x, y := keyOf(a), keyOf(b)
-		if x.Zone != y.Zone {
-			return strings.Compare(x.Zone, y.Zone)
-		}
-		return strings.Compare(x.Name, y.Name)
-	})
-	return all
-}
-
-func keyOf[T named](v T) cloud.Key {
-	n, _ := parseName(v.GetName())
-	return cloud.Key{Zone: n.zone, Name: n.id}
 }

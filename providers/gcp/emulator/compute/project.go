@@ -1,17 +1,22 @@
-package emulator
+package compute
 
 import (
 	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
 )
 
-// projectCalls are those of Service Usage and of Cloud Resource Manager by which
+// projects serves what Service Usage and Cloud Resource Manager state of a project.
+type projects struct{ cloud *cloud.Cloud }
+
+// endpoints are those of Service Usage and of Cloud Resource Manager by which
 // a caller finds out what is wrong with a project before it makes anything.
-func (s *compute) projectCalls() map[string]computeCall {
+func (s *projects) endpoints() map[string]endpoint {
 	const usage, manager = "serviceusage.googleapis.com", "cloudresourcemanager.googleapis.com"
-	calls := map[string]computeCall{
+	found := map[string]endpoint{
 		"GET /v1/projects/{project}/services/{name}": {
 			method: "services.get", permission: "serviceusage.services.get", api: usage, do: s.getService,
 		},
@@ -21,16 +26,16 @@ func (s *compute) projectCalls() map[string]computeCall {
 	}
 	for _, version := range []string{"v1", "v3"} {
 		root := "/" + version + "/projects/{project}"
-		calls["GET "+root] = computeCall{
+		found["GET "+root] = endpoint{
 			method: "projects.get", permission: "resourcemanager.projects.get", api: manager, do: getProjectOf(version),
 		}
 		// The verb is part of the project's name to the router.
-		calls["POST "+root] = computeCall{method: "projects.testIamPermissions", api: manager, do: s.testPermissions}
+		found["POST "+root] = endpoint{method: "projects.testIamPermissions", api: manager, do: s.testPermissions}
 	}
-	return calls
+	return found
 }
 
-func (s *compute) service(r *computeRequest, api string) map[string]any {
+func (s *projects) service(r *request, api string) map[string]any {
 	state := "ENABLED"
 	if !s.cloud.Enabled(api) {
 		state = "DISABLED"
@@ -41,9 +46,9 @@ func (s *compute) service(r *computeRequest, api string) map[string]any {
 	}
 }
 
-func (s *compute) getService(r *computeRequest) (any, error) { return s.service(r, r.name), nil }
+func (s *projects) getService(r *request) (any, error) { return s.service(r, r.name), nil }
 
-func (s *compute) getServices(r *computeRequest) (any, error) {
+func (s *projects) getServices(r *request) (any, error) {
 	services := []any{}
 	for _, name := range r.URL.Query()["names"] {
 		services = append(services, s.service(r, lastPart(name)))
@@ -51,8 +56,8 @@ func (s *compute) getServices(r *computeRequest) (any, error) {
 	return map[string]any{"services": services}, nil
 }
 
-func getProjectOf(version string) func(*computeRequest) (any, error) {
-	return func(r *computeRequest) (any, error) {
+func getProjectOf(version string) func(*request) (any, error) {
+	return func(r *request) (any, error) {
 		if version == "v1" {
 			return map[string]any{
 				"projectId": r.project, "name": r.project, "projectNumber": "1", "lifecycleState": "ACTIVE",
@@ -63,14 +68,14 @@ func getProjectOf(version string) func(*computeRequest) (any, error) {
 }
 
 // testPermissions tells which of the asked permissions the caller has.
-func (s *compute) testPermissions(r *computeRequest) (any, error) {
+func (s *projects) testPermissions(r *request) (any, error) {
 	if verb := r.PathValue("project"); !strings.HasSuffix(verb, ":testIamPermissions") {
-		return nil, &computeError{status: http.StatusNotImplemented, reason: "notImplemented",
+		return nil, &apiError{status: http.StatusNotImplemented, reason: "notImplemented",
 			message: "the emulator of Cloud Resource Manager does not know " + r.URL.Path}
 	}
 	var asked struct{ Permissions []string }
 	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
-		return nil, computeInvalid("Invalid JSON payload received: %v", err)
+		return nil, invalid("Invalid JSON payload received: %v", err)
 	}
 	granted := slices.DeleteFunc(asked.Permissions, func(p string) bool { return !s.cloud.Permits(p) })
 	return map[string]any{"permissions": granted}, nil

@@ -1,4 +1,4 @@
-package emulator
+package tpu
 
 import (
 	"errors"
@@ -72,4 +72,8 @@ func statusOf(err error) error {
 
 func invalid(format string, args ...any) error {
 	return status.Errorf(codes.InvalidArgument, "Cloud TPU received an invalid argument. "+format, args...)
+}
+
+func notFound(resource string) *cloud.Error {
+	return &cloud.Error{Reason: cloud.ReasonNotFound, Message: "Resource '" + resource + "' was not found"}
 }
