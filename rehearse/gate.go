@@ -247,7 +247,7 @@ func (g *gate) Update(ctx context.Context, spec schema.SliceSpec) error {
 
 // refusal is the cause for which a slice was refused last, and where; false if
 // it was not.
-func (g *gate) refusal(name string) (Cause, string, bool) {
+func (g *gate) rejection(name string) (Cause, string, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if r := g.refused[name]; r != nil {
@@ -257,7 +257,7 @@ func (g *gate) refusal(name string) (Cause, string, bool) {
 }
 
 // refusalOf is that of the slice of an owner that was refused last.
-func (g *gate) refusalOf(owner schema.Address) (Cause, string, bool) {
+func (g *gate) rejectionOf(owner schema.Address) (Cause, string, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if r := g.owners[owner]; r != nil {

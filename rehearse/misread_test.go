@@ -33,13 +33,13 @@ func TestMisreadLists(t *testing.T) {
 	if testing.Short() { // looks for races only; make soak does that at full length
 		lasts, seeds = 10*time.Hour, seeds[1:]
 	}
-	for name, weather := range map[string]cloud.Scenario{
-		"calm": {Weather: comingUp(), Zones: weatherOf(random, lasts).Zones}, "storm": weatherOf(random, lasts),
+	for name, conditions := range map[string]cloud.Scenario{
+		"calm": {Conditions: comingUp(), Zones: conditionsOf(random, lasts).Zones}, "storm": conditionsOf(random, lasts),
 	} {
 		for _, seed := range seeds {
 			t.Run(fmt.Sprintf("%s/%d", name, seed), func(t *testing.T) {
 				rep := simulate(t, Config{
-					Desired: fleetOf(40), Scenario: misread(weather, lasts), For: lasts, Seed: seed, Pace: time.Minute, Restarts: 5 * time.Hour,
+					Desired: fleetOf(40), Scenario: misread(conditions, lasts), For: lasts, Seed: seed, Pace: time.Minute, Restarts: 5 * time.Hour,
 				})
 				for _, job := range rep.Jobs {
 					if name == "calm" && job.Restarts > 0 {

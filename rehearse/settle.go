@@ -72,7 +72,7 @@ func (r *rehearsal) unsettled() string {
 // cannotBe reports whether a job waits for what no weather brings: the cloud's
 // capacity and quotas are as the scenario has them.
 func (r *rehearsal) cannotBe(addr schema.Address) bool {
-	cause, _, refused := r.gate.refusalOf(addr)
+	cause, _, refused := r.gate.rejectionOf(addr)
 	return refused && (cause == CauseCapacity || cause == CauseQuota || cause == CauseReservation)
 }
 

@@ -115,7 +115,7 @@ func (w *computeWorld) key(kind cloud.Kind) cloud.Key {
 	return cloud.Key{Project: "p", Zone: computeZone, Kind: kind, Name: "it"}
 }
 
-func TestComputeMachineThroughBadWeather(t *testing.T) {
+func TestComputeMachineThroughBadConditions(t *testing.T) {
 	w := newComputeWorld(t, cloud.Scenario{})
 	spec := computeSpec(1, "")
 	w.does(w.emulator.Cloud().Stockout(computeZone, "e2", time.Hour))
@@ -146,7 +146,7 @@ func inOneProcessAndInMany(t *testing.T, test func(w *computeWorld, next func())
 	})
 }
 
-func TestComputeGroupThroughBadWeather(t *testing.T) {
+func TestComputeGroupThroughBadConditions(t *testing.T) {
 	inOneProcessAndInMany(t, func(w *computeWorld, next func()) {
 		spec := computeSpec(2, "v5p-16")
 		w.does(w.emulator.Cloud().Stockout(computeZone, "v5p", time.Hour))

@@ -13,7 +13,7 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-func TestComputeRefusals(t *testing.T) {
+func TestComputeRejections(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		spec schema.SliceSpec

@@ -192,9 +192,9 @@ func TestComputeForeignThingsAreNeitherListedNorDeleted(t *testing.T) {
 func TestComputeCopiesOfASliceAreNotTheSlice(t *testing.T) {
 	s, p, names := stocked(t)
 	s.do(func() {
-		twin := proto.CloneOf(s.instances["us-west4-a/west-one"])
-		twin.Name = new("copied-by-somebody")
-		s.instances["us-west4-a/copied-by-somebody"] = twin
+		copied := proto.CloneOf(s.instances["us-west4-a/west-one"])
+		copied.Name = new("copied-by-somebody")
+		s.instances["us-west4-a/copied-by-somebody"] = copied
 	})
 	inventory, err := p.Inventory(t.Context(), "stack-a")
 	if err != nil || !slices.Equal(namesIn(inventory), names) {

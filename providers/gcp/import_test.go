@@ -42,7 +42,7 @@ type manual struct {
 func newManual(t *testing.T) *manual {
 	t.Helper()
 	soon := cloud.Range{Min: time.Millisecond, Max: 2 * time.Millisecond}
-	scenario := cloud.Scenario{Weather: cloud.Weather{Provisioning: soon, Deletion: soon}}
+	scenario := cloud.Scenario{Conditions: cloud.Conditions{Provisioning: soon, Deletion: soon}}
 	m := &manual{checkedCloud: newCheckedCloud(t, scenario, func(c *gcp.Config) {
 		c.Bootstrap, c.Backoff = bootMetadata{}, time.Millisecond
 	})}

@@ -137,7 +137,7 @@ func TestStubbornSliceIsKilled(t *testing.T) {
 	p.wantGone(append(pids, agent)...)
 }
 
-func TestLostSliceIsMended(t *testing.T) {
+func TestLostSliceIsRepaired(t *testing.T) {
 	p := newPlace(t)
 	provider, two := p.provider(), spec("two", 2)
 	pids := p.sleep(provider, two)

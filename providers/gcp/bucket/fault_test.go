@@ -320,7 +320,7 @@ func (b *countedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func TestTroubleThatDoesNotPass(t *testing.T) {
+func TestProblemThatDoesNotPass(t *testing.T) {
 	t.Parallel()
 	tempo := clienttest.Quick()
 	tempo.Patience = 50 * time.Millisecond

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestTrouble(t *testing.T) {
+func TestProblem(t *testing.T) {
 	refused := &url.Error{Op: "Get", URL: "http://bucket", Err: errors.New("connection refused")}
 	for _, test := range []struct {
 		name  string

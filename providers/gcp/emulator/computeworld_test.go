@@ -157,7 +157,7 @@ func httpStatus(err error) int {
 }
 
 // restRefusal is a refusal as "HTTP reason".
-func restRefusal(err error) string {
+func restRejection(err error) string {
 	answer, ok := errors.AsType[*googleapi.Error](err)
 	if !ok || len(answer.Errors) == 0 {
 		return fmt.Sprint("no refusal: ", err)
@@ -165,10 +165,10 @@ func restRefusal(err error) string {
 	return fmt.Sprintf("%d %s", answer.Code, answer.Errors[0].Reason)
 }
 
-func wantRESTRefusal(t *testing.T, what string, err error, want string) {
+func wantRESTRejection(t *testing.T, what string, err error, want string) {
 	t.Helper()
 	status, words, _ := strings.Cut(want, ": ")
-	if got := restRefusal(err); got != status {
+	if got := restRejection(err); got != status {
 		t.Errorf("%s: got %s (%v), want %s", what, got, err, status)
 	} else if !strings.Contains(err.Error(), words) {
 		t.Errorf("%s: %q does not say %q", what, err, words)

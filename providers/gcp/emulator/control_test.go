@@ -70,7 +70,7 @@ func TestControl(t *testing.T) {
 	w.made("c", spot())
 }
 
-func TestControlRefusals(t *testing.T) {
+func TestControlRejections(t *testing.T) {
 	tests := []struct {
 		name, what string
 		arguments  url.Values

@@ -15,19 +15,19 @@ func (c *Cloud) Abate() {
 		api.FailureRate, api.LostReplies, api.UnreachableRate, api.ListFaultRate = 0, 0, 0, 0
 		c.rules.calm = c.rules.calm.abated()
 		for _, z := range c.rules.zones {
-			z.weather = z.weather.abated()
+			z.conditions = z.conditions.abated()
 			for name, w := range z.types {
 				z.types[name] = w.abated()
 			}
 		}
 		for _, g := range c.groups.byKey {
-			g.weather = c.rules.weather(g.now.Zone, g.now.Type)
+			g.conditions = c.rules.conditions(g.now.Zone, g.now.Type)
 		}
 	})
 }
 
 // abated is the weather without its misfortunes; what takes time still does.
-func (w Weather) abated() Weather {
+func (w Conditions) abated() Conditions {
 	w.Preemption, w.Maintenance = 0, 0
 	for _, share := range w.shares() {
 		*share = Of(0)

@@ -13,11 +13,11 @@ import (
 )
 
 // badWeather has everything happen that can.
-func badWeather(seed uint64) cloud.Scenario {
+func badConditions(seed uint64) cloud.Scenario {
 	often := cloud.Of(0.2)
 	return cloud.Scenario{
 		Seed: seed,
-		Weather: cloud.Weather{
+		Conditions: cloud.Conditions{
 			Preemption: time.Hour, Maintenance: 2 * time.Hour, Notice: cloud.Of(0.5), OddEnds: often, Lies: often,
 			LateFailures: often, CreatePreempted: often, DeadHosts: often, StuckDeletions: often, Lingering: cloud.Of(0.5),
 			BootSpread:   cloud.Range{Max: 10 * time.Second},
@@ -80,7 +80,7 @@ func act(w *world, choice, which, tier int) {
 // calls, and nothing left once everything was deleted.
 func TestAccounts(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		w := newWorld(t, badWeather(rapid.Uint64().Draw(r, "seed")))
+		w := newWorld(t, badConditions(rapid.Uint64().Draw(r, "seed")))
 		for range rapid.IntRange(1, 80).Draw(r, "steps") {
 			act(w, rapid.IntRange(0, 15).Draw(r, "choice"), rapid.IntRange(0, 5).Draw(r, "which"), rapid.IntRange(0, 2).Draw(r, "tier"))
 			if err := errors.Join(w.cloud.Audit(), fleetError(w.fleet)); err != nil {
@@ -117,7 +117,7 @@ func fleetError(f *fleet) error {
 // TestSameSeedSameTrace runs a day of bad weather under the same calls.
 func TestSameSeedSameTrace(t *testing.T) {
 	day := func(seed uint64) []string {
-		w := newWorld(t, badWeather(seed))
+		w := newWorld(t, badConditions(seed))
 		for i := range 24 * 12 {
 			act(w, i*7%13, i%6, i%3)
 			w.clock.Advance(5 * time.Minute)

@@ -47,7 +47,7 @@ func (c *Cloud) Admit(ctx context.Context, call Call) (lost bool, err error) {
 
 // Lost is the answer of a service that is not well for a moment.
 func Lost() *Error {
-	return refusal(ReasonUnavailable, "The service is currently unavailable.")
+	return newError(ReasonUnavailable, "The service is currently unavailable.")
 }
 
 // wait lets time pass, none on a virtual clock, which nobody may be moving.
@@ -71,14 +71,14 @@ func (c *Cloud) refuse(call Call) *Error {
 	api := &c.rules.scenario.API
 	switch {
 	case api.Unauthenticated:
-		return refusal(ReasonUnauthenticated, "Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie"+
+		return newError(ReasonUnauthenticated, "Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie"+
 			" or other valid authentication credential.")
 	case !c.HasProject(call.Project) || slices.Contains(api.Deny, call.Permission):
-		e := refusal(ReasonDenied, "Permission '%s' denied on resource '//%s/%s' (or it may not exist).", call.Permission, call.API, call.Resource)
+		e := newError(ReasonDenied, "Permission '%s' denied on resource '//%s/%s' (or it may not exist).", call.Permission, call.API, call.Resource)
 		e.Permission, e.API = call.Permission, call.API
 		return e
 	case slices.Contains(api.Disabled, call.API):
-		e := refusal(ReasonDisabled, "%s has not been used in project %s before or it is disabled. Enable it by visiting"+
+		e := newError(ReasonDisabled, "%s has not been used in project %s before or it is disabled. Enable it by visiting"+
 			" https://console.developers.google.com/apis/api/%s/overview?project=%s then retry.", call.Title, call.Project, call.API, call.Project)
 		e.API = call.API
 		return e

@@ -11,18 +11,18 @@ import (
 
 // group is a group while it is there.
 type group struct {
-	now     *Group // replaced by every change
-	rand    *rand.Rand
-	weather *Weather
-	request *request   // that it was made for, nil without one
-	op      *operation // its creation or start while that is open
-	deletes []*operation
-	timers  []func() // withdraw what is still to happen to it
-	life    int      // counts withdrawals: a timer of an earlier life does nothing
-	holds   bool     // capacity
-	charged bool     // quota of its own
-	doomed  bool     // its end has been announced
-	removed bool
+	now        *Group // replaced by every change
+	rand       *rand.Rand
+	conditions *Conditions
+	request    *request   // that it was made for, nil without one
+	op         *operation // its creation or start while that is open
+	deletes    []*operation
+	timers     []func() // withdraw what is still to happen to it
+	life       int      // counts withdrawals: a timer of an earlier life does nothing
+	holds      bool     // capacity
+	charged    bool     // quota of its own
+	ending     bool     // its end has been announced
+	removed    bool
 }
 
 // Allocate asks for a group. What is wrong with the request itself, a name that
@@ -41,7 +41,7 @@ func (c *Cloud) Allocate(spec Spec) (Operation, error) {
 		g.op = c.open(spec.Key, "create")
 		g.op.onCancel = func() { c.remove(g) }
 		if lack := c.lacking([]Spec{spec}); lack != nil {
-			c.later(g, g.weather.StockoutAfter.draw(g.rand), func() { c.fail(g, lack) })
+			c.later(g, g.conditions.StockoutAfter.draw(g.rand), func() { c.fail(g, lack) })
 		} else {
 			c.provision(g)
 		}
@@ -58,13 +58,13 @@ func (c *Cloud) check(specs []Spec) *Error {
 	for i := range specs {
 		s := &specs[i]
 		if s.Units < 1 || s.Machines < 1 {
-			return refusal(ReasonInvalid, "%q asks for %d units on %d machines", s.Name, s.Units, s.Machines)
+			return newError(ReasonInvalid, "%q asks for %d units on %d machines", s.Name, s.Units, s.Machines)
 		}
 		if !slices.Contains(c.Offered(s.Zone), s.Type) {
-			return refusal(ReasonInvalid, "%q is not offered in the zone %q.", s.Type, s.Zone)
+			return newError(ReasonInvalid, "%q is not offered in the zone %q.", s.Type, s.Zone)
 		}
 		if _, taken := c.groups.byKey[s.Key]; taken {
-			return refusal(ReasonExists, "Resource 'projects/%s/locations/%s/%ss/%s' already exists", s.Project, s.Zone, s.Kind, s.Name)
+			return newError(ReasonExists, "Resource 'projects/%s/locations/%s/%ss/%s' already exists", s.Project, s.Zone, s.Kind, s.Name)
 		}
 	}
 	return c.overQuota(specs)
@@ -73,15 +73,15 @@ func (c *Cloud) check(specs []Spec) *Error {
 // add makes a group in its first state. Its luck depends on the seed, its name
 // and how many of that name there were, and on nothing that others do.
 func (c *Cloud) add(spec Spec, of *request) *group {
-	c.births[spec.Key]++
+	c.made[spec.Key]++
 	c.ids++
 	g := &group{
 		now: &Group{
 			Spec: spec, ID: c.ids, State: StateCreating, Shown: StateCreating, Created: c.clock.Now(),
 		},
-		rand:    c.luck(spec.Key, c.births[spec.Key]),
-		weather: c.rules.weather(spec.Zone, spec.Type),
-		request: of,
+		rand:       c.luck(spec.Key, c.made[spec.Key]),
+		conditions: c.rules.conditions(spec.Zone, spec.Type),
+		request:    of,
 	}
 	if of != nil {
 		g.now.Queued = of.now.Name
@@ -91,11 +91,11 @@ func (c *Cloud) add(spec Spec, of *request) *group {
 	return g
 }
 
-func (c *Cloud) luck(k Key, birth uint64) *rand.Rand {
+func (c *Cloud) luck(k Key, nth uint64) *rand.Rand {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s/%s/%s", k.Zone, k.Kind, k.Name)
 	var b [8]byte
-	binary.LittleEndian.PutUint64(b[:], birth)
+	binary.LittleEndian.PutUint64(b[:], nth)
 	h.Write(b[:])
 	return rand.New(rand.NewPCG(c.rules.scenario.Seed, h.Sum64()))
 }
@@ -104,12 +104,12 @@ func (c *Cloud) luck(k Key, birth uint64) *rand.Rand {
 func (c *Cloud) provision(g *group) {
 	g.holds = true
 	c.take(&g.now.Spec)
-	took := g.weather.Provisioning.draw(g.rand)
-	fails, preempted := g.weather.LateFailures.draw(g.rand), g.weather.CreatePreempted.draw(g.rand)
+	took := g.conditions.Provisioning.draw(g.rand)
+	fails, preempted := g.conditions.LateFailures.draw(g.rand), g.conditions.CreatePreempted.draw(g.rand)
 	switch {
 	case fails:
 		c.later(g, took, func() {
-			c.fail(g, refusal(ReasonInternal, "an internal error has occurred; please try again later"))
+			c.fail(g, newError(ReasonInternal, "an internal error has occurred; please try again later"))
 		})
 	case preempted && g.now.Tier == TierSpot:
 		c.later(g, took, func() { c.end(g, CausePreempted) })
@@ -126,14 +126,14 @@ func (c *Cloud) power(g *group) {
 	}
 	last := time.Duration(0)
 	for i := range g.now.Hosts {
-		if g.weather.DeadHosts.draw(g.rand) {
+		if g.conditions.DeadHosts.draw(g.rand) {
 			continue
 		}
-		after := g.weather.BootSpread.draw(g.rand)
+		after := g.conditions.BootSpread.draw(g.rand)
 		last = max(last, after)
 		c.later(g, after, func() { c.switchOn(g, i) })
 	}
-	c.later(g, last+g.weather.OperationLag.draw(g.rand), func() { c.ready(g) })
+	c.later(g, last+g.conditions.OperationLag.draw(g.rand), func() { c.ready(g) })
 }
 
 // equip gives a group its machines.
@@ -149,8 +149,8 @@ func (c *Cloud) equip(g *group) {
 			h.Instance = c.instance(v, i)
 			h.Address = c.address()
 			h.External = fmt.Sprintf("203.0.113.%d", 1+c.addresses%254)
-			h.Bad = g.weather.BadHosts.draw(g.rand)
-			h.Boot = g.weather.Boot.draw(g.rand)
+			h.Bad = g.conditions.BadHosts.draw(g.rand)
+			h.Boot = g.conditions.Boot.draw(g.rand)
 			c.machines[h.ID] = machineRef{g, i}
 		}
 	})
@@ -205,7 +205,7 @@ func (c *Cloud) switchOff(g *group) {
 // ready shows a group ready and lets its fate begin.
 func (c *Cloud) ready(g *group) {
 	now := c.clock.Now()
-	vague := g.weather.VagueFor.draw(g.rand)
+	vague := g.conditions.VagueFor.draw(g.rand)
 	c.change(g, func(v *Group) {
 		v.State, v.Shown, v.Vague = StateReady, StateReady, vague > 0
 		if v.Ready.IsZero() {

@@ -31,7 +31,7 @@ type Cloud struct {
 	abated     bool              // see Abate
 	ids        int64
 	addresses  uint64
-	births     map[Key]uint64 // groups of that name so far
+	made       map[Key]uint64 // groups of that name so far
 	groups     index[*group]
 	requests   index[*request]
 	operations operations
@@ -69,7 +69,7 @@ func New(config Config) *Cloud {
 	c := &Cloud{
 		config: config, clock: config.Clock, rules: newRules(config.Scenario), start: config.Clock.Now(), subnet: config.Subnet,
 		called:   map[string]uint64{},
-		births:   map[Key]uint64{},
+		made:     map[Key]uint64{},
 		groups:   newIndex[*group](),
 		requests: newIndex[*request](),
 		pools:    map[poolKey]*pool{}, quotas: map[quotaKey]int{}, minutes: map[string][]time.Time{},

@@ -41,6 +41,6 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
-func refusal(reason Reason, format string, args ...any) *Error {
+func newError(reason Reason, format string, args ...any) *Error {
 	return &Error{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }

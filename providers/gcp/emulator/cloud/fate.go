@@ -7,10 +7,10 @@ import (
 
 // fate lets begin what happens to a ready group by itself.
 func (c *Cloud) fate(g *group) {
-	if g.now.Tier == TierSpot && g.weather.Preemption > 0 {
-		c.later(g, exponential(g.weather.Preemption, g.rand), func() {
+	if g.now.Tier == TierSpot && g.conditions.Preemption > 0 {
+		c.later(g, exponential(g.conditions.Preemption, g.rand), func() {
 			if !c.abated {
-				c.preempt(g, g.weather.Notice.draw(g.rand))
+				c.preempt(g, g.conditions.Notice.draw(g.rand))
 			}
 		})
 	}
@@ -22,10 +22,10 @@ func (c *Cloud) fate(g *group) {
 }
 
 func (c *Cloud) awaitMaintenance(g *group) {
-	if g.weather.Maintenance <= 0 {
+	if g.conditions.Maintenance <= 0 {
 		return
 	}
-	c.later(g, exponential(g.weather.Maintenance, g.rand), func() {
+	c.later(g, exponential(g.conditions.Maintenance, g.rand), func() {
 		if !c.abated {
 			c.maintain(g, nil)
 		}
@@ -43,10 +43,10 @@ func (c *Cloud) preempt(g *group, notice bool) {
 
 // announce tells a group's machines that they will be taken, and takes them.
 func (c *Cloud) announce(g *group, cause Cause) {
-	if g.doomed {
+	if g.ending {
 		return
 	}
-	g.doomed = true
+	g.ending = true
 	c.notice(g, EventPreemption, nil)
 	c.later(g, NoticeTime, func() { c.end(g, cause) })
 }
@@ -70,11 +70,11 @@ func (c *Cloud) end(g *group, cause Cause) {
 	if cause == CauseMaxRun {
 		state = StateTerminated
 	}
-	if g.now.Kind == KindNode && g.weather.OddEnds.draw(g.rand) {
+	if g.now.Kind == KindNode && g.conditions.OddEnds.draw(g.rand) {
 		odd := []State{StateTerminated, StateStopped, StateHidden, StateUnknown, StateStopping}
 		state = odd[g.rand.IntN(len(odd))]
 	}
-	lies := g.op == nil && g.weather.Lies.draw(g.rand)
+	lies := g.op == nil && g.conditions.Lies.draw(g.rand)
 	c.change(g, func(v *Group) {
 		v.State, v.Shown, v.Cause, v.Ended, v.Vague, v.Maintenance = state, state, cause, now, false, false
 		if lies {
@@ -82,26 +82,26 @@ func (c *Cloud) end(g *group, cause Cause) {
 		}
 	})
 	if g.op != nil {
-		err := refusal(ReasonState, "Cloud TPU received a bad request. The operation is not supported while in state %s [EID: 0x%x]",
+		err := newError(ReasonState, "Cloud TPU received a bad request. The operation is not supported while in state %s [EID: 0x%x]",
 			StatePreempted, uint64(g.now.ID))
 		err.Zone, err.Type = g.now.Zone, g.now.Type
 		c.close(g.op, err)
 		g.op = nil
 	}
 	if lies {
-		c.later(g, g.weather.LieFor.draw(g.rand), func() { c.change(g, func(v *Group) { v.Shown = v.State }) })
+		c.later(g, g.conditions.LieFor.draw(g.rand), func() { c.change(g, func(v *Group) { v.Shown = v.State }) })
 	}
 	if g.request != nil {
 		c.suspend(g.request, false)
 	}
 	if g.now.VanishAtEnd {
-		c.later(g, g.weather.Deletion.draw(g.rand), func() { c.remove(g) })
+		c.later(g, g.conditions.Deletion.draw(g.rand), func() { c.remove(g) })
 	}
 }
 
 // maintain takes machines down for a while, those named or all for nil.
 func (c *Cloud) maintain(g *group, workers []int) {
-	if g.now.State != StateReady || g.doomed || g.now.Maintenance {
+	if g.now.State != StateReady || g.ending || g.now.Maintenance {
 		return
 	}
 	c.notice(g, EventMaintenance, workers)
@@ -115,7 +115,7 @@ func (c *Cloud) maintain(g *group, workers []int) {
 		}
 		c.change(g, func(v *Group) { v.State, v.Shown = StateRepairing, StateRepairing })
 	})
-	c.later(g, NoticeTime+g.weather.MaintenanceFor.draw(g.rand), func() {
+	c.later(g, NoticeTime+g.conditions.MaintenanceFor.draw(g.rand), func() {
 		for i := range g.now.Hosts {
 			if within(i) {
 				c.switchOn(g, i)
@@ -146,16 +146,16 @@ func (c *Cloud) erase(g *group, op *operation) {
 	c.switchOff(g)
 	c.abandon(g)
 	c.change(g, func(v *Group) { v.State, v.Shown, v.Maintenance = StateDeleting, StateDeleting, false })
-	takes := g.weather.Deletion.draw(g.rand)
-	if g.weather.StuckDeletions.draw(g.rand) {
-		takes += g.weather.StuckFor.draw(g.rand)
+	takes := g.conditions.Deletion.draw(g.rand)
+	if g.conditions.StuckDeletions.draw(g.rand) {
+		takes += g.conditions.StuckFor.draw(g.rand)
 	}
 	c.later(g, max(takes, time.Nanosecond), func() { c.remove(g) })
 }
 
 // abandon ends a group's open creation or start because the group goes.
 func (c *Cloud) abandon(g *group) {
-	c.close(g.op, refusal(ReasonCancelled, "The operation was cancelled: the %s was deleted.", g.now.Kind))
+	c.close(g.op, newError(ReasonCancelled, "The operation was cancelled: the %s was deleted.", g.now.Kind))
 	g.op = nil
 }
 

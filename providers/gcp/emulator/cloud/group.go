@@ -100,7 +100,7 @@ const (
 
 // Mends says whether the group may still run: it has not ended, or its owner
 // stopped it and may start it again.
-func (c Cause) Mends() bool { return c == "" || c == CauseStopped }
+func (c Cause) Recoverable() bool { return c == "" || c == CauseStopped }
 
 // Group is a group at one moment. It never changes.
 type Group struct {

@@ -65,7 +65,7 @@ func (c *Cloud) Stop(k Key) (Operation, error) {
 			v.Vague, v.Maintenance = false, false
 		})
 		g.op = op
-		c.later(g, g.weather.Deletion.draw(g.rand), func() {
+		c.later(g, g.conditions.Deletion.draw(g.rand), func() {
 			c.change(g, func(v *Group) { v.State, v.Shown = StateStopped, StateStopped })
 			c.finish(g)
 		})
@@ -81,7 +81,7 @@ func (c *Cloud) Start(k Key) (Operation, error) {
 		}
 		c.change(g, func(v *Group) { v.State, v.Shown, v.Cause = StateStarting, StateStarting, "" })
 		g.op = op
-		c.later(g, g.weather.Provisioning.draw(g.rand), func() { c.power(g) })
+		c.later(g, g.conditions.Provisioning.draw(g.rand), func() { c.power(g) })
 		return nil
 	})
 }
@@ -96,7 +96,7 @@ func (c *Cloud) Restart(k Key) (Operation, error) {
 		c.switchOff(g)
 		c.change(g, func(v *Group) { v.State, v.Shown, v.Maintenance = StateRestarting, StateRestarting, false })
 		g.op = op
-		c.later(g, g.weather.Deletion.draw(g.rand), func() { c.power(g) })
+		c.later(g, g.conditions.Deletion.draw(g.rand), func() { c.power(g) })
 		return nil
 	})
 }
@@ -146,11 +146,11 @@ func missing(k Key) *Error {
 	if k.Kind == KindQueued {
 		collection = "queuedResources"
 	}
-	return refusal(ReasonNotFound, "Resource 'projects/%s/locations/%s/%s/%s' was not found", k.Project, k.Zone, collection, k.Name)
+	return newError(ReasonNotFound, "Resource 'projects/%s/locations/%s/%s/%s' was not found", k.Project, k.Zone, collection, k.Name)
 }
 
 func unsupported(g *group) *Error {
-	return refusal(ReasonState, "Cloud TPU received a bad request. The operation is not supported while in state %s [EID: 0x%x]",
+	return newError(ReasonState, "Cloud TPU received a bad request. The operation is not supported while in state %s [EID: 0x%x]",
 		g.now.State, uint64(g.now.ID))
 }
 
@@ -220,7 +220,7 @@ func (c *Cloud) SetGuest(machine string, key GuestKey, value string) error {
 	c.do(func() {
 		m, ok := c.machines[machine]
 		if !ok {
-			err = refusal(ReasonNotFound, "there is no machine %q", machine)
+			err = newError(ReasonNotFound, "there is no machine %q", machine)
 			return
 		}
 		c.change(m.group, func(v *Group) {

@@ -88,7 +88,7 @@ func (c *Cloud) CancelOperation(name string) error {
 	c.do(func() {
 		op, ok := c.operations.byName[name]
 		if !ok {
-			err = refusal(ReasonNotFound, "Operation %q not found.", name)
+			err = newError(ReasonNotFound, "Operation %q not found.", name)
 			return
 		}
 		if op.view.Done() {
@@ -96,7 +96,7 @@ func (c *Cloud) CancelOperation(name string) error {
 		}
 		op.view.CancelRequested = true
 		if cancel := op.onCancel; cancel != nil {
-			c.close(op, refusal(ReasonCancelled, "The operation was cancelled."))
+			c.close(op, newError(ReasonCancelled, "The operation was cancelled."))
 			cancel()
 		}
 	})
@@ -108,7 +108,7 @@ func (c *Cloud) DeleteOperation(name string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, ok := c.operations.byName[name]; !ok {
-		return refusal(ReasonNotFound, "Operation %q not found.", name)
+		return newError(ReasonNotFound, "Operation %q not found.", name)
 	}
 	delete(c.operations.byName, name)
 	return nil

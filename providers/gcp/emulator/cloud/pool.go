@@ -77,10 +77,10 @@ func (c *Cloud) stockedOut(zone, kind string, now time.Time) bool {
 }
 
 func stockout(s *Spec) *Error {
-	e := refusal(ReasonStockout, "There is no more capacity in the zone %q; you can try in another zone where Cloud TPU Nodes are offered"+
+	e := newError(ReasonStockout, "There is no more capacity in the zone %q; you can try in another zone where Cloud TPU Nodes are offered"+
 		" (see https://cloud.google.com/tpu/docs/regions).", s.Zone)
 	if s.Tier == TierReserved {
-		e = refusal(ReasonReservation, "Insufficient reserved capacity. Contact customer support to increase your reservation.")
+		e = newError(ReasonReservation, "Insufficient reserved capacity. Contact customer support to increase your reservation.")
 	}
 	e.Zone, e.Region, e.Type = s.Zone, RegionOf(s.Zone), s.Type
 	return e
@@ -102,7 +102,7 @@ func (c *Cloud) overQuota(specs []Spec) *Error {
 			}
 		}
 		if need > 0 && held+need > q.Limit {
-			e := refusal(ReasonQuota, "Quota limit '%s' has been exceeded. Limit: %d in region %s.", q.name(), q.Limit, q.Region)
+			e := newError(ReasonQuota, "Quota limit '%s' has been exceeded. Limit: %d in region %s.", q.name(), q.Limit, q.Region)
 			e.Region, e.Type, e.Limit, e.Zone = q.Region, q.Type, q.Limit, specs[0].Zone
 			return e
 		}
@@ -147,7 +147,7 @@ func (c *Cloud) overRate(project, method string) *Error {
 	}
 	if len(recent) >= c.rules.createLimit {
 		c.minutes[key] = recent
-		e := refusal(ReasonRate, "Quota limit '%s requests per minute' has been exceeded. Limit: %d per minute.", method, c.rules.createLimit)
+		e := newError(ReasonRate, "Quota limit '%s requests per minute' has been exceeded. Limit: %d per minute.", method, c.rules.createLimit)
 		e.Limit = c.rules.createLimit
 		return e
 	}

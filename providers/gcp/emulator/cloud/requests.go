@@ -26,7 +26,7 @@ func (c *Cloud) Enqueue(spec RequestSpec) (Operation, error) {
 	var err *Error
 	c.do(func() {
 		if _, taken := c.requests.byKey[spec.Key]; taken {
-			err = refusal(ReasonExists, "Resource 'projects/%s/locations/%s/queuedResources/%s' already exists", spec.Project, spec.Zone, spec.Name)
+			err = newError(ReasonExists, "Resource 'projects/%s/locations/%s/queuedResources/%s' already exists", spec.Project, spec.Zone, spec.Name)
 			return
 		}
 		if err = c.check(spec.Groups); err != nil {
@@ -65,7 +65,7 @@ func (c *Cloud) queue(r *request) {
 func (c *Cloud) expire(r *request) {
 	switch r.now.State {
 	case RequestAccepted, RequestWaiting:
-		c.failRequest(r, refusal(ReasonExpired, "The queued resource %q was not provisioned before its valid_until.", r.now.Name))
+		c.failRequest(r, newError(ReasonExpired, "The queued resource %q was not provisioned before its valid_until.", r.now.Name))
 	case RequestCreating, RequestProvisioning, RequestActive, RequestSuspending, RequestSuspended, RequestFailed, RequestDeleting,
 		RequestGone:
 	}
@@ -91,7 +91,7 @@ func (c *Cloud) serve() {
 func (c *Cloud) provisionRequest(r *request) {
 	for _, s := range r.now.Groups {
 		if _, taken := c.groups.byKey[s.Key]; taken {
-			c.failRequest(r, refusal(ReasonExists, "Resource 'projects/%s/locations/%s/nodes/%s' already exists", s.Project, s.Zone, s.Name))
+			c.failRequest(r, newError(ReasonExists, "Resource 'projects/%s/locations/%s/nodes/%s' already exists", s.Project, s.Zone, s.Name))
 			return
 		}
 	}
@@ -133,7 +133,7 @@ func (c *Cloud) suspend(r *request, byUser bool) {
 	}
 	c.withdrawRequest(r)
 	c.changeRequest(r, func(v *Request) { v.State, v.ByUser = RequestSuspending, byUser })
-	w := c.rules.weather(r.now.Zone, r.now.Groups[0].Type)
+	w := c.rules.conditions(r.now.Zone, r.now.Groups[0].Type)
 	luck := c.luck(r.now.Key, uint64(r.now.Created.UnixNano()))
 	lingers := w.Lingering.draw(luck)
 	c.requestLater(r, w.Suspension.draw(luck), func() {
@@ -169,7 +169,7 @@ func (c *Cloud) DeleteRequest(k Key, force bool) (Operation, error) {
 			err = missing(k)
 			return
 		case len(r.groups) > 0 && !force:
-			err = refusal(ReasonPrecondition, "The queued resource %q is in state %s and still has nodes: delete them first, or set force.", k.Name, r.now.State)
+			err = newError(ReasonPrecondition, "The queued resource %q is in state %s and still has nodes: delete them first, or set force.", k.Name, r.now.State)
 			return
 		}
 		op := c.open(k, "delete")
@@ -179,7 +179,7 @@ func (c *Cloud) DeleteRequest(k Key, force bool) (Operation, error) {
 			return
 		}
 		c.withdrawRequest(r)
-		c.close(r.op, refusal(ReasonCancelled, "The operation was cancelled: the queued resource was deleted."))
+		c.close(r.op, newError(ReasonCancelled, "The operation was cancelled: the queued resource was deleted."))
 		c.changeRequest(r, func(v *Request) { v.State, v.ByUser = RequestDeleting, true })
 		for _, g := range slices.Clone(r.groups) {
 			c.erase(g, nil)
@@ -197,7 +197,7 @@ func (c *Cloud) removeRequestOnceEmpty(r *request) {
 	if len(r.groups) > 0 {
 		return
 	}
-	w := c.rules.weather(r.now.Zone, r.now.Groups[0].Type)
+	w := c.rules.conditions(r.now.Zone, r.now.Groups[0].Type)
 	takes := w.Deletion.draw(c.luck(r.now.Key, uint64(r.now.Created.UnixNano())))
 	c.requestLater(r, max(takes, time.Nanosecond), func() {
 		r.removed, c.freed = true, true
@@ -222,7 +222,7 @@ func (c *Cloud) ResetRequest(k Key) (Operation, error) {
 			return
 		}
 		if r.now.State != RequestActive && r.now.State != RequestSuspended {
-			err = refusal(ReasonPrecondition, "The queued resource %q cannot be reset in state %s.", k.Name, r.now.State)
+			err = newError(ReasonPrecondition, "The queued resource %q cannot be reset in state %s.", k.Name, r.now.State)
 			return
 		}
 		op := c.open(k, "reset")

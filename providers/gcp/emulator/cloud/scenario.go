@@ -17,9 +17,9 @@ type Scenario struct {
 	PageSize int
 	API      API
 	// Weather is that of every zone and type which has none of its own.
-	Weather Weather
-	Zones   []Zone // by name, each once
-	Quotas  []Quota
+	Conditions Conditions
+	Zones      []Zone // by name, each once
+	Quotas     []Quota
 	// Stockouts are windows without capacity for anything new.
 	Stockouts []Window
 	// Outages are windows in which lists over all zones leave a zone out as
@@ -49,7 +49,7 @@ type Range struct{ Min, Max time.Duration }
 
 // Weather is what happens to groups. The zero value of each field is calm, and in
 // a zone or type means "as around it".
-type Weather struct {
+type Conditions struct {
 	// Provisioning is from the request to power on; zero: 2 s to 5 s.
 	Provisioning Range
 	// Boot is from power on to the startup script on simulated machines; and by how
@@ -111,15 +111,15 @@ type Zone struct {
 	Capacity map[string]int
 	// Reserved is what reservations hold, beside Capacity; a type that is not
 	// named has none.
-	Reserved map[string]int
-	Weather  Weather
-	Types    []TypeWeather
+	Reserved   map[string]int
+	Conditions Conditions
+	Types      []TypeConditions
 }
 
 // TypeWeather is the weather of one type in a zone.
-type TypeWeather struct {
-	Name    string
-	Weather Weather
+type TypeConditions struct {
+	Name       string
+	Conditions Conditions
 }
 
 // Quota limits a type in a region, or in a single zone of it.

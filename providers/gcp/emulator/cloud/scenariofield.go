@@ -70,7 +70,7 @@ func meant(name string, names []string) string {
 }
 
 // weatherFields are the attributes of a weather.
-func weatherFields(w *Weather) []field {
+func conditionsFields(w *Conditions) []field {
 	return []field{
 		{"provisioning", rangeInto(&w.Provisioning)}, {"boot", rangeInto(&w.Boot)}, {"boot_spread", rangeInto(&w.BootSpread)},
 		{"operation_lag", rangeInto(&w.OperationLag)}, {"deletion", rangeInto(&w.Deletion)},

@@ -49,7 +49,7 @@ func (c *Cloud) stockoutBegins(w Window) {
 	for _, k := range append([]Key(nil), c.groups.keys...) {
 		g := c.groups.byKey[k]
 		if g.now.Zone == w.Zone && (w.Type == "" || w.Type == g.now.Type) && g.now.Tier == TierSpot && alive(g.now.State) {
-			c.preempt(g, g.weather.Notice.draw(g.rand))
+			c.preempt(g, g.conditions.Notice.draw(g.rand))
 		}
 	}
 }

@@ -32,7 +32,7 @@ type manager struct {
 	attempt  string        // the operation that makes them
 	failed   *cloud.Error  // why that failed last
 	failedAt time.Time
-	trouble  []groupTrouble
+	failures []creationFailure
 	deleting bool
 	config   *computepb.InstanceGroupManagerAllInstancesConfig // patched; nil: as asked for
 	changes  int
@@ -40,7 +40,7 @@ type manager struct {
 }
 
 // groupTrouble is one failure to make a machine.
-type groupTrouble struct {
+type creationFailure struct {
 	instance string
 	at       time.Time
 	failure  operationFailure

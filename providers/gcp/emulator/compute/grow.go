@@ -15,7 +15,7 @@ import (
 const growAgain = time.Minute
 
 // maxTrouble is how many failures a group tells of.
-const maxTrouble = 50
+const maxFailed = 50
 
 // grow asks for a group's machines, unless it has or had them or wants none.
 func (s *groups) grow(m *manager) {
@@ -63,9 +63,9 @@ func (s *groups) notGrown(m *manager, attempt string, why error) {
 	}
 	m.attempt, m.failed, m.failedAt = "", refused, now
 	for _, name := range m.instances() {
-		m.trouble = append(m.trouble, groupTrouble{name, now, failureOf(refused, name)})
+		m.failures = append(m.failures, creationFailure{name, now, failureOf(refused, name)})
 	}
-	m.trouble = m.trouble[max(len(m.trouble)-maxTrouble, 0):]
+	m.failures = m.failures[max(len(m.failures)-maxFailed, 0):]
 	if request := m.pending(); request != nil {
 		request.lastError = refused
 		if refused.Reason == cloud.ReasonQuota {
@@ -190,8 +190,8 @@ func (s *groups) managerErrors(r *request) (any, error) {
 	defer s.mu.Unlock()
 	answer := &computepb.InstanceGroupManagersListErrorsResponse{}
 	root := linkRoot + "projects/" + m.key.Project + "/zones/" + m.key.Zone + "/instances/"
-	for i := range m.trouble {
-		t := m.trouble[len(m.trouble)-1-i]
+	for i := range m.failures {
+		t := m.failures[len(m.failures)-1-i]
 		answer.Items = append(answer.Items, &computepb.InstanceManagedByIgmError{
 			Error:     &computepb.InstanceManagedByIgmErrorManagedInstanceError{Code: &t.failure.code, Message: &t.failure.message},
 			Timestamp: new(timestamp(t.at)),

@@ -45,9 +45,9 @@ func (s *Server) begin(r *http.Request, at address) (answer, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	shelf, err := s.shelf(at.bucket)
+	index, err := s.index(at.bucket)
 	if err == nil {
-		_, _, err = shelf.mayInsert(v.Name, when)
+		_, _, err = index.mayInsert(v.Name, when)
 	}
 	if err != nil {
 		return answer{}, err

@@ -130,7 +130,7 @@ func (s *service) UpdateNode(_ context.Context, r *tpuapi.UpdateNodeRequest) (*l
 		return nil, err
 	}
 	return s.actOn(want.GetName(), func(k cloud.Key) (cloud.Operation, error) {
-		if g, ok := s.cloud.Group(k); ok && !g.Cause.Mends() {
+		if g, ok := s.cloud.Group(k); ok && !g.Cause.Recoverable() {
 			return cloud.Operation{}, badRequest("The operation is not supported while in state %s", g.State)
 		}
 		return s.cloud.Update(k, func(spec *cloud.Spec) {

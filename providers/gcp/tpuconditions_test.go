@@ -29,7 +29,7 @@ func newTPUWorld(t *testing.T, scenario cloud.Scenario) *tpuWorld {
 	return w
 }
 
-func weatherSpec(name string, change ...func(*schema.SliceSpec)) schema.SliceSpec {
+func conditionsSpec(name string, change ...func(*schema.SliceSpec)) schema.SliceSpec {
 	spec := schema.SliceSpec{
 		Name: name, Stack: "stack-a", Owner: schema.Address{Kind: schema.KindJob, Name: "j"}, Provider: schema.ProviderGCP,
 		TPU: "v4-16", Zone: tpuZone, Preemptible: true, Hosts: 2, Cloud: schema.CloudSpec{Engine: schema.EngineTPU},
@@ -91,7 +91,7 @@ func (w *tpuWorld) gone() {
 
 // What a creation meets, at once or late, is told by the next Creates, and in
 // calmer weather it is there.
-func TestTPUWeatherOfCreation(t *testing.T) {
+func TestTPUConditionsOfCreation(t *testing.T) {
 	for name, test := range map[string]struct {
 		scenario cloud.Scenario
 		change   func(*schema.SliceSpec)
@@ -112,12 +112,12 @@ func TestTPUWeatherOfCreation(t *testing.T) {
 		"not offered":     {cloud.Scenario{}, func(s *schema.SliceSpec) { s.Zone = "us-west4-a" }, schema.ErrorInvalid},
 		"no such network": {cloud.Scenario{Networks: []string{"default"}}, func(s *schema.SliceSpec) { s.Cloud.Network = "none" }, schema.ErrorInvalid},
 		"failed within": {
-			cloud.Scenario{Weather: cloud.Weather{LateFailures: cloud.Of(1)}}, nil, schema.ErrorUnavailable,
+			cloud.Scenario{Conditions: cloud.Conditions{LateFailures: cloud.Of(1)}}, nil, schema.ErrorUnavailable,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newTPUWorld(t, test.scenario)
-			spec := weatherSpec("one")
+			spec := conditionsSpec("one")
 			if test.change != nil {
 				test.change(&spec)
 			}
@@ -136,22 +136,22 @@ func TestTPUWeatherOfCreation(t *testing.T) {
 	}
 }
 
-func TestTPUWeatherCreateLimit(t *testing.T) {
+func TestTPUConditionsCreateLimit(t *testing.T) {
 	w := newTPUWorld(t, cloud.Scenario{CreateLimit: 1})
-	if err := w.provider.Create(t.Context(), weatherSpec("one")); err != nil {
+	if err := w.provider.Create(t.Context(), conditionsSpec("one")); err != nil {
 		t.Fatal(err)
 	}
-	if got := providers.KindOf(w.provider.Create(t.Context(), weatherSpec("two"))); got != schema.ErrorRate {
+	if got := providers.KindOf(w.provider.Create(t.Context(), conditionsSpec("two"))); got != schema.ErrorRate {
 		t.Errorf("the second is refused as %s", got)
 	}
 	w.clock.Advance(time.Minute + time.Second)
-	if err := w.provider.Create(t.Context(), weatherSpec("two")); err != nil {
+	if err := w.provider.Create(t.Context(), conditionsSpec("two")); err != nil {
 		t.Error(err)
 	}
 }
 
 // What ends in whatever way is dead, deleted, gone, and can be made again.
-func TestTPUWeatherOfLife(t *testing.T) {
+func TestTPUConditionsOfLife(t *testing.T) {
 	preempt := func(w *tpuWorld) {
 		w.until(schema.SliceReady)
 		if err := w.cloud.Preempt(cloud.Key{Project: "p", Zone: tpuZone, Kind: cloud.KindNode, Name: "one"}, false); err != nil {
@@ -159,36 +159,36 @@ func TestTPUWeatherOfLife(t *testing.T) {
 		}
 	}
 	for name, test := range map[string]struct {
-		weather cloud.Weather
-		change  func(*schema.SliceSpec)
-		happens func(*tpuWorld)
-		cause   schema.ErrorKind
+		conditions cloud.Conditions
+		change     func(*schema.SliceSpec)
+		happens    func(*tpuWorld)
+		cause      schema.ErrorKind
 	}{
 		"preempted":                    {happens: preempt, cause: schema.ErrorPreempted},
-		"preempted into another state": {weather: cloud.Weather{OddEnds: cloud.Of(1)}, happens: preempt, cause: schema.ErrorPreempted},
-		"preempted and shown as ready": {weather: cloud.Weather{Lies: cloud.Of(1)}, happens: preempt, cause: schema.ErrorPreempted},
+		"preempted into another state": {conditions: cloud.Conditions{OddEnds: cloud.Of(1)}, happens: preempt, cause: schema.ErrorPreempted},
+		"preempted and shown as ready": {conditions: cloud.Conditions{Lies: cloud.Of(1)}, happens: preempt, cause: schema.ErrorPreempted},
 		"preempted during create": {
-			weather: cloud.Weather{CreatePreempted: cloud.Of(1)}, happens: func(*tpuWorld) {}, cause: schema.ErrorPreempted,
+			conditions: cloud.Conditions{CreatePreempted: cloud.Of(1)}, happens: func(*tpuWorld) {}, cause: schema.ErrorPreempted,
 		},
 		"preempted in a queued resource": {change: queuedFor(0), happens: preempt, cause: schema.ErrorPreempted},
 		"preempted in a queued resource, and its node lingers": {
-			weather: cloud.Weather{Lingering: cloud.Of(1)}, change: queuedFor(0), happens: preempt, cause: schema.ErrorPreempted,
+			conditions: cloud.Conditions{Lingering: cloud.Of(1)}, change: queuedFor(0), happens: preempt, cause: schema.ErrorPreempted,
 		},
 		"waited in vain": {
 			change: queuedFor(time.Minute), happens: func(*tpuWorld) {}, cause: schema.ErrorCapacity,
 		},
 		"its deletion hangs": {
-			weather: cloud.Weather{StuckDeletions: cloud.Of(1), StuckFor: cloud.Range{Min: 5 * time.Minute, Max: 10 * time.Minute}},
-			happens: preempt, cause: schema.ErrorPreempted,
+			conditions: cloud.Conditions{StuckDeletions: cloud.Of(1), StuckFor: cloud.Range{Min: 5 * time.Minute, Max: 10 * time.Minute}},
+			happens:    preempt, cause: schema.ErrorPreempted,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			scenario := cloud.Scenario{Weather: test.weather}
+			scenario := cloud.Scenario{Conditions: test.conditions}
 			if test.cause == schema.ErrorCapacity {
 				scenario.Stockouts = []cloud.Window{{Zone: tpuZone}}
 			}
 			w := newTPUWorld(t, scenario)
-			spec := weatherSpec("one")
+			spec := conditionsSpec("one")
 			if test.change != nil {
 				test.change(&spec)
 			}
@@ -207,9 +207,9 @@ func TestTPUWeatherOfLife(t *testing.T) {
 	}
 }
 
-func TestTPUWeatherOutage(t *testing.T) {
+func TestTPUConditionsOutage(t *testing.T) {
 	w := newTPUWorld(t, cloud.Scenario{})
-	if err := w.provider.Create(t.Context(), weatherSpec("one")); err != nil {
+	if err := w.provider.Create(t.Context(), conditionsSpec("one")); err != nil {
 		t.Fatal(err)
 	}
 	w.until(schema.SliceReady)
@@ -229,7 +229,7 @@ func TestTPUWeatherOutage(t *testing.T) {
 
 // Where replies are lost, calls fail and lists are partial, 30 slices are each
 // made once, and none is left in the end.
-func TestTPUWeatherOfTheAPI(t *testing.T) {
+func TestTPUConditionsOfTheAPI(t *testing.T) {
 	w := newTPUWorld(t, cloud.Scenario{Seed: 1, API: cloud.API{FailureRate: 0.2, LostReplies: 0.3, UnreachableRate: 0.2}})
 	const slices = 30
 	for round := 0; ; round++ {
@@ -241,7 +241,7 @@ func TestTPUWeatherOfTheAPI(t *testing.T) {
 			break
 		}
 		for i := range slices {
-			if err := w.provider.Create(t.Context(), weatherSpec(fmt.Sprintf("s-%02d", i))); err != nil {
+			if err := w.provider.Create(t.Context(), conditionsSpec(fmt.Sprintf("s-%02d", i))); err != nil {
 				if kind := providers.KindOf(err); kind != schema.ErrorUnavailable && kind != schema.ErrorRate {
 					t.Fatalf("create: %v (%s)", err, kind)
 				}

@@ -8,18 +8,18 @@ import (
 )
 
 // shelf is a bucket with its objects.
-type shelf struct {
+type bucketIndex struct {
 	Bucket
 	names    []string             // of all that have a version, sorted by bytes
 	versions map[string][]version // oldest first; only the last may be live
 	changed  map[string]time.Time // when an object was last changed
 }
 
-func newShelf(b Bucket) *shelf {
-	return &shelf{Bucket: b, versions: map[string][]version{}, changed: map[string]time.Time{}}
+func newBucketIndex(b Bucket) *bucketIndex {
+	return &bucketIndex{Bucket: b, versions: map[string][]version{}, changed: map[string]time.Time{}}
 }
 
-func (s *shelf) live(name string) (version, bool) {
+func (s *bucketIndex) live(name string) (version, bool) {
 	all := s.versions[name]
 	if len(all) == 0 || !all[len(all)-1].live() {
 		return version{}, false
@@ -28,7 +28,7 @@ func (s *shelf) live(name string) (version, bool) {
 }
 
 // find is a generation of an object, or with 0 the live one.
-func (s *shelf) find(name string, generation int64) (version, bool) {
+func (s *bucketIndex) find(name string, generation int64) (version, bool) {
 	if generation == 0 {
 		return s.live(name)
 	}
@@ -41,7 +41,7 @@ func (s *shelf) find(name string, generation int64) (version, bool) {
 }
 
 // set adds a version, or replaces the one of its generation.
-func (s *shelf) set(v version) {
+func (s *bucketIndex) set(v version) {
 	all := slices.Clone(s.versions[v.Name]) // lists may be looking at it
 	if i, found := slices.BinarySearchFunc(all, v.Generation, byGeneration); found {
 		all[i] = v
@@ -54,7 +54,7 @@ func (s *shelf) set(v version) {
 	s.versions[v.Name] = all
 }
 
-func (s *shelf) unset(v version) {
+func (s *bucketIndex) unset(v version) {
 	rest := slices.DeleteFunc(slices.Clone(s.versions[v.Name]), func(other version) bool { return other.Generation == v.Generation })
 	s.versions[v.Name] = rest
 	if len(rest) > 0 {
@@ -68,10 +68,10 @@ func (s *shelf) unset(v version) {
 
 func byGeneration(v version, generation int64) int { return cmp.Compare(v.Generation, generation) }
 
-func (s *shelf) denies(permission string) bool { return slices.Contains(s.Denied, permission) }
+func (s *bucketIndex) denies(permission string) bool { return slices.Contains(s.Denied, permission) }
 
 // allow is nil if the caller has the permission.
-func (s *shelf) allow(permission string) error {
+func (s *bucketIndex) allow(permission string) error {
 	if s.denies(permission) {
 		return denied(permission)
 	}
@@ -79,7 +79,7 @@ func (s *shelf) allow(permission string) error {
 }
 
 // missing is what somebody is told who asks for what is not there.
-func (s *shelf) missing(name string) error {
+func (s *bucketIndex) missing(name string) error {
 	if s.denies("storage.objects.list") { // else whether it is there would be told
 		return denied("storage.objects.get")
 	}
@@ -113,13 +113,13 @@ func (c conditions) check(present version, unchanged int) error {
 func (s *Server) insert(draft version, data []byte, when conditions) (version, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	shelf, err := s.shelf(draft.Bucket)
+	index, err := s.index(draft.Bucket)
 	if err != nil {
 		return version{}, err
 	}
-	old, replaces, err := shelf.mayInsert(draft.Name, when)
+	old, replaces, err := index.mayInsert(draft.Name, when)
 	if err == nil {
-		err = s.slow(shelf, draft.Name)
+		err = s.slow(index, draft.Name)
 	}
 	if err != nil {
 		return version{}, err
@@ -127,21 +127,21 @@ func (s *Server) insert(draft version, data []byte, when conditions) (version, e
 	draft = draft.sum(data)
 	draft.Created, draft.Generation, draft.Metageneration = s.cfg.Now().UTC(), s.nextGeneration(), 1
 	draft.Updated = draft.Created
-	if draft.KMSKey = cmp.Or(draft.KMSKey, shelf.KMSKey); draft.KMSKey != "" {
+	if draft.KMSKey = cmp.Or(draft.KMSKey, index.KMSKey); draft.KMSKey != "" {
 		draft.KMSKey += "/cryptoKeyVersions/1"
 	}
 	if err := s.keep.put(draft, data); err != nil {
 		return version{}, broken(err)
 	}
-	shelf.set(draft)
+	index.set(draft)
 	if replaces {
-		err = s.retire(shelf, old)
+		err = s.retire(index, old)
 	}
 	return draft, err
 }
 
 // mayInsert is nil if a version may be made now. It returns what it would replace.
-func (s *shelf) mayInsert(name string, when conditions) (old version, replaces bool, err error) {
+func (s *bucketIndex) mayInsert(name string, when conditions) (old version, replaces bool, err error) {
 	if err := s.allow("storage.objects.create"); err != nil {
 		return old, false, err
 	}
@@ -156,26 +156,26 @@ func (s *shelf) mayInsert(name string, when conditions) (old version, replaces b
 }
 
 // slow is an error if the object was changed too short a time ago.
-func (s *Server) slow(shelf *shelf, name string) error {
+func (s *Server) slow(index *bucketIndex, name string) error {
 	now := s.cfg.Now()
-	if last, ok := shelf.changed[name]; ok && s.cfg.WriteInterval > 0 && now.Sub(last) < s.cfg.WriteInterval {
-		return tooSoon(shelf.Name, name)
+	if last, ok := index.changed[name]; ok && s.cfg.WriteInterval > 0 && now.Sub(last) < s.cfg.WriteInterval {
+		return tooSoon(index.Name, name)
 	}
-	shelf.changed[name] = now
+	index.changed[name] = now
 	return nil
 }
 
 // retire ends a version's life: it becomes an old one or is gone.
-func (s *Server) retire(shelf *shelf, v version) error {
-	if !shelf.Versioning {
-		shelf.unset(v)
+func (s *Server) retire(index *bucketIndex, v version) error {
+	if !index.Versioning {
+		index.unset(v)
 		if err := s.keep.drop(v); err != nil {
 			return broken(err)
 		}
 		return nil
 	}
 	v.Deleted = s.cfg.Now().UTC()
-	shelf.set(v)
+	index.set(v)
 	if err := s.keep.mark(v); err != nil {
 		return broken(err)
 	}
@@ -186,27 +186,27 @@ func (s *Server) retire(shelf *shelf, v version) error {
 func (s *Server) remove(at address, when conditions) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	shelf, err := s.shelf(at.bucket)
+	index, err := s.index(at.bucket)
 	if err == nil {
-		err = shelf.allow("storage.objects.delete")
+		err = index.allow("storage.objects.delete")
 	}
 	if err != nil {
 		return err
 	}
-	v, ok := shelf.find(at.object, at.generation)
+	v, ok := index.find(at.object, at.generation)
 	if !ok {
-		return shelf.missing(at.object)
+		return index.missing(at.object)
 	}
 	if err := when.check(v, http.StatusPreconditionFailed); err != nil {
 		return err
 	}
-	if err := s.slow(shelf, at.object); err != nil {
+	if err := s.slow(index, at.object); err != nil {
 		return err
 	}
 	if at.generation == 0 {
-		return s.retire(shelf, v)
+		return s.retire(index, v)
 	}
-	shelf.unset(v)
+	index.unset(v)
 	if err := s.keep.drop(v); err != nil {
 		return broken(err)
 	}
@@ -217,27 +217,27 @@ func (s *Server) remove(at address, when conditions) error {
 func (s *Server) update(at address, when conditions, change func(version) version) (version, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	shelf, err := s.shelf(at.bucket)
+	index, err := s.index(at.bucket)
 	if err == nil {
-		err = shelf.allow("storage.objects.update")
+		err = index.allow("storage.objects.update")
 	}
 	if err != nil {
 		return version{}, err
 	}
-	v, ok := shelf.find(at.object, at.generation)
+	v, ok := index.find(at.object, at.generation)
 	if !ok {
-		return version{}, shelf.missing(at.object)
+		return version{}, index.missing(at.object)
 	}
 	if err := when.check(v, http.StatusPreconditionFailed); err != nil {
 		return version{}, err
 	}
-	if err := s.slow(shelf, at.object); err != nil {
+	if err := s.slow(index, at.object); err != nil {
 		return version{}, err
 	}
 	v = change(v)
 	v.Metageneration++
 	v.Updated = s.cfg.Now().UTC()
-	shelf.set(v)
+	index.set(v)
 	if err := s.keep.mark(v); err != nil {
 		return version{}, broken(err)
 	}
