@@ -266,9 +266,9 @@ func TestAbate(t *testing.T) {
 	}
 }
 
-// TestAbateSparesTheDoomedNobodyTold has preemptions that were drawn and not yet
+// TestAbateWithdrawsUnannouncedPreemptions has preemptions that were drawn and not yet
 // announced not happen.
-func TestAbateKeepsAnUnannouncedPreemption(t *testing.T) {
+func TestAbateWithdrawsUnannouncedPreemptions(t *testing.T) {
 	w := newWorld(t, cloud.Scenario{Conditions: cloud.Conditions{Preemption: time.Hour, Maintenance: time.Hour}})
 	w.allocate(spot("a"))
 	w.clock.Advance(6 * time.Second)

@@ -14,6 +14,7 @@ type rules struct {
 	calm        Conditions
 	createLimit int
 	pageSize    int
+	abated      bool // see Abate
 }
 
 type zoneRules struct {
@@ -140,4 +141,13 @@ func (s Share) draw(from *rand.Rand) bool { return s.P > 0 && from.Float64() < s
 // exponential draws the time until something that happens every mean on average.
 func exponential(mean time.Duration, from *rand.Rand) time.Duration {
 	return time.Duration(math.Min(from.ExpFloat64()*float64(mean), math.MaxInt64/4))
+}
+
+// abated is the weather without its misfortunes; what takes time still does.
+func (w Conditions) abated() Conditions {
+	w.Preemption, w.Maintenance = 0, 0
+	for _, share := range w.shares() {
+		*share = Of(0)
+	}
+	return w
 }
