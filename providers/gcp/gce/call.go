@@ -98,7 +98,7 @@ const (
 func step(s stage, op *computepb.Operation) string { return string(s) + "/" + op.GetName() }
 
 // operation asks once how an operation stands. One that the service has forgotten has ended.
-func (g *Engine) operation(ctx context.Context, spec schema.SliceSpec, s stage, name string) (*computepb.Operation, error) {
+func (g *api) operation(ctx context.Context, spec schema.SliceSpec, s stage, name string) (*computepb.Operation, error) {
 	bounded, cancel := context.WithTimeout(ctx, engine.CallLimit)
 	defer cancel()
 	var op *computepb.Operation

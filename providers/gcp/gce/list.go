@@ -50,7 +50,7 @@ func (g *Engine) List(ctx context.Context, stack string) (engine.Listing, error)
 // find lists templates and groups first and machines last: what a group says
 // about its machines is never newer than what is seen of them, so that a group
 // that is just being made does not look like one that has lost machines.
-func (g *Engine) find(ctx context.Context) (finds, error) {
+func (g *api) find(ctx context.Context) (finds, error) {
 	finds := finds{
 		machines: map[string][]*computepb.Instance{}, groups: map[string]*computepb.InstanceGroupManager{}, unlisted: map[string]string{},
 	}
@@ -88,7 +88,7 @@ func (g *Engine) find(ctx context.Context) (finds, error) {
 // another's is told apart here, so that it can be refused by name.
 func marked(prefix string) *string { return new(prefix + "labels." + mark.StackLabel + ":*") }
 
-func (g *Engine) listTemplates(ctx context.Context) ([]*computepb.InstanceTemplate, error) {
+func (g *api) listTemplates(ctx context.Context) ([]*computepb.InstanceTemplate, error) {
 	bounded, cancel := context.WithTimeout(ctx, engine.CallLimit)
 	defer cancel()
 	it := g.clients.templates.List(bounded, &computepb.ListInstanceTemplatesRequest{Project: g.project, Filter: marked("properties.")})
@@ -108,7 +108,7 @@ func (g *Engine) listTemplates(ctx context.Context) ([]*computepb.InstanceTempla
 	}
 }
 
-func (g *Engine) listGroups(ctx context.Context, groups map[string]*computepb.InstanceGroupManager, unlisted map[string]string) error {
+func (g *api) listGroups(ctx context.Context, groups map[string]*computepb.InstanceGroupManager, unlisted map[string]string) error {
 	request := &computepb.AggregatedListInstanceGroupManagersRequest{Project: g.project}
 	return everyPage(ctx, func(ctx context.Context, token string) (string, error) {
 		it := g.clients.groups.AggregatedList(ctx, request)
@@ -127,7 +127,7 @@ func (g *Engine) listGroups(ctx context.Context, groups map[string]*computepb.In
 	})
 }
 
-func (g *Engine) listMachines(ctx context.Context, finds finds) error {
+func (g *api) listMachines(ctx context.Context, finds finds) error {
 	return g.eachMachine(ctx, marked(""), finds.unlisted, func(machine *computepb.Instance) {
 		key := baseOf(machine.GetZone()) + "/" + machine.GetLabels()[mark.SliceLabel]
 		finds.machines[key] = append(finds.machines[key], machine)
@@ -135,7 +135,7 @@ func (g *Engine) listMachines(ctx context.Context, finds finds) error {
 }
 
 // eachMachine lists the instances of all zones, and notes those that are left out.
-func (g *Engine) eachMachine(ctx context.Context, filter *string, unlisted map[string]string, each func(*computepb.Instance)) error {
+func (g *api) eachMachine(ctx context.Context, filter *string, unlisted map[string]string, each func(*computepb.Instance)) error {
 	request := &computepb.AggregatedListInstancesRequest{Project: g.project, Filter: filter}
 	return everyPage(ctx, func(ctx context.Context, token string) (string, error) {
 		it := g.clients.instances.AggregatedList(ctx, request)
@@ -155,7 +155,7 @@ func (g *Engine) eachMachine(ctx context.Context, filter *string, unlisted map[s
 }
 
 // Running lists the instances of all zones that run, and notes the zones that are left out.
-func (g *Engine) Running(ctx context.Context, unlisted map[string]string) ([]Instance, error) {
+func (g *api) Running(ctx context.Context, unlisted map[string]string) ([]Instance, error) {
 	var found []Instance
 	err := again(ctx, g.reader, func() error {
 		found = nil

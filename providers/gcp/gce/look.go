@@ -33,7 +33,7 @@ func (g *Engine) lookIntoGroups(ctx context.Context, groups []machineGroup) {
 		f := &groups[i]
 		n := g.note(f.spec.Name)
 		n.stack, n.zone = f.spec.Stack, f.spec.Zone
-		g.observe(f, n)
+		f.observe(n)
 		f.note = *n
 		if up, _, _ := f.count(); up == 0 && f.group != nil && !n.isGoing(g.now()) && !n.complete && g.now().Sub(n.lookedAt) >= lookEvery {
 			waiting = append(waiting, f)
@@ -51,7 +51,7 @@ func (g *Engine) lookIntoGroups(ctx context.Context, groups []machineGroup) {
 }
 
 // observe notes what this listing adds to those before.
-func (g *Engine) observe(f *machineGroup, n *note) {
+func (f *machineGroup) observe(n *note) {
 	up, there, _ := f.count()
 	f.note = *n
 	switch {
@@ -96,7 +96,7 @@ type groupLook struct {
 }
 
 // groupProblem is the latest error of a group's machines, nil for none.
-func (g *Engine) groupProblem(ctx context.Context, spec schema.SliceSpec) (error, error) {
+func (g *api) groupProblem(ctx context.Context, spec schema.SliceSpec) (error, error) {
 	bounded, cancel := context.WithTimeout(ctx, engine.CallLimit)
 	defer cancel()
 	it := g.clients.groups.ListErrors(bounded, &computepb.ListErrorsInstanceGroupManagersRequest{
@@ -122,7 +122,7 @@ func (g *Engine) groupProblem(ctx context.Context, spec schema.SliceSpec) (error
 }
 
 // lookAtResize says how the request for a group's machines stands.
-func (g *Engine) lookAtResize(ctx context.Context, spec schema.SliceSpec) (groupLook, error) {
+func (g *api) lookAtResize(ctx context.Context, spec schema.SliceSpec) (groupLook, error) {
 	request, found, err := look(ctx, g.reader, "read resize request", g.clients.resizes.Get, &computepb.GetInstanceGroupManagerResizeRequestRequest{
 		Project: g.project, Zone: spec.Zone, InstanceGroupManager: spec.Name, ResizeRequest: spec.Name,
 	})
@@ -178,24 +178,4 @@ func (g *Engine) sweepGroups(ctx context.Context, groups []machineGroup) {
 		})
 	}
 	sweeps.Wait()
-}
-
-// forgetGone forgets the notes of slices that are not there any more.
-func (g *Engine) forgetGone(stack string, listed engine.Listing, groups []machineGroup) {
-	there := map[string]bool{}
-	for i := range listed.Slices {
-		there[listed.Slices[i].Spec.Name] = true
-	}
-	for i := range groups {
-		there[groups[i].spec.Name] = true
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for name, n := range g.notes {
-		asked := !n.askedAt.IsZero() && g.now().Sub(n.askedAt) <= askPatience
-		_, blind := listed.Unlisted[n.zone]
-		if !there[name] && !asked && !blind && (stack == "" || stack == n.stack) {
-			delete(g.notes, name)
-		}
-	}
 }

@@ -105,7 +105,7 @@ func (g *Engine) updateGroup(ctx context.Context, spec schema.SliceSpec) (string
 }
 
 // membersOf lists the machines of a group.
-func (g *Engine) membersOf(ctx context.Context, spec schema.SliceSpec) ([]*computepb.Instance, error) {
+func (g *api) membersOf(ctx context.Context, spec schema.SliceSpec) ([]*computepb.Instance, error) {
 	bounded, cancel := context.WithTimeout(ctx, engine.CallLimit)
 	defer cancel()
 	it := g.clients.instances.List(bounded, &computepb.ListInstancesRequest{
@@ -128,7 +128,7 @@ func (g *Engine) membersOf(ctx context.Context, spec schema.SliceSpec) ([]*compu
 
 // change changes the first attribute of a machine that differs, nil if none does.
 // Labels and tags of other people's making stay.
-func (g *Engine) change(ctx context.Context, machine *computepb.Instance, was, spec schema.SliceSpec) (*computepb.Operation, error) {
+func (g *api) change(ctx context.Context, machine *computepb.Instance, was, spec schema.SliceSpec) (*computepb.Operation, error) {
 	text, err := mark.Encode(spec)
 	if err != nil {
 		return nil, err
@@ -159,7 +159,7 @@ func (g *Engine) change(ctx context.Context, machine *computepb.Instance, was, s
 }
 
 // changeAddress gives a machine an external address, or takes it away.
-func (g *Engine) changeAddress(ctx context.Context, machine *computepb.Instance, spec schema.SliceSpec) (*computepb.Operation, error) {
+func (g *api) changeAddress(ctx context.Context, machine *computepb.Instance, spec schema.SliceSpec) (*computepb.Operation, error) {
 	if len(machine.GetNetworkInterfaces()) == 0 {
 		return nil, nil
 	}
@@ -195,7 +195,7 @@ func withSpec(was *computepb.Metadata, text string) *computepb.Metadata {
 }
 
 // changeGroup records a spec on its group, whose machines have it already.
-func (g *Engine) changeGroup(ctx context.Context, group *computepb.InstanceGroupManager, was, spec schema.SliceSpec) (*computepb.Operation, error) {
+func (g *api) changeGroup(ctx context.Context, group *computepb.InstanceGroupManager, was, spec schema.SliceSpec) (*computepb.Operation, error) {
 	if was == spec {
 		return nil, nil
 	}
