@@ -238,7 +238,7 @@ func (b actorBench) securedCalls(python, pair string) error {
 // pairSizes are the sizes that pair.py measures, as it names them.
 func pairSizes() []string { return []string{"64 B", "4 KiB", "1 MiB"} }
 
-// pairText tells what pair.py measured of a size.
+// pairText is what pair.py measured of a size.
 func pairText(rows map[string]float64, size string) string {
 	return fmt.Sprintf("p50 %.0f us p99 %.0f us, %.0f/s; 64 in flight %.0f/s", rows[size+" p50"]*1e6, rows[size+" p99"]*1e6,
 		rows[size+", 1 in flight"], rows[size+", 64 in flight"])

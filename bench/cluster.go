@@ -48,7 +48,7 @@ func (b clusterBench) clusters() error {
 		return err
 	}
 	b.row(fmt.Sprintf("step over %d running tasks, with their heartbeats", stepTasks), ms(r.CPU)+" of CPU", "< 50 ms",
-		fmt.Sprintf("a new process's first look at all of them: %s", ms(r.Took)))
+		fmt.Sprintf("a new process's first list of all of them: %s", ms(r.Took)))
 	_, r, err = b.one(oneSteady, strconv.Itoa(steadySlices), "")
 	if err != nil {
 		return err
@@ -75,12 +75,12 @@ func (b clusterBench) metadata() error {
 	}
 	b.row(fmt.Sprintf("lookups of %d actors, %d at once", load.Actors, load.Callers), fmt.Sprintf("%.0f a second", speed.LookupsPerSecond), "10,000",
 		fmt.Sprintf("p99 %s; client and server on the same cores, TLS and tokens included", ms(speed.LookupP99)))
-	b.row(fmt.Sprintf("a registration, until the last of %d watchers is told", load.Watchers), ms(speed.Change), "1,000 watchers", "median of 20")
+	b.row(fmt.Sprintf("a registration, until the last of %d watchers has it", load.Watchers), ms(speed.Change), "1,000 watchers", "median of 20")
 	return nil
 }
 
 // stepOver measures a step over n running tasks. In the time between two steps
-// an eighth of the hosts say that they live, as agents do every two seconds.
+// an eighth of the hosts report a heartbeat, as agents do every two seconds.
 func stepOver(ctx context.Context, n int) (result, error) {
 	w := newWorld(time.Second)
 	s, err := apply.New(ctx, stepperOn(w, capacity{w}))
@@ -316,7 +316,7 @@ func (b clusterBench) failover() error {
 	for _, how := range []struct {
 		words  string
 		signal syscall.Signal
-	}{{"kill -9 of the leading watch to another one leading, worst of 3", syscall.SIGKILL}, {"the same, SIGSTOP: only the lease tells", syscall.SIGSTOP}} {
+	}{{"kill -9 of the leading watch to another one leading, worst of 3", syscall.SIGKILL}, {"the same, SIGSTOP: only the lease shows it", syscall.SIGSTOP}} {
 		var worst time.Duration
 		for range 3 {
 			took, err := b.takeover(dir, how.signal)

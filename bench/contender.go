@@ -68,7 +68,7 @@ func terraformEnv() []string {
 	return env
 }
 
-// verdict says what is known of a command.
+// verdict states what is known of a command.
 type verdict string
 
 // The verdicts.
@@ -85,7 +85,7 @@ type cell struct {
 	result  result
 }
 
-// trial is one configuration, made, looked at and taken down.
+// trial is one configuration: applied, planned again and destroyed.
 type trial struct {
 	shape shape
 	n     int

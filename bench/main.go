@@ -35,7 +35,7 @@ type bench struct {
 	root string // of the project
 	opts options
 	out  *tabwriter.Writer
-	log  io.Writer // tells what goes on
+	log  io.Writer // progress
 }
 
 // options are the flags.
@@ -164,7 +164,7 @@ func parseOptions(args []string) (options, error) {
 		}
 		return nil
 	})
-	flags.Func("mailbox", "sidebyside: where ours keeps what it and the simulated agents tell each other, `memory or dir` (default memory)", func(s string) error {
+	flags.Func("mailbox", "sidebyside: where ours keeps its mailbox with the simulated agents, `memory or dir` (default memory)", func(s string) error {
 		o.mail = mailboxLocation(s)
 		return oneOf(o.mail, mailboxInMemory, mailboxInDir)
 	})

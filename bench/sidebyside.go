@@ -54,7 +54,7 @@ func (b sideBench) sideBySide() error {
 	return b.growth(over, base)
 }
 
-// announce says what will be done and how long it may take.
+// announce prints what will be done and how long it may take.
 func (b sideBench) announce(both bool, floor cost) {
 	out := func(format string, args ...any) { fmt.Fprintf(b.log, format+"\n", args...) }
 	out("sidebyside: plan, apply, plan again and destroy of %v, N = %v; then ours alone with N = %v.", b.opts.shapes, b.opts.sizes, b.opts.growth)
@@ -65,7 +65,7 @@ func (b sideBench) announce(both bool, floor cost) {
 		out("Our jobs name each other in depends_on and read nothing; theirs reads the other's output.")
 	}
 	out("Times are of whole processes (plans of ours: the median of 3), peaks of resident memory;")
-	out("peaks below %s cannot be told. RATIO is theirs to ours, GROWTH the cost of each resource to that at N = %d, OWN COST", mb(floor.peak), b.baseSize())
+	out("peaks below %s are not measurable. RATIO is theirs to ours, GROWTH the cost of each resource to that at N = %d, OWN COST", mb(floor.peak), b.baseSize())
 	out("processor time for each resource without that of simulated slices and agents, WRITES those of the state.")
 	if !both {
 		out("There is no terraform on the PATH: ours alone.")
@@ -73,10 +73,10 @@ func (b sideBench) announce(both bool, floor cost) {
 	}
 	out("Theirs (terraform_data) took earlier, on 2 cores with N = 5000: for_each 52 s to plan, 568 s to apply, 95 s to plan again;")
 	out("a chain of 1000 took 267 s to apply. So N = 5000 takes hours. A command that takes longer than %s is ended, and not tried", b.opts.limit)
-	out("with a larger N. For a short look: go run ./bench -n 100,1000 -grow '' sidebyside")
+	out("with a larger N. For a short run: go run ./bench -n 100,1000 -grow '' sidebyside")
 }
 
-// baseSize is what growth is told against.
+// baseSize is what growth is relative to.
 func (b sideBench) baseSize() int {
 	all := append(slices.Clone(b.opts.sizes), b.opts.growth...)
 	return all[max(0, len(b.opts.sizes)-1)]

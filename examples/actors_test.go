@@ -58,7 +58,7 @@ func TestActorCounter(t *testing.T) {
 		Totals     []int    `json:"totals"`
 		Words      string   `json:"words"`
 		InOrder    []int    `json:"in_order"`
-		Rejections []string `json:"refusals"`
+		Rejections []string `json:"rejections"`
 		Counted    counted  `json:"counted"`
 	}
 	decode(t, s.read("actors/out/counter/result.json"), &got)
@@ -77,7 +77,7 @@ func TestActorCounter(t *testing.T) {
 		t.Errorf("got %d replies, want 100", len(got.InOrder))
 	}
 	if len(got.Rejections) != 2 || !strings.Contains(got.Rejections[0], "-1 is negative") || !strings.Contains(got.Rejections[1], "1000 is not in 0 to 999") {
-		t.Errorf("refusals: got %q, want that -1 is negative and 1000 is not in 0 to 999", got.Rejections)
+		t.Errorf("rejections: got %q, want that -1 is negative and 1000 is not in 0 to 999", got.Rejections)
 	}
 	got.Counted.check(t)
 	if job := s.job("actor_service.counter"); len(job.Attempts) < 2 || !job.Ready {

@@ -148,7 +148,7 @@ func (a *account) finished(now time.Time) bool {
 	return ends && now.Sub(a.since) >= left
 }
 
-// look takes in what the state says of the jobs that do not run.
+// look takes in what the state states of the jobs that do not run.
 func (b *books) look(now time.Time, doc *state.Document) {
 	for addr, a := range b.accounts {
 		if a.ended || a.gang != nil {

@@ -23,7 +23,7 @@ func misread(s cloud.Scenario, lasts time.Duration) cloud.Scenario {
 }
 
 // TestMisreadLists is half a day of lists that are empty, short, old, out of order or
-// poisoned by a copy, in calm and in bad weather: nothing that lives is deleted, each
+// poisoned by a copy, with and without other faults: nothing that lives is deleted, each
 // slice has one node and each job one attempt at a time, and all comes to run and to
 // an end afterwards.
 func TestMisreadLists(t *testing.T) {
@@ -43,7 +43,7 @@ func TestMisreadLists(t *testing.T) {
 				})
 				for _, job := range rep.Jobs {
 					if name == "calm" && job.Restarts > 0 {
-						t.Errorf("seed %d: %s began again %d times in calm weather", seed, job.Job, job.Restarts)
+						t.Errorf("seed %d: %s began again %d times without faults", seed, job.Job, job.Restarts)
 					}
 				}
 			})

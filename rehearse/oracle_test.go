@@ -39,7 +39,7 @@ func TestOracleSees(t *testing.T) {
 		RuleLive: func(r *rehearsal) { r.oracle.deleting(live(r)[0].spec.Name) },
 		RuleOneNode: func(r *rehearsal) {
 			copied := live(r)[0].machine
-			copied.ID, copied.Zone = "twin", "us-east5-a"
+			copied.ID, copied.Zone = "copied", "us-east5-a"
 			r.fleet.Start(copied)
 		},
 		RuleOneRun: func(r *rehearsal) {

@@ -8,7 +8,7 @@ import (
 	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
 )
 
-// Scenario is a weather by its name, and what jobs do in it.
+// Scenario is how the cloud behaves, by its name, and what jobs do in it.
 type Scenario struct {
 	Name      string
 	Cloud     cloud.Scenario
@@ -68,7 +68,7 @@ func everyZone() []string {
 	return cloud.New(cloud.Config{Clock: cloud.NewVirtual(began())}).Zones()
 }
 
-// horizon is for how long scenarios have weather; a longer rehearsal ends calm.
+// horizon is for how long scenarios have faults; a longer rehearsal ends without them.
 const horizon = 366 * 24 * time.Hour
 
 // nights are hours of every day in which zones have no spare capacity, other

@@ -59,7 +59,7 @@ func preferring(i int) []string {
 	return append(zones[i%len(zones):], zones[:i%len(zones)]...)
 }
 
-// weatherOf is a month of everything that goes wrong.
+// conditionsOf is a month of all faults.
 func conditionsOf(seed uint64, lasts time.Duration) cloud.Scenario {
 	dice := rand.New(rand.NewPCG(seed, 1))
 	minutes := func(low, high int) cloud.Range {
@@ -146,7 +146,7 @@ func simulate(t *testing.T, cfg Config) *Report {
 }
 
 // TestSimulation is a month, or without flags three days, or with -short half a
-// day, of a fleet whose cloud does everything that clouds do.
+// day, of a fleet whose cloud has all faults.
 func TestSimulation(t *testing.T) {
 	seed := *seedFlag
 	if seed == 0 {

@@ -224,7 +224,7 @@ func TestComputeThroughFailingCallsAndLostReplies(t *testing.T) {
 				}
 				switch listed := len(inventory.Slices) > 0; {
 				case listed && inventory.Slices[0].Phase == schema.SliceDead:
-					t.Fatalf("%s, seed %d: what nobody took is dead: %s", name, seed, inventory.Slices[0].Reason)
+					t.Fatalf("%s, seed %d: a slice that was not preempted is dead: %s", name, seed, inventory.Slices[0].Reason)
 				case listed && !up:
 					if up = inventory.Slices[0].Phase == schema.SliceReady; len(inventory.Slices[0].Down) > 0 {
 						_ = w.provider.Create(t.Context(), spec)

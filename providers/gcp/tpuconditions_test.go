@@ -12,7 +12,7 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// tpuWorld is an emulated cloud with weather, on a clock that the test moves.
+// tpuWorld is an emulated cloud with faults, on a clock that the test moves.
 type tpuWorld struct {
 	t        *testing.T
 	clock    *cloud.Virtual
@@ -89,8 +89,8 @@ func (w *tpuWorld) gone() {
 	}
 }
 
-// What a creation meets, at once or late, is told by the next Creates, and in
-// calmer weather it is there.
+// The next Creates report the faults of a creation, at once or late; without faults the
+// slice comes up.
 func TestTPUConditionsOfCreation(t *testing.T) {
 	for name, test := range map[string]struct {
 		scenario cloud.Scenario

@@ -287,7 +287,7 @@ func TestConfigIsChecked(t *testing.T) {
 }
 
 // An agent holds its lock for as long as it lives, however often its memory is
-// collected: a lock that was let go of looks like a dead agent.
+// collected: a lock that was released means a dead agent.
 func TestAgentKeepsItsLock(t *testing.T) {
 	t.Setenv("GOGC", "1")
 	p := newPlace(t)

@@ -146,7 +146,7 @@ func operationFailure(op *computepb.Operation) string {
 	return fmt.Sprintf("%d %s", op.GetHttpErrorStatusCode(), op.GetError().GetErrors()[0].GetCode())
 }
 
-// vmUp is long enough for whatever comes up in calm weather.
+// vmUp is long enough for a machine to come up without faults.
 const vmUp = time.Minute
 
 func httpStatus(err error) int {
@@ -156,11 +156,11 @@ func httpStatus(err error) int {
 	return 0
 }
 
-// restRefusal is a refusal as "HTTP reason".
+// restRejection is a rejection as "HTTP reason".
 func restRejection(err error) string {
 	answer, ok := errors.AsType[*googleapi.Error](err)
 	if !ok || len(answer.Errors) == 0 {
-		return fmt.Sprint("no refusal: ", err)
+		return fmt.Sprint("no rejection: ", err)
 	}
 	return fmt.Sprintf("%d %s", answer.Code, answer.Errors[0].Reason)
 }

@@ -149,7 +149,7 @@ func TestCreateNodeRejections(t *testing.T) {
 			_, err := w.tpu.CreateNode(t.Context(), r)
 			wantCode(t, err, test.code, test.words)
 			if n := len(w.emulator.World().Groups); n != 1 {
-				t.Errorf("the cloud has %d nodes after a refusal, want 1", n)
+				t.Errorf("the cloud has %d nodes after a rejection, want 1", n)
 			}
 		})
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // deletePatience is how long a deletion is believed to go on: groups of many
-// machines take minutes. After it, the slice is listed as what it looks like.
+// machines take minutes. After it, the slice is listed as what its parts show.
 const deletePatience = 10 * time.Minute
 
 // Delete asks for the instance, or the parts of the group, to go.
@@ -74,7 +74,7 @@ func (g *Engine) deleteGroup(ctx context.Context, stack string, at engine.Place)
 }
 
 // sweep deletes the workload policy and then the template of a group that is
-// gone. The template says what there may be, so it goes last. What the service
+// gone. The template states what there may be, so it goes last. What the service
 // is not done with is swept again with the next listing.
 func (g *Engine) sweep(ctx context.Context, at engine.Place) error {
 	spec := schema.SliceSpec{Name: at.Name, Zone: at.Zone}

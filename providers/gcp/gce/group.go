@@ -68,7 +68,7 @@ func (g *api) beginPolicy(ctx context.Context, r engine.Order) (*computepb.Opera
 	}
 	there, found, err := g.findPolicy(ctx, r.Spec)
 	if err != nil || !found {
-		return nil, err // the next stage will say that it is missing
+		return nil, err // the next stage will report that it is missing
 	}
 	if there.GetDescription() != groupDescription(r.Spec) {
 		return nil, apierror.Errorf(schema.ErrorConflict, "a resource policy that is not this slice's has the name %s in %s", r.Spec.Name, accelerators.RegionOf(r.Spec.Zone))
@@ -110,14 +110,14 @@ func (g *Engine) beginResize(ctx context.Context, r engine.Order) (*computepb.Op
 	}))
 	if refusesResizeRequests(err) {
 		// The machines are of the flex-start model by their template and wait for
-		// capacity together, so that the group may simply be told to have them.
+		// capacity together, so that the group may simply be resized.
 		op, err = started(ask(ctx, "resize instance group", g.clients.groups.Resize, &computepb.ResizeInstanceGroupManagerRequest{
 			Project: g.project, Zone: r.Spec.Zone, InstanceGroupManager: r.Spec.Name, Size: int32(r.Spec.Hosts),
 			RequestId: requestID(r, stageResize),
 		}))
 	}
 	if apierror.StatusOf(err) == http.StatusConflict {
-		op, err = nil, nil // its name says that it is the same
+		op, err = nil, nil // its name states that it is the same
 	}
 	if err == nil {
 		g.noted(r.Spec.Name, func(n *note) { n.resized = true })
@@ -152,7 +152,7 @@ func (g *api) findGroup(ctx context.Context, zone, name string) (*computepb.Inst
 		&computepb.GetInstanceGroupManagerRequest{Project: g.project, Zone: zone, InstanceGroupManager: name})
 }
 
-// instanceMarks are what an instance says about itself; one of a group has
+// instanceMarks are the marks of an instance; one of a group has
 // another name than the slice.
 func instanceMarks(i *computepb.Instance) mark.Marks {
 	return mark.Marks{Name: i.GetName(), Zone: baseOf(i.GetZone()), Labels: i.GetLabels(), Text: metadataText(i.GetMetadata(), mark.KeySpec)}

@@ -131,12 +131,12 @@ func byResize(spec schema.SliceSpec) bool {
 	return spec.Cloud.Provisioning == schema.ProvisioningFlexStart
 }
 
-// machineScheduling says how a slice's machines get capacity and lose it.
+// machineScheduling returns how a slice's machines get capacity and lose it.
 //
 // A spot machine of its own is stopped, not deleted, when it is preempted: what is
 // stopped can still be listed as preempted, what is deleted is merely gone. It
 // costs its disk until it is deleted. Those of a group are deleted, since the
-// group remains to tell. So are flex-start ones, which may not be stopped.
+// group remains to show it. So are flex-start ones, which may not be stopped.
 func machineScheduling(spec schema.SliceSpec) (*computepb.Scheduling, error) {
 	s := &computepb.Scheduling{ProvisioningModel: new("STANDARD")}
 	if spec.TPU != "" {
@@ -170,7 +170,7 @@ func machineScheduling(spec schema.SliceSpec) (*computepb.Scheduling, error) {
 	return s, nil
 }
 
-// reservationAffinity says which of the project's reservations a slice draws from.
+// reservationAffinity returns which of the project's reservations a slice draws from.
 func reservationAffinity(spec schema.SliceSpec) *computepb.ReservationAffinity {
 	switch {
 	case spec.Cloud.Provisioning == schema.ProvisioningFlexStart:

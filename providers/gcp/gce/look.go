@@ -18,14 +18,14 @@ import (
 )
 
 // What a listing spends on single groups is bounded, so that its cost does not grow
-// with them: those that were looked into longest ago come first.
+// with them: those that were inspected longest ago come first.
 const (
 	looksAtOnce = 16
 	lookEvery   = 10 * time.Second
 )
 
-// lookIntoGroups asks those groups for their errors that have no machine yet and
-// do not say why. What cannot be asked is asked the next time.
+// inspectGroups asks groups that have no machine yet for their errors. A group that
+// cannot be asked is asked the next time.
 func (g *Engine) lookIntoGroups(ctx context.Context, groups []machineGroup) {
 	g.mu.Lock()
 	var waiting []*machineGroup
@@ -88,7 +88,7 @@ func (g *Engine) lookInto(ctx context.Context, f *machineGroup) {
 	})
 }
 
-// groupLook is what a look into one group shows.
+// inspection is what an inspection of one group shows.
 type groupLook struct {
 	problem error
 	resized bool // its machines have been requested
@@ -121,7 +121,7 @@ func (g *api) groupProblem(ctx context.Context, spec schema.SliceSpec) (error, e
 	return &apierror.OperationError{Code: latest.GetError().GetCode(), Message: latest.GetError().GetMessage()}, nil
 }
 
-// lookAtResize says how the request for a group's machines stands.
+// inspectResize returns how the request for a group's machines stands.
 func (g *api) lookAtResize(ctx context.Context, spec schema.SliceSpec) (groupLook, error) {
 	request, found, err := look(ctx, g.reader, "read resize request", g.clients.resizes.Get, &computepb.GetInstanceGroupManagerResizeRequestRequest{
 		Project: g.project, Zone: spec.Zone, InstanceGroupManager: spec.Name, ResizeRequest: spec.Name,
@@ -143,12 +143,12 @@ func (g *api) lookAtResize(ctx context.Context, spec schema.SliceSpec) (groupLoo
 			failures = why
 		}
 		if len(failures) == 0 {
-			failures = []*computepb.Errors{{Message: new("the service does not say why")}}
+			failures = []*computepb.Errors{{Message: new("the service states no reason")}}
 		}
 		why := failureOf(failures)
 		kind := apierror.KindOf(why)
 		if kind == schema.ErrorUnavailable {
-			kind = schema.ErrorCapacity // it was not had, whatever the words
+			kind = schema.ErrorCapacity // there was none, whatever the text
 		}
 		seen.problem = &infeasibleError{&apierror.Error{Kind: kind, Err: fmt.Errorf("its resize request failed: %w", why)}}
 		return seen, nil
@@ -160,7 +160,7 @@ func (g *api) lookAtResize(ctx context.Context, spec schema.SliceSpec) (groupLoo
 }
 
 // sweepGroups goes on with the deletions whose group is gone by now. One that is
-// refused is noted as not going on, so that it is asked for again, and says why.
+// rejected is noted as not going on, so that it is asked for again, with the reason.
 func (g *Engine) sweepGroups(ctx context.Context, groups []machineGroup) {
 	var sweeps sync.WaitGroup
 	left := looksAtOnce

@@ -20,7 +20,7 @@ type progress struct {
 }
 
 // note is what is known of a slice's progress that the cloud does not show.
-// All of it may be lost: then the slice looks unfinished, and is finished or
+// All of it may be lost: then the slice counts as unfinished, and is finished or
 // deleted by the process that lists it.
 type note struct {
 	stack     string
@@ -85,7 +85,7 @@ func (n *note) isGoing(now time.Time) bool {
 }
 
 // goes makes of the answer to a deletion what it means. What is gone or going
-// already is as asked for; what was refused is not going.
+// already is as asked for; what was rejected is not going.
 func (g *progress) goes(name string, err error) error {
 	switch {
 	case err == nil, apierror.StatusOf(err) == http.StatusNotFound, isNotReady(err):

@@ -19,7 +19,7 @@ import (
 
 // Update changes the first attribute that differs on all machines of a slice, and
 // once that is done, by poll, the next. The record of the new spec comes last, so
-// that a change that was cut short still looks undone.
+// that a change that was cut short still counts as not made.
 func (g *Engine) Update(ctx context.Context, r engine.Order) (string, error) {
 	if r.Spec.Hosts > 1 {
 		return g.updateGroup(ctx, r.Spec)
@@ -51,14 +51,14 @@ func changeable(there mark.Marks, spec schema.SliceSpec) (schema.SliceSpec, erro
 	was, err := there.Spec()
 	switch {
 	case err != nil:
-		return was, apierror.Errorf(schema.ErrorConflict, "%w; mend that, or delete it", err)
+		return was, apierror.Errorf(schema.ErrorConflict, "%w; correct that, or delete the slice", err)
 	case was.Fixed() != spec.Fixed():
 		return was, apierror.Errorf(schema.ErrorConflict, "the slice was made otherwise; delete it first")
 	}
 	return was, nil
 }
 
-// updateGroup changes all machines of a group, and then what the group says of
+// updateGroup changes all machines of a group, and then what the group states of
 // machines to come, which is also where its spec is recorded.
 func (g *Engine) updateGroup(ctx context.Context, spec schema.SliceSpec) (string, error) {
 	template, found, err := g.findTemplate(ctx, spec.Name)

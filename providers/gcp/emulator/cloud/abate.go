@@ -1,7 +1,7 @@
 package cloud
 
-// Abate ends all weather for good: what has begun goes on to its end, such as a
-// deletion that hangs, but nothing goes wrong any more that had not begun.
+// Abate ends all faults for good: a fault that has begun goes on to its end, such as a
+// deletion that hangs, but no new one begins.
 func (c *Cloud) Abate() {
 	c.do(func() {
 		c.stockouts, c.outages, c.listFaults, c.freed, c.abated = nil, nil, nil, true, true

@@ -12,7 +12,7 @@ import (
 	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
 )
 
-// badWeather has everything happen that can.
+// badConditions have every fault happen.
 func badConditions(seed uint64) cloud.Scenario {
 	often := cloud.Of(0.2)
 	return cloud.Scenario{
@@ -30,7 +30,7 @@ func badConditions(seed uint64) cloud.Scenario {
 	}
 }
 
-// act does one of the things that a client or the world can do.
+// act does one action of a client or of the cloud.
 func act(w *world, choice, which, tier int) {
 	name := fmt.Sprintf("n%d", which)
 	spec := spot(name)
@@ -102,7 +102,7 @@ func TestAccounts(t *testing.T) {
 			r.Fatal(err)
 		}
 		if len(w.fleet.known) > 0 {
-			r.Fatalf("machines that nobody removed: %v", w.fleet.known)
+			r.Fatalf("machines that were not removed: %v", w.fleet.known)
 		}
 	})
 }
@@ -114,7 +114,7 @@ func fleetError(f *fleet) error {
 	return nil
 }
 
-// TestSameSeedSameTrace runs a day of bad weather under the same calls.
+// TestSameSeedSameTrace runs a day of bad conditions under the same calls.
 func TestSameSeedSameTrace(t *testing.T) {
 	day := func(seed uint64) []string {
 		w := newWorld(t, badConditions(seed))
@@ -126,7 +126,7 @@ func TestSameSeedSameTrace(t *testing.T) {
 	}
 	first, again, other := day(1), day(1), day(2)
 	if len(first) < 100 {
-		t.Fatalf("only %d things happened to machines", len(first))
+		t.Fatalf("machines had only %d events", len(first))
 	}
 	if !slices.Equal(first, again) {
 		t.Error("the same seed had another trace")

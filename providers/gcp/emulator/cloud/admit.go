@@ -31,9 +31,9 @@ type admission struct {
 	listFaults []*listFault
 }
 
-// Admit lets a call wait for the API's latency and says how it is refused before
-// it does anything, nil if it may proceed. lost says that its answer must be
-// replaced by [Lost]: it did its work and nobody will know.
+// Admit lets a call wait for the API's latency and returns why it is rejected before
+// it does anything, nil if it may proceed. lost states that its answer must be
+// replaced by [Lost]: it did its work, and its caller does not learn of it.
 func (c *admission) Admit(ctx context.Context, call Call) (lost bool, err error) {
 	c.mu.Lock()
 	refused := c.refuse(call)
@@ -62,7 +62,7 @@ func Lost() *Error {
 	return newError(ReasonUnavailable, "The service is currently unavailable.")
 }
 
-// wait lets time pass, none on a virtual clock, which nobody may be moving.
+// wait lets time pass, none on a virtual clock, which may stand still.
 func (c *admission) wait(ctx context.Context, d time.Duration) error {
 	if _, virtual := c.clock.(*Virtual); virtual || d <= 0 {
 		return nil
@@ -78,7 +78,7 @@ func (c *admission) wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// refuse is what stands against a call whatever its contents.
+// reject is what stands against a call whatever its contents.
 func (c *admission) refuse(call Call) *Error {
 	api := &c.scenario.API
 	switch {
@@ -125,7 +125,7 @@ func (c *admission) Unreachable() []string {
 	return out
 }
 
-// overRate counts a creation and says if it was one too many in this minute.
+// overRate counts a creation and reports if it was one too many in this minute.
 func (c *admission) overRate(project, method string) *Error {
 	now := c.clock.Now()
 	key := project + " " + method
@@ -152,14 +152,14 @@ func (c *admission) callDice(call Call) *rand.Rand {
 	return c.dice(key, c.called[key])
 }
 
-// Enabled says whether an API is enabled, "compute.googleapis.com".
+// Enabled reports whether an API is enabled, "compute.googleapis.com".
 func (c *admission) Enabled(api string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !slices.Contains(c.scenario.API.Disabled, api)
 }
 
-// Permits says whether callers have a permission, "compute.instances.create".
+// Permits reports whether callers have a permission, "compute.instances.create".
 func (c *admission) Permits(permission string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

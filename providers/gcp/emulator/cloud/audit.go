@@ -40,7 +40,7 @@ func (c *Cloud) Audit() error {
 	return nil
 }
 
-// Empty says what is left when everything was deleted: groups, requests, machines,
+// Empty returns what is left when everything was deleted: groups, requests, machines,
 // what they hold, open operations.
 func (c *Cloud) Empty() error {
 	c.mu.Lock()

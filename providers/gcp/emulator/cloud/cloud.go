@@ -13,7 +13,7 @@ type Config struct {
 	Hosts    Hosts // nil: nothing runs
 	// Subnet is where internal addresses are taken from; zero: 10.128.0.0/9.
 	Subnet netip.Prefix
-	// Project is what a server takes where nothing else says; "": "emulated".
+	// Project is what a server takes where nothing else states one; "": "emulated".
 	Project string
 }
 

@@ -1,5 +1,5 @@
 // Package cloud is the emulator's model of Google Cloud: what runs where, who
-// holds which capacity and quota, and when things come up, fail late, are
+// holds which capacity and quota, and when groups come up, fail late, are
 // preempted or never go away. It speaks no protocol; package emulator puts the
 // TPU API and Compute Engine on top of it.
 //

@@ -41,7 +41,7 @@ func (c *lifecycle) preempt(g *group, notice bool) {
 	}
 }
 
-// announce tells a group's machines that they will be taken, and takes them.
+// announce notifies a group's machines that they will be taken, and takes them.
 func (c *lifecycle) announce(g *group, cause Cause) {
 	if g.ending {
 		return
@@ -51,7 +51,7 @@ func (c *lifecycle) announce(g *group, cause Cause) {
 	c.later(&g.timers, NoticeTime, func() { c.end(g, cause) })
 }
 
-// notice tells the running machines, those named or all for nil.
+// notice notifies the running machines, those named or all for nil.
 func (c *lifecycle) notice(g *group, event Event, workers []int) {
 	for i := range g.now.Hosts {
 		if id := g.now.Hosts[i].ID; g.now.Hosts[i].On && (workers == nil || slices.Contains(workers, i)) {
@@ -60,7 +60,7 @@ func (c *lifecycle) notice(g *group, event Event, workers []int) {
 	}
 }
 
-// end takes a group's machines. Its capacity and quota stay taken until somebody
+// end takes a group's machines. Its capacity and quota stay taken until its owner
 // deletes it.
 func (c *lifecycle) end(g *group, cause Cause) {
 	g.timers.withdraw()

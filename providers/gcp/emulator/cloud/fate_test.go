@@ -173,7 +173,7 @@ stockout {
   preempt = true
 }
 at "4h" {
-  preempt = "nobody"
+  preempt = "unknown"
 }
 `), "s.hcl")
 	if len(diags) > 0 {
@@ -232,7 +232,7 @@ func TestTypeConditions(t *testing.T) {
 	w.ended(op, "")
 }
 
-// TestAbate ends all bad weather, what is still to come of it included.
+// TestAbate ends all faults, those to come included.
 func TestAbate(t *testing.T) {
 	scenario := badConditions(1)
 	scenario.API = cloud.API{FailureRate: 1, Deny: []string{"p"}}
@@ -250,7 +250,7 @@ func TestAbate(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.clock.Advance(3 * time.Hour) // those whose deletion was stuck already
+	w.clock.Advance(3 * time.Hour) // for deletions that were stuck already
 	w.allocate(spot("a"))
 	w.allocate(spot("b"))
 	w.clock.Advance(10 * time.Minute)

@@ -238,8 +238,8 @@ func (c *groups) SetGuest(machine string, key GuestKey, value string) error {
 	return err
 }
 
-// Guest are the guest attributes of a machine, those that its own metadata server
-// was told included.
+// Guest are the guest attributes of a machine, those set at its own metadata server
+// included.
 func (c *groups) Guest(machine string) map[GuestKey]string {
 	all := map[GuestKey]string{}
 	if hosts, ok := c.hosts.(Guests); ok {

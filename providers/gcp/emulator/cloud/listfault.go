@@ -80,7 +80,7 @@ type ListMisreading struct {
 	Dice  *rand.Rand
 }
 
-// Misreading says how a list is wrong that is made now.
+// Misreading returns how a list is wrong that is made now.
 func (c *admission) Misreading(of string) ListMisreading {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 // plenty is the capacity of what is built in, in chips or cores.
 const plenty = 1 << 20
 
-// offered says in which zones a TPU generation is published to be, not
+// offered returns the zones in which each TPU generation is published to be, not
 // exhaustively. What a scenario names is offered too.
 func offered() map[string][]string {
 	return map[string][]string{
@@ -39,7 +39,7 @@ func RegionOf(zone string) string {
 // Zones are the names of all zones, sorted.
 func (r *rules) Zones() []string { return slices.Sorted(maps.Keys(r.zones)) }
 
-// HasZone says whether there is such a zone.
+// HasZone reports whether there is such a zone.
 func (r *rules) HasZone(zone string) bool { return r.zones[zone] != nil }
 
 // Offered are the types that a zone offers, TPU generations and machine families,
@@ -54,13 +54,13 @@ func (r *rules) Offered(zone string) []string {
 	return slices.Sorted(maps.Keys(types))
 }
 
-// HasNetwork says whether there is a network of that name.
+// HasNetwork reports whether there is a network of that name.
 func (r *rules) HasNetwork(name string) bool {
 	networks := r.scenario.Networks
 	return len(networks) == 0 || slices.Contains(networks, name)
 }
 
-// HasProject says whether there is such a project.
+// HasProject reports whether there is such a project.
 func (r *rules) HasProject(name string) bool {
 	only := r.scenario.Project
 	return only == "" || only == name

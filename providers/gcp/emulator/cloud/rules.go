@@ -64,7 +64,7 @@ func (r *rules) zone(name string) *zoneRules {
 	return z
 }
 
-// weather is that of a type in a zone.
+// conditions are those of a type in a zone.
 func (r *rules) conditions(zone, kind string) *Conditions {
 	z := r.zones[zone]
 	if z == nil {
@@ -76,7 +76,7 @@ func (r *rules) conditions(zone, kind string) *Conditions {
 	return &z.conditions
 }
 
-// calm is the weather of the zero scenario.
+// calm are the conditions of the zero scenario.
 func calm() Conditions {
 	return Conditions{
 		Provisioning:   Range{2 * time.Second, 5 * time.Second},
@@ -90,7 +90,7 @@ func calm() Conditions {
 	}
 }
 
-// over is the weather with what it leaves open taken from around it.
+// over are the conditions with unset fields taken from the enclosing ones.
 func (w Conditions) over(around Conditions) Conditions {
 	ranges, aroundRanges := w.ranges(), around.ranges()
 	for i := range ranges {
@@ -143,7 +143,7 @@ func exponential(mean time.Duration, from *rand.Rand) time.Duration {
 	return time.Duration(math.Min(from.ExpFloat64()*float64(mean), math.MaxInt64/4))
 }
 
-// abated is the weather without its misfortunes; what takes time still does.
+// abated are the conditions without faults; durations stay.
 func (w Conditions) abated() Conditions {
 	w.Preemption, w.Maintenance = 0, 0
 	for _, share := range w.shares() {

@@ -142,7 +142,7 @@ func (d *scenarioReader) window(b *hcl.Block, stockout bool) Window {
 	return w
 }
 
-// event reads what happens at one time: any number of things, in a fixed order.
+// event reads what happens at one time: any number of actions, in a fixed order.
 func (d *scenarioReader) event(b *hcl.Block) []Scripted {
 	var at schema.Duration
 	if err := at.UnmarshalText([]byte(b.Labels[0])); err != nil || at < 0 {

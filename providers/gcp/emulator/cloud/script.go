@@ -54,7 +54,7 @@ func (c *Cloud) stockoutBegins(w Window) {
 	}
 }
 
-// alive says whether a group in that state may still be preempted.
+// alive reports whether a group in that state may still be preempted.
 func alive(s State) bool {
 	switch s {
 	case StateCreating, StateReady, StateRestarting, StateReimaging, StateRepairing, StateStarting:
@@ -145,8 +145,8 @@ func (c *Cloud) Outage(zone string, lasts time.Duration) error {
 	return nil
 }
 
-// Calm ends all stockouts and outages that were begun or scripted; the rest of
-// the weather goes on. Abate ends that too.
+// Calm ends all stockouts and outages that were begun or scripted; other faults go
+// on. Abate ends those too.
 func (c *Cloud) Calm() {
 	c.do(func() { c.stockouts, c.outages, c.freed = nil, nil, true })
 }

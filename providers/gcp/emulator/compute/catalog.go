@@ -207,7 +207,7 @@ func (s *catalogs) oneAcceleratorType(r *request) proto.Message {
 	}
 }
 
-// networks are those that can be told: where any exists, the default one.
+// networks are those that are known: where any exists, the default one.
 func (s *catalogs) networks(*request) []string {
 	if s.cloud.HasNetwork("default") {
 		return []string{"default"}
@@ -235,7 +235,7 @@ func (s *catalogs) oneSubnetwork(r *request) proto.Message {
 	}
 }
 
-// oneImage is there whatever its name, but for one that says that it is missing.
+// oneImage is there whatever its name, but for one named missing.
 func oneImage(r *request) proto.Message {
 	if strings.Contains(r.name, "missing") {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
 )
 
-// apiError is a refusal in the words of Compute Engine's REST API.
+// apiError is a rejection as Compute Engine's REST API answers it.
 type apiError struct {
 	status  int
 	reason  string
@@ -43,7 +43,7 @@ func stale(what string) error {
 	return &apiError{status: http.StatusPreconditionFailed, reason: "conditionNotMet", message: what}
 }
 
-// errorOf is an error as this API tells it.
+// errorOf is an error as this API answers it.
 func errorOf(err error, r *request) *apiError {
 	if known, ok := errors.AsType[*apiError](err); ok {
 		return known
@@ -114,10 +114,10 @@ func writeError(w http.ResponseWriter, e *apiError) {
 	}
 	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
 	w.WriteHeader(e.status)
-	_ = json.NewEncoder(w).Encode(map[string]any{"error": body}) // nobody is there if it fails
+	_ = json.NewEncoder(w).Encode(map[string]any{"error": body}) // fails only without a reader
 }
 
-// operationFailure is how an operation tells of its failure.
+// operationFailure is how an operation reports its failure.
 type operationFailure struct {
 	status  int
 	phrase  string
@@ -126,7 +126,7 @@ type operationFailure struct {
 	details []*computepb.ErrorDetails
 }
 
-// failureOf is what an operation on a resource says of an error.
+// failureOf is what an operation on a resource reports of an error.
 func failureOf(refused *cloud.Error, resource string) operationFailure {
 	switch refused.Reason {
 	case cloud.ReasonStockout:

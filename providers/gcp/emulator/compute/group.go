@@ -27,7 +27,7 @@ type manager struct {
 
 	// Guarded by the lock of groups.
 	size     int           // machines wanted
-	run      time.Duration // for how long; 0: as the template says
+	run      time.Duration // for how long; 0: as the template states
 	grown    bool          // it has had its machines: they are not made again when they are lost
 	attempt  string        // the operation that makes them
 	failed   *cloud.Error  // why that failed last
@@ -39,7 +39,7 @@ type manager struct {
 	resizes  []*resizeRequest // oldest first
 }
 
-// groupTrouble is one failure to make a machine.
+// creationFailure is one failure to make a machine.
 type creationFailure struct {
 	instance string
 	at       time.Time
@@ -238,7 +238,7 @@ func (s *groups) allManagers(r *request) []listItem {
 	return all
 }
 
-// patchManager replaces what a group says about all of its instances; those that
+// patchManager replaces what a group states about all of its instances; those that
 // are there stay as they are.
 func (s *groups) patchManager(r *request) (any, error) {
 	m, err := s.manager(r)

@@ -14,7 +14,7 @@ import (
 // growAgain is after how long a group asks again for the machines it did not get.
 const growAgain = time.Minute
 
-// maxTrouble is how many failures a group tells of.
+// maxFailed is how many failures a group keeps.
 const maxFailed = 50
 
 // grow asks for a group's machines, unless it has or had them or wants none.
@@ -169,7 +169,7 @@ func (s *groups) showManager(m *manager) *computepb.InstanceGroupManager {
 	return v
 }
 
-// bulk says how making all machines at once goes. The lock is held.
+// bulk returns how making all machines at once goes. The lock is held.
 func (m *manager) bulk(going bool) *computepb.InstanceGroupManagerStatusBulkInstanceOperation {
 	b := &computepb.InstanceGroupManagerStatusBulkInstanceOperation{InProgress: &going}
 	if going && m.failed != nil {

@@ -62,7 +62,7 @@ func (s *instances) endpoints() map[string]endpoint {
 
 // insertInstance asks the model for one machine. What the request itself is wrong
 // about is an error at once, a quota or a stockout the operation's; but a quota of
-// zero is refused at once: the service does both.
+// zero is rejected at once: the service does both.
 func (s *instances) insertInstance(r *request) (any, error) {
 	instance := &computepb.Instance{}
 	if err := r.read(instance); err != nil {
@@ -143,7 +143,7 @@ func (s *instances) actOn(do func(cloud.Key) (cloud.Operation, error)) func(*req
 	}
 }
 
-// change replaces what is said about a machine, if it is still as the caller has
+// change replaces the attributes of a machine, if it is still as the caller has
 // seen it.
 func (s *instances) change(r *request, stale func(*computepb.Instance) error, f func(*cloud.Spec, *computepb.Instance)) (any, error) {
 	shown, g, err := s.shown(r)

@@ -40,7 +40,7 @@ type listPage struct {
 	unreachable []string
 }
 
-// listCursor says where a list goes on, and what it leaves out up to its end.
+// listCursor states where a list goes on, and what it leaves out up to its end.
 type listCursor struct {
 	Scope, Name string
 	Unreachable []string
@@ -160,8 +160,8 @@ func encodedItems(items []listItem) ([]json.RawMessage, error) {
 }
 
 // aggregated is a page of a list over all scopes. What cannot be reached is a
-// warning in its scope, or the error of the whole for a caller who says that it
-// does not take partial success; the library cannot say.
+// warning in its scope, or the error of the whole for a caller that does not
+// take partial success; the library cannot state that.
 func (s *lists) aggregated(r *request, collection string, items []listItem) (any, error) {
 	page, err := s.paged(r, items, s.cloud.Unreachable)
 	if err != nil {

@@ -23,7 +23,7 @@ type operations struct {
 }
 
 // record makes an operation of this API's own that ends at once. Its verb holds
-// what the model has no words for: the collection of its target.
+// what the model does not know: the collection of its target.
 func (s *operations) record(r *request) *computepb.Operation {
 	key := r.key(cloud.KindGroup)
 	key.Zone = strings.TrimPrefix(strings.TrimPrefix(r.scope(), "zones/"), "regions/")
@@ -57,7 +57,7 @@ func (s *operations) rejected(r *request, err *cloud.Error) *computepb.Operation
 	return s.show(op)
 }
 
-// isCompute says whether an operation is one of this API's.
+// isCompute reports whether an operation is one of this API's.
 func isCompute(op cloud.Operation) bool {
 	return op.Kind == cloud.KindInstance || op.Kind == cloud.KindGroup
 }

@@ -67,7 +67,7 @@ func getProjectOf(version string) func(*request) (any, error) {
 	}
 }
 
-// testPermissions tells which of the asked permissions the caller has.
+// testPermissions returns which of the asked permissions the caller has.
 func (s *projects) testPermissions(r *request) (any, error) {
 	if verb := r.PathValue("project"); !strings.HasSuffix(verb, ":testIamPermissions") {
 		return nil, &apiError{status: http.StatusNotImplemented, reason: "notImplemented",

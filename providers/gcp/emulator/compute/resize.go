@@ -43,7 +43,7 @@ func (m *manager) pending() *resizeRequest {
 	return nil
 }
 
-// waiting says whether the group's size is still only asked for. The lock is held.
+// waiting reports whether the group's size is still only asked for. The lock is held.
 func (m *manager) waiting() bool { return m.pending() != nil }
 
 func (s *groups) resizeEndpoints() map[string]endpoint {

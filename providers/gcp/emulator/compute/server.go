@@ -157,5 +157,5 @@ func writeAnswer(w http.ResponseWriter, answer any) {
 	}
 	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	_, _ = w.Write(body) // nobody is there if it fails
+	_, _ = w.Write(body) // fails only without a reader
 }

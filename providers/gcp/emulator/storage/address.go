@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// thing is a closed set of what a request is about.
+// kind is a closed set of what a request is about.
 type kind int
 
 const (
@@ -27,7 +27,7 @@ type address struct {
 	bucket     string
 	object     string
 	generation int64 // 0: the live one
-	media      bool  // the bytes rather than what is said about them
+	media      bool  // the bytes rather than the metadata
 	dialect    dialect
 }
 

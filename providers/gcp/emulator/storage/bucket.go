@@ -15,7 +15,7 @@ func baseOf(r *http.Request) string {
 	return "http://" + r.Host
 }
 
-// bucketDraft is what a request says about a bucket. What it does not say is nil.
+// bucketDraft are a request's attributes of a bucket, nil where it has none.
 type bucketDraft struct {
 	Name       *string
 	Location   *string
@@ -109,7 +109,7 @@ func (s *Server) serveBucket(r *http.Request, at address) (answer, error) {
 	return answer{}, unknown(r)
 }
 
-// testPermissions tells which of the asked permissions the caller has.
+// testPermissions returns which of the asked permissions the caller has.
 func (s *Server) testPermissions(r *http.Request, at address) (answer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

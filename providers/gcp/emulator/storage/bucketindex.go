@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// shelf is a bucket with its objects.
+// bucketIndex is a bucket with the index of its objects.
 type bucketIndex struct {
 	Bucket
 	names    []string             // of all that have a version, sorted by bytes
@@ -42,7 +42,7 @@ func (s *bucketIndex) find(name string, generation int64) (version, bool) {
 
 // set adds a version, or replaces the one of its generation.
 func (s *bucketIndex) set(v version) {
-	all := slices.Clone(s.versions[v.Name]) // lists may be looking at it
+	all := slices.Clone(s.versions[v.Name]) // lists may be reading it
 	if i, found := slices.BinarySearchFunc(all, v.Generation, byGeneration); found {
 		all[i] = v
 	} else {
@@ -78,9 +78,9 @@ func (s *bucketIndex) allow(permission string) error {
 	return nil
 }
 
-// missing is what somebody is told who asks for what is not there.
+// missing is the answer to a request for an object that is not there.
 func (s *bucketIndex) missing(name string) error {
-	if s.denies("storage.objects.list") { // else whether it is there would be told
+	if s.denies("storage.objects.list") { // else the answer would show whether it is there
 		return denied("storage.objects.get")
 	}
 	return noObject(s.Name, name)
@@ -213,7 +213,7 @@ func (s *Server) remove(at address, when conditions) error {
 	return nil
 }
 
-// update replaces what is said about the bytes of a version.
+// update replaces the metadata of a version.
 func (s *Server) update(at address, when conditions, change func(version) version) (version, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

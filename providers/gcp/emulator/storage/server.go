@@ -70,7 +70,7 @@ func (s *Server) load() error {
 		s.indexes[v.Bucket].set(v)
 		s.last = max(s.last, v.Generation)
 	}
-	return s.mend()
+	return s.repair()
 }
 
 // open makes a bucket, or changes its attributes.
@@ -89,8 +89,9 @@ func (s *Server) open(b Bucket) error {
 	return s.keep.bucket(b)
 }
 
-// mend retires what had been replaced when the process ended, but not retired.
-func (s *Server) mend() error {
+// repair retires versions that had been replaced when the process ended, but not
+// retired.
+func (s *Server) repair() error {
 	for _, index := range s.indexes {
 		for _, name := range slices.Clone(index.names) {
 			all := index.versions[name]
@@ -107,10 +108,10 @@ func (s *Server) mend() error {
 	return nil
 }
 
-// SetWeather changes what goes wrong from now on.
+// SetFaults changes what goes wrong from now on.
 func (s *Server) SetFaults(w Faults) error {
 	if err := w.validate(); err != nil {
-		return fmt.Errorf("set weather: %w", err)
+		return fmt.Errorf("set faults: %w", err)
 	}
 	s.faults.Lock()
 	defer s.faults.Unlock()
@@ -135,7 +136,7 @@ func (s *Server) fate() fate {
 	}
 }
 
-// shelf returns a bucket that is there. The lock is held.
+// index returns a bucket that is there. The lock is held.
 func (s *Server) index(bucket string) (*bucketIndex, error) {
 	if found := s.indexes[bucket]; found != nil {
 		return found, nil

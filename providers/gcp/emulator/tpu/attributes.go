@@ -13,7 +13,7 @@ import (
 	"github.com/fray-ml/fray/providers/gcp/tpuapi"
 )
 
-// GetGuestAttributes shows what the workers' own metadata servers were told, of
+// GetGuestAttributes shows what the workers set at their own metadata servers, of
 // one namespace, of one key of it "NAMESPACE/KEY", or all.
 func (s *service) GetGuestAttributes(_ context.Context, r *tpuapi.GetGuestAttributesRequest) (*tpuapi.GetGuestAttributesResponse, error) {
 	n, err := s.resource(r.GetName(), "nodes")

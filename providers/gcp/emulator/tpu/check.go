@@ -79,7 +79,7 @@ func (s *service) shape(n name, node *tpuapi.Node) (accelerators.Shape, error) {
 	return shape, nil
 }
 
-// badRequest is how the service words what it finds wrong further inside.
+// badRequest is the service's text for an error that it finds further inside.
 func badRequest(format string, args ...any) error {
 	return status.Errorf(codes.InvalidArgument, "Cloud TPU received a bad request. "+format+" [EID: 0x5eed]", args...)
 }

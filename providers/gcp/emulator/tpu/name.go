@@ -92,10 +92,10 @@ func checkLabels(labels map[string]string) error {
 	return nil
 }
 
-// begins says whether it begins with a lowercase letter.
+// begins reports whether it begins with a lowercase letter.
 func begins(s string) bool { return s != "" && 'a' <= s[0] && s[0] <= 'z' }
 
-// consists says whether it is of lowercase letters, digits and more.
+// consists reports whether it is of lowercase letters, digits and more.
 func consists(s, more string) bool {
 	for _, c := range []byte(s) {
 		if letter, digit := 'a' <= c && c <= 'z', '0' <= c && c <= '9'; !letter && !digit && strings.IndexByte(more, c) < 0 {
