@@ -134,9 +134,18 @@ func house() []room {
 			"plan/schedule", "plan/reconcile",
 		}, pure: true},
 		{name: "apply", sees: []string{"schema", "lang/eval", "lang", "state", "state/store", "plan/...", "providers"}},
-		{name: "providers/gcp/emulator", sees: []string{"durable", "filelock", "schema", "accelerators", "providers/gcp/tpuapi"}},
+		{name: "providers/gcp/emulator/cloud", sees: []string{"schema"}},
+		{name: "providers/gcp/emulator/listfault", sees: []string{"providers/gcp/emulator/cloud"}},
+		{name: "providers/gcp/emulator/compute", sees: []string{"providers/gcp/emulator/cloud", "providers/gcp/emulator/listfault"}},
+		{name: "providers/gcp/emulator/tpu", sees: []string{
+			"accelerators", "providers/gcp/tpuapi", "providers/gcp/emulator/cloud", "providers/gcp/emulator/listfault",
+		}},
+		{name: "providers/gcp/emulator", sees: []string{
+			"durable", "filelock", "schema", "providers/gcp/emulator/cloud", "providers/gcp/emulator/compute",
+			"providers/gcp/emulator/tpu",
+		}},
 		{name: "rehearse", sees: []string{
-			"schema", "accelerators", "state", "state/store", "plan", "providers", "providers/gcp", "apply", "providers/gcp/emulator",
+			"schema", "accelerators", "state", "state/store", "plan", "providers", "providers/gcp", "apply", "providers/gcp/emulator/...",
 		}},
 		{name: "controller/web", sees: []string{"schema", "accelerators", "state", "state/store", "plan/..."}},
 		{name: "controller", sees: []string{
@@ -201,13 +210,13 @@ func house() []room {
 		}},
 		{name: "cmd/fray", sees: []string{
 			"durable", "schema", "lang/...", "state", "state/store", "plan/...", "actorrpc", "providers/gcp/client", "agent",
-			"modules", "apply", "providers/gcp/emulator", "rehearse", "controller", "release", "terminal", "stack", "configuration",
+			"modules", "apply", "providers/gcp/emulator/...", "rehearse", "controller", "release", "terminal", "stack", "configuration",
 			"console", "events", "status", "session", "follow", "hostagent", "migration", "proposal", "rehearse/report",
 			"savedplan", "rollout", "runclient", "surgery", "testruns", "watch",
 		}},
 		{name: "bench", sees: []string{
 			"schema", "lang/eval", "lang", "state", "sleep", "state/store", "plan/...", "providers", "clusterapi", "actorrpc",
-			"providers/gcp", "clusterapi/keys", "clusterapi/dial", "modules", "apply", "providers/gcp/emulator", "controller",
+			"providers/gcp", "clusterapi/keys", "clusterapi/dial", "modules", "apply", "providers/gcp/emulator/...", "controller",
 			"providers/gcp/bucket",
 		}},
 		{name: "providers/gcp/client/clienttest", sees: []string{"providers/gcp/client"}},

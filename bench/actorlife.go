@@ -23,7 +23,7 @@ const hosted = 7
 
 // actorLife measures how long it takes until actors are there: created, restarted
 // and moved.
-func (b *bench) actorLife() error {
+func (b actorBench) actorLife() error {
 	python, err := b.python()
 	if err != nil {
 		return err
@@ -36,7 +36,7 @@ func (b *bench) actorLife() error {
 
 // hosting measures from the start of a Python process to the first answer of the
 // actor that it hosts, beside the interpreter's own start.
-func (b *bench) hosting(python string) error {
+func (b actorBench) hosting(python string) error {
 	var hosts, bare []time.Duration
 	for range hosted {
 		began := time.Now()
@@ -58,7 +58,7 @@ func (b *bench) hosting(python string) error {
 	return nil
 }
 
-func (b *bench) hostOnce(python string) (time.Duration, error) {
+func (b actorBench) hostOnce(python string) (time.Duration, error) {
 	port, err := freePort()
 	if err != nil {
 		return 0, err
@@ -115,7 +115,7 @@ func freePort() (int, error) {
 }
 
 // clusterLife measures actors of a stack that `fray watch` keeps.
-func (b *bench) clusterLife(python string) error {
+func (b actorBench) clusterLife(python string) error {
 	programs := filepath.Join(b.root, "bench", "actors")
 	// What is launched runs the python that its host finds.
 	if err := os.Setenv("PATH", filepath.Dir(python)+string(filepath.ListSeparator)+os.Getenv("PATH")); err != nil {
@@ -127,7 +127,7 @@ func (b *bench) clusterLife(python string) error {
 	if err != nil {
 		return err
 	}
-	end, err := b.watched(dir)
+	end, err := clusterBench{b.bench}.watched(dir)
 	if err != nil {
 		return err
 	}

@@ -30,9 +30,12 @@ type speed struct {
 	rate     float64 // a second
 }
 
+// actorBench measures calls and lives of actors.
+type actorBench struct{ *bench }
+
 // actorCalls measures calls from Go to Go, each beside a bare call of grpc-go in
 // the same run, and a mebibyte beside a socket.
-func (b *bench) actorCalls() error {
+func (b actorBench) actorCalls() error {
 	for _, size := range []int{64, 4 << 10, 1 << 20} {
 		for _, flight := range []int{1, 64} {
 			kinds := []echoKind{echoFray, echoGRPC}
@@ -71,7 +74,7 @@ func bytesText(n int) string {
 }
 
 // echoes measures kinds by turns, each with a server in a process of its own.
-func (b *bench) echoes(kinds []echoKind, size, flight int) (map[echoKind]speed, error) {
+func (b actorBench) echoes(kinds []echoKind, size, flight int) (map[echoKind]speed, error) {
 	calls := map[echoKind]func([]byte) error{}
 	for _, kind := range kinds {
 		server, err := b.serveApart(b.self, oneArg, oneEcho, string(kind), "")
@@ -143,7 +146,7 @@ func callFor(call func([]byte) error, size, flight int, d time.Duration) (speed,
 
 // pythonCalls measures calls of which one side or both are Python, beside bare
 // grpcio.
-func (b *bench) pythonCalls() error {
+func (b actorBench) pythonCalls() error {
 	python, err := b.python()
 	if err != nil {
 		return err
@@ -169,7 +172,7 @@ func (b *bench) pythonCalls() error {
 
 // mixedCalls measures Go to Python and Python to Go, each beside bare gRPC with
 // the same two languages.
-func (b *bench) mixedCalls(python, pair string) error {
+func (b actorBench) mixedCalls(python, pair string) error {
 	calls := map[echoKind]func([]byte) error{}
 	for kind, theirs := range map[echoKind]string{echoFray: "fray", echoGRPC: "grpcio"} {
 		server, err := b.serveApart(python, pair, "serve", theirs)
@@ -216,7 +219,7 @@ func (b *bench) mixedCalls(python, pair string) error {
 
 // securedCalls measures calls between two Python programs that prove themselves
 // to each other, beside the same bytes over a socket of Python's ssl.
-func (b *bench) securedCalls(python, pair string) error {
+func (b actorBench) securedCalls(python, pair string) error {
 	secured := filepath.Join(filepath.Dir(pair), "secured.py")
 	rows, err := b.tellings(python, secured, b.dir)
 	if err != nil {
@@ -235,14 +238,14 @@ func (b *bench) securedCalls(python, pair string) error {
 // pairSizes are the sizes that pair.py measures, as it names them.
 func pairSizes() []string { return []string{"64 B", "4 KiB", "1 MiB"} }
 
-// pairText tells what pair.py measured of a size.
+// pairText is what pair.py measured of a size.
 func pairText(rows map[string]float64, size string) string {
 	return fmt.Sprintf("p50 %.0f us p99 %.0f us, %.0f/s; 64 in flight %.0f/s", rows[size+" p50"]*1e6, rows[size+" p99"]*1e6,
 		rows[size+", 1 in flight"], rows[size+", 64 in flight"])
 }
 
 // python is the interpreter that has the package fray.
-func (b *bench) python() (string, error) {
+func (b actorBench) python() (string, error) {
 	cmd := exec.CommandContext(b.ctx, filepath.Join(b.root, "scripts", "python-env"))
 	cmd.Stdout, cmd.Stderr = b.log, b.log
 	if err := cmd.Run(); err != nil {
@@ -258,7 +261,7 @@ type telling struct {
 }
 
 // tellings runs a program and takes what it measured, by row.
-func (b *bench) tellings(command ...string) (map[string]float64, error) {
+func (b actorBench) tellings(command ...string) (map[string]float64, error) {
 	cmd := exec.CommandContext(b.ctx, command[0], command[1:]...)
 	cmd.Dir, cmd.Stderr = b.root, os.Stderr
 	out, err := cmd.StdoutPipe()
@@ -297,7 +300,7 @@ func rayRows() []struct {
 }
 
 // besideRay runs the rows of Ray's microbenchmark with both libraries, by turns.
-func (b *bench) besideRay() error {
+func (b actorBench) besideRay() error {
 	python, err := b.python()
 	if err != nil {
 		return err
@@ -330,7 +333,7 @@ func (b *bench) besideRay() error {
 	return nil
 }
 
-func (b *bench) collect(into map[string][]float64, command ...string) error {
+func (b actorBench) collect(into map[string][]float64, command ...string) error {
 	rows, err := b.tellings(command...)
 	for name, value := range rows {
 		into[name] = append(into[name], value)
@@ -339,7 +342,7 @@ func (b *bench) collect(into map[string][]float64, command ...string) error {
 }
 
 // rayEnvironment installs Ray for this run.
-func (b *bench) rayEnvironment() (string, error) {
+func (b actorBench) rayEnvironment() (string, error) {
 	dir := filepath.Join(b.dir, "ray")
 	uv := filepath.Join(b.root, ".tools", "bin", "uv")
 	python := filepath.Join(dir, "bin", "python")

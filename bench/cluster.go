@@ -38,14 +38,17 @@ const (
 	failoverLimit = time.Minute
 )
 
+// clusterBench measures the cluster API and who leads.
+type clusterBench struct{ *bench }
+
 // clusters measures `fray watch` as a controller.
-func (b *bench) clusters() error {
+func (b clusterBench) clusters() error {
 	_, r, err := b.one(oneStep, strconv.Itoa(stepTasks), "")
 	if err != nil {
 		return err
 	}
 	b.row(fmt.Sprintf("step over %d running tasks, with their heartbeats", stepTasks), ms(r.CPU)+" of CPU", "< 50 ms",
-		fmt.Sprintf("a new process's first look at all of them: %s", ms(r.Took)))
+		fmt.Sprintf("a new process's first list of all of them: %s", ms(r.Took)))
 	_, r, err = b.one(oneSteady, strconv.Itoa(steadySlices), "")
 	if err != nil {
 		return err
@@ -56,7 +59,7 @@ func (b *bench) clusters() error {
 }
 
 // metadata measures the registry of actors through the service.
-func (b *bench) metadata() error {
+func (b clusterBench) metadata() error {
 	dir, err := b.scratch("metadata", "")
 	if err != nil {
 		return err
@@ -72,12 +75,12 @@ func (b *bench) metadata() error {
 	}
 	b.row(fmt.Sprintf("lookups of %d actors, %d at once", load.Actors, load.Callers), fmt.Sprintf("%.0f a second", speed.LookupsPerSecond), "10,000",
 		fmt.Sprintf("p99 %s; client and server on the same cores, TLS and tokens included", ms(speed.LookupP99)))
-	b.row(fmt.Sprintf("a registration, until the last of %d watchers is told", load.Watchers), ms(speed.Change), "1,000 watchers", "median of 20")
+	b.row(fmt.Sprintf("a registration, until the last of %d watchers has it", load.Watchers), ms(speed.Change), "1,000 watchers", "median of 20")
 	return nil
 }
 
 // stepOver measures a step over n running tasks. In the time between two steps
-// an eighth of the hosts say that they live, as agents do every two seconds.
+// an eighth of the hosts report a heartbeat, as agents do every two seconds.
 func stepOver(ctx context.Context, n int) (result, error) {
 	w := newWorld(time.Second)
 	s, err := apply.New(ctx, stepperOn(w, capacity{w}))
@@ -198,7 +201,7 @@ reservation "warm" {
 
 // launching measures the time from the call of Launch to the first instruction
 // of the program, on a slice that is warm.
-func (b *bench) launching() error {
+func (b clusterBench) launching() error {
 	dir, err := b.applied("launching", clusterConfiguration)
 	if err != nil {
 		return err
@@ -228,7 +231,7 @@ func (b *bench) launching() error {
 	return nil
 }
 
-func (b *bench) launch(cluster clusterapi.ClusterClient, dir string, i int) (time.Duration, error) {
+func (b clusterBench) launch(cluster clusterapi.ClusterClient, dir string, i int) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(b.ctx, b.opts.limit)
 	defer cancel()
 	stamp := filepath.Join(dir, fmt.Sprintf("started-%d", i))
@@ -257,7 +260,7 @@ func (b *bench) launch(cluster clusterapi.ClusterClient, dir string, i int) (tim
 }
 
 // watched starts a watch and waits until it leads.
-func (b *bench) watched(dir string) (end func(), err error) {
+func (b clusterBench) watched(dir string) (end func(), err error) {
 	cmd := b.command(dir, "watch", "--http=off")
 	if err := cmd.Start(); err != nil {
 		return nil, err
@@ -275,7 +278,7 @@ func (b *bench) watched(dir string) (end func(), err error) {
 }
 
 // leader waits until a process leads, and returns when that was seen.
-func (b *bench) leader(dir string, cmd *exec.Cmd) (time.Time, error) {
+func (b clusterBench) leader(dir string, cmd *exec.Cmd) (time.Time, error) {
 	s, err := store.OpenDir(filepath.Join(dir, ".fray"))
 	if err != nil {
 		return time.Time{}, err
@@ -290,7 +293,7 @@ func (b *bench) leader(dir string, cmd *exec.Cmd) (time.Time, error) {
 }
 
 // connect is a user's connection to the controller of a stack.
-func (b *bench) connect(dir string) (*dial.Following, error) {
+func (b clusterBench) connect(dir string) (*dial.Following, error) {
 	root := filepath.Join(dir, ".fray")
 	s, err := store.OpenDir(root)
 	if err != nil {
@@ -304,7 +307,7 @@ func (b *bench) connect(dir string) (*dial.Following, error) {
 }
 
 // failover kills and stops leaders, and times until another one leads.
-func (b *bench) failover() error {
+func (b clusterBench) failover() error {
 	dir, err := b.applied("failover", clusterConfiguration)
 	if err != nil {
 		return err
@@ -313,7 +316,7 @@ func (b *bench) failover() error {
 	for _, how := range []struct {
 		words  string
 		signal syscall.Signal
-	}{{"kill -9 of the leading watch to another one leading, worst of 3", syscall.SIGKILL}, {"the same, SIGSTOP: only the lease tells", syscall.SIGSTOP}} {
+	}{{"kill -9 of the leading watch to another one leading, worst of 3", syscall.SIGKILL}, {"the same, SIGSTOP: only the lease shows it", syscall.SIGSTOP}} {
 		var worst time.Duration
 		for range 3 {
 			took, err := b.takeover(dir, how.signal)
@@ -327,7 +330,7 @@ func (b *bench) failover() error {
 	return nil
 }
 
-func (b *bench) takeover(dir string, signal syscall.Signal) (time.Duration, error) {
+func (b clusterBench) takeover(dir string, signal syscall.Signal) (time.Duration, error) {
 	first, second := b.command(dir, "watch", "--http=off"), b.command(dir, "watch", "--http=off")
 	if err := first.Start(); err != nil {
 		return 0, err

@@ -20,7 +20,7 @@ type contender struct {
 	run     func(v verb, dir string) (cost, result, error)
 }
 
-func (b *bench) fraySimulated() contender {
+func (b sideBench) fraySimulated() contender {
 	return contender{
 		name: "ours", dialect: ours(b.opts.link), file: "fray.hcl", state: filepath.Join(".fray", "state.json"), repeat: 3,
 		run: func(v verb, dir string) (cost, result, error) { return b.one(string(v), dir, string(b.opts.mail)) },
@@ -28,7 +28,7 @@ func (b *bench) fraySimulated() contender {
 }
 
 // terraform is false where there is none.
-func (b *bench) terraform() (contender, bool) {
+func (b sideBench) terraform() (contender, bool) {
 	program, err := exec.LookPath("terraform")
 	if err != nil {
 		return contender{}, false
@@ -68,7 +68,7 @@ func terraformEnv() []string {
 	return env
 }
 
-// verdict says what is known of a command.
+// verdict states what is known of a command.
 type verdict string
 
 // The verdicts.
@@ -85,7 +85,7 @@ type cell struct {
 	result  result
 }
 
-// trial is one configuration, made, looked at and taken down.
+// trial is one configuration: applied, planned again and destroyed.
 type trial struct {
 	shape shape
 	n     int
@@ -103,7 +103,7 @@ type slow map[string]bool
 func slowKey(c contender, s shape, v verb) string { return fmt.Sprint(c.name, " ", s, " ", v) }
 
 // try runs all commands on n resources in a shape.
-func (b *bench) try(c contender, s shape, n int, over slow) (trial, error) {
+func (b sideBench) try(c contender, s shape, n int, over slow) (trial, error) {
 	t := trial{shape: s, n: n, cells: map[verb]cell{}}
 	dir, err := os.MkdirTemp(b.dir, "trial-")
 	if err != nil {
@@ -137,7 +137,7 @@ func (b *bench) try(c contender, s shape, n int, over slow) (trial, error) {
 }
 
 // cell measures one command.
-func (b *bench) cell(c contender, v verb, dir string) (cell, error) {
+func (b sideBench) cell(c contender, v verb, dir string) (cell, error) {
 	repeat := 1
 	if v == verbPlan || v == verbAgain {
 		repeat = c.repeat

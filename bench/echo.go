@@ -149,7 +149,7 @@ func sameSize(got, want int, err error) error {
 	return err
 }
 
-// served is a process that serves and told its address.
+// served is a process that serves and has printed its address.
 type served struct {
 	address string
 	cmd     *exec.Cmd
@@ -175,7 +175,7 @@ func (b *bench) serveApart(command ...string) (*served, error) {
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
 		s.stop()
-		return nil, fmt.Errorf("%v told no address: %w", command, err)
+		return nil, fmt.Errorf("%v printed no address: %w", command, err)
 	}
 	s.address = strings.TrimSpace(line)
 	return s, nil

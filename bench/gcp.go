@@ -47,7 +47,7 @@ func (b *bench) gcps() error {
 	}
 	b.row(fmt.Sprintf("step over %d slices on an emulated cloud, nothing to do", cloudSlices),
 		ms(r.CPU)+" of CPU, the list included", "< 100 ms", fmt.Sprintf("the longest of %d such steps took %s, a call to the cloud 0.3 to 2 s", idleSteps, ms(r.Took)))
-	b.row(fmt.Sprintf("look at %d slices, as fray plan does", cloudSlices),
+	b.row(fmt.Sprintf("list %d slices, as fray plan does", cloudSlices),
 		fmt.Sprintf("%d calls to the cloud", r.Calls), fmt.Sprintf("%d: no more than pages", r.Pages), fmt.Sprintf("%d slices a page", cloudPage))
 	b.row(fmt.Sprintf("%d of them preempted at once, until all are asked for again", cloudPreempted),
 		fmt.Sprintf("%s, no step longer than %s", sec(r.Again), ms(r.Longest)), "steps < 1 s",
@@ -140,7 +140,7 @@ func stepOverCloud(ctx context.Context, url string, n int) (result, error) {
 	return r, preempted(ctx, s, w, c, url, &r)
 }
 
-// beatEvery is how often every agent says that it lives; silence of 45 s is a loss.
+// beatEvery is how often every agent reports a heartbeat; silence of 45 s is a loss.
 const beatEvery = 15 * time.Second
 
 // beat is the agents' heartbeats until ctx ends.
@@ -235,7 +235,7 @@ func preempted(ctx context.Context, s *apply.Stepper, w *world, before *cloudOf,
 	if s, err = apply.New(ctx, cfg); err != nil {
 		return err
 	}
-	if _, err := s.Step(ctx); err != nil { // the first look of a process waits for its list
+	if _, err := s.Step(ctx); err != nil { // the first observation of a process waits for its list
 		return err
 	}
 	if _, err := asked(ctx, url, "preempt"); err != nil {
@@ -262,7 +262,7 @@ func preempted(ctx context.Context, s *apply.Stepper, w *world, before *cloudOf,
 // zone: those that die young shut it for a while.
 const slicesAge = 24 * time.Hour
 
-// age has the state say that all slices are older by d.
+// age makes all slices of the state older by d.
 func (w *world) age(ctx context.Context, d time.Duration) error {
 	doc, generation, err := apply.LoadState(ctx, w)
 	if err != nil {
@@ -305,7 +305,7 @@ func asked(ctx context.Context, url, what string) (int, error) {
 	return n, json.NewDecoder(resp.Body).Decode(&n)
 }
 
-// serveCloud serves an emulated cloud until standard input ends, and tells where.
+// serveCloud serves an emulated cloud until standard input ends, and prints its address.
 func serveCloud(ctx context.Context, in io.Reader, out io.Writer) error {
 	e := emulator.New(emulator.Config{Cloud: cloud.Config{Project: cloudProject, Scenario: cloud.Scenario{
 		CreateLimit: 1_000_000, PageSize: cloudPage,

@@ -11,10 +11,13 @@ import (
 	"time"
 )
 
+// languageBench measures the language beside terraform.
+type languageBench struct{ *bench }
+
 // languages measures what works on files alone: validating, planning one large
 // for_each, formatting. Terraform is measured on the same files, or on
 // equivalent ones of terraform_data, which needs no provider.
-func (b *bench) languages() error {
+func (b languageBench) languages() error {
 	terraform, err := exec.LookPath("terraform")
 	if err != nil {
 		terraform = "" // then there are no baselines
@@ -24,7 +27,7 @@ func (b *bench) languages() error {
 }
 
 // validations validates configurations that double in size.
-func (b *bench) validations(terraform string) error {
+func (b languageBench) validations(terraform string) error {
 	beside := "terraform is not here"
 	if terraform != "" {
 		dir, err := b.terraformData(terraform, "validate", blocksInTerraform(10_000))
@@ -96,7 +99,7 @@ func blocksInTerraform(n int) string {
 }
 
 // manyKeys plans one job of 50,000 keys.
-func (b *bench) manyKeys(terraform string) error {
+func (b languageBench) manyKeys(terraform string) error {
 	const n, theirN = 50_000, 1_000
 	dir, err := b.scratch("keys", fmt.Sprintf(`
 job "work" {
@@ -136,7 +139,7 @@ resource "terraform_data" "work" {
 
 // formats formats the same files with both tools: those that are as they are to
 // be, and those that are not.
-func (b *bench) formats(terraform string) error {
+func (b languageBench) formats(terraform string) error {
 	const files, blocksEach = 32, 5_000
 	text := blocks(blocksEach)
 	for _, c := range []struct{ name, text string }{
@@ -161,7 +164,7 @@ func (b *bench) formats(terraform string) error {
 	return nil
 }
 
-func (b *bench) formatted(dir, name, terraform string, bytes int) error {
+func (b languageBench) formatted(dir, name, terraform string, bytes int) error {
 	rate := func(d time.Duration) float64 { return float64(bytes) / 1e6 / d.Seconds() }
 	beside := ""
 	if terraform != "" {
@@ -199,7 +202,7 @@ func (b *bench) formatted(dir, name, terraform string, bytes int) error {
 
 // formatter runs a formatter in a directory; that it would change something is
 // no failure.
-func (b *bench) formatter(dir, program string, args ...string) *exec.Cmd {
+func (b languageBench) formatter(dir, program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(b.ctx, "sh", append([]string{"-c", `"$0" "$@" || test $? -eq 3`, program}, args...)...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "NO_COLOR=1", "CHECKPOINT_DISABLE=1", "TF_CLI_CONFIG_FILE=/dev/null")
@@ -207,7 +210,7 @@ func (b *bench) formatter(dir, program string, args ...string) *exec.Cmd {
 }
 
 // terraformData makes a directory with a configuration of terraform_data.
-func (b *bench) terraformData(terraform, name, config string) (string, error) {
+func (b languageBench) terraformData(terraform, name, config string) (string, error) {
 	dir := filepath.Join(b.dir, "terraform-"+name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
@@ -219,7 +222,7 @@ func (b *bench) terraformData(terraform, name, config string) (string, error) {
 	return dir, err
 }
 
-func (b *bench) terraformIn(program, dir string, args ...string) (cost, error) {
+func (b languageBench) terraformIn(program, dir string, args ...string) (cost, error) {
 	return limited(b.ctx, b.opts.limit, func(cmd *exec.Cmd) {
 		cmd.Dir = dir
 		cmd.Env = append(os.Environ(), "CHECKPOINT_DISABLE=1", "TF_IN_AUTOMATION=1", "TF_CLI_CONFIG_FILE=/dev/null")

@@ -35,7 +35,7 @@ type bench struct {
 	root string // of the project
 	opts options
 	out  *tabwriter.Writer
-	log  io.Writer // tells what goes on
+	log  io.Writer // progress
 }
 
 // options are the flags.
@@ -59,23 +59,24 @@ type part struct {
 
 func (b *bench) parts() []part {
 	columns := []string{"WHAT", "MEASURED", "TARGET", "BESIDE"}
+	language, cluster, actors, side := languageBench{b}, clusterBench{b}, actorBench{b}, sideBench{b}
 	return []part{
 		{"startup", columns, b.startup},
 		{"quickstart", columns, b.quickstart},
 		{"plan", columns, b.plans},
 		{"apply", columns, b.applies},
 		{"recovery", columns, b.recoveries},
-		{"language", columns, b.languages},
+		{"language", columns, language.languages},
 		{"state", columns, b.states},
 		{"gcp", columns, b.gcps},
-		{"cluster", columns, b.clusters},
-		{"launch", columns, b.launching},
-		{"failover", columns, b.failover},
-		{"actors", columns, b.actorCalls},
-		{"python", columns, b.pythonCalls},
-		{"actorlife", columns, b.actorLife},
-		{"ray", columns, b.besideRay},
-		{"sidebyside", nil, b.sideBySide},
+		{"cluster", columns, cluster.clusters},
+		{"launch", columns, cluster.launching},
+		{"failover", columns, cluster.failover},
+		{"actors", columns, actors.actorCalls},
+		{"python", columns, actors.pythonCalls},
+		{"actorlife", columns, actors.actorLife},
+		{"ray", columns, actors.besideRay},
+		{"sidebyside", nil, side.sideBySide},
 	}
 }
 
@@ -163,7 +164,7 @@ func parseOptions(args []string) (options, error) {
 		}
 		return nil
 	})
-	flags.Func("mailbox", "sidebyside: where ours keeps what it and the simulated agents tell each other, `memory or dir` (default memory)", func(s string) error {
+	flags.Func("mailbox", "sidebyside: where ours keeps its mailbox with the simulated agents, `memory or dir` (default memory)", func(s string) error {
 		o.mail = mailboxLocation(s)
 		return oneOf(o.mail, mailboxInMemory, mailboxInDir)
 	})

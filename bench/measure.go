@@ -18,7 +18,7 @@ type cost struct {
 	peak int64         // bytes of resident memory
 }
 
-// measure runs a command and takes the last of what it says into its error.
+// measure runs a command and takes the end of its output into its error.
 func measure(cmd *exec.Cmd) (cost, error) {
 	var said ending
 	if cmd.Stdout == nil {
@@ -55,7 +55,7 @@ func tail(s string) string {
 	return strings.Join(lines[max(0, len(lines)-20):], "\n")
 }
 
-// errLimit says that a command took longer than it was given.
+// errLimit reports that a command took longer than it was given.
 var errLimit = errors.New("time limit")
 
 // limited runs a command in a process group of its own, which ends with ctx or

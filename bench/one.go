@@ -31,8 +31,8 @@ type result struct {
 	Change requests      `json:",omitzero"`
 	// Of a cloud.
 	CPU     time.Duration `json:",omitzero"` // of a step with nothing to do
-	Calls   int           `json:",omitzero"` // for one look
-	Pages   int           `json:",omitzero"` // that the look had at least
+	Calls   int           `json:",omitzero"` // for one observation
+	Pages   int           `json:",omitzero"` // that the observation had at least
 	Again   time.Duration `json:",omitzero"` // until all was asked for again
 	Longest time.Duration `json:",omitzero"` // of the steps until then
 }

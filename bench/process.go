@@ -164,7 +164,7 @@ job "work" {
 	return nil
 }
 
-// recoveries kills things under watch and times until they run again.
+// recoveries kills a task, an agent and a host under watch, and measures how long each takes to run again.
 func (b *bench) recoveries() error {
 	dir, err := b.applied("recovery", `
 job "one" {
@@ -296,7 +296,7 @@ func killWhat(r *state.HostReport, what string) {
 	}
 }
 
-// parentOf is a process's parent, 0 where /proc does not tell.
+// parentOf is a process's parent, 0 where /proc does not have it.
 func parentOf(pid int) int {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

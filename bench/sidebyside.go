@@ -15,10 +15,13 @@ const targetSize = 5_000
 // columnWidth lets the columns of rows that are printed hours apart be as wide.
 const columnWidth = 12
 
+// sideBench measures plans and applies of ours beside those of other programs.
+type sideBench struct{ *bench }
+
 // sideBySide runs the same commands on the same shapes with fray on simulated
 // slices and with terraform on its built-in resource, each command in a process
 // of its own, then fray alone on more.
-func (b *bench) sideBySide() error {
+func (b sideBench) sideBySide() error {
 	theirs, both := b.terraform()
 	floor, err := measure(exec.CommandContext(b.ctx, "true"))
 	if err != nil {
@@ -51,8 +54,8 @@ func (b *bench) sideBySide() error {
 	return b.growth(over, base)
 }
 
-// announce says what will be done and how long it may take.
-func (b *bench) announce(both bool, floor cost) {
+// announce prints what will be done and how long it may take.
+func (b sideBench) announce(both bool, floor cost) {
 	out := func(format string, args ...any) { fmt.Fprintf(b.log, format+"\n", args...) }
 	out("sidebyside: plan, apply, plan again and destroy of %v, N = %v; then ours alone with N = %v.", b.opts.shapes, b.opts.sizes, b.opts.growth)
 	out("Ours: parse, evaluate, plan and step on simulated slices, state and lease in a directory, mailbox in %q.", b.opts.mail)
@@ -62,7 +65,7 @@ func (b *bench) announce(both bool, floor cost) {
 		out("Our jobs name each other in depends_on and read nothing; theirs reads the other's output.")
 	}
 	out("Times are of whole processes (plans of ours: the median of 3), peaks of resident memory;")
-	out("peaks below %s cannot be told. RATIO is theirs to ours, GROWTH the cost of each resource to that at N = %d, OWN COST", mb(floor.peak), b.baseSize())
+	out("peaks below %s are not measurable. RATIO is theirs to ours, GROWTH the cost of each resource to that at N = %d, OWN COST", mb(floor.peak), b.baseSize())
 	out("processor time for each resource without that of simulated slices and agents, WRITES those of the state.")
 	if !both {
 		out("There is no terraform on the PATH: ours alone.")
@@ -70,17 +73,17 @@ func (b *bench) announce(both bool, floor cost) {
 	}
 	out("Theirs (terraform_data) took earlier, on 2 cores with N = 5000: for_each 52 s to plan, 568 s to apply, 95 s to plan again;")
 	out("a chain of 1000 took 267 s to apply. So N = 5000 takes hours. A command that takes longer than %s is ended, and not tried", b.opts.limit)
-	out("with a larger N. For a short look: go run ./bench -n 100,1000 -grow '' sidebyside")
+	out("with a larger N. For a short run: go run ./bench -n 100,1000 -grow '' sidebyside")
 }
 
-// baseSize is what growth is told against.
-func (b *bench) baseSize() int {
+// baseSize is what growth is relative to.
+func (b sideBench) baseSize() int {
 	all := append(slices.Clone(b.opts.sizes), b.opts.growth...)
 	return all[max(0, len(b.opts.sizes)-1)]
 }
 
 // compare prints the rows of one configuration.
-func (b *bench) compare(mine, other trial) {
+func (b sideBench) compare(mine, other trial) {
 	for _, v := range verbs() {
 		m, o := mine.cells[v], other.cells[v]
 		b.row(string(mine.shape), strconv.Itoa(mine.n), string(v),
@@ -104,7 +107,7 @@ func target(v verb, n int) string {
 	return ""
 }
 
-func (b *bench) wallOf(c cell) string {
+func (b sideBench) wallOf(c cell) string {
 	switch c.verdict {
 	case measured:
 		return sec(c.cost.wall)
@@ -130,7 +133,7 @@ func peakOf(c cell) string {
 	return mb(c.cost.peak)
 }
 
-func (b *bench) timeRatio(m, o cell) string {
+func (b sideBench) timeRatio(m, o cell) string {
 	if m.verdict == measured && o.verdict == overLimit {
 		return fmt.Sprintf("> %.0fx", float64(b.opts.limit)/float64(m.cost.wall))
 	}
@@ -168,7 +171,7 @@ func sizeRatio(theirs, ours int64) string {
 }
 
 // growth prints how the cost of each resource grows with their number.
-func (b *bench) growth(over slow, base map[shape]trial) error {
+func (b sideBench) growth(over slow, base map[shape]trial) error {
 	if len(b.opts.growth) == 0 {
 		return nil
 	}
@@ -196,7 +199,7 @@ func (b *bench) growth(over slow, base map[shape]trial) error {
 }
 
 // grown prints one size beside another.
-func (b *bench) grown(first, t trial) {
+func (b sideBench) grown(first, t trial) {
 	each := func(t trial, v verb) float64 { return t.cells[v].cost.wall.Seconds() * 1000 / float64(t.n) }
 	for _, v := range verbs() {
 		c := t.cells[v]

@@ -92,8 +92,8 @@ func openWorld(dir string, mail mailboxLocation, beneath store.Store) (*world, e
 	return w, nil
 }
 
-// recall makes the slices that a state says were made. Like terraform_data, they
-// are what the state says.
+// recall makes the slices that a state has. Like terraform_data, they exist because
+// the state has them.
 func (w *world) recall(doc *state.Document) {
 	defer w.enter()()
 	for name, s := range doc.Slices {
@@ -207,7 +207,7 @@ func (w *world) obey(data []byte) error {
 	return w.report(r)
 }
 
-// freshReport is what the only host of a slice says when it has come up.
+// freshReport is the report of the only host of a slice that has come up.
 func freshReport(slice string) state.HostReport {
 	return state.HostReport{Slice: slice, Boot: "b", Seq: 1, Address: "127.0.0.1", CoordinatorPort: 1, MegascalePort: 2}
 }

@@ -55,11 +55,11 @@ func TestActorCounter(t *testing.T) {
 	s.kill(s.running(filepath.Base(program), "FRAY_ACTOR_CLASS=Counter"))
 	eventually(t, "the client has a result", func() bool { return s.job("job.client").Status == "succeeded" })
 	var got struct {
-		Totals   []int    `json:"totals"`
-		Words    string   `json:"words"`
-		InOrder  []int    `json:"in_order"`
-		Refusals []string `json:"refusals"`
-		Counted  counted  `json:"counted"`
+		Totals     []int    `json:"totals"`
+		Words      string   `json:"words"`
+		InOrder    []int    `json:"in_order"`
+		Rejections []string `json:"rejections"`
+		Counted    counted  `json:"counted"`
 	}
 	decode(t, s.read("actors/out/counter/result.json"), &got)
 	if want := []int{24, 33, 42}; !slices.Equal(got.Totals, want) {
@@ -76,8 +76,8 @@ func TestActorCounter(t *testing.T) {
 	if len(got.InOrder) != 100 {
 		t.Errorf("got %d replies, want 100", len(got.InOrder))
 	}
-	if len(got.Refusals) != 2 || !strings.Contains(got.Refusals[0], "-1 is negative") || !strings.Contains(got.Refusals[1], "1000 is not in 0 to 999") {
-		t.Errorf("refusals: got %q, want that -1 is negative and 1000 is not in 0 to 999", got.Refusals)
+	if len(got.Rejections) != 2 || !strings.Contains(got.Rejections[0], "-1 is negative") || !strings.Contains(got.Rejections[1], "1000 is not in 0 to 999") {
+		t.Errorf("rejections: got %q, want that -1 is negative and 1000 is not in 0 to 999", got.Rejections)
 	}
 	got.Counted.check(t)
 	if job := s.job("actor_service.counter"); len(job.Attempts) < 2 || !job.Ready {

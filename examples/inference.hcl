@@ -16,7 +16,7 @@ variable "replicas" {
 variable "pause" {
   type        = number
   default     = 0
-  description = "seconds that the client waits after each prompt, to have time to break things"
+  description = "seconds that the client waits after each prompt, to leave time for faults"
 }
 
 variable "out" {

@@ -23,7 +23,7 @@ func processesOf(t *testing.T, dir string) []process {
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		// What cannot be read has just ended, or is somebody else's.
+		// A process that cannot be read has just ended, or belongs to another user.
 		base := filepath.Join("/proc", entry.Name())
 		args, _ := os.ReadFile(filepath.Join(base, "cmdline"))
 		env, _ := os.ReadFile(filepath.Join(base, "environ"))

@@ -29,7 +29,7 @@ variable "out" {
 locals {
   out = abspath(var.out)
 
-  # Known once the coordinator runs: whoever uses it starts when that is healthy.
+  # Known once the coordinator runs: jobs that use it start when the coordinator is healthy.
   coordinator = "${job_group.rl.job.coordinator.address}:${job_group.rl.job.coordinator.ports.http}"
 }
 

@@ -23,7 +23,7 @@ variable "steps" {
 variable "step_delay" {
   type        = number
   default     = 0
-  description = "seconds to wait after each step, to have time to break things"
+  description = "seconds to wait after each step, to leave time for faults"
 }
 
 locals {

@@ -28,7 +28,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// KindOf returns the kind of an error, ErrorUnavailable for one that nobody classified.
+// KindOf returns the kind of an error, ErrorUnavailable for one that has no class.
 func KindOf(err error) schema.ErrorKind {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind
@@ -36,7 +36,7 @@ func KindOf(err error) schema.ErrorKind {
 	return schema.ErrorUnavailable
 }
 
-// DelayOf is how long to leave alone what failed, 0 where the error does not say.
+// DelayOf is how long to leave alone what failed, 0 where the error states none.
 func DelayOf(err error) time.Duration {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.After
@@ -44,7 +44,7 @@ func DelayOf(err error) time.Duration {
 	return 0
 }
 
-// BriefOf is what an error says without what was asked of the provider.
+// BriefOf is the text of an error without the call that it is of.
 func BriefOf(err error) string {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Err.Error()

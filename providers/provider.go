@@ -34,7 +34,7 @@ type Provider interface {
 	Create(ctx context.Context, spec schema.SliceSpec) error
 	// Delete asks for a slice to go, with all its processes; one that is
 	// not there is no error. Where it is, is said by spec as for Get, so that no
-	// list has to show it; without a zone it is looked for. Delete refuses what does
+	// list has to show it; without a zone it is looked for. Delete rejects what does
 	// not carry the mark of spec.Stack.
 	Delete(ctx context.Context, spec schema.SliceSpec) error
 }
@@ -74,7 +74,7 @@ func as[T any](p Provider) (T, bool) {
 // Importer is what a provider implements that can take over what was made by
 // other means.
 type Importer interface {
-	// Find says what Import would make of what id names, or why it would not,
+	// Find states what Import would make of what id names, or why it would not,
 	// and changes nothing.
 	Find(ctx context.Context, id string, spec schema.SliceSpec) (schema.SliceStatus, error)
 	// Import marks what id names as the slice spec, which has the name, shape

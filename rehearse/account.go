@@ -69,7 +69,7 @@ func (a *account) spend(cause Cause, zone string, d time.Duration) {
 	}
 }
 
-// begin says that all tasks run.
+// begin states that all tasks run.
 func (a *account) begin(now time.Time, g *gang) {
 	if a.ended || a.gang != nil {
 		return
@@ -85,7 +85,7 @@ func (a *account) left() (time.Duration, bool) {
 	return a.workload.Startup + a.workload.Work - a.saved, a.workload.Work > 0
 }
 
-// stop says that they do not any more. Work since the last checkpoint is lost
+// stop states that they do not any more. Work since the last checkpoint is lost
 // unless it was kept by a proper end.
 func (a *account) stop(now time.Time, kept bool) {
 	if a.ended || a.gang == nil {

@@ -148,7 +148,7 @@ func (a *account) finished(now time.Time) bool {
 	return ends && now.Sub(a.since) >= left
 }
 
-// look takes in what the state says of the jobs that do not run.
+// look takes in what the state states of the jobs that do not run.
 func (b *books) look(now time.Time, doc *state.Document) {
 	for addr, a := range b.accounts {
 		if a.ended || a.gang != nil {
@@ -180,14 +180,14 @@ func (b *books) why(j *state.Job) (Cause, string) {
 		if cause := gone(hosts); cause != "" {
 			return cause, ""
 		}
-		if cause, zone, refused := b.r.gate.refusal(name); refused && len(hosts) == 0 {
+		if cause, zone, refused := b.r.gate.rejection(name); refused && len(hosts) == 0 {
 			return cause, zone
 		}
 	}
 	if len(j.Slices) > 0 && !f.allUp(j.Slices) {
 		return CauseBooting, ""
 	}
-	if cause, zone, refused := b.r.gate.refusalOf(j.Spec.Addr); refused {
+	if cause, zone, refused := b.r.gate.rejectionOf(j.Spec.Addr); refused {
 		return cause, zone
 	}
 	return CauseOther, ""

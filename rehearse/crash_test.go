@@ -121,7 +121,7 @@ func lives(t *testing.T, at int, late bool) []string {
 	k := &killer{at: at, late: late, kill: kill}
 	var endpoint string
 	cfg := Config{
-		Desired: oneOfEach(), Scenario: builtIn(t, ScenarioCalm).Weather, Seed: 1,
+		Desired: oneOfEach(), Scenario: builtIn(t, ScenarioCalm).Cloud, Seed: 1,
 		connect: func(ctx context.Context, r *rehearsal) (providers.Provider, error) {
 			if endpoint == "" {
 				k.next = r.emulator.Handler()

@@ -31,11 +31,11 @@ type gate struct {
 	mu      sync.Mutex
 	waiting []*call
 	arrived chan struct{}       // told of each call that comes to wait
-	refused map[string]*refused // slices whose last Create was refused, by name
+	refused map[string]*refused // slices whose last Create was rejected, by name
 	owners  map[schema.Address]*refused
 }
 
-// refused is what the last refusal said.
+// rejected is what the last rejection said.
 type refused struct {
 	cause    Cause
 	zone     string
@@ -167,7 +167,7 @@ type reading struct {
 	err    error
 }
 
-// errNotRead says that the gate has not read a slice, which is none of the provider's
+// errNotRead reports that the gate has not read a slice, which is none of the provider's
 // errors: it is asked for the next time.
 var errNotRead = &providers.Error{Kind: schema.ErrorRate, Op: "read slice", Err: errors.New("its turn has not come")}
 
@@ -192,8 +192,8 @@ func (g *gate) Create(ctx context.Context, spec schema.SliceSpec) error {
 	})
 }
 
-// refuse notes what a creation said. One that was accepted says nothing of what
-// will come of it: the next may be refused again.
+// reject notes what a creation said. One that was accepted says nothing of what
+// will come of it: the next may be rejected again.
 func (g *gate) refuse(spec *schema.SliceSpec, err error) {
 	was := g.refused[spec.Name]
 	switch {
@@ -213,7 +213,7 @@ func (g *gate) refuse(spec *schema.SliceSpec, err error) {
 }
 
 // placed notes that a slice got machines, and returns when that creation was
-// accepted; zero if it was never refused.
+// accepted; zero if it was never rejected.
 func (g *gate) placed(spec *schema.SliceSpec) time.Time {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -245,9 +245,9 @@ func (g *gate) Update(ctx context.Context, spec schema.SliceSpec) error {
 	})
 }
 
-// refusal is the cause for which a slice was refused last, and where; false if
+// rejection is the cause for which a slice was rejected last, and where; false if
 // it was not.
-func (g *gate) refusal(name string) (Cause, string, bool) {
+func (g *gate) rejection(name string) (Cause, string, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if r := g.refused[name]; r != nil {
@@ -256,8 +256,8 @@ func (g *gate) refusal(name string) (Cause, string, bool) {
 	return "", "", false
 }
 
-// refusalOf is that of the slice of an owner that was refused last.
-func (g *gate) refusalOf(owner schema.Address) (Cause, string, bool) {
+// rejectionOf is that of the slice of an owner that was rejected last.
+func (g *gate) rejectionOf(owner schema.Address) (Cause, string, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if r := g.owners[owner]; r != nil {
@@ -266,7 +266,7 @@ func (g *gate) refusalOf(owner schema.Address) (Cause, string, bool) {
 	return "", "", false
 }
 
-// causeOf is what a job waits for whose slice was refused.
+// causeOf is what a job waits for whose slice was rejected.
 func causeOf(kind schema.ErrorKind) Cause {
 	switch kind {
 	case schema.ErrorCapacity:

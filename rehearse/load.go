@@ -38,7 +38,7 @@ func Load(name string) (Scenario, error) {
 	if s.Source, diags = hclsyntax.ParseConfig(text, name, hcl.InitialPos); diags.HasErrors() {
 		return s, diags
 	}
-	if s.Weather, diags = cloud.ParseScenario(text, name); diags.HasErrors() {
+	if s.Cloud, diags = cloud.ParseScenario(text, name); diags.HasErrors() {
 		return s, diags
 	}
 	if s.Workloads, diags = workloads(s.Source.Body); diags.HasErrors() {

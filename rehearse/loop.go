@@ -110,7 +110,7 @@ func (r *rehearsal) stepped(p *plan.Plan, before *state.Document) {
 	r.oracle.stepped(before, p.Next)
 }
 
-// step is one step and the end of everything that it began.
+// step is one step and the end of all calls that it began.
 func (r *rehearsal) step(ctx context.Context) error {
 	r.steps++
 	r.acted = false
@@ -161,8 +161,8 @@ func (r *rehearsal) until(ctx context.Context, end time.Time, done func() bool) 
 	return nil
 }
 
-// sleep lets time pass until there is something to look at: soon after something
-// happened or was done, and else when the plan wants to be woken.
+// sleep lets time pass until the next step: soon after an event or an action, and else
+// until the time that the plan asks for.
 func (r *rehearsal) sleep(end time.Time) {
 	now := r.clock.Now()
 	earliest := now.Add(r.cfg.Pace)

@@ -17,8 +17,8 @@ import (
 )
 
 // memory is the stack's store. Reports of hosts are not written into it: they are
-// made when somebody reads them, so that the heartbeats of thousands of hosts
-// cost nothing while nobody looks.
+// made when they are read, so that the heartbeats of thousands of hosts cost nothing
+// without a reader.
 type memory struct {
 	now func() time.Time
 	// assigned sees every assignment that was written.

@@ -23,7 +23,7 @@ func misread(s cloud.Scenario, lasts time.Duration) cloud.Scenario {
 }
 
 // TestMisreadLists is half a day of lists that are empty, short, old, out of order or
-// poisoned by a copy, in calm and in bad weather: nothing that lives is deleted, each
+// poisoned by a copy, with and without other faults: nothing that lives is deleted, each
 // slice has one node and each job one attempt at a time, and all comes to run and to
 // an end afterwards.
 func TestMisreadLists(t *testing.T) {
@@ -32,16 +32,16 @@ func TestMisreadLists(t *testing.T) {
 	if testing.Short() { // looks for races only
 		lasts = 10 * time.Hour
 	}
-	for name, weather := range map[string]cloud.Scenario{
-		"calm": {Weather: comingUp(), Zones: weatherOf(seed, lasts).Zones}, "storm": weatherOf(seed, lasts),
+	for name, conditions := range map[string]cloud.Scenario{
+		"calm": {Conditions: comingUp(), Zones: conditionsOf(seed, lasts).Zones}, "storm": conditionsOf(seed, lasts),
 	} {
 		t.Run(fmt.Sprintf("%s/%d", name, seed), func(t *testing.T) {
 			rep := simulate(t, Config{
-				Desired: fleetOf(40), Scenario: misread(weather, lasts), For: lasts, Seed: seed, Pace: time.Minute, Restarts: 5 * time.Hour,
+				Desired: fleetOf(40), Scenario: misread(conditions, lasts), For: lasts, Seed: seed, Pace: time.Minute, Restarts: 5 * time.Hour,
 			})
 			for _, job := range rep.Jobs {
 				if name == "calm" && job.Restarts > 0 {
-					t.Errorf("seed %d: %s began again %d times in calm weather", seed, job.Job, job.Restarts)
+					t.Errorf("seed %d: %s began again %d times without faults", seed, job.Job, job.Restarts)
 				}
 			}
 		})

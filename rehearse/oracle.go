@@ -24,7 +24,7 @@ const (
 	RuleBudget    Rule = "preemption spends no failure budget"
 	RuleReason    Rule = "what is pending has a reason"
 	RuleRate      Rule = "creations keep under the limit"
-	RuleConverges Rule = "it converges in calm weather"
+	RuleConverges Rule = "it converges once faults end"
 	RuleLeaves    Rule = "destroy leaves nothing"
 )
 
@@ -43,7 +43,7 @@ func (v Violation) String() string {
 const maxViolations = 20
 
 // oracle knows nothing of how fray decides: it sees the calls that reach the
-// cloud, the machines and their tasks, and that certain things never happen.
+// cloud, the machines and their tasks, and that certain events never happen.
 type oracle struct {
 	start time.Time
 	fleet *fleet
@@ -75,9 +75,8 @@ func (o *oracle) violated(rule Rule, format string, args ...any) {
 	}
 }
 
-// deleting sees a deletion asked for. A slice may go when something has become
-// of it, when nobody wants it any more, or to move elsewhere together with
-// others that are not up.
+// deleting sees a deletion asked for. A slice may go when it has failed, when no job
+// needs it any more, or to move elsewhere together with others that are not up.
 func (o *oracle) deleting(name string) {
 	o.fleet.mu.Lock()
 	defer o.fleet.mu.Unlock()
@@ -137,8 +136,8 @@ func cohort(addr schema.Address) schema.Address {
 	return addr
 }
 
-// touched sees what becomes of something that is not the stack's: the weather may
-// take it, nobody may ask for that.
+// touched sees changes of a group that is not the stack's: the cloud may preempt it,
+// the stack may not delete it.
 func (o *oracle) touched(g *cloud.Group) {
 	if g.State == cloud.StateDeleting || g.State == cloud.StateStopping {
 		o.violated(RuleForeign, "%s %s in %s is %s, and belongs to others", g.Kind, g.Name, g.Zone, g.State)
@@ -171,7 +170,7 @@ func (o *oracle) starting(h *host, run *state.Run) {
 }
 
 // created sees what a creation said. The cloud's own limit is above the
-// provider's, so that it never is what refuses one; only a controller that has
+// provider's, so that it never is what rejects one; only a controller that has
 // just started does not know what another asked for right before.
 func (o *oracle) created(spec *schema.SliceSpec, err error) {
 	kind := providers.KindOf(err)
@@ -194,7 +193,7 @@ func (o *oracle) stepped(before, doc *state.Document) {
 			o.violated(RuleBudget, "%s has spent %d of its failure budget, last: %s", addr, j.Failures, j.Reason)
 		}
 		if j.Status == schema.JobPending && j.Reason == "" {
-			o.violated(RuleReason, "%s is pending and nobody says why", addr)
+			o.violated(RuleReason, "%s is pending without a reason", addr)
 		}
 	}
 }

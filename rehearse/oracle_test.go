@@ -38,9 +38,9 @@ func TestOracleSees(t *testing.T) {
 	for rule, do := range map[Rule]func(*rehearsal){
 		RuleLive: func(r *rehearsal) { r.oracle.deleting(live(r)[0].spec.Name) },
 		RuleOneNode: func(r *rehearsal) {
-			twin := live(r)[0].machine
-			twin.ID, twin.Zone = "twin", "us-east5-a"
-			r.fleet.Start(twin)
+			copied := live(r)[0].machine
+			copied.ID, copied.Zone = "copied", "us-east5-a"
+			r.fleet.Start(copied)
 		},
 		RuleOneRun: func(r *rehearsal) {
 			h := live(r)[0]
@@ -60,7 +60,7 @@ func TestOracleSees(t *testing.T) {
 	} {
 		t.Run(string(rule), func(t *testing.T) {
 			rep, err := Run(t.Context(), Config{
-				Desired: training(1, "v5litepod-8", "us-west4-a"), Scenario: builtIn(t, ScenarioCalm).Weather, For: 2 * time.Hour,
+				Desired: training(1, "v5litepod-8", "us-west4-a"), Scenario: builtIn(t, ScenarioCalm).Cloud, For: 2 * time.Hour,
 				connect: func(ctx context.Context, r *rehearsal) (providers.Provider, error) {
 					p, err := connect(ctx, r)
 					return &rogue{Provider: p, r: r, do: do}, err

@@ -21,9 +21,9 @@ type Config struct {
 	// for one controller that takes over what target leaves of it; see
 	// [apply.Config]. nil: nothing waits for values.
 	Refine func(target func(schema.Desired) schema.Desired) func(*state.Document) (*schema.Desired, error)
-	// Scenario is the weather; its seed is set to Seed.
+	// Scenario is how the cloud behaves; its seed is set to Seed.
 	Scenario cloud.Scenario
-	// Workloads say what jobs do; those that are not named have DefaultWorkload.
+	// Workloads state what jobs do; jobs that are not named have DefaultWorkload.
 	Workloads []Workload
 	For       time.Duration // how long; 0: a week
 	Seed      uint64
@@ -34,14 +34,14 @@ type Config struct {
 	Restarts time.Duration
 	// CreatesPerMinute is the provider's limit; 0: 60.
 	CreatesPerMinute int
-	// Progress is told after every step how far it is; nil: nobody is.
+	// Progress is called after every step with how far it is; nil: it is not.
 	Progress func(Progress)
 
 	// connect makes the provider; nil: a real one, over a real connection.
 	connect func(ctx context.Context, r *rehearsal) (providers.Provider, error)
 }
 
-// week is how long a rehearsal is unless it is told.
+// week is how long a rehearsal is by default.
 const week = 7 * 24 * time.Hour
 
 func (c Config) withDefaults() (Config, error) {

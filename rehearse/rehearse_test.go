@@ -40,7 +40,7 @@ func TestRehearsalsAreRepeatable(t *testing.T) {
 	var first string
 	for i := range 2 {
 		rep, err := Run(t.Context(), Config{
-			Desired: training(3, "v5litepod-16", "us-west4-a", "us-central1-a"), Scenario: builtIn(t, ScenarioStormy).Weather,
+			Desired: training(3, "v5litepod-16", "us-west4-a", "us-central1-a"), Scenario: builtIn(t, ScenarioStormy).Cloud,
 			For: lasts, Seed: 7, Restarts: lasts * 5 / 12,
 		})
 		if err != nil {

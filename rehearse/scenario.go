@@ -8,10 +8,10 @@ import (
 	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
 )
 
-// Scenario is a weather by its name, and what jobs do in it.
+// Scenario is how the cloud behaves, by its name, and what jobs do in it.
 type Scenario struct {
 	Name      string
-	Weather   cloud.Scenario
+	Cloud     cloud.Scenario
 	Workloads []Workload // [DefaultWorkload] for jobs that are not named
 	Source    *hcl.File  // where it comes from a file
 }
@@ -28,8 +28,8 @@ func Scenarios() []string { return []string{ScenarioCalm, ScenarioUsual, Scenari
 
 // BuiltIn is the scenario of that name; false if there is none.
 func BuiltIn(name string) (Scenario, bool) {
-	s := Scenario{Name: name, Weather: cloud.Scenario{Weather: comingUp()}}
-	w := &s.Weather.Weather
+	s := Scenario{Name: name, Cloud: cloud.Scenario{Conditions: comingUp()}}
+	w := &s.Cloud.Conditions
 	switch name {
 	case ScenarioCalm:
 	case ScenarioUsual:
@@ -38,16 +38,16 @@ func BuiltIn(name string) (Scenario, bool) {
 		w.CreatePreempted, w.LateFailures = cloud.Of(0.01), cloud.Of(0.01)
 		w.DeadHosts, w.BadHosts = cloud.Of(0.001), cloud.Of(0.001)
 		w.OddEnds, w.StuckDeletions = cloud.Of(0.1), cloud.Of(0.01)
-		s.Weather.API = cloud.API{FailureRate: 0.001}
-		s.Weather.Stockouts = nights()
+		s.Cloud.API = cloud.API{FailureRate: 0.001}
+		s.Cloud.Stockouts = nights()
 	case ScenarioStormy:
 		w.Preemption, w.Notice = 3*time.Hour, cloud.Of(0.4)
 		w.Maintenance = 10 * 24 * time.Hour
 		w.CreatePreempted, w.LateFailures = cloud.Of(0.1), cloud.Of(0.05)
 		w.DeadHosts, w.BadHosts = cloud.Of(0.01), cloud.Of(0.005)
 		w.OddEnds, w.Lies, w.StuckDeletions = cloud.Of(0.3), cloud.Of(0.1), cloud.Of(0.1)
-		s.Weather.API = cloud.API{FailureRate: 0.01, LostReplies: 0.002, UnreachableRate: 0.01, ListFaultRate: 0.002}
-		s.Weather.Stockouts = storms()
+		s.Cloud.API = cloud.API{FailureRate: 0.01, LostReplies: 0.002, UnreachableRate: 0.01, ListFaultRate: 0.002}
+		s.Cloud.Stockouts = storms()
 	default:
 		return Scenario{}, false
 	}
@@ -55,9 +55,9 @@ func BuiltIn(name string) (Scenario, bool) {
 }
 
 // comingUp are the times that slices take to come up and to go.
-func comingUp() cloud.Weather {
+func comingUp() cloud.Conditions {
 	span := func(low, high time.Duration) cloud.Range { return cloud.Range{Min: low, Max: high} }
-	return cloud.Weather{
+	return cloud.Conditions{
 		Provisioning: span(time.Minute, 4*time.Minute), Boot: span(time.Minute, 2*time.Minute), BootSpread: span(0, time.Minute),
 		OperationLag: span(0, 5*time.Minute), Deletion: span(time.Minute, 3*time.Minute), StockoutAfter: span(10*time.Second, 3*time.Minute),
 	}
@@ -68,7 +68,7 @@ func everyZone() []string {
 	return cloud.New(cloud.Config{Clock: cloud.NewVirtual(began())}).Zones()
 }
 
-// horizon is for how long scenarios have weather; a longer rehearsal ends calm.
+// horizon is for how long scenarios have faults; a longer rehearsal ends without them.
 const horizon = 366 * 24 * time.Hour
 
 // nights are hours of every day in which zones have no spare capacity, other

@@ -15,13 +15,13 @@ import (
 	"github.com/fray-ml/fray/state/store"
 )
 
-// patience of the end of a rehearsal: for how long it may take until everything
-// runs once the weather is calm, and until nothing is left once nothing is wanted.
+// settleWithin is how long the end of a rehearsal may take: until every job runs once
+// faults have ended, and until nothing is left once nothing is declared.
 // A deletion may hang for two hours, and a zone that failed be left alone for one.
 const settleWithin = 8 * time.Hour
 
-// settle ends a rehearsal: in calm weather everything must come to run, and after
-// that, with nothing declared, nothing may be left.
+// settle ends a rehearsal: without faults every job must come to run, and after that,
+// with nothing declared, nothing may be left.
 func (r *rehearsal) settle(ctx context.Context) error {
 	r.cloud.Abate()
 	if err := r.until(ctx, r.clock.Now().Add(settleWithin), func() bool { return r.unsettled() == "" }); err != nil {
@@ -63,16 +63,16 @@ func (r *rehearsal) unsettled() string {
 	for _, g := range r.cloud.All() {
 		name := sliceOf(g)
 		if s := doc.Slices[name]; r.mine(g) && !owned[name] && (s == nil || s.Spec.Owner.Kind != schema.KindReservation) {
-			return fmt.Sprintf("%s %s in %s is there and nobody wants it", g.Kind, g.Name, g.Zone)
+			return fmt.Sprintf("%s %s in %s is there and no job needs it", g.Kind, g.Name, g.Zone)
 		}
 	}
 	return ""
 }
 
-// cannotBe reports whether a job waits for what no weather brings: the cloud's
-// capacity and quotas are as the scenario has them.
+// cannotBe reports whether a job waits for capacity or quota that the scenario does not
+// have.
 func (r *rehearsal) cannotBe(addr schema.Address) bool {
-	cause, _, refused := r.gate.refusalOf(addr)
+	cause, _, refused := r.gate.rejectionOf(addr)
 	return refused && (cause == CauseCapacity || cause == CauseQuota || cause == CauseReservation)
 }
 

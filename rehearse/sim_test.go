@@ -60,15 +60,15 @@ func preferring(i int) []string {
 	return append(zones[i%len(zones):], zones[:i%len(zones)]...)
 }
 
-// weatherOf is a month of everything that goes wrong.
-func weatherOf(seed uint64, lasts time.Duration) cloud.Scenario {
+// conditionsOf is a month of all faults.
+func conditionsOf(seed uint64, lasts time.Duration) cloud.Scenario {
 	dice := rand.New(rand.NewPCG(seed, 1))
 	minutes := func(low, high int) cloud.Range {
 		return cloud.Range{Min: time.Duration(low) * time.Minute, Max: time.Duration(high) * time.Minute}
 	}
 	s := cloud.Scenario{
 		API: cloud.API{FailureRate: 0.004, LostReplies: 0.002, UnreachableRate: 0.01, ListFaultRate: 0.02},
-		Weather: cloud.Weather{
+		Conditions: cloud.Conditions{
 			Provisioning: minutes(1, 6), Boot: minutes(1, 3), BootSpread: minutes(0, 2), OperationLag: minutes(0, 10),
 			Deletion: minutes(1, 4), StockoutAfter: minutes(0, 5),
 			Preemption: 36 * time.Hour, Notice: cloud.Of(0.6), OddEnds: cloud.Of(0.2), Lies: cloud.Of(0.1),
@@ -147,18 +147,18 @@ func simulate(t *testing.T, cfg Config) *Report {
 }
 
 // TestSimulation is a month, or without flags three days, or with -short half a
-// day, of a fleet whose cloud does everything that clouds do.
+// day, of a fleet whose cloud has all faults.
 func TestSimulation(t *testing.T) {
 	seed := seedOf()
 	if n := *slicesFlag; n > 0 {
-		simulate(t, Config{Desired: fleetOf(n), Scenario: weatherOf(seed, *forFlag), For: *forFlag, Seed: seed, Pace: *paceFlag, Restarts: 24 * time.Hour})
+		simulate(t, Config{Desired: fleetOf(n), Scenario: conditionsOf(seed, *forFlag), For: *forFlag, Seed: seed, Pace: *paceFlag, Restarts: 24 * time.Hour})
 		return
 	}
 	lasts := 3 * 24 * time.Hour
 	if testing.Short() { // looks for races only; make soak does that at full length
 		lasts = 12 * time.Hour
 	}
-	simulate(t, Config{Desired: fleetOf(60), Scenario: weatherOf(seed, lasts), For: lasts, Seed: seed, Pace: 5 * time.Minute, Restarts: 5 * time.Hour})
+	simulate(t, Config{Desired: fleetOf(60), Scenario: conditionsOf(seed, lasts), For: lasts, Seed: seed, Pace: 5 * time.Minute, Restarts: 5 * time.Hour})
 }
 
 // seedOf is the seed of a simulation.

@@ -10,7 +10,7 @@ import (
 
 // What an agent does with the tasks that its host is assigned.
 
-// reconcile does the next thing that the wanted assignment needs, as an agent does.
+// reconcile does the next step that the wanted assignment needs, as an agent does.
 func (f *fleet) reconcile(h *host) {
 	same := h.want.Run != nil && h.report.Task != nil && h.report.Task.Generation == h.want.Generation &&
 		h.report.Task.Attempt == h.want.Run.Attempt && h.report.Task.Job == h.want.Run.Job

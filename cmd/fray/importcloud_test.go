@@ -56,7 +56,7 @@ func newImportSite(t *testing.T) *importSite {
 	s := &importSite{t: t, dir: t.TempDir()}
 	soon := gcpcloud.Range{Min: time.Millisecond, Max: 2 * time.Millisecond}
 	e, err := google.Open(t.Context(), google.Site{
-		Scenario: gcpcloud.Scenario{Project: "acme-research", Weather: gcpcloud.Weather{Provisioning: soon, Deletion: soon}},
+		Scenario: gcpcloud.Scenario{Project: "acme-research", Conditions: gcpcloud.Conditions{Provisioning: soon, Deletion: soon}},
 		Dir:      filepath.Join(t.TempDir(), "cloud"), Buckets: []storage.Bucket{{Name: emulatedBucket, Location: "US-WEST4"}},
 	})
 	if err != nil {

@@ -46,7 +46,7 @@ func runRehearsal(ctx context.Context, a *terminal.Terminal, paths []string, fla
 	if err != nil {
 		return err
 	}
-	cfg.Scenario, cfg.Workloads, cfg.For, cfg.Seed = scenario.Weather, scenario.Workloads, flags.lasts, flags.seedOf(scenario)
+	cfg.Scenario, cfg.Workloads, cfg.For, cfg.Seed = scenario.Cloud, scenario.Workloads, flags.lasts, flags.seedOf(scenario)
 	soft, _, stop := a.Interruptible(ctx, func() string { return "Interrupted." }, "Interrupted.")
 	defer stop()
 	began := time.Now()
@@ -79,7 +79,7 @@ func runRehearsal(ctx context.Context, a *terminal.Terminal, paths []string, fla
 
 // seedOf is the seed that was asked for, or else that of the scenario.
 func (f rehearseFlags) seedOf(s rehearse.Scenario) uint64 {
-	return cmp.Or(f.seed, s.Weather.Seed, 1)
+	return cmp.Or(f.seed, s.Cloud.Seed, 1)
 }
 
 // rehearsalConfig is what the files ask for, without looking at their state or their cloud.

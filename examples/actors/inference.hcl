@@ -23,7 +23,7 @@ variable "batches" {
 variable "pause" {
   type        = number
   default     = 0
-  description = "seconds that the client waits after each batch, to have time to break things"
+  description = "seconds that the client waits after each batch, to leave time for faults"
 }
 
 variable "out" {

@@ -1,5 +1,5 @@
-# Training on slices that come and go. A coordinator averages the gradients of whoever
-# takes part; a slice that is lost holds the others up for a few seconds only, and takes
+# Training on slices that come and go. A coordinator averages the gradients of the
+# slices that take part; a lost slice delays the others for a few seconds only, and takes
 # part again once it is back. Names resolve while a controller leads, so run
 # `fray watch` on this file. Python needs the packages fray and numpy.
 
@@ -35,7 +35,7 @@ variable "patience" {
 variable "pause" {
   type        = number
   default     = 0
-  description = "seconds that each step takes longer, to have time to break things"
+  description = "seconds that each step takes longer, to leave time for faults"
 }
 
 variable "out" {

@@ -24,7 +24,7 @@ variable "target" {
 variable "pause" {
   type        = number
   default     = 0
-  description = "seconds that a worker waits after each rollout, to have time to break things"
+  description = "seconds that a worker waits after each rollout, to leave time for faults"
 }
 
 variable "out" {

@@ -5,7 +5,7 @@ It reads
     ENDPOINTS  the replicas, a JSON list of host:port
     PROMPTS    file with one prompt per line
     RESULT     file to write: one JSON object per line, in the order of the prompts
-    PAUSE      seconds to wait after each prompt (0), to have time to break things
+    PAUSE      seconds to wait after each prompt (0), to leave time for faults
 """
 
 import json

@@ -4,7 +4,7 @@ It reads
 
     FRAY_PORT_HTTP  where to listen
     OUT             directory that all hosts see
-    WORKERS         how many rollout workers say goodbye before it ends
+    WORKERS         how many rollout workers must leave before it ends
 
 and ends once the trainer has finished and all workers know. What must outlive
 it is in OUT/coordinator.json, so that it can be started again at any time.
@@ -24,8 +24,8 @@ MASTERED = 0.8  # of the longest episode, on average
 WINDOW = 32  # episodes that the average is over
 QUEUE = 64  # episodes that wait for the trainer; more make workers wait
 LONGEST_WAIT = 5.0  # seconds in which a call waits for others
-GOODBYE_SECONDS = 600  # for which it stays for a worker that does not say goodbye
-METHODS = ("lesson", "publish", "put", "take", "finish", "goodbye")  # that other jobs may call
+LEAVE_SECONDS = 600  # for which it stays for a worker that does not leave
+METHODS = ("lesson", "publish", "put", "take", "finish", "leave")  # that other jobs may call
 
 
 class Coordinator:
@@ -85,7 +85,7 @@ class Coordinator:
             self._changed.notify_all()
             return {}
 
-    def goodbye(self, worker: int) -> dict:
+    def leave(self, worker: int) -> dict:
         """A worker knows that it is finished."""
         return {}
 
@@ -99,7 +99,7 @@ class Coordinator:
         with self._changed:
             self._changed.wait_for(lambda: self._saved["finished"])
             # One that died on the way out must not keep the others here.
-            self._changed.wait_for(lambda: len(self._left) > workers, GOODBYE_SECONDS)
+            self._changed.wait_for(lambda: len(self._left) > workers, LEAVE_SECONDS)
 
     def _report(self, lesson: int, length: int) -> None:
         if lesson != self._saved["lesson"]:
@@ -141,7 +141,7 @@ class Handler(BaseHTTPRequestHandler):
         # Only now: the coordinator may end once all have left.
         if name == "finish":
             self.coordinator.left("trainer")
-        elif name == "goodbye":
+        elif name == "leave":
             self.coordinator.left(f"worker {arguments['worker']}")
 
     def _answer(self, status: int, value: dict) -> None:

@@ -24,7 +24,7 @@ def main() -> None:
         episode = cartpole.play(policy.sample(weights, rng), rng, now["limit"])
         coordinator.call("put", lesson=now["lesson"], step=step, episode=episode)
         played += 1
-    coordinator.call("goodbye", worker=worker)
+    coordinator.call("leave", worker=worker)
     print(f"worker {worker}: played {played} episodes, the last with the weights of step {step}", flush=True)
 
 

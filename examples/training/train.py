@@ -12,7 +12,7 @@ them the program reads
     CHECKPOINT_DIR  directory that all hosts see; where a run goes on from
     RESULT          file that process 0 writes at the end, as JSON
     STEPS           steps in all (120)
-    STEP_DELAY      seconds to sleep after each step (0), to have time to break things
+    STEP_DELAY      seconds to sleep after each step (0), to leave time for faults
 """
 
 import csv

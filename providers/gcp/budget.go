@@ -6,7 +6,7 @@ import (
 )
 
 // budget allows so many calls within any minute. Unlike a limiter it keeps no queue:
-// who is told to wait may come back or not.
+// a caller that has to wait may come back or not.
 type budget struct {
 	perMinute int
 
@@ -14,7 +14,7 @@ type budget struct {
 	taken []time.Time // within the last minute, oldest first
 }
 
-// take takes one call, or says how long to wait for it.
+// take takes one call, or returns how long to wait for it.
 func (b *budget) take(now time.Time) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()

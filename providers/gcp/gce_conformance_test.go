@@ -27,7 +27,7 @@ const computeZone = "us-central1-a"
 // quickly is a calm cloud in which everything takes a moment.
 func quickly() cloud.Scenario {
 	moment := cloud.Range{Min: time.Millisecond, Max: 20 * time.Millisecond}
-	return cloud.Scenario{CreateLimit: 10_000, Weather: cloud.Weather{
+	return cloud.Scenario{CreateLimit: 10_000, Conditions: cloud.Conditions{
 		Provisioning: moment, Boot: moment, Deletion: cloud.Range{Min: 50 * time.Millisecond, Max: 100 * time.Millisecond}, StockoutAfter: moment,
 	}}
 }

@@ -115,7 +115,7 @@ func (w *computeWorld) key(kind cloud.Kind) cloud.Key {
 	return cloud.Key{Project: "p", Zone: computeZone, Kind: kind, Name: "it"}
 }
 
-func TestComputeMachineThroughBadWeather(t *testing.T) {
+func TestComputeMachineThroughBadConditions(t *testing.T) {
 	w := newComputeWorld(t, cloud.Scenario{})
 	spec := computeSpec(1, "")
 	w.does(w.emulator.Cloud().Stockout(computeZone, "e2", time.Hour))
@@ -146,7 +146,7 @@ func inOneProcessAndInMany(t *testing.T, test func(w *computeWorld, next func())
 	})
 }
 
-func TestComputeGroupThroughBadWeather(t *testing.T) {
+func TestComputeGroupThroughBadConditions(t *testing.T) {
 	inOneProcessAndInMany(t, func(w *computeWorld, next func()) {
 		spec := computeSpec(2, "v5p-16")
 		w.does(w.emulator.Cloud().Stockout(computeZone, "v5p", time.Hour))
@@ -224,7 +224,7 @@ func TestComputeThroughFailingCallsAndLostReplies(t *testing.T) {
 				}
 				switch listed := len(inventory.Slices) > 0; {
 				case listed && inventory.Slices[0].Phase == schema.SliceDead:
-					t.Fatalf("%s, seed %d: what nobody took is dead: %s", name, seed, inventory.Slices[0].Reason)
+					t.Fatalf("%s, seed %d: a slice that was not preempted is dead: %s", name, seed, inventory.Slices[0].Reason)
 				case listed && !up:
 					if up = inventory.Slices[0].Phase == schema.SliceReady; len(inventory.Slices[0].Down) > 0 {
 						_ = w.provider.Create(t.Context(), spec)

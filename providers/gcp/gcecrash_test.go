@@ -34,7 +34,7 @@ func gceShapes() map[string]schema.SliceSpec {
 	}
 }
 
-// parts is how many things of a slice there are once it has been asked for.
+// parts is how many resources a slice has once it has been asked for.
 func parts(spec schema.SliceSpec) int {
 	switch {
 	case spec.Hosts == 1:
@@ -183,7 +183,7 @@ func TestComputeCreationCutShortAnywhereIsFinishedByTheNext(t *testing.T) {
 		}
 		carry(t, s.provider(t, time.Now), spec)
 		if left := s.left(); len(left) != parts(spec) {
-			t.Errorf("there is %v, want %d things", left, parts(spec))
+			t.Errorf("there is %v, want %d resources", left, parts(spec))
 		}
 		return hit()
 	})
@@ -211,7 +211,7 @@ func TestComputeCreationIsGoneOnWithByTheSameProcess(t *testing.T) {
 		s.disarm()
 		carry(t, p, spec)
 		if left := s.left(); len(left) != parts(spec) {
-			t.Errorf("there is %v, want %d things", left, parts(spec))
+			t.Errorf("there is %v, want %d resources", left, parts(spec))
 		}
 		return hit()
 	})
@@ -277,7 +277,7 @@ func TestComputeGroupKilledBetweenAnyTwoSteps(t *testing.T) {
 				if wanted {
 					carry(t, next, spec)
 					if left := s.left(); len(left) != parts(spec) {
-						t.Errorf("there is %v, want %d things", left, parts(spec))
+						t.Errorf("there is %v, want %d resources", left, parts(spec))
 					}
 					return
 				}

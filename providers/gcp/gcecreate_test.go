@@ -13,7 +13,7 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-func TestComputeRefusals(t *testing.T) {
+func TestComputeRejections(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		spec schema.SliceSpec
@@ -134,7 +134,7 @@ func TestComputeGroupFailsAtAnyStage(t *testing.T) {
 						}
 					})
 					if _, listed := inventoryOf(t, p)["many"]; listed && method != "resizes.insert" {
-						t.Error("it is listed, so that nobody would ask how it stands")
+						t.Error("it is listed, so that its state would not be asked for")
 					}
 					err = p.Create(t.Context(), spec)
 				}
@@ -191,7 +191,7 @@ func TestComputeConflicts(t *testing.T) {
 func TestComputeForeignGroupAndPolicyInTheWay(t *testing.T) {
 	s := newComputeService(t)
 	spec := gcetest.Spec("many", gcetest.OfTPU("v6e-16", 4))
-	s.policies["us-west4/many"] = &computepb.ResourcePolicy{Name: new("many"), Description: new("somebody's")}
+	s.policies["us-west4/many"] = &computepb.ResourcePolicy{Name: new("many"), Description: new("another's")}
 	p := s.provider(t, time.Now)
 	if err := p.Create(t.Context(), spec); providers.KindOf(err) != schema.ErrorConflict || err == nil {
 		t.Errorf("with a policy in the way: %v", err)

@@ -359,7 +359,7 @@ func (s *computeService) fill(spec schema.SliceSpec, state string) {
 	s.groups[spec.Zone+"/"+spec.Name].TargetSize = new(int32(spec.Hosts))
 }
 
-// do changes the service's things.
+// do changes the service's resources.
 func (s *computeService) do(change func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -378,7 +378,7 @@ func (s *computeService) counts(method string) (n int) {
 	return n
 }
 
-// left is everything that there is.
+// left are all resources that there are.
 func (s *computeService) left() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

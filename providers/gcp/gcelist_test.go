@@ -164,7 +164,7 @@ func TestComputeTemplatesThatAreNotWholeAreAnError(t *testing.T) {
 	}
 }
 
-func TestComputeForeignThingsAreNeitherListedNorDeleted(t *testing.T) {
+func TestComputeForeignResourcesAreNeitherListedNorDeleted(t *testing.T) {
 	s, p, _ := stocked(t)
 	inventory, err := p.Inventory(t.Context(), "stack-b")
 	if err != nil || len(inventory.Slices) != 0 || inventory.Foreign != 4 {
@@ -185,16 +185,16 @@ func TestComputeForeignThingsAreNeitherListedNorDeleted(t *testing.T) {
 		t.Errorf("delete of what has no mark: %v", err)
 	}
 	if after := len(s.left()); after != before {
-		t.Errorf("there were %d things and are %d: %v", before, after, s.left())
+		t.Errorf("there were %d resources and are %d: %v", before, after, s.left())
 	}
 }
 
 func TestComputeCopiesOfASliceAreNotTheSlice(t *testing.T) {
 	s, p, names := stocked(t)
 	s.do(func() {
-		twin := proto.CloneOf(s.instances["us-west4-a/west-one"])
-		twin.Name = new("copied-by-somebody")
-		s.instances["us-west4-a/copied-by-somebody"] = twin
+		copied := proto.CloneOf(s.instances["us-west4-a/west-one"])
+		copied.Name = new("copied-by-a-user")
+		s.instances["us-west4-a/copied-by-a-user"] = copied
 	})
 	inventory, err := p.Inventory(t.Context(), "stack-a")
 	if err != nil || !slices.Equal(namesIn(inventory), names) {

@@ -105,7 +105,7 @@ func TestComputeUpdateCutShortAnywhereIsFinishedByTheNext(t *testing.T) {
 	}
 }
 
-func TestComputeUpdateRefusals(t *testing.T) {
+func TestComputeUpdateRejections(t *testing.T) {
 	s := newComputeService(t)
 	p := s.provider(t, time.Now)
 	carry(t, p, gcetest.Spec("one"))

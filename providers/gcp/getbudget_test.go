@@ -48,7 +48,7 @@ func TestDirectReadsKeepUnderTheirLimit(t *testing.T) {
 }
 
 // TestCreatingWhatIsMadeTakesNoTurn asks again and again for a slice that no list shows
-// although it was made: that takes none of the turns of others, nor is it refused, and
+// although it was made: that takes none of the turns of others, nor is it rejected, and
 // once the slice is gone it is made anew.
 func TestCreatingWhatIsMadeTakesNoTurn(t *testing.T) {
 	s := newTPUService(t)

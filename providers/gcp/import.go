@@ -111,7 +111,7 @@ func (p *Provider) targetOf(id string, spec schema.SliceSpec) (gcpengine.Target,
 			"projects/P/locations/ZONE/queuedResources/NAME or projects/P/zones/ZONE/instances/NAME", id)
 	}
 	if parts[1] != p.config.Project && strings.Trim(parts[1], "0123456789") != "" {
-		return gcpengine.Target{}, apierror.Errorf(schema.ErrorInvalid, "it is in project %s, and the provider block says %s", parts[1], p.config.Project)
+		return gcpengine.Target{}, apierror.Errorf(schema.ErrorInvalid, "it is in project %s, and the provider block states %s", parts[1], p.config.Project)
 	}
 	to.Zone, to.Name = parts[2], parts[4]
 	switch parts[3] {

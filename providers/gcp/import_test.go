@@ -32,7 +32,7 @@ func (bootMetadata) Metadata(spec schema.SliceSpec) (map[string]string, error) {
 	return map[string]string{"startup-script": "#! fray", "fray-slice": spec.Name}, nil
 }
 
-// manual is a cloud in which things are made by other means than fray.
+// manual is a cloud in which slices are made by other means than fray.
 type manual struct {
 	*checkedCloud
 	tpu       tpuapi.TpuClient
@@ -42,7 +42,7 @@ type manual struct {
 func newManual(t *testing.T) *manual {
 	t.Helper()
 	soon := cloud.Range{Min: time.Millisecond, Max: 2 * time.Millisecond}
-	scenario := cloud.Scenario{Weather: cloud.Weather{Provisioning: soon, Deletion: soon}}
+	scenario := cloud.Scenario{Conditions: cloud.Conditions{Provisioning: soon, Deletion: soon}}
 	m := &manual{checkedCloud: newCheckedCloud(t, scenario, func(c *gcp.Config) {
 		c.Bootstrap, c.Backoff = bootMetadata{}, time.Millisecond
 	})}
@@ -207,7 +207,7 @@ func TestImportRefuses(t *testing.T) {
 	}{
 		{name: "nothing there", id: "us-west4-a/other", kind: schema.ErrorInvalid, want: "there is no node other in us-west4-a"},
 		{name: "no queued resource", id: "projects/acme-research/locations/us-west4-a/queuedResources/old", kind: schema.ErrorInvalid, want: "there is no queued resource old"},
-		{name: "another project", id: "projects/other/locations/us-west4-a/nodes/old", kind: schema.ErrorInvalid, want: "it is in project other, and the provider block says acme-research"},
+		{name: "another project", id: "projects/other/locations/us-west4-a/nodes/old", kind: schema.ErrorInvalid, want: "it is in project other, and the provider block states acme-research"},
 		{name: "no id", id: "old", kind: schema.ErrorInvalid, want: "write ZONE/NAME"},
 		{name: "another stack's", made: func(n *tpuapi.Node) { n.Labels["fray-stack"] = "zyx" }, kind: schema.ErrorConflict, want: "it carries the mark of another stack, zyx"},
 		{name: "half marked", made: func(n *tpuapi.Node) { n.Labels["fray-stack"] = importStack }, kind: schema.ErrorConflict, want: "its metadata has no fray-spec"},
@@ -257,7 +257,7 @@ func TestImportDeadNode(t *testing.T) {
 	if _, err := m.tpu.StopNode(t.Context(), &tpuapi.StopNodeRequest{Name: m.parent() + "/nodes/old"}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the stopped node's refusal", func() bool {
+	eventually(t, "the rejection for the stopped node", func() bool {
 		_, err := m.provider.Find(t.Context(), "us-west4-a/old", wanted(func(s *schema.SliceSpec) { s.TPU, s.Hosts, s.Preemptible = "v5litepod-8", 1, false }))
 		return err != nil && strings.Contains(err.Error(), "its node is STOPPED; only what lives can be imported")
 	})

@@ -106,7 +106,7 @@ func (k *places) of(name string) []gcpengine.Place {
 	return slices.Clone(k.byName[name])
 }
 
-// placesOf are the places of a slice: the one where its spec says that it is, whatever
+// placesOf are the places of a slice: the one where its spec states that it is, whatever
 // lists show, and those where it was listed last.
 func (p *Provider) placesOf(ctx context.Context, spec schema.SliceSpec) ([]gcpengine.Place, error) {
 	if spec.Zone == "" {
@@ -126,7 +126,7 @@ func (p *Provider) find(ctx context.Context, stack, name string) ([]gcpengine.Pl
 	}
 	parts, err := p.list(ctx, stack)
 	if err != nil {
-		return nil, fmt.Errorf("look for it: %w", err)
+		return nil, fmt.Errorf("list it: %w", err)
 	}
 	var at []gcpengine.Place
 	blind := map[string]string{}
@@ -139,7 +139,7 @@ func (p *Provider) find(ctx context.Context, stack, name string) ([]gcpengine.Pl
 		}
 		for _, other := range each.Others {
 			if other.Name == name && !slices.Contains(at, other) {
-				at = append(at, other) // to be refused
+				at = append(at, other) // to be rejected
 			}
 		}
 	}

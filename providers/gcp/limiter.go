@@ -11,7 +11,7 @@ import (
 // the service counts. A bucket that is filled steadily would let twice as many
 // pass in the first minute, or half as many where the callers come seldom.
 //
-// Who finds it empty keeps a place in the queue, and is told when its turn is.
+// A caller that finds it empty keeps a place in the queue, and learns when its turn is.
 type limiter struct {
 	perMinute int
 
@@ -24,14 +24,14 @@ type limiter struct {
 
 type turn struct {
 	name string
-	at   time.Time // as it was told last
+	at   time.Time // as it was last returned
 }
 
 // forgotten is how long after its turn a place in the queue is kept for who
 // does not come.
 const forgotten = 2 * time.Minute
 
-// take takes a token for a slice, or says how long it has to wait.
+// take takes a token for a slice, or returns how long it has to wait.
 func (l *limiter) take(name string, now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,7 +84,7 @@ func (l *limiter) turn(i int, now time.Time) time.Time {
 	return base.Add(time.Duration(minutes) * time.Minute)
 }
 
-// drain takes every token: the service itself has said that it was too much.
+// drain takes every token: the service itself has reported too many requests.
 func (l *limiter) drain(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

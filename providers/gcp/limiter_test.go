@@ -13,8 +13,8 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// Whoever comes, however often: no minute sees more creations than the limit,
-// and who comes back when it was told to is served in the order of first coming.
+// For any callers: no minute sees more creations than the limit, and callers that come
+// back when they were asked to are served in the order of their first calls.
 func TestLimiterNeverPassesItsLimit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := &limiter{perMinute: rapid.IntRange(1, 7).Draw(t, "limit")}
@@ -95,7 +95,7 @@ func TestTurnIsKept(t *testing.T) {
 	}
 }
 
-// Who does not come back keeps nobody waiting for ever.
+// A caller that does not come back does not block others for ever.
 func TestForgottenTurns(t *testing.T) {
 	l := &limiter{perMinute: 1}
 	now := time.Unix(0, 0)
@@ -141,7 +141,7 @@ func TestCreationsWaitForTheirTurn(t *testing.T) {
 	}
 }
 
-// When the service itself says that it was too much, nobody else asks at once.
+// When the service itself reports too many requests, no other caller asks at once.
 func TestServiceThatLimits(t *testing.T) {
 	s := newTPUService(t)
 	now := time.Unix(0, 0)

@@ -29,7 +29,7 @@ type Machine struct {
 // MachineList is what one pass over a project has found.
 type MachineList struct {
 	Machines []Machine
-	// Unlisted says of zones why what is in them is not known, or not all of it.
+	// Unlisted is why what is in a zone is not known, or not all of it, by zone.
 	Unlisted map[string]string
 }
 

@@ -68,8 +68,8 @@ func (c *pending) release() {
 	}
 }
 
-// newsFor is how long after the last word about a slice the error of its operation
-// says something about now.
+// newsFor is how long after the last report about a slice the error of its operation
+// is up to date.
 const newsFor = 2 * time.Minute
 
 // ask asks for an operation that is open. It reports whether it goes on; an

@@ -25,19 +25,19 @@ import (
 // Config configures New.
 type Config struct {
 	Project string
-	// Bucket is the one that the stack's store is in, whose place Check looks
+	// Bucket is the one that the stack's store is in, whose place Check reads
 	// at; "": it is in none.
 	Bucket string
 	// Endpoint is one address, "http://HOST:PORT", that stands in for every
 	// service of the cloud and asks for no credentials; "": the real services,
 	// with application default credentials.
 	Endpoint string
-	// Bootstrap says what the machines start with; nil: nothing.
+	// Bootstrap states what the machines start with; nil: nothing.
 	Bootstrap Bootstrapper
 	// Now is the clock by which creations are counted; nil: time.Now.
 	Now func() time.Time
 	// CreatesPerMinute bounds the creations that are asked for; 0: 60. The
-	// service refuses more than about 90 a minute for a project.
+	// service rejects more than about 90 a minute for a project.
 	CreatesPerMinute int
 	// ReadsPerMinute bounds the direct reads of single slices; 0: 600.
 	ReadsPerMinute int
@@ -84,7 +84,7 @@ func (c Config) engine() gcpengine.Config {
 	return gcpengine.Config{Project: c.Project, Endpoint: c.Endpoint, Now: c.Now, Backoff: c.Backoff}
 }
 
-// Bootstrapper says what the machines of a slice find in their metadata, such as
+// Bootstrapper states what the machines of a slice find in their metadata, such as
 // their startup script. Nothing of it may be secret.
 type Bootstrapper interface {
 	Metadata(spec schema.SliceSpec) (map[string]string, error)
@@ -157,7 +157,7 @@ func (p *Provider) Close() error {
 }
 
 // Create asks for a slice, or asks once how the creation that it asked for
-// stands. What has to wait for its turn is an error of kind rate that says for
+// stands. What has to wait for its turn is an error of kind rate that states for
 // how long.
 func (p *Provider) Create(ctx context.Context, spec schema.SliceSpec) error {
 	return apierror.Wrap("create slice", spec.Name, p.create(ctx, spec))
@@ -300,8 +300,8 @@ func (p *Provider) update(ctx context.Context, spec schema.SliceSpec) error {
 	return nil
 }
 
-// Delete asks for a slice to go. Where it is, is said by spec, or known from the last
-// inventory and else looked up; whose it is, is read from itself.
+// Delete asks for a slice to go. Its place is in its spec, or known from the last
+// inventory, or else it is read; its owner is read from itself.
 func (p *Provider) Delete(ctx context.Context, spec schema.SliceSpec) error {
 	return apierror.Wrap("delete slice", spec.Name, p.delete(ctx, spec))
 }
@@ -336,7 +336,7 @@ func (p *Provider) delete(ctx context.Context, spec schema.SliceSpec) error {
 // service's errors, or an apierror.Error where they know better; the Provider
 // classifies them.
 type engine interface {
-	// List lists everything that is there, in one pass over the project.
+	// List lists all slices that are there, in one pass over the project.
 	List(ctx context.Context, stack string) (gcpengine.Listing, error)
 	// Get reads what there is of one slice of the stack, nil for nothing.
 	Get(ctx context.Context, stack string, at gcpengine.Place) (*schema.SliceStatus, error)

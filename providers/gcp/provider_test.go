@@ -254,7 +254,7 @@ func TestNoCredentials(t *testing.T) {
 	wantKind(t, err, schema.ErrorPermission, "connect to Google Cloud", "gcloud auth application-default login")
 }
 
-// Something else of the same name is another request, which the service refuses,
+// Something else of the same name is another request, which the service rejects,
 // while the first goes on.
 func TestOtherSpecIsAnotherRequest(t *testing.T) {
 	s := newTPUService(t)

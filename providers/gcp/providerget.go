@@ -11,7 +11,7 @@ import (
 )
 
 // Get reads one slice directly. What has to wait for its turn is an error of kind
-// rate that says for how long.
+// rate that states for how long.
 func (p *Provider) Get(ctx context.Context, spec schema.SliceSpec) (schema.SliceStatus, bool, error) {
 	status, err := p.get(ctx, spec)
 	if err != nil {

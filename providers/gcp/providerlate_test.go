@@ -10,8 +10,8 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// What came of a creation long ago, about which nobody has asked since, is no news
-// of the zone: it is asked anew.
+// The result of a creation long ago that was not asked for since is out of date: the
+// slice is asked for anew.
 func TestErrorThatIsNoNews(t *testing.T) {
 	for name, test := range map[string]struct {
 		listed bool          // until then

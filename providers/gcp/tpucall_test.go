@@ -69,7 +69,7 @@ func TestCallsAreBoundedAndRouted(t *testing.T) {
 	}
 }
 
-// Whoever gives up is not kept by a wait between two tries.
+// A caller that gives up does not wait for the pause between two tries.
 func TestReadsEndWithTheContext(t *testing.T) {
 	s := newTPUService(t)
 	ctx, cancel := context.WithCancel(t.Context())

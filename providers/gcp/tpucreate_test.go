@@ -226,7 +226,7 @@ func TestAdoption(t *testing.T) {
 	}
 }
 
-// The slice may be gone between the refusal and the look at it.
+// The slice may go between the rejection and the read of it.
 func TestAdoptionOfWhatIsGone(t *testing.T) {
 	s := newTPUService(t)
 	s.setNode("one", nodeOf(t, tpuSpec("one")))

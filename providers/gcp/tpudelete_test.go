@@ -96,13 +96,13 @@ func deleteCases(t *testing.T) map[string]deleteCase {
 		"another stack's queued resource": {there: func(s *tpuService) {
 			s.setQueued("one", queuedOf(t, tpuSpec("one", stackB)))
 		}, refused: true},
-		"nobody's node":            {there: func(s *tpuService) { s.setNode("one", &tpuapi.Node{State: tpuapi.Node_READY}) }, refused: true},
-		"nobody's queued resource": {there: func(s *tpuService) { s.setQueued("one", &tpuapi.QueuedResource{}) }, refused: true},
+		"an unlabelled node":            {there: func(s *tpuService) { s.setNode("one", &tpuapi.Node{State: tpuapi.Node_READY}) }, refused: true},
+		"an unlabelled queued resource": {there: func(s *tpuService) { s.setQueued("one", &tpuapi.QueuedResource{}) }, refused: true},
 		"a node whose queued resource is another stack's": {there: func(s *tpuService) {
 			s.setNode("one", nodeOf(t, tpuSpec("one")))
 			s.setQueued("one", queuedOf(t, tpuSpec("one", stackB)))
 		}, refused: true},
-		"a queued resource whose node is nobody's": {there: func(s *tpuService) {
+		"a queued resource whose node is unlabelled": {there: func(s *tpuService) {
 			s.setNode("one", &tpuapi.Node{State: tpuapi.Node_READY})
 			s.setQueued("one", queuedOf(t, tpuSpec("one")))
 		}, refused: true},
@@ -135,7 +135,7 @@ func TestDeleteByStaleKnowledge(t *testing.T) {
 	}
 }
 
-// A slice is deleted where its spec says that it is, whatever lists show: a list that
+// A slice is deleted where its spec states that it is, whatever lists show: a list that
 // is empty and wrong must not pass for a deletion.
 func TestDeleteBelievesNoList(t *testing.T) {
 	s := newTPUService(t)

@@ -60,10 +60,10 @@ func TestInventoryIsOnePassOfPages(t *testing.T) {
 		s.setQueued(name, queuedOf(t, tpuSpec(name)))
 	}
 	s.setNode("theirs", nodeOf(t, tpuSpec("theirs", func(spec *schema.SliceSpec) { spec.Stack = "stack-b" })))
-	nobodys := queuedOf(t, tpuSpec("nobodys"))
-	nobodys.GetTpu().GetNodeSpec()[0].GetNode().Labels = nil
-	s.setQueued("nobodys", nobodys) // one thing with its node
-	s.setNode("nobodys", &tpuapi.Node{})
+	unlabelled := queuedOf(t, tpuSpec("unlabelled"))
+	unlabelled.GetTpu().GetNodeSpec()[0].GetNode().Labels = nil
+	s.setQueued("unlabelled", unlabelled) // one with its node
+	s.setNode("unlabelled", &tpuapi.Node{})
 	inventory, err := s.provider(t).Inventory(t.Context(), "stack-a")
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func TestInventoryOfAnyStack(t *testing.T) {
 	s := newTPUService(t)
 	s.setNode("one", nodeOf(t, tpuSpec("one")))
 	s.setNode("two", nodeOf(t, tpuSpec("two", func(spec *schema.SliceSpec) { spec.Stack = "stack-b" })))
-	s.setNode("nobodys", &tpuapi.Node{})
+	s.setNode("unlabelled", &tpuapi.Node{})
 	inventory, err := s.provider(t).Inventory(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
@@ -129,7 +129,7 @@ func TestListThatFailsInTheMiddle(t *testing.T) {
 	}
 }
 
-// What passes is tried again, not for ever, and a call that is refused is not.
+// What passes is tried again, not for ever, and a call that is rejected is not.
 func TestReadsAreTriedAgain(t *testing.T) {
 	for name, test := range map[string]struct {
 		code        codes.Code

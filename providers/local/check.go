@@ -18,8 +18,8 @@ import (
 )
 
 // Check finds what cannot work on this machine: programs that are not there,
-// ports that somebody else has, uv where it is needed and missing. What only
-// apply will know is not judged. Instances of one job that have the same
+// ports that another process has, uv where it is needed and missing. Values that
+// only apply will know are not checked. Instances of one job that have the same
 // problem are named once.
 func (p *Provider) Check(ctx context.Context, desired schema.Desired) []providers.Problem {
 	c := checker{provider: p, busy: map[int]bool{}}
@@ -49,10 +49,10 @@ func (p *Provider) Check(ctx context.Context, desired schema.Desired) []provider
 	return problems
 }
 
-// checker looks everything up once.
+// checker reads each fact once.
 type checker struct {
 	provider *Provider
-	busy     map[int]bool // ports by number, as far as they were looked at
+	busy     map[int]bool // ports by number, as far as they were checked
 }
 
 func (c *checker) job(job *schema.Job) []providers.Problem {
@@ -151,7 +151,7 @@ func (c *checker) uv(job *schema.Job) []providers.Problem {
 			found = append(found, providers.Problem{
 				Attribute: "environment.uv",
 				Summary:   "Project cannot be used",
-				Detail:    fmt.Sprintf("uv installs what %s says, and it is not there. Make it with %q in that directory.", filepath.Join(dir, each.name), each.made),
+				Detail:    fmt.Sprintf("uv installs what %s lists, and it is not there. Make it with %q in that directory.", filepath.Join(dir, each.name), each.made),
 			})
 		}
 	}
@@ -173,8 +173,8 @@ func (c *checker) ports(job *schema.Job) []providers.Problem {
 	return found
 }
 
-// isBusy reports whether somebody but a task of this root listens on a port of
-// every address, which is how a task would meet it.
+// isBusy reports whether a process other than a task of this root listens on a port
+// of every address, which would be in the way of a task.
 func (c *checker) isBusy(number int) bool {
 	if busy, known := c.busy[number]; known {
 		return busy

@@ -103,7 +103,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// A task that runs already has its port; that is no reason to refuse it.
+// A task that runs already has its port; that is no reason to reject it.
 func TestOwnPortsAreNotInUse(t *testing.T) {
 	p := newPlace(t)
 	provider, one := p.provider(), spec("one", 1)

@@ -13,9 +13,9 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// Delete marks a slice as going and tells its agents to end their tasks and
-// themselves. The slice is listed as deleting until nothing of it is alive;
-// whoever looks then removes it, and kills what outlives its grace.
+// Delete marks a slice as going and has its agents end their tasks and themselves.
+// The slice is listed as deleting until nothing of it is alive; the next inventory
+// then removes it, and kills processes that outlive its grace.
 func (p *Provider) Delete(ctx context.Context, spec schema.SliceSpec) error {
 	return classified("delete slice", spec.Name, p.delete(ctx, spec.Stack, spec.Name))
 }
@@ -96,12 +96,12 @@ func (h host) dirty() (bool, error) {
 	return err == nil, err
 }
 
-// advance does the next thing that a deletion needs and reports whether the
+// advance does the next step of a deletion and reports whether the
 // slice is gone.
 func (p *Provider) advance(name string) (gone bool, err error) {
 	held, err := p.tryLock(name)
 	if errors.Is(err, filelock.ErrHeld) {
-		return false, nil // somebody else is at it
+		return false, nil // another process is deleting it
 	}
 	if err != nil {
 		return false, err

@@ -11,7 +11,7 @@ import (
 
 // sealDescriptors keeps what this process was handed by its own parent (a
 // shell's pipes, make's job server) from reaching agents: they stay for long,
-// and whoever reads such a pipe to its end would wait for them.
+// and a reader of such a pipe to its end would wait for them.
 func sealDescriptors() error {
 	entries, err := os.ReadDir("/dev/fd")
 	if errors.Is(err, os.ErrNotExist) {

@@ -13,7 +13,7 @@ import (
 )
 
 // hold is a lock that this process has for as long as it changes something. Its
-// file says so, so that a process which was suspended in the middle (Ctrl-Z, a
+// file states so, so that a process which was suspended in the middle (Ctrl-Z, a
 // debugger, SIGSTOP) does not keep everybody else waiting until it goes on: the
 // lock is taken from it.
 type hold struct {
@@ -66,18 +66,18 @@ func (h *hold) still() error {
 // release lets go. The file is emptied first: the next holder is not this
 // process, not even before it has written its own name.
 func (h *hold) release() {
-	if info, err := h.file.Stat(); err == nil { // else it says what is not so for an instant
+	if info, err := h.file.Stat(); err == nil { // else it is out of date for an instant
 		_, _ = h.file.WriteAt(bytes.Repeat([]byte(" "), int(info.Size())), 0)
 	}
 	h.file.Close()
 }
 
 // leftBehind reports whether a lock's holder is suspended in the middle of what
-// it holds the lock for. Agents are never left behind: they are told to end by
+// it holds the lock for. Agents are never left behind: they are asked to end by
 // their silence.
 func (w holder) leftBehind() bool { return w.Starter && w.PID > 1 && isStopped(w.PID) }
 
-// readHolder returns what a lock's file says, nothing where that is not whole.
+// readHolder returns the content of a lock's file, nothing where that is not whole.
 func readHolder(r io.Reader) holder {
 	var who holder
 	data, err := io.ReadAll(r)
@@ -104,7 +104,7 @@ func (p *Provider) takeFrom(path string) (*hold, error) {
 }
 
 // breakLock takes a lock's file away from a holder that is left behind. One that
-// has gone on meanwhile gets it back, unless somebody else has the lock by then.
+// has gone on meanwhile gets it back, unless another process has the lock by then.
 func (p *Provider) breakLock(path string) error {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {

@@ -22,22 +22,22 @@ type host struct {
 	dir string
 }
 
-// holder is what a lock file says about the process that holds the lock; true
+// holder is what a lock file states about the process that holds the lock; true
 // only while it is held.
 type holder struct {
 	PID   int     `json:"pid"`
 	Grace float64 `json:"grace,omitempty"` // seconds that ending it may take
 	End   bool    `json:"end,omitempty"`   // it only ends what is left on the host
-	// Starter says that it holds the lock only for a moment: to start the agent,
+	// Starter states that it holds the lock only for a moment: to start the agent,
 	// or to change the slice.
 	Starter bool   `json:"starter,omitempty"`
 	Ports   []int  `json:"ports,omitempty"` // that its task was given
-	Dir     string `json:"dir,omitempty"`   // of the host, as its agent was told
+	Dir     string `json:"dir,omitempty"`   // of the host, as its agent got it
 }
 
 // servesElsewhere reports whether an agent serves another directory than the one
 // that its lock lies in: the directory was renamed, and the agent has yet to end.
-// An error other than absence says nothing.
+// An error other than absence decides nothing.
 func (w holder) servesElsewhere(dir string) bool {
 	if w.Dir == "" || w.Dir == dir {
 		return false
@@ -94,7 +94,7 @@ func (h host) alive() (bool, error) {
 	return h.taskAlive()
 }
 
-// holderOf returns who holds a lock of the host, false when nobody does or the
+// holderOf returns the holder of a lock of the host, false when it has none or the
 // holder is only just being started.
 func (h host) holderOf(lock string) (holder, bool) {
 	path := filepath.Join(h.dir, lock)
@@ -138,7 +138,7 @@ func (p *Provider) startAgent(r *record, n int, end bool) error {
 	if err != nil {
 		return fmt.Errorf("start agent: %w", err)
 	}
-	defer lock.file.Close() // the agent has its own, and what the file says is the agent's
+	defer lock.file.Close() // the agent has its own, and what the file states is the agent's
 	log, err := os.OpenFile(filepath.Join(h.dir, agentLogFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return fmt.Errorf("start agent: %w", err)
@@ -157,11 +157,11 @@ func (p *Provider) startAgent(r *record, n int, end bool) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start agent: %w", err)
 	}
-	go func() { _ = cmd.Wait() }() // only to bury it: its lock says that it is dead
+	go func() { _ = cmd.Wait() }() // only to bury it: its lock states that it is dead
 	return nil
 }
 
-// takeAgentLock takes the agent's lock. Somebody who only looks holds it for an
+// takeAgentLock takes the agent's lock. A process that only checks it holds it for an
 // instant, hence the second try.
 func (p *Provider) takeAgentLock(h host) (*hold, error) {
 	path := filepath.Join(h.dir, agentLockFile)

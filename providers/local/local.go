@@ -11,8 +11,8 @@
 //	addresses/<address>          the slice that has an address
 //	locks/<name>.lock            held while a slice is being changed
 //
-// Liveness is a held lock, never a pid. Who is suspended in the middle of a change
-// (Ctrl-Z, SIGSTOP) loses its locks to whoever comes next; see hold.go.
+// Liveness is a held lock, never a pid. A process that is suspended in the middle of a
+// change (Ctrl-Z, SIGSTOP) loses its locks to the next one; see hold.go.
 //
 // It limits no CPU and no memory: how much fits is plan's to decide from the
 // provider block.
@@ -31,7 +31,7 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// Config says where the slices are and what their agents are told.
+// Config is where the slices are and what their agents get.
 type Config struct {
 	// Root is the directory of all slices, absolute; made when needed.
 	Root string

@@ -137,7 +137,7 @@ func TestStubbornSliceIsKilled(t *testing.T) {
 	p.wantGone(append(pids, agent)...)
 }
 
-func TestLostSliceIsMended(t *testing.T) {
+func TestLostSliceIsRepaired(t *testing.T) {
 	p := newPlace(t)
 	provider, two := p.provider(), spec("two", 2)
 	pids := p.sleep(provider, two)
@@ -287,7 +287,7 @@ func TestConfigIsChecked(t *testing.T) {
 }
 
 // An agent holds its lock for as long as it lives, however often its memory is
-// collected: a lock that was let go of looks like a dead agent.
+// collected: a lock that was released means a dead agent.
 func TestAgentKeepsItsLock(t *testing.T) {
 	t.Setenv("GOGC", "1")
 	p := newPlace(t)

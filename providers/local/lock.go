@@ -12,8 +12,8 @@ import (
 )
 
 // lock takes the lock of a name, a slice's as a rule: the right to change it.
-// The lock's file is removed by whoever removes the slice, so one that was
-// waited for may be of the past.
+// The process that removes the slice removes the lock's file, so that a file which was
+// waited for may be out of date.
 func (p *Provider) lock(ctx context.Context, name string) (*hold, error) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

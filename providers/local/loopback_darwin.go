@@ -1,6 +1,6 @@
 package local
 
-// ownLoopback says that only 127.0.0.1 can be bound without setting others up.
+// ownLoopback states that only 127.0.0.1 can be bound without setting others up.
 const ownLoopback = false
 
 // checkAddress is where every host's ports are.

@@ -1,6 +1,6 @@
 package local
 
-// ownLoopback says that all of 127.0.0.0/8 can be bound without setting it up.
+// ownLoopback states that all of 127.0.0.0/8 can be bound without setting it up.
 const ownLoopback = true
 
 // checkAddress is a loopback address that no host has: a port that is taken on

@@ -10,7 +10,7 @@ import (
 func isStopped(pid int) bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
-		return false // gone, or somebody else's
+		return false // gone, or another user's
 	}
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]) // the name before may hold anything
 	return len(fields) > 0 && string(fields[0]) == "T"

@@ -96,8 +96,8 @@ func (c *creator) unblock() {
 	c.pipe = aside
 }
 
-// A process that is suspended while it makes a slice, before its agent lives, keeps
-// nobody from making it: the slice does not pass for one that comes up.
+// A process that is suspended while it makes a slice, before its agent lives, does
+// not keep others from making it: the slice does not count as one that comes up.
 func TestCreatorIsSuspended(t *testing.T) {
 	p := newPlace(t)
 	provider, one := p.provider(), spec("one", 1)
@@ -184,8 +184,8 @@ func TestClaimsOfADeadCreatorAreReleased(t *testing.T) {
 	}
 }
 
-// One who is suspended while it makes a slice keeps nobody from deleting it, and
-// brings nothing of it back when it goes on.
+// A process that is suspended while it makes a slice does not keep others from deleting
+// it, and brings nothing of it back when it continues.
 func TestDeletedWhileItsCreatorIsSuspended(t *testing.T) {
 	p := newPlace(t)
 	provider, one := p.provider(), spec("one", 1)

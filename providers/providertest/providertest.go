@@ -60,7 +60,7 @@ func Run(t *testing.T, harness func(t *testing.T) Harness) {
 		{"DeletingIsListedUntilGone", deletingIsListed},
 		{"ConcurrentCreatesMakeOne", concurrentCreates},
 		{"ManySlices", manySlices},
-		{"KilledHostIsMended", killedHost},
+		{"KilledHostIsRepaired", killedHost},
 		{"CrashedCreateRecovers", crashedCreate},
 		{"UnreadableIsAnErrorOrSkipped", unreadable},
 		{"GetReadsOne", getReadsOne},

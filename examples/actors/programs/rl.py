@@ -22,7 +22,7 @@ from fray.cluster import ClusterResolver, Entrypoint, current_cluster
 from fray.v2 import JobRequest, ResourceConfig, current_client
 
 INPUTS, ARMS, HIDDEN = 6, 5, 32
-TRUTH = np.random.default_rng(11).normal(size=(INPUTS, ARMS))  # what pays, which nobody looks at but the game
+TRUTH = np.random.default_rng(11).normal(size=(INPUTS, ARMS))  # the rewards, which only the game reads
 PLAYS = 64  # of one rollout
 
 
@@ -62,7 +62,7 @@ class Curriculum:
 
 
 class Exchange:
-    """Has the newest weights for those who play, and their rollouts for the one who learns."""
+    """Holds the newest weights for the rollout workers, and their rollouts for the trainer."""
 
     def __init__(self) -> None:
         self.step, self.weights, self.done = 0, initial_weights(), False
@@ -84,7 +84,7 @@ class Exchange:
             self.arrived.notify_all()
 
     async def take(self, count: int) -> list[dict[str, Any]]:
-        """Return rollouts as soon as there are so many. Nobody else waits for that."""
+        """Return rollouts as soon as there are so many. No other call waits for that."""
         async with self.arrived:
             await self.arrived.wait_for(lambda: len(self.rollouts) >= count)
             return [self.rollouts.popleft() for _ in range(count)]
@@ -135,7 +135,7 @@ def train_worker_main(target: float, result: str) -> None:
     """Learn until the hardest lesson goes well."""
     resolver = ClusterResolver(current_cluster())
     curriculum, exchange = resolver.wait_for_actor("curriculum"), resolver.wait_for_actor("exchange")
-    newest = exchange.latest()  # of whoever trained before
+    newest = exchange.latest()  # of the trainer before this one
     step, weights = newest["step"], newest["weights"]
     print(f"training goes on at step {step}", flush=True)
     while True:

@@ -122,20 +122,20 @@ def client(rounds: int = 3) -> dict[str, Any]:
     words = counter.describe()
     print(f"{totals[-1]} in words: {words}")
 
-    # Calls of one caller run in order, also when nobody waits for one before the next is made.
+    # Calls of one caller run in order, also when the caller does not wait for one before it makes the next.
     futures = [counter.increment.remote(1) for _ in range(100)]
     in_order = [future.result() for future in futures]
 
     # What is raised in one language is an exception in the other.
-    refusals = []
+    rejections = []
     for refused in (lambda: counter.increment(-1), lambda: speller.spell(1000)):
         try:
             refused()
         except errors.ApplicationError as err:
-            refusals.append(err.message)
+            rejections.append(err.message)
     counted = count_on(counter, rounds)
     print(counted)
-    return {"totals": totals, "words": words, "in_order": in_order, "refusals": refusals, "counted": counted}
+    return {"totals": totals, "words": words, "in_order": in_order, "rejections": rejections, "counted": counted}
 
 
 def main() -> None:
@@ -143,7 +143,7 @@ def main() -> None:
     fray = current_client()
     fray.create_actor(Counter, 15, name="counter")
     fray.create_actor(Speller, name="speller")
-    print(client()["refusals"])
+    print(client()["rejections"])
 
 
 if __name__ == "__main__":

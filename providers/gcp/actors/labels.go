@@ -24,7 +24,7 @@ const (
 	maxLabel         = 63
 )
 
-// checkName refuses a name that no label can have.
+// checkName rejects a name that no label can have.
 func checkName(name string) error {
 	longest := maxLabel - len(labelPrefix)
 	if isLabel(name) && name != "" && len(name) <= longest {

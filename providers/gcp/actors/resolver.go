@@ -1,10 +1,10 @@
 // Package actors finds actors on Google Cloud where no controller is: by the
-// labels of TPU nodes and instances. Whoever makes a machine labels it
+// labels of TPU nodes and instances. The creator of a machine labels it
 //
 //	fray-actor-NAME = PORT       for each actor that it hosts
 //	fray-namespace  = NAMESPACE  "default" where there is none
 //
-// It registers nothing, labels nothing and does not look whether anybody listens
+// It registers nothing, labels nothing and does not check whether a process listens
 // there; clients of package actorrpc find that out. Start with [NewResolver].
 package actors
 
@@ -26,7 +26,7 @@ import (
 // Config configures a [Resolver].
 type Config struct {
 	Project string
-	// Zones are where machines are looked for; none: everywhere.
+	// Zones are where machines are listed; none: everywhere.
 	Zones []string
 	// Namespace is the label that machines must have; "": "default".
 	Namespace string
@@ -50,7 +50,7 @@ type Resolver struct {
 	mu        sync.Mutex
 	listedAt  time.Time // when the last list was begun, zero before the first
 	known     map[string][]actorrpc.Endpoint
-	bad       map[string]string // of labels that say no port, by name
+	bad       map[string]string // of labels without a port, by name
 	unlisted  map[string]string // zone: why
 	forgotten bool
 	last      int
@@ -98,7 +98,7 @@ func (r *Resolver) Resolve(ctx context.Context, name string) ([]actorrpc.Endpoin
 	return nil, r.missing(name)
 }
 
-// missing says why a name is not known. A zone that could not be listed may have it.
+// missing returns why a name is not known. A zone that could not be listed may have it.
 func (r *Resolver) missing(name string) *actorrpc.Error {
 	if len(r.unlisted) > 0 {
 		var gaps []string
@@ -122,7 +122,7 @@ func (r *Resolver) Forget(string) {
 	r.forgotten = true
 }
 
-// Watch tells of names that a list finds elsewhere than the one before. Lists are
+// Watch reports names that a list finds elsewhere than the one before. Lists are
 // made for Resolve and List only.
 func (r *Resolver) Watch(changed func(name string)) (stop func()) {
 	r.mu.Lock()
@@ -169,7 +169,7 @@ func (r *Resolver) refresh(ctx context.Context, name string) error {
 		return context.Cause(ctx)
 	}
 	defer func() { <-r.turn }()
-	if r.isFresh(name) { // somebody else has listed
+	if r.isFresh(name) { // another caller has listed
 		return nil
 	}
 	r.mu.Lock()
@@ -201,7 +201,7 @@ func (r *Resolver) learn(list gcp.MachineList, began time.Time, err error) ([]st
 	return differing(before, r.known), nil
 }
 
-// tell calls who watches, without a lock: they may ask at once.
+// notify calls the watchers, without a lock: they may call the resolver.
 func (r *Resolver) tell(name string) {
 	r.mu.Lock()
 	all := slices.Collect(maps.Values(r.watching))
@@ -212,7 +212,7 @@ func (r *Resolver) tell(name string) {
 }
 
 // isFresh reports whether what is known is good enough. A name that is not known,
-// or somewhere else now, is looked for as often as the pace allows.
+// or somewhere else now, is listed as often as the pace allows.
 func (r *Resolver) isFresh(name string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -233,5 +233,5 @@ func (r *Resolver) failed(err error, began time.Time) error {
 		r.listedAt = began
 		return nil
 	}
-	return &actorrpc.Error{Code: code, Message: "Google Cloud does not say where it is: " + err.Error()}
+	return &actorrpc.Error{Code: code, Message: "Google Cloud does not list it: " + err.Error()}
 }

@@ -92,7 +92,7 @@ func codeOf(status int) codes.Code {
 	return codes.Unavailable
 }
 
-// Has reports whether the answer has one of these in its words or its reason.
+// Has reports whether the answer has one of these in its message or its reason.
 func (a Answer) Has(words ...string) bool {
 	for _, each := range words {
 		if strings.EqualFold(a.Reason, each) || strings.Contains(strings.ToLower(a.Said), strings.ToLower(each)) {
@@ -146,18 +146,18 @@ func (a Answer) byCode() Finding {
 	case codes.AlreadyExists:
 		return Finding{Kind: schema.ErrorConflict}
 	case codes.NotFound:
-		return Finding{Kind: schema.ErrorInvalid, do: "mend the name, or make what it names; accounts without permission to see it get the same answer"}
+		return Finding{Kind: schema.ErrorInvalid, do: "correct the name, or create the resource that it names; accounts without permission to see it get the same answer"}
 	case codes.InvalidArgument, codes.OutOfRange, codes.Unimplemented:
-		return Finding{Kind: schema.ErrorInvalid, do: "mend what the service refuses"}
+		return Finding{Kind: schema.ErrorInvalid, do: "correct what the service rejects"}
 	}
 	return a.byReason()
 }
 
-// byReason is for Compute Engine's operations, which have no code but a word.
+// byReason is for Compute Engine's operations, which have a reason but no code.
 func (a Answer) byReason() Finding {
 	switch {
 	case strings.HasPrefix(a.Reason, "INVALID"), a.Reason == "RESOURCE_NOT_FOUND", a.Reason == "CONDITION_NOT_MET":
-		return Finding{Kind: schema.ErrorInvalid, do: "mend what the service refuses"}
+		return Finding{Kind: schema.ErrorInvalid, do: "correct what the service rejects"}
 	case a.Reason == "RESOURCE_ALREADY_EXISTS":
 		return Finding{Kind: schema.ErrorConflict}
 	case a.Reason == "PERMISSIONS_ERROR", a.Reason == "FORBIDDEN":
@@ -166,7 +166,7 @@ func (a Answer) byReason() Finding {
 	return Finding{Kind: schema.ErrorUnavailable, after: a.after}
 }
 
-// unauthenticated tells credentials that are refused from a token that could
+// unauthenticated distinguishes credentials that are rejected from a token that could
 // not be fetched, which may be a matter of the network.
 func (a Answer) unauthenticated() Finding {
 	if a.Has("per-RPC creds failed") && !a.Has("invalid_grant", "invalid_rapt", "invalid_client", "unauthorized_client", "could not find default") {
@@ -175,7 +175,7 @@ func (a Answer) unauthenticated() Finding {
 	return Finding{Kind: schema.ErrorPermission, do: "the credentials are missing, have expired or were revoked: " + login}
 }
 
-// quota says which one, where the service does.
+// quota returns which one, where the service does.
 func (a Answer) quota() Finding {
 	which := "a quota"
 	if found := regexp.MustCompile(`(?i)quota(?: limit| metric)? '([^']+)'`).FindStringSubmatch(a.Said); found != nil {
@@ -191,7 +191,7 @@ func (a Answer) quota() Finding {
 	}
 }
 
-// forbidden says which API, permission or project it takes.
+// forbidden returns which API, permission or project it takes.
 func (a Answer) forbidden() Finding {
 	f := Finding{Kind: schema.ErrorPermission}
 	api := cmp.Or(regexp.MustCompile(`[a-z]+\.googleapis\.com`).FindString(strings.ReplaceAll(a.Said, "console.developers.googleapis.com", "")), "of the service")
@@ -211,7 +211,7 @@ func (a Answer) forbidden() Finding {
 	return f
 }
 
-// Permission is the one that is missing, "" if the service does not say it.
+// Permission is the one that is missing, "" if the service does not state it.
 func (a Answer) Permission() string {
 	return regexp.MustCompile(`\b(?:tpu|compute|iam|resourcemanager|serviceusage)\.[a-z][A-Za-z]*\.[a-z][A-Za-z]*\b`).FindString(a.Said)
 }

@@ -29,7 +29,7 @@ func Errorf(kind schema.ErrorKind, format string, args ...any) error {
 }
 
 // OperationError is an error of an operation of Compute Engine, which names it
-// by a word where everything else has a number.
+// by a reason where all others have a number.
 type OperationError struct {
 	Code    string // "ZONE_RESOURCE_POOL_EXHAUSTED"
 	Message string

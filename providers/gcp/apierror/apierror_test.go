@@ -32,7 +32,7 @@ func called(code codes.Code, said string, details ...protoadapt.MessageV1) error
 	return &calledError{err: s.Err()}
 }
 
-// calledError is the error of a call in the service's words, as engines return it.
+// calledError is the error of a call with the service's text, as engines return it.
 type calledError struct{ err error }
 
 func (e *calledError) Error() string {
@@ -166,7 +166,7 @@ func TestErrorTable(t *testing.T) {
 		},
 		"Compute: 401": {rest(401, "authError", "Invalid Credentials"), schema.ErrorPermission, []string{"gcloud auth"}},
 		// What can never work.
-		"TPU: zone": {called(codes.NotFound, "Location us-west9-a is not found or access is unauthorized."), schema.ErrorInvalid, []string{"mend the name"}},
+		"TPU: zone": {called(codes.NotFound, "Location us-west9-a is not found or access is unauthorized."), schema.ErrorInvalid, []string{"correct the name"}},
 		"TPU: type": {called(codes.InvalidArgument, "the accelerator v5litepod-17 was not found in zone us-west4-a"), schema.ErrorInvalid, nil},
 		"Compute: network": {
 			rest(404, "notFound", "The resource 'projects/acme/global/networks/none' was not found"), schema.ErrorInvalid, []string{"networks/none"},

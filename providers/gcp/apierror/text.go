@@ -28,7 +28,7 @@ func (e *answerError) Unwrap() error { return e.answer }
 // Response is the answer of a service without the details in JSON.
 func Response(answer *googleapi.Error) error { return &answerError{answer: answer} }
 
-// Brief says in one line, in the service's words, what the libraries say in
+// Brief says in one line, with the service's text, what the libraries say in
 // more.
 func Brief(err error) error {
 	text := err.Error()
@@ -41,7 +41,7 @@ func Brief(err error) error {
 	return &briefError{text, err}
 }
 
-// briefError is an error in fewer words.
+// briefError is an error with a shorter text.
 type briefError struct {
 	text string
 	err  error

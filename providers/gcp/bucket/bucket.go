@@ -22,7 +22,7 @@ type Config struct {
 	Bucket string // the name alone
 	Prefix string // "rl/math": where the stack's objects are; "": at the top of the bucket
 	// KMSKey encrypts what is written, "projects/P/locations/L/keyRings/R/cryptoKeys/K";
-	// "": as the bucket says.
+	// "": as the bucket states.
 	KMSKey string
 	// Endpoint replaces the service's, "http://127.0.0.1:4443/storage/v1/"; for
 	// tests. STORAGE_EMULATOR_HOST does so too, without credentials.
@@ -60,9 +60,9 @@ func (c Config) validate() error {
 // generation that this Bucket has seen last; so a request that was given up
 // and arrives late can change nothing.
 //
-// Every object says in its metadata which write made it. A write that fails in
+// Every object has in its metadata which write made it. A write that fails in
 // a way that leaves open whether it happened is tried again, and when then the
-// precondition does not hold, that mark tells whether it was this write itself
+// precondition does not hold, that mark shows whether it was this write itself
 // that won.
 type Bucket struct {
 	bucket *storage.BucketHandle
@@ -133,7 +133,7 @@ func newTransport(ctx context.Context, cfg Config) (http.RoundTripper, error) {
 }
 
 // WriteInterval is the time between two writes of one object, one second unless
-// the configuration says otherwise. Earlier writes wait.
+// the configuration states otherwise. Earlier writes wait.
 func (b *Bucket) WriteInterval() time.Duration { return b.tempo.Interval }
 
 // Location is "gs://bucket/prefix".

@@ -47,7 +47,7 @@ func (o operation) permission() string {
 	return ""
 }
 
-// fail says what could not be done to which object, what the service answered,
+// fail returns what could not be done to which object, what the service answered,
 // and what to do about it.
 func (b *Bucket) fail(op operation, key string, err error) error {
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrNoVersions) {
@@ -57,7 +57,7 @@ func (b *Bucket) fail(op operation, key string, err error) error {
 		err = forbiddenError{err}
 	}
 	if do := b.remedy(op, err); do != "" && errors.Is(err, storage.ErrBucketNotExist) {
-		return fmt.Errorf("%s %s: %s", op, b.url(key), do) // the service's words say the same twice
+		return fmt.Errorf("%s %s: %s", op, b.url(key), do) // the service's text repeats it
 	} else if do != "" {
 		return fmt.Errorf("%s %s: %w; %s", op, b.url(key), err, do)
 	}
@@ -77,10 +77,10 @@ func (b *Bucket) remedy(op operation, err error) string {
 		return do
 	}
 	if errors.Is(err, storage.ErrBucketNotExist) {
-		return fmt.Sprintf("there is no bucket %s: create it (`gcloud storage buckets create gs://%[1]s`) or mend its name", b.cfg.Bucket)
+		return fmt.Sprintf("there is no bucket %s: create it (`gcloud storage buckets create gs://%[1]s`) or correct its name", b.cfg.Bucket)
 	}
 	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" && b.cfg.Endpoint != "" {
-		return fmt.Sprintf("nothing answers at %s, the emulator that FRAY_GCP_ENDPOINT names: start it there again, or mend the variable", dial.Addr)
+		return fmt.Sprintf("nothing answers at %s, the emulator that FRAY_GCP_ENDPOINT names: start it there again, or correct the variable", dial.Addr)
 	}
 	answer, ok := errors.AsType[*googleapi.Error](err)
 	if !ok {

@@ -151,7 +151,7 @@ func TestCredentials(t *testing.T) {
 		want    string
 	}{
 		{"accepted", []clienttest.Fault{clienttest.Answer(200, token)}, ""},
-		{"accepted after trouble", []clienttest.Fault{clienttest.Answer(503, ""), clienttest.Answer(503, ""), clienttest.Answer(200, token)}, ""},
+		{"accepted after a problem", []clienttest.Fault{clienttest.Answer(503, ""), clienttest.Answer(503, ""), clienttest.Answer(200, token)}, ""},
 		{"expired", []clienttest.Fault{clienttest.Answer(400, `{"error":"invalid_grant","error_description":"Token has been expired or revoked."}`)},
 			"have expired or were revoked: run `gcloud auth application-default login`"},
 	}

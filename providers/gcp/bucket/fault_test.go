@@ -145,7 +145,7 @@ func TestLostReplies(t *testing.T) {
 	}{
 		{"it happened", true, 0, nil},
 		{"it did not happen", false, 0, nil},
-		{"somebody was faster", false, 1, store.ErrConflict},
+		{"another writer was faster", false, 1, store.ErrConflict},
 		{"it happened and was replaced", true, 1, errUnsettled},
 		{"two were faster", false, 2, errUnsettled},
 	}
@@ -182,7 +182,7 @@ func TestLostReplies(t *testing.T) {
 	}
 }
 
-// A write is refused for a generation that is the present one: it is made again,
+// A write is rejected for a generation that is the present one: it is made again,
 // and no other writer is made up.
 func TestBaselessConflicts(t *testing.T) {
 	t.Parallel()
@@ -320,7 +320,7 @@ func (b *countedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func TestTroubleThatDoesNotPass(t *testing.T) {
+func TestProblemThatDoesNotPass(t *testing.T) {
 	t.Parallel()
 	tempo := clienttest.Quick()
 	tempo.Patience = 50 * time.Millisecond
@@ -386,7 +386,7 @@ func operations() map[string]func(context.Context, *Bucket) error {
 	}
 }
 
-// Somebody else finishes the same blob first.
+// Another writer finishes the same blob first.
 func TestLargeUploadThatIsOvertaken(t *testing.T) {
 	content := strings.Repeat("a bundle ", 3*clienttest.Chunk/9+1)
 	w := buckettest.New(t)

@@ -58,7 +58,7 @@ func releasingTheLock(t *testing.T, w *buckettest.Wire, f clienttest.Fault) {
 	held := take(t, b, 1)
 	w.Inject(buckettest.ReqPut, f)
 	release(t, held)
-	release(t, take(t, other, 2)) // nobody has to unlock it
+	release(t, take(t, other, 2)) // it needs no unlocking
 }
 
 func writingTheState(t *testing.T, w *buckettest.Wire, f clienttest.Fault) {

@@ -54,7 +54,7 @@ func TestListOfSeveralPrefixesIsOneRequestForEveryPage(t *testing.T) {
 }
 
 // wantOwnTokens wants no list to go on with the token of another: the service
-// refuses that, and the emulator does not.
+// rejects that, and the emulator does not.
 func wantOwnTokens(t *testing.T, seen []*http.Request) {
 	t.Helper()
 	before := url.Values{}

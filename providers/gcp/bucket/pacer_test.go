@@ -32,7 +32,7 @@ func TestWritesOfOneObjectKeepTheirDistance(t *testing.T) {
 	}
 }
 
-// What another process has written is not known before the service says so.
+// What another process has written is not known before the service reports so.
 func TestSecondWriteWithinASecondIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	w := buckettest.New(t)

@@ -62,7 +62,7 @@ func (b *Bucket) check(ctx context.Context) error {
 }
 
 // Open streams a blob. A connection that breaks is taken up again where it
-// broke; content that is not what its checksum says ends in an error.
+// broke; content that does not match its checksum ends in an error.
 func (b *Bucket) Open(ctx context.Context, key string) (io.ReadCloser, error) {
 	object, err := b.object(key)
 	if err == nil && ctx.Err() != nil {

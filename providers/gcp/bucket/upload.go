@@ -23,7 +23,7 @@ import (
 
 // Upload writes a blob if there is none under the key. The last part of a key
 // below [store.BundlesPrefix] must be the content's SHA-256 in hex; other
-// content is refused. What takes more than one request is not sent when it is
+// content is rejected. What takes more than one request is not sent when it is
 // there already; what does not is sent on condition that it is not.
 func (b *Bucket) Upload(ctx context.Context, key string, content io.Reader) error {
 	if err := b.upload(ctx, key, content); err != nil {

@@ -16,7 +16,7 @@ import (
 var _ store.Versioned = (*Bucket)(nil)
 
 // Versions returns an object's versions, newest first. The bucket keeps old
-// ones if object versioning is on, for as long as its lifecycle rules say.
+// ones if object versioning is on, for as long as its lifecycle rules state.
 func (b *Bucket) Versions(ctx context.Context, key string) ([]store.Attrs, error) {
 	found, err := b.versions(ctx, key)
 	if err != nil {
@@ -69,7 +69,7 @@ func (b *Bucket) versioning(ctx context.Context) (err error) {
 		return fmt.Errorf("%w so far, and whether the bucket keeps any is not to be seen without the permission storage.buckets.get; if not, %s",
 			store.ErrNoVersions, turnOn)
 	case err != nil:
-		return fmt.Errorf("look whether old versions are kept: %w", err)
+		return fmt.Errorf("check whether old versions are kept: %w", err)
 	case !attrs.VersioningEnabled:
 		return fmt.Errorf("%w; %s", store.ErrNoVersions, turnOn)
 	}

@@ -75,7 +75,7 @@ func (b *Bucket) put(ctx context.Context, key string, data []byte, want store.Ge
 	}
 }
 
-// movedError says that another generation is there than was expected.
+// movedError reports that another generation is there than was expected.
 type movedError struct {
 	present store.Generation // Absent if there is no object
 	err     error
@@ -84,12 +84,12 @@ type movedError struct {
 func (e *movedError) Error() string { return e.err.Error() }
 func (e *movedError) Unwrap() error { return e.err }
 
-var errUnsettled = errors.New("others have written it since, so whether this write came before theirs cannot be told; " +
-	"look at it and write again if need be")
+var errUnsettled = errors.New("others have written it since, so whether this write came before theirs is unknown; " +
+	"read it and write again if necessary")
 
-// errBaseless says that a write was refused although what it expected is there:
+// errBaseless reports that a write was rejected although what it expected is there:
 // by something between here and the service, or by the service itself.
-var errBaseless = client.Transient("the service refuses a write for another generation than the expected one, which is the present one")
+var errBaseless = client.Transient("the service rejects a write for another generation than the expected one, which is the present one")
 
 // swap replaces the generation base, and tries again while that may help.
 func (b *Bucket) swap(ctx context.Context, w *write, base store.Generation) (gen store.Generation, err error) {
@@ -141,7 +141,7 @@ func (b *Bucket) settle(ctx context.Context, w *write, base store.Generation) (s
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 	case err != nil:
-		return 0, fmt.Errorf("look for the write's mark: %w", err)
+		return 0, fmt.Errorf("read the write's mark: %w", err)
 	case attrs.Metadata[writeMark] == w.mark:
 		return store.Generation(attrs.Generation), nil
 	default:

@@ -21,7 +21,7 @@ import (
 // ofProject is where problems of the whole project point.
 func ofProject() providers.Problem { return providers.Problem{Attribute: "project"} }
 
-// access tries the two lists that every look at the world begins with, and
+// access tries the two lists that every observation begins with, and
 // reports whether both are answered.
 func (c *checker) access(ctx context.Context) bool {
 	var group sync.WaitGroup
@@ -49,7 +49,7 @@ func (c *checker) computePath(path string) string {
 	return "compute/v1/projects/" + c.config.Project + "/" + path
 }
 
-// refused reports what keeps an API from answering, if that does not pass by itself.
+// rejected reports what keeps an API from answering, if that does not pass by itself.
 func (c *checker) refused(api string, err error) bool {
 	a, _ := apierror.AnswerOf(err)
 	f := apierror.FindingOf(err)
@@ -66,7 +66,7 @@ func (c *checker) refused(api string, err error) bool {
 		c.credentials(err)
 	case a.IsOfProject():
 		c.add(problemAt(ofProject(), "No such project", fmt.Sprintf(
-			"There is no project %q that these credentials may use: the service says %q. `gcloud projects list` lists those that there are; write the id, not the name or the number.",
+			"There is no project %q that these credentials may use: the service answers %q. `gcloud projects list` lists those that there are; write the id, not the name or the number.",
 			c.config.Project, clipped(a.Said))))
 	case f.Kind == schema.ErrorPermission:
 		c.denied(a)
@@ -77,27 +77,27 @@ func (c *checker) refused(api string, err error) bool {
 	return true
 }
 
-// credentials tells that there are none, or none that are good.
+// credentials reports that there are none, or none that are good.
 func (c *checker) credentials(err error) {
 	c.mu.Lock()
 	known := c.unauthenticated
 	c.unauthenticated = true
 	c.mu.Unlock()
 	if known {
-		return // the other API says so too
+		return // the other API reports so too
 	}
 	c.add(problemAt(ofProject(), "No Google credentials", fmt.Sprintf(
 		"Google Cloud does not know who asks: %s. To use an account of your own, run `gcloud auth application-default login`; for a service account, set GOOGLE_APPLICATION_CREDENTIALS to its key file, "+
 			"or run fray on a machine of Google Cloud that has one.", strings.TrimSuffix(clipped(apierror.Brief(err).Error()), "."))))
 }
 
-// denied tells which right is missing.
+// denied returns which right is missing.
 func (c *checker) denied(a apierror.Answer) {
 	permission := cmp.Or(a.Permission(), "the right to list what is there")
-	c.lacks([]string{permission}, fmt.Sprintf(" The service says %q; it says so too if there is no project %s.", clipped(a.Said), c.config.Project))
+	c.lacks([]string{permission}, fmt.Sprintf(" The service answers %q; it answers the same if there is no project %s.", clipped(a.Said), c.config.Project))
 }
 
-// clipped is as much of a service's words as one reads.
+// clipped is the beginning of a service's message.
 func clipped(text string) string {
 	const most = 240
 	text, _, _ = strings.Cut(text, "\n")
@@ -107,7 +107,7 @@ func clipped(text string) string {
 	return text
 }
 
-// lacks tells of permissions that are missing on the project.
+// lacks reports permissions that are missing on the project.
 func (c *checker) lacks(missing []string, more string) {
 	var roles []string
 	for _, each := range missing {

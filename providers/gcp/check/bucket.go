@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// bucketLocation is where a bucket is, in the words of the Cloud Storage API.
+// bucketLocation is where a bucket is, as the Cloud Storage API names it.
 type bucketLocation struct {
 	Location string `json:"location"`     // "US-WEST4", "US", "NAM4"
 	Type     string `json:"locationType"` // "region", "dual-region", "multi-region"
@@ -115,7 +115,7 @@ func (l *bucketLocation) egress(region string) egress {
 	return egressApart
 }
 
-// continent is the one that the first word of a region's name is in.
+// continent is that of the first part of a region's name.
 func continent(word string) string {
 	if word == "northamerica" {
 		return "us"

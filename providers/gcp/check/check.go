@@ -68,12 +68,12 @@ type checker struct {
 	mu       sync.Mutex
 	problems []providers.Problem
 	reported map[string]bool
-	passing  error // the first that says nothing about the world
-	// unauthenticated says that an API did not know who asks, and that this is told.
+	passing  error // the first error that may pass
+	// unauthenticated is set once an API rejected the credentials and that was reported.
 	unauthenticated bool
 }
 
-// run makes the calls that everything needs first: where they are refused, so is
+// run makes the calls that everything needs first: where they are rejected, so is
 // everything else.
 func (c *checker) run(ctx context.Context) {
 	if !c.access(ctx) {

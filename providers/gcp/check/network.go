@@ -62,7 +62,7 @@ func (c *checker) inCompute(name, folder string) string {
 	return c.computePath(folder + url.PathEscape(name))
 }
 
-// networks tells of networks and subnetworks that are not there.
+// networks reports networks and subnetworks that are not there.
 func (c *checker) networks(ctx context.Context) {
 	networks := c.gather(func(w *wish) []string {
 		if w.spec.Cloud.Network == "" && w.spec.Cloud.Subnetwork != "" {
@@ -99,7 +99,7 @@ func (c *checker) networks(ctx context.Context) {
 	}
 }
 
-// accounts tells of service accounts that are not there.
+// accounts reports service accounts that are not there.
 func (c *checker) accounts(ctx context.Context) {
 	named := c.gather(func(w *wish) []string {
 		if w.spec.Cloud.ServiceAccount == "" || !strings.Contains(w.spec.Cloud.ServiceAccount, "@") {
@@ -115,7 +115,7 @@ func (c *checker) accounts(ctx context.Context) {
 	}
 }
 
-// disks tells of disks that are not there. One that is in some of the zones
+// disks reports disks that are not there. One that is in some of the zones
 // keeps slices to those.
 func (c *checker) disks(ctx context.Context) {
 	pathIn := func(disk, zone string) string {

@@ -114,7 +114,7 @@ func (c *checker) location(zone string) string {
 	return "projects/" + c.config.Project + "/locations/" + zone
 }
 
-// unknown reports whether there is no such zone, as far as an engine can say.
+// unknown reports whether there is no such zone, as far as an engine knows.
 func (f *placesFound) unknown(zone string, engine schema.Engine) bool {
 	listed := f.zones == nil || f.zones[zone]
 	if engine == schema.EngineGCE {
@@ -124,7 +124,7 @@ func (f *placesFound) unknown(zone string, engine schema.Engine) bool {
 	if err == nil {
 		return false
 	}
-	// The TPU API refuses zones that do not exist in the words for those that
+	// The TPU API rejects zones that do not exist with the text for those that
 	// the account may not see. It has zones of its own, which Compute Engine hides.
 	a, _ := apierror.AnswerOf(err)
 	switch a.Code {
@@ -136,7 +136,7 @@ func (f *placesFound) unknown(zone string, engine schema.Engine) bool {
 	return false
 }
 
-// shapes tells of zones that do not exist, and of types that they do not have.
+// shapes reports zones that do not exist, and of types that they do not have.
 func (c *checker) shapes(ctx context.Context, found *placesFound) {
 	machines := c.machineTypes(ctx, found)
 	for i := range c.wishes {
@@ -159,13 +159,13 @@ func (c *checker) shapes(ctx context.Context, found *placesFound) {
 	}
 }
 
-// lackingType tells of zones without what is asked for there, which may be all.
+// lackingType reports zones without what is asked for there, which may be all.
 func (c *checker) lackingType(w *wish, lacking []string, all bool) {
 	if len(lacking) == 0 {
 		return
 	}
 	others := slices.DeleteFunc(slices.Clone(accelerators.OfferedZones(w.kind(), w.from.Offers)), func(zone string) bool { return slices.Contains(w.zones, zone) })
-	hint := "An offer block in the provider says where else it is."
+	hint := "An offer block in the provider states where else it is."
 	if len(others) > 0 {
 		hint = "It is offered in " + strings.Join(others, ", ") + "."
 	}
@@ -234,13 +234,13 @@ func (c *checker) machineTypes(ctx context.Context, found *placesFound) map[mach
 	return lacking
 }
 
-// sentenceOf is an error as a sentence.
+// detailOf is an error as the detail of a diagnostic.
 func sentenceOf(err error) string {
 	text := err.Error()
 	return strings.ToUpper(text[:1]) + text[1:] + "."
 }
 
-// runtimes tells of runtime versions that the TPU API does not know.
+// runtimes reports runtime versions that the TPU API does not know.
 func (c *checker) runtimes(ctx context.Context, found *placesFound) {
 	type version struct{ name, zone string }
 	asked := map[version][]*wish{}

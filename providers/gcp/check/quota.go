@@ -11,7 +11,7 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// quotas tells of what regions allow nothing of, by the quotas of Compute Engine.
+// quotas reports what regions allow nothing of, by the quotas of Compute Engine.
 func (c *checker) quotas(ctx context.Context) {
 	regions := distinct(c.wishes, func(w *wish) []string { return w.computeRegions() })
 	limits := map[string]map[string]float64{} // by region and metric
@@ -50,7 +50,7 @@ func (w *wish) computeRegions() []string {
 	return regions
 }
 
-// quotaOf tells of the regions that allow a wish nothing.
+// quotaOf reports the regions that allow a wish nothing.
 func (c *checker) quotaOf(w *wish, limits map[string]map[string]float64) {
 	metrics := quotaMetrics(w)
 	var shut []string

@@ -76,7 +76,7 @@ func (r *checkREST) do(ctx context.Context, method, url string, body io.Reader, 
 	return nil
 }
 
-// isMissing reports whether an API says in its own words that a resource is not
+// isMissing reports whether an API's own answer is that a resource is not
 // there. A plain 404 is that of a server which does not know the path.
 func isMissing(err error) bool {
 	a, ok := apierror.AnswerOf(err)

@@ -9,12 +9,12 @@ import (
 
 // identity is who the calls are made as.
 type identity struct {
-	words  string // for a sentence
+	words  string // for a message
 	member string // for a binding of IAM
 }
 
 // who is the identity of the application default credentials, as far as they
-// say themselves: those of a person do not.
+// state themselves: those of a person do not.
 func (c *checker) who() identity {
 	unknown := identity{words: "the account of these credentials", member: "user:YOU@EXAMPLE.COM"}
 	if c.config.Endpoint != "" {

@@ -18,7 +18,7 @@ type wish struct {
 	shape  string // the attribute that its shape is in
 	spec   schema.SliceSpec
 	zones  []string // where it may be, best first
-	stated bool     // it says so itself
+	stated bool     // it states one itself
 	from   *schema.Provider
 }
 
@@ -31,7 +31,7 @@ func providerOf(desired *schema.Desired) *schema.Provider {
 	return &schema.Provider{Name: schema.ProviderGCP}
 }
 
-// wishesOf are those of everything that is on Google Cloud, one for all the
+// wishesOf are the wishes of all jobs and reservations on Google Cloud, one for all
 // instances of a block that ask for the same.
 func wishesOf(desired *schema.Desired) []wish {
 	from := providerOf(desired)
@@ -112,7 +112,7 @@ func (w *wish) at(attribute string, inherited bool) providers.Problem {
 	return providers.Problem{Addr: w.addr, Attribute: w.prefix + attribute}
 }
 
-// atZones points at what says where it may be.
+// atZones points at the attribute that states where it may be.
 func (w *wish) atZones() providers.Problem {
 	if !w.stated && len(w.from.Zones) == 0 {
 		return w.atShape()

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-func TestTrouble(t *testing.T) {
+func TestProblem(t *testing.T) {
 	refused := &url.Error{Op: "Get", URL: "http://bucket", Err: errors.New("connection refused")}
 	for _, test := range []struct {
 		name  string
 		fails time.Duration // until then
-		heard bool          // somebody is to be told
+		heard bool          // the request has a listener
 		told  bool
 	}{
 		{"brief", 500 * time.Millisecond, true, false},
 		{"long", 30 * time.Second, true, true},
-		{"long, and nobody listens", 30 * time.Second, false, false},
+		{"long, without a listener", 30 * time.Second, false, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -61,7 +61,7 @@ func Ended(ctx context.Context, err error) error {
 }
 
 // requestError is an error of a request without the request's address, whose
-// query is long and says nothing to people.
+// query is long and means nothing to people.
 type requestError struct{ request *url.Error }
 
 func (e *requestError) Error() string { return e.request.Err.Error() }

@@ -50,7 +50,7 @@ func (t *stallTransport) CloseIdleConnections() {
 	}
 }
 
-// watchdog cancels a request unless it is told in time that it is alive.
+// watchdog cancels a request unless it makes progress in time.
 type watchdog struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -115,7 +115,7 @@ func (b *sentBody) Read(p []byte) (int, error) {
 	b.reading.Lock()
 	defer b.reading.Unlock()
 	if b.settled {
-		return 0, io.EOF // the transport drops the connection if bytes were owed
+		return 0, io.EOF // the transport drops the connection if bytes are missing
 	}
 	n, err := b.ReadCloser.Read(p)
 	if n > 0 {

@@ -157,12 +157,12 @@ func TestGroupLives(t *testing.T) {
 		t.Errorf("managed: got %s, want those that were announced, %s", got, names)
 	}
 	_, err := w.templates.Delete(t.Context(), &computepb.DeleteInstanceTemplateRequest{Project: project, InstanceTemplate: "slice"})
-	wantRESTRefusal(t, "delete the template", err, "400 resourceInUseByAnotherResource")
+	wantRESTRejection(t, "delete the template", err, "400 resourceInUseByAnotherResource")
 	w.deleteGroup()
 	w.wantGroup("size 4 creating 0 deleting 4 none 0 stable false")
 	w.clock.Advance(vmUp)
 	_, err = w.groups.Get(t.Context(), &computepb.GetInstanceGroupManagerRequest{Project: project, Zone: zone, InstanceGroupManager: "slice"})
-	wantRESTRefusal(t, "get the group", err, "404 notFound")
+	wantRESTRejection(t, "get the group", err, "404 notFound")
 	if _, err = w.templates.Delete(t.Context(), &computepb.DeleteInstanceTemplateRequest{Project: project, InstanceTemplate: "slice"}); err != nil {
 		t.Error(err)
 	}
@@ -191,7 +191,7 @@ func TestGroupWithoutCapacity(t *testing.T) {
 		{"stockout", cloud.Scenario{Stockouts: []cloud.Window{{Zone: zone, To: time.Hour}}}, "ZONE_RESOURCE_POOL_EXHAUSTED"},
 		{"too little", cloud.Scenario{Zones: []cloud.Zone{{Name: zone, Capacity: map[string]int{"v5litepod": 15}}}}, "ZONE_RESOURCE_POOL_EXHAUSTED"},
 		{"quota", cloud.Scenario{Quotas: []cloud.Quota{{Region: region, Type: "v5litepod", Limit: 15}}}, "QUOTA_EXCEEDED"},
-		{"internal", cloud.Scenario{Weather: cloud.Weather{LateFailures: cloud.Of(1)}}, "INTERNAL_ERROR"},
+		{"internal", cloud.Scenario{Conditions: cloud.Conditions{LateFailures: cloud.Of(1)}}, "INTERNAL_ERROR"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := newComputeWorld(t, test.scenario)
@@ -265,7 +265,7 @@ func TestPreemptedGroupIsNotRepaired(t *testing.T) {
 	}
 }
 
-func TestGroupRefusals(t *testing.T) {
+func TestGroupRejections(t *testing.T) {
 	w := newComputeWorld(t, cloud.Scenario{})
 	w.template("slice", nil)
 	w.policy("slice", "4x4")
@@ -285,11 +285,11 @@ func TestGroupRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			group := sliceGroup(4)
 			test.change(group)
-			wantRESTRefusal(t, "insert", w.tryGroup(group), test.want)
+			wantRESTRejection(t, "insert", w.tryGroup(group), test.want)
 		})
 	}
 	w.insertGroup(4)
-	wantRESTRefusal(t, "insert again", w.tryGroup(sliceGroup(4)), "409 alreadyExists")
+	wantRESTRejection(t, "insert again", w.tryGroup(sliceGroup(4)), "409 alreadyExists")
 }
 
 func TestGroupResizes(t *testing.T) {
@@ -310,7 +310,7 @@ func TestGroupResizes(t *testing.T) {
 		}
 		w.wantGroup(fmt.Sprintf("size %d creating 0 deleting 0 none %[1]d stable true", size))
 	}
-	wantRESTRefusal(t, "to what does not fit", resize(3), "400 invalid")
+	wantRESTRejection(t, "to what does not fit", resize(3), "400 invalid")
 }
 
 // What is changed of one machine of a group is its own, and the group's record
@@ -354,18 +354,18 @@ func TestGroupUpdates(t *testing.T) {
 	if got := w.group().GetAllInstancesConfig().GetProperties().GetMetadata()["fray-spec"]; got != "{}" {
 		t.Errorf("all instances config: got %q, want what was patched", got)
 	}
-	wantRESTRefusal(t, "by the old fingerprint", patch(), "412 conditionNotMet")
+	wantRESTRejection(t, "by the old fingerprint", patch(), "412 conditionNotMet")
 	_, err = w.instances.Delete(t.Context(), &computepb.DeleteInstanceRequest{Project: project, Zone: zone, Instance: first})
-	wantRESTRefusal(t, "delete one machine", err, "400 invalid: managed group")
+	wantRESTRejection(t, "delete one machine", err, "400 invalid: managed group")
 }
 
 // The group is deleted while the clock and the API work on it: nothing stays.
 func TestGroupDeletedAtAnyTime(t *testing.T) {
 	for after := time.Duration(0); after < 10*time.Second; after += 250 * time.Millisecond {
 		w := newComputeWorld(t, cloud.Scenario{
-			Weather:   cloud.Weather{LateFailures: cloud.Of(0.3), CreatePreempted: cloud.Of(0.3)},
-			Seed:      uint64(after),
-			Stockouts: []cloud.Window{{Zone: zone, From: 0, To: time.Second}},
+			Conditions: cloud.Conditions{LateFailures: cloud.Of(0.3), CreatePreempted: cloud.Of(0.3)},
+			Seed:       uint64(after),
+			Stockouts:  []cloud.Window{{Zone: zone, From: 0, To: time.Second}},
 		})
 		w.slice()
 		w.clock.Advance(after)

@@ -74,9 +74,9 @@ func TestInstanceOperationErrors(t *testing.T) {
 	}{
 		{"stockout", cloud.Scenario{Zones: capacity(3)}, spotVM("vm"), "503 ZONE_RESOURCE_POOL_EXHAUSTED"},
 		{"quota", cloud.Scenario{Quotas: []cloud.Quota{{Region: "us-west4", Type: "v5litepod", Limit: 3}}}, spotVM("vm"), "403 QUOTA_EXCEEDED"},
-		{"internal", cloud.Scenario{Weather: cloud.Weather{LateFailures: cloud.Of(1)}}, spotVM("vm"), "500 INTERNAL_ERROR"},
+		{"internal", cloud.Scenario{Conditions: cloud.Conditions{LateFailures: cloud.Of(1)}}, spotVM("vm"), "500 INTERNAL_ERROR"},
 		{
-			"preempted during create", cloud.Scenario{Weather: cloud.Weather{CreatePreempted: cloud.Of(1)}}, spotVM("vm"),
+			"preempted during create", cloud.Scenario{Conditions: cloud.Conditions{CreatePreempted: cloud.Of(1)}}, spotVM("vm"),
 			"400 UNSUPPORTED_OPERATION",
 		},
 		{
@@ -117,7 +117,7 @@ func TestStockoutWithDetails(t *testing.T) {
 	}
 }
 
-func TestComputeRefusals(t *testing.T) {
+func TestComputeRejections(t *testing.T) {
 	none := cloud.Scenario{}
 	quota := cloud.Scenario{Quotas: []cloud.Quota{{Region: "us-west4", Type: "v5litepod", Limit: 0}}}
 	for _, test := range []struct {
@@ -171,7 +171,7 @@ func TestComputeRefusals(t *testing.T) {
 				test.change(request)
 			}
 			_, err := w.instances.Insert(t.Context(), request)
-			wantRESTRefusal(t, "insert", err, test.want)
+			wantRESTRejection(t, "insert", err, test.want)
 		})
 	}
 }
@@ -219,13 +219,13 @@ func TestComputeRequestIDs(t *testing.T) {
 	}
 	request.RequestId = new("8f2c9a52-0d4b-4a3e-9a55-0e5f0a6d3b12")
 	_, err = w.instances.Insert(t.Context(), request)
-	wantRESTRefusal(t, "another request", err, "409 alreadyExists")
+	wantRESTRejection(t, "another request", err, "409 alreadyExists")
 }
 
 func TestLostReplyOfAnInsert(t *testing.T) {
 	w := newComputeWorld(t, cloud.Scenario{API: cloud.API{LostReplies: 1}})
 	_, err := w.instances.Insert(t.Context(), &computepb.InsertInstanceRequest{Project: project, Zone: zone, InstanceResource: spotVM("vm")})
-	wantRESTRefusal(t, "insert", err, "503 backendError")
+	wantRESTRejection(t, "insert", err, "503 backendError")
 	if _, ok := w.emulator.Cloud().Group(cloud.Key{Project: project, Zone: zone, Kind: cloud.KindInstance, Name: "vm"}); !ok {
 		t.Error("it was not carried out")
 	}
@@ -270,7 +270,7 @@ func TestInstanceFingerprints(t *testing.T) {
 			if err := set(before, "one"); err != nil {
 				t.Fatal(err)
 			}
-			wantRESTRefusal(t, "by what was read before", set(before, "two"), "412 conditionNotMet")
+			wantRESTRejection(t, "by what was read before", set(before, "two"), "412 conditionNotMet")
 			after, err := w.instance("vm")
 			if err != nil {
 				t.Fatal(err)
@@ -310,7 +310,7 @@ func TestInstanceExternalAddresses(t *testing.T) {
 		t.Errorf("got %v, %v, want no external address", shown.GetNetworkInterfaces(), err)
 	}
 	_, err = w.instances.DeleteAccessConfig(t.Context(), request)
-	wantRESTRefusal(t, "delete it again", err, "400 invalid")
+	wantRESTRejection(t, "delete it again", err, "400 invalid")
 }
 
 func TestInstanceGuestAttributes(t *testing.T) {
@@ -319,7 +319,7 @@ func TestInstanceGuestAttributes(t *testing.T) {
 	w.clock.Advance(vmUp)
 	ask := &computepb.GetGuestAttributesInstanceRequest{Project: project, Zone: zone, Instance: "vm", QueryPath: new("fray/")}
 	_, err := w.instances.GetGuestAttributes(t.Context(), ask)
-	wantRESTRefusal(t, "before", err, "404 notFound")
+	wantRESTRejection(t, "before", err, "404 notFound")
 	g, _ := w.emulator.Cloud().Group(cloud.Key{Project: project, Zone: zone, Kind: cloud.KindInstance, Name: "vm"})
 	if err := w.emulator.Cloud().SetGuest(g.Hosts[0].ID, cloud.GuestKey{Namespace: "fray", Key: "boot"}, "ready"); err != nil {
 		t.Fatal(err)
@@ -333,5 +333,5 @@ func TestInstanceGuestAttributes(t *testing.T) {
 func TestUnknownCallsOfComputeAreNamed(t *testing.T) {
 	w := newComputeWorld(t, cloud.Scenario{})
 	_, err := w.instances.Suspend(t.Context(), &computepb.SuspendInstanceRequest{Project: project, Zone: zone, Instance: "vm"})
-	wantRESTRefusal(t, "suspend", err, "501 notImplemented: /instances/vm/suspend")
+	wantRESTRejection(t, "suspend", err, "501 notImplemented: /instances/vm/suspend")
 }

@@ -51,7 +51,7 @@ func TestComputeFilters(t *testing.T) {
 	}
 	for _, filter := range []string{"labels.odd", "labels.odd=1 OR labels.odd=2", "labels.odd<2", `name="x`} {
 		_, err := w.instances.List(t.Context(), &computepb.ListInstancesRequest{Project: project, Zone: zone, Filter: &filter}).Next()
-		wantRESTRefusal(t, filter, err, "400 invalid")
+		wantRESTRejection(t, filter, err, "400 invalid")
 	}
 }
 

@@ -49,7 +49,7 @@ func TestProjectChecks(t *testing.T) {
 		t.Errorf("project: got %+v, %v, want it active", found, err)
 	}
 	_, err = manager.Projects.Get("projects/another").Do()
-	wantRESTRefusal(t, "wrong project", err, "403 forbidden: resourcemanager.projects.get")
+	wantRESTRejection(t, "wrong project", err, "403 forbidden: resourcemanager.projects.get")
 	granted, err := manager.Projects.TestIamPermissions("projects/"+project, &cloudresourcemanager.TestIamPermissionsRequest{
 		Permissions: []string{"compute.instances.create", "compute.instances.get"},
 	}).Do()
@@ -94,27 +94,27 @@ func TestComputeCatalog(t *testing.T) {
 		t.Errorf("region: got %v, %v, want a quota of which 4 of 64 are used", got, err)
 	}
 	_, err = regions.Get(t.Context(), &computepb.GetRegionRequest{Project: project, Region: "nowhere"})
-	wantRESTRefusal(t, "no such region", err, "404 notFound")
+	wantRESTRejection(t, "no such region", err, "404 notFound")
 	zones := dialed(w, computeapi.NewZonesRESTClient)
 	all := collected(t, zones.List(t.Context(), &computepb.ListZonesRequest{Project: project, Filter: new("name=" + zone)}))
 	if len(all) != 1 || all[0].GetStatus() != "UP" || !strings.HasSuffix(all[0].GetRegion(), "/regions/"+region) {
 		t.Errorf("zones: got %v, want %s", all, zone)
 	}
 	_, err = zones.Get(t.Context(), &computepb.GetZoneRequest{Project: project, Zone: "us-nowhere1-a"})
-	wantRESTRefusal(t, "no such zone", err, "404 notFound")
+	wantRESTRejection(t, "no such zone", err, "404 notFound")
 	types := dialed(w, computeapi.NewMachineTypesRESTClient)
 	kind, err := types.Get(t.Context(), &computepb.GetMachineTypeRequest{Project: project, Zone: zone, MachineType: "ct5lp-hightpu-4t"})
 	if err != nil || kind.GetAccelerators()[0].GetGuestAcceleratorCount() != 4 {
 		t.Errorf("machine type: got %v, %v, want four chips", kind, err)
 	}
 	_, err = types.Get(t.Context(), &computepb.GetMachineTypeRequest{Project: project, Zone: zone, MachineType: "ct4p-hightpu-4t"})
-	wantRESTRefusal(t, "a machine type of other zones", err, "404 notFound")
+	wantRESTRejection(t, "a machine type of other zones", err, "404 notFound")
 	networks := dialed(w, computeapi.NewNetworksRESTClient)
 	if _, err := networks.Get(t.Context(), &computepb.GetNetworkRequest{Project: project, Network: "default"}); err != nil {
 		t.Error(err)
 	}
 	_, err = networks.Get(t.Context(), &computepb.GetNetworkRequest{Project: project, Network: "other"})
-	wantRESTRefusal(t, "no such network", err, "404 notFound")
+	wantRESTRejection(t, "no such network", err, "404 notFound")
 	projects := dialed(w, computeapi.NewProjectsRESTClient)
 	if found, err := projects.Get(t.Context(), &computepb.GetProjectRequest{Project: project}); err != nil || found.GetName() != project {
 		t.Errorf("project: got %v, %v", found, err)

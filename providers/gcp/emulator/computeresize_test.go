@@ -81,7 +81,7 @@ func TestResizeRequestCancelled(t *testing.T) {
 		t.Errorf("got %s, want CANCELLED", got)
 	}
 	_, err := w.resizes.Cancel(t.Context(), cancel)
-	wantRESTRefusal(t, "cancel it again", err, "400 invalid")
+	wantRESTRejection(t, "cancel it again", err, "400 invalid")
 	w.clock.Advance(3 * time.Hour)
 	w.wantGroup("size 0 creating 0 deleting 0 none 0 stable true")
 	w.wantNothing()

@@ -146,7 +146,7 @@ func operationFailure(op *computepb.Operation) string {
 	return fmt.Sprintf("%d %s", op.GetHttpErrorStatusCode(), op.GetError().GetErrors()[0].GetCode())
 }
 
-// vmUp is long enough for whatever comes up in calm weather.
+// vmUp is long enough for a machine to come up without faults.
 const vmUp = time.Minute
 
 func httpStatus(err error) int {
@@ -156,19 +156,19 @@ func httpStatus(err error) int {
 	return 0
 }
 
-// restRefusal is a refusal as "HTTP reason".
-func restRefusal(err error) string {
+// restRejection is a rejection as "HTTP reason".
+func restRejection(err error) string {
 	answer, ok := errors.AsType[*googleapi.Error](err)
 	if !ok || len(answer.Errors) == 0 {
-		return fmt.Sprint("no refusal: ", err)
+		return fmt.Sprint("no rejection: ", err)
 	}
 	return fmt.Sprintf("%d %s", answer.Code, answer.Errors[0].Reason)
 }
 
-func wantRESTRefusal(t *testing.T, what string, err error, want string) {
+func wantRESTRejection(t *testing.T, what string, err error, want string) {
 	t.Helper()
 	status, words, _ := strings.Cut(want, ": ")
-	if got := restRefusal(err); got != status {
+	if got := restRejection(err); got != status {
 		t.Errorf("%s: got %s (%v), want %s", what, got, err, status)
 	} else if !strings.Contains(err.Error(), words) {
 		t.Errorf("%s: %q does not say %q", what, err, words)

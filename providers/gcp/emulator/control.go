@@ -31,7 +31,7 @@ type WorldGroup struct {
 	Units   int         `json:"units"` // chips or cores
 	Tier    cloud.Tier  `json:"tier"`
 	State   cloud.State `json:"state"`
-	Shown   cloud.State `json:"shown"` // what the API says, where it is something else
+	Shown   cloud.State `json:"shown"` // what the API reports, where it is something else
 	Queued  string      `json:"queued_resource,omitempty"`
 	Hosts   []WorldHost `json:"hosts"`
 	Created time.Time   `json:"created"`
@@ -85,7 +85,7 @@ func (e *Emulator) control() http.Handler {
 		w.Header().Set("Content-Type", "application/json")
 		encoder := json.NewEncoder(w)
 		encoder.SetIndent("", "  ")
-		_ = encoder.Encode(e.World()) // fails only if nobody is listening any more
+		_ = encoder.Encode(e.World()) // fails only without a reader
 	})
 	for name, do := range map[string]func(*http.Request) error{
 		"preempt": e.onGroup(func(k cloud.Key, r *http.Request) error { return e.cloud.Preempt(k, r.FormValue("silent") != "true") }),
@@ -139,11 +139,11 @@ func (e *Emulator) Find(name, zone string, kind cloud.Kind) (cloud.Key, error) {
 	}
 	switch len(found) {
 	case 0:
-		return cloud.Key{}, fmt.Errorf("there is nothing named %q", name)
+		return cloud.Key{}, fmt.Errorf("no group is named %q", name)
 	case 1:
 		return found[0], nil
 	}
-	return cloud.Key{}, fmt.Errorf("there are %d things named %q: say zone and kind too", len(found), name)
+	return cloud.Key{}, fmt.Errorf("%d groups are named %q: state zone and kind too", len(found), name)
 }
 
 func lasting(do func(time.Duration, *http.Request) error) func(*http.Request) error {
@@ -156,7 +156,7 @@ func lasting(do func(time.Duration, *http.Request) error) func(*http.Request) er
 	}
 }
 
-// misreadList has lists be wrong: fault says how, of which, zone which zone is
+// misreadList has lists be wrong: fault states how, of which, zone which zone is
 // missing, times how often and for how long.
 func (e *Emulator) misreadList(r *http.Request) error {
 	lasts, err := durationOf(r, "for", 0)

@@ -70,14 +70,14 @@ func TestControl(t *testing.T) {
 	w.made("c", spot())
 }
 
-func TestControlRefusals(t *testing.T) {
+func TestControlRejections(t *testing.T) {
 	tests := []struct {
 		name, what string
 		arguments  url.Values
 		want       string
 	}{
-		{"no such node", "preempt", url.Values{"name": {"z"}}, `there is nothing named "z"`},
-		{"one name in two zones", "preempt", url.Values{"name": {"twin"}}, `there are 2 things named "twin"`},
+		{"no such node", "preempt", url.Values{"name": {"z"}}, `no group is named "z"`},
+		{"one name in two zones", "preempt", url.Values{"name": {"both"}}, `2 groups are named "both"`},
 		{"no such host", "kill", url.Values{"name": {"a"}, "worker": {"4"}}, "it has 4"},
 		{"no host", "kill", url.Values{"name": {"a"}}, "want the number of a host"},
 		{"no such zone", "stockout", url.Values{"zone": {"z"}}, `there is no zone "z"`},
@@ -86,11 +86,11 @@ func TestControlRefusals(t *testing.T) {
 		{"dead already", "preempt", url.Values{"name": {"dead"}}, "it is PREEMPTED"},
 	}
 	w := newWorld(t, cloud.Scenario{})
-	for _, id := range []string{"a", "twin", "dead"} {
+	for _, id := range []string{"a", "both", "dead"} {
 		w.made(id, spot())
 	}
 	_, err := w.tpu.CreateNode(t.Context(), &tpuapi.CreateNodeRequest{
-		Parent: "projects/" + project + "/locations/us-central1-a", NodeId: "twin", Node: spot(),
+		Parent: "projects/" + project + "/locations/us-central1-a", NodeId: "both", Node: spot(),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,8 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
+	"github.com/fray-ml/fray/providers/gcp/emulator/compute"
+	"github.com/fray-ml/fray/providers/gcp/emulator/tpu"
 )
 
 // Config is what an emulator is made of.
@@ -41,9 +43,12 @@ type Emulator struct {
 // New makes an emulator. It serves nothing yet, but its scenario begins now.
 func New(config Config) *Emulator {
 	e := &Emulator{cloud: cloud.New(config.Cloud), rest: http.NewServeMux()}
-	e.rpc = newTPU(e.cloud)
+	e.rpc = tpu.New(e.cloud)
 	e.rest.Handle("/emulator/", e.control())
-	e.mountCompute()
+	api := compute.New(e.cloud)
+	for _, prefix := range []string{"/compute/", "/v1/projects/", "/v3/projects/"} {
+		e.rest.Handle(prefix, api)
+	}
 	if config.Storage != nil {
 		for _, prefix := range []string{"/storage/", "/upload/storage/", "/download/storage/", "/batch/storage/"} {
 			e.rest.Handle(prefix, config.Storage)

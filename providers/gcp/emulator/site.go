@@ -23,7 +23,7 @@ type Site struct {
 	Dir     string
 	Buckets []storage.Bucket // that are there from the beginning
 	Env     []string         // more variables of every process of every machine
-	Log     *slog.Logger     // told of machines that do not work; nil: nobody is
+	Log     *slog.Logger     // receives problems of machines; nil: they are dropped
 }
 
 // Open makes an emulator of a site and serves it until Close, which also powers

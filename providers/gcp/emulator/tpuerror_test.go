@@ -71,7 +71,7 @@ func TestInsufficientReservedCapacity(t *testing.T) {
 }
 
 func TestPreemptedDuringCreate(t *testing.T) {
-	w := newWorld(t, cloud.Scenario{Weather: cloud.Weather{CreatePreempted: cloud.Of(1)}})
+	w := newWorld(t, cloud.Scenario{Conditions: cloud.Conditions{CreatePreempted: cloud.Of(1)}})
 	op := w.create("a", spot())
 	w.clock.Advance(time.Minute)
 	w.failed(op, codes.InvalidArgument, "not supported while in state PREEMPTED")
@@ -81,7 +81,7 @@ func TestPreemptedDuringCreate(t *testing.T) {
 }
 
 func TestLateFailure(t *testing.T) {
-	w := newWorld(t, cloud.Scenario{Weather: cloud.Weather{LateFailures: cloud.Of(1)}})
+	w := newWorld(t, cloud.Scenario{Conditions: cloud.Conditions{LateFailures: cloud.Of(1)}})
 	op := w.create("a", spot())
 	w.clock.Advance(time.Second)
 	if w.poll(op).GetDone() {
@@ -107,7 +107,7 @@ func TestLostReply(t *testing.T) {
 	}
 }
 
-func TestCreateNodeRefusals(t *testing.T) {
+func TestCreateNodeRejections(t *testing.T) {
 	tests := []struct {
 		name   string
 		change func(*tpuapi.CreateNodeRequest)
@@ -149,7 +149,7 @@ func TestCreateNodeRefusals(t *testing.T) {
 			_, err := w.tpu.CreateNode(t.Context(), r)
 			wantCode(t, err, test.code, test.words)
 			if n := len(w.emulator.World().Groups); n != 1 {
-				t.Errorf("the cloud has %d nodes after a refusal, want 1", n)
+				t.Errorf("the cloud has %d nodes after a rejection, want 1", n)
 			}
 		})
 	}

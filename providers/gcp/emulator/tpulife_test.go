@@ -63,7 +63,7 @@ func TestPreemptionWithNotice(t *testing.T) {
 }
 
 func TestPreemptedNodeIsNotAlwaysPREEMPTED(t *testing.T) {
-	w := newWorld(t, cloud.Scenario{Weather: cloud.Weather{OddEnds: cloud.Of(1)}})
+	w := newWorld(t, cloud.Scenario{Conditions: cloud.Conditions{OddEnds: cloud.Of(1)}})
 	dead := []tpuapi.Node_State{
 		tpuapi.Node_TERMINATED, tpuapi.Node_STOPPED, tpuapi.Node_STOPPING, tpuapi.Node_HIDDEN, tpuapi.Node_UNKNOWN,
 	}
@@ -87,7 +87,7 @@ func TestPreemptedNodeIsNotAlwaysPREEMPTED(t *testing.T) {
 }
 
 func TestPreemptedNodeShownREADYForAWhile(t *testing.T) {
-	w := newWorld(t, cloud.Scenario{Weather: cloud.Weather{Lies: cloud.Of(1), LieFor: cloud.Range{Min: time.Hour, Max: time.Hour}}})
+	w := newWorld(t, cloud.Scenario{Conditions: cloud.Conditions{Lies: cloud.Of(1), LieFor: cloud.Range{Min: time.Hour, Max: time.Hour}}})
 	w.made("a", spot())
 	w.preempt("a", false)
 	w.want("a", tpuapi.Node_READY)
@@ -99,7 +99,7 @@ func TestPreemptedNodeShownREADYForAWhile(t *testing.T) {
 }
 
 func TestOperationStaysOpenWhileHostsServe(t *testing.T) {
-	w := newWorld(t, cloud.Scenario{Weather: cloud.Weather{OperationLag: cloud.Range{Min: time.Hour, Max: time.Hour}}})
+	w := newWorld(t, cloud.Scenario{Conditions: cloud.Conditions{OperationLag: cloud.Range{Min: time.Hour, Max: time.Hour}}})
 	op := w.create("a", spot())
 	w.clock.Advance(time.Minute)
 	w.want("a", tpuapi.Node_CREATING)
@@ -119,7 +119,7 @@ func TestOperationStaysOpenWhileHostsServe(t *testing.T) {
 }
 
 func TestHostsBootBeforeTheirSiblings(t *testing.T) {
-	w := newWorld(t, cloud.Scenario{Weather: cloud.Weather{BootSpread: cloud.Range{Max: time.Hour}}})
+	w := newWorld(t, cloud.Scenario{Conditions: cloud.Conditions{BootSpread: cloud.Range{Max: time.Hour}}})
 	w.create("a", spot())
 	counts := map[int]bool{}
 	for range 120 {
@@ -138,7 +138,7 @@ func TestHostsBootBeforeTheirSiblings(t *testing.T) {
 }
 
 func TestReadyNodeWithDeadHosts(t *testing.T) {
-	w := newWorld(t, cloud.Scenario{Weather: cloud.Weather{DeadHosts: cloud.Of(1)}})
+	w := newWorld(t, cloud.Scenario{Conditions: cloud.Conditions{DeadHosts: cloud.Of(1)}})
 	node := w.made("a", spot())
 	if node.GetHealth() != tpuapi.Node_HEALTHY {
 		t.Errorf("the node's health is %v: nothing should show dead hosts", node.GetHealth())
@@ -151,7 +151,7 @@ func TestReadyNodeWithDeadHosts(t *testing.T) {
 }
 
 func TestReadyNodeWithoutHealthAndEndpoints(t *testing.T) {
-	w := newWorld(t, cloud.Scenario{Weather: cloud.Weather{VagueFor: cloud.Range{Min: time.Hour, Max: time.Hour}}})
+	w := newWorld(t, cloud.Scenario{Conditions: cloud.Conditions{VagueFor: cloud.Range{Min: time.Hour, Max: time.Hour}}})
 	node := w.made("a", spot())
 	if node.GetHealth() != tpuapi.Node_HEALTH_UNSPECIFIED || len(node.GetNetworkEndpoints()) > 0 {
 		t.Errorf("a vague node shows %v and %v", node.GetHealth(), node.GetNetworkEndpoints())
@@ -164,7 +164,7 @@ func TestReadyNodeWithoutHealthAndEndpoints(t *testing.T) {
 }
 
 func TestStuckDeletion(t *testing.T) {
-	w := newWorld(t, cloud.Scenario{Weather: cloud.Weather{
+	w := newWorld(t, cloud.Scenario{Conditions: cloud.Conditions{
 		StuckDeletions: cloud.Of(1), StuckFor: cloud.Range{Min: time.Hour, Max: time.Hour},
 	}})
 	w.made("a", spot())

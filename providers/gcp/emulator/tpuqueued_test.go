@@ -124,8 +124,8 @@ func TestQueuedResourceIsNotBeforeItsTime(t *testing.T) {
 func TestSpotQueuedResourceIsSuspended(t *testing.T) {
 	for _, lingering := range []bool{false, true} {
 		w := newWorld(t, cloud.Scenario{
-			Weather: cloud.Weather{Lingering: cloud.Share{Set: true, P: map[bool]float64{true: 1}[lingering]}},
-			Quotas:  []cloud.Quota{{Region: "us-west4", Type: "v5litepod", Limit: 16}},
+			Conditions: cloud.Conditions{Lingering: cloud.Share{Set: true, P: map[bool]float64{true: 1}[lingering]}},
+			Quotas:     []cloud.Quota{{Region: "us-west4", Type: "v5litepod", Limit: 16}},
 		})
 		w.enqueue("q", queued("a"))
 		w.clock.Advance(time.Minute)
@@ -156,8 +156,8 @@ func TestSpotQueuedResourceIsSuspended(t *testing.T) {
 
 func TestFailedQueuedResourceHoldsQuota(t *testing.T) {
 	w := newWorld(t, cloud.Scenario{
-		Weather: cloud.Weather{LateFailures: cloud.Of(1)},
-		Quotas:  []cloud.Quota{{Region: "us-west4", Type: "v5litepod", Limit: 16}},
+		Conditions: cloud.Conditions{LateFailures: cloud.Of(1)},
+		Quotas:     []cloud.Quota{{Region: "us-west4", Type: "v5litepod", Limit: 16}},
 	})
 	w.enqueue("q", queued("a"))
 	w.clock.Advance(time.Minute)

@@ -26,13 +26,13 @@ type Found struct {
 	Status      schema.SliceStatus // without a spec
 	Live        schema.CloudLive   // as it is
 	Metadata    map[string]string
-	Differences []string // from what is declared, in words
+	Differences []string // from what is declared, as texts
 	// Mark gives it labels and metadata beside those that it has, and returns
 	// when that is done.
 	Mark func(ctx context.Context, labels, metadata map[string]string) error
 }
 
-// Fits refuses what is another's, is not alive, or is not what is declared.
+// Fits rejects what is another's, is not alive, or is not what is declared.
 func (f *Found) Fits(spec schema.SliceSpec) error {
 	if owner := f.Labels[mark.StackLabel]; owner != "" && owner != spec.Stack {
 		return apierror.Errorf(schema.ErrorConflict, "it carries the mark of another stack, %s: remove it from that stack's state, then take its labels %s and %s away", owner, mark.StackLabel, mark.SliceLabel)
@@ -53,7 +53,7 @@ func (f *Found) Fits(spec schema.SliceSpec) error {
 	return nil
 }
 
-// Differs notes a difference in words, unless there is none.
+// Differs records a difference as a text, unless there is none.
 func (f *Found) Differs(what, is, declared string) {
 	if is != declared {
 		f.Differences = append(f.Differences, fmt.Sprintf("its %s is %s, and %s is declared", what, orNone(is), orNone(declared)))

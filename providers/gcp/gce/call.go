@@ -33,7 +33,7 @@ func ask[Request, Response any](
 	return response, nil
 }
 
-// computeCallError is an error of a call in the service's words.
+// computeCallError is an error of a call with the service's text.
 type computeCallError struct {
 	what string // "create instance"
 	err  error
@@ -48,7 +48,7 @@ func (e *computeCallError) Error() string {
 
 func (e *computeCallError) Unwrap() error { return e.err }
 
-// look asks for something that may not be there, and tries again what may pass.
+// lookup reads a resource that may not be there, and retries errors that may pass.
 func look[Request, Response any](
 	ctx context.Context, r engine.Reader, what string, method func(context.Context, Request, ...gax.CallOption) (Response, error), request Request,
 ) (response Response, found bool, err error) {
@@ -98,7 +98,7 @@ const (
 func step(s stage, op *computepb.Operation) string { return string(s) + "/" + op.GetName() }
 
 // operation asks once how an operation stands. One that the service has forgotten has ended.
-func (g *Engine) operation(ctx context.Context, spec schema.SliceSpec, s stage, name string) (*computepb.Operation, error) {
+func (g *api) operation(ctx context.Context, spec schema.SliceSpec, s stage, name string) (*computepb.Operation, error) {
 	bounded, cancel := context.WithTimeout(ctx, engine.CallLimit)
 	defer cancel()
 	var op *computepb.Operation
@@ -135,7 +135,7 @@ func isOver(op *computepb.Operation) (bool, error) {
 	return true, nil
 }
 
-// failureOf is the first of several errors, with the words of all: the others
+// failureOf is the first of several errors, with the texts of all: the others
 // are mostly the same again.
 func failureOf(failures []*computepb.Errors) error {
 	var said []string
@@ -157,7 +157,7 @@ func started(op *compute.Operation, err error) (*computepb.Operation, error) {
 
 // requestID is the same for the same stage of the same order: asked for twice,
 // because the first answer was lost, it is made once. What is asked for is part of
-// it, for the service does not look whether it is still the same.
+// it, for the service does not check whether it is still the same.
 func requestID(r engine.Order, s stage) *string {
 	about, err := mark.Encode(r.Spec)
 	if err != nil {

@@ -117,7 +117,7 @@ func (g *Engine) Poll(ctx context.Context, r engine.Order, operation string) (st
 	return g.groupFrom(ctx, r, s.next())
 }
 
-// making says what a stage does.
+// making returns what a stage does.
 func (s stage) making() string {
 	if s == stageUpdate {
 		return "the change"

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"cloud.google.com/go/compute/apiv1/computepb"
-	"github.com/google/uuid"
 
 	"github.com/fray-ml/fray/accelerators"
 	"github.com/fray-ml/fray/providers/gcp/apierror"
@@ -17,7 +16,7 @@ import (
 )
 
 // deletePatience is how long a deletion is believed to go on: groups of many
-// machines take minutes. After it, the slice is listed as what it looks like.
+// machines take minutes. After it, the slice is listed as what its parts show.
 const deletePatience = 10 * time.Minute
 
 // Delete asks for the instance, or the parts of the group, to go.
@@ -75,7 +74,7 @@ func (g *Engine) deleteGroup(ctx context.Context, stack string, at engine.Place)
 }
 
 // sweep deletes the workload policy and then the template of a group that is
-// gone. The template says what there may be, so it goes last. What the service
+// gone. The template states what there may be, so it goes last. What the service
 // is not done with is swept again with the next listing.
 func (g *Engine) sweep(ctx context.Context, at engine.Place) error {
 	spec := schema.SliceSpec{Name: at.Name, Zone: at.Zone}
@@ -106,47 +105,6 @@ func describedAs(description, name string) bool {
 	var of, stack, zone string
 	_, err := fmt.Sscanf(description, "part of fray slice %s of stack %s in %s", &of, &stack, &zone)
 	return err == nil && of == name
-}
-
-// going notes that a slice is being deleted, and returns the id under which that
-// is asked for: the same as long as it is the same deletion.
-func (g *Engine) going(stack string, at engine.Place) string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	n := g.note(at.Name)
-	if n.deleteID == "" || g.now().Sub(n.deletedAt) > deletePatience {
-		n.deleteID = uuid.NewString()
-	}
-	*n = note{stack: stack, zone: at.Zone, deletedAt: g.now(), deleteID: n.deleteID}
-	return n.deleteID
-}
-
-func (g *Engine) deleteID(name string) string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.note(name).deleteID
-}
-
-// isGoing reports whether a slice is being deleted as far as this process knows.
-func (g *Engine) isGoing(name string) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.notes[name].isGoing(g.now())
-}
-
-func (n *note) isGoing(now time.Time) bool {
-	return n != nil && !n.deletedAt.IsZero() && now.Sub(n.deletedAt) <= deletePatience
-}
-
-// goes makes of the answer to a deletion what it means. What is gone or going
-// already is as asked for; what was refused is not going.
-func (g *Engine) goes(name string, err error) error {
-	switch {
-	case err == nil, apierror.StatusOf(err) == http.StatusNotFound, isNotReady(err):
-		return nil
-	}
-	g.noted(name, func(n *note) { n.deletedAt = time.Time{} })
-	return err
 }
 
 // isNotReady reports that something else is being done to a resource, such as

@@ -47,9 +47,9 @@ func (g *Engine) Get(ctx context.Context, stack string, at engine.Place) (*schem
 	})
 }
 
-// managedMachines are the machines that a group says it has, as far as their state
+// managedMachines are the machines that a group states it has, as far as their state
 // goes; none where there is no group.
-func (g *Engine) managedMachines(ctx context.Context, f *machineGroup, at engine.Place) ([]*computepb.Instance, error) {
+func (g *api) managedMachines(ctx context.Context, f *machineGroup, at engine.Place) ([]*computepb.Instance, error) {
 	if f.group == nil {
 		return nil, nil
 	}

@@ -33,7 +33,7 @@ func (g *Engine) begin(ctx context.Context, r engine.Order, s stage) (*computepb
 	return nil, fmt.Errorf("%q is no part of a group", s)
 }
 
-func (g *Engine) beginTemplate(ctx context.Context, r engine.Order) (*computepb.Operation, error) {
+func (g *api) beginTemplate(ctx context.Context, r engine.Order) (*computepb.Operation, error) {
 	template, err := g.template(r)
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func (g *Engine) beginTemplate(ctx context.Context, r engine.Order) (*computepb.
 	return nil, sameSlice(templateMarks(there), r.Spec)
 }
 
-func (g *Engine) beginPolicy(ctx context.Context, r engine.Order) (*computepb.Operation, error) {
+func (g *api) beginPolicy(ctx context.Context, r engine.Order) (*computepb.Operation, error) {
 	topology := topologyOf(r.Spec)
 	if topology == "" {
 		return nil, nil
@@ -68,7 +68,7 @@ func (g *Engine) beginPolicy(ctx context.Context, r engine.Order) (*computepb.Op
 	}
 	there, found, err := g.findPolicy(ctx, r.Spec)
 	if err != nil || !found {
-		return nil, err // the next stage will say that it is missing
+		return nil, err // the next stage will report that it is missing
 	}
 	if there.GetDescription() != groupDescription(r.Spec) {
 		return nil, apierror.Errorf(schema.ErrorConflict, "a resource policy that is not this slice's has the name %s in %s", r.Spec.Name, accelerators.RegionOf(r.Spec.Zone))
@@ -76,7 +76,7 @@ func (g *Engine) beginPolicy(ctx context.Context, r engine.Order) (*computepb.Op
 	return nil, nil
 }
 
-func (g *Engine) beginGroup(ctx context.Context, r engine.Order) (*computepb.Operation, error) {
+func (g *api) beginGroup(ctx context.Context, r engine.Order) (*computepb.Operation, error) {
 	op, err := started(ask(ctx, "create instance group", g.clients.groups.Insert, &computepb.InsertInstanceGroupManagerRequest{
 		Project: g.project, Zone: r.Spec.Zone, InstanceGroupManagerResource: g.group(r.Spec), RequestId: requestID(r, stageGroup),
 	}))
@@ -110,14 +110,14 @@ func (g *Engine) beginResize(ctx context.Context, r engine.Order) (*computepb.Op
 	}))
 	if refusesResizeRequests(err) {
 		// The machines are of the flex-start model by their template and wait for
-		// capacity together, so that the group may simply be told to have them.
+		// capacity together, so that the group may simply be resized.
 		op, err = started(ask(ctx, "resize instance group", g.clients.groups.Resize, &computepb.ResizeInstanceGroupManagerRequest{
 			Project: g.project, Zone: r.Spec.Zone, InstanceGroupManager: r.Spec.Name, Size: int32(r.Spec.Hosts),
 			RequestId: requestID(r, stageResize),
 		}))
 	}
 	if apierror.StatusOf(err) == http.StatusConflict {
-		op, err = nil, nil // its name says that it is the same
+		op, err = nil, nil // its name states that it is the same
 	}
 	if err == nil {
 		g.noted(r.Spec.Name, func(n *note) { n.resized = true })
@@ -132,27 +132,27 @@ func refusesResizeRequests(err error) bool {
 	return apierror.StatusOf(err) == http.StatusBadRequest && strings.Contains(err.Error(), "resize requests") && strings.Contains(err.Error(), "not allowed")
 }
 
-func (g *Engine) findInstance(ctx context.Context, zone, name string) (*computepb.Instance, bool, error) {
+func (g *api) findInstance(ctx context.Context, zone, name string) (*computepb.Instance, bool, error) {
 	return look(ctx, g.reader, "read instance", g.clients.instances.Get,
 		&computepb.GetInstanceRequest{Project: g.project, Zone: zone, Instance: name})
 }
 
-func (g *Engine) findTemplate(ctx context.Context, name string) (*computepb.InstanceTemplate, bool, error) {
+func (g *api) findTemplate(ctx context.Context, name string) (*computepb.InstanceTemplate, bool, error) {
 	return look(ctx, g.reader, "read instance template", g.clients.templates.Get,
 		&computepb.GetInstanceTemplateRequest{Project: g.project, InstanceTemplate: name})
 }
 
-func (g *Engine) findPolicy(ctx context.Context, spec schema.SliceSpec) (*computepb.ResourcePolicy, bool, error) {
+func (g *api) findPolicy(ctx context.Context, spec schema.SliceSpec) (*computepb.ResourcePolicy, bool, error) {
 	return look(ctx, g.reader, "read workload policy", g.clients.policies.Get,
 		&computepb.GetResourcePolicyRequest{Project: g.project, Region: accelerators.RegionOf(spec.Zone), ResourcePolicy: spec.Name})
 }
 
-func (g *Engine) findGroup(ctx context.Context, zone, name string) (*computepb.InstanceGroupManager, bool, error) {
+func (g *api) findGroup(ctx context.Context, zone, name string) (*computepb.InstanceGroupManager, bool, error) {
 	return look(ctx, g.reader, "read instance group", g.clients.groups.Get,
 		&computepb.GetInstanceGroupManagerRequest{Project: g.project, Zone: zone, InstanceGroupManager: name})
 }
 
-// instanceMarks are what an instance says about itself; one of a group has
+// instanceMarks are the marks of an instance; one of a group has
 // another name than the slice.
 func instanceMarks(i *computepb.Instance) mark.Marks {
 	return mark.Marks{Name: i.GetName(), Zone: baseOf(i.GetZone()), Labels: i.GetLabels(), Text: metadataText(i.GetMetadata(), mark.KeySpec)}

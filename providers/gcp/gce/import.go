@@ -67,7 +67,7 @@ func compareMachine(f *engine.Found, m *computepb.Instance, spec schema.SliceSpe
 
 // mark gives an instance metadata and then labels, by which it is listed: what is
 // listed has a spec.
-func (g *Engine) mark(ctx context.Context, m *computepb.Instance, labels, metadata map[string]string) error {
+func (g *api) mark(ctx context.Context, m *computepb.Instance, labels, metadata map[string]string) error {
 	at := schema.SliceSpec{Zone: baseOf(m.GetZone()), Name: m.GetName()}
 	items := map[string]string{}
 	for _, item := range m.GetMetadata().GetItems() {
@@ -96,7 +96,7 @@ func (g *Engine) mark(ctx context.Context, m *computepb.Instance, labels, metada
 }
 
 // ended waits for an operation that a call has begun.
-func (g *Engine) ended(ctx context.Context, at schema.SliceSpec, op *computepb.Operation, err error) error {
+func (g *api) ended(ctx context.Context, at schema.SliceSpec, op *computepb.Operation, err error) error {
 	if err != nil {
 		return err
 	}

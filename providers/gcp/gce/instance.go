@@ -20,7 +20,7 @@ import (
 
 // machineProperties are what the instances of a slice are made with, as an
 // instance template has them.
-func (g *Engine) machineProperties(r engine.Order) (*computepb.InstanceProperties, error) {
+func (g *api) machineProperties(r engine.Order) (*computepb.InstanceProperties, error) {
 	kind, err := machinetype.Of(r.Spec)
 	if err != nil {
 		return nil, invalid(err)
@@ -47,7 +47,7 @@ func (g *Engine) machineProperties(r engine.Order) (*computepb.InstancePropertie
 }
 
 // instance is the one machine of a slice of one host.
-func (g *Engine) instance(r engine.Order) (*computepb.Instance, error) {
+func (g *api) instance(r engine.Order) (*computepb.Instance, error) {
 	p, err := g.machineProperties(r)
 	if err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func (g *Engine) instance(r engine.Order) (*computepb.Instance, error) {
 }
 
 // template is what the machines of a slice of several hosts are made from.
-func (g *Engine) template(r engine.Order) (*computepb.InstanceTemplate, error) {
+func (g *api) template(r engine.Order) (*computepb.InstanceTemplate, error) {
 	p, err := g.machineProperties(r)
 	if err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func workloadPolicy(spec schema.SliceSpec, topology string) *computepb.ResourceP
 }
 
 // group is the managed instance group of a slice of several hosts.
-func (g *Engine) group(spec schema.SliceSpec) *computepb.InstanceGroupManager {
+func (g *api) group(spec schema.SliceSpec) *computepb.InstanceGroupManager {
 	group := &computepb.InstanceGroupManager{
 		Name:             &spec.Name,
 		Description:      new(groupDescription(spec)),
@@ -131,12 +131,12 @@ func byResize(spec schema.SliceSpec) bool {
 	return spec.Cloud.Provisioning == schema.ProvisioningFlexStart
 }
 
-// machineScheduling says how a slice's machines get capacity and lose it.
+// machineScheduling returns how a slice's machines get capacity and lose it.
 //
 // A spot machine of its own is stopped, not deleted, when it is preempted: what is
 // stopped can still be listed as preempted, what is deleted is merely gone. It
 // costs its disk until it is deleted. Those of a group are deleted, since the
-// group remains to tell. So are flex-start ones, which may not be stopped.
+// group remains to show it. So are flex-start ones, which may not be stopped.
 func machineScheduling(spec schema.SliceSpec) (*computepb.Scheduling, error) {
 	s := &computepb.Scheduling{ProvisioningModel: new("STANDARD")}
 	if spec.TPU != "" {
@@ -170,7 +170,7 @@ func machineScheduling(spec schema.SliceSpec) (*computepb.Scheduling, error) {
 	return s, nil
 }
 
-// reservationAffinity says which of the project's reservations a slice draws from.
+// reservationAffinity returns which of the project's reservations a slice draws from.
 func reservationAffinity(spec schema.SliceSpec) *computepb.ReservationAffinity {
 	switch {
 	case spec.Cloud.Provisioning == schema.ProvisioningFlexStart:
@@ -188,7 +188,7 @@ func reservationAffinity(spec schema.SliceSpec) *computepb.ReservationAffinity {
 }
 
 // machineDisks are a boot disk of the machine's own and the existing ones.
-func (g *Engine) machineDisks(spec schema.SliceSpec) []*computepb.AttachedDisk {
+func (g *api) machineDisks(spec schema.SliceSpec) []*computepb.AttachedDisk {
 	size, diskType := machinetype.BootDisk(spec)
 	boot := &computepb.AttachedDiskInitializeParams{SourceImage: new(machinetype.BootImage(spec)), DiskSizeGb: &size}
 	if diskType != "" {
@@ -209,7 +209,7 @@ func (g *Engine) machineDisks(spec schema.SliceSpec) []*computepb.AttachedDisk {
 	return disks
 }
 
-func (g *Engine) machineNetwork(spec schema.SliceSpec) *computepb.NetworkInterface {
+func (g *api) machineNetwork(spec schema.SliceSpec) *computepb.NetworkInterface {
 	network := &computepb.NetworkInterface{}
 	if spec.Cloud.Network != "" || spec.Cloud.Subnetwork == "" {
 		network.Network = new(g.inProject(cmp.Or(spec.Cloud.Network, "default"), "global/networks/"))
@@ -237,19 +237,19 @@ func metadataItems(values map[string]string) *computepb.Metadata {
 }
 
 // inProject is the path of what a user names in short, or what they wrote.
-func (g *Engine) inProject(name, folder string) string {
+func (g *api) inProject(name, folder string) string {
 	if strings.Contains(name, "/") {
 		return name
 	}
 	return "projects/" + g.project + "/" + folder + name
 }
 
-func (g *Engine) templatePath(name string) string {
+func (g *api) templatePath(name string) string {
 	return "projects/" + g.project + "/global/instanceTemplates/" + name
 }
 
 // policyPath is a whole one: groups take no shorter.
-func (g *Engine) policyPath(spec schema.SliceSpec) string {
+func (g *api) policyPath(spec schema.SliceSpec) string {
 	return "https://www.googleapis.com/compute/v1/projects/" + g.project +
 		"/regions/" + accelerators.RegionOf(spec.Zone) + "/resourcePolicies/" + spec.Name
 }

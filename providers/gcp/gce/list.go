@@ -47,10 +47,10 @@ func (g *Engine) List(ctx context.Context, stack string) (engine.Listing, error)
 	return listed, nil
 }
 
-// find lists templates and groups first and machines last: what a group says
+// find lists templates and groups first and machines last: what a group states
 // about its machines is never newer than what is seen of them, so that a group
-// that is just being made does not look like one that has lost machines.
-func (g *Engine) find(ctx context.Context) (finds, error) {
+// that is just being made is not taken for one that has lost machines.
+func (g *api) find(ctx context.Context) (finds, error) {
 	finds := finds{
 		machines: map[string][]*computepb.Instance{}, groups: map[string]*computepb.InstanceGroupManager{}, unlisted: map[string]string{},
 	}
@@ -85,10 +85,10 @@ func (g *Engine) find(ctx context.Context) (finds, error) {
 }
 
 // marked is a filter of the service for what carries any stack's mark: what is
-// another's is told apart here, so that it can be refused by name.
+// another's is found here, so that it can be rejected by name.
 func marked(prefix string) *string { return new(prefix + "labels." + mark.StackLabel + ":*") }
 
-func (g *Engine) listTemplates(ctx context.Context) ([]*computepb.InstanceTemplate, error) {
+func (g *api) listTemplates(ctx context.Context) ([]*computepb.InstanceTemplate, error) {
 	bounded, cancel := context.WithTimeout(ctx, engine.CallLimit)
 	defer cancel()
 	it := g.clients.templates.List(bounded, &computepb.ListInstanceTemplatesRequest{Project: g.project, Filter: marked("properties.")})
@@ -108,7 +108,7 @@ func (g *Engine) listTemplates(ctx context.Context) ([]*computepb.InstanceTempla
 	}
 }
 
-func (g *Engine) listGroups(ctx context.Context, groups map[string]*computepb.InstanceGroupManager, unlisted map[string]string) error {
+func (g *api) listGroups(ctx context.Context, groups map[string]*computepb.InstanceGroupManager, unlisted map[string]string) error {
 	request := &computepb.AggregatedListInstanceGroupManagersRequest{Project: g.project}
 	return everyPage(ctx, func(ctx context.Context, token string) (string, error) {
 		it := g.clients.groups.AggregatedList(ctx, request)
@@ -127,7 +127,7 @@ func (g *Engine) listGroups(ctx context.Context, groups map[string]*computepb.In
 	})
 }
 
-func (g *Engine) listMachines(ctx context.Context, finds finds) error {
+func (g *api) listMachines(ctx context.Context, finds finds) error {
 	return g.eachMachine(ctx, marked(""), finds.unlisted, func(machine *computepb.Instance) {
 		key := baseOf(machine.GetZone()) + "/" + machine.GetLabels()[mark.SliceLabel]
 		finds.machines[key] = append(finds.machines[key], machine)
@@ -135,7 +135,7 @@ func (g *Engine) listMachines(ctx context.Context, finds finds) error {
 }
 
 // eachMachine lists the instances of all zones, and notes those that are left out.
-func (g *Engine) eachMachine(ctx context.Context, filter *string, unlisted map[string]string, each func(*computepb.Instance)) error {
+func (g *api) eachMachine(ctx context.Context, filter *string, unlisted map[string]string, each func(*computepb.Instance)) error {
 	request := &computepb.AggregatedListInstancesRequest{Project: g.project, Filter: filter}
 	return everyPage(ctx, func(ctx context.Context, token string) (string, error) {
 		it := g.clients.instances.AggregatedList(ctx, request)
@@ -155,7 +155,7 @@ func (g *Engine) eachMachine(ctx context.Context, filter *string, unlisted map[s
 }
 
 // Running lists the instances of all zones that run, and notes the zones that are left out.
-func (g *Engine) Running(ctx context.Context, unlisted map[string]string) ([]Instance, error) {
+func (g *api) Running(ctx context.Context, unlisted map[string]string) ([]Instance, error) {
 	var found []Instance
 	err := again(ctx, g.reader, func() error {
 		found = nil
@@ -176,8 +176,8 @@ type Instance struct {
 }
 
 // everyPage reads a list page by page, which the library's iterators do too; but
-// they go from an empty page to the next without a word, and it may say of zones
-// that they could not be reached.
+// they go from an empty page to the next without notice, and it may report zones that
+// could not be reached.
 func everyPage(ctx context.Context, read func(ctx context.Context, token string) (next string, err error)) error {
 	for token := ""; ; {
 		bounded, cancel := context.WithTimeout(ctx, engine.CallLimit)
@@ -190,8 +190,8 @@ func everyPage(ctx context.Context, read func(ctx context.Context, token string)
 	}
 }
 
-// isPartial reports whether a warning says that a list is not whole. That there is
-// nothing in a zone is no such thing.
+// isPartial reports whether a warning states that a list is not whole. A warning that
+// a zone has no results does not.
 func isPartial(w *computepb.Warning) bool {
 	return w != nil && w.GetCode() != computepb.Warning_NO_RESULTS_ON_PAGE.String() && w.GetCode() != ""
 }
@@ -203,7 +203,7 @@ func notListed(scope string, w *computepb.Warning, unlisted map[string]string) {
 	}
 }
 
-// notWhole notes the zones that a page says could not be reached. Where it does not
+// notWhole notes the zones that a page states could not be reached. Where it does not
 // name them, nothing is known of any zone, which is an error. Slices have no
 // parts in the regions of these lists.
 func notWhole(unreachable []string, w *computepb.Warning, unlisted map[string]string) error {
@@ -218,7 +218,7 @@ func notWhole(unreachable []string, w *computepb.Warning, unlisted map[string]st
 		}
 	}
 	if isPartial(w) && len(unreachable) == 0 {
-		return apierror.Errorf(schema.ErrorUnavailable, "the list is not whole, and does not say what is missing: %s", cmp.Or(w.GetMessage(), w.GetCode()))
+		return apierror.Errorf(schema.ErrorUnavailable, "the list is not whole, and does not state what is missing: %s", cmp.Or(w.GetMessage(), w.GetCode()))
 	}
 	return nil
 }

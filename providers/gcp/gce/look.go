@@ -18,14 +18,14 @@ import (
 )
 
 // What a listing spends on single groups is bounded, so that its cost does not grow
-// with them: those that were looked into longest ago come first.
+// with them: those that were inspected longest ago come first.
 const (
 	looksAtOnce = 16
 	lookEvery   = 10 * time.Second
 )
 
-// lookIntoGroups asks those groups for their errors that have no machine yet and
-// do not say why. What cannot be asked is asked the next time.
+// inspectGroups asks groups that have no machine yet for their errors. A group that
+// cannot be asked is asked the next time.
 func (g *Engine) lookIntoGroups(ctx context.Context, groups []machineGroup) {
 	g.mu.Lock()
 	var waiting []*machineGroup
@@ -33,7 +33,7 @@ func (g *Engine) lookIntoGroups(ctx context.Context, groups []machineGroup) {
 		f := &groups[i]
 		n := g.note(f.spec.Name)
 		n.stack, n.zone = f.spec.Stack, f.spec.Zone
-		g.observe(f, n)
+		f.observe(n)
 		f.note = *n
 		if up, _, _ := f.count(); up == 0 && f.group != nil && !n.isGoing(g.now()) && !n.complete && g.now().Sub(n.lookedAt) >= lookEvery {
 			waiting = append(waiting, f)
@@ -51,7 +51,7 @@ func (g *Engine) lookIntoGroups(ctx context.Context, groups []machineGroup) {
 }
 
 // observe notes what this listing adds to those before.
-func (g *Engine) observe(f *machineGroup, n *note) {
+func (f *machineGroup) observe(n *note) {
 	up, there, _ := f.count()
 	f.note = *n
 	switch {
@@ -88,7 +88,7 @@ func (g *Engine) lookInto(ctx context.Context, f *machineGroup) {
 	})
 }
 
-// groupLook is what a look into one group shows.
+// inspection is what an inspection of one group shows.
 type groupLook struct {
 	problem error
 	resized bool // its machines have been requested
@@ -96,7 +96,7 @@ type groupLook struct {
 }
 
 // groupProblem is the latest error of a group's machines, nil for none.
-func (g *Engine) groupProblem(ctx context.Context, spec schema.SliceSpec) (error, error) {
+func (g *api) groupProblem(ctx context.Context, spec schema.SliceSpec) (error, error) {
 	bounded, cancel := context.WithTimeout(ctx, engine.CallLimit)
 	defer cancel()
 	it := g.clients.groups.ListErrors(bounded, &computepb.ListErrorsInstanceGroupManagersRequest{
@@ -121,8 +121,8 @@ func (g *Engine) groupProblem(ctx context.Context, spec schema.SliceSpec) (error
 	return &apierror.OperationError{Code: latest.GetError().GetCode(), Message: latest.GetError().GetMessage()}, nil
 }
 
-// lookAtResize says how the request for a group's machines stands.
-func (g *Engine) lookAtResize(ctx context.Context, spec schema.SliceSpec) (groupLook, error) {
+// inspectResize returns how the request for a group's machines stands.
+func (g *api) lookAtResize(ctx context.Context, spec schema.SliceSpec) (groupLook, error) {
 	request, found, err := look(ctx, g.reader, "read resize request", g.clients.resizes.Get, &computepb.GetInstanceGroupManagerResizeRequestRequest{
 		Project: g.project, Zone: spec.Zone, InstanceGroupManager: spec.Name, ResizeRequest: spec.Name,
 	})
@@ -143,12 +143,12 @@ func (g *Engine) lookAtResize(ctx context.Context, spec schema.SliceSpec) (group
 			failures = why
 		}
 		if len(failures) == 0 {
-			failures = []*computepb.Errors{{Message: new("the service does not say why")}}
+			failures = []*computepb.Errors{{Message: new("the service states no reason")}}
 		}
 		why := failureOf(failures)
 		kind := apierror.KindOf(why)
 		if kind == schema.ErrorUnavailable {
-			kind = schema.ErrorCapacity // it was not had, whatever the words
+			kind = schema.ErrorCapacity // there was none, whatever the text
 		}
 		seen.problem = &infeasibleError{&apierror.Error{Kind: kind, Err: fmt.Errorf("its resize request failed: %w", why)}}
 		return seen, nil
@@ -160,7 +160,7 @@ func (g *Engine) lookAtResize(ctx context.Context, spec schema.SliceSpec) (group
 }
 
 // sweepGroups goes on with the deletions whose group is gone by now. One that is
-// refused is noted as not going on, so that it is asked for again, and says why.
+// rejected is noted as not going on, so that it is asked for again, with the reason.
 func (g *Engine) sweepGroups(ctx context.Context, groups []machineGroup) {
 	var sweeps sync.WaitGroup
 	left := looksAtOnce
@@ -178,24 +178,4 @@ func (g *Engine) sweepGroups(ctx context.Context, groups []machineGroup) {
 		})
 	}
 	sweeps.Wait()
-}
-
-// forgetGone forgets the notes of slices that are not there any more.
-func (g *Engine) forgetGone(stack string, listed engine.Listing, groups []machineGroup) {
-	there := map[string]bool{}
-	for i := range listed.Slices {
-		there[listed.Slices[i].Spec.Name] = true
-	}
-	for i := range groups {
-		there[groups[i].spec.Name] = true
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for name, n := range g.notes {
-		asked := !n.askedAt.IsZero() && g.now().Sub(n.askedAt) <= askPatience
-		_, blind := listed.Unlisted[n.zone]
-		if !there[name] && !asked && !blind && (stack == "" || stack == n.stack) {
-			delete(g.notes, name)
-		}
-	}
 }

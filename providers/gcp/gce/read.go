@@ -11,7 +11,7 @@ import (
 )
 
 // readGroups puts together what was found of each group of the stack. Of a zone
-// that was left out of a list nothing is believed: half of a slice looks dead.
+// that was left out of a list nothing is believed: half of a slice would count as dead.
 func (g *Engine) readGroups(finds finds, records *mark.SpecReader, stack string, listed *engine.Listing) []machineGroup {
 	var groups []machineGroup
 	for _, template := range finds.templates {

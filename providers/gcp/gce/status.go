@@ -103,7 +103,7 @@ func (f *machineGroup) count() (up, there int, ended *computepb.Instance) {
 	return up, there, ended
 }
 
-// unfinished says what is still to be asked for, "" for nothing.
+// unfinished returns what is still to be asked for, "" for nothing.
 func (f *machineGroup) unfinished() string {
 	switch {
 	case f.group == nil:
@@ -145,7 +145,7 @@ func groupStatus(f *machineGroup, now time.Time) (schema.SliceStatus, bool) {
 	return status, true
 }
 
-// judge says how a group stands whose machines have been asked for.
+// judge sets the status of a group whose machines have been asked for.
 func (f *machineGroup) judge(status *schema.SliceStatus) {
 	up, there, ended := f.count()
 	hosts := f.spec.Hosts
@@ -215,7 +215,7 @@ func (f *machineGroup) problem() error {
 }
 
 // infeasible is the error that ends the making of a group. The service itself goes
-// on trying; what cannot be had here now, plan looks for elsewhere. A flex-start
+// on trying; plan asks elsewhere for what cannot be had here now. A flex-start
 // group is meant to wait for capacity.
 func (f *machineGroup) infeasible() error {
 	if f.note.complete {

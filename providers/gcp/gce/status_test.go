@@ -55,16 +55,16 @@ func TestInstanceStatesAsPhases(t *testing.T) {
 
 // grouped is a group of four machines.
 type grouped struct {
-	states   []string
-	template bool // without a group
-	target   int32
-	stable   bool
-	creating int32
-	mending  int32
-	bulk     *computepb.InstanceGroupManagerStatusBulkInstanceOperation
-	age      time.Duration
-	flex     bool
-	note     note
+	states     []string
+	template   bool // without a group
+	target     int32
+	stable     bool
+	creating   int32
+	recreating int32
+	bulk       *computepb.InstanceGroupManagerStatusBulkInstanceOperation
+	age        time.Duration
+	flex       bool
+	note       note
 }
 
 func (g grouped) group() *machineGroup {
@@ -76,7 +76,7 @@ func (g grouped) group() *machineGroup {
 	if !g.template {
 		f.group = &computepb.InstanceGroupManager{
 			TargetSize:     &g.target,
-			CurrentActions: &computepb.InstanceGroupManagerActionsSummary{Creating: &g.creating, Recreating: &g.mending},
+			CurrentActions: &computepb.InstanceGroupManagerActionsSummary{Creating: &g.creating, Recreating: &g.recreating},
 			Status:         &computepb.InstanceGroupManagerStatus{IsStable: &g.stable, BulkInstanceOperation: g.bulk},
 		}
 	}
@@ -118,9 +118,9 @@ func TestGroupsAsPhases(t *testing.T) {
 		{"one machine preempted before all were up", grouped{states: []string{"TERMINATED", "STAGING"}, target: 4, creating: 3}, schema.SliceDead, schema.ErrorPreempted, 0, "lost"},
 		{"one gone after all were up, seen once", grouped{states: up[:3], target: 4, note: note{complete: true, absent: 1}}, schema.SliceCreating, "", 0, "3 of 4"},
 		{"one gone after all were up, seen twice", grouped{states: up[:3], target: 4, note: note{complete: true, absent: 2}}, schema.SliceDead, schema.ErrorPreempted, 0, "1 of 4 machines are gone"},
-		{"all gone, of which nobody remembers", grouped{target: 4, bulk: ended, age: time.Hour, note: note{absent: 2}}, schema.SliceDead, schema.ErrorPreempted, 0, "4 of 4"},
-		{"one gone, of which nobody remembers", grouped{states: up[:3], target: 4, stable: true, note: note{absent: 2}}, schema.SliceDead, schema.ErrorPreempted, 0, "1 of 4"},
-		{"repaired one by one", grouped{states: append([]string{"STAGING"}, up[1:]...), target: 4, mending: 1, note: note{complete: true, absent: 2}}, schema.SliceDead, schema.ErrorPreempted, 0, ""},
+		{"all gone, without a note", grouped{target: 4, bulk: ended, age: time.Hour, note: note{absent: 2}}, schema.SliceDead, schema.ErrorPreempted, 0, "4 of 4"},
+		{"one gone, without a note", grouped{states: up[:3], target: 4, stable: true, note: note{absent: 2}}, schema.SliceDead, schema.ErrorPreempted, 0, "1 of 4"},
+		{"repaired one by one", grouped{states: append([]string{"STAGING"}, up[1:]...), target: 4, recreating: 1, note: note{complete: true, absent: 2}}, schema.SliceDead, schema.ErrorPreempted, 0, ""},
 		{"stockout", grouped{target: 4, creating: 4, bulk: stockout}, schema.SliceDead, schema.ErrorCapacity, 0, "no more capacity"},
 		{"stockout, said when asked", grouped{target: 4, creating: 4, note: note{problem: &apierror.OperationError{Code: "ZONE_RESOURCE_POOL_EXHAUSTED"}}}, schema.SliceDead, schema.ErrorCapacity, 0, ""},
 		{"quota", grouped{target: 4, creating: 4, bulk: bulkProblem("QUOTA_EXCEEDED", "Quota 'X' exceeded")}, schema.SliceDead, schema.ErrorQuota, 0, ""},

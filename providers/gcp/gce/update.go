@@ -19,7 +19,7 @@ import (
 
 // Update changes the first attribute that differs on all machines of a slice, and
 // once that is done, by poll, the next. The record of the new spec comes last, so
-// that a change that was cut short still looks undone.
+// that a change that was cut short still counts as not made.
 func (g *Engine) Update(ctx context.Context, r engine.Order) (string, error) {
 	if r.Spec.Hosts > 1 {
 		return g.updateGroup(ctx, r.Spec)
@@ -51,14 +51,14 @@ func changeable(there mark.Marks, spec schema.SliceSpec) (schema.SliceSpec, erro
 	was, err := there.Spec()
 	switch {
 	case err != nil:
-		return was, apierror.Errorf(schema.ErrorConflict, "%w; mend that, or delete it", err)
+		return was, apierror.Errorf(schema.ErrorConflict, "%w; correct that, or delete the slice", err)
 	case was.Fixed() != spec.Fixed():
 		return was, apierror.Errorf(schema.ErrorConflict, "the slice was made otherwise; delete it first")
 	}
 	return was, nil
 }
 
-// updateGroup changes all machines of a group, and then what the group says of
+// updateGroup changes all machines of a group, and then what the group states of
 // machines to come, which is also where its spec is recorded.
 func (g *Engine) updateGroup(ctx context.Context, spec schema.SliceSpec) (string, error) {
 	template, found, err := g.findTemplate(ctx, spec.Name)
@@ -105,7 +105,7 @@ func (g *Engine) updateGroup(ctx context.Context, spec schema.SliceSpec) (string
 }
 
 // membersOf lists the machines of a group.
-func (g *Engine) membersOf(ctx context.Context, spec schema.SliceSpec) ([]*computepb.Instance, error) {
+func (g *api) membersOf(ctx context.Context, spec schema.SliceSpec) ([]*computepb.Instance, error) {
 	bounded, cancel := context.WithTimeout(ctx, engine.CallLimit)
 	defer cancel()
 	it := g.clients.instances.List(bounded, &computepb.ListInstancesRequest{
@@ -128,7 +128,7 @@ func (g *Engine) membersOf(ctx context.Context, spec schema.SliceSpec) ([]*compu
 
 // change changes the first attribute of a machine that differs, nil if none does.
 // Labels and tags of other people's making stay.
-func (g *Engine) change(ctx context.Context, machine *computepb.Instance, was, spec schema.SliceSpec) (*computepb.Operation, error) {
+func (g *api) change(ctx context.Context, machine *computepb.Instance, was, spec schema.SliceSpec) (*computepb.Operation, error) {
 	text, err := mark.Encode(spec)
 	if err != nil {
 		return nil, err
@@ -159,7 +159,7 @@ func (g *Engine) change(ctx context.Context, machine *computepb.Instance, was, s
 }
 
 // changeAddress gives a machine an external address, or takes it away.
-func (g *Engine) changeAddress(ctx context.Context, machine *computepb.Instance, spec schema.SliceSpec) (*computepb.Operation, error) {
+func (g *api) changeAddress(ctx context.Context, machine *computepb.Instance, spec schema.SliceSpec) (*computepb.Operation, error) {
 	if len(machine.GetNetworkInterfaces()) == 0 {
 		return nil, nil
 	}
@@ -195,7 +195,7 @@ func withSpec(was *computepb.Metadata, text string) *computepb.Metadata {
 }
 
 // changeGroup records a spec on its group, whose machines have it already.
-func (g *Engine) changeGroup(ctx context.Context, group *computepb.InstanceGroupManager, was, spec schema.SliceSpec) (*computepb.Operation, error) {
+func (g *api) changeGroup(ctx context.Context, group *computepb.InstanceGroupManager, was, spec schema.SliceSpec) (*computepb.Operation, error) {
 	if was == spec {
 		return nil, nil
 	}

@@ -17,7 +17,7 @@ import (
 // Bootstrap is what the hosts of a stack must know to become its hosts.
 type Bootstrap struct {
 	// Store is the location of the stack's store, "gs://BUCKET/PREFIX", with
-	// options after '?' as agents are told them.
+	// options after '?' as agents get them.
 	Store string
 	// AgentSHA256 names the blob below [store.BundlesPrefix] that holds fray's
 	// program for linux, as it is or compressed with gzip.

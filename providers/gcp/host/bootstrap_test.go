@@ -67,7 +67,7 @@ func TestStartupScriptAgain(t *testing.T) {
 	}
 }
 
-func TestStartupScriptMendsADamagedProgram(t *testing.T) {
+func TestStartupScriptRepairsADamagedProgram(t *testing.T) {
 	r := newBootRig(t)
 	r.mustBoot()
 	program := filepath.Join(r.root, "bin", "fray-"+r.sum)

@@ -15,13 +15,13 @@ import (
 // counts as gone: longer than a slice whose host is silent is left as it is.
 const claimSilence = 90 * time.Second
 
-// claimPause is the time between two looks.
+// claimPause is the time between two reads.
 const claimPause = 5 * time.Second
 
 // Claim gives a machine that has no number of its own one in its slice: the
 // report of that host, which is written on condition that no other machine has. A
 // machine finds the number that it has claimed before. Where all are taken, it
-// waits for one whose machine says nothing any more: groups replace machines.
+// waits for one whose machine reports no more: groups replace machines.
 func Claim(ctx context.Context, s store.Store, h Host) (int, error) {
 	if h.Number >= 0 {
 		return h.Number, nil

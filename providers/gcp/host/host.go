@@ -73,11 +73,11 @@ func readHost(ctx context.Context, server metadataServer) (Host, error) {
 	return h, err
 }
 
-// ErrCopiedMachine says that a machine has the metadata of another one's slice: it was
+// ErrCopiedMachine reports that a machine has the metadata of another one's slice: it was
 // made by copying that, and serves no host of it.
 var ErrCopiedMachine = errors.New("this machine is a copy")
 
-// checkMachine compares what the cloud itself says of the machine with the slice that
+// checkMachine compares what the cloud itself reports of the machine with the slice that
 // its metadata names, which a copy has as well.
 func (h *Host) checkMachine(ctx context.Context, server metadataServer) error {
 	if h.Zone != h.Spec.Zone {
@@ -109,7 +109,7 @@ func (h *Host) checkMachine(ctx context.Context, server metadataServer) error {
 }
 
 // nodeID is the name of the TPU node that the machine is of, "" where the metadata
-// does not say.
+// does not state it.
 func nodeID(ctx context.Context, server metadataServer) (string, error) {
 	env, err := server.get(ctx, attributePath("tpu-env"))
 	if errors.Is(err, errNotDefined) {
@@ -143,7 +143,7 @@ func readNumber(ctx context.Context, server metadataServer, spec schema.SliceSpe
 	}
 	n, err := strconv.Atoi(number.value)
 	if err != nil || n < 0 || n >= spec.Hosts {
-		return -1, fmt.Errorf("the metadata server says that it is worker %q of %d", number.value, spec.Hosts)
+		return -1, fmt.Errorf("the metadata server reports that it is worker %q of %d", number.value, spec.Hosts)
 	}
 	return n, nil
 }
@@ -159,7 +159,7 @@ func tpuEnv(text, name string) string {
 	return ""
 }
 
-// ReportStatus leaves a word about this machine where the cloud shows it: in the
+// ReportStatus reports the status of this machine where the cloud shows it: in the
 // guest attribute fray/status, as the startup script does.
 func ReportStatus(ctx context.Context, status string) error {
 	return newMetadataServer().put(ctx, "instance/guest-attributes/fray/status", status)

@@ -88,7 +88,7 @@ func TestReadHost(t *testing.T) {
 		},
 		{
 			name: "a worker too many", hosts: 4, engine: schema.EngineTPU, attributes: map[string]string{"agent-worker-number": "4"},
-			err: `find out which host this is: the metadata server says that it is worker "4" of 4`,
+			err: `find out which host this is: the metadata server reports that it is worker "4" of 4`,
 		},
 		{
 			name: "a worker without a number", hosts: 4, engine: schema.EngineTPU,
@@ -186,7 +186,7 @@ func TestNotices(t *testing.T) {
 	}
 }
 
-// TestNoticesAgainstAFlakyServer: what is said while nobody could listen is heard later.
+// TestNoticesAgainstAFlakyServer: a notice that comes while the server does not answer is read later.
 func TestNoticesAgainstAFlakyServer(t *testing.T) {
 	meta := onMachine(t, metadata.Facts{})
 	var mu sync.Mutex

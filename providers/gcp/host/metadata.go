@@ -40,7 +40,7 @@ type entry struct {
 	etag  string // changes whenever the value does
 }
 
-// errNotDefined says that the machine has no such value.
+// errNotDefined reports that the machine has no such value.
 var errNotDefined = errors.New("the metadata server does not know it")
 
 // metadataPatience bounds a request that waits for nothing.

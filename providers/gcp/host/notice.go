@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Notices waits for a machine's word that it is about to be taken away: an agent's
+// Notices waits for a machine's notice that it is about to be taken away: an agent's
 // Notices on Google Cloud. Its zero value is not usable; see NewNotices.
 type Notices struct {
 	server metadataServer
@@ -16,7 +16,7 @@ type Notices struct {
 // NewNotices listens to the metadata server of this machine.
 func NewNotices() Notices { return Notices{server: newMetadataServer()} }
 
-// Where the metadata server says it. Both take wait_for_change.
+// Where the metadata server reports it. Both take wait_for_change.
 const (
 	preemptedPath   = "instance/preempted"
 	maintenancePath = "instance/maintenance-event"
@@ -45,7 +45,7 @@ func (n Notices) Next(ctx context.Context, last string) (string, error) {
 	}
 }
 
-// poll returns what is said now; where that is last, it waits for something to
+// poll returns the present notice; where that is last, it waits for something to
 // change first.
 func (n Notices) poll(ctx context.Context, last string) (string, error) {
 	paths := []string{preemptedPath, maintenancePath}
@@ -74,10 +74,10 @@ func (n Notices) poll(ctx context.Context, last string) (string, error) {
 	err := <-changes
 	cancel() // of the other one
 	both.Wait()
-	return last, err // the next look says what it has become
+	return last, err // the next read returns what it has become
 }
 
-// noticeOf says in words what the two values mean for a host. A live migration
+// noticeOf is the text of what the two values mean for a host. A live migration
 // is none of its business.
 func noticeOf(preempted, maintenance string) string {
 	switch {

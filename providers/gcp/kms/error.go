@@ -30,7 +30,7 @@ func (o kmsOperation) permission() string {
 	return ""
 }
 
-// fail says what could not be done with which key, what the service answered,
+// fail returns what could not be done with which key, what the service answered,
 // and what to do about it.
 func (k *Key) fail(op kmsOperation, err error) error {
 	if do := k.remedy(op, err); do != "" {
@@ -53,14 +53,14 @@ func (k *Key) remedy(op kmsOperation, err error) string {
 	case http.StatusForbidden:
 		return k.forbidden(op, answer)
 	case http.StatusNotFound:
-		return "there is no such key: mend its name, or create it (`gcloud kms keys create --purpose=encryption`)"
+		return "there is no such key: correct its name, or create it (`gcloud kms keys create --purpose=encryption`)"
 	case http.StatusTooManyRequests:
 		return "too many requests are made of the project's keys; try again later"
 	}
 	return ""
 }
 
-// refused tells the reasons for a 400 apart by their words, which are all that
+// rejected distinguishes the reasons for a 400 by their texts, which are all that
 // the service gives.
 func (k *Key) refused(op kmsOperation, answer *googleapi.Error) string {
 	switch said := answer.Message; {

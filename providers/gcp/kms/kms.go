@@ -67,7 +67,7 @@ func open(ctx context.Context, cfg Config, t client.Pace) (*Key, error) {
 	}
 	options := []option.ClientOption{
 		option.WithHTTPClient(client.New(transport, t.Stall)),
-		option.WithLogger(slog.New(slog.DiscardHandler)), // the library's debug log would tell what is encrypted
+		option.WithLogger(slog.New(slog.DiscardHandler)), // the library's debug log would show what is encrypted
 	}
 	if cfg.Endpoint != "" {
 		options = append(options, option.WithEndpoint(cfg.Endpoint))
@@ -159,7 +159,7 @@ type finalError struct{ err error }
 
 func (e *finalError) Error() string { return e.err.Error() }
 
-// legible says in few words what the service answered, and counts a reply that
+// legible is a short text of what the service answered, and counts a reply that
 // cannot be read among those that arrived damaged.
 func legible(err error) error {
 	if answer, ok := errors.AsType[*googleapi.Error](err); ok {

@@ -119,7 +119,7 @@ func TestKMSErrorsSayWhatToDo(t *testing.T) {
 			said(403, "Cloud Key Management Service (KMS) API has not been used in project 1 before or it is disabled."),
 			[]string{"gcloud services enable cloudkms.googleapis.com"}},
 		{"no key", "", said(404, "CryptoKey "+keyName+" not found."),
-			[]string{"404: CryptoKey", "there is no such key: mend its name, or create it (`gcloud kms keys create --purpose=encryption`)"}},
+			[]string{"404: CryptoKey", "there is no such key: correct its name, or create it (`gcloud kms keys create --purpose=encryption`)"}},
 		{"another key's", kmsDecrypt, said(400, "Decryption failed: verify that 'name' refers to the correct CryptoKey."),
 			[]string{"400: Decryption failed", "it was encrypted with another key than this, or was changed"}},
 		{"a version that is gone", "", said(400, keyName+"/cryptoKeyVersions/1 is not enabled, current state is: DESTROYED."),
@@ -214,8 +214,8 @@ func TestKMSSurvivesPassingFaults(t *testing.T) {
 	}
 }
 
-// What was not received as it was sent is not written down, which would be the
-// end of everything that the key has sealed.
+// A reply that was not received as it was sent is not recorded: all that the key has
+// sealed would be lost.
 func TestKMSEncryptIsCertain(t *testing.T) {
 	faults := []clienttest.Fault{
 		{Name: "the request was not checked", Damage: replaced(`"verifiedPlaintextCrc32c":true`, `"verifiedPlaintextCrc32c":false`)},
@@ -238,7 +238,7 @@ func TestKMSEncryptIsCertain(t *testing.T) {
 	}
 }
 
-// The library logs what is sent where somebody asks it to by the environment.
+// The library logs requests if a variable of the environment asks for it.
 func TestKMSIsNotLogged(t *testing.T) {
 	t.Setenv("GOOGLE_SDK_GO_LOGGING_LEVEL", "debug")
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))

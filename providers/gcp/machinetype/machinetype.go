@@ -113,7 +113,7 @@ func tpuMachineType(shape accelerators.Shape) (string, error) {
 		prefix, sizes = "tpu7x-standard-", []int{1, 4}
 	}
 	if !slices.Contains(sizes, shape.ChipsPerHost) {
-		return "", fmt.Errorf("no machine type of Compute Engine has the chips of %s; say engine = \"tpu\"", shape.Type)
+		return "", fmt.Errorf("no machine type of Compute Engine has the chips of %s; set engine = \"tpu\"", shape.Type)
 	}
 	return fmt.Sprintf("%s%dt", prefix, shape.ChipsPerHost), nil
 }

@@ -82,7 +82,7 @@ func TestMachineTypeOfEveryTPU(t *testing.T) {
 	}
 }
 
-func TestMachineTypeRefusals(t *testing.T) {
+func TestMachineTypeRejections(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		spec schema.SliceSpec

@@ -7,7 +7,7 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// Specs remembers what the marks of the last inventory said: decoding 2,000 of
+// Specs remembers the specs in the marks of the last inventory: decoding 2,000 of
 // them in every Step would cost more than all the rest.
 type Specs struct {
 	mu   sync.Mutex

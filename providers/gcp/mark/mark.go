@@ -8,7 +8,7 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// What every slice carries. The labels say whose it is; the metadata says what
+// What every slice carries. The labels state whose it is; the metadata states what
 // was asked for.
 const (
 	StackLabel = "fray-stack" // SliceSpec.Stack
@@ -49,7 +49,7 @@ func (m Marks) Spec() (schema.SliceSpec, error) {
 			return spec, &CopyError{of: spec.Name, mark: m.Labels[StackLabel]}
 		}
 		if each.said != each.is {
-			return spec, fmt.Errorf("its %s is %q, but its metadata's %s says %q", each.what, each.said, SpecKey, each.is)
+			return spec, fmt.Errorf("its %s is %q, but its metadata's %s states %q", each.what, each.said, SpecKey, each.is)
 		}
 	}
 	return spec, nil
@@ -58,6 +58,6 @@ func (m Marks) Spec() (schema.SliceSpec, error) {
 // Unreadable is why a slice cannot be listed. Listed without its owner, it would be
 // deleted.
 func Unreadable(said Marks, err error) error {
-	return apierror.Errorf(schema.ErrorUnavailable, "%s in %s carries the mark of stack %s, but %w; mend that, delete it, or take its label %s away",
+	return apierror.Errorf(schema.ErrorUnavailable, "%s in %s carries the mark of stack %s, but %w; correct that, delete it, or take its label %s away",
 		said.Name, said.Zone, said.Labels[StackLabel], err, StackLabel)
 }

@@ -17,7 +17,7 @@ func EngineOf(spec schema.SliceSpec) schema.Engine {
 	return cmp.Or(spec.Cloud.Engine, accelerators.EngineOf(spec.TPU, spec.Zone, nil))
 }
 
-// CheckName refuses what no slice may be named.
+// CheckName rejects what no slice may be named.
 func CheckName(name string) error {
 	if !regexp.MustCompile(`^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`).MatchString(name) {
 		return apierror.Errorf(schema.ErrorInvalid, "%q is no slice's name: want 1 to 63 of a-z, 0-9 and -, a letter first and no - last", name)
@@ -25,7 +25,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// CheckSpec refuses a spec that no engine could make.
+// CheckSpec rejects a spec that no engine could make.
 func CheckSpec(spec schema.SliceSpec) error {
 	if err := CheckName(spec.Name); err != nil {
 		return err

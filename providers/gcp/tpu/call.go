@@ -15,7 +15,7 @@ import (
 	"github.com/fray-ml/fray/providers/gcp/engine"
 )
 
-// callError is an error of a call in the service's words.
+// callError is an error of a call with the service's text.
 type callError struct {
 	what string // "list nodes"
 	err  error
@@ -34,7 +34,7 @@ func (e *callError) Unwrap() error { return e.err }
 // call is one call of the TPU API.
 type call struct {
 	what   string // "list nodes"
-	field  string // of the request that says where it goes: "parent" or "name"
+	field  string // of the request that routes it: "parent" or "name"
 	target string // that field
 }
 

@@ -62,7 +62,7 @@ func isQueued(spec schema.SliceSpec) bool {
 }
 
 // node is what is asked for of a node. Its scheduling is set unless a queued
-// resource's tier says the same.
+// resource's tier states the same.
 func (t *Engine) node(r engine.Order) (*tpuapi.Node, error) {
 	spec, cloud := r.Spec, r.Spec.Cloud
 	shape, err := accelerators.Parse(spec.TPU)
@@ -153,7 +153,7 @@ func (t *Engine) queued(spec schema.SliceSpec, node *tpuapi.Node) *tpuapi.Queued
 
 // adopt takes what has the slice's name for the slice if it is: it carries the
 // stack's mark and was asked for in the same way. Whether it lives is for the
-// inventory to say.
+// inventory to report.
 func (t *Engine) adopt(ctx context.Context, spec schema.SliceSpec) error {
 	s, err := t.look(ctx, engine.Place{Zone: spec.Zone, Name: spec.Name})
 	switch {
@@ -173,7 +173,7 @@ func (t *Engine) adopt(ctx context.Context, spec schema.SliceSpec) error {
 	}
 	was, err := m.Spec()
 	if err != nil {
-		return apierror.Errorf(schema.ErrorConflict, "there is one of this name in %s, but %w; mend that, or delete it", spec.Zone, err)
+		return apierror.Errorf(schema.ErrorConflict, "there is one of this name in %s, but %w; correct that, or delete it", spec.Zone, err)
 	}
 	if was.Fixed() != spec.Fixed() {
 		return apierror.Errorf(schema.ErrorConflict, "the slice is there and was made otherwise; delete it first")

@@ -28,7 +28,7 @@ func (t *Engine) Delete(ctx context.Context, stack string, at engine.Place) erro
 	return t.deleteNode(ctx, s)
 }
 
-// mine refuses what has not the stack's mark in all that there is of it.
+// mine rejects what has not the stack's mark in all that there is of it.
 func (s *slice) mine(stack string) error {
 	for _, part := range []struct {
 		what  string
@@ -36,7 +36,7 @@ func (s *slice) mine(stack string) error {
 		node  *tpuapi.Node
 	}{
 		{"node", s.node != nil, s.node},
-		// That of a node which was imported cannot be marked: the node says whose it is.
+		// That of a node which was imported cannot be marked: the node states whose it is.
 		{"queued resource", s.queued != nil && (s.node == nil || s.asked().GetLabels()[mark.StackLabel] != ""), s.asked()},
 	} {
 		if mark := part.node.GetLabels()[mark.StackLabel]; part.there && mark != stack {

@@ -42,7 +42,7 @@ func (t *Engine) Candidate(ctx context.Context, to engine.Target, spec schema.Sl
 	return f, nil
 }
 
-// importable refuses what has no node to be marked, or one whose queued resource
+// importable rejects what has no node to be marked, or one whose queued resource
 // would be left behind when the slice is deleted by its name.
 func importable(s *slice, to engine.Target) error {
 	switch {

@@ -18,7 +18,7 @@ const pageSize = 1000
 
 // List lists queued resources and then nodes: whatever queue has brought forth a
 // node by the time that it is listed, the node is listed after it. The other way
-// round a node that comes up in between would look gone.
+// round a node that comes up in between would seem gone.
 func (t *Engine) List(ctx context.Context, stack string) (engine.Listing, error) {
 	l := &allSlices{unlisted: map[string]string{}, slices: map[engine.Place]*slice{}}
 	if err := t.listQueued(ctx, l); err != nil {
@@ -115,7 +115,7 @@ type Node struct {
 }
 
 // own is what of a listing is the stack's. Of a zone that was left out of one
-// of the two lists nothing is believed: half of a slice looks dead.
+// of the two lists nothing is believed: half of a slice would count as dead.
 func (t *Engine) own(l *allSlices, stack string) engine.Listing {
 	found := engine.Listing{Unlisted: l.unlisted}
 	reader := t.specs.Reader()

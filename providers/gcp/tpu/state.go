@@ -21,7 +21,7 @@ type slice struct {
 	queued *tpuapi.QueuedResource
 }
 
-// look reads what there is of a slice now, nil for nothing.
+// lookup reads what there is of a slice now, nil for nothing.
 func (t *Engine) look(ctx context.Context, at engine.Place) (*slice, error) {
 	// The queued resource first, as in list: it is there before its node.
 	q, err := t.getQueued(ctx, at)
@@ -128,7 +128,7 @@ func nodeStanding(n *tpuapi.Node, preemptible bool) standing {
 	}
 	switch state {
 	case tpuapi.Node_READY:
-		// The service's health is of its own making; agents say whether hosts live.
+		// The service's health is of its own making; agents report whether hosts live.
 		return standing{phase: schema.SliceReady}
 	case tpuapi.Node_REPAIRING, tpuapi.Node_RESTARTING:
 		return standing{phase: schema.SliceReady, reason: reason}
@@ -143,7 +143,7 @@ func nodeStanding(n *tpuapi.Node, preemptible bool) standing {
 	case tpuapi.Node_TERMINATED, tpuapi.Node_STOPPED, tpuapi.Node_STOPPING:
 		return dead(reason, preemptible)
 	case tpuapi.Node_REIMAGING, tpuapi.Node_HIDING, tpuapi.Node_HIDDEN, tpuapi.Node_UNHIDING, tpuapi.Node_UNKNOWN,
-		tpuapi.Node_STATE_UNSPECIFIED: // none of which says that its machines are off
+		tpuapi.Node_STATE_UNSPECIFIED: // none of which means that its machines are off
 	}
 	return dead(reason, false) // so does none that is newer than this program
 }

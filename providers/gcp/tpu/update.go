@@ -31,7 +31,7 @@ func (t *Engine) Update(ctx context.Context, r engine.Order) (string, error) {
 	was, err := s.marks().Spec()
 	switch {
 	case err != nil:
-		return "", apierror.Errorf(schema.ErrorConflict, "%w; mend that, or delete it", err)
+		return "", apierror.Errorf(schema.ErrorConflict, "%w; correct that, or delete the slice", err)
 	case was.Fixed() != r.Spec.Fixed():
 		return "", apierror.Errorf(schema.ErrorConflict, "the slice was made otherwise; delete it first")
 	case s.node == nil:

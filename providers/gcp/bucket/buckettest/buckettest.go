@@ -55,7 +55,7 @@ func KindOf(r *http.Request) Request {
 }
 
 // Wire stands between a Bucket and the emulator, on real connections: it counts
-// what passes, and breaks what it is told to.
+// what passes, and injects faults.
 type Wire struct {
 	*httptest.Server
 	Service *fakestorage.Server
@@ -129,7 +129,7 @@ func (w *Wire) Requests(stalled bool) []*http.Request {
 	return slices.Clone(w.seen)
 }
 
-// Left tells which faults were never met.
+// Left returns which faults were never met.
 func (w *Wire) Left(t *testing.T) {
 	t.Helper()
 	w.mu.Lock()

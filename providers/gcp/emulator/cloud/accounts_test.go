@@ -12,12 +12,12 @@ import (
 	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
 )
 
-// badWeather has everything happen that can.
-func badWeather(seed uint64) cloud.Scenario {
+// badConditions have every fault happen.
+func badConditions(seed uint64) cloud.Scenario {
 	often := cloud.Of(0.2)
 	return cloud.Scenario{
 		Seed: seed,
-		Weather: cloud.Weather{
+		Conditions: cloud.Conditions{
 			Preemption: time.Hour, Maintenance: 2 * time.Hour, Notice: cloud.Of(0.5), OddEnds: often, Lies: often,
 			LateFailures: often, CreatePreempted: often, DeadHosts: often, StuckDeletions: often, Lingering: cloud.Of(0.5),
 			BootSpread:   cloud.Range{Max: 10 * time.Second},
@@ -30,7 +30,7 @@ func badWeather(seed uint64) cloud.Scenario {
 	}
 }
 
-// act does one of the things that a client or the world can do.
+// act does one action of a client or of the cloud.
 func act(w *world, choice, which, tier int) {
 	name := fmt.Sprintf("n%d", which)
 	spec := spot(name)
@@ -80,7 +80,7 @@ func act(w *world, choice, which, tier int) {
 // calls, and nothing left once everything was deleted.
 func TestAccounts(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		w := newWorld(t, badWeather(rapid.Uint64().Draw(r, "seed")))
+		w := newWorld(t, badConditions(rapid.Uint64().Draw(r, "seed")))
 		for range rapid.IntRange(1, 80).Draw(r, "steps") {
 			act(w, rapid.IntRange(0, 15).Draw(r, "choice"), rapid.IntRange(0, 5).Draw(r, "which"), rapid.IntRange(0, 2).Draw(r, "tier"))
 			if err := errors.Join(w.cloud.Audit(), fleetError(w.fleet)); err != nil {
@@ -102,7 +102,7 @@ func TestAccounts(t *testing.T) {
 			r.Fatal(err)
 		}
 		if len(w.fleet.known) > 0 {
-			r.Fatalf("machines that nobody removed: %v", w.fleet.known)
+			r.Fatalf("machines that were not removed: %v", w.fleet.known)
 		}
 	})
 }
@@ -114,10 +114,10 @@ func fleetError(f *fleet) error {
 	return nil
 }
 
-// TestSameSeedSameTrace runs a day of bad weather under the same calls.
+// TestSameSeedSameTrace runs a day of bad conditions under the same calls.
 func TestSameSeedSameTrace(t *testing.T) {
 	day := func(seed uint64) []string {
-		w := newWorld(t, badWeather(seed))
+		w := newWorld(t, badConditions(seed))
 		for i := range 24 * 12 {
 			act(w, i*7%13, i%6, i%3)
 			w.clock.Advance(5 * time.Minute)
@@ -126,7 +126,7 @@ func TestSameSeedSameTrace(t *testing.T) {
 	}
 	first, again, other := day(1), day(1), day(2)
 	if len(first) < 100 {
-		t.Fatalf("only %d things happened to machines", len(first))
+		t.Fatalf("machines had only %d events", len(first))
 	}
 	if !slices.Equal(first, again) {
 		t.Error("the same seed had another trace")

@@ -3,45 +3,72 @@ package cloud
 import (
 	"encoding/binary"
 	"fmt"
-	"hash/fnv"
 	"math/rand/v2"
+	"net/netip"
 	"slices"
 	"time"
 )
 
 // group is a group while it is there.
 type group struct {
-	now     *Group // replaced by every change
-	rand    *rand.Rand
-	weather *Weather
-	request *request   // that it was made for, nil without one
-	op      *operation // its creation or start while that is open
-	deletes []*operation
-	timers  []func() // withdraw what is still to happen to it
-	life    int      // counts withdrawals: a timer of an earlier life does nothing
-	holds   bool     // capacity
-	charged bool     // quota of its own
-	doomed  bool     // its end has been announced
-	removed bool
+	now        *Group // replaced by every change
+	rand       *rand.Rand
+	conditions *Conditions
+	owner      owner      // that it was made for, nil without one
+	op         *operation // its creation or start while that is open
+	deletes    []*operation
+	timers     timers
+	holds      bool // capacity
+	charged    bool // quota of its own
+	ending     bool // its end has been announced
+	removed    bool
+}
+
+// owner is what groups are made for together: a queued resource.
+type owner interface {
+	groupReady()
+	groupFailed(err *Error)
+	groupEnded()
+	groupGone(g *group)
+}
+
+// machineRef finds a machine by its ID.
+type machineRef struct {
+	group  *group
+	worker int
+}
+
+// lifecycle is what happens to groups from their creation to their removal.
+type lifecycle struct {
+	*runner
+	*rules
+	*accounts
+	*operations
+	subnet    netip.Prefix
+	ids       int64
+	addresses uint64
+	made      map[Key]uint64 // groups of that name so far
+	live      index[*group]
+	machines  map[string]machineRef
 }
 
 // Allocate asks for a group. What is wrong with the request itself, a name that
 // is taken or an exceeded quota is an [*Error] at once; a stockout and other
 // bad luck fail the operation later. From now on the group is listed.
-func (c *Cloud) Allocate(spec Spec) (Operation, error) {
+func (c *lifecycle) Allocate(spec Spec) (Operation, error) {
 	var view Operation
 	var err *Error
 	c.do(func() {
 		if err = c.check([]Spec{spec}); err != nil {
 			return
 		}
-		g := c.add(spec, nil)
+		g := c.add(spec, nil, "")
 		g.charged = true
 		c.charge([]Spec{spec}, 1)
 		g.op = c.open(spec.Key, "create")
 		g.op.onCancel = func() { c.remove(g) }
 		if lack := c.lacking([]Spec{spec}); lack != nil {
-			c.later(g, g.weather.StockoutAfter.draw(g.rand), func() { c.fail(g, lack) })
+			c.later(&g.timers, g.conditions.StockoutAfter.draw(g.rand), func() { c.fail(g, lack) })
 		} else {
 			c.provision(g)
 		}
@@ -54,17 +81,17 @@ func (c *Cloud) Allocate(spec Spec) (Operation, error) {
 }
 
 // check is what is wrong with a request for groups at once.
-func (c *Cloud) check(specs []Spec) *Error {
+func (c *lifecycle) check(specs []Spec) *Error {
 	for i := range specs {
 		s := &specs[i]
 		if s.Units < 1 || s.Machines < 1 {
-			return refusal(ReasonInvalid, "%q asks for %d units on %d machines", s.Name, s.Units, s.Machines)
+			return newError(ReasonInvalid, "%q asks for %d units on %d machines", s.Name, s.Units, s.Machines)
 		}
 		if !slices.Contains(c.Offered(s.Zone), s.Type) {
-			return refusal(ReasonInvalid, "%q is not offered in the zone %q.", s.Type, s.Zone)
+			return newError(ReasonInvalid, "%q is not offered in the zone %q.", s.Type, s.Zone)
 		}
-		if _, taken := c.groups.byKey[s.Key]; taken {
-			return refusal(ReasonExists, "Resource 'projects/%s/locations/%s/%ss/%s' already exists", s.Project, s.Zone, s.Kind, s.Name)
+		if _, taken := c.live.byKey[s.Key]; taken {
+			return newError(ReasonExists, "Resource 'projects/%s/locations/%s/%ss/%s' already exists", s.Project, s.Zone, s.Kind, s.Name)
 		}
 	}
 	return c.overQuota(specs)
@@ -72,72 +99,60 @@ func (c *Cloud) check(specs []Spec) *Error {
 
 // add makes a group in its first state. Its luck depends on the seed, its name
 // and how many of that name there were, and on nothing that others do.
-func (c *Cloud) add(spec Spec, of *request) *group {
-	c.births[spec.Key]++
+func (c *lifecycle) add(spec Spec, of owner, queued string) *group {
+	c.made[spec.Key]++
 	c.ids++
 	g := &group{
 		now: &Group{
-			Spec: spec, ID: c.ids, State: StateCreating, Shown: StateCreating, Created: c.clock.Now(),
+			Spec: spec, ID: c.ids, State: StateCreating, Shown: StateCreating, Created: c.clock.Now(), Queued: queued,
 		},
-		rand:    c.luck(spec.Key, c.births[spec.Key]),
-		weather: c.rules.weather(spec.Zone, spec.Type),
-		request: of,
+		rand:       c.luck(spec.Key, c.made[spec.Key]),
+		conditions: c.conditions(spec.Zone, spec.Type),
+		owner:      of,
 	}
-	if of != nil {
-		g.now.Queued = of.now.Name
-	}
-	c.groups.put(spec.Key, g)
-	c.tell(g)
+	c.live.put(spec.Key, g)
+	c.notify(g)
 	return g
 }
 
-func (c *Cloud) luck(k Key, birth uint64) *rand.Rand {
-	h := fnv.New64a()
-	fmt.Fprintf(h, "%s/%s/%s", k.Zone, k.Kind, k.Name)
-	var b [8]byte
-	binary.LittleEndian.PutUint64(b[:], birth)
-	h.Write(b[:])
-	return rand.New(rand.NewPCG(c.rules.scenario.Seed, h.Sum64()))
-}
-
 // provision takes capacity for a group and lets it come up.
-func (c *Cloud) provision(g *group) {
+func (c *lifecycle) provision(g *group) {
 	g.holds = true
 	c.take(&g.now.Spec)
-	took := g.weather.Provisioning.draw(g.rand)
-	fails, preempted := g.weather.LateFailures.draw(g.rand), g.weather.CreatePreempted.draw(g.rand)
+	took := g.conditions.Provisioning.draw(g.rand)
+	fails, preempted := g.conditions.LateFailures.draw(g.rand), g.conditions.CreatePreempted.draw(g.rand)
 	switch {
 	case fails:
-		c.later(g, took, func() {
-			c.fail(g, refusal(ReasonInternal, "an internal error has occurred; please try again later"))
+		c.later(&g.timers, took, func() {
+			c.fail(g, newError(ReasonInternal, "an internal error has occurred; please try again later"))
 		})
 	case preempted && g.now.Tier == TierSpot:
-		c.later(g, took, func() { c.end(g, CausePreempted) })
+		c.later(&g.timers, took, func() { c.end(g, CausePreempted) })
 	default:
-		c.later(g, took, func() { c.power(g) })
+		c.later(&g.timers, took, func() { c.power(g) })
 	}
 }
 
 // power gives a group's machines power, one after another, and then shows it
 // ready.
-func (c *Cloud) power(g *group) {
+func (c *lifecycle) power(g *group) {
 	if g.now.Hosts == nil {
 		c.equip(g)
 	}
 	last := time.Duration(0)
 	for i := range g.now.Hosts {
-		if g.weather.DeadHosts.draw(g.rand) {
+		if g.conditions.DeadHosts.draw(g.rand) {
 			continue
 		}
-		after := g.weather.BootSpread.draw(g.rand)
+		after := g.conditions.BootSpread.draw(g.rand)
 		last = max(last, after)
-		c.later(g, after, func() { c.switchOn(g, i) })
+		c.later(&g.timers, after, func() { c.switchOn(g, i) })
 	}
-	c.later(g, last+g.weather.OperationLag.draw(g.rand), func() { c.ready(g) })
+	c.later(&g.timers, last+g.conditions.OperationLag.draw(g.rand), func() { c.ready(g) })
 }
 
 // equip gives a group its machines.
-func (c *Cloud) equip(g *group) {
+func (c *lifecycle) equip(g *group) {
 	c.change(g, func(v *Group) {
 		v.Hosts = make([]Host, v.Machines)
 		for i := range v.Hosts {
@@ -149,14 +164,14 @@ func (c *Cloud) equip(g *group) {
 			h.Instance = c.instance(v, i)
 			h.Address = c.address()
 			h.External = fmt.Sprintf("203.0.113.%d", 1+c.addresses%254)
-			h.Bad = g.weather.BadHosts.draw(g.rand)
-			h.Boot = g.weather.Boot.draw(g.rand)
+			h.Bad = g.conditions.BadHosts.draw(g.rand)
+			h.Boot = g.conditions.Boot.draw(g.rand)
 			c.machines[h.ID] = machineRef{g, i}
 		}
 	})
 }
 
-func (c *Cloud) instance(v *Group, i int) string {
+func (c *lifecycle) instance(v *Group, i int) string {
 	switch {
 	case i < len(v.Instances):
 		return v.Instances[i]
@@ -169,7 +184,7 @@ func (c *Cloud) instance(v *Group, i int) string {
 }
 
 // address is the next internal address.
-func (c *Cloud) address() string {
+func (c *lifecycle) address() string {
 	c.addresses++
 	size := uint64(1)<<(32-c.subnet.Bits()) - 2
 	base := c.subnet.Masked().Addr().As4()
@@ -178,14 +193,14 @@ func (c *Cloud) address() string {
 	return fmt.Sprintf("%d.%d.%d.%d", b[0], b[1], b[2], b[3])
 }
 
-func (c *Cloud) switchOn(g *group, worker int) {
+func (c *lifecycle) switchOn(g *group, worker int) {
 	c.change(g, func(v *Group) { v.Hosts[worker].On = true })
 	m := g.now.machine(worker)
 	c.host(func(h Hosts) { h.Start(m) })
 }
 
 // switchOff powers machines off, all that are on.
-func (c *Cloud) switchOff(g *group) {
+func (c *lifecycle) switchOff(g *group) {
 	if !slices.ContainsFunc(g.now.Hosts, func(h Host) bool { return h.On }) {
 		return
 	}
@@ -203,9 +218,9 @@ func (c *Cloud) switchOff(g *group) {
 }
 
 // ready shows a group ready and lets its fate begin.
-func (c *Cloud) ready(g *group) {
+func (c *lifecycle) ready(g *group) {
 	now := c.clock.Now()
-	vague := g.weather.VagueFor.draw(g.rand)
+	vague := g.conditions.VagueFor.draw(g.rand)
 	c.change(g, func(v *Group) {
 		v.State, v.Shown, v.Vague = StateReady, StateReady, vague > 0
 		if v.Ready.IsZero() {
@@ -213,17 +228,17 @@ func (c *Cloud) ready(g *group) {
 		}
 	})
 	if vague > 0 {
-		c.later(g, vague, func() { c.change(g, func(v *Group) { v.Vague = false }) })
+		c.later(&g.timers, vague, func() { c.change(g, func(v *Group) { v.Vague = false }) })
 	}
 	c.finish(g)
-	if g.request != nil {
-		c.groupReady(g.request)
+	if g.owner != nil {
+		g.owner.groupReady()
 	}
 	c.fate(g)
 }
 
 // finish ends a group's open creation or start well.
-func (c *Cloud) finish(g *group) {
+func (c *lifecycle) finish(g *group) {
 	if g.op != nil {
 		g.op.view.Group = g.now
 		c.close(g.op, nil)
@@ -232,51 +247,24 @@ func (c *Cloud) finish(g *group) {
 }
 
 // fail ends a creation that came to nothing: the group vanishes.
-func (c *Cloud) fail(g *group, err *Error) {
+func (c *lifecycle) fail(g *group, err *Error) {
 	c.close(g.op, err)
 	g.op = nil
-	request := g.request
 	c.remove(g)
-	if request != nil {
-		c.failRequest(request, err)
+	if g.owner != nil {
+		g.owner.groupFailed(err)
 	}
-}
-
-// later lets something happen to a group unless it is withdrawn before.
-func (c *Cloud) later(g *group, after time.Duration, f func()) {
-	if after <= 0 {
-		f()
-		return
-	}
-	life := g.life
-	stop := c.clock.AfterFunc(c.clock.Now().Add(after), func() {
-		c.do(func() {
-			if g.life == life {
-				f()
-			}
-		})
-	})
-	g.timers = append(g.timers, stop)
-}
-
-// withdraw calls off all that was still to happen to a group.
-func (c *Cloud) withdraw(g *group) {
-	g.life++
-	for _, stop := range g.timers {
-		stop()
-	}
-	g.timers = nil
 }
 
 // change replaces what a group is.
-func (c *Cloud) change(g *group, f func(*Group)) {
+func (c *lifecycle) change(g *group, f func(*Group)) {
 	next := g.now.copied()
 	f(next)
 	g.now = next
-	c.tell(g)
+	c.notify(g)
 }
 
-func (c *Cloud) tell(g *group) {
+func (c *lifecycle) notify(g *group) {
 	if changed := g.now.Changed; changed != nil {
 		now := g.now
 		c.effects.add(func() { changed(now) })

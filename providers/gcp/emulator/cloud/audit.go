@@ -9,19 +9,19 @@ func (c *Cloud) Audit() error {
 	defer c.mu.Unlock()
 	used, held, machines := map[poolKey]int{}, map[quotaKey]int{}, 0
 	charge := func(s *Spec) { held[quotaKey{s.Project, RegionOf(s.Zone), s.Type, s.Tier}] += s.Units }
-	for _, k := range c.groups.keys {
-		g := c.groups.byKey[k]
+	for _, k := range c.live.keys {
+		g := c.live.byKey[k]
 		if g.holds {
 			used[g.now.pool()] += g.now.Units
 		}
-		if g.request == nil {
+		if g.owner == nil {
 			charge(&g.now.Spec)
 		}
 		machines += len(g.now.Hosts)
 	}
-	for _, k := range c.requests.keys {
-		for i := range c.requests.byKey[k].now.Groups {
-			charge(&c.requests.byKey[k].now.Groups[i])
+	for _, k := range c.queued.keys {
+		for i := range c.queued.byKey[k].now.Groups {
+			charge(&c.queued.byKey[k].now.Groups[i])
 		}
 	}
 	for k, p := range c.pools {
@@ -40,13 +40,13 @@ func (c *Cloud) Audit() error {
 	return nil
 }
 
-// Empty says what is left when everything was deleted: groups, requests, machines,
+// Empty returns what is left when everything was deleted: groups, requests, machines,
 // what they hold, open operations.
 func (c *Cloud) Empty() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.groups.keys)+len(c.requests.keys)+len(c.machines)+len(c.waiting) > 0 {
-		return fmt.Errorf("left: groups %v, requests %v, %d machines, %d waiting", c.groups.keys, c.requests.keys, len(c.machines), len(c.waiting))
+	if len(c.live.keys)+len(c.queued.keys)+len(c.machines)+len(c.waiting) > 0 {
+		return fmt.Errorf("left: groups %v, requests %v, %d machines, %d waiting", c.live.keys, c.queued.keys, len(c.machines), len(c.waiting))
 	}
 	for k, p := range c.pools {
 		if p.used != 0 {

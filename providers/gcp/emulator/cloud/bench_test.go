@@ -15,7 +15,7 @@ func BenchmarkWeek(b *testing.B) {
 	const groups, step, lasts = 2000, 10 * time.Minute, 7 * 24 * time.Hour
 	for b.Loop() {
 		clock := cloud.NewVirtual(start())
-		c := cloud.New(cloud.Config{Clock: clock, Scenario: cloud.Scenario{Seed: 1, Weather: cloud.Weather{Preemption: 6 * time.Hour}}})
+		c := cloud.New(cloud.Config{Clock: clock, Scenario: cloud.Scenario{Seed: 1, Conditions: cloud.Conditions{Preemption: 6 * time.Hour}}})
 		for i := range groups {
 			if _, err := c.Allocate(spot(fmt.Sprintf("n%04d", i))); err != nil {
 				b.Fatal(err)

@@ -14,7 +14,7 @@ import (
 // timers run, on the real clock.
 func TestConcurrentCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := cloud.New(cloud.Config{Scenario: badWeather(5), Clock: cloud.Real()})
+		c := cloud.New(cloud.Config{Scenario: badConditions(5), Clock: cloud.Real()})
 		var all sync.WaitGroup
 		for client := range 6 {
 			all.Go(func() {

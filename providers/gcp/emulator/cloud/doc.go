@@ -1,5 +1,5 @@
 // Package cloud is the emulator's model of Google Cloud: what runs where, who
-// holds which capacity and quota, and when things come up, fail late, are
+// holds which capacity and quota, and when groups come up, fail late, are
 // preempted or never go away. It speaks no protocol; package emulator puts the
 // TPU API and Compute Engine on top of it.
 //
@@ -15,10 +15,15 @@
 // is handed out is a copy that never changes; a Group that has not changed is
 // the same pointer, so that a server may cache what it makes of it.
 //
-// The weather comes from a [Scenario], the zero value of which is a calm cloud with
-// plenty of everything. With a [Virtual] clock and the same seed the same calls have
-// the same effects.
+// What goes wrong is in a [Scenario], the zero value of which is a cloud without faults
+// and with plenty of capacity. With a [Virtual] clock and the same seed the same calls
+// have the same effects.
 //
 // Start with [Cloud.Allocate] and [Spec]; servers call [Cloud.Admit] before each
-// call for latency, failures, permissions and rate limits.
+// call for latency, failures, permissions and rate limits. A Cloud is composed of
+// parts, each of which uses those before it only: runner (lock, clock, calls out of
+// the model), rules (the scenario with its defaults), accounts (capacity and quotas),
+// operations, admission (calls before they are carried out, wrong lists), lifecycle
+// (what happens to groups), groups (what callers do to them), queue (queued
+// resources); scripts and audits are Cloud's own.
 package cloud

@@ -2,8 +2,8 @@ package cloud
 
 import "fmt"
 
-// Reason is a closed set of why the cloud refuses or fails something. Servers
-// turn it into their protocol's code.
+// Reason is a closed set of why the cloud rejects a call or fails an operation.
+// Servers turn it into their protocol's code.
 type Reason string
 
 // The reasons.
@@ -26,8 +26,8 @@ const (
 	ReasonExpired         Reason = "deadline expired" // DEADLINE_EXCEEDED of a queued resource's failure
 )
 
-// Error is a refusal or a failure in the words of the TPU API. A server with
-// other words finds the facts in the fields, as far as they apply.
+// Error is a rejection or a failure with the text of the TPU API. A server with
+// other texts finds the facts in the fields, as far as they apply.
 type Error struct {
 	Reason  Reason
 	Message string
@@ -41,6 +41,6 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
-func refusal(reason Reason, format string, args ...any) *Error {
+func newError(reason Reason, format string, args ...any) *Error {
 	return &Error{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }

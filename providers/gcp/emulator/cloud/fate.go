@@ -6,26 +6,26 @@ import (
 )
 
 // fate lets begin what happens to a ready group by itself.
-func (c *Cloud) fate(g *group) {
-	if g.now.Tier == TierSpot && g.weather.Preemption > 0 {
-		c.later(g, exponential(g.weather.Preemption, g.rand), func() {
+func (c *lifecycle) fate(g *group) {
+	if g.now.Tier == TierSpot && g.conditions.Preemption > 0 {
+		c.later(&g.timers, exponential(g.conditions.Preemption, g.rand), func() {
 			if !c.abated {
-				c.preempt(g, g.weather.Notice.draw(g.rand))
+				c.preempt(g, g.conditions.Notice.draw(g.rand))
 			}
 		})
 	}
 	c.awaitMaintenance(g)
 	if g.now.MaxRun > 0 {
 		left := g.now.MaxRun - c.clock.Now().Sub(g.now.Ready)
-		c.later(g, max(left-NoticeTime, time.Nanosecond), func() { c.announce(g, CauseMaxRun) })
+		c.later(&g.timers, max(left-NoticeTime, time.Nanosecond), func() { c.announce(g, CauseMaxRun) })
 	}
 }
 
-func (c *Cloud) awaitMaintenance(g *group) {
-	if g.weather.Maintenance <= 0 {
+func (c *lifecycle) awaitMaintenance(g *group) {
+	if g.conditions.Maintenance <= 0 {
 		return
 	}
-	c.later(g, exponential(g.weather.Maintenance, g.rand), func() {
+	c.later(&g.timers, exponential(g.conditions.Maintenance, g.rand), func() {
 		if !c.abated {
 			c.maintain(g, nil)
 		}
@@ -33,7 +33,7 @@ func (c *Cloud) awaitMaintenance(g *group) {
 }
 
 // preempt ends a group, at once or after its notice.
-func (c *Cloud) preempt(g *group, notice bool) {
+func (c *lifecycle) preempt(g *group, notice bool) {
 	if notice && g.now.State != StateCreating {
 		c.announce(g, CausePreempted)
 	} else {
@@ -41,18 +41,18 @@ func (c *Cloud) preempt(g *group, notice bool) {
 	}
 }
 
-// announce tells a group's machines that they will be taken, and takes them.
-func (c *Cloud) announce(g *group, cause Cause) {
-	if g.doomed {
+// announce notifies a group's machines that they will be taken, and takes them.
+func (c *lifecycle) announce(g *group, cause Cause) {
+	if g.ending {
 		return
 	}
-	g.doomed = true
+	g.ending = true
 	c.notice(g, EventPreemption, nil)
-	c.later(g, NoticeTime, func() { c.end(g, cause) })
+	c.later(&g.timers, NoticeTime, func() { c.end(g, cause) })
 }
 
-// notice tells the running machines, those named or all for nil.
-func (c *Cloud) notice(g *group, event Event, workers []int) {
+// notice notifies the running machines, those named or all for nil.
+func (c *lifecycle) notice(g *group, event Event, workers []int) {
 	for i := range g.now.Hosts {
 		if id := g.now.Hosts[i].ID; g.now.Hosts[i].On && (workers == nil || slices.Contains(workers, i)) {
 			c.host(func(h Hosts) { h.Notice(id, event) })
@@ -60,21 +60,21 @@ func (c *Cloud) notice(g *group, event Event, workers []int) {
 	}
 }
 
-// end takes a group's machines. Its capacity and quota stay taken until somebody
+// end takes a group's machines. Its capacity and quota stay taken until its owner
 // deletes it.
-func (c *Cloud) end(g *group, cause Cause) {
-	c.withdraw(g)
+func (c *lifecycle) end(g *group, cause Cause) {
+	g.timers.withdraw()
 	c.switchOff(g)
 	now := c.clock.Now()
 	state := StatePreempted
 	if cause == CauseMaxRun {
 		state = StateTerminated
 	}
-	if g.now.Kind == KindNode && g.weather.OddEnds.draw(g.rand) {
+	if g.now.Kind == KindNode && g.conditions.OddEnds.draw(g.rand) {
 		odd := []State{StateTerminated, StateStopped, StateHidden, StateUnknown, StateStopping}
 		state = odd[g.rand.IntN(len(odd))]
 	}
-	lies := g.op == nil && g.weather.Lies.draw(g.rand)
+	lies := g.op == nil && g.conditions.Lies.draw(g.rand)
 	c.change(g, func(v *Group) {
 		v.State, v.Shown, v.Cause, v.Ended, v.Vague, v.Maintenance = state, state, cause, now, false, false
 		if lies {
@@ -82,32 +82,32 @@ func (c *Cloud) end(g *group, cause Cause) {
 		}
 	})
 	if g.op != nil {
-		err := refusal(ReasonState, "Cloud TPU received a bad request. The operation is not supported while in state %s [EID: 0x%x]",
+		err := newError(ReasonState, "Cloud TPU received a bad request. The operation is not supported while in state %s [EID: 0x%x]",
 			StatePreempted, uint64(g.now.ID))
 		err.Zone, err.Type = g.now.Zone, g.now.Type
 		c.close(g.op, err)
 		g.op = nil
 	}
 	if lies {
-		c.later(g, g.weather.LieFor.draw(g.rand), func() { c.change(g, func(v *Group) { v.Shown = v.State }) })
+		c.later(&g.timers, g.conditions.LieFor.draw(g.rand), func() { c.change(g, func(v *Group) { v.Shown = v.State }) })
 	}
-	if g.request != nil {
-		c.suspend(g.request, false)
+	if g.owner != nil {
+		g.owner.groupEnded()
 	}
 	if g.now.VanishAtEnd {
-		c.later(g, g.weather.Deletion.draw(g.rand), func() { c.remove(g) })
+		c.later(&g.timers, g.conditions.Deletion.draw(g.rand), func() { c.remove(g) })
 	}
 }
 
 // maintain takes machines down for a while, those named or all for nil.
-func (c *Cloud) maintain(g *group, workers []int) {
-	if g.now.State != StateReady || g.doomed || g.now.Maintenance {
+func (c *lifecycle) maintain(g *group, workers []int) {
+	if g.now.State != StateReady || g.ending || g.now.Maintenance {
 		return
 	}
 	c.notice(g, EventMaintenance, workers)
 	c.change(g, func(v *Group) { v.Maintenance = true })
 	within := func(i int) bool { return workers == nil || slices.Contains(workers, i) }
-	c.later(g, NoticeTime, func() {
+	c.later(&g.timers, NoticeTime, func() {
 		for i := range g.now.Hosts {
 			if within(i) {
 				c.kill(g, i)
@@ -115,7 +115,7 @@ func (c *Cloud) maintain(g *group, workers []int) {
 		}
 		c.change(g, func(v *Group) { v.State, v.Shown = StateRepairing, StateRepairing })
 	})
-	c.later(g, NoticeTime+g.weather.MaintenanceFor.draw(g.rand), func() {
+	c.later(&g.timers, NoticeTime+g.conditions.MaintenanceFor.draw(g.rand), func() {
 		for i := range g.now.Hosts {
 			if within(i) {
 				c.switchOn(g, i)
@@ -127,7 +127,7 @@ func (c *Cloud) maintain(g *group, workers []int) {
 }
 
 // kill powers one machine off; nothing else shows it.
-func (c *Cloud) kill(g *group, worker int) {
+func (c *lifecycle) kill(g *group, worker int) {
 	if h := g.now.Hosts[worker]; h.On {
 		c.change(g, func(v *Group) { v.Hosts[worker].On = false })
 		c.host(func(hosts Hosts) { hosts.Stop(h.ID) })
@@ -135,36 +135,36 @@ func (c *Cloud) kill(g *group, worker int) {
 }
 
 // erase begins the deletion of a group, op ends with it.
-func (c *Cloud) erase(g *group, op *operation) {
+func (c *lifecycle) erase(g *group, op *operation) {
 	if op != nil {
 		g.deletes = append(g.deletes, op)
 	}
 	if g.now.State == StateDeleting {
 		return
 	}
-	c.withdraw(g)
+	g.timers.withdraw()
 	c.switchOff(g)
 	c.abandon(g)
 	c.change(g, func(v *Group) { v.State, v.Shown, v.Maintenance = StateDeleting, StateDeleting, false })
-	takes := g.weather.Deletion.draw(g.rand)
-	if g.weather.StuckDeletions.draw(g.rand) {
-		takes += g.weather.StuckFor.draw(g.rand)
+	takes := g.conditions.Deletion.draw(g.rand)
+	if g.conditions.StuckDeletions.draw(g.rand) {
+		takes += g.conditions.StuckFor.draw(g.rand)
 	}
-	c.later(g, max(takes, time.Nanosecond), func() { c.remove(g) })
+	c.later(&g.timers, max(takes, time.Nanosecond), func() { c.remove(g) })
 }
 
 // abandon ends a group's open creation or start because the group goes.
-func (c *Cloud) abandon(g *group) {
-	c.close(g.op, refusal(ReasonCancelled, "The operation was cancelled: the %s was deleted.", g.now.Kind))
+func (c *lifecycle) abandon(g *group) {
+	c.close(g.op, newError(ReasonCancelled, "The operation was cancelled: the %s was deleted.", g.now.Kind))
 	g.op = nil
 }
 
 // remove makes a group gone and gives back what it held.
-func (c *Cloud) remove(g *group) {
+func (c *lifecycle) remove(g *group) {
 	if g.removed {
 		return
 	}
-	c.withdraw(g)
+	g.timers.withdraw()
 	g.removed = true
 	c.switchOff(g)
 	c.abandon(g)
@@ -181,13 +181,13 @@ func (c *Cloud) remove(g *group) {
 		g.charged = false
 		c.charge([]Spec{g.now.Spec}, -1)
 	}
-	c.groups.remove(g.now.Key)
+	c.live.remove(g.now.Key)
 	c.change(g, func(v *Group) { v.State, v.Shown = StateGone, StateGone })
 	for _, op := range g.deletes {
 		c.close(op, nil)
 	}
-	if g.request != nil {
-		c.groupGone(g.request, g)
+	if g.owner != nil {
+		g.owner.groupGone(g)
 	}
 	c.freed = true
 }

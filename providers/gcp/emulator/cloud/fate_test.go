@@ -64,7 +64,7 @@ func TestNoticeComesBeforeTheEnd(t *testing.T) {
 }
 
 func TestMeanTimeToPreemption(t *testing.T) {
-	w := newWorld(t, cloud.Scenario{Weather: cloud.Weather{Preemption: 6 * time.Hour}})
+	w := newWorld(t, cloud.Scenario{Conditions: cloud.Conditions{Preemption: 6 * time.Hour}})
 	lived := time.Duration(0)
 	const groups = 400
 	spec := spot("")
@@ -88,7 +88,7 @@ func TestMeanTimeToPreemption(t *testing.T) {
 }
 
 func TestOnDemandIsNotPreempted(t *testing.T) {
-	w := newWorld(t, cloud.Scenario{Weather: cloud.Weather{Preemption: time.Minute}})
+	w := newWorld(t, cloud.Scenario{Conditions: cloud.Conditions{Preemption: time.Minute}})
 	spec := spot("a")
 	spec.Tier = cloud.TierOnDemand
 	w.made(spec)
@@ -120,7 +120,7 @@ func TestMaxRunAndVanish(t *testing.T) {
 }
 
 func TestRestart(t *testing.T) {
-	w := newWorld(t, cloud.Scenario{Weather: cloud.Weather{OperationLag: cloud.Range{Min: time.Second, Max: time.Second}}})
+	w := newWorld(t, cloud.Scenario{Conditions: cloud.Conditions{OperationLag: cloud.Range{Min: time.Second, Max: time.Second}}})
 	g := w.made(spot("a"))
 	w.fleet.trace = nil
 	op, err := w.cloud.Restart(g.Key)
@@ -173,7 +173,7 @@ stockout {
   preempt = true
 }
 at "4h" {
-  preempt = "nobody"
+  preempt = "unknown"
 }
 `), "s.hcl")
 	if len(diags) > 0 {
@@ -204,7 +204,7 @@ at "4h" {
 // TestLuckIsTheGroupsOwn has a group's fate not depend on what others do.
 func TestLuckIsTheGroupsOwn(t *testing.T) {
 	end := func(others ...string) time.Time {
-		w := newWorld(t, cloud.Scenario{Seed: 3, Weather: cloud.Weather{Preemption: time.Hour}})
+		w := newWorld(t, cloud.Scenario{Seed: 3, Conditions: cloud.Conditions{Preemption: time.Hour}})
 		for _, name := range append(others, "a") {
 			w.allocate(spot(name))
 		}
@@ -216,11 +216,11 @@ func TestLuckIsTheGroupsOwn(t *testing.T) {
 	}
 }
 
-func TestTypeWeather(t *testing.T) {
+func TestTypeConditions(t *testing.T) {
 	w := newWorld(t, cloud.Scenario{
-		Weather: cloud.Weather{LateFailures: cloud.Of(1)},
-		Zones: []cloud.Zone{{Name: zone, Types: []cloud.TypeWeather{
-			{Name: "v5litepod", Weather: cloud.Weather{LateFailures: cloud.Of(0), Provisioning: cloud.Range{Min: time.Hour, Max: time.Hour}}},
+		Conditions: cloud.Conditions{LateFailures: cloud.Of(1)},
+		Zones: []cloud.Zone{{Name: zone, Types: []cloud.TypeConditions{
+			{Name: "v5litepod", Conditions: cloud.Conditions{LateFailures: cloud.Of(0), Provisioning: cloud.Range{Min: time.Hour, Max: time.Hour}}},
 		}}},
 	})
 	op := w.allocate(spot("a"))
@@ -232,9 +232,9 @@ func TestTypeWeather(t *testing.T) {
 	w.ended(op, "")
 }
 
-// TestAbate ends all bad weather, what is still to come of it included.
+// TestAbate ends all faults, those to come included.
 func TestAbate(t *testing.T) {
-	scenario := badWeather(1)
+	scenario := badConditions(1)
 	scenario.API = cloud.API{FailureRate: 1, Deny: []string{"p"}}
 	w := newWorld(t, scenario)
 	for i := range 3 {
@@ -250,7 +250,7 @@ func TestAbate(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.clock.Advance(3 * time.Hour) // those whose deletion was stuck already
+	w.clock.Advance(3 * time.Hour) // for deletions that were stuck already
 	w.allocate(spot("a"))
 	w.allocate(spot("b"))
 	w.clock.Advance(10 * time.Minute)
@@ -266,10 +266,10 @@ func TestAbate(t *testing.T) {
 	}
 }
 
-// TestAbateSparesTheDoomedNobodyTold has preemptions that were drawn and not yet
+// TestAbateWithdrawsUnannouncedPreemptions has preemptions that were drawn and not yet
 // announced not happen.
-func TestAbateSparesTheDoomedNobodyTold(t *testing.T) {
-	w := newWorld(t, cloud.Scenario{Weather: cloud.Weather{Preemption: time.Hour, Maintenance: time.Hour}})
+func TestAbateWithdrawsUnannouncedPreemptions(t *testing.T) {
+	w := newWorld(t, cloud.Scenario{Conditions: cloud.Conditions{Preemption: time.Hour, Maintenance: time.Hour}})
 	w.allocate(spot("a"))
 	w.clock.Advance(6 * time.Second)
 	w.want(node("a"), cloud.StateReady)

@@ -98,16 +98,16 @@ const (
 	CauseStopped   Cause = "stopped" // by its owner
 )
 
-// Mends says whether the group may still run: it has not ended, or its owner
+// Recoverable reports whether the group may run again: it has not ended, or its owner
 // stopped it and may start it again.
-func (c Cause) Mends() bool { return c == "" || c == CauseStopped }
+func (c Cause) Recoverable() bool { return c == "" || c == CauseStopped }
 
 // Group is a group at one moment. It never changes.
 type Group struct {
 	Spec
 	ID      int64 // unique for ever
 	State   State // what it is
-	Shown   State // what the API says it is
+	Shown   State // what the API shows
 	Cause   Cause
 	Vague   bool // the API leaves out health and endpoints
 	Queued  string
@@ -115,7 +115,7 @@ type Group struct {
 	Ready   time.Time // when it first was, zero before
 	Ended   time.Time // when it was preempted or stopped
 	Hosts   []Host
-	// Maintenance says that one is announced or going on.
+	// Maintenance states that one is announced or going on.
 	Maintenance bool
 }
 

@@ -7,11 +7,14 @@ import (
 	"strings"
 )
 
+// groups is what callers read of groups and do to them.
+type groups struct{ *lifecycle }
+
 // Group is the group of that key.
-func (c *Cloud) Group(k Key) (*Group, bool) {
+func (c *groups) Group(k Key) (*Group, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	g, ok := c.groups.byKey[k]
+	g, ok := c.live.byKey[k]
 	if !ok {
 		return nil, false
 	}
@@ -20,31 +23,31 @@ func (c *Cloud) Group(k Key) (*Group, bool) {
 
 // Groups are a project's groups of a kind in one zone, or in all for "", sorted
 // by zone and name.
-func (c *Cloud) Groups(project string, kind Kind, zone string) []*Group {
+func (c *groups) Groups(project string, kind Kind, zone string) []*Group {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	keys := c.groups.under(project, kind, zone)
+	keys := c.live.under(project, kind, zone)
 	found := make([]*Group, len(keys))
 	for i, k := range keys {
-		found[i] = c.groups.byKey[k].now
+		found[i] = c.live.byKey[k].now
 	}
 	return found
 }
 
 // All are all groups of all projects, sorted by project, kind, zone and name.
-func (c *Cloud) All() []*Group {
+func (c *groups) All() []*Group {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	found := make([]*Group, len(c.groups.keys))
-	for i, k := range c.groups.keys {
-		found[i] = c.groups.byKey[k].now
+	found := make([]*Group, len(c.live.keys))
+	for i, k := range c.live.keys {
+		found[i] = c.live.byKey[k].now
 	}
 	return found
 }
 
 // Delete begins the deletion of a group in whatever state. Its operation ends
 // when the group is gone.
-func (c *Cloud) Delete(k Key) (Operation, error) {
+func (c *groups) Delete(k Key) (Operation, error) {
 	return c.act(k, "delete", func(g *group, op *operation) *Error {
 		c.erase(g, op)
 		return nil
@@ -52,12 +55,12 @@ func (c *Cloud) Delete(k Key) (Operation, error) {
 }
 
 // Stop powers a ready group off; it keeps its capacity and its disks.
-func (c *Cloud) Stop(k Key) (Operation, error) {
+func (c *groups) Stop(k Key) (Operation, error) {
 	return c.act(k, "stop", func(g *group, op *operation) *Error {
 		if g.now.State != StateReady {
 			return unsupported(g)
 		}
-		c.withdraw(g)
+		g.timers.withdraw()
 		c.switchOff(g)
 		now := c.clock.Now()
 		c.change(g, func(v *Group) {
@@ -65,7 +68,7 @@ func (c *Cloud) Stop(k Key) (Operation, error) {
 			v.Vague, v.Maintenance = false, false
 		})
 		g.op = op
-		c.later(g, g.weather.Deletion.draw(g.rand), func() {
+		c.later(&g.timers, g.conditions.Deletion.draw(g.rand), func() {
 			c.change(g, func(v *Group) { v.State, v.Shown = StateStopped, StateStopped })
 			c.finish(g)
 		})
@@ -74,36 +77,36 @@ func (c *Cloud) Stop(k Key) (Operation, error) {
 }
 
 // Start powers a stopped group on again.
-func (c *Cloud) Start(k Key) (Operation, error) {
+func (c *groups) Start(k Key) (Operation, error) {
 	return c.act(k, "start", func(g *group, op *operation) *Error {
 		if g.now.State != StateStopped || g.now.Cause != CauseStopped {
 			return unsupported(g)
 		}
 		c.change(g, func(v *Group) { v.State, v.Shown, v.Cause = StateStarting, StateStarting, "" })
 		g.op = op
-		c.later(g, g.weather.Provisioning.draw(g.rand), func() { c.power(g) })
+		c.later(&g.timers, g.conditions.Provisioning.draw(g.rand), func() { c.power(g) })
 		return nil
 	})
 }
 
 // Restart powers a ready group off and, as soon as that is done, on again.
-func (c *Cloud) Restart(k Key) (Operation, error) {
+func (c *groups) Restart(k Key) (Operation, error) {
 	return c.act(k, "restart", func(g *group, op *operation) *Error {
 		if g.now.State != StateReady {
 			return unsupported(g)
 		}
-		c.withdraw(g)
+		g.timers.withdraw()
 		c.switchOff(g)
 		c.change(g, func(v *Group) { v.State, v.Shown, v.Maintenance = StateRestarting, StateRestarting, false })
 		g.op = op
-		c.later(g, g.weather.Deletion.draw(g.rand), func() { c.power(g) })
+		c.later(&g.timers, g.conditions.Deletion.draw(g.rand), func() { c.power(g) })
 		return nil
 	})
 }
 
 // Update changes what may be changed of a group in place: labels, metadata,
 // External and Detail. f gets a copy whose maps it may change.
-func (c *Cloud) Update(k Key, f func(*Spec)) (Operation, error) {
+func (c *groups) Update(k Key, f func(*Spec)) (Operation, error) {
 	return c.act(k, "update", func(g *group, op *operation) *Error {
 		if g.now.State == StateDeleting {
 			return unsupported(g)
@@ -119,11 +122,11 @@ func (c *Cloud) Update(k Key, f func(*Spec)) (Operation, error) {
 }
 
 // act does something to a group under a new operation.
-func (c *Cloud) act(k Key, verb string, f func(*group, *operation) *Error) (Operation, error) {
+func (c *groups) act(k Key, verb string, f func(*group, *operation) *Error) (Operation, error) {
 	var view Operation
 	var err *Error
 	c.do(func() {
-		g, ok := c.groups.byKey[k]
+		g, ok := c.live.byKey[k]
 		if !ok {
 			err = missing(k)
 			return
@@ -146,16 +149,16 @@ func missing(k Key) *Error {
 	if k.Kind == KindQueued {
 		collection = "queuedResources"
 	}
-	return refusal(ReasonNotFound, "Resource 'projects/%s/locations/%s/%s/%s' was not found", k.Project, k.Zone, collection, k.Name)
+	return newError(ReasonNotFound, "Resource 'projects/%s/locations/%s/%s/%s' was not found", k.Project, k.Zone, collection, k.Name)
 }
 
 func unsupported(g *group) *Error {
-	return refusal(ReasonState, "Cloud TPU received a bad request. The operation is not supported while in state %s [EID: 0x%x]",
+	return newError(ReasonState, "Cloud TPU received a bad request. The operation is not supported while in state %s [EID: 0x%x]",
 		g.now.State, uint64(g.now.ID))
 }
 
 // Preempt preempts a group now, or after its notice.
-func (c *Cloud) Preempt(k Key, notice bool) error {
+func (c *groups) Preempt(k Key, notice bool) error {
 	return c.strike(k, func(g *group) error {
 		if alive(g.now.State) {
 			c.preempt(g, notice)
@@ -167,7 +170,7 @@ func (c *Cloud) Preempt(k Key, notice bool) error {
 
 // Maintain starts a maintenance event on a ready group, for the workers named or
 // for all with none.
-func (c *Cloud) Maintain(k Key, workers ...int) error {
+func (c *groups) Maintain(k Key, workers ...int) error {
 	return c.strike(k, func(g *group) error {
 		if g.now.State != StateReady {
 			return unsupported(g)
@@ -182,7 +185,7 @@ func (c *Cloud) Maintain(k Key, workers ...int) error {
 
 // Pretend has the API show a group in a state that it is not in, until it next
 // changes by itself.
-func (c *Cloud) Pretend(k Key, shown State) error {
+func (c *groups) Pretend(k Key, shown State) error {
 	return c.strike(k, func(g *group) error {
 		c.change(g, func(v *Group) { v.Shown = shown })
 		return nil
@@ -190,7 +193,7 @@ func (c *Cloud) Pretend(k Key, shown State) error {
 }
 
 // KillHost powers one machine off without anything that shows it.
-func (c *Cloud) KillHost(k Key, worker int) error {
+func (c *groups) KillHost(k Key, worker int) error {
 	return c.strike(k, func(g *group) error {
 		if worker < 0 || worker >= len(g.now.Hosts) {
 			return fmt.Errorf("kill host %d of %s %s: it has %d", worker, k.Kind, k.Name, len(g.now.Hosts))
@@ -200,10 +203,10 @@ func (c *Cloud) KillHost(k Key, worker int) error {
 	})
 }
 
-func (c *Cloud) strike(k Key, f func(*group) error) error {
+func (c *groups) strike(k Key, f func(*group) error) error {
 	var err error
 	c.do(func() {
-		g, ok := c.groups.byKey[k]
+		g, ok := c.live.byKey[k]
 		if !ok {
 			err = missing(k)
 			return
@@ -215,12 +218,12 @@ func (c *Cloud) strike(k Key, f func(*group) error) error {
 
 // SetGuest sets a guest attribute of a machine, as its metadata server does for
 // the machine itself.
-func (c *Cloud) SetGuest(machine string, key GuestKey, value string) error {
+func (c *groups) SetGuest(machine string, key GuestKey, value string) error {
 	var err error
 	c.do(func() {
 		m, ok := c.machines[machine]
 		if !ok {
-			err = refusal(ReasonNotFound, "there is no machine %q", machine)
+			err = newError(ReasonNotFound, "there is no machine %q", machine)
 			return
 		}
 		c.change(m.group, func(v *Group) {
@@ -235,11 +238,11 @@ func (c *Cloud) SetGuest(machine string, key GuestKey, value string) error {
 	return err
 }
 
-// Guest are the guest attributes of a machine, those that its own metadata server
-// was told included.
-func (c *Cloud) Guest(machine string) map[GuestKey]string {
+// Guest are the guest attributes of a machine, those set at its own metadata server
+// included.
+func (c *groups) Guest(machine string) map[GuestKey]string {
 	all := map[GuestKey]string{}
-	if hosts, ok := c.config.Hosts.(Guests); ok {
+	if hosts, ok := c.hosts.(Guests); ok {
 		for path, value := range hosts.GuestAttributes(machine) {
 			namespace, key, _ := strings.Cut(path, "/")
 			all[GuestKey{namespace, key}] = value
@@ -255,7 +258,7 @@ func (c *Cloud) Guest(machine string) map[GuestKey]string {
 
 // Machine is the machine of that ID as [Hosts] know it, with its metadata as it
 // is now.
-func (c *Cloud) Machine(id string) (Machine, bool) {
+func (c *groups) Machine(id string) (Machine, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m, ok := c.machines[id]

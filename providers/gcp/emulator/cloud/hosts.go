@@ -8,7 +8,7 @@ import "time"
 type Hosts interface {
 	// Start powers a machine on: its first boot, or a reboot with its disk kept.
 	Start(m Machine)
-	// Notice tells a running machine what will happen to it in [NoticeTime].
+	// Notice notifies a running machine of what will happen to it in [NoticeTime].
 	Notice(id string, event Event)
 	// Stop powers a machine off without warning. Its disk stays.
 	Stop(id string)
@@ -26,7 +26,7 @@ type Guests interface {
 // NoticeTime is how long before the end a machine learns of it.
 const NoticeTime = 30 * time.Second
 
-// Event is a closed set of what a machine is told beforehand.
+// Event is a closed set of what a machine is notified of.
 type Event string
 
 // The events.
@@ -56,6 +56,6 @@ type Machine struct {
 	// Boot is how long a simulated machine takes from power on to running its
 	// startup script.
 	Boot time.Duration
-	// Bad says that accelerators fail to initialize on this machine.
+	// Bad states that accelerators fail to initialize on this machine.
 	Bad bool
 }

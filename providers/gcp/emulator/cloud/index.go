@@ -11,7 +11,7 @@ func compareKeys(a, b Key) int {
 	)
 }
 
-// index holds things by key and knows their order: project, kind, zone, name.
+// index holds values by key and knows their order: project, kind, zone, name.
 type index[T any] struct {
 	byKey map[Key]T
 	keys  []Key // sorted

@@ -52,7 +52,7 @@ type listFault struct {
 // MisreadList has lists be wrong in one way: those of a name, "" for all; so many
 // times, 0 for any number; for a while, 0 for ever. zone is the one that is missing
 // with [ListZone], "" for a random one.
-func (c *Cloud) MisreadList(fault ListFault, of, zone string, times int, lasts time.Duration) error {
+func (c *admission) MisreadList(fault ListFault, of, zone string, times int, lasts time.Duration) error {
 	switch {
 	case !slices.Contains(ListFaults(), fault):
 		return fmt.Errorf("list: there is no fault %q: want one of %v", fault, ListFaults())
@@ -61,11 +61,11 @@ func (c *Cloud) MisreadList(fault ListFault, of, zone string, times int, lasts t
 	case zone != "" && !c.HasZone(zone):
 		return fmt.Errorf("list: there is no zone %q", zone)
 	}
-	c.do(func() { c.misreadLists(fault, of, zone, times, lasts) })
+	c.do(func() { c.addListFault(fault, of, zone, times, lasts) })
 	return nil
 }
 
-func (c *Cloud) misreadLists(fault ListFault, of, zone string, times int, lasts time.Duration) {
+func (c *admission) addListFault(fault ListFault, of, zone string, times int, lasts time.Duration) {
 	f := &listFault{fault: fault, of: of, zone: zone, left: times}
 	if lasts > 0 {
 		f.until = c.clock.Now().Add(lasts)
@@ -80,8 +80,8 @@ type ListMisreading struct {
 	Dice  *rand.Rand
 }
 
-// Misreading says how a list is wrong that is made now.
-func (c *Cloud) Misreading(of string) ListMisreading {
+// Misreading returns how a list is wrong that is made now.
+func (c *admission) Misreading(of string) ListMisreading {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.called["misreading "+of]++
@@ -100,7 +100,7 @@ func (c *Cloud) Misreading(of string) ListMisreading {
 		}
 		return m
 	}
-	if p := c.rules.scenario.API.ListFaultRate; p > 0 && m.Dice.Float64() < p {
+	if p := c.scenario.API.ListFaultRate; p > 0 && m.Dice.Float64() < p {
 		all := ListFaults()
 		m.Fault = all[m.Dice.IntN(len(all))]
 	}
@@ -108,7 +108,7 @@ func (c *Cloud) Misreading(of string) ListMisreading {
 }
 
 // Linger lets the time of a slow list pass, none on a virtual clock.
-func (c *Cloud) Linger(m ListMisreading) {
+func (c *admission) Linger(m ListMisreading) {
 	if _, virtual := c.clock.(*Virtual); virtual || m.Fault != ListSlow {
 		return
 	}

@@ -1,7 +1,6 @@
 package cloud
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -10,7 +9,7 @@ import (
 // plenty is the capacity of what is built in, in chips or cores.
 const plenty = 1 << 20
 
-// offered says in which zones a TPU generation is published to be, not
+// offered returns the zones in which each TPU generation is published to be, not
 // exhaustively. What a scenario names is offered too.
 func offered() map[string][]string {
 	return map[string][]string{
@@ -38,15 +37,15 @@ func RegionOf(zone string) string {
 }
 
 // Zones are the names of all zones, sorted.
-func (c *Cloud) Zones() []string { return slices.Sorted(maps.Keys(c.rules.zones)) }
+func (r *rules) Zones() []string { return slices.Sorted(maps.Keys(r.zones)) }
 
-// HasZone says whether there is such a zone.
-func (c *Cloud) HasZone(zone string) bool { return c.rules.zones[zone] != nil }
+// HasZone reports whether there is such a zone.
+func (r *rules) HasZone(zone string) bool { return r.zones[zone] != nil }
 
 // Offered are the types that a zone offers, TPU generations and machine families,
 // sorted; whether any of it is free is another question.
-func (c *Cloud) Offered(zone string) []string {
-	z := c.rules.zones[zone]
+func (r *rules) Offered(zone string) []string {
+	z := r.zones[zone]
 	if z == nil {
 		return nil
 	}
@@ -55,59 +54,20 @@ func (c *Cloud) Offered(zone string) []string {
 	return slices.Sorted(maps.Keys(types))
 }
 
-// HasNetwork says whether there is a network of that name.
-func (c *Cloud) HasNetwork(name string) bool {
-	networks := c.config.Scenario.Networks
+// HasNetwork reports whether there is a network of that name.
+func (r *rules) HasNetwork(name string) bool {
+	networks := r.scenario.Networks
 	return len(networks) == 0 || slices.Contains(networks, name)
 }
 
-// HasProject says whether there is such a project.
-func (c *Cloud) HasProject(name string) bool {
-	only := c.config.Scenario.Project
+// HasProject reports whether there is such a project.
+func (r *rules) HasProject(name string) bool {
+	only := r.scenario.Project
 	return only == "" || only == name
 }
 
 // PageSize is the longest page that a list may have.
-func (c *Cloud) PageSize() int { return c.rules.pageSize }
+func (r *rules) PageSize() int { return r.pageSize }
 
 // Runtimes are the scenario's runtime versions beside the published ones.
-func (c *Cloud) Runtimes() []string { return c.config.Scenario.Runtimes }
-
-// Capacity is what there is of a type in a zone, and how much of it is taken.
-type Capacity struct {
-	Zone     string `json:"zone"`
-	Type     string `json:"type"`
-	Reserved bool   `json:"reserved,omitempty"`
-	Total    int    `json:"total"`
-	Used     int    `json:"used"`
-}
-
-// Capacity lists what the scenario names and what anything was taken of, sorted
-// by zone and type.
-func (c *Cloud) Capacity() []Capacity {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, zone := range c.rules.scenario.Zones {
-		for kind := range zone.Capacity {
-			c.pool(poolKey{zone.Name, kind, false})
-		}
-		for kind := range zone.Reserved {
-			c.pool(poolKey{zone.Name, kind, true})
-		}
-	}
-	all := make([]Capacity, 0, len(c.pools))
-	for k, p := range c.pools {
-		all = append(all, Capacity{Zone: k.zone, Type: k.kind, Reserved: k.reserved, Total: p.total, Used: p.used})
-	}
-	slices.SortFunc(all, func(a, b Capacity) int {
-		reserved := 0
-		if a.Reserved != b.Reserved {
-			reserved = 1
-			if b.Reserved {
-				reserved = -1
-			}
-		}
-		return cmp.Or(cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.Type, b.Type), reserved)
-	})
-	return all
-}
+func (r *rules) Runtimes() []string { return r.scenario.Runtimes }

@@ -13,12 +13,12 @@ type Operation struct {
 	Created time.Time
 	Ended   time.Time // zero while it is open
 	Err     *Error
-	// CancelRequested is set once somebody asked for it.
+	// CancelRequested is set once a client has asked for it.
 	CancelRequested bool
 	Group           *Group   // the group when it ended well, nil without one
 	Request         *Request // the queued resource when it ended well, nil without one
 	Progress        int      // percent
 }
 
-// Done says whether it has ended, well or not.
+// Done reports whether it has ended, well or not.
 func (o Operation) Done() bool { return !o.Ended.IsZero() }

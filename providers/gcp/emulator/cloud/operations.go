@@ -17,40 +17,40 @@ type operation struct {
 
 // operations are all that are kept, in order of creation.
 type operations struct {
+	*runner
 	byName map[string]*operation
 	order  []*operation
-	made   uint64
+	count  uint64
 }
 
-func (c *Cloud) open(k Key, verb string) *operation {
-	c.operations.made++
+func (c *operations) open(k Key, verb string) *operation {
+	c.count++
 	now := c.clock.Now()
 	op := &operation{view: Operation{
-		Name:    fmt.Sprintf("operation-%d-%06x", now.UnixMilli(), c.operations.made),
+		Name:    fmt.Sprintf("operation-%d-%06x", now.UnixMilli(), c.count),
 		Project: k.Project, Zone: k.Zone, Kind: k.Kind, Verb: verb, Target: k.Name, Created: now,
 	}}
-	c.operations.byName[op.view.Name] = op
-	c.operations.order = append(c.operations.order, op)
+	c.byName[op.view.Name] = op
+	c.order = append(c.order, op)
 	c.forget(now)
 	return op
 }
 
 // forget drops operations from the front of the order that ended long ago.
-func (c *Cloud) forget(now time.Time) {
-	o := &c.operations
-	for len(o.order) > 0 {
-		first := o.order[0]
-		_, kept := o.byName[first.view.Name]
+func (c *operations) forget(now time.Time) {
+	for len(c.order) > 0 {
+		first := c.order[0]
+		_, kept := c.byName[first.view.Name]
 		if kept && (!first.view.Done() || now.Sub(first.view.Ended) < forgetAfter) {
 			return
 		}
-		delete(o.byName, first.view.Name)
-		o.order = o.order[1:]
+		delete(c.byName, first.view.Name)
+		c.order = c.order[1:]
 	}
 }
 
 // close ends an operation; ending an ended one does nothing.
-func (c *Cloud) close(op *operation, err *Error) {
+func (c *operations) close(op *operation, err *Error) {
 	if op == nil || op.view.Done() {
 		return
 	}
@@ -58,10 +58,10 @@ func (c *Cloud) close(op *operation, err *Error) {
 }
 
 // Operation is the operation of that name.
-func (c *Cloud) Operation(name string) (Operation, bool) {
+func (c *operations) Operation(name string) (Operation, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	op, ok := c.operations.byName[name]
+	op, ok := c.byName[name]
 	if !ok {
 		return Operation{}, false
 	}
@@ -69,12 +69,12 @@ func (c *Cloud) Operation(name string) (Operation, bool) {
 }
 
 // Operations are those of a project in one zone, or in all for "", oldest first.
-func (c *Cloud) Operations(project, zone string) []Operation {
+func (c *operations) Operations(project, zone string) []Operation {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var found []Operation
-	for _, op := range c.operations.order {
-		if _, kept := c.operations.byName[op.view.Name]; kept && op.view.Project == project && (zone == "" || op.view.Zone == zone) {
+	for _, op := range c.order {
+		if _, kept := c.byName[op.view.Name]; kept && op.view.Project == project && (zone == "" || op.view.Zone == zone) {
 			found = append(found, op.view)
 		}
 	}
@@ -83,12 +83,12 @@ func (c *Cloud) Operations(project, zone string) []Operation {
 
 // CancelOperation asks an open operation to stop: a creation is undone, anything
 // else goes on.
-func (c *Cloud) CancelOperation(name string) error {
+func (c *operations) CancelOperation(name string) error {
 	var err error
 	c.do(func() {
-		op, ok := c.operations.byName[name]
+		op, ok := c.byName[name]
 		if !ok {
-			err = refusal(ReasonNotFound, "Operation %q not found.", name)
+			err = newError(ReasonNotFound, "Operation %q not found.", name)
 			return
 		}
 		if op.view.Done() {
@@ -96,7 +96,7 @@ func (c *Cloud) CancelOperation(name string) error {
 		}
 		op.view.CancelRequested = true
 		if cancel := op.onCancel; cancel != nil {
-			c.close(op, refusal(ReasonCancelled, "The operation was cancelled."))
+			c.close(op, newError(ReasonCancelled, "The operation was cancelled."))
 			cancel()
 		}
 	})
@@ -104,19 +104,19 @@ func (c *Cloud) CancelOperation(name string) error {
 }
 
 // DeleteOperation forgets an operation; what it stands for goes on.
-func (c *Cloud) DeleteOperation(name string) error {
+func (c *operations) DeleteOperation(name string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, ok := c.operations.byName[name]; !ok {
-		return refusal(ReasonNotFound, "Operation %q not found.", name)
+	if _, ok := c.byName[name]; !ok {
+		return newError(ReasonNotFound, "Operation %q not found.", name)
 	}
-	delete(c.operations.byName, name)
+	delete(c.byName, name)
 	return nil
 }
 
 // Record makes an operation of a server's own that ends well after a while; 0
 // ends it at once. done, if not nil, is called when it has ended.
-func (c *Cloud) Record(target Key, verb string, after time.Duration, done func()) Operation {
+func (c *operations) Record(target Key, verb string, after time.Duration, done func()) Operation {
 	var view Operation
 	c.do(func() {
 		op := c.open(target, verb)

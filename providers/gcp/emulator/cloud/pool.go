@@ -1,6 +1,8 @@
 package cloud
 
 import (
+	"cmp"
+	"slices"
 	"time"
 )
 
@@ -12,11 +14,6 @@ type poolKey struct {
 
 // pool is what there is of it and how much is taken.
 type pool struct{ total, used int }
-
-type quotaKey struct {
-	project, region, kind string
-	tier                  Tier
-}
 
 // window is a time without capacity or reach, in real times.
 type window struct {
@@ -33,11 +30,20 @@ func (s *Spec) pool() poolKey {
 	return poolKey{zone: s.Zone, kind: s.Type, reserved: s.Tier == TierReserved}
 }
 
-func (c *Cloud) pool(k poolKey) *pool {
+// accounts are what is taken of capacity and held of quotas.
+type accounts struct {
+	*runner
+	*rules
+	pools     map[poolKey]*pool
+	quotas    map[quotaKey]int // units held
+	stockouts []window
+}
+
+func (c *accounts) pool(k poolKey) *pool {
 	p := c.pools[k]
 	if p == nil {
 		p = &pool{}
-		if z := c.rules.zones[k.zone]; z != nil {
+		if z := c.zones[k.zone]; z != nil {
 			p.total = z.capacity[k.kind]
 			if k.reserved {
 				p.total = z.reserved[k.kind]
@@ -50,7 +56,7 @@ func (c *Cloud) pool(k poolKey) *pool {
 
 // lacking is why there is no capacity for all the specs together now, nil if
 // there is.
-func (c *Cloud) lacking(specs []Spec) *Error {
+func (c *accounts) lacking(specs []Spec) *Error {
 	now := c.clock.Now()
 	need := map[poolKey]int{}
 	for i := range specs {
@@ -67,7 +73,7 @@ func (c *Cloud) lacking(specs []Spec) *Error {
 	return nil
 }
 
-func (c *Cloud) stockedOut(zone, kind string, now time.Time) bool {
+func (c *accounts) stockedOut(zone, kind string, now time.Time) bool {
 	for _, w := range c.stockouts {
 		if w.covers(zone, kind, now) {
 			return true
@@ -77,80 +83,55 @@ func (c *Cloud) stockedOut(zone, kind string, now time.Time) bool {
 }
 
 func stockout(s *Spec) *Error {
-	e := refusal(ReasonStockout, "There is no more capacity in the zone %q; you can try in another zone where Cloud TPU Nodes are offered"+
+	e := newError(ReasonStockout, "There is no more capacity in the zone %q; you can try in another zone where Cloud TPU Nodes are offered"+
 		" (see https://cloud.google.com/tpu/docs/regions).", s.Zone)
 	if s.Tier == TierReserved {
-		e = refusal(ReasonReservation, "Insufficient reserved capacity. Contact customer support to increase your reservation.")
+		e = newError(ReasonReservation, "Insufficient reserved capacity. Contact customer support to increase your reservation.")
 	}
 	e.Zone, e.Region, e.Type = s.Zone, RegionOf(s.Zone), s.Type
 	return e
 }
 
 // take and release move capacity; what is taken is given back exactly once.
-func (c *Cloud) take(s *Spec) { c.pool(s.pool()).used += s.Units }
+func (c *accounts) take(s *Spec) { c.pool(s.pool()).used += s.Units }
 
-func (c *Cloud) release(s *Spec) { c.pool(s.pool()).used -= s.Units }
+func (c *accounts) release(s *Spec) { c.pool(s.pool()).used -= s.Units }
 
-// overQuota is why the specs together exceed a quota, nil if they do not.
-func (c *Cloud) overQuota(specs []Spec) *Error {
-	for _, q := range c.rules.scenario.Quotas {
-		need, held := 0, 0
-		for i := range specs {
-			if s := &specs[i]; RegionOf(s.Zone) == q.Region && s.Type == q.Type && (q.Tier == "" || q.Tier == s.Tier) {
-				need += s.Units
-				held = c.held(s.Project, q)
+// Capacity is what there is of a type in a zone, and how much of it is taken.
+type Capacity struct {
+	Zone     string `json:"zone"`
+	Type     string `json:"type"`
+	Reserved bool   `json:"reserved,omitempty"`
+	Total    int    `json:"total"`
+	Used     int    `json:"used"`
+}
+
+// Capacity lists what the scenario names and what anything was taken of, sorted
+// by zone and type.
+func (c *accounts) Capacity() []Capacity {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, zone := range c.scenario.Zones {
+		for kind := range zone.Capacity {
+			c.pool(poolKey{zone.Name, kind, false})
+		}
+		for kind := range zone.Reserved {
+			c.pool(poolKey{zone.Name, kind, true})
+		}
+	}
+	all := make([]Capacity, 0, len(c.pools))
+	for k, p := range c.pools {
+		all = append(all, Capacity{Zone: k.zone, Type: k.kind, Reserved: k.reserved, Total: p.total, Used: p.used})
+	}
+	slices.SortFunc(all, func(a, b Capacity) int {
+		reserved := 0
+		if a.Reserved != b.Reserved {
+			reserved = 1
+			if b.Reserved {
+				reserved = -1
 			}
 		}
-		if need > 0 && held+need > q.Limit {
-			e := refusal(ReasonQuota, "Quota limit '%s' has been exceeded. Limit: %d in region %s.", q.name(), q.Limit, q.Region)
-			e.Region, e.Type, e.Limit, e.Zone = q.Region, q.Type, q.Limit, specs[0].Zone
-			return e
-		}
-	}
-	return nil
-}
-
-// name is the limit's name in the style of the service's own.
-func (q Quota) name() string {
-	tier := ""
-	if q.Tier == TierSpot {
-		tier = "Preemptible"
-	}
-	return "TPU" + tier + q.Type + "PerProjectPerRegionForTPUAPI"
-}
-
-func (c *Cloud) held(project string, q Quota) int {
-	sum := 0
-	for _, tier := range []Tier{TierOnDemand, TierSpot, TierReserved} {
-		if q.Tier == "" || q.Tier == tier {
-			sum += c.quotas[quotaKey{project, q.Region, q.Type, tier}]
-		}
-	}
-	return sum
-}
-
-// charge holds or, with -1, gives back the quota of specs.
-func (c *Cloud) charge(specs []Spec, sign int) {
-	for i := range specs {
-		s := &specs[i]
-		c.quotas[quotaKey{s.Project, RegionOf(s.Zone), s.Type, s.Tier}] += sign * s.Units
-	}
-}
-
-// overRate counts a creation and says if it was one too many in this minute.
-func (c *Cloud) overRate(project, method string) *Error {
-	now := c.clock.Now()
-	key := project + " " + method
-	recent := c.minutes[key]
-	for len(recent) > 0 && !recent[0].After(now.Add(-time.Minute)) {
-		recent = recent[1:]
-	}
-	if len(recent) >= c.rules.createLimit {
-		c.minutes[key] = recent
-		e := refusal(ReasonRate, "Quota limit '%s requests per minute' has been exceeded. Limit: %d per minute.", method, c.rules.createLimit)
-		e.Limit = c.rules.createLimit
-		return e
-	}
-	c.minutes[key] = append(recent, now)
-	return nil
+		return cmp.Or(cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.Type, b.Type), reserved)
+	})
+	return all
 }

@@ -11,16 +11,17 @@ import (
 type rules struct {
 	scenario    Scenario
 	zones       map[string]*zoneRules
-	calm        Weather
+	calm        Conditions
 	createLimit int
 	pageSize    int
+	abated      bool // see Abate
 }
 
 type zoneRules struct {
-	capacity map[string]int
-	reserved map[string]int
-	weather  Weather
-	types    map[string]Weather
+	capacity   map[string]int
+	reserved   map[string]int
+	conditions Conditions
+	types      map[string]Conditions
 }
 
 func newRules(s Scenario) *rules {
@@ -31,7 +32,7 @@ func newRules(s Scenario) *rules {
 	if r.pageSize == 0 {
 		r.pageSize = 500
 	}
-	r.calm = s.Weather.over(calm())
+	r.calm = s.Conditions.over(calm())
 	for generation, zones := range offered() {
 		for _, zone := range zones {
 			r.zone(zone).capacity[generation] = plenty
@@ -42,9 +43,9 @@ func newRules(s Scenario) *rules {
 		to := r.zone(z.Name)
 		maps.Copy(to.capacity, z.Capacity)
 		maps.Copy(to.reserved, z.Reserved)
-		to.weather = z.Weather.over(r.calm)
+		to.conditions = z.Conditions.over(r.calm)
 		for _, t := range z.Types {
-			to.types[t.Name] = t.Weather.over(to.weather)
+			to.types[t.Name] = t.Conditions.over(to.conditions)
 		}
 	}
 	return r
@@ -54,7 +55,7 @@ func newRules(s Scenario) *rules {
 func (r *rules) zone(name string) *zoneRules {
 	z := r.zones[name]
 	if z == nil {
-		z = &zoneRules{capacity: map[string]int{}, reserved: map[string]int{}, types: map[string]Weather{}, weather: r.calm}
+		z = &zoneRules{capacity: map[string]int{}, reserved: map[string]int{}, types: map[string]Conditions{}, conditions: r.calm}
 		for _, family := range families() {
 			z.capacity[family] = plenty
 		}
@@ -63,8 +64,8 @@ func (r *rules) zone(name string) *zoneRules {
 	return z
 }
 
-// weather is that of a type in a zone.
-func (r *rules) weather(zone, kind string) *Weather {
+// conditions are those of a type in a zone.
+func (r *rules) conditions(zone, kind string) *Conditions {
 	z := r.zones[zone]
 	if z == nil {
 		return &r.calm
@@ -72,12 +73,12 @@ func (r *rules) weather(zone, kind string) *Weather {
 	if w, ok := z.types[kind]; ok {
 		return &w
 	}
-	return &z.weather
+	return &z.conditions
 }
 
-// calm is the weather of the zero scenario.
-func calm() Weather {
-	return Weather{
+// calm are the conditions of the zero scenario.
+func calm() Conditions {
+	return Conditions{
 		Provisioning:   Range{2 * time.Second, 5 * time.Second},
 		Deletion:       Range{time.Second, 2 * time.Second},
 		StockoutAfter:  Range{time.Second, 3 * time.Second},
@@ -89,8 +90,8 @@ func calm() Weather {
 	}
 }
 
-// over is the weather with what it leaves open taken from around it.
-func (w Weather) over(around Weather) Weather {
+// over are the conditions with unset fields taken from the enclosing ones.
+func (w Conditions) over(around Conditions) Conditions {
 	ranges, aroundRanges := w.ranges(), around.ranges()
 	for i := range ranges {
 		if *ranges[i] == (Range{}) {
@@ -112,14 +113,14 @@ func (w Weather) over(around Weather) Weather {
 	return w
 }
 
-func (w *Weather) ranges() []*Range {
+func (w *Conditions) ranges() []*Range {
 	return []*Range{
 		&w.Provisioning, &w.Boot, &w.BootSpread, &w.OperationLag, &w.Deletion, &w.StockoutAfter, &w.LieFor, &w.MaintenanceFor,
 		&w.VagueFor, &w.StuckFor, &w.Suspension,
 	}
 }
 
-func (w *Weather) shares() []*Share {
+func (w *Conditions) shares() []*Share {
 	return []*Share{
 		&w.Notice, &w.OddEnds, &w.Lies, &w.LateFailures, &w.CreatePreempted, &w.DeadHosts, &w.BadHosts, &w.StuckDeletions,
 		&w.Lingering,
@@ -140,4 +141,13 @@ func (s Share) draw(from *rand.Rand) bool { return s.P > 0 && from.Float64() < s
 // exponential draws the time until something that happens every mean on average.
 func exponential(mean time.Duration, from *rand.Rand) time.Duration {
 	return time.Duration(math.Min(from.ExpFloat64()*float64(mean), math.MaxInt64/4))
+}
+
+// abated are the conditions without faults; durations stay.
+func (w Conditions) abated() Conditions {
+	w.Preemption, w.Maintenance = 0, 0
+	for _, share := range w.shares() {
+		*share = Of(0)
+	}
+	return w
 }

@@ -2,7 +2,7 @@ package cloud
 
 import "time"
 
-// Scenario is the weather that a cloud has. The zero Scenario is a calm one.
+// Scenario is how a cloud behaves. The zero Scenario is a cloud without faults.
 type Scenario struct {
 	Seed uint64
 	// Project is the only one that exists; "": any does.
@@ -16,10 +16,10 @@ type Scenario struct {
 	// PageSize is the longest page of a list; 0: 500.
 	PageSize int
 	API      API
-	// Weather is that of every zone and type which has none of its own.
-	Weather Weather
-	Zones   []Zone // by name, each once
-	Quotas  []Quota
+	// Conditions are those of every zone and type which has none of its own.
+	Conditions Conditions
+	Zones      []Zone // by name, each once
+	Quotas     []Quota
 	// Stockouts are windows without capacity for anything new.
 	Stockouts []Window
 	// Outages are windows in which lists over all zones leave a zone out as
@@ -47,9 +47,9 @@ type API struct {
 // Range is a span of time from which one is drawn evenly.
 type Range struct{ Min, Max time.Duration }
 
-// Weather is what happens to groups. The zero value of each field is calm, and in
-// a zone or type means "as around it".
-type Weather struct {
+// Conditions are what happens to groups. The zero value of each field means no fault;
+// in a zone or type it means the value of the enclosing block.
+type Conditions struct {
 	// Provisioning is from the request to power on; zero: 2 s to 5 s.
 	Provisioning Range
 	// Boot is from power on to the startup script on simulated machines; and by how
@@ -111,15 +111,15 @@ type Zone struct {
 	Capacity map[string]int
 	// Reserved is what reservations hold, beside Capacity; a type that is not
 	// named has none.
-	Reserved map[string]int
-	Weather  Weather
-	Types    []TypeWeather
+	Reserved   map[string]int
+	Conditions Conditions
+	Types      []TypeConditions
 }
 
-// TypeWeather is the weather of one type in a zone.
-type TypeWeather struct {
-	Name    string
-	Weather Weather
+// TypeConditions are the conditions of one type in a zone.
+type TypeConditions struct {
+	Name       string
+	Conditions Conditions
 }
 
 // Quota limits a type in a region, or in a single zone of it.
@@ -145,7 +145,7 @@ type Scripted struct {
 	At     time.Duration // since the start
 	Action Action
 	Target string        // name of a group; "name/2" of one of its machines
-	Zone   string        // of a stockout or an outage, or to tell groups of one name apart
+	Zone   string        // of a stockout or an outage, or to distinguish groups of one name
 	Type   string        // of a stockout
 	For    time.Duration // of a stockout or an outage; 0: for ever
 	Silent bool          // a preemption without notice

@@ -71,11 +71,11 @@ at "1h" {
 		t.Fatal(diags)
 	}
 	want := cloud.Scenario{
-		Seed:    7,
-		Weather: cloud.Weather{Preemption: 6 * time.Hour, Notice: cloud.Of(0)},
+		Seed:       7,
+		Conditions: cloud.Conditions{Preemption: 6 * time.Hour, Notice: cloud.Of(0)},
 		Zones: []cloud.Zone{{
 			Name: "us-west4-a", Capacity: map[string]int{"v5litepod": 64},
-			Types: []cloud.TypeWeather{{Name: "v5litepod", Weather: cloud.Weather{Provisioning: cloud.Range{Min: time.Minute, Max: 2 * time.Minute}}}},
+			Types: []cloud.TypeConditions{{Name: "v5litepod", Conditions: cloud.Conditions{Provisioning: cloud.Range{Min: time.Minute, Max: 2 * time.Minute}}}},
 		}},
 		Quotas: []cloud.Quota{{Region: "us-west4", Type: "v5litepod", Tier: cloud.TierSpot}},
 		Events: []cloud.Scripted{

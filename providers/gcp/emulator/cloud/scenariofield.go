@@ -15,7 +15,7 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// field is an attribute and what takes its value. An error is a sentence.
+// field is an attribute and what takes its value. An error is the detail of a diagnostic.
 type field struct {
 	name string
 	take func(value cty.Value, at hcl.Range) error
@@ -69,8 +69,8 @@ func meant(name string, names []string) string {
 	return ""
 }
 
-// weatherFields are the attributes of a weather.
-func weatherFields(w *Weather) []field {
+// conditionsFields are the attributes of conditions.
+func conditionsFields(w *Conditions) []field {
 	return []field{
 		{"provisioning", rangeInto(&w.Provisioning)}, {"boot", rangeInto(&w.Boot)}, {"boot_spread", rangeInto(&w.BootSpread)},
 		{"operation_lag", rangeInto(&w.OperationLag)}, {"deletion", rangeInto(&w.Deletion)},
@@ -269,7 +269,7 @@ func (d *scenarioReader) zoneInto(into *string) func(cty.Value, hcl.Range) error
 	}
 }
 
-// sentence is an error in the words of a diagnostic's detail.
+// badValue is an error whose text is the detail of a diagnostic.
 type sentenceError string
 
 func (s sentenceError) Error() string { return string(s) }

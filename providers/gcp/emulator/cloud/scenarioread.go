@@ -84,7 +84,7 @@ func scenarioFields(s *Scenario) []field {
 		{"list_fault_rate", rateInto(&s.API.ListFaultRate)},
 		{"deny", textsInto(&s.API.Deny)}, {"disabled_apis", textsInto(&s.API.Disabled)},
 		{"unauthenticated", flagInto(&s.API.Unauthenticated)},
-	}, weatherFields(&s.Weather))
+	}, conditionsFields(&s.Conditions))
 }
 
 // checkZones finds zones that neither the scenario nor the built-in table has.
@@ -105,13 +105,13 @@ func (d *scenarioReader) zone(b *hcl.Block, s *Scenario) {
 	if RegionOf(z.Name) == z.Name {
 		d.wrong(b.LabelRanges[0], "Bad zone name", fmt.Sprintf("%q is no zone: write it as \"us-west4-a\".", z.Name))
 	}
-	fields := append(weatherFields(&z.Weather), field{"capacity", capacityInto(&z.Capacity)}, field{"reserved", capacityInto(&z.Reserved)})
+	fields := append(conditionsFields(&z.Conditions), field{"capacity", capacityInto(&z.Capacity)}, field{"reserved", capacityInto(&z.Reserved)})
 	for _, inner := range d.body(b.Body, fields, []hcl.BlockHeaderSchema{{Type: "type", LabelNames: []string{"name"}}}) {
-		t := TypeWeather{Name: inner.Labels[0]}
+		t := TypeConditions{Name: inner.Labels[0]}
 		if err := checkType(t.Name); err != nil {
 			d.wrong(inner.LabelRanges[0], "Unknown type", err.Error())
 		}
-		d.body(inner.Body, weatherFields(&t.Weather), nil)
+		d.body(inner.Body, conditionsFields(&t.Conditions), nil)
 		z.Types = append(z.Types, t)
 	}
 	s.Zones = append(s.Zones, z)
@@ -142,7 +142,7 @@ func (d *scenarioReader) window(b *hcl.Block, stockout bool) Window {
 	return w
 }
 
-// event reads what happens at one time: any number of things, in a fixed order.
+// event reads what happens at one time: any number of actions, in a fixed order.
 func (d *scenarioReader) event(b *hcl.Block) []Scripted {
 	var at schema.Duration
 	if err := at.UnmarshalText([]byte(b.Labels[0])); err != nil || at < 0 {

@@ -9,17 +9,17 @@ import (
 
 // script sets the timers of all that the scenario has happen.
 func (c *Cloud) script() {
-	for _, w := range c.rules.scenario.Stockouts {
+	for _, w := range c.scenario.Stockouts {
 		c.stockouts = append(c.stockouts, c.window(w))
 		c.onTime(w.From, func() { c.stockoutBegins(w) })
 		if w.To > 0 {
 			c.onTime(w.To, func() { c.freed = true })
 		}
 	}
-	for _, w := range c.rules.scenario.Outages {
+	for _, w := range c.scenario.Outages {
 		c.outages = append(c.outages, c.window(w))
 	}
-	for _, e := range c.rules.scenario.Events {
+	for _, e := range c.scenario.Events {
 		c.onTime(e.At, func() { c.happen(e) })
 	}
 }
@@ -46,15 +46,15 @@ func (c *Cloud) stockoutBegins(w Window) {
 	if !w.Preempt {
 		return
 	}
-	for _, k := range append([]Key(nil), c.groups.keys...) {
-		g := c.groups.byKey[k]
+	for _, k := range append([]Key(nil), c.live.keys...) {
+		g := c.live.byKey[k]
 		if g.now.Zone == w.Zone && (w.Type == "" || w.Type == g.now.Type) && g.now.Tier == TierSpot && alive(g.now.State) {
-			c.preempt(g, g.weather.Notice.draw(g.rand))
+			c.preempt(g, g.conditions.Notice.draw(g.rand))
 		}
 	}
 }
 
-// alive says whether a group in that state may still be preempted.
+// alive reports whether a group in that state may still be preempted.
 func alive(s State) bool {
 	switch s {
 	case StateCreating, StateReady, StateRestarting, StateReimaging, StateRepairing, StateStarting:
@@ -96,7 +96,7 @@ func (c *Cloud) happen(e Scripted) {
 	case ActionOutage:
 		c.outages = append(c.outages, c.window(w))
 	case ActionList:
-		c.misreadLists(ListFault(e.Target), e.List, e.Zone, e.Times, e.For)
+		c.addListFault(ListFault(e.Target), e.List, e.Zone, e.Times, e.For)
 	}
 }
 
@@ -110,9 +110,9 @@ func targetOf(target string) (name string, worker int) {
 
 func (c *Cloud) named(name, zone string) []*group {
 	var found []*group
-	for _, k := range c.groups.keys {
+	for _, k := range c.live.keys {
 		if k.Name == name && (zone == "" || k.Zone == zone) {
-			found = append(found, c.groups.byKey[k])
+			found = append(found, c.live.byKey[k])
 		}
 	}
 	return found
@@ -145,11 +145,8 @@ func (c *Cloud) Outage(zone string, lasts time.Duration) error {
 	return nil
 }
 
-// Calm ends all stockouts and outages that were begun or scripted; the rest of
-// the weather goes on. Abate ends that too.
+// Calm ends all stockouts and outages that were begun or scripted; other faults go
+// on. Abate ends those too.
 func (c *Cloud) Calm() {
 	c.do(func() { c.stockouts, c.outages, c.freed = nil, nil, true })
 }
-
-// SetAPI has the API itself behave differently from now on.
-func (c *Cloud) SetAPI(api API) { c.do(func() { c.rules.scenario.API = api }) }

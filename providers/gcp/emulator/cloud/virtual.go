@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Virtual is a clock that moves only when told to. Timers run in the goroutine
+// Virtual is a clock that moves only by Advance. Timers run in the goroutine
 // that moves it, in the order of their times, those of the same time in the
 // order in which they were set.
 type Virtual struct {

@@ -152,7 +152,7 @@ func (w *world) ended(op cloud.Operation, reason cloud.Reason) cloud.Operation {
 	return now
 }
 
-// saw says whether the fleet's trace has the words in this order, each in a line
+// saw reports whether the fleet's trace has the words in this order, each in a line
 // of its own.
 func (w *world) saw(words ...string) {
 	w.t.Helper()

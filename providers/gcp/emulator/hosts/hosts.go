@@ -9,7 +9,7 @@
 //
 // It leaves out what a machine is made of: there is no TPU, and all machines share
 // this one's users, files and programs. When and which machines run is
-// package cloud's to say. Start with [New].
+// package cloud's to decide. Start with [New].
 package hosts
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
 )
 
-// Config says where the machines live.
+// Config states where the machines live.
 type Config struct {
 	// Dir keeps a directory for each machine; made if need be, and locked. What
 	// an emulator that died has left running there is ended. Required.
@@ -34,7 +34,7 @@ type Config struct {
 	Storage string
 	// Env are more variables of every process of every machine, "NAME=value".
 	Env []string
-	// Log is told of what does not work; nil: nobody is.
+	// Log receives problems; nil: they are dropped.
 	Log *slog.Logger
 }
 
@@ -130,7 +130,7 @@ func (h *Hosts) Close() error {
 	return errors.Join(append(errs, h.lock.Close())...)
 }
 
-// GuestAttributes are what a machine has said of itself since it was switched
+// GuestAttributes are what a machine has set since it was switched
 // on, by "namespace/key"; nil for one that is off. "fray/status" is how far it
 // has come.
 func (h *Hosts) GuestAttributes(id string) map[string]string {
@@ -140,7 +140,7 @@ func (h *Hosts) GuestAttributes(id string) map[string]string {
 	return nil
 }
 
-// Disk is the directory of a machine, for those who look into it; "" if there is none.
+// Disk is the directory of a machine, for tests that read it; "" if there is none.
 func (h *Hosts) Disk(id string) string {
 	if m := h.find(id); m != nil {
 		return m.dir

@@ -1,4 +1,4 @@
 package hosts
 
-// ownLoopback says that all of 127.0.0.0/8 can be bound without setting it up.
+// ownLoopback states that all of 127.0.0.0/8 can be bound without setting it up.
 const ownLoopback = true

@@ -126,11 +126,11 @@ func (m *machine) environ(root, metadataAddress string) []string {
 	return append(env, m.config.Env...)
 }
 
-// badVariable tells a rehearsed task that its machine's accelerators are broken:
+// badVariable marks for a rehearsed task that its machine's accelerators are broken:
 // it may complain as libtpu would.
 const badVariable = "EMULATED_TPU_BROKEN"
 
-// facts are what the metadata server says.
+// facts are what the metadata server reports.
 func (m *machine) facts() metadata.Facts {
 	id := fnv.New64a()
 	_, _ = id.Write([]byte(m.spec.ID)) // never fails
@@ -175,7 +175,7 @@ func (m *machine) address(worker int) string {
 	return "127.0.0.1"
 }
 
-// notice tells the machine what will come over it.
+// notice notifies the machine of what will happen to it.
 func (m *machine) notice(event cloud.Event) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

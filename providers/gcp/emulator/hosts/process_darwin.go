@@ -10,8 +10,8 @@ import (
 // zombieState is SZOMB of sys/proc.h.
 const zombieState = 5
 
-// processes lists the living processes of this machine; those whose mark begins
-// as given are marked.
+// processes lists the living processes of this machine; a process is marked if its
+// mark begins as given.
 func processes(mark string) ([]process, error) {
 	list, err := unix.SysctlKinfoProcSlice("kern.proc.all")
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// processes lists the living processes of this machine; those whose mark begins
-// as given are marked.
+// processes lists the living processes of this machine; a process is marked if its
+// mark begins as given.
 func processes(mark string) ([]process, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

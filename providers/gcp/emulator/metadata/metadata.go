@@ -3,8 +3,8 @@
 // is about to be taken away, and for tokens of its service account.
 //
 // It has the paths that fray's startup script and agent and Google's own client
-// libraries use, and no others. It knows no cloud; whoever runs the machine tells
-// it what to say. Start with [New].
+// libraries use, and no others. It knows no cloud: the caller, which runs the
+// machine, sets its values. Start with [New].
 package metadata
 
 import (
@@ -104,10 +104,10 @@ func (s *Server) Close() {
 	}
 }
 
-// Preempt says that the machine is being taken away.
+// Preempt announces that the machine is being taken away.
 func (s *Server) Preempt() { s.set(preempted, "TRUE") }
 
-// Maintain says what maintenance comes over the machine, such as
+// Maintain announces a maintenance of the machine, such as
 // "TERMINATE_ON_HOST_MAINTENANCE"; "": none.
 func (s *Server) Maintain(event string) {
 	if event == "" {
@@ -119,7 +119,7 @@ func (s *Server) Maintain(event string) {
 // SetAttribute changes an attribute of the machine.
 func (s *Server) SetAttribute(name, text string) { s.set("instance/attributes/"+name, text) }
 
-// Guest is what the machine has said of itself, by "namespace/key".
+// Guest are the guest attributes that the machine has set, by "namespace/key".
 func (s *Server) Guest() map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,7 +168,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// guestSwitch is the attribute without which a machine may say nothing of itself.
+// guestSwitch is the attribute without which a machine may set no guest attributes.
 const guestSwitch = "enable-guest-attributes"
 
 func (s *Server) putGuest(w http.ResponseWriter, r *http.Request, name string) {

@@ -8,26 +8,26 @@ import (
 	"strings"
 )
 
-// thing is a closed set of what a request is about.
-type thing int
+// kind is a closed set of what a request is about.
+type kind int
 
 const (
-	thingUnknown thing = iota
-	thingBuckets
-	thingBucket
-	thingPermissions // the caller's, on a bucket
-	thingObjects
-	thingObject
-	thingUpload
+	kindUnknown kind = iota
+	kindBuckets
+	kindBucket
+	kindPermissions // the caller's, on a bucket
+	kindObjects
+	kindObject
+	kindUpload
 )
 
 // address is what a request is about.
 type address struct {
-	thing      thing
+	kind       kind
 	bucket     string
 	object     string
 	generation int64 // 0: the live one
-	media      bool  // the bytes rather than what is said about them
+	media      bool  // the bytes rather than the metadata
 	dialect    dialect
 }
 
@@ -51,7 +51,7 @@ func parse(r *http.Request) (address, error) {
 		if rest != "o" {
 			return at, nil
 		}
-		at.thing = thingUpload
+		at.kind = kindUpload
 		return at.named(bucket, "")
 	}
 	rest, download := strings.CutPrefix(escaped, "/download/storage/v1/b/")
@@ -70,7 +70,7 @@ func parse(r *http.Request) (address, error) {
 	if !ok || object == "" {
 		return at, nil
 	}
-	at.thing = thingObject
+	at.kind = kindObject
 	return at.named(bucket, object)
 }
 
@@ -80,15 +80,15 @@ func (at address) resource(rest string) (address, error) {
 	object := strings.TrimPrefix(rest, "o/")
 	switch {
 	case bucket == "":
-		at.thing = thingBuckets
+		at.kind = kindBuckets
 	case rest == "":
-		at.thing = thingBucket
+		at.kind = kindBucket
 	case rest == "iam/testPermissions":
-		at.thing = thingPermissions
+		at.kind = kindPermissions
 	case rest == "o":
-		at.thing = thingObjects
+		at.kind = kindObjects
 	case object != rest && object != "" && !strings.Contains(object, "/"):
-		at.thing = thingObject
+		at.kind = kindObject
 		return at.named(bucket, object)
 	}
 	return at.named(bucket, "")

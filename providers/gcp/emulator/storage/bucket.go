@@ -15,7 +15,7 @@ func baseOf(r *http.Request) string {
 	return "http://" + r.Host
 }
 
-// bucketDraft is what a request says about a bucket. What it does not say is nil.
+// bucketDraft are a request's attributes of a bucket, nil where it has none.
 type bucketDraft struct {
 	Name       *string
 	Location   *string
@@ -48,8 +48,8 @@ func (s *Server) serveBuckets(r *http.Request) (answer, error) {
 	switch r.Method {
 	case http.MethodGet:
 		items := []resource{}
-		for _, name := range slices.Sorted(maps.Keys(s.shelves)) {
-			items = append(items, s.shelves[name].resource(baseOf(r)))
+		for _, name := range slices.Sorted(maps.Keys(s.indexes)) {
+			items = append(items, s.indexes[name].resource(baseOf(r)))
 		}
 		return answer{resource: resource{"kind": "storage#buckets", "items": items}}, nil
 	case http.MethodPost:
@@ -61,13 +61,13 @@ func (s *Server) serveBuckets(r *http.Request) (answer, error) {
 		if err := (Config{Buckets: []Bucket{b}}).validate(); err != nil {
 			return answer{}, invalid("Invalid bucket name: '%s'", b.Name)
 		}
-		if s.shelves[b.Name] != nil {
+		if s.indexes[b.Name] != nil {
 			return answer{}, conflict("Your previous request to create the named bucket succeeded and you already own it.")
 		}
 		if err := s.open(b); err != nil {
 			return answer{}, err
 		}
-		return answer{resource: s.shelves[b.Name].resource(baseOf(r))}, nil
+		return answer{resource: s.indexes[b.Name].resource(baseOf(r))}, nil
 	}
 	return answer{}, unknown(r)
 }
@@ -76,48 +76,48 @@ func (s *Server) serveBuckets(r *http.Request) (answer, error) {
 func (s *Server) serveBucket(r *http.Request, at address) (answer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	shelf, err := s.shelf(at.bucket)
+	index, err := s.index(at.bucket)
 	if err != nil {
 		return answer{}, err
 	}
 	permission := map[string]string{
 		http.MethodGet: "storage.buckets.get", http.MethodPatch: "storage.buckets.update", http.MethodDelete: "storage.buckets.delete",
 	}[r.Method]
-	if err := shelf.allow(permission); err != nil {
+	if err := index.allow(permission); err != nil {
 		return answer{}, err
 	}
 	switch r.Method {
 	case http.MethodGet:
-		return answer{resource: shelf.resource(baseOf(r))}, nil
+		return answer{resource: index.resource(baseOf(r))}, nil
 	case http.MethodPatch:
 		var draft bucketDraft
 		if err := json.NewDecoder(r.Body).Decode(&draft); err != nil {
 			return answer{}, invalid("Parse Error: %v", err)
 		}
 		draft.Name, draft.Location = nil, nil // which never change
-		if err := s.open(draft.over(shelf.Bucket)); err != nil {
+		if err := s.open(draft.over(index.Bucket)); err != nil {
 			return answer{}, err
 		}
-		return answer{resource: shelf.resource(baseOf(r))}, nil
+		return answer{resource: index.resource(baseOf(r))}, nil
 	case http.MethodDelete:
-		if len(shelf.names) > 0 {
+		if len(index.names) > 0 {
 			return answer{}, conflict("The bucket you tried to delete is not empty.")
 		}
-		delete(s.shelves, at.bucket)
+		delete(s.indexes, at.bucket)
 		return answer{status: http.StatusNoContent}, s.keep.dropBucket(at.bucket)
 	}
 	return answer{}, unknown(r)
 }
 
-// testPermissions tells which of the asked permissions the caller has.
+// testPermissions returns which of the asked permissions the caller has.
 func (s *Server) testPermissions(r *http.Request, at address) (answer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	shelf, err := s.shelf(at.bucket)
+	index, err := s.index(at.bucket)
 	if err != nil {
 		return answer{}, err
 	}
-	granted := slices.DeleteFunc(slices.Clone(r.URL.Query()["permissions"]), shelf.denies)
+	granted := slices.DeleteFunc(slices.Clone(r.URL.Query()["permissions"]), index.denies)
 	body := resource{"kind": "storage#testIamPermissionsResponse"}
 	if len(granted) > 0 {
 		body["permissions"] = granted

@@ -21,11 +21,11 @@ type Config struct {
 	// Now; what comes earlier is answered with 429. The service's is a second.
 	// 0: none.
 	WriteInterval time.Duration
-	// Weather is what goes wrong at first.
-	Weather Weather
+	// Faults are the first ones; SetFaults changes them.
+	Faults Faults
 	// Seed makes what goes wrong repeatable.
 	Seed uint64
-	// After is the clock of Weather.Latency; nil: the machine's.
+	// After is the clock of Faults.Latency; nil: the machine's.
 	After func(time.Duration) <-chan time.Time
 }
 
@@ -43,8 +43,8 @@ type Bucket struct {
 	Created time.Time `json:"created,omitzero"` // zero: when it was first opened
 }
 
-// Weather is what goes wrong. The zero Weather is fine.
-type Weather struct {
+// Faults are what goes wrong. The zero Faults are none.
+type Faults struct {
 	Unavailable float64       // share of requests, 0 to 1, answered with 503 and not carried out
 	LostReplies float64       // share of changes, 0 to 1, that are carried out and whose connection then breaks
 	Latency     time.Duration // before every answer
@@ -64,10 +64,10 @@ func (c Config) validate() error {
 	if c.WriteInterval < 0 {
 		return fmt.Errorf("write interval %v must not be negative", c.WriteInterval)
 	}
-	return c.Weather.validate()
+	return c.Faults.validate()
 }
 
-func (w Weather) validate() error {
+func (w Faults) validate() error {
 	for _, share := range []float64{w.Unavailable, w.LostReplies} {
 		if share < 0 || share > 1 {
 			return fmt.Errorf("a share of %v is not between 0 and 1", share)

@@ -89,14 +89,14 @@ func (s *Server) list(r *http.Request, at address) (answer, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	shelf, err := s.shelf(at.bucket)
+	index, err := s.index(at.bucket)
 	if err == nil {
-		err = shelf.allow("storage.objects.list")
+		err = index.allow("storage.objects.list")
 	}
 	if err != nil {
 		return answer{}, err
 	}
-	p := shelf.page(q)
+	p := index.page(q)
 	body := resource{"kind": "storage#objects"}
 	if len(p.items) > 0 {
 		items := make([]resource, 0, len(p.items))
@@ -115,7 +115,7 @@ func (s *Server) list(r *http.Request, at address) (answer, error) {
 }
 
 // page goes through the names from where the last page ended.
-func (s *shelf) page(q query) page {
+func (s *bucketIndex) page(q query) page {
 	var p page
 	var last cursor
 	from, _ := slices.BinarySearch(s.names, max(q.prefix, q.start, q.after.name))
@@ -160,7 +160,7 @@ func (q query) folder(name string) (string, bool) {
 	return name[:len(q.prefix)+i+len(q.delimiter)], true
 }
 
-func (s *shelf) shows(name string, q query) bool {
+func (s *bucketIndex) shows(name string, q query) bool {
 	_, live := s.live(name)
 	return live || q.versions
 }

@@ -67,16 +67,16 @@ func patchOf(r *http.Request) (func(version) version, error) {
 func (s *Server) get(r *http.Request, at address, when conditions) (answer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	shelf, err := s.shelf(at.bucket)
+	index, err := s.index(at.bucket)
 	if err == nil {
-		err = shelf.allow("storage.objects.get")
+		err = index.allow("storage.objects.get")
 	}
 	if err != nil {
 		return answer{}, err
 	}
-	v, ok := shelf.find(at.object, at.generation)
+	v, ok := index.find(at.object, at.generation)
 	if !ok {
-		return answer{}, shelf.missing(at.object)
+		return answer{}, index.missing(at.object)
 	}
 	if err := when.check(v, http.StatusNotModified); err != nil {
 		return answer{}, err

@@ -7,7 +7,7 @@ import (
 	"net/http"
 )
 
-// problem is an answer that is an error, in the words of the service.
+// problem is an answer that is an error, with the service's text.
 type problem struct {
 	status  int
 	reason  string // of the JSON API
@@ -63,7 +63,7 @@ func unknown(r *http.Request) *problem {
 		fmt.Sprintf("the emulator of Cloud Storage does not know %s %s", r.Method, r.URL.Path)}
 }
 
-// dialect is in which form a request wants to be told of an error.
+// dialect is the form in which a request expects errors.
 type dialect int
 
 const (

@@ -26,7 +26,7 @@ func (v version) etag() string {
 	return base64.StdEncoding.EncodeToString(both)
 }
 
-// resource is what is said about an object, by what is seen of its service at
+// resource is an object's metadata, by what is seen of its service at
 // base, "http://127.0.0.1:4443".
 func (v version) resource(base string) resource {
 	generation := strconv.FormatInt(v.Generation, 10)
@@ -56,7 +56,7 @@ func (v version) resource(base string) resource {
 	return r
 }
 
-// resource is what is said about a bucket.
+// resource is a bucket's metadata.
 func (b Bucket) resource(base string) resource {
 	kind := "region"
 	switch b.Location {

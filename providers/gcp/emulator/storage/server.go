@@ -20,13 +20,13 @@ type Server struct {
 
 	mu       sync.Mutex
 	keep     keeper
-	shelves  map[string]*shelf
+	indexes  map[string]*bucketIndex
 	sessions map[string]*session // uploads in chunks, by upload_id; those of a process end with it
 	last     int64               // generation given
 
-	weather sync.Mutex // guards what is below
-	now     Weather
-	random  *rand.Rand
+	faults sync.Mutex // guards what is below
+	now    Faults
+	random *rand.Rand
 }
 
 var _ http.Handler = (*Server)(nil)
@@ -38,8 +38,8 @@ func New(cfg Config) (*Server, error) {
 	}
 	cfg = cfg.withDefaults()
 	s := &Server{
-		cfg: cfg, keep: newMemory(), shelves: map[string]*shelf{}, sessions: map[string]*session{},
-		now: cfg.Weather, random: cfg.random(),
+		cfg: cfg, keep: newMemory(), indexes: map[string]*bucketIndex{}, sessions: map[string]*session{},
+		now: cfg.Faults, random: cfg.random(),
 	}
 	if cfg.Dir != "" {
 		s.keep = directory(cfg.Dir)
@@ -56,10 +56,10 @@ func (s *Server) load() error {
 		return err
 	}
 	for _, b := range buckets {
-		s.shelves[b.Name] = newShelf(b)
+		s.indexes[b.Name] = newBucketIndex(b)
 	}
 	for _, b := range s.cfg.Buckets {
-		if known := s.shelves[b.Name]; known != nil && b.Created.IsZero() {
+		if known := s.indexes[b.Name]; known != nil && b.Created.IsZero() {
 			b.Created = known.Created
 		}
 		if err := s.open(b); err != nil {
@@ -67,10 +67,10 @@ func (s *Server) load() error {
 		}
 	}
 	for _, v := range versions {
-		s.shelves[v.Bucket].set(v)
+		s.indexes[v.Bucket].set(v)
 		s.last = max(s.last, v.Generation)
 	}
-	return s.mend()
+	return s.repair()
 }
 
 // open makes a bucket, or changes its attributes.
@@ -81,24 +81,25 @@ func (s *Server) open(b Bucket) error {
 	if b.Created.IsZero() {
 		b.Created = s.cfg.Now().UTC()
 	}
-	if known := s.shelves[b.Name]; known != nil {
+	if known := s.indexes[b.Name]; known != nil {
 		known.Bucket = b
 	} else {
-		s.shelves[b.Name] = newShelf(b)
+		s.indexes[b.Name] = newBucketIndex(b)
 	}
 	return s.keep.bucket(b)
 }
 
-// mend retires what had been replaced when the process ended, but not retired.
-func (s *Server) mend() error {
-	for _, shelf := range s.shelves {
-		for _, name := range slices.Clone(shelf.names) {
-			all := shelf.versions[name]
+// repair retires versions that had been replaced when the process ended, but not
+// retired.
+func (s *Server) repair() error {
+	for _, index := range s.indexes {
+		for _, name := range slices.Clone(index.names) {
+			all := index.versions[name]
 			for _, v := range all[:len(all)-1] {
 				if !v.live() {
 					continue
 				}
-				if err := s.retire(shelf, v); err != nil {
+				if err := s.retire(index, v); err != nil {
 					return err
 				}
 			}
@@ -107,13 +108,13 @@ func (s *Server) mend() error {
 	return nil
 }
 
-// SetWeather changes what goes wrong from now on.
-func (s *Server) SetWeather(w Weather) error {
+// SetFaults changes what goes wrong from now on.
+func (s *Server) SetFaults(w Faults) error {
 	if err := w.validate(); err != nil {
-		return fmt.Errorf("set weather: %w", err)
+		return fmt.Errorf("set faults: %w", err)
 	}
-	s.weather.Lock()
-	defer s.weather.Unlock()
+	s.faults.Lock()
+	defer s.faults.Unlock()
 	s.now = w
 	return nil
 }
@@ -126,8 +127,8 @@ type fate struct {
 }
 
 func (s *Server) fate() fate {
-	s.weather.Lock()
-	defer s.weather.Unlock()
+	s.faults.Lock()
+	defer s.faults.Unlock()
 	return fate{
 		refused: s.random.Float64() < s.now.Unavailable,
 		lost:    s.random.Float64() < s.now.LostReplies,
@@ -135,9 +136,9 @@ func (s *Server) fate() fate {
 	}
 }
 
-// shelf returns a bucket that is there. The lock is held.
-func (s *Server) shelf(bucket string) (*shelf, error) {
-	if found := s.shelves[bucket]; found != nil {
+// index returns a bucket that is there. The lock is held.
+func (s *Server) index(bucket string) (*bucketIndex, error) {
+	if found := s.indexes[bucket]; found != nil {
 		return found, nil
 	}
 	return nil, noBucket()
@@ -185,22 +186,22 @@ func changes(r *http.Request) bool { return r.Method != http.MethodGet && r.Meth
 
 // serve finds out which call it is.
 func (s *Server) serve(r *http.Request, at address) (answer, error) {
-	switch at.thing {
-	case thingBuckets:
+	switch at.kind {
+	case kindBuckets:
 		return s.serveBuckets(r)
-	case thingBucket:
+	case kindBucket:
 		return s.serveBucket(r, at)
-	case thingPermissions:
+	case kindPermissions:
 		return s.testPermissions(r, at)
-	case thingObjects:
+	case kindObjects:
 		if r.Method == http.MethodGet {
 			return s.list(r, at)
 		}
-	case thingObject:
+	case kindObject:
 		return s.serveObject(r, at)
-	case thingUpload:
+	case kindUpload:
 		return s.upload(r, at)
-	case thingUnknown:
+	case kindUnknown:
 	}
 	return answer{}, unknown(r)
 }

@@ -87,7 +87,7 @@ func TestGenerationsGrowWhenTheClockDoesNot(t *testing.T) {
 
 // A write that committed and whose reply was lost.
 func TestLostReplies(t *testing.T) {
-	s := start(t, storage.Config{Weather: storage.Weather{LostReplies: 1}})
+	s := start(t, storage.Config{Faults: storage.Faults{LostReplies: 1}})
 	object := s.client(t).Bucket("acme").Object("state.json")
 	_, err := tryWrite(t.Context(), object, "mine")
 	wantStatus(t, "write", err, -1)
@@ -100,11 +100,11 @@ func TestLostReplies(t *testing.T) {
 }
 
 func TestUnavailableChangesNothing(t *testing.T) {
-	s := start(t, storage.Config{Weather: storage.Weather{Unavailable: 1}})
+	s := start(t, storage.Config{Faults: storage.Faults{Unavailable: 1}})
 	object := s.client(t).Bucket("acme").Object("state.json")
 	_, err := tryWrite(t.Context(), object, "mine")
 	wantStatus(t, "write", err, http.StatusServiceUnavailable)
-	if err := s.SetWeather(storage.Weather{}); err != nil {
+	if err := s.SetFaults(storage.Faults{}); err != nil {
 		t.Fatal(err)
 	}
 	_, err = object.Attrs(t.Context())
@@ -115,8 +115,8 @@ func TestLatencyIsWaitedForOnItsClock(t *testing.T) {
 	asked := make(chan time.Duration, 1)
 	over := make(chan time.Time)
 	s := start(t, storage.Config{
-		Weather: storage.Weather{Latency: time.Hour},
-		After:   func(d time.Duration) <-chan time.Time { asked <- d; return over },
+		Faults: storage.Faults{Latency: time.Hour},
+		After:  func(d time.Duration) <-chan time.Time { asked <- d; return over },
 	})
 	done := make(chan error)
 	go func() {
@@ -138,10 +138,10 @@ func TestLatencyIsWaitedForOnItsClock(t *testing.T) {
 }
 
 // The module's own store settles by its marks what lost replies leave open.
-func TestStoreInBadWeather(t *testing.T) {
+func TestStoreUnderFaults(t *testing.T) {
 	s := start(t, storage.Config{Seed: 7})
 	b := s.open(t, "acme")
-	if err := s.SetWeather(storage.Weather{Unavailable: 0.1, LostReplies: 0.2}); err != nil {
+	if err := s.SetFaults(storage.Faults{Unavailable: 0.1, LostReplies: 0.2}); err != nil {
 		t.Fatal(err)
 	}
 	generation := store.Absent
@@ -189,7 +189,7 @@ func TestDirectorySurvivesARestart(t *testing.T) {
 }
 
 // The process ends within a write: the new version is there, the old one is too.
-func TestDirectoryMendsWhatACrashLeft(t *testing.T) {
+func TestDirectoryRepairsWhatACrashLeft(t *testing.T) {
 	for _, versioning := range []bool{false, true} {
 		dir := t.TempDir()
 		cfg := storage.Config{Dir: dir, Buckets: []storage.Bucket{{Name: "acme", Versioning: versioning}}}
@@ -356,8 +356,8 @@ func TestBadConfig(t *testing.T) {
 	for name, cfg := range map[string]storage.Config{
 		"is not a name":      {Buckets: []storage.Bucket{{Name: "a/b"}}},
 		"is there twice":     {Buckets: []storage.Bucket{{Name: "a"}, {Name: "a"}}},
-		"not between 0":      {Weather: storage.Weather{Unavailable: 2}},
-		"latency must not":   {Weather: storage.Weather{Latency: -1}},
+		"not between 0":      {Faults: storage.Faults{Unavailable: 2}},
+		"latency must not":   {Faults: storage.Faults{Latency: -1}},
 		"write interval -1s": {WriteInterval: -time.Second},
 	} {
 		if _, err := storage.New(cfg); err == nil || !strings.Contains(err.Error(), name) {

@@ -28,7 +28,7 @@ type session struct {
 	made *answer // once the last chunk has made the object
 }
 
-// begin opens a session and says where its chunks go.
+// begin opens a session and answers where its chunks go.
 func (s *Server) begin(r *http.Request, at address) (answer, error) {
 	open := &session{bucket: at.bucket, began: r.Clone(r.Context())}
 	open.draft.ContentType = r.Header.Get("X-Upload-Content-Type")
@@ -45,9 +45,9 @@ func (s *Server) begin(r *http.Request, at address) (answer, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	shelf, err := s.shelf(at.bucket)
+	index, err := s.index(at.bucket)
 	if err == nil {
-		_, _, err = shelf.mayInsert(v.Name, when)
+		_, _, err = index.mayInsert(v.Name, when)
 	}
 	if err != nil {
 		return answer{}, err
@@ -69,7 +69,7 @@ func (s *Server) session(id string) (*session, error) {
 	return nil, &problem{http.StatusNotFound, "notFound", "NoSuchUpload", "Upload session not found."}
 }
 
-// serveSession takes a chunk, says how much has arrived, or ends a session.
+// serveSession takes a chunk, answers how much has arrived, or ends a session.
 func (s *Server) serveSession(r *http.Request, at address) (answer, error) {
 	id := r.URL.Query().Get("upload_id")
 	open, err := s.session(id)
@@ -126,7 +126,7 @@ func (s *Server) chunk(r *http.Request, at address, open *session) (answer, erro
 	return made, err
 }
 
-// incomplete says how much has arrived.
+// incomplete returns how much has arrived.
 func (open *session) incomplete(r *http.Request) answer {
 	a := answer{status: http.StatusPermanentRedirect, header: http.Header{}}
 	if open.data.Len() > 0 {

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// objectDraft is what a request says about an object to be made.
+// objectDraft are a request's attributes of an object to be made.
 type objectDraft struct {
 	Name               string
 	ContentType        string

@@ -15,7 +15,7 @@ import (
 
 // Uploads in chunks: the end of each may be lost, and it comes again.
 func TestChunksThatComeAgain(t *testing.T) {
-	s := start(t, storage.Config{Seed: 3, Weather: storage.Weather{LostReplies: 0.3, Unavailable: 0.2}})
+	s := start(t, storage.Config{Seed: 3, Faults: storage.Faults{LostReplies: 0.3, Unavailable: 0.2}})
 	want := make([]byte, 8*256<<10+17)
 	random := rand.NewChaCha8([32]byte{})
 	_, _ = random.Read(want)
@@ -30,7 +30,7 @@ func TestChunksThatComeAgain(t *testing.T) {
 	if err := errors.Join(err, w.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.SetWeather(storage.Weather{}); err != nil {
+	if err := s.SetFaults(storage.Faults{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := read(t, object); !bytes.Equal([]byte(got), want) {

@@ -37,7 +37,7 @@ log() {
 	printf '%s\n' "$line" 2>/dev/null >>"$root/boot.log" || :
 }
 
-# status STATE [REASON] tells how far this has come, to whoever may look.
+# status STATE [REASON] reports how far this has come.
 status() {
 	state="$1${2:+: $2}"
 	[ "$state" = "$last" ] && return

@@ -122,7 +122,7 @@ func ask(ctx context.Context, plugin string, request *pluginpb.CodeGeneratorRequ
 		return nil, fmt.Errorf("read its answer: %w", err)
 	}
 	if response.Error != nil {
-		return nil, fmt.Errorf("it says: %s", response.GetError())
+		return nil, fmt.Errorf("it reports: %s", response.GetError())
 	}
 	return response, nil
 }

@@ -1,0 +1,247 @@
+package compute
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"cloud.google.com/go/compute/apiv1/computepb"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
+)
+
+// catalog is a collection of what is simply there.
+type catalog struct {
+	scope string // "", "zones/{zone}", "regions/{region}" or "global"
+	name  string // "machineTypes"
+	one   func(r *request) proto.Message
+	all   func(r *request) []string // names, without those that are there only when asked for
+}
+
+// catalogs serves what a project can use: zones, types, networks, images.
+type catalogs struct {
+	cloud *cloud.Cloud
+	lists *lists
+}
+
+func (s *catalogs) all() []catalog {
+	return []catalog{
+		{name: "zones", one: s.oneZone, all: func(*request) []string { return s.cloud.Zones() }},
+		{name: "regions", one: s.oneRegion, all: func(*request) []string { return s.regions() }},
+		{scope: "zones/{zone}", name: "machineTypes", one: s.oneMachineType, all: s.machineTypes},
+		{scope: "zones/{zone}", name: "acceleratorTypes", one: s.oneAcceleratorType, all: s.acceleratorTypes},
+		{scope: "global", name: "networks", one: s.oneNetwork, all: s.networks},
+		{scope: "regions/{region}", name: "subnetworks", one: s.oneSubnetwork, all: s.networks},
+		{scope: "global", name: "images", one: oneImage, all: func(*request) []string { return nil }},
+	}
+}
+
+func (s *catalogs) endpoints() map[string]endpoint {
+	found := map[string]endpoint{
+		"GET /compute/v1/projects/{project}":             {method: "projects.get", permission: "compute.projects.get", do: s.getProject},
+		pattern("GET", "global", "images/family/{name}"): {method: "images.get", permission: "compute.images.get", do: getOne(oneImage)},
+	}
+	for _, c := range s.all() {
+		root := "GET /compute/v1/projects/{project}/" + c.name
+		if c.scope != "" {
+			root = pattern("GET", c.scope, c.name)
+		}
+		permission := "compute." + c.name + "."
+		found[root+"/{name}"] = endpoint{method: c.name + ".get", permission: permission + "get", do: getOne(c.one)}
+		found[root] = endpoint{method: c.name + ".list", permission: permission + "list", do: func(r *request) (any, error) {
+			var items []listItem
+			for _, name := range c.all(r) {
+				each := *r
+				each.name = name
+				if one := c.one(&each); one != nil {
+					items = append(items, listItem{scope: r.scope(), name: name, message: one})
+				}
+			}
+			return s.lists.listed(r, "compute#"+c.name+"List", items)
+		}}
+	}
+	return found
+}
+
+func getOne(one func(*request) proto.Message) func(*request) (any, error) {
+	return func(r *request) (any, error) {
+		found := one(r)
+		if found == nil {
+			return nil, missing(r.resource())
+		}
+		return found, nil
+	}
+}
+
+func (s *catalogs) getProject(r *request) (any, error) {
+	return &computepb.Project{
+		Kind: new("compute#project"), Name: &r.project, Id: new(fingerprintNumber(r.project) >> 1),
+		SelfLink:              new(linkRoot + "projects/" + r.project),
+		DefaultServiceAccount: new("1-compute@developer.gserviceaccount.com"), DefaultNetworkTier: new("PREMIUM"),
+		CommonInstanceMetadata: showMetadata(nil),
+	}, nil
+}
+
+func link(r *request, rest string) *string {
+	return new(linkRoot + "projects/" + r.project + "/" + rest)
+}
+
+func (s *catalogs) oneZone(r *request) proto.Message {
+	if !s.cloud.HasZone(r.name) {
+		return nil
+	}
+	return &computepb.Zone{
+		Kind: new("compute#zone"), Name: &r.name, Status: new("UP"),
+		Region: link(r, "regions/"+cloud.RegionOf(r.name)), SelfLink: link(r, "zones/"+r.name),
+	}
+}
+
+func (s *catalogs) regions() []string {
+	regions := map[string]bool{}
+	for _, zone := range s.cloud.Zones() {
+		regions[cloud.RegionOf(zone)] = true
+	}
+	return slices.Sorted(maps.Keys(regions))
+}
+
+// oneRegion has the quotas that the scenario limits.
+func (s *catalogs) oneRegion(r *request) proto.Message {
+	if !slices.Contains(s.regions(), r.name) {
+		return nil
+	}
+	region := &computepb.Region{
+		Kind: new("compute#region"), Name: &r.name, Status: new("UP"), SelfLink: link(r, "regions/"+r.name),
+	}
+	for _, zone := range s.cloud.Zones() {
+		if cloud.RegionOf(zone) == r.name {
+			region.Zones = append(region.Zones, *link(r, "zones/"+zone))
+		}
+	}
+	for _, use := range s.cloud.QuotaUses(r.project, r.name) {
+		metric := quotaMetric(use.Type)
+		if use.Tier == cloud.TierSpot {
+			metric = "PREEMPTIBLE_" + metric
+		}
+		region.Quotas = append(region.Quotas, &computepb.Quota{
+			Metric: &metric, Limit: new(float64(use.Limit)), Usage: new(float64(use.Used)),
+		})
+	}
+	return region
+}
+
+// quotaMetric is by what name a region counts a type.
+func quotaMetric(kind string) string {
+	switch kind {
+	case "v4":
+		return "TPU_PODSLICE_V4"
+	case "v5litepod":
+		return "TPU_LITE_PODSLICE_V5"
+	case "v2", "v3", "v5p", "v6e", "tpu7x":
+		return "TPUS_PER_TPU_FAMILY"
+	case "n1":
+		return "CPUS"
+	}
+	return strings.ToUpper(kind) + "_CPUS"
+}
+
+// oneMachineType has what follows from its name: 4 GB of memory for each core.
+func (s *catalogs) oneMachineType(r *request) proto.Message {
+	kind, ok := parseMachineType(r.name)
+	if !ok || !slices.Contains(s.cloud.Offered(r.zone), kind.kind) {
+		return nil
+	}
+	cores := int32(kind.units)
+	if kind.tpu {
+		const coresForChip = 28
+		cores *= coresForChip
+	}
+	m := &computepb.MachineType{
+		Kind: new("compute#machineType"), Name: &r.name, Zone: &r.zone, Id: new(fingerprintNumber(r.name) >> 1),
+		GuestCpus: &cores, MemoryMb: new(cores << 12), SelfLink: link(r, r.scope()+"/machineTypes/"+r.name),
+	}
+	if kind.tpu {
+		m.Accelerators = []*computepb.Accelerators{{
+			GuestAcceleratorType: new(lastPart(kind.kind)), GuestAcceleratorCount: new(int32(kind.units)),
+		}}
+	}
+	return m
+}
+
+func (s *catalogs) machineTypes(r *request) []string {
+	forTPU := map[string][]string{
+		"v4": {"ct4p-hightpu-4t"}, "v5litepod": {"ct5lp-hightpu-1t", "ct5lp-hightpu-4t", "ct5lp-hightpu-8t"}, "v5p": {"ct5p-hightpu-4t"},
+		"v6e": {"ct6e-standard-1t", "ct6e-standard-4t", "ct6e-standard-8t"}, "tpu7x": {"tpu7x-standard-1t", "tpu7x-standard-4t"},
+		"v2": {}, "v3": {},
+	}
+	var names []string
+	for _, kind := range s.cloud.Offered(r.zone) {
+		if types, isTPU := forTPU[kind]; isTPU {
+			names = append(names, types...)
+			continue
+		}
+		for _, cores := range []string{"2", "4", "8", "16", "32"} {
+			names = append(names, kind+"-standard-"+cores)
+		}
+	}
+	return names
+}
+
+func (s *catalogs) acceleratorTypes(r *request) []string {
+	var names []string
+	for _, name := range s.machineTypes(r) {
+		kind, _ := parseMachineType(name)
+		if generation := "ct" + strings.TrimPrefix(kind.kind, "v"); kind.tpu && !slices.Contains(names, generation) {
+			names = append(names, generation)
+		}
+	}
+	return names
+}
+
+func (s *catalogs) oneAcceleratorType(r *request) proto.Message {
+	if !slices.Contains(s.acceleratorTypes(r), r.name) {
+		return nil
+	}
+	return &computepb.AcceleratorType{
+		Kind: new("compute#acceleratorType"), Name: &r.name, Zone: &r.zone, SelfLink: link(r, r.scope()+"/acceleratorTypes/"+r.name),
+	}
+}
+
+// networks are those that are known: where any exists, the default one.
+func (s *catalogs) networks(*request) []string {
+	if s.cloud.HasNetwork("default") {
+		return []string{"default"}
+	}
+	return nil
+}
+
+func (s *catalogs) oneNetwork(r *request) proto.Message {
+	if !s.cloud.HasNetwork(r.name) {
+		return nil
+	}
+	return &computepb.Network{
+		Kind: new("compute#network"), Name: &r.name, AutoCreateSubnetworks: new(true), SelfLink: link(r, "global/networks/"+r.name),
+	}
+}
+
+// oneSubnetwork is that of the network of its name: the model knows no others.
+func (s *catalogs) oneSubnetwork(r *request) proto.Message {
+	if !s.cloud.HasNetwork(r.name) || !slices.Contains(s.regions(), r.region) {
+		return nil
+	}
+	return &computepb.Subnetwork{
+		Kind: new("compute#subnetwork"), Name: &r.name, Region: link(r, "regions/"+r.region), IpCidrRange: new("10.128.0.0/9"),
+		Network: link(r, "global/networks/"+r.name), SelfLink: link(r, r.scope()+"/subnetworks/"+r.name), PrivateIpGoogleAccess: new(true),
+	}
+}
+
+// oneImage is there whatever its name, but for one named missing.
+func oneImage(r *request) proto.Message {
+	if strings.Contains(r.name, "missing") {
+		return nil
+	}
+	return &computepb.Image{
+		Kind: new("compute#image"), Name: &r.name, Status: new("READY"), DiskSizeGb: new(int64(10)),
+		SelfLink: link(r, "global/images/"+r.name),
+	}
+}
