@@ -81,8 +81,8 @@ def test_peak_memory_of_hostile_messages(name: str) -> None:
     with measured("serve") as server:
         host, _, port = server.line().rpartition(":")
         with socket.create_connection((host, int(port))) as sock:
-            hello = actor_pb2.Hello(version=1, peer="hostile", max_message_bytes=LIMIT)
-            sock.sendall(b"FRAYACT1" + packed(actor_pb2.Frame(hello=hello)))
+            handshake = actor_pb2.Handshake(version=1, peer="hostile", max_message_bytes=LIMIT)
+            sock.sendall(b"FRAYACT1" + packed(actor_pb2.Frame(handshake=handshake)))
             for seq in range(1, 4):
                 message.seq = seq
                 sock.sendall(packed(actor_pb2.Frame(call=message)))
@@ -124,8 +124,8 @@ def test_peak_memory_of_hostile_heads(inner: bytes) -> None:
         host, _, port = server.line().rpartition(":")
         for _ in range(2):
             with socket.create_connection((host, int(port))) as sock:
-                hello = actor_pb2.Hello(version=1, peer="hostile", max_message_bytes=LIMIT)
-                sock.sendall(b"FRAYACT1" + packed(actor_pb2.Frame(hello=hello)))
+                handshake = actor_pb2.Handshake(version=1, peer="hostile", max_message_bytes=LIMIT)
+                sock.sendall(b"FRAYACT1" + packed(actor_pb2.Frame(handshake=handshake)))
                 sock.sendall(struct.pack(">II", len(head), 0) + head)
                 with contextlib.suppress(EOFError, OSError):
                     while True:  # until the server has refused

@@ -74,7 +74,7 @@ def test_a_malformed_frame_is_refused_by_an_actors_thread(
 
         eventually(received, PATIENCE)
         peer.socket.sendall(head(3) + b"\xff\xff\xff")
-        assert peer.receive().goodbye.error.message == "its head is no Frame message"
+        assert peer.receive().close.error.message == "its head is no Frame message"
 
 
 def test_order_is_kept_between_calls_alone_and_many(served: Served) -> None:

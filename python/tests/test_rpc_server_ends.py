@@ -54,7 +54,7 @@ def test_nobody_listens() -> None:
     [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n" * 5, MalformedError),
         (b"", UnavailableError),
-        (_wire.frame_bytes(_wire.HELLO, actor_pb2.Hello(version=2, peer="s"), 0), VersionError),
+        (_wire.frame_bytes(_wire.HANDSHAKE, actor_pb2.Handshake(version=2, peer="s"), 0), VersionError),
         (reply_frame(), MalformedError),
         (head(3) + b"\xff\xff\xff", MalformedError),
     ],
@@ -177,7 +177,7 @@ def test_nothing_is_left_over(identity: str, monkeypatch: pytest.MonkeyPatch) ->
                     assert caller.call("echo", "echo", 1) == 1
                 for caller in callers[::2]:
                     caller.close()
-                with RawPeer(server.address, hello=False) as peer:
+                with RawPeer(server.address, handshake=False) as peer:
                     peer.socket.sendall(b"x")
             for caller in callers:
                 caller.close()

@@ -57,7 +57,7 @@ def test_shutting_down_finishes_what_is_there(server: ActorServer, counter: Coun
     with pytest.raises(StoppingError) as caught:
         caller.call("counter", "add", 100)
     assert not caught.value.ran
-    # Goodbye means that calls without an answer did not run, and this one does.
+    # Close means that calls without an answer did not run, and this one does.
     assert not caller.connection.stopping
     counter.gate.set()
     assert (runs.result(), waits.result()) == ("waited", 1)

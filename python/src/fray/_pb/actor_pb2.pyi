@@ -28,7 +28,7 @@ direction is a sequence of
     buffers        body bytes: those of the Frame's Call or Reply, one after
                    the other, as long as buffer_sizes says
 
-Both sides send Hello first. A side that cannot go on sends Goodbye and closes.
+Both sides send Handshake first. A side that cannot go on sends Close and closes.
 """
 
 from collections import abc as _abc
@@ -155,19 +155,19 @@ class Frame(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    HELLO_FIELD_NUMBER: _builtins.int
+    HANDSHAKE_FIELD_NUMBER: _builtins.int
     CALL_FIELD_NUMBER: _builtins.int
     REPLY_FIELD_NUMBER: _builtins.int
     CANCEL_FIELD_NUMBER: _builtins.int
     PING_FIELD_NUMBER: _builtins.int
     PONG_FIELD_NUMBER: _builtins.int
-    GOODBYE_FIELD_NUMBER: _builtins.int
+    CLOSE_FIELD_NUMBER: _builtins.int
     LIST_METHODS_FIELD_NUMBER: _builtins.int
     METHODS_FIELD_NUMBER: _builtins.int
     LIST_ACTORS_FIELD_NUMBER: _builtins.int
     ACTORS_FIELD_NUMBER: _builtins.int
     @_builtins.property
-    def hello(self) -> Global___Hello: ...
+    def handshake(self) -> Global___Handshake: ...
     @_builtins.property
     def call(self) -> Global___Call: ...
     @_builtins.property
@@ -179,7 +179,7 @@ class Frame(_message.Message):
     @_builtins.property
     def pong(self) -> Global___Pong: ...
     @_builtins.property
-    def goodbye(self) -> Global___Goodbye: ...
+    def close(self) -> Global___Close: ...
     @_builtins.property
     def list_methods(self) -> Global___ListMethodsRequest: ...
     @_builtins.property
@@ -191,31 +191,31 @@ class Frame(_message.Message):
     def __init__(
         self,
         *,
-        hello: Global___Hello | None = ...,
+        handshake: Global___Handshake | None = ...,
         call: Global___Call | None = ...,
         reply: Global___Reply | None = ...,
         cancel: Global___Cancel | None = ...,
         ping: Global___Ping | None = ...,
         pong: Global___Pong | None = ...,
-        goodbye: Global___Goodbye | None = ...,
+        close: Global___Close | None = ...,
         list_methods: Global___ListMethodsRequest | None = ...,
         methods: Global___ListMethodsResponse | None = ...,
         list_actors: Global___ListActorsRequest | None = ...,
         actors: Global___ListActorsResponse | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["actors", b"actors", "call", b"call", "cancel", b"cancel", "goodbye", b"goodbye", "hello", b"hello", "kind", b"kind", "list_actors", b"list_actors", "list_methods", b"list_methods", "methods", b"methods", "ping", b"ping", "pong", b"pong", "reply", b"reply"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["actors", b"actors", "call", b"call", "cancel", b"cancel", "close", b"close", "handshake", b"handshake", "kind", b"kind", "list_actors", b"list_actors", "list_methods", b"list_methods", "methods", b"methods", "ping", b"ping", "pong", b"pong", "reply", b"reply"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["actors", b"actors", "call", b"call", "cancel", b"cancel", "goodbye", b"goodbye", "hello", b"hello", "kind", b"kind", "list_actors", b"list_actors", "list_methods", b"list_methods", "methods", b"methods", "ping", b"ping", "pong", b"pong", "reply", b"reply"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["actors", b"actors", "call", b"call", "cancel", b"cancel", "close", b"close", "handshake", b"handshake", "kind", b"kind", "list_actors", b"list_actors", "list_methods", b"list_methods", "methods", b"methods", "ping", b"ping", "pong", b"pong", "reply", b"reply"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["hello", "call", "reply", "cancel", "ping", "pong", "goodbye", "list_methods", "methods", "list_actors", "actors"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["handshake", "call", "reply", "cancel", "ping", "pong", "close", "list_methods", "methods", "list_actors", "actors"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
 Global___Frame: _TypeAlias = Frame  # noqa: Y015
 
 @_typing.final
-class Hello(_message.Message):
-    """Hello is the first frame of both sides."""
+class Handshake(_message.Message):
+    """Handshake is the first frame of both sides."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -257,7 +257,7 @@ class Hello(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___Hello: _TypeAlias = Hello  # noqa: Y015
+Global___Handshake: _TypeAlias = Handshake  # noqa: Y015
 
 @_typing.final
 class Call(_message.Message):
@@ -298,7 +298,7 @@ class Call(_message.Message):
     timeout_ns: _builtins.int
     """left until the deadline, 0: none"""
     caller: _builtins.str
-    """gRPC: as Hello.peer"""
+    """gRPC: as Handshake.peer"""
     trace: _builtins.str
     """W3C traceparent, "" """
     @_builtins.property
@@ -504,8 +504,8 @@ class Pong(_message.Message):
 Global___Pong: _TypeAlias = Pong  # noqa: Y015
 
 @_typing.final
-class Goodbye(_message.Message):
-    """Goodbye is the last frame: of a server that drains (code STOPPING: calls which
+class Close(_message.Message):
+    """Close is the last frame: of a server that drains (code STOPPING: calls which
     it has are answered, others do not run), or of one that refuses its peer.
     """
 
@@ -525,7 +525,7 @@ class Goodbye(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___Goodbye: _TypeAlias = Goodbye  # noqa: Y015
+Global___Close: _TypeAlias = Close  # noqa: Y015
 
 @_typing.final
 class ListMethodsRequest(_message.Message):

@@ -28,7 +28,7 @@ direction is a sequence of
     buffers        body bytes: those of the Frame's Call or Reply, one after
                    the other, as long as buffer_sizes says
 
-Both sides send Hello first. A side that cannot go on sends Goodbye and closes.
+Both sides send Handshake first. A side that cannot go on sends Close and closes.
 """
 
 from collections import abc as _abc

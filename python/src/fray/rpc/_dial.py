@@ -1,4 +1,4 @@
-"""How a client reaches a server, and the checks of the server's Hello.
+"""How a client reaches a server, and the checks of the server's Handshake.
 
 What is sent afterwards is left to `_connection`.
 """
@@ -58,8 +58,8 @@ def _identity(settings: Settings) -> Identity | None:
         raise DeniedError(f"the identity in {settings.identity} cannot be used: {err}") from err
 
 
-def receive_hello(reader: FrameReader, address: str) -> actor_pb2.Hello:
-    """Return the Hello of the server at an address. Raises as Connection.open does."""
+def receive_handshake(reader: FrameReader, address: str) -> actor_pb2.Handshake:
+    """Return the Handshake of the server at an address. Raises as Connection.open does."""
     try:
         frame, _ = reader.receive()
     except (_wire.MalformedFrameError, _wire.OversizeError) as err:
@@ -70,20 +70,20 @@ def receive_hello(reader: FrameReader, address: str) -> actor_pb2.Hello:
         raise DeniedError(OTHER_NAMESPACE) from err
     except (OSError, EOFError, _wire.SilentError) as err:
         raise UnavailableError(f"{address} does not answer: {describe(err)}") from err
-    if frame.HasField("goodbye"):
-        raise of_wire(frame.goodbye.error)
-    if not frame.HasField("hello"):
-        raise MalformedError(f"{address} does not say hello")
-    return frame.hello
+    if frame.HasField("close"):
+        raise of_wire(frame.close.error)
+    if not frame.HasField("handshake"):
+        raise MalformedError(f"{address} sent no handshake as its first frame")
+    return frame.handshake
 
 
-def check_hello(hello: actor_pb2.Hello, address: str, namespace: str) -> None:
-    """Raise as Connection.open does, unless a client of this namespace can call a server with this Hello."""
-    if not 0 < len(hello.peer) <= _MAX_PEER:
+def check_handshake(handshake: actor_pb2.Handshake, address: str, namespace: str) -> None:
+    """Raise as Connection.open does, unless a client of `namespace` can call the server of `handshake`."""
+    if not 0 < len(handshake.peer) <= _MAX_PEER:
         raise MalformedError(f"{address} does not speak the actor protocol: it does not say who it is")
-    if hello.version != _wire.VERSION:
-        raise VersionError(_wire.version_problem(hello.version, _wire.VERSION))
-    theirs = hello.namespace
+    if handshake.version != _wire.VERSION:
+        raise VersionError(_wire.version_problem(handshake.version, _wire.VERSION))
+    theirs = handshake.namespace
     if namespace and theirs and namespace != theirs:
         raise DeniedError(f'{OTHER_NAMESPACE}: the server is of namespace "{clip(theirs)}"')
 

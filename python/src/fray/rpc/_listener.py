@@ -197,8 +197,8 @@ class Listener:
         denied = DeniedError(
             "peers of another namespace are not served: this server takes TLS with its namespace's identity"
         )
-        close = actor_pb2.Goodbye(error=denied.to_wire())
-        _http.send_all(stream, _wire.frame_bytes(_wire.GOODBYE, close, 0))
+        close = actor_pb2.Close(error=denied.to_wire())
+        _http.send_all(stream, _wire.frame_bytes(_wire.CLOSE, close, 0))
         stream.finish()
         with contextlib.suppress(EOFError, OSError, SilentError):
             stream.set_patience(1)

@@ -12,7 +12,7 @@ class Settings:
     """How to connect. Times are in seconds."""
 
     peer: str = field(default_factory=process_peer)
-    """Who calls, as Hello.peer."""
+    """Who calls, as Handshake.peer."""
     namespace: str = ""
     identity: str = ""
     """Path of a PEM file with the namespace's certificate and its key; "" is plain text."""

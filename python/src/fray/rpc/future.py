@@ -103,7 +103,7 @@ class FutureChannel(Protocol):
 
     @property
     def peer(self) -> str:
-        """The process that answered last, as Hello.peer."""
+        """The process that answered last, as Handshake.peer."""
         ...
 
     def flush(self) -> None:
