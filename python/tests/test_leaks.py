@@ -26,27 +26,14 @@ from fray.cluster import (
     LocalCluster,
     ReservationConfig,
     ResourceConfig,
-    current_cluster,
 )
 from fray.cluster.local.remote import Server, connect
 from fray.cluster.watch import Watch
 from fray.rpc import ActorServer, ClusterResolver
 from fray.rpc._resolve_cluster import directory_of
 from fray.v2 import LocalClient
+from jobs import Adder, calls_an_actor
 from waiting import eventually
-
-
-class Adder:
-    def __init__(self) -> None:
-        self.value = 0
-
-    def add(self, number: int) -> int:
-        self.value += number
-        return self.value
-
-
-def calls_an_actor(name: str) -> None:
-    assert ClusterResolver(current_cluster()).wait_for_actor(name).add(1) >= 1
 
 
 def what_there_is() -> Counter[str]:

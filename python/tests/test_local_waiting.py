@@ -18,7 +18,7 @@ from fray.cluster import (
     WaitTimeoutError,
     current_cluster,
 )
-from test_local_jobs import append, call, child_named, fail, launch_child, succeed, until_stopped
+from jobs import append, call, child_named, fail, launch_child, succeed, until_stopped
 from waiting import eventually
 
 
