@@ -2,15 +2,15 @@
 // is one envelope, Call and Reply; methods and arguments need no messages of
 // their own.
 //
-// A server listens on one port, and the first bytes of a connection say what it
-// speaks:
+// A server listens on one port, and the first bytes of a connection select its
+// protocol:
 //
 //   - "FRAYACT1": frames, fray's own clients. A connection carries any number of
 //     calls at once, in order. See Frame.
-//   - "PRI * HTTP/2.0": gRPC, the service Actors, for everybody else; reflection and
+//   - "PRI * HTTP/2.0": gRPC, the service Actors, for other clients; reflection and
 //     grpc.health.v1 are on.
 //   - "GET ": HTTP/1.1 for probes and scrapes, /readyz and /metrics.
-//   - 0x16: TLS, within which the same three are told apart.
+//   - 0x16: TLS, within which the same three are served.
 //
 // A server that was given its namespace's identity (a certificate and its key)
 // takes TLS only, from peers that show the same certificate; so both ends know
@@ -23,7 +23,7 @@
 //     uint32 body    length of what follows it
 //     Frame          head bytes
 //     buffers        body bytes: those of the Frame's Call or Reply, one after
-//                    the other, as long as buffer_sizes says
+//                    the other, of the lengths in buffer_sizes
 //
 // Both sides send Handshake first. A side that cannot go on sends Close and closes.
 
@@ -103,7 +103,7 @@ func (Codec) EnumDescriptor() ([]byte, []int) {
 	return file_actorrpc_wire_actor_proto_rawDescGZIP(), []int{0}
 }
 
-// Code is a closed set of what can go wrong with a call.
+// Code is a closed set of the errors of a call.
 type Code int32
 
 const (
@@ -124,7 +124,7 @@ const (
 	Code_CODE_MAYBE_EXECUTED Code = 14 // whether it ran is not known any more
 	Code_CODE_DENIED         Code = 15 // peers of another namespace; pickle without both sides' leave
 	Code_CODE_INTERNAL       Code = 16
-	Code_CODE_UNAVAILABLE    Code = 17 // made by clients: nobody answers there; the method did not run
+	Code_CODE_UNAVAILABLE    Code = 17 // made by clients: no server answers there; the method did not run
 )
 
 // Enum value maps for Code.
@@ -757,7 +757,7 @@ func (x *Reply) GetIncarnation() string {
 	return ""
 }
 
-// Error says what went wrong, in words that are the same in every language.
+// Error is why a call failed; the texts are the same in every language.
 type Error struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Code     Code                   `protobuf:"varint,1,opt,name=code,proto3,enum=fray.actor.v1.Code" json:"code,omitempty"`
@@ -920,7 +920,7 @@ func (x *Cancel) GetSeq() uint64 {
 	return 0
 }
 
-// Ping is answered by Pong with the same id. Who hears nothing for as long as it is willing to wait, closes.
+// Ping is answered by Pong with the same id. A side that receives nothing for its patience closes.
 type Ping struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -1018,7 +1018,7 @@ func (x *Pong) GetId() uint64 {
 }
 
 // Close is the last frame: of a server that drains (code STOPPING: calls which
-// it has are answered, others do not run), or of one that refuses its peer.
+// it has are answered, others do not run), or of one that rejects its peer.
 type Close struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Error         *Error                 `protobuf:"bytes,1,opt,name=error,proto3" json:"error,omitempty"`

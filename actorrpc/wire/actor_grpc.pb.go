@@ -2,15 +2,15 @@
 // is one envelope, Call and Reply; methods and arguments need no messages of
 // their own.
 //
-// A server listens on one port, and the first bytes of a connection say what it
-// speaks:
+// A server listens on one port, and the first bytes of a connection select its
+// protocol:
 //
 //   - "FRAYACT1": frames, fray's own clients. A connection carries any number of
 //     calls at once, in order. See Frame.
-//   - "PRI * HTTP/2.0": gRPC, the service Actors, for everybody else; reflection and
+//   - "PRI * HTTP/2.0": gRPC, the service Actors, for other clients; reflection and
 //     grpc.health.v1 are on.
 //   - "GET ": HTTP/1.1 for probes and scrapes, /readyz and /metrics.
-//   - 0x16: TLS, within which the same three are told apart.
+//   - 0x16: TLS, within which the same three are served.
 //
 // A server that was given its namespace's identity (a certificate and its key)
 // takes TLS only, from peers that show the same certificate; so both ends know
@@ -23,7 +23,7 @@
 //     uint32 body    length of what follows it
 //     Frame          head bytes
 //     buffers        body bytes: those of the Frame's Call or Reply, one after
-//                    the other, as long as buffer_sizes says
+//                    the other, of the lengths in buffer_sizes
 //
 // Both sides send Handshake first. A side that cannot go on sends Close and closes.
 
@@ -60,8 +60,8 @@ const (
 // Actors is what a process that hosts actors serves to any gRPC client. It is at
 // most once for each call: a call whose connection breaks may have run.
 type ActorsClient interface {
-	// Invoke calls a method. What goes wrong with the call is in the Reply, so that
-	// it says whether the method ran; the status is OK then.
+	// Invoke calls a method. An error of the call is in the Reply, with whether the
+	// method ran; the status is OK then.
 	Invoke(ctx context.Context, in *Call, opts ...grpc.CallOption) (*Reply, error)
 	ListMethods(ctx context.Context, in *ListMethodsRequest, opts ...grpc.CallOption) (*ListMethodsResponse, error)
 	ListActors(ctx context.Context, in *ListActorsRequest, opts ...grpc.CallOption) (*ListActorsResponse, error)
@@ -112,8 +112,8 @@ func (c *actorsClient) ListActors(ctx context.Context, in *ListActorsRequest, op
 // Actors is what a process that hosts actors serves to any gRPC client. It is at
 // most once for each call: a call whose connection breaks may have run.
 type ActorsServer interface {
-	// Invoke calls a method. What goes wrong with the call is in the Reply, so that
-	// it says whether the method ran; the status is OK then.
+	// Invoke calls a method. An error of the call is in the Reply, with whether the
+	// method ran; the status is OK then.
 	Invoke(context.Context, *Call) (*Reply, error)
 	ListMethods(context.Context, *ListMethodsRequest) (*ListMethodsResponse, error)
 	ListActors(context.Context, *ListActorsRequest) (*ListActorsResponse, error)

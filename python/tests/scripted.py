@@ -188,9 +188,9 @@ class Scripted:
 
     def carry_out(self, call: actor_pb2.Call) -> actor_pb2.Reply:
         if call.incarnation not in ("", self.incarnation):
-            return self.refusal(call, StaleError("another incarnation is here"))
-        if call.actor == "nobody":
-            return self.refusal(call, UnknownActorError('no actor "nobody" is here', near=["counter"]))
+            return self.rejection(call, StaleError("another incarnation is here"))
+        if call.actor == "missing":
+            return self.rejection(call, UnknownActorError('no actor "missing" is here', near=["counter"]))
         args, _ = decode_args(call.codec, call.args)
         with self.changed:
             self.runs.append(args)
@@ -199,5 +199,5 @@ class Scripted:
         codec = actor_pb2.CODEC_MSGPACK
         return actor_pb2.Reply(seq=call.seq, codec=codec, result=data, incarnation=self.incarnation)
 
-    def refusal(self, call: actor_pb2.Call, error: ActorError) -> actor_pb2.Reply:
+    def rejection(self, call: actor_pb2.Call, error: ActorError) -> actor_pb2.Reply:
         return actor_pb2.Reply(seq=call.seq, error=error.to_wire(), incarnation=self.incarnation)

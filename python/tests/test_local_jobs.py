@@ -205,7 +205,7 @@ def test_a_thread_that_is_terminated_unwinds(tmp_path: Path) -> None:
     assert not went_on.exists()
 
 
-def test_threads_that_are_stopped_in_the_midst_of_calls_lock_nobody_out() -> None:
+def test_threads_that_are_stopped_amid_calls_leave_no_lock_held() -> None:
     def busy() -> None:
         cluster = current_cluster()
         while True:

@@ -144,8 +144,8 @@ def test_impossible_reservations(local: LocalCluster, wrong: ReservationConfig, 
 
 def test_unknown_reservations(local: LocalCluster) -> None:
     for ask in (local.get_reservation, local.release_reservation):
-        with pytest.raises(NotFoundError, match="nobody"):
-            ask(ReservationId("nobody"))
+        with pytest.raises(NotFoundError, match="missing"):
+            ask(ReservationId("missing"))
 
 
 def test_actors_are_found_by_name(local: LocalCluster) -> None:
@@ -162,7 +162,7 @@ def test_actors_are_found_by_name(local: LocalCluster) -> None:
     metadata.unregister(b)
     metadata.unregister(b)  # changes nothing
     assert metadata.lookup("pool").actor_id == a
-    assert metadata.lookup_all("nobody") == []
+    assert metadata.lookup_all("missing") == []
     with pytest.raises(ActorNotFoundError, match="did you mean curriculum"):
         metadata.lookup("curiculum")
 
@@ -178,7 +178,7 @@ def test_endpoints_live_as_long_as_their_task(local: LocalCluster) -> None:
     with pytest.raises(RefusedError, match="is stopped"):
         local.metadata.register("actor", "127.0.0.1:9", job_id)
     with pytest.raises(NotFoundError):
-        local.metadata.register("actor", "127.0.0.1:9", JobId("nobody"))
+        local.metadata.register("actor", "127.0.0.1:9", JobId("missing"))
 
 
 def test_namespaces_are_isolated(local: LocalCluster) -> None:

@@ -247,7 +247,7 @@ def test_a_server_that_is_silent_is_given_up() -> None:
     ended(thread)
 
 
-def test_a_peer_that_does_not_read_holds_up_nobody(server: ActorServer) -> None:
+def test_a_peer_that_does_not_read_blocks_no_other_peer(server: ActorServer) -> None:
     with RawPeer(server.address) as slow, Caller(server.address) as other:
         for seq in range(1, 200):
             args = msgpack.packb([[1 << 20], {}])

@@ -54,7 +54,7 @@ class Elsewhere:
 
 
 class Lingering(Elsewhere):
-    """One whose jobs end once somebody waits for that."""
+    """One whose jobs end once a client waits for that."""
 
     def terminate(self, job_id: JobId) -> None:
         self.local.poll(job_id)
@@ -191,7 +191,7 @@ def test_what_a_constructor_prints_is_no_cause() -> None:
         assert (caught.value.type, caught.value.message) == ("", "exit code 3")
 
 
-def test_what_could_not_be_made_is_in_nobodys_way(tmp_path: Path) -> None:
+def test_an_actor_that_failed_frees_its_name(tmp_path: Path) -> None:
     with LocalCluster(use_processes=True) as cluster, _ClusterClient(Lingering(cluster)) as client:
         with pytest.raises(ActorCreationError, match="no such lesson"):
             client.create_actor(Counter, fail_if=str(tmp_path), name="counter")

@@ -21,8 +21,8 @@ from fray.rpc.server import ActorServer
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0  # seconds between two tries to register
 _TICK = 0.5  # seconds
-_NO_LIMIT = 1e6  # seconds; whoever stops a task kills it when its grace is over
-_FIRST_HOPE, _LONGEST_HOPE = 1.0, 10.0  # the same, while nobody leads
+_NO_LIMIT = 1e6  # seconds; the agent kills the task when its stop grace is over
+_FIRST_HOPE, _LONGEST_HOPE = 1.0, 10.0  # the same, while no controller leads
 
 
 def serve(actor: Any, hosting: Hosting) -> int:
@@ -76,7 +76,7 @@ def _lend_worker(cluster: Cluster) -> None:
 
 
 class _Registration:
-    """Registers an actor by all its names; that being refused for good is the end."""
+    """Registers an actor by all its names; a permanent rejection ends the host."""
 
     def __init__(self, actor: Any, hosting: Hosting) -> None:
         self._actor, self._hosting = actor, hosting
@@ -103,7 +103,7 @@ class _Registration:
 
 
 class HostCluster:
-    """The cluster as a host sees it: registering waits for nobody who leads."""
+    """The cluster as a host uses it: registering does not wait until a controller leads."""
 
     def __init__(self, cluster: Cluster, refused: Callable[[Exception], None]) -> None:
         self._cluster = cluster
@@ -120,8 +120,8 @@ class HostCluster:
 class HostMetadata:
     """A registry at which registering goes on in the background while no controller leads.
 
-    The actor counts as registered meanwhile: a stack that nobody watches has actors all the same, whose
-    address is known, and whose names resolve once somebody leads. What is refused for good then is told.
+    The actor counts as registered meanwhile: a stack without a controller has actors all the same. Clients
+    that know an address call it, and names resolve once a controller leads. A rejection then ends the host.
     """
 
     def __init__(self, metadata: Metadata, refused: Callable[[Exception], None]) -> None:
@@ -175,7 +175,7 @@ class HostMetadata:
                 return
 
     def unregister(self, actor_id: ActorId) -> None:
-        """Forget an endpoint, if somebody leads. Without, that follows from the end of the task."""
+        """Forget an endpoint if a controller leads; otherwise the end of the task removes it."""
         self._unwanted.add(actor_id)
         with contextlib.suppress(ClusterUnavailableError):
             self._metadata.unregister(actor_id, **self._at_once)

@@ -5,15 +5,15 @@ Actors call each other by this protocol, whatever language they are in. There
 is one envelope, Call and Reply; methods and arguments need no messages of
 their own.
 
-A server listens on one port, and the first bytes of a connection say what it
-speaks:
+A server listens on one port, and the first bytes of a connection select its
+protocol:
 
   - "FRAYACT1": frames, fray's own clients. A connection carries any number of
     calls at once, in order. See Frame.
-  - "PRI * HTTP/2.0": gRPC, the service Actors, for everybody else; reflection and
+  - "PRI * HTTP/2.0": gRPC, the service Actors, for other clients; reflection and
     grpc.health.v1 are on.
   - "GET ": HTTP/1.1 for probes and scrapes, /readyz and /metrics.
-  - 0x16: TLS, within which the same three are told apart.
+  - 0x16: TLS, within which the same three are served.
 
 A server that was given its namespace's identity (a certificate and its key)
 takes TLS only, from peers that show the same certificate; so both ends know
@@ -26,7 +26,7 @@ direction is a sequence of
     uint32 body    length of what follows it
     Frame          head bytes
     buffers        body bytes: those of the Frame's Call or Reply, one after
-                   the other, as long as buffer_sizes says
+                   the other, of the lengths in buffer_sizes
 
 Both sides send Handshake first. A side that cannot go on sends Close and closes.
 """
@@ -109,10 +109,10 @@ class _CodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Code.ValueType],
     """peers of another namespace; pickle without both sides' leave"""
     CODE_INTERNAL: _Code.ValueType  # 16
     CODE_UNAVAILABLE: _Code.ValueType  # 17
-    """made by clients: nobody answers there; the method did not run"""
+    """made by clients: no server answers there; the method did not run"""
 
 class Code(_Code, metaclass=_CodeEnumTypeWrapper):
-    """Code is a closed set of what can go wrong with a call."""
+    """Code is a closed set of the errors of a call."""
 
 CODE_UNSPECIFIED: Code.ValueType  # 0
 CODE_APPLICATION: Code.ValueType  # 1
@@ -146,7 +146,7 @@ CODE_DENIED: Code.ValueType  # 15
 """peers of another namespace; pickle without both sides' leave"""
 CODE_INTERNAL: Code.ValueType  # 16
 CODE_UNAVAILABLE: Code.ValueType  # 17
-"""made by clients: nobody answers there; the method did not run"""
+"""made by clients: no server answers there; the method did not run"""
 Global___Code: _TypeAlias = Code  # noqa: Y015
 
 @_typing.final
@@ -381,7 +381,7 @@ Global___Reply: _TypeAlias = Reply  # noqa: Y015
 
 @_typing.final
 class Error(_message.Message):
-    """Error says what went wrong, in words that are the same in every language."""
+    """Error is why a call failed; the texts are the same in every language."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -461,7 +461,7 @@ Global___Cancel: _TypeAlias = Cancel  # noqa: Y015
 
 @_typing.final
 class Ping(_message.Message):
-    """Ping is answered by Pong with the same id. Who hears nothing for as long as it is willing to wait, closes."""
+    """Ping is answered by Pong with the same id. A side that receives nothing for its patience closes."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -506,7 +506,7 @@ Global___Pong: _TypeAlias = Pong  # noqa: Y015
 @_typing.final
 class Close(_message.Message):
     """Close is the last frame: of a server that drains (code STOPPING: calls which
-    it has are answered, others do not run), or of one that refuses its peer.
+    it has are answered, others do not run), or of one that rejects its peer.
     """
 
     DESCRIPTOR: _descriptor.Descriptor

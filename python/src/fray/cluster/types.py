@@ -32,7 +32,7 @@ class JobStatus(StrEnum):
 
 
 class NameClash(StrEnum):
-    """What to do when a job of the same name lives in the namespace. Ended ones are in nobody's way."""
+    """What to do when a job of the same name lives in the namespace. Ended jobs do not clash."""
 
     ERROR = "error"
     KEEP = "keep"

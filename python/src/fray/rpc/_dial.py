@@ -36,7 +36,7 @@ def dial(address: str, settings: Settings) -> Stream:
     try:
         sock = socket.create_connection((host.strip("[]"), int(port)), settings.connect_timeout)
     except (OSError, OverflowError) as err:
-        raise UnavailableError(f"nobody answers at {address}: {err}") from err
+        raise UnavailableError(f"no server answers at {address}: {err}") from err
     if identity is None:
         return PlainStream(sock)
     try:
@@ -80,7 +80,9 @@ def receive_handshake(reader: FrameReader, address: str) -> actor_pb2.Handshake:
 def check_handshake(handshake: actor_pb2.Handshake, address: str, namespace: str) -> None:
     """Raise as Connection.open does, unless a client of `namespace` can call the server of `handshake`."""
     if not 0 < len(handshake.peer) <= _MAX_PEER:
-        raise MalformedError(f"{address} does not speak the actor protocol: it does not say who it is")
+        raise MalformedError(
+            f"{address} does not speak the actor protocol: Handshake.peer is empty or too long"
+        )
     if handshake.version != _wire.VERSION:
         raise VersionError(_wire.version_problem(handshake.version, _wire.VERSION))
     theirs = handshake.namespace

@@ -242,6 +242,6 @@ def _sizes(frame: actor_pb2.Frame) -> Sequence[int]:
 def _check_sizes(sizes: Sequence[int], body: int) -> None:
     total = sum(sizes)
     if total > body:
-        raise MalformedFrameError(f"its buffers are said to be more than the {body} bytes of its body")
+        raise MalformedFrameError(f"its buffer_sizes add up to more than the {body} bytes of its body")
     if total < body:
         raise MalformedFrameError(f"{body - total} of the {body} bytes of its body belong to no buffer")

@@ -26,7 +26,7 @@ class _Entry:
     unique: bool
 
     def replaces(self, other: _Entry) -> bool:
-        """Whether this is the actor that another registration is of, as a fray cluster says it."""
+        """Whether this is the actor that another registration is of, as a fray cluster decides it."""
         mine, its = self.endpoint, other.endpoint
         same = mine.job_id == its.job_id and mine.task == its.task
         return mine.actor_id == its.actor_id or (same and (mine.address == its.address or self.unique))
@@ -35,7 +35,7 @@ class _Entry:
 class Registry:
     """Endpoints of all namespaces, in the order of their registration.
 
-    `changed` is the lock of the cluster that it belongs to, held by whoever calls `add` and `drop`.
+    `changed` is the lock of the cluster that it belongs to; callers of `add` and `drop` hold it.
     """
 
     def __init__(self, changed: ClusterLock, timers: Timers) -> None:

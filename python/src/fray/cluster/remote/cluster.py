@@ -78,7 +78,7 @@ class FrayCluster:
         Raises:
             ValueError: the address is none, or plain text would leave this machine.
             AccessDeniedError: the controller shows another certificate.
-            ClusterUnavailableError: nobody answers there; with a fingerprint only, else later.
+            ClusterUnavailableError: no server answers there; with a fingerprint only, otherwise at a call.
         """
         text = f"fray://{address}" + (f"?fingerprint={fingerprint}" if fingerprint else "")
         self._connect(specs.parse(text), namespace, token, timeout)
