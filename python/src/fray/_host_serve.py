@@ -30,7 +30,7 @@ def serve(actor: Any, hosting: Hosting) -> int:
     cluster = current_cluster()
     _lend_worker(cluster)
     registration = _Registration(actor, hosting)
-    hosted = HostCluster(cluster, registration.refused)
+    hosted = HostCluster(cluster, registration.rejected)
     server = ActorServer(hosted, host=_own_address(), allow_pickle=hosting.allow_pickle)
     server.serve_background()
     sys.stderr.write(f"fray: {', '.join(hosting.names)} at {server.address}\n")
@@ -62,7 +62,7 @@ def _stopped_by_sigterm(over: Latch) -> Iterator[None]:
 
 
 def _lend_worker(cluster: Cluster) -> None:
-    """Let other tasks run while this one answers: in a LocalCluster who waits for a job takes no worker."""
+    """Let other tasks run while this one answers: a LocalCluster's job that waits takes no worker."""
     context = job_context()
     if context is None or not os.environ.get("FRAY_CLUSTER_SPEC", "").startswith("local:"):
         return
@@ -93,9 +93,9 @@ class _Registration:
             for name in self._hosting.names:
                 server.register(name, self._actor, max_concurrency=self._hosting.max_concurrency)
         except (ClusterError, TypeError, ValueError) as err:
-            self.refused(err)
+            self.rejected(err)
 
-    def refused(self, err: Exception) -> None:
+    def rejected(self, err: Exception) -> None:
         """Give up."""
         sys.stderr.write(f"fray: the actor cannot be registered: {err}\n")
         self.status = 1
@@ -105,9 +105,9 @@ class _Registration:
 class HostCluster:
     """The cluster as a host uses it: registering does not wait until a controller leads."""
 
-    def __init__(self, cluster: Cluster, refused: Callable[[Exception], None]) -> None:
+    def __init__(self, cluster: Cluster, rejected: Callable[[Exception], None]) -> None:
         self._cluster = cluster
-        self.metadata = HostMetadata(cluster.metadata, refused)
+        self.metadata = HostMetadata(cluster.metadata, rejected)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._cluster, name)
@@ -124,8 +124,8 @@ class HostMetadata:
     that know an address call it, and names resolve once a controller leads. A rejection then ends the host.
     """
 
-    def __init__(self, metadata: Metadata, refused: Callable[[Exception], None]) -> None:
-        self._metadata, self._refused = metadata, refused
+    def __init__(self, metadata: Metadata, rejected: Callable[[Exception], None]) -> None:
+        self._metadata, self._rejected = metadata, rejected
         self.stopped = threading.Event()
         self._unwanted: set[ActorId] = set()
         remote = sys.modules.get("fray.cluster.remote.metadata")  # which a LocalCluster does without
@@ -169,7 +169,7 @@ class HostMetadata:
                 except ClusterError as err:
                     if isinstance(err, ClusterUnavailableError):
                         raise
-                    self._refused(err)
+                    self._rejected(err)
                 if actor_id in self._unwanted:  # meanwhile
                     self._metadata.unregister(actor_id)
                 return

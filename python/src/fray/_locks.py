@@ -35,7 +35,7 @@ class Changes:
 
 
 class Worker(threading.Thread):
-    """A thread that goes on though who starts it is interrupted while it waits for the beginning.
+    """A thread that goes on though its starter is interrupted while it waits for the beginning.
 
     A Thread sets an Event when it begins; an interrupted waiter may leave the lock of that Event held.
     """

@@ -13,7 +13,7 @@ It is what an actor_service without a command runs. These variables configure it
 It is ready (GET /readyz) once the actor was made and is registered; where no controller leads, once it was
 made. On SIGTERM it is unregistered, calls that run are finished, and the exit status is 0. The status is 77
 if the constructor raised or the class cannot be imported, 2 if the variables are invalid,
-and 1 if it could not be served, or registering it was refused.
+and 1 if it could not be served, or registering it was rejected.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class Metadata(Protocol):
         Raises:
             NotFoundError: there is no such job.
             RefusedError: the job has ended.
-            AlreadyExistsError: the name is taken, and `unique` was said of one of the two.
+            AlreadyExistsError: the name is taken, and one of the two is `unique`.
         """
         ...
 

@@ -42,7 +42,7 @@ class NameClash(StrEnum):
 
 
 class Band(StrEnum):
-    """Who goes first. A job may take the place of one of a lower band."""
+    """Which jobs go first. A job may take the place of one of a lower band."""
 
     PRODUCTION = "production"
     INTERACTIVE = "interactive"

@@ -51,5 +51,5 @@ class Watch(Iterator[ActorChanges]):
         return next(self._changes)
 
     def close(self) -> None:
-        """End it, from any thread. Who waits for the next change gets none."""
+        """End it, from any thread. A thread that waits for the next change gets StopIteration."""
         self._ending.end()

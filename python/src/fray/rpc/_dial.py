@@ -66,7 +66,7 @@ def receive_handshake(reader: FrameReader, address: str) -> actor_pb2.Handshake:
         raise MalformedError(f"{address} does not speak the actor protocol: {err}") from err
     except ssl.SSLError as err:
         if is_unknown_authority(err):  # as that of a new leader is, for a moment
-            raise UnavailableError(f"{address} does not know who certified this program") from err
+            raise UnavailableError(f"{address} does not know the issuer of our certificate") from err
         raise DeniedError(OTHER_NAMESPACE) from err
     except (OSError, EOFError, _wire.SilentError) as err:
         raise UnavailableError(f"{address} does not answer: {describe(err)}") from err

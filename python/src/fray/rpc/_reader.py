@@ -109,8 +109,8 @@ class FrameReader:
     def comes(self, seconds: float, other: int = -1) -> bool:
         """Wait until a whole frame is here, so that `receive` does not wait.
 
-        False: it took too long, `other` can be read, or the frame is too large to be kept here. `idle` tells
-        after an exception whether it came while nothing did.
+        False: it took too long, `other` can be read, or the frame is too large to be kept here. After
+        an exception `idle` is whether it came while no frame did.
 
         Raises:
             EOFError, OSError: as `receive`.

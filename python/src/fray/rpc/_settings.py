@@ -12,7 +12,7 @@ class Settings:
     """How to connect. Times are in seconds."""
 
     peer: str = field(default_factory=process_peer)
-    """Who calls, as Handshake.peer."""
+    """The name of the calling process, as Handshake.peer."""
     namespace: str = ""
     """The scope of the actors' names; servers of another one reject the connection. "": of any."""
     identity: str = ""

@@ -86,7 +86,7 @@ class _Pool:
         return future
 
     def __getattr__(self, name: str) -> PoolMethod:
-        """Return a method, which one of the actors carries out."""
+        """Return a method, which one of the actors runs."""
         if name.startswith("_"):
             raise AttributeError(f"underscore names such as {name!r} are not callable")
         return PoolMethod(self, name)

@@ -135,8 +135,8 @@ class ActorServer:
     ) -> ActorId:
         """Let an object be called by a name. Returns the id of this incarnation.
 
-        An object that has a name already may get another one: its calls wait in the same mailbox, as its
-        first registration says.
+        An object that has a name already may get another one: its calls wait in the same mailbox, with the
+        options of the first registration.
 
         Args:
             name: In the namespace. Servers may share one, each with an object of its own.

@@ -130,7 +130,7 @@ class HostedActor:
 
 
 def delete(cluster: Cluster, name: str) -> None:
-    """End an actor that `create` made, and wait for that, unless it is who calls.
+    """End an actor that `create` made, and wait for that, unless it is the caller itself.
 
     Raises:
         ActorNotFoundError: there is none.

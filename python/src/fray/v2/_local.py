@@ -2,7 +2,7 @@
 
 They are registered at servers of this process, so that arguments and results travel as they do between
 machines, also to jobs that are processes. The constructor gets copies of its arguments: what no other process
-could get is refused here too.
+could get is rejected here too.
 """
 
 from __future__ import annotations

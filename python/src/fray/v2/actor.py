@@ -121,8 +121,8 @@ class PendingActor(Protocol):
 class ActorGroup:
     """Actors of one class under the names NAME_0, NAME_1 and so on, and all of them under NAME.
 
-    Who gives them work is up to the caller, as is what becomes of the work of one that is lost; for turns
-    there are fray.rpc's RoundRobin and LeastLoaded.
+    The caller gives them work, and decides what becomes of the work of an actor that is lost. RoundRobin and
+    LeastLoaded of fray.rpc spread calls over them.
     """
 
     def __init__(self, name: str, actors: Sequence[PendingActor]) -> None:

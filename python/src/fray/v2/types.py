@@ -22,9 +22,9 @@ class JobRequest:
     num_tasks: int = 1
     """How many tasks start together, as for TPU slices; 1: as many as the resources have hosts."""
     max_retries_failure: int = 0
-    """How often it is started again after it failed by itself: it exited with another status than 0."""
+    """How often it is started again after it exits with another status than 0. -1: always."""
     max_retries_preemption: int = 100
-    """How often it is started again after it lost a machine or its place."""
+    """How often it is started again after it lost a machine or its place. -1: always."""
 
     def for_cluster(self) -> cluster.JobRequest:
         """Return the same for fray.cluster."""

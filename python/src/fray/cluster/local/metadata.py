@@ -188,7 +188,7 @@ class LocalMetadata:
         return self._registry.all(self._namespace, prefix)
 
     def watch(self, name: str = "", prefix: str = "", *, job_id: JobId | None = None) -> Watch:
-        """Yield what is there, then what changes. Who waits for that keeps no cluster alive."""
+        """Yield what is there, then what changes. A waiting thread keeps no cluster alive."""
         registry, which = self._registry, (self._namespace, name, prefix)
         if not job_id:
             return Watch(lambda ending: registry.watch(which, lambda: False, ending))

@@ -1,6 +1,6 @@
 """From Python's values to those that a codec's library writes by itself.
 
-A value that the library writes as it is comes back as the same object, so that most calls cost one look at
+A value that the library writes as it is comes back as the same object, so that most calls cost one check of
 each type and no copy.
 """
 

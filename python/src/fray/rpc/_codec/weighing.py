@@ -1,7 +1,7 @@
 """How much memory values will take, before any is made.
 
-A message is sent by a peer, who may know nothing but the port. An empty map is one byte on the wire and 64 in
-memory, so a message is scanned before it is decoded. Python is slow at that, so messages that cannot
+A message is sent by a peer, which may know nothing but the port. An empty map is one byte on the wire and
+64 in memory, so a message is scanned before it is decoded. Python is slow at that, so messages that cannot
 take too much whatever they hold are let pass, and others go through regular expressions, which run in C.
 """
 
