@@ -17,7 +17,7 @@ import (
 // maxMet is how many processes get our calls by one name.
 const maxMet = 64
 
-// open connects and exchanges Hellos. The errors of servers that will not take us
+// open connects and exchanges Handshakes. The errors of servers that will not take us
 // are [Error]s with final codes.
 func (s *server) open(ctx context.Context) (*link, error) {
 	s.mu.Lock()
@@ -116,28 +116,28 @@ func (s *server) secure(ctx context.Context, c net.Conn) (net.Conn, error) {
 	return secured, nil
 }
 
-func (s *server) hellos(conn *wire.Conn) (*wire.Hello, error) {
-	hello := &wire.Hello{
+func (s *server) hellos(conn *wire.Conn) (*wire.Handshake, error) {
+	hello := &wire.Handshake{
 		Version: wire.Version, Peer: s.self, Namespace: s.client.config.Namespace, MaxMessageBytes: s.client.config.MaxMessageBytes, Language: "go",
 	}
-	if err := conn.Send(&wire.Frame{Kind: &wire.Frame_Hello{Hello: hello}}, nil, nil); err != nil {
+	if err := conn.Send(&wire.Frame{Kind: &wire.Frame_Handshake{Handshake: hello}}, nil, nil); err != nil {
 		return nil, err
 	}
 	f, _, err := conn.Receive()
 	if err != nil {
 		return nil, err
 	}
-	if g := f.GetGoodbye(); g != nil {
+	if g := f.GetClose(); g != nil {
 		if err := ErrorOf(g.GetError()); err != nil {
 			return nil, err
 		}
 		return nil, errLeaving(s.address)
 	}
-	return f.GetHello(), s.check(f.GetHello())
+	return f.GetHandshake(), s.check(f.GetHandshake())
 }
 
-// check says why a server's Hello will not do.
-func (s *server) check(h *wire.Hello) error {
+// check says why a server's Handshake will not do.
+func (s *server) check(h *wire.Handshake) error {
 	mine, theirs := s.client.config.Namespace, h.GetNamespace()
 	switch {
 	case h == nil || h.GetPeer() == "" || len(h.GetPeer()) > maxPeer:

@@ -60,7 +60,7 @@ func (w *world) start(address string) *process {
 	w.born++
 	p := &process{
 		world: w, id: fmt.Sprintf("process-%d", w.born), incarnation: fmt.Sprintf("actor-%d", w.born), actor: "counter",
-		ledgers: map[string]*ledger{}, held: map[uint64]*wire.Frame{}, hello: &wire.Hello{Version: wire.Version},
+		ledgers: map[string]*ledger{}, held: map[uint64]*wire.Frame{}, hello: &wire.Handshake{Version: wire.Version},
 	}
 	p.hello.Peer = p.id
 	w.processes[address] = p
@@ -94,7 +94,7 @@ type process struct {
 	id          string
 	incarnation string
 	actor       string
-	hello       *wire.Hello
+	hello       *wire.Handshake
 	dark        bool            // it takes no connections, and nobody says so
 	methods     []*wire.Method  // nil: questions for them are not answered
 	breaks      map[int]*broken // by argument, once each
@@ -146,8 +146,8 @@ func (p *process) serve(c net.Conn) {
 	if err != nil {
 		return
 	}
-	caller := f.GetHello().GetPeer()
-	if writeFrame(c, &wire.Frame{Kind: &wire.Frame_Hello{Hello: p.hello}}) != nil {
+	caller := f.GetHandshake().GetPeer()
+	if writeFrame(c, &wire.Frame{Kind: &wire.Frame_Handshake{Handshake: p.hello}}) != nil {
 		return
 	}
 	for calls := 1; ; {

@@ -20,7 +20,7 @@ func greeted(f func(c net.Conn, call *wire.Call)) func(c net.Conn) {
 		if _, err := readFrame(c, ""); err != nil {
 			return
 		}
-		if writeFrame(c, &wire.Frame{Kind: &wire.Frame_Hello{Hello: &wire.Hello{Version: wire.Version, Peer: "hostile"}}}) != nil {
+		if writeFrame(c, &wire.Frame{Kind: &wire.Frame_Handshake{Handshake: &wire.Handshake{Version: wire.Version, Peer: "hostile"}}}) != nil {
 			return
 		}
 		for {

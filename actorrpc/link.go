@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// connectTimeout is for one attempt to connect, until the server's Hello.
+	// connectTimeout is for one attempt to connect, until the server's Handshake.
 	connectTimeout = 10 * time.Second
 	// maxPending is how many calls of one connection are on the way at most.
 	maxPending = 10_000
@@ -28,7 +28,7 @@ type link struct {
 	server *server
 	caller string // the client's name in it
 	conn   *wire.Conn
-	hello  *wire.Hello // the server's
+	hello  *wire.Handshake // the server's
 	over   chan struct{}
 	ending sync.Once
 	pongs  atomic.Bool // one is being written
@@ -56,7 +56,7 @@ func (l *link) end(cause error) {
 // refuse says goodbye to a server that does not keep to the protocol.
 func (l *link) refuse(problem string) {
 	err := &Error{Code: CodeMalformed, Message: problem}
-	_ = l.conn.Queue(&wire.Frame{Kind: &wire.Frame_Goodbye{Goodbye: &wire.Goodbye{Error: err.Wire()}}}, nil, nil)
+	_ = l.conn.Queue(&wire.Frame{Kind: &wire.Frame_Close{Close: &wire.Close{Error: err.Wire()}}}, nil, nil)
 	go func() { _ = l.conn.Flush() }()
 	l.end(err)
 }
@@ -104,13 +104,13 @@ func (l *link) take(f *wire.Frame, buffers [][]byte) error {
 	case *wire.Frame_Ping:
 		l.pong(kind.Ping.GetId())
 	case *wire.Frame_Pong:
-	case *wire.Frame_Goodbye:
-		return l.goodbye(kind.Goodbye)
+	case *wire.Frame_Close:
+		return l.goodbye(kind.Close)
 	case *wire.Frame_Methods:
 		l.deliver(kind.Methods.GetId(), f)
 	case *wire.Frame_Actors:
 		l.deliver(kind.Actors.GetId(), f)
-	case *wire.Frame_Hello, *wire.Frame_Call, *wire.Frame_Cancel, *wire.Frame_ListMethods, *wire.Frame_ListActors, nil:
+	case *wire.Frame_Handshake, *wire.Frame_Call, *wire.Frame_Cancel, *wire.Frame_ListMethods, *wire.Frame_ListActors, nil:
 		return &wire.MalformedError{Problem: "a server sends no such frame"}
 	}
 	return nil
@@ -141,7 +141,7 @@ func (l *link) reply(r *wire.Reply, buffers [][]byte) error {
 }
 
 // goodbye ends the connection, or, of a server that stops, only its use for new calls.
-func (l *link) goodbye(g *wire.Goodbye) error {
+func (l *link) goodbye(g *wire.Close) error {
 	err := ErrorOf(g.GetError())
 	if err == nil || err.Code == CodeStopping {
 		l.last = true

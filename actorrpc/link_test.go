@@ -149,7 +149,7 @@ func TestGoodbye(t *testing.T) {
 		w.executed = w.executed[:1] // the second was not begun
 		w.mu.Unlock()
 		p.release(1)
-		goodbye := &wire.Frame{Kind: &wire.Frame_Goodbye{Goodbye: &wire.Goodbye{Error: refusalOf(CodeStopping)}}}
+		goodbye := &wire.Frame{Kind: &wire.Frame_Close{Close: &wire.Close{Error: refusalOf(CodeStopping)}}}
 		if err := writeFrame(p.conns[0], goodbye); err != nil {
 			t.Fatal(err)
 		}
@@ -169,24 +169,24 @@ func TestGoodbye(t *testing.T) {
 	})
 }
 
-// What servers say in their Hello may end it at once, with an error that says what to do.
+// What servers say in their Handshake may end it at once, with an error that says what to do.
 func TestGreetings(t *testing.T) {
 	tests := []struct {
 		name  string
-		hello *wire.Hello
+		hello *wire.Handshake
 		raw   string
 		code  Code
 		want  string
 	}{
-		{"newer", &wire.Hello{Version: 2, Peer: "p"}, "", CodeVersion,
+		{"newer", &wire.Handshake{Version: 2, Peer: "p"}, "", CodeVersion,
 			"the server speaks version 2 of the actor protocol, this program version 1: update this program"},
-		{"older", &wire.Hello{Peer: "p"}, "", CodeVersion, "version 0 of the actor protocol, this program version 1: update the server"},
-		{"nameless", &wire.Hello{Version: 1}, "", CodeMalformed, "does not speak the actor protocol"},
-		{"another namespace", &wire.Hello{Version: 1, Peer: "p", Namespace: "vision"}, "", CodeDenied, "peers of another namespace"},
+		{"older", &wire.Handshake{Peer: "p"}, "", CodeVersion, "version 0 of the actor protocol, this program version 1: update the server"},
+		{"nameless", &wire.Handshake{Version: 1}, "", CodeMalformed, "does not speak the actor protocol"},
+		{"another namespace", &wire.Handshake{Version: 1, Peer: "p", Namespace: "vision"}, "", CodeDenied, "peers of another namespace"},
 		{"HTTP", nil, "HTTP/1.1 400 Bad Request\r\n\r\n", CodeMalformed, "does not speak the actor protocol"},
 		{"garbage", nil, "\x00\x00\x00\x02\x00\x00\x00\x00\xff\xff", CodeMalformed, "does not speak the actor protocol"},
 		{"a call", nil, string(packed(t, &wire.Frame{Kind: &wire.Frame_Call{Call: &wire.Call{}}})), CodeMalformed, "does not speak"},
-		{"refused", nil, string(packed(t, &wire.Frame{Kind: &wire.Frame_Goodbye{Goodbye: &wire.Goodbye{Error: (&Error{Code: CodeDenied, Message: "no"}).Wire()}}})),
+		{"refused", nil, string(packed(t, &wire.Frame{Kind: &wire.Frame_Close{Close: &wire.Close{Error: (&Error{Code: CodeDenied, Message: "no"}).Wire()}}})),
 			CodeDenied, "no"},
 	}
 	for _, test := range tests {

@@ -19,7 +19,7 @@ func leaving(p *process) (refuse chan<- uint64) {
 		if err != nil {
 			return
 		}
-		_ = writeFrame(c, &wire.Frame{Kind: &wire.Frame_Hello{Hello: p.hello}})
+		_ = writeFrame(c, &wire.Frame{Kind: &wire.Frame_Handshake{Handshake: p.hello}})
 		go func() {
 			for seq := range numbers {
 				_ = writeFrame(c, &wire.Frame{Kind: &wire.Frame_Reply{Reply: &wire.Reply{Seq: seq, Error: refusalOf(CodeStopping)}}})
@@ -27,7 +27,7 @@ func leaving(p *process) (refuse chan<- uint64) {
 		}()
 		for {
 			f, err := readFrame(c, "")
-			if err != nil || f.GetCall().GetSeq() > 3 && !p.handle(c, hello.GetHello().GetPeer(), f) {
+			if err != nil || f.GetCall().GetSeq() > 3 && !p.handle(c, hello.GetHandshake().GetPeer(), f) {
 				return
 			}
 			if ping := f.GetPing(); ping != nil {

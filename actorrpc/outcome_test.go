@@ -26,12 +26,12 @@ func TestGoodbyeSaysNothingOfAnEarlierConnection(t *testing.T) {
 				if _, err := readFrame(c, ""); err != nil {
 					return
 				}
-				_ = writeFrame(c, &wire.Frame{Kind: &wire.Frame_Hello{Hello: p.hello}})
+				_ = writeFrame(c, &wire.Frame{Kind: &wire.Frame_Handshake{Handshake: p.hello}})
 				if _, err := readFrame(c, ""); err != nil {
 					return
 				}
 				r.Set("counter", Endpoint{Address: other, Incarnation: next.incarnation})
-				_ = writeFrame(c, &wire.Frame{Kind: &wire.Frame_Goodbye{Goodbye: &wire.Goodbye{Error: refusalOf(CodeStopping)}}})
+				_ = writeFrame(c, &wire.Frame{Kind: &wire.Frame_Close{Close: &wire.Close{Error: refusalOf(CodeStopping)}}})
 			}
 		}}}
 		h := mustLookup(t, w.client(r, Config{}), "counter")
@@ -86,7 +86,7 @@ func TestWhatWaitsToBeWrittenMayRun(t *testing.T) {
 			if _, err := readFrame(c, ""); err != nil {
 				return
 			}
-			_ = writeFrame(c, &wire.Frame{Kind: &wire.Frame_Hello{Hello: p.hello}})
+			_ = writeFrame(c, &wire.Frame{Kind: &wire.Frame_Handshake{Handshake: p.hello}})
 			<-reads
 			for {
 				f, err := readFrame(c, "")
@@ -128,7 +128,7 @@ func TestDeadlineWhileWriting(t *testing.T) {
 			if _, err := readFrame(c, ""); err != nil {
 				return
 			}
-			_ = writeFrame(c, &wire.Frame{Kind: &wire.Frame_Hello{Hello: p.hello}})
+			_ = writeFrame(c, &wire.Frame{Kind: &wire.Frame_Handshake{Handshake: p.hello}})
 			<-over
 		}
 		h := mustLookup(t, w.client(resolverAt(t, w, home), Config{}), "counter")

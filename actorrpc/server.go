@@ -19,7 +19,7 @@ type server struct {
 	asked   time.Time // when somebody wanted it; under the client's lock
 
 	// Of who connects.
-	self string          // Hello.peer: by which the server's processes know our calls' numbers
+	self string          // Handshake.peer: by which the server's processes know our calls' numbers
 	met  map[string]bool // the processes that know it
 
 	mu      sync.Mutex

@@ -18,7 +18,7 @@ type transport interface {
 	throttle(done <-chan struct{})
 	// withdraw ends a call for which nobody waits any more, and reports whether it may have arrived.
 	withdraw(c *call) (mayHaveArrived bool)
-	// peer is who answers there, by its Hello; "": not known.
+	// peer is who answers there, by its Handshake; "": not known.
 	peer() string
 	// hold holds the unanswered calls that were sent to an actor's endpoint: it may
 	// refuse them, and then they come before others.

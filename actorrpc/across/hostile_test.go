@@ -42,13 +42,13 @@ func received(c io.Reader) (*wire.Frame, error) {
 }
 
 // hostile is a server that greets and then answers each call as it likes.
-func hostile(t *testing.T, hello *wire.Hello, answer func(call *wire.Call) []byte) string {
+func hostile(t *testing.T, hello *wire.Handshake, answer func(call *wire.Call) []byte) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	greeting := framed(t, &wire.Frame{Kind: &wire.Frame_Hello{Hello: hello}}, nil)
+	greeting := framed(t, &wire.Frame{Kind: &wire.Frame_Handshake{Handshake: hello}}, nil)
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	var open []net.Conn
@@ -115,7 +115,7 @@ func TestHostileServers(t *testing.T) {
 	deep := bytes.Repeat([]byte{0x91}, 100_000)
 	tests := []struct {
 		name   string
-		hello  *wire.Hello
+		hello  *wire.Handshake
 		answer func(*wire.Call) []byte
 		code   actorrpc.Code
 		want   string
@@ -141,11 +141,11 @@ func TestHostileServers(t *testing.T) {
 		{"a huge head", nil, raw([]byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0}), actorrpc.CodeMaybeExecuted, ""},
 		{"buffers without bytes", nil, replies(func(r *wire.Reply) { r.BufferSizes = []uint64{1 << 40} }), actorrpc.CodeMaybeExecuted, ""},
 		{"another call's reply", nil, replies(func(r *wire.Reply) { r.Seq += 7 }), actorrpc.CodeMaybeExecuted, ""},
-		{"a newer version", &wire.Hello{Version: 2, Peer: "p"}, nil, actorrpc.CodeVersion,
+		{"a newer version", &wire.Handshake{Version: 2, Peer: "p"}, nil, actorrpc.CodeVersion,
 			"the server speaks version 2 of the actor protocol, this program version 1: update this program"},
-		{"an older version", &wire.Hello{Peer: "p"}, nil, actorrpc.CodeVersion,
+		{"an older version", &wire.Handshake{Peer: "p"}, nil, actorrpc.CodeVersion,
 			"the server speaks version 0 of the actor protocol, this program version 1: update the server"},
-		{"no name", &wire.Hello{Version: 1}, nil, actorrpc.CodeMalformed, "does not speak the actor protocol"},
+		{"no name", &wire.Handshake{Version: 1}, nil, actorrpc.CodeMalformed, "does not speak the actor protocol"},
 	}
 	for _, calling := range languages() {
 		t.Run("from "+string(calling), func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestHostileServers(t *testing.T) {
 				t.Run(test.name, func(t *testing.T) {
 					hello := test.hello
 					if hello == nil {
-						hello = &wire.Hello{Version: 1, Peer: "hostile"}
+						hello = &wire.Handshake{Version: 1, Peer: "hostile"}
 					}
 					a := c.do(t, order{Do: "call", Address: hostile(t, hello, test.answer), Method: "add", Args: "[[1],{}]", Timeout: 3, Resolve: 1})
 					if test.code == "" && a.Error == nil { // a handle is made, of nothing

@@ -34,9 +34,9 @@ func goodbye(t *testing.T, c io.Reader) *actorrpc.Error {
 	for {
 		f, err := received(c)
 		if err != nil {
-			t.Fatalf("the connection ended without Goodbye: %v", err)
+			t.Fatalf("the connection ended without Close: %v", err)
 		}
-		if g := f.GetGoodbye(); g != nil {
+		if g := f.GetClose(); g != nil {
 			return actorrpc.ErrorOf(g.GetError())
 		}
 	}
@@ -45,12 +45,12 @@ func goodbye(t *testing.T, c io.Reader) *actorrpc.Error {
 // Whatever a client sends ends its connection at most, with the reason, and the
 // server goes on.
 func TestStrangers(t *testing.T) {
-	hello := func(change func(h *wire.Hello)) []byte {
-		h := &wire.Hello{Version: 1, Peer: "stranger", MaxMessageBytes: maxMessage}
+	hello := func(change func(h *wire.Handshake)) []byte {
+		h := &wire.Handshake{Version: 1, Peer: "stranger", MaxMessageBytes: maxMessage}
 		change(h)
-		return append([]byte(wire.Preface), framed(t, &wire.Frame{Kind: &wire.Frame_Hello{Hello: h}}, nil)...)
+		return append([]byte(wire.Preface), framed(t, &wire.Frame{Kind: &wire.Frame_Handshake{Handshake: h}}, nil)...)
 	}
-	greeted := func(data ...byte) []byte { return append(hello(func(*wire.Hello) {}), data...) }
+	greeted := func(data ...byte) []byte { return append(hello(func(*wire.Handshake) {}), data...) }
 	head := func(head, body uint32) []byte {
 		return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, head), body)
 	}
@@ -61,13 +61,13 @@ func TestStrangers(t *testing.T) {
 		code actorrpc.Code
 		want string
 	}{
-		{"a newer version", hello(func(h *wire.Hello) { h.Version = 2 }), actorrpc.CodeVersion,
+		{"a newer version", hello(func(h *wire.Handshake) { h.Version = 2 }), actorrpc.CodeVersion,
 			"the server speaks version 1 of the actor protocol, this program version 2: update the server"},
-		{"an older version", hello(func(h *wire.Hello) { h.Version = 0 }), actorrpc.CodeVersion,
+		{"an older version", hello(func(h *wire.Handshake) { h.Version = 0 }), actorrpc.CodeVersion,
 			"the server speaks version 1 of the actor protocol, this program version 0: update this program"},
-		{"another namespace", hello(func(h *wire.Hello) { h.Namespace = "elsewhere" }), actorrpc.CodeDenied, "peers of another namespace are not served"},
-		{"no name", hello(func(h *wire.Hello) { h.Peer = "" }), actorrpc.CodeMalformed, ""},
-		{"a long name", hello(func(h *wire.Hello) { h.Peer = strings.Repeat("x", 1000) }), actorrpc.CodeMalformed, ""},
+		{"another namespace", hello(func(h *wire.Handshake) { h.Namespace = "elsewhere" }), actorrpc.CodeDenied, "peers of another namespace are not served"},
+		{"no name", hello(func(h *wire.Handshake) { h.Peer = "" }), actorrpc.CodeMalformed, ""},
+		{"a long name", hello(func(h *wire.Handshake) { h.Peer = strings.Repeat("x", 1000) }), actorrpc.CodeMalformed, ""},
 		{"no message", greeted(append(head(4, 0), 0xff, 0xff, 0xff, 0xff)...), actorrpc.CodeMalformed, ""},
 		{"a huge head", greeted(head(1<<31, 0)...), "", ""}, // too large or malformed
 		{"buffers without bytes", greeted(framed(t, &wire.Frame{Kind: &wire.Frame_Call{Call: call}}, nil)...), actorrpc.CodeMalformed, ""},
@@ -121,7 +121,7 @@ func TestStrangersOfAnotherNamespace(t *testing.T) {
 	unknown := own.Clone()
 	unknown.NextProtos = []string{"nothing/1"}
 	greetings := map[string]string{
-		"frames": wire.Preface + string(framed(t, &wire.Frame{Kind: &wire.Frame_Hello{Hello: &wire.Hello{Version: 1, Peer: "p"}}}, nil)),
+		"frames": wire.Preface + string(framed(t, &wire.Frame{Kind: &wire.Frame_Handshake{Handshake: &wire.Handshake{Version: 1, Peer: "p"}}}, nil)),
 		"gRPC":   "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00",
 		"HTTP":   "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n",
 	}

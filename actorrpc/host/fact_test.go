@@ -252,18 +252,18 @@ func TestFact28AShutdownLosesNoReply(t *testing.T) {
 				switch {
 				case err != nil:
 					if !last {
-						t.Errorf("the connection ended without Goodbye: %v", err)
+						t.Errorf("the connection ended without Close: %v", err)
 					}
 					c.net.Close()
 					for len(room) > 0 { // the sender is to find out
 						<-room
 					}
 					return
-				case f.GetGoodbye() != nil:
+				case f.GetClose() != nil:
 					last = true
 					continue
 				case last:
-					t.Errorf("got %v after Goodbye", f)
+					t.Errorf("got %v after Close", f)
 				case f.GetReply() == nil: // a Ping
 					continue
 				case f.GetReply().GetError() == nil:

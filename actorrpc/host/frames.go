@@ -31,7 +31,7 @@ type connection struct {
 
 var _ answerer = (*connection)(nil)
 
-// maxPeerName is how long Hello.peer may be, in bytes.
+// maxPeerName is how long Handshake.peer may be, in bytes.
 const maxPeerName = 64
 
 // serveFrames serves a client until it goes, breaks the protocol or is silent for too long.
@@ -79,29 +79,29 @@ func (s *Server) leaveConnection(c *connection) {
 	delete(s.connections, c)
 }
 
-// greet exchanges Hello, or says why the peer is not served. A peer that says
+// greet exchanges Handshake, or says why the peer is not served. A peer that says
 // nothing is told so.
 func (c *connection) greet() *actorrpc.Error {
 	cfg := c.server.cfg
-	hello := &wire.Hello{
+	hello := &wire.Handshake{
 		Version: wire.Version, Peer: c.server.peer, Namespace: cfg.Namespace, MaxMessageBytes: cfg.MaxMessageBytes,
 		MaxPending: uint32(cfg.MaxPending), Language: "go",
 	}
-	if err := c.wire.Send(&wire.Frame{Kind: &wire.Frame_Hello{Hello: hello}}, nil, nil); err != nil {
+	if err := c.wire.Send(&wire.Frame{Kind: &wire.Frame_Handshake{Handshake: hello}}, nil, nil); err != nil {
 		return malformed("the peer left before it said who it is")
 	}
 	f, _, err := c.wire.Receive()
 	if err != nil {
-		return malformed("no Hello came: " + err.Error())
+		return malformed("no Handshake came: " + err.Error())
 	}
-	peer := f.GetHello()
+	peer := f.GetHandshake()
 	switch {
 	case peer == nil:
-		return malformed("the first frame is no Hello")
+		return malformed("the first frame is not a Handshake")
 	case peer.GetVersion() != wire.Version:
 		return otherVersion(peer.GetVersion())
 	case peer.GetPeer() == "" || len(peer.GetPeer()) > maxPeerName:
-		return malformed("Hello.peer is empty or too long")
+		return malformed("Handshake.peer is empty or too long")
 	case cfg.Namespace != "" && peer.GetNamespace() != "" && cfg.Namespace != peer.GetNamespace():
 		return &actorrpc.Error{Code: actorrpc.CodeDenied, Message: "peers of another namespace are not served"}
 	}
@@ -170,7 +170,7 @@ func (c *connection) handle(f *wire.Frame, buffers [][]byte) *actorrpc.Error {
 	case *wire.Frame_ListActors:
 		out := &wire.ListActorsResponse{Id: kind.ListActors.GetId(), Actors: c.server.listActors(kind.ListActors.GetPrefix())}
 		c.post(&wire.Frame{Kind: &wire.Frame_Actors{Actors: out}})
-	case *wire.Frame_Goodbye:
+	case *wire.Frame_Close:
 		c.net.Close() // the next read ends
 	default:
 		return malformed("a frame is of a kind that a server does not get")
@@ -220,7 +220,7 @@ func (c *connection) call(in *wire.Call, buffers [][]byte, refusal *actorrpc.Err
 // dismiss sends the last frame of a server that has drained, and waits until the
 // client has gone, for a moment.
 func (c *connection) dismiss() {
-	goodbye := &wire.Frame{Kind: &wire.Frame_Goodbye{Goodbye: &wire.Goodbye{Error: stopping(false).Wire()}}}
+	goodbye := &wire.Frame{Kind: &wire.Frame_Close{Close: &wire.Close{Error: stopping(false).Wire()}}}
 	// Of replies that are late it must not be said that they will not come.
 	if c.late.some() || c.wire.Finish(goodbye, goodbyeTime) != nil || c.net.SetReadDeadline(time.Now().Add(goodbyeTime)) != nil {
 		c.net.Close()

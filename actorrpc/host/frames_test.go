@@ -28,17 +28,17 @@ func TestHello(t *testing.T) {
 	}
 	tests := []struct {
 		name    string
-		change  func(*wire.Hello)
+		change  func(*wire.Handshake)
 		code    actorrpc.Code
 		message string
 	}{
-		{"newer", func(h *wire.Hello) { h.Version = 2 }, actorrpc.CodeVersion,
+		{"newer", func(h *wire.Handshake) { h.Version = 2 }, actorrpc.CodeVersion,
 			"the server speaks version 1 of the actor protocol, this program version 2: update the server"},
-		{"older", func(h *wire.Hello) { h.Version = 0 }, actorrpc.CodeVersion,
+		{"older", func(h *wire.Handshake) { h.Version = 0 }, actorrpc.CodeVersion,
 			"the server speaks version 1 of the actor protocol, this program version 0: update this program"},
-		{"another namespace", func(h *wire.Hello) { h.Namespace = "web" }, actorrpc.CodeDenied, "peers of another namespace are not served"},
-		{"no name", func(h *wire.Hello) { h.Peer = "" }, actorrpc.CodeMalformed, "Hello.peer is empty or too long"},
-		{"a long name", func(h *wire.Hello) { h.Peer = strings.Repeat("x", 65) }, actorrpc.CodeMalformed, "Hello.peer is empty or too long"},
+		{"another namespace", func(h *wire.Handshake) { h.Namespace = "web" }, actorrpc.CodeDenied, "peers of another namespace are not served"},
+		{"no name", func(h *wire.Handshake) { h.Peer = "" }, actorrpc.CodeMalformed, "Handshake.peer is empty or too long"},
+		{"a long name", func(h *wire.Handshake) { h.Peer = strings.Repeat("x", 65) }, actorrpc.CodeMalformed, "Handshake.peer is empty or too long"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestWhatIsNoFrameEndsItsConnectionOnly(t *testing.T) {
 	}{
 		{"garbage", "its head is no Frame message", actorrpc.CodeMalformed, append(head(4, 0), "\xff\xff\xff\xff"...)},
 		{"an empty frame", "a kind that a server does not get", actorrpc.CodeMalformed, head(0, 0)},
-		{"a second Hello", "a kind that a server does not get", actorrpc.CodeMalformed, bytesOf(t, &wire.Frame{Kind: &wire.Frame_Hello{Hello: hello("a")}})},
+		{"a second Handshake", "a kind that a server does not get", actorrpc.CodeMalformed, bytesOf(t, &wire.Frame{Kind: &wire.Frame_Handshake{Handshake: hello("a")}})},
 		{"a reply", "a kind that a server does not get", actorrpc.CodeMalformed, bytesOf(t, &wire.Frame{Kind: &wire.Frame_Reply{Reply: &wire.Reply{}}})},
 		{"bytes of no buffer", "belong to no buffer", actorrpc.CodeMalformed, bytesOf(t, callFrame(in), []byte("abc"))},
 		{"buffers that are not there", "are said to be more", actorrpc.CodeMalformed, bytesOf(t, callFrame(wrongSizes))},
@@ -127,7 +127,7 @@ func TestThePrefaceMayComeInPieces(t *testing.T) {
 	raw := dialRaw(t, s)
 	in, _ := request(t, "counter", "increment", 1)
 	in.Seq = 1
-	all := slices.Concat([]byte(wire.Preface), bytesOf(t, &wire.Frame{Kind: &wire.Frame_Hello{Hello: hello("a")}}), bytesOf(t, callFrame(in)))
+	all := slices.Concat([]byte(wire.Preface), bytesOf(t, &wire.Frame{Kind: &wire.Frame_Handshake{Handshake: hello("a")}}), bytesOf(t, callFrame(in)))
 	for _, b := range all {
 		if _, err := raw.Write([]byte{b}); err != nil {
 			t.Fatal(err)

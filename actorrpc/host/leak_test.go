@@ -108,7 +108,7 @@ func TestNothingIsLeftOfAStartThatFails(t *testing.T) {
 	allEnded(t)
 }
 
-// FuzzServer sends bytes to a server that is alive, after the preface and a Hello
+// FuzzServer sends bytes to a server that is alive, after the preface and a Handshake
 // or instead of them. It has to go on serving others.
 func FuzzServer(f *testing.F) {
 	l := newLesson()
@@ -117,7 +117,7 @@ func FuzzServer(f *testing.F) {
 	good := connect(f, s, "good")
 	in, buffers := request(f, "counter", "echo", make([]byte, 10_000))
 	in.Seq = 1
-	greeting := bytesOf(f, &wire.Frame{Kind: &wire.Frame_Hello{Hello: hello("fuzz")}})
+	greeting := bytesOf(f, &wire.Frame{Kind: &wire.Frame_Handshake{Handshake: hello("fuzz")}})
 	for _, seed := range [][]byte{
 		{}, []byte("GET / HTTP/1.1\r\n\r\n"), []byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), greeting,
 		bytesOf(f, callFrame(in), buffers...),

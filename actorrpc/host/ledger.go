@@ -26,7 +26,7 @@ type ledger struct {
 	bytes    int64     // of kept
 }
 
-// session is one caller, by Hello.peer.
+// session is one caller, by Handshake.peer.
 type session struct {
 	peer        string
 	highest     uint64

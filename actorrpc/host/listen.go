@@ -189,7 +189,7 @@ func ownMachine(c net.Conn) bool {
 // part says why the connection ends, and ends it.
 func part(c net.Conn, framed *wire.Conn, e *actorrpc.Error) {
 	defer c.Close()
-	goodbye := &wire.Frame{Kind: &wire.Frame_Goodbye{Goodbye: &wire.Goodbye{Error: e.Wire()}}}
+	goodbye := &wire.Frame{Kind: &wire.Frame_Close{Close: &wire.Close{Error: e.Wire()}}}
 	if framed.Finish(goodbye, goodbyeTime) == nil {
 		discard(c)
 	}

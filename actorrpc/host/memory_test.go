@@ -294,8 +294,8 @@ func dialed(t *testing.T, address string) *speaker {
 		t.Fatal(err)
 	}
 	s := &speaker{raw, wire.NewConn(raw, memoryLimit)}
-	hello := &wire.Hello{Version: wire.Version, Peer: "hostile", MaxMessageBytes: memoryLimit}
-	if err := s.conn.Send(&wire.Frame{Kind: &wire.Frame_Hello{Hello: hello}}, nil, nil); err != nil {
+	hello := &wire.Handshake{Version: wire.Version, Peer: "hostile", MaxMessageBytes: memoryLimit}
+	if err := s.conn.Send(&wire.Frame{Kind: &wire.Frame_Handshake{Handshake: hello}}, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	return s

@@ -144,11 +144,11 @@ type client struct {
 	ack  uint64
 	// answers that came while another was waited for
 	early map[uint64]answer
-	hello *wire.Hello
+	hello *wire.Handshake
 }
 
-func hello(peer string) *wire.Hello {
-	return &wire.Hello{Version: wire.Version, Peer: peer, MaxMessageBytes: wire.DefaultMaxMessage, Language: "go"}
+func hello(peer string) *wire.Handshake {
+	return &wire.Handshake{Version: wire.Version, Peer: peer, MaxMessageBytes: wire.DefaultMaxMessage, Language: "go"}
 }
 
 func dialRaw(t testing.TB, s *Server) net.Conn {
@@ -169,16 +169,16 @@ func connect(t testing.TB, s *Server, peer string) *client {
 	return greet(t, dialRaw(t, s), hello(peer))
 }
 
-func greet(t testing.TB, c net.Conn, h *wire.Hello) *client {
+func greet(t testing.TB, c net.Conn, h *wire.Handshake) *client {
 	t.Helper()
 	if _, err := c.Write([]byte(wire.Preface)); err != nil {
 		t.Fatal(err)
 	}
 	out := &client{t: t, net: c, conn: wire.NewConn(c, 2*wire.DefaultMaxMessage), early: map[uint64]answer{}}
-	out.send(&wire.Frame{Kind: &wire.Frame_Hello{Hello: h}})
+	out.send(&wire.Frame{Kind: &wire.Frame_Handshake{Handshake: h}})
 	f := out.receive()
-	if out.hello = f.GetHello(); out.hello == nil {
-		t.Fatalf("got %v, want a Hello", f)
+	if out.hello = f.GetHandshake(); out.hello == nil {
+		t.Fatalf("got %v, want a Handshake", f)
 	}
 	return out
 }
@@ -304,15 +304,15 @@ func (c *client) goodbye() *actorrpc.Error {
 	for {
 		f, _, err := c.conn.Receive()
 		if err != nil {
-			c.t.Fatalf("the connection ended without Goodbye: %v", err)
+			c.t.Fatalf("the connection ended without Close: %v", err)
 		}
-		if f.GetGoodbye() == nil {
+		if f.GetClose() == nil {
 			continue
 		}
 		if f, _, err := c.conn.Receive(); err == nil {
-			c.t.Fatalf("got %v after Goodbye", f)
+			c.t.Fatalf("got %v after Close", f)
 		}
-		return actorrpc.ErrorOf(f.GetGoodbye().GetError())
+		return actorrpc.ErrorOf(f.GetClose().GetError())
 	}
 }
 

@@ -109,8 +109,8 @@ func TestGoodbyeToASlowReader(t *testing.T) {
 		if f.GetReply() != nil {
 			replies++
 		}
-		if f.GetGoodbye() != nil && replies < asked {
-			t.Fatalf("Goodbye came after %d of %d replies", replies, asked)
+		if f.GetClose() != nil && replies < asked {
+			t.Fatalf("Close came after %d of %d replies", replies, asked)
 		}
 	}
 	if err := <-stopped; err == nil {

@@ -193,7 +193,7 @@ func TestFinishIsTheLastFrame(t *testing.T) {
 	if err := out.Post(ping(1), nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := out.Finish(&Frame{Kind: &Frame_Goodbye{Goodbye: &Goodbye{}}}, time.Minute); err != nil {
+	if err := out.Finish(&Frame{Kind: &Frame_Close{Close: &Close{}}}, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	if err := out.Post(ping(2), nil); !errors.Is(err, net.ErrClosed) {
@@ -202,7 +202,7 @@ func TestFinishIsTheLastFrame(t *testing.T) {
 	if f, _, err := in.Receive(); err != nil || f.GetPing().GetId() != 1 {
 		t.Errorf("got %v, %v", f, err)
 	}
-	if f, _, err := in.Receive(); err != nil || f.GetGoodbye() == nil {
+	if f, _, err := in.Receive(); err != nil || f.GetClose() == nil {
 		t.Errorf("got %v, %v", f, err)
 	}
 	if _, _, err := in.Receive(); !errors.Is(err, io.EOF) {

@@ -30,7 +30,7 @@ LONGEST = 3600.0
 
 
 class Subject:
-    """The actor that both languages have; subject_test.go is its twin."""
+    """The actor that both languages have; subject_test.go has it in Go."""
 
     def __init__(self) -> None:
         self._n = 0
@@ -91,7 +91,7 @@ def say(answer: Any) -> None:
 
 
 def serve(orders: dict[str, Any]) -> None:
-    """Host two subjects until nobody listens any more."""
+    """Host two subjects until the input ends."""
     cluster = current_cluster() if os.environ.get("FRAY_CLUSTER_SPEC") else LocalCluster()
     server = ActorServer(
         cluster,
@@ -117,7 +117,7 @@ def serve(orders: dict[str, Any]) -> None:
 
 
 def single(cluster: Cluster, orders: dict[str, Any]) -> ActorServer:
-    """Register a name that nobody else may have: servers share the names of their own actors."""
+    """Register a name that is unique: servers share the names of their own actors."""
     job = JobId(os.environ.pop("FRAY_JOB_ID"))  # which the cluster of the other server does not know
     own = ActorServer(LocalCluster(), "127.0.0.1", namespace=orders["namespace"])
     incarnation = own.register(orders["unique"], Subject(), max_concurrency=1)
@@ -127,7 +127,7 @@ def single(cluster: Cluster, orders: dict[str, Any]) -> ActorServer:
 
 
 class Caller:
-    """Does the twin's calls, see caller_test.go."""
+    """Makes the same calls as caller_test.go."""
 
     def __init__(self) -> None:
         self._futures: dict[int, ActorFuture[Any]] = {}

@@ -101,17 +101,17 @@ class Pending:
 class RawPeer:
     """A connection on which a test sends whatever bytes it likes."""
 
-    def __init__(self, address: str, hello: bool = True, **fields: Any) -> None:
+    def __init__(self, address: str, handshake: bool = True, **fields: Any) -> None:
         host, port = address.rsplit(":", 1)
         self.socket = socket.create_connection((host, int(port)), PATIENCE)
         self.stream = PlainStream(self.socket)
         self.reader = FrameReader(self.stream, PATIENCE)
-        if hello:
+        if handshake:
             self.socket.sendall(_wire.PREFACE)
-            self.send(_wire.HELLO, actor_pb2.Hello(**{"version": 1, "peer": random_name(), **fields}))
+            self.send(_wire.HANDSHAKE, actor_pb2.Handshake(**{"version": 1, "peer": random_name(), **fields}))
             first = self.receive()
-            assert first.HasField("hello"), first
-            self.hello = first.hello
+            assert first.HasField("handshake"), first
+            self.handshake = first.handshake
             self.reader.accepted(1 << 30, PATIENCE, PATIENCE, lambda: None)
 
     def send(self, field: int, message: Any, body: bytes = b"") -> None:

@@ -1,4 +1,4 @@
-"""Callers of counters for actorrpc/chaos, whose caller_test.go is its twin."""
+"""Callers of counters for actorrpc/chaos, whose caller_test.go is the same in Go."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server of counters for actorrpc/chaos, whose server_test.go is its twin."""
+"""A server of counters for actorrpc/chaos, whose server_test.go is the same in Go."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ class Controller(
         self.break_monitor_after: list[int] = []  # messages, of the streams to come
         self.end_streams = 0  # that are to come, after what is there
         self.lingers = False  # whether jobs that are terminated go on until `end`
-        self.awaited = threading.Event()  # whether somebody waited for a job
+        self.awaited = threading.Event()  # whether a client waited for a job
         self.refuse: Callable[[grpc.ServicerContext], None] = lambda _: None
         self.numbers = itertools.count(1)
         self.address = ""

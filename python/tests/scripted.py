@@ -55,7 +55,7 @@ class Scripted:
         self.peer = secrets.token_hex(13)
         self.incarnation = incarnation
         self.on_call = on_call or Scripted.run
-        self.hello: Callable[[], bytes] = self._hello
+        self.handshake: Callable[[], bytes] = self._handshake
         self.idempotent: tuple[str, ...] = ()
         self.calls: list[actor_pb2.Call] = []  # received
         self.runs: list[list[Any]] = []  # arguments of those that ran
@@ -120,15 +120,17 @@ class Scripted:
             self.connections.append(sock)
             threading.Thread(target=self._serve, args=[sock], daemon=True).start()
 
-    def _hello(self) -> bytes:
-        hello = actor_pb2.Hello(version=1, peer=self.peer, max_message_bytes=64 << 20, max_pending=10_000)
-        return packed(actor_pb2.Frame(hello=hello))
+    def _handshake(self) -> bytes:
+        handshake = actor_pb2.Handshake(
+            version=1, peer=self.peer, max_message_bytes=64 << 20, max_pending=10_000
+        )
+        return packed(actor_pb2.Frame(handshake=handshake))
 
     def _serve(self, sock: socket.socket) -> None:
         try:
             exactly(sock, 8)
-            self.local.caller = receive(sock)[0].hello.peer
-            sock.sendall(self.hello())
+            self.local.caller = receive(sock)[0].handshake.peer
+            sock.sendall(self.handshake())
             while True:
                 frame, body = receive(sock)
                 answer = self._frame(frame, body)
@@ -186,9 +188,9 @@ class Scripted:
 
     def carry_out(self, call: actor_pb2.Call) -> actor_pb2.Reply:
         if call.incarnation not in ("", self.incarnation):
-            return self.refusal(call, StaleError("another incarnation is here"))
-        if call.actor == "nobody":
-            return self.refusal(call, UnknownActorError('no actor "nobody" is here', near=["counter"]))
+            return self.rejection(call, StaleError("another incarnation is here"))
+        if call.actor == "missing":
+            return self.rejection(call, UnknownActorError('no actor "missing" is here', near=["counter"]))
         args, _ = decode_args(call.codec, call.args)
         with self.changed:
             self.runs.append(args)
@@ -197,5 +199,5 @@ class Scripted:
         codec = actor_pb2.CODEC_MSGPACK
         return actor_pb2.Reply(seq=call.seq, codec=codec, result=data, incarnation=self.incarnation)
 
-    def refusal(self, call: actor_pb2.Call, error: ActorError) -> actor_pb2.Reply:
+    def rejection(self, call: actor_pb2.Call, error: ActorError) -> actor_pb2.Reply:
         return actor_pb2.Reply(seq=call.seq, error=error.to_wire(), incarnation=self.incarnation)

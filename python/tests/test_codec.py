@@ -1,4 +1,4 @@
-"""What Python's side of the codecs adds to the vectors: its own types, its refusals and its promises."""
+"""What Python's side of the codecs adds to the vectors: its own types, its errors and its guarantees."""
 
 import array as stdlib_array
 import collections

@@ -1,4 +1,4 @@
-"""Bytes that nobody wrote: the decoders return a value or a CodecError. The runs are the same every time."""
+"""Random bytes: the decoders return a value or a CodecError. The runs are the same every time."""
 
 import contextlib
 import datetime

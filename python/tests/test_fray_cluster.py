@@ -204,7 +204,7 @@ def test_a_cluster_that_stays_away_is_said_to(
     assert isinstance(caught.value, ConnectionError)
 
 
-def test_nobody_listens() -> None:
+def test_no_server_listens() -> None:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]
@@ -314,8 +314,8 @@ def test_actors(controller: Controller, remote: FrayCluster) -> None:
     assert metadata.list_actors("x") == []
     metadata.unregister(second)
     assert metadata.lookup("pool").actor_id == first
-    with pytest.raises(ActorNotFoundError, match="nobody"):
-        metadata.lookup("nobody")
+    with pytest.raises(ActorNotFoundError, match="missing"):
+        metadata.lookup("missing")
 
 
 def test_watch_begins_anew_after_an_interruption(controller: Controller, remote: FrayCluster) -> None:
@@ -384,7 +384,7 @@ def test_terminate(serve: Callable[..., Controller]) -> None:
     cluster.terminate(job_id)
     assert cluster.wait(job_id).status is JobStatus.STOPPED
     with pytest.raises(NotFoundError):
-        cluster.terminate(JobId("nobody"))
+        cluster.terminate(JobId("missing"))
     cluster.close()
 
 

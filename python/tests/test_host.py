@@ -133,7 +133,7 @@ def start(project: Path) -> Iterator[Callable[..., Host]]:
         ("counting.Counter", '"counting.Counter" is no class path: write module:Class'),
         (":Counter", "is no class path"),
         (".counting:Counter", "the module's name is relative"),
-        ("countin:Counter", 'there is no module "countin"; did you mean counting?; it was looked for in '),
+        ("countin:Counter", 'there is no module "countin"; did you mean counting?; it was searched for in '),
         ("rl.curiculum:Curriculum", 'there is no module "rl.curiculum"; did you mean rl.curriculum?'),
         ("lr.curriculum:Curriculum", 'there is no module "lr"'),
         ("broken:Counter", 'broken needs the module "no_such_module", which is not here'),
@@ -232,7 +232,7 @@ def test_it_hosts_drains_and_exits(start: Callable[..., Host], tmp_path: Path) -
     call = counter.wait_for.remote(str(tmp_path / "gate"))
     eventually(lambda: _pending(running.port) == 1, PATIENCE)
     running.process.send_signal(signal.SIGTERM)
-    eventually(lambda: running.ready() == 0, PATIENCE)  # it accepts nobody any more
+    eventually(lambda: running.ready() == 0, PATIENCE)  # it accepts no connections any more
     assert running.process.poll() is None
     (tmp_path / "gate").touch()
     assert call.result(PATIENCE) == 10

@@ -68,7 +68,7 @@ def names(controller: Controller) -> list[str]:
 
 
 def test_it_registers_and_unregisters(start: Callable[..., Host], controller: Controller) -> None:
-    controller.outages.before["Register"] = 2  # somebody leads and does not answer: it is tried again
+    controller.outages.before["Register"] = 2  # a controller leads and does not answer: it is tried again
     running = start("counting:Counter", **in_cluster(controller))
     eventually(lambda: names(controller) == ["counter", "counter_0"], PATIENCE)
     assert controller.outages.calls["Register"] == 4
@@ -121,7 +121,7 @@ def test_registering_that_is_refused(start: Callable[..., Host], controller: Con
     if not late:
         del controller.jobs["counter-1"]
     running = start("counting:Counter", **environ)
-    if late:  # what is found out when somebody leads
+    if late:  # what is found out when a controller leads
         eventually(lambda: running.ready() == 200, PATIENCE)
         del controller.jobs["counter-1"]
         controller.outages.leaderless = False

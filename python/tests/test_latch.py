@@ -50,9 +50,9 @@ def test_a_handler_may_interrupt_a_wait_anywhere(raises: bool) -> None:
     assert (done.stdout, done.returncode) == ("fine\n", 0), done.stderr
 
 
-def test_all_who_wait_are_woken_and_a_wait_ends_with_its_time() -> None:
-    latch, woken = Latch(), []
-    threads = [threading.Thread(target=lambda: woken.append(latch.wait())) for _ in range(5)]
+def test_setting_ends_all_waits_and_a_wait_ends_with_its_time() -> None:
+    latch, results = Latch(), []
+    threads = [threading.Thread(target=lambda: results.append(latch.wait())) for _ in range(5)]
     for thread in threads:
         thread.start()
     assert not latch.wait(0.01)
@@ -63,6 +63,6 @@ def test_all_who_wait_are_woken_and_a_wait_ends_with_its_time() -> None:
     latch.set()  # again, which changes nothing
     for thread in threads:
         ended(thread)
-    assert woken == [True] * 5
+    assert results == [True] * 5
     assert latch.is_set()
     assert time.monotonic() >= began

@@ -26,27 +26,14 @@ from fray.cluster import (
     LocalCluster,
     ReservationConfig,
     ResourceConfig,
-    current_cluster,
 )
 from fray.cluster.local.remote import Server, connect
 from fray.cluster.watch import Watch
 from fray.rpc import ActorServer, ClusterResolver
 from fray.rpc._resolve_cluster import directory_of
 from fray.v2 import LocalClient
+from jobs import Adder, calls_an_actor
 from waiting import eventually
-
-
-class Adder:
-    def __init__(self) -> None:
-        self.value = 0
-
-    def add(self, number: int) -> int:
-        self.value += number
-        return self.value
-
-
-def calls_an_actor(name: str) -> None:
-    assert ClusterResolver(current_cluster()).wait_for_actor(name).add(1) >= 1
 
 
 def what_there_is() -> Counter[str]:
@@ -78,7 +65,7 @@ def leaves_nothing(use: Callable[[], object], times: int = 20) -> None:
 
 @pytest.fixture(autouse=True)
 def _own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have directories of clusters where nobody else makes some."""
+    """Have directories of clusters where no other test makes some."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
@@ -135,13 +122,13 @@ def watches() -> int:
     return sum(thread.name.startswith("fray-watch") for thread in threading.enumerate())
 
 
-def test_nobody_watches_for_a_cluster_that_is_gone() -> None:
-    """It was not shut down: whoever made it let go of it and of what it looked for."""
+def test_no_thread_watches_for_a_cluster_that_is_gone() -> None:
+    """It was not shut down: it was garbage collected, as were its resolvers."""
     before = watches()
 
     def use() -> weakref.ref[LocalCluster]:
         cluster = LocalCluster()
-        assert ClusterResolver(cluster).resolve("nobody") == []
+        assert ClusterResolver(cluster).resolve("missing") == []
         return weakref.ref(cluster)
 
     clusters = [use() for _ in range(20)]
@@ -155,7 +142,7 @@ def test_no_stream_of_a_controller_outlives_its_cluster(controller: Controller, 
     clusters = [FrayCluster(controller.address, namespace="rl", token=TOKEN, timeout=10) for _ in range(5)]
     for cluster in clusters:
         directory = directory_of(cluster, None)
-        assert directory.known("nobody") == []
+        assert directory.known("missing") == []
         eventually(partial(getattr, directory, "_live"), PATIENCE)
     assert watches() == before + 5
     if closed:

@@ -11,24 +11,9 @@ from fray.cluster import (
     LocalCluster,
     ResourceConfig,
     TaskState,
-    job_context,
 )
-from test_local_jobs import append, call, succeed, until_stopped
+from jobs import call, fail_first_task, fail_until, succeed, until_stopped
 from waiting import eventually
-
-
-def fail_until(file: str, attempts: int) -> None:
-    append(file, "tried")
-    if len(Path(file).read_text().splitlines()) < attempts:
-        raise ValueError("not yet")
-
-
-def fail_first_task() -> None:
-    context = job_context()
-    assert context is not None
-    if context.task_index == 0:
-        raise ValueError("task 0 is bad")
-    until_stopped()
 
 
 def runs(cluster: LocalCluster, job_id: JobId, attempt: int) -> bool:

@@ -3,7 +3,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,6 @@ from fray.cluster import (
     EnvironmentConfig,
     InvalidRequestError,
     JobFailedError,
-    JobId,
     JobRequest,
     JobStatus,
     LocalCluster,
@@ -26,59 +24,19 @@ from fray.cluster import (
     current_cluster,
     job_context,
 )
+from jobs import (
+    call,
+    child_named,
+    exit_with,
+    fail,
+    launch_and_return,
+    launch_and_stay,
+    launch_child,
+    succeed,
+    tell,
+    until_stopped,
+)
 from waiting import eventually
-
-
-def append(file: str, text: str) -> None:
-    with Path(file).open("a") as out:
-        out.write(text + "\n")
-
-
-def call(function: object, *args: object, name: str = "train", **fields: object) -> JobRequest:
-    return JobRequest(name, Entrypoint.from_callable(function, args=args), **fields)  # type: ignore[arg-type]
-
-
-def succeed() -> None:
-    pass
-
-
-def fail() -> None:
-    raise ValueError("no such luck")
-
-
-def until_stopped() -> None:
-    while True:
-        time.sleep(0.01)
-
-
-def tell(file: str) -> None:
-    context = job_context()
-    assert context is not None
-    told = {**context.variables(), "WANDB": context.environ.get("WANDB", "")}
-    append(file, " ".join(f"{key}={value}" for key, value in told.items()))
-
-
-def launch_child(file: str, namespace: str | None) -> None:
-    request = call(tell, file, name="child", namespace=Namespace(namespace) if namespace else None)
-    cluster = current_cluster()
-    cluster.wait(cluster.launch(request), raise_on_failure=True)
-
-
-def launch_and_return(detached: bool) -> None:
-    current_cluster().launch(call(until_stopped, name="child", detached=detached))
-
-
-def launch_and_stay(*_: object) -> None:
-    current_cluster().launch(call(until_stopped, name="child"))
-    until_stopped()
-
-
-def exit_with(code: object) -> None:
-    sys.exit(code)  # type: ignore[arg-type]
-
-
-def child_named(cluster: Cluster, name: str) -> JobId | None:
-    return next((job.job_id for job in cluster.list_jobs() if job.name == name), None)
 
 
 def test_a_job_that_returns_has_succeeded(local: LocalCluster) -> None:
@@ -247,7 +205,7 @@ def test_a_thread_that_is_terminated_unwinds(tmp_path: Path) -> None:
     assert not went_on.exists()
 
 
-def test_threads_that_are_stopped_in_the_midst_of_calls_lock_nobody_out() -> None:
+def test_threads_that_are_stopped_amid_calls_leave_no_lock_held() -> None:
     def busy() -> None:
         cluster = current_cluster()
         while True:

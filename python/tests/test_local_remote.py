@@ -61,7 +61,7 @@ def test_all_calls_go_through(remote: Cluster) -> None:
     remote.terminate(endless)
     assert remote.namespace == "default"
     with pytest.raises(NotFoundError):
-        remote.poll(JobId("nobody"))
+        remote.poll(JobId("missing"))
     request = JobRequest("c", Entrypoint.from_callable(fail, args=(threading.Lock(),)))
     for launch in (
         lambda: remote.launch(request),

@@ -25,43 +25,22 @@ from fray.cluster import (
     ReservationId,
     ResourceConfig,
     TaskState,
-    current_cluster,
-    job_context,
 )
-from fray.rpc import ClusterResolver
-from test_local_jobs import call, succeed, until_stopped
+from jobs import (
+    TPU,
+    call,
+    config,
+    register_and_stay,
+    register_late,
+    reserve_and_return,
+    succeed,
+    until_stopped,
+    wait_for_it,
+    watch_for_ever,
+)
 from waiting import ended, eventually
 
 GROUP = JobGroupConfig("group", same_region=True)
-TPU = ResourceConfig.with_tpu("v5litepod-4")
-
-
-def config(least: int, most: int, **fields: object) -> ReservationConfig:
-    return ReservationConfig(
-        min_resources=TPU.with_replicas(least),
-        max_resources=TPU.with_replicas(most),
-        **fields,  # type: ignore[arg-type]
-    )
-
-
-def register_and_stay(name: str) -> None:
-    context = job_context()
-    assert context is not None
-    current_cluster().metadata.register(name, f"127.0.0.1:{context.attempt}", context.job_id)
-    until_stopped()
-
-
-def watch_for_ever() -> None:
-    context = job_context()
-    assert context is not None
-    metadata = current_cluster().metadata
-    metadata.register("watcher", "127.0.0.1:1", context.job_id)
-    for _ in metadata.watch():
-        pass
-
-
-def reserve_and_return() -> None:
-    current_cluster().create_reservation(config(1, 2, name="of-a-job"))
 
 
 def test_a_group_starts_together_whatever_its_size() -> None:
@@ -165,8 +144,8 @@ def test_impossible_reservations(local: LocalCluster, wrong: ReservationConfig, 
 
 def test_unknown_reservations(local: LocalCluster) -> None:
     for ask in (local.get_reservation, local.release_reservation):
-        with pytest.raises(NotFoundError, match="nobody"):
-            ask(ReservationId("nobody"))
+        with pytest.raises(NotFoundError, match="missing"):
+            ask(ReservationId("missing"))
 
 
 def test_actors_are_found_by_name(local: LocalCluster) -> None:
@@ -183,7 +162,7 @@ def test_actors_are_found_by_name(local: LocalCluster) -> None:
     metadata.unregister(b)
     metadata.unregister(b)  # changes nothing
     assert metadata.lookup("pool").actor_id == a
-    assert metadata.lookup_all("nobody") == []
+    assert metadata.lookup_all("missing") == []
     with pytest.raises(ActorNotFoundError, match="did you mean curriculum"):
         metadata.lookup("curiculum")
 
@@ -199,7 +178,7 @@ def test_endpoints_live_as_long_as_their_task(local: LocalCluster) -> None:
     with pytest.raises(RefusedError, match="is stopped"):
         local.metadata.register("actor", "127.0.0.1:9", job_id)
     with pytest.raises(NotFoundError):
-        local.metadata.register("actor", "127.0.0.1:9", JobId("nobody"))
+        local.metadata.register("actor", "127.0.0.1:9", JobId("missing"))
 
 
 def test_namespaces_are_isolated(local: LocalCluster) -> None:
@@ -241,17 +220,6 @@ def test_a_job_that_watches_can_be_stopped(local: LocalCluster) -> None:
 
 def test_it_has_a_registry(local: LocalCluster) -> None:
     assert isinstance(local.metadata, Metadata)
-
-
-def wait_for_it() -> None:
-    ClusterResolver(current_cluster()).wait_for_actor("late", 300)
-
-
-def register_late() -> None:
-    context = job_context()
-    assert context is not None
-    current_cluster().metadata.register("late", "127.0.0.1:1", context.job_id)
-    until_stopped()
 
 
 @pytest.mark.parametrize("use_processes", [False, True])

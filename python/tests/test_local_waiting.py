@@ -18,7 +18,7 @@ from fray.cluster import (
     WaitTimeoutError,
     current_cluster,
 )
-from test_local_jobs import append, call, child_named, fail, launch_child, succeed, until_stopped
+from jobs import append, call, child_named, fail, launch_child, succeed, until_stopped
 from waiting import eventually
 
 
@@ -100,7 +100,7 @@ def test_the_name_of_a_job_that_has_ended_is_free(local: LocalCluster) -> None:
 
 
 def test_what_is_not_there(local: LocalCluster) -> None:
-    unknown = JobId("nobody-1")
+    unknown = JobId("missing-1")
     for ask in (local.poll, local.terminate, local.wait, local.monitor):
-        with pytest.raises(NotFoundError, match="nobody-1"):
+        with pytest.raises(NotFoundError, match="missing-1"):
             ask(unknown)

@@ -120,7 +120,7 @@ def test_endpoints_that_expire(cluster: LocalCluster) -> None:
 
 def test_an_endpoint_that_is_renewed_at_its_last_moment(cluster: LocalCluster) -> None:
     metadata = cluster.metadata
-    with cluster._changed:  # so that its time is over, but nobody can see that yet
+    with cluster._changed:  # so that its time is over, but no reader can see that yet
         actor_id = metadata.register("a", "127.0.0.1:1", JobId(""), ttl=0.01)
         threading.Event().wait(0.3)
         metadata.register("a", "127.0.0.1:1", JobId(""), ttl=3600, actor_id=actor_id)
@@ -152,7 +152,7 @@ def test_lookup(cluster: LocalCluster, servers: list[ActorServer]) -> None:
     assert resolver.lookup("one").who() == "one"
     assert resolver.lookup("pool").who() == "pool 2", "the newest"
     assert [each.who() for each in resolver.lookup_all("pool")] == ["pool 0", "pool 1", "pool 2"]
-    assert resolver.lookup_all("nobody") == []
+    assert resolver.lookup_all("missing") == []
     assert resolver.resolve("pool") == [f"actor://{server.address}/pool" for server in servers]
     with pytest.raises(LookupError, match="did you mean one"):
         resolver.lookup("oen")
@@ -258,17 +258,17 @@ def test_a_change_wakes_who_waits_for_it(cluster: LocalCluster, servers: list[Ac
     directory = directory_of(cluster, None)
     assert directory.endpoints("late") == []
     eventually(lambda: directory._live)
-    woken: list[float] = []
+    seen_at: list[float] = []
 
     def wait() -> None:
         directory.wait("late", 3600)
-        woken.append(len(directory.known("late")))
+        seen_at.append(len(directory.known("late")))
 
     thread = threading.Thread(target=wait, daemon=True)
     thread.start()
     servers[0].register("late", Named("late"))
     ended(thread)
-    assert woken == [1]
+    assert seen_at == [1]
 
 
 def test_waiting_for_an_actor(cluster: LocalCluster, servers: list[ActorServer]) -> None:  # 33

@@ -202,7 +202,7 @@ def test_a_zone_that_is_left_out_has_not_lost_its_machines(google: Google, gap: 
 
 def test_lists_that_are_not_whole_and_do_not_say_what_is_missing(google: Google) -> None:
     google.pages = {ALL: [{"warning": WARNING}]}
-    with pytest.raises(ClusterUnavailableError, match="does not say what is missing: the power is gone"):
+    with pytest.raises(ClusterUnavailableError, match="does not name what is missing: the power is gone"):
         google.resolver().lookup("counter")
     google.pages = {ALL: [{"warning": {"code": "NO_RESULTS_ON_PAGE"}}]}
     with pytest.raises(ActorNotFoundError):

@@ -22,17 +22,13 @@ from fray.cluster import (
     JobRequest,
     LocalCluster,
     LocalResolver,
-    current_cluster,
     job_context,
 )
 from fray.rpc import (
-    ActorContext,
     ActorHandle,
-    ActorServer,
     FixedResolver,
     RpcClient,
     RpcOptions,
-    method,
 )
 from fray.rpc.errors import (
     ActorError,
@@ -44,62 +40,9 @@ from fray.rpc.errors import (
     UnavailableError,
     UnknownMethodError,
 )
+from hosted import Counter, host
 from scripted import Scripted
 from waiting import eventually
-
-
-class Counter:
-    """Counts."""
-
-    def __init__(self) -> None:
-        self.n = 0
-        self.log: list[int] = []
-
-    def increment(self, by: int = 1) -> int:
-        self.n += by
-        self.log.append(by)
-        return self.n
-
-    def seen(self) -> list[int]:
-        return self.log
-
-    def boom(self) -> None:
-        try:
-            raise KeyError("inner")
-        except KeyError as err:
-            raise ValueError("no such lesson") from err
-
-    def die(self) -> None:
-        os._exit(3)
-
-    @method(idempotent=True)
-    def pid_after(self, path: str) -> int:
-        """Die at the first call."""
-        if not Path(path).exists():
-            Path(path).touch()
-            os._exit(3)
-        return os.getpid()
-
-    def same(self, value: object) -> object:
-        return value
-
-    def itself(self, ctx: ActorContext) -> ActorHandle:
-        return ctx.resolver.lookup("counter")
-
-    def by_handle(self, other: ActorHandle, by: int) -> int:
-        result: int = other.increment(by)
-        return result
-
-    def _hidden(self) -> None:
-        self.n += 1000
-
-
-def host(*names: str) -> None:
-    server = ActorServer(current_cluster())
-    counter = Counter()
-    for name in names:
-        server.register(name, counter)
-    server.serve()
 
 
 @pytest.fixture(scope="module")
@@ -368,16 +311,18 @@ def test_no_leaks() -> None:
         eventually(lambda: descriptors_now() <= descriptors + 1, 300)
 
 
-def test_nobody_there() -> None:
+def test_no_server_there() -> None:
     handle = FixedResolver("127.0.0.1:1").handle("counter").options(resolve_timeout=0.1)
-    with pytest.raises(UnavailableError, match=r"counter.increment: nobody answers at 127.0.0.1:1") as caught:
+    with pytest.raises(
+        UnavailableError, match=r"counter.increment: no server answers at 127.0.0.1:1"
+    ) as caught:
         handle.increment()
     assert not caught.value.ran
 
 
 def test_unknown_actor_at_the_address(counter: ActorHandle) -> None:
-    with pytest.raises(ActorError, match=r'nobody.x: no actor "nobody" is here'):
-        FixedResolver(counter.address).lookup("nobody").x()
+    with pytest.raises(ActorError, match=r'missing.x: no actor "missing" is here'):
+        FixedResolver(counter.address).lookup("missing").x()
 
 
 def test_names_are_not_found(cluster: LocalCluster, counter: ActorHandle) -> None:

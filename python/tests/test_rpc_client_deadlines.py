@@ -136,15 +136,15 @@ def test_few_writes(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("before", [False, True])
-def test_goodbye_is_of_its_connection(server: Scripted, before: bool) -> None:  # 28
+def test_close_is_of_its_connection(server: Scripted, before: bool) -> None:  # 28
     def break_once(self: Scripted, call: actor_pb2.Call) -> actor_pb2.Reply:
         self.run(call)
         self.on_call = leave
         raise Break
 
     def leave(self: Scripted, _call: actor_pb2.Call) -> actor_pb2.Reply:
-        goodbye = actor_pb2.Goodbye(error=StoppingError("the server is shutting down").to_wire())
-        self.connections[-1].sendall(packed(actor_pb2.Frame(goodbye=goodbye)))
+        close = actor_pb2.Close(error=StoppingError("the server is shutting down").to_wire())
+        self.connections[-1].sendall(packed(actor_pb2.Frame(close=close)))
         self.on_call = Scripted.run
         self.restart()
         raise Break

@@ -28,31 +28,31 @@ def hostile(data: bytes) -> Callable[[], bytes]:
 
 
 @pytest.mark.parametrize(
-    ("name", "hello", "kind"),
+    ("name", "handshake", "kind"),
     [
         ("of another protocol", b"HTTP/1.1 400 Bad Request\r\n\r\n", MalformedError),
         ("giant lengths", struct.pack(">II", 0xFFFFFFFF, 0xFFFFFFFF), MalformedError),
         ("no message", struct.pack(">II", 4, 0) + b"\xff\xff\xff\xff", MalformedError),
-        ("no hello", packed(actor_pb2.Frame(pong=actor_pb2.Pong(id=1))), MalformedError),
+        ("no handshake", packed(actor_pb2.Frame(pong=actor_pb2.Pong(id=1))), MalformedError),
         (
             "another version",
-            packed(actor_pb2.Frame(hello=actor_pb2.Hello(version=2, peer="x"))),
+            packed(actor_pb2.Frame(handshake=actor_pb2.Handshake(version=2, peer="x"))),
             VersionError,
         ),
         (
             "denied",
             packed(
                 actor_pb2.Frame(
-                    goodbye=actor_pb2.Goodbye(error=DeniedError("peers of another namespace").to_wire())
+                    close=actor_pb2.Close(error=DeniedError("peers of another namespace").to_wire())
                 )
             ),
             DeniedError,
         ),
     ],
 )
-def test_what_is_no_server_of_ours(name: str, hello: bytes, kind: type[ActorError]) -> None:
+def test_what_is_no_server_of_ours(name: str, handshake: bytes, kind: type[ActorError]) -> None:
     with Scripted() as server:
-        server.hello = hostile(hello)
+        server.handshake = hostile(handshake)
         with pytest.raises(kind) as caught:
             FixedResolver(server.address).handle("counter").increment()
         assert not caught.value.ran, name
@@ -98,7 +98,7 @@ def test_chains_of_causes_are_cut() -> None:
     assert depth == 32
 
 
-def test_garbage_after_the_hello_ends_the_connection_only() -> None:
+def test_garbage_after_the_handshake_ends_the_connection_only() -> None:
     times = []
 
     def on_call(server: Scripted, call: actor_pb2.Call) -> actor_pb2.Reply | None:

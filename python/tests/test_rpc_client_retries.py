@@ -152,8 +152,8 @@ def test_a_retry_that_is_refused_does_not_hide_that_the_call_may_have_run(server
     def then_refused(server: Scripted, call: actor_pb2.Call) -> actor_pb2.Reply | None:
         if breaks.left:
             return breaks(server, call)
-        refusal = UnknownMethodError('no method "increment"')
-        return actor_pb2.Reply(seq=call.seq, incarnation=call.incarnation, error=refusal.to_wire())
+        error = UnknownMethodError('no method "increment"')
+        return actor_pb2.Reply(seq=call.seq, incarnation=call.incarnation, error=error.to_wire())
 
     server.on_call = then_refused
     with pytest.raises(UnknownMethodError) as caught:
@@ -186,7 +186,7 @@ def test_calls_behind_a_broken_one_keep_their_order(server: Scripted) -> None:
 
 @pytest.mark.parametrize("at", range(1, 200, 10))
 def test_calls_made_meanwhile_do_not_overtake_those_of_a_lost_server(server: Scripted, at: int) -> None:
-    """Nobody has been told of an incarnation that could be stale."""
+    """The client knows of no incarnation that could be stale."""
 
     def on_call(server: Scripted, _call: actor_pb2.Call) -> actor_pb2.Reply | None:
         if len(server.calls) < at:
@@ -297,7 +297,7 @@ def test_one_reconnect_for_many_callers(server: Scripted) -> None:  # 31
         ),
     ],
 )
-def test_refusals(
+def test_rejections(
     server: Scripted, name: str, error: ActorError, options: RpcOptions, want: type[ActorError] | None
 ) -> None:
     refused: list[actor_pb2.Call] = []
@@ -326,7 +326,7 @@ def test_refusals(
 def test_refused_calls_keep_their_order(server: Scripted) -> None:
     def on_call(server: Scripted, call: actor_pb2.Call) -> actor_pb2.Reply | None:
         if call.seq > 100 and call.attempt == 0:
-            return server.refusal(call, StoppingError("the server is shutting down"))
+            return server.rejection(call, StoppingError("the server is shutting down"))
         return server.run(call)
 
     server.on_call = on_call
@@ -357,7 +357,7 @@ def test_final_failure_then_afresh(server: Scripted) -> None:  # 30
     port = server.port
     server.close()
     handle = FixedResolver(server.address).handle("counter")
-    with pytest.raises(UnavailableError, match=r"counter.increment: nobody answers at") as caught:
+    with pytest.raises(UnavailableError, match=r"counter.increment: no server answers at") as caught:
         handle.options(resolve_timeout=0.2).increment(1)
     assert not caught.value.ran
     with Scripted(port=port):

@@ -74,7 +74,7 @@ def test_a_malformed_frame_is_refused_by_an_actors_thread(
 
         eventually(received, PATIENCE)
         peer.socket.sendall(head(3) + b"\xff\xff\xff")
-        assert peer.receive().goodbye.error.message == "its head is no Frame message"
+        assert peer.receive().close.error.message == "its head is no Frame message"
 
 
 def test_order_is_kept_between_calls_alone_and_many(served: Served) -> None:
@@ -141,17 +141,17 @@ def test_a_server_shuts_down_while_the_thread_of_an_actor_receives(monkeypatch: 
 
 
 class Idle:
-    """A connection that receives nothing until its thread is woken."""
+    """A connection that receives nothing until its thread is notified."""
 
     def __init__(self) -> None:
-        self.woken: list[bool] = []
+        self.notified: list[bool] = []
         self.waits, self.given_back = threading.Event(), threading.Event()
 
     def receive_one(self, wake: int) -> bool:
         self.waits.set()
         poll = select.poll()
         poll.register(wake, select.POLLIN)
-        self.woken.append(bool(poll.poll(PATIENCE * 1000)))
+        self.notified.append(bool(poll.poll(PATIENCE * 1000)))
         return False
 
     def give_back(self, shared: bool) -> None:
@@ -184,7 +184,7 @@ def another(queue: Any) -> None:
 
 
 @pytest.mark.parametrize("disturb", [another, ends])
-def test_a_thread_that_receives_is_woken(disturb: Callable[[Any], object]) -> None:
+def test_a_thread_that_receives_is_notified(disturb: Callable[[Any], object]) -> None:
     queue: Any = SerialQueue("test")
     connection = Idle()
     first, second = Quick(connection), Quick(connection)
@@ -194,7 +194,7 @@ def test_a_thread_that_receives_is_woken(disturb: Callable[[Any], object]) -> No
     assert connection.waits.wait(PATIENCE)
     disturb(queue)
     assert connection.given_back.wait(PATIENCE)
-    assert connection.woken == [True]
+    assert connection.notified == [True]
     ends(queue)
 
 

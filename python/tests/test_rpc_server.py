@@ -104,7 +104,7 @@ class Counter:
     def left(self, where: ActorContext) -> float | None:
         return where.remaining()
 
-    def thing(self) -> Any:
+    def unknown(self) -> Any:
         return {"lr": [1, object()]}
 
     def _secret(self) -> str:

@@ -129,7 +129,7 @@ def test_arrays_and_large_bytes(caller: Caller) -> None:
 @pytest.mark.usefixtures("counter")
 def test_a_result_that_no_codec_carries(caller: Caller) -> None:
     with pytest.raises(EncodingError) as caught:
-        caller.call("counter", "thing")
+        caller.call("counter", "unknown")
     assert (caught.value.argument, caught.value.ran) == ("result.lr[1]", True)
     assert caller.call("counter", "add", 1) == 1
 

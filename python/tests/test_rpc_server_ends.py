@@ -41,7 +41,7 @@ def identity(tmp_path: Path) -> str:
     return make_identity(tmp_path, "mine")
 
 
-def test_nobody_listens() -> None:
+def test_no_server_listens() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = f"127.0.0.1:{listener.getsockname()[1]}"
     for wrong in (address, "nonsense", "127.0.0.1:99999", "127.0.0.1:x"):
@@ -54,7 +54,7 @@ def test_nobody_listens() -> None:
     [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n" * 5, MalformedError),
         (b"", UnavailableError),
-        (_wire.frame_bytes(_wire.HELLO, actor_pb2.Hello(version=2, peer="s"), 0), VersionError),
+        (_wire.frame_bytes(_wire.HANDSHAKE, actor_pb2.Handshake(version=2, peer="s"), 0), VersionError),
         (reply_frame(), MalformedError),
         (head(3) + b"\xff\xff\xff", MalformedError),
     ],
@@ -177,7 +177,7 @@ def test_nothing_is_left_over(identity: str, monkeypatch: pytest.MonkeyPatch) ->
                     assert caller.call("echo", "echo", 1) == 1
                 for caller in callers[::2]:
                     caller.close()
-                with RawPeer(server.address, hello=False) as peer:
+                with RawPeer(server.address, handshake=False) as peer:
                     peer.socket.sendall(b"x")
             for caller in callers:
                 caller.close()
@@ -194,7 +194,7 @@ def test_nothing_is_left_over(identity: str, monkeypatch: pytest.MonkeyPatch) ->
 
 
 class DeafMetadata:
-    """A registry that nobody answers for any more: calls of it wait."""
+    """A registry whose server does not answer any more: calls of it wait."""
 
     def __init__(self, registry: Any) -> None:
         self._registry, self.answers = registry, threading.Event()
@@ -206,7 +206,7 @@ class DeafMetadata:
         self.answers.wait()
 
 
-def test_a_server_ends_though_nobody_takes_its_names_back() -> None:
+def test_a_server_ends_though_its_names_cannot_be_unregistered() -> None:
     with LocalCluster() as cluster:
         metadata = DeafMetadata(cluster.metadata)
         deaf: Any = type("Deaf", (), {"metadata": metadata, "namespace": cluster.namespace})()

@@ -75,11 +75,16 @@ def reply_frame() -> bytes:
         (head(0xFFFFFFFF), Code.MALFORMED),
         (head(70_000), Code.MALFORMED),
         (_wire.frame_bytes(_wire.CALL, actor_pb2.Call(seq=1), 0), Code.MALFORMED),
-        (_wire.frame_bytes(_wire.HELLO, actor_pb2.Hello(version=1), 0), Code.MALFORMED),
-        (_wire.frame_bytes(_wire.HELLO, actor_pb2.Hello(version=1, peer="p" * 65), 0), Code.MALFORMED),
-        (_wire.frame_bytes(_wire.HELLO, actor_pb2.Hello(version=2, peer="p"), 0), Code.VERSION),
+        (_wire.frame_bytes(_wire.HANDSHAKE, actor_pb2.Handshake(version=1), 0), Code.MALFORMED),
         (
-            _wire.frame_bytes(_wire.HELLO, actor_pb2.Hello(version=1, peer="p", namespace="other"), 0),
+            _wire.frame_bytes(_wire.HANDSHAKE, actor_pb2.Handshake(version=1, peer="p" * 65), 0),
+            Code.MALFORMED,
+        ),
+        (_wire.frame_bytes(_wire.HANDSHAKE, actor_pb2.Handshake(version=2, peer="p"), 0), Code.VERSION),
+        (
+            _wire.frame_bytes(
+                _wire.HANDSHAKE, actor_pb2.Handshake(version=1, peer="p", namespace="other"), 0
+            ),
             Code.DENIED,
         ),
     ],
@@ -96,10 +101,10 @@ def reply_frame() -> bytes:
     ],
 )
 def test_handshakes_that_are_rejected(data: bytes, code: Code) -> None:
-    with serving(namespace="mine") as server, RawPeer(server.address, hello=False) as peer:
+    with serving(namespace="mine") as server, RawPeer(server.address, handshake=False) as peer:
         peer.socket.sendall(_wire.PREFACE + data)
-        goodbye = peer.receive()
-        assert goodbye.goodbye.error.code == code.number, goodbye
+        close = peer.receive()
+        assert close.close.error.code == code.number, close
         assert peer.ends()
         lives(server)
 
@@ -112,15 +117,15 @@ def test_handshakes_that_are_rejected(data: bytes, code: Code) -> None:
         head(0xFFFFFFFF, 0xFFFFFFFF),
         _wire.frame_bytes(_wire.CALL, actor_pb2.Call(seq=1, buffer_sizes=[5]), 3) + b"abc",
         _wire.frame_bytes(_wire.CALL, actor_pb2.Call(seq=1, buffer_sizes=[(1 << 64) - 1, 1]), 3) + b"abc",
-        _wire.frame_bytes(_wire.HELLO, actor_pb2.Hello(version=1, peer="p"), 0),
+        _wire.frame_bytes(_wire.HANDSHAKE, actor_pb2.Handshake(version=1, peer="p"), 0),
     ],
-    ids=["garbage", "body", "huge", "sizes", "sizes that overflow", "a second hello"],
+    ids=["garbage", "body", "huge", "sizes", "sizes that overflow", "a second handshake"],
 )
 def test_malformed_frames_end_the_connection_only(server: ActorServer, data: bytes) -> None:
     with Caller(server.address) as other, RawPeer(server.address) as peer:
         peer.socket.sendall(data)
-        goodbye = peer.receive()
-        assert goodbye.goodbye.error.code == Code.MALFORMED.number, goodbye
+        close = peer.receive()
+        assert close.close.error.code == Code.MALFORMED.number, close
         assert peer.ends()
         assert other.call("echo", "echo", 1) == 1
 
@@ -156,7 +161,7 @@ def test_frames_of_random_bytes(server: ActorServer, seed: int) -> None:
     "data", [b"", b"\n", b"FRAYACT2" * 10, b"\x16\x03\x01\x00\xa5", os.urandom(100), b"SSH-2.0-x\r\n"]
 )
 def test_other_protocols(server: ActorServer, data: bytes) -> None:
-    with RawPeer(server.address, hello=False) as peer:
+    with RawPeer(server.address, handshake=False) as peer:
         peer.socket.sendall(data)
         with contextlib.suppress(OSError):
             peer.socket.shutdown(socket.SHUT_WR)
@@ -171,8 +176,8 @@ def test_peers_without_a_handshake_are_closed() -> None:
         object.__setattr__(server._core.limits, "handshake", 0.1)
         with (
             server,
-            RawPeer(server.address, hello=False) as silent,
-            RawPeer(server.address, hello=False) as half,
+            RawPeer(server.address, handshake=False) as silent,
+            RawPeer(server.address, handshake=False) as half,
         ):
             half.socket.sendall(_wire.PREFACE + head(10) + b"x")
             for peer in (silent, half):
@@ -185,7 +190,7 @@ def test_a_peer_that_trickles_its_handshake_is_closed() -> None:
     with LocalCluster() as cluster:
         server = ActorServer(cluster)
         object.__setattr__(server._core.limits, "handshake", 0.3)
-        with server, RawPeer(server.address, hello=False) as peer:
+        with server, RawPeer(server.address, handshake=False) as peer:
             peer.socket.sendall(_wire.PREFACE + head(60_000))
             with pytest.raises(OSError, match=r"(?i)reset|broken|pipe"):
                 trickle(peer.socket)
@@ -227,8 +232,8 @@ def test_a_server_that_is_silent_is_given_up() -> None:
 
     def serve() -> None:
         sock, _ = listener.accept()
-        hello = actor_pb2.Hello(version=1, peer="s", max_pending=10)
-        sock.sendall(_wire.frame_bytes(_wire.HELLO, hello, 0))
+        handshake = actor_pb2.Handshake(version=1, peer="s", max_pending=10)
+        sock.sendall(_wire.frame_bytes(_wire.HANDSHAKE, handshake, 0))
         while sock.recv(1000):
             pass
         sock.close()
@@ -242,7 +247,7 @@ def test_a_server_that_is_silent_is_given_up() -> None:
     ended(thread)
 
 
-def test_a_peer_that_does_not_read_holds_up_nobody(server: ActorServer) -> None:
+def test_a_peer_that_does_not_read_blocks_no_other_peer(server: ActorServer) -> None:
     with RawPeer(server.address) as slow, Caller(server.address) as other:
         for seq in range(1, 200):
             args = msgpack.packb([[1 << 20], {}])

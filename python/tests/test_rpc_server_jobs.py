@@ -14,21 +14,9 @@ from fray.cluster import (
     LocalCluster,
     Namespace,
     ResourceConfig,
-    current_cluster,
 )
-from fray.rpc import ActorContext, ActorServer
+from jobs import serve
 from waiting import eventually
-
-
-class Member:
-    def whose(self, ctx: ActorContext) -> list[str]:
-        return [ctx.job_id, ctx.namespace]
-
-
-def serve() -> None:
-    server = ActorServer(current_cluster())
-    server.register("member", Member())
-    server.serve()
 
 
 def find(cluster: LocalCluster) -> str:

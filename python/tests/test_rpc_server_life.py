@@ -57,7 +57,7 @@ def test_shutting_down_finishes_what_is_there(server: ActorServer, counter: Coun
     with pytest.raises(StoppingError) as caught:
         caller.call("counter", "add", 100)
     assert not caught.value.ran
-    # Goodbye means that calls without an answer did not run, and this one does.
+    # Close means that calls without an answer did not run, and this one does.
     assert not caller.connection.stopping
     counter.gate.set()
     assert (runs.result(), waits.result()) == ("waited", 1)
@@ -126,7 +126,7 @@ def test_a_hundred_actors_in_one_process(server: ActorServer, caller: Caller) ->
     before = threading.active_count()
     for n in range(150):
         server.register(f"counter-{n}", Counter())
-    assert threading.active_count() <= before, "an actor that nobody calls has a thread"
+    assert threading.active_count() <= before, "an actor without calls has a thread"
     sent = [caller.send(f"counter-{n}", "add", n) for n in range(150)]
     assert [one.result() for one in sent] == list(range(150))
 

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import pytest
 
 from controller import TOKEN, Controller
+from created import request, submit_a_child, wait_for
 from fray.cluster import LocalCluster
 from fray.v2 import (
     Client,
@@ -22,27 +22,7 @@ from fray.v2 import (
     current_client,
     set_current_client,
 )
-
-
-def succeed() -> None:
-    pass
-
-
-def fail() -> None:
-    raise ValueError("no such luck")
-
-
-def until_stopped() -> None:
-    while True:
-        time.sleep(0.01)
-
-
-def submit_a_child() -> None:
-    current_client().submit(request(succeed, name="child")).wait()
-
-
-def request(function: Callable[[], None], name: str = "train") -> JobRequest:
-    return JobRequest(name, Entrypoint.from_callable(function))
+from jobs import fail, succeed, until_stopped
 
 
 @pytest.fixture(params=["threads", "processes", "fray"])
@@ -86,10 +66,6 @@ def test_the_life_of_a_job(client: Client) -> None:
 def test_jobs_submit_jobs(client: Client) -> None:
     assert client.submit(request(submit_a_child)).wait(timeout=240) is JobStatus.SUCCEEDED
     client.shutdown()
-
-
-def wait_for(job: JobHandle) -> None:
-    job.wait(240)
 
 
 def test_semantics_32_handles_work_in_other_processes(client: Client) -> None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import Any
 import pytest
 
 from controller import TOKEN, Controller
+from created import PATIENCE, Counter, Fleeting, Informed, Leader, Pretender, create_two, use
 from fray.cluster import (
     ActorNotFoundError,
     AlreadyExistsError,
@@ -26,7 +25,7 @@ from fray.cluster import (
     RefusedError,
     WaitTimeoutError,
 )
-from fray.rpc import ActorContext, ActorServer, errors
+from fray.rpc import ActorServer, errors
 from fray.v2 import (
     ActorCreationError,
     ActorGroup,
@@ -43,42 +42,6 @@ from fray.v2 import (
 from fray.v2.client import _ClusterClient
 from waiting import eventually
 
-PATIENCE = 300.0  # seconds
-
-
-class Counter:
-    def __init__(self, start: int = 0, gate: str = "", fail_if: str = "") -> None:
-        while gate and not Path(gate).exists():
-            time.sleep(0.01)
-        if fail_if and Path(fail_if).exists():
-            raise ValueError(f"no such lesson: {fail_if}")
-        self.value = start
-
-    def increment(self, by: int = 1) -> int:
-        self.value += by
-        return self.value
-
-    def pid(self) -> int:
-        return os.getpid()
-
-    def exit(self, status: int) -> None:
-        os._exit(status)
-
-    def meet(self, barrier: str, count: int) -> bool:
-        Path(barrier, str(threading.get_ident())).touch()
-        until = time.monotonic() + PATIENCE
-        while len(list(Path(barrier).iterdir())) < count and time.monotonic() < until:
-            time.sleep(0.01)
-        return len(list(Path(barrier).iterdir())) >= count
-
-
-class Informed:
-    def __init__(self, ctx: ActorContext, greeting: str) -> None:
-        self.said = f"{greeting} {ctx.namespace}"
-
-    def say(self) -> str:
-        return self.said
-
 
 class Elsewhere:
     """A LocalCluster as programs of other processes see it: actors have jobs of their own there."""
@@ -91,7 +54,7 @@ class Elsewhere:
 
 
 class Lingering(Elsewhere):
-    """One whose jobs end once somebody waits for that."""
+    """One whose jobs end once a client waits for that."""
 
     def terminate(self, job_id: JobId) -> None:
         self.local.poll(job_id)
@@ -149,15 +112,6 @@ def test_the_life_of_an_actor(client: Client) -> None:
     with pytest.raises(ActorNotFoundError, match="counter"):
         client.delete_actor("counter")
     eventually(lambda: client.create_actor(Counter, name="counter").increment() == 1, PATIENCE)
-
-
-class Fleeting:
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def delete(self) -> str:
-        current_client().delete_actor(self.name)
-        return "deleted"
 
 
 def test_who_deletes_waits_for_the_end(
@@ -230,15 +184,6 @@ def test_a_constructor_that_raises_is_told_to_the_creator(client: Client, tmp_pa
     eventually(again, PATIENCE)
 
 
-class Pretender:
-    """Ends its process for another reason than the one that it prints."""
-
-    def __init__(self) -> None:
-        print("fray: the actor could not be constructed: ValueError: not true", flush=True)
-        print("fray: the callable cannot be run: nor is this", flush=True)
-        os._exit(3)
-
-
 def test_what_a_constructor_prints_is_no_cause() -> None:
     with LocalCluster(use_processes=True) as cluster, _ClusterClient(Elsewhere(cluster)) as client:
         with pytest.raises(ActorCreationError) as caught:
@@ -246,7 +191,7 @@ def test_what_a_constructor_prints_is_no_cause() -> None:
         assert (caught.value.type, caught.value.message) == ("", "exit code 3")
 
 
-def test_what_could_not_be_made_is_in_nobodys_way(tmp_path: Path) -> None:
+def test_an_actor_that_failed_frees_its_name(tmp_path: Path) -> None:
     with LocalCluster(use_processes=True) as cluster, _ClusterClient(Lingering(cluster)) as client:
         with pytest.raises(ActorCreationError, match="no such lesson"):
             client.create_actor(Counter, fail_if=str(tmp_path), name="counter")
@@ -350,24 +295,11 @@ def test_fact_33_waiting_ends_at_once_when_there_will_be_none(client: Client, tm
         gated.wait_ready()
 
 
-def use(counter: ActorHandle, by: int) -> None:
-    counter.increment(by)
-    assert counter.increment.remote(by).result(PATIENCE) >= 2 * by
-
-
 def test_fact_32_handles_work_in_jobs(client: Client) -> None:
     counter = client.create_actor(Counter, name="counter")
     job = client.submit(JobRequest("user", Entrypoint.from_callable(use, args=(counter, 21))))
     assert job.wait(PATIENCE) is JobStatus.SUCCEEDED
     assert counter.increment(0) == 42
-
-
-def create_two(report: str) -> None:
-    client = current_client()
-    for name, lifetime in (("stays", "detached"), ("goes", "non_detached")):
-        handle = client.create_actor(Counter, name=name, lifetime=lifetime)  # type: ignore[arg-type]
-        assert handle.increment() == 1
-    Path(report).touch()
 
 
 @pytest.mark.parametrize("use_processes", [False, True])
@@ -408,18 +340,6 @@ def test_shutdown_ends_what_was_created(machine: tuple[LocalCluster, Client]) ->
     assert stays.increment() == 1
     with pytest.raises(RuntimeError, match="shut down"):
         client.create_actor(Counter, name="another")
-
-
-class Leader:
-    def __init__(self) -> None:
-        self.counter = current_client().create_actor(Counter, 40, name="counter")
-
-    def lead(self) -> int:
-        more = current_client().create_actor(Counter, name="more")
-        job = current_client().submit(JobRequest("user", Entrypoint.from_callable(use, args=(more, 1))))
-        job.wait(PATIENCE)
-        total: int = self.counter.increment(more.increment(0))
-        return total
 
 
 def test_actors_create_actors_and_jobs(client: Client) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from controller import TOKEN, Controller
+from created import PATIENCE, Counter
 from fray.cluster import (
     JobStatus,
     LocalCluster,
@@ -21,7 +22,7 @@ from fray.v2 import (
     LocalClient,
 )
 from fray.v2.client import _ClusterClient
-from test_v2_actors import PATIENCE, Counter, Elsewhere
+from test_v2_actors import Elsewhere
 from waiting import eventually
 
 

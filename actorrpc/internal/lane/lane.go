@@ -11,7 +11,7 @@ type Run interface {
 	HoldsUp(to Call) bool
 	// Done is of the method's own context, which ends with the run.
 	Done() <-chan struct{}
-	// Caller is who made the call that it answers, as Hello.peer has it, and the call's number; 0: it has none.
+	// Caller is who made the call that it answers, as Handshake.peer has it, and the call's number; 0: it has none.
 	Caller() (peer string, seq uint64)
 	// Names are the actor's and the method's.
 	Names() (actor, method string)
@@ -19,7 +19,7 @@ type Run interface {
 
 // Call is where a call goes.
 type Call struct {
-	Process     string // Hello.peer of the server, "": not known
+	Process     string // Handshake.peer of the server, "": not known
 	Actor       string
 	Incarnation string // "": not known
 	Method      string

@@ -1,4 +1,4 @@
-"""Finds the class of an actor by its path, "package.module:Class", and says what is wrong with a path.
+"""Finds the class of an actor by its path, "package.module:Class", and reports what is wrong with a path.
 
 The path may name a function that makes the actor too, and something within a class: "module:Outer.Inner".
 """
@@ -17,7 +17,7 @@ from typing import Any
 
 
 class ClassPathError(ImportError):
-    """A class path names nothing that can make an actor. The message says what is missing, and where."""
+    """A class path names nothing that can make an actor. The message names what is missing, and where."""
 
 
 def find(path: str) -> Callable[..., Any]:
@@ -59,7 +59,7 @@ def _module(path: str, name: str) -> Any:
         hint = _meant(last, _modules(parent), f"{parent}." if parent else "")
         raise ClassPathError(
             f'"{path}" cannot be imported: there is no module "{missing}"{hint}; '
-            f"it was looked for in {_places(parent)}"
+            f"it was searched for in {_places(parent)}"
         ) from None
 
 

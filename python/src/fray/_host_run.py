@@ -35,7 +35,7 @@ class Hosting:
     names: tuple[str, ...]
     """What it is registered by."""
     max_concurrency: int | None = None
-    """How many calls run at a time; None: as ActorServer.register says."""
+    """How many calls run at a time; None: as in ActorServer.register."""
     allow_pickle: bool = False
 
 
@@ -68,7 +68,7 @@ def host(make: Callable[[], Any], hosting: Hosting) -> int:
 
 
 def _load_cluster() -> None:
-    # What goes wrong here goes wrong again where it is told.
+    # An error here occurs again where it is reported.
     with contextlib.suppress(Exception):
         import fray._host_serve  # noqa: F401 - with all that it imports
         from fray.cluster.current import current_cluster

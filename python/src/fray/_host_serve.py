@@ -21,8 +21,8 @@ from fray.rpc.server import ActorServer
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0  # seconds between two tries to register
 _TICK = 0.5  # seconds
-_NO_LIMIT = 1e6  # seconds; whoever stops a task kills it when its grace is over
-_FIRST_HOPE, _LONGEST_HOPE = 1.0, 10.0  # the same, while nobody leads
+_NO_LIMIT = 1e6  # seconds; the agent kills the task when its stop grace is over
+_FIRST_HOPE, _LONGEST_HOPE = 1.0, 10.0  # the same, while no controller leads
 
 
 def serve(actor: Any, hosting: Hosting) -> int:
@@ -30,7 +30,7 @@ def serve(actor: Any, hosting: Hosting) -> int:
     cluster = current_cluster()
     _lend_worker(cluster)
     registration = _Registration(actor, hosting)
-    hosted = HostCluster(cluster, registration.refused)
+    hosted = HostCluster(cluster, registration.rejected)
     server = ActorServer(hosted, host=_own_address(), allow_pickle=hosting.allow_pickle)
     server.serve_background()
     sys.stderr.write(f"fray: {', '.join(hosting.names)} at {server.address}\n")
@@ -62,7 +62,7 @@ def _stopped_by_sigterm(over: Latch) -> Iterator[None]:
 
 
 def _lend_worker(cluster: Cluster) -> None:
-    """Let other tasks run while this one answers: in a LocalCluster who waits for a job takes no worker."""
+    """Let other tasks run while this one answers: a LocalCluster's job that waits takes no worker."""
     context = job_context()
     if context is None or not os.environ.get("FRAY_CLUSTER_SPEC", "").startswith("local:"):
         return
@@ -76,7 +76,7 @@ def _lend_worker(cluster: Cluster) -> None:
 
 
 class _Registration:
-    """Registers an actor by all its names; that being refused for good is the end."""
+    """Registers an actor by all its names; a permanent rejection ends the host."""
 
     def __init__(self, actor: Any, hosting: Hosting) -> None:
         self._actor, self._hosting = actor, hosting
@@ -93,9 +93,9 @@ class _Registration:
             for name in self._hosting.names:
                 server.register(name, self._actor, max_concurrency=self._hosting.max_concurrency)
         except (ClusterError, TypeError, ValueError) as err:
-            self.refused(err)
+            self.rejected(err)
 
-    def refused(self, err: Exception) -> None:
+    def rejected(self, err: Exception) -> None:
         """Give up."""
         sys.stderr.write(f"fray: the actor cannot be registered: {err}\n")
         self.status = 1
@@ -103,11 +103,11 @@ class _Registration:
 
 
 class HostCluster:
-    """The cluster as a host sees it: registering waits for nobody who leads."""
+    """The cluster as a host uses it: registering does not wait until a controller leads."""
 
-    def __init__(self, cluster: Cluster, refused: Callable[[Exception], None]) -> None:
+    def __init__(self, cluster: Cluster, rejected: Callable[[Exception], None]) -> None:
         self._cluster = cluster
-        self.metadata = HostMetadata(cluster.metadata, refused)
+        self.metadata = HostMetadata(cluster.metadata, rejected)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._cluster, name)
@@ -120,12 +120,12 @@ class HostCluster:
 class HostMetadata:
     """A registry at which registering goes on in the background while no controller leads.
 
-    The actor counts as registered meanwhile: a stack that nobody watches has actors all the same, whose
-    address is known, and whose names resolve once somebody leads. What is refused for good then is told.
+    The actor counts as registered meanwhile: a stack without a controller has actors all the same. Clients
+    that know an address call it, and names resolve once a controller leads. A rejection then ends the host.
     """
 
-    def __init__(self, metadata: Metadata, refused: Callable[[Exception], None]) -> None:
-        self._metadata, self._refused = metadata, refused
+    def __init__(self, metadata: Metadata, rejected: Callable[[Exception], None]) -> None:
+        self._metadata, self._rejected = metadata, rejected
         self.stopped = threading.Event()
         self._unwanted: set[ActorId] = set()
         remote = sys.modules.get("fray.cluster.remote.metadata")  # which a LocalCluster does without
@@ -169,13 +169,13 @@ class HostMetadata:
                 except ClusterError as err:
                     if isinstance(err, ClusterUnavailableError):
                         raise
-                    self._refused(err)
+                    self._rejected(err)
                 if actor_id in self._unwanted:  # meanwhile
                     self._metadata.unregister(actor_id)
                 return
 
     def unregister(self, actor_id: ActorId) -> None:
-        """Forget an endpoint, if somebody leads. Without, that follows from the end of the task."""
+        """Forget an endpoint if a controller leads; otherwise the end of the task removes it."""
         self._unwanted.add(actor_id)
         with contextlib.suppress(ClusterUnavailableError):
             self._metadata.unregister(actor_id, **self._at_once)

@@ -15,7 +15,7 @@ class Latch:
 
     A handler runs between two instructions of the main thread. threading.Event has a lock that is written in
     Python: a handler that sets the event while the main thread holds it waits for ever, and one that raises
-    there leaves it locked. Here there is one that C code takes, and nobody waits for it without an end.
+    there leaves it locked. This lock is taken by C code, and every wait for it has a timeout.
     """
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class Latch:
         self._unset.acquire()
 
     def set(self) -> None:
-        """Wake whoever waits, now and later."""
+        """End all waits, present and future ones."""
         self._set = True
         self._pass_on()
 
@@ -44,6 +44,6 @@ class Latch:
         return self._set
 
     def _pass_on(self) -> None:
-        """Let go, so that one who waits goes on. Whoever was interrupted before leaves it to their ticks."""
-        with contextlib.suppress(RuntimeError):  # somebody did just now
+        """Release the lock for the next waiter. After an interruption waiters notice at their tick."""
+        with contextlib.suppress(RuntimeError):  # another thread released it just now
             self._unset.release()

@@ -12,7 +12,7 @@ leaves it held for ever. Nor is `lock.acquire()` before a `try`, or a `finally` 
 `lock.release()`. In the main thread a lock is therefore taken by a `with` statement of a lock of C alone, and
 fray._latch is there for what is set once.
 
-Just after a condition let go of its lock to wait, what a handler raises comes out as the context of a
+Just after a condition released its lock to wait, what a handler raises comes out as the context of a
 RuntimeError.
 """
 
@@ -35,9 +35,9 @@ class Changes:
 
 
 class Worker(threading.Thread):
-    """A thread that goes on though who starts it is interrupted while it waits for the beginning.
+    """A thread that goes on though its starter is interrupted while it waits for the beginning.
 
-    A Thread tells of its beginning by an Event, whose lock who waits for it may leave held.
+    A Thread sets an Event when it begins; an interrupted waiter may leave the lock of that Event held.
     """
 
     def __init__(self, target: Callable[[], object], name: str) -> None:

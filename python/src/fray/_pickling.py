@@ -1,6 +1,6 @@
 """Callables as bytes: what is uploaded to a cluster, and found in the file that FRAY_CALLABLE names.
 
-The bytes are a line of JSON, which tells who pickled, and a pickle of (function, args, kwargs).
+The bytes are a line of JSON with the Python version that pickled, and a pickle of (function, args, kwargs).
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def load(data: bytes) -> PythonCall:
 
 
 def _culprit(call: PythonCall, err: Exception) -> tuple[str, Any, Exception]:
-    """Return the innermost thing that cannot be pickled, the path to it, and why."""
+    """Return the path to the innermost value that cannot be pickled, the value, and why."""
     roots: list[tuple[str, Any]] = [(call.name, call.function)]
     roots += [(f"args[{i}]", value) for i, value in enumerate(call.args)]
     roots += [(f"kwargs[{key!r}]", value) for key, value in call.kwargs.items()]

@@ -1,6 +1,6 @@
 """Hosts an actor of a class: `python -m fray.host [module:Class]`.
 
-It is what an actor_service without a command runs. These variables say what to host:
+It is what an actor_service without a command runs. These variables configure it:
 
 - FRAY_ACTOR_CLASS: the class, unless it is the argument: "package.module:Class", or a function instead.
 - FRAY_ACTOR_ARGS: a JSON object of what the constructor is called with, by name. If its first parameter
@@ -12,8 +12,8 @@ It is what an actor_service without a command runs. These variables say what to 
 
 It is ready (GET /readyz) once the actor was made and is registered; where no controller leads, once it was
 made. On SIGTERM it is unregistered, calls that run are finished, and the exit status is 0. The status is 77
-if the constructor raised or the class cannot be imported, 2 if the variables say nothing that can be done,
-and 1 if it could not be served, or registering it was refused.
+if the constructor raised or the class cannot be imported, 2 if the variables are invalid,
+and 1 if it could not be served, or registering it was rejected.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _OPTIONS = {"max_concurrency": int, "allow_pickle": bool}
 
 
 class SettingsError(Exception):
-    """The variables, or the arguments, say nothing that can be done."""
+    """The variables, or the arguments, are invalid."""
 
 
 def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
@@ -62,7 +62,7 @@ def settings(arguments: Sequence[str], environ: Mapping[str, str]) -> tuple[str,
     """Return the path of the class and how to host it.
 
     Raises:
-        SettingsError: they say nothing that can be done.
+        SettingsError: they are invalid.
     """
     if len(arguments) > 1:
         raise SettingsError(f"one class is expected, got {len(arguments)}: {' '.join(arguments)}")

@@ -5,15 +5,15 @@ Actors call each other by this protocol, whatever language they are in. There
 is one envelope, Call and Reply; methods and arguments need no messages of
 their own.
 
-A server listens on one port, and the first bytes of a connection say what it
-speaks:
+A server listens on one port, and the first bytes of a connection select its
+protocol:
 
   - "FRAYACT1": frames, fray's own clients. A connection carries any number of
     calls at once, in order. See Frame.
-  - "PRI * HTTP/2.0": gRPC, the service Actors, for everybody else; reflection and
+  - "PRI * HTTP/2.0": gRPC, the service Actors, for other clients; reflection and
     grpc.health.v1 are on.
   - "GET ": HTTP/1.1 for probes and scrapes, /readyz and /metrics.
-  - 0x16: TLS, within which the same three are told apart.
+  - 0x16: TLS, within which the same three are served.
 
 A server that was given its namespace's identity (a certificate and its key)
 takes TLS only, from peers that show the same certificate; so both ends know
@@ -26,9 +26,9 @@ direction is a sequence of
     uint32 body    length of what follows it
     Frame          head bytes
     buffers        body bytes: those of the Frame's Call or Reply, one after
-                   the other, as long as buffer_sizes says
+                   the other, of the lengths in buffer_sizes
 
-Both sides send Hello first. A side that cannot go on sends Goodbye and closes.
+Both sides send Handshake first. A side that cannot go on sends Close and closes.
 """
 
 from collections import abc as _abc
@@ -109,10 +109,10 @@ class _CodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Code.ValueType],
     """peers of another namespace; pickle without both sides' leave"""
     CODE_INTERNAL: _Code.ValueType  # 16
     CODE_UNAVAILABLE: _Code.ValueType  # 17
-    """made by clients: nobody answers there; the method did not run"""
+    """made by clients: no server answers there; the method did not run"""
 
 class Code(_Code, metaclass=_CodeEnumTypeWrapper):
-    """Code is a closed set of what can go wrong with a call."""
+    """Code is a closed set of the errors of a call."""
 
 CODE_UNSPECIFIED: Code.ValueType  # 0
 CODE_APPLICATION: Code.ValueType  # 1
@@ -146,7 +146,7 @@ CODE_DENIED: Code.ValueType  # 15
 """peers of another namespace; pickle without both sides' leave"""
 CODE_INTERNAL: Code.ValueType  # 16
 CODE_UNAVAILABLE: Code.ValueType  # 17
-"""made by clients: nobody answers there; the method did not run"""
+"""made by clients: no server answers there; the method did not run"""
 Global___Code: _TypeAlias = Code  # noqa: Y015
 
 @_typing.final
@@ -155,19 +155,19 @@ class Frame(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    HELLO_FIELD_NUMBER: _builtins.int
+    HANDSHAKE_FIELD_NUMBER: _builtins.int
     CALL_FIELD_NUMBER: _builtins.int
     REPLY_FIELD_NUMBER: _builtins.int
     CANCEL_FIELD_NUMBER: _builtins.int
     PING_FIELD_NUMBER: _builtins.int
     PONG_FIELD_NUMBER: _builtins.int
-    GOODBYE_FIELD_NUMBER: _builtins.int
+    CLOSE_FIELD_NUMBER: _builtins.int
     LIST_METHODS_FIELD_NUMBER: _builtins.int
     METHODS_FIELD_NUMBER: _builtins.int
     LIST_ACTORS_FIELD_NUMBER: _builtins.int
     ACTORS_FIELD_NUMBER: _builtins.int
     @_builtins.property
-    def hello(self) -> Global___Hello: ...
+    def handshake(self) -> Global___Handshake: ...
     @_builtins.property
     def call(self) -> Global___Call: ...
     @_builtins.property
@@ -179,7 +179,7 @@ class Frame(_message.Message):
     @_builtins.property
     def pong(self) -> Global___Pong: ...
     @_builtins.property
-    def goodbye(self) -> Global___Goodbye: ...
+    def close(self) -> Global___Close: ...
     @_builtins.property
     def list_methods(self) -> Global___ListMethodsRequest: ...
     @_builtins.property
@@ -191,31 +191,31 @@ class Frame(_message.Message):
     def __init__(
         self,
         *,
-        hello: Global___Hello | None = ...,
+        handshake: Global___Handshake | None = ...,
         call: Global___Call | None = ...,
         reply: Global___Reply | None = ...,
         cancel: Global___Cancel | None = ...,
         ping: Global___Ping | None = ...,
         pong: Global___Pong | None = ...,
-        goodbye: Global___Goodbye | None = ...,
+        close: Global___Close | None = ...,
         list_methods: Global___ListMethodsRequest | None = ...,
         methods: Global___ListMethodsResponse | None = ...,
         list_actors: Global___ListActorsRequest | None = ...,
         actors: Global___ListActorsResponse | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["actors", b"actors", "call", b"call", "cancel", b"cancel", "goodbye", b"goodbye", "hello", b"hello", "kind", b"kind", "list_actors", b"list_actors", "list_methods", b"list_methods", "methods", b"methods", "ping", b"ping", "pong", b"pong", "reply", b"reply"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["actors", b"actors", "call", b"call", "cancel", b"cancel", "close", b"close", "handshake", b"handshake", "kind", b"kind", "list_actors", b"list_actors", "list_methods", b"list_methods", "methods", b"methods", "ping", b"ping", "pong", b"pong", "reply", b"reply"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["actors", b"actors", "call", b"call", "cancel", b"cancel", "goodbye", b"goodbye", "hello", b"hello", "kind", b"kind", "list_actors", b"list_actors", "list_methods", b"list_methods", "methods", b"methods", "ping", b"ping", "pong", b"pong", "reply", b"reply"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["actors", b"actors", "call", b"call", "cancel", b"cancel", "close", b"close", "handshake", b"handshake", "kind", b"kind", "list_actors", b"list_actors", "list_methods", b"list_methods", "methods", b"methods", "ping", b"ping", "pong", b"pong", "reply", b"reply"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["hello", "call", "reply", "cancel", "ping", "pong", "goodbye", "list_methods", "methods", "list_actors", "actors"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["handshake", "call", "reply", "cancel", "ping", "pong", "close", "list_methods", "methods", "list_actors", "actors"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
 Global___Frame: _TypeAlias = Frame  # noqa: Y015
 
 @_typing.final
-class Hello(_message.Message):
-    """Hello is the first frame of both sides."""
+class Handshake(_message.Message):
+    """Handshake is the first frame of both sides."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -257,7 +257,7 @@ class Hello(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___Hello: _TypeAlias = Hello  # noqa: Y015
+Global___Handshake: _TypeAlias = Handshake  # noqa: Y015
 
 @_typing.final
 class Call(_message.Message):
@@ -298,7 +298,7 @@ class Call(_message.Message):
     timeout_ns: _builtins.int
     """left until the deadline, 0: none"""
     caller: _builtins.str
-    """gRPC: as Hello.peer"""
+    """gRPC: as Handshake.peer"""
     trace: _builtins.str
     """W3C traceparent, "" """
     @_builtins.property
@@ -381,7 +381,7 @@ Global___Reply: _TypeAlias = Reply  # noqa: Y015
 
 @_typing.final
 class Error(_message.Message):
-    """Error says what went wrong, in words that are the same in every language."""
+    """Error is why a call failed; the texts are the same in every language."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -461,7 +461,7 @@ Global___Cancel: _TypeAlias = Cancel  # noqa: Y015
 
 @_typing.final
 class Ping(_message.Message):
-    """Ping is answered by Pong with the same id. Who hears nothing for as long as it is willing to wait, closes."""
+    """Ping is answered by Pong with the same id. A side that receives nothing for its patience closes."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -504,9 +504,9 @@ class Pong(_message.Message):
 Global___Pong: _TypeAlias = Pong  # noqa: Y015
 
 @_typing.final
-class Goodbye(_message.Message):
-    """Goodbye is the last frame: of a server that drains (code STOPPING: calls which
-    it has are answered, others do not run), or of one that refuses its peer.
+class Close(_message.Message):
+    """Close is the last frame: of a server that drains (code STOPPING: calls which
+    it has are answered, others do not run), or of one that rejects its peer.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -525,7 +525,7 @@ class Goodbye(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___Goodbye: _TypeAlias = Goodbye  # noqa: Y015
+Global___Close: _TypeAlias = Close  # noqa: Y015
 
 @_typing.final
 class ListMethodsRequest(_message.Message):

@@ -59,8 +59,8 @@ class ActorsServicer(object):
     """
 
     def Invoke(self, request, context):
-        """Invoke calls a method. What goes wrong with the call is in the Reply, so that
-        it says whether the method ran; the status is OK then.
+        """Invoke calls a method. An error of the call is in the Reply, with whether the
+        method ran; the status is OK then.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -5,15 +5,15 @@ Actors call each other by this protocol, whatever language they are in. There
 is one envelope, Call and Reply; methods and arguments need no messages of
 their own.
 
-A server listens on one port, and the first bytes of a connection say what it
-speaks:
+A server listens on one port, and the first bytes of a connection select its
+protocol:
 
   - "FRAYACT1": frames, fray's own clients. A connection carries any number of
     calls at once, in order. See Frame.
-  - "PRI * HTTP/2.0": gRPC, the service Actors, for everybody else; reflection and
+  - "PRI * HTTP/2.0": gRPC, the service Actors, for other clients; reflection and
     grpc.health.v1 are on.
   - "GET ": HTTP/1.1 for probes and scrapes, /readyz and /metrics.
-  - 0x16: TLS, within which the same three are told apart.
+  - 0x16: TLS, within which the same three are served.
 
 A server that was given its namespace's identity (a certificate and its key)
 takes TLS only, from peers that show the same certificate; so both ends know
@@ -26,9 +26,9 @@ direction is a sequence of
     uint32 body    length of what follows it
     Frame          head bytes
     buffers        body bytes: those of the Frame's Call or Reply, one after
-                   the other, as long as buffer_sizes says
+                   the other, of the lengths in buffer_sizes
 
-Both sides send Hello first. A side that cannot go on sends Goodbye and closes.
+Both sides send Handshake first. A side that cannot go on sends Close and closes.
 """
 
 from collections import abc as _abc
@@ -64,8 +64,8 @@ class ActorsStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> ActorsAsyncStub: ...
     Invoke: _grpc.UnaryUnaryMultiCallable[_actor_pb2.Call, _actor_pb2.Reply]
-    """Invoke calls a method. What goes wrong with the call is in the Reply, so that
-    it says whether the method ran; the status is OK then.
+    """Invoke calls a method. An error of the call is in the Reply, with whether the
+    method ran; the status is OK then.
     """
     ListMethods: _grpc.UnaryUnaryMultiCallable[_actor_pb2.ListMethodsRequest, _actor_pb2.ListMethodsResponse]
     ListActors: _grpc.UnaryUnaryMultiCallable[_actor_pb2.ListActorsRequest, _actor_pb2.ListActorsResponse]
@@ -78,8 +78,8 @@ class ActorsAsyncStub(ActorsStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     Invoke: _aio.UnaryUnaryMultiCallable[_actor_pb2.Call, _actor_pb2.Reply]  # type: ignore[assignment]
-    """Invoke calls a method. What goes wrong with the call is in the Reply, so that
-    it says whether the method ran; the status is OK then.
+    """Invoke calls a method. An error of the call is in the Reply, with whether the
+    method ran; the status is OK then.
     """
     ListMethods: _aio.UnaryUnaryMultiCallable[_actor_pb2.ListMethodsRequest, _actor_pb2.ListMethodsResponse]  # type: ignore[assignment]
     ListActors: _aio.UnaryUnaryMultiCallable[_actor_pb2.ListActorsRequest, _actor_pb2.ListActorsResponse]  # type: ignore[assignment]
@@ -95,8 +95,8 @@ class ActorsServicer(metaclass=_abc_1.ABCMeta):
         request: _actor_pb2.Call,
         context: _ServicerContext,
     ) -> _typing.Union[_actor_pb2.Reply, _abc.Awaitable[_actor_pb2.Reply]]:
-        """Invoke calls a method. What goes wrong with the call is in the Reply, so that
-        it says whether the method ran; the status is OK then.
+        """Invoke calls a method. An error of the call is in the Reply, with whether the
+        method ran; the status is OK then.
         """
 
     @_abc_1.abstractmethod

@@ -1,4 +1,4 @@
-"""What a request can be seen to say wrong before any cluster is asked."""
+"""Checks of requests that need no cluster."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def check_reservation(config: ReservationConfig) -> None:
 
 def _refuse(found: Sequence[FieldError]) -> None:
     if found:
-        raise InvalidRequestError("the request is refused", found)
+        raise InvalidRequestError("the request is invalid", found)
 
 
 def _of_request(request: JobRequest) -> Iterator[FieldError]:

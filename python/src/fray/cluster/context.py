@@ -37,7 +37,7 @@ class JobContext:
         return {name.removeprefix(_PORT).lower(): int(number) for name, number in named.items()}
 
     def variables(self) -> dict[str, str]:
-        """Return the FRAY_ variables that say this."""
+        """Return the FRAY_ variables with these values."""
         return {
             "FRAY_JOB_ID": self.job_id,
             "FRAY_JOB_NAME": self.job_name,
@@ -73,7 +73,7 @@ _scope: ContextVar[_Scope | None] = ContextVar("fray_job", default=None)
 def job_context() -> JobContext | None:
     """Return the task that this code runs in, None outside of jobs.
 
-    In a process it is what the FRAY_ variables say. In a thread of a LocalCluster it is a context variable,
+    In a process the FRAY_ variables have it. In a thread of a LocalCluster it is a context variable,
     which threads started by the job do not see, unless they run in contextvars.copy_context().
     """
     scope = _scope.get()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def current_cluster() -> Cluster:
     """Return the cluster that this code is to use.
 
-    In a job of a LocalCluster it is that cluster. Else FRAY_CLUSTER_SPEC says it:
+    In a job of a LocalCluster it is that cluster. Otherwise FRAY_CLUSTER_SPEC names it:
 
     - "local", or not set: a LocalCluster, the same one for the whole process;
     - "fray://host:port": the fray cluster at that address, see FrayCluster.from_spec.

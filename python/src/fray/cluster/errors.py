@@ -1,4 +1,4 @@
-"""Everything that can go wrong on a cluster, as exceptions that say how to go on."""
+"""Errors of clusters, as exceptions whose messages name the next step."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class FieldError:
 
 
 class InvalidRequestError(ClusterError, ValueError):
-    """A request says something impossible. Nothing of it was carried out."""
+    """A request has invalid fields. Nothing of it was carried out."""
 
     def __init__(self, message: str, fields: Sequence[FieldError] = ()) -> None:
         super().__init__(message, tuple(fields))
@@ -34,7 +34,7 @@ class InvalidRequestError(ClusterError, ValueError):
     @classmethod
     def of(cls, field: str, message: str) -> InvalidRequestError:
         """Return the error of a single field."""
-        return cls("the request is refused", [FieldError(field, message)])
+        return cls("the request is invalid", [FieldError(field, message)])
 
     def __str__(self) -> str:
         if not self.fields:
@@ -43,7 +43,7 @@ class InvalidRequestError(ClusterError, ValueError):
 
 
 class RefusedError(ClusterError):
-    """The request is well formed but can never be carried out as things are, as a group that cannot fit."""
+    """The request is well formed but infeasible in the present state, such as a group that cannot fit."""
 
 
 class PickleError(InvalidRequestError):
@@ -86,7 +86,7 @@ class ClusterUnavailableError(ClusterError, ConnectionError):
 
 
 class NoControllerError(ClusterUnavailableError):
-    """No controller leads at this moment, so that nobody answers until one does."""
+    """No controller leads at this moment; calls fail until one does."""
 
 
 class UnsupportedError(ClusterError):

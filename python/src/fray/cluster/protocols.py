@@ -47,7 +47,7 @@ class Metadata(Protocol):
             name: What it is looked up by.
             address: host:port
             job_id: Whose it is. In a LocalCluster "" is for programs outside of jobs.
-            metadata: What else those who look it up are to know.
+            metadata: Further values for clients that look it up.
             actor_id: "actor-" and 26 letters and digits: the id that it gets, or that it has, to change it or
                 to renew its time. None: one is made.
             unique: Refuse a name that another has.
@@ -58,7 +58,7 @@ class Metadata(Protocol):
         Raises:
             NotFoundError: there is no such job.
             RefusedError: the job has ended.
-            AlreadyExistsError: the name is taken, and `unique` was said of one of the two.
+            AlreadyExistsError: the name is taken, and one of the two is `unique`.
         """
         ...
 
@@ -90,7 +90,7 @@ class Metadata(Protocol):
         The first has all of them and `reset` set; so has one after which changes were missed.
 
         Raises:
-            RefusedError: the job of `job_id` has ended, for those who wait for its actors.
+            RefusedError: the job of `job_id` has ended, so its actors will not come.
         """
         ...
 
@@ -107,7 +107,7 @@ class Cluster(Protocol):
         """Start a job, as a child of the job that calls this, and return at once.
 
         Raises:
-            InvalidRequestError: the request says something impossible; it names the fields.
+            InvalidRequestError: the request has invalid fields; the error names them.
             AlreadyExistsError: a job of that name lives, see NameClash.
             RefusedError: the job can never fit.
             PickleError: the entrypoint's callable cannot be pickled; it names what in it cannot.

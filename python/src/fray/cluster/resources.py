@@ -65,7 +65,7 @@ DeviceConfig: TypeAlias = CpuConfig | TpuConfig
 class ResourceConfig:
     """What one job needs.
 
-    With a TPU, `cpu`, `ram` and `disk` are what its hosts have, and the values here say nothing.
+    With a TPU, `cpu`, `ram` and `disk` are what its hosts have, and the values here have no effect.
     """
 
     cpu: float = 1

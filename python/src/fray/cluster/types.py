@@ -32,7 +32,7 @@ class JobStatus(StrEnum):
 
 
 class NameClash(StrEnum):
-    """What to do when a job of the same name lives in the namespace. Ended ones are in nobody's way."""
+    """What to do when a job of the same name lives in the namespace. Ended jobs do not clash."""
 
     ERROR = "error"
     KEEP = "keep"
@@ -42,7 +42,7 @@ class NameClash(StrEnum):
 
 
 class Band(StrEnum):
-    """Who goes first. A job may take the place of one of a lower band."""
+    """Which jobs go first. A job may take the place of one of a lower band."""
 
     PRODUCTION = "production"
     INTERACTIVE = "interactive"

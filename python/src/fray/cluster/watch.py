@@ -9,7 +9,7 @@ from fray.cluster.types import ActorChanges
 
 
 class Ending:
-    """Tells who waits for the next change that nobody wants it any more."""
+    """Reports to the thread that waits for the next change that the watch was closed."""
 
     def __init__(self) -> None:
         self._over = Latch()
@@ -25,7 +25,7 @@ class Ending:
         self._over.wait(seconds)
 
     def wakes(self, wake: Callable[[], object]) -> None:
-        """From now on `wake` makes who waits look whether it is over; now, if it is."""
+        """Set what makes the waiting thread check whether the watch is over; it is called at once if so."""
         self._wake = wake
         if self.over:
             wake()
@@ -51,5 +51,5 @@ class Watch(Iterator[ActorChanges]):
         return next(self._changes)
 
     def close(self) -> None:
-        """End it, from any thread. Who waits for the next change gets none."""
+        """End it, from any thread. A thread that waits for the next change gets StopIteration."""
         self._ending.end()

@@ -13,7 +13,7 @@
     future = counter.increment.remote(2)
 
 A call runs at most once: one that may have run when its server was lost ends with MaybeExecutedError, unless
-its options or the method itself say that it may run again. docs/guides/actors.md has the rules.
+its options or the method itself allow it to run again. docs/guides/actors.md has the rules.
 
 Start with ActorServer, Resolver and ActorHandle, and with `fray.rpc.errors` for what may go wrong.
 """

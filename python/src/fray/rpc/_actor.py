@@ -44,7 +44,7 @@ class ActorHost(Protocol):
         ...
 
     def waiting(self, server: str, caller: str, seq: int) -> ServerCall | None:
-        """Return a call that waits here, if this is the server that is meant; both are named as by Hello."""
+        """Return a call that waits here, if `server` is this one; both are named as by Handshake.peer."""
         ...
 
 

@@ -66,6 +66,6 @@ class Backlog:
             if future.deadline is not None:
                 pause = min(pause, future.deadline - monotonic())
             if pause <= 0:
-                return  # its caller, who waits for it, ends it now
+                return  # its caller, which waits for it, ends it now
             sleep(pause)
             pause = min(_LONGEST_TURN, 2 * pause)

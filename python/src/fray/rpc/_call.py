@@ -334,7 +334,7 @@ class ServerCall(Entry):
         _log.error(
             "a call of %s.%s could not be carried out", self.actor.name, self.method.name, exc_info=err
         )
-        return self._over(self._failed(InternalError("the server failed; its log says why", ran=True)))
+        return self._over(self._failed(InternalError("the server failed; its log has the reason", ran=True)))
 
     def _context(self, message: actor_pb2.Call) -> ActorContext:
         return ActorContext(

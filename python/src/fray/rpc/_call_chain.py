@@ -43,7 +43,7 @@ class ChainedCall(Protocol):
         ...
 
     def waiting(self, server: str, caller: str, seq: int) -> ChainedCall | None:
-        """Return a call that has not begun at this server; both processes are named as by Hello."""
+        """Return a call that has not begun at this server; both processes are named as by Handshake.peer."""
         ...
 
     def drop(self, err: ActorError) -> bool:

@@ -49,7 +49,7 @@ class Channel:
         self._opening = threading.Lock()
         self._restoring = allocate_lock()  # held by the thread that restores broken calls
         self._connection: Connection | None = None
-        self._peer = ""  # the process that answered last, as Hello.peer
+        self._peer = ""  # the process that answered last, as Handshake.peer
         self._seq = 0  # the last one that it was sent
         self._outstanding: dict[int, ActorFuture[Any]] = {}  # by seq, in its order
         self._failure: tuple[float, ActorError] | None = None  # when an attempt to connect failed last
@@ -137,7 +137,7 @@ class Channel:
 
     @property
     def peer(self) -> str:
-        """The process that answered last, as Hello.peer."""
+        """The process that answered last, as Handshake.peer."""
         return self._peer
 
     @property

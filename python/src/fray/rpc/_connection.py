@@ -15,7 +15,7 @@ from google.protobuf.message import Message
 from fray._locks import Worker
 from fray._pb import actor_pb2
 from fray.rpc import _wire
-from fray.rpc._dial import check_hello, describe, dial, receive_hello
+from fray.rpc._dial import check_handshake, describe, dial, receive_handshake
 from fray.rpc._outcome import Answer, Sent
 from fray.rpc._pending import PendingCalls
 from fray.rpc._questions import Questions
@@ -48,8 +48,8 @@ class Connection:
         """Use `open`."""
         self.address = address
         """host:port"""
-        self.peer = actor_pb2.Hello()
-        """The server's Hello; `peer.peer` is another one for each process at the address."""
+        self.peer = actor_pb2.Handshake()
+        """The server's Handshake; `peer.peer` is another one for each process at the address."""
         self.stopping = False
         """The server drains: it answers the calls that it has, and rejects new ones."""
         self._settings, self._stream = settings, stream
@@ -254,7 +254,7 @@ class Connection:
 
     def _handshake(self) -> None:
         settings = self._settings
-        hello = actor_pb2.Hello(
+        handshake = actor_pb2.Handshake(
             version=_wire.VERSION,
             peer=settings.peer,
             namespace=settings.namespace,
@@ -262,9 +262,9 @@ class Connection:
             language="python",
             pickle=settings.allow_pickle and bool(settings.identity),
         )
-        self._writer.send(Outgoing(_wire.PREFACE + _wire.frame_bytes(_wire.HELLO, hello, 0)))
-        self.peer = receive_hello(self._reader, self.address)
-        check_hello(self.peer, self.address, settings.namespace)
+        self._writer.send(Outgoing(_wire.PREFACE + _wire.frame_bytes(_wire.HANDSHAKE, handshake, 0)))
+        self.peer = receive_handshake(self._reader, self.address)
+        check_handshake(self.peer, self.address, settings.namespace)
         if self.peer.max_message_bytes:
             self._limit = min(self._limit, self.peer.max_message_bytes)
         self._pending.limit = self.peer.max_pending or _MAX_PENDING
@@ -333,8 +333,8 @@ class Connection:
             self._report(_wire.PONG, actor_pb2.Pong(id=frame.ping.id))
         elif kind == "methods" or kind == "actors":
             self._questions.answer(frame.methods.id or frame.actors.id, frame)
-        elif kind == "goodbye":
-            error = of_wire(frame.goodbye.error)
+        elif kind == "close":
+            error = of_wire(frame.close.error)
             if error.code == "stopping":
                 self.stopping = self._drained = True
                 return
@@ -365,7 +365,7 @@ class Connection:
     def _lost(self, err: Exception) -> ActorError:
         if isinstance(err, (_wire.MalformedFrameError, _wire.OversizeError)):
             problem = MalformedError(f"{self.address} sent what is no frame: {err}")
-            self._report(_wire.GOODBYE, actor_pb2.Goodbye(error=problem.to_wire()))
+            self._report(_wire.CLOSE, actor_pb2.Close(error=problem.to_wire()))
             return problem
         return UnavailableError(f"the connection to {self.address} broke: {describe(err)}")
 

@@ -58,7 +58,7 @@ class Limits:
     handshake: float = 10.0
     """How long a peer may take to report its name."""
     peer: str = field(default_factory=random_name)
-    """The server itself, as Hello.peer."""
+    """The server itself, as Handshake.peer."""
 
 
 class Core:
@@ -203,7 +203,7 @@ class Core:
         return handle_of(*reference, near=self.surroundings.resolver)
 
     def waiting(self, server: str, caller: str, seq: int) -> ServerCall | None:
-        """Return a call that waits here, if this is the server that is meant; both are named as by Hello."""
+        """Return a call that waits here, if `server` is this one; both are named as by Handshake.peer."""
         if server != self.limits.peer:
             return None
         mine = (call for call in self._calls() if call.caller is not None and call.caller.peer == caller)

@@ -1,4 +1,4 @@
-"""How a client reaches a server, and the checks of the server's Hello.
+"""How a client reaches a server, and the checks of the server's Handshake.
 
 What is sent afterwards is left to `_connection`.
 """
@@ -36,7 +36,7 @@ def dial(address: str, settings: Settings) -> Stream:
     try:
         sock = socket.create_connection((host.strip("[]"), int(port)), settings.connect_timeout)
     except (OSError, OverflowError) as err:
-        raise UnavailableError(f"nobody answers at {address}: {err}") from err
+        raise UnavailableError(f"no server answers at {address}: {err}") from err
     if identity is None:
         return PlainStream(sock)
     try:
@@ -58,32 +58,34 @@ def _identity(settings: Settings) -> Identity | None:
         raise DeniedError(f"the identity in {settings.identity} cannot be used: {err}") from err
 
 
-def receive_hello(reader: FrameReader, address: str) -> actor_pb2.Hello:
-    """Return the Hello of the server at an address. Raises as Connection.open does."""
+def receive_handshake(reader: FrameReader, address: str) -> actor_pb2.Handshake:
+    """Return the Handshake of the server at an address. Raises as Connection.open does."""
     try:
         frame, _ = reader.receive()
     except (_wire.MalformedFrameError, _wire.OversizeError) as err:
         raise MalformedError(f"{address} does not speak the actor protocol: {err}") from err
     except ssl.SSLError as err:
         if is_unknown_authority(err):  # as that of a new leader is, for a moment
-            raise UnavailableError(f"{address} does not know who certified this program") from err
+            raise UnavailableError(f"{address} does not know the issuer of our certificate") from err
         raise DeniedError(OTHER_NAMESPACE) from err
     except (OSError, EOFError, _wire.SilentError) as err:
         raise UnavailableError(f"{address} does not answer: {describe(err)}") from err
-    if frame.HasField("goodbye"):
-        raise of_wire(frame.goodbye.error)
-    if not frame.HasField("hello"):
-        raise MalformedError(f"{address} does not say hello")
-    return frame.hello
+    if frame.HasField("close"):
+        raise of_wire(frame.close.error)
+    if not frame.HasField("handshake"):
+        raise MalformedError(f"{address} sent no handshake as its first frame")
+    return frame.handshake
 
 
-def check_hello(hello: actor_pb2.Hello, address: str, namespace: str) -> None:
-    """Raise as Connection.open does, unless a client of this namespace can call a server with this Hello."""
-    if not 0 < len(hello.peer) <= _MAX_PEER:
-        raise MalformedError(f"{address} does not speak the actor protocol: it does not say who it is")
-    if hello.version != _wire.VERSION:
-        raise VersionError(_wire.version_problem(hello.version, _wire.VERSION))
-    theirs = hello.namespace
+def check_handshake(handshake: actor_pb2.Handshake, address: str, namespace: str) -> None:
+    """Raise as Connection.open does, unless a client of `namespace` can call the server of `handshake`."""
+    if not 0 < len(handshake.peer) <= _MAX_PEER:
+        raise MalformedError(
+            f"{address} does not speak the actor protocol: Handshake.peer is empty or too long"
+        )
+    if handshake.version != _wire.VERSION:
+        raise VersionError(_wire.version_problem(handshake.version, _wire.VERSION))
+    theirs = handshake.namespace
     if namespace and theirs and namespace != theirs:
         raise DeniedError(f'{OTHER_NAMESPACE}: the server is of namespace "{clip(theirs)}"')
 

@@ -208,7 +208,7 @@ def _note_missing(page: dict[str, Any], found: Listing) -> None:
         if "regions/" not in each:
             found.unlisted[_base(each)] = _why(warning)
     if _is_partial(warning) and not missing:
-        problem = f"the list is not whole, and does not say what is missing: {_why(warning)}"
+        problem = f"the list is not whole, and does not name what is missing: {_why(warning)}"
         raise ClusterUnavailableError("Google Cloud", 1, 0.0, problem)
 
 

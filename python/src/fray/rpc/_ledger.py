@@ -55,7 +55,7 @@ class Verdict(Enum):
 
 
 class Caller(Generic[E]):
-    """One process that calls, by Hello.peer."""
+    """One process that calls, by Handshake.peer."""
 
     __slots__ = ("acked", "calls", "connections", "highest", "peer", "since", "turn")
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _BACKLOG: Final = 512
 _TLS_RECORD: Final = b"\x16"
-_TLS_REFUSAL: Final = b"\x15\x03\x03\x00\x02\x02\x28"  # a fatal alert: no handshake
+_TLS_ALERT: Final = b"\x15\x03\x03\x00\x02\x02\x28"  # a fatal alert: no handshake
 _ACCEPTING: Final = 5.0  # seconds that the last connection may take to be accepted
 _PAUSE: Final = 0.1  # seconds before the next try to accept, where descriptors have run out
 _log = logging.getLogger("fray.rpc")
@@ -53,7 +53,7 @@ class Listener:
         self._core, self._identity, self._page = core, identity, page
         self._socket = _bound(address)
         self.port: int = self._socket.getsockname()[1]
-        self._wake, self._woken = socket.socketpair()
+        self._wake, self._waker = socket.socketpair()
         self._lock = threading.Lock()
         self._connections: dict[threading.Thread, Session | Stream | socket.socket] = {}
         self._thread: threading.Thread | None = None
@@ -80,12 +80,12 @@ class Listener:
             if self._stopped:
                 return
             self._stopped = True
-        self._woken.send(b"x")
+        self._waker.send(b"x")
         if self._thread is not None:
             self._thread.join(_ACCEPTING)
         self._socket.close()
         self._wake.close()
-        self._woken.close()
+        self._waker.close()
 
     def close(self, seconds: float) -> None:
         """After `stop_accepting`: end all connections, and wait until they have."""
@@ -159,7 +159,7 @@ class Listener:
             return
         if first == _TLS_RECORD:
             if self._identity is None:
-                sock.sendall(_TLS_REFUSAL)
+                sock.sendall(_TLS_ALERT)
                 return
             self._detect_protocol(self._identity.accept(sock, seconds), secure=True)
         else:
@@ -197,8 +197,8 @@ class Listener:
         denied = DeniedError(
             "peers of another namespace are not served: this server takes TLS with its namespace's identity"
         )
-        close = actor_pb2.Goodbye(error=denied.to_wire())
-        _http.send_all(stream, _wire.frame_bytes(_wire.GOODBYE, close, 0))
+        close = actor_pb2.Close(error=denied.to_wire())
+        _http.send_all(stream, _wire.frame_bytes(_wire.CLOSE, close, 0))
         stream.finish()
         with contextlib.suppress(EOFError, OSError, SilentError):
             stream.set_patience(1)

@@ -109,8 +109,8 @@ class FrameReader:
     def comes(self, seconds: float, other: int = -1) -> bool:
         """Wait until a whole frame is here, so that `receive` does not wait.
 
-        False: it took too long, `other` can be read, or the frame is too large to be kept here. `idle` tells
-        after an exception whether it came while nothing did.
+        False: it took too long, `other` can be read, or the frame is too large to be kept here. After
+        an exception `idle` is whether it came while no frame did.
 
         Raises:
             EOFError, OSError: as `receive`.
@@ -242,6 +242,6 @@ def _sizes(frame: actor_pb2.Frame) -> Sequence[int]:
 def _check_sizes(sizes: Sequence[int], body: int) -> None:
     total = sum(sizes)
     if total > body:
-        raise MalformedFrameError(f"its buffers are said to be more than the {body} bytes of its body")
+        raise MalformedFrameError(f"its buffer_sizes add up to more than the {body} bytes of its body")
     if total < body:
         raise MalformedFrameError(f"{body - total} of the {body} bytes of its body belong to no buffer")

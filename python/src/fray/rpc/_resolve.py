@@ -45,7 +45,7 @@ class Endpoint(NamedTuple):
 
 
 class RouteTable:
-    """The routes of a directory, so that all handles of an actor share one; `make` says what a route is."""
+    """The routes of a directory, so that all handles of an actor share one; `make` makes one."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -36,8 +36,8 @@ def held_up(call: ChainedCall, server: str, caller: str, seq: int) -> ChainedCal
 
     Args:
         call: The running one.
-        server: The process that the other one was sent to, as Hello.peer.
-        caller: The process that sent it, as Hello.peer.
+        server: The process that the other one was sent to, as Handshake.peer.
+        caller: The process that sent it, as Handshake.peer.
         seq: Its number among the calls of that caller.
     """
     if not call.runs:

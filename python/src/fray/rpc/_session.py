@@ -39,7 +39,7 @@ _MAX_PEER: Final = 64  # characters of a caller's name
 
 
 class _RejectedError(Exception):
-    """The connection ends with a Goodbye that has the reason."""
+    """The connection ends with a Close that has the reason."""
 
     def __init__(self, error: ActorError) -> None:
         super().__init__(error)
@@ -82,7 +82,7 @@ class Session:
         It means that calls without an answer did not run, so nothing may run any more.
         """
         stopping = StoppingError("the server is shutting down")
-        self._report(_wire.GOODBYE, actor_pb2.Goodbye(error=stopping.to_wire()))
+        self._report(_wire.CLOSE, actor_pb2.Close(error=stopping.to_wire()))
         self._writer.finish(seconds)
 
     def close(self) -> None:
@@ -177,19 +177,19 @@ class Session:
 
     def _handshake(self) -> None:
         frame, _ = self._reader.receive()
-        if not frame.HasField("hello"):
-            raise MalformedFrameError("the first frame is no Hello")
-        hello, limits = frame.hello, self._core.limits
-        if hello.version != _wire.VERSION:
-            raise _RejectedError(VersionError(_wire.version_problem(_wire.VERSION, hello.version)))
-        if hello.namespace and limits.namespace and hello.namespace != limits.namespace:
+        if not frame.HasField("handshake"):
+            raise MalformedFrameError("the first frame is not a Handshake")
+        handshake, limits = frame.handshake, self._core.limits
+        if handshake.version != _wire.VERSION:
+            raise _RejectedError(VersionError(_wire.version_problem(_wire.VERSION, handshake.version)))
+        if handshake.namespace and limits.namespace and handshake.namespace != limits.namespace:
             raise _RejectedError(DeniedError("peers of another namespace are not served"))
-        if not 0 < len(hello.peer) <= _MAX_PEER:
-            raise MalformedFrameError("its Hello does not say who calls")
-        if hello.max_message_bytes:
-            self._limit = min(self._limit, hello.max_message_bytes)
-        self._caller = self._core.ledger.open(hello.peer)
-        own = actor_pb2.Hello(
+        if not 0 < len(handshake.peer) <= _MAX_PEER:
+            raise MalformedFrameError("Handshake.peer is empty or too long")
+        if handshake.max_message_bytes:
+            self._limit = min(self._limit, handshake.max_message_bytes)
+        self._caller = self._core.ledger.open(handshake.peer)
+        own = actor_pb2.Handshake(
             version=_wire.VERSION,
             peer=limits.peer,
             namespace=limits.namespace,
@@ -198,7 +198,7 @@ class Session:
             language="python",
             pickle=limits.allow_pickle and self._secure,
         )
-        self._report(_wire.HELLO, own)
+        self._report(_wire.HANDSHAKE, own)
         self._reader.accepted(limits.max_message_bytes, limits.keepalive, limits.patience, self._ping)
 
     def _take(
@@ -267,10 +267,10 @@ class Session:
             self._report(_wire.METHODS, self._core.list_methods(frame.list_methods))
         elif kind == "list_actors":
             self._report(_wire.ACTORS, self._core.list_actors(frame.list_actors))
-        elif kind == "goodbye":
+        elif kind == "close":
             raise EOFError
-        elif kind == "hello":
-            raise MalformedFrameError("a second Hello")
+        elif kind == "handshake":
+            raise MalformedFrameError("a second Handshake")
         # Others are of a newer client; they change nothing.
 
     def _wait_for_reader(self) -> None:
@@ -286,7 +286,7 @@ class Session:
         self._writer.send(Outgoing(_wire.frame_bytes(field, message, 0)))
 
     def _reject(self, err: ActorError) -> None:
-        self._report(_wire.GOODBYE, actor_pb2.Goodbye(error=err.to_wire()))
+        self._report(_wire.CLOSE, actor_pb2.Close(error=err.to_wire()))
         # What is unread would make closing throw away what was sent.
         self._writer.finish(1)
         self._stream.set_patience(1)

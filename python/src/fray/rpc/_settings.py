@@ -12,12 +12,15 @@ class Settings:
     """How to connect. Times are in seconds."""
 
     peer: str = field(default_factory=process_peer)
-    """Who calls, as Hello.peer."""
+    """The name of the calling process, as Handshake.peer."""
     namespace: str = ""
+    """The scope of the actors' names; servers of another one reject the connection. "": of any."""
     identity: str = ""
     """Path of a PEM file with the namespace's certificate and its key; "" is plain text."""
     max_message_bytes: int = 64 << 20
+    """The largest result that is received, in bytes; decoding one takes at most as much memory again."""
     allow_pickle: bool = False
+    """Take pickled results, which run code that the server names. It takes effect with an identity only."""
     keepalive: float = 10.0
     """How long the server may be silent before it is pinged."""
     patience: float = 20.0

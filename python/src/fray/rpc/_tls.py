@@ -1,6 +1,6 @@
 """TLS between the processes of one namespace: both sides show a certificate for it, and accept no other.
 
-Who issues the certificates is left to the cluster.
+Issuing the certificates is left to the cluster.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Identity:
 
 
 def is_unknown_authority(err: ssl.SSLError) -> bool:
-    """Return whether one side does not know who certified the other."""
+    """Return whether one side does not know the issuer of the other's certificate."""
     if isinstance(err, ssl.SSLCertVerificationError):
         return err.verify_code in _UNKNOWN_AUTHORITY
     return err.reason == "TLSV1_ALERT_UNKNOWN_CA"

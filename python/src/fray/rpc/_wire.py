@@ -237,13 +237,13 @@ def version_problem(server: int, program: int) -> str:
     return f"{speaks}, this program version {program}: update {behind}"
 
 
-HELLO: Final = actor_pb2.Frame.HELLO_FIELD_NUMBER
+HANDSHAKE: Final = actor_pb2.Frame.HANDSHAKE_FIELD_NUMBER
 CALL: Final = actor_pb2.Frame.CALL_FIELD_NUMBER
 REPLY: Final = actor_pb2.Frame.REPLY_FIELD_NUMBER
 CANCEL: Final = actor_pb2.Frame.CANCEL_FIELD_NUMBER
 PING: Final = actor_pb2.Frame.PING_FIELD_NUMBER
 PONG: Final = actor_pb2.Frame.PONG_FIELD_NUMBER
-GOODBYE: Final = actor_pb2.Frame.GOODBYE_FIELD_NUMBER
+CLOSE: Final = actor_pb2.Frame.CLOSE_FIELD_NUMBER
 LIST_METHODS: Final = actor_pb2.Frame.LIST_METHODS_FIELD_NUMBER
 METHODS: Final = actor_pb2.Frame.METHODS_FIELD_NUMBER
 LIST_ACTORS: Final = actor_pb2.Frame.LIST_ACTORS_FIELD_NUMBER

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class RpcClient(Generic[T]):
-    """Calls the methods of an actor, whose class says which there are.
+    """Calls the methods of an actor, which its class declares.
 
     client = RpcClient(resolver, Curriculum)
     lesson = await client.get_lesson()

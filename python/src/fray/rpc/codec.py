@@ -54,7 +54,7 @@ def encode_args(codec: int, args: tuple[Any, ...], kwargs: Mapping[str, Any]) ->
         kwargs: the named ones.
 
     Raises:
-        CodecError: something in them is carried by no codec; the path says what.
+        CodecError: something in them is carried by no codec; the path names it.
     """
     if codec in _MSGPACK:
         return packing.encode_args(args, kwargs)
@@ -102,7 +102,7 @@ def encode_result(codec: int, value: Any) -> tuple[bytes, list[Buffer]]:
     """Return what a method returned as bytes, and the buffers that they refer to.
 
     Raises:
-        CodecError: something in it is carried by no codec; the path says what.
+        CodecError: something in it is carried by no codec; the path names it.
     """
     if codec in _MSGPACK:
         return packing.encode_result(value)

@@ -43,11 +43,18 @@ class Code(StrEnum):
 
 
 class ActorError(Exception):
-    """A call did not return. The code of each subclass is what happened.
+    """A call did not return. The subclass, and its `code`, are the kind of failure.
 
-    `ran` says that the method may have begun; where it is False the call had no effect. `argument` is the
-    path of the offending one, such as "args[1].lr" or "result[0]", `near` has names that were perhaps meant,
-    `type` and `traceback` are of the exception that the method raised, and `cause` what that was raised from.
+    Attributes:
+        message: The reason as text, without the names of actor and method.
+        ran: Whether the method may have begun; where it is False the call had no effect.
+        actor: The name of the actor, "" if not known.
+        method: The name of the method, "" if not known.
+        argument: The path of the invalid value, such as "args[1].lr" or "result[0]"; "" if there is none.
+        near: Similar names, for a name that does not exist.
+        type: The class of the exception that the method raised, "" if it raised none.
+        traceback: Its traceback as text.
+        cause: What that exception was raised from.
     """
 
     code: ClassVar[Code] = Code.INTERNAL
@@ -184,13 +191,13 @@ class SelfCallError(BusyError):
 
 
 class DeadlineError(ActorError, TimeoutError):
-    """The time of the call was over before it returned. `ran` says whether it may have begun."""
+    """The time of the call was over before it returned. `ran`: whether it may have begun."""
 
     code = Code.DEADLINE
 
 
 class CancelledError(ActorError, concurrent.futures.CancelledError):
-    """The call was cancelled. `ran` says whether it may have begun."""
+    """The call was cancelled. `ran`: whether it may have begun."""
 
     code = Code.CANCELLED
 
@@ -214,7 +221,7 @@ class DeniedError(ActorError, PermissionError):
 
 
 class InternalError(ActorError):
-    """The other side failed in a way that it ought not to."""
+    """The other side failed by a fault of its own, which its log has."""
 
     code = Code.INTERNAL
 

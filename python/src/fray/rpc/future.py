@@ -103,7 +103,7 @@ class FutureChannel(Protocol):
 
     @property
     def peer(self) -> str:
-        """The process that answered last, as Hello.peer."""
+        """The process that answered last, as Handshake.peer."""
         ...
 
     def flush(self) -> None:
@@ -192,7 +192,7 @@ class ActorFuture(Promise, Generic[T]):
 
         Raises:
             TimeoutError: the wait was over.
-            ActorError: the call went wrong; one of its subclasses says how.
+            ActorError: the call failed; the subclass is the kind of failure.
         """
         if not self._finished:
             self._wait(timeout)
@@ -201,7 +201,14 @@ class ActorFuture(Promise, Generic[T]):
         return self._decoded()
 
     def exception(self, timeout: float | None = None) -> ActorError | None:
-        """Return what went wrong with the call, None if it returned. Waits as `result` does."""
+        """Return the error of the call, None if it returned.
+
+        Args:
+            timeout: The longest wait in seconds; None: without end.
+
+        Raises:
+            TimeoutError: the wait was over before the call.
+        """
         if not self._finished:
             self._wait(timeout)
         if self._error is None:
@@ -246,11 +253,11 @@ class ActorFuture(Promise, Generic[T]):
         if self._finished:
             return self.result()
         loop = asyncio.get_running_loop()
-        woken: asyncio.Future[None] = loop.create_future()
+        changed: asyncio.Future[None] = loop.create_future()
 
         def wake() -> None:
-            if not woken.done():
-                woken.set_result(None)
+            if not changed.done():
+                changed.set_result(None)
 
         def finished() -> None:
             with suppress(RuntimeError):  # the loop is closed
@@ -263,7 +270,7 @@ class ActorFuture(Promise, Generic[T]):
         if suspect is not None:
             _selfcall.check_later(loop, lambda: self._finished or self.is_stuck(suspect))
         try:
-            yield from woken
+            yield from changed
         except asyncio.CancelledError:
             self.cancel()
             raise

@@ -37,7 +37,7 @@ class ActorMethod:
         """Call the method and return what it returned.
 
         Raises:
-            ActorError: the call went wrong; one of its subclasses says how.
+            ActorError: the call failed; the subclass is the kind of failure.
         """
         future = self._future(args, kwargs)
         self._route.submit(future, False)

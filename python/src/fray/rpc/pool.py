@@ -25,10 +25,14 @@ if TYPE_CHECKING:
 
 
 class _Pool:
-    """The actors that there are at the moment."""
+    """The actors that exist at the moment."""
 
     def __init__(self, actors: Iterable[ActorHandle] | Resolver, name: str = "") -> None:
-        """Make a pool of handles, or of all that a resolver finds under a name."""
+        """Make a pool of handles, or of all that a resolver finds under a name.
+
+        Raises:
+            ValueError: there are no handles, or a resolver without a name.
+        """
         self._lock = threading.Lock()
         self._known: Sequence[Endpoint] = ()
         self._name, self._handles = name, []
@@ -44,7 +48,11 @@ class _Pool:
 
     @property
     def handles(self) -> list[ActorHandle]:
-        """The actors that there are, the oldest first."""
+        """The actors that exist, the oldest first.
+
+        Raises:
+            ActorNotFoundError: the name has no actor now.
+        """
         with self._lock:
             return list(self._refreshed())
 
@@ -78,7 +86,7 @@ class _Pool:
         return future
 
     def __getattr__(self, name: str) -> PoolMethod:
-        """Return a method, which one of the actors carries out."""
+        """Return a method, which one of the actors runs."""
         if name.startswith("_"):
             raise AttributeError(f"underscore names such as {name!r} are not callable")
         return PoolMethod(self, name)
@@ -103,7 +111,11 @@ class RoundRobin(_Pool):
     """Calls go to one actor after the other."""
 
     def __init__(self, actors: Iterable[ActorHandle] | Resolver, name: str = "") -> None:
-        """Make a pool of handles, or of all that a resolver finds under a name."""
+        """Make a pool of handles, or of all that a resolver finds under a name.
+
+        Raises:
+            ValueError: there are no handles, or a resolver without a name.
+        """
         super().__init__(actors, name)
         self._turns = itertools.count()
 
@@ -115,7 +127,11 @@ class LeastLoaded(_Pool):
     """Calls go to the actor that has the fewest of this pool's calls. What others call is not known."""
 
     def __init__(self, actors: Iterable[ActorHandle] | Resolver, name: str = "") -> None:
-        """Make a pool of handles, or of all that a resolver finds under a name."""
+        """Make a pool of handles, or of all that a resolver finds under a name.
+
+        Raises:
+            ValueError: there are no handles, or a resolver without a name.
+        """
         super().__init__(actors, name)
         self._turns = itertools.count()
         self._counting = threading.Lock()  # held for moments only, as calls end on threads that must not wait

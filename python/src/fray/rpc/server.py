@@ -73,12 +73,13 @@ class ActorServer:
             host: The address to bind to.
             port: The port, 0 for FRAY_PORT_ACTOR where that is set, else for any.
             namespace: Of the actors; None: that of the cluster.
-            max_message_bytes: The largest arguments of a call and the largest result.
+            max_message_bytes: The largest arguments of a call and the largest result, in bytes; decoding one
+                takes at most as much memory again.
             allow_pickle: Take pickled arguments, which run whatever code the sender names, from peers that
                 have shown the namespace's identity.
             insecure: Without an identity, bind to `host` all the same. Any process that reaches it can call.
-            keepalive: Seconds that a client may be silent before it is pinged.
-            patience: Seconds more after which it is taken for gone.
+            keepalive: How long a client may be silent before it is pinged, in seconds.
+            patience: How long it may be silent after a ping before its connection is closed, in seconds.
 
         Raises:
             ValueError: `host` is not of this machine, there is no identity and `insecure` is not set.
@@ -134,13 +135,13 @@ class ActorServer:
     ) -> ActorId:
         """Let an object be called by a name. Returns the id of this incarnation.
 
-        An object that has a name already may get another one: its calls wait in the same mailbox, as its
-        first registration says.
+        An object that has a name already may get another one: its calls wait in the same mailbox, with the
+        options of the first registration.
 
         Args:
             name: In the namespace. Servers may share one, each with an object of its own.
-            actor: The object. Its methods can be called, except those whose names begin with an underscore.
-            metadata: For clients that look the name up.
+            actor: The object. Its methods can be called, except ones with a leading underscore.
+            metadata: For clients that look up the name.
             max_concurrency: Calls at once; None: one, so that nothing in the object needs a lock, or 1000 if
                 the class has asynchronous methods (others of it still run one at a time).
             concurrency_groups: How many calls at once of the methods which `method` puts into each group.
@@ -170,6 +171,9 @@ class ActorServer:
 
         A name that is not registered changes nothing. With `lost` calls that run end with MaybeExecutedError,
         as if the process had died.
+
+        Raises:
+            ClusterError: the cluster could not remove the name. Calls by it go on.
         """
         with self._lock:
             known = self._registered.pop(name, None)
@@ -199,7 +203,12 @@ class ActorServer:
         self._listener.start()
 
     def shutdown(self, grace_period: float = _GRACE) -> None:
-        """Unregister, reject new calls, and end once those that are here are answered or time is up."""
+        """Unregister all names, reject new calls, answer the pending ones, and close.
+
+        Args:
+            grace_period: How long pending calls may take, in seconds. Those that have not ended then are
+                lost for their callers, as if the process had died. Errors of the cluster are logged.
+        """
         with self._lock:
             first, self._stopping = not self._stopping, True
             known, self._registered = list(self._registered.values()), {}
@@ -306,5 +315,5 @@ def _narrowed(host: str) -> str:
         return host
     raise ValueError(
         "without the namespace's identity (FRAY_ACTOR_IDENTITY) actors are served on this machine only; "
-        f"bind {host} with insecure=True if whoever reaches it may call"
+        f"bind {host} with insecure=True if every client that reaches it may call"
     )

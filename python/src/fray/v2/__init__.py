@@ -65,7 +65,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # Who only submits jobs need not wait for what talks to actors.
+    # Programs that only submit jobs do not import the client of actors.
     if name in _OF_ACTORS:
         from fray.v2 import actor
 

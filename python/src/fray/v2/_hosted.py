@@ -30,7 +30,7 @@ from fray.rpc.handle import ActorHandle
 from fray.v2.actor import ActorCreationError, ActorSpec, ActorStatus, Lifetime, handle_of
 from fray.v2.types import ClusterJob, JobHandle
 
-_REMIND = 30.0  # seconds between two words on why an actor is not there yet
+_REMIND = 30.0  # seconds between two log lines on why an actor is not ready yet
 _ENDING = 120.0  # seconds for which the end of an actor that was deleted is awaited
 _log = logging.getLogger("fray")
 
@@ -80,7 +80,7 @@ def _request(spec: ActorSpec) -> JobRequest:
 
 
 class HostedActor:
-    """An actor with a job of its own, see Birth."""
+    """An actor with a job of its own, see PendingActor."""
 
     def __init__(self, cluster: Cluster, job_id: JobId, name: str, created: bool = True) -> None:
         self._cluster, self._job_id, self._created = cluster, job_id, created
@@ -89,8 +89,8 @@ class HostedActor:
         self.job: JobHandle = ClusterJob(cluster, job_id)
         self._reminded = time.monotonic()
 
-    def look(self, seconds: float) -> bool:
-        """Report whether it answers, see Birth."""
+    def poll(self, seconds: float) -> bool:
+        """Report whether it answers, see PendingActor."""
         if seconds > 0:
             time.sleep(seconds)
         if any(e.job_id == self._job_id for e in self._cluster.metadata.lookup_all(self.name)):
@@ -121,7 +121,7 @@ class HostedActor:
                 return ActorCreationError(self.name, end.message)
 
     def _remind(self, info: JobInfo) -> None:
-        """Say why it takes so long."""
+        """Log why it takes so long."""
         if time.monotonic() - self._reminded < _REMIND:
             return
         self._reminded = time.monotonic()
@@ -130,7 +130,7 @@ class HostedActor:
 
 
 def delete(cluster: Cluster, name: str) -> None:
-    """End an actor that `create` made, and wait for that, unless it is who calls.
+    """End an actor that `create` made, and wait for that, unless it is the caller itself.
 
     Raises:
         ActorNotFoundError: there is none.

@@ -2,7 +2,7 @@
 
 They are registered at servers of this process, so that arguments and results travel as they do between
 machines, also to jobs that are processes. The constructor gets copies of its arguments: what no other process
-could get is refused here too.
+could get is rejected here too.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def actors_of(cluster: LocalCluster) -> LocalActors:
 
 
 class LocalActors:
-    """Creates actors in this process, and ends those whose creators have ended."""
+    """Creates actors in this process, and ends an actor when the job that created it ends."""
 
     def __init__(self, cluster: LocalCluster) -> None:
         self._cluster = cluster
@@ -72,7 +72,7 @@ class LocalActors:
         check_request(JobRequest(spec.name, Entrypoint.from_command(["-"]), spec.resources))
         key = (self._cluster.namespace, spec.name)
         pickled = _pickling.dump(PythonCall(spec.actor_class, tuple(spec.args), dict(spec.kwargs)))
-        _pickling.load(pickled)  # what cannot be is told before anything is made
+        _pickling.load(pickled)  # an error of it is raised before anything is made
         with self._lock:
             self._reap()
             living = self._actors.get(key)
@@ -168,7 +168,7 @@ class LocalActors:
         return handle_of(self._cluster, name)
 
     def forget(self, actor: LocalActor, failed: bool) -> None:
-        """Let others have an actor's name; `failed`: it was there, and nobody asked for its end."""
+        """Free an actor's name; `failed`: it ended by itself rather than by a request."""
         with self._lock:
             for key, each in list(self._actors.items()):
                 if each is actor:
@@ -220,7 +220,7 @@ class NamespaceMetadata:
 
 
 class LocalActor:
-    """An actor of this process, see Birth; it is its own job, see JobHandle."""
+    """An actor of this process, see PendingActor; it is its own job, see JobHandle."""
 
     def __init__(
         self,
@@ -312,7 +312,7 @@ class LocalActor:
         self._end(JobStatus.FAILED, ActorCreationError(self.name, message), lost=True)
 
     def _withdraw(self, lost: bool) -> None:
-        """Let it not be called any more; `lost`: nobody gets to know what becomes of calls that run."""
+        """Unregister it; `lost`: callers get no results of calls that run."""
         for name in self._registered or []:
             self.server.unregister(name, lost=lost)
 
@@ -326,8 +326,8 @@ class LocalActor:
             self._changed.notify_all()
         self._actors.forget(self, failed=lost)
 
-    def look(self, seconds: float) -> bool:
-        """Report whether it answers, see Birth."""
+    def poll(self, seconds: float) -> bool:
+        """Report whether it answers, see PendingActor."""
         with self._changed.lock:
             self._changed.wait_for(lambda: self._registered is not None or self._status.ended, seconds)
             if self._error is not None:

@@ -1,7 +1,7 @@
 """Actors of a client: what creating one takes, groups of them, and where one is in its life.
 
 Calling them is fray.rpc's. An actor is hosted by a job of its own or, where jobs are threads of this process,
-in this process; both are a Birth until they answer.
+in this process; both are a PendingActor until they answer.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fray.rpc.handle import ActorHandle
 from fray.rpc.resolver import ClusterResolver
 from fray.v2.types import JobHandle
 
-_FIRST_LOOK, _LONGEST_LOOK = 0.01, 0.25  # seconds between two looks at actors that are awaited
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 0.25  # seconds between two polls of actors that are awaited
 
 
 class ActorStatus(StrEnum):
@@ -53,7 +53,7 @@ class ActorCreationError(ClusterError):
         self.actor, self.message, self.type, self.traceback = actor, message, type, traceback
 
     def __str__(self) -> str:
-        kind = "" if self.type.startswith("fray.") else self.type  # whose message says it all
+        kind = "" if self.type.startswith("fray.") else self.type  # whose message needs no type
         what = f"{kind}: {self.message}" if kind and self.message else self.message or self.type
         text = f'actor "{self.actor}" could not be created: {what}'
         return f"{text}\nThe constructor's traceback:\n{self.traceback.rstrip()}" if self.traceback else text
@@ -64,7 +64,7 @@ class ActorSpec:
     """An actor to create."""
 
     name: str
-    """What it is looked up by, and the name of its job behind "actor-"."""
+    """The name in the namespace; its job is called "actor-NAME"."""
     actor_class: Any
     args: Sequence[Any] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
@@ -91,12 +91,12 @@ class ActorSpec:
         return (self.name, self.pool) if self.pool else (self.name,)
 
 
-class Birth(Protocol):
-    """An actor on its way."""
+class PendingActor(Protocol):
+    """An actor that was created and may not answer yet."""
 
     @property
     def name(self) -> str:
-        """What it is looked up by."""
+        """Its name in the namespace."""
         ...
 
     @property
@@ -109,7 +109,7 @@ class Birth(Protocol):
         """The job that hosts it."""
         ...
 
-    def look(self, seconds: float) -> bool:
+    def poll(self, seconds: float) -> bool:
         """Report whether it answers, after waiting for that at most so long, or for something to happen.
 
         Raises:
@@ -121,27 +121,27 @@ class Birth(Protocol):
 class ActorGroup:
     """Actors of one class under the names NAME_0, NAME_1 and so on, and all of them under NAME.
 
-    Who gives them work is up to the caller, as is what becomes of the work of one that is lost; for turns
-    there are fray.rpc's RoundRobin and LeastLoaded.
+    The caller gives them work, and decides what becomes of the work of an actor that is lost. RoundRobin and
+    LeastLoaded of fray.rpc spread calls over them.
     """
 
-    def __init__(self, name: str, births: Sequence[Birth]) -> None:
+    def __init__(self, name: str, actors: Sequence[PendingActor]) -> None:
         self.name = name
-        self._births = tuple(births)
+        self._actors = tuple(actors)
 
     @property
     def handles(self) -> list[ActorHandle]:
         """All of them, in order; calls wait until theirs is there."""
-        return [birth.handle for birth in self._births]
+        return [actor.handle for actor in self._actors]
 
     @property
     def jobs(self) -> list[JobHandle]:
         """The jobs that host them, in the same order."""
-        return [birth.job for birth in self._births]
+        return [actor.job for actor in self._actors]
 
     def __len__(self) -> int:
         """Return how many there are to be."""
-        return len(self._births)
+        return len(self._actors)
 
     def wait_ready(self, count: int | None = None, timeout: float | None = None) -> list[ActorHandle]:
         """Block until `count` of them answer, and return the handles of those that do.
@@ -154,12 +154,12 @@ class ActorGroup:
             ActorCreationError: so many failed for good that `count` cannot be reached.
             WaitTimeoutError: the time was over before. They are still on their way.
         """
-        return wait_ready(self._births, len(self._births) if count is None else count, timeout)
+        return wait_ready(self._actors, len(self._actors) if count is None else count, timeout)
 
     def terminate(self) -> None:
         """End all of them."""
-        for birth in self._births:
-            birth.job.terminate()
+        for actor in self._actors:
+            actor.job.terminate()
 
     def __repr__(self) -> str:
         """Return name and size."""
@@ -171,39 +171,39 @@ def handle_of(cluster: Cluster, name: str) -> ActorHandle:
     return ClusterResolver(cluster).handle(name)
 
 
-def wait_ready(births: Sequence[Birth], count: int, timeout: float | None = None) -> list[ActorHandle]:
+def wait_ready(actors: Sequence[PendingActor], count: int, timeout: float | None = None) -> list[ActorHandle]:
     """Block until `count` actors answer, see ActorGroup.wait_ready."""
-    if not 0 <= count <= len(births):
-        raise ValueError(f"{count} of {len(births)} actors can never be ready")
+    if not 0 <= count <= len(actors):
+        raise ValueError(f"{count} of {len(actors)} actors can never be ready")
     until = None if timeout is None else time.monotonic() + timeout
-    waiting, ready = list(births), set[int]()
+    waiting, ready = list(actors), set[int]()
     failed: list[ActorCreationError] = []
     pause = 0.0
     while True:
-        for birth in list(waiting):
+        for actor in list(waiting):
             try:
-                if birth.look(0):
-                    ready.add(births.index(birth))
-                    waiting.remove(birth)
+                if actor.poll(0):
+                    ready.add(actors.index(actor))
+                    waiting.remove(actor)
             except ActorCreationError as err:
                 failed.append(err)
-                waiting.remove(birth)
+                waiting.remove(actor)
         if len(ready) >= count:
-            return [births[i].handle for i in sorted(ready)]
+            return [actors[i].handle for i in sorted(ready)]
         if len(ready) + len(waiting) < count:
             raise failed[0]
         if until is not None and time.monotonic() >= until:
-            names = ", ".join(birth.name for birth in waiting)
+            names = ", ".join(actor.name for actor in waiting)
             raise WaitTimeoutError(
                 f"{len(ready)} of {count} actors were ready after {timeout} s, not {names}"
             )
-        pause = min(_LONGEST_LOOK, pause * 1.3 or _FIRST_LOOK)
+        pause = min(_LONGEST_PAUSE, pause * 1.3 or _FIRST_PAUSE)
         left = pause if until is None else max(0.0, min(pause, until - time.monotonic()))
         _rest(waiting[0], left)
 
 
-def _rest(birth: Birth, seconds: float) -> None:
+def _rest(actor: PendingActor, seconds: float) -> None:
     try:
-        birth.look(seconds)
+        actor.poll(seconds)
     except ActorCreationError:
-        return  # which it says again
+        return  # the next poll raises it again

@@ -15,8 +15,8 @@ from fray.v2.actor import (
     ActorGroup,
     ActorSpec,
     ActorStatus,
-    Birth,
     Lifetime,
+    PendingActor,
     handle_of,
     wait_ready,
 )
@@ -29,43 +29,43 @@ class Actors:
         self._cluster = cluster
         self._local: LocalActors | None = actors_of(cluster) if isinstance(cluster, LocalCluster) else None
         self._lock = threading.Lock()
-        self._created: list[Birth] = []
+        self._created: list[PendingActor] = []
 
     def create(self, spec: ActorSpec) -> ActorHandle:
         """Create an actor and wait for it, see Client.create_actor."""
         if spec.get_if_exists and self._cluster.metadata.lookup_all(spec.name):
             return handle_of(self._cluster, spec.name)
-        birth, created = self._begin(spec)
+        actor, created = self._begin(spec)
         try:
-            wait_ready([birth], 1)
+            wait_ready([actor], 1)
         except ActorCreationError:
             if created and self._local is None:
                 with contextlib.suppress(ClusterError):  # what matters is why there is no actor
-                    _hosted.await_end(self._cluster, spec.name, JobId(birth.job.job_id))
+                    _hosted.await_end(self._cluster, spec.name, JobId(actor.job.job_id))
             raise
-        return birth.handle
+        return actor.handle
 
     def create_group(self, spec: ActorSpec, count: int) -> ActorGroup:
         """Begin to create actors, all or none, see Client.create_actor_group."""
         if count < 1:
             raise ValueError(f"count is {count}; a group has at least one actor")
-        births: list[Birth] = []
+        actors: list[PendingActor] = []
         try:
             for i in range(count):
-                birth, _ = self._begin(replace(spec, name=f"{spec.name}_{i}", pool=spec.name))
-                births.append(birth)
+                actor, _ = self._begin(replace(spec, name=f"{spec.name}_{i}", pool=spec.name))
+                actors.append(actor)
         except Exception:
-            _end(births)
+            _end(actors)
             raise
-        return ActorGroup(spec.name, births)
+        return ActorGroup(spec.name, actors)
 
-    def _begin(self, spec: ActorSpec) -> tuple[Birth, bool]:
-        birth: Birth
-        birth, created = self._local.create(spec) if self._local else _hosted.create(self._cluster, spec)
+    def _begin(self, spec: ActorSpec) -> tuple[PendingActor, bool]:
+        actor: PendingActor
+        actor, created = self._local.create(spec) if self._local else _hosted.create(self._cluster, spec)
         if created and spec.lifetime is Lifetime.NON_DETACHED:
             with self._lock:
-                self._created.append(birth)
-        return birth, created
+                self._created.append(actor)
+        return actor, created
 
     def delete(self, name: str) -> None:
         """End an actor, see Client.delete_actor."""
@@ -95,7 +95,7 @@ class Actors:
         _end(created)
 
 
-def _end(births: list[Birth]) -> None:
-    for birth in births:
+def _end(actors: list[PendingActor]) -> None:
+    for actor in actors:
         with contextlib.suppress(NotFoundError):  # it ended long ago
-            birth.job.terminate()
+            actor.job.terminate()

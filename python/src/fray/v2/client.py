@@ -34,7 +34,11 @@ class Client(Protocol):
         """Start a job and return at once.
 
         Raises:
-            ClusterError: see fray.cluster.Cluster.launch.
+            AlreadyExistsError: a job of the name lives in the namespace.
+            InvalidRequestError: the request has invalid fields; the error names them.
+            PickleError: the callable or an argument cannot be pickled.
+            ClusterError: another error of fray.cluster.Cluster.launch.
+            RuntimeError: the client was shut down.
         """
         ...
 
@@ -72,7 +76,10 @@ class Client(Protocol):
             ActorCreationError: the constructor raised, or the job that was to host it ended.
             AlreadyExistsError: the name is taken.
             PickleError: the class or an argument cannot be pickled.
-            ClusterError: see fray.cluster.Cluster.launch.
+            TypeError: `actor_class` is not callable.
+            ValueError: `lifetime`, `max_restarts` or `max_concurrency` has another value than these.
+            ClusterError: another error of fray.cluster.Cluster.launch.
+            RuntimeError: the client was shut down.
         """
         ...
 
@@ -93,6 +100,10 @@ class Client(Protocol):
 
         They are called NAME_0, NAME_1 and so on, each with a job of its own, and NAME resolves to all of
         them. The rest is as in `create_actor`.
+
+        Raises:
+            ValueError: `count` is less than 1, or as in `create_actor`.
+            ClusterError: one of the jobs could not be launched; then the others are terminated.
         """
         ...
 
@@ -117,9 +128,12 @@ class Client(Protocol):
         ...
 
     def shutdown(self, wait: bool = True) -> None:
-        """End the jobs that were submitted, and the actors that are not detached; with `wait`, return then.
+        """End the jobs that were submitted, and the actors that are not detached.
 
         The client cannot be used afterwards.
+
+        Args:
+            wait: Return only when the jobs have ended, however long their grace is.
         """
         ...
 
@@ -255,6 +269,11 @@ class LocalClient(_ClusterClient):
     """Runs jobs on this machine, see fray.cluster.LocalCluster. Actors are objects of this process."""
 
     def __init__(self, max_workers: int = 4, use_processes: bool = False) -> None:
+        """Make a client of a new LocalCluster, see there for the arguments.
+
+        Raises:
+            ValueError: `max_workers` is less than 1.
+        """
         super().__init__(LocalCluster(max_workers, use_processes))
 
     def shutdown(self, wait: bool = True) -> None:
@@ -279,7 +298,11 @@ class FrayClient(_ClusterClient):
     """Submits jobs to a fray cluster."""
 
     def __init__(self, spec: str) -> None:
-        """Connect to fray://host:port, see fray.cluster.FrayCluster.from_spec."""
+        """Connect to fray://HOST:PORT, see fray.cluster.FrayCluster.from_spec.
+
+        Raises:
+            ValueError: the spec has another form, or plain text would leave this machine.
+        """
         from fray.cluster.remote import FrayCluster  # slow to import, and LocalClient needs none of it
 
         super().__init__(FrayCluster.from_spec(spec))

@@ -22,7 +22,9 @@ class JobRequest:
     num_tasks: int = 1
     """How many tasks start together, as for TPU slices; 1: as many as the resources have hosts."""
     max_retries_failure: int = 0
+    """How often it is started again after it exits with another status than 0. -1: always."""
     max_retries_preemption: int = 100
+    """How often it is started again after it lost a machine or its place. -1: always."""
 
     def for_cluster(self) -> cluster.JobRequest:
         """Return the same for fray.cluster."""
@@ -39,15 +41,15 @@ class JobRequest:
 
 @runtime_checkable
 class JobHandle(Protocol):
-    """A job that was submitted."""
+    """A job that was submitted. Each method raises a ClusterError where the cluster cannot be asked."""
 
     @property
     def job_id(self) -> str:
-        """What the cluster calls it."""
+        """Its id in the cluster, such as "train-1"."""
         ...
 
     def wait(self, timeout: float = 300.0, *, raise_on_failure: bool = True) -> JobStatus:
-        """Block until the job has ended.
+        """Block until the job has ended, and return its final status.
 
         Args:
             timeout: The longest wait, in seconds.

@@ -171,7 +171,7 @@ class LocalCluster:
             most = reservation.config.max_resources
             if request.resources.with_replicas(1).device != most.device:
                 message = f"the reservation has {most.device}, not {request.resources.device}"
-                raise InvalidRequestError("the request is refused", [FieldError(path, message)])
+                raise InvalidRequestError("the request is invalid", [FieldError(path, message)])
             count = asked[request.reservation_id] = (
                 asked.get(request.reservation_id, 0) + request.resources.replicas
             )

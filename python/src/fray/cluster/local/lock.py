@@ -22,7 +22,7 @@ class ClusterLock(threading.Condition):
 
     @property
     def held(self) -> AbstractContextManager[object]:
-        """What a `with` statement takes, and lets go of at its end."""
+        """What a `with` statement takes, and releases at its end."""
         return self._plain if scoped_guard() is None else self
 
     def __enter__(self) -> bool:
@@ -33,7 +33,7 @@ class ClusterLock(threading.Condition):
         return super().__enter__()
 
     def __exit__(self, *args: object) -> None:
-        """Let go of the lock, and be stopped if that was to be meanwhile."""
+        """Release the lock, and raise a stop that came meanwhile."""
         super().__exit__(None, None, None)
         guard = scoped_guard()
         if guard is not None:

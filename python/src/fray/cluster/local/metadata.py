@@ -26,7 +26,7 @@ class _Entry:
     unique: bool
 
     def replaces(self, other: _Entry) -> bool:
-        """Whether this is the actor that another registration is of, as a fray cluster says it."""
+        """Whether this is the actor that another registration is of, as a fray cluster decides it."""
         mine, its = self.endpoint, other.endpoint
         same = mine.job_id == its.job_id and mine.task == its.task
         return mine.actor_id == its.actor_id or (same and (mine.address == its.address or self.unique))
@@ -35,7 +35,7 @@ class _Entry:
 class Registry:
     """Endpoints of all namespaces, in the order of their registration.
 
-    `changed` is the lock of the cluster that it belongs to, held by whoever calls `add` and `drop`.
+    `changed` is the lock of the cluster that it belongs to; callers of `add` and `drop` hold it.
     """
 
     def __init__(self, changed: ClusterLock, timers: Timers) -> None:
@@ -188,7 +188,7 @@ class LocalMetadata:
         return self._registry.all(self._namespace, prefix)
 
     def watch(self, name: str = "", prefix: str = "", *, job_id: JobId | None = None) -> Watch:
-        """Yield what is there, then what changes. Who waits for that keeps no cluster alive."""
+        """Yield what is there, then what changes. A waiting thread keeps no cluster alive."""
         registry, which = self._registry, (self._namespace, name, prefix)
         if not job_id:
             return Watch(lambda ending: registry.watch(which, lambda: False, ending))

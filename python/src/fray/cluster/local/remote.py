@@ -67,7 +67,7 @@ class Server:
             self._closed = True
             for connection in self._connections:
                 _end(connection)
-        # Closing a socket does not wake who waits for it.
+        # Closing a socket does not wake a thread that waits for it.
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as caller:
             caller.connect(str(self._path))
 
@@ -129,7 +129,7 @@ def _close_with(watch: Watch, connection: Connection[Any, Any]) -> None:
 
 
 def _end(connection: Connection[Any, Any]) -> None:
-    """End both directions of a connection, so that who waits for it returns."""
+    """End both directions of a connection, so that a thread that waits for it returns."""
     with contextlib.suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as same:
         same.shutdown(socket.SHUT_RDWR)
 

@@ -238,7 +238,7 @@ class Scheduler:
 
     @contextlib.contextmanager
     def blocking(self, job: Job | None) -> Iterator[Callable[[], bool]]:
-        """Give a job's worker to others while it waits; what is yielded says whether it was stopped."""
+        """Give a job's worker to others while it waits; yields whether it was stopped."""
         if job is None:
             yield lambda: False
             return

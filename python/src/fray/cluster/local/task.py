@@ -110,10 +110,10 @@ class ThreadTask:
     def _leave(self) -> None:
         """Be stopped no more. A TaskStopped that is on its way comes out of this call.
 
-        It is not taken back: CPython up to 3.12 would have all threads look for one for ever after, which
+        It is not taken back: CPython up to 3.12 would have all threads check for one for ever after, which
         makes them slow, and lets a thread that is traced or debugged wait without end.
         """
-        with self._lock:  # CPython looks for what comes from elsewhere after each call, as of __exit__
+        with self._lock:  # CPython checks for exceptions of other threads after each call, as of __exit__
             self._thread = None
 
     def stop(self, grace: float) -> None:  # noqa: ARG002 - threads cannot be asked
@@ -171,7 +171,7 @@ class ProcessTask:
         with self._lock:
             self._signal(signal.SIGKILL)  # what it left in its group, and may hold its output open
             self._process = None
-        reader.join(_DRAIN)  # who left its group may keep its output open
+        reader.join(_DRAIN)  # a process that left its group may keep its output open
         tail = tuple(lines)
         with self._lock:
             if self._killer is not None:

@@ -11,7 +11,7 @@ from fray.cluster.local.lock import ClusterLock
 
 
 class Timers:
-    """Calls functions later, with the cluster's lock, which is held by whoever calls these methods, too."""
+    """Calls functions later, with the cluster's lock held. Callers of these methods hold it, too."""
 
     def __init__(self, lock: ClusterLock) -> None:
         self._lock = lock

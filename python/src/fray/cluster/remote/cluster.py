@@ -68,7 +68,7 @@ class FrayCluster:
         Args:
             address: host:port of an agent on this machine, or of a controller.
             fingerprint: The SHA-256 of the controller's TLS certificate in hex, as in the stack's lease. ""
-                is plain text, and refused unless the host is this machine.
+                is plain text, and rejected unless the host is this machine.
             namespace: None: FRAY_NAMESPACE. If that is not set either, the first job launched founds one,
                 which is named after it, and in which the connection stays.
             token: None: FRAY_CLUSTER_TOKEN. A function is called for each call, as users' tokens expire.
@@ -78,7 +78,7 @@ class FrayCluster:
         Raises:
             ValueError: the address is none, or plain text would leave this machine.
             AccessDeniedError: the controller shows another certificate.
-            ClusterUnavailableError: nobody answers there; with a fingerprint only, else later.
+            ClusterUnavailableError: no server answers there; with a fingerprint only, otherwise at a call.
         """
         text = f"fray://{address}" + (f"?fingerprint={fingerprint}" if fingerprint else "")
         self._connect(specs.parse(text), namespace, token, timeout)

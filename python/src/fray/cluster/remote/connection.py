@@ -29,7 +29,7 @@ _OPTIONS: list[tuple[str, Any]] = [
     ("grpc.enable_http_proxy", 0),
 ]
 
-# All certificates of controllers are for this name; which of them it is, the fingerprint tells.
+# All certificates of controllers are for this name; the fingerprint identifies which of them it is.
 _SERVER_NAME = "fray"
 
 _SOON = 10.0  # seconds
@@ -73,7 +73,7 @@ class Connection:
         """Make a call once, without waiting for a controller.
 
         Raises:
-            NoControllerError: none leads, as this host's agent says.
+            NoControllerError: none leads, as this host's agent reports.
             ClusterUnavailableError: there was no answer within `timeout` seconds.
         """
         metadata = (*self._credentials(), ("fray-no-wait", "1"))
@@ -159,6 +159,6 @@ def _certificate(spec: Spec, timeout: float) -> bytes:
     if found != spec.fingerprint:
         raise AccessDeniedError(
             f"the controller at {spec.target} shows a certificate with fingerprint {found}, "
-            f"not {spec.fingerprint}; look into the stack's lease for who leads now"
+            f"not {spec.fingerprint}; the stack's lease names the controller that leads now"
         )
     return certificate

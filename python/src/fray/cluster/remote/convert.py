@@ -102,7 +102,7 @@ def resources_to(resources: ResourceConfig, reservation_id: str | None = None) -
 
 
 def _resources_of(message: pb.Resources, like: pb.Resources) -> ResourceConfig:
-    """Return resources, of which `like` says what the message leaves out."""
+    """Return resources; `like` has the values that the message leaves out."""
     shape = message if message.tpu or message.cpu else like
     preemptible = (message if message.HasField("preemptible") else like).preemptible
     regions = list(message.regions or like.regions) or None

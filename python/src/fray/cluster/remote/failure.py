@@ -36,7 +36,7 @@ def error_of(err: grpc.RpcError) -> ClusterError:
     match code:
         case grpc.StatusCode.INVALID_ARGUMENT:
             fields = _fields(err)
-            return InvalidRequestError("the request is refused" if fields else details, fields)
+            return InvalidRequestError("the request is invalid" if fields else details, fields)
         case grpc.StatusCode.NOT_FOUND:
             return NotFoundError(details)
         case grpc.StatusCode.ALREADY_EXISTS:
@@ -54,7 +54,7 @@ def error_of(err: grpc.RpcError) -> ClusterError:
 
 
 def failure_now(err: grpc.RpcError, target: str, seconds: float) -> ClusterError:
-    """Return what the status of a call means that was made once and waits for nobody."""
+    """Return what the status of a call means that is made once, without retries."""
     trailing: Iterable[tuple[str, str | bytes]] = ()
     if isinstance(err, grpc.Call):
         trailing = err.trailing_metadata() or ()

@@ -69,7 +69,7 @@ def _read(file: Path, base: str, up: str) -> list[Rule]:
 
 
 def _rule(line: str, base: str, up: str) -> Rule | None:
-    """Read one line; None for one that says nothing."""
+    """Read one line; None for an empty one or a comment."""
     if line.startswith("#"):
         return None
     while line.endswith(" ") and not line.endswith("\\ "):

@@ -42,7 +42,7 @@ class Monitor:
         sys.stdout.flush()
 
     def _is_prefixed(self) -> bool:
-        """Report whether lines say which task wrote them: where there are several."""
+        """Report whether lines name the task that wrote them: where there are several."""
         if self._prefixed is None:
             request = pb.PollRequest(job_id=self._job_id)
             job = self._connection.call(self._connection.cluster.Poll, request)

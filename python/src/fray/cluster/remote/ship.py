@@ -105,7 +105,7 @@ def _nearest_project() -> str | None:
 
 
 def _uv(wanted: EnvironmentConfig, project: str | None, in_job: bool) -> pb.UV | None:
-    """Return what uv is to install: extras of the project, or just what its uv.lock says; None: nothing."""
+    """Return what uv is to install: extras of the project, or just its uv.lock; None: nothing."""
     message = pb.UV(extras=wanted.extras, groups=wanted.groups, python=wanted.python or "")
     asked = _asks(wanted)
     if project is not None:

@@ -19,7 +19,7 @@ def arguments(value: Any, *, deep: bool = True) -> tuple[list[Any], dict[str, An
 
     Args:
         value: what was decoded.
-        deep: look into the arguments too.
+        deep: check inside the arguments too.
 
     Raises:
         CodecError: they are none, or nest too deep, or have a map with other keys than str and int.

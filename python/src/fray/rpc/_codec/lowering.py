@@ -1,6 +1,6 @@
 """From Python's values to those that a codec's library writes by itself.
 
-A value that the library writes as it is comes back as the same object, so that most calls cost one look at
+A value that the library writes as it is comes back as the same object, so that most calls cost one check of
 each type and no copy.
 """
 
@@ -25,7 +25,7 @@ class Forms(Protocol):
     """How a codec writes what its library does not know. Each returns what the library is given instead."""
 
     plain: frozenset[type]
-    """Types that the library writes as they are, and refuses by itself if need be."""
+    """Types that the library writes as they are, or rejects by itself."""
     int_keys: bool
     """Whether a map's keys may be ints."""
 
@@ -148,7 +148,7 @@ class Lowering:
 
 
 def refuse(value: Any) -> NoReturn:
-    """Raise the error of a value that no codec carries, which says what to send instead."""
+    """Raise the error of a value that no codec carries; its message names what to send instead."""
     kind = type(value)
     name = kind.__qualname__
     if isinstance(value, type):
@@ -169,9 +169,9 @@ def refuse(value: Any) -> NoReturn:
 
 
 def find_plain(value: Any, step: str = "") -> None:
-    """Refuse the first int or string in a lowered value that a library refuses; nothing if there is none.
+    """Raise for the first int or string in a lowered value that a library rejects; pass if there is none.
 
-    This is slow, and so only used after the library has refused something without saying where.
+    This is slow, and so only used after the library has rejected a value without a path to it.
     """
     if isinstance(value, str):
         try:

@@ -42,7 +42,7 @@ _BUFFER = 3
 """The index of a buffer."""
 
 _SCAN = 1 << 10
-"""Longer messages are looked through before any list is made, as lists are made as long as declared."""
+"""Longer messages are scanned before any list is made, as lists are made as long as declared."""
 _EXT = 256
 """Bytes of memory of a value that msgpack does not know, but for an actor."""
 _HANDLE = 1 << 10
@@ -174,10 +174,10 @@ def decode(data: Buffer, buffers: Buffers, on_actor: OnActor | None, memory: Bud
         CodecError: the bytes are no such value.
         CodecTooLargeError: it would take more memory.
     """
-    looked = memory.msgpack(data)
+    scanned = memory.msgpack(data)
     extensions = _Extensions(buffers, on_actor, memory)
     try:
-        if len(data) > _SCAN and not looked:
+        if len(data) > _SCAN and not scanned:
             _scan(data)
         return msgpack.unpackb(data, ext_hook=extensions.value, timestamp=3, strict_map_key=False)
     except CodecError:

@@ -1,7 +1,7 @@
 """How much memory values will take, before any is made.
 
-A message is sent by a peer, who may know nothing but the port. An empty map is one byte on the wire and 64 in
-memory, so a message is looked through before it is decoded. Python is slow at that, so messages that cannot
+A message is sent by a peer, which may know nothing but the port. An empty map is one byte on the wire and
+64 in memory, so a message is scanned before it is decoded. Python is slow at that, so messages that cannot
 take too much whatever they hold are let pass, and others go through regular expressions, which run in C.
 """
 
@@ -16,7 +16,7 @@ DEFAULT_MEMORY: Final = 64 << 20
 """How much memory decoded values may take, in bytes, where a caller states no limit."""
 
 _WORST: Final = 72  # bytes of memory of one byte of msgpack
-_CHUNK: Final = 1 << 16  # bytes that are looked through at once
+_CHUNK: Final = 1 << 16  # bytes that are scanned at once
 _LIST, _TABLE, _ROW, _SLOT = 72, 72, 128, 8
 _EXT: Final = 64  # of the object itself; what it holds is counted when it is made
 
@@ -41,7 +41,7 @@ def _text(size: int) -> int:
 
 
 def _costs() -> list[int]:
-    """Return what the value takes that begins with a byte, where that says it."""
+    """Return the memory of a value that begins with a byte, where the byte determines it."""
     costs = [0] * 256
     for byte in range(256):
         if 0x80 <= byte <= 0x8F:
@@ -59,7 +59,7 @@ _COSTS: Final = _costs()
 
 
 def _tokens() -> bytes:
-    """Return an expression for one value of which the first byte says all, with that in a group."""
+    """Return an expression for one value that its first byte determines, with that byte in a group."""
     plain = rb"[\x00-\x9f\xa0\xc0\xc2\xc3\xe0-\xff]"
     sized = {size: bytes(b for b, n in _FIXED.items() if n == size) for size in (1, 2, 4, 8)}
     choices = [plain]
@@ -103,7 +103,7 @@ class Budget:
     def msgpack(self, data: Buffer) -> bool:
         """Refuse a message whose values take too much. Bytes that are no msgpack are left to the decoder.
 
-        Return whether it was looked through: then its lists declare no more than they may have.
+        Return whether it was scanned: then its lists declare no more than they may have.
 
         Raises:
             CodecTooLargeError: they do.

@@ -63,13 +63,13 @@ def rich_status(context: grpc.ServicerContext) -> None:
     context.abort(grpc.StatusCode.INVALID_ARGUMENT, "all of it again")
 
 
-def test_refusals_name_the_fields(controller: Controller, remote: FrayCluster) -> None:
+def test_rejections_name_the_fields(controller: Controller, remote: FrayCluster) -> None:
     controller.refuse = rich_status
     with pytest.raises(InvalidRequestError) as caught:
         remote.launch(JobRequest("train", COMMAND))
     assert caught.value.fields == (FieldError("requests[2].resources.tpu", '"v5litepod-17" is no TPU'),)
     assert str(caught.value) == (
-        'the request is refused:\n  requests[2].resources.tpu: "v5litepod-17" is no TPU'
+        'the request is invalid:\n  requests[2].resources.tpu: "v5litepod-17" is no TPU'
     )
 
 
