@@ -11,17 +11,17 @@ import (
 	"github.com/fray-ml/fray/state"
 )
 
-// stillCarrier is a controller that does nothing between two looks.
-type stillCarrier struct {
+// idleExecutor is a controller that does nothing between two observations.
+type idleExecutor struct {
 	Executor
 
 	doc  *state.Document
 	last *plan.Plan
 }
 
-func (c stillCarrier) Document() *state.Document { return c.doc }
-func (c stillCarrier) Last() *plan.Plan          { return c.last }
-func (c stillCarrier) Idle() bool                { return true }
+func (c idleExecutor) Document() *state.Document { return c.doc }
+func (c idleExecutor) Last() *plan.Plan          { return c.last }
+func (c idleExecutor) Idle() bool                { return true }
 
 // TestAnApplyDoesNotAnswerForWhatProgramsLaunched, unless it names it: neither
 // does it wait for it, nor fail with it.
@@ -53,7 +53,7 @@ func TestAnApplyDoesNotAnswerForWhatProgramsLaunched(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := &Rollout{
 				Options: &Options{}, Change: &test.change, Destroying: test.destroying,
-				scope: apply.Scope{All: true}, Executor: stillCarrier{doc: doc, last: last},
+				scope: apply.Scope{All: true}, Executor: idleExecutor{doc: doc, last: last},
 			}
 			r.handedOver.Store(true)
 			if got := r.settled(); got != test.settled {

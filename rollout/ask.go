@@ -33,7 +33,7 @@ func (r *Rollout) ask(ctx context.Context) (*plan.Plan, error) {
 	if err := proposal.Show(r.Terminal, r.Loaded, p, false, false); err != nil || unasked {
 		return p, err
 	}
-	if err := proposal.ShowRefusals(r.Terminal, r.Loaded, p); err != nil {
+	if err := proposal.ShowBlocked(r.Terminal, r.Loaded, p); err != nil {
 		return p, err
 	}
 	return p, r.approve(ctx)
@@ -53,13 +53,13 @@ func (r *Rollout) approve(ctx context.Context) error {
 	if name := r.Loaded.Stack.Named(); name != "" {
 		within = fmt.Sprintf(" in workspace %q", name)
 	}
-	question := "Do these things" + within + "?"
+	question := "Carry out this plan" + within + "?"
 	if r.Destroying {
 		question = "Destroy all of this" + within + "? There is no way back."
 	}
-	nobody := errors.New("there is nobody to ask; review with fray plan and use --auto-approve")
+	unasked := errors.New("no terminal to ask for approval; review with fray plan and use --auto-approve")
 	if r.Terminal.Stdin == nil {
-		return nobody
+		return unasked
 	}
 	fmt.Fprintf(r.Terminal.Stderr, "\n%s Only \"yes\" is accepted: ", question)
 	line, err := r.Terminal.ReadLine(ctx)
@@ -71,7 +71,7 @@ func (r *Rollout) approve(ctx context.Context) error {
 		return nil
 	case err != nil && line == "":
 		fmt.Fprintln(r.Terminal.Stderr)
-		return nobody
+		return unasked
 	}
 	return errors.New("not approved; nothing was done")
 }

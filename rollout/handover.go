@@ -50,7 +50,7 @@ type handover struct {
 
 	admin    clusterapi.AdminClient
 	revision uint64
-	uptake   valueSync
+	values   valueSync
 }
 
 // Step looks once. What is wrong with the configuration, by values that are known
@@ -60,11 +60,11 @@ func (h *handover) Step(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return next, err
 	}
-	return next, h.uptake.look(h.Document(), time.Now())
+	return next, h.values.look(h.Document(), time.Now())
 }
 
 // Idle reports whether the controller has taken in what is known.
-func (h *handover) Idle() bool { return h.uptake.over() }
+func (h *handover) Idle() bool { return h.values.over() }
 
 // Accept has the controller record doc's outputs: nothing else of it is ours to change.
 func (h *handover) Accept(ctx context.Context, doc *state.Document) error {
@@ -95,8 +95,8 @@ func rpcError(err error) error {
 }
 
 // handsOver reports whether a change can be left to the controller that leads: not
-// one that takes in what exists, nor one whose values nobody could follow, and a
-// controller that only looks on would never carry it out.
+// one that takes in what exists, nor one whose late values no controller could sync, and a
+// controller that only observes would never carry it out.
 func (r *Rollout) handsOver(ctx context.Context, doc *state.Document) (bool, error) {
 	if lease, served := r.Loaded.Stack.Served(ctx); !served || lease.Command == stack.WatchObserves || doc.LocalPlace == "" && r.Loaded.Stack.Place() != "" {
 		return false, nil
@@ -119,7 +119,7 @@ func (r *Rollout) handsOver(ctx context.Context, doc *state.Document) (bool, err
 // controller cannot be reached from here.
 func (r *Rollout) throughController(soft, hard context.Context, shown *plan.Plan) (bool, error) {
 	// Who serves has saved the state. One that was read before that may be a first
-	// one that is nobody's, whose mark no controller knows.
+	// one that was never saved, whose mark no controller knows.
 	if _, served := r.Loaded.Stack.Served(soft); !served {
 		return false, nil
 	}
@@ -164,7 +164,7 @@ func (r *Rollout) throughController(soft, hard context.Context, shown *plan.Plan
 	default:
 		return true, rpcError(err)
 	}
-	h.revision, h.uptake.late = answer.GetRevision(), r.following()
+	h.revision, h.values.late = answer.GetRevision(), r.following()
 	if len(p.Amendments) > 0 { // what has other addresses now is nothing new
 		if err := h.Start(soft); err != nil {
 			return true, err
@@ -197,7 +197,7 @@ func (r *Rollout) acceptedAfterAll(ctx context.Context, before *state.Document, 
 	return &clusterapi.ApplyResponse{Revision: now.Revision}
 }
 
-// offers is how often a change is planned anew that nobody was asked about: the
+// offers is how often a change that needed no approval is planned anew: the
 // state is written once a second, and the controller knows what is newer.
 const offers = 4
 

@@ -11,7 +11,7 @@ import (
 
 // record keeps the configuration in the store, before the state names it, and
 // returns its name; "" where there is none. One that is there is written again:
-// it is as young as the apply then, so that nobody sweeps it away.
+// it is as young as the apply then, so that no sweep removes it.
 func (r *Rollout) record(ctx context.Context) (string, error) {
 	made, err := r.Loaded.Recording(r.Change.Targets)
 	if r.unfit(err) {

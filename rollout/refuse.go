@@ -9,7 +9,7 @@ func (r *Rollout) refusedMeanwhile() error {
 	if last == nil || r.Stopping {
 		return nil
 	}
-	err := proposal.ShowRefusals(r.Terminal, r.Loaded, last)
+	err := proposal.ShowBlocked(r.Terminal, r.Loaded, last)
 	if err != nil {
 		r.Terminal.Warn("everything else of this plan was done")
 	}

@@ -120,7 +120,7 @@ func (r *Rollout) CarryOut(soft, hard context.Context, shown *plan.Plan) error {
 	soft, _ = tied(lease.Context(), soft)
 	runErr := r.underLease(soft, lease, shown)
 	if lost := r.lost(lease); lost != nil {
-		return fmt.Errorf("stopped: %w; what is under way is left to whoever leads now", lost)
+		return fmt.Errorf("stopped: %w; what is under way is left to the present leader", lost)
 	}
 	if runErr != nil && hard.Err() != nil && !errors.Is(runErr, terminal.ErrReported) {
 		// What was cut off says nothing beyond that.
@@ -243,7 +243,7 @@ func (r *Rollout) confirm(p, shown *plan.Plan) error {
 		if err := proposal.Show(r.Terminal, r.Loaded, p, r.Options.JSON, false); err != nil {
 			return err
 		}
-		return proposal.ShowRefusals(r.Terminal, r.Loaded, p)
+		return proposal.ShowBlocked(r.Terminal, r.Loaded, p)
 	}
 	if !reflect.DeepEqual(p.Changes, shown.Changes) || !reflect.DeepEqual(p.Outputs, shown.Outputs) || proposal.SameAmendments(p.Amendments, shown.Amendments) != nil {
 		return errors.New("the stack changed while you were deciding, and the plan with it; nothing was done: run fray " + r.verb() + " again")

@@ -8,8 +8,8 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// fullScreen is the full-screen view of a stack: what was last seen of it, and where
-// in it somebody is looking. Each look makes another board; drawing takes the
+// fullScreen is the full-screen view of a stack: what was last seen of it, and the
+// position in it. Each observation makes another board; drawing takes the
 // rows that fit.
 type fullScreen struct {
 	look func() (*board, error)

@@ -110,7 +110,7 @@ func TestHeadOfTheScreen(t *testing.T) {
 		line   int
 		want   string
 	}{
-		{"nobody", func(*View) {}, 1, "nobody watches"},
+		{"no leader", func(*View) {}, 1, "no controller watches"},
 		{"a leader", func(v *View) { v.led, v.lease = true, lease }, 1, "fray watch leads, epoch 7 (pid 12 on h)"},
 		{"paused", func(v *View) {
 			v.led, v.lease = true, lease
@@ -130,7 +130,7 @@ func TestHeadOfTheScreen(t *testing.T) {
 		{"drift", func(v *View) {
 			v.plan.Drift = []plan.Drift{{Found: "slice x is gone", Then: "will be created again"}, {}}
 		}, 3, "slice x is gone; will be created again (and 1 more)"},
-		{"a refusal", func(v *View) { v.plan.Refusals = []plan.Refusal{{Detail: "it is protected"}} }, 3, "Refused: it is protected"},
+		{"a blocked change", func(v *View) { v.plan.Refusals = []plan.Refusal{{Detail: "it is protected"}} }, 3, "Blocked: it is protected"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			v := viewOf(nil)

@@ -107,7 +107,7 @@ func late(v cty.Value) eval.Late { return func() (cty.Value, error) { return v, 
 func (r *testRun) evaluate(st *testStack, opts eval.Options) (*eval.Scope, bool) {
 	scope, diags := st.src.Scope(opts)
 	maps.Copy(r.files, st.src.Files())
-	rest, conditions := r.sift(diags)
+	rest, conditions := r.partition(diags)
 	rest = terminal.ErrorsOf(rest)
 	switch {
 	case scope.Config() != nil || conditions.HasErrors():
@@ -122,9 +122,9 @@ func (r *testRun) evaluate(st *testStack, opts eval.Options) (*eval.Scope, bool)
 	return scope, true
 }
 
-// sift takes out the failures that are expected, and sets those apart that are
-// not. A check that fails only warns elsewhere; a test is there to find it.
-func (r *testRun) sift(diags hcl.Diagnostics) (rest, conditions hcl.Diagnostics) {
+// partition removes the failures that are expected, and separates the failed conditions
+// that are not. A failed check is only a warning elsewhere; a test is there to find it.
+func (r *testRun) partition(diags hcl.Diagnostics) (rest, conditions hcl.Diagnostics) {
 	for _, d := range diags {
 		failed, ok := hcl.DiagnosticExtra[diagnose.FailedCondition](d)
 		switch {
@@ -208,8 +208,8 @@ func (r *testRun) plan(l *configuration.Loaded) (*proposal.Change, *plan.Plan, b
 func (r *testRun) allowed(l *configuration.Loaded, p *plan.Plan) bool {
 	var diags hcl.Diagnostics
 	for i := range p.Refusals {
-		if refused := &p.Refusals[i]; !r.expects(refused.Addr.String()) {
-			diags = append(diags, proposal.RefusalDiagnostic(l, refused))
+		if blocked := &p.Refusals[i]; !r.expects(blocked.Addr.String()) {
+			diags = append(diags, proposal.BlockedDiagnostic(l, blocked))
 		}
 	}
 	if len(diags) > 0 {
@@ -357,7 +357,7 @@ func (r *testRun) missing() {
 // otherwise.
 const testTimeout = 10 * time.Minute
 
-// quietApp is an app that asks nobody and writes to w.
+// quietApp is an app that asks no questions and writes to w.
 func quietApp(w io.Writer) *terminal.Terminal {
 	return &terminal.Terminal{Stdout: w, Stderr: w, NoColor: true, PlainProgress: true}
 }

@@ -52,12 +52,12 @@ func newTestSite(ctx context.Context, a *terminal.Terminal) (*testSite, error) {
 	return nil, fmt.Errorf("make a directory for tests: %w", err)
 }
 
-// lockTest takes the lock of a directory, if nobody has it.
+// lockTest takes the lock of a directory, if it is free.
 func lockTest(dir string) (*os.File, error) {
 	return filelock.Take(filepath.Join(dir, testLock))
 }
 
-// sweepTests takes down what was left by those who were killed.
+// sweepTests takes down what killed processes left.
 func sweepTests(ctx context.Context, a *terminal.Terminal, all string) error {
 	entries, err := os.ReadDir(all)
 	if err != nil {
@@ -66,7 +66,7 @@ func sweepTests(ctx context.Context, a *terminal.Terminal, all string) error {
 	for _, e := range entries {
 		left := &testSite{dir: filepath.Join(all, e.Name())}
 		if left.lock, err = lockTest(left.dir); err != nil {
-			continue // somebody is testing, or has just removed it
+			continue // another process is testing, or has just removed it
 		}
 		found, err := left.takeDown(ctx)
 		if err == nil {

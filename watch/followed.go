@@ -50,7 +50,7 @@ type followed struct {
 
 // newFollowed parses --config: a directory, or git URL@REF.
 func newFollowed(ctx context.Context, a *terminal.Terminal, source string, flags configuration.Options) (*followed, error) {
-	flags.Input = false // whoever started the watch may have gone
+	flags.Input = false // the user who started the watch may have gone
 	f := &followed{terminal: a, flags: flags, poll: dirPoll}
 	url, git := strings.CutPrefix(source, "git ")
 	if !git {
@@ -88,7 +88,7 @@ func newFollowed(ctx context.Context, a *terminal.Terminal, source string, flags
 }
 
 // outside refuses a repository whose state would be in its checkout, where
-// nobody would look for it and a cleaner of caches would remove it.
+// it is not expected and a cleaner of caches would remove it.
 func (f *followed) outside() error {
 	where, err := configuration.LocateSite(f.terminal, []string{f.dir}, f.flags)
 	if err != nil {

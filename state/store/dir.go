@@ -172,7 +172,7 @@ func (d *Dir) probe() error {
 }
 
 // sweep removes what writers and lease holders that died long ago left behind.
-// What it cannot remove hurts nobody.
+// What it cannot remove does no harm.
 func (d *Dir) sweep(now time.Time) {
 	for _, path := range oldFiles(d.tmp(), now) {
 		_ = os.Remove(path)

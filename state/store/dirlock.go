@@ -200,7 +200,7 @@ func (d *Dir) Attest(holder string) (end func(), err error) {
 	return func() { _ = f.Close() }, nil
 }
 
-// Ended reports whether nobody holds the lock of a holder who once attested.
+// Ended reports whether the lock of a holder that once attested is free.
 // A holder without a file never attested here, or is long gone: not proven.
 func (d *Dir) Ended(holder string) bool {
 	if _, ok := holderOf(holderPrefix + holder); !ok {

@@ -153,7 +153,7 @@ func (d *Dir) oldVersions(key string) ([]Attrs, error) {
 // keep gives the live version, which is about to be replaced or deleted, a
 // second name. The caller holds the key's lock.
 //
-// It may fail, and nobody is told: a write of the state records what exists and
+// It may fail, and that is not reported: a write of the state records what exists and
 // costs money, and must not fail for the want of an old version.
 func (d *Dir) keep(key string, present Generation) {
 	if !keepsVersions(key) || present == Absent {

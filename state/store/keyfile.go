@@ -30,7 +30,7 @@ func NewSecret() []byte {
 	return secret
 }
 
-// LoadKey reads a stack's key from a file that nobody but its owner may read.
+// LoadKey reads a stack's key from a file that only its owner may read.
 // The error is an fs.ErrNotExist if there is none.
 func LoadKey(path string) (*state.Key, error) {
 	secrets, err := LoadSecrets(path)
