@@ -51,10 +51,8 @@ func TestAnApplyDoesNotAnswerForWhatProgramsLaunched(t *testing.T) {
 		"a destroy, of all there is": {destroying: true, fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &Rollout{
-				Options: &Options{}, Change: &test.change, Destroying: test.destroying,
-				scope: apply.Scope{All: true}, Executor: idleExecutor{doc: doc, last: last},
-			}
+			change := &Rollout{Options: &Options{}, Change: &test.change, Destroying: test.destroying}
+			r := &run{extent: extent{Rollout: change, scope: apply.Scope{All: true}}, executor: idleExecutor{doc: doc, last: last}}
 			r.handedOver.Store(true)
 			if got := r.settled(); got != test.settled {
 				t.Errorf("settled: got %v, want %v", got, test.settled)
@@ -94,7 +92,9 @@ func TestWhatProgramsLaunchedHidesNoFailure(t *testing.T) {
 		"something else to wait": {&plan.Plan{Pending: []plan.Pending{{Addr: other}}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &Rollout{Options: &Options{}, Change: &proposal.Change{}, scope: apply.Scope{Addrs: map[schema.Address]bool{other: true}}}
+			r := &extent{
+				Rollout: &Rollout{Options: &Options{}, Change: &proposal.Change{}}, scope: apply.Scope{Addrs: map[schema.Address]bool{other: true}},
+			}
 			if got := r.concerns(test.plan)(failed); got != test.want {
 				t.Errorf("names what failed earlier: got %v, want %v", got, test.want)
 			}

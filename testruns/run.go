@@ -2,6 +2,7 @@ package testruns
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -275,14 +276,9 @@ func (r *testRun) apply(st *testStack, l *configuration.Loaded, c *proposal.Chan
 	l.Disposable, l.Desired = true, configuration.Unprotected(l.Desired) // the plan was allowed
 	var told bytes.Buffer
 	run := &rollout.Rollout{Terminal: quietApp(&told), Options: flags, Loaded: l, Change: c}
-	err := run.CarryOut(r.soft, r.hard, p)
+	doc, err := run.CarryOut(r.soft, r.hard, p)
 	r.details.Write(told.Bytes())
-	if run.Executor != nil {
-		st.doc = run.Executor.Document()
-	}
-	if st.doc == nil {
-		st.doc = l.Document
-	}
+	st.doc = cmp.Or(doc, st.doc, l.Document)
 	return r.applied(l, st.doc, err, told.String())
 }
 

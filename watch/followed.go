@@ -225,8 +225,7 @@ func (f *followed) proposal(ctx context.Context) (*controller.Proposal, error) {
 		f.providers = l.Desired.Providers
 	}
 	f.keys = l.Stack.Keys
-	r := &rollout.Rollout{Terminal: f.terminal, Loaded: l, Change: c}
-	if err := r.ShipAgent(ctx, &state.Document{Desired: l.Desired}); err != nil {
+	if err := rollout.ShipAgent(ctx, l, &state.Document{Desired: l.Desired}, nil); err != nil {
 		return nil, err
 	}
 	name := f.dir
