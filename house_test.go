@@ -80,7 +80,7 @@ func house() []room {
 		{name: "lang/recorded", sees: []string{"schema", "lang/files", "lang/load", "lang/eval", "lang"}},
 		{name: "state", sees: []string{"schema"}, pure: true},
 		{name: "sleep"},
-		{name: "state/store", sees: []string{"filelock", "state", "sleep"}},
+		{name: "state/store", sees: []string{"durable", "filelock", "state", "sleep"}},
 		{name: "state/keyring", sees: []string{"state"}},
 		{name: "plan", sees: []string{"schema", "accelerators", "state"}, pure: true},
 		{name: "plan/change", sees: []string{"schema", "accelerators", "state", "plan"}, pure: true},

@@ -34,9 +34,9 @@ type ticket struct {
 var errTicketLost = errors.New("this process was suspended, and another has gone on in its place; try again")
 
 // stage makes a file that is not yet a ticket.
-func (d *Dir) stage(key string) (*ticket, error) { return d.temporary(key, "*") }
+func (d tree) stage(key string) (*ticket, error) { return d.temporary(key, "*") }
 
-func (d *Dir) temporary(key, pattern string) (*ticket, error) {
+func (d tree) temporary(key, pattern string) (*ticket, error) {
 	f, err := os.CreateTemp(d.tmp(), pattern)
 	if err != nil {
 		return nil, fileError("write", d.path(key), err)
