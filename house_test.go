@@ -165,7 +165,7 @@ func house() []room {
 		}},
 		{name: "session", sees: []string{"schema", "state", "state/store", "clusterapi", "clusterapi/dial", "terminal", "stack", "configuration", "status"}},
 		{name: "follow", sees: []string{
-			"schema", "state", "state/store", "clusterapi", "clusterapi/keys", "clusterapi/dial", "terminal", "stack", "configuration",
+			"schema", "state", "sleep", "state/store", "clusterapi", "clusterapi/keys", "clusterapi/dial", "terminal", "stack", "configuration",
 			"status", "session",
 		}},
 		{name: "hostagent", sees: []string{"schema", "state", "state/store", "state/keyring", "agent", "release", "providers/gcp/host", "terminal", "stack"}},
@@ -191,11 +191,11 @@ func house() []room {
 			"configuration",
 		}},
 		{name: "testruns", sees: []string{
-			"filelock", "schema", "lang/...", "state", "state/store", "plan", "plan/capacity", "providers/local", "release",
+			"filelock", "schema", "lang/...", "state", "sleep", "state/store", "plan", "plan/capacity", "providers/local", "release",
 			"terminal", "stack", "configuration", "progress", "proposal", "rollout",
 		}},
 		{name: "watch", sees: []string{
-			"schema", "state", "state/store", "plan", "apply", "controller", "release", "terminal", "stack", "configuration",
+			"schema", "state", "sleep", "state/store", "plan", "apply", "controller", "release", "terminal", "stack", "configuration",
 			"progress", "proposal", "rollout",
 		}},
 		{name: "cmd/fray", sees: []string{

@@ -13,6 +13,7 @@ import (
 	"github.com/fray-ml/fray/providers/local"
 	"github.com/fray-ml/fray/release"
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/sleep"
 	"github.com/fray-ml/fray/stack"
 	"github.com/fray-ml/fray/terminal"
 )
@@ -135,10 +136,8 @@ func takeDownSlices(ctx context.Context, root string) (int, error) {
 				return found, err
 			}
 		}
-		select {
-		case <-ctx.Done():
+		if !sleep.For(ctx, 50*time.Millisecond) {
 			return found, fmt.Errorf("slices of tests are still there: %w", context.Cause(ctx))
-		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }

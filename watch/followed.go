@@ -20,6 +20,7 @@ import (
 	"github.com/fray-ml/fray/proposal"
 	"github.com/fray-ml/fray/rollout"
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/sleep"
 	"github.com/fray-ml/fray/stack"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/terminal"
@@ -135,12 +136,7 @@ func (f *followed) run(ctx context.Context) {
 	told := ""
 	for ctx.Err() == nil {
 		told = f.tell(ctx, f.look(ctx), told)
-		timer := time.NewTimer(f.poll)
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		}
-		timer.Stop()
+		sleep.For(ctx, f.poll)
 	}
 }
 
