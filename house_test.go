@@ -220,6 +220,7 @@ func owners() []owner {
 		{library: "cloud.google.com/go", rooms: []string{"providers/gcp"}},
 		{library: "github.com/google/renameio", rooms: []string{"durable", "providers/gcp/bucket/buckettest"}}, // whose fake-gcs-server uses it
 		{library: "filippo.io/age", rooms: []string{"state/keyring"}},
+		{library: "charm.land", rooms: []string{"status"}},
 		{library: "github.com/prometheus/client_golang", rooms: []string{"controller", "actorrpc"}},
 		{library: "go.opentelemetry.io/otel/exporters/otlp", rooms: []string{"controller"}},
 	}

@@ -64,7 +64,7 @@ type row struct {
 	cells func() []string
 }
 
-// mood is how a line is to look.
+// mood is the style of a line.
 type mood int
 
 // The moods.
