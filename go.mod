@@ -3,6 +3,8 @@ module github.com/fray-ml/fray
 go 1.26.8
 
 require (
+	charm.land/bubbles/v2 v2.1.1
+	charm.land/lipgloss/v2 v2.0.4
 	cloud.google.com/go/auth v0.24.1
 	cloud.google.com/go/compute v1.74.1
 	cloud.google.com/go/longrunning v1.3.0
@@ -39,7 +41,10 @@ require (
 	pgregory.net/rapid v1.3.0
 )
 
-require github.com/vmihailenco/tagparser/v2 v2.0.0 // indirect
+require (
+	github.com/atotto/clipboard v0.1.4 // indirect
+	github.com/vmihailenco/tagparser/v2 v2.0.0 // indirect
+)
 
 require (
 	cel.dev/expr v0.25.3 // indirect
@@ -88,7 +93,7 @@ require (
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.30.0 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/lucasb-eyer/go-colorful v1.4.0 // indirect
-	github.com/mattn/go-runewidth v0.0.23 // indirect
+	github.com/mattn/go-runewidth v0.0.24 // indirect
 	github.com/mitchellh/go-wordwrap v1.0.1 // indirect
 	github.com/muesli/cancelreader v0.2.2 // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect

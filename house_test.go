@@ -81,7 +81,7 @@ func house() []room {
 		{name: "lang/recorded", sees: []string{"schema", "lang/files", "lang/load", "lang/eval", "lang"}},
 		{name: "state", sees: []string{"schema"}, pure: true},
 		{name: "sleep"},
-		{name: "state/store", sees: []string{"filelock", "state", "sleep"}},
+		{name: "state/store", sees: []string{"durable", "filelock", "state", "sleep"}},
 		{name: "state/keyring", sees: []string{"state"}},
 		{name: "plan", sees: []string{"schema", "accelerators", "state"}, pure: true},
 		{name: "plan/change", sees: []string{"schema", "accelerators", "state", "plan"}, pure: true},
@@ -175,7 +175,7 @@ func house() []room {
 		}},
 		{name: "session", sees: []string{"schema", "state", "state/store", "clusterapi", "clusterapi/dial", "terminal", "stack", "configuration", "status"}},
 		{name: "follow", sees: []string{
-			"schema", "state", "state/store", "clusterapi", "clusterapi/keys", "clusterapi/dial", "terminal", "stack", "configuration",
+			"schema", "state", "sleep", "state/store", "clusterapi", "clusterapi/keys", "clusterapi/dial", "terminal", "stack", "configuration",
 			"status", "session",
 		}},
 		{name: "hostagent", sees: []string{"schema", "state", "state/store", "state/keyring", "agent", "release", "providers/gcp/host", "terminal", "stack"}},
@@ -201,11 +201,11 @@ func house() []room {
 			"configuration",
 		}},
 		{name: "testruns", sees: []string{
-			"filelock", "schema", "lang/...", "state", "state/store", "plan", "plan/capacity", "providers/local", "release",
+			"filelock", "schema", "lang/...", "state", "sleep", "state/store", "plan", "plan/capacity", "providers/local", "release",
 			"terminal", "stack", "configuration", "progress", "proposal", "rollout",
 		}},
 		{name: "watch", sees: []string{
-			"schema", "state", "state/store", "plan", "apply", "controller", "release", "terminal", "stack", "configuration",
+			"schema", "state", "sleep", "state/store", "plan", "apply", "controller", "release", "terminal", "stack", "configuration",
 			"progress", "proposal", "rollout",
 		}},
 		{name: "cmd/fray", sees: []string{
@@ -230,6 +230,7 @@ func owners() []owner {
 		{library: "cloud.google.com/go", rooms: []string{"providers/gcp"}},
 		{library: "github.com/google/renameio", rooms: []string{"durable", "providers/gcp/bucket/buckettest"}}, // whose fake-gcs-server uses it
 		{library: "filippo.io/age", rooms: []string{"state/keyring"}},
+		{library: "charm.land", rooms: []string{"status"}},
 		{library: "github.com/prometheus/client_golang", rooms: []string{"controller", "actorrpc"}},
 		{library: "go.opentelemetry.io/otel/exporters/otlp", rooms: []string{"controller"}},
 	}

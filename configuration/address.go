@@ -95,7 +95,7 @@ func (l *Loaded) Addresses(of string, values []string) ([]schema.Address, error)
 	return out, nil
 }
 
-// DeclaredAddresses are those of everything that is desired.
+// DeclaredAddresses are the addresses of the desired configuration.
 func DeclaredAddresses(d *schema.Desired) []schema.Address {
 	var all []schema.Address
 	for i := range d.Namespaces {

@@ -227,8 +227,8 @@ func Dedupe(diags hcl.Diagnostics) hcl.Diagnostics {
 	})
 }
 
-// Diagnostic points at an attribute of an address, or at the nearest thing
-// around it that was written down.
+// Diagnostic points at an attribute of an address, or at the nearest block
+// around it that is in the files.
 func (l *Loaded) Diagnostic(addr schema.Address, attribute string, severity hcl.DiagnosticSeverity, summary, detail string) *hcl.Diagnostic {
 	d := &hcl.Diagnostic{Severity: severity, Summary: summary, Detail: detail}
 	for _, base := range []schema.Address{addr, addr.Base()} {

@@ -90,8 +90,8 @@ func (r *StackReader) Reservation(of eval.StackRef, name string) (eval.Reservati
 			continue
 		}
 		for _, held := range j.Slices {
-			if guest := s.doc.Slices[held]; guest != nil && guest.Spec.On != "" {
-				held = guest.Spec.On // it has a part of that one
+			if packed := s.doc.Slices[held]; packed != nil && packed.Spec.On != "" {
+				held = packed.Spec.On // it has a part of that one
 			}
 			used[held] = true
 		}

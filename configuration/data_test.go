@@ -12,7 +12,7 @@ import (
 	"github.com/fray-ml/fray/stack"
 )
 
-// A stack that does not answer holds up nobody for longer than their patience,
+// A stack that does not answer delays an evaluation by at most the given patience,
 // however long its store would be tried.
 func TestDataThatDoesNotCome(t *testing.T) {
 	silent := make(chan struct{})

@@ -21,7 +21,7 @@ import (
 )
 
 // Evaluate expands a configuration. Where nothing is wrong but that variables
-// have no value, and somebody is there to ask, it asks for them; opts then has
+// have no value, and a terminal is attached, it asks for them; opts then has
 // the answers, for evaluating again.
 func Evaluate(ctx context.Context, a *terminal.Terminal, src *lang.Source, opts *eval.Options, flags Options) (*schema.Config, hcl.Diagnostics, error) {
 	cfg, diags := src.Evaluate(*opts)
@@ -38,7 +38,7 @@ func Evaluate(ctx context.Context, a *terminal.Terminal, src *lang.Source, opts 
 		given, err := askFor(ctx, a, src, *opts, v)
 		if errors.Is(err, io.EOF) {
 			fmt.Fprintln(a.Stderr)
-			return cfg, diags, nil // nobody answers
+			return cfg, diags, nil // no answer
 		}
 		if err != nil {
 			fmt.Fprintln(a.Stderr)

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/google/renameio/v2"
 )
@@ -25,6 +26,26 @@ func WriteFile(path string, data []byte, perm fs.FileMode) error {
 		return err
 	}
 	return f.Commit()
+}
+
+// WriteNew is WriteFile where there is no file; else the error is an fs.ErrExist. The file
+// appears with all its content, by a link, which fails where a name is taken.
+func WriteNew(path string, data []byte, perm fs.FileMode) error {
+	f, err := Create(path, perm)
+	if err != nil {
+		return err
+	}
+	defer f.Discard()
+	if _, err := f.Write(data); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	if err := os.Link(f.Name(), path); err != nil {
+		return err
+	}
+	return SyncDir(filepath.Dir(path))
 }
 
 // File is a file that has no name until it is committed. It is written like any other.
@@ -61,7 +82,11 @@ func SyncDir(path string) error {
 	if err != nil {
 		return fmt.Errorf("sync directory: %w", err)
 	}
-	if err := errors.Join(dir.Sync(), dir.Close()); err != nil {
+	err = dir.Sync()
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOTSUP) {
+		err = nil // this file system syncs names by itself or not at all
+	}
+	if err := errors.Join(err, dir.Close()); err != nil {
 		return fmt.Errorf("sync directory: %w", err)
 	}
 	return nil

@@ -54,6 +54,23 @@ func TestDiscard(t *testing.T) {
 	}
 }
 
+// TestWriteNew: a file that is there stays as it is.
+func TestWriteNew(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a")
+	if err := durable.WriteNew(path, []byte("first"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := durable.WriteNew(path, []byte("second"), 0o600); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("got %v, want fs.ErrExist", err)
+	}
+	if got, err := os.ReadFile(path); err != nil || string(got) != "first" {
+		t.Errorf("read %q, %v; want the first content", got, err)
+	}
+	alone(t, dir, "a")
+}
+
 // alone checks that a directory has one file.
 func alone(t *testing.T, dir, name string) {
 	t.Helper()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/sleep"
 	"github.com/fray-ml/fray/stack"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/status"
@@ -83,10 +84,7 @@ func Print(ctx context.Context, a *terminal.Terminal, l *configuration.Loaded, q
 			return nil
 		}
 		p.live.listen(p.sorted())
-		select {
-		case <-ctx.Done():
-		case <-time.After(p.pace()):
-		}
+		sleep.For(ctx, p.pace())
 		if l.Document, err = l.Stack.Load(ctx); err != nil {
 			return stopped(ctx, err)
 		}

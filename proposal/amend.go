@@ -107,7 +107,7 @@ func SameAmendments(got, want []plan.Amendment) error {
 		return x.Verb == y.Verb && x.Addr == y.Addr && x.From == y.From && slices.Equal(x.Slices, y.Slices)
 	})
 	if !same {
-		return errors.New("what is moved, imported or let go of is something else by now")
+		return errors.New("what is moved, imported or released has changed since")
 	}
 	return nil
 }

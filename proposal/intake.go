@@ -25,7 +25,7 @@ import (
 // What was made by other means than fray is named by its id at its provider,
 // which has a slash in it, as no slice's name has. It is taken over in three
 // steps, each of which may be the last of a process and be done again by the
-// next: the state notes it as disowned, by which no plan deletes it; the provider
+// next: the state records it as unmanaged, so that no plan deletes it; the provider
 // marks it as the stack's; and then it is imported like any other slice.
 
 // Found is one of what is to be taken over.
@@ -161,7 +161,7 @@ func leftAlone(doc *state.Document, in []Found) *state.Document {
 	next := doc
 	for _, one := range in {
 		name := one.found.Spec.Name
-		if _, disowned := doc.Unmanaged[name]; disowned || doc.Slices[name] != nil {
+		if _, unmanaged := doc.Unmanaged[name]; unmanaged || doc.Slices[name] != nil {
 			continue
 		}
 		if next == doc {

@@ -12,18 +12,18 @@ import (
 	"github.com/fray-ml/fray/terminal"
 )
 
-// ShowRefusals says what a plan refuses, on the lines that cause it, and what to do
-// about it; nil if it refuses nothing.
-func ShowRefusals(a *terminal.Terminal, l *configuration.Loaded, p *plan.Plan) error {
+// ShowBlocked reports the changes that a lifecycle rule blocks, on the lines that cause it,
+// with the remedy; nil if none is blocked.
+func ShowBlocked(a *terminal.Terminal, l *configuration.Loaded, p *plan.Plan) error {
 	var diags hcl.Diagnostics
 	for i := range p.Blocked {
-		diags = append(diags, RefusalDiagnostic(l, &p.Blocked[i]))
+		diags = append(diags, BlockedDiagnostic(l, &p.Blocked[i]))
 	}
 	return a.Diagnostics(terminal.FilesOf(l.Source), diags)
 }
 
-// RefusalDiagnostic is a refusal on the line that causes it.
-func RefusalDiagnostic(l *configuration.Loaded, r *plan.BlockedChange) *hcl.Diagnostic {
+// BlockedDiagnostic is a blocked change on the line that causes it.
+func BlockedDiagnostic(l *configuration.Loaded, r *plan.BlockedChange) *hcl.Diagnostic {
 	return l.Diagnostic(r.Addr, "lifecycle.prevent_destroy", hcl.DiagError, "Protected by prevent_destroy", r.Detail)
 }
 

@@ -11,17 +11,17 @@ import (
 	"github.com/fray-ml/fray/state"
 )
 
-// stillCarrier is a controller that does nothing between two looks.
-type stillCarrier struct {
+// idleExecutor is a controller that does nothing between two observations.
+type idleExecutor struct {
 	Executor
 
 	doc  *state.Document
 	last *plan.Plan
 }
 
-func (c stillCarrier) Document() *state.Document { return c.doc }
-func (c stillCarrier) Last() *plan.Plan          { return c.last }
-func (c stillCarrier) Idle() bool                { return true }
+func (c idleExecutor) Document() *state.Document { return c.doc }
+func (c idleExecutor) Last() *plan.Plan          { return c.last }
+func (c idleExecutor) Idle() bool                { return true }
 
 // TestAnApplyDoesNotAnswerForWhatProgramsLaunched, unless it names it: neither
 // does it wait for it, nor fail with it.
@@ -51,10 +51,8 @@ func TestAnApplyDoesNotAnswerForWhatProgramsLaunched(t *testing.T) {
 		"a destroy, of all there is": {destroying: true, fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &Rollout{
-				Options: &Options{}, Change: &test.change, Destroying: test.destroying,
-				scope: apply.Scope{All: true}, Executor: stillCarrier{doc: doc, last: last},
-			}
+			change := &Rollout{Options: &Options{}, Change: &test.change, Destroying: test.destroying}
+			r := &run{extent: extent{Rollout: change, scope: apply.Scope{All: true}}, executor: idleExecutor{doc: doc, last: last}}
 			r.handedOver.Store(true)
 			if got := r.settled(); got != test.settled {
 				t.Errorf("settled: got %v, want %v", got, test.settled)
@@ -94,7 +92,9 @@ func TestWhatProgramsLaunchedHidesNoFailure(t *testing.T) {
 		"something else to wait": {&plan.Plan{Pending: []plan.Pending{{Addr: other}}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &Rollout{Options: &Options{}, Change: &proposal.Change{}, scope: apply.Scope{Addrs: map[schema.Address]bool{other: true}}}
+			r := &extent{
+				Rollout: &Rollout{Options: &Options{}, Change: &proposal.Change{}}, scope: apply.Scope{Addrs: map[schema.Address]bool{other: true}},
+			}
 			if got := r.concerns(test.plan)(failed); got != test.want {
 				t.Errorf("names what failed earlier: got %v, want %v", got, test.want)
 			}

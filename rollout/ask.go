@@ -12,7 +12,6 @@ import (
 	"github.com/fray-ml/fray/plan"
 	planchange "github.com/fray-ml/fray/plan/change"
 	"github.com/fray-ml/fray/proposal"
-	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/terminal"
 )
@@ -33,7 +32,7 @@ func (r *Rollout) ask(ctx context.Context) (*plan.Plan, error) {
 	if err := proposal.Show(r.Terminal, r.Loaded, p, false, false); err != nil || unasked {
 		return p, err
 	}
-	if err := proposal.ShowRefusals(r.Terminal, r.Loaded, p); err != nil {
+	if err := proposal.ShowBlocked(r.Terminal, r.Loaded, p); err != nil {
 		return p, err
 	}
 	return p, r.approve(ctx)
@@ -45,7 +44,7 @@ func nothingIn(p *plan.Plan) bool { return p.Empty() && len(p.Pending) == 0 }
 // unchanged reports whether the state would be as good as it is without this
 // apply. A lifecycle is no change of what runs, and yet to be remembered.
 func (r *Rollout) unchanged(p *plan.Plan) bool {
-	return nothingIn(p) && (r.Destroying || r.sameRecording() && planchange.Remembers(apply.Accept(r.Loaded.Document, r.Change.Request(r.Loaded.Document))))
+	return nothingIn(p) && (r.Destroying || newRecorder(r).same() && planchange.Remembers(apply.Accept(r.Loaded.Document, r.Change.Request(r.Loaded.Document))))
 }
 
 func (r *Rollout) approve(ctx context.Context) error {
@@ -53,13 +52,13 @@ func (r *Rollout) approve(ctx context.Context) error {
 	if name := r.Loaded.Stack.Named(); name != "" {
 		within = fmt.Sprintf(" in workspace %q", name)
 	}
-	question := "Do these things" + within + "?"
+	question := "Carry out this plan" + within + "?"
 	if r.Destroying {
 		question = "Destroy all of this" + within + "? There is no way back."
 	}
-	nobody := errors.New("there is nobody to ask; review with fray plan and use --auto-approve")
+	unasked := errors.New("no terminal to ask for approval; review with fray plan and use --auto-approve")
 	if r.Terminal.Stdin == nil {
-		return nobody
+		return unasked
 	}
 	fmt.Fprintf(r.Terminal.Stderr, "\n%s Only \"yes\" is accepted: ", question)
 	line, err := r.Terminal.ReadLine(ctx)
@@ -71,7 +70,7 @@ func (r *Rollout) approve(ctx context.Context) error {
 		return nil
 	case err != nil && line == "":
 		fmt.Fprintln(r.Terminal.Stderr)
-		return nobody
+		return unasked
 	}
 	return errors.New("not approved; nothing was done")
 }
@@ -87,25 +86,16 @@ func (r *Rollout) nothing(ctx context.Context) error {
 		return r.Apply(ctx)
 	}
 	if r.Loaded.Desired.Controller != nil {
-		if err := r.startController(); err != nil {
+		if err := startController(r.Terminal, r.Loaded); err != nil {
 			return err
 		}
 	}
-	r.failedBefore = failedAttempts(r.Loaded.Document)
-	return r.failedJobs(r.Loaded.Document, r.targeted)
+	u := newRun(r)
+	u.failedBefore = failedAttempts(r.Loaded.Document)
+	return u.failedJobs(r.Loaded.Document, u.targeted)
 }
 
 const nothingToDestroy = "Nothing to destroy."
-
-// targeted reports whether an address is among the targets, all where there are none.
-func (r *Rollout) targeted(addr schema.Address) bool {
-	for _, t := range r.Change.Targets {
-		if t.Contains(addr) {
-			return true
-		}
-	}
-	return len(r.Change.Targets) == 0
-}
 
 func hasLive(doc *state.Document) bool {
 	for _, j := range doc.Jobs {

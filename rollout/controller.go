@@ -7,13 +7,16 @@ import (
 	"os/exec"
 	"path/filepath"
 	"syscall"
+
+	"github.com/fray-ml/fray/configuration"
+	"github.com/fray-ml/fray/terminal"
 )
 
 // startController starts a detached `fray watch` unless one leads already. Its
 // output goes to watch.log in the stack's directory.
-func (r *Rollout) startController() error {
-	s := r.Loaded.Stack
-	if _, ok := s.WatchLease(context.Background()); ok || r.watched {
+func startController(a *terminal.Terminal, l *configuration.Loaded) error {
+	s := l.Stack
+	if _, ok := s.WatchLease(context.Background()); ok {
 		return nil
 	}
 	logPath := filepath.Join(s.Root, "watch.log")
@@ -27,10 +30,10 @@ func (r *Rollout) startController() error {
 		return fmt.Errorf("start controller: %w", err)
 	}
 	args := []string{"watch", "--detached", "--workspace=" + s.Workspace}
-	if r.Loaded.Options.Local {
+	if l.Options.Local {
 		args = append(args, "--local")
 	}
-	for _, path := range r.Loaded.Paths {
+	for _, path := range l.Paths {
 		abs, err := filepath.Abs(path)
 		if err != nil {
 			return fmt.Errorf("start controller: %w", err)
@@ -44,6 +47,6 @@ func (r *Rollout) startController() error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start controller: %w", err)
 	}
-	fmt.Fprintf(r.Terminal.Stderr, "\nA controller (pid %d) keeps it true from here on; it logs to %s.\n", cmd.Process.Pid, logPath)
+	fmt.Fprintf(a.Stderr, "\nA controller (pid %d) keeps it true from here on; it logs to %s.\n", cmd.Process.Pid, logPath)
 	return cmd.Process.Release()
 }

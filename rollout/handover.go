@@ -3,7 +3,6 @@ package rollout
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -22,104 +21,19 @@ import (
 	"github.com/fray-ml/fray/terminal"
 )
 
-// Executor is who carries a change out: steps of our own, under the lease, or
-// those of a controller, which are followed.
-type Executor interface {
-	Step(ctx context.Context) (time.Duration, error)
-	Wait(ctx context.Context, d time.Duration)
-	Document() *state.Document
-	Last() *plan.Plan
-	Idle() bool
-	// Beyond are actions that are due and that the scope leaves out.
-	Beyond() []plan.Action
-	// Accept makes doc, made from Document, the state.
-	Accept(ctx context.Context, doc *state.Document) error
-	Save(ctx context.Context) error
-	Drain(ctx context.Context)
-	SetScope(scope apply.Scope)
-}
+// controllerRun is a run that the controller which leads carries out.
+type controllerRun struct {
+	*run
 
-var (
-	_ Executor = (*apply.Stepper)(nil)
-	_ Executor = (*handover)(nil)
-)
-
-// handover follows a controller that has accepted a change.
-type handover struct {
-	apply.Follower
-
-	admin    clusterapi.AdminClient
-	revision uint64
-	uptake   valueSync
-}
-
-// Step looks once. What is wrong with the configuration, by values that are known
-// now, is its error.
-func (h *handover) Step(ctx context.Context) (time.Duration, error) {
-	next, err := h.Follower.Step(ctx)
-	if err != nil {
-		return next, err
-	}
-	return next, h.uptake.look(h.Document(), time.Now())
-}
-
-// Idle reports whether the controller has taken in what is known.
-func (h *handover) Idle() bool { return h.uptake.over() }
-
-// Accept has the controller record doc's outputs: nothing else of it is ours to change.
-func (h *handover) Accept(ctx context.Context, doc *state.Document) error {
-	outputs, err := json.Marshal(doc.Outputs)
-	if err != nil {
-		return fmt.Errorf("encode outputs: %w", err)
-	}
-	_, err = h.admin.Apply(ctx, &clusterapi.ApplyRequest{Outputs: outputs, Revision: h.revision})
-	if err != nil {
-		return fmt.Errorf("record outputs: %w", rpcError(err))
-	}
-	return h.read(ctx)
-}
-
-// Beyond is empty: a controller has no scope.
-func (h *handover) Beyond() []plan.Action { return nil }
-
-func (h *handover) Save(context.Context) error { return nil }
-func (h *handover) Drain(context.Context)      {}
-func (h *handover) SetScope(apply.Scope)       {}
-
-// rpcError is an error of the cluster API in its own words.
-func rpcError(err error) error {
-	if s, ok := status.FromError(err); ok && s.Code() != codes.OK {
-		return errors.New(s.Message())
-	}
-	return err
-}
-
-// handsOver reports whether a change can be left to the controller that leads: not
-// one that takes in what exists, nor one whose values nobody could follow, and a
-// controller that only looks on would never carry it out.
-func (r *Rollout) handsOver(ctx context.Context, doc *state.Document) (bool, error) {
-	if lease, served := r.Loaded.Stack.Served(ctx); !served || lease.Command == stack.WatchObserves || doc.LocalPlace == "" && r.Loaded.Stack.Place() != "" {
-		return false, nil
-	}
-	if _, _, ok, err := r.Change.Amender.ForController(ctx, doc); err != nil || !ok {
-		return false, err
-	}
-	if r.Change.Keeps {
-		return true, nil
-	}
-	_, err := r.Loaded.Recording(r.Change.Targets)
-	if r.unfit(err) {
-		return false, nil
-	}
-	return err == nil, err
+	controller *handover
 }
 
 // throughController leaves the change to the controller that leads and follows
 // it. It reports false where nothing was done and the lease must be taken: the
 // controller cannot be reached from here.
-func (r *Rollout) throughController(soft, hard context.Context, shown *plan.Plan) (bool, error) {
+func (r *run) throughController(soft, hard context.Context, shown *plan.Plan) (bool, error) {
 	// Who serves has saved the state. One that was read before that may be a first
-	// one that is nobody's, whose mark no controller knows.
+	// one that was never saved, whose mark no controller knows.
 	if _, served := r.Loaded.Stack.Served(soft); !served {
 		return false, nil
 	}
@@ -147,15 +61,15 @@ func (r *Rollout) throughController(soft, hard context.Context, shown *plan.Plan
 	r.progress = progress.New(r.Terminal)
 	r.progress.Tells = r.answersFor
 	defer r.progress.Close()
-	h := &handover{
+	c := controllerRun{run: r, controller: &handover{
 		Follower: apply.Follower{Store: r.Loaded.Stack.Store, Providers: all, OnStep: r.progress.Step},
 		admin:    clusterapi.NewAdminClient(conn),
-	}
-	if err := h.Start(soft); err != nil {
+	}}
+	if err := c.controller.Start(soft); err != nil {
 		return false, err
 	}
-	r.Executor = h
-	p, answer, err := r.offer(soft, h, doc, shown)
+	r.executor = c.controller
+	p, answer, err := c.offer(soft, doc, shown)
 	switch status.Code(err) {
 	case codes.OK:
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Unimplemented:
@@ -164,24 +78,81 @@ func (r *Rollout) throughController(soft, hard context.Context, shown *plan.Plan
 	default:
 		return true, rpcError(err)
 	}
-	h.revision, h.uptake.late = answer.GetRevision(), r.following()
+	c.controller.revision, c.controller.values.late = answer.GetRevision(), c.following()
+	return true, c.follow(soft, hard, p)
+}
+
+// follow follows an accepted change to its end.
+func (r *controllerRun) follow(soft, hard context.Context, p *plan.Plan) error {
 	if len(p.Amendments) > 0 { // what has other addresses now is nothing new
-		if err := h.Start(soft); err != nil {
-			return true, err
+		if err := r.controller.Start(soft); err != nil {
+			return err
 		}
 	}
 	r.handedOver.Store(true)
 	r.progress.Line("Handed over to the controller that leads; Ctrl-C ends the following, not the change.")
-	if err := h.read(soft); err != nil {
-		return true, err
+	if err := r.controller.read(soft); err != nil {
+		return err
 	}
-	r.scope = r.scopeOf(p)
-	return true, r.finish(hard, r.loop(soft, hard), p)
+	r.cover(p)
+	return r.finish(hard, r.loop(soft, hard), p)
 }
+
+// handsOver reports whether a change can be left to the controller that leads: not
+// one that takes in what exists, nor one whose late values no controller could sync, and a
+// controller that only observes would never carry it out.
+func (r *run) handsOver(ctx context.Context, doc *state.Document) (bool, error) {
+	if lease, served := r.Loaded.Stack.Served(ctx); !served || lease.Command == stack.WatchObserves || doc.LocalPlace == "" && r.Loaded.Stack.Place() != "" {
+		return false, nil
+	}
+	if _, _, ok, err := r.Change.Amender.ForController(ctx, doc); err != nil || !ok {
+		return false, err
+	}
+	if r.Change.Keeps {
+		return true, nil
+	}
+	_, err := r.Loaded.Recording(r.Change.Targets)
+	if r.recorder.unfit(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// offers is how often a change that needed no approval is planned anew: the
+// state is written once a second, and the controller knows what is newer.
+const offers = 4
+
+// offer plans the change and asks the controller for it.
+func (r *controllerRun) offer(ctx context.Context, doc *state.Document, shown *plan.Plan) (*plan.Plan, *clusterapi.ApplyResponse, error) {
+	for n := 1; ; n++ {
+		p, req, err := r.propose(ctx, doc, shown)
+		if err != nil {
+			return nil, nil, err
+		}
+		reached, cancel := context.WithTimeout(ctx, reachTimeout)
+		answer, err := r.controller.admin.Apply(reached, req)
+		cancel()
+		if accepted := r.acceptedAfterAll(ctx, doc, err); accepted != nil {
+			return p, accepted, nil
+		}
+		if status.Code(err) != codes.Aborted || shown != nil || r.saved != nil || r.Options.JSON || n == offers {
+			return p, answer, err
+		}
+		r.progress.Line("The stack has changed meanwhile; planning anew.")
+		r.controller.Wait(ctx, max(time.Second, r.Loaded.Stack.Store.WriteInterval()))
+		if doc, err = r.Loaded.Stack.Load(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
+}
+
+// reachTimeout is how long a controller may take to accept a change: it may
+// wait for its state to be saved, but not for ever.
+const reachTimeout = 15 * time.Second
 
 // acceptedAfterAll looks, where no answer came, whether the controller accepted
 // the change: then it must not be asked for once more. nil: it did not.
-func (r *Rollout) acceptedAfterAll(ctx context.Context, before *state.Document, err error) *clusterapi.ApplyResponse {
+func (r *controllerRun) acceptedAfterAll(ctx context.Context, before *state.Document, err error) *clusterapi.ApplyResponse {
 	if code := status.Code(err); code != codes.Unavailable && code != codes.DeadlineExceeded {
 		return nil
 	}
@@ -197,46 +168,8 @@ func (r *Rollout) acceptedAfterAll(ctx context.Context, before *state.Document, 
 	return &clusterapi.ApplyResponse{Revision: now.Revision}
 }
 
-// offers is how often a change is planned anew that nobody was asked about: the
-// state is written once a second, and the controller knows what is newer.
-const offers = 4
-
-// offer plans the change and asks the controller for it.
-func (r *Rollout) offer(ctx context.Context, h *handover, doc *state.Document, shown *plan.Plan) (*plan.Plan, *clusterapi.ApplyResponse, error) {
-	for n := 1; ; n++ {
-		p, req, err := r.proposal(ctx, doc, shown)
-		if err != nil {
-			return nil, nil, err
-		}
-		reached, cancel := context.WithTimeout(ctx, reachTimeout)
-		answer, err := h.admin.Apply(reached, req)
-		cancel()
-		if accepted := r.acceptedAfterAll(ctx, doc, err); accepted != nil {
-			return p, accepted, nil
-		}
-		if status.Code(err) != codes.Aborted || shown != nil || r.saved != nil || r.Options.JSON || n == offers {
-			return p, answer, err
-		}
-		r.progress.Line("The stack has changed meanwhile; planning anew.")
-		h.Wait(ctx, max(time.Second, r.Loaded.Stack.Store.WriteInterval()))
-		if doc, err = r.Loaded.Stack.Load(ctx); err != nil {
-			return nil, nil, err
-		}
-	}
-}
-
-// reachTimeout is how long a controller may take to accept a change: it may
-// wait for its state to be saved, but not for ever.
-const reachTimeout = 15 * time.Second
-
-// read takes in the state that was accepted.
-func (h *handover) read(ctx context.Context) error {
-	_, err := h.Step(ctx)
-	return err
-}
-
-// proposal is the plan, approved, and what asks the controller for it.
-func (r *Rollout) proposal(ctx context.Context, doc *state.Document, shown *plan.Plan) (*plan.Plan, *clusterapi.ApplyRequest, error) {
+// propose returns the plan, approved, and what asks the controller for it.
+func (r *controllerRun) propose(ctx context.Context, doc *state.Document, shown *plan.Plan) (*plan.Plan, *clusterapi.ApplyRequest, error) {
 	r.Loaded.Document = doc
 	amended, amendments, ok, err := r.Change.Amender.ForController(ctx, doc)
 	if err != nil {
@@ -257,20 +190,20 @@ func (r *Rollout) proposal(ctx context.Context, doc *state.Document, shown *plan
 		return nil, nil, terminal.Interrupted(ctx, err)
 	}
 	if !r.Change.Keeps {
-		if r.Change.Recorded, err = r.record(ctx); err != nil {
+		if r.Change.Recorded, err = r.recorder.record(ctx); err != nil {
 			return nil, nil, terminal.Interrupted(ctx, err)
 		}
 	}
 	next := proposal.Accept(ctx, r.Loaded, r.Change, amended)
-	if err := r.ShipAgent(ctx, next); err != nil {
+	if err := ShipAgent(ctx, r.Loaded, next, r.progress.Upload); err != nil {
 		return nil, nil, err
 	}
-	req, err := r.asked(next, amendments)
+	req, err := r.request(next, amendments)
 	return p, req, err
 }
 
-// asked is what asks a controller for a change: next is what comes of it.
-func (r *Rollout) asked(next *state.Document, amendments []plan.Amendment) (*clusterapi.ApplyRequest, error) {
+// request asks a controller for a change: next is what comes of it.
+func (r *controllerRun) request(next *state.Document, amendments []plan.Amendment) (*clusterapi.ApplyRequest, error) {
 	_, digest, err := reconcile.Proposed(&next.Desired, next, time.Now())
 	if err != nil {
 		return nil, err
@@ -305,7 +238,7 @@ func (r *Rollout) asked(next *state.Document, amendments []plan.Amendment) (*clu
 
 // following follows the values of what was handed over; nil where nothing waits
 // for any.
-func (r *Rollout) following() *apply.Late {
+func (r *controllerRun) following() *apply.Late {
 	if r.Loaded.Config == nil || !r.Loaded.Config.Waits() {
 		return nil
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/proposal"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/terminal"
@@ -48,11 +47,11 @@ func outcomeOf(err error) applyOutcome {
 	return outcomeFailed
 }
 
-// result prints how apply --json ended.
-func (r *Rollout) result(p *plan.Plan, ended error) error {
-	doc := r.Executor.Document()
+// printResult prints how apply --json ended.
+func (r *conclusion) printResult(ended error) error {
+	doc := r.executor.Document()
 	out := resultJSON{
-		FormatVersion: "1.0", Outcome: outcomeOf(ended), Actions: proposal.ActionCounts(p),
+		FormatVersion: "1.0", Outcome: outcomeOf(ended), Actions: proposal.ActionCounts(r.plan),
 		Jobs:    map[schema.Address]schema.JobStatus{},
 		Pending: []pendingJSON{},
 		Outputs: map[string]json.RawMessage{},

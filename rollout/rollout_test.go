@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/fray-ml/fray/configuration"
-	"github.com/fray-ml/fray/proposal"
 	"github.com/fray-ml/fray/release"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/stack"
@@ -25,9 +24,9 @@ func TestAgentIsShippedWithoutProgress(t *testing.T) {
 	}
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	t.Setenv(release.AgentBinaryVariable, program)
-	r := &Rollout{Loaded: &configuration.Loaded{Stack: &stack.Stack{Store: dir}}, Change: &proposal.Change{}}
+	l := &configuration.Loaded{Stack: &stack.Stack{Store: dir}}
 	desired := schema.Desired{Providers: []schema.Provider{{Name: schema.ProviderGCP}}, Jobs: []schema.Job{{}}}
-	if err := r.ShipAgent(t.Context(), &state.Document{Desired: desired}); err != nil {
+	if err := ShipAgent(t.Context(), l, &state.Document{Desired: desired}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if there, err := dir.List(t.Context(), store.BundlesPrefix); err != nil || len(there) != 1 {

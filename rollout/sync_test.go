@@ -13,9 +13,9 @@ import (
 	"github.com/fray-ml/fray/state"
 )
 
-// uptakeWorld is a controller that takes in values for very many readers of job.a's
-// address, and who follows it.
-func uptakeWorld(t *testing.T) (controller *apply.Late, follower *valueSync, doc *state.Document) {
+// manyReaders is a controller that syncs values for very many readers of job.a's
+// address, and the command that follows it.
+func manyReaders(t *testing.T) (controller *apply.Late, follower *valueSync, doc *state.Document) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "main.hcl")
 	const source = `
@@ -49,12 +49,12 @@ func atAddress(doc *state.Document, address string) *state.Document {
 	return &next
 }
 
-// TestUptakeOfManyReaders: where a controller takes in values for some readers after
-// the other, who follows it waits for all of them, and no longer.
-func TestUptakeOfManyReaders(t *testing.T) {
+// TestValueSyncOfManyReaders: where a controller syncs values for one group of readers after
+// the other, the command that follows it waits for all of them, and no longer.
+func TestValueSyncOfManyReaders(t *testing.T) {
 	for name, stalls := range map[string]bool{"it takes in all": false, "it stalls": true} {
 		t.Run(name, func(t *testing.T) {
-			controller, follower, doc := uptakeWorld(t)
+			controller, follower, doc := manyReaders(t)
 			now := time.Unix(1_700_000_000, 0)
 			look := func(doc *state.Document) {
 				t.Helper()

@@ -141,7 +141,7 @@ func WithActor(ctx context.Context, a *terminal.Terminal, flags ActorOptions, te
 	return do(ctx, client, h)
 }
 
-// actorPatience is how long a person waits for an actor that nobody answers for.
+// actorPatience is how long a command waits for an actor that does not answer.
 const actorPatience = 10 * time.Second
 
 func isActorURL(text string) bool {

@@ -9,8 +9,8 @@ import (
 	"github.com/fray-ml/fray/actorrpc"
 )
 
-// Whoever gave a call up is told whether it may have run, where the error does
-// not say so by itself.
+// The error of a call that was given up states whether it may have run, where the cause does
+// not.
 func TestMayHaveRun(t *testing.T) {
 	for _, test := range []struct {
 		name string

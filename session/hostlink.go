@@ -23,7 +23,7 @@ const (
 	leaderPatience = 5 * time.Second
 )
 
-// execStream is a call that runs a command, whoever serves it.
+// execStream is a call that runs a command, at a host or at a controller.
 type execStream = grpc.BidiStreamingClient[clusterapi.ExecRequest, clusterapi.ExecResponse]
 
 // hostLink is a way to a host: to its agent, or to the controller.
@@ -75,7 +75,7 @@ func toHost(ctx context.Context, l *configuration.Loaded, t Task) (*hostLink, er
 		_, err = follow.Leader(short)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("host %d of slice %s, where task %d of %s is, cannot be reached from here (%w), and nobody passes the command on: %w",
+		return nil, fmt.Errorf("host %d of slice %s, where task %d of %s is, cannot be reached from here (%w), and no controller forwards the command: %w",
 			t.host, t.slice, t.index, t.job, direct, err)
 	}
 	client := clusterapi.NewClusterClient(follow)
@@ -97,7 +97,7 @@ func dialHost(ctx context.Context, report state.HostReport, token dial.Token) (*
 	for at := conn.GetState(); at != connectivity.Ready; at = conn.GetState() {
 		if at == connectivity.TransientFailure || !conn.WaitForStateChange(ctx, at) {
 			conn.Close()
-			return nil, errors.New("nobody answers at " + report.API)
+			return nil, errors.New("no answer at " + report.API)
 		}
 	}
 	return conn, nil

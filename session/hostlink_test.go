@@ -80,7 +80,7 @@ func TestExecThroughTheController(t *testing.T) {
 		t.Errorf("with a host that serves nothing: %v", err)
 	}
 	put(store.HostKey("s", 0), state.HostReport{Slice: "s", API: "127.0.0.1:1", Fingerprint: dial.Fingerprint(certificate)})
-	if _, err := toHost(t.Context(), l, task); err == nil || !strings.Contains(err.Error(), "nobody answers at 127.0.0.1:1") ||
+	if _, err := toHost(t.Context(), l, task); err == nil || !strings.Contains(err.Error(), "no answer at 127.0.0.1:1") ||
 		!strings.Contains(err.Error(), "start one with fray watch") {
 		t.Errorf("without a controller: %v", err)
 	}

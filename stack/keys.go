@@ -52,7 +52,7 @@ func NewKeys(inner store.Store, s *Stack, declared *schema.Encryption) *Keys {
 	return k
 }
 
-// kmsServices are those whose keys may wrap a stack's.
+// kmsServices are the services whose keys may wrap a stack's.
 func kmsServices() keyring.Openers {
 	return keyring.Openers{keyring.SchemeGoogle: func(ctx context.Context, key string) (keyring.KMS, error) {
 		return kms.Open(ctx, kms.Config{Key: key})

@@ -15,6 +15,6 @@ func (s *Stack) WatchLease(ctx context.Context) (store.Lease, bool) {
 	return sight.Lease, err == nil && sight.Lease.Yields && Leads(sight)
 }
 
-// Leads reports whether somebody holds the lease: it is live, and its process has
+// Leads reports whether the lease is held: it is live, and its holder's process has
 // not died on this very machine.
 func Leads(sight store.Sight) bool { return sight.Leads && !sight.Lease.Gone() }

@@ -18,8 +18,8 @@ const (
 	watchPoll     = 100 * time.Millisecond
 )
 
-// AwaitWatch waits until a watch leads again, so that nobody who looks next is
-// told that none does.
+// AwaitWatch waits until a watch leads again, so that the next command does not
+// report that none does.
 func (s *Stack) AwaitWatch(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, watchPatience)
 	defer cancel()

@@ -86,8 +86,8 @@ func (l Location) Open(ctx context.Context) (store.Store, error) {
 	return bucket.Open(ctx, c)
 }
 
-// create is open, but makes a directory that is not there. Buckets are made by
-// those who pay for them.
+// create is open, but creates a directory that does not exist. Buckets are created by
+// the users who pay for them.
 func (l Location) create(ctx context.Context) (store.Store, error) {
 	if l.InBucket() {
 		return l.Open(ctx)

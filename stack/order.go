@@ -31,7 +31,7 @@ func UserAtHost() string {
 	return name
 }
 
-// CommandLine is this process for those who find the lease taken: program and
+// CommandLine describes this process to processes that find the lease held: program and
 // verb, without values that might be secret.
 func CommandLine() string {
 	words := []string{"fray"}

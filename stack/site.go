@@ -86,11 +86,11 @@ func (at Site) selected() (string, error) {
 	return name, nil
 }
 
-// cureOf is what to do about a directory of state that is somebody else's, "" for
+// cureOf is the remedy for a directory of state that belongs to another user, "" for
 // other errors.
 func cureOf(err error) string {
 	if errors.Is(err, fs.ErrPermission) {
-		return "; the directory belongs to whoever applied here first: be that user, or keep the state where both may go (docs/guides/state.md)"
+		return "; the directory belongs to the user who applied here first: become that user, or keep the state where both have access (docs/guides/state.md)"
 	}
 	return ""
 }

@@ -193,7 +193,7 @@ func (e elsewhere) Delete(context.Context, schema.SliceSpec) error { return e.wh
 
 var _ providers.Provider = elsewhere{}
 
-// Acquire takes the stack's lease, waiting up to wait for somebody else to be done.
+// Acquire takes the stack's lease, waiting up to wait for another holder to finish.
 func (s *Stack) Acquire(ctx context.Context, doc *state.Document, wait time.Duration) (*store.Held, error) {
 	held, err := store.Acquire(ctx, s.Store, store.LeaseConfig{
 		Command: CommandLine(), Wait: wait, MinEpoch: doc.Epoch,

@@ -64,7 +64,7 @@ type row struct {
 	cells func() []string
 }
 
-// mood is how a line is to look.
+// mood is the style of a line.
 type mood int
 
 // The moods.
@@ -99,7 +99,7 @@ func (v *View) headLines() []headLine {
 		{moodPlain, v.counts()},
 	}
 	for _, r := range v.plan.Blocked {
-		lines = append(lines, headLine{moodBad, "Refused: " + r.Detail})
+		lines = append(lines, headLine{moodBad, "Blocked: " + r.Detail})
 	}
 	if n := len(v.plan.Drift); n > 0 {
 		d := v.plan.Drift[0]
@@ -113,7 +113,7 @@ func (v *View) headLines() []headLine {
 }
 
 func (v *View) leaderLine() headLine {
-	led := "nobody watches"
+	led := "no controller watches"
 	m := moodWaiting
 	switch {
 	case v.silent, v.unsure:
@@ -274,7 +274,7 @@ func (v *View) reservationPane() pane {
 	return p
 }
 
-// pendingPane has a row for each reason of what waits, what needs somebody first.
+// pendingPane has a row for each reason of what waits, what needs a user's attention first.
 func (v *View) pendingPane() pane {
 	p := pane{name: "Waiting", columns: []column{{"ADDRESS", 40}, {"REASON", 0}}}
 	pending := slices.Clone(v.plan.Pending)

@@ -27,7 +27,8 @@ func BenchmarkScreen(b *testing.B) {
 	})
 	b.Run("filter", func(b *testing.B) {
 		for b.Loop() {
-			s.search("n77")
+			s.filter.SetValue("n77")
+			s.search()
 		}
 	})
 }

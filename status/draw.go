@@ -6,33 +6,31 @@ import (
 	"unicode"
 
 	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
+	"charm.land/lipgloss/v2/table"
 	"github.com/charmbracelet/x/ansi"
 )
 
-// ink says whether to colour.
-type ink bool
-
-// as is a text as a mood has it.
-func (p ink) as(m mood, text string) string {
-	if !p {
-		return text
+// style is how a mood looks.
+func (s *fullScreen) style(m mood) lipgloss.Style {
+	style := lipgloss.NewStyle()
+	if !s.color {
+		return style
 	}
-	code := ""
 	switch m {
 	case moodPlain:
-		return text
 	case moodBad:
-		code = "31"
+		return style.Foreground(lipgloss.Red)
 	case moodWaiting:
-		code = "33"
+		return style.Foreground(lipgloss.Yellow)
 	case moodGood:
-		code = "32"
+		return style.Foreground(lipgloss.Green)
 	case moodQuiet:
-		code = "2"
+		return style.Faint(true)
 	case moodTitle:
-		code = "1"
+		return style.Bold(true)
 	}
-	return "\x1b[" + code + "m" + text + "\x1b[0m"
+	return style
 }
 
 // View draws the screen.
@@ -40,157 +38,136 @@ func (s *fullScreen) View() tea.View {
 	v := tea.NewView(s.draw())
 	v.AltScreen = true
 	v.WindowTitle = "fray status"
+	if v.Cursor = s.filter.Cursor(); v.Cursor != nil {
+		v.Cursor.Y = s.height - 1
+	}
 	return v
 }
 
 // draw is the whole screen, a line for each of its rows.
 func (s *fullScreen) draw() string {
-	var lines []string
-	switch {
-	case s.help:
-		lines = s.helpLines()
-	case s.board == nil:
-		lines = []string{"Looking …"}
-	default:
-		s.settle()
-		for _, h := range s.board.head {
-			lines = append(lines, s.ink.as(h.mood, s.fit(h.text)))
-		}
-		for k := range paneCount {
-			lines = append(lines, s.drawPane(k)...)
-		}
-	}
+	lines := s.body()
 	lines = lines[:min(len(lines), max(0, s.height-1))]
 	for len(lines) < s.height-1 {
 		lines = append(lines, "")
 	}
-	return strings.Join(append(lines, s.footer()), "\n")
-}
-
-// fit is a text in one line of the screen.
-func (s *fullScreen) fit(text string) string { return ansi.Truncate(clean(text), s.width, "…") }
-
-func (s *fullScreen) footer() string {
-	switch {
-	case s.help:
-		return ""
-	case s.typing:
-		return s.fit("/" + s.filter + "▏ Enter keeps it, Esc drops it")
-	case s.stale != "":
-		return s.ink.as(moodBad, s.fit("not up to date: "+s.stale))
-	case s.filter != "":
-		return s.ink.as(moodWaiting, s.fit("only \""+s.filter+"\"; Esc shows all"))
-	}
-	return s.ink.as(moodQuiet, s.fit("q quit  ↑↓ PgUp PgDn scroll  Tab next pane  / filter  ? help"))
-}
-
-func (s *fullScreen) helpLines() []string {
-	text := `fray status --watch
-
-  q, Ctrl-C         leave; nothing that runs is touched
-  ↑ ↓, k j          a row up, down
-  PgUp PgDn, Space  a page up, down
-  Home End, g G     to the first, to the last
-  Tab, Shift-Tab    the next pane, the one before
-  /                 show only rows with a text; Esc shows all again
-  ?                 this
-
-Jobs are in the order in which they need attention: what failed, what waits,
-what is coming up, what runs, what has ended. Jobs that a job launched are
-below it. Everything is looked at anew every second.
-
-Any key goes back.`
-	lines := strings.Split(text, "\n")
+	lines = append(lines, s.footer())
 	for i := range lines {
 		lines[i] = ansi.Truncate(lines[i], s.width, "…")
 	}
+	return strings.Join(lines, "\n")
+}
+
+// body is all but the footer.
+func (s *fullScreen) body() []string {
+	if s.showsHelp {
+		return strings.Split("fray status --watch\n\n"+s.help.FullHelpView(s.keys.FullHelp())+"\n\n"+helpText, "\n")
+	}
+	if s.board == nil {
+		return []string{"Reading the stack …"}
+	}
+	s.settle()
+	var lines []string
+	for _, h := range s.board.head {
+		lines = append(lines, s.style(h.mood).Render(clean(h.text)))
+	}
+	for k := range paneCount {
+		lines = append(lines, s.drawPane(k)...)
+	}
 	return lines
+}
+
+const helpText = `Jobs are in the order in which they need attention: what failed, what waits,
+what is coming up, what runs, what has ended. Jobs that a job launched are
+below it. The stack is read again every second. Leaving stops nothing that runs.
+
+Press any key to go back.`
+
+func (s *fullScreen) footer() string {
+	switch {
+	case s.showsHelp:
+		return ""
+	case s.filter.Focused():
+		return s.filter.View() + " Enter keeps it, Esc drops it"
+	case s.stale != "":
+		return s.style(moodBad).Render(clean("not up to date: " + s.stale))
+	case s.filter.Value() != "":
+		return s.style(moodWaiting).Render(fmt.Sprintf("only %q; Esc shows all", s.filter.Value()))
+	}
+	return s.style(moodQuiet).Render(s.help.ShortHelpView(s.keys.ShortHelp()))
 }
 
 // drawPane is a pane's title, the names of its columns, and the rows in sight.
 func (s *fullScreen) drawPane(k paneKind) []string {
-	room := s.room[k]
-	if room == 0 {
+	if s.room[k] == 0 {
 		return nil
 	}
-	p := &s.board.panes[k]
-	begin, end := s.offset[k], min(s.offset[k]+room, s.count(k))
-	cells := make([][]string, 0, room)
-	rows := make([]row, 0, room)
-	for i := begin; i < end; i++ {
-		r := s.row(k, i)
-		rows = append(rows, r)
-		cells = append(cells, r.cells())
-	}
-	widths := s.widths(p, cells)
-	lines := []string{s.title(k, begin, end)}
-	if s.titles(k) > 1 {
-		names := make([]string, len(p.columns))
-		for i := range p.columns {
-			names[i] = p.columns[i].name
-		}
-		lines = append(lines, s.ink.as(moodQuiet, s.line(names, widths)))
-	}
-	for i, r := range rows {
-		lines = append(lines, s.ink.as(r.mood, s.line(cells[i], widths)))
-	}
-	return lines
+	begin, end := s.offset[k], min(s.offset[k]+s.room[k], s.count(k))
+	lines := strings.Split(s.table(k, begin, end), "\n")
+	return append([]string{s.title(k, begin, end)}, lines[:min(len(lines), s.room[k]+s.titles(k)-1)]...)
 }
 
 // title names a pane, which rows of it are in sight, and whether keys move it.
 func (s *fullScreen) title(k paneKind, begin, end int) string {
-	mark := "─"
+	mark, m := "─", moodQuiet
 	if k == s.focus {
-		mark = "▶"
+		mark, m = "▶", moodTitle
 	}
-	text := fmt.Sprintf("%s %s %d ", mark, s.board.panes[k].name, s.count(k))
+	rows := fmt.Sprint(s.count(k))
 	if n := s.count(k); end-begin < n {
-		text = fmt.Sprintf("%s %s %d-%d of %d ", mark, s.board.panes[k].name, begin+1, end, n)
+		rows = fmt.Sprintf("%d-%d of %d", begin+1, end, n)
 	}
-	text = s.fit(text + strings.Repeat("─", max(0, s.width-ansi.StringWidth(text))))
-	if k == s.focus {
-		return s.ink.as(moodTitle, text)
-	}
-	return s.ink.as(moodQuiet, text)
+	text := fmt.Sprintf("%s %s %s ", mark, s.board.panes[k].name, rows)
+	return s.style(m).Render(text + strings.Repeat("─", max(0, s.width-lipgloss.Width(text))))
 }
 
-// widths are those of a pane's columns: what the rows in sight need, up to what
-// the column may have. On a narrow screen the first column gives way to the last.
-func (s *fullScreen) widths(p *pane, cells [][]string) []int {
-	widths := make([]int, len(p.columns))
-	total := 0
-	for i := range len(p.columns) - 1 {
-		widths[i] = ansi.StringWidth(p.columns[i].name)
-		for _, row := range cells {
-			if i < len(row) && len(row) > 1 {
-				widths[i] = max(widths[i], min(ansi.StringWidth(row[i]), p.columns[i].width))
+// table is the rows of a pane from begin to end. Columns are as wide as the rows in sight
+// need, up to what each may have. On a narrow screen the widest give way, but the first
+// keeps enough to tell its rows apart.
+func (s *fullScreen) table(k paneKind, begin, end int) string {
+	columns := s.board.panes[k].columns
+	t := table.New().Wrap(false).BorderTop(false).BorderBottom(false).BorderLeft(false).BorderRight(false).BorderColumn(false).BorderHeader(false)
+	if s.titles(k) > 1 {
+		names := make([]string, len(columns))
+		for i := range columns {
+			names[i] = columns[i].name
+		}
+		t.Headers(names...)
+	}
+	moods, first := make([]mood, 0, end-begin), 0
+	for i := begin; i < end; i++ {
+		r := s.row(k, i)
+		cells := make([]string, len(columns))
+		for i, cell := range r.cells() {
+			if cells[i] = clean(cell); columns[i].width > 0 {
+				cells[i] = ansi.Truncate(cells[i], columns[i].width, "…")
 			}
 		}
-		total += widths[i] + 2
+		moods, first = append(moods, r.mood), max(first, lipgloss.Width(cells[0]))
+		t.Row(cells...)
 	}
-	const least, last = 16, 24
-	if short := total + last - s.width; short > 0 {
-		widths[0] -= min(short, max(0, widths[0]-least))
-	}
-	return widths
-}
-
-// line puts cells into columns. A row of one cell has the line for itself.
-func (s *fullScreen) line(cells []string, widths []int) string {
-	if len(cells) == 1 {
-		return s.fit(cells[0])
-	}
-	var b strings.Builder
-	for i, cell := range cells {
-		if i == len(widths)-1 {
-			b.WriteString(clean(cell))
-			break
+	style := func(row, col int) lipgloss.Style {
+		m := moodQuiet
+		if row != table.HeaderRow {
+			m = moods[row]
 		}
-		text := ansi.Truncate(clean(cell), widths[i], "…")
-		b.WriteString(text)
-		b.WriteString(strings.Repeat(" ", widths[i]-ansi.StringWidth(text)+2))
+		gap := 2
+		if col == len(columns)-1 {
+			gap = 0
+		}
+		return s.style(m).PaddingRight(gap)
 	}
-	return ansi.Truncate(strings.TrimRight(b.String(), " "), s.width, "…")
+	if text := t.StyleFunc(style).String(); lipgloss.Width(text) <= s.width {
+		return text
+	}
+	const least = 16
+	first = min(first, max(least, s.width/3)) + 2
+	return t.Width(s.width).StyleFunc(func(row, col int) lipgloss.Style {
+		if col == 0 {
+			return style(row, col).Width(first)
+		}
+		return style(row, col)
+	}).String()
 }
 
 // clean is a text without what would move the cursor or colour the screen:

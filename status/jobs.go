@@ -19,7 +19,7 @@ type jobTree struct {
 	rows     []row
 }
 
-// jobUrgency is how much a job needs somebody's attention, the most first.
+// jobUrgency is how much a job needs a user's attention, the most first.
 type jobUrgency int
 
 // The urgencies.

@@ -19,7 +19,7 @@ type Document struct {
 	Lineage       string       `json:"lineage"`
 	Serial        uint64       `json:"serial"`
 	Revision      uint64       `json:"revision"`
-	Lease         *store.Lease `json:"lease,omitempty"` // only while somebody holds it
+	Lease         *store.Lease `json:"lease,omitempty"` // only while it is held
 	// SilentSince is the last sign of life, by its own clock, of who holds the lease
 	// and does not answer; all else is then as the store has it.
 	SilentSince time.Time    `json:"silent_since,omitzero"`
@@ -30,7 +30,7 @@ type Document struct {
 	Slices     []sliceJSON                                     `json:"slices"`
 	// Reservations are absent where there are none.
 	Reservations []capacity.PoolStatus `json:"reservations,omitempty"`
-	Disowned     []disownedJSON        `json:"disowned,omitempty"`
+	Unmanaged    []unmanagedJSON       `json:"unmanaged,omitempty"`
 	Pending      []plan.Pending        `json:"pending,omitempty"`
 	Refusals     []plan.BlockedChange  `json:"blocked,omitempty"`
 	Drift        []plan.Drift          `json:"drift,omitempty"`
@@ -65,7 +65,7 @@ type sliceJSON struct {
 	Held *heldJSON `json:"held,omitempty"`
 }
 
-type disownedJSON struct {
+type unmanagedJSON struct {
 	Name  string         `json:"name"`
 	Owner schema.Address `json:"owner"`
 	At    time.Time      `json:"at"`
@@ -115,7 +115,7 @@ func (v *View) Document() *Document {
 	}
 	for _, name := range stack.SortedKeys(v.Doc.Unmanaged) {
 		d := v.Doc.Unmanaged[name]
-		out.Disowned = append(out.Disowned, disownedJSON{Name: name, Owner: d.Spec.Owner, At: d.At, By: d.By})
+		out.Unmanaged = append(out.Unmanaged, unmanagedJSON{Name: name, Owner: d.Spec.Owner, At: d.At, By: d.By})
 	}
 	return out
 }

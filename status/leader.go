@@ -13,24 +13,24 @@ import (
 	"github.com/fray-ml/fray/state/store"
 )
 
-// Times of asking whoever leads.
+// Times of asking the leader.
 const (
-	answerPatience = 2 * time.Second        // for the first word
+	answerPatience = 2 * time.Second        // for the first answer
 	answerAgain    = 200 * time.Millisecond // for further ones; the last stands meanwhile
 )
 
-// presence is what is known of whoever leads.
+// presence is what is known of the leader.
 type presence struct {
 	lease store.Lease
-	led   bool // somebody leads, as far as is known
+	led   bool // there is a leader, as far as is known
 	// unsure: the lease seems to have lapsed, by a clock that may be wrong, and
-	// nobody has waited yet for its next renewal.
+	// its next renewal has not been waited for yet.
 	unsure bool
 	silent bool // the controller that holds the lease was asked, and does not answer
 }
 
-// attention finds out whether somebody leads and answers, and keeps nobody waiting
-// for it: what takes longer than its patience goes on beside the looks that
+// attention finds out whether a controller leads and answers, and does not delay its
+// callers: what takes longer than its patience goes on beside the observations that
 // follow. It is not for concurrent use.
 type attention struct {
 	store    store.Store
@@ -48,7 +48,7 @@ func newAttention(s *stack.Stack) *attention {
 	return &attention{store: s.Store, clock: s.Clock, patience: answerPatience, ask: answers}
 }
 
-// look says what is known of whoever leads. What goes on after it ends with ctx.
+// look returns what is known of the leader. What goes on after it ends with ctx.
 func (a *attention) look(ctx context.Context) (presence, error) {
 	lease, err := store.ReadLease(ctx, a.store)
 	switch {
@@ -85,7 +85,7 @@ func (a *attention) look(ctx context.Context) (presence, error) {
 	return p, ctx.Err()
 }
 
-// await waits until the lease tells whether somebody leads, and not much longer than
+// await waits until the lease shows whether a controller leads, and not much longer than
 // until the controller answers.
 func (a *attention) await(ctx context.Context) {
 	var brief <-chan time.Time

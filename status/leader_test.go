@@ -12,9 +12,9 @@ import (
 	"github.com/fray-ml/fray/state/store/storetest"
 )
 
-// TestNobodyWaitsForALeader: what is known of whoever leads comes in time, and what
-// takes longer to know comes with a later look.
-func TestNobodyWaitsForALeader(t *testing.T) {
+// TestStatusDoesNotWaitForALeader: what is known of the leader comes in time, and what
+// takes longer to know comes with a later observation.
+func TestStatusDoesNotWaitForALeader(t *testing.T) {
 	const valid = 15 * time.Second
 	type look struct {
 		after time.Duration // since the last one

@@ -5,19 +5,25 @@ import (
 	"strings"
 	"time"
 
+	"charm.land/bubbles/v2/help"
+	"charm.land/bubbles/v2/key"
+	"charm.land/bubbles/v2/textinput"
 	tea "charm.land/bubbletea/v2"
 )
 
-// fullScreen is the full-screen view of a stack: what was last seen of it, and where
-// in it somebody is looking. Each look makes another board; drawing takes the
+// fullScreen is the full-screen view of a stack: what was last seen of it, and the
+// position in it. Each observation makes another board; drawing takes the
 // rows that fit.
+//
+// The panes are no bubbles tables: those take all rows as text at once, have one style for
+// all rows, and move a selection instead of the rows.
 type fullScreen struct {
-	look func() (*board, error)
-	pace time.Duration // between two looks
-	ink  ink
+	observe func() (*board, error)
+	pace    time.Duration // between two observations
+	color   bool
 
 	board *board
-	fatal error  // the first look failed
+	fatal error  // the first observation failed
 	stale string // why the last one did, "" if it did not
 
 	width, height int
@@ -25,19 +31,26 @@ type fullScreen struct {
 	offset        [paneCount]int
 	room          [paneCount]int   // rows that were drawn last
 	found         [paneCount][]int // rows that the filter leaves, nil: all
-	filter        string
-	typing, help  bool
+	filter        textinput.Model  // focused while it is typed
+	keys          keyMap
+	help          help.Model
+	showsHelp     bool
 }
 
 var _ tea.Model = (*fullScreen)(nil)
 
-func newFullScreen(look func() (*board, error)) *fullScreen {
-	return &fullScreen{look: look, pace: lookPace, width: 80, height: 24}
+func newFullScreen(observe func() (*board, error)) *fullScreen {
+	s := &fullScreen{observe: observe, pace: observePace, width: 80, height: 24, keys: newKeyMap(), filter: textinput.New(), help: help.New()}
+	s.filter.Prompt = "/"
+	s.filter.SetStyles(textinput.Styles{})
+	s.filter.SetVirtualCursor(false)
+	s.help.Styles = help.Styles{}
+	return s
 }
 
-// looked is what a look came to; due says that the next one may begin.
+// observation is the outcome of one; due: the next one may begin.
 type (
-	looked struct {
+	observation struct {
 		board *board
 		err   error
 		began time.Time
@@ -45,47 +58,44 @@ type (
 	due struct{}
 )
 
-// Init begins the first look.
-func (s *fullScreen) Init() tea.Cmd { return s.lookNow }
+// Init begins the first observation.
+func (s *fullScreen) Init() tea.Cmd { return s.observeNow }
 
-func (s *fullScreen) lookNow() tea.Msg {
+func (s *fullScreen) observeNow() tea.Msg {
 	began := time.Now()
-	b, err := s.look()
-	return looked{b, err, began}
+	b, err := s.observe()
+	return observation{b, err, began}
 }
 
-// Update takes in a key, a look or the terminal's size.
+// Update takes in a key, an observation or the terminal's size.
 func (s *fullScreen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		s.width, s.height = msg.Width, msg.Height
-	case looked:
-		return s, s.saw(msg)
+		s.help.SetWidth(msg.Width)
+		return s, nil
+	case observation:
+		return s, s.take(msg)
 	case due:
-		return s, s.lookNow
+		return s, s.observeNow
 	case tea.KeyPressMsg:
 		return s, s.key(msg)
-	case tea.PasteMsg:
-		if s.typing {
-			s.search(s.filter + clean(msg.Content))
-		}
 	}
-	return s, nil
+	return s, s.typed(msg)
 }
 
-func (s *fullScreen) saw(l looked) tea.Cmd {
+func (s *fullScreen) take(o observation) tea.Cmd {
 	switch {
-	case l.err == nil:
-		s.board, s.stale = l.board, ""
-		s.search(s.filter)
-		s.settle()
+	case o.err == nil:
+		s.board, s.stale = o.board, ""
+		s.search()
 	case s.board == nil:
-		s.fatal = l.err
+		s.fatal = o.err
 		return tea.Quit
 	default:
-		s.stale = l.err.Error()
+		s.stale = o.err.Error()
 	}
-	return tea.Tick(max(s.pace-time.Since(l.began), s.pace/10), func(time.Time) tea.Msg { return due{} })
+	return tea.Tick(max(s.pace-time.Since(o.began), s.pace/10), func(time.Time) tea.Msg { return due{} })
 }
 
 func (s *fullScreen) key(msg tea.KeyPressMsg) tea.Cmd {
@@ -95,65 +105,56 @@ func (s *fullScreen) key(msg tea.KeyPressMsg) tea.Cmd {
 		return tea.Quit
 	case name == "ctrl+z":
 		return tea.Suspend
-	case s.typing:
-		s.typed(name, msg.Text)
-		return nil
-	case s.help:
-		s.help = false
-		return nil
-	}
-	switch name {
-	case "q":
+	case s.showsHelp: // then the filter is not typed
+		s.showsHelp = false
+	case s.filter.Focused() && (name == "enter" || name == "tab"):
+		s.filter.Blur()
+	case key.Matches(msg, s.keys.all):
+		s.filter.Blur()
+		s.filter.Reset()
+		s.search()
+	case s.filter.Focused():
+		return s.typed(msg)
+	case key.Matches(msg, s.keys.quit):
 		return tea.Quit
-	case "?", "h":
-		s.help = true
-	case "/":
-		s.typing = true
-	case "esc":
-		s.search("")
-	case "tab", "right", "l":
+	case key.Matches(msg, s.keys.help):
+		s.showsHelp = true
+	case key.Matches(msg, s.keys.filter):
+		return s.filter.Focus()
+	case key.Matches(msg, s.keys.next):
 		s.turn(1)
-	case "shift+tab", "left":
+	case key.Matches(msg, s.keys.previous):
 		s.turn(-1)
 	default:
-		s.scroll(name)
+		s.scroll(msg)
 	}
 	return nil
 }
 
-// typed takes in a key of the filter.
-func (s *fullScreen) typed(name, text string) {
-	switch name {
-	case "enter", "tab":
-		s.typing = false
-	case "esc":
-		s.typing = false
-		s.search("")
-	case "backspace":
-		if letters := []rune(s.filter); len(letters) > 0 {
-			s.search(string(letters[:len(letters)-1]))
-		}
-	case "ctrl+u":
-		s.search("")
-	default:
-		s.search(s.filter + clean(text))
+// typed takes in what changes the filter, while that is typed.
+func (s *fullScreen) typed(msg tea.Msg) tea.Cmd {
+	var next tea.Cmd
+	was := s.filter.Value()
+	if s.filter, next = s.filter.Update(msg); s.filter.Value() != was {
+		s.search()
 	}
+	return next
 }
 
-func (s *fullScreen) scroll(name string) {
+func (s *fullScreen) scroll(msg tea.KeyPressMsg) {
 	at, page := &s.offset[s.focus], max(1, s.room[s.focus])
-	switch name {
-	case "up", "k":
+	switch {
+	case key.Matches(msg, s.keys.up):
 		*at--
-	case "down", "j":
+	case key.Matches(msg, s.keys.down):
 		*at++
-	case "pgup", "b", "ctrl+b":
+	case key.Matches(msg, s.keys.pageUp):
 		*at -= page
-	case "pgdown", "space", "ctrl+f":
+	case key.Matches(msg, s.keys.pageDown):
 		*at += page
-	case "home", "g":
+	case key.Matches(msg, s.keys.toFirst):
 		*at = 0
-	case "end", "G":
+	case key.Matches(msg, s.keys.toLast):
 		*at = s.count(s.focus)
 	}
 	s.settle()
@@ -188,9 +189,10 @@ func (s *fullScreen) row(k paneKind, n int) row {
 	return s.board.panes[k].rows[n]
 }
 
-// search keeps the rows that have a text somewhere; "" keeps all.
-func (s *fullScreen) search(text string) {
-	s.filter = text
+// search keeps the rows that have the filter's text somewhere; "" keeps all.
+func (s *fullScreen) search() {
+	text := strings.ToLower(s.filter.Value())
+	has := func(cell string) bool { return strings.Contains(strings.ToLower(cell), text) }
 	for k := range paneCount {
 		s.found[k] = nil
 		if text == "" || s.board == nil {
@@ -198,7 +200,6 @@ func (s *fullScreen) search(text string) {
 		}
 		s.found[k] = []int{}
 		for i, r := range s.board.panes[k].rows {
-			has := func(cell string) bool { return strings.Contains(strings.ToLower(cell), strings.ToLower(text)) }
 			if slices.ContainsFunc(r.cells(), has) {
 				s.found[k] = append(s.found[k], i)
 			}
@@ -215,7 +216,7 @@ func (s *fullScreen) settle() {
 	}
 }
 
-// share says how many rows each pane shows: the one in focus what it needs, as
+// share sets how many rows each pane shows: the one in focus what it needs, as
 // long as the others can show a few.
 func (s *fullScreen) share() {
 	s.room = [paneCount]int{}

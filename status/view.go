@@ -105,10 +105,10 @@ func (v *View) Text(a *terminal.Terminal) error {
 		fmt.Fprintf(a.Stdout, "Paused: %s.\n", controller.PausedText(v.Doc.Paused))
 	}
 	for _, name := range stack.SortedKeys(v.Doc.Unmanaged) {
-		fmt.Fprintln(a.Stdout, v.disowned(name))
+		fmt.Fprintln(a.Stdout, v.unmanaged(name))
 	}
 	for _, r := range v.plan.Blocked {
-		fmt.Fprintf(a.Stdout, "Refused: %s\n", r.Detail)
+		fmt.Fprintf(a.Stdout, "Blocked: %s\n", r.Detail)
 	}
 	for _, d := range v.plan.Drift {
 		fmt.Fprintf(a.Stdout, "Found: %s: %s; %s\n", d.Addr, events.Unnamed(d.Found, d.Addr.String()), d.Then)
@@ -116,23 +116,23 @@ func (v *View) Text(a *terminal.Terminal) error {
 	return nil
 }
 
-// disowned says what nobody looks after.
-func (v *View) disowned(name string) string {
+// unmanaged reports a slice that no plan touches.
+func (v *View) unmanaged(name string) string {
 	d := v.Doc.Unmanaged[name]
-	return fmt.Sprintf("Slice %s (%s) is disowned since %s, by %s: it runs on, and no plan touches it; fray state import takes it up.",
+	return fmt.Sprintf("Slice %s (%s) is unmanaged since %s, by %s: it keeps running, and no plan touches it; fray state import takes it over.",
 		name, d.Spec.Owner, d.At.Local().Format(time.DateTime), d.By)
 }
 
 // leader says who keeps the stack true, or changes it.
 func (v *View) leader() string {
-	const nobody = "Nobody watches this stack: what breaks stays broken until fray apply or fray watch."
+	const unwatched = "No controller watches this stack: failures are not repaired until the next fray apply or fray watch."
 	switch {
 	case v.led && v.silent, v.unsure:
 		return v.silence()
 	case v.silent:
-		return nobody + "\n" + v.silence()
+		return unwatched + "\n" + v.silence()
 	case !v.led:
-		return nobody
+		return unwatched
 	}
 	does := "is changing this stack"
 	switch {

@@ -28,8 +28,8 @@ import (
 
 // Of a stack that is looked at again and again.
 const (
-	lookPace     = time.Second
-	lookPatience = 500 * time.Millisecond // for a provider's list; the last one stands meanwhile
+	observePace  = time.Second
+	listPatience = 500 * time.Millisecond // for a provider's list; the last one stands meanwhile
 	eventsShown  = 500
 )
 
@@ -125,9 +125,9 @@ func (w *Observer) Observe(ctx context.Context) (*View, error) {
 func WatchStatus(ctx context.Context, a *terminal.Terminal, w *Observer, asJSON bool) error {
 	ctx, stop := signal.NotifyContext(client.WithRetryNotice(ctx, nil), syscall.SIGINT, syscall.SIGTERM) // the screen is the view's
 	defer stop()
-	w.observer.Patience = lookPatience
+	w.observer.Patience = listPatience
 	w.events = &store.EventReader{Store: w.l.Stack.Store, Last: eventsShown}
-	pace := max(lookPace, w.l.Stack.Store.WriteInterval())
+	pace := max(observePace, w.l.Stack.Store.WriteInterval())
 	switch {
 	case asJSON:
 		return statusLines(ctx, a, w, pace)
@@ -226,7 +226,7 @@ func statusScreen(ctx context.Context, a *terminal.Terminal, w *Observer, pace t
 		}
 		return newBoard(v), nil
 	})
-	s.pace, s.ink = pace, ink(a.Color(a.Stdout))
+	s.pace, s.color = pace, a.Color(a.Stdout)
 	_, err := tea.NewProgram(s, tea.WithContext(ctx), tea.WithInput(a.Stdin), tea.WithOutput(a.Stdout), tea.WithoutSignalHandler()).Run()
 	if ctx.Err() != nil {
 		return nil

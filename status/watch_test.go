@@ -61,7 +61,7 @@ func pressed(s *fullScreen, keys ...string) {
 func shows(b *board, width, height int) *fullScreen {
 	s := newFullScreen(func() (*board, error) { return b, nil })
 	s.Update(tea.WindowSizeMsg{Width: width, Height: height})
-	s.Update(s.lookNow())
+	s.Update(s.observeNow())
 	return s
 }
 
@@ -110,7 +110,7 @@ func TestHeadOfTheScreen(t *testing.T) {
 		line   int
 		want   string
 	}{
-		{"nobody", func(*View) {}, 1, "nobody watches"},
+		{"no leader", func(*View) {}, 1, "no controller watches"},
 		{"a leader", func(v *View) { v.led, v.lease = true, lease }, 1, "fray watch leads, epoch 7 (pid 12 on h)"},
 		{"paused", func(v *View) {
 			v.led, v.lease = true, lease
@@ -130,7 +130,7 @@ func TestHeadOfTheScreen(t *testing.T) {
 		{"drift", func(v *View) {
 			v.plan.Drift = []plan.Drift{{Found: "slice x is gone", Then: "will be created again"}, {}}
 		}, 3, "slice x is gone; will be created again (and 1 more)"},
-		{"a refusal", func(v *View) { v.plan.Blocked = []plan.BlockedChange{{Detail: "it is protected"}} }, 3, "Refused: it is protected"},
+		{"a blocked change", func(v *View) { v.plan.Blocked = []plan.BlockedChange{{Detail: "it is protected"}} }, 3, "Blocked: it is protected"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			v := viewOf(nil)
@@ -202,8 +202,8 @@ func TestScreenKeys(t *testing.T) {
 		{"filter, dropped", []string{"/", "n", "4", "esc"}, []string{"1-15 of 100"}, "only"},
 		{"filter, dropped later", []string{"/", "4", "enter", "esc"}, []string{"1-15 of 100"}, "only"},
 		{"keys of a filter are text", []string{"/", "q"}, []string{"/q"}, "job.n00"},
-		{"help", []string{"?"}, []string{"the next pane"}, "job.n00"},
-		{"help, and back", []string{"?", "?"}, []string{"job.n00"}, "the next pane"},
+		{"help", []string{"?"}, []string{"previous pane"}, "job.n00"},
+		{"help, and back", []string{"?", "?"}, []string{"job.n00"}, "previous pane"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := shows(newBoard(v), 80, 24)
@@ -221,25 +221,25 @@ func TestScreenKeys(t *testing.T) {
 	}
 }
 
-// A look that fails leaves what was seen last, and says so; the first one ends
-// the view.
-func TestScreenWhenALookFails(t *testing.T) {
+// An observation that fails leaves what was seen last, and is reported; if the first
+// one fails, the view ends.
+func TestScreenWhenAnObservationFails(t *testing.T) {
 	s := shows(newBoard(viewOf(map[string]*state.Job{"a": up()})), 80, 24)
-	s.Update(looked{err: errors.New("the bucket is away")})
+	s.Update(observation{err: errors.New("the bucket is away")})
 	if got := s.draw(); !strings.Contains(got, "job.a") || !strings.Contains(got, "not up to date: the bucket is away") {
 		t.Errorf("got\n%s", got)
 	}
-	s.Update(s.lookNow())
+	s.Update(s.observeNow())
 	if got := s.draw(); strings.Contains(got, "the bucket is away") {
-		t.Errorf("after a look that succeeded:\n%s", got)
+		t.Errorf("after an observation that succeeded:\n%s", got)
 	}
 	s = newFullScreen(func() (*board, error) { return nil, errors.New("the bucket is away") })
-	_, next := s.Update(s.lookNow())
+	_, next := s.Update(s.observeNow())
 	if s.fatal == nil || next == nil {
-		t.Fatalf("the first look failed: error %v, command %v; want both", s.fatal, next)
+		t.Fatalf("the first observation failed: error %v, command %v; want both", s.fatal, next)
 	}
 	if _, quits := next().(tea.QuitMsg); !quits {
-		t.Error("the view goes on after a first look that failed")
+		t.Error("the view goes on after a first observation that failed")
 	}
 }
 
@@ -268,7 +268,7 @@ func TestColours(t *testing.T) {
 	if got := s.draw(); strings.Contains(got, "\x1b") {
 		t.Errorf("without colours: %q", got)
 	}
-	s.ink = true
+	s.color = true
 	if got := s.draw(); !strings.Contains(got, "\x1b[31mjob.a") {
 		t.Errorf("a job that failed is not red: %q", got)
 	}

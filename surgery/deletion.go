@@ -70,8 +70,8 @@ func (d *Deletion) Run(ctx context.Context) error {
 	}
 	fmt.Fprintf(d.Terminal.Stdout, "Workspace %q is deleted.\n", d.Stack.Workspace)
 	if d.running > 0 {
-		d.Terminal.Warn(fmt.Sprintf("%s, and nobody looks after them; to take them up again: fray workspace new %s, then fray state rebuild",
-			terminal.Counted(d.running, "slice runs on", "slices run on"), d.Stack.Workspace))
+		d.Terminal.Warn(fmt.Sprintf("%s unmanaged; to take them over again: fray workspace new %s, then fray state rebuild",
+			terminal.Counted(d.running, "slice keeps running", "slices keep running"), d.Stack.Workspace))
 	}
 	return nil
 }
@@ -119,7 +119,7 @@ func (d *Deletion) state(ctx context.Context) (*state.Document, error) {
 		doc, _, err = d.Stack.Present(ctx)
 	}
 	if err != nil || doc == nil {
-		unread := fmt.Errorf("the state of workspace %q cannot be read, so nobody knows what runs in it; --force deletes it all the same", d.Stack.Workspace)
+		unread := fmt.Errorf("the state of workspace %q cannot be read, so it is not known what runs in it; --force deletes it all the same", d.Stack.Workspace)
 		return nil, errors.Join(unread, err)
 	}
 	return doc, nil
@@ -136,7 +136,7 @@ func holdings(doc *state.Document) string {
 	add(len(doc.Jobs), "job", "jobs")
 	add(len(doc.Resources), "other resource", "other resources")
 	add(len(doc.Slices), "slice", "slices")
-	add(len(doc.Unmanaged), "disowned slice (fray state import takes it up)", "disowned slices (fray state import takes them up)")
+	add(len(doc.Unmanaged), "unmanaged slice (fray state import takes it over)", "unmanaged slices (fray state import takes them over)")
 	return strings.Join(parts, ", ")
 }
 

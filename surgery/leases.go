@@ -50,7 +50,7 @@ func ShowLease(a *terminal.Terminal, s *stack.Stack, sight store.Sight) error {
 func BreakLease(ctx context.Context, a *terminal.Terminal, s *stack.Stack, sight store.Sight, force bool) error {
 	l := sight.Lease
 	if !stack.Leads(sight) {
-		fmt.Fprintln(a.Stdout, "Nobody holds the lease; there is nothing to break.")
+		fmt.Fprintln(a.Stdout, "The lease is not held; there is nothing to break.")
 		return nil
 	}
 	if !force {
@@ -58,7 +58,7 @@ func BreakLease(ctx context.Context, a *terminal.Terminal, s *stack.Stack, sight
 	}
 	broken, err := store.Break(ctx, s.Store, store.LeaseConfig{Command: stack.CommandLine(), Now: func() time.Time { return s.Clock.Now(ctx) }}, l)
 	if errors.Is(err, store.ErrNotLive) {
-		fmt.Fprintln(a.Stdout, "Nobody holds the lease any more; there was nothing to break.")
+		fmt.Fprintln(a.Stdout, "The lease is not held any more; there was nothing to break.")
 		return nil
 	}
 	if err != nil {

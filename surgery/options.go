@@ -31,7 +31,7 @@ type EditOptions struct {
 
 // EditState changes the state under the lease, without acting on the world.
 func EditState(ctx context.Context, a *terminal.Terminal, s *stack.Stack, wait time.Duration, change func(doc *state.Document) (*state.Document, error)) error {
-	before, _ := store.ReadLease(ctx, s.Store) // without it nobody is waited for
+	before, _ := store.ReadLease(ctx, s.Store) // without it there is no wait
 	err := stack.UnderLease(ctx, a, s, store.LeaseConfig{Wait: wait}, func(ctx context.Context, w apply.Rewriter) error {
 		_, err := w.Edit(ctx, change)
 		return err

@@ -89,7 +89,7 @@ func declaredFor(ctx context.Context, a *terminal.Terminal, l *configuration.Loa
 		return nil, err
 	}
 	if err := a.Diagnostics(src.Files(), diags); err != nil {
-		return nil, errors.Join(err, errors.New("mend the files, or use --without-files"))
+		return nil, errors.Join(err, errors.New("fix the files, or use --without-files"))
 	}
 	if l.Sealer, err = l.Stack.Sealer(ctx, l.Document, false); err != nil {
 		return nil, err

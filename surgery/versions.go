@@ -82,7 +82,7 @@ func Rollback(ctx context.Context, a *terminal.Terminal, s *stack.Stack, wait ti
 				return fmt.Errorf("serial %d is of another stack's lineage (%s, here %s); fray state push --force puts it in place", serial, older.Lineage, present.Lineage)
 			}
 			next.Serial = present.Serial
-			next.Unmanaged = present.Clone().Unmanaged // what was given up since stays so
+			next.Unmanaged = present.Clone().Unmanaged // what was released since stays so
 			for _, addr := range keepEnded(next, present) {
 				fmt.Fprintf(a.Stdout, "Kept: %s has ended since.\n", addr)
 			}

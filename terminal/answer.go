@@ -11,7 +11,7 @@ import (
 	"golang.org/x/term"
 )
 
-// ReadLine reads a line that somebody types, until ctx ends.
+// ReadLine reads a line that the user types, until ctx ends.
 func (a *Terminal) ReadLine(ctx context.Context) (string, error) {
 	return answered(ctx, func() (string, error) {
 		if a.typed == nil { // one for all questions: it may have read ahead

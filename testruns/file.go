@@ -132,7 +132,8 @@ func (s *testStack) destroy(hard context.Context) error {
 	r.Change = &proposal.Change{Desired: func(doc *state.Document) schema.Desired {
 		return schema.Desired{Providers: doc.Desired.Providers}
 	}}
-	return printed(r.CarryOut(hard, hard, nil), &told)
+	_, err := r.CarryOut(hard, hard, nil)
+	return printed(err, &told)
 }
 
 // testParallelism is how many operations an apply of a test has at once.

@@ -64,8 +64,8 @@ func (r *testReport) status() testStatus {
 	return testPassed
 }
 
-// fileReport tells of the runs of one file. Where several files run at once, it
-// is held back until the file ends.
+// fileReport reports the runs of one file. Where several files run at once, it
+// is printed when the file ends.
 type fileReport struct {
 	*testReport
 	path     string

@@ -2,6 +2,7 @@ package testruns
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -107,7 +108,7 @@ func late(v cty.Value) eval.Late { return func() (cty.Value, error) { return v, 
 func (r *testRun) evaluate(st *testStack, opts eval.Options) (*eval.Scope, bool) {
 	scope, diags := st.src.Scope(opts)
 	maps.Copy(r.files, st.src.Files())
-	rest, conditions := r.sift(diags)
+	rest, conditions := r.partition(diags)
 	rest = terminal.ErrorsOf(rest)
 	switch {
 	case scope.Config() != nil || conditions.HasErrors():
@@ -122,9 +123,9 @@ func (r *testRun) evaluate(st *testStack, opts eval.Options) (*eval.Scope, bool)
 	return scope, true
 }
 
-// sift takes out the failures that are expected, and sets those apart that are
-// not. A check that fails only warns elsewhere; a test is there to find it.
-func (r *testRun) sift(diags hcl.Diagnostics) (rest, conditions hcl.Diagnostics) {
+// partition removes the failures that are expected, and separates the failed conditions
+// that are not. A failed check is only a warning elsewhere; a test is there to find it.
+func (r *testRun) partition(diags hcl.Diagnostics) (rest, conditions hcl.Diagnostics) {
 	for _, d := range diags {
 		failed, ok := hcl.DiagnosticExtra[diagnose.FailedCondition](d)
 		switch {
@@ -208,8 +209,8 @@ func (r *testRun) plan(l *configuration.Loaded) (*proposal.Change, *plan.Plan, b
 func (r *testRun) allowed(l *configuration.Loaded, p *plan.Plan) bool {
 	var diags hcl.Diagnostics
 	for i := range p.Blocked {
-		if refused := &p.Blocked[i]; !r.expects(refused.Addr.String()) {
-			diags = append(diags, proposal.RefusalDiagnostic(l, refused))
+		if blocked := &p.Blocked[i]; !r.expects(blocked.Addr.String()) {
+			diags = append(diags, proposal.BlockedDiagnostic(l, blocked))
 		}
 	}
 	if len(diags) > 0 {
@@ -275,14 +276,9 @@ func (r *testRun) apply(st *testStack, l *configuration.Loaded, c *proposal.Chan
 	l.Disposable, l.Desired = true, configuration.Unprotected(l.Desired) // the plan was allowed
 	var told bytes.Buffer
 	run := &rollout.Rollout{Terminal: quietApp(&told), Options: flags, Loaded: l, Change: c}
-	err := run.CarryOut(r.soft, r.hard, p)
+	doc, err := run.CarryOut(r.soft, r.hard, p)
 	r.details.Write(told.Bytes())
-	if run.Executor != nil {
-		st.doc = run.Executor.Document()
-	}
-	if st.doc == nil {
-		st.doc = l.Document
-	}
+	st.doc = cmp.Or(doc, st.doc, l.Document)
 	return r.applied(l, st.doc, err, told.String())
 }
 
@@ -357,7 +353,7 @@ func (r *testRun) missing() {
 // otherwise.
 const testTimeout = 10 * time.Minute
 
-// quietApp is an app that asks nobody and writes to w.
+// quietApp is an app that asks no questions and writes to w.
 func quietApp(w io.Writer) *terminal.Terminal {
 	return &terminal.Terminal{Stdout: w, Stderr: w, NoColor: true, PlainProgress: true}
 }

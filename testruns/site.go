@@ -13,6 +13,7 @@ import (
 	"github.com/fray-ml/fray/providers/local"
 	"github.com/fray-ml/fray/release"
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/sleep"
 	"github.com/fray-ml/fray/stack"
 	"github.com/fray-ml/fray/terminal"
 )
@@ -52,12 +53,12 @@ func newTestSite(ctx context.Context, a *terminal.Terminal) (*testSite, error) {
 	return nil, fmt.Errorf("make a directory for tests: %w", err)
 }
 
-// lockTest takes the lock of a directory, if nobody has it.
+// lockTest takes the lock of a directory, if it is free.
 func lockTest(dir string) (*os.File, error) {
 	return filelock.Take(filepath.Join(dir, testLock))
 }
 
-// sweepTests takes down what was left by those who were killed.
+// sweepTests takes down what killed processes left.
 func sweepTests(ctx context.Context, a *terminal.Terminal, all string) error {
 	entries, err := os.ReadDir(all)
 	if err != nil {
@@ -66,7 +67,7 @@ func sweepTests(ctx context.Context, a *terminal.Terminal, all string) error {
 	for _, e := range entries {
 		left := &testSite{dir: filepath.Join(all, e.Name())}
 		if left.lock, err = lockTest(left.dir); err != nil {
-			continue // somebody is testing, or has just removed it
+			continue // another process is testing, or has just removed it
 		}
 		found, err := left.takeDown(ctx)
 		if err == nil {
@@ -135,10 +136,8 @@ func takeDownSlices(ctx context.Context, root string) (int, error) {
 				return found, err
 			}
 		}
-		select {
-		case <-ctx.Done():
+		if !sleep.For(ctx, 50*time.Millisecond) {
 			return found, fmt.Errorf("slices of tests are still there: %w", context.Cause(ctx))
-		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/fray-ml/fray/proposal"
 	"github.com/fray-ml/fray/rollout"
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/sleep"
 	"github.com/fray-ml/fray/stack"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/terminal"
@@ -50,7 +51,7 @@ type followed struct {
 
 // newFollowed parses --config: a directory, or git URL@REF.
 func newFollowed(ctx context.Context, a *terminal.Terminal, source string, flags configuration.Options) (*followed, error) {
-	flags.Input = false // whoever started the watch may have gone
+	flags.Input = false // the user who started the watch may have gone
 	f := &followed{terminal: a, flags: flags, poll: dirPoll}
 	url, git := strings.CutPrefix(source, "git ")
 	if !git {
@@ -88,7 +89,7 @@ func newFollowed(ctx context.Context, a *terminal.Terminal, source string, flags
 }
 
 // outside refuses a repository whose state would be in its checkout, where
-// nobody would look for it and a cleaner of caches would remove it.
+// it is not expected and a cleaner of caches would remove it.
 func (f *followed) outside() error {
 	where, err := configuration.LocateSite(f.terminal, []string{f.dir}, f.flags)
 	if err != nil {
@@ -135,12 +136,7 @@ func (f *followed) run(ctx context.Context) {
 	told := ""
 	for ctx.Err() == nil {
 		told = f.tell(ctx, f.look(ctx), told)
-		timer := time.NewTimer(f.poll)
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		}
-		timer.Stop()
+		sleep.For(ctx, f.poll)
 	}
 }
 
@@ -225,8 +221,7 @@ func (f *followed) proposal(ctx context.Context) (*controller.Proposal, error) {
 		f.providers = l.Desired.Providers
 	}
 	f.keys = l.Stack.Keys
-	r := &rollout.Rollout{Terminal: f.terminal, Loaded: l, Change: c}
-	if err := r.ShipAgent(ctx, &state.Document{Desired: l.Desired}); err != nil {
+	if err := rollout.ShipAgent(ctx, l, &state.Document{Desired: l.Desired}, nil); err != nil {
 		return nil, err
 	}
 	name := f.dir

@@ -23,7 +23,7 @@ func registerRun(f *rollout.Options, cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&f.AutoApprove, "auto-approve", "y", false, "do not ask")
 	cmd.Flags().IntVar(&f.Parallelism, "parallelism", 32, "at most `N` operations at once")
 	cmd.Flags().DurationVar(&f.Timeout, "timeout", 10*time.Minute, "after this `TIME` leave what still waits as pending and exit with 3; 0 waits for ever")
-	cmd.Flags().DurationVar(&f.LeaseTimeout, "lease-timeout", 0, "how long to wait for somebody else who is changing the stack")
+	cmd.Flags().DurationVar(&f.LeaseTimeout, "lease-timeout", 0, "how long to wait for another process that is changing the stack")
 }
 
 func applyCommand(a *terminal.Terminal) *cobra.Command {
@@ -60,7 +60,7 @@ and, however it ends, the result: "outcome" ("complete", "failed", "pending" or
 			r := &rollout.Rollout{Terminal: a, Options: &flags}
 			flags.Input = flags.Input && !flags.JSON
 			if flags.JSON && !flags.AutoApprove && !savedplan.IsFile(args) {
-				return errors.New("--json leaves nobody to ask; use --auto-approve or a saved plan with it")
+				return errors.New("--json cannot ask for approval; add --auto-approve or apply a saved plan")
 			}
 			if savedplan.IsFile(args) {
 				return r.ApplySaved(cmd.Context(), args[0])

@@ -36,8 +36,8 @@ var (
 	faultsShare     = flag.Float64("faults.share", 1, "of all points, drawn by the seed, that are tried with -faults.all")
 )
 
-// TestBucketFaults lets one thing go wrong with one request to the bucket while
-// a command works: it succeeds, or says what is wrong and succeeds when it is
+// TestBucketFaults makes one request to the bucket fail while
+// a command works: it succeeds, or reports what is wrong and succeeds when it is
 // run again. Then there is nothing left to do, nothing was started twice, the lock
 // is free, and a destroy leaves nothing.
 //

@@ -51,7 +51,7 @@ type bucketRequest struct {
 func (r bucketRequest) String() string { return fmt.Sprintf("%s #%d", r.kind, r.nth) }
 
 // faultyBucket comes between processes and a service: it counts requests and
-// does one thing to one of them.
+// disturbs one of them.
 type faultyBucket struct {
 	service http.Handler
 	prefix  string // of the stack whose requests count

@@ -34,8 +34,8 @@ job "talker" {
 
 // TestClusterClocks runs agents, controllers and commands whose clocks are wrong
 // by ten minutes, each in its own direction: the clock of the process, so that
-// everything in it is wrong. No host counts as silent, nobody takes the lease of
-// who renews it, no token is refused, what is preempted is made again, and who
+// everything in it is wrong. No host counts as silent, a lease that is renewed is not
+// taken over, no token is refused, what is preempted is made again, and who
 // is dead is replaced by one whose clock is right.
 func TestClusterClocks(t *testing.T) {
 	needsFray(t)

@@ -23,7 +23,7 @@ job "first" {
 `
 
 // TestFirstWatchAndApply starts the first watch and the first apply of a stack at
-// once. Whoever makes its state, both know it by the same mark.
+// once. Whichever of them creates its state, both know it by the same mark.
 func TestFirstWatchAndApply(t *testing.T) {
 	t.Parallel()
 	rounds := 6
@@ -102,7 +102,7 @@ func TestFirstWatchBetween(t *testing.T) {
 	}
 }
 
-// awaitLease waits until somebody holds the lease and serves by it, or is an
+// awaitLease waits until a process holds the lease and serves by it, or is an
 // apply, which serves nothing.
 func (s *proofStack) awaitLease(t *testing.T) {
 	t.Helper()
@@ -113,7 +113,7 @@ func (s *proofStack) awaitLease(t *testing.T) {
 	if err := within(proofPatience, func() error {
 		lease, err := store.ReadLease(t.Context(), st)
 		if err == nil && (lease.Released || lease.ControllerAddress == "" && lease.Command != "fray apply") {
-			err = errors.New("nobody leads")
+			err = errors.New("no controller leads")
 		}
 		return err
 	}); err != nil {
@@ -124,8 +124,8 @@ func (s *proofStack) awaitLease(t *testing.T) {
 // heldRead is an answer that is kept back.
 type heldRead struct{ came, goOn chan struct{} }
 
-// holdRead keeps the n-th answer back to whoever reads the state, until the test
-// says to go on.
+// holdRead holds the n-th answer to a read of the state, until the test
+// releases it.
 func (e *emulator) holdRead(n int) *heldRead {
 	held := &heldRead{came: make(chan struct{}), goOn: make(chan struct{})}
 	var mu sync.Mutex

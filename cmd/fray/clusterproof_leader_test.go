@@ -105,7 +105,7 @@ func (p *clusterProof) killLeader(t *testing.T, leader int, child string, death 
 }
 
 // TestClusterLeaderSuspended stops the leader with SIGSTOP past its lease, with a
-// launch on its way to it. Another one leads and launches; woken up, the first
+// launch on its way to it. Another one leads and launches; once resumed, the first
 // one writes nothing of the stack, and says that it does not lead.
 func TestClusterLeaderSuspended(t *testing.T) {
 	t.Parallel()

@@ -39,7 +39,7 @@ func TestClusterAgentCutOff(t *testing.T) {
 
 	away := p.cutOff(t, pids[0])
 	away.refuses(t)
-	away.heal()
+	away.reconnect()
 	if got := p.host(t, pids[0]).Task.Attempt; got != 1 {
 		t.Errorf("after it was cut off, the host of child-0 reports attempt %d, want 1", got)
 	}
@@ -55,12 +55,12 @@ func TestClusterAgentCutOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	away.refuses(t)
-	away.heal()
+	away.reconnect()
 	p.awaitNote(t, "starts", "child-1 1")
 
 	away = p.cutOff(t, pids[2])
 	p.awaitNote(t, "told", "registered child-2 2") // overlaps are noted by the task
-	away.heal()
+	away.reconnect()
 	p.finish(t, map[string]int{"child-2": 2})
 }
 
@@ -103,7 +103,7 @@ func (c *cut) ofTheAgent(r *http.Request) bool {
 	return is
 }
 
-func (c *cut) heal() { c.bucket.between.Store(nil) }
+func (c *cut) reconnect() { c.bucket.between.Store(nil) }
 
 // refuses returns when the agent has tried often.
 func (c *cut) refuses(t *testing.T) {

@@ -38,14 +38,14 @@ func TestClusterPartition(t *testing.T) {
 	if sent := p.noted("told", "answered child-1"); len(sent) > 0 {
 		t.Errorf("a launch was answered through a network that is down: %q", sent)
 	}
-	parents.heal(t, parents.api)
+	parents.reconnect(t, parents.api)
 	p.awaitNote(t, "told", "answered child-1 ")
 	p.awaitNote(t, "told", "registered child-1 1")
 
 	// The store is out of reach for less than a host may be silent.
 	parents.cut(t, parents.store)
 	p.awaitSilence(t, parent, 8*time.Second)
-	parents.heal(t, parents.store)
+	parents.reconnect(t, parents.store)
 	p.allow(t, "go-child-2")
 	p.awaitNote(t, "told", "registered child-2 1")
 	if got := p.host(t, parent).Task; got.Attempt != 1 || syscall.Kill(parent, 0) != nil {
@@ -61,15 +61,15 @@ func TestClusterPartition(t *testing.T) {
 		t.Errorf("%s ended when its host was cut off: %v", victim, err)
 	}
 	p.awaitNote(t, "told", "registered "+victim+" 2") // overlaps are noted by the task
-	childs.heal(t, childs.store)
-	childs.heal(t, childs.api)
+	childs.reconnect(t, childs.store)
+	childs.reconnect(t, childs.api)
 	p.finish(t, map[string]int{victim: 2})
 }
 
-// TestClusterPartitionOfBothWaysHeals cuts a parent's and a child's host off from
+// TestClusterPartitionOfBothWaysEnds cuts a parent's and a child's host off from
 // controller and store at once, for less than a host may be silent: nothing is ended,
 // nothing starts twice, and attempts keep their numbers.
-func TestClusterPartitionOfBothWaysHeals(t *testing.T) {
+func TestClusterPartitionOfBothWaysEnds(t *testing.T) {
 	t.Parallel()
 	parents, childs := newNetwork(t, 3), newNetwork(t, 4)
 	p := newPartition(t, parents, childs)
@@ -87,8 +87,8 @@ func TestClusterPartitionOfBothWaysHeals(t *testing.T) {
 	p.awaitSilence(t, parent, 8*time.Second)
 	p.awaitSilence(t, pid, 8*time.Second)
 	for _, n := range []*network{parents, childs} {
-		n.heal(t, n.store)
-		n.heal(t, n.api)
+		n.reconnect(t, n.store)
+		n.reconnect(t, n.api)
 	}
 	p.awaitWordOf(t, parent)
 	p.awaitWordOf(t, pid)
@@ -314,9 +314,9 @@ func shell(t *testing.T, args ...string) {
 	}
 }
 
-// cut has packets to and from an outer address vanish, until heal.
-func (n *network) cut(t *testing.T, address string)  { n.set(t, address, "down") }
-func (n *network) heal(t *testing.T, address string) { n.set(t, address, "up") }
+// cut has packets to and from an outer address vanish, until reconnect.
+func (n *network) cut(t *testing.T, address string)       { n.set(t, address, "down") }
+func (n *network) reconnect(t *testing.T, address string) { n.set(t, address, "up") }
 
 func (n *network) set(t *testing.T, address, how string) {
 	t.Helper()

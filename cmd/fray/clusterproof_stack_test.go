@@ -125,7 +125,7 @@ func (p *clusterProof) leader(t *testing.T) (int, error) {
 			return lease.PID, nil
 		}
 	}
-	return 0, fmt.Errorf("nobody leads: the lease is that of pid %d", lease.PID)
+	return 0, fmt.Errorf("no controller leads: the lease is that of pid %d", lease.PID)
 }
 
 // awaitLeader waits for a watch that leads and is not one.

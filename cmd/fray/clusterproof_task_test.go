@@ -125,7 +125,7 @@ func (p *proofTask) await(file string) {
 	}
 }
 
-// keep makes a call until somebody answers it.
+// keep makes a call until it is answered.
 func (p *proofTask) keep(call func(ctx context.Context) error) error {
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)

@@ -85,7 +85,7 @@ removed {
 // amendStack is a stack that is crashed while its files move what it has.
 type amendStack struct {
 	*proofStack
-	gone string // the slice that is let go of and taken up
+	gone string // the slice that is released and imported again
 }
 
 func newAmendStack(t *testing.T, bucket *emulator) *amendStack {
@@ -130,7 +130,7 @@ func (s *amendStack) turn(t *testing.T, to side) {
 	s.write(t, text)
 }
 
-// check compares the stack with a side: its addresses, what is disowned, and
+// check compares the stack with a side: its addresses, what is unmanaged, and
 // that nothing was started but once.
 func (s *amendStack) check(t *testing.T, to side) error {
 	st, err := s.store(t)
@@ -155,9 +155,9 @@ func (s *amendStack) check(t *testing.T, to side) error {
 	if !slices.Equal(got, want) {
 		err = errors.Join(err, fmt.Errorf("jobs: got %q, want %q", got, want))
 	}
-	disowned := slices.Collect(maps.Keys(doc.Unmanaged))
-	if letGo := to == 1; len(disowned) != int(to) || letGo && disowned[0] != s.gone {
-		err = errors.Join(err, fmt.Errorf("disowned: got %q, want %q only on side 1", disowned, s.gone))
+	unmanaged := slices.Collect(maps.Keys(doc.Unmanaged))
+	if letGo := to == 1; len(unmanaged) != int(to) || letGo && unmanaged[0] != s.gone {
+		err = errors.Join(err, fmt.Errorf("unmanaged: got %q, want %q only on side 1", unmanaged, s.gone))
 	}
 	started, readErr := s.lines("starts")
 	if slices.Sort(started); !slices.Equal(started, []string{"gone", "many", "many", "one"}) {

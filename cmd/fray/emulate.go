@@ -20,7 +20,7 @@ import (
 func emulateCommand(a *terminal.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "emulate",
-		Short: "Run a cloud on this machine, to try things out on",
+		Short: "Run an emulated cloud on this machine",
 	}
 	cmd.AddCommand(emulateGCPCommand(a))
 	return cmd
@@ -46,8 +46,8 @@ TPUs in them. What is printed makes every other fray command use it:
   export FRAY_GCP_ENDPOINT=http://127.0.0.1:8470
 
 A scenario says what the cloud is like: capacity, quota, preemptions, what fails
-and when (docs/guides/scenario.md). Without one it is calm and has plenty. Things
-can also be made to happen at once:
+and when (docs/guides/scenario.md). Without one it is calm and has plenty. Events
+can also be triggered at once:
 
   curl $FRAY_GCP_ENDPOINT/emulator/state
   curl -d name=NODE $FRAY_GCP_ENDPOINT/emulator/preempt

@@ -99,7 +99,7 @@ type graphEdge struct {
 	kind     edgeKind
 }
 
-// edgeKind is why one thing depends on another.
+// edgeKind is why one node depends on another.
 type edgeKind uint8
 
 const (

@@ -43,7 +43,7 @@ import {
 }
 `
 
-// importSite is a cloud with a node that somebody has made by hand.
+// importSite is a cloud with a node that was made by hand.
 type importSite struct {
 	*google.Emulator
 	t   *testing.T

@@ -40,7 +40,7 @@ it too.`,
 		},
 	}
 	registerEdit(&flags, cmd)
-	cmd.Flags().StringVar(&reason, "reason", "", "`WHY`, for those who find the stack paused")
+	cmd.Flags().StringVar(&reason, "reason", "", "`WHY`, shown where the stack is reported as paused")
 	return cmd
 }
 

@@ -42,7 +42,7 @@ code 2), also where nothing else changes.`,
 			if err := proposal.Show(a, l, p, flags.JSON, verbose); err != nil {
 				return err
 			}
-			if err := proposal.ShowRefusals(a, l, p); err != nil {
+			if err := proposal.ShowBlocked(a, l, p); err != nil {
 				return err
 			}
 			if out != "" {

@@ -10,11 +10,11 @@ import (
 	"github.com/fray-ml/fray/terminal"
 )
 
-// troublePace is the time between two lines about a store that does not answer.
+// problemPace is the time between two lines about a store that does not answer.
 const problemPace = 20 * time.Second
 
-// withProblems returns a context in which whoever sits at the terminal is told that a
-// bucket is asked again and again, and why, while they see nothing happen.
+// withProblems returns a context whose retries of requests to a bucket are reported at the
+// terminal, with their cause, while nothing else is printed.
 func withProblems(ctx context.Context, a *terminal.Terminal) context.Context {
 	if !terminal.IsTerminal(a.Stderr) {
 		return ctx
@@ -22,7 +22,7 @@ func withProblems(ctx context.Context, a *terminal.Terminal) context.Context {
 	return client.WithRetryNotice(ctx, (&problemNotice{app: a, now: time.Now}).tell)
 }
 
-// problemNotice tells of what many goroutines run into, at most one line per troublePace.
+// problemNotice reports problems of many goroutines, at most one line per problemPace.
 type problemNotice struct {
 	app *terminal.Terminal
 	now func() time.Time

@@ -10,8 +10,8 @@ import (
 	"github.com/fray-ml/fray/terminal"
 )
 
-// Whoever waits for a store is told why, and not at each try.
-func TestTroubleIsTold(t *testing.T) {
+// A wait for a store is reported with its cause, and not at each try.
+func TestProblemsAreReported(t *testing.T) {
 	var out bytes.Buffer
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	told := &problemNotice{app: &terminal.Terminal{Stderr: &out}, now: func() time.Time { return now }}

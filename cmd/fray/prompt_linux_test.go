@@ -16,7 +16,7 @@ import (
 	"github.com/fray-ml/fray/terminal/terminaltest"
 )
 
-// typist is a fray with somebody at a real terminal.
+// typist is a fray with a user at a real terminal.
 type typist struct {
 	*os.File // the keyboard, and the screen
 	slave    *os.File
@@ -79,7 +79,7 @@ func (s *typist) echoes(t *testing.T) bool {
 	return state.Lflag&unix.ECHO != 0
 }
 
-// ends waits for the end, and reads on: nobody ends who cannot write.
+// ends waits for the end, and reads on: a process that cannot write does not end.
 func (s *typist) ends(t *testing.T, want int) {
 	t.Helper()
 	go func() { _, _ = io.Copy(io.Discard, s.File) }() // until it is closed
@@ -108,7 +108,7 @@ const (
 	ctrlD        = "\x04"
 )
 
-// The end of what is typed is as if nobody were there to ask.
+// The end of the input counts as no answer.
 func TestEndOfInputAtAPrompt(t *testing.T) {
 	dir := t.TempDir()
 	writeConfig(t, dir, asksTwice)
@@ -128,8 +128,8 @@ func TestPromptHidesWhatIsSensitive(t *testing.T) {
 	s.sees(t, "7")
 	s.sees(t, "Value: ")
 	s.hides(t)
-	s.types(t, "hush\n")
-	if shown := s.sees(t, "Plan: outputs change"); strings.Contains(shown, "hush") {
+	s.types(t, "sesame\n")
+	if shown := s.sees(t, "Plan: outputs change"); strings.Contains(shown, "sesame") {
 		t.Errorf("the screen shows the sensitive answer:\n%s", shown)
 	}
 	s.ends(t, 0)

@@ -39,7 +39,7 @@ func TestCrowd(t *testing.T) {
 	t.Run("bucket", func(t *testing.T) {
 		bucket := newEmulator(t)
 		turnedAway := make(chan struct{})
-		// The first one works until somebody was told that it does.
+		// The first one works until another was rejected because of it.
 		between := func(_ http.ResponseWriter, r *http.Request) bool {
 			if isPut(r, store.StateKey) {
 				select {
@@ -64,7 +64,7 @@ type member struct {
 
 func (m *member) accepted() bool { return m.end.code == 0 }
 
-// proveCrowd closes turnedAway, unless it is nil, when somebody was.
+// proveCrowd closes turnedAway, unless it is nil, at the first rejection.
 func proveCrowd(t *testing.T, s *proofStack, turnedAway chan struct{}) {
 	s.write(t, fmt.Sprintf(crowdConfig, crowd, filepath.Join(s.dir, "starts")))
 	members := make([]*member, crowd)
@@ -102,7 +102,7 @@ func proveCrowd(t *testing.T, s *proofStack, turnedAway chan struct{}) {
 	t.Logf("%d changes were accepted, %d of them without waiting; %d were turned away",
 		len(accepted), len(accepted)-crowd/2, crowd-len(accepted))
 	if turnedAway != nil && len(accepted) == crowd {
-		t.Error("nobody was turned away")
+		t.Error("no apply was turned away")
 	}
 	showSerialized(t, s, accepted)
 	s.must(t, "apply", "--auto-approve")           // nothing keeps the others out for good
@@ -120,7 +120,7 @@ func proveCrowd(t *testing.T, s *proofStack, turnedAway chan struct{}) {
 
 var whoWorks = regexp.MustCompile(`\S+@\S+ \(pid (\d+), fray apply\) has been changing this stack`)
 
-// toldWhoWorks returns what is wrong with how somebody was turned away.
+// toldWhoWorks returns what is wrong with the message of a rejected apply.
 func (m *member) toldWhoWorks(members []*member) error {
 	match := whoWorks.FindStringSubmatch(m.end.stderr)
 	if m.waits || m.end.code != terminal.ExitError || match == nil {

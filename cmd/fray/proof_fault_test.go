@@ -14,7 +14,7 @@ import (
 	"github.com/fray-ml/fray/state/store"
 )
 
-// TestSingleFault lets one thing go wrong with the bucket while an apply works,
+// TestSingleFault injects one fault into the bucket while an apply works,
 // each of those after which Terraform's state stays locked or unsaved. The
 // apply succeeds, and the next one is not kept out.
 func TestSingleFault(t *testing.T) {

@@ -49,7 +49,7 @@ func TestReaders(t *testing.T) {
 	s.must(t, "plan", "--detailed-exitcode")
 }
 
-// lookOnly runs everything that reads a stack which an apply works on.
+// lookOnly runs every command that reads a stack which an apply works on.
 func lookOnly(t *testing.T, s *proofStack) {
 	t.Helper()
 	readers := newDoor(t, s.bucket, func(*http.Request, bool) bool { return false }, nil)
@@ -74,6 +74,6 @@ func lookOnly(t *testing.T, s *proofStack) {
 		}
 	}
 	if got := readers.written(); len(got) > 0 {
-		t.Errorf("those who only look wrote %q", got)
+		t.Errorf("commands that only read wrote %q", got)
 	}
 }

@@ -82,8 +82,8 @@ func (f rehearseFlags) seedOf(s rehearse.Scenario) uint64 {
 	return cmp.Or(f.seed, s.Cloud.Seed, 1)
 }
 
-// rehearsalConfig is what the files ask for, without looking at their state or their cloud.
-// Secrets are sealed with a key that nobody keeps.
+// rehearsalConfig is what the files ask for, without reading their state or their cloud.
+// Secrets are sealed with a key that is not kept.
 func rehearsalConfig(ctx context.Context, a *terminal.Terminal, paths []string, flags configuration.Options) (rehearse.Config, error) {
 	src, diags := configuration.Parse(paths)
 	l := &configuration.Loaded{Source: src, Paths: paths}

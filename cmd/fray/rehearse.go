@@ -16,7 +16,7 @@ func rehearseCommand(a *terminal.Terminal) *cobra.Command {
 		Use:   "rehearse [DIR | FILE...]",
 		Short: "See how a configuration would fare on Google Cloud",
 		Long: `Apply the files to an emulated Google Cloud and keep them true for a week of its
-weather: preemptions, stockouts, hosts that die, calls that fail. The clock jumps
+faults: preemptions, stockouts, hosts that die, calls that fail. The clock jumps
 from event to event, so that a week takes seconds. Nothing real is touched or run:
 jobs are taken to work for the whole time, with a checkpoint every 30 minutes and 4
 minutes to get going, unless the scenario's workload blocks say otherwise.
@@ -37,9 +37,9 @@ itself did something that it never should.`,
 	}
 	registerConfig(&flags.Options, cmd)
 	_ = cmd.Flags().MarkHidden("local") // it never is
-	cmd.Flags().StringVar(&flags.scenario, "scenario", rehearse.ScenarioUsual, "the weather: calm, usual, stormy or a `FILE`")
+	cmd.Flags().StringVar(&flags.scenario, "scenario", rehearse.ScenarioUsual, "the faults: calm, usual, stormy or a `FILE`")
 	cmd.Flags().DurationVar(&flags.lasts, "for", 7*24*time.Hour, "rehearse so much `TIME`")
-	cmd.Flags().Uint64Var(&flags.seed, "seed", 0, "draw the weather from `NUMBER`; 0: the scenario's own, or 1")
+	cmd.Flags().Uint64Var(&flags.seed, "seed", 0, "draw the faults from `NUMBER`; 0: the scenario's own, or 1")
 	cmd.Flags().BoolVar(&flags.json, "json", false, "print JSON (docs/rehearsal-json.md)")
 	return cmd
 }

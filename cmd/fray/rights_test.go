@@ -290,7 +290,7 @@ func child(name string) *clusterapi.JobRequest {
 	}
 }
 
-// callsActors greets a server of job.one with the identity of a task.
+// callsActors shakes hands with a server of job.one with the identity of a task.
 func callsActors(ctx context.Context, r *rights, _ *grpc.ClientConn, column string) error {
 	job := map[string]string{"task": "one", "task of another namespace": "two"}[column]
 	identity := func(job string) (*actorrpc.Identity, error) {

@@ -128,7 +128,7 @@ func eventually(ts *testscript.TestScript, neg bool, args []string) {
 // background CMD ARGS… starts a command that is ended with the script.
 func background(ts *testscript.TestScript, _ bool, args []string) { start(ts, args, nil) }
 
-// asking CMD ARGS… is background with somebody at the keyboard who types nothing.
+// asking CMD ARGS… is background with a keyboard at which nothing is typed.
 func asking(ts *testscript.TestScript, _ bool, args []string) {
 	keyboard, silent, err := os.Pipe()
 	ts.Check(err)

@@ -22,7 +22,7 @@ func showCommand(a *terminal.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show [PLANFILE]",
 		Short: "Show the state, or a saved plan",
-		Long: `Show what the state records of everything that was carried out, or, with
+		Long: `Show what the state records of all that was carried out, or, with
 PLANFILE, a saved plan as fray plan printed it. Sensitive values are not shown.
 show reads only; it takes no lease and looks at nothing that runs: that is
 fray status.`,

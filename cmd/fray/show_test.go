@@ -13,7 +13,7 @@ import (
 	"github.com/fray-ml/fray/terminal"
 )
 
-// shownState has one of everything that show prints of a state.
+// shownState has one of each kind of record that show prints.
 func shownState() *state.Document {
 	job := &schema.Job{
 		Addr: schema.Address{Kind: schema.KindJob, Group: "math", Name: "trainer", Key: schema.StringKey("a")}, Namespace: "rl",

@@ -10,7 +10,7 @@ import (
 func stateCommand(a *terminal.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "state",
-		Short: "Look into the state, and mend it by hand",
+		Short: "Inspect the state, and edit it by hand",
 	}
 	cmd.AddCommand(
 		stateListCommand(a), stateShowCommand(a), statePullCommand(a), stateHistoryCommand(a), stateLeaseCommand(a),
@@ -27,5 +27,5 @@ func registerState(f *surgery.Options, cmd *cobra.Command) {
 
 func registerEdit(f *surgery.EditOptions, cmd *cobra.Command) {
 	registerState(&f.Options, cmd)
-	cmd.Flags().DurationVar(&f.LeaseTimeout, "lease-timeout", 0, "how long to wait for somebody else who is changing the stack")
+	cmd.Flags().DurationVar(&f.LeaseTimeout, "lease-timeout", 0, "how long to wait for another process that is changing the stack")
 }

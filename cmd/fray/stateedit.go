@@ -63,7 +63,7 @@ func stateRemoveCommand(a *terminal.Terminal) *cobra.Command {
 		Use:   "rm ADDR...",
 		Short: "Forget addresses without destroying anything",
 		Long: `Forget addresses without destroying anything: what runs keeps running, and no
-plan touches its slices any more, which fray status lists as disowned. What is
+plan touches its slices any more, which fray status lists as unmanaged. What is
 still declared is made anew by the next apply. fray state import takes slices up
 again. To end what runs, use fray destroy --target or fray stop instead.`,
 		Args: cobra.MinimumNArgs(1),
@@ -87,7 +87,7 @@ again. To end what runs, use fray destroy --target or fray stop instead.`,
 				fmt.Fprintf(a.Stdout, "Forgot %s.\n", addr)
 			}
 			if n := len(removed.Slices); n > 0 {
-				fmt.Fprintf(a.Stdout, "%d slices run on and are disowned: %s.\n", n, strings.Join(removed.Slices, ", "))
+				fmt.Fprintf(a.Stdout, "%d slices keep running, unmanaged: %s.\n", n, strings.Join(removed.Slices, ", "))
 			}
 			return nil
 		},
@@ -105,7 +105,7 @@ func stateImportCommand(a *terminal.Terminal) *cobra.Command {
 		Use:   "import ADDR ID...",
 		Short: "Take existing slices up as a declared job's or reservation's",
 		Long: `Take slices that exist up as those of a declared job instance, service replica
-or reservation that has none: disowned ones, or ones that carry this stack's mark
+or reservation that has none: unmanaged ones, or ones that carry this stack's mark
 and that nothing uses. They must have the declared shape. An attempt that runs on
 them is taken over with its number and budgets, and goes on.
 

@@ -21,7 +21,7 @@ func stateLeaseCommand(a *terminal.Terminal) *cobra.Command {
 lease lapses by itself seconds after its holder died, so nothing has to be
 unlocked after a crash. --break ends the lease of a holder that lives, for one
 that hangs or was forgotten on a machine out of reach; it needs --force and is
-recorded. Whoever held it can write nothing any more and stops within seconds.`,
+recorded. Its former holder cannot write any more and stops within seconds.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if force && !end {
@@ -41,7 +41,7 @@ recorded. Whoever held it can write nothing any more and stops within seconds.`,
 				}
 			}
 			if sight.Lease.Holder == "" {
-				fmt.Fprintln(a.Stdout, "Nobody has held this stack's lease yet.")
+				fmt.Fprintln(a.Stdout, "This stack's lease has never been held.")
 				return nil
 			}
 			if end {
@@ -55,7 +55,7 @@ recorded. Whoever held it can write nothing any more and stops within seconds.`,
 	}
 	registerState(&flags, cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.Flags().BoolVar(&end, "break", false, "end the lease of whoever holds it")
+	cmd.Flags().BoolVar(&end, "break", false, "end the current holder's lease")
 	cmd.Flags().BoolVar(&force, "force", false, "with --break: although the holder lives")
 	return cmd
 }

@@ -29,7 +29,7 @@ func TestStatusOfASilentController(t *testing.T) {
 	if err := watch.Start(); err != nil {
 		t.Fatal(err)
 	}
-	const kept, silent, nobody = " keeps it true since ", " does not answer at ", "Nobody watches this stack"
+	const kept, silent, unwatched = " keeps it true since ", " does not answer at ", "No controller watches this stack"
 	says := func(words ...string) {
 		t.Helper()
 		if err := within(proofPatience, func() error { return statusSays(t, dir, words) }); err != nil {
@@ -49,7 +49,7 @@ func TestStatusOfASilentController(t *testing.T) {
 		t.Error(err)
 	}
 	_ = watch.Wait() // it was killed
-	says("job.one", silent, nobody)
+	says("job.one", silent, unwatched)
 	heldElsewhere(t, dir, "127.0.0.1:1")
 	says("job.one", silent, "fray watch", " on elsewhere)")
 	t.Run("packets vanish", func(t *testing.T) {
@@ -94,7 +94,7 @@ func vanishing(t *testing.T) string {
 	const number = 5
 	n := newNetwork(t, number)
 	inner := strings.TrimSuffix(n.api, "1") + "2"
-	shell(t, "ip", "neigh", "replace", inner, "lladdr", "02:00:00:00:00:01", // nobody's
+	shell(t, "ip", "neigh", "replace", inner, "lladdr", "02:00:00:00:00:01", // no machine's
 		"dev", fmt.Sprintf("fo%dx%d", os.Getpid(), 2*number+1), "nud", "permanent")
 	return net.JoinHostPort(inner, "1")
 }

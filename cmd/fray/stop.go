@@ -59,7 +59,7 @@ ended already is named and left as it is.`,
 	}
 	registerConfig(&config, cmd)
 	cmd.Flags().DurationVar(&flags.Timeout, "timeout", 10*time.Minute, "give up waiting after this `TIME`")
-	cmd.Flags().DurationVar(&flags.LeaseTimeout, "lease-timeout", 0, "how long to wait for somebody else who is changing the stack")
+	cmd.Flags().DurationVar(&flags.LeaseTimeout, "lease-timeout", 0, "how long to wait for another process that is changing the stack")
 	cmd.Flags().StringVarP(&dir, "chdir", "C", ".", "act on the stack of `DIR` (or of one file)")
 	flags.Parallelism = 32
 	return cmd

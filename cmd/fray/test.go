@@ -37,7 +37,7 @@ object on a line for each event (docs/test-json.md).`,
 	}
 	registerConfig(&flags.Options, cmd)
 	_ = cmd.Flags().MarkHidden("local") // it always is
-	_ = cmd.Flags().MarkHidden("input") // nobody is asked
+	_ = cmd.Flags().MarkHidden("input") // tests ask no questions
 	cmd.Flags().StringArrayVar(&flags.Filter, "filter", nil, "run only the tests of `FILE`; may be repeated")
 	cmd.Flags().StringVar(&flags.Directory, "test-directory", "tests", "look for tests in `DIR`, too")
 	cmd.Flags().BoolVar(&flags.JSON, "json", false, "print JSON, an object on each line (docs/test-json.md)")

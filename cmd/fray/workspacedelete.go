@@ -49,6 +49,6 @@ With --force what runs in it runs on, and nothing looks after it any more.`,
 	}
 	registerWorkspace(&flags, cmd)
 	cmd.Flags().BoolVar(&force, "force", false, "although its state still has something; what runs, runs on")
-	cmd.Flags().DurationVar(&wait, "lease-timeout", 0, "how long to wait for somebody else who is changing the workspace")
+	cmd.Flags().DurationVar(&wait, "lease-timeout", 0, "how long to wait for another process that is changing the workspace")
 	return cmd
 }

@@ -29,7 +29,7 @@ const boxVersion = 1
 // maxDocument is the longest document in bytes, before compression.
 const maxDocument = 1 << 30
 
-// Label is what an encrypted document says in clear, for whoever finds it. The
+// Label is the plain part of an encrypted document, for readers without a key. The
 // document does not open if it was changed.
 type Label struct {
 	Version    int      `json:"fray_encrypted"`

@@ -176,7 +176,7 @@ func TestOpenErrors(t *testing.T) {
 	wantError(t, err, keyring.ErrWrongKey, "wrapped for "+owner.public)
 }
 
-// Whoever finds a document alone learns whom to ask.
+// The error of a document that cannot be opened names its recipients.
 func TestLocked(t *testing.T) {
 	alice := newEd25519(t, "alice@laptop")
 	forAlice := seal(t, lock{policy: recipients(alice.public)}.box(t), keyring.KindPlan, nil)

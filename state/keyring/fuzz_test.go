@@ -56,7 +56,7 @@ func FuzzOpen(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		got, err := box.Open(keyring.KindState, data)
 		if err == nil && string(got) != plain {
-			t.Errorf("opened %q, which nobody sealed", got)
+			t.Errorf("opened %q, which was never sealed", got)
 		}
 		known := err == nil
 		for _, kind := range kinds {

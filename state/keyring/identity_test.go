@@ -196,8 +196,8 @@ func TestSeveralIdentitiesInAFile(t *testing.T) {
 	}
 }
 
-// Whoever cannot open the key learns for whom it is, what was tried, and what
-// to do; and the message tells nothing of the identities.
+// The error of a key that cannot be opened names its recipients, what was tried, and what
+// to do; and it contains nothing of the identities.
 func TestLockedForAge(t *testing.T) {
 	owner, alice := newAgeIdentity(t), newEd25519(t, "alice@laptop")
 	_, _, data := lock{policy: recipients(owner.public, alice.public)}.make(t)
@@ -211,8 +211,8 @@ func TestLockedForAge(t *testing.T) {
 	tests := []struct{ name, path, want string }{
 		{"missing", missing, missing + " (there is no such file)"},
 		{"a directory", filepath.Dir(missing), " (is a directory)"},
-		{"somebody else's", other.file(t), " (of somebody else)"},
-		{"somebody else's SSH key", newEd25519(t, "").file(t), " (of somebody else)"},
+		{"another user's", other.file(t), " (of another recipient)"},
+		{"another user's SSH key", newEd25519(t, "").file(t), " (of another recipient)"},
 		{"empty", file("\n"), " (it is empty)"},
 		{"only comments", file("# nothing\n"), "(no age identity file and no SSH private key: no identities found)"},
 		{"mistyped", mistyped.file(t), "(no age identity file and no SSH private key: error at line 3)"},

@@ -20,7 +20,7 @@ import (
 )
 
 // ObjectKey is where a Keyring is kept in the stack's store. It is written
-// under the precondition that it is absent, by whoever comes first, and
+// under the precondition that it is absent, by the first process that needs it, and
 // replaced under the generation that was read.
 const ObjectKey = "key.json"
 
@@ -289,7 +289,7 @@ func (k *Keyring) checkSecret(secret []byte) error {
 		return err
 	}
 	if !hmac.Equal(mac, k.mac) {
-		return fmt.Errorf("%w: somebody has changed it by hand; %s", ErrDamaged, putBack)
+		return fmt.Errorf("%w: it was changed by hand; %s", ErrDamaged, putBack)
 	}
 	return nil
 }

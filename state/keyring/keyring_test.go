@@ -181,12 +181,12 @@ func TestCutObjectIsDamaged(t *testing.T) {
 
 func TestSwappedFieldsAreNoticed(t *testing.T) {
 	native := newAgeIdentity(t)
-	guest := newAgeIdentity(t)
+	stranger := newAgeIdentity(t)
 	l := lock{policy: keyring.Policy{Recipients: []string{native.public}}}
 	_, _, data := l.make(t)
-	data = bytes.Replace(data, []byte(native.public), []byte(guest.public), 1)
+	data = bytes.Replace(data, []byte(native.public), []byte(stranger.public), 1)
 	_, err := parse(t, data).Open(t.Context(), keyring.Unlock{IdentityFiles: []string{native.file(t)}})
-	wantError(t, err, keyring.ErrDamaged, "somebody has changed it by hand", "older version of key.json")
+	wantError(t, err, keyring.ErrDamaged, "it was changed by hand", "older version of key.json")
 }
 
 func TestParseErrors(t *testing.T) {
@@ -242,7 +242,7 @@ func TestOpenOfWhatIsNotWhole(t *testing.T) {
 	}{
 		{"another's key", swap("payload"), "it says to hold the key " + field(data, "id") + " and holds " + field(other, "id")},
 		{"another's id", swap("id"), "it says to hold the key " + field(other, "id")},
-		{"another's checksum", swap("mac"), "somebody has changed it by hand"},
+		{"another's checksum", swap("mac"), "it was changed by hand"},
 		{"a short key", bytes.Replace(data, encoded(t, secret), encoded(t, secret[:31]), 1), "it holds 31 bytes, want 32"},
 	}
 	for _, test := range tests {

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Policy says who may open a stack's key. The zero Policy is plain: whoever may
+// Policy states who may open a stack's key. The zero Policy is plain: all who may
 // read the store. At most one of the two is set.
 type Policy struct {
 	// Recipients are age recipients ("age1…") and SSH public keys
@@ -23,7 +23,7 @@ type Policy struct {
 // Encrypts reports whether documents are encrypted at all.
 func (p Policy) Encrypts() bool { return len(p.Recipients) > 0 || p.KMSKey != "" }
 
-// Validate returns everything that is wrong with the policy.
+// Validate returns all problems of the policy.
 func (p Policy) Validate() error {
 	if len(p.Recipients) > 0 && p.KMSKey != "" {
 		return errors.New("the state's key is wrapped for recipients or by a KMS key: remove one of the two")

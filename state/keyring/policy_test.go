@@ -55,7 +55,7 @@ func TestValidate(t *testing.T) {
 		{"a file", service("file:///etc/fray.key"), nil},
 		{"a relative file", service("file://fray.key"), []string{"the path must be absolute, with three slashes: file:///path/to/key"}},
 		{"a path", service("/etc/fray.key"), []string{`KMS key "/etc/fray.key": want gcp-kms://`, "or file:///path/to/key"}},
-		{"another service's", service("aws-kms://alias/x"), nil}, // whoever opens it knows
+		{"another service's", service("aws-kms://alias/x"), nil}, // known only where it is opened
 		{"a key that is no text", service("file:///\xff"), []string{"has control characters or is not UTF-8"}},
 	}
 	for _, test := range tests {

@@ -112,7 +112,7 @@ func (k *Keyring) unwrapWithIdentities(paths []string) ([]byte, error) {
 			continue
 		}
 		identities = append(identities, found...)
-		tried = append(tried, path+" (of somebody else)")
+		tried = append(tried, path+" (of another recipient)")
 	}
 	if len(identities) == 0 {
 		return nil, k.locked(tried)

@@ -77,7 +77,7 @@ func (a *acquisition) try(ctx context.Context) (*Held, error) {
 		}
 		free := a.free(lease, gen)
 		if free && a.cfg.Yields {
-			// Somebody asked for the lease and has not seen yet that it is free.
+			// Another process asked for the lease and has not seen yet that it is free.
 			pending, err := PendingHandover(ctx, a.store)
 			if err != nil {
 				return nil, err
@@ -114,7 +114,7 @@ func (a *acquisition) free(l Lease, gen Generation) bool {
 	if gen == Absent || l.Released || !l.Live(now) && (a.sameClock(l) || now.Sub(l.ExpiresAt) >= clockSkew) {
 		return true
 	}
-	// Nobody renewed it for as long as it is valid, whatever the clocks say.
+	// It was not renewed for as long as it is valid, whatever the clocks show.
 	if now.Sub(a.seenAt) >= l.validity() {
 		return true
 	}
@@ -205,7 +205,7 @@ func (a *acquisition) wait(ctx context.Context, l Lease) error {
 	if a.dying(l) {
 		patience, poll = max(patience, dyingPatience), handoverPoll
 	}
-	if !l.Live(now) { // by our clock; if nobody renews it, it is free
+	if !l.Live(now) { // by our clock; unless it is renewed, it is free
 		patience = max(patience, l.validity()+leasePoll)
 	}
 	left := patience - now.Sub(a.waiting)
@@ -221,7 +221,7 @@ func (a *acquisition) wait(ctx context.Context, l Lease) error {
 	return nil
 }
 
-// expiry is the time until a lease that nobody renews may be taken over.
+// expiry is the time until a lease that is not renewed may be taken over.
 func (a *acquisition) expiry(l Lease, now time.Time) time.Duration {
 	left := a.seenAt.Add(l.validity()).Sub(now)
 	if a.sameClock(l) {
@@ -259,8 +259,8 @@ func (a *acquisition) sameMachine(l Lease) bool {
 	return a.witness != nil && l.Host == a.mine.Host && l.BootID == a.mine.BootID && l.BootID != ""
 }
 
-// clearHandover also runs when ctx has ended, so that the request of somebody
-// who gave up does not keep the one who yielded waiting. One that cannot be
+// clearHandover also runs when ctx has ended, so that the request of a process
+// that gave up does not block the holder that yielded. One that cannot be
 // cleared expires.
 func (a *acquisition) clearHandover(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handoverPatience)

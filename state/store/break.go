@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// ErrNotLive says that the lease binds nobody, so that there is nothing to break.
-var ErrNotLive = errors.New("nobody holds the lease")
+// ErrNotLive reports that the lease is not held, so that there is nothing to break.
+var ErrNotLive = errors.New("the lease is not held")
 
 // BrokenLease is the record of a live lease that was ended by force. Leases
 // after it carry it along, so that the last one can be told of.
@@ -26,7 +26,7 @@ func (b *BrokenLease) String() string {
 // Break ends a live lease, the one that the caller has seen, by writing that it
 // is released, and returns it as it then stands. cfg says who breaks it, by
 // what command. The error is an ErrNotLive if the lease has lapsed or was given
-// back, and an ErrConflict if it is somebody else's by now.
+// back, and an ErrConflict if it has another holder by now.
 //
 // Its holder, if alive, learns of it at its next renewal, after about a third
 // of its TTL. Until then it may still act beside the next one; only its writes

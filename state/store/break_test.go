@@ -35,7 +35,7 @@ func untilLost(t *testing.T, held *store.Held) {
 }
 
 func TestBrokenLeaseIsLostAtTheNextRenewal(t *testing.T) {
-	for name, takers := range map[string]int{"nobody takes it": 0, "another takes it": 1, "others take it in turn": 3} {
+	for name, takers := range map[string]int{"it is not taken": 0, "another takes it": 1, "others take it in turn": 3} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := storetest.NewMemory()
@@ -182,7 +182,7 @@ func TestLeaseWaitersOfAFarStoreArePolite(t *testing.T) {
 	})
 }
 
-// Those who wait for a holder that died do not all try in the moment its lease
+// Processes that wait for a holder that died do not all try in the moment its lease
 // lapses.
 func TestLeaseWaitersOfAFarStoreTryApart(t *testing.T) {
 	const waiters = 32

@@ -44,8 +44,20 @@ const probeNanos = 123_456_789
 // rename, so that it costs no copy and no moment without a state.
 //
 // Two keys that differ only in case are one on a file system that thinks so.
-type Dir struct {
-	root   string
+//
+// It is built of parts that hold the part below: tree reads, history keeps old versions,
+// and writer changes objects under locks.
+type Dir struct{ writer }
+
+// tree is the files of a store; it reads them, and gives new ones their names.
+type tree struct {
+	root string // absolute
+}
+
+// writer changes a tree.
+type writer struct {
+	history
+
 	shards [shardCount]chan struct{} // in-process part of each shard's lock
 
 	mu    sync.Mutex
@@ -105,7 +117,8 @@ func newDir(path string) (*Dir, error) {
 	if !info.IsDir() {
 		return nil, fmt.Errorf("open %s: it is a file, and the store needs a directory; move it away or name another place", root)
 	}
-	d := &Dir{root: root}
+	d := &Dir{}
+	d.root = root
 	for i := range d.shards {
 		d.shards[i] = make(chan struct{}, 1)
 	}
@@ -118,15 +131,15 @@ func (d *Dir) WriteInterval() time.Duration { return 0 }
 // Location is the absolute path of the directory.
 func (d *Dir) Location() string { return d.root }
 
-func (d *Dir) path(key string) string { return filepath.Join(d.root, filepath.FromSlash(key)) }
+func (d tree) path(key string) string { return filepath.Join(d.root, filepath.FromSlash(key)) }
 
-func (d *Dir) tmp() string { return filepath.Join(d.root, tmpFolder) }
+func (d tree) tmp() string { return filepath.Join(d.root, tmpFolder) }
 
-func (d *Dir) locks() string { return filepath.Join(d.root, lockFolder) }
+func (d tree) locks() string { return filepath.Join(d.root, lockFolder) }
 
 // prepare makes the hidden folders, probes the file system, and sweeps what
 // crashed writers left; once. Every write needs it done.
-func (d *Dir) prepare() error {
+func (d *writer) prepare() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.ready {
@@ -148,7 +161,7 @@ func (d *Dir) prepare() error {
 var errCoarseTimes = errors.New("its file system does not keep modification times to the nanosecond, which generations need; " +
 	"put the store on another one (ext4, xfs, btrfs, zfs, tmpfs and APFS do)")
 
-func (d *Dir) probe() error {
+func (d *writer) probe() error {
 	f, err := os.CreateTemp(d.tmp(), "probe-*")
 	if err != nil {
 		return fileError("write", d.tmp(), err)
@@ -172,13 +185,13 @@ func (d *Dir) probe() error {
 }
 
 // sweep removes what writers and lease holders that died long ago left behind.
-// What it cannot remove hurts nobody.
-func (d *Dir) sweep(now time.Time) {
+// What it cannot remove does no harm.
+func (d *writer) sweep(now time.Time) {
 	for _, path := range oldFiles(d.tmp(), now) {
 		_ = os.Remove(path)
 	}
 	for _, path := range oldFiles(d.locks(), now) {
-		if holder, ok := holderOf(filepath.Base(path)); ok && d.Ended(holder) {
+		if holder, ok := holderOf(filepath.Base(path)); ok && d.ended(holder) {
 			_ = os.Remove(path)
 		}
 	}

@@ -148,8 +148,8 @@ func unprivileged(t *testing.T, d *store.Dir) {
 		t.Fatal(err)
 	}
 	runtime.LockOSThread()
-	const nobody = 65534
-	if _, err := unix.SetfsuidRetUid(nobody); err != nil {
+	const otherUser = 65534
+	if _, err := unix.SetfsuidRetUid(otherUser); err != nil {
 		t.Skipf("cannot act as another user: %v", err)
 	}
 	t.Cleanup(func() {

@@ -97,7 +97,7 @@ func TestOpenDir(t *testing.T) {
 
 func TestDirIsPrivate(t *testing.T) {
 	d := newDir(t)
-	put(t, d, "logs/job.a/1/0/00000000", "secret things")
+	put(t, d, "logs/job.a/1/0/00000000", "secret text")
 	for path, want := range map[string]fs.FileMode{"logs": 0o700, "logs/job.a/1/0/00000000": 0o600} {
 		info, err := os.Stat(filepath.Join(d.Location(), path))
 		if err != nil || info.Mode().Perm() != want {

@@ -2,14 +2,12 @@ package store
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -27,8 +25,7 @@ const (
 	lookAgain = 100 * time.Millisecond
 	// looks is how often in a row no ticket must be found beside a lock that is
 	// held, before its holder is taken for suspended while it has none.
-	looks        = 10
-	holderPrefix = "holder-"
+	looks = 10
 )
 
 // shardLock excludes all other writers of a shard's keys, in this process and
@@ -37,26 +34,28 @@ const (
 // object, so that one made again gets a higher one although nothing is left of
 // its predecessor and the clock may have been set back.
 type shardLock struct {
-	dir   *Dir
+	dir   tree
+	turn  chan struct{} // of the writers of this process
 	shard uint32
 	file  *os.File
 }
 
-func (d *Dir) lock(ctx context.Context, key string) (*shardLock, error) {
+func (d *writer) lock(ctx context.Context, key string) (*shardLock, error) {
 	h := fnv.New32a()
 	h.Write([]byte(key))
-	l := &shardLock{dir: d, shard: h.Sum32() % shardCount}
+	shard := h.Sum32() % shardCount
+	l := &shardLock{dir: d.tree, shard: shard, turn: d.shards[shard]}
 	ctx, cancel := context.WithTimeoutCause(ctx, lockPatience,
 		fmt.Errorf("another process has kept %s locked for %v; if it hangs, end it", d.path(key), lockPatience))
 	defer cancel()
 	select {
-	case d.shards[l.shard] <- struct{}{}:
+	case l.turn <- struct{}{}:
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
 	for l.file == nil {
 		if err := l.open(ctx); err != nil {
-			<-d.shards[l.shard]
+			<-l.turn
 			return nil, err
 		}
 	}
@@ -69,7 +68,7 @@ func (l *shardLock) path() string {
 
 func (l *shardLock) unlock() {
 	_ = l.file.Close() // which frees the lock
-	<-l.dir.shards[l.shard]
+	<-l.turn
 }
 
 // next is the generation of a write over present.
@@ -167,57 +166,4 @@ func (l *shardLock) wait(ctx context.Context, f *os.File) error {
 		f.Close()
 	}()
 	return errGivenUp
-}
-
-func (d *Dir) holderPath(holder string) string {
-	return filepath.Join(d.locks(), holderPrefix+holder)
-}
-
-// holderOf is the holder that a file in lockFolder speaks for.
-func holderOf(file string) (string, bool) {
-	holder, ok := strings.CutPrefix(file, holderPrefix)
-	_, err := hex.DecodeString(holder)
-	return holder, ok && err == nil && holder != ""
-}
-
-// Attest locks a file for as long as the holder's process lives: the kernel
-// frees the lock when it dies, however it dies.
-func (d *Dir) Attest(holder string) (end func(), err error) {
-	if _, ok := holderOf(holderPrefix + holder); !ok {
-		return nil, fmt.Errorf("attest holder %q: want hex digits", holder)
-	}
-	if err := d.prepare(); err != nil {
-		return nil, fmt.Errorf("attest holder: %w", err)
-	}
-	f, err := os.OpenFile(d.holderPath(holder), os.O_RDWR|os.O_CREATE|os.O_EXCL, fileMode)
-	if err != nil {
-		return nil, fmt.Errorf("attest holder: %w", fileError("lock", d.holderPath(holder), err))
-	}
-	if err := filelock.TryOpen(f); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("attest holder: %w", fileError("lock", f.Name(), err))
-	}
-	return func() { _ = f.Close() }, nil
-}
-
-// Ended reports whether nobody holds the lock of a holder who once attested.
-// A holder without a file never attested here, or is long gone: not proven.
-func (d *Dir) Ended(holder string) bool {
-	if _, ok := holderOf(holderPrefix + holder); !ok {
-		return false
-	}
-	f, err := os.OpenFile(d.holderPath(holder), os.O_RDWR, fileMode)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	held, err := filelock.IsHeldOpen(f)
-	return err == nil && !held
-}
-
-// Forget removes what an ended holder left.
-func (d *Dir) Forget(holder string) {
-	if d.Ended(holder) {
-		_ = os.Remove(d.holderPath(holder))
-	}
 }

@@ -48,7 +48,7 @@ func (d *Dir) Open(ctx context.Context, key string) (io.ReadCloser, error) {
 	return f, nil
 }
 
-func (d *Dir) open(ctx context.Context, key string) (*os.File, fs.FileInfo, error) {
+func (d tree) open(ctx context.Context, key string) (*os.File, fs.FileInfo, error) {
 	if err := cmp.Or(CheckKey(key), alive(ctx)); err != nil {
 		return nil, nil, err
 	}
@@ -68,7 +68,7 @@ func (d *Dir) open(ctx context.Context, key string) (*os.File, fs.FileInfo, erro
 }
 
 // readError tells an object that is not there from a store that is not.
-func (d *Dir) readError(key string, err error) error {
+func (d tree) readError(key string, err error) error {
 	if !notThere(err) {
 		return fileError("open", d.path(key), err)
 	}
@@ -103,7 +103,7 @@ func (d *Dir) List(ctx context.Context, prefixes ...string) ([]Attrs, error) {
 	return found, nil
 }
 
-func (d *Dir) list(ctx context.Context, prefixes []string) ([]Attrs, error) {
+func (d tree) list(ctx context.Context, prefixes []string) ([]Attrs, error) {
 	prefixes, err := DisjointPrefixes(prefixes)
 	if err != nil {
 		return nil, err
@@ -124,7 +124,7 @@ func (d *Dir) list(ctx context.Context, prefixes []string) ([]Attrs, error) {
 	return found, nil
 }
 
-func (d *Dir) walk(ctx context.Context, folder, prefix string) ([]Attrs, error) {
+func (d tree) walk(ctx context.Context, folder, prefix string) ([]Attrs, error) {
 	if err := alive(ctx); err != nil {
 		return nil, err
 	}

@@ -16,8 +16,8 @@ import (
 //
 // A holder that is suspended (Ctrl-Z, a debugger, SIGSTOP) does not keep the
 // others waiting until it goes on: they put another file in the place of its
-// lock's, which nobody holds. That this is exact does not rest on who is taken
-// for suspended, nor on the locks: whoever has a lock makes a ticket, then removes
+// lock's, which is not held. That this is exact does not rest on who is taken
+// for suspended, nor on the locks: a writer that has a lock makes a ticket, then removes
 // all other tickets of the shard, and only then looks what is there to be
 // changed. So of two that believe to have the lock, the one that made its ticket
 // first loses it before the other looks, or has made its change by then. It finds
@@ -34,9 +34,9 @@ type ticket struct {
 var errTicketLost = errors.New("this process was suspended, and another has gone on in its place; try again")
 
 // stage makes a file that is not yet a ticket.
-func (d *Dir) stage(key string) (*ticket, error) { return d.temporary(key, "*") }
+func (d tree) stage(key string) (*ticket, error) { return d.temporary(key, "*") }
 
-func (d *Dir) temporary(key, pattern string) (*ticket, error) {
+func (d tree) temporary(key, pattern string) (*ticket, error) {
 	f, err := os.CreateTemp(d.tmp(), pattern)
 	if err != nil {
 		return nil, fileError("write", d.path(key), err)
@@ -134,7 +134,7 @@ func (l *shardLock) holders() ([]int, error) {
 	return pids, err
 }
 
-// takeFrom puts a file that nobody has locked, with the same floor, in the place
+// takeFrom puts a file that is not locked, with the same floor, in the place
 // of one whose lock's holder is suspended. Where that fails, the others wait on.
 func (l *shardLock) takeFrom(f *os.File) {
 	fresh, err := l.dir.stage(lockFolder)

@@ -21,6 +21,9 @@ const (
 
 var _ Versioned = (*Dir)(nil)
 
+// history is a tree with what its state was before.
+type history struct{ tree }
+
 // keepsVersions is true of the state alone: the mailbox changes too often, and
 // logs and bundles never do.
 func keepsVersions(key string) bool { return key == StateKey }
@@ -36,7 +39,7 @@ func (d *Dir) Versions(ctx context.Context, key string) ([]Attrs, error) {
 	return found, nil
 }
 
-func (d *Dir) versions(ctx context.Context, key string) ([]Attrs, error) {
+func (d history) versions(ctx context.Context, key string) ([]Attrs, error) {
 	// The live one first: when it is replaced meanwhile it is among the others.
 	f, info, err := d.open(ctx, key)
 	var found []Attrs
@@ -78,7 +81,7 @@ func (d *Dir) GetVersion(ctx context.Context, key string, gen Generation) (Objec
 	return object, nil
 }
 
-func (d *Dir) getVersion(ctx context.Context, key string, gen Generation) (Object, error) {
+func (d history) getVersion(ctx context.Context, key string, gen Generation) (Object, error) {
 	f, info, err := d.openVersion(ctx, key, gen)
 	if err != nil {
 		return Object{}, err
@@ -90,7 +93,7 @@ func (d *Dir) getVersion(ctx context.Context, key string, gen Generation) (Objec
 	return Object{Attrs: attrs, Data: data}, err
 }
 
-func (d *Dir) openVersion(ctx context.Context, key string, gen Generation) (*os.File, fs.FileInfo, error) {
+func (d history) openVersion(ctx context.Context, key string, gen Generation) (*os.File, fs.FileInfo, error) {
 	f, info, err := d.open(ctx, key)
 	switch {
 	case err == nil && generationOf(info) == gen:
@@ -116,16 +119,16 @@ func (d *Dir) openVersion(ctx context.Context, key string, gen Generation) (*os.
 
 // versionPath is where an old version is: one inode with what was the live
 // file, in a folder for each key, named after its generation.
-func (d *Dir) versionPath(key string, gen Generation) string {
+func (d history) versionPath(key string, gen Generation) string {
 	return filepath.Join(d.versionsOf(key), strconv.FormatInt(int64(gen), 10))
 }
 
-func (d *Dir) versionsOf(key string) string {
+func (d history) versionsOf(key string) string {
 	return filepath.Join(d.root, versionFolder, filepath.FromSlash(key))
 }
 
 // oldVersions are the files in a key's folder, newest first.
-func (d *Dir) oldVersions(key string) ([]Attrs, error) {
+func (d history) oldVersions(key string) ([]Attrs, error) {
 	entries, err := readFolder(d.versionsOf(key))
 	if err != nil {
 		return nil, err
@@ -153,9 +156,9 @@ func (d *Dir) oldVersions(key string) ([]Attrs, error) {
 // keep gives the live version, which is about to be replaced or deleted, a
 // second name. The caller holds the key's lock.
 //
-// It may fail, and nobody is told: a write of the state records what exists and
+// It may fail, and that is not reported: a write of the state records what exists and
 // costs money, and must not fail for the want of an old version.
-func (d *Dir) keep(key string, present Generation) {
+func (d history) keep(key string, present Generation) {
 	if !keepsVersions(key) || present == Absent {
 		return
 	}
@@ -172,8 +175,8 @@ func (d *Dir) keep(key string, present Generation) {
 	}
 }
 
-// prune lets go of what is kept beyond the bounds. The caller holds the key's lock.
-func (d *Dir) prune(key string) {
+// prune removes what is kept beyond the bounds. The caller holds the key's lock.
+func (d history) prune(key string) {
 	if !keepsVersions(key) {
 		return
 	}
@@ -190,9 +193,9 @@ func (d *Dir) prune(key string) {
 	}
 }
 
-// makeRoom lets go of the oldest version when a write failed for want of space,
+// makeRoom removes the oldest version when a write failed for want of space,
 // and reports whether that may help. The caller holds the key's lock.
-func (d *Dir) makeRoom(key string, failure error) bool {
+func (d history) makeRoom(key string, failure error) bool {
 	full := errors.Is(failure, syscall.ENOSPC) || errors.Is(failure, syscall.EDQUOT)
 	if !full || !keepsVersions(key) {
 		return false

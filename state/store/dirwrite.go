@@ -13,8 +13,9 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/fray-ml/fray/durable"
 )
 
 // Put writes an object whole if its present generation is want.
@@ -26,7 +27,7 @@ func (d *Dir) Put(ctx context.Context, key string, data []byte, want Generation)
 	return gen, nil
 }
 
-func (d *Dir) put(ctx context.Context, key string, data []byte, want Generation) (Generation, error) {
+func (d *writer) put(ctx context.Context, key string, data []byte, want Generation) (Generation, error) {
 	if err := cmp.Or(CheckKey(key), alive(ctx), d.prepare()); err != nil {
 		return 0, err
 	}
@@ -45,7 +46,7 @@ type write struct {
 	want Generation
 }
 
-func (d *Dir) putLocked(ctx context.Context, w write) (Generation, error) {
+func (d *writer) putLocked(ctx context.Context, w write) (Generation, error) {
 	lock, err := d.lock(ctx, w.key)
 	if err != nil {
 		return 0, err
@@ -62,7 +63,7 @@ func (d *Dir) putLocked(ctx context.Context, w write) (Generation, error) {
 // replace writes a file in the place of the one that is there, and reports
 // whether it has its name, also when that could not be made durable. The caller
 // holds the key's lock.
-func (d *Dir) replace(ctx context.Context, lock *shardLock, w write) (gen Generation, named bool, err error) {
+func (d *writer) replace(ctx context.Context, lock *shardLock, w write) (gen Generation, named bool, err error) {
 	tmp, err := lock.ticket(w.key)
 	if err != nil {
 		return 0, false, err
@@ -85,7 +86,7 @@ func (d *Dir) replace(ctx context.Context, lock *shardLock, w write) (gen Genera
 }
 
 // Upload writes a blob if there is none under the key. The last part of a key
-// below BundlesPrefix must be the content's SHA-256 in hex; other content is refused.
+// below BundlesPrefix must be the content's SHA-256 in hex; other content is rejected.
 func (d *Dir) Upload(ctx context.Context, key string, content io.Reader) error {
 	if err := d.upload(ctx, key, content); err != nil {
 		return fmt.Errorf("upload %s: %w", key, err)
@@ -93,7 +94,7 @@ func (d *Dir) Upload(ctx context.Context, key string, content io.Reader) error {
 	return nil
 }
 
-func (d *Dir) upload(ctx context.Context, key string, content io.Reader) error {
+func (d *writer) upload(ctx context.Context, key string, content io.Reader) error {
 	if err := cmp.Or(CheckKey(key), alive(ctx)); err != nil {
 		return err
 	}
@@ -141,7 +142,7 @@ func (d *Dir) Delete(ctx context.Context, key string) error {
 	return nil
 }
 
-func (d *Dir) remove(ctx context.Context, key string) error {
+func (d *writer) remove(ctx context.Context, key string) error {
 	if err := cmp.Or(CheckKey(key), alive(ctx)); err != nil {
 		return err
 	}
@@ -158,7 +159,7 @@ func (d *Dir) remove(ctx context.Context, key string) error {
 	return err
 }
 
-func (d *Dir) removeLocked(ctx context.Context, key string) error {
+func (d *writer) removeLocked(ctx context.Context, key string) error {
 	lock, err := d.lock(ctx, key)
 	if err != nil {
 		return err
@@ -192,7 +193,7 @@ func (d *Dir) removeLocked(ctx context.Context, key string) error {
 }
 
 // generation is that of the object now, Absent if there is none.
-func (d *Dir) generation(key string) (Generation, error) {
+func (d tree) generation(key string) (Generation, error) {
 	info, err := os.Lstat(d.path(key))
 	switch {
 	case notThere(err), err == nil && info.IsDir():
@@ -205,7 +206,7 @@ func (d *Dir) generation(key string) (Generation, error) {
 
 // commit gives a ticket its generation and its name, durably. The caller
 // holds the key's lock.
-func (d *Dir) commit(ctx context.Context, tmp *ticket, gen Generation) error {
+func (d tree) commit(ctx context.Context, tmp *ticket, gen Generation) error {
 	at := time.Unix(0, int64(gen))
 	if err := os.Chtimes(tmp.path, at, at); err != nil {
 		return tmp.fail("set time of", err)
@@ -225,7 +226,7 @@ func (d *Dir) commit(ctx context.Context, tmp *ticket, gen Generation) error {
 
 // rename makes the directories that the target needs. A Delete beside it may
 // remove one again while it is still empty, hence the retries.
-func (d *Dir) rename(tmp *ticket) (made bool, err error) {
+func (d tree) rename(tmp *ticket) (made bool, err error) {
 	for range 100 {
 		err = os.Rename(tmp.path, tmp.target)
 		if err == nil {
@@ -264,9 +265,9 @@ func isFile(path string) bool {
 
 // syncFolders makes a renamed file's name durable, and with all those of the
 // directories above it up to the root.
-func (d *Dir) syncFolders(folder string, all bool) error {
+func (d tree) syncFolders(folder string, all bool) error {
 	for {
-		if err := syncFolder(folder); err != nil {
+		if err := durable.SyncDir(folder); err != nil {
 			return fileError("sync", folder, err)
 		}
 		if !all || folder == d.root {
@@ -274,19 +275,6 @@ func (d *Dir) syncFolders(folder string, all bool) error {
 		}
 		folder = filepath.Dir(folder)
 	}
-}
-
-func syncFolder(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	err = f.Sync()
-	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOTSUP) {
-		return nil // this file system syncs names by itself or not at all
-	}
-	return err
 }
 
 // contextReader ends a copy when its context does.

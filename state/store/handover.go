@@ -24,7 +24,7 @@ type Handover struct {
 func (h Handover) pending(now time.Time) bool { return !h.Done && now.Before(h.Expires) }
 
 // RequestHandover asks the holder of the lease to give way to the one that by
-// describes. Acquire does it by itself; whoever asks clears the request.
+// describes. Acquire does it by itself; the requester clears the request.
 func RequestHandover(ctx context.Context, s Store, by Lease) (Handover, error) {
 	now := time.Now().UTC()
 	h := Handover{By: by.who(), At: now, Expires: now.Add(handoverTTL), Nonce: newNonce()}
@@ -34,7 +34,7 @@ func RequestHandover(ctx context.Context, s Store, by Lease) (Handover, error) {
 	return h, nil
 }
 
-// PendingHandover reports whether somebody waits for the lease to be released.
+// PendingHandover reports whether another process waits for the lease to be released.
 func PendingHandover(ctx context.Context, s Store) (bool, error) {
 	h, _, err := readHandover(ctx, s)
 	if err != nil {

@@ -84,7 +84,7 @@ func (h *Held) Valid() error {
 		return h.ended
 	}
 	// The monotonic clock stands still while a machine sleeps; the others'
-	// clocks do not. The next renewal tells whether somebody took it.
+	// clocks do not. The next renewal shows whether it was taken over.
 	if !now.Round(0).Before(h.until.Round(0)) {
 		return fmt.Errorf("%w: this machine's clock has passed its expiry", ErrLeaseLost)
 	}
@@ -215,8 +215,8 @@ func (h *Held) adopt(ctx context.Context) error {
 	defer h.mu.Unlock()
 	switch {
 	case gen == Absent:
-		h.loseLocked("somebody removed " + LeaseKey)
-	case found.Broken != nil && found.Broken.Epoch == h.epoch: // whoever holds it by now
+		h.loseLocked("another process removed " + LeaseKey)
+	case found.Broken != nil && found.Broken.Epoch == h.epoch: // whether or not it has a holder by now
 		h.loseLocked(found.Broken.String())
 	case found.Holder != h.lease.Holder:
 		h.named = h.named || h.ended == nil
@@ -261,7 +261,7 @@ func (h *Held) Release(ctx context.Context) error {
 		if !errors.Is(err, ErrConflict) {
 			return fmt.Errorf("release lease: %w", err)
 		}
-		// Either a renewal's reply was lost, or somebody took it over.
+		// Either a renewal's reply was lost, or it was taken over.
 		found, present, err := readLease(ctx, h.store)
 		if err != nil {
 			return fmt.Errorf("release lease: %w", err)

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/fray-ml/fray/durable"
 	"github.com/fray-ml/fray/state"
 )
 
@@ -30,7 +31,7 @@ func NewSecret() []byte {
 	return secret
 }
 
-// LoadKey reads a stack's key from a file that nobody but its owner may read.
+// LoadKey reads a stack's key from a file that only its owner may read.
 // The error is an fs.ErrNotExist if there is none.
 func LoadKey(path string) (*state.Key, error) {
 	secrets, err := LoadSecrets(path)
@@ -57,16 +58,8 @@ func LoadSecrets(path string) (state.Secrets, error) {
 
 // ReplaceSecrets writes keys in place of those that a file has, or a new file.
 func ReplaceSecrets(path string, secrets state.Secrets) error {
-	tmp, err := writeSecrets(path, secrets)
-	if err != nil {
+	if err := writeSecrets(path, secrets, durable.WriteFile); err != nil {
 		return fmt.Errorf("replace key: %w", err)
-	}
-	defer func() { _ = os.Remove(tmp) }()
-	if err := os.Rename(tmp, path); err != nil {
-		return fmt.Errorf("replace key: %w", fileError("rename", path, err))
-	}
-	if err := syncFolder(filepath.Dir(path)); err != nil {
-		return fmt.Errorf("replace key: %w", fileError("sync", filepath.Dir(path), err))
 	}
 	return nil
 }
@@ -81,7 +74,7 @@ func CreateSecret(path string, secret []byte) ([]byte, error) {
 	if secret == nil {
 		secret = NewSecret()
 	}
-	if err := createSecret(path, secret); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := writeSecrets(path, state.Secrets{Current: secret}, durable.WriteNew); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("create key: %w", err)
 	}
 	return LoadSecret(path)
@@ -145,48 +138,20 @@ func keyError(path string, err error) error {
 	return fileError("open", path, err)
 }
 
-// createSecret writes a new key, unless there is one: the file appears with
-// all its content, by a link, which fails where a name is taken.
-func createSecret(path string, secret []byte) error {
-	tmp, err := writeSecrets(path, state.Secrets{Current: secret})
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(tmp) }()
-	if err := os.Link(tmp, path); err != nil {
-		return fileError("create", path, err)
-	}
-	if err := syncFolder(filepath.Dir(path)); err != nil {
-		return fileError("sync", filepath.Dir(path), err)
-	}
-	return nil
-}
-
-// writeSecrets writes keys to a synced file beside the one of that path, and
-// returns its name.
-func writeSecrets(path string, secrets state.Secrets) (string, error) {
+// writeSecrets writes keys to a file that only its owner may read, in a directory which
+// it makes where there is none.
+func writeSecrets(path string, secrets state.Secrets, write func(path string, data []byte, perm fs.FileMode) error) error {
 	folder := filepath.Dir(path)
 	if err := os.MkdirAll(folder, folderMode); err != nil {
-		return "", fileError("make directory", folder, err)
+		return fileError("make directory", folder, err)
 	}
-	tmp, err := os.CreateTemp(folder, ".key-*") // only its owner may read it
-	if err != nil {
-		return "", fileError("write", path, err)
-	}
-	defer tmp.Close()
 	var text strings.Builder
 	text.WriteString(keyFileVersion + base64.StdEncoding.EncodeToString(secrets.Current) + "\n")
 	for _, former := range secrets.Former {
 		text.WriteString(keyFileFormer + base64.StdEncoding.EncodeToString(former) + "\n")
 	}
-	if _, err = tmp.WriteString(text.String()); err != nil {
-		err = fileError("write", path, err)
-	} else if err = tmp.Sync(); err != nil {
-		err = fileError("sync", path, err)
+	if err := write(path, []byte(text.String()), fileMode); err != nil {
+		return fileError("write", path, err)
 	}
-	if err != nil {
-		_ = os.Remove(tmp.Name())
-		return "", err
-	}
-	return tmp.Name(), nil
+	return nil
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/fray-ml/fray/sleep"
 )
 
-// LeaderClock tells whether somebody leads, and the time by their clock, however
+// LeaderClock reports whether a controller leads, and the time by its clock, however
 // wrong the clock of this machine is: a lease that is renewed is alive, and each
 // renewal carries its writer's time. It may be used concurrently.
 type LeaderClock struct {
@@ -27,7 +27,7 @@ type LeaderClock struct {
 	from    time.Time
 }
 
-// NewLeaderClock returns the clock of whoever leads the stack in a store.
+// NewLeaderClock returns the clock of the leader of the stack in a store.
 func NewLeaderClock(s Store) *LeaderClock { return &LeaderClock{store: s} }
 
 // Sight is what a LeaderClock sees.
@@ -36,7 +36,7 @@ type Sight struct {
 	// Leads says that its holder lives: it renews the lease, or did so a moment ago.
 	Leads bool
 	// Now is the time by the holder's clock, late by less than a lease is valid.
-	// Where nobody leads it is this machine's, or what the last holder's must be
+	// Without a leader it is this machine's, or what the last holder's must be
 	// if that is later.
 	Now time.Time
 }

@@ -117,7 +117,7 @@ func TestLeaderClockWithoutALease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		got, err := store.NewLeaderClock(storetest.NewMemory()).Look(t.Context())
 		if err != nil || got.Leads || !got.Now.Equal(time.Now()) {
-			t.Errorf("got %+v, %v, want nobody and this machine's time", got, err)
+			t.Errorf("got %+v, %v, want no leader and this machine's time", got, err)
 		}
 		c := store.NewLeaderClock(away{storetest.NewMemory()})
 		if got, err := c.Look(t.Context()); !errors.Is(err, errAway) || !got.Now.Equal(time.Now()) {

@@ -14,13 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Lease says who may act on the stack. It is renewed while its holder works
-// and lapses by itself; nobody ever has to remove it. Each holder has a higher
+// Lease records who may act on the stack. It is renewed while its holder works
+// and lapses by itself; it never has to be removed by hand. Each holder has a higher
 // epoch than the one before.
 //
 // Its times are by the holder's clock. On another machine they are believed only
 // as far as clocks may be apart: there it has lapsed when it was not renewed for
-// as long as it is valid, by the clock of whoever looks.
+// as long as it is valid, by the observer's clock.
 type Lease struct {
 	Holder string `json:"holder"` // unique to one acquisition
 	Epoch  uint64 `json:"epoch"`
@@ -82,7 +82,7 @@ func (l Lease) taken() string {
 // is no longer its own.
 var ErrLeaseLost = errors.New("lease lost")
 
-// HeldError says that somebody else holds the lease. It is returned as a pointer.
+// HeldError reports that another process holds the lease. It is returned as a pointer.
 type HeldError struct{ Lease Lease }
 
 func (e *HeldError) Error() string {
@@ -132,7 +132,7 @@ func (c LeaseConfig) validate() error {
 }
 
 // Witness is what a Store may offer besides: a proof that a holder's process
-// on this machine has ended, so that nobody waits for its lease to lapse.
+// on this machine has ended, so that other processes need not wait for its lease to lapse.
 type Witness interface {
 	// Attest keeps up a holder's proof of life until end is called or this
 	// process dies.

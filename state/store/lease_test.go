@@ -266,7 +266,7 @@ func TestLeaseWaitIsBounded(t *testing.T) {
 }
 
 // A holder whose clock was far ahead left an expiry that never comes.
-func TestLeaseThatNobodyRenewsIsTakenOverWhateverItsExpiry(t *testing.T) {
+func TestLeaseThatIsNotRenewedIsTakenOverWhateverItsExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := storetest.NewMemory()
 		ahead := store.Lease{
@@ -357,7 +357,7 @@ func TestHandoverThatIsIgnoredNamesTheHolder(t *testing.T) {
 	})
 }
 
-func TestHandoverOfSomebodyWhoDiedExpires(t *testing.T) {
+func TestHandoverOfARequesterThatDiedExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := storetest.NewMemory()
 		h, err := store.RequestHandover(t.Context(), s, store.Lease{Host: "laptop"})
@@ -367,7 +367,7 @@ func TestHandoverOfSomebodyWhoDiedExpires(t *testing.T) {
 		began := time.Now()
 		watch := acquire(t, s, store.LeaseConfig{Yields: true})
 		if time.Now().Before(h.Expires) {
-			t.Errorf("came back after %v although somebody waits until %v", time.Since(began), h.Expires.Sub(h.At))
+			t.Errorf("came back after %v although a process waits until %v", time.Since(began), h.Expires.Sub(h.At))
 		}
 		release(t, watch)
 	})

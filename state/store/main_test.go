@@ -67,7 +67,7 @@ func countOn(ctx context.Context, d *store.Dir) error {
 			return err
 		}
 		if _, err := fmt.Println(); err != nil {
-			return fmt.Errorf("nobody reads any more: %w", err)
+			return fmt.Errorf("the reader is gone: %w", err)
 		}
 	}
 	return nil
@@ -109,7 +109,7 @@ func writeForever(ctx context.Context, d *store.Dir) error {
 			return err
 		}
 		if _, err := fmt.Println(n); err != nil {
-			return fmt.Errorf("nobody reads any more: %w", err)
+			return fmt.Errorf("the reader is gone: %w", err)
 		}
 	}
 }

@@ -3,11 +3,12 @@ package store
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/fray-ml/fray/durable"
 )
 
 // placeFile is where a directory store keeps its Place. No key reaches it, and a
@@ -155,7 +156,7 @@ func (d *Dir) Place() (Place, PlaceStanding, error) {
 	if err != nil {
 		return Place{}, "", err
 	}
-	return made, made.standing(now, d.lookAt(made)), nil
+	return made, made.standing(now, d.formerly(made)), nil
 }
 
 // Settle records the present place. until the first apply there is nothing that
@@ -185,7 +186,7 @@ func (d *Dir) Settle(ctx context.Context, confirmed bool) error {
 	return d.writePlace(now)
 }
 
-func (d *Dir) present() (Place, error) {
+func (d tree) present() (Place, error) {
 	p := Place{Path: d.root, Machine: machineID(), Boot: bootID()}
 	if real, err := filepath.EvalSymlinks(d.root); err == nil {
 		p.Path = real
@@ -201,8 +202,8 @@ func (d *Dir) present() (Place, error) {
 	return p, nil
 }
 
-// lookAt looks what is under the recorded path.
-func (d *Dir) lookAt(made Place) former {
+// formerly is what is found under the recorded path.
+func (d tree) formerly(made Place) former {
 	mine, err := os.Stat(d.root)
 	if err != nil || made.Path == "" {
 		return formerGone
@@ -248,18 +249,9 @@ func (d *Dir) writePlace(p Place) error {
 	if err != nil {
 		return fmt.Errorf("record place: %w", err)
 	}
-	tmp, err := os.CreateTemp(d.tmp(), "place-*")
-	if err != nil {
-		return fileError("write", d.tmp(), err)
+	path := filepath.Join(d.root, placeFile)
+	if err := durable.WriteFile(path, data, fileMode); err != nil {
+		return fileError("write", path, err)
 	}
-	_, err = tmp.Write(data)
-	err = errors.Join(err, tmp.Sync(), tmp.Close())
-	if err == nil {
-		err = os.Rename(tmp.Name(), filepath.Join(d.root, placeFile))
-	}
-	if err != nil {
-		_ = os.Remove(tmp.Name())
-		return fileError("write", filepath.Join(d.root, placeFile), err)
-	}
-	return syncFolder(d.root)
+	return nil
 }

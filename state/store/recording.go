@@ -19,9 +19,9 @@ func ConfigurationKey(name string) string { return ConfigurationsPrefix + name }
 // has written it may not have been heard yet.
 const unnamedLife = 24 * time.Hour
 
-// SweepConfigurations removes the recorded configurations that nobody has
-// written for a day, but for the named one. Times are the store's own. It is for
-// whoever has just saved the state that names that one, "" for none.
+// SweepConfigurations removes the recorded configurations that were not
+// written for a day, but for the named one. Times are the store's own. Call it
+// after the state that names that one, "" for none, is saved.
 func SweepConfigurations(ctx context.Context, s Store, named string) error {
 	found, err := s.List(ctx, ConfigurationsPrefix, StateKey)
 	if err != nil {

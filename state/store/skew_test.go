@@ -60,7 +60,7 @@ func TestClocksOfMachinesMayDiffer(t *testing.T) {
 	}
 }
 
-// Whoever finds the lease of a holder that died long ago does not wait for it.
+// A lease of a holder that died long ago is taken over without a wait.
 func TestLeaseThatLapsedLongAgoIsFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := storetest.NewMemory()

@@ -21,7 +21,7 @@ import (
 // counter is incremented by processes that are suspended in the middle of it.
 const counter = "counter.json"
 
-// A process that is suspended in the middle of a write holds up nobody, and
+// A process that is suspended in the middle of a write blocks no other process, and
 // overwrites nothing when it goes on: no increment is lost or counted twice.
 func TestDirOfWritersSuspendedInTheMiddle(t *testing.T) {
 	const rounds, writers, ours = 10, 3, 5
@@ -110,7 +110,7 @@ func (c *counting) signal(t *testing.T, s syscall.Signal) {
 	}
 }
 
-// suspendInAWrite suspends the process at a moment when somebody has a lock.
+// suspendInAWrite suspends the process at a moment when a lock is held.
 func (c *counting) suspendInAWrite(t *testing.T, d *store.Dir) {
 	t.Helper()
 	for {

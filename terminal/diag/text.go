@@ -1,5 +1,5 @@
-// Package diag says to people what is wrong with the files: where, the source with
-// the place marked, the values in play, and how to mend it. It judges nothing and
+// Package diag prints diagnostics of the files for people: the position, the source with
+// the range marked, the values involved, and the remedy. It makes no diagnostics and
 // decides nothing about exit codes. Start with Text; Values is for other forms too.
 package diag
 

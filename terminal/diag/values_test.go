@@ -25,7 +25,7 @@ func TestStatements(t *testing.T) {
 		{"yes", "yes", "is true"},
 		{"none", "none", "is null"},
 		{"later", "later", "is a number, not known yet"},
-		{"any.thing", "any.thing", "is not known yet"},
+		{"any.value", "any.value", "is not known yet"},
 		{"secret", "secret", "has a sensitive value"},
 		{"object", "object", "has a sensitive value"},
 		{"object.a", "object.a", "is true"},

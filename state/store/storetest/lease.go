@@ -25,8 +25,8 @@ func runLease(t *testing.T, open func(t *testing.T) store.Store) {
 		{"losing it ends the context", testLeaseLost},
 		{"a lost reply is settled by the nonce", testLeaseLostReply},
 		{"a holder that yields is asked to", testLeaseHandover},
-		{"a broken lease is lost, and who broke it is told", testLeaseBroken},
-		{"a lease that binds nobody cannot be broken", testLeaseNotLive},
+		{"a broken lease is lost, and its loss names who broke it", testLeaseBroken},
+		{"a lease that is not held cannot be broken", testLeaseNotLive},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
@@ -273,7 +273,7 @@ func testLeaseNotLive(t *testing.T, s store.Store) {
 	next := acquire(t, s, store.LeaseConfig{})
 	refused("another's by now", lapsed, store.ErrConflict)
 	if err := next.Valid(); err != nil {
-		t.Errorf("after the refusals: %v", err)
+		t.Errorf("after the rejections: %v", err)
 	}
 	seen, err := store.ReadLease(t.Context(), s)
 	if err != nil {

@@ -118,7 +118,7 @@ func testWhole(t *testing.T, s store.Store) {
 				return err
 			}
 			if !IsWhole(object.Data, writes) {
-				return fmt.Errorf("read %d bytes that nobody wrote", len(object.Data))
+				return fmt.Errorf("read %d bytes that no writer wrote", len(object.Data))
 			}
 			if object.Size != int64(len(object.Data)) || object.Generation < last {
 				return fmt.Errorf("read %d bytes with %+v after generation %d", len(object.Data), object.Attrs, last)

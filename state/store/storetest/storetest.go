@@ -249,10 +249,10 @@ func testBadKeys(t *testing.T, s store.Store) {
 func refuse(t *testing.T, s store.Store, key string) {
 	ctx := t.Context()
 	if _, err := s.Get(ctx, key); err == nil || errors.Is(err, store.ErrNotFound) {
-		t.Errorf("get: got %v, want a refusal", err)
+		t.Errorf("get: got %v, want a rejection", err)
 	}
 	if _, err := s.Put(ctx, key, nil, store.Any); err == nil || errors.Is(err, store.ErrConflict) {
-		t.Errorf("put: got %v, want a refusal", err)
+		t.Errorf("put: got %v, want a rejection", err)
 	}
 	if err := s.Delete(ctx, key); err == nil {
 		t.Error("delete: got no error")
@@ -261,7 +261,7 @@ func refuse(t *testing.T, s store.Store, key string) {
 		t.Error("upload: got no error")
 	}
 	if _, err := s.Open(ctx, key); err == nil || errors.Is(err, store.ErrNotFound) {
-		t.Errorf("open: got %v, want a refusal", err)
+		t.Errorf("open: got %v, want a rejection", err)
 	}
 }
 

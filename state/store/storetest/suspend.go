@@ -73,8 +73,8 @@ func RunSuspended(t *testing.T, s store.Store, holder *exec.Cmd) {
 
 // awakening is what a suspended holder finds when it wakes.
 type awakening struct {
-	Invalid  bool // the first thing that it asks: Valid is an ErrLeaseLost
-	Conflict bool // a write of the state, as it knew it, is refused
+	Invalid  bool // its first question: Valid is an ErrLeaseLost
+	Conflict bool // a write of the state, as it knew it, is rejected
 	Lost     bool // the cause of its context's end is an ErrLeaseLost
 	Errors   []string
 }

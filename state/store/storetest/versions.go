@@ -169,10 +169,10 @@ func testVersionsBusy(t *testing.T, s store.Store, v store.Versioned) {
 func testVersionsBadKeys(t *testing.T, _ store.Store, v store.Versioned) {
 	for _, key := range []string{"", "/a", "../state.json", ".versions", "a//b"} {
 		if _, err := v.Versions(t.Context(), key); err == nil || errors.Is(err, store.ErrNotFound) {
-			t.Errorf("versions of %q: got %v, want a refusal", key, err)
+			t.Errorf("versions of %q: got %v, want a rejection", key, err)
 		}
 		if _, err := v.GetVersion(t.Context(), key, 1); err == nil || errors.Is(err, store.ErrNotFound) {
-			t.Errorf("get a version of %q: got %v, want a refusal", key, err)
+			t.Errorf("get a version of %q: got %v, want a rejection", key, err)
 		}
 	}
 }

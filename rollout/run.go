@@ -16,8 +16,50 @@ import (
 	"github.com/fray-ml/fray/terminal"
 )
 
+// Why a loop ends before everything is settled.
+var (
+	errTimeout = errors.New("timeout")
+	errBlocked = errors.New("what is left waits for jobs that have ended")
+)
+
+// run is a change that an executor carries out, and how far it has come.
+type run struct {
+	extent
+
+	executor Executor
+	progress *progress.Progress
+	recorder *recorder
+	// watched: a watch gave the lease and will take it back.
+	watched bool
+	// failedBefore are the jobs that had failed already, by their last attempt.
+	failedBefore map[schema.Address]int
+	// left is what the last plan names that nothing waits for, where settledBefore
+	// says that nothing else was left; see done.
+	left          []plan.Pending
+	settledBefore bool
+}
+
+func newRun(r *Rollout) *run {
+	return &run{extent: extent{Rollout: r}, recorder: newRecorder(r)}
+}
+
+// carryOut leaves the change to the controller that leads, or else takes the lease.
+func (r *run) carryOut(soft, hard context.Context, shown *plan.Plan) error {
+	doc, err := r.Loaded.Stack.Load(soft)
+	if err != nil {
+		return terminal.Interrupted(soft, err)
+	}
+	if err := r.Loaded.Stack.CheckHere(doc); err != nil {
+		return err
+	}
+	if done, err := r.throughController(soft, hard, shown); done || err != nil {
+		return err
+	}
+	return r.underLease(soft, hard, doc, shown)
+}
+
 // loop steps until what the plan names is settled, and returns why it ended.
-func (r *Rollout) loop(soft, hard context.Context) error {
+func (r *run) loop(soft, hard context.Context) error {
 	if r.Options.Timeout > 0 {
 		var cancel context.CancelFunc
 		soft, cancel = context.WithTimeoutCause(soft, r.Options.Timeout, errTimeout)
@@ -27,7 +69,7 @@ func (r *Rollout) loop(soft, hard context.Context) error {
 	var wrong hcl.Diagnostics
 	failures := 0
 	for soft.Err() == nil {
-		next, err := r.Executor.Step(hard)
+		next, err := r.executor.Step(hard)
 		switch {
 		case errors.Is(err, apply.ErrStateMoved), errors.Is(err, store.ErrLeaseLost):
 			return err
@@ -54,7 +96,7 @@ func (r *Rollout) loop(soft, hard context.Context) error {
 			}
 		}
 		r.progress.Remind(r.waiting())
-		r.Executor.Wait(soft, next)
+		r.executor.Wait(soft, next)
 	}
 	if cause := context.Cause(soft); errors.Is(cause, errTimeout) {
 		return errTimeout
@@ -70,7 +112,7 @@ func (r *Rollout) loop(soft, hard context.Context) error {
 // change of the records, or a find that was taken in. Left is what the plan after it
 // names as well. A controller leaves nothing and records what it did a little later,
 // so that is waited for.
-func (r *Rollout) done() (done, again bool) {
+func (r *run) done() (done, again bool) {
 	before, looked := r.left, r.settledBefore
 	r.left, r.settledBefore = nil, r.settled()
 	if !r.settledBefore {
@@ -87,33 +129,13 @@ func (r *Rollout) done() (done, again bool) {
 }
 
 // settled reports whether everything the plan names is as it should be.
-func (r *Rollout) settled() bool {
+func (r *run) settled() bool {
 	return r.quiet() && len(r.awaited()) == 0 && r.ended(nil)
-}
-
-// answersFor reports whether this change waits for an address and fails with it:
-// with targets, for those and what they depend on; what programs launched is
-// theirs, unless it is to go or was asked for.
-func (r *Rollout) answersFor(addr schema.Address) bool {
-	if r.chosen != nil && !r.chosen(addr) {
-		return false
-	}
-	if !addr.IsLaunched() || r.Destroying || r.Stopping {
-		return true
-	}
-	contains := func(a schema.Address) bool { return a.Contains(addr) }
-	return slices.ContainsFunc(r.Change.Targets, contains) || slices.ContainsFunc(r.Change.Replace, contains)
-}
-
-// awaited is what still waits of what this change answers for.
-func (r *Rollout) awaited() []plan.Pending {
-	others := func(w plan.Pending) bool { return !r.answersFor(w.Addr) }
-	return slices.DeleteFunc(r.scope.Pending(r.Executor.Last()), others)
 }
 
 // blocked reports whether nothing is left but what waits for jobs that failed
 // or were stopped: no time will bring it about.
-func (r *Rollout) blocked() bool {
+func (r *run) blocked() bool {
 	pending := r.awaited()
 	unblocked := func(w plan.Pending) bool { return !w.Blocked }
 	return r.quiet() && len(pending) > 0 && !slices.ContainsFunc(pending, unblocked) && r.ended(pending)
@@ -122,43 +144,18 @@ func (r *Rollout) blocked() bool {
 // quiet reports whether nothing is done or about to be done: of a controller's
 // actions, nothing that this change answers for. While a slice is on its way out, or
 // it is not known whether one is there, there may be something to do at any time.
-func (r *Rollout) quiet() bool {
+func (r *run) quiet() bool {
 	due := func(a plan.Action) bool { return !r.handedOver.Load() || r.answersFor(a.Addr) }
-	return r.Executor.Idle() && !slices.ContainsFunc(r.Executor.Last().Actions, due) && len(r.unsure()) == 0
-}
-
-// unsure are the slices on their way out that this change answers for, and those of
-// which it is not known whether they are there. A destroy of everything is over once
-// no slice is recorded.
-func (r *Rollout) unsure() []plan.Pending {
-	last := r.Executor.Last()
-	var out []plan.Pending
-	add := func(addr schema.Address, text string) {
-		if r.answersFor(addr) {
-			out = append(out, plan.Pending{Addr: addr, Kind: plan.WaitUnderway, Reasons: []string{text}, Underway: true})
-		}
-	}
-	for _, s := range r.scope.Leaving(last) {
-		add(s.Spec.Owner, "slice "+s.Spec.Name+" is being deleted: "+s.Terminating.Text)
-	}
-	for _, d := range r.scope.Doubts(last) {
-		add(d.Slice.Owner, "it is being confirmed whether slice "+d.Slice.Name+" is as its provider lists it")
-	}
-	if len(out) == 0 && r.Destroying && r.Change.UnlaunchAll && last.Next != nil {
-		for name, s := range last.Next.Slices {
-			add(s.Spec.Owner, "slice "+name+" is still recorded")
-		}
-	}
-	return out
+	return r.executor.Idle() && !slices.ContainsFunc(r.executor.Last().Actions, due) && len(r.unsure()) == 0
 }
 
 // ended reports whether the jobs that --wait=complete follows have ended, but
 // for some that need not.
-func (r *Rollout) ended(but []plan.Pending) bool {
+func (r *run) ended(but []plan.Pending) bool {
 	if r.Options.Wait != waitComplete || r.Destroying {
 		return true
 	}
-	for addr, j := range r.Executor.Document().Jobs {
+	for addr, j := range r.executor.Document().Jobs {
 		excused := slices.ContainsFunc(but, func(w plan.Pending) bool { return w.Addr == addr })
 		if r.scope.Names(addr) && r.answersFor(addr) && !excused && !j.Status.Ended() && !j.Spec.IsService() {
 			return false

@@ -9,10 +9,19 @@ import (
 	"github.com/fray-ml/fray/state/store"
 )
 
+// recorder keeps the configuration of a change in the store.
+type recorder struct {
+	*Rollout
+
+	reported bool // why the configuration is not recorded
+}
+
+func newRecorder(r *Rollout) *recorder { return &recorder{Rollout: r} }
+
 // record keeps the configuration in the store, before the state names it, and
 // returns its name; "" where there is none. One that is there is written again:
-// it is as young as the apply then, so that nobody sweeps it away.
-func (r *Rollout) record(ctx context.Context) (string, error) {
+// it is as young as the apply then, so that no sweep removes it.
+func (r *recorder) record(ctx context.Context) (string, error) {
 	made, err := r.Loaded.Recording(r.Change.Targets)
 	if r.unfit(err) {
 		return "", nil
@@ -27,11 +36,11 @@ func (r *Rollout) record(ctx context.Context) (string, error) {
 }
 
 // unfit reports whether an error is that the configuration cannot be recorded,
-// which is told once.
-func (r *Rollout) unfit(err error) bool {
+// which is reported once.
+func (r *recorder) unfit(err error) bool {
 	_, unfit := errors.AsType[configuration.ErrUnrecorded](err)
-	if unfit && !r.unrecorded {
-		r.unrecorded = true
+	if unfit && !r.reported {
+		r.reported = true
 		r.Terminal.Warn(err.Error())
 	}
 	return unfit
@@ -39,14 +48,14 @@ func (r *Rollout) unfit(err error) bool {
 
 // sweep removes recorded configurations that nothing names any more. What it
 // leaves the next one removes.
-func (r *Rollout) sweep(ctx context.Context, named string) {
+func (r *recorder) sweep(ctx context.Context, named string) {
 	if err := store.SweepConfigurations(ctx, r.Loaded.Stack.Store, named); err != nil && ctx.Err() == nil {
 		r.Terminal.Warn(err.Error())
 	}
 }
 
-// sameRecording reports whether the state has the configuration recorded as it is now.
-func (r *Rollout) sameRecording() bool {
+// same reports whether the state has the configuration recorded as it is now.
+func (r *recorder) same() bool {
 	made, err := r.Loaded.Recording(r.Change.Targets)
 	_, unfit := errors.AsType[configuration.ErrUnrecorded](err)
 	return err != nil && !unfit || made.Name == r.Loaded.Document.Recorded

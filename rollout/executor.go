@@ -1,0 +1,97 @@
+package rollout
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/fray-ml/fray/apply"
+	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/state"
+)
+
+// Executor is who carries a change out: steps of our own, under the lease, or
+// those of a controller, which are followed.
+type Executor interface {
+	Step(ctx context.Context) (time.Duration, error)
+	Wait(ctx context.Context, d time.Duration)
+	Document() *state.Document
+	Last() *plan.Plan
+	Idle() bool
+	// Beyond are actions that are due and that the scope leaves out.
+	Beyond() []plan.Action
+	// Accept makes doc, made from Document, the state.
+	Accept(ctx context.Context, doc *state.Document) error
+	Save(ctx context.Context) error
+	Drain(ctx context.Context)
+	SetScope(scope apply.Scope)
+}
+
+var (
+	_ Executor = (*apply.Stepper)(nil)
+	_ Executor = (*handover)(nil)
+)
+
+// handover follows a controller that has accepted a change.
+type handover struct {
+	apply.Follower
+
+	admin    clusterapi.AdminClient
+	revision uint64
+	values   valueSync
+}
+
+// Step looks once. What is wrong with the configuration, by values that are known
+// now, is its error.
+func (h *handover) Step(ctx context.Context) (time.Duration, error) {
+	next, err := h.Follower.Step(ctx)
+	if err != nil {
+		return next, err
+	}
+	return next, h.values.look(h.Document(), time.Now())
+}
+
+// Idle reports whether the controller has taken in what is known.
+func (h *handover) Idle() bool { return h.values.over() }
+
+// Accept has the controller record doc's outputs: nothing else of it is ours to change.
+func (h *handover) Accept(ctx context.Context, doc *state.Document) error {
+	outputs, err := json.Marshal(doc.Outputs)
+	if err != nil {
+		return fmt.Errorf("encode outputs: %w", err)
+	}
+	_, err = h.admin.Apply(ctx, &clusterapi.ApplyRequest{Outputs: outputs, Revision: h.revision})
+	if err != nil {
+		return fmt.Errorf("record outputs: %w", rpcError(err))
+	}
+	return h.read(ctx)
+}
+
+// read takes in the state that was accepted.
+func (h *handover) read(ctx context.Context) error {
+	_, err := h.Step(ctx)
+	return err
+}
+
+// Beyond is empty: a controller has no scope.
+func (h *handover) Beyond() []plan.Action { return nil }
+
+func (h *handover) Save(context.Context) error { return nil }
+
+func (h *handover) Drain(context.Context) {}
+
+func (h *handover) SetScope(apply.Scope) {}
+
+// rpcError is an error of the cluster API in its own words.
+func rpcError(err error) error {
+	if s, ok := status.FromError(err); ok && s.Code() != codes.OK {
+		return errors.New(s.Message())
+	}
+	return err
+}

@@ -1,0 +1,220 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fray-ml/fray/apply"
+	clusterkeys "github.com/fray-ml/fray/clusterapi/keys"
+	"github.com/fray-ml/fray/controller"
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/progress"
+	"github.com/fray-ml/fray/proposal"
+	"github.com/fray-ml/fray/providers"
+	"github.com/fray-ml/fray/release"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/terminal"
+)
+
+// leaseRun is a run under a lease of its own: its executor steps.
+type leaseRun struct {
+	*run
+
+	lease *store.Held
+}
+
+// underLease takes the lease, carries the change out, and gives the lease back.
+func (r *run) underLease(soft, hard context.Context, doc *state.Document, shown *plan.Plan) error {
+	_, r.watched = r.Loaded.Stack.WatchLease(soft)
+	// The first Ctrl-C ends the wait for the lease, but not the lease: that is
+	// held until what is under way has ended. When it is lost everything ends.
+	waiting, acquired := tied(hard, soft)
+	lease, err := r.Loaded.Stack.Acquire(waiting, doc, r.Options.LeaseTimeout)
+	if err != nil {
+		return terminal.Interrupted(soft, err)
+	}
+	l := &leaseRun{run: r, lease: lease}
+	defer l.release()
+	acquired()
+	soft, _ = tied(lease.Context(), soft)
+	runErr := l.carryOut(soft, shown)
+	if lost := l.lost(); lost != nil {
+		return fmt.Errorf("stopped: %w; what is under way is left to the present leader", lost)
+	}
+	if runErr != nil && hard.Err() != nil && !errors.Is(runErr, terminal.ErrReported) {
+		// What was cut off has nothing to report beyond that.
+		return &terminal.Exit{Code: terminal.ExitInterrupted, Msg: "interrupted; what was under way was not waited for"}
+	}
+	return runErr
+}
+
+// tied is a child of ctx that ends with other, too, until it is untied.
+func tied(ctx, other context.Context) (child context.Context, untie func() bool) {
+	child, end := context.WithCancelCause(ctx)
+	return child, context.AfterFunc(other, func() { end(context.Cause(other)) })
+}
+
+// lost says why the lease was lost and to whom, nil if it was not.
+func (r *leaseRun) lost() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	return r.lease.Lost(ctx)
+}
+
+// release ends the lease even when the run was interrupted.
+func (r *leaseRun) release() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := r.lease.Release(ctx); err != nil && !errors.Is(err, store.ErrLeaseLost) {
+		r.Terminal.Warn(fmt.Sprintf("the lease could not be released and lapses by itself in a few seconds: %v", err))
+	}
+}
+
+// carryOut does the work of apply while the lease is held: it prepares the
+// stepper, proposes a plan, has it confirmed and accepted, and steps until it is
+// carried out.
+func (r *leaseRun) carryOut(soft context.Context, shown *plan.Plan) error {
+	hard := r.lease.Context()
+	all, err := r.unlock(soft)
+	if err != nil {
+		return err
+	}
+	r.progress = progress.New(r.Terminal)
+	defer r.progress.Close()
+	stepper, err := r.prepare(soft, all)
+	if err != nil {
+		return err
+	}
+	r.executor = stepper
+	accepted, p, err := r.propose(soft, stepper)
+	if err != nil {
+		return err
+	}
+	if err := r.confirm(p, shown); err != nil {
+		return err
+	}
+	if err := r.accept(soft, accepted, p); err != nil {
+		return err
+	}
+	err = r.finish(hard, r.loop(soft, hard), p)
+	r.pruneKeys(hard)
+	return err
+}
+
+// unlock finishes a rekey that died, and returns the providers.
+func (r *leaseRun) unlock(soft context.Context) (map[schema.ProviderName]providers.Provider, error) {
+	if err := r.Loaded.Stack.Keys.CheckUnchanged(soft); err != nil {
+		return nil, terminal.Interrupted(soft, err)
+	}
+	w := apply.Rewriter{Store: r.Loaded.Stack.Store, Version: release.Version(), Epoch: r.lease.Epoch(), Valid: r.lease.Valid}
+	if err := r.Loaded.Stack.FinishRekey(r.lease.Context(), w); err != nil {
+		return nil, err
+	}
+	return r.Loaded.Stack.Providers(soft, r.Loaded.Desired.Providers, r.Loaded.Document)
+}
+
+// prepare makes the stepper, and checks that the state which it has read may be
+// changed from here.
+func (r *leaseRun) prepare(soft context.Context, all map[schema.ProviderName]providers.Provider) (*apply.Stepper, error) {
+	stepper, err := apply.New(soft, apply.Config{
+		Store: r.Loaded.Stack.Store, Providers: all, Version: release.Version(),
+		Epoch: r.lease.Epoch(), Valid: r.lease.Valid, Parallelism: r.Options.Parallelism, Events: true,
+		Certify: clusterkeys.NewIssuer(r.Loaded.Stack.Store, r.lease.Epoch()).Certify,
+		OnStep:  r.progress.Step,
+		OnError: r.progress.Failed,
+		Refine:  r.Loaded.Refine(r.narrowing()),
+	})
+	if err != nil {
+		return nil, terminal.Interrupted(soft, err)
+	}
+	r.Loaded.Document = stepper.Document()
+	if r.saved != nil {
+		if err := r.saved(r.Loaded.Document); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.Loaded.Stack.CheckHere(r.Loaded.Document); err != nil {
+		return nil, err
+	}
+	if r.Loaded.Document.Paused != nil {
+		return nil, errors.New(controller.PausedText(r.Loaded.Document.Paused))
+	}
+	return stepper, nil
+}
+
+// narrowing keeps to the targets; nil if there are none.
+func (r *leaseRun) narrowing() func(schema.Desired) schema.Desired {
+	if len(r.Change.Targets) == 0 {
+		return nil
+	}
+	return func(d schema.Desired) schema.Desired { return r.Change.Narrow(r.executor.Document(), d) }
+}
+
+// propose returns what is to be accepted, and the plan of it.
+func (r *leaseRun) propose(soft context.Context, stepper *apply.Stepper) (*state.Document, *plan.Plan, error) {
+	doc, err := r.Change.Amender.MarkImports(soft, r.Loaded.Document, r.executor.Accept)
+	if err != nil {
+		return nil, nil, err
+	}
+	amended, amendments, err := r.Change.Amender.Amend(soft, doc)
+	if err != nil {
+		return nil, nil, terminal.Interrupted(soft, err)
+	}
+	r.failedBefore = failedAttempts(amended)
+	accepted := proposal.Accept(soft, r.Loaded, r.Change, amended)
+	accepted.LocalPlace = r.Loaded.Stack.Place()
+	if err := proposal.CheckPlaceable(r.Loaded, accepted); err != nil {
+		return nil, nil, err
+	}
+	p, err := stepper.Preview(soft, &accepted.Desired, accepted)
+	if err != nil {
+		return nil, nil, terminal.Interrupted(soft, err)
+	}
+	p.Amendments = amendments
+	if err := proposal.ExplainPlan(soft, r.Loaded, p, r.Change, doc); err != nil {
+		return nil, nil, err
+	}
+	return accepted, p, nil
+}
+
+// accept ships what a confirmed plan needs, and records what was accepted.
+func (r *leaseRun) accept(soft context.Context, accepted *state.Document, p *plan.Plan) error {
+	if err := r.Loaded.Upload(soft, r.progress.Line); err != nil {
+		return terminal.Interrupted(soft, err)
+	}
+	if err := ShipAgent(soft, r.Loaded, accepted, r.progress.Upload); err != nil {
+		return err
+	}
+	if !r.Change.Keeps {
+		var err error
+		if accepted.Recorded, err = r.recorder.record(soft); err != nil {
+			return terminal.Interrupted(soft, err)
+		}
+	}
+	r.cover(p)
+	if r.chosen != nil {
+		r.progress.Tells = r.answersFor
+	}
+	r.executor.SetScope(r.scope)
+	if err := r.executor.Accept(soft, accepted); err != nil {
+		return err
+	}
+	r.recorder.sweep(soft, accepted.Recorded)
+	return r.Loaded.Stack.Keys.Retire(soft)
+}
+
+// pruneKeys removes keys and authorities that have expired, as a controller does:
+// where none runs they would stay for good. What is left over counts for nothing, and
+// the next apply removes it, so that an error is none of the user's concern.
+func (r *leaseRun) pruneKeys(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, prunePatience)
+	defer cancel()
+	_ = clusterkeys.PruneExpired(ctx, r.Loaded.Stack.Store, time.Now(), r.lease.Epoch())
+}
+
+// prunePatience bounds what an apply does for tidiness alone.
+const prunePatience = 5 * time.Second
