@@ -66,7 +66,7 @@ func (e *Decoder) encryption(b *configs.Block) *schema.Encryption {
 	case recipients != nil && key != nil:
 		e.ErrorAt(key.Range, "Two kinds of encryption", "The key of the state is wrapped for recipients or by a KMS key: remove one of the two.")
 	case recipients == nil && key == nil:
-		e.ErrorAt(b.Range(), "Empty block", "Say who may read the state: recipients = [\"age1…\"] or kms_key = \"gcp-kms://projects/…\".")
+		e.ErrorAt(b.Range(), "Empty block", "List who may read the state: recipients = [\"age1…\"] or kms_key = \"gcp-kms://projects/…\".")
 	}
 	return &schema.Encryption{
 		Recipients: eval.Get(e, nil, recipients, as.StringList, nil),

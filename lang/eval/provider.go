@@ -58,7 +58,7 @@ func providerNames() []string {
 	return []string{string(schema.ProviderLocal), string(schema.ProviderGCP)}
 }
 
-// ImpliedProvider is where capacity comes from unless a job says otherwise.
+// ImpliedProvider is the provider of jobs that name none.
 func (s *Session) ImpliedProvider() schema.ProviderName {
 	declared := s.Root().Decls.Providers
 	if s.Options.Local || len(declared) != 1 {
