@@ -75,9 +75,9 @@ func TestTableMistakes(t *testing.T) {
 			[]string{`the table has 0 rows of "plan/amend": write one`}},
 		{"a package is there twice", "| `plan` | decides | |\n| `plan/amend` | amends | |\n| `plan` | again | |\n",
 			[]string{`the table has 2 rows of "plan": write one`}},
-		{"a package is gone", "| `plan` | decides | |\n| `plan/amend` | amends | |\n| `mend` | mends | |\n",
-			[]string{`a row names "mend", which is no package`}},
-		{"nothing is said", "| `plan` | decides | |\n| `plan/amend` | | acting |\n",
+		{"a package is gone", "| `plan` | decides | |\n| `plan/amend` | amends | |\n| `gone` | goes | |\n",
+			[]string{`a row names "gone", which is no package`}},
+		{"a row without a description", "| `plan` | decides | |\n| `plan/amend` | | acting |\n",
 			[]string{`the row of "plan/amend" does not say what it does`}},
 	}
 	for _, test := range tests {

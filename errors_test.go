@@ -76,7 +76,7 @@ func begins(summaries map[string][]string, heading string) bool {
 	return false
 }
 
-// isInternal reports whether a named error is acted on and shown to nobody.
+// isInternal reports whether a named error is handled, and never shown.
 func isInternal(name string) bool {
 	return slices.Contains([]string{"ErrNotFound", "ErrConflict", "ErrNotLive", "ErrNoVersions", "ErrReported"}, name)
 }

@@ -306,7 +306,7 @@ func impure(imported string) bool {
 	return imported != "net/url" && slices.ContainsFunc(forbidden, func(p string) bool { return within(imported, p) })
 }
 
-// trespasses names a package's direct imports of somebody else's library and,
+// trespasses names a package's direct imports of another package's library and,
 // if there are none, the library that came in without its owner.
 func trespasses(o owner, s source) []string {
 	if slices.ContainsFunc(o.rooms, func(room string) bool { return within(s.path, room) }) {
@@ -388,10 +388,10 @@ func TestViolations(t *testing.T) {
 		{"no room", one("shed", "os"),
 			[]string{"shed has no room in the house: move it into one, or give house() another"}},
 		{"the owner's library", one("high", "example.com/cloud/storage"), nil},
-		{"somebody else's library", one("low", "example.com/cloud/storage"),
+		{"another package's library", one("low", "example.com/cloud/storage"),
 			[]string{"low imports example.com/cloud/storage (low/x.go): only high may"}},
 		{"a library of two", one("pure", "example.com/shared"), nil},
-		{"somebody else's library of two", one("low", "example.com/shared"),
+		{"another package's library of two", one("low", "example.com/shared"),
 			[]string{"low imports example.com/shared (low/x.go): only high and pure may"}},
 		{"a library through one of its owners",
 			source{path: "low", reaches: []string{"example.com/shared", module + "/pure"}}, nil},

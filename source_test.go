@@ -137,7 +137,7 @@ func TestInspect(t *testing.T) {
 			file{imports: []string{"time"}, clock: []string{"time.Sleep", "time.Since"}}},
 		{"under no name", `import . "time"; var _ = Now()`,
 			file{imports: []string{"time"}, clock: []string{`import . "time"`}}},
-		{"somebody else's Now", `import "example.com/clock"; var _ = clock.Now()`,
+		{"another package's Now", `import "example.com/clock"; var _ = clock.Now()`,
 			file{imports: []string{"example.com/clock"}}},
 	}
 	for _, test := range tests {

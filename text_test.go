@@ -30,7 +30,7 @@ func verbRooms() []string {
 
 // messageFields are the fields that hold texts for people.
 func messageFields() []string {
-	return []string{"Reason", "Text", "Doomed", "Message", "Why", "Detail", "Summary", "text", "reason", "message", "why"}
+	return []string{"Reason", "Text", "Message", "Why", "Detail", "Summary", "text", "reason", "message", "why"}
 }
 
 // mayRead are the functions that look at a text and decide nothing by it but what is
@@ -270,7 +270,7 @@ func searched(n *ast.CallExpr) string {
 // TestTextDecisionsAreFound holds that the rule finds what it is for.
 func TestTextDecisionsAreFound(t *testing.T) {
 	const code = `package p
-func (s *slice) goes() bool { return s.Doomed == "" }
+func (s *slice) goes() bool { return s.Reason == "" }
 func is(a, b reason) bool { return a.text != b.text }
 func kind(err error) bool { return strings.Contains(err.Error(), "quota") }
 func level(e event) int { switch e.Text { case "is up": return 1 }; return levels[e.Reason] }
@@ -287,7 +287,7 @@ func fine(s slice) bool { return s.Cause == moved && strings.Contains(s.Name, "a
 		got = append(got, fmt.Sprintf("%s %s", found.function, found.what))
 	}
 	want := []string{
-		"slice.goes compares the field Doomed", "is compares the field text", "kind searches the text of an error",
+		"slice.goes compares the field Reason", "is compares the field text", "kind searches the text of an error",
 		"level switches on the field Text", "level looks up by the field Reason",
 		"missing searches the text of Message", "known compares the field Summary",
 	}
@@ -301,7 +301,7 @@ func printers() []string {
 	return append(verbRooms(), "plan", "apply", "state", "controller", "agent", "providers")
 }
 
-// innerWords are what only fray's own code calls things: people read causes.
+// innerWords are names that only fray's own code uses: people read causes.
 func innerWords() []string {
 	return []string{"adopted", "generation", "assignment", "did not live", "taken over"}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// PricesFrom says where the built-in prices come from and of when they are.
+// PricesFrom is where the built-in prices come from and of when they are.
 const PricesFrom = "published list prices, collected in November 2026"
 
 // market is what is published of a TPU generation, or stated of a machine type:
@@ -53,7 +53,7 @@ func builtinMarket(generation string) market {
 }
 
 // marketOf is the market of a TPU generation or machine type, with what a
-// provider's offers say in place of what is built in.
+// provider's offers override what is built in.
 func marketOf(name string, offers []schema.Market) market {
 	m := builtinMarket(name)
 	i := slices.IndexFunc(offers, func(o schema.Market) bool { return o.Name == name })
@@ -82,8 +82,8 @@ type family struct {
 	standard, highmem, highCPU float64
 }
 
-// families are those whose prices are known here, from Compute Engine's price
-// list. The others have none until an offer states one.
+// families are the machine families with built-in prices, from Compute Engine's
+// price list. The others have none until an offer states one.
 func families() []family {
 	return []family{
 		{name: "e2", core: 0.021811, gib: 0.002923, standard: 4, highmem: 8, highCPU: 1},

@@ -11,7 +11,7 @@ import (
 
 var writeTPUTypes = flag.Bool("update-tpu-types", false, "write the table of TPU types that the Python package has")
 
-// The Python package knows the same TPU types, so that a LocalCluster refuses what a cluster refuses.
+// The Python package knows the same TPU types, so that a LocalCluster rejects what a cluster rejects.
 // After a change of the table: go test ./schema -run TestPythonKnowsTheTPUTypes -update-tpu-types
 func TestPythonKnowsTheTPUTypes(t *testing.T) {
 	var lines strings.Builder

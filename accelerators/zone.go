@@ -9,7 +9,7 @@ import (
 )
 
 // OfferedZones lists the zones that are known to have a TPU type, or a machine
-// type, as far as a provider's offers or the built-in table say; nil where
+// type, as far as a provider's offers or the built-in table know; nil where
 // nothing is known. The list is not complete: a zone that stands nowhere in the
 // table is to be taken on trust.
 func OfferedZones(name string, offers []schema.Market) []string {

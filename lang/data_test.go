@@ -7,7 +7,7 @@ import (
 	"github.com/fray-ml/fray/lang/eval"
 )
 
-// offerText says what a generation costs by values that have to be there first.
+// offerText is what a generation costs by values that have to be there first.
 const offerText = `provider "gcp" {
   project = "p"
   zones   = ["us-west1-c"]

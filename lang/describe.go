@@ -24,7 +24,7 @@ type Language struct {
 }
 
 // BlockDescription describes one kind of block. Blocks of one type that differ
-// in what may stand in them are described apart; their label tells which it is.
+// in what may stand in them are described apart; their label distinguishes them.
 type BlockDescription struct {
 	Type       string                 `json:"type"`
 	Doc        string                 `json:"doc"`
@@ -60,7 +60,7 @@ const (
 	ExpressionValue    ExpressionKind = "value"    // references of all kinds
 	ExpressionShape    ExpressionKind = "shape"    // references, but not to one instance: no count, no each
 	ExpressionConstant ExpressionKind = "constant" // functions, but no references
-	ExpressionSelf     ExpressionKind = "self"     // references of all kinds, and to self: the thing itself
+	ExpressionSelf     ExpressionKind = "self"     // references of all kinds, and to self: the object that has the postcondition
 	ExpressionRaw      ExpressionKind = "raw"      // not evaluated: a type, or a list of addresses
 )
 
@@ -131,7 +131,7 @@ func describeRoots() []RootDescription {
 		{Root: string(configs.RootModule), Form: "module.NAME.OUTPUT", Doc: "an output of a module"},
 		{Root: string(configs.RootData), Form: "data.KIND.NAME", Doc: "what a data block has read"},
 		{Root: string(configs.RootFray), Form: "fray.workspace", Doc: "the workspace", Attributes: []string{"workspace"}},
-		{Root: string(configs.RootSelf), Form: "self.NAME", Doc: "in a postcondition: the thing itself"},
+		{Root: string(configs.RootSelf), Form: "self.NAME", Doc: "in a postcondition: the object that has it"},
 		{Root: string(configs.RootCount), Form: "count.index", Doc: "in a block with count or replicas: the number of the instance", Attributes: []string{"index"}},
 		{Root: string(configs.RootEach), Form: "each.key", Doc: "in a block with for_each: the instance's key, and what stands under it", Attributes: []string{"key", "value"}},
 	}

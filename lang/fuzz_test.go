@@ -62,7 +62,7 @@ func FuzzEvaluate(f *testing.F) {
 			}
 			for _, d := range diags {
 				if d.Summary == "" || d.Detail == "" || d.Subject == nil || d.Subject.Filename == path && d.Subject.End.Byte > len(src) {
-					t.Fatalf("a diagnostic says too little: %+v", d)
+					t.Fatalf("a diagnostic has no text: %+v", d)
 				}
 			}
 			var out bytes.Buffer

@@ -101,7 +101,7 @@ func attributeTable(typ *language.BlockType) string {
 	return out.String()
 }
 
-// TestLanguageIsDescribed: every part of the table says what it is.
+// TestLanguageIsDescribed: every part of the table has its documentation.
 func TestLanguageIsDescribed(t *testing.T) {
 	t.Parallel()
 	for path, typ := range everyType(language.Root(), "") {

@@ -15,7 +15,7 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// blocks draws the blocks of a valid configuration: things that refer to each
+// blocks draws the blocks of a valid configuration: declarations that refer to each
 // other in every direction that is allowed.
 func blocks(t *rapid.T) []string {
 	var out []string

@@ -55,7 +55,7 @@ type reading struct {
 	decl      *configs.Declaration
 }
 
-// Begin is Evaluate for those who evaluate again.
+// Begin is like Evaluate; the result can be evaluated again.
 func (s *Source) Begin(opts eval.Options) (*Evaluation, hcl.Diagnostics) {
 	opts.Computed = maps.Clone(opts.Computed)
 	if opts.Computed == nil {
@@ -275,12 +275,12 @@ func (v *Evaluation) part(changed []valued) ([]schema.Job, bool) {
 	if !ok {
 		return nil, false
 	}
-	told := len(v.last.Diags)
+	before := len(v.last.Diags)
 	rank := func(at valued) int { return v.last.Rank[configs.Node{Module: at.e.Module, Symbol: at.s}] }
 	values := slices.SortedFunc(maps.Keys(stale.values), func(a, b valued) int { return cmp.Compare(rank(a), rank(b)) })
 	for _, at := range values {
 		at.e.EvaluateSymbol(at.s)
-		if len(v.last.Diags) > told {
+		if len(v.last.Diags) > before {
 			return nil, false // it has no value
 		}
 	}
@@ -299,7 +299,7 @@ func (v *Evaluation) part(changed []valued) ([]schema.Job, bool) {
 	for _, decl := range decls {
 		jobs = append(jobs, v.decode(stale.decls[decl], decl)...)
 	}
-	return jobs, len(v.last.Diags) == told
+	return jobs, len(v.last.Diags) == before
 }
 
 // decode decodes a declaration again and returns its jobs that changed.

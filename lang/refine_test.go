@@ -143,7 +143,7 @@ func TestRefineIsEvaluate(t *testing.T) {
 		source = parseBlocks(t, text)
 		v, diags := source.Begin(eval.Options{})
 		if diags.HasErrors() {
-			t.Skip(diags) // the plan would have told
+			t.Skip(diags) // the plan would have reported it
 		}
 		jobs = addresses(v.Config())
 		known := map[schema.Address]schema.Computed{}
@@ -188,7 +188,7 @@ func TestRefine(t *testing.T) {
 		whole bool
 		fails string // part of the diagnostic
 	}{
-		"nobody reads it":       {src: a + `job "b" { command = ["x"] }`},
+		"without a reader":      {src: a + `job "b" { command = ["x"] }`},
 		"command":               {src: a + `job "b" { command = ["x", job.a.address] }`, jobs: []string{"job.b"}},
 		"known already":         {src: a + `job "b" { command = ["x", job.a.name] }`},
 		"some instances":        {src: a + `job "b" {; count = 3; command = ["x", count.index == 1 ? job.a.address : "-"]; }`, jobs: []string{"job.b[1]"}},

@@ -162,7 +162,7 @@ func TestRequestMistakes(t *testing.T) {
 			"requests[2].num_tasks: Invalid value for num_tasks|0 to 100000",
 			`requests[2].resources.tpu: Invalid value for tpu|did you mean "v5litepod-16"?`,
 		}},
-		{"a word", func(r *request.Job) { r.Fields[0].Value = words("a", "b\x00") }, []string{"requests[2].command[1]: Invalid value for command|Word 1"}},
+		{"an argument", func(r *request.Job) { r.Fields[0].Value = words("a", "b\x00") }, []string{"requests[2].command[1]: Invalid value for command|Element 1"}},
 		{"tasks that fit no slices", func(r *request.Job) {
 			r.Fields = append(r.Fields, fieldOf("resources.tpu", cty.StringVal("v5litepod-16")))
 			r.Tasks = 6

@@ -23,11 +23,11 @@ func parseTest(t *testing.T, src string) (*testfile.File, string) {
 		t.Fatal(err)
 	}
 	f, diags := testfile.Parse(path)
-	var told []string
+	var failures []string
 	for _, d := range diags {
-		told = append(told, d.Summary+": "+d.Detail)
+		failures = append(failures, d.Summary+": "+d.Detail)
 	}
-	return f, strings.Join(told, "\n")
+	return f, strings.Join(failures, "\n")
 }
 
 func TestParseTest(t *testing.T) {
@@ -112,8 +112,8 @@ job "a" {
 }
 `
 
-// run evaluates the tested configuration as a run says and returns what its
-// assertions say.
+// assertAll evaluates the tested configuration for each run and returns the failures
+// of its assertions.
 func assertAll(t *testing.T, f *testfile.File, config string, runs map[string]cty.Value) map[string]string {
 	t.Helper()
 	dir := t.TempDir()
@@ -124,7 +124,7 @@ func assertAll(t *testing.T, f *testfile.File, config string, runs map[string]ct
 	if diags.HasErrors() {
 		t.Fatal(diags)
 	}
-	told := map[string]string{}
+	failures := map[string]string{}
 	for _, run := range f.Runs {
 		given, diags := f.Values(run, src, runs)
 		if !diags.HasErrors() {
@@ -135,10 +135,10 @@ func assertAll(t *testing.T, f *testfile.File, config string, runs map[string]ct
 			}
 		}
 		for _, d := range diags {
-			told[run.Name] += d.Summary + ": " + d.Detail + "\n"
+			failures[run.Name] += d.Summary + ": " + d.Detail + "\n"
 		}
 	}
-	return told
+	return failures
 }
 
 func TestAssert(t *testing.T) {
@@ -188,16 +188,16 @@ func TestAssert(t *testing.T) {
 	if diags != "" {
 		t.Fatal(diags)
 	}
-	told := assertAll(t, f, testedConfig, map[string]cty.Value{
+	failures := assertAll(t, f, testedConfig, map[string]cty.Value{
 		"earlier": cty.ObjectVal(map[string]cty.Value{"token": cty.StringVal("hunter2").Mark(mark.Sensitive{})}),
 	})
 	for i, name := range names {
-		got, want := told[f.Runs[i].Name], tests[name].want
+		got, want := failures[f.Runs[i].Name], tests[name].want
 		if want == "" && got != "" || !strings.Contains(got, want) {
-			t.Errorf("%s: told %q, want %q", name, got, want)
+			t.Errorf("%s: got %q, want %q", name, got, want)
 		}
 		if strings.Contains(got, "hunter2") {
-			t.Errorf("%s: tells a secret: %s", name, got)
+			t.Errorf("%s: reveals a secret: %s", name, got)
 		}
 	}
 }
@@ -219,12 +219,12 @@ func TestSharedVariables(t *testing.T) {
 	if diags != "" {
 		t.Fatal(diags)
 	}
-	told := assertAll(t, f, `variable "n" {}`, nil)
-	if want := `The configuration has no variable "other".`; !strings.Contains(told["own"], want) {
-		t.Errorf("the own configuration: told %q, want %q", told["own"], want)
+	failures := assertAll(t, f, `variable "n" {}`, nil)
+	if want := `The configuration has no variable "other".`; !strings.Contains(failures["own"], want) {
+		t.Errorf("the own configuration: got %q, want %q", failures["own"], want)
 	}
-	if told["another"] != "" {
-		t.Errorf("another configuration: told %q", told["another"])
+	if failures["another"] != "" {
+		t.Errorf("another configuration: got %q", failures["another"])
 	}
 }
 

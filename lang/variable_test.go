@@ -85,7 +85,7 @@ func TestPrecedence(t *testing.T) {
 func TestOverriddenValuesAreNotRead(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "x.frayvars")
-	writeFile(t, file, []byte("v = [other.thing]\n"))
+	writeFile(t, file, []byte("v = [other.value]\n"))
 	src := "variable \"v\" {; type = list(number); }; output \"v\" {; value = var.v; }"
 	opts := eval.Options{Environ: []string{"FRAY_VAR_v=["}, Given: []eval.Given{{Kind: eval.GivenVarFile, Text: file}, {Kind: eval.GivenVar, Text: "v={"}, {Kind: eval.GivenVar, Text: "v=[1]"}}}
 	if got := outputOf(t, src, "v", opts); got != "[1]" {

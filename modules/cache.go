@@ -31,10 +31,10 @@ func (c cache) place(l Locked) string {
 
 const (
 	tmpPrefix = ".tmp-"
-	tmpAge    = 24 * time.Hour // then whoever made it is gone
+	tmpAge    = 24 * time.Hour // then the process that made it is gone
 )
 
-// prepare makes the cache and removes what was left by those who died in it.
+// prepare makes the cache and removes what killed processes left in it.
 func (c cache) prepare(now time.Time) error {
 	if err := os.MkdirAll(string(c), 0o755); err != nil {
 		return fmt.Errorf("make the directory of modules: %w", withRemedy(err))
@@ -52,7 +52,7 @@ func (c cache) prepare(now time.Time) error {
 	for _, e := range entries {
 		info, err := e.Info()
 		if err == nil && strings.HasPrefix(e.Name(), tmpPrefix) && now.Sub(info.ModTime()) > tmpAge {
-			_ = os.RemoveAll(filepath.Join(string(c), e.Name())) // it hurts nobody
+			_ = os.RemoveAll(filepath.Join(string(c), e.Name())) // a rest does no harm
 		}
 	}
 	return nil
@@ -61,8 +61,8 @@ func (c cache) prepare(now time.Time) error {
 // temp makes a directory of one's own on the same file system.
 func (c cache) temp() (string, error) { return os.MkdirTemp(string(c), tmpPrefix+"*") }
 
-// adopt gives unpacked files their place. Somebody else may do the same at the
-// same time; what is there and holds something else is replaced.
+// adopt moves unpacked files to their place. Another process may do the same at the
+// same time; a place with other content is replaced.
 func (c cache) adopt(files string, l Locked) error {
 	place := c.place(l)
 	if err := os.Chmod(files, 0o755); err != nil {

@@ -10,7 +10,7 @@
 // content, that appears whole or not at all.
 //
 // Only a [Getter] reads registries. Every other command uses [Installed], which
-// asks nobody: it compares what is installed with the lock file. The package
+// asks no registry: it compares what is installed with the lock file. The package
 // neither parses modules nor knows which ones a configuration calls: schema
 // does, and asks through [schema.Installer]. It knows no cloud either; buckets
 // are opened by what [Registries] is given. Start with Getter.

@@ -26,7 +26,7 @@ type Getter struct {
 	Upgrade bool
 	// ReadOnly is for CI: a lock file that would have to change is an error.
 	ReadOnly bool
-	// Fetching is told of every archive before it is brought here; may be nil.
+	// Fetching is called with every archive before its download; may be nil.
 	Fetching func(Locked)
 }
 
@@ -249,7 +249,7 @@ func otherContent(l Locked, got fetched) error {
 		what, want, have = "files", l.Files, got.files
 	}
 	return fmt.Errorf("the registry has another content than the one that is locked: the hash of its %s is %s, and %s has %s; "+
-		"versions are not meant to change: ask whoever publishes it what happened; if the new content is what you want, remove its block from %s and run `fray get` again",
+		"versions are not meant to change: ask its publisher what happened; if the new content is what you want, remove its block from %s and run `fray get` again",
 		what, have, LockFile, want, LockFile)
 }
 

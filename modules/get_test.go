@@ -199,7 +199,7 @@ func TestContentThatIsNotLocked(t *testing.T) {
 		t.Fatalf("installed: %v, %v", installed, err)
 	}
 
-	// Changed here: told by everybody, and put back.
+	// Changed here: every command reports it, and Get restores it.
 	if err := os.Remove(installed[0]); err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +216,7 @@ func TestContentThatIsNotLocked(t *testing.T) {
 	writeTree(t, filepath.Dir(filepath.Dir(installed[0])), map[string]string{filepath.Base(filepath.Dir(installed[0])): "a file"})
 	w.wantGet(Getter{}, "pool 1.0.0 fetched")
 
-	// Changed in the registry: nobody notices who has it, and nobody gets it.
+	// Changed in the registry: where it is installed it still works, elsewhere Get fails.
 	w.has("pool-1.0.0.tar.zst", map[string]string{"main.hcl": "# other\n"})
 	w.wantGet(Getter{}, "pool 1.0.0")
 	if err := os.RemoveAll(filepath.Join(w.root, ".fray")); err != nil {
@@ -302,7 +302,7 @@ func TestWrongCalls(t *testing.T) {
 	}
 }
 
-// Whatever was got before: what Get says is installed is what a plan reads, and
+// Whatever was got before: what Get reports as installed is what a plan reads, and
 // getting again does nothing.
 func TestGetIsStable(t *testing.T) {
 	t.Parallel()

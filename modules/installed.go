@@ -10,8 +10,8 @@ import (
 	"github.com/fray-ml/fray/lang/load"
 )
 
-// Installed finds what is installed and is what the lock file says; it changes
-// nothing and asks nobody. One is for one reading of a configuration.
+// Installed finds installed modules that match the lock file; it changes nothing and
+// asks no registry. One is for one reading of a configuration.
 type Installed struct {
 	read    bool
 	lock    lock
@@ -67,7 +67,7 @@ func notLocked(src Source, c constraint, l lock) error {
 	return fmt.Errorf("%s; run `fray get`, which chooses a version", lacks(src, c, l))
 }
 
-// lacks says what a lock file has not.
+// lacks is the error about what a lock file has not.
 func lacks(src Source, c constraint, l lock) string {
 	there := l.of(src.Archive())
 	if len(there) == 0 {
@@ -84,7 +84,7 @@ func check(place string, l Locked) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("the module %s is not installed here; run `fray get`", l)
 	case err != nil:
-		return fmt.Errorf("look at %s: %w; run `fray get`, which installs it again", l, err)
+		return fmt.Errorf("check %s: %w; run `fray get`, which installs it again", l, err)
 	case sum != l.Files:
 		return changed(place, sum, l)
 	}

@@ -37,7 +37,7 @@ type Locked struct {
 
 func (l Locked) String() string { return l.Source + " " + l.Version }
 
-// lock is what a lock file says, sorted by source and version.
+// lock is the content of a lock file, sorted by source and version.
 type lock []Locked
 
 // readLock reads the lock file of a configuration. None is an empty one.
@@ -164,7 +164,7 @@ func writeLock(root string, l lock) error {
 	return nil
 }
 
-// difference says in what the next lock file differs.
+// difference is in what the next lock file differs.
 func (l lock) difference(next lock) string {
 	for _, one := range next {
 		was, ok := l.find(one.Source, one.Version)

@@ -50,7 +50,7 @@ module "gs://acme/a" {
 	}
 }
 
-func TestDamagedLockIsRefused(t *testing.T) {
+func TestDamagedLockIsRejected(t *testing.T) {
 	t.Parallel()
 	block := func(source, version, hash string) string {
 		return `module "` + source + `" {
@@ -79,7 +79,7 @@ func TestDamagedLockIsRefused(t *testing.T) {
 			}
 			_, err := readLock(root)
 			if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "run fray get") {
-				t.Errorf("error %v, want one with %q that says what to do", err, test.want)
+				t.Errorf("error %v, want one with %q and a remedy", err, test.want)
 			}
 		})
 	}

@@ -98,7 +98,7 @@ func killedWhen(t *testing.T, root, pattern string) bool {
 	}
 }
 
-// What the killed leave is removed by a later get, once nobody can be at it.
+// A later get removes what killed processes leave, once no process can use it.
 func TestLeftoversAreSwept(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

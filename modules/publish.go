@@ -56,7 +56,7 @@ func (r Registries) publish(ctx context.Context, p Publication, file string) (bo
 			return false, err
 		}
 	}
-	// Somebody else may have been faster: only what is there now counts.
+	// Another publisher may have been faster: only what is there now counts.
 	now := filepath.Join(tmp, "now")
 	if err := os.Mkdir(now, 0o755); err != nil {
 		return false, err

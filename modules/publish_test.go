@@ -41,7 +41,7 @@ func TestPublish(t *testing.T) {
 		{"next", "1.0.1", other, false, ""},
 		{"no version", "1.1", one, false, "write MAJOR.MINOR.PATCH"},
 		{"build metadata", "1.1.0+x", one, false, "write MAJOR.MINOR.PATCH"},
-		{"what nobody could unpack", "2.0.0", entry{name: "../x", text: "x"}, false, "leads out of the archive"},
+		{"what cannot be unpacked", "2.0.0", entry{name: "../x", text: "x"}, false, "leads out of the archive"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -104,11 +104,11 @@ func TestPublishAtTheSameTime(t *testing.T) {
 func wantPublished(t *testing.T, err error) {
 	t.Helper()
 	if !strings.Contains(err.Error(), "holds other files already") {
-		t.Errorf("error %v, want one that says that the version is taken", err)
+		t.Errorf("error %v, want one about a taken version", err)
 	}
 }
 
-// Whoever looks away between list and create overwrites nothing.
+// A version that appears between list and create is not overwritten.
 func TestDirectoryKeepsWhatIsThere(t *testing.T) {
 	t.Parallel()
 	d := directory(t.TempDir())

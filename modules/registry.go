@@ -97,7 +97,7 @@ func (d directory) open(_ context.Context, file string) (io.ReadCloser, error) {
 }
 
 // create makes the file under another name first and then links it, which
-// fails where there is one: so nobody sees a part of it, and nobody overwrites.
+// fails where there is one: so no reader sees a part of it, and no write replaces it.
 func (d directory) create(_ context.Context, file string, content io.Reader) error {
 	if err := os.MkdirAll(string(d), 0o755); err != nil {
 		return err
@@ -119,8 +119,8 @@ func (d directory) create(_ context.Context, file string, content io.Reader) err
 	return durable.SyncDir(string(d))
 }
 
-// withRemedy says what to do about an error of a file system, where that is not
-// what the error says.
+// withRemedy adds what to do about an error of a file system, where the error does not
+// have that.
 func withRemedy(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return fmt.Errorf("%w; nothing is left of it: free space and run the command again", err)

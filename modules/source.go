@@ -23,7 +23,7 @@ const (
 	directoryScheme = "file://"
 )
 
-// forms says how sources are written.
+// forms is how sources are written.
 const forms = "write gs://BUCKET/PATH/NAME or file:///PATH/NAME for an archive, and ./DIR for a directory"
 
 // ParseSource reads a source such as "gs://acme/modules/pool" or, where the
@@ -66,7 +66,7 @@ func parseSource(text string) (Source, error) {
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
-// checkName refuses names that a version could not be told from.
+// checkName rejects names that cannot be distinguished from a version.
 func checkName(name string) error {
 	form := regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
 	versioned := regexp.MustCompile(`-v?\d+\.\d+(\.|-|$)`)

@@ -19,7 +19,7 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// limits bound what an archive may cost whoever unpacks it.
+// limits bound what unpacking an archive may cost.
 type limits struct {
 	archive int64 // bytes of the archive
 	files   int64 // bytes of all files in it
@@ -30,7 +30,7 @@ type limits struct {
 func usualLimits() limits { return limits{archive: 256 << 20, files: 256 << 20, entries: 10_000} }
 
 // maxWindow is how much memory a zstd archive may ask for; what `zstd` itself
-// takes without being told to.
+// takes by default.
 const maxWindow = 128 << 20
 
 // unpacker writes the entries of one archive.
@@ -50,11 +50,11 @@ type made struct {
 }
 
 // unpack writes the files of an archive below a directory that is empty. They
-// cannot reach out of it, whoever made the archive.
+// cannot reach out of it, also those of a hostile archive.
 func unpack(r io.Reader, file, dir string, l limits) error {
 	content, err := decompress(r, file)
 	if err != nil {
-		return fmt.Errorf("it is not what its ending says: %w", err)
+		return fmt.Errorf("it is not of the kind that its ending names: %w", err)
 	}
 	defer content.Close()
 	return extractAll(content, dir, l)
@@ -147,7 +147,7 @@ func (u *unpacker) extract(h *tar.Header, content io.Reader) error {
 	return u.write(name, h.FileInfo().Mode(), content)
 }
 
-// write makes a file. Nobody is meant to change it.
+// write makes a read-only file.
 func (u *unpacker) write(name string, mode fs.FileMode, content io.Reader) error {
 	perm := fs.FileMode(0o444)
 	if mode&0o111 != 0 {
@@ -182,7 +182,7 @@ func (u *unpacker) mkdir(name string) error {
 	return u.root.Mkdir(name, 0o755)
 }
 
-// claim refuses a path that is there already, here or where case is ignored.
+// claim rejects a path that is there already, here or where case is ignored.
 func (u *unpacker) claim(name string, dir bool) error {
 	folded := strings.ToLower(name)
 	there, taken := u.seen[folded]

@@ -120,7 +120,7 @@ func TestUnpack(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", file, diff)
 		}
 		if info, err := os.Stat(filepath.Join(dir, "deep/x.hcl")); err != nil || info.Mode().Perm()&0o222 != 0 {
-			t.Errorf("%s: mode %v, %v, want one that nobody writes to", file, info.Mode(), err)
+			t.Errorf("%s: mode %v, %v, want a read-only one", file, info.Mode(), err)
 		}
 	}
 }
@@ -188,7 +188,7 @@ func TestBombs(t *testing.T) {
 		{"headers that hold nothing", "a.tar.zst", zstandard(t, endless), "more than 5 entries"},
 		{"one long header", "a.tar.gz", gzipped(t, longHeader(t, 900<<10)), "more than an archive may hold"},
 		{"cut off", "a.tar.gz", gzipped(t, whole)[:40], "it is damaged, or no archive"},
-		{"another kind", "a.tar.gz", zstandard(t, whole), "not what its ending says"},
+		{"another kind", "a.tar.gz", zstandard(t, whole), "not of the kind that its ending names"},
 		{"no archive", "a.tar.zst", zstandard(t, []byte(strings.Repeat("hello", 1000))), "it is damaged, or no archive"},
 	}
 	for _, test := range tests {

@@ -27,7 +27,7 @@ type constraint struct {
 	early bool
 }
 
-// anyVersion is what the lock file says of a call that takes every version.
+// anyVersion is what the lock file has for a call that takes every version.
 const anyVersion = "any"
 
 func (c constraint) String() string { return cmp.Or(c.text, anyVersion) }
@@ -79,7 +79,7 @@ func releasesOf(src Source, files []string) []release {
 	return releases
 }
 
-// newest is the newest release that a call takes, or an error that says what
+// newest is the newest release that a call takes, or an error with what
 // there is.
 func newest(src Source, c constraint, releases []release) (release, error) {
 	for _, r := range slices.Backward(releases) {

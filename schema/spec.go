@@ -209,6 +209,9 @@ const (
 	ProviderGCP   ProviderName = "gcp"
 )
 
+// ProviderNames are all of them.
+func ProviderNames() []ProviderName { return []ProviderName{ProviderLocal, ProviderGCP} }
+
 // Namespace is a scope for actor names, access and fair share.
 type Namespace struct {
 	Addr     Address `json:"addr"`

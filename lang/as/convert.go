@@ -17,7 +17,7 @@ import (
 )
 
 // Converter turns a known, not sensitive, not null value into what the specs
-// hold. Its error says what to write instead.
+// hold. Its error has what to write instead.
 type Converter[T any] func(cty.Value) (T, error)
 
 // String converts a string.
@@ -209,21 +209,21 @@ func PortName(v cty.Value) (string, error) {
 	return NotEmpty(v)
 }
 
-// OneOf converts a word of a closed vocabulary.
-func OneOf[T ~string](words ...T) Converter[T] {
+// OneOf converts a name of a closed set.
+func OneOf[T ~string](names ...T) Converter[T] {
 	return func(v cty.Value) (T, error) {
 		s, err := String(v)
 		if err != nil {
 			return "", err
 		}
-		if slices.Contains(words, T(s)) {
+		if slices.Contains(names, T(s)) {
 			return T(s), nil
 		}
-		names := make([]string, 0, len(words))
-		for _, w := range words {
-			names = append(names, string(w))
+		candidates := make([]string, 0, len(names))
+		for _, name := range names {
+			candidates = append(candidates, string(name))
 		}
-		return "", fmt.Errorf("there is no %q here. %s", s, diagnose.DidYouMean(s, names))
+		return "", fmt.Errorf("there is no %q here. %s", s, diagnose.DidYouMean(s, candidates))
 	}
 }
 

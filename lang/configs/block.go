@@ -113,7 +113,7 @@ func (r Checker) Structure(bodies []*hclsyntax.Body, typ *language.BlockType, sr
 }
 
 // attempted reports whether an attribute was written as a block by mistake, or
-// misspelt, which is told already.
+// misspelt, which is reported already.
 func attempted(bodies []*hclsyntax.Body, typ *language.BlockType, name string) bool {
 	for _, body := range bodies {
 		for _, b := range body.Blocks {

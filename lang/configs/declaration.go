@@ -97,7 +97,7 @@ func (r Checker) declare(root *Block) *Declarations {
 	}
 	for _, kind := range schema.Kinds() {
 		for _, b := range root.Blocks[string(kind)] {
-			r.declareThing(d, b, nil)
+			r.declareAddressed(d, b, nil)
 		}
 	}
 	for _, b := range root.Blocks["module"] {
@@ -166,7 +166,7 @@ func (r Checker) declareLocals(b *Block, d *Declarations) {
 	}
 }
 
-func (r Checker) declareThing(d *Declarations, b *Block, group *Declaration) {
+func (r Checker) declareAddressed(d *Declarations, b *Block, group *Declaration) {
 	addr := schema.Address{Kind: schema.Kind(b.Type.Name), Name: b.Name}
 	if group != nil {
 		addr.Group = group.Addr.Name
@@ -182,7 +182,7 @@ func (r Checker) declareThing(d *Declarations, b *Block, group *Declaration) {
 		group.Jobs = append(group.Jobs, decl)
 	}
 	for _, child := range b.Blocks[string(schema.KindJob)] {
-		r.declareThing(d, child, decl)
+		r.declareAddressed(d, child, decl)
 	}
 }
 
@@ -229,7 +229,7 @@ func (d *Declarations) names(kind schema.Kind, group string) []string {
 	return names
 }
 
-// Dangling says that an address is not declared, and which one may be meant.
+// Dangling is the message for an address that is not declared, with suggestions.
 func (d *Declarations) Dangling(addr schema.Address) string {
 	detail := fmt.Sprintf("There is no %s. ", addr)
 	var elsewhere []string
@@ -253,8 +253,8 @@ func (d *Declarations) Dangling(addr schema.Address) string {
 	return detail + listed(addr, names)
 }
 
-// listed are the things of an address's kind and group that there are, by their
-// addresses: a name alone is no reference.
+// listed suggests the declared addresses of addr's kind and group: a name alone is
+// not a reference.
 func listed(addr schema.Address, names []string) string {
 	all := make([]string, len(names))
 	for i, name := range names {

@@ -18,7 +18,7 @@ type Expression struct {
 
 	Iterators   []string // names that the dynamic blocks around it give
 	Refs        []Reference
-	Broken      bool // refers to what is not there; told already
+	Broken      bool // refers to a missing declaration; reported already
 	PerInstance bool // refers to count, each or self
 
 	Hoisted hcl.Expression // of one that is perInstance; nil until needed
@@ -28,7 +28,7 @@ type Expression struct {
 }
 
 // Result is the outcome of an evaluation. Without ok it failed, and why is
-// told already.
+// reported already.
 type Result struct {
 	Value   cty.Value
 	Context *hcl.EvalContext

@@ -38,7 +38,7 @@ func Modules(files *load.Directory, r *diagnose.Report) []*Module {
 		for _, name := range slices.Sorted(maps.Keys(m.Decls.Calls)) {
 			called := m.Files.Calls[name]
 			if called == nil {
-				continue // could not be read, and told
+				continue // could not be read, and is reported
 			}
 			child := &Module{Report: r, Path: schema.JoinModule(m.Path, name, schema.Key{}), Name: name, parent: m, Files: called}
 			m.Children[name] = child
@@ -56,7 +56,7 @@ func (m *Module) onlyOfRoot() {
 	const summary = "Not in a module"
 	if b := m.Decls.Fray; b != nil {
 		for _, children := range b.Blocks {
-			m.ErrorAt(children[0].Range(), summary, "Where the state is and who may read it is said once, by the configuration that uses the module: of fray { }, a module has required_version only.")
+			m.ErrorAt(children[0].Range(), summary, "Only the configuration that uses the module declares where the state is and who may read it: of fray { }, a module has required_version only.")
 		}
 	}
 	if b := m.Decls.Controller; b != nil {
@@ -66,6 +66,6 @@ func (m *Module) onlyOfRoot() {
 		m.ErrorAt(m.Decls.Providers[name].Range(), summary, "Providers are declared by the configuration that uses the module, which hands them in: all of them, or those of providers = { … }.")
 	}
 	for _, imported := range m.Decls.Imports {
-		m.ErrorAt(imported.Range(), summary, "What is imported is said by the configuration that uses the module: import { to = module.NAME.… }.")
+		m.ErrorAt(imported.Range(), summary, "Only the configuration that uses the module may import: import { to = module.NAME.… }.")
 	}
 }

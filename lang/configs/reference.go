@@ -38,7 +38,7 @@ type Symbol struct {
 	Root   Root
 	Name   string         // of a variable, local, output or module; KIND.NAME of data
 	Output string         // of a module; "" for all of them, or for its instances
-	Addr   schema.Address // of a thing, without a key and a module
+	Addr   schema.Address // of a declaration, without a key and a module
 }
 
 func (s Symbol) String() string {
@@ -63,13 +63,13 @@ func SymbolOf(addr schema.Address) Symbol {
 // Reference is one place where a symbol is named.
 type Reference struct {
 	Symbol Symbol
-	Addr   schema.Address // of a thing, with the key if one instance is named
+	Addr   schema.Address // of a declaration, with the key if one instance is named
 	Key    schema.Key     // of a module, if one instance is named
 	Range  hcl.Range
 }
 
-// Allowed says which references to an instance an expression may have, and what
-// else is there for it alone.
+// Allowed has the references to an instance that an expression may use, and the
+// context of its check.
 type Allowed struct {
 	count, each, self bool
 	check             string // the check that it stands in
@@ -125,7 +125,7 @@ func (m *Module) reference(t hcl.Traversal, may Allowed) (Reference, *hcl.Diagno
 		return m.oneOfNames(t, RootEach, "key", "value")
 	case RootSelf:
 		if !may.self {
-			return Reference{}, diagnose.ErrorAt(rng, "Reference not allowed", "self stands only in a postcondition, where it is the thing that the condition is of.")
+			return Reference{}, diagnose.ErrorAt(rng, "Reference not allowed", "self is allowed only in a postcondition, where it refers to the object that has the condition.")
 		}
 		return Reference{Symbol: Symbol{Root: RootSelf}, Range: rng}, nil
 	case RootFray:
@@ -142,7 +142,7 @@ func (m *Module) reference(t hcl.Traversal, may Allowed) (Reference, *hcl.Diagno
 	return Reference{}, diagnose.ErrorAt(rng, "Unknown name", m.unknownRoot(t))
 }
 
-// unknownRoot says what may have been meant by a name that nothing starts with.
+// unknownRoot suggests roots for a name that no reference starts with.
 func (m *Module) unknownRoot(t hcl.Traversal) string {
 	root := t.RootName()
 	detail := fmt.Sprintf("There is nothing named %q. ", root)
@@ -267,7 +267,7 @@ func instanceKey(decl *Declaration, t hcl.Traversal, i int) (schema.Key, int, *h
 	switch decl.Indexed() {
 	case Single:
 		if isIndex && index.Key.Type() == cty.Number {
-			return schema.Key{}, i, diagnose.ErrorAt(rng, "No instances", fmt.Sprintf("%s is one thing to refer to: leave out the index.", decl.Addr))
+			return schema.Key{}, i, diagnose.ErrorAt(rng, "No instances", fmt.Sprintf("%s has a single instance: leave out the index.", decl.Addr))
 		}
 		return schema.Key{}, i, nil
 	case Counted:
@@ -340,7 +340,7 @@ func (m *Module) moduleReference(t hcl.Traversal) (Reference, *hcl.Diagnostic) {
 	}
 	child := m.Children[name]
 	if child == nil {
-		return ref, nil // could not be read, and told
+		return ref, nil // could not be read, and is reported
 	}
 	if child.Decls.Outputs[output] == nil {
 		return Reference{}, diagnose.ErrorAt(rng, "Reference to nothing", fmt.Sprintf("module.%s has no output %q. %s", name, output, diagnose.DidYouMean(output, slices.Sorted(maps.Keys(child.Decls.Outputs)))))

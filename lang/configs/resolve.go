@@ -49,7 +49,7 @@ func (m *Module) ResolveAll() {
 	}
 }
 
-// resolveRepeated resolves what a declaration's instances may tell apart.
+// resolveRepeated resolves the expressions that may differ between instances.
 func (m *Module) resolveRepeated(decl *Declaration) {
 	may := Allowed{count: decl.Repetition == Counted, each: decl.Repetition == Keyed, check: decl.Check}
 	decl.Block.Walk(func(x *Expression) {

@@ -50,7 +50,7 @@ func actorHealth() *schema.Health {
 	}
 }
 
-// actor adds to a replica's environment what its actor block says, but for the
+// actor adds to a replica's environment what its actor block declares, but for the
 // names, which are each replica's own: see nameActors.
 func (e *Decoder) actor(decl *configs.Declaration, s eval.RepetitionData, j *schema.Job) {
 	b := decl.Block.Child(language.ActorBlock)
@@ -69,7 +69,7 @@ func (e *Decoder) actor(decl *configs.Declaration, s eval.RepetitionData, j *sch
 	j.Environment.Env = env
 }
 
-// nameActors tells replicas the names that their actors have.
+// nameActors puts the names of actors into the environments of their replicas.
 func nameActors(b *configs.Block, jobs []schema.Job) {
 	if b.Child(language.ActorBlock) == nil {
 		return
@@ -184,8 +184,8 @@ func pythonClass(v cty.Value) (string, error) {
 	return "", errors.New("want " + form + "; for a program that is not Python, add command")
 }
 
-// likelyClass is what somebody meant who wrote a class as a file's path, or
-// with points only; "" if that cannot be told.
+// likelyClass suggests the class for one that is written as a file's path or with
+// points only; "" if there is no good guess.
 func likelyClass(class string) string {
 	module, name, ok := strings.Cut(class, ":")
 	if !ok {

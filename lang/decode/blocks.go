@@ -5,7 +5,7 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// blocks records everything that is declared: jobs, groups, namespaces and
+// blocks records the blocks of all declarations: jobs, groups, namespaces and
 // reservations by base address, calls of modules by their path without a key.
 func (e *Decoder) blocks(into map[string]schema.Block) {
 	for addr, decl := range e.Decls.Addressed {

@@ -60,7 +60,7 @@ func (e *Decoder) checkShape(b *configs.Block, r *schema.Resources) {
 // checkPlaced reports machines that could be anywhere.
 func (e *Decoder) checkPlaced(of *configs.Block, r *schema.Resources) {
 	if r.Provider == schema.ProviderGCP && r.TPU == "" && len(r.Zones)+len(r.Regions)+len(e.Whole.GCP.Zones) == 0 && of.Child("resources").Attr("tpu") == nil {
-		e.ErrorAt(of.Range(), "Zone missing", "Nobody says where the machine is to be: write zones = [\"us-central1-a\"] in its resources, or in the provider block for all jobs.")
+		e.ErrorAt(of.Range(), "Zone missing", "The machine has no zone: write zones = [\"us-central1-a\"] in its resources, or in the provider block for all jobs.")
 	}
 }
 
@@ -70,7 +70,7 @@ func (e *Decoder) checkZones(b *configs.Block, r *schema.Resources) {
 	}
 	shape, err := accelerators.Parse(r.TPU)
 	if err != nil {
-		return // told where it was read
+		return // reported where it was read
 	}
 	known := accelerators.OfferedZones(shape.Generation, e.Whole.GCP.Offers)
 	if len(known) == 0 {
@@ -103,7 +103,7 @@ func (e *Decoder) fromReservation(b *configs.Block, s eval.RepetitionData, r *sc
 	}
 	pool := e.Whole.Reservations[schema.ScopedAddress(schema.KindReservation, name)]
 	if pool == nil {
-		return // wrong, and told
+		return // wrong, and reported
 	}
 	r.Reservation, r.Provider, r.Preemptible = name, pool.Provider, pool.Preemptible
 	r.TPU, r.CPU, r.Memory, r.Disk = pool.Max.TPU, pool.Max.CPU, pool.Max.Memory, pool.Max.Disk
@@ -179,14 +179,14 @@ func projectProblem(disk files.System, dir string, uv bool) string {
 			continue
 		}
 		if name == "uv.lock" {
-			return fmt.Sprintf("%s has no uv.lock, which says what to install: run `uv lock` there.", dir)
+			return fmt.Sprintf("%s has no uv.lock, which lists the packages to install: run `uv lock` there.", dir)
 		}
 		return fmt.Sprintf("%s has no pyproject.toml, so it is no project of uv: run `uv init` there, or name another directory.", dir)
 	}
 	return ""
 }
 
-// placeOf says where something is declared.
+// placeOf is where something is declared.
 func (e *Decoder) placeOf(addr schema.Address) string {
 	_, decl := e.Declared(addr)
 	return diagnose.Place(decl.Block.Range())
@@ -256,7 +256,7 @@ func (e *Decoder) checkHealthPort(b *configs.Block, h *schema.Health, ports []sc
 	}
 }
 
-// warnOfImage says that containers are not used on this machine.
+// warnOfImage warns that containers are not used on this machine.
 func (e *Decoder) warnOfImage(x *configs.Expression) {
 	rng := x.Range
 	e.Add(&hcl.Diagnostic{

@@ -54,7 +54,7 @@ func cloudLabels(v cty.Value) (map[string]string, error) {
 	return labels, nil
 }
 
-// cloud decodes what a block says of its slices on Google Cloud over what is
+// cloud decodes a block's attributes of slices on Google Cloud over what is
 // there already.
 func (e *Decoder) cloud(s eval.RepetitionData, b *configs.Block, into *schema.CloudSpec) {
 	into.Engine = eval.Get(e, s, b.Attr("engine"), as.OneOf(schema.EngineTPU, schema.EngineGCE), into.Engine)
@@ -107,7 +107,7 @@ func diskList(v cty.Value) ([]string, error) {
 	return disks, nil
 }
 
-// settleCloud checks what a block says of its slices, and fills in what follows.
+// settleCloud checks a block's attributes of slices, and fills in what follows.
 func (e *Decoder) settleCloud(b *configs.Block, c *schema.CloudSpec, tpu string) {
 	e.checkCloud(b, c, tpu)
 	if c.Provisioning == schema.ProvisioningFlexStart && c.MaxRun == 0 {

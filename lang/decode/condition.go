@@ -13,7 +13,7 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// Conditions looks at the conditions of everything in the module.
+// Conditions checks the conditions of all declarations in the module.
 func (e *Decoder) Conditions() []schema.Condition {
 	var all []schema.Condition
 	for _, decl := range e.Decls.Sorted(schema.KindReservation, schema.KindJob, schema.KindActorService) {
@@ -67,7 +67,7 @@ func (e *Decoder) withSelf(s eval.RepetitionData, decl *configs.Declaration, i c
 	return with
 }
 
-// condition looks at one condition; of those that do not hold, one of a check
+// condition evaluates one condition; of those that do not hold, one of a check
 // warns.
 func (e *Decoder) condition(kind schema.ConditionKind, of string, b *configs.Block, s eval.RepetitionData) schema.Condition {
 	h := e.Holds(b, s)

@@ -13,7 +13,7 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// Config decodes everything that is declared.
+// Config decodes all declarations.
 func Config(s *eval.Session) (*Decoding, *schema.Config) {
 	w := New(s)
 	c := &schema.Config{Dir: s.Source.Dir(), Ranges: map[string]hcl.Range{}, Blocks: map[string]schema.Block{}, Outputs: map[string]schema.Output{}}

@@ -121,7 +121,7 @@ func (e *Decoder) Command(decl *configs.Declaration, s eval.RepetitionData, j *s
 func emptyCommand(words []schema.Text) bool { return len(words) == 0 || words[0] == schema.Plain("") }
 
 // withoutCommand gives a service that has no command the one that hosts its
-// actor, or says that it needs either.
+// actor, or reports that it needs either.
 func (e *Decoder) withoutCommand(decl *configs.Declaration, j *schema.Job) {
 	args := decl.Block.Attr("args")
 	switch {
@@ -182,7 +182,7 @@ func (e *Decoder) statedEnvironment(decl *configs.Declaration, s eval.Repetition
 		env.Project = e.Absolute(project)
 		e.checkProject(b.Attr("project"), env.Project, uv != nil)
 	case uv != nil && b.Attr("project") == nil:
-		e.ErrorAt(uv.Range(), "uv without a project", "uv installs what a project's uv.lock says: add project = \"DIR\" to the environment, the directory with pyproject.toml and uv.lock.")
+		e.ErrorAt(uv.Range(), "uv without a project", "uv installs the packages of a project's uv.lock: add project = \"DIR\" to the environment, the directory with pyproject.toml and uv.lock.")
 	}
 	j.Environment = env
 }
@@ -282,7 +282,7 @@ func (e *Decoder) Resources(decl *configs.Declaration, s eval.RepetitionData, j 
 	}
 	if b.Attr("reservation") != nil {
 		j.Resources = r
-		return // wrong, and told
+		return // wrong, and reported
 	}
 	r.Provider = e.provider(s, b.Attr("provider"))
 	r.TPU = e.TPU(s, b.Attr("tpu"))

@@ -98,7 +98,7 @@ func relativeName(step hcl.Traverser) (string, bool) {
 	return configs.StepName(hcl.Traversal{step}, 0)
 }
 
-// triggers reads replace_triggered_by: things, attributes of them, and values.
+// triggers reads replace_triggered_by: declarations, their attributes, and values.
 func (e *Decoder) triggers(l *schema.Lifecycle, x *configs.Expression) {
 	exprs, diags := hcl.ExprList(x.Expr)
 	if diags.HasErrors() {
@@ -146,8 +146,8 @@ func (e *Decoder) digestOf(x *configs.Expression, values []cty.Value) string {
 	return string(sum)
 }
 
-// trigger reads a reference to a thing, or to what is declared of it. False is
-// for all other expressions.
+// trigger reads a reference to a declaration or to an attribute of one. False is for
+// all other expressions.
 func (e *Decoder) trigger(expr hcl.Expression) (schema.Trigger, bool) {
 	t, diags := hcl.AbsTraversalForExpr(expr)
 	if diags.HasErrors() || !slices.Contains(schema.Kinds(), schema.Kind(t.RootName())) {
@@ -176,7 +176,7 @@ func (e *Decoder) trigger(expr hcl.Expression) (schema.Trigger, bool) {
 	return schema.Trigger{}, false
 }
 
-// triggerValue evaluates what is no thing.
+// triggerValue evaluates a trigger that is not a reference to a declaration.
 func (e *Decoder) triggerValue(expr hcl.Expression) (cty.Value, bool) {
 	native, ok := expr.(hclsyntax.Expression)
 	if !ok {

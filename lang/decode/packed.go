@@ -32,7 +32,7 @@ func (e *Decoder) PackedShape(b *configs.Block, s eval.RepetitionData, pool *sch
 	return true
 }
 
-// partNames are the attributes that say how much of a machine a task takes.
+// partNames are the attributes for the share of a machine that a task takes.
 func partNames() []string { return []string{"cpu", "memory", "disk"} }
 
 // checkPart reports a task that is larger than the machines of its reservation.

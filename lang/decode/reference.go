@@ -12,8 +12,8 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// referenceTo decodes a reference to a thing of a kind and returns its scoped
-// name.
+// referenceTo decodes a reference to a declaration of a kind and returns its
+// scoped name.
 func (e *Decoder) referenceTo(s eval.RepetitionData, x *configs.Expression, kind schema.Kind) (string, bool) {
 	if x == nil {
 		return "", false
@@ -23,11 +23,11 @@ func (e *Decoder) referenceTo(s eval.RepetitionData, x *configs.Expression, kind
 		return "", false
 	}
 	val, _ := out.Value.Unmark()
-	isThing := val.Type().IsObjectType() && val.Type().HasAttribute("addr") && val.IsKnown() && as.IsPlainString(val.GetAttr("addr"))
-	if !isThing && !e.Plain(x, out, fmt.Sprintf("%q", x.Name)) {
+	isReference := val.Type().IsObjectType() && val.Type().HasAttribute("addr") && val.IsKnown() && as.IsPlainString(val.GetAttr("addr"))
+	if !isReference && !e.Plain(x, out, fmt.Sprintf("%q", x.Name)) {
 		return "", false
 	}
-	if isThing {
+	if isReference {
 		text := val.GetAttr("addr").AsString()
 		addr, err := schema.ParseAddress(text)
 		if err == nil && addr.Kind == kind {

@@ -66,7 +66,7 @@ func (e *Decoder) encryption(b *configs.Block) *schema.Encryption {
 	case recipients != nil && key != nil:
 		e.ErrorAt(key.Range, "Two kinds of encryption", "The key of the state is wrapped for recipients or by a KMS key: remove one of the two.")
 	case recipients == nil && key == nil:
-		e.ErrorAt(b.Range(), "Empty block", "Say who may read the state: recipients = [\"age1…\"] or kms_key = \"gcp-kms://projects/…\".")
+		e.ErrorAt(b.Range(), "Empty block", "List who may read the state: recipients = [\"age1…\"] or kms_key = \"gcp-kms://projects/…\".")
 	}
 	return &schema.Encryption{
 		Recipients: eval.Get(e, nil, recipients, as.StringList, nil),
@@ -94,7 +94,7 @@ func (e *Decoder) provider(s eval.RepetitionData, x *configs.Expression) schema.
 	if len(e.Handed) == 1 {
 		implied = slices.Sorted(maps.Keys(e.Handed))[0] // the only one that the module knows
 	}
-	asked := eval.Get(e, s, x, as.OneOf(schema.ProviderLocal, schema.ProviderGCP), implied)
+	asked := eval.Get(e, s, x, as.OneOf(schema.ProviderNames()...), implied)
 	name := e.HandedOn(asked)
 	if _, known := e.Handed[asked]; e.Handed != nil && !known && x != nil {
 		e.ErrorAt(x.Range, "Provider not handed in", fmt.Sprintf("The call of this module hands in %s only (%s): add %s = provider.%s to its providers, or leave them out to hand in all.",

@@ -16,7 +16,7 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// texts decodes a list of Texts: words that may be sensitive or not yet known.
+// texts decodes a list of Texts, which may be sensitive or not yet known.
 func (e *Decoder) texts(s eval.RepetitionData, x *configs.Expression) []schema.Text {
 	if x == nil {
 		return nil
@@ -31,14 +31,14 @@ func (e *Decoder) texts(s eval.RepetitionData, x *configs.Expression) []schema.T
 	case list.IsNull():
 		return nil
 	case ty == cty.String:
-		e.WrongValue(x, out, fmt.Errorf("want a list of words such as [\"python\", \"train.py\"]; for a line of shell, [\"sh\", \"-c\", \"…\"]"))
+		e.WrongValue(x, out, fmt.Errorf("want a list of strings such as [\"python\", \"train.py\"]; for a line of shell, [\"sh\", \"-c\", \"…\"]"))
 		return nil
 	case !list.IsKnown():
 		e.NotKnown(x, out.Context,
-			"The number of words must be known at plan time, but this whole list is known only after apply. Make one word of it, with join(\",\", …).")
+			"The length of the list must be known at plan time, but the whole list is known only after apply. Make one string of it, with join(\",\", …).")
 		return nil
 	case !ty.IsTupleType() && !ty.IsListType():
-		e.WrongValue(x, out, fmt.Errorf("want a list of words such as [\"python\", \"train.py\"], this is %s", diagnose.Friendly(list)))
+		e.WrongValue(x, out, fmt.Errorf("want a list of strings such as [\"python\", \"train.py\"], this is %s", diagnose.Friendly(list)))
 		return nil
 	}
 	words := make([]schema.Text, 0, list.LengthInt())
@@ -51,7 +51,7 @@ func (e *Decoder) texts(s eval.RepetitionData, x *configs.Expression) []schema.T
 				expr = tuple.Exprs[len(words)]
 				rng = expr.Range()
 			}
-			e.Add(eval.ValueError(rng, expr, out.Context, "Invalid value for "+x.Name, fmt.Sprintf("Word %d: %s.", len(words), err)))
+			e.Add(eval.ValueError(rng, expr, out.Context, "Invalid value for "+x.Name, fmt.Sprintf("Element %d: %s.", len(words), err)))
 			return nil
 		}
 		words = append(words, word)

@@ -1,7 +1,7 @@
 // Package diagnose collects diagnostics of configurations, each place and summary once,
-// and has the words that they share.
+// and has the phrases that they share.
 //
-// It knows what rooms above it must tell apart of a diagnostic later: causes, failed
+// It knows what rooms above it must distinguish of a diagnostic later: causes, failed
 // conditions, variables without a value. It prints nothing.
 //
 // Start with [Report].

@@ -20,8 +20,8 @@ var _ hcl.DiagnosticExtraUnwrapper = (*occurrence)(nil)
 // UnwrapDiagnosticExtra returns what else is known of the diagnostic.
 func (o *occurrence) UnwrapDiagnosticExtra() any { return o.extra }
 
-// ModuleOf says in which instance of a module a diagnostic stands, "" for one of
-// the configuration itself, or of the files of a module whoever calls it.
+// ModuleOf is the instance of a module that a diagnostic is about; "" for one of the
+// configuration itself, and for one of a module's files in all of its instances.
 func ModuleOf(d *hcl.Diagnostic) string {
 	o, ok := hcl.DiagnosticExtra[*occurrence](d)
 	switch {
@@ -35,5 +35,5 @@ func ModuleOf(d *hcl.Diagnostic) string {
 	return o.module
 }
 
-// In is a report that collects into r what is said of an instance of a module.
+// In is a report that collects into r the diagnostics of an instance of a module.
 func (r *Report) In(module string) *Report { return &Report{findings: r.findings, module: module} }

@@ -5,7 +5,7 @@ import (
 )
 
 // Unset is a variable of the configuration that needs a value and has none. It
-// is the Extra of the diagnostic that says so.
+// is the Extra of the diagnostic about it.
 type Unset struct {
 	Name        string
 	Type        string // as it would be written, "any" where none is stated
@@ -13,7 +13,7 @@ type Unset struct {
 	Sensitive   bool   // the value is not to be shown
 }
 
-// UnsetVariables returns the variables that diagnostics say have no value, in
+// UnsetVariables returns the variables without a value of diagnostics, in
 // their order, and whether that is the only error among them: then asking for
 // the values is all that is missing.
 func UnsetVariables(diags hcl.Diagnostics) (unset []Unset, only bool) {

@@ -10,7 +10,7 @@ import (
 	"github.com/fray-ml/fray/lang/mark"
 )
 
-// argument gives a variable of a called module its value: what the call says,
+// argument gives a variable of a called module its value: the call's argument,
 // or the default.
 func (e *Evaluator) argument(name string) {
 	s := configs.Symbol{Root: configs.RootVar, Name: name}
@@ -36,7 +36,7 @@ func (e *Evaluator) argument(name string) {
 	e.Variables[name] = val
 }
 
-// fitArgument converts what a call says to the type of the variable.
+// fitArgument converts a call's argument to the type of the variable.
 func (e *Evaluator) fitArgument(v *variable, x *configs.Expression, out configs.Result) (cty.Value, bool) {
 	if mark.IsEphemeral(out.Value) && !v.ephemeral {
 		e.Add(ValueError(x.Expr.Range(), x.Expr, out.Context, "Ephemeral value", fmt.Sprintf(
@@ -87,7 +87,7 @@ func (e *Evaluator) handOut(name string) {
 	e.outputs[name] = val
 }
 
-// Keepable reports whether a value may be recorded, and tells if not.
+// Keepable reports whether a value may be recorded; if not, it adds a diagnostic.
 func (e *Evaluator) Keepable(x *configs.Expression, out configs.Result) bool {
 	if !mark.IsEphemeral(out.Value) {
 		return true

@@ -212,7 +212,7 @@ func stringValues(items []string) cty.Value {
 func (e *Evaluator) readAccelerators(b *configs.Block, s RepetitionData) (cty.Value, error) {
 	chips := as.WholeNumber(1, math.MaxInt32)
 	query := accelerators.Query{
-		Provider:   Get(e, s, b.Attr("provider"), as.OneOf(schema.ProviderLocal, schema.ProviderGCP), e.ImpliedProvider()),
+		Provider:   Get(e, s, b.Attr("provider"), as.OneOf(schema.ProviderNames()...), e.ImpliedProvider()),
 		Generation: Get(e, s, b.Attr("generation"), generationName, ""),
 		MinChips:   Get(e, s, b.Attr("min_chips"), chips, 0),
 		MaxChips:   Get(e, s, b.Attr("max_chips"), chips, 0),

@@ -149,7 +149,7 @@ func (e *Evaluator) DependsOn(b *configs.Block) []schema.Address {
 	return addrs
 }
 
-// all is everything that runs in a module and the modules in it.
+// all are the addresses of all jobs and services of a module and of the modules in it.
 func (e *Evaluator) all() []schema.Address {
 	var addrs []schema.Address
 	for _, decl := range e.Decls.Sorted(schema.KindJob, schema.KindActorService) {

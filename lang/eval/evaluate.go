@@ -6,9 +6,9 @@ import (
 	"github.com/fray-ml/fray/lang/configs"
 )
 
-// Evaluate gives everything its value. A diagnostic says that the files are of
-// another version: then nothing was done, since the rest may be mistaken for its
-// consequences.
+// Evaluate evaluates the configuration. It returns a diagnostic if the files are for
+// another version of fray: then it evaluates nothing, since other errors may follow
+// from that.
 func (s *Session) Evaluate() *hcl.Diagnostic {
 	s.Modules = configs.Modules(s.Source.Root, s.Report)
 	root := s.NewEvaluator(s.Modules[0], nil, configs.Instance{})

@@ -74,7 +74,7 @@ func (e *Evaluator) expandDynamic(into *configs.Block, d *configs.Dynamic, s Rep
 	return true
 }
 
-// contextOf has everything that the expressions of a block refer to.
+// contextOf has the values of all references in the expressions of a block.
 func (e *Evaluator) contextOf(b *configs.Block, s RepetitionData) (*hcl.EvalContext, bool) {
 	var refs []configs.Reference
 	ok := true

@@ -26,7 +26,7 @@ func (e *Evaluator) Eval(x *configs.Expression, instance map[string]cty.Value) c
 	if x.Context == nil {
 		for _, ref := range x.Refs {
 			if e.isFailed(ref.Symbol) {
-				x.Broken = true // the cause is told where it is
+				x.Broken = true // the cause is reported where it is
 				return configs.Result{}
 			}
 		}
@@ -45,7 +45,7 @@ func (e *Evaluator) Eval(x *configs.Expression, instance map[string]cty.Value) c
 		expr = x.Hoisted
 	}
 	val, diags := expr.Value(ctx)
-	if x.PerInstance && len(diags) > 0 { // told as it is written
+	if x.PerInstance && len(diags) > 0 { // reported where it is written
 		val, diags = x.Expr.Value(ctx)
 	}
 	e.Extend(e.improve(diags, x, ctx))
@@ -56,7 +56,7 @@ func (e *Evaluator) Eval(x *configs.Expression, instance map[string]cty.Value) c
 	return out
 }
 
-// isFailed reports whether a symbol has no value, for a reason that is told.
+// isFailed reports whether a symbol has no value, for a reason that is reported.
 func (e *Evaluator) isFailed(s configs.Symbol) bool {
 	if s.Root != configs.RootModule {
 		return e.failed[s]
@@ -134,7 +134,7 @@ func (e *Evaluator) context(refs []configs.Reference) *hcl.EvalContext {
 		case configs.RootPath:
 			tree.put(e.paths(), string(configs.RootPath))
 		case configs.RootAddressed:
-			e.putThing(tree, s.Addr)
+			e.putObject(tree, s.Addr)
 		case configs.RootData:
 			kind, name, _ := strings.Cut(s.Name, ".")
 			tree.put(e.data[s.Name], string(configs.RootData), kind, name)

@@ -15,10 +15,10 @@ import (
 	"github.com/fray-ml/fray/lang/diagnose"
 )
 
-// maxHinted bounds the names among which a misspelt one is looked for.
+// maxHinted bounds the names among which a misspelt one is searched.
 const maxHinted = 1000
 
-// nameHint says which name may be meant where an expression asks a value for one
+// nameHint suggests a name where an expression asks a value for one
 // that it does not have; "" for all other diagnostics.
 func nameHint(d *hcl.Diagnostic) string {
 	if d.EvalContext == nil {

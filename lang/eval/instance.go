@@ -42,7 +42,7 @@ func (e *Evaluator) expand(decl *configs.Declaration) bool {
 	return false
 }
 
-// room takes n instances into account, and tells if all modules together have
+// room takes n instances into account, and reports if all modules together have
 // too many: a few calls of modules in modules make more than memory holds.
 func (e *Evaluator) room(decl *configs.Declaration, n int) bool {
 	if decl.Addr.Kind == schema.ModuleWord {
@@ -128,7 +128,8 @@ func (e *Evaluator) expandEach(decl *configs.Declaration, x *configs.Expression)
 	return true
 }
 
-// Plain reports whether a value is known and not sensitive, and tells if not.
+// Plain reports whether a value is known and not sensitive; if not, it adds a
+// diagnostic.
 func (e *Evaluator) Plain(x *configs.Expression, out configs.Result, what string) bool {
 	if !e.Keepable(x, out) {
 		return false

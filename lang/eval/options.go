@@ -40,7 +40,7 @@ const (
 	GivenAnswer  GivenKind = "answer"   // typed in when it was asked for
 )
 
-// Given is what one flag says of variables. Later ones win.
+// Given is what one flag sets variables to. Later ones win.
 type Given struct {
 	Kind GivenKind
 	Text string // "name=value"; of a GivenVarFile, its path
@@ -67,7 +67,7 @@ type Override struct {
 	Optional bool // there may be no such data
 }
 
-// Reader reads what exists outside of the files. Its errors say what to do.
+// Reader reads what exists outside of the files. Its errors have a remedy.
 type Reader interface {
 	Outputs(of StackRef) (map[string]DataOutput, error)
 	Reservation(of StackRef, name string) (ReservationData, error)

@@ -16,7 +16,7 @@ import (
 // assign gives a variable the value that was assigned.
 func (e *Evaluator) assign(name string, v *variable, a Assigned) (cty.Value, bool) {
 	if e.failed[configs.Symbol{Root: configs.RootVar, Name: name}] {
-		return cty.NilVal, false // its block is wrong, and told
+		return cty.NilVal, false // its block is wrong, and reported
 	}
 	g := given{rng: &a.Range}
 	if a.Value.IsNull() && !v.nullable && v.fallback != cty.NilVal {
@@ -103,7 +103,7 @@ func (e *Evaluator) overridden(kind language.DataKind, o Override) (cty.Value, b
 	return cty.ObjectVal(vals), true
 }
 
-// emptyOf is the value of a type that says nothing.
+// emptyOf is the empty value of a type.
 func emptyOf(ty cty.Type) cty.Value {
 	switch {
 	case ty == cty.String:

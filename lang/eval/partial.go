@@ -17,7 +17,7 @@ func (e *Evaluator) NotKnown(x *configs.Expression, ctx *hcl.EvalContext, detail
 // With Options.Partial the files are judged without the values they will get:
 // what follows from a value that is not known is neither expanded nor reported.
 
-// Add reports a diagnostic, unless it only says that a value is not known yet.
+// Add reports a diagnostic, unless it is only that a value is not known yet.
 func (e *Evaluator) Add(d *hcl.Diagnostic) {
 	if e.Options.Partial && diagnose.HasCause(d, diagnose.NotKnown) {
 		e.Partial = true

@@ -52,13 +52,17 @@ func (e *Evaluator) HandedOn(name schema.ProviderName) schema.ProviderName {
 	return name
 }
 
-func isProvider(name schema.ProviderName) bool { return slices.Contains(providerNames(), string(name)) }
+func isProvider(name schema.ProviderName) bool { return slices.Contains(schema.ProviderNames(), name) }
 
 func providerNames() []string {
-	return []string{string(schema.ProviderLocal), string(schema.ProviderGCP)}
+	var names []string
+	for _, name := range schema.ProviderNames() {
+		names = append(names, string(name))
+	}
+	return names
 }
 
-// ImpliedProvider is where capacity comes from unless a job says otherwise.
+// ImpliedProvider is the provider of jobs that name none.
 func (s *Session) ImpliedProvider() schema.ProviderName {
 	declared := s.Root().Decls.Providers
 	if s.Options.Local || len(declared) != 1 {

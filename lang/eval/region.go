@@ -13,7 +13,7 @@ import (
 	"github.com/fray-ml/fray/lang/diagnose"
 )
 
-// WarnOfZones warns of zones that nobody knows.
+// WarnOfZones warns of unknown zones.
 func (e *Evaluator) WarnOfZones(x *configs.Expression, zones []string) {
 	for i, zone := range zones {
 		if accelerators.KnownRegion(zone).Name != "" {
@@ -34,7 +34,7 @@ func (e *Evaluator) WarnOfZones(x *configs.Expression, zones []string) {
 	}
 }
 
-// WarnOfRegions warns of regions that nobody knows.
+// WarnOfRegions warns of unknown regions.
 func (e *Evaluator) WarnOfRegions(x *configs.Expression, names []string) {
 	for i, name := range names {
 		var all []string

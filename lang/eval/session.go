@@ -48,9 +48,9 @@ type Evaluator struct {
 	Variables map[string]cty.Value
 	locals    map[string]cty.Value
 	outputs   map[string]cty.Value
-	Objects   map[schema.Address]cty.Value        // memo of what references to things evaluate to
+	Objects   map[schema.Address]cty.Value        // memo of the values of declared objects
 	data      map[string]cty.Value                // by KIND.NAME
-	failed    map[configs.Symbol]bool             // has no value, and why is told already
+	failed    map[configs.Symbol]bool             // has no value, for a reason that is reported already
 	through   map[configs.Symbol][]schema.Address // what runs, and its value comes from
 	Children  map[string][]*Evaluator
 	inherited []schema.Address                            // what all in the module must wait for

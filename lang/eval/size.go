@@ -20,10 +20,10 @@ const (
 )
 
 // fits reports whether a value is of a size that others can be made of, and
-// tells if not.
+// reports if not.
 func (e *Evaluator) fits(x *configs.Expression, val cty.Value) bool {
 	if _, copied := x.Expr.(*hclsyntax.ScopeTraversalExpr); copied {
-		return true // has been looked at
+		return true // has been measured
 	}
 	left := maxValueSize
 	what := oversize(val, &left)
@@ -39,7 +39,7 @@ func (e *Evaluator) fits(x *configs.Expression, val cty.Value) bool {
 	return false
 }
 
-// oversize says what of a value is too large, "" if nothing is; left is how
+// oversize is what of a value is too large, "" if nothing is; left is how
 // many elements it may still have.
 func oversize(val cty.Value, left *int) string {
 	if *left--; *left < 0 {

@@ -14,9 +14,8 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// putThing puts what a reference to a thing evaluates to where references
-// look for it.
-func (e *Evaluator) putThing(tree valueTree, addr schema.Address) {
+// putObject puts the value of a declared object where references find it.
+func (e *Evaluator) putObject(tree valueTree, addr schema.Address) {
 	val := e.Object(addr)
 	if addr.Group != "" {
 		tree.put(val, string(schema.KindJobGroup), addr.Group, string(schema.KindJob), addr.Name)
@@ -25,7 +24,7 @@ func (e *Evaluator) putThing(tree valueTree, addr schema.Address) {
 	tree.put(val, string(addr.Kind), addr.Name)
 }
 
-// Object returns the value of a reference to a thing as a whole.
+// Object returns the value of a reference to a whole declaration.
 func (e *Evaluator) Object(addr schema.Address) cty.Value {
 	if val, ok := e.Objects[addr]; ok {
 		return val
@@ -218,7 +217,7 @@ func knownPort(computed, fixed int) cty.Value {
 }
 
 // declaredPorts returns the ports of a job in the order of the source, where
-// they are the same for all instances. Mistakes in them are told elsewhere.
+// they are the same for all instances. Mistakes in them are reported elsewhere.
 func (e *Evaluator) declaredPorts(decl *configs.Declaration) ([]schema.Port, bool) {
 	x := decl.Block.Child("resources").Attr("ports")
 	if x == nil {

@@ -90,11 +90,11 @@ type varFiles struct {
 // read takes the values of one file: NAME = VALUE, with constants.
 func (f *varFiles) read(file *hcl.File) {
 	if file == nil || file.Body == nil {
-		return // could not be parsed, and told
+		return // could not be parsed, and is reported
 	}
 	attributes, diags := file.Body.JustAttributes()
 	if body, ok := load.BodyOf(file); ok {
-		diags = nil // of blocks, which are told here
+		diags = nil // of blocks, which are reported here
 		for _, b := range body.Blocks {
 			f.ErrorAt(b.DefRange(), "Block in a variable file", "A variable file holds lines NAME = VALUE only; blocks stand in .hcl files.")
 		}

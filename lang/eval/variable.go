@@ -40,7 +40,7 @@ type given struct {
 	text string         // as it was typed
 	expr hcl.Expression // in a variable file, instead of a text
 	rng  *hcl.Range     // of expr
-	from string         // in words, where a text came from; "": it was asked for
+	from string         // where a text came from, for people; "": fray asked for it
 }
 
 // evaluateVariables gives every variable of the root its value: the default, or
@@ -168,7 +168,7 @@ func (v *variable) convert(val cty.Value) (cty.Value, error) {
 // finalValue chooses, converts and checks the value of a variable.
 func (e *Evaluator) finalValue(name string, v *variable, g given, isGiven bool) (cty.Value, bool) {
 	if e.failed[configs.Symbol{Root: configs.RootVar, Name: name}] {
-		return cty.NilVal, false // its block is wrong, and told
+		return cty.NilVal, false // its block is wrong, and reported
 	}
 	if !isGiven && v.fallback == cty.NilVal && e.Options.Partial {
 		e.Partial = true
@@ -211,7 +211,7 @@ func (v *variable) mark(val cty.Value) cty.Value {
 	return val
 }
 
-// unset says that a variable must be given a value.
+// unset reports that a variable must be given a value.
 func (v *variable) unset(name string) *hcl.Diagnostic {
 	d := diagnose.ErrorAt(v.block.Range(), "Variable without a value", fmt.Sprintf(
 		"%s has no default, so it must be given: --var '%s=…', %s%s=…, a line in %s, or a default here.", name, name, VariablePrefix, name, load.VariableFileName))
@@ -297,8 +297,8 @@ func (v *variable) read(g given) (cty.Value, error) {
 	return val, nil
 }
 
-// misfit says why a value does not fit the type. Of a secret neither where nor
-// how: keys and words of it would show.
+// misfit is why a value does not fit the type. For a secret it has neither where
+// nor how: that would show keys and parts of it.
 func (v *variable) misfit(err error, secret bool) string {
 	if secret {
 		return "its type is " + typeexpr.TypeString(v.typ)
@@ -306,7 +306,7 @@ func (v *variable) misfit(err error, secret bool) string {
 	return conversionError(err, v.typ)
 }
 
-// conversionError says where in a value a conversion to a type failed.
+// conversionError is where in a value a conversion to a type failed.
 func conversionError(err error, typ cty.Type) string {
 	of := ""
 	if !typ.IsPrimitiveType() {

@@ -79,10 +79,10 @@ func (Disk) Read(path string, as Reading) ([]byte, error) {
 	return readFile(path, MaxDataSize, false)
 }
 
-// maxListed is how many files and directories Glob looks at.
+// maxListed is how many files and directories Glob visits.
 const maxListed = 1_000_000
 
-// Glob implements [Files]. It looks at a limited number of files.
+// Glob implements [Files]. It visits a limited number of files.
 func (Disk) Glob(dir, pattern string) ([]string, error) { return glob(dir, pattern, maxListed) }
 
 func glob(dir, pattern string, most int) ([]string, error) {
@@ -92,7 +92,7 @@ func glob(dir, pattern string, most int) ([]string, error) {
 	case err != nil:
 		return nil, err
 	case files.left < 0:
-		return nil, fmt.Errorf("more than %d files and directories would be looked at; start further down", most)
+		return nil, fmt.Errorf("more than %d files and directories match the start of the pattern; start further down", most)
 	}
 	slices.Sort(names)
 	return names, nil
@@ -159,7 +159,7 @@ func (f Folder) ReadText(path string) (full, text string, err error) {
 	return full, string(data), nil
 }
 
-// countingFS is a directory of which so many entries may be looked at.
+// countingFS is a directory of which a limited number of entries may be read.
 type countingFS struct {
 	fsys fs.FS
 	left int

@@ -9,7 +9,7 @@ import (
 	"testing/fstest"
 )
 
-// TestGlobLimit: only so many files are looked at.
+// TestGlobLimit: a limited number of files is visited.
 func TestGlobLimit(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// Files named by mistake, such as devices and data sets, are refused rather
+// Files named by mistake, such as devices and data sets, are rejected rather
 // than read to the end.
 const (
 	MaxFileSize = 16 << 20 // of a configuration

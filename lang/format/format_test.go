@@ -133,12 +133,12 @@ func TestFormatEdges(t *testing.T) {
 	}
 }
 
-// TestFormatHostile: what is made to be slow or deep is neither, or refused.
+// TestFormatHostile: what is made to be slow or deep is neither, or rejected.
 func TestFormatHostile(t *testing.T) {
 	repeat := strings.Repeat
 	for _, c := range []struct {
 		name, src string
-		refused   string
+		rejected  string
 	}{
 		{"deep lists", "a = " + repeat("[", 5000) + repeat("]", 5000) + "\n", "Nested too deeply"},
 		{"deep blocks", repeat("a {\n", 5000) + repeat("}\n", 5000), "Nested too deeply"},
@@ -157,12 +157,12 @@ func TestFormatHostile(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			out, diags := Source([]byte(c.src), "x.hcl")
 			switch {
-			case c.refused == "" && diags.HasErrors():
-				t.Errorf("refused: %v", diags)
-			case c.refused != "" && (!diags.HasErrors() || diags[0].Summary != c.refused):
-				t.Errorf("got %v, want %q", diags, c.refused)
-			case c.refused != "" && string(out) != c.src:
-				t.Error("what was refused has changed")
+			case c.rejected == "" && diags.HasErrors():
+				t.Errorf("rejected: %v", diags)
+			case c.rejected != "" && (!diags.HasErrors() || diags[0].Summary != c.rejected):
+				t.Errorf("got %v, want %q", diags, c.rejected)
+			case c.rejected != "" && string(out) != c.src:
+				t.Error("what was rejected has changed")
 			}
 		})
 	}

@@ -52,7 +52,7 @@ func (m *modernizer) replace(rng hcl.Range, text string) {
 	m.found = append(m.found, replacement{from: rng.Start.Byte, to: rng.End.Byte, text: text})
 }
 
-// body looks at a body: that of the file, or of a block in it of a type, or any.
+// body visits a body: that of the file, or of a block in it of a type, or any.
 func (m *modernizer) body(body *hclsyntax.Body, top bool, of string) {
 	for name, attr := range body.Attributes {
 		if of == "variable" && name == "type" {
@@ -106,7 +106,7 @@ func (m *modernizer) unwrap(wrap *hclsyntax.TemplateWrapExpr) {
 	m.replace(rng, text)
 }
 
-// variableType writes out a type that is only half said.
+// variableType writes out a type without its element type.
 func (m *modernizer) variableType(expr hclsyntax.Expression) {
 	name, element := hcl.ExprAsKeyword(expr), "any"
 	if template, ok := expr.(*hclsyntax.TemplateExpr); ok && template.IsStringLiteral() && m.src[template.SrcRange.Start.Byte] == '"' {

@@ -188,7 +188,7 @@ func textDecode(s string, enc encoding.Encoding) (string, error) {
 
 // decodeFunc makes a function of a decoder, whose value may still be too large:
 // aliases of YAML share what they stand for, so that a short text can have a
-// huge value, of which the size is told before anything visits all of it.
+// huge value, whose size is known before anything visits all of it.
 func decodeFunc(decode func(text string) (cty.Value, error)) function.Function {
 	return function.New(&function.Spec{
 		Params: []function.Parameter{{Type: cty.String}},

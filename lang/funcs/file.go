@@ -132,7 +132,7 @@ func fileSetFunc(in files.Folder) function.Function {
 	})
 }
 
-// checkGlob refuses patterns that leave the directory, and those for which
+// checkGlob rejects patterns that leave the directory, and those for which
 // matching a name may take long.
 func checkGlob(pattern string) error {
 	switch {

@@ -41,7 +41,7 @@ func Groups() []Group {
 	}
 }
 
-// Doc is what people and editors are told about a function.
+// Doc is a function's documentation, for people and editors.
 type Doc struct {
 	Name        string      `json:"name"`
 	Group       Group       `json:"group"`
@@ -71,7 +71,7 @@ func (d Doc) Signature() string {
 	return fmt.Sprintf("%s(%s): %s", d.Name, strings.Join(params, ", "), d.Returns)
 }
 
-// libraryFunction is a function with what is said about it.
+// libraryFunction is a function with its documentation.
 type libraryFunction struct {
 	name, text string
 	params     []string // "name: what it is", the variadic one last
@@ -214,7 +214,7 @@ func collectionOf(t cty.Type) (func(cty.Type) cty.Type, bool) {
 // maxMessage is how long a function's error may be; it may quote an argument.
 const maxMessage = 1000
 
-// secretError is an error about which nothing may be said.
+// secretError is an error whose text is hidden.
 type secretError struct {
 	marks cty.ValueMarks // of what it is about
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// TestFunctionLimits: what would take too much memory or time is refused, with
-// an error that says so.
+// TestFunctionLimits: what would take too much memory or time is rejected, with
+// an error about it.
 func TestFunctionLimits(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("a", 1<<20)

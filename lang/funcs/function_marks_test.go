@@ -184,9 +184,9 @@ func visible(t *testing.T, v cty.Value) cty.Value {
 	return out
 }
 
-// TestFunctionsTellNothing: what is visible of a result does not depend on what
+// TestFunctionsRevealNothing: what is visible of a result does not depend on what
 // is marked within an argument.
-func TestFunctionsTellNothing(t *testing.T) {
+func TestFunctionsRevealNothing(t *testing.T) {
 	t.Parallel()
 	n := 0
 	for _, c := range sampleCalls(t) {
@@ -201,12 +201,12 @@ func TestFunctionsTellNothing(t *testing.T) {
 				switch {
 				case err1 != nil && err2 != nil:
 					if err1.Error() != err2.Error() {
-						t.Errorf("%s tells a secret: %v, or else %v", c.source, err1, err2)
+						t.Errorf("%s reveals a secret: %v, or else %v", c.source, err1, err2)
 					}
 				case err1 == nil && err2 == nil:
 					n++
 					if a, b := visible(t, one), visible(t, two); !a.RawEquals(b) {
-						t.Errorf("%s tells a secret: %#v, or else %#v", c.source, a, b)
+						t.Errorf("%s reveals a secret: %#v, or else %#v", c.source, a, b)
 					}
 				}
 			}
@@ -280,16 +280,16 @@ func TestFunctionsOfOddValues(t *testing.T) {
 	}
 }
 
-// TestAttemptsKeepMarks: can and try tell nothing about a secret.
+// TestAttemptsKeepMarks: can and try reveal nothing about a secret.
 func TestAttemptsKeepMarks(t *testing.T) {
 	t.Parallel()
 	secret := func(v cty.Value) cty.Value { return v.Mark(langmark.Sensitive{}) }
 	ctx := &hcl.EvalContext{
 		Functions: InDirectory(t.TempDir()),
 		Variables: map[string]cty.Value{
-			"token":   secret(cty.StringVal("hush")),
-			"list":    secret(cty.ListVal([]cty.Value{cty.StringVal("hush")})),
-			"object":  cty.ObjectVal(map[string]cty.Value{"token": secret(cty.StringVal("hush")), "plain": cty.StringVal("x")}),
+			"token":   secret(cty.StringVal("hidden")),
+			"list":    secret(cty.ListVal([]cty.Value{cty.StringVal("hidden")})),
+			"object":  cty.ObjectVal(map[string]cty.Value{"token": secret(cty.StringVal("hidden")), "plain": cty.StringVal("x")}),
 			"plain":   cty.StringVal("x"),
 			"unknown": secret(cty.UnknownVal(cty.String)),
 			"later":   cty.UnknownVal(cty.String),
@@ -331,16 +331,16 @@ func TestAttemptsKeepMarks(t *testing.T) {
 		}
 	}
 	for _, source := range []string{
-		`try(tonumber(token))`, `jsondecode(token)`, `tonumber(sensitive("hush"))`, `file(token)`, `fileset(".", "[${token}")`, `filesha256(token)`,
+		`try(tonumber(token))`, `jsondecode(token)`, `tonumber(sensitive("hidden"))`, `file(token)`, `fileset(".", "[${token}")`, `filesha256(token)`,
 		`templatefile(token, {})`, `regex(token, "x")`, `index(["a"], token)`, `index([token], "a")`, `cidrhost(token, 1)`, `formatdate("YYYY", token)`,
-		`convert(token, number)`, `tpu(token)`, `try(tonumber(sensitive("hush")))`, `templatestring("$${tonumber(t)}", { t = token })`, `{ a = 1 }[token]`,
-		`templatestring("$${tonumber(sensitive(\"hush\"))}", {})`, `uuidv5(token, "x")`, `lookup({}, token)`, `tomap({ a = token })["b"]`,
+		`convert(token, number)`, `tpu(token)`, `try(tonumber(sensitive("hidden")))`, `templatestring("$${tonumber(t)}", { t = token })`, `{ a = 1 }[token]`,
+		`templatestring("$${tonumber(sensitive(\"hidden\"))}", {})`, `uuidv5(token, "x")`, `lookup({}, token)`, `tomap({ a = token })["b"]`,
 	} {
 		_, diags := evaluateExpression(t, ctx, source)
 		if !diags.HasErrors() {
 			t.Errorf("%s has no error", source)
 		}
-		if text := diags.Error(); strings.Contains(text, "hush") {
+		if text := diags.Error(); strings.Contains(text, "hidden") {
 			t.Errorf("%s says %s", source, text)
 		}
 	}

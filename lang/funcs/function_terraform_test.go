@@ -26,7 +26,7 @@ const terraformPath = "testdata/functions/terraform.json"
 
 var terraform = flag.String("terraform", "", "path of a terraform to ask anew what its functions return; writes "+terraformPath)
 
-// terraformAnswers is what a terraform said.
+// terraformAnswers are the results that a terraform printed.
 type terraformAnswers struct {
 	Version   string          `json:"terraform"`
 	Functions []string        `json:"functions"` // all that it has
@@ -60,7 +60,7 @@ func functionFiles(t testing.TB) string {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"hello.txt": "Hello World\n", "data.bin": "\xff\x00\xfe", "notes/a.txt": "a", "notes/b.txt": "b",
-		"greet.tpl": "%{ for n in names ~}\nHello, ${title(n)}!\n%{ endfor ~}\n",
+		"letter.tpl": "%{ for n in names ~}\nHello, ${title(n)}!\n%{ endfor ~}\n",
 	} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -122,23 +122,23 @@ func TestTerraformAgrees(t *testing.T) {
 	}
 }
 
-// TestTerraformFunctionsTold: each function of Terraform is one of fray's, or
-// it is told why it is not.
-func TestTerraformFunctionsTold(t *testing.T) {
+// TestTerraformFunctionsListed: each function of Terraform is one of fray's, or
+// listed with the reason why it is not.
+func TestTerraformFunctionsListed(t *testing.T) {
 	t.Parallel()
 	ours := InDirectory("")
-	told := leftOutFunctions()
+	leftOut := leftOutFunctions()
 	answers := readTerraformAnswers(t)
 	if len(answers.Functions) < 100 {
 		t.Fatalf("%s names %d functions only", terraformPath, len(answers.Functions))
 	}
 	for _, name := range answers.Functions {
 		_, have := ours[name]
-		if _, out := told[name]; have == out {
+		if _, out := leftOut[name]; have == out {
 			t.Errorf("%s: fray has it: %v; it is left out: %v", name, have, out)
 		}
 	}
-	for name, why := range told {
+	for name, why := range leftOut {
 		if _, have := ours[name]; have || why == "" {
 			t.Errorf("%s is left out because %q, and fray has it: %v", name, why, have)
 		}

@@ -50,7 +50,7 @@ func leftOutFunctions() map[string]string {
 	}
 }
 
-// Advice says what to do about a function that there is not.
+// Advice is what to write instead of a function that does not exist.
 func Advice(name string) string {
 	if why, ok := leftOutFunctions()[name]; ok {
 		return fmt.Sprintf("Terraform's %s is left out: %s.", name, why)

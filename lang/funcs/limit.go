@@ -12,8 +12,8 @@ import (
 	"github.com/fray-ml/fray/lang/syntax"
 )
 
-// What functions make at most. An expression must not be able to take the
-// memory or the time of whoever reviews it.
+// Limits on what functions return. Evaluating an expression, for review too, must
+// not exhaust memory or time.
 const (
 	maxText         = files.MaxDataSize // bytes of one string
 	maxElements     = 1_000_000         // of one collection
@@ -49,7 +49,7 @@ func iterable(v cty.Value) bool { return v.IsKnown() && !v.IsNull() && v.CanIter
 
 func isKnownNumber(v cty.Value) bool { return v.Type() == cty.Number && v.IsKnown() && !v.IsNull() }
 
-// checkNumbers refuses numbers whose digits would fill the memory.
+// checkNumbers rejects numbers whose digits would fill the memory.
 func checkNumbers(args []cty.Value) error {
 	for _, arg := range args {
 		if v, _ := arg.Unmark(); isKnownNumber(v) {
@@ -250,7 +250,7 @@ type shape struct {
 	elements int
 }
 
-// visit refuses a value with too many elements, too many levels or too large
+// visit rejects a value with too many elements, too many levels or too large
 // numbers. It stops early: elements that are the same may stand in many places.
 func (s *shape) visit(v cty.Value, depth int) error {
 	if s.elements++; s.elements > maxElements {

@@ -12,11 +12,11 @@ import (
 )
 
 // limitPattern bounds the work of a pattern on a text. With all, the pattern
-// looks for every match, each time maybe to the end of the text.
+// searches every match, each time maybe to the end of the text.
 func limitPattern(pattern, text string, all bool) (matches int, err error) {
 	parsed, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
-		return 0, nil // the function itself says what is wrong
+		return 0, nil // the function itself reports what is wrong
 	}
 	program, err := syntax.Compile(parsed.Simplify())
 	if err != nil {

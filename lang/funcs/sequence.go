@@ -77,7 +77,7 @@ func elementFunctions() []libraryFunction {
 		},
 		{
 			name: "index", text: "The position of the first element that equals a value. It is an error if none does.", returns: "number", fn: indexFunc(),
-			params: []string{"list: the list", "value: what is looked for"}, example: `index(["a", "b", "c"], "b")`,
+			params: []string{"list: the list", "value: the one to find"}, example: `index(["a", "b", "c"], "b")`,
 		},
 		{
 			name: "length", text: "The number of elements of a collection, or of characters of a string.", returns: "number", fn: lengthFunc(),
@@ -85,7 +85,7 @@ func elementFunctions() []libraryFunction {
 		},
 		{
 			name: "matchkeys", text: "The elements whose keys are among certain ones.", returns: "list(any)", fn: matchKeysFunc(),
-			params:  []string{"values: the elements", "keys: of each element, in their order", "searchset: the keys that are looked for"},
+			params:  []string{"values: the elements", "keys: of each element, in their order", "searchset: the keys to find"},
 			example: `matchkeys(["i-1", "i-2", "i-3"], ["west", "east", "east"], ["east"])`,
 		},
 		{
@@ -158,7 +158,7 @@ func indexFunc() function.Function {
 	})
 }
 
-// boolsFunc says whether an element of a list is want, or else that none is.
+// boolsFunc returns want if an element of a list is want, and else its opposite.
 func boolsFunc(want bool) function.Function {
 	return function.New(&function.Spec{
 		Params:       []function.Parameter{{Type: cty.List(cty.Bool)}},
@@ -233,7 +233,7 @@ func coalesceFunc() function.Function {
 	})
 }
 
-// distinctFunc looks each element up in a set, for comparing it with all others
+// distinctFunc finds each element in a set, since comparing it with all others
 // takes quadratic time.
 func distinctFunc() function.Function {
 	return function.New(&function.Spec{

@@ -100,12 +100,12 @@ func patternFunctions() []libraryFunction {
 		{
 			name: "regex", text: "The first match of a regular expression: a string, or what its groups matched as a list, or as an object if they have names. It is an error if nothing matches.", returns: "any",
 			fn: stdlib.RegexFunc, limit: limitRegex,
-			params:  []string{"pattern: in the syntax of RE2", "string: where it is looked for"},
+			params:  []string{"pattern: in the syntax of RE2", "string: the text to search"},
 			example: `regex("(?P<name>[a-z]+)-(?P<step>[0-9]+)", "ckpt-1200").step`,
 		},
 		{
 			name: "regexall", text: "All matches of a regular expression, each as regex returns it.", returns: "list(any)", fn: stdlib.RegexAllFunc, limit: limitRegexAll,
-			params: []string{"pattern: in the syntax of RE2", "string: where it is looked for"}, example: `regexall("[a-z]+", "1234abcd5678efgh9")`,
+			params: []string{"pattern: in the syntax of RE2", "string: the text to search"}, example: `regexall("[a-z]+", "1234abcd5678efgh9")`,
 		},
 		{
 			name: "regexreplace", text: "A string with all matches of a regular expression replaced.", returns: "string", fn: stdlib.RegexReplaceFunc, limit: limitRegexReplace,

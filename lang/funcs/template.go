@@ -25,7 +25,7 @@ func templateFunctions(in files.Folder, fns map[string]function.Function) []libr
 		{
 			name: "templatefile", text: "A file rendered as a template with variables.", returns: "any", group: Files,
 			fn:     templateFunc(callable, in.ReadText),
-			params: []string{"path: of the template, as for file", vars}, example: `templatefile("greet.tpl", { names = ["Ann", "Bob"] })`,
+			params: []string{"path: of the template, as for file", vars}, example: `templatefile("letter.tpl", { names = ["Ann", "Bob"] })`,
 		},
 		{
 			name: "templatestring", text: "A string rendered as a template with variables.", returns: "any", group: Strings,

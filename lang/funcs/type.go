@@ -100,7 +100,7 @@ func toCollectionFunc(of func(cty.Type) cty.Type) function.Function {
 			if val, err := toCollection(args[0], of); err == nil {
 				return val, nil
 			}
-			return general.Call(args) // says it better
+			return general.Call(args) // has the better error
 		},
 	})
 }
@@ -125,7 +125,7 @@ func toCollection(v cty.Value, of func(cty.Type) cty.Type) (cty.Value, error) {
 		key, item := it.Element()
 		item, err := convert.Convert(item, elem)
 		if err != nil {
-			return convert.Convert(v.WithMarks(marks), of(cty.DynamicPseudoType)) // says where
+			return convert.Convert(v.WithMarks(marks), of(cty.DynamicPseudoType)) // its error has the path
 		}
 		if want.IsMapType() {
 			named[key.AsString()] = item
@@ -235,7 +235,7 @@ func ephemeralAsNullFunc() function.Function {
 }
 
 // canFunc and tryFunc are those of hcl/ext/tryfunc with two differences: what
-// comes of them is marked where it tells something about a secret, and each
+// comes of them is marked where it reveals something about a secret, and each
 // expression is evaluated once, for twice at each level takes exponential time.
 func canFunc() function.Function {
 	return function.New(&function.Spec{

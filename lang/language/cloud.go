@@ -3,7 +3,7 @@ package language
 import "github.com/fray-ml/fray/schema"
 
 // CloudAttributes are those of what runs on Google Cloud: stated for the whole
-// provider, a job says otherwise for itself.
+// provider, a job overrides it for itself.
 func CloudAttributes(def func(string) string) []Attribute {
 	return []Attribute{
 		{Name: "network", Type: "string", Default: def("default"), Doc: "VPC network, its name or projects/P/global/networks/N"},
@@ -15,7 +15,7 @@ func CloudAttributes(def func(string) string) []Attribute {
 	}
 }
 
-// SliceAttributes are those that each kind of slice says for itself.
+// SliceAttributes are those that each kind of slice sets for itself.
 func SliceAttributes() []Attribute {
 	return []Attribute{
 		{Name: "engine", Type: "string", Default: "by type and zone", Doc: "tpu: the Cloud TPU API; gce: Compute Engine"},
@@ -38,7 +38,7 @@ func gcpProviderType() *BlockType {
 		Attrs: []Attribute{
 			{Name: "project", Type: "string", Required: true, Doc: "the project's id"},
 			{Name: "zones", Type: "list of strings", Default: "for TPUs, all that have the type", Doc: "in order of preference; failover follows it"},
-			{Name: "labels", Type: "map of strings", Doc: "of everything that is created, beside those of each job; changed in place"},
+			{Name: "labels", Type: "map of strings", Doc: "of all created resources, in addition to those of each job; changed in place"},
 		},
 		Blocks: []*BlockType{{
 			Name: "offer", Label: "NAME", Repeated: true,

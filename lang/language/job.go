@@ -119,7 +119,7 @@ func workloadBlocks() []*BlockType {
 			}},
 		},
 		{
-			Name: "health_check", Doc: "how to tell that a task works; exactly one of http, tcp, exec",
+			Name: "health_check", Doc: "how to check that a task works; exactly one of http, tcp, exec",
 			Attrs: []Attribute{
 				{Name: "http", Type: "string", Doc: "path that must answer 200 to 399"},
 				{Name: "tcp", Type: "bool", Doc: "true: the port must accept connections"},

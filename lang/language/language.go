@@ -35,14 +35,14 @@ type BlockType struct {
 // Attribute describes one attribute of a block.
 type Attribute struct {
 	Name     string
-	Type     string // in words, "list of strings"
-	Default  string // in words, "" where there is none
+	Type     string // as people write it, "list of strings"
+	Default  string // as people write it, "" where there is none
 	Doc      string
 	Required bool
 	Mode     Mode
 }
 
-// Mode says how an attribute's expression is read.
+// Mode is how an attribute's expression is read.
 type Mode uint8
 
 // The modes.
@@ -149,7 +149,7 @@ func frayType() *BlockType {
 					{Name: "bucket", Type: "string", Required: true, Doc: "the bucket, without gs://", Mode: ModeConstant},
 					{Name: "prefix", Type: "string", Default: "the bucket's root", Doc: "of the objects of this stack", Mode: ModeConstant},
 					{
-						Name: "kms_key", Type: "string", Default: "as the bucket says", Mode: ModeConstant,
+						Name: "kms_key", Type: "string", Default: "the bucket's", Mode: ModeConstant,
 						Doc: "Cloud KMS key with which Cloud Storage encrypts what is written: projects/P/locations/L/keyRings/R/cryptoKeys/K",
 					},
 				},
@@ -158,7 +158,7 @@ func frayType() *BlockType {
 				Name: "encryption",
 				Doc:  "encrypt the state and saved plans before they are written; one of recipients and kms_key",
 				Attrs: []Attribute{
-					{Name: "recipients", Type: "list of strings", Doc: "age or SSH public keys of those who may read; an empty list turns encryption off", Mode: ModeConstant},
+					{Name: "recipients", Type: "list of strings", Doc: "age or SSH public keys of the users who may read; an empty list turns encryption off", Mode: ModeConstant},
 					{Name: "kms_key", Type: "string", Doc: "gcp-kms://projects/… of a Cloud KMS key, or file:///… of a key file", Mode: ModeConstant},
 				},
 			},

@@ -62,7 +62,7 @@ func dataTypes() []*BlockType {
 func checkType() *BlockType {
 	return &BlockType{
 		Name: "check", Label: "NAME", Repeated: true,
-		Doc:    "conditions that are looked at in every plan and after every apply; a failure only warns",
+		Doc:    "conditions that every plan and every apply evaluates; a failure only warns",
 		Blocks: append(dataTypes(), ConditionType("assert", "must hold; may refer to everything")),
 	}
 }
@@ -73,7 +73,7 @@ func ConditionType(name, doc string) *BlockType {
 		Name: name, Repeated: true, Doc: doc,
 		Attrs: []Attribute{
 			{Name: "condition", Type: "bool", Required: true, Doc: "what must be true"},
-			{Name: "error_message", Type: "string", Required: true, Doc: "what to say when the condition is false"},
+			{Name: "error_message", Type: "string", Required: true, Doc: "the message when the condition is false"},
 		},
 	}
 }
@@ -110,7 +110,7 @@ func removedType() *BlockType {
 		Blocks: []*BlockType{{
 			Name: "lifecycle", Doc: "what becomes of it",
 			Attrs: []Attribute{
-				{Name: "destroy", Type: "bool", Default: "true", Doc: "false: let go of it; it runs on", Mode: ModeConstant},
+				{Name: "destroy", Type: "bool", Default: "true", Doc: "false: release it from the state; it keeps running", Mode: ModeConstant},
 			},
 		}},
 	}
@@ -128,7 +128,7 @@ func lifecycleType(conditions bool, more ...Attribute) *BlockType {
 	if conditions {
 		t.Blocks = []*BlockType{
 			ConditionType("precondition", "must hold before anything of it is done"),
-			selfConditions(ConditionType("postcondition", "must hold once it is there; self is the thing itself")),
+			selfConditions(ConditionType("postcondition", "must hold once the object exists; self refers to the object")),
 		}
 	}
 	return t

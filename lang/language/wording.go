@@ -8,7 +8,8 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// Described is the block in words, "a job block"; the configuration has its own.
+// Described is the block as messages name it, "a job block"; the configuration has
+// its own.
 func (t *BlockType) Described() string {
 	if strings.Contains(t.Name, " ") {
 		return t.Name
@@ -26,7 +27,7 @@ func (t *BlockType) Instead(name string) string {
 	case name == "replicas" && t.Attr("count") != nil:
 		return `Use "count": how many instances.`
 	case (name == "count" || name == "for_each") && t.Attr("replicas") != nil:
-		return `Use "replicas": how many, told apart by count.index.`
+		return `Use "replicas" for their number; count.index distinguishes them.`
 	}
 	return diagnose.DidYouMean(name, append(t.AttrNames(), t.BlockNames()...))
 }
@@ -63,7 +64,7 @@ func (t *BlockType) LabelCount() int {
 	return 0
 }
 
-// LabelCount is how many labels a block of a type has, in words.
+// LabelCount is how many labels a block of a type has, as messages put it.
 func LabelCount(t *BlockType) string {
 	if t.LabelCount() == 2 {
 		return "two labels"

@@ -14,11 +14,11 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// jobLint is what jobs are told by that keep something, or are alone.
+// jobLint has patterns of jobs that keep checkpoints, and of jobs that run alone.
 type jobLint struct {
 	*eval.Session
-	keeps *regexp.Regexp // of a word, or the name or value of a variable
-	alone *regexp.Regexp // of the command, its words with spaces between
+	keeps *regexp.Regexp // of an argument, or the name or value of a variable
+	alone *regexp.Regexp // of the command, its arguments with spaces between
 }
 
 // lintJobs warns of jobs, for all instances of one by the first.
@@ -78,7 +78,7 @@ func (l *jobLint) preemption(e *eval.Evaluator, decl *configs.Declaration, j *sc
 	if j.Retries.Preemption == 0 {
 		if resources.Attr("preemptible") == nil && j.Resources.Reservation == "" {
 			e.WarnAt(decl.Block.Child("retries").Attr("preemption").Range, "Ends when it is preempted", fmt.Sprintf(
-				"TPU slices are preemptible unless resources say otherwise, and with preemption = 0 the first time that they are taken away is the end of %s. Allow retries, write preemptible = false in resources, or preemptible = true there if the end is meant.", decl.Addr))
+				"TPU slices are preemptible by default, and with preemption = 0 the first time that they are taken away is the end of %s. Allow retries, write preemptible = false in resources, or preemptible = true there if the end is meant.", decl.Addr))
 		}
 		return
 	}
@@ -90,11 +90,11 @@ func (l *jobLint) preemption(e *eval.Evaluator, decl *configs.Declaration, j *sc
 		often = fmt.Sprintf("up to %d times", n)
 	}
 	e.WarnAt(decl.Block.Range(), "No checkpoints", fmt.Sprintf(
-		"The slices of %s may be taken away, and nothing in its command or env says where it keeps what it has done, so it may begin from nothing, %s. Hand it a place for checkpoints, such as env = { CHECKPOINT_DIR = \"gs://…\" }; if it needs none, write labels = { checkpoints = \"none\" }.",
+		"The slices of %s may be taken away, and nothing in its command or env names a place for checkpoints, so it may begin from nothing, %s. Hand it a place for checkpoints, such as env = { CHECKPOINT_DIR = \"gs://…\" }; if it needs none, write labels = { checkpoints = \"none\" }.",
 		decl.Addr, often))
 }
 
-// keepsSomething reports whether a job is told of checkpoints or of a bucket.
+// keepsSomething reports whether a job's command or env names checkpoints or a bucket.
 // What is not known because a variable has no value yet may be one.
 func (l *jobLint) keepsSomething(j *schema.Job) bool {
 	keeps := func(text schema.Text) bool {
@@ -120,7 +120,7 @@ func inClear(t schema.Text) string {
 	return clear
 }
 
-// hosts warns of a gang of several tasks that are all told to be the only
+// hosts warns of a gang whose tasks all get the arguments of an only
 // one, or the same one.
 func (l *jobLint) hosts(e *eval.Evaluator, decl *configs.Declaration, j *schema.Job) {
 	shape, err := accelerators.Parse(j.Resources.TPU)
@@ -133,7 +133,7 @@ func (l *jobLint) hosts(e *eval.Evaluator, decl *configs.Declaration, j *schema.
 			"%s runs %d tasks, one for each host of its slices, and %s %s. Leave it out: every task finds its own value in its environment (docs/environment.md). If each host is to work for itself, write labels = { hosts = \"independent\" }.",
 			decl.Addr, tasks, what, effect))
 	}
-	const alone, same = "tells each of them that it is alone", "tells all of them that they are the same one"
+	const alone, same = "makes each of them the only one", "gives all of them the same rank"
 	for _, name := range slices.Sorted(maps.Keys(j.Environment.Env)) {
 		value := j.Environment.Env[name]
 		x := decl.Block.Child("environment").Attr("env")

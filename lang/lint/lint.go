@@ -19,7 +19,7 @@ import (
 
 // Check warns of what is legal and unwise, once everything else is right. The
 // warnings are a closed list (docs/errors.md), each with a way to silence it that
-// says more about the configuration than it did before.
+// has more to report about the configuration than before.
 func Check(s *eval.Session, c *schema.Config) {
 	for _, m := range s.Modules {
 		if isOurs(m) {

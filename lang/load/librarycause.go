@@ -13,7 +13,7 @@ const (
 	libraryNotAnObject                // a JSON file is a list, a number or a string at its top
 )
 
-// libraryCause reads what the library tells apart by its summaries only: see
+// libraryCause reads what the library distinguishes by its summaries only: see
 // https://github.com/hashicorp/hcl/blob/v2.25.0/json/public.go and structure.go,
 // where they are made.
 func libraryCause(d *hcl.Diagnostic) libraryFinding {

@@ -28,7 +28,7 @@ type Directory struct {
 // Installer finds modules that are archives.
 type Installer interface {
 	// Installed returns where the module of a source is, of a version that the
-	// constraint (empty for none) allows, or an error that says how to get it.
+	// constraint (empty for none) allows, or an error with the command to get it.
 	// root is the configuration's directory.
 	Installed(root, source, version string) (InstalledModule, error)
 }
@@ -103,7 +103,7 @@ func blockRange(bodies []*hclsyntax.Body, name string) hcl.Range {
 }
 
 // moduleBlocks are the module blocks that have a name; what is wrong with the
-// others is told when the blocks are checked.
+// others is reported when the blocks are checked.
 func moduleBlocks(bodies []*hclsyntax.Body) []*hclsyntax.Block {
 	var found []*hclsyntax.Block
 	for _, body := range bodies {

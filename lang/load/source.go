@@ -47,7 +47,7 @@ type File struct {
 	data  []byte
 }
 
-// Parser says where modules and files are. The zero loader finds modules
+// Parser knows where modules and files are. The zero loader finds modules
 // in directories only.
 type Parser struct {
 	Modules Installer
@@ -160,7 +160,7 @@ func Discover(disk files.System, path string) ([]File, string, hcl.Diagnostics) 
 	return files, abs, diags
 }
 
-// missingPath says that a path cannot be read and which neighbor may be meant.
+// missingPath is the message for a path that cannot be read, with a suggestion.
 func missingPath(path, abs string, err error) *hcl.Diagnostic {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return diagnose.WithoutPlace("Unreadable file", fmt.Sprintf("%v.", err))

@@ -20,7 +20,7 @@ const (
 	jsonEnding       = ".json" // of those that are JSON
 )
 
-// ParseVariableFile parses a variable file, as JSON where its name says so, and
+// ParseVariableFile parses a variable file, as JSON if its name ends so, and
 // keeps it for diagnostics.
 func (s *Source) ParseVariableFile(f File) (*hcl.File, hcl.Diagnostics) {
 	if !strings.HasSuffix(f.shown, jsonEnding) {
@@ -41,7 +41,7 @@ func (s *Source) ParseVariableFile(f File) (*hcl.File, hcl.Diagnostics) {
 	return file, diags
 }
 
-// AboutVariableFile says in place of the JSON parser, which takes all for
+// AboutVariableFile replaces messages of the JSON parser, which takes all for
 // configuration, what a whole file should be; but not of one with other errors.
 func AboutVariableFile(diags hcl.Diagnostics) hcl.Diagnostics {
 	whole := func(d *hcl.Diagnostic) bool { return libraryCause(d) == libraryNotAnObject }

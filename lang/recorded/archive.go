@@ -14,7 +14,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// format is the version of archives; others are refused.
+// format is the version of archives; others are rejected.
 const format = "fray-configuration/1"
 
 // Names in an archive.

@@ -29,7 +29,7 @@ type Configuration struct {
 	size int64 // of the files
 }
 
-// facts are what files and modules said.
+// facts are the recorded answers of files and modules.
 type facts struct {
 	Kinds     map[string]fs.FileMode `json:"kinds,omitempty"` // by path
 	Names     map[string][]string    `json:"names,omitempty"` // by directory
@@ -42,12 +42,12 @@ type facts struct {
 	content map[string][]byte // by path
 }
 
-// question is what was asked of files and modules: its words, quoted.
+// question is what was asked of files and modules: its parts, quoted.
 type question string
 
-func ask(words ...string) question {
-	quoted := make([]string, len(words))
-	for i, w := range words {
+func ask(parts ...string) question {
+	quoted := make([]string, len(parts))
+	for i, w := range parts {
 		quoted[i] = strconv.Quote(w)
 	}
 	return question(strings.Join(quoted, " "))
@@ -72,7 +72,7 @@ type installed struct {
 	load.InstalledModule
 }
 
-// errUnheard says that a recording has no answer: when it was made, that was not
+// errUnheard: the recording has no answer, since when it was made, that was not
 // asked.
 var errUnheard = errors.New("it is not in the recording of the configuration")
 
@@ -151,7 +151,7 @@ func (p player) Installed(root, source, version string) (load.InstalledModule, e
 	return replay(p, q, load.InstalledModule{}, false)
 }
 
-// TooLarge says that a configuration reads more than is recorded.
+// TooLarge is the error of a configuration that reads more than is recorded.
 type TooLarge struct {
 	Size  int64 // in bytes
 	Files int

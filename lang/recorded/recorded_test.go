@@ -40,7 +40,7 @@ job "a" {
 }
 
 job "b" {
-  command = ["echo", file("text.txt"), templatefile("greet.tpl", { name = var.name }), join(",", fileset("parts", "*.txt"))]
+  command = ["echo", file("text.txt"), templatefile("hello.tpl", { name = var.name }), join(",", fileset("parts", "*.txt"))]
   environment {
     project = "app"
     env = {
@@ -98,7 +98,7 @@ func record(t *testing.T, dir string) (*langrecorded.Configuration, *schema.Conf
 	t.Helper()
 	write(t, dir, map[string]string{
 		"conf/main.hcl": everything, "conf/x.auto.frayvars": "size = 3\n", "zone.frayvars": "zone = \"z\"\n",
-		"conf/text.txt": "said", "conf/greet.tpl": "hello ${name}", "conf/parts/1.txt": "", "conf/parts/2.txt": "",
+		"conf/text.txt": "said", "conf/hello.tpl": "hello ${name}", "conf/parts/1.txt": "", "conf/parts/2.txt": "",
 		"conf/app/main.py": "", "conf/near/near.hcl": echoing, "conf/near/said.txt": "near by", "far/far.hcl": echoing, "far/said.txt": "far away",
 	})
 	r := &langrecorded.Recorder{Modules: registry{filepath.Join(dir, "far")}}
@@ -176,7 +176,7 @@ func TestEqualArchives(t *testing.T) {
 	}
 }
 
-// TestTooLarge: more than is recorded is refused, and says how much it is.
+// TestTooLarge: more than is recorded is rejected, with its size.
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -198,7 +198,7 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// TestDamaged: what is no recording is refused.
+// TestDamaged: what is no recording is rejected.
 func TestDamaged(t *testing.T) {
 	t.Parallel()
 	c, _ := record(t, t.TempDir())
@@ -213,7 +213,7 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// TestUnheard: what a recording does not know is not looked for on the disk.
+// TestUnheard: what a recording does not know is not read from the disk.
 func TestUnheard(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

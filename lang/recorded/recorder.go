@@ -27,7 +27,7 @@ import (
 // to be recorded.
 const MaxSize = 16 << 20
 
-// Recorder passes on what files and modules say, and keeps it. The zero
+// Recorder reads files and modules, and keeps what they returned. The zero
 // Recorder is of this machine's files, without modules that are archives. It may
 // be used concurrently.
 type Recorder struct {

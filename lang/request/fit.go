@@ -9,7 +9,7 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// NeverFits says why jobs that are placed together can never be, whatever else
+// NeverFits is why jobs that are placed together can never be, whatever else
 // ends, "" if they may. It knows limits only, not what the cloud has.
 func (c *Context) NeverFits(jobs []*schema.Job, group *schema.JobGroup) string {
 	for _, why := range []string{c.overReservations(jobs), c.overProviders(jobs), c.overNamespaces(jobs), c.apart(jobs, group)} {
@@ -112,7 +112,7 @@ func over(need needs, chips int, cpu float64) string {
 	return ""
 }
 
-// apart says why jobs that must be near each other cannot be.
+// apart is why jobs that must be near each other cannot be.
 func (c *Context) apart(jobs []*schema.Job, group *schema.JobGroup) string {
 	if group == nil || !group.SameRegion && !group.SameZone {
 		return ""

@@ -119,7 +119,7 @@ func (e *requested) tasksFit(path string, r *Job, j *schema.Job) {
 		"%d tasks need %d slices at once, but %s has %d at most.", r.Tasks, j.Resources.Slices, pool.Addr, pool.Max.Slices))
 }
 
-// requestedEnvironment lays what a request says over the environment that it
+// requestedEnvironment lays a request's fields over the environment that it
 // starts from.
 func (e *requested) requestedEnvironment(b *configs.Block, r *Job, j *schema.Job) {
 	env := r.Environment
@@ -143,7 +143,7 @@ func (e *requested) requestedEnvironment(b *configs.Block, r *Job, j *schema.Job
 	}
 	at := func(field string) string { return joinPath(r.Path, field) }
 	if uv != nil && env.Bundle == "" {
-		e.ErrorAt(uv.Range(), "uv without a project", "uv installs what a project's uv.lock says: upload a project that has one and give its hash as the environment's bundle.")
+		e.ErrorAt(uv.Range(), "uv without a project", "uv installs the packages of a project's uv.lock: upload a project that has one and give its hash as the environment's bundle.")
 	}
 	if env.Image != "" && env.UV != nil && j.Resources.Provider == schema.ProviderGCP {
 		e.ErrorAt(fieldRange(at("environment.uv")), "Image and uv", "A container brings its own Python: install what the job needs into the image, or remove image to have uv install it on the host.")

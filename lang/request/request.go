@@ -24,9 +24,9 @@ import (
 // Context is the stack that requests are made to.
 type Context struct {
 	Stack *schema.Desired // with what was launched
-	// Provider is the one that those who name none get; "": the stack's only
-	// one, or local. Region is where they are put on Google Cloud who name no
-	// place; "": wherever the provider's zones are.
+	// Provider is the default for requests that name none; "": the stack's only
+	// one, or local. Region is the default on Google Cloud for requests that name
+	// neither zones nor regions; "": wherever the provider's zones are.
 	Provider schema.ProviderName
 	Region   string
 }
@@ -39,7 +39,7 @@ type Job struct {
 	Namespace   string
 	Environment schema.Environment
 	// Reservation is the scoped name of the one that it draws from, "" for none.
-	// ReservationPath is where that is said, "" if it follows from elsewhere.
+	// ReservationPath is the field that names it, "" if it follows from elsewhere.
 	Reservation     string
 	ReservationPath string
 	Tasks           int // at once; 0 or 1: as many as its slices have hosts
@@ -71,7 +71,7 @@ type Mistake struct {
 
 func (m Mistake) String() string { return fmt.Sprintf("%s: %s: %s", m.Path, m.Summary, m.Detail) }
 
-// Job decodes a job, or tells all that is wrong with the request.
+// Job decodes a job, or returns all mistakes of the request.
 func (c *Context) Job(r *Job) (*schema.Job, []Mistake) {
 	e := c.requested()
 	fields := r.Fields
@@ -101,13 +101,13 @@ func (c *Context) Job(r *Job) (*schema.Job, []Mistake) {
 	return j, e.mistakes()
 }
 
-// Reservation decodes a reservation, or tells all that is wrong with the request.
+// Reservation decodes a reservation, or returns all mistakes of the request.
 func (c *Context) Reservation(r *Reservation) (*schema.Reservation, []Mistake) {
 	e := c.requested()
 	fields := e.placed(c, r.Fields, "regions", "max.regions")
 	decl := &configs.Declaration{Addr: r.Addr, Block: e.blockOf(language.ReservationType(), r.Path, fields)}
 	made, _ := e.Reservation(decl)
-	// It keeps one slice ahead: whoever asks for it starts jobs as they appear.
+	// It keeps one slice ahead: the program that asks for it starts jobs as they appear.
 	made.Addr, made.Namespace, made.Growth = r.Addr, r.Namespace, schema.GrowthOffer
 	return &made, e.mistakes()
 }
@@ -174,13 +174,13 @@ func (e *requested) blockOf(typ *language.BlockType, path string, fields []Field
 	b := emptyBlock(typ, path)
 	for i := range fields {
 		f := &fields[i]
-		at, words := b, strings.Split(f.Attr, ".")
-		name := words[len(words)-1]
-		for depth, word := range words[:len(words)-1] {
-			child := at.Child(word)
+		at, steps := b, strings.Split(f.Attr, ".")
+		name := steps[len(steps)-1]
+		for depth, step := range steps[:len(steps)-1] {
+			child := at.Child(step)
 			if child == nil {
-				child = emptyBlock(at.Type.Variants(word)[0], joinPath(path, outerPath(f.Path, len(words)-1-depth)))
-				at.Blocks[word] = []*configs.Block{child}
+				child = emptyBlock(at.Type.Variants(step)[0], joinPath(path, outerPath(f.Path, len(steps)-1-depth)))
+				at.Blocks[step] = []*configs.Block{child}
 			}
 			at = child
 		}
@@ -193,7 +193,7 @@ func (e *requested) blockOf(typ *language.BlockType, path string, fields []Field
 	return b
 }
 
-// outerPath is a path without its last n words.
+// outerPath is a path without its last n steps.
 func outerPath(path string, n int) string {
 	for range n {
 		path = path[:max(strings.LastIndexByte(path, '.'), 0)]

@@ -165,7 +165,7 @@ func (p *valuePrinter) pairs(v cty.Value, indent int) {
 	p.WriteString("}")
 }
 
-// text writes a string: one of several lines as a heredoc, if that can say it.
+// text writes a string: one of several lines as a heredoc, if a heredoc can express it.
 func (p *valuePrinter) text(s string, indent int) {
 	body, whole := strings.CutSuffix(s, "\n")
 	if p.inList || !whole || !strings.Contains(body, "\n") || !readable(s) {

@@ -195,7 +195,7 @@ func hugeNumber(t hclsyntax.Token) *hcl.Diagnostic {
 	return nil
 }
 
-// maxSyntaxErrors bounds what is said of one file: one that is no HCL at all
+// maxSyntaxErrors bounds the errors of one file: one that is no HCL at all
 // would have an error on every line.
 const maxSyntaxErrors = 10
 

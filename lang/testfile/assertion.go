@@ -14,7 +14,7 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// Assert looks at the assertions of the test in a scope. What does not hold, and what cannot
+// Assert evaluates the assertions of the test in a scope. What does not hold, and what cannot
 // be decided, is an error.
 func (run *Run) Assert(sc *eval.Scope) hcl.Diagnostics {
 	var diags hcl.Diagnostics
@@ -36,9 +36,9 @@ func assertIn(sc *eval.Scope, b *configs.Block) {
 		return
 	}
 	root := sc.Session.Root()
-	told := len(root.Diags)
+	before := len(root.Diags)
 	switch h := root.Holds(b, with); {
-	case len(root.Diags) > told:
+	case len(root.Diags) > before:
 	case h.Status == schema.ConditionUnknown:
 		sc.Session.Add(eval.ValueError(h.Range, h.Expr, h.Context, "Unknown condition",
 			"This is decided by values that are known only after apply. Use command = apply in this run, or assert something that the plan knows."))

@@ -28,7 +28,7 @@ type File struct {
 	overrides []*configs.Block
 }
 
-// Run plans or applies a configuration once and says what must hold of it.
+// Run plans or applies a configuration once, and has assertions about the result.
 type Run struct {
 	Name    string
 	Range   hcl.Range
@@ -61,7 +61,7 @@ type Expected struct {
 	Range hcl.Range
 }
 
-// Covers reports whether it is the failure of a thing that is expected.
+// Covers reports whether the failure of a condition of that object is expected.
 func (x Expected) Covers(of string) bool {
 	if x.Name == of {
 		return true
@@ -115,7 +115,7 @@ func testType() *language.BlockType {
 		Name: "the test file",
 		Blocks: []*language.BlockType{variables, override, {
 			Name: "run", Label: "NAME", Repeated: true,
-			Doc: "plans or applies the configuration and looks at what comes of it",
+			Doc: "plans or applies the configuration and checks the result",
 			Attrs: []language.Attribute{
 				{Name: "command", Type: "plan or apply", Default: "apply", Doc: "what is done", Mode: language.ModeRaw},
 				{Name: "expect_failures", Type: "list of references", Doc: "what must fail for the run to pass, such as [var.x, check.y, job.z]", Mode: language.ModeRaw},
