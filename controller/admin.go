@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
+	"log/slog"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -13,6 +13,9 @@ import (
 
 	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/controller/access"
+	"github.com/fray-ml/fray/controller/caller"
+	"github.com/fray-ml/fray/controller/pause"
 	"github.com/fray-ml/fray/plan/reconcile"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -23,8 +26,13 @@ import (
 type adminServer struct {
 	clusterapi.UnimplementedAdminServer
 
-	desk desk
-	cfg  *Config // nil: no configuration is recorded
+	State access.State
+	Store store.Store // of recorded configurations; nil: none is removed
+	// Sealer has the stack's key; nil: sealed values are not checked.
+	Sealer schema.Sealer
+	// Recorded opens the recorded configuration of a name; nil: none can be followed.
+	Recorded func(ctx context.Context, name string) (func(doc *state.Document) (*schema.Desired, error), error)
+	Log      *slog.Logger
 }
 
 var _ clusterapi.AdminServer = (*adminServer)(nil)
@@ -44,11 +52,11 @@ func (a *adminServer) Apply(ctx context.Context, req *clusterapi.ApplyRequest) (
 	if err := a.canOpen(ctx, in.Recorded); err != nil {
 		return nil, err
 	}
-	by := callerOf(ctx).User
+	by := caller.Of(ctx).User
 	var revision uint64
 	err = a.do(ctx, func(doc *state.Document, now time.Time) (*state.Document, error) {
 		if doc.Paused != nil {
-			return nil, status.Error(codes.FailedPrecondition, PausedText(doc.Paused))
+			return nil, status.Error(codes.FailedPrecondition, pause.Text(doc.Paused))
 		}
 		doc, err := in.amend(doc, by, now)
 		if err != nil {
@@ -80,45 +88,45 @@ func (a *adminServer) Apply(ctx context.Context, req *clusterapi.ApplyRequest) (
 // sealedNow rejects what is sealed with a key that the stack has no more: jobs would
 // restart for it, and their hosts could not open it.
 func (a *adminServer) sealedNow(desired schema.Desired) error {
-	if a.cfg == nil || a.cfg.Service.Sealer == nil {
+	if a.Sealer == nil {
 		return nil
 	}
-	if err := desired.CheckSealed(a.cfg.Service.Sealer); err != nil {
+	if err := desired.CheckSealed(a.Sealer); err != nil {
 		return status.Error(codes.Aborted, "the stack's key has changed since the plan was made (fray state rekey); nothing was done: run it again: "+err.Error())
 	}
 	return nil
 }
 
-// canOpen refuses a recorded configuration whose values nobody here could follow.
+// canOpen rejects a recorded configuration whose values this controller cannot follow.
 func (a *adminServer) canOpen(ctx context.Context, name string) error {
 	if name == "" {
 		return nil
 	}
-	if a.cfg == nil || a.cfg.Recorded == nil {
+	if a.Recorded == nil {
 		return status.Error(codes.Unimplemented, "this controller follows no values that become known")
 	}
-	if _, err := a.cfg.Recorded(ctx, name); err != nil {
+	if _, err := a.Recorded(ctx, name); err != nil {
 		return status.Error(codes.Unimplemented, err.Error())
 	}
 	return nil
 }
 
-// sweep removes recorded configurations that nothing names any more. What it
-// leaves the next one removes.
+// sweep removes recorded configurations that the state no longer names. A later
+// sweep removes what this one could not.
 func (a *adminServer) sweep(ctx context.Context) {
-	if a.cfg == nil {
+	if a.Store == nil {
 		return
 	}
-	if err := store.SweepConfigurations(ctx, a.cfg.Store, a.desk.View().Doc.Recorded); err != nil {
-		a.cfg.Log.Warn(err.Error())
+	if err := store.SweepConfigurations(ctx, a.Store, a.State.View().Doc.Recorded); err != nil {
+		a.Log.Warn(err.Error())
 	}
 }
 
-// do has the desk change the state. One that only looks on is as if nobody could be
-// reached: whoever asks takes the lease.
-func (a *adminServer) do(ctx context.Context, change Change) error {
-	err := a.desk.Do(ctx, change)
-	if errors.Is(err, errObserves) || errors.Is(err, errNotLeading) {
+// do has the loop change the state. An observer answers as a controller that cannot
+// be reached: the client then takes the lease.
+func (a *adminServer) do(ctx context.Context, change access.Change) error {
+	err := a.State.Do(ctx, change)
+	if errors.Is(err, access.ErrObserves) || errors.Is(err, access.ErrNotLeading) {
 		return status.Error(codes.Unavailable, err.Error())
 	}
 	return err
@@ -141,7 +149,7 @@ func (a *adminServer) recordOutputs(ctx context.Context, req *clusterapi.ApplyRe
 	return &clusterapi.ApplyResponse{Revision: req.GetRevision()}, err
 }
 
-// accepted is an ApplyRequest in the words of package apply.
+// accepted is an ApplyRequest in the types of package apply.
 type accepted struct {
 	apply.Request
 
@@ -182,45 +190,16 @@ func acceptance(req *clusterapi.ApplyRequest) (accepted, error) {
 	return in, nil
 }
 
-// PausedText says that nothing is changed, since when and what to do.
-func PausedText(p *state.Pause) string {
-	text := fmt.Sprintf("%s paused the stack at %s", p.By, p.At.Local().Format(time.DateTime))
-	if p.Reason != "" {
-		text += " (" + strings.TrimSpace(p.Reason) + ")"
-	}
-	return text + "; fray resume lets it go on"
-}
-
-// Pause has the loop look on and change nothing. A stack that is paused stays so.
+// Pause has the loop observe and change nothing. A stack that is paused stays so.
 func (a *adminServer) Pause(ctx context.Context, req *clusterapi.PauseRequest) (*clusterapi.PauseResponse, error) {
 	err := a.do(ctx, func(doc *state.Document, now time.Time) (*state.Document, error) {
-		return Paused(doc, state.Pause{At: now, By: callerOf(ctx).User, Reason: req.GetReason()}), nil
+		return pause.Set(doc, state.Pause{At: now, By: caller.Of(ctx).User, Reason: req.GetReason()}), nil
 	})
 	return &clusterapi.PauseResponse{}, err
 }
 
 // Resume lets the loop act again.
 func (a *adminServer) Resume(ctx context.Context, _ *clusterapi.ResumeRequest) (*clusterapi.ResumeResponse, error) {
-	err := a.do(ctx, func(doc *state.Document, _ time.Time) (*state.Document, error) { return Resumed(doc), nil })
+	err := a.do(ctx, func(doc *state.Document, _ time.Time) (*state.Document, error) { return pause.Clear(doc), nil })
 	return &clusterapi.ResumeResponse{}, err
-}
-
-// Paused is doc in which nothing is to be changed; doc itself if that is so already.
-func Paused(doc *state.Document, p state.Pause) *state.Document {
-	if doc.Paused != nil {
-		return doc
-	}
-	next := doc.Clone()
-	next.Paused = &p
-	return next
-}
-
-// Resumed is doc without a pause.
-func Resumed(doc *state.Document) *state.Document {
-	if doc.Paused == nil {
-		return doc
-	}
-	next := doc.Clone()
-	next.Paused = nil
-	return next
 }

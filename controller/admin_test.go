@@ -14,6 +14,8 @@ import (
 
 	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/controller/access"
+	"github.com/fray-ml/fray/controller/pause"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/change"
 	"github.com/fray-ml/fray/plan/reconcile"
@@ -22,23 +24,23 @@ import (
 	"github.com/fray-ml/fray/state/store/storetest"
 )
 
-// plainDesk is a desk over a document that nothing but its changes moves.
-type plainDesk struct {
+// plainState is state access to a document that only its changes change.
+type plainState struct {
 	doc *state.Document
 	now time.Time
 }
 
-var _ desk = (*plainDesk)(nil)
+var _ access.State = (*plainState)(nil)
 
-func newPlainDesk() *plainDesk {
+func newPlainState() *plainState {
 	doc := &state.Document{FormatVersion: state.FormatVersion, Lineage: "abcdefghijklmnopqrstuvwxyz", Revision: 1}
-	return &plainDesk{doc: change.Accepted(doc, localStack()), now: time.Date(2026, 11, 2, 3, 4, 5, 0, time.UTC)}
+	return &plainState{doc: change.Accepted(doc, localStack()), now: time.Date(2026, 11, 2, 3, 4, 5, 0, time.UTC)}
 }
 
-func (d *plainDesk) View() *View              { return &View{Doc: d.doc} }
-func (d *plainDesk) Changed() <-chan struct{} { return nil }
+func (d *plainState) View() *access.View       { return &access.View{Doc: d.doc} }
+func (d *plainState) Changed() <-chan struct{} { return nil }
 
-func (d *plainDesk) Do(_ context.Context, change Change) error {
+func (d *plainState) Do(_ context.Context, change access.Change) error {
 	next, err := change(d.doc, d.now)
 	if err == nil {
 		d.doc = next
@@ -47,7 +49,7 @@ func (d *plainDesk) Do(_ context.Context, change Change) error {
 }
 
 // asked is a request for a configuration, as an apply makes it of what it sees.
-func asked(t *testing.T, m *plainDesk, desired schema.Desired) *clusterapi.ApplyRequest {
+func asked(t *testing.T, m *plainState, desired schema.Desired) *clusterapi.ApplyRequest {
 	t.Helper()
 	doc := m.View().Doc
 	next := apply.Accept(doc, apply.Request{Desired: desired})
@@ -75,8 +77,8 @@ func desiring(names ...string) schema.Desired {
 
 func TestAdminAccepts(t *testing.T) {
 	t.Parallel()
-	m := newPlainDesk()
-	admin := &adminServer{desk: m}
+	m := newPlainState()
+	admin := &adminServer{State: m}
 	request := asked(t, m, desiring("one"))
 	before := m.View().Doc.Revision
 	answer, err := admin.Apply(t.Context(), request)
@@ -99,8 +101,8 @@ func TestAdminAccepts(t *testing.T) {
 
 func TestAdminOutputs(t *testing.T) {
 	t.Parallel()
-	m := newPlainDesk()
-	admin := &adminServer{desk: m}
+	m := newPlainState()
+	admin := &adminServer{State: m}
 	for _, test := range []struct {
 		name     string
 		revision uint64
@@ -124,10 +126,10 @@ func TestAdminOutputs(t *testing.T) {
 
 func TestAdminRefusesWhilePaused(t *testing.T) {
 	t.Parallel()
-	m := newPlainDesk()
-	admin := &adminServer{desk: m}
+	m := newPlainState()
+	admin := &adminServer{State: m}
 	if err := m.Do(t.Context(), func(doc *state.Document, now time.Time) (*state.Document, error) {
-		return Paused(doc, state.Pause{At: now, By: "ada", Reason: "the network"}), nil
+		return pause.Set(doc, state.Pause{At: now, By: "ada", Reason: "the network"}), nil
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -145,8 +147,8 @@ func TestAdminRefusesWhilePaused(t *testing.T) {
 
 func TestAdminRefusesWhatItCannotRead(t *testing.T) {
 	t.Parallel()
-	m := newPlainDesk()
-	admin := &adminServer{desk: m}
+	m := newPlainState()
+	admin := &adminServer{State: m}
 	for _, test := range []struct {
 		name string
 		req  *clusterapi.ApplyRequest
@@ -165,14 +167,14 @@ func TestAdminRefusesWhatItCannotRead(t *testing.T) {
 func TestPauseIsOne(t *testing.T) {
 	t.Parallel()
 	doc := &state.Document{}
-	first := Paused(doc, state.Pause{By: "ada"})
+	first := pause.Set(doc, state.Pause{By: "ada"})
 	if doc.Paused != nil || first.Paused == nil || first.Paused.By != "ada" {
 		t.Errorf("paused %v of a document that is paused %v", first.Paused, doc.Paused)
 	}
-	if again := Paused(first, state.Pause{By: "bob"}); again != first {
+	if again := pause.Set(first, state.Pause{By: "bob"}); again != first {
 		t.Errorf("a second pause made another document: %v", again.Paused)
 	}
-	if Resumed(doc) != doc || Resumed(first).Paused != nil || first.Paused == nil {
+	if pause.Clear(doc) != doc || pause.Clear(first).Paused != nil || first.Paused == nil {
 		t.Error("resuming changed what was not paused, or the document itself")
 	}
 }
@@ -181,7 +183,7 @@ func TestPauseIsOne(t *testing.T) {
 // would restart with what their hosts cannot open.
 func TestAdminRefusesWhatAFormerKeySealed(t *testing.T) {
 	t.Parallel()
-	m := newPlainDesk()
+	m := newPlainState()
 	sealer := func(fill byte) *state.Key {
 		key, err := state.NewKey(bytes.Repeat([]byte{fill}, state.KeySize))
 		if err != nil {
@@ -190,7 +192,7 @@ func TestAdminRefusesWhatAFormerKeySealed(t *testing.T) {
 		return key
 	}
 	present, former := sealer(2), sealer(1)
-	admin := &adminServer{desk: m, cfg: &Config{Log: slog.New(slog.DiscardHandler), Store: storetest.NewMemory(), Service: Service{Sealer: present}}}
+	admin := &adminServer{State: m, Log: slog.New(slog.DiscardHandler), Store: storetest.NewMemory(), Sealer: present}
 	for _, test := range []struct {
 		name string
 		key  *state.Key

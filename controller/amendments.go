@@ -19,7 +19,7 @@ import (
 )
 
 // Amendments are what the moved and removed blocks of a configuration ask of the
-// state, and what whoever approved it was shown of that.
+// state, and what the user who approved it was shown of that.
 type Amendments struct {
 	Moves    []schema.Move    `json:"moves,omitempty"`
 	Removals []schema.Removal `json:"removals,omitempty"`
@@ -65,7 +65,7 @@ func (in *accepted) amend(doc *state.Document, by string, now time.Time) (*state
 		return nil, status.Error(codes.FailedPrecondition, errors.Join(diags.Errs()...).Error())
 	}
 	if !in.amendments.Same(found) {
-		return nil, status.Error(codes.Aborted, "what is moved or let go of is something else by now; nothing was done: run it again")
+		return nil, status.Error(codes.Aborted, "the objects to move or to release have changed since; nothing was done: run it again")
 	}
 	return next, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fray-ml/fray/clusterapi/dial"
 	"github.com/fray-ml/fray/clusterapi/token"
+	"github.com/fray-ml/fray/controller/caller"
 )
 
 // authenticate checks the token of a call before anything else of it is read.
@@ -33,16 +34,16 @@ func (s *server) authenticate(ctx context.Context, info *tap.Info) (context.Cont
 	}
 	who, err := callerFrom(claims)
 	if err == nil {
-		return withCaller(ctx, who), nil
+		return caller.With(ctx, who), nil
 	}
 	err = status.Error(codes.PermissionDenied, err.Error())
-	s.logRefusal(withCaller(ctx, who), info.FullMethodName, err)
+	s.logRefusal(caller.With(ctx, who), info.FullMethodName, err)
 	return nil, err
 }
 
 // verify checks a token. That its key cannot be looked up now is no verdict.
 func (s *server) verify(ctx context.Context, text string) (token.Claims, error) {
-	ctx, cancel := context.WithTimeout(ctx, verifyPatience)
+	ctx, cancel := context.WithTimeout(ctx, VerifyTimeout)
 	defer cancel()
 	claims, err := s.cfg.Tokens.Verify(ctx, text, s.cfg.Now())
 	return claims, dial.TokenStatus(err)
@@ -50,35 +51,22 @@ func (s *server) verify(ctx context.Context, text string) (token.Claims, error) 
 
 // callerFrom is who a token speaks for. Hosts and controllers have tokens for
 // each other, not for the cluster API.
-func callerFrom(c token.Claims) (caller, error) {
-	who := caller{Stack: c.Stack, Namespace: c.Namespace, JobID: c.JobID, Attempt: c.Attempt, User: c.User,
+func callerFrom(c token.Claims) (caller.Caller, error) {
+	who := caller.Caller{Stack: c.Stack, Namespace: c.Namespace, JobID: c.JobID, Attempt: c.Attempt, User: c.User,
 		Slice: c.Signer.Slice, Host: c.Signer.Host}
 	switch c.Subject {
 	case token.SubjectJob:
-		who.Kind = callerJob
+		who.Kind = caller.Job
 		return who, nil
 	case token.SubjectUser:
-		who.Kind = callerUser
+		who.Kind = caller.User
 		return who, nil
 	case token.SubjectHost:
-		who.Kind = callerHost
+		who.Kind = caller.Host
 	case token.SubjectController:
-		who.Kind = callerController
+		who.Kind = caller.Controller
 	}
 	return who, fmt.Errorf("the token of a %s is not for the cluster API", c.Subject)
-}
-
-// String is the caller for a log.
-func (c caller) String() string {
-	switch c.Kind {
-	case callerJob:
-		return fmt.Sprintf("job %s attempt %d in %s", c.JobID, c.Attempt, c.Namespace)
-	case callerUser:
-		return "user " + c.User
-	case callerHost, callerController:
-		return string(c.Kind)
-	}
-	return "nobody"
 }
 
 // errUnseen says that an attempt is newer than what the loop has seen.

@@ -10,6 +10,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/fray-ml/fray/controller/access"
+	"github.com/fray-ml/fray/controller/caller"
+	"github.com/fray-ml/fray/controller/jobs"
 	"github.com/fray-ml/fray/state"
 )
 
@@ -20,9 +23,9 @@ const unseenWait = 5 * time.Second
 // attempts knows which attempts run, by the View, and ends the calls of those
 // that do not any more. One goroutine looks, however many calls there are.
 type attempts struct {
-	desk  desk
+	views access.Views
 	epoch uint64 // of the lease: Views of an earlier one tell nothing
-	jobs  jobIndex
+	jobs  jobs.Cache
 
 	mu   sync.Mutex
 	live map[attemptKey]*liveAttempt // those that calls are made for
@@ -41,23 +44,23 @@ type liveAttempt struct {
 	end   context.CancelCauseFunc
 }
 
-func newAttempts(d desk, epoch uint64) *attempts {
-	return &attempts{desk: d, epoch: epoch, live: map[attemptKey]*liveAttempt{}}
+func newAttempts(views access.Views, epoch uint64) *attempts {
+	return &attempts{views: views, epoch: epoch, live: map[attemptKey]*liveAttempt{}}
 }
 
 // hold lets a call of an attempt in if that runs, on the host that vouches for it;
 // release follows.
-func (a *attempts) hold(ctx context.Context, who caller) (*liveAttempt, error) {
+func (a *attempts) hold(ctx context.Context, who caller.Caller) (*liveAttempt, error) {
 	key := attemptKey{who.JobID, who.Attempt}
 	if err := a.wait(ctx, key); err != nil {
 		return nil, err
 	}
-	if err := a.assigned(a.desk.View(), who); err != nil {
+	if err := a.assigned(a.views.View(), who); err != nil {
 		return nil, err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if err := a.standing(a.desk.View(), key); errors.Is(err, errJobEnded) { // after the last sweep, maybe
+	if err := a.check(a.views.View(), key); errors.Is(err, errJobEnded) { // after the last sweep, maybe
 		return nil, status.Error(codes.Unauthenticated, err.Error())
 	}
 	l := a.live[key]
@@ -83,8 +86,8 @@ func (a *attempts) release(l *liveAttempt) {
 func (a *attempts) wait(ctx context.Context, key attemptKey) error {
 	var timeout <-chan time.Time
 	for {
-		changed := a.desk.Changed()
-		err := a.standing(a.desk.View(), key)
+		changed := a.views.Changed()
+		err := a.check(a.views.View(), key)
 		switch {
 		case err == nil:
 			return nil
@@ -105,14 +108,14 @@ func (a *attempts) wait(ctx context.Context, key attemptKey) error {
 	}
 }
 
-// standing is nil for an attempt that runs, errJobEnded or errUnseen. One that
+// check is nil for an attempt that runs, errJobEnded or errUnseen. One that
 // is being stopped runs: its tasks may say goodbye.
-func (a *attempts) standing(v *View, key attemptKey) error {
+func (a *attempts) check(v *access.View, key attemptKey) error {
 	if v == nil || v.Lease.Epoch != a.epoch {
 		return errUnseen
 	}
-	j := a.jobs.of(v)[key.job]
-	switch last := lastOf(j); {
+	j := a.jobs.Of(v.Doc).ByID(key.job)
+	switch last := jobs.Last(j); {
 	case j == nil:
 		return errJobEnded
 	case last == nil || last.Number < key.number:
@@ -126,9 +129,9 @@ func (a *attempts) standing(v *View, key attemptKey) error {
 // assigned is nil if the attempt runs on the host whose key signed the caller's
 // token, in the namespace that it claims: a host speaks for what it was given, and
 // for nothing else.
-func (a *attempts) assigned(v *View, who caller) error {
-	j := a.jobs.of(v)[who.JobID]
-	last := lastOf(j)
+func (a *attempts) assigned(v *access.View, who caller.Caller) error {
+	j := a.jobs.Of(v.Doc).ByID(who.JobID)
+	last := jobs.Last(j)
 	if last == nil || last.Number != who.Attempt {
 		return nil // it has ended a moment ago, as the caller will see
 	}
@@ -144,25 +147,18 @@ func (a *attempts) assigned(v *View, who caller) error {
 }
 
 // user is whose share a job uses, as the state has it.
-func (a *attempts) user(who caller) string {
-	if j := a.jobs.of(a.desk.View())[who.JobID]; j != nil && j.Spec != nil {
+func (a *attempts) user(who caller.Caller) string {
+	if j := a.jobs.Of(a.views.View().Doc).ByID(who.JobID); j != nil && j.Spec != nil {
 		return j.Spec.User
 	}
 	return who.User
 }
 
-func lastOf(j *state.Job) *state.Attempt {
-	if j == nil {
-		return nil
-	}
-	return j.Last()
-}
-
 // run ends the calls of attempts that have ended, until ctx ends.
 func (a *attempts) run(ctx context.Context) {
 	for {
-		changed := a.desk.Changed()
-		a.sweep(a.desk.View())
+		changed := a.views.Changed()
+		a.sweep(a.views.View())
 		select {
 		case <-changed:
 		case <-ctx.Done():
@@ -171,37 +167,12 @@ func (a *attempts) run(ctx context.Context) {
 	}
 }
 
-func (a *attempts) sweep(v *View) {
+func (a *attempts) sweep(v *access.View) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for key, l := range a.live {
-		if errors.Is(a.standing(v, key), errJobEnded) {
+		if errors.Is(a.check(v, key), errJobEnded) {
 			l.end(errJobEnded)
 		}
 	}
-}
-
-// jobIndex finds the jobs of a View by id.
-type jobIndex struct {
-	mu   sync.Mutex
-	doc  *state.Document
-	byID map[string]*state.Job
-}
-
-// of returns the jobs of a View, those whose name was taken by another included.
-func (x *jobIndex) of(v *View) map[string]*state.Job {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.doc == v.Doc {
-		return x.byID
-	}
-	byID := make(map[string]*state.Job, len(v.Doc.Jobs)+len(v.Doc.Past))
-	for _, j := range v.Doc.Past {
-		byID[j.ID] = j
-	}
-	for _, j := range v.Doc.Jobs {
-		byID[j.ID] = j
-	}
-	x.doc, x.byID = v.Doc, byID
-	return byID
 }

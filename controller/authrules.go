@@ -8,18 +8,19 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/controller/caller"
 )
 
 // allowed says whether a caller may make a call with a message, as far as the
 // message alone shows: users may everything, a job what concerns its own
 // namespace, and no administration. What a job may do with jobs that it names is
 // the service's to check.
-func allowed(who caller, method string, req any) error {
+func allowed(who caller.Caller, method string, req any) error {
 	switch who.Kind {
-	case callerUser:
+	case caller.User:
 		return nil
-	case callerJob:
-	case callerHost, callerController:
+	case caller.Job:
+	case caller.Host, caller.Controller:
 		return status.Errorf(codes.PermissionDenied, "the token of a %s is not for the cluster API", who.Kind)
 	default:
 		return status.Error(codes.Unauthenticated, "nobody checked who calls")

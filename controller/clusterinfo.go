@@ -7,15 +7,18 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/controller/access"
+	"github.com/fray-ml/fray/controller/jobs"
+	"github.com/fray-ml/fray/controller/pause"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
 
 // jobInfo is a job as the API tells of it.
-func jobInfo(v *View, j *state.Job) *clusterapi.JobInfo {
+func jobInfo(v *access.View, j *state.Job) *clusterapi.JobInfo {
 	info := &clusterapi.JobInfo{
-		JobId: j.ID, Name: nameOf(j), Namespace: j.Spec.Namespace, Address: j.Spec.Addr.String(),
+		JobId: j.ID, Name: jobs.NameOf(j), Namespace: j.Spec.Namespace, Address: j.Spec.Addr.String(),
 		Status: statusOf(j.Status), Reason: j.Reason,
 		User: j.Spec.User, Band: bandOf(j.Spec.Band), Ready: j.Ready,
 		Attempt: int32(j.Attempt), Failures: int32(j.Failures), Preemptions: int32(j.Preemptions),
@@ -28,7 +31,7 @@ func jobInfo(v *View, j *state.Job) *clusterapi.JobInfo {
 	if j.Status == schema.JobPending {
 		info.PendingReasons = reasonsOf(v.Plan.Pending, j.Spec.Addr)
 		if p := v.Doc.Paused; p != nil { // before anything that a plan would do
-			info.PendingReasons = slices.Concat([]string{PausedText(p)}, info.PendingReasons)
+			info.PendingReasons = slices.Concat([]string{pause.Text(p)}, info.PendingReasons)
 		}
 	}
 	for i := range j.Attempts {

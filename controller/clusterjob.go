@@ -7,27 +7,31 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/controller/access"
+	"github.com/fray-ml/fray/controller/badrequest"
+	"github.com/fray-ml/fray/controller/caller"
+	"github.com/fray-ml/fray/controller/jobs"
 	langrequest "github.com/fray-ml/fray/lang/request"
 	"github.com/fray-ml/fray/plan/launch"
-	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
 
 // Poll tells how a job stands.
 func (c *clusterServer) Poll(ctx context.Context, req *clusterapi.PollRequest) (*clusterapi.JobInfo, error) {
-	who, err := known(ctx)
+	who, err := caller.Known(ctx)
 	if err != nil {
 		return nil, err
 	}
-	v, err := c.present(ctx)
+	v, err := access.Present(ctx, c.State)
 	if err != nil {
 		return nil, err
 	}
-	j, err := c.jobs(v).find(who, req.GetJobId())
+	j, err := c.jobs.Of(v.Doc).Find(who, req.GetJobId())
 	if err != nil {
 		return nil, err
 	}
@@ -36,21 +40,21 @@ func (c *clusterServer) Poll(ctx context.Context, req *clusterapi.PollRequest) (
 
 // Wait answers when jobs have ended: all of them, or one if any will do.
 func (c *clusterServer) Wait(ctx context.Context, req *clusterapi.WaitRequest) (*clusterapi.WaitResponse, error) {
-	who, err := known(ctx)
+	who, err := caller.Known(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if len(req.GetJobIds()) == 0 {
-		return nil, refused([]langrequest.Mistake{{Path: "job_ids", Summary: "Missing attribute", Detail: "Name the jobs to wait for."}})
+		return nil, badrequest.Of(langrequest.Mistake{Path: "job_ids", Summary: "Missing attribute", Detail: "Name the jobs to wait for."})
 	}
-	v, err := c.present(ctx)
+	v, err := access.Present(ctx, c.State)
 	if err != nil {
 		return nil, err
 	}
 	last := make([]*state.Job, len(req.GetJobIds()))
-	x := c.jobs(v)
+	x := c.jobs.Of(v.Doc)
 	for i, id := range req.GetJobIds() {
-		if last[i], err = x.find(who, id); err != nil {
+		if last[i], err = x.Find(who, id); err != nil {
 			return nil, err
 		}
 	}
@@ -60,8 +64,8 @@ func (c *clusterServer) Wait(ctx context.Context, req *clusterapi.WaitRequest) (
 		defer cancel()
 		waiting = limited
 	}
-	var seen *View
-	err = c.await(waiting, func(v *View) bool {
+	var seen *access.View
+	err = access.Await(waiting, c.State, func(v *access.View) bool {
 		seen = v
 		return c.ended(v, last, req.GetAny())
 	})
@@ -78,44 +82,34 @@ func (c *clusterServer) Wait(ctx context.Context, req *clusterapi.WaitRequest) (
 
 // ended brings jobs up to date and reports whether all, or any, have ended. One
 // that is on record no more was taken away: it has.
-func (c *clusterServer) ended(v *View, jobs []*state.Job, any bool) bool {
-	x, n := c.jobs(v), 0
-	for i, j := range jobs {
-		now := x.byID[j.ID]
+func (c *clusterServer) ended(v *access.View, waited []*state.Job, any bool) bool {
+	x, n := c.jobs.Of(v.Doc), 0
+	for i, j := range waited {
+		now := x.ByID(j.ID)
 		if now == nil {
-			now = gone(j)
+			now = jobs.Removed(j)
 		}
-		jobs[i] = now
+		waited[i] = now
 		if now.Status.Ended() {
 			n++
 		}
 	}
-	return n == len(jobs) || any && n > 0
-}
-
-// gone is a job as it was last seen, if it had not ended then: a plan took it away.
-func gone(j *state.Job) *state.Job {
-	if j.Status.Ended() {
-		return j
-	}
-	g := *j
-	g.Status, g.Reason = schema.JobStopped, "removed from the stack"
-	return &g
+	return n == len(waited) || any && n > 0
 }
 
 // Terminate ends a job and all that it launched.
 func (c *clusterServer) Terminate(ctx context.Context, req *clusterapi.TerminateRequest) (*clusterapi.TerminateResponse, error) {
-	who, err := known(ctx)
+	who, err := caller.Known(ctx)
 	if err != nil {
 		return nil, err
 	}
 	err = c.do(ctx, func(doc *state.Document, _ time.Time) (*state.Document, error) {
-		x := newJobTable(doc)
-		j, err := x.find(who, req.GetJobId())
+		x := jobs.NewTable(doc)
+		j, err := x.Find(who, req.GetJobId())
 		if err != nil {
 			return nil, err
 		}
-		if err := mayEnd(x, who, j); err != nil {
+		if err := x.MayEnd(who, j); err != nil {
 			return nil, err
 		}
 		if doc.Jobs[j.Spec.Addr] != j {
@@ -131,31 +125,31 @@ func (c *clusterServer) Terminate(ctx context.Context, req *clusterapi.Terminate
 
 // ListJobs lists the jobs of a namespace, by name.
 func (c *clusterServer) ListJobs(ctx context.Context, req *clusterapi.ListJobsRequest) (*clusterapi.ListJobsResponse, error) {
-	who, err := known(ctx)
+	who, err := caller.Known(ctx)
 	if err != nil {
 		return nil, err
 	}
-	namespace, err := namespaceFor(who, req.GetNamespace(), "namespace")
+	namespace, err := jobs.Namespace(who, req.GetNamespace(), "namespace")
 	if err != nil {
 		return nil, err
 	}
-	v, err := c.present(ctx)
+	v, err := access.Present(ctx, c.State)
 	if err != nil {
 		return nil, err
 	}
 	var parent string
 	if req.GetParentJobId() != "" {
-		j, err := c.jobs(v).find(who, req.GetParentJobId())
+		j, err := c.jobs.Of(v.Doc).Find(who, req.GetParentJobId())
 		if err != nil {
 			return nil, err
 		}
 		parent = j.ID
 	}
 	var found []*state.Job
-	for _, j := range c.jobs(v).byID {
+	for j := range c.jobs.Of(v.Doc).All() {
 		switch {
 		case namespace != "" && j.Spec.Namespace != namespace,
-			!strings.HasPrefix(nameOf(j), req.GetPrefix()),
+			!strings.HasPrefix(jobs.NameOf(j), req.GetPrefix()),
 			j.Status.Ended() && !req.GetEnded(),
 			parent != "" && (j.Launch == nil || j.Launch.Parent != parent):
 		default:
@@ -163,7 +157,7 @@ func (c *clusterServer) ListJobs(ctx context.Context, req *clusterapi.ListJobsRe
 		}
 	}
 	slices.SortFunc(found, func(a, b *state.Job) int {
-		return cmp.Or(cmp.Compare(nameOf(a), nameOf(b)), cmp.Compare(a.Spec.Namespace, b.Spec.Namespace), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(jobs.NameOf(a), jobs.NameOf(b)), cmp.Compare(a.Spec.Namespace, b.Spec.Namespace), cmp.Compare(a.ID, b.ID))
 	})
 	answer := &clusterapi.ListJobsResponse{}
 	for _, j := range found {
@@ -179,4 +173,22 @@ func runningAttempt(j *state.Job) (*state.Attempt, error) {
 		return nil, status.Errorf(codes.FailedPrecondition, "no attempt of job %s runs: it is %s", j.ID, j.Status)
 	}
 	return last, nil
+}
+
+// Monitor streams a job's logs until it has ended and all was sent.
+func (c *clusterServer) Monitor(req *clusterapi.MonitorRequest, stream grpc.ServerStreamingServer[clusterapi.MonitorResponse]) error {
+	who, err := caller.Known(stream.Context())
+	if err != nil {
+		return err
+	}
+	v, err := access.Present(stream.Context(), c.State)
+	if err != nil {
+		return err
+	}
+	j, err := c.jobs.Of(v.Doc).Find(who, req.GetJobId())
+	if err != nil {
+		return err
+	}
+	logs := Source{Views: c.State, Store: c.Store, Hosts: c.Hosts, Log: c.Log, Jobs: &c.jobs}
+	return logs.Stream(j, req, stream)
 }

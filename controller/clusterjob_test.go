@@ -17,6 +17,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/controller/access"
+	"github.com/fray-ml/fray/controller/jobs"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
@@ -149,7 +151,7 @@ func TestFirstLook(t *testing.T) {
 	id := r.launch(r.user(), command("a"))
 	r.running(id)
 	r.mu.Lock()
-	r.view = &View{Doc: &state.Document{}}
+	r.view = &access.View{Doc: &state.Document{}}
 	r.mu.Unlock()
 	before := r.waits()
 	polled := make(chan error, 1)
@@ -245,12 +247,12 @@ func TestPendingSaysWhy(t *testing.T) {
 	r := newRig(t, stack)
 	r.running(r.launch(r.user(), command("a")))
 	id := r.launch(r.user(), command("b"))
-	err := r.server.await(r.user(), func(v *View) bool {
-		info := jobInfo(v, newJobTable(v.Doc).byID[id])
+	err := access.Await(r.user(), r.server.State, func(v *access.View) bool {
+		info := jobInfo(v, jobs.NewTable(v.Doc).ByID(id))
 		return info.GetStatus() == clusterapi.JobStatus_JOB_STATUS_PENDING && strings.Contains(strings.Join(info.GetPendingReasons(), " "), "1 of 1")
 	})
 	if err != nil {
-		t.Errorf("%v; it is %v", err, jobInfo(r.View(), newJobTable(r.View().Doc).byID[id]))
+		t.Errorf("%v; it is %v", err, jobInfo(r.View(), jobs.NewTable(r.View().Doc).ByID(id)))
 	}
 }
 

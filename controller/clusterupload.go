@@ -13,6 +13,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/controller/badrequest"
+	"github.com/fray-ml/fray/controller/caller"
 	langrequest "github.com/fray-ml/fray/lang/request"
 	"github.com/fray-ml/fray/state/store"
 )
@@ -32,7 +34,7 @@ func isSum(s string) bool {
 // what its name says.
 func (c *clusterServer) Upload(stream grpc.ClientStreamingServer[clusterapi.UploadRequest, clusterapi.UploadResponse]) error {
 	ctx := stream.Context()
-	if _, err := known(ctx); err != nil {
+	if _, err := caller.Known(ctx); err != nil {
 		return err
 	}
 	head, err := stream.Recv()
@@ -40,7 +42,7 @@ func (c *clusterServer) Upload(stream grpc.ClientStreamingServer[clusterapi.Uplo
 		return uploadError(err)
 	}
 	if wrong := uploadMistakes(head); len(wrong) > 0 {
-		return refused(wrong)
+		return badrequest.Of(wrong...)
 	}
 	key := store.BundleKey(head.GetSha256())
 	there, err := c.Store.List(ctx, key)

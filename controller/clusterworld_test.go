@@ -19,6 +19,9 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/controller/access"
+	"github.com/fray-ml/fray/controller/caller"
+	"github.com/fray-ml/fray/controller/jobs"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/capacity"
 	"github.com/fray-ml/fray/plan/change"
@@ -37,7 +40,7 @@ type miniature struct {
 	mu      sync.Mutex
 	now     time.Time
 	doc     *state.Document
-	view    *View
+	view    *access.View
 	changed chan struct{}
 	asked   int           // how often somebody began to wait for a view
 	refuses error         // what Do answers, nil: it changes the state
@@ -53,7 +56,7 @@ type miniature struct {
 	api         string // what hosts report
 }
 
-var _ desk = (*miniature)(nil)
+var _ access.State = (*miniature)(nil)
 
 func newMiniature(desired schema.Desired) *miniature {
 	m := &miniature{
@@ -69,7 +72,7 @@ func newMiniature(desired schema.Desired) *miniature {
 	return m
 }
 
-func (m *miniature) View() *View {
+func (m *miniature) View() *access.View {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.view
@@ -89,7 +92,7 @@ func (m *miniature) waits() int {
 }
 
 // Do returns before the change is seen, as the loop does.
-func (m *miniature) Do(_ context.Context, change Change) error {
+func (m *miniature) Do(_ context.Context, change access.Change) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.refuses != nil {
@@ -132,7 +135,7 @@ func (m *miniature) settle() {
 			m.carryOut(a)
 			m.doc = capacity.Folded(m.doc, a, nil, m.now)
 		}
-		m.view = &View{Doc: m.doc, Wanted: launch.Wanted(&m.doc.Desired, m.doc, m.now), Plan: p, Hosts: m.hosts(), At: m.now}
+		m.view = &access.View{Doc: m.doc, Wanted: launch.Wanted(&m.doc.Desired, m.doc, m.now), Plan: p, Hosts: m.hosts(), At: m.now}
 		close(m.changed)
 		m.changed = make(chan struct{})
 		if calm && !m.skipToRetry() {
@@ -252,7 +255,7 @@ type rig struct {
 func newRig(t *testing.T, desired schema.Desired) *rig {
 	t.Helper()
 	r := &rig{miniature: newMiniature(desired), t: t, store: storetest.NewMemory()}
-	r.server = newCluster(clusterConfig{Desk: r.miniature, Store: r.store, Log: slog.New(slog.DiscardHandler)})
+	r.server = newCluster(clusterConfig{State: r.miniature, Store: r.store, Log: slog.New(slog.DiscardHandler)})
 	l := bufconn.Listen(1 << 20)
 	conn := r.serve(l, "passthrough:///bufconn", grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))
 	r.client = clusterapi.NewClusterClient(conn)
@@ -303,15 +306,15 @@ func (r *rig) authenticated(ctx context.Context) context.Context {
 	kind, name, _ := strings.Cut(strings.Join(given.Get(callerHeader), ""), ":")
 	switch kind {
 	case "user":
-		return withCaller(ctx, caller{Kind: callerUser, User: name})
+		return caller.With(ctx, caller.Caller{Kind: caller.User, User: name})
 	case "job":
 		id, attempt, _ := strings.Cut(name, "#")
 		n, err := strconv.Atoi(attempt)
-		j := newJobTable(r.View().Doc).byID[id]
+		j := jobs.NewTable(r.View().Doc).ByID(id)
 		if err != nil || j == nil {
 			return ctx
 		}
-		return withCaller(ctx, caller{Kind: callerJob, JobID: id, Attempt: n, Namespace: j.Spec.Namespace, User: j.Spec.User})
+		return caller.With(ctx, caller.Caller{Kind: caller.Job, JobID: id, Attempt: n, Namespace: j.Spec.Namespace, User: j.Spec.User})
 	}
 	return ctx
 }
@@ -325,7 +328,7 @@ func (r *rig) user() context.Context {
 
 func (r *rig) as(id string) context.Context {
 	r.t.Helper()
-	j := newJobTable(r.View().Doc).byID[id]
+	j := jobs.NewTable(r.View().Doc).ByID(id)
 	if j == nil {
 		r.t.Fatalf("there is no job %s", id)
 	}
@@ -348,8 +351,8 @@ func (r *rig) launch(ctx context.Context, request *clusterapi.JobRequest) string
 func (r *rig) until(id, what string, holds func(*state.Job) bool) *state.Job {
 	r.t.Helper()
 	var last *state.Job
-	err := r.server.await(r.user(), func(v *View) bool {
-		last = newJobTable(v.Doc).byID[id]
+	err := access.Await(r.user(), r.server.State, func(v *access.View) bool {
+		last = jobs.NewTable(v.Doc).ByID(id)
 		return last != nil && holds(last)
 	})
 	if err != nil {

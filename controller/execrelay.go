@@ -11,6 +11,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/controller/access"
+	"github.com/fray-ml/fray/controller/badrequest"
+	"github.com/fray-ml/fray/controller/caller"
 	langrequest "github.com/fray-ml/fray/lang/request"
 	"github.com/fray-ml/fray/state"
 )
@@ -21,19 +24,19 @@ type execStream = grpc.BidiStreamingServer[clusterapi.ExecRequest, clusterapi.Ex
 // Exec passes a command on to the agent of a task's host.
 func (c *clusterServer) Exec(stream execStream) error {
 	ctx := stream.Context()
-	who, err := known(ctx)
+	who, err := caller.Known(ctx)
 	if err != nil {
 		return err
 	}
 	first, err := stream.Recv()
 	if errors.Is(err, io.EOF) || err == nil && first.GetStart() == nil {
-		return refused([]langrequest.Mistake{{Path: "start", Summary: "Missing attribute", Detail: "Begin with start: which job's host, and the command."}})
+		return badrequest.Of(langrequest.Mistake{Path: "start", Summary: "Missing attribute", Detail: "Begin with start: which job's host, and the command."})
 	}
 	if err != nil {
 		return err
 	}
 	start := proto.CloneOf(first.GetStart())
-	v, err := c.present(ctx)
+	v, err := access.Present(ctx, c.State)
 	if err != nil {
 		return err
 	}
@@ -50,17 +53,17 @@ func (c *clusterServer) Exec(stream execStream) error {
 }
 
 // hostToRunOn finds the host of a task, and names the job in start by its id.
-func (c *clusterServer) hostToRunOn(v *View, who caller, start *clusterapi.ExecStart) (*state.HostReport, error) {
-	x := c.jobs(v)
-	j, err := x.find(who, start.GetJobId())
+func (c *clusterServer) hostToRunOn(v *access.View, who caller.Caller, start *clusterapi.ExecStart) (*state.HostReport, error) {
+	x := c.jobs.Of(v.Doc)
+	j, err := x.Find(who, start.GetJobId())
 	if err != nil {
 		return nil, err
 	}
-	if err := mayEnd(x, who, j); err != nil {
+	if err := x.MayEnd(who, j); err != nil {
 		return nil, status.Errorf(codes.PermissionDenied, "job %s may run commands on its own hosts and on those of what it launched, and %s is neither", who.JobID, j.ID)
 	}
 	if len(start.GetCommand()) == 0 {
-		return nil, refused([]langrequest.Mistake{{Path: "start.command", Summary: "Invalid value for command", Detail: "The command has no program."}})
+		return nil, badrequest.Of(langrequest.Mistake{Path: "start.command", Summary: "Invalid value for command", Detail: "The command has no program."})
 	}
 	attempt, err := runningAttempt(j)
 	if err != nil {
@@ -71,7 +74,7 @@ func (c *clusterServer) hostToRunOn(v *View, who caller, start *clusterapi.ExecS
 		return nil, status.Errorf(codes.NotFound, "job %s has no task %d; its tasks are 0 to %d", j.ID, task, len(attempt.Tasks)-1)
 	}
 	start.JobId = j.ID
-	report := reportOf(v, &attempt.Tasks[task])
+	report := v.Agent(&attempt.Tasks[task])
 	if report == nil || c.Hosts == nil {
 		t := &attempt.Tasks[task]
 		return nil, status.Errorf(codes.Unavailable, "the agent of host %d of slice %s serves no commands", t.Host, t.Slice)

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/controller/jobs"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
@@ -77,10 +78,10 @@ func addrsOf(jobs map[schema.Address]*state.Job) []schema.Address {
 
 // recreated are the jobs to end, as far as the caller may.
 func (o *order) recreated(doc *state.Document, taken map[schema.Address]*state.Job) (clash, error) {
-	x := newJobTable(doc)
+	x := jobs.NewTable(doc)
 	var ending []schema.Address
 	for addr, j := range taken {
-		if err := mayEnd(x, o.who, j); err != nil {
+		if err := x.MayEnd(o.who, j); err != nil {
 			return clash{}, err
 		}
 		if j.ID == o.who.JobID {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/fray-ml/fray/accelerators"
 	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/controller/badrequest"
+	"github.com/fray-ml/fray/controller/caller"
 	langrequest "github.com/fray-ml/fray/lang/request"
 	"github.com/fray-ml/fray/plan/launch"
 	"github.com/fray-ml/fray/schema"
@@ -47,7 +49,7 @@ func (o *order) decode(doc *state.Document, from *inherited, now time.Time) ([]*
 		specs = append(specs, spec)
 	}
 	if len(wrong) > 0 {
-		return nil, refused(wrong)
+		return nil, badrequest.Of(wrong...)
 	}
 	if err := o.mayUse(specs); err != nil {
 		return nil, err
@@ -124,7 +126,7 @@ func (o *order) finish(spec *schema.Job, i int, from *inherited) {
 
 // mayUse refuses jobs that would use the share of another user than theirs.
 func (o *order) mayUse(specs []*schema.Job) error {
-	if o.who.Kind != callerJob || o.who.User == "" {
+	if o.who.Kind != caller.Job || o.who.User == "" {
 		return nil
 	}
 	for i, spec := range specs {
@@ -156,8 +158,8 @@ func isCalled(addr schema.Address, asked, namespace string) bool {
 
 // mayDraw reports whether jobs of a caller may use a reservation: a declared
 // one is everybody's unless it has a namespace.
-func mayDraw(who caller, r *schema.Reservation) bool {
-	return who.Kind != callerJob || r.Namespace == "" || r.Namespace == who.Namespace
+func mayDraw(who caller.Caller, r *schema.Reservation) bool {
+	return who.Kind != caller.Job || r.Namespace == "" || r.Namespace == who.Namespace
 }
 
 // groupReservation is the group's reservation for those of its jobs that it

@@ -10,6 +10,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/controller/caller"
+	"github.com/fray-ml/fray/controller/jobs"
 	"github.com/fray-ml/fray/plan/change"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -57,7 +59,7 @@ func TestChildrenStayInTheRegion(t *testing.T) {
 			if err != nil {
 				return
 			}
-			j := newJobTable(r.View().Doc).byID[answer.GetJobId()]
+			j := jobs.NewTable(r.View().Doc).ByID(answer.GetJobId())
 			if got := j.Spec.Resources; !slices.Equal(got.Regions, tt.regions) || got.Provider != schema.ProviderGCP {
 				t.Errorf("resources %+v, want regions %q", got, tt.regions)
 			}
@@ -87,7 +89,7 @@ func TestGroupReservation(t *testing.T) {
 			doc := change.Accepted(&state.Document{FormatVersion: state.FormatVersion, Lineage: "abcdefghijklmnop", Revision: 1}, cloudStack())
 			request := command("a")
 			request.Resources = tt.asks
-			o := &order{who: caller{Kind: callerUser}, requests: []*clusterapi.JobRequest{request}, paths: []string{"requests[0]"}, pool: tt.pool, requestID: "r",
+			o := &order{who: caller.Caller{Kind: caller.User}, requests: []*clusterapi.JobRequest{request}, paths: []string{"requests[0]"}, pool: tt.pool, requestID: "r",
 				group: &clusterapi.JobGroup{Name: "g", Namespace: "rl", SameZone: true}}
 			next, made, err := o.carryOut(doc, time.Unix(0, 0))
 			if err != nil {
@@ -111,7 +113,7 @@ func TestReservationsThatAreOver(t *testing.T) {
 	for after, want := range map[time.Duration]codes.Code{59 * time.Minute: codes.OK, time.Hour: codes.NotFound} {
 		request := command("a")
 		request.Resources = &clusterapi.Resources{ReservationId: "tpus"}
-		o := &order{who: caller{Kind: callerUser}, requests: []*clusterapi.JobRequest{request}, paths: []string{"request"}, requestID: "r"}
+		o := &order{who: caller.Caller{Kind: caller.User}, requests: []*clusterapi.JobRequest{request}, paths: []string{"request"}, requestID: "r"}
 		if _, _, err := o.carryOut(doc, since.Add(after)); status.Code(err) != want {
 			t.Errorf("after %s: %v, want %s", after, err, want)
 		}
@@ -127,7 +129,7 @@ func BenchmarkLaunch(b *testing.B) {
 		doc.Jobs[addr] = &state.Job{ID: addr.String(), Spec: &schema.Job{Addr: addr, Namespace: "rl"}, Launch: &state.Launch{Name: addr.LaunchedName()}, Status: schema.JobRunning}
 	}
 	for b.Loop() {
-		o := &order{who: caller{Kind: callerUser}, requests: []*clusterapi.JobRequest{command("a")}, paths: []string{"request"}, requestID: "r"}
+		o := &order{who: caller.Caller{Kind: caller.User}, requests: []*clusterapi.JobRequest{command("a")}, paths: []string{"request"}, requestID: "r"}
 		if _, _, err := o.carryOut(doc, time.Unix(0, 0)); err != nil {
 			b.Fatal(err)
 		}

@@ -15,6 +15,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/controller/access"
+	"github.com/fray-ml/fray/controller/badrequest"
+	"github.com/fray-ml/fray/controller/caller"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -44,6 +47,17 @@ func (m *metadataServer) current() (*directory, error) {
 	return nil, status.Error(codes.Unavailable, "the controller has not read the endpoints yet")
 }
 
+// Endpoints is how many endpoints are registered.
+func (m *metadataServer) Endpoints() int {
+	d := m.directory.Load()
+	if d == nil {
+		return 0
+	}
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return len(d.reg.byID)
+}
+
 // Register makes an endpoint known. It answers once that is saved; others may
 // see it a moment before.
 func (m *metadataServer) Register(ctx context.Context, r *clusterapi.RegisterRequest) (*clusterapi.RegisterResponse, error) {
@@ -54,12 +68,12 @@ func (m *metadataServer) Register(ctx context.Context, r *clusterapi.RegisterReq
 	if err := checkRegister(r); err != nil {
 		return nil, err
 	}
-	who := callerOf(ctx)
+	who := caller.Of(ctx)
 	in := endpoint{
 		ID: r.GetActorId(), Name: r.GetName(), Address: r.GetAddress(), JobID: r.GetJobId(), Task: int(r.GetTask()), Metadata: r.GetMetadata(),
 		Unique: r.GetUnique(), TTL: r.GetTtl().AsDuration(), Request: r.GetRequestId(),
 	}
-	if who.Kind == callerJob {
+	if who.Kind == caller.Job {
 		in.JobID, in.Attempt = who.JobID, who.Attempt
 	}
 	id, version, err := d.register(in)
@@ -78,7 +92,7 @@ func (m *metadataServer) Unregister(ctx context.Context, r *clusterapi.Unregiste
 	if err != nil {
 		return nil, err
 	}
-	version, err := d.unregister(r.GetActorId(), callerOf(ctx).JobID)
+	version, err := d.unregister(r.GetActorId(), caller.Of(ctx).JobID)
 	if errors.Is(err, errNotOwn) {
 		return nil, status.Error(codes.PermissionDenied, "actor_id: "+err.Error())
 	}
@@ -171,7 +185,7 @@ func (m *metadataServer) Watch(r *clusterapi.WatchRequest, stream grpc.ServerStr
 		case <-ctx.Done():
 			return status.FromContextError(ctx.Err()).Err()
 		case <-d.ctx.Done():
-			return status.Error(codes.Unavailable, errNotLeading.Error())
+			return status.Error(codes.Unavailable, access.ErrNotLeading.Error())
 		}
 		out, err := d.take(w)
 		if err != nil {
@@ -193,10 +207,10 @@ func (m *metadataServer) read(ctx context.Context, asked string) (*directory, st
 		return nil, "", err
 	}
 	if asked == "" {
-		asked = callerOf(ctx).Namespace
+		asked = caller.Of(ctx).Namespace
 	}
 	if asked == "" {
-		return nil, "", badFields(map[string]string{"namespace": "say which: a user belongs to none"})
+		return nil, "", badrequest.Fields(map[string]string{"namespace": "say which: a user belongs to none"})
 	}
 	return d, asked, nil
 }

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/controller/caller"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store/storetest"
@@ -173,7 +174,7 @@ func TestFact33WaitingForAGroup(t *testing.T) {
 		if err := <-again.done; status.Code(err) != codes.FailedPrecondition {
 			t.Errorf("waiting for a job that has ended: %v", err)
 		}
-		foreign := r.watching(withCaller(t.Context(), caller{Kind: callerJob, Namespace: "ops", JobID: "x", Attempt: 1}), t, &clusterapi.WatchRequest{JobId: "train-id"})
+		foreign := r.watching(caller.With(t.Context(), caller.Caller{Kind: caller.Job, Namespace: "ops", JobID: "x", Attempt: 1}), t, &clusterapi.WatchRequest{JobId: "train-id"})
 		if err := <-foreign.done; status.Code(err) != codes.NotFound {
 			t.Errorf("waiting for another namespace's job: %v", err)
 		}

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/controller/caller"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 	"github.com/fray-ml/fray/state/store/storetest"
@@ -43,11 +44,11 @@ func newRegistrar(t *testing.T, s store.Store, epoch uint64, jobs ...*state.Job)
 }
 
 func asJob(t *testing.T, namespace, name string, attempt int) context.Context {
-	return withCaller(t.Context(), caller{Kind: callerJob, Namespace: namespace, JobID: name + "-id", Attempt: attempt})
+	return caller.With(t.Context(), caller.Caller{Kind: caller.Job, Namespace: namespace, JobID: name + "-id", Attempt: attempt})
 }
 
 func asUser(t *testing.T) context.Context {
-	return withCaller(t.Context(), caller{Kind: callerUser, User: "ann"})
+	return caller.With(t.Context(), caller.Caller{Kind: caller.User, User: "ann"})
 }
 
 func (r *registrar) mustRegister(ctx context.Context, t *testing.T, in *clusterapi.RegisterRequest) string {

@@ -2,18 +2,13 @@ package controller
 
 import (
 	"fmt"
-	"maps"
 	"net"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/controller/badrequest"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -59,7 +54,7 @@ func checkRegister(r *clusterapi.RegisterRequest) error {
 	if len(r.GetRequestId()) > maxRequestID {
 		wrong["request_id"] = fmt.Sprintf("want at most %d bytes", maxRequestID)
 	}
-	return badFields(wrong)
+	return badrequest.Fields(wrong)
 }
 
 func validActorID(id string) bool {
@@ -73,22 +68,4 @@ func checkAddress(address string) string {
 		return fmt.Sprintf("%q is none: want HOST:PORT", address)
 	}
 	return ""
-}
-
-// badFields is INVALID_ARGUMENT with what is wrong by field, nil for nothing.
-func badFields(wrong map[string]string) error {
-	if len(wrong) == 0 {
-		return nil
-	}
-	var lines []string
-	detail := &errdetails.BadRequest{}
-	for _, path := range slices.Sorted(maps.Keys(wrong)) {
-		lines = append(lines, path+": "+wrong[path])
-		detail.FieldViolations = append(detail.FieldViolations, &errdetails.BadRequest_FieldViolation{Field: path, Description: wrong[path]})
-	}
-	st := status.New(codes.InvalidArgument, strings.Join(lines, "\n"))
-	if detailed, err := st.WithDetails(detail); err == nil {
-		st = detailed
-	}
-	return st.Err()
 }

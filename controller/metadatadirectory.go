@@ -11,6 +11,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/controller/access"
+	"github.com/fray-ml/fray/controller/badrequest"
+	"github.com/fray-ml/fray/controller/jobs"
 	"github.com/fray-ml/fray/sleep"
 	"github.com/fray-ml/fray/state"
 )
@@ -19,9 +22,9 @@ import (
 // pruned by, and how far it is saved.
 type directory struct {
 	ctx   context.Context // the lease's
-	desk  desk
+	views access.Views
 	epoch uint64
-	jobs  jobIndex
+	jobs  jobs.Cache
 	now   func() time.Time
 
 	mu    sync.RWMutex
@@ -38,11 +41,11 @@ type directory struct {
 
 // lead has the server answer as long as the lease holds, once it has taken over
 // what was saved and the loop has looked.
-func (m *metadataServer) lead(lease held, d desk) { go m.run(lease, d) }
+func (m *metadataServer) lead(lease access.Lease, views access.Views) { go m.run(lease, views) }
 
 // run takes over what was saved, forgets what ended meanwhile, and then answers
 // until the lease ends.
-func (m *metadataServer) run(lease held, d desk) {
+func (m *metadataServer) run(lease access.Lease, views access.Views) {
 	ctx := lease.Context()
 	saver := &endpointSaver{store: m.store, epoch: lease.Epoch()}
 	found, err := m.takeOver(ctx, saver)
@@ -50,7 +53,7 @@ func (m *metadataServer) run(lease held, d desk) {
 		return // the lease has ended, or soon does
 	}
 	dir := &directory{
-		ctx: ctx, desk: d, epoch: lease.Epoch(), now: m.now, reg: newRegistry(found, m.now()),
+		ctx: ctx, views: views, epoch: lease.Epoch(), now: m.now, reg: newRegistry(found, m.now()),
 		byJob: map[string]map[*watcher]struct{}{}, timer: make(chan struct{}, 1), moved: make(chan struct{}), dirty: make(chan struct{}, 1),
 	}
 	if dir.firstView() != nil {
@@ -80,14 +83,14 @@ func (m *metadataServer) takeOver(ctx context.Context, saver *endpointSaver) ([]
 			return nil, err
 		}
 		failures++
-		m.log.Warn("cannot read the endpoints", "error", err.Error(), "next try in", storeBackoff(failures).String())
-		sleep.For(ctx, storeBackoff(failures))
+		m.log.Warn("cannot read the endpoints", "error", err.Error(), "next try in", access.StoreBackoff(failures).String())
+		sleep.For(ctx, access.StoreBackoff(failures))
 	}
 }
 
 // view is what the loop last saw under this lease, nil before that.
-func (d *directory) view() *View {
-	if v := d.desk.View(); v != nil && v.Lease.Epoch == d.epoch {
+func (d *directory) view() *access.View {
+	if v := d.views.View(); v != nil && v.Lease.Epoch == d.epoch {
 		return v
 	}
 	return nil
@@ -96,7 +99,7 @@ func (d *directory) view() *View {
 // firstView waits for the loop's first look, and prunes by it.
 func (d *directory) firstView() error {
 	for {
-		changed := d.desk.Changed()
+		changed := d.views.Changed()
 		if d.view() != nil {
 			d.prune()
 			return nil
@@ -112,7 +115,7 @@ func (d *directory) firstView() error {
 // prunes forgets what has ended whenever the loop has seen something new.
 func (d *directory) prunes() {
 	for {
-		changed := d.desk.Changed()
+		changed := d.views.Changed()
 		d.prune()
 		select {
 		case <-changed:
@@ -129,10 +132,10 @@ func (d *directory) prune() {
 	if v == nil {
 		return
 	}
-	jobs := d.jobs.of(v)
-	d.changedLocked(d.reg.prune(func(e *endpoint) bool { return ended(jobs[e.JobID], e.Attempt, e.Task) == "" }))
+	table := d.jobs.Of(v.Doc)
+	d.changedLocked(d.reg.prune(func(e *endpoint) bool { return ended(table.ByID(e.JobID), e.Attempt, e.Task) == "" }))
 	for id, watchers := range d.byJob {
-		if err := overError(jobs[id]); err != nil {
+		if err := overError(table.ByID(id)); err != nil {
 			for w := range watchers {
 				w.fail(err)
 			}
@@ -143,7 +146,7 @@ func (d *directory) prune() {
 // ended says why an endpoint of a task of an attempt is gone, "" while it lives.
 // An attempt that the loop has not seen yet lives.
 func ended(j *state.Job, attempt, task int) string {
-	last := lastOf(j)
+	last := jobs.Last(j)
 	switch {
 	case j == nil:
 		return "the job is not there any more"
@@ -182,9 +185,9 @@ func (d *directory) register(in endpoint) (string, uint64, error) {
 	defer d.mu.Unlock()
 	v := d.view() // not older than what was pruned by
 	if v == nil {
-		return "", 0, status.Error(codes.Unavailable, errNotLeading.Error())
+		return "", 0, status.Error(codes.Unavailable, access.ErrNotLeading.Error())
 	}
-	j := d.jobs.of(v)[in.JobID]
+	j := d.jobs.Of(v.Doc).ByID(in.JobID)
 	if err := admit(&in, j); err != nil {
 		return "", 0, err
 	}
@@ -197,7 +200,7 @@ func (d *directory) register(in endpoint) (string, uint64, error) {
 	case errors.Is(err, errTooMany):
 		return "", 0, status.Error(codes.ResourceExhausted, err.Error())
 	case err != nil:
-		return "", 0, badFields(map[string]string{"actor_id": err.Error()})
+		return "", 0, badrequest.Fields(map[string]string{"actor_id": err.Error()})
 	}
 	d.changedLocked(change)
 	if !e.expires.IsZero() && e.expires.Equal(d.reg.nextExpiry()) {
@@ -210,7 +213,7 @@ func (d *directory) register(in endpoint) (string, uint64, error) {
 func admit(in *endpoint, j *state.Job) error {
 	switch {
 	case in.JobID == "":
-		return badFields(map[string]string{"job_id": "say which: a user's endpoint belongs to a job too, and lives as long as its task"})
+		return badrequest.Fields(map[string]string{"job_id": "say which: a user's endpoint belongs to a job too, and lives as long as its task"})
 	case j == nil:
 		return status.Errorf(codes.NotFound, "job_id: no job %s", in.JobID)
 	case in.Attempt == 0 && j.Last() == nil:
@@ -222,7 +225,7 @@ func admit(in *endpoint, j *state.Job) error {
 		return status.Errorf(codes.FailedPrecondition, "job %s: %s", in.JobID, why)
 	}
 	if last := j.Last(); last != nil && last.Number == in.Attempt && in.Task >= len(last.Tasks) {
-		return badFields(map[string]string{"task": fmt.Sprintf("there is no task %d: the attempt has %d, from 0", in.Task, len(last.Tasks))})
+		return badrequest.Fields(map[string]string{"task": fmt.Sprintf("there is no task %d: the attempt has %d, from 0", in.Task, len(last.Tasks))})
 	}
 	in.Namespace = j.Spec.Namespace
 	return nil
@@ -252,7 +255,7 @@ func (d *directory) watch(w *watcher) error {
 	if w.job != "" {
 		var j *state.Job
 		if v := d.view(); v != nil {
-			j = d.jobs.of(v)[w.job]
+			j = d.jobs.Of(v.Doc).ByID(w.job)
 		}
 		if j == nil || j.Spec.Namespace != w.namespace {
 			return status.Errorf(codes.NotFound, "job_id: no job %s in namespace %q", w.job, w.namespace)
@@ -345,7 +348,7 @@ func (d *directory) saves(saver *endpointSaver, interval time.Duration) error {
 		}
 		failures++
 		nudge(d.dirty)
-		sleep.For(d.ctx, max(interval, min(storeBackoff(failures), mostSavePause)))
+		sleep.For(d.ctx, max(interval, min(access.StoreBackoff(failures), mostSavePause)))
 	}
 }
 
@@ -377,7 +380,7 @@ func (d *directory) waitSaved(ctx context.Context, version uint64) error {
 		case <-ctx.Done():
 			return status.FromContextError(ctx.Err()).Err()
 		case <-d.ctx.Done():
-			return status.Error(codes.Unavailable, errNotLeading.Error())
+			return status.Error(codes.Unavailable, access.ErrNotLeading.Error())
 		}
 	}
 }

@@ -2,6 +2,8 @@ package controller
 
 import (
 	"context"
+	"io"
+	"log/slog"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -10,13 +12,34 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/controller/access"
+	"github.com/fray-ml/fray/controller/badrequest"
+	"github.com/fray-ml/fray/controller/jobs"
 	langrequest "github.com/fray-ml/fray/lang/request"
 	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/store"
 )
+
+// Source is where the logs of tasks come from.
+type Source struct {
+	Views access.Views
+	Store store.Store
+	// Hosts connects to the agent that serves a report's API; nil: logs come from
+	// the store alone. Closing the connection is the caller's.
+	Hosts func(ctx context.Context, report *state.HostReport) (HostConn, error)
+	Log   *slog.Logger
+	Jobs  *jobs.Cache
+}
+
+// HostConn is a connection to a host's agent.
+type HostConn interface {
+	grpc.ClientConnInterface
+	io.Closer
+}
 
 // monitor streams what the tasks of a job write, attempt by attempt.
 type monitor struct {
-	*clusterServer
+	*Source
 
 	req    *clusterapi.MonitorRequest
 	stream grpc.ServerStreamingServer[clusterapi.MonitorResponse]
@@ -26,36 +49,24 @@ type monitor struct {
 	at     cursor     // behind what was sent
 }
 
-// Monitor streams a job's logs until it has ended and all was sent.
-func (c *clusterServer) Monitor(req *clusterapi.MonitorRequest, stream grpc.ServerStreamingServer[clusterapi.MonitorResponse]) error {
-	who, err := known(stream.Context())
-	if err != nil {
-		return err
-	}
-	v, err := c.present(stream.Context())
-	if err != nil {
-		return err
-	}
-	j, err := c.jobs(v).find(who, req.GetJobId())
-	if err != nil {
-		return err
-	}
+// Stream sends a job's logs until it has ended and all was sent.
+func (s *Source) Stream(j *state.Job, req *clusterapi.MonitorRequest, stream grpc.ServerStreamingServer[clusterapi.MonitorResponse]) error {
 	at, err := parseCursor(req.GetAfter())
 	if err != nil {
-		return refused([]langrequest.Mistake{{Path: "after", Summary: "Invalid value for after", Detail: "Want the cursor of an earlier response, as it was."}})
+		return badrequest.Of(langrequest.Mistake{Path: "after", Summary: "Invalid value for after", Detail: "Want the cursor of an earlier response, as it was."})
 	}
 	m := &monitor{
-		clusterServer: c, req: req, stream: stream, id: j.ID, last: j, at: at,
+		Source: s, req: req, stream: stream, id: j.ID, last: j, at: at,
 		follow: req.Follow == nil || req.GetFollow(),
 	}
-	if wrong := m.unknownParts(j); wrong != nil {
+	if wrong := m.missingParts(j); wrong != nil {
 		return wrong
 	}
 	return m.run(stream.Context())
 }
 
-// unknownParts refuses an attempt or a task that is not there.
-func (m *monitor) unknownParts(j *state.Job) error {
+// missingParts rejects an attempt or a task that is not there.
+func (m *monitor) missingParts(j *state.Job) error {
 	if m.req.Attempt != nil && int(m.req.GetAttempt()) <= j.Attempt && attemptOf(j, int(m.req.GetAttempt())) == nil {
 		return status.Errorf(codes.NotFound, "attempt %d of job %s is not on record; the last ones up to %d are", m.req.GetAttempt(), j.ID, j.Attempt)
 	}
@@ -82,7 +93,7 @@ func (m *monitor) run(ctx context.Context) error {
 			return err
 		}
 		if attempt == nil {
-			return m.stream.Send(&clusterapi.MonitorResponse{Attempt: int32(m.last.Attempt), Cursor: m.at.bytes(), Job: jobInfo(m.Desk.View(), m.last)})
+			return m.stream.Send(&clusterapi.MonitorResponse{Attempt: int32(m.last.Attempt), Cursor: m.at.bytes(), Job: jobInfo(m.Views.View(), m.last)})
 		}
 		m.at.begin(attempt.Number)
 		if err := m.attempt(ctx, attempt); err != nil {
@@ -95,7 +106,7 @@ func (m *monitor) run(ctx context.Context) error {
 // next waits for the attempt to send next; nil when there will be none.
 func (m *monitor) next(ctx context.Context) (*state.Attempt, error) {
 	var next *state.Attempt
-	err := m.await(ctx, func(v *View) bool {
+	err := access.Await(ctx, m.Views, func(v *access.View) bool {
 		m.see(v)
 		for i := range m.last.Attempts {
 			a := &m.last.Attempts[i]
@@ -110,11 +121,11 @@ func (m *monitor) next(ctx context.Context) (*state.Attempt, error) {
 }
 
 // see brings the job up to date.
-func (m *monitor) see(v *View) {
-	if j := m.jobs(v).byID[m.id]; j != nil {
+func (m *monitor) see(v *access.View) {
+	if j := m.Jobs.Of(v.Doc).ByID(m.id); j != nil {
 		m.last = j
 	} else {
-		m.last = gone(m.last)
+		m.last = jobs.Removed(m.last)
 	}
 }
 
@@ -136,7 +147,7 @@ func (m *monitor) attempt(ctx context.Context, a *state.Attempt) error {
 			continue
 		}
 		r := &logReader{
-			clusterServer: m.clusterServer, id: m.id, attempt: a.Number, task: i, host: a.Tasks[i],
+			Source: m.Source, id: m.id, attempt: a.Number, task: i, host: a.Tasks[i],
 			follow: m.follow, next: m.at.offset(i), tail: m.req.GetTail(), to: pieces,
 		}
 		readers.Go(func() error { return r.run(ctx) })

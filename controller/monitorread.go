@@ -32,7 +32,7 @@ const (
 // logReader reads what one task of an attempt writes: from its host while it
 // runs, if that serves, and else from the store.
 type logReader struct {
-	*clusterServer
+	*Source
 
 	id      string
 	attempt int
@@ -54,7 +54,7 @@ func (r *logReader) run(ctx context.Context) error {
 		return err
 	}
 	for {
-		changed := r.Desk.Changed()
+		changed := r.Views.Changed()
 		over := r.over()
 		complete := false
 		if !over {
@@ -111,7 +111,7 @@ func (r *logReader) seek(ctx context.Context) error {
 
 // over reports whether the task writes nothing more.
 func (r *logReader) over() bool {
-	j := r.jobs(r.Desk.View()).byID[r.id]
+	j := r.Jobs.Of(r.Views.View().Doc).ByID(r.id)
 	if j == nil {
 		return true
 	}
@@ -122,7 +122,7 @@ func (r *logReader) over() bool {
 // fromHost streams from the task's host, and reports whether that was all.
 // Whatever goes wrong there, the store has it too, a little later.
 func (r *logReader) fromHost(ctx context.Context) bool {
-	report := reportOf(r.Desk.View(), &r.host)
+	report := r.Views.View().Agent(&r.host)
 	if r.Hosts == nil || report == nil || time.Now().Before(r.retry) {
 		return false
 	}
@@ -168,22 +168,6 @@ func (r *logReader) stream(ctx context.Context, report *state.HostReport) error 
 			return err
 		}
 	}
-}
-
-// reportOf is the report of a task's host, nil if that serves nothing. The host
-// of a guest is that of the slice which it lives on.
-func reportOf(v *View, t *state.Task) *state.HostReport {
-	slice, host := t.Slice, t.Host
-	if s := v.Doc.Slices[slice]; s != nil && s.Spec.On != "" {
-		slice, host = s.Spec.On, s.Spec.OnHost
-	}
-	hosts := v.Hosts[slice]
-	for i := range hosts {
-		if hosts[i].Host == host && hosts[i].API != "" {
-			return &hosts[i].HostReport
-		}
-	}
-	return nil
 }
 
 func (r *logReader) fromStore(ctx context.Context) error {

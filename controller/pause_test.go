@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/controller/access"
+	"github.com/fray-ml/fray/controller/pause"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -14,20 +16,20 @@ import (
 func TestSemantics14PausedIsAReason(t *testing.T) {
 	addr := schema.LaunchedAddress(schema.KindJob, "rl", "", "train")
 	j := &state.Job{ID: "train", Spec: &schema.Job{Addr: addr, Namespace: "rl"}, Status: schema.JobPending}
-	pause := &state.Pause{At: time.Date(2026, 11, 2, 3, 4, 5, 0, time.UTC), By: "ada", Reason: "the network is being moved"}
+	paused := &state.Pause{At: time.Date(2026, 11, 2, 3, 4, 5, 0, time.UTC), By: "ada", Reason: "the network is being moved"}
 	waits := []plan.Pending{{Addr: addr, Reasons: []string{"slice train-0 is being created"}}}
 	for _, tt := range []struct {
-		name  string
-		pause *state.Pause
-		plan  []plan.Pending
-		want  []string
+		name   string
+		paused *state.Pause
+		plan   []plan.Pending
+		want   []string
 	}{
 		{"runs", nil, waits, waits[0].Reasons},
-		{"paused", pause, waits, []string{PausedText(pause), waits[0].Reasons[0]}},
-		{"paused without a plan for it", pause, nil, []string{PausedText(pause)}},
+		{"paused", paused, waits, []string{pause.Text(paused), waits[0].Reasons[0]}},
+		{"paused without a plan for it", paused, nil, []string{pause.Text(paused)}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			v := &View{Doc: &state.Document{Paused: tt.pause}, Plan: &plan.Plan{Pending: tt.plan}}
+			v := &access.View{Doc: &state.Document{Paused: tt.paused}, Plan: &plan.Plan{Pending: tt.plan}}
 			info := jobInfo(v, j)
 			got := info.GetPendingReasons()
 			if len(got) != len(tt.want) || info.GetStatus() != clusterapi.JobStatus_JOB_STATUS_PENDING {

@@ -19,6 +19,7 @@ import (
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/clusterapi/dial"
 	"github.com/fray-ml/fray/clusterapi/token"
+	"github.com/fray-ml/fray/controller/access"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/sleep"
 	"github.com/fray-ml/fray/state"
@@ -78,23 +79,23 @@ type measured struct {
 	client clusterapi.MetadataClient
 }
 
-// stillDesk always shows the same.
-type stillDesk struct{ view *View }
+// fixedState always shows the same.
+type fixedState struct{ view *access.View }
 
-func (d stillDesk) View() *View                      { return d.view }
-func (d stillDesk) Changed() <-chan struct{}         { return nil }
-func (d stillDesk) Do(context.Context, Change) error { return errNotLeading }
+func (d fixedState) View() *access.View                      { return d.view }
+func (d fixedState) Changed() <-chan struct{}                { return nil }
+func (d fixedState) Do(context.Context, access.Change) error { return access.ErrNotLeading }
 
-// stillLease holds as long as its context lives.
-type stillLease struct{ ctx context.Context }
+// contextLease holds as long as its context lives.
+type contextLease struct{ ctx context.Context }
 
-func (l stillLease) Context() context.Context { return l.ctx }
-func (l stillLease) Epoch() uint64            { return 1 }
-func (l stillLease) Valid() error             { return l.ctx.Err() }
+func (l contextLease) Context() context.Context { return l.ctx }
+func (l contextLease) Epoch() uint64            { return 1 }
+func (l contextLease) Valid() error             { return l.ctx.Err() }
 
 var (
-	_ desk = stillDesk{}
-	_ held = stillLease{}
+	_ access.State = fixedState{}
+	_ access.Lease = contextLease{}
 )
 
 // measuredKey is the key of the host of that job, which is published nowhere.
@@ -155,9 +156,9 @@ func newMeasured(ctx context.Context, s store.Store) (*measured, error) {
 		ID: "rig", Status: schema.JobRunning, Attempt: 1, Spec: &schema.Job{Addr: addr, Namespace: "rig"},
 		Attempts: []state.Attempt{{Number: 1, Tasks: []state.Task{{Slice: "rig", State: schema.TaskRunning}}}},
 	}
-	still := stillDesk{&View{Doc: &state.Document{Jobs: map[schema.Address]*state.Job{addr: job}}, Lease: store.Lease{Epoch: 1}}}
-	names.lead(stillLease{ctx}, still)
-	r.server.lead(stillLease{ctx}, still)
+	fixed := fixedState{&access.View{Doc: &state.Document{Jobs: map[schema.Address]*state.Job{addr: job}}, Lease: store.Lease{Epoch: 1}}}
+	names.lead(contextLease{ctx}, fixed)
+	r.server.lead(contextLease{ctx}, fixed)
 	r.conn, err = dial.Open(r.server.address(), dial.Fingerprint(certificate), func(context.Context) (string, error) { return bearer, nil })
 	if err != nil {
 		r.server.stop()

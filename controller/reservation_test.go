@@ -9,6 +9,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/controller/access"
+	"github.com/fray-ml/fray/controller/caller"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
@@ -41,15 +43,15 @@ func TestFlexibleReservation(t *testing.T) {
 	if got := made.GetConfig(); got.GetNamespace() != "rl" || got.GetTtl().AsDuration().Hours() != 1 || got.GetMax().GetSlices() != 4 || got.GetMin().GetTpu() != "v5litepod-4" {
 		t.Errorf("config %v", got)
 	}
-	err = r.server.await(r.user(), func(v *View) bool {
-		addr, err := findReservation(v.Doc, caller{Kind: callerUser}, id)
+	err = access.Await(r.user(), r.server.State, func(v *access.View) bool {
+		addr, err := findReservation(v.Doc, caller.Caller{Kind: caller.User}, id)
 		return err == nil && reservationInfo(v, addr).GetAllocated().GetSlices() >= 2
 	})
 	if err != nil {
 		t.Fatalf("its slices do not come up: %v; %v", err, r.View().Plan.Pending)
 	}
-	if err := r.server.await(r.user(), func(v *View) bool {
-		addr, err := findReservation(v.Doc, caller{Kind: callerUser}, id)
+	if err := access.Await(r.user(), r.server.State, func(v *access.View) bool {
+		addr, err := findReservation(v.Doc, caller.Caller{Kind: caller.User}, id)
 		info := reservationInfo(v, addr)
 		for _, of := range []*clusterapi.Resources{info.GetAllocated(), info.GetPending(), info.GetConfig().GetMin(), info.GetConfig().GetMax()} {
 			if err != nil || !of.GetPreemptible() {
@@ -86,8 +88,8 @@ func TestFlexibleReservation(t *testing.T) {
 			t.Errorf("release: %v", err)
 		}
 	}
-	err = r.server.await(r.user(), func(v *View) bool {
-		addr, err := findReservation(v.Doc, caller{Kind: callerUser}, id)
+	err = access.Await(r.user(), r.server.State, func(v *access.View) bool {
+		addr, err := findReservation(v.Doc, caller.Caller{Kind: caller.User}, id)
 		return err == nil && reservationInfo(v, addr).GetReleased()
 	})
 	if err != nil {
@@ -185,7 +187,7 @@ func TestReservationGoesWithItsParent(t *testing.T) {
 	}
 	r.end(id, schema.TaskSucceeded)
 	r.until(id, "ended", func(j *state.Job) bool { return j.Status.Ended() })
-	err = r.server.await(r.user(), func(*View) bool {
+	err = access.Await(r.user(), r.server.State, func(*access.View) bool {
 		list, err := r.client.ListReservations(r.user(), &clusterapi.ListReservationsRequest{Namespace: "lead"})
 		return err == nil && len(list.GetReservations()) == 1 && list.GetReservations()[0].GetConfig().GetName() == "kept"
 	})

@@ -20,6 +20,7 @@ import (
 	"github.com/fray-ml/fray/clusterapi/dial"
 	"github.com/fray-ml/fray/clusterapi/keys"
 	"github.com/fray-ml/fray/clusterapi/token"
+	"github.com/fray-ml/fray/controller/access"
 )
 
 // serveConfig says what is served, and to whom.
@@ -37,8 +38,9 @@ type serveConfig struct {
 	Leader func() string
 	Log    *slog.Logger
 	Now    func() time.Time // nil: time.Now
-	// Telemetry counts calls; nil: nobody does.
-	Telemetry *telemetry
+	// Unary and Stream see each call first; nil: calls are not counted.
+	Unary  grpc.UnaryServerInterceptor
+	Stream grpc.StreamServerInterceptor
 }
 
 func (c serveConfig) validate() error {
@@ -60,7 +62,13 @@ const (
 	pingIdle     = 30 * time.Second // after which a client is asked whether it lives
 	pingWait     = 10 * time.Second
 	pingsAtLeast = 5 * time.Second // between those of a client; it sends them every 10 s
-	stopGrace    = 2 * time.Second // for calls that are under way
+)
+
+const (
+	// StopGrace is how long calls under way may take once a server stops.
+	StopGrace = 2 * time.Second
+	// VerifyTimeout is how long the lookup of a token's key in the store may take.
+	VerifyTimeout = 10 * time.Second
 )
 
 // server serves the cluster API for the life of a process, whether it leads or
@@ -89,10 +97,11 @@ func serve(ctx context.Context, cfg serveConfig) (*server, error) {
 	s := &server{cfg: cfg, health: health.NewServer(), done: make(chan struct{})}
 	s.calls, s.endCalls = context.WithCancelCause(context.WithoutCancel(ctx))
 	s.streams, s.endStreams = context.WithCancelCause(s.calls)
+	unary, stream := s.interceptors()
 	s.grpc = grpc.NewServer(
 		grpc.Creds(dial.ServerCredentials(cfg.Certificate, s.refusedConnection)),
 		grpc.InTapHandle(s.authenticate),
-		grpc.ChainUnaryInterceptor(cfg.Telemetry.unary, s.unary), grpc.ChainStreamInterceptor(cfg.Telemetry.stream, s.stream),
+		grpc.ChainUnaryInterceptor(unary...), grpc.ChainStreamInterceptor(stream...),
 		grpc.StatsHandler(sizes{s}),
 		grpc.MaxRecvMsgSize(dial.MaxMessage), grpc.MaxSendMsgSize(dial.MaxMessage),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingIdle, Timeout: pingWait}),
@@ -106,6 +115,19 @@ func serve(ctx context.Context, cfg serveConfig) (*server, error) {
 		}
 	}()
 	return s, nil
+}
+
+// interceptors are what each call goes through.
+func (s *server) interceptors() ([]grpc.UnaryServerInterceptor, []grpc.StreamServerInterceptor) {
+	var unary []grpc.UnaryServerInterceptor
+	if s.cfg.Unary != nil {
+		unary = append(unary, s.cfg.Unary)
+	}
+	var stream []grpc.StreamServerInterceptor
+	if s.cfg.Stream != nil {
+		stream = append(stream, s.cfg.Stream)
+	}
+	return append(unary, s.unary), append(stream, s.stream)
 }
 
 func (s *server) register() {
@@ -131,8 +153,8 @@ func (s *server) register() {
 func (s *server) address() string { return s.cfg.Listener.Addr().String() }
 
 // lead has the server answer calls as long as the lease holds.
-func (s *server) lead(lease held, d desk) {
-	t := &term{lease: lease, attempts: newAttempts(d, lease.Epoch())}
+func (s *server) lead(lease access.Lease, views access.Views) {
+	t := &term{lease: lease, attempts: newAttempts(views, lease.Epoch())}
 	if s.cfg.Keys != nil {
 		s.cfg.Keys.Forget(lease.Epoch())
 	}
@@ -173,7 +195,7 @@ func (s *server) stop() {
 	}()
 	select {
 	case <-stopped:
-	case <-time.After(stopGrace):
+	case <-time.After(StopGrace):
 		s.endCalls(errStopping)
 		s.grpc.Stop()
 		<-stopped

@@ -93,7 +93,7 @@ func TestCallsFollowTheAttempt(t *testing.T) {
 	o := newOutpost(t)
 	lease, _ := newTestLease(t, 3)
 	o.board.show(2) // what an earlier term left says nothing
-	if err := newAttempts(o.board, 3).standing(o.board.View(), attemptKey{"train-id", 2}); !errors.Is(err, errUnseen) {
+	if err := newAttempts(o.board, 3).check(o.board.View(), attemptKey{"train-id", 2}); !errors.Is(err, errUnseen) {
 		t.Errorf("by an earlier term's view: %v, want %v", err, errUnseen)
 	}
 	o.lead(lease, o.board)

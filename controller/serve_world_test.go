@@ -21,6 +21,8 @@ import (
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/clusterapi/dial"
 	"github.com/fray-ml/fray/clusterapi/token"
+	"github.com/fray-ml/fray/controller/access"
+	"github.com/fray-ml/fray/controller/caller"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
@@ -29,15 +31,15 @@ import (
 // board is a desk whose views a test pins up.
 type board struct {
 	mu      sync.Mutex
-	view    *View
+	view    *access.View
 	changed chan struct{}
 }
 
-var _ desk = (*board)(nil)
+var _ access.State = (*board)(nil)
 
 func newBoard() *board { return &board{changed: make(chan struct{})} }
 
-func (b *board) View() *View {
+func (b *board) View() *access.View {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.view
@@ -49,7 +51,9 @@ func (b *board) Changed() <-chan struct{} {
 	return b.changed
 }
 
-func (b *board) Do(context.Context, Change) error { return errors.New("a board takes no changes") }
+func (b *board) Do(context.Context, access.Change) error {
+	return errors.New("a board takes no changes")
+}
 
 // show pins up a view of jobs under an epoch.
 func (b *board) show(epoch uint64, jobs ...*state.Job) {
@@ -59,7 +63,7 @@ func (b *board) show(epoch uint64, jobs ...*state.Job) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.view = &View{Doc: doc, Lease: store.Lease{Epoch: epoch}}
+	b.view = &access.View{Doc: doc, Lease: store.Lease{Epoch: epoch}}
 	close(b.changed)
 	b.changed = make(chan struct{})
 }
@@ -193,7 +197,7 @@ func (e *echo) Poll(ctx context.Context, r *clusterapi.PollRequest) (*clusterapi
 	if r.GetJobId() == "panic" {
 		panic("out of luck")
 	}
-	return &clusterapi.JobInfo{JobId: callerOf(ctx).JobID, Namespace: callerOf(ctx).Namespace, User: callerOf(ctx).User}, nil
+	return &clusterapi.JobInfo{JobId: caller.Of(ctx).JobID, Namespace: caller.Of(ctx).Namespace, User: caller.Of(ctx).User}, nil
 }
 
 func (e *echo) ListJobs(context.Context, *clusterapi.ListJobsRequest) (*clusterapi.ListJobsResponse, error) {

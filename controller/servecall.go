@@ -13,23 +13,13 @@ import (
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 
-	"github.com/fray-ml/fray/state/store"
+	"github.com/fray-ml/fray/controller/access"
+	"github.com/fray-ml/fray/controller/caller"
 )
-
-// held is a lease that this process holds.
-type held interface {
-	Context() context.Context
-	Epoch() uint64
-	// Valid is nil while the lease certainly holds: a process that was stopped
-	// may run on for a moment before Context ends.
-	Valid() error
-}
-
-var _ held = (*store.Held)(nil)
 
 // term is one time of leading.
 type term struct {
-	lease    held
+	lease    access.Lease
 	attempts *attempts
 }
 
@@ -58,7 +48,7 @@ func (s *server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 		}
 		err = s.answer(ctx, info.FullMethod, c.judge(err))
 	}()
-	if err := allowed(callerOf(ctx), info.FullMethod, req); err != nil {
+	if err := allowed(caller.Of(ctx), info.FullMethod, req); err != nil {
 		return nil, err
 	}
 	return handler(c.ctx, req)
@@ -99,9 +89,9 @@ func (s *server) begin(ctx, until context.Context) (*call, error) {
 		return nil, s.notLeading()
 	}
 	c := &call{}
-	who := callerOf(ctx)
+	who := caller.Of(ctx)
 	var attempt *liveAttempt
-	if who.Kind == callerJob {
+	if who.Kind == caller.Job {
 		var err error
 		if attempt, err = t.attempts.hold(ctx, who); err != nil {
 			return nil, err
@@ -109,7 +99,7 @@ func (s *server) begin(ctx, until context.Context) (*call, error) {
 		who.User = t.attempts.user(who) // whose share it uses is not the host's to claim
 		c.ends = append(c.ends, func() { t.attempts.release(attempt) })
 	}
-	c.ctx, c.stop = context.WithCancelCause(withCaller(ctx, who))
+	c.ctx, c.stop = context.WithCancelCause(caller.With(ctx, who))
 	c.endWith(until)
 	c.endWith(t.lease.Context())
 	if attempt != nil {
@@ -125,7 +115,7 @@ func (c *call) endWith(other context.Context) {
 		case errors.Is(err, errStopping), errors.Is(err, errJobEnded):
 			return err
 		default: // the lease's
-			return errNotLeading
+			return access.ErrNotLeading
 		}
 	}
 	stop := context.AfterFunc(other, func() { c.stop(cause()) })
@@ -149,7 +139,7 @@ func (c *call) judge(err error) error {
 		return status.Error(codes.Unauthenticated, cause.Error())
 	case errors.Is(cause, errStopping):
 		return status.Error(codes.Unavailable, cause.Error()+"; another one will lead")
-	case errors.Is(cause, errNotLeading):
+	case errors.Is(cause, access.ErrNotLeading):
 		return status.Error(codes.Unavailable, cause.Error()+" any more; another one will")
 	}
 	return err
@@ -157,9 +147,9 @@ func (c *call) judge(err error) error {
 
 func (s *server) notLeading() error {
 	if leader := s.cfg.Leader(); leader != "" {
-		return status.Errorf(codes.Unavailable, "%v; %s does", errNotLeading, leader)
+		return status.Errorf(codes.Unavailable, "%v; %s does", access.ErrNotLeading, leader)
 	}
-	return status.Errorf(codes.Unavailable, "%v, and it is not known yet who does", errNotLeading)
+	return status.Errorf(codes.Unavailable, "%v, and it is not known yet who does", access.ErrNotLeading)
 }
 
 // answer logs what was refused.
@@ -178,7 +168,7 @@ func (s *server) logRefusal(ctx context.Context, method string, err error) {
 	}
 	st := status.Convert(err)
 	s.cfg.Log.Warn("refused a call", "peer", from, "method", method, "code", st.Code().String(), "reason", st.Message(),
-		"caller", callerOf(ctx).String())
+		"caller", caller.Of(ctx).String())
 }
 
 func (s *server) panicked(method string, r any) error {
@@ -199,7 +189,7 @@ func (c *checkedStream) RecvMsg(m any) error {
 	if err := c.ServerStream.RecvMsg(m); err != nil {
 		return err
 	}
-	return allowed(callerOf(c.ctx), c.method, m)
+	return allowed(caller.Of(c.ctx), c.method, m)
 }
 
 // sizes logs the messages that gRPC refuses for their size, before any

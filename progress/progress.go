@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fray-ml/fray/controller"
+	"github.com/fray-ml/fray/controller/pause"
 	"github.com/fray-ml/fray/plan"
 	planchange "github.com/fray-ml/fray/plan/change"
 	"github.com/fray-ml/fray/schema"
@@ -76,7 +76,7 @@ func (p *Progress) pause(is *state.Pause) {
 	case is == nil:
 		p.Line("Resumed.")
 	default:
-		p.Line("Paused: %s.", controller.PausedText(is))
+		p.Line("Paused: %s.", pause.Text(is))
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/fray-ml/fray/apply"
 	clusterkeys "github.com/fray-ml/fray/clusterapi/keys"
-	"github.com/fray-ml/fray/controller"
+	"github.com/fray-ml/fray/controller/pause"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/proposal"
 	"github.com/fray-ml/fray/providers"
@@ -53,7 +53,7 @@ func (r *Rollout) prepare(soft context.Context, lease *store.Held, all map[schem
 		return nil, err
 	}
 	if r.Loaded.Document.Paused != nil {
-		return nil, errors.New(controller.PausedText(r.Loaded.Document.Paused))
+		return nil, errors.New(pause.Text(r.Loaded.Document.Paused))
 	}
 	return stepper, nil
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fray-ml/fray/controller/access"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -85,7 +86,7 @@ func family() *Snapshot {
 	put("child-a", "root", schema.JobRunning)
 	put("child-b", "root", schema.JobFailed)
 	put("grandchild", "child-b", schema.JobPending)
-	return &Snapshot{Doc: doc, At: testTime, Leads: true}
+	return &Snapshot{View: access.View{Doc: doc, At: testTime}, Leads: true}
 }
 
 // TestNothingNeedsALook of a stack that is well: what the page reads is a list all the same.

@@ -1,4 +1,4 @@
-package controller
+package telemetry
 
 import (
 	"context"
@@ -16,6 +16,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/fray-ml/fray/apply"
+	"github.com/fray-ml/fray/controller/access"
+	"github.com/fray-ml/fray/controller/web"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -64,15 +66,14 @@ func (s *spans) named(t *testing.T, name string) *otlp.Span {
 
 func TestTracesAreExported(t *testing.T) {
 	out := collect(t)
-	seen, err := newTelemetry(t.Context(), "1.2.3", newLoop())
+	seen, err := New(t.Context(), "1.2.3", web.Stack{State: access.NewSerializer()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := seen.instrument(Config{Providers: nil})
 	provider := instrument(schema.ProviderGCP, &plainProvider{err: errors.New("no route")}, seen.metrics, seen.tracer)
-	_, _ = seen.step(t.Context(), func(ctx context.Context) (time.Duration, error) {
+	_, _ = seen.Step(t.Context(), func(ctx context.Context) (time.Duration, error) {
 		_ = provider.Create(ctx, schema.SliceSpec{Name: "pool-0"})
-		cfg.Looked(apply.Timing{Observe: 20 * time.Millisecond, Plan: 5 * time.Millisecond, Actions: 2})
+		seen.Looked(apply.Timing{Observe: 20 * time.Millisecond, Plan: 5 * time.Millisecond, Actions: 2})
 		return 0, nil
 	})
 	if err := seen.tracer.end(t.Context()); err != nil {
@@ -110,6 +111,6 @@ func TestNoEndpointNoTraces(t *testing.T) {
 	_, span := trace.call(ctx, "gcp", "create", "a")
 	ended(nil)
 	if span.IsRecording() || span.SpanContext().IsValid() {
-		t.Error("spans are made though nobody wants them")
+		t.Error("spans are made without an endpoint")
 	}
 }

@@ -1,4 +1,4 @@
-package controller
+package telemetry
 
 import (
 	"cmp"
@@ -13,14 +13,22 @@ import (
 	"github.com/fray-ml/fray/state"
 )
 
-// stackCollector makes metrics of the view whenever they are asked for: a loop
-// that nobody watches pays nothing.
+// Source is where the metrics of the stack come from.
+type Source interface {
+	// Snapshot is what the last step left, nil before the first.
+	Snapshot() *web.Snapshot
+	// Leading reports whether this process leads.
+	Leading() bool
+}
+
+// stackCollector makes metrics of the last snapshot when it is scraped, so that a
+// loop without a scraper pays nothing.
 type stackCollector struct {
-	loop  *loop
-	descs stackDescs
+	source Source
+	descs  stackDescs
 
 	mu       sync.Mutex
-	seen     *state.Document // whose attempts are counted
+	seen     *state.Document // the one whose attempts are counted
 	attempts map[schema.TaskState]int
 }
 
@@ -31,14 +39,14 @@ type stackDescs struct {
 
 var _ prometheus.Collector = (*stackCollector)(nil)
 
-func newStackCollector(l *loop) *stackCollector {
+func newStackCollector(source Source) *stackCollector {
 	d := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc(name, help, labels, nil)
 	}
-	return &stackCollector{loop: l, attempts: map[schema.TaskState]int{}, descs: stackDescs{
+	return &stackCollector{source: source, attempts: map[schema.TaskState]int{}, descs: stackDescs{
 		leading:      d("fray_leading", "1 while this process holds the stack's lease."),
 		epoch:        d("fray_lease_epoch", "Epoch of the lease under which the loop stepped last."),
-		paused:       d("fray_paused", "1 while somebody has the loop act no more."),
+		paused:       d("fray_paused", "1 while the stack is paused."),
 		jobs:         d("fray_jobs", "Jobs, by status and band.", "status", "band"),
 		tasks:        d("fray_tasks", "Tasks of the attempts that go on, by state.", "state"),
 		slices:       d("fray_slices", "Slices, by where and what they are.", "provider", "zone", "phase", "type"),
@@ -66,17 +74,17 @@ func (c *stackCollector) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect sends how the stack stands.
+// Collect sends the state of the stack.
 func (c *stackCollector) Collect(out chan<- prometheus.Metric) {
-	leads := c.loop.Leading()
+	leads := c.source.Leading()
 	c.send(out, c.descs.leading, boolean(leads))
-	snap := (*webSource)(c.loop).Snapshot()
+	snap := c.source.Snapshot()
 	if snap == nil {
 		return
 	}
 	c.countAttempts(out, snap.Doc)
 	if !leads {
-		return // how the stack stands is the leader's to say
+		return // the leader reports the state of the stack
 	}
 	c.send(out, c.descs.epoch, float64(snap.Lease.Epoch))
 	c.send(out, c.descs.paused, boolean(snap.Doc.Paused != nil))
@@ -127,7 +135,7 @@ func (c *stackCollector) jobs(out chan<- prometheus.Metric, doc *state.Document)
 	tasks.send(c, out, c.descs.tasks, 1)
 }
 
-// capacity tells of slices and of what reservations have of them.
+// capacity reports slices and how many of them reservations have.
 func (c *stackCollector) capacity(out chan<- prometheus.Metric, snap *web.Snapshot) {
 	slices, chips, pools := tally{}, tally{}, tally{}
 	for _, s := range web.Slices(snap) {
@@ -180,7 +188,7 @@ func (c *stackCollector) providers(out chan<- prometheus.Metric, snap *web.Snaps
 func (c *stackCollector) waiting(out chan<- prometheus.Metric, snap *web.Snapshot) {
 	kinds := tally{}
 	for _, kind := range plan.WaitKinds() {
-		kinds[[4]string{string(kind)}] = 0 // so that alerts see it fall
+		kinds[[4]string{string(kind)}] = 0 // so that alerts clear
 	}
 	for i := range snap.Plan.Pending {
 		p := &snap.Plan.Pending[i]
@@ -191,7 +199,7 @@ func (c *stackCollector) waiting(out chan<- prometheus.Metric, snap *web.Snapsho
 	kinds.send(c, out, c.descs.pending, 1)
 }
 
-// shares tells of declared namespaces only: programs make up any number of others.
+// shares reports declared namespaces only: programs create any number of others.
 func (c *stackCollector) shares(out chan<- prometheus.Metric, snap *web.Snapshot) {
 	declared := map[string]bool{}
 	for i := range snap.Wanted.Namespaces {
@@ -206,9 +214,9 @@ func (c *stackCollector) shares(out chan<- prometheus.Metric, snap *web.Snapshot
 	}
 }
 
-// countAttempts counts those that have ended since the document that was looked
-// at before. Jobs remember their last attempts, so that none is missed between
-// two looks unless there are more than [state.MaxAttempts] of one job.
+// countAttempts counts the attempts that have ended since the document of the last
+// scrape. Jobs remember their last attempts, so that none is missed between two
+// scrapes unless one job had more than [state.MaxAttempts].
 func (c *stackCollector) countAttempts(out chan<- prometheus.Metric, doc *state.Document) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

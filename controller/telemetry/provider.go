@@ -1,4 +1,4 @@
-package controller
+package telemetry
 
 import (
 	"context"
@@ -8,9 +8,9 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// instrumented is a provider whose calls are counted and traced. What else the
-// provider can do is found behind it, see [providers.AsUpdater]; updates, which
-// the loop makes too, are watched as well.
+// instrumented is a provider whose calls are counted and traced. Its other abilities
+// are found by unwrapping it, see [providers.AsUpdater]; updates, which the loop
+// makes too, are counted as well.
 type instrumented struct {
 	providers.Provider
 	name    schema.ProviderName

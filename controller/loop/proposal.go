@@ -1,4 +1,4 @@
-package controller
+package loop
 
 import (
 	"context"
@@ -17,14 +17,14 @@ type Proposal struct {
 	Name string // for people: a directory, or a repository and its commit
 	// Make returns doc with the configuration accepted, without changing doc.
 	Make func(ctx context.Context, doc *state.Document) (*state.Document, error)
-	// Refine is as in apply.Config; nil where nothing waits for values.
+	// Refine is as in apply.Config; nil: no value becomes known after apply.
 	Refine func(doc *state.Document) (*schema.Desired, error)
 }
 
-// follow takes in the newest proposal, unless it was seen before. One that
-// cannot be accepted is told and left: what was accepted last stands. While the
-// stack is paused nothing is taken in.
-func (l *leader) follow(ctx context.Context) error {
+// followFiles takes over the newest proposal, unless it was considered before. One
+// that cannot be accepted is logged, and the last accepted configuration stays.
+// While the stack is paused none is taken over.
+func (l *leader) followFiles(ctx context.Context) error {
 	if l.cfg.Proposal == nil {
 		return nil
 	}
@@ -51,14 +51,14 @@ func (l *leader) follow(ctx context.Context) error {
 	case (l.cfg.Observe || paused) && changes == 0:
 		return nil
 	case l.cfg.Observe || paused:
-		l.cfg.Log.Warn("configuration differs and is only looked at", "from", p.Name, "would have", text)
+		l.cfg.Log.Warn("configuration differs and is not taken over", "from", p.Name, "would have", text)
 		return nil
 	case len(proposed.Refusals) > 0:
 		l.cfg.Log.Warn("configuration not taken over; the last one stands", "from", p.Name, "why", proposed.Refusals[0].Detail)
 		return nil
 	}
 	l.stepper.SetRefine(p.Refine)
-	l.standsFor(next)
+	l.setFollowed(next)
 	l.cfg.Log.Warn("configuration taken over", "from", p.Name, "with", text)
 	return l.stepper.Accept(ctx, next)
 }

@@ -1,4 +1,4 @@
-package controller
+package telemetry
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 	"github.com/fray-ml/fray/apply"
 )
 
-// Variables by which OpenTelemetry is told where traces go; the exporter itself
+// Variables that configure where traces go; the exporter itself
 // reads the others of the specification (headers, timeouts, certificates). It
 // speaks OTLP over HTTP.
 const (
@@ -43,7 +43,7 @@ type stepSpan struct {
 	timing *apply.Timing // nil: its parts are not known
 }
 
-// newTracer returns a tracer to wherever the environment says.
+// newTracer returns a tracer to the endpoint that the environment names.
 func newTracer(ctx context.Context, version string) (*tracer, error) {
 	if os.Getenv(otlpEndpoint) == "" && os.Getenv(otlpTracesEndpoint) == "" {
 		return &tracer{Tracer: noop.NewTracerProvider().Tracer("fray"), end: func(context.Context) error { return nil }}, nil

@@ -1,4 +1,4 @@
-package controller
+package telemetry
 
 import (
 	"errors"
@@ -17,10 +17,9 @@ import (
 	"github.com/fray-ml/fray/state/store"
 )
 
-// metrics counts what the controller does. How the stack stands is not counted
-// but read from the view when somebody asks, see [stackCollector]. No label has
-// a value for each job, slice or user, so that there are as many series for a
-// large stack as for a small one.
+// metrics counts what the controller does. The state of the stack is not counted but
+// read at each scrape, see [stackCollector]. No label has a value for each job,
+// slice or user, so that a large stack has as many series as a small one.
 type metrics struct {
 	registry *prometheus.Registry
 
@@ -58,8 +57,8 @@ func callBuckets() []float64 {
 	return []float64{.001, .005, .01, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120}
 }
 
-// newMetrics returns metrics of which the stack's come from l.
-func newMetrics(l *loop, version string) *metrics {
+// newMetrics returns metrics of which the stack's come from the source.
+func newMetrics(source Source, version string) *metrics {
 	m := &metrics{
 		registry:    prometheus.NewRegistry(),
 		steps:       counters("fray_steps_total", "Steps of the loop, by how they ended.", "outcome"),
@@ -85,7 +84,7 @@ func newMetrics(l *loop, version string) *metrics {
 	m.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), build,
 		m.steps, m.stepTime, m.lookTime, m.planTime, m.saveTime, m.lastStep, m.actions, m.provider, m.providerDur,
-		m.calls, m.callDur, m.inFlight, m.leases, newStackCollector(l),
+		m.calls, m.callDur, m.inFlight, m.leases, newStackCollector(source),
 	)
 	return m
 }
@@ -107,7 +106,7 @@ func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
 }
 
-// gauge adds a number that is asked for when somebody looks.
+// gauge adds a number that is read at each scrape.
 func (m *metrics) gauge(name, help string, value func() float64) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value))
 }

@@ -1,4 +1,4 @@
-package controller
+package telemetry
 
 import (
 	"context"
@@ -16,6 +16,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/apply"
+	"github.com/fray-ml/fray/controller/access"
+	"github.com/fray-ml/fray/controller/web"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/providers"
 	"github.com/fray-ml/fray/schema"
@@ -43,9 +45,9 @@ func scrape(t *testing.T, m *metrics) map[string]string {
 }
 
 // viewOf is a view of n jobs of every status and band, half of which hold a slice.
-func viewOf(n int) *View {
+func viewOf(n int) *access.View {
 	doc := &state.Document{Lineage: "abcdefghijklmnop", Jobs: map[schema.Address]*state.Job{}, Slices: map[string]*state.Slice{}}
-	v := &View{Doc: doc, Plan: &plan.Plan{}, Wanted: &schema.Desired{}, At: time.Now(), Lease: store.Lease{Epoch: 7}}
+	v := &access.View{Doc: doc, Plan: &plan.Plan{}, Wanted: &schema.Desired{}, At: time.Now(), Lease: store.Lease{Epoch: 7}}
 	for _, name := range []string{"lab", "idle"} {
 		v.Wanted.Namespaces = append(v.Wanted.Namespaces, schema.Namespace{Addr: schema.Address{Kind: schema.KindNamespace, Name: name}})
 	}
@@ -72,12 +74,12 @@ func viewOf(n int) *View {
 }
 
 func TestMetricsOfTheStack(t *testing.T) {
-	l := newLoop()
-	m := newMetrics(l, "1.2.3")
+	l := access.NewSerializer()
+	m := newMetrics(web.Stack{State: l}, "1.2.3")
 	if got := scrape(t, m); got["fray_leading"] != "0" || got[`fray_build_info{version="1.2.3"}`] != "1" || got[`fray_jobs{band="batch",status="running"}`] != "" {
 		t.Errorf("before the first step: got leading %q, build %q", got["fray_leading"], got[`fray_build_info{version="1.2.3"}`])
 	}
-	l.publish(viewOf(12))
+	l.Publish(viewOf(12))
 	got := scrape(t, m)
 	for series, want := range map[string]string{
 		"fray_leading": "1", "fray_lease_epoch": "7", "fray_paused": "0",
@@ -96,7 +98,7 @@ func TestMetricsOfTheStack(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", series, got[series], want)
 		}
 	}
-	l.stop()
+	l.Stop()
 	if got := scrape(t, m); got["fray_leading"] != "0" || got["fray_lease_epoch"] != "" {
 		t.Errorf("after leading: got leading %q, epoch %q; want 0 and none: how the stack stands is the leader's to say", got["fray_leading"], got["fray_lease_epoch"])
 	}
@@ -106,8 +108,8 @@ func TestMetricsOfTheStack(t *testing.T) {
 // are as many series.
 // Which providers are not seen whole is shown by kind and reason, and that they are again.
 func TestMetricsOfProvidersThatAreNotSeen(t *testing.T) {
-	l := newLoop()
-	m := newMetrics(l, "1.2.3")
+	l := access.NewSerializer()
+	m := newMetrics(web.Stack{State: l}, "1.2.3")
 	v := viewOf(3)
 	v.Inventories = map[schema.ProviderName]schema.Inventory{schema.ProviderGCP: {}, schema.ProviderLocal: {}}
 	want := func(when string, series map[string]string) {
@@ -119,7 +121,7 @@ func TestMetricsOfProvidersThatAreNotSeen(t *testing.T) {
 			}
 		}
 	}
-	l.publish(v)
+	l.Publish(v)
 	want("all is well", map[string]string{
 		`fray_provider_unseen{kind="",provider="gcp"}`: "0", `fray_provider_unseen{kind="",provider="local"}`: "0",
 		`fray_provider_missing_slices{provider="gcp"}`: "0",
@@ -132,13 +134,13 @@ func TestMetricsOfProvidersThatAreNotSeen(t *testing.T) {
 		Missing: &state.Missing{Since: time.Now(), Slices: 4, Of: 5},
 		Skipped: []schema.SkippedItem{{Name: "a", Reason: schema.SkipCopy}, {Name: "b", Reason: schema.SkipCopy}, {Name: "c", Reason: schema.SkipUnreadable}},
 	}}
-	l.publish(&blind)
+	l.Publish(&blind)
 	want("one is blind", map[string]string{
 		`fray_provider_unseen{kind="permission",provider="gcp"}`: "1", `fray_provider_unseen{kind="",provider="gcp"}`: "",
 		`fray_provider_unseen{kind="",provider="local"}`: "0", `fray_provider_missing_slices{provider="gcp"}`: "4",
 		`fray_provider_skipped_items{provider="gcp",reason="copy"}`: "2", `fray_provider_skipped_items{provider="gcp",reason="unreadable"}`: "1",
 	})
-	l.publish(v)
+	l.Publish(v)
 	want("it is seen again", map[string]string{
 		`fray_provider_unseen{kind="",provider="gcp"}`: "0", `fray_provider_unseen{kind="permission",provider="gcp"}`: "",
 		`fray_provider_missing_slices{provider="gcp"}`: "0", `fray_provider_skipped_items{provider="gcp",reason="copy"}`: "",
@@ -147,9 +149,9 @@ func TestMetricsOfProvidersThatAreNotSeen(t *testing.T) {
 
 func TestMetricsAreBounded(t *testing.T) {
 	series := func(n int) []string {
-		l := newLoop()
-		m := newMetrics(l, "")
-		l.publish(viewOf(n))
+		l := access.NewSerializer()
+		m := newMetrics(web.Stack{State: l}, "")
+		l.Publish(viewOf(n))
 		names := slices.Sorted(maps.Keys(scrape(t, m)))
 		return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, "fray_") })
 	}
@@ -160,11 +162,11 @@ func TestMetricsAreBounded(t *testing.T) {
 }
 
 func TestAttemptsAreCountedOnce(t *testing.T) {
-	l := newLoop()
-	m := newMetrics(l, "")
+	l := access.NewSerializer()
+	m := newMetrics(web.Stack{State: l}, "")
 	view := viewOf(2)
 	addr := schema.Address{Kind: schema.KindJob, Name: "train", Key: schema.IntKey(0)}
-	outcomes := func(all ...schema.TaskState) *View {
+	outcomes := func(all ...schema.TaskState) *access.View {
 		next := *view
 		next.Doc = view.Doc.Clone()
 		j := *view.Doc.Jobs[addr]
@@ -176,7 +178,7 @@ func TestAttemptsAreCountedOnce(t *testing.T) {
 		return &next
 	}
 	steps := []struct {
-		view              *View
+		view              *access.View
 		preempted, failed string
 	}{
 		{outcomes(schema.TaskFailed, ""), "0", "0"}, // what there was before does not count
@@ -185,7 +187,7 @@ func TestAttemptsAreCountedOnce(t *testing.T) {
 		{outcomes(schema.TaskFailed, schema.TaskPreempted, schema.TaskFailed, schema.TaskPreempted), "2", "1"},
 	}
 	for i, step := range steps {
-		l.publish(step.view)
+		l.Publish(step.view)
 		got := scrape(t, m)
 		preempted, failed := got[`fray_attempts_ended_total{outcome="preempted"}`], got[`fray_attempts_ended_total{outcome="failed"}`]
 		if preempted != step.preempted || failed != step.failed {
@@ -195,7 +197,7 @@ func TestAttemptsAreCountedOnce(t *testing.T) {
 }
 
 func TestMetricsOfTheLoop(t *testing.T) {
-	m := newMetrics(newLoop(), "")
+	m := newMetrics(web.Stack{State: access.NewSerializer()}, "")
 	m.stepped(20*time.Millisecond, nil)
 	m.stepped(time.Second, errors.New("the store is away"))
 	m.looked(apply.Timing{Observe: 10 * time.Millisecond, Plan: time.Millisecond})
@@ -231,13 +233,13 @@ func TestMetricsOfTheLoop(t *testing.T) {
 
 // TestMetricNames are by Prometheus' own conventions.
 func TestMetricNames(t *testing.T) {
-	l := newLoop()
-	m := newMetrics(l, "")
+	l := access.NewSerializer()
+	m := newMetrics(web.Stack{State: l}, "")
 	m.acted(plan.Action{Verb: plan.Assign}, nil)
 	m.asked(schema.ProviderGCP, "create", time.Second, nil)
 	m.calling("/x")(nil)
 	m.stepped(time.Second, nil)
-	l.publish(viewOf(6))
+	l.Publish(viewOf(6))
 	families, err := m.registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -269,7 +271,7 @@ func (p *fullProvider) Update(context.Context, schema.SliceSpec) error { p.updat
 func (p *fullProvider) Pace() time.Duration                            { return time.Minute }
 
 func TestInstrumentedProviders(t *testing.T) {
-	m := newMetrics(newLoop(), "")
+	m := newMetrics(web.Stack{State: access.NewSerializer()}, "")
 	trace, err := newTracer(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
