@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fray-ml/fray/controller/registry"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
@@ -51,14 +52,14 @@ type Actor struct {
 // Actors lists the actors of a stack by namespace and name: those that are
 // registered, as the store has it, and those that jobs are to host.
 func Actors(ctx context.Context, s store.Store, doc *state.Document) ([]Actor, error) {
-	saved, err := (&endpointSaver{store: s}).read(ctx)
+	saved, err := registry.LoadEndpoints(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	return actorsOf(saved.Endpoints, doc), nil
+	return actorsOf(saved, doc), nil
 }
 
-func actorsOf(endpoints []*endpoint, doc *state.Document) []Actor {
+func actorsOf(endpoints []*registry.Endpoint, doc *state.Document) []Actor {
 	jobs := make(map[string]schema.Address, len(doc.Jobs))
 	for addr, job := range doc.Jobs {
 		jobs[job.ID] = addr

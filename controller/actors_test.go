@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fray-ml/fray/controller/registry"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
@@ -32,7 +33,7 @@ func TestActorsHaveStatuses(t *testing.T) {
 		addr("program"):   {ID: "program-1", Status: schema.JobRunning, Attempt: 1, Spec: &schema.Job{Namespace: "rl"}},
 		addr("odd"):       host("odd-1", `not JSON`, schema.JobRunning, 1),
 	}}
-	got := actorsOf([]*endpoint{
+	got := actorsOf([]*registry.Endpoint{
 		{ID: "actor-r", Namespace: "rl", Name: "r", Address: "10.0.0.1:1", JobID: "ready-1", Attempt: 2, At: since},
 		{ID: "actor-old", Namespace: "rl", Name: "s", Address: "10.0.0.2:1", JobID: "restarted-1", Attempt: 1, At: since},
 		{ID: "actor-own", Namespace: "rl", Name: "own", Address: "10.0.0.3:1", JobID: "program-1", Attempt: 1, At: since},

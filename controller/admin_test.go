@@ -15,6 +15,7 @@ import (
 	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/controller/access"
+	"github.com/fray-ml/fray/controller/access/accesstest"
 	"github.com/fray-ml/fray/controller/pause"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/change"
@@ -34,7 +35,7 @@ var _ access.State = (*plainState)(nil)
 
 func newPlainState() *plainState {
 	doc := &state.Document{FormatVersion: state.FormatVersion, Lineage: "abcdefghijklmnopqrstuvwxyz", Revision: 1}
-	return &plainState{doc: change.Accepted(doc, localStack()), now: time.Date(2026, 11, 2, 3, 4, 5, 0, time.UTC)}
+	return &plainState{doc: change.Accepted(doc, accesstest.LocalStack()), now: time.Date(2026, 11, 2, 3, 4, 5, 0, time.UTC)}
 }
 
 func (d *plainState) View() *access.View       { return &access.View{Doc: d.doc} }
@@ -65,7 +66,7 @@ func asked(t *testing.T, m *plainState, desired schema.Desired) *clusterapi.Appl
 }
 
 func desiring(names ...string) schema.Desired {
-	desired := localStack()
+	desired := accesstest.LocalStack()
 	for _, name := range names {
 		desired.Jobs = append(desired.Jobs, schema.Job{
 			Addr: schema.Address{Kind: schema.KindJob, Name: name}, Command: []schema.Text{schema.Plain("true")},

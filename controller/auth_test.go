@@ -16,14 +16,15 @@ import (
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/clusterapi/dial"
 	"github.com/fray-ml/fray/clusterapi/token"
+	"github.com/fray-ml/fray/controller/access/accesstest"
 )
 
 // Security: whoever is refused is told why, and the log has it.
 func TestRefusesCallers(t *testing.T) {
 	o := newOutpost(t)
-	lease, _ := newTestLease(t, 1)
+	lease, _ := accesstest.NewLease(t, 1)
 	o.lead(lease, o.board)
-	o.board.show(1, runningJob("rl", "train", 2), endedJob("rl", "done", 1))
+	o.board.Show(1, accesstest.RunningJob("rl", "train", 2), accesstest.EndedJob("rl", "done", 1))
 	mint := func(seed, stack string, at token.ID, c token.Claims) string {
 		text, err := signer(t, seed, stack, at).Mint(c)
 		if err != nil {
@@ -92,9 +93,9 @@ func TestRefusesCallers(t *testing.T) {
 // Security: a job's token holds for its own namespace and its own endpoints.
 func TestRefusesOtherNamespaces(t *testing.T) {
 	o := newOutpost(t)
-	lease, _ := newTestLease(t, 1)
+	lease, _ := accesstest.NewLease(t, 1)
 	o.lead(lease, o.board)
-	o.board.show(1, runningJob("rl", "train", 1))
+	o.board.Show(1, accesstest.RunningJob("rl", "train", 1))
 	job := o.as(t, jobClaims("rl", "train", 1))
 	ctx := callContext(t)
 	watch := func(conn *grpc.ClientConn, namespace string) error {

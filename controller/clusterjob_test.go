@@ -18,6 +18,7 @@ import (
 
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/controller/access"
+	"github.com/fray-ml/fray/controller/access/accesstest"
 	"github.com/fray-ml/fray/controller/jobs"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -27,7 +28,7 @@ import (
 // TestSemantics07: ending a job ends all that it launched, and nothing of it
 // asks for anything afterwards.
 func TestSemantics07(t *testing.T) {
-	r := newRig(t, localStack())
+	r := newRig(t, accesstest.LocalStack())
 	top := command("top")
 	top.Namespace = "rl"
 	topID := r.launch(r.user(), top)
@@ -81,7 +82,7 @@ func TestSemantics07(t *testing.T) {
 }
 
 func TestFindingJobs(t *testing.T) {
-	stack := localStack()
+	stack := accesstest.LocalStack()
 	stack.Jobs = []schema.Job{{
 		Addr: schema.Address{Kind: schema.KindJob, Name: "etl", Key: schema.IntKey(1)}, Namespace: "etl", Command: []schema.Text{schema.Plain("x")},
 		Resources: schema.Resources{Provider: schema.ProviderLocal, CPU: 1, Slices: 1},
@@ -131,7 +132,7 @@ func TestFindingJobs(t *testing.T) {
 	if err != nil || len(list.GetJobs()) != 1 || list.GetJobs()[0].GetJobId() != ids["a"] {
 		t.Errorf("ListJobs of a = %v, %v", list, err)
 	}
-	r.end(ids["b"], schema.TaskSucceeded)
+	r.End(ids["b"], schema.TaskSucceeded)
 	r.until(ids["b"], "ended", func(j *state.Job) bool { return j.Status.Ended() })
 	for ended, want := range map[bool]int{false: 1, true: 2} {
 		list, err := r.client.ListJobs(r.user(), &clusterapi.ListJobsRequest{Prefix: "train", Ended: ended})
@@ -147,27 +148,25 @@ func TestFindingJobs(t *testing.T) {
 // TestFirstLook: who has begun to lead and not looked yet knows of nothing, and
 // does not say that there is nothing.
 func TestFirstLook(t *testing.T) {
-	r := newRig(t, localStack())
+	r := newRig(t, accesstest.LocalStack())
 	id := r.launch(r.user(), command("a"))
 	r.running(id)
-	r.mu.Lock()
-	r.view = &access.View{Doc: &state.Document{}}
-	r.mu.Unlock()
-	before := r.waits()
+	r.Unstep()
+	before := r.Waits()
 	polled := make(chan error, 1)
 	go func() {
 		_, err := r.client.Poll(r.user(), &clusterapi.PollRequest{JobId: id})
 		polled <- err
 	}()
-	r.eventually("Poll waits for a view", func() bool { return r.waits() > before })
-	r.settle()
+	r.eventually("Poll waits for a view", func() bool { return r.Waits() > before })
+	r.Settle()
 	if err := <-polled; err != nil {
 		t.Error(err)
 	}
 }
 
 func TestWait(t *testing.T) {
-	r := newRig(t, localStack())
+	r := newRig(t, accesstest.LocalStack())
 	a, b := r.launch(r.user(), command("a")), r.launch(r.user(), command("b"))
 	r.running(a)
 	r.running(b)
@@ -186,7 +185,7 @@ func TestWait(t *testing.T) {
 			answers <- answer
 		}()
 	}
-	r.end(a, schema.TaskFailed)
+	r.End(a, schema.TaskFailed)
 	got := <-any
 	if got.GetJobs()[1].GetStatus() != clusterapi.JobStatus_JOB_STATUS_FAILED || got.GetJobs()[1].GetReason() == "" || got.GetJobs()[0].GetStatus() != clusterapi.JobStatus_JOB_STATUS_RUNNING {
 		t.Errorf("any = %v", got)
@@ -196,7 +195,7 @@ func TestWait(t *testing.T) {
 		t.Fatalf("all = %v before b ended", got)
 	default:
 	}
-	r.end(b, schema.TaskSucceeded)
+	r.End(b, schema.TaskSucceeded)
 	got = <-all
 	if got.GetJobs()[0].GetStatus() != clusterapi.JobStatus_JOB_STATUS_SUCCEEDED || got.GetJobs()[0].GetEndedAt() == nil {
 		t.Errorf("all = %v", got)
@@ -211,13 +210,13 @@ func TestWait(t *testing.T) {
 
 // TestWaitForWhatIsTakenAway: a job that a plan deletes has ended.
 func TestWaitForWhatIsTakenAway(t *testing.T) {
-	stack := localStack()
+	stack := accesstest.LocalStack()
 	stack.Jobs = []schema.Job{{
 		Addr: schema.Address{Kind: schema.KindJob, Name: "etl"}, Namespace: "etl", Command: []schema.Text{schema.Plain("x")},
 		Resources: schema.Resources{Provider: schema.ProviderLocal, CPU: 1, Slices: 1},
 	}}
 	r := newRig(t, stack)
-	answers, before := make(chan *clusterapi.WaitResponse, 1), r.waits()
+	answers, before := make(chan *clusterapi.WaitResponse, 1), r.Waits()
 	go func() {
 		answer, err := r.client.Wait(r.user(), &clusterapi.WaitRequest{JobIds: []string{"etl"}})
 		if err != nil {
@@ -225,7 +224,7 @@ func TestWaitForWhatIsTakenAway(t *testing.T) {
 		}
 		answers <- answer
 	}()
-	r.eventually("Wait waits", func() bool { return r.waits() > before })
+	r.eventually("Wait waits", func() bool { return r.Waits() > before })
 	err := r.Do(t.Context(), func(doc *state.Document, _ time.Time) (*state.Document, error) {
 		next := doc.Clone()
 		next.Desired.Jobs = nil
@@ -242,7 +241,7 @@ func TestWaitForWhatIsTakenAway(t *testing.T) {
 
 // TestPendingSaysWhy: a job that waits says so, and what for.
 func TestPendingSaysWhy(t *testing.T) {
-	stack := localStack()
+	stack := accesstest.LocalStack()
 	stack.Providers[0].Slices = 1
 	r := newRig(t, stack)
 	r.running(r.launch(r.user(), command("a")))
@@ -274,7 +273,7 @@ func (r *rig) uploading(head *clusterapi.UploadRequest, parts ...[]byte) (*clust
 }
 
 func TestUpload(t *testing.T) {
-	r := newRig(t, localStack())
+	r := newRig(t, accesstest.LocalStack())
 	content := bytes.Repeat([]byte("0123456789abcdef"), 100_000)
 	of := func(data []byte) string {
 		sum := sha256.Sum256(data)

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/controller/access/accesstest"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
@@ -82,7 +83,7 @@ func (r *rig) exec(ctx context.Context, first *clusterapi.ExecRequest, input ...
 }
 
 func TestExec(t *testing.T) {
-	r := newRig(t, localStack())
+	r := newRig(t, accesstest.LocalStack())
 	r.onHosts(newTestHost())
 	id := r.launch(r.user(), command("a"))
 	r.running(id)
@@ -96,7 +97,7 @@ func TestExec(t *testing.T) {
 	r.running(sideID)
 	end := r.launch(r.user(), command("ended"))
 	r.running(end)
-	r.end(end, schema.TaskSucceeded)
+	r.End(end, schema.TaskSucceeded)
 	r.until(end, "ended", func(j *state.Job) bool { return j.Status.Ended() })
 	for _, tt := range []struct {
 		name  string
@@ -121,10 +122,8 @@ func TestExec(t *testing.T) {
 	if _, _, code, err := r.exec(r.as(id), execStart(id, 0, "own")); err != nil || code != 7 {
 		t.Errorf("on its own host: %d, %v", code, err)
 	}
-	r.mu.Lock()
-	r.api = ""
-	r.mu.Unlock()
-	r.settle()
+	r.ServeAPI("")
+	r.Settle()
 	if _, _, _, err := r.exec(r.user(), execStart(id, 0, "x")); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "serves no commands") {
 		t.Errorf("an agent that serves nothing: %v", err)
 	}
@@ -132,7 +131,7 @@ func TestExec(t *testing.T) {
 
 // TestExecEndsWithItsCaller: a command whose caller leaves is ended.
 func TestExecEndsWithItsCaller(t *testing.T) {
-	r := newRig(t, localStack())
+	r := newRig(t, accesstest.LocalStack())
 	h := &endingHost{ended: make(chan struct{})}
 	r.onHosts(h)
 	id := r.launch(r.user(), command("a"))

@@ -16,13 +16,14 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/controller/access/accesstest"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 )
 
 func TestLaunch(t *testing.T) {
-	r := newRig(t, localStack())
+	r := newRig(t, accesstest.LocalStack())
 	id := r.launch(r.user(), command("train-1.5b"))
 	info, err := r.client.Poll(r.user(), &clusterapi.PollRequest{JobId: id}) // at once
 	if err != nil {
@@ -42,12 +43,10 @@ func TestLaunch(t *testing.T) {
 // TestLaunchedIsSeen: who was answered finds the job, although the loop shows
 // what it changed a little later.
 func TestLaunchedIsSeen(t *testing.T) {
-	r := newRig(t, localStack())
+	r := newRig(t, accesstest.LocalStack())
 	gate := make(chan struct{})
-	r.mu.Lock()
-	r.gate = gate
-	r.mu.Unlock()
-	before := r.waits()
+	r.DelayViews(gate)
+	before := r.Waits()
 	answered := make(chan string, 1)
 	go func() {
 		answer, err := r.client.Launch(r.user(), &clusterapi.LaunchRequest{Request: command("a")})
@@ -56,7 +55,7 @@ func TestLaunchedIsSeen(t *testing.T) {
 		}
 		answered <- answer.GetJobId()
 	}()
-	r.eventually("Launch waits for a view", func() bool { return r.waits() >= before+2 || len(answered) > 0 })
+	r.eventually("Launch waits for a view", func() bool { return r.Waits() >= before+2 || len(answered) > 0 })
 	if len(answered) > 0 {
 		t.Fatal("answered before it can be seen")
 	}
@@ -68,7 +67,7 @@ func TestLaunchedIsSeen(t *testing.T) {
 
 // TestLaunchOverTCP is the one call that is made over a real socket.
 func TestLaunchOverTCP(t *testing.T) {
-	r := newRig(t, localStack())
+	r := newRig(t, accesstest.LocalStack())
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +82,7 @@ func TestLaunchOverTCP(t *testing.T) {
 // TestChildrenInherit: namespace, environment, user and band are the parent's
 // where a request says nothing; its end is theirs.
 func TestChildrenInherit(t *testing.T) {
-	r := newRig(t, localStack())
+	r := newRig(t, accesstest.LocalStack())
 	sum := r.upload("the project")
 	parent := command("exp/main")
 	parent.Namespace, parent.User, parent.Band = "rl", "bob", clusterapi.Band_BAND_BATCH
@@ -116,7 +115,7 @@ func TestChildrenInherit(t *testing.T) {
 		t.Errorf("ListJobs = %v, %v", list, err)
 	}
 
-	r.end(parentID, schema.TaskSucceeded)
+	r.End(parentID, schema.TaskSucceeded)
 	r.until(first.ID, "stopped with its parent", func(j *state.Job) bool { return j.Status == schema.JobStopped })
 	if got := r.running(apartID); got.Stop {
 		t.Error("a detached job was stopped")
@@ -139,7 +138,7 @@ func (r *rig) upload(content string) string {
 
 // TestCallables: a callable runs by fray's own module.
 func TestCallables(t *testing.T) {
-	r := newRig(t, localStack())
+	r := newRig(t, accesstest.LocalStack())
 	sum := r.upload("pickle")
 	request := command("call")
 	request.Entrypoint = &clusterapi.Entrypoint{Kind: &clusterapi.Entrypoint_Callable{Callable: &clusterapi.Callable{Sha256: sum}}}
@@ -155,7 +154,7 @@ func TestCallables(t *testing.T) {
 }
 
 func TestNameClashes(t *testing.T) {
-	r := newRig(t, localStack())
+	r := newRig(t, accesstest.LocalStack())
 	ask := func(ctx context.Context, clash clusterapi.NameClash, id string) (*clusterapi.LaunchResponse, error) {
 		request := command("a")
 		request.NameClash = clash
@@ -193,7 +192,7 @@ func TestNameClashes(t *testing.T) {
 	if _, err := ask(r.as(made.GetJobId()), clusterapi.NameClash_NAME_CLASH_RECREATE, "r5"); status.Code(err) != codes.FailedPrecondition {
 		t.Errorf("a job recreates itself: %v", err)
 	}
-	r.end(made.GetJobId(), schema.TaskSucceeded)
+	r.End(made.GetJobId(), schema.TaskSucceeded)
 	r.until(made.GetJobId(), "ended", func(j *state.Job) bool { return j.Status == schema.JobSucceeded })
 	fresh, err := ask(r.user(), clusterapi.NameClash_NAME_CLASH_ERROR, "r6")
 	if err != nil || fresh.GetJobId() == made.GetJobId() {
@@ -238,7 +237,7 @@ func TestLaunchRefusals(t *testing.T) {
 		}, codes.InvalidArgument, "request.entrypoint.callable.sha256", "SHA-256"},
 		{"never", func(r *clusterapi.JobRequest) { r.Resources = &clusterapi.Resources{Slices: 11} }, codes.FailedPrecondition, "", "provider local has 10"},
 	}
-	stack := localStack()
+	stack := accesstest.LocalStack()
 	stack.Reservations = []schema.Reservation{{
 		Addr: schema.Address{Kind: schema.KindReservation, Name: "pool"}, Provider: schema.ProviderLocal,
 		Min: schema.Capacity{TPU: "v5litepod-4"}, Max: schema.Capacity{TPU: "v5litepod-4", Slices: 1},
@@ -289,7 +288,7 @@ func violations(err error) []string {
 
 // TestJobsKeepToTheirOwn: a job's namespace and user are its own.
 func TestJobsKeepToTheirOwn(t *testing.T) {
-	r := newRig(t, localStack())
+	r := newRig(t, accesstest.LocalStack())
 	request := command("a")
 	request.Namespace = "rl"
 	id := r.launch(r.user(), request)
@@ -308,7 +307,7 @@ func TestJobsKeepToTheirOwn(t *testing.T) {
 
 // TestRecreateIsEnding: who may not end a job may not put another in its place.
 func TestRecreateIsEnding(t *testing.T) {
-	r := newRig(t, localStack())
+	r := newRig(t, accesstest.LocalStack())
 	ids := map[string]string{}
 	for _, name := range []string{"a", "b"} {
 		request := command(name)
@@ -332,10 +331,8 @@ func TestRecreateIsEnding(t *testing.T) {
 
 // TestLaunchWhenNobodyLeads: the caller may try again.
 func TestLaunchWhenNobodyLeads(t *testing.T) {
-	r := newRig(t, localStack())
-	r.mu.Lock()
-	r.refuses = context.Canceled // whatever a desk says
-	r.mu.Unlock()
+	r := newRig(t, accesstest.LocalStack())
+	r.RejectChanges(context.Canceled)
 	_, err := r.client.Launch(r.user(), &clusterapi.LaunchRequest{Request: command("a")})
 	if status.Code(err) != codes.Unavailable {
 		t.Errorf("got %v, want UNAVAILABLE", err)
@@ -344,12 +341,10 @@ func TestLaunchWhenNobodyLeads(t *testing.T) {
 
 // TestLaunchDeadline: a job whose name does not become free in time is not launched.
 func TestLaunchDeadline(t *testing.T) {
-	r := newRig(t, localStack())
+	r := newRig(t, accesstest.LocalStack())
 	first := r.launch(r.user(), command("a"))
 	r.running(first)
-	r.mu.Lock()
-	r.deaf = true
-	r.mu.Unlock()
+	r.IgnoreAssignments()
 	request := command("a")
 	request.NameClash = clusterapi.NameClash_NAME_CLASH_RECREATE
 	ctx, cancel := context.WithTimeout(r.user(), 100*time.Millisecond)

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/controller/access/accesstest"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -17,7 +18,7 @@ func group(name string, requests ...*clusterapi.JobRequest) *clusterapi.LaunchGr
 }
 
 func TestLaunchGroup(t *testing.T) {
-	r := newRig(t, localStack())
+	r := newRig(t, accesstest.LocalStack())
 	request := group("pool", command("server-0"), command("server-1"))
 	request.RequestId = "r1"
 	answer, err := r.client.LaunchGroup(r.user(), request)
@@ -63,7 +64,7 @@ func TestLaunchGroup(t *testing.T) {
 // TestSemantics06And11: a group that can never fit is refused at once, and one
 // with a mistake leaves nothing behind.
 func TestSemantics06And11(t *testing.T) {
-	stack := localStack()
+	stack := accesstest.LocalStack()
 	stack.Reservations = []schema.Reservation{{
 		Addr: schema.Address{Kind: schema.KindReservation, Name: "pool"}, Provider: schema.ProviderLocal,
 		Min: schema.Capacity{TPU: "v5litepod-4"}, Max: schema.Capacity{TPU: "v5litepod-4", Slices: 3},

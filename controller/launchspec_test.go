@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/controller/access/accesstest"
 	"github.com/fray-ml/fray/controller/caller"
 	"github.com/fray-ml/fray/controller/jobs"
 	"github.com/fray-ml/fray/plan/change"
@@ -122,7 +123,7 @@ func TestReservationsThatAreOver(t *testing.T) {
 
 // BenchmarkLaunch is the change that launches one more job beside 10,000.
 func BenchmarkLaunch(b *testing.B) {
-	doc := &state.Document{FormatVersion: state.FormatVersion, Lineage: "abcdefghijklmnop", Desired: localStack(), Jobs: map[schema.Address]*state.Job{}}
+	doc := &state.Document{FormatVersion: state.FormatVersion, Lineage: "abcdefghijklmnop", Desired: accesstest.LocalStack(), Jobs: map[schema.Address]*state.Job{}}
 	doc.Desired.Providers[0].Slices = 0
 	for i := range 10_000 {
 		addr := schema.LaunchedAddress(schema.KindJob, "rl", "", fmt.Sprintf("job-%d", i))

@@ -18,6 +18,7 @@ import (
 	"github.com/fray-ml/fray/controller/access"
 	"github.com/fray-ml/fray/controller/badrequest"
 	"github.com/fray-ml/fray/controller/caller"
+	"github.com/fray-ml/fray/controller/registry"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -55,7 +56,7 @@ func (m *metadataServer) Endpoints() int {
 	}
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	return len(d.reg.byID)
+	return d.reg.Size()
 }
 
 // Register makes an endpoint known. It answers once that is saved; others may
@@ -69,7 +70,7 @@ func (m *metadataServer) Register(ctx context.Context, r *clusterapi.RegisterReq
 		return nil, err
 	}
 	who := caller.Of(ctx)
-	in := endpoint{
+	in := registry.Endpoint{
 		ID: r.GetActorId(), Name: r.GetName(), Address: r.GetAddress(), JobID: r.GetJobId(), Task: int(r.GetTask()), Metadata: r.GetMetadata(),
 		Unique: r.GetUnique(), TTL: r.GetTtl().AsDuration(), Request: r.GetRequestId(),
 	}
@@ -93,7 +94,7 @@ func (m *metadataServer) Unregister(ctx context.Context, r *clusterapi.Unregiste
 		return nil, err
 	}
 	version, err := d.unregister(r.GetActorId(), caller.Of(ctx).JobID)
-	if errors.Is(err, errNotOwn) {
+	if errors.Is(err, registry.ErrNotOwn) {
 		return nil, status.Error(codes.PermissionDenied, "actor_id: "+err.Error())
 	}
 	if err != nil {
@@ -110,11 +111,10 @@ func (m *metadataServer) Lookup(ctx context.Context, r *clusterapi.LookupRequest
 	}
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	s := d.reg.in(namespace)
-	if e := s.newest(r.GetName()); e != nil {
-		return e.wire, nil
+	if found := d.reg.Named(namespace, r.GetName()); len(found) > 0 {
+		return found[len(found)-1].Wire, nil
 	}
-	return nil, actorMissing(&clusterapi.ActorNotFound{Name: r.GetName(), Namespace: namespace, Near: s.near(r.GetName())})
+	return nil, actorMissing(&clusterapi.ActorNotFound{Name: r.GetName(), Namespace: namespace, Near: d.reg.Suggestions(namespace, r.GetName())})
 }
 
 // actorMissing is the status of a name that no endpoint has: its detail is for programs,
@@ -139,7 +139,7 @@ func (m *metadataServer) LookupAll(ctx context.Context, r *clusterapi.LookupRequ
 	}
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	return listed(d.reg.in(namespace).byName[r.GetName()]), nil
+	return listed(d.reg.Named(namespace, r.GetName())), nil
 }
 
 // ListActors lists the endpoints whose names begin with a prefix.
@@ -150,19 +150,19 @@ func (m *metadataServer) ListActors(ctx context.Context, r *clusterapi.ListActor
 	}
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	return listed(d.reg.in(namespace).list(r.GetPrefix())), nil
+	return listed(d.reg.List(namespace, r.GetPrefix())), nil
 }
 
-func listed(endpoints []*endpoint) *clusterapi.ListActorsResponse {
+func listed(endpoints []*registry.Endpoint) *clusterapi.ListActorsResponse {
 	out := &clusterapi.ListActorsResponse{Actors: make([]*clusterapi.ActorEndpoint, len(endpoints))}
 	for i, e := range endpoints {
-		out.Actors[i] = e.wire
+		out.Actors[i] = e.Wire
 	}
 	return out
 }
 
-// Watch sends what there is and then what changes. A client that reads slowly
-// gets everything anew, and holds up nobody.
+// Watch sends what there is and then what changes. A client that reads slowly gets
+// everything anew, and does not block other clients.
 func (m *metadataServer) Watch(r *clusterapi.WatchRequest, stream grpc.ServerStreamingServer[clusterapi.WatchResponse]) error {
 	ctx := stream.Context()
 	d, namespace, err := m.read(ctx, r.GetNamespace())
@@ -172,16 +172,15 @@ func (m *metadataServer) Watch(r *clusterapi.WatchRequest, stream grpc.ServerStr
 	if r.GetName() != "" && r.GetPrefix() != "" {
 		return status.Error(codes.InvalidArgument, "prefix: give a name or a prefix, not both")
 	}
-	w := newWatcher(namespace, r.GetName(), r.GetPrefix())
-	w.job = r.GetJobId()
+	w := registry.NewWatcher(namespace, r.GetName(), r.GetPrefix(), r.GetJobId())
 	if err := d.watch(w); err != nil {
 		return err
 	}
 	defer d.unwatch(w)
-	w.wakeUp()
+	w.WakeUp()
 	for {
 		select {
-		case <-w.wake:
+		case <-w.Wake:
 		case <-ctx.Done():
 			return status.FromContextError(ctx.Err()).Err()
 		case <-d.ctx.Done():

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/controller/access/accesstest"
 	"github.com/fray-ml/fray/controller/caller"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -21,7 +22,7 @@ import (
 // and host death; registering for an ended task fails.
 func TestFact22EndpointsLiveAsLongAsTheirTask(t *testing.T) {
 	changed := func(change func(*state.Job)) *state.Job {
-		j := runningJob("rl", "train", 1)
+		j := accesstest.RunningJob("rl", "train", 1)
 		j.Attempts = slices.Clone(j.Attempts)
 		change(j)
 		return j
@@ -33,7 +34,7 @@ func TestFact22EndpointsLiveAsLongAsTheirTask(t *testing.T) {
 		both bool
 	}{
 		{"nothing of it changes", []*state.Job{changed(func(j *state.Job) { j.Ready = true })}, false, false},
-		{"the attempt ends", []*state.Job{endedJob("rl", "train", 1)}, true, true},
+		{"the attempt ends", []*state.Job{accesstest.EndedJob("rl", "train", 1)}, true, true},
 		{"the task succeeds before others", []*state.Job{changed(func(j *state.Job) { j.Attempts[0].Tasks[0].State = schema.TaskSucceeded })}, true, false},
 		{"the task's host dies", []*state.Job{changed(func(j *state.Job) { j.Attempts[0].Tasks[0].State = schema.TaskWorkerFailed })}, true, false},
 		{"the gang is stopped for a dead host", []*state.Job{changed(func(j *state.Job) { j.Attempts[0].StopGeneration = 5 })}, true, true},
@@ -47,7 +48,7 @@ func TestFact22EndpointsLiveAsLongAsTheirTask(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRegistrar(t, storetest.NewMemory(), 1, runningJob("rl", "train", 1))
+				r := newRegistrar(t, storetest.NewMemory(), 1, accesstest.RunningJob("rl", "train", 1))
 				defer r.lose()
 				job := asJob(t, "rl", "train", 1)
 				id := r.mustRegister(job, t, &clusterapi.RegisterRequest{Name: "zero"})
@@ -59,7 +60,7 @@ func TestFact22EndpointsLiveAsLongAsTheirTask(t *testing.T) {
 				if r.found(job, t, "zero") != id || r.found(job, t, "one") != other {
 					t.Fatal("they are not visible while their tasks live")
 				}
-				r.board.show(1, test.jobs...)
+				r.board.Show(1, test.jobs...)
 				synctest.Wait()
 				if got := r.found(job, t, "zero") == ""; got != test.gone {
 					t.Errorf("task 0's is gone: %v, want %v", got, test.gone)
@@ -93,7 +94,7 @@ func TestFact22EndpointsLiveAsLongAsTheirTask(t *testing.T) {
 // pools share a name.
 func TestFact23NamespacesAndUniqueNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRegistrar(t, storetest.NewMemory(), 1, runningJob("rl", "train", 1), runningJob("rl", "eval", 1), runningJob("ops", "web", 1))
+		r := newRegistrar(t, storetest.NewMemory(), 1, accesstest.RunningJob("rl", "train", 1), accesstest.RunningJob("rl", "eval", 1), accesstest.RunningJob("ops", "web", 1))
 		defer r.lose()
 		rl, eval, ops := asJob(t, "rl", "train", 1), asJob(t, "rl", "eval", 1), asJob(t, "ops", "web", 1)
 		watched := r.watching(ops, t, &clusterapi.WatchRequest{})
@@ -138,7 +139,7 @@ func TestFact23NamespacesAndUniqueNames(t *testing.T) {
 // Fact 33: a group is ready at N of M; waiting fails at once when its job has ended.
 func TestFact33WaitingForAGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRegistrar(t, storetest.NewMemory(), 1, runningJob("rl", "train", 1), runningJob("rl", "workers", 1))
+		r := newRegistrar(t, storetest.NewMemory(), 1, accesstest.RunningJob("rl", "train", 1), accesstest.RunningJob("rl", "workers", 1))
 		defer r.lose()
 		workers := asJob(t, "rl", "workers", 1)
 		w := r.watching(asJob(t, "rl", "train", 1), t, &clusterapi.WatchRequest{Name: "worker", JobId: "workers-id"})
@@ -151,9 +152,9 @@ func TestFact33WaitingForAGroup(t *testing.T) {
 				t.Errorf("the watcher is told %q of worker %d, want it at once", got, i)
 			}
 		}
-		stopping := runningJob("rl", "workers", 1)
+		stopping := accesstest.RunningJob("rl", "workers", 1)
 		stopping.Attempts[0].StopGeneration = 2 // a retry may follow
-		r.board.show(1, runningJob("rl", "train", 1), stopping)
+		r.board.Show(1, accesstest.RunningJob("rl", "train", 1), stopping)
 		if got := w.got(t); len(got) != 2 {
 			t.Errorf("the watcher is told %q, want both removed", got)
 		}
@@ -163,7 +164,7 @@ func TestFact33WaitingForAGroup(t *testing.T) {
 		default:
 		}
 		before := time.Now()
-		r.board.show(1, runningJob("rl", "train", 1), endedJob("rl", "workers", 1))
+		r.board.Show(1, accesstest.RunningJob("rl", "train", 1), accesstest.EndedJob("rl", "workers", 1))
 		if err := <-w.done; status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), "job workers-id has ended: failed: exit 1") {
 			t.Errorf("the wait ended with %v, want FAILED_PRECONDITION and why", err)
 		}

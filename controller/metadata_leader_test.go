@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/controller/access/accesstest"
 	"github.com/fray-ml/fray/state/store"
 	"github.com/fray-ml/fray/state/store/storetest"
 )
@@ -38,7 +39,7 @@ func (p *puts) Put(ctx context.Context, key string, data []byte, want store.Gene
 func TestManyRegistrationsAreFewWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &puts{Memory: storetest.NewMemory()}
-		r := newRegistrar(t, s, 1, runningJob("rl", "train", 1))
+		r := newRegistrar(t, s, 1, accesstest.RunningJob("rl", "train", 1))
 		defer r.lose()
 		job := asJob(t, "rl", "train", 1)
 		s.times = nil
@@ -75,7 +76,7 @@ func TestAcknowledgedOnceSaved(t *testing.T) {
 			}
 			return nil
 		}}
-		r := newRegistrar(t, s, 1, runningJob("rl", "train", 1))
+		r := newRegistrar(t, s, 1, accesstest.RunningJob("rl", "train", 1))
 		defer r.lose()
 		gate.Lock()
 		fail = errors.New("disk full")
@@ -120,7 +121,7 @@ func TestLostReply(t *testing.T) {
 			}
 			return nil
 		}}
-		r := newRegistrar(t, s, 1, runningJob("rl", "train", 1))
+		r := newRegistrar(t, s, 1, accesstest.RunningJob("rl", "train", 1))
 		defer r.lose()
 		for i := range 5 {
 			r.mustRegister(asJob(t, "rl", "train", 1), t, &clusterapi.RegisterRequest{Name: fmt.Sprint("x", i)})
@@ -137,21 +138,21 @@ func TestNextLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := storetest.NewMemory()
 		train, eval := asJob(t, "rl", "train", 1), asJob(t, "rl", "eval", 1)
-		old := newRegistrar(t, s, 1, runningJob("rl", "train", 1), runningJob("rl", "eval", 1))
+		old := newRegistrar(t, s, 1, accesstest.RunningJob("rl", "train", 1), accesstest.RunningJob("rl", "eval", 1))
 		defer old.lose()
 		kept := old.mustRegister(train, t, &clusterapi.RegisterRequest{Name: "kept", RequestId: "r1", Metadata: map[string]string{"k": "v"}, Unique: true})
 		old.mustRegister(eval, t, &clusterapi.RegisterRequest{Name: "gone"})
 
-		next := &registrar{metadataServer: newMetadataServer(s, slog.New(slog.DiscardHandler), time.Now), board: newBoard()}
-		next.board.show(1, runningJob("rl", "train", 1), runningJob("rl", "eval", 1)) // of an earlier term
-		lease, lose := newTestLease(t, 2)
+		next := &registrar{metadataServer: newMetadataServer(s, slog.New(slog.DiscardHandler), time.Now), board: accesstest.NewFixed()}
+		next.board.Show(1, accesstest.RunningJob("rl", "train", 1), accesstest.RunningJob("rl", "eval", 1)) // of an earlier term
+		lease, lose := accesstest.NewLease(t, 2)
 		defer lose()
 		next.lead(lease, next.board)
 		synctest.Wait()
 		if _, err := next.Lookup(train, &clusterapi.LookupRequest{Name: "kept"}); status.Code(err) != codes.Unavailable {
 			t.Errorf("before the loop has looked: %v, want UNAVAILABLE", err)
 		}
-		next.board.show(2, runningJob("rl", "train", 1), endedJob("rl", "eval", 1))
+		next.board.Show(2, accesstest.RunningJob("rl", "train", 1), accesstest.EndedJob("rl", "eval", 1))
 		synctest.Wait()
 		got, err := next.Lookup(train, &clusterapi.LookupRequest{Name: "kept"})
 		if err != nil || got.GetActorId() != kept || got.GetMetadata()["k"] != "v" {
@@ -184,7 +185,7 @@ func TestWriteDuringTakeOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := storetest.NewMemory()
 		job := asJob(t, "rl", "train", 1)
-		old := newRegistrar(t, memory, 1, runningJob("rl", "train", 1))
+		old := newRegistrar(t, memory, 1, accesstest.RunningJob("rl", "train", 1))
 		defer old.lose()
 		between := false
 		s := &storetest.Faulty{Store: memory, Before: func(op storetest.Op, _ string) error {
@@ -194,7 +195,7 @@ func TestWriteDuringTakeOver(t *testing.T) {
 			}
 			return nil
 		}}
-		next := newRegistrar(t, s, 2, runningJob("rl", "train", 1))
+		next := newRegistrar(t, s, 2, accesstest.RunningJob("rl", "train", 1))
 		defer next.lose()
 		if !between || next.found(job, t, "x") == "" {
 			t.Error("what the old leader acknowledged is lost")
@@ -206,8 +207,8 @@ func TestWriteDuringTakeOver(t *testing.T) {
 func TestOlderEpochStaysSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := storetest.NewMemory()
-		newRegistrar(t, s, 5, runningJob("rl", "train", 1)).lose()
-		stale := newRegistrar(t, s, 4, runningJob("rl", "train", 1))
+		newRegistrar(t, s, 5, accesstest.RunningJob("rl", "train", 1)).lose()
+		stale := newRegistrar(t, s, 4, accesstest.RunningJob("rl", "train", 1))
 		defer stale.lose()
 		if _, err := stale.Lookup(asUser(t), &clusterapi.LookupRequest{Name: "x", Namespace: "rl"}); status.Code(err) != codes.Unavailable {
 			t.Errorf("got %v, want UNAVAILABLE", err)

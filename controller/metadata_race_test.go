@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/controller/access/accesstest"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store/storetest"
 )
@@ -17,7 +18,7 @@ import (
 // Fact 34: many who ask for one thing at the same time, and say to keep what is
 // there, get the same one.
 func TestFact34ARaceYieldsOneJob(t *testing.T) {
-	r := newRig(t, localStack())
+	r := newRig(t, accesstest.LocalStack())
 	const racers = 20
 	answers, made := make([]*clusterapi.LaunchResponse, racers), 0
 	var all sync.WaitGroup
@@ -91,7 +92,7 @@ func racerName(i int) string { return fmt.Sprintf("racer-%d", i) }
 func runningJobs(namespace string, n int) []*state.Job {
 	all := make([]*state.Job, n)
 	for i := range all {
-		all[i] = runningJob(namespace, racerName(i), 1)
+		all[i] = accesstest.RunningJob(namespace, racerName(i), 1)
 	}
 	return all
 }

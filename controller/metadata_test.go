@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/controller/access/accesstest"
 	"github.com/fray-ml/fray/controller/caller"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
@@ -27,18 +28,18 @@ import (
 // registrar is a metadata server that leads in a test.
 type registrar struct {
 	*metadataServer
-	board *board
+	board *accesstest.Fixed
 	lose  context.CancelFunc // the lease
 }
 
 // newRegistrar leads under an epoch once jobs are seen.
 func newRegistrar(t *testing.T, s store.Store, epoch uint64, jobs ...*state.Job) *registrar {
 	t.Helper()
-	r := &registrar{metadataServer: newMetadataServer(s, slog.New(slog.DiscardHandler), time.Now), board: newBoard()}
-	lease, lose := newTestLease(t, epoch)
+	r := &registrar{metadataServer: newMetadataServer(s, slog.New(slog.DiscardHandler), time.Now), board: accesstest.NewFixed()}
+	lease, lose := accesstest.NewLease(t, epoch)
 	r.lose = lose
 	r.lead(lease, r.board)
-	r.board.show(epoch, jobs...)
+	r.board.Show(epoch, jobs...)
 	synctest.Wait()
 	return r
 }
@@ -128,7 +129,7 @@ func (w *watchStream) got(t *testing.T) []string {
 
 func TestExpiresUnlessRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRegistrar(t, storetest.NewMemory(), 1, runningJob("rl", "train", 1))
+		r := newRegistrar(t, storetest.NewMemory(), 1, accesstest.RunningJob("rl", "train", 1))
 		defer r.lose()
 		job := asJob(t, "rl", "train", 1)
 		in := &clusterapi.RegisterRequest{Name: "x", Ttl: durationpb.New(10 * time.Second)}
@@ -183,7 +184,7 @@ func TestRegisterRefuses(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRegistrar(t, storetest.NewMemory(), 1, runningJob("rl", "train", 1), endedJob("rl", "done", 1))
+				r := newRegistrar(t, storetest.NewMemory(), 1, accesstest.RunningJob("rl", "train", 1), accesstest.EndedJob("rl", "done", 1))
 				defer r.lose()
 				ctx := asJob(t, "rl", "train", 1)
 				if test.user {
@@ -212,7 +213,7 @@ func TestRegisterRefuses(t *testing.T) {
 func TestUnregister(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := storetest.NewMemory()
-		r := newRegistrar(t, s, 1, runningJob("rl", "train", 1), runningJob("rl", "eval", 1))
+		r := newRegistrar(t, s, 1, accesstest.RunningJob("rl", "train", 1), accesstest.RunningJob("rl", "eval", 1))
 		defer r.lose()
 		train, eval := asJob(t, "rl", "train", 1), asJob(t, "rl", "eval", 1)
 		id := r.mustRegister(train, t, &clusterapi.RegisterRequest{Name: "x"})
@@ -237,7 +238,7 @@ func TestUnregister(t *testing.T) {
 
 func TestReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRegistrar(t, storetest.NewMemory(), 1, runningJob("rl", "train", 1))
+		r := newRegistrar(t, storetest.NewMemory(), 1, accesstest.RunningJob("rl", "train", 1))
 		defer r.lose()
 		job := asJob(t, "rl", "train", 1)
 		for _, name := range []string{"b/1", "a", "b/0", "c"} {

@@ -14,6 +14,7 @@ import (
 	"github.com/fray-ml/fray/controller/access"
 	"github.com/fray-ml/fray/controller/badrequest"
 	"github.com/fray-ml/fray/controller/jobs"
+	"github.com/fray-ml/fray/controller/registry"
 	"github.com/fray-ml/fray/sleep"
 	"github.com/fray-ml/fray/state"
 )
@@ -28,9 +29,9 @@ type directory struct {
 	now   func() time.Time
 
 	mu    sync.RWMutex
-	reg   *registry
-	byJob map[string]map[*watcher]struct{} // watchers that end with a job, by its id
-	timer chan struct{}                    // holds one token when an earlier expiry may have come
+	reg   *registry.Registry
+	byJob map[string]map[*registry.Watcher]struct{} // watchers that end with a job, by its id
+	timer chan struct{}                             // holds one token when an earlier expiry may have come
 
 	saving sync.Mutex
 	saved  uint64        // version
@@ -47,14 +48,14 @@ func (m *metadataServer) lead(lease access.Lease, views access.Views) { go m.run
 // until the lease ends.
 func (m *metadataServer) run(lease access.Lease, views access.Views) {
 	ctx := lease.Context()
-	saver := &endpointSaver{store: m.store, epoch: lease.Epoch()}
+	saver := registry.NewSaver(m.store, lease.Epoch())
 	found, err := m.takeOver(ctx, saver)
 	if err != nil {
 		return // the lease has ended, or soon does
 	}
 	dir := &directory{
-		ctx: ctx, views: views, epoch: lease.Epoch(), now: m.now, reg: newRegistry(found, m.now()),
-		byJob: map[string]map[*watcher]struct{}{}, timer: make(chan struct{}, 1), moved: make(chan struct{}), dirty: make(chan struct{}, 1),
+		ctx: ctx, views: views, epoch: lease.Epoch(), now: m.now, reg: registry.NewRegistry(found, m.now()),
+		byJob: map[string]map[*registry.Watcher]struct{}{}, timer: make(chan struct{}, 1), moved: make(chan struct{}), dirty: make(chan struct{}, 1),
 	}
 	if dir.firstView() != nil {
 		return
@@ -73,13 +74,13 @@ func (m *metadataServer) run(lease access.Lease, views access.Views) {
 }
 
 // takeOver reads what the last leader saved, however long that takes.
-func (m *metadataServer) takeOver(ctx context.Context, saver *endpointSaver) ([]*endpoint, error) {
+func (m *metadataServer) takeOver(ctx context.Context, saver *registry.EndpointSaver) ([]*registry.Endpoint, error) {
 	for failures := 0; ; {
-		found, err := saver.take(ctx)
+		found, err := saver.Take(ctx)
 		switch {
 		case err == nil:
 			return found, nil
-		case ctx.Err() != nil || errors.Is(err, errFenced):
+		case ctx.Err() != nil || errors.Is(err, registry.ErrFenced):
 			return nil, err
 		}
 		failures++
@@ -133,11 +134,11 @@ func (d *directory) prune() {
 		return
 	}
 	table := d.jobs.Of(v.Doc)
-	d.changedLocked(d.reg.prune(func(e *endpoint) bool { return ended(table.ByID(e.JobID), e.Attempt, e.Task) == "" }))
+	d.changedLocked(d.reg.Prune(func(e *registry.Endpoint) bool { return ended(table.ByID(e.JobID), e.Attempt, e.Task) == "" }))
 	for id, watchers := range d.byJob {
 		if err := overError(table.ByID(id)); err != nil {
 			for w := range watchers {
-				w.fail(err)
+				w.Fail(err)
 			}
 		}
 	}
@@ -180,7 +181,7 @@ func overError(j *state.Job) error {
 }
 
 // register makes an endpoint known, and returns the version to wait for.
-func (d *directory) register(in endpoint) (string, uint64, error) {
+func (d *directory) register(in registry.Endpoint) (string, uint64, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	v := d.view() // not older than what was pruned by
@@ -191,26 +192,26 @@ func (d *directory) register(in endpoint) (string, uint64, error) {
 	if err := admit(&in, j); err != nil {
 		return "", 0, err
 	}
-	e, change, err := d.reg.register(in, newActorID(), d.now())
+	e, change, err := d.reg.Register(in, newActorID(), d.now())
 	switch {
-	case errors.Is(err, errNameTaken):
+	case errors.Is(err, registry.ErrNameTaken):
 		return "", 0, status.Errorf(codes.AlreadyExists, "name: %v", err)
-	case errors.Is(err, errNotOwn):
+	case errors.Is(err, registry.ErrNotOwn):
 		return "", 0, status.Errorf(codes.PermissionDenied, "actor_id: %v", err)
-	case errors.Is(err, errTooMany):
+	case errors.Is(err, registry.ErrTooMany):
 		return "", 0, status.Error(codes.ResourceExhausted, err.Error())
 	case err != nil:
 		return "", 0, badrequest.Fields(map[string]string{"actor_id": err.Error()})
 	}
 	d.changedLocked(change)
-	if !e.expires.IsZero() && e.expires.Equal(d.reg.nextExpiry()) {
+	if !e.Expires.IsZero() && e.Expires.Equal(d.reg.NextExpiry()) {
 		nudge(d.timer)
 	}
-	return e.ID, d.reg.version, nil
+	return e.ID, d.reg.Version(), nil
 }
 
 // admit completes a registration by its job, or says why that has none.
-func admit(in *endpoint, j *state.Job) error {
+func admit(in *registry.Endpoint, j *state.Job) error {
 	switch {
 	case in.JobID == "":
 		return badrequest.Fields(map[string]string{"job_id": "say which: a user's endpoint belongs to a job too, and lives as long as its task"})
@@ -234,67 +235,67 @@ func admit(in *endpoint, j *state.Job) error {
 func (d *directory) unregister(id, job string) (uint64, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	change, err := d.reg.unregister(id, job)
+	change, err := d.reg.Unregister(id, job)
 	d.changedLocked(change)
-	return d.reg.version, err
+	return d.reg.Version(), err
 }
 
 // changedLocked tells watchers and has the change saved.
-func (d *directory) changedLocked(change delta) {
-	if change.empty() {
+func (d *directory) changedLocked(change registry.Delta) {
+	if change.Empty() {
 		return
 	}
-	d.reg.publish(change)
+	d.reg.Publish(change)
 	nudge(d.dirty)
 }
 
 // watch adds a watcher; it is told of everything from now on.
-func (d *directory) watch(w *watcher) error {
+func (d *directory) watch(w *registry.Watcher) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if w.job != "" {
+	if w.Job != "" {
 		var j *state.Job
 		if v := d.view(); v != nil {
-			j = d.jobs.Of(v.Doc).ByID(w.job)
+			j = d.jobs.Of(v.Doc).ByID(w.Job)
 		}
-		if j == nil || j.Spec.Namespace != w.namespace {
-			return status.Errorf(codes.NotFound, "job_id: no job %s in namespace %q", w.job, w.namespace)
+		if j == nil || j.Spec.Namespace != w.Namespace {
+			return status.Errorf(codes.NotFound, "job_id: no job %s in namespace %q", w.Job, w.Namespace)
 		}
 		if err := overError(j); err != nil {
 			return err
 		}
-		if d.byJob[w.job] == nil {
-			d.byJob[w.job] = map[*watcher]struct{}{}
+		if d.byJob[w.Job] == nil {
+			d.byJob[w.Job] = map[*registry.Watcher]struct{}{}
 		}
-		d.byJob[w.job][w] = struct{}{}
+		d.byJob[w.Job][w] = struct{}{}
 	}
-	d.reg.watch(w)
+	d.reg.Watch(w)
 	return nil
 }
 
-func (d *directory) unwatch(w *watcher) {
+func (d *directory) unwatch(w *registry.Watcher) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.reg.unwatch(w)
-	delete(d.byJob[w.job], w)
-	if len(d.byJob[w.job]) == 0 {
-		delete(d.byJob, w.job)
+	d.reg.Unwatch(w)
+	delete(d.byJob[w.Job], w)
+	if len(d.byJob[w.Job]) == 0 {
+		delete(d.byJob, w.Job)
 	}
 }
 
 // take is what a watcher is to be sent.
-func (d *directory) take(w *watcher) (*clusterapi.WatchResponse, error) {
+func (d *directory) take(w *registry.Watcher) (*clusterapi.WatchResponse, error) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	return w.take(func() []*endpoint { return d.reg.seen(w) })
+	return w.Take(func() []*registry.Endpoint { return d.reg.Seen(w) })
 }
 
 // expires forgets what was not renewed.
 func (d *directory) expires() {
 	for {
 		d.mu.Lock()
-		d.changedLocked(d.reg.expire(d.now()))
-		next := d.reg.nextExpiry()
+		d.changedLocked(d.reg.Expire(d.now()))
+		next := d.reg.NextExpiry()
 		d.mu.Unlock()
 		if next.IsZero() {
 			next = d.now().Add(time.Hour)
@@ -322,7 +323,7 @@ func nudge(c chan struct{}) {
 
 // saves writes what has changed, many changes at once, until the lease ends or
 // somebody else has written.
-func (d *directory) saves(saver *endpointSaver, interval time.Duration) error {
+func (d *directory) saves(saver *registry.EndpointSaver, interval time.Duration) error {
 	failures := 0
 	for {
 		select {
@@ -331,16 +332,16 @@ func (d *directory) saves(saver *endpointSaver, interval time.Duration) error {
 			return nil
 		}
 		d.mu.RLock()
-		all, version := d.reg.all(), d.reg.version
+		all, version := d.reg.All(), d.reg.Version()
 		d.mu.RUnlock()
-		err := saver.save(d.ctx, all)
+		err := saver.Save(d.ctx, all)
 		switch {
 		case err == nil:
 			failures = 0
 			d.settle(version, nil)
 			sleep.For(d.ctx, interval)
 			continue
-		case errors.Is(err, errFenced):
+		case errors.Is(err, registry.ErrFenced):
 			d.settle(0, err)
 			return err
 		case d.ctx.Err() != nil:

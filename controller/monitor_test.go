@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/controller/access/accesstest"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
@@ -82,13 +83,13 @@ func (r *rig) twice() string {
 	r.wrote(id, 1, 1, "first of 1\n")
 	r.wrote(id, 2, 0, "again\n")
 	r.wrote(id, 2, 1, "", "and again\n")
-	r.end(id, schema.TaskFailed)
+	r.End(id, schema.TaskFailed)
 	r.until(id, "failed", func(j *state.Job) bool { return j.Status == schema.JobFailed && j.Attempt == 2 })
 	return id
 }
 
 func TestMonitorOfTheStore(t *testing.T) {
-	r := newRig(t, localStack())
+	r := newRig(t, accesstest.LocalStack())
 	id := r.twice()
 	whole := r.monitor(r.user(), &clusterapi.MonitorRequest{JobId: id})
 	want := map[string]string{"1/0": "one\ntwo\nthree\nfour", "1/1": "first of 1\n", "2/0": "again\n", "2/1": "and again\n"}
@@ -125,7 +126,7 @@ func TestMonitorOfTheStore(t *testing.T) {
 }
 
 func TestMonitorOfParts(t *testing.T) {
-	r := newRig(t, localStack())
+	r := newRig(t, accesstest.LocalStack())
 	id := r.twice()
 	no, yes := false, true
 	attempt, task, third := int32(1), int32(0), int32(3)
@@ -232,9 +233,7 @@ func (r *rig) onHosts(h clusterapi.HostServer) {
 		server.Stop()
 		<-done
 	})
-	r.mu.Lock()
-	r.api = "host:1"
-	r.mu.Unlock()
+	r.ServeAPI("host:1")
 	r.server.Hosts = func(_ context.Context, report *state.HostReport) (HostConn, error) {
 		if report.API != "host:1" || report.Fingerprint != "f" {
 			return nil, fmt.Errorf("no agent at %s", report.API)
@@ -246,7 +245,7 @@ func (r *rig) onHosts(h clusterapi.HostServer) {
 
 // TestMonitorLive: lines come from the host while the task runs, then the end.
 func TestMonitorLive(t *testing.T) {
-	r := newRig(t, localStack())
+	r := newRig(t, accesstest.LocalStack())
 	h := newTestHost()
 	r.onHosts(h)
 	id := r.launch(r.user(), command("a"))
@@ -267,7 +266,7 @@ func TestMonitorLive(t *testing.T) {
 	if m, err := stream.Recv(); err != nil || string(m.GetData()) != "end" {
 		t.Fatalf("third = %v, %v", m, err)
 	}
-	r.end(id, schema.TaskSucceeded)
+	r.End(id, schema.TaskSucceeded)
 	m, err := stream.Recv()
 	if err != nil || m.GetJob().GetStatus() != clusterapi.JobStatus_JOB_STATUS_SUCCEEDED {
 		t.Fatalf("last = %v, %v", m, err)
@@ -283,7 +282,7 @@ func TestMonitorLive(t *testing.T) {
 // TestMonitorOfAHostThatComesBack: a stream that breaks off is resumed at the
 // byte where it broke off.
 func TestMonitorOfAHostThatComesBack(t *testing.T) {
-	r := newRig(t, localStack())
+	r := newRig(t, accesstest.LocalStack())
 	h := newTestHost()
 	h.breaks = true
 	r.onHosts(h)
@@ -303,7 +302,7 @@ func TestMonitorOfAHostThatComesBack(t *testing.T) {
 	h.mu.Unlock()
 	r.eventually("the host is asked again", func() bool { return asked() > 1 })
 	h.write("ee\nfour", true)
-	r.end(id, schema.TaskSucceeded)
+	r.End(id, schema.TaskSucceeded)
 	if w := <-got; w.err != nil || w.by["1/0"] != "one\ntwo\nthree\nfour" {
 		t.Errorf("got %q, %v", w.by["1/0"], w.err)
 	}
@@ -314,7 +313,7 @@ func TestMonitorOfAHostThatComesBack(t *testing.T) {
 
 // TestMonitorRefusesGaps: a host that leaves bytes out is not believed.
 func TestMonitorRefusesGaps(t *testing.T) {
-	r := newRig(t, localStack())
+	r := newRig(t, accesstest.LocalStack())
 	h := newTestHost()
 	h.gap = 4
 	r.onHosts(h)
@@ -330,7 +329,7 @@ func TestMonitorRefusesGaps(t *testing.T) {
 		defer h.mu.Unlock()
 		return len(h.asked) > 0
 	})
-	r.end(id, schema.TaskSucceeded)
+	r.End(id, schema.TaskSucceeded)
 	if w := <-got; w.err != nil || w.by["1/0"] != "one\ntwo\n" {
 		t.Errorf("got %q, %v", w.by["1/0"], w.err)
 	}
@@ -339,7 +338,7 @@ func TestMonitorRefusesGaps(t *testing.T) {
 // TestMonitorOfALostHost: what the host cannot say any more, the store does,
 // and nothing comes twice.
 func TestMonitorOfALostHost(t *testing.T) {
-	r := newRig(t, localStack())
+	r := newRig(t, accesstest.LocalStack())
 	h := newTestHost()
 	h.breaks = true
 	r.onHosts(h)
@@ -354,7 +353,7 @@ func TestMonitorOfALostHost(t *testing.T) {
 		return len(h.asked) > 0
 	})
 	r.wrote(id, 1, 0, "one\ntwo\nthree\n", "four\n")
-	r.end(id, schema.TaskSucceeded)
+	r.End(id, schema.TaskSucceeded)
 	if w := <-got; w.err != nil || w.by["1/0"] != "one\ntwo\nthree\nfour\n" || w.job.GetStatus() != clusterapi.JobStatus_JOB_STATUS_SUCCEEDED {
 		t.Errorf("got %q, %v, %v", w.by["1/0"], w.job, w.err)
 	}

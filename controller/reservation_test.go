@@ -10,6 +10,7 @@ import (
 
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/controller/access"
+	"github.com/fray-ml/fray/controller/access/accesstest"
 	"github.com/fray-ml/fray/controller/caller"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -26,7 +27,7 @@ func poolConfig(name string, least, most int32) *clusterapi.ReservationConfig {
 // TestFlexibleReservation is use case 5: slices of a launched reservation are
 // seen as they come, and jobs of its namespace that ask for that TPU draw from it.
 func TestFlexibleReservation(t *testing.T) {
-	r := newRig(t, localStack())
+	r := newRig(t, accesstest.LocalStack())
 	lead := command("flex/lead")
 	lead.Namespace = "rl"
 	leadID := r.launch(r.user(), lead)
@@ -103,7 +104,7 @@ func TestFlexibleReservation(t *testing.T) {
 }
 
 func TestReservationRefusals(t *testing.T) {
-	stack := localStack()
+	stack := accesstest.LocalStack()
 	stack.Reservations = []schema.Reservation{{
 		Addr: schema.Address{Kind: schema.KindReservation, Name: "declared"}, Provider: schema.ProviderLocal,
 		Min: schema.Capacity{TPU: "v5litepod-4", Slices: 1}, Max: schema.Capacity{TPU: "v5litepod-4", Slices: 1},
@@ -171,7 +172,7 @@ func TestReservationRefusals(t *testing.T) {
 
 // TestReservationGoesWithItsParent: like jobs, unless it is detached.
 func TestReservationGoesWithItsParent(t *testing.T) {
-	r := newRig(t, localStack())
+	r := newRig(t, accesstest.LocalStack())
 	id := r.launch(r.user(), command("lead"))
 	r.running(id)
 	kept := poolConfig("kept", 1, 1)
@@ -185,7 +186,7 @@ func TestReservationGoesWithItsParent(t *testing.T) {
 	if err != nil || len(list.GetReservations()) != 2 {
 		t.Errorf("ListReservations = %v, %v", list, err)
 	}
-	r.end(id, schema.TaskSucceeded)
+	r.End(id, schema.TaskSucceeded)
 	r.until(id, "ended", func(j *state.Job) bool { return j.Status.Ended() })
 	err = access.Await(r.user(), r.server.State, func(*access.View) bool {
 		list, err := r.client.ListReservations(r.user(), &clusterapi.ListReservationsRequest{Namespace: "lead"})

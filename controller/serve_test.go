@@ -16,6 +16,7 @@ import (
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/clusterapi/dial"
 	"github.com/fray-ml/fray/clusterapi/token"
+	"github.com/fray-ml/fray/controller/access/accesstest"
 )
 
 func TestLeading(t *testing.T) {
@@ -40,7 +41,7 @@ func TestLeading(t *testing.T) {
 		t.Errorf("health is %s before it leads", got)
 	}
 
-	lease, lose := newTestLease(t, 1)
+	lease, lose := accesstest.NewLease(t, 1)
 	o.lead(lease, o.board)
 	if _, err := poll(t, user); err != nil {
 		t.Errorf("leading: %v", err)
@@ -78,12 +79,12 @@ func TestLeading(t *testing.T) {
 		}
 	})
 	t.Run("a lease that has lapsed unnoticed", func(t *testing.T) {
-		lease, _ := newTestLease(t, 2)
+		lease, _ := accesstest.NewLease(t, 2)
 		o.lead(lease, o.board)
 		if _, err := poll(t, user); err != nil {
 			t.Errorf("leading again: %v", err)
 		}
-		lease.invalidate()
+		lease.Invalidate()
 		notLeading()
 	})
 }
@@ -91,8 +92,8 @@ func TestLeading(t *testing.T) {
 // An attempt's calls end with it; one that the loop has not seen yet waits.
 func TestCallsFollowTheAttempt(t *testing.T) {
 	o := newOutpost(t)
-	lease, _ := newTestLease(t, 3)
-	o.board.show(2) // what an earlier term left says nothing
+	lease, _ := accesstest.NewLease(t, 3)
+	o.board.Show(2) // what an earlier term left says nothing
 	if err := newAttempts(o.board, 3).check(o.board.View(), attemptKey{"train-id", 2}); !errors.Is(err, errUnseen) {
 		t.Errorf("by an earlier term's view: %v, want %v", err, errUnseen)
 	}
@@ -103,9 +104,9 @@ func TestCallsFollowTheAttempt(t *testing.T) {
 		_, err := clusterapi.NewClusterClient(job).Poll(callContext(t), &clusterapi.PollRequest{})
 		polled <- err
 	}()
-	waiting := runningJob("rl", "train", 1)
-	o.board.show(3, waiting)
-	o.board.show(3, runningJob("rl", "train", 2))
+	waiting := accesstest.RunningJob("rl", "train", 1)
+	o.board.Show(3, waiting)
+	o.board.Show(3, accesstest.RunningJob("rl", "train", 2))
 	if err := <-polled; err != nil {
 		t.Errorf("the call of an attempt that was seen a moment later: %v", err)
 	}
@@ -123,14 +124,14 @@ func TestCallsFollowTheAttempt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stopping := runningJob("rl", "train", 2)
+	stopping := accesstest.RunningJob("rl", "train", 2)
 	stopping.Attempts[0].StopGeneration = 9
-	o.board.show(3, stopping)
+	o.board.Show(3, stopping)
 	if _, err := poll(t, job); err != nil {
 		t.Errorf("an attempt that is being stopped may say goodbye, got %v", err)
 	}
 	o.log.take()
-	o.board.show(3, endedJob("rl", "train", 2))
+	o.board.Show(3, accesstest.EndedJob("rl", "train", 2))
 	if err := <-ended; status.Code(err) != codes.Unauthenticated || !strings.Contains(err.Error(), "the job has ended") {
 		t.Errorf("the call ended with %v", err)
 	}
@@ -142,7 +143,7 @@ func TestCallsFollowTheAttempt(t *testing.T) {
 
 func TestServerErrors(t *testing.T) {
 	o := newOutpost(t)
-	lease, _ := newTestLease(t, 1)
+	lease, _ := accesstest.NewLease(t, 1)
 	o.lead(lease, o.board)
 	user := clusterapi.NewClusterClient(o.as(t, userClaims(token.UserLife)))
 	t.Run("a panic", func(t *testing.T) {
@@ -188,7 +189,7 @@ func TestServerErrors(t *testing.T) {
 // Streams end at once when the process does, other calls within the grace.
 func TestStop(t *testing.T) {
 	o := newOutpost(t)
-	lease, _ := newTestLease(t, 1)
+	lease, _ := accesstest.NewLease(t, 1)
 	o.lead(lease, o.board)
 	user := o.as(t, userClaims(token.UserLife))
 	watch, err := clusterapi.NewMetadataClient(user).Watch(callContext(t), &clusterapi.WatchRequest{})

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/sha256"
-	"errors"
 	"log/slog"
 	"net"
 	"slices"
@@ -21,97 +20,9 @@ import (
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/clusterapi/dial"
 	"github.com/fray-ml/fray/clusterapi/token"
-	"github.com/fray-ml/fray/controller/access"
+	"github.com/fray-ml/fray/controller/access/accesstest"
 	"github.com/fray-ml/fray/controller/caller"
-	"github.com/fray-ml/fray/schema"
-	"github.com/fray-ml/fray/state"
-	"github.com/fray-ml/fray/state/store"
 )
-
-// board is a desk whose views a test pins up.
-type board struct {
-	mu      sync.Mutex
-	view    *access.View
-	changed chan struct{}
-}
-
-var _ access.State = (*board)(nil)
-
-func newBoard() *board { return &board{changed: make(chan struct{})} }
-
-func (b *board) View() *access.View {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.view
-}
-
-func (b *board) Changed() <-chan struct{} {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.changed
-}
-
-func (b *board) Do(context.Context, access.Change) error {
-	return errors.New("a board takes no changes")
-}
-
-// show pins up a view of jobs under an epoch.
-func (b *board) show(epoch uint64, jobs ...*state.Job) {
-	doc := &state.Document{Jobs: map[schema.Address]*state.Job{}}
-	for _, j := range jobs {
-		doc.Jobs[j.Spec.Addr] = j
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.view = &access.View{Doc: doc, Lease: store.Lease{Epoch: epoch}}
-	close(b.changed)
-	b.changed = make(chan struct{})
-}
-
-// runningJob is one whose attempt of a number runs with two tasks.
-func runningJob(namespace, name string, attempt int) *state.Job {
-	addr := schema.LaunchedAddress(schema.KindJob, namespace, "", name)
-	return &state.Job{
-		ID: name + "-id", Spec: &schema.Job{Addr: addr, Namespace: namespace, User: "bob"}, Status: schema.JobRunning, Attempt: attempt,
-		Attempts: []state.Attempt{{Number: attempt, Tasks: []state.Task{{Slice: testSlice, State: schema.TaskRunning}, {Slice: testSlice, Host: 1, State: schema.TaskRunning}}}},
-	}
-}
-
-// endedJob is the same after its attempt.
-func endedJob(namespace, name string, attempt int) *state.Job {
-	j := runningJob(namespace, name, attempt)
-	j.Status, j.Reason, j.Attempts[0].Outcome = schema.JobFailed, "exit 1", schema.TaskFailed
-	return j
-}
-
-// testLease is a lease that a test ends.
-type testLease struct {
-	ctx   context.Context
-	epoch uint64
-	mu    sync.Mutex
-	err   error
-}
-
-func newTestLease(t *testing.T, epoch uint64) (*testLease, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(t.Context())
-	return &testLease{ctx: ctx, epoch: epoch}, cancel
-}
-
-func (l *testLease) Context() context.Context { return l.ctx }
-
-func (l *testLease) Epoch() uint64 { return l.epoch }
-
-func (l *testLease) Valid() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.err
-}
-
-func (l *testLease) invalidate() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.err = store.ErrLeaseLost
-}
 
 // logbook keeps what was logged.
 type logbook struct {
@@ -169,11 +80,8 @@ func roleOf(s token.Subject) token.ID {
 		return token.ID{Role: token.RoleLeader}
 	case token.SubjectJob, token.SubjectHost:
 	}
-	return token.ID{Role: token.RoleHost, Slice: testSlice}
+	return token.ID{Role: token.RoleHost, Slice: accesstest.Slice}
 }
-
-// testSlice is where the jobs of the tests run.
-const testSlice = "s"
 
 // mint makes a token under a key that is published.
 func (o *outpost) mint(t testing.TB, c token.Claims) string {
@@ -242,7 +150,7 @@ func (e *echo) Pause(context.Context, *clusterapi.PauseRequest) (*clusterapi.Pau
 // outpost is a server under test and what belongs to it.
 type outpost struct {
 	*server
-	board       *board
+	board       *accesstest.Fixed
 	log         *logbook
 	signers     []*token.Signer
 	fingerprint string
@@ -251,7 +159,7 @@ type outpost struct {
 
 func newOutpost(t *testing.T) *outpost {
 	t.Helper()
-	o := &outpost{board: newBoard(), log: &logbook{}, echo: &echo{entered: make(chan struct{}, 10)}}
+	o := &outpost{board: accesstest.NewFixed(), log: &logbook{}, echo: &echo{entered: make(chan struct{}, 10)}}
 	for _, s := range []token.Subject{token.SubjectUser, token.SubjectController, token.SubjectJob} {
 		o.signers = append(o.signers, signer(t, "k", "abc", roleOf(s)))
 	}

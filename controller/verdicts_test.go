@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/controller/access/accesstest"
 )
 
 // A cluster and the Python package's LocalCluster take and refuse the same requests: the table is
@@ -28,7 +29,7 @@ func TestVerdictsOfRequests(t *testing.T) {
 	if err := json.Unmarshal(data, &table); err != nil || len(table) < 50 {
 		t.Fatalf("%d requests, %v", len(table), err)
 	}
-	r := newRig(t, localStack())
+	r := newRig(t, accesstest.LocalStack())
 	for _, row := range table {
 		t.Run(row.Name, func(t *testing.T) {
 			var request clusterapi.JobRequest

@@ -1,4 +1,4 @@
-package controller
+package registry
 
 import (
 	"cmp"
@@ -8,27 +8,26 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// space is the index of one namespace: its endpoints by name, and who watches
-// which names. A change costs what the name's own watchers cost, however many
-// others there are.
+// space is the index of one namespace: its endpoints by name, and the watchers of
+// names. The cost of a change grows with the watchers of its name alone.
 type space struct {
-	byName map[string][]*endpoint // the oldest first
+	byName map[string][]*Endpoint // the oldest first
 	names  []string               // sorted
 
-	exact    map[string]map[*watcher]struct{}
-	prefixes map[string]map[*watcher]struct{}
+	exact    map[string]map[*Watcher]struct{}
+	prefixes map[string]map[*Watcher]struct{}
 }
 
 func newSpace() *space {
 	return &space{
-		byName: map[string][]*endpoint{},
-		exact:  map[string]map[*watcher]struct{}{}, prefixes: map[string]map[*watcher]struct{}{},
+		byName: map[string][]*Endpoint{},
+		exact:  map[string]map[*Watcher]struct{}{}, prefixes: map[string]map[*Watcher]struct{}{},
 	}
 }
 
-func compareIDs(a, b *endpoint) int { return cmp.Compare(a.ID, b.ID) }
+func compareIDs(a, b *Endpoint) int { return cmp.Compare(a.ID, b.ID) }
 
-func (s *space) insert(e *endpoint) {
+func (s *space) insert(e *Endpoint) {
 	if at, found := slices.BinarySearch(s.names, e.Name); !found {
 		s.names = slices.Insert(s.names, at, e.Name)
 	}
@@ -38,8 +37,8 @@ func (s *space) insert(e *endpoint) {
 	s.byName[e.Name] = slices.Insert(slices.Clone(list), at, e)
 }
 
-func (s *space) remove(e *endpoint) {
-	list := slices.DeleteFunc(slices.Clone(s.byName[e.Name]), func(o *endpoint) bool { return o.ID == e.ID })
+func (s *space) remove(e *Endpoint) {
+	list := slices.DeleteFunc(slices.Clone(s.byName[e.Name]), func(o *Endpoint) bool { return o.ID == e.ID })
 	if len(list) > 0 {
 		s.byName[e.Name] = list
 		return
@@ -50,7 +49,7 @@ func (s *space) remove(e *endpoint) {
 	}
 }
 
-func (s *space) swap(old, next *endpoint) {
+func (s *space) swap(old, next *Endpoint) {
 	list := slices.Clone(s.byName[old.Name])
 	if i := slices.Index(list, old); i >= 0 {
 		list[i] = next
@@ -58,18 +57,9 @@ func (s *space) swap(old, next *endpoint) {
 	s.byName[old.Name] = list
 }
 
-// newest is the endpoint of a name that registered last, nil for none.
-func (s *space) newest(name string) *endpoint {
-	list := s.byName[name]
-	if len(list) == 0 {
-		return nil
-	}
-	return list[len(list)-1]
-}
-
 // list are the endpoints whose names begin with a prefix, by name, the oldest first.
-func (s *space) list(prefix string) []*endpoint {
-	var found []*endpoint
+func (s *space) list(prefix string) []*Endpoint {
+	var found []*Endpoint
 	at, _ := slices.BinarySearch(s.names, prefix)
 	for _, name := range s.names[at:] {
 		if !strings.HasPrefix(name, prefix) {
@@ -80,14 +70,14 @@ func (s *space) list(prefix string) []*endpoint {
 	return found
 }
 
-// nearWindow bounds among how many names near ones are looked for: whoever waits
-// for a name to appear asks often.
-const nearWindow = 200
+// suggestionWindow bounds how many names are compared: clients that wait for a name
+// to appear ask often.
+const suggestionWindow = 200
 
-// near are up to three names that a misspelt one may have meant.
-func (s *space) near(name string) []string {
+// suggestions are up to three names that a misspelt one may have meant.
+func (s *space) suggestions(name string) []string {
 	at, _ := slices.BinarySearch(s.names, name)
-	candidates := slices.Clone(s.names[max(0, at-nearWindow/2):min(len(s.names), at+nearWindow/2)])
+	candidates := slices.Clone(s.names[max(0, at-suggestionWindow/2):min(len(s.names), at+suggestionWindow/2)])
 	var found []string
 	for len(found) < 3 {
 		nearest := schema.Nearest(name, candidates)
@@ -101,7 +91,7 @@ func (s *space) near(name string) []string {
 }
 
 // seenBy calls f with each watcher of a name.
-func (s *space) seenBy(name string, f func(*watcher)) {
+func (s *space) seenBy(name string, f func(*Watcher)) {
 	for w := range s.exact[name] {
 		f(w)
 	}

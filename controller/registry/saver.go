@@ -1,4 +1,4 @@
-package controller
+package registry
 
 import (
 	"context"
@@ -20,37 +20,42 @@ type endpointsObject struct {
 	// Nonce is unique to one write: it settles whether one whose reply was
 	// lost has happened.
 	Nonce     string      `json:"nonce"`
-	Endpoints []*endpoint `json:"endpoints"`
+	Endpoints []*Endpoint `json:"endpoints"`
 }
 
-// errFenced says that somebody else wrote the endpoints: this process does not
-// lead any more.
-var errFenced = errors.New("another controller has written the endpoints")
+// errFenced is the error of a write after another controller wrote the endpoints:
+// this process does not lead any more.
+var ErrFenced = errors.New("another controller has written the endpoints")
 
 // endpointSaver keeps the registry in the store. Each write replaces the one it
 // saw before, so that a leader whose lease went on writes nothing any more.
-type endpointSaver struct {
+type EndpointSaver struct {
 	store      store.Store
 	epoch      uint64
 	generation store.Generation
 	doubtful   []string // nonces of writes of which it is not known whether they happened
 }
 
+// newSaver saves under the epoch of a lease.
+func NewSaver(s store.Store, epoch uint64) *EndpointSaver {
+	return &EndpointSaver{store: s, epoch: epoch}
+}
+
 // take reads what was saved and writes it again under this epoch: from then on
 // no earlier leader can write, and what it acknowledged is here.
-func (s *endpointSaver) take(ctx context.Context) ([]*endpoint, error) {
+func (s *EndpointSaver) Take(ctx context.Context) ([]*Endpoint, error) {
 	for {
 		found, err := s.read(ctx)
 		if err != nil {
 			return nil, err
 		}
 		if found.Epoch > s.epoch {
-			return nil, fmt.Errorf("%w, under epoch %d; this one's is %d", errFenced, found.Epoch, s.epoch)
+			return nil, fmt.Errorf("%w, under epoch %d; this one's is %d", ErrFenced, found.Epoch, s.epoch)
 		}
-		switch err := s.save(ctx, found.Endpoints); {
+		switch err := s.Save(ctx, found.Endpoints); {
 		case err == nil:
 			return found.Endpoints, nil
-		case !errors.Is(err, errFenced):
+		case !errors.Is(err, ErrFenced):
 			return nil, err
 		}
 		// An earlier leader's last write was faster; it is read now.
@@ -58,7 +63,13 @@ func (s *endpointSaver) take(ctx context.Context) ([]*endpoint, error) {
 	}
 }
 
-func (s *endpointSaver) read(ctx context.Context) (endpointsObject, error) {
+// loadEndpoints reads the endpoints that a store has.
+func LoadEndpoints(ctx context.Context, s store.Store) ([]*Endpoint, error) {
+	found, err := (&EndpointSaver{store: s}).read(ctx)
+	return found.Endpoints, err
+}
+
+func (s *EndpointSaver) read(ctx context.Context) (endpointsObject, error) {
 	object, err := s.store.Get(ctx, store.EndpointsKey)
 	if errors.Is(err, store.ErrNotFound) {
 		s.generation = store.Absent
@@ -79,9 +90,9 @@ func (s *endpointSaver) read(ctx context.Context) (endpointsObject, error) {
 	return found, nil
 }
 
-// save writes the endpoints. An error that is not errFenced says nothing about
-// whether that happened; the next save finds out.
-func (s *endpointSaver) save(ctx context.Context, endpoints []*endpoint) error {
+// save writes the endpoints. After an error that is not errFenced it is not known
+// whether they were written; the next save finds out.
+func (s *EndpointSaver) Save(ctx context.Context, endpoints []*Endpoint) error {
 	out := endpointsObject{Format: endpointsFormat, Epoch: s.epoch, Nonce: rand.Text(), Endpoints: endpoints}
 	data, err := store.Encode(out)
 	if err != nil {
@@ -98,8 +109,8 @@ func (s *endpointSaver) save(ctx context.Context, endpoints []*endpoint) error {
 	return nil
 }
 
-// settle looks what is there after a write that failed.
-func (s *endpointSaver) settle(ctx context.Context, nonce string, cause error) (store.Generation, error) {
+// settle reads what is stored after a write that failed.
+func (s *EndpointSaver) settle(ctx context.Context, nonce string, cause error) (store.Generation, error) {
 	object, err := s.store.Get(ctx, store.EndpointsKey)
 	if err != nil {
 		return 0, fmt.Errorf("save endpoints: %w", cause)
@@ -112,7 +123,7 @@ func (s *endpointSaver) settle(ctx context.Context, nonce string, cause error) (
 	case err == nil && slices.Contains(s.doubtful, found.Nonce):
 		s.generation, s.doubtful = object.Generation, nil // ours after all: to be built upon
 	case errors.Is(cause, store.ErrConflict):
-		return 0, fmt.Errorf("save endpoints: %w", errFenced)
+		return 0, fmt.Errorf("save endpoints: %w", ErrFenced)
 	}
 	return 0, fmt.Errorf("save endpoints: %w", cause)
 }

@@ -1,4 +1,4 @@
-package controller
+package registry
 
 import (
 	"sync"
@@ -10,28 +10,29 @@ import (
 // it is sent everything anew.
 const maxPending = 1024
 
-// watcher is one Watch call. Whoever changes the registry leaves word here and
-// goes on; the call's own goroutine sends it.
-type watcher struct {
-	namespace, name, prefix string // name, or all that begin with prefix
-	job                     string // the id of the job with which it ends, ""
+// watcher is one Watch call. A change of the registry is noted here and never waits
+// for a slow client: the call's own goroutine sends it.
+type Watcher struct {
+	Namespace, name, prefix string // name, or all that begin with prefix
+	Job                     string // the id of the job with which it ends, ""
 
 	mu      sync.Mutex
-	pending map[string]*endpoint // by id as it is now, nil: gone
+	pending map[string]*Endpoint // by id as it is now, nil: gone
 	reset   bool                 // pending is not all
 	failed  error                // ends the call
-	wake    chan struct{}        // holds one token while there is something to do
+	Wake    chan struct{}        // holds one token while there is something to do
 }
 
-func newWatcher(namespace, name, prefix string) *watcher {
-	return &watcher{
-		namespace: namespace, name: name, prefix: prefix,
-		reset: true, pending: map[string]*endpoint{}, wake: make(chan struct{}, 1),
+// newWatcher watches a name, or all names that begin with a prefix.
+func NewWatcher(namespace, name, prefix, job string) *Watcher {
+	return &Watcher{
+		Namespace: namespace, name: name, prefix: prefix, Job: job,
+		reset: true, pending: map[string]*Endpoint{}, Wake: make(chan struct{}, 1),
 	}
 }
 
-// tell leaves word of a change, all of it or none.
-func (w *watcher) tell(d delta) {
+// notify notes a change, all of it or none.
+func (w *Watcher) notify(d Delta) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.reset {
@@ -46,27 +47,27 @@ func (w *watcher) tell(d delta) {
 			clear(w.pending)
 		}
 	}
-	w.wakeUp()
+	w.WakeUp()
 }
 
 // fail ends the call.
-func (w *watcher) fail(err error) {
+func (w *Watcher) Fail(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.failed = err
-	w.wakeUp()
+	w.WakeUp()
 }
 
-func (w *watcher) wakeUp() {
+func (w *Watcher) WakeUp() {
 	select {
-	case w.wake <- struct{}{}:
+	case w.Wake <- struct{}{}:
 	default:
 	}
 }
 
 // take returns what is to be sent; nil: nothing. all gives everything that is
-// known now, and must be consistent with what tell was told.
-func (w *watcher) take(all func() []*endpoint) (*clusterapi.WatchResponse, error) {
+// known now, and must be consistent with the changes that were noted.
+func (w *Watcher) Take(all func() []*Endpoint) (*clusterapi.WatchResponse, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.failed != nil {
@@ -76,7 +77,7 @@ func (w *watcher) take(all func() []*endpoint) (*clusterapi.WatchResponse, error
 	switch {
 	case w.reset:
 		for _, e := range all() {
-			out.Added = append(out.Added, e.wire)
+			out.Added = append(out.Added, e.Wire)
 		}
 	case len(w.pending) == 0:
 		return nil, nil
@@ -85,7 +86,7 @@ func (w *watcher) take(all func() []*endpoint) (*clusterapi.WatchResponse, error
 		if e == nil {
 			out.Removed = append(out.Removed, id)
 		} else {
-			out.Added = append(out.Added, e.wire)
+			out.Added = append(out.Added, e.Wire)
 		}
 	}
 	w.reset = false
@@ -94,20 +95,20 @@ func (w *watcher) take(all func() []*endpoint) (*clusterapi.WatchResponse, error
 }
 
 // watch adds a watcher to the index, unwatch takes it out.
-func (r *registry) watch(w *watcher) {
-	s := r.space(w.namespace)
+func (r *Registry) Watch(w *Watcher) {
+	s := r.space(w.Namespace)
 	index, key := s.exact, w.name
 	if w.name == "" {
 		index, key = s.prefixes, w.prefix
 	}
 	if index[key] == nil {
-		index[key] = map[*watcher]struct{}{}
+		index[key] = map[*Watcher]struct{}{}
 	}
 	index[key][w] = struct{}{}
 }
 
-func (r *registry) unwatch(w *watcher) {
-	s := r.space(w.namespace)
+func (r *Registry) Unwatch(w *Watcher) {
+	s := r.space(w.Namespace)
 	index, key := s.exact, w.name
 	if w.name == "" {
 		index, key = s.prefixes, w.prefix
@@ -116,37 +117,37 @@ func (r *registry) unwatch(w *watcher) {
 	if len(index[key]) == 0 {
 		delete(index, key)
 	}
-	r.tidy(w.namespace)
+	r.tidy(w.Namespace)
 }
 
-// publish tells each watcher its part of a change, at once.
-func (r *registry) publish(d delta) {
-	if d.empty() {
+// publish notifies each watcher of its part of a change, at once.
+func (r *Registry) Publish(d Delta) {
+	if d.Empty() {
 		return
 	}
-	parts := map[*watcher]delta{}
+	parts := map[*Watcher]Delta{}
 	for _, e := range d.removed {
-		r.in(e.Namespace).seenBy(e.Name, func(w *watcher) {
+		r.in(e.Namespace).seenBy(e.Name, func(w *Watcher) {
 			part := parts[w]
 			part.removed = append(part.removed, e)
 			parts[w] = part
 		})
 	}
 	for _, e := range d.added {
-		r.in(e.Namespace).seenBy(e.Name, func(w *watcher) {
+		r.in(e.Namespace).seenBy(e.Name, func(w *Watcher) {
 			part := parts[w]
 			part.added = append(part.added, e)
 			parts[w] = part
 		})
 	}
 	for w, part := range parts {
-		w.tell(part)
+		w.notify(part)
 	}
 }
 
 // seen are the endpoints that a watcher watches.
-func (r *registry) seen(w *watcher) []*endpoint {
-	s := r.in(w.namespace)
+func (r *Registry) Seen(w *Watcher) []*Endpoint {
+	s := r.in(w.Namespace)
 	if w.name != "" {
 		return s.byName[w.name]
 	}

@@ -1,4 +1,4 @@
-package controller
+package registry
 
 import (
 	"container/heap"
@@ -15,7 +15,7 @@ import (
 
 // endpoint is where one incarnation of an actor listens. It is never changed:
 // another one takes its place.
-type endpoint struct {
+type Endpoint struct {
 	ID        string            `json:"id"`
 	Namespace string            `json:"namespace"`
 	Name      string            `json:"name"`
@@ -29,12 +29,12 @@ type endpoint struct {
 	TTL       time.Duration     `json:"ttl,omitempty"` // nanoseconds; 0: as long as its task
 	Request   string            `json:"request,omitempty"`
 
-	expires time.Time // zero: never by itself
-	wire    *clusterapi.ActorEndpoint
+	Expires time.Time // zero: never by itself
+	Wire    *clusterapi.ActorEndpoint
 }
 
 // asSent is the endpoint as clients see it; it is made once.
-func (e *endpoint) asSent() *clusterapi.ActorEndpoint {
+func (e *Endpoint) asSent() *clusterapi.ActorEndpoint {
 	return &clusterapi.ActorEndpoint{
 		ActorId: e.ID, Name: e.Name, Address: e.Address, JobId: e.JobID, Namespace: e.Namespace, Metadata: e.Metadata,
 		Attempt: int32(e.Attempt), Task: int32(e.Task), RegisteredAt: timestamppb.New(e.At),
@@ -42,7 +42,7 @@ func (e *endpoint) asSent() *clusterapi.ActorEndpoint {
 }
 
 // sameBut reports whether only the time differs at which they expire.
-func (e *endpoint) sameBut(o *endpoint) bool {
+func (e *Endpoint) sameBut(o *Endpoint) bool {
 	return e.Address == o.Address && e.TTL == o.TTL && e.Unique == o.Unique && maps.Equal(e.Metadata, o.Metadata)
 }
 
@@ -51,44 +51,43 @@ const maxEndpoints = 10_000
 
 // Errors of register, to be tested with errors.Is.
 var (
-	errNameTaken   = errors.New("the name is taken")
-	errNotOwn      = errors.New("the actor is another job's")
-	errTooMany     = errors.New("too many endpoints")
+	ErrNameTaken   = errors.New("the name is taken")
+	ErrNotOwn      = errors.New("the actor is another job's")
+	ErrTooMany     = errors.New("too many endpoints")
 	errOtherActor  = errors.New("the actor_id is another actor's")
 	errIncarnation = errors.New("the actor_id is of an attempt that has ended; register without it")
 )
 
-// registry maps names to endpoints. It computes only: now is an argument, and
-// who calls it holds a lock. Changes are returned, for watchers.
-type registry struct {
-	byID      map[string]*endpoint
+// registry maps names to endpoints. It computes only: now is an argument, and its
+// callers hold a lock. Changes are returned, for watchers.
+type Registry struct {
+	byID      map[string]*Endpoint
 	byRequest map[requestKey]string          // actor ids
 	byJob     map[string]map[string]struct{} // actor ids, by job id
 	spaces    map[string]*space              // by namespace
 	expiries  expiryHeap
-	// version rises with every change that must be saved.
-	version uint64
+	changes   uint64 // see version
 }
 
 type requestKey struct{ job, request string }
 
 // delta is what one change came to. What is in both was replaced.
-type delta struct {
-	added, removed []*endpoint
+type Delta struct {
+	added, removed []*Endpoint
 }
 
-func (d delta) empty() bool { return len(d.added)+len(d.removed) == 0 }
+func (d Delta) Empty() bool { return len(d.added)+len(d.removed) == 0 }
 
-// newRegistry holds what was saved. What expires has all its time again: nobody
-// could renew it while nobody led.
-func newRegistry(saved []*endpoint, now time.Time) *registry {
-	r := &registry{
-		byID: map[string]*endpoint{}, byRequest: map[requestKey]string{},
+// newRegistry holds what was saved. Endpoints that expire have all their time again:
+// they could not be renewed while no controller led.
+func NewRegistry(saved []*Endpoint, now time.Time) *Registry {
+	r := &Registry{
+		byID: map[string]*Endpoint{}, byRequest: map[requestKey]string{},
 		byJob: map[string]map[string]struct{}{}, spaces: map[string]*space{},
 	}
 	for _, e := range saved {
 		if e.TTL > 0 {
-			e.expires = now.Add(e.TTL)
+			e.Expires = now.Add(e.TTL)
 		}
 		r.insert(e)
 	}
@@ -96,25 +95,25 @@ func newRegistry(saved []*endpoint, now time.Time) *registry {
 }
 
 // register makes an endpoint known, or renews one under its id. in has no At;
-// an id is used only if in has none and no earlier request says otherwise.
-func (r *registry) register(in endpoint, id string, now time.Time) (*endpoint, delta, error) {
+// an id is used only if in has none and the request is new.
+func (r *Registry) Register(in Endpoint, id string, now time.Time) (*Endpoint, Delta, error) {
 	if known := r.byID[in.ID]; known != nil {
 		return r.renew(known, in, now)
 	}
 	if known := r.byID[r.byRequest[requestKey{in.JobID, in.Request}]]; in.Request != "" && known != nil {
-		return known, delta{}, nil
+		return known, Delta{}, nil
 	}
-	var d delta
+	var d Delta
 	for _, other := range r.in(in.Namespace).byName[in.Name] {
 		switch {
 		case replaces(&in, other):
 			d.removed = append(d.removed, other)
 		case in.Unique || other.Unique:
-			return nil, delta{}, fmt.Errorf("%w: %s of task %d of job %s has it; unregister that, or choose another name", errNameTaken, other.Address, other.Task, other.JobID)
+			return nil, Delta{}, fmt.Errorf("%w: %s of task %d of job %s has it; unregister that, or choose another name", ErrNameTaken, other.Address, other.Task, other.JobID)
 		}
 	}
 	if len(r.byJob[in.JobID])-len(d.removed) >= maxEndpoints {
-		return nil, delta{}, fmt.Errorf("%w: job %s has %d already", errTooMany, in.JobID, maxEndpoints)
+		return nil, Delta{}, fmt.Errorf("%w: job %s has %d already", ErrTooMany, in.JobID, maxEndpoints)
 	}
 	for _, old := range d.removed {
 		r.remove(old)
@@ -127,78 +126,78 @@ func (r *registry) register(in endpoint, id string, now time.Time) (*endpoint, d
 }
 
 // renew gives an endpoint its time again, and changes it.
-func (r *registry) renew(known *endpoint, in endpoint, now time.Time) (*endpoint, delta, error) {
+func (r *Registry) renew(known *Endpoint, in Endpoint, now time.Time) (*Endpoint, Delta, error) {
 	switch {
 	case known.JobID != in.JobID:
-		return nil, delta{}, errNotOwn
+		return nil, Delta{}, ErrNotOwn
 	case known.Name != in.Name || known.Namespace != in.Namespace || known.Task != in.Task:
-		return nil, delta{}, fmt.Errorf("%w: %s of task %d", errOtherActor, known.Name, known.Task)
+		return nil, Delta{}, fmt.Errorf("%w: %s of task %d", errOtherActor, known.Name, known.Task)
 	case known.Attempt != in.Attempt:
-		return nil, delta{}, errIncarnation
+		return nil, Delta{}, errIncarnation
 	}
 	in.At, in.Request = known.At, known.Request
 	if in.sameBut(known) {
 		if in.TTL == 0 {
-			return known, delta{}, nil
+			return known, Delta{}, nil
 		}
-		// The same for everybody else, and not worth a write: who takes over
-		// gives it all its time again.
+		// The same for all clients, and not worth a write: the next leader gives it
+		// all its time again.
 		renewed := *known
-		renewed.expires = now.Add(in.TTL)
+		renewed.Expires = now.Add(in.TTL)
 		r.swap(known, &renewed)
-		return &renewed, delta{}, nil
+		return &renewed, Delta{}, nil
 	}
 	for _, other := range r.in(in.Namespace).byName[in.Name] {
 		if other != known && in.Unique {
-			return nil, delta{}, fmt.Errorf("%w: %s of job %s has it", errNameTaken, other.Address, other.JobID)
+			return nil, Delta{}, fmt.Errorf("%w: %s of job %s has it", ErrNameTaken, other.Address, other.JobID)
 		}
 	}
-	in.wire, in.expires = nil, time.Time{}
+	in.Wire, in.Expires = nil, time.Time{}
 	next := r.finish(in, now)
 	r.swap(known, next)
-	r.version++
-	return next, delta{added: []*endpoint{next}, removed: []*endpoint{known}}, nil
+	r.changes++
+	return next, Delta{added: []*Endpoint{next}, removed: []*Endpoint{known}}, nil
 }
 
 // replaces reports whether a registration is of the same actor as an endpoint:
 // its task's earlier attempt, the same address, or the only one of that name.
-func replaces(in, other *endpoint) bool {
+func replaces(in, other *Endpoint) bool {
 	return in.JobID == other.JobID && in.Task == other.Task &&
 		(other.Attempt < in.Attempt || other.Address == in.Address || in.Unique)
 }
 
-func (r *registry) put(in endpoint, now time.Time, d delta) (*endpoint, delta, error) {
+func (r *Registry) put(in Endpoint, now time.Time, d Delta) (*Endpoint, Delta, error) {
 	e := r.finish(in, now)
 	r.insert(e)
-	r.version++
+	r.changes++
 	d.added = append(d.added, e)
 	return e, d, nil
 }
 
-func (r *registry) finish(in endpoint, now time.Time) *endpoint {
+func (r *Registry) finish(in Endpoint, now time.Time) *Endpoint {
 	if in.TTL > 0 {
-		in.expires = now.Add(in.TTL)
+		in.Expires = now.Add(in.TTL)
 	}
 	return &in
 }
 
-// unregister forgets an endpoint of a job, or of any with job "". One that is
-// not known is no error.
-func (r *registry) unregister(id, job string) (delta, error) {
+// unregister forgets an endpoint of a job, or of any job with job "". An unknown id
+// is no error.
+func (r *Registry) Unregister(id, job string) (Delta, error) {
 	e := r.byID[id]
 	switch {
 	case e == nil:
-		return delta{}, nil
+		return Delta{}, nil
 	case job != "" && e.JobID != job:
-		return delta{}, errNotOwn
+		return Delta{}, ErrNotOwn
 	}
 	r.remove(e)
-	return r.dropped([]*endpoint{e}), nil
+	return r.dropped([]*Endpoint{e}), nil
 }
 
 // prune forgets the endpoints whose tasks are gone.
-func (r *registry) prune(lives func(*endpoint) bool) delta {
-	var gone []*endpoint
+func (r *Registry) Prune(lives func(*Endpoint) bool) Delta {
+	var gone []*Endpoint
 	for _, e := range r.byID {
 		if !lives(e) {
 			gone = append(gone, e)
@@ -211,11 +210,11 @@ func (r *registry) prune(lives func(*endpoint) bool) delta {
 }
 
 // expire forgets the endpoints whose time is over.
-func (r *registry) expire(now time.Time) delta {
-	var gone []*endpoint
+func (r *Registry) Expire(now time.Time) Delta {
+	var gone []*Endpoint
 	for len(r.expiries) > 0 && !r.expiries[0].at.After(now) {
 		x, _ := heap.Pop(&r.expiries).(expiry)
-		if e := r.byID[x.id]; e != nil && e.expires.Equal(x.at) {
+		if e := r.byID[x.id]; e != nil && e.Expires.Equal(x.at) {
 			r.remove(e)
 			gone = append(gone, e)
 		}
@@ -224,35 +223,52 @@ func (r *registry) expire(now time.Time) delta {
 }
 
 // nextExpiry is when expire has something to do, zero: never.
-func (r *registry) nextExpiry() time.Time {
+func (r *Registry) NextExpiry() time.Time {
 	if len(r.expiries) == 0 {
 		return time.Time{}
 	}
 	return r.expiries[0].at
 }
 
-func (r *registry) dropped(gone []*endpoint) delta {
+func (r *Registry) dropped(gone []*Endpoint) Delta {
 	if len(gone) == 0 {
-		return delta{}
+		return Delta{}
 	}
-	r.version++
-	return delta{removed: gone}
+	r.changes++
+	return Delta{removed: gone}
+}
+
+// version rises with every change that must be saved.
+func (r *Registry) Version() uint64 { return r.changes }
+
+// size is how many endpoints are registered.
+func (r *Registry) Size() int { return len(r.byID) }
+
+// named are the endpoints of a name, the oldest first. The list does not change.
+func (r *Registry) Named(namespace, name string) []*Endpoint { return r.in(namespace).byName[name] }
+
+// list are the endpoints whose names begin with a prefix, by name, the oldest first.
+func (r *Registry) List(namespace, prefix string) []*Endpoint { return r.in(namespace).list(prefix) }
+
+// suggestions are up to three names that a misspelt one may have meant.
+func (r *Registry) Suggestions(namespace, name string) []string {
+	return r.in(namespace).suggestions(name)
 }
 
 // all is everything known, to be saved.
-func (r *registry) all() []*endpoint {
+func (r *Registry) All() []*Endpoint {
 	return slices.SortedFunc(maps.Values(r.byID), byAge)
 }
 
-func byAge(a, b *endpoint) int {
+func byAge(a, b *Endpoint) int {
 	if c := a.At.Compare(b.At); c != 0 {
 		return c
 	}
 	return compareIDs(a, b)
 }
 
-func (r *registry) insert(e *endpoint) {
-	e.wire = e.asSent()
+func (r *Registry) insert(e *Endpoint) {
+	e.Wire = e.asSent()
 	r.byID[e.ID] = e
 	if e.Request != "" {
 		r.byRequest[requestKey{e.JobID, e.Request}] = e.ID
@@ -265,7 +281,7 @@ func (r *registry) insert(e *endpoint) {
 	r.schedule(e)
 }
 
-func (r *registry) remove(e *endpoint) {
+func (r *Registry) remove(e *Endpoint) {
 	delete(r.byID, e.ID)
 	delete(r.byRequest, requestKey{e.JobID, e.Request})
 	delete(r.byJob[e.JobID], e.ID)
@@ -277,43 +293,43 @@ func (r *registry) remove(e *endpoint) {
 }
 
 // swap puts an endpoint in the place of the one with the same id and name.
-func (r *registry) swap(old, next *endpoint) {
-	if next.wire == nil {
-		next.wire = next.asSent()
+func (r *Registry) swap(old, next *Endpoint) {
+	if next.Wire == nil {
+		next.Wire = next.asSent()
 	}
 	r.byID[old.ID] = next
 	r.space(old.Namespace).swap(old, next)
 	r.schedule(next)
 }
 
-// maxStale is how many expiries may be kept that are not true any more, before
-// they are thrown out.
+// maxStale is how many expiries that are not true any more may be kept before they
+// are removed.
 const maxStale = 1000
 
-func (r *registry) schedule(e *endpoint) {
-	if e.expires.IsZero() {
+func (r *Registry) schedule(e *Endpoint) {
+	if e.Expires.IsZero() {
 		return
 	}
-	heap.Push(&r.expiries, expiry{e.expires, e.ID})
+	heap.Push(&r.expiries, expiry{e.Expires, e.ID})
 	if len(r.expiries) <= 2*len(r.byID)+maxStale {
 		return
 	}
 	r.expiries = slices.DeleteFunc(r.expiries, func(x expiry) bool {
 		known := r.byID[x.id]
-		return known == nil || !known.expires.Equal(x.at)
+		return known == nil || !known.Expires.Equal(x.at)
 	})
 	heap.Init(&r.expiries)
 }
 
 // tidy forgets a namespace in which nothing is left.
-func (r *registry) tidy(namespace string) {
+func (r *Registry) tidy(namespace string) {
 	if s := r.spaces[namespace]; len(s.names)+len(s.exact)+len(s.prefixes) == 0 {
 		delete(r.spaces, namespace)
 	}
 }
 
 // in is a namespace's index to read, which may have nothing in it.
-func (r *registry) in(namespace string) *space {
+func (r *Registry) in(namespace string) *space {
 	if s := r.spaces[namespace]; s != nil {
 		return s
 	}
@@ -321,7 +337,7 @@ func (r *registry) in(namespace string) *space {
 }
 
 // space is a namespace's index, made if there is none.
-func (r *registry) space(namespace string) *space {
+func (r *Registry) space(namespace string) *space {
 	s := r.spaces[namespace]
 	if s == nil {
 		s = newSpace()
@@ -330,7 +346,8 @@ func (r *registry) space(namespace string) *space {
 	return s
 }
 
-// expiry is when an endpoint may expire: it was renewed since if it says another time.
+// expiry is when an endpoint may expire; if the endpoint has another time, it was
+// renewed since.
 type expiry struct {
 	at time.Time
 	id string
