@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 
+	"github.com/fray-ml/fray/controller/joblogs"
+
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -23,7 +25,7 @@ type clusterConfig struct {
 	Store store.Store // where logs and uploads are
 	// Hosts connects to the agent that serves a report's API; nil: logs come
 	// from the store, and nothing is run on hosts. Closing it is the caller's.
-	Hosts func(ctx context.Context, report *state.HostReport) (HostConn, error)
+	Hosts func(ctx context.Context, report *state.HostReport) (joblogs.HostConn, error)
 	Log   *slog.Logger
 	// Sealer has the stack's key.
 	Sealer schema.Sealer

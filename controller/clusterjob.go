@@ -7,6 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fray-ml/fray/controller/joblogs"
+
+	"github.com/fray-ml/fray/controller/describe"
+
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -35,7 +39,7 @@ func (c *clusterServer) Poll(ctx context.Context, req *clusterapi.PollRequest) (
 	if err != nil {
 		return nil, err
 	}
-	return jobInfo(v, j), nil
+	return describe.JobInfo(v, j), nil
 }
 
 // Wait answers when jobs have ended: all of them, or one if any will do.
@@ -75,7 +79,7 @@ func (c *clusterServer) Wait(ctx context.Context, req *clusterapi.WaitRequest) (
 	}
 	answer := &clusterapi.WaitResponse{}
 	for _, j := range last {
-		answer.Jobs = append(answer.Jobs, jobInfo(seen, j))
+		answer.Jobs = append(answer.Jobs, describe.JobInfo(seen, j))
 	}
 	return answer, nil
 }
@@ -161,7 +165,7 @@ func (c *clusterServer) ListJobs(ctx context.Context, req *clusterapi.ListJobsRe
 	})
 	answer := &clusterapi.ListJobsResponse{}
 	for _, j := range found {
-		answer.Jobs = append(answer.Jobs, jobInfo(v, j))
+		answer.Jobs = append(answer.Jobs, describe.JobInfo(v, j))
 	}
 	return answer, nil
 }
@@ -189,6 +193,6 @@ func (c *clusterServer) Monitor(req *clusterapi.MonitorRequest, stream grpc.Serv
 	if err != nil {
 		return err
 	}
-	logs := Source{Views: c.State, Store: c.Store, Hosts: c.Hosts, Log: c.Log, Jobs: &c.jobs}
+	logs := joblogs.Source{Views: c.State, Store: c.Store, Hosts: c.Hosts, Log: c.Log, Jobs: &c.jobs}
 	return logs.Stream(j, req, stream)
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fray-ml/fray/controller/admission"
+
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -31,14 +33,14 @@ func (c *clusterServer) Launch(ctx context.Context, req *clusterapi.LaunchReques
 	if req.GetRequest() == nil {
 		return nil, badrequest.Of(langrequest.Mistake{Path: "request", Summary: "Missing attribute", Detail: "Say what to launch."})
 	}
-	made, err := c.launch(ctx, &order{
-		who: who, requests: []*clusterapi.JobRequest{req.GetRequest()}, paths: []string{"request"}, requestID: req.GetRequestId(),
-		sealer: c.Sealer,
+	made, err := c.launch(ctx, &admission.Order{
+		Who: who, Requests: []*clusterapi.JobRequest{req.GetRequest()}, Paths: []string{"request"}, RequestID: req.GetRequestId(),
+		Sealer: c.Sealer,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &clusterapi.LaunchResponse{JobId: made.ids[0], Existed: made.existed}, nil
+	return &clusterapi.LaunchResponse{JobId: made.Ids[0], Existed: made.Existed}, nil
 }
 
 // LaunchGroup starts jobs that are placed together.
@@ -47,37 +49,37 @@ func (c *clusterServer) LaunchGroup(ctx context.Context, req *clusterapi.LaunchG
 	if err != nil {
 		return nil, err
 	}
-	o := &order{who: who, requests: req.GetRequests(), group: req.GetGroup(), pool: req.GetReservationId(), requestID: req.GetRequestId(), sealer: c.Sealer}
-	for i := range o.requests {
-		o.paths = append(o.paths, fmt.Sprintf("requests[%d]", i))
+	o := &admission.Order{Who: who, Requests: req.GetRequests(), Group: req.GetGroup(), Pool: req.GetReservationId(), RequestID: req.GetRequestId(), Sealer: c.Sealer}
+	for i := range o.Requests {
+		o.Paths = append(o.Paths, fmt.Sprintf("requests[%d]", i))
 	}
-	if wrong := o.groupMistakes(); len(wrong) > 0 {
+	if wrong := o.GroupMistakes(); len(wrong) > 0 {
 		return nil, badrequest.Of(wrong...)
 	}
 	made, err := c.launch(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	return &clusterapi.LaunchGroupResponse{JobIds: made.ids}, nil
+	return &clusterapi.LaunchGroupResponse{JobIds: made.Ids}, nil
 }
 
 // launch carries an order out, waiting for what it replaces to end.
-func (c *clusterServer) launch(ctx context.Context, o *order) (*launched, error) {
-	if len(o.requestID) > maxLaunchRequestID {
-		return nil, badrequest.Of(langrequest.Mistake{Path: "request_id", Summary: "Invalid value for request_id", Detail: fmt.Sprintf("It has %d bytes, and may have %d.", len(o.requestID), maxLaunchRequestID)})
+func (c *clusterServer) launch(ctx context.Context, o *admission.Order) (*admission.Launched, error) {
+	if len(o.RequestID) > admission.MaxLaunchRequestID {
+		return nil, badrequest.Of(langrequest.Mistake{Path: "request_id", Summary: "Invalid value for request_id", Detail: fmt.Sprintf("It has %d bytes, and may have %d.", len(o.RequestID), admission.MaxLaunchRequestID)})
 	}
-	if o.requestID == "" {
-		o.requestID = rand.Text()
+	if o.RequestID == "" {
+		o.RequestID = rand.Text()
 	}
 	if err := c.uploaded(ctx, o); err != nil {
 		return nil, err
 	}
 	for {
 		changed := c.State.Changed()
-		var made *launched
+		var made *admission.Launched
 		err := c.do(ctx, func(doc *state.Document, now time.Time) (*state.Document, error) {
 			var err error
-			doc, made, err = o.carryOut(doc, now)
+			doc, made, err = o.CarryOut(doc, now)
 			return doc, err
 		})
 		if _, waits := errors.AsType[*planlaunch.NameTakenError](err); err != nil && !waits {
@@ -97,18 +99,18 @@ func (c *clusterServer) launch(ctx context.Context, o *order) (*launched, error)
 
 // shown waits until views have what was launched, so that whoever asked finds it.
 // It is launched even if that does not come.
-func (c *clusterServer) shown(ctx context.Context, made *launched) {
+func (c *clusterServer) shown(ctx context.Context, made *admission.Launched) {
 	_ = access.Await(ctx, c.State, func(v *access.View) bool {
 		x := c.jobs.Of(v.Doc)
-		return !slices.ContainsFunc(made.ids, func(id string) bool { return x.ByID(id) == nil })
+		return !slices.ContainsFunc(made.Ids, func(id string) bool { return x.ByID(id) == nil })
 	})
 }
 
 // uploaded refuses orders that name what the store does not have.
-func (c *clusterServer) uploaded(ctx context.Context, o *order) error {
+func (c *clusterServer) uploaded(ctx context.Context, o *admission.Order) error {
 	var missing []langrequest.Mistake
 	seen := map[string]bool{}
-	for i, r := range o.requests {
+	for i, r := range o.Requests {
 		for field, sum := range map[string]string{
 			".environment.bundle": r.GetEnvironment().GetBundle(), ".entrypoint.callable.sha256": r.GetEntrypoint().GetCallable().GetSha256(),
 		} {
@@ -126,7 +128,7 @@ func (c *clusterServer) uploaded(ctx context.Context, o *order) error {
 			}
 			if !has {
 				missing = append(missing, langrequest.Mistake{
-					Path: o.paths[i] + field, Summary: "Not uploaded", Missing: true,
+					Path: o.Paths[i] + field, Summary: "Not uploaded", Missing: true,
 					Detail: fmt.Sprintf("The store has no %s: upload it before launching.", sum),
 				})
 			}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fray-ml/fray/controller/admission"
+
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -90,13 +92,13 @@ func TestGroupReservation(t *testing.T) {
 			doc := change.Accepted(&state.Document{FormatVersion: state.FormatVersion, Lineage: "abcdefghijklmnop", Revision: 1}, cloudStack())
 			request := command("a")
 			request.Resources = tt.asks
-			o := &order{who: caller.Caller{Kind: caller.User}, requests: []*clusterapi.JobRequest{request}, paths: []string{"requests[0]"}, pool: tt.pool, requestID: "r",
-				group: &clusterapi.JobGroup{Name: "g", Namespace: "rl", SameZone: true}}
-			next, made, err := o.carryOut(doc, time.Unix(0, 0))
+			o := &admission.Order{Who: caller.Caller{Kind: caller.User}, Requests: []*clusterapi.JobRequest{request}, Paths: []string{"requests[0]"}, Pool: tt.pool, RequestID: "r",
+				Group: &clusterapi.JobGroup{Name: "g", Namespace: "rl", SameZone: true}}
+			next, made, err := o.CarryOut(doc, time.Unix(0, 0))
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := jobOf(next, made.ids[0]).Spec.Resources
+			got := admission.JobOf(next, made.Ids[0]).Spec.Resources
 			if got.Reservation != tt.want || got.Packed != tt.packed || got.Packed && (got.CPU != 2 || got.Memory != schema.Bytes(tt.asks.GetMemory())) {
 				t.Errorf("resources %+v, want reservation %q, packed %t", got, tt.want, tt.packed)
 			}
@@ -114,8 +116,8 @@ func TestReservationsThatAreOver(t *testing.T) {
 	for after, want := range map[time.Duration]codes.Code{59 * time.Minute: codes.OK, time.Hour: codes.NotFound} {
 		request := command("a")
 		request.Resources = &clusterapi.Resources{ReservationId: "tpus"}
-		o := &order{who: caller.Caller{Kind: caller.User}, requests: []*clusterapi.JobRequest{request}, paths: []string{"request"}, requestID: "r"}
-		if _, _, err := o.carryOut(doc, since.Add(after)); status.Code(err) != want {
+		o := &admission.Order{Who: caller.Caller{Kind: caller.User}, Requests: []*clusterapi.JobRequest{request}, Paths: []string{"request"}, RequestID: "r"}
+		if _, _, err := o.CarryOut(doc, since.Add(after)); status.Code(err) != want {
 			t.Errorf("after %s: %v, want %s", after, err, want)
 		}
 	}
@@ -130,8 +132,8 @@ func BenchmarkLaunch(b *testing.B) {
 		doc.Jobs[addr] = &state.Job{ID: addr.String(), Spec: &schema.Job{Addr: addr, Namespace: "rl"}, Launch: &state.Launch{Name: addr.LaunchedName()}, Status: schema.JobRunning}
 	}
 	for b.Loop() {
-		o := &order{who: caller.Caller{Kind: caller.User}, requests: []*clusterapi.JobRequest{command("a")}, paths: []string{"request"}, requestID: "r"}
-		if _, _, err := o.carryOut(doc, time.Unix(0, 0)); err != nil {
+		o := &admission.Order{Who: caller.Caller{Kind: caller.User}, Requests: []*clusterapi.JobRequest{command("a")}, Paths: []string{"request"}, RequestID: "r"}
+		if _, _, err := o.CarryOut(doc, time.Unix(0, 0)); err != nil {
 			b.Fatal(err)
 		}
 	}

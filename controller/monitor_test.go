@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/fray-ml/fray/controller/joblogs"
+
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -234,7 +236,7 @@ func (r *rig) onHosts(h clusterapi.HostServer) {
 		<-done
 	})
 	r.ServeAPI("host:1")
-	r.server.Hosts = func(_ context.Context, report *state.HostReport) (HostConn, error) {
+	r.server.Hosts = func(_ context.Context, report *state.HostReport) (joblogs.HostConn, error) {
 		if report.API != "host:1" || report.Fingerprint != "f" {
 			return nil, fmt.Errorf("no agent at %s", report.API)
 		}

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/fray-ml/fray/controller/metadata"
+
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -142,7 +144,7 @@ func newMeasured(ctx context.Context, s store.Store) (*measured, error) {
 		return nil, err
 	}
 	quiet := slog.New(slog.DiscardHandler)
-	names := newMetadataServer(s, quiet, time.Now)
+	names := metadata.NewMetadataServer(s, quiet, time.Now)
 	r := &measured{}
 	r.server, err = serve(ctx, serveConfig{
 		Listener: listener, Certificate: certificate, Tokens: tokens, Metadata: names,
@@ -157,7 +159,7 @@ func newMeasured(ctx context.Context, s store.Store) (*measured, error) {
 		Attempts: []state.Attempt{{Number: 1, Tasks: []state.Task{{Slice: "rig", State: schema.TaskRunning}}}},
 	}
 	fixed := fixedState{&access.View{Doc: &state.Document{Jobs: map[schema.Address]*state.Job{addr: job}}, Lease: store.Lease{Epoch: 1}}}
-	names.lead(contextLease{ctx}, fixed)
+	names.Lead(contextLease{ctx}, fixed)
 	r.server.lead(contextLease{ctx}, fixed)
 	r.conn, err = dial.Open(r.server.address(), dial.Fingerprint(certificate), func(context.Context) (string, error) { return bearer, nil })
 	if err != nil {

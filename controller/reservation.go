@@ -6,6 +6,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fray-ml/fray/controller/admission"
+
+	"github.com/fray-ml/fray/controller/describe"
+
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -26,17 +30,17 @@ func (c *clusterServer) CreateReservation(ctx context.Context, req *clusterapi.C
 	if err != nil {
 		return nil, err
 	}
-	o := &poolOrder{who: who, config: req.GetConfig(), requestID: req.GetRequestId()}
-	if o.requestID == "" {
-		o.requestID = rand.Text()
+	o := &admission.PoolOrder{Who: who, Config: req.GetConfig(), RequestID: req.GetRequestId()}
+	if o.RequestID == "" {
+		o.RequestID = rand.Text()
 	}
-	if err := o.validate(); err != nil {
+	if err := o.Validate(); err != nil {
 		return nil, err
 	}
 	var addr schema.Address
 	err = c.do(ctx, func(doc *state.Document, now time.Time) (*state.Document, error) {
 		var err error
-		doc, addr, err = o.carryOut(doc, now)
+		doc, addr, err = o.CarryOut(doc, now)
 		return doc, err
 	})
 	if err != nil {
@@ -50,7 +54,7 @@ func (c *clusterServer) CreateReservation(ctx context.Context, req *clusterapi.C
 	if err != nil {
 		return nil, err
 	}
-	return reservationInfo(seen, addr), nil
+	return describe.ReservationInfo(seen, addr), nil
 }
 
 // ReleaseReservation gives a launched reservation up. Doing so twice changes nothing.
@@ -95,7 +99,7 @@ func (c *clusterServer) GetReservation(ctx context.Context, req *clusterapi.GetR
 	if err != nil {
 		return nil, err
 	}
-	return reservationInfo(v, addr), nil
+	return describe.ReservationInfo(v, addr), nil
 }
 
 // ListReservations lists those that the caller may know of, by address.
@@ -117,7 +121,7 @@ func (c *clusterServer) ListReservations(ctx context.Context, req *clusterapi.Li
 		r := v.Doc.Resources[addr]
 		released := r.Launch != nil && !r.Launch.ReleasedAt.IsZero()
 		if !released && (namespace == "" || r.Reservation.Namespace == "" || r.Reservation.Namespace == namespace) {
-			answer.Reservations = append(answer.Reservations, reservationInfo(v, addr))
+			answer.Reservations = append(answer.Reservations, describe.ReservationInfo(v, addr))
 		}
 	}
 	return answer, nil
@@ -127,7 +131,7 @@ func (c *clusterServer) ListReservations(ctx context.Context, req *clusterapi.Li
 func reservationsOf(doc *state.Document, who caller.Caller) []schema.Address {
 	var found []schema.Address
 	for addr, r := range doc.Resources {
-		if r.Reservation != nil && mayDraw(who, r.Reservation) {
+		if r.Reservation != nil && admission.MayDraw(who, r.Reservation) {
 			found = append(found, addr)
 		}
 	}
@@ -141,7 +145,7 @@ func findReservation(doc *state.Document, who caller.Caller, asked string) (sche
 	}
 	var known []string
 	for _, addr := range reservationsOf(doc, who) {
-		if isCalled(addr, asked, who.Namespace) {
+		if admission.IsCalled(addr, asked, who.Namespace) {
 			return addr, nil
 		}
 		known = append(known, addr.Scoped())

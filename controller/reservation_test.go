@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fray-ml/fray/controller/describe"
+
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -46,14 +48,14 @@ func TestFlexibleReservation(t *testing.T) {
 	}
 	err = access.Await(r.user(), r.server.State, func(v *access.View) bool {
 		addr, err := findReservation(v.Doc, caller.Caller{Kind: caller.User}, id)
-		return err == nil && reservationInfo(v, addr).GetAllocated().GetSlices() >= 2
+		return err == nil && describe.ReservationInfo(v, addr).GetAllocated().GetSlices() >= 2
 	})
 	if err != nil {
 		t.Fatalf("its slices do not come up: %v; %v", err, r.View().Plan.Pending)
 	}
 	if err := access.Await(r.user(), r.server.State, func(v *access.View) bool {
 		addr, err := findReservation(v.Doc, caller.Caller{Kind: caller.User}, id)
-		info := reservationInfo(v, addr)
+		info := describe.ReservationInfo(v, addr)
 		for _, of := range []*clusterapi.Resources{info.GetAllocated(), info.GetPending(), info.GetConfig().GetMin(), info.GetConfig().GetMax()} {
 			if err != nil || !of.GetPreemptible() {
 				t.Errorf("the slices are said to be not preemptible: %v", info)
@@ -91,7 +93,7 @@ func TestFlexibleReservation(t *testing.T) {
 	}
 	err = access.Await(r.user(), r.server.State, func(v *access.View) bool {
 		addr, err := findReservation(v.Doc, caller.Caller{Kind: caller.User}, id)
-		return err == nil && reservationInfo(v, addr).GetReleased()
+		return err == nil && describe.ReservationInfo(v, addr).GetReleased()
 	})
 	if err != nil {
 		t.Errorf("it is not released: %v", err)

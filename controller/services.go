@@ -10,6 +10,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fray-ml/fray/controller/metadata"
+
+	"github.com/fray-ml/fray/controller/joblogs"
+
 	"github.com/fray-ml/fray/clusterapi/dial"
 	"github.com/fray-ml/fray/clusterapi/keys"
 	"github.com/fray-ml/fray/clusterapi/token"
@@ -41,7 +45,7 @@ type Service struct {
 // not it leads.
 type services struct {
 	api         *server
-	metadata    *metadataServer
+	metadata    *metadata.MetadataServer
 	address     string // of the API, as others reach it
 	fingerprint string
 	http        string
@@ -107,7 +111,7 @@ func (s *services) serveAPI(ctx context.Context, cfg Config, stack *access.Seria
 	if s.address, err = advertised(listener.Addr(), cfg.Service.Advertise); err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	s.metadata = newMetadataServer(cfg.Store, cfg.Log, time.Now)
+	s.metadata = metadata.NewMetadataServer(cfg.Store, cfg.Log, time.Now)
 	base.Listener = listener
 	base.Cluster = newCluster(clusterConfig{State: stack, Store: cfg.Store, Hosts: s.host, Log: cfg.Log, Sealer: cfg.Service.Sealer})
 	base.Metadata, base.Admin = s.metadata, &adminServer{State: stack, Store: cfg.Store, Sealer: cfg.Service.Sealer, Recorded: cfg.Recorded, Log: cfg.Log}
@@ -124,7 +128,7 @@ func (s *services) lead(lease *store.Held, stack *access.Serializer) {
 	if s.api == nil {
 		return
 	}
-	s.metadata.lead(lease, stack)
+	s.metadata.Lead(lease, stack)
 	s.api.lead(lease, stack)
 }
 
@@ -154,7 +158,7 @@ func pruneKeys(ctx context.Context, cfg Config, epoch uint64) {
 }
 
 // host connects to the agent of a host, as the controller.
-func (s *services) host(_ context.Context, report *state.HostReport) (HostConn, error) {
+func (s *services) host(_ context.Context, report *state.HostReport) (joblogs.HostConn, error) {
 	return dial.Open(report.API, report.Fingerprint, func(context.Context) (string, error) {
 		return s.signer.Mint(token.Claims{Subject: token.SubjectController, Expires: time.Now().Add(token.UserLife)})
 	})

@@ -1,4 +1,4 @@
-package controller
+package metadata
 
 import (
 	"context"
@@ -42,11 +42,11 @@ type directory struct {
 
 // lead has the server answer as long as the lease holds, once it has taken over
 // what was saved and the loop has looked.
-func (m *metadataServer) lead(lease access.Lease, views access.Views) { go m.run(lease, views) }
+func (m *MetadataServer) Lead(lease access.Lease, views access.Views) { go m.run(lease, views) }
 
 // run takes over what was saved, forgets what ended meanwhile, and then answers
 // until the lease ends.
-func (m *metadataServer) run(lease access.Lease, views access.Views) {
+func (m *MetadataServer) run(lease access.Lease, views access.Views) {
 	ctx := lease.Context()
 	saver := registry.NewSaver(m.store, lease.Epoch())
 	found, err := m.takeOver(ctx, saver)
@@ -74,7 +74,7 @@ func (m *metadataServer) run(lease access.Lease, views access.Views) {
 }
 
 // takeOver reads what the last leader saved, however long that takes.
-func (m *metadataServer) takeOver(ctx context.Context, saver *registry.EndpointSaver) ([]*registry.Endpoint, error) {
+func (m *MetadataServer) takeOver(ctx context.Context, saver *registry.EndpointSaver) ([]*registry.Endpoint, error) {
 	for failures := 0; ; {
 		found, err := saver.Take(ctx)
 		switch {

@@ -1,4 +1,4 @@
-package controller
+package metadata
 
 import (
 	"context"
@@ -143,11 +143,11 @@ func TestNextLeader(t *testing.T) {
 		kept := old.mustRegister(train, t, &clusterapi.RegisterRequest{Name: "kept", RequestId: "r1", Metadata: map[string]string{"k": "v"}, Unique: true})
 		old.mustRegister(eval, t, &clusterapi.RegisterRequest{Name: "gone"})
 
-		next := &registrar{metadataServer: newMetadataServer(s, slog.New(slog.DiscardHandler), time.Now), board: accesstest.NewFixed()}
+		next := &registrar{metadataServer: NewMetadataServer(s, slog.New(slog.DiscardHandler), time.Now), board: accesstest.NewFixed()}
 		next.board.Show(1, accesstest.RunningJob("rl", "train", 1), accesstest.RunningJob("rl", "eval", 1)) // of an earlier term
 		lease, lose := accesstest.NewLease(t, 2)
 		defer lose()
-		next.lead(lease, next.board)
+		next.Lead(lease, next.board)
 		synctest.Wait()
 		if _, err := next.Lookup(train, &clusterapi.LookupRequest{Name: "kept"}); status.Code(err) != codes.Unavailable {
 			t.Errorf("before the loop has looked: %v, want UNAVAILABLE", err)

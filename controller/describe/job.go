@@ -1,4 +1,4 @@
-package controller
+package describe
 
 import (
 	"slices"
@@ -16,7 +16,7 @@ import (
 )
 
 // jobInfo is a job as the API tells of it.
-func jobInfo(v *access.View, j *state.Job) *clusterapi.JobInfo {
+func JobInfo(v *access.View, j *state.Job) *clusterapi.JobInfo {
 	info := &clusterapi.JobInfo{
 		JobId: j.ID, Name: jobs.NameOf(j), Namespace: j.Spec.Namespace, Address: j.Spec.Addr.String(),
 		Status: statusOf(j.Status), Reason: j.Reason,

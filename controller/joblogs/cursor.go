@@ -1,4 +1,4 @@
-package controller
+package joblogs
 
 import (
 	"encoding/binary"

@@ -1,4 +1,4 @@
-package controller
+package metadata
 
 import (
 	"context"
@@ -24,7 +24,7 @@ import (
 
 // metadataServer is the service Metadata: the names of actors. What it knows
 // belongs to one time of leading, see lead.
-type metadataServer struct {
+type MetadataServer struct {
 	clusterapi.UnimplementedMetadataServer
 
 	store store.Store
@@ -34,14 +34,14 @@ type metadataServer struct {
 	directory atomic.Pointer[directory] // nil while it does not lead
 }
 
-var _ clusterapi.MetadataServer = (*metadataServer)(nil)
+var _ clusterapi.MetadataServer = (*MetadataServer)(nil)
 
-func newMetadataServer(s store.Store, log *slog.Logger, now func() time.Time) *metadataServer {
-	return &metadataServer{store: s, log: log, now: now}
+func NewMetadataServer(s store.Store, log *slog.Logger, now func() time.Time) *MetadataServer {
+	return &MetadataServer{store: s, log: log, now: now}
 }
 
 // current is the directory of this time of leading.
-func (m *metadataServer) current() (*directory, error) {
+func (m *MetadataServer) current() (*directory, error) {
 	if d := m.directory.Load(); d != nil {
 		return d, nil
 	}
@@ -49,7 +49,7 @@ func (m *metadataServer) current() (*directory, error) {
 }
 
 // Endpoints is how many endpoints are registered.
-func (m *metadataServer) Endpoints() int {
+func (m *MetadataServer) Endpoints() int {
 	d := m.directory.Load()
 	if d == nil {
 		return 0
@@ -61,7 +61,7 @@ func (m *metadataServer) Endpoints() int {
 
 // Register makes an endpoint known. It answers once that is saved; others may
 // see it a moment before.
-func (m *metadataServer) Register(ctx context.Context, r *clusterapi.RegisterRequest) (*clusterapi.RegisterResponse, error) {
+func (m *MetadataServer) Register(ctx context.Context, r *clusterapi.RegisterRequest) (*clusterapi.RegisterResponse, error) {
 	d, err := m.current()
 	if err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func (m *metadataServer) Register(ctx context.Context, r *clusterapi.RegisterReq
 }
 
 // Unregister forgets an endpoint; it answers once that is saved.
-func (m *metadataServer) Unregister(ctx context.Context, r *clusterapi.UnregisterRequest) (*clusterapi.UnregisterResponse, error) {
+func (m *MetadataServer) Unregister(ctx context.Context, r *clusterapi.UnregisterRequest) (*clusterapi.UnregisterResponse, error) {
 	d, err := m.current()
 	if err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func (m *metadataServer) Unregister(ctx context.Context, r *clusterapi.Unregiste
 }
 
 // Lookup finds the newest endpoint of a name.
-func (m *metadataServer) Lookup(ctx context.Context, r *clusterapi.LookupRequest) (*clusterapi.ActorEndpoint, error) {
+func (m *MetadataServer) Lookup(ctx context.Context, r *clusterapi.LookupRequest) (*clusterapi.ActorEndpoint, error) {
 	d, namespace, err := m.read(ctx, r.GetNamespace())
 	if err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func actorMissing(detail *clusterapi.ActorNotFound) error {
 }
 
 // LookupAll finds all endpoints of a name, the oldest first. None is no error.
-func (m *metadataServer) LookupAll(ctx context.Context, r *clusterapi.LookupRequest) (*clusterapi.ListActorsResponse, error) {
+func (m *MetadataServer) LookupAll(ctx context.Context, r *clusterapi.LookupRequest) (*clusterapi.ListActorsResponse, error) {
 	d, namespace, err := m.read(ctx, r.GetNamespace())
 	if err != nil {
 		return nil, err
@@ -143,7 +143,7 @@ func (m *metadataServer) LookupAll(ctx context.Context, r *clusterapi.LookupRequ
 }
 
 // ListActors lists the endpoints whose names begin with a prefix.
-func (m *metadataServer) ListActors(ctx context.Context, r *clusterapi.ListActorsRequest) (*clusterapi.ListActorsResponse, error) {
+func (m *MetadataServer) ListActors(ctx context.Context, r *clusterapi.ListActorsRequest) (*clusterapi.ListActorsResponse, error) {
 	d, namespace, err := m.read(ctx, r.GetNamespace())
 	if err != nil {
 		return nil, err
@@ -163,7 +163,7 @@ func listed(endpoints []*registry.Endpoint) *clusterapi.ListActorsResponse {
 
 // Watch sends what there is and then what changes. A client that reads slowly gets
 // everything anew, and does not block other clients.
-func (m *metadataServer) Watch(r *clusterapi.WatchRequest, stream grpc.ServerStreamingServer[clusterapi.WatchResponse]) error {
+func (m *MetadataServer) Watch(r *clusterapi.WatchRequest, stream grpc.ServerStreamingServer[clusterapi.WatchResponse]) error {
 	ctx := stream.Context()
 	d, namespace, err := m.read(ctx, r.GetNamespace())
 	if err != nil {
@@ -200,7 +200,7 @@ func (m *metadataServer) Watch(r *clusterapi.WatchRequest, stream grpc.ServerStr
 }
 
 // read is the directory and the namespace that a caller means.
-func (m *metadataServer) read(ctx context.Context, asked string) (*directory, string, error) {
+func (m *MetadataServer) read(ctx context.Context, asked string) (*directory, string, error) {
 	d, err := m.current()
 	if err != nil {
 		return nil, "", err

@@ -1,4 +1,4 @@
-package controller
+package admission
 
 import (
 	"slices"
@@ -14,20 +14,20 @@ import (
 
 // clash is what becomes of jobs that live under the names of an order.
 type clash struct {
-	kept   *launched        // they are the answer
+	kept   *Launched        // they are the answer
 	ending []schema.Address // they are to end first
 }
 
 // clashes decides by what the requests say. The names of a group are those of
 // all that lives in it.
-func (o *order) clashes(doc *state.Document, addrs []schema.Address) (clash, error) {
+func (o *Order) clashes(doc *state.Document, addrs []schema.Address) (clash, error) {
 	taken := map[schema.Address]*state.Job{}
 	for _, addr := range addrs {
 		if j := doc.Jobs[addr]; j != nil && !j.Status.Ended() {
 			taken[addr] = j
 		}
 	}
-	policy := o.requests[0].GetNameClash()
+	policy := o.Requests[0].GetNameClash()
 	if group := addrs[0].GroupAddress(); !group.IsZero() {
 		for addr, j := range doc.Jobs {
 			if addr.GroupAddress() == group && !j.Status.Ended() {
@@ -41,13 +41,13 @@ func (o *order) clashes(doc *state.Document, addrs []schema.Address) (clash, err
 	}
 	switch policy {
 	case clusterapi.NameClash_NAME_CLASH_KEEP:
-		kept := &launched{existed: true}
+		kept := &Launched{Existed: true}
 		for _, addr := range addrs {
 			if j := taken[addr]; j != nil {
-				kept.ids = append(kept.ids, j.ID)
+				kept.Ids = append(kept.Ids, j.ID)
 			}
 		}
-		if len(kept.ids) == len(addrs) {
+		if len(kept.Ids) == len(addrs) {
 			return clash{kept: kept}, nil
 		}
 	case clusterapi.NameClash_NAME_CLASH_RECREATE:
@@ -60,9 +60,9 @@ func (o *order) clashes(doc *state.Document, addrs []schema.Address) (clash, err
 }
 
 // groupPolicy is the strongest of what the requests say.
-func (o *order) groupPolicy() clusterapi.NameClash {
+func (o *Order) groupPolicy() clusterapi.NameClash {
 	policy := clusterapi.NameClash_NAME_CLASH_UNSPECIFIED
-	for _, r := range o.requests {
+	for _, r := range o.Requests {
 		policy = max(policy, r.GetNameClash())
 	}
 	return policy
@@ -77,14 +77,14 @@ func addrsOf(jobs map[schema.Address]*state.Job) []schema.Address {
 }
 
 // recreated are the jobs to end, as far as the caller may.
-func (o *order) recreated(doc *state.Document, taken map[schema.Address]*state.Job) (clash, error) {
+func (o *Order) recreated(doc *state.Document, taken map[schema.Address]*state.Job) (clash, error) {
 	x := jobs.NewTable(doc)
 	var ending []schema.Address
 	for addr, j := range taken {
-		if err := x.MayEnd(o.who, j); err != nil {
+		if err := x.MayEnd(o.Who, j); err != nil {
 			return clash{}, err
 		}
-		if j.ID == o.who.JobID {
+		if j.ID == o.Who.JobID {
 			return clash{}, status.Errorf(codes.FailedPrecondition, "job %s would end itself to start anew, and nobody would be left to start it: choose another name", j.ID)
 		}
 		ending = append(ending, addr)

@@ -1,10 +1,12 @@
-package controller
+package joblogs
 
 import (
 	"context"
 	"io"
 	"log/slog"
 	"slices"
+
+	"github.com/fray-ml/fray/controller/describe"
 
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
@@ -93,7 +95,7 @@ func (m *monitor) run(ctx context.Context) error {
 			return err
 		}
 		if attempt == nil {
-			return m.stream.Send(&clusterapi.MonitorResponse{Attempt: int32(m.last.Attempt), Cursor: m.at.bytes(), Job: jobInfo(m.Views.View(), m.last)})
+			return m.stream.Send(&clusterapi.MonitorResponse{Attempt: int32(m.last.Attempt), Cursor: m.at.bytes(), Job: describe.JobInfo(m.Views.View(), m.last)})
 		}
 		m.at.begin(attempt.Number)
 		if err := m.attempt(ctx, attempt); err != nil {

@@ -1,4 +1,4 @@
-package controller
+package metadata
 
 import (
 	"fmt"
@@ -14,40 +14,6 @@ import (
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store/storetest"
 )
-
-// Fact 34: many who ask for one thing at the same time, and say to keep what is
-// there, get the same one.
-func TestFact34ARaceYieldsOneJob(t *testing.T) {
-	r := newRig(t, accesstest.LocalStack())
-	const racers = 20
-	answers, made := make([]*clusterapi.LaunchResponse, racers), 0
-	var all sync.WaitGroup
-	for i := range racers {
-		all.Go(func() {
-			request := command("a")
-			request.NameClash = clusterapi.NameClash_NAME_CLASH_KEEP
-			var err error
-			if answers[i], err = r.client.Launch(r.user(), &clusterapi.LaunchRequest{Request: request}); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
-	for _, got := range answers {
-		if got.GetJobId() != answers[0].GetJobId() {
-			t.Errorf("two got the jobs %s and %s, want the same", answers[0].GetJobId(), got.GetJobId())
-		}
-		if !got.GetExisted() {
-			made++
-		}
-	}
-	if made != 1 {
-		t.Errorf("%d were told that they launched it, want one", made)
-	}
-	if doc := r.View().Doc; len(doc.Jobs)+len(doc.Past) != 1 {
-		t.Errorf("%d jobs and %d past ones were launched, want one", len(doc.Jobs), len(doc.Past))
-	}
-}
 
 // Fact 34 of names: of many jobs that register a unique name at the same time one
 // has it, and all find that one.

@@ -1,4 +1,4 @@
-package controller
+package actors
 
 import (
 	"cmp"
@@ -28,10 +28,10 @@ const (
 
 // actorNamesVariable is what tells a host of actors their names, as JSON: so the
 // actors of a job are known before they register.
-const actorNamesVariable = actorVariables + "NAMES"
+const actorNamesVariable = ActorVariables + "NAMES"
 
 // actorVariables is what the names of all variables of a host of actors begin with.
-const actorVariables = "FRAY_ACTOR_"
+const ActorVariables = "FRAY_ACTOR_"
 
 // Actor is one incarnation of an actor, or one that is awaited.
 type Actor struct {

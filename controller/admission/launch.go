@@ -1,4 +1,4 @@
-package controller
+package admission
 
 import (
 	"fmt"
@@ -18,42 +18,42 @@ import (
 )
 
 // maxLaunchRequestID bounds what a call is told again by, in bytes.
-const maxLaunchRequestID = 64
+const MaxLaunchRequestID = 64
 
 // order is what one call asks to launch, as it came.
-type order struct {
-	who       caller.Caller
-	requests  []*clusterapi.JobRequest
-	paths     []string // of the requests in the message
-	group     *clusterapi.JobGroup
-	pool      string // the reservation of those that name none
-	requestID string
-	sealer    schema.Sealer
+type Order struct {
+	Who       caller.Caller
+	Requests  []*clusterapi.JobRequest
+	Paths     []string // of the requests in the message
+	Group     *clusterapi.JobGroup
+	Pool      string // the reservation of those that name none
+	RequestID string
+	Sealer    schema.Sealer
 }
 
 // launched is what came of an order.
-type launched struct {
-	ids     []string
-	existed bool // nothing was started: it was before
+type Launched struct {
+	Ids     []string
+	Existed bool // nothing was started: it was before
 }
 
-func (o *order) groupMistakes() []langrequest.Mistake {
+func (o *Order) GroupMistakes() []langrequest.Mistake {
 	var found []langrequest.Mistake
-	if !schema.ValidLaunchName(o.group.GetName()) {
+	if !schema.ValidLaunchName(o.Group.GetName()) {
 		found = append(found, langrequest.Mistake{Path: "group.name", Summary: "Invalid name", Detail: fmt.Sprintf(
-			"%q cannot name a group: a name is letters, digits and . _ - /, beginning and ending with a letter, a digit or an underscore, at most 200 in all.", o.group.GetName())})
+			"%q cannot name a group: a name is letters, digits and . _ - /, beginning and ending with a letter, a digit or an underscore, at most 200 in all.", o.Group.GetName())})
 	}
-	if len(o.requests) == 0 {
+	if len(o.Requests) == 0 {
 		found = append(found, langrequest.Mistake{Path: "requests", Summary: "Missing attribute", Detail: "A group places jobs together: name at least one."})
 	}
 	names := map[string]int{}
-	for i, r := range o.requests {
+	for i, r := range o.Requests {
 		if first, twice := names[r.GetName()]; twice {
-			found = append(found, langrequest.Mistake{Path: o.paths[i] + ".name", Summary: "Declared twice", Detail: fmt.Sprintf("requests[%d] is called %s already: rename one of the two.", first, r.GetName())})
+			found = append(found, langrequest.Mistake{Path: o.Paths[i] + ".name", Summary: "Declared twice", Detail: fmt.Sprintf("requests[%d] is called %s already: rename one of the two.", first, r.GetName())})
 		}
 		names[r.GetName()] = i
-		if ns := r.GetNamespace(); ns != "" && o.group.GetNamespace() != "" && ns != o.group.GetNamespace() {
-			found = append(found, langrequest.Mistake{Path: o.paths[i] + ".namespace", Summary: "Two namespaces in one group", Detail: fmt.Sprintf("The group is in %s: say the same here, or nothing.", o.group.GetNamespace())})
+		if ns := r.GetNamespace(); ns != "" && o.Group.GetNamespace() != "" && ns != o.Group.GetNamespace() {
+			found = append(found, langrequest.Mistake{Path: o.Paths[i] + ".namespace", Summary: "Two namespaces in one group", Detail: fmt.Sprintf("The group is in %s: say the same here, or nothing.", o.Group.GetNamespace())})
 		}
 	}
 	return found
@@ -69,19 +69,19 @@ type inherited struct {
 
 // carryOut is the change that launches. It is pure. Without a result it ends
 // what has the names, and is to be tried again.
-func (o *order) carryOut(doc *state.Document, now time.Time) (*state.Document, *launched, error) {
+func (o *Order) CarryOut(doc *state.Document, now time.Time) (*state.Document, *Launched, error) {
 	from, err := o.inherit(doc)
 	if err != nil {
 		return nil, nil, err
 	}
-	addrs := make([]schema.Address, len(o.requests))
-	made := &launched{ids: make([]string, len(o.requests))}
-	for i, r := range o.requests {
-		addrs[i] = schema.LaunchedAddress(schema.KindJob, from.namespace, o.group.GetName(), r.GetName())
-		made.ids[i] = planlaunch.LaunchID(doc.Lineage, addrs[i], o.requestID)
+	addrs := make([]schema.Address, len(o.Requests))
+	made := &Launched{Ids: make([]string, len(o.Requests))}
+	for i, r := range o.Requests {
+		addrs[i] = schema.LaunchedAddress(schema.KindJob, from.namespace, o.Group.GetName(), r.GetName())
+		made.Ids[i] = planlaunch.LaunchID(doc.Lineage, addrs[i], o.RequestID)
 	}
-	if before := doc.Jobs[addrs[0]]; before != nil && before.ID == made.ids[0] || doc.Past[made.ids[0]] != nil {
-		made.existed = true // this very request
+	if before := doc.Jobs[addrs[0]]; before != nil && before.ID == made.Ids[0] || doc.Past[made.Ids[0]] != nil {
+		made.Existed = true // this very request
 		return doc, made, nil
 	}
 	specs, err := o.decode(doc, from, now)
@@ -105,32 +105,32 @@ func (o *order) carryOut(doc *state.Document, now time.Time) (*state.Document, *
 }
 
 // inherit finds what the order takes from its caller.
-func (o *order) inherit(doc *state.Document) (*inherited, error) {
-	asked, path := o.requests[0].GetNamespace(), o.paths[0]+".namespace"
-	if o.group.GetNamespace() != "" {
-		asked, path = o.group.GetNamespace(), "group.namespace"
+func (o *Order) inherit(doc *state.Document) (*inherited, error) {
+	asked, path := o.Requests[0].GetNamespace(), o.Paths[0]+".namespace"
+	if o.Group.GetNamespace() != "" {
+		asked, path = o.Group.GetNamespace(), "group.namespace"
 	}
-	namespace, err := jobs.Namespace(o.who, asked, path)
+	namespace, err := jobs.Namespace(o.Who, asked, path)
 	if err != nil {
 		return nil, err
 	}
-	for i, r := range o.requests {
-		if _, err := jobs.Namespace(o.who, r.GetNamespace(), o.paths[i]+".namespace"); err != nil {
+	for i, r := range o.Requests {
+		if _, err := jobs.Namespace(o.Who, r.GetNamespace(), o.Paths[i]+".namespace"); err != nil {
 			return nil, err
 		}
 	}
 	if namespace == "" {
-		namespace = planlaunch.LaunchNamespace(o.requests[0].GetName())
-		if o.group != nil {
-			namespace = planlaunch.LaunchNamespace(o.group.GetName())
+		namespace = planlaunch.LaunchNamespace(o.Requests[0].GetName())
+		if o.Group != nil {
+			namespace = planlaunch.LaunchNamespace(o.Group.GetName())
 		}
 	}
 	from := &inherited{namespace: namespace}
-	if o.who.Kind != caller.Job {
+	if o.Who.Kind != caller.Job {
 		return from, nil
 	}
-	from.parent = jobOf(doc, o.who.JobID)
-	if err := stillRuns(from.parent, o.who); err != nil {
+	from.parent = JobOf(doc, o.Who.JobID)
+	if err := stillRuns(from.parent, o.Who); err != nil {
 		return nil, err
 	}
 	from.provider = from.parent.Spec.Resources.Provider
@@ -158,39 +158,39 @@ func stillRuns(j *state.Job, who caller.Caller) error {
 }
 
 // launchings are the records of the order: the group first.
-func (o *order) launchings(from *inherited, specs []*schema.Job) []planlaunch.Launching {
-	launch := state.Launch{Request: o.requestID}
+func (o *Order) launchings(from *inherited, specs []*schema.Job) []planlaunch.Launching {
+	launch := state.Launch{Request: o.RequestID}
 	if from.parent != nil {
-		launch.Parent, launch.ParentAttempt = from.parent.ID, o.who.Attempt
+		launch.Parent, launch.ParentAttempt = from.parent.ID, o.Who.Attempt
 	} else {
-		launch.By = o.who.User
+		launch.By = o.Who.User
 	}
 	var all []planlaunch.Launching
-	if o.group != nil {
+	if o.Group != nil {
 		of := launch
-		of.Name = o.group.GetName()
+		of.Name = o.Group.GetName()
 		all = append(all, planlaunch.Launching{Group: o.groupSpec(from.namespace), Launch: of})
 	}
 	for i, spec := range specs {
 		of := launch
-		of.Name, of.Detached = o.requests[i].GetName(), o.requests[i].GetDetached()
+		of.Name, of.Detached = o.Requests[i].GetName(), o.Requests[i].GetDetached()
 		all = append(all, planlaunch.Launching{Job: spec, Launch: of})
 	}
 	return all
 }
 
-func (o *order) groupSpec(namespace string) *schema.JobGroup {
-	if o.group == nil {
+func (o *Order) groupSpec(namespace string) *schema.JobGroup {
+	if o.Group == nil {
 		return nil
 	}
 	return &schema.JobGroup{
-		Addr: schema.LaunchedAddress(schema.KindJobGroup, namespace, "", o.group.GetName()), Namespace: namespace,
-		SameRegion: o.group.GetSameRegion(), SameZone: o.group.GetSameZone(),
+		Addr: schema.LaunchedAddress(schema.KindJobGroup, namespace, "", o.Group.GetName()), Namespace: namespace,
+		SameRegion: o.Group.GetSameRegion(), SameZone: o.Group.GetSameZone(),
 	}
 }
 
 // jobOf finds a job that is not past by its id, nil if there is none.
-func jobOf(doc *state.Document, id string) *state.Job {
+func JobOf(doc *state.Document, id string) *state.Job {
 	for _, j := range doc.Jobs {
 		if j.ID == id {
 			return j

@@ -1,4 +1,4 @@
-package controller
+package admission
 
 import (
 	"crypto/sha256"
@@ -20,23 +20,23 @@ import (
 )
 
 // poolOrder is what one call asks to reserve.
-type poolOrder struct {
-	who       caller.Caller
-	config    *clusterapi.ReservationConfig
-	requestID string
+type PoolOrder struct {
+	Who       caller.Caller
+	Config    *clusterapi.ReservationConfig
+	RequestID string
 }
 
 // validate refuses what needs no state to be seen wrong, and settles the name.
-func (o *poolOrder) validate() error {
+func (o *PoolOrder) Validate() error {
 	var wrong []langrequest.Mistake
-	if len(o.requestID) > maxLaunchRequestID {
-		wrong = append(wrong, langrequest.Mistake{Path: "request_id", Summary: "Invalid value for request_id", Detail: fmt.Sprintf("It has %d bytes, and may have %d.", len(o.requestID), maxLaunchRequestID)})
+	if len(o.RequestID) > MaxLaunchRequestID {
+		wrong = append(wrong, langrequest.Mistake{Path: "request_id", Summary: "Invalid value for request_id", Detail: fmt.Sprintf("It has %d bytes, and may have %d.", len(o.RequestID), MaxLaunchRequestID)})
 	}
-	if name := o.config.GetName(); name != "" && !schema.ValidLaunchName(name) {
+	if name := o.Config.GetName(); name != "" && !schema.ValidLaunchName(name) {
 		wrong = append(wrong, langrequest.Mistake{Path: "config.name", Summary: "Invalid name", Detail: fmt.Sprintf(
 			"%q cannot name a reservation: a name is letters, digits and . _ - /, beginning and ending with a letter, a digit or an underscore, at most 200 in all.", name)})
 	}
-	if ttl := o.config.GetTtl(); ttl != nil && ttl.CheckValid() != nil {
+	if ttl := o.Config.GetTtl(); ttl != nil && ttl.CheckValid() != nil {
 		wrong = append(wrong, langrequest.Mistake{Path: "config.ttl", Summary: "Invalid value for duration", Detail: "It is out of range, or its seconds and nanoseconds have different signs."})
 	}
 	if len(wrong) > 0 {
@@ -46,39 +46,39 @@ func (o *poolOrder) validate() error {
 }
 
 // name is what was asked for, or one that the same request gets again.
-func (o *poolOrder) name() string {
-	if o.config.GetName() != "" {
-		return o.config.GetName()
+func (o *PoolOrder) name() string {
+	if o.Config.GetName() != "" {
+		return o.Config.GetName()
 	}
-	sum := sha256.Sum256([]byte(o.requestID))
+	sum := sha256.Sum256([]byte(o.RequestID))
 	return "reservation-" + hex.EncodeToString(sum[:5])
 }
 
 // carryOut is the change that reserves. It is pure.
-func (o *poolOrder) carryOut(doc *state.Document, now time.Time) (*state.Document, schema.Address, error) {
+func (o *PoolOrder) CarryOut(doc *state.Document, now time.Time) (*state.Document, schema.Address, error) {
 	none := schema.Address{}
-	namespace, err := jobs.Namespace(o.who, o.config.GetNamespace(), "config.namespace")
+	namespace, err := jobs.Namespace(o.Who, o.Config.GetNamespace(), "config.namespace")
 	if err != nil {
 		return nil, none, err
 	}
 	if namespace == "" {
 		namespace = planlaunch.LaunchNamespace(o.name())
 	}
-	launch := state.Launch{Name: o.name(), Request: o.requestID, Detached: o.config.GetDetached(), By: o.who.User}
+	launch := state.Launch{Name: o.name(), Request: o.RequestID, Detached: o.Config.GetDetached(), By: o.Who.User}
 	check := &langrequest.Context{Stack: stackOf(doc, now)}
-	if o.who.Kind == caller.Job {
-		parent := jobOf(doc, o.who.JobID)
-		if err := stillRuns(parent, o.who); err != nil {
+	if o.Who.Kind == caller.Job {
+		parent := JobOf(doc, o.Who.JobID)
+		if err := stillRuns(parent, o.Who); err != nil {
 			return nil, none, err
 		}
-		launch.By, launch.Parent, launch.ParentAttempt = "", parent.ID, o.who.Attempt
+		launch.By, launch.Parent, launch.ParentAttempt = "", parent.ID, o.Who.Attempt
 		check.Provider, check.Region = parent.Spec.Resources.Provider, runsIn(doc, parent)
 	}
 	addr := schema.LaunchedAddress(schema.KindReservation, namespace, "", o.name())
-	if before := doc.Resources[addr]; before.Launch != nil && before.Launch.Request == o.requestID {
+	if before := doc.Resources[addr]; before.Launch != nil && before.Launch.Request == o.RequestID {
 		return doc, addr, nil // this very request
 	}
-	spec, wrong := check.Reservation(&langrequest.Reservation{Path: "config", Addr: addr, Namespace: namespace, Fields: reservationFields(o.config)})
+	spec, wrong := check.Reservation(&langrequest.Reservation{Path: "config", Addr: addr, Namespace: namespace, Fields: reservationFields(o.Config)})
 	if len(wrong) > 0 {
 		return nil, none, badrequest.Of(wrong...)
 	}

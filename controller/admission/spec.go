@@ -1,10 +1,12 @@
-package controller
+package admission
 
 import (
 	"maps"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/fray-ml/fray/controller/actors"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -33,18 +35,18 @@ func stackOf(doc *state.Document, now time.Time) *schema.Desired {
 }
 
 // decode makes specs of all requests, or refuses them with every mistake.
-func (o *order) decode(doc *state.Document, from *inherited, now time.Time) ([]*schema.Job, error) {
+func (o *Order) decode(doc *state.Document, from *inherited, now time.Time) ([]*schema.Job, error) {
 	check := &langrequest.Context{Stack: stackOf(doc, now), Provider: from.provider, Region: from.region}
 	var specs []*schema.Job
 	var wrong []langrequest.Mistake
-	for i := range o.requests {
-		wrong = append(wrong, statedMistakes(o.paths[i], o.requests[i])...)
+	for i := range o.Requests {
+		wrong = append(wrong, statedMistakes(o.Paths[i], o.Requests[i])...)
 		request := o.request(i, from, check.Stack)
 		spec, mistakes := check.Job(request)
 		wrong = append(wrong, mistakes...)
 		o.finish(spec, i, from)
-		if err := hideInherited(spec, from.parent, o.sealer); err != nil {
-			return nil, status.Errorf(codes.FailedPrecondition, "%s: %v", o.paths[i], err)
+		if err := hideInherited(spec, from.parent, o.Sealer); err != nil {
+			return nil, status.Errorf(codes.FailedPrecondition, "%s: %v", o.Paths[i], err)
 		}
 		specs = append(specs, spec)
 	}
@@ -61,11 +63,11 @@ func (o *order) decode(doc *state.Document, from *inherited, now time.Time) ([]*
 }
 
 // request is one of the order's in the words of the language.
-func (o *order) request(i int, from *inherited, stack *schema.Desired) *langrequest.Job {
-	r := o.requests[i]
+func (o *Order) request(i int, from *inherited, stack *schema.Desired) *langrequest.Job {
+	r := o.Requests[i]
 	out := &langrequest.Job{
-		Path:        o.paths[i],
-		Addr:        schema.LaunchedAddress(schema.KindJob, from.namespace, o.group.GetName(), r.GetName()),
+		Path:        o.Paths[i],
+		Addr:        schema.LaunchedAddress(schema.KindJob, from.namespace, o.Group.GetName(), r.GetName()),
 		Namespace:   from.namespace,
 		Environment: o.environment(i, from),
 		Tasks:       int(r.GetNumTasks()),
@@ -74,7 +76,7 @@ func (o *order) request(i int, from *inherited, stack *schema.Desired) *langrequ
 	switch asked := r.GetResources().GetReservationId(); {
 	case asked != "":
 		out.Reservation = o.reservation(asked, from.namespace, stack)
-	case o.pool != "":
+	case o.Pool != "":
 		out.Reservation = o.groupReservation(r.GetResources(), from.namespace, stack)
 		out.ReservationPath = "reservation_id"
 	default:
@@ -84,8 +86,8 @@ func (o *order) request(i int, from *inherited, stack *schema.Desired) *langrequ
 }
 
 // environment is what a job starts from: its parent's, as far as it asks for that.
-func (o *order) environment(i int, from *inherited) schema.Environment {
-	r := o.requests[i]
+func (o *Order) environment(i int, from *inherited) schema.Environment {
+	r := o.Requests[i]
 	var env schema.Environment
 	if from.parent != nil {
 		env = from.parent.Spec.Environment
@@ -104,13 +106,13 @@ func (o *order) environment(i int, from *inherited) schema.Environment {
 // withoutActor leaves out what makes a job the host of an actor: its children are not.
 func withoutActor(env map[string]schema.Text) map[string]schema.Text {
 	kept := maps.Clone(env)
-	maps.DeleteFunc(kept, func(name string, _ schema.Text) bool { return strings.HasPrefix(name, actorVariables) })
+	maps.DeleteFunc(kept, func(name string, _ schema.Text) bool { return strings.HasPrefix(name, actors.ActorVariables) })
 	return kept
 }
 
 // finish gives a job what it has of its parent or of who asks.
-func (o *order) finish(spec *schema.Job, i int, from *inherited) {
-	r := o.requests[i]
+func (o *Order) finish(spec *schema.Job, i int, from *inherited) {
+	r := o.Requests[i]
 	spec.User, spec.Band = r.GetUser(), bandNames()[r.GetBand()]
 	if parent := from.parent; parent != nil {
 		if spec.User == "" {
@@ -120,18 +122,18 @@ func (o *order) finish(spec *schema.Job, i int, from *inherited) {
 			spec.Band = parent.Spec.Band
 		}
 	} else if spec.User == "" {
-		spec.User = o.who.User
+		spec.User = o.Who.User
 	}
 }
 
 // mayUse refuses jobs that would use the share of another user than theirs.
-func (o *order) mayUse(specs []*schema.Job) error {
-	if o.who.Kind != caller.Job || o.who.User == "" {
+func (o *Order) mayUse(specs []*schema.Job) error {
+	if o.Who.Kind != caller.Job || o.Who.User == "" {
 		return nil
 	}
 	for i, spec := range specs {
-		if spec.User != o.who.User {
-			return status.Errorf(codes.PermissionDenied, "%s.user: job %s uses the share of %s and may not use that of %s", o.paths[i], o.who.JobID, o.who.User, spec.User)
+		if spec.User != o.Who.User {
+			return status.Errorf(codes.PermissionDenied, "%s.user: job %s uses the share of %s and may not use that of %s", o.Paths[i], o.Who.JobID, o.Who.User, spec.User)
 		}
 	}
 	return nil
@@ -140,10 +142,10 @@ func (o *order) mayUse(specs []*schema.Job) error {
 // reservation is the scoped name of a reservation that a caller names by its
 // id, its name in the namespace, or its address. One that it may not use is as
 // if it were not there.
-func (o *order) reservation(asked, namespace string, stack *schema.Desired) string {
+func (o *Order) reservation(asked, namespace string, stack *schema.Desired) string {
 	for i := range stack.Reservations {
 		r := &stack.Reservations[i]
-		if isCalled(r.Addr, asked, namespace) && mayDraw(o.who, r) {
+		if IsCalled(r.Addr, asked, namespace) && MayDraw(o.Who, r) {
 			return r.Addr.Scoped()
 		}
 	}
@@ -151,21 +153,21 @@ func (o *order) reservation(asked, namespace string, stack *schema.Desired) stri
 }
 
 // isCalled reports whether a caller in a namespace means that reservation.
-func isCalled(addr schema.Address, asked, namespace string) bool {
+func IsCalled(addr schema.Address, asked, namespace string) bool {
 	return asked == addr.Scoped() || asked == addr.String() ||
 		addr == schema.LaunchedAddress(schema.KindReservation, namespace, "", asked)
 }
 
 // mayDraw reports whether jobs of a caller may use a reservation: a declared
 // one is everybody's unless it has a namespace.
-func mayDraw(who caller.Caller, r *schema.Reservation) bool {
+func MayDraw(who caller.Caller, r *schema.Reservation) bool {
 	return who.Kind != caller.Job || r.Namespace == "" || r.Namespace == who.Namespace
 }
 
 // groupReservation is the group's reservation for those of its jobs that it
 // suits, "" for others: machines without TPU are not made of TPUs.
-func (o *order) groupReservation(r *clusterapi.Resources, namespace string, stack *schema.Desired) string {
-	name := o.reservation(o.pool, namespace, stack)
+func (o *Order) groupReservation(r *clusterapi.Resources, namespace string, stack *schema.Desired) string {
+	name := o.reservation(o.Pool, namespace, stack)
 	at := slices.IndexFunc(stack.Reservations, func(p schema.Reservation) bool { return p.Addr.Scoped() == name })
 	if at < 0 {
 		return name // told by who decodes it
