@@ -10,6 +10,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fray-ml/fray/controller/cluster"
+
+	"github.com/fray-ml/fray/controller/admin"
+
+	"github.com/fray-ml/fray/controller/apiserver"
+
 	"github.com/fray-ml/fray/controller/metadata"
 
 	"github.com/fray-ml/fray/controller/joblogs"
@@ -44,8 +50,8 @@ type Service struct {
 // services are what a controller serves for the life of its process, whether or
 // not it leads.
 type services struct {
-	api         *server
-	metadata    *metadata.MetadataServer
+	api         *apiserver.Server
+	metadata    *metadata.Server
 	address     string // of the API, as others reach it
 	fingerprint string
 	http        string
@@ -84,7 +90,7 @@ func serveAll(ctx context.Context, cfg Config, stack *access.Serializer, seen *t
 		s.stop()
 		return nil, err
 	}
-	if err := s.serveAPI(ctx, cfg, stack, serveConfig{Certificate: certificate, Tokens: verifier, Keys: keys, Unary: seen.Unary, Stream: seen.Stream}); err != nil {
+	if err := s.serveAPI(ctx, cfg, stack, apiserver.Config{Certificate: certificate, Tokens: verifier, Keys: keys, Unary: seen.Unary, Stream: seen.Stream}); err != nil {
 		s.stop()
 		return nil, err
 	}
@@ -102,7 +108,7 @@ func newSigner(stack string) (*token.Signer, error) {
 }
 
 // serveAPI serves the cluster API as base says.
-func (s *services) serveAPI(ctx context.Context, cfg Config, stack *access.Serializer, base serveConfig) error {
+func (s *services) serveAPI(ctx context.Context, cfg Config, stack *access.Serializer, base apiserver.Config) error {
 	listener, err := net.Listen("tcp", cfg.Service.API)
 	if err != nil {
 		return fmt.Errorf("serve the cluster API: %w", err)
@@ -111,12 +117,12 @@ func (s *services) serveAPI(ctx context.Context, cfg Config, stack *access.Seria
 	if s.address, err = advertised(listener.Addr(), cfg.Service.Advertise); err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	s.metadata = metadata.NewMetadataServer(cfg.Store, cfg.Log, time.Now)
+	s.metadata = metadata.New(cfg.Store, cfg.Log, time.Now)
 	base.Listener = listener
-	base.Cluster = newCluster(clusterConfig{State: stack, Store: cfg.Store, Hosts: s.host, Log: cfg.Log, Sealer: cfg.Service.Sealer})
-	base.Metadata, base.Admin = s.metadata, &adminServer{State: stack, Store: cfg.Store, Sealer: cfg.Service.Sealer, Recorded: cfg.Recorded, Log: cfg.Log}
+	base.Cluster = cluster.New(cluster.Config{State: stack, Store: cfg.Store, Hosts: s.host, Log: cfg.Log, Sealer: cfg.Service.Sealer})
+	base.Metadata, base.Admin = s.metadata, &admin.Server{State: stack, Store: cfg.Store, Sealer: cfg.Service.Sealer, Recorded: cfg.Recorded, Log: cfg.Log}
 	base.Leader, base.Log = leaderNames(ctx, cfg.Store), cfg.Log
-	s.api, err = serve(ctx, base)
+	s.api, err = apiserver.Serve(ctx, base)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -129,12 +135,12 @@ func (s *services) lead(lease *store.Held, stack *access.Serializer) {
 		return
 	}
 	s.metadata.Lead(lease, stack)
-	s.api.lead(lease, stack)
+	s.api.Lead(lease, stack)
 }
 
 func (s *services) stop() {
 	if s.api != nil {
-		s.api.stop()
+		s.api.Stop()
 	}
 	if s.web != nil {
 		s.web.stop()

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/fray-ml/fray/controller/apiserver"
+
 	"github.com/fray-ml/fray/clusterapi/dial"
 	"github.com/fray-ml/fray/clusterapi/token"
 	"github.com/fray-ml/fray/controller/web"
@@ -89,7 +91,7 @@ func serveWeb(ctx context.Context, cfg webService, source web.Source, certificat
 
 func (w *webServer) stop() {
 	w.end() // streams, too
-	ctx, cancel := context.WithTimeout(context.Background(), StopGrace)
+	ctx, cancel := context.WithTimeout(context.Background(), apiserver.StopGrace)
 	defer cancel()
 	if err := w.http.Shutdown(ctx); err != nil {
 		_ = w.http.Close()
@@ -99,7 +101,7 @@ func (w *webServer) stop() {
 
 // verifyUser accepts the token of a user of this stack.
 func (c webService) verifyUser(text string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), VerifyTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), apiserver.VerifyTimeout)
 	defer cancel()
 	if c.verifier == nil {
 		return errors.New("this controller cannot check tokens")

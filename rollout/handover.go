@@ -12,7 +12,7 @@ import (
 
 	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/clusterapi"
-	"github.com/fray-ml/fray/controller"
+	"github.com/fray-ml/fray/controller/admin"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/reconcile"
 	"github.com/fray-ml/fray/progress"
@@ -275,7 +275,7 @@ func (r *Rollout) asked(next *state.Document, amendments []plan.Amendment) (*clu
 	if err != nil {
 		return nil, err
 	}
-	blocks := controller.Amendments{Approved: amendments}
+	blocks := admin.Amendments{Approved: amendments}
 	if r.Loaded.Config != nil {
 		blocks.Moves, blocks.Removals = r.Loaded.Config.Moves, r.Loaded.Config.Removals
 	}

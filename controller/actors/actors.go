@@ -1,3 +1,8 @@
+// Package actors lists the actors of a stack: the registered ones, as the store has
+// them, and those that running or waiting jobs are to host. It registers nothing;
+// package metadata does.
+//
+// Start with [List].
 package actors
 
 import (
@@ -15,29 +20,29 @@ import (
 	"github.com/fray-ml/fray/state/store"
 )
 
-// ActorStatus is a closed set of where an actor is in its life.
-type ActorStatus string
+// Status is a closed set of where an actor is in its life.
+type Status string
 
 // The statuses of an actor.
 const (
-	ActorCreating   ActorStatus = "CREATING"   // its first attempt has not registered yet
-	ActorReady      ActorStatus = "READY"      // it is registered
-	ActorRestarting ActorStatus = "RESTARTING" // another attempt is on its way
-	ActorFailed     ActorStatus = "FAILED"     // its job has ended
+	Creating   Status = "CREATING"   // its first attempt has not registered yet
+	Ready      Status = "READY"      // it is registered
+	Restarting Status = "RESTARTING" // another attempt is on its way
+	Failed     Status = "FAILED"     // its job has ended
 )
 
 // actorNamesVariable is what tells a host of actors their names, as JSON: so the
 // actors of a job are known before they register.
-const actorNamesVariable = ActorVariables + "NAMES"
+const actorNamesVariable = Variables + "NAMES"
 
 // actorVariables is what the names of all variables of a host of actors begin with.
-const ActorVariables = "FRAY_ACTOR_"
+const Variables = "FRAY_ACTOR_"
 
 // Actor is one incarnation of an actor, or one that is awaited.
 type Actor struct {
 	Name      string            `json:"name"`
 	Namespace string            `json:"namespace"`
-	Status    ActorStatus       `json:"status"`
+	Status    Status       `json:"status"`
 	Reason    string            `json:"reason,omitempty"`  // why it is not READY
 	Address   string            `json:"address,omitempty"` // host:port
 	ID        string            `json:"actor_id,omitempty"`
@@ -49,10 +54,10 @@ type Actor struct {
 	Since     time.Time         `json:"since,omitzero"` // registered
 }
 
-// Actors lists the actors of a stack by namespace and name: those that are
+// List lists the actors of a stack by namespace and name: those that are
 // registered, as the store has it, and those that jobs are to host.
-func Actors(ctx context.Context, s store.Store, doc *state.Document) ([]Actor, error) {
-	saved, err := registry.LoadEndpoints(ctx, s)
+func List(ctx context.Context, s store.Store, doc *state.Document) ([]Actor, error) {
+	saved, err := registry.Load(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +79,7 @@ func actorsOf(endpoints []*registry.Endpoint, doc *state.Document) []Actor {
 		}
 		registered[key{e.JobID, e.Name}] = true
 		actors = append(actors, Actor{
-			Name: e.Name, Namespace: e.Namespace, Status: ActorReady, Address: e.Address, ID: e.ID,
+			Name: e.Name, Namespace: e.Namespace, Status: Ready, Address: e.Address, ID: e.ID,
 			Job: addr, JobID: e.JobID, Attempt: e.Attempt, Task: e.Task, Metadata: e.Metadata, Since: e.At,
 		})
 	}
@@ -110,14 +115,14 @@ func actorNames(job *schema.Job) []string {
 }
 
 // awaited is the status of an actor that is not registered.
-func awaited(job *state.Job) ActorStatus {
+func awaited(job *state.Job) Status {
 	switch {
 	case job.Status.Ended():
-		return ActorFailed
+		return Failed
 	case job.Attempt > 1:
-		return ActorRestarting
+		return Restarting
 	}
-	return ActorCreating
+	return Creating
 }
 
 // whyAwaited is why an actor is not registered, as far as that is known.

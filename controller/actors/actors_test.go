@@ -42,13 +42,13 @@ func TestActorsHaveStatuses(t *testing.T) {
 	}, doc)
 	serves := "it serves; its name resolves seconds after fray watch starts"
 	want := []Actor{
-		{Name: "c", Namespace: "rl", Status: ActorCreating, Reason: "because", Job: addr("created"), JobID: "created-1"},
-		{Name: "d", Namespace: "rl", Status: ActorFailed, Reason: "its job succeeded; it is not started again", Job: addr("done"), JobID: "done-1", Attempt: 1},
-		{Name: "f", Namespace: "rl", Status: ActorFailed, Reason: "because", Job: addr("failed"), JobID: "failed-1", Attempt: 3},
-		{Name: "own", Namespace: "rl", Status: ActorReady, Address: "10.0.0.3:1", ID: "actor-own", Job: addr("program"), JobID: "program-1", Attempt: 1, Since: since},
-		{Name: "r", Namespace: "rl", Status: ActorReady, Address: "10.0.0.1:1", ID: "actor-r", Job: addr("ready"), JobID: "ready-1", Attempt: 2, Since: since},
-		{Name: "r_0", Namespace: "rl", Status: ActorRestarting, Reason: serves, Job: addr("ready"), JobID: "ready-1", Attempt: 2},
-		{Name: "s", Namespace: "rl", Status: ActorRestarting, Reason: "because", Job: addr("restarted"), JobID: "restarted-1", Attempt: 2},
+		{Name: "c", Namespace: "rl", Status: Creating, Reason: "because", Job: addr("created"), JobID: "created-1"},
+		{Name: "d", Namespace: "rl", Status: Failed, Reason: "its job succeeded; it is not started again", Job: addr("done"), JobID: "done-1", Attempt: 1},
+		{Name: "f", Namespace: "rl", Status: Failed, Reason: "because", Job: addr("failed"), JobID: "failed-1", Attempt: 3},
+		{Name: "own", Namespace: "rl", Status: Ready, Address: "10.0.0.3:1", ID: "actor-own", Job: addr("program"), JobID: "program-1", Attempt: 1, Since: since},
+		{Name: "r", Namespace: "rl", Status: Ready, Address: "10.0.0.1:1", ID: "actor-r", Job: addr("ready"), JobID: "ready-1", Attempt: 2, Since: since},
+		{Name: "r_0", Namespace: "rl", Status: Restarting, Reason: serves, Job: addr("ready"), JobID: "ready-1", Attempt: 2},
+		{Name: "s", Namespace: "rl", Status: Restarting, Reason: "because", Job: addr("restarted"), JobID: "restarted-1", Attempt: 2},
 	}
 	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b schema.Address) bool { return a == b })); diff != "" {
 		t.Errorf("actors (-want +got):\n%s", diff)

@@ -44,10 +44,10 @@ func (o *Order) clashes(doc *state.Document, addrs []schema.Address) (clash, err
 		kept := &Launched{Existed: true}
 		for _, addr := range addrs {
 			if j := taken[addr]; j != nil {
-				kept.Ids = append(kept.Ids, j.ID)
+				kept.IDs = append(kept.IDs, j.ID)
 			}
 		}
-		if len(kept.Ids) == len(addrs) {
+		if len(kept.IDs) == len(addrs) {
 			return clash{kept: kept}, nil
 		}
 	case clusterapi.NameClash_NAME_CLASH_RECREATE:
@@ -81,10 +81,10 @@ func (o *Order) recreated(doc *state.Document, taken map[schema.Address]*state.J
 	x := jobs.NewTable(doc)
 	var ending []schema.Address
 	for addr, j := range taken {
-		if err := x.MayEnd(o.Who, j); err != nil {
+		if err := x.MayEnd(o.Caller, j); err != nil {
 			return clash{}, err
 		}
-		if j.ID == o.Who.JobID {
+		if j.ID == o.Caller.JobID {
 			return clash{}, status.Errorf(codes.FailedPrecondition, "job %s would end itself to start anew, and nobody would be left to start it: choose another name", j.ID)
 		}
 		ending = append(ending, addr)

@@ -1,3 +1,11 @@
+// Package admission turns requests to launch jobs or to reserve capacity into pure
+// changes of the state: it decodes and checks a request, gives it what its caller's
+// job hands on, resolves clashes of names, and rejects what can never run. Calling
+// it in the loop and waiting for what it needs are package cluster's part; whether
+// there is room now, plan's.
+//
+// Start with [Order.Admit] and [ReservationOrder.Admit]; spec.go makes specs, fields.go
+// translates messages into attributes of the language, clash.go has name clashes.
 package admission
 
 import (
@@ -18,11 +26,11 @@ import (
 )
 
 // maxLaunchRequestID bounds what a call is told again by, in bytes.
-const MaxLaunchRequestID = 64
+const MaxRequestID = 64
 
 // order is what one call asks to launch, as it came.
 type Order struct {
-	Who       caller.Caller
+	Caller       caller.Caller
 	Requests  []*clusterapi.JobRequest
 	Paths     []string // of the requests in the message
 	Group     *clusterapi.JobGroup
@@ -33,7 +41,7 @@ type Order struct {
 
 // launched is what came of an order.
 type Launched struct {
-	Ids     []string
+	IDs     []string
 	Existed bool // nothing was started: it was before
 }
 
@@ -67,20 +75,20 @@ type inherited struct {
 	region    string
 }
 
-// carryOut is the change that launches. It is pure. Without a result it ends
+// Admit is the change that launches. It is pure. Without a result it ends
 // what has the names, and is to be tried again.
-func (o *Order) CarryOut(doc *state.Document, now time.Time) (*state.Document, *Launched, error) {
+func (o *Order) Admit(doc *state.Document, now time.Time) (*state.Document, *Launched, error) {
 	from, err := o.inherit(doc)
 	if err != nil {
 		return nil, nil, err
 	}
 	addrs := make([]schema.Address, len(o.Requests))
-	made := &Launched{Ids: make([]string, len(o.Requests))}
+	made := &Launched{IDs: make([]string, len(o.Requests))}
 	for i, r := range o.Requests {
 		addrs[i] = schema.LaunchedAddress(schema.KindJob, from.namespace, o.Group.GetName(), r.GetName())
-		made.Ids[i] = planlaunch.LaunchID(doc.Lineage, addrs[i], o.RequestID)
+		made.IDs[i] = planlaunch.LaunchID(doc.Lineage, addrs[i], o.RequestID)
 	}
-	if before := doc.Jobs[addrs[0]]; before != nil && before.ID == made.Ids[0] || doc.Past[made.Ids[0]] != nil {
+	if before := doc.Jobs[addrs[0]]; before != nil && before.ID == made.IDs[0] || doc.Past[made.IDs[0]] != nil {
 		made.Existed = true // this very request
 		return doc, made, nil
 	}
@@ -110,12 +118,12 @@ func (o *Order) inherit(doc *state.Document) (*inherited, error) {
 	if o.Group.GetNamespace() != "" {
 		asked, path = o.Group.GetNamespace(), "group.namespace"
 	}
-	namespace, err := jobs.Namespace(o.Who, asked, path)
+	namespace, err := jobs.Namespace(o.Caller, asked, path)
 	if err != nil {
 		return nil, err
 	}
 	for i, r := range o.Requests {
-		if _, err := jobs.Namespace(o.Who, r.GetNamespace(), o.Paths[i]+".namespace"); err != nil {
+		if _, err := jobs.Namespace(o.Caller, r.GetNamespace(), o.Paths[i]+".namespace"); err != nil {
 			return nil, err
 		}
 	}
@@ -126,11 +134,11 @@ func (o *Order) inherit(doc *state.Document) (*inherited, error) {
 		}
 	}
 	from := &inherited{namespace: namespace}
-	if o.Who.Kind != caller.Job {
+	if o.Caller.Kind != caller.Job {
 		return from, nil
 	}
-	from.parent = JobOf(doc, o.Who.JobID)
-	if err := stillRuns(from.parent, o.Who); err != nil {
+	from.parent = JobOf(doc, o.Caller.JobID)
+	if err := stillRuns(from.parent, o.Caller); err != nil {
 		return nil, err
 	}
 	from.provider = from.parent.Spec.Resources.Provider
@@ -161,9 +169,9 @@ func stillRuns(j *state.Job, who caller.Caller) error {
 func (o *Order) launchings(from *inherited, specs []*schema.Job) []planlaunch.Launching {
 	launch := state.Launch{Request: o.RequestID}
 	if from.parent != nil {
-		launch.Parent, launch.ParentAttempt = from.parent.ID, o.Who.Attempt
+		launch.Parent, launch.ParentAttempt = from.parent.ID, o.Caller.Attempt
 	} else {
-		launch.By = o.Who.User
+		launch.By = o.Caller.User
 	}
 	var all []planlaunch.Launching
 	if o.Group != nil {

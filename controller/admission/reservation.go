@@ -20,17 +20,17 @@ import (
 )
 
 // poolOrder is what one call asks to reserve.
-type PoolOrder struct {
-	Who       caller.Caller
+type ReservationOrder struct {
+	Caller       caller.Caller
 	Config    *clusterapi.ReservationConfig
 	RequestID string
 }
 
 // validate refuses what needs no state to be seen wrong, and settles the name.
-func (o *PoolOrder) Validate() error {
+func (o *ReservationOrder) Validate() error {
 	var wrong []langrequest.Mistake
-	if len(o.RequestID) > MaxLaunchRequestID {
-		wrong = append(wrong, langrequest.Mistake{Path: "request_id", Summary: "Invalid value for request_id", Detail: fmt.Sprintf("It has %d bytes, and may have %d.", len(o.RequestID), MaxLaunchRequestID)})
+	if len(o.RequestID) > MaxRequestID {
+		wrong = append(wrong, langrequest.Mistake{Path: "request_id", Summary: "Invalid value for request_id", Detail: fmt.Sprintf("It has %d bytes, and may have %d.", len(o.RequestID), MaxRequestID)})
 	}
 	if name := o.Config.GetName(); name != "" && !schema.ValidLaunchName(name) {
 		wrong = append(wrong, langrequest.Mistake{Path: "config.name", Summary: "Invalid name", Detail: fmt.Sprintf(
@@ -46,7 +46,7 @@ func (o *PoolOrder) Validate() error {
 }
 
 // name is what was asked for, or one that the same request gets again.
-func (o *PoolOrder) name() string {
+func (o *ReservationOrder) name() string {
 	if o.Config.GetName() != "" {
 		return o.Config.GetName()
 	}
@@ -54,24 +54,24 @@ func (o *PoolOrder) name() string {
 	return "reservation-" + hex.EncodeToString(sum[:5])
 }
 
-// carryOut is the change that reserves. It is pure.
-func (o *PoolOrder) CarryOut(doc *state.Document, now time.Time) (*state.Document, schema.Address, error) {
+// Admit is the change that reserves. It is pure.
+func (o *ReservationOrder) Admit(doc *state.Document, now time.Time) (*state.Document, schema.Address, error) {
 	none := schema.Address{}
-	namespace, err := jobs.Namespace(o.Who, o.Config.GetNamespace(), "config.namespace")
+	namespace, err := jobs.Namespace(o.Caller, o.Config.GetNamespace(), "config.namespace")
 	if err != nil {
 		return nil, none, err
 	}
 	if namespace == "" {
 		namespace = planlaunch.LaunchNamespace(o.name())
 	}
-	launch := state.Launch{Name: o.name(), Request: o.RequestID, Detached: o.Config.GetDetached(), By: o.Who.User}
+	launch := state.Launch{Name: o.name(), Request: o.RequestID, Detached: o.Config.GetDetached(), By: o.Caller.User}
 	check := &langrequest.Context{Stack: stackOf(doc, now)}
-	if o.Who.Kind == caller.Job {
-		parent := JobOf(doc, o.Who.JobID)
-		if err := stillRuns(parent, o.Who); err != nil {
+	if o.Caller.Kind == caller.Job {
+		parent := JobOf(doc, o.Caller.JobID)
+		if err := stillRuns(parent, o.Caller); err != nil {
 			return nil, none, err
 		}
-		launch.By, launch.Parent, launch.ParentAttempt = "", parent.ID, o.Who.Attempt
+		launch.By, launch.Parent, launch.ParentAttempt = "", parent.ID, o.Caller.Attempt
 		check.Provider, check.Region = parent.Spec.Resources.Provider, runsIn(doc, parent)
 	}
 	addr := schema.LaunchedAddress(schema.KindReservation, namespace, "", o.name())

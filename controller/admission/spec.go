@@ -106,7 +106,7 @@ func (o *Order) environment(i int, from *inherited) schema.Environment {
 // withoutActor leaves out what makes a job the host of an actor: its children are not.
 func withoutActor(env map[string]schema.Text) map[string]schema.Text {
 	kept := maps.Clone(env)
-	maps.DeleteFunc(kept, func(name string, _ schema.Text) bool { return strings.HasPrefix(name, actors.ActorVariables) })
+	maps.DeleteFunc(kept, func(name string, _ schema.Text) bool { return strings.HasPrefix(name, actors.Variables) })
 	return kept
 }
 
@@ -122,18 +122,18 @@ func (o *Order) finish(spec *schema.Job, i int, from *inherited) {
 			spec.Band = parent.Spec.Band
 		}
 	} else if spec.User == "" {
-		spec.User = o.Who.User
+		spec.User = o.Caller.User
 	}
 }
 
 // mayUse refuses jobs that would use the share of another user than theirs.
 func (o *Order) mayUse(specs []*schema.Job) error {
-	if o.Who.Kind != caller.Job || o.Who.User == "" {
+	if o.Caller.Kind != caller.Job || o.Caller.User == "" {
 		return nil
 	}
 	for i, spec := range specs {
-		if spec.User != o.Who.User {
-			return status.Errorf(codes.PermissionDenied, "%s.user: job %s uses the share of %s and may not use that of %s", o.Paths[i], o.Who.JobID, o.Who.User, spec.User)
+		if spec.User != o.Caller.User {
+			return status.Errorf(codes.PermissionDenied, "%s.user: job %s uses the share of %s and may not use that of %s", o.Paths[i], o.Caller.JobID, o.Caller.User, spec.User)
 		}
 	}
 	return nil
@@ -145,7 +145,7 @@ func (o *Order) mayUse(specs []*schema.Job) error {
 func (o *Order) reservation(asked, namespace string, stack *schema.Desired) string {
 	for i := range stack.Reservations {
 		r := &stack.Reservations[i]
-		if IsCalled(r.Addr, asked, namespace) && MayDraw(o.Who, r) {
+		if IsCalled(r.Addr, asked, namespace) && MayDraw(o.Caller, r) {
 			return r.Addr.Scoped()
 		}
 	}

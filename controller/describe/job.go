@@ -1,3 +1,7 @@
+// Package describe turns jobs and reservations of a view into messages of the cluster
+// API. Who may see which is decided by its callers.
+//
+// Start with [Job] and [Reservation].
 package describe
 
 import (
@@ -16,7 +20,7 @@ import (
 )
 
 // jobInfo is a job as the API tells of it.
-func JobInfo(v *access.View, j *state.Job) *clusterapi.JobInfo {
+func Job(v *access.View, j *state.Job) *clusterapi.JobInfo {
 	info := &clusterapi.JobInfo{
 		JobId: j.ID, Name: jobs.NameOf(j), Namespace: j.Spec.Namespace, Address: j.Spec.Addr.String(),
 		Status: statusOf(j.Status), Reason: j.Reason,

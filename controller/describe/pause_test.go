@@ -30,7 +30,7 @@ func TestSemantics14PausedIsAReason(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			v := &access.View{Doc: &state.Document{Paused: tt.paused}, Plan: &plan.Plan{Pending: tt.plan}}
-			info := JobInfo(v, j)
+			info := Job(v, j)
 			got := info.GetPendingReasons()
 			if len(got) != len(tt.want) || info.GetStatus() != clusterapi.JobStatus_JOB_STATUS_PENDING {
 				t.Fatalf("%s for %q, want pending for %q", info.GetStatus(), got, tt.want)

@@ -14,7 +14,7 @@ import (
 )
 
 // reservationInfo is a reservation on record as the API tells of it.
-func ReservationInfo(v *access.View, addr schema.Address) *clusterapi.ReservationInfo {
+func Reservation(v *access.View, addr schema.Address) *clusterapi.ReservationInfo {
 	r := v.Doc.Resources[addr]
 	spec := r.Reservation
 	info := &clusterapi.ReservationInfo{ReservationId: addr.Scoped(), Config: reservationConfig(addr, r)}

@@ -1,3 +1,9 @@
+// Package joblogs streams what the tasks of a job write, attempt by attempt: from the
+// task's host while it runs, if that serves logs, and else from the store. A cursor
+// in each message resumes a stream that broke off. Who may read which job's logs is
+// decided by its callers.
+//
+// Start with [Source.Stream]; reader.go reads one task, cursor.go has the positions.
 package joblogs
 
 import (
@@ -95,7 +101,7 @@ func (m *monitor) run(ctx context.Context) error {
 			return err
 		}
 		if attempt == nil {
-			return m.stream.Send(&clusterapi.MonitorResponse{Attempt: int32(m.last.Attempt), Cursor: m.at.bytes(), Job: describe.JobInfo(m.Views.View(), m.last)})
+			return m.stream.Send(&clusterapi.MonitorResponse{Attempt: int32(m.last.Attempt), Cursor: m.at.bytes(), Job: describe.Job(m.Views.View(), m.last)})
 		}
 		m.at.begin(attempt.Number)
 		if err := m.attempt(ctx, attempt); err != nil {

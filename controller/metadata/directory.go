@@ -42,11 +42,11 @@ type directory struct {
 
 // lead has the server answer as long as the lease holds, once it has taken over
 // what was saved and the loop has looked.
-func (m *MetadataServer) Lead(lease access.Lease, views access.Views) { go m.run(lease, views) }
+func (m *Server) Lead(lease access.Lease, views access.Views) { go m.run(lease, views) }
 
 // run takes over what was saved, forgets what ended meanwhile, and then answers
 // until the lease ends.
-func (m *MetadataServer) run(lease access.Lease, views access.Views) {
+func (m *Server) run(lease access.Lease, views access.Views) {
 	ctx := lease.Context()
 	saver := registry.NewSaver(m.store, lease.Epoch())
 	found, err := m.takeOver(ctx, saver)
@@ -54,7 +54,7 @@ func (m *MetadataServer) run(lease access.Lease, views access.Views) {
 		return // the lease has ended, or soon does
 	}
 	dir := &directory{
-		ctx: ctx, views: views, epoch: lease.Epoch(), now: m.now, reg: registry.NewRegistry(found, m.now()),
+		ctx: ctx, views: views, epoch: lease.Epoch(), now: m.now, reg: registry.New(found, m.now()),
 		byJob: map[string]map[*registry.Watcher]struct{}{}, timer: make(chan struct{}, 1), moved: make(chan struct{}), dirty: make(chan struct{}, 1),
 	}
 	if dir.firstView() != nil {
@@ -74,7 +74,7 @@ func (m *MetadataServer) run(lease access.Lease, views access.Views) {
 }
 
 // takeOver reads what the last leader saved, however long that takes.
-func (m *MetadataServer) takeOver(ctx context.Context, saver *registry.EndpointSaver) ([]*registry.Endpoint, error) {
+func (m *Server) takeOver(ctx context.Context, saver *registry.Saver) ([]*registry.Endpoint, error) {
 	for failures := 0; ; {
 		found, err := saver.Take(ctx)
 		switch {
@@ -323,7 +323,7 @@ func nudge(c chan struct{}) {
 
 // saves writes what has changed, many changes at once, until the lease ends or
 // somebody else has written.
-func (d *directory) saves(saver *registry.EndpointSaver, interval time.Duration) error {
+func (d *directory) saves(saver *registry.Saver, interval time.Duration) error {
 	failures := 0
 	for {
 		select {

@@ -143,7 +143,7 @@ func TestNextLeader(t *testing.T) {
 		kept := old.mustRegister(train, t, &clusterapi.RegisterRequest{Name: "kept", RequestId: "r1", Metadata: map[string]string{"k": "v"}, Unique: true})
 		old.mustRegister(eval, t, &clusterapi.RegisterRequest{Name: "gone"})
 
-		next := &registrar{metadataServer: NewMetadataServer(s, slog.New(slog.DiscardHandler), time.Now), board: accesstest.NewFixed()}
+		next := &registrar{Server: New(s, slog.New(slog.DiscardHandler), time.Now), board: accesstest.NewFixed()}
 		next.board.Show(1, accesstest.RunningJob("rl", "train", 1), accesstest.RunningJob("rl", "eval", 1)) // of an earlier term
 		lease, lose := accesstest.NewLease(t, 2)
 		defer lose()

@@ -1,3 +1,9 @@
+// Package metadata is the service Metadata of the cluster API: the endpoints of actors
+// by name, as long as this controller leads. A registration is answered once it is
+// saved, and ends with its task. How names map to endpoints is package registry's
+// part.
+//
+// Start with [Server], then directory.go, the registry of one time of leading.
 package metadata
 
 import (
@@ -24,7 +30,7 @@ import (
 
 // metadataServer is the service Metadata: the names of actors. What it knows
 // belongs to one time of leading, see lead.
-type MetadataServer struct {
+type Server struct {
 	clusterapi.UnimplementedMetadataServer
 
 	store store.Store
@@ -34,14 +40,14 @@ type MetadataServer struct {
 	directory atomic.Pointer[directory] // nil while it does not lead
 }
 
-var _ clusterapi.MetadataServer = (*MetadataServer)(nil)
+var _ clusterapi.MetadataServer = (*Server)(nil)
 
-func NewMetadataServer(s store.Store, log *slog.Logger, now func() time.Time) *MetadataServer {
-	return &MetadataServer{store: s, log: log, now: now}
+func New(s store.Store, log *slog.Logger, now func() time.Time) *Server {
+	return &Server{store: s, log: log, now: now}
 }
 
 // current is the directory of this time of leading.
-func (m *MetadataServer) current() (*directory, error) {
+func (m *Server) current() (*directory, error) {
 	if d := m.directory.Load(); d != nil {
 		return d, nil
 	}
@@ -49,7 +55,7 @@ func (m *MetadataServer) current() (*directory, error) {
 }
 
 // Endpoints is how many endpoints are registered.
-func (m *MetadataServer) Endpoints() int {
+func (m *Server) Endpoints() int {
 	d := m.directory.Load()
 	if d == nil {
 		return 0
@@ -61,7 +67,7 @@ func (m *MetadataServer) Endpoints() int {
 
 // Register makes an endpoint known. It answers once that is saved; others may
 // see it a moment before.
-func (m *MetadataServer) Register(ctx context.Context, r *clusterapi.RegisterRequest) (*clusterapi.RegisterResponse, error) {
+func (m *Server) Register(ctx context.Context, r *clusterapi.RegisterRequest) (*clusterapi.RegisterResponse, error) {
 	d, err := m.current()
 	if err != nil {
 		return nil, err
@@ -88,7 +94,7 @@ func (m *MetadataServer) Register(ctx context.Context, r *clusterapi.RegisterReq
 }
 
 // Unregister forgets an endpoint; it answers once that is saved.
-func (m *MetadataServer) Unregister(ctx context.Context, r *clusterapi.UnregisterRequest) (*clusterapi.UnregisterResponse, error) {
+func (m *Server) Unregister(ctx context.Context, r *clusterapi.UnregisterRequest) (*clusterapi.UnregisterResponse, error) {
 	d, err := m.current()
 	if err != nil {
 		return nil, err
@@ -104,7 +110,7 @@ func (m *MetadataServer) Unregister(ctx context.Context, r *clusterapi.Unregiste
 }
 
 // Lookup finds the newest endpoint of a name.
-func (m *MetadataServer) Lookup(ctx context.Context, r *clusterapi.LookupRequest) (*clusterapi.ActorEndpoint, error) {
+func (m *Server) Lookup(ctx context.Context, r *clusterapi.LookupRequest) (*clusterapi.ActorEndpoint, error) {
 	d, namespace, err := m.read(ctx, r.GetNamespace())
 	if err != nil {
 		return nil, err
@@ -132,7 +138,7 @@ func actorMissing(detail *clusterapi.ActorNotFound) error {
 }
 
 // LookupAll finds all endpoints of a name, the oldest first. None is no error.
-func (m *MetadataServer) LookupAll(ctx context.Context, r *clusterapi.LookupRequest) (*clusterapi.ListActorsResponse, error) {
+func (m *Server) LookupAll(ctx context.Context, r *clusterapi.LookupRequest) (*clusterapi.ListActorsResponse, error) {
 	d, namespace, err := m.read(ctx, r.GetNamespace())
 	if err != nil {
 		return nil, err
@@ -143,7 +149,7 @@ func (m *MetadataServer) LookupAll(ctx context.Context, r *clusterapi.LookupRequ
 }
 
 // ListActors lists the endpoints whose names begin with a prefix.
-func (m *MetadataServer) ListActors(ctx context.Context, r *clusterapi.ListActorsRequest) (*clusterapi.ListActorsResponse, error) {
+func (m *Server) ListActors(ctx context.Context, r *clusterapi.ListActorsRequest) (*clusterapi.ListActorsResponse, error) {
 	d, namespace, err := m.read(ctx, r.GetNamespace())
 	if err != nil {
 		return nil, err
@@ -163,7 +169,7 @@ func listed(endpoints []*registry.Endpoint) *clusterapi.ListActorsResponse {
 
 // Watch sends what there is and then what changes. A client that reads slowly gets
 // everything anew, and does not block other clients.
-func (m *MetadataServer) Watch(r *clusterapi.WatchRequest, stream grpc.ServerStreamingServer[clusterapi.WatchResponse]) error {
+func (m *Server) Watch(r *clusterapi.WatchRequest, stream grpc.ServerStreamingServer[clusterapi.WatchResponse]) error {
 	ctx := stream.Context()
 	d, namespace, err := m.read(ctx, r.GetNamespace())
 	if err != nil {
@@ -200,7 +206,7 @@ func (m *MetadataServer) Watch(r *clusterapi.WatchRequest, stream grpc.ServerStr
 }
 
 // read is the directory and the namespace that a caller means.
-func (m *MetadataServer) read(ctx context.Context, asked string) (*directory, string, error) {
+func (m *Server) read(ctx context.Context, asked string) (*directory, string, error) {
 	d, err := m.current()
 	if err != nil {
 		return nil, "", err

@@ -27,7 +27,7 @@ import (
 
 // registrar is a metadata server that leads in a test.
 type registrar struct {
-	*MetadataServer
+	*Server
 	board *accesstest.Fixed
 	lose  context.CancelFunc // the lease
 }
@@ -35,7 +35,7 @@ type registrar struct {
 // newRegistrar leads under an epoch once jobs are seen.
 func newRegistrar(t *testing.T, s store.Store, epoch uint64, jobs ...*state.Job) *registrar {
 	t.Helper()
-	r := &registrar{metadataServer: NewMetadataServer(s, slog.New(slog.DiscardHandler), time.Now), board: accesstest.NewFixed()}
+	r := &registrar{Server: New(s, slog.New(slog.DiscardHandler), time.Now), board: accesstest.NewFixed()}
 	lease, lose := accesstest.NewLease(t, epoch)
 	r.lose = lose
 	r.Lead(lease, r.board)

@@ -1,3 +1,9 @@
+// Package registry maps the names of actors to their endpoints, namespace by namespace,
+// with the watchers of names, and saves the endpoints in the store. It has no clock
+// and no lock: its callers pass the time and hold one. Which endpoints may register,
+// and when they end, is package metadata's part.
+//
+// Start with [Registry]; saver.go saves, watcher.go notifies, namespace.go is the index.
 package registry
 
 import (
@@ -80,7 +86,7 @@ func (d Delta) Empty() bool { return len(d.added)+len(d.removed) == 0 }
 
 // newRegistry holds what was saved. Endpoints that expire have all their time again:
 // they could not be renewed while no controller led.
-func NewRegistry(saved []*Endpoint, now time.Time) *Registry {
+func New(saved []*Endpoint, now time.Time) *Registry {
 	r := &Registry{
 		byID: map[string]*Endpoint{}, byRequest: map[requestKey]string{},
 		byJob: map[string]map[string]struct{}{}, spaces: map[string]*space{},

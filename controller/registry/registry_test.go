@@ -67,7 +67,7 @@ func TestRegister(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			r := NewRegistry(nil, noon)
+			r := New(nil, noon)
 			for i, in := range test.actors {
 				e, d, err := r.Register(in, fmt.Sprint(i+1), noon.Add(time.Duration(i)*time.Second))
 				last := i == len(test.actors)-1
@@ -93,7 +93,7 @@ func TestRegister(t *testing.T) {
 
 // A restarted task's endpoint takes the old one's place in one change.
 func TestReplacedInOneChange(t *testing.T) {
-	r := NewRegistry(nil, noon)
+	r := New(nil, noon)
 	w := NewWatcher("rl", "x", "", "")
 	r.Watch(w)
 	_, d, _ := r.Register(actor("x", nil), "1", noon)
@@ -110,7 +110,7 @@ func TestReplacedInOneChange(t *testing.T) {
 }
 
 func TestTooMany(t *testing.T) {
-	r := NewRegistry(nil, noon)
+	r := New(nil, noon)
 	for i := range maxEndpoints {
 		if _, _, err := r.Register(actor(fmt.Sprint("x", i), nil), fmt.Sprint(i), noon); err != nil {
 			t.Fatal(err)
@@ -129,7 +129,7 @@ func TestTooMany(t *testing.T) {
 
 func TestExpire(t *testing.T) {
 	ttl := func(e *Endpoint) { e.TTL = 10 * time.Second }
-	r := NewRegistry(nil, noon)
+	r := New(nil, noon)
 	register := func(in Endpoint, id string, now time.Time) {
 		t.Helper()
 		if _, _, err := r.Register(in, id, now); err != nil {
@@ -156,7 +156,7 @@ func TestExpire(t *testing.T) {
 
 	t.Run("all its time again under a new leader", func(t *testing.T) {
 		later := noon.Add(time.Hour)
-		next := NewRegistry(r.All(), later)
+		next := New(r.All(), later)
 		if d := next.Expire(later.Add(9 * time.Second)); !d.Empty() {
 			t.Errorf("after 9 s %v are gone", idsOf(d.removed))
 		}
@@ -175,7 +175,7 @@ func TestExpire(t *testing.T) {
 }
 
 func TestNear(t *testing.T) {
-	r := NewRegistry(nil, noon)
+	r := New(nil, noon)
 	for i, name := range []string{"inference-0", "inference-1", "trainer", "replay/buffer"} {
 		if _, _, err := r.Register(actor(name, nil), fmt.Sprint(i), noon); err != nil {
 			t.Fatal(err)
@@ -202,7 +202,7 @@ func TestNear(t *testing.T) {
 
 // A watcher that does not read is sent everything anew, and keeps little.
 func TestSlowWatcher(t *testing.T) {
-	r := NewRegistry(nil, noon)
+	r := New(nil, noon)
 	w := NewWatcher("rl", "", "", "")
 	r.Watch(w)
 	all := func() []*Endpoint { return r.Seen(w) }
@@ -257,7 +257,7 @@ func (m *mirror) read(t *rapid.T, r *Registry) {
 // endpoints would be, and so is what watchers make of their messages.
 func TestRegistryIsAPlainList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		r, now := NewRegistry(nil, noon), noon
+		r, now := New(nil, noon), noon
 		plain := map[string]*Endpoint{}
 		var mirrors []*mirror
 		for _, w := range []*Watcher{NewWatcher("a", "x", "", ""), NewWatcher("a", "", "", ""), NewWatcher("a", "", "x", ""), NewWatcher("b", "", "xy", "")} {

@@ -29,7 +29,7 @@ var ErrFenced = errors.New("another controller has written the endpoints")
 
 // endpointSaver keeps the registry in the store. Each write replaces the one it
 // saw before, so that a leader whose lease went on writes nothing any more.
-type EndpointSaver struct {
+type Saver struct {
 	store      store.Store
 	epoch      uint64
 	generation store.Generation
@@ -37,13 +37,13 @@ type EndpointSaver struct {
 }
 
 // newSaver saves under the epoch of a lease.
-func NewSaver(s store.Store, epoch uint64) *EndpointSaver {
-	return &EndpointSaver{store: s, epoch: epoch}
+func NewSaver(s store.Store, epoch uint64) *Saver {
+	return &Saver{store: s, epoch: epoch}
 }
 
 // take reads what was saved and writes it again under this epoch: from then on
 // no earlier leader can write, and what it acknowledged is here.
-func (s *EndpointSaver) Take(ctx context.Context) ([]*Endpoint, error) {
+func (s *Saver) Take(ctx context.Context) ([]*Endpoint, error) {
 	for {
 		found, err := s.read(ctx)
 		if err != nil {
@@ -63,13 +63,13 @@ func (s *EndpointSaver) Take(ctx context.Context) ([]*Endpoint, error) {
 	}
 }
 
-// loadEndpoints reads the endpoints that a store has.
-func LoadEndpoints(ctx context.Context, s store.Store) ([]*Endpoint, error) {
-	found, err := (&EndpointSaver{store: s}).read(ctx)
+// Load reads the endpoints that a store has.
+func Load(ctx context.Context, s store.Store) ([]*Endpoint, error) {
+	found, err := (&Saver{store: s}).read(ctx)
 	return found.Endpoints, err
 }
 
-func (s *EndpointSaver) read(ctx context.Context) (endpointsObject, error) {
+func (s *Saver) read(ctx context.Context) (endpointsObject, error) {
 	object, err := s.store.Get(ctx, store.EndpointsKey)
 	if errors.Is(err, store.ErrNotFound) {
 		s.generation = store.Absent
@@ -92,7 +92,7 @@ func (s *EndpointSaver) read(ctx context.Context) (endpointsObject, error) {
 
 // save writes the endpoints. After an error that is not errFenced it is not known
 // whether they were written; the next save finds out.
-func (s *EndpointSaver) Save(ctx context.Context, endpoints []*Endpoint) error {
+func (s *Saver) Save(ctx context.Context, endpoints []*Endpoint) error {
 	out := endpointsObject{Format: endpointsFormat, Epoch: s.epoch, Nonce: rand.Text(), Endpoints: endpoints}
 	data, err := store.Encode(out)
 	if err != nil {
@@ -110,7 +110,7 @@ func (s *EndpointSaver) Save(ctx context.Context, endpoints []*Endpoint) error {
 }
 
 // settle reads what is stored after a write that failed.
-func (s *EndpointSaver) settle(ctx context.Context, nonce string, cause error) (store.Generation, error) {
+func (s *Saver) settle(ctx context.Context, nonce string, cause error) (store.Generation, error) {
 	object, err := s.store.Get(ctx, store.EndpointsKey)
 	if err != nil {
 		return 0, fmt.Errorf("save endpoints: %w", cause)

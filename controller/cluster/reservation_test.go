@@ -1,4 +1,4 @@
-package controller
+package cluster
 
 import (
 	"strings"
@@ -48,14 +48,14 @@ func TestFlexibleReservation(t *testing.T) {
 	}
 	err = access.Await(r.user(), r.server.State, func(v *access.View) bool {
 		addr, err := findReservation(v.Doc, caller.Caller{Kind: caller.User}, id)
-		return err == nil && describe.ReservationInfo(v, addr).GetAllocated().GetSlices() >= 2
+		return err == nil && describe.Reservation(v, addr).GetAllocated().GetSlices() >= 2
 	})
 	if err != nil {
 		t.Fatalf("its slices do not come up: %v; %v", err, r.View().Plan.Pending)
 	}
 	if err := access.Await(r.user(), r.server.State, func(v *access.View) bool {
 		addr, err := findReservation(v.Doc, caller.Caller{Kind: caller.User}, id)
-		info := describe.ReservationInfo(v, addr)
+		info := describe.Reservation(v, addr)
 		for _, of := range []*clusterapi.Resources{info.GetAllocated(), info.GetPending(), info.GetConfig().GetMin(), info.GetConfig().GetMax()} {
 			if err != nil || !of.GetPreemptible() {
 				t.Errorf("the slices are said to be not preemptible: %v", info)
@@ -93,7 +93,7 @@ func TestFlexibleReservation(t *testing.T) {
 	}
 	err = access.Await(r.user(), r.server.State, func(v *access.View) bool {
 		addr, err := findReservation(v.Doc, caller.Caller{Kind: caller.User}, id)
-		return err == nil && describe.ReservationInfo(v, addr).GetReleased()
+		return err == nil && describe.Reservation(v, addr).GetReleased()
 	})
 	if err != nil {
 		t.Errorf("it is not released: %v", err)

@@ -1,4 +1,4 @@
-package controller
+package admin
 
 import (
 	"context"
@@ -32,7 +32,7 @@ func recorded(name string) func(context.Context, string) (func(*state.Document) 
 func TestAdminRecorded(t *testing.T) {
 	t.Parallel()
 	m := newPlainState()
-	admin := &adminServer{State: m, Recorded: recorded("one"), Store: storetest.NewMemory(), Log: slog.New(slog.DiscardHandler)}
+	admin := &Server{State: m, Recorded: recorded("one"), Store: storetest.NewMemory(), Log: slog.New(slog.DiscardHandler)}
 	before := m.View().Doc.Revision
 	for _, test := range []struct {
 		name, recorded, want string
@@ -54,7 +54,7 @@ func TestAdminRecorded(t *testing.T) {
 			t.Errorf("%s: %q is recorded in revision %d, want %q", test.name, doc.Recorded, doc.Revision, test.want)
 		}
 	}
-	if _, err := (&adminServer{State: m}).Apply(t.Context(), &clusterapi.ApplyRequest{Desired: []byte("{}"), Recorded: "one"}); status.Code(err) != codes.Unimplemented {
+	if _, err := (&Server{State: m}).Apply(t.Context(), &clusterapi.ApplyRequest{Desired: []byte("{}"), Recorded: "one"}); status.Code(err) != codes.Unimplemented {
 		t.Errorf("a controller that opens none: %v, want unimplemented", err)
 	}
 }
@@ -64,7 +64,7 @@ func TestAdminSweeps(t *testing.T) {
 	t.Parallel()
 	m := newPlainState()
 	s := storetest.NewMemory()
-	admin := &adminServer{State: m, Store: s, Log: slog.New(slog.DiscardHandler)}
+	admin := &Server{State: m, Store: s, Log: slog.New(slog.DiscardHandler)}
 	for _, key := range []string{store.ConfigurationKey("young"), store.StateKey} {
 		if _, err := s.Put(t.Context(), key, []byte("x"), store.Any); err != nil {
 			t.Fatal(err)
@@ -83,7 +83,7 @@ func TestAdminSweeps(t *testing.T) {
 func TestAdminAmends(t *testing.T) {
 	t.Parallel()
 	m := newPlainState()
-	admin := &adminServer{State: m}
+	admin := &Server{State: m}
 	if _, err := admin.Apply(t.Context(), asked(t, m, desiring("old"))); err != nil {
 		t.Fatal(err)
 	}

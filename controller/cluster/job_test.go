@@ -1,4 +1,4 @@
-package controller
+package cluster
 
 import (
 	"bytes"
@@ -249,11 +249,11 @@ func TestPendingSaysWhy(t *testing.T) {
 	r.running(r.launch(r.user(), command("a")))
 	id := r.launch(r.user(), command("b"))
 	err := access.Await(r.user(), r.server.State, func(v *access.View) bool {
-		info := describe.JobInfo(v, jobs.NewTable(v.Doc).ByID(id))
+		info := describe.Job(v, jobs.NewTable(v.Doc).ByID(id))
 		return info.GetStatus() == clusterapi.JobStatus_JOB_STATUS_PENDING && strings.Contains(strings.Join(info.GetPendingReasons(), " "), "1 of 1")
 	})
 	if err != nil {
-		t.Errorf("%v; it is %v", err, describe.JobInfo(r.View(), jobs.NewTable(r.View().Doc).ByID(id)))
+		t.Errorf("%v; it is %v", err, describe.Job(r.View(), jobs.NewTable(r.View().Doc).ByID(id)))
 	}
 }
 

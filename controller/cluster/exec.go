@@ -1,4 +1,4 @@
-package controller
+package cluster
 
 import (
 	"context"
@@ -22,7 +22,7 @@ import (
 type execStream = grpc.BidiStreamingServer[clusterapi.ExecRequest, clusterapi.ExecResponse]
 
 // Exec passes a command on to the agent of a task's host.
-func (c *clusterServer) Exec(stream execStream) error {
+func (c *Server) Exec(stream execStream) error {
 	ctx := stream.Context()
 	who, err := caller.Known(ctx)
 	if err != nil {
@@ -53,7 +53,7 @@ func (c *clusterServer) Exec(stream execStream) error {
 }
 
 // hostToRunOn finds the host of a task, and names the job in start by its id.
-func (c *clusterServer) hostToRunOn(v *access.View, who caller.Caller, start *clusterapi.ExecStart) (*state.HostReport, error) {
+func (c *Server) hostToRunOn(v *access.View, who caller.Caller, start *clusterapi.ExecStart) (*state.HostReport, error) {
 	x := c.jobs.Of(v.Doc)
 	j, err := x.Find(who, start.GetJobId())
 	if err != nil {

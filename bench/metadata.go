@@ -1,4 +1,4 @@
-package controller
+package main
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/fray-ml/fray/controller/apiserver"
 
 	"github.com/fray-ml/fray/controller/metadata"
 
@@ -28,8 +30,8 @@ import (
 	"github.com/fray-ml/fray/state/store"
 )
 
-// MetadataLoad is what MeasureMetadata does to a controller.
-type MetadataLoad struct {
+// metadataLoad is the load that measureMetadata puts on a service.
+type metadataLoad struct {
 	Actors   int // registered in one namespace
 	Callers  int // that look up at once, over one connection
 	Lookups  int // of all callers together
@@ -37,46 +39,46 @@ type MetadataLoad struct {
 	Changes  int // each seen by all watchers
 }
 
-// MetadataSpeed is what it measured, through TLS, tokens and the service, with
-// client and server in one process.
-type MetadataSpeed struct {
+// metadataSpeed is what it measured, through TLS, tokens and the service, with client
+// and server in one process.
+type metadataSpeed struct {
 	LookupsPerSecond float64
 	LookupP99        time.Duration
-	// Change is from the call that registers to the last watcher that was
-	// told, the median of all changes.
+	// Change is the time from the call that registers until the last watcher is
+	// notified, the median of all changes.
 	Change time.Duration
 }
 
-// MeasureMetadata puts a load on a Metadata service that keeps what is
+// measureMetadata puts a load on a Metadata service that keeps what is
 // registered in a store.
-func MeasureMetadata(ctx context.Context, s store.Store, load MetadataLoad) (MetadataSpeed, error) {
+func measureMetadata(ctx context.Context, s store.Store, load metadataLoad) (metadataSpeed, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r, err := newMeasured(ctx, s)
 	if err != nil {
-		return MetadataSpeed{}, err
+		return metadataSpeed{}, err
 	}
 	defer r.close()
 	if err := r.register(ctx, load.Actors); err != nil {
-		return MetadataSpeed{}, fmt.Errorf("register actors: %w", err)
+		return metadataSpeed{}, fmt.Errorf("register actors: %w", err)
 	}
-	var speed MetadataSpeed
+	var speed metadataSpeed
 	if load.Lookups > 0 {
 		if speed.LookupsPerSecond, speed.LookupP99, err = r.lookups(ctx, load); err != nil {
-			return MetadataSpeed{}, fmt.Errorf("look up: %w", err)
+			return metadataSpeed{}, fmt.Errorf("look up: %w", err)
 		}
 	}
 	if load.Changes > 0 {
 		if speed.Change, err = r.changes(ctx, load); err != nil {
-			return MetadataSpeed{}, fmt.Errorf("watch: %w", err)
+			return metadataSpeed{}, fmt.Errorf("watch: %w", err)
 		}
 	}
 	return speed, nil
 }
 
-// measured is a server with one job that runs for ever, and a connection as that job.
+// measured is a server with one job that never ends, and a connection as that job.
 type measured struct {
-	server *server
+	server *apiserver.Server
 	conn   *grpc.ClientConn
 	client clusterapi.MetadataClient
 }
@@ -143,12 +145,12 @@ func newMeasured(ctx context.Context, s store.Store) (*measured, error) {
 	if err != nil {
 		return nil, err
 	}
-	quiet := slog.New(slog.DiscardHandler)
-	names := metadata.NewMetadataServer(s, quiet, time.Now)
+	discard := slog.New(slog.DiscardHandler)
+	names := metadata.New(s, discard, time.Now)
 	r := &measured{}
-	r.server, err = serve(ctx, serveConfig{
+	r.server, err = apiserver.Serve(ctx, apiserver.Config{
 		Listener: listener, Certificate: certificate, Tokens: tokens, Metadata: names,
-		Leader: func() string { return "" }, Log: quiet,
+		Leader: func() string { return "" }, Log: discard,
 	})
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
@@ -160,10 +162,10 @@ func newMeasured(ctx context.Context, s store.Store) (*measured, error) {
 	}
 	fixed := fixedState{&access.View{Doc: &state.Document{Jobs: map[schema.Address]*state.Job{addr: job}}, Lease: store.Lease{Epoch: 1}}}
 	names.Lead(contextLease{ctx}, fixed)
-	r.server.lead(contextLease{ctx}, fixed)
-	r.conn, err = dial.Open(r.server.address(), dial.Fingerprint(certificate), func(context.Context) (string, error) { return bearer, nil })
+	r.server.Lead(contextLease{ctx}, fixed)
+	r.conn, err = dial.Open(r.server.Address(), dial.Fingerprint(certificate), func(context.Context) (string, error) { return bearer, nil })
 	if err != nil {
-		r.server.stop()
+		r.server.Stop()
 		return nil, err
 	}
 	r.client = clusterapi.NewMetadataClient(r.conn)
@@ -172,7 +174,7 @@ func newMeasured(ctx context.Context, s store.Store) (*measured, error) {
 
 func (r *measured) close() {
 	r.conn.Close()
-	r.server.stop()
+	r.server.Stop()
 }
 
 func measuredName(i int) string { return fmt.Sprintf("actor-%d", i) }
@@ -206,7 +208,7 @@ func together(callers, n int, f func(i int) error) error {
 	return errors.Join(failed...)
 }
 
-func (r *measured) lookups(ctx context.Context, load MetadataLoad) (perSecond float64, p99 time.Duration, err error) {
+func (r *measured) lookups(ctx context.Context, load metadataLoad) (perSecond float64, p99 time.Duration, err error) {
 	took := make([]time.Duration, load.Lookups)
 	began := time.Now()
 	err = together(load.Callers, load.Lookups, func(i int) error {
@@ -221,8 +223,8 @@ func (r *measured) lookups(ctx context.Context, load MetadataLoad) (perSecond fl
 }
 
 // changes registers one actor after the other and waits until all watchers know.
-func (r *measured) changes(ctx context.Context, load MetadataLoad) (time.Duration, error) {
-	told := make(chan error, load.Watchers)
+func (r *measured) changes(ctx context.Context, load metadataLoad) (time.Duration, error) {
+	noted := make(chan error, load.Watchers)
 	for range load.Watchers {
 		w, err := r.client.Watch(ctx, &clusterapi.WatchRequest{Prefix: "watched-"})
 		if err != nil {
@@ -231,7 +233,7 @@ func (r *measured) changes(ctx context.Context, load MetadataLoad) (time.Duratio
 		go func() {
 			for {
 				_, err := w.Recv()
-				told <- err
+				noted <- err
 				if err != nil {
 					return
 				}
@@ -241,7 +243,7 @@ func (r *measured) changes(ctx context.Context, load MetadataLoad) (time.Duratio
 	all := func() error {
 		var failed error
 		for range load.Watchers {
-			failed = errors.Join(failed, <-told)
+			failed = errors.Join(failed, <-noted)
 		}
 		return failed
 	}

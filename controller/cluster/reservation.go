@@ -1,4 +1,4 @@
-package controller
+package cluster
 
 import (
 	"context"
@@ -25,12 +25,12 @@ import (
 )
 
 // CreateReservation makes a pool from which the launched jobs of its namespace draw.
-func (c *clusterServer) CreateReservation(ctx context.Context, req *clusterapi.CreateReservationRequest) (*clusterapi.ReservationInfo, error) {
+func (c *Server) CreateReservation(ctx context.Context, req *clusterapi.CreateReservationRequest) (*clusterapi.ReservationInfo, error) {
 	who, err := caller.Known(ctx)
 	if err != nil {
 		return nil, err
 	}
-	o := &admission.PoolOrder{Who: who, Config: req.GetConfig(), RequestID: req.GetRequestId()}
+	o := &admission.ReservationOrder{Caller: who, Config: req.GetConfig(), RequestID: req.GetRequestId()}
 	if o.RequestID == "" {
 		o.RequestID = rand.Text()
 	}
@@ -40,7 +40,7 @@ func (c *clusterServer) CreateReservation(ctx context.Context, req *clusterapi.C
 	var addr schema.Address
 	err = c.do(ctx, func(doc *state.Document, now time.Time) (*state.Document, error) {
 		var err error
-		doc, addr, err = o.CarryOut(doc, now)
+		doc, addr, err = o.Admit(doc, now)
 		return doc, err
 	})
 	if err != nil {
@@ -54,11 +54,11 @@ func (c *clusterServer) CreateReservation(ctx context.Context, req *clusterapi.C
 	if err != nil {
 		return nil, err
 	}
-	return describe.ReservationInfo(seen, addr), nil
+	return describe.Reservation(seen, addr), nil
 }
 
 // ReleaseReservation gives a launched reservation up. Doing so twice changes nothing.
-func (c *clusterServer) ReleaseReservation(ctx context.Context, req *clusterapi.ReleaseReservationRequest) (*clusterapi.ReleaseReservationResponse, error) {
+func (c *Server) ReleaseReservation(ctx context.Context, req *clusterapi.ReleaseReservationRequest) (*clusterapi.ReleaseReservationResponse, error) {
 	who, err := caller.Known(ctx)
 	if err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func (c *clusterServer) ReleaseReservation(ctx context.Context, req *clusterapi.
 }
 
 // GetReservation tells how a reservation stands.
-func (c *clusterServer) GetReservation(ctx context.Context, req *clusterapi.GetReservationRequest) (*clusterapi.ReservationInfo, error) {
+func (c *Server) GetReservation(ctx context.Context, req *clusterapi.GetReservationRequest) (*clusterapi.ReservationInfo, error) {
 	who, err := caller.Known(ctx)
 	if err != nil {
 		return nil, err
@@ -99,11 +99,11 @@ func (c *clusterServer) GetReservation(ctx context.Context, req *clusterapi.GetR
 	if err != nil {
 		return nil, err
 	}
-	return describe.ReservationInfo(v, addr), nil
+	return describe.Reservation(v, addr), nil
 }
 
 // ListReservations lists those that the caller may know of, by address.
-func (c *clusterServer) ListReservations(ctx context.Context, req *clusterapi.ListReservationsRequest) (*clusterapi.ListReservationsResponse, error) {
+func (c *Server) ListReservations(ctx context.Context, req *clusterapi.ListReservationsRequest) (*clusterapi.ListReservationsResponse, error) {
 	who, err := caller.Known(ctx)
 	if err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func (c *clusterServer) ListReservations(ctx context.Context, req *clusterapi.Li
 		r := v.Doc.Resources[addr]
 		released := r.Launch != nil && !r.Launch.ReleasedAt.IsZero()
 		if !released && (namespace == "" || r.Reservation.Namespace == "" || r.Reservation.Namespace == namespace) {
-			answer.Reservations = append(answer.Reservations, describe.ReservationInfo(v, addr))
+			answer.Reservations = append(answer.Reservations, describe.Reservation(v, addr))
 		}
 	}
 	return answer, nil

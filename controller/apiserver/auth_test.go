@@ -1,4 +1,4 @@
-package controller
+package apiserver
 
 import (
 	"crypto/tls"
@@ -23,7 +23,7 @@ import (
 func TestRefusesCallers(t *testing.T) {
 	o := newOutpost(t)
 	lease, _ := accesstest.NewLease(t, 1)
-	o.lead(lease, o.board)
+	o.Lead(lease, o.board)
 	o.board.Show(1, accesstest.RunningJob("rl", "train", 2), accesstest.EndedJob("rl", "done", 1))
 	mint := func(seed, stack string, at token.ID, c token.Claims) string {
 		text, err := signer(t, seed, stack, at).Mint(c)
@@ -94,7 +94,7 @@ func TestRefusesCallers(t *testing.T) {
 func TestRefusesOtherNamespaces(t *testing.T) {
 	o := newOutpost(t)
 	lease, _ := accesstest.NewLease(t, 1)
-	o.lead(lease, o.board)
+	o.Lead(lease, o.board)
 	o.board.Show(1, accesstest.RunningJob("rl", "train", 1))
 	job := o.as(t, jobClaims("rl", "train", 1))
 	ctx := callContext(t)
@@ -168,7 +168,7 @@ func TestRefusesOtherNamespaces(t *testing.T) {
 func TestRefusesConnections(t *testing.T) {
 	o := newOutpost(t)
 	t.Run("plain text", func(t *testing.T) {
-		conn, err := grpc.NewClient("passthrough:///"+o.address(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		conn, err := grpc.NewClient("passthrough:///"+o.Address(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +179,7 @@ func TestRefusesConnections(t *testing.T) {
 		wantLog(t, o.log, "refused a connection", "peer=127.0.0.1:", "does not look like a TLS handshake")
 	})
 	t.Run("an old TLS", func(t *testing.T) {
-		conn, err := tls.Dial("tcp", o.address(), &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12})
+		conn, err := tls.Dial("tcp", o.Address(), &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12})
 		if err == nil {
 			t.Errorf("TLS 1.2 was accepted; closed: %v", conn.Close())
 		}
@@ -189,7 +189,7 @@ func TestRefusesConnections(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		conn, err := dial.Open(o.address(), dial.Fingerprint(other), nil)
+		conn, err := dial.Open(o.Address(), dial.Fingerprint(other), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

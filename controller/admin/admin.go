@@ -1,4 +1,8 @@
-package controller
+// Package admin is the service Admin of the cluster API: users hand over approved
+// configurations, record outputs, and pause or resume the loop.
+//
+// Start with [Server.Apply].
+package admin
 
 import (
 	"context"
@@ -23,7 +27,7 @@ import (
 )
 
 // adminServer is what users do with the loop itself.
-type adminServer struct {
+type Server struct {
 	clusterapi.UnimplementedAdminServer
 
 	State access.State
@@ -35,10 +39,10 @@ type adminServer struct {
 	Log      *slog.Logger
 }
 
-var _ clusterapi.AdminServer = (*adminServer)(nil)
+var _ clusterapi.AdminServer = (*Server)(nil)
 
 // Apply accepts what a user approved, if it still means the same changes.
-func (a *adminServer) Apply(ctx context.Context, req *clusterapi.ApplyRequest) (*clusterapi.ApplyResponse, error) {
+func (a *Server) Apply(ctx context.Context, req *clusterapi.ApplyRequest) (*clusterapi.ApplyResponse, error) {
 	if len(req.GetOutputs()) > 0 {
 		return a.recordOutputs(ctx, req)
 	}
@@ -87,7 +91,7 @@ func (a *adminServer) Apply(ctx context.Context, req *clusterapi.ApplyRequest) (
 
 // sealedNow rejects what is sealed with a key that the stack has no more: jobs would
 // restart for it, and their hosts could not open it.
-func (a *adminServer) sealedNow(desired schema.Desired) error {
+func (a *Server) sealedNow(desired schema.Desired) error {
 	if a.Sealer == nil {
 		return nil
 	}
@@ -98,7 +102,7 @@ func (a *adminServer) sealedNow(desired schema.Desired) error {
 }
 
 // canOpen rejects a recorded configuration whose values this controller cannot follow.
-func (a *adminServer) canOpen(ctx context.Context, name string) error {
+func (a *Server) canOpen(ctx context.Context, name string) error {
 	if name == "" {
 		return nil
 	}
@@ -113,7 +117,7 @@ func (a *adminServer) canOpen(ctx context.Context, name string) error {
 
 // sweep removes recorded configurations that the state no longer names. A later
 // sweep removes what this one could not.
-func (a *adminServer) sweep(ctx context.Context) {
+func (a *Server) sweep(ctx context.Context) {
 	if a.Store == nil {
 		return
 	}
@@ -124,7 +128,7 @@ func (a *adminServer) sweep(ctx context.Context) {
 
 // do has the loop change the state. An observer answers as a controller that cannot
 // be reached: the client then takes the lease.
-func (a *adminServer) do(ctx context.Context, change access.Change) error {
+func (a *Server) do(ctx context.Context, change access.Change) error {
 	err := a.State.Do(ctx, change)
 	if errors.Is(err, access.ErrObserves) || errors.Is(err, access.ErrNotLeading) {
 		return status.Error(codes.Unavailable, err.Error())
@@ -133,7 +137,7 @@ func (a *adminServer) do(ctx context.Context, change access.Change) error {
 }
 
 // recordOutputs takes in what the accepted configuration's outputs have become.
-func (a *adminServer) recordOutputs(ctx context.Context, req *clusterapi.ApplyRequest) (*clusterapi.ApplyResponse, error) {
+func (a *Server) recordOutputs(ctx context.Context, req *clusterapi.ApplyRequest) (*clusterapi.ApplyResponse, error) {
 	var outputs map[string]schema.Output
 	if err := json.Unmarshal(req.GetOutputs(), &outputs); err != nil {
 		return nil, status.Error(codes.InvalidArgument, "outputs: "+err.Error())
@@ -191,7 +195,7 @@ func acceptance(req *clusterapi.ApplyRequest) (accepted, error) {
 }
 
 // Pause has the loop observe and change nothing. A stack that is paused stays so.
-func (a *adminServer) Pause(ctx context.Context, req *clusterapi.PauseRequest) (*clusterapi.PauseResponse, error) {
+func (a *Server) Pause(ctx context.Context, req *clusterapi.PauseRequest) (*clusterapi.PauseResponse, error) {
 	err := a.do(ctx, func(doc *state.Document, now time.Time) (*state.Document, error) {
 		return pause.Set(doc, state.Pause{At: now, By: caller.Of(ctx).User, Reason: req.GetReason()}), nil
 	})
@@ -199,7 +203,7 @@ func (a *adminServer) Pause(ctx context.Context, req *clusterapi.PauseRequest) (
 }
 
 // Resume lets the loop act again.
-func (a *adminServer) Resume(ctx context.Context, _ *clusterapi.ResumeRequest) (*clusterapi.ResumeResponse, error) {
+func (a *Server) Resume(ctx context.Context, _ *clusterapi.ResumeRequest) (*clusterapi.ResumeResponse, error) {
 	err := a.do(ctx, func(doc *state.Document, _ time.Time) (*state.Document, error) { return pause.Clear(doc), nil })
 	return &clusterapi.ResumeResponse{}, err
 }

@@ -1,4 +1,4 @@
-package controller
+package apiserver
 
 import (
 	"errors"
@@ -42,7 +42,7 @@ func TestLeading(t *testing.T) {
 	}
 
 	lease, lose := accesstest.NewLease(t, 1)
-	o.lead(lease, o.board)
+	o.Lead(lease, o.board)
 	if _, err := poll(t, user); err != nil {
 		t.Errorf("leading: %v", err)
 	}
@@ -80,7 +80,7 @@ func TestLeading(t *testing.T) {
 	})
 	t.Run("a lease that has lapsed unnoticed", func(t *testing.T) {
 		lease, _ := accesstest.NewLease(t, 2)
-		o.lead(lease, o.board)
+		o.Lead(lease, o.board)
 		if _, err := poll(t, user); err != nil {
 			t.Errorf("leading again: %v", err)
 		}
@@ -97,7 +97,7 @@ func TestCallsFollowTheAttempt(t *testing.T) {
 	if err := newAttempts(o.board, 3).check(o.board.View(), attemptKey{"train-id", 2}); !errors.Is(err, errUnseen) {
 		t.Errorf("by an earlier term's view: %v, want %v", err, errUnseen)
 	}
-	o.lead(lease, o.board)
+	o.Lead(lease, o.board)
 	job := o.as(t, jobClaims("rl", "train", 2))
 	polled := make(chan error, 1)
 	go func() {
@@ -144,14 +144,14 @@ func TestCallsFollowTheAttempt(t *testing.T) {
 func TestServerErrors(t *testing.T) {
 	o := newOutpost(t)
 	lease, _ := accesstest.NewLease(t, 1)
-	o.lead(lease, o.board)
+	o.Lead(lease, o.board)
 	user := clusterapi.NewClusterClient(o.as(t, userClaims(token.UserLife)))
 	t.Run("a panic", func(t *testing.T) {
 		_, err := user.Poll(callContext(t), &clusterapi.PollRequest{JobId: "panic"})
 		if status.Code(err) != codes.Internal || strings.Contains(err.Error(), "luck") {
 			t.Errorf("got %v, want INTERNAL without what it was", err)
 		}
-		wantLog(t, o.log, "out of luck", "serve_world_test.go")
+		wantLog(t, o.log, "out of luck", "world_test.go")
 	})
 	t.Run("a message over the limit", func(t *testing.T) {
 		request := &clusterapi.PollRequest{JobId: strings.Repeat("x", dial.MaxMessage)}
@@ -190,7 +190,7 @@ func TestServerErrors(t *testing.T) {
 func TestStop(t *testing.T) {
 	o := newOutpost(t)
 	lease, _ := accesstest.NewLease(t, 1)
-	o.lead(lease, o.board)
+	o.Lead(lease, o.board)
 	user := o.as(t, userClaims(token.UserLife))
 	watch, err := clusterapi.NewMetadataClient(user).Watch(callContext(t), &clusterapi.WatchRequest{})
 	if err == nil {
@@ -205,7 +205,7 @@ func TestStop(t *testing.T) {
 		waited <- err
 	}()
 	<-o.echo.entered
-	o.stop()
+	o.Stop()
 	if _, err := watch.Recv(); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "this controller is ending") {
 		t.Errorf("the stream ended with %v, want UNAVAILABLE", err)
 	}

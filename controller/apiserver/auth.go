@@ -1,4 +1,4 @@
-package controller
+package apiserver
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 // authenticate checks the token of a call before anything else of it is read.
 // What it says is taken into the context; whether a job's attempt still runs
 // is asked later, since that may have to wait.
-func (s *server) authenticate(ctx context.Context, info *tap.Info) (context.Context, error) {
+func (s *Server) authenticate(ctx context.Context, info *tap.Info) (context.Context, error) {
 	if open(info.FullMethodName) {
 		return ctx, nil
 	}
@@ -42,7 +42,7 @@ func (s *server) authenticate(ctx context.Context, info *tap.Info) (context.Cont
 }
 
 // verify checks a token. That its key cannot be looked up now is no verdict.
-func (s *server) verify(ctx context.Context, text string) (token.Claims, error) {
+func (s *Server) verify(ctx context.Context, text string) (token.Claims, error) {
 	ctx, cancel := context.WithTimeout(ctx, VerifyTimeout)
 	defer cancel()
 	claims, err := s.cfg.Tokens.Verify(ctx, text, s.cfg.Now())

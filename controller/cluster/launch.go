@@ -1,4 +1,4 @@
-package controller
+package cluster
 
 import (
 	"context"
@@ -25,7 +25,7 @@ import (
 )
 
 // Launch starts a job.
-func (c *clusterServer) Launch(ctx context.Context, req *clusterapi.LaunchRequest) (*clusterapi.LaunchResponse, error) {
+func (c *Server) Launch(ctx context.Context, req *clusterapi.LaunchRequest) (*clusterapi.LaunchResponse, error) {
 	who, err := caller.Known(ctx)
 	if err != nil {
 		return nil, err
@@ -34,22 +34,22 @@ func (c *clusterServer) Launch(ctx context.Context, req *clusterapi.LaunchReques
 		return nil, badrequest.Of(langrequest.Mistake{Path: "request", Summary: "Missing attribute", Detail: "Say what to launch."})
 	}
 	made, err := c.launch(ctx, &admission.Order{
-		Who: who, Requests: []*clusterapi.JobRequest{req.GetRequest()}, Paths: []string{"request"}, RequestID: req.GetRequestId(),
+		Caller: who, Requests: []*clusterapi.JobRequest{req.GetRequest()}, Paths: []string{"request"}, RequestID: req.GetRequestId(),
 		Sealer: c.Sealer,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &clusterapi.LaunchResponse{JobId: made.Ids[0], Existed: made.Existed}, nil
+	return &clusterapi.LaunchResponse{JobId: made.IDs[0], Existed: made.Existed}, nil
 }
 
 // LaunchGroup starts jobs that are placed together.
-func (c *clusterServer) LaunchGroup(ctx context.Context, req *clusterapi.LaunchGroupRequest) (*clusterapi.LaunchGroupResponse, error) {
+func (c *Server) LaunchGroup(ctx context.Context, req *clusterapi.LaunchGroupRequest) (*clusterapi.LaunchGroupResponse, error) {
 	who, err := caller.Known(ctx)
 	if err != nil {
 		return nil, err
 	}
-	o := &admission.Order{Who: who, Requests: req.GetRequests(), Group: req.GetGroup(), Pool: req.GetReservationId(), RequestID: req.GetRequestId(), Sealer: c.Sealer}
+	o := &admission.Order{Caller: who, Requests: req.GetRequests(), Group: req.GetGroup(), Pool: req.GetReservationId(), RequestID: req.GetRequestId(), Sealer: c.Sealer}
 	for i := range o.Requests {
 		o.Paths = append(o.Paths, fmt.Sprintf("requests[%d]", i))
 	}
@@ -60,13 +60,13 @@ func (c *clusterServer) LaunchGroup(ctx context.Context, req *clusterapi.LaunchG
 	if err != nil {
 		return nil, err
 	}
-	return &clusterapi.LaunchGroupResponse{JobIds: made.Ids}, nil
+	return &clusterapi.LaunchGroupResponse{JobIds: made.IDs}, nil
 }
 
 // launch carries an order out, waiting for what it replaces to end.
-func (c *clusterServer) launch(ctx context.Context, o *admission.Order) (*admission.Launched, error) {
-	if len(o.RequestID) > admission.MaxLaunchRequestID {
-		return nil, badrequest.Of(langrequest.Mistake{Path: "request_id", Summary: "Invalid value for request_id", Detail: fmt.Sprintf("It has %d bytes, and may have %d.", len(o.RequestID), admission.MaxLaunchRequestID)})
+func (c *Server) launch(ctx context.Context, o *admission.Order) (*admission.Launched, error) {
+	if len(o.RequestID) > admission.MaxRequestID {
+		return nil, badrequest.Of(langrequest.Mistake{Path: "request_id", Summary: "Invalid value for request_id", Detail: fmt.Sprintf("It has %d bytes, and may have %d.", len(o.RequestID), admission.MaxRequestID)})
 	}
 	if o.RequestID == "" {
 		o.RequestID = rand.Text()
@@ -79,7 +79,7 @@ func (c *clusterServer) launch(ctx context.Context, o *admission.Order) (*admiss
 		var made *admission.Launched
 		err := c.do(ctx, func(doc *state.Document, now time.Time) (*state.Document, error) {
 			var err error
-			doc, made, err = o.CarryOut(doc, now)
+			doc, made, err = o.Admit(doc, now)
 			return doc, err
 		})
 		if _, waits := errors.AsType[*planlaunch.NameTakenError](err); err != nil && !waits {
@@ -99,15 +99,15 @@ func (c *clusterServer) launch(ctx context.Context, o *admission.Order) (*admiss
 
 // shown waits until views have what was launched, so that whoever asked finds it.
 // It is launched even if that does not come.
-func (c *clusterServer) shown(ctx context.Context, made *admission.Launched) {
+func (c *Server) shown(ctx context.Context, made *admission.Launched) {
 	_ = access.Await(ctx, c.State, func(v *access.View) bool {
 		x := c.jobs.Of(v.Doc)
-		return !slices.ContainsFunc(made.Ids, func(id string) bool { return x.ByID(id) == nil })
+		return !slices.ContainsFunc(made.IDs, func(id string) bool { return x.ByID(id) == nil })
 	})
 }
 
 // uploaded refuses orders that name what the store does not have.
-func (c *clusterServer) uploaded(ctx context.Context, o *admission.Order) error {
+func (c *Server) uploaded(ctx context.Context, o *admission.Order) error {
 	var missing []langrequest.Mistake
 	seen := map[string]bool{}
 	for i, r := range o.Requests {

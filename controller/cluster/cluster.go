@@ -1,4 +1,10 @@
-package controller
+// Package cluster is the service Cluster of the cluster API: the life of jobs and
+// reservations, their logs, uploads, and commands on their hosts. It reads views and
+// hands changes to the loop; it keeps no state of its own. How requests become
+// changes is package admission's part, logs are package joblogs'.
+//
+// Start with [Server]; each file has the methods of one subject.
+package cluster
 
 import (
 	"context"
@@ -19,8 +25,8 @@ import (
 	"github.com/fray-ml/fray/state/store"
 )
 
-// clusterConfig is what the Cluster service works with.
-type clusterConfig struct {
+// Config is what the Cluster service works with.
+type Config struct {
 	State access.State
 	Store store.Store // where logs and uploads are
 	// Hosts connects to the agent that serves a report's API; nil: logs come
@@ -31,22 +37,22 @@ type clusterConfig struct {
 	Sealer schema.Sealer
 }
 
-// clusterServer is the Cluster service: the life of jobs and reservations. It
+// Server is the Cluster service: the life of jobs and reservations. It
 // reads views and hands changes to the loop; it keeps no state of its own.
-type clusterServer struct {
+type Server struct {
 	clusterapi.UnimplementedClusterServer
 
-	clusterConfig
+	Config
 
 	jobs jobs.Cache
 }
 
-var _ clusterapi.ClusterServer = (*clusterServer)(nil)
+var _ clusterapi.ClusterServer = (*Server)(nil)
 
-func newCluster(cfg clusterConfig) *clusterServer { return &clusterServer{clusterConfig: cfg} }
+func New(cfg Config) *Server { return &Server{Config: cfg} }
 
 // do has the loop change the state. Its error is a status.
-func (c *clusterServer) do(ctx context.Context, change access.Change) error {
+func (c *Server) do(ctx context.Context, change access.Change) error {
 	err := c.State.Do(ctx, change)
 	switch _, isStatus := status.FromError(err); {
 	case err == nil, isStatus:

@@ -1,4 +1,4 @@
-package controller
+package cluster
 
 import (
 	"encoding/json"
@@ -17,7 +17,7 @@ import (
 // A cluster and the Python package's LocalCluster take and refuse the same requests: the table is
 // python/tests/test_verdicts.py, whose messages are in verdicts.json.
 func TestVerdictsOfRequests(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join("..", "python", "tests", "verdicts.json"))
+	data, err := os.ReadFile(filepath.Join("..", "..", "python", "tests", "verdicts.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package controller
+package admin
 
 import (
 	"bytes"
@@ -79,7 +79,7 @@ func desiring(names ...string) schema.Desired {
 func TestAdminAccepts(t *testing.T) {
 	t.Parallel()
 	m := newPlainState()
-	admin := &adminServer{State: m}
+	admin := &Server{State: m}
 	request := asked(t, m, desiring("one"))
 	before := m.View().Doc.Revision
 	answer, err := admin.Apply(t.Context(), request)
@@ -103,7 +103,7 @@ func TestAdminAccepts(t *testing.T) {
 func TestAdminOutputs(t *testing.T) {
 	t.Parallel()
 	m := newPlainState()
-	admin := &adminServer{State: m}
+	admin := &Server{State: m}
 	for _, test := range []struct {
 		name     string
 		revision uint64
@@ -128,7 +128,7 @@ func TestAdminOutputs(t *testing.T) {
 func TestAdminRefusesWhilePaused(t *testing.T) {
 	t.Parallel()
 	m := newPlainState()
-	admin := &adminServer{State: m}
+	admin := &Server{State: m}
 	if err := m.Do(t.Context(), func(doc *state.Document, now time.Time) (*state.Document, error) {
 		return pause.Set(doc, state.Pause{At: now, By: "ada", Reason: "the network"}), nil
 	}); err != nil {
@@ -149,7 +149,7 @@ func TestAdminRefusesWhilePaused(t *testing.T) {
 func TestAdminRefusesWhatItCannotRead(t *testing.T) {
 	t.Parallel()
 	m := newPlainState()
-	admin := &adminServer{State: m}
+	admin := &Server{State: m}
 	for _, test := range []struct {
 		name string
 		req  *clusterapi.ApplyRequest
@@ -193,7 +193,7 @@ func TestAdminRefusesWhatAFormerKeySealed(t *testing.T) {
 		return key
 	}
 	present, former := sealer(2), sealer(1)
-	admin := &adminServer{State: m, Log: slog.New(slog.DiscardHandler), Store: storetest.NewMemory(), Sealer: present}
+	admin := &Server{State: m, Log: slog.New(slog.DiscardHandler), Store: storetest.NewMemory(), Sealer: present}
 	for _, test := range []struct {
 		name string
 		key  *state.Key

@@ -1,4 +1,4 @@
-package controller
+package apiserver
 
 import (
 	"context"
@@ -33,7 +33,7 @@ func open(method string) bool { return strings.HasPrefix(method, "/grpc.health."
 func about(method string) bool { return open(method) || strings.HasPrefix(method, "/grpc.reflection.") }
 
 // unary takes every call but streams from the token to the service.
-func (s *server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
+func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
 	if about(info.FullMethod) {
 		return handler(ctx, req)
 	}
@@ -55,7 +55,7 @@ func (s *server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 }
 
 // stream does the same for streams, each of whose messages is checked.
-func (s *server) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
+func (s *Server) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
 	if about(info.FullMethod) {
 		return handler(srv, ss)
 	}
@@ -83,7 +83,7 @@ type call struct {
 }
 
 // begin lets a call in if this controller leads and its caller still may call.
-func (s *server) begin(ctx, until context.Context) (*call, error) {
+func (s *Server) begin(ctx, until context.Context) (*call, error) {
 	t := s.term.Load()
 	if t == nil || t.lease.Context().Err() != nil || t.lease.Valid() != nil {
 		return nil, s.notLeading()
@@ -145,7 +145,7 @@ func (c *call) judge(err error) error {
 	return err
 }
 
-func (s *server) notLeading() error {
+func (s *Server) notLeading() error {
 	if leader := s.cfg.Leader(); leader != "" {
 		return status.Errorf(codes.Unavailable, "%v; %s does", access.ErrNotLeading, leader)
 	}
@@ -153,7 +153,7 @@ func (s *server) notLeading() error {
 }
 
 // answer logs what was refused.
-func (s *server) answer(ctx context.Context, method string, err error) error {
+func (s *Server) answer(ctx context.Context, method string, err error) error {
 	switch status.Code(err) {
 	case codes.Unauthenticated, codes.PermissionDenied:
 		s.logRefusal(ctx, method, err)
@@ -161,7 +161,7 @@ func (s *server) answer(ctx context.Context, method string, err error) error {
 	return err
 }
 
-func (s *server) logRefusal(ctx context.Context, method string, err error) {
+func (s *Server) logRefusal(ctx context.Context, method string, err error) {
 	from := "unknown"
 	if p, ok := peer.FromContext(ctx); ok && p.Addr != nil {
 		from = p.Addr.String()
@@ -171,7 +171,7 @@ func (s *server) logRefusal(ctx context.Context, method string, err error) {
 		"caller", caller.Of(ctx).String())
 }
 
-func (s *server) panicked(method string, r any) error {
+func (s *Server) panicked(method string, r any) error {
 	s.cfg.Log.Error("a call failed by a mistake in fray", "method", method, "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
 	return status.Error(codes.Internal, "the controller failed at this call by a mistake of its own; its log says where")
 }
@@ -194,7 +194,7 @@ func (c *checkedStream) RecvMsg(m any) error {
 
 // sizes logs the messages that gRPC refuses for their size, before any
 // interceptor sees them.
-type sizes struct{ server *server }
+type sizes struct{ server *Server }
 
 var _ stats.Handler = sizes{}
 

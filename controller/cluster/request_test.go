@@ -1,4 +1,4 @@
-package controller
+package cluster
 
 import (
 	"fmt"
@@ -92,13 +92,13 @@ func TestGroupReservation(t *testing.T) {
 			doc := change.Accepted(&state.Document{FormatVersion: state.FormatVersion, Lineage: "abcdefghijklmnop", Revision: 1}, cloudStack())
 			request := command("a")
 			request.Resources = tt.asks
-			o := &admission.Order{Who: caller.Caller{Kind: caller.User}, Requests: []*clusterapi.JobRequest{request}, Paths: []string{"requests[0]"}, Pool: tt.pool, RequestID: "r",
+			o := &admission.Order{Caller: caller.Caller{Kind: caller.User}, Requests: []*clusterapi.JobRequest{request}, Paths: []string{"requests[0]"}, Pool: tt.pool, RequestID: "r",
 				Group: &clusterapi.JobGroup{Name: "g", Namespace: "rl", SameZone: true}}
-			next, made, err := o.CarryOut(doc, time.Unix(0, 0))
+			next, made, err := o.Admit(doc, time.Unix(0, 0))
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := admission.JobOf(next, made.Ids[0]).Spec.Resources
+			got := admission.JobOf(next, made.IDs[0]).Spec.Resources
 			if got.Reservation != tt.want || got.Packed != tt.packed || got.Packed && (got.CPU != 2 || got.Memory != schema.Bytes(tt.asks.GetMemory())) {
 				t.Errorf("resources %+v, want reservation %q, packed %t", got, tt.want, tt.packed)
 			}
@@ -116,8 +116,8 @@ func TestReservationsThatAreOver(t *testing.T) {
 	for after, want := range map[time.Duration]codes.Code{59 * time.Minute: codes.OK, time.Hour: codes.NotFound} {
 		request := command("a")
 		request.Resources = &clusterapi.Resources{ReservationId: "tpus"}
-		o := &admission.Order{Who: caller.Caller{Kind: caller.User}, Requests: []*clusterapi.JobRequest{request}, Paths: []string{"request"}, RequestID: "r"}
-		if _, _, err := o.CarryOut(doc, since.Add(after)); status.Code(err) != want {
+		o := &admission.Order{Caller: caller.Caller{Kind: caller.User}, Requests: []*clusterapi.JobRequest{request}, Paths: []string{"request"}, RequestID: "r"}
+		if _, _, err := o.Admit(doc, since.Add(after)); status.Code(err) != want {
 			t.Errorf("after %s: %v, want %s", after, err, want)
 		}
 	}
@@ -132,8 +132,8 @@ func BenchmarkLaunch(b *testing.B) {
 		doc.Jobs[addr] = &state.Job{ID: addr.String(), Spec: &schema.Job{Addr: addr, Namespace: "rl"}, Launch: &state.Launch{Name: addr.LaunchedName()}, Status: schema.JobRunning}
 	}
 	for b.Loop() {
-		o := &admission.Order{Who: caller.Caller{Kind: caller.User}, Requests: []*clusterapi.JobRequest{command("a")}, Paths: []string{"request"}, RequestID: "r"}
-		if _, _, err := o.CarryOut(doc, time.Unix(0, 0)); err != nil {
+		o := &admission.Order{Caller: caller.Caller{Kind: caller.User}, Requests: []*clusterapi.JobRequest{command("a")}, Paths: []string{"request"}, RequestID: "r"}
+		if _, _, err := o.Admit(doc, time.Unix(0, 0)); err != nil {
 			b.Fatal(err)
 		}
 	}

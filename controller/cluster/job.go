@@ -1,4 +1,4 @@
-package controller
+package cluster
 
 import (
 	"cmp"
@@ -26,7 +26,7 @@ import (
 )
 
 // Poll tells how a job stands.
-func (c *clusterServer) Poll(ctx context.Context, req *clusterapi.PollRequest) (*clusterapi.JobInfo, error) {
+func (c *Server) Poll(ctx context.Context, req *clusterapi.PollRequest) (*clusterapi.JobInfo, error) {
 	who, err := caller.Known(ctx)
 	if err != nil {
 		return nil, err
@@ -39,11 +39,11 @@ func (c *clusterServer) Poll(ctx context.Context, req *clusterapi.PollRequest) (
 	if err != nil {
 		return nil, err
 	}
-	return describe.JobInfo(v, j), nil
+	return describe.Job(v, j), nil
 }
 
 // Wait answers when jobs have ended: all of them, or one if any will do.
-func (c *clusterServer) Wait(ctx context.Context, req *clusterapi.WaitRequest) (*clusterapi.WaitResponse, error) {
+func (c *Server) Wait(ctx context.Context, req *clusterapi.WaitRequest) (*clusterapi.WaitResponse, error) {
 	who, err := caller.Known(ctx)
 	if err != nil {
 		return nil, err
@@ -79,14 +79,14 @@ func (c *clusterServer) Wait(ctx context.Context, req *clusterapi.WaitRequest) (
 	}
 	answer := &clusterapi.WaitResponse{}
 	for _, j := range last {
-		answer.Jobs = append(answer.Jobs, describe.JobInfo(seen, j))
+		answer.Jobs = append(answer.Jobs, describe.Job(seen, j))
 	}
 	return answer, nil
 }
 
 // ended brings jobs up to date and reports whether all, or any, have ended. One
 // that is on record no more was taken away: it has.
-func (c *clusterServer) ended(v *access.View, waited []*state.Job, any bool) bool {
+func (c *Server) ended(v *access.View, waited []*state.Job, any bool) bool {
 	x, n := c.jobs.Of(v.Doc), 0
 	for i, j := range waited {
 		now := x.ByID(j.ID)
@@ -102,7 +102,7 @@ func (c *clusterServer) ended(v *access.View, waited []*state.Job, any bool) boo
 }
 
 // Terminate ends a job and all that it launched.
-func (c *clusterServer) Terminate(ctx context.Context, req *clusterapi.TerminateRequest) (*clusterapi.TerminateResponse, error) {
+func (c *Server) Terminate(ctx context.Context, req *clusterapi.TerminateRequest) (*clusterapi.TerminateResponse, error) {
 	who, err := caller.Known(ctx)
 	if err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ func (c *clusterServer) Terminate(ctx context.Context, req *clusterapi.Terminate
 }
 
 // ListJobs lists the jobs of a namespace, by name.
-func (c *clusterServer) ListJobs(ctx context.Context, req *clusterapi.ListJobsRequest) (*clusterapi.ListJobsResponse, error) {
+func (c *Server) ListJobs(ctx context.Context, req *clusterapi.ListJobsRequest) (*clusterapi.ListJobsResponse, error) {
 	who, err := caller.Known(ctx)
 	if err != nil {
 		return nil, err
@@ -165,7 +165,7 @@ func (c *clusterServer) ListJobs(ctx context.Context, req *clusterapi.ListJobsRe
 	})
 	answer := &clusterapi.ListJobsResponse{}
 	for _, j := range found {
-		answer.Jobs = append(answer.Jobs, describe.JobInfo(v, j))
+		answer.Jobs = append(answer.Jobs, describe.Job(v, j))
 	}
 	return answer, nil
 }
@@ -180,7 +180,7 @@ func runningAttempt(j *state.Job) (*state.Attempt, error) {
 }
 
 // Monitor streams a job's logs until it has ended and all was sent.
-func (c *clusterServer) Monitor(req *clusterapi.MonitorRequest, stream grpc.ServerStreamingServer[clusterapi.MonitorResponse]) error {
+func (c *Server) Monitor(req *clusterapi.MonitorRequest, stream grpc.ServerStreamingServer[clusterapi.MonitorResponse]) error {
 	who, err := caller.Known(stream.Context())
 	if err != nil {
 		return err

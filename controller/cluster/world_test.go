@@ -1,4 +1,4 @@
-package controller
+package cluster
 
 import (
 	"context"
@@ -31,14 +31,14 @@ type rig struct {
 
 	t      *testing.T
 	store  *storetest.Memory
-	server *clusterServer
+	server *Server
 	client clusterapi.ClusterClient
 }
 
 func newRig(t *testing.T, desired schema.Desired) *rig {
 	t.Helper()
 	r := &rig{Simulation: accesstest.NewSimulation(desired), t: t, store: storetest.NewMemory()}
-	r.server = newCluster(clusterConfig{State: r.Simulation, Store: r.store, Log: slog.New(slog.DiscardHandler)})
+	r.server = New(Config{State: r.Simulation, Store: r.store, Log: slog.New(slog.DiscardHandler)})
 	l := bufconn.Listen(1 << 20)
 	conn := r.serve(l, "passthrough:///bufconn", grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))
 	r.client = clusterapi.NewClusterClient(conn)

@@ -1,4 +1,10 @@
-package controller
+// Package apiserver serves the cluster API: TLS connections, the verification of tokens,
+// which methods a caller may call, and calls that end with the lease, with the
+// attempt that made them, or with the server. What the services answer is theirs.
+//
+// Start with [Serve] and [Server.Lead]; call.go has the way of a call, auth.go tokens,
+// attempts.go which attempts run, rules.go what callers may call.
+package apiserver
 
 import (
 	"context"
@@ -24,7 +30,7 @@ import (
 )
 
 // serveConfig says what is served, and to whom.
-type serveConfig struct {
+type Config struct {
 	Listener    net.Listener // closed with the server
 	Certificate tls.Certificate
 	Tokens      *token.Verifier
@@ -43,7 +49,7 @@ type serveConfig struct {
 	Stream grpc.StreamServerInterceptor
 }
 
-func (c serveConfig) validate() error {
+func (c Config) validate() error {
 	switch {
 	case c.Listener == nil:
 		return errors.New("serve the cluster API: no listener")
@@ -73,8 +79,8 @@ const (
 
 // server serves the cluster API for the life of a process, whether it leads or
 // not: see lead.
-type server struct {
-	cfg    serveConfig
+type Server struct {
+	cfg    Config
 	grpc   *grpc.Server
 	health *health.Server
 	term   atomic.Pointer[term] // nil: it does not lead
@@ -87,14 +93,14 @@ type server struct {
 }
 
 // serve begins to serve. Until lead is called all calls are refused.
-func serve(ctx context.Context, cfg serveConfig) (*server, error) {
+func Serve(ctx context.Context, cfg Config) (*Server, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	s := &server{cfg: cfg, health: health.NewServer(), done: make(chan struct{})}
+	s := &Server{cfg: cfg, health: health.NewServer(), done: make(chan struct{})}
 	s.calls, s.endCalls = context.WithCancelCause(context.WithoutCancel(ctx))
 	s.streams, s.endStreams = context.WithCancelCause(s.calls)
 	unary, stream := s.interceptors()
@@ -118,7 +124,7 @@ func serve(ctx context.Context, cfg serveConfig) (*server, error) {
 }
 
 // interceptors are what each call goes through.
-func (s *server) interceptors() ([]grpc.UnaryServerInterceptor, []grpc.StreamServerInterceptor) {
+func (s *Server) interceptors() ([]grpc.UnaryServerInterceptor, []grpc.StreamServerInterceptor) {
 	var unary []grpc.UnaryServerInterceptor
 	if s.cfg.Unary != nil {
 		unary = append(unary, s.cfg.Unary)
@@ -130,7 +136,7 @@ func (s *server) interceptors() ([]grpc.UnaryServerInterceptor, []grpc.StreamSer
 	return append(unary, s.unary), append(stream, s.stream)
 }
 
-func (s *server) register() {
+func (s *Server) register() {
 	add := func(desc grpc.ServiceDesc, service any) {
 		s.grpc.RegisterService(&desc, service)
 		s.health.SetServingStatus(desc.ServiceName, healthpb.HealthCheckResponse_NOT_SERVING)
@@ -150,10 +156,10 @@ func (s *server) register() {
 }
 
 // address is where it listens.
-func (s *server) address() string { return s.cfg.Listener.Addr().String() }
+func (s *Server) Address() string { return s.cfg.Listener.Addr().String() }
 
 // lead has the server answer calls as long as the lease holds.
-func (s *server) lead(lease access.Lease, views access.Views) {
+func (s *Server) Lead(lease access.Lease, views access.Views) {
 	t := &term{lease: lease, attempts: newAttempts(views, lease.Epoch())}
 	if s.cfg.Keys != nil {
 		s.cfg.Keys.Forget(lease.Epoch())
@@ -164,7 +170,7 @@ func (s *server) lead(lease access.Lease, views access.Views) {
 }
 
 // setTerm puts one term in the place of another: of old, or whichever it is.
-func (s *server) setTerm(old, next *term) {
+func (s *Server) setTerm(old, next *term) {
 	s.terms.Lock()
 	defer s.terms.Unlock()
 	if old != nil && s.term.Load() != old {
@@ -185,7 +191,7 @@ var errStopping = errors.New("this controller is ending")
 
 // stop ends streams at once and lets other calls end by themselves for a
 // moment. Their callers find the next controller.
-func (s *server) stop() {
+func (s *Server) Stop() {
 	s.health.Shutdown()
 	s.endStreams(errStopping)
 	stopped := make(chan struct{})
@@ -204,6 +210,6 @@ func (s *server) stop() {
 	<-s.done
 }
 
-func (s *server) refusedConnection(peer net.Addr, err error) {
+func (s *Server) refusedConnection(peer net.Addr, err error) {
 	s.cfg.Log.Warn("refused a connection", "peer", peer.String(), "reason", err.Error())
 }

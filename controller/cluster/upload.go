@@ -1,4 +1,4 @@
-package controller
+package cluster
 
 import (
 	"crypto/sha256"
@@ -32,7 +32,7 @@ func isSum(s string) bool {
 
 // Upload keeps a blob, which becomes visible once its content was found to be
 // what its name says.
-func (c *clusterServer) Upload(stream grpc.ClientStreamingServer[clusterapi.UploadRequest, clusterapi.UploadResponse]) error {
+func (c *Server) Upload(stream grpc.ClientStreamingServer[clusterapi.UploadRequest, clusterapi.UploadResponse]) error {
 	ctx := stream.Context()
 	if _, err := caller.Known(ctx); err != nil {
 		return err

@@ -1,4 +1,4 @@
-package controller
+package apiserver
 
 import (
 	"bytes"
@@ -149,7 +149,7 @@ func (e *echo) Pause(context.Context, *clusterapi.PauseRequest) (*clusterapi.Pau
 
 // outpost is a server under test and what belongs to it.
 type outpost struct {
-	*server
+	*Server
 	board       *accesstest.Fixed
 	log         *logbook
 	signers     []*token.Signer
@@ -176,14 +176,14 @@ func newOutpost(t *testing.T) *outpost {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.server, err = serve(t.Context(), serveConfig{
+	o.Server, err = Serve(t.Context(), Config{
 		Listener: listener, Certificate: certificate, Tokens: verifier, Cluster: o.echo, Metadata: o.echo, Admin: o.echo,
 		Leader: func() string { return "ann@elsewhere" }, Log: slog.New(slog.NewTextHandler(o.log, nil)),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(o.stop)
+	t.Cleanup(o.Stop)
 	return o
 }
 
@@ -202,7 +202,7 @@ func (o *outpost) with(t testing.TB, text string) *grpc.ClientConn {
 	if text != "" {
 		bearer = func(context.Context) (string, error) { return text, nil }
 	}
-	conn, err := dial.Open(o.address(), o.fingerprint, bearer)
+	conn, err := dial.Open(o.Address(), o.fingerprint, bearer)
 	if err != nil {
 		t.Fatal(err)
 	}
