@@ -76,8 +76,8 @@ func measureMetadata(ctx context.Context, s store.Store, load metadataLoad) (met
 	return speed, nil
 }
 
-// measured is a server with one job that never ends, and a connection as that job.
-type measured struct {
+// measuredServer is a server with one job that never ends, and a connection as that job.
+type measuredServer struct {
 	server *apiserver.Server
 	conn   *grpc.ClientConn
 	client clusterapi.MetadataClient
@@ -132,7 +132,7 @@ func measuredTokens() (*token.Verifier, string, error) {
 	return verifier, bearer, err
 }
 
-func newMeasured(ctx context.Context, s store.Store) (*measured, error) {
+func newMeasured(ctx context.Context, s store.Store) (*measuredServer, error) {
 	tokens, bearer, err := measuredTokens()
 	if err != nil {
 		return nil, err
@@ -147,7 +147,7 @@ func newMeasured(ctx context.Context, s store.Store) (*measured, error) {
 	}
 	discard := slog.New(slog.DiscardHandler)
 	names := metadata.New(s, discard, time.Now)
-	r := &measured{}
+	r := &measuredServer{}
 	r.server, err = apiserver.Serve(ctx, apiserver.Config{
 		Listener: listener, Certificate: certificate, Tokens: tokens, Metadata: names,
 		Leader: func() string { return "" }, Log: discard,
@@ -172,14 +172,14 @@ func newMeasured(ctx context.Context, s store.Store) (*measured, error) {
 	return r, nil
 }
 
-func (r *measured) close() {
+func (r *measuredServer) close() {
 	r.conn.Close()
 	r.server.Stop()
 }
 
 func measuredName(i int) string { return fmt.Sprintf("actor-%d", i) }
 
-func (r *measured) register(ctx context.Context, actors int) error {
+func (r *measuredServer) register(ctx context.Context, actors int) error {
 	register := func(i int) error {
 		_, err := r.client.Register(ctx, &clusterapi.RegisterRequest{Name: measuredName(i), Address: "10.0.0.1:80"})
 		return err
@@ -208,7 +208,7 @@ func together(callers, n int, f func(i int) error) error {
 	return errors.Join(failed...)
 }
 
-func (r *measured) lookups(ctx context.Context, load metadataLoad) (perSecond float64, p99 time.Duration, err error) {
+func (r *measuredServer) lookups(ctx context.Context, load metadataLoad) (perSecond float64, p99 time.Duration, err error) {
 	took := make([]time.Duration, load.Lookups)
 	began := time.Now()
 	err = together(load.Callers, load.Lookups, func(i int) error {
@@ -223,7 +223,7 @@ func (r *measured) lookups(ctx context.Context, load metadataLoad) (perSecond fl
 }
 
 // changes registers one actor after the other and waits until all watchers know.
-func (r *measured) changes(ctx context.Context, load metadataLoad) (time.Duration, error) {
+func (r *measuredServer) changes(ctx context.Context, load metadataLoad) (time.Duration, error) {
 	noted := make(chan error, load.Watchers)
 	for range load.Watchers {
 		w, err := r.client.Watch(ctx, &clusterapi.WatchRequest{Prefix: "watched-"})

@@ -42,7 +42,7 @@ const Variables = "FRAY_ACTOR_"
 type Actor struct {
 	Name      string            `json:"name"`
 	Namespace string            `json:"namespace"`
-	Status    Status       `json:"status"`
+	Status    Status            `json:"status"`
 	Reason    string            `json:"reason,omitempty"`  // why it is not READY
 	Address   string            `json:"address,omitempty"` // host:port
 	ID        string            `json:"actor_id,omitempty"`

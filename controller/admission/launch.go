@@ -30,7 +30,7 @@ const MaxRequestID = 64
 
 // order is what one call asks to launch, as it came.
 type Order struct {
-	Caller       caller.Caller
+	Caller    caller.Caller
 	Requests  []*clusterapi.JobRequest
 	Paths     []string // of the requests in the message
 	Group     *clusterapi.JobGroup

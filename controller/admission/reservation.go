@@ -21,7 +21,7 @@ import (
 
 // poolOrder is what one call asks to reserve.
 type ReservationOrder struct {
-	Caller       caller.Caller
+	Caller    caller.Caller
 	Config    *clusterapi.ReservationConfig
 	RequestID string
 }
