@@ -75,7 +75,7 @@ func actorsOf(endpoints []*registry.Endpoint, doc *state.Document) []Actor {
 	for _, e := range endpoints {
 		addr, known := jobs[e.JobID]
 		if job := doc.Jobs[addr]; !known || job.Status.Ended() || job.Attempt != e.Attempt {
-			continue // nobody has led since its task ended
+			continue // no controller has led since its task ended
 		}
 		registered[key{e.JobID, e.Name}] = true
 		actors = append(actors, Actor{

@@ -96,7 +96,7 @@ func TestAdminAccepts(t *testing.T) {
 		t.Errorf("the second time: %v; want that the stack has changed", err)
 	}
 	if got := m.View().Doc.Revision; got != before+1 {
-		t.Errorf("revision %d after a refusal, want %d", got, before+1)
+		t.Errorf("revision %d after a rejection, want %d", got, before+1)
 	}
 }
 

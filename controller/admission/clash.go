@@ -85,7 +85,7 @@ func (o *Order) recreated(doc *state.Document, taken map[schema.Address]*state.J
 			return clash{}, err
 		}
 		if j.ID == o.Caller.JobID {
-			return clash{}, status.Errorf(codes.FailedPrecondition, "job %s would end itself to start anew, and nobody would be left to start it: choose another name", j.ID)
+			return clash{}, status.Errorf(codes.FailedPrecondition, "job %s would end itself before it could start its successor: choose another name", j.ID)
 		}
 		ending = append(ending, addr)
 	}

@@ -109,7 +109,7 @@ func (a *attempts) wait(ctx context.Context, key attemptKey) error {
 }
 
 // check is nil for an attempt that runs, errJobEnded or errUnseen. One that
-// is being stopped runs: its tasks may say goodbye.
+// is being stopped runs: its tasks may still close what they opened.
 func (a *attempts) check(v *access.View, key attemptKey) error {
 	if v == nil || v.Lease.Epoch != a.epoch {
 		return errUnseen

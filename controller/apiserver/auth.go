@@ -24,12 +24,12 @@ func (s *Server) authenticate(ctx context.Context, info *tap.Info) (context.Cont
 	text, ok := dial.BearerToken(info.Header.Get(dial.Header))
 	if !ok {
 		err := status.Error(codes.Unauthenticated, `no token: send "authorization: Bearer TOKEN" with the task's FRAY_CLUSTER_TOKEN, or use the fray command`)
-		s.logRefusal(ctx, info.FullMethodName, err)
+		s.logRejection(ctx, info.FullMethodName, err)
 		return nil, err
 	}
 	claims, err := s.verify(ctx, text)
 	if err != nil {
-		s.logRefusal(ctx, info.FullMethodName, err)
+		s.logRejection(ctx, info.FullMethodName, err)
 		return nil, err
 	}
 	who, err := callerFrom(claims)
@@ -37,7 +37,7 @@ func (s *Server) authenticate(ctx context.Context, info *tap.Info) (context.Cont
 		return caller.With(ctx, who), nil
 	}
 	err = status.Error(codes.PermissionDenied, err.Error())
-	s.logRefusal(caller.With(ctx, who), info.FullMethodName, err)
+	s.logRejection(caller.With(ctx, who), info.FullMethodName, err)
 	return nil, err
 }
 

@@ -19,7 +19,7 @@ import (
 	"github.com/fray-ml/fray/controller/access/accesstest"
 )
 
-// Security: whoever is refused is told why, and the log has it.
+// Security: a rejected caller gets the reason, and the log has it.
 func TestRefusesCallers(t *testing.T) {
 	o := newOutpost(t)
 	lease, _ := accesstest.NewLease(t, 1)

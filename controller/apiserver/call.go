@@ -156,12 +156,12 @@ func (s *Server) notLeading() error {
 func (s *Server) answer(ctx context.Context, method string, err error) error {
 	switch status.Code(err) {
 	case codes.Unauthenticated, codes.PermissionDenied:
-		s.logRefusal(ctx, method, err)
+		s.logRejection(ctx, method, err)
 	}
 	return err
 }
 
-func (s *Server) logRefusal(ctx context.Context, method string, err error) {
+func (s *Server) logRejection(ctx context.Context, method string, err error) {
 	from := "unknown"
 	if p, ok := peer.FromContext(ctx); ok && p.Addr != nil {
 		from = p.Addr.String()
@@ -205,7 +205,7 @@ func (sizes) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { 
 func (z sizes) HandleRPC(ctx context.Context, event stats.RPCStats) {
 	if end, ok := event.(*stats.End); ok && status.Code(end.Error) == codes.ResourceExhausted {
 		method, _ := grpc.Method(ctx)
-		z.server.logRefusal(ctx, method, end.Error)
+		z.server.logRejection(ctx, method, end.Error)
 	}
 }
 

@@ -11,9 +11,9 @@ import (
 	"github.com/fray-ml/fray/controller/caller"
 )
 
-// allowed says whether a caller may make a call with a message, as far as the
-// message alone shows: users may everything, a job what concerns its own
-// namespace, and no administration. What a job may do with jobs that it names is
+// allowed is nil if a caller may make a call with a message, as far as the message
+// alone shows: users may make all calls, jobs those within their own namespace, and
+// no calls of Admin. What a job may do with jobs that it names is
 // the service's to check.
 func allowed(who caller.Caller, method string, req any) error {
 	switch who.Kind {
@@ -23,7 +23,7 @@ func allowed(who caller.Caller, method string, req any) error {
 	case caller.Host, caller.Controller:
 		return status.Errorf(codes.PermissionDenied, "the token of a %s is not for the cluster API", who.Kind)
 	default:
-		return status.Error(codes.Unauthenticated, "nobody checked who calls")
+		return status.Error(codes.Unauthenticated, "the caller was not authenticated")
 	}
 	if strings.HasPrefix(method, "/"+clusterapi.Admin_ServiceDesc.ServiceName+"/") {
 		return status.Error(codes.PermissionDenied, "this is for users, and the token is a job's")

@@ -128,7 +128,7 @@ func TestCallsFollowTheAttempt(t *testing.T) {
 	stopping.Attempts[0].StopGeneration = 9
 	o.board.Show(3, stopping)
 	if _, err := poll(t, job); err != nil {
-		t.Errorf("an attempt that is being stopped may say goodbye, got %v", err)
+		t.Errorf("an attempt that is being stopped may still call, got %v", err)
 	}
 	o.log.take()
 	o.board.Show(3, accesstest.EndedJob("rl", "train", 2))

@@ -93,7 +93,7 @@ func (o *outpost) mint(t testing.TB, c token.Claims) string {
 	return text
 }
 
-// echo serves what the tests call: whoever calls gets a list of its namespace.
+// echo serves what the tests call: Poll answers with the caller.
 type echo struct {
 	clusterapi.UnimplementedClusterServer
 	clusterapi.UnimplementedMetadataServer

@@ -113,7 +113,7 @@ func TestExec(t *testing.T) {
 		{"ended", r.user(), execStart(end, 0, "x"), codes.FailedPrecondition, "no attempt of job"},
 		{"another job", r.as(id), execStart(sideID, 0, "x"), codes.PermissionDenied, "neither"},
 		{"what the host says", r.user(), execStart(id, 0, "none"), codes.NotFound, "there is no program none"},
-		{"nobody", t.Context(), execStart(id, 0, "x"), codes.Unauthenticated, "no token"},
+		{"without a token", t.Context(), execStart(id, 0, "x"), codes.Unauthenticated, "no token"},
 	} {
 		if _, _, _, err := r.exec(tt.who, tt.first); status.Code(err) != tt.code || !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%s: %v, want %s with %q", tt.name, err, tt.code, tt.says)

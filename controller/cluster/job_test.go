@@ -205,8 +205,8 @@ func TestWait(t *testing.T) {
 	if _, err := r.client.Wait(r.user(), &clusterapi.WaitRequest{}); status.Code(err) != codes.InvalidArgument {
 		t.Errorf("for nothing: %v", err)
 	}
-	if _, err := r.client.Wait(r.user(), &clusterapi.WaitRequest{JobIds: []string{a, "nobody"}}); status.Code(err) != codes.NotFound {
-		t.Errorf("for nobody: %v", err)
+	if _, err := r.client.Wait(r.user(), &clusterapi.WaitRequest{JobIds: []string{a, "missing"}}); status.Code(err) != codes.NotFound {
+		t.Errorf("for a missing job: %v", err)
 	}
 }
 

@@ -97,7 +97,7 @@ func (c *Server) launch(ctx context.Context, o *admission.Order) (*admission.Lau
 	}
 }
 
-// shown waits until views have what was launched, so that whoever asked finds it.
+// shown waits until views have what was launched, so that the caller finds it.
 // It is launched even if that does not come.
 func (c *Server) shown(ctx context.Context, made *admission.Launched) {
 	_ = access.Await(ctx, c.State, func(v *access.View) bool {

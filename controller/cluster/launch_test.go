@@ -200,9 +200,9 @@ func TestNameClashes(t *testing.T) {
 	}
 }
 
-// TestLaunchRefusals: every request that is refused, with the field, and that
+// TestLaunchRejections: every request that is rejected, with the field, and that
 // nothing of it was launched.
-func TestLaunchRefusals(t *testing.T) {
+func TestLaunchRejections(t *testing.T) {
 	absent := strings.Repeat("ab", 32)
 	tests := []struct {
 		name   string
@@ -269,7 +269,7 @@ func TestLaunchRefusals(t *testing.T) {
 	}
 	_, err = r.client.Launch(t.Context(), &clusterapi.LaunchRequest{Request: command("a")})
 	if status.Code(err) != codes.Unauthenticated {
-		t.Errorf("nobody calls: %v", err)
+		t.Errorf("without a caller: %v", err)
 	}
 }
 
@@ -329,8 +329,8 @@ func TestRecreateIsEnding(t *testing.T) {
 	}
 }
 
-// TestLaunchWhenNobodyLeads: the caller may try again.
-func TestLaunchWhenNobodyLeads(t *testing.T) {
+// TestLaunchWithoutALeader: the caller may try again.
+func TestLaunchWithoutALeader(t *testing.T) {
 	r := newRig(t, accesstest.LocalStack())
 	r.RejectChanges(context.Canceled)
 	_, err := r.client.Launch(r.user(), &clusterapi.LaunchRequest{Request: command("a")})

@@ -164,8 +164,8 @@ func TestMonitorOfParts(t *testing.T) {
 			}
 		})
 	}
-	if got := r.monitor(r.user(), &clusterapi.MonitorRequest{JobId: "nobody"}); status.Code(got.err) != codes.NotFound {
-		t.Errorf("of nobody: %v", got.err)
+	if got := r.monitor(r.user(), &clusterapi.MonitorRequest{JobId: "missing"}); status.Code(got.err) != codes.NotFound {
+		t.Errorf("of a missing job: %v", got.err)
 	}
 }
 

@@ -105,7 +105,7 @@ func TestFlexibleReservation(t *testing.T) {
 	}
 }
 
-func TestReservationRefusals(t *testing.T) {
+func TestReservationRejections(t *testing.T) {
 	stack := accesstest.LocalStack()
 	stack.Reservations = []schema.Reservation{{
 		Addr: schema.Address{Kind: schema.KindReservation, Name: "declared"}, Provider: schema.ProviderLocal,

@@ -144,7 +144,7 @@ func (r *rig) until(id, what string, holds func(*state.Job) bool) *state.Job {
 	return last
 }
 
-// eventually polls for what nobody tells of.
+// eventually polls for what no view shows.
 func (r *rig) eventually(what string, holds func() bool) {
 	r.t.Helper()
 	ctx, tick := r.user(), time.NewTicker(time.Millisecond)

@@ -16,7 +16,7 @@ type cursor struct {
 // cursorFormat begins the bytes of a cursor.
 const cursorFormat = 1
 
-// maxCursorTasks bounds what a cursor that somebody sends may make us hold.
+// maxCursorTasks bounds the memory that a client's cursor may take.
 const maxCursorTasks = 1 << 20
 
 // isBefore reports whether the attempt of a number is still to be sent.

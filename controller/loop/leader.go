@@ -52,7 +52,7 @@ func (l *leader) step(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return next, err
 	}
-	l.logRefusals(l.stepper.Last())
+	l.logRejections(l.stepper.Last())
 	l.publish(time.Since(began))
 	if l.cfg.UntilUndeclared && undeclared(l.stepper) {
 		return 0, ErrUndeclared
@@ -67,15 +67,15 @@ func (l *leader) measured(ctx context.Context, step Step) (time.Duration, error)
 	return l.cfg.Measure(ctx, step)
 }
 
-// logRefusals logs what the last step would not destroy, once for each object.
-func (l *leader) logRefusals(last *plan.Plan) {
+// logRejections logs what the last step would not destroy, once for each object.
+func (l *leader) logRejections(last *plan.Plan) {
 	if last == nil {
 		return
 	}
 	for _, r := range last.Refusals {
 		if !l.logged[r.Addr] {
 			l.logged[r.Addr] = true
-			l.cfg.Log.Warn("refused", "why", r.Detail)
+			l.cfg.Log.Warn("blocked", "why", r.Detail)
 		}
 	}
 }

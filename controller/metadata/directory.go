@@ -41,7 +41,7 @@ type directory struct {
 }
 
 // lead has the server answer as long as the lease holds, once it has taken over
-// what was saved and the loop has looked.
+// what was saved and the loop has stepped.
 func (m *Server) Lead(lease access.Lease, views access.Views) { go m.run(lease, views) }
 
 // run takes over what was saved, forgets what ended meanwhile, and then answers
@@ -97,7 +97,7 @@ func (d *directory) view() *access.View {
 	return nil
 }
 
-// firstView waits for the loop's first look, and prunes by it.
+// firstView waits for the loop's first step, and prunes by its view.
 func (d *directory) firstView() error {
 	for {
 		changed := d.views.Changed()
@@ -144,7 +144,7 @@ func (d *directory) prune() {
 	}
 }
 
-// ended says why an endpoint of a task of an attempt is gone, "" while it lives.
+// ended is why an endpoint of a task of an attempt is gone, "" while it lives.
 // An attempt that the loop has not seen yet lives.
 func ended(j *state.Job, attempt, task int) string {
 	last := jobs.Last(j)
@@ -165,7 +165,7 @@ func ended(j *state.Job, attempt, task int) string {
 	return ""
 }
 
-// overError ends those who wait for the actors of a job, nil while it may have some.
+// overError ends the watches of the actors of a job, nil while it may have some.
 func overError(j *state.Job) error {
 	switch {
 	case j == nil:
@@ -210,11 +210,11 @@ func (d *directory) register(in registry.Endpoint) (string, uint64, error) {
 	return e.ID, d.reg.Version(), nil
 }
 
-// admit completes a registration by its job, or says why that has none.
+// admit completes a registration by its job, or is why that has none.
 func admit(in *registry.Endpoint, j *state.Job) error {
 	switch {
 	case in.JobID == "":
-		return badrequest.Fields(map[string]string{"job_id": "say which: a user's endpoint belongs to a job too, and lives as long as its task"})
+		return badrequest.Fields(map[string]string{"job_id": "name one: a user's endpoint belongs to a job too, and lives as long as its task"})
 	case j == nil:
 		return status.Errorf(codes.NotFound, "job_id: no job %s", in.JobID)
 	case in.Attempt == 0 && j.Last() == nil:
@@ -240,7 +240,7 @@ func (d *directory) unregister(id, job string) (uint64, error) {
 	return d.reg.Version(), err
 }
 
-// changedLocked tells watchers and has the change saved.
+// changedLocked notifies watchers and has the change saved.
 func (d *directory) changedLocked(change registry.Delta) {
 	if change.Empty() {
 		return
@@ -313,7 +313,7 @@ func (d *directory) expires() {
 	}
 }
 
-// nudge leaves word on a channel that holds one.
+// nudge puts a token into a channel that holds one.
 func nudge(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -322,7 +322,7 @@ func nudge(c chan struct{}) {
 }
 
 // saves writes what has changed, many changes at once, until the lease ends or
-// somebody else has written.
+// another controller has written.
 func (d *directory) saves(saver *registry.Saver, interval time.Duration) error {
 	failures := 0
 	for {

@@ -144,7 +144,7 @@ func TestFact33WaitingForAGroup(t *testing.T) {
 		workers := asJob(t, "rl", "workers", 1)
 		w := r.watching(asJob(t, "rl", "train", 1), t, &clusterapi.WatchRequest{Name: "worker", JobId: "workers-id"})
 		if got := w.got(t); !slices.Equal(got, []string{"reset"}) {
-			t.Fatalf("nobody is there, and the watcher is told %q", got)
+			t.Fatalf("no actor is registered, and the watcher gets %q", got)
 		}
 		for i := range 2 { // N of M
 			r.mustRegister(workers, t, &clusterapi.RegisterRequest{Name: "worker", Task: int32(i)})

@@ -65,7 +65,7 @@ func (w *Watcher) WakeUp() {
 	}
 }
 
-// take returns what is to be sent; nil: nothing. all gives everything that is
+// take returns what is to be sent; nil: nothing. all returns all endpoints that are
 // known now, and must be consistent with the changes that were noted.
 func (w *Watcher) Take(all func() []*Endpoint) (*clusterapi.WatchResponse, error) {
 	w.mu.Lock()

@@ -55,7 +55,7 @@ type Config struct {
 	// Pace is the least time between two updates of a page; 0: a second.
 	Pace time.Duration
 	Now  func() time.Time // nil: time.Now
-	Log  *slog.Logger     // of refusals
+	Log  *slog.Logger     // of rejections
 }
 
 func (c *Config) validate() error {
@@ -63,7 +63,7 @@ func (c *Config) validate() error {
 	case c.Source == nil || c.Logs == nil || c.Log == nil:
 		return errors.New("web: no source, logs or log")
 	case !c.Loopback && c.Verify == nil:
-		return errors.New("web: whoever listens beyond this machine needs a way to verify tokens")
+		return errors.New("web: serving beyond this machine needs a way to verify tokens")
 	}
 	return nil
 }
