@@ -12,10 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/fray-ml/fray/controller/apiserver"
-
-	"github.com/fray-ml/fray/controller/metadata"
-
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -24,6 +20,8 @@ import (
 	"github.com/fray-ml/fray/clusterapi/dial"
 	"github.com/fray-ml/fray/clusterapi/token"
 	"github.com/fray-ml/fray/controller/access"
+	"github.com/fray-ml/fray/controller/apiserver"
+	"github.com/fray-ml/fray/controller/metadata"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/sleep"
 	"github.com/fray-ml/fray/state"

@@ -10,20 +10,15 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fray-ml/fray/controller/cluster"
-
-	"github.com/fray-ml/fray/controller/admin"
-
-	"github.com/fray-ml/fray/controller/apiserver"
-
-	"github.com/fray-ml/fray/controller/metadata"
-
-	"github.com/fray-ml/fray/controller/joblogs"
-
 	"github.com/fray-ml/fray/clusterapi/dial"
 	"github.com/fray-ml/fray/clusterapi/keys"
 	"github.com/fray-ml/fray/clusterapi/token"
 	"github.com/fray-ml/fray/controller/access"
+	"github.com/fray-ml/fray/controller/admin"
+	"github.com/fray-ml/fray/controller/apiserver"
+	"github.com/fray-ml/fray/controller/cluster"
+	"github.com/fray-ml/fray/controller/joblogs"
+	"github.com/fray-ml/fray/controller/metadata"
 	"github.com/fray-ml/fray/controller/telemetry"
 	"github.com/fray-ml/fray/controller/web"
 	"github.com/fray-ml/fray/schema"

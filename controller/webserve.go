@@ -12,10 +12,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/fray-ml/fray/controller/apiserver"
-
 	"github.com/fray-ml/fray/clusterapi/dial"
 	"github.com/fray-ml/fray/clusterapi/token"
+	"github.com/fray-ml/fray/controller/apiserver"
 	"github.com/fray-ml/fray/controller/web"
 	"github.com/fray-ml/fray/state/store"
 )

@@ -7,10 +7,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hashicorp/hcl/v2"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-
-	"github.com/hashicorp/hcl/v2"
 
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/amend"

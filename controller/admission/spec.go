@@ -6,13 +6,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fray-ml/fray/controller/actors"
-
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/accelerators"
 	"github.com/fray-ml/fray/clusterapi"
+	"github.com/fray-ml/fray/controller/actors"
 	"github.com/fray-ml/fray/controller/badrequest"
 	"github.com/fray-ml/fray/controller/caller"
 	langrequest "github.com/fray-ml/fray/lang/request"

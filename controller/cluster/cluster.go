@@ -11,13 +11,12 @@ import (
 	"errors"
 	"log/slog"
 
-	"github.com/fray-ml/fray/controller/joblogs"
-
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/controller/access"
+	"github.com/fray-ml/fray/controller/joblogs"
 	"github.com/fray-ml/fray/controller/jobs"
 	"github.com/fray-ml/fray/plan/launch"
 	"github.com/fray-ml/fray/schema"

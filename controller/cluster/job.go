@@ -7,10 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fray-ml/fray/controller/joblogs"
-
-	"github.com/fray-ml/fray/controller/describe"
-
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -19,6 +15,8 @@ import (
 	"github.com/fray-ml/fray/controller/access"
 	"github.com/fray-ml/fray/controller/badrequest"
 	"github.com/fray-ml/fray/controller/caller"
+	"github.com/fray-ml/fray/controller/describe"
+	"github.com/fray-ml/fray/controller/joblogs"
 	"github.com/fray-ml/fray/controller/jobs"
 	langrequest "github.com/fray-ml/fray/lang/request"
 	"github.com/fray-ml/fray/plan/launch"

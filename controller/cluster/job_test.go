@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fray-ml/fray/controller/describe"
-
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -21,6 +19,7 @@ import (
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/controller/access"
 	"github.com/fray-ml/fray/controller/access/accesstest"
+	"github.com/fray-ml/fray/controller/describe"
 	"github.com/fray-ml/fray/controller/jobs"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"

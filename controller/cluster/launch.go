@@ -9,13 +9,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fray-ml/fray/controller/admission"
-
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/controller/access"
+	"github.com/fray-ml/fray/controller/admission"
 	"github.com/fray-ml/fray/controller/badrequest"
 	"github.com/fray-ml/fray/controller/caller"
 	langrequest "github.com/fray-ml/fray/lang/request"

@@ -11,8 +11,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/fray-ml/fray/controller/joblogs"
-
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -21,6 +19,7 @@ import (
 
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/controller/access/accesstest"
+	"github.com/fray-ml/fray/controller/joblogs"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"

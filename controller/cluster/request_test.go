@@ -6,13 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fray-ml/fray/controller/admission"
-
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/controller/access/accesstest"
+	"github.com/fray-ml/fray/controller/admission"
 	"github.com/fray-ml/fray/controller/caller"
 	"github.com/fray-ml/fray/controller/jobs"
 	"github.com/fray-ml/fray/plan/change"

@@ -6,17 +6,15 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fray-ml/fray/controller/admission"
-
-	"github.com/fray-ml/fray/controller/describe"
-
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/controller/access"
+	"github.com/fray-ml/fray/controller/admission"
 	"github.com/fray-ml/fray/controller/badrequest"
 	"github.com/fray-ml/fray/controller/caller"
+	"github.com/fray-ml/fray/controller/describe"
 	"github.com/fray-ml/fray/controller/jobs"
 	langrequest "github.com/fray-ml/fray/lang/request"
 	planlaunch "github.com/fray-ml/fray/plan/launch"

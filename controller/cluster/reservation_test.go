@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fray-ml/fray/controller/describe"
-
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -14,6 +12,7 @@ import (
 	"github.com/fray-ml/fray/controller/access"
 	"github.com/fray-ml/fray/controller/access/accesstest"
 	"github.com/fray-ml/fray/controller/caller"
+	"github.com/fray-ml/fray/controller/describe"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )

@@ -12,8 +12,6 @@ import (
 	"log/slog"
 	"slices"
 
-	"github.com/fray-ml/fray/controller/describe"
-
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -22,6 +20,7 @@ import (
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/controller/access"
 	"github.com/fray-ml/fray/controller/badrequest"
+	"github.com/fray-ml/fray/controller/describe"
 	"github.com/fray-ml/fray/controller/jobs"
 	langrequest "github.com/fray-ml/fray/lang/request"
 	"github.com/fray-ml/fray/state"
