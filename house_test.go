@@ -147,10 +147,53 @@ func house() []room {
 		{name: "rehearse", sees: []string{
 			"schema", "accelerators", "state", "state/store", "plan", "providers", "providers/gcp", "apply", "providers/gcp/emulator/...",
 		}},
-		{name: "controller/web", sees: []string{"schema", "accelerators", "state", "state/store", "plan/..."}},
+		{name: "controller/caller"},
+		{name: "controller/badrequest", sees: []string{"schema", "lang/request"}},
+		{name: "controller/access", sees: []string{"schema", "state", "state/store", "plan"}},
+		{name: "controller/access/accesstest", sees: []string{"schema", "state", "state/store", "plan/...", "plan", "controller/access"}},
+		{name: "controller/jobs", sees: []string{"schema", "lang/request", "state", "controller/caller", "controller/badrequest"}},
+		{name: "controller/registry", sees: []string{"schema", "state/store", "clusterapi"}},
+		{name: "controller/actors", sees: []string{"schema", "state", "state/store", "controller/registry"}},
+		{name: "controller/pause", sees: []string{"state"}},
+		{name: "controller/describe", sees: []string{
+			"schema", "state", "plan", "plan/capacity", "clusterapi", "controller/access", "controller/jobs", "controller/pause",
+		}},
+		{name: "controller/joblogs", sees: []string{
+			"lang/request", "state", "state/store", "clusterapi", "controller/badrequest", "controller/access", "controller/jobs",
+			"controller/describe",
+		}},
+		{name: "controller/admission", sees: []string{
+			"schema", "accelerators", "lang/request", "state", "plan/launch", "clusterapi", "controller/caller",
+			"controller/badrequest", "controller/jobs", "controller/actors",
+		}},
+		{name: "controller/metadata", sees: []string{
+			"schema", "state", "sleep", "state/store", "clusterapi", "controller/caller", "controller/badrequest",
+			"controller/access", "controller/jobs", "controller/registry",
+		}},
+		{name: "controller/cluster", sees: []string{
+			"schema", "lang/request", "state", "state/store", "plan/launch", "clusterapi", "controller/caller",
+			"controller/badrequest", "controller/access", "controller/jobs", "controller/describe", "controller/joblogs",
+			"controller/admission",
+		}},
+		{name: "controller/admin", sees: []string{
+			"schema", "state", "state/store", "plan", "plan/amend", "plan/reconcile", "clusterapi", "apply", "controller/caller",
+			"controller/access", "controller/pause",
+		}},
+		{name: "controller/apiserver", sees: []string{
+			"state", "clusterapi", "clusterapi/token", "clusterapi/keys", "clusterapi/dial", "controller/caller",
+			"controller/access", "controller/jobs",
+		}},
+		{name: "controller/web", sees: []string{"schema", "accelerators", "state", "state/store", "plan/...", "controller/access"}},
+		{name: "controller/telemetry", sees: []string{
+			"schema", "state", "state/store", "plan", "plan/capacity", "providers", "apply", "controller/web",
+		}},
+		{name: "controller/loop", sees: []string{
+			"schema", "state", "state/store", "plan", "plan/reconcile", "providers", "clusterapi/keys", "apply", "controller/access",
+		}},
 		{name: "controller", sees: []string{
-			"schema", "accelerators", "lang/request", "state", "sleep", "state/store", "plan/...", "providers", "clusterapi",
-			"clusterapi/token", "clusterapi/keys", "clusterapi/dial", "apply", "controller/web",
+			"schema", "state", "sleep", "state/store", "plan", "providers", "clusterapi/token", "clusterapi/keys",
+			"clusterapi/dial", "apply", "controller/access", "controller/joblogs", "controller/metadata", "controller/cluster",
+			"controller/admin", "controller/apiserver", "controller/web", "controller/telemetry", "controller/loop",
 		}},
 		{name: "release", sees: []string{"durable", "state/store"}},
 		{name: "providers/gcp/bucket", sees: []string{"sleep", "state/store", "providers/gcp/apierror", "providers/gcp/client"}},
@@ -168,10 +211,10 @@ func house() []room {
 		}},
 		{name: "console", sees: []string{"lang/show", "lang/eval", "terminal", "stack", "configuration"}},
 		{name: "events", sees: []string{"schema", "state", "state/store", "terminal"}},
-		{name: "progress", sees: []string{"schema", "state", "plan", "plan/change", "controller", "terminal"}},
+		{name: "progress", sees: []string{"schema", "state", "plan", "plan/change", "controller/pause", "terminal"}},
 		{name: "status", sees: []string{
 			"schema", "accelerators", "state", "state/store", "plan/...", "providers/gcp/client", "clusterapi/dial", "apply",
-			"controller", "terminal", "stack", "configuration", "events", "progress",
+			"controller/pause", "terminal", "stack", "configuration", "events", "progress",
 		}},
 		{name: "session", sees: []string{"schema", "state", "state/store", "clusterapi", "clusterapi/dial", "terminal", "stack", "configuration", "status"}},
 		{name: "follow", sees: []string{
@@ -190,11 +233,11 @@ func house() []room {
 			"terminal", "stack", "configuration", "proposal",
 		}},
 		{name: "rollout", sees: []string{
-			"schema", "state", "state/store", "plan/...", "providers", "clusterapi", "clusterapi/keys", "apply", "controller",
+			"schema", "state", "state/store", "plan/...", "providers", "clusterapi", "clusterapi/keys", "apply", "controller/admin", "controller/pause",
 			"release", "terminal", "stack", "configuration", "progress", "proposal", "savedplan",
 		}},
 		{name: "runclient", sees: []string{
-			"durable", "schema", "actorrpc", "clusterapi/token", "clusterapi/keys", "agent", "controller", "terminal", "configuration",
+			"durable", "schema", "actorrpc", "clusterapi/token", "clusterapi/keys", "agent", "controller/actors", "terminal", "configuration",
 		}},
 		{name: "surgery", sees: []string{
 			"schema", "state", "state/store", "state/keyring", "plan/amend", "clusterapi/keys", "apply", "terminal", "stack",
@@ -205,18 +248,18 @@ func house() []room {
 			"terminal", "stack", "configuration", "progress", "proposal", "rollout",
 		}},
 		{name: "watch", sees: []string{
-			"schema", "state", "sleep", "state/store", "plan", "apply", "controller", "release", "terminal", "stack", "configuration",
+			"schema", "state", "sleep", "state/store", "plan", "apply", "controller", "controller/loop", "release", "terminal", "stack", "configuration",
 			"progress", "proposal", "rollout",
 		}},
 		{name: "cmd/fray", sees: []string{
 			"durable", "schema", "lang/...", "state", "state/store", "plan/...", "actorrpc", "providers/gcp/client", "agent",
-			"modules", "apply", "providers/gcp/emulator/...", "rehearse", "controller", "release", "terminal", "stack", "configuration",
+			"modules", "apply", "providers/gcp/emulator/...", "rehearse", "controller/pause", "release", "terminal", "stack", "configuration",
 			"console", "events", "status", "session", "follow", "hostagent", "migration", "proposal", "rehearse/report",
 			"savedplan", "rollout", "runclient", "surgery", "testruns", "watch",
 		}},
 		{name: "bench", sees: []string{
 			"schema", "lang/eval", "lang", "state", "sleep", "state/store", "plan/...", "providers", "clusterapi", "actorrpc",
-			"providers/gcp", "clusterapi/keys", "clusterapi/dial", "modules", "apply", "providers/gcp/emulator/...", "controller",
+			"providers/gcp", "clusterapi/keys", "clusterapi/dial", "modules", "apply", "providers/gcp/emulator/...", "clusterapi/token", "controller", "controller/access", "controller/apiserver", "controller/metadata",
 			"providers/gcp/bucket",
 		}},
 		{name: "providers/gcp/client/clienttest", sees: []string{"providers/gcp/client"}},
@@ -231,8 +274,8 @@ func owners() []owner {
 		{library: "github.com/google/renameio", rooms: []string{"durable", "providers/gcp/bucket/buckettest"}}, // whose fake-gcs-server uses it
 		{library: "filippo.io/age", rooms: []string{"state/keyring"}},
 		{library: "charm.land", rooms: []string{"status"}},
-		{library: "github.com/prometheus/client_golang", rooms: []string{"controller", "actorrpc"}},
-		{library: "go.opentelemetry.io/otel/exporters/otlp", rooms: []string{"controller"}},
+		{library: "github.com/prometheus/client_golang", rooms: []string{"controller/telemetry", "actorrpc"}},
+		{library: "go.opentelemetry.io/otel/exporters/otlp", rooms: []string{"controller/telemetry"}},
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/fray-ml/fray/state"
 )
 
-// Request is what somebody asks of a stack: a new desired configuration, and
+// Request is what a client asks of a stack: a new desired configuration, and
 // jobs to be replaced or stopped whether or not they changed.
 type Request struct {
 	Desired schema.Desired
@@ -23,11 +23,11 @@ type Request struct {
 	// KeepRecorded it stays the one that it was, if any job does.
 	Recorded     string
 	KeepRecorded bool
-	// Explanation is why things are to change; nil: nothing more than before is known.
+	// Explanation has the causes of changes; nil: no more causes than before are known.
 	Explanation *Explanation
 }
 
-// Explanation is why things are to change, and by what the next changes are explained.
+// Explanation has the causes of changes, and what the next changes are explained by.
 type Explanation struct {
 	Causes    map[schema.Address]state.ChangeCauses `json:"causes,omitempty"`
 	Variables *state.Variables                      `json:"variables,omitempty"`
@@ -51,7 +51,7 @@ func ExplanationOf(doc *state.Document) *Explanation {
 
 // Accept returns doc with the request taken in; doc is not changed. Nothing has
 // happened yet: the next Step begins to carry it out. Whether it may be carried
-// out, a plan for the result says (see [plan.Refusal]).
+// out, a plan for the result has (see [plan.Refusal]).
 func Accept(doc *state.Document, req Request) *state.Document {
 	if req.UnlaunchAll || len(req.Unlaunch) > 0 {
 		doc = launch.Unlaunched(doc, func(a schema.Address) bool { return req.UnlaunchAll || named(req.Unlaunch, a) })
@@ -171,8 +171,8 @@ func merge[T any](base, desired []T, in func(schema.Address) bool, addr func(T) 
 	return out
 }
 
-// Without returns base without what the targets name and everything that
-// depends on or stands in it.
+// Without returns base without the targets, what is in them, and all
+// objects that depend on those.
 func Without(base schema.Desired, targets []schema.Address) schema.Desired {
 	gone := map[schema.Address]bool{}
 	removed := func(a schema.Address) bool { return gone[a] || gone[a.Base()] || named(targets, a) }

@@ -174,7 +174,7 @@ func TestReadsEndWhereTheProviderTakesNoMore(t *testing.T) {
 				against, beside = against+i%2, beside+1-i%2
 			}
 		}
-		// Those who read at the same time may be a few slices apart.
+		// Concurrent readers may be a few slices apart.
 		if want := min(100, 50*(look+1)); against < want-readsAtOnce || against+beside != 50*(look+1) {
 			t.Fatalf("after look %d %d are read of those against which something is said, and %d others", look, against, beside)
 		}

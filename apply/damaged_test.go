@@ -17,7 +17,7 @@ import (
 )
 
 // A report that is none leaves its host as it was, and all others seen.
-func TestDamagedReportBlindsToNobodyElse(t *testing.T) {
+func TestDamagedReportHidesNoOther(t *testing.T) {
 	s := storetest.NewMemory()
 	put := func(key string, data []byte) {
 		t.Helper()

@@ -15,27 +15,27 @@ import (
 	"github.com/fray-ml/fray/state/store"
 )
 
-// followPace is how often a Follower looks.
+// followPace is how often a Follower reads.
 const followPace = 200 * time.Millisecond
 
-// orphanedAfter is how long nobody may lead before a Follower gives up.
+// orphanedAfter is how long the stack may be without a leader before a Follower gives up.
 const orphanedAfter = 20 * time.Second
 
-// ErrNobodyLeads says that whoever carries a change out is gone.
-var ErrNobodyLeads = errors.New("nobody leads the stack any more")
+// ErrNoLeader is the error when the executor of a change is gone.
+var ErrNoLeader = errors.New("no controller leads the stack any more")
 
-// Follower sees what somebody else's steps bring about: it reads the state and
-// the world and changes nothing. Its methods are those of a Stepper.
+// Follower observes the steps of another client: it reads the state and the
+// providers and changes nothing. Its methods are those of a Stepper.
 type Follower struct {
 	Store     store.Store
 	Providers map[schema.ProviderName]providers.Provider
-	OnStep    func(p *plan.Plan, before *state.Document) // nil: nobody
+	OnStep    func(p *plan.Plan, before *state.Document) // nil: not called
 
 	observer *Observer
 	doc      *state.Document
 	seen     store.Generation
 	last     *plan.Plan
-	led      time.Time // when somebody was last seen to lead
+	led      time.Time // when a leader was last seen
 	renewal  string    // the nonce of the lease then
 }
 
@@ -65,7 +65,7 @@ func (f *Follower) Step(ctx context.Context) (time.Duration, error) {
 	if err := f.read(ctx); err != nil {
 		return 0, err
 	}
-	if err := f.attended(ctx); err != nil {
+	if err := f.checkLeader(ctx); err != nil {
 		return 0, err
 	}
 	f.last = reconcile.Diff(&f.doc.Desired, f.doc, obs, time.Now())
@@ -88,7 +88,7 @@ func unrecorded(doc *state.Document, p *plan.Plan) []plan.Pending {
 	var out []plan.Pending
 	late := func(addr schema.Address) {
 		if !waits[addr] {
-			out = append(out, plan.Pending{Addr: addr, Kind: plan.WaitUnderway, Reasons: []string{"whoever leads has not recorded yet what became of it"}, Underway: true})
+			out = append(out, plan.Pending{Addr: addr, Kind: plan.WaitUnderway, Reasons: []string{"the leader has not recorded its result yet"}, Underway: true})
 		}
 	}
 	for addr, j := range p.Next.Jobs {
@@ -105,8 +105,8 @@ func unrecorded(doc *state.Document, p *plan.Plan) []plan.Pending {
 	return out
 }
 
-// attended fails once nobody has led for a while.
-func (f *Follower) attended(ctx context.Context) error {
+// checkLeader fails once the stack has been without a leader for a while.
+func (f *Follower) checkLeader(ctx context.Context) error {
 	lease, err := store.ReadLease(ctx, f.Store)
 	if err != nil {
 		return err
@@ -117,7 +117,7 @@ func (f *Follower) attended(ctx context.Context) error {
 	}
 	if now.Sub(f.led) > orphanedAfter {
 		return fmt.Errorf("%w: the lease of %s@%s (pid %d) has lapsed; what was accepted is kept, and the next fray watch or fray apply goes on with it",
-			ErrNobodyLeads, lease.User, lease.Host, lease.PID)
+			ErrNoLeader, lease.User, lease.Host, lease.PID)
 	}
 	return nil
 }

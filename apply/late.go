@@ -27,12 +27,12 @@ type Late struct {
 	values *lang.Evaluation
 	texts  map[schema.Address]lateTexts
 	read   readings
-	owed   []schema.Job                  // whose texts are to be looked at, each once, who has waited longest first
+	queue  []schema.Job                  // whose texts are to be compared, each once, the longest waiting first
 	rest   map[schema.Address]schema.Job // jobs whose texts were not taken over yet: they rest
 }
 
 // share is how many jobs are given other texts in one step. Each of them is ended
-// and begun again, so that whoever waits for the step would wait for all of them;
+// and begun again, so that clients waiting for the step would wait for all of them;
 // the others follow in the next steps.
 const share = 2048
 
@@ -68,7 +68,7 @@ func (l *Late) refine(doc *state.Document) (*schema.Desired, error) {
 	if found.Whole != nil {
 		return l.whole(doc, found.Whole)
 	}
-	l.owe(found.Jobs)
+	l.enqueue(found.Jobs)
 	return l.reworded(doc)
 }
 
@@ -89,22 +89,22 @@ func (l *Late) begin(doc *state.Document) (*schema.Desired, error) {
 	if diags.HasErrors() {
 		return nil, again(diags)
 	}
-	l.values, l.owed, l.rest = values, nil, map[schema.Address]schema.Job{}
+	l.values, l.queue, l.rest = values, nil, map[schema.Address]schema.Job{}
 	return l.whole(doc, values.Config())
 }
 
 func (l *Late) whole(doc *state.Document, cfg *schema.Config) (*schema.Desired, error) {
 	l.read = l.read.anew(doc, cfg, l.values)
-	l.owe(cfg.Desired.Jobs)
+	l.enqueue(cfg.Desired.Jobs)
 	return l.reworded(doc)
 }
 
-// owe has the texts of jobs looked at, instead of what was owed of them before. Who
-// waits already keeps its turn: where values change again and again, too, each gets one.
-func (l *Late) owe(jobs []schema.Job) {
-	turns := make(map[schema.Address]int, len(l.owed))
-	for i := range l.owed {
-		turns[l.owed[i].Addr] = i
+// enqueue has the texts of jobs compared, in place of queued ones. A job that waits
+// already keeps its turn: also where values change again and again, each gets one.
+func (l *Late) enqueue(jobs []schema.Job) {
+	turns := make(map[schema.Address]int, len(l.queue))
+	for i := range l.queue {
+		turns[l.queue[i].Addr] = i
 	}
 	for i := range jobs {
 		addr := jobs[i].Addr
@@ -112,12 +112,12 @@ func (l *Late) owe(jobs []schema.Job) {
 			continue
 		}
 		delete(l.rest, addr)
-		if at, owed := turns[addr]; owed {
-			l.owed[at] = jobs[i]
+		if at, queued := turns[addr]; queued {
+			l.queue[at] = jobs[i]
 			continue
 		}
-		turns[addr] = len(l.owed)
-		l.owed = append(l.owed, jobs[i])
+		turns[addr] = len(l.queue)
+		l.queue = append(l.queue, jobs[i])
 	}
 }
 
@@ -133,12 +133,12 @@ func (l *Late) reworded(doc *state.Document) (*schema.Desired, error) {
 	}
 	if len(risen) > 0 {
 		slices.SortFunc(risen, func(a, b schema.Job) int { return a.Addr.Compare(b.Addr) })
-		l.owe(risen)
+		l.enqueue(risen)
 	}
 	var changed []schema.Job
 	looked := 0
-	for ; looked < len(l.owed) && len(changed) < share; looked++ {
-		job := &l.owed[looked]
+	for ; looked < len(l.queue) && len(changed) < share; looked++ {
+		job := &l.queue[looked]
 		if rests(doc.Jobs[job.Addr]) {
 			l.rest[job.Addr] = *job
 			continue
@@ -151,8 +151,8 @@ func (l *Late) reworded(doc *state.Document) (*schema.Desired, error) {
 			changed = append(changed, next)
 		}
 	}
-	if l.owed = l.owed[looked:]; len(l.owed) == 0 {
-		l.owed = nil
+	if l.queue = l.queue[looked:]; len(l.queue) == 0 {
+		l.queue = nil
 	}
 	if len(changed) == 0 {
 		return nil, nil

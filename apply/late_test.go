@@ -100,7 +100,7 @@ func TestLateFollows(t *testing.T) {
 			t.Error("the same document again: it changed")
 		}
 	}
-	doc = started(t, doc, "job.a", "3") // while nobody looked
+	doc = started(t, doc, "job.a", "3") // while no Late read it
 	other := &apply.Late{Source: l.Source, Options: l.Options}
 	if next, changed := taken(t, other, doc); !changed || texts(next)["b"] != "x first 3 said 3" {
 		t.Errorf("another process: b is %q, want what a has now", texts(next)["b"])
@@ -133,7 +133,7 @@ func TestLateTakesNothingElse(t *testing.T) {
 		{"a variable was not accepted", func(_ *apply.Late, doc *state.Document) {
 			doc.Desired.Jobs[1].Environment.Env = map[string]schema.Text{"Z": schema.Plain("z")}
 		}, map[string]string{"a": "x ", "b": "x first 1 ", "c": "x (known after apply) "}},
-		{"a job was let go of", func(_ *apply.Late, doc *state.Document) {
+		{"a job was released", func(_ *apply.Late, doc *state.Document) {
 			doc.Desired.Jobs = slices.Delete(doc.Desired.Jobs, 1, 2)
 		}, map[string]string{"a": "x ", "c": "x (known after apply) "}},
 		{"it is none of the targets", func(l *apply.Late, _ *state.Document) {
@@ -158,17 +158,17 @@ func TestLateTakesNothingElse(t *testing.T) {
 	}
 }
 
-// noData is a Reader that fails until it is mended.
+// noData is a Reader that fails until it is repaired.
 type noData struct {
 	eval.Reader
 
-	mended *bool
-	made   *int
+	repaired *bool
+	made     *int
 }
 
 func (r noData) Outputs(eval.StackRef) (map[string]eval.DataOutput, error) {
-	if !*r.mended {
-		return nil, errors.New("nobody may read that")
+	if !*r.repaired {
+		return nil, errors.New("no permission to read that")
 	}
 	return map[string]eval.DataOutput{"word": {JSON: []byte(`"read"`)}}, nil
 }
@@ -182,18 +182,18 @@ func TestLateReadsDataAgain(t *testing.T) {
 		job "a" { command = ["x"] }
 		job "b" { command = ["x", "${data.outputs.other.values.word} ${job.a.address}"] }
 	`)
-	mended, made := false, 0
+	repaired, made := false, 0
 	l.Data = func() eval.Reader {
 		made++
-		return noData{mended: &mended, made: &made}
+		return noData{repaired: &repaired, made: &made}
 	}
 	doc = started(t, doc, "job.a", "1")
 	for range 2 {
-		if got, err := l.Refine(doc); err == nil || !strings.Contains(err.Error(), "Nobody may read that") {
+		if got, err := l.Refine(doc); err == nil || !strings.Contains(err.Error(), "No permission to read that") {
 			t.Errorf("got %v, %v; want why data cannot be read", got, err)
 		}
 	}
-	mended = true
+	repaired = true
 	if next, _ := taken(t, l, doc); texts(next)["b"] != "x read 1 " {
 		t.Errorf("b is %q, want what was read", texts(next)["b"])
 	}
@@ -222,7 +222,7 @@ func TestLateFailsUntilItCan(t *testing.T) {
 	}
 }
 
-// TestLateLeavesWhatRests: a job whose work is done, or that somebody has stopped,
+// TestLateLeavesWhatRests: a job whose work is done, or that was stopped,
 // is not run again because what it read has moved; once it runs again for another
 // reason it reads what is there by then.
 func TestLateLeavesWhatRests(t *testing.T) {

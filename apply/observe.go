@@ -236,8 +236,8 @@ func (o *Observer) read(ctx context.Context, listed []store.Attrs, fresh []int) 
 	return read, nil
 }
 
-// takeIn brings the maps up to date. Those who were given them keep what they
-// have: they are copied before they are changed.
+// takeIn brings the maps up to date. It copies them before it changes them: earlier
+// observations keep theirs.
 func (o *Observer) takeIn(read []mail, gone []string) {
 	if o.assigned == nil {
 		o.assigned, o.hosts = map[string]plan.Assigned{}, map[string][]plan.Host{}

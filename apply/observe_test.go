@@ -101,7 +101,7 @@ func TestSilenceWhileTheMailboxIsDown(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := obs.Hosts["a"][0].SilentAt(obs.Monitored); got > 5*time.Second {
-			t.Errorf("after a minute in which nobody could write: silent for %s, want a moment", got)
+			t.Errorf("after a minute in which no host could write: silent for %s, want a moment", got)
 		}
 	})
 }
@@ -296,7 +296,7 @@ func (p *slowProvider) Inventory(ctx context.Context, _ string) (schema.Inventor
 	}
 }
 
-// A provider that is slow to list holds up nobody: the last whole list stands until
+// A provider that is slow to list does not block a step: the last whole list stands until
 // the next one is there, and nothing stands when that takes for ever.
 func TestSlowListsHoldUpNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

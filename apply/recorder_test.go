@@ -13,7 +13,7 @@ import (
 	"github.com/fray-ml/fray/state/store"
 )
 
-// What is brought about between two steps is told too: by whoever accepts a
+// Changes between two steps are recorded too: by the client that accepts a
 // configuration or launches something, and by actions that fail.
 func TestEventsOfWhatHappensBetweenSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestEventsOfWhatHappensBetweenSteps(t *testing.T) {
 	})
 }
 
-// Whoever only looks knows what it looked for, also before it has done anything.
+// An observer knows what it observed, also before any action.
 func TestLookKnowsWhatIsWanted(t *testing.T) {
 	w := newWorld()
 	s := newStepper(t, w.config())

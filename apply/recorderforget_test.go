@@ -22,7 +22,7 @@ func TestRecorderKeepsTheNewestTenMegabytes(t *testing.T) {
 		}
 	}
 	r := &apply.Recorder{Store: s, Epoch: 2, Valid: func() error { return nil }}
-	r.Add(state.Event{Kind: state.EventLease, Text: "somebody leads"})
+	r.Add(state.Event{Kind: state.EventLease, Text: "a controller leads"})
 	if err := r.Save(t.Context(), time.Now(), true); err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestRecorderAsksTheLeaseBeforeEachWrite(t *testing.T) {
 			}
 			return nil
 		}}
-		r.Add(state.Event{Kind: state.EventLease, Text: "somebody leads"})
+		r.Add(state.Event{Kind: state.EventLease, Text: "a controller leads"})
 		if err := r.Save(t.Context(), time.Now(), true); (err != nil) != (holds < 2) {
 			t.Errorf("the lease holds for %d writes: %v", holds, err)
 		}

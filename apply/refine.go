@@ -103,7 +103,7 @@ func (r *Refiner) rested(doc *state.Document, desired schema.Desired) schema.Des
 	return desired
 }
 
-// rests reports whether a job's work is done, or somebody has stopped it: values
+// rests reports whether a job's work is done, or the job was stopped: values
 // that change are no reason to run it again.
 func rests(j *state.Job) bool {
 	if j == nil || j.Replace {

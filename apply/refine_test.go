@@ -102,7 +102,7 @@ func TestRefinerTakesInWhatBecomesKnown(t *testing.T) {
 	}
 	doc = started(t, doc, "job.e", "5")
 	if got := refine(); got != nil {
-		t.Errorf("nobody reads job.e, but got %v", got)
+		t.Errorf("no job reads job.e, but got %v", got)
 	}
 	doc = started(t, doc, "job.d", "six")
 	if _, err := r.Refine(doc); err == nil || !strings.Contains(err.Error(), "with the values now known") {

@@ -16,9 +16,9 @@ import (
 // stores take one write a second for one object.
 const SaveInterval = time.Second
 
-// ErrStateMoved says that somebody else wrote the state: this process no longer
-// speaks for the stack.
-var ErrStateMoved = errors.New("the state was written by somebody else meanwhile")
+// ErrStateMoved is the error after another client wrote the state: this process no
+// longer acts for the stack.
+var ErrStateMoved = errors.New("another client has written the state")
 
 // LoadState reads the stack's document and the generation it was read at;
 // generation Absent and a new document where there is none yet.

@@ -14,7 +14,7 @@ import (
 
 // The reply to a write is lost, and so is the look that would have told that it
 // had won: the next save builds upon it.
-func TestALostReplyAndALostLookAreNobodyElse(t *testing.T) {
+func TestALostReplyAndALostReadAreNoOtherClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		lost := errors.New("connection reset")

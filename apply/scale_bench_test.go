@@ -28,21 +28,21 @@ import (
 type swift struct {
 	mu      sync.Mutex
 	last    store.Generation
-	objects shelf[store.Object]
-	slices  shelf[schema.SliceStatus]
+	objects orderedMap[store.Object]
+	slices  orderedMap[schema.SliceStatus]
 	ends    bool
 	moved   map[string]string // slices that are at another address than others
 	saves   int
 	spent   time.Duration // in calls, the parts of which that run at once count each
 }
 
-// shelf is a map whose keys are at hand in order.
-type shelf[V any] struct {
+// orderedMap is a map with its keys in order.
+type orderedMap[V any] struct {
 	keys   []string
 	values map[string]V
 }
 
-func (s *shelf[V]) put(key string, v V) {
+func (s *orderedMap[V]) put(key string, v V) {
 	if _, there := s.values[key]; !there {
 		if s.values == nil {
 			s.values = map[string]V{}
@@ -53,7 +53,7 @@ func (s *shelf[V]) put(key string, v V) {
 	s.values[key] = v
 }
 
-func (s *shelf[V]) remove(key string) {
+func (s *orderedMap[V]) remove(key string) {
 	if i, there := slices.BinarySearch(s.keys, key); there {
 		s.keys = slices.Delete(s.keys, i, i+1)
 		delete(s.values, key)

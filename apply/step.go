@@ -44,7 +44,7 @@ type Config struct {
 	// OnError sees the errors of single actions; the loop goes on.
 	OnError func(a plan.Action, err error)
 	// Eager saves sooner than once a second where something waits for it and the
-	// store takes writes at any rate: for those who launch one job after another.
+	// store takes writes at any rate: for clients that launch one job after another.
 	Eager bool
 	// Events has what happens kept in the store.
 	Events bool
@@ -52,7 +52,7 @@ type Config struct {
 	Wake <-chan struct{}
 	// OnAction sees how every single action ended, with its error or nil.
 	OnAction func(a plan.Action, err error)
-	// OnLook is told how long the parts of each step took; nil: nobody.
+	// OnLook is called with how long the parts of each step took; nil: not called.
 	OnLook func(Timing)
 	// Certify puts into an assignment what its hosts, which have reported so, prove
 	// their namespace with; nil: they prove none.
@@ -101,7 +101,7 @@ type Stepper struct {
 
 // New reads the state and returns a Stepper for it. Nothing is written until
 // the first Accept or Step, which saves under the new epoch before any effect
-// and so fences whoever held the lease before.
+// and so fences the former holder of the lease.
 func New(ctx context.Context, cfg Config) (*Stepper, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -206,7 +206,7 @@ func (s *Stepper) Accept(ctx context.Context, doc *state.Document) error {
 	return s.Save(ctx)
 }
 
-// Step looks at the world once, starts everything that follows and returns
+// Step observes once, starts the actions that follow and returns
 // after what time to step again. It waits for no action; what an action
 // brought is seen by a later step.
 func (s *Stepper) Step(ctx context.Context) (time.Duration, error) {

@@ -236,7 +236,7 @@ func TestAmbiguousSaveIsSettledByItsNonce(t *testing.T) {
 	})
 }
 
-// Somebody else's write ends the right to go on.
+// Another client's write ends the right to go on.
 func TestForeignWriteIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -255,7 +255,7 @@ func TestForeignWriteIsNoticed(t *testing.T) {
 			}
 			s.Wait(t.Context(), next)
 		}
-		t.Error("stepped on although somebody else wrote the state")
+		t.Error("stepped on although another client wrote the state")
 	})
 }
 

@@ -68,8 +68,8 @@ func (b clusterBench) metadata() error {
 	if err != nil {
 		return err
 	}
-	load := controller.MetadataLoad{Actors: 1000, Callers: 64, Lookups: 100_000, Watchers: 1000, Changes: 20}
-	speed, err := controller.MeasureMetadata(b.ctx, s, load)
+	load := metadataLoad{Actors: 1000, Callers: 64, Lookups: 100_000, Watchers: 1000, Changes: 20}
+	speed, err := measureMetadata(b.ctx, s, load)
 	if err != nil {
 		return err
 	}

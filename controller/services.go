@@ -13,13 +13,21 @@ import (
 	"github.com/fray-ml/fray/clusterapi/dial"
 	"github.com/fray-ml/fray/clusterapi/keys"
 	"github.com/fray-ml/fray/clusterapi/token"
+	"github.com/fray-ml/fray/controller/access"
+	"github.com/fray-ml/fray/controller/admin"
+	"github.com/fray-ml/fray/controller/apiserver"
+	"github.com/fray-ml/fray/controller/cluster"
+	"github.com/fray-ml/fray/controller/joblogs"
+	"github.com/fray-ml/fray/controller/metadata"
+	"github.com/fray-ml/fray/controller/telemetry"
+	"github.com/fray-ml/fray/controller/web"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/sleep"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 )
 
-// Service says what a controller serves to others. The zero Service is nothing.
+// Service is what a controller serves. The zero Service serves nothing.
 type Service struct {
 	// API is where the cluster API is served, host:port, port 0 for any; "":
 	// nowhere. Advertise is the host by which others reach it, "" for the one
@@ -37,8 +45,8 @@ type Service struct {
 // services are what a controller serves for the life of its process, whether or
 // not it leads.
 type services struct {
-	api         *server
-	metadata    *metadataServer
+	api         *apiserver.Server
+	metadata    *metadata.Server
 	address     string // of the API, as others reach it
 	fingerprint string
 	http        string
@@ -48,7 +56,7 @@ type services struct {
 }
 
 // serveAll begins to serve what the configuration says.
-func serveAll(ctx context.Context, cfg Config, l *loop) (*services, error) {
+func serveAll(ctx context.Context, cfg Config, stack *access.Serializer, seen *telemetry.Telemetry) (*services, error) {
 	s := &services{}
 	if cfg.Service.HTTP == "" && cfg.Service.API == "" {
 		return s, nil
@@ -57,7 +65,7 @@ func serveAll(ctx context.Context, cfg Config, l *loop) (*services, error) {
 	if err != nil {
 		return nil, err
 	}
-	keys := keys.NewReader(cfg.Store, l.report)
+	keys := keys.NewReader(cfg.Store, func(slice string, host int) (state.HostReport, bool) { return stack.View().Report(slice, host) })
 	var verifier *token.Verifier
 	if cfg.Service.Stack != "" || cfg.Service.API != "" {
 		if verifier, err = token.NewVerifier(cfg.Service.Stack, keys); err != nil {
@@ -65,7 +73,7 @@ func serveAll(ctx context.Context, cfg Config, l *loop) (*services, error) {
 		}
 	}
 	if cfg.Service.HTTP != "" {
-		if s.web, err = serveWeb(ctx, webService{Config: cfg, verifier: verifier}, l, certificate); err != nil {
+		if s.web, err = serveWeb(ctx, webService{Config: cfg, verifier: verifier, metrics: seen.Handler()}, web.Stack{State: stack}, certificate); err != nil {
 			return nil, err
 		}
 		s.http = s.web.url
@@ -77,10 +85,11 @@ func serveAll(ctx context.Context, cfg Config, l *loop) (*services, error) {
 		s.stop()
 		return nil, err
 	}
-	if err := s.serveAPI(ctx, cfg, l, serveConfig{Certificate: certificate, Tokens: verifier, Keys: keys}); err != nil {
+	if err := s.serveAPI(ctx, cfg, stack, apiserver.Config{Certificate: certificate, Tokens: verifier, Keys: keys, Unary: seen.Unary, Stream: seen.Stream}); err != nil {
 		s.stop()
 		return nil, err
 	}
+	seen.Endpoints(s.metadata.Endpoints)
 	return s, nil
 }
 
@@ -94,7 +103,7 @@ func newSigner(stack string) (*token.Signer, error) {
 }
 
 // serveAPI serves the cluster API as base says.
-func (s *services) serveAPI(ctx context.Context, cfg Config, l *loop, base serveConfig) error {
+func (s *services) serveAPI(ctx context.Context, cfg Config, stack *access.Serializer, base apiserver.Config) error {
 	listener, err := net.Listen("tcp", cfg.Service.API)
 	if err != nil {
 		return fmt.Errorf("serve the cluster API: %w", err)
@@ -103,13 +112,12 @@ func (s *services) serveAPI(ctx context.Context, cfg Config, l *loop, base serve
 	if s.address, err = advertised(listener.Addr(), cfg.Service.Advertise); err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	s.metadata = newMetadataServer(cfg.Store, cfg.Log, time.Now)
-	cfg.telemetry.registry(s.metadata)
+	s.metadata = metadata.New(cfg.Store, cfg.Log, time.Now)
 	base.Listener = listener
-	base.Cluster = newCluster(clusterConfig{Desk: l, Store: cfg.Store, Hosts: s.host, Log: cfg.Log, Sealer: cfg.Service.Sealer})
-	base.Metadata, base.Admin = s.metadata, &adminServer{desk: l, cfg: &cfg}
-	base.Leader, base.Log, base.Telemetry = leaderNames(ctx, cfg.Store), cfg.Log, cfg.telemetry
-	s.api, err = serve(ctx, base)
+	base.Cluster = cluster.New(cluster.Config{State: stack, Store: cfg.Store, Hosts: s.host, Log: cfg.Log, Sealer: cfg.Service.Sealer})
+	base.Metadata, base.Admin = s.metadata, &admin.Server{State: stack, Store: cfg.Store, Sealer: cfg.Service.Sealer, Recorded: cfg.Recorded, Log: cfg.Log}
+	base.Leader, base.Log = leaderNames(ctx, cfg.Store), cfg.Log
+	s.api, err = apiserver.Serve(ctx, base)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -117,28 +125,28 @@ func (s *services) serveAPI(ctx context.Context, cfg Config, l *loop, base serve
 }
 
 // lead has the services answer as long as a lease holds.
-func (s *services) lead(lease *store.Held, l *loop) {
+func (s *services) lead(lease *store.Held, stack *access.Serializer) {
 	if s.api == nil {
 		return
 	}
-	s.metadata.lead(lease, l)
-	s.api.lead(lease, l)
+	s.metadata.Lead(lease, stack)
+	s.api.Lead(lease, stack)
 }
 
 func (s *services) stop() {
 	if s.api != nil {
-		s.api.stop()
+		s.api.Stop()
 	}
 	if s.web != nil {
 		s.web.stop()
 	}
 }
 
-// prunePace is the time between two looks for keys that have expired.
+// prunePace is the time between two removals of expired keys.
 const prunePace = 10 * time.Minute
 
-// pruneKeys removes the keys of commands that have expired, while this controller
-// leads: what is left over counts for nothing, it only takes room.
+// pruneKeys removes expired keys of commands while this controller leads: they are
+// not valid any more and only take room.
 func pruneKeys(ctx context.Context, cfg Config, epoch uint64) {
 	for ctx.Err() == nil {
 		_, err := keys.Prune(ctx, cfg.Store, time.Now(), false)
@@ -151,7 +159,7 @@ func pruneKeys(ctx context.Context, cfg Config, epoch uint64) {
 }
 
 // host connects to the agent of a host, as the controller.
-func (s *services) host(_ context.Context, report *state.HostReport) (hostConn, error) {
+func (s *services) host(_ context.Context, report *state.HostReport) (joblogs.HostConn, error) {
 	return dial.Open(report.API, report.Fingerprint, func(context.Context) (string, error) {
 		return s.signer.Mint(token.Claims{Subject: token.SubjectController, Expires: time.Now().Add(token.UserLife)})
 	})
@@ -165,25 +173,25 @@ func (s *services) signingKey() []byte {
 	return s.signer.Public()
 }
 
-// leaderPace is how often it is looked up who leads: every call that is refused asks.
+// leaderPace is how often the lease is read for its holder: every rejected call needs it.
 const leaderPace = time.Second
 
-// leaderNames tells who leads, for those who ask one that does not.
+// leaderNames returns who leads, for clients of a controller that does not.
 func leaderNames(ctx context.Context, s store.Store) func() string {
 	var mu sync.Mutex
 	var name string
-	var looked time.Time
+	var readAt time.Time
 	return func() string {
 		mu.Lock()
 		defer mu.Unlock()
-		if time.Since(looked) < leaderPace {
+		if time.Since(readAt) < leaderPace {
 			return name
 		}
 		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 		defer cancel()
 		lease, err := store.ReadLease(ctx, s)
-		name, looked = "", time.Now()
-		if err == nil && lease.Live(looked) {
+		name, readAt = "", time.Now()
+		if err == nil && lease.Live(readAt) {
 			name = fmt.Sprintf("%s@%s (pid %d)", lease.User, lease.Host, lease.PID)
 		}
 		return name
@@ -227,8 +235,8 @@ func machineAddress() (string, error) {
 	return "", errors.New("this machine has no address that others reach it by; name one with --advertise")
 }
 
-// byReach are the interfaces that are up, in their order, the loopback ones last:
-// what others reach an address of those by is somebody's routes, if anything.
+// byReach are the interfaces that are up, in their order, the loopback ones last: an
+// address of those is reached from elsewhere only by routes configured for it.
 func byReach(interfaces []net.Interface) []net.Interface {
 	up := slices.DeleteFunc(slices.Clone(interfaces), func(i net.Interface) bool { return i.Flags&net.FlagUp == 0 })
 	slices.SortStableFunc(up, func(a, b net.Interface) int { return int(a.Flags&net.FlagLoopback) - int(b.Flags&net.FlagLoopback) })

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestAddressesOfInterfaces: an address that somebody has given to the loopback
+// TestAddressesOfInterfaces: an address that was configured on the loopback
 // interface, which comes first, is not what others reach this machine by, as long
 // as there is another.
 func TestAddressesOfInterfaces(t *testing.T) {

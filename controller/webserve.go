@@ -14,6 +14,7 @@ import (
 
 	"github.com/fray-ml/fray/clusterapi/dial"
 	"github.com/fray-ml/fray/clusterapi/token"
+	"github.com/fray-ml/fray/controller/apiserver"
 	"github.com/fray-ml/fray/controller/web"
 	"github.com/fray-ml/fray/state/store"
 )
@@ -25,13 +26,11 @@ const (
 	maxHeader   = 64 << 10         // bytes
 )
 
-// verifyPatience is how long a key may take to be looked up in the store.
-const verifyPatience = 10 * time.Second
-
 // webService is what the page is served by.
 type webService struct {
 	Config
 	verifier *token.Verifier
+	metrics  http.Handler
 }
 
 // webServer serves the page, the metrics and the health of a controller.
@@ -45,9 +44,9 @@ type webServer struct {
 // serveWeb begins to serve at an address; where that is taken, at another port
 // of the same host: a second stack on one machine is nothing unusual.
 //
-// Whoever listens beyond this machine does so with TLS, under the certificate
-// of the cluster API, since tokens come that way.
-func serveWeb(ctx context.Context, cfg webService, l *loop, certificate tls.Certificate) (*webServer, error) {
+// An address beyond this machine is served with TLS, under the certificate of the
+// cluster API, since its clients send tokens.
+func serveWeb(ctx context.Context, cfg webService, source web.Source, certificate tls.Certificate) (*webServer, error) {
 	listener, err := net.Listen("tcp", cfg.Service.HTTP)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		host, _, _ := net.SplitHostPort(cfg.Service.HTTP)
@@ -59,7 +58,7 @@ func serveWeb(ctx context.Context, cfg webService, l *loop, certificate tls.Cert
 	tcp, _ := listener.Addr().(*net.TCPAddr)
 	loopback, scheme := tcp != nil && tcp.IP.IsLoopback(), "http"
 	handler, err := web.New(web.Config{
-		Source: (*webSource)(l), Logs: storedLogs{cfg.Store}, Metrics: cfg.telemetry.handler(), Version: cfg.Version,
+		Source: source, Logs: web.StoredLogs{Store: cfg.Store}, Metrics: cfg.metrics, Version: cfg.Version,
 		Loopback: loopback, Verify: cfg.verifyUser, Log: cfg.Log,
 		History: (&store.EventReader{Store: cfg.Store}).Next,
 	})
@@ -91,7 +90,7 @@ func serveWeb(ctx context.Context, cfg webService, l *loop, certificate tls.Cert
 
 func (w *webServer) stop() {
 	w.end() // streams, too
-	ctx, cancel := context.WithTimeout(context.Background(), stopGrace)
+	ctx, cancel := context.WithTimeout(context.Background(), apiserver.StopGrace)
 	defer cancel()
 	if err := w.http.Shutdown(ctx); err != nil {
 		_ = w.http.Close()
@@ -101,7 +100,7 @@ func (w *webServer) stop() {
 
 // verifyUser accepts the token of a user of this stack.
 func (c webService) verifyUser(text string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), verifyPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), apiserver.VerifyTimeout)
 	defer cancel()
 	if c.verifier == nil {
 		return errors.New("this controller cannot check tokens")
@@ -111,56 +110,4 @@ func (c webService) verifyUser(text string) error {
 		err = fmt.Errorf("it is the token of a %s, not of a user", claims.Subject)
 	}
 	return err
-}
-
-// webSource is the loop as the page sees it.
-type webSource loop
-
-func (s *webSource) Snapshot() *web.Snapshot {
-	l := (*loop)(s)
-	v := l.View()
-	if v.At.IsZero() {
-		return nil
-	}
-	return &web.Snapshot{
-		Doc: v.Doc, Wanted: v.Wanted, Plan: v.Plan, Hosts: v.Hosts, Attended: v.Attended, Inventories: v.Inventories,
-		Unreachable: v.Unreachable, Lease: v.Lease, At: v.At, Took: v.Took, Leads: l.Leading(),
-	}
-}
-
-func (s *webSource) Changed() <-chan struct{} { return (*loop)(s).Changed() }
-
-var _ web.Source = (*webSource)(nil)
-
-// storedLogs reads what tasks wrote from the store.
-type storedLogs struct{ store store.Store }
-
-var _ web.Logs = storedLogs{}
-
-// maxWebRead is the most that one read returns, in bytes.
-const maxWebRead = 256 << 10
-
-var errEnough = errors.New("enough was read")
-
-func (s storedLogs) Read(ctx context.Context, task web.LogStream, from int64) ([]byte, int64, error) {
-	name := store.LogName{Job: task.Job, Attempt: task.Attempt, Task: task.Task}
-	if from < 0 {
-		size, err := store.LogSize(ctx, s.store, name)
-		if err != nil {
-			return nil, 0, err
-		}
-		from = max(0, size+from)
-	}
-	var data []byte
-	_, err := store.ReadLog(ctx, s.store, name, from, func(part []byte) error {
-		data = append(data, part[:min(len(part), maxWebRead-len(data))]...)
-		if len(data) == maxWebRead {
-			return errEnough
-		}
-		return nil
-	})
-	if err != nil && !errors.Is(err, errEnough) {
-		return nil, from, err
-	}
-	return data, from + int64(len(data)), nil
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fray-ml/fray/controller"
+	"github.com/fray-ml/fray/controller/pause"
 	"github.com/fray-ml/fray/plan"
 	planchange "github.com/fray-ml/fray/plan/change"
 	"github.com/fray-ml/fray/schema"
@@ -17,7 +17,7 @@ import (
 // waitShown is how long a reason must last before it is worth a line.
 const waitShown = 1500 * time.Millisecond
 
-// Progress tells what apply does while it does it: one line for each thing that
+// Progress prints what apply does while it does it: one line for each event that
 // happened, and on a terminal a last line that updates.
 type Progress struct {
 	terminal *terminal.Terminal
@@ -76,14 +76,14 @@ func (p *Progress) pause(is *state.Pause) {
 	case is == nil:
 		p.Line("Resumed.")
 	default:
-		p.Line("Paused: %s.", controller.PausedText(is))
+		p.Line("Paused: %s.", pause.Text(is))
 	}
 }
 
 // Close clears the line that is redrawn.
 func (p *Progress) Close() { p.clear() }
 
-// drift tells what the world did by itself, each thing once as long as it lasts.
+// drift prints what changed without an action, each change once as long as it lasts.
 func (p *Progress) drift(pl *plan.Plan) {
 	if p.Drifts == nil {
 		return

@@ -88,7 +88,7 @@ func TestProgressClearsATerminalsLine(t *testing.T) {
 }
 
 // What an event is about is named once.
-func TestEventsNameThingsOnce(t *testing.T) {
+func TestEventsNameEachChangeOnce(t *testing.T) {
 	job := schema.Address{Kind: schema.KindJob, Name: "x"}
 	for _, test := range []struct {
 		kind        state.EventKind

@@ -11,7 +11,7 @@ import (
 
 	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/clusterapi"
-	"github.com/fray-ml/fray/controller"
+	"github.com/fray-ml/fray/controller/admin"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/reconcile"
 	"github.com/fray-ml/fray/progress"
@@ -208,7 +208,7 @@ func (r *controllerRun) request(next *state.Document, amendments []plan.Amendmen
 	if err != nil {
 		return nil, err
 	}
-	blocks := controller.Amendments{Approved: amendments}
+	blocks := admin.Amendments{Approved: amendments}
 	if r.Loaded.Config != nil {
 		blocks.Moves, blocks.Removals = r.Loaded.Config.Moves, r.Loaded.Config.Removals
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/fray-ml/fray/apply"
 	clusterkeys "github.com/fray-ml/fray/clusterapi/keys"
-	"github.com/fray-ml/fray/controller"
+	"github.com/fray-ml/fray/controller/pause"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/progress"
 	"github.com/fray-ml/fray/proposal"
@@ -141,7 +141,7 @@ func (r *leaseRun) prepare(soft context.Context, all map[schema.ProviderName]pro
 		return nil, err
 	}
 	if r.Loaded.Document.Paused != nil {
-		return nil, errors.New(controller.PausedText(r.Loaded.Document.Paused))
+		return nil, errors.New(pause.Text(r.Loaded.Document.Paused))
 	}
 	return stepper, nil
 }

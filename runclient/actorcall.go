@@ -15,7 +15,7 @@ import (
 	"github.com/fray-ml/fray/actorrpc/codec"
 	"github.com/fray-ml/fray/actorrpc/wire"
 	"github.com/fray-ml/fray/configuration"
-	"github.com/fray-ml/fray/controller"
+	"github.com/fray-ml/fray/controller/actors"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/terminal"
 )
@@ -153,13 +153,13 @@ func isActorURL(text string) bool {
 }
 
 // findActor is the newest actor that is ready of a name, or of the job at an address.
-func findActor(ctx context.Context, l *configuration.Loaded, text, namespace string) (controller.Actor, error) {
+func findActor(ctx context.Context, l *configuration.Loaded, text, namespace string) (actors.Actor, error) {
 	all, err := ListActors(ctx, l, namespace, "")
 	if err != nil {
-		return controller.Actor{}, err
+		return actors.Actor{}, err
 	}
 	addr, addrErr := schema.ParseAddress(text)
-	var found []controller.Actor
+	var found []actors.Actor
 	var names, spaces []string
 	for i := range all {
 		names = append(names, all[i].Name)
@@ -172,20 +172,20 @@ func findActor(ctx context.Context, l *configuration.Loaded, text, namespace str
 	}
 	switch {
 	case len(found) == 0 && len(all) == 0 && namespace != "":
-		return controller.Actor{}, fmt.Errorf("there is no actor %q: namespace %s has none; fray actor list shows those of all namespaces", text, namespace)
+		return actors.Actor{}, fmt.Errorf("there is no actor %q: namespace %s has none; fray actor list shows those of all namespaces", text, namespace)
 	case len(found) == 0 && len(all) == 0:
-		return controller.Actor{}, fmt.Errorf("there is no actor %q: the stack has none; fray actor list shows them once jobs that host some were applied", text)
+		return actors.Actor{}, fmt.Errorf("there is no actor %q: the stack has none; fray actor list shows them once jobs that host some were applied", text)
 	case len(found) == 0:
 		message := fmt.Sprintf("there is no actor %q; fray actor list shows those that there are", text)
 		if near := schema.Nearest(text, names); near != "" {
 			message = fmt.Sprintf("there is no actor %q; did you mean %q?", text, near)
 		}
-		return controller.Actor{}, errors.New(message)
+		return actors.Actor{}, errors.New(message)
 	case len(spaces) > 1:
-		return controller.Actor{}, fmt.Errorf("actor %q is in the namespaces %s; choose one with --namespace", text, strings.Join(spaces, ", "))
+		return actors.Actor{}, fmt.Errorf("actor %q is in the namespaces %s; choose one with --namespace", text, strings.Join(spaces, ", "))
 	}
 	for _, c := range slices.Backward(found) {
-		if c.Status == controller.ActorReady {
+		if c.Status == actors.Ready {
 			return c, nil
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/configuration"
-	"github.com/fray-ml/fray/controller"
+	"github.com/fray-ml/fray/controller/actors"
 	"github.com/fray-ml/fray/terminal"
 )
 
@@ -21,12 +21,12 @@ type ActorOptions struct {
 }
 
 // ListActors are those of a namespace, "" for all, whose names begin with a prefix.
-func ListActors(ctx context.Context, l *configuration.Loaded, namespace, prefix string) ([]controller.Actor, error) {
-	all, err := controller.Actors(ctx, l.Stack.Store, l.Document)
+func ListActors(ctx context.Context, l *configuration.Loaded, namespace, prefix string) ([]actors.Actor, error) {
+	all, err := actors.List(ctx, l.Stack.Store, l.Document)
 	if err != nil {
 		return nil, err
 	}
-	found := []controller.Actor{}
+	found := []actors.Actor{}
 	for i := range all {
 		if (namespace == "" || all[i].Namespace == namespace) && strings.HasPrefix(all[i].Name, prefix) {
 			found = append(found, all[i])
@@ -36,7 +36,7 @@ func ListActors(ctx context.Context, l *configuration.Loaded, namespace, prefix 
 }
 
 // PrintActors prints a table of actors.
-func PrintActors(out io.Writer, actors []controller.Actor, now time.Time) error {
+func PrintActors(out io.Writer, actors []actors.Actor, now time.Time) error {
 	if len(actors) == 0 {
 		_, err := fmt.Fprintln(out, "No actors. Those of a job are listed once it was applied; they register while fray watch runs.")
 		return err

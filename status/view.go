@@ -10,7 +10,7 @@ import (
 
 	"github.com/fray-ml/fray/accelerators"
 	"github.com/fray-ml/fray/configuration"
-	"github.com/fray-ml/fray/controller"
+	"github.com/fray-ml/fray/controller/pause"
 	"github.com/fray-ml/fray/events"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/progress"
@@ -102,7 +102,7 @@ func (v *View) Text(a *terminal.Terminal) error {
 		fmt.Fprintln(a.Stdout, text)
 	}
 	if v.Doc.Paused != nil {
-		fmt.Fprintf(a.Stdout, "Paused: %s.\n", controller.PausedText(v.Doc.Paused))
+		fmt.Fprintf(a.Stdout, "Paused: %s.\n", pause.Text(v.Doc.Paused))
 	}
 	for _, name := range stack.SortedKeys(v.Doc.Unmanaged) {
 		fmt.Fprintln(a.Stdout, v.unmanaged(name))

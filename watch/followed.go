@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/configuration"
-	"github.com/fray-ml/fray/controller"
+	"github.com/fray-ml/fray/controller/loop"
 	"github.com/fray-ml/fray/proposal"
 	"github.com/fray-ml/fray/rollout"
 	"github.com/fray-ml/fray/schema"
@@ -42,7 +42,7 @@ type followed struct {
 	poll     time.Duration
 
 	providers []schema.Provider // as the files declared them first
-	latest    atomic.Pointer[controller.Proposal]
+	latest    atomic.Pointer[loop.Proposal]
 
 	mu   sync.Mutex  // held while files are read
 	seen string      // digest of the files last read
@@ -205,7 +205,7 @@ func (f *followed) lookLocked(ctx context.Context) error {
 	return err
 }
 
-func (f *followed) proposal(ctx context.Context) (*controller.Proposal, error) {
+func (f *followed) proposal(ctx context.Context) (*loop.Proposal, error) {
 	l, err := configuration.Load(ctx, f.terminal, []string{f.dir}, f.flags, true)
 	if err != nil {
 		return nil, err
@@ -228,7 +228,7 @@ func (f *followed) proposal(ctx context.Context) (*controller.Proposal, error) {
 	if f.repo != "" {
 		name = f.repo + "@" + f.ref
 	}
-	return &controller.Proposal{
+	return &loop.Proposal{
 		Name:   name,
 		Refine: l.Refine(nil),
 		Make: func(ctx context.Context, doc *state.Document) (*state.Document, error) {

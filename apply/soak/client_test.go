@@ -24,7 +24,7 @@ const (
 	roleApply role = "apply" // as `fray apply`: one change after another
 	roleGuard role = "guard" // as `fray watch`, with a clock of its own
 	roleWatch role = "watch" // controller.Run itself
-	roleBreak role = "break" // somebody who breaks the lease once
+	roleBreak role = "break" // a user who breaks the lease once
 )
 
 // client is one process, from its start to its end or crash.
@@ -65,9 +65,9 @@ func (r *run) start(id int, as role, before *client) *client {
 		c.offset, c.drift = before.offset, before.drift
 	}
 	c.dice = roll(r.seed, hash(fmt.Sprint("client", id, c.life)))
-	if before == nil && as != roleWatch && r.weather.skew > 0 {
-		c.offset = c.dice.between(-r.weather.skew, r.weather.skew)
-		c.drift = r.weather.drift * (float64(c.dice.n(201)-100) / 100)
+	if before == nil && as != roleWatch && r.conditions.skew > 0 {
+		c.offset = c.dice.between(-r.conditions.skew, r.conditions.skew)
+		c.drift = r.conditions.drift * (float64(c.dice.n(201)-100) / 100)
 	}
 	c.bound = as != roleApply || c.dice.chance(500)
 	c.ctx, c.cancel = context.WithCancel(context.Background())
@@ -264,7 +264,7 @@ func (c *client) follow(held *store.Held, s *apply.Stepper, done func() bool) {
 	}
 }
 
-// guard leads until somebody asks for the lease.
+// guard leads until another client asks for the lease.
 func (c *client) guard() {
 	held, err := c.acquire(store.LeaseConfig{Yields: true, Wait: time.Hour})
 	if err != nil {

@@ -101,19 +101,19 @@ func (c *cloud) create(spec schema.SliceSpec) error {
 	case s != nil:
 		for _, h := range s.hosts {
 			if !h.agent && !h.booting && s.phase != schema.SliceDead {
-				h.booting, h.bootsAt = true, now.Add(c.run.weather.bootTakes)
+				h.booting, h.bootsAt = true, now.Add(c.run.conditions.bootTakes)
 			}
 		}
 		return nil
-	case len(c.slices) >= c.run.weather.capacity && !c.run.calm:
+	case len(c.slices) >= c.run.conditions.capacity && !c.run.calm:
 		return providerError("create slice", spec.Name, schema.ErrorCapacity)
 	}
 	c.made++
 	s = &slice{
-		spec: spec, number: c.made, phase: schema.SliceCreating, created: now, changesAt: now.Add(c.run.weather.createTakes),
+		spec: spec, number: c.made, phase: schema.SliceCreating, created: now, changesAt: now.Add(c.run.conditions.createTakes),
 	}
 	for n := range spec.Hosts {
-		s.hosts = append(s.hosts, &host{booting: true, bootsAt: now.Add(c.run.weather.bootTakes * time.Duration(n+1))})
+		s.hosts = append(s.hosts, &host{booting: true, bootsAt: now.Add(c.run.conditions.bootTakes * time.Duration(n+1))})
 	}
 	c.slices[spec.Name] = s
 	c.run.tally.add("slice created")
@@ -131,7 +131,7 @@ func (c *cloud) delete(stack, name string) error {
 		return providerError("delete slice", name, schema.ErrorInvalid)
 	}
 	if s.phase != schema.SliceDeleting {
-		s.phase, s.changesAt = schema.SliceDeleting, time.Now().Add(c.run.weather.deleteTakes)
+		s.phase, s.changesAt = schema.SliceDeleting, time.Now().Add(c.run.conditions.deleteTakes)
 		c.run.tally.add("slice deleted")
 	}
 	return nil
@@ -164,7 +164,7 @@ func (s *slice) where(n int) string {
 }
 
 // well reports whether a slice and all its hosts have been up, or coming up,
-// for some time, so that nobody may rightly think it lost.
+// for some time, so that it may not be taken for lost.
 func (c *cloud) well(s *slice) bool {
 	const memory = 3 * time.Minute // of what was decided and is carried out later
 	now := time.Now()
@@ -192,8 +192,8 @@ func (c *cloud) program(run *state.Run) (lasts time.Duration, fails bool) {
 	return d.between(time.Second, 2*time.Minute), false
 }
 
-// trouble is every way in which hosts and slices are lost.
-func (c *cloud) trouble(d dice, kind string) {
+// lose is every way in which hosts and slices are lost.
+func (c *cloud) lose(d dice, kind string) {
 	names := c.names()
 	if len(names) == 0 {
 		return
@@ -220,7 +220,7 @@ func (c *cloud) trouble(d dice, kind string) {
 	case "notice":
 		h.notice = true
 		if h.live {
-			h.stopsAt = time.Now().Add(c.run.weather.stopTakes)
+			h.stopsAt = time.Now().Add(c.run.conditions.stopTakes)
 		}
 	case "muted":
 		h.muted = time.Now().Add(d.between(time.Second, 90*time.Second))
@@ -229,7 +229,7 @@ func (c *cloud) trouble(d dice, kind string) {
 			h.exit(1, schema.TaskFailed)
 		}
 	}
-	c.run.tally.add(cmp.Or(kind, "trouble"))
+	c.run.tally.add(cmp.Or(kind, "loss"))
 }
 
 // String describes the cloud for a failure message.

@@ -21,9 +21,9 @@ func (d dice) between(low, high time.Duration) time.Duration {
 	return low + time.Duration(d.r.Int64N(int64(high-low)+1))
 }
 
-// weather is what one run has to stand. Every run leaves some faults out, since
+// conditions is what one run has to stand. Every run leaves some faults out, since
 // a world in which everything happens hides what one fault alone would do.
-type weather struct {
+type conditions struct {
 	applies int // clients that change the stack
 	guards  int // clients that keep it, with a clock of their own
 	watches int // controller.Run
@@ -34,14 +34,14 @@ type weather struct {
 	// In a thousand store and provider calls each.
 	failBefore, lostReply, conflictReply, slowReply, slowSend, lateLanding, crashAfter, stopBefore int
 
-	mishap  int // in a thousand steps
-	mishaps []mishap
+	fault  int // in a thousand steps
+	faults []fault
 
 	createTakes, deleteTakes, bootTakes, stopTakes time.Duration
 	capacity                                       int // slices that can be had
 }
 
-func drawWeather(seed uint64) weather {
+func drawConditions(seed uint64) conditions {
 	d := roll(seed, 1)
 	some := func(permille int) int {
 		if d.chance(400) {
@@ -49,11 +49,11 @@ func drawWeather(seed uint64) weather {
 		}
 		return 1 + d.n(permille)
 	}
-	w := weather{
+	w := conditions{
 		applies: 1 + d.n(3), guards: d.n(2), watches: d.n(2),
 		failBefore: some(40), lostReply: some(40), conflictReply: some(40), slowReply: some(150), slowSend: some(60),
 		lateLanding: some(40), crashAfter: some(6), stopBefore: some(30),
-		mishap:      2 + d.n(20),
+		fault:       2 + d.n(20),
 		createTakes: d.between(time.Second, 40*time.Second), deleteTakes: d.between(time.Second, 20*time.Second),
 		bootTakes: d.between(time.Second, 10*time.Second), stopTakes: d.between(100*time.Millisecond, 8*time.Second),
 		capacity: 1000,
@@ -67,9 +67,9 @@ func drawWeather(seed uint64) weather {
 	if d.chance(250) {
 		w.capacity = 3 + d.n(8)
 	}
-	for _, m := range mishaps() {
+	for _, m := range faults() {
 		if d.chance(600) {
-			w.mishaps = append(w.mishaps, m)
+			w.faults = append(w.faults, m)
 		}
 	}
 	return w
@@ -77,11 +77,11 @@ func drawWeather(seed uint64) weather {
 
 // splits reports whether two clients may rightly believe for a moment that they
 // hold the lease: only clocks that disagree and force bring that about.
-func (w *weather) splits() bool {
+func (w *conditions) splits() bool {
 	if w.skew > 0 || w.drift > 0 {
 		return true
 	}
-	for _, m := range w.mishaps {
+	for _, m := range w.faults {
 		if m.splits {
 			return true
 		}

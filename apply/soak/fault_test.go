@@ -11,7 +11,7 @@ import (
 
 // judge decides what becomes of a call, and whether that happens now.
 func (r *run) judge(k *call, d dice) (verdict, bool) {
-	w := &r.weather
+	w := &r.conditions
 	writes := k.verb == verbPut || k.verb == verbCreate || k.verb == verbDelete
 	switch {
 	case k.ended && !k.mayOverrun(d):
@@ -31,12 +31,12 @@ func (r *run) judge(k *call, d dice) (verdict, bool) {
 		r.tally.add("suspension before a write")
 		return verdict{}, false
 	}
-	return r.weatherOf(k, d), true
+	return r.networkVerdict(k, d), true
 }
 
-// weatherOf is what the network makes of a call.
-func (r *run) weatherOf(k *call, d dice) verdict {
-	w := &r.weather
+// networkVerdict is what the network makes of a call.
+func (r *run) networkVerdict(k *call, d dice) verdict {
+	w := &r.conditions
 	switch {
 	case d.chance(w.failBefore):
 		r.tally.add("call refused")
@@ -103,18 +103,18 @@ func (v verdict) String() string {
 	return strings.Join(words, ", ")
 }
 
-// mishap is something that happens to a machine, the lease or the cloud.
-type mishap struct {
+// fault is something that happens to a machine, the lease or the cloud.
+type fault struct {
 	name   string
 	splits bool // two may rightly hold the lease for a moment after it
 	happen func(*run, dice)
 }
 
-func mishaps() []mishap {
-	cloud := func(kind string) mishap {
-		return mishap{name: kind, happen: func(r *run, d dice) { r.cloud.trouble(d, kind) }}
+func faults() []fault {
+	cloud := func(kind string) fault {
+		return fault{name: kind, happen: func(r *run, d dice) { r.cloud.lose(d, kind) }}
 	}
-	return []mishap{
+	return []fault{
 		{name: "crash", happen: crash},
 		{name: "crash of the holder", happen: crashHolder},
 		{name: "suspension", happen: suspend},
@@ -128,17 +128,17 @@ func mishaps() []mishap {
 	}
 }
 
-// suffer lets a mishap happen, and brings back who has crashed.
+// suffer lets a fault happen, and brings back who has crashed.
 func (r *run) suffer(d dice) {
 	if d.chance(400) {
 		r.revive()
 		return
 	}
-	if len(r.weather.mishaps) == 0 {
+	if len(r.conditions.faults) == 0 {
 		return
 	}
-	m := r.weather.mishaps[d.n(len(r.weather.mishaps))]
-	r.note("mishap: %s", m.name)
+	m := r.conditions.faults[d.n(len(r.conditions.faults))]
+	r.note("fault: %s", m.name)
 	m.happen(r, d)
 }
 
@@ -168,7 +168,7 @@ func (r *run) crash(c *client) {
 	}
 }
 
-// holder is whoever wrote the lease last.
+// holder is the client that wrote the lease last.
 func (r *run) holder() *client {
 	r.oracle.mu.Lock()
 	defer r.oracle.mu.Unlock()
@@ -221,7 +221,7 @@ func outage(r *run, d dice) {
 	r.tally.add("outage begun or ended")
 }
 
-// removeLease is somebody who thinks that this helps.
+// removeLease is a user who thinks that this helps.
 func removeLease(r *run, _ dice) {
 	r.oracle.force()
 	_ = r.objects.Delete(context.Background(), store.LeaseKey)

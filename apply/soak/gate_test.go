@@ -45,12 +45,12 @@ type call struct {
 
 // verdict is what becomes of a call.
 type verdict struct {
-	err    error // instead of the call
-	late   time.Duration
-	reply  error // instead of its result; the call happens
-	slow   bool  // the reply waits to be let through, too
-	crash  bool  // the client dies once the call has happened
-	nobody bool  // nothing was let through: the context has ended
+	err   error // instead of the call
+	late  time.Duration
+	reply error // instead of its result; the call happens
+	slow  bool  // the reply waits to be let through, too
+	crash bool  // the client dies once the call has happened
+	ended bool  // nothing was let through: the context has ended
 }
 
 var (
@@ -69,7 +69,7 @@ func (c *client) pass(ctx context.Context, k *call) verdict {
 	}
 	if ctx.Err() != nil && !c.suspended {
 		r.mu.Unlock()
-		return verdict{err: context.Cause(ctx), nobody: true}
+		return verdict{err: context.Cause(ctx), ended: true}
 	}
 	k.client, k.grant = c, make(chan verdict, 1)
 	r.pending = append(r.pending, k)
@@ -87,7 +87,7 @@ func (c *client) pass(ctx context.Context, k *call) verdict {
 	}
 	r.pending = slices.DeleteFunc(r.pending, func(p *call) bool { return p == k })
 	r.mu.Unlock()
-	return verdict{err: context.Cause(ctx), nobody: true}
+	return verdict{err: context.Cause(ctx), ended: true}
 }
 
 // eligible are the calls that may be let through now, in an order that does not

@@ -56,7 +56,7 @@ func (c *cloud) obey(s *slice, n int, h *host) {
 	if found && (a.Epoch > h.epoch && a.Generation != h.generation || a.Epoch == h.epoch && a.Generation > h.generation) {
 		h.epoch, h.generation, h.run = a.Epoch, a.Generation, a.Run
 		if h.live && h.stopsAt.IsZero() {
-			h.stopsAt = time.Now().Add(c.run.weather.stopTakes)
+			h.stopsAt = time.Now().Add(c.run.conditions.stopTakes)
 		}
 	}
 	if found {

@@ -16,7 +16,7 @@ import (
 
 // oracle knows nothing of how leases, saving and planning work. It sees every
 // write that was committed and every provider call that was made, with the true
-// time, and that certain things never happen.
+// time, and that certain events never happen.
 type oracle struct {
 	run *run
 
@@ -28,7 +28,7 @@ type oracle struct {
 	leases map[*client]own             // what each process wrote last
 	read   map[*client]uint64          // epoch of the state that each process read last
 	told   map[string]state.Assignment // by slice, as committed last
-	forced bool                        // somebody removed the lease's object, and nobody has taken it since
+	forced bool                        // the lease's object was removed, and no client has taken it since
 }
 
 // own is the lease that a client itself has written.
@@ -42,7 +42,7 @@ type standing struct {
 	at     time.Time
 	epoch  uint64 // of its own lease, 0 without one
 	valid  bool   // it is not released and, by the client's own clock, not expired
-	latest bool   // and nobody has taken it over
+	latest bool   // and no client has taken it over
 }
 
 // tolerance is by how much a timer may be late on a clock that drifts.
@@ -133,7 +133,7 @@ func (o *oracle) mayAct(k *call, what string) {
 		o.run.fail("acts under its lease", "%s %s, but its lease (epoch %d) has expired or was released", k.client, what, s.epoch)
 	case !s.latest:
 		o.run.tally.add("two holders for a moment")
-		if !o.run.weather.splits() {
+		if !o.run.conditions.splits() {
 			o.run.fail("one holder", "%s %s under epoch %d while %d leads", k.client, what, s.epoch, o.lease.Epoch)
 		}
 	}
@@ -162,12 +162,12 @@ func (o *oracle) stateWritten(k *call, data []byte) {
 		o.run.fail("acts under its lease", "%s wrote state of epoch %d, its lease has %d", k.client, doc.Epoch, k.sent.epoch)
 	case !k.begun.valid:
 		o.run.fail("acts under its lease", "%s set out to write state after its lease (epoch %d) had ended", k.client, k.sent.epoch)
-	case !k.sent.valid: // nobody had written another one, or it would have failed
+	case !k.sent.valid: // no other was written, or it would have failed
 		o.run.tally.add("state write that outlasted its lease")
 	}
 	o.descends(k, &before, &doc)
 	o.jobsGoOn(k, &before, &doc)
-	o.doomed(k, &before, &doc)
+	o.terminating(k, &before, &doc)
 }
 
 // descends checks that a document is the one before with at most one more
@@ -216,8 +216,8 @@ func (o *oracle) jobsGoOn(k *call, before, doc *state.Document) {
 	}
 }
 
-// doomed checks that no slice is given up that is wanted, alive and well.
-func (o *oracle) doomed(k *call, before, doc *state.Document) {
+// terminating checks that no slice is given up that is wanted, alive and well.
+func (o *oracle) terminating(k *call, before, doc *state.Document) {
 	for name, s := range doc.Slices {
 		if s.Terminating.IsZero() || before.Slices[name] != nil && !before.Slices[name].Terminating.IsZero() {
 			continue
@@ -253,7 +253,7 @@ func (o *oracle) wanted(doc *state.Document, name string) (string, bool) {
 			return "", false // so it is by what triggers it
 		}
 		if len(recorded.Slices) == 0 {
-			return "", false // it could not be placed and waits; a slice of its name was made by somebody late
+			return "", false // it could not be placed and waits; another client made a slice of its name late
 		}
 		return j.Addr.String() + " wants it", true
 	}

@@ -16,11 +16,11 @@ import (
 // is well again. It lives in a synctest bubble, whose clock only its scheduler
 // moves; every choice comes from the seed and the tape.
 type run struct {
-	seed    uint64
-	tape    []uint64
-	weather weather
-	began   time.Time
-	verbose bool
+	seed       uint64
+	tape       []uint64
+	conditions conditions
+	began      time.Time
+	verbose    bool
 
 	objects *storetest.Memory
 	cloud   *cloud
@@ -49,7 +49,7 @@ type landing struct {
 	do func()
 }
 
-// violation is the first thing that must not happen and did.
+// violation is the first event that must not happen and did.
 type violation struct {
 	rule string
 	text string
@@ -57,7 +57,7 @@ type violation struct {
 }
 
 func newRun(seed uint64, tape []uint64) *run {
-	return &run{seed: seed, tape: tape, weather: drawWeather(seed), tally: newTally()}
+	return &run{seed: seed, tape: tape, conditions: drawConditions(seed), tally: newTally()}
 }
 
 const lineage = "soaksoaksoaksoaksoaksoakso"
@@ -107,26 +107,26 @@ func (r *run) drain() {
 
 func (r *run) roles() []role {
 	var roles []role
-	for range r.weather.applies {
+	for range r.conditions.applies {
 		roles = append(roles, roleApply)
 	}
-	for range r.weather.guards {
+	for range r.conditions.guards {
 		roles = append(roles, roleGuard)
 	}
-	for range r.weather.watches {
+	for range r.conditions.watches {
 		roles = append(roles, roleWatch)
 	}
 	return roles
 }
 
-// step lets one thing happen: a call is let through, time passes, or there is a
-// mishap.
+// step does one of these: a call is let through, time passes, or there is a
+// fault.
 func (r *run) step(d dice) {
 	synctest.Wait()
 	r.steps++
 	calls := r.eligible()
 	switch {
-	case !r.calm && d.chance(r.weather.mishap):
+	case !r.calm && d.chance(r.conditions.fault):
 		r.suffer(d)
 	case len(calls) == 0 || d.chance(150):
 		r.advance(d)
@@ -207,7 +207,7 @@ func (r *run) changeOf(id string) change {
 	return change{id: id, seed: hash(fmt.Sprint(r.seed, id))}
 }
 
-// fail records the first thing that must not happen.
+// fail records the first event that must not happen.
 func (r *run) fail(rule, format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -46,8 +46,8 @@ func (r *run) settle() {
 	r.leave()
 }
 
-// ceaseFire ends all faults; whoever has crashed or sleeps comes back, and
-// somebody is there who keeps the stack.
+// ceaseFire ends all faults; clients that crashed or sleep come back, and
+// one of them keeps the stack.
 func (r *run) ceaseFire() {
 	r.mu.Lock()
 	r.calm, r.ebb, r.calmed = true, true, time.Now()
@@ -58,7 +58,7 @@ func (r *run) ceaseFire() {
 	r.cloud.outage = false
 	r.note("calm")
 	r.revive()
-	if r.weather.watches == 0 {
+	if r.conditions.watches == 0 {
 		r.clients = append(r.clients, r.start(len(r.clients), roleWatch, nil))
 	}
 }
@@ -71,7 +71,7 @@ func (r *run) discrepancy() string {
 	want := expected(doc)
 	for _, name := range c.names() {
 		if want[name] == nil {
-			return fmt.Sprintf("slice %s is there and nobody wants it", name)
+			return fmt.Sprintf("slice %s is there and belongs to no job", name)
 		}
 	}
 	for name, j := range want {
@@ -108,13 +108,13 @@ func (r *run) leftovers(want map[string]*schema.Job) string {
 			return fmt.Sprintf("%s is left of a slice that is gone", a.Key)
 		}
 	}
-	if len(doomedIn(r)) > 0 {
-		return fmt.Sprintf("slices %v are still to be deleted", doomedIn(r))
+	if len(terminatingIn(r)) > 0 {
+		return fmt.Sprintf("slices %v are still to be deleted", terminatingIn(r))
 	}
 	return ""
 }
 
-func doomedIn(r *run) []string {
+func terminatingIn(r *run) []string {
 	var names []string
 	for name, s := range r.oracle.state.Slices {
 		if !s.Terminating.IsZero() {
@@ -149,7 +149,7 @@ func (r *run) free() bool {
 	if json.Unmarshal(object.Data, &l) != nil {
 		return false
 	}
-	// Only what somebody took who then crashed, or never knew that he had it,
+	// Only what a client took that then crashed, or never learned that it had it,
 	// may be left to lapse.
 	early := r.truly(r.oracle.owner, l.RenewedAt).Before(r.calmed)
 	return l.Released || early && !l.Live(time.Now())

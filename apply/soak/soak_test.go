@@ -1,9 +1,9 @@
-// Package soak holds the model-based test of everything that several clients do
+// Package soak holds the model-based test of all that several clients do
 // to one stack at once: real leases, real steps and saves, over a store, a
 // provider, agents and clocks that fail in every way that real ones do.
 //
 // A run is one world in a synctest bubble. Its scheduler lets store and provider
-// calls through one by one, moves time, and lets mishaps happen, one a step; all
+// calls through one by one, moves time, and lets faults happen, one a step; all
 // its choices come from a seed and a tape of numbers, so that a run can be
 // repeated exactly and a failing one be shortened. The oracle (oracle_test.go)
 // knows nothing of how the clients work. When the tape is over, faults end and

@@ -45,10 +45,10 @@ func (o *oracle) force() {
 	o.forced = true
 }
 
-// refused sees a client being told that somebody else holds the lease.
+// refused sees a client learn that another one holds the lease.
 func (o *oracle) refused(c *client, by store.Lease) {
 	if by.Command == c.String() && !c.outrun.Load() {
-		o.run.fail("nobody is in his own way", "%s was refused the lease because of itself: %+v", c, by)
+		o.run.fail("no client is in its own way", "%s was denied the lease because of itself: %+v", c, by)
 	}
 }
 
@@ -57,6 +57,6 @@ func (o *oracle) notSaved(c *client, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if errors.Is(err, apply.ErrStateMoved) && o.writer == c && !c.outrun.Load() && !c.blind.Load() {
-		o.run.fail("nobody is in his own way", "%s was told that somebody else wrote the state, and it was itself: %v", c, err)
+		o.run.fail("no client is in its own way", "%s learned that another client wrote the state, and it was itself: %v", c, err)
 	}
 }

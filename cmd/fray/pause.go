@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fray-ml/fray/controller"
+	"github.com/fray-ml/fray/controller/pause"
 	"github.com/fray-ml/fray/stack"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/surgery"
@@ -30,7 +30,7 @@ it too.`,
 				return err
 			}
 			err = surgery.EditState(cmd.Context(), a, l.Stack, flags.LeaseTimeout, func(doc *state.Document) (*state.Document, error) {
-				return controller.Paused(doc, state.Pause{At: time.Now().UTC(), By: stack.UserAtHost(), Reason: reason}), nil
+				return pause.Set(doc, state.Pause{At: time.Now().UTC(), By: stack.UserAtHost(), Reason: reason}), nil
 			})
 			if err != nil {
 				return err
@@ -59,7 +59,7 @@ func resumeCommand(a *terminal.Terminal) *cobra.Command {
 			var was *state.Pause
 			err = surgery.EditState(cmd.Context(), a, l.Stack, flags.LeaseTimeout, func(doc *state.Document) (*state.Document, error) {
 				was = doc.Paused
-				return controller.Resumed(doc), nil
+				return pause.Clear(doc), nil
 			})
 			if err != nil {
 				return err

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fray-ml/fray/controller/access"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -85,7 +86,7 @@ func family() *Snapshot {
 	put("child-a", "root", schema.JobRunning)
 	put("child-b", "root", schema.JobFailed)
 	put("grandchild", "child-b", schema.JobPending)
-	return &Snapshot{Doc: doc, At: testTime, Leads: true}
+	return &Snapshot{View: access.View{Doc: doc, At: testTime}, Leads: true}
 }
 
 // TestNothingNeedsALook of a stack that is well: what the page reads is a list all the same.
@@ -138,8 +139,8 @@ func TestBadRequests(t *testing.T) {
 		{"/api/v1/jobs?sort=colour", http.StatusBadRequest, `sort: "colour" is not one of`},
 		{"/api/v1/jobs?offset=-1", http.StatusBadRequest, `offset: want a whole number of at least 0, not "-1"`},
 		{"/api/v1/jobs?limit=many", http.StatusBadRequest, `limit: want a whole number`},
-		{"/api/v1/jobs/nobody", http.StatusNotFound, `there is no job "nobody"`},
-		{"/api/v1/jobs/nobody/logs", http.StatusNotFound, `there is no job "nobody"`},
+		{"/api/v1/jobs/missing", http.StatusNotFound, `there is no job "missing"`},
+		{"/api/v1/jobs/missing/logs", http.StatusNotFound, `there is no job "missing"`},
 		{"/api/v1/jobs/id-solo/logs?task=x", http.StatusBadRequest, `task: want a whole number`},
 		{"/api/v1/jobs/id-solo/logs?tail=0", http.StatusBadRequest, `tail: want a number of bytes between 1 and`},
 		{"/api/v1/nothing", http.StatusNotFound, `there is nothing at /api/v1/nothing`},

@@ -84,13 +84,13 @@ func (j *journal) note(before, after *Snapshot) {
 	}
 	c := changes{before: before.Doc, after: after.Doc, at: after.At}
 	if before.Lease.Epoch != after.Lease.Epoch {
-		c.add(LevelInfo, "controller", fmt.Sprintf("%s leads with epoch %d", cmp.Or(leaderOf(after), "somebody"), after.Lease.Epoch))
+		c.add(LevelInfo, "controller", fmt.Sprintf("%s leads with epoch %d", cmp.Or(leaderOf(after), "another controller"), after.Lease.Epoch))
 	}
 	c.pause()
 	for _, e := range change.Events(before.Doc, &plan.Plan{Next: after.Doc}, after.At) {
 		c.found = append(c.found, eventOf(e, after.Doc))
 	}
-	c.weather()
+	c.zoneHealth()
 	j.add(c.found)
 }
 
@@ -174,7 +174,7 @@ func (c *changes) pause() {
 	}
 }
 
-func (c *changes) weather() {
+func (c *changes) zoneHealth() {
 	for place, is := range c.after.ZoneHealth {
 		if was, known := c.before.ZoneHealth[place]; !known || was.At != is.At {
 			c.add(LevelWarn, place, fmt.Sprintf("%s: %s", is.Kind, is.Reason))

@@ -14,7 +14,7 @@ import (
 )
 
 // frame is one snapshot as it is shown. What is made of it is made once, and
-// only when somebody asks.
+// only when a request needs it.
 type frame struct {
 	snap *Snapshot // never nil
 	// version rises when there is something else to see than the time.
@@ -27,7 +27,7 @@ type frame struct {
 	sum    Overview
 }
 
-// index is what answers look things up in.
+// index finds jobs and slices for answers.
 type index struct {
 	jobs    []*jobEntry // as a tree: children after their parents
 	byID    map[string]*jobEntry
@@ -74,7 +74,7 @@ func (s *Server) advance(snap *Snapshot) {
 	close(old.superseded)
 }
 
-// differs reports whether two snapshots show different things.
+// differs reports whether two snapshots differ.
 func differs(a, b *Snapshot) bool {
 	if a.Doc != b.Doc || a.Leads != b.Leads || a.Lease.Epoch != b.Lease.Epoch || a.Wanted != b.Wanted && a.Wanted == nil {
 		return true

@@ -72,7 +72,7 @@ func TestTokens(t *testing.T) {
 					t.Errorf("%s: got %d %v, want %d", path, w.Code, w.Header(), http.StatusUnauthorized)
 				}
 				if got := logged.String(); !strings.Contains(got, "request refused") || !strings.Contains(got, path) || strings.Contains(got, "token=good") || strings.Contains(got, "token=bad") {
-					t.Errorf("%s: logged %q, want the refusal, without any token", path, got)
+					t.Errorf("%s: logged %q, want the rejection, without any token", path, got)
 				}
 			}
 		})
@@ -134,7 +134,7 @@ func TestSessionsAreBounded(t *testing.T) {
 	}
 }
 
-func TestWhoeverListensBeyondNeedsTokens(t *testing.T) {
+func TestListeningBeyondThisMachineNeedsTokens(t *testing.T) {
 	_, err := New(Config{Source: newSource(nil), Logs: &memory{}, Log: nolog()})
 	if err == nil {
 		t.Error("got a server without Loopback and Verify")

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/accelerators"
+	"github.com/fray-ml/fray/controller/access"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -54,10 +55,10 @@ func makeUp(n int, now time.Time) *Snapshot {
 		}
 	}
 
-	return &Snapshot{
-		Doc: m.doc, Wanted: &m.wanted, Plan: &plan.Plan{Pending: m.pending}, Hosts: m.hosts, Attended: time.Hour + time.Second, At: now, Took: 21 * time.Millisecond, Leads: true,
+	return &Snapshot{Leads: true, View: access.View{
+		Doc: m.doc, Wanted: &m.wanted, Plan: &plan.Plan{Pending: m.pending}, Hosts: m.hosts, Attended: time.Hour + time.Second, At: now, Took: 21 * time.Millisecond,
 		Lease: store.Lease{Epoch: 3, Host: "head-0", User: "ada", PID: 4242, AcquiredAt: now.Add(-26 * time.Hour), Yields: true},
-	}
+	}}
 }
 
 func zones() []string {

@@ -34,7 +34,7 @@ type Overview struct {
 	Blocked int                      `json:"blocked"`
 	Waits   map[plan.WaitKind]int    `json:"waits"` // of the pending jobs, by what for
 	Slices  map[Phase]int            `json:"slices"`
-	Idle    int                      `json:"idle"` // slices that nobody holds
+	Idle    int                      `json:"idle"` // slices that no job holds
 	Hosts   int                      `json:"hosts"`
 	// Chips are those of slices that are up, ChipsHeld of them those of jobs.
 	Chips     int `json:"chips"`
@@ -155,7 +155,7 @@ func wantedOf(snap *Snapshot) *schema.Desired {
 	return &snap.Doc.Desired
 }
 
-// attention are the jobs that somebody may have to look at: what failed, what
+// attention are the jobs that may need a person: what failed, what
 // is blocked, then what waits longest.
 func (x *index) attention() []JobRow {
 	var rows []JobRow

@@ -43,7 +43,7 @@ type SliceRow struct {
 	HolderName  string              `json:"holder_name,omitempty"`
 	AskedAt     time.Time           `json:"asked_at,omitzero"`
 	BornAt      time.Time           `json:"born_at,omitzero"`
-	Idle        bool                `json:"idle"` // up, and nobody has it
+	Idle        bool                `json:"idle"` // up, and no job holds it
 	IdleSince   time.Time           `json:"idle_since,omitzero"`
 	Notice      string              `json:"notice,omitempty"` // of preemption or maintenance
 	On          string              `json:"on,omitempty"`     // the slice on one of whose hosts it lives
@@ -61,8 +61,8 @@ type ZoneRow struct {
 	Note     string              `json:"note,omitempty"` // why it cannot be asked
 }
 
-// WeatherRow is a place where capacity was refused.
-type WeatherRow struct {
+// ZoneHealthRow is a place where capacity was rejected.
+type ZoneHealthRow struct {
 	Place    string           `json:"place"`
 	Kind     schema.ErrorKind `json:"kind"`
 	Reason   string           `json:"reason"`
@@ -76,12 +76,12 @@ type SliceList struct {
 	Now     time.Time    `json:"now"`
 	Zones   []ZoneRow    `json:"zones"`
 	Slices  []SliceRow   `json:"slices,omitempty"` // by provider, zone and name; without summary=true
-	Weather []WeatherRow `json:"weather"`
+	ZoneHealth []ZoneHealthRow `json:"zone_health"`
 }
 
 func (s *Server) slices(w http.ResponseWriter, r *http.Request) {
 	f := s.current.Load()
-	out := SliceList{Version: f.version, Now: s.cfg.Now(), Slices: f.look().sliceRows(f.snap), Zones: []ZoneRow{}, Weather: []WeatherRow{}}
+	out := SliceList{Version: f.version, Now: s.cfg.Now(), Slices: f.look().sliceRows(f.snap), Zones: []ZoneRow{}, ZoneHealth: []ZoneHealthRow{}}
 	for i := range out.Slices {
 		out.count(f.snap, &out.Slices[i])
 	}
@@ -91,7 +91,7 @@ func (s *Server) slices(w http.ResponseWriter, r *http.Request) {
 	for _, place := range slices.Sorted(maps.Keys(f.snap.Doc.ZoneHealth)) {
 		x := f.snap.Doc.ZoneHealth[place]
 		if x.Until.After(out.Now) {
-			out.Weather = append(out.Weather, WeatherRow{Place: place, Kind: x.Kind, Reason: x.Reason, Failures: x.Failures, Until: x.Until})
+			out.ZoneHealth = append(out.ZoneHealth, ZoneHealthRow{Place: place, Kind: x.Kind, Reason: x.Reason, Failures: x.Failures, Until: x.Until})
 		}
 	}
 	answer(w, http.StatusOK, out)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fray-ml/fray/controller/access"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
@@ -235,7 +236,7 @@ func TestJournal(t *testing.T) {
 	}
 	s.journal = journal{}
 	for i := range keptEvents + 5 {
-		s.journal.note(&Snapshot{Doc: snap.Doc}, &Snapshot{Doc: snap.Doc, At: testTime, Lease: leaseOf(uint64(i + 1))})
+		s.journal.note(&Snapshot{View: access.View{Doc: snap.Doc}}, &Snapshot{View: access.View{Doc: snap.Doc, At: testTime, Lease: leaseOf(uint64(i + 1))}})
 	}
 	if len(s.journal.events) != keptEvents || s.journal.events[0].Seq == 1 {
 		t.Errorf("got %d events, the first %d; want the last %d", len(s.journal.events), s.journal.events[0].Seq, keptEvents)

@@ -47,7 +47,7 @@ func (s *stream) beat() error {
 }
 
 // updates sends an overview with every frame, until the client goes away.
-// Whoever shows more than that asks for it again once the version has risen.
+// A page that shows more requests it again once the version has risen.
 func (s *Server) updates(w http.ResponseWriter, r *http.Request) {
 	st, err := openStream(w)
 	if err != nil {

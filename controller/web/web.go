@@ -17,44 +17,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/fray-ml/fray/plan"
-	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
-	"github.com/fray-ml/fray/state/store"
 )
 
 //go:embed static
 var static embed.FS
-
-// Snapshot is the stack as one step left it. Nothing in it may be changed.
-type Snapshot struct {
-	Doc *state.Document
-	// Wanted is what is declared and what was launched; nil: what the state asks for.
-	Wanted *schema.Desired
-	Plan   *plan.Plan // nil: not known
-	// Hosts are the reports that the step saw, by slice and in host order.
-	Hosts map[string][]plan.Host
-	// Attended is for how long the world has been looked at, see [plan.Host.SilentAt].
-	Attended time.Duration
-	// Inventories are what the providers listed; those that are missing are
-	// made up for by what the state says of its slices.
-	Inventories map[schema.ProviderName]schema.Inventory
-	// Unreachable says why a provider could not be asked.
-	Unreachable map[schema.ProviderName]plan.Unreachable
-	Lease       store.Lease
-	At          time.Time
-	Took        time.Duration // the step
-	// Leads says that this process holds the lease.
-	Leads bool
-}
-
-// Source is where snapshots come from. Its methods may be called concurrently.
-type Source interface {
-	// Snapshot is what the last step left, nil before the first.
-	Snapshot() *Snapshot
-	// Changed is closed when there is another one.
-	Changed() <-chan struct{}
-}
 
 // Logs is where what tasks write is read.
 type Logs interface {
@@ -88,7 +55,7 @@ type Config struct {
 	// Pace is the least time between two updates of a page; 0: a second.
 	Pace time.Duration
 	Now  func() time.Time // nil: time.Now
-	Log  *slog.Logger     // of refusals
+	Log  *slog.Logger     // of rejections
 }
 
 func (c *Config) validate() error {
@@ -96,7 +63,7 @@ func (c *Config) validate() error {
 	case c.Source == nil || c.Logs == nil || c.Log == nil:
 		return errors.New("web: no source, logs or log")
 	case !c.Loopback && c.Verify == nil:
-		return errors.New("web: whoever listens beyond this machine needs a way to verify tokens")
+		return errors.New("web: serving beyond this machine needs a way to verify tokens")
 	}
 	return nil
 }

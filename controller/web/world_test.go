@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fray-ml/fray/controller/access"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/capacity"
 	"github.com/fray-ml/fray/plan/change"
@@ -146,10 +147,10 @@ func (w *world) steps(n int) *Snapshot {
 			w.act(a)
 			w.doc = capacity.Folded(w.doc, a, nil, w.now)
 		}
-		snap = &Snapshot{
+		snap = &Snapshot{Leads: true, View: access.View{
 			Doc: w.doc.Clone(), Wanted: &w.desired, Plan: p, Hosts: obs.Hosts, Attended: obs.Monitored, Inventories: obs.Inventories,
-			Lease: store.Lease{Epoch: 1, Host: "here", User: "ada"}, At: w.now, Took: time.Millisecond, Leads: true,
-		}
+			Lease: store.Lease{Epoch: 1, Host: "here", User: "ada"}, At: w.now, Took: time.Millisecond,
+		}}
 	}
 	return snap
 }

@@ -13,7 +13,7 @@ export function search(query) {
 }
 
 // follow opens a stream of events; on names what to do with each kind. The
-// browser connects again by itself, but for refusals: then follow does.
+// browser connects again by itself, but for rejections: then follow does.
 export function follow(path, query, on, state = () => {}) {
   let source, timer;
   const open = () => {

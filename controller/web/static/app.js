@@ -65,7 +65,7 @@ function banner(latest) {
   const el = document.getElementById("banner");
   const lines = [];
   if (latest.paused) {
-    lines.push(h("p", null, h("b", null, "Paused"), ` by ${latest.paused.by}`, latest.paused.reason ? `: ${latest.paused.reason}` : "", ". Nothing is changed until somebody resumes it."));
+    lines.push(h("p", null, h("b", null, "Paused"), ` by ${latest.paused.by}`, latest.paused.reason ? `: ${latest.paused.reason}` : "", ". Nothing is changed until the stack is resumed."));
   }
   for (const [provider, why] of Object.entries(latest.unreachable ?? {})) {
     const since = latest.conditions?.[provider]?.unseen?.since;

@@ -88,7 +88,7 @@ export function logView() {
   tasks.addEventListener("change", open);
   wrap.addEventListener("change", () => text.classList.toggle("wrap", wrap.checked));
   tail.addEventListener("change", () => { if (tail.checked) text.scrollTop = text.scrollHeight; });
-  // Whoever scrolls up reads; at the end the log is followed again.
+  // A reader who scrolls up stays there; at the end the log is followed again.
   text.addEventListener("scroll", () => { tail.checked = text.scrollTop + text.clientHeight >= text.scrollHeight - 4; });
 
   return { el, show, leave: () => { stop(); cancelAnimationFrame(frame); } };

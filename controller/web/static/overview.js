@@ -85,7 +85,7 @@ const zone = (z) => h("div", { class: "zoneline" },
   z.note ? h("div", { class: "why level-warn" }, z.note) : null);
 
 const facts = (o) => [
-  fact("Leader", o.leads ? o.leader : o.leader ? `${o.leader} (not this one)` : "nobody"),
+  fact("Leader", o.leads ? o.leader : o.leader ? `${o.leader} (not this one)` : "none"),
   fact("Epoch", String(o.epoch)),
   o.since ? fact("Leads for", since(o.since)) : null,
   fact("Last step", o.step_at ? [ago(o.step_at), `, took ${Math.round(o.step_seconds * 1000)} ms`] : "not yet"),

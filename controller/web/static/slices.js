@@ -6,7 +6,7 @@ import { VirtualList } from "./list.js";
 
 export function slices(root) {
   const top = h("section", { class: "card" });
-  const weather = h("section", { class: "card", hidden: true });
+  const zoneHealth = h("section", { class: "card", hidden: true });
   const zones = h("div", { class: "zones" });
   const field = h("input", { type: "search", placeholder: "Filter: name, zone, phase, holder, idle…  ( / )", "aria-label": "Filter slices" });
   const summary = h("p", { class: "summary", role: "status" });
@@ -15,7 +15,7 @@ export function slices(root) {
     height: 46, key: (row) => row.name, draw,
     load: async (offset, limit) => ({ rows: rows.slice(offset, offset + limit), total: rows.length }),
   });
-  root.append(h("h1", { class: "hidden" }, "Slices"), top, weather, zones, h("div", { class: "filters" }, field), summary,
+  root.append(h("h1", { class: "hidden" }, "Slices"), top, zoneHealth, zones, h("div", { class: "filters" }, field), summary,
     h("div", { class: "table slices", role: "table", "aria-label": "Slices" }, h("div", { class: "sticky", role: "rowgroup" },
       h("div", { class: "row thead", role: "row" }, ["Phase", "Slice", "Zone", "Type", "Hosts", "Holder", "Age"].map((name, i) =>
         h("span", { role: "columnheader", class: `k-${i}` }, name)))), list.el));
@@ -36,11 +36,11 @@ export function slices(root) {
     const parts = inPhases(Object.fromEntries(phases.map((name) => [name, sum((z) => z.phases[name] ?? 0)])), sum((z) => z.idle));
     fill(top, h("h2", null, `${plural(all.length, "slice")}, ${count(sum((z) => z.chips))} chips`), bar(parts, { label: "Slices" }),
       legend(parts));
-    fill(weather, h("h2", null, "Places that are left alone for now"), h("ul", { class: "rows" }, fresh.weather.map((w) => h("li", null,
+    fill(zoneHealth, h("h2", null, "Places that are blocked for now"), h("ul", { class: "rows" }, fresh.zone_health.map((w) => h("li", null,
       h("div", { class: "line" }, badge(w.kind), h("span", { class: "mono ellipsis" }, w.place),
         h("span", { class: "faint nowrap" }, "tried again in ", until(w.until))),
       h("div", { class: "why" }, w.reason, w.failures > 1 ? ` (${count(w.failures)} times in a row)` : "")))));
-    weather.hidden = fresh.weather.length === 0;
+    zoneHealth.hidden = fresh.zone_health.length === 0;
     const by = Map.groupBy(all, (s) => `${s.provider}/${s.zone ?? ""}`);
     fill(zones, fresh.zones.map((z) => zone(z, by.get(`${z.provider}/${z.zone ?? ""}`) ?? [])));
     filter();
@@ -75,6 +75,6 @@ const draw = (s) => h("div", { class: "row", role: "row" },
   h("span", { role: "cell", class: "k-2" }, s.zone || s.provider),
   h("span", { role: "cell", class: "k-3" }, h("span", { class: "ellipsis" }, s.shape), h("span", { class: "sub" }, s.preemptible ? "preemptible" : "")),
   h("span", { role: "cell", class: "k-4" }, `${count(s.hosts_up)} of ${count(s.hosts)}`),
-  h("span", { role: "cell", class: "k-5" }, s.holder ? h("a", { class: "mono ellipsis", href: `#/jobs/${encodeURIComponent(s.holder)}` }, s.holder_name) : s.idle_since ? ["idle for ", since(s.idle_since)] : h("span", { class: "faint" }, "nobody"),
+  h("span", { role: "cell", class: "k-5" }, s.holder ? h("a", { class: "mono ellipsis", href: `#/jobs/${encodeURIComponent(s.holder)}` }, s.holder_name) : s.idle_since ? ["idle for ", since(s.idle_since)] : h("span", { class: "faint" }, "none"),
     h("span", { class: "sub mono ellipsis" }, s.owner === s.holder_name ? "" : s.owner)),
   h("span", { role: "cell", class: "k-6" }, s.born_at ? since(s.born_at) : s.asked_at ? ["asked ", since(s.asked_at)] : "–"));

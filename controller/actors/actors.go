@@ -1,0 +1,137 @@
+// Package actors lists the actors of a stack: the registered ones, as the store has
+// them, and those that running or waiting jobs are to host. It registers nothing;
+// package metadata does.
+//
+// Start with [List].
+package actors
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/fray-ml/fray/controller/registry"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/store"
+)
+
+// Status is a closed set of where an actor is in its life.
+type Status string
+
+// The statuses of an actor.
+const (
+	Creating   Status = "CREATING"   // its first attempt has not registered yet
+	Ready      Status = "READY"      // it is registered
+	Restarting Status = "RESTARTING" // another attempt is on its way
+	Failed     Status = "FAILED"     // its job has ended
+)
+
+// actorNamesVariable is what tells a host of actors their names, as JSON: so the
+// actors of a job are known before they register.
+const actorNamesVariable = Variables + "NAMES"
+
+// actorVariables is what the names of all variables of a host of actors begin with.
+const Variables = "FRAY_ACTOR_"
+
+// Actor is one incarnation of an actor, or one that is awaited.
+type Actor struct {
+	Name      string            `json:"name"`
+	Namespace string            `json:"namespace"`
+	Status    Status            `json:"status"`
+	Reason    string            `json:"reason,omitempty"`  // why it is not READY
+	Address   string            `json:"address,omitempty"` // host:port
+	ID        string            `json:"actor_id,omitempty"`
+	Job       schema.Address    `json:"job"`
+	JobID     string            `json:"job_id"`
+	Attempt   int               `json:"attempt"`
+	Task      int               `json:"task"`
+	Metadata  map[string]string `json:"metadata,omitempty"`
+	Since     time.Time         `json:"since,omitzero"` // registered
+}
+
+// List lists the actors of a stack by namespace and name: those that are
+// registered, as the store has it, and those that jobs are to host.
+func List(ctx context.Context, s store.Store, doc *state.Document) ([]Actor, error) {
+	saved, err := registry.Load(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	return actorsOf(saved, doc), nil
+}
+
+func actorsOf(endpoints []*registry.Endpoint, doc *state.Document) []Actor {
+	jobs := make(map[string]schema.Address, len(doc.Jobs))
+	for addr, job := range doc.Jobs {
+		jobs[job.ID] = addr
+	}
+	var actors []Actor
+	type key struct{ job, name string }
+	registered := map[key]bool{}
+	for _, e := range endpoints {
+		addr, known := jobs[e.JobID]
+		if job := doc.Jobs[addr]; !known || job.Status.Ended() || job.Attempt != e.Attempt {
+			continue // no controller has led since its task ended
+		}
+		registered[key{e.JobID, e.Name}] = true
+		actors = append(actors, Actor{
+			Name: e.Name, Namespace: e.Namespace, Status: Ready, Address: e.Address, ID: e.ID,
+			Job: addr, JobID: e.JobID, Attempt: e.Attempt, Task: e.Task, Metadata: e.Metadata, Since: e.At,
+		})
+	}
+	for _, addr := range slices.SortedFunc(maps.Keys(doc.Jobs), schema.Address.Compare) {
+		job := doc.Jobs[addr]
+		for _, name := range actorNames(job.Spec) {
+			if registered[key{job.ID, name}] {
+				continue
+			}
+			actors = append(actors, Actor{
+				Name: name, Namespace: job.Spec.Namespace, Status: awaited(job), Reason: whyAwaited(job),
+				Job: addr, JobID: job.ID, Attempt: job.Attempt,
+			})
+		}
+	}
+	slices.SortStableFunc(actors, func(a, b Actor) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), a.Since.Compare(b.Since))
+	})
+	return actors
+}
+
+// actorNames are those that a job says it hosts.
+func actorNames(job *schema.Job) []string {
+	if job == nil {
+		return nil
+	}
+	text, ok := job.Environment.Env[actorNamesVariable]
+	var names []string
+	if !ok || text.IsUnknown() || text.IsSensitive() || json.Unmarshal([]byte(text.String()), &names) != nil {
+		return nil
+	}
+	return names
+}
+
+// awaited is the status of an actor that is not registered.
+func awaited(job *state.Job) Status {
+	switch {
+	case job.Status.Ended():
+		return Failed
+	case job.Attempt > 1:
+		return Restarting
+	}
+	return Creating
+}
+
+// whyAwaited is why an actor is not registered, as far as that is known.
+func whyAwaited(job *state.Job) string {
+	if job.Ready {
+		return "it serves; its name resolves seconds after fray watch starts"
+	}
+	if job.Reason == "" && job.Status.Ended() {
+		return fmt.Sprintf("its job %s; it is not started again", job.Status)
+	}
+	return job.Reason
+}
