@@ -1,4 +1,4 @@
-"""A server and a caller for actorrpc/across, which are told what to do by lines of JSON."""
+"""A server and a caller for actorrpc/across, whose orders are lines of JSON."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class Caller:
         try:
             return {"value": getattr(self, "do_" + order["do"])(order)}
         except ActorError as err:
-            return {"error": told(err)}
+            return {"error": wire_fields(err)}
         except ClusterError as err:
             return {"error": {"code": "unavailable", "message": str(err)}}
 
@@ -245,7 +245,7 @@ def written(value: Any) -> str:
     return json.dumps(json.loads(bytes(data)), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
-def told(err: ActorError) -> dict[str, Any]:
+def wire_fields(err: ActorError) -> dict[str, Any]:
     return {
         "code": str(err.code),
         "message": err.message,

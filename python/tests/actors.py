@@ -1,4 +1,4 @@
-"""Servers of actors in other processes, and clients that say exactly what a test wants."""
+"""Servers of actors in other processes, and clients that send exactly what a test wants."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class RawPeer:
         return self.reader.receive()[0]
 
     def ends(self) -> bool:
-        """Whether the server closes, whatever it says before."""
+        """Whether the server closes, whatever it sends before."""
         try:
             while True:
                 self.receive()

@@ -44,7 +44,7 @@ class Outages:
         self.before: collections.Counter[str] = collections.Counter()
         self.after: collections.Counter[str] = collections.Counter()
         self.calls: collections.Counter[str] = collections.Counter()
-        self.leaderless = False  # as an agent says while no controller leads
+        self.leaderless = False  # as an agent answers while no controller leads
 
 
 class Interceptor(grpc.ServerInterceptor):
@@ -87,7 +87,7 @@ def _aborting(
 class Controller(
     cluster_pb2_grpc.ClusterServicer, cluster_pb2_grpc.MetadataServicer, cluster_pb2_grpc.ClientServicer
 ):
-    """What the methods do is what clusterapi/cluster.proto says, as far as tests need it."""
+    """The methods behave as in clusterapi/cluster.proto, as far as tests need it."""
 
     def __init__(self, directory: Path, runs: bool = False) -> None:
         self.directory, self.runs = directory, runs
@@ -232,8 +232,8 @@ class Controller(
                 TerminationCause.ACTOR_UNMADE: pb.TERMINATION_CAUSE_ACTOR_UNMADE,
                 TerminationCause.CALLABLE_REFUSED: pb.TERMINATION_CAUSE_CALLABLE_REFUSED,
             }[end.cause]
-            told = pb.Termination(cause=cause, message=end.message, type=end.type, trace=end.trace)
-            job.info.tasks[0].termination.CopyFrom(told)
+            end_sent = pb.Termination(cause=cause, message=end.message, type=end.type, trace=end.trace)
+            job.info.tasks[0].termination.CopyFrom(end_sent)
 
     def write(self, job_id: str, data: bytes) -> None:
         with self.changed:

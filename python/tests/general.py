@@ -1,4 +1,4 @@
-"""A general gRPC client, which knows nothing of fray but what reflection tells it."""
+"""A general gRPC client, which knows of fray only what it gets by reflection."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from actors import PATIENCE
 
 
 class General:
-    """A client made of what reflection says."""
+    """A client made by reflection."""
 
     def __init__(self, channel: grpc.Channel) -> None:
         database = ProtoReflectionDescriptorDatabase(channel)

@@ -42,15 +42,15 @@ def until_stopped() -> None:
         time.sleep(0.01)
 
 
-def tell(file: str) -> None:
+def report_context(file: str) -> None:
     context = job_context()
     assert context is not None
-    told = {**context.variables(), "WANDB": context.environ.get("WANDB", "")}
-    append(file, " ".join(f"{key}={value}" for key, value in told.items()))
+    found = {**context.variables(), "WANDB": context.environ.get("WANDB", "")}
+    append(file, " ".join(f"{key}={value}" for key, value in found.items()))
 
 
 def launch_child(file: str, namespace: str | None) -> None:
-    request = call(tell, file, name="child", namespace=Namespace(namespace) if namespace else None)
+    request = call(report_context, file, name="child", namespace=Namespace(namespace) if namespace else None)
     cluster = current_cluster()
     cluster.wait(cluster.launch(request), raise_on_failure=True)
 

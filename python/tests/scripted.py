@@ -1,4 +1,4 @@
-"""A server of actors on a raw socket that does what a test tells it to, and counts what it ran."""
+"""A server of actors on a raw socket that follows the script of a test, and counts what it ran."""
 
 from __future__ import annotations
 

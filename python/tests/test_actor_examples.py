@@ -45,7 +45,7 @@ def test_the_speller_and_its_counter_call_each_other(tmp_path: Path) -> None:
     assert "'calls': 60, 'returned': 60, 'maybe': 0, 'restarts': 0, 'since': 60, 'value': 202" in output
 
 
-def test_the_pool_tells_points_apart(tmp_path: Path) -> None:
+def test_the_pool_classifies_points(tmp_path: Path) -> None:
     found = re.search(r"'points': (\d+), 'accuracy': ([\d.]+), 'servers': (\d+)", run("inference", tmp_path))
     assert found is not None
     assert (found[1], found[3]) == ("2000", "3")

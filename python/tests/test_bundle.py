@@ -37,7 +37,7 @@ def unpacked(data: bytes) -> dict[str, tarfile.TarInfo]:
 def archive(data: bytes) -> bytes:
     """Read a zstd frame of raw blocks, RFC 8878 3.1.1."""
     assert data[:4] == b"\x28\xb5\x2f\xfd"
-    assert data[4] == 0  # no checksum, no dictionary, the size is not told, a window follows
+    assert data[4] == 0  # no checksum, no dictionary, the size is not given, a window follows
     window = 1 << (10 + (data[5] >> 3))
     at, content = 6, b""
     while True:
@@ -155,7 +155,7 @@ br[
 
 
 def test_ignore_rules_are_gits(tmp_path: Path) -> None:
-    """Git itself tells what a .gitignore file means."""
+    """Git itself is the oracle of what a .gitignore file means."""
     names = (
         "x.o top s/top mid/dle s/mid/dle dir s/dir/f.txt any p/q/any deep/f.md deep/g/h.md a/z a/b/z "
         "a/b/c/z a.txt d.txt qax q/x no.keep yes.keep foo/bar foo/baz.txt foo/qux/b.txt u/st/v.txt x/y/w.txt "
@@ -191,18 +191,18 @@ def _against_git(repository: Path, project: Path) -> None:
 
 
 @pytest.mark.parametrize("target", ["../../elsewhere", "/etc/passwd", ".."])
-def test_links_out_of_the_project_are_refused(tmp_path: Path, target: str) -> None:
+def test_links_out_of_the_project_are_rejected(tmp_path: Path, target: str) -> None:
     (tmp_path / "escape").symlink_to(target)
     with pytest.raises(InvalidRequestError, match=r"escape is a symbolic link to .*, outside the project"):
         files_in(tmp_path)
 
 
-def test_large_projects_are_refused(tmp_path: Path) -> None:
+def test_large_projects_are_rejected(tmp_path: Path) -> None:
     tree(tmp_path, {"data/large.bin": "x" * (3 << 20), "small": "y"})
     with pytest.raises(InvalidRequestError, match=r"3 MiB, more than the 2 MiB .*data/large.bin \(3 MiB\)"):
         packed(str(tmp_path), 2 << 20).__enter__()
 
 
-def test_what_is_no_directory_is_refused(tmp_path: Path) -> None:
+def test_what_is_no_directory_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequestError, match="not a directory"):
         files_in(tmp_path / "none")

@@ -188,8 +188,8 @@ NO_UTF8 = "the string is no valid UTF-8; send bytes"
 TOO_DEEP = "nested deeper than 100 levels, or contains itself"
 NUMBERS = "convert it to a bool, int, float or complex dtype"
 
-# The value, where in it the culprit is, and what is said of that.
-REFUSED: list[tuple[Any, str, str]] = [
+# The value, where in it the culprit is, and the problem of it.
+REJECTED: list[tuple[Any, str, str]] = [
     ({1, 2}, "", none("a set", "send a list")),
     ([1, {"lr": {1}}], "[1].lr", none("a set", "send a list")),
     ([object()], "[0]", none("an object", "send what it is made of")),
@@ -227,8 +227,8 @@ REFUSED: list[tuple[Any, str, str]] = [
 
 
 @pytest.mark.parametrize("number", [Codec.MSGPACK, Codec.JSON], ids=["msgpack", "json"])
-@pytest.mark.parametrize(("value", "path", "problem"), REFUSED, ids=[row[2][:30] for row in REFUSED])
-def test_refused(number: Codec, value: Any, path: str, problem: str) -> None:
+@pytest.mark.parametrize(("value", "path", "problem"), REJECTED, ids=[row[2][:30] for row in REJECTED])
+def test_rejected(number: Codec, value: Any, path: str, problem: str) -> None:
     with pytest.raises(CodecError) as caught:
         codec.encode_args(number, (1, value), {})
     assert (caught.value.path, caught.value.problem) == ("args[1]" + path, problem)
@@ -237,12 +237,12 @@ def test_refused(number: Codec, value: Any, path: str, problem: str) -> None:
     assert str(caught.value) == f"kwargs.y{path}: {problem}"
 
 
-def test_refused_under_a_name_that_is_none() -> None:
+def test_rejected_under_a_name_that_is_none() -> None:
     with pytest.raises(CodecError, match=r'^kwargs\["two words"\]: a set'):
         codec.encode_args(Codec.MSGPACK, (), {"two words": {1}})
 
 
-def test_refused_result() -> None:
+def test_rejected_result() -> None:
     with pytest.raises(CodecError) as caught:
         codec.encode_result(Codec.MSGPACK, [{1}])
     assert caught.value.path == "result[0]"
@@ -298,7 +298,7 @@ def test_pickle() -> None:
         codec.decode_args(Codec.PICKLE, message, buffers)
 
 
-def test_pickle_is_not_read_when_refused(tmp_path: Path) -> None:
+def test_pickle_is_not_read_when_rejected(tmp_path: Path) -> None:
     trace = tmp_path / "read"
 
     class Bomb:

@@ -122,12 +122,12 @@ def test_any_value(number: Codec, seed: int) -> None:
         pytest.param(b"\xdc\xff\xff" + b"\xd4\x03\x00" * 65535, id="one buffer, often"),
     ],
 )
-def test_hostile_bytes_are_refused(data: bytes) -> None:
+def test_hostile_bytes_are_rejected(data: bytes) -> None:
     with pytest.raises(CodecError):
         codec.decode_result(Codec.MSGPACK, data, [bytes(1 << 20)])
 
 
-def test_deep_json_is_refused() -> None:
+def test_deep_json_is_rejected() -> None:
     for text in (b"[" * 1_000_000, b'{"a":' * 1_000_000, b"[" * 101 + b"]" * 101):
         with pytest.raises(CodecError):
             codec.decode_result(Codec.JSON, text)

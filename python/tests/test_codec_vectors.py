@@ -29,7 +29,7 @@ def hex_of(notation: Any) -> bytes:
 
 
 def value_of(notation: Any) -> Any:
-    """Return the value that a vector's notation stands for; the file says how it is written."""
+    """Return the value that a vector's notation stands for; the file describes the notation."""
     if not isinstance(notation, dict):
         return notation
     ((kind, content),) = notation.items()
@@ -145,7 +145,7 @@ def test_malformed(vector: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("vector", FILE["refused"], ids=name_of)
-def test_refused(vector: dict[str, Any]) -> None:
+def test_rejected(vector: dict[str, Any]) -> None:
     with pytest.raises(CodecError) as caught:
         encoded(vector, wanted(vector))
     assert (caught.value.path, caught.value.problem) == (vector["path"], vector["problem"])

@@ -73,7 +73,7 @@ def test_the_certificate_is_pinned(secured: Secured, monkeypatch: pytest.MonkeyP
     cluster.close()
 
 
-def test_another_certificate_is_refused_before_the_token_is_sent(secured: Secured) -> None:
+def test_another_certificate_is_rejected_before_the_token_is_sent(secured: Secured) -> None:
     with pytest.raises(AccessDeniedError, match=secured.fingerprint):
         FrayCluster(secured.controller.address, fingerprint="0" * 64, token=TOKEN)
     assert not secured.controller.outages.calls
@@ -133,7 +133,7 @@ def test_specs(text: str, want: Spec) -> None:
         ("fray://cluster.example:80", "a token must not leave it in plain text"),
     ],
 )
-def test_specs_that_are_refused(text: str, message: str) -> None:
+def test_specs_that_are_rejected(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         parse(text)
 

@@ -188,7 +188,7 @@ def test_two_launches_are_two_jobs(controller: Controller, remote: FrayCluster) 
     assert len(controller.jobs) == 2
 
 
-def test_a_cluster_that_stays_away_is_said_to(
+def test_a_cluster_that_stays_away_is_reported(
     controller: Controller, caplog: pytest.LogCaptureFixture
 ) -> None:
     controller.outages.before["Poll"] = 1000
@@ -266,7 +266,7 @@ def test_monitor_goes_on_where_it_broke(
     assert capsys.readouterr().out == b"".join(lines).decode() + "café \ufffd, and no end of line"
 
 
-def test_monitor_says_which_task_wrote(
+def test_monitor_names_the_task_that_wrote(
     controller: Controller, remote: FrayCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     job_id = remote.launch(JobRequest("train", COMMAND))

@@ -1,4 +1,4 @@
-"""Namespaces, tokens, and what a fray cluster refuses."""
+"""Namespaces, tokens, and what a fray cluster rejects."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_statuses_are_exceptions(
     assert controller.outages.calls["Launch"] == 1  # not tried again
 
 
-def test_a_wrong_token_is_refused(controller: Controller) -> None:
+def test_a_wrong_token_is_rejected(controller: Controller) -> None:
     for token in ("", "wrong"):
         cluster = FrayCluster(controller.address, token=token)
         with pytest.raises(AccessDeniedError):

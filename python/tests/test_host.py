@@ -1,4 +1,4 @@
-"""`python -m fray.host`: as a process, against what agents and controllers say."""
+"""`python -m fray.host`: as a process, against agents and controllers."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_a_path_that_names_no_class(
     assert "no module" not in want or path.startswith("rl") or str(project) in str(caught.value)
 
 
-def test_what_a_module_raises_is_told_as_it_is(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_module_raises_is_reported_unchanged(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(project))
     with pytest.raises(OSError, match="the disk is gone"):
         _host_class.find("raising:Counter")
@@ -161,7 +161,7 @@ def test_what_a_module_raises_is_told_as_it_is(project: Path, monkeypatch: pytes
     assert _host_class.find("counting:Counter.Inner")().hello() == "hello"
 
 
-# What the variables say
+# The variables
 
 
 def test_settings() -> None:
@@ -208,7 +208,7 @@ def test_names_of_the_tasks_of_a_replica(tasks: str, task: str, want: tuple[str,
         (["a:B"], {"FRAY_ACTOR_ARGS": "[1]"}, "FRAY_ACTOR_ARGS is no JSON object"),
     ],
 )
-def test_variables_that_say_nothing(
+def test_invalid_variables(
     arguments: list[str], environ: dict[str, str], want: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = signal.getsignal(signal.SIGTERM)
@@ -348,7 +348,7 @@ def test_options(start: Callable[..., Host], tmp_path: Path) -> None:
 # The cluster
 
 
-def test_errors_have_the_words_of_the_protocol(start: Callable[..., Host]) -> None:
+def test_errors_have_the_texts_of_the_protocol(start: Callable[..., Host]) -> None:
     counter = start("counting:Counter").actor()
     with pytest.raises(errors.UnknownMethodError, match='no method "incremen"'):
         counter.incremen()

@@ -115,7 +115,7 @@ def test_it_stops_while_no_controller_leads(start: Callable[..., Host], controll
 
 
 @pytest.mark.parametrize("late", [False, True])
-def test_registering_that_is_refused(start: Callable[..., Host], controller: Controller, late: bool) -> None:
+def test_registering_that_is_rejected(start: Callable[..., Host], controller: Controller, late: bool) -> None:
     environ = in_cluster(controller)
     controller.outages.leaderless = late
     if not late:

@@ -58,7 +58,7 @@ def leaves_nothing(use: Callable[[], object], times: int = 20) -> None:
         left[0] = what_there_is() - before
         return not left[0]
 
-    with contextlib.suppress(AssertionError):  # which would not say what
+    with contextlib.suppress(AssertionError):  # which has no details
         eventually(is_nothing, PATIENCE)
     assert not left[0], left[0]
 

@@ -32,8 +32,8 @@ from jobs import (
     launch_and_return,
     launch_and_stay,
     launch_child,
+    report_context,
     succeed,
-    tell,
     until_stopped,
 )
 from waiting import eventually
@@ -48,7 +48,7 @@ def test_a_job_that_returns_has_succeeded(local: LocalCluster) -> None:
     assert (job.submitted_at or 0) <= job.started_at <= job.ended_at
 
 
-def test_a_job_that_raises_has_failed_and_says_why(local: LocalCluster) -> None:
+def test_a_job_that_raises_has_failed_with_the_reason(local: LocalCluster) -> None:
     job_id = local.launch(call(fail))
     with pytest.raises(JobFailedError) as caught:
         local.wait(job_id, raise_on_failure=True)
@@ -110,9 +110,10 @@ def test_a_process_that_leaves_another_with_its_output_does_not_hang(local: Loca
 
 
 def test_jobs_know_who_they_are(local: LocalCluster, tmp_path: Path) -> None:
-    file = tmp_path / "told"
+    file = tmp_path / "context"
     environment = EnvironmentConfig.create(env_vars={"WANDB": "marin"})
-    job_id = local.launch(call(tell, str(file), name="train/a", num_tasks=2, environment=environment))
+    request = call(report_context, str(file), name="train/a", num_tasks=2, environment=environment)
+    job_id = local.launch(request)
     local.wait(job_id, raise_on_failure=True)
     want = [
         f"FRAY_JOB_ID={job_id} FRAY_JOB_NAME=train/a FRAY_NAMESPACE=default FRAY_ATTEMPT=1 "
@@ -136,7 +137,7 @@ def test_commands_have_real_variables(tmp_path: Path) -> None:
 
 
 def test_children_inherit_namespace_and_variables(local: LocalCluster, tmp_path: Path) -> None:
-    file = tmp_path / "told"
+    file = tmp_path / "context"
     environment = EnvironmentConfig.create(env_vars={"WANDB": "of the parent", "FRAY_ACTOR_NAMES": "[]"})
     request = call(
         launch_child, str(file), None, name="parent", namespace=Namespace("rl"), environment=environment
@@ -151,7 +152,7 @@ def test_children_inherit_namespace_and_variables(local: LocalCluster, tmp_path:
 
 
 def test_jobs_launch_in_their_own_namespace_only(local: LocalCluster, tmp_path: Path) -> None:
-    job = local.wait(local.launch(call(launch_child, str(tmp_path / "told"), "other", name="parent")))
+    job = local.wait(local.launch(call(launch_child, str(tmp_path / "context"), "other", name="parent")))
     assert job.status is JobStatus.FAILED
     assert AccessDeniedError.__name__ in "".join(job.tasks[0].tail)
 
@@ -259,7 +260,7 @@ def test_a_process_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
         eventually(lambda: cluster.poll(job_id).tasks[0].exit_code == 128 + 9)
 
 
-def test_mistakes_are_told_all_at_once(local: LocalCluster) -> None:
+def test_mistakes_are_reported_together(local: LocalCluster) -> None:
     request = call(
         succeed,
         name="no spaces",
@@ -285,7 +286,7 @@ def test_mistakes_are_told_all_at_once(local: LocalCluster) -> None:
     assert local.list_jobs() == []
 
 
-def test_processes_say_what_cannot_be_pickled() -> None:
+def test_errors_name_what_cannot_be_pickled_for_a_process() -> None:
     lock = threading.Lock()
 
     def work() -> None:
@@ -305,7 +306,7 @@ def test_shutdown_ends_all_jobs(local: LocalCluster) -> None:
     assert local.wait(local.launch(call(succeed)), timeout=300).status is JobStatus.SUCCEEDED
 
 
-def test_a_cluster_without_workers_is_refused() -> None:
+def test_a_cluster_without_workers_is_rejected() -> None:
     with pytest.raises(ValueError, match="max_workers is 0"):
         LocalCluster(max_workers=0)
 

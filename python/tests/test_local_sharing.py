@@ -75,7 +75,7 @@ def test_a_group_waits_until_all_of_it_fits() -> None:
         ),
     ],
 )
-def test_a_group_that_is_refused_leaves_nothing_behind(
+def test_a_group_that_is_rejected_leaves_nothing_behind(
     local: LocalCluster, requests: list[JobRequest], error: type[Exception], message: str
 ) -> None:
     local.launch(call(until_stopped, name="taken"))
@@ -84,7 +84,7 @@ def test_a_group_that_is_refused_leaves_nothing_behind(
     assert [job.name for job in local.list_jobs()] == ["taken"]
 
 
-def test_a_group_larger_than_its_reservation_is_refused(local: LocalCluster) -> None:
+def test_a_group_larger_than_its_reservation_is_rejected(local: LocalCluster) -> None:
     pool = local.create_reservation(config(1, 2))
     requests = [call(until_stopped, name=f"job-{i}", resources=TPU) for i in range(3)]
     with pytest.raises(RefusedError, match="3 slices are asked for at once, more than the 2"):

@@ -33,7 +33,7 @@ def test_jobs_wait_their_turn(tmp_path: Path) -> None:
 def test_a_job_that_waits_for_others_takes_no_worker(tmp_path: Path) -> None:
     for use_processes in (False, True):
         with LocalCluster(max_workers=1, use_processes=use_processes) as cluster:
-            request = call(launch_child, str(tmp_path / "told"), None, name="parent")
+            request = call(launch_child, str(tmp_path / "context"), None, name="parent")
             assert cluster.wait(cluster.launch(request), timeout=300).status is JobStatus.SUCCEEDED
 
 

@@ -156,7 +156,7 @@ def with_head(**changed: str) -> bytes:
         (with_head()[:-3], "the callable cannot be run: it cannot be unpickled, see above: "),
     ],
 )
-def test_what_cannot_be_run_says_why(tmp_path: Path, data: bytes | None, message: str) -> None:
+def test_errors_of_what_cannot_be_run(tmp_path: Path, data: bytes | None, message: str) -> None:
     done = run(data, tmp_path)
     assert done.returncode == 2
     assert message in done.stderr

@@ -35,7 +35,7 @@ from waiting import eventually
 COMMAND = Entrypoint.from_command(["true"])
 
 
-def test_what_a_registration_says(remote: FrayCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fields_of_a_registration(remote: FrayCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[pb.RegisterRequest] = []
 
     def call(_method: object, request: Any, *_: object) -> pb.RegisterResponse:
@@ -69,7 +69,7 @@ def test_calls_while_the_controller_comes_and_goes(controller: Controller, remot
         controller.outages.before["LookupAll"] = 2
         assert handle.increment(1) == 3
 
-        # It moves, and the old one says that another incarnation is there.
+        # It moves, and the old server answers that another incarnation is there.
         remote.metadata.unregister(ActorId(first.incarnation))
         first.incarnation = "actor-" + 26 * "z"
         second.incarnation = remote.metadata.register("counter", second.address, job_id)
@@ -156,7 +156,7 @@ def test_each_namespace_has_an_identity_under_fray_run(
         server.shutdown()
 
 
-def test_a_refused_identity_ends_the_call(controller: Controller, fresh: FrayCluster) -> None:
+def test_a_rejected_identity_ends_the_call(controller: Controller, fresh: FrayCluster) -> None:
     resolver = ClusterResolver(fresh)
     job_id = fresh.launch(JobRequest("train", COMMAND))
     controller.refuse = lambda context: context.abort(

@@ -200,7 +200,7 @@ def test_a_zone_that_is_left_out_has_not_lost_its_machines(google: Google, gap: 
         resolver.lookup("counter")
 
 
-def test_lists_that_are_not_whole_and_do_not_say_what_is_missing(google: Google) -> None:
+def test_lists_that_are_not_whole_and_do_not_name_what_is_missing(google: Google) -> None:
     google.pages = {ALL: [{"warning": WARNING}]}
     with pytest.raises(ClusterUnavailableError, match="does not name what is missing: the power is gone"):
         google.resolver().lookup("counter")

@@ -86,7 +86,7 @@ def test_state_persists_and_is_reset_by_a_restart(counter: ActorHandle) -> None:
     assert counter.actor_id != before
 
 
-def test_method_that_says_it_is_idempotent_is_sent_again(counter: ActorHandle, tmp_path: Path) -> None:
+def test_an_idempotent_method_is_sent_again(counter: ActorHandle, tmp_path: Path) -> None:
     assert counter.increment() == 1
     eventually(lambda: counter["pid_after"]._route.idempotent, 300)
     assert counter.pid_after(str(tmp_path / "died")) != 0
@@ -254,7 +254,7 @@ def test_cancelling_a_task_cancels_the_call() -> None:
         server.wait(lambda: server.cancelled == [1])
 
 
-def test_result_waits_no_longer_than_told() -> None:
+def test_result_waits_no_longer_than_its_timeout() -> None:
     with Scripted(lambda _server, _call: None) as server:
         future = FixedResolver(server.address).handle("counter").increment.remote()
         with pytest.raises(TimeoutError, match=r"counter.increment has not returned within 0.05 s"):

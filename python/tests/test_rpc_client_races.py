@@ -109,7 +109,7 @@ class Intruder:
         self.lock.release()
 
 
-def test_what_is_lost_while_others_connect_is_looked_after(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_lost_while_others_connect_is_restored(monkeypatch: pytest.MonkeyPatch) -> None:
     future, stage, second = future_of(), Stage(), Stage()
     channel = channel_on(stage)
     assert channel.send(future, False)

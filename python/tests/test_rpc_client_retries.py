@@ -35,7 +35,7 @@ def server() -> Iterator[Scripted]:
 
 
 class Breaks:
-    """Breaks the connection at a point of the first `times` calls, and restarts the server if told so."""
+    """Breaks the connection at a point of the first `times` calls, and restarts the server if asked to."""
 
     def __init__(self, point: str, restarts: bool = False, times: int = 1) -> None:
         self.point, self.restarts, self.left = point, restarts, times
@@ -110,7 +110,7 @@ def test_same_incarnation_runs_it_once(server: Scripted, point: str, times: int)
 @pytest.mark.parametrize(
     ("name", "options", "by_server", "again"),
     [
-        ("nothing said", RpcOptions(), False, 0),
+        ("no option", RpcOptions(), False, 0),
         ("idempotent", RpcOptions(idempotent=True), False, 1),
         ("retries", RpcOptions(retries=1), False, 1),
         ("the method is idempotent", RpcOptions(), True, 1),
@@ -146,7 +146,7 @@ def test_retries_are_counted(server: Scripted) -> None:
     assert handle.options(retries=0).increment(1) == 4
 
 
-def test_a_retry_that_is_refused_does_not_hide_that_the_call_may_have_run(server: Scripted) -> None:  # 28
+def test_a_retry_that_is_rejected_does_not_hide_that_the_call_may_have_run(server: Scripted) -> None:  # 28
     breaks = Breaks("before its reply", restarts=True)
 
     def then_refused(server: Scripted, call: actor_pb2.Call) -> actor_pb2.Reply | None:
@@ -323,7 +323,7 @@ def test_rejections(
     assert server.runs == []
 
 
-def test_refused_calls_keep_their_order(server: Scripted) -> None:
+def test_rejected_calls_keep_their_order(server: Scripted) -> None:
     def on_call(server: Scripted, call: actor_pb2.Call) -> actor_pb2.Reply | None:
         if call.seq > 100 and call.attempt == 0:
             return server.rejection(call, StoppingError("the server is shutting down"))

@@ -84,7 +84,7 @@ def problem(name: str, *args: Any, **kwargs: Any) -> str:
         ("of_class", "one", "want int, got string"),
     ],
 )
-def test_what_surely_does_not_fit_is_refused(name: str, value: Any, want: str) -> None:
+def test_what_surely_does_not_fit_is_rejected(name: str, value: Any, want: str) -> None:
     assert problem(name, value) == f"args[0]: {want}"
 
 
@@ -129,7 +129,7 @@ def test_the_number_comes_first() -> None:
     assert problem("count", "one", "two", "three") == ": takes 1 to 2 arguments, got 3"
 
 
-def test_a_refused_call_does_not_run() -> None:
+def test_a_rejected_call_does_not_run() -> None:
     typed = Typed()
     with LocalCluster() as cluster, ActorServer(cluster) as server, Caller(server.address) as caller:
         server.register("counter", typed)

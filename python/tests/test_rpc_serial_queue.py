@@ -57,7 +57,7 @@ def test_a_slow_method_does_not_hold_up_its_connection(
             assert slow.result()
 
 
-def test_a_malformed_frame_is_refused_by_an_actors_thread(
+def test_a_malformed_frame_is_rejected_by_an_actors_thread(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with receivers(monkeypatch) as seen, RawPeer(served.server.address) as peer:

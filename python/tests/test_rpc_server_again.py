@@ -84,7 +84,7 @@ def test_what_a_broken_connection_still_has_is_ignored(counter: Counter, caller:
 
 
 @pytest.mark.usefixtures("counter")
-def test_an_old_copy_of_a_refused_call_does_not_run(caller: Caller) -> None:
+def test_an_old_copy_of_a_rejected_call_does_not_run(caller: Caller) -> None:
     later = Connection.open(caller.address, caller.settings)
     try:
         data, _ = encode_args(1, (1,), {})
@@ -103,7 +103,7 @@ def test_an_old_copy_of_a_refused_call_does_not_run(caller: Caller) -> None:
 
 
 @pytest.mark.usefixtures("counter")
-def test_a_refused_call_may_be_sent_again(server: ActorServer, caller: Caller) -> None:
+def test_a_rejected_call_may_be_sent_again(server: ActorServer, caller: Caller) -> None:
     refused = caller.send("later", "add", 5)
     with pytest.raises(UnknownActorError):
         refused.result()

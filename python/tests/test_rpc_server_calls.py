@@ -143,7 +143,7 @@ def test_bytes_that_are_no_arguments(counter: Counter, caller: Caller, data: byt
 
 
 @pytest.mark.usefixtures("counter")
-def test_pickles_are_refused_before_they_are_read(caller: Caller) -> None:
+def test_pickles_are_rejected_before_they_are_read(caller: Caller) -> None:
     with pytest.raises(DeniedError, match="pickle is refused"):
         caller.call("counter", "echo", args=b"cposix\nsystem\n(S'false'\ntR.", codec=actor_pb2.CODEC_PICKLE)
 

@@ -162,7 +162,7 @@ def test_where_its_module_is_missing_there_will_be_no_actor(
     assert client.create_actor(Counter, name="actor").increment() == 1, "its job was in the way"
 
 
-def test_a_constructor_that_raises_is_told_to_the_creator(client: Client, tmp_path: Path) -> None:
+def test_a_constructor_that_raises_is_reported_to_the_creator(client: Client, tmp_path: Path) -> None:
     with pytest.raises(ActorCreationError) as caught:
         client.create_actor(Counter, fail_if=str(tmp_path), name="bad")
     err = caught.value
@@ -200,7 +200,7 @@ def test_an_actor_that_failed_frees_its_name(tmp_path: Path) -> None:
         assert client.create_actor(Counter, name="counter").increment() == 1
 
 
-def test_what_cannot_travel_is_refused(client: Client) -> None:
+def test_what_cannot_travel_is_rejected(client: Client) -> None:
     with pytest.raises(PickleError, match="lock"):
         client.create_actor(Counter, threading.Lock(), name="counter")
     counter = client.create_actor(Counter, name="counter")
