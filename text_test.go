@@ -323,7 +323,7 @@ func mayUse() map[string]string {
 		"has read no assignment":                 operator,
 		"nor an assignment":                      operator,
 		"get generation":                         operator,
-		"refuses a write for another generation": operator,
+		"rejects a write for another generation": operator,
 		"which generations need":                 operator,
 		"that nothing uses":                      offer,
 		"TPU API":                                offer,

@@ -127,7 +127,7 @@ func (b actorBench) clusterLife(python string) error {
 	if err != nil {
 		return err
 	}
-	end, err := clusterBench{b.bench}.watched(dir)
+	end, err := clusterBench(b).watched(dir)
 	if err != nil {
 		return err
 	}

@@ -28,15 +28,15 @@ type gate struct {
 
 	reads map[string]reading // by slice, of those that the last plan doubted
 
-	mu      sync.Mutex
-	waiting []*call
-	arrived chan struct{}       // told of each call that comes to wait
-	refused map[string]*refused // slices whose last Create was rejected, by name
-	owners  map[schema.Address]*refused
+	mu       sync.Mutex
+	waiting  []*call
+	arrived  chan struct{}        // told of each call that comes to wait
+	rejected map[string]*rejected // slices whose last Create was rejected, by name
+	owners   map[schema.Address]*rejected
 }
 
 // rejected is what the last rejection said.
-type refused struct {
+type rejected struct {
 	cause    Cause
 	zone     string
 	accepted time.Time // when the creation after it was
@@ -58,7 +58,7 @@ type call struct {
 func newGate(p providers.Provider, watch gateWatch, now func() time.Time) *gate {
 	return &gate{
 		Provider: p, watch: watch, now: now,
-		arrived: make(chan struct{}, 1), reads: map[string]reading{}, refused: map[string]*refused{}, owners: map[schema.Address]*refused{},
+		arrived: make(chan struct{}, 1), reads: map[string]reading{}, rejected: map[string]*rejected{}, owners: map[schema.Address]*rejected{},
 	}
 }
 
@@ -187,25 +187,25 @@ func (g *gate) Create(ctx context.Context, spec schema.SliceSpec) error {
 		g.watch.created(&spec, err)
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		g.refuse(&spec, err)
+		g.reject(&spec, err)
 		return err
 	})
 }
 
 // reject notes what a creation said. One that was accepted says nothing of what
 // will come of it: the next may be rejected again.
-func (g *gate) refuse(spec *schema.SliceSpec, err error) {
-	was := g.refused[spec.Name]
+func (g *gate) reject(spec *schema.SliceSpec, err error) {
+	was := g.rejected[spec.Name]
 	switch {
 	case err != nil:
-		r := &refused{cause: causeOf(providers.KindOf(err)), zone: spec.Zone}
+		r := &rejected{cause: causeOf(providers.KindOf(err)), zone: spec.Zone}
 		if r.cause == CauseOther || r.cause == CauseRate || r.cause == CausePreempted {
 			r.zone = "" // which has nothing to do with it
 		}
-		g.refused[spec.Name], g.owners[spec.Owner] = r, r
+		g.rejected[spec.Name], g.owners[spec.Owner] = r, r
 	case was == nil:
 	case was.cause == CauseRate || was.cause == CauseOther:
-		delete(g.refused, spec.Name)
+		delete(g.rejected, spec.Name)
 		delete(g.owners, spec.Owner)
 	case was.accepted.IsZero():
 		was.accepted = g.now()
@@ -217,11 +217,11 @@ func (g *gate) refuse(spec *schema.SliceSpec, err error) {
 func (g *gate) placed(spec *schema.SliceSpec) time.Time {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	r := g.refused[spec.Name]
+	r := g.rejected[spec.Name]
 	if r == nil {
 		return time.Time{}
 	}
-	delete(g.refused, spec.Name)
+	delete(g.rejected, spec.Name)
 	delete(g.owners, spec.Owner)
 	return r.accepted
 }
@@ -250,7 +250,7 @@ func (g *gate) Update(ctx context.Context, spec schema.SliceSpec) error {
 func (g *gate) rejection(name string) (Cause, string, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if r := g.refused[name]; r != nil {
+	if r := g.rejected[name]; r != nil {
 		return r.cause, r.zone, true
 	}
 	return "", "", false

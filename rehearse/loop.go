@@ -18,15 +18,15 @@ import (
 const (
 	// react is how soon a step follows something that happened, or an action.
 	react = 3 * time.Second
-	// waitingLook is the time without a look while anything waits; it doubles
+	// waitingPoll is the time without a look while anything waits; it doubles
 	// as long as looks bring nothing, up to waitingMost.
-	waitingLook = 45 * time.Second
+	waitingPoll = 45 * time.Second
 	waitingMost = 3 * time.Minute
-	// silenceTells is for how long a host that has just died is watched closely:
+	// silenceLasts is for how long a host that has just died is watched closely:
 	// its silence has to be seen a few times.
-	silenceTells = time.Minute
-	// quietLook is the same while all is well.
-	quietLook = 10 * time.Minute
+	silenceLasts = time.Minute
+	// steadyPoll is the same while all is well.
+	steadyPoll = 10 * time.Minute
 )
 
 // lineage is that of every rehearsal's state, so that slices have the same names
@@ -43,7 +43,7 @@ type rehearsal struct {
 	store    *memory
 	fleet    *fleet
 	oracle   *oracle
-	books    *books
+	books    *accounts
 	gate     *gate
 	offers   []schema.Market
 
@@ -133,7 +133,7 @@ func (r *rehearsal) step(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
-	r.books.look(r.clock.Now(), r.stepper.Document())
+	r.books.observe(r.clock.Now(), r.stepper.Document())
 	return nil
 }
 
@@ -150,7 +150,7 @@ func (r *rehearsal) until(ctx context.Context, end time.Time, done func() bool) 
 		if err := r.step(ctx); err != nil {
 			return err
 		}
-		r.tell()
+		r.reportProgress()
 		r.sleep(end)
 		if every := r.cfg.Restarts; every > 0 && r.clock.Now().Sub(r.oracle.led) >= every {
 			if err := r.lead(ctx); err != nil {
@@ -201,16 +201,16 @@ func (r *rehearsal) patience() time.Duration {
 	switch {
 	case r.failed != nil, r.acted, p == nil:
 		return react
-	case now.Sub(r.fleet.lastLoss()) < silenceTells:
+	case now.Sub(r.fleet.lastLoss()) < silenceLasts:
 		return 2 * react
 	case waits:
-		look := min(waitingLook<<min(r.idle/4, 2), waitingMost)
-		if until := p.Wake.Sub(now); !p.Wake.IsZero() && until < waitingLook {
+		look := min(waitingPoll<<min(r.idle/4, 2), waitingMost)
+		if until := p.Wake.Sub(now); !p.Wake.IsZero() && until < waitingPoll {
 			return max(until, time.Second)
 		}
 		return look
 	}
-	return quietLook
+	return steadyPoll
 }
 
 // done ends a job whose work is all done, unless it was interrupted before.
@@ -221,8 +221,8 @@ func (r *rehearsal) done(addr schema.Address, key gangKey) {
 	}
 }
 
-// tell reports progress.
-func (r *rehearsal) tell() {
+// reportProgress reports progress.
+func (r *rehearsal) reportProgress() {
 	if r.cfg.Progress != nil {
 		r.cfg.Progress(r.progress())
 	}

@@ -29,7 +29,7 @@ type memory struct {
 	hosts   map[string]*reporting // by key
 	keys    []string              // of both, in order
 	last    store.Generation
-	looks   int64 // lists so far
+	lists   int64 // lists so far
 	version int64 // of the last report of any host that changed
 }
 
@@ -72,9 +72,9 @@ func (m *memory) beat(r *reporting) {
 	if len(m.hosts) <= fewHosts {
 		every = 1
 	}
-	if r.lives && m.looks-r.beaten >= every {
+	if r.lives && m.lists-r.beaten >= every {
 		r.beats++
-		r.beaten = m.looks
+		r.beaten = m.lists
 	}
 }
 
@@ -91,7 +91,7 @@ func (m *memory) report(r state.HostReport) {
 	}
 	was.report, was.lives = r, true
 	m.version++ // no generation comes again, also where a report was removed
-	was.version, was.beaten = m.version, m.looks
+	was.version, was.beaten = m.version, m.lists
 }
 
 // silence ends a host's heartbeats; what it last said stays.
@@ -187,7 +187,7 @@ func (m *memory) List(ctx context.Context, prefixes ...string) ([]store.Attrs, e
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if slices.Contains(prefixes, store.HostsPrefix) {
-		m.looks++
+		m.lists++
 	}
 	found := make([]store.Attrs, 0, len(m.keys))
 	for _, prefix := range prefixes {
@@ -218,7 +218,7 @@ func (m *memory) Delete(ctx context.Context, key string) error {
 	defer m.mu.Unlock()
 	if r := m.hosts[key]; r != nil && r.lives {
 		m.version++
-		r.version, r.beaten = m.version, m.looks
+		r.version, r.beaten = m.version, m.lists
 		return nil
 	}
 	delete(m.objects, key)

@@ -135,7 +135,7 @@ func losses(spent map[entry]time.Duration) []Loss {
 }
 
 // sum adds what capacity was used to a report.
-func (b *books) sum(out *Report) {
+func (b *accounts) sum(out *Report) {
 	for key, u := range b.used {
 		out.Capacity = append(out.Capacity, Usage{
 			Zone: key.zone, Type: key.kind, Preemptible: key.preemptible, HostHours: rounded(u.hostHours), ChipHours: rounded(u.chipHours),

@@ -37,7 +37,7 @@ func BuiltIn(name string) (Scenario, bool) {
 		w.Maintenance = 30 * 24 * time.Hour
 		w.CreatePreempted, w.LateFailures = cloud.Of(0.01), cloud.Of(0.01)
 		w.DeadHosts, w.BadHosts = cloud.Of(0.001), cloud.Of(0.001)
-		w.OddEnds, w.StuckDeletions = cloud.Of(0.1), cloud.Of(0.01)
+		w.OtherEndStates, w.StuckDeletions = cloud.Of(0.1), cloud.Of(0.01)
 		s.Cloud.API = cloud.API{FailureRate: 0.001}
 		s.Cloud.Stockouts = nights()
 	case ScenarioStormy:
@@ -45,7 +45,7 @@ func BuiltIn(name string) (Scenario, bool) {
 		w.Maintenance = 10 * 24 * time.Hour
 		w.CreatePreempted, w.LateFailures = cloud.Of(0.1), cloud.Of(0.05)
 		w.DeadHosts, w.BadHosts = cloud.Of(0.01), cloud.Of(0.005)
-		w.OddEnds, w.Lies, w.StuckDeletions = cloud.Of(0.3), cloud.Of(0.1), cloud.Of(0.1)
+		w.OtherEndStates, w.StaleStates, w.StuckDeletions = cloud.Of(0.3), cloud.Of(0.1), cloud.Of(0.1)
 		s.Cloud.API = cloud.API{FailureRate: 0.01, LostReplies: 0.002, UnreachableRate: 0.01, ListFaultRate: 0.002}
 		s.Cloud.Stockouts = storms()
 	default:

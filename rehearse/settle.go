@@ -72,8 +72,8 @@ func (r *rehearsal) unsettled() string {
 // cannotBe reports whether a job waits for capacity or quota that the scenario does not
 // have.
 func (r *rehearsal) cannotBe(addr schema.Address) bool {
-	cause, _, refused := r.gate.rejectionOf(addr)
-	return refused && (cause == CauseCapacity || cause == CauseQuota || cause == CauseReservation)
+	cause, _, rejected := r.gate.rejectionOf(addr)
+	return rejected && (cause == CauseCapacity || cause == CauseQuota || cause == CauseReservation)
 }
 
 // waitsForOthers reports whether it is the configuration that has a job wait: for

@@ -71,9 +71,9 @@ func conditionsOf(seed uint64, lasts time.Duration) cloud.Scenario {
 		Conditions: cloud.Conditions{
 			Provisioning: minutes(1, 6), Boot: minutes(1, 3), BootSpread: minutes(0, 2), OperationLag: minutes(0, 10),
 			Deletion: minutes(1, 4), StockoutAfter: minutes(0, 5),
-			Preemption: 36 * time.Hour, Notice: cloud.Of(0.6), OddEnds: cloud.Of(0.2), Lies: cloud.Of(0.1),
+			Preemption: 36 * time.Hour, Notice: cloud.Of(0.6), OtherEndStates: cloud.Of(0.2), StaleStates: cloud.Of(0.1),
 			Maintenance: 20 * 24 * time.Hour, LateFailures: cloud.Of(0.02), CreatePreempted: cloud.Of(0.02),
-			DeadHosts: cloud.Of(0.002), BadHosts: cloud.Of(0.002), VagueFor: minutes(0, 3),
+			DeadHosts: cloud.Of(0.002), BadHosts: cloud.Of(0.002), UnknownHealthFor: minutes(0, 3),
 			StuckDeletions: cloud.Of(0.02), Lingering: cloud.Of(0.1),
 		},
 	}

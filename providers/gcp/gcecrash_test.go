@@ -72,7 +72,7 @@ func (f failure) arm(s *computeService) (hit func() bool) {
 		return true
 	}
 	s.do(func() {
-		s.refuse = func(method string) *computeFail {
+		s.reject = func(method string) *computeFail {
 			if isChange(method) {
 				changes++
 			}
@@ -93,7 +93,7 @@ func (f failure) arm(s *computeService) (hit func() bool) {
 	return func() bool { return dead }
 }
 
-func (s *computeService) disarm() { s.do(func() { s.refuse, s.lose = nil, nil }) }
+func (s *computeService) disarm() { s.do(func() { s.reject, s.lose = nil, nil }) }
 
 func inventoryOf(t *testing.T, p *Provider) map[string]schema.SliceStatus {
 	t.Helper()

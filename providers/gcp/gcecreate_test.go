@@ -105,7 +105,7 @@ func TestComputeGroupFailsAtAnyStage(t *testing.T) {
 				p := s.provider(t, time.Now)
 				spec := gcetest.Spec("many", gcetest.OfTPU("v6e-16", 4), gcetest.FlexStart)
 				s.slow[method] = late
-				s.refuse = func(called string) *computeFail {
+				s.reject = func(called string) *computeFail {
 					if called == method && !late {
 						return &computeFail{403, "quotaExceeded", "Quota 'X' exceeded.  Limit: 0.0 in region us-west4."}
 					}

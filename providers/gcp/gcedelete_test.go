@@ -78,14 +78,14 @@ func TestComputeStuckDeletionIsAskedForAgain(t *testing.T) {
 	}
 }
 
-func TestComputeDeletionThatIsRefusedIsAnError(t *testing.T) {
+func TestComputeDeletionThatIsRejectedIsAnError(t *testing.T) {
 	for name, spec := range map[string]schema.SliceSpec{"one machine": gcetest.Spec("one"), "group": gcetest.Spec("many", gcetest.OfTPU("v6e-16", 4))} {
 		t.Run(name, func(t *testing.T) {
 			s := newComputeService(t)
 			p := s.provider(t, time.Now)
 			carry(t, p, spec)
 			s.do(func() {
-				s.refuse = func(method string) *computeFail {
+				s.reject = func(method string) *computeFail {
 					if method == "instances.delete" || method == "groups.delete" {
 						return &computeFail{403, "forbidden", "Required 'compute.instances.delete' permission"}
 					}

@@ -43,7 +43,7 @@ type computeService struct {
 	perPage     int
 	calls       []string                         // methods, in order
 	bodies      map[string][]proto.Message       // of the inserts, by method
-	refuse      func(method string) *computeFail // instead of carrying the call out
+	reject      func(method string) *computeFail // instead of carrying the call out
 	lose        func(method string) bool         // the answer
 }
 
@@ -135,8 +135,8 @@ func (s *computeService) serve(w http.ResponseWriter, r *http.Request, method st
 	defer s.mu.Unlock()
 	s.calls = append(s.calls, method)
 	var fail *computeFail
-	if s.refuse != nil {
-		fail = s.refuse(method)
+	if s.reject != nil {
+		fail = s.reject(method)
 	}
 	var answer proto.Message
 	if fail == nil {

@@ -119,7 +119,7 @@ func TestComputeListsThatFailAreErrors(t *testing.T) {
 			t.Run(fmt.Sprintf("%s %d", method, test.fail.status), func(t *testing.T) {
 				s, p, _ := stocked(t)
 				s.do(func() {
-					s.refuse = func(called string) *computeFail {
+					s.reject = func(called string) *computeFail {
 						if called == method {
 							return &test.fail
 						}
@@ -142,7 +142,7 @@ func TestComputeListThatFailsOnceIsReadAgain(t *testing.T) {
 	s, p, names := stocked(t)
 	failed := map[string]bool{}
 	s.do(func() {
-		s.refuse = func(method string) *computeFail {
+		s.reject = func(method string) *computeFail {
 			if !failed[method] {
 				failed[method] = true
 				return &computeFail{http.StatusBadGateway, "", "try again"}
@@ -240,7 +240,7 @@ func TestComputeMarksThatCannotBeRead(t *testing.T) {
 
 func TestComputeListEndsWithItsContext(t *testing.T) {
 	s, p, _ := stocked(t)
-	s.do(func() { s.refuse = func(string) *computeFail { return &computeFail{503, "", "later"} } })
+	s.do(func() { s.reject = func(string) *computeFail { return &computeFail{503, "", "later"} } })
 	ctx, cancel := contextWithCause(t)
 	cancel(errors.New("leaving"))
 	if _, err := p.Inventory(ctx, "stack-a"); err == nil || !strings.Contains(err.Error(), "leaving") {

@@ -145,9 +145,9 @@ func TestComputeFlexStartGroupIsResizedByARequest(t *testing.T) {
 	}
 }
 
-func TestComputeFlexStartGroupWhereResizeRequestsAreRefused(t *testing.T) {
+func TestComputeFlexStartGroupWhereResizeRequestsAreRejected(t *testing.T) {
 	s := newComputeService(t)
-	s.refuse = func(method string) *computeFail {
+	s.reject = func(method string) *computeFail {
 		if method == "resizes.insert" {
 			return &computeFail{400, "invalid", "Creating resize requests for managed instance group with TPU is not allowed."}
 		}
@@ -158,7 +158,7 @@ func TestComputeFlexStartGroupWhereResizeRequestsAreRefused(t *testing.T) {
 	if size := s.groups["us-west4-a/many"].GetTargetSize(); size != 4 {
 		t.Errorf("the group is to have %d machines, want 4", size)
 	}
-	s.do(func() { s.refuse = nil })
+	s.do(func() { s.reject = nil })
 	discard(t, s, s.provider(t, time.Now), spec)
 }
 

@@ -195,7 +195,7 @@ func TestImportTwice(t *testing.T) {
 	}
 }
 
-func TestImportRefuses(t *testing.T) {
+func TestImportRejects(t *testing.T) {
 	const id = "us-west4-a/old"
 	for _, test := range []struct {
 		name string

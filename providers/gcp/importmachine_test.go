@@ -81,8 +81,8 @@ func TestImportInstance(t *testing.T) {
 			m := newManual(t)
 			m.machine(t, "old")
 			_, err := m.provider.Import(t.Context(), test.id, wanted(test.spec))
-			if refused, ok := errors.AsType[*providers.Error](err); !ok || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("got %v (%v), want %q", err, refused, test.want)
+			if rejected, ok := errors.AsType[*providers.Error](err); !ok || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v (%v), want %q", err, rejected, test.want)
 			}
 		})
 	}

@@ -146,7 +146,7 @@ func TestServiceThatLimits(t *testing.T) {
 	s := newTPUService(t)
 	now := time.Unix(0, 0)
 	p := s.provider(t, func(c *Config) { c.Now = func() time.Time { return now } })
-	s.refuse = func(method string) error {
+	s.reject = func(method string) error {
 		if method == "CreateNode" {
 			return status.Error(codes.ResourceExhausted, "Quota exceeded for quota metric 'CreateNode requests' and limit 'CreateNode requests per minute'")
 		}
@@ -158,7 +158,7 @@ func TestServiceThatLimits(t *testing.T) {
 		t.Errorf("the service was asked %d times", got)
 	}
 	now = now.Add(time.Minute)
-	s.do(func() { s.refuse = nil })
+	s.do(func() { s.reject = nil })
 	if err := p.Create(t.Context(), tpuSpec("two")); err != nil {
 		t.Error(err)
 	}

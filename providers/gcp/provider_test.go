@@ -68,10 +68,10 @@ func TestOperationThatCannotBeAskedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.do(func() {
-		s.refuse = func(string) error { return status.Error(codes.ResourceExhausted, "per minute") }
+		s.reject = func(string) error { return status.Error(codes.ResourceExhausted, "per minute") }
 	})
 	wantKind(t, p.Create(t.Context(), spec), schema.ErrorRate)
-	s.do(func() { s.refuse = nil })
+	s.do(func() { s.reject = nil })
 	s.end(status.Error(codes.ResourceExhausted, "no more capacity in the zone"))
 	wantKind(t, p.Create(t.Context(), spec), schema.ErrorCapacity)
 }

@@ -73,7 +73,7 @@ func TestCallsAreBoundedAndRouted(t *testing.T) {
 func TestReadsEndWithTheContext(t *testing.T) {
 	s := newTPUService(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	s.refuse = func(string) error {
+	s.reject = func(string) error {
 		cancel()
 		return status.Error(codes.Unavailable, "down")
 	}

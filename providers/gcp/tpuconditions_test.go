@@ -165,8 +165,8 @@ func TestTPUConditionsOfLife(t *testing.T) {
 		cause      schema.ErrorKind
 	}{
 		"preempted":                    {happens: preempt, cause: schema.ErrorPreempted},
-		"preempted into another state": {conditions: cloud.Conditions{OddEnds: cloud.Of(1)}, happens: preempt, cause: schema.ErrorPreempted},
-		"preempted and shown as ready": {conditions: cloud.Conditions{Lies: cloud.Of(1)}, happens: preempt, cause: schema.ErrorPreempted},
+		"preempted into another state": {conditions: cloud.Conditions{OtherEndStates: cloud.Of(1)}, happens: preempt, cause: schema.ErrorPreempted},
+		"preempted and shown as ready": {conditions: cloud.Conditions{StaleStates: cloud.Of(1)}, happens: preempt, cause: schema.ErrorPreempted},
 		"preempted during create": {
 			conditions: cloud.Conditions{CreatePreempted: cloud.Of(1)}, happens: func(*tpuWorld) {}, cause: schema.ErrorPreempted,
 		},

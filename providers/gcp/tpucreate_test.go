@@ -231,7 +231,7 @@ func TestAdoptionOfWhatIsGone(t *testing.T) {
 	s := newTPUService(t)
 	s.setNode("one", nodeOf(t, tpuSpec("one")))
 	s.lose = func(string) error { return nil }
-	s.refuse = func(method string) error {
+	s.reject = func(method string) error {
 		if method == "GetQueuedResource" {
 			clear(s.nodes)
 		}
@@ -277,7 +277,7 @@ func TestCreateWithoutAnswer(t *testing.T) {
 	s := newTPUService(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cause := errors.New("the lease is lost")
-	s.refuse = func(string) error {
+	s.reject = func(string) error {
 		cancel(cause)
 		return status.Error(codes.Canceled, "cancelled")
 	}

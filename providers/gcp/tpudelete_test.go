@@ -21,9 +21,9 @@ func TestDelete(t *testing.T) {
 
 // deleteCase is what is there when a slice is deleted, and what that comes to.
 type deleteCase struct {
-	there   func(*tpuService)
-	refused bool
-	want    string // the one call that changes something; "": there is none
+	there    func(*tpuService)
+	rejected bool
+	want     string // the one call that changes something; "": there is none
 }
 
 func (test deleteCase) run(t *testing.T) {
@@ -32,7 +32,7 @@ func (test deleteCase) run(t *testing.T) {
 	p := s.provider(t)
 	for range 2 { // it is the same to do it again
 		err := p.Delete(t.Context(), schema.SliceSpec{Stack: "stack-a", Name: "one"})
-		if test.refused {
+		if test.rejected {
 			wantKind(t, err, schema.ErrorPermission, "left alone")
 		} else if err != nil {
 			t.Fatal(err)
@@ -92,20 +92,20 @@ func deleteCases(t *testing.T) map[string]deleteCase {
 			s.queue("one").State.State = tpuapi.QueuedResourceState_DELETING
 		}, want: "DeleteQueuedResource"},
 		"nothing":              {there: func(*tpuService) {}},
-		"another stack's node": {there: func(s *tpuService) { s.setNode("one", nodeOf(t, tpuSpec("one", stackB))) }, refused: true},
+		"another stack's node": {there: func(s *tpuService) { s.setNode("one", nodeOf(t, tpuSpec("one", stackB))) }, rejected: true},
 		"another stack's queued resource": {there: func(s *tpuService) {
 			s.setQueued("one", queuedOf(t, tpuSpec("one", stackB)))
-		}, refused: true},
-		"an unlabelled node":            {there: func(s *tpuService) { s.setNode("one", &tpuapi.Node{State: tpuapi.Node_READY}) }, refused: true},
-		"an unlabelled queued resource": {there: func(s *tpuService) { s.setQueued("one", &tpuapi.QueuedResource{}) }, refused: true},
+		}, rejected: true},
+		"an unlabelled node":            {there: func(s *tpuService) { s.setNode("one", &tpuapi.Node{State: tpuapi.Node_READY}) }, rejected: true},
+		"an unlabelled queued resource": {there: func(s *tpuService) { s.setQueued("one", &tpuapi.QueuedResource{}) }, rejected: true},
 		"a node whose queued resource is another stack's": {there: func(s *tpuService) {
 			s.setNode("one", nodeOf(t, tpuSpec("one")))
 			s.setQueued("one", queuedOf(t, tpuSpec("one", stackB)))
-		}, refused: true},
+		}, rejected: true},
 		"a queued resource whose node is unlabelled": {there: func(s *tpuService) {
 			s.setNode("one", &tpuapi.Node{State: tpuapi.Node_READY})
 			s.setQueued("one", queuedOf(t, tpuSpec("one")))
-		}, refused: true},
+		}, rejected: true},
 		"a node that shares its name with a queued resource of others": {there: func(s *tpuService) {
 			s.setNode("one", nodeOf(t, tpuSpec("one")))
 			q := queuedOf(t, tpuSpec("one"))
@@ -116,7 +116,7 @@ func deleteCases(t *testing.T) map[string]deleteCase {
 			q := queuedOf(t, tpuSpec("one"))
 			q.GetTpu().NodeSpec = append(q.GetTpu().GetNodeSpec(), q.GetTpu().GetNodeSpec()[0])
 			s.setQueued("one", q)
-		}, refused: true},
+		}, rejected: true},
 	}
 }
 
@@ -179,7 +179,7 @@ func TestDeleteThatCannotRead(t *testing.T) {
 		t.Run(method, func(t *testing.T) {
 			s := newTPUService(t)
 			s.setNode("one", nodeOf(t, tpuSpec("one")))
-			s.refuse = func(called string) error {
+			s.reject = func(called string) error {
 				if called == method {
 					return status.Error(codes.Unavailable, "down")
 				}
@@ -201,7 +201,7 @@ func TestDeleteOfWhatGoes(t *testing.T) {
 	} {
 		s := newTPUService(t)
 		there(s)
-		s.refuse = func(called string) error {
+		s.reject = func(called string) error {
 			if called == method {
 				return status.Error(codes.NotFound, "was not found")
 			}

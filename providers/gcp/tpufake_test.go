@@ -45,7 +45,7 @@ type tpuService struct {
 	calls       []string        // methods, in order
 	requests    []proto.Message // that changed something
 	observe     func(ctx context.Context, method string)
-	refuse      func(method string) error // instead of carrying the call out
+	reject      func(method string) error // instead of carrying the call out
 	lose        func(method string) error // instead of the answer
 }
 
@@ -83,8 +83,8 @@ func (s *tpuService) intercept(ctx context.Context, request any, info *grpc.Unar
 	if s.observe != nil {
 		s.observe(ctx, method)
 	}
-	if s.refuse != nil {
-		if err := s.refuse(method); err != nil {
+	if s.reject != nil {
+		if err := s.reject(method); err != nil {
 			return nil, err
 		}
 	}

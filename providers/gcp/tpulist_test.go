@@ -107,7 +107,7 @@ func TestListThatFailsInTheMiddle(t *testing.T) {
 					s.setQueued(name, queuedOf(t, tpuSpec(name)))
 				}
 				seen := 0
-				s.refuse = func(called string) error {
+				s.reject = func(called string) error {
 					if called == method {
 						if seen++; seen > pages {
 							return status.Error(code, "no")
@@ -144,7 +144,7 @@ func TestReadsAreTriedAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newTPUService(t)
 			left := test.times
-			s.refuse = func(string) error {
+			s.reject = func(string) error {
 				if left--; left >= 0 {
 					return status.Error(test.code, "try again")
 				}

@@ -86,7 +86,7 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-func TestUpdateIsRefused(t *testing.T) {
+func TestUpdateIsRejected(t *testing.T) {
 	for name, test := range map[string]struct {
 		there func(*tpuService)
 		kind  schema.ErrorKind

@@ -49,7 +49,7 @@ func (r *Resolver) read(list gcp.MachineList) {
 	before := r.known
 	r.known, r.bad, r.unlisted = map[string][]actorrpc.Endpoint{}, map[string]string{}, map[string]string{}
 	for zone, why := range list.Unlisted {
-		if r.looksAt(zone) {
+		if r.lists(zone) {
 			r.unlisted[zone] = why
 		}
 	}
@@ -57,7 +57,7 @@ func (r *Resolver) read(list gcp.MachineList) {
 		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.Name, b.Name))
 	})
 	for _, m := range list.Machines {
-		if r.looksAt(m.Zone) && cmp.Or(m.Labels[namespaceLabel], defaultNamespace) == r.config.Namespace {
+		if r.lists(m.Zone) && cmp.Or(m.Labels[namespaceLabel], defaultNamespace) == r.config.Namespace {
 			r.readMachine(m)
 		}
 	}
@@ -71,7 +71,7 @@ func (r *Resolver) read(list gcp.MachineList) {
 	}
 }
 
-func (r *Resolver) looksAt(zone string) bool {
+func (r *Resolver) lists(zone string) bool {
 	return len(r.config.Zones) == 0 || slices.Contains(r.config.Zones, zone)
 }
 

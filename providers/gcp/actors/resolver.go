@@ -179,7 +179,7 @@ func (r *Resolver) refresh(ctx context.Context, name string) error {
 	list, err := r.machines.List(ctx)
 	changed, err := r.learn(list, began, err)
 	for _, name := range changed {
-		r.tell(name)
+		r.notify(name)
 	}
 	return err
 }
@@ -202,7 +202,7 @@ func (r *Resolver) learn(list gcp.MachineList, began time.Time, err error) ([]st
 }
 
 // notify calls the watchers, without a lock: they may call the resolver.
-func (r *Resolver) tell(name string) {
+func (r *Resolver) notify(name string) {
 	r.mu.Lock()
 	all := slices.Collect(maps.Values(r.watching))
 	r.mu.Unlock()

@@ -242,5 +242,5 @@ func TestResolverOfFailures(t *testing.T) {
 	gone.does(gone.emulator.Close())
 	r.Forget("counter")
 	gone.finds(r, "counter", "vm:8000")
-	gone.missing(never, "counter", actorrpc.CodeUnavailable, "Google Cloud does not say")
+	gone.missing(never, "counter", actorrpc.CodeUnavailable, "Google Cloud does not list it")
 }

@@ -19,20 +19,20 @@ import (
 
 // Answer is what a service answered, over gRPC, REST, or as the end of an operation.
 type Answer struct {
-	Code   codes.Code // those of REST are translated
-	Reason string     // for programs: "SERVICE_DISABLED", "ZONE_RESOURCE_POOL_EXHAUSTED"
-	Said   string
-	late   bool // by an operation, not by a call
-	after  time.Duration
+	Code    codes.Code // those of REST are translated
+	Reason  string     // for programs: "SERVICE_DISABLED", "ZONE_RESOURCE_POOL_EXHAUSTED"
+	Message string
+	late    bool // by an operation, not by a call
+	after   time.Duration
 }
 
 // AnswerOf reads the answer of a service from an error; false if it has none.
 func AnswerOf(err error) (Answer, bool) {
 	if e, ok := errors.AsType[*OperationError](err); ok {
-		return Answer{Code: codes.Unknown, Reason: e.Code, Said: e.Message, late: true}, true
+		return Answer{Code: codes.Unknown, Reason: e.Code, Message: e.Message, late: true}, true
 	}
 	if e, ok := errors.AsType[*googleapi.Error](err); ok {
-		a := Answer{Code: codeOf(e.Code), Said: e.Message + e.Body}
+		a := Answer{Code: codeOf(e.Code), Message: e.Message + e.Body}
 		for _, item := range e.Errors {
 			a.Reason = cmp.Or(a.Reason, item.Reason)
 		}
@@ -48,7 +48,7 @@ func AnswerOf(err error) (Answer, bool) {
 		return Answer{}, false
 	}
 	_, late := errors.AsType[*LateError](err)
-	a := Answer{Code: s.Code(), Said: s.Message(), late: late}
+	a := Answer{Code: s.Code(), Message: s.Message(), late: late}
 	for _, detail := range s.Details() {
 		switch d := detail.(type) {
 		case *errdetails.ErrorInfo:
@@ -95,7 +95,7 @@ func codeOf(status int) codes.Code {
 // Has reports whether the answer has one of these in its message or its reason.
 func (a Answer) Has(words ...string) bool {
 	for _, each := range words {
-		if strings.EqualFold(a.Reason, each) || strings.Contains(strings.ToLower(a.Said), strings.ToLower(each)) {
+		if strings.EqualFold(a.Reason, each) || strings.Contains(strings.ToLower(a.Message), strings.ToLower(each)) {
 			return true
 		}
 	}
@@ -178,11 +178,11 @@ func (a Answer) unauthenticated() Finding {
 // quota returns which one, where the service does.
 func (a Answer) quota() Finding {
 	which := "a quota"
-	if found := regexp.MustCompile(`(?i)quota(?: limit| metric)? '([^']+)'`).FindStringSubmatch(a.Said); found != nil {
+	if found := regexp.MustCompile(`(?i)quota(?: limit| metric)? '([^']+)'`).FindStringSubmatch(a.Message); found != nil {
 		which = "the quota " + found[1]
 	}
 	where := ""
-	if found := regexp.MustCompile(`in (?:region|zone) ([a-z]+-[a-z0-9-]+)`).FindStringSubmatch(a.Said); found != nil {
+	if found := regexp.MustCompile(`in (?:region|zone) ([a-z]+-[a-z0-9-]+)`).FindStringSubmatch(a.Message); found != nil {
 		where = " in " + found[1]
 	}
 	return Finding{
@@ -194,7 +194,7 @@ func (a Answer) quota() Finding {
 // forbidden returns which API, permission or project it takes.
 func (a Answer) forbidden() Finding {
 	f := Finding{Kind: schema.ErrorPermission}
-	api := cmp.Or(regexp.MustCompile(`[a-z]+\.googleapis\.com`).FindString(strings.ReplaceAll(a.Said, "console.developers.googleapis.com", "")), "of the service")
+	api := cmp.Or(regexp.MustCompile(`[a-z]+\.googleapis\.com`).FindString(strings.ReplaceAll(a.Message, "console.developers.googleapis.com", "")), "of the service")
 	switch {
 	case a.Has("SERVICE_DISABLED", "accessNotConfigured", "has not been used in project"):
 		f.do = fmt.Sprintf("enable the API %s (https://console.cloud.google.com/apis/library/%[1]s, or `gcloud services enable %[1]s`) and wait for some minutes", api)
@@ -213,7 +213,7 @@ func (a Answer) forbidden() Finding {
 
 // Permission is the one that is missing, "" if the service does not state it.
 func (a Answer) Permission() string {
-	return regexp.MustCompile(`\b(?:tpu|compute|iam|resourcemanager|serviceusage)\.[a-z][A-Za-z]*\.[a-z][A-Za-z]*\b`).FindString(a.Said)
+	return regexp.MustCompile(`\b(?:tpu|compute|iam|resourcemanager|serviceusage)\.[a-z][A-Za-z]*\.[a-z][A-Za-z]*\b`).FindString(a.Message)
 }
 
 // RoleOf is a predefined role with a permission.

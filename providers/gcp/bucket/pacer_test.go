@@ -27,8 +27,8 @@ func TestWritesOfOneObjectKeepTheirDistance(t *testing.T) {
 	if took := time.Since(began); took < 2*time.Second {
 		t.Errorf("three writes took %v, want 2s at least", took)
 	}
-	if w.Refused != 0 {
-		t.Errorf("%d writes came too early", w.Refused)
+	if w.Rejected != 0 {
+		t.Errorf("%d writes came too early", w.Rejected)
 	}
 }
 
@@ -41,13 +41,13 @@ func TestSecondWriteWithinASecondIsTriedAgain(t *testing.T) {
 	gen := put(t, one, "state.json", "one", store.Absent)
 	gen = put(t, two, "state.json", "two", gen)
 	for range 10 { // a busy machine may take the second from one to the other
-		if w.Refused > 0 {
+		if w.Rejected > 0 {
 			break
 		}
 		gen = put(t, one, "state.json", "one", gen)
 		gen = put(t, two, "state.json", "two", gen)
 	}
-	if w.Refused == 0 {
+	if w.Rejected == 0 {
 		t.Error("no second write was refused")
 	}
 	wantContent(t, one, "state.json", "two")

@@ -39,7 +39,7 @@ func (c *checker) access(ctx context.Context) bool {
 	open := true
 	for i, api := range []string{"tpu", "compute"} {
 		if errs[i] != nil {
-			open = !c.refused(api, apierror.Interrupted(ctx, errs[i])) && open
+			open = !c.rejected(api, apierror.Interrupted(ctx, errs[i])) && open
 		}
 	}
 	return open
@@ -50,7 +50,7 @@ func (c *checker) computePath(path string) string {
 }
 
 // rejected reports what keeps an API from answering, if that does not pass by itself.
-func (c *checker) refused(api string, err error) bool {
+func (c *checker) rejected(api string, err error) bool {
 	a, _ := apierror.AnswerOf(err)
 	f := apierror.FindingOf(err)
 	_, token := errors.AsType[*auth.Error](err)
@@ -67,7 +67,7 @@ func (c *checker) refused(api string, err error) bool {
 	case a.IsOfProject():
 		c.add(problemAt(ofProject(), "No such project", fmt.Sprintf(
 			"There is no project %q that these credentials may use: the service answers %q. `gcloud projects list` lists those that there are; write the id, not the name or the number.",
-			c.config.Project, clipped(a.Said))))
+			c.config.Project, clipped(a.Message))))
 	case f.Kind == schema.ErrorPermission:
 		c.denied(a)
 	default:
@@ -94,7 +94,7 @@ func (c *checker) credentials(err error) {
 // denied returns which right is missing.
 func (c *checker) denied(a apierror.Answer) {
 	permission := cmp.Or(a.Permission(), "the right to list what is there")
-	c.lacks([]string{permission}, fmt.Sprintf(" The service answers %q; it answers the same if there is no project %s.", clipped(a.Said), c.config.Project))
+	c.lacks([]string{permission}, fmt.Sprintf(" The service answers %q; it answers the same if there is no project %s.", clipped(a.Message), c.config.Project))
 }
 
 // clipped is the beginning of a service's message.
@@ -122,7 +122,7 @@ func (c *checker) lacks(missing []string, more string) {
 	who := c.who()
 	c.add(problemAt(ofProject(), "Permission is missing", fmt.Sprintf(
 		"%s %s missing on project %s for %s. Have its owner grant %s: `gcloud projects add-iam-policy-binding %s --member=%s --role=%s`.%s",
-		strings.Join(missing, ", "), verb, c.config.Project, who.words, strings.Join(roles, " and "), c.config.Project, who.member, roles[0], more)))
+		strings.Join(missing, ", "), verb, c.config.Project, who.text, strings.Join(roles, " and "), c.config.Project, who.member, roles[0], more)))
 }
 
 // needed are permissions that fray cannot do without, of the engines that the

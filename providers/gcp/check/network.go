@@ -13,21 +13,21 @@ import (
 	"github.com/fray-ml/fray/providers/gcp/mark"
 )
 
-// lookedUp is something that wishes name, and those wishes.
-type lookedUp struct {
+// namedPath is something that wishes name, and those wishes.
+type namedPath struct {
 	path string
 	by   []*wish
 }
 
 // gather finds what wishes name, by its path, each once.
-func (c *checker) gather(of func(*wish) []string) []*lookedUp {
-	byPath := map[string]*lookedUp{}
-	var all []*lookedUp
+func (c *checker) gather(of func(*wish) []string) []*namedPath {
+	byPath := map[string]*namedPath{}
+	var all []*namedPath
 	for i := range c.wishes {
 		w := &c.wishes[i]
 		for _, p := range of(w) {
 			if byPath[p] == nil {
-				byPath[p] = &lookedUp{path: p}
+				byPath[p] = &namedPath{path: p}
 				all = append(all, byPath[p])
 			}
 			byPath[p].by = append(byPath[p].by, w)
@@ -37,10 +37,10 @@ func (c *checker) gather(of func(*wish) []string) []*lookedUp {
 }
 
 // absent looks up what wishes name and returns what is provably not there.
-func (c *checker) absent(ctx context.Context, service string, named []*lookedUp) []*lookedUp {
-	var gone []*lookedUp
+func (c *checker) absent(ctx context.Context, service string, named []*namedPath) []*namedPath {
+	var gone []*namedPath
 	var mu sync.Mutex
-	eachAtOnce(c, named, func(l *lookedUp) {
+	eachAtOnce(c, named, func(l *namedPath) {
 		var is struct{}
 		err := c.rest.get(ctx, service, l.path, &is)
 		c.passes(err)
@@ -50,7 +50,7 @@ func (c *checker) absent(ctx context.Context, service string, named []*lookedUp)
 			gone = append(gone, l)
 		}
 	})
-	slices.SortFunc(gone, func(a, b *lookedUp) int { return strings.Compare(a.path, b.path) })
+	slices.SortFunc(gone, func(a, b *namedPath) int { return strings.Compare(a.path, b.path) })
 	return gone
 }
 

@@ -212,7 +212,7 @@ func (c *checker) machineTypes(ctx context.Context, found *placesFound) map[mach
 		for _, zone := range w.zonesOf(schema.EngineGCE) {
 			name, err := machinetype.Of(w.spec)
 			if err != nil {
-				c.add(problemAt(w.atShape(), "Type is not offered", sentenceOf(err)))
+				c.add(problemAt(w.atShape(), "Type is not offered", detailOf(err)))
 			} else if !found.unknown(zone, schema.EngineGCE) {
 				of = append(of, machineIn{name, zone})
 			}
@@ -235,7 +235,7 @@ func (c *checker) machineTypes(ctx context.Context, found *placesFound) map[mach
 }
 
 // detailOf is an error as the detail of a diagnostic.
-func sentenceOf(err error) string {
+func detailOf(err error) string {
 	text := err.Error()
 	return strings.ToUpper(text[:1]) + text[1:] + "."
 }

@@ -83,5 +83,5 @@ func isMissing(err error) bool {
 	if !ok || a.Code != codes.NotFound {
 		return false
 	}
-	return a.Said != "" && (a.Reason != "" || a.Has("not found", "NOT_FOUND", "was not found", "does not exist", "Unknown"))
+	return a.Message != "" && (a.Reason != "" || a.Has("not found", "NOT_FOUND", "was not found", "does not exist", "Unknown"))
 }

@@ -9,14 +9,14 @@ import (
 
 // identity is who the calls are made as.
 type identity struct {
-	words  string // for a message
+	text   string // for a message
 	member string // for a binding of IAM
 }
 
 // who is the identity of the application default credentials, as far as they
 // state themselves: those of a person do not.
 func (c *checker) who() identity {
-	unknown := identity{words: "the account of these credentials", member: "user:YOU@EXAMPLE.COM"}
+	unknown := identity{text: "the account of these credentials", member: "user:YOU@EXAMPLE.COM"}
 	if c.config.Endpoint != "" {
 		return unknown
 	}
@@ -42,5 +42,5 @@ func identityOf(file []byte, unknown identity) identity {
 	if said.Email == "" {
 		return unknown
 	}
-	return identity{words: said.Email, member: "serviceAccount:" + said.Email}
+	return identity{text: said.Email, member: "serviceAccount:" + said.Email}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 func TestProblem(t *testing.T) {
-	refused := &url.Error{Op: "Get", URL: "http://bucket", Err: errors.New("connection refused")}
+	rejected := &url.Error{Op: "Get", URL: "http://bucket", Err: errors.New("connection refused")}
 	for _, test := range []struct {
 		name  string
 		fails time.Duration // until then
@@ -36,7 +36,7 @@ func TestProblem(t *testing.T) {
 				}
 				err := ServicePace().Retry(ctx, func() error {
 					if time.Since(began) < test.fails {
-						return refused
+						return rejected
 					}
 					return nil
 				})
@@ -46,8 +46,8 @@ func TestProblem(t *testing.T) {
 				if (said != nil) != test.told {
 					t.Fatalf("told: %v, want that something is: %v", said, test.told)
 				}
-				if test.told && (!errors.Is(said, refused) || after > noticeAfter) {
-					t.Errorf("told after %v: %v, want %v within %v", after, said, refused, noticeAfter)
+				if test.told && (!errors.Is(said, rejected) || after > noticeAfter) {
+					t.Errorf("told after %v: %v, want %v within %v", after, said, rejected, noticeAfter)
 				}
 			})
 		})

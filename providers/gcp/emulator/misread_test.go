@@ -101,10 +101,10 @@ func TestWrongListsEnd(t *testing.T) {
 	if names := w.listed(); len(names) != 1 {
 		t.Errorf("without a wrong list it lists %v", names)
 	}
-	for _, refused := range []error{
+	for _, rejected := range []error{
 		c.MisreadList("made up", "", "", 0, 0), c.MisreadList(cloud.ListEmpty, "made up", "", 0, 0), c.MisreadList(cloud.ListZone, "", "made-up", 0, 0),
 	} {
-		if refused == nil {
+		if rejected == nil {
 			t.Error("what does not exist was taken")
 		}
 	}

@@ -35,7 +35,7 @@ func TestStockoutIsTheOperationsError(t *testing.T) {
 	w.gone("b")
 }
 
-func TestQuotaIsRefusedAtOnce(t *testing.T) {
+func TestQuotaIsRejectedAtOnce(t *testing.T) {
 	w := newWorld(t, cloud.Scenario{Quotas: []cloud.Quota{{Region: "us-west4", Type: "v5litepod", Tier: cloud.TierSpot, Limit: 16}}})
 	w.made("a", spot())
 	_, err := w.tpu.CreateNode(t.Context(), &tpuapi.CreateNodeRequest{Parent: parent, NodeId: "b", Node: spot()})

@@ -63,7 +63,7 @@ func TestPreemptionWithNotice(t *testing.T) {
 }
 
 func TestPreemptedNodeIsNotAlwaysPREEMPTED(t *testing.T) {
-	w := newWorld(t, cloud.Scenario{Conditions: cloud.Conditions{OddEnds: cloud.Of(1)}})
+	w := newWorld(t, cloud.Scenario{Conditions: cloud.Conditions{OtherEndStates: cloud.Of(1)}})
 	dead := []tpuapi.Node_State{
 		tpuapi.Node_TERMINATED, tpuapi.Node_STOPPED, tpuapi.Node_STOPPING, tpuapi.Node_HIDDEN, tpuapi.Node_UNKNOWN,
 	}
@@ -87,7 +87,7 @@ func TestPreemptedNodeIsNotAlwaysPREEMPTED(t *testing.T) {
 }
 
 func TestPreemptedNodeShownREADYForAWhile(t *testing.T) {
-	w := newWorld(t, cloud.Scenario{Conditions: cloud.Conditions{Lies: cloud.Of(1), LieFor: cloud.Range{Min: time.Hour, Max: time.Hour}}})
+	w := newWorld(t, cloud.Scenario{Conditions: cloud.Conditions{StaleStates: cloud.Of(1), StaleFor: cloud.Range{Min: time.Hour, Max: time.Hour}}})
 	w.made("a", spot())
 	w.preempt("a", false)
 	w.want("a", tpuapi.Node_READY)
@@ -151,7 +151,7 @@ func TestReadyNodeWithDeadHosts(t *testing.T) {
 }
 
 func TestReadyNodeWithoutHealthAndEndpoints(t *testing.T) {
-	w := newWorld(t, cloud.Scenario{Conditions: cloud.Conditions{VagueFor: cloud.Range{Min: time.Hour, Max: time.Hour}}})
+	w := newWorld(t, cloud.Scenario{Conditions: cloud.Conditions{UnknownHealthFor: cloud.Range{Min: time.Hour, Max: time.Hour}}})
 	node := w.made("a", spot())
 	if node.GetHealth() != tpuapi.Node_HEALTH_UNSPECIFIED || len(node.GetNetworkEndpoints()) > 0 {
 		t.Errorf("a vague node shows %v and %v", node.GetHealth(), node.GetNetworkEndpoints())

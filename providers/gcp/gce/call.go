@@ -40,8 +40,8 @@ type computeCallError struct {
 }
 
 func (e *computeCallError) Error() string {
-	if said, ok := errors.AsType[*googleapi.Error](e.err); ok {
-		return e.what + ": " + apierror.Response(said).Error()
+	if answer, ok := errors.AsType[*googleapi.Error](e.err); ok {
+		return e.what + ": " + apierror.Response(answer).Error()
 	}
 	return e.what + ": " + e.err.Error()
 }
@@ -49,7 +49,7 @@ func (e *computeCallError) Error() string {
 func (e *computeCallError) Unwrap() error { return e.err }
 
 // lookup reads a resource that may not be there, and retries errors that may pass.
-func look[Request, Response any](
+func lookup[Request, Response any](
 	ctx context.Context, r engine.Reader, what string, method func(context.Context, Request, ...gax.CallOption) (Response, error), request Request,
 ) (response Response, found bool, err error) {
 	err = again(ctx, r, func() error {
@@ -138,13 +138,13 @@ func isOver(op *computepb.Operation) (bool, error) {
 // failureOf is the first of several errors, with the texts of all: the others
 // are mostly the same again.
 func failureOf(failures []*computepb.Errors) error {
-	var said []string
+	var texts []string
 	for _, each := range failures {
 		if text := each.GetMessage(); text != "" {
-			said = append(said, text)
+			texts = append(texts, text)
 		}
 	}
-	return &apierror.OperationError{Code: failures[0].GetCode(), Message: strings.Join(said, "; ")}
+	return &apierror.OperationError{Code: failures[0].GetCode(), Message: strings.Join(texts, "; ")}
 }
 
 // started is what a call that changes something has begun.

@@ -94,13 +94,13 @@ func (g *Engine) groupRead(f *machineGroup) schema.SliceStatus {
 }
 
 // getMachine is the status of what carries these marks, nil where they are another's.
-func (g *Engine) getMachine(stack string, said mark.Marks, status func(schema.SliceSpec) schema.SliceStatus) (*schema.SliceStatus, error) {
-	if !said.Owned(stack) {
+func (g *Engine) getMachine(stack string, marks mark.Marks, status func(schema.SliceSpec) schema.SliceStatus) (*schema.SliceStatus, error) {
+	if !marks.Owned(stack) {
 		return nil, nil
 	}
-	spec, err := said.Spec()
+	spec, err := marks.Spec()
 	if err != nil {
-		return nil, mark.Unreadable(said, err)
+		return nil, mark.Unreadable(marks, err)
 	}
 	is := status(spec)
 	return &is, nil

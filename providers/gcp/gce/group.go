@@ -108,7 +108,7 @@ func (g *Engine) beginResize(ctx context.Context, r engine.Order) (*computepb.Op
 		Project: g.project, Zone: r.Spec.Zone, InstanceGroupManager: r.Spec.Name,
 		InstanceGroupManagerResizeRequestResource: resize(r.Spec), RequestId: requestID(r, stageResize),
 	}))
-	if refusesResizeRequests(err) {
+	if rejectsResizeRequests(err) {
 		// The machines are of the flex-start model by their template and wait for
 		// capacity together, so that the group may simply be resized.
 		op, err = started(ask(ctx, "resize instance group", g.clients.groups.Resize, &computepb.ResizeInstanceGroupManagerRequest{
@@ -128,27 +128,27 @@ func (g *Engine) beginResize(ctx context.Context, r engine.Order) (*computepb.Op
 // refusesResizeRequests reports that the service has no resize requests for this
 // group: "Creating resize requests for managed instance group with TPU is not
 // allowed".
-func refusesResizeRequests(err error) bool {
+func rejectsResizeRequests(err error) bool {
 	return apierror.StatusOf(err) == http.StatusBadRequest && strings.Contains(err.Error(), "resize requests") && strings.Contains(err.Error(), "not allowed")
 }
 
 func (g *api) findInstance(ctx context.Context, zone, name string) (*computepb.Instance, bool, error) {
-	return look(ctx, g.reader, "read instance", g.clients.instances.Get,
+	return lookup(ctx, g.reader, "read instance", g.clients.instances.Get,
 		&computepb.GetInstanceRequest{Project: g.project, Zone: zone, Instance: name})
 }
 
 func (g *api) findTemplate(ctx context.Context, name string) (*computepb.InstanceTemplate, bool, error) {
-	return look(ctx, g.reader, "read instance template", g.clients.templates.Get,
+	return lookup(ctx, g.reader, "read instance template", g.clients.templates.Get,
 		&computepb.GetInstanceTemplateRequest{Project: g.project, InstanceTemplate: name})
 }
 
 func (g *api) findPolicy(ctx context.Context, spec schema.SliceSpec) (*computepb.ResourcePolicy, bool, error) {
-	return look(ctx, g.reader, "read workload policy", g.clients.policies.Get,
+	return lookup(ctx, g.reader, "read workload policy", g.clients.policies.Get,
 		&computepb.GetResourcePolicyRequest{Project: g.project, Region: accelerators.RegionOf(spec.Zone), ResourcePolicy: spec.Name})
 }
 
 func (g *api) findGroup(ctx context.Context, zone, name string) (*computepb.InstanceGroupManager, bool, error) {
-	return look(ctx, g.reader, "read instance group", g.clients.groups.Get,
+	return lookup(ctx, g.reader, "read instance group", g.clients.groups.Get,
 		&computepb.GetInstanceGroupManagerRequest{Project: g.project, Zone: zone, InstanceGroupManager: name})
 }
 

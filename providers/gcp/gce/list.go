@@ -34,7 +34,7 @@ func (g *Engine) List(ctx context.Context, stack string) (engine.Listing, error)
 	listed := engine.Listing{Unlisted: finds.unlisted}
 	records := g.specs.Reader()
 	groups := g.readGroups(finds, records, stack, &listed)
-	g.lookIntoGroups(ctx, groups)
+	g.inspectGroups(ctx, groups)
 	g.sweepGroups(ctx, groups)
 	for i := range groups {
 		if status, ok := groupStatus(&groups[i], g.now()); ok {

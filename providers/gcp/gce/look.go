@@ -20,13 +20,13 @@ import (
 // What a listing spends on single groups is bounded, so that its cost does not grow
 // with them: those that were inspected longest ago come first.
 const (
-	looksAtOnce = 16
-	lookEvery   = 10 * time.Second
+	inspectAtOnce = 16
+	inspectEvery  = 10 * time.Second
 )
 
 // inspectGroups asks groups that have no machine yet for their errors. A group that
 // cannot be asked is asked the next time.
-func (g *Engine) lookIntoGroups(ctx context.Context, groups []machineGroup) {
+func (g *Engine) inspectGroups(ctx context.Context, groups []machineGroup) {
 	g.mu.Lock()
 	var waiting []*machineGroup
 	for i := range groups {
@@ -35,17 +35,17 @@ func (g *Engine) lookIntoGroups(ctx context.Context, groups []machineGroup) {
 		n.stack, n.zone = f.spec.Stack, f.spec.Zone
 		f.observe(n)
 		f.note = *n
-		if up, _, _ := f.count(); up == 0 && f.group != nil && !n.isGoing(g.now()) && !n.complete && g.now().Sub(n.lookedAt) >= lookEvery {
+		if up, _, _ := f.count(); up == 0 && f.group != nil && !n.isGoing(g.now()) && !n.complete && g.now().Sub(n.inspectedAt) >= inspectEvery {
 			waiting = append(waiting, f)
 		}
 	}
 	g.mu.Unlock()
 	slices.SortFunc(waiting, func(a, b *machineGroup) int {
-		return cmp.Or(a.note.lookedAt.Compare(b.note.lookedAt), cmp.Compare(a.spec.Name, b.spec.Name))
+		return cmp.Or(a.note.inspectedAt.Compare(b.note.inspectedAt), cmp.Compare(a.spec.Name, b.spec.Name))
 	})
 	var looks sync.WaitGroup
-	for _, f := range waiting[:min(len(waiting), looksAtOnce)] {
-		looks.Go(func() { g.lookInto(ctx, f) })
+	for _, f := range waiting[:min(len(waiting), inspectAtOnce)] {
+		looks.Go(func() { g.inspectGroup(ctx, f) })
 	}
 	looks.Wait()
 }
@@ -65,11 +65,11 @@ func (f *machineGroup) observe(n *note) {
 	}
 }
 
-func (g *Engine) lookInto(ctx context.Context, f *machineGroup) {
-	var seen groupLook
+func (g *Engine) inspectGroup(ctx context.Context, f *machineGroup) {
+	var seen inspection
 	var err error
 	if byResize(f.spec) && f.group.GetTargetSize() == 0 {
-		seen, err = g.lookAtResize(ctx, f.spec)
+		seen, err = g.inspectResize(ctx, f.spec)
 	} else {
 		seen.problem, err = g.groupProblem(ctx, f.spec)
 	}
@@ -77,7 +77,7 @@ func (g *Engine) lookInto(ctx context.Context, f *machineGroup) {
 		return
 	}
 	g.noted(f.spec.Name, func(n *note) {
-		n.lookedAt, n.problem = g.now(), seen.problem
+		n.inspectedAt, n.problem = g.now(), seen.problem
 		n.resized = n.resized || seen.resized
 		if seen.served && !n.served {
 			n.served = true // its machines may have come since they were listed
@@ -89,7 +89,7 @@ func (g *Engine) lookInto(ctx context.Context, f *machineGroup) {
 }
 
 // inspection is what an inspection of one group shows.
-type groupLook struct {
+type inspection struct {
 	problem error
 	resized bool // its machines have been requested
 	served  bool // and had
@@ -122,14 +122,14 @@ func (g *api) groupProblem(ctx context.Context, spec schema.SliceSpec) (error, e
 }
 
 // inspectResize returns how the request for a group's machines stands.
-func (g *api) lookAtResize(ctx context.Context, spec schema.SliceSpec) (groupLook, error) {
-	request, found, err := look(ctx, g.reader, "read resize request", g.clients.resizes.Get, &computepb.GetInstanceGroupManagerResizeRequestRequest{
+func (g *api) inspectResize(ctx context.Context, spec schema.SliceSpec) (inspection, error) {
+	request, found, err := lookup(ctx, g.reader, "read resize request", g.clients.resizes.Get, &computepb.GetInstanceGroupManagerResizeRequestRequest{
 		Project: g.project, Zone: spec.Zone, InstanceGroupManager: spec.Name, ResizeRequest: spec.Name,
 	})
 	if err != nil || !found {
-		return groupLook{}, err
+		return inspection{}, err
 	}
-	seen := groupLook{resized: true}
+	seen := inspection{resized: true}
 	failures := request.GetStatus().GetLastAttempt().GetError().GetErrors()
 	switch request.GetState() {
 	case "SUCCEEDED":
@@ -163,7 +163,7 @@ func (g *api) lookAtResize(ctx context.Context, spec schema.SliceSpec) (groupLoo
 // rejected is noted as not going on, so that it is asked for again, with the reason.
 func (g *Engine) sweepGroups(ctx context.Context, groups []machineGroup) {
 	var sweeps sync.WaitGroup
-	left := looksAtOnce
+	left := inspectAtOnce
 	for i := range groups {
 		f := &groups[i]
 		if f.group != nil || !f.note.isGoing(g.now()) || left == 0 {

@@ -23,18 +23,18 @@ type progress struct {
 // All of it may be lost: then the slice counts as unfinished, and is finished or
 // deleted by the process that lists it.
 type note struct {
-	stack     string
-	zone      string
-	askedAt   time.Time // when the making of its group was last asked about, zero when that is over
-	deletedAt time.Time // when its deletion was last asked for, zero unless it was
-	deleteID  string    // of the requests for that
-	failed    error     // why the making of its group ended
-	complete  bool      // all its machines were up
-	absent    int       // listings in a row that missed some of them
-	lookedAt  time.Time // when its group was last asked for its errors
-	problem   error     // the last of them, nil for none
-	resized   bool      // its resize request is known to be there
-	served    bool      // and to have been fulfilled
+	stack       string
+	zone        string
+	askedAt     time.Time // when the making of its group was last asked about, zero when that is over
+	deletedAt   time.Time // when its deletion was last asked for, zero unless it was
+	deleteID    string    // of the requests for that
+	failed      error     // why the making of its group ended
+	complete    bool      // all its machines were up
+	absent      int       // listings in a row that missed some of them
+	inspectedAt time.Time // when its group was last asked for its errors
+	problem     error     // the last of them, nil for none
+	resized     bool      // its resize request is known to be there
+	served      bool      // and to have been fulfilled
 }
 
 // note returns what is known of a slice, for reading and writing under g.mu.

@@ -15,9 +15,9 @@ import (
 func (g *Engine) readGroups(finds finds, records *mark.SpecReader, stack string, listed *engine.Listing) []machineGroup {
 	var groups []machineGroup
 	for _, template := range finds.templates {
-		said := templateMarks(template)
-		at := engine.Place{Engine: schema.EngineGCE, Zone: said.Zone, Name: said.Name}
-		if !said.Owned(stack) {
+		marks := templateMarks(template)
+		at := engine.Place{Engine: schema.EngineGCE, Zone: marks.Zone, Name: marks.Name}
+		if !marks.Owned(stack) {
 			listed.Others = append(listed.Others, at)
 			continue
 		}
@@ -28,10 +28,10 @@ func (g *Engine) readGroups(finds finds, records *mark.SpecReader, stack string,
 		if group != nil && ownGroup(group, at.Name) != nil {
 			group = nil
 		}
-		said = groupMarks(template, group)
-		spec, err := records.Read(said)
+		marks = groupMarks(template, group)
+		spec, err := records.Read(marks)
 		if err != nil {
-			listed.Skipped = append(listed.Skipped, mark.Skipped(said, err))
+			listed.Skipped = append(listed.Skipped, mark.Skipped(marks, err))
 			continue
 		}
 		machines := slices.DeleteFunc(slices.Clone(finds.machines[at.Zone+"/"+at.Name]), func(m *computepb.Instance) bool {
@@ -47,11 +47,11 @@ func (g *Engine) readGroups(finds finds, records *mark.SpecReader, stack string,
 // groupMarks are those of a group: of its template, and what was changed since that
 // was made, which a template cannot be.
 func groupMarks(template *computepb.InstanceTemplate, group *computepb.InstanceGroupManager) mark.Marks {
-	said := templateMarks(template)
+	marks := templateMarks(template)
 	if text := group.GetAllInstancesConfig().GetProperties().GetMetadata()[mark.KeySpec]; text != "" {
-		said.Text = text
+		marks.Text = text
 	}
-	return said
+	return marks
 }
 
 // isOfGroup reports whether a managed instance group made a machine.
@@ -63,27 +63,27 @@ func isOfGroup(machine *computepb.Instance) bool {
 func (g *Engine) readMachines(finds finds, records *mark.SpecReader, stack string, listed *engine.Listing) {
 	for _, machines := range finds.machines {
 		for _, machine := range machines {
-			said := instanceMarks(machine)
-			if said.Name != said.Labels[mark.SliceLabel] {
-				if said.Owned(stack) && !isOfGroup(machine) {
-					listed.Skipped = append(listed.Skipped, mark.Skipped(said, mark.CopyOf(said)))
+			marks := instanceMarks(machine)
+			if marks.Name != marks.Labels[mark.SliceLabel] {
+				if marks.Owned(stack) && !isOfGroup(machine) {
+					listed.Skipped = append(listed.Skipped, mark.Skipped(marks, mark.CopyOf(marks)))
 				}
 				continue
 			}
-			if !said.Owned(stack) {
-				listed.Others = append(listed.Others, engine.Place{Engine: schema.EngineGCE, Zone: said.Zone, Name: said.Name})
+			if !marks.Owned(stack) {
+				listed.Others = append(listed.Others, engine.Place{Engine: schema.EngineGCE, Zone: marks.Zone, Name: marks.Name})
 				continue
 			}
-			if _, blind := finds.unlisted[said.Zone]; blind {
+			if _, blind := finds.unlisted[marks.Zone]; blind {
 				continue
 			}
-			spec, err := records.Read(said)
+			spec, err := records.Read(marks)
 			if err != nil && machineStateOf(machine.GetStatus()) != machineEnded {
-				listed.Skipped = append(listed.Skipped, mark.Skipped(said, err))
+				listed.Skipped = append(listed.Skipped, mark.Skipped(marks, err))
 				continue
 			}
 			if err != nil {
-				spec = guessedSpec(said, machine)
+				spec = guessedSpec(marks, machine)
 			}
 			listed.Slices = append(listed.Slices, machineStatus(spec, machine, g.isGoing(spec.Name)))
 		}
@@ -91,9 +91,9 @@ func (g *Engine) readMachines(finds finds, records *mark.SpecReader, stack strin
 }
 
 // guessedSpec is a spec as far as the cloud itself knows it. It has no owner.
-func guessedSpec(said mark.Marks, machine *computepb.Instance) schema.SliceSpec {
+func guessedSpec(marks mark.Marks, machine *computepb.Instance) schema.SliceSpec {
 	return schema.SliceSpec{
-		Name: said.Name, Stack: said.Labels[mark.StackLabel], Provider: schema.ProviderGCP, Zone: said.Zone, Hosts: 1,
+		Name: marks.Name, Stack: marks.Labels[mark.StackLabel], Provider: schema.ProviderGCP, Zone: marks.Zone, Hosts: 1,
 		MachineType: baseOf(machine.GetMachineType()), Preemptible: machine.GetScheduling().GetProvisioningModel() == "SPOT",
 		Cloud: schema.CloudSpec{Engine: schema.EngineGCE},
 	}

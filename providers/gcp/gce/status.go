@@ -59,8 +59,8 @@ func machineStatus(spec schema.SliceSpec, machine *computepb.Instance, going boo
 func whyEnded(machine *computepb.Instance) (schema.ErrorKind, string) {
 	model := machine.GetScheduling().GetProvisioningModel()
 	reason := "its instance is " + machine.GetStatus()
-	if said := machine.GetStatusMessage(); said != "" {
-		reason += ": " + said
+	if message := machine.GetStatusMessage(); message != "" {
+		reason += ": " + message
 	}
 	switch {
 	case model == "SPOT" || machine.GetScheduling().GetPreemptible():

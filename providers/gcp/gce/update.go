@@ -72,12 +72,12 @@ func (g *Engine) updateGroup(ctx context.Context, spec schema.SliceSpec) (string
 	if !found || !there {
 		return "", apierror.Errorf(schema.ErrorUnavailable, "it is not there")
 	}
-	said := templateMarks(template)
+	marks := templateMarks(template)
 	config := group.GetAllInstancesConfig().GetProperties()
 	if text := config.GetMetadata()[mark.KeySpec]; text != "" {
-		said.Text = text
+		marks.Text = text
 	}
-	was, err := changeable(said, spec)
+	was, err := changeable(marks, spec)
 	if err != nil {
 		return "", err
 	}
@@ -120,7 +120,7 @@ func (g *api) membersOf(ctx context.Context, spec schema.SliceSpec) ([]*computep
 		if err != nil {
 			return nil, apierror.Interrupted(ctx, err)
 		}
-		if said := instanceMarks(machine); said.Owned(spec.Stack) && said.Labels[mark.SliceLabel] == spec.Name && said.Name != spec.Name {
+		if marks := instanceMarks(machine); marks.Owned(spec.Stack) && marks.Labels[mark.SliceLabel] == spec.Name && marks.Name != spec.Name {
 			machines = append(machines, machine)
 		}
 	}

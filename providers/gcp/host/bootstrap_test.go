@@ -162,7 +162,7 @@ func TestStartupScriptOnAForeignMachine(t *testing.T) {
 	}
 }
 
-func TestStartupScriptRefusesAProgramThatDoesNotRun(t *testing.T) {
+func TestStartupScriptRejectsAProgramThatDoesNotRun(t *testing.T) {
 	r := bootRigWith(t, zipped("\x7fELF of another machine"), bootAccount)
 	output, err := r.boot()
 	if err == nil {

@@ -49,7 +49,7 @@ func (k *Key) remedy(op kmsOperation, err error) string {
 	}
 	switch answer.Code {
 	case http.StatusBadRequest:
-		return k.refused(op, answer)
+		return k.rejected(op, answer)
 	case http.StatusForbidden:
 		return k.forbidden(op, answer)
 	case http.StatusNotFound:
@@ -62,7 +62,7 @@ func (k *Key) remedy(op kmsOperation, err error) string {
 
 // rejected distinguishes the reasons for a 400 by their texts, which are all that
 // the service gives.
-func (k *Key) refused(op kmsOperation, answer *googleapi.Error) string {
+func (k *Key) rejected(op kmsOperation, answer *googleapi.Error) string {
 	switch said := answer.Message; {
 	case strings.Contains(said, "is not enabled"):
 		return "enable or restore that version of the key (`gcloud kms keys versions enable`, `… restore`); " +

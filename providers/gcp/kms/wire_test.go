@@ -130,14 +130,14 @@ func serveKMS(out http.ResponseWriter, r *http.Request) {
 		err = json.Unmarshal(body, &asked)
 	}
 	if err != nil || r.Method != http.MethodPost {
-		refuse(out, http.StatusBadRequest, fmt.Sprint("Invalid request: ", r.Method, err))
+		reject(out, http.StatusBadRequest, fmt.Sprint("Invalid request: ", r.Method, err))
 		return
 	}
 	switch method {
 	case "encrypt":
 		plaintext, ok := received(asked.Plaintext, asked.PlaintextCrc32c)
 		if !ok {
-			refuse(out, http.StatusBadRequest, "The checksum in field plaintext_crc32c did not match the data in field plaintext.")
+			reject(out, http.StatusBadRequest, "The checksum in field plaintext_crc32c did not match the data in field plaintext.")
 			return
 		}
 		nonce := make([]byte, 12)
@@ -148,24 +148,24 @@ func serveKMS(out http.ResponseWriter, r *http.Request) {
 	case "decrypt":
 		ciphertext, ok := received(asked.Ciphertext, asked.CiphertextCrc32c)
 		if !ok || len(ciphertext) < 12 {
-			refuse(out, http.StatusBadRequest, "The checksum in field ciphertext_crc32c did not match the data in field ciphertext.")
+			reject(out, http.StatusBadRequest, "The checksum in field ciphertext_crc32c did not match the data in field ciphertext.")
 			return
 		}
 		plaintext, err := keyOf(name).Open(nil, ciphertext[:12], ciphertext[12:], nil)
 		if err != nil {
-			refuse(out, http.StatusBadRequest, "Decryption failed: verify that 'name' refers to the correct CryptoKey.")
+			reject(out, http.StatusBadRequest, "Decryption failed: verify that 'name' refers to the correct CryptoKey.")
 			return
 		}
 		answered = kmsMessage{Plaintext: base64.StdEncoding.EncodeToString(plaintext), PlaintextCrc32c: castagnoli(plaintext)}
 	default:
-		refuse(out, http.StatusNotFound, "Method not found.")
+		reject(out, http.StatusNotFound, "Method not found.")
 		return
 	}
 	out.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(out).Encode(answered)
 }
 
-func refuse(out http.ResponseWriter, code int, message string) {
+func reject(out http.ResponseWriter, code int, message string) {
 	out.Header().Set("Content-Type", "application/json")
 	out.WriteHeader(code)
 	fmt.Fprintf(out, `{"error":{"code":%d,"message":%q}}`, code, message)

@@ -39,17 +39,17 @@ func (m Marks) Spec() (schema.SliceSpec, error) {
 	if err := json.Unmarshal([]byte(m.Text), &spec); err != nil {
 		return spec, fmt.Errorf("its metadata's %s cannot be read: %w", SpecKey, err)
 	}
-	for _, each := range []struct{ what, said, is string }{
+	for _, each := range []struct{ what, found, is string }{
 		{"label " + StackLabel, m.Labels[StackLabel], spec.Stack},
 		{"label " + SliceLabel, m.Labels[SliceLabel], spec.Name},
 		{"name", m.Name, spec.Name},
 		{"zone", m.Zone, spec.Zone},
 	} {
-		if each.said != each.is && (each.what == "name" || each.what == "zone") {
+		if each.found != each.is && (each.what == "name" || each.what == "zone") {
 			return spec, &CopyError{of: spec.Name, mark: m.Labels[StackLabel]}
 		}
-		if each.said != each.is {
-			return spec, fmt.Errorf("its %s is %q, but its metadata's %s states %q", each.what, each.said, SpecKey, each.is)
+		if each.found != each.is {
+			return spec, fmt.Errorf("its %s is %q, but its metadata's %s states %q", each.what, each.found, SpecKey, each.is)
 		}
 	}
 	return spec, nil
@@ -57,7 +57,7 @@ func (m Marks) Spec() (schema.SliceSpec, error) {
 
 // Unreadable is why a slice cannot be listed. Listed without its owner, it would be
 // deleted.
-func Unreadable(said Marks, err error) error {
+func Unreadable(marks Marks, err error) error {
 	return apierror.Errorf(schema.ErrorUnavailable, "%s in %s carries the mark of stack %s, but %w; correct that, delete it, or take its label %s away",
-		said.Name, said.Zone, said.Labels[StackLabel], err, StackLabel)
+		marks.Name, marks.Zone, marks.Labels[StackLabel], err, StackLabel)
 }

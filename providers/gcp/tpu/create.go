@@ -155,7 +155,7 @@ func (t *Engine) queued(spec schema.SliceSpec, node *tpuapi.Node) *tpuapi.Queued
 // stack's mark and was asked for in the same way. Whether it lives is for the
 // inventory to report.
 func (t *Engine) adopt(ctx context.Context, spec schema.SliceSpec) error {
-	s, err := t.look(ctx, engine.Place{Zone: spec.Zone, Name: spec.Name})
+	s, err := t.lookup(ctx, engine.Place{Zone: spec.Zone, Name: spec.Name})
 	switch {
 	case err != nil:
 		return err

@@ -15,7 +15,7 @@ import (
 // Delete reads what is there and whose it is, and asks for it to go: a queued
 // resource with its node, or a node alone. What is going already is let go.
 func (t *Engine) Delete(ctx context.Context, stack string, at engine.Place) error {
-	s, err := t.look(ctx, at)
+	s, err := t.lookup(ctx, at)
 	if err != nil || s == nil {
 		return err
 	}

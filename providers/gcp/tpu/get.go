@@ -10,7 +10,7 @@ import (
 
 // Get reads the node and the queued resource of a slice.
 func (t *Engine) Get(ctx context.Context, stack string, at engine.Place) (*schema.SliceStatus, error) {
-	s, err := t.look(ctx, at)
+	s, err := t.lookup(ctx, at)
 	if err != nil || s == nil {
 		return nil, err
 	}

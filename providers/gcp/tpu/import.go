@@ -18,7 +18,7 @@ import (
 
 // Candidate reads a node, or the node of a queued resource.
 func (t *Engine) Candidate(ctx context.Context, to engine.Target, spec schema.SliceSpec) (*engine.Found, error) {
-	s, err := t.look(ctx, to.Place)
+	s, err := t.lookup(ctx, to.Place)
 	if err != nil {
 		return nil, err
 	}

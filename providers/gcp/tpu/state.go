@@ -22,7 +22,7 @@ type slice struct {
 }
 
 // lookup reads what there is of a slice now, nil for nothing.
-func (t *Engine) look(ctx context.Context, at engine.Place) (*slice, error) {
+func (t *Engine) lookup(ctx context.Context, at engine.Place) (*slice, error) {
 	// The queued resource first, as in list: it is there before its node.
 	q, err := t.getQueued(ctx, at)
 	if err != nil {

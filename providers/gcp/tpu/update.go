@@ -18,7 +18,7 @@ import (
 // with it. Labels and tags of other people's making stay.
 func (t *Engine) Update(ctx context.Context, r engine.Order) (string, error) {
 	at := engine.Place{Engine: schema.EngineTPU, Zone: r.Spec.Zone, Name: r.Spec.Name}
-	s, err := t.look(ctx, at)
+	s, err := t.lookup(ctx, at)
 	switch {
 	case err != nil:
 		return "", err

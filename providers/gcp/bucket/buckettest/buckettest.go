@@ -72,7 +72,7 @@ type Wire struct {
 	Page     int                                   // the most objects that a list returns; 0: as many as asked for
 	Interval time.Duration                         // between two writes of one object; 0: any
 	written  map[string]time.Time                  // by name
-	Refused  int                                   // for coming too early
+	Rejected int                                   // for coming too early
 }
 
 // New starts an emulator with the bucket acme behind a wire, for as long as the test runs.
@@ -250,7 +250,7 @@ func (w *Wire) early(r *http.Request) bool {
 	last, ok := w.written[r.URL.Query().Get("name")]
 	early := KindOf(r) == ReqPut && ok && time.Since(last) < w.Interval
 	if early {
-		w.Refused++
+		w.Rejected++
 	}
 	return early
 }

@@ -18,11 +18,11 @@ func badConditions(seed uint64) cloud.Scenario {
 	return cloud.Scenario{
 		Seed: seed,
 		Conditions: cloud.Conditions{
-			Preemption: time.Hour, Maintenance: 2 * time.Hour, Notice: cloud.Of(0.5), OddEnds: often, Lies: often,
+			Preemption: time.Hour, Maintenance: 2 * time.Hour, Notice: cloud.Of(0.5), OtherEndStates: often, StaleStates: often,
 			LateFailures: often, CreatePreempted: often, DeadHosts: often, StuckDeletions: often, Lingering: cloud.Of(0.5),
-			BootSpread:   cloud.Range{Max: 10 * time.Second},
-			OperationLag: cloud.Range{Max: 5 * time.Minute},
-			VagueFor:     cloud.Range{Max: time.Minute},
+			BootSpread:       cloud.Range{Max: 10 * time.Second},
+			OperationLag:     cloud.Range{Max: 5 * time.Minute},
+			UnknownHealthFor: cloud.Range{Max: time.Minute},
 		},
 		Zones:     []cloud.Zone{{Name: zone, Capacity: map[string]int{"v5litepod": 64}, Reserved: map[string]int{"v5litepod": 16}}},
 		Quotas:    []cloud.Quota{{Region: "us-west4", Type: "v5litepod", Limit: 112}, {Region: "us-west4", Type: "v5litepod", Tier: cloud.TierSpot, Limit: 96}},

@@ -36,23 +36,23 @@ type admission struct {
 // replaced by [Lost]: it did its work, and its caller does not learn of it.
 func (c *admission) Admit(ctx context.Context, call Call) (lost bool, err error) {
 	c.mu.Lock()
-	refused := c.refuse(call)
+	rejected := c.reject(call)
 	api := &c.scenario.API
 	dice := c.callDice(call)
 	wait := api.Latency.draw(dice)
-	if refused == nil && api.FailureRate > 0 && dice.Float64() < api.FailureRate {
-		refused = Lost()
+	if rejected == nil && api.FailureRate > 0 && dice.Float64() < api.FailureRate {
+		rejected = Lost()
 	}
-	if refused == nil && call.Creates {
-		refused = c.overRate(call.Project, call.Method)
+	if rejected == nil && call.Creates {
+		rejected = c.overRate(call.Project, call.Method)
 	}
-	lost = refused == nil && api.LostReplies > 0 && dice.Float64() < api.LostReplies
+	lost = rejected == nil && api.LostReplies > 0 && dice.Float64() < api.LostReplies
 	c.mu.Unlock()
 	if err := c.wait(ctx, wait); err != nil {
 		return false, err
 	}
-	if refused != nil {
-		return false, refused
+	if rejected != nil {
+		return false, rejected
 	}
 	return lost, nil
 }
@@ -79,7 +79,7 @@ func (c *admission) wait(ctx context.Context, d time.Duration) error {
 }
 
 // reject is what stands against a call whatever its contents.
-func (c *admission) refuse(call Call) *Error {
+func (c *admission) reject(call Call) *Error {
 	api := &c.scenario.API
 	switch {
 	case api.Unauthenticated:

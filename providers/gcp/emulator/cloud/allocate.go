@@ -220,15 +220,15 @@ func (c *lifecycle) switchOff(g *group) {
 // ready shows a group ready and lets its fate begin.
 func (c *lifecycle) ready(g *group) {
 	now := c.clock.Now()
-	vague := g.conditions.VagueFor.draw(g.rand)
+	vague := g.conditions.UnknownHealthFor.draw(g.rand)
 	c.change(g, func(v *Group) {
-		v.State, v.Shown, v.Vague = StateReady, StateReady, vague > 0
+		v.State, v.Shown, v.HealthUnknown = StateReady, StateReady, vague > 0
 		if v.Ready.IsZero() {
 			v.Ready = now
 		}
 	})
 	if vague > 0 {
-		c.later(&g.timers, vague, func() { c.change(g, func(v *Group) { v.Vague = false }) })
+		c.later(&g.timers, vague, func() { c.change(g, func(v *Group) { v.HealthUnknown = false }) })
 	}
 	c.finish(g)
 	if g.owner != nil {

@@ -70,13 +70,13 @@ func (c *lifecycle) end(g *group, cause Cause) {
 	if cause == CauseMaxRun {
 		state = StateTerminated
 	}
-	if g.now.Kind == KindNode && g.conditions.OddEnds.draw(g.rand) {
+	if g.now.Kind == KindNode && g.conditions.OtherEndStates.draw(g.rand) {
 		odd := []State{StateTerminated, StateStopped, StateHidden, StateUnknown, StateStopping}
 		state = odd[g.rand.IntN(len(odd))]
 	}
-	lies := g.op == nil && g.conditions.Lies.draw(g.rand)
+	lies := g.op == nil && g.conditions.StaleStates.draw(g.rand)
 	c.change(g, func(v *Group) {
-		v.State, v.Shown, v.Cause, v.Ended, v.Vague, v.Maintenance = state, state, cause, now, false, false
+		v.State, v.Shown, v.Cause, v.Ended, v.HealthUnknown, v.Maintenance = state, state, cause, now, false, false
 		if lies {
 			v.Shown = StateReady
 		}
@@ -89,7 +89,7 @@ func (c *lifecycle) end(g *group, cause Cause) {
 		g.op = nil
 	}
 	if lies {
-		c.later(&g.timers, g.conditions.LieFor.draw(g.rand), func() { c.change(g, func(v *Group) { v.Shown = v.State }) })
+		c.later(&g.timers, g.conditions.StaleFor.draw(g.rand), func() { c.change(g, func(v *Group) { v.Shown = v.State }) })
 	}
 	if g.owner != nil {
 		g.owner.groupEnded()

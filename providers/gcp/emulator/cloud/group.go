@@ -105,16 +105,16 @@ func (c Cause) Recoverable() bool { return c == "" || c == CauseStopped }
 // Group is a group at one moment. It never changes.
 type Group struct {
 	Spec
-	ID      int64 // unique for ever
-	State   State // what it is
-	Shown   State // what the API shows
-	Cause   Cause
-	Vague   bool // the API leaves out health and endpoints
-	Queued  string
-	Created time.Time
-	Ready   time.Time // when it first was, zero before
-	Ended   time.Time // when it was preempted or stopped
-	Hosts   []Host
+	ID            int64 // unique for ever
+	State         State // what it is
+	Shown         State // what the API shows
+	Cause         Cause
+	HealthUnknown bool // the API leaves out health and endpoints
+	Queued        string
+	Created       time.Time
+	Ready         time.Time // when it first was, zero before
+	Ended         time.Time // when it was preempted or stopped
+	Hosts         []Host
 	// Maintenance states that one is announced or going on.
 	Maintenance bool
 }

@@ -65,7 +65,7 @@ func (c *groups) Stop(k Key) (Operation, error) {
 		now := c.clock.Now()
 		c.change(g, func(v *Group) {
 			v.State, v.Shown, v.Cause, v.Ended = StateStopping, StateStopping, CauseStopped, now
-			v.Vague, v.Maintenance = false, false
+			v.HealthUnknown, v.Maintenance = false, false
 		})
 		g.op = op
 		c.later(&g.timers, g.conditions.Deletion.draw(g.rand), func() {
@@ -242,7 +242,7 @@ func (c *groups) SetGuest(machine string, key GuestKey, value string) error {
 // included.
 func (c *groups) Guest(machine string) map[GuestKey]string {
 	all := map[GuestKey]string{}
-	if hosts, ok := c.hosts.(Guests); ok {
+	if hosts, ok := c.hosts.(GuestAttributes); ok {
 		for path, value := range hosts.GuestAttributes(machine) {
 			namespace, key, _ := strings.Cut(path, "/")
 			all[GuestKey{namespace, key}] = value

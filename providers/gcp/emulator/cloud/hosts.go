@@ -16,9 +16,9 @@ type Hosts interface {
 	Remove(id string)
 }
 
-// Guests is implemented by [Hosts] whose machines set guest attributes at
+// GuestAttributes is implemented by [Hosts] whose machines set guest attributes at
 // metadata servers of their own.
-type Guests interface {
+type GuestAttributes interface {
 	// GuestAttributes are a machine's, by "namespace/key".
 	GuestAttributes(id string) map[string]string
 }

@@ -83,7 +83,7 @@ func calm() Conditions {
 		Deletion:       Range{time.Second, 2 * time.Second},
 		StockoutAfter:  Range{time.Second, 3 * time.Second},
 		Notice:         Of(1),
-		LieFor:         Range{time.Minute, 10 * time.Minute},
+		StaleFor:       Range{time.Minute, 10 * time.Minute},
 		MaintenanceFor: Range{2 * time.Minute, 5 * time.Minute},
 		StuckFor:       Range{30 * time.Minute, 2 * time.Hour},
 		Suspension:     Range{10 * time.Second, 30 * time.Second},
@@ -115,14 +115,14 @@ func (w Conditions) over(around Conditions) Conditions {
 
 func (w *Conditions) ranges() []*Range {
 	return []*Range{
-		&w.Provisioning, &w.Boot, &w.BootSpread, &w.OperationLag, &w.Deletion, &w.StockoutAfter, &w.LieFor, &w.MaintenanceFor,
-		&w.VagueFor, &w.StuckFor, &w.Suspension,
+		&w.Provisioning, &w.Boot, &w.BootSpread, &w.OperationLag, &w.Deletion, &w.StockoutAfter, &w.StaleFor, &w.MaintenanceFor,
+		&w.UnknownHealthFor, &w.StuckFor, &w.Suspension,
 	}
 }
 
 func (w *Conditions) shares() []*Share {
 	return []*Share{
-		&w.Notice, &w.OddEnds, &w.Lies, &w.LateFailures, &w.CreatePreempted, &w.DeadHosts, &w.BadHosts, &w.StuckDeletions,
+		&w.Notice, &w.OtherEndStates, &w.StaleStates, &w.LateFailures, &w.CreatePreempted, &w.DeadHosts, &w.BadHosts, &w.StuckDeletions,
 		&w.Lingering,
 	}
 }

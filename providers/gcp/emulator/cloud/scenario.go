@@ -68,10 +68,10 @@ type Conditions struct {
 	Notice     Share // of the preemptions come with 30 s of notice; unset: all of them
 	// OddEnds is the share of preempted groups that show another dead state than
 	// PREEMPTED.
-	OddEnds Share
+	OtherEndStates Share
 	// Lies is the share of preempted groups that show READY for LieFor.
-	Lies   Share
-	LieFor Range // zero: 1 min to 10 min
+	StaleStates Share
+	StaleFor    Range // zero: 1 min to 10 min
 	// Maintenance is the mean time until a maintenance event; 0: never.
 	Maintenance    time.Duration
 	MaintenanceFor Range // zero: 2 min to 5 min
@@ -83,7 +83,7 @@ type Conditions struct {
 	DeadHosts       Share // share of machines that never power on
 	BadHosts        Share // share of machines whose accelerators fail
 	// VagueFor is for how long a ready group shows neither health nor endpoints.
-	VagueFor Range
+	UnknownHealthFor Range
 	// StuckDeletions is the share of deletions that hang for StuckFor.
 	StuckDeletions Share
 	StuckFor       Range // zero: 30 min to 2 h

@@ -75,11 +75,11 @@ func conditionsFields(w *Conditions) []field {
 		{"provisioning", rangeInto(&w.Provisioning)}, {"boot", rangeInto(&w.Boot)}, {"boot_spread", rangeInto(&w.BootSpread)},
 		{"operation_lag", rangeInto(&w.OperationLag)}, {"deletion", rangeInto(&w.Deletion)},
 		{"stockout_after", rangeInto(&w.StockoutAfter)}, {"preemption_every", durationInto(&w.Preemption)},
-		{"preemption_notice", shareInto(&w.Notice)}, {"odd_ends", shareInto(&w.OddEnds)}, {"lies", shareInto(&w.Lies)},
-		{"lie_for", rangeInto(&w.LieFor)}, {"maintenance_every", durationInto(&w.Maintenance)},
+		{"preemption_notice", shareInto(&w.Notice)}, {"other_end_states", shareInto(&w.OtherEndStates)}, {"stale_states", shareInto(&w.StaleStates)},
+		{"stale_for", rangeInto(&w.StaleFor)}, {"maintenance_every", durationInto(&w.Maintenance)},
 		{"maintenance_for", rangeInto(&w.MaintenanceFor)}, {"late_failures", shareInto(&w.LateFailures)},
 		{"create_preempted", shareInto(&w.CreatePreempted)}, {"dead_hosts", shareInto(&w.DeadHosts)},
-		{"bad_hosts", shareInto(&w.BadHosts)}, {"vague_for", rangeInto(&w.VagueFor)},
+		{"bad_hosts", shareInto(&w.BadHosts)}, {"unknown_health_for", rangeInto(&w.UnknownHealthFor)},
 		{"stuck_deletions", shareInto(&w.StuckDeletions)}, {"stuck_for", rangeInto(&w.StuckFor)},
 		{"suspension", rangeInto(&w.Suspension)}, {"lingering_nodes", shareInto(&w.Lingering)},
 	}
@@ -100,7 +100,7 @@ func textInto(into *string) func(cty.Value, hcl.Range) error { return take(text,
 
 func text(v cty.Value) (string, error) {
 	if v.IsNull() || v.Type() != cty.String {
-		return "", sentence("Write it in quotes.")
+		return "", badValue("Write it in quotes.")
 	}
 	return v.AsString(), nil
 }
@@ -108,7 +108,7 @@ func text(v cty.Value) (string, error) {
 func textsInto(into *[]string) func(cty.Value, hcl.Range) error {
 	return take(func(v cty.Value) ([]string, error) {
 		if v.IsNull() || !v.CanIterateElements() || v.Type().IsObjectType() {
-			return nil, sentence("Write a list of texts in brackets.")
+			return nil, badValue("Write a list of texts in brackets.")
 		}
 		var all []string
 		for _, e := range v.AsValueSlice() {
@@ -125,7 +125,7 @@ func textsInto(into *[]string) func(cty.Value, hcl.Range) error {
 func flagInto(into *bool) func(cty.Value, hcl.Range) error {
 	return take(func(v cty.Value) (bool, error) {
 		if v.IsNull() || v.Type() != cty.Bool {
-			return false, sentence("Write true or false.")
+			return false, badValue("Write true or false.")
 		}
 		return v.True(), nil
 	}, into)
@@ -134,7 +134,7 @@ func flagInto(into *bool) func(cty.Value, hcl.Range) error {
 func seedInto(into *uint64) func(cty.Value, hcl.Range) error {
 	return take(func(v cty.Value) (n uint64, err error) {
 		if v.IsNull() || v.Type() != cty.Number || gocty.FromCtyValue(v, &n) != nil {
-			return 0, sentence("Write a whole number from 0.")
+			return 0, badValue("Write a whole number from 0.")
 		}
 		return n, nil
 	}, into)
@@ -146,7 +146,7 @@ func countInto(into *int, least int) func(cty.Value, hcl.Range) error {
 
 func count(v cty.Value, least int) (n int, err error) {
 	if v.IsNull() || v.Type() != cty.Number || gocty.FromCtyValue(v, &n) != nil || n < least {
-		return 0, sentence("Write a whole number from %d.", least)
+		return 0, badValue("Write a whole number from %d.", least)
 	}
 	return n, nil
 }
@@ -155,7 +155,7 @@ func rateInto(into *float64) func(cty.Value, hcl.Range) error { return take(rate
 
 func rate(v cty.Value) (float64, error) {
 	if v.IsNull() || v.Type() != cty.Number || v.AsBigFloat().Sign() < 0 || v.AsBigFloat().Cmp(big.NewFloat(1)) > 0 {
-		return 0, sentence("Write a share from 0 to 1: 0.01 is one in a hundred.")
+		return 0, badValue("Write a share from 0 to 1: 0.01 is one in a hundred.")
 	}
 	p, _ := v.AsBigFloat().Float64()
 	return p, nil
@@ -173,11 +173,11 @@ func durationInto(into *time.Duration) func(cty.Value, hcl.Range) error { return
 func duration(v cty.Value) (time.Duration, error) {
 	s, err := text(v)
 	if err != nil {
-		return 0, sentence("Write a time in quotes, such as \"90s\" or \"2h30m\".")
+		return 0, badValue("Write a time in quotes, such as \"90s\" or \"2h30m\".")
 	}
 	var d schema.Duration
 	if err := d.UnmarshalText([]byte(s)); err != nil || d < 0 {
-		return 0, sentence("%q is no time: write it as \"90s\" or \"2h30m\".", s)
+		return 0, badValue("%q is no time: write it as \"90s\" or \"2h30m\".", s)
 	}
 	return time.Duration(d), nil
 }
@@ -190,7 +190,7 @@ func rangeInto(into *Range) func(cty.Value, hcl.Range) error {
 			return Range{d, d}, err
 		}
 		if v.IsNull() || !v.Type().IsTupleType() || v.LengthInt() != 2 {
-			return Range{}, sentence("Write a time \"90s\", or two to draw from: [\"1m\", \"5m\"].")
+			return Range{}, badValue("Write a time \"90s\", or two to draw from: [\"1m\", \"5m\"].")
 		}
 		low, err := duration(v.Index(cty.NumberIntVal(0)))
 		if err != nil {
@@ -198,7 +198,7 @@ func rangeInto(into *Range) func(cty.Value, hcl.Range) error {
 		}
 		high, err := duration(v.Index(cty.NumberIntVal(1)))
 		if err == nil && high < low {
-			err = sentence("The second time is shorter than the first.")
+			err = badValue("The second time is shorter than the first.")
 		}
 		return Range{low, high}, err
 	}, into)
@@ -208,7 +208,7 @@ func oneOfInto(into *string, names ...string) func(cty.Value, hcl.Range) error {
 	return take(func(v cty.Value) (string, error) {
 		s, err := text(v)
 		if err == nil && !slices.Contains(names, s) {
-			err = sentence("%q is none of %s.%s", s, strings.Join(names, ", "), meant(s, names))
+			err = badValue("%q is none of %s.%s", s, strings.Join(names, ", "), meant(s, names))
 		}
 		return s, err
 	}, into)
@@ -229,10 +229,10 @@ func checkType(name string) error {
 	names := append(slices.Collect(maps.Keys(offered())), families()...)
 	slices.Sort(names)
 	if name == "v5e" {
-		return sentence("There is no type %q. Did you mean \"v5litepod\"?", name)
+		return badValue("There is no type %q. Did you mean \"v5litepod\"?", name)
 	}
 	if !slices.Contains(names, name) {
-		return sentence("There is no type %q.%s Types are TPU generations and machine families: %s.", name, meant(name, names), strings.Join(names, ", "))
+		return badValue("There is no type %q.%s Types are TPU generations and machine families: %s.", name, meant(name, names), strings.Join(names, ", "))
 	}
 	return nil
 }
@@ -240,7 +240,7 @@ func checkType(name string) error {
 func capacityInto(into *map[string]int) func(cty.Value, hcl.Range) error {
 	return take(func(v cty.Value) (map[string]int, error) {
 		if v.IsNull() || !v.Type().IsObjectType() {
-			return nil, sentence("Write chips or cores by type: { \"v5litepod\" = 64 }.")
+			return nil, badValue("Write chips or cores by type: { \"v5litepod\" = 64 }.")
 		}
 		all := map[string]int{}
 		for k, e := range v.AsValueMap() {
@@ -270,8 +270,8 @@ func (d *scenarioReader) zoneInto(into *string) func(cty.Value, hcl.Range) error
 }
 
 // badValue is an error whose text is the detail of a diagnostic.
-type sentenceError string
+type valueError string
 
-func (s sentenceError) Error() string { return string(s) }
+func (s valueError) Error() string { return string(s) }
 
-func sentence(format string, args ...any) error { return sentenceError(fmt.Sprintf(format, args...)) }
+func badValue(format string, args ...any) error { return valueError(fmt.Sprintf(format, args...)) }

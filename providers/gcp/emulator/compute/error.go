@@ -48,12 +48,12 @@ func errorOf(err error, r *request) *apiError {
 	if known, ok := errors.AsType[*apiError](err); ok {
 		return known
 	}
-	refused, ok := errors.AsType[*cloud.Error](err)
+	rejected, ok := errors.AsType[*cloud.Error](err)
 	if !ok {
 		return &apiError{status: http.StatusInternalServerError, reason: "internalError", message: err.Error()}
 	}
-	e := &apiError{message: refused.Message, domain: "global"}
-	switch refused.Reason {
+	e := &apiError{message: rejected.Message, domain: "global"}
+	switch rejected.Reason {
 	case cloud.ReasonInvalid, cloud.ReasonPrecondition:
 		e.status, e.reason = http.StatusBadRequest, "invalid"
 	case cloud.ReasonState:
@@ -66,7 +66,7 @@ func errorOf(err error, r *request) *apiError {
 	case cloud.ReasonStockout, cloud.ReasonReservation:
 		e.status, e.reason = http.StatusServiceUnavailable, "insufficientCapacity"
 	case cloud.ReasonQuota:
-		e.status, e.reason, e.domain, e.message = http.StatusForbidden, "quotaExceeded", "usageLimits", quotaMessage(refused)
+		e.status, e.reason, e.domain, e.message = http.StatusForbidden, "quotaExceeded", "usageLimits", quotaMessage(rejected)
 	case cloud.ReasonRate:
 		e.status, e.reason, e.domain = http.StatusForbidden, "rateLimitExceeded", "usageLimits"
 		e.message = fmt.Sprintf("Quota exceeded for quota metric 'Queries' and limit 'Queries per minute' of service "+
@@ -77,10 +77,10 @@ func errorOf(err error, r *request) *apiError {
 		e.status, e.reason = http.StatusServiceUnavailable, "backendError"
 	case cloud.ReasonDenied:
 		e.status, e.reason = http.StatusForbidden, "forbidden"
-		e.message = fmt.Sprintf("Required '%s' permission for '%s'", refused.Permission, r.resource())
+		e.message = fmt.Sprintf("Required '%s' permission for '%s'", rejected.Permission, r.resource())
 	case cloud.ReasonDisabled:
 		e.status, e.reason, e.domain = http.StatusForbidden, "accessNotConfigured", "usageLimits"
-		e.details = []any{disabledDetail(refused, r.project)}
+		e.details = []any{disabledDetail(rejected, r.project)}
 	case cloud.ReasonUnauthenticated:
 		e.status, e.reason = http.StatusUnauthorized, "authError"
 	case cloud.ReasonCancelled, cloud.ReasonExpired:
@@ -89,16 +89,16 @@ func errorOf(err error, r *request) *apiError {
 	return e
 }
 
-func disabledDetail(refused *cloud.Error, project string) any {
+func disabledDetail(rejected *cloud.Error, project string) any {
 	return map[string]any{
 		"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "SERVICE_DISABLED", "domain": "googleapis.com",
-		"metadata": map[string]string{"service": refused.API, "consumer": "projects/" + project},
+		"metadata": map[string]string{"service": rejected.API, "consumer": "projects/" + project},
 	}
 }
 
 // quotaMessage is the service's, which has two spaces there.
-func quotaMessage(refused *cloud.Error) string {
-	return fmt.Sprintf("Quota '%s' exceeded.  Limit: %.1f in region %s.", quotaMetric(refused.Type), float64(refused.Limit), refused.Region)
+func quotaMessage(rejected *cloud.Error) string {
+	return fmt.Sprintf("Quota '%s' exceeded.  Limit: %.1f in region %s.", quotaMetric(rejected.Type), float64(rejected.Limit), rejected.Region)
 }
 
 func writeError(w http.ResponseWriter, e *apiError) {
@@ -127,17 +127,17 @@ type operationFailure struct {
 }
 
 // failureOf is what an operation on a resource reports of an error.
-func failureOf(refused *cloud.Error, resource string) operationFailure {
-	switch refused.Reason {
+func failureOf(rejected *cloud.Error, resource string) operationFailure {
+	switch rejected.Reason {
 	case cloud.ReasonStockout:
-		return stockoutFailure(refused)
+		return stockoutFailure(rejected)
 	case cloud.ReasonReservation:
 		return operationFailure{http.StatusBadRequest, "BAD REQUEST", "RESERVATION_CAPACITY_EXCEEDED",
 			fmt.Sprintf("Specified reservation does not have available resources for the request for '%s'.", resource), nil}
 	case cloud.ReasonQuota:
-		return operationFailure{http.StatusForbidden, "FORBIDDEN", "QUOTA_EXCEEDED", quotaMessage(refused), quotaDetails(refused)}
+		return operationFailure{http.StatusForbidden, "FORBIDDEN", "QUOTA_EXCEEDED", quotaMessage(rejected), quotaDetails(rejected)}
 	case cloud.ReasonRate:
-		return operationFailure{http.StatusForbidden, "FORBIDDEN", "RATE_LIMIT_EXCEEDED", refused.Message, nil}
+		return operationFailure{http.StatusForbidden, "FORBIDDEN", "RATE_LIMIT_EXCEEDED", rejected.Message, nil}
 	case cloud.ReasonState, cloud.ReasonPrecondition, cloud.ReasonExpired:
 		return operationFailure{http.StatusBadRequest, "BAD REQUEST", "UNSUPPORTED_OPERATION",
 			fmt.Sprintf("The operation is not supported: '%s' was preempted or is not in the right state.", resource), nil}
@@ -146,9 +146,9 @@ func failureOf(refused *cloud.Error, resource string) operationFailure {
 	case cloud.ReasonExists:
 		return operationFailure{http.StatusConflict, "CONFLICT", "RESOURCE_ALREADY_EXISTS", fmt.Sprintf("The resource '%s' already exists", resource), nil}
 	case cloud.ReasonInvalid:
-		return operationFailure{http.StatusBadRequest, "BAD REQUEST", "INVALID_FIELD_VALUE", refused.Message, nil}
+		return operationFailure{http.StatusBadRequest, "BAD REQUEST", "INVALID_FIELD_VALUE", rejected.Message, nil}
 	case cloud.ReasonDenied, cloud.ReasonDisabled, cloud.ReasonUnauthenticated:
-		return operationFailure{http.StatusForbidden, "FORBIDDEN", "PERMISSIONS_ERROR", refused.Message, nil}
+		return operationFailure{http.StatusForbidden, "FORBIDDEN", "PERMISSIONS_ERROR", rejected.Message, nil}
 	case cloud.ReasonInternal, cloud.ReasonUnavailable:
 	}
 	return operationFailure{http.StatusInternalServerError, "INTERNAL SERVER ERROR", "INTERNAL_ERROR",
@@ -157,25 +157,25 @@ func failureOf(refused *cloud.Error, resource string) operationFailure {
 
 // stockoutFailure is the plain form or the one with details, by the zone: the
 // service has both.
-func stockoutFailure(refused *cloud.Error) operationFailure {
+func stockoutFailure(rejected *cloud.Error) operationFailure {
 	f := operationFailure{http.StatusServiceUnavailable, "SERVICE UNAVAILABLE", "ZONE_RESOURCE_POOL_EXHAUSTED", fmt.Sprintf(
 		"The zone '%s' does not have enough resources available to fulfill the request.  Try a different zone, or try again later.",
-		refused.Zone), nil}
-	if len(refused.Zone)%2 == 0 {
+		rejected.Zone), nil}
+	if len(rejected.Zone)%2 == 0 {
 		return f
 	}
 	f.code = "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS"
 	f.details = []*computepb.ErrorDetails{{ErrorInfo: &computepb.ErrorInfo{
 		Reason: new("resource_availability"), Domain: new("compute.googleapis.com"),
-		Metadatas: map[string]string{"zone": refused.Zone, "vmType": refused.Type, "zonesAvailable": "", "attachment": ""},
+		Metadatas: map[string]string{"zone": rejected.Zone, "vmType": rejected.Type, "zonesAvailable": "", "attachment": ""},
 	}}}
 	return f
 }
 
-func quotaDetails(refused *cloud.Error) []*computepb.ErrorDetails {
+func quotaDetails(rejected *cloud.Error) []*computepb.ErrorDetails {
 	return []*computepb.ErrorDetails{{QuotaInfo: &computepb.QuotaExceededInfo{
-		MetricName: new("compute.googleapis.com/" + refused.Type), LimitName: new(quotaMetric(refused.Type)),
-		Limit: new(float64(refused.Limit)), Dimensions: map[string]string{"region": refused.Region},
+		MetricName: new("compute.googleapis.com/" + rejected.Type), LimitName: new(quotaMetric(rejected.Type)),
+		Limit: new(float64(rejected.Limit)), Dimensions: map[string]string{"region": rejected.Region},
 	}}}
 }
 

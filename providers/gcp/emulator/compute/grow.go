@@ -51,7 +51,7 @@ func (s *groups) grow(m *manager) {
 // each, and lets it try again later. A flex-start request fails for good if it
 // is a quota that it lacks.
 func (s *groups) notGrown(m *manager, attempt string, why error) {
-	refused, ok := errors.AsType[*cloud.Error](why)
+	rejected, ok := errors.AsType[*cloud.Error](why)
 	if !ok {
 		return
 	}
@@ -61,14 +61,14 @@ func (s *groups) notGrown(m *manager, attempt string, why error) {
 		s.mu.Unlock()
 		return
 	}
-	m.attempt, m.failed, m.failedAt = "", refused, now
+	m.attempt, m.failed, m.failedAt = "", rejected, now
 	for _, name := range m.instances() {
-		m.failures = append(m.failures, creationFailure{name, now, failureOf(refused, name)})
+		m.failures = append(m.failures, creationFailure{name, now, failureOf(rejected, name)})
 	}
 	m.failures = m.failures[max(len(m.failures)-maxFailed, 0):]
 	if request := m.pending(); request != nil {
-		request.lastError = refused
-		if refused.Reason == cloud.ReasonQuota {
+		request.lastError = rejected
+		if rejected.Reason == cloud.ReasonQuota {
 			request.state, m.size = resizeFailed, 0
 		}
 	}

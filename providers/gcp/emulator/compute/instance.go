@@ -79,9 +79,9 @@ func (s *instances) insertInstance(r *request) (any, error) {
 		return nil, exists(r.resource())
 	}
 	op, err := s.cloud.Allocate(s.spec(r.key(cloud.KindInstance), &machineDetail{instance: instance}, 1, s.changed))
-	refused, ok := errors.AsType[*cloud.Error](err)
-	if ok && refused.Reason == cloud.ReasonQuota && refused.Limit > 0 {
-		return s.operations.rejected(r, refused), nil
+	rejected, ok := errors.AsType[*cloud.Error](err)
+	if ok && rejected.Reason == cloud.ReasonQuota && rejected.Limit > 0 {
+		return s.operations.rejected(r, rejected), nil
 	}
 	if err != nil {
 		return nil, err

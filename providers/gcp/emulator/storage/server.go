@@ -121,18 +121,18 @@ func (s *Server) SetFaults(w Faults) error {
 
 // fate is what happens to one request.
 type fate struct {
-	refused bool
-	lost    bool // if it changes something
-	latency time.Duration
+	rejected bool
+	lost     bool // if it changes something
+	latency  time.Duration
 }
 
 func (s *Server) fate() fate {
 	s.faults.Lock()
 	defer s.faults.Unlock()
 	return fate{
-		refused: s.random.Float64() < s.now.Unavailable,
-		lost:    s.random.Float64() < s.now.LostReplies,
-		latency: s.now.Latency,
+		rejected: s.random.Float64() < s.now.Unavailable,
+		lost:     s.random.Float64() < s.now.LostReplies,
+		latency:  s.now.Latency,
 	}
 }
 
@@ -163,7 +163,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	at, err := parse(r)
 	var reply answer
 	switch {
-	case fate.refused:
+	case fate.rejected:
 		err = busy()
 	case err == nil:
 		reply, err = s.serve(r, at)

@@ -42,23 +42,23 @@ func codeOf(reason cloud.Reason) codes.Code {
 
 // statusOf is an error of the model as the TPU API sends it.
 func statusOf(err error) error {
-	var refused *cloud.Error
-	if !errors.As(err, &refused) {
+	var rejected *cloud.Error
+	if !errors.As(err, &rejected) {
 		return err
 	}
-	s := status.New(codeOf(refused.Reason), refused.Message)
+	s := status.New(codeOf(rejected.Reason), rejected.Message)
 	var detail protoadapt.MessageV1
-	switch refused.Reason {
+	switch rejected.Reason {
 	case cloud.ReasonDenied:
 		detail = &errdetails.ErrorInfo{
-			Reason: "IAM_PERMISSION_DENIED", Domain: "iam.googleapis.com", Metadata: map[string]string{"permission": refused.Permission},
+			Reason: "IAM_PERMISSION_DENIED", Domain: "iam.googleapis.com", Metadata: map[string]string{"permission": rejected.Permission},
 		}
 	case cloud.ReasonDisabled:
 		detail = &errdetails.ErrorInfo{
-			Reason: "SERVICE_DISABLED", Domain: "googleapis.com", Metadata: map[string]string{"service": refused.API},
+			Reason: "SERVICE_DISABLED", Domain: "googleapis.com", Metadata: map[string]string{"service": rejected.API},
 		}
 	case cloud.ReasonQuota, cloud.ReasonRate:
-		detail = &errdetails.QuotaFailure{Violations: []*errdetails.QuotaFailure_Violation{{Description: refused.Message}}}
+		detail = &errdetails.QuotaFailure{Violations: []*errdetails.QuotaFailure_Violation{{Description: rejected.Message}}}
 	case cloud.ReasonInvalid, cloud.ReasonState, cloud.ReasonExists, cloud.ReasonNotFound, cloud.ReasonPrecondition,
 		cloud.ReasonReservation, cloud.ReasonStockout, cloud.ReasonInternal, cloud.ReasonUnavailable, cloud.ReasonUnauthenticated,
 		cloud.ReasonCancelled, cloud.ReasonExpired:

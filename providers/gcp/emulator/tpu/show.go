@@ -76,7 +76,7 @@ func nodeOf(g *cloud.Group) *tpuapi.Node {
 	if g.Maintenance {
 		node.UpcomingMaintenance = maintenanceOf(g)
 	}
-	if !g.Vague {
+	if !g.HealthUnknown {
 		node.NetworkEndpoints = endpoints(g)
 		node.Health = healthOf(g)
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/fray-ml/fray/state"
 )
 
-// books keep the accounts of all jobs and what capacity was used. They are told
+// accounts keep the accounts of all jobs and what capacity was used. They are given
 // by the fleet, as a [fleetWatch], and look at the state after every step.
-type books struct {
+type accounts struct {
 	r        *rehearsal
 	accounts map[schema.Address]*account
 	used     map[usageKey]*usage
@@ -34,8 +34,8 @@ type usage struct {
 	unpriced  bool
 }
 
-func newBooks(r *rehearsal, desired *schema.Desired, workloads []Workload) *books {
-	b := &books{
+func newBooks(r *rehearsal, desired *schema.Desired, workloads []Workload) *accounts {
+	b := &accounts{
 		r: r, accounts: map[schema.Address]*account{}, used: map[usageKey]*usage{}, onSince: map[*host]time.Time{},
 		weights: map[schema.Address]float64{},
 	}
@@ -50,9 +50,9 @@ func newBooks(r *rehearsal, desired *schema.Desired, workloads []Workload) *book
 	return b
 }
 
-var _ fleetWatch = (*books)(nil)
+var _ fleetWatch = (*accounts)(nil)
 
-func (b *books) powered(h *host, on bool, now time.Time) {
+func (b *accounts) powered(h *host, on bool, now time.Time) {
 	b.r.oracle.power(h, on)
 	if !h.mine {
 		return
@@ -70,7 +70,7 @@ func (b *books) powered(h *host, on bool, now time.Time) {
 
 // placed sees a slice get its machines: since its creation was accepted it was
 // not capacity that it waited for.
-func (b *books) placed(h *host) {
+func (b *accounts) placed(h *host) {
 	accepted := b.r.gate.placed(&h.spec)
 	a := b.accounts[h.spec.Owner]
 	if a == nil || a.gang != nil || accepted.IsZero() {
@@ -82,7 +82,7 @@ func (b *books) placed(h *host) {
 }
 
 // wanted reports whether a job, or what else owns slices, is declared and not done.
-func (b *books) wanted(addr schema.Address) bool {
+func (b *accounts) wanted(addr schema.Address) bool {
 	if b.released {
 		return false
 	}
@@ -91,7 +91,7 @@ func (b *books) wanted(addr schema.Address) bool {
 }
 
 // charge accounts for the time since a machine was switched on.
-func (b *books) charge(h *host, now time.Time) {
+func (b *accounts) charge(h *host, now time.Time) {
 	since, on := b.onSince[h]
 	if !on {
 		return
@@ -116,9 +116,9 @@ func (b *books) charge(h *host, now time.Time) {
 	u.unpriced = u.unpriced || !price.Known()
 }
 
-func (b *books) starting(h *host, run *state.Run) { b.r.oracle.starting(h, run) }
+func (b *accounts) starting(h *host, run *state.Run) { b.r.oracle.starting(h, run) }
 
-func (b *books) runs(g *gang, now time.Time) {
+func (b *accounts) runs(g *gang, now time.Time) {
 	b.r.oracle.running[g.addr] = g
 	a := b.accounts[g.addr]
 	if a == nil {
@@ -131,7 +131,7 @@ func (b *books) runs(g *gang, now time.Time) {
 	}
 }
 
-func (b *books) breaks(g *gang, now time.Time) {
+func (b *accounts) breaks(g *gang, now time.Time) {
 	if b.r.oracle.running[g.addr] == g {
 		delete(b.r.oracle.running, g.addr)
 	}
@@ -149,7 +149,7 @@ func (a *account) finished(now time.Time) bool {
 }
 
 // look takes in what the state states of the jobs that do not run.
-func (b *books) look(now time.Time, doc *state.Document) {
+func (b *accounts) observe(now time.Time, doc *state.Document) {
 	for addr, a := range b.accounts {
 		if a.ended || a.gang != nil {
 			continue
@@ -171,7 +171,7 @@ func (b *books) look(now time.Time, doc *state.Document) {
 
 // why is what a job that does not run waits for: the first of its slices that
 // waits for anything but its boot tells.
-func (b *books) why(j *state.Job) (Cause, string) {
+func (b *accounts) why(j *state.Job) (Cause, string) {
 	f := b.r.fleet
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -180,14 +180,14 @@ func (b *books) why(j *state.Job) (Cause, string) {
 		if cause := gone(hosts); cause != "" {
 			return cause, ""
 		}
-		if cause, zone, refused := b.r.gate.rejection(name); refused && len(hosts) == 0 {
+		if cause, zone, rejected := b.r.gate.rejection(name); rejected && len(hosts) == 0 {
 			return cause, zone
 		}
 	}
 	if len(j.Slices) > 0 && !f.allUp(j.Slices) {
 		return CauseBooting, ""
 	}
-	if cause, zone, refused := b.r.gate.rejectionOf(j.Spec.Addr); refused {
+	if cause, zone, rejected := b.r.gate.rejectionOf(j.Spec.Addr); rejected {
 		return cause, zone
 	}
 	return CauseOther, ""
@@ -213,7 +213,7 @@ func gone(hosts []*host) Cause {
 }
 
 // close ends all accounts.
-func (b *books) close(now time.Time) {
+func (b *accounts) close(now time.Time) {
 	for _, a := range b.accounts {
 		a.end(now)
 	}
