@@ -172,7 +172,7 @@ func (a *acquisition) take(ctx context.Context, old Lease, gen Generation) (*Hel
 // sent.
 func writeDeadline(ttl time.Duration) time.Duration { return ttl / 4 }
 
-// errLate says that a write of the lease was given up, so that another one can
+// errLate reports that a write of the lease was given up, so that another one can
 // still be in time; it may have happened, or happen later.
 var errLate = fmt.Errorf("the store did not answer a write of the lease in time: %w", context.DeadlineExceeded)
 

@@ -129,7 +129,7 @@ func (l *shardLock) names(f *os.File) bool {
 	return err == nil && nameErr == nil && os.SameFile(mine, named)
 }
 
-// errGivenUp says that a lock was not waited for any longer, and that its file
+// errGivenUp reports that a lock was not waited for any longer, and that its file
 // will be closed.
 var errGivenUp = errors.New("given up")
 

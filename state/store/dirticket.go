@@ -52,7 +52,7 @@ func (t *ticket) discard() {
 	}
 }
 
-// fail says what could not be done with a ticket, errTicketLost where it is gone.
+// fail reports what could not be done with a ticket, errTicketLost where it is gone.
 func (t *ticket) fail(verb string, err error) error {
 	if _, gone := os.Lstat(t.path); errors.Is(gone, fs.ErrNotExist) {
 		return errTicketLost

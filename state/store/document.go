@@ -11,10 +11,10 @@ import (
 	"github.com/fray-ml/fray/state/checksum"
 )
 
-// ErrDamaged says that an object is not what was written: nothing of it is used.
+// ErrDamaged reports that an object is not what was written: nothing of it is used.
 var ErrDamaged = errors.New("it is damaged")
 
-// ErrNewer says that an object is whole, and that a newer fray put something
+// ErrNewer reports that an object is whole, and that a newer fray put something
 // into it which this one does not know.
 var ErrNewer = errors.New("it was written by a newer fray")
 
@@ -70,7 +70,7 @@ func Decode(data []byte, v any) error {
 	return nil
 }
 
-// unknown says what becomes of unknown members in an object that is whole.
+// unknown is the treatment of unknown members in an object that is whole.
 type unknown uint8
 
 const (

@@ -21,7 +21,7 @@ type Foldered interface {
 
 var _ Foldered = (*Dir)(nil)
 
-// AsFoldered looks through wrappers that have an Unwrap method.
+// AsFoldered unwraps a store by its Unwrap methods.
 func AsFoldered(s Store) (Foldered, bool) { return behind[Foldered](s) }
 
 // CheckFolder returns why a store must refuse to list the folders of a prefix.

@@ -109,7 +109,7 @@ func (h *Held) expire() {
 	h.loseLocked(h.expiredReason())
 }
 
-// Lost says why the lease was lost and who has taken it over, as far as that
+// Lost reports why the lease was lost and who has taken it over, as far as that
 // can be read; nil if it was not lost.
 func (h *Held) Lost(ctx context.Context) error {
 	h.mu.Lock()

@@ -33,7 +33,7 @@ func NewLeaderClock(s Store) *LeaderClock { return &LeaderClock{store: s} }
 // Sight is what a LeaderClock sees.
 type Sight struct {
 	Lease Lease // zero if there never was one
-	// Leads says that its holder lives: it renews the lease, or did so a moment ago.
+	// Leads reports that its holder lives: it renews the lease, or did so a moment ago.
 	Leads bool
 	// Now is the time by the holder's clock, late by less than a lease is valid.
 	// Without a leader it is this machine's, or what the last holder's must be
@@ -44,7 +44,7 @@ type Sight struct {
 // Look reads the lease. Where the clocks seem to differ it looks again until
 // the lease is renewed or has lapsed, which takes as long as a lease is valid at
 // most. With an error comes what is known without the store.
-func (c *LeaderClock) Look(ctx context.Context) (Sight, error) {
+func (c *LeaderClock) Observe(ctx context.Context) (Sight, error) {
 	for {
 		lease, err := ReadLease(ctx, c.store)
 		switch {
@@ -81,7 +81,7 @@ func (c *LeaderClock) Recent(ctx context.Context) Sight {
 		last.Now = last.Now.Add(since)
 		return last
 	}
-	sight, _ := c.Look(ctx) // without the store, as well as can be told
+	sight, _ := c.Observe(ctx) // without the store, as well as can be told
 	return sight
 }
 

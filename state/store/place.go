@@ -83,7 +83,7 @@ type Placed interface {
 	// stands to it.
 	Place() (Place, PlaceStanding, error)
 	// Settle records the present place unless that is refused with a *PlaceError;
-	// confirmed says that people have confirmed a move.
+	// confirmed reports that people have confirmed a move.
 	Settle(ctx context.Context, confirmed bool) error
 }
 
@@ -91,7 +91,7 @@ type Placed interface {
 // place only, as a bucket.
 func AsPlaced(s Store) (Placed, bool) { return behind[Placed](s) }
 
-// PlaceError says that a store is not where it was made. It is returned as a pointer.
+// PlaceError reports that a store is not where it was made. It is returned as a pointer.
 type PlaceError struct {
 	Standing PlaceStanding
 	Made     Place

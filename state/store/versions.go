@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// ErrNoVersions says that a store does not keep what an object was before. It
+// ErrNoVersions reports that a store does not keep what an object was before. It
 // comes with the live version, and says what to do where something can be done.
 var ErrNoVersions = errors.New("no old versions are kept")
 
@@ -21,7 +21,7 @@ type Versioned interface {
 	GetVersion(ctx context.Context, key string, gen Generation) (Object, error)
 }
 
-// AsVersioned looks through wrappers that have an Unwrap method. It reports
+// AsVersioned unwraps a store by its Unwrap methods. It reports
 // false for a store that knows live objects only.
 func AsVersioned(s Store) (Versioned, bool) { return behind[Versioned](s) }
 
