@@ -60,7 +60,7 @@ func (i *identities) close() {
 // serve answers Client.Identity.
 func (i *identities) serve(ctx context.Context, namespace string) (string, error) {
 	if namespace == "" {
-		return "", status.Error(codes.InvalidArgument, "namespace: required: a user belongs to none")
+		return "", status.Error(codes.InvalidArgument, "namespace: say which: a user belongs to none")
 	}
 	file, err := i.file(ctx, namespace)
 	if err != nil {

@@ -386,7 +386,7 @@ class Controller(
 
     def _check_namespace(self, namespace: str, context: grpc.ServicerContext) -> None:
         if not namespace:
-            context.abort(grpc.StatusCode.INVALID_ARGUMENT, "namespace: required: a user belongs to none")
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, "namespace: say which: a user belongs to none")
 
     # Actors
 

@@ -37,7 +37,7 @@ func EncodeIndented(v any) ([]byte, error) {
 }
 
 // DecodeAssignment reads an assignment. One with anything in it that is not
-// known here is refused: its agent would run something else than was meant.
+// known here is rejected: its agent would run something else than was meant.
 func DecodeAssignment(data []byte) (state.Assignment, error) {
 	var a state.Assignment
 	whole, err := decode(data, &a, strict)

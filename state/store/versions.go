@@ -6,7 +6,7 @@ import (
 )
 
 // ErrNoVersions reports that a store does not keep what an object was before. It
-// comes with the live version, and says what to do where something can be done.
+// comes with the live version, and names the remedy where there is one.
 var ErrNoVersions = errors.New("no old versions are kept")
 
 // Versioned is what a Store may offer besides: the versions that an object had
