@@ -90,8 +90,8 @@ func mayRead() map[string]string {
 		"status":                                  shows,
 		"follow":                                  shows,
 		"runclient":                               shows,
-		"configuration.Loaded.tell":               shows,
-		"configuration.Loaded.Untold":             shows,
+		"configuration.Loaded.noteReported":       shows,
+		"configuration.Loaded.Unreported":         shows,
 	}
 }
 

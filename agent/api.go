@@ -241,7 +241,7 @@ const clockPatience = 10 * time.Second
 func (h *hostService) now(ctx context.Context) time.Time {
 	ctx, cancel := context.WithTimeout(ctx, clockPatience)
 	defer cancel()
-	sight, err := h.clock.Look(ctx)
+	sight, err := h.clock.Observe(ctx)
 	if err != nil {
 		h.log.Warn("the leader's clock not read; tokens are judged by what is known of it", "error", err)
 	}

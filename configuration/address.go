@@ -95,8 +95,8 @@ func (l *Loaded) Addresses(of string, values []string) ([]schema.Address, error)
 	return out, nil
 }
 
-// DeclaredAddresses are the addresses of the desired configuration.
-func DeclaredAddresses(d *schema.Desired) []schema.Address {
+// DesiredAddresses are the addresses of the desired configuration.
+func DesiredAddresses(d *schema.Desired) []schema.Address {
 	var all []schema.Address
 	for i := range d.Namespaces {
 		all = append(all, d.Namespaces[i].Addr)

@@ -61,7 +61,7 @@ type Loaded struct {
 
 	Disposable bool // of a test, which takes down what it made
 
-	told     map[string]bool // warnings, by their text
+	reported map[string]bool // warnings, by their text
 	Projects knownProjects
 }
 
@@ -102,7 +102,7 @@ func Load(ctx context.Context, a *terminal.Terminal, paths []string, flags Optio
 	if err := a.Diagnostics(src.Files(), diags); err != nil {
 		return nil, err
 	}
-	l.tell(diags)
+	l.noteReported(diags)
 	if create { // only now: a mistake leaves nothing behind
 		if l.Stack, err = stack.Open(ctx, l.Site, true); err != nil {
 			return nil, err
@@ -128,21 +128,21 @@ func Load(ctx context.Context, a *terminal.Terminal, paths []string, flags Optio
 	return l, err
 }
 
-// tell notes what has been printed.
-func (l *Loaded) tell(diags hcl.Diagnostics) {
-	l.told = map[string]bool{}
+// noteReported notes what has been printed.
+func (l *Loaded) noteReported(diags hcl.Diagnostics) {
+	l.reported = map[string]bool{}
 	for _, d := range diags {
-		l.told[d.Error()] = true
+		l.reported[d.Error()] = true
 	}
 }
 
 // Untold leaves out warnings that have been printed.
-func (l *Loaded) Untold(diags hcl.Diagnostics) hcl.Diagnostics {
-	return slices.DeleteFunc(slices.Clone(diags), func(d *hcl.Diagnostic) bool { return d.Severity == hcl.DiagWarning && l.told[d.Error()] })
+func (l *Loaded) Unreported(diags hcl.Diagnostics) hcl.Diagnostics {
+	return slices.DeleteFunc(slices.Clone(diags), func(d *hcl.Diagnostic) bool { return d.Severity == hcl.DiagWarning && l.reported[d.Error()] })
 }
 
 // Preflight finds what cannot work before anything is touched, as diagnostics
-// on the lines that cause it. It also opens the stack, whose providers look.
+// on the lines that cause it. It also opens the stack, whose providers check.
 func Preflight(ctx context.Context, a *terminal.Terminal, l *Loaded) hcl.Diagnostics {
 	var diags hcl.Diagnostics
 	for _, p := range capacity.Check(&l.Config.Desired) {
@@ -155,11 +155,11 @@ func Preflight(ctx context.Context, a *terminal.Terminal, l *Loaded) hcl.Diagnos
 	var err error
 	l.Stack, err = stack.Open(ctx, l.Site, false)
 	if err != nil {
-		return append(diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "State cannot be used", Detail: Sentence(err)})
+		return append(diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "State cannot be used", Detail: DetailOf(err)})
 	}
 	all, err := l.Stack.Providers(ctx, l.Config.Desired.Providers, nil)
 	if err != nil {
-		return append(diags, l.providerDiagnostic(schema.ProviderGCP, "", hcl.DiagError, "Provider cannot be set up", Sentence(err)))
+		return append(diags, l.providerDiagnostic(schema.ProviderGCP, "", hcl.DiagError, "Provider cannot be set up", DetailOf(err)))
 	}
 	for name, p := range all {
 		checker, ok := providers.AsChecker(p)
@@ -187,7 +187,7 @@ func (l *Loaded) unfitEncryption() *hcl.Diagnostic {
 	if err == nil {
 		return nil
 	}
-	d := &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Encryption cannot be used", Detail: Sentence(err)}
+	d := &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Encryption cannot be used", Detail: DetailOf(err)}
 	if r, ok := l.Config.Ranges["fray#encryption"]; ok {
 		d.Subject = &r
 	}
@@ -199,8 +199,8 @@ func (l *Loaded) unfitEncryption() *hcl.Diagnostic {
 	return d
 }
 
-// Sentence is an error as a diagnostic's detail.
-func Sentence(err error) string {
+// DetailOf is an error as a diagnostic's detail.
+func DetailOf(err error) string {
 	first, size := utf8.DecodeRuneInString(err.Error())
 	text := string(unicode.ToUpper(first)) + err.Error()[size:]
 	if strings.HasSuffix(text, "?") {
@@ -209,7 +209,7 @@ func Sentence(err error) string {
 	return text + "."
 }
 
-// Dedupe drops what instances of one block all say.
+// Dedupe drops diagnostics that are the same for all instances of a block.
 func Dedupe(diags hcl.Diagnostics) hcl.Diagnostics {
 	type key struct {
 		where   hcl.Range

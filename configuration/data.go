@@ -35,7 +35,7 @@ type readStack struct {
 }
 
 // NewReader reads for the configuration of a source. What is wrong with its settings
-// is told by its evaluation.
+// is reported by its evaluation.
 func NewReader(ctx context.Context, src *lang.Source, at stack.Site, local bool) *StackReader {
 	at.Settings, _ = src.Settings(local)
 	return &StackReader{ctx: ctx, Here: at, stacks: map[eval.StackRef]*readStack{}}

@@ -19,7 +19,7 @@ func Judge(paths []string, flags Options) (*Loaded, hcl.Diagnostics) {
 	}
 	at, err := stack.SiteOf(src.Dir(), schema.Settings{}, flags.Workspace)
 	if err != nil {
-		return l, append(diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Workspace cannot be used", Detail: Sentence(err)})
+		return l, append(diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Workspace cannot be used", Detail: DetailOf(err)})
 	}
 	l.Options = flags.InWorkspace(at.Workspace)
 	l.Options.Partial = true

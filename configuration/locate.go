@@ -14,7 +14,7 @@ import (
 )
 
 // Locate finds the stack of a directory for verbs that act on what is there
-// rather than on what the files say: it works with files that are broken or
+// rather than on what the files declare: it works with files that are broken or
 // gone, as long as the state is where it would be by default.
 func Locate(ctx context.Context, a *terminal.Terminal, paths []string, flags Options) (*Loaded, error) {
 	if len(paths) == 0 {
@@ -40,7 +40,7 @@ func Locate(ctx context.Context, a *terminal.Terminal, paths []string, flags Opt
 	return l, err
 }
 
-// ErrNoState says that a stack has not begun.
+// ErrNoState reports that a stack has not begun.
 var ErrNoState = errors.New("there is no state")
 
 // LocateSite reads where the state is from the files, or falls back to the default

@@ -7,7 +7,7 @@ import (
 	"github.com/fray-ml/fray/plan"
 )
 
-// Observe looks at the world once.
+// Observe lists what exists once.
 func (l *Loaded) Observe(ctx context.Context, mark string) (*plan.Observed, error) {
 	all, err := l.Stack.Providers(ctx, l.Desired.Providers, l.Document)
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// Upload ships the project bundles that the store does not have yet. It tells
+// Upload ships the project bundles that the store does not have yet. It reports
 // of large ones, which may take a while.
-func (l *Loaded) Upload(ctx context.Context, tell func(format string, args ...any)) error {
+func (l *Loaded) Upload(ctx context.Context, report func(format string, args ...any)) error {
 	shipper := bundle.Shipper{
 		Store: l.Stack.Store,
 		Starting: func(p bundle.Project, there int64) {
@@ -20,7 +20,7 @@ func (l *Loaded) Upload(ctx context.Context, tell func(format string, args ...an
 			if rel, err := filepath.Rel(l.Stack.Dir, dir); err == nil {
 				dir = rel // as it was written
 			}
-			tell("shipping project %s: %s, of which %s are there already",
+			report("shipping project %s: %s, of which %s are there already",
 				dir, schema.Bytes(p.Bundle.Size()), schema.Bytes(there))
 		},
 	}

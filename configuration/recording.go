@@ -34,7 +34,7 @@ func (l *Loaded) late() bool {
 	return l.Config != nil && slices.ContainsFunc(l.Config.Desired.Jobs, func(j schema.Job) bool { return len(j.Uses) > 0 || j.HasUnknown() })
 }
 
-// ErrUnrecorded says why a configuration cannot be recorded.
+// ErrUnrecorded reports why a configuration cannot be recorded.
 type ErrUnrecorded struct{ why error }
 
 func (e ErrUnrecorded) Error() string {

@@ -55,7 +55,7 @@ func Evaluate(ctx context.Context, a *terminal.Terminal, src *lang.Source, opts 
 func workspaceIsThere(ctx context.Context, src *lang.Source, flags Options) error {
 	settings, diags := src.Settings(flags.Local)
 	if diags.HasErrors() {
-		return nil // which is told with the rest
+		return nil // which is reported with the rest
 	}
 	at, err := stack.SiteOf(src.Dir(), settings, flags.Workspace)
 	if err != nil || at.IsDefault() {

@@ -40,7 +40,7 @@ func (c *Console) Open(ctx context.Context, paths []string, flags configuration.
 		return nil
 	case diags.HasErrors():
 		c.scope = src.Bare()
-		return c.tell(diags, "Functions can be used; names of the configuration cannot, because of these errors.")
+		return c.report(diags, "Functions can be used; names of the configuration cannot, because of these errors.")
 	}
 	settings, more := src.Settings(flags.Local)
 	where, err := stack.SiteOf(src.Dir(), settings, flags.Workspace)
@@ -65,7 +65,7 @@ func (c *Console) Open(ctx context.Context, paths []string, flags configuration.
 	}
 	c.scope, more = src.Scope(opts)
 	c.files = src.Files()
-	return c.tell(append(diags, more...), "Because of these errors some names have no value.")
+	return c.report(append(diags, more...), "Because of these errors some names have no value.")
 }
 
 // nothingWritten reports whether there is no configuration at all: functions
@@ -82,8 +82,8 @@ func nothingWritten(paths []string) bool {
 	return err == nil && len(names) == 0
 }
 
-// tell prints the errors of the files, if there are any, and what follows.
-func (c *Console) tell(diags hcl.Diagnostics, then string) error {
+// report prints the errors of the files, if there are any, and what follows.
+func (c *Console) report(diags hcl.Diagnostics, then string) error {
 	if err := c.Terminal.Diagnostics(c.files, terminal.ErrorsOf(diags)); err != nil {
 		c.failed = true
 		c.Terminal.Warn(then)
@@ -127,11 +127,11 @@ func (c *Console) end() {
 // line takes one more line and reports whether it was the last.
 func (c *Console) line(text string) bool {
 	if c.input == "" {
-		word := strings.TrimSpace(text)
-		if word == "" || strings.HasPrefix(word, "#") || strings.HasPrefix(word, "//") {
+		command := strings.TrimSpace(text)
+		if command == "" || strings.HasPrefix(command, "#") || strings.HasPrefix(command, "//") {
 			return false
 		}
-		switch word {
+		switch command {
 		case "exit", "quit", ":exit", ":quit":
 			return true
 		case "help", ":help":

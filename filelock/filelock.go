@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrHeld says that another open file holds the lock.
+// ErrHeld reports that another open file holds the lock.
 var ErrHeld = errors.New("lock is held")
 
 // Take locks the file at path, which it makes where there is none, or returns ErrHeld.

@@ -14,7 +14,7 @@ import (
 	"github.com/fray-ml/fray/terminal"
 )
 
-// followPace is how often logs -f looks for more, and statePace how often for
+// followPace is how often logs -f reads more, and statePace how often it reads
 // new tasks where all output comes from their hosts by itself.
 const (
 	followPace = 200 * time.Millisecond
@@ -47,10 +47,10 @@ func (q *Query) name() string {
 	return "what was asked for"
 }
 
-// status is the command that says more.
+// status is the command that shows more.
 func (q *Query) status() string {
 	if len(q.Addrs) == 1 {
-		return "fray status " + terminal.ShellWord(q.Addrs[0].String())
+		return "fray status " + terminal.ShellQuote(q.Addrs[0].String())
 	}
 	return "fray status"
 }
@@ -123,7 +123,7 @@ func (q *Query) open(doc *state.Document, p *logPrinter) (bool, error) {
 	case q.Attempt > 0 && tasks == 0:
 		return ended, fmt.Errorf("%s has no attempt %d on record; %s lists them", q.name(), q.Attempt, q.status())
 	case tasks == 0 && !q.Follow:
-		return ended, fmt.Errorf("%s has not started yet; %s says why", q.name(), q.status())
+		return ended, fmt.Errorf("%s has not started yet; see %s for the reason", q.name(), q.status())
 	case tasks > 0 && len(p.streams) == 0:
 		return ended, fmt.Errorf("%s has no task %d; its tasks are 0 to %d", q.name(), q.Task, tasks/max(matched, 1)-1)
 	}

@@ -219,7 +219,7 @@ func (p *logPrinter) printed() bool {
 }
 
 // pace is when to look again: soon, where there is something that only the
-// store tells.
+// store reports.
 func (p *logPrinter) pace() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

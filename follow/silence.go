@@ -16,7 +16,7 @@ func waitOf(doc *state.Document, streams []*logStream) string {
 	return ""
 }
 
-// silence says why nothing was printed, "" where it was not to be expected that
+// silence reports why nothing was printed, "" where it was not to be expected that
 // something is.
 func (q *Query) silence(doc *state.Document, streams []*logStream) string {
 	if q.Tail == 0 || len(streams) == 0 {
@@ -33,7 +33,7 @@ func (q *Query) silence(doc *state.Document, streams []*logStream) string {
 	case !running:
 		return fmt.Sprintf("%s has printed nothing, and has ended", q.name())
 	case !started:
-		return fmt.Sprintf("no task of %s has started yet%s; %s says more, and fray logs -f waits for it", q.name(), waitOf(doc, streams), q.status())
+		return fmt.Sprintf("no task of %s has started yet%s; see %s; fray logs -f waits for it", q.name(), waitOf(doc, streams), q.status())
 	}
 	return fmt.Sprintf("%s runs and has printed nothing yet; output arrives here within a second or two, and fray logs -f waits for it", q.name())
 }

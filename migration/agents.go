@@ -16,19 +16,19 @@ import (
 // followPatience is how long live agents get to go on at the new place.
 const followPatience = 30 * time.Second
 
-// lead tells the agents where the stack is kept now, and waits until those
+// lead notifies the agents of the stack's new place, and waits until those
 // that live report there.
 func (m *Migration) lead(ctx context.Context) error {
 	hosts := m.hosts()
-	told := map[string]bool{}
+	notified := map[string]bool{}
 	for _, key := range hosts {
 		slice, _, _ := strings.Cut(strings.TrimPrefix(key, store.HostsPrefix), "/")
-		if told[slice] {
+		if notified[slice] {
 			continue
 		}
-		told[slice] = true
+		notified[slice] = true
 		if err := m.redirect(ctx, slice); err != nil {
-			return fmt.Errorf("tell the agents of slice %s: %w; run the command again", slice, err)
+			return fmt.Errorf("notify the agents of slice %s: %w; run the command again", slice, err)
 		}
 	}
 	left := hosts

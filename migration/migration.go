@@ -22,7 +22,7 @@ import (
 	"github.com/fray-ml/fray/terminal"
 )
 
-// OpenFrom opens the stack that is kept somewhere else than the files say.
+// OpenFrom opens the stack that is kept elsewhere than the files declare.
 func OpenFrom(ctx context.Context, to stack.Site, where string) (*stack.Stack, error) {
 	backend := schema.Backend{Kind: schema.BackendLocal, Path: where}
 	if at := stack.Location(where); at.InBucket() {
@@ -77,7 +77,7 @@ func (m *Migration) Run(ctx context.Context) error {
 	})
 }
 
-// check refuses what cannot be moved before anything is touched.
+// check rejects what cannot be moved before anything is touched.
 func (m *Migration) check(ctx context.Context) error {
 	switch {
 	case m.doc == nil:

@@ -21,12 +21,12 @@ import (
 )
 
 // Amender changes a state as the moved, removed and import blocks of the files
-// say, before anything is compared with it.
+// declare, before anything is compared with it.
 type Amender struct {
 	terminal *terminal.Terminal
 	loaded   *configuration.Loaded
 	blocks   amend.Blocks
-	// expected is what a saved plan says of it, nil where there is none.
+	// expected is what a saved plan has of it, nil where there is none.
 	Expected func([]plan.Amendment) error
 	warned   bool
 	intakes  []Found // what import blocks name that is not fray's, or was not
@@ -74,7 +74,7 @@ func (m *Amender) Amend(ctx context.Context, doc *state.Document) (*state.Docume
 
 // imported carries out the import blocks. What they name by ids counts as marked.
 func (m *Amender) imported(ctx context.Context, doc *state.Document) (*state.Document, []plan.Amendment, hcl.Diagnostics, error) {
-	blocks, in, diags := m.lookUp(ctx, doc)
+	blocks, in, diags := m.resolve(ctx, doc)
 	if diags.HasErrors() {
 		return doc, nil, diags, nil
 	}
@@ -112,17 +112,17 @@ func SameAmendments(got, want []plan.Amendment) error {
 	return nil
 }
 
-// AmendedWords are the counts of a plan's amendments for a closing line, those
+// AmendmentCounts are the counts of a plan's amendments for a closing line, those
 // that there are: "1 imported, 2 moved, ".
-func AmendedWords(p *plan.Plan) string {
-	var words strings.Builder
+func AmendmentCounts(p *plan.Plan) string {
+	var text strings.Builder
 	counts := p.Amended()
 	for _, v := range plan.AmendVerbs() {
 		if n := counts[v]; n > 0 {
-			fmt.Fprintf(&words, "%d %s, ", n, render.Amended(v))
+			fmt.Fprintf(&text, "%d %s, ", n, render.Amended(v))
 		}
 	}
-	return words.String()
+	return text.String()
 }
 
 // ActionCounts are the numbers of a plan's changes and amendments by verb.

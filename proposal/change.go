@@ -33,8 +33,8 @@ type Change struct {
 	UnlaunchAll   bool
 	Targets       []schema.Address
 	Amender       *Amender // what comes before; nil: nothing
-	// recorded names the recording of the configuration, "" for none; keeps says
-	// that it is the one that it was.
+	// Recorded names the recording of the configuration, "" for none; Keeps: it is
+	// the one that it was.
 	Recorded string
 	Keeps    bool
 }
@@ -68,7 +68,7 @@ func (c *Change) Narrow(doc *state.Document, desired schema.Desired) schema.Desi
 	return apply.Target(doc.Desired, desired, c.Targets)
 }
 
-// Preview looks at the world and plans, without a lease.
+// Preview observes and plans, without a lease.
 func Preview(ctx context.Context, l *configuration.Loaded, c *Change) (*plan.Plan, error) {
 	all, err := l.Stack.Providers(ctx, l.Desired.Providers, l.Document)
 	if err != nil {

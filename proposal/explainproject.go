@@ -14,7 +14,7 @@ import (
 )
 
 // explainProjects names the files that changed in the projects of a plan. What cannot be
-// read is left out: the plan says all the same that the project changed.
+// read is left out: the plan shows all the same that the project changed.
 func explainProjects(ctx context.Context, l *configuration.Loaded, p *plan.Plan, doc *state.Document) {
 	files := map[plan.BundleChange][]plan.FileChange{}
 	recorded, measured := recordedBundles(doc), slices.Collect(maps.Keys(l.Bundles))

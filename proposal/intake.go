@@ -39,13 +39,13 @@ type Found struct {
 
 func isForeign(id string) bool { return strings.Contains(id, "/") }
 
-// Importer looks up what is to be a stack's.
+// Importer finds what is to be a stack's.
 type Importer struct {
 	*configuration.Loaded
 	Mark string // the stack's; that of a stack which has no state yet is only chosen
 }
 
-// FindAll looks up the ids among those of an import to an address. It returns the
+// FindAll finds the ids among those of an import to an address. It returns the
 // names of all slices, and changes nothing.
 func (l Importer) FindAll(ctx context.Context, addr schema.Address, ids []string) ([]Found, []string, error) {
 	var in []Found
@@ -55,7 +55,7 @@ func (l Importer) FindAll(ctx context.Context, addr schema.Address, ids []string
 			names = append(names, id)
 			continue
 		}
-		one, err := l.lookUp(ctx, addr, i, id)
+		one, err := l.find(ctx, addr, i, id)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -64,7 +64,7 @@ func (l Importer) FindAll(ctx context.Context, addr schema.Address, ids []string
 	return in, names, nil
 }
 
-func (l Importer) lookUp(ctx context.Context, addr schema.Address, index int, id string) (Found, error) {
+func (l Importer) find(ctx context.Context, addr schema.Address, index int, id string) (Found, error) {
 	wanted, ok := l.sliceOf(addr, index)
 	if !ok {
 		return Found{}, fmt.Errorf("%s is not declared; write it down first, with the shape that %s has", addr, id)
@@ -117,12 +117,12 @@ type Import struct {
 
 // CarryOut imports slices under the lease, those that are not fray's in the order
 // in which it may be cut short.
-func CarryOut(ctx context.Context, l *configuration.Loaded, w apply.Rewriter, up Import, say io.Writer) error {
+func CarryOut(ctx context.Context, l *configuration.Loaded, w apply.Rewriter, up Import, out io.Writer) error {
 	if len(up.In) > 0 {
 		if _, err := w.Edit(ctx, func(doc *state.Document) (*state.Document, error) { return leftAlone(doc, up.In), nil }); err != nil {
 			return err
 		}
-		if err := mark(ctx, up.In, say); err != nil {
+		if err := mark(ctx, up.In, out); err != nil {
 			return err
 		}
 	}
@@ -176,22 +176,22 @@ func leftAlone(doc *state.Document, in []Found) *state.Document {
 	return next
 }
 
-// mark makes them the stack's, and says what is left to be done by hand.
-func mark(ctx context.Context, in []Found, say io.Writer) error {
+// mark makes them the stack's, and reports what is left to be done by hand.
+func mark(ctx context.Context, in []Found, out io.Writer) error {
 	for _, one := range in {
 		spec, err := one.importer.Import(ctx, one.id, one.wanted)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(say, "Marked %s as this stack's. fray's agent comes up on it once its startup script has run (do not stop it: what is stopped counts as lost):\n\n  %s\n\n",
+		fmt.Fprintf(out, "Marked %s as this stack's. fray's agent comes up on it once its startup script has run (do not stop it: what is stopped counts as lost):\n\n  %s\n\n",
 			spec.Name, gcp.StartCommand(one.project, spec))
 	}
 	return nil
 }
 
-// lookUp finds what the open import blocks name by ids, and is the blocks with
+// resolve finds what the open import blocks name by ids, and is the blocks with
 // the names of slices in place of these.
-func (m *Amender) lookUp(ctx context.Context, doc *state.Document) (amend.Blocks, []Found, hcl.Diagnostics) {
+func (m *Amender) resolve(ctx context.Context, doc *state.Document) (amend.Blocks, []Found, hcl.Diagnostics) {
 	var in []Found
 	var diags hcl.Diagnostics
 	config := *m.blocks.Config
@@ -203,7 +203,7 @@ func (m *Amender) lookUp(ctx context.Context, doc *state.Document) (amend.Blocks
 		}
 		more, names, err := Importer{Loaded: m.loaded, Mark: doc.Stack()}.FindAll(ctx, im.To, ids)
 		if err != nil {
-			diags = append(diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Cannot be imported", Detail: configuration.Sentence(err), Subject: &im.Range})
+			diags = append(diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Cannot be imported", Detail: configuration.DetailOf(err), Subject: &im.Range})
 			continue
 		}
 		in = append(in, more...)
@@ -216,7 +216,7 @@ func (m *Amender) lookUp(ctx context.Context, doc *state.Document) (amend.Blocks
 }
 
 // MarkImports marks what import blocks name by ids, once save has noted it in the
-// state, and returns that state. What is wrong with the blocks is told by amend.
+// state, and returns that state. What is wrong with the blocks is reported by amend.
 func (m *Amender) MarkImports(ctx context.Context, doc *state.Document, save func(context.Context, *state.Document) error) (*state.Document, error) {
 	if m == nil || !slices.ContainsFunc(m.loaded.Config.Imports, func(im schema.Import) bool { return isForeign(im.ID) }) {
 		return doc, nil
@@ -225,7 +225,7 @@ func (m *Amender) MarkImports(ctx context.Context, doc *state.Document, save fun
 	if diags.HasErrors() {
 		return doc, nil
 	}
-	_, in, diags := m.lookUp(ctx, next)
+	_, in, diags := m.resolve(ctx, next)
 	if diags.HasErrors() || len(in) == 0 {
 		return doc, nil
 	}

@@ -27,8 +27,8 @@ func BlockedDiagnostic(l *configuration.Loaded, r *plan.BlockedChange) *hcl.Diag
 	return l.Diagnostic(r.Addr, "lifecycle.prevent_destroy", hcl.DiagError, "Protected by prevent_destroy", r.Detail)
 }
 
-// CheckPlaceable says what could never be placed of an accepted configuration: what
-// lifecycles ignore is as recorded there, and may not go with what the files say.
+// CheckPlaceable reports what could never be placed of an accepted configuration: what
+// lifecycles ignore is as recorded there, and may not fit what the files declare.
 func CheckPlaceable(l *configuration.Loaded, doc *state.Document) error {
 	problems := capacity.Check(&doc.Desired)
 	if len(problems) == 0 {

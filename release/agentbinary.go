@@ -25,7 +25,7 @@ const agentArch = "amd64"
 // AgentBinary brings the program that hosts in the cloud run into the store,
 // compressed and under the SHA-256 of that, and returns it. One that is there
 // is not sent again, and one that was compressed before is not compressed again.
-func AgentBinary(ctx context.Context, s store.Store, tell UploadTeller) (sum string, err error) {
+func AgentBinary(ctx context.Context, s store.Store, report UploadReporter) (sum string, err error) {
 	file, err := findAgentBinary()
 	if err == nil {
 		err = checkAgentBinary(file)
@@ -44,9 +44,9 @@ func AgentBinary(ctx context.Context, s store.Store, tell UploadTeller) (sum str
 	if len(there) > 0 {
 		return packed.sum, nil
 	}
-	content := &uploadReader{Reader: bytes.NewReader(packed.data), tell: tell}
-	if tell != nil {
-		tell(s.Location(), 0, int64(len(packed.data)))
+	content := &uploadReader{Reader: bytes.NewReader(packed.data), report: report}
+	if report != nil {
+		report(s.Location(), 0, int64(len(packed.data)))
 	}
 	if err := s.Upload(ctx, store.BundleKey(packed.sum), content); err != nil {
 		return "", fmt.Errorf("ship the program for the hosts: %w", err)
@@ -56,18 +56,18 @@ func AgentBinary(ctx context.Context, s store.Store, tell UploadTeller) (sum str
 
 // UploadTeller hears of the upload of the program: of its begin, with sent 0, and
 // how far it is. nil: it is not reported.
-type UploadTeller func(to string, sent, size int64)
+type UploadReporter func(to string, sent, size int64)
 
-// uploadReader tells how much of it was read.
+// uploadReader reports how much of it was read.
 type uploadReader struct {
 	*bytes.Reader
-	tell UploadTeller
+	report UploadReporter
 }
 
 func (r *uploadReader) Read(p []byte) (int, error) {
 	n, err := r.Reader.Read(p)
-	if r.tell != nil && n > 0 {
-		r.tell("", r.Size()-int64(r.Len()), r.Size())
+	if r.report != nil && n > 0 {
+		r.report("", r.Size()-int64(r.Len()), r.Size())
 	}
 	return n, err
 }
@@ -109,7 +109,7 @@ func findAgentBinary() (string, error) {
 		agentArch, runtime.GOOS, runtime.GOARCH, agentArch, self, AgentBinaryVariable)
 }
 
-// checkAgentBinary refuses what hosts could not run.
+// checkAgentBinary rejects what hosts could not run.
 func checkAgentBinary(file string) error {
 	f, err := elf.Open(file)
 	if _, ok := errors.AsType[*elf.FormatError](err); ok || errors.Is(err, io.EOF) {

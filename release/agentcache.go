@@ -55,7 +55,7 @@ func (c agentCache) packed(file string) (packedAgent, error) {
 	return made, nil
 }
 
-// read is what is kept of a program, if that is what its name says.
+// read is what is kept of a program, if that is what its name claims.
 func (c agentCache) read(raw string) (packedAgent, bool) {
 	for _, file := range c.files(raw + "-*.gz") {
 		data, err := os.ReadFile(file)

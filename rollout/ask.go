@@ -27,7 +27,7 @@ func (r *Rollout) ask(ctx context.Context) (*plan.Plan, error) {
 	}
 	unasked := nothingIn(p)
 	if unasked && r.Destroying {
-		return p, nil // said by itself
+		return p, nil // reported by itself
 	}
 	if err := proposal.Show(r.Terminal, r.Loaded, p, false, false); err != nil || unasked {
 		return p, err

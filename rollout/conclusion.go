@@ -74,7 +74,7 @@ func (r *conclusion) conclude(hard context.Context, ended error) error {
 }
 
 // evaluated is the configuration with everything now known. How its conditions
-// stand is told, but not of a change that ended otherwise than as planned.
+// stand is reported, but not of a change that ended otherwise than as planned.
 func (r *conclusion) evaluated(ctx context.Context, doc *state.Document, ended error) (*schema.Config, error) {
 	cfg := r.Loaded.Config
 	if !r.Loaded.ReadsComputed() && len(cfg.Conditions) == 0 {
@@ -88,7 +88,7 @@ func (r *conclusion) evaluated(ctx context.Context, doc *state.Document, ended e
 		return cfg, nil
 	}
 	r.progress.Close()
-	return cfg, r.Terminal.Diagnostics(r.Loaded.Source.Files(), r.Loaded.Untold(diags))
+	return cfg, r.Terminal.Diagnostics(r.Loaded.Source.Files(), r.Loaded.Unreported(diags))
 }
 
 // recordOutputs evaluates the outputs with everything now known.
@@ -144,12 +144,12 @@ func (r *conclusion) summary(complete bool) error {
 		_, err := fmt.Fprintf(w, "\nDestroy complete: %d destroyed.\n", n[plan.VerbDelete])
 		return err
 	}
-	word := "Apply complete"
+	result := "Apply complete"
 	if !complete {
-		word = "Applied, but not all is well"
+		result = "Applied, but not all is well"
 	}
 	_, err := fmt.Fprintf(w, "\n%s: %s%d created, %d updated, %d restarted, %d replaced, %d destroyed.%s\n",
-		word, proposal.AmendedWords(r.plan), n[plan.VerbCreate], n[plan.VerbUpdate], n[plan.VerbRestart], n[plan.VerbReplace], n[plan.VerbDelete], jobCounts(r.executor.Document()))
+		result, proposal.AmendmentCounts(r.plan), n[plan.VerbCreate], n[plan.VerbUpdate], n[plan.VerbRestart], n[plan.VerbReplace], n[plan.VerbDelete], jobCounts(r.executor.Document()))
 	return err
 }
 

@@ -47,14 +47,14 @@ type handover struct {
 	values   valueSync
 }
 
-// Step looks once. What is wrong with the configuration, by values that are known
+// Step observes once. What is wrong with the configuration, by values that are known
 // now, is its error.
 func (h *handover) Step(ctx context.Context) (time.Duration, error) {
 	next, err := h.Follower.Step(ctx)
 	if err != nil {
 		return next, err
 	}
-	return next, h.values.look(h.Document(), time.Now())
+	return next, h.values.observe(h.Document(), time.Now())
 }
 
 // Idle reports whether the controller has taken in what is known.
@@ -88,7 +88,7 @@ func (h *handover) Drain(context.Context) {}
 
 func (h *handover) SetScope(apply.Scope) {}
 
-// rpcError is an error of the cluster API in its own words.
+// rpcError is an error of the cluster API without gRPC's prefix.
 func rpcError(err error) error {
 	if s, ok := status.FromError(err); ok && s.Code() != codes.OK {
 		return errors.New(s.Message())

@@ -150,7 +150,7 @@ func (r *controllerRun) offer(ctx context.Context, doc *state.Document, shown *p
 // wait for its state to be saved, but not for ever.
 const reachTimeout = 15 * time.Second
 
-// acceptedAfterAll looks, where no answer came, whether the controller accepted
+// acceptedAfterAll checks, where no answer came, whether the controller accepted
 // the change: then it must not be asked for once more. nil: it did not.
 func (r *controllerRun) acceptedAfterAll(ctx context.Context, before *state.Document, err error) *clusterapi.ApplyResponse {
 	if code := status.Code(err); code != codes.Unavailable && code != codes.DeadlineExceeded {
@@ -162,7 +162,7 @@ func (r *controllerRun) acceptedAfterAll(ctx context.Context, before *state.Docu
 	}
 	// Values that became known since are in it already.
 	same := r.Change.Recorded != "" && now.Recorded == r.Change.Recorded
-	if wanted := r.Change.Request(before).Desired; !same && !reconcile.SameDesired(&now.Desired, &wanted) {
+	if desired := r.Change.Request(before).Desired; !same && !reconcile.SameDesired(&now.Desired, &desired) {
 		return nil
 	}
 	return &clusterapi.ApplyResponse{Revision: now.Revision}

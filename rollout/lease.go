@@ -58,7 +58,7 @@ func tied(ctx, other context.Context) (child context.Context, untie func() bool)
 	return child, context.AfterFunc(other, func() { end(context.Cause(other)) })
 }
 
-// lost says why the lease was lost and to whom, nil if it was not.
+// lost reports why the lease was lost and to whom, nil if it was not.
 func (r *leaseRun) lost() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

@@ -97,7 +97,7 @@ func (r *Rollout) verb() string {
 	return "apply"
 }
 
-// confirm shows the plan that was not shown yet, and refuses to carry out
+// confirm shows the plan that was not shown yet, and rejects
 // another one than was approved.
 func (r *Rollout) confirm(p, shown *plan.Plan) error {
 	if r.Stopping {
@@ -106,7 +106,7 @@ func (r *Rollout) confirm(p, shown *plan.Plan) error {
 	switch {
 	case shown != nil:
 	case r.Destroying && p.Empty():
-		return nil // the summary says so
+		return nil // the summary reports it
 	default:
 		if err := proposal.Show(r.Terminal, r.Loaded, p, r.Options.JSON, false); err != nil {
 			return err
@@ -119,7 +119,7 @@ func (r *Rollout) confirm(p, shown *plan.Plan) error {
 	return nil
 }
 
-// interrupted is what is said at the first Ctrl-C.
+// interrupted is the message at the first Ctrl-C.
 func (r *Rollout) interrupted() string {
 	if r.handedOver.Load() {
 		return "Interrupted: leaving the change to the controller."
@@ -127,10 +127,10 @@ func (r *Rollout) interrupted() string {
 	return finishingSoftly
 }
 
-// finishingSoftly is what a change says at the first Ctrl-C.
+// finishingSoftly is the message of a change at the first Ctrl-C.
 const finishingSoftly = "Interrupted: starting nothing new, finishing what is under way, saving. Again to leave at once."
 
-// leavingAtOnce is what it says at the second, with the verb that picks up.
+// leavingAtOnce is the message at the second, with the verb that picks up.
 func leavingAtOnce(verb string) string {
 	return "Leaving at once. The next fray " + verb + " picks up from what it finds."
 }

@@ -33,8 +33,8 @@ type run struct {
 	watched bool
 	// failedBefore are the jobs that had failed already, by their last attempt.
 	failedBefore map[schema.Address]int
-	// left is what the last plan names that nothing waits for, where settledBefore
-	// says that nothing else was left; see done.
+	// left is what the last plan names that nothing waits for, where with settledBefore
+	// nothing else was left; see done.
 	left          []plan.Pending
 	settledBefore bool
 }
@@ -76,7 +76,7 @@ func (r *run) loop(soft, hard context.Context) error {
 		case errors.As(err, &wrong):
 			return r.Terminal.Diagnostics(r.Loaded.Source.Files(), wrong) // with the values that are known now
 		case err != nil:
-			// One look that failed says nothing; many in a row do.
+			// One step that failed means nothing; many in a row do.
 			failing = err
 			if failures++; failures > 5 {
 				return failing
@@ -107,13 +107,13 @@ func (r *run) loop(soft, hard context.Context) error {
 	return &terminal.Exit{Code: terminal.ExitInterrupted, Msg: "interrupted; the next fray " + r.verb() + " picks up from here"}
 }
 
-// done reports whether nothing is left that this change waits for, or whether to look
+// done reports whether nothing is left that this change waits for, or whether to step
 // again at once. What the plan of the last step names may be what that step did: a
 // change of the records, or a find that was taken in. Left is what the plan after it
 // names as well. A controller leaves nothing and records what it did a little later,
 // so that is waited for.
 func (r *run) done() (done, again bool) {
-	before, looked := r.left, r.settledBefore
+	before, repeated := r.left, r.settledBefore
 	r.left, r.settledBefore = nil, r.settled()
 	if !r.settledBefore {
 		return false, false
@@ -125,7 +125,7 @@ func (r *run) done() (done, again bool) {
 	case r.handedOver.Load():
 		return false, false
 	}
-	return looked && progress.ReasonLines(before) == progress.ReasonLines(r.left), !looked
+	return repeated && progress.ReasonLines(before) == progress.ReasonLines(r.left), !repeated
 }
 
 // settled reports whether everything the plan names is as it should be.

@@ -11,27 +11,27 @@ import (
 )
 
 // lateWait is how long a controller is given to take in more of the values that
-// became known: it may not be able to, and says so in its log.
+// became known: it may not be able to, and reports that in its log.
 const lateWait = 10 * time.Second
 
 // valueSync follows how a controller takes in values that became known.
 type valueSync struct {
-	late   *apply.Late     // nil: nothing reads such values
-	wanted *schema.Desired // with values that the controller has not taken in yet; nil: it has
-	has    schema.Desired  // what the controller had at the last look
-	since  time.Time       // when wanted or has changed last
+	late     *apply.Late     // nil: nothing reads such values
+	desired  *schema.Desired // with values that the controller has not taken in yet; nil: it has
+	accepted schema.Desired  // what the controller had at the last observation
+	since    time.Time       // when desired or accepted changed last
 }
 
-// look takes in a document of the controller's. What is wrong with the
+// observe takes in a document of the controller's. What is wrong with the
 // configuration, by values that are known now, is its error.
-func (u *valueSync) look(doc *state.Document, now time.Time) error {
+func (u *valueSync) observe(doc *state.Document, now time.Time) error {
 	if u.late == nil {
 		return nil
 	}
 	is := *doc
-	for { // very many readers come in several parts, upon what was wanted before
-		if u.wanted != nil {
-			is.Desired = *u.wanted
+	for { // very many readers come in several parts, upon what was desired before
+		if u.desired != nil {
+			is.Desired = *u.desired
 		}
 		more, err := u.late.Refine(&is)
 		if err != nil {
@@ -40,20 +40,20 @@ func (u *valueSync) look(doc *state.Document, now time.Time) error {
 		if more == nil {
 			break
 		}
-		u.wanted, u.since = more, now
+		u.desired, u.since = more, now
 	}
-	if u.wanted == nil {
+	if u.desired == nil {
 		return nil
 	}
-	if !reconcile.SameDesired(&u.has, &doc.Desired) {
-		u.has, u.since = doc.Desired, now
+	if !reconcile.SameDesired(&u.accepted, &doc.Desired) {
+		u.accepted, u.since = doc.Desired, now
 	}
-	settled := planchange.Settled(*u.wanted, doc)
+	settled := planchange.Settled(*u.desired, doc)
 	if reconcile.SameDesired(&settled, &doc.Desired) || now.Sub(u.since) > lateWait {
-		u.wanted = nil
+		u.desired = nil
 	}
 	return nil
 }
 
 // over reports whether the controller has taken in what is known.
-func (u *valueSync) over() bool { return u.wanted == nil }
+func (u *valueSync) over() bool { return u.desired == nil }

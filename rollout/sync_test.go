@@ -59,7 +59,7 @@ func TestValueSyncOfManyReaders(t *testing.T) {
 			look := func(doc *state.Document) {
 				t.Helper()
 				now = now.Add(lateWait * 3 / 4)
-				if err := follower.look(doc, now); err != nil {
+				if err := follower.observe(doc, now); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -38,7 +38,7 @@ func (r *conclusion) stillBlocked() error {
 	return &terminal.Exit{Code: terminal.ExitError, Msg: msg}
 }
 
-// stillUnfinished says what is left for the next apply, nil if nothing is.
+// stillUnfinished reports what is left for the next apply, nil if nothing is.
 func (r *conclusion) stillUnfinished() error {
 	if len(r.left) == 0 {
 		return nil
@@ -66,12 +66,12 @@ func (r *run) failedJobs(doc *state.Document, among func(schema.Address) bool) e
 		if j.Status != schema.JobFailed || !among(addr) || !r.answersFor(addr) {
 			continue
 		}
-		word := terminal.ShellWord(addr.String())
+		quoted := terminal.ShellQuote(addr.String())
 		line := fmt.Sprintf("  %s: %s\n", addr, j.Reason)
 		if attempt, ok := r.failedBefore[addr]; ok && attempt == j.Attempt {
-			line += fmt.Sprintf("      it failed earlier and stays so until it changes or --replace=%s\n", word)
+			line += fmt.Sprintf("      it failed earlier and stays so until it changes or --replace=%s\n", quoted)
 		}
-		lines = append(lines, line+"      its output: fray logs "+word)
+		lines = append(lines, line+"      its output: fray logs "+quoted)
 	}
 	switch len(lines) {
 	case 0:

@@ -58,7 +58,7 @@ func (r *run) unsure() []plan.Pending {
 	return out
 }
 
-// unfinished is what the last look still has to do of what this change answers for,
+// unfinished is what the last plan still has to do of what this change answers for,
 // although nothing that it was to do is left: something else happened meanwhile.
 // A plan made now would name it.
 func (r *run) unfinished() []plan.Pending {
@@ -79,19 +79,19 @@ func (r *run) unfinished() []plan.Pending {
 	}
 	for i := range last.Changes {
 		if c := &last.Changes[i]; c.Verb != plan.VerbNone {
-			add(c.Addr, fmt.Sprintf("it is still to be %s", changeWords(c.Verb)))
+			add(c.Addr, fmt.Sprintf("it is still to be %s", changeDone(c.Verb)))
 		}
 	}
 	for _, d := range last.Drift {
 		add(d.Addr, d.Found+"; "+d.Then)
 	}
 	for _, a := range slices.Concat(last.Actions, r.executor.Beyond()) {
-		add(a.Addr, "slice "+a.Slice.Name+" is to be "+actionWords(a.Verb))
+		add(a.Addr, "slice "+a.Slice.Name+" is to be "+actionDone(a.Verb))
 	}
 	return found
 }
 
-// withActions adds what is being done to what waits, where that does not say it.
+// withActions adds what is being done to what waits, where that does not name it.
 func withActions(waits []plan.Pending, actions []plan.Action, of func(schema.Address) bool) []plan.Pending {
 	named := map[schema.Address]bool{}
 	for _, w := range waits {
@@ -102,7 +102,7 @@ func withActions(waits []plan.Pending, actions []plan.Action, of func(schema.Add
 		if named[a.Addr] || !of(a.Addr) {
 			continue
 		}
-		what := "slice " + a.Slice.Name + " is being " + actionWords(a.Verb)
+		what := "slice " + a.Slice.Name + " is being " + actionDone(a.Verb)
 		n := slices.IndexFunc(out[len(waits):], func(w plan.Pending) bool { return w.Addr == a.Addr })
 		if n >= 0 {
 			out[len(waits)+n].Reasons = append(out[len(waits)+n].Reasons, what)
@@ -113,19 +113,19 @@ func withActions(waits []plan.Pending, actions []plan.Action, of func(schema.Add
 	return out
 }
 
-// withRest adds what else waits, of the addresses of which nothing is said.
+// withRest adds what else waits, of the addresses that are not named yet.
 func withRest(waits, rest []plan.Pending) []plan.Pending {
 	out := slices.Clone(waits)
 	for _, w := range rest {
-		if !slices.ContainsFunc(waits, func(said plan.Pending) bool { return said.Addr == w.Addr }) {
+		if !slices.ContainsFunc(waits, func(named plan.Pending) bool { return named.Addr == w.Addr }) {
 			out = append(out, w)
 		}
 	}
 	return out
 }
 
-// changeWords are what happens to an address: "created", "restarted".
-func changeWords(v plan.Verb) string {
+// changeDone is what happens to an address: "created", "restarted".
+func changeDone(v plan.Verb) string {
 	switch v {
 	case plan.VerbCreate, plan.VerbUpdate, plan.VerbReplace, plan.VerbDelete:
 		return string(v) + "d"
@@ -133,11 +133,11 @@ func changeWords(v plan.Verb) string {
 		return "restarted"
 	case plan.VerbNone:
 	}
-	return "looked at"
+	return "checked"
 }
 
-// actionWords are what happens to a slice: "created", "deleted".
-func actionWords(v plan.ActionVerb) string {
+// actionDone is what happens to a slice: "created", "deleted".
+func actionDone(v plan.ActionVerb) string {
 	switch v {
 	case plan.CreateSlice:
 		return "created"
@@ -151,5 +151,5 @@ func actionWords(v plan.ActionVerb) string {
 		return "removed from the store: it is gone"
 	case plan.Assign:
 	}
-	return "told what it runs"
+	return "assigned"
 }

@@ -194,5 +194,5 @@ func findActor(ctx context.Context, l *configuration.Loaded, text, namespace str
 	if last.Reason != "" {
 		message += ": " + last.Reason
 	}
-	return last, fmt.Errorf("%s; fray status %s says more", message, terminal.ShellWord(last.Job.String()))
+	return last, fmt.Errorf("%s; see fray status %s", message, terminal.ShellQuote(last.Job.String()))
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/fray-ml/fray/terminal"
 )
 
-// planFormat is the version of saved plans; other versions are refused.
+// planFormat is the version of saved plans; other versions are rejected.
 const planFormat = "fray-plan/2"
 
 // Plan is a plan to be applied as it was reviewed: what was desired, and
@@ -241,12 +241,12 @@ func Read(ctx context.Context, path string) (*Plan, error) {
 	}
 	saved, err := decodePlan(data)
 	if err != nil {
-		return nil, fmt.Errorf("read plan: %s %w; make a new one with fray plan --out=%s", path, err, terminal.ShellWord(path))
+		return nil, fmt.Errorf("read plan: %s %w; make a new one with fray plan --out=%s", path, err, terminal.ShellQuote(path))
 	}
 	return saved, nil
 }
 
-// decodePlan refuses whole what is not as it was saved: the error says what the
+// decodePlan rejects whole what is not as it was saved: the error states what the
 // file is or has.
 func decodePlan(data []byte) (*Plan, error) {
 	object, standing := checksum.Cut(data)
@@ -286,14 +286,14 @@ func IsFile(args []string) bool {
 	return err == nil && info.Mode().IsRegular() && filepath.Ext(args[0]) != ".hcl"
 }
 
-// Open finds the files and the stack of a saved plan again, and refuses if
+// Open finds the files and the stack of a saved plan again, and fails if
 // either has moved on since.
 func (sp *Plan) Open(ctx context.Context, a *terminal.Terminal, path string, flags configuration.Options) (*configuration.Loaded, *proposal.Change, error) {
 	recorder, src, diags := configuration.ParseRecorded(sp.Paths)
 	if err := a.Diagnostics(terminal.FilesOf(src), diags); err != nil {
 		return nil, nil, err
 	}
-	again := fmt.Sprintf("; make a new plan with fray plan --out=%s", terminal.ShellWord(path))
+	again := fmt.Sprintf("; make a new plan with fray plan --out=%s", terminal.ShellQuote(path))
 	for _, g := range flags.Given {
 		if !g.IsOf(sp.Flags.Ephemeral) {
 			return nil, nil, fmt.Errorf("%s has the values of its variables%s, and only ephemeral ones are given here", path, again)
@@ -311,7 +311,7 @@ func (sp *Plan) Open(ctx context.Context, a *terminal.Terminal, path string, fla
 	}
 	if where.Workspace != sp.Workspace {
 		return nil, nil, fmt.Errorf("%s was made for workspace %q, and this is workspace %q; to apply it there: fray apply --workspace=%s %s",
-			path, sp.Workspace, where.Workspace, sp.Workspace, terminal.ShellWord(path))
+			path, sp.Workspace, where.Workspace, sp.Workspace, terminal.ShellQuote(path))
 	}
 	st, err := stack.Open(ctx, where, sp.Serial == 0)
 	if err != nil {

@@ -53,7 +53,7 @@ func (sp *Plan) plan() *plan.Plan {
 	for _, c := range sp.Changes {
 		changed[c.Addr] = c
 	}
-	for _, addr := range configuration.DeclaredAddresses(&sp.Desired) {
+	for _, addr := range configuration.DesiredAddresses(&sp.Desired) {
 		if _, ok := changed[addr]; !ok {
 			changed[addr] = plan.Change{Addr: addr, Verb: plan.VerbNone}
 		}

@@ -34,13 +34,13 @@ func basesOf(doc *state.Document) map[schema.Address]basis {
 	return all
 }
 
-// Check refuses a plan that was made for another state than doc, and says what
+// Check rejects a plan that was made for another state than doc, and reports what
 // moved since.
 func (sp *Plan) Check(path string, doc *state.Document, s store.Store) error {
 	if sp.Serial == doc.Serial && (sp.Lineage == doc.Lineage || doc.Serial == 0) {
 		return nil
 	}
-	again := fmt.Sprintf("; make a new plan with fray plan --out=%s", terminal.ShellWord(path))
+	again := fmt.Sprintf("; make a new plan with fray plan --out=%s", terminal.ShellQuote(path))
 	if sp.Serial > 0 && sp.Lineage != doc.Lineage {
 		return fmt.Errorf("%s is stale: it was made for the state of lineage %s, and %s holds another one (lineage %s)%s",
 			path, sp.Lineage, s.Location(), doc.Lineage, again)
@@ -52,7 +52,7 @@ func (sp *Plan) Check(path string, doc *state.Document, s store.Store) error {
 // maxMoved is how many differences a message names.
 const maxMoved = 4
 
-// moved says what is otherwise than when the plan was made.
+// moved reports what is otherwise than when the plan was made.
 func (sp *Plan) moved(doc *state.Document) string {
 	now := basesOf(doc)
 	var found []string

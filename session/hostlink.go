@@ -32,7 +32,7 @@ type hostLink struct {
 	close func()
 }
 
-// HostReport is what a host has said last.
+// HostReport is the last report of a host.
 func HostReport(ctx context.Context, l *configuration.Loaded, slice string, host int) (state.HostReport, error) {
 	var report state.HostReport
 	object, err := l.Stack.Store.Get(ctx, store.HostKey(slice, host))

@@ -83,13 +83,13 @@ type Task struct {
 
 // runningTask is a task of the attempt that runs.
 func runningTask(j *state.Job, addr schema.Address, index int) (Task, error) {
-	status := "fray status " + terminal.ShellWord(addr.String())
+	status := "fray status " + terminal.ShellQuote(addr.String())
 	attempt := j.Last()
 	switch {
 	case j.Status.Ended():
 		return Task{}, fmt.Errorf("%s has ended (%s), so there is no task to run a command beside; fray logs shows what it wrote", addr, j.Status)
 	case attempt == nil || attempt.Outcome != "":
-		return Task{}, fmt.Errorf("%s runs no attempt now; %s says what it waits for", addr, status)
+		return Task{}, fmt.Errorf("%s runs no attempt now; see %s for what it waits for", addr, status)
 	}
 	var places []string
 	for i, t := range attempt.Tasks {

@@ -24,7 +24,7 @@ func TestRunningTask(t *testing.T) {
 		{"no such task", state.Job{Status: schema.JobRunning, Attempts: []state.Attempt{running}}, 2,
 			"job.a has no task 2; its tasks are 0 on host 0 of slice s (running), 1 on host 1 of slice s (building)"},
 		{"negative", state.Job{Status: schema.JobRunning, Attempts: []state.Attempt{running}}, -1, "no task -1"},
-		{"waits", state.Job{Status: schema.JobPending}, 0, "job.a runs no attempt now; fray status job.a says"},
+		{"waits", state.Job{Status: schema.JobPending}, 0, "job.a runs no attempt now; see fray status job.a"},
 		{"between attempts", state.Job{Status: schema.JobRunning, Attempts: []state.Attempt{ended}}, 0, "runs no attempt now"},
 		{"ended", state.Job{Status: schema.JobFailed, Attempts: []state.Attempt{ended}}, 0, "job.a has ended (failed)"},
 	} {

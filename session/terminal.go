@@ -65,13 +65,13 @@ func (s *execSession) run(ctx context.Context) (int, error) {
 	return code, execError(err)
 }
 
-// execError is what a host or controller says, without gRPC's words.
+// execError is the message of a host or controller, without gRPC's prefix.
 func execError(err error) error {
 	if err == nil {
 		return nil
 	}
-	if told, ok := status.FromError(err); ok {
-		return fmt.Errorf("fray exec: %s", told.Message())
+	if reply, ok := status.FromError(err); ok {
+		return fmt.Errorf("fray exec: %s", reply.Message())
 	}
 	return fmt.Errorf("fray exec: %w", err)
 }
@@ -156,7 +156,7 @@ func (s *execSession) resizes(ctx context.Context, resized <-chan os.Signal) {
 	}
 }
 
-// send says something to the command; false when the call is over, of which
+// send passes a message to the command; false when the call is over, of which
 // output hears more.
 func (s *execSession) send(m *clusterapi.ExecRequest) bool {
 	s.sending.Lock()

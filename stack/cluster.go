@@ -68,7 +68,7 @@ func (s *Stack) AwaitServed(ctx context.Context) bool {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		sight, err := s.Clock.Look(ctx)
+		sight, err := s.Clock.Observe(ctx)
 		last := sight.Lease
 		switch {
 		case err != nil, !last.Yields, last.ControllerAddress == "":

@@ -76,8 +76,8 @@ func (s *Stack) google(ctx context.Context, declared []schema.Provider, doc *sta
 
 var errNoBucket = errors.New("hosts on Google Cloud meet the controller in the stack's bucket: add state \"gcs\" { bucket = \"…\" } to the fray block, or run the file here with --local")
 
-// sameProject refuses another project while there are slices in the one before:
-// they would be looked for in the wrong place.
+// sameProject rejects another project while there are slices in the one before:
+// they would be searched in the wrong place.
 func (s *Stack) sameProject(block *schema.Provider, doc *state.Document) error {
 	if doc == nil || !hasCloudSlices(doc) {
 		return nil
@@ -94,7 +94,7 @@ type HostBootstrap struct {
 	ctx   context.Context
 	stack *Stack
 
-	Tell release.UploadTeller // of the upload; nil: it is not reported
+	Report release.UploadReporter // of the upload; nil: it is not reported
 
 	mu  sync.Mutex
 	sum string
@@ -103,7 +103,7 @@ type HostBootstrap struct {
 var _ gcp.Bootstrapper = (*HostBootstrap)(nil)
 
 // Bootstrap is what the stack's machines start with. It is one for all providers of
-// a process, so that the program is looked for once.
+// a process, so that the program is searched once.
 func (s *Stack) Bootstrap(ctx context.Context) *HostBootstrap {
 	if s.hosts == nil {
 		s.hosts = &HostBootstrap{ctx: context.WithoutCancel(ctx), stack: s}
@@ -129,7 +129,7 @@ func (h *HostBootstrap) Ship() (string, error) {
 	if h.sum != "" {
 		return h.sum, nil
 	}
-	sum, err := release.AgentBinary(h.ctx, h.stack.Store, h.Tell)
+	sum, err := release.AgentBinary(h.ctx, h.stack.Store, h.Report)
 	if err == nil {
 		h.sum = sum
 	}

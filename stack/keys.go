@@ -31,7 +31,7 @@ type Keys struct {
 	declared *schema.Encryption
 
 	mu         sync.Mutex
-	looked     bool
+	read       bool
 	Ring       *keyring.Keyring // nil: there is no key.json
 	generation store.Generation // of key.json
 	secrets    *state.Secrets   // once opened
@@ -73,11 +73,11 @@ func (k *Keys) policy() keyring.Policy { return PolicyOf(k.declared) }
 func (k *Keys) keyRing(ctx context.Context) (*keyring.Keyring, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.lookLocked(ctx)
+	return k.ringLocked(ctx)
 }
 
-func (k *Keys) lookLocked(ctx context.Context) (*keyring.Keyring, error) {
-	if k.looked {
+func (k *Keys) ringLocked(ctx context.Context) (*keyring.Keyring, error) {
+	if k.read {
 		return k.Ring, nil
 	}
 	object, err := k.inner.Get(ctx, keyring.ObjectKey)
@@ -92,7 +92,7 @@ func (k *Keys) lookLocked(ctx context.Context) (*keyring.Keyring, error) {
 		}
 		k.generation = object.Generation
 	}
-	k.looked = true
+	k.read = true
 	return k.Ring, nil
 }
 
@@ -107,7 +107,7 @@ func (k *Keys) openLocked(ctx context.Context) (state.Secrets, error) {
 	if k.secrets != nil {
 		return *k.secrets, nil
 	}
-	ring, err := k.lookLocked(ctx)
+	ring, err := k.ringLocked(ctx)
 	var found state.Secrets
 	switch {
 	case err != nil:
@@ -233,7 +233,7 @@ func (k *Keys) keepLocked(ctx context.Context, ring *keyring.Keyring) error {
 	return nil
 }
 
-// rewrapped says who may read from now on, and what that does not undo.
+// rewrapped reports who may read from now on, and what that does not undo.
 func rewrapped(p keyring.Policy) string {
 	const before = "\nWho could open it before may have kept a copy, and older versions of key.json that the store keeps still open."
 	switch {
@@ -349,7 +349,7 @@ func (s *Stack) Sealer(ctx context.Context, doc *state.Document, create bool) (s
 	}), nil
 }
 
-// keyFor refuses to go on with a new key where the state needs the old one: all
+// keyFor rejects to go on with a new key where the state needs the old one: all
 // its secrets would show as changed, and nothing that runs could start again.
 func (s *Stack) keyFor(ctx context.Context, doc *state.Document) error {
 	if !doc.HasSecrets() {

@@ -75,7 +75,7 @@ func (k *Keys) replaceLocked(ctx context.Context, next state.Secrets) error {
 func (k *Keys) rotating(ctx context.Context) (bool, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	ring, err := k.lookLocked(ctx)
+	ring, err := k.ringLocked(ctx)
 	if err != nil || ring != nil {
 		return ring != nil && len(ring.Former) > 0, err
 	}
@@ -105,13 +105,13 @@ func (k *Keys) Refresh() {
 	k.forgetLocked()
 }
 
-func (k *Keys) forgetLocked() { k.looked, k.Ring, k.secrets = false, nil, nil }
+func (k *Keys) forgetLocked() { k.read, k.Ring, k.secrets = false, nil, nil }
 
 // Changed reports whether the stack's key is another one than this process has
 // read and sealed with: `fray state rekey` came between.
 func (k *Keys) Changed(ctx context.Context) (bool, error) {
 	k.mu.Lock()
-	looked, ring, secrets := k.looked, k.Ring, k.secrets
+	looked, ring, secrets := k.read, k.Ring, k.secrets
 	k.mu.Unlock()
 	if !looked {
 		return false, nil

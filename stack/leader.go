@@ -11,7 +11,7 @@ const WatchObserves = "fray watch --observe"
 
 // WatchLease is the lease of the `fray watch` that holds it, false if none does.
 func (s *Stack) WatchLease(ctx context.Context) (store.Lease, bool) {
-	sight, err := s.Clock.Look(ctx)
+	sight, err := s.Clock.Observe(ctx)
 	return sight.Lease, err == nil && sight.Lease.Yields && Leads(sight)
 }
 

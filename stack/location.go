@@ -16,7 +16,7 @@ import (
 	"github.com/fray-ml/fray/state/store"
 )
 
-// Location says where a store is, as agents are told it and people write it:
+// Location is where a store is, as it is passed to agents and written by users:
 // a directory, or "gs://BUCKET/PREFIX", with "?kms_key=…" where the service is
 // to encrypt with a key of its own.
 type Location string

@@ -34,14 +34,14 @@ func UserAtHost() string {
 // CommandLine describes this process to processes that find the lease held: program and
 // verb, without values that might be secret.
 func CommandLine() string {
-	words := []string{"fray"}
+	line := []string{"fray"}
 	for _, w := range os.Args[1:] {
 		if strings.HasPrefix(w, "-") {
 			break
 		}
-		words = append(words, w)
+		line = append(line, w)
 	}
-	return strings.Join(words, " ")
+	return strings.Join(line, " ")
 }
 
 // SortedAddresses are the addresses of a map, in order.

@@ -8,8 +8,8 @@ import (
 	"github.com/fray-ml/fray/terminal"
 )
 
-// NotePlace says that a state is not where it was made, for verbs that read it;
-// those that change it are refused.
+// NotePlace warns that a state is not where it was made, for verbs that read it;
+// those that change it are rejected.
 func NotePlace(a *terminal.Terminal, s *Stack) {
 	placed, ok := store.AsPlaced(s.Store)
 	if !ok {
@@ -21,8 +21,8 @@ func NotePlace(a *terminal.Terminal, s *Stack) {
 		return
 	}
 	if err := store.CheckPlace(s.Store); err != nil {
-		if refused, ok := errors.AsType[*store.PlaceError](err); ok {
-			a.Warn(refused.Error())
+		if moved, ok := errors.AsType[*store.PlaceError](err); ok {
+			a.Warn(moved.Error())
 		}
 		return
 	}

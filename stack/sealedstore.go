@@ -28,7 +28,7 @@ var (
 // store is the stack's store, with encryption.
 func (k *Keys) store() store.Store { return &sealedStore{Store: k.inner, keys: k} }
 
-// Unwrap lets what looks for more than a Store find the one behind.
+// Unwrap returns the store behind, which may offer more.
 func (s *sealedStore) Unwrap() store.Store { return s.Store }
 
 func (s *sealedStore) Get(ctx context.Context, key string) (store.Object, error) {
@@ -99,7 +99,7 @@ func (s *sealedStore) anew(ctx context.Context, object store.Object, err error) 
 	if err != nil {
 		return store.Object{}, err
 	}
-	if data, err := reseal(object.Data, key); err == nil { // else it is for its reader to say what is wrong with it
+	if data, err := reseal(object.Data, key); err == nil { // else its reader reports what is wrong with it
 		object.Data = data
 	}
 	return object, nil

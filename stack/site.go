@@ -19,7 +19,7 @@ import (
 )
 
 // Site is where a stack is: of which configuration, kept where, and in which
-// workspace. The default workspace is where the fray block says; the others are
+// workspace. The default workspace is where the fray block puts it; the others are
 // whole stores of their own below it.
 type Site struct {
 	Dir       string // of the configuration, absolute
@@ -113,7 +113,7 @@ func (at Site) InWorkspace(workspace string) Site {
 // IsDefault reports whether the workspace is the default one.
 func (at Site) IsDefault() bool { return at.Workspace == schema.DefaultWorkspace }
 
-// Named is the workspace where it has to be said, "" for the default one.
+// Named is the workspace where messages must name it, "" for the default one.
 func (at Site) Named() string {
 	if at.IsDefault() {
 		return ""
@@ -162,7 +162,7 @@ func (at Site) Workspaces(ctx context.Context) ([]string, error) {
 	}
 	folders, ok := store.AsFoldered(base)
 	if !ok {
-		return nil, fmt.Errorf("%s cannot tell which workspaces there are", where)
+		return nil, fmt.Errorf("%s cannot list workspaces", where)
 	}
 	candidates, err := folders.Folders(ctx, workspaceFolder+"/")
 	if err != nil {

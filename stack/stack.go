@@ -120,7 +120,7 @@ func samePlace(a, b string) bool {
 	return a == b || markA != "" && markA == markB
 }
 
-// CheckHere refuses a state whose local slices are on another machine, or in another
+// CheckHere rejects a state whose local slices are on another machine, or in another
 // directory that this one is a copy of: seen from here they would all be gone,
 // and be made again beside the running ones, or be ended from here.
 func (s *Stack) CheckHere(doc *state.Document) error {
@@ -141,7 +141,7 @@ func (s *Stack) CheckHere(doc *state.Document) error {
 }
 
 // Providers are the sources of capacity that are declared, or that the state knows
-// of where nothing is. What doc says is on another machine cannot be asked.
+// of where nothing is. What doc records as on another machine cannot be asked.
 func (s *Stack) Providers(ctx context.Context, declared []schema.Provider, doc *state.Document) (map[schema.ProviderName]providers.Provider, error) {
 	executable, err := os.Executable()
 	if err != nil {

@@ -87,7 +87,7 @@ func newBoard(v *View) *board {
 	return b
 }
 
-// headLines say where this is, who leads, and how much there is of what.
+// headLines show the place, the leader, and how much there is of what.
 func (v *View) headLines() []headLine {
 	where := v.place
 	if v.workspace != "" {

@@ -12,7 +12,7 @@ import (
 )
 
 // conditions are how providers stand that are not seen whole: to the process that
-// leads, as it has recorded it, and else to this look.
+// leads, as it has recorded it, and else to this observation.
 func (v *View) conditions() map[schema.ProviderName]state.ProviderCondition {
 	if !v.led {
 		return v.Doc.Conditions

@@ -12,7 +12,7 @@ import (
 	"github.com/fray-ml/fray/terminal"
 )
 
-// heldJSON says why a slice is still there although its job does not run any more.
+// heldJSON reports why a slice is still there although its job does not run any more.
 type heldJSON struct {
 	Reason string `json:"reason"`
 	Free   string `json:"free"` // what frees it
@@ -32,7 +32,7 @@ func heldOf(doc *state.Document, s *state.Slice, acts bool) *heldJSON {
 	case j == nil:
 		h.Reason = fmt.Sprintf("%s is no longer declared", owner)
 	case j.Status.Ended():
-		h.Reason = fmt.Sprintf("%s has %s", owner, endedWord(j.Status))
+		h.Reason = fmt.Sprintf("%s has %s", owner, endedAs(j.Status))
 	default:
 		return nil
 	}
@@ -55,7 +55,7 @@ func heldOf(doc *state.Document, s *state.Slice, acts bool) *heldJSON {
 	return h
 }
 
-func endedWord(s schema.JobStatus) string {
+func endedAs(s schema.JobStatus) string {
 	switch s {
 	case schema.JobFailed:
 		return "failed"

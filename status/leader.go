@@ -35,7 +35,7 @@ type presence struct {
 type attention struct {
 	store    store.Store
 	clock    *store.LeaderClock
-	patience time.Duration // for the next look
+	patience time.Duration // for the next observation
 	// ask reports whether the controller of a lease answers, before ctx ends.
 	ask func(ctx context.Context, lease *store.Lease) bool
 
@@ -48,8 +48,8 @@ func newAttention(s *stack.Stack) *attention {
 	return &attention{store: s.Store, clock: s.Clock, patience: answerPatience, ask: answers}
 }
 
-// look returns what is known of the leader. What goes on after it ends with ctx.
-func (a *attention) look(ctx context.Context) (presence, error) {
+// observe returns what is known of the leader. What goes on after it ends with ctx.
+func (a *attention) observe(ctx context.Context) (presence, error) {
 	lease, err := store.ReadLease(ctx, a.store)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -62,7 +62,7 @@ func (a *attention) look(ctx context.Context) (presence, error) {
 	enough, cancel := context.WithTimeout(ctx, a.patience)
 	defer cancel()
 	a.patience = answerAgain
-	a.sight.begin(func() (store.Sight, error) { return a.clock.Look(ctx) })
+	a.sight.begin(func() (store.Sight, error) { return a.clock.Observe(ctx) })
 	if a.asked != lease.ControllerAddress {
 		a.asked, a.answer = lease.ControllerAddress, inquiry[bool]{}
 	}
@@ -78,7 +78,7 @@ func (a *attention) look(ctx context.Context) (presence, error) {
 	if lease.ControllerAddress == "" || p.led && !overdue(&lease, sight) {
 		return p, ctx.Err()
 	}
-	answered := a.answer.word(enough)
+	answered := a.answer.latest(enough)
 	if p.silent = !answered; answered && p.unsure {
 		p.led, p.unsure = true, false
 	}
@@ -149,8 +149,8 @@ func (q *inquiry[T]) begin(ask func() (T, error)) {
 
 func (q *inquiry[T]) take(r result[T]) { q.last, q.known, q.under = r, true, nil }
 
-// word is the answer to what is under way or, if ctx ends before that, the last one.
-func (q *inquiry[T]) word(ctx context.Context) T {
+// latest is the answer to what is under way or, if ctx ends before that, the last one.
+func (q *inquiry[T]) latest(ctx context.Context) T {
 	if q.under == nil {
 		return q.last.value
 	}
@@ -162,7 +162,7 @@ func (q *inquiry[T]) word(ctx context.Context) T {
 	return q.last.value
 }
 
-// silence says since when a controller gives no sign, and what that means for what
+// silence reports since when a controller gives no sign, and what that means for what
 // is shown.
 func (v *View) silence() string {
 	since := v.lease.RenewedAt.Local().Format(time.DateTime)

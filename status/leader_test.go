@@ -66,7 +66,7 @@ func TestStatusDoesNotWaitForALeader(t *testing.T) {
 					}
 					time.Sleep(l.after)
 					began := time.Now()
-					got, err := a.look(ctx)
+					got, err := a.observe(ctx)
 					if err != nil || knownOf(got) != l.want || time.Since(began) > l.took {
 						t.Errorf("look %d: %q after %s, %v; want %q after %s at most", i, knownOf(got), time.Since(began), err, l.want, l.took)
 					}

@@ -60,7 +60,7 @@ func (v *View) ends(p *capacity.PoolStatus) string {
 	return p.ExpiresAt.Local().Format(time.DateTime)
 }
 
-// poolNote says what a reservation waits for, and else who uses it.
+// poolNote reports what a reservation waits for, and else who uses it.
 func poolNote(p *capacity.PoolStatus) string {
 	const most = 3
 	switch n := len(p.Reasons); {

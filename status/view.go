@@ -27,7 +27,7 @@ type View struct {
 	Doc  *state.Document
 	plan *plan.Plan
 	// recorded is how the providers stood to those that led last; doc has how they
-	// stand to this look.
+	// stand to this observation.
 	recorded map[schema.ProviderName]state.ProviderCondition
 	pending  map[schema.Address][]string
 	only     []schema.Address
@@ -123,7 +123,7 @@ func (v *View) unmanaged(name string) string {
 		name, d.Spec.Owner, d.At.Local().Format(time.DateTime), d.By)
 }
 
-// leader says who keeps the stack true, or changes it.
+// leader reports which process keeps the stack as desired, or changes it.
 func (v *View) leader() string {
 	const unwatched = "No controller watches this stack: failures are not repaired until the next fray apply or fray watch."
 	switch {
@@ -137,7 +137,7 @@ func (v *View) leader() string {
 	does := "is changing this stack"
 	switch {
 	case v.observed():
-		does = "looks on and changes nothing"
+		does = "observes only and changes nothing"
 	case v.lease.Yields && len(v.unseen()) > 0:
 		does = "watches, and cannot see all of it,"
 	case v.lease.Yields:
@@ -147,7 +147,7 @@ func (v *View) leader() string {
 		v.lease.Command, v.lease.PID, v.lease.Host, does, v.lease.AcquiredAt.Local().Format("15:04:05"))
 }
 
-// observed reports whether the one who leads only looks on.
+// observed reports whether the leader only observes.
 func (v *View) observed() bool { return v.led && v.lease.Command == stack.WatchObserves }
 
 // tasksOf is "3/4" tasks running, or finished where the job has ended.
@@ -211,7 +211,7 @@ func (v *View) note(addr schema.Address, j *state.Job) string {
 	return strings.TrimSpace(strings.Join([]string{note, spent(j)}, " "))
 }
 
-// wellness is what a job's health check says.
+// wellness is the result of a job's health check.
 func (v *View) wellness(j *state.Job) string {
 	if j.Spec.HostsActor() && (!v.led || v.lease.ControllerAddress == "") {
 		return "serving; its name resolves seconds after fray watch starts"
@@ -271,7 +271,7 @@ func (v *View) attempts(a *terminal.Terminal, addr schema.Address) {
 		for n := range t.Tasks {
 			task := &t.Tasks[n]
 			state := task.State
-			if t.Outcome != "" && !state.Ended() { // its last word before it was lost
+			if t.Outcome != "" && !state.Ended() { // its last report before it was lost
 				state = t.Outcome
 			}
 			fmt.Fprintf(a.Stdout, "    task %d  %s  host %d of %s  %s%s%s\n", n, cmp.Or(task.Address, "-"), task.Host, place(v.Doc, task.Slice),

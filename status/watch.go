@@ -26,14 +26,14 @@ import (
 	"github.com/fray-ml/fray/terminal"
 )
 
-// Of a stack that is looked at again and again.
+// Of a stack that is observed again and again.
 const (
 	observePace  = time.Second
 	listPatience = 500 * time.Millisecond // for a provider's list; the last one stands meanwhile
 	eventsShown  = 500
 )
 
-// Observer looks at a stack again and again, and remembers what need not be read
+// Observer observes a stack again and again, and keeps what need not be read
 // again.
 type Observer struct {
 	l        *configuration.Loaded
@@ -55,7 +55,7 @@ func NewObserver(ctx context.Context, l *configuration.Loaded) (*Observer, error
 	return &Observer{l: l, observer: &apply.Observer{Store: l.Stack.Store, Providers: all}, leader: newAttention(l.Stack)}, nil
 }
 
-// again looks anew: at the state, if it changed, and at the world.
+// again observes anew: the state, if it changed, and what runs.
 func (w *Observer) again(ctx context.Context) (*View, error) {
 	if err := w.read(ctx); err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (w *Observer) again(ctx context.Context) (*View, error) {
 func (w *Observer) read(ctx context.Context) error {
 	listed, err := w.l.Stack.Store.List(ctx, store.StateKey)
 	if err != nil {
-		return fmt.Errorf("look for the state: %w", err)
+		return fmt.Errorf("list the state: %w", err)
 	}
 	if len(listed) == 1 && listed[0].Generation == w.state {
 		return nil
@@ -107,7 +107,7 @@ func (w *Observer) Observe(ctx context.Context) (*View, error) {
 		pending: map[schema.Address][]string{}, events: w.recent,
 	}
 	v.plan = reconcile.Diff(&w.l.Document.Desired, w.l.Document, obs, v.now)
-	w.observer.Doubt(v.plan.Doubts) // for the next look, where there is one
+	w.observer.Doubt(v.plan.Doubts) // for the next observation, where there is one
 	v.Doc = v.plan.Next
 	v.recorded = w.l.Document.Conditions
 	v.cost = planchange.Total(planchange.Costs(&w.l.Document.Desired, v.plan, obs)).Before
@@ -115,7 +115,7 @@ func (w *Observer) Observe(ctx context.Context) (*View, error) {
 		v.pending[p.Addr] = append(v.pending[p.Addr], p.Reasons...)
 	}
 	if w.leader != nil {
-		v.presence, err = w.leader.look(ctx)
+		v.presence, err = w.leader.observe(ctx)
 	}
 	return v, err
 }
@@ -137,7 +137,7 @@ func WatchStatus(ctx context.Context, a *terminal.Terminal, w *Observer, asJSON 
 	return statusPictures(ctx, a, w, pace)
 }
 
-// repeat calls show with a new look each time that pace has passed, until ctx ends.
+// repeat calls show with a new observation each time that pace has passed, until ctx ends.
 func (w *Observer) repeat(ctx context.Context, pace time.Duration, show func(*View) error) error {
 	ticker := time.NewTicker(pace)
 	defer ticker.Stop()
@@ -188,7 +188,7 @@ func statusLines(ctx context.Context, a *terminal.Terminal, w *Observer, pace ti
 	})
 }
 
-// unhurried is the document without what changes all the time and says nothing:
+// unhurried is the document without what changes all the time and means nothing:
 // the lease's renewals, and countdowns.
 func (v *View) unhurried() *Document {
 	out := v.Document()

@@ -125,7 +125,7 @@ func (d *Deletion) state(ctx context.Context) (*state.Document, error) {
 	return doc, nil
 }
 
-// holdings says what a state still has, "" if nothing.
+// holdings reports what a state still has, "" if nothing.
 func holdings(doc *state.Document) string {
 	var parts []string
 	add := func(n int, one, many string) {

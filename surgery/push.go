@@ -34,7 +34,7 @@ func ReadDocument(a *terminal.Terminal, path string) (*state.Document, error) {
 	return &doc, nil
 }
 
-// MayReplace refuses a document that is not the current one's successor.
+// MayReplace rejects a document that is not the current one's successor.
 func MayReplace(current, pushed *state.Document, force bool) error {
 	if force || current == nil {
 		return nil

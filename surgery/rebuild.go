@@ -36,7 +36,7 @@ func RebuildState(ctx context.Context, a *terminal.Terminal, flags *RebuildOptio
 	l := &configuration.Loaded{Stack: s, Bundles: map[string]string{}, Document: &state.Document{Lineage: "lost"}}
 	in := amend.RebuildInput{Stack: flags.Mark, Random: randomLineage(), At: time.Now().UTC()}
 	if !flags.WithoutFiles {
-		if in.Desired, err = declaredFor(ctx, a, l, flags); err != nil {
+		if in.Desired, err = desiredFor(ctx, a, l, flags); err != nil {
 			return err
 		}
 	}
@@ -78,7 +78,7 @@ func RebuildState(ctx context.Context, a *terminal.Terminal, flags *RebuildOptio
 }
 
 // declaredFor is what the files ask for.
-func declaredFor(ctx context.Context, a *terminal.Terminal, l *configuration.Loaded, flags *RebuildOptions) (*schema.Desired, error) {
+func desiredFor(ctx context.Context, a *terminal.Terminal, l *configuration.Loaded, flags *RebuildOptions) (*schema.Desired, error) {
 	src, diags := configuration.Parse([]string{flags.Dir})
 	if err := a.Diagnostics(terminal.FilesOf(src), diags); err != nil {
 		return nil, err

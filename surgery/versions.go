@@ -141,7 +141,7 @@ type Version struct {
 	Jobs        int       `json:"jobs"`
 	Slices      int       `json:"slices"`
 	Current     bool      `json:"current,omitempty"`
-	// Problem says why the version cannot be rolled back to.
+	// Problem reports why the version cannot be rolled back to.
 	Problem string `json:"problem,omitempty"`
 
 	damaged bool // its content is not what was written

@@ -12,7 +12,7 @@ import (
 	terminaldiag "github.com/fray-ml/fray/terminal/diag"
 )
 
-// DiagnosticsJSON is what is to be said about the files, as docs/validate-json.md
+// DiagnosticsJSON is the diagnostics of the files, as docs/validate-json.md
 // describes it; the fields are Terraform's.
 type DiagnosticsJSON struct {
 	FormatVersion string           `json:"format_version"`

@@ -18,7 +18,7 @@ func Interrupted(ctx context.Context, err error) error {
 
 // Interruptible returns two contexts: the first Ctrl-C (or SIGTERM) ends soft,
 // after which no new work is begun; the second ends hard, after which nothing
-// is waited for. first and second are said then.
+// is waited for. first and second are printed then.
 func (a *Terminal) Interruptible(ctx context.Context, first func() string, second string) (soft, hard context.Context, stop func()) {
 	hard, endHard := context.WithCancel(ctx)
 	soft, endSoft := context.WithCancel(hard)

@@ -26,7 +26,7 @@ const (
 // Terminal is what every verb needs of its surroundings.
 //
 // How fray talks: results go to stdout; questions, progress, warnings and
-// errors to stderr. An error says what failed, why, and what to do, in that
+// errors to stderr. An error states what failed, why, and what to do, in that
 // order. Nothing is printed twice. Colour only on a terminal, never with
 // NO_COLOR or --no-color.
 type Terminal struct {
@@ -113,7 +113,7 @@ func (a *Terminal) Width(w io.Writer) int {
 	return 80
 }
 
-// Diagnostics prints what is to be said about the files and returns errReported
+// Diagnostics prints the diagnostics of the files and returns errReported
 // if any of it is an error.
 func (a *Terminal) Diagnostics(files map[string]*hcl.File, diags hcl.Diagnostics) error {
 	if len(diags) == 0 {

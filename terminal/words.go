@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// ShellWord quotes a word for a POSIX shell where it needs that.
-func ShellWord(s string) string {
+// ShellQuote quotes an argument for a POSIX shell where it needs that.
+func ShellQuote(s string) string {
 	if s != "" && !strings.ContainsAny(s, " \t\n'\"\\$`[](){}*?!&|;<>~#") {
 		return s
 	}

@@ -51,7 +51,7 @@ func newTestedFile(t *tester, report *fileReport, path, name string) *testedFile
 func (f *testedFile) run() {
 	var diags hcl.Diagnostics
 	f.file, diags = testfile.Parse(f.path)
-	if f.report.told(f.file.Files(), diags); diags.HasErrors() {
+	if f.report.problems(f.file.Files(), diags); diags.HasErrors() {
 		return
 	}
 	defer f.tearDown()
@@ -115,8 +115,8 @@ func (f *testedFile) tearDown() {
 			err = fmt.Errorf("%w; everything was ended by force", err)
 		}
 		if err != nil && f.hard.Err() == nil {
-			f.report.told(nil, hcl.Diagnostics{{
-				Severity: hcl.DiagError, Summary: "Not taken down in order", Detail: configuration.Sentence(err),
+			f.report.problems(nil, hcl.Diagnostics{{
+				Severity: hcl.DiagError, Summary: "Not taken down in order", Detail: configuration.DetailOf(err),
 			}})
 		}
 	}
@@ -127,13 +127,13 @@ func (f *testedFile) tearDown() {
 func (s *testStack) destroy(hard context.Context) error {
 	flags := &rollout.Options{AutoApprove: true, Parallelism: testParallelism, Timeout: takeDownPatience, Wait: rollout.WaitReady}
 	l := &configuration.Loaded{Stack: s.last.Stack, Document: s.doc, Sealer: s.last.Sealer, Config: &schema.Config{}}
-	var told bytes.Buffer
-	r := &rollout.Rollout{Terminal: quietApp(&told), Options: flags, Loaded: l, Destroying: true}
+	var output bytes.Buffer
+	r := &rollout.Rollout{Terminal: quietApp(&output), Options: flags, Loaded: l, Destroying: true}
 	r.Change = &proposal.Change{Desired: func(doc *state.Document) schema.Desired {
 		return schema.Desired{Providers: doc.Desired.Providers}
 	}}
 	_, err := r.CarryOut(hard, hard, nil)
-	return printed(err, &told)
+	return printed(err, &output)
 }
 
 // testParallelism is how many operations an apply of a test has at once.

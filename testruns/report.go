@@ -36,7 +36,7 @@ type testResult struct {
 	details string // plan and progress
 }
 
-// testReport tells of tests as they end.
+// testReport reports tests as they end.
 type testReport struct {
 	terminal *terminal.Terminal
 	flags    Options
@@ -69,7 +69,7 @@ func (r *testReport) status() testStatus {
 type fileReport struct {
 	*testReport
 	path     string
-	out      *terminal.Terminal // where it is told
+	out      *terminal.Terminal // where it is printed
 	held     *bytes.Buffer
 	status   testStatus
 	tearing  bool
@@ -94,8 +94,8 @@ func (f *fileReport) line(format string, args ...any) {
 	}
 }
 
-// told tells what is wrong with the file as a whole.
-func (f *fileReport) told(files map[string]*hcl.File, diags hcl.Diagnostics) {
+// problems reports what is wrong with the file as a whole.
+func (f *fileReport) problems(files map[string]*hcl.File, diags hcl.Diagnostics) {
 	if len(diags) == 0 {
 		return
 	}
@@ -118,7 +118,7 @@ func (f *fileReport) begin(run string) {
 	f.event(testEvent{Type: eventRun, File: f.path, Run: run, Progress: "starting"})
 }
 
-// run tells how a run ended.
+// run reports how a run ended.
 func (f *fileReport) run(r testResult) {
 	f.mu.Lock()
 	f.count[r.status]++
@@ -173,7 +173,7 @@ func indentLines(text string) string {
 	return "    " + strings.ReplaceAll(text, "\n", "\n    ")
 }
 
-// tearingDown tells, once, that the runs are over.
+// tearingDown reports, once, that the runs are over.
 func (f *fileReport) tearingDown() {
 	if f.tearing {
 		return
@@ -203,12 +203,12 @@ func (r *testReport) summary() {
 	if r.flags.JSON {
 		return
 	}
-	word := "Success!"
+	result := "Success!"
 	if r.failed() {
-		word = "Failure!"
+		result = "Failure!"
 	}
 	failed := r.count[testFailed] + r.count[testError]
-	text := fmt.Sprintf("\n%s %d passed, %d failed", word, r.count[testPassed], failed)
+	text := fmt.Sprintf("\n%s %d passed, %d failed", result, r.count[testPassed], failed)
 	if skipped := r.count[testSkipped]; skipped > 0 {
 		text += fmt.Sprintf(", %d skipped", skipped)
 	}

@@ -54,7 +54,7 @@ func (r *testRun) status() testStatus {
 	return testPassed
 }
 
-// stop says why the run cannot go on.
+// stop reports why the run cannot go on.
 func (r *testRun) stop(diags hcl.Diagnostics) {
 	r.diags = append(r.diags, diags...)
 	r.broken = true
@@ -62,7 +62,7 @@ func (r *testRun) stop(diags hcl.Diagnostics) {
 
 func (r *testRun) stopWith(summary string, err error) {
 	rng := r.run.Range
-	r.stop(hcl.Diagnostics{{Severity: hcl.DiagError, Summary: summary, Detail: configuration.Sentence(err), Subject: &rng}})
+	r.stop(hcl.Diagnostics{{Severity: hcl.DiagError, Summary: summary, Detail: configuration.DetailOf(err), Subject: &rng}})
 }
 
 // test evaluates, plans, applies if it is to, and asserts.
@@ -186,8 +186,8 @@ func (r *testRun) carryOut(st *testStack, scope *eval.Scope, opts eval.Options, 
 
 // plan plans what the run asks for.
 func (r *testRun) plan(l *configuration.Loaded) (*proposal.Change, *plan.Plan, bool) {
-	var told bytes.Buffer
-	show := quietApp(&told)
+	var output bytes.Buffer
+	show := quietApp(&output)
 	c, err := proposal.New(l, show, &proposal.ChangeOptions{Targets: rollout.AddressStrings(r.run.Targets), Replace: rollout.AddressStrings(r.run.Replace)})
 	var p *plan.Plan
 	if err == nil {
@@ -197,10 +197,10 @@ func (r *testRun) plan(l *configuration.Loaded) (*proposal.Change, *plan.Plan, b
 		err = proposal.Show(show, l, p, false, false)
 	}
 	if err != nil {
-		r.stopWith("Not planned", printed(err, &told))
+		r.stopWith("Not planned", printed(err, &output))
 		return nil, nil, false
 	}
-	r.details.Write(told.Bytes())
+	r.details.Write(output.Bytes())
 	return c, p, r.allowed(l, p)
 }
 
@@ -220,9 +220,9 @@ func (r *testRun) allowed(l *configuration.Loaded, p *plan.Plan) bool {
 }
 
 // printed is an error with what was printed instead of it.
-func printed(err error, told *bytes.Buffer) error {
+func printed(err error, output *bytes.Buffer) error {
 	if errors.Is(err, terminal.ErrReported) {
-		return errors.New(strings.TrimRight(told.String(), ".\n"))
+		return errors.New(strings.TrimRight(output.String(), ".\n"))
 	}
 	return err
 }
@@ -274,16 +274,16 @@ func (r *testRun) apply(st *testStack, l *configuration.Loaded, c *proposal.Chan
 	}
 	st.last = l
 	l.Disposable, l.Desired = true, configuration.Unprotected(l.Desired) // the plan was allowed
-	var told bytes.Buffer
-	run := &rollout.Rollout{Terminal: quietApp(&told), Options: flags, Loaded: l, Change: c}
+	var output bytes.Buffer
+	run := &rollout.Rollout{Terminal: quietApp(&output), Options: flags, Loaded: l, Change: c}
 	doc, err := run.CarryOut(r.soft, r.hard, p)
-	r.details.Write(told.Bytes())
+	r.details.Write(output.Bytes())
 	st.doc = cmp.Or(doc, st.doc, l.Document)
-	return r.applied(l, st.doc, err, told.String())
+	return r.applied(l, st.doc, err, output.String())
 }
 
 // applied judges how an apply ended: jobs may fail if that is expected.
-func (r *testRun) applied(l *configuration.Loaded, doc *state.Document, err error, told string) bool {
+func (r *testRun) applied(l *configuration.Loaded, doc *state.Document, err error, output string) bool {
 	failed, unexpected := 0, hcl.Diagnostics(nil)
 	for _, addr := range stack.SortedJobs(doc) {
 		j := doc.Jobs[addr]
@@ -309,8 +309,8 @@ func (r *testRun) applied(l *configuration.Loaded, doc *state.Document, err erro
 	}
 	if r.soft.Err() != nil {
 		err = errors.New("interrupted")
-	} else if told = strings.TrimSpace(told); told != "" {
-		err = fmt.Errorf("%w\n\nWhat it did:\n%s", err, told)
+	} else if output = strings.TrimSpace(output); output != "" {
+		err = fmt.Errorf("%w\n\nWhat it did:\n%s", err, output)
 	}
 	r.stopWith("Not applied", err)
 	return false
@@ -326,7 +326,7 @@ func tailText(a *state.Attempt) string {
 	return ""
 }
 
-// conclude looks at the assertions.
+// conclude checks the assertions.
 func (r *testRun) conclude(scope *eval.Scope) {
 	diags := r.run.Assert(scope)
 	r.failing = r.failing || diags.HasErrors()
@@ -334,7 +334,7 @@ func (r *testRun) conclude(scope *eval.Scope) {
 	r.runs[r.run.Name] = scope.Outputs()
 }
 
-// missing looks for what was expected to fail and did not.
+// missing finds what was expected to fail and did not.
 func (r *testRun) missing() {
 	for i, x := range r.run.Expect {
 		if r.expected[i] {

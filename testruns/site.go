@@ -62,7 +62,7 @@ func lockTest(dir string) (*os.File, error) {
 func sweepTests(ctx context.Context, a *terminal.Terminal, all string) error {
 	entries, err := os.ReadDir(all)
 	if err != nil {
-		return fmt.Errorf("look for what earlier tests left: %w", err)
+		return fmt.Errorf("find what earlier tests left: %w", err)
 	}
 	for _, e := range entries {
 		left := &testSite{dir: filepath.Join(all, e.Name())}
@@ -115,7 +115,7 @@ func (s *testSite) takeDown(ctx context.Context) (int, error) {
 const takeDownPatience = time.Minute
 
 // takeDownSlices deletes the slices of a stack on this machine whatever its
-// state says, and waits until they are gone.
+// state records, and waits until they are gone.
 func takeDownSlices(ctx context.Context, root string) (int, error) {
 	p, err := local.New(local.Config{Root: filepath.Join(root, "local"), StoreLocation: root})
 	if err != nil {

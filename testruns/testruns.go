@@ -99,7 +99,7 @@ func testFiles(dir string, flags Options) ([]string, error) {
 		return nil, fmt.Errorf("open configuration: %w", err)
 	}
 	if !info.IsDir() {
-		return nil, fmt.Errorf("fray test runs the tests of a directory; to run one file of tests, use --filter=%s", terminal.ShellWord(dir))
+		return nil, fmt.Errorf("fray test runs the tests of a directory; to run one file of tests, use --filter=%s", terminal.ShellQuote(dir))
 	}
 	var paths []string
 	for _, in := range []string{dir, filepath.Join(dir, flags.Directory)} {

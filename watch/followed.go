@@ -26,7 +26,7 @@ import (
 	"github.com/fray-ml/fray/terminal"
 )
 
-// How often files that are followed are looked at.
+// How often files that are followed are read.
 const (
 	dirPoll = 2 * time.Second
 	gitPoll = 30 * time.Second
@@ -88,7 +88,7 @@ func newFollowed(ctx context.Context, a *terminal.Terminal, source string, flags
 	return f, f.outside()
 }
 
-// outside refuses a repository whose state would be in its checkout, where
+// outside rejects a repository whose state would be in its checkout, where
 // it is not expected and a cleaner of caches would remove it.
 func (f *followed) outside() error {
 	where, err := configuration.LocateSite(f.terminal, []string{f.dir}, f.flags)
@@ -133,35 +133,35 @@ func (f *followed) git(ctx context.Context, args ...string) error {
 
 // run reads the files whenever they change, until ctx ends.
 func (f *followed) run(ctx context.Context) {
-	told := ""
+	last := ""
 	for ctx.Err() == nil {
-		told = f.tell(ctx, f.look(ctx), told)
+		last = f.report(ctx, f.read(ctx), last)
 		sleep.For(ctx, f.poll)
 	}
 }
 
-// tell says what a look came to unless that was told last, and returns it.
-func (f *followed) tell(ctx context.Context, err error, told string) string {
+// report logs the outcome of a read unless that was logged last, and returns it.
+func (f *followed) report(ctx context.Context, err error, last string) string {
 	text := "configuration not read; the last one stands"
 	switch {
 	case ctx.Err() != nil:
-		return told
+		return last
 	case err == nil:
 		return ""
 	case !errors.Is(err, terminal.ErrReported):
 		text += ": " + err.Error()
 	}
-	if text != told {
+	if text != last {
 		f.terminal.Warn(text)
 	}
 	return text
 }
 
-// look makes a proposal of the files if they are not those of the last time.
-func (f *followed) look(ctx context.Context) error {
+// read makes a proposal of the files if they are not those of the last time.
+func (f *followed) read(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.lookLocked(ctx)
+	return f.readLocked(ctx)
 }
 
 // rekeyed reads the files again where the stack's key is another one than that with
@@ -180,14 +180,14 @@ func (f *followed) rekeyed(ctx context.Context) error {
 		return err
 	}
 	f.seen = ""
-	f.latest.Store(nil) // what is wrong with the files by now is reported by the next look
-	if err := f.lookLocked(ctx); err != nil && !errors.Is(err, terminal.ErrReported) {
+	f.latest.Store(nil) // what is wrong with the files by now is reported by the next read
+	if err := f.readLocked(ctx); err != nil && !errors.Is(err, terminal.ErrReported) {
 		return err
 	}
 	return nil
 }
 
-func (f *followed) lookLocked(ctx context.Context) error {
+func (f *followed) readLocked(ctx context.Context) error {
 	if err := f.pull(ctx); err != nil {
 		return err
 	}
@@ -200,7 +200,7 @@ func (f *followed) lookLocked(ctx context.Context) error {
 		f.latest.Store(p)
 	}
 	if err == nil || errors.Is(err, terminal.ErrReported) {
-		f.seen = digest // what is wrong with the files is told once; what is not is tried again
+		f.seen = digest // what is wrong with the files is reported once; other errors are tried again
 	}
 	return err
 }
@@ -246,7 +246,7 @@ func (f *followed) proposal(ctx context.Context) (*loop.Proposal, error) {
 	}, nil
 }
 
-// digest tells one version of the files from another: a repository's by its
+// digest identifies a version of the files: a repository's by its
 // commit, a directory's by its configuration files. What else a project has
 // there is shipped with the next change of these.
 func (f *followed) digest(ctx context.Context) (string, error) {
@@ -287,7 +287,7 @@ func filesDigest(dir string) (string, error) {
 		return nil
 	})
 	if err != nil {
-		return "", fmt.Errorf("look at %s: %w", dir, err)
+		return "", fmt.Errorf("read %s: %w", dir, err)
 	}
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }

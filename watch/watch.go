@@ -34,7 +34,7 @@ type Options struct {
 	HTTP        string
 }
 
-// Where a watch serves unless it is told otherwise.
+// Where a watch serves by default.
 const (
 	HTTPDefault = "127.0.0.1:8642"
 	ServeAuto   = "auto"
@@ -52,7 +52,7 @@ func Run(ctx context.Context, a *terminal.Terminal, args []string, flags Options
 			return err
 		}
 		if len(args) > 0 {
-			return errors.New("--config says where the files are; leave the other paths out")
+			return errors.New("--config names the files; omit the other paths")
 		}
 		args = []string{files.dir}
 	}
@@ -65,7 +65,7 @@ func Run(ctx context.Context, a *terminal.Terminal, args []string, flags Options
 	}
 	var declared []schema.Provider
 	if files != nil {
-		if err := files.look(soft); err != nil {
+		if err := files.read(soft); err != nil {
 			return err
 		}
 		declared = files.providers

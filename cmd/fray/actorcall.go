@@ -30,10 +30,10 @@ the positional ones, an object those by name, anything else a single one.
   fray actor call counter add '[2]'
   fray actor call actor_service.inference[1] predict '{"prompts": ["Hello"]}'
 
-What JSON has no word for is written {"$bytes": BASE64}, {"$time": RFC 3339} or
+Values that JSON does not have are written {"$bytes": BASE64}, {"$time": RFC 3339} or
 {"$ndarray": {"dtype", "shape", "data"}}, and printed so.
 
-The call runs once or not at all; where that cannot be known, the error says so.`,
+The call runs once or not at all; where that cannot be known, the error states it.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case len(args) < 2:

@@ -41,7 +41,7 @@ func newRoot(a *terminal.Terminal) *cobra.Command {
 	root.SetFlagErrorFunc(flagError)
 	root.AddGroup(
 		&cobra.Group{ID: "main", Title: "Main commands:"},
-		&cobra.Group{ID: "look", Title: "Looking:"},
+		&cobra.Group{ID: "inspect", Title: "Inspecting:"},
 		&cobra.Group{ID: "other", Title: "Other commands:"},
 	)
 	add := func(group string, cmds ...*cobra.Command) {
@@ -51,7 +51,7 @@ func newRoot(a *terminal.Terminal) *cobra.Command {
 		}
 	}
 	add("main", initCommand(a), validateCommand(a), testCommand(a), getCommand(a), planCommand(a), applyCommand(a), watchCommand(a), destroyCommand(a))
-	add("look", statusCommand(a), logsCommand(a), execCommand(a), outputCommand(a), consoleCommand(a), showCommand(a), graphCommand(a), stateCommand(a), rehearseCommand(a))
+	add("inspect", statusCommand(a), logsCommand(a), execCommand(a), outputCommand(a), consoleCommand(a), showCommand(a), graphCommand(a), stateCommand(a), rehearseCommand(a))
 	add("other", emulateCommand(a), workspaceCommand(a), stopCommand(a), pauseCommand(a), resumeCommand(a), eventsCommand(a), runCommand(a), actorCommand(a), fmtCommand(a), moduleCommand(a), importCommand(a), schemaCommand(a), versionCommand(a))
 	root.AddCommand(agentCommand(a), shimCommand(a))
 	root.SetHelpCommandGroupID("other")

@@ -266,7 +266,7 @@ func newNetwork(t *testing.T, number int) *network {
 
 // way makes a pair of interfaces, and returns the address of its outer end and
 // the name of the inner one. That knows the other's hardware address, so that
-// nothing says that it went away.
+// nothing reports that it went away.
 func (n *network) way(t *testing.T, number int) (address, inner string) {
 	t.Helper()
 	outer, inner := fmt.Sprintf("fo%dx%d", os.Getpid(), number), fmt.Sprintf("fi%d", number)

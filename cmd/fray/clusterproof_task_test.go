@@ -235,7 +235,7 @@ func (p *proofTask) register() error {
 	})
 }
 
-// lookup tells which endpoint is found under the parent's name.
+// lookup reports which endpoint is found under the parent's name.
 func (p *proofTask) lookup(when string) error {
 	return p.keep(func(ctx context.Context) error {
 		found, err := clusterapi.NewMetadataClient(p.conn).Lookup(ctx, &clusterapi.LookupRequest{Name: "at-" + p.name})

@@ -18,7 +18,7 @@ func consoleCommand(a *terminal.Terminal) *cobra.Command {
 		Long: `Evaluate expressions, one on a line, with the values of the configuration and
 what the state knows: variables, locals, modules, data, outputs, jobs, functions.
 An expression goes on over several lines while brackets are open. :type EXPR, or
-type(EXPR), is the type of an expression; :help says more; exit or Ctrl-D leaves.
+type(EXPR), is the type of an expression; :help shows more; exit or Ctrl-D leaves.
 
 From a pipe, the results are lines of standard output; console goes on after an
 error, and exits with 1 at the end if there was one. Sensitive values are not

@@ -45,7 +45,7 @@ TPUs in them. What is printed makes every other fray command use it:
 
   export FRAY_GCP_ENDPOINT=http://127.0.0.1:8470
 
-A scenario says what the cloud is like: capacity, quota, preemptions, what fails
+A scenario describes the cloud: capacity, quota, preemptions, what fails
 and when (docs/guides/scenario.md). Without one it is calm and has plenty. Events
 can also be triggered at once:
 

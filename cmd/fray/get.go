@@ -31,7 +31,7 @@ func getCommand(a *terminal.Terminal) *cobra.Command {
 the newest version that the calls allow and is added, with the hashes of what it
 holds: commit that file. What is installed already is not fetched again.
 
-An archive that is not what was locked is refused. Every other command only
+An archive that is not what was locked is rejected. Every other command only
 compares what is installed with the lock file, and fetches nothing.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {

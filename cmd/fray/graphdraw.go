@@ -9,8 +9,8 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// paint is how a node with something planned looks; all of it is repeated in
-// words.
+// paint is the style of a node with something planned; all of it is repeated as
+// text.
 type paint struct{ fill, line string }
 
 func paintOf(v plan.Verb) paint {

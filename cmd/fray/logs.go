@@ -46,6 +46,6 @@ from the tasks' hosts at once, and through the store where they cannot be reache
 	cmd.Flags().IntVarP(&q.Tail, "tail", "n", -1, "only the last `N` lines of each task")
 	cmd.Flags().DurationVar(&q.Since, "since", 0, "only what was written in the last `TIME`, such as 10m, and what is kept in one piece with it: up to 256 KiB")
 	cmd.Flags().BoolVar(&q.Bare, "no-prefix", false, "print lines without the name of their task")
-	cmd.Flags().StringVarP(&dir, "chdir", "C", ".", "look at the stack of `DIR` (or of one file)")
+	cmd.Flags().StringVarP(&dir, "chdir", "C", ".", "use the stack of `DIR` (or of one file)")
 	return cmd
 }

@@ -35,7 +35,7 @@ func modulePublishCommand(a *terminal.Terminal) *cobra.Command {
 A registry is a directory in a bucket or on this machine (file:///srv/modules/pool).
 The archive, pool-1.4.0.tar.zst, is always the same for the same files: times and
 owners are left out, and so are .git, .fray and what .gitignore excludes. A
-version never changes: other files under one that is there are refused.`,
+version never changes: other files under one that is there are rejected.`,
 		Args: cobra.ExactArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			src, err := modules.ParseSource(args[1])

@@ -52,6 +52,6 @@ func outputCommand(a *terminal.Terminal) *cobra.Command {
 	registerConfig(&config, cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, sensitive values in clear")
 	cmd.Flags().BoolVar(&raw, "raw", false, "print a string as it is, for scripts")
-	cmd.Flags().StringVarP(&dir, "chdir", "C", ".", "look at the stack of `DIR` (or of one file)")
+	cmd.Flags().StringVarP(&dir, "chdir", "C", ".", "use the stack of `DIR` (or of one file)")
 	return cmd
 }

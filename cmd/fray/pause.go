@@ -18,10 +18,10 @@ func pauseCommand(a *terminal.Terminal) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "pause",
-		Short: "Have a watch look on and change nothing",
-		Long: `Have fray watch look on and change nothing until fray resume: what runs keeps
+		Short: "Have a watch observe only and change nothing",
+		Long: `Have fray watch observe only and change nothing until fray resume: what runs keeps
 running, what dies stays dead and is shown as drift, what programs launch waits,
-and fray apply refuses. The pause is in the state, so that another watch keeps to
+and fray apply is rejected. The pause is in the state, so that another watch keeps to
 it too.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -50,7 +50,7 @@ code 2), also where nothing else changes.`,
 					return err
 				}
 				if !flags.JSON {
-					fmt.Fprintf(a.Stdout, "\nSaved to %s. To carry out exactly this plan:\n\n  fray apply %s\n", out, terminal.ShellWord(out))
+					fmt.Fprintf(a.Stdout, "\nSaved to %s. To carry out exactly this plan:\n\n  fray apply %s\n", out, terminal.ShellQuote(out))
 				}
 			}
 			if detailed && !p.Empty() {

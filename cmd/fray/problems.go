@@ -19,7 +19,7 @@ func withProblems(ctx context.Context, a *terminal.Terminal) context.Context {
 	if !terminal.IsTerminal(a.Stderr) {
 		return ctx
 	}
-	return client.WithRetryNotice(ctx, (&problemNotice{app: a, now: time.Now}).tell)
+	return client.WithRetryNotice(ctx, (&problemNotice{app: a, now: time.Now}).report)
 }
 
 // problemNotice reports problems of many goroutines, at most one line per problemPace.
@@ -31,7 +31,7 @@ type problemNotice struct {
 	last time.Time // a line was written
 }
 
-func (t *problemNotice) tell(err error) {
+func (t *problemNotice) report(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if now := t.now(); now.Sub(t.last) >= problemPace {

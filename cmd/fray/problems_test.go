@@ -16,7 +16,7 @@ func TestProblemsAreReported(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	told := &problemNotice{app: &terminal.Terminal{Stderr: &out}, now: func() time.Time { return now }}
 	for range 3 {
-		told.tell(errors.New("connection refused"))
+		told.report(errors.New("connection refused"))
 		now = now.Add(problemPace / 2)
 	}
 	if got := strings.Count(out.String(), "connection refused\n"); got != 2 {

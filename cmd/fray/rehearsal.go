@@ -51,7 +51,7 @@ func runRehearsal(ctx context.Context, a *terminal.Terminal, paths []string, fla
 	defer stop()
 	began := time.Now()
 	progress := rehearsalProgress{app: a, live: terminal.IsTerminal(a.Stderr) && !a.PlainProgress}
-	cfg.Progress = progress.tell
+	cfg.Progress = progress.report
 	result, err := rehearse.Run(soft, cfg)
 	progress.clear()
 	if err != nil {
@@ -126,19 +126,19 @@ func rehearsalConfig(ctx context.Context, a *terminal.Terminal, paths []string, 
 
 // rehearsalProgress keeps the last line of a terminal while a rehearsal runs.
 type rehearsalProgress struct {
-	app  *terminal.Terminal
-	live bool
-	told time.Time
+	app   *terminal.Terminal
+	live  bool
+	shown time.Time
 }
 
 // progressEvery is how often the line is written.
 const progressEvery = 100 * time.Millisecond
 
-func (p *rehearsalProgress) tell(now rehearse.Progress) {
-	if !p.live || time.Since(p.told) < progressEvery {
+func (p *rehearsalProgress) report(now rehearse.Progress) {
+	if !p.live || time.Since(p.shown) < progressEvery {
 		return
 	}
-	p.told = time.Now()
+	p.shown = time.Now()
 	p.clear()
 	text := fmt.Sprintf("  hour %.0f of %.0f: %d of %d jobs run", now.Passed.Hours(), now.Of.Hours(), now.Running, now.Jobs)
 	if now.Ended > 0 {

@@ -21,12 +21,12 @@ from event to event, so that a week takes seconds. Nothing real is touched or ru
 jobs are taken to work for the whole time, with a checkpoint every 30 minutes and 4
 minutes to get going, unless the scenario's workload blocks say otherwise.
 
-The report says for each job how much of its time was useful and what the rest went
+The report states for each job how much of its time was useful and what the rest went
 into, what capacity was used and what that is estimated to cost, and what never ran
 and why. The same seed gives the same report.
 
 --scenario is calm, usual, stormy, or a file (docs/guides/rehearsal.md). With --json
-the report is one JSON document (docs/rehearsal-json.md). Exit code 1 says that fray
+the report is one JSON document (docs/rehearsal-json.md). Exit code 1 means that fray
 itself did something that it never should.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if flags.lasts <= 0 {

@@ -17,7 +17,7 @@ func schemaCommand(a *terminal.Terminal) *cobra.Command {
 		Short: "Describe the language for editors and other programs",
 		Long: `Describe what may stand in a configuration: blocks, labels, attributes with their
 types and defaults, what expressions may refer to, and functions. For people,
-docs/language.md says the same.`,
+docs/language.md describes the same.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if !asJSON {

@@ -24,7 +24,7 @@ func showCommand(a *terminal.Terminal) *cobra.Command {
 		Short: "Show the state, or a saved plan",
 		Long: `Show what the state records of all that was carried out, or, with
 PLANFILE, a saved plan as fray plan printed it. Sensitive values are not shown.
-show reads only; it takes no lease and looks at nothing that runs: that is
+show reads only; it takes no lease and observes nothing that runs: that is
 fray status.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

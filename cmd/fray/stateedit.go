@@ -96,7 +96,7 @@ again. To end what runs, use fray destroy --target or fray stop instead.`,
 	return cmd
 }
 
-// importCommand is fray state import, where people look for it first.
+// importCommand is fray state import, where users expect it.
 func importCommand(a *terminal.Terminal) *cobra.Command { return stateImportCommand(a) }
 
 func stateImportCommand(a *terminal.Terminal) *cobra.Command {
@@ -116,7 +116,7 @@ What fray did not make is named by its id at its provider, and keeps its name:
   projects/P/zones/ZONE/instances/NAME             a machine of Compute Engine
 
 It is marked with this stack's labels and metadata and gets fray's startup script,
-which starts the agent at its next boot, or when it is run as the command says.`,
+which starts the agent at its next boot, or when it is run as the command describes.`,
 		Args: cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()

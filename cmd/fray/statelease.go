@@ -31,7 +31,7 @@ recorded. Its former holder cannot write any more and stops within seconds.`,
 			if err != nil {
 				return err
 			}
-			sight, err := l.Stack.Clock.Look(cmd.Context())
+			sight, err := l.Stack.Clock.Observe(cmd.Context())
 			if err != nil {
 				return err
 			}

@@ -21,7 +21,7 @@ func stateMigrateCommand(a *terminal.Terminal) *cobra.Command {
 says that it is kept; FROM is a directory, such as .fray, or gs://BUCKET/PREFIX.
 Every object is read back and compared. What runs keeps running: its agents go
 on at the new place. FROM is left as it is but for a note that says where the
-state went, by which fray refuses to use it again. Interrupted, it may be run
+state went, by which fray rejects it from then on. Interrupted, it may be run
 again. Each workspace is brought by itself: FROM is the place of the default one,
 and --workspace NAME brings what is kept below it.`,
 		Args: cobra.ExactArgs(1),

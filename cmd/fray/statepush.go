@@ -16,9 +16,9 @@ func statePushCommand(a *terminal.Terminal) *cobra.Command {
 		Short: "Put a state document in place of the current one",
 		Long: `Put a state document, as fray state pull prints it, in place of the current one;
 FILE is - for standard input. One of another lineage, or older than the current
-one, is refused; --force takes it all the same. One that was edited since it was
-printed gets a new checksum, and that is said; what fray does not know in it is
-refused. Nothing in the world is touched.`,
+one, is rejected; --force takes it all the same. One that was edited since it was
+printed gets a new checksum, and that is reported; what fray does not know in it is
+rejected. Nothing that runs is touched.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			pushed, err := surgery.ReadDocument(a, args[0])

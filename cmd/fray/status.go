@@ -57,6 +57,6 @@ another. With --json it prints a document, on one line, whenever something chang
 	registerConfig(&config, cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "go on looking until q or Ctrl-C")
-	cmd.Flags().StringVarP(&dir, "chdir", "C", ".", "look at the stack of `DIR` (or of one file)")
+	cmd.Flags().StringVarP(&dir, "chdir", "C", ".", "use the stack of `DIR` (or of one file)")
 	return cmd
 }

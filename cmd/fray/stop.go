@@ -65,7 +65,7 @@ ended already is named and left as it is.`,
 	return cmd
 }
 
-// hasEnded reports whether an address names jobs that have all ended, and says so.
+// hasEnded reports whether an address names jobs that have all ended, and reports that.
 func hasEnded(a *terminal.Terminal, doc *state.Document, addr schema.Address) bool {
 	var lines []string
 	for _, job := range stack.SortedJobs(doc) {

@@ -37,7 +37,7 @@ that: what follows from one that has none is not known, and not judged.`,
 
 func verdict(cfg *schema.Config) string {
 	if cfg.Partial {
-		return "Valid, as far as can be told without values for all variables."
+		return "Valid, as far as is known without values for all variables."
 	}
 	d := &cfg.Desired
 	return fmt.Sprintf("Valid: %s, %s, %s, %s.", terminal.Counted(len(d.Jobs), "job", "jobs"), terminal.Counted(len(d.Reservations), "reservation", "reservations"),

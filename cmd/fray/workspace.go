@@ -184,7 +184,7 @@ before it.`,
 	return cmd
 }
 
-// selectable refuses to select what the environment would hide.
+// selectable rejects to select what the environment would hide.
 func selectable(name string) error {
 	if set := os.Getenv(stack.WorkspaceVariable); set != "" && set != name {
 		return fmt.Errorf("%s=%s is set and goes before what is selected; unset it first", stack.WorkspaceVariable, set)

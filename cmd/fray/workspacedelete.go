@@ -19,9 +19,9 @@ func workspaceDeleteCommand(a *terminal.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete NAME",
 		Short: "Remove a workspace with its state and logs",
-		Long: `Remove a workspace with its state and logs. One that still has anything is refused
+		Long: `Remove a workspace with its state and logs. One that still has anything is rejected
 (fray destroy --workspace NAME takes it down first), and so is the current one.
-With --force what runs in it runs on, and nothing looks after it any more.`,
+With --force what runs in it runs on, unmanaged.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			at, _, err := flags.site(a)

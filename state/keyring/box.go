@@ -173,7 +173,7 @@ func IsEncrypted(data []byte) bool {
 	return err == nil && name == "fray_encrypted"
 }
 
-// ReadLabel returns what an encrypted document says without its key; nothing
+// ReadLabel returns the plain part of an encrypted document; nothing
 // vouches for it.
 func ReadLabel(data []byte) (Label, error) {
 	sealed, err := parseEnvelope(data)
@@ -181,7 +181,7 @@ func ReadLabel(data []byte) (Label, error) {
 }
 
 // Locked is the error of reading an encrypted document without its key: an
-// ErrLocked that says whom to ask, or what else is wrong with it.
+// ErrLocked that names whom to ask, or what else is wrong with it.
 func Locked(data []byte) error {
 	sealed, err := parseEnvelope(data)
 	if err != nil {
@@ -197,7 +197,7 @@ func Locked(data []byte) error {
 	return fmt.Errorf("%w: this %.40s is encrypted with the key %.40q%s; %s", ErrLocked, sealed.Kind, sealed.Key, sealed.holders(), do)
 }
 
-// holders says who can open the key, as far as it is said.
+// holders names who can open the key, as far as the label does.
 func (l Label) holders() string {
 	switch {
 	case l.KMSKey != "":

@@ -206,7 +206,7 @@ func TestBoxNeedsItsKey(t *testing.T) {
 	k, secret, _ := lock{}.make(t)
 	_, other, _ := lock{}.make(t)
 	_, err := k.Box(other)
-	wantError(t, err, keyring.ErrDamaged, "use the stack's key", "it says to hold the key "+k.ID)
+	wantError(t, err, keyring.ErrDamaged, "use the stack's key", "it claims to hold the key "+k.ID)
 	_, err = k.Box(secret[1:])
 	wantError(t, err, nil, "the stack's key has 31 bytes, want 32")
 }

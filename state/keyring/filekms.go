@@ -164,7 +164,7 @@ func decodeKeyFile(data []byte) ([]byte, error) {
 	return nil, fmt.Errorf("it holds %d bytes, in no form that is known: %s", len(data), wantKeyFile)
 }
 
-// pathless is an error of the file system without the path, which the caller says.
+// pathless is an error of the file system without the path, which the caller adds.
 func pathless(err error) error {
 	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		return path.Err

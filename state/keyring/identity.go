@@ -20,14 +20,14 @@ import (
 // separated as in PATH.
 const IdentityVariable = "FRAY_AGE_IDENTITY"
 
-// Environment is where identities are looked for.
+// Environment is where identities are searched.
 type Environment struct {
 	AgeIdentity string // the value of IdentityVariable; "": where identities usually are
 	ConfigDir   string // the user's, os.UserConfigDir; "": unknown
 	HomeDir     string // "": unknown
 }
 
-// IdentityFiles are the files to look for identities in: those that are named,
+// IdentityFiles are the files to search for identities: those that are named,
 // or else the user's fray/identities.txt and, where the key is wrapped for SSH
 // keys, the SSH key that belongs to that kind.
 func (k *Keyring) IdentityFiles(e Environment) []string {

@@ -46,7 +46,7 @@ func (e *TooManyFormerError) Error() string {
 
 // Errors to be tested with errors.Is.
 var (
-	// ErrLocked: nothing at hand opens the key; the message says what would.
+	// ErrLocked: nothing at hand opens the key; the message names what would.
 	ErrLocked = errors.New("the stack's key cannot be opened here")
 	// ErrWrongKey: a document was encrypted with another key than this one.
 	ErrWrongKey = errors.New("it was encrypted with another key")
@@ -69,7 +69,7 @@ const (
 	FormKMS   Form = "kms"
 )
 
-// Header is what a key object says in clear.
+// Header is the plain part of a key object.
 type Header struct {
 	Version    int       `json:"fray_key"`
 	ID         string    `json:"id"`      // of the key: ID
@@ -258,7 +258,7 @@ func wrapForRecipients(secret []byte, texts []string) ([]byte, error) {
 }
 
 // sum is the MAC of everything but itself: who can write the object, but does
-// not know the key, cannot change by a bit what it says.
+// not know the key, cannot change a bit of it.
 func (k *Keyring) sum(secret []byte) ([]byte, error) {
 	key, err := derive(secret, "fray key v1 object", sha256.Size)
 	if err != nil {
@@ -282,7 +282,7 @@ func (k *Keyring) checkSecret(secret []byte) error {
 		return err
 	}
 	if id != k.ID {
-		return fmt.Errorf("%w: it says to hold the key %s and holds %s; %s", ErrDamaged, k.ID, id, putBack)
+		return fmt.Errorf("%w: it claims to hold the key %s and holds %s; %s", ErrDamaged, k.ID, id, putBack)
 	}
 	mac, err := k.sum(secret)
 	if err != nil {

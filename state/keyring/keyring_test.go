@@ -240,8 +240,8 @@ func TestOpenOfWhatIsNotWhole(t *testing.T) {
 		data []byte
 		want string
 	}{
-		{"another's key", swap("payload"), "it says to hold the key " + field(data, "id") + " and holds " + field(other, "id")},
-		{"another's id", swap("id"), "it says to hold the key " + field(other, "id")},
+		{"another's key", swap("payload"), "it claims to hold the key " + field(data, "id") + " and holds " + field(other, "id")},
+		{"another's id", swap("id"), "it claims to hold the key " + field(other, "id")},
 		{"another's checksum", swap("mac"), "it was changed by hand"},
 		{"a short key", bytes.Replace(data, encoded(t, secret), encoded(t, secret[:31]), 1), "it holds 31 bytes, want 32"},
 	}
@@ -274,7 +274,7 @@ func TestRewrap(t *testing.T) {
 	k, _, _ := all[0].make(t)
 	_, other, _ := all[0].make(t)
 	_, err := k.Rewrap(t.Context(), state.Secrets{Current: other}, all[1].policy, nil)
-	wantError(t, err, keyring.ErrDamaged, "wrap the stack's key", "it says to hold the key "+k.ID)
+	wantError(t, err, keyring.ErrDamaged, "wrap the stack's key", "it claims to hold the key "+k.ID)
 	_, err = k.Rewrap(t.Context(), state.Secrets{}, all[1].policy, nil)
 	wantError(t, err, nil, "the stack's key has 0 bytes, want 32")
 }

@@ -12,7 +12,7 @@ import (
 
 // KMS is a key of a service that encrypts and decrypts with it, a few hundred
 // bytes at a time, and does not give it away. What Decrypt returns is what was
-// encrypted with the same key, or an error that says what to do.
+// encrypted with the same key, or an error with the remedy.
 type KMS interface {
 	Encrypt(ctx context.Context, plaintext []byte) ([]byte, error)
 	Decrypt(ctx context.Context, ciphertext []byte) ([]byte, error)
@@ -87,8 +87,8 @@ func checkGoogleKey(name string) error {
 		return fmt.Errorf("this names one version of a key, and keys rotate: write %s://%s", SchemeGoogle, bare)
 	}
 	parts := strings.Split(name, "/")
-	for i, word := range []string{"projects", "locations", "keyRings", "cryptoKeys"} {
-		if len(parts) != 8 || parts[2*i] != word || parts[2*i+1] == "" {
+	for i, name := range []string{"projects", "locations", "keyRings", "cryptoKeys"} {
+		if len(parts) != 8 || parts[2*i] != name || parts[2*i+1] == "" {
 			return errors.New(wantGoogleKey)
 		}
 	}

@@ -61,7 +61,7 @@ func (p Policy) normal() Policy {
 	return n
 }
 
-// checkText refuses what does not survive being written as JSON, or hides a
+// checkText rejects what does not survive being written as JSON, or hides a
 // second line.
 func checkText(s string) error {
 	if !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) {

@@ -71,7 +71,7 @@ func parseAgeRecipient(text string) (age.Recipient, error) {
 	return parsed[0], nil
 }
 
-// reason is what a library's message says in the end; before that it repeats
+// reason is the last part of a library's message; before that it repeats
 // what it was given.
 func reason(err error) error {
 	for errors.Unwrap(err) != nil {

@@ -22,7 +22,7 @@ const (
 // Acquire takes the lease with a new epoch if it is free: never taken,
 // released, expired, or left by a process of this machine that is provably
 // dead. A holder that yields is asked to. Any other live holder is waited for
-// as long as cfg.Wait says, and then named in a *HeldError.
+// as long as cfg.Wait, and then named in a *HeldError.
 //
 // The lease is renewed until Release, also after ctx has ended.
 func Acquire(ctx context.Context, s Store, cfg LeaseConfig) (*Held, error) {
@@ -125,7 +125,7 @@ func (a *acquisition) free(l Lease, gen Generation) bool {
 }
 
 // clockSkew is how far the clocks of two machines may be apart: what another
-// one's lease says of its expiry is only believed beyond that.
+// one's lease records as its expiry is only believed beyond that.
 const clockSkew = 15 * time.Minute
 
 // sameClock reports whether a holder's times are by the clock of this machine.
@@ -172,7 +172,7 @@ func (a *acquisition) take(ctx context.Context, old Lease, gen Generation) (*Hel
 // sent.
 func writeDeadline(ttl time.Duration) time.Duration { return ttl / 4 }
 
-// errLate says that a write of the lease was given up, so that another one can
+// errLate reports that a write of the lease was given up, so that another one can
 // still be in time; it may have happened, or happen later.
 var errLate = fmt.Errorf("the store did not answer a write of the lease in time: %w", context.DeadlineExceeded)
 
@@ -230,10 +230,10 @@ func (a *acquisition) expiry(l Lease, now time.Time) time.Duration {
 	return left
 }
 
-// pace is how long to wait before the lease is looked at again, expiry being
+// pace is how long to wait before the lease is read again, expiry being
 // the time until it lapses. A store that wants time between writes is far away
-// and shared by many: it is looked at less often, and at random, so that they
-// neither look nor try together.
+// and shared by many: it is read less often, and at random, so that they
+// neither read nor try together.
 func (a *acquisition) pace(poll, expiry time.Duration) time.Duration {
 	interval := a.store.WriteInterval()
 	if interval == 0 {
@@ -254,7 +254,7 @@ func (a *acquisition) dying(l Lease) bool {
 }
 
 // sameMachine reports whether a holder ran on this machine since its last boot,
-// where a witness can tell of it.
+// where a witness can prove it.
 func (a *acquisition) sameMachine(l Lease) bool {
 	return a.witness != nil && l.Host == a.mine.Host && l.BootID == a.mine.BootID && l.BootID != ""
 }

@@ -11,7 +11,7 @@ import (
 var ErrNotLive = errors.New("the lease is not held")
 
 // BrokenLease is the record of a live lease that was ended by force. Leases
-// after it carry it along, so that the last one can be told of.
+// after it carry it along, so that the last one can be reported.
 type BrokenLease struct {
 	By     string    `json:"by"`     // who did it, for people
 	At     time.Time `json:"at"`     // by that machine's clock
@@ -24,7 +24,7 @@ func (b *BrokenLease) String() string {
 }
 
 // Break ends a live lease, the one that the caller has seen, by writing that it
-// is released, and returns it as it then stands. cfg says who breaks it, by
+// is released, and returns it as it then stands. cfg names who breaks it, by
 // what command. The error is an ErrNotLive if the lease has lapsed or was given
 // back, and an ErrConflict if it has another holder by now.
 //
@@ -59,7 +59,7 @@ func tryBreak(ctx context.Context, s Store, cfg LeaseConfig, seen Lease) (Lease,
 	case gen == Absent || !l.Live(now):
 		return Lease{}, ErrNotLive
 	case l.Holder != seen.Holder:
-		return Lease{}, fmt.Errorf("%w: it is now held by %s with epoch %d; look at it again", ErrConflict, l.who(), l.Epoch)
+		return Lease{}, fmt.Errorf("%w: it is now held by %s with epoch %d; read it again", ErrConflict, l.who(), l.Epoch)
 	}
 	l.Broken = &BrokenLease{By: newLease(cfg).who(), At: now.UTC(), Holder: l.who(), Epoch: l.Epoch}
 	l.Released, l.ExpiresAt = true, now.UTC()

@@ -98,7 +98,7 @@ func OpenDir(path string) (*Dir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	// Whatever else keeps it from being written to is said by the write.
+	// Any other obstacle to writing is reported by the write.
 	if err := d.prepare(); errors.Is(err, errCoarseTimes) {
 		return nil, fmt.Errorf("open store: %w", err)
 	}

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// fileError says what could not be done to which file of the store, and what
+// fileError describes what could not be done to which file of the store, and what
 // to do about it. The operating system's error is wrapped; the paths of
 // temporary files, which the caller does not know, are left out.
 func fileError(verb, path string, err error) error {

@@ -21,11 +21,11 @@ const (
 	// lockPatience bounds the wait for a lock, which is held for a few syncs
 	// at most, unless its holder is stopped.
 	lockPatience = 30 * time.Second
-	// lookAgain is how often one who waits for a lock looks at who has it.
-	lookAgain = 100 * time.Millisecond
-	// looks is how often in a row no ticket must be found beside a lock that is
+	// holderPoll is how often a writer that waits for a lock checks its holder.
+	holderPoll = 100 * time.Millisecond
+	// checks is how often in a row no ticket must be found beside a lock that is
 	// held, before its holder is taken for suspended while it has none.
-	looks = 10
+	checks = 10
 )
 
 // shardLock excludes all other writers of a shard's keys, in this process and
@@ -129,7 +129,7 @@ func (l *shardLock) names(f *os.File) bool {
 	return err == nil && nameErr == nil && os.SameFile(mine, named)
 }
 
-// errGivenUp says that a lock was not waited for any longer, and that its file
+// errGivenUp reports that a lock was not waited for any longer, and that its file
 // will be closed.
 var errGivenUp = errors.New("given up")
 
@@ -143,7 +143,7 @@ func (l *shardLock) wait(ctx context.Context, f *os.File) error {
 		err = filelock.WaitOpen(f)
 		close(locked)
 	}()
-	tick := time.NewTicker(lookAgain)
+	tick := time.NewTicker(holderPoll)
 	defer tick.Stop()
 	for missing := 0; alive(ctx) == nil && l.names(f); {
 		select {
@@ -156,7 +156,7 @@ func (l *shardLock) wait(ctx context.Context, f *os.File) error {
 			switch {
 			case err != nil || slices.ContainsFunc(holders, isRunning):
 				missing = 0
-			case len(holders) > 0 || missing == looks:
+			case len(holders) > 0 || missing == checks:
 				l.takeFrom(f)
 			}
 		}

@@ -67,7 +67,7 @@ func (d tree) open(ctx context.Context, key string) (*os.File, fs.FileInfo, erro
 	return f, info, nil
 }
 
-// readError tells an object that is not there from a store that is not.
+// readError distinguishes an object that is not there from a store that is not.
 func (d tree) readError(key string, err error) error {
 	if !notThere(err) {
 		return fileError("open", d.path(key), err)

@@ -12,15 +12,15 @@ import (
 )
 
 // ticket is the file by which a holder of a shard's lock may change one of its
-// keys: the ticket becomes the object. Its name tells the shard and the process.
+// keys: the ticket becomes the object. Its name contains the shard and the process.
 //
 // A holder that is suspended (Ctrl-Z, a debugger, SIGSTOP) does not keep the
 // others waiting until it goes on: they put another file in the place of its
 // lock's, which is not held. That this is exact does not rest on who is taken
 // for suspended, nor on the locks: a writer that has a lock makes a ticket, then removes
-// all other tickets of the shard, and only then looks what is there to be
+// all other tickets of the shard, and only then reads what is to be
 // changed. So of two that believe to have the lock, the one that made its ticket
-// first loses it before the other looks, or has made its change by then. It finds
+// first loses it before the other reads, or has made its change by then. It finds
 // out when it goes on, and begins again.
 type ticket struct {
 	*os.File
@@ -52,7 +52,7 @@ func (t *ticket) discard() {
 	}
 }
 
-// fail says what could not be done with a ticket, errTicketLost where it is gone.
+// fail reports what could not be done with a ticket, errTicketLost where it is gone.
 func (t *ticket) fail(verb string, err error) error {
 	if _, gone := os.Lstat(t.path); errors.Is(gone, fs.ErrNotExist) {
 		return errTicketLost

@@ -11,10 +11,10 @@ import (
 	"github.com/fray-ml/fray/state/checksum"
 )
 
-// ErrDamaged says that an object is not what was written: nothing of it is used.
+// ErrDamaged reports that an object is not what was written: nothing of it is used.
 var ErrDamaged = errors.New("it is damaged")
 
-// ErrNewer says that an object is whole, and that a newer fray put something
+// ErrNewer reports that an object is whole, and that a newer fray put something
 // into it which this one does not know.
 var ErrNewer = errors.New("it was written by a newer fray")
 
@@ -37,7 +37,7 @@ func EncodeIndented(v any) ([]byte, error) {
 }
 
 // DecodeAssignment reads an assignment. One with anything in it that is not
-// known here is refused: its agent would run something else than was meant.
+// known here is rejected: its agent would run something else than was meant.
 func DecodeAssignment(data []byte) (state.Assignment, error) {
 	var a state.Assignment
 	whole, err := decode(data, &a, strict)
@@ -70,7 +70,7 @@ func Decode(data []byte, v any) error {
 	return nil
 }
 
-// unknown says what becomes of unknown members in an object that is whole.
+// unknown is the treatment of unknown members in an object that is whole.
 type unknown uint8
 
 const (

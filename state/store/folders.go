@@ -11,7 +11,7 @@ import (
 )
 
 // Foldered is what a Store may offer besides: what is below a prefix at first
-// sight, without a look at every object there.
+// sight, without listing every object there.
 type Foldered interface {
 	// Folders returns the names N, sorted, for which there are objects whose
 	// keys start with prefix+N+"/". prefix is "" or ends in a slash. A name is
@@ -21,7 +21,7 @@ type Foldered interface {
 
 var _ Foldered = (*Dir)(nil)
 
-// AsFoldered looks through wrappers that have an Unwrap method.
+// AsFoldered unwraps a store by its Unwrap methods.
 func AsFoldered(s Store) (Foldered, bool) { return behind[Foldered](s) }
 
 // CheckFolder returns why a store must refuse to list the folders of a prefix.

@@ -38,7 +38,7 @@ func RequestHandover(ctx context.Context, s Store, by Lease) (Handover, error) {
 func PendingHandover(ctx context.Context, s Store) (bool, error) {
 	h, _, err := readHandover(ctx, s)
 	if err != nil {
-		return false, fmt.Errorf("look for a handover: %w", err)
+		return false, fmt.Errorf("read handover: %w", err)
 	}
 	return h.pending(time.Now()), nil
 }

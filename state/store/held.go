@@ -33,7 +33,7 @@ type Held struct {
 	expiry *time.Timer // ends the context at until
 	last   error       // why the last renewal failed
 	ended  error       // the lease is lost or released
-	named  bool        // ended says to whom it was lost
+	named  bool        // ended names to whom it was lost
 }
 
 var errReleased = errors.New("lease released")
@@ -109,7 +109,7 @@ func (h *Held) expire() {
 	h.loseLocked(h.expiredReason())
 }
 
-// Lost says why the lease was lost and who has taken it over, as far as that
+// Lost reports why the lease was lost and who has taken it over, as far as that
 // can be read; nil if it was not lost.
 func (h *Held) Lost(ctx context.Context) error {
 	h.mu.Lock()
@@ -204,7 +204,7 @@ func (h *Held) renew(ctx context.Context) error {
 	return nil
 }
 
-// adopt looks who changed the lease. An earlier write of our own whose reply
+// adopt finds out who changed the lease. An earlier write of our own whose reply
 // was lost is built upon by the next renewal; anybody else's ends ours.
 func (h *Held) adopt(ctx context.Context) error {
 	found, gen, err := readLease(ctx, h.store)

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bootID tells one run of this machine's kernel from the next, "" if unknown.
+// bootID identifies a run of this machine's kernel, "" if unknown.
 func bootID() string {
 	id, err := unix.Sysctl("kern.bootsessionuuid")
 	if err != nil {
@@ -15,7 +15,7 @@ func bootID() string {
 	return id
 }
 
-// machineID tells this machine from others, also after a reboot.
+// machineID identifies this machine, also after a reboot.
 func machineID() string {
 	id, err := unix.Sysctl("kern.uuid")
 	if err != nil {

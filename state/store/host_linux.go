@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// bootID tells one run of this machine's kernel from the next, "" if unknown.
+// bootID identifies a run of this machine's kernel, "" if unknown.
 func bootID() string {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -17,7 +17,7 @@ func bootID() string {
 	return strings.TrimSpace(string(id))
 }
 
-// machineID tells this machine from others, also after a reboot (machine-id(5)).
+// machineID identifies this machine, also after a reboot (machine-id(5)).
 func machineID() string {
 	for _, path := range []string{"/etc/machine-id", "/var/lib/dbus/machine-id"} {
 		if id, err := os.ReadFile(path); err == nil && len(bytes.TrimSpace(id)) > 0 {

@@ -80,7 +80,7 @@ func checkParts(parts []string) error {
 const longPart = 200
 
 // keyPart turns a name into one part of a key: slashes are escaped, and a long
-// name is cut and told from others by a hash.
+// name is cut and made unique by a hash.
 func keyPart(name string) string {
 	escaped := strings.NewReplacer("%", "%25", "/", "%2F").Replace(name)
 	if len(escaped) <= longPart {

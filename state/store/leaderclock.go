@@ -16,15 +16,15 @@ import (
 type LeaderClock struct {
 	store Store
 
-	mu      sync.Mutex
-	looked  time.Time // when the lease was last looked at; zero: never
-	last    Sight     // what was seen then
-	holder  string
-	nonce   string    // of the holder's last renewal that was seen
-	sighted time.Time // since when the lease has had that nonce
-	renews  bool      // the holder was seen to renew its lease
-	at      time.Time // the least that the holder's clock showed at from
-	from    time.Time
+	mu       sync.Mutex
+	observed time.Time // when the lease was last read; zero: never
+	last     Sight     // what was seen then
+	holder   string
+	nonce    string    // of the holder's last renewal that was seen
+	sighted  time.Time // since when the lease has had that nonce
+	renews   bool      // the holder was seen to renew its lease
+	at       time.Time // the least that the holder's clock showed at from
+	from     time.Time
 }
 
 // NewLeaderClock returns the clock of the leader of the stack in a store.
@@ -33,7 +33,7 @@ func NewLeaderClock(s Store) *LeaderClock { return &LeaderClock{store: s} }
 // Sight is what a LeaderClock sees.
 type Sight struct {
 	Lease Lease // zero if there never was one
-	// Leads says that its holder lives: it renews the lease, or did so a moment ago.
+	// Leads reports that its holder lives: it renews the lease, or did so a moment ago.
 	Leads bool
 	// Now is the time by the holder's clock, late by less than a lease is valid.
 	// Without a leader it is this machine's, or what the last holder's must be
@@ -41,10 +41,10 @@ type Sight struct {
 	Now time.Time
 }
 
-// Look reads the lease. Where the clocks seem to differ it looks again until
+// Observe reads the lease. Where the clocks seem to differ it reads again until
 // the lease is renewed or has lapsed, which takes as long as a lease is valid at
 // most. With an error comes what is known without the store.
-func (c *LeaderClock) Look(ctx context.Context) (Sight, error) {
+func (c *LeaderClock) Observe(ctx context.Context) (Sight, error) {
 	for {
 		lease, err := ReadLease(ctx, c.store)
 		switch {
@@ -63,29 +63,29 @@ func (c *LeaderClock) Look(ctx context.Context) (Sight, error) {
 }
 
 // longDead is since when a lease may have lapsed, by the clock of this machine,
-// for its holder to be taken for dead without another look.
+// for its holder to be taken for dead without another observation.
 const longDead = time.Hour
 
-// sightLife is how long Now trusts a look.
+// sightLife is how long Now trusts an observation.
 const sightLife = 5 * time.Second
 
-// Now is the leader's time by a look that may be some seconds old.
+// Now is the leader's time by an observation that may be some seconds old.
 func (c *LeaderClock) Now(ctx context.Context) time.Time { return c.Recent(ctx).Now }
 
-// Recent is what a look shows that may be some seconds old. Its Now is up to date.
+// Recent is the result of an observation that may be some seconds old. Its Now is up to date.
 func (c *LeaderClock) Recent(ctx context.Context) Sight {
 	c.mu.Lock()
-	looked, last := c.looked, c.last
+	observed, last := c.observed, c.last
 	c.mu.Unlock()
-	if since := time.Since(looked); !looked.IsZero() && since < sightLife {
+	if since := time.Since(observed); !observed.IsZero() && since < sightLife {
 		last.Now = last.Now.Add(since)
 		return last
 	}
-	sight, _ := c.Look(ctx) // without the store, as well as can be told
+	sight, _ := c.Observe(ctx) // without the store, as well as is known
 	return sight
 }
 
-// see takes a lease in. It is not sure while another look may tell more.
+// see takes a lease in. It is not sure while another observation may show more.
 func (c *LeaderClock) see(l Lease, now time.Time) (Sight, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,16 +107,16 @@ func (c *LeaderClock) see(l Lease, now time.Time) (Sight, bool) {
 	case c.renews:
 		sight.Leads = !l.Released && now.Sub(c.sighted) < l.validity()
 	case l.Released, off >= longDead, now.Sub(c.sighted) >= l.validity():
-	case off.Abs() < l.validity(): // the clocks agree, as far as can be told
+	case off.Abs() < l.validity(): // the clocks agree, as far as is known
 		sight.Leads, sight.Now = true, now
 	default:
 		return sight, false
 	}
-	c.looked, c.last = now, sight
+	c.observed, c.last = now, sight
 	return sight, true
 }
 
-// time is the time as far as it is known without another look.
+// time is the time as far as it is known without another observation.
 func (c *LeaderClock) time(now time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,7 +124,7 @@ func (c *LeaderClock) time(now time.Time) time.Time {
 }
 
 // timeLocked is the holder's clock if it was seen to renew its lease; else that
-// clock is known not to be behind what its lease says.
+// clock is known not to be behind what its lease records.
 func (c *LeaderClock) timeLocked(now time.Time) time.Time {
 	least := c.leastLocked(now)
 	if c.renews || c.holder != "" && least.After(now) {

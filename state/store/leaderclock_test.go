@@ -35,7 +35,7 @@ func TestLeaderClock(t *testing.T) {
 				c := store.NewLeaderClock(s)
 				look := func(when string, leads bool) {
 					t.Helper()
-					got, err := c.Look(t.Context())
+					got, err := c.Observe(t.Context())
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -65,7 +65,7 @@ func TestLeaderClock(t *testing.T) {
 					t.Fatal(err)
 				}
 				time.Sleep(5 * time.Second)
-				if _, err := c.Look(t.Context()); err != nil { // sees the dead one's for the first time
+				if _, err := c.Observe(t.Context()); err != nil { // sees the dead one's for the first time
 					t.Fatal(err)
 				}
 				time.Sleep(5 * time.Second)
@@ -88,7 +88,7 @@ func TestLeaderClockOfTheDead(t *testing.T) {
 				}
 				c := store.NewLeaderClock(s)
 				began := time.Now()
-				got, err := c.Look(t.Context())
+				got, err := c.Observe(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -115,12 +115,12 @@ func (away) Get(context.Context, string) (store.Object, error) { return store.Ob
 // comes with it.
 func TestLeaderClockWithoutALease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		got, err := store.NewLeaderClock(storetest.NewMemory()).Look(t.Context())
+		got, err := store.NewLeaderClock(storetest.NewMemory()).Observe(t.Context())
 		if err != nil || got.Leads || !got.Now.Equal(time.Now()) {
 			t.Errorf("got %+v, %v, want no leader and this machine's time", got, err)
 		}
 		c := store.NewLeaderClock(away{storetest.NewMemory()})
-		if got, err := c.Look(t.Context()); !errors.Is(err, errAway) || !got.Now.Equal(time.Now()) {
+		if got, err := c.Observe(t.Context()); !errors.Is(err, errAway) || !got.Now.Equal(time.Now()) {
 			t.Errorf("got %+v, %v, want %v and this machine's time", got, err, errAway)
 		}
 		if now := c.Now(t.Context()); !now.Equal(time.Now()) {

@@ -44,7 +44,7 @@ type Lease struct {
 	// the controller calls. It is nil for a holder that makes no calls.
 	SigningKey []byte `json:"signing_key,omitempty"`
 	Released   bool   `json:"released,omitempty"`
-	// Nonce is unique to one write: it tells a writer whose reply was lost
+	// Nonce is unique to one write: it shows a writer whose reply was lost
 	// whether the write happened.
 	Nonce string `json:"nonce"`
 	// Yields marks a holder that gives way when asked, see RequestHandover.
@@ -73,7 +73,7 @@ func (l Lease) who() string {
 	return fmt.Sprintf("%s@%s (pid %d, %s)", cmp.Or(l.User, "unknown"), cmp.Or(l.Host, "unknown"), l.PID, cmp.Or(l.Command, "fray"))
 }
 
-// taken tells its former holder who it is.
+// taken names the present holder to its former one.
 func (l Lease) taken() string {
 	return fmt.Sprintf("%s has taken it over with epoch %d", l.who(), l.Epoch)
 }

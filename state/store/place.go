@@ -12,10 +12,10 @@ import (
 )
 
 // placeFile is where a directory store keeps its Place. No key reaches it, and a
-// copy of the directory has it too: that is how a copy is told.
+// copy of the directory has it too: that is how a copy is recognized.
 const placeFile = ".place"
 
-// Place is where a directory store is, by what tells a directory from its copy.
+// Place is where a directory store is, by what distinguishes a directory from its copy.
 type Place struct {
 	ID      string `json:"id"` // random, for the store's whole life
 	Path    string `json:"path"`
@@ -48,7 +48,7 @@ type former uint8
 const (
 	formerGone  former = iota // nothing of this store
 	formerSame                // this very directory
-	formerOther               // the store that this one is a copy of, or what cannot be looked at
+	formerOther               // the store that this one is a copy of, or what cannot be read
 )
 
 // standing judges by the recorded place, the present one, and what is found where
@@ -82,16 +82,16 @@ type Placed interface {
 	// Place returns the recorded place, zero if there is none, and how the store
 	// stands to it.
 	Place() (Place, PlaceStanding, error)
-	// Settle records the present place unless that is refused with a *PlaceError;
-	// confirmed says that people have confirmed a move.
+	// Settle records the present place unless that is rejected with a *PlaceError;
+	// confirmed reports that people have confirmed a move.
 	Settle(ctx context.Context, confirmed bool) error
 }
 
-// AsPlaced looks through wrappers. It reports false for a store that has one
+// AsPlaced unwraps stores. It reports false for a store that has one
 // place only, as a bucket.
 func AsPlaced(s Store) (Placed, bool) { return behind[Placed](s) }
 
-// PlaceError says that a store is not where it was made. It is returned as a pointer.
+// PlaceError reports that a store is not where it was made. It is returned as a pointer.
 type PlaceError struct {
 	Standing PlaceStanding
 	Made     Place
@@ -124,10 +124,10 @@ func CheckPlace(s Store) error {
 	if err != nil {
 		return err
 	}
-	return refusedPlace(made, standing, s.Location())
+	return misplaced(made, standing, s.Location())
 }
 
-func refusedPlace(made Place, standing PlaceStanding, path string) error {
+func misplaced(made Place, standing PlaceStanding, path string) error {
 	switch standing {
 	case PlaceCopied, PlaceGone, PlaceElsewhere:
 		return &PlaceError{Standing: standing, Made: made, Path: path}
@@ -166,7 +166,7 @@ func (d *Dir) Settle(ctx context.Context, confirmed bool) error {
 	if err != nil || standing == PlaceHere {
 		return err
 	}
-	if err := refusedPlace(made, standing, d.root); err != nil {
+	if err := misplaced(made, standing, d.root); err != nil {
 		used, listErr := d.List(ctx, StateKey, AssignPrefix, HostsPrefix)
 		if listErr != nil {
 			return listErr

@@ -25,7 +25,7 @@ const unnamedLife = 24 * time.Hour
 func SweepConfigurations(ctx context.Context, s Store, named string) error {
 	found, err := s.List(ctx, ConfigurationsPrefix, StateKey)
 	if err != nil {
-		return fmt.Errorf("look for old recorded configurations: %w", err)
+		return fmt.Errorf("list recorded configurations: %w", err)
 	}
 	var saved time.Time
 	for i := range found {

@@ -1,8 +1,8 @@
 // Package store holds a stack's durable objects: a small compare-and-swap
 // interface, the directory that implements it on one machine, the lease that
-// says who may act, the keys of the mailbox through which controller and
+// names who may act, the keys of the mailbox through which controller and
 // agents talk, and how logs and events are read. What more a store may offer is [Versioned], the state's history,
-// and [Witness], which tells of dead holders.
+// and [Witness], which proves that holders are dead.
 //
 // It does not know what a plan is, and acts on no object but the lease.
 // Start with [Store]; storetest holds the suite that every Store passes.
@@ -40,8 +40,8 @@ type Object struct {
 	Data []byte
 }
 
-// Errors of a Store, to be tested with errors.Is. Any other error says nothing
-// about whether a write happened.
+// Errors of a Store, to be tested with errors.Is. After any other error a write
+// may have happened.
 var (
 	// ErrNotFound: there is no object of that key.
 	ErrNotFound = errors.New("object not found")
@@ -58,7 +58,7 @@ type Store interface {
 	// Absent, or Any) and returns the new one.
 	Put(ctx context.Context, key string, data []byte, want Generation) (Generation, error)
 	// List returns the attributes of every object whose key starts with one
-	// of prefixes, by key, each once. It is one look: a store behind a network
+	// of prefixes, by key, each once. It is one listing: a store behind a network
 	// asks once for every thousand objects, not once for each prefix. An error
 	// means that nothing may be concluded.
 	List(ctx context.Context, prefixes ...string) ([]Attrs, error)

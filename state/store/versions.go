@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// ErrNoVersions says that a store does not keep what an object was before. It
-// comes with the live version, and says what to do where something can be done.
+// ErrNoVersions reports that a store does not keep what an object was before. It
+// comes with the live version, and names the remedy where there is one.
 var ErrNoVersions = errors.New("no old versions are kept")
 
 // Versioned is what a Store may offer besides: the versions that an object had
@@ -21,7 +21,7 @@ type Versioned interface {
 	GetVersion(ctx context.Context, key string, gen Generation) (Object, error)
 }
 
-// AsVersioned looks through wrappers that have an Unwrap method. It reports
+// AsVersioned unwraps a store by its Unwrap methods. It reports
 // false for a store that knows live objects only.
 func AsVersioned(s Store) (Versioned, bool) { return behind[Versioned](s) }
 

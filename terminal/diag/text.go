@@ -131,7 +131,7 @@ func (t *Text) heading(d *hcl.Diagnostic) string {
 	return t.paint(bold+";"+severityColor(d), severity) + " " + t.paint(bold, printable(d.Summary))
 }
 
-// location says where in the files, in which block and in which instance of a
+// location is the position in the files, in which block and in which instance of a
 // module.
 func (t *Text) location(d *hcl.Diagnostic) string {
 	s := fmt.Sprintf("on %s line %d", printable(d.Subject.Filename), d.Subject.Start.Line)

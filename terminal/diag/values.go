@@ -10,14 +10,14 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Value says of a reference what it is at the moment.
+// Value describes a reference at the moment.
 type Value struct {
 	Traversal string `json:"traversal"`
 	Statement string `json:"statement"`
 }
 
-// Values says what the references of a diagnostic's expression are, by
-// name. What is sensitive, or must not be kept, is said to be that and nothing more.
+// Values describes the references of a diagnostic's expression, by
+// name. What is sensitive, or must not be kept, is described as that and nothing more.
 func Values(d *hcl.Diagnostic) []Value {
 	values := []Value{}
 	if d.Expression == nil || d.EvalContext == nil {
@@ -73,7 +73,7 @@ func literalText(val cty.Value) string {
 	return fmt.Sprintf("%q", text)
 }
 
-// statementOf says what a value is, as what follows its name.
+// statementOf describes a value, as what follows its name.
 func statementOf(val cty.Value) string {
 	ty := val.Type()
 	switch {

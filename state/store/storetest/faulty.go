@@ -22,7 +22,7 @@ const (
 )
 
 // Faulty is a Store whose operations fail in chosen ways. Both functions may
-// also delay, or look on; both are called from many goroutines. For a list,
+// also delay, or observe; both are called from many goroutines. For a list,
 // key is its prefixes with spaces between.
 type Faulty struct {
 	store.Store

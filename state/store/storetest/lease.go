@@ -18,7 +18,7 @@ func runLease(t *testing.T, open func(t *testing.T) store.Store) {
 		name string
 		run  func(*testing.T, store.Store)
 	}{
-		{"one holds it, a second is told who", testLeaseHeld},
+		{"one holds it, a second learns who", testLeaseHeld},
 		{"a released lease is taken over", testLeaseReleased},
 		{"an expired lease is taken over", testLeaseExpired},
 		{"one of many gets it", testLeaseRace},
@@ -63,20 +63,20 @@ func testLeaseHeld(t *testing.T, s store.Store) {
 		t.Errorf("valid: %v", err)
 	}
 	_, err := store.Acquire(t.Context(), s, store.LeaseConfig{})
-	var refused *store.HeldError
-	if !errors.As(err, &refused) {
+	var rejected *store.HeldError
+	if !errors.As(err, &rejected) {
 		t.Fatalf("second holder: got %v, want a HeldError", err)
 	}
 	lease, err := store.ReadLease(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if lease.Holder != refused.Lease.Holder || lease.Epoch != 8 || lease.Command != "fray apply" {
+	if lease.Holder != rejected.Lease.Holder || lease.Epoch != 8 || lease.Command != "fray apply" {
 		t.Errorf("lease: got %+v", lease)
 	}
 	for _, want := range []string{lease.User + "@" + lease.Host, "fray apply", "pid "} {
-		if !strings.Contains(refused.Error(), want) {
-			t.Errorf("%q does not name %q", refused, want)
+		if !strings.Contains(rejected.Error(), want) {
+			t.Errorf("%q does not name %q", rejected, want)
 		}
 	}
 }
@@ -114,7 +114,7 @@ func testLeaseRace(t *testing.T, s store.Store) {
 	var won []*store.Held
 	each(t, 16, func(int) error {
 		held, err := store.Acquire(t.Context(), s, store.LeaseConfig{})
-		if _, refused := errors.AsType[*store.HeldError](err); refused {
+		if _, rejected := errors.AsType[*store.HeldError](err); rejected {
 			return nil
 		}
 		if err == nil {
@@ -256,22 +256,22 @@ func testLeaseBroken(t *testing.T, s store.Store) {
 }
 
 func testLeaseNotLive(t *testing.T, s store.Store) {
-	refused := func(name string, seen store.Lease, want error) {
+	rejected := func(name string, seen store.Lease, want error) {
 		t.Helper()
 		if l, err := store.Break(t.Context(), s, store.LeaseConfig{}, seen); !errors.Is(err, want) {
 			t.Errorf("%s: got %+v, %v, want %v", name, l, err, want)
 		}
 	}
-	refused("never taken", store.Lease{}, store.ErrNotLive)
+	rejected("never taken", store.Lease{}, store.ErrNotLive)
 	past := func() time.Time { return time.Now().Add(-time.Minute) }
 	old := acquire(t, s, store.LeaseConfig{Now: past})
 	lapsed, err := store.ReadLease(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	refused("lapsed", lapsed, store.ErrNotLive)
+	rejected("lapsed", lapsed, store.ErrNotLive)
 	next := acquire(t, s, store.LeaseConfig{})
-	refused("another's by now", lapsed, store.ErrConflict)
+	rejected("another's by now", lapsed, store.ErrConflict)
 	if err := next.Valid(); err != nil {
 		t.Errorf("after the rejections: %v", err)
 	}
@@ -280,7 +280,7 @@ func testLeaseNotLive(t *testing.T, s store.Store) {
 		t.Fatal(err)
 	}
 	release(t, next)
-	refused("given back", seen, store.ErrNotLive)
+	rejected("given back", seen, store.ErrNotLive)
 	release(t, old)
 	if l, err := store.ReadLease(t.Context(), s); err != nil || l.Broken != nil || l.Epoch != 2 {
 		t.Errorf("got %+v, %v, want epoch 2, never broken", l, err)

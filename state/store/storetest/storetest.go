@@ -45,7 +45,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"upload streams", testUploadLarge},
 		{"upload leaves nothing when it fails", testUploadFails},
 		{"upload checks bundles", testUploadBundle},
-		{"bad keys are refused", testBadKeys},
+		{"bad keys are rejected", testBadKeys},
 		{"an ended context is heeded", testCancelled},
 		{"location names it", testLocation},
 	}
@@ -219,7 +219,7 @@ func testUploadFails(t *testing.T, s store.Store) {
 func testUploadBundle(t *testing.T, s store.Store) {
 	key := store.BundleKey(digest("what was meant"))
 	if err := s.Upload(t.Context(), key, strings.NewReader("what came")); err == nil {
-		t.Error("content that is not what its key says was taken")
+		t.Error("content that is not what its key names was taken")
 	}
 	if _, err := s.Open(t.Context(), key); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("open: got %v, want ErrNotFound", err)

@@ -34,9 +34,9 @@ func RunSuspended(t *testing.T, s store.Store, holder *exec.Cmd) {
 	if err := holder.Start(); err != nil {
 		t.Fatal(err)
 	}
-	said := bufio.NewReader(stdout)
-	if line, err := said.ReadString('\n'); err != nil || line != holdsIt {
-		t.Fatalf("the holder said %q: %v", line, err)
+	output := bufio.NewReader(stdout)
+	if line, err := output.ReadString('\n'); err != nil || line != holdsIt {
+		t.Fatalf("the holder output %q: %v", line, err)
 	}
 	if err := holder.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -54,7 +54,7 @@ func RunSuspended(t *testing.T, s store.Store, holder *exec.Cmd) {
 		t.Fatal(err)
 	}
 	var found awakening
-	if err := json.NewDecoder(said).Decode(&found); err != nil {
+	if err := json.NewDecoder(output).Decode(&found); err != nil {
 		t.Fatalf("what the holder found: %v", err)
 	}
 	if err := holder.Wait(); err != nil {

@@ -24,7 +24,7 @@ func RunVersioned(t *testing.T, open func(t *testing.T) store.Store) {
 		{"an old version can be put back", testVersionsPutBack},
 		{"versions are no objects", testVersionsHidden},
 		{"what is listed while it is written can be read", testVersionsBusy},
-		{"versions of bad keys are refused", testVersionsBadKeys},
+		{"versions of bad keys are rejected", testVersionsBadKeys},
 		{"an ended context is heeded", testVersionsCancelled},
 	}
 	for _, test := range tests {
