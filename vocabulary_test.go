@@ -162,7 +162,7 @@ func writtenFiles(t *testing.T) []string {
 		t.Fatalf("list files: %v", err)
 	}
 	var files []string
-	for _, name := range strings.Split(strings.TrimRight(string(out), "\x00"), "\x00") {
+	for name := range strings.SplitSeq(strings.TrimRight(string(out), "\x00"), "\x00") {
 		base := path.Base(name)
 		switch {
 		case name == vocabularyFile, base == "LICENSE", base == "opticks.txt":
