@@ -35,7 +35,7 @@ const (
 // actors of a job are known before they register.
 const actorNamesVariable = Variables + "NAMES"
 
-// actorVariables is what the names of all variables of a host of actors begin with.
+// Variables is what the names of all variables of a host of actors begin with.
 const Variables = "FRAY_ACTOR_"
 
 // Actor is one incarnation of an actor, or one that is awaited.

@@ -26,7 +26,7 @@ import (
 	"github.com/fray-ml/fray/state/store"
 )
 
-// adminServer is what users do with the loop itself.
+// Server is the service Admin.
 type Server struct {
 	clusterapi.UnimplementedAdminServer
 

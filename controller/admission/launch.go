@@ -25,10 +25,10 @@ import (
 	"github.com/fray-ml/fray/state"
 )
 
-// maxLaunchRequestID bounds what a call is told again by, in bytes.
+// MaxRequestID bounds the id of a request, in bytes.
 const MaxRequestID = 64
 
-// order is what one call asks to launch, as it came.
+// Order is what one call asks to launch, as it came.
 type Order struct {
 	Caller    caller.Caller
 	Requests  []*clusterapi.JobRequest
@@ -39,12 +39,13 @@ type Order struct {
 	Sealer    schema.Sealer
 }
 
-// launched is what came of an order.
+// Launched is what came of an order.
 type Launched struct {
 	IDs     []string
 	Existed bool // nothing was started: it was before
 }
 
+// GroupMistakes are the mistakes of a group that its request shows by itself.
 func (o *Order) GroupMistakes() []langrequest.Mistake {
 	var found []langrequest.Mistake
 	if !schema.ValidLaunchName(o.Group.GetName()) {
@@ -197,7 +198,7 @@ func (o *Order) groupSpec(namespace string) *schema.JobGroup {
 	}
 }
 
-// jobOf finds a job that is not past by its id, nil if there is none.
+// JobOf finds a job that is not past by its id, nil if there is none.
 func JobOf(doc *state.Document, id string) *state.Job {
 	for _, j := range doc.Jobs {
 		if j.ID == id {

@@ -19,14 +19,14 @@ import (
 	"github.com/fray-ml/fray/state"
 )
 
-// poolOrder is what one call asks to reserve.
+// ReservationOrder is what one call asks to reserve.
 type ReservationOrder struct {
 	Caller    caller.Caller
 	Config    *clusterapi.ReservationConfig
 	RequestID string
 }
 
-// validate refuses what needs no state to be seen wrong, and settles the name.
+// Validate rejects mistakes that the request shows by itself.
 func (o *ReservationOrder) Validate() error {
 	var wrong []langrequest.Mistake
 	if len(o.RequestID) > MaxRequestID {

@@ -151,13 +151,13 @@ func (o *Order) reservation(asked, namespace string, stack *schema.Desired) stri
 	return asked
 }
 
-// isCalled reports whether a caller in a namespace means that reservation.
+// IsCalled reports whether a caller in a namespace means that reservation.
 func IsCalled(addr schema.Address, asked, namespace string) bool {
 	return asked == addr.Scoped() || asked == addr.String() ||
 		addr == schema.LaunchedAddress(schema.KindReservation, namespace, "", asked)
 }
 
-// mayDraw reports whether jobs of a caller may use a reservation: a declared
+// MayDraw reports whether jobs of a caller may use a reservation: a declared
 // one is everybody's unless it has a namespace.
 func MayDraw(who caller.Caller, r *schema.Reservation) bool {
 	return who.Kind != caller.Job || r.Namespace == "" || r.Namespace == who.Namespace

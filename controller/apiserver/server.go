@@ -29,7 +29,7 @@ import (
 	"github.com/fray-ml/fray/controller/access"
 )
 
-// serveConfig says what is served, and to whom.
+// Config is what is served, and to whom.
 type Config struct {
 	Listener    net.Listener // closed with the server
 	Certificate tls.Certificate
@@ -77,8 +77,8 @@ const (
 	VerifyTimeout = 10 * time.Second
 )
 
-// server serves the cluster API for the life of a process, whether it leads or
-// not: see lead.
+// Server serves the cluster API for the life of a process, whether it leads or
+// not: see Lead.
 type Server struct {
 	cfg    Config
 	grpc   *grpc.Server
@@ -92,7 +92,7 @@ type Server struct {
 	done                 chan struct{} // closed when nothing is served any more
 }
 
-// serve begins to serve. Until lead is called all calls are refused.
+// Serve begins to serve. Until Lead is called all calls are rejected.
 func Serve(ctx context.Context, cfg Config) (*Server, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -155,10 +155,10 @@ func (s *Server) register() {
 	reflection.Register(s.grpc)
 }
 
-// address is where it listens.
+// Address is where it listens.
 func (s *Server) Address() string { return s.cfg.Listener.Addr().String() }
 
-// lead has the server answer calls as long as the lease holds.
+// Lead has the server answer calls as long as the lease holds.
 func (s *Server) Lead(lease access.Lease, views access.Views) {
 	t := &term{lease: lease, attempts: newAttempts(views, lease.Epoch())}
 	if s.cfg.Keys != nil {
@@ -189,7 +189,7 @@ func (s *Server) setTerm(old, next *term) {
 
 var errStopping = errors.New("this controller is ending")
 
-// stop ends streams at once and lets other calls end by themselves for a
+// Stop ends streams at once and lets other calls end by themselves for a
 // moment. Their callers find the next controller.
 func (s *Server) Stop() {
 	s.health.Shutdown()

@@ -48,6 +48,7 @@ type Server struct {
 
 var _ clusterapi.ClusterServer = (*Server)(nil)
 
+// New makes the service.
 func New(cfg Config) *Server { return &Server{Config: cfg} }
 
 // do has the loop change the state. Its error is a status.

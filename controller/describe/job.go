@@ -19,7 +19,7 @@ import (
 	"github.com/fray-ml/fray/state"
 )
 
-// jobInfo is a job as the API tells of it.
+// Job is a job of a view as a message.
 func Job(v *access.View, j *state.Job) *clusterapi.JobInfo {
 	info := &clusterapi.JobInfo{
 		JobId: j.ID, Name: jobs.NameOf(j), Namespace: j.Spec.Namespace, Address: j.Spec.Addr.String(),

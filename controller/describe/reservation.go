@@ -13,7 +13,7 @@ import (
 	"github.com/fray-ml/fray/state"
 )
 
-// reservationInfo is a reservation on record as the API tells of it.
+// Reservation is a recorded reservation as a message.
 func Reservation(v *access.View, addr schema.Address) *clusterapi.ReservationInfo {
 	r := v.Doc.Resources[addr]
 	spec := r.Reservation

@@ -40,7 +40,7 @@ type directory struct {
 	dirty  chan struct{} // holds one token while there is something to save
 }
 
-// lead has the server answer as long as the lease holds, once it has taken over
+// Lead has the server answer as long as the lease holds, once it has taken over
 // what was saved and the loop has stepped.
 func (m *Server) Lead(lease access.Lease, views access.Views) { go m.run(lease, views) }
 

@@ -28,7 +28,7 @@ import (
 	"github.com/fray-ml/fray/state/store"
 )
 
-// metadataServer is the service Metadata: the names of actors. What it knows
+// Server is the service Metadata: the names of actors. What it knows
 // belongs to one time of leading, see lead.
 type Server struct {
 	clusterapi.UnimplementedMetadataServer
@@ -42,6 +42,7 @@ type Server struct {
 
 var _ clusterapi.MetadataServer = (*Server)(nil)
 
+// New makes a service that answers once it leads.
 func New(s store.Store, log *slog.Logger, now func() time.Time) *Server {
 	return &Server{store: s, log: log, now: now}
 }

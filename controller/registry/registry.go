@@ -19,7 +19,7 @@ import (
 	"github.com/fray-ml/fray/clusterapi"
 )
 
-// endpoint is where one incarnation of an actor listens. It is never changed:
+// Endpoint is where one incarnation of an actor listens. It is never changed:
 // another one takes its place.
 type Endpoint struct {
 	ID        string            `json:"id"`
@@ -64,7 +64,7 @@ var (
 	errIncarnation = errors.New("the actor_id is of an attempt that has ended; register without it")
 )
 
-// registry maps names to endpoints. It computes only: now is an argument, and its
+// Registry maps names to endpoints. It computes only: now is an argument, and its
 // callers hold a lock. Changes are returned, for watchers.
 type Registry struct {
 	byID      map[string]*Endpoint
@@ -77,14 +77,15 @@ type Registry struct {
 
 type requestKey struct{ job, request string }
 
-// delta is what one change came to. What is in both was replaced.
+// Delta is what one change came to. What is in both was replaced.
 type Delta struct {
 	added, removed []*Endpoint
 }
 
+// Empty reports whether nothing changed.
 func (d Delta) Empty() bool { return len(d.added)+len(d.removed) == 0 }
 
-// newRegistry holds what was saved. Endpoints that expire have all their time again:
+// New holds what was saved. Endpoints that expire have all their time again:
 // they could not be renewed while no controller led.
 func New(saved []*Endpoint, now time.Time) *Registry {
 	r := &Registry{
@@ -100,7 +101,7 @@ func New(saved []*Endpoint, now time.Time) *Registry {
 	return r
 }
 
-// register makes an endpoint known, or renews one under its id. in has no At;
+// Register makes an endpoint known, or renews one under its id. in has no At;
 // an id is used only if in has none and the request is new.
 func (r *Registry) Register(in Endpoint, id string, now time.Time) (*Endpoint, Delta, error) {
 	if known := r.byID[in.ID]; known != nil {
@@ -187,7 +188,7 @@ func (r *Registry) finish(in Endpoint, now time.Time) *Endpoint {
 	return &in
 }
 
-// unregister forgets an endpoint of a job, or of any job with job "". An unknown id
+// Unregister forgets an endpoint of a job, or of any job with job "". An unknown id
 // is no error.
 func (r *Registry) Unregister(id, job string) (Delta, error) {
 	e := r.byID[id]
@@ -201,7 +202,7 @@ func (r *Registry) Unregister(id, job string) (Delta, error) {
 	return r.dropped([]*Endpoint{e}), nil
 }
 
-// prune forgets the endpoints whose tasks are gone.
+// Prune forgets the endpoints whose tasks are gone.
 func (r *Registry) Prune(lives func(*Endpoint) bool) Delta {
 	var gone []*Endpoint
 	for _, e := range r.byID {
@@ -215,7 +216,7 @@ func (r *Registry) Prune(lives func(*Endpoint) bool) Delta {
 	return r.dropped(gone)
 }
 
-// expire forgets the endpoints whose time is over.
+// Expire forgets the endpoints whose time is over.
 func (r *Registry) Expire(now time.Time) Delta {
 	var gone []*Endpoint
 	for len(r.expiries) > 0 && !r.expiries[0].at.After(now) {
@@ -228,7 +229,7 @@ func (r *Registry) Expire(now time.Time) Delta {
 	return r.dropped(gone)
 }
 
-// nextExpiry is when expire has something to do, zero: never.
+// NextExpiry is when expire has something to do, zero: never.
 func (r *Registry) NextExpiry() time.Time {
 	if len(r.expiries) == 0 {
 		return time.Time{}
@@ -244,24 +245,24 @@ func (r *Registry) dropped(gone []*Endpoint) Delta {
 	return Delta{removed: gone}
 }
 
-// version rises with every change that must be saved.
+// Version rises with every change that must be saved.
 func (r *Registry) Version() uint64 { return r.changes }
 
-// size is how many endpoints are registered.
+// Size is how many endpoints are registered.
 func (r *Registry) Size() int { return len(r.byID) }
 
-// named are the endpoints of a name, the oldest first. The list does not change.
+// Named are the endpoints of a name, the oldest first. The list does not change.
 func (r *Registry) Named(namespace, name string) []*Endpoint { return r.in(namespace).byName[name] }
 
-// list are the endpoints whose names begin with a prefix, by name, the oldest first.
+// List are the endpoints whose names begin with a prefix, by name, the oldest first.
 func (r *Registry) List(namespace, prefix string) []*Endpoint { return r.in(namespace).list(prefix) }
 
-// suggestions are up to three names that a misspelt one may have meant.
+// Suggestions are up to three names that a misspelt one may have meant.
 func (r *Registry) Suggestions(namespace, name string) []string {
 	return r.in(namespace).suggestions(name)
 }
 
-// all is everything known, to be saved.
+// All is everything known, to be saved.
 func (r *Registry) All() []*Endpoint {
 	return slices.SortedFunc(maps.Values(r.byID), byAge)
 }

@@ -23,11 +23,11 @@ type endpointsObject struct {
 	Endpoints []*Endpoint `json:"endpoints"`
 }
 
-// errFenced is the error of a write after another controller wrote the endpoints:
+// ErrFenced is the error of a write after another controller wrote the endpoints:
 // this process does not lead any more.
 var ErrFenced = errors.New("another controller has written the endpoints")
 
-// endpointSaver keeps the registry in the store. Each write replaces the one it
+// Saver keeps the registry in the store. Each write replaces the one it
 // saw before, so that a leader whose lease went on writes nothing any more.
 type Saver struct {
 	store      store.Store
@@ -36,12 +36,12 @@ type Saver struct {
 	doubtful   []string // nonces of writes of which it is not known whether they happened
 }
 
-// newSaver saves under the epoch of a lease.
+// NewSaver saves under the epoch of a lease.
 func NewSaver(s store.Store, epoch uint64) *Saver {
 	return &Saver{store: s, epoch: epoch}
 }
 
-// take reads what was saved and writes it again under this epoch: from then on
+// Take reads what was saved and writes it again under this epoch: from then on
 // no earlier leader can write, and what it acknowledged is here.
 func (s *Saver) Take(ctx context.Context) ([]*Endpoint, error) {
 	for {
@@ -90,7 +90,7 @@ func (s *Saver) read(ctx context.Context) (endpointsObject, error) {
 	return found, nil
 }
 
-// save writes the endpoints. After an error that is not errFenced it is not known
+// Save writes the endpoints. After an error that is not errFenced it is not known
 // whether they were written; the next save finds out.
 func (s *Saver) Save(ctx context.Context, endpoints []*Endpoint) error {
 	out := endpointsObject{Format: endpointsFormat, Epoch: s.epoch, Nonce: rand.Text(), Endpoints: endpoints}

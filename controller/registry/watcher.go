@@ -10,7 +10,7 @@ import (
 // it is sent everything anew.
 const maxPending = 1024
 
-// watcher is one Watch call. A change of the registry is noted here and never waits
+// Watcher is one Watch call. A change of the registry is noted here and never waits
 // for a slow client: the call's own goroutine sends it.
 type Watcher struct {
 	Namespace, name, prefix string // name, or all that begin with prefix
@@ -23,7 +23,7 @@ type Watcher struct {
 	Wake    chan struct{}        // holds one token while there is something to do
 }
 
-// newWatcher watches a name, or all names that begin with a prefix.
+// NewWatcher watches a name, or all names that begin with a prefix.
 func NewWatcher(namespace, name, prefix, job string) *Watcher {
 	return &Watcher{
 		Namespace: namespace, name: name, prefix: prefix, Job: job,
@@ -50,7 +50,7 @@ func (w *Watcher) notify(d Delta) {
 	w.WakeUp()
 }
 
-// fail ends the call.
+// Fail ends the call.
 func (w *Watcher) Fail(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -58,6 +58,7 @@ func (w *Watcher) Fail(err error) {
 	w.WakeUp()
 }
 
+// WakeUp has the call send what there is.
 func (w *Watcher) WakeUp() {
 	select {
 	case w.Wake <- struct{}{}:
@@ -65,7 +66,7 @@ func (w *Watcher) WakeUp() {
 	}
 }
 
-// take returns what is to be sent; nil: nothing. all returns all endpoints that are
+// Take returns what is to be sent; nil: nothing. all returns all endpoints that are
 // known now, and must be consistent with the changes that were noted.
 func (w *Watcher) Take(all func() []*Endpoint) (*clusterapi.WatchResponse, error) {
 	w.mu.Lock()
@@ -94,7 +95,7 @@ func (w *Watcher) Take(all func() []*Endpoint) (*clusterapi.WatchResponse, error
 	return out, nil
 }
 
-// watch adds a watcher to the index, unwatch takes it out.
+// Watch adds a watcher to the index, unwatch takes it out.
 func (r *Registry) Watch(w *Watcher) {
 	s := r.space(w.Namespace)
 	index, key := s.exact, w.name
@@ -107,6 +108,7 @@ func (r *Registry) Watch(w *Watcher) {
 	index[key][w] = struct{}{}
 }
 
+// Unwatch takes a watcher out of the index.
 func (r *Registry) Unwatch(w *Watcher) {
 	s := r.space(w.Namespace)
 	index, key := s.exact, w.name
@@ -120,7 +122,7 @@ func (r *Registry) Unwatch(w *Watcher) {
 	r.tidy(w.Namespace)
 }
 
-// publish notifies each watcher of its part of a change, at once.
+// Publish notifies each watcher of its part of a change, at once.
 func (r *Registry) Publish(d Delta) {
 	if d.Empty() {
 		return
@@ -145,7 +147,7 @@ func (r *Registry) Publish(d Delta) {
 	}
 }
 
-// seen are the endpoints that a watcher watches.
+// Seen are the endpoints that a watcher watches.
 func (r *Registry) Seen(w *Watcher) []*Endpoint {
 	s := r.in(w.Namespace)
 	if w.name != "" {

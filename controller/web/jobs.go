@@ -16,21 +16,45 @@ import (
 
 // JobRow is a job in a list.
 type JobRow struct {
-	ID        string           `json:"id"`
-	Address   schema.Address   `json:"address"`
-	Name      string           `json:"name"` // as its users call it
-	Namespace string           `json:"namespace"`
-	Band      schema.Band      `json:"band"`
-	User      string           `json:"user,omitempty"`
-	Status    schema.JobStatus `json:"status"`
-	Ready     bool             `json:"ready"`
-	Reason    string           `json:"reason,omitempty"` // why it waits, failed or was stopped
-	Blocked   bool             `json:"blocked,omitempty"`
-	Waits     plan.WaitKind    `json:"waits,omitempty"` // what for
-	Shape     string           `json:"shape"`           // of its slices
-	Slices    int              `json:"slices"`
-	Chips     int              `json:"chips"` // of those that it holds
-	Zones     []string         `json:"zones,omitempty"`
+	JobIdentity
+	JobCondition
+	JobCapacity
+	JobProgress
+	JobAncestry
+	Past bool `json:"past"` // another one has its name now
+	// Context says that it does not match what was asked for, but something below it does.
+	Context bool `json:"context,omitempty"`
+}
+
+// JobIdentity names a job and whose it is.
+type JobIdentity struct {
+	ID        string         `json:"id"`
+	Address   schema.Address `json:"address"`
+	Name      string         `json:"name"` // as its users call it
+	Namespace string         `json:"namespace"`
+	Band      schema.Band    `json:"band"`
+	User      string         `json:"user,omitempty"`
+}
+
+// JobCondition is what a job does or waits for.
+type JobCondition struct {
+	Status  schema.JobStatus `json:"status"`
+	Ready   bool             `json:"ready"`
+	Reason  string           `json:"reason,omitempty"` // why it waits, failed or was stopped
+	Blocked bool             `json:"blocked,omitempty"`
+	Waits   plan.WaitKind    `json:"waits,omitempty"` // what for
+}
+
+// JobCapacity is what a job asks for and holds.
+type JobCapacity struct {
+	Shape  string   `json:"shape"` // of its slices
+	Slices int      `json:"slices"`
+	Chips  int      `json:"chips"` // of those that it holds
+	Zones  []string `json:"zones,omitempty"`
+}
+
+// JobProgress is how far the attempts of a job have come.
+type JobProgress struct {
 	// Tasks counts those of the last attempt by state.
 	Tasks       map[schema.TaskState]int `json:"tasks,omitempty"`
 	Attempt     int                      `json:"attempt"`
@@ -39,13 +63,14 @@ type JobRow struct {
 	AdmittedAt  time.Time                `json:"admitted_at,omitzero"`
 	StartedAt   time.Time                `json:"started_at,omitzero"` // the last attempt
 	EndedAt     time.Time                `json:"ended_at,omitzero"`
-	Parent      string                   `json:"parent,omitempty"` // its id
-	Depth       int                      `json:"depth"`            // below how many others it is
-	Children    int                      `json:"children"`
-	Launched    bool                     `json:"launched"`
-	Past        bool                     `json:"past"` // another one has its name now
-	// Context says that it does not match what was asked for, but something below it does.
-	Context bool `json:"context,omitempty"`
+}
+
+// JobAncestry is a job's place among the jobs that launched each other.
+type JobAncestry struct {
+	Parent   string `json:"parent,omitempty"` // its id
+	Depth    int    `json:"depth"`            // below how many others it is
+	Children int    `json:"children"`
+	Launched bool   `json:"launched"`
 }
 
 // JobList is the answer of /api/v1/jobs.
@@ -70,9 +95,13 @@ type Facets struct {
 func (x *index) rowOf(snap *Snapshot, e *jobEntry) JobRow {
 	j := e.job
 	row := JobRow{
-		ID: j.ID, Address: e.addr, Name: e.addr.String(), Status: j.Status, Ready: j.Ready, Reason: j.Reason,
-		Attempt: j.Attempt, Failures: j.Failures, Preemptions: j.Preemptions, AdmittedAt: j.AdmittedAt, EndedAt: j.End(),
-		Depth: e.depth, Children: len(e.children), Past: e.past, Band: schema.BandInteractive,
+		JobIdentity:  JobIdentity{ID: j.ID, Address: e.addr, Name: e.addr.String(), Band: schema.BandInteractive},
+		JobCondition: JobCondition{Status: j.Status, Ready: j.Ready, Reason: j.Reason},
+		JobProgress: JobProgress{
+			Attempt: j.Attempt, Failures: j.Failures, Preemptions: j.Preemptions, AdmittedAt: j.AdmittedAt, EndedAt: j.End(),
+		},
+		JobAncestry: JobAncestry{Depth: e.depth, Children: len(e.children)},
+		Past:        e.past,
 	}
 	if j.Launch != nil {
 		row.Launched, row.Name, row.Parent = true, j.Launch.Name, j.Launch.Parent

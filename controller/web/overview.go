@@ -21,13 +21,28 @@ type Overview struct {
 	Revision uint64    `json:"revision"`
 	Serial   uint64    `json:"serial"`
 
+	Leadership
+	Totals
+
+	Paused      *state.Pause      `json:"paused,omitempty"`
+	Unreachable map[string]string `json:"unreachable,omitempty"` // providers, and why
+	// Conditions are which providers are not seen whole, since when and why.
+	Conditions map[schema.ProviderName]state.ProviderCondition `json:"conditions,omitempty"`
+	Attention  []JobRow                                        `json:"attention"` // some jobs that failed or wait for others than the loop
+}
+
+// Leadership is who leads, and its last step.
+type Leadership struct {
 	Leads  bool      `json:"leads"`
 	Leader string    `json:"leader"` // user@host (pid)
 	Epoch  uint64    `json:"epoch"`
 	Since  time.Time `json:"since,omitzero"` // it leads
 	StepAt time.Time `json:"step_at,omitzero"`
 	Took   float64   `json:"step_seconds"`
+}
 
+// Totals are the jobs and the slices of the stack, counted.
+type Totals struct {
 	Jobs    map[schema.JobStatus]int `json:"jobs"`
 	Ready   int                      `json:"ready"` // of the running jobs
 	Pending int                      `json:"pending"`
@@ -42,12 +57,6 @@ type Overview struct {
 	// Cost is what an hour of what is there is estimated to cost, in dollars.
 	Cost        accelerators.Price `json:"cost"`
 	CostUnknown int                `json:"cost_unknown"` // slices whose price is not known
-
-	Paused      *state.Pause      `json:"paused,omitempty"`
-	Unreachable map[string]string `json:"unreachable,omitempty"` // providers, and why
-	// Conditions are which providers are not seen whole, since when and why.
-	Conditions map[schema.ProviderName]state.ProviderCondition `json:"conditions,omitempty"`
-	Attention  []JobRow                                        `json:"attention"` // some jobs that failed or wait for others than the loop
 }
 
 // maxAttention is how many jobs an overview names.
@@ -73,8 +82,11 @@ func summary(f *frame) Overview {
 	out := Overview{
 		Version: f.version, Stack: snap.Doc.Stack(),
 		Revision: snap.Doc.Revision, Serial: snap.Doc.Serial,
-		Leads: snap.Leads, Leader: leaderOf(snap), Epoch: snap.Lease.Epoch, Since: snap.Lease.AcquiredAt,
-		StepAt: snap.At, Took: snap.Took.Seconds(), Jobs: map[schema.JobStatus]int{}, Waits: map[plan.WaitKind]int{}, Slices: map[Phase]int{},
+		Leadership: Leadership{
+			Leads: snap.Leads, Leader: leaderOf(snap), Epoch: snap.Lease.Epoch, Since: snap.Lease.AcquiredAt,
+			StepAt: snap.At, Took: snap.Took.Seconds(),
+		},
+		Totals: Totals{Jobs: map[schema.JobStatus]int{}, Waits: map[plan.WaitKind]int{}, Slices: map[Phase]int{}},
 		Paused: snap.Doc.Paused, Unreachable: map[string]string{}, Conditions: snap.Doc.Conditions,
 	}
 	for provider, why := range snap.Unreachable {

@@ -72,10 +72,10 @@ type ZoneHealthRow struct {
 
 // SliceList is the answer of /api/v1/slices.
 type SliceList struct {
-	Version uint64       `json:"version"`
-	Now     time.Time    `json:"now"`
-	Zones   []ZoneRow    `json:"zones"`
-	Slices  []SliceRow   `json:"slices,omitempty"` // by provider, zone and name; without summary=true
+	Version    uint64          `json:"version"`
+	Now        time.Time       `json:"now"`
+	Zones      []ZoneRow       `json:"zones"`
+	Slices     []SliceRow      `json:"slices,omitempty"` // by provider, zone and name; without summary=true
 	ZoneHealth []ZoneHealthRow `json:"zone_health"`
 }
 
