@@ -5,6 +5,7 @@ import (
 
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/reconcile"
+	"github.com/fray-ml/fray/plan/snapshot"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
@@ -82,7 +83,7 @@ func (p *Planner) learn(d *reconcile.Reconciler) {
 // it may have done so after they were looked at, such as one that was ended to make
 // room. They are returned.
 func (p *Planner) markUnblocked(d *reconcile.Reconciler) []int {
-	late := p.unblocked(d)
+	late := p.unblocked(d.Doc, d.Next, d.EditedJobs)
 	for _, i := range late {
 		p.conditions[i] = dirty
 	}
@@ -152,9 +153,9 @@ func (p *Planner) declare(d *reconcile.Reconciler) {
 	}
 }
 
-// disturbed are the jobs to look at: those that are not quiet, and those of
+// dirtySet are the jobs to decide about again: those that are dirty, and those of
 // which an assignment knows something new.
-func (p *Planner) dirtySet(d *reconcile.Reconciler) []int {
+func (p *Planner) dirtySet(d *snapshot.Evidence) []int {
 	busy := p.dirty
 	for _, a := range d.Obs.Assignments {
 		if a.Run == nil {
@@ -189,10 +190,10 @@ func (p *Planner) markDirty(i int) {
 }
 
 // unblocked are the blocked jobs of which a dependency has changed.
-func (p *Planner) unblocked(d *reconcile.Reconciler) []int {
+func (p *Planner) unblocked(was, is *state.Document, edited []schema.Address) []int {
 	var found []int
-	for _, addr := range d.EditedJobs {
-		if sameToOthers(d.Doc.Jobs[addr], d.Next.Jobs[addr]) {
+	for _, addr := range edited {
+		if sameToOthers(was.Jobs[addr], is.Jobs[addr]) {
 			continue
 		}
 		named := []schema.Address{addr, addr.Base(), addr.GroupAddress()}

@@ -50,7 +50,7 @@ func observationOf(d *reconcile.Reconciler, j *state.Job) observation {
 
 // isStill reports whether a steady job is as it was seen. It notes when time
 // alone will change that.
-func isUnchanged(d *reconcile.Reconciler, seen observation) bool {
+func isUnchanged(d *snapshot.Evidence, seen observation) bool {
 	for i := range seen {
 		s := &seen[i]
 		st, listed := d.Listed[s.name]
