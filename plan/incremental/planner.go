@@ -20,7 +20,7 @@ import (
 // declared. The zero Planner is ready to use. It is a cache: a new one finds the
 // same plans.
 //
-// Jobs that are quiet (quiet.go) are passed over as long as the document is the
+// Jobs that are clean (condition.go) are passed over as long as the document is the
 // one that the last plan led to; a caller that puts another one in its place, or asks
 // for something else, has everything looked at again. So does a stack in which
 // jobs are tied to each other by more than dependencies, such as a reservation.
@@ -45,7 +45,7 @@ type Planner struct {
 	families     map[schema.Address][]*schema.Job
 	demand       capacity.Demand
 	pending      pendingList
-	pendingDirty []plan.Pending // of the last plan, without those of quiet jobs
+	pendingDirty []plan.Pending // of the last plan, without those of blocked jobs
 }
 
 // recordedJob is what assignments are compared with, of one of desired.Jobs.
@@ -142,7 +142,7 @@ func (p *Planner) reapsChildren(doc *state.Document, after snapshot.Snapshot) bo
 }
 
 // merge completes the changes and waits of what was looked at with those of what
-// was not. It reports false if something waits on behalf of a quiet job.
+// was not. It reports false if something waits on behalf of a blocked job.
 func (p *Planner) merge(d *reconcile.Reconciler, dirty, unblocked []int) bool {
 	first := len(p.plan.Changes) - len(d.Desired.Jobs)
 	seen := d.Plan.Changes

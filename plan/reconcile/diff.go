@@ -53,7 +53,7 @@ func Complete(decided schedule.Decisions) *Reconciler {
 func (d *Reconciler) conclude() {
 	byAddr := func(a, b plan.Change) int { return a.Addr.Compare(b.Addr) }
 	if !slices.IsSortedFunc(d.Plan.Changes, byAddr) {
-		slices.SortStableFunc(d.Plan.Changes, byAddr)
+		slices.SortStableFunc(d.MutableChanges(), byAddr)
 	}
 	d.ShowBlocked()
 	d.ConcludeWaits()

@@ -3,22 +3,11 @@ package snapshot
 import (
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
-
-// Input is what a plan is made of.
-type Input struct {
-	Desired *schema.Desired // declared and launched
-	Doc     *state.Document // recorded; its lineage must be set
-	Obs     *plan.Observed
-	Now     time.Time
-	// Families are what [Draft.Family] finds in Desired, nil where that is not known.
-	Families map[schema.Address][]*schema.Job
-}
 
 // Snapshot is what a plan is made on, with what the stages of the plan have decided so
 // far. It does not change: a stage changes a [Snapshot.Draft], and what it has found is
@@ -41,9 +30,9 @@ func (d *Evidence) Snapshot() Snapshot { return Snapshot{of: d} }
 // such as sums and the rooms on hosts, is found out anew.
 func (s Snapshot) Draft() *Evidence {
 	d, made := *s.of.Draft, *s.of.Plan
-	made.Changes, made.Actions = slices.Clone(made.Changes), slices.Clone(made.Actions)
+	made.Changes, made.Actions = slices.Clip(made.Changes), slices.Clone(made.Actions)
 	made.Blocked, made.Drift, made.Doubts = slices.Clip(made.Blocked), slices.Clip(made.Drift), slices.Clip(made.Doubts)
-	d.Plan, d.base, d.shared = &made, d.Next, true
+	d.Plan, d.base, d.shared, d.sharedChanges = &made, d.Next, true, true
 	d.Acting, d.EditedJobs, d.Waits = maps.Clone(d.Acting), slices.Clip(d.EditedJobs), slices.Clip(d.Waits)
 	d.Spent = nil
 	if pools := d.Pooled; pools != nil {
@@ -56,18 +45,6 @@ func (s Snapshot) Draft() *Evidence {
 	e.Draft = &d
 	e.Doubted, e.ReadDirectly = maps.Clone(e.Doubted), maps.Clone(e.ReadDirectly)
 	return &e
-}
-
-// own copies what a draft shares with its Snapshot before it changes that.
-func (d *Draft) own() {
-	if !d.shared {
-		return
-	}
-	d.shared = false
-	d.Listed, d.made, d.Packed = maps.Clone(d.Listed), maps.Clone(d.made), maps.Clone(d.Packed)
-	for host, names := range d.Packed {
-		d.Packed[host] = slices.Clone(names)
-	}
 }
 
 // Next is the document with what was decided.

@@ -1,6 +1,8 @@
 package snapshot
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/fray-ml/fray/accelerators"
@@ -9,17 +11,25 @@ import (
 	"github.com/fray-ml/fray/state"
 )
 
+// Input is what a plan is made of.
+type Input struct {
+	Desired *schema.Desired // declared and launched
+	Doc     *state.Document // recorded; its lineage must be set
+	Obs     *plan.Observed
+	Now     time.Time
+	// Families are what [Draft.Family] finds in Desired, nil where that is not known.
+	Families map[schema.Address][]*schema.Job
+}
+
 // Draft is a copy of a Snapshot that one stage changes: what the plan is made on, and
 // what was decided so far. Next begins as the document of the Snapshot and is cloned
 // before the first change.
 type Draft struct {
-	Desired *schema.Desired // declared and launched
-	Doc     *state.Document // recorded
-	Obs     *plan.Observed
-	Now     time.Time
-	Stack   string
+	Input
+	Stack string
 
-	base *state.Document // of the Snapshot that this is a draft of: its entries are not changed
+	base          *state.Document // of the Snapshot that this is a draft of: its entries are not changed
+	sharedChanges bool            // Plan.Changes are a Snapshot's, see MutableChanges
 
 	Plan       *plan.Plan
 	Next       *state.Document
@@ -34,7 +44,6 @@ type Draft struct {
 	Packed    map[string][]string            // recorded packed slices by the slice on whose host they are, sorted
 
 	// Made when first asked for, see the functions of the same names.
-	Families     map[schema.Address][]*schema.Job
 	newest       *Newest
 	Pooled       map[string]*Pool
 	Spent        map[schema.ProviderName]plan.Amount
@@ -45,11 +54,8 @@ type Draft struct {
 func newDraft(in *Input) *Draft {
 	doc, obs := in.Doc, in.Obs
 	s := &Draft{
-		Desired: in.Desired, Doc: doc, Next: doc, base: doc, Obs: obs, Now: in.Now,
-		Stack:    doc.Stack(),
-		Plan:     &plan.Plan{},
-		Acting:   map[string]int{},
-		Families: in.Families,
+		Input: *in, Stack: doc.Stack(), Next: doc, base: doc,
+		Plan: &plan.Plan{}, Acting: map[string]int{},
 	}
 	listed := 0
 	for _, inv := range obs.Inventories {
@@ -64,4 +70,25 @@ func newDraft(in *Input) *Draft {
 		}
 	}
 	return s
+}
+
+// own copies what a draft shares with its Snapshot before it changes that.
+func (d *Draft) own() {
+	if !d.shared {
+		return
+	}
+	d.shared = false
+	d.Listed, d.made, d.Packed = maps.Clone(d.Listed), maps.Clone(d.made), maps.Clone(d.Packed)
+	for host, names := range d.Packed {
+		d.Packed[host] = slices.Clone(names)
+	}
+}
+
+// MutableChanges returns the changes of the plan, copied at the first call where they
+// are a Snapshot's.
+func (d *Draft) MutableChanges() []plan.Change {
+	if d.sharedChanges {
+		d.Plan.Changes, d.sharedChanges = slices.Clone(d.Plan.Changes), false
+	}
+	return d.Plan.Changes
 }
