@@ -27,7 +27,7 @@ type Conclusion struct {
 	Moving     map[schema.Address]capacity.Holding // jobs that count for two namespaces or users
 }
 
-// Conclude decides what becomes of everything that is declared or recorded, but for the
+// Conclude decides what becomes of all that is declared or recorded, but for the
 // placement of jobs.
 func Conclude(s snapshot.Snapshot) Conclusion {
 	d := Begin(s)

@@ -19,7 +19,7 @@ func Diff(desired *schema.Desired, doc *state.Document, obs *plan.Observed, now 
 	return Whole(launch.Wanted(desired, doc, now), doc, obs, now).Plan
 }
 
-// Whole decides about everything that is declared, launched or recorded.
+// Whole decides about all that is declared, launched or recorded.
 func Whole(desired *schema.Desired, doc *state.Document, obs *plan.Observed, now time.Time) *Reconciler {
 	observed := snapshot.Take(snapshot.Input{Desired: desired, Doc: doc, Obs: obs, Now: now})
 	concluded := lifecycle.Conclude(observed)
