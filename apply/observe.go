@@ -300,7 +300,9 @@ func (w *mailWriter) report(r *state.HostReport) {
 	hosts := w.o.hosts[r.Slice]
 	i, known := slices.BinarySearchFunc(hosts, r.Host, func(h plan.Host, n int) int { return h.Host - n })
 	if known && saysTheSame(&hosts[i].HostReport, r) {
-		hosts[i].Heartbeat.Observe(w.o.attended)
+		hosts = slices.Clone(hosts)
+		hosts[i].Heartbeat = plan.NewHeartbeat(w.o.attended)
+		w.hosts()[r.Slice] = hosts
 		return
 	}
 	hosts = slices.Clone(hosts)

@@ -14,7 +14,7 @@ package plan
 
 import (
 	"encoding/json"
-	"sync/atomic"
+	"slices"
 	"time"
 
 	"github.com/fray-ml/fray/schema"
@@ -35,8 +35,7 @@ type Observed struct {
 	// Damaged says why the assignment of a slice cannot be read: Assignments has an
 	// empty one for it.
 	Damaged map[string]string
-	// Hosts are the reports, by slice and in host order. As long as nothing but
-	// heartbeats comes from a slice, its list is the very same one.
+	// Hosts are the reports, by slice and in host order; see [Host.SameReport].
 	Hosts map[string][]Host
 	// Monitored is for how long the observer has monitored the store, see [Host.SilentAt].
 	Monitored time.Duration
@@ -63,27 +62,31 @@ type Host struct {
 // SilentAt is for how long no new report came although the observer monitored the store,
 // when it had done so for a time; time in which it did not (it was suspended,
 // it has just started) does not count, or one reading would declare every host lost.
-func (h *Host) SilentAt(attended time.Duration) time.Duration {
+func (h *Host) SilentAt(monitored time.Duration) time.Duration {
 	if h.Heartbeat == nil {
 		return 0
 	}
-	return max(0, attended-time.Duration(h.Heartbeat.last.Load()))
+	return max(0, monitored-h.Heartbeat.last)
 }
 
-// Heartbeat is when a host was last heard, by the time for which its observer had monitored.
-// It is shared by all looks, so that one which finds nothing but heartbeats need
-// not write down every host anew.
-type Heartbeat struct{ last atomic.Int64 }
+// SameReport reports whether two hosts have the same report, apart from heartbeats. Task
+// reports are the same only as the same value in memory: an observer keeps a host's
+// former report where a new one differs in nothing but its time and number.
+func (h *Host) SameReport(o *Host) bool {
+	a, b := &h.HostReport, &o.HostReport
+	return a.Slice == b.Slice && a.Host == b.Host && a.Boot == b.Boot && a.Version == b.Version && a.PID == b.PID &&
+		a.Address == b.Address && a.Instance == b.Instance && a.CoordinatorPort == b.CoordinatorPort && a.MegascalePort == b.MegascalePort &&
+		a.Epoch == b.Epoch && a.Generation == b.Generation && a.Notice == b.Notice && a.Task == b.Task &&
+		a.API == b.API && a.Fingerprint == b.Fingerprint && slices.Equal(a.PackedTasks, b.PackedTasks) &&
+		slices.Equal(a.SigningKey, b.SigningKey) && slices.Equal(a.IdentityKey, b.IdentityKey)
+}
+
+// Heartbeat is when a host was last heard, by the time for which its observer had
+// monitored. It does not change: the next one is another value.
+type Heartbeat struct{ last time.Duration }
 
 // NewHeartbeat is that of a host heard at a time.
-func NewHeartbeat(heard time.Duration) *Heartbeat {
-	p := &Heartbeat{}
-	p.Observe(heard)
-	return p
-}
-
-// Observe notes that the host was heard.
-func (p *Heartbeat) Observe(heard time.Duration) { p.last.Store(int64(heard)) }
+func NewHeartbeat(heard time.Duration) *Heartbeat { return &Heartbeat{last: heard} }
 
 // Plan is what follows from one look at the world.
 type Plan struct {

@@ -13,7 +13,7 @@ import (
 // its provider.
 func Check(desired *schema.Desired) []plan.Problem {
 	c := &checker{
-		sizer:  &snapshot.Snapshot{},
+		sizer:  &snapshot.Draft{},
 		drawn:  map[placement]int{},
 		needed: map[placement]plan.Amount{},
 	}
@@ -48,7 +48,7 @@ type placement struct {
 }
 
 type checker struct {
-	sizer    *snapshot.Snapshot
+	sizer    *snapshot.Draft
 	drawn    map[placement]int // slices of reservations, of groups
 	needed   map[placement]plan.Amount
 	groups   []placement // the keys of drawn, as they came

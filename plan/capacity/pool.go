@@ -38,7 +38,7 @@ func (d *Pools) recordHolders() {
 	if !pools {
 		return
 	}
-	for addr, j := range d.Doc.Jobs {
+	for addr, j := range d.Next.Jobs {
 		if j.Spec.Resources.Reservation == "" && len(j.Staged) == 0 {
 			continue
 		}

@@ -132,6 +132,33 @@ func (d *Pools) Accounts() *Accounts {
 	return d.shares
 }
 
+// Moving are the jobs that count in two accounts.
+func (d *Pools) Moving() map[schema.Address]Holding {
+	var moving map[schema.Address]Holding
+	if d.shares == nil {
+		return nil
+	}
+	for addr, is := range d.shares.Held {
+		if is.Moves {
+			if moving == nil {
+				moving = map[schema.Address]Holding{}
+			}
+			moving[addr] = is
+		}
+	}
+	return moving
+}
+
+// CountMoving counts jobs where they are to be, too.
+func (d *Pools) CountMoving(moving map[schema.Address]Holding) {
+	for addr, to := range moving {
+		s := d.Accounts()
+		is := s.Held[addr]
+		is.Moves, is.ToSpace, is.ToUser = true, to.ToSpace, to.ToUser
+		s.Recount(addr, is)
+	}
+}
+
 // shareable is the capacity that is known: limits of providers where they are
 // declared, else what the stack has.
 func (d *Pools) shareable() snapshot.Load {

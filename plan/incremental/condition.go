@@ -5,12 +5,13 @@ import (
 
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/reconcile"
+	"github.com/fray-ml/fray/plan/snapshot"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
 
-// A job is quiet if Diff, asked again, would find the same about it and do
-// nothing, whatever the time and however the world looks, until
+// A job is clean if the next Diff would decide the same about it and do nothing,
+// whatever the time and whatever is observed, until
 //
 //   - the document has another entry for it: that is a Planner's own doing, or
 //     else the document is another one,
@@ -18,22 +19,22 @@ import (
 //   - for one that waits: another job that its dependencies name changes in a
 //     way that matters to its dependents.
 //
-// Only jobs that hold no slices, and of which none are left, are quiet: those that
-// have ended and hold nothing, and those that wait for others before they
-// are given anything.
+// Jobs that hold no slices, and of which none are left, are clean: done ones, which have
+// ended, and blocked ones, which wait for dependencies before they are given slices. So
+// are steady ones, see steady.go. All others are dirty.
 
-// standing says whether a job is quiet, and why.
+// condition is whether a job is clean, and why.
 type condition uint8
 
 const (
-	dirty   condition = iota // not quiet
+	dirty   condition = iota // the next plan decides about it again
 	done                     // it has ended
 	blocked                  // for what it depends on
-	steady                   // and is steady, see steady.go
+	steady                   // it runs as it was last observed
 )
 
-// standingOf judges a job after a look at it; held says that it waits for its
-// dependencies.
+// conditionOf is the condition of a job after a plan that decided about it; held reports
+// that it waits for its dependencies.
 func conditionOf(d *reconcile.Reconciler, want *schema.Job, change *plan.Change, held bool) condition {
 	j := d.Next.Jobs[want.Addr]
 	switch {
@@ -48,7 +49,7 @@ func conditionOf(d *reconcile.Reconciler, want *schema.Job, change *plan.Change,
 	return dirty
 }
 
-// learn remembers what follows from a look at everything.
+// learn remembers what follows from a plan that decided about everything.
 func (p *Planner) learn(d *reconcile.Reconciler) {
 	p.pending.take(d.Plan.Pending)
 	p.plan, p.last = d.Plan, nil
@@ -78,11 +79,11 @@ func (p *Planner) learn(d *reconcile.Reconciler) {
 	p.pendingDirty = slices.DeleteFunc(slices.Clone(d.Plan.Pending), p.isBlocked)
 }
 
-// stir has those looked at again the next time that wait for one that has changed:
-// it may have done so after they were looked at, such as one that was ended to make
+// markUnblocked marks the blocked jobs dirty of which a dependency has changed: it may
+// have done so after the plan decided about them, such as one that was ended to make
 // room. They are returned.
 func (p *Planner) markUnblocked(d *reconcile.Reconciler) []int {
-	late := p.unblocked(d)
+	late := p.unblocked(d.Doc, d.Next, d.EditedJobs)
 	for _, i := range late {
 		p.conditions[i] = dirty
 	}
@@ -107,7 +108,7 @@ func (p *Planner) judge(d *reconcile.Reconciler, i int, change *plan.Change, hel
 	return p.conditions[i]
 }
 
-// ofQuiet reports whether it is a quiet job that waits.
+// isBlocked reports whether it is of a blocked job.
 func (p *Planner) isBlocked(w plan.Pending) bool {
 	i, job := p.index[w.Addr]
 	return job && p.conditions[i] == blocked
@@ -152,9 +153,9 @@ func (p *Planner) declare(d *reconcile.Reconciler) {
 	}
 }
 
-// disturbed are the jobs to look at: those that are not quiet, and those of
-// which an assignment knows something new.
-func (p *Planner) dirtySet(d *reconcile.Reconciler) []int {
+// dirtySet are the jobs to decide about again: those that are dirty, those of which an
+// assignment names a newer attempt, and steady ones of which something else is observed.
+func (p *Planner) dirtySet(d *snapshot.Evidence) []int {
 	busy := p.dirty
 	for _, a := range d.Obs.Assignments {
 		if a.Run == nil {
@@ -189,10 +190,10 @@ func (p *Planner) markDirty(i int) {
 }
 
 // unblocked are the blocked jobs of which a dependency has changed.
-func (p *Planner) unblocked(d *reconcile.Reconciler) []int {
+func (p *Planner) unblocked(was, is *state.Document, edited []schema.Address) []int {
 	var found []int
-	for _, addr := range d.EditedJobs {
-		if sameToOthers(d.Doc.Jobs[addr], d.Next.Jobs[addr]) {
+	for _, addr := range edited {
+		if sameToOthers(was.Jobs[addr], is.Jobs[addr]) {
 			continue
 		}
 		named := []schema.Address{addr, addr.Base(), addr.GroupAddress()}

@@ -2,7 +2,7 @@
 // at the cost of what goes on rather than of what is declared.
 //
 // It decides nothing by itself: what it returns is what [reconcile.Diff] would, which
-// a property test holds. Start with [Planner]; quiet.go has when a job need not be
-// looked at. The tests of all decisions stand here, since they plan as callers do;
+// a property test holds. Start with [Planner]; condition.go has when a job need not be
+// decided about. The tests of all decisions stand here, since they plan as callers do;
 // world_test.go is a small world to try a policy in.
 package incremental

@@ -6,7 +6,8 @@ import (
 
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/change"
-	"github.com/fray-ml/fray/plan/reconcile"
+	"github.com/fray-ml/fray/plan/lifecycle"
+	"github.com/fray-ml/fray/plan/snapshot"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
@@ -170,7 +171,7 @@ func TestTriggeredIsNotPlaced(t *testing.T) {
 	for trigger, want := range map[string]bool{"a": false, "b": true} {
 		spec := newJob("a", triggeredBy(trigger))
 		doc := &state.Document{Lineage: testLineage, Jobs: map[schema.Address]*state.Job{a.Addr: {Spec: &spec, Attempt: 1}}}
-		d := reconcile.NewReconciler(&schema.Desired{Jobs: []schema.Job{a}}, doc, &plan.Observed{}, time.Time{})
+		d := lifecycle.Begin(snapshot.Take(snapshot.Input{Desired: &schema.Desired{Jobs: []schema.Job{a}}, Doc: doc, Obs: &plan.Observed{}}))
 		d.Verbs[a.Addr] = plan.VerbReplace
 		if got := d.Placeable(&a); got != want {
 			t.Errorf("carried out under trigger %q: placeable %t, want %t", trigger, got, want)

@@ -7,8 +7,10 @@ import (
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/capacity"
 	"github.com/fray-ml/fray/plan/launch"
+	"github.com/fray-ml/fray/plan/lifecycle"
 	"github.com/fray-ml/fray/plan/reconcile"
 	"github.com/fray-ml/fray/plan/schedule"
+	"github.com/fray-ml/fray/plan/snapshot"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
@@ -18,7 +20,7 @@ import (
 // declared. The zero Planner is ready to use. It is a cache: a new one finds the
 // same plans.
 //
-// Jobs that are quiet (quiet.go) are passed over as long as the document is the
+// Jobs that are clean (condition.go) are passed over as long as the document is the
 // one that the last plan led to; a caller that puts another one in its place, or asks
 // for something else, has everything looked at again. So does a stack in which
 // jobs are tied to each other by more than dependencies, such as a reservation.
@@ -43,7 +45,7 @@ type Planner struct {
 	families     map[schema.Address][]*schema.Job
 	demand       capacity.Demand
 	pending      pendingList
-	pendingDirty []plan.Pending // of the last plan, without those of quiet jobs
+	pendingDirty []plan.Pending // of the last plan, without those of blocked jobs
 }
 
 // recordedJob is what assignments are compared with, of one of desired.Jobs.
@@ -55,15 +57,14 @@ type recordedJob struct {
 // Diff is the function of the same name.
 func (p *Planner) Diff(desired *schema.Desired, doc *state.Document, obs *plan.Observed, now time.Time) *plan.Plan {
 	if doc == p.last && sameDeclarations(desired, &p.declared) && (p.forget.IsZero() || now.Before(p.forget)) {
-		d := reconcile.NewReconciler(&p.desired, doc, obs, now)
-		if p.part(d) {
-			p.plan = d.Plan
-			return d.Plan
+		if made := p.part(snapshot.Input{Desired: &p.desired, Doc: doc, Obs: obs, Now: now, Families: p.families}); made != nil {
+			p.plan = made
+			return made
 		}
 	}
 	p.wanted = launch.Wanted(desired, doc, now)
-	d := reconcile.NewReconciler(p.wanted, doc, obs, now)
-	d.Run()
+	d := reconcile.Whole(p.wanted, doc, obs, now)
+
 	p.declared = *desired
 	p.learn(d)
 	return d.Plan
@@ -84,62 +85,69 @@ func sameSlice[T any](a, b []T) bool {
 // and what was launched. It is not to be changed.
 func (p *Planner) Wanted() *schema.Desired { return p.wanted }
 
-// part makes the plan from the last one and what is not quiet. It reports false
-// where something turns up that only a look at everything settles; what it has
-// done until then is void.
-func (p *Planner) part(d *reconcile.Reconciler) bool {
-	d.Families, d.Recorded = p.families, len(d.Doc.Jobs)
-	if len(d.Packed)+len(d.UnrecordedPacked)+len(d.Obs.Damaged) > 0 {
-		return false
+// part makes the plan from the last one and the jobs that are dirty. It is nil where
+// only a Diff of everything decides; what was found until then is void.
+func (p *Planner) part(in snapshot.Input) *plan.Plan {
+	observed := snapshot.Take(in)
+	if observed.HasPacked() || len(in.Obs.Damaged) > 0 {
+		return nil
 	}
-	busy := p.dirtySet(d)
-	d.Plan.Changes = make([]plan.Change, 0, len(busy))
-	d.FindDrift()
-	for _, i := range busy {
-		if want := &d.Desired.Jobs[i]; want.Lifecycle.PreventDestroy {
-			if _, refused := d.IsBlocked(want); refused {
-				return false
-			}
-		}
-		d.Advance(&d.Desired.Jobs[i])
+	looked := observed.Draft()
+	dirty := p.dirtySet(looked)
+	jobs := make([]*schema.Job, 0, len(dirty))
+	for _, i := range dirty {
+		jobs = append(jobs, &p.desired.Jobs[i])
 	}
-	if slices.ContainsFunc(d.EditedJobs, func(addr schema.Address) bool { return p.leavesChildren(d.Doc.Jobs[addr], d.Next.Jobs[addr]) }) {
-		return false
+	concluded, ok := lifecycle.ConcludeJobs(looked.Snapshot(), jobs)
+	if !ok || p.reapsChildren(in.Doc, concluded.After) {
+		return nil
 	}
-	d.FindWarm()
-	d.Stage() // before the rest is asked whom it waits for
-	unblocked := p.unblocked(d)
-	for _, i := range unblocked {
-		d.Idle = append(d.Idle, &d.Desired.Jobs[i])
-	}
-	if len(unblocked) > 0 {
-		slices.SortFunc(d.Idle, func(a, b *schema.Job) int { return a.Addr.Compare(b.Addr) })
-	}
-	schedule.InOrder(d.Idle)
-	d.Place(d.Idle)
-	d.Start(d.Idle)
-	d.SettleIdle()
+	replaced := schedule.Replace(concluded)
+	unblocked := p.unblocked(in.Doc, replaced.After.Next(), replaced.After.Edited())
+	decided := schedule.Schedule(schedule.Snapshot{Lifecycle: replaced, Queue: p.queue(replaced.Idle, unblocked)})
+
+	d := reconcile.Complete(decided)
 	d.Orphans()
 	d.ConcludeWaits()
-	if !p.merge(d, busy, unblocked) {
-		return false
+	if !p.merge(d, dirty, unblocked) {
+		return nil
 	}
 	p.families = d.Families
-	p.settle(d, busy, unblocked)
+	p.settle(d, dirty, unblocked)
 	d.Capacity(p.demand.Clone())
 	d.Stamp()
 	d.Plan.Next = d.Next
 	p.last = d.Next
-	return true
+	return d.Plan
+}
+
+// queue is the idle jobs and those that are unblocked, in address order.
+func (p *Planner) queue(idle []*schema.Job, unblocked []int) []*schema.Job {
+	if len(unblocked) == 0 {
+		return idle
+	}
+	queue := slices.Clone(idle)
+	for _, i := range unblocked {
+		queue = append(queue, &p.desired.Jobs[i])
+	}
+	slices.SortFunc(queue, func(a, b *schema.Job) int { return a.Addr.Compare(b.Addr) })
+	return queue
+}
+
+// reapsChildren reports whether a job has changed that may end what it launched.
+func (p *Planner) reapsChildren(doc *state.Document, after snapshot.Snapshot) bool {
+	return slices.ContainsFunc(after.Edited(), func(addr schema.Address) bool {
+		return p.leavesChildren(doc.Jobs[addr], after.Next().Jobs[addr])
+	})
 }
 
 // merge completes the changes and waits of what was looked at with those of what
-// was not. It reports false if something waits on behalf of a quiet job.
-func (p *Planner) merge(d *reconcile.Reconciler, busy, unblocked []int) bool {
+// was not. It reports false if something waits on behalf of a blocked job.
+func (p *Planner) merge(d *reconcile.Reconciler, dirty, unblocked []int) bool {
 	first := len(p.plan.Changes) - len(d.Desired.Jobs)
 	seen := d.Plan.Changes
 	d.Plan.Changes = p.plan.Changes
-	for n, i := range busy {
+	for n, i := range dirty {
 		if sameChange(&d.Plan.Changes[first+i], &seen[n]) {
 			continue
 		}

@@ -48,9 +48,9 @@ func observationOf(d *reconcile.Reconciler, j *state.Job) observation {
 	return seen
 }
 
-// isStill reports whether a steady job is as it was seen. It notes when time
+// isUnchanged reports whether a steady job is as it was seen. It notes when time
 // alone will change that.
-func isUnchanged(d *reconcile.Reconciler, seen observation) bool {
+func isUnchanged(d *snapshot.Evidence, seen observation) bool {
 	for i := range seen {
 		s := &seen[i]
 		st, listed := d.Listed[s.name]
@@ -58,10 +58,13 @@ func isUnchanged(d *reconcile.Reconciler, seen observation) bool {
 			return false
 		}
 		hosts := d.Obs.Hosts[s.name]
-		if len(hosts) != len(s.hosts) || &hosts[0] != &s.hosts[0] {
+		if len(hosts) != len(s.hosts) {
 			return false
 		}
 		for n := range hosts {
+			if !hosts[n].SameReport(&s.hosts[n]) {
+				return false
+			}
 			silent := hosts[n].SilentAt(d.Obs.Monitored)
 			if silent >= snapshot.HostTimeout {
 				return false

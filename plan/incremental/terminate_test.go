@@ -7,7 +7,7 @@ import (
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/change"
 	"github.com/fray-ml/fray/plan/lifecycle"
-	"github.com/fray-ml/fray/plan/reconcile"
+	"github.com/fray-ml/fray/plan/snapshot"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
@@ -105,7 +105,7 @@ func TestZoneIsLeftByAReplacedJobWhoseSliceDied(t *testing.T) {
 			}
 			w.accept(zoned(configuration(newJob("a", inCloud, onTPU("v5litepod-4"))), west, central))
 			w.until(time.Minute, "replaced", func(*plan.Plan) bool { return w.doc.Slices[slice].Terminating.Decided() == state.CauseReplaced })
-			d := reconcile.NewReconciler(&schema.Desired{}, w.doc, &plan.Observed{}, w.now)
+			d := lifecycle.Begin(snapshot.Take(snapshot.Input{Desired: &schema.Desired{}, Doc: w.doc, Obs: &plan.Observed{}, Now: w.now}))
 			if zone := d.ZoneHeld(a); zone != "" {
 				t.Errorf("its group is tied to %s, where it is not to stay", zone)
 			}

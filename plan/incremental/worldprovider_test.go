@@ -102,8 +102,8 @@ func (w *world) read(obs *plan.Observed, name string) {
 	obs.Confirmations[name] = c
 }
 
-// listed is the list of a slice's hosts: the one of before, where they have said
-// nothing new, as an observer has it.
+// listed is the list of a slice's hosts, with the reports of before where nothing but
+// heartbeats is new, as an observer has it.
 func (w *world) listed(slice string, hosts []plan.Host) []plan.Host {
 	same := func(a, b plan.Host) bool {
 		a.Seq, a.At, a.Heartbeat = b.Seq, b.At, b.Heartbeat
@@ -114,10 +114,12 @@ func (w *world) listed(slice string, hosts []plan.Host) []plan.Host {
 		w.lists[slice] = hosts
 		return hosts
 	}
+	heard := slices.Clone(old)
 	for i := range hosts {
-		old[i].Heartbeat.Observe(-hosts[i].SilentAt(0))
+		heard[i].Heartbeat = hosts[i].Heartbeat
 	}
-	return old
+	w.lists[slice] = heard
+	return heard
 }
 
 func (w *world) inventory() schema.Inventory {

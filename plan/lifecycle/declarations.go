@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/fray-ml/fray/plan"
-	"github.com/fray-ml/fray/plan/capacity"
 	planchange "github.com/fray-ml/fray/plan/change"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -17,14 +16,6 @@ type Declarations struct {
 	*Jobs
 
 	shown map[schema.Address]plan.Change // instead of what is done: they are refused
-}
-
-// NewDeclarations has decided nothing yet.
-func NewDeclarations(h *capacity.Headroom) *Declarations {
-	return &Declarations{Jobs: &Jobs{
-		PoolUpkeep: &PoolUpkeep{Attempts: &Attempts{Slices: &Slices{Headroom: h}}},
-		Verbs:      map[schema.Address]plan.Verb{},
-	}}
 }
 
 // Declare settles what has no processes of its own: namespaces, groups

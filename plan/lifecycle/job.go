@@ -25,15 +25,12 @@ import (
 // Advance takes one desired job as far as it goes without new capacity.
 func (d *Jobs) Advance(want *schema.Job) {
 	_, recorded := d.Doc.Jobs[want.Addr]
-	if recorded {
-		d.Recorded++
-	}
 	j := d.taken(want)
 	if !recorded && (j == nil || !j.Running()) {
 		d.Plan.Changes = append(d.Plan.Changes, plan.Change{
 			Addr: want.Addr, Verb: plan.VerbCreate, Attrs: planchange.ChangedAttrs(nil, planchange.JobAttrs(want)),
 		})
-		d.Idle = append(d.Idle, want)
+		d.idle = append(d.idle, want)
 		return
 	}
 	change := d.changeOf(want, j)
@@ -47,7 +44,7 @@ func (d *Jobs) Advance(want *schema.Job) {
 	}
 	d.carryOut(want, j, &change)
 	if j = d.Next.Jobs[want.Addr]; !j.Running() && !j.Status.Ended() {
-		d.Idle = append(d.Idle, want)
+		d.idle = append(d.idle, want)
 	}
 }
 
@@ -275,12 +272,16 @@ func (d *Jobs) Removals() {
 
 // undeclared are the recorded jobs that are desired no more, in address order.
 func (d *Jobs) undeclared() []schema.Address {
-	if d.Recorded == len(d.Doc.Jobs) {
-		return nil
-	}
-	wanted := make(map[schema.Address]bool, len(d.Desired.Jobs))
+	wanted, recorded := make(map[schema.Address]bool, len(d.Desired.Jobs)), 0
 	for i := range d.Desired.Jobs {
-		wanted[d.Desired.Jobs[i].Addr] = true
+		addr := d.Desired.Jobs[i].Addr
+		if _, is := d.Doc.Jobs[addr]; is {
+			recorded++
+		}
+		wanted[addr] = true
+	}
+	if recorded == len(d.Doc.Jobs) {
+		return nil
 	}
 	var removed []schema.Address
 	for addr := range d.Doc.Jobs {

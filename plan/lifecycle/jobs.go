@@ -1,6 +1,8 @@
 package lifecycle
 
 import (
+	"slices"
+
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/change"
 	"github.com/fray-ml/fray/schema"
@@ -12,10 +14,10 @@ type Jobs struct {
 	*PoolUpkeep
 
 	Verbs      map[schema.Address]plan.Verb // of jobs to be restarted or replaced
-	Recorded   int                          // how many of the desired jobs the state knew
 	withdrawn  []schema.Address             // recorded declarations that are made no more
 	Dissolving bool                         // one of them is a reservation that has slices
 	Staging    []Staging                    // jobs to be replaced that run on until what takes over is up
+	idle       []*schema.Job                // jobs that neither run nor have ended
 
 	met  map[Dependency]plan.Reason     // made when first asked for
 	late map[schema.Address]*schema.Job // by group: a member that is overdue, nil: none is; see isOverdueStart
@@ -50,4 +52,19 @@ func (d *Jobs) Placeable(want *schema.Job) bool {
 	}
 	_, changing := d.Verbs[want.Addr]
 	return !changing || plan.EqualJobs(j.Spec, want) && !change.Triggered(want, j)
+}
+
+// WantedSlice reports whether a job or a declared reservation holds a slice, or it
+// is kept for the next job.
+// What a reservation has too much is pools' business.
+func (d *Jobs) WantedSlice(name string, owner schema.Address) bool {
+	if owner.Kind == schema.KindReservation {
+		if _, recorded := d.Next.Resources[owner]; recorded {
+			return true
+		}
+		_, held := d.HeldBy(name)
+		return held
+	}
+	j := d.Next.Jobs[owner]
+	return j != nil && (slices.Contains(j.Slices, name) || slices.Contains(j.Staged, name) || d.IsKeptIdle(name))
 }

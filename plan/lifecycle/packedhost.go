@@ -82,7 +82,9 @@ func (d *Slices) assignPacked(name string) {
 	takes := !same && slices.ContainsFunc(cur.PackedTasks, func(g state.PackedTask) bool { return !slices.Contains(packed, g) })
 	if i, acting := d.Acting[name]; acting {
 		if a := &d.Plan.Actions[i]; a.Verb == plan.Assign {
-			a.Assignment.PackedTasks, a.AfterSave = packed, a.AfterSave || takes
+			assigned := *a.Assignment // another stage's stays as it is
+			assigned.PackedTasks = packed
+			a.Assignment, a.AfterSave = &assigned, a.AfterSave || takes
 		}
 		return
 	}

@@ -211,9 +211,10 @@ func (d *Declarations) ShowBlocked() {
 	if len(d.shown) == 0 {
 		return
 	}
-	for i := range d.Plan.Changes {
-		if change, refused := d.shown[d.Plan.Changes[i].Addr]; refused {
-			d.Plan.Changes[i] = change
+	changes := d.MutableChanges()
+	for i := range changes {
+		if change, blocked := d.shown[changes[i].Addr]; blocked {
+			changes[i] = change
 		}
 	}
 }

@@ -5,67 +5,55 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/plan"
-	"github.com/fray-ml/fray/plan/capacity"
 	"github.com/fray-ml/fray/plan/launch"
 	"github.com/fray-ml/fray/plan/lifecycle"
 	"github.com/fray-ml/fray/plan/schedule"
-	plansnapshot "github.com/fray-ml/fray/plan/snapshot"
+	"github.com/fray-ml/fray/plan/snapshot"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
 
 // Diff compares desired with doc and obs at the time now and returns what
-// follows. doc is not changed; its lineage must be set.
+// follows. None of them is changed; doc's lineage must be set.
 func Diff(desired *schema.Desired, doc *state.Document, obs *plan.Observed, now time.Time) *plan.Plan {
-	d := NewReconciler(launch.Wanted(desired, doc, now), doc, obs, now)
-	d.Run()
-	return d.Plan
+	return Whole(launch.Wanted(desired, doc, now), doc, obs, now).Plan
 }
 
-// Whole looks at everything. [Planner] has a shorter way to the same plan.
-func (d *Reconciler) Run() {
-	d.Plan.Changes = make([]plan.Change, 0, len(d.Desired.Jobs)+len(d.Desired.Groups)+8)
-	d.FindDrift()
-	d.Guard()
-	d.Declare()
-	for i := range d.Desired.Jobs {
-		d.Advance(&d.Desired.Jobs[i])
-	}
-	d.reapChildren()
-	d.Removals()
-	d.FindWarm()
-	d.KeepPools()
-	d.Stage()
-	schedule.InOrder(d.Idle)
-	d.Place(d.Idle)
-	d.Start(d.Idle)
-	d.SettleIdle()
+// Whole decides about all that is declared, launched or recorded.
+func Whole(desired *schema.Desired, doc *state.Document, obs *plan.Observed, now time.Time) *Reconciler {
+	observed := snapshot.Take(snapshot.Input{Desired: desired, Doc: doc, Obs: obs, Now: now})
+	concluded := lifecycle.Conclude(observed)
+	replaced := schedule.Replace(concluded)
+	decided := schedule.Schedule(schedule.Snapshot{Lifecycle: replaced, Queue: replaced.Idle})
+
+	d := Complete(decided)
 	d.rewriteDamaged()
 	d.Orphans()
 	d.Monitor()
 	d.Capacity(d.Demand())
 	d.conclude()
+	return d
 }
 
-// Reconciler carries out the decisions of one plan in their order.
+// Reconciler completes a plan once jobs are placed: it deletes what is unwanted, writes
+// what hosts are to serve, and records why jobs wait.
 type Reconciler struct {
-	*schedule.Placer
+	*lifecycle.Declarations
 
+	Held     []*schema.Job           // jobs without slices that wait for what they depend on
 	Clearing map[schema.Address]bool // owners of slices that are not wanted
 }
 
-// NewReconciler stacks the stages upon each other; each knows those below it.
-func NewReconciler(desired *schema.Desired, doc *state.Document, obs *plan.Observed, now time.Time) *Reconciler {
-	snapshot := plansnapshot.NewSnapshot(desired, doc, obs, now)
-	capacity := capacity.NewHeadroom(plansnapshot.NewEvidence(snapshot))
-	return &Reconciler{Placer: schedule.NewPlacer(lifecycle.NewDeclarations(capacity))}
+// Complete begins to complete a plan with these decisions.
+func Complete(decided schedule.Decisions) *Reconciler {
+	return &Reconciler{Declarations: decided.Lifecycle.Draft(), Held: decided.Held}
 }
 
 // conclude puts the plan in order and records why jobs wait.
 func (d *Reconciler) conclude() {
 	byAddr := func(a, b plan.Change) int { return a.Addr.Compare(b.Addr) }
 	if !slices.IsSortedFunc(d.Plan.Changes, byAddr) {
-		slices.SortStableFunc(d.Plan.Changes, byAddr)
+		slices.SortStableFunc(d.MutableChanges(), byAddr)
 	}
 	d.ShowBlocked()
 	d.ConcludeWaits()

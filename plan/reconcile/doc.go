@@ -3,6 +3,6 @@
 // that follows: what to show, what to do now, and the next state.
 //
 // It is pure: no clock, no I/O, no logs, no randomness. Carrying actions out is
-// apply's; showing a plan is plan/render's. Start with [Diff]; its order of
-// decisions is that of [Reconciler.Whole].
+// apply's; showing a plan is plan/render's. Start with [Whole]: each line of it is a
+// stage, and what it passes to the next is a value that does not change.
 package reconcile

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"slices"
+	"time"
 
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/schema"
@@ -37,6 +38,20 @@ func (d *Reconciler) ConcludeWaits() {
 		_, waits := slices.BinarySearchFunc(d.Plan.Pending, addr, func(p plan.Pending, a schema.Address) int { return p.Addr.Compare(a) })
 		if !waits {
 			d.Edit(addr).Reason = ""
+		}
+	}
+}
+
+// Stamp records when the jobs whose records were changed ended.
+func (d *Reconciler) Stamp() {
+	for _, addr := range d.EditedJobs {
+		j := d.Next.Jobs[addr]
+		switch {
+		case j == nil:
+		case j.Status.Ended() && j.EndedAt.IsZero():
+			d.Edit(addr).EndedAt = d.Now
+		case !j.Status.Ended() && !j.EndedAt.IsZero():
+			d.Edit(addr).EndedAt = time.Time{}
 		}
 	}
 }

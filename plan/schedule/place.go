@@ -85,6 +85,7 @@ func (d *Placer) placeUnit(unit []*schema.Job) bool {
 	for _, want := range fresh {
 		if len(blocked) == 0 {
 			d.settleIn(want)
+			d.placed = append(d.placed, want.Addr)
 		} else {
 			d.Wait(want.Addr, blocked...)
 		}

@@ -17,10 +17,12 @@ type Placer struct {
 	missing  map[schema.Address]schema.Address // by group: a member without capacity
 	Held     []*schema.Job                     // jobs without capacity that wait for what they depend on
 	turn     *capacity.Unit                    // whose turn it is to be placed
+	placed   []schema.Address                  // jobs that were given slices
+	started  []schema.Address                  // jobs whose next attempt begins
 }
 
-// NewPlacer has placed nothing yet.
-func NewPlacer(d *lifecycle.Declarations) *Placer {
+// newPlacer has placed nothing yet.
+func newPlacer(d *lifecycle.Declarations) *Placer {
 	return &Placer{
 		Victims:  &Victims{Claims: &Claims{Declarations: d}},
 		prepared: map[schema.Address]bool{},

@@ -78,7 +78,7 @@ func (d *Placer) unseen(s lifecycle.Staging) bool {
 
 // because adds to the reason that a change shows.
 func (d *Placer) because(s lifecycle.Staging, why string) {
-	c := &d.Plan.Changes[s.Change]
+	c := &d.MutableChanges()[s.Change]
 	if c.Reason != "" {
 		why = c.Reason + "; " + why
 	}

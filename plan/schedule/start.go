@@ -81,6 +81,7 @@ func (d *Placer) assign(want *schema.Job) {
 	}
 	lifecycle.AppendAttempt(j, a)
 	d.Reassign(j)
+	d.started = append(d.started, want.Addr)
 	d.Wait(want.Addr, plan.Underway("its tasks are being started"))
 }
 

@@ -155,7 +155,7 @@ func (d *Victims) evict(v *victim, by *capacity.Unit) {
 		if e.Running() {
 			e.Yields++
 		}
-		d.yielding = append(d.yielding, addr)
+		d.yielding, d.evicted = append(d.yielding, addr), append(d.evicted, addr)
 		why := lifecycle.YieldsTo(by.Addr, lifecycle.BandName(by.Declared))
 		if e.Running() {
 			d.Drift(addr, "", why, "it will be tried again when there is room")

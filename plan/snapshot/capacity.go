@@ -7,7 +7,7 @@ import (
 )
 
 // AmountOf is the capacity that a slice takes.
-func (d *Snapshot) AmountOf(spec *schema.SliceSpec) plan.Amount {
+func (d *Draft) AmountOf(spec *schema.SliceSpec) plan.Amount {
 	if spec.On != "" { // a part of another one
 		return plan.Amount{}
 	}
@@ -22,7 +22,7 @@ func (d *Snapshot) AmountOf(spec *schema.SliceSpec) plan.Amount {
 
 // Accelerator is that of a TPU type, the zero one for no valid type. Many
 // slices have few types.
-func (d *Snapshot) Accelerator(tpu string) accelerators.Shape {
+func (d *Draft) Accelerator(tpu string) accelerators.Shape {
 	acc, seen := d.accelerators[tpu]
 	if !seen {
 		if d.accelerators == nil {
@@ -38,14 +38,14 @@ func (d *Snapshot) Accelerator(tpu string) accelerators.Shape {
 
 // Spend keeps the sums of [differ.used] true when a slice that is not listed is
 // recorded or forgotten.
-func (d *Snapshot) Spend(spec schema.SliceSpec, n int) {
+func (d *Draft) Spend(spec schema.SliceSpec, n int) {
 	if d.Spent != nil {
 		d.Spent[spec.Provider] = d.Spent[spec.Provider].Times(d.AmountOf(&spec), n)
 	}
 }
 
 // Provider is the declared provider of a name, an empty one if there is none.
-func (d *Snapshot) Provider(name schema.ProviderName) *schema.Provider {
+func (d *Draft) Provider(name schema.ProviderName) *schema.Provider {
 	for i := range d.Desired.Providers {
 		if d.Desired.Providers[i].Name == name {
 			return &d.Desired.Providers[i]

@@ -12,7 +12,7 @@ import (
 
 // Family returns the desired jobs that an address without an instance stands
 // for: the instances of a job, or the jobs of a group.
-func (d *Snapshot) Family(of schema.Address) []*schema.Job {
+func (d *Draft) Family(of schema.Address) []*schema.Job {
 	if d.Families == nil {
 		d.Families = map[schema.Address][]*schema.Job{}
 		for i := range d.Desired.Jobs {
@@ -28,19 +28,19 @@ func (d *Snapshot) Family(of schema.Address) []*schema.Job {
 	return d.Families[of]
 }
 
-// Mutable returns next, cloned from the given document at the first call.
-func (d *Snapshot) Mutable() *state.Document {
-	if d.Next == d.Doc {
-		d.Next = d.Doc.Clone()
+// Mutable returns next, cloned at the first call.
+func (d *Draft) Mutable() *state.Document {
+	if d.Next == d.base {
+		d.Next = d.base.Clone()
 	}
 	return d.Next
 }
 
 // Edit returns a copy of a job that may be changed, and records it in next.
-func (d *Snapshot) Edit(addr schema.Address) *state.Job {
+func (d *Draft) Edit(addr schema.Address) *state.Job {
 	next := d.Mutable()
 	cur := next.Jobs[addr]
-	if cur != d.Doc.Jobs[addr] {
+	if cur != d.base.Jobs[addr] {
 		return cur // copied before
 	}
 	j := *cur
@@ -49,13 +49,15 @@ func (d *Snapshot) Edit(addr schema.Address) *state.Job {
 		last.Tasks = slices.Clone(last.Tasks)
 	}
 	next.Jobs[addr] = &j
-	d.EditedJobs = append(d.EditedJobs, addr)
+	if cur == d.Doc.Jobs[addr] {
+		d.EditedJobs = append(d.EditedJobs, addr)
+	}
 	return &j
 }
 
 // Act adds an action, at most one for a slice: a deletion takes the place of
 // any other, else the first one stands and the next Diff asks for the rest.
-func (d *Snapshot) Act(a plan.Action) {
+func (d *Draft) Act(a plan.Action) {
 	i, acting := d.Acting[a.Slice.Name]
 	switch {
 	case !acting:
@@ -67,20 +69,20 @@ func (d *Snapshot) Act(a plan.Action) {
 }
 
 // WakeAt asks to be called again at t, when time alone changes something.
-func (d *Snapshot) WakeAt(t time.Time) {
+func (d *Draft) WakeAt(t time.Time) {
 	if t.After(d.Now) && (d.Plan.Wake.IsZero() || t.Before(d.Plan.Wake)) {
 		d.Plan.Wake = t
 	}
 }
 
 // Drift records a difference between the state and what was observed.
-func (d *Snapshot) Drift(addr schema.Address, slice, found, then string) {
+func (d *Draft) Drift(addr schema.Address, slice, found, then string) {
 	d.Plan.Drift = append(d.Plan.Drift, plan.Drift{Addr: addr, Slice: slice, Found: found, Then: then})
 }
 
 // ObserveLifecycle records the lifecycle of a job and returns the job as it now
 // stands.
-func (d *Snapshot) ObserveLifecycle(want *schema.Job, j *state.Job) *state.Job {
+func (d *Draft) ObserveLifecycle(want *schema.Job, j *state.Job) *state.Job {
 	if j.Spec == want {
 		return j
 	}

@@ -5,24 +5,16 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// Evidence adds how far the readings of a Snapshot can be believed: which slices
+// Evidence adds how far the readings of a Draft can be believed: which slices
 // a list speaks against, which hosts are silent, which packed slices are served.
 type Evidence struct {
-	*Snapshot
+	*Draft
 
 	massSilence      *bool                     // see isMassSilence
 	Doubted          map[string]plan.DoubtKind // slices that may be there, whatever the list states; see doubtReadings
 	ReadDirectly     map[string]bool           // slices of which a direct read reports whether they are there
 	UnrecordedPacked []schema.SliceSpec        // packed slices that are assigned to hosts and not recorded
 	seenPlacements   *placements               // made when first asked for
-}
-
-// NewEvidence doubts what needs a direct read, and takes in packed slices.
-func NewEvidence(s *Snapshot) *Evidence {
-	e := &Evidence{Snapshot: s}
-	e.doubtReadings()
-	e.notePackedTasks()
-	return e
 }
 
 // Host returns the report of host n of a slice, nil where there is none.

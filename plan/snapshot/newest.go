@@ -15,7 +15,7 @@ type Newest struct {
 }
 
 // NewestRuns returns the newest attempts, found once.
-func (d *Snapshot) NewestRuns() *Newest {
+func (d *Draft) NewestRuns() *Newest {
 	if d.newest != nil {
 		return d.newest
 	}
@@ -35,7 +35,7 @@ func (d *Snapshot) NewestRuns() *Newest {
 
 // NewestAt is the newest assignment under an address of a job that the state
 // does not know. Such are rare: they are looked for when first asked for.
-func (d *Snapshot) NewestAt(addr schema.Address) *plan.Assigned {
+func (d *Draft) NewestAt(addr schema.Address) *plan.Assigned {
 	n := d.NewestRuns()
 	if n.byAddr != nil {
 		return n.byAddr[addr]
@@ -94,7 +94,7 @@ func AssignedSpec(run *state.Run, addr schema.Address) (*schema.Job, schema.Dige
 }
 
 // Claim records a listed slice as the job's, whose attempt was found on it.
-func (d *Snapshot) Claim(st *schema.SliceStatus, addr schema.Address) {
+func (d *Draft) Claim(st *schema.SliceStatus, addr schema.Address) {
 	name := st.Spec.Name
 	if st.Spec.Owner != addr && st.Spec.Owner.Kind != schema.KindReservation {
 		d.assumeOwner(st, addr, st.Spec.Index)

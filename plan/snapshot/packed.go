@@ -7,7 +7,8 @@ import (
 )
 
 // notePacked notes where a recorded packed slice is placed.
-func (d *Snapshot) notePacked(spec *schema.SliceSpec) {
+func (d *Draft) notePacked(spec *schema.SliceSpec) {
+	d.own()
 	if d.Packed == nil {
 		d.Packed = map[string][]string{}
 	}
@@ -17,7 +18,8 @@ func (d *Snapshot) notePacked(spec *schema.SliceSpec) {
 }
 
 // dropPacked notes that a packed slice is recorded no more.
-func (d *Snapshot) dropPacked(spec *schema.SliceSpec) {
+func (d *Draft) dropPacked(spec *schema.SliceSpec) {
+	d.own()
 	if n, noted := slices.BinarySearch(d.Packed[spec.On], spec.Name); noted {
 		d.Packed[spec.On] = slices.Delete(d.Packed[spec.On], n, n+1)
 	}
@@ -30,7 +32,7 @@ func (d *Snapshot) dropPacked(spec *schema.SliceSpec) {
 
 // PackedOn is the owner of a packed task that a slice has, if it has one: until the last
 // is gone, no other job can have the slice.
-func (d *Snapshot) PackedOn(name string) (schema.Address, bool) {
+func (d *Draft) PackedOn(name string) (schema.Address, bool) {
 	for _, packed := range d.Packed[name] {
 		if s := d.Next.Slices[packed]; s != nil {
 			return s.Spec.Owner, true

@@ -2,6 +2,8 @@ package snapshot
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/fray-ml/fray/schema"
@@ -31,6 +33,14 @@ type Pool struct {
 	// Who these are, by unit.
 	Occupants map[schema.Address]*Occupant
 	Tried     tried
+}
+
+// copied is the pool for another stage, which finds the rooms on its hosts anew.
+func (p *Pool) copied() *Pool {
+	return &Pool{
+		Of: p.Of, Specs: slices.Clone(p.Specs), Free: slices.Clone(p.Free), Bound: p.Bound,
+		Room: p.Room, Used: maps.Clone(p.Used),
+	}
 }
 
 // Bounds are how many slices a reservation has at least and at most.

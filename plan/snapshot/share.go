@@ -50,7 +50,7 @@ func LoadOf(a plan.Amount) Load {
 }
 
 // SliceLoad is what one slice takes; of a machine type, the cores that its name ends in.
-func (d *Snapshot) SliceLoad(spec *schema.SliceSpec) Load {
+func (d *Draft) SliceLoad(spec *schema.SliceSpec) Load {
 	l := LoadOf(d.AmountOf(spec))
 	if spec.TPU == "" && spec.CPU == 0 {
 		if n, err := strconv.Atoi(spec.MachineType[strings.LastIndexByte(spec.MachineType, '-')+1:]); err == nil {
@@ -61,7 +61,7 @@ func (d *Snapshot) SliceLoad(spec *schema.SliceSpec) Load {
 }
 
 // EachLoad is what each of a job's slices takes.
-func (d *Snapshot) EachLoad(j *schema.Job) Load {
+func (d *Draft) EachLoad(j *schema.Job) Load {
 	r := &j.Resources
 	return d.SliceLoad(&schema.SliceSpec{TPU: r.TPU, CPU: r.CPU, Memory: r.Memory, MachineType: r.MachineType})
 }

@@ -10,10 +10,10 @@ import (
 )
 
 // EditSlice returns a copy of a slice's entry that may be changed.
-func (d *Snapshot) EditSlice(name string) *state.Slice {
+func (d *Draft) EditSlice(name string) *state.Slice {
 	next := d.Mutable()
 	cur := next.Slices[name]
-	if cur != d.Doc.Slices[name] {
+	if cur != d.base.Slices[name] {
 		return cur // copied before
 	}
 	s := *cur
@@ -22,7 +22,7 @@ func (d *Snapshot) EditSlice(name string) *state.Slice {
 }
 
 // PutSlice records a slice, in place of an entry of the same name.
-func (d *Snapshot) PutSlice(s state.Slice) *state.Slice {
+func (d *Draft) PutSlice(s state.Slice) *state.Slice {
 	d.DropSlice(s.Spec.Name)
 	d.Mutable().Slices[s.Spec.Name] = &s
 	if s.Spec.On != "" {
@@ -35,7 +35,7 @@ func (d *Snapshot) PutSlice(s state.Slice) *state.Slice {
 }
 
 // DropSlice forgets a slice.
-func (d *Snapshot) DropSlice(name string) {
+func (d *Draft) DropSlice(name string) {
 	s := d.Next.Slices[name]
 	if s == nil {
 		return
@@ -52,7 +52,7 @@ func (d *Snapshot) DropSlice(name string) {
 
 // withdraw takes the creation of a slice back that this plan was to begin: who
 // had asked for it has been given up meanwhile, and its room may be another's.
-func (d *Snapshot) withdraw(name string) {
+func (d *Draft) withdraw(name string) {
 	i, acting := d.Acting[name]
 	if !acting || d.Plan.Actions[i].Verb != plan.CreateSlice {
 		return
@@ -68,7 +68,7 @@ func (d *Snapshot) withdraw(name string) {
 
 // RecordOf is the entry of a listed slice, made where there is none: the slice
 // was created by a step that did not live to record it.
-func (d *Snapshot) RecordOf(st *schema.SliceStatus) *state.Slice {
+func (d *Draft) RecordOf(st *schema.SliceStatus) *state.Slice {
 	if s := d.Next.Slices[st.Spec.Name]; s != nil {
 		return s
 	}
@@ -76,7 +76,7 @@ func (d *Snapshot) RecordOf(st *schema.SliceStatus) *state.Slice {
 }
 
 // TakeUp records that a slice is a job's, which may have been another's before.
-func (d *Snapshot) TakeUp(spec *schema.SliceSpec) {
+func (d *Draft) TakeUp(spec *schema.SliceSpec) {
 	s := d.Next.Slices[spec.Name]
 	if s.IdleSince.IsZero() {
 		return

@@ -10,7 +10,7 @@ import (
 
 // takeIn notes a listed slice as the state knows it. An unmanaged one only takes
 // room.
-func (d *Snapshot) takeIn(st *schema.SliceStatus) {
+func (d *Draft) takeIn(st *schema.SliceStatus) {
 	name := st.Spec.Name
 	if d.IsUnmanaged(name) {
 		d.Unmanaged = append(d.Unmanaged, st)
@@ -24,10 +24,11 @@ func (d *Snapshot) takeIn(st *schema.SliceStatus) {
 
 // assumeOwner looks at a listed slice as one of another owner than the one that
 // its provider has on record.
-func (d *Snapshot) assumeOwner(st *schema.SliceStatus, owner schema.Address, index int) {
+func (d *Draft) assumeOwner(st *schema.SliceStatus, owner schema.Address, index int) {
 	if st.Spec.Owner == owner && st.Spec.Index == index {
 		return
 	}
+	d.own()
 	name := st.Spec.Name
 	if d.made == nil {
 		d.made = map[string]schema.SliceSpec{}
@@ -41,7 +42,7 @@ func (d *Snapshot) assumeOwner(st *schema.SliceStatus, owner schema.Address, ind
 }
 
 // MadeAs is the spec of a listed slice as its provider has it on record.
-func (d *Snapshot) MadeAs(spec schema.SliceSpec) schema.SliceSpec {
+func (d *Draft) MadeAs(spec schema.SliceSpec) schema.SliceSpec {
 	if made, ok := d.made[spec.Name]; ok {
 		return made
 	}
@@ -49,14 +50,14 @@ func (d *Snapshot) MadeAs(spec schema.SliceSpec) schema.SliceSpec {
 }
 
 // IsUnmanaged reports whether the stack has released a slice.
-func (d *Snapshot) IsUnmanaged(name string) bool {
+func (d *Draft) IsUnmanaged(name string) bool {
 	_, ok := d.Next.Unmanaged[name]
 	return ok
 }
 
 // IsTaken reports whether another slice bears the name: one that was made for
 // this owner and is another's now, or one that the stack has released.
-func (d *Snapshot) IsTaken(spec *schema.SliceSpec) bool {
+func (d *Draft) IsTaken(spec *schema.SliceSpec) bool {
 	s := d.Next.Slices[spec.Name]
 	return s != nil && (s.Spec.Owner != spec.Owner || s.Spec.Index != spec.Index) || d.IsUnmanaged(spec.Name)
 }

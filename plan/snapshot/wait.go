@@ -9,10 +9,7 @@ import (
 // Wait notes that an address waits. The first reason of a job is also recorded
 // in its state, without the time left: a state that changed with every second
 // would have to be written every second.
-func (d *Snapshot) Wait(addr schema.Address, reasons ...plan.Reason) {
-	if d.Waits == nil {
-		d.Waits = make([]plan.Waiting, 0, len(d.Idle)+8)
-	}
+func (d *Draft) Wait(addr schema.Address, reasons ...plan.Reason) {
 	for _, why := range reasons {
 		d.Waits = append(d.Waits, plan.Waiting{Addr: addr, Why: why})
 		d.WakeAt(why.Until)
@@ -20,7 +17,7 @@ func (d *Snapshot) Wait(addr schema.Address, reasons ...plan.Reason) {
 }
 
 // RejectionKind is the kind of what keeps a slice from being made that was refused.
-func (d *Snapshot) RejectionKind(s *state.Slice) plan.WaitKind {
+func (d *Draft) RejectionKind(s *state.Slice) plan.WaitKind {
 	if s.OverQuota {
 		return plan.WaitQuota
 	}

@@ -1,8 +1,6 @@
-package reconcile
+package lifecycle
 
 import (
-	"time"
-
 	"github.com/fray-ml/fray/plan/launch"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -10,7 +8,7 @@ import (
 
 // reapChildren ends launched jobs and reservations together with the attempt that
 // launched them, and that the past is forgotten.
-func (d *Reconciler) reapChildren() {
+func (d *Jobs) reapChildren() {
 	oldest := launch.OldestRemembered(d.Doc.Past)
 	for id, j := range d.Doc.Past {
 		if !d.Now.Before(j.EndedAt.Add(launch.Retention)) || j.EndedAt.Before(oldest) {
@@ -46,7 +44,7 @@ func (d *Reconciler) reapChildren() {
 
 // unbind has launched jobs that wait for a reservation which was given up get
 // slices of their own, of the shape that they were to have.
-func (d *Reconciler) unbind() {
+func (d *Jobs) unbind() {
 	var free []schema.Address
 	for addr, j := range d.Next.Jobs {
 		name := j.Spec.Resources.Reservation
@@ -63,19 +61,5 @@ func (d *Reconciler) unbind() {
 		spec := *e.Spec
 		spec.Resources.Reservation, spec.Resources.Packed = "", false
 		e.Spec, e.Digest = &spec, launch.DigestOf(&spec)
-	}
-}
-
-// Stamp records when the jobs that were looked at ended.
-func (d *Reconciler) Stamp() {
-	for _, addr := range d.EditedJobs {
-		j := d.Next.Jobs[addr]
-		switch {
-		case j == nil:
-		case j.Status.Ended() && j.EndedAt.IsZero():
-			j.EndedAt = d.Now
-		case !j.Status.Ended():
-			j.EndedAt = time.Time{}
-		}
 	}
 }

@@ -1,0 +1,94 @@
+package lifecycle
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/plan/capacity"
+	"github.com/fray-ml/fray/plan/snapshot"
+	"github.com/fray-ml/fray/schema"
+)
+
+// Conclusion is what becomes of jobs, attempts, slices and pools, and what later stages
+// of a plan read of it. It does not change.
+type Conclusion struct {
+	After snapshot.Snapshot // with these decisions
+
+	Idle       []*schema.Job                       // jobs that neither run nor have ended, to be placed
+	Replacing  []Staging                           // jobs that run on until their new slices are up
+	Changing   map[schema.Address]plan.Verb        // jobs to be restarted or replaced
+	Leaving    map[schema.Address]bool             // jobs that are declared no more
+	Settled    []schema.Address                    // jobs that wait no more, unless After names them
+	Blocked    map[schema.Address]plan.Change      // shown in place of what is done
+	Dissolving bool                                // a reservation that is declared no more has slices
+	Warm       map[capacity.WarmKind][]string      // slices that idle for the next job of their kind
+	Awaited    map[schema.ProviderName]plan.Amount // for what idle slices are deleted already
+	Moving     map[schema.Address]capacity.Holding // jobs that count for two namespaces or users
+}
+
+// Conclude decides what becomes of all that is declared or recorded, but for the
+// placement of jobs.
+func Conclude(s snapshot.Snapshot) Conclusion {
+	d := Begin(s)
+	d.Plan.Changes = make([]plan.Change, 0, len(d.Desired.Jobs)+len(d.Desired.Groups)+8)
+	d.FindDrift()
+	d.Guard()
+	d.Declare()
+	for i := range d.Desired.Jobs {
+		d.Advance(&d.Desired.Jobs[i])
+	}
+	d.reapChildren()
+	d.Removals()
+	d.FindWarm()
+	d.KeepPools()
+	return d.Conclusion()
+}
+
+// ConcludeJobs is Conclude where nothing but these jobs needs a decision. It reports
+// false where one of them is to change in a way that a lifecycle rule blocks.
+func ConcludeJobs(s snapshot.Snapshot, jobs []*schema.Job) (Conclusion, bool) {
+	d := Begin(s)
+	d.Plan.Changes = make([]plan.Change, 0, len(jobs))
+	d.FindDrift()
+	for _, want := range jobs {
+		if want.Lifecycle.PreventDestroy {
+			if _, blocked := d.IsBlocked(want); blocked {
+				return Conclusion{}, false
+			}
+		}
+		d.Advance(want)
+	}
+	d.FindWarm()
+	return d.Conclusion(), true
+}
+
+// Begin is a draft of a snapshot about which nothing has been concluded.
+func Begin(s snapshot.Snapshot) *Declarations {
+	c := Conclusion{After: s, Changing: map[schema.Address]plan.Verb{}}
+	return c.Draft()
+}
+
+// Draft returns a copy of the Conclusion that one stage may change.
+func (c *Conclusion) Draft() *Declarations {
+	ofSlices := &Slices{Headroom: capacity.NewHeadroom(c.After.Draft())}
+	attempts := &Attempts{Slices: ofSlices, Content: slices.Clip(c.Settled)}
+	pools := &PoolUpkeep{Attempts: attempts, coming: maps.Clone(c.Awaited)}
+	jobs := &Jobs{
+		PoolUpkeep: pools, Verbs: c.Changing, Dissolving: c.Dissolving,
+		Staging: slices.Clip(c.Replacing), idle: slices.Clip(c.Idle),
+	}
+	d := &Declarations{Jobs: jobs, shown: c.Blocked}
+	d.Leaving, d.Warm = c.Leaving, c.Warm
+	d.CountMoving(c.Moving)
+	return d
+}
+
+// Conclusion returns what the draft holds. The draft must not be changed any more.
+func (d *Declarations) Conclusion() Conclusion {
+	return Conclusion{
+		After: d.Snapshot(), Idle: d.idle, Replacing: d.Staging, Changing: d.Verbs, Leaving: d.Leaving,
+		Settled: d.Content, Blocked: d.shown, Dissolving: d.Dissolving, Warm: d.Warm, Awaited: d.coming,
+		Moving: d.Moving(),
+	}
+}

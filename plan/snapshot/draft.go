@@ -1,0 +1,94 @@
+package snapshot
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/fray-ml/fray/accelerators"
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+)
+
+// Input is what a plan is made of.
+type Input struct {
+	Desired *schema.Desired // declared and launched
+	Doc     *state.Document // recorded; its lineage must be set
+	Obs     *plan.Observed
+	Now     time.Time
+	// Families are what [Draft.Family] finds in Desired, nil where that is not known.
+	Families map[schema.Address][]*schema.Job
+}
+
+// Draft is a copy of a Snapshot that one stage changes: what the plan is made on, and
+// what was decided so far. Next begins as the document of the Snapshot and is cloned
+// before the first change.
+type Draft struct {
+	Input
+	Stack string
+
+	base          *state.Document // of the Snapshot that this is a draft of: its entries are not changed
+	sharedChanges bool            // Plan.Changes are a Snapshot's, see MutableChanges
+
+	Plan       *plan.Plan
+	Next       *state.Document
+	Acting     map[string]int   // index of the action on a slice
+	EditedJobs []schema.Address // entries of next that may differ from those of doc
+	Waits      []plan.Waiting
+
+	Listed    map[string]*schema.SliceStatus // every slice of every inventory that belongs to the stack
+	Unmanaged []*schema.SliceStatus          // slices that the stack has released
+	shared    bool                           // Listed, made and Packed are a Snapshot's, see own
+	made      map[string]schema.SliceSpec    // as providers have them, where the owner is another now
+	Packed    map[string][]string            // recorded packed slices by the slice on whose host they are, sorted
+
+	// Made when first asked for, see the functions of the same names.
+	newest       *Newest
+	Pooled       map[string]*Pool
+	Spent        map[schema.ProviderName]plan.Amount
+	accelerators map[string]accelerators.Shape
+}
+
+// newDraft takes in the slices that carry the stack's mark and ignores all others.
+func newDraft(in *Input) *Draft {
+	doc, obs := in.Doc, in.Obs
+	s := &Draft{
+		Input: *in, Stack: doc.Stack(), Next: doc, base: doc,
+		Plan: &plan.Plan{}, Acting: map[string]int{},
+	}
+	listed := 0
+	for _, inv := range obs.Inventories {
+		listed += len(inv.Slices)
+	}
+	s.Listed = make(map[string]*schema.SliceStatus, listed)
+	for _, inv := range obs.Inventories {
+		for i := range inv.Slices {
+			if st := &inv.Slices[i]; st.Spec.Stack == s.Stack {
+				s.takeIn(st)
+			}
+		}
+	}
+	return s
+}
+
+// own copies what a draft shares with its Snapshot before it changes that.
+func (d *Draft) own() {
+	if !d.shared {
+		return
+	}
+	d.shared = false
+	d.Listed, d.made, d.Packed = maps.Clone(d.Listed), maps.Clone(d.made), maps.Clone(d.Packed)
+	for host, names := range d.Packed {
+		d.Packed[host] = slices.Clone(names)
+	}
+}
+
+// MutableChanges returns the changes of the plan, copied at the first call where they
+// are a Snapshot's.
+func (d *Draft) MutableChanges() []plan.Change {
+	if d.sharedChanges {
+		d.Plan.Changes, d.sharedChanges = slices.Clone(d.Plan.Changes), false
+	}
+	return d.Plan.Changes
+}

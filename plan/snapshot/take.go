@@ -1,0 +1,60 @@
+package snapshot
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
+)
+
+// Snapshot is what a plan is made on, with what the stages of the plan have decided so
+// far. It does not change: a stage changes a [Snapshot.Draft], and what it has found is
+// another Snapshot.
+type Snapshot struct{ of *Evidence }
+
+// Take returns what a plan is made on, before anything is decided: readings that need a
+// confirmation are in doubt.
+func Take(in Input) Snapshot {
+	e := &Evidence{Draft: newDraft(&in)}
+	e.doubtReadings()
+	e.notePackedTasks()
+	return e.Snapshot()
+}
+
+// Snapshot returns what the draft holds. The draft must not be changed any more.
+func (d *Evidence) Snapshot() Snapshot { return Snapshot{of: d} }
+
+// Draft returns a copy that one stage may change. What can be found out from the rest,
+// such as sums and the rooms on hosts, is found out anew.
+func (s Snapshot) Draft() *Evidence {
+	d, made := *s.of.Draft, *s.of.Plan
+	made.Changes, made.Actions = slices.Clip(made.Changes), slices.Clone(made.Actions)
+	made.Blocked, made.Drift, made.Doubts = slices.Clip(made.Blocked), slices.Clip(made.Drift), slices.Clip(made.Doubts)
+	d.Plan, d.base, d.shared, d.sharedChanges = &made, d.Next, true, true
+	d.Acting, d.EditedJobs, d.Waits = maps.Clone(d.Acting), slices.Clip(d.EditedJobs), slices.Clip(d.Waits)
+	d.Spent = nil
+	if pools := d.Pooled; pools != nil {
+		d.Pooled = make(map[string]*Pool, len(pools))
+		for name, p := range pools {
+			d.Pooled[name] = p.copied()
+		}
+	}
+	e := *s.of
+	e.Draft = &d
+	e.Doubted, e.ReadDirectly = maps.Clone(e.Doubted), maps.Clone(e.ReadDirectly)
+	return &e
+}
+
+// Next is the document with what was decided.
+func (s Snapshot) Next() *state.Document { return s.of.Next }
+
+// Edited are the jobs whose records may differ from those of the given document.
+func (s Snapshot) Edited() []schema.Address { return s.of.EditedJobs }
+
+// Waits are the addresses that wait, and for what.
+func (s Snapshot) Waits() []plan.Waiting { return s.of.Waits }
+
+// HasPacked reports whether there are packed slices, recorded or assigned.
+func (s Snapshot) HasPacked() bool { return len(s.of.Packed)+len(s.of.UnrecordedPacked) > 0 }
