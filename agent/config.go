@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/fray-ml/fray/agent/hostdir"
+	"github.com/fray-ml/fray/agent/notice"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state/store"
 )
@@ -50,7 +52,7 @@ type Config struct {
 	// it needs. A registry that it knows nothing of gets "".
 	RegistryToken func(ctx context.Context, registry string) (user, password string, err error)
 	// Notices tells of preemption; nil: the file "preempted" in Dir does.
-	Notices Notices
+	Notices notice.Source
 	// Heartbeat is the time between reports when nothing happens; 0: 2 s.
 	Heartbeat time.Duration
 	// Log is for people who look after the agent; nil: nowhere.
@@ -83,7 +85,7 @@ func (c Config) validate() (Config, error) {
 		c.Executable = exe
 	}
 	if c.Notices == nil {
-		c.Notices = fileNotices{path: filepath.Join(c.Dir, preemptedFile)}
+		c.Notices = notice.File{Path: filepath.Join(c.Dir, hostdir.PreemptedFile)}
 	}
 	if c.Heartbeat == 0 {
 		c.Heartbeat = 2 * time.Second

@@ -16,6 +16,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/fray-ml/fray/agent/hostdir"
+	"github.com/fray-ml/fray/agent/process"
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -172,7 +174,7 @@ func TestExecRefusals(t *testing.T) {
 	refused("no command", &clusterapi.ExecStart{JobId: "id-1"}, codes.InvalidArgument, "start.command")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	for range maxExecs {
+	for range 16 {
 		stream, err := begin(ctx, client, sh("echo up; exec sleep 1000"))
 		if err != nil {
 			t.Fatal(err)
@@ -218,18 +220,18 @@ func TestExecInAContainer(t *testing.T) {
 		if got, err = hear(stream, func(s said) bool { return strings.Contains(s.stdout, "usr\n") }); err != nil {
 			t.Fatalf("after a signal it says %+v, %v", got, err)
 		}
-		marks, err := os.ReadDir(filepath.Join(r.dir, execsDir))
+		marks, err := os.ReadDir(filepath.Join(r.dir, hostdir.ExecsDir))
 		if err != nil || len(marks) != 1 {
 			t.Fatalf("records of commands are %v, %v; want one", marks, err)
 		}
 		cancel()
 		eventually(t, "the command in the container to end", func() bool {
-			all, err := processes()
+			all, err := process.List()
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, p := range all {
-				if hasEnv(p.pid, nonceEnv+"="+marks[0].Name()) {
+				if process.HasEnv(p.PID, process.NonceEnv+"="+marks[0].Name()) {
 					return false
 				}
 			}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fray-ml/fray/agent/hostdir"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
@@ -124,7 +125,7 @@ func TestGuestsBesideATask(t *testing.T) {
 		t.Errorf("the host's own task is process %d, and was %d before there were guests", task.PID, first.PID)
 	}
 	for _, name := range []string{"elsewhere", "../outside"} {
-		if _, err := os.Stat(filepath.Join(r.dir, guestsDir, name)); err == nil {
+		if _, err := os.Stat(filepath.Join(r.dir, packedDir, name)); err == nil {
 			t.Errorf("%s is served here", name)
 		}
 	}
@@ -133,7 +134,7 @@ func TestGuestsBesideATask(t *testing.T) {
 	r.lodging("g-1")
 	r.awaitGuests("g-1")
 	r.wantGone(pids["g-0"])
-	if _, err := os.Stat(filepath.Join(r.dir, guestsDir, "g-0")); !os.IsNotExist(err) {
+	if _, err := os.Stat(filepath.Join(r.dir, packedDir, "g-0")); !os.IsNotExist(err) {
 		t.Errorf("the directory of a guest that is gone: %v", err)
 	}
 	r.awaitGuestTask("g-0", schema.TaskKilled)
@@ -216,7 +217,7 @@ func TestAnAgentEndsItsGuests(t *testing.T) {
 			end(r)
 			r.wantGone(pid)
 			r.awaitGuestTask("g-0", schema.TaskKilled)
-			if _, err := os.Stat(filepath.Join(r.dir, dirtyFile)); !os.IsNotExist(err) {
+			if _, err := os.Stat(filepath.Join(r.dir, "dirty")); !os.IsNotExist(err) {
 				t.Errorf("the host is marked as if something were left: %v", err)
 			}
 		})
@@ -230,7 +231,7 @@ func TestGuestsHeedTheHostsNotice(t *testing.T) {
 	r.awaitGuests("g-0", "g-1")
 	r.assignGuest("g-0", 1, sleeper("g-0"))
 	r.awaitGuestTask("g-0", schema.TaskRunning)
-	if err := os.WriteFile(filepath.Join(r.dir, preemptedFile), []byte("maintenance\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(r.dir, hostdir.PreemptedFile), []byte("maintenance\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if task := r.awaitGuestTask("g-0", schema.TaskPreempted); task.Reason != "maintenance" {

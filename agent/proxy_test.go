@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/fray-ml/fray/agent/proxy"
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/clusterapi/dial"
 	"github.com/fray-ml/fray/schema"
@@ -140,7 +141,7 @@ func proxied(t *testing.T) (context.Context, *grpc.ClientConn, *fakeController, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := (&proxy{to: follow, known: methods()}).server()
+	server := proxy.NewServer(follow)
 	go func() { _ = server.Serve(l) }()
 	t.Cleanup(server.Stop)
 	ctx, conn := dialTask(t, l.Addr().String())
@@ -347,7 +348,7 @@ func TestProxyOfAProgramHasIdentities(t *testing.T) {
 	}
 	served, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- ServeProxy(served, l, follow, "of-the-job", identity) }()
+	go func() { done <- proxy.Serve(served, l, follow, "of-the-job", identity) }()
 	defer func() {
 		stop()
 		if err := <-done; err != nil && !errors.Is(err, context.Canceled) {

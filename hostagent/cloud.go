@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/agent"
+	"github.com/fray-ml/fray/agent/notice"
 	gcphost "github.com/fray-ml/fray/providers/gcp/host"
 	"github.com/fray-ml/fray/release"
 	"github.com/fray-ml/fray/stack"
 	"github.com/fray-ml/fray/terminal"
 )
 
-var _ agent.Notices = gcphost.Notices{}
+var _ notice.Source = gcphost.Notices{}
 
 // RunCloud serves the host that this machine's metadata server says it is,
 // unless args say so. How it stands is told to the cloud too: whoever wonders
