@@ -133,6 +133,31 @@ func TestExecWaitsForNobodyWhoEscaped(t *testing.T) {
 	}
 }
 
+// TestExecSignalBehindInput: input that a command does not read delays no signal.
+func TestExecSignalBehindInput(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.runs(job("exec sleep 1000"))
+	stream, err := begin(t.Context(), r.hostClient(minted(t, userClaims())), sh(`trap 'exit 7' TERM; echo up; while :; do sleep 0.02; done`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := hear(stream, func(s said) bool { return s.stdout != "" }); err != nil {
+		t.Fatalf("got %+v, %v", got, err)
+	}
+	for range 16 { // more than a pipe takes
+		if err := stream.Send(&clusterapi.ExecRequest{Kind: &clusterapi.ExecRequest_Stdin{Stdin: make([]byte, 32<<10)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := stream.Send(&clusterapi.ExecRequest{Kind: &clusterapi.ExecRequest_Signal{Signal: int32(syscall.SIGTERM)}}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := hear(stream, func(said) bool { return false }); err != nil || got.code != 7 {
+		t.Errorf("got %+v, %v; want the exit code of the trap", got, err)
+	}
+}
+
 func TestExecSignal(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

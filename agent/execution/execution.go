@@ -30,6 +30,9 @@ const (
 	drainGrace = 2 * time.Second
 	// outputSize is how much of a command's output goes into one message, in bytes.
 	outputSize = 32 << 10
+	// maxQueued is how many messages of input wait for a command that does not read:
+	// signals and resizes behind them do not wait.
+	maxQueued = 64
 )
 
 // Spec is a command as it is to be started.
@@ -51,7 +54,7 @@ type Stream = grpc.BidiStreamingServer[clusterapi.ExecRequest, clusterapi.ExecRe
 // Run starts a command and returns its exit code when nothing of it is left and
 // all that it wrote is sent. It ends the command when ctx ends.
 func Run(ctx context.Context, spec Spec, stream Stream) (int, error) {
-	return (&execution{spec: spec, stream: stream}).run(ctx)
+	return (&execution{spec: spec, stream: stream, input: make(chan []byte, maxQueued)}).run(ctx)
 }
 
 // execution is one command and the call that it belongs to.
@@ -60,7 +63,8 @@ type execution struct {
 	stream Stream
 
 	cmd   *exec.Cmd
-	stdin *os.File // or the terminal
+	stdin *os.File    // or the terminal
+	input chan []byte // to be written to stdin; nil ends it
 	ours  []*os.File
 
 	sending sync.Mutex
@@ -87,7 +91,8 @@ func (e *execution) run(ctx context.Context) (int, error) {
 		e.close()
 		return 0, err
 	}
-	go e.hear()
+	go e.write()
+	go e.receive()
 	var err error
 	select {
 	case err = <-ended:
@@ -184,7 +189,7 @@ func openTerminal(size *clusterapi.WindowSize) (ours, theirs *os.File, err error
 	defer blocking.Close()
 	raw, err := unix.FcntlInt(blocking.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err == nil {
-		// A file that blocks has no deadlines: drain would wait for whoever holds the terminal.
+		// A file that blocks has no deadlines: drain would wait for any process that holds the terminal.
 		err = unix.SetNonblock(raw, true)
 		ours = os.NewFile(uintptr(raw), blocking.Name())
 	}
@@ -199,7 +204,7 @@ func openTerminal(size *clusterapi.WindowSize) (ours, theirs *os.File, err error
 	return ours, theirs, nil
 }
 
-// resize tells a terminal its size: 24 rows and 80 columns unless stated.
+// resize sets a terminal's size: 24 rows and 80 columns unless stated.
 // Unlike pty.Setsize it may meet the terminal's end, and leaves its deadlines.
 func resize(terminal *os.File, size *clusterapi.WindowSize) error {
 	to := &unix.Winsize{Row: 24, Col: 80}
@@ -215,25 +220,45 @@ func resize(terminal *os.File, size *clusterapi.WindowSize) error {
 	return errors.Join(err, set)
 }
 
-// read sends what the command writes. A caller who takes nothing holds the
-// command up, as a terminal would.
+// read sends what the command writes. A caller that takes nothing blocks the
+// command, as a terminal would.
 func (e *execution) read(from *os.File, as func([]byte) *clusterapi.ExecResponse) {
 	e.readers.Go(func() {
 		buffer := make([]byte, outputSize)
 		for {
-			if e.over.Load() { // a caller who is slow has not used up the grace
+			if e.over.Load() { // a slow caller has not used up the grace
 				_ = from.SetReadDeadline(time.Now().Add(drainGrace))
 			}
 			n, err := from.Read(buffer)
+			if err != nil && n == 0 {
+				n = available(from, buffer)
+			}
 			if n > 0 && e.send(as(buffer[:n])) != nil {
 				_, _ = io.Copy(io.Discard, from) // the call is over; the command is being ended
 				return
 			}
-			if err != nil {
+			if n == 0 && err != nil {
 				return // the end; of a terminal it is an error
 			}
 		}
 	})
+}
+
+// available reads what is there without waiting, and returns 0 if that is nothing. A
+// deadline that passed while this process did not run, or the end of a terminal, may
+// be reported before what was written last is read: Linux tests whether a terminal has
+// input and whether its other end is closed one after the other (n_tty_read).
+func available(from *os.File, buffer []byte) int {
+	conn, err := from.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	n := 0
+	err = conn.Control(func(fd uintptr) { n, _ = unix.Read(int(fd), buffer) })
+	if err != nil {
+		return 0
+	}
+	return max(0, n)
 }
 
 func (e *execution) send(m *clusterapi.ExecResponse) error {
@@ -242,21 +267,24 @@ func (e *execution) send(m *clusterapi.ExecResponse) error {
 	return e.stream.Send(m)
 }
 
-// hear does what the caller says until the call ends.
-func (e *execution) hear() {
+// receive carries out the caller's messages until the call ends.
+func (e *execution) receive() {
+	defer close(e.input)
 	for {
 		m, err := e.stream.Recv()
 		if err != nil {
 			if errors.Is(err, io.EOF) {
-				e.closeStdin()
+				e.input <- nil
 			}
 			return
 		}
 		switch kind := m.GetKind().(type) {
 		case *clusterapi.ExecRequest_Stdin:
-			_, _ = e.stdin.Write(kind.Stdin) // a command that reads no more is its own affair
+			if len(kind.Stdin) > 0 {
+				e.input <- kind.Stdin
+			}
 		case *clusterapi.ExecRequest_StdinClosed:
-			e.closeStdin()
+			e.input <- nil
 		case *clusterapi.ExecRequest_Resize:
 			if e.spec.TTY {
 				_ = resize(e.stdin, kind.Resize) // it has ended
@@ -265,6 +293,18 @@ func (e *execution) hear() {
 			e.signal(unix.Signal(kind.Signal))
 		case *clusterapi.ExecRequest_Start: // there is one only
 		}
+	}
+}
+
+// write writes the command's input. A command that reads no more may do so: what is
+// written to it is lost.
+func (e *execution) write() {
+	for data := range e.input {
+		if data == nil {
+			e.closeStdin()
+			continue
+		}
+		_, _ = e.stdin.Write(data)
 	}
 }
 
@@ -280,7 +320,7 @@ func (e *execution) closeStdin() {
 }
 
 // signal signals the command; one in a container is found by its mark, since
-// its client hands nothing on.
+// its client passes nothing on.
 func (e *execution) signal(sig unix.Signal) {
 	if sig <= 0 || sig > 64 {
 		return
@@ -301,7 +341,7 @@ func (e *execution) signal(sig unix.Signal) {
 	}
 }
 
-// hangUp tells the command that nobody is there any more, and gives it a moment.
+// hangUp sends the command a hangup, and ends it by force after a grace.
 func (e *execution) hangUp(ended <-chan error) error {
 	e.signal(unix.SIGHUP)
 	e.signal(unix.SIGCONT)
@@ -314,8 +354,8 @@ func (e *execution) hangUp(ended <-chan error) error {
 	return <-ended
 }
 
-// drain waits until all output is sent. Nobody writes any more, unless it has
-// escaped: that one is not waited for.
+// drain waits until all output is sent. Nothing writes any more but a process that
+// escaped, which is not waited for.
 func (e *execution) drain() {
 	e.over.Store(true)
 	for _, f := range e.ours {
