@@ -118,7 +118,7 @@ func house() []room {
 		{name: "clusterapi/keys", sees: []string{"state", "state/store", "clusterapi/token", "clusterapi/identity"}},
 		{name: "clusterapi/dial", sees: []string{"state/store", "clusterapi/token"}},
 		{name: "examples", sees: []string{"actorrpc"}},
-		{name: "agent/bundle", sees: []string{"schema", "state/store"}},
+		{name: "agent/bundle", sees: []string{"durable", "schema", "state/store"}},
 		{name: "agent/mask", sees: []string{"schema"}},
 		{name: "agent/process"},
 		{name: "agent/record", sees: []string{"durable"}},

@@ -253,8 +253,8 @@ func (r *rig) putLease(l store.Lease) {
 	}
 }
 
-// TestCallsThatDoNotWait: whoever registers an actor learns at once that nobody
-// leads, in words for people and for programs.
+// TestCallsThatDoNotWait: a program that registers an actor learns at once that no
+// controller leads, by a text for people and a reason for programs.
 func TestCallsThatDoNotWait(t *testing.T) {
 	t.Parallel()
 	ctx, conn, controller, r := proxied(t)

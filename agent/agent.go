@@ -330,7 +330,7 @@ func (a *agent) accept(next state.Assignment) {
 	a.packed.want(next.Guests)
 }
 
-// reconcile does the next thing that the wanted assignment needs. It never
+// reconcile takes the next step that the wanted assignment needs. It never
 // waits: what it starts comes back as updates.
 func (a *agent) reconcile() {
 	if a.want == nil {

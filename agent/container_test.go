@@ -94,8 +94,8 @@ func TestContainerIsAdopted(t *testing.T) {
 	})
 }
 
-// TestContainerWithoutItsClient: whoever kills the client or its supervisor,
-// the container does not stay.
+// TestContainerWithoutItsClient: the container does not outlive its client
+// or its supervisor, whatever kills them.
 func TestContainerWithoutItsClient(t *testing.T) {
 	t.Parallel()
 	containerTest(t, func(t *testing.T, r *containerRig) {

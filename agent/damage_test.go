@@ -51,7 +51,7 @@ func cutPower(t *testing.T, path string, content []byte) {
 
 // A bundle that a power cut damaged is not run: what is damaged is made again, and
 // what tasks wrote there stays.
-func TestDamagedBundleIsMendedBeforeItIsUsed(t *testing.T) {
+func TestDamagedBundleIsRepairedBeforeItIsUsed(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	project := t.TempDir()

@@ -43,7 +43,7 @@ func TestExec(t *testing.T) {
 		{"the task's directory", "", []string{"./tool.sh", "x"}, said{stdout: "tool x\n"}},
 		{"both outputs and a code", "", []string{"sh", "-c", "echo out; echo err >&2; exit 7"}, said{"out\n", "err\n", 7}},
 		{"input", "typed", []string{"cat"}, said{stdout: "typed"}},
-		{"input that nobody reads", strings.Repeat("x", 1<<20), []string{"true"}, said{}},
+		{"input that is not read", strings.Repeat("x", 1<<20), []string{"true"}, said{}},
 		{"a signal ends it", "", []string{"sh", "-c", "kill -9 $$"}, said{code: 137}},
 		{"no terminal", "", []string{"sh", "-c", "test -t 0 || test -t 1 || echo none"}, said{stdout: "none\n"}},
 		{"what it leaves ends with it", "", []string{"sh", "-c", "sleep 1000 & setsid sleep 1000 & echo left"}, said{stdout: "left\n"}},
@@ -101,7 +101,7 @@ func TestExecOnATerminal(t *testing.T) {
 }
 
 // What has escaped and holds the command's outputs open is not waited for.
-func TestExecWaitsForNobodyWhoEscaped(t *testing.T) {
+func TestExecDoesNotWaitForEscapedProcesses(t *testing.T) {
 	t.Parallel()
 	for _, tty := range []bool{false, true} {
 		t.Run("tty "+strconv.FormatBool(tty), func(t *testing.T) {
@@ -179,13 +179,13 @@ func TestExecSignal(t *testing.T) {
 	}
 }
 
-func TestExecRefusals(t *testing.T) {
+func TestExecRejections(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	client := r.hostClient(minted(t, userClaims()))
 	r.stack = testStack
-	nobody := r.assign(nil)
-	r.await("the assignment", func(h state.HostReport) bool { return h.Generation == nobody })
+	none := r.assign(nil)
+	r.await("the assignment", func(h state.HostReport) bool { return h.Generation == none })
 	refused := func(name string, start *clusterapi.ExecStart, code codes.Code, says string) {
 		t.Helper()
 		if _, err := execute(t.Context(), client, start, ""); status.Code(err) != code || !strings.Contains(err.Error(), says) {

@@ -82,7 +82,7 @@ func TestExecEndsWithItsCall(t *testing.T) {
 	}
 }
 
-// A command is told that nobody is there any more, before it is ended.
+// A command gets a hangup before it is ended.
 func TestExecHangsUp(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -68,7 +68,7 @@ func TestBundleOfSeveralParts(t *testing.T) {
 		t.Error("a damaged bundle was unpacked")
 	}
 
-	// The part is mended; parts of bundles that nobody asks for are thrown away.
+	// The part is repaired; parts of bundles that are not asked for are removed.
 	if err := os.Mkdir(filepath.Join(bundles, ".parts-old"), 0o700); err != nil {
 		t.Fatal(err)
 	}

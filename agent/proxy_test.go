@@ -235,7 +235,7 @@ func TestProxyPassesStreamsOn(t *testing.T) {
 		select {
 		case controller.changed <- struct{}{}:
 		case <-ctx.Done():
-			t.Fatal("nobody watches")
+			t.Fatal("the controller does not watch")
 		}
 	}
 	controller.server.Stop()
@@ -282,7 +282,7 @@ func TestProxyHoldsLittle(t *testing.T) {
 	}
 }
 
-func TestProxyRefusals(t *testing.T) {
+func TestProxyRejections(t *testing.T) {
 	t.Parallel()
 	ctx, conn, controller, r := proxied(t)
 	cluster := clusterapi.NewClusterClient(conn)
@@ -310,14 +310,14 @@ func TestProxyRefusals(t *testing.T) {
 	var trailer metadata.MD
 	_, err := cluster.Poll(ctx, &clusterapi.PollRequest{}, grpc.Trailer(&trailer))
 	if details := status.Convert(err).Details(); status.Code(err) != codes.InvalidArgument || len(details) != 1 || len(trailer.Get("told")) != 1 {
-		t.Errorf("a refusal is %v with %v and trailer %v", err, details, trailer)
+		t.Errorf("a rejection is %v with %v and trailer %v", err, details, trailer)
 	}
 	// So do calls that this version does not know.
 	if err := conn.Invoke(ctx, "/fray.cluster.v1.Cluster/Future", &emptypb.Empty{}, &emptypb.Empty{}); err != nil {
 		t.Errorf("an unknown method says %v", err)
 	}
 
-	// Nobody leads: the call says so at its deadline.
+	// No controller leads: the call fails at its deadline.
 	controller.server.Stop()
 	if err := r.store.Delete(t.Context(), store.LeaseKey); err != nil {
 		t.Fatal(err)

@@ -95,7 +95,7 @@ func (JobStatus) EnumDescriptor() ([]byte, []int) {
 }
 
 // What to do when a job of the same name lives in the namespace. One that has
-// ended is in nobody's way.
+// ended does not clash.
 type NameClash int32
 
 const (
@@ -4035,7 +4035,7 @@ type WatchRequest struct {
 	Prefix    string                 `protobuf:"bytes,2,opt,name=prefix,proto3" json:"prefix,omitempty"` // all that begin so
 	Namespace string                 `protobuf:"bytes,3,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// job_id: the stream ends with FAILED_PRECONDITION once this job of the
-	// namespace has ended, for those who wait for its actors.
+	// namespace has ended, for clients that wait for its actors.
 	JobId         string `protobuf:"bytes,4,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -4181,7 +4181,7 @@ type ApplyRequest struct {
 	// amendments, JSON, are what the moved and removed blocks say, and what that
 	// comes to: ABORTED if it comes to something else.
 	Amendments []byte `protobuf:"bytes,12,opt,name=amendments,proto3" json:"amendments,omitempty"`
-	// explanation, JSON, is why things are to change: variables and files of projects.
+	// explanation, JSON, is why the plan has its changes: variables and files of projects.
 	Explanation   []byte `protobuf:"bytes,13,opt,name=explanation,proto3" json:"explanation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -18,8 +18,8 @@ import (
 var _ notice.Source = gcphost.Notices{}
 
 // RunCloud serves the host that this machine's metadata server says it is,
-// unless args say so. How it stands is told to the cloud too: whoever wonders
-// why a host does not come up has no other way to look inside.
+// unless args say so. Its status is reported to the cloud too: there is no other
+// way to find out why a host does not come up.
 func RunCloud(ctx context.Context, a *terminal.Terminal, args agent.Args) error {
 	err := serveCloudHost(ctx, a, args)
 	if err != nil && ctx.Err() == nil {

@@ -34,7 +34,7 @@ import (
 )
 
 // MaxSize is how many bytes of files a bundle may hold. Projects are code:
-// whoever exceeds this has forgotten to ignore data.
+// a project that exceeds this lacks a rule to ignore data.
 const MaxSize = 2 << 30
 
 // Manifest says what a bundle is made of.

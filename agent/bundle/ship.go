@@ -23,7 +23,7 @@ type Project struct {
 
 // Shipper brings the bundles of projects into a store.
 //
-// Parts that the store has are not sent, whoever brought them: a shipment that
+// Parts that the store has are not sent again: a shipment that
 // was killed is continued by the next one, and a project that has changed a
 // little ships a little.
 type Shipper struct {
@@ -31,8 +31,8 @@ type Shipper struct {
 	// Workers is how many parts are sent at a time, and how many projects are
 	// packed; 0: 4. Each takes memory for about two parts.
 	Workers int
-	// Starting is told when a project of several parts is about to be sent,
-	// and how many of its bytes the store has; nil: nobody is. It is called by
+	// Starting is called when a project of several parts is about to be sent, with
+	// the number of its bytes that the store has; may be nil. It is called by
 	// one goroutine at a time.
 	Starting func(p Project, there int64)
 
@@ -64,7 +64,7 @@ func (s Shipper) Ship(ctx context.Context, projects ...Project) error {
 // shipment is one call of Ship.
 type shipment struct {
 	Shipper
-	slots   chan struct{} // held by those who send
+	slots   chan struct{} // held while parts are sent
 	telling sync.Mutex
 }
 
@@ -210,7 +210,7 @@ func (s *shipment) finish(ctx context.Context, m Manifest, present store.Generat
 	if !errors.Is(err, store.ErrConflict) {
 		return err
 	}
-	// Somebody else has shipped the same bundle.
+	// Another client has shipped the same bundle.
 	if _, complete, lookErr := s.look(ctx, m.Sum); lookErr != nil || complete {
 		return lookErr
 	}

@@ -41,7 +41,7 @@ type Setting struct {
 // Of is the whole environment of a task, sorted. Later sources win: the
 // agent's environment without anything of fray's, the TPU and JAX variables,
 // the job's env, the FRAY_ variables. A uv environment's programs come first
-// on PATH and the project first on PYTHONPATH, whoever set these.
+// on PATH and the project first on PYTHONPATH, whatever set these.
 func Of(s Setting) ([]string, error) {
 	env := map[string]string{}
 	for _, entry := range s.Base {

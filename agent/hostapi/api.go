@@ -118,7 +118,7 @@ func (a *API) serveTasks(c Config) error {
 	return nil
 }
 
-// serveHost serves the host itself, to those who know its report.
+// serveHost serves the host itself, to clients that know its report.
 func (a *API) serveHost(address string) error {
 	certificate, err := dial.NewCertificate()
 	if err != nil {
@@ -131,7 +131,7 @@ func (a *API) serveHost(address string) error {
 	h := a.service
 	server := grpc.NewServer(
 		grpc.Creds(dial.ServerCredentials(certificate, func(from net.Addr, err error) {
-			h.log.Warn("connection refused", "from", from.String(), "error", err)
+			h.log.Warn("connection rejected", "from", from.String(), "error", err)
 		})),
 		grpc.StreamInterceptor(h.authenticate),
 		grpc.WaitForHandlers(true), // what they started has ended then
@@ -201,7 +201,7 @@ func (a *API) Stack() string {
 	return ""
 }
 
-// authenticate lets the controller and users in. Every refusal is logged.
+// authenticate lets the controller and users in. Every rejection is logged.
 func (h *Service) authenticate(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 	from := "unknown"
 	if p, ok := peer.FromContext(stream.Context()); ok {
@@ -209,7 +209,7 @@ func (h *Service) authenticate(service any, stream grpc.ServerStream, info *grpc
 	}
 	claims, err := h.caller(stream.Context())
 	if err != nil {
-		h.log.Warn("call refused", "method", info.FullMethod, "from", from, "error", err)
+		h.log.Warn("call rejected", "method", info.FullMethod, "from", from, "error", err)
 		return err
 	}
 	h.log.Info("call", "method", info.FullMethod, "from", from, "by", string(claims.Subject), "user", claims.User)
@@ -242,11 +242,11 @@ func (h *Service) caller(ctx context.Context) (token.Claims, error) {
 	return claims, status.Errorf(codes.PermissionDenied, "hosts serve the controller and users; this is the token of a %s", claims.Subject)
 }
 
-// clockPatience is how long the store may take to tell what time it is where
-// the stack is led.
+// clockPatience is how long the store may take to return the
+// leader's time.
 const clockPatience = 10 * time.Second
 
-// now is the time by which tokens are judged: that of whoever leads, so that a
+// now is the time by which tokens are judged: that of the leader, so that a
 // host whose clock is wrong takes no token for longer, and none for less long.
 func (h *Service) now(ctx context.Context) time.Time {
 	ctx, cancel := context.WithTimeout(ctx, clockPatience)

@@ -36,7 +36,7 @@ type Keeper struct {
 	trusted    []keys.Authority
 	generation store.Generation // of trusted
 	files      map[string]*Own
-	looks      bool // somebody looks
+	polling    bool // run is under way
 }
 
 // Own are the parts of a task's file that are its host's own.
@@ -68,8 +68,8 @@ func (i *Keeper) Keep(ctx context.Context, path string, f *Own) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.files[path] = f
-	if !i.looks {
-		i.looks = true
+	if !i.polling {
+		i.polling = true
 		i.done.Go(i.run)
 	}
 	return i.writeLocked(path)
@@ -97,8 +97,8 @@ func (i *Keeper) run() {
 	failed := false
 	for sleep.For(i.ctx, max(leastIdentityPace, i.store.WriteInterval())) {
 		i.mu.Lock()
-		i.looks = len(i.files) > 0
-		over := !i.looks
+		i.polling = len(i.files) > 0
+		over := !i.polling
 		i.mu.Unlock()
 		if over {
 			return

@@ -31,7 +31,7 @@ func (f flaky) Put(ctx context.Context, key string, data []byte, want store.Gene
 		if _, err := f.Store.Put(ctx, key, data, want); err != nil {
 			return 0, err
 		}
-		return 0, errFlaky // written, but nobody knows
+		return 0, errFlaky // written, but the writer does not know
 	}
 	return f.Store.Put(ctx, key, data, want)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/fray-ml/fray/state/store"
 )
 
-// How often the assignment is looked at: quickly while things happen.
+// The time between two reads of the assignment: short after it has changed.
 const (
 	pollFast    = 50 * time.Millisecond
 	pollSlow    = 100 * time.Millisecond

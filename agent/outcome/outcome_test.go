@@ -123,7 +123,7 @@ func TestOutcomeOfPrograms(t *testing.T) {
 	}
 }
 
-// TestUnknownEnd: a restart of the machine is the one thing that explains a missing
+// TestUnknownEnd: a restart of the machine alone explains a missing
 // record; without it nothing is guessed.
 func TestUnknownEnd(t *testing.T) {
 	ran := hostdir.ProcessRecord{Shim: 7, PID: 8, Boot: "first"}

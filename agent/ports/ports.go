@@ -14,9 +14,9 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// reservedPort is a port that nobody else on this machine gets while it is
+// reservedPort is a port that no other program of this machine gets while it is
 // held: the socket is bound on every address but does not listen, so that
-// nothing can connect to it. A programs binds it right after release.
+// nothing can connect to it. A program binds it right after release.
 type reservedPort struct {
 	number int
 	fd     int
@@ -107,8 +107,8 @@ func (e *InUseError) Error() string {
 }
 
 // Usual is where a port of a host's tasks is if it is free: always the same
-// one for what tells hosts apart here, their address or their directory, so that
-// those who were told of it find a restarted task again. It lies below the range
+// one for what distinguishes hosts here, their address or their directory, so that
+// clients that know the number find a restarted task again. It lies below the range
 // from which systems take ports for outgoing connections.
 func Usual(whose, name string) int {
 	const first, count = 20000, 12000

@@ -8,7 +8,7 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// A port that nobody fixed is the same at every start, unless somebody has it.
+// A port without a fixed number is the same at every start, unless it is in use.
 func TestPortsStayTheSame(t *testing.T) {
 	const address = "127.0.0.1"
 	ports := []schema.Port{{Name: "http"}, {Name: "metrics"}}
@@ -32,7 +32,7 @@ func TestPortsStayTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	if other["http"] == first["http"] {
-		t.Errorf("port %d was picked though somebody listens there", first["http"])
+		t.Errorf("port %d was picked though a program listens there", first["http"])
 	}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)

@@ -36,7 +36,7 @@ func List() ([]Process, error) {
 func HasEnv(pid int, entry string) bool {
 	args, err := unix.SysctlRaw("kern.procargs2", pid)
 	if err != nil {
-		return false // gone, or somebody else's
+		return false // gone, or another user's
 	}
 	return bytes.Contains(args, append(append([]byte{0}, entry...), 0))
 }

@@ -67,7 +67,7 @@ func parseStat(pid int, stat []byte) (Process, bool) {
 func HasEnv(pid int, entry string) bool {
 	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil {
-		return false // gone, or somebody else's
+		return false // gone, or another user's
 	}
 	return bytes.Contains(append([]byte{0}, env...), append(append([]byte{0}, entry...), 0))
 }

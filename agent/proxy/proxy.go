@@ -28,11 +28,11 @@ const (
 	MinClientPings = 5 * time.Second
 )
 
-// proxy passes the cluster API on to whichever controller leads, so that tasks
+// proxy passes the cluster API on to the controller that leads, so that tasks
 // have one address for as long as they run. It reads no message and checks no
 // token: that is the controller's.
 type proxy struct {
-	to    grpc.ClientConnInterface // follows the lease; its calls wait until somebody leads
+	to    grpc.ClientConnInterface // follows the lease; its calls wait until a controller leads
 	known map[string]method
 	// session is the only token that is let in, and goes no further: the
 	// connection has one of its own. "" lets in and passes on any.
@@ -75,12 +75,12 @@ func (p *proxy) server() *grpc.Server {
 
 func (p *proxy) handle(_ any, in grpc.ServerStream) error {
 	err := p.pass(in)
-	tellUnled(in, err)
+	addReason(in, err)
 	return err
 }
 
-// tellUnled says beside an error that its cause is that nobody leads.
-func tellUnled(in grpc.ServerStream, err error) {
+// addReason puts the reason beside an error whose cause is that no controller leads.
+func addReason(in grpc.ServerStream, err error) {
 	if errors.Is(err, dial.ErrNoController) {
 		in.SetTrailer(metadata.Pairs(clusterapi.ReasonTrailer, clusterapi.ReasonNoController))
 	}

@@ -279,7 +279,7 @@ func buried() bool {
 
 func (s *shim) writeExit(r hostdir.ExitRecord) error {
 	if s.host.Gone() {
-		return nil // nobody is left to read it
+		return nil // nothing is left that reads it
 	}
 	r.Reason = hostdir.Clipped(r.Reason)
 	if err := record.Write(s.spec.TaskDir.File(hostdir.ExitFile), r); err != nil {

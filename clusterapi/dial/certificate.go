@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// certificateLife is how long a certificate says that it holds. Nobody checks
+// certificateLife is the validity that a certificate states. No client checks
 // it: a process makes a new one whenever it starts.
 const certificateLife = 20 * 365 * 24 * time.Hour
 

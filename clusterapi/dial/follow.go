@@ -40,10 +40,10 @@ const (
 	retireGrace  = 2 * time.Second        // for answers of a controller that leads no more
 )
 
-// Following is a connection to whichever controller leads. It reads the lease
-// when it has to: at the first call, whenever a call says that nobody answers or
-// that another leads, and now and then while calls wait, since a controller that
-// hangs says nothing.
+// Following is a connection to the controller that leads. It reads the lease
+// when it has to: at the first call, whenever a call fails because no controller
+// answers or another one leads, and now and then while calls wait, since a controller
+// that hangs sends nothing.
 //
 // Calls that one controller did not answer (UNAVAILABLE) are made again to the
 // next until their deadline: what the cluster API changes, it changes once for
@@ -144,10 +144,10 @@ func (f *Following) NewStream(ctx context.Context, desc *grpc.StreamDesc, method
 type noWait struct{}
 
 // NoWait makes calls of a Following fail with [ErrNoController] as soon as
-// nobody leads, where others wait for a leader.
+// no controller leads, where others wait for a leader.
 func NoWait(ctx context.Context) context.Context { return context.WithValue(ctx, noWait{}, true) }
 
-// try makes a call until somebody answers it.
+// try makes a call until a controller answers it.
 func (f *Following) try(ctx context.Context, call func(*leader) error) error {
 	var t trial
 	refused := false
@@ -179,7 +179,7 @@ func (f *Following) try(ctx context.Context, call func(*leader) error) error {
 }
 
 // judge notes whether an answer speaks against the leader. What broke off
-// because the connection was retired is nobody's cancellation.
+// because the connection was retired is no cancellation by the caller.
 func (f *Following) judge(ctx context.Context, l *leader, err error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -251,7 +251,7 @@ func (f *Following) lookLocked() *look {
 	return f.look
 }
 
-// run reads the lease for all who wait. It is nobody's own: who gives up
+// run reads the lease for all calls that wait. No call owns it: one that gives up
 // waiting leaves it to the others.
 func (f *Following) run(l *look) {
 	f.mu.Lock()
@@ -305,9 +305,9 @@ func (f *Following) adoptLocked(lease store.Lease) error {
 	return nil
 }
 
-// token makes a controller's tokens. Its clock is what its lease said last, and
-// what went by since, also while this machine slept: whoever answers has renewed it
-// a moment before.
+// token makes a controller's tokens. Its clock is that of its lease as last read, and
+// the time since, also while this machine slept: a leader that answers has renewed its
+// lease a moment before.
 func (f *Following) token(l *leader) Token {
 	if f.cfg.Token == nil {
 		return nil

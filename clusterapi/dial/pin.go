@@ -81,7 +81,7 @@ func (p pinned) Clone() credentials.TransportCredentials {
 	return pinned{p.TransportCredentials.Clone()}
 }
 
-// Bearer adds a token to each call. It gives it to nobody but a server whose
+// Bearer adds a token to each call. It gives it only to a server whose
 // certificate was pinned.
 func Bearer(token Token) credentials.PerRPCCredentials { return bearer{token} }
 

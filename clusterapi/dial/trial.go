@@ -84,11 +84,11 @@ func (f *failure) Error() string              { return f.status.Err().Error() }
 func (f *failure) GRPCStatus() *status.Status { return f.status }
 func (f *failure) Unwrap() error              { return f.cause }
 
-// ErrNoController is the cause, to be tested with errors.Is, where nobody leads
-// who could be asked.
+// ErrNoController is the cause, to be tested with errors.Is, where no controller
+// leads that could be asked.
 var ErrNoController = errors.New("no controller leads")
 
-// unled says why nobody leads. It is an ErrNoController.
+// unled is the reason why no controller leads. It is an ErrNoController.
 type unled string
 
 func (u unled) Error() string        { return string(u) }
@@ -102,12 +102,12 @@ func (t *trial) final(err error) error {
 	return err
 }
 
-// servable says why nobody can be asked, nil if the lease's holder can.
+// servable returns why no controller can be asked, nil if the lease's holder can.
 func servable(l store.Lease, err error) error {
 	const start = "start one with fray watch"
 	switch {
 	case err != nil:
-		return unled("nobody has held this stack's lease yet; " + start)
+		return unled("no controller has held this stack's lease yet; " + start)
 	case l.Released:
 		return unled(fmt.Sprintf("the lease is free since %s; %s", clock(l.ExpiresAt), start))
 	case l.ControllerAddress == "":

@@ -85,7 +85,7 @@ func Space(stack, namespace string) *url.URL {
 	return &url.URL{Scheme: "fray", Host: stack, Path: "/" + namespace}
 }
 
-// base has what both kinds of certificates share, and everything that another
+// base has what both kinds of certificates share, and all fields that another
 // version of the library could fill in otherwise. Certificates have no end (RFC
 // 5280, 4.1.2.5): an authority counts for as long as it is published, whatever the
 // clocks of hosts say.

@@ -15,9 +15,9 @@ import (
 	"github.com/fray-ml/fray/state/store"
 )
 
-// lodging writes what the host's guests are, and leaves the rest of its assignment
+// place writes which packed tasks the host has, and leaves the rest of its assignment
 // as it was.
-func (r *rig) lodging(guests ...string) {
+func (r *rig) place(packed ...string) {
 	r.t.Helper()
 	a := state.Assignment{Slice: "s", Epoch: r.epoch, Generation: r.generation}
 	if object, err := r.store.Get(r.t.Context(), store.AssignKey("s")); err == nil {
@@ -26,15 +26,15 @@ func (r *rig) lodging(guests ...string) {
 		}
 	}
 	a.Guests = nil
-	for _, name := range guests {
+	for _, name := range packed {
 		a.Guests = append(a.Guests, state.Guest{Slice: name, CPU: 1})
 	}
 	a.Guests = append(a.Guests, state.Guest{Slice: "elsewhere", Host: 1}, state.Guest{Slice: "../outside"})
 	r.put(a)
 }
 
-// assignGuest has a guest run a job.
-func (r *rig) assignGuest(name string, generation int64, spec schema.Job) {
+// assignPacked makes a packed task run a job.
+func (r *rig) assignPacked(name string, generation int64, spec schema.Job) {
 	r.t.Helper()
 	a := state.Assignment{Slice: name, Epoch: r.epoch, Generation: generation, Run: &state.Run{
 		Job: spec.Addr, JobID: "id-" + name, Attempt: 1, Spec: spec, NumSlices: 1,
@@ -49,8 +49,8 @@ func (r *rig) assignGuest(name string, generation int64, spec schema.Job) {
 	}
 }
 
-// awaitGuest returns the first report of a guest that satisfies a condition.
-func (r *rig) awaitGuest(name, what string, ok func(state.HostReport) bool) state.HostReport {
+// awaitPacked returns the first report of a packed task that satisfies a condition.
+func (r *rig) awaitPacked(name, what string, ok func(state.HostReport) bool) state.HostReport {
 	r.t.Helper()
 	var h state.HostReport
 	eventually(r.t, name+" "+what, func() bool {
@@ -67,18 +67,18 @@ func (r *rig) awaitGuest(name, what string, ok func(state.HostReport) bool) stat
 	return h
 }
 
-func (r *rig) awaitGuestTask(name string, want schema.TaskState) state.TaskReport {
+func (r *rig) awaitPackedRun(name string, want schema.TaskState) state.TaskReport {
 	r.t.Helper()
-	h := r.awaitGuest(name, "to have a task that is "+string(want), func(h state.HostReport) bool {
+	h := r.awaitPacked(name, "to have a task that is "+string(want), func(h state.HostReport) bool {
 		return h.Task != nil && h.Task.State == want
 	})
 	return *h.Task
 }
 
-// awaitGuests waits until the host says that it serves exactly these.
-func (r *rig) awaitGuests(want ...string) {
+// awaitPackedTasks waits until the host reports that it serves exactly these.
+func (r *rig) awaitPackedTasks(want ...string) {
 	r.t.Helper()
-	r.await(fmt.Sprintf("the guests to be %v", want), func(h state.HostReport) bool { return slices.Equal(h.Guests, want) })
+	r.await(fmt.Sprintf("the packed tasks to be %v", want), func(h state.HostReport) bool { return slices.Equal(h.Guests, want) })
 }
 
 // sleeper notes in the working directory that it starts, and its environment.
@@ -97,24 +97,24 @@ func (r *rig) startsOf(name string) int {
 	return strings.Count(string(data), "\n")
 }
 
-func TestGuestsBesideATask(t *testing.T) {
+func TestPackedTasksBesideATask(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	spec := sleeper("main")
 	gen := r.assign(&spec)
 	first := r.awaitTask(gen, schema.TaskRunning)
 
-	r.lodging("g-0", "g-1")
-	r.awaitGuests("g-0", "g-1")
+	r.place("g-0", "g-1")
+	r.awaitPackedTasks("g-0", "g-1")
 	pids := map[string]int{}
 	ports := map[int]string{first.Ports["http"]: "main"}
 	for _, name := range []string{"g-0", "g-1"} {
-		h := r.awaitGuest(name, "to report", func(h state.HostReport) bool { return h.Address == rigAddress })
+		h := r.awaitPacked(name, "to report", func(h state.HostReport) bool { return h.Address == rigAddress })
 		if h.Slice != name || h.Host != 0 || h.CoordinatorPort == 0 {
 			t.Errorf("report of %s is %+v", name, h)
 		}
-		r.assignGuest(name, 1, sleeper(name))
-		task := r.awaitGuestTask(name, schema.TaskRunning)
+		r.assignPacked(name, 1, sleeper(name))
+		task := r.awaitPackedRun(name, schema.TaskRunning)
 		pids[name] = task.PID
 		if other := ports[task.Ports["http"]]; other != "" {
 			t.Errorf("%s has the port of %s", name, other)
@@ -122,7 +122,7 @@ func TestGuestsBesideATask(t *testing.T) {
 		ports[task.Ports["http"]] = name
 	}
 	if task := r.awaitTask(gen, schema.TaskRunning); task.PID != first.PID {
-		t.Errorf("the host's own task is process %d, and was %d before there were guests", task.PID, first.PID)
+		t.Errorf("the host's own task is process %d, and was %d before there were packed tasks", task.PID, first.PID)
 	}
 	for _, name := range []string{"elsewhere", "../outside"} {
 		if _, err := os.Stat(filepath.Join(r.dir, packedDir, name)); err == nil {
@@ -131,54 +131,54 @@ func TestGuestsBesideATask(t *testing.T) {
 	}
 
 	// One is taken off the list: its task ends, and nothing else.
-	r.lodging("g-1")
-	r.awaitGuests("g-1")
+	r.place("g-1")
+	r.awaitPackedTasks("g-1")
 	r.wantGone(pids["g-0"])
 	if _, err := os.Stat(filepath.Join(r.dir, packedDir, "g-0")); !os.IsNotExist(err) {
-		t.Errorf("the directory of a guest that is gone: %v", err)
+		t.Errorf("the directory of a packed task that is gone: %v", err)
 	}
-	r.awaitGuestTask("g-0", schema.TaskKilled)
+	r.awaitPackedRun("g-0", schema.TaskKilled)
 	if !alive(pids["g-1"]) || !alive(first.PID) {
 		t.Error("another task ended with it")
 	}
 
-	// The host's own task ends, and no guest.
+	// The host's own task ends, and no packed one.
 	r.generation++
 	r.put(state.Assignment{Slice: "s", Epoch: r.epoch, Generation: r.generation, Guests: []state.Guest{{Slice: "g-1", CPU: 1}}})
 	r.awaitTask(gen, schema.TaskKilled)
 	if !alive(pids["g-1"]) {
-		t.Error("a guest's task ended with the host's own")
+		t.Error("a packed task ended with the host's own")
 	}
 	for _, name := range []string{"main", "g-0", "g-1"} {
 		if n := r.startsOf(name); n != 1 {
 			t.Errorf("%s was started %d times", name, n)
 		}
 	}
-	r.lodging()
-	r.awaitGuests()
+	r.place()
+	r.awaitPackedTasks()
 }
 
-func TestGuestsAreAdopted(t *testing.T) {
+func TestPackedTasksAreAdopted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	spec := sleeper("main")
 	gen := r.assign(&spec)
 	pids := map[string]int{"main": r.awaitTask(gen, schema.TaskRunning).PID}
-	r.lodging("g-0", "g-1")
-	r.awaitGuests("g-0", "g-1")
+	r.place("g-0", "g-1")
+	r.awaitPackedTasks("g-0", "g-1")
 	boots := map[string]string{}
 	for _, name := range []string{"g-0", "g-1"} {
-		r.awaitGuest(name, "to report", func(h state.HostReport) bool { return h.Address != "" })
-		r.assignGuest(name, 1, sleeper(name))
-		pids[name] = r.awaitGuestTask(name, schema.TaskRunning).PID
-		boots[name] = r.awaitGuest(name, "to run", func(state.HostReport) bool { return true }).Boot
+		r.awaitPacked(name, "to report", func(h state.HostReport) bool { return h.Address != "" })
+		r.assignPacked(name, 1, sleeper(name))
+		pids[name] = r.awaitPackedRun(name, schema.TaskRunning).PID
+		boots[name] = r.awaitPacked(name, "to run", func(state.HostReport) bool { return true }).Boot
 	}
 	r.killAgent()
-	r.lodging("g-1") // while nobody looks
+	r.place("g-1") // while no agent runs
 	r.startAgent()
-	r.awaitGuests("g-1")
+	r.awaitPackedTasks("g-1")
 	r.wantGone(pids["g-0"])
-	h := r.awaitGuest("g-1", "to be adopted", func(h state.HostReport) bool {
+	h := r.awaitPacked("g-1", "to be adopted", func(h state.HostReport) bool {
 		return h.Boot != boots["g-1"] && h.Task != nil && h.Task.State == schema.TaskRunning
 	})
 	if h.Task.PID != pids["g-1"] || !alive(pids["g-1"]) || !alive(pids["main"]) {
@@ -189,14 +189,14 @@ func TestGuestsAreAdopted(t *testing.T) {
 			t.Errorf("%s was started %d times", name, n)
 		}
 	}
-	r.lodging()
-	r.awaitGuests()
+	r.place()
+	r.awaitPackedTasks()
 	r.wantGone(pids["g-1"])
 	r.assign(nil)
 	r.awaitTask(gen, schema.TaskKilled)
 }
 
-func TestAnAgentEndsItsGuests(t *testing.T) {
+func TestAnAgentEndsItsPackedTasks(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(r *rig){
 		"that is told to": func(r *rig) { r.stopAgent() },
@@ -210,13 +210,13 @@ func TestAnAgentEndsItsGuests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)
-			r.lodging("g-0")
-			r.awaitGuests("g-0")
-			r.assignGuest("g-0", 1, sleeper("g-0"))
-			pid := r.awaitGuestTask("g-0", schema.TaskRunning).PID
+			r.place("g-0")
+			r.awaitPackedTasks("g-0")
+			r.assignPacked("g-0", 1, sleeper("g-0"))
+			pid := r.awaitPackedRun("g-0", schema.TaskRunning).PID
 			end(r)
 			r.wantGone(pid)
-			r.awaitGuestTask("g-0", schema.TaskKilled)
+			r.awaitPackedRun("g-0", schema.TaskKilled)
 			if _, err := os.Stat(filepath.Join(r.dir, "dirty")); !os.IsNotExist(err) {
 				t.Errorf("the host is marked as if something were left: %v", err)
 			}
@@ -224,21 +224,21 @@ func TestAnAgentEndsItsGuests(t *testing.T) {
 	}
 }
 
-func TestGuestsHeedTheHostsNotice(t *testing.T) {
+func TestPackedTasksHeedTheHostsNotice(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.lodging("g-0", "g-1")
-	r.awaitGuests("g-0", "g-1")
-	r.assignGuest("g-0", 1, sleeper("g-0"))
-	r.awaitGuestTask("g-0", schema.TaskRunning)
+	r.place("g-0", "g-1")
+	r.awaitPackedTasks("g-0", "g-1")
+	r.assignPacked("g-0", 1, sleeper("g-0"))
+	r.awaitPackedRun("g-0", schema.TaskRunning)
 	if err := os.WriteFile(filepath.Join(r.dir, hostdir.PreemptedFile), []byte("maintenance\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if task := r.awaitGuestTask("g-0", schema.TaskPreempted); task.Reason != "maintenance" {
+	if task := r.awaitPackedRun("g-0", schema.TaskPreempted); task.Reason != "maintenance" {
 		t.Errorf("ended for %q", task.Reason)
 	}
-	r.assignGuest("g-1", 1, sleeper("g-1"))
-	r.awaitGuestTask("g-1", schema.TaskPreempted)
+	r.assignPacked("g-1", 1, sleeper("g-1"))
+	r.awaitPackedRun("g-1", schema.TaskPreempted)
 	if n := r.startsOf("g-1"); n != 0 {
 		t.Errorf("a task was started on a host with notice")
 	}
