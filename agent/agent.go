@@ -51,7 +51,7 @@ type agent struct {
 	ended    bool         // that one has
 	rejected hostdir.Mark // the assignment that was rejected last
 	lost     bool         // following the state failed and was logged
-	// settling says that the last task was found without its supervisor: nothing is
+	// settling is set while the last task was found without its supervisor: nothing is
 	// reported before its end is known, or it would pass for running once more.
 	settling bool
 }
@@ -243,7 +243,7 @@ func (a *agent) loop(ctx context.Context, in inputs) error {
 			stopped = nil
 			in.assignments = nil
 			if !a.idle() {
-				a.task.Stop(schema.TaskKilled, "the agent was told to end")
+				a.task.Stop(schema.TaskKilled, "the agent was asked to end")
 			}
 		case next := <-in.assignments:
 			if next.MovedTo != "" {

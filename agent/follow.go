@@ -14,7 +14,7 @@ import (
 	"github.com/fray-ml/fray/agent/hostdir"
 )
 
-// follow goes on at another store, or stays and tries again at the next look.
+// follow goes on at another store, or stays and tries again when the assignment is read next.
 func (a *agent) follow(ctx context.Context, location string) {
 	a.flush()
 	err := become(ctx, a.Config, a.lock, location)

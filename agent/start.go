@@ -64,7 +64,7 @@ func (a *agent) start(want *state.Assignment) {
 	t.Start()
 }
 
-// rejection says why a host must not run a task as this peer, and how the task
+// rejection is why a host must not run a task as this peer, and how the task
 // ends by that; "" if it may run.
 func (a *agent) rejection(self state.Peer) (schema.TaskState, string) {
 	switch {

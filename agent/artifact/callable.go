@@ -43,8 +43,8 @@ func callableFile(d *hostdir.Dir, sum string) (string, error) {
 	return filepath.Join(d.File(hostdir.CallablesDir), sum), nil
 }
 
-// fetchCallable fetches a blob into a file, which is there only if it is what
-// its name says. One that arrives damaged is fetched once more.
+// fetchCallable fetches a blob into a file, which is there only if its
+// content has the hash that is its name. One that arrives damaged is fetched once more.
 func fetchCallable(ctx context.Context, from store.Store, sum, file string) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err

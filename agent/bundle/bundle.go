@@ -37,7 +37,7 @@ import (
 // a project that exceeds this lacks a rule to ignore data.
 const MaxSize = 2 << 30
 
-// Manifest says what a bundle is made of.
+// Manifest lists what a bundle is made of.
 type Manifest struct {
 	Sum   string `json:"sha256"` // of the whole, in hex: the bundle's name
 	Parts []Part `json:"parts"`  // in order

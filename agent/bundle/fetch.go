@@ -126,12 +126,12 @@ func (f Fetcher) fetchParts(ctx context.Context, m Manifest, dir string) error {
 				return nil
 			})
 			if err != nil {
-				return // wait says why
+				return // wait returns why
 			}
 		}
 	})
 	err := unpack(content, m.Sum, dir)
-	// If that failed, all parts are needed to say what is wrong, or next time.
+	// If that failed, all parts are needed to find what is wrong, or next time.
 	if failed := fetching.wait(); failed != nil {
 		return failed
 	}
@@ -155,7 +155,7 @@ func (f Fetcher) makesUpAnother(m Manifest) bool {
 	return hex.EncodeToString(got.Sum(nil)) != m.Sum
 }
 
-// unknownSize is that of a part which no index tells.
+// unknownSize is that of a part which no index lists.
 const unknownSize = math.MaxInt64 - 1
 
 var errDamaged = errors.New("it is damaged")

@@ -21,13 +21,13 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// Reveal returns a command's words in clear.
-func Reveal(words []schema.Text, sealer schema.Sealer) ([]string, error) {
-	argv := make([]string, 0, len(words))
-	for i, word := range words {
-		value, err := word.Reveal(sealer)
+// Reveal returns a command's arguments in clear.
+func Reveal(args []schema.Text, sealer schema.Sealer) ([]string, error) {
+	argv := make([]string, 0, len(args))
+	for i, arg := range args {
+		value, err := arg.Reveal(sealer)
 		if err != nil {
-			return nil, fmt.Errorf("word %d of the command: %w", i, err)
+			return nil, fmt.Errorf("argument %d of the command: %w", i, err)
 		}
 		argv = append(argv, value)
 	}
@@ -37,7 +37,7 @@ func Reveal(words []schema.Text, sealer schema.Sealer) ([]string, error) {
 	return argv, nil
 }
 
-// Find returns the file to execute for a command's first word: one with
+// Find returns the file to execute for a command's first argument: one with
 // a slash is looked up from the working directory, any other on the task's PATH.
 func Find(name, dir, path string) (string, error) {
 	if strings.Contains(name, "/") {

@@ -16,8 +16,8 @@ import (
 	"github.com/fray-ml/fray/agent/process"
 )
 
-// labelHost marks the containers of one host, by its directory; labelTask says
-// of which start of which task they are, for people.
+// labelHost marks the containers of one host, by its directory; labelTask is
+// which start of which task they are, for people.
 const (
 	labelHost = "fray-host"
 	labelTask = "fray-task"
@@ -98,9 +98,9 @@ func Running(ctx context.Context, c hostdir.Container) bool {
 	return err == nil && json.Unmarshal([]byte(output), &state) == nil && state.Running
 }
 
-// ExecArgs is a command line that runs words in a container by the runtime's
+// ExecArgs is a command line that runs a command in a container by the runtime's
 // client. The nonce marks its processes there, which outlive their client.
-func ExecArgs(c hostdir.Container, words []string, nonce string, tty bool, term string) []string {
+func ExecArgs(c hostdir.Container, command []string, nonce string, tty bool, term string) []string {
 	argv := []string{c.Runtime, "exec", "--interactive", "--env", process.NonceEnv + "=" + nonce}
 	if tty {
 		argv = append(argv, "--tty")
@@ -108,5 +108,5 @@ func ExecArgs(c hostdir.Container, words []string, nonce string, tty bool, term 
 			argv = append(argv, "--env", "TERM="+term)
 		}
 	}
-	return slices.Concat(argv, []string{c.Name}, words)
+	return slices.Concat(argv, []string{c.Name}, command)
 }

@@ -110,7 +110,7 @@ func addFray(env map[string]string, s Setting) {
 	}
 }
 
-// addCluster says where the cluster API is and what to show to it, and where
+// addCluster adds where the cluster API is and what to show to it, and where
 // the task itself is.
 func addCluster(env map[string]string, s Setting) {
 	if s.Cluster != "" {

@@ -43,7 +43,7 @@ type Spec struct {
 	Nonce     string // in the environment of all its processes
 	TTY       bool
 	Size      *clusterapi.WindowSize // of its terminal
-	// Inside says that the command is the client of a container's runtime,
+	// Inside is set where the command is the client of a container's runtime,
 	// which passes no signals on.
 	Inside bool
 }

@@ -26,7 +26,7 @@ type Target struct {
 	Ports     map[string]int // numbers of the task's ports
 	Declared  []schema.Port
 	// Command makes the command of a check that runs one, in the task's environment.
-	Command func(ctx context.Context, words []string) (*exec.Cmd, error)
+	Command func(ctx context.Context, argv []string) (*exec.Cmd, error)
 }
 
 // Check returns what one health check does. An error that is not about the
@@ -121,7 +121,7 @@ func probeHTTP(ctx context.Context, address, path string) error {
 	return nil
 }
 
-// cause is the part of a network error that people look for.
+// cause is the part of a network error that helps people.
 func cause(err error) error {
 	var errno syscall.Errno
 	switch {

@@ -28,7 +28,7 @@ import (
 	"github.com/fray-ml/fray/state/store"
 )
 
-// Config says what is served and where.
+// Config is what is served and where.
 type Config struct {
 	Store   store.Store
 	Address string // of the host
@@ -268,7 +268,7 @@ func (h *Service) tokens() (*token.Verifier, error) {
 	}
 	stack := h.stack.Load()
 	if stack == nil {
-		return nil, errors.New("this host has read no assignment yet, and cannot tell who calls; try again")
+		return nil, errors.New("this host has read no assignment yet, and cannot authenticate callers; try again")
 	}
 	var err error
 	h.verifier, err = token.NewVerifier(*stack, h.keys)

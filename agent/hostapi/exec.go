@@ -28,7 +28,7 @@ func (h *Service) Exec(stream execution.Stream) error {
 	}
 	start := first.GetStart()
 	if start == nil || len(start.GetCommand()) == 0 || start.GetCommand()[0] == "" {
-		return status.Error(codes.InvalidArgument, "the first message must have start.command: the words of a command")
+		return status.Error(codes.InvalidArgument, "the first message must have start.command: a command and its arguments")
 	}
 	select {
 	case h.execs <- struct{}{}:

@@ -27,7 +27,7 @@ func (l *Live) Set(slice string, t *task.Task) {
 	l.tasks[slice] = t
 }
 
-// find returns a task of a job by the job's id and its index; an error says
+// find returns a task of a job by the job's id and its index; an error lists
 // what there is instead.
 func (l *Live) find(job string, index int) (*task.Task, error) {
 	l.mu.Lock()

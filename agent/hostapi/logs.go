@@ -38,7 +38,7 @@ func (h *Service) openLog(ctx context.Context, r *clusterapi.LogsRequest) (*os.F
 		return in.JobID == r.GetJobId() && in.Attempt == int(r.GetAttempt()) && in.Task == int(r.GetTask())
 	})
 	if err != nil {
-		return nil, nil, status.Errorf(codes.Unavailable, "look for the task: %v", err)
+		return nil, nil, status.Errorf(codes.Unavailable, "find the task: %v", err)
 	}
 	over := make(chan struct{})
 	close(over)

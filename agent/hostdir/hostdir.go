@@ -69,7 +69,7 @@ func Find(path string) (*Dir, error) {
 }
 
 // Gone reports whether the directory was removed or another put in its place.
-// An error other than absence says nothing.
+// Nothing follows from an error other than absence.
 func (d *Dir) Gone() bool {
 	info, err := os.Stat(d.Path)
 	if err != nil {
@@ -149,7 +149,7 @@ type Intent struct {
 	Container *Container `json:"container,omitempty"`
 }
 
-// ProcessRecord is the shim's word that the command runs.
+// ProcessRecord is written by the shim once the command runs.
 type ProcessRecord struct {
 	Shim      int       `json:"shim"` // pid and session of the shim
 	PID       int       `json:"pid"`  // of the command; its process group too
@@ -169,14 +169,14 @@ func (r *ProcessRecord) Traces(nonce string) process.Traces {
 	return process.Traces{Session: r.Shim, Group: r.PID, Nonce: nonce}
 }
 
-// StopRecord says why the agent ended a task, before it does.
+// StopRecord is why the agent ends a task, written before it does.
 type StopRecord struct {
 	State  schema.TaskState `json:"state"`
 	Reason string           `json:"reason"`
 	At     time.Time        `json:"at"`
 }
 
-// ExitRecord says how a task's command ended. It is written as soon as that is
+// ExitRecord is how a task's command ended. It is written as soon as that is
 // known, and once more when nothing of the task is left.
 type ExitRecord struct {
 	StartedAt time.Time `json:"started_at,omitzero"`
@@ -187,7 +187,7 @@ type ExitRecord struct {
 	// did not start, or it was lost with its shim.
 	State  schema.TaskState `json:"state,omitempty"`
 	Reason string           `json:"reason,omitempty"`
-	// Swept says that nothing of the task is left.
+	// Swept is set once nothing of the task is left.
 	Swept bool `json:"swept,omitempty"`
 }
 
@@ -208,7 +208,7 @@ type BuildRecord struct {
 	Nonce string `json:"nonce"`
 }
 
-// MarkDirty says, for the host's provider, that there may be processes which
+// MarkDirty notes, for the host's provider, that there may be processes which
 // only an agent can find. An agent that has ended everything takes it back.
 func (d *Dir) MarkDirty() error {
 	f, err := os.OpenFile(d.File(dirtyFile), os.O_CREATE|os.O_WRONLY, 0o600)

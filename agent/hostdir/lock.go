@@ -13,7 +13,7 @@ import (
 	"github.com/fray-ml/fray/filelock"
 )
 
-// Holder is what a lock file says about the process that holds it. It is true
+// Holder is what a lock file records of the process that holds it. It is true
 // only while the lock is held: who takes the lock empties the file first.
 type Holder struct {
 	PID int `json:"pid"`
@@ -21,9 +21,9 @@ type Holder struct {
 	Grace float64 `json:"grace,omitempty"`
 	// Ports are those that the holder's task was given.
 	Ports []int `json:"ports,omitempty"`
-	// End says that the holder is an agent which only ends what is left.
+	// End is set where the holder is an agent which only ends what is left.
 	End bool `json:"end,omitempty"`
-	// Dir is the host's directory that the holder serves, as it was told. After a
+	// Dir is the host's directory that the holder was started for. After a
 	// move the holder lives on for a moment, and serves a directory that is gone.
 	Dir string `json:"dir,omitempty"`
 }
@@ -32,7 +32,7 @@ type Holder struct {
 // is held without a gap from before the fork until the child is gone.
 const LockFD = 3
 
-// LockFDEnv tells an agent the number of the descriptor that holds its lock
+// LockFDEnv is the number of the descriptor that holds its lock
 // already, taken by its parent or by itself before an exec.
 const LockFDEnv = "FRAY_AGENT_LOCK_FD"
 

@@ -10,7 +10,7 @@ type State struct {
 	state AgentState
 }
 
-// OpenState reads the memory; an error says that it was lost and begins anew.
+// OpenState reads the memory; an error means that it was lost and begins anew.
 func OpenState(dir *Dir) (*State, error) {
 	state, err := dir.loadState()
 	return &State{dir: dir, state: state}, err
@@ -23,7 +23,7 @@ func (f *State) Get() AgentState {
 	return f.state
 }
 
-// Change applies edit in any case; an error says that it will not survive the agent.
+// Change applies edit in any case; an error means that it will not survive the agent.
 func (f *State) Change(edit func(*AgentState)) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -32,7 +32,7 @@ func (f *State) Change(edit func(*AgentState)) error {
 }
 
 // TakeSeqs reserves the next n report numbers and returns the last of them, in
-// any case; an error says that a later agent may use them again.
+// any case; an error means that a later agent may use them again.
 func (f *State) TakeSeqs(n uint64) (uint64, error) {
 	var end uint64
 	err := f.Change(func(s *AgentState) {

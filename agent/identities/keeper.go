@@ -19,8 +19,8 @@ import (
 	"github.com/fray-ml/fray/state/store"
 )
 
-// leastIdentityPace is the least time between two looks at which authorities there
-// are; a store that takes few writes is looked at as often as it takes one.
+// leastIdentityPace is the least time between two reads of the authorities; a store
+// that takes few writes is read as often as it takes one.
 const leastIdentityPace = 250 * time.Millisecond
 
 // Keeper keeps the files by which the tasks of this machine know the members of
@@ -28,7 +28,7 @@ const leastIdentityPace = 250 * time.Millisecond
 type Keeper struct {
 	store store.Store
 	log   *slog.Logger
-	ctx   context.Context // of the looks
+	ctx   context.Context // of the reads
 	end   context.CancelFunc
 	done  sync.WaitGroup
 
@@ -48,7 +48,7 @@ func New(s store.Store, log *slog.Logger) *Keeper {
 	return i
 }
 
-// Stop ends the looks; files stay as they are.
+// Stop ends the reads; files stay as they are.
 func (i *Keeper) Stop() {
 	i.end()
 	i.done.Wait()
@@ -61,7 +61,7 @@ func (i *Keeper) Keep(ctx context.Context, path string, f *Own) error {
 	known := slices.ContainsFunc(i.trusted, func(a keys.Authority) bool { return identity.IssuedBy(f.Certificate, a.Certificate) })
 	i.mu.Unlock()
 	if !known { // it was published before the assignment was
-		if err := i.look(ctx); err != nil {
+		if err := i.refresh(ctx); err != nil {
 			return err
 		}
 	}
@@ -92,7 +92,7 @@ func (i *Keeper) Drop(path string) {
 	delete(i.files, path)
 }
 
-// run looks while there are files to keep.
+// run refreshes while there are files to keep.
 func (i *Keeper) run() {
 	failed := false
 	for sleep.For(i.ctx, max(leastIdentityPace, i.store.WriteInterval())) {
@@ -103,7 +103,7 @@ func (i *Keeper) run() {
 		if over {
 			return
 		}
-		err := i.look(i.ctx)
+		err := i.refresh(i.ctx)
 		if err != nil && !failed && i.ctx.Err() == nil {
 			i.log.Warn("the authorities of actors are not known anew", "error", err)
 		}
@@ -111,8 +111,8 @@ func (i *Keeper) run() {
 	}
 }
 
-// look takes in which authorities there are.
-func (i *Keeper) look(ctx context.Context) error {
+// refresh reads which authorities there are.
+func (i *Keeper) refresh(ctx context.Context) error {
 	trusted, generation, err := keys.ReadAuthorities(ctx, i.store)
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ const (
 )
 
 // Shipper copies a task's output file into the store. All its memory is the
-// store's: chunks tell by their sizes how far it came.
+// store's: the sizes of the chunks show how far it came.
 type Shipper struct {
 	Store   store.Store
 	Job     string // its id

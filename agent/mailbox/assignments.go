@@ -26,7 +26,7 @@ type Poller struct {
 	Log   *slog.Logger
 
 	known  store.Generation // of the object as last read
-	failed bool             // the last look went wrong and was logged
+	failed bool             // the last read went wrong and was logged
 }
 
 // Run sends every assignment it comes across until ctx ends, older ones too:
@@ -57,7 +57,7 @@ func (p *Poller) Run(ctx context.Context, out chan<- state.Assignment) {
 	}
 }
 
-// poll returns the assignment if it changed since the last look. One that is
+// poll returns the assignment if it changed since the last read. One that is
 // not there is no change: absence never ends a task.
 func (p *Poller) poll(ctx context.Context) (*state.Assignment, error) {
 	object, err := p.Store.Get(ctx, store.AssignKey(p.Slice))

@@ -15,7 +15,7 @@ import (
 const exitNotConstructed = 77
 
 // announces reports whether a line is the one with which the Python host of an
-// actor says where it serves (fray._host_serve): it explains no end.
+// actor writes where it serves (fray._host_serve): it explains no end.
 func announces(line string) bool {
 	names, address, ok := strings.Cut(line, " at ")
 	_, _, err := net.SplitHostPort(address)
@@ -25,18 +25,18 @@ func announces(line string) bool {
 // unmade is how a reason begins of an actor that could not be constructed.
 const unmade = "the actor could not be constructed"
 
-// terminated says why a program of fray's own failed, as it recorded it.
+// terminated is why a program of fray's own failed, as it recorded it.
 func terminated(end *schema.Termination, exit hostdir.ExitRecord) string {
 	switch end.Cause {
 	case schema.TerminationActorUnmade:
 		return unmade + ": " + end.String()
 	case schema.TerminationCallableRefused:
-		return fmt.Sprintf("%s: the callable cannot be run: %s", inWords(&exit), end)
+		return fmt.Sprintf("%s: the callable cannot be run: %s", exitText(&exit), end)
 	}
-	return inWords(&exit)
+	return exitText(&exit)
 }
 
-// actorEnded says why an actor is not there, of a program that recorded nothing: how
+// actorEnded is why an actor is not there, of a program that recorded nothing: how
 // it ended, and beside that the last line that it wrote, since clients that wait for
 // the actor see no log.
 func actorEnded(exit hostdir.ExitRecord, output string) string {
@@ -44,7 +44,7 @@ func actorEnded(exit hostdir.ExitRecord, output string) string {
 	if announces(last) {
 		last = ""
 	}
-	how := inWords(&exit)
+	how := exitText(&exit)
 	unconstructed := *exit.ExitCode == exitNotConstructed
 	switch {
 	case unconstructed && last == "":

@@ -16,7 +16,7 @@ import (
 type Verdict struct {
 	State   schema.TaskState
 	Reason  string
-	BadHost bool // the host looks broken
+	BadHost bool // the host is probably broken
 	// termination is what the task recorded about a failure of its own, nil if nothing.
 	Termination *schema.Termination
 }
@@ -28,7 +28,7 @@ type Ending struct {
 }
 
 // Of is what became of a task: how its command ended, unless the agent
-// had ended it before. In says what kind of task it was.
+// had ended it before. In is what kind of task it was.
 func Of(exit hostdir.ExitRecord, stop *hostdir.StopRecord, in hostdir.Intent, left Ending) Verdict {
 	if stop != nil && !exit.EndedAt.Before(stop.At) {
 		return Verdict{State: stop.State, Reason: stop.Reason}
@@ -39,7 +39,7 @@ func Of(exit hostdir.ExitRecord, stop *hostdir.StopRecord, in hostdir.Intent, le
 	case exit.ExitCode != nil && *exit.ExitCode == 0:
 		return Verdict{State: schema.TaskSucceeded}
 	}
-	reason := inWords(&exit)
+	reason := exitText(&exit)
 	if line := badHostLine(left.Output); in.TPU && line != "" {
 		reason = fmt.Sprintf("%s, and the host looks broken: %s", reason, line)
 		return Verdict{State: schema.TaskWorkerFailed, Reason: reason, BadHost: true}
@@ -53,8 +53,8 @@ func Of(exit hostdir.ExitRecord, stop *hostdir.StopRecord, in hostdir.Intent, le
 	return Verdict{State: schema.TaskFailed, Reason: reason, Termination: left.Termination}
 }
 
-// inWords is how a command ended, with what a kill from outside most likely means.
-func inWords(r *hostdir.ExitRecord) string {
+// exitText is how a command ended, with what a kill from outside most likely means.
+func exitText(r *hostdir.ExitRecord) string {
 	const kill = "killed by SIGKILL, as when memory runs out"
 	switch {
 	case r.ExitCode != nil && *r.ExitCode == ExitOfSIGKILL:
@@ -93,7 +93,7 @@ type Unseen struct {
 	Boot string // the machine's boot now; "": not known
 }
 
-// Unknown is the end of a task without an exit record: nothing says how its
+// Unknown is the end of a task without an exit record: nothing records how its
 // command ended, and it is not guessed. Missing is why there is no record. After
 // a restart of the machine that is the reason.
 func Unknown(missing error, proc hostdir.ProcessRecord, seen Unseen) hostdir.ExitRecord {

@@ -96,7 +96,7 @@ func (g *Gang) Release() {
 	}
 }
 
-// InUseError says that a task's fixed port is taken.
+// InUseError means that a task's fixed port is taken.
 type InUseError struct {
 	port    schema.Port
 	address string

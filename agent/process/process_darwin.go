@@ -41,7 +41,7 @@ func HasEnv(pid int, entry string) bool {
 	return bytes.Contains(args, append(append([]byte{0}, entry...), 0))
 }
 
-// InheritsOrphans says that a shim may have descendants that are not its children's.
+// InheritsOrphans is false: a shim may have descendants that are not its children's.
 const InheritsOrphans = false
 
 // BecomeReaper does nothing: there are no subreapers here, so that a process

@@ -72,7 +72,7 @@ func HasEnv(pid int, entry string) bool {
 	return bytes.Contains(append([]byte{0}, env...), append(append([]byte{0}, entry...), 0))
 }
 
-// InheritsOrphans says that becomeReaper works: a shim without children has no
+// InheritsOrphans is true where BecomeReaper works: a shim without children has no
 // descendants either.
 const InheritsOrphans = true
 

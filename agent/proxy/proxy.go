@@ -149,7 +149,7 @@ func hasToken(given metadata.MD) bool {
 	})
 }
 
-// passedOn is what a caller says beside its message, without what belongs to
+// passedOn is what a caller sends beside its message, without what belongs to
 // its connection.
 func passedOn(given metadata.MD) metadata.MD {
 	passed := metadata.MD{}
@@ -207,7 +207,7 @@ func (p *proxy) once(ctx context.Context, in grpc.ServerStream, name string, req
 func callOptions() []grpc.CallOption { return []grpc.CallOption{grpc.ForceCodecV2(frameCodec{})} }
 
 // stream passes messages on both ways, one at a time, until the controller ends
-// the call. It is never begun anew: what was said before is not known here.
+// the call. It is never begun anew: the messages before are not known here.
 func (p *proxy) stream(ctx context.Context, in grpc.ServerStream, name string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -225,7 +225,7 @@ func (p *proxy) stream(ctx context.Context, in grpc.ServerStream, name string) e
 	return err
 }
 
-// passUp passes on what the caller says.
+// passUp passes on the messages of the caller.
 func passUp(in grpc.ServerStream, out grpc.ClientStream) error {
 	for {
 		var f frame
@@ -247,7 +247,7 @@ func passUp(in grpc.ServerStream, out grpc.ClientStream) error {
 	}
 }
 
-// passDown passes on what the controller says, and returns how it ended.
+// passDown passes on the messages of the controller, and returns how it ended.
 func passDown(out grpc.ClientStream, in grpc.ServerStream) error {
 	header, err := out.Header()
 	if err != nil {

@@ -33,12 +33,12 @@ type recordVersion struct {
 }
 
 var (
-	// errUnwritten says that a record was reserved and never written. It is an
+	// errUnwritten means that a record was reserved and never written. It is an
 	// os.ErrNotExist to callers.
 	errUnwritten = fmt.Errorf("reserved and not written: %w", os.ErrNotExist)
-	// errDamaged says that a record's content is not what was written.
+	// errDamaged means that a record's content is not what was written.
 	errDamaged = errors.New("the file is damaged")
-	// errTooLarge says that a value does not fit into a slot.
+	// errTooLarge means that a value does not fit into a slot.
 	errTooLarge = fmt.Errorf("a record has %d bytes at most", slotSize)
 )
 

@@ -84,18 +84,18 @@ func (m *maskedOutput) finish() error {
 }
 
 // lossyLog is a log that takes everything: what a full disk has no space for is
-// lost, and the log tells that as soon as there is space. A command does not
+// lost, and the log states that as soon as there is space. A command does not
 // stand still because of its log.
 type lossyLog struct {
 	file *os.File
-	lost int // bytes, that are not told yet
+	lost int // bytes, that the log does not state yet
 	why  error
 }
 
 var _ io.Writer = (*lossyLog)(nil)
 
 func (l *lossyLog) Write(p []byte) (int, error) {
-	l.tell()
+	l.note()
 	if l.lost > 0 {
 		l.lost += len(p)
 		return len(p), nil
@@ -106,8 +106,8 @@ func (l *lossyLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// tell writes how much is lost.
-func (l *lossyLog) tell() {
+// note writes how much is lost.
+func (l *lossyLog) note() {
 	if l.lost == 0 {
 		return
 	}
@@ -117,8 +117,8 @@ func (l *lossyLog) tell() {
 	}
 }
 
-// close ends the log. What could not be written by now cannot be told either.
+// close ends the log. What could not be written by now cannot be stated either.
 func (l *lossyLog) close() {
-	l.tell()
+	l.note()
 	_ = l.file.Close()
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// Spec is what an agent tells a shim, through a pipe: it may hold secrets.
+// Spec is what an agent sends a shim, through a pipe: it may hold secrets.
 type Spec struct {
 	HostDir string          `json:"host_dir"`
 	TaskDir hostdir.TaskDir `json:"task_dir"`
@@ -149,7 +149,7 @@ func (s *shim) start() error {
 	return closeErr
 }
 
-// guardInterval is how often a shim looks whether its host's directory is there.
+// guardInterval is the time between two checks that the host's directory is there.
 const guardInterval = 500 * time.Millisecond
 
 // guard ends the command when a signal asks for it or the host's directory is gone.

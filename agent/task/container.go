@@ -54,12 +54,12 @@ func (t preparation) containerTask() (container.Task, error) {
 	if err != nil {
 		return container.Task{}, err
 	}
-	words, err := command.Reveal(t.run.Spec.Command, t.host.Sealer)
+	argv, err := command.Reveal(t.run.Spec.Command, t.host.Sealer)
 	if err != nil {
 		return container.Task{}, &outcome.Early{State: schema.TaskFailed, Reason: err.Error()}
 	}
 	c := container.Task{
-		Container: *t.in.Container, Image: t.run.Spec.Environment.Image, Command: words, Env: env,
+		Container: *t.in.Container, Image: t.run.Spec.Environment.Image, Command: argv, Env: env,
 		Key: t.in.Key, Nonce: t.in.Nonce, HostMark: t.host.Dir.HostMark(), Dir: t.dir, CacheDir: t.host.CacheDir, TPU: t.in.TPU,
 	}
 	if t.run.Spec.Environment.Bundle != "" {

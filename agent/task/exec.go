@@ -56,13 +56,13 @@ func (t *Task) Exec(ctx context.Context, start *clusterapi.ExecStart) (execution
 	return spec, nil, nil
 }
 
-// RunsNow says why nothing can be run beside the task, or nil.
+// RunsNow returns why nothing can be run beside the task, or nil.
 func (t *Task) RunsNow() error {
 	switch {
 	case t.over():
 		return status.Errorf(codes.FailedPrecondition, "task %d of %s has ended; fray logs shows what it wrote", t.in.Task, t.in.Job)
 	case !t.Started():
-		return status.Errorf(codes.FailedPrecondition, "task %d of %s has not started yet; fray status says what it waits for", t.in.Task, t.in.Job)
+		return status.Errorf(codes.FailedPrecondition, "task %d of %s has not started yet; fray status shows what it waits for", t.in.Task, t.in.Job)
 	}
 	return nil
 }

@@ -23,19 +23,19 @@ func (t *Task) lastHealth() state.HealthState {
 }
 
 // command is a command as the task would run it: its environment, its directory.
-func (t *Task) command(ctx context.Context, words []string) (*exec.Cmd, error) {
+func (t *Task) command(ctx context.Context, argv []string) (*exec.Cmd, error) {
 	if c := t.in.Container; c != nil {
-		return exec.CommandContext(ctx, c.Runtime, append([]string{"exec", c.Name}, words...)...), nil
+		return exec.CommandContext(ctx, c.Runtime, append([]string{"exec", c.Name}, argv...)...), nil
 	}
 	env, err := t.environment()
 	if err != nil {
 		return nil, err
 	}
-	program, err := command.Find(words[0], t.in.WorkDir, command.Lookup(env, "PATH"))
+	program, err := command.Find(argv[0], t.in.WorkDir, command.Lookup(env, "PATH"))
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, program, words[1:]...)
+	cmd := exec.CommandContext(ctx, program, argv[1:]...)
 	cmd.Dir, cmd.Env = t.in.WorkDir, env
 	return cmd, nil
 }

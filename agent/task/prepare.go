@@ -25,7 +25,7 @@ import (
 type preparation struct{ *Task }
 
 // prepare makes everything ready that the command needs and returns what the
-// shim must run. Errors that say what becomes of the task are of type outcome.Early.
+// shim must run. Errors that determine what becomes of the task are of type outcome.Early.
 func (t preparation) prepare(ctx context.Context) (*shim.Spec, error) {
 	h, run := t.host, t.run
 	if err := t.shipper().Clear(ctx); err != nil {

@@ -48,7 +48,7 @@ func (r *remains) settle() bool {
 	if !r.shipped {
 		return false
 	}
-	// The store has the output, and the report all that the records say.
+	// The store has the output, and the report all that is in the records.
 	for _, name := range []string{hostdir.OutputFile, hostdir.ExitFile, hostdir.StopFile, hostdir.HealthFile} {
 		err = errors.Join(err, os.RemoveAll(dir.File(name)))
 	}

@@ -78,8 +78,8 @@ type Task struct {
 	run     *state.Run
 	runSeen chan struct{}
 	done    chan struct{} // closed when nothing of it is left
-	// identityGone says that the task's identity was removed: who writes it
-	// meanwhile removes it again.
+	// identityGone is set once the task's identity was removed: a write that is
+	// under way then removes it again.
 	identityGone atomic.Bool
 
 	hide   *mask.Set // see hidden
@@ -247,7 +247,7 @@ func causeOf(ctx context.Context) *outcome.Early {
 }
 
 // endedEarly is the record of a task whose command did not run. Its cause goes
-// to the task's log as well: that is where people look first.
+// to the task's log as well: people read that first.
 func (t *Task) endedEarly(e *outcome.Early) hostdir.ExitRecord {
 	hide := t.hidden()
 	end := hostdir.ExitRecord{EndedAt: time.Now(), State: e.State, Reason: hide.String(e.Reason)}

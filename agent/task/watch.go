@@ -41,7 +41,7 @@ func (s *supervision) takeOver(ctx context.Context) hostdir.ExitRecord {
 		s.stopping = &stop
 		s.task.Stop(stop.State, stop.Reason) // the earlier agent died in the middle of it
 	}
-	if !shimAlive(s.task.host) { // it is over: that it runs is not said again
+	if !shimAlive(s.task.host) { // it is over: that it runs is not reported again
 		_ = record.Read(s.task.dir.File(hostdir.ProcessFile), &s.proc) // without one it never ran
 		return s.ending()
 	}
@@ -99,9 +99,9 @@ func (s *supervision) watch(ctx context.Context, gone <-chan struct{}) hostdir.E
 	return s.ending()
 }
 
-// awaitProcess waits for the shim's word that the command runs; false when it never will.
+// awaitProcess waits until the shim reports that the command runs; false when it never will.
 func (s *supervision) awaitProcess(gone <-chan struct{}) (hostdir.ProcessRecord, bool) {
-	if s.running != nil { // the shim told it
+	if s.running != nil { // the shim reported it
 		return *s.running, true
 	}
 	for {
@@ -168,7 +168,7 @@ func (s *supervision) sweep() {
 	}
 }
 
-// signalShim signals the shim, if it lives: only then is its lock's word true.
+// signalShim signals the shim, if it lives: only then is the record in its lock true.
 func (s *supervision) signalShim(sig unix.Signal) {
 	path := s.task.host.Dir.File(hostdir.TaskLockFile)
 	held, err := filelock.IsHeld(path)

@@ -20,7 +20,7 @@ import (
 // A tree is a directory that is made once and trusted later by its name: a bundle's
 // files, a Python environment, a program. After a power cut a name may stand for
 // files that are empty or zeros. So a tree is synced before it gets its name, and a
-// record beside it says what is in it, by which it is checked when it is found.
+// record beside it lists what is in it, by which it is checked when it is found.
 
 // file is a file of a tree as it was made.
 type file struct {
@@ -222,7 +222,7 @@ func (o ops) repair(fresh, dir string) error {
 		return err
 	}
 	were, err := readContents(dir)
-	if err != nil { // of an older agent: nothing says what a program has changed
+	if err != nil { // of an older agent: nothing shows what a program has changed
 		were = &contents{Made: time.Now(), Files: files}
 	}
 	for _, name := range were.damaged(dir) {

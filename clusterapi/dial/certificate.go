@@ -83,7 +83,7 @@ func verify(c tls.ConnectionState, want string) error {
 	}
 	got := fingerprintOf(c.PeerCertificates[0].Raw)
 	if subtle.ConstantTimeCompare([]byte(got), []byte(want)) != 1 {
-		return fmt.Errorf("the server's certificate is %.16s…, and the store says %.16s…: it is another process", got, want)
+		return fmt.Errorf("the server's certificate is %.16s…, and the store has %.16s…: it is another process", got, want)
 	}
 	return nil
 }

@@ -370,7 +370,7 @@ func Recertify(ctx context.Context, s store.Store, epoch uint64, valid func() er
 	})
 }
 
-// errAssignment says that an assignment cannot be read.
+// errAssignment means that an assignment cannot be read.
 var errAssignment = errors.New("the assignment cannot be read")
 
 // recertify writes one assignment with new certificates and nothing else changed. One

@@ -32,7 +32,7 @@ type published struct {
 	Expires time.Time `json:"expires"`
 }
 
-// ErrMayNotWrite says that a command could not publish its key, which is how it
+// ErrMayNotWrite means that a command could not publish its key, which is how it
 // proves that its user may act on the stack.
 var ErrMayNotWrite = errors.New("this user may not write to the stack's store")
 
@@ -144,6 +144,6 @@ func Prune(ctx context.Context, s store.Store, now time.Time, all bool) (removed
 	return removed, nil
 }
 
-// pruneGrace is how long an expired key stays: its command may be told that it has
+// pruneGrace is how long an expired key stays: its command may learn that it has
 // expired, rather than that it is not known.
 const pruneGrace = 10 * time.Minute
