@@ -89,6 +89,9 @@ func TestOtherHealthChecks(t *testing.T) {
 				test.health.Timeout = schema.Duration(time.Minute)
 			}
 			test.health.Threshold = 1
+			if test.reason == "" { // the script may take a moment to come to what is checked
+				test.health.StartPeriod = schema.Duration(time.Minute)
+			}
 			spec.HealthCheck = &test.health
 			gen := r.assign(&spec)
 			if test.reason == "" {
