@@ -64,6 +64,7 @@ func Find(name, dir, path string) (string, error) {
 	return "", fmt.Errorf("command %q not found on PATH (%s)", name, path)
 }
 
+// Executable returns why a file cannot be executed, nil if it can.
 func Executable(file string) error {
 	info, err := os.Stat(file)
 	switch {

@@ -52,6 +52,7 @@ type Dir struct {
 	info os.FileInfo
 }
 
+// Open opens the directory of a host, which it makes if it is not there.
 func Open(path string) (*Dir, error) {
 	if err := os.MkdirAll(filepath.Join(path, TasksDir), 0o700); err != nil {
 		return nil, fmt.Errorf("open host directory: %w", err)
@@ -78,6 +79,7 @@ func (d *Dir) Gone() bool {
 	return !os.SameFile(info, d.info)
 }
 
+// File is the path of a file of the directory.
 func (d *Dir) File(name string) string { return filepath.Join(d.Path, name) }
 
 // AgentState is what an agent remembers across its own restarts.
@@ -164,7 +166,7 @@ func (r *ProcessRecord) Rebooted(boot string) bool {
 	return r.Boot != "" && boot != "" && r.Boot != boot
 }
 
-// traces are what processes of that start are found by.
+// Traces are what processes of that start are found by.
 func (r *ProcessRecord) Traces(nonce string) process.Traces {
 	return process.Traces{Session: r.Shim, Group: r.PID, Nonce: nonce}
 }
@@ -218,6 +220,7 @@ func (d *Dir) MarkDirty() error {
 	return f.Close()
 }
 
+// MarkClean takes back what MarkDirty notes.
 func (d *Dir) MarkClean() error {
 	if err := os.Remove(d.File(dirtyFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("mark host: %w", err)
@@ -228,8 +231,10 @@ func (d *Dir) MarkClean() error {
 // TaskDir is the directory of one start of one task.
 type TaskDir string
 
+// File is the path of a file of the directory.
 func (d TaskDir) File(name string) string { return filepath.Join(string(d), name) }
 
+// Task is the directory of one start of a task, by its key.
 func (d *Dir) Task(key string) TaskDir {
 	return TaskDir(filepath.Join(d.Path, TasksDir, key))
 }

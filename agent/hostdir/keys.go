@@ -50,6 +50,7 @@ func (d *Dir) Keys() (*Keys, error) {
 	return k, nil
 }
 
+// Private is the key with which the host signs.
 func (k *Keys) Private() ed25519.PrivateKey { return ed25519.NewKeyFromSeed(k.Signing) }
 
 // Public is what verifies what the host signs.

@@ -78,6 +78,7 @@ func (h Holder) ServesElsewhere(dir *Dir) bool {
 	return !os.SameFile(there.info, dir.info)
 }
 
+// WriteHolder records who holds a lock, in its file.
 func WriteHolder(f *os.File, h Holder) error {
 	data, err := json.Marshal(h)
 	if err != nil {

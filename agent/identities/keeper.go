@@ -42,6 +42,7 @@ type Keeper struct {
 // Own are the parts of a task's file that are its host's own.
 type Own struct{ Key, Certificate []byte }
 
+// New returns a keeper that keeps no file yet.
 func New(s store.Store, log *slog.Logger) *Keeper {
 	i := &Keeper{store: s, log: log, files: map[string]*Own{}}
 	i.ctx, i.end = context.WithCancel(context.Background())

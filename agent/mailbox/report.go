@@ -41,6 +41,7 @@ type Reporter struct {
 	seq, seqEnd uint64
 }
 
+// NewReporter completes a reporter, which has the fields that are exported.
 func NewReporter(r *Reporter) *Reporter {
 	r.progress = make(chan struct{})
 	r.wake = make(chan struct{}, 1)
