@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,6 +19,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/fray-ml/fray/agent/hostdir"
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/clusterapi/identity"
 	"github.com/fray-ml/fray/clusterapi/keys"
@@ -64,7 +64,7 @@ func (r *rig) identityError(text, namespace string) error {
 
 func (r *rig) wantNoIdentity() {
 	r.t.Helper()
-	if left, err := filepath.Glob(filepath.Join(r.dir, tasksDir, "*", identityFile)); err != nil || left != nil {
+	if left, err := filepath.Glob(filepath.Join(r.dir, hostdir.TasksDir, "*", hostdir.IdentityFile)); err != nil || left != nil {
 		r.t.Errorf("identities are left in %v, %v", left, err)
 	}
 }
@@ -84,18 +84,18 @@ func TestTaskHasTheIdentityOfItsNamespace(t *testing.T) {
 	r.wantNoIdentity()
 
 	// What an agent left that died in between goes when the next task starts.
-	abandoned := filepath.Join(r.dir, tasksDir, "abandoned")
-	if err := os.MkdirAll(filepath.Join(abandoned, identityDir), 0o700); err != nil {
+	abandoned := filepath.Join(r.dir, hostdir.TasksDir, "abandoned")
+	if err := os.MkdirAll(filepath.Join(abandoned, hostdir.IdentityDir), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(abandoned, identityFile), []byte("key"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(abandoned, hostdir.IdentityFile), []byte("key"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	// A task that is killed leaves none either, nor one whose agent was.
 	sleeper := job(`echo up; exec sleep 1000`)
 	gen := r.assign(&sleeper)
 	r.awaitTask(gen, schema.TaskRunning)
-	if _, err := os.Stat(filepath.Join(abandoned, identityFile)); err == nil {
+	if _, err := os.Stat(filepath.Join(abandoned, hostdir.IdentityFile)); err == nil {
 		t.Error("an abandoned identity is kept")
 	}
 	beside, err := execute(t.Context(), r.hostClient(minted(t, userClaims())), sh(`cat "$FRAY_ACTOR_IDENTITY"`), "")
@@ -253,8 +253,8 @@ func (r *rig) putLease(l store.Lease) {
 	}
 }
 
-// TestCallsThatDoNotWait: whoever registers an actor learns at once that nobody
-// leads, in words for people and for programs.
+// TestCallsThatDoNotWait: a program that registers an actor learns at once that no
+// controller leads, by a text for people and a reason for programs.
 func TestCallsThatDoNotWait(t *testing.T) {
 	t.Parallel()
 	ctx, conn, controller, r := proxied(t)
@@ -293,28 +293,5 @@ func TestCallsThatDoNotWait(t *testing.T) {
 	r.leads(next)
 	if err := <-answered; err != nil {
 		t.Errorf("a call that waits says %v, want an answer of the next controller", err)
-	}
-}
-
-// TestContainersSeeTheIdentity: its file is mounted, where there is one, and
-// cannot be changed from inside.
-func TestContainersSeeTheIdentity(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	task := &task{
-		agent: &agent{Config: Config{CacheDir: dir}, dir: &hostDir{path: dir}}, dir: taskDir(dir),
-		in: intent{Container: &container{Runtime: "docker"}}, run: &state.Run{},
-	}
-	file := filepath.Join(dir, identityFile)
-	mount := filepath.Dir(file) + ":" + filepath.Dir(file) + ":ro"
-	if slices.Contains(task.containerFlags(), mount) {
-		t.Error("what is not there is mounted")
-	}
-	if err := errors.Join(os.Mkdir(filepath.Dir(file), 0o700), os.WriteFile(file, nil, 0o600)); err != nil {
-		t.Fatal(err)
-	}
-	flags := task.containerFlags()
-	if at := slices.Index(flags, mount); at < 1 || flags[at-1] != "--volume" {
-		t.Errorf("got the flags %q, want --volume %s among them", flags, mount)
 	}
 }

@@ -15,6 +15,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fray-ml/fray/agent/hostdir"
+	"github.com/fray-ml/fray/agent/mailbox"
+	"github.com/fray-ml/fray/agent/notice"
+	"github.com/fray-ml/fray/agent/ports"
+	"github.com/fray-ml/fray/agent/task"
 	"github.com/fray-ml/fray/filelock"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/sleep"
@@ -22,42 +27,33 @@ import (
 	"github.com/fray-ml/fray/state/store"
 )
 
-// agent is the loop of one host. Its fields are the loop's alone but for those
-// that say otherwise.
+// agent is the loop of one host, or of one packed task. Its fields are the loop's alone.
 type agent struct {
 	Config
-	dir      *hostDir
-	lock     *os.File
-	state    *stateFile
-	keys     *hostKeys
-	reporter *reporter
-	ports    gangPorts // held while no task runs
+	dir      *hostdir.Dir
+	lock     *os.File // nil for a packed task
+	state    *hostdir.State
+	reporter *mailbox.Reporter
+	ports    ports.Gang // held while no task runs
 	report   state.HostReport
 
 	// work ends when the host's directory is gone: nothing is worth waiting for.
 	work    context.Context
 	abandon context.CancelFunc
-	updates chan update
+	updates chan task.Update
 
 	want    *state.Assignment
-	live    *liveTasks
-	cluster string       // where tasks find the cluster API, "" if nowhere
-	host    *hostService // what this process serves
-	lodge   *lodge       // the guests, nil for a guest
+	machine *machine
+	tasks   *task.Host   // what tasks have of this host
+	packed  *packedTasks // nil for a packed task
 
-	task   *task // the last one
-	ended  bool  // that one has
-	refuse mark  // the assignment that was refused last
-	lost   bool  // following the state failed and was logged
-	// settling says that the last task was found without its supervisor: nothing is
+	task     *task.Task   // the last one
+	ended    bool         // that one has
+	rejected hostdir.Mark // the assignment that was rejected last
+	lost     bool         // following the state failed and was logged
+	// settling is set while the last task was found without its supervisor: nothing is
 	// reported before its end is known, or it would pass for running once more.
 	settling bool
-}
-
-// update is a task's word to the loop.
-type update struct {
-	task   *task
-	report state.TaskReport
 }
 
 // Run serves a host until ctx ends; then it ends the host's task and returns.
@@ -68,11 +64,11 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
-	// Nobody hangs up on an agent. Were it ignored, as under nohup, commands could not hear of it either.
+	// An agent ends at no hangup. Were it ignored, as under nohup, commands could not receive it either.
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
-	dir, err := openHostDir(c.Dir)
+	dir, err := hostdir.Open(c.Dir)
 	if err != nil {
 		return err
 	}
@@ -84,13 +80,13 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
-	if os.Getenv(lockFDEnv) == "" {
+	if os.Getenv(hostdir.LockFDEnv) == "" {
 		defer lock.Close()
 	}
 	// An inherited lock is the process's, and is held until that ends: a file
 	// that nothing refers to any more would be closed by the collector.
 	defer runtime.KeepAlive(lock)
-	if err := writeHolder(lock, holder{PID: os.Getpid(), End: c.End, Dir: dir.path}); err != nil {
+	if err := hostdir.WriteHolder(lock, hostdir.Holder{PID: os.Getpid(), End: c.End, Dir: dir.Path}); err != nil {
 		return err
 	}
 	if c.End {
@@ -101,12 +97,12 @@ func Run(ctx context.Context, c Config) error {
 	return serve(ctx, c, dir, place{lock: lock})
 }
 
-// agentLock takes the agent's lock, or over from the parent. Those who look
-// whether it is held hold it for an instant themselves, hence the patience.
-func agentLock(ctx context.Context, dir *hostDir) (*os.File, error) {
-	path := dir.file(agentLockFile)
+// agentLock takes the agent's lock, or takes it over from the parent. A process that
+// checks whether the lock is held holds it for an instant itself, hence the patience.
+func agentLock(ctx context.Context, dir *hostdir.Dir) (*os.File, error) {
+	path := dir.File(hostdir.AgentLockFile)
 	wait := 200 * time.Millisecond
-	if given := os.Getenv(lockFDEnv); given != "" {
+	if given := os.Getenv(hostdir.LockFDEnv); given != "" {
 		lock, err := inheritedLock(given, path)
 		if lock != nil || err != nil {
 			return lock, err
@@ -115,21 +111,21 @@ func agentLock(ctx context.Context, dir *hostDir) (*os.File, error) {
 	}
 	patience, cancel := context.WithTimeoutCause(ctx, wait, filelock.ErrHeld)
 	defer cancel()
-	return waitLock(patience, path)
+	return hostdir.WaitLock(patience, path)
 }
 
-// handoverPatience bounds how long a lock that was let go of for this process may
-// be had by somebody who only looks.
+// handoverPatience bounds how long a lock that was released for this process may be
+// held by one that only checks whether it is held.
 const handoverPatience = 2 * time.Second
 
 // inheritedLock is the lock that this process has from before its exec; nil where
 // it has it from a parent, or where that one's is not the host's any more. The
-// parent's is let go of: it is the parent's too, so that a parent which is suspended
+// parent's is released: it is the parent's too, so that a parent which is suspended
 // right now would keep it beyond the agent's end, and the host would pass for alive.
 func inheritedLock(given, path string) (*os.File, error) {
 	fd, err := strconv.Atoi(given)
 	if err != nil {
-		return nil, fmt.Errorf("take over lock: %s: %w", lockFDEnv, err)
+		return nil, fmt.Errorf("take over lock: %s: %w", hostdir.LockFDEnv, err)
 	}
 	var inherited, named unix.Stat_t
 	if err := errors.Join(unix.Fstat(fd, &inherited), unix.Stat(path, &named)); err != nil {
@@ -138,84 +134,108 @@ func inheritedLock(given, path string) (*os.File, error) {
 	unix.CloseOnExec(fd)
 	lock := os.NewFile(uintptr(fd), path)
 	if inherited.Dev == named.Dev && inherited.Ino == named.Ino {
-		if who, err := readHolder(path); err == nil && who.PID == os.Getpid() {
+		if who, err := hostdir.ReadHolder(path); err == nil && who.PID == os.Getpid() {
 			return lock, nil
 		}
 	}
 	return nil, errors.Join(filelock.Release(lock), lock.Close())
 }
 
-func serve(ctx context.Context, c Config, dir *hostDir, at place) error {
-	a := &agent{Config: c, dir: dir, lock: at.lock, updates: make(chan update)}
+func serve(ctx context.Context, c Config, dir *hostdir.Dir, at place) error {
+	a := &agent{Config: c, dir: dir, lock: at.lock, machine: at.shared, updates: make(chan task.Update)}
 	a.work, a.abandon = context.WithCancel(context.WithoutCancel(ctx))
 	defer a.abandon()
-	memory, err := openState(dir)
+	memory, err := hostdir.OpenState(dir)
 	if err != nil {
 		c.Log.Error("what this host's agent remembered is lost; it goes on without", "error", err)
 	}
 	a.state = memory
-	if a.keys, err = dir.keys(); err != nil {
+	keys, err := dir.Keys()
+	if err != nil {
 		return err
 	}
-	remembered := memory.get()
-	a.report = state.HostReport{
-		Slice: c.Slice, Host: c.Host, Boot: rand.Text(), Version: c.Version, PID: os.Getpid(), Address: c.Address,
-		Instance: c.Instance,
-		Epoch:    remembered.Done.Epoch, Generation: remembered.Done.Generation,
-		SigningKey: a.keys.public(), IdentityKey: a.keys.identityKey(),
-		CoordinatorPort: remembered.Ports[0], MegascalePort: remembered.Ports[1],
+	if at.shared == nil {
+		a.machine = openMachine(c, dir, memory)
+		defer a.machine.close()
 	}
-	a.reporter = newReporter(&reporter{
-		store: c.Store, key: store.HostKey(c.Slice, c.Host), heartbeat: c.Heartbeat, log: c.Log,
-		gone: dir.gone, takeSeqs: memory.takeSeqs,
+	a.tasks = a.taskHost(keys)
+	a.report = a.firstReport(keys)
+	a.reporter = mailbox.NewReporter(&mailbox.Reporter{
+		Store: c.Store, Key: store.HostKey(c.Slice, c.Host), Heartbeat: c.Heartbeat, Log: c.Log,
+		Gone: dir.Gone, TakeSeqs: memory.TakeSeqs,
 	})
-	offered, stopAPI := a.openAPI(at)
-	defer stopAPI()
 	if err := a.adopt(); err != nil {
 		return err
 	}
 	if a.idle() {
 		a.reservePorts()
 	}
-	defer a.ports.release()
+	defer a.ports.Release()
 	a.publish()
 
 	var workers sync.WaitGroup
 	defer workers.Wait()
-	if at.guest == nil {
-		a.lodge = newLodge(a)
-		defer a.lodge.close()
+	if at.shared == nil {
+		a.packed = newPackedTasks(a)
+		defer a.packed.close()
 	}
 	defer a.abandon() // before waiting for them
-	if err := a.lodge.open(ctx); err != nil {
+	if err := a.packed.open(ctx); err != nil {
 		return err
 	}
-	workers.Go(func() { a.reporter.run(a.work) })
-	in := inputs{assignments: make(chan state.Assignment), notices: make(chan string), offers: make(chan offer)}
+	workers.Go(func() { a.reporter.Run(a.work) })
+	in := inputs{assignments: make(chan state.Assignment), notices: make(chan string)}
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	workers.Go(func() {
-		p := poller{store: c.Store, slice: c.Slice, log: c.Log}
-		p.run(watching, in.assignments)
+		p := mailbox.Poller{Store: c.Store, Slice: c.Slice, Log: c.Log}
+		p.Run(watching, in.assignments)
 	})
 	workers.Go(func() { watchNotices(watching, c, in.notices) })
-	workers.Go(func() { offered(watching, in.offers) })
 	return a.loop(ctx, in)
 }
 
-// inputs are what the loop hears of besides its tasks.
+// firstReport is the host's report before anything happens.
+func (a *agent) firstReport(keys *hostdir.Keys) state.HostReport {
+	remembered, offer := a.state.Get(), a.machine.api.Offer
+	return state.HostReport{
+		Slice: a.Slice, Host: a.Host, Boot: rand.Text(), Version: a.Version, PID: os.Getpid(), Address: a.Address,
+		Instance: a.Instance, API: offer.API, Fingerprint: offer.Fingerprint,
+		Epoch: remembered.Done.Epoch, Generation: remembered.Done.Generation,
+		SigningKey: keys.Public(), IdentityKey: keys.IdentityKey(),
+		CoordinatorPort: remembered.Ports[0], MegascalePort: remembered.Ports[1],
+	}
+}
+
+// taskHost is what the tasks have of this host.
+func (a *agent) taskHost(keys *hostdir.Keys) *task.Host {
+	h := &task.Host{
+		Config: task.Config{
+			Slice: a.Slice, Host: a.Host, Address: a.Address, WorkDir: a.WorkDir, CacheDir: a.CacheDir,
+			Workspace: a.Workspace, Zone: a.Zone, Executable: a.Executable, Simulated: a.Simulated, Sealer: a.Sealer,
+			Store: a.Store, Log: a.Log, RegistryToken: a.RegistryToken,
+		},
+		Dir: a.dir, Keys: keys, Identities: a.machine.identities, Work: a.work, Cluster: a.machine.api.Cluster,
+		Stack: a.machine.api.Stack, FreePorts: a.ports.Release, Updates: a.updates,
+	}
+	if a.lock == nil {
+		h.Packed = a.Slice
+	}
+	return h
+}
+
+// inputs are the events of the loop besides those of its tasks.
 type inputs struct {
 	assignments chan state.Assignment
 	notices     chan string
-	offers      chan offer
 }
 
-// goneInterval is how often the agent looks whether its directory is there.
+// goneInterval is the time between two checks that the host's directory is there.
 const goneInterval = 500 * time.Millisecond
 
 func (a *agent) loop(ctx context.Context, in inputs) error {
-	look := time.NewTicker(goneInterval)
-	defer look.Stop()
+	check := time.NewTicker(goneInterval)
+	defer check.Stop()
 	stopped := ctx.Done()
 	for {
 		select {
@@ -223,11 +243,11 @@ func (a *agent) loop(ctx context.Context, in inputs) error {
 			stopped = nil
 			in.assignments = nil
 			if !a.idle() {
-				a.task.stop(schema.TaskKilled, "the agent was told to end")
+				a.task.Stop(schema.TaskKilled, "the agent was asked to end")
 			}
 		case next := <-in.assignments:
 			if next.MovedTo != "" {
-				if a.lodge != nil { // guests come along
+				if a.packed != nil { // packed tasks come along
 					a.follow(ctx, next.MovedTo)
 				}
 				continue
@@ -235,34 +255,30 @@ func (a *agent) loop(ctx context.Context, in inputs) error {
 			a.accept(next)
 			a.reconcile()
 		case u := <-a.updates:
-			a.hear(u)
+			a.observe(u)
 			if stopped != nil {
 				a.reconcile()
 			}
-		case o := <-in.offers:
-			a.report.API, a.report.Fingerprint = o.api, o.fingerprint
-			a.publish()
-			a.lodge.offered(o)
-		case guest := <-a.lodge.endings():
-			a.lodge.left(guest)
+		case packed := <-a.packed.endings():
+			a.packed.left(packed)
 		case a.report.Notice = <-in.notices:
 			a.publish()
-			a.lodge.noticed(a.report.Notice)
+			a.packed.noticed(a.report.Notice)
 			if a.report.Notice != "" && !a.idle() {
-				a.task.stop(schema.TaskPreempted, a.report.Notice)
+				a.task.Stop(schema.TaskPreempted, a.report.Notice)
 			}
 			a.reconcile()
-		case <-look.C:
-			if a.dir.gone() {
+		case <-check.C:
+			if a.dir.Gone() {
 				a.Log.Warn("the host's directory is gone")
 				a.abandon()
 				a.drain()
 				return nil
 			}
 		}
-		if stopped == nil && a.idle() && a.lodge.empty() {
+		if stopped == nil && a.idle() && a.packed.empty() {
 			a.flush()
-			return a.dir.markClean()
+			return a.dir.MarkClean()
 		}
 	}
 }
@@ -270,7 +286,7 @@ func (a *agent) loop(ctx context.Context, in inputs) error {
 // drain waits for the task of an abandoned host.
 func (a *agent) drain() {
 	for !a.idle() {
-		a.hear(<-a.updates)
+		a.observe(<-a.updates)
 	}
 }
 
@@ -281,7 +297,7 @@ func (a *agent) publish() {
 	if a.settling {
 		return
 	}
-	a.reporter.publish(a.report)
+	a.reporter.Publish(a.report)
 }
 
 // flushPatience bounds how long a change waits for being read: a store that
@@ -291,43 +307,43 @@ const flushPatience = 2 * time.Second
 func (a *agent) flush() {
 	ctx, cancel := context.WithTimeout(a.work, flushPatience)
 	defer cancel()
-	if err := a.reporter.flush(ctx); err != nil {
+	if err := a.reporter.Flush(ctx); err != nil {
 		a.Log.Warn("report not flushed", "error", err)
 	}
 }
 
 // accept takes note of an assignment unless a newer one was seen.
 func (a *agent) accept(next state.Assignment) {
-	at := mark{Epoch: next.Epoch, Generation: next.Generation}
-	seen := a.state.get().Seen
-	if at.before(seen) {
+	at := hostdir.Mark{Epoch: next.Epoch, Generation: next.Generation}
+	seen := a.state.Get().Seen
+	if at.Before(seen) {
 		a.Log.Warn("older assignment ignored", "epoch", at.Epoch, "generation", at.Generation)
 		return
 	}
-	if seen.before(at) {
-		if err := a.state.change(func(s *agentState) { s.Seen = at }); err != nil {
+	if seen.Before(at) {
+		if err := a.state.Change(func(s *hostdir.AgentState) { s.Seen = at }); err != nil {
 			a.Log.Error("assignment not remembered", "error", err)
 		}
 	}
 	a.want = &next
-	a.host.saw(next.Stack)
-	a.lodge.want(next.PackedTasks)
+	a.machine.api.SetStack(next.Stack)
+	a.packed.want(next.PackedTasks)
 }
 
-// reconcile does the next thing that the wanted assignment needs. It never
+// reconcile takes the next step that the wanted assignment needs. It never
 // waits: what it starts comes back as updates.
 func (a *agent) reconcile() {
 	if a.want == nil {
 		return
 	}
-	same := a.task != nil && a.want.Run != nil && a.task.in.Key == taskKey(a.want)
+	same := a.task != nil && a.want.Run != nil && a.task.Key() == task.Key(a.want)
 	if !a.idle() {
 		if !same {
-			a.task.stop(schema.TaskKilled, stopReason(a.want))
+			a.task.Stop(schema.TaskKilled, stopReason(a.want))
 			return
 		}
-		a.task.provide(a.want.Run)
-		a.task.recertify(a.want.Run)
+		a.task.Provide(a.want.Run)
+		a.task.Recertify(a.want.Run)
 		a.carriedOut()
 		return
 	}
@@ -350,11 +366,11 @@ func stopReason(want *state.Assignment) string {
 
 // carriedOut records that everything older than the wanted assignment has ended.
 func (a *agent) carriedOut() {
-	at := mark{Epoch: a.want.Epoch, Generation: a.want.Generation}
-	if a.state.get().Done == at {
+	at := hostdir.Mark{Epoch: a.want.Epoch, Generation: a.want.Generation}
+	if a.state.Get().Done == at {
 		return
 	}
-	if err := a.state.change(func(s *agentState) { s.Done = at }); err != nil {
+	if err := a.state.Change(func(s *hostdir.AgentState) { s.Done = at }); err != nil {
 		a.Log.Error("assignment not remembered", "error", err)
 	}
 	a.report.Epoch, a.report.Generation = at.Epoch, at.Generation
@@ -364,14 +380,14 @@ func (a *agent) carriedOut() {
 	}
 }
 
-// hear takes what the task says into the report.
-func (a *agent) hear(u update) {
-	if u.task != a.task {
+// observe takes an update of the task into the report.
+func (a *agent) observe(u task.Update) {
+	if u.Task != a.task {
 		return
 	}
 	a.settling = false
-	a.report.Task = &u.report
-	if u.report.State.Ended() {
+	a.report.Task = &u.Report
+	if u.Report.State.Ended() {
 		a.ended = true
 		a.reservePorts()
 	}
@@ -379,13 +395,13 @@ func (a *agent) hear(u update) {
 }
 
 func (a *agent) reservePorts() {
-	before := a.state.get().Ports
-	numbers, err := a.ports.reserve(before)
+	before := a.state.Get().Ports
+	numbers, err := a.ports.Reserve(before)
 	if err != nil {
 		a.Log.Error("no ports for a coordinator", "error", err)
 	}
 	if numbers != before {
-		if err := a.state.change(func(s *agentState) { s.Ports = numbers }); err != nil {
+		if err := a.state.Change(func(s *hostdir.AgentState) { s.Ports = numbers }); err != nil {
 			a.Log.Error("ports not remembered", "error", err)
 		}
 	}
@@ -395,14 +411,14 @@ func (a *agent) reservePorts() {
 func watchNotices(ctx context.Context, c Config, out chan<- string) {
 	last := ""
 	for ctx.Err() == nil {
-		notice, err := c.Notices.Next(ctx, last)
+		text, err := c.Notices.Next(ctx, last)
 		if err != nil {
-			sleep.For(ctx, noticeInterval)
+			sleep.For(ctx, notice.RetryInterval)
 			continue
 		}
 		select {
-		case out <- notice:
-			last = notice
+		case out <- text:
+			last = text
 		case <-ctx.Done():
 		}
 	}

@@ -205,7 +205,7 @@ func TestHostIsServedToTheStacksOwn(t *testing.T) {
 		{"controller", minted(t, controller), codes.OK, ""},
 		{"expired", minted(t, late), codes.Unauthenticated, "expired"},
 		{"job", minted(t, token.Claims{Subject: token.SubjectJob, Namespace: "default", JobID: "id-1", Attempt: 1}), codes.Unauthenticated, "is not published"},
-		{"a key that nobody published", forged, codes.Unauthenticated, "is not published"},
+		{"a key that was not published", forged, codes.Unauthenticated, "is not published"},
 		{"other stack", foreign, codes.Unauthenticated, "another stack's"},
 		{"garbage", "garbage", codes.Unauthenticated, "malformed"},
 	} {

@@ -11,7 +11,7 @@ import (
 	"github.com/fray-ml/fray/state/store"
 )
 
-// A host judges tokens by the clock of whoever leads, whatever its own says: one
+// A host judges tokens by the clock of the leader, whatever its own shows: one
 // that leads by other clocks makes the host's wrong by as much.
 func TestTokensAreJudgedByTheLeadersClock(t *testing.T) {
 	t.Parallel()

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fray-ml/fray/agent/hostdir"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state/store"
 )
@@ -42,7 +43,7 @@ func TestCallable(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.awaitTask(r.assign(&spec), schema.TaskSucceeded)
-	if err := os.WriteFile(filepath.Join(r.dir, callablesDir, sum), []byte("a pick"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(r.dir, hostdir.CallablesDir, sum), []byte("a pick"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	r.keep(sum, data)
@@ -78,7 +79,7 @@ func TestCallableThatCannotBeUsed(t *testing.T) {
 			if task.Started || r.starts() != 0 {
 				t.Errorf("it was started: %+v", task)
 			}
-			left, err := filepath.Glob(filepath.Join(r.dir, callablesDir, "*"))
+			left, err := filepath.Glob(filepath.Join(r.dir, hostdir.CallablesDir, "*"))
 			if err != nil || len(left) != 0 {
 				t.Errorf("the host keeps %q, %v", left, err)
 			}

@@ -9,11 +9,13 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/fray-ml/fray/agent/hostdir"
+	"github.com/fray-ml/fray/agent/notice"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state/store"
 )
 
-// Config says which host an agent serves and how.
+// Config is which host an agent serves and how.
 type Config struct {
 	Store   store.Store // required
 	Slice   string      // required
@@ -37,7 +39,7 @@ type Config struct {
 	Executable string
 	// Sealer opens secrets; nil: tasks with secrets fail.
 	Sealer schema.Sealer
-	// Simulated says that this host is no machine of its own: there is no
+	// Simulated is set where this host is no machine of its own: there is no
 	// TPU behind its variables.
 	Simulated bool
 	// End ends what is left on the host and returns.
@@ -49,11 +51,11 @@ type Config struct {
 	// machine's own identity, and its user; nil: the container runtime has what
 	// it needs. A registry that it knows nothing of gets "".
 	RegistryToken func(ctx context.Context, registry string) (user, password string, err error)
-	// Notices tells of preemption; nil: the file "preempted" in Dir does.
-	Notices Notices
+	// Notices reports preemption; nil: the file "preempted" in Dir does.
+	Notices notice.Source
 	// Heartbeat is the time between reports when nothing happens; 0: 2 s.
 	Heartbeat time.Duration
-	// Log is for people who look after the agent; nil: nowhere.
+	// Log is for people who run the agent; nil: nowhere.
 	Log *slog.Logger
 }
 
@@ -83,7 +85,7 @@ func (c Config) validate() (Config, error) {
 		c.Executable = exe
 	}
 	if c.Notices == nil {
-		c.Notices = fileNotices{path: filepath.Join(c.Dir, preemptedFile)}
+		c.Notices = notice.File{Path: filepath.Join(c.Dir, hostdir.PreemptedFile)}
 	}
 	if c.Heartbeat == 0 {
 		c.Heartbeat = 2 * time.Second

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/agent/bundle"
+	"github.com/fray-ml/fray/agent/hostdir"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
@@ -44,7 +45,7 @@ func TestContainer(t *testing.T) {
 			t.Errorf("its output is %q, want %q", got, want)
 		}
 		r.wantNoContainer()
-		if left, err := filepath.Glob(filepath.Join(r.dir, tasksDir, "*", envFile)); err != nil || left != nil {
+		if left, err := filepath.Glob(filepath.Join(r.dir, hostdir.TasksDir, "*", hostdir.EnvFile)); err != nil || left != nil {
 			t.Errorf("variables are left in %v, %v", left, err)
 		}
 	})
@@ -93,14 +94,14 @@ func TestContainerIsAdopted(t *testing.T) {
 	})
 }
 
-// TestContainerWithoutItsClient: whoever kills the client or its supervisor,
-// the container does not stay.
+// TestContainerWithoutItsClient: the container does not outlive its client
+// or its supervisor, whatever kills them.
 func TestContainerWithoutItsClient(t *testing.T) {
 	t.Parallel()
 	containerTest(t, func(t *testing.T, r *containerRig) {
 		spec := r.job(`trap '' TERM; echo up; while :; do sleep 0.05; done`)
 		gen := r.runsUp(spec)
-		h, err := readHolder(filepath.Join(r.dir, taskLockFile))
+		h, err := hostdir.ReadHolder(filepath.Join(r.dir, hostdir.TaskLockFile))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,8 +126,8 @@ func TestContainerWithoutItsClient(t *testing.T) {
 func TestContainerOfBefore(t *testing.T) {
 	t.Parallel()
 	containerTest(t, func(t *testing.T, r *containerRig) {
-		mark := (&hostDir{path: r.dir}).hostMark()
-		old := exec.CommandContext(t.Context(), r.client, "run", "--name", "fray-old-"+mark, "--label", labelHost+"="+mark,
+		mark := (&hostdir.Dir{Path: r.dir}).HostMark()
+		old := exec.CommandContext(t.Context(), r.client, "run", "--name", "fray-old-"+mark, "--label", "fray-host="+mark,
 			"--pull", "never", "--network", "host", "--stop-timeout", "0", r.image, "/bin/sh", "-c", "sleep 1000")
 		if err := old.Start(); err != nil {
 			t.Fatal(err)
@@ -284,37 +285,5 @@ func TestNoContainerRuntime(t *testing.T) {
 	end = r.awaitTask(r.assign(&spec), schema.TaskUnschedulable)
 	if !strings.Contains(end.Reason, "environment.uv is for tasks without environment.image") {
 		t.Errorf("got %q", end.Reason)
-	}
-}
-
-func TestContainerFlags(t *testing.T) {
-	for _, test := range []struct {
-		tpu  bool
-		want []string
-	}{
-		{true, []string{"--privileged", "memlock=68719476736", "host", "100g"}},
-		{false, []string{"host", "100g"}},
-	} {
-		task := &task{
-			agent: &agent{Config: Config{CacheDir: "/cache"}, dir: &hostDir{path: "/host"}}, run: &state.Run{},
-			in: intent{TPU: test.tpu, Key: "k", Container: &container{Runtime: "/usr/bin/docker", Name: "fray-k"}},
-		}
-		flags := task.containerFlags()
-		for _, want := range []string{"--privileged", "memlock=68719476736", "host", "100g"} {
-			if got := slices.Contains(flags, want); got != slices.Contains(test.want, want) {
-				t.Errorf("TPU %v: %s among the flags: %v\n%v", test.tpu, want, got, flags)
-			}
-		}
-	}
-}
-
-func TestRegistryOf(t *testing.T) {
-	for image, want := range map[string]string{
-		"python:3.12": "", "library/python": "", "gcr.io/a/b:1": "gcr.io", "us-docker.pkg.dev/p/r/i@sha256:1": "us-docker.pkg.dev",
-		"localhost/x": "localhost", "registry:5000/x": "registry:5000",
-	} {
-		if got := registryOf(image); got != want {
-			t.Errorf("%s comes from %q, want %q", image, got, want)
-		}
 	}
 }

@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/fray-ml/fray/agent/command"
 )
 
 // fakeDocker is a daemon as docker's, as far as agents use it: its containers are
@@ -169,7 +171,7 @@ func (d *fakeDocker) do(call fakeCall, in *json.Decoder, out *json.Encoder) (int
 }
 
 func (d *fakeDocker) pull(image string, env []string) (int, string) {
-	login, _ := os.ReadFile(filepath.Join(lookupEnv(env, "DOCKER_CONFIG"), "config.json"))
+	login, _ := os.ReadFile(filepath.Join(command.Lookup(env, "DOCKER_CONFIG"), "config.json"))
 	d.mu.Lock()
 	d.logins = append(d.logins, string(login))
 	says, known := d.registry[image]
@@ -251,7 +253,7 @@ func newFakeContainer(call fakeCall) (c *fakeContainer, name string, err error) 
 			}
 			env = append(env, strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")...)
 		case "--env":
-			env = append(env, args[1]+"="+lookupEnv(call.Env, args[1]))
+			env = append(env, args[1]+"="+command.Lookup(call.Env, args[1]))
 		case "--name":
 			name = args[1]
 		case "--label":
@@ -275,7 +277,7 @@ func newFakeContainer(call fakeCall) (c *fakeContainer, name string, err error) 
 func (d *fakeDocker) run(call fakeCall, in *json.Decoder, out *json.Encoder) (int, string) {
 	c, name, err := newFakeContainer(call)
 	if err != nil {
-		return exitRuntimeFailed, "docker: Error response from daemon: " + err.Error() + "\n"
+		return 125, "docker: Error response from daemon: " + err.Error() + "\n"
 	}
 	r, w := io.Pipe()
 	c.cmd.Stdout, c.cmd.Stderr = w, w

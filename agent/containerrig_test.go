@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fray-ml/fray/agent/hostdir"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -120,8 +121,8 @@ func sealed(t *testing.T, secret string) schema.Text {
 // containers are those of this host.
 func (r *containerRig) containers() string {
 	r.t.Helper()
-	mark := (&hostDir{path: r.dir}).hostMark()
-	output, err := exec.Command(r.client, "ps", "--all", "--quiet", "--filter", "label="+labelHost+"="+mark).Output()
+	mark := (&hostdir.Dir{Path: r.dir}).HostMark()
+	output, err := exec.Command(r.client, "ps", "--all", "--quiet", "--filter", "label=fray-host="+mark).Output()
 	if err != nil {
 		r.t.Fatal(err)
 	}

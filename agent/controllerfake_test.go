@@ -33,10 +33,10 @@ type fakeController struct {
 	fingerprint string
 	server      *grpc.Server
 
-	mu       sync.Mutex
-	asked    []string // method and token
-	refusals int      // calls to answer with UNAVAILABLE
-	changed  chan struct{}
+	mu          sync.Mutex
+	asked       []string // method and token
+	unavailable int      // calls to answer with UNAVAILABLE
+	changed     chan struct{}
 }
 
 func newFakeController(t *testing.T, name string) *fakeController {
@@ -85,8 +85,8 @@ func (c *fakeController) note(ctx context.Context, method string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asked = append(c.asked, strings.Join(append([]string{method}, given.Get("authorization")...), " "))
-	if c.refusals > 0 {
-		c.refusals--
+	if c.unavailable > 0 {
+		c.unavailable--
 		return status.Error(codes.Unavailable, "this controller does not lead")
 	}
 	return nil
@@ -95,7 +95,7 @@ func (c *fakeController) note(ctx context.Context, method string) error {
 func (c *fakeController) refuse(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.refusals, c.asked = n, nil
+	c.unavailable, c.asked = n, nil
 }
 
 func (c *fakeController) calls() []string {
@@ -115,13 +115,13 @@ func (c *fakeController) Terminate(context.Context, *clusterapi.TerminateRequest
 func (c *fakeController) Poll(ctx context.Context, r *clusterapi.PollRequest) (*clusterapi.JobInfo, error) {
 	if r.GetJobId() == "" {
 		_ = grpc.SetTrailer(ctx, metadata.Pairs("told", "yes"))
-		refusal, err := status.New(codes.InvalidArgument, "no id").WithDetails(&errdetails.BadRequest{
+		rejection, err := status.New(codes.InvalidArgument, "no id").WithDetails(&errdetails.BadRequest{
 			FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: "job_id", Description: "it is empty"}},
 		})
 		if err != nil {
 			return nil, err
 		}
-		return nil, refusal.Err()
+		return nil, rejection.Err()
 	}
 	return &clusterapi.JobInfo{JobId: r.GetJobId(), Name: c.name}, nil
 }

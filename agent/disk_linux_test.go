@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fray-ml/fray/agent/hostdir"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
@@ -143,13 +144,13 @@ func TestExitStatusSurvivesAFullDisk(t *testing.T) {
 				}
 			}
 		}
-		in, err := (&hostDir{path: r.dir}).lastIntent()
+		in, err := (&hostdir.Dir{Path: r.dir}).LastIntent()
 		if err != nil {
 			t.Fatal(err)
 		}
-		last := (&hostDir{path: r.dir}).taskDir(in.Key)
+		last := (&hostdir.Dir{Path: r.dir}).Task(in.Key)
 		eventually(t, "the report to be kept", func() bool {
-			kept, err := last.lastReport()
+			kept, err := last.LastReport()
 			return err == nil && kept != nil && kept.State == schema.TaskFailed
 		}, nothing)
 	})
@@ -194,7 +195,7 @@ func TestNoStartOnAFullDisk(t *testing.T) {
 	if !strings.Contains(task.Reason, "no space left on device") {
 		t.Errorf("the reason is %q", task.Reason)
 	}
-	if left, err := os.ReadDir(filepath.Join(r.dir, tasksDir)); err != nil || len(left) != 0 {
+	if left, err := os.ReadDir(filepath.Join(r.dir, hostdir.TasksDir)); err != nil || len(left) != 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
 	r.killAgent()
@@ -221,13 +222,13 @@ func TestOutputIsShippedLater(t *testing.T) {
 			r.awaitTask(gen, schema.TaskRunning)
 			d.fill()
 			r.release()
-			in, err := (&hostDir{path: r.dir}).lastIntent()
+			in, err := (&hostdir.Dir{Path: r.dir}).LastIntent()
 			if err != nil {
 				t.Fatal(err)
 			}
-			dir := (&hostDir{path: r.dir}).taskDir(in.Key)
+			dir := (&hostdir.Dir{Path: r.dir}).Task(in.Key)
 			eventually(t, "the report to be kept", func() bool {
-				kept, err := dir.lastReport()
+				kept, err := dir.LastReport()
 				return err == nil && kept != nil
 			}, nothing)
 			if restarted {
@@ -238,7 +239,7 @@ func TestOutputIsShippedLater(t *testing.T) {
 			r.awaitTask(gen, schema.TaskSucceeded)
 			eventually(t, "the output to be shipped", func() bool { return len(r.output()) == 108894 }, func() string { return fmt.Sprint(len(r.output())) })
 			eventually(t, "the output to be removed here", func() bool {
-				_, err := os.Lstat(dir.file(outputFile))
+				_, err := os.Lstat(dir.File(hostdir.OutputFile))
 				return errors.Is(err, os.ErrNotExist)
 			}, nothing)
 		})

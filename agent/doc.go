@@ -2,9 +2,22 @@
 // slice's assignment, and runs this host's task of it.
 //
 // It starts and ends processes, builds their environment (bundles, uv), hands
-// them their variables, ships their output, checks their health and says what
+// them their variables, ships their output, checks their health and reports what
 // became of them. It decides nothing: whether a task is tried again, and where,
 // is plan's. It makes no slices either; providers do.
+//
+// This package is the loop that puts the rooms below it together. Each room imports
+// only rooms of the lines after its own:
+//
+//	agent                                    the loop, packed tasks, following the state to another store
+//	hostapi                                  what the host serves
+//	task                                     the life of one task
+//	artifact, container, uv                  what is prepared for a task
+//	shim, execution                          processes of tasks and beside them
+//	environment, health, logs, outcome       what follows from records and for commands
+//	identities, mailbox, notice, ports, proxy
+//	hostdir                                  the files of a host
+//	tree, record, command, process           files and processes of any machine
 //
 // A task runs under a shim, a process of its own that outlives the agent, so
 // that an agent that dies loses nothing: the next one takes the task over. What
@@ -18,15 +31,10 @@
 //	bundles/<sha256>/    unpacked projects, the tasks' working directories
 //	callables/<sha256>   pickled callables
 //	execs/<nonce>        one command that runs beside a task
+//	packed/<slice>/      the same again for a packed task, a slice that has a part of this host
 //	dirty                there may be processes that only an agent can find
 //	preempted            makes the agent take the host for preempted
 //
-// Where a job names an image, the command that the shim runs is the client of a
-// container runtime; see container.go.
-//
-// It also serves: the cluster API to its tasks, passed on to whichever controller
-// leads (proxy.go), and to the controller and users the host itself, with its
-// logs and commands beside its tasks (api.go).
-//
-// Start with [Run], then task.go for the life of a task, and [RunShim].
+// Start with [Run] and the method loop, then package task for the life of a task and
+// package shim for its supervisor.
 package agent

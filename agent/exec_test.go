@@ -16,6 +16,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/fray-ml/fray/agent/hostdir"
+	"github.com/fray-ml/fray/agent/process"
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -41,7 +43,7 @@ func TestExec(t *testing.T) {
 		{"the task's directory", "", []string{"./tool.sh", "x"}, said{stdout: "tool x\n"}},
 		{"both outputs and a code", "", []string{"sh", "-c", "echo out; echo err >&2; exit 7"}, said{"out\n", "err\n", 7}},
 		{"input", "typed", []string{"cat"}, said{stdout: "typed"}},
-		{"input that nobody reads", strings.Repeat("x", 1<<20), []string{"true"}, said{}},
+		{"input that is not read", strings.Repeat("x", 1<<20), []string{"true"}, said{}},
 		{"a signal ends it", "", []string{"sh", "-c", "kill -9 $$"}, said{code: 137}},
 		{"no terminal", "", []string{"sh", "-c", "test -t 0 || test -t 1 || echo none"}, said{stdout: "none\n"}},
 		{"what it leaves ends with it", "", []string{"sh", "-c", "sleep 1000 & setsid sleep 1000 & echo left"}, said{stdout: "left\n"}},
@@ -99,7 +101,7 @@ func TestExecOnATerminal(t *testing.T) {
 }
 
 // What has escaped and holds the command's outputs open is not waited for.
-func TestExecWaitsForNobodyWhoEscaped(t *testing.T) {
+func TestExecDoesNotWaitForEscapedProcesses(t *testing.T) {
 	t.Parallel()
 	for _, tty := range []bool{false, true} {
 		t.Run("tty "+strconv.FormatBool(tty), func(t *testing.T) {
@@ -131,6 +133,31 @@ func TestExecWaitsForNobodyWhoEscaped(t *testing.T) {
 	}
 }
 
+// TestExecSignalBehindInput: input that a command does not read delays no signal.
+func TestExecSignalBehindInput(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.runs(job("exec sleep 1000"))
+	stream, err := begin(t.Context(), r.hostClient(minted(t, userClaims())), sh(`trap 'exit 7' TERM; echo up; while :; do sleep 0.02; done`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := hear(stream, func(s said) bool { return s.stdout != "" }); err != nil {
+		t.Fatalf("got %+v, %v", got, err)
+	}
+	for range 16 { // more than a pipe takes
+		if err := stream.Send(&clusterapi.ExecRequest{Kind: &clusterapi.ExecRequest_Stdin{Stdin: make([]byte, 32<<10)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := stream.Send(&clusterapi.ExecRequest{Kind: &clusterapi.ExecRequest_Signal{Signal: int32(syscall.SIGTERM)}}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := hear(stream, func(said) bool { return false }); err != nil || got.code != 7 {
+		t.Errorf("got %+v, %v; want the exit code of the trap", got, err)
+	}
+}
+
 func TestExecSignal(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -152,13 +179,13 @@ func TestExecSignal(t *testing.T) {
 	}
 }
 
-func TestExecRefusals(t *testing.T) {
+func TestExecRejections(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	client := r.hostClient(minted(t, userClaims()))
 	r.stack = testStack
-	nobody := r.assign(nil)
-	r.await("the assignment", func(h state.HostReport) bool { return h.Generation == nobody })
+	none := r.assign(nil)
+	r.await("the assignment", func(h state.HostReport) bool { return h.Generation == none })
 	refused := func(name string, start *clusterapi.ExecStart, code codes.Code, says string) {
 		t.Helper()
 		if _, err := execute(t.Context(), client, start, ""); status.Code(err) != code || !strings.Contains(err.Error(), says) {
@@ -172,7 +199,7 @@ func TestExecRefusals(t *testing.T) {
 	refused("no command", &clusterapi.ExecStart{JobId: "id-1"}, codes.InvalidArgument, "start.command")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	for range maxExecs {
+	for range 16 {
 		stream, err := begin(ctx, client, sh("echo up; exec sleep 1000"))
 		if err != nil {
 			t.Fatal(err)
@@ -218,18 +245,18 @@ func TestExecInAContainer(t *testing.T) {
 		if got, err = hear(stream, func(s said) bool { return strings.Contains(s.stdout, "usr\n") }); err != nil {
 			t.Fatalf("after a signal it says %+v, %v", got, err)
 		}
-		marks, err := os.ReadDir(filepath.Join(r.dir, execsDir))
+		marks, err := os.ReadDir(filepath.Join(r.dir, hostdir.ExecsDir))
 		if err != nil || len(marks) != 1 {
 			t.Fatalf("records of commands are %v, %v; want one", marks, err)
 		}
 		cancel()
 		eventually(t, "the command in the container to end", func() bool {
-			all, err := processes()
+			all, err := process.List()
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, p := range all {
-				if hasEnv(p.pid, nonceEnv+"="+marks[0].Name()) {
+				if process.HasEnv(p.PID, process.NonceEnv+"="+marks[0].Name()) {
 					return false
 				}
 			}

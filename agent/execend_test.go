@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/fray-ml/fray/agent/hostdir"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
@@ -69,7 +70,7 @@ func TestExecEndsWithItsCall(t *testing.T) {
 			_, pids := r.lingers(ctx, tty)
 			cancel()
 			awaitEnd(t, pids)
-			marks := filepath.Join(r.dir, execsDir)
+			marks := filepath.Join(r.dir, hostdir.ExecsDir)
 			eventually(t, "no record of the command to be left", func() bool {
 				left, err := os.ReadDir(marks)
 				return err == nil && len(left) == 0
@@ -81,7 +82,7 @@ func TestExecEndsWithItsCall(t *testing.T) {
 	}
 }
 
-// A command is told that nobody is there any more, before it is ended.
+// A command gets a hangup before it is ended.
 func TestExecHangsUp(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

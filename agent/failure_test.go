@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fray-ml/fray/agent/hostdir"
+	"github.com/fray-ml/fray/agent/record"
+	"github.com/fray-ml/fray/agent/task"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
@@ -18,7 +21,7 @@ import (
 // shimPID is the process that supervises the task.
 func (r *rig) shimPID() int {
 	r.t.Helper()
-	h, err := readHolder(filepath.Join(r.dir, taskLockFile))
+	h, err := hostdir.ReadHolder(filepath.Join(r.dir, hostdir.TaskLockFile))
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -222,13 +225,13 @@ func TestIntentWithoutProcessIsNotStartedAgain(t *testing.T) {
 	r.await("a report", func(state.HostReport) bool { return true })
 	r.killAgent()
 	spec := job("echo x >> starts")
-	in := intent{Ordinal: 1, Nonce: "n-1", Job: spec.Addr, Attempt: 1, Generation: 1}
-	in.Key = taskKey(&state.Assignment{Generation: 1, Run: &state.Run{Job: spec.Addr, Attempt: 1}})
-	dir := filepath.Join(r.dir, tasksDir, in.Key)
+	in := hostdir.Intent{Ordinal: 1, Nonce: "n-1", Job: spec.Addr, Attempt: 1, Generation: 1}
+	in.Key = task.Key(&state.Assignment{Generation: 1, Run: &state.Run{Job: spec.Addr, Attempt: 1}})
+	dir := filepath.Join(r.dir, hostdir.TasksDir, in.Key)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := writeJSON(filepath.Join(dir, intentFile), in); err != nil {
+	if err := record.WriteJSON(filepath.Join(dir, hostdir.IntentFile), in); err != nil {
 		t.Fatal(err)
 	}
 	gen := r.assign(&spec)
@@ -338,7 +341,7 @@ func TestTerminatedAgentEndsItsTask(t *testing.T) {
 	r.stopAgent()
 	r.wantGone(pids...)
 	r.awaitTask(gen, schema.TaskKilled)
-	if _, err := os.Stat(filepath.Join(r.dir, dirtyFile)); err == nil {
+	if _, err := os.Stat(filepath.Join(r.dir, "dirty")); err == nil {
 		t.Error("the host is still marked as dirty")
 	}
 }

@@ -10,9 +10,11 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fray-ml/fray/agent/hostdir"
 )
 
-// follow goes on at another store, or stays and tries again at the next look.
+// follow goes on at another store, or stays and tries again when the assignment is read next.
 func (a *agent) follow(ctx context.Context, location string) {
 	a.flush()
 	err := become(ctx, a.Config, a.lock, location)
@@ -35,8 +37,8 @@ func become(ctx context.Context, c Config, lock *os.File, location string) error
 	if _, err := unix.FcntlInt(lock.Fd(), unix.F_SETFD, 0); err != nil { // survives the exec
 		return fmt.Errorf("hand on the lock: %w", err)
 	}
-	env := slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, lockFDEnv+"=") })
-	env = append(env, lockFDEnv+"="+strconv.Itoa(int(lock.Fd())))
+	env := slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, hostdir.LockFDEnv+"=") })
+	env = append(env, hostdir.LockFDEnv+"="+strconv.Itoa(int(lock.Fd())))
 	c.Log.Info("following the state", "to", location)
 	err = unix.Exec(c.Executable, append([]string{c.Executable}, args...), env)
 	unix.CloseOnExec(int(lock.Fd()))

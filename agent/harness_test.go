@@ -17,6 +17,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fray-ml/fray/agent/hostdir"
+	"github.com/fray-ml/fray/agent/process"
+	"github.com/fray-ml/fray/agent/record"
+	"github.com/fray-ml/fray/agent/shim"
 	"github.com/fray-ml/fray/clusterapi/keys"
 	"github.com/fray-ml/fray/propertytest"
 	"github.com/fray-ml/fray/schema"
@@ -31,7 +35,7 @@ func TestMain(m *testing.M) {
 		case "agent":
 			os.Exit(exitCode(agentMain(os.Args[2:])))
 		case "task-shim":
-			os.Exit(exitCode(RunShim(os.Stdin, os.Stdout)))
+			os.Exit(exitCode(shim.Run(os.Stdin, os.Stdout)))
 		case "fake-docker":
 			os.Exit(fakeDockerClient(os.Args[2], os.Args[3:]))
 		}
@@ -186,13 +190,13 @@ func (r *rig) stopAgent() {
 
 // killTask makes sure that no test leaves a task behind, even with a broken agent.
 func (r *rig) killTask() {
-	in, err := (&hostDir{path: r.dir}).lastIntent()
+	in, err := (&hostdir.Dir{Path: r.dir}).LastIntent()
 	if err != nil || in == nil || !r.t.Failed() {
 		return
 	}
-	var proc processRecord
-	_ = readRecord((&hostDir{path: r.dir}).taskDir(in.Key).file(processFile), &proc)
-	if err := sweep(proc, in.Nonce); err != nil {
+	var proc hostdir.ProcessRecord
+	_ = record.Read((&hostdir.Dir{Path: r.dir}).Task(in.Key).File(hostdir.ProcessFile), &proc)
+	if err := process.Sweep(proc.Traces(in.Nonce)); err != nil {
 		r.t.Error(err)
 	}
 	log, _ := os.ReadFile(filepath.Join(filepath.Dir(r.dir), "agent.log"))
@@ -344,12 +348,12 @@ func nothing() string { return "" }
 
 // alive reports whether a process runs.
 func alive(pid int) bool {
-	all, err := processes()
+	all, err := process.List()
 	if err != nil {
 		return false
 	}
 	for _, p := range all {
-		if p.pid == pid {
+		if p.PID == pid {
 			return true
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fray-ml/fray/agent/hostdir"
 	"github.com/fray-ml/fray/clusterapi/keys"
 	"github.com/fray-ml/fray/clusterapi/token"
 	"github.com/fray-ml/fray/schema"
@@ -71,12 +72,12 @@ func TestPrivateKeysStayOnTheHost(t *testing.T) {
 	r.stack = testStack
 	sleeper := job("exec sleep 1000")
 	r.awaitTask(r.assign(&sleeper), schema.TaskRunning)
-	file := filepath.Join(r.dir, keysFile)
+	file := filepath.Join(r.dir, hostdir.KeysFile)
 	info, err := os.Stat(file)
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Fatalf("the host's keys: %v, %v; want a file that only its owner may read", info, err)
 	}
-	k, err := (&hostDir{path: r.dir}).keys()
+	k, err := (&hostdir.Dir{Path: r.dir}).Keys()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +85,7 @@ func TestPrivateKeysStayOnTheHost(t *testing.T) {
 	if err != nil || len(objects) < 3 {
 		t.Fatalf("the store has %v, %v", objects, err)
 	}
-	for _, secret := range k.secrets() {
+	for _, secret := range keySecrets(k) {
 		for _, o := range objects {
 			object, err := r.store.Get(t.Context(), o.Key)
 			if err != nil {
@@ -97,7 +98,7 @@ func TestPrivateKeysStayOnTheHost(t *testing.T) {
 	}
 }
 
-// secrets are the private keys as JSON has them.
-func (k *hostKeys) secrets() []string {
+// keySecrets are the private keys as JSON has them.
+func keySecrets(k *hostdir.Keys) []string {
 	return []string{base64.StdEncoding.EncodeToString(k.Signing)}
 }

@@ -17,6 +17,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/fray-ml/fray/agent/hostdir"
+	"github.com/fray-ml/fray/agent/logs"
+	"github.com/fray-ml/fray/agent/record"
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/clusterapi/dial"
 	"github.com/fray-ml/fray/schema"
@@ -127,13 +130,13 @@ func TestLogsOfAnEarlierAttempt(t *testing.T) {
 	r := newRig(t)
 	r.runs(job("exec sleep 1000"))
 	client := r.hostClient(minted(t, userClaims()))
-	dir := filepath.Join(r.dir, tasksDir, "before")
+	dir := filepath.Join(r.dir, hostdir.TasksDir, "before")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	past := intent{Key: "before", JobID: "id-0", Attempt: 4, Task: 2}
-	if err := errors.Join(writeJSON(filepath.Join(dir, intentFile), past),
-		os.WriteFile(filepath.Join(dir, outputFile), []byte("old"), 0o600)); err != nil {
+	past := hostdir.Intent{Key: "before", JobID: "id-0", Attempt: 4, Task: 2}
+	if err := errors.Join(record.WriteJSON(filepath.Join(dir, hostdir.IntentFile), past),
+		os.WriteFile(filepath.Join(dir, hostdir.OutputFile), []byte("old"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	request := &clusterapi.LogsRequest{JobId: "id-0", Attempt: 4, Task: 2, Follow: true}
@@ -204,7 +207,7 @@ type oneLog struct {
 func (o oneLog) Logs(_ *clusterapi.LogsRequest, to grpc.ServerStreamingServer[clusterapi.LogsResponse]) error {
 	over := make(chan struct{})
 	close(over)
-	return (&logStream{file: o.file, over: over, to: to}).send(true)
+	return (&logs.Stream{File: o.file, Over: over, To: to}).Send(true)
 }
 
 // serveLog serves a file over TLS.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/fray-ml/fray/agent/bundle"
+	"github.com/fray-ml/fray/agent/hostdir"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state/store"
 )
@@ -62,12 +63,12 @@ func TestBundleOfSeveralParts(t *testing.T) {
 	if !strings.Contains(broken.Reason, damaged) || !strings.Contains(broken.Reason, "delete it") {
 		t.Errorf("with a damaged part the reason is %q, want it to name %s", broken.Reason, damaged)
 	}
-	bundles := filepath.Join(r.dir, bundlesDir)
+	bundles := filepath.Join(r.dir, hostdir.BundlesDir)
 	if _, err := os.Stat(filepath.Join(bundles, p.Bundle.Sum)); err == nil {
 		t.Error("a damaged bundle was unpacked")
 	}
 
-	// The part is mended; parts of bundles that nobody asks for are thrown away.
+	// The part is repaired; parts of bundles that are not asked for are removed.
 	if err := os.Mkdir(filepath.Join(bundles, ".parts-old"), 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -79,7 +79,7 @@ func TestOtherHealthChecks(t *testing.T) {
 		{"exec fails", schema.Health{Exec: []string{"sh", "-c", "echo broken; exit 2"}}, "health check failed once: sh: exit status 2: broken"},
 		{"exec hangs", schema.Health{Exec: []string{"sleep", "1000"}, Timeout: schema.Duration(300 * time.Millisecond)}, "health check failed once: sleep: no answer in time"},
 		{"unknown port", schema.Health{TCP: true, Port: "nope"}, `health check failed once: the job has no port "nope"`},
-		{"nobody listens", schema.Health{TCP: true, Port: "1"}, "health check failed once: connect to 127.0.0.1:1: connection refused"},
+		{"no listener", schema.Health{TCP: true, Port: "1"}, "health check failed once: connect to 127.0.0.1:1: connection refused"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r.t = t
@@ -89,6 +89,9 @@ func TestOtherHealthChecks(t *testing.T) {
 				test.health.Timeout = schema.Duration(time.Minute)
 			}
 			test.health.Threshold = 1
+			if test.reason == "" { // the script may take a moment to come to what is checked
+				test.health.StartPeriod = schema.Duration(time.Minute)
+			}
 			spec.HealthCheck = &test.health
 			gen := r.assign(&spec)
 			if test.reason == "" {

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/fray-ml/fray/agent/proxy"
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/clusterapi/dial"
 	"github.com/fray-ml/fray/schema"
@@ -140,7 +141,7 @@ func proxied(t *testing.T) (context.Context, *grpc.ClientConn, *fakeController, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := (&proxy{to: follow, known: methods()}).server()
+	server := proxy.NewServer(follow)
 	go func() { _ = server.Serve(l) }()
 	t.Cleanup(server.Stop)
 	ctx, conn := dialTask(t, l.Addr().String())
@@ -234,7 +235,7 @@ func TestProxyPassesStreamsOn(t *testing.T) {
 		select {
 		case controller.changed <- struct{}{}:
 		case <-ctx.Done():
-			t.Fatal("nobody watches")
+			t.Fatal("the controller does not watch")
 		}
 	}
 	controller.server.Stop()
@@ -281,7 +282,7 @@ func TestProxyHoldsLittle(t *testing.T) {
 	}
 }
 
-func TestProxyRefusals(t *testing.T) {
+func TestProxyRejections(t *testing.T) {
 	t.Parallel()
 	ctx, conn, controller, r := proxied(t)
 	cluster := clusterapi.NewClusterClient(conn)
@@ -309,14 +310,14 @@ func TestProxyRefusals(t *testing.T) {
 	var trailer metadata.MD
 	_, err := cluster.Poll(ctx, &clusterapi.PollRequest{}, grpc.Trailer(&trailer))
 	if details := status.Convert(err).Details(); status.Code(err) != codes.InvalidArgument || len(details) != 1 || len(trailer.Get("told")) != 1 {
-		t.Errorf("a refusal is %v with %v and trailer %v", err, details, trailer)
+		t.Errorf("a rejection is %v with %v and trailer %v", err, details, trailer)
 	}
 	// So do calls that this version does not know.
 	if err := conn.Invoke(ctx, "/fray.cluster.v1.Cluster/Future", &emptypb.Empty{}, &emptypb.Empty{}); err != nil {
 		t.Errorf("an unknown method says %v", err)
 	}
 
-	// Nobody leads: the call says so at its deadline.
+	// No controller leads: the call fails at its deadline.
 	controller.server.Stop()
 	if err := r.store.Delete(t.Context(), store.LeaseKey); err != nil {
 		t.Fatal(err)
@@ -347,7 +348,7 @@ func TestProxyOfAProgramHasIdentities(t *testing.T) {
 	}
 	served, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- ServeProxy(served, l, follow, "of-the-job", identity) }()
+	go func() { done <- proxy.Serve(served, l, follow, "of-the-job", identity) }()
 	defer func() {
 		stop()
 		if err := <-done; err != nil && !errors.Is(err, context.Canceled) {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/agent/bundle"
+	"github.com/fray-ml/fray/agent/hostdir"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
@@ -126,7 +127,7 @@ func TestPreemption(t *testing.T) {
 	spec.StopGrace = schema.Duration(patience)
 	gen := r.assign(&spec)
 	eventually(t, "the trap to be set", func() bool { return r.output() == "ready\n" }, nothing)
-	notice := filepath.Join(r.dir, preemptedFile)
+	notice := filepath.Join(r.dir, hostdir.PreemptedFile)
 	if err := os.WriteFile(notice, []byte("spot capacity is needed elsewhere\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +241,7 @@ func TestBundleIsTheWorkingDirectory(t *testing.T) {
 	spec.Command = []schema.Text{schema.Plain("./run.sh")}
 	spec.Environment.Bundle = sum
 	r.awaitTask(r.assign(&spec), schema.TaskSucceeded)
-	dir := filepath.Join(r.dir, bundlesDir, sum)
+	dir := filepath.Join(r.dir, hostdir.BundlesDir, sum)
 	if got := r.output(); got != "shipped\n"+dir+"\n" {
 		t.Errorf("output is %q", got)
 	}
@@ -248,7 +249,7 @@ func TestBundleIsTheWorkingDirectory(t *testing.T) {
 		t.Error("the task wrote into the project itself")
 	}
 	r.awaitTask(r.assign(&spec), schema.TaskSucceeded)
-	if trees := treesIn(t, filepath.Join(r.dir, bundlesDir)); len(trees) != 1 {
+	if trees := treesIn(t, filepath.Join(r.dir, hostdir.BundlesDir)); len(trees) != 1 {
 		t.Errorf("bundles are %v, want one", trees)
 	}
 }

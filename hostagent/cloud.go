@@ -8,17 +8,18 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/agent"
+	"github.com/fray-ml/fray/agent/notice"
 	gcphost "github.com/fray-ml/fray/providers/gcp/host"
 	"github.com/fray-ml/fray/release"
 	"github.com/fray-ml/fray/stack"
 	"github.com/fray-ml/fray/terminal"
 )
 
-var _ agent.Notices = gcphost.Notices{}
+var _ notice.Source = gcphost.Notices{}
 
-// RunCloud serves the host that this machine's metadata server says it is,
-// unless args say so. How it stands is told to the cloud too: whoever wonders
-// why a host does not come up has no other way to look inside.
+// RunCloud serves the host that this machine's metadata server names,
+// unless args name it. Its status is reported to the cloud too: there is no other
+// way to find out why a host does not come up.
 func RunCloud(ctx context.Context, a *terminal.Terminal, args agent.Args) error {
 	err := serveCloudHost(ctx, a, args)
 	if err != nil && ctx.Err() == nil {
@@ -34,7 +35,7 @@ func serveCloudHost(ctx context.Context, a *terminal.Terminal, args agent.Args) 
 			return err
 		}
 	}
-	// Programs that look for a home find none under some service managers.
+	// Programs that need a home find none under some service managers.
 	if os.Getenv("HOME") == "" {
 		if err := os.Setenv("HOME", args.Dir); err != nil {
 			return fmt.Errorf("set HOME: %w", err)

@@ -19,7 +19,7 @@ import (
 	"github.com/fray-ml/fray/terminal"
 )
 
-// Run serves the host that args name. Of base it takes what they cannot say.
+// Run serves the host that args name. Of base it takes what they cannot give.
 func Run(ctx context.Context, a *terminal.Terminal, args agent.Args, base agent.Config) error {
 	s, err := stack.Location(args.Store).Open(ctx)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/fray-ml/fray/agent"
+	"github.com/fray-ml/fray/agent/proxy"
 	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/terminal"
 )
@@ -38,7 +38,7 @@ func RunProgram(ctx context.Context, a *terminal.Terminal, l *configuration.Load
 		return err
 	}
 	defer identities.close()
-	server.Go(func() { _ = agent.ServeProxy(serving, listener, conn, session, identities.serve) })
+	server.Go(func() { _ = proxy.Serve(serving, listener, conn, session, identities.serve) })
 
 	address := listener.Addr().String()
 	program := exec.Command(args[0], args[1:]...)

@@ -34,10 +34,10 @@ import (
 )
 
 // MaxSize is how many bytes of files a bundle may hold. Projects are code:
-// whoever exceeds this has forgotten to ignore data.
+// a project that exceeds this lacks a rule to ignore data.
 const MaxSize = 2 << 30
 
-// Manifest says what a bundle is made of.
+// Manifest lists what a bundle is made of.
 type Manifest struct {
 	Sum   string `json:"sha256"` // of the whole, in hex: the bundle's name
 	Parts []Part `json:"parts"`  // in order

@@ -29,7 +29,7 @@ func newChain(dir string, parts []Part) *chain {
 	return c
 }
 
-// arrived says that a part is there, once for those with the same content.
+// arrived notes that a part is there, once for those with the same content.
 func (c *chain) arrived(p Part) { close(c.here[p.Sum]) }
 
 func (c *chain) Read(p []byte) (int, error) {

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/fray-ml/fray/durable"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -36,6 +37,9 @@ func (f Fetcher) Fetch(ctx context.Context, sum, dir string) error {
 	}
 	err := os.MkdirAll(f.Keep, 0o700)
 	if err == nil {
+		err = removePartial(f.Keep)
+	}
+	if err == nil {
 		err = f.fetch(ctx, sum, dir)
 	}
 	switch {
@@ -45,6 +49,16 @@ func (f Fetcher) Fetch(ctx context.Context, sum, dir string) error {
 		return fmt.Errorf("fetch bundle %.12s: %w", sum, err)
 	}
 	return os.RemoveAll(f.Keep)
+}
+
+// removePartial removes what a fetch that was killed has left of parts; the names of
+// whole ones begin with no dot.
+func removePartial(keep string) error {
+	found, err := filepath.Glob(filepath.Join(keep, ".*"))
+	for _, path := range found {
+		err = errors.Join(err, os.Remove(path))
+	}
+	return err
 }
 
 // isFull reports whether there is no room for a file.
@@ -112,12 +126,12 @@ func (f Fetcher) fetchParts(ctx context.Context, m Manifest, dir string) error {
 				return nil
 			})
 			if err != nil {
-				return // wait says why
+				return // wait returns why
 			}
 		}
 	})
 	err := unpack(content, m.Sum, dir)
-	// If that failed, all parts are needed to say what is wrong, or next time.
+	// If that failed, all parts are needed to find what is wrong, or next time.
 	if failed := fetching.wait(); failed != nil {
 		return failed
 	}
@@ -141,7 +155,7 @@ func (f Fetcher) makesUpAnother(m Manifest) bool {
 	return hex.EncodeToString(got.Sum(nil)) != m.Sum
 }
 
-// unknownSize is that of a part which no index tells.
+// unknownSize is that of a part which no index lists.
 const unknownSize = math.MaxInt64 - 1
 
 var errDamaged = errors.New("it is damaged")
@@ -166,8 +180,7 @@ func (p Part) is(sum string, size int64) bool {
 	return sum == p.Sum && (size == p.Size || p.Size == unknownSize)
 }
 
-// download fetches a part into a file of its name. The file is not synced:
-// whoever finds it later checks it.
+// download fetches a part into a file of its name, which is on the disk by then.
 func (f Fetcher) download(ctx context.Context, p Part) error {
 	blob, err := f.Store.Open(ctx, store.BundleKey(p.Sum))
 	if err != nil {
@@ -175,36 +188,29 @@ func (f Fetcher) download(ctx context.Context, p Part) error {
 	}
 	defer blob.Close()
 	// Parts are fetched once each, and by one fetcher: the name is free.
-	path := filepath.Join(f.Keep, p.Sum)
-	partial, err := os.Create(path + ".partial")
+	partial, err := durable.Create(filepath.Join(f.Keep, p.Sum), 0o600)
 	if err != nil {
 		return err
 	}
+	defer partial.Discard() // else it takes space until the next try
 	sum := sha256.New()
 	source := &source{ctx: ctx, r: io.LimitReader(blob, p.Size+1)} // more would not be the part
 	size, err := io.Copy(io.MultiWriter(partial, sum), source)
-	if closeErr := partial.Close(); err == nil {
-		err = closeErr
-	}
 	switch got := hex.EncodeToString(sum.Sum(nil)); {
 	case ctx.Err() != nil:
-		err = context.Cause(ctx)
+		return context.Cause(ctx)
 	case source.err != nil:
-		err = fmt.Errorf("%w: %w", errDamaged, source.err)
-	case err == nil && !p.is(got, size):
-		err = fmt.Errorf("%w: its SHA-256 is %s, of %d bytes", errDamaged, got, size)
+		return fmt.Errorf("%w: %w", errDamaged, source.err)
+	case err != nil:
+		return err
+	case !p.is(got, size):
+		return fmt.Errorf("%w: its SHA-256 is %s, of %d bytes", errDamaged, got, size)
 	}
-	if err == nil {
-		err = os.Rename(partial.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(partial.Name()) // else it takes space until the next try
-	}
-	return err
+	return partial.Commit()
 }
 
-// source reads until its context ends, and tells its own errors from those of
-// whom it is copied to.
+// source reads until its context ends, and keeps its own errors apart from those of
+// the destination.
 type source struct {
 	ctx context.Context
 	r   io.Reader

@@ -95,7 +95,7 @@ func wantNothingElse(t *testing.T, dir, project string) {
 	}
 }
 
-func TestFetchMendsWhatArrivesDamaged(t *testing.T) {
+func TestFetchRepairsWhatArrivesDamaged(t *testing.T) {
 	broken := errors.New("the connection broke")
 	for name, change := range map[string]func([]byte) ([]byte, error){
 		"a bit":          func(b []byte) ([]byte, error) { b[len(b)/2] ^= 1; return b, nil },
@@ -220,6 +220,10 @@ func TestFetchKeepsWhatItHasWhenItFails(t *testing.T) {
 		return nil
 	}
 	f := Fetcher{Store: l, Keep: filepath.Join(t.TempDir(), "keep"), Workers: 1}
+	left := filepath.Join(f.Keep, ".partial") // by a fetch that was killed
+	if err := errors.Join(os.Mkdir(f.Keep, 0o700), os.WriteFile(left, []byte("half"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
 	to := t.TempDir()
 	if err := f.Fetch(ctx, p.Bundle.Sum, to); !errors.Is(err, lost) && !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want %v", err, lost)

@@ -46,7 +46,7 @@ func Differences(before, after Files) []Difference {
 	return all
 }
 
-// maxCompared is how many bytes of a stored bundle are read to tell its files: what is
+// maxCompared is how many bytes of a stored bundle are read to list its files: what is
 // larger takes long to read from a bucket.
 const maxCompared = 32 << 20
 

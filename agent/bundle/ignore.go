@@ -92,7 +92,7 @@ func readRules(file string) ([]rule, error) {
 	return rules, nil
 }
 
-// parseRule reads one line; false for one that says nothing.
+// parseRule reads one line; false for one without a rule.
 func parseRule(line string) (rule, bool) {
 	if strings.HasPrefix(line, "#") {
 		return rule{}, false

@@ -23,7 +23,7 @@ type Project struct {
 
 // Shipper brings the bundles of projects into a store.
 //
-// Parts that the store has are not sent, whoever brought them: a shipment that
+// Parts that the store has are not sent again: a shipment that
 // was killed is continued by the next one, and a project that has changed a
 // little ships a little.
 type Shipper struct {
@@ -31,8 +31,8 @@ type Shipper struct {
 	// Workers is how many parts are sent at a time, and how many projects are
 	// packed; 0: 4. Each takes memory for about two parts.
 	Workers int
-	// Starting is told when a project of several parts is about to be sent,
-	// and how many of its bytes the store has; nil: nobody is. It is called by
+	// Starting is called when a project of several parts is about to be sent, with
+	// the number of its bytes that the store has; may be nil. It is called by
 	// one goroutine at a time.
 	Starting func(p Project, there int64)
 
@@ -41,7 +41,7 @@ type Shipper struct {
 
 // Ship brings what is missing of the projects' bundles into the store. What is
 // packed must be what was measured: if the files have changed since, Ship fails
-// and what it has sent is never looked at.
+// and what it has sent is never checked.
 func (s Shipper) Ship(ctx context.Context, projects ...Project) error {
 	s.Workers = cmp.Or(s.Workers, usualWorkers)
 	s.packer = cmp.Or(s.packer, usualPacker())
@@ -55,7 +55,7 @@ func (s Shipper) Ship(ctx context.Context, projects ...Project) error {
 			return nil
 		})
 		if err != nil {
-			break // wait says why
+			break // wait returns why
 		}
 	}
 	return all.wait()
@@ -64,12 +64,12 @@ func (s Shipper) Ship(ctx context.Context, projects ...Project) error {
 // shipment is one call of Ship.
 type shipment struct {
 	Shipper
-	slots   chan struct{} // held by those who send
-	telling sync.Mutex
+	slots    chan struct{} // held while parts are sent
+	starting sync.Mutex
 }
 
 func (s *shipment) ship(ctx context.Context, p Project) error {
-	index, complete, err := s.look(ctx, p.Bundle.Sum)
+	index, complete, err := s.check(ctx, p.Bundle.Sum)
 	if err != nil || complete {
 		return err
 	}
@@ -87,7 +87,7 @@ func (s *shipment) ship(ctx context.Context, p Project) error {
 	if err != nil {
 		return err
 	}
-	s.tell(p, missing)
+	s.start(p, missing)
 	if len(missing) > 0 {
 		if err := s.send(ctx, p, missing); err != nil {
 			return err
@@ -99,9 +99,9 @@ func (s *shipment) ship(ctx context.Context, p Project) error {
 	return s.finish(ctx, p.Bundle, index)
 }
 
-// look reports whether the store has all of a bundle, and otherwise returns the
+// check reports whether the store has all of a bundle, and otherwise returns the
 // generation of its index, which is then of no use.
-func (s *shipment) look(ctx context.Context, sum string) (index store.Generation, complete bool, err error) {
+func (s *shipment) check(ctx context.Context, sum string) (index store.Generation, complete bool, err error) {
 	found, err := s.Store.List(ctx, store.BundleKey(sum))
 	if err != nil {
 		return 0, false, err
@@ -156,7 +156,7 @@ func (s *shipment) missing(ctx context.Context, m Manifest) (map[string]Part, er
 	return missing, nil
 }
 
-func (s *shipment) tell(p Project, missing map[string]Part) {
+func (s *shipment) start(p Project, missing map[string]Part) {
 	if s.Starting == nil || len(p.Bundle.Parts) == 1 {
 		return
 	}
@@ -166,8 +166,8 @@ func (s *shipment) tell(p Project, missing map[string]Part) {
 			there += part.Size
 		}
 	}
-	s.telling.Lock()
-	defer s.telling.Unlock()
+	s.starting.Lock()
+	defer s.starting.Unlock()
 	s.Starting(p, there)
 }
 
@@ -210,12 +210,12 @@ func (s *shipment) finish(ctx context.Context, m Manifest, present store.Generat
 	if !errors.Is(err, store.ErrConflict) {
 		return err
 	}
-	// Somebody else has shipped the same bundle.
-	if _, complete, lookErr := s.look(ctx, m.Sum); lookErr != nil || complete {
-		return lookErr
+	// Another client has shipped the same bundle.
+	if _, complete, checkErr := s.check(ctx, m.Sum); checkErr != nil || complete {
+		return checkErr
 	}
 	return fmt.Errorf("%w; run the command again", err)
 }
 
-// objectName names an object for people who are to look at it.
+// objectName names an object for people who are to inspect it.
 func objectName(s store.Store, key string) string { return s.Location() + "/" + key }

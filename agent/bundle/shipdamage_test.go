@@ -85,7 +85,7 @@ func TestShipRefusesAnotherManifest(t *testing.T) {
 	}
 }
 
-func TestShipMendsWhatIsMissing(t *testing.T) {
+func TestShipRepairsWhatIsMissing(t *testing.T) {
 	remove := func(part int) func(*testing.T, store.Store, Project) {
 		return func(t *testing.T, s store.Store, p Project) {
 			if err := s.Delete(t.Context(), store.BundleKey(p.Bundle.Parts[part].Sum)); err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// cuts say where an archive is cut into parts. The parts' bytes are the
+// cuts are the places where an archive is cut into parts. The parts' bytes are the
 // bundle's, whose digest is part of every job's: to change the usual cuts is to
 // change the digest of every project that is larger than min.
 type cuts struct {

@@ -16,7 +16,7 @@ import (
 
 // Unpack writes the files of a bundle below a directory that is there already.
 // The bundle must have the given name, its SHA-256; what it contains cannot
-// reach out of the directory, whoever made it.
+// reach out of the directory.
 func Unpack(r io.Reader, sum, dir string) error {
 	if err := unpack(r, sum, dir); err != nil {
 		return fmt.Errorf("unpack bundle %.12s: %w", sum, err)

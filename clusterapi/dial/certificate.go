@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// certificateLife is how long a certificate says that it holds. Nobody checks
+// certificateLife is the validity that a certificate states. No client checks
 // it: a process makes a new one whenever it starts.
 const certificateLife = 20 * 365 * 24 * time.Hour
 
@@ -83,7 +83,7 @@ func verify(c tls.ConnectionState, want string) error {
 	}
 	got := fingerprintOf(c.PeerCertificates[0].Raw)
 	if subtle.ConstantTimeCompare([]byte(got), []byte(want)) != 1 {
-		return fmt.Errorf("the server's certificate is %.16s…, and the store says %.16s…: it is another process", got, want)
+		return fmt.Errorf("the server's certificate is %.16s…, and the store has %.16s…: it is another process", got, want)
 	}
 	return nil
 }

@@ -65,8 +65,8 @@ func serve(t *testing.T, name string) *controller {
 
 func (c *controller) Check(ctx context.Context, _ *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
 	c.calls.Add(1)
-	if refusal := c.refuse.Load(); refusal != nil {
-		return nil, refusal.Err()
+	if rejection := c.refuse.Load(); rejection != nil {
+		return nil, rejection.Err()
 	}
 	incoming, _ := metadata.FromIncomingContext(ctx)
 	c.tokens <- strings.Join(incoming.Get(dial.Header), ",")
@@ -74,8 +74,8 @@ func (c *controller) Check(ctx context.Context, _ *healthpb.HealthCheckRequest) 
 }
 
 func (c *controller) Watch(_ *healthpb.HealthCheckRequest, s healthpb.Health_WatchServer) error {
-	if refusal := c.refuse.Load(); refusal != nil {
-		return refusal.Err()
+	if rejection := c.refuse.Load(); rejection != nil {
+		return rejection.Err()
 	}
 	if err := s.Send(&healthpb.HealthCheckResponse{}); err != nil {
 		return err
@@ -217,7 +217,7 @@ func TestSaysWhatWasTried(t *testing.T) {
 		unled bool
 		want  []string
 	}{
-		{"no lease", nil, true, []string{"nobody has held this stack's lease yet", "start one with fray watch"}},
+		{"no lease", nil, true, []string{"no controller has held this stack's lease yet", "start one with fray watch"}},
 		{"a free lease", &free, true, []string{"no controller: the lease is free since ", when, "start one with fray watch"}},
 		{"a holder that serves nothing", &silent, true, []string{"ann@dead (pid 7, fray apply) holds the lease and serves nothing"}},
 		{"a dead holder", &lapsed, false, []string{"ann@dead (pid 7, fray watch) at 127.0.0.1:", "connection refused", "it renewed its lease last at ", when}},
@@ -304,7 +304,7 @@ func TestStreams(t *testing.T) {
 }
 
 // A stream to a controller that was left for another one is cut off, as
-// UNAVAILABLE and not as somebody's cancellation.
+// UNAVAILABLE and not as a cancellation by the caller.
 func TestStreamOfARetiredController(t *testing.T) {
 	s := storetest.NewMemory()
 	a, b := serve(t, "a"), serve(t, "b")

@@ -14,16 +14,16 @@ import (
 	"github.com/fray-ml/fray/state/store"
 )
 
-// FollowConfig says whom to follow.
+// FollowConfig is which leader to follow, and how.
 type FollowConfig struct {
 	Store store.Store // where the lease is
 	// Token makes what is sent with each call, for the time by the controller's
 	// clock; nil: what the caller put into the call's metadata goes as it is.
 	Token func(ctx context.Context, now time.Time) (string, error)
-	// Patience is how long calls without a deadline look for a controller
+	// Patience is how long calls without a deadline wait for a controller
 	// before they fail; 0: 30 s.
 	Patience time.Duration
-	// Recheck is how often to look who leads while calls wait for an answer;
+	// Recheck is how often to read the lease while calls wait for an answer;
 	// 0: 5 s.
 	Recheck time.Duration
 }
@@ -35,15 +35,15 @@ const (
 
 // Times of looking for a leader.
 const (
-	lookTimeout  = 10 * time.Second       // for one look at the lease
-	lookInterval = 200 * time.Millisecond // between two looks of this process
+	readTimeout  = 10 * time.Second       // for one read of the lease
+	readInterval = 200 * time.Millisecond // between two reads by this process
 	retireGrace  = 2 * time.Second        // for answers of a controller that leads no more
 )
 
-// Following is a connection to whichever controller leads. It reads the lease
-// when it has to: at the first call, whenever a call says that nobody answers or
-// that another leads, and now and then while calls wait, since a controller that
-// hangs says nothing.
+// Following is a connection to the controller that leads. It reads the lease
+// when it has to: at the first call, whenever a call fails because no controller
+// answers or another one leads, and now and then while calls wait, since a controller
+// that hangs sends nothing.
 //
 // Calls that one controller did not answer (UNAVAILABLE) are made again to the
 // next until their deadline: what the cluster API changes, it changes once for
@@ -53,10 +53,10 @@ type Following struct {
 	cfg FollowConfig
 
 	mu      sync.Mutex
-	leader  *leader // nil: none was found yet
-	trusted bool    // nothing has happened since that speaks against leader
-	look    *look   // under way
-	looked  time.Time
+	leader  *leader    // nil: none was found yet
+	trusted bool       // nothing has happened since that speaks against leader
+	reading *leaseRead // under way
+	readAt  time.Time
 	patrols bool // a patrol is under way
 	closed  bool
 }
@@ -73,8 +73,8 @@ type leader struct {
 	retired bool
 }
 
-// look is one reading of the lease, for all who wait for it.
-type look struct {
+// leaseRead is one reading of the lease, for all calls that wait for it.
+type leaseRead struct {
 	done chan struct{}
 	err  error
 }
@@ -144,19 +144,19 @@ func (f *Following) NewStream(ctx context.Context, desc *grpc.StreamDesc, method
 type noWait struct{}
 
 // NoWait makes calls of a Following fail with [ErrNoController] as soon as
-// nobody leads, where others wait for a leader.
+// no controller leads, where others wait for a leader.
 func NoWait(ctx context.Context) context.Context { return context.WithValue(ctx, noWait{}, true) }
 
-// try makes a call until somebody answers it.
+// try makes a call until a controller answers it.
 func (f *Following) try(ctx context.Context, call func(*leader) error) error {
 	var t trial
-	refused := false
+	rejected := false
 	for {
 		l, err := f.find(ctx)
 		if err == nil {
 			err = f.judge(ctx, l, call(l))
-			if f.unknown(err) && !refused { // by another clock, maybe: the lease tells
-				refused = true
+			if f.unknown(err) && !rejected { // by another clock, maybe: the lease shows
+				rejected = true
 				continue
 			}
 			if status.Code(err) != codes.Unavailable {
@@ -179,7 +179,7 @@ func (f *Following) try(ctx context.Context, call func(*leader) error) error {
 }
 
 // judge notes whether an answer speaks against the leader. What broke off
-// because the connection was retired is nobody's cancellation.
+// because the connection was retired is no cancellation by the caller.
 func (f *Following) judge(ctx context.Context, l *leader, err error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -192,7 +192,7 @@ func (f *Following) judge(ctx context.Context, l *leader, err error) error {
 	return err
 }
 
-// unknown reports whether a token of ours was refused.
+// unknown reports whether a token of ours was rejected.
 func (f *Following) unknown(err error) bool {
 	return f.cfg.Token != nil && status.Code(err) == codes.Unauthenticated
 }
@@ -217,7 +217,7 @@ func (f *Following) find(ctx context.Context) (*leader, error) {
 			f.mu.Unlock()
 			return l, nil
 		}
-		under := f.lookLocked()
+		under := f.readLocked()
 		f.mu.Unlock()
 		select {
 		case <-under.done:
@@ -230,7 +230,7 @@ func (f *Following) find(ctx context.Context) (*leader, error) {
 	}
 }
 
-// patrol looks who leads while calls wait for an answer.
+// patrol reads the lease while calls wait for an answer.
 func (f *Following) patrol() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -238,29 +238,29 @@ func (f *Following) patrol() {
 		f.patrols = false
 		return
 	}
-	f.lookLocked()
+	f.readLocked()
 	time.AfterFunc(f.cfg.Recheck, f.patrol)
 }
 
-// lookLocked returns the look that is under way, or begins one.
-func (f *Following) lookLocked() *look {
-	if f.look == nil {
-		f.look = &look{done: make(chan struct{})}
-		go f.run(f.look)
+// readLocked returns the read that is under way, or begins one.
+func (f *Following) readLocked() *leaseRead {
+	if f.reading == nil {
+		f.reading = &leaseRead{done: make(chan struct{})}
+		go f.run(f.reading)
 	}
-	return f.look
+	return f.reading
 }
 
-// run reads the lease for all who wait. It is nobody's own: who gives up
+// run reads the lease for all calls that wait. No call owns it: one that gives up
 // waiting leaves it to the others.
-func (f *Following) run(l *look) {
+func (f *Following) run(l *leaseRead) {
 	f.mu.Lock()
-	early := lookInterval - time.Since(f.looked)
+	early := readInterval - time.Since(f.readAt)
 	f.mu.Unlock()
 	if early > 0 {
 		<-time.After(early)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
 	defer cancel()
 	lease, err := store.ReadLease(ctx, f.cfg.Store)
 	if err == nil || errors.Is(err, store.ErrNotFound) {
@@ -271,7 +271,7 @@ func (f *Following) run(l *look) {
 	if err == nil {
 		err = f.adoptLocked(lease)
 	}
-	f.look, f.looked, l.err = nil, time.Now(), err
+	f.reading, f.readAt, l.err = nil, time.Now(), err
 	close(l.done)
 }
 
@@ -305,9 +305,9 @@ func (f *Following) adoptLocked(lease store.Lease) error {
 	return nil
 }
 
-// token makes a controller's tokens. Its clock is what its lease said last, and
-// what went by since, also while this machine slept: whoever answers has renewed it
-// a moment before.
+// token makes a controller's tokens. Its clock is that of its lease as last read, and
+// the time since, also while this machine slept: a leader that answers has renewed its
+// lease a moment before.
 func (f *Following) token(l *leader) Token {
 	if f.cfg.Token == nil {
 		return nil
@@ -347,7 +347,7 @@ func (f *Following) release(l *leader) {
 	}
 }
 
-// stream tells the Following how a stream ended.
+// stream reports to the Following how a stream ended.
 type stream struct {
 	grpc.ClientStream
 	follow *Following

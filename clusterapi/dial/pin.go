@@ -21,7 +21,7 @@ import (
 // MaxMessage is the largest message of the cluster API, in bytes.
 const MaxMessage = 64 << 20
 
-// Times of a connection. One whose peer is gone without a word is found out
+// Times of a connection. One whose peer is gone without closing it is found out
 // after keepaliveEvery and keepaliveWait, which is no longer than a lease lives.
 const (
 	keepaliveEvery = 10 * time.Second // the least that gRPC allows
@@ -81,7 +81,7 @@ func (p pinned) Clone() credentials.TransportCredentials {
 	return pinned{p.TransportCredentials.Clone()}
 }
 
-// Bearer adds a token to each call. It gives it to nobody but a server whose
+// Bearer adds a token to each call. It gives it only to a server whose
 // certificate was pinned.
 func Bearer(token Token) credentials.PerRPCCredentials { return bearer{token} }
 
@@ -119,28 +119,28 @@ func BearerToken(values []string) (string, bool) {
 	return values[0][len(scheme):], true
 }
 
-// ServerCredentials serve under a certificate. refused is told of connections
+// ServerCredentials serve under a certificate. rejected is called for connections
 // that came to nothing (plain text, a client that expected another
 // certificate), from many goroutines.
-func ServerCredentials(certificate tls.Certificate, refused func(peer net.Addr, err error)) credentials.TransportCredentials {
-	return watched{credentials.NewTLS(ServerTLS(certificate)), refused}
+func ServerCredentials(certificate tls.Certificate, rejected func(peer net.Addr, err error)) credentials.TransportCredentials {
+	return watched{credentials.NewTLS(ServerTLS(certificate)), rejected}
 }
 
 type watched struct {
 	credentials.TransportCredentials
-	refused func(peer net.Addr, err error)
+	rejected func(peer net.Addr, err error)
 }
 
 func (w watched) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	secured, info, err := w.TransportCredentials.ServerHandshake(conn)
 	if err != nil {
-		w.refused(conn.RemoteAddr(), err)
+		w.rejected(conn.RemoteAddr(), err)
 	}
 	return secured, info, err
 }
 
 func (w watched) Clone() credentials.TransportCredentials {
-	return watched{w.TransportCredentials.Clone(), w.refused}
+	return watched{w.TransportCredentials.Clone(), w.rejected}
 }
 
 var (
@@ -155,7 +155,7 @@ func TokenStatus(err error) error {
 	if err == nil {
 		return nil
 	}
-	if token.Refused(err) {
+	if token.Rejected(err) {
 		return status.Error(codes.Unauthenticated, err.Error())
 	}
 	return status.Error(codes.Unavailable, err.Error())

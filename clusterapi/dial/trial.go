@@ -33,7 +33,7 @@ func (t *trial) note(err error) {
 		t.began, t.pause = time.Now(), firstPause
 	}
 	t.count++
-	// That time is up says less than what was tried until then.
+	// That time is up explains less than what was tried until then.
 	if t.last == nil || !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
 		t.last = err
 	}
@@ -65,7 +65,7 @@ func (t *trial) wait(ctx context.Context, patience time.Duration) error {
 	}
 }
 
-// failure says what was tried.
+// failure reports what was tried.
 func (t *trial) failure(code codes.Code) error {
 	times := "once"
 	if t.count > 1 {
@@ -84,17 +84,17 @@ func (f *failure) Error() string              { return f.status.Err().Error() }
 func (f *failure) GRPCStatus() *status.Status { return f.status }
 func (f *failure) Unwrap() error              { return f.cause }
 
-// ErrNoController is the cause, to be tested with errors.Is, where nobody leads
-// who could be asked.
+// ErrNoController is the cause, to be tested with errors.Is, where no controller
+// leads that could be asked.
 var ErrNoController = errors.New("no controller leads")
 
-// unled says why nobody leads. It is an ErrNoController.
+// unled is the reason why no controller leads. It is an ErrNoController.
 type unled string
 
 func (u unled) Error() string        { return string(u) }
 func (u unled) Is(target error) bool { return target == ErrNoController }
 
-// final is the answer of a controller; one that came too late says what went before.
+// final is the answer of a controller; one that came too late reports what went before.
 func (t *trial) final(err error) error {
 	if t.count > 0 && status.Code(err) == codes.DeadlineExceeded {
 		return t.failure(codes.DeadlineExceeded)
@@ -102,12 +102,12 @@ func (t *trial) final(err error) error {
 	return err
 }
 
-// servable says why nobody can be asked, nil if the lease's holder can.
+// servable returns why no controller can be asked, nil if the lease's holder can.
 func servable(l store.Lease, err error) error {
 	const start = "start one with fray watch"
 	switch {
 	case err != nil:
-		return unled("nobody has held this stack's lease yet; " + start)
+		return unled("no controller has held this stack's lease yet; " + start)
 	case l.Released:
 		return unled(fmt.Sprintf("the lease is free since %s; %s", clock(l.ExpiresAt), start))
 	case l.ControllerAddress == "":
@@ -116,7 +116,7 @@ func servable(l store.Lease, err error) error {
 	return nil
 }
 
-// describe says who did not answer. Whether a lease has lapsed is a matter of its
+// describe names the controller that did not answer. Whether a lease has lapsed is a matter of its
 // holder's clock: it has if it was not renewed here for as long as it is valid. One
 // that has by the clock of this machine is tried all the same.
 func describe(err error, lease store.Lease, unrenewed time.Duration) error {

@@ -85,10 +85,10 @@ func Space(stack, namespace string) *url.URL {
 	return &url.URL{Scheme: "fray", Host: stack, Path: "/" + namespace}
 }
 
-// base has what both kinds of certificates share, and everything that another
+// base has what both kinds of certificates share, and all fields that another
 // version of the library could fill in otherwise. Certificates have no end (RFC
 // 5280, 4.1.2.5): an authority counts for as long as it is published, whatever the
-// clocks of hosts say.
+// clocks of hosts show.
 func base(key *ecdsa.PublicKey, name string) *x509.Certificate {
 	public, _ := key.Bytes() // of a key of the curve, which it is
 	id := sha256.Sum256(public)
@@ -102,7 +102,7 @@ func base(key *ecdsa.PublicKey, name string) *x509.Certificate {
 }
 
 // maxCommonName is how many characters X.509 leaves a name (ub-common-name). It is
-// for people who look at a certificate.
+// for people who read a certificate.
 const maxCommonName = 64
 
 func clip(name string) string {

@@ -166,7 +166,7 @@ func TestGoAcceptsItsOwnAndNoOther(t *testing.T) {
 			address, result := accept(t, test.server)
 			conn, err := tls.Dial("tcp", address, test.client)
 			if err == nil {
-				err = errors.Join(greet(conn), conn.Close())
+				err = errors.Join(handshake(conn), conn.Close())
 			}
 			if err := errors.Join(err, <-result); (err == nil) != test.ok {
 				t.Errorf("got %v, want accepted %t", err, test.ok)
@@ -210,7 +210,7 @@ func serve(c net.Conn) error {
 	return err
 }
 
-func greet(c net.Conn) error {
+func handshake(c net.Conn) error {
 	if err := c.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		return err
 	}
@@ -224,7 +224,7 @@ func greet(c net.Conn) error {
 	return nil
 }
 
-// python connects, or accepts one connection, and greets or answers; it is as
+// python connects, or accepts one connection, and begins the handshake or answers it; it is as
 // strict about certificates as its library can be.
 const python = `
 import socket, ssl, sys
@@ -299,7 +299,7 @@ func TestGoCallsPython(t *testing.T) {
 	if err == nil {
 		var conn *tls.Conn
 		if conn, err = tls.Dial("tcp", net.JoinHostPort("127.0.0.1", port), config); err == nil {
-			err = errors.Join(greet(conn), conn.Close())
+			err = errors.Join(handshake(conn), conn.Close())
 		}
 	}
 	if err := errors.Join(err, cmd.Wait()); err != nil {

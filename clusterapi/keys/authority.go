@@ -336,7 +336,7 @@ func Trusted(all []Authority) [][]byte {
 }
 
 // Recertify makes a new authority the only one, for who holds the lease of an epoch: it
-// certifies the hosts of everything that is assigned anew, and then nothing that
+// certifies the hosts of all that is assigned anew, and then nothing that
 // others have certified counts any more. valid is nil while the lease holds. It
 // returns how many slices it has certified, and the keys of the assignments that cannot
 // be read: they are left as they are, and certified when they are written anew.
@@ -370,7 +370,7 @@ func Recertify(ctx context.Context, s store.Store, epoch uint64, valid func() er
 	})
 }
 
-// errAssignment says that an assignment cannot be read.
+// errAssignment means that an assignment cannot be read.
 var errAssignment = errors.New("the assignment cannot be read")
 
 // recertify writes one assignment with new certificates and nothing else changed. One

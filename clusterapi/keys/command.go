@@ -32,7 +32,7 @@ type published struct {
 	Expires time.Time `json:"expires"`
 }
 
-// ErrMayNotWrite says that a command could not publish its key, which is how it
+// ErrMayNotWrite means that a command could not publish its key, which is how it
 // proves that its user may act on the stack.
 var ErrMayNotWrite = errors.New("this user may not write to the stack's store")
 
@@ -92,7 +92,7 @@ func (c *Command) publishLocked(ctx context.Context, now time.Time) error {
 	}
 	key := CommandKey(signer.ID().Sum)
 	if _, err := c.store.Put(ctx, key, data, store.Absent); err != nil {
-		// A write whose reply was lost may have happened, and nobody else has this name.
+		// A write whose reply was lost may have happened, and no other command has this name.
 		if object, readErr := c.store.Get(ctx, key); readErr != nil || string(object.Data) != string(data) {
 			err = fmt.Errorf("publish this command's key: %w", denied(err))
 			if errors.Is(err, ErrMayNotWrite) {
@@ -131,7 +131,7 @@ func Prune(ctx context.Context, s store.Store, now time.Time, all bool) (removed
 				return removed, fmt.Errorf("read a command's key: %w", err)
 			}
 			var p published
-			// One that cannot be read is nobody's to use.
+			// One that cannot be read is of no use to any command.
 			if json.Unmarshal(object.Data, &p) == nil && now.Before(p.Expires.Add(pruneGrace)) && p.Expires.Sub(now) <= 2*token.CommandLife {
 				continue
 			}
@@ -144,6 +144,6 @@ func Prune(ctx context.Context, s store.Store, now time.Time, all bool) (removed
 	return removed, nil
 }
 
-// pruneGrace is how long an expired key stays: its command may be told that it has
+// pruneGrace is how long an expired key stays: its command may learn that it has
 // expired, rather than that it is not known.
 const pruneGrace = 10 * time.Minute

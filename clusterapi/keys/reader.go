@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// life is how long a key that was read is used without another look: that
+	// life is how long a key that was read is used without another read: that
 	// long a removed one goes on to count without a call of Forget.
 	life = 30 * time.Second
 	// maxCached bounds the memory, maxLookups the load of a store by strangers: so

@@ -27,7 +27,7 @@ const (
 	RoleHost Role = "host"
 )
 
-// ID names a key and says where it is published.
+// ID is the name of a key and the place where it is published.
 type ID struct {
 	Role Role
 	// Slice and Host are those of a host's key.
@@ -97,7 +97,7 @@ type Key struct {
 	Expires time.Time
 }
 
-// may says why the key must not have signed claims, or nil.
+// may returns why the key must not have signed claims, or nil.
 func (k Key) may(c Claims) error {
 	ok := false
 	switch k.ID.Role {
@@ -119,7 +119,7 @@ func (k Key) may(c Claims) error {
 	return nil
 }
 
-// valid says why a key must not be used at a time, or nil. A command's key that
+// valid returns why a key must not be used at a time, or nil. A command's key that
 // claims to hold for longer than any does is not used at all: who wrote it may
 // not be allowed to write any more.
 func (k Key) valid(now time.Time) error {

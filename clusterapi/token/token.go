@@ -4,7 +4,7 @@
 // says what it may sign: see [Role]. So a token proves that its signer may write
 // there. Reading the store is not enough.
 //
-// A token says who it speaks for. What they may do, and whether the attempt of
+// A token names its subject. What they may do, and whether the attempt of
 // a job's token still runs, is the controller's to know. The package has no
 // clock, no randomness and no store: those are arguments. Package clusterapi/keys
 // publishes and finds keys.
@@ -47,7 +47,7 @@ func (s Subject) valid() bool {
 	return false
 }
 
-// Claims are what a token says of its bearer.
+// Claims are what a token asserts of its bearer.
 type Claims struct {
 	Stack   string // the mark of the stack that it belongs to
 	Subject Subject
@@ -64,7 +64,7 @@ type Claims struct {
 	Signer ID
 }
 
-// validate says what the claims lack for their subject.
+// validate returns what the claims lack for their subject.
 func (c Claims) validate() error {
 	switch {
 	case c.Stack == "":
@@ -90,13 +90,13 @@ var (
 	ErrFormerSignature = errors.New("the token is of a former version of fray")
 	// ErrUnknownKey is for a Source that has no such key.
 	ErrUnknownKey = errors.New("the key that signed the token is not published")
-	// ErrRole says that a key signed what keys of its role may not sign.
+	// ErrRole means that a key signed what keys of its role may not sign.
 	ErrRole = errors.New("the key that signed the token may not sign such a token")
 )
 
-// Refused reports whether an error of Verify is a verdict on the token: the others
+// Rejected reports whether an error of Verify is a verdict on the token: the others
 // say that its key could not be looked up.
-func Refused(err error) bool {
+func Rejected(err error) bool {
 	return slices.ContainsFunc([]error{ErrMalformed, ErrExpired, ErrOtherStack, ErrSignature, ErrFormerSignature, ErrUnknownKey, ErrRole},
 		func(verdict error) bool { return errors.Is(err, verdict) })
 }
@@ -108,7 +108,7 @@ type Signer struct {
 	stack string
 }
 
-// NewSigner returns the Signer of a role for the stack of a mark. at says whose key
+// NewSigner returns the Signer of a role for the stack of a mark. at is whose key
 // it is; its Sum is filled in.
 func NewSigner(key ed25519.PrivateKey, stack string, at ID) (*Signer, error) {
 	if stack == "" {
@@ -131,7 +131,7 @@ func (s *Signer) Public() ed25519.PublicKey {
 	return public
 }
 
-// Mint returns a token that says c. The stack may be left out. The same claims
+// Mint returns a token with the claims c. The stack may be left out. The same claims
 // give the same token.
 func (s *Signer) Mint(c Claims) (string, error) {
 	if c.Stack == "" {
@@ -187,7 +187,7 @@ func NewVerifier(stack string, keys Source) (*Verifier, error) {
 	}, nil
 }
 
-// Verify returns what a token says, one of this package's errors, or that its key
+// Verify returns the claims of a token, one of this package's errors, or that its key
 // could not be looked up.
 func (v *Verifier) Verify(ctx context.Context, token string, now time.Time) (Claims, error) {
 	c, key, err := v.signedClaims(ctx, token)
@@ -195,7 +195,7 @@ func (v *Verifier) Verify(ctx context.Context, token string, now time.Time) (Cla
 		return Claims{}, err
 	}
 	if !c.Expires.IsZero() && !now.Before(c.Expires) {
-		return Claims{}, fmt.Errorf("%w: it held until %s, and the clock here says %s; make another, and check both clocks",
+		return Claims{}, fmt.Errorf("%w: it held until %s, and the clock here shows %s; make another, and check both clocks",
 			ErrExpired, c.Expires.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 	}
 	if err := key.valid(now); err != nil {
@@ -291,6 +291,6 @@ func (v *Verifier) signer(token string) (ID, error) {
 	return id, nil
 }
 
-func (v *Verifier) otherStack(said string) error {
-	return fmt.Errorf("%w: it is for %.40q, and this is %s", ErrOtherStack, said, v.stack)
+func (v *Verifier) otherStack(stack string) error {
+	return fmt.Errorf("%w: it is for %.40q, and this is %s", ErrOtherStack, stack, v.stack)
 }

@@ -212,7 +212,7 @@ func TestVerifyRefuses(t *testing.T) {
 			if !errors.Is(err, test.want) || got != (token.Claims{}) {
 				t.Errorf("got %+v, %v\nwant nothing and %v", got, err, test.want)
 			}
-			if !token.Refused(err) {
+			if !token.Rejected(err) {
 				t.Errorf("%v passes for a key that could not be looked up", err)
 			}
 		})

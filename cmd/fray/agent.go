@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fray-ml/fray/agent"
+	"github.com/fray-ml/fray/agent/shim"
 	"github.com/fray-ml/fray/hostagent"
 	"github.com/fray-ml/fray/terminal"
 )
@@ -36,7 +37,7 @@ func agentCommand(a *terminal.Terminal) *cobra.Command {
 	}
 }
 
-// shimCommand outlives the agent that started it; see agent.RunShim.
+// shimCommand outlives the agent that started it; see shim.Run.
 func shimCommand(a *terminal.Terminal) *cobra.Command {
 	return &cobra.Command{
 		Use:    "task-shim",
@@ -48,7 +49,7 @@ func shimCommand(a *terminal.Terminal) *cobra.Command {
 			if !ok {
 				return fmt.Errorf("task-shim is started by fray agent, not by hand")
 			}
-			return agent.RunShim(a.Stdin, ready)
+			return shim.Run(a.Stdin, ready)
 		},
 	}
 }

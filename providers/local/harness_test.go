@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/agent"
+	"github.com/fray-ml/fray/agent/shim"
 	"github.com/fray-ml/fray/providers/local"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -34,7 +35,7 @@ func TestMain(m *testing.M) {
 		case "create":
 			os.Exit(exitCode(creatorMain(os.Args[2:])))
 		case "task-shim":
-			os.Exit(exitCode(agent.RunShim(os.Stdin, os.Stdout)))
+			os.Exit(exitCode(shim.Run(os.Stdin, os.Stdout)))
 		}
 	}
 	// Under the race detector each process would linger for a second.

@@ -1,0 +1,56 @@
+package notice
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/fray-ml/fray/sleep"
+)
+
+// Source reports that a host is about to be preempted or maintained.
+type Source interface {
+	// Next waits until the notice differs from last and returns it; "" is no notice.
+	Next(ctx context.Context, last string) (string, error)
+}
+
+// File takes a file's first line for the notice: that is how a
+// rehearsal preempts a host. An empty file will do.
+type File struct {
+	Path string
+}
+
+var _ Source = File{}
+
+// RetryInterval is the time between two tries to read a notice.
+const RetryInterval = 200 * time.Millisecond
+
+// Next implements Notices.
+func (n File) Next(ctx context.Context, last string) (string, error) {
+	for {
+		notice, err := n.read()
+		if err == nil && notice != last {
+			return notice, nil
+		}
+		if !sleep.For(ctx, RetryInterval) {
+			return "", context.Cause(ctx)
+		}
+	}
+}
+
+func (n File) read() (string, error) {
+	data, err := os.ReadFile(n.Path)
+	if errors.Is(err, os.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	line, _, _ := strings.Cut(string(data), "\n")
+	if line = strings.TrimSpace(line); line != "" {
+		return line, nil
+	}
+	return "the host is being preempted", nil
+}

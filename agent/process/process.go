@@ -1,0 +1,115 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Process is one process of this machine.
+type Process struct {
+	PID, Parent, Group, Session int
+}
+
+// Descendants returns every process below root, root itself left out.
+func Descendants(all []Process, root int) []int {
+	children := map[int][]int{}
+	for _, p := range all {
+		children[p.Parent] = append(children[p.Parent], p.PID)
+	}
+	var found []int
+	queue := []int{root}
+	for len(queue) > 0 {
+		next := children[queue[0]]
+		queue = append(queue[1:], next...)
+		found = append(found, next...)
+	}
+	return found
+}
+
+// NonceEnv marks every process of one start of a task, so that what escaped
+// from its group and session is found even when its shim is gone.
+const NonceEnv = "FRAY_TASK_NONCE"
+
+// Traces are what the processes of one start of a task are found by.
+type Traces struct {
+	Session int    // of the shim; 0: not known
+	Group   int    // of the command; 0: not known
+	Nonce   string // in the environment of each
+}
+
+// Leftovers returns the living processes of a task whose shim may be gone:
+// those in the session of the shim and the group of its command (a pid names
+// neither anew while one member lives), those that carry the nonce, and
+// whatever these started.
+func Leftovers(all []Process, of Traces) []int {
+	found := map[int]bool{}
+	add := func(pid int) {
+		if pid > 1 && !found[pid] {
+			found[pid] = true
+		}
+	}
+	for _, p := range all {
+		ours := of.Group > 1 && p.Group == of.Group && p.Session == of.Session
+		if !ours && !HasEnv(p.PID, NonceEnv+"="+of.Nonce) {
+			continue
+		}
+		add(p.PID)
+		for _, below := range Descendants(all, p.PID) {
+			add(below)
+		}
+	}
+	pids := make([]int, 0, len(found))
+	for pid := range found {
+		pids = append(pids, pid)
+	}
+	return pids
+}
+
+// sweepPatience bounds how long a killed process may take to vanish; one that
+// hangs in the kernel for longer is reported instead of waited for.
+const sweepPatience = 10 * time.Second
+
+// Sweep kills what is left of a task without a shim, and returns once nothing is.
+func Sweep(of Traces) error {
+	deadline := time.Now().Add(sweepPatience)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		all, err := List()
+		if err != nil {
+			return fmt.Errorf("sweep task: %w", err)
+		}
+		left := Leftovers(all, of)
+		if len(left) == 0 {
+			return nil
+		}
+		for _, pid := range left {
+			if err := Signal(pid, unix.SIGKILL); err != nil {
+				return fmt.Errorf("sweep task: %w", err)
+			}
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("sweep task: processes %v do not die", left)
+		}
+		<-tick.C
+	}
+}
+
+// Signal signals a process, or with a negative pid a group; one that is
+// gone is no error.
+func Signal(pid int, sig unix.Signal) error {
+	err := unix.Kill(pid, sig)
+	if err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("send %s to %d: %w", unix.SignalName(sig), pid, err)
+	}
+	return nil
+}
+
+// GroupAlive reports whether a process group has a member.
+func GroupAlive(group int) bool {
+	err := unix.Kill(-group, 0)
+	return err == nil || errors.Is(err, unix.EPERM)
+}

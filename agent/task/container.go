@@ -1,0 +1,75 @@
+package task
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/fray-ml/fray/agent/command"
+	"github.com/fray-ml/fray/agent/container"
+	"github.com/fray-ml/fray/agent/environment"
+	"github.com/fray-ml/fray/agent/hostdir"
+	"github.com/fray-ml/fray/agent/outcome"
+	"github.com/fray-ml/fray/agent/shim"
+	"github.com/fray-ml/fray/schema"
+)
+
+// prepareContainer makes the image ready, removes what earlier tasks have left, and
+// returns what the shim must run: the client of a container runtime.
+func (t preparation) prepareContainer(ctx context.Context) (*shim.Spec, error) {
+	image := t.run.Spec.Environment.Image
+	runtime, err := container.FindRuntime(ctx)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err != nil {
+		return nil, &outcome.Early{State: schema.TaskUnschedulable, Reason: "environment.image cannot be used: " + err.Error()}
+	}
+	t.in.Container = &hostdir.Container{Runtime: runtime, Name: "fray-" + t.in.Key + "-" + t.in.Nonce}
+	if err := container.RemoveOld(ctx, runtime, t.host.Dir.HostMark()); err != nil {
+		return nil, err
+	}
+	t.building("pulling " + image)
+	pull := container.Puller{Runtime: runtime, Dir: t.host.Dir, Token: t.host.RegistryToken, Log: t.host.Log}
+	if err := pull.Pull(ctx, image); err != nil {
+		return nil, err
+	}
+	t.building("")
+	inside, err := t.containerTask()
+	if err != nil {
+		return nil, err
+	}
+	argv, env, err := inside.Client()
+	if err != nil {
+		return nil, err
+	}
+	return &shim.Spec{
+		HostDir: t.host.Dir.Path, TaskDir: t.dir, Nonce: t.in.Nonce, Grace: t.in.Grace,
+		Path: runtime, Argv: argv, Env: env, WorkDir: t.host.Dir.Path,
+	}, nil
+}
+
+// containerTask is what runs in the container.
+func (t preparation) containerTask() (container.Task, error) {
+	env, err := environment.Of(t.setting())
+	if err != nil {
+		return container.Task{}, err
+	}
+	argv, err := command.Reveal(t.run.Spec.Command, t.host.Sealer)
+	if err != nil {
+		return container.Task{}, &outcome.Early{State: schema.TaskFailed, Reason: err.Error()}
+	}
+	c := container.Task{
+		Container: *t.in.Container, Image: t.run.Spec.Environment.Image, Command: argv, Env: env,
+		Key: t.in.Key, Nonce: t.in.Nonce, HostMark: t.host.Dir.HostMark(), Dir: t.dir, CacheDir: t.host.CacheDir, TPU: t.in.TPU,
+	}
+	if t.run.Spec.Environment.Bundle != "" {
+		c.WorkDir = t.in.WorkDir
+	}
+	if t.run.Spec.Environment.Callable != "" {
+		c.Callables = t.host.Dir.File(hostdir.CallablesDir)
+	}
+	if file := t.identity(); file != "" { // the directory, since the file is replaced when authorities come and go
+		c.Identity = filepath.Dir(file)
+	}
+	return c, nil
+}
