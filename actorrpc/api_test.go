@@ -332,9 +332,9 @@ func TestErrors(t *testing.T) {
 
 func TestWindow(t *testing.T) {
 	var w window
-	calls := make([]*call, 5)
+	calls := make([]*delivery, 5)
 	for i := range calls {
-		calls[i] = &call{}
+		calls[i] = &delivery{}
 		if w.add(calls[i]); calls[i].seq != uint64(i+1) {
 			t.Errorf("call %d has number %d", i, calls[i].seq)
 		}

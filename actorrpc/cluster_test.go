@@ -395,9 +395,9 @@ func TestFromEnvironment(t *testing.T) {
 	}
 	cancel()
 	eventually(t, "the client is closed", func() bool {
-		client.mu.Lock()
-		defer client.mu.Unlock()
-		return client.closed
+		client.transports.mu.Lock()
+		defer client.transports.mu.Unlock()
+		return client.transports.closed
 	})
 	if err := client.Close(); err != nil { // again, and waits for the first
 		t.Error(err)

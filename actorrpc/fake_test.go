@@ -346,7 +346,7 @@ func writeFrame(c net.Conn, f *wire.Frame) error {
 // client calls the world's processes.
 func (w *world) client(r Resolver, config Config) *Client {
 	c := NewClient(r, config)
-	c.dial = w.dial
+	c.transports.dial = w.dial
 	w.t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			w.t.Error(err)

@@ -110,8 +110,8 @@ func Broadcast[R any](ctx context.Context, handles []Handle, method string, args
 			futures[i] = unmade[R](err)
 			continue
 		}
-		c.waiters = c.actor.client.waiters(ctx)
-		futures[i] = begin[R](ctx, c)
+		c.waiters = h.client.waiters(ctx)
+		futures[i] = begin[R](ctx, h.client, c)
 	}
 	answers := make([]Answer[R], len(handles))
 	for i, f := range futures {

@@ -3,30 +3,11 @@ package actorrpc
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"slices"
 	"time"
 )
 
-// Waits between attempts double from the first to the longest.
-const (
-	firstWait   = 10 * time.Millisecond
-	longestWait = 500 * time.Millisecond
-	// askTimeout is for questions about an actor's methods.
-	askTimeout = 10 * time.Second
-)
-
-// backoff is the wait after so many failures in a row, from 1 on, with jitter so
-// that many clients do not come at once.
-func backoff(failures int) time.Duration {
-	wait := longestWait
-	if n := failures - 1; n < 6 {
-		wait = min(firstWait<<max(n, 0), longestWait)
-	}
-	return wait/2 + rand.N(wait/2)
-}
-
-// wake has seek look again at once.
+// wake has seek try again at once.
 func (a *actor) wake() {
 	select {
 	case a.poke <- struct{}{}:
@@ -34,7 +15,7 @@ func (a *actor) wake() {
 	}
 }
 
-// pause waits, unless something happens that is worth another look.
+// pause waits, unless something happens that is worth another attempt.
 func (a *actor) pause(ctx context.Context, wait time.Duration) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -108,8 +89,8 @@ func (a *actor) verdict(c *call, problem *Error) *Error {
 		return c.loss
 	case problem != nil:
 		return problem
-	case c.refusal != nil:
-		return c.refusal
+	case c.rejection != nil:
+		return c.rejection
 	}
 	return &Error{Code: CodeUnavailable, Message: "it was not found in time"}
 }
@@ -136,11 +117,6 @@ func (a *actor) failed(err error) {
 	})
 }
 
-// final are the codes of servers that will not take this client at all.
-func final(code Code) bool {
-	return code == CodeVersion || code == CodeDenied || code == CodeMalformed
-}
-
 // attempt tries once to find the actor and to send all that waits, and reports
 // whether that is done. With neither that nor an error, there is something new.
 func (a *actor) attempt(ctx context.Context) (done bool, err error) {
@@ -152,11 +128,11 @@ func (a *actor) attempt(ctx context.Context) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if wait := a.refusedAt(endpoint); wait > 0 {
+	if wait := a.rejectedAt(endpoint); wait > 0 {
 		a.pause(ctx, wait)
 		return false, nil
 	}
-	via, err := a.client.transport(endpoint)
+	via, err := a.transports.to(endpoint)
 	if err != nil {
 		return false, err
 	}
@@ -177,7 +153,7 @@ func (a *actor) attempt(ctx context.Context) (done bool, err error) {
 		return false, nil
 	}
 	// So that a call that is lost need not wait for the actor's return to be reported.
-	a.client.run(func(ctx context.Context) { _ = a.study(ctx, via, endpoint) })
+	a.tasks.run(func(ctx context.Context) { _ = a.study(ctx, via, endpoint) })
 	return true, nil
 }
 
@@ -196,7 +172,7 @@ func (a *actor) find(ctx context.Context) (Endpoint, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	usable := slices.DeleteFunc(slices.Clone(endpoints), func(e Endpoint) bool {
-		return a.failing.same(e) || a.refused != nil && a.refused.covers(e)
+		return a.failing.same(e) || a.rejected != nil && a.rejected.covers(e)
 	})
 	if len(usable) == 0 {
 		return endpoints[len(endpoints)-1], nil
@@ -207,33 +183,33 @@ func (a *actor) find(ctx context.Context) (Endpoint, error) {
 	return usable[len(usable)-1], nil
 }
 
-// covers reports whether an endpoint is the one that refused.
-func (r *refusal) covers(e Endpoint) bool {
+// covers reports whether an endpoint is the one that rejected a call.
+func (r *rejection) covers(e Endpoint) bool {
 	if !r.endpoint.at(e) {
 		return false
 	}
 	return e.Incarnation == r.endpoint.Incarnation || e.Incarnation == "" && r.err.Code != CodeStale
 }
 
-// refusedAt says how long to wait before an endpoint that refused is tried again.
-// If it does not know the actor, and nobody knows another place, the calls that it
-// refused have failed.
-func (a *actor) refusedAt(e Endpoint) time.Duration {
+// rejectedAt is how long to wait before an endpoint that rejected a call is tried again.
+// If it does not know the actor, and the resolver knows no other place, the calls that it
+// rejected have failed.
+func (a *actor) rejectedAt(e Endpoint) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.refused == nil || !a.refused.covers(e) {
+	if a.rejected == nil || !a.rejected.covers(e) {
 		return 0
 	}
-	if a.refused.err.Code != CodeUnknownActor {
-		return time.Until(a.refused.until)
+	if a.rejected.err.Code != CodeUnknownActor {
+		return time.Until(a.rejected.until)
 	}
-	a.refused = nil
+	a.rejected = nil
 	a.queue.filter(func(c *call) bool {
-		refused := c.refusal != nil && c.refusal.Code == CodeUnknownActor
-		if refused {
-			c.fail(a.verdict(c, c.refusal))
+		rejected := c.rejection != nil && c.rejection.Code == CodeUnknownActor
+		if rejected {
+			c.fail(a.verdict(c, c.rejection))
 		}
-		return refused
+		return rejected
 	})
 	return 0
 }
@@ -262,51 +238,8 @@ func (a *actor) pump(via transport, endpoint Endpoint) bool {
 		return false
 	}
 	a.via, a.endpoint, a.place, a.seen = via, endpoint, via, endpoint
-	a.failing, a.refused, a.problem = Endpoint{}, nil, nil
+	a.failing, a.rejected, a.problem = Endpoint{}, nil, nil
 	all := a.queue.drain(func(c *call) bool { return c.dropped || c.finished.Load() || a.send(c) })
 	a.seeking = !all
 	return all
-}
-
-// ask finds out which methods are idempotent, if calls that may have run depend on
-// that, and fails those whose method is not, or of which that is not said: others wait for them.
-func (a *actor) ask(ctx context.Context, via transport, e Endpoint) {
-	a.mu.Lock()
-	needed := slices.ContainsFunc(a.queue.calls, func(c *call) bool { return c.asks })
-	a.mu.Unlock()
-	if !needed {
-		return
-	}
-	err := a.study(ctx, via, e)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.queue.filter(func(c *call) bool {
-		if !c.asks {
-			return false
-		}
-		c.asks = false
-		if err == nil && a.declaration(c.method) == declaredIdempotent {
-			return false
-		}
-		c.fail(c.loss)
-		return true
-	})
-}
-
-// study asks an actor's server what is declared of its methods.
-func (a *actor) study(ctx context.Context, via transport, e Endpoint) error {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	listed, err := via.methods(ctx, e.Name)
-	if err != nil {
-		return err
-	}
-	declared := map[string]bool{}
-	for _, m := range listed.GetMethods() {
-		declared[m.GetName()] = m.GetIdempotent()
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.declared = declared
-	return nil
 }

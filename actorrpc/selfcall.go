@@ -2,9 +2,6 @@ package actorrpc
 
 import (
 	"context"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/fray-ml/fray/actorrpc/internal/lane"
@@ -42,49 +39,17 @@ func (c *Client) waiters(ctx context.Context) []lane.Run {
 	if seq == 0 {
 		return all
 	}
-	c.mu.Lock()
-	servers := slices.Collect(maps.Values(c.servers))
-	c.mu.Unlock()
-	for _, s := range servers {
-		if made := s.unanswered(peer, seq); made != nil {
-			return append(all, made.waiters...)
-		}
+	if made := c.transports.unanswered(peer, seq); made != nil {
+		return append(all, made.waiters...)
 	}
 	return all
-}
-
-// unanswered is the call of a number that this client made by a name; nil: it has none, or the answer.
-func (s *server) unanswered(peer string, seq uint64) *call {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.link == nil || s.link.caller != peer {
-		return nil
-	}
-	return s.window.at(seq)
-}
-
-// behindWaiter fails a call that is about to be sent to a process, if one of those who wait for it
-// holds it up, and reports whether.
-func (c *call) behindWaiter(process string) bool {
-	for i, r := range c.waiters {
-		if r.HoldsUp(c.to(process)) {
-			c.fail(selfCall(c.waiters[:i+1], false))
-			return true
-		}
-	}
-	return false
-}
-
-// to is where the call goes. It needs the actor's lock.
-func (c *call) to(process string) lane.Call {
-	return lane.Call{Process: process, Actor: c.endpoint.Name, Incarnation: c.endpoint.Incarnation, Method: c.method}
 }
 
 // behind reports whether the call, which a run made, was sent to where that holds it up.
 func (c *call) behind(r lane.Run) bool {
 	c.actor.mu.Lock()
 	defer c.actor.mu.Unlock()
-	return c.via != nil && r.HoldsUp(c.to(c.via.peer()))
+	return c.via != nil && r.HoldsUp(c.to(c.via.process()))
 }
 
 // wait waits until the call is done. The error is why it did not; the call goes on.
@@ -117,33 +82,10 @@ func (c *call) wait(ctx context.Context) error {
 	}
 }
 
-// selfCall is the error of a call that the last of the runs holds up, and the first was to make.
-func selfCall(runs []lane.Run, sent bool) *Error {
-	_, method := runs[len(runs)-1].Names()
-	var through []string
-	for _, r := range slices.Backward(runs[:len(runs)-1]) {
-		actor, method := r.Names()
-		through = append(through, ", through "+actor+"."+method)
-	}
-	text := "the actor's own " + method + " waits for it" + strings.Join(through, "") + ", and one of the two runs at a time"
-	if sent {
-		text += "; it begins when " + method + " has returned"
-	}
-	text += ": call the method of the value itself, do not wait for it, or register the actor with a MaxConcurrency of 2 or more, " +
-		"or give the method a Group of its own"
-	return &Error{Code: CodeBusy, Message: text, Ran: sent, selfCall: true}
-}
-
 // typed is the error as callers get it.
 func (e *Error) typed() error {
 	if e.selfCall {
 		return &SelfCallError{e}
 	}
 	return e
-}
-
-func (s *server) peer() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.process
 }

@@ -63,12 +63,9 @@ func TestIdle(t *testing.T) {
 		h := mustLookup(t, client, "counter")
 		mustAdd(t, h, 1)
 		time.Sleep(20 * time.Minute)
-		s := client.servers[home]
-		s.mu.Lock()
-		if s.link != nil {
+		if client.transports.peers[home].connection() != nil {
 			t.Error("the connection is open after 20 min without a call")
 		}
-		s.mu.Unlock()
 		mustAdd(t, h, 2)
 		if last := p.calls[len(p.calls)-1]; last.GetSeq() != 2 || w.dials != 2 {
 			t.Errorf("the next call has seq %d over connection %d, want 2 over 2", last.GetSeq(), w.dials)
