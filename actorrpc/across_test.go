@@ -92,7 +92,7 @@ func serve(t testing.TB, config host.Config, actors map[string]any) (server *hos
 // dialed is a client of fixed addresses.
 func dialed(t testing.TB, config actorrpc.Config, addresses ...string) *actorrpc.Client {
 	t.Helper()
-	r, err := actorrpc.NewFixedResolver(addresses...)
+	r, err := actorrpc.NewFixed(addresses...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +237,7 @@ func TestFact26And27ErrorsAcross(t *testing.T) {
 		t.Run(way+", unknown actor", func(t *testing.T) {
 			_, err := actorrpc.Call[any](t.Context(), lookup(t, client, "conter"), "increment", 1)
 			e, ok := errors.AsType[*actorrpc.Error](err)
-			if !ok || e.Code != actorrpc.CodeUnknownActor || !slices.Equal(e.Near, []string{"counter"}) {
+			if !ok || e.Code != actorrpc.CodeUnknownActor || !slices.Equal(e.Suggestions, []string{"counter"}) {
 				t.Errorf("error is %v, want an unknown actor near counter", err)
 			}
 		})
@@ -246,7 +246,7 @@ func TestFact26And27ErrorsAcross(t *testing.T) {
 
 // Fact 24: a restart resets the state, and handles find the actor again.
 func TestFact24RestartedAcross(t *testing.T) {
-	r, err := actorrpc.NewLocalResolver(nil)
+	r, err := actorrpc.NewLocal(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -304,7 +304,7 @@ func TestLeaks(t *testing.T) {
 	server, _ := serve(t, host.Config{}, map[string]any{"counter": &counter{}})
 	round := func() {
 		for _, url := range urls(server.Address()) {
-			r, err := actorrpc.NewFixedResolver(url)
+			r, err := actorrpc.NewFixed(url)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -73,7 +73,7 @@ func TestParseURL(t *testing.T) {
 
 func TestHandles(t *testing.T) {
 	w := newWorld(t)
-	r, err := NewLocalResolver(map[string]string{"counter": home})
+	r, err := NewLocal(map[string]string{"counter": home})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestPool(t *testing.T) {
 		w := newWorld(t)
 		first, second := w.start(home), w.start(other)
 		first.actor, second.actor = "pool", "pool"
-		r, err := NewLocalResolver(nil)
+		r, err := NewLocal(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -192,7 +192,7 @@ func TestMembersAreFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.start(home).actor, w.start(other).actor = "pool", "pool"
-		r, err := NewLocalResolver(nil)
+		r, err := NewLocal(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -227,7 +227,7 @@ func TestMembersTravel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.start(home).actor, w.start(other).actor = "pool", "pool"
-		r, err := NewLocalResolver(nil)
+		r, err := NewLocal(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -310,12 +310,12 @@ func TestFuture(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	for i, c := range orderedCodes() {
-		w := (&Error{Code: c, Message: "m", Ran: true, Near: []string{"n"}, Cause: &Error{Code: CodeApplication, Message: "why"}}).Wire()
+		w := (&Error{Code: c, Message: "m", Ran: true, Suggestions: []string{"n"}, Cause: &Error{Code: CodeApplication, Message: "why"}}).Wire()
 		if int(w.GetCode()) != i+1 {
 			t.Errorf("%s is sent as %v", c, w.GetCode())
 		}
-		e := ErrorOf(w)
-		if e.Code != c || !e.Ran || e.Cause.Message != "why" || !errors.Is(e, &Error{Code: c}) || !slices.Equal(e.Near, []string{"n"}) {
+		e := FromWire(w)
+		if e.Code != c || !e.Ran || e.Cause.Message != "why" || !errors.Is(e, &Error{Code: c}) || !slices.Equal(e.Suggestions, []string{"n"}) {
 			t.Errorf("%s was received as %+v", c, e)
 		}
 		if errors.Is(e, context.DeadlineExceeded) != (c == CodeDeadline) || errors.Is(e, context.Canceled) != (c == CodeCancelled) {
@@ -325,7 +325,7 @@ func TestErrors(t *testing.T) {
 	if got := len(orderedCodes()); got != len(wire.Code_name)-1 {
 		t.Errorf("%d codes, the wire has %d", got, len(wire.Code_name)-1)
 	}
-	if ErrorOf(nil) != nil || CodeOf(errors.New("x")) != "" {
+	if FromWire(nil) != nil || CodeOf(errors.New("x")) != "" {
 		t.Error("no error is one, or a foreign one has a code")
 	}
 }

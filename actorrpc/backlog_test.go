@@ -20,12 +20,12 @@ func TestBacklog(t *testing.T) {
 	}{
 		"by number": {7, 1 << 30, 7}, "by bytes": {1 << 30, 4 * kib, 3},
 	}
-	ends := map[string]func(w *world, r *LocalResolver, give context.CancelFunc){
-		"it is found": func(w *world, r *LocalResolver, _ context.CancelFunc) {
+	ends := map[string]func(w *world, r *Local, give context.CancelFunc){
+		"it is found": func(w *world, r *Local, _ context.CancelFunc) {
 			r.Set("counter", Endpoint{Address: home, Incarnation: w.processes[home].incarnation})
 		},
-		"the caller gives up": func(_ *world, _ *LocalResolver, give context.CancelFunc) { give() },
-		"nobody finds it":     func(*world, *LocalResolver, context.CancelFunc) { time.Sleep(defaultResolve) },
+		"the caller gives up": func(_ *world, _ *Local, give context.CancelFunc) { give() },
+		"nobody finds it":     func(*world, *Local, context.CancelFunc) { time.Sleep(defaultResolve) },
 	}
 	for by, bound := range bounds {
 		for name, end := range ends {

@@ -13,7 +13,7 @@ const (
 
 // backoff is the wait after so many failures in a row, from 1 on, with jitter so
 // that many clients do not come at once.
-func backoff(failures int) time.Duration {
+func backoffAfter(failures int) time.Duration {
 	wait := longestWait
 	if n := failures - 1; n < 6 {
 		wait = min(firstWait<<max(n, 0), longestWait)

@@ -92,7 +92,7 @@ func (c *call) requeue() { c.actor.requeue(c) }
 // decode reads the answer of a call that is done.
 func (c *call) decode(into any) error {
 	if c.err != nil {
-		return c.err.typed()
+		return c.err.Typed()
 	}
 	bad := func(code Code, argument, message string) error {
 		return &Error{Code: code, Message: message, Ran: true, Actor: c.name, Method: c.method, Argument: argument}
@@ -129,7 +129,7 @@ func (c *call) end(cause error) {
 		err.Message += " before it was sent"
 	}
 	if problem != nil && !may {
-		err.Cause, err.Near = problem, problem.Near
+		err.Cause, err.Suggestions = problem, problem.Suggestions
 		err.Message += ": " + problem.Message
 	}
 	c.fail(err)

@@ -67,7 +67,7 @@ func chaos(t *testing.T, random *rand.Rand) {
 }
 
 // trouble is what may happen to a server.
-func (w *world) trouble(r *LocalResolver, random *rand.Rand) {
+func (w *world) trouble(r *Local, random *rand.Rand) {
 	w.mu.Lock()
 	var conns []net.Conn
 	for _, p := range w.processes {

@@ -22,7 +22,7 @@ const maxWatched = 256
 
 // ClusterResolver finds the actors that a cluster knows. It remembers what it was
 // told, and hears of changes by a stream for each name. Close ends those.
-type ClusterResolver struct {
+type Cluster struct {
 	api       clusterapi.MetadataClient
 	namespace string
 	listeners listeners
@@ -46,21 +46,21 @@ type watched struct {
 }
 
 var (
-	_ Resolver = (*ClusterResolver)(nil)
-	_ Lister   = (*ClusterResolver)(nil)
-	_ Awaiter  = (*ClusterResolver)(nil)
+	_ Resolver = (*Cluster)(nil)
+	_ Lister   = (*Cluster)(nil)
+	_ Awaiter  = (*Cluster)(nil)
 )
 
 // NewClusterResolver makes a resolver of a namespace's names; "" is the one that
 // the connection's token is of.
-func NewClusterResolver(api clusterapi.MetadataClient, namespace string) *ClusterResolver {
-	r := &ClusterResolver{api: api, namespace: namespace, names: map[string]*watched{}}
+func NewCluster(api clusterapi.MetadataClient, namespace string) *Cluster {
+	r := &Cluster{api: api, namespace: namespace, names: map[string]*watched{}}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r
 }
 
 // Close ends the streams. Resolve then asks each time.
-func (r *ClusterResolver) Close() error {
+func (r *Cluster) Close() error {
 	r.mu.Lock()
 	r.cancel()
 	r.names = map[string]*watched{}
@@ -70,7 +70,7 @@ func (r *ClusterResolver) Close() error {
 }
 
 // Resolve finds the endpoints of a name, the oldest first.
-func (r *ClusterResolver) Resolve(ctx context.Context, name string) ([]Endpoint, error) {
+func (r *Cluster) Resolve(ctx context.Context, name string) ([]Endpoint, error) {
 	r.mu.Lock()
 	w := r.watch(name)
 	if w.known && (len(w.endpoints) > 0 || w.missing != nil) {
@@ -98,7 +98,7 @@ func (r *ClusterResolver) Resolve(ctx context.Context, name string) ([]Endpoint,
 }
 
 // missing is what the cluster says of a name that nobody has: it names those that are near.
-func (r *ClusterResolver) missing(ctx context.Context, name string) *Error {
+func (r *Cluster) missing(ctx context.Context, name string) *Error {
 	e, err := r.api.Lookup(ctx, &clusterapi.LookupRequest{Name: name, Namespace: r.namespace})
 	if err == nil { // it has come this moment
 		return &Error{Code: CodeUnavailable, Message: fmt.Sprintf("actor %q has just come to %s", name, e.GetAddress())}
@@ -119,7 +119,7 @@ func clusterError(name string, err error) *Error {
 	for _, detail := range said.Details() {
 		if missing, ok := detail.(*clusterapi.ActorNotFound); ok {
 			text := fmt.Sprintf("no actor %q is registered in namespace %q", missing.GetName(), missing.GetNamespace())
-			return &Error{Code: CodeUnknownActor, Message: text, Actor: name, Near: missing.GetNear()}
+			return &Error{Code: CodeUnknownActor, Message: text, Actor: name, Suggestions: missing.GetNear()}
 		}
 	}
 	return &Error{Code: CodeUnknownActor, Message: said.Message(), Actor: name} // of a former controller
@@ -145,7 +145,7 @@ func endpointOf(a *clusterapi.ActorEndpoint) Endpoint {
 }
 
 // Forget has the next Resolve of a name ask the cluster.
-func (r *ClusterResolver) Forget(name string) {
+func (r *Cluster) Forget(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if w, ok := r.names[name]; ok {
@@ -154,10 +154,10 @@ func (r *ClusterResolver) Forget(name string) {
 }
 
 // Watch tells of names that were resolved once and are elsewhere now.
-func (r *ClusterResolver) Watch(changed func(name string)) func() { return r.listeners.add(changed) }
+func (r *Cluster) Watch(changed func(name string)) func() { return r.listeners.add(changed) }
 
 // List finds all endpoints whose names begin with a prefix.
-func (r *ClusterResolver) List(ctx context.Context, prefix string) ([]Endpoint, error) {
+func (r *Cluster) List(ctx context.Context, prefix string) ([]Endpoint, error) {
 	listed, err := r.api.ListActors(ctx, &clusterapi.ListActorsRequest{Prefix: prefix, Namespace: r.namespace})
 	if err != nil {
 		return nil, fmt.Errorf("list actors: %w", err)
@@ -166,7 +166,7 @@ func (r *ClusterResolver) List(ctx context.Context, prefix string) ([]Endpoint, 
 }
 
 // Await waits until a group is there, and fails at once when its job has ended.
-func (r *ClusterResolver) Await(ctx context.Context, g Group) ([]Endpoint, error) {
+func (r *Cluster) Await(ctx context.Context, g Group) ([]Endpoint, error) {
 	var found []Endpoint
 	for failures := 1; ; failures++ {
 		err := r.follow(ctx, &clusterapi.WatchRequest{Name: g.Name, Namespace: r.namespace, JobId: g.JobID}, func(now []Endpoint) bool {
@@ -183,13 +183,13 @@ func (r *ClusterResolver) Await(ctx context.Context, g Group) ([]Endpoint, error
 		case status.Code(err) == codes.FailedPrecondition:
 			return nil, &Error{Code: CodeUnavailable, Message: status.Convert(err).Message(), Actor: g.Name}
 		}
-		sleep.For(ctx, backoff(failures))
+		sleep.For(ctx, backoffAfter(failures))
 	}
 }
 
 // follow reads one stream. It tells of all endpoints after each change, until that
 // is enough: then the error is nil.
-func (r *ClusterResolver) follow(ctx context.Context, q *clusterapi.WatchRequest, more func([]Endpoint) bool) error {
+func (r *Cluster) follow(ctx context.Context, q *clusterapi.WatchRequest, more func([]Endpoint) bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream, err := r.api.Watch(ctx, q)
@@ -217,7 +217,7 @@ func (r *ClusterResolver) follow(ctx context.Context, q *clusterapi.WatchRequest
 }
 
 // watch is what is known of a name, which is watched from now on. It needs the lock.
-func (r *ClusterResolver) watch(name string) *watched {
+func (r *Cluster) watch(name string) *watched {
 	r.clock++
 	w, ok := r.names[name]
 	if ok {
@@ -243,7 +243,7 @@ func (r *ClusterResolver) watch(name string) *watched {
 }
 
 // listen keeps what is known of a name true.
-func (r *ClusterResolver) listen(ctx context.Context, name string, w *watched) {
+func (r *Cluster) listen(ctx context.Context, name string, w *watched) {
 	for failures := 1; ctx.Err() == nil; failures++ {
 		err := r.follow(ctx, &clusterapi.WatchRequest{Name: name, Namespace: r.namespace}, func(now []Endpoint) bool {
 			failures = 0
@@ -259,6 +259,6 @@ func (r *ClusterResolver) listen(ctx context.Context, name string, w *watched) {
 		if code := status.Code(err); code == codes.Unimplemented || errors.Is(err, context.Canceled) {
 			<-ctx.Done()
 		}
-		sleep.For(ctx, backoff(failures))
+		sleep.For(ctx, backoffAfter(failures))
 	}
 }

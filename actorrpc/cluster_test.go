@@ -168,14 +168,14 @@ func serveRegister(t *testing.T) (*register, string) {
 	return r, l.Addr().String()
 }
 
-func clusterResolver(t *testing.T) (*register, *ClusterResolver) {
+func clusterResolver(t *testing.T) (*register, *Cluster) {
 	t.Helper()
 	r, address := serveRegister(t)
 	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	resolver := NewClusterResolver(clusterapi.NewMetadataClient(conn), "rl")
+	resolver := NewCluster(clusterapi.NewMetadataClient(conn), "rl")
 	t.Cleanup(func() {
 		if err := resolver.Close(); err != nil {
 			t.Error(err)
@@ -251,7 +251,7 @@ func TestClusterResolver(t *testing.T) {
 		for range 2 {
 			_, err := resolver.Resolve(t.Context(), "conter")
 			e, ok := errors.AsType[*Error](err)
-			if !ok || e.Code != CodeUnknownActor || !slices.Equal(e.Near, []string{"counter", "counters"}) ||
+			if !ok || e.Code != CodeUnknownActor || !slices.Equal(e.Suggestions, []string{"counter", "counters"}) ||
 				e.Message != `no actor "conter" is registered in namespace "rl"` {
 				t.Errorf("error is %v, want an unknown actor near counter and counters", err)
 			}

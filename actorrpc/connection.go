@@ -158,7 +158,7 @@ func (c *connection) reply(r *wire.Reply, buffers [][]byte) error {
 
 // close ends the connection, or, of a server that stops, only its use for new calls.
 func (c *connection) close(g *wire.Goodbye) error {
-	err := ErrorOf(g.GetError())
+	err := FromWire(g.GetError())
 	if err == nil || err.Code == CodeStopping {
 		c.last = true
 		c.user.leaves(c)

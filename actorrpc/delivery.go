@@ -44,7 +44,7 @@ func (r *request) named(err *Error) *Error {
 func (r *request) measure(limit uint64) *Error {
 	switch {
 	case !utf8.ValidString(r.name):
-		return r.named(unknownActor(r.name, nil))
+		return r.named(UnknownActorOf(r.name, nil))
 	case !utf8.ValidString(r.method):
 		return r.named(&Error{Code: CodeUnknownMethod, Message: fmt.Sprintf("no method %q", r.method)})
 	}
@@ -162,7 +162,7 @@ func selfCall(runs []lane.Run, sent bool) *Error {
 	}
 	text += ": call the method of the value itself, do not wait for it, or register the actor with a MaxConcurrency of 2 or more, " +
 		"or give the method a Group of its own"
-	return &Error{Code: CodeBusy, Message: text, Ran: sent, selfCall: true}
+	return SelfCall(text, sent)
 }
 
 // partition separates calls that may have arrived from those that cannot have. None of them

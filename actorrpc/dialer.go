@@ -144,7 +144,7 @@ func (d *dialer) handshake(conn *wire.Conn) (*wire.Hello, error) {
 		return nil, err
 	}
 	if g := f.GetGoodbye(); g != nil {
-		if err := ErrorOf(g.GetError()); err != nil {
+		if err := FromWire(g.GetError()); err != nil {
 			return nil, err
 		}
 		return nil, errLeaving(d.address)

@@ -42,7 +42,7 @@ func FromEnvironment(ctx context.Context) (*Client, error) {
 		conn.Close()
 		return nil, err
 	}
-	resolver := NewClusterResolver(clusterapi.NewMetadataClient(conn), config.Namespace)
+	resolver := NewCluster(clusterapi.NewMetadataClient(conn), config.Namespace)
 	client := NewClient(resolver, config)
 	client.closers = append(client.closers, func() {
 		_ = resolver.Close()

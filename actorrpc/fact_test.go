@@ -40,7 +40,7 @@ func TestFact22GoneEndpoints(t *testing.T) {
 		}
 		_, err := Call[int](t.Context(), h, "add", 2)
 		e, ok := errors.AsType[*Error](err)
-		if !ok || e.Code != CodeUnknownActor || e.Ran || len(e.Near) != 1 || e.Near[0] != "countess" {
+		if !ok || e.Code != CodeUnknownActor || e.Ran || len(e.Suggestions) != 1 || e.Suggestions[0] != "countess" {
 			t.Errorf("calling it: error is %v, want an unknown actor near countess that did not run", err)
 		}
 	})
@@ -139,7 +139,7 @@ func TestFact30ResolvesAfreshAfterFailure(t *testing.T) {
 			t.Errorf("it took %s, want %s", took, defaultResolve)
 		}
 		w.start(other)
-		r.Resolver.(*LocalResolver).endpoints["counter"] = []Endpoint{{Name: "counter", Address: other}} // nobody is told
+		r.Resolver.(*Local).endpoints["counter"] = []Endpoint{{Name: "counter", Address: other}} // nobody is told
 		before := r.resolved.Load()
 		mustAdd(t, h, 3)
 		if r.resolved.Load() == before {
@@ -177,7 +177,7 @@ func TestFact31OneResolution(t *testing.T) {
 		w.processes[home] = next // restarted at its address
 		conns := p.conns
 		w.mu.Unlock()
-		r.Resolver.(*LocalResolver).endpoints["counter"] = []Endpoint{{Name: "counter", Address: home, Incarnation: next.incarnation}}
+		r.Resolver.(*Local).endpoints["counter"] = []Endpoint{{Name: "counter", Address: home, Incarnation: next.incarnation}}
 		for _, c := range conns {
 			c.Close()
 		}
@@ -194,7 +194,7 @@ func TestFact31OneResolution(t *testing.T) {
 func TestFact33WaitForGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		r, err := NewLocalResolver(nil)
+		r, err := NewLocal(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -310,7 +310,7 @@ func TestIncarnationIsLearnt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		p := w.start(home)
-		r, err := NewFixedResolver(home)
+		r, err := NewFixed(home)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -277,7 +277,7 @@ func (p *process) run(c *wire.Call, n int) *wire.Reply {
 		}
 	}
 	if c.GetActor() != p.actor {
-		return &wire.Reply{Error: unknownActor(c.GetActor(), []string{p.actor}).Wire()}
+		return &wire.Reply{Error: UnknownActorOf(c.GetActor(), []string{p.actor}).Wire()}
 	}
 	if c.GetIncarnation() != "" && c.GetIncarnation() != p.incarnation {
 		return &wire.Reply{Error: refusalOf(CodeStale)}

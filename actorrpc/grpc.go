@@ -213,7 +213,7 @@ func (g *grpcPeer) withdraw(d *delivery) bool {
 func (g *grpcPeer) methods(ctx context.Context, name string) (*wire.ListMethodsResponse, error) {
 	listed, err := g.stub.ListMethods(ctx, &wire.ListMethodsRequest{Actor: name})
 	if status.Code(err) == codes.NotFound {
-		return nil, unknownActor(name, nil)
+		return nil, UnknownActorOf(name, nil)
 	}
 	return listed, err
 }

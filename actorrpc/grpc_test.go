@@ -122,9 +122,9 @@ func (a *anybody) serveAt(t *testing.T, l net.Listener) {
 	})
 }
 
-func mustFix(t *testing.T, addresses ...string) *FixedResolver {
+func mustFix(t *testing.T, addresses ...string) *Fixed {
 	t.Helper()
-	r, err := NewFixedResolver(addresses...)
+	r, err := NewFixed(addresses...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -110,7 +110,7 @@ func TestHostileServer(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
 				w.start(home).raw = greeted(test.do)
-				r, err := NewFixedResolver(home)
+				r, err := NewFixed(home)
 				if err != nil {
 					t.Fatal(err)
 				}

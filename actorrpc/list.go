@@ -85,7 +85,7 @@ func insist[T any](ctx context.Context, try func() (T, error)) (T, error) {
 			return answer, err
 		}
 		last = err
-		wait := time.NewTimer(backoff(failures))
+		wait := time.NewTimer(backoffAfter(failures))
 		select {
 		case <-wait.C:
 		case <-ctx.Done():

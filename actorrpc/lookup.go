@@ -128,7 +128,7 @@ func (c *Client) await(ctx context.Context, g Group) ([]Endpoint, error) {
 		if err == nil && len(endpoints) >= g.Count {
 			return endpoints, nil
 		}
-		timer := time.NewTimer(backoff(failures))
+		timer := time.NewTimer(backoffAfter(failures))
 		select {
 		case <-changed:
 		case <-timer.C:

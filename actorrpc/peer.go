@@ -112,7 +112,7 @@ func (p *peer) connect(ctx context.Context, a *dialAttempt) {
 			return
 		}
 		p.mu.Unlock()
-		wait := time.NewTimer(backoff(failures))
+		wait := time.NewTimer(backoffAfter(failures))
 		select {
 		case <-wait.C:
 		case <-ctx.Done():

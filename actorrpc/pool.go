@@ -54,7 +54,7 @@ func (p *Pool) Handles(ctx context.Context) ([]Handle, error) {
 	p.stale = false // before it is looked: what changes meanwhile is another change
 	p.mu.Unlock()
 	if p.client == nil {
-		return nil, unknownActor(p.name, nil)
+		return nil, UnknownActorOf(p.name, nil)
 	}
 	handles, err := p.client.LookupAll(ctx, p.name)
 	p.mu.Lock()

@@ -68,7 +68,7 @@ func (c *connection) methods(ctx context.Context, name string) (*wire.ListMethod
 	if err != nil {
 		return nil, err
 	}
-	if err := ErrorOf(f.GetMethods().GetError()); err != nil {
+	if err := FromWire(f.GetMethods().GetError()); err != nil {
 		return nil, err
 	}
 	return f.GetMethods(), nil

@@ -28,7 +28,7 @@ func CallRaw(ctx context.Context, h Handle, method string, args Raw) (Raw, error
 	}
 	c.perform(ctx, h.client.waiters(ctx))
 	if c.err != nil {
-		return Raw{}, c.err.typed()
+		return Raw{}, c.err.Typed()
 	}
 	return c.raw()
 }

@@ -120,10 +120,3 @@ type Awaiter interface {
 	// once when its job has ended.
 	Await(ctx context.Context, g Group) ([]Endpoint, error)
 }
-
-// UnknownActor is what a resolver says that knows these names, and not that one.
-func UnknownActor(name string, known []string) *Error { return unknownActor(name, Near(name, known)) }
-
-func unknownActor(name string, near []string) *Error {
-	return &Error{Code: CodeUnknownActor, Message: fmt.Sprintf("no actor %q is here", name), Actor: name, Near: near}
-}

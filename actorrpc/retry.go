@@ -26,7 +26,7 @@ type rejection struct {
 
 // answered takes the server's answer to a call.
 func (a *actor) answered(c *call, reply *wire.Reply, results [][]byte) {
-	err := ErrorOf(reply.GetError())
+	err := FromWire(reply.GetError())
 	if err == nil {
 		a.learn(c, reply.GetIncarnation())
 		c.settled()
@@ -80,7 +80,7 @@ func (a *actor) resend(c *call, err *Error) {
 	a.mu.Lock()
 	if a.rejected == nil || !a.rejected.endpoint.same(c.endpoint) {
 		tries := a.rejections.Add(1)
-		a.rejected = &rejection{endpoint: c.endpoint, err: err, until: time.Now().Add(backoff(int(tries)))}
+		a.rejected = &rejection{endpoint: c.endpoint, err: err, until: time.Now().Add(backoffAfter(int(tries)))}
 		if err.Code != CodeBusy {
 			a.resolver.Forget(a.key.name)
 			c.via.hold(a, c.endpoint)

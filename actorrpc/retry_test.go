@@ -17,9 +17,9 @@ const (
 )
 
 // resolverAt knows where "counter" is.
-func resolverAt(t testing.TB, w *world, address string) *LocalResolver {
+func resolverAt(t testing.TB, w *world, address string) *Local {
 	t.Helper()
-	r, err := NewLocalResolver(nil)
+	r, err := NewLocal(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func methodsFor(leave permission) []*wire.Method {
 }
 
 // follow makes happen what comes after a break.
-func (w *world) follow(r *LocalResolver, after aftermath, leave permission) {
+func (w *world) follow(r *Local, after aftermath, leave permission) {
 	next := func(address string) {
 		p := w.start(address)
 		p.methods = methodsFor(leave)

@@ -46,7 +46,7 @@ func (a *actor) seek(ctx context.Context) {
 		}
 		failures++
 		a.failed(err)
-		a.pause(ctx, min(backoff(failures), max(time.Until(limit), time.Millisecond)))
+		a.pause(ctx, min(backoffAfter(failures), max(time.Until(limit), time.Millisecond)))
 	}
 }
 
@@ -167,7 +167,7 @@ func (a *actor) find(ctx context.Context) (Endpoint, error) {
 		endpoints = slices.DeleteFunc(endpoints, func(e Endpoint) bool { return e.Member != a.key.member })
 	}
 	if len(endpoints) == 0 {
-		return Endpoint{}, unknownActor(a.key.name, nil)
+		return Endpoint{}, UnknownActorOf(a.key.name, nil)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

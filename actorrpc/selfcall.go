@@ -7,23 +7,6 @@ import (
 	"github.com/fray-ml/fray/actorrpc/internal/lane"
 )
 
-// SelfCallError is of a call that can begin only once the method has returned which waits
-// for it. So it is where a method calls its own actor, which runs one at a time, or calls
-// another that calls back so.
-//
-// It is noticed where it is certain: the methods wait by [Call], [CallRaw], [Broadcast]
-// or [Future.Result], with the contexts that they were given (or such as only add values), and
-// the calls of a chain are of one [Client]. A context with a deadline or a cancel of its own, and one of
-// [context.WithoutCancel], may be for what goes on beside the method. Such calls wait.
-type SelfCallError struct {
-	Busy *Error // of [CodeBusy]
-}
-
-func (e *SelfCallError) Error() string { return e.Busy.Error() }
-
-// Unwrap is the error as others see it.
-func (e *SelfCallError) Unwrap() error { return e.Busy }
-
 // lookAgain is after how long one who waits for a call looks again whether it is for itself.
 const lookAgain = 100 * time.Millisecond
 
@@ -70,7 +53,7 @@ func (c *call) wait(ctx context.Context) error {
 	}
 	for {
 		if own != nil && c.behind(own) {
-			return c.named(selfCall([]lane.Run{own}, true)).typed()
+			return c.named(selfCall([]lane.Run{own}, true)).Typed()
 		}
 		select {
 		case <-c.done:
@@ -80,12 +63,4 @@ func (c *call) wait(ctx context.Context) error {
 		case <-again:
 		}
 	}
-}
-
-// typed is the error as callers get it.
-func (e *Error) typed() error {
-	if e.selfCall {
-		return &SelfCallError{e}
-	}
-	return e
 }

@@ -113,7 +113,7 @@ func nodes(t *testing.T, actors map[string]*node, rooms map[string]int) map[stri
 		t.Fatal(err)
 	}
 	t.Cleanup(release)
-	resolver := actorrpc.NewClusterResolver(config.Metadata, "self")
+	resolver := actorrpc.NewCluster(config.Metadata, "self")
 	client := actorrpc.NewClient(resolver, actorrpc.Config{Namespace: "self"})
 	t.Cleanup(func() {
 		if err := errors.Join(client.Close(), resolver.Close()); err != nil {

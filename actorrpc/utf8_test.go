@@ -24,7 +24,7 @@ func (garbler) Wrap() error { return fmt.Errorf("load: %w", errors.New(garbled))
 func (garbler) Panic() { panic(garbled) }
 
 func (garbler) Own() error {
-	return &actorrpc.Error{Code: actorrpc.CodeApplication, Message: garbled, Near: []string{garbled}}
+	return &actorrpc.Error{Code: actorrpc.CodeApplication, Message: garbled, Suggestions: []string{garbled}}
 }
 
 func (garbler) Fine() int { return 1 }

@@ -67,7 +67,7 @@ func (b *bench) hostOnce(python string) (time.Duration, error) {
 	cmd.Dir, cmd.Stderr = filepath.Join(b.root, "bench", "actors"), os.Stderr
 	cmd.Env = append(os.Environ(), "PYTHONPATH=.", "FRAY_ACTOR_CLASS=life:Counter", "FRAY_ACTOR_ARGS={}", `FRAY_ACTOR_NAMES=["counter"]`,
 		"FRAY_PORT_ACTOR="+strconv.Itoa(port))
-	resolver, err := actorrpc.NewFixedResolver(net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	resolver, err := actorrpc.NewFixed(net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
 		return 0, err
 	}

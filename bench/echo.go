@@ -104,7 +104,7 @@ func serveSocket(l net.Listener) {
 func dialEcho(ctx context.Context, kind echoKind, address string) (call func([]byte) error, stop func(), err error) {
 	switch kind {
 	case echoFray:
-		resolver, err := actorrpc.NewFixedResolver(address)
+		resolver, err := actorrpc.NewFixed(address)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -119,7 +119,7 @@ func WithActor(ctx context.Context, a *terminal.Terminal, flags ActorOptions, te
 		}
 		config.Namespace = namespace
 	}
-	resolver, err := actorrpc.NewFixedResolver(url)
+	resolver, err := actorrpc.NewFixed(url)
 	if err != nil {
 		return err
 	}

@@ -130,7 +130,7 @@ func (c *goCaller) do(t *testing.T, o order) answer {
 	if e == nil {
 		return answer{Value: value}
 	}
-	p := &problem{e.Code, e.Message, e.Ran, e.Actor, e.Method, e.Argument, e.Near, e.Type, e.Traceback, "", e.Error()}
+	p := &problem{e.Code, e.Message, e.Ran, e.Actor, e.Method, e.Argument, e.Suggestions, e.Type, e.Traceback, "", e.Error()}
 	if e.Cause != nil {
 		p.Cause = e.Cause.Message
 	}
@@ -212,7 +212,7 @@ func (c *goCaller) client(t *testing.T, o order) *actorrpc.Client {
 	var err error
 	if o.Cluster != "" {
 		resolver = clusterResolver(t, o.Cluster)
-	} else if resolver, err = actorrpc.NewFixedResolver(o.Address); err != nil {
+	} else if resolver, err = actorrpc.NewFixed(o.Address); err != nil {
 		t.Fatal(err)
 	}
 	config := actorrpc.Config{Namespace: o.Namespace, MaxMessageBytes: o.Max, ResolveTimeout: seconds(o.Resolve)}
@@ -226,14 +226,14 @@ func (c *goCaller) client(t *testing.T, o order) *actorrpc.Client {
 	return client
 }
 
-func clusterResolver(t *testing.T, address string) *actorrpc.ClusterResolver {
+func clusterResolver(t *testing.T, address string) *actorrpc.Cluster {
 	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	r := actorrpc.NewClusterResolver(clusterapi.NewMetadataClient(conn), "across")
+	r := actorrpc.NewCluster(clusterapi.NewMetadataClient(conn), "across")
 	t.Cleanup(func() { _ = r.Close() })
 	return r
 }

@@ -24,7 +24,7 @@ func total(t *testing.T, c caller, address string) int {
 // pending is how many calls of "subject" wait or run at a server.
 func pending(t *testing.T, address string) int {
 	t.Helper()
-	resolver, err := actorrpc.NewFixedResolver(address)
+	resolver, err := actorrpc.NewFixed(address)
 	if err != nil {
 		t.Fatal(err)
 	}

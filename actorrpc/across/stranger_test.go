@@ -37,7 +37,7 @@ func goodbye(t *testing.T, c io.Reader) *actorrpc.Error {
 			t.Fatalf("the connection ended without Goodbye: %v", err)
 		}
 		if g := f.GetGoodbye(); g != nil {
-			return actorrpc.ErrorOf(g.GetError())
+			return actorrpc.FromWire(g.GetError())
 		}
 	}
 }

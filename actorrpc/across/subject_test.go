@@ -96,7 +96,7 @@ func serve(text string, in io.Reader, out io.Writer) error {
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
 		return err
 	}
-	resolver, err := actorrpc.NewFixedResolver("127.0.0.1:1") // for what is in references only
+	resolver, err := actorrpc.NewFixed("127.0.0.1:1") // for what is in references only
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ func call(in io.Reader, out io.Writer) error {
 		return err
 	}
 	defer conn.Close()
-	resolver := actorrpc.NewClusterResolver(clusterapi.NewMetadataClient(conn), namespace)
+	resolver := actorrpc.NewCluster(clusterapi.NewMetadataClient(conn), namespace)
 	defer func() { _ = resolver.Close() }()
 	config := actorrpc.Config{
 		Namespace: namespace, Keepalive: actorrpc.Keepalive{Every: seconds(o.Keepalive), Patience: seconds(o.Patience)},

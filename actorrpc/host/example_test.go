@@ -37,7 +37,7 @@ func Example() {
 	}
 	defer func() { _ = server.Shutdown(ctx) }()
 
-	resolver, err := actorrpc.NewFixedResolver(server.Address())
+	resolver, err := actorrpc.NewFixed(server.Address())
 	if err != nil {
 		fmt.Println(err)
 		return

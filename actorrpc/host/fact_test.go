@@ -108,8 +108,8 @@ func TestFact26WhatDoesNotFitDoesNotRun(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			err := c.fails(test.code, test.actor, test.method, test.args...)
-			if err.Message != test.message || err.Argument != test.argument || err.Ran || !slices.Equal(err.Near, test.near) {
-				t.Errorf("got %q at %q, ran %v, near %q\nwant %q at %q, false, %q", err.Message, err.Argument, err.Ran, err.Near, test.message, test.argument, test.near)
+			if err.Message != test.message || err.Argument != test.argument || err.Ran || !slices.Equal(err.Suggestions, test.near) {
+				t.Errorf("got %q at %q, ran %v, near %q\nwant %q at %q, false, %q", err.Message, err.Argument, err.Ran, err.Suggestions, test.message, test.argument, test.near)
 			}
 			if err.Actor != test.actor || err.Method != test.method {
 				t.Errorf("got %s.%s, want %s.%s", err.Actor, err.Method, test.actor, test.method)

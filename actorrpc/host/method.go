@@ -129,7 +129,7 @@ func (c *class) find(name string) (*method, *actorrpc.Error) {
 		e.Message += "; underscore names are not callable"
 		return nil, e
 	}
-	e.Near = actorrpc.Near(name, slices.Collect(maps.Keys(c.methods)))
+	e.Suggestions = actorrpc.Suggest(name, slices.Collect(maps.Keys(c.methods)))
 	return nil, e
 }
 
@@ -177,7 +177,7 @@ func (m *method) arrange(in *codec.Arguments, names []string) error {
 			shown := clip(name, maxNameShown)
 			return &actorrpc.Error{
 				Code: actorrpc.CodeBadArguments, Argument: "kwargs." + shown, Message: fmt.Sprintf("unexpected argument %q", shown),
-				Near: actorrpc.Near(name, names[min(len(in.Positional), len(names)):]),
+				Suggestions: actorrpc.Suggest(name, names[min(len(in.Positional), len(names)):]),
 			}
 		}
 	}

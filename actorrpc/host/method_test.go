@@ -34,11 +34,11 @@ func TestNear(t *testing.T) {
 		{"Get", []string{"get", "set"}},
 	}
 	for _, test := range tests {
-		if got := actorrpc.Near(test.name, names); !slices.Equal(got, test.want) {
+		if got := actorrpc.Suggest(test.name, names); !slices.Equal(got, test.want) {
 			t.Errorf("%q: got %q, want %q", test.name, got, test.want)
 		}
 	}
-	if got := actorrpc.Near(string(make([]byte, 1<<20)), names); got != nil {
+	if got := actorrpc.Suggest(string(make([]byte, 1<<20)), names); got != nil {
 		t.Errorf("got %q near a very long name", got)
 	}
 }

@@ -53,7 +53,7 @@ func newMetrics(s *Server) *metrics {
 func (m *metrics) answered(c *call, failure *wire.Error) {
 	code := ""
 	if failure != nil {
-		code = string(actorrpc.ErrorOf(failure).Code)
+		code = string(actorrpc.FromWire(failure).Code)
 	}
 	if c.method == nil {
 		name := ""

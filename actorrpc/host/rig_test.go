@@ -258,7 +258,7 @@ func (c *client) call(actor, method string, args ...any) (any, *actorrpc.Error) 
 func (c *client) result(seq uint64) (any, *actorrpc.Error) {
 	c.t.Helper()
 	r, buffers := c.await(seq)
-	if e := actorrpc.ErrorOf(r.GetError()); e != nil {
+	if e := actorrpc.FromWire(r.GetError()); e != nil {
 		return nil, e
 	}
 	var out any
@@ -312,7 +312,7 @@ func (c *client) goodbye() *actorrpc.Error {
 		if f, _, err := c.conn.Receive(); err == nil {
 			c.t.Fatalf("got %v after Goodbye", f)
 		}
-		return actorrpc.ErrorOf(f.GetGoodbye().GetError())
+		return actorrpc.FromWire(f.GetGoodbye().GetError())
 	}
 }
 

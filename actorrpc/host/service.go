@@ -69,7 +69,7 @@ func cancelledByCaller() *actorrpc.Error {
 // ListMethods lists the methods of an actor.
 func (s *service) ListMethods(_ context.Context, in *wire.ListMethodsRequest) (*wire.ListMethodsResponse, error) {
 	out := s.server.listMethods(in.GetActor())
-	if e := actorrpc.ErrorOf(out.GetError()); e != nil {
+	if e := actorrpc.FromWire(out.GetError()); e != nil {
 		return nil, status.Error(codes.NotFound, e.Error())
 	}
 	return out, nil

@@ -79,7 +79,7 @@ func (s *Server) find(name string) (*actor, *actorrpc.Error) {
 	s.mu.RLock()
 	names := slices.Collect(maps.Keys(s.actors))
 	s.mu.RUnlock()
-	e.Near = actorrpc.Near(name, names)
+	e.Suggestions = actorrpc.Suggest(name, names)
 	return nil, e
 }
 

@@ -36,7 +36,7 @@ func TestSpans(t *testing.T) {
 	tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)).Tracer("actors")
 	actors := map[string]any{"first": &traced{tracer: tracer}, "second": &traced{tracer: tracer}}
 	s := started(t, Config{}, actors, Options{})
-	resolver, err := actorrpc.NewFixedResolver(s.Address())
+	resolver, err := actorrpc.NewFixed(s.Address())
 	if err != nil {
 		t.Fatal(err)
 	}
