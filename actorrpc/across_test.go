@@ -15,6 +15,7 @@ import (
 	"github.com/fray-ml/fray/actorrpc"
 	"github.com/fray-ml/fray/actorrpc/codec"
 	"github.com/fray-ml/fray/actorrpc/host"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 )
 
 // patience is how long tests wait for what is to happen: the machines are slow.
@@ -163,7 +164,7 @@ func TestAcross(t *testing.T) {
 				f := actorrpc.Go[struct{}](t.Context(), h, "wait")
 				f.Cancel()
 				_, err := f.Result(t.Context())
-				if actorrpc.CodeOf(err) != actorrpc.CodeCancelled || !errors.Is(err, context.Canceled) {
+				if rpcerror.CodeOf(err) != rpcerror.CodeCancelled || !errors.Is(err, context.Canceled) {
 					t.Errorf("error is %v, want that it was cancelled", err)
 				}
 				// The method ends: it is the only one that runs at a time.
@@ -202,16 +203,16 @@ func TestFact26And27ErrorsAcross(t *testing.T) {
 	tests := []struct {
 		name, method string
 		args         []any
-		code         actorrpc.Code
+		code         rpcerror.Code
 		ran          bool
 		want         string
 	}{
-		{"unknown method", "incremnt", []any{1}, actorrpc.CodeUnknownMethod, false, "increment"},
-		{"underscore", "_increment", []any{1}, actorrpc.CodeUnknownMethod, false, "underscore names are not callable"},
-		{"arity", "increment", []any{1, 2, 3}, actorrpc.CodeBadArguments, false, "takes 1 argument, got 3"},
-		{"type", "increment", []any{"two"}, actorrpc.CodeBadArguments, false, "args[0]: want int, got string"},
-		{"raised", "fail", []any{"no such lesson"}, actorrpc.CodeApplication, true, "no such lesson"},
-		{"not carried", "echo", []any{map[string]any{"lr": make(chan int)}}, actorrpc.CodeEncoding, false, "args[0].lr"},
+		{"unknown method", "incremnt", []any{1}, rpcerror.CodeUnknownMethod, false, "increment"},
+		{"underscore", "_increment", []any{1}, rpcerror.CodeUnknownMethod, false, "underscore names are not callable"},
+		{"arity", "increment", []any{1, 2, 3}, rpcerror.CodeBadArguments, false, "takes 1 argument, got 3"},
+		{"type", "increment", []any{"two"}, rpcerror.CodeBadArguments, false, "args[0]: want int, got string"},
+		{"raised", "fail", []any{"no such lesson"}, rpcerror.CodeApplication, true, "no such lesson"},
+		{"not carried", "echo", []any{map[string]any{"lr": make(chan int)}}, rpcerror.CodeEncoding, false, "args[0].lr"},
 	}
 	for way, url := range urls(server.Address()) {
 		client := dialed(t, actorrpc.Config{Options: actorrpc.RPCOptions{Retries: 3, Idempotent: true}}, url)
@@ -219,7 +220,7 @@ func TestFact26And27ErrorsAcross(t *testing.T) {
 		for _, test := range tests {
 			t.Run(way+", "+test.name, func(t *testing.T) {
 				_, err := actorrpc.Call[any](t.Context(), h, test.method, test.args...)
-				e, ok := errors.AsType[*actorrpc.Error](err)
+				e, ok := errors.AsType[*rpcerror.Error](err)
 				if !ok || e.Code != test.code || e.Ran != test.ran || !strings.Contains(e.Error(), test.want) {
 					t.Fatalf("error is %v, want one of %s that has %q", err, test.code, test.want)
 				}
@@ -236,8 +237,8 @@ func TestFact26And27ErrorsAcross(t *testing.T) {
 		}
 		t.Run(way+", unknown actor", func(t *testing.T) {
 			_, err := actorrpc.Call[any](t.Context(), lookup(t, client, "conter"), "increment", 1)
-			e, ok := errors.AsType[*actorrpc.Error](err)
-			if !ok || e.Code != actorrpc.CodeUnknownActor || !slices.Equal(e.Suggestions, []string{"counter"}) {
+			e, ok := errors.AsType[*rpcerror.Error](err)
+			if !ok || e.Code != rpcerror.CodeUnknownActor || !slices.Equal(e.Suggestions, []string{"counter"}) {
 				t.Errorf("error is %v, want an unknown actor near counter", err)
 			}
 		})

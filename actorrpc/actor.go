@@ -2,6 +2,7 @@ package actorrpc
 
 import (
 	"context"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -40,11 +41,11 @@ type actor struct {
 type location struct {
 	via      transport // nil: not found yet, or not any more
 	endpoint Endpoint
-	seen     Endpoint   // where the resolver had it last
-	place    transport  // which has calls that were sent to the endpoint; nil: none were
-	rejected *rejection // nil: none since a call was sent
-	failing  Endpoint   // where no server answered
-	problem  *Error     // why it is not found
+	seen     Endpoint        // where the resolver had it last
+	place    transport       // which has calls that were sent to the endpoint; nil: none were
+	rejected *rejection      // nil: none since a call was sent
+	failing  Endpoint        // where no server answered
+	problem  *rpcerror.Error // why it is not found
 }
 
 var _ locator = (*actor)(nil)
@@ -139,7 +140,7 @@ func (a *actor) requeue(c *call) {
 
 // drop takes a call out of wherever it is. It reports whether it may have arrived
 // and, if not, why the actor is not found.
-func (a *actor) drop(c *call) (mayHaveArrived bool, problem *Error) {
+func (a *actor) drop(c *call) (mayHaveArrived bool, problem *rpcerror.Error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	c.dropped = true
@@ -157,7 +158,7 @@ func (a *actor) drop(c *call) (mayHaveArrived bool, problem *Error) {
 func (a *actor) elsewhere(ctx context.Context, e Endpoint) bool {
 	endpoints, err := a.resolver.Resolve(ctx, a.key.name)
 	if err != nil {
-		return CodeOf(err) == CodeUnknownActor
+		return rpcerror.CodeOf(err) == rpcerror.CodeUnknownActor
 	}
 	return !slices.ContainsFunc(endpoints, e.still)
 }

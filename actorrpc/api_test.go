@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fray-ml/fray/actorrpc/codec"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -102,19 +103,19 @@ func TestHandles(t *testing.T) {
 		}
 	}
 	var zero Handle
-	if _, err := Call[int](t.Context(), zero, "add"); CodeOf(err) != CodeBadArguments {
+	if _, err := Call[int](t.Context(), zero, "add"); rpcerror.CodeOf(err) != rpcerror.CodeBadArguments {
 		t.Errorf("a handle of nothing: error is %v, want bad arguments", err)
 	}
-	if _, err := Go[int](t.Context(), zero, "add").Result(t.Context()); CodeOf(err) != CodeBadArguments {
+	if _, err := Go[int](t.Context(), zero, "add").Result(t.Context()); rpcerror.CodeOf(err) != rpcerror.CodeBadArguments {
 		t.Errorf("a handle of nothing: error is %v, want bad arguments", err)
 	}
-	if _, err := client.Methods(t.Context(), zero); CodeOf(err) != CodeBadArguments {
+	if _, err := client.Methods(t.Context(), zero); rpcerror.CodeOf(err) != rpcerror.CodeBadArguments {
 		t.Errorf("the methods of a handle of nothing: error is %v, want bad arguments", err)
 	}
 	if n := zero.Pending(); n != 0 || zero.Name() != "" || zero.String() != "" {
 		t.Errorf("a handle of nothing has %d calls, is %q, %q; want 0 and no names", n, zero.Name(), zero)
 	}
-	if _, err := client.Lookup(t.Context(), "conter"); CodeOf(err) != CodeUnknownActor || !strings.Contains(err.Error(), "did you mean counter?") {
+	if _, err := client.Lookup(t.Context(), "conter"); rpcerror.CodeOf(err) != rpcerror.CodeUnknownActor || !strings.Contains(err.Error(), "did you mean counter?") {
 		t.Errorf("error is %v, want an unknown actor near counter", err)
 	}
 }
@@ -131,7 +132,7 @@ func TestPool(t *testing.T) {
 		client := w.client(r, Config{})
 		pool := client.Pool("pool")
 		defer func() { _ = pool.Close() }()
-		if _, err := pool.RoundRobin(t.Context()); CodeOf(err) != CodeUnknownActor {
+		if _, err := pool.RoundRobin(t.Context()); rpcerror.CodeOf(err) != rpcerror.CodeUnknownActor {
 			t.Errorf("an empty pool: error is %v, want an unknown actor", err)
 		}
 		at := func(p *process) Endpoint { return Endpoint{Address: addressOf(w, p), Incarnation: p.incarnation} }
@@ -165,7 +166,7 @@ func TestPool(t *testing.T) {
 			t.Errorf("the one without load got %d calls, want all 10 more", len(second.calls)-5)
 		}
 		answers := Broadcast[int](t.Context(), handles, "add", 99, RPCOptions{Timeout: time.Second})
-		if answers[0].Handle != handles[0] || CodeOf(answers[0].Err) != CodeDeadline {
+		if answers[0].Handle != handles[0] || rpcerror.CodeOf(answers[0].Err) != rpcerror.CodeDeadline {
 			t.Errorf("the silent one answered %+v, want that the deadline passed", answers[0])
 		}
 		if answers[1].Err != nil || answers[1].Result != 99 {
@@ -214,7 +215,7 @@ func TestMembersAreFollowed(t *testing.T) {
 		}
 		r.Set("pool", Endpoint{Address: other, Member: "job/1"})
 		w.kill(third)
-		if _, err := Call[int](t.Context(), handles[0], "add", 3); CodeOf(err) != CodeUnknownActor {
+		if _, err := Call[int](t.Context(), handles[0], "add", 3); rpcerror.CodeOf(err) != rpcerror.CodeUnknownActor {
 			t.Errorf("task 0 is gone: error is %v, want an unknown actor", err)
 		}
 		mustAdd(t, handles[1], 4)
@@ -280,7 +281,7 @@ func TestFuture(t *testing.T) {
 		f := Go[int](t.Context(), mustLookup(t, client, "counter"), "add", 1)
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := f.Result(short); !errors.Is(err, context.DeadlineExceeded) || CodeOf(err) != "" {
+		if _, err := f.Result(short); !errors.Is(err, context.DeadlineExceeded) || rpcerror.CodeOf(err) != "" {
 			t.Errorf("error is %v, want the context's: the call goes on", err)
 		}
 		select {
@@ -302,30 +303,30 @@ func TestFuture(t *testing.T) {
 		g := Go[int](ctx, mustLookup(t, client, "counter"), "add", 2)
 		synctest.Wait()
 		stop()
-		if _, err := g.Result(t.Context()); CodeOf(err) != CodeCancelled || !ran(err) {
+		if _, err := g.Result(t.Context()); rpcerror.CodeOf(err) != rpcerror.CodeCancelled || !ran(err) {
 			t.Errorf("error is %v, want that it was cancelled and may have run", err)
 		}
 	})
 }
 
 func TestErrors(t *testing.T) {
-	for i, c := range orderedCodes() {
-		w := (&Error{Code: c, Message: "m", Ran: true, Suggestions: []string{"n"}, Cause: &Error{Code: CodeApplication, Message: "why"}}).Wire()
+	for i, c := range rpcerror.OrderedCodes() {
+		w := (&rpcerror.Error{Code: c, Message: "m", Ran: true, Suggestions: []string{"n"}, Cause: &rpcerror.Error{Code: rpcerror.CodeApplication, Message: "why"}}).Wire()
 		if int(w.GetCode()) != i+1 {
 			t.Errorf("%s is sent as %v", c, w.GetCode())
 		}
-		e := FromWire(w)
-		if e.Code != c || !e.Ran || e.Cause.Message != "why" || !errors.Is(e, &Error{Code: c}) || !slices.Equal(e.Suggestions, []string{"n"}) {
+		e := rpcerror.FromWire(w)
+		if e.Code != c || !e.Ran || e.Cause.Message != "why" || !errors.Is(e, &rpcerror.Error{Code: c}) || !slices.Equal(e.Suggestions, []string{"n"}) {
 			t.Errorf("%s was received as %+v", c, e)
 		}
-		if errors.Is(e, context.DeadlineExceeded) != (c == CodeDeadline) || errors.Is(e, context.Canceled) != (c == CodeCancelled) {
+		if errors.Is(e, context.DeadlineExceeded) != (c == rpcerror.CodeDeadline) || errors.Is(e, context.Canceled) != (c == rpcerror.CodeCancelled) {
 			t.Errorf("%s is taken for a context's error, or is not", c)
 		}
 	}
-	if got := len(orderedCodes()); got != len(wire.Code_name)-1 {
+	if got := len(rpcerror.OrderedCodes()); got != len(wire.Code_name)-1 {
 		t.Errorf("%d codes, the wire has %d", got, len(wire.Code_name)-1)
 	}
-	if FromWire(nil) != nil || CodeOf(errors.New("x")) != "" {
+	if rpcerror.FromWire(nil) != nil || rpcerror.CodeOf(errors.New("x")) != "" {
 		t.Error("no error is one, or a foreign one has a code")
 	}
 }

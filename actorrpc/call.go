@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/actorrpc/codec"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -23,13 +24,13 @@ type call struct {
 // queued is what an actor keeps of a call. Its lock guards all of it, but for held.
 type queued struct {
 	order     uint64
-	findBy    time.Time // until when a place to send it must be found
-	rejection *Error    // the last answer that said it did not run
-	loss      *Error    // how it ended where it may have run, if it is not sent again
-	asks      bool      // it is sent again only if its method turns out to be idempotent
-	retried   int       // of RPCOptions.Retries
-	dropped   bool      // its caller has given it up
-	via       transport // where it was sent
+	findBy    time.Time       // until when a place to send it must be found
+	rejection *rpcerror.Error // the last answer that said it did not run
+	loss      *rpcerror.Error // how it ended where it may have run, if it is not sent again
+	asks      bool            // it is sent again only if its method turns out to be idempotent
+	retried   int             // of RPCOptions.Retries
+	dropped   bool            // its caller has given it up
+	via       transport       // where it was sent
 
 	held atomic.Bool // the actor sends nothing later before this is settled
 }
@@ -40,7 +41,7 @@ type answer struct {
 	done     chan struct{}
 	reply    *wire.Reply // valid once done is closed, as the next two
 	results  [][]byte
-	err      *Error
+	err      *rpcerror.Error
 	release  func() // frees what waits for the deadline; nil
 }
 
@@ -55,7 +56,7 @@ func newCall(a *actor, r request) *call {
 func (c *call) ended() bool { return c.finished.Load() }
 
 // finish ends the call, unless it has ended.
-func (c *call) finish(reply *wire.Reply, results [][]byte, err *Error) {
+func (c *call) finish(reply *wire.Reply, results [][]byte, err *rpcerror.Error) {
 	if !c.finished.CompareAndSwap(false, true) {
 		return
 	}
@@ -68,7 +69,7 @@ func (c *call) finish(reply *wire.Reply, results [][]byte, err *Error) {
 }
 
 // fail ends the call with an error, which it gives the call's names where it has none.
-func (c *call) fail(err *Error) { c.finish(nil, nil, c.named(err)) }
+func (c *call) fail(err *rpcerror.Error) { c.finish(nil, nil, c.named(err)) }
 
 // hold and settled keep later calls of the actor from being sent, and let them.
 func (c *call) hold() {
@@ -85,7 +86,7 @@ func (c *call) settled() {
 
 func (c *call) answered(reply *wire.Reply, results [][]byte) { c.actor.answered(c, reply, results) }
 
-func (c *call) lost(err *Error) { c.actor.lost(c, err) }
+func (c *call) lost(err *rpcerror.Error) { c.actor.lost(c, err) }
 
 func (c *call) requeue() { c.actor.requeue(c) }
 
@@ -94,26 +95,26 @@ func (c *call) decode(into any) error {
 	if c.err != nil {
 		return c.err.Typed()
 	}
-	bad := func(code Code, argument, message string) error {
-		return &Error{Code: code, Message: message, Ran: true, Actor: c.name, Method: c.method, Argument: argument}
+	bad := func(code rpcerror.Code, argument, message string) error {
+		return &rpcerror.Error{Code: code, Message: message, Ran: true, Actor: c.name, Method: c.method, Argument: argument}
 	}
 	kind := codec.Kind(c.reply.GetCodec())
 	switch kind {
 	case codec.Msgpack, codec.JSON, 0:
 	case codec.Pickle:
-		return bad(CodeDenied, "", "pickle is refused: only peers in Python take it, and only if they are told to")
+		return bad(rpcerror.CodeDenied, "", "pickle is refused: only peers in Python take it, and only if they are told to")
 	default:
-		return bad(CodeEncoding, "", fmt.Sprintf("the result is in %s, which is not known here", kind))
+		return bad(rpcerror.CodeEncoding, "", fmt.Sprintf("the result is in %s, which is not known here", kind))
 	}
 	if _, none := into.(*struct{}); none {
 		return nil
 	}
 	err := codec.DecodeResult(kind, c.reply.GetResult(), c.results, c.actor.config.MaxMessageBytes, into)
 	if e, ok := errors.AsType[*codec.TooLargeError](err); ok {
-		return bad(CodeTooLarge, "", e.Error())
+		return bad(rpcerror.CodeTooLarge, "", e.Error())
 	}
 	if e, ok := errors.AsType[*codec.Error](err); ok {
-		return bad(CodeEncoding, e.Path, e.Problem)
+		return bad(rpcerror.CodeEncoding, e.Path, e.Problem)
 	}
 	return err
 }
@@ -121,9 +122,9 @@ func (c *call) decode(into any) error {
 // end ends the call for its caller, whose context has ended.
 func (c *call) end(cause error) {
 	may, problem := c.actor.drop(c)
-	err := &Error{Code: CodeCancelled, Message: "the call was cancelled", Ran: may}
+	err := &rpcerror.Error{Code: rpcerror.CodeCancelled, Message: "the call was cancelled", Ran: may}
 	if errors.Is(cause, context.DeadlineExceeded) {
-		err.Code, err.Message = CodeDeadline, "the deadline passed"
+		err.Code, err.Message = rpcerror.CodeDeadline, "the deadline passed"
 	}
 	if !may {
 		err.Message += " before it was sent"

@@ -3,6 +3,7 @@ package actorrpc
 import (
 	"context"
 	"fmt"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"math/rand/v2"
 	"net"
 	"sync"
@@ -130,12 +131,12 @@ func (w *world) check(t *testing.T, errs []error) {
 	}
 	maybe := 0
 	for n, err := range errs {
-		switch code := CodeOf(err); {
+		switch code := rpcerror.CodeOf(err); {
 		case err == nil && runs[n] != 1:
 			t.Errorf("call %d returned and ran %d times", n, runs[n])
-		case code == CodeMaybeExecuted && runs[n] > 1:
+		case code == rpcerror.CodeMaybeExecuted && runs[n] > 1:
 			t.Errorf("call %d ran %d times", n, runs[n])
-		case code == CodeMaybeExecuted:
+		case code == rpcerror.CodeMaybeExecuted:
 			maybe++
 		case err != nil:
 			t.Errorf("call %d ran %d times: %v", n, runs[n], err)

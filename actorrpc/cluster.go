@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/sleep"
 )
@@ -42,7 +43,7 @@ type watched struct {
 	used      uint64
 	known     bool // endpoints are what the stream says
 	endpoints []Endpoint
-	missing   *Error // what was said of the name when there were no endpoints
+	missing   *rpcerror.Error // what was said of the name when there were no endpoints
 }
 
 var (
@@ -89,7 +90,7 @@ func (r *Cluster) Resolve(ctx context.Context, name string) ([]Endpoint, error) 
 		return found, nil
 	}
 	missing := r.missing(ctx, name)
-	if missing.Code == CodeUnknownActor {
+	if missing.Code == rpcerror.CodeUnknownActor {
 		r.mu.Lock()
 		w.missing = missing
 		r.mu.Unlock()
@@ -98,31 +99,31 @@ func (r *Cluster) Resolve(ctx context.Context, name string) ([]Endpoint, error) 
 }
 
 // missing is what the cluster says of a name that nobody has: it names those that are near.
-func (r *Cluster) missing(ctx context.Context, name string) *Error {
+func (r *Cluster) missing(ctx context.Context, name string) *rpcerror.Error {
 	e, err := r.api.Lookup(ctx, &clusterapi.LookupRequest{Name: name, Namespace: r.namespace})
 	if err == nil { // it has come this moment
-		return &Error{Code: CodeUnavailable, Message: fmt.Sprintf("actor %q has just come to %s", name, e.GetAddress())}
+		return &rpcerror.Error{Code: rpcerror.CodeUnavailable, Message: fmt.Sprintf("actor %q has just come to %s", name, e.GetAddress())}
 	}
 	return clusterError(name, err)
 }
 
 // clusterError is an error of the cluster's about a name.
-func clusterError(name string, err error) *Error {
+func clusterError(name string, err error) *rpcerror.Error {
 	said := status.Convert(err)
 	if said.Code() != codes.NotFound {
-		e := &Error{Code: CodeUnavailable, Message: "the cluster does not say where it is: " + said.Message(), Actor: name}
+		e := &rpcerror.Error{Code: rpcerror.CodeUnavailable, Message: "the cluster does not say where it is: " + said.Message(), Actor: name}
 		if said.Code() == codes.DeadlineExceeded || said.Code() == codes.Canceled { // by its clock, which may be ahead
-			e.Cause = &Error{Code: CodeDeadline, Message: "the time to find it was over"}
+			e.Cause = &rpcerror.Error{Code: rpcerror.CodeDeadline, Message: "the time to find it was over"}
 		}
 		return e
 	}
 	for _, detail := range said.Details() {
 		if missing, ok := detail.(*clusterapi.ActorNotFound); ok {
 			text := fmt.Sprintf("no actor %q is registered in namespace %q", missing.GetName(), missing.GetNamespace())
-			return &Error{Code: CodeUnknownActor, Message: text, Actor: name, Suggestions: missing.GetNear()}
+			return &rpcerror.Error{Code: rpcerror.CodeUnknownActor, Message: text, Actor: name, Suggestions: missing.GetNear()}
 		}
 	}
-	return &Error{Code: CodeUnknownActor, Message: said.Message(), Actor: name} // of a former controller
+	return &rpcerror.Error{Code: rpcerror.CodeUnknownActor, Message: said.Message(), Actor: name} // of a former controller
 }
 
 func endpointsOf(actors []*clusterapi.ActorEndpoint) []Endpoint {
@@ -177,11 +178,11 @@ func (r *Cluster) Await(ctx context.Context, g Group) ([]Endpoint, error) {
 		case err == nil:
 			return found, nil
 		case ctx.Err() != nil && len(found) == 0:
-			return nil, &Error{Code: CodeDeadline, Message: fmt.Sprintf("no actor %q has come", g.Name), Actor: g.Name}
+			return nil, &rpcerror.Error{Code: rpcerror.CodeDeadline, Message: fmt.Sprintf("no actor %q has come", g.Name), Actor: g.Name}
 		case ctx.Err() != nil:
 			return nil, waitError(nil, len(found), g.Count)
 		case status.Code(err) == codes.FailedPrecondition:
-			return nil, &Error{Code: CodeUnavailable, Message: status.Convert(err).Message(), Actor: g.Name}
+			return nil, &rpcerror.Error{Code: rpcerror.CodeUnavailable, Message: status.Convert(err).Message(), Actor: g.Name}
 		}
 		sleep.For(ctx, backoffAfter(failures))
 	}

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/clusterapi"
 )
 
@@ -250,8 +251,8 @@ func TestClusterResolver(t *testing.T) {
 	t.Run("near names", func(t *testing.T) {
 		for range 2 {
 			_, err := resolver.Resolve(t.Context(), "conter")
-			e, ok := errors.AsType[*Error](err)
-			if !ok || e.Code != CodeUnknownActor || !slices.Equal(e.Suggestions, []string{"counter", "counters"}) ||
+			e, ok := errors.AsType[*rpcerror.Error](err)
+			if !ok || e.Code != rpcerror.CodeUnknownActor || !slices.Equal(e.Suggestions, []string{"counter", "counters"}) ||
 				e.Message != `no actor "conter" is registered in namespace "rl"` {
 				t.Errorf("error is %v, want an unknown actor near counter and counters", err)
 			}
@@ -301,7 +302,7 @@ func TestClusterWithoutTime(t *testing.T) {
 			r.lookups, r.late = 0, code
 			r.mu.Unlock()
 			_, err := Call[int](t.Context(), h, "add", 1)
-			if CodeOf(err) != CodeUnknownActor || ran(err) || !strings.Contains(err.Error(), "counters") {
+			if rpcerror.CodeOf(err) != rpcerror.CodeUnknownActor || ran(err) || !strings.Contains(err.Error(), "counters") {
 				t.Errorf("got %v, want that it is unknown, and what is near", err)
 			}
 		})
@@ -356,7 +357,7 @@ func TestFact33JobEnds(t *testing.T) {
 	r.ended["job-1"] = true
 	r.tell()
 	r.mu.Unlock()
-	if err := <-failed; CodeOf(err) != CodeUnavailable || !strings.Contains(err.Error(), `job "job-1" has ended`) {
+	if err := <-failed; rpcerror.CodeOf(err) != rpcerror.CodeUnavailable || !strings.Contains(err.Error(), `job "job-1" has ended`) {
 		t.Errorf("error is %v, want that the job has ended", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -79,7 +80,7 @@ func (c *connection) flushLater() {
 
 // reject closes the connection to a server that does not keep to the protocol.
 func (c *connection) reject(problem string) {
-	err := &Error{Code: CodeMalformed, Message: problem}
+	err := &rpcerror.Error{Code: rpcerror.CodeMalformed, Message: problem}
 	c.post(&wire.Frame{Kind: &wire.Frame_Goodbye{Goodbye: &wire.Goodbye{Error: err.Wire()}}})
 	c.end(err)
 }
@@ -107,7 +108,7 @@ func (c *connection) receive() error {
 		if over, ok := errors.AsType[*wire.OversizeError](err); ok && over.Frame.GetReply() != nil {
 			f, err = over.Frame, nil
 			message := fmt.Sprintf("the result is %s; at most %s are taken (max_message_bytes)", sizeText(over.Size), sizeText(over.Limit))
-			f.GetReply().Error = (&Error{Code: CodeTooLarge, Message: message, Ran: true}).Wire()
+			f.GetReply().Error = (&rpcerror.Error{Code: rpcerror.CodeTooLarge, Message: message, Ran: true}).Wire()
 		}
 		if err != nil {
 			return err
@@ -158,8 +159,8 @@ func (c *connection) reply(r *wire.Reply, buffers [][]byte) error {
 
 // close ends the connection, or, of a server that stops, only its use for new calls.
 func (c *connection) close(g *wire.Goodbye) error {
-	err := FromWire(g.GetError())
-	if err == nil || err.Code == CodeStopping {
+	err := rpcerror.FromWire(g.GetError())
+	if err == nil || err.Code == rpcerror.CodeStopping {
 		c.last = true
 		c.user.leaves(c)
 		return nil
@@ -224,6 +225,6 @@ var (
 	errNotConnected = errors.New("the connection broke")
 )
 
-func errClientClosed() *Error {
-	return &Error{Code: CodeUnavailable, Message: "the client was closed"}
+func errClientClosed() *rpcerror.Error {
+	return &rpcerror.Error{Code: rpcerror.CodeUnavailable, Message: "the client was closed"}
 }

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/fray-ml/fray/actorrpc/codec"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -81,7 +82,7 @@ func TestBackoff(t *testing.T) {
 		r := resolverAt(t, w, home)
 		client := w.client(r, Config{})
 		w.kill(home)
-		if _, err := Call[int](t.Context(), mustLookup(t, client, "counter"), "add", 1); CodeOf(err) != CodeUnavailable {
+		if _, err := Call[int](t.Context(), mustLookup(t, client, "counter"), "add", 1); rpcerror.CodeOf(err) != rpcerror.CodeUnavailable {
 			t.Errorf("error is %v, want that nobody answers", err)
 		}
 		// 60 s at 250 to 500 ms each, after some shorter ones.
@@ -117,7 +118,7 @@ func TestWhatBreaksEachConnection(t *testing.T) {
 		h := mustLookup(t, w.client(resolverAt(t, w, home), Config{}), "counter")
 		first := Go[int](t.Context(), h, "add", 1)
 		second := Go[int](t.Context(), h, "add", 2)
-		if _, err := first.Result(t.Context()); CodeOf(err) != CodeUnavailable || ran(err) || !strings.Contains(err.Error(), "17 connections broke") {
+		if _, err := first.Result(t.Context()); rpcerror.CodeOf(err) != rpcerror.CodeUnavailable || ran(err) || !strings.Contains(err.Error(), "17 connections broke") {
 			t.Errorf("got %v, want that it was never sent as a whole", err)
 		}
 		if got, err := second.Result(t.Context()); err != nil || got != 2 {
@@ -146,7 +147,7 @@ func TestGoodbye(t *testing.T) {
 		w.executed = w.executed[:1] // the second was not begun
 		w.mu.Unlock()
 		p.release(1)
-		goodbye := &wire.Frame{Kind: &wire.Frame_Goodbye{Goodbye: &wire.Goodbye{Error: refusalOf(CodeStopping)}}}
+		goodbye := &wire.Frame{Kind: &wire.Frame_Goodbye{Goodbye: &wire.Goodbye{Error: refusalOf(rpcerror.CodeStopping)}}}
 		if err := writeFrame(p.conns[0], goodbye); err != nil {
 			t.Fatal(err)
 		}
@@ -172,19 +173,19 @@ func TestGreetings(t *testing.T) {
 		name  string
 		hello *wire.Hello
 		raw   string
-		code  Code
+		code  rpcerror.Code
 		want  string
 	}{
-		{"newer", &wire.Hello{Version: 2, Peer: "p"}, "", CodeVersion,
+		{"newer", &wire.Hello{Version: 2, Peer: "p"}, "", rpcerror.CodeVersion,
 			"the server speaks version 2 of the actor protocol, this program version 1: update this program"},
-		{"older", &wire.Hello{Peer: "p"}, "", CodeVersion, "version 0 of the actor protocol, this program version 1: update the server"},
-		{"nameless", &wire.Hello{Version: 1}, "", CodeMalformed, "does not speak the actor protocol"},
-		{"another namespace", &wire.Hello{Version: 1, Peer: "p", Namespace: "vision"}, "", CodeDenied, "peers of another namespace"},
-		{"HTTP", nil, "HTTP/1.1 400 Bad Request\r\n\r\n", CodeMalformed, "does not speak the actor protocol"},
-		{"garbage", nil, "\x00\x00\x00\x02\x00\x00\x00\x00\xff\xff", CodeMalformed, "does not speak the actor protocol"},
-		{"a call", nil, string(packed(t, &wire.Frame{Kind: &wire.Frame_Call{Call: &wire.Call{}}})), CodeMalformed, "does not speak"},
-		{"refused", nil, string(packed(t, &wire.Frame{Kind: &wire.Frame_Goodbye{Goodbye: &wire.Goodbye{Error: (&Error{Code: CodeDenied, Message: "no"}).Wire()}}})),
-			CodeDenied, "no"},
+		{"older", &wire.Hello{Peer: "p"}, "", rpcerror.CodeVersion, "version 0 of the actor protocol, this program version 1: update the server"},
+		{"nameless", &wire.Hello{Version: 1}, "", rpcerror.CodeMalformed, "does not speak the actor protocol"},
+		{"another namespace", &wire.Hello{Version: 1, Peer: "p", Namespace: "vision"}, "", rpcerror.CodeDenied, "peers of another namespace"},
+		{"HTTP", nil, "HTTP/1.1 400 Bad Request\r\n\r\n", rpcerror.CodeMalformed, "does not speak the actor protocol"},
+		{"garbage", nil, "\x00\x00\x00\x02\x00\x00\x00\x00\xff\xff", rpcerror.CodeMalformed, "does not speak the actor protocol"},
+		{"a call", nil, string(packed(t, &wire.Frame{Kind: &wire.Frame_Call{Call: &wire.Call{}}})), rpcerror.CodeMalformed, "does not speak"},
+		{"refused", nil, string(packed(t, &wire.Frame{Kind: &wire.Frame_Goodbye{Goodbye: &wire.Goodbye{Error: (&rpcerror.Error{Code: rpcerror.CodeDenied, Message: "no"}).Wire()}}})),
+			rpcerror.CodeDenied, "no"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -201,7 +202,7 @@ func TestGreetings(t *testing.T) {
 				client := w.client(resolverAt(t, w, home), Config{Namespace: "rl"})
 				began := time.Now()
 				_, err := Call[int](t.Context(), mustLookup(t, client, "counter"), "add", 1)
-				if CodeOf(err) != test.code || ran(err) || !strings.Contains(err.Error(), test.want) {
+				if rpcerror.CodeOf(err) != test.code || ran(err) || !strings.Contains(err.Error(), test.want) {
 					t.Errorf("error is %v, want one of %s that has %q", err, test.code, test.want)
 				}
 				if took := time.Since(began); took > 0 {
@@ -260,7 +261,7 @@ func TestTooLarge(t *testing.T) {
 				client := w.client(resolverAt(t, w, home), Config{MaxMessageBytes: test.mine})
 				h := mustLookup(t, client, "counter")
 				_, err := Call[int](t.Context(), h, "add", make([]byte, 1<<20))
-				if CodeOf(err) != CodeTooLarge || ran(err) || !strings.Contains(err.Error(), "counter.add: "+test.want) {
+				if rpcerror.CodeOf(err) != rpcerror.CodeTooLarge || ran(err) || !strings.Contains(err.Error(), "counter.add: "+test.want) {
 					t.Errorf("error is %v, want %q", err, test.want)
 				}
 				mustAdd(t, h, 1)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fray-ml/fray/actorrpc/codec"
 	"github.com/fray-ml/fray/actorrpc/internal/lane"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -34,19 +35,19 @@ type request struct {
 }
 
 // named is an error with the call's names where it has none.
-func (r *request) named(err *Error) *Error {
+func (r *request) named(err *rpcerror.Error) *rpcerror.Error {
 	named := *err
 	named.Actor, named.Method = cmp.Or(named.Actor, r.name), cmp.Or(named.Method, r.method)
 	return &named
 }
 
 // measure refuses a call that is larger than this side allows, or whose names no frame carries.
-func (r *request) measure(limit uint64) *Error {
+func (r *request) measure(limit uint64) *rpcerror.Error {
 	switch {
 	case !utf8.ValidString(r.name):
-		return r.named(UnknownActorOf(r.name, nil))
+		return r.named(rpcerror.UnknownActorOf(r.name, nil))
 	case !utf8.ValidString(r.method):
-		return r.named(&Error{Code: CodeUnknownMethod, Message: fmt.Sprintf("no method %q", r.method)})
+		return r.named(&rpcerror.Error{Code: rpcerror.CodeUnknownMethod, Message: fmt.Sprintf("no method %q", r.method)})
 	}
 	r.bytes = uint64(len(r.args))
 	for _, b := range r.buffers {
@@ -89,11 +90,11 @@ type owner interface {
 	// answered takes the server's answer.
 	answered(reply *wire.Reply, results [][]byte)
 	// lost deals with a call that may have run, and whose answer will not come.
-	lost(err *Error)
+	lost(err *rpcerror.Error)
 	// requeue has the call sent again: it surely did not run.
 	requeue()
 	// fail ends the call.
-	fail(err *Error)
+	fail(err *rpcerror.Error)
 	// hold lets nothing be sent to the call's actor until it is settled.
 	hold()
 	settled()
@@ -149,7 +150,7 @@ func (d *delivery) behindWaiter(process string) bool {
 }
 
 // selfCall is the error of a call that the last of the runs holds up, and the first was to make.
-func selfCall(runs []lane.Run, sent bool) *Error {
+func selfCall(runs []lane.Run, sent bool) *rpcerror.Error {
 	_, method := runs[len(runs)-1].Names()
 	var through []string
 	for _, r := range slices.Backward(runs[:len(runs)-1]) {
@@ -162,7 +163,7 @@ func selfCall(runs []lane.Run, sent bool) *Error {
 	}
 	text += ": call the method of the value itself, do not wait for it, or register the actor with a MaxConcurrency of 2 or more, " +
 		"or give the method a Group of its own"
-	return SelfCall(text, sent)
+	return rpcerror.SelfCall(text, sent)
 }
 
 // partition separates calls that may have arrived from those that cannot have. None of them
@@ -181,18 +182,18 @@ func partition(deliveries []*delivery) (perhaps, never []*delivery) {
 }
 
 // maybeExecuted is the error of a call whose fate is not known.
-func maybeExecuted() *Error {
-	return &Error{Code: CodeMaybeExecuted, Message: "the connection broke after the call was sent: it may have run", Ran: true}
+func maybeExecuted() *rpcerror.Error {
+	return &rpcerror.Error{Code: rpcerror.CodeMaybeExecuted, Message: "the connection broke after the call was sent: it may have run", Ran: true}
 }
 
 // neverWhole is the error of a call whose frame was cut each time.
-func neverWhole() *Error {
-	return &Error{Code: CodeUnavailable, Message: fmt.Sprintf("%d connections broke before all of it was sent", maxSends+1)}
+func neverWhole() *rpcerror.Error {
+	return &rpcerror.Error{Code: rpcerror.CodeUnavailable, Message: fmt.Sprintf("%d connections broke before all of it was sent", maxSends+1)}
 }
 
 // tooLarge is the error of a call that is not sent for its size.
-func tooLarge(size, limit uint64) *Error {
-	return &Error{Code: CodeTooLarge, Message: fmt.Sprintf("the arguments are %s; at most %s are taken (max_message_bytes)", sizeText(size), sizeText(limit))}
+func tooLarge(size, limit uint64) *rpcerror.Error {
+	return &rpcerror.Error{Code: rpcerror.CodeTooLarge, Message: fmt.Sprintf("the arguments are %s; at most %s are taken (max_message_bytes)", sizeText(size), sizeText(limit))}
 }
 
 // sizeText is a number of bytes for people: "64 MiB", "64.1 MiB", "12 bytes".

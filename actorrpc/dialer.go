@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -104,7 +105,7 @@ func (d *dialer) attempt(ctx context.Context) (*connection, error) {
 
 // dialError keeps why nobody answers.
 type dialError struct {
-	problem *Error
+	problem *rpcerror.Error
 	cause   error
 }
 
@@ -144,7 +145,7 @@ func (d *dialer) handshake(conn *wire.Conn) (*wire.Hello, error) {
 		return nil, err
 	}
 	if g := f.GetGoodbye(); g != nil {
-		if err := FromWire(g.GetError()); err != nil {
+		if err := rpcerror.FromWire(g.GetError()); err != nil {
 			return nil, err
 		}
 		return nil, errLeaving(d.address)
@@ -163,13 +164,13 @@ func (d *dialer) check(h *wire.Hello) error {
 	case h.GetVersion() < wire.Version:
 		return versionError(h.GetVersion(), "the server")
 	case mine != "" && theirs != "" && mine != theirs:
-		return &Error{Code: CodeDenied, Message: fmt.Sprintf("%s: the server is of namespace %q", messageOtherNamespace, theirs)}
+		return &rpcerror.Error{Code: rpcerror.CodeDenied, Message: fmt.Sprintf("%s: the server is of namespace %q", messageOtherNamespace, theirs)}
 	}
 	return nil
 }
 
-func versionError(theirs uint32, old string) *Error {
-	return &Error{Code: CodeVersion, Message: fmt.Sprintf(
+func versionError(theirs uint32, old string) *rpcerror.Error {
+	return &rpcerror.Error{Code: rpcerror.CodeVersion, Message: fmt.Sprintf(
 		"the server speaks version %d of the actor protocol, this program version %d: update %s", theirs, wire.Version, old)}
 }
 
@@ -178,7 +179,7 @@ func versionError(theirs uint32, old string) *Error {
 func (d *dialer) handshakeError(err error) error {
 	malformed, oversize := (*wire.MalformedError)(nil), (*wire.OversizeError)(nil)
 	record, alert := tls.RecordHeaderError{}, tls.AlertError(0)
-	var e *Error
+	var e *rpcerror.Error
 	switch {
 	case errors.As(err, &e):
 		return e
@@ -187,13 +188,13 @@ func (d *dialer) handshakeError(err error) error {
 		if d.config.Identity == nil {
 			message += ", or only to peers that show its namespace's identity"
 		}
-		return &Error{Code: CodeMalformed, Message: message}
+		return &rpcerror.Error{Code: rpcerror.CodeMalformed, Message: message}
 	case errors.Is(err, errUnknownAuthority), isUnknownAuthority(err):
 		return unavailable(d.address, err)
 	case errors.Is(err, errOtherNamespace), errors.As(err, &alert), isRemoteAlert(err):
-		return &Error{Code: CodeDenied, Message: messageOtherNamespace}
+		return &rpcerror.Error{Code: rpcerror.CodeDenied, Message: messageOtherNamespace}
 	case errors.As(err, &record):
-		return &Error{Code: CodeDenied, Message: "the server at " + d.address + " has no identity, and this program takes none without"}
+		return &rpcerror.Error{Code: rpcerror.CodeDenied, Message: "the server at " + d.address + " has no identity, and this program takes none without"}
 	}
 	return unavailable(d.address, err)
 }
@@ -227,15 +228,15 @@ func dialTCP(ctx context.Context, address string) (net.Conn, error) {
 	return tcp.DialContext(ctx, "tcp", address)
 }
 
-func unavailable(address string, err error) *Error {
-	return &Error{Code: CodeUnavailable, Message: fmt.Sprintf("nobody answers at %s: %v", address, err)}
+func unavailable(address string, err error) *rpcerror.Error {
+	return &rpcerror.Error{Code: rpcerror.CodeUnavailable, Message: fmt.Sprintf("nobody answers at %s: %v", address, err)}
 }
 
-func errLeaving(address string) *Error {
-	return &Error{Code: CodeStopping, Message: "the server at " + address + " is shutting down"}
+func errLeaving(address string) *rpcerror.Error {
+	return &rpcerror.Error{Code: rpcerror.CodeStopping, Message: "the server at " + address + " is shutting down"}
 }
 
 // final are the codes of servers that do not accept this client at all.
-func final(code Code) bool {
-	return code == CodeVersion || code == CodeDenied || code == CodeMalformed
+func final(code rpcerror.Code) bool {
+	return code == rpcerror.CodeVersion || code == rpcerror.CodeDenied || code == rpcerror.CodeMalformed
 }

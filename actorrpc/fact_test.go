@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/actorrpc/codec"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 )
 
 // counting counts what a resolver is asked.
@@ -35,12 +36,12 @@ func TestFact22GoneEndpoints(t *testing.T) {
 		w.kill(home)
 		r.Set("counter")
 		r.Set("countess", Endpoint{Address: other})
-		if _, err := client.Lookup(t.Context(), "counter"); CodeOf(err) != CodeUnknownActor {
+		if _, err := client.Lookup(t.Context(), "counter"); rpcerror.CodeOf(err) != rpcerror.CodeUnknownActor {
 			t.Errorf("looking it up: error is %v, want an unknown actor", err)
 		}
 		_, err := Call[int](t.Context(), h, "add", 2)
-		e, ok := errors.AsType[*Error](err)
-		if !ok || e.Code != CodeUnknownActor || e.Ran || len(e.Suggestions) != 1 || e.Suggestions[0] != "countess" {
+		e, ok := errors.AsType[*rpcerror.Error](err)
+		if !ok || e.Code != rpcerror.CodeUnknownActor || e.Ran || len(e.Suggestions) != 1 || e.Suggestions[0] != "countess" {
 			t.Errorf("calling it: error is %v, want an unknown actor near countess that did not run", err)
 		}
 	})
@@ -69,10 +70,10 @@ func TestFact23Namespaces(t *testing.T) {
 		w.start(home).hello.Namespace = "rl"
 		client := w.client(resolverAt(t, w, home), Config{Namespace: "vision"})
 		_, err := Call[int](t.Context(), mustLookup(t, client, "counter"), "add", 1)
-		if CodeOf(err) != CodeDenied || ran(err) {
+		if rpcerror.CodeOf(err) != rpcerror.CodeDenied || ran(err) {
 			t.Errorf("error is %v, want that it is denied and did not run", err)
 		}
-		if _, err := client.Handle(codec.ActorRef{Name: "counter", Namespace: "rl"}); CodeOf(err) != CodeDenied {
+		if _, err := client.Handle(codec.ActorRef{Name: "counter", Namespace: "rl"}); rpcerror.CodeOf(err) != rpcerror.CodeDenied {
 			t.Errorf("a reference: error is %v, want that it is denied", err)
 		}
 		if len(w.ran()) > 0 {
@@ -87,12 +88,12 @@ func TestFact30ComesWithinTheDeadline(t *testing.T) {
 		name     string
 		dead     bool
 		deadline time.Duration
-		code     Code // "": it succeeds
+		code     rpcerror.Code // "": it succeeds
 	}{
 		{"empty, then present", false, time.Minute, ""},
 		{"dead, then restarted", true, time.Minute, ""},
-		{"empty, too late", false, 10 * time.Second, CodeDeadline},
-		{"dead, too late", true, 10 * time.Second, CodeDeadline},
+		{"empty, too late", false, 10 * time.Second, rpcerror.CodeDeadline},
+		{"dead, too late", true, 10 * time.Second, rpcerror.CodeDeadline},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -111,7 +112,7 @@ func TestFact30ComesWithinTheDeadline(t *testing.T) {
 				})
 				defer timer.Stop()
 				_, err := Call[int](t.Context(), h, "add", 2, RPCOptions{Timeout: test.deadline})
-				if CodeOf(err) != test.code || ran(err) {
+				if rpcerror.CodeOf(err) != test.code || ran(err) {
 					t.Errorf("error is %v, want code %q and that it did not run", err, test.code)
 				}
 			})
@@ -132,7 +133,7 @@ func TestFact30ResolvesAfreshAfterFailure(t *testing.T) {
 		synctest.Wait()
 		began := time.Now()
 		_, err := Call[int](t.Context(), h, "add", 2)
-		if CodeOf(err) != CodeUnavailable || ran(err) {
+		if rpcerror.CodeOf(err) != rpcerror.CodeUnavailable || ran(err) {
 			t.Fatalf("error is %v, want that nobody answers", err)
 		}
 		if took := time.Since(began); took < defaultResolve || took > defaultResolve+time.Second {
@@ -212,7 +213,7 @@ func TestFact33WaitForGroup(t *testing.T) {
 		if handles, err := client.WaitForGroup(t.Context(), Group{Name: "pool", Count: 2}); err != nil || len(handles) != 2 {
 			t.Errorf("got %v, %v; want 2", handles, err)
 		}
-		if _, err := client.WaitForGroup(t.Context(), Group{Name: "pool", Count: 3}); CodeOf(err) != CodeDeadline {
+		if _, err := client.WaitForGroup(t.Context(), Group{Name: "pool", Count: 3}); rpcerror.CodeOf(err) != rpcerror.CodeDeadline {
 			t.Errorf("error is %v, want that there are 2 of 3 only", err)
 		}
 	})
@@ -228,7 +229,7 @@ func TestDeadlines(t *testing.T) {
 		h := mustLookup(t, client, "counter")
 		began := time.Now()
 		_, err := Call[int](t.Context(), h, "add", 1, RPCOptions{Timeout: 3 * time.Second})
-		if e, ok := errors.AsType[*Error](err); !ok || e.Code != CodeDeadline || !e.Ran || !errors.Is(err, context.DeadlineExceeded) {
+		if e, ok := errors.AsType[*rpcerror.Error](err); !ok || e.Code != rpcerror.CodeDeadline || !e.Ran || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error is %v, want that the deadline passed and it may have run", err)
 		}
 		if took := time.Since(began); took != 3*time.Second {

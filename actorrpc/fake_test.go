@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/fray-ml/fray/actorrpc/codec"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -277,10 +278,10 @@ func (p *process) run(c *wire.Call, n int) *wire.Reply {
 		}
 	}
 	if c.GetActor() != p.actor {
-		return &wire.Reply{Error: UnknownActorOf(c.GetActor(), []string{p.actor}).Wire()}
+		return &wire.Reply{Error: rpcerror.UnknownActorOf(c.GetActor(), []string{p.actor}).Wire()}
 	}
 	if c.GetIncarnation() != "" && c.GetIncarnation() != p.incarnation {
-		return &wire.Reply{Error: refusalOf(CodeStale)}
+		return &wire.Reply{Error: refusalOf(rpcerror.CodeStale)}
 	}
 	p.world.executed = append(p.world.executed, n)
 	data, _, err := codec.EncodeResult(codec.Msgpack, n)
@@ -290,7 +291,9 @@ func (p *process) run(c *wire.Call, n int) *wire.Reply {
 	return &wire.Reply{Result: data, Incarnation: p.incarnation}
 }
 
-func refusalOf(code Code) *wire.Error { return (&Error{Code: code, Message: "not now"}).Wire() }
+func refusalOf(code rpcerror.Code) *wire.Error {
+	return (&rpcerror.Error{Code: code, Message: "not now"}).Wire()
+}
 
 // argument is the one int of a call.
 func argument(t testing.TB, c *wire.Call) int {
@@ -357,6 +360,6 @@ func (w *world) client(r Resolver, config Config) *Client {
 
 // ran is whether a call's error says that it may have run.
 func ran(err error) bool {
-	e, ok := errors.AsType[*Error](err)
+	e, ok := errors.AsType[*rpcerror.Error](err)
 	return ok && e.Ran
 }

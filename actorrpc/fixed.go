@@ -3,6 +3,7 @@ package actorrpc
 import (
 	"context"
 	"errors"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"slices"
 )
 
@@ -42,7 +43,7 @@ func (r *Fixed) Resolve(_ context.Context, name string) ([]Endpoint, error) {
 		}
 	}
 	if len(found) == 0 {
-		return nil, UnknownActorOf(name, near)
+		return nil, rpcerror.UnknownActorOf(name, near)
 	}
 	return found, nil
 }

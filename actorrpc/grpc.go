@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -175,15 +176,15 @@ func (g *grpcPeer) failed(d *delivery, handed bool, err error) {
 	switch code := status.Code(err); {
 	case code == codes.ResourceExhausted:
 		d.owner.settled()
-		d.owner.fail(&Error{Code: CodeTooLarge, Message: text, Ran: handed})
+		d.owner.fail(&rpcerror.Error{Code: rpcerror.CodeTooLarge, Message: text, Ran: handed})
 	case code == codes.Unimplemented:
 		d.owner.settled()
-		d.owner.fail(&Error{Code: CodeMalformed, Message: "the server at " + g.address + " does not serve actors: " + text})
+		d.owner.fail(&rpcerror.Error{Code: rpcerror.CodeMalformed, Message: "the server at " + g.address + " does not serve actors: " + text})
 	case handed:
 		d.owner.lost(maybeExecuted())
 	case d.sends >= maxSends:
 		d.owner.settled()
-		d.owner.fail(&Error{Code: CodeUnavailable, Message: "nobody answers at " + g.address + ": " + text})
+		d.owner.fail(&rpcerror.Error{Code: rpcerror.CodeUnavailable, Message: "nobody answers at " + g.address + ": " + text})
 	default:
 		d.owner.requeue()
 	}
@@ -213,7 +214,7 @@ func (g *grpcPeer) withdraw(d *delivery) bool {
 func (g *grpcPeer) methods(ctx context.Context, name string) (*wire.ListMethodsResponse, error) {
 	listed, err := g.stub.ListMethods(ctx, &wire.ListMethodsRequest{Actor: name})
 	if status.Code(err) == codes.NotFound {
-		return nil, UnknownActorOf(name, nil)
+		return nil, rpcerror.UnknownActorOf(name, nil)
 	}
 	return listed, err
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/fray-ml/fray/actorrpc/codec"
 	"github.com/fray-ml/fray/actorrpc/internal/lane"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 )
 
 // Call calls a method and waits for what it returns. Among the arguments, [Named]
@@ -41,8 +42,8 @@ func (c *call) perform(ctx context.Context, waiters []lane.Run) {
 }
 
 // ofNoActor is the error of a handle that is zero.
-func ofNoActor(method string) *Error {
-	return &Error{Code: CodeBadArguments, Message: "the handle is of no actor; get one by Lookup", Method: method}
+func ofNoActor(method string) *rpcerror.Error {
+	return &rpcerror.Error{Code: rpcerror.CodeBadArguments, Message: "the handle is of no actor; get one by Lookup", Method: method}
 }
 
 // encode makes a call of its arguments.
@@ -89,8 +90,8 @@ func decodeInto[R any](client *Client, c *call, result *R) error {
 }
 
 // encodingError names the argument that no codec carries.
-func encodingError(actor, method string, err error) *Error {
-	e := &Error{Code: CodeEncoding, Message: err.Error(), Actor: actor, Method: method}
+func encodingError(actor, method string, err error) *rpcerror.Error {
+	e := &rpcerror.Error{Code: rpcerror.CodeEncoding, Message: err.Error(), Actor: actor, Method: method}
 	if at, ok := errors.AsType[*codec.Error](err); ok {
 		e.Message, e.Argument = at.Problem, at.Path
 	}

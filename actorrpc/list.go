@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -97,6 +98,6 @@ func insist[T any](ctx context.Context, try func() (T, error)) (T, error) {
 
 // passing reports whether a question's error may be over when it is asked again.
 func passing(err error) bool {
-	e, ok := errors.AsType[*Error](err)
-	return ok && (e.Code == CodeUnavailable || e.Code == CodeStopping)
+	e, ok := errors.AsType[*rpcerror.Error](err)
+	return ok && (e.Code == rpcerror.CodeUnavailable || e.Code == rpcerror.CodeStopping)
 }

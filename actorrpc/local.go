@@ -2,6 +2,7 @@ package actorrpc
 
 import (
 	"context"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"maps"
 	"slices"
 	"strings"
@@ -65,7 +66,7 @@ func (r *Local) Resolve(_ context.Context, name string) ([]Endpoint, error) {
 	if list := r.endpoints[name]; len(list) > 0 {
 		return slices.Clone(list), nil
 	}
-	return nil, UnknownActorOf(name, Suggest(name, slices.Sorted(maps.Keys(r.endpoints))))
+	return nil, rpcerror.UnknownActorOf(name, rpcerror.Suggest(name, slices.Sorted(maps.Keys(r.endpoints))))
 }
 
 // List finds the endpoints whose names begin with a prefix.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/actorrpc/codec"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 )
 
 // Lookup finds the actor of a name, the newest if there are many. Without one the
@@ -59,9 +60,9 @@ func (c *Client) Handle(ref codec.ActorRef) (Handle, error) {
 	mine := c.config.Namespace
 	switch {
 	case ref.Name == "":
-		return Handle{}, &Error{Code: CodeBadArguments, Message: "the actor reference has no name"}
+		return Handle{}, &rpcerror.Error{Code: rpcerror.CodeBadArguments, Message: "the actor reference has no name"}
 	case ref.Namespace != "" && mine != "" && ref.Namespace != mine:
-		return Handle{}, &Error{Code: CodeDenied, Actor: ref.Name, Message: fmt.Sprintf("it is of namespace %q, this program of %q", ref.Namespace, mine)}
+		return Handle{}, &rpcerror.Error{Code: rpcerror.CodeDenied, Actor: ref.Name, Message: fmt.Sprintf("it is of namespace %q, this program of %q", ref.Namespace, mine)}
 	case ref.URL == "" || ref.Namespace != "" && mine != "":
 		key := actorKey{name: ref.Name, namespace: cmp.Or(ref.Namespace, mine), member: ref.Member}
 		return Handle{client: c, actor: c.actor(key, c.resolver)}, nil
@@ -145,5 +146,5 @@ func waitError(err error, have, want int) error {
 	if err != nil {
 		return err
 	}
-	return &Error{Code: CodeDeadline, Message: fmt.Sprintf("%d of %d are there", have, want)}
+	return &rpcerror.Error{Code: rpcerror.CodeDeadline, Message: fmt.Sprintf("%d of %d are there", have, want)}
 }

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -22,7 +23,7 @@ func leaving(p *process) (refuse chan<- uint64) {
 		_ = writeFrame(c, &wire.Frame{Kind: &wire.Frame_Hello{Hello: p.hello}})
 		go func() {
 			for seq := range numbers {
-				_ = writeFrame(c, &wire.Frame{Kind: &wire.Frame_Reply{Reply: &wire.Reply{Seq: seq, Error: refusalOf(CodeStopping)}}})
+				_ = writeFrame(c, &wire.Frame{Kind: &wire.Frame_Reply{Reply: &wire.Reply{Seq: seq, Error: refusalOf(rpcerror.CodeStopping)}}})
 			}
 		}()
 		for {

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -31,12 +32,12 @@ func TestGoodbyeSaysNothingOfAnEarlierConnection(t *testing.T) {
 					return
 				}
 				r.Set("counter", Endpoint{Address: other, Incarnation: next.incarnation})
-				_ = writeFrame(c, &wire.Frame{Kind: &wire.Frame_Goodbye{Goodbye: &wire.Goodbye{Error: refusalOf(CodeStopping)}}})
+				_ = writeFrame(c, &wire.Frame{Kind: &wire.Frame_Goodbye{Goodbye: &wire.Goodbye{Error: refusalOf(rpcerror.CodeStopping)}}})
 			}
 		}}}
 		h := mustLookup(t, w.client(r, Config{}), "counter")
 		_, err := Call[int](t.Context(), h, "add", 1)
-		if CodeOf(err) != CodeMaybeExecuted || !ran(err) {
+		if rpcerror.CodeOf(err) != rpcerror.CodeMaybeExecuted || !ran(err) {
 			t.Errorf("got %v, want that it may have run", err)
 		}
 		if got := w.ran(); !slices.Equal(got, []int{1}) {
@@ -60,7 +61,7 @@ func TestWhatIsGivenUpWhileTheConnectionIsBrokenIsNotSentAgain(t *testing.T) {
 		second := Go[int](t.Context(), h, "add", 2)
 		time.Sleep(time.Second)
 		first.Cancel()
-		if _, err := first.Result(t.Context()); CodeOf(err) != CodeCancelled || ran(err) {
+		if _, err := first.Result(t.Context()); rpcerror.CodeOf(err) != rpcerror.CodeCancelled || ran(err) {
 			t.Errorf("got %v, want that it was cancelled and did not run", err)
 		}
 		w.mu.Lock()
@@ -105,7 +106,7 @@ func TestWhatWaitsToBeWrittenMayRun(t *testing.T) {
 		}
 		began := time.Now()
 		_, err := Call[int](t.Context(), h, "add", 2, RPCOptions{Timeout: time.Second})
-		if took := time.Since(began); CodeOf(err) != CodeDeadline || took != time.Second {
+		if took := time.Since(began); rpcerror.CodeOf(err) != rpcerror.CodeDeadline || took != time.Second {
 			t.Errorf("got %v after %s, want that the deadline passed, after 1s", err, took)
 		}
 		told := ran(err)
@@ -141,7 +142,7 @@ func TestDeadlineWhileWriting(t *testing.T) {
 			began := time.Now()
 			err := call(ctx)
 			cancel()
-			if took := time.Since(began); CodeOf(err) != CodeDeadline || took != time.Second {
+			if took := time.Since(began); rpcerror.CodeOf(err) != rpcerror.CodeDeadline || took != time.Second {
 				t.Errorf("got %v after %s, want that the deadline passed, after 1s", err, took)
 			}
 		}
@@ -159,10 +160,10 @@ func TestCancelledBeforehand(t *testing.T) {
 		cancel()
 		for range 100 {
 			_, err := Go[int](ctx, h, "add", 2).Result(t.Context())
-			if CodeOf(err) != CodeCancelled || ran(err) {
+			if rpcerror.CodeOf(err) != rpcerror.CodeCancelled || ran(err) {
 				t.Errorf("Go: got %v, want that it was cancelled and did not run", err)
 			}
-			if _, err = Call[int](ctx, h, "add", 3); CodeOf(err) != CodeCancelled || ran(err) {
+			if _, err = Call[int](ctx, h, "add", 3); rpcerror.CodeOf(err) != rpcerror.CodeCancelled || ran(err) {
 				t.Errorf("Call: got %v, want that it was cancelled and did not run", err)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -131,7 +132,7 @@ func (p *peer) forgetProcess() {
 // giveUp takes out of the window the calls which, after an attempt to connect has
 // failed, need not wait for the next, and returns those that may have run. expired: none need.
 func (p *peer) giveUp(ctx context.Context, err error, expired bool) []*delivery {
-	var e *Error
+	var e *rpcerror.Error
 	// No process has a port that refuses connections: the one that had it is gone.
 	all := expired || ctx.Err() != nil || errors.Is(err, syscall.ECONNREFUSED) || errors.As(err, &e) && final(e.Code)
 	p.mu.Lock()

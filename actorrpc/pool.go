@@ -2,6 +2,7 @@ package actorrpc
 
 import (
 	"context"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"sync"
 	"sync/atomic"
 )
@@ -54,7 +55,7 @@ func (p *Pool) Handles(ctx context.Context) ([]Handle, error) {
 	p.stale = false // before it is looked: what changes meanwhile is another change
 	p.mu.Unlock()
 	if p.client == nil {
-		return nil, UnknownActorOf(p.name, nil)
+		return nil, rpcerror.UnknownActorOf(p.name, nil)
 	}
 	handles, err := p.client.LookupAll(ctx, p.name)
 	p.mu.Lock()

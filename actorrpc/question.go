@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -68,7 +69,7 @@ func (c *connection) methods(ctx context.Context, name string) (*wire.ListMethod
 	if err != nil {
 		return nil, err
 	}
-	if err := FromWire(f.GetMethods().GetError()); err != nil {
+	if err := rpcerror.FromWire(f.GetMethods().GetError()); err != nil {
 		return nil, err
 	}
 	return f.GetMethods(), nil

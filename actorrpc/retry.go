@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -20,13 +21,13 @@ const (
 // rejection is an answer that sends the actor's calls elsewhere, or asks for patience.
 type rejection struct {
 	endpoint Endpoint
-	err      *Error
+	err      *rpcerror.Error
 	until    time.Time // nothing is sent there before
 }
 
 // answered takes the server's answer to a call.
 func (a *actor) answered(c *call, reply *wire.Reply, results [][]byte) {
-	err := FromWire(reply.GetError())
+	err := rpcerror.FromWire(reply.GetError())
 	if err == nil {
 		a.learn(c, reply.GetIncarnation())
 		c.settled()
@@ -36,7 +37,7 @@ func (a *actor) answered(c *call, reply *wire.Reply, results [][]byte) {
 	switch {
 	case !err.Ran && resendable(err.Code):
 		a.resend(c, err)
-	case err.Code == CodeMaybeExecuted:
+	case err.Code == rpcerror.CodeMaybeExecuted:
 		a.lost(c, err)
 	default:
 		a.learn(c, reply.GetIncarnation())
@@ -49,12 +50,12 @@ func (a *actor) answered(c *call, reply *wire.Reply, results [][]byte) {
 }
 
 // resendable are the codes of calls that did not run and may elsewhere or later.
-func resendable(code Code) bool {
+func resendable(code rpcerror.Code) bool {
 	switch code {
-	case CodeStale, CodeStopping, CodeUnknownActor, CodeBusy:
+	case rpcerror.CodeStale, rpcerror.CodeStopping, rpcerror.CodeUnknownActor, rpcerror.CodeBusy:
 		return true
-	case CodeApplication, CodeUnknownMethod, CodeBadArguments, CodeEncoding, CodeTooLarge, CodeMalformed, CodeVersion, CodeDeadline,
-		CodeCancelled, CodeMaybeExecuted, CodeDenied, CodeInternal, CodeUnavailable:
+	case rpcerror.CodeApplication, rpcerror.CodeUnknownMethod, rpcerror.CodeBadArguments, rpcerror.CodeEncoding, rpcerror.CodeTooLarge, rpcerror.CodeMalformed, rpcerror.CodeVersion, rpcerror.CodeDeadline,
+		rpcerror.CodeCancelled, rpcerror.CodeMaybeExecuted, rpcerror.CodeDenied, rpcerror.CodeInternal, rpcerror.CodeUnavailable:
 	}
 	return false
 }
@@ -76,12 +77,12 @@ func (a *actor) learn(c *call, incarnation string) {
 
 // resend has a call that was rejected sent again, elsewhere or later, in order
 // with those that are with the server still and may be rejected as well.
-func (a *actor) resend(c *call, err *Error) {
+func (a *actor) resend(c *call, err *rpcerror.Error) {
 	a.mu.Lock()
 	if a.rejected == nil || !a.rejected.endpoint.same(c.endpoint) {
 		tries := a.rejections.Add(1)
 		a.rejected = &rejection{endpoint: c.endpoint, err: err, until: time.Now().Add(backoffAfter(int(tries)))}
-		if err.Code != CodeBusy {
+		if err.Code != rpcerror.CodeBusy {
 			a.resolver.Forget(a.key.name)
 			c.via.hold(a, c.endpoint)
 		}
@@ -93,7 +94,7 @@ func (a *actor) resend(c *call, err *Error) {
 }
 
 // lost deals with a call that may have run, and whose answer will not come.
-func (a *actor) lost(c *call, err *Error) {
+func (a *actor) lost(c *call, err *rpcerror.Error) {
 	a.mu.Lock()
 	defer c.settled()
 	c.loss = err

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -105,7 +106,7 @@ func breakThird(t *testing.T, at point, after aftermath, leave permission) {
 	for n, f := range futures {
 		got, err := f.Result(t.Context())
 		if n+1 == 3 && maybe && !twice {
-			if CodeOf(err) != CodeMaybeExecuted || !ran(err) {
+			if rpcerror.CodeOf(err) != rpcerror.CodeMaybeExecuted || !ran(err) {
 				t.Errorf("call 3 returned %d, %v; want an error that it may have run", got, err)
 			}
 		} else if err != nil || got != n+1 {
@@ -163,7 +164,7 @@ func (w *world) follow(r *Local, after aftermath, leave permission) {
 
 // What a server refuses is sent again, in order and within its deadline.
 func TestRefusals(t *testing.T) {
-	for _, code := range []Code{CodeStale, CodeStopping, CodeUnknownActor, CodeBusy} {
+	for _, code := range []rpcerror.Code{rpcerror.CodeStale, rpcerror.CodeStopping, rpcerror.CodeUnknownActor, rpcerror.CodeBusy} {
 		for _, pinned := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, incarnation known: %t", code, pinned), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) { refuseThird(t, code, pinned) })
@@ -172,7 +173,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-func refuseThird(t *testing.T, code Code, pinned bool) {
+func refuseThird(t *testing.T, code rpcerror.Code, pinned bool) {
 	w := newWorld(t)
 	p := w.start(home)
 	second := w.start(other)
@@ -183,13 +184,13 @@ func refuseThird(t *testing.T, code Code, pinned bool) {
 	refused := 0
 	var busy time.Time // until when it takes nothing
 	p.answer = func(c *wire.Call) *wire.Reply {
-		if argument(t, c) < 3 || code == CodeBusy && refused > 0 && !time.Now().Before(busy) {
+		if argument(t, c) < 3 || code == rpcerror.CodeBusy && refused > 0 && !time.Now().Before(busy) {
 			return nil
 		}
 		if refused == 0 {
 			busy = time.Now().Add(time.Second)
 		}
-		if refused++; refused == 1 && code != CodeBusy {
+		if refused++; refused == 1 && code != rpcerror.CodeBusy {
 			r.Set("counter", Endpoint{Address: other, Incarnation: second.incarnation})
 		}
 		return &wire.Reply{Error: refusalOf(code)}
@@ -216,9 +217,9 @@ func refuseThird(t *testing.T, code Code, pinned bool) {
 // A refusal that lasts is the call's error once the time is over.
 func TestRefusalsThatLast(t *testing.T) {
 	tests := []struct {
-		code Code
+		code rpcerror.Code
 		wait time.Duration // at least
-	}{{CodeStale, time.Minute}, {CodeStopping, time.Minute}, {CodeBusy, time.Minute}, {CodeUnknownActor, 0}}
+	}{{rpcerror.CodeStale, time.Minute}, {rpcerror.CodeStopping, time.Minute}, {rpcerror.CodeBusy, time.Minute}, {rpcerror.CodeUnknownActor, 0}}
 	for _, test := range tests {
 		t.Run(string(test.code), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -231,7 +232,7 @@ func TestRefusalsThatLast(t *testing.T) {
 				}
 				began := time.Now()
 				_, err = Call[int](t.Context(), h, "add", 1)
-				if CodeOf(err) != test.code || ran(err) || !strings.HasPrefix(err.Error(), "counter.add: ") {
+				if rpcerror.CodeOf(err) != test.code || ran(err) || !strings.HasPrefix(err.Error(), "counter.add: ") {
 					t.Errorf("error is %v, want one of code %s that names the method and did not run", err, test.code)
 				}
 				if took := time.Since(began); took < test.wait || took > test.wait+time.Second {

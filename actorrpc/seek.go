@@ -3,6 +3,7 @@ package actorrpc
 import (
 	"context"
 	"errors"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"slices"
 	"time"
 )
@@ -83,7 +84,7 @@ func (a *actor) waiting(ctx context.Context) (until time.Time, ok bool) {
 }
 
 // verdict is the error of a call that could not be sent.
-func (a *actor) verdict(c *call, problem *Error) *Error {
+func (a *actor) verdict(c *call, problem *rpcerror.Error) *rpcerror.Error {
 	switch {
 	case c.loss != nil:
 		return c.loss
@@ -92,15 +93,15 @@ func (a *actor) verdict(c *call, problem *Error) *Error {
 	case c.rejection != nil:
 		return c.rejection
 	}
-	return &Error{Code: CodeUnavailable, Message: "it was not found in time"}
+	return &rpcerror.Error{Code: rpcerror.CodeUnavailable, Message: "it was not found in time"}
 }
 
 // failed remembers why the actor is not found, and fails what waits if trying
 // again is of no use.
 func (a *actor) failed(err error) {
-	problem, ok := errors.AsType[*Error](err)
+	problem, ok := errors.AsType[*rpcerror.Error](err)
 	if !ok {
-		problem = &Error{Code: CodeUnavailable, Message: err.Error()}
+		problem = &rpcerror.Error{Code: rpcerror.CodeUnavailable, Message: err.Error()}
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -167,7 +168,7 @@ func (a *actor) find(ctx context.Context) (Endpoint, error) {
 		endpoints = slices.DeleteFunc(endpoints, func(e Endpoint) bool { return e.Member != a.key.member })
 	}
 	if len(endpoints) == 0 {
-		return Endpoint{}, UnknownActorOf(a.key.name, nil)
+		return Endpoint{}, rpcerror.UnknownActorOf(a.key.name, nil)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -188,7 +189,7 @@ func (r *rejection) covers(e Endpoint) bool {
 	if !r.endpoint.at(e) {
 		return false
 	}
-	return e.Incarnation == r.endpoint.Incarnation || e.Incarnation == "" && r.err.Code != CodeStale
+	return e.Incarnation == r.endpoint.Incarnation || e.Incarnation == "" && r.err.Code != rpcerror.CodeStale
 }
 
 // rejectedAt is how long to wait before an endpoint that rejected a call is tried again.
@@ -200,12 +201,12 @@ func (a *actor) rejectedAt(e Endpoint) time.Duration {
 	if a.rejected == nil || !a.rejected.covers(e) {
 		return 0
 	}
-	if a.rejected.err.Code != CodeUnknownActor {
+	if a.rejected.err.Code != rpcerror.CodeUnknownActor {
 		return time.Until(a.rejected.until)
 	}
 	a.rejected = nil
 	a.queue.filter(func(c *call) bool {
-		rejected := c.rejection != nil && c.rejection.Code == CodeUnknownActor
+		rejected := c.rejection != nil && c.rejection.Code == rpcerror.CodeUnknownActor
 		if rejected {
 			c.fail(a.verdict(c, c.rejection))
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/fray-ml/fray/actorrpc"
 	"github.com/fray-ml/fray/actorrpc/codec"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/clusterapi"
 )
 
@@ -55,7 +56,7 @@ func (a answer) String() string {
 
 // problem is an error, as both languages have it.
 type problem struct {
-	Code      actorrpc.Code `json:"code"`
+	Code      rpcerror.Code `json:"code"`
 	Message   string        `json:"message"`
 	Ran       bool          `json:"ran"`
 	Actor     string        `json:"actor"`
@@ -123,7 +124,7 @@ func (c *goCaller) close() {
 func (c *goCaller) do(t *testing.T, o order) answer {
 	t.Helper()
 	value, err := c.carry(t, o)
-	e, ok := errors.AsType[*actorrpc.Error](err)
+	e, ok := errors.AsType[*rpcerror.Error](err)
 	if !ok && err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +181,7 @@ func (c *goCaller) find(t *testing.T, o order) (string, error) {
 	for _, h := range handles {
 		found = append(found, h.ActorRef().URL)
 	}
-	if actorrpc.CodeOf(err) == actorrpc.CodeUnknownActor {
+	if rpcerror.CodeOf(err) == rpcerror.CodeUnknownActor {
 		err = nil
 	}
 	return strings.Join(found, " "), err

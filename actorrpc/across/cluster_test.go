@@ -7,8 +7,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/fray-ml/fray/actorrpc"
 	"github.com/fray-ml/fray/actorrpc/registrytest"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 )
 
 // inCluster runs a test for each caller and each language of servers, with a register
@@ -54,13 +54,13 @@ func TestEndpoints(t *testing.T) {
 			a := c.do(t, soon).Error
 			// A call may be sent before the end of a killed server's connection is heard.
 			expect(t, "the connection's end is heard, "+when, func() bool {
-				if a == nil || a.Code != actorrpc.CodeMaybeExecuted {
+				if a == nil || a.Code != rpcerror.CodeMaybeExecuted {
 					return true
 				}
 				a = c.do(t, soon).Error
 				return false
 			})
-			if a == nil || a.Code != actorrpc.CodeUnknownActor || a.Ran {
+			if a == nil || a.Code != rpcerror.CodeUnknownActor || a.Ran {
 				t.Errorf("%s: got %+v, want that it is unknown and did not run", when, a)
 			}
 		}
@@ -109,7 +109,7 @@ func TestManyNoticeOneDeath(t *testing.T) {
 		first.kill()
 		r.End("job/1")
 		for n := range calls {
-			if got := c.do(t, order{Do: "end", ID: n}).Error; got == nil || got.Code != actorrpc.CodeMaybeExecuted {
+			if got := c.do(t, order{Do: "end", ID: n}).Error; got == nil || got.Code != rpcerror.CodeMaybeExecuted {
 				t.Errorf("call %d: got %+v, want that it may have run", n, got)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -29,7 +30,7 @@ func dial(t *testing.T, s *server) net.Conn {
 }
 
 // goodbye is the error in the last frame of a connection.
-func goodbye(t *testing.T, c io.Reader) *actorrpc.Error {
+func goodbye(t *testing.T, c io.Reader) *rpcerror.Error {
 	t.Helper()
 	for {
 		f, err := received(c)
@@ -37,7 +38,7 @@ func goodbye(t *testing.T, c io.Reader) *actorrpc.Error {
 			t.Fatalf("the connection ended without Goodbye: %v", err)
 		}
 		if g := f.GetGoodbye(); g != nil {
-			return actorrpc.FromWire(g.GetError())
+			return rpcerror.FromWire(g.GetError())
 		}
 	}
 }
@@ -58,19 +59,19 @@ func TestStrangers(t *testing.T) {
 	tests := []struct {
 		name string
 		data []byte
-		code actorrpc.Code
+		code rpcerror.Code
 		want string
 	}{
-		{"a newer version", hello(func(h *wire.Hello) { h.Version = 2 }), actorrpc.CodeVersion,
+		{"a newer version", hello(func(h *wire.Hello) { h.Version = 2 }), rpcerror.CodeVersion,
 			"the server speaks version 1 of the actor protocol, this program version 2: update the server"},
-		{"an older version", hello(func(h *wire.Hello) { h.Version = 0 }), actorrpc.CodeVersion,
+		{"an older version", hello(func(h *wire.Hello) { h.Version = 0 }), rpcerror.CodeVersion,
 			"the server speaks version 1 of the actor protocol, this program version 0: update this program"},
-		{"another namespace", hello(func(h *wire.Hello) { h.Namespace = "elsewhere" }), actorrpc.CodeDenied, "peers of another namespace are not served"},
-		{"no name", hello(func(h *wire.Hello) { h.Peer = "" }), actorrpc.CodeMalformed, ""},
-		{"a long name", hello(func(h *wire.Hello) { h.Peer = strings.Repeat("x", 1000) }), actorrpc.CodeMalformed, ""},
-		{"no message", greeted(append(head(4, 0), 0xff, 0xff, 0xff, 0xff)...), actorrpc.CodeMalformed, ""},
+		{"another namespace", hello(func(h *wire.Hello) { h.Namespace = "elsewhere" }), rpcerror.CodeDenied, "peers of another namespace are not served"},
+		{"no name", hello(func(h *wire.Hello) { h.Peer = "" }), rpcerror.CodeMalformed, ""},
+		{"a long name", hello(func(h *wire.Hello) { h.Peer = strings.Repeat("x", 1000) }), rpcerror.CodeMalformed, ""},
+		{"no message", greeted(append(head(4, 0), 0xff, 0xff, 0xff, 0xff)...), rpcerror.CodeMalformed, ""},
 		{"a huge head", greeted(head(1<<31, 0)...), "", ""}, // too large or malformed
-		{"buffers without bytes", greeted(framed(t, &wire.Frame{Kind: &wire.Frame_Call{Call: call}}, nil)...), actorrpc.CodeMalformed, ""},
+		{"buffers without bytes", greeted(framed(t, &wire.Frame{Kind: &wire.Frame_Call{Call: call}}, nil)...), rpcerror.CodeMalformed, ""},
 	}
 	for _, served := range languages() {
 		t.Run("to "+string(served), func(t *testing.T) {
@@ -169,7 +170,7 @@ func refusesPlain(t *testing.T, s *server, greetings map[string]string) {
 	if _, err := io.WriteString(c, greetings["frames"]); err != nil {
 		t.Fatal(err)
 	}
-	if e := goodbye(t, c); e.Code != actorrpc.CodeDenied || !strings.HasPrefix(e.Message, "peers of another namespace are not served") {
+	if e := goodbye(t, c); e.Code != rpcerror.CodeDenied || !strings.HasPrefix(e.Message, "peers of another namespace are not served") {
 		t.Errorf("plain frames: got %v, want that they are denied", e)
 	}
 	c = dial(t, s)

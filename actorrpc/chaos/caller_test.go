@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/clusterapi"
 )
 
@@ -190,7 +191,7 @@ func (c *caller) cancelled(h actorrpc.Handle) {
 // note writes what became of a call.
 func (c *caller) note(seq int, timeout time.Duration, began time.Time, text string, err error) {
 	o := outcome{caller: c.name, seq: seq, kind: outcomeOK, code: "-", life: "-", took: time.Since(began), timeout: timeout}
-	failure, typed := errors.AsType[*actorrpc.Error](err)
+	failure, typed := errors.AsType[*rpcerror.Error](err)
 	switch {
 	case err == nil:
 		if _, scanned := fmt.Sscan(text, &o.life, &o.count); scanned != nil {

@@ -30,6 +30,7 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 
 	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -170,8 +171,8 @@ func TestHealthAndReadiness(t *testing.T) {
 	}
 	c := connect(t, s, "a")
 	c.wants(1, "counter", "increment", 1)
-	_ = c.fails(actorrpc.CodeApplication, "counter", "panic")
-	_ = c.fails(actorrpc.CodeUnknownMethod, "counter", "made_up")
+	_ = c.fails(rpcerror.CodeApplication, "counter", "panic")
+	_ = c.fails(rpcerror.CodeUnknownMethod, "counter", "made_up")
 	_, text := get(t, http.DefaultClient, "http://"+s.Address()+"/metrics")
 	for _, want := range []string{
 		`fray_actor_calls_total{actor="counter",method="increment"} 1`,
@@ -302,7 +303,7 @@ func TestTLS(t *testing.T) {
 			t.Fatal(err)
 		}
 		plain := &client{t: t, net: raw, conn: wire.NewConn(raw, 1<<20)}
-		if err := plain.goodbye(); err.Code != actorrpc.CodeDenied || !strings.HasPrefix(err.Message, "peers of another namespace are not served") {
+		if err := plain.goodbye(); err.Code != rpcerror.CodeDenied || !strings.HasPrefix(err.Message, "peers of another namespace are not served") {
 			t.Errorf("got %+v", err)
 		}
 	})

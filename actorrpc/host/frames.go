@@ -11,7 +11,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -81,7 +81,7 @@ func (s *Server) leaveConnection(c *connection) {
 
 // greet exchanges Hello, or says why the peer is not served. A peer that says
 // nothing is told so.
-func (c *connection) greet() *actorrpc.Error {
+func (c *connection) greet() *rpcerror.Error {
 	cfg := c.server.cfg
 	hello := &wire.Hello{
 		Version: wire.Version, Peer: c.server.peer, Namespace: cfg.Namespace, MaxMessageBytes: cfg.MaxMessageBytes,
@@ -103,7 +103,7 @@ func (c *connection) greet() *actorrpc.Error {
 	case peer.GetPeer() == "" || len(peer.GetPeer()) > maxPeerName:
 		return malformed("Hello.peer is empty or too long")
 	case cfg.Namespace != "" && peer.GetNamespace() != "" && cfg.Namespace != peer.GetNamespace():
-		return &actorrpc.Error{Code: actorrpc.CodeDenied, Message: "peers of another namespace are not served"}
+		return &rpcerror.Error{Code: rpcerror.CodeDenied, Message: "peers of another namespace are not served"}
 	}
 	c.caller = strings.Clone(peer.GetPeer())
 	c.limit = peer.GetMaxMessageBytes()
@@ -113,23 +113,23 @@ func (c *connection) greet() *actorrpc.Error {
 	return nil
 }
 
-func malformed(problem string) *actorrpc.Error {
-	return &actorrpc.Error{Code: actorrpc.CodeMalformed, Message: problem}
+func malformed(problem string) *rpcerror.Error {
+	return &rpcerror.Error{Code: rpcerror.CodeMalformed, Message: problem}
 }
 
-func otherVersion(theirs uint32) *actorrpc.Error {
+func otherVersion(theirs uint32) *rpcerror.Error {
 	older := "the server"
 	if theirs < wire.Version {
 		older = "this program"
 	}
-	return &actorrpc.Error{
-		Code:    actorrpc.CodeVersion,
+	return &rpcerror.Error{
+		Code:    rpcerror.CodeVersion,
 		Message: fmt.Sprintf("the server speaks version %d of the actor protocol, this program version %d: update %s", wire.Version, theirs, older),
 	}
 }
 
 // read serves frames until the connection ends; the error is for the peer.
-func (c *connection) read() *actorrpc.Error {
+func (c *connection) read() *rpcerror.Error {
 	for {
 		f, buffers, err := c.wire.Receive()
 		if oversize, ok := errors.AsType[*wire.OversizeError](err); ok && oversize.Frame.GetCall() != nil {
@@ -151,7 +151,7 @@ func (c *connection) read() *actorrpc.Error {
 }
 
 // handle serves one frame.
-func (c *connection) handle(f *wire.Frame, buffers [][]byte) *actorrpc.Error {
+func (c *connection) handle(f *wire.Frame, buffers [][]byte) *rpcerror.Error {
 	switch kind := f.GetKind().(type) {
 	case *wire.Frame_Call:
 		c.call(kind.Call, buffers, nil)
@@ -182,7 +182,7 @@ func (c *connection) handle(f *wire.Frame, buffers [][]byte) *actorrpc.Error {
 func (c *connection) post(f *wire.Frame) { _ = c.wire.Post(f, nil) }
 
 // call leads a call to its actor, unless it was sent before or cannot be taken.
-func (c *connection) call(in *wire.Call, buffers [][]byte, refusal *actorrpc.Error) {
+func (c *connection) call(in *wire.Call, buffers [][]byte, refusal *rpcerror.Error) {
 	now := time.Now()
 	k := &call{
 		server: c.server, in: in, buffers: buffers, caller: c.caller, arrived: now, to: c,
@@ -210,8 +210,8 @@ func (c *connection) call(in *wire.Call, buffers [][]byte, refusal *actorrpc.Err
 	case verdictOld:
 		c.pending.Add(-1)
 	case verdictLost:
-		a := k.failed(&actorrpc.Error{
-			Code: actorrpc.CodeMaybeExecuted, Message: "the connection broke after the call was sent: it may have run", Ran: true,
+		a := k.failed(&rpcerror.Error{
+			Code: rpcerror.CodeMaybeExecuted, Message: "the connection broke after the call was sent: it may have run", Ran: true,
 		})
 		c.answer(a.reply, nil, false)
 	}

@@ -3,7 +3,7 @@ package host
 import (
 	"sync"
 
-	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -69,8 +69,8 @@ func (c *connection) catchUp() {
 	}
 }
 
-func forgotten() *actorrpc.Error {
-	return &actorrpc.Error{
-		Code: actorrpc.CodeMaybeExecuted, Message: "the call was answered, and its reply forgotten as the caller read too slowly", Ran: true,
+func forgotten() *rpcerror.Error {
+	return &rpcerror.Error{
+		Code: rpcerror.CodeMaybeExecuted, Message: "the call was answered, and its reply forgotten as the caller read too slowly", Ran: true,
 	}
 }

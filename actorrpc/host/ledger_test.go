@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -95,7 +95,7 @@ func TestLedgerRunsEachCallOnce(t *testing.T) {
 					a := result(rapid.IntRange(0, 1500).Draw(t, "size"))
 					a.reply.Incarnation = fmt.Sprint(seq)
 					if rapid.Bool().Draw(t, "refused") {
-						a.reply.Error = (&actorrpc.Error{Code: actorrpc.CodeBusy}).Wire()
+						a.reply.Error = (&rpcerror.Error{Code: rpcerror.CodeBusy}).Wire()
 					} else {
 						ran[seq] = true
 					}

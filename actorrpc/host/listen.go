@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -152,8 +152,8 @@ func (s *Server) refusePlain(c net.Conn, first byte) {
 		}
 	case first == framesStart[0]:
 		s.log.Warn("a peer without TLS was refused", "peer", c.RemoteAddr().String())
-		part(c, wire.NewConn(c, s.cfg.MaxMessageBytes), &actorrpc.Error{
-			Code: actorrpc.CodeDenied, Message: "peers of another namespace are not served: this server takes TLS only",
+		part(c, wire.NewConn(c, s.cfg.MaxMessageBytes), &rpcerror.Error{
+			Code: rpcerror.CodeDenied, Message: "peers of another namespace are not served: this server takes TLS only",
 		})
 	}
 	c.Close()
@@ -187,7 +187,7 @@ func ownMachine(c net.Conn) bool {
 }
 
 // part says why the connection ends, and ends it.
-func part(c net.Conn, framed *wire.Conn, e *actorrpc.Error) {
+func part(c net.Conn, framed *wire.Conn, e *rpcerror.Error) {
 	defer c.Close()
 	goodbye := &wire.Frame{Kind: &wire.Frame_Goodbye{Goodbye: &wire.Goodbye{Error: e.Wire()}}}
 	if framed.Finish(goodbye, goodbyeTime) == nil {

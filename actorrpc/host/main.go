@@ -17,6 +17,7 @@ import (
 	"syscall"
 
 	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 )
 
 // Factory makes an actor of the arguments that its block has, a JSON object.
@@ -135,7 +136,7 @@ func construct(ctx context.Context, factories map[string]Factory, getenv func(st
 	if factory == nil {
 		known := slices.Sorted(maps.Keys(factories))
 		text := "this program has " + strings.Join(known, ", ")
-		if found := actorrpc.Suggest(class, known); len(found) > 0 {
+		if found := rpcerror.Suggest(class, known); len(found) > 0 {
 			text = "did you mean " + strings.Join(found, ", ") + "?"
 		}
 		return nil, Options{}, fmt.Errorf("there is no actor class %q (%s); %s", class, envClass, text)

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/fray-ml/fray/actorrpc"
 	"github.com/fray-ml/fray/actorrpc/codec"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 )
 
 // class is what is known of a type of actors.
@@ -117,19 +117,19 @@ func snake(name string) string {
 }
 
 // find is the method of a name.
-func (c *class) find(name string) (*method, *actorrpc.Error) {
+func (c *class) find(name string) (*method, *rpcerror.Error) {
 	if m, ok := c.methods[name]; ok {
 		return m, nil
 	}
 	if m, ok := c.goNames[name]; ok {
 		return m, nil
 	}
-	e := &actorrpc.Error{Code: actorrpc.CodeUnknownMethod, Message: fmt.Sprintf("no method %q", clip(name, maxNameShown))}
+	e := &rpcerror.Error{Code: rpcerror.CodeUnknownMethod, Message: fmt.Sprintf("no method %q", clip(name, maxNameShown))}
 	if strings.HasPrefix(name, "_") {
 		e.Message += "; underscore names are not callable"
 		return nil, e
 	}
-	e.Suggestions = actorrpc.Suggest(name, slices.Collect(maps.Keys(c.methods)))
+	e.Suggestions = rpcerror.Suggest(name, slices.Collect(maps.Keys(c.methods)))
 	return nil, e
 }
 
@@ -175,9 +175,9 @@ func (m *method) arrange(in *codec.Arguments, names []string) error {
 	for _, name := range slices.Sorted(maps.Keys(in.Named)) {
 		if i := slices.Index(names, name); i < len(in.Positional) {
 			shown := clip(name, maxNameShown)
-			return &actorrpc.Error{
-				Code: actorrpc.CodeBadArguments, Argument: "kwargs." + shown, Message: fmt.Sprintf("unexpected argument %q", shown),
-				Suggestions: actorrpc.Suggest(name, names[min(len(in.Positional), len(names)):]),
+			return &rpcerror.Error{
+				Code: rpcerror.CodeBadArguments, Argument: "kwargs." + shown, Message: fmt.Sprintf("unexpected argument %q", shown),
+				Suggestions: rpcerror.Suggest(name, names[min(len(in.Positional), len(names)):]),
 			}
 		}
 	}

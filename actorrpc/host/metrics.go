@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
-	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -53,7 +53,7 @@ func newMetrics(s *Server) *metrics {
 func (m *metrics) answered(c *call, failure *wire.Error) {
 	code := ""
 	if failure != nil {
-		code = string(actorrpc.FromWire(failure).Code)
+		code = string(rpcerror.FromWire(failure).Code)
 	}
 	if c.method == nil {
 		name := ""

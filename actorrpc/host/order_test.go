@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -39,7 +39,7 @@ func TestAnOldCopyOfARefusedCallDoesNotRun(t *testing.T) {
 	if v, _ := l.begin(s, refused, nobody{}); v != verdictNew {
 		t.Fatalf("got %s, want new", v)
 	}
-	failure := &actorrpc.Error{Code: actorrpc.CodeStale}
+	failure := &rpcerror.Error{Code: rpcerror.CodeStale}
 	l.finish(refused.entry, &answer{reply: &wire.Reply{Error: failure.Wire()}})
 	if v, _ := l.begin(s, numbered(1, 0), nobody{}); v != verdictOld {
 		t.Errorf("the old copy: got %s, want %s", v, verdictOld)

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fray-ml/fray/actorrpc"
 	"github.com/fray-ml/fray/actorrpc/codec"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -250,15 +250,15 @@ func (c *client) await(seq uint64) (*wire.Reply, [][]byte) {
 }
 
 // call is the result of a call, or its error.
-func (c *client) call(actor, method string, args ...any) (any, *actorrpc.Error) {
+func (c *client) call(actor, method string, args ...any) (any, *rpcerror.Error) {
 	c.t.Helper()
 	return c.result(c.begin(actor, method, args...))
 }
 
-func (c *client) result(seq uint64) (any, *actorrpc.Error) {
+func (c *client) result(seq uint64) (any, *rpcerror.Error) {
 	c.t.Helper()
 	r, buffers := c.await(seq)
-	if e := actorrpc.FromWire(r.GetError()); e != nil {
+	if e := rpcerror.FromWire(r.GetError()); e != nil {
 		return nil, e
 	}
 	var out any
@@ -281,12 +281,12 @@ func (c *client) wants(want any, actor, method string, args ...any) {
 }
 
 // fails is the error of a call that is to have this code.
-func (c *client) fails(code actorrpc.Code, actor, method string, args ...any) *actorrpc.Error {
+func (c *client) fails(code rpcerror.Code, actor, method string, args ...any) *rpcerror.Error {
 	c.t.Helper()
 	return c.failed(code, c.begin(actor, method, args...))
 }
 
-func (c *client) failed(code actorrpc.Code, seq uint64) *actorrpc.Error {
+func (c *client) failed(code rpcerror.Code, seq uint64) *rpcerror.Error {
 	c.t.Helper()
 	got, err := c.result(seq)
 	if err == nil {
@@ -299,7 +299,7 @@ func (c *client) failed(code actorrpc.Code, seq uint64) *actorrpc.Error {
 }
 
 // goodbye is the error of the last frame, after which the connection ends.
-func (c *client) goodbye() *actorrpc.Error {
+func (c *client) goodbye() *rpcerror.Error {
 	c.t.Helper()
 	for {
 		f, _, err := c.conn.Receive()
@@ -312,7 +312,7 @@ func (c *client) goodbye() *actorrpc.Error {
 		if f, _, err := c.conn.Receive(); err == nil {
 			c.t.Fatalf("got %v after Goodbye", f)
 		}
-		return actorrpc.FromWire(f.GetGoodbye().GetError())
+		return rpcerror.FromWire(f.GetGoodbye().GetError())
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 	"sync/atomic"
 	"unicode/utf8"
 
-	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -172,8 +172,8 @@ func (s *Server) remove(a *actor) {
 	s.metrics.forget(a.name)
 }
 
-func unregistered() *actorrpc.Error {
-	return &actorrpc.Error{Code: actorrpc.CodeStopping, Message: "the actor was unregistered"}
+func unregistered() *rpcerror.Error {
+	return &rpcerror.Error{Code: rpcerror.CodeStopping, Message: "the actor was unregistered"}
 }
 
 // Address is host:port by which others reach the server, "" before it has started.

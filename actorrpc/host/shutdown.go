@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 )
 
 // lastWords is how long methods have to return once their contexts have ended.
@@ -24,7 +24,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.withdrawAll(ctx)
 	s.stopping.Store(true)
 	for _, a := range s.sorted() {
-		a.discard(func() *actorrpc.Error { return stopping(false) })
+		a.discard(func() *rpcerror.Error { return stopping(false) })
 	}
 	err := s.drain(ctx)
 	s.close()

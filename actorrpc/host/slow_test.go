@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -64,7 +64,7 @@ func TestWhatASlowReaderLosesIsReported(t *testing.T) {
 	for seq := range asked {
 		if _, err := c.result(uint64(seq + 1)); err != nil {
 			lost++
-			if err.Code != actorrpc.CodeMaybeExecuted || !err.Ran {
+			if err.Code != rpcerror.CodeMaybeExecuted || !err.Ran {
 				t.Fatalf("call %d: %+v; want that it may have run", seq+1, err)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/providers/gcp"
 )
 
@@ -30,7 +31,7 @@ func checkName(name string) error {
 	if isLabel(name) && name != "" && len(name) <= longest {
 		return nil
 	}
-	return &actorrpc.Error{Code: actorrpc.CodeMalformed, Actor: name, Message: fmt.Sprintf(
+	return &rpcerror.Error{Code: rpcerror.CodeMalformed, Actor: name, Message: fmt.Sprintf(
 		`a name that is found by labels has 1 to %d characters: lower case letters, digits, "-" and "_"`, longest)}
 }
 

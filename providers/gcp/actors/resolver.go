@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/providers"
 	"github.com/fray-ml/fray/providers/gcp"
 	"github.com/fray-ml/fray/schema"
@@ -99,17 +100,17 @@ func (r *Resolver) Resolve(ctx context.Context, name string) ([]actorrpc.Endpoin
 }
 
 // missing says why a name is not known. A zone that could not be listed may have it.
-func (r *Resolver) missing(name string) *actorrpc.Error {
+func (r *Resolver) missing(name string) *rpcerror.Error {
 	if len(r.unlisted) > 0 {
 		var gaps []string
 		for _, zone := range slices.Sorted(maps.Keys(r.unlisted)) {
 			gaps = append(gaps, zone+" ("+r.unlisted[zone]+")")
 		}
-		return &actorrpc.Error{
-			Code: actorrpc.CodeUnavailable, Actor: name, Message: "it may be where nothing can be listed now: " + strings.Join(gaps, ", "),
+		return &rpcerror.Error{
+			Code: rpcerror.CodeUnavailable, Actor: name, Message: "it may be where nothing can be listed now: " + strings.Join(gaps, ", "),
 		}
 	}
-	e := actorrpc.UnknownActor(name, slices.Sorted(maps.Keys(r.known)))
+	e := rpcerror.UnknownActor(name, slices.Sorted(maps.Keys(r.known)))
 	e.Message += "; " + cmp.Or(r.bad[name], "no machine that runs has the labels "+labelPrefix+name+" and "+namespaceLabel+" = "+r.config.Namespace)
 	return e
 }
@@ -226,12 +227,12 @@ func (r *Resolver) isFresh(name string) bool {
 // failed is what a list that failed means: nothing, as long as there is one from
 // before and the service is what fails.
 func (r *Resolver) failed(err error, began time.Time) error {
-	code := actorrpc.CodeUnavailable
+	code := rpcerror.CodeUnavailable
 	if kind := providers.KindOf(err); kind == schema.ErrorPermission || kind == schema.ErrorInvalid {
-		code = actorrpc.CodeDenied // which is not tried again
+		code = rpcerror.CodeDenied // which is not tried again
 	} else if r.forgotten = true; !r.listedAt.IsZero() {
 		r.listedAt = began
 		return nil
 	}
-	return &actorrpc.Error{Code: code, Message: "Google Cloud does not say where it is: " + err.Error()}
+	return &rpcerror.Error{Code: code, Message: "Google Cloud does not say where it is: " + err.Error()}
 }

@@ -1,4 +1,4 @@
-package actorrpc
+package rpcerror
 
 import (
 	"cmp"
@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	maxSuggestions    = 3
-	maxCompare = 200 // bytes of a name that is compared
+	maxSuggestions = 3
+	maxCompare     = 200 // bytes of a name that is compared
 )
 
 // Near are those of the names that one was perhaps meant to be, the nearest first:

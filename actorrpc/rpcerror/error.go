@@ -1,4 +1,4 @@
-package actorrpc
+package rpcerror
 
 import (
 	"context"
@@ -34,7 +34,7 @@ const (
 )
 
 // orderedCodes are in the order of the wire's numbers, from 1 on.
-func orderedCodes() []Code {
+func OrderedCodes() []Code {
 	return []Code{
 		CodeApplication, CodeUnknownActor, CodeUnknownMethod, CodeBadArguments, CodeEncoding, CodeTooLarge, CodeStale, CodeMalformed,
 		CodeVersion, CodeBusy, CodeDeadline, CodeCancelled, CodeStopping, CodeMaybeExecuted, CodeDenied, CodeInternal, CodeUnavailable,
@@ -46,11 +46,11 @@ type Error struct {
 	Code    Code
 	Message string
 	// Ran says that the method may have begun. Where it is false the call had no effect.
-	Ran      bool
-	Actor    string
-	Method   string
-	Argument string   // path of the offending one: "args[1].lr", "result[0]"; ""
-	Suggestions     []string // names that were perhaps meant
+	Ran         bool
+	Actor       string
+	Method      string
+	Argument    string   // path of the offending one: "args[1].lr", "result[0]"; ""
+	Suggestions []string // names that were perhaps meant
 	// Type and Traceback are of the exception that the method raised.
 	Type      string
 	Traceback string
@@ -117,9 +117,9 @@ func (e *Error) Typed() error {
 // for it. So it is where a method calls its own actor, which runs one at a time, or calls
 // another that calls back so.
 //
-// It is noticed where it is certain: the methods wait by [Call], [CallRaw], [Broadcast]
-// or [Future.Result], with the contexts that they were given (or such as only add values), and
-// the calls of a chain are of one [Client]. A context with a deadline or a cancel of its own, and one of
+// It is noticed where it is certain: the methods wait by actorrpc.Call, CallRaw, Broadcast
+// or Future.Result, with the contexts that they were given (or such as only add values), and
+// the calls of a chain are of one client. A context with a deadline or a cancel of its own, and one of
 // [context.WithoutCancel], may be for what goes on beside the method. Such calls wait.
 type SelfCallError struct {
 	Busy *Error // of [CodeBusy]
@@ -151,7 +151,7 @@ func (e *Error) Wire() *wire.Error {
 	for _, name := range e.Suggestions {
 		w.Near = append(w.Near, valid(name))
 	}
-	for i, c := range orderedCodes() {
+	for i, c := range OrderedCodes() {
 		if c == e.Code {
 			w.Code = wire.Code(i + 1)
 		}
@@ -175,8 +175,8 @@ func fromWire(w *wire.Error, depth int) *Error {
 		Code: CodeInternal, Message: w.GetMessage(), Ran: w.GetRan(), Actor: w.GetActor(), Method: w.GetMethod(), Argument: w.GetArgument(),
 		Suggestions: w.GetNear(), Type: w.GetType(), Traceback: w.GetTraceback(), Cause: fromWire(w.GetCause(), depth-1),
 	}
-	if i := int(w.GetCode()) - 1; i >= 0 && i < len(orderedCodes()) {
-		e.Code = orderedCodes()[i]
+	if i := int(w.GetCode()) - 1; i >= 0 && i < len(OrderedCodes()) {
+		e.Code = OrderedCodes()[i]
 	}
 	return e
 }
