@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/fray-ml/fray/actorrpc/internal/backoff"
 	"maps"
 	"slices"
 	"strconv"
@@ -180,11 +181,11 @@ func (r *Cluster) Await(ctx context.Context, g Group) ([]Endpoint, error) {
 		case ctx.Err() != nil && len(found) == 0:
 			return nil, &rpcerror.Error{Code: rpcerror.CodeDeadline, Message: fmt.Sprintf("no actor %q has come", g.Name), Actor: g.Name}
 		case ctx.Err() != nil:
-			return nil, waitError(nil, len(found), g.Count)
+			return nil, missingError(nil, len(found), g.Count)
 		case status.Code(err) == codes.FailedPrecondition:
 			return nil, &rpcerror.Error{Code: rpcerror.CodeUnavailable, Message: status.Convert(err).Message(), Actor: g.Name}
 		}
-		sleep.For(ctx, backoffAfter(failures))
+		sleep.For(ctx, backoff.After(failures))
 	}
 }
 
@@ -260,6 +261,6 @@ func (r *Cluster) listen(ctx context.Context, name string, w *watched) {
 		if code := status.Code(err); code == codes.Unimplemented || errors.Is(err, context.Canceled) {
 			<-ctx.Done()
 		}
-		sleep.For(ctx, backoffAfter(failures))
+		sleep.For(ctx, backoff.After(failures))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/fray-ml/fray/actorrpc/internal/backoff"
 	"time"
 
 	"github.com/fray-ml/fray/actorrpc/rpcerror"
@@ -86,7 +87,7 @@ func insist[T any](ctx context.Context, try func() (T, error)) (T, error) {
 			return answer, err
 		}
 		last = err
-		wait := time.NewTimer(backoffAfter(failures))
+		wait := time.NewTimer(backoff.After(failures))
 		select {
 		case <-wait.C:
 		case <-ctx.Done():

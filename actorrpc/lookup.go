@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"github.com/fray-ml/fray/actorrpc/internal/backoff"
 	"slices"
 	"time"
 
@@ -129,22 +130,14 @@ func (c *Client) await(ctx context.Context, g Group) ([]Endpoint, error) {
 		if err == nil && len(endpoints) >= g.Count {
 			return endpoints, nil
 		}
-		timer := time.NewTimer(backoffAfter(failures))
+		timer := time.NewTimer(backoff.After(failures))
 		select {
 		case <-changed:
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return nil, waitError(err, len(endpoints), g.Count)
+			return nil, missingError(err, len(endpoints), g.Count)
 		}
 		timer.Stop()
 	}
-}
-
-// waitError has what was missing when the time was over.
-func waitError(err error, have, want int) error {
-	if err != nil {
-		return err
-	}
-	return &rpcerror.Error{Code: rpcerror.CodeDeadline, Message: fmt.Sprintf("%d of %d are there", have, want)}
 }

@@ -3,6 +3,7 @@ package actorrpc
 import (
 	"context"
 	"errors"
+	"github.com/fray-ml/fray/actorrpc/internal/backoff"
 	"sync"
 	"syscall"
 	"time"
@@ -113,7 +114,7 @@ func (p *peer) connect(ctx context.Context, a *dialAttempt) {
 			return
 		}
 		p.mu.Unlock()
-		wait := time.NewTimer(backoffAfter(failures))
+		wait := time.NewTimer(backoff.After(failures))
 		select {
 		case <-wait.C:
 		case <-ctx.Done():

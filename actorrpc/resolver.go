@@ -120,3 +120,12 @@ type Awaiter interface {
 	// once when its job has ended.
 	Await(ctx context.Context, g Group) ([]Endpoint, error)
 }
+
+// missingError is the error of a group that was not complete when the time was over; err is
+// that of the last attempt to find it.
+func missingError(err error, have, want int) error {
+	if err != nil {
+		return err
+	}
+	return &rpcerror.Error{Code: rpcerror.CodeDeadline, Message: fmt.Sprintf("%d of %d are there", have, want)}
+}

@@ -2,6 +2,7 @@ package actorrpc
 
 import (
 	"context"
+	"github.com/fray-ml/fray/actorrpc/internal/backoff"
 	"slices"
 	"time"
 
@@ -81,7 +82,7 @@ func (a *actor) resend(c *call, err *rpcerror.Error) {
 	a.mu.Lock()
 	if a.rejected == nil || !a.rejected.endpoint.same(c.endpoint) {
 		tries := a.rejections.Add(1)
-		a.rejected = &rejection{endpoint: c.endpoint, err: err, until: time.Now().Add(backoffAfter(int(tries)))}
+		a.rejected = &rejection{endpoint: c.endpoint, err: err, until: time.Now().Add(backoff.After(int(tries)))}
 		if err.Code != rpcerror.CodeBusy {
 			a.resolver.Forget(a.key.name)
 			c.via.hold(a, c.endpoint)

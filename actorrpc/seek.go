@@ -3,6 +3,7 @@ package actorrpc
 import (
 	"context"
 	"errors"
+	"github.com/fray-ml/fray/actorrpc/internal/backoff"
 	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"slices"
 	"time"
@@ -47,7 +48,7 @@ func (a *actor) seek(ctx context.Context) {
 		}
 		failures++
 		a.failed(err)
-		a.pause(ctx, min(backoffAfter(failures), max(time.Until(limit), time.Millisecond)))
+		a.pause(ctx, min(backoff.After(failures), max(time.Until(limit), time.Millisecond)))
 	}
 }
 

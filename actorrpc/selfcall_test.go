@@ -136,7 +136,7 @@ func nodes(t *testing.T, actors map[string]*node, rooms map[string]int) map[stri
 func refused(t *testing.T, err error, want string) {
 	t.Helper()
 	e, ok := errors.AsType[*rpcerror.Error](err)
-	if !ok || e.Code != rpcerror.CodeApplication || e.Type != "*actorrpc.SelfCallError" {
+	if !ok || e.Code != rpcerror.CodeApplication || e.Type != "*rpcerror.SelfCallError" {
 		t.Fatalf("error is %v, want one that a SelfCallError is the type of", err)
 	}
 	if e.Cause == nil || e.Cause.Code != rpcerror.CodeBusy || e.Message != e.Cause.Error() {
@@ -263,7 +263,7 @@ func TestActorsThatWaitForEachOther(t *testing.T) {
 					return
 				}
 				e, _ := errors.AsType[*rpcerror.Error](err)
-				for e != nil && e.Type != "*actorrpc.SelfCallError" {
+				for e != nil && e.Type != "*rpcerror.SelfCallError" {
 					e = e.Cause
 				}
 				if e == nil {

@@ -11,7 +11,7 @@
 // Calls of one actor begin in the order in which they came, one at a time unless
 // [Options] say otherwise; methods with a concurrency group wait only for those
 // of their group. A method that waits for its own actor with its own context gets an
-// [actorrpc.SelfCallError]. A call that is sent again after its connection broke runs once:
+// [rpcerror.SelfCallError]. A call that is sent again after its connection broke runs once:
 // the [ledger] has what each caller does not have yet.
 //
 // What it leaves out: finding actors and calling them, which is package actorrpc.

@@ -80,7 +80,7 @@ func TestErrorsOfMethods(t *testing.T) {
 		want rpcerror.Error
 	}{
 		{"its own", t.Context(), errors.New("no"), rpcerror.Error{Code: rpcerror.CodeApplication, Message: "no", Type: "*errors.errorString"}},
-		{"that of a call it made", t.Context(), inner, rpcerror.Error{Code: rpcerror.CodeApplication, Message: "later", Type: "*actorrpc.Error", Cause: inner}},
+		{"that of a call it made", t.Context(), inner, rpcerror.Error{Code: rpcerror.CodeApplication, Message: "later", Type: "*rpcerror.Error", Cause: inner}},
 		{"cancelled, but not by its caller", t.Context(), context.Canceled, rpcerror.Error{Code: rpcerror.CodeApplication, Message: "context canceled", Type: "*errors.errorString"}},
 		{"cancelled by its caller", ended, ended.Err(), rpcerror.Error{Code: rpcerror.CodeCancelled, Message: "the caller cancelled the call"}},
 		{"the cause of that", ended, context.Cause(ended), rpcerror.Error{Code: rpcerror.CodeCancelled, Message: "the caller cancelled the call"}},

@@ -1,4 +1,6 @@
-package actorrpc
+// Package backoff has the waits between attempts that failed. It leaves out the waiting, which is for
+// package sleep. Start with [After].
+package backoff
 
 import (
 	"math/rand/v2"
@@ -11,9 +13,9 @@ const (
 	longestWait = 500 * time.Millisecond
 )
 
-// backoff is the wait after so many failures in a row, from 1 on, with jitter so
+// After is the wait after so many failures in a row, from 1 on, with jitter so
 // that many clients do not come at once.
-func backoffAfter(failures int) time.Duration {
+func After(failures int) time.Duration {
 	wait := longestWait
 	if n := failures - 1; n < 6 {
 		wait = min(firstWait<<max(n, 0), longestWait)
