@@ -3,6 +3,7 @@ package actorrpc
 import (
 	"context"
 	"fmt"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"net"
 	"net/url"
 	"strconv"
