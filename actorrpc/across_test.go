@@ -15,6 +15,7 @@ import (
 	"github.com/fray-ml/fray/actorrpc"
 	"github.com/fray-ml/fray/actorrpc/codec"
 	"github.com/fray-ml/fray/actorrpc/host"
+	"github.com/fray-ml/fray/actorrpc/resolver"
 	"github.com/fray-ml/fray/actorrpc/rpcerror"
 )
 
@@ -93,7 +94,7 @@ func serve(t testing.TB, config host.Config, actors map[string]any) (server *hos
 // dialed is a client of fixed addresses.
 func dialed(t testing.TB, config actorrpc.Config, addresses ...string) *actorrpc.Client {
 	t.Helper()
-	r, err := actorrpc.NewFixed(addresses...)
+	r, err := resolver.NewFixed(addresses...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,12 +248,12 @@ func TestFact26And27ErrorsAcross(t *testing.T) {
 
 // Fact 24: a restart resets the state, and handles find the actor again.
 func TestFact24RestartedAcross(t *testing.T) {
-	r, err := actorrpc.NewLocal(nil)
+	r, err := resolver.NewLocal(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	first, stop := serve(t, host.Config{}, map[string]any{"counter": &counter{}})
-	r.Set("counter", actorrpc.Endpoint{Address: first.Address()})
+	r.Set("counter", resolver.Endpoint{Address: first.Address()})
 	client := actorrpc.NewClient(r, actorrpc.Config{})
 	t.Cleanup(func() { _ = client.Close() })
 	h := lookup(t, client, "counter")
@@ -263,7 +264,7 @@ func TestFact24RestartedAcross(t *testing.T) {
 	}
 	stop()
 	second, _ := serve(t, host.Config{}, map[string]any{"counter": &counter{}})
-	r.Set("counter", actorrpc.Endpoint{Address: second.Address()})
+	r.Set("counter", resolver.Endpoint{Address: second.Address()})
 	if n, err := actorrpc.Call[int](t.Context(), h, "increment", 1); err != nil || n != 1 {
 		t.Errorf("after the restart: got %d, %v; want 1", n, err)
 	}
@@ -305,7 +306,7 @@ func TestLeaks(t *testing.T) {
 	server, _ := serve(t, host.Config{}, map[string]any{"counter": &counter{}})
 	round := func() {
 		for _, url := range urls(server.Address()) {
-			r, err := actorrpc.NewFixed(url)
+			r, err := resolver.NewFixed(url)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -2,6 +2,7 @@ package actorrpc
 
 import (
 	"context"
+	"github.com/fray-ml/fray/actorrpc/resolver"
 	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"slices"
 	"sync"
@@ -22,7 +23,7 @@ type actor struct {
 	shared
 	transports *transports
 	key        actorKey
-	resolver   Resolver
+	resolver   resolver.Resolver
 	load       atomic.Int64 // calls without an answer
 	holds      atomic.Int64 // calls that must be settled before others are sent
 	rejections atomic.Int64 // in a row
@@ -40,19 +41,19 @@ type actor struct {
 // location is what is known of where an actor is.
 type location struct {
 	via      transport // nil: not found yet, or not any more
-	endpoint Endpoint
-	seen     Endpoint        // where the resolver had it last
-	place    transport       // which has calls that were sent to the endpoint; nil: none were
-	rejected *rejection      // nil: none since a call was sent
-	failing  Endpoint        // where no server answered
-	problem  *rpcerror.Error // why it is not found
+	endpoint resolver.Endpoint
+	seen     resolver.Endpoint // where the resolver had it last
+	place    transport         // which has calls that were sent to the endpoint; nil: none were
+	rejected *rejection        // nil: none since a call was sent
+	failing  resolver.Endpoint // where no server answered
+	problem  *rpcerror.Error   // why it is not found
 }
 
 var _ locator = (*actor)(nil)
 
-func newActor(t *transports, key actorKey, resolver Resolver) *actor {
+func newActor(t *transports, key actorKey, names resolver.Resolver) *actor {
 	return &actor{
-		shared: t.shared, transports: t, key: key, resolver: resolver, poke: make(chan struct{}, 1),
+		shared: t.shared, transports: t, key: key, resolver: names, poke: make(chan struct{}, 1),
 		queue: backlog{maxCalls: maxBacklogCalls, maxBytes: maxBacklogBytes},
 	}
 }
@@ -155,12 +156,12 @@ func (a *actor) drop(c *call) (mayHaveArrived bool, problem *rpcerror.Error) {
 }
 
 // elsewhere reports whether the resolver is sure that an endpoint is not the actor's any more.
-func (a *actor) elsewhere(ctx context.Context, e Endpoint) bool {
+func (a *actor) elsewhere(ctx context.Context, e resolver.Endpoint) bool {
 	endpoints, err := a.resolver.Resolve(ctx, a.key.name)
 	if err != nil {
 		return rpcerror.CodeOf(err) == rpcerror.CodeUnknownActor
 	}
-	return !slices.ContainsFunc(endpoints, e.still)
+	return !slices.ContainsFunc(endpoints, e.Still)
 }
 
 // moved is for when the resolver's answer has changed: the actor is looked for again

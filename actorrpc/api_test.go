@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fray-ml/fray/actorrpc/codec"
+	"github.com/fray-ml/fray/actorrpc/resolver"
 	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
@@ -46,7 +47,7 @@ func TestArguments(t *testing.T) {
 }
 
 func TestParseURL(t *testing.T) {
-	good := map[string]Endpoint{
+	good := map[string]resolver.Endpoint{
 		"10.0.0.1:7000":                 {Address: "10.0.0.1:7000"},
 		"actor://host:1/counter":        {Address: "host:1", Name: "counter"},
 		"actor://host:1/trainer/0":      {Address: "host:1", Name: "trainer/0"},
@@ -57,16 +58,16 @@ func TestParseURL(t *testing.T) {
 	}
 	for text, want := range good {
 		want.Member = want.Address
-		got, err := ParseURL(text)
+		got, err := resolver.ParseURL(text)
 		if err != nil || !cmp.Equal(got, want) {
 			t.Errorf("%s: got %+v, %v; want %+v", text, got, err, want)
 		}
-		if again, err := ParseURL(got.URL()); err != nil || !cmp.Equal(again, got) {
+		if again, err := resolver.ParseURL(got.URL()); err != nil || !cmp.Equal(again, got) {
 			t.Errorf("%s: its URL is %s, which is %+v, %v", text, got.URL(), again, err)
 		}
 	}
 	for _, text := range []string{"", "host", "host:0", "host:65536", "host:http", "http://host:1/x", "actor://host/x", "actor://u@host:1/x", "actor://host:1/x?y", "://"} {
-		if e, err := ParseURL(text); err == nil || !strings.Contains(err.Error(), "want host:port") {
+		if e, err := resolver.ParseURL(text); err == nil || !strings.Contains(err.Error(), "want host:port") {
 			t.Errorf("%q: got %+v, %v; want an error that says what is wanted", text, e, err)
 		}
 	}
@@ -74,7 +75,7 @@ func TestParseURL(t *testing.T) {
 
 func TestHandles(t *testing.T) {
 	w := newWorld(t)
-	r, err := NewLocal(map[string]string{"counter": home})
+	r, err := resolver.NewLocal(map[string]string{"counter": home})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +126,7 @@ func TestPool(t *testing.T) {
 		w := newWorld(t)
 		first, second := w.start(home), w.start(other)
 		first.actor, second.actor = "pool", "pool"
-		r, err := NewLocal(nil)
+		r, err := resolver.NewLocal(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,7 +136,9 @@ func TestPool(t *testing.T) {
 		if _, err := pool.RoundRobin(t.Context()); rpcerror.CodeOf(err) != rpcerror.CodeUnknownActor {
 			t.Errorf("an empty pool: error is %v, want an unknown actor", err)
 		}
-		at := func(p *process) Endpoint { return Endpoint{Address: addressOf(w, p), Incarnation: p.incarnation} }
+		at := func(p *process) resolver.Endpoint {
+			return resolver.Endpoint{Address: addressOf(w, p), Incarnation: p.incarnation}
+		}
 		r.Set("pool", at(first), at(second))
 		for n := range 10 {
 			h, err := pool.RoundRobin(t.Context())
@@ -193,11 +196,11 @@ func TestMembersAreFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.start(home).actor, w.start(other).actor = "pool", "pool"
-		r, err := NewLocal(nil)
+		r, err := resolver.NewLocal(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Set("pool", Endpoint{Address: home, Member: "job/0"}, Endpoint{Address: other, Member: "job/1"})
+		r.Set("pool", resolver.Endpoint{Address: home, Member: "job/0"}, resolver.Endpoint{Address: other, Member: "job/1"})
 		client := w.client(r, Config{ResolveTimeout: 5 * time.Second})
 		handles, err := client.LookupAll(t.Context(), "pool")
 		if err != nil || len(handles) != 2 {
@@ -208,12 +211,12 @@ func TestMembersAreFollowed(t *testing.T) {
 		const third = "10.0.0.3:7000"
 		again := w.start(third)
 		again.actor = "pool"
-		r.Set("pool", Endpoint{Address: third, Member: "job/0"}, Endpoint{Address: other, Member: "job/1"})
+		r.Set("pool", resolver.Endpoint{Address: third, Member: "job/0"}, resolver.Endpoint{Address: other, Member: "job/1"})
 		mustAdd(t, handles[0], 2)
 		if len(again.calls) != 1 {
 			t.Errorf("task 0 is elsewhere and got %d calls there, want 1", len(again.calls))
 		}
-		r.Set("pool", Endpoint{Address: other, Member: "job/1"})
+		r.Set("pool", resolver.Endpoint{Address: other, Member: "job/1"})
 		w.kill(third)
 		if _, err := Call[int](t.Context(), handles[0], "add", 3); rpcerror.CodeOf(err) != rpcerror.CodeUnknownActor {
 			t.Errorf("task 0 is gone: error is %v, want an unknown actor", err)
@@ -228,12 +231,12 @@ func TestMembersTravel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.start(home).actor, w.start(other).actor = "pool", "pool"
-		r, err := NewLocal(nil)
+		r, err := resolver.NewLocal(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		second := Endpoint{Address: other, Member: "job/1"}
-		r.Set("pool", Endpoint{Address: home, Member: "job/0"}, second)
+		second := resolver.Endpoint{Address: other, Member: "job/1"}
+		r.Set("pool", resolver.Endpoint{Address: home, Member: "job/0"}, second)
 		handles, err := w.client(r, Config{Namespace: "rl"}).LookupAll(t.Context(), "pool")
 		if err != nil || len(handles) != 2 {
 			t.Fatalf("got %v, %v; want 2 handles", handles, err)
@@ -260,7 +263,7 @@ func TestMembersTravel(t *testing.T) {
 		const third = "10.0.0.3:7000"
 		again := w.start(third)
 		again.actor = "pool"
-		r.Set("pool", Endpoint{Address: third, Member: "job/0"}, second)
+		r.Set("pool", resolver.Endpoint{Address: third, Member: "job/0"}, second)
 		if found, err := receiver.LookupAll(t.Context(), "pool"); err != nil || found[0].ActorRef().URL != "actor://"+third+"/pool" {
 			t.Errorf("the handle of task 0 is sent as %+v, %v; want where it is now", found[0].ActorRef(), err)
 		}

@@ -2,6 +2,7 @@ package actorrpc
 
 import (
 	"context"
+	"github.com/fray-ml/fray/actorrpc/resolver"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -20,12 +21,12 @@ func TestBacklog(t *testing.T) {
 	}{
 		"by number": {7, 1 << 30, 7}, "by bytes": {1 << 30, 4 * kib, 3},
 	}
-	ends := map[string]func(w *world, r *Local, give context.CancelFunc){
-		"it is found": func(w *world, r *Local, _ context.CancelFunc) {
-			r.Set("counter", Endpoint{Address: home, Incarnation: w.processes[home].incarnation})
+	ends := map[string]func(w *world, r *resolver.Local, give context.CancelFunc){
+		"it is found": func(w *world, r *resolver.Local, _ context.CancelFunc) {
+			r.Set("counter", resolver.Endpoint{Address: home, Incarnation: w.processes[home].incarnation})
 		},
-		"the caller gives up": func(_ *world, _ *Local, give context.CancelFunc) { give() },
-		"nobody finds it":     func(*world, *Local, context.CancelFunc) { time.Sleep(defaultResolve) },
+		"the caller gives up": func(_ *world, _ *resolver.Local, give context.CancelFunc) { give() },
+		"nobody finds it":     func(*world, *resolver.Local, context.CancelFunc) { time.Sleep(defaultResolve) },
 	}
 	for by, bound := range bounds {
 		for name, end := range ends {

@@ -3,6 +3,7 @@ package actorrpc
 import (
 	"context"
 	"fmt"
+	"github.com/fray-ml/fray/actorrpc/resolver"
 	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"math/rand/v2"
 	"net"
@@ -68,7 +69,7 @@ func chaos(t *testing.T, random *rand.Rand) {
 }
 
 // trouble is what may happen to a server.
-func (w *world) trouble(r *Local, random *rand.Rand) {
+func (w *world) trouble(r *resolver.Local, random *rand.Rand) {
 	w.mu.Lock()
 	var conns []net.Conn
 	for _, p := range w.processes {
@@ -78,7 +79,7 @@ func (w *world) trouble(r *Local, random *rand.Rand) {
 	w.mu.Unlock()
 	next := func(address string) {
 		p := w.start(address)
-		r.Set("counter", Endpoint{Address: address, Incarnation: p.incarnation})
+		r.Set("counter", resolver.Endpoint{Address: address, Incarnation: p.incarnation})
 	}
 	switch random.IntN(5) {
 	case 0, 1: // connections break
@@ -113,7 +114,7 @@ func (w *world) trouble(r *Local, random *rand.Rand) {
 			p.incarnation = incarnation
 		}
 		w.mu.Unlock()
-		r.Set("counter", Endpoint{Address: address, Incarnation: incarnation})
+		r.Set("counter", resolver.Endpoint{Address: address, Incarnation: incarnation})
 	}
 }
 

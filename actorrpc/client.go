@@ -1,6 +1,7 @@
 package actorrpc
 
 import (
+	"github.com/fray-ml/fray/actorrpc/resolver"
 	"runtime"
 	"sync"
 	"weak"
@@ -13,7 +14,7 @@ import (
 // is listened to. It may be used by many goroutines at once.
 type Client struct {
 	config     Config // complete
-	resolver   Resolver
+	resolver   resolver.Resolver
 	tasks      *tasks
 	transports *transports
 	unwatch    func()
@@ -23,11 +24,11 @@ type Client struct {
 	actors map[actorKey]weak.Pointer[actor] // gone with the last handle and call
 }
 
-// NewClient makes a client that finds actors by a resolver. Close ends it.
-func NewClient(resolver Resolver, config Config) *Client {
-	c := &Client{config: config.complete(), resolver: resolver, tasks: newTasks(), actors: map[actorKey]weak.Pointer[actor]{}}
+// NewClient makes a client that finds actors by a resolver of names. Close ends it.
+func NewClient(names resolver.Resolver, config Config) *Client {
+	c := &Client{config: config.complete(), resolver: names, tasks: newTasks(), actors: map[actorKey]weak.Pointer[actor]{}}
 	c.transports = newTransports(shared{config: c.config, tasks: c.tasks, dial: dialTCP})
-	c.unwatch = resolver.Watch(c.moved)
+	c.unwatch = names.Watch(c.moved)
 	return c
 }
 
@@ -47,13 +48,13 @@ func (c *Client) Close() error {
 }
 
 // actor is the one of a key, which all handles of it share.
-func (c *Client) actor(key actorKey, resolver Resolver) *actor {
+func (c *Client) actor(key actorKey, names resolver.Resolver) *actor {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if a := c.actors[key].Value(); a != nil {
 		return a
 	}
-	a := newActor(c.transports, key, resolver)
+	a := newActor(c.transports, key, names)
 	c.actors[key] = weak.Make(a)
 	runtime.AddCleanup(a, c.forget, key)
 	return a

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/fray-ml/fray/actorrpc/codec"
+	"github.com/fray-ml/fray/actorrpc/resolver"
 	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
@@ -147,7 +148,7 @@ func TestGoodbye(t *testing.T) {
 		synctest.Wait() // it was read
 		third := Go[int](t.Context(), h, "add", 3)
 		synctest.Wait()
-		r.Set("counter", Endpoint{Address: other})
+		r.Set("counter", resolver.Endpoint{Address: other})
 		w.kill(home)
 		for n, f := range []*Future[int]{first, second, third} {
 			if got, err := f.Result(t.Context()); err != nil || got != n+1 {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fray-ml/fray/actorrpc/codec"
 	"github.com/fray-ml/fray/actorrpc/internal/lane"
+	"github.com/fray-ml/fray/actorrpc/resolver"
 	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
@@ -72,7 +73,7 @@ type delivery struct {
 	locator locator // the same for all deliveries to one actor
 
 	// Set by the owner before the delivery is submitted.
-	endpoint Endpoint
+	endpoint resolver.Endpoint
 
 	// Guarded by the transport.
 	seq     uint64 // 0: not numbered
@@ -103,7 +104,7 @@ type owner interface {
 // locator knows where an actor is.
 type locator interface {
 	// elsewhere reports whether it is sure that an endpoint is not the actor's any more.
-	elsewhere(ctx context.Context, e Endpoint) bool
+	elsewhere(ctx context.Context, e resolver.Endpoint) bool
 }
 
 // mayHaveArrived needs the transport's lock.

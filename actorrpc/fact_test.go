@@ -10,17 +10,22 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/actorrpc/codec"
+	"github.com/fray-ml/fray/actorrpc/resolver"
 	"github.com/fray-ml/fray/actorrpc/rpcerror"
 )
 
 // counting counts what a resolver is asked.
 type counting struct {
-	Resolver
+	resolver.Resolver
+	moved    atomic.Pointer[resolver.Endpoint] // where names are now, of which no watcher is notified; nil: as in Resolver
 	resolved atomic.Int64
 }
 
-func (c *counting) Resolve(ctx context.Context, name string) ([]Endpoint, error) {
+func (c *counting) Resolve(ctx context.Context, name string) ([]resolver.Endpoint, error) {
 	c.resolved.Add(1)
+	if e := c.moved.Load(); e != nil {
+		return []resolver.Endpoint{*e}, nil
+	}
 	return c.Resolver.Resolve(ctx, name)
 }
 
@@ -35,7 +40,7 @@ func TestFact22GoneEndpoints(t *testing.T) {
 		mustAdd(t, h, 1)
 		w.kill(home)
 		r.Set("counter")
-		r.Set("countess", Endpoint{Address: other})
+		r.Set("countess", resolver.Endpoint{Address: other})
 		if _, err := client.Lookup(t.Context(), "counter"); rpcerror.CodeOf(err) != rpcerror.CodeUnknownActor {
 			t.Errorf("looking it up: error is %v, want an unknown actor", err)
 		}
@@ -108,7 +113,7 @@ func TestFact30ComesWithinTheDeadline(t *testing.T) {
 					r.Set("counter")
 				}
 				timer := time.AfterFunc(20*time.Second, func() {
-					r.Set("counter", Endpoint{Address: other, Incarnation: w.start(other).incarnation})
+					r.Set("counter", resolver.Endpoint{Address: other, Incarnation: w.start(other).incarnation})
 				})
 				defer timer.Stop()
 				_, err := Call[int](t.Context(), h, "add", 2, RPCOptions{Timeout: test.deadline})
@@ -140,7 +145,7 @@ func TestFact30ResolvesAfreshAfterFailure(t *testing.T) {
 			t.Errorf("it took %s, want %s", took, defaultResolve)
 		}
 		w.start(other)
-		r.Resolver.(*Local).endpoints["counter"] = []Endpoint{{Name: "counter", Address: other}} // nobody is told
+		r.moved.Store(&resolver.Endpoint{Name: "counter", Address: other})
 		before := r.resolved.Load()
 		mustAdd(t, h, 3)
 		if r.resolved.Load() == before {
@@ -178,7 +183,7 @@ func TestFact31OneResolution(t *testing.T) {
 		w.processes[home] = next // restarted at its address
 		conns := p.conns
 		w.mu.Unlock()
-		r.Resolver.(*Local).endpoints["counter"] = []Endpoint{{Name: "counter", Address: home, Incarnation: next.incarnation}}
+		r.moved.Store(&resolver.Endpoint{Name: "counter", Address: home, Incarnation: next.incarnation})
 		for _, c := range conns {
 			c.Close()
 		}
@@ -195,25 +200,25 @@ func TestFact31OneResolution(t *testing.T) {
 func TestFact33WaitForGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		r, err := NewLocal(nil)
+		r, err := resolver.NewLocal(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		client := w.client(r, Config{})
 		go func() {
 			time.Sleep(10 * time.Second)
-			r.Set("pool", Endpoint{Address: home})
+			r.Set("pool", resolver.Endpoint{Address: home})
 			time.Sleep(10 * time.Second)
-			r.Set("pool", Endpoint{Address: home}, Endpoint{Address: other})
+			r.Set("pool", resolver.Endpoint{Address: home}, resolver.Endpoint{Address: other})
 		}()
 		began := time.Now()
 		if h, err := client.WaitFor(t.Context(), "pool"); err != nil || h.Name() != "pool" || time.Since(began) > 11*time.Second {
 			t.Errorf("got %v, %v after %s; want the first after 10 s", h, err, time.Since(began))
 		}
-		if handles, err := client.WaitForGroup(t.Context(), Group{Name: "pool", Count: 2}); err != nil || len(handles) != 2 {
+		if handles, err := client.WaitForGroup(t.Context(), resolver.Group{Name: "pool", Count: 2}); err != nil || len(handles) != 2 {
 			t.Errorf("got %v, %v; want 2", handles, err)
 		}
-		if _, err := client.WaitForGroup(t.Context(), Group{Name: "pool", Count: 3}); rpcerror.CodeOf(err) != rpcerror.CodeDeadline {
+		if _, err := client.WaitForGroup(t.Context(), resolver.Group{Name: "pool", Count: 3}); rpcerror.CodeOf(err) != rpcerror.CodeDeadline {
 			t.Errorf("error is %v, want that there are 2 of 3 only", err)
 		}
 	})
@@ -311,7 +316,7 @@ func TestIncarnationIsLearnt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		p := w.start(home)
-		r, err := NewFixed(home)
+		r, err := resolver.NewFixed(home)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/fray-ml/fray/actorrpc/codec"
+	"github.com/fray-ml/fray/actorrpc/resolver"
 	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
@@ -347,7 +348,7 @@ func writeFrame(c net.Conn, f *wire.Frame) error {
 }
 
 // client calls the world's processes.
-func (w *world) client(r Resolver, config Config) *Client {
+func (w *world) client(r resolver.Resolver, config Config) *Client {
 	c := NewClient(r, config)
 	c.transports.dial = w.dial
 	w.t.Cleanup(func() {

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 
+	"github.com/fray-ml/fray/actorrpc/resolver"
 	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
@@ -196,7 +197,7 @@ func (g *grpcPeer) process() string { return "" }
 
 func (g *grpcPeer) throttle(<-chan struct{}) {}
 
-func (g *grpcPeer) hold(locator, Endpoint) {}
+func (g *grpcPeer) hold(locator, resolver.Endpoint) {}
 
 func (g *grpcPeer) withdraw(d *delivery) bool {
 	g.mu.Lock()

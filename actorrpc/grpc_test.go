@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/actorrpc/codec"
+	"github.com/fray-ml/fray/actorrpc/resolver"
 	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
@@ -123,9 +124,9 @@ func (a *anybody) serveAt(t *testing.T, l net.Listener) {
 	})
 }
 
-func mustFix(t *testing.T, addresses ...string) *Fixed {
+func mustFix(t *testing.T, addresses ...string) *resolver.Fixed {
 	t.Helper()
-	r, err := NewFixed(addresses...)
+	r, err := resolver.NewFixed(addresses...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fray-ml/fray/actorrpc/resolver"
 	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
@@ -111,7 +112,7 @@ func TestHostileServer(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
 				w.start(home).raw = greeted(test.do)
-				r, err := NewFixed(home)
+				r, err := resolver.NewFixed(home)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -196,7 +197,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 		p := w.start(home)
 		p.mute = true
 		r := resolverAt(t, w, home)
-		r.Set("nowhere", Endpoint{Address: other})
+		r.Set("nowhere", resolver.Endpoint{Address: other})
 		client := w.client(r, Config{})
 		sent := Go[int](t.Context(), mustLookup(t, client, "counter"), "add", 1)
 		waiting := Go[int](t.Context(), mustLookup(t, client, "nowhere"), "add", 2)

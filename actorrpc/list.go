@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"github.com/fray-ml/fray/actorrpc/internal/backoff"
+	"github.com/fray-ml/fray/actorrpc/resolver"
 	"time"
 
 	"github.com/fray-ml/fray/actorrpc/rpcerror"
@@ -13,15 +14,15 @@ import (
 
 // List finds the actors whose names begin with a prefix: those that the resolver
 // knows or, where addresses are fixed, those of their servers.
-func (c *Client) List(ctx context.Context, prefix string) ([]Endpoint, error) {
-	if l, ok := c.resolver.(Lister); ok {
+func (c *Client) List(ctx context.Context, prefix string) ([]resolver.Endpoint, error) {
+	if l, ok := c.resolver.(resolver.Lister); ok {
 		return l.List(ctx, prefix)
 	}
 	endpoints, err := c.resolver.Resolve(ctx, prefix)
 	if err != nil {
 		return nil, fmt.Errorf("list actors: %w", err)
 	}
-	var found []Endpoint
+	var found []resolver.Endpoint
 	for _, e := range endpoints {
 		actors, err := c.Actors(ctx, e)
 		if err != nil {
@@ -36,7 +37,7 @@ func (c *Client) List(ctx context.Context, prefix string) ([]Endpoint, error) {
 }
 
 // Actors asks a server what actors it has whose names begin with the endpoint's.
-func (c *Client) Actors(ctx context.Context, e Endpoint) ([]*wire.Actor, error) {
+func (c *Client) Actors(ctx context.Context, e resolver.Endpoint) ([]*wire.Actor, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.config.ResolveTimeout)
 	defer cancel()
 	return insist(ctx, func() ([]*wire.Actor, error) {

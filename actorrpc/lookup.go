@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"github.com/fray-ml/fray/actorrpc/internal/backoff"
+	"github.com/fray-ml/fray/actorrpc/resolver"
 	"slices"
 	"time"
 
@@ -32,7 +33,7 @@ func (c *Client) LookupAll(ctx context.Context, name string) ([]Handle, error) {
 	return c.members(name, endpoints), nil
 }
 
-func (c *Client) members(name string, endpoints []Endpoint) []Handle {
+func (c *Client) members(name string, endpoints []resolver.Endpoint) []Handle {
 	handles := make([]Handle, 0, len(endpoints))
 	for _, e := range endpoints {
 		h := c.handle(actorKey{name: name, member: e.Member}, e)
@@ -43,7 +44,7 @@ func (c *Client) members(name string, endpoints []Endpoint) []Handle {
 	return handles
 }
 
-func (c *Client) handle(key actorKey, e Endpoint) Handle {
+func (c *Client) handle(key actorKey, e resolver.Endpoint) Handle {
 	key.namespace = cmp.Or(c.config.Namespace, e.Namespace)
 	a := c.actor(key, c.resolver)
 	a.mu.Lock()
@@ -68,7 +69,7 @@ func (c *Client) Handle(ref codec.ActorRef) (Handle, error) {
 		key := actorKey{name: ref.Name, namespace: cmp.Or(ref.Namespace, mine), member: ref.Member}
 		return Handle{client: c, actor: c.actor(key, c.resolver)}, nil
 	}
-	e, err := ParseURL(ref.URL)
+	e, err := resolver.ParseURL(ref.URL)
 	if err != nil {
 		return Handle{}, err
 	}
@@ -78,21 +79,21 @@ func (c *Client) Handle(ref codec.ActorRef) (Handle, error) {
 }
 
 // pinned finds one name at one place.
-type pinned struct{ endpoint Endpoint }
+type pinned struct{ endpoint resolver.Endpoint }
 
-func (p pinned) Resolve(context.Context, string) ([]Endpoint, error) {
-	return []Endpoint{p.endpoint}, nil
+func (p pinned) Resolve(context.Context, string) ([]resolver.Endpoint, error) {
+	return []resolver.Endpoint{p.endpoint}, nil
 }
 
 func (p pinned) Forget(string) {}
 
 func (p pinned) Watch(func(string)) func() { return func() {} }
 
-var _ Resolver = pinned{}
+var _ resolver.Resolver = pinned{}
 
 // WaitFor waits until there is an actor of a name, for ResolveTimeout at most.
 func (c *Client) WaitFor(ctx context.Context, name string) (Handle, error) {
-	endpoints, err := c.await(ctx, Group{Name: name})
+	endpoints, err := c.await(ctx, resolver.Group{Name: name})
 	if err != nil {
 		return Handle{}, fmt.Errorf("wait for %q: %w", name, err)
 	}
@@ -101,7 +102,7 @@ func (c *Client) WaitFor(ctx context.Context, name string) (Handle, error) {
 
 // WaitForGroup waits until so many actors share a name, for ResolveTimeout at most.
 // It fails at once when the group's job has ended.
-func (c *Client) WaitForGroup(ctx context.Context, g Group) ([]Handle, error) {
+func (c *Client) WaitForGroup(ctx context.Context, g resolver.Group) ([]Handle, error) {
 	endpoints, err := c.await(ctx, g)
 	if err != nil {
 		return nil, fmt.Errorf("wait for %q: %w", g.Name, err)
@@ -109,11 +110,11 @@ func (c *Client) WaitForGroup(ctx context.Context, g Group) ([]Handle, error) {
 	return c.members(g.Name, endpoints), nil
 }
 
-func (c *Client) await(ctx context.Context, g Group) ([]Endpoint, error) {
+func (c *Client) await(ctx context.Context, g resolver.Group) ([]resolver.Endpoint, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.config.ResolveTimeout)
 	defer cancel()
 	g.Count = max(g.Count, 1)
-	if r, ok := c.resolver.(Awaiter); ok {
+	if r, ok := c.resolver.(resolver.Awaiter); ok {
 		return r.Await(ctx, g)
 	}
 	changed := make(chan struct{}, 1)
@@ -136,7 +137,7 @@ func (c *Client) await(ctx context.Context, g Group) ([]Endpoint, error) {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return nil, missingError(err, len(endpoints), g.Count)
+			return nil, resolver.MissingError(err, len(endpoints), g.Count)
 		}
 		timer.Stop()
 	}

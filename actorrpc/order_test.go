@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fray-ml/fray/actorrpc/resolver"
 	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
@@ -56,7 +57,7 @@ func TestOrderWhenAnActorMoves(t *testing.T) {
 					futures = append(futures, Go[int](t.Context(), h, "add", n))
 				}
 				synctest.Wait()
-				r.Set("counter", Endpoint{Address: other, Incarnation: next.incarnation})
+				r.Set("counter", resolver.Endpoint{Address: other, Incarnation: next.incarnation})
 				futures = append(futures, Go[int](t.Context(), h, "add", 3))
 				for _, seq := range order {
 					time.Sleep(time.Second)
@@ -125,7 +126,7 @@ func TestOvertaking(t *testing.T) {
 		h := mustLookup(t, w.client(r, config), "counter")
 		long := Go[int](t.Context(), h, "add", 1)
 		synctest.Wait()
-		r.Set("counter", Endpoint{Address: other, Incarnation: next.incarnation})
+		r.Set("counter", resolver.Endpoint{Address: other, Incarnation: next.incarnation})
 		began := time.Now()
 		if _, err := Call[int](t.Context(), h, "add", 2); err != nil {
 			t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fray-ml/fray/actorrpc/resolver"
 	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
@@ -31,7 +32,7 @@ func TestGoodbyeSaysNothingOfAnEarlierConnection(t *testing.T) {
 				if _, err := readFrame(c, ""); err != nil {
 					return
 				}
-				r.Set("counter", Endpoint{Address: other, Incarnation: next.incarnation})
+				r.Set("counter", resolver.Endpoint{Address: other, Incarnation: next.incarnation})
 				_ = writeFrame(c, &wire.Frame{Kind: &wire.Frame_Goodbye{Goodbye: &wire.Goodbye{Error: refusalOf(rpcerror.CodeStopping)}}})
 			}
 		}}}

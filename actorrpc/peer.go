@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"github.com/fray-ml/fray/actorrpc/internal/backoff"
+	"github.com/fray-ml/fray/actorrpc/resolver"
 	"sync"
 	"syscall"
 	"time"
@@ -261,7 +262,7 @@ func (p *peer) withdraw(d *delivery) bool {
 // hold holds the unanswered calls that an actor's endpoint has: those which it
 // rejects come back in any order. One that runs there for long is overtaken, once a
 // server that does not answer would have been found out.
-func (p *peer) hold(actor locator, e Endpoint) {
+func (p *peer) hold(actor locator, e resolver.Endpoint) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	k := p.config.Keepalive

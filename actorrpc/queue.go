@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/fray-ml/fray/actorrpc/resolver"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -127,10 +128,10 @@ func (q *queue) withdraw(d *delivery) bool {
 }
 
 // hold holds the unanswered calls that are for one endpoint of an actor, and returns them.
-func (q *queue) hold(actor locator, e Endpoint) []*delivery {
+func (q *queue) hold(actor locator, e resolver.Endpoint) []*delivery {
 	var held []*delivery
 	for _, d := range q.window.calls {
-		if d != nil && d.locator == actor && d.endpoint.same(e) && !d.owner.ended() {
+		if d != nil && d.locator == actor && d.endpoint.Same(e) && !d.owner.ended() {
 			d.owner.hold()
 			held = append(held, d)
 		}

@@ -3,6 +3,7 @@ package actorrpc
 import (
 	"context"
 	"github.com/fray-ml/fray/actorrpc/internal/backoff"
+	"github.com/fray-ml/fray/actorrpc/resolver"
 	"slices"
 	"time"
 
@@ -21,7 +22,7 @@ const (
 
 // rejection is an answer that sends the actor's calls elsewhere, or asks for patience.
 type rejection struct {
-	endpoint Endpoint
+	endpoint resolver.Endpoint
 	err      *rpcerror.Error
 	until    time.Time // nothing is sent there before
 }
@@ -71,7 +72,7 @@ func (a *actor) learn(c *call, incarnation string) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.endpoint.same(c.endpoint) {
+	if a.endpoint.Same(c.endpoint) {
 		a.endpoint.Incarnation = incarnation
 	}
 }
@@ -80,7 +81,7 @@ func (a *actor) learn(c *call, incarnation string) {
 // with those that are with the server still and may be rejected as well.
 func (a *actor) resend(c *call, err *rpcerror.Error) {
 	a.mu.Lock()
-	if a.rejected == nil || !a.rejected.endpoint.same(c.endpoint) {
+	if a.rejected == nil || !a.rejected.endpoint.Same(c.endpoint) {
 		tries := a.rejections.Add(1)
 		a.rejected = &rejection{endpoint: c.endpoint, err: err, until: time.Now().Add(backoff.After(int(tries)))}
 		if err.Code != rpcerror.CodeBusy {
@@ -140,7 +141,7 @@ func (c *call) repeatable() bool {
 
 // ask finds out which methods are idempotent, if calls that may have run depend on
 // that, and fails those whose method is not, or is not declared: others wait for them.
-func (a *actor) ask(ctx context.Context, via transport, e Endpoint) {
+func (a *actor) ask(ctx context.Context, via transport, e resolver.Endpoint) {
 	a.mu.Lock()
 	needed := slices.ContainsFunc(a.queue.calls, func(c *call) bool { return c.asks })
 	a.mu.Unlock()
@@ -164,7 +165,7 @@ func (a *actor) ask(ctx context.Context, via transport, e Endpoint) {
 }
 
 // study asks an actor's server which of its methods are declared idempotent.
-func (a *actor) study(ctx context.Context, via transport, e Endpoint) error {
+func (a *actor) study(ctx context.Context, via transport, e resolver.Endpoint) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	listed, err := via.methods(ctx, e.Name)

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fray-ml/fray/actorrpc/resolver"
 	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
@@ -18,14 +19,14 @@ const (
 )
 
 // resolverAt knows where "counter" is.
-func resolverAt(t testing.TB, w *world, address string) *Local {
+func resolverAt(t testing.TB, w *world, address string) *resolver.Local {
 	t.Helper()
-	r, err := NewLocal(nil)
+	r, err := resolver.NewLocal(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	point := func(address string) {
-		r.Set("counter", Endpoint{Address: address, Incarnation: w.processes[address].incarnation})
+		r.Set("counter", resolver.Endpoint{Address: address, Incarnation: w.processes[address].incarnation})
 	}
 	point(address)
 	return r
@@ -131,11 +132,11 @@ func methodsFor(leave permission) []*wire.Method {
 }
 
 // follow makes happen what comes after a break.
-func (w *world) follow(r *Local, after aftermath, leave permission) {
+func (w *world) follow(r *resolver.Local, after aftermath, leave permission) {
 	next := func(address string) {
 		p := w.start(address)
 		p.methods = methodsFor(leave)
-		r.Set("counter", Endpoint{Address: address, Incarnation: p.incarnation})
+		r.Set("counter", resolver.Endpoint{Address: address, Incarnation: p.incarnation})
 	}
 	switch after {
 	case sameProcess:
@@ -179,7 +180,7 @@ func refuseThird(t *testing.T, code rpcerror.Code, pinned bool) {
 	second := w.start(other)
 	r := resolverAt(t, w, home)
 	if !pinned {
-		r.Set("counter", Endpoint{Address: home})
+		r.Set("counter", resolver.Endpoint{Address: home})
 	}
 	refused := 0
 	var busy time.Time // until when it takes nothing
@@ -191,7 +192,7 @@ func refuseThird(t *testing.T, code rpcerror.Code, pinned bool) {
 			busy = time.Now().Add(time.Second)
 		}
 		if refused++; refused == 1 && code != rpcerror.CodeBusy {
-			r.Set("counter", Endpoint{Address: other, Incarnation: second.incarnation})
+			r.Set("counter", resolver.Endpoint{Address: other, Incarnation: second.incarnation})
 		}
 		return &wire.Reply{Error: refusalOf(code)}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"github.com/fray-ml/fray/actorrpc/internal/backoff"
+	"github.com/fray-ml/fray/actorrpc/resolver"
 	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"slices"
 	"time"
@@ -160,34 +161,34 @@ func (a *actor) attempt(ctx context.Context) (done bool, err error) {
 }
 
 // find resolves the actor's name to one endpoint.
-func (a *actor) find(ctx context.Context) (Endpoint, error) {
+func (a *actor) find(ctx context.Context) (resolver.Endpoint, error) {
 	endpoints, err := a.resolver.Resolve(ctx, a.key.name)
 	if err != nil {
-		return Endpoint{}, err
+		return resolver.Endpoint{}, err
 	}
 	if a.key.member != "" {
-		endpoints = slices.DeleteFunc(endpoints, func(e Endpoint) bool { return e.Member != a.key.member })
+		endpoints = slices.DeleteFunc(endpoints, func(e resolver.Endpoint) bool { return e.Member != a.key.member })
 	}
 	if len(endpoints) == 0 {
-		return Endpoint{}, rpcerror.UnknownActorOf(a.key.name, nil)
+		return resolver.Endpoint{}, rpcerror.UnknownActorOf(a.key.name, nil)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	usable := slices.DeleteFunc(slices.Clone(endpoints), func(e Endpoint) bool {
-		return a.failing.same(e) || a.rejected != nil && a.rejected.covers(e)
+	usable := slices.DeleteFunc(slices.Clone(endpoints), func(e resolver.Endpoint) bool {
+		return a.failing.Same(e) || a.rejected != nil && a.rejected.covers(e)
 	})
 	if len(usable) == 0 {
 		return endpoints[len(endpoints)-1], nil
 	}
-	if i := slices.IndexFunc(usable, a.endpoint.still); i >= 0 {
+	if i := slices.IndexFunc(usable, a.endpoint.Still); i >= 0 {
 		return usable[i], nil // no reason to go to another
 	}
 	return usable[len(usable)-1], nil
 }
 
 // covers reports whether an endpoint is the one that rejected a call.
-func (r *rejection) covers(e Endpoint) bool {
-	if !r.endpoint.at(e) {
+func (r *rejection) covers(e resolver.Endpoint) bool {
+	if !r.endpoint.At(e) {
 		return false
 	}
 	return e.Incarnation == r.endpoint.Incarnation || e.Incarnation == "" && r.err.Code != rpcerror.CodeStale
@@ -196,7 +197,7 @@ func (r *rejection) covers(e Endpoint) bool {
 // rejectedAt is how long to wait before an endpoint that rejected a call is tried again.
 // If it does not know the actor, and the resolver knows no other place, the calls that it
 // rejected have failed.
-func (a *actor) rejectedAt(e Endpoint) time.Duration {
+func (a *actor) rejectedAt(e resolver.Endpoint) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.rejected == nil || !a.rejected.covers(e) {
@@ -218,10 +219,10 @@ func (a *actor) rejectedAt(e Endpoint) time.Duration {
 
 // leave holds what the former place still has if the actor is elsewhere now, and
 // reports whether that is anything.
-func (a *actor) leave(now Endpoint) bool {
+func (a *actor) leave(now resolver.Endpoint) bool {
 	a.mu.Lock()
 	place, former := a.place, a.endpoint
-	if place == nil || former.still(now) {
+	if place == nil || former.Still(now) {
 		a.mu.Unlock()
 		return false
 	}
@@ -232,7 +233,7 @@ func (a *actor) leave(now Endpoint) bool {
 }
 
 // pump sends what waits, and reports whether that was all.
-func (a *actor) pump(via transport, endpoint Endpoint) bool {
+func (a *actor) pump(via transport, endpoint resolver.Endpoint) bool {
 	defer via.flush()
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -240,7 +241,7 @@ func (a *actor) pump(via transport, endpoint Endpoint) bool {
 		return false
 	}
 	a.via, a.endpoint, a.place, a.seen = via, endpoint, via, endpoint
-	a.failing, a.rejected, a.problem = Endpoint{}, nil, nil
+	a.failing, a.rejected, a.problem = resolver.Endpoint{}, nil, nil
 	all := a.queue.drain(func(c *call) bool { return c.dropped || c.finished.Load() || a.send(c) })
 	a.seeking = !all
 	return all

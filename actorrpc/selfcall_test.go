@@ -14,6 +14,7 @@ import (
 	"github.com/fray-ml/fray/actorrpc/codec"
 	"github.com/fray-ml/fray/actorrpc/host"
 	"github.com/fray-ml/fray/actorrpc/registrytest"
+	"github.com/fray-ml/fray/actorrpc/resolver"
 	"github.com/fray-ml/fray/actorrpc/rpcerror"
 )
 
@@ -114,10 +115,10 @@ func nodes(t *testing.T, actors map[string]*node, rooms map[string]int) map[stri
 		t.Fatal(err)
 	}
 	t.Cleanup(release)
-	resolver := actorrpc.NewCluster(config.Metadata, "self")
-	client := actorrpc.NewClient(resolver, actorrpc.Config{Namespace: "self"})
+	names := resolver.NewCluster(config.Metadata, "self")
+	client := actorrpc.NewClient(names, actorrpc.Config{Namespace: "self"})
 	t.Cleanup(func() {
-		if err := errors.Join(client.Close(), resolver.Close()); err != nil {
+		if err := errors.Join(client.Close(), names.Close()); err != nil {
 			t.Error(err)
 		}
 	})

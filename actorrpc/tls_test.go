@@ -14,6 +14,7 @@ import (
 
 	"github.com/fray-ml/fray/actorrpc"
 	"github.com/fray-ml/fray/actorrpc/host"
+	"github.com/fray-ml/fray/actorrpc/resolver"
 	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/clusterapi/identity"
 	"github.com/fray-ml/fray/clusterapi/keys"
@@ -143,7 +144,7 @@ func TestQuestionsOutlastANewAuthority(t *testing.T) {
 			return len(found), err
 		},
 		"actors": func(c *actorrpc.Client, _ actorrpc.Handle, address string) (int, error) {
-			found, err := c.Actors(t.Context(), actorrpc.Endpoint{Address: address})
+			found, err := c.Actors(t.Context(), resolver.Endpoint{Address: address})
 			return len(found), err
 		},
 	} {

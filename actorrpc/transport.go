@@ -3,6 +3,7 @@ package actorrpc
 import (
 	"context"
 
+	"github.com/fray-ml/fray/actorrpc/resolver"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -22,7 +23,7 @@ type transport interface {
 	process() string
 	// hold holds the unanswered calls that were sent to an actor's endpoint: it may
 	// reject them, and then they come before others.
-	hold(actor locator, e Endpoint)
+	hold(actor locator, e resolver.Endpoint)
 	// methods asks what methods an actor has.
 	methods(ctx context.Context, name string) (*wire.ListMethodsResponse, error)
 	// actors asks what actors there are whose names begin with a prefix.

@@ -3,6 +3,7 @@ package actorrpc
 import (
 	"context"
 	"errors"
+	"github.com/fray-ml/fray/actorrpc/resolver"
 	"sync"
 	"time"
 )
@@ -40,7 +41,7 @@ func (t *transports) close() map[string]*grpcPeer {
 }
 
 // reach is a transport to an endpoint that is connected.
-func (t *transports) reach(ctx context.Context, e Endpoint) (transport, error) {
+func (t *transports) reach(ctx context.Context, e resolver.Endpoint) (transport, error) {
 	for {
 		via, err := t.to(e)
 		if err != nil {
@@ -53,7 +54,7 @@ func (t *transports) reach(ctx context.Context, e Endpoint) (transport, error) {
 }
 
 // to is what reaches an endpoint.
-func (t *transports) to(e Endpoint) (transport, error) {
+func (t *transports) to(e resolver.Endpoint) (transport, error) {
 	via, added, err := t.entry(e)
 	if added {
 		t.sweep()
@@ -62,7 +63,7 @@ func (t *transports) to(e Endpoint) (transport, error) {
 }
 
 // entry is the transport of an address, and whether it is there since now.
-func (t *transports) entry(e Endpoint) (via transport, added bool, err error) {
+func (t *transports) entry(e resolver.Endpoint) (via transport, added bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {

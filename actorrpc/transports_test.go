@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/actorrpc/codec"
+	"github.com/fray-ml/fray/actorrpc/resolver"
 )
 
 // sizes are how many entries a client has.
@@ -101,7 +102,7 @@ func TestProcessesThatTakeTurns(t *testing.T) {
 func TestUnusedGRPCPeerIsForgotten(t *testing.T) {
 	client := NewClient(pinned{}, Config{})
 	defer func() { _ = client.Close() }()
-	e := Endpoint{Name: "counter", Address: "127.0.0.1:1", GRPC: true}
+	e := resolver.Endpoint{Name: "counter", Address: "127.0.0.1:1", GRPC: true}
 	before, err := client.transports.to(e)
 	if err != nil {
 		t.Fatal(err)
@@ -136,7 +137,7 @@ func TestForgottenPeerTakesNothing(t *testing.T) {
 		w := newWorld(t)
 		w.start(home)
 		client := w.client(resolverAt(t, w, home), Config{})
-		e := Endpoint{Name: "counter", Address: home}
+		e := resolver.Endpoint{Name: "counter", Address: home}
 		before, err := client.transports.to(e)
 		if err != nil {
 			t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"github.com/fray-ml/fray/actorrpc"
 	"github.com/fray-ml/fray/actorrpc/codec"
 	"github.com/fray-ml/fray/actorrpc/host"
+	"github.com/fray-ml/fray/actorrpc/resolver"
 	"github.com/fray-ml/fray/actorrpc/rpcerror"
 )
 
@@ -91,7 +92,7 @@ func TestNamesThatAreNoUTF8(t *testing.T) {
 			})
 		}
 	}
-	if _, err := actorrpc.ParseURL("actor://127.0.0.1:1/%ff"); err == nil || !strings.Contains(err.Error(), "UTF-8") {
+	if _, err := resolver.ParseURL("actor://127.0.0.1:1/%ff"); err == nil || !strings.Contains(err.Error(), "UTF-8") {
 		t.Errorf("a URL of such a name: error is %v, want one", err)
 	}
 }

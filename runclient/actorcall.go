@@ -13,6 +13,7 @@ import (
 
 	"github.com/fray-ml/fray/actorrpc"
 	"github.com/fray-ml/fray/actorrpc/codec"
+	"github.com/fray-ml/fray/actorrpc/resolver"
 	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 	"github.com/fray-ml/fray/configuration"
@@ -120,12 +121,12 @@ func WithActor(ctx context.Context, a *terminal.Terminal, flags ActorOptions, te
 		}
 		config.Namespace = namespace
 	}
-	resolver, err := actorrpc.NewFixed(url)
+	names, err := resolver.NewFixed(url)
 	if err != nil {
 		return err
 	}
 	if name == "" {
-		endpoint, err := actorrpc.ParseURL(url)
+		endpoint, err := resolver.ParseURL(url)
 		if err != nil {
 			return err
 		}
@@ -133,7 +134,7 @@ func WithActor(ctx context.Context, a *terminal.Terminal, flags ActorOptions, te
 			return fmt.Errorf("%s names no actor; want actor://%s/NAME", text, text)
 		}
 	}
-	client := actorrpc.NewClient(resolver, config)
+	client := actorrpc.NewClient(names, config)
 	defer func() { _ = client.Close() }()
 	h, err := client.Lookup(ctx, name)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/fray-ml/fray/actorrpc"
 	"github.com/fray-ml/fray/actorrpc/codec"
+	"github.com/fray-ml/fray/actorrpc/resolver"
 	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/clusterapi"
 )
@@ -157,7 +158,7 @@ func (c *goCaller) carry(t *testing.T, o order) (string, error) {
 	case "find":
 		return c.find(t, o)
 	case "await":
-		found, err := c.client(t, o).WaitForGroup(ctx, actorrpc.Group{Name: o.Actor, Count: o.Size, JobID: o.Job})
+		found, err := c.client(t, o).WaitForGroup(ctx, resolver.Group{Name: o.Actor, Count: o.Size, JobID: o.Job})
 		return strconv.Itoa(len(found)), err
 	case "burst":
 		return "", c.burst(t, o)
@@ -209,11 +210,11 @@ func (c *goCaller) client(t *testing.T, o order) *actorrpc.Client {
 	if client, ok := c.clients[key]; ok {
 		return client
 	}
-	var resolver actorrpc.Resolver
+	var names resolver.Resolver
 	var err error
 	if o.Cluster != "" {
-		resolver = clusterResolver(t, o.Cluster)
-	} else if resolver, err = actorrpc.NewFixed(o.Address); err != nil {
+		names = clusterResolver(t, o.Cluster)
+	} else if names, err = resolver.NewFixed(o.Address); err != nil {
 		t.Fatal(err)
 	}
 	config := actorrpc.Config{Namespace: o.Namespace, MaxMessageBytes: o.Max, ResolveTimeout: seconds(o.Resolve)}
@@ -222,19 +223,19 @@ func (c *goCaller) client(t *testing.T, o order) *actorrpc.Client {
 			t.Fatal(err)
 		}
 	}
-	client := actorrpc.NewClient(resolver, config)
+	client := actorrpc.NewClient(names, config)
 	c.clients[key] = client
 	return client
 }
 
-func clusterResolver(t *testing.T, address string) *actorrpc.Cluster {
+func clusterResolver(t *testing.T, address string) *resolver.Cluster {
 	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	r := actorrpc.NewCluster(clusterapi.NewMetadataClient(conn), "across")
+	r := resolver.NewCluster(clusterapi.NewMetadataClient(conn), "across")
 	t.Cleanup(func() { _ = r.Close() })
 	return r
 }

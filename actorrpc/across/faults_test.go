@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/resolver"
 	"github.com/fray-ml/fray/actorrpc/rpcerror"
 )
 
@@ -25,13 +26,13 @@ func total(t *testing.T, c caller, address string) int {
 // pending is how many calls of "subject" wait or run at a server.
 func pending(t *testing.T, address string) int {
 	t.Helper()
-	resolver, err := actorrpc.NewFixed(address)
+	names, err := resolver.NewFixed(address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := actorrpc.NewClient(resolver, actorrpc.Config{})
+	client := actorrpc.NewClient(names, actorrpc.Config{})
 	defer func() { _ = client.Close() }()
-	e, err := actorrpc.ParseURL("actor://" + address)
+	e, err := resolver.ParseURL("actor://" + address)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/fray-ml/fray/actorrpc"
 	"github.com/fray-ml/fray/actorrpc/codec"
 	"github.com/fray-ml/fray/actorrpc/host"
+	"github.com/fray-ml/fray/actorrpc/resolver"
 )
 
 // subject is the actor that both languages have; its twin is in python/tests/across.py.
@@ -96,7 +97,7 @@ func serve(text string, in io.Reader, out io.Writer) error {
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
 		return err
 	}
-	resolver, err := actorrpc.NewFixed("127.0.0.1:1") // for what is in references only
+	names, err := resolver.NewFixed("127.0.0.1:1") // for what is in references only
 	if err != nil {
 		return err
 	}
@@ -112,7 +113,7 @@ func serve(text string, in io.Reader, out io.Writer) error {
 	}
 	defer release()
 	cfg.Metadata, cfg.JobID, cfg.Task = registered.Metadata, registered.JobID, registered.Task
-	cfg.Client = actorrpc.NewClient(resolver, actorrpc.Config{Identity: cfg.Identity})
+	cfg.Client = actorrpc.NewClient(names, actorrpc.Config{Identity: cfg.Identity})
 	defer func() { _ = cfg.Client.Close() }()
 	server, err := host.New(cfg)
 	if err != nil {

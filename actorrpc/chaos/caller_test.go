@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/resolver"
 	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/clusterapi"
 )
@@ -53,8 +54,8 @@ func call(in io.Reader, out io.Writer) error {
 		return err
 	}
 	defer conn.Close()
-	resolver := actorrpc.NewCluster(clusterapi.NewMetadataClient(conn), namespace)
-	defer func() { _ = resolver.Close() }()
+	names := resolver.NewCluster(clusterapi.NewMetadataClient(conn), namespace)
+	defer func() { _ = names.Close() }()
 	config := actorrpc.Config{
 		Namespace: namespace, Keepalive: actorrpc.Keepalive{Every: seconds(o.Keepalive), Patience: seconds(o.Patience)},
 	}
@@ -63,7 +64,7 @@ func call(in io.Reader, out io.Writer) error {
 			return err
 		}
 	}
-	client := actorrpc.NewClient(resolver, config)
+	client := actorrpc.NewClient(names, config)
 	defer func() { _ = client.Close() }()
 	c := &calling{orders: o, stop: make(chan struct{})}
 	if c.outcomes, err = os.OpenFile(o.Outcomes, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err != nil {

@@ -17,7 +17,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/resolver"
 	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/providers"
 	"github.com/fray-ml/fray/providers/gcp"
@@ -50,7 +50,7 @@ type Resolver struct {
 
 	mu        sync.Mutex
 	listedAt  time.Time // when the last list was begun, zero before the first
-	known     map[string][]actorrpc.Endpoint
+	known     map[string][]resolver.Endpoint
 	bad       map[string]string // of labels that say no port, by name
 	unlisted  map[string]string // zone: why
 	forgotten bool
@@ -59,8 +59,8 @@ type Resolver struct {
 }
 
 var (
-	_ actorrpc.Resolver = (*Resolver)(nil)
-	_ actorrpc.Lister   = (*Resolver)(nil)
+	_ resolver.Resolver = (*Resolver)(nil)
+	_ resolver.Lister   = (*Resolver)(nil)
 )
 
 // NewResolver finds the credentials, and makes no call.
@@ -84,7 +84,7 @@ func NewResolver(ctx context.Context, config Config) (*Resolver, error) {
 func (r *Resolver) Close() error { return r.machines.Close() }
 
 // Resolve finds the machines that host an actor, the oldest first.
-func (r *Resolver) Resolve(ctx context.Context, name string) ([]actorrpc.Endpoint, error) {
+func (r *Resolver) Resolve(ctx context.Context, name string) ([]resolver.Endpoint, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
 	}
@@ -140,7 +140,7 @@ func (r *Resolver) Watch(changed func(name string)) (stop func()) {
 
 // List finds the endpoints whose names begin with a prefix, by name. Where a part
 // of them cannot be listed now, that is an error.
-func (r *Resolver) List(ctx context.Context, prefix string) ([]actorrpc.Endpoint, error) {
+func (r *Resolver) List(ctx context.Context, prefix string) ([]resolver.Endpoint, error) {
 	if err := r.refresh(ctx, ""); err != nil {
 		return nil, err
 	}
@@ -149,7 +149,7 @@ func (r *Resolver) List(ctx context.Context, prefix string) ([]actorrpc.Endpoint
 	if len(r.unlisted) > 0 {
 		return nil, r.missing("")
 	}
-	var found []actorrpc.Endpoint
+	var found []resolver.Endpoint
 	for _, name := range slices.Sorted(maps.Keys(r.known)) {
 		if strings.HasPrefix(name, prefix) {
 			found = append(found, r.known[name]...)

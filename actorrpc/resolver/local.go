@@ -1,4 +1,4 @@
-package actorrpc
+package resolver
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// LocalResolver finds the names that it was told, in this process.
+// Local finds the names that it was told, in this process.
 type Local struct {
 	mu        sync.Mutex
 	endpoints map[string][]Endpoint
@@ -21,7 +21,7 @@ var (
 	_ Lister   = (*Local)(nil)
 )
 
-// NewLocalResolver makes a resolver that knows names by their addresses:
+// NewLocal makes a resolver that knows names by their addresses:
 // host:port, actor://host:port or grpc://host:port. nil: none yet.
 func NewLocal(addresses map[string]string) (*Local, error) {
 	r := &Local{endpoints: map[string][]Endpoint{}}
@@ -85,7 +85,7 @@ func (r *Local) List(_ context.Context, prefix string) ([]Endpoint, error) {
 // Forget does nothing: what is known is true.
 func (r *Local) Forget(string) {}
 
-// Watch tells of every [LocalResolver.Set].
+// Watch tells of every [Local.Set].
 func (r *Local) Watch(changed func(name string)) func() { return r.listeners.add(changed) }
 
 // listeners are told of names. The zero value has none.

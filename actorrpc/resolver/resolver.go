@@ -1,4 +1,4 @@
-package actorrpc
+package resolver
 
 import (
 	"context"
@@ -36,17 +36,17 @@ func (e Endpoint) URL() string {
 }
 
 // same reports whether calls to either reach the same object, as far as that is known.
-func (e Endpoint) same(other Endpoint) bool {
-	return e.at(other) && e.Incarnation == other.Incarnation
+func (e Endpoint) Same(other Endpoint) bool {
+	return e.At(other) && e.Incarnation == other.Incarnation
 }
 
 // still reports whether what a resolver says now may be the same object.
-func (e Endpoint) still(now Endpoint) bool {
-	return e.at(now) && (now.Incarnation == "" || now.Incarnation == e.Incarnation)
+func (e Endpoint) Still(now Endpoint) bool {
+	return e.At(now) && (now.Incarnation == "" || now.Incarnation == e.Incarnation)
 }
 
 // at reports whether both are of one name at one server.
-func (e Endpoint) at(other Endpoint) bool {
+func (e Endpoint) At(other Endpoint) bool {
 	return e.Address == other.Address && e.Name == other.Name && e.GRPC == other.GRPC
 }
 
@@ -124,7 +124,7 @@ type Awaiter interface {
 
 // missingError is the error of a group that was not complete when the time was over; err is
 // that of the last attempt to find it.
-func missingError(err error, have, want int) error {
+func MissingError(err error, have, want int) error {
 	if err != nil {
 		return err
 	}

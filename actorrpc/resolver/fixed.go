@@ -1,4 +1,4 @@
-package actorrpc
+package resolver
 
 import (
 	"context"
@@ -7,13 +7,13 @@ import (
 	"slices"
 )
 
-// FixedResolver finds every name at the addresses that it was given, and names of
+// Fixed finds every name at the addresses that it was given, and names of
 // URLs at theirs only.
 type Fixed struct{ endpoints []Endpoint }
 
 var _ Resolver = (*Fixed)(nil)
 
-// NewFixedResolver makes a resolver of addresses: host:port, actor://host:port/name
+// NewFixed makes a resolver of addresses: host:port, actor://host:port/name
 // or grpc://host:port/name. The last that serves a name is preferred.
 func NewFixed(addresses ...string) (*Fixed, error) {
 	r := &Fixed{}

@@ -1,4 +1,4 @@
-package actorrpc
+package resolver
 
 import (
 	"context"
@@ -22,7 +22,7 @@ import (
 // longest ago makes room. The agent takes 1024 streams of one connection.
 const maxWatched = 256
 
-// ClusterResolver finds the actors that a cluster knows. It remembers what it was
+// Cluster finds the actors that a cluster knows. It remembers what it was
 // told, and hears of changes by a stream for each name. Close ends those.
 type Cluster struct {
 	api       clusterapi.MetadataClient
@@ -53,7 +53,7 @@ var (
 	_ Awaiter  = (*Cluster)(nil)
 )
 
-// NewClusterResolver makes a resolver of a namespace's names; "" is the one that
+// NewCluster makes a resolver of a namespace's names; "" is the one that
 // the connection's token is of.
 func NewCluster(api clusterapi.MetadataClient, namespace string) *Cluster {
 	r := &Cluster{api: api, namespace: namespace, names: map[string]*watched{}}
@@ -181,7 +181,7 @@ func (r *Cluster) Await(ctx context.Context, g Group) ([]Endpoint, error) {
 		case ctx.Err() != nil && len(found) == 0:
 			return nil, &rpcerror.Error{Code: rpcerror.CodeDeadline, Message: fmt.Sprintf("no actor %q has come", g.Name), Actor: g.Name}
 		case ctx.Err() != nil:
-			return nil, missingError(nil, len(found), g.Count)
+			return nil, MissingError(nil, len(found), g.Count)
 		case status.Code(err) == codes.FailedPrecondition:
 			return nil, &rpcerror.Error{Code: rpcerror.CodeUnavailable, Message: status.Convert(err).Message(), Actor: g.Name}
 		}
