@@ -10,7 +10,7 @@ import (
 )
 
 // Calls that are made without waiting pile up only so far while their actor is being
-// looked for, in number and in bytes; then whoever makes them waits until it is found,
+// looked for, in number and in bytes; then their maker waits until it is found,
 // or the call is over.
 func TestBacklog(t *testing.T) {
 	const calls, kib = 20, 1 << 10
@@ -26,7 +26,7 @@ func TestBacklog(t *testing.T) {
 			r.Set("counter", resolver.Endpoint{Address: home, Incarnation: w.processes[home].incarnation})
 		},
 		"the caller gives up": func(_ *world, _ *resolver.Local, give context.CancelFunc) { give() },
-		"nobody finds it":     func(*world, *resolver.Local, context.CancelFunc) { time.Sleep(defaultResolve) },
+		"it is not found":     func(*world, *resolver.Local, context.CancelFunc) { time.Sleep(defaultResolve) },
 	}
 	for by, bound := range bounds {
 		for name, end := range ends {
@@ -57,7 +57,7 @@ func TestBacklog(t *testing.T) {
 					}
 					end(w, r, cancel)
 					synctest.Wait()
-					if name == "nobody finds it" {
+					if name == "it is not found" {
 						cancel()
 					}
 					<-finished
@@ -68,7 +68,7 @@ func TestBacklog(t *testing.T) {
 						}
 					}
 					if left := h.actor.queue; left.bytes != 0 || len(left.calls) != 0 || left.room != nil {
-						t.Errorf("%d calls and %d bytes are left, and somebody waits: %t", len(left.calls), left.bytes, left.room != nil)
+						t.Errorf("%d calls and %d bytes are left, and a caller waits: %t", len(left.calls), left.bytes, left.room != nil)
 					}
 				})
 			})

@@ -46,7 +46,7 @@ func chaos(t *testing.T, random *rand.Rand) {
 			case <-stop:
 				return
 			case <-time.After(time.Duration(random.IntN(40)) * time.Millisecond):
-				w.trouble(r, random)
+				w.fault(r, random)
 			}
 		}
 	})
@@ -68,8 +68,8 @@ func chaos(t *testing.T, random *rand.Rand) {
 	w.check(t, errs)
 }
 
-// trouble is what may happen to a server.
-func (w *world) trouble(r *resolver.Local, random *rand.Rand) {
+// fault is what may happen to a server.
+func (w *world) fault(r *resolver.Local, random *rand.Rand) {
 	w.mu.Lock()
 	var conns []net.Conn
 	for _, p := range w.processes {

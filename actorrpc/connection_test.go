@@ -56,7 +56,7 @@ func TestKeepalive(t *testing.T) {
 	})
 }
 
-// A connection that nobody uses is closed, and opened again when it is needed.
+// A connection that no call uses is closed, and opened again when it is needed.
 func TestIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -75,7 +75,7 @@ func TestIdle(t *testing.T) {
 	})
 }
 
-// While nobody answers, attempts come at growing intervals.
+// While no server answers, attempts come at growing intervals.
 func TestBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -84,7 +84,7 @@ func TestBackoff(t *testing.T) {
 		client := w.client(r, Config{})
 		w.kill(home)
 		if _, err := Call[int](t.Context(), mustLookup(t, client, "counter"), "add", 1); rpcerror.CodeOf(err) != rpcerror.CodeUnavailable {
-			t.Errorf("error is %v, want that nobody answers", err)
+			t.Errorf("error is %v, want that no server answers", err)
 		}
 		// 60 s at 250 to 500 ms each, after some shorter ones.
 		if w.dials < 120 || w.dials > 260 {
@@ -124,8 +124,8 @@ func TestWhatBreaksEachConnection(t *testing.T) {
 	})
 }
 
-// A server that says goodbye answers what it has; the rest goes elsewhere at once, and ran nowhere.
-func TestGoodbye(t *testing.T) {
+// A server that closes the connection answers what it has; the rest goes elsewhere at once, and ran nowhere.
+func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		p := w.start(home)
@@ -141,8 +141,8 @@ func TestGoodbye(t *testing.T) {
 		w.executed = w.executed[:1] // the second was not begun
 		w.mu.Unlock()
 		p.release(1)
-		goodbye := &wire.Frame{Kind: &wire.Frame_Goodbye{Goodbye: &wire.Goodbye{Error: refusalOf(rpcerror.CodeStopping)}}}
-		if err := writeFrame(p.conns[0], goodbye); err != nil {
+		last := &wire.Frame{Kind: &wire.Frame_Goodbye{Goodbye: &wire.Goodbye{Error: rejectionOf(rpcerror.CodeStopping)}}}
+		if err := writeFrame(p.conns[0], last); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait() // it was read

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fray-ml/fray/actorrpc/codec"
-	"github.com/fray-ml/fray/actorrpc/internal/lane"
+	"github.com/fray-ml/fray/actorrpc/internal/callchain"
 	"github.com/fray-ml/fray/actorrpc/resolver"
 	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
@@ -30,9 +30,9 @@ type request struct {
 	bytes    uint64 // of args and buffers
 	trace    string // W3C traceparent of the caller's span, ""
 	options  RPCOptions
-	deadline time.Time  // zero: none
-	made     lane.Run   // the run that made it; nil: none, or it waits
-	waiters  []lane.Run // the runs that wait for the answer
+	deadline time.Time       // zero: none
+	made     callchain.Run   // the run that made it; nil: none, or it waits
+	waiters  []callchain.Run // the runs that wait for the answer
 }
 
 // named is an error with the call's names where it has none.
@@ -134,8 +134,8 @@ func (d *delivery) frame() *wire.Call {
 }
 
 // to is where the call goes. It needs the actor's lock.
-func (d *delivery) to(process string) lane.Call {
-	return lane.Call{Process: process, Actor: d.endpoint.Name, Incarnation: d.endpoint.Incarnation, Method: d.method}
+func (d *delivery) to(process string) callchain.Call {
+	return callchain.Call{Process: process, Actor: d.endpoint.Name, Incarnation: d.endpoint.Incarnation, Method: d.method}
 }
 
 // behindWaiter fails a call that is about to be sent to a process, if one of the runs that wait for it
@@ -151,7 +151,7 @@ func (d *delivery) behindWaiter(process string) bool {
 }
 
 // selfCall is the error of a call that the last of the runs holds up, and the first was to make.
-func selfCall(runs []lane.Run, sent bool) *rpcerror.Error {
+func selfCall(runs []callchain.Run, sent bool) *rpcerror.Error {
 	_, method := runs[len(runs)-1].Names()
 	var through []string
 	for _, r := range slices.Backward(runs[:len(runs)-1]) {

@@ -103,7 +103,7 @@ func (d *dialer) attempt(ctx context.Context) (*connection, error) {
 	return c, nil
 }
 
-// dialError keeps why nobody answers.
+// dialError keeps why no server answers.
 type dialError struct {
 	problem *rpcerror.Error
 	cause   error
@@ -229,7 +229,7 @@ func dialTCP(ctx context.Context, address string) (net.Conn, error) {
 }
 
 func unavailable(address string, err error) *rpcerror.Error {
-	return &rpcerror.Error{Code: rpcerror.CodeUnavailable, Message: fmt.Sprintf("nobody answers at %s: %v", address, err)}
+	return &rpcerror.Error{Code: rpcerror.CodeUnavailable, Message: fmt.Sprintf("no server answers at %s: %v", address, err)}
 }
 
 func errLeaving(address string) *rpcerror.Error {

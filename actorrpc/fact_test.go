@@ -139,7 +139,7 @@ func TestFact30ResolvesAfreshAfterFailure(t *testing.T) {
 		began := time.Now()
 		_, err := Call[int](t.Context(), h, "add", 2)
 		if rpcerror.CodeOf(err) != rpcerror.CodeUnavailable || ran(err) {
-			t.Fatalf("error is %v, want that nobody answers", err)
+			t.Fatalf("error is %v, want that no server answers", err)
 		}
 		if took := time.Since(began); took < defaultResolve || took > defaultResolve+time.Second {
 			t.Errorf("it took %s, want %s", took, defaultResolve)

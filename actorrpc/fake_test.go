@@ -97,7 +97,7 @@ type process struct {
 	incarnation string
 	actor       string
 	hello       *wire.Hello
-	dark        bool            // it takes no connections, and nobody says so
+	dark        bool            // it takes no connections, without an error
 	methods     []*wire.Method  // nil: questions for them are not answered
 	breaks      map[int]*broken // by argument, once each
 	answer      func(c *wire.Call) *wire.Reply
@@ -216,7 +216,7 @@ func (p *process) handle(c net.Conn, caller string, f *wire.Frame) bool {
 	return mute || writeFrame(c, out) == nil
 }
 
-// release sends a reply that was held back.
+// release sends a reply that was withheld.
 func (p *process) release(seq uint64) {
 	p.world.mu.Lock()
 	f, conn := p.held[seq], p.conns[0]
@@ -282,7 +282,7 @@ func (p *process) run(c *wire.Call, n int) *wire.Reply {
 		return &wire.Reply{Error: rpcerror.UnknownActorOf(c.GetActor(), []string{p.actor}).Wire()}
 	}
 	if c.GetIncarnation() != "" && c.GetIncarnation() != p.incarnation {
-		return &wire.Reply{Error: refusalOf(rpcerror.CodeStale)}
+		return &wire.Reply{Error: rejectionOf(rpcerror.CodeStale)}
 	}
 	p.world.executed = append(p.world.executed, n)
 	data, _, err := codec.EncodeResult(codec.Msgpack, n)
@@ -292,7 +292,7 @@ func (p *process) run(c *wire.Call, n int) *wire.Reply {
 	return &wire.Reply{Result: data, Incarnation: p.incarnation}
 }
 
-func refusalOf(code rpcerror.Code) *wire.Error {
+func rejectionOf(code rpcerror.Code) *wire.Error {
 	return (&rpcerror.Error{Code: code, Message: "not now"}).Wire()
 }
 

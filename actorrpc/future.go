@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"github.com/fray-ml/fray/actorrpc/internal/lane"
+	"github.com/fray-ml/fray/actorrpc/internal/callchain"
 )
 
 // Go calls a method and does not wait. Calls that one goroutine makes of an actor
@@ -17,7 +17,7 @@ func Go[R any](ctx context.Context, h Handle, method string, args ...any) *Futur
 	if err != nil {
 		return unmade[R](err)
 	}
-	c.made = lane.Of(ctx)
+	c.made = callchain.Of(ctx)
 	return begin[R](ctx, h.client, c)
 }
 

@@ -185,7 +185,7 @@ func (g *grpcPeer) failed(d *delivery, handed bool, err error) {
 		d.owner.lost(maybeExecuted())
 	case d.sends >= maxSends:
 		d.owner.settled()
-		d.owner.fail(&rpcerror.Error{Code: rpcerror.CodeUnavailable, Message: "nobody answers at " + g.address + ": " + text})
+		d.owner.fail(&rpcerror.Error{Code: rpcerror.CodeUnavailable, Message: "no server answers at " + g.address + ": " + text})
 	default:
 		d.owner.requeue()
 	}

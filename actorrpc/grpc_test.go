@@ -48,7 +48,7 @@ func TestFact28General(t *testing.T) {
 		{"lost", RPCOptions{}, lost, nil, rpcerror.CodeMaybeExecuted, 1},
 		{"lost, with retries", RPCOptions{Retries: 1}, lost, nil, "", 2},
 		{"lost, idempotent", RPCOptions{Idempotent: true}, lost, nil, "", 2},
-		{"refused as stale", RPCOptions{}, nil, &wire.Reply{Error: refusalOf(rpcerror.CodeStale)}, "", 2},
+		{"refused as stale", RPCOptions{}, nil, &wire.Reply{Error: rejectionOf(rpcerror.CodeStale)}, "", 2},
 		{"raised", RPCOptions{Retries: 3}, nil, &wire.Reply{Error: (&rpcerror.Error{Code: rpcerror.CodeApplication, Message: "no", Ran: true}).Wire()}, rpcerror.CodeApplication, 1},
 		{"no actors there", RPCOptions{Retries: 3}, status.Error(codes.Unimplemented, "unknown service"), nil, rpcerror.CodeMalformed, 1},
 		{"too large", RPCOptions{Retries: 3}, status.Error(codes.ResourceExhausted, "too large"), nil, rpcerror.CodeTooLarge, 1},

@@ -16,8 +16,8 @@ import (
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
-// greeted speaks as a server until the first call has come, and then as f does.
-func greeted(f func(c net.Conn, call *wire.Call)) func(c net.Conn) {
+// handshaken speaks as a server until the first call has come, and then as f does.
+func handshaken(f func(c net.Conn, call *wire.Call)) func(c net.Conn) {
 	return func(c net.Conn) {
 		if _, err := readFrame(c, ""); err != nil {
 			return
@@ -103,15 +103,15 @@ func TestHostileServer(t *testing.T) {
 				}
 			}
 		}, rpcerror.CodeDeadline, ""},
-		{"endless refusals", func(c net.Conn, call *wire.Call) {
-			_ = reply(c, &wire.Reply{Seq: call.GetSeq(), Error: refusalOf(rpcerror.CodeStale)})
+		{"endless rejections", func(c net.Conn, call *wire.Call) {
+			_ = reply(c, &wire.Reply{Seq: call.GetSeq(), Error: rejectionOf(rpcerror.CodeStale)})
 		}, rpcerror.CodeStale, ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
-				w.start(home).raw = greeted(test.do)
+				w.start(home).raw = handshaken(test.do)
 				r, err := resolver.NewFixed(home)
 				if err != nil {
 					t.Fatal(err)
@@ -173,7 +173,7 @@ func TestStrayReplies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		ended := make(chan int, 1)
-		w.start(home).raw = greeted(func(c net.Conn, call *wire.Call) {
+		w.start(home).raw = handshaken(func(c net.Conn, call *wire.Call) {
 			for n := 0; ; n++ {
 				if writeFrame(c, &wire.Frame{Kind: &wire.Frame_Reply{Reply: &wire.Reply{Seq: call.GetSeq(), Result: []byte{1}}}}) != nil {
 					ended <- n

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/fray-ml/fray/actorrpc/codec"
-	"github.com/fray-ml/fray/actorrpc/internal/lane"
+	"github.com/fray-ml/fray/actorrpc/internal/callchain"
 	"github.com/fray-ml/fray/actorrpc/rpcerror"
 )
 
@@ -25,7 +25,7 @@ func Call[R any](ctx context.Context, h Handle, method string, args ...any) (R, 
 }
 
 // perform makes the call and waits for its answer.
-func (c *call) perform(ctx context.Context, waiters []lane.Run) {
+func (c *call) perform(ctx context.Context, waiters []callchain.Run) {
 	c.waiters = waiters
 	ctx, cancel := c.within(ctx)
 	defer cancel()

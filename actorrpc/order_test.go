@@ -24,7 +24,7 @@ func leaving(p *process) (refuse chan<- uint64) {
 		_ = writeFrame(c, &wire.Frame{Kind: &wire.Frame_Hello{Hello: p.hello}})
 		go func() {
 			for seq := range numbers {
-				_ = writeFrame(c, &wire.Frame{Kind: &wire.Frame_Reply{Reply: &wire.Reply{Seq: seq, Error: refusalOf(rpcerror.CodeStopping)}}})
+				_ = writeFrame(c, &wire.Frame{Kind: &wire.Frame_Reply{Reply: &wire.Reply{Seq: seq, Error: rejectionOf(rpcerror.CodeStopping)}}})
 			}
 		}()
 		for {
@@ -80,7 +80,7 @@ func TestOrderWhenAnActorMoves(t *testing.T) {
 }
 
 // Calls that are refused by a server which has the actor again at once, as one does
-// that registers it anew, are sent there in their order, not in that of the refusals.
+// that registers it anew, are sent there in their order, not in that of the rejections.
 func TestOrderWhenAnActorIsRegisteredAnew(t *testing.T) {
 	for name, order := range map[string][]uint64{"refused in order": {1, 2, 3}, "refused backwards": {3, 2, 1}} {
 		t.Run(name, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestOrderWhenAnActorIsRegisteredAnew(t *testing.T) {
 					refuse <- seq
 					time.Sleep(time.Second) // longer than a refused call waits by itself
 					if got := w.ran(); len(got) > 0 && i < 2 {
-						t.Errorf("ran %v after %d refusals, want none before the third", got, i+1)
+						t.Errorf("ran %v after %d rejections, want none before the third", got, i+1)
 					}
 				}
 				for _, f := range futures {

@@ -14,8 +14,8 @@ import (
 )
 
 // A server that stops may have run what reached it over an earlier connection: its
-// goodbye on a later one says nothing of that.
-func TestGoodbyeSaysNothingOfAnEarlierConnection(t *testing.T) {
+// last frame of a later one does not change that.
+func TestCloseLeavesEarlierConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		p := w.start(home)
@@ -33,7 +33,7 @@ func TestGoodbyeSaysNothingOfAnEarlierConnection(t *testing.T) {
 					return
 				}
 				r.Set("counter", resolver.Endpoint{Address: other, Incarnation: next.incarnation})
-				_ = writeFrame(c, &wire.Frame{Kind: &wire.Frame_Goodbye{Goodbye: &wire.Goodbye{Error: refusalOf(rpcerror.CodeStopping)}}})
+				_ = writeFrame(c, &wire.Frame{Kind: &wire.Frame_Goodbye{Goodbye: &wire.Goodbye{Error: rejectionOf(rpcerror.CodeStopping)}}})
 			}
 		}}}
 		h := mustLookup(t, w.client(r, Config{}), "counter")
@@ -77,7 +77,7 @@ func TestWhatIsGivenUpWhileTheConnectionIsBrokenIsNotSentAgain(t *testing.T) {
 	})
 }
 
-// A call that waits to be written will be: nobody may be told that it did not run.
+// A call that waits to be written will be: its caller must not hear that it did not run.
 func TestWhatWaitsToBeWrittenMayRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -140,7 +140,7 @@ func (c *call) repeatable() bool {
 }
 
 // ask finds out which methods are idempotent, if calls that may have run depend on
-// that, and fails those whose method is not, or is not declared: others wait for them.
+// that, and fails the calls whose method is not: others wait for them.
 func (a *actor) ask(ctx context.Context, via transport, e resolver.Endpoint) {
 	a.mu.Lock()
 	needed := slices.ContainsFunc(a.queue.calls, func(c *call) bool { return c.asks })

@@ -38,8 +38,8 @@ type aftermath string
 const (
 	sameProcess    aftermath = "the same process"
 	anotherProcess aftermath = "another process at the address"
-	moved          aftermath = "nobody, the actor is elsewhere"
-	back           aftermath = "nobody for a while, then another process"
+	moved          aftermath = "none, the actor is elsewhere"
+	back           aftermath = "none for a while, then another process"
 	darkened       aftermath = "silence, the actor is elsewhere"
 )
 
@@ -157,14 +157,14 @@ func (w *world) follow(r *resolver.Local, after aftermath, leave permission) {
 		w.processes[home].dark = true
 		w.mu.Unlock()
 		go func() {
-			time.Sleep(time.Second) // nobody notices at once
+			time.Sleep(time.Second) // it is not noticed at once
 			next(other)
 		}()
 	}
 }
 
 // What a server refuses is sent again, in order and within its deadline.
-func TestRefusals(t *testing.T) {
+func TestRejections(t *testing.T) {
 	for _, code := range []rpcerror.Code{rpcerror.CodeStale, rpcerror.CodeStopping, rpcerror.CodeUnknownActor, rpcerror.CodeBusy} {
 		for _, pinned := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, incarnation known: %t", code, pinned), func(t *testing.T) {
@@ -194,7 +194,7 @@ func refuseThird(t *testing.T, code rpcerror.Code, pinned bool) {
 		if refused++; refused == 1 && code != rpcerror.CodeBusy {
 			r.Set("counter", resolver.Endpoint{Address: other, Incarnation: second.incarnation})
 		}
-		return &wire.Reply{Error: refusalOf(code)}
+		return &wire.Reply{Error: rejectionOf(code)}
 	}
 	client := w.client(r, Config{})
 	h, err := client.Lookup(t.Context(), "counter")
@@ -215,8 +215,8 @@ func refuseThird(t *testing.T, code rpcerror.Code, pinned bool) {
 	}
 }
 
-// A refusal that lasts is the call's error once the time is over.
-func TestRefusalsThatLast(t *testing.T) {
+// A rejection that lasts is the call's error once the time is over.
+func TestRejectionsThatLast(t *testing.T) {
 	tests := []struct {
 		code rpcerror.Code
 		wait time.Duration // at least
@@ -225,7 +225,7 @@ func TestRefusalsThatLast(t *testing.T) {
 		t.Run(string(test.code), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
-				w.start(home).answer = func(*wire.Call) *wire.Reply { return &wire.Reply{Error: refusalOf(test.code)} }
+				w.start(home).answer = func(*wire.Call) *wire.Reply { return &wire.Reply{Error: rejectionOf(test.code)} }
 				client := w.client(resolverAt(t, w, home), Config{})
 				h, err := client.Lookup(t.Context(), "counter")
 				if err != nil {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/fray-ml/fray/actorrpc/internal/lane"
+	"github.com/fray-ml/fray/actorrpc/internal/callchain"
 )
 
 // lookAgain is after how long one who waits for a call looks again whether it is for itself.
@@ -12,12 +12,12 @@ const lookAgain = 100 * time.Millisecond
 
 // waiters are the runs that wait for a call which is made with a context: the one that has the context,
 // and those that wait for that one.
-func (c *Client) waiters(ctx context.Context) []lane.Run {
-	r := lane.Own(ctx)
+func (c *Client) waiters(ctx context.Context) []callchain.Run {
+	r := callchain.Own(ctx)
 	if r == nil {
 		return nil
 	}
-	all := []lane.Run{r}
+	all := []callchain.Run{r}
 	peer, seq := r.Caller()
 	if seq == 0 {
 		return all
@@ -29,7 +29,7 @@ func (c *Client) waiters(ctx context.Context) []lane.Run {
 }
 
 // behind reports whether the call, which a run made, was sent to where that holds it up.
-func (c *call) behind(r lane.Run) bool {
+func (c *call) behind(r callchain.Run) bool {
 	c.actor.mu.Lock()
 	defer c.actor.mu.Unlock()
 	return c.via != nil && r.HoldsUp(c.to(c.via.process()))
@@ -43,7 +43,7 @@ func (c *call) wait(ctx context.Context) error {
 	default:
 	}
 	var again <-chan time.Time
-	own := lane.Own(ctx)
+	own := callchain.Own(ctx)
 	if own == nil || c.made != own {
 		own = nil
 	} else {
@@ -53,7 +53,7 @@ func (c *call) wait(ctx context.Context) error {
 	}
 	for {
 		if own != nil && c.behind(own) {
-			return c.named(selfCall([]lane.Run{own}, true)).Typed()
+			return c.named(selfCall([]callchain.Run{own}, true)).Typed()
 		}
 		select {
 		case <-c.done:

@@ -96,7 +96,7 @@ func nodeOptions(room int) host.Options {
 	}
 }
 
-// nodes hosts actors in one process and in a cluster, by their names, with so many lanes each.
+// nodes hosts actors in one process and in a cluster, by their names, with so many methods at a time each.
 // It returns the ways to them.
 func nodes(t *testing.T, actors map[string]*node, rooms map[string]int) map[string]*actorrpc.Client {
 	t.Helper()
@@ -160,7 +160,7 @@ func TestAMethodThatWaitsForItsOwnActor(t *testing.T) {
 	caller := lookup(t, clients["cluster"], "self")
 	for _, way := range slices.Sorted(maps.Keys(ways)) {
 		self.next = ways[way]
-		if way == "by gRPC" { // which does not say who answers before somebody has
+		if way == "by gRPC" { // which does not say who answers before there is an answer
 			if _, err := actorrpc.Call[int](t.Context(), self.next, "beside"); err != nil {
 				t.Fatal(err)
 			}

@@ -49,7 +49,7 @@ func TestErrorsThatAreNoUTF8(t *testing.T) {
 	}
 }
 
-// Nobody has a name that is no UTF-8, and asking for one holds up nothing.
+// No actor has a name that is no UTF-8, and asking for one holds up nothing.
 func TestNamesThatAreNoUTF8(t *testing.T) {
 	server, _ := serve(t, host.Config{}, map[string]any{"garbler": garbler{}})
 	for way, url := range urls(server.Address()) {

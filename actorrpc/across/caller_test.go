@@ -21,7 +21,7 @@ import (
 	"github.com/fray-ml/fray/clusterapi"
 )
 
-// order is one thing that a caller is to do. Both languages read it.
+// order is one action that a caller is to take. Both languages read it.
 type order struct {
 	Do        string  `json:"do"` // call; begin, end, cancel: the call ID; find: where an actor is; await: Size of a name; burst: Size calls with 0, 1 and so on; relay: the second method with what the first returns; grpc
 	ID        int     `json:"id"`

@@ -79,7 +79,7 @@ func TestEndpoints(t *testing.T) {
 			t.Errorf("the next attempt: got %s, want 3", a)
 		}
 		late := startServer(t, served, 0, r.Environment("job/1", 0)...)
-		if !strings.HasPrefix(late.address, refusal) || !strings.Contains(late.address, "has ended") {
+		if !strings.HasPrefix(late.address, rejection) || !strings.Contains(late.address, "has ended") {
 			t.Errorf("a server of the attempt that has ended said %q, want that it was refused", late.address)
 		}
 		if got := where(t, c, r, "subject"); got != url(second) {
@@ -136,7 +136,7 @@ func TestManyNoticeOneDeath(t *testing.T) {
 	})
 }
 
-// freePort is one that nobody has, and that nobody is given by chance.
+// freePort is one that no process has, and that none is given by chance.
 func freePort(t *testing.T) int {
 	t.Helper()
 	port, err := registrytest.FreePort()
@@ -190,7 +190,7 @@ func TestOneOfARace(t *testing.T) {
 		winners := 0
 		for n, s := range all {
 			switch {
-			case !strings.HasPrefix(s.address, refusal):
+			case !strings.HasPrefix(s.address, rejection):
 				winners++
 			case !strings.Contains(s.address, "already"):
 				t.Errorf("racer %d in %s said %q, want that the name is taken", n, s.language, s.address)

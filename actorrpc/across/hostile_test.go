@@ -41,7 +41,7 @@ func received(c io.Reader) (*wire.Frame, error) {
 	return f, proto.Unmarshal(data[:binary.BigEndian.Uint32(prefix[:4])], f)
 }
 
-// hostile is a server that greets and then answers each call as it likes.
+// hostile is a server that shakes hands and then answers each call as it likes.
 func hostile(t *testing.T, hello *wire.Hello, answer func(call *wire.Call) []byte) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -136,7 +136,7 @@ func TestHostileServers(t *testing.T) {
 		}), "", ""},
 		{"an exception with the name of a class", nil, raised(&wire.Error{Message: "os.system", Type: "os.system", Traceback: "x", Cause: &wire.Error{Type: "builtins.eval"}}),
 			rpcerror.CodeApplication, "os.system"},
-		{"a code that nobody knows", nil, replies(func(r *wire.Reply) { r.Error = &wire.Error{Code: 999, Message: "odd", Ran: true} }), rpcerror.CodeInternal, "odd"},
+		{"an unknown code", nil, replies(func(r *wire.Reply) { r.Error = &wire.Error{Code: 999, Message: "odd", Ran: true} }), rpcerror.CodeInternal, "odd"},
 		{"no frame", nil, raw([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")), rpcerror.CodeMaybeExecuted, ""},
 		{"a huge head", nil, raw([]byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0}), rpcerror.CodeMaybeExecuted, ""},
 		{"buffers without bytes", nil, replies(func(r *wire.Reply) { r.BufferSizes = []uint64{1 << 40} }), rpcerror.CodeMaybeExecuted, ""},

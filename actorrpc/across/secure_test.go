@@ -60,7 +60,7 @@ func writeIdentity(t *testing.T, file, namespace, by string, trusted ...string) 
 	}
 }
 
-// Fact 23: peers of one namespace talk to each other, and to nobody else: neither is a
+// Fact 23: peers of one namespace talk to each other, and to no others: neither is a
 // client of another namespace served, nor does a client take such a server for its own.
 func TestIdentities(t *testing.T) {
 	mine, yours, sibling := identityFile(t, "across"), identityFile(t, "elsewhere"), identityFile(t, "across")

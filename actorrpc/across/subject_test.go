@@ -15,7 +15,7 @@ import (
 	"github.com/fray-ml/fray/actorrpc/resolver"
 )
 
-// subject is the actor that both languages have; its twin is in python/tests/across.py.
+// subject is the actor that both languages have; the other is in python/tests/across.py.
 type subject struct {
 	n    int
 	seen []int
@@ -88,10 +88,10 @@ type orders struct {
 	Unique    string `json:"unique"` // a third name, which it wants for itself
 }
 
-// refusal is what a server says, instead of its address, whose names are not registered.
-const refusal = "refused: "
+// rejection begins what a server writes, instead of its address, if its names are not registered.
+const rejection = "refused: "
 
-// serve hosts two subjects until nobody listens any more.
+// serve hosts two subjects until no caller listens any more.
 func serve(text string, in io.Reader, out io.Writer) error {
 	var o orders
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
@@ -131,7 +131,7 @@ func serve(text string, in io.Reader, out io.Writer) error {
 		}
 	}
 	if err := server.Start(context.Background()); err != nil {
-		text, _ := json.Marshal(refusal + err.Error())
+		text, _ := json.Marshal(rejection + err.Error())
 		fmt.Fprintln(out, string(text))
 		return nil
 	}

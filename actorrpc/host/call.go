@@ -129,7 +129,7 @@ func (c *call) perform() (out *answer) {
 
 func (c *call) invoke(ran *bool) *answer {
 	kind := codec.Kind(c.in.GetCodec())
-	in, err := c.method.values(c, c.method.names)
+	in, err := c.method.values(c.in, c.buffers, c.memory, c.method.names)
 	if err != nil {
 		return c.failed(codecError(rpcerror.CodeBadArguments, err))
 	}
@@ -182,12 +182,12 @@ func (c *call) failed(e *rpcerror.Error) *answer {
 	return &answer{reply: reply}
 }
 
-// answer hands out the reply; nil: somebody else did.
+// answer hands out the reply; nil: it was handed out before.
 func (c *call) answer(a *answer, unhurried bool) {
 	if a == nil {
 		return
 	}
-	c.server.metrics.answered(c, a.reply.GetError())
+	c.count(a.reply.GetError())
 	to := c.to
 	if c.entry != nil {
 		to = c.server.ledger.finish(c.entry, a)
@@ -196,6 +196,29 @@ func (c *call) answer(a *answer, unhurried bool) {
 		to.answer(a.reply, a.buffers, unhurried)
 	}
 	c.server.leave() // now: what has no reply before the last frame did not run
+}
+
+// count counts the call; failure is nil if it returned.
+func (c *call) count(failure *wire.Error) {
+	code := ""
+	if failure != nil {
+		code = string(rpcerror.FromWire(failure).Code)
+	}
+	m := c.server.metrics
+	if c.method == nil {
+		name := ""
+		if c.actor != nil {
+			name = c.actor.name
+		}
+		m.unserved(name, code)
+		return
+	}
+	c.actor.pending.Add(-1)
+	c.actor.calls.Add(1)
+	if failure != nil {
+		c.actor.errors.Add(1)
+	}
+	m.answered(&c.method.series, c.actor.name, c.method.name, time.Since(c.arrived), code)
 }
 
 // stop cancels the call: one that waits is answered, one that runs is told.

@@ -252,7 +252,7 @@ func TestFact28AShutdownLosesNoReply(t *testing.T) {
 				switch {
 				case err != nil:
 					if !last {
-						t.Errorf("the connection ended without Goodbye: %v", err)
+						t.Errorf("the connection ended without a last frame: %v", err)
 					}
 					c.net.Close()
 					for len(room) > 0 { // the sender is to find out
@@ -263,7 +263,7 @@ func TestFact28AShutdownLosesNoReply(t *testing.T) {
 					last = true
 					continue
 				case last:
-					t.Errorf("got %v after Goodbye", f)
+					t.Errorf("got %v after the last frame", f)
 				case f.GetReply() == nil: // a Ping
 					continue
 				case f.GetReply().GetError() == nil:
@@ -331,7 +331,7 @@ func TestShutdownFinishesWhatRuns(t *testing.T) {
 	if got, err := c.result(runs); err != nil || got != "runs" {
 		t.Errorf("got %v, %v, want the result of what ran", got, err)
 	}
-	if err := c.goodbye(); err.Code != rpcerror.CodeStopping {
+	if err := c.closeError(); err.Code != rpcerror.CodeStopping {
 		t.Errorf("got %+v", err)
 	}
 	if err := <-ended; err != nil {

@@ -44,7 +44,7 @@ func TestHello(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			h := hello("a")
 			test.change(h)
-			if err := greet(t, dialRaw(t, s), h).goodbye(); err.Code != test.code || err.Message != test.message {
+			if err := handshake(t, dialRaw(t, s), h).closeError(); err.Code != test.code || err.Message != test.message {
 				t.Errorf("got %s %q\nwant %s %q", err.Code, err.Message, test.code, test.message)
 			}
 		})
@@ -101,7 +101,7 @@ func TestWhatIsNoFrameEndsItsConnectionOnly(t *testing.T) {
 			if _, err := c.net.Write(test.bytes); err != nil {
 				t.Fatal(err)
 			}
-			if err := c.goodbye(); err.Code != test.code || !strings.Contains(err.Message, test.want) {
+			if err := c.closeError(); err.Code != test.code || !strings.Contains(err.Message, test.want) {
 				t.Errorf("got %s %q\nwant %s …%s…", err.Code, err.Message, test.code, test.want)
 			}
 		})
@@ -151,7 +151,7 @@ func TestTooLarge(t *testing.T) {
 
 	h := hello("b")
 	h.MaxMessageBytes = 100_000
-	small := greet(t, dialRaw(t, s), h)
+	small := handshake(t, dialRaw(t, s), h)
 	err = small.fails(rpcerror.CodeTooLarge, "counter", "echo", make([]byte, 100_000))
 	if !err.Ran || !strings.HasPrefix(err.Message, "the result is 1000") {
 		t.Errorf("got %+v", err)

@@ -8,7 +8,7 @@ import (
 
 // Limits of what is remembered of callers.
 const (
-	maxKept      = 256 << 20 // bytes of replies that nobody has acknowledged
+	maxKept      = 256 << 20 // bytes of replies that are not acknowledged
 	maxSessions  = 100_000
 	sessionLasts = 24 * time.Hour // after the caller's last connection ended
 )
@@ -61,7 +61,7 @@ const (
 	verdictReplay verdict = "replay" // the answer is there
 	verdictAwait  verdict = "await"  // it will be given to who asked now
 	verdictLost   verdict = "lost"   // whether it ran is not known
-	verdictOld    verdict = "old"    // a broken connection brought it after a later one had: nobody waits there
+	verdictOld    verdict = "old"    // a broken connection brought it after a later one had: no caller waits there
 )
 
 func newLedger(limit int64) *ledger { return &ledger{limit: limit, sessions: map[string]*session{}} }
@@ -150,7 +150,7 @@ func (l *ledger) finish(e *entry, a *answer) answerer {
 	to := e.to
 	e.call, e.to = nil, nil
 	if e.session.entries[e.seq] != e {
-		return to // nobody will ask for it
+		return to // its caller will not ask for it
 	}
 	failure := a.reply.GetError()
 	e.refused = failure != nil && !failure.GetRan()

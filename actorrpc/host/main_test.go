@@ -184,7 +184,7 @@ func TestMainServesUntilSIGTERM(t *testing.T) {
 	if err := c.failed(rpcerror.CodeStopping, runs); !err.Ran {
 		t.Errorf("got %+v, want that it ran", err)
 	}
-	_ = c.goodbye()
+	_ = c.closeError()
 	c.net.Close()
 	other.net.Close()
 	if err := cmd.Wait(); err != nil {

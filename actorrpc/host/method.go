@@ -12,6 +12,7 @@ import (
 
 	"github.com/fray-ml/fray/actorrpc/codec"
 	"github.com/fray-ml/fray/actorrpc/rpcerror"
+	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
 // class is what is known of a type of actors.
@@ -133,9 +134,10 @@ func (c *class) find(name string) (*method, *rpcerror.Error) {
 	return nil, e
 }
 
-// values are the arguments of a call as the method takes them.
-func (m *method) values(c *call, names []string) ([]reflect.Value, error) {
-	in, err := codec.DecodeArgs(codec.Kind(c.in.GetCodec()), c.in.GetArgs(), c.buffers, c.memory)
+// values are the arguments of a call as the method takes them. They may take so many bytes
+// of memory when they are decoded; names are those of the parameters.
+func (m *method) values(call *wire.Call, buffers [][]byte, memory uint64, names []string) ([]reflect.Value, error) {
+	in, err := codec.DecodeArgs(codec.Kind(call.GetCodec()), call.GetArgs(), buffers, memory)
 	if err != nil {
 		return nil, err
 	}

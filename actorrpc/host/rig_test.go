@@ -166,10 +166,10 @@ func dialRaw(t testing.TB, s *Server) net.Conn {
 
 func connect(t testing.TB, s *Server, peer string) *client {
 	t.Helper()
-	return greet(t, dialRaw(t, s), hello(peer))
+	return handshake(t, dialRaw(t, s), hello(peer))
 }
 
-func greet(t testing.TB, c net.Conn, h *wire.Hello) *client {
+func handshake(t testing.TB, c net.Conn, h *wire.Hello) *client {
 	t.Helper()
 	if _, err := c.Write([]byte(wire.Preface)); err != nil {
 		t.Fatal(err)
@@ -298,19 +298,19 @@ func (c *client) failed(code rpcerror.Code, seq uint64) *rpcerror.Error {
 	return err
 }
 
-// goodbye is the error of the last frame, after which the connection ends.
-func (c *client) goodbye() *rpcerror.Error {
+// closeError is the error of the last frame, after which the connection ends.
+func (c *client) closeError() *rpcerror.Error {
 	c.t.Helper()
 	for {
 		f, _, err := c.conn.Receive()
 		if err != nil {
-			c.t.Fatalf("the connection ended without Goodbye: %v", err)
+			c.t.Fatalf("the connection ended without a last frame: %v", err)
 		}
 		if f.GetGoodbye() == nil {
 			continue
 		}
 		if f, _, err := c.conn.Receive(); err == nil {
-			c.t.Fatalf("got %v after Goodbye", f)
+			c.t.Fatalf("got %v after the last frame", f)
 		}
 		return rpcerror.FromWire(f.GetGoodbye().GetError())
 	}

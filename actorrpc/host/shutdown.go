@@ -18,10 +18,10 @@ const lastWords = time.Second
 // that run finish as long as ctx lasts and ends all connections. The error is
 // that some did not finish; their callers are told so.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.endLife()
+	s.registrar.endLife()
 	s.ready.Store(false)
-	s.doors.health.Shutdown()
-	s.withdrawAll(ctx)
+	s.listener.health.Shutdown()
+	s.registrar.withdrawAll(ctx, s.sorted())
 	s.stopping.Store(true)
 	for _, a := range s.sorted() {
 		a.discard(func() *rpcerror.Error { return stopping(false) })
@@ -64,18 +64,18 @@ func (s *Server) quiet(ctx context.Context) bool {
 func (s *Server) close() {
 	s.stopping.Store(true)
 	s.mu.Lock()
-	listener, connections := s.listener, slices.Collect(maps.Keys(s.connections))
+	bound, connections := s.bound, slices.Collect(maps.Keys(s.connections))
 	s.closed = true
 	s.mu.Unlock()
-	if listener != nil {
-		listener.Close()
+	if bound != nil {
+		bound.Close()
 	}
-	var parting sync.WaitGroup
+	var closing sync.WaitGroup
 	for _, c := range connections {
-		parting.Go(c.dismiss)
+		closing.Go(c.close)
 	}
-	parting.Wait()
-	s.doors.close()
+	closing.Wait()
+	s.listener.close()
 	s.endCalls(errStopping)
-	s.endLife()
+	s.registrar.endLife()
 }

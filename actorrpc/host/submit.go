@@ -9,15 +9,15 @@ import (
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
-// submit leads a call to its mailbox. If that cannot be, or there is a refusal
+// submit leads a call to its mailbox. If that cannot be, or there is a rejection
 // already, it returns the answer, which the caller is to hand out; else nil.
-func (s *Server) submit(c *call, refusal *rpcerror.Error) *answer {
+func (s *Server) submit(c *call, rejection *rpcerror.Error) *answer {
 	s.active.Add(1)
-	if refusal == nil {
-		refusal = s.admit(c)
+	if rejection == nil {
+		rejection = s.admit(c)
 	}
-	if refusal != nil {
-		return c.failed(refusal)
+	if rejection != nil {
+		return c.failed(rejection)
 	}
 	c.actor.pending.Add(1)
 	c.advance(phaseUnbegun, phaseWaits)
@@ -27,7 +27,7 @@ func (s *Server) submit(c *call, refusal *rpcerror.Error) *answer {
 	if !c.method.box.push(c) {
 		return c.drop(busy("%d calls wait for this actor", maxMailbox))
 	}
-	switch { // it may have come in behind those who clear the mailboxes
+	switch { // it may have come in behind what clears the mailboxes
 	case s.stopping.Load():
 		return c.drop(stopping(false))
 	case c.actor.gone.Load():
@@ -68,7 +68,7 @@ func (s *Server) admit(c *call) *rpcerror.Error {
 func (s *Server) actor(name string) *actor {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.actors[name]
+	return s.names.actors[name]
 }
 
 func (s *Server) find(name string) (*actor, *rpcerror.Error) {
@@ -77,7 +77,7 @@ func (s *Server) find(name string) (*actor, *rpcerror.Error) {
 	}
 	e := &rpcerror.Error{Code: rpcerror.CodeUnknownActor, Message: fmt.Sprintf("no actor %q is here", clip(name, maxNameShown)), Actor: clip(name, maxNameShown)}
 	s.mu.RLock()
-	names := slices.Collect(maps.Keys(s.actors))
+	names := slices.Collect(maps.Keys(s.names.actors))
 	s.mu.RUnlock()
 	e.Suggestions = rpcerror.Suggest(name, names)
 	return nil, e

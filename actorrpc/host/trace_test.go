@@ -64,7 +64,7 @@ func TestSpans(t *testing.T) {
 			ended := recorder.Ended()
 			if sampled == "00" {
 				if len(ended) != 0 {
-					t.Errorf("%d spans of a trace that nobody records", len(ended))
+					t.Errorf("%d spans of a trace that is not recorded", len(ended))
 				}
 				return
 			}

@@ -76,7 +76,7 @@ func (r *Registry) serve(l net.Listener) {
 	go func() { _ = server.Serve(l) }()
 }
 
-// Restart comes back at the address that it had, which somebody may use for a moment.
+// Restart comes back at the address that it had, which another process may use for a moment.
 func (r *Registry) Restart() error {
 	for tries := 1; ; tries++ {
 		l, err := net.Listen("tcp", r.Address)
@@ -117,7 +117,7 @@ func (r *Registry) End(attempt string) {
 	r.remove(func(e *clusterapi.ActorEndpoint) bool { return r.owners[e.GetActorId()] == attempt })
 }
 
-// EndJob ends a job for good: nobody waits for its actors any more.
+// EndJob ends a job for good: no client waits for its actors any more.
 func (r *Registry) EndJob(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -176,7 +176,7 @@ func attemptOf(ctx context.Context) string {
 	return ""
 }
 
-// Register makes an endpoint known, unless its attempt has ended or somebody has the name for himself.
+// Register makes an endpoint known, unless its attempt has ended or another endpoint has the name for itself.
 func (r *Registry) Register(ctx context.Context, in *clusterapi.RegisterRequest) (*clusterapi.RegisterResponse, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

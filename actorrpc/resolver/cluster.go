@@ -99,7 +99,7 @@ func (r *Cluster) Resolve(ctx context.Context, name string) ([]Endpoint, error) 
 	return nil, missing
 }
 
-// missing is what the cluster says of a name that nobody has: it names those that are near.
+// missing is the cluster's error of a name that is not registered, with suggestions of names.
 func (r *Cluster) missing(ctx context.Context, name string) *rpcerror.Error {
 	e, err := r.api.Lookup(ctx, &clusterapi.LookupRequest{Name: name, Namespace: r.namespace})
 	if err == nil { // it has come this moment

@@ -30,7 +30,7 @@ func NewFixed(addresses ...string) (*Fixed, error) {
 	return r, nil
 }
 
-// Resolve asks nobody: whether the actor is there is not known.
+// Resolve asks no server: whether the actor is there is not known.
 func (r *Fixed) Resolve(_ context.Context, name string) ([]Endpoint, error) {
 	var found []Endpoint
 	var near []string
