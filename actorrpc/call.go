@@ -25,7 +25,7 @@ type call struct {
 type queued struct {
 	order     uint64
 	findBy    time.Time       // until when a place to send it must be found
-	rejection *rpcerror.Error // the last answer that said it did not run
+	rejection *rpcerror.Error // the last answer by which it did not run
 	loss      *rpcerror.Error // how it ended where it may have run, if it is not sent again
 	asks      bool            // it is sent again only if its method turns out to be idempotent
 	retried   int             // of RPCOptions.Retries

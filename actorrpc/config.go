@@ -8,10 +8,10 @@ import (
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
-// Config says how a client calls. Its zero value calls servers of this machine in
+// Config configures a client. Its zero value calls servers of this machine in
 // plain text.
 type Config struct {
-	// Options are for all calls that do not say otherwise.
+	// Options are for all calls that have no others.
 	Options RPCOptions
 	// Identity is the namespace's; servers must show the same. nil: plain text.
 	Identity  *Identity
@@ -25,9 +25,9 @@ type Config struct {
 	Log            *slog.Logger // nil: none
 }
 
-// Keepalive says when a connection is given up.
+// Keepalive configures when a connection is given up.
 type Keepalive struct {
-	Every    time.Duration // after so much silence a server is asked for a word; 0: 10 s
+	Every    time.Duration // after so much silence a server is pinged; 0: 10 s
 	Patience time.Duration // after so much more it is taken for dead; 0: 20 s
 	Idle     time.Duration // a connection without calls is closed after about so long; 0: 5 min
 }

@@ -42,7 +42,7 @@ func (r *request) named(err *rpcerror.Error) *rpcerror.Error {
 	return &named
 }
 
-// measure refuses a call that is larger than this side allows, or whose names no frame carries.
+// measure rejects a call that is larger than this side allows, or whose names no frame carries.
 func (r *request) measure(limit uint64) *rpcerror.Error {
 	switch {
 	case !utf8.ValidString(r.name):

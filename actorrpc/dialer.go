@@ -40,8 +40,8 @@ func newDialer(s shared, address string, renamed func()) *dialer {
 	return &dialer{shared: s, address: address, renamed: renamed, self: rand.Text(), met: map[string]bool{}}
 }
 
-// open connects and exchanges Hellos. last is the process that was connected to last, and unanswered says
-// that it has calls. The errors of servers that do not accept this client are [Error]s with final codes.
+// open connects and exchanges Hellos. last is the process that was connected to last, and unanswered whether
+// it has calls. The errors of servers that do not accept this client are [Error]s with final codes.
 func (d *dialer) open(ctx context.Context, last string, unanswered bool) (*connection, error) {
 	if len(d.met) >= maxMet && !unanswered {
 		last = d.rename()
@@ -153,7 +153,7 @@ func (d *dialer) handshake(conn *wire.Conn) (*wire.Hello, error) {
 	return f.GetHello(), d.check(f.GetHello())
 }
 
-// check says why a server's Hello will not do.
+// check returns why a server's Hello is not accepted.
 func (d *dialer) check(h *wire.Hello) error {
 	mine, theirs := d.config.Namespace, h.GetNamespace()
 	switch {
@@ -199,7 +199,7 @@ func (d *dialer) handshakeError(err error) error {
 	return unavailable(d.address, err)
 }
 
-// isRemoteAlert reports whether the server refused the handshake. In TLS 1.3 it
+// isRemoteAlert reports whether the server rejected the handshake. In TLS 1.3 it
 // does so after the client's part, so that the first read finds it.
 func isRemoteAlert(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)

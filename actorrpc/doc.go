@@ -9,7 +9,7 @@
 //
 // A call runs at most once unless its caller asks for more: what surely did not
 // run is sent again by itself, what may have run is reported as such ([Error.Ran])
-// or, with leave ([RPCOptions], or the method's own word), sent again.
+// or, where the caller ([RPCOptions]) or the method's declaration allows that, sent again.
 //
 // Its layers, each of which knows only those below it:
 //

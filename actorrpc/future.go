@@ -87,7 +87,7 @@ func (c *call) endWith(ctx context.Context, cancel context.CancelFunc) {
 		cancel()
 		return
 	}
-	c.actor.mu.Lock() // end takes it before it looks at what is set here
+	c.actor.mu.Lock() // end takes it before it reads what is set here
 	defer c.actor.mu.Unlock()
 	stop := context.AfterFunc(ctx, func() { c.end(context.Cause(ctx)) })
 	c.release = func() {

@@ -10,7 +10,7 @@ import (
 )
 
 // Call calls a method and waits for what it returns. Among the arguments, [Named]
-// gives some by name and [RPCOptions] say how this call is made. R is what package
+// gives some by name and [RPCOptions] configure this call. R is what package
 // codec makes of the result, a [Handle], or struct{} to ignore it. Errors are *[Error], or,
 // as a [SelfCallError], have one.
 func Call[R any](ctx context.Context, h Handle, method string, args ...any) (R, error) {

@@ -52,7 +52,7 @@ func (p *Pool) Handles(ctx context.Context) ([]Handle, error) {
 		defer p.mu.Unlock()
 		return p.handles, nil
 	}
-	p.stale = false // before it is looked: what changes meanwhile is another change
+	p.stale = false // before the lookup: what changes meanwhile is another change
 	p.mu.Unlock()
 	if p.client == nil {
 		return nil, rpcerror.UnknownActorOf(p.name, nil)

@@ -16,7 +16,7 @@ const maxPending = 10_000
 // the address now. Its peer's lock guards all of it: every method needs that lock.
 type queue struct {
 	conn    *connection  // nil: not connected
-	leaving bool         // the server at the other end of conn said that it stops
+	leaving bool         // the server at the other end of conn announced that it stops
 	dialing *dialAttempt // nil: none
 	process string       // that the window's numbers are of
 	window  window

@@ -7,8 +7,8 @@ import (
 	"github.com/fray-ml/fray/actorrpc/internal/callchain"
 )
 
-// lookAgain is after how long one who waits for a call looks again whether it is for itself.
-const lookAgain = 100 * time.Millisecond
+// checkEvery is how often a caller that waits for a call checks whether the call waits for it.
+const checkEvery = 100 * time.Millisecond
 
 // waiters are the runs that wait for a call which is made with a context: the one that has the context,
 // and those that wait for that one.
@@ -47,7 +47,7 @@ func (c *call) wait(ctx context.Context) error {
 	if own == nil || c.made != own {
 		own = nil
 	} else {
-		look := time.NewTicker(lookAgain)
+		look := time.NewTicker(checkEvery)
 		defer look.Stop()
 		again = look.C
 	}

@@ -76,7 +76,7 @@ func newObject(value reflect.Value, options Options) *object {
 	return o
 }
 
-// fits says why options cannot be those of one more name of the object.
+// fits returns why options cannot be those of one more name of the object.
 func (o *object) fits(options Options) error {
 	rooms := map[string]int{"": max(1, options.MaxConcurrency)}
 	maps.Copy(rooms, options.Groups)

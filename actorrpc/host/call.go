@@ -221,7 +221,7 @@ func (c *call) count(failure *wire.Error) {
 	m.answered(&c.method.series, c.actor.name, c.method.name, time.Since(c.arrived), code)
 }
 
-// stop cancels the call: one that waits is answered, one that runs is told.
+// stop cancels the call: one that waits is answered, the context of one that runs ends.
 func (c *call) stop(e *rpcerror.Error) {
 	if c.stopWaiting(e) {
 		return

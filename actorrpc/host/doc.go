@@ -9,7 +9,7 @@
 // it was returned: it is sent, and kept until its caller has it, without a copy.
 //
 // Calls of one actor begin in the order in which they came, one at a time unless
-// [Options] say otherwise; methods with a concurrency group wait only for those
+// [Options] allow more; methods with a concurrency group wait only for those
 // of their group. A method that waits for its own actor with its own context gets an
 // [rpcerror.SelfCallError]. A call that is sent again after its connection broke runs once:
 // the [ledger] has what each caller does not have yet.

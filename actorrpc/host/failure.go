@@ -32,7 +32,7 @@ func methodError(ctx context.Context, err error) *rpcerror.Error {
 	return e
 }
 
-// cancelled says why the context of a method ended.
+// cancelled is why the context of a method ended.
 func cancelled(ctx context.Context) *rpcerror.Error {
 	if cause, ok := errors.AsType[*rpcerror.Error](context.Cause(ctx)); ok {
 		e := *cause
@@ -102,7 +102,7 @@ func codecError(code rpcerror.Code, err error) *rpcerror.Error {
 	return e
 }
 
-// tooLarge says that what ("the arguments are", "the result is") has a size over a limit.
+// tooLarge is the error that what ("the arguments are", "the result is") has a size over a limit.
 func tooLarge(what string, size, limit uint64) *rpcerror.Error {
 	return &rpcerror.Error{
 		Code:    rpcerror.CodeTooLarge,

@@ -222,7 +222,7 @@ func (c *connection) call(in *wire.Call, buffers [][]byte, rejection *rpcerror.E
 // client has gone, for a moment.
 func (c *connection) close() {
 	last := &wire.Frame{Kind: &wire.Frame_Goodbye{Goodbye: &wire.Goodbye{Error: stopping(false).Wire()}}}
-	// The last frame must not be sent while replies are deferred: it says that they will not come.
+	// The last frame must not be sent while replies are deferred: after it the client expects none.
 	if c.deferred.some() || c.wire.Finish(last, closeTime) != nil || c.net.SetReadDeadline(time.Now().Add(closeTime)) != nil {
 		c.net.Close()
 	}
@@ -242,7 +242,7 @@ func (c *connection) answer(reply *wire.Reply, buffers [][]byte, unhurried bool)
 	}
 }
 
-// frame is a reply as it is sent, with its buffers: one that is larger than the client takes says so.
+// frame is a reply as it is sent, with its buffers: an error instead of one that is larger than the client takes.
 func (c *connection) frame(reply *wire.Reply, buffers [][]byte) (*wire.Frame, [][]byte) {
 	f := &wire.Frame{Kind: &wire.Frame_Reply{Reply: reply}}
 	if size := c.over(f, buffers); size > 0 {

@@ -15,7 +15,7 @@ const (
 
 // ledger knows which calls of each caller began, and has the answers that
 // the caller may still ask for, so that a call which is sent again runs once. A
-// call that was refused did not run: sent again, it is a new one.
+// call that was rejected did not run: sent again, it is a new one.
 type ledger struct {
 	limit int64
 
@@ -84,7 +84,7 @@ func (l *ledger) open(peer string, now time.Time) *session {
 	return s
 }
 
-// close says that a connection of a session ended.
+// close notes that a connection of a session ended.
 func (l *ledger) close(s *session, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -115,7 +115,7 @@ func (l *ledger) forget(now time.Time) {
 	}
 }
 
-// begin says what to do with a call that a caller sent. If it is new it gets an
+// begin decides what to do with a call that a caller sent. If it is new it gets an
 // entry for its answer; if the answer is there already, it is returned.
 func (l *ledger) begin(s *session, c *call, to answerer) (verdict, *answer) {
 	l.mu.Lock()
@@ -143,7 +143,7 @@ func (l *ledger) begin(s *session, c *call, to answerer) (verdict, *answer) {
 	return verdictNew, nil
 }
 
-// finish keeps an answer until it is acknowledged, and says who is to have it.
+// finish keeps an answer until it is acknowledged, and returns who is to have it.
 func (l *ledger) finish(e *entry, a *answer) answerer {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// handshakeTime is how long a peer has to say what it speaks and who it is.
+	// handshakeTime is how long a peer has for its first bytes and its Hello.
 	handshakeTime = 10 * time.Second
 	acceptPause   = 50 * time.Millisecond // after a failure, as of too many open files
 	closeTime     = time.Second           // for a last frame to go out and to arrive
@@ -113,7 +113,7 @@ func (l *listener) hand(c net.Conn, start []byte, to *feed) {
 	to.give(&begunConn{Conn: c, begun: start})
 }
 
-// refusePlain tells a peer without TLS that it needs it, if it can be told. From
+// refusePlain sends a peer without TLS that it needs it, if its protocol has a frame for that. From
 // this machine the state can be read without.
 func (l *listener) refusePlain(c net.Conn, first byte) {
 	switch {
@@ -132,7 +132,7 @@ func (l *listener) refusePlain(c net.Conn, first byte) {
 	c.Close()
 }
 
-// refuseTLS tells a peer with an identity that there is none here: a fatal alert
+// refuseTLS sends a peer with an identity that there is none here: a fatal alert
 // (RFC 8446, 6), handshake_failure.
 func refuseTLS(c net.Conn) {
 	defer c.Close()

@@ -114,18 +114,18 @@ func namesOfTask(names []string, task string, tasks int) []string {
 	return append(slices.Clone(names), own)
 }
 
-// blockOptions sets what the block says over what the factory says.
+// blockOptions sets the options of the block over those of the factory.
 func blockOptions(options *Options, text string) error {
 	if text == "" {
 		return nil
 	}
-	var said struct {
+	var given struct {
 		MaxConcurrency int `json:"max_concurrency"`
 	}
-	if err := json.Unmarshal([]byte(text), &said); err != nil {
+	if err := json.Unmarshal([]byte(text), &given); err != nil {
 		return fmt.Errorf("%s is %q: %w", envOptions, text, err)
 	}
-	options.MaxConcurrency = cmp.Or(said.MaxConcurrency, options.MaxConcurrency)
+	options.MaxConcurrency = cmp.Or(given.MaxConcurrency, options.MaxConcurrency)
 	return nil
 }
 

@@ -172,7 +172,7 @@ func asGiven(err error, given int, names []string) error {
 // arrange puts arguments that were given by name where they belong.
 func (m *method) arrange(in *codec.Arguments, names []string) error {
 	if len(names) == 0 {
-		return nil // the codec says what is wrong with them
+		return nil // the codec reports what is wrong with them
 	}
 	for _, name := range slices.Sorted(maps.Keys(in.Named)) {
 		if i := slices.Index(names, name); i < len(in.Positional) {

@@ -26,7 +26,7 @@ const (
 	ProblemGaveUp    RegisterProblem = "gave_up"   // no cluster answered for as long as there was time
 )
 
-// RegisterError says why an actor has no name in the cluster.
+// RegisterError is why an actor has no name in the cluster.
 type RegisterError struct {
 	Name    string
 	Problem RegisterProblem
@@ -140,7 +140,7 @@ func (r *registrar) announceAll(ctx context.Context, actors []*actor, address st
 	return all.Wait()
 }
 
-// withdrawAll takes all names back, as far as the cluster can be told.
+// withdrawAll takes all names back, as far as the cluster can be reached.
 func (r *registrar) withdrawAll(ctx context.Context, actors []*actor) {
 	if r.cfg.Metadata == nil {
 		return

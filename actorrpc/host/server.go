@@ -225,7 +225,7 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 	if err := s.registrar.announceAll(ctx, s.sorted(), s.Address()); err != nil {
 		// Some names may be known already, and be called.
-		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(s.cfg.Grace, lastWords))
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(s.cfg.Grace, returnTime))
 		defer cancel()
 		return errors.Join(err, s.Shutdown(end))
 	}

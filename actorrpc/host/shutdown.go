@@ -11,12 +11,12 @@ import (
 	"github.com/fray-ml/fray/actorrpc/rpcerror"
 )
 
-// lastWords is how long methods have to return once their contexts have ended.
-const lastWords = time.Second
+// returnTime is how long methods have to return once their contexts have ended.
+const returnTime = time.Second
 
-// Shutdown takes the names back, refuses calls that have not begun, lets those
+// Shutdown takes the names back, rejects calls that have not begun, lets those
 // that run finish as long as ctx lasts and ends all connections. The error is
-// that some did not finish; their callers are told so.
+// that some did not finish; their callers get that as an error.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.registrar.endLife()
 	s.ready.Store(false)
@@ -37,7 +37,7 @@ func (s *Server) drain(ctx context.Context) error {
 		return nil
 	}
 	s.endCalls(stopping(true))
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), returnTime)
 	defer cancel()
 	if s.quiet(last) {
 		return nil

@@ -36,7 +36,7 @@ func (s *Server) submit(c *call, rejection *rpcerror.Error) *answer {
 	return nil
 }
 
-// admit finds the method of a call, or says why it cannot run.
+// admit finds the method of a call, or returns why it cannot run.
 func (s *Server) admit(c *call) *rpcerror.Error {
 	if s.stopping.Load() {
 		return stopping(false)
@@ -96,10 +96,10 @@ func busy(format string, args ...any) *rpcerror.Error {
 	return &rpcerror.Error{Code: rpcerror.CodeBusy, Message: fmt.Sprintf(format, args...) + "; try again later"}
 }
 
-// begun says that a call waits no more.
+// begun notes that a call waits no more.
 func (s *Server) begun(c *call) { s.waiting.Add(-c.size()) }
 
-// leave says that a call was answered.
+// leave notes that a call was answered.
 func (s *Server) leave() {
 	if s.active.Add(-1) == 0 {
 		select {

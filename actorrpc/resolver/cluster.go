@@ -22,8 +22,8 @@ import (
 // longest ago makes room. The agent takes 1024 streams of one connection.
 const maxWatched = 256
 
-// Cluster finds the actors that a cluster knows. It remembers what it was
-// told, and hears of changes by a stream for each name. Close ends those.
+// Cluster finds the actors that a cluster knows. It remembers the
+// answers, and receives changes by a stream for each name. Close ends those.
 type Cluster struct {
 	api       clusterapi.MetadataClient
 	namespace string
@@ -42,9 +42,9 @@ type Cluster struct {
 type watched struct {
 	cancel    context.CancelFunc
 	used      uint64
-	known     bool // endpoints are what the stream says
+	known     bool // endpoints are as the stream has them
 	endpoints []Endpoint
-	missing   *rpcerror.Error // what was said of the name when there were no endpoints
+	missing   *rpcerror.Error // the error of the name when there were no endpoints
 }
 
 var (
@@ -110,21 +110,21 @@ func (r *Cluster) missing(ctx context.Context, name string) *rpcerror.Error {
 
 // clusterError is an error of the cluster's about a name.
 func clusterError(name string, err error) *rpcerror.Error {
-	said := status.Convert(err)
-	if said.Code() != codes.NotFound {
-		e := &rpcerror.Error{Code: rpcerror.CodeUnavailable, Message: "the cluster does not say where it is: " + said.Message(), Actor: name}
-		if said.Code() == codes.DeadlineExceeded || said.Code() == codes.Canceled { // by its clock, which may be ahead
+	answer := status.Convert(err)
+	if answer.Code() != codes.NotFound {
+		e := &rpcerror.Error{Code: rpcerror.CodeUnavailable, Message: "the cluster does not say where it is: " + answer.Message(), Actor: name}
+		if answer.Code() == codes.DeadlineExceeded || answer.Code() == codes.Canceled { // by its clock, which may be ahead
 			e.Cause = &rpcerror.Error{Code: rpcerror.CodeDeadline, Message: "the time to find it was over"}
 		}
 		return e
 	}
-	for _, detail := range said.Details() {
+	for _, detail := range answer.Details() {
 		if missing, ok := detail.(*clusterapi.ActorNotFound); ok {
 			text := fmt.Sprintf("no actor %q is registered in namespace %q", missing.GetName(), missing.GetNamespace())
 			return &rpcerror.Error{Code: rpcerror.CodeUnknownActor, Message: text, Actor: name, Suggestions: missing.GetNear()}
 		}
 	}
-	return &rpcerror.Error{Code: rpcerror.CodeUnknownActor, Message: said.Message(), Actor: name} // of a former controller
+	return &rpcerror.Error{Code: rpcerror.CodeUnknownActor, Message: answer.Message(), Actor: name} // of a former controller
 }
 
 func endpointsOf(actors []*clusterapi.ActorEndpoint) []Endpoint {
@@ -155,7 +155,7 @@ func (r *Cluster) Forget(name string) {
 	}
 }
 
-// Watch tells of names that were resolved once and are elsewhere now.
+// Watch reports names that were resolved once and are elsewhere now.
 func (r *Cluster) Watch(changed func(name string)) func() { return r.listeners.add(changed) }
 
 // List finds all endpoints whose names begin with a prefix.
@@ -189,7 +189,7 @@ func (r *Cluster) Await(ctx context.Context, g Group) ([]Endpoint, error) {
 	}
 }
 
-// follow reads one stream. It tells of all endpoints after each change, until that
+// follow reads one stream. It reports all endpoints after each change, until that
 // is enough: then the error is nil.
 func (r *Cluster) follow(ctx context.Context, q *clusterapi.WatchRequest, more func([]Endpoint) bool) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -252,7 +252,7 @@ func (r *Cluster) listen(ctx context.Context, name string, w *watched) {
 			r.mu.Lock()
 			w.known, w.endpoints, w.missing = true, now, nil
 			r.mu.Unlock()
-			r.listeners.tell(name)
+			r.listeners.notify(name)
 			return true
 		})
 		r.mu.Lock()

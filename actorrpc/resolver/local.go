@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// Local finds the names that it was told, in this process.
+// Local finds the names that were set, in this process.
 type Local struct {
 	mu        sync.Mutex
 	endpoints map[string][]Endpoint
@@ -38,7 +38,7 @@ func NewLocal(addresses map[string]string) (*Local, error) {
 	return r, nil
 }
 
-// Set says where a name is; with no endpoints it is nowhere.
+// Set records where a name is; with no endpoints it is nowhere.
 func (r *Local) Set(name string, endpoints ...Endpoint) {
 	list := slices.Clone(endpoints)
 	for i := range list {
@@ -56,7 +56,7 @@ func (r *Local) Set(name string, endpoints ...Endpoint) {
 		r.endpoints[name] = list
 	}
 	r.mu.Unlock()
-	r.listeners.tell(name)
+	r.listeners.notify(name)
 }
 
 // Resolve finds the endpoints of a name.
@@ -85,10 +85,10 @@ func (r *Local) List(_ context.Context, prefix string) ([]Endpoint, error) {
 // Forget does nothing: what is known is true.
 func (r *Local) Forget(string) {}
 
-// Watch tells of every [Local.Set].
+// Watch reports every [Local.Set].
 func (r *Local) Watch(changed func(name string)) func() { return r.listeners.add(changed) }
 
-// listeners are told of names. The zero value has none.
+// listeners are notified of names. The zero value has none.
 type listeners struct {
 	mu   sync.Mutex
 	last int
@@ -111,7 +111,7 @@ func (l *listeners) add(f func(string)) (remove func()) {
 	}
 }
 
-func (l *listeners) tell(name string) {
+func (l *listeners) notify(name string) {
 	l.mu.Lock()
 	all := slices.Collect(maps.Values(l.all))
 	l.mu.Unlock()

@@ -17,7 +17,7 @@ type Endpoint struct {
 	Address     string // host:port
 	GRPC        bool   // is called by gRPC
 	Incarnation string // "": not known
-	// Member tells endpoints of one name apart and stays the same when one of them
+	// Member distinguishes endpoints of one name and stays the same when one of them
 	// is restarted elsewhere: the job and task, or the address.
 	Member    string
 	Namespace string
@@ -40,7 +40,7 @@ func (e Endpoint) Same(other Endpoint) bool {
 	return e.At(other) && e.Incarnation == other.Incarnation
 }
 
-// still reports whether what a resolver says now may be the same object.
+// still reports whether what a resolver returns now may be the same object.
 func (e Endpoint) Still(now Endpoint) bool {
 	return e.At(now) && (now.Incarnation == "" || now.Incarnation == e.Incarnation)
 }

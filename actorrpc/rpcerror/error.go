@@ -45,7 +45,7 @@ func OrderedCodes() []Code {
 type Error struct {
 	Code    Code
 	Message string
-	// Ran says that the method may have begun. Where it is false the call had no effect.
+	// Ran reports that the method may have begun. Where it is false the call had no effect.
 	Ran         bool
 	Actor       string
 	Method      string
@@ -59,7 +59,7 @@ type Error struct {
 	selfCall bool // see SelfCallError
 }
 
-// Error names the actor, the method and the argument, and says what to do where there is something.
+// Error names the actor, the method and the argument, and what to do where there is something.
 func (e *Error) Error() string {
 	var b strings.Builder
 	if e.Actor != "" {
@@ -80,7 +80,7 @@ func (e *Error) Error() string {
 }
 
 // Is makes errors.Is(err, &Error{Code: c}) true for errors of that code. Those of
-// [CodeDeadline] and [CodeCancelled] are also what a context says of that.
+// [CodeDeadline] and [CodeCancelled] are also the errors of a context for that.
 func (e *Error) Is(target error) bool {
 	if target == context.DeadlineExceeded {
 		return e.Code == CodeDeadline

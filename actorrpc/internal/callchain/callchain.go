@@ -1,6 +1,6 @@
 // Package callchain is what a context knows of the method that it was made for: which
 // calls could begin only once that has returned. Package host puts a [Run] into the
-// contexts of methods, package actorrpc looks for it there.
+// contexts of methods, package actorrpc finds it there.
 package callchain
 
 import "context"
