@@ -2,12 +2,13 @@ package actorrpc
 
 import (
 	"context"
-	"github.com/fray-ml/fray/actorrpc/resolver"
-	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/fray-ml/fray/actorrpc/resolver"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 )
 
 // actorKey is what handles of one actor have in common.

@@ -14,7 +14,6 @@ import (
 	"github.com/fray-ml/fray/actorrpc/codec"
 	"github.com/fray-ml/fray/actorrpc/resolver"
 	"github.com/fray-ml/fray/actorrpc/rpcerror"
-	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
 func TestArguments(t *testing.T) {
@@ -310,28 +309,6 @@ func TestFuture(t *testing.T) {
 			t.Errorf("error is %v, want that it was cancelled and may have run", err)
 		}
 	})
-}
-
-func TestErrors(t *testing.T) {
-	for i, c := range rpcerror.OrderedCodes() {
-		w := (&rpcerror.Error{Code: c, Message: "m", Ran: true, Suggestions: []string{"n"}, Cause: &rpcerror.Error{Code: rpcerror.CodeApplication, Message: "why"}}).Wire()
-		if int(w.GetCode()) != i+1 {
-			t.Errorf("%s is sent as %v", c, w.GetCode())
-		}
-		e := rpcerror.FromWire(w)
-		if e.Code != c || !e.Ran || e.Cause.Message != "why" || !errors.Is(e, &rpcerror.Error{Code: c}) || !slices.Equal(e.Suggestions, []string{"n"}) {
-			t.Errorf("%s was received as %+v", c, e)
-		}
-		if errors.Is(e, context.DeadlineExceeded) != (c == rpcerror.CodeDeadline) || errors.Is(e, context.Canceled) != (c == rpcerror.CodeCancelled) {
-			t.Errorf("%s is taken for a context's error, or is not", c)
-		}
-	}
-	if got := len(rpcerror.OrderedCodes()); got != len(wire.Code_name)-1 {
-		t.Errorf("%d codes, the wire has %d", got, len(wire.Code_name)-1)
-	}
-	if rpcerror.FromWire(nil) != nil || rpcerror.CodeOf(errors.New("x")) != "" {
-		t.Error("no error is one, or a foreign one has a code")
-	}
 }
 
 func TestWindow(t *testing.T) {

@@ -2,11 +2,12 @@ package actorrpc
 
 import (
 	"context"
-	"github.com/fray-ml/fray/actorrpc/resolver"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/fray-ml/fray/actorrpc/resolver"
 )
 
 // Calls that are made without waiting pile up only so far while their actor is being

@@ -3,14 +3,15 @@ package actorrpc
 import (
 	"context"
 	"fmt"
-	"github.com/fray-ml/fray/actorrpc/resolver"
-	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"math/rand/v2"
 	"net"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/fray-ml/fray/actorrpc/resolver"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 )
 
 // Whatever happens to connections and processes, a call that returned ran once, one

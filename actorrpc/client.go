@@ -1,10 +1,11 @@
 package actorrpc
 
 import (
-	"github.com/fray-ml/fray/actorrpc/resolver"
 	"runtime"
 	"sync"
 	"weak"
+
+	"github.com/fray-ml/fray/actorrpc/resolver"
 )
 
 // Client calls actors. It has one connection to each server, which all of its

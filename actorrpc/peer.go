@@ -3,12 +3,12 @@ package actorrpc
 import (
 	"context"
 	"errors"
-	"github.com/fray-ml/fray/actorrpc/internal/backoff"
-	"github.com/fray-ml/fray/actorrpc/resolver"
 	"sync"
 	"syscall"
 	"time"
 
+	"github.com/fray-ml/fray/actorrpc/internal/backoff"
+	"github.com/fray-ml/fray/actorrpc/resolver"
 	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )

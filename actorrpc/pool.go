@@ -2,9 +2,10 @@ package actorrpc
 
 import (
 	"context"
-	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"sync"
 	"sync/atomic"
+
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 )
 
 // Pool is a number of actors of which any will do. It only picks; calls are made

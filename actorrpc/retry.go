@@ -2,11 +2,11 @@ package actorrpc
 
 import (
 	"context"
-	"github.com/fray-ml/fray/actorrpc/internal/backoff"
-	"github.com/fray-ml/fray/actorrpc/resolver"
 	"slices"
 	"time"
 
+	"github.com/fray-ml/fray/actorrpc/internal/backoff"
+	"github.com/fray-ml/fray/actorrpc/resolver"
 	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )

@@ -3,11 +3,12 @@ package actorrpc
 import (
 	"context"
 	"errors"
+	"slices"
+	"time"
+
 	"github.com/fray-ml/fray/actorrpc/internal/backoff"
 	"github.com/fray-ml/fray/actorrpc/resolver"
 	"github.com/fray-ml/fray/actorrpc/rpcerror"
-	"slices"
-	"time"
 )
 
 // wake has seek try again at once.

@@ -3,9 +3,10 @@ package actorrpc
 import (
 	"context"
 	"errors"
-	"github.com/fray-ml/fray/actorrpc/resolver"
 	"sync"
 	"time"
+
+	"github.com/fray-ml/fray/actorrpc/resolver"
 )
 
 const (

@@ -19,7 +19,6 @@ import (
 
 	"github.com/fray-ml/fray/actorrpc/registrytest"
 	"github.com/fray-ml/fray/actorrpc/rpcerror"
-
 	"github.com/fray-ml/fray/schema"
 )
 

@@ -3,8 +3,9 @@ package resolver
 import (
 	"context"
 	"errors"
-	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"slices"
+
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 )
 
 // Fixed finds every name at the addresses that it was given, and names of

@@ -2,11 +2,12 @@ package resolver
 
 import (
 	"context"
-	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 )
 
 // Local finds the names that were set, in this process.

@@ -3,12 +3,13 @@ package resolver
 import (
 	"context"
 	"fmt"
-	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"net"
 	"net/url"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 )
 
 // Endpoint is where an actor is.
@@ -35,17 +36,17 @@ func (e Endpoint) URL() string {
 	return u.String()
 }
 
-// same reports whether calls to either reach the same object, as far as that is known.
+// Same reports whether calls to either reach the same object, as far as that is known.
 func (e Endpoint) Same(other Endpoint) bool {
 	return e.At(other) && e.Incarnation == other.Incarnation
 }
 
-// still reports whether what a resolver returns now may be the same object.
+// Still reports whether what a resolver returns now may be the same object.
 func (e Endpoint) Still(now Endpoint) bool {
 	return e.At(now) && (now.Incarnation == "" || now.Incarnation == e.Incarnation)
 }
 
-// at reports whether both are of one name at one server.
+// At reports whether both are of one name at one server.
 func (e Endpoint) At(other Endpoint) bool {
 	return e.Address == other.Address && e.Name == other.Name && e.GRPC == other.GRPC
 }
@@ -122,7 +123,7 @@ type Awaiter interface {
 	Await(ctx context.Context, g Group) ([]Endpoint, error)
 }
 
-// missingError is the error of a group that was not complete when the time was over; err is
+// MissingError is the error of a group that was not complete when the time was over; err is
 // that of the last attempt to find it.
 func MissingError(err error, have, want int) error {
 	if err != nil {

@@ -34,7 +34,7 @@ const (
 )
 
 // orderedCodes are in the order of the wire's numbers, from 1 on.
-func OrderedCodes() []Code {
+func orderedCodes() []Code {
 	return []Code{
 		CodeApplication, CodeUnknownActor, CodeUnknownMethod, CodeBadArguments, CodeEncoding, CodeTooLarge, CodeStale, CodeMalformed,
 		CodeVersion, CodeBusy, CodeDeadline, CodeCancelled, CodeStopping, CodeMaybeExecuted, CodeDenied, CodeInternal, CodeUnavailable,
@@ -151,7 +151,7 @@ func (e *Error) Wire() *wire.Error {
 	for _, name := range e.Suggestions {
 		w.Near = append(w.Near, valid(name))
 	}
-	for i, c := range OrderedCodes() {
+	for i, c := range orderedCodes() {
 		if c == e.Code {
 			w.Code = wire.Code(i + 1)
 		}
@@ -164,7 +164,7 @@ func valid(text string) string { return strings.ToValidUTF8(text, "\ufffd") }
 // maxCauses bounds a chain of causes that a peer sends.
 const maxCauses = 32
 
-// ErrorOf is an error as it was received, nil of nil.
+// FromWire is an error as it was received, nil of nil.
 func FromWire(w *wire.Error) *Error { return fromWire(w, maxCauses) }
 
 func fromWire(w *wire.Error, depth int) *Error {
@@ -175,8 +175,8 @@ func fromWire(w *wire.Error, depth int) *Error {
 		Code: CodeInternal, Message: w.GetMessage(), Ran: w.GetRan(), Actor: w.GetActor(), Method: w.GetMethod(), Argument: w.GetArgument(),
 		Suggestions: w.GetNear(), Type: w.GetType(), Traceback: w.GetTraceback(), Cause: fromWire(w.GetCause(), depth-1),
 	}
-	if i := int(w.GetCode()) - 1; i >= 0 && i < len(OrderedCodes()) {
-		e.Code = OrderedCodes()[i]
+	if i := int(w.GetCode()) - 1; i >= 0 && i < len(orderedCodes()) {
+		e.Code = orderedCodes()[i]
 	}
 	return e
 }
@@ -186,7 +186,7 @@ func UnknownActor(name string, known []string) *Error {
 	return UnknownActorOf(name, Suggest(name, known))
 }
 
-// UnknownActorNear is the error of a name that is not known, with the names that were perhaps meant.
+// UnknownActorOf is the error of a name that is not known, with the names that were perhaps meant.
 func UnknownActorOf(name string, suggestions []string) *Error {
 	return &Error{Code: CodeUnknownActor, Message: fmt.Sprintf("no actor %q is here", name), Actor: name, Suggestions: suggestions}
 }

@@ -13,7 +13,7 @@ const (
 	maxCompare     = 200 // bytes of a name that is compared
 )
 
-// Near are those of the names that one was perhaps meant to be, the nearest first:
+// Suggest is those of the names that one was perhaps meant to be, the nearest first:
 // within a third of their length, and three at most.
 func Suggest(name string, names []string) []string {
 	if len(name) > maxCompare {
