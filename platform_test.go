@@ -141,8 +141,8 @@ func TestTypesOfAPlatform(t *testing.T) {
 		}
 	}
 	for p, want := range map[platform][]string{
-		{"linux", "arm64"}: {"Dup2", "Fork", "SYS_FORK"},
-		{"linux", "amd64"}: {"Fork"},
+		{"linux", "arm64"}:  {"Dup2", "Fork", "SYS_FORK"},
+		{"linux", "amd64"}:  {"Fork"},
 		{"darwin", "arm64"}: {"Fork"},
 	} {
 		var got []string

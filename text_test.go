@@ -65,7 +65,7 @@ func mayRead() map[string]string {
 		"state/keyring.identityReason":            foreign,
 		"rehearse.oracle.created":                 foreign,
 		"modules.newest":                          "its text is a version as it is written",
-		"actorrpc.Error.Is":                       "an error without a message stands for its code in errors.Is",
+		"actorrpc/rpcerror.Error.Is":              "an error without a message stands for its code in errors.Is",
 		"actorrpc/host.recordUnmade":              records,
 		"rehearse.oracle.stepped":                 "holds that every wait has a text",
 		"providers/gcp/emulator/compute":          "its Reason is a closed set",

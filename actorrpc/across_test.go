@@ -15,6 +15,8 @@ import (
 	"github.com/fray-ml/fray/actorrpc"
 	"github.com/fray-ml/fray/actorrpc/codec"
 	"github.com/fray-ml/fray/actorrpc/host"
+	"github.com/fray-ml/fray/actorrpc/resolver"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 )
 
 // patience is how long tests wait for what is to happen: the machines are slow.
@@ -92,7 +94,7 @@ func serve(t testing.TB, config host.Config, actors map[string]any) (server *hos
 // dialed is a client of fixed addresses.
 func dialed(t testing.TB, config actorrpc.Config, addresses ...string) *actorrpc.Client {
 	t.Helper()
-	r, err := actorrpc.NewFixedResolver(addresses...)
+	r, err := resolver.NewFixed(addresses...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +165,7 @@ func TestAcross(t *testing.T) {
 				f := actorrpc.Go[struct{}](t.Context(), h, "wait")
 				f.Cancel()
 				_, err := f.Result(t.Context())
-				if actorrpc.CodeOf(err) != actorrpc.CodeCancelled || !errors.Is(err, context.Canceled) {
+				if rpcerror.CodeOf(err) != rpcerror.CodeCancelled || !errors.Is(err, context.Canceled) {
 					t.Errorf("error is %v, want that it was cancelled", err)
 				}
 				// The method ends: it is the only one that runs at a time.
@@ -202,16 +204,16 @@ func TestFact26And27ErrorsAcross(t *testing.T) {
 	tests := []struct {
 		name, method string
 		args         []any
-		code         actorrpc.Code
+		code         rpcerror.Code
 		ran          bool
 		want         string
 	}{
-		{"unknown method", "incremnt", []any{1}, actorrpc.CodeUnknownMethod, false, "increment"},
-		{"underscore", "_increment", []any{1}, actorrpc.CodeUnknownMethod, false, "underscore names are not callable"},
-		{"arity", "increment", []any{1, 2, 3}, actorrpc.CodeBadArguments, false, "takes 1 argument, got 3"},
-		{"type", "increment", []any{"two"}, actorrpc.CodeBadArguments, false, "args[0]: want int, got string"},
-		{"raised", "fail", []any{"no such lesson"}, actorrpc.CodeApplication, true, "no such lesson"},
-		{"not carried", "echo", []any{map[string]any{"lr": make(chan int)}}, actorrpc.CodeEncoding, false, "args[0].lr"},
+		{"unknown method", "incremnt", []any{1}, rpcerror.CodeUnknownMethod, false, "increment"},
+		{"underscore", "_increment", []any{1}, rpcerror.CodeUnknownMethod, false, "underscore names are not callable"},
+		{"arity", "increment", []any{1, 2, 3}, rpcerror.CodeBadArguments, false, "takes 1 argument, got 3"},
+		{"type", "increment", []any{"two"}, rpcerror.CodeBadArguments, false, "args[0]: want int, got string"},
+		{"raised", "fail", []any{"no such lesson"}, rpcerror.CodeApplication, true, "no such lesson"},
+		{"not carried", "echo", []any{map[string]any{"lr": make(chan int)}}, rpcerror.CodeEncoding, false, "args[0].lr"},
 	}
 	for way, url := range urls(server.Address()) {
 		client := dialed(t, actorrpc.Config{Options: actorrpc.RPCOptions{Retries: 3, Idempotent: true}}, url)
@@ -219,7 +221,7 @@ func TestFact26And27ErrorsAcross(t *testing.T) {
 		for _, test := range tests {
 			t.Run(way+", "+test.name, func(t *testing.T) {
 				_, err := actorrpc.Call[any](t.Context(), h, test.method, test.args...)
-				e, ok := errors.AsType[*actorrpc.Error](err)
+				e, ok := errors.AsType[*rpcerror.Error](err)
 				if !ok || e.Code != test.code || e.Ran != test.ran || !strings.Contains(e.Error(), test.want) {
 					t.Fatalf("error is %v, want one of %s that has %q", err, test.code, test.want)
 				}
@@ -236,8 +238,8 @@ func TestFact26And27ErrorsAcross(t *testing.T) {
 		}
 		t.Run(way+", unknown actor", func(t *testing.T) {
 			_, err := actorrpc.Call[any](t.Context(), lookup(t, client, "conter"), "increment", 1)
-			e, ok := errors.AsType[*actorrpc.Error](err)
-			if !ok || e.Code != actorrpc.CodeUnknownActor || !slices.Equal(e.Near, []string{"counter"}) {
+			e, ok := errors.AsType[*rpcerror.Error](err)
+			if !ok || e.Code != rpcerror.CodeUnknownActor || !slices.Equal(e.Suggestions, []string{"counter"}) {
 				t.Errorf("error is %v, want an unknown actor near counter", err)
 			}
 		})
@@ -246,12 +248,12 @@ func TestFact26And27ErrorsAcross(t *testing.T) {
 
 // Fact 24: a restart resets the state, and handles find the actor again.
 func TestFact24RestartedAcross(t *testing.T) {
-	r, err := actorrpc.NewLocalResolver(nil)
+	r, err := resolver.NewLocal(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	first, stop := serve(t, host.Config{}, map[string]any{"counter": &counter{}})
-	r.Set("counter", actorrpc.Endpoint{Address: first.Address()})
+	r.Set("counter", resolver.Endpoint{Address: first.Address()})
 	client := actorrpc.NewClient(r, actorrpc.Config{})
 	t.Cleanup(func() { _ = client.Close() })
 	h := lookup(t, client, "counter")
@@ -262,7 +264,7 @@ func TestFact24RestartedAcross(t *testing.T) {
 	}
 	stop()
 	second, _ := serve(t, host.Config{}, map[string]any{"counter": &counter{}})
-	r.Set("counter", actorrpc.Endpoint{Address: second.Address()})
+	r.Set("counter", resolver.Endpoint{Address: second.Address()})
 	if n, err := actorrpc.Call[int](t.Context(), h, "increment", 1); err != nil || n != 1 {
 		t.Errorf("after the restart: got %d, %v; want 1", n, err)
 	}
@@ -304,7 +306,7 @@ func TestLeaks(t *testing.T) {
 	server, _ := serve(t, host.Config{}, map[string]any{"counter": &counter{}})
 	round := func() {
 		for _, url := range urls(server.Address()) {
-			r, err := actorrpc.NewFixedResolver(url)
+			r, err := resolver.NewFixed(url)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -2,15 +2,13 @@ package actorrpc
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
-	"github.com/fray-ml/fray/actorrpc/codec"
-	"github.com/fray-ml/fray/actorrpc/wire"
+	"github.com/fray-ml/fray/actorrpc/resolver"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 )
 
 // actorKey is what handles of one actor have in common.
@@ -23,39 +21,40 @@ type actorKey struct {
 // actor is what a client knows of one actor, and the calls that wait until it is
 // found. Calls are sent in the order in which they were made.
 type actor struct {
-	client   *Client
-	key      actorKey
-	resolver Resolver
-	load     atomic.Int64 // calls without an answer
-	holds    atomic.Int64 // calls that must be settled before others are sent
-	tries    atomic.Int64 // refusals in a row
-	crowded  atomic.Bool  // more may wait than are to
-	poke     chan struct{}
+	shared
+	transports *transports
+	key        actorKey
+	resolver   resolver.Resolver
+	load       atomic.Int64 // calls without an answer
+	holds      atomic.Int64 // calls that must be settled before others are sent
+	rejections atomic.Int64 // in a row
+	crowded    atomic.Bool  // more may wait than are to
+	poke       chan struct{}
 
-	mu       sync.Mutex
-	via      transport // nil: not found yet, or not any more
-	endpoint Endpoint
-	seen     Endpoint  // where the resolver had it last
-	place    transport // which has calls that were sent to the endpoint; nil: none were
+	mu sync.Mutex // guards the rest, and what is queued of its calls
+	location
 	orders   uint64
 	queue    backlog
-	seeking  bool // seek runs
-	refused  *refusal
-	failing  Endpoint        // where nobody answered
-	problem  *Error          // why it is not found
+	seeking  bool            // seek runs
 	declared map[string]bool // which methods are idempotent; nil: not known
 }
 
-// refusal is an answer that sends the actor's calls elsewhere, or asks for patience.
-type refusal struct {
-	endpoint Endpoint
-	err      *Error
-	until    time.Time // nothing is sent there before
+// location is what is known of where an actor is.
+type location struct {
+	via      transport // nil: not found yet, or not any more
+	endpoint resolver.Endpoint
+	seen     resolver.Endpoint // where the resolver had it last
+	place    transport         // which has calls that were sent to the endpoint; nil: none were
+	rejected *rejection        // nil: none since a call was sent
+	failing  resolver.Endpoint // where no server answered
+	problem  *rpcerror.Error   // why it is not found
 }
 
-func newActor(client *Client, key actorKey, resolver Resolver) *actor {
+var _ locator = (*actor)(nil)
+
+func newActor(t *transports, key actorKey, names resolver.Resolver) *actor {
 	return &actor{
-		client: client, key: key, resolver: resolver, poke: make(chan struct{}, 1),
+		shared: t.shared, transports: t, key: key, resolver: names, poke: make(chan struct{}, 1),
 		queue: backlog{maxCalls: maxBacklogCalls, maxBytes: maxBacklogBytes},
 	}
 }
@@ -91,20 +90,20 @@ func (a *actor) start(c *call, patient bool) transport {
 func (a *actor) send(c *call) bool {
 	c.via = a.via
 	c.endpoint = a.endpoint
-	return a.via.submit(c)
+	return a.via.submit(&c.delivery)
 }
 
 // enqueue has a call wait until the actor is found. It needs the lock.
 func (a *actor) enqueue(c *call) {
 	if c.findBy.IsZero() {
-		c.findBy = time.Now().Add(a.client.config.ResolveTimeout)
+		c.findBy = time.Now().Add(a.config.ResolveTimeout)
 	}
 	a.queue.insert(c)
 	if a.queue.over() {
 		a.crowded.Store(true)
 	}
 	if !a.seeking {
-		a.seeking = a.client.run(a.seek)
+		a.seeking = a.tasks.run(a.seek)
 		if !a.seeking {
 			a.queue.filter(func(*call) bool { return true })
 			c.settled()
@@ -113,7 +112,7 @@ func (a *actor) enqueue(c *call) {
 	}
 }
 
-// throttle has whoever made a call wait while too much waits for the actor to be
+// throttle has the maker of a call wait while too much waits for the actor to be
 // found, or until the call is over: at its deadline, or when the actor was looked for
 // for ResolveTimeout.
 func (a *actor) throttle(done <-chan struct{}) {
@@ -133,10 +132,6 @@ func (a *actor) throttle(done <-chan struct{}) {
 	}
 }
 
-func errClientClosed() *Error {
-	return &Error{Code: CodeUnavailable, Message: "the client was closed"}
-}
-
 // requeue has a call wait that was sent and surely did not run, or may be repeated.
 func (a *actor) requeue(c *call) {
 	a.mu.Lock()
@@ -145,23 +140,9 @@ func (a *actor) requeue(c *call) {
 	c.settled()
 }
 
-// settled says that the call holds up no others any more.
-func (c *call) settled() {
-	if c.held.CompareAndSwap(true, false) && c.actor.holds.Add(-1) == 0 {
-		c.actor.wake()
-	}
-}
-
-// hold lets nothing be sent to the call's actor until it is settled.
-func (c *call) hold() {
-	if c.held.CompareAndSwap(false, true) {
-		c.actor.holds.Add(1)
-	}
-}
-
 // drop takes a call out of wherever it is. It reports whether it may have arrived
 // and, if not, why the actor is not found.
-func (a *actor) drop(c *call) (mayHaveArrived bool, problem *Error) {
+func (a *actor) drop(c *call) (mayHaveArrived bool, problem *rpcerror.Error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	c.dropped = true
@@ -169,158 +150,26 @@ func (a *actor) drop(c *call) (mayHaveArrived bool, problem *Error) {
 		return c.loss != nil, a.problem
 	}
 	mayHaveArrived = c.loss != nil
-	if c.via != nil && c.via.withdraw(c) {
+	if c.via != nil && c.via.withdraw(&c.delivery) {
 		mayHaveArrived = true
 	}
 	return mayHaveArrived, nil
 }
 
-// answered takes the server's answer to a call.
-func (a *actor) answered(c *call, reply *wire.Reply, results [][]byte) {
-	err := ErrorOf(reply.GetError())
-	if err == nil {
-		a.learn(c, reply.GetIncarnation())
-		c.settled()
-		c.finish(reply, results, nil)
-		return
-	}
-	switch {
-	case !err.Ran && resendable(err.Code):
-		a.turnedAway(c, err)
-	case err.Code == CodeMaybeExecuted:
-		a.lost(c, err)
-	default:
-		a.learn(c, reply.GetIncarnation())
-		c.settled()
-		a.mu.Lock()
-		err.Ran = err.Ran || c.loss != nil
-		a.mu.Unlock()
-		c.fail(err)
-	}
-}
-
-// resendable are the codes of calls that did not run and may elsewhere or later.
-func resendable(code Code) bool {
-	switch code {
-	case CodeStale, CodeStopping, CodeUnknownActor, CodeBusy:
-		return true
-	case CodeApplication, CodeUnknownMethod, CodeBadArguments, CodeEncoding, CodeTooLarge, CodeMalformed, CodeVersion, CodeDeadline,
-		CodeCancelled, CodeMaybeExecuted, CodeDenied, CodeInternal, CodeUnavailable:
-	}
-	return false
-}
-
-// learn notes who answered, where the resolver did not know.
-func (a *actor) learn(c *call, incarnation string) {
-	if a.tries.Load() != 0 {
-		a.tries.Store(0)
-	}
-	if c.endpoint.Incarnation != "" || incarnation == "" {
-		return
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.endpoint.same(c.endpoint) {
-		a.endpoint.Incarnation = incarnation
-	}
-}
-
-// turnedAway has a call that was refused sent again, elsewhere or later, in order
-// with those that are with the server still and may be refused as well.
-func (a *actor) turnedAway(c *call, err *Error) {
-	a.mu.Lock()
-	if a.refused == nil || !a.refused.endpoint.same(c.endpoint) {
-		tries := a.tries.Add(1)
-		a.refused = &refusal{endpoint: c.endpoint, err: err, until: time.Now().Add(backoff(int(tries)))}
-		if err.Code != CodeBusy {
-			a.resolver.Forget(a.key.name)
-			c.via.hold(a, c.endpoint)
-		}
-	}
-	c.refusal = err
-	a.enqueue(c)
-	a.mu.Unlock()
-	c.settled()
-}
-
-// lost deals with a call that may have run, and whose answer will not come.
-func (a *actor) lost(c *call, err *Error) {
-	a.mu.Lock()
-	defer c.settled()
-	c.loss = err
-	switch {
-	case c.repeatable():
-		c.findBy = time.Time{}
-		a.enqueue(c)
-	case a.declaration(c.method) == declaredNot || c.sends >= maxSends:
-		c.fail(err)
-	default:
-		c.asks, c.findBy = true, time.Time{}
-		a.enqueue(c)
-	}
-	a.mu.Unlock()
-}
-
-// declaration is what is known of a method. It needs the lock.
-func (a *actor) declaration(method string) declaration {
-	if a.declared == nil {
-		return declarationUnknown
-	}
-	if a.declared[method] {
-		return declaredIdempotent
-	}
-	return declaredNot
-}
-
 // elsewhere reports whether the resolver is sure that an endpoint is not the actor's any more.
-func (a *actor) elsewhere(ctx context.Context, e Endpoint) bool {
+func (a *actor) elsewhere(ctx context.Context, e resolver.Endpoint) bool {
 	endpoints, err := a.resolver.Resolve(ctx, a.key.name)
 	if err != nil {
-		return CodeOf(err) == CodeUnknownActor
+		return rpcerror.CodeOf(err) == rpcerror.CodeUnknownActor
 	}
-	return !slices.ContainsFunc(endpoints, e.still)
+	return !slices.ContainsFunc(endpoints, e.Still)
 }
 
-// moved is told that the resolver's answer changed: the actor is looked for again
+// moved is for when the resolver's answer has changed: the actor is looked for again
 // before the next call.
 func (a *actor) moved() {
 	a.mu.Lock()
 	a.via = nil
 	a.mu.Unlock()
 	a.wake()
-}
-
-// newCall encodes a call.
-func (a *actor) newCall(method string, given arguments) (*call, *Error) {
-	c := &call{actor: a, method: method, options: given.options, codec: codec.Msgpack, done: make(chan struct{})}
-	var err error
-	if c.args, c.buffers, err = codec.EncodeArgs(c.codec, given.positional, given.named); err != nil {
-		return nil, encodingError(a.key.name, method, err)
-	}
-	return c, c.sendable()
-}
-
-// sendable refuses a call that is larger than this side allows, or whose names no frame carries.
-func (c *call) sendable() *Error {
-	name := c.actor.key.name
-	switch {
-	case !utf8.ValidString(name):
-		return c.named(unknownActor(name, nil))
-	case !utf8.ValidString(c.method):
-		return c.named(&Error{Code: CodeUnknownMethod, Message: fmt.Sprintf("no method %q", c.method)})
-	}
-	c.bytes = uint64(len(c.args))
-	for _, b := range c.buffers {
-		c.bytes += uint64(len(b))
-	}
-	if limit := c.actor.client.config.MaxMessageBytes; c.bytes+c.overhead() > limit {
-		return c.named(tooLarge(c.bytes, limit))
-	}
-	return nil
-}
-
-// overhead is at most what a frame has beside its arguments, in bytes.
-func (c *call) overhead() uint64 {
-	const fields = 192
-	return fields + uint64(len(c.method)+len(c.actor.key.name)+10*len(c.buffers))
 }

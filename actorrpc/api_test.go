@@ -12,7 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fray-ml/fray/actorrpc/codec"
-	"github.com/fray-ml/fray/actorrpc/wire"
+	"github.com/fray-ml/fray/actorrpc/resolver"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 )
 
 func TestArguments(t *testing.T) {
@@ -45,7 +46,7 @@ func TestArguments(t *testing.T) {
 }
 
 func TestParseURL(t *testing.T) {
-	good := map[string]Endpoint{
+	good := map[string]resolver.Endpoint{
 		"10.0.0.1:7000":                 {Address: "10.0.0.1:7000"},
 		"actor://host:1/counter":        {Address: "host:1", Name: "counter"},
 		"actor://host:1/trainer/0":      {Address: "host:1", Name: "trainer/0"},
@@ -56,16 +57,16 @@ func TestParseURL(t *testing.T) {
 	}
 	for text, want := range good {
 		want.Member = want.Address
-		got, err := ParseURL(text)
+		got, err := resolver.ParseURL(text)
 		if err != nil || !cmp.Equal(got, want) {
 			t.Errorf("%s: got %+v, %v; want %+v", text, got, err, want)
 		}
-		if again, err := ParseURL(got.URL()); err != nil || !cmp.Equal(again, got) {
+		if again, err := resolver.ParseURL(got.URL()); err != nil || !cmp.Equal(again, got) {
 			t.Errorf("%s: its URL is %s, which is %+v, %v", text, got.URL(), again, err)
 		}
 	}
 	for _, text := range []string{"", "host", "host:0", "host:65536", "host:http", "http://host:1/x", "actor://host/x", "actor://u@host:1/x", "actor://host:1/x?y", "://"} {
-		if e, err := ParseURL(text); err == nil || !strings.Contains(err.Error(), "want host:port") {
+		if e, err := resolver.ParseURL(text); err == nil || !strings.Contains(err.Error(), "want host:port") {
 			t.Errorf("%q: got %+v, %v; want an error that says what is wanted", text, e, err)
 		}
 	}
@@ -73,7 +74,7 @@ func TestParseURL(t *testing.T) {
 
 func TestHandles(t *testing.T) {
 	w := newWorld(t)
-	r, err := NewLocalResolver(map[string]string{"counter": home})
+	r, err := resolver.NewLocal(map[string]string{"counter": home})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,19 +103,19 @@ func TestHandles(t *testing.T) {
 		}
 	}
 	var zero Handle
-	if _, err := Call[int](t.Context(), zero, "add"); CodeOf(err) != CodeBadArguments {
+	if _, err := Call[int](t.Context(), zero, "add"); rpcerror.CodeOf(err) != rpcerror.CodeBadArguments {
 		t.Errorf("a handle of nothing: error is %v, want bad arguments", err)
 	}
-	if _, err := Go[int](t.Context(), zero, "add").Result(t.Context()); CodeOf(err) != CodeBadArguments {
+	if _, err := Go[int](t.Context(), zero, "add").Result(t.Context()); rpcerror.CodeOf(err) != rpcerror.CodeBadArguments {
 		t.Errorf("a handle of nothing: error is %v, want bad arguments", err)
 	}
-	if _, err := client.Methods(t.Context(), zero); CodeOf(err) != CodeBadArguments {
+	if _, err := client.Methods(t.Context(), zero); rpcerror.CodeOf(err) != rpcerror.CodeBadArguments {
 		t.Errorf("the methods of a handle of nothing: error is %v, want bad arguments", err)
 	}
 	if n := zero.Pending(); n != 0 || zero.Name() != "" || zero.String() != "" {
 		t.Errorf("a handle of nothing has %d calls, is %q, %q; want 0 and no names", n, zero.Name(), zero)
 	}
-	if _, err := client.Lookup(t.Context(), "conter"); CodeOf(err) != CodeUnknownActor || !strings.Contains(err.Error(), "did you mean counter?") {
+	if _, err := client.Lookup(t.Context(), "conter"); rpcerror.CodeOf(err) != rpcerror.CodeUnknownActor || !strings.Contains(err.Error(), "did you mean counter?") {
 		t.Errorf("error is %v, want an unknown actor near counter", err)
 	}
 }
@@ -124,17 +125,19 @@ func TestPool(t *testing.T) {
 		w := newWorld(t)
 		first, second := w.start(home), w.start(other)
 		first.actor, second.actor = "pool", "pool"
-		r, err := NewLocalResolver(nil)
+		r, err := resolver.NewLocal(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		client := w.client(r, Config{})
 		pool := client.Pool("pool")
 		defer func() { _ = pool.Close() }()
-		if _, err := pool.RoundRobin(t.Context()); CodeOf(err) != CodeUnknownActor {
+		if _, err := pool.RoundRobin(t.Context()); rpcerror.CodeOf(err) != rpcerror.CodeUnknownActor {
 			t.Errorf("an empty pool: error is %v, want an unknown actor", err)
 		}
-		at := func(p *process) Endpoint { return Endpoint{Address: addressOf(w, p), Incarnation: p.incarnation} }
+		at := func(p *process) resolver.Endpoint {
+			return resolver.Endpoint{Address: addressOf(w, p), Incarnation: p.incarnation}
+		}
 		r.Set("pool", at(first), at(second))
 		for n := range 10 {
 			h, err := pool.RoundRobin(t.Context())
@@ -165,7 +168,7 @@ func TestPool(t *testing.T) {
 			t.Errorf("the one without load got %d calls, want all 10 more", len(second.calls)-5)
 		}
 		answers := Broadcast[int](t.Context(), handles, "add", 99, RPCOptions{Timeout: time.Second})
-		if answers[0].Handle != handles[0] || CodeOf(answers[0].Err) != CodeDeadline {
+		if answers[0].Handle != handles[0] || rpcerror.CodeOf(answers[0].Err) != rpcerror.CodeDeadline {
 			t.Errorf("the silent one answered %+v, want that the deadline passed", answers[0])
 		}
 		if answers[1].Err != nil || answers[1].Result != 99 {
@@ -192,11 +195,11 @@ func TestMembersAreFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.start(home).actor, w.start(other).actor = "pool", "pool"
-		r, err := NewLocalResolver(nil)
+		r, err := resolver.NewLocal(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Set("pool", Endpoint{Address: home, Member: "job/0"}, Endpoint{Address: other, Member: "job/1"})
+		r.Set("pool", resolver.Endpoint{Address: home, Member: "job/0"}, resolver.Endpoint{Address: other, Member: "job/1"})
 		client := w.client(r, Config{ResolveTimeout: 5 * time.Second})
 		handles, err := client.LookupAll(t.Context(), "pool")
 		if err != nil || len(handles) != 2 {
@@ -207,14 +210,14 @@ func TestMembersAreFollowed(t *testing.T) {
 		const third = "10.0.0.3:7000"
 		again := w.start(third)
 		again.actor = "pool"
-		r.Set("pool", Endpoint{Address: third, Member: "job/0"}, Endpoint{Address: other, Member: "job/1"})
+		r.Set("pool", resolver.Endpoint{Address: third, Member: "job/0"}, resolver.Endpoint{Address: other, Member: "job/1"})
 		mustAdd(t, handles[0], 2)
 		if len(again.calls) != 1 {
 			t.Errorf("task 0 is elsewhere and got %d calls there, want 1", len(again.calls))
 		}
-		r.Set("pool", Endpoint{Address: other, Member: "job/1"})
+		r.Set("pool", resolver.Endpoint{Address: other, Member: "job/1"})
 		w.kill(third)
-		if _, err := Call[int](t.Context(), handles[0], "add", 3); CodeOf(err) != CodeUnknownActor {
+		if _, err := Call[int](t.Context(), handles[0], "add", 3); rpcerror.CodeOf(err) != rpcerror.CodeUnknownActor {
 			t.Errorf("task 0 is gone: error is %v, want an unknown actor", err)
 		}
 		mustAdd(t, handles[1], 4)
@@ -227,12 +230,12 @@ func TestMembersTravel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.start(home).actor, w.start(other).actor = "pool", "pool"
-		r, err := NewLocalResolver(nil)
+		r, err := resolver.NewLocal(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		second := Endpoint{Address: other, Member: "job/1"}
-		r.Set("pool", Endpoint{Address: home, Member: "job/0"}, second)
+		second := resolver.Endpoint{Address: other, Member: "job/1"}
+		r.Set("pool", resolver.Endpoint{Address: home, Member: "job/0"}, second)
 		handles, err := w.client(r, Config{Namespace: "rl"}).LookupAll(t.Context(), "pool")
 		if err != nil || len(handles) != 2 {
 			t.Fatalf("got %v, %v; want 2 handles", handles, err)
@@ -259,7 +262,7 @@ func TestMembersTravel(t *testing.T) {
 		const third = "10.0.0.3:7000"
 		again := w.start(third)
 		again.actor = "pool"
-		r.Set("pool", Endpoint{Address: third, Member: "job/0"}, second)
+		r.Set("pool", resolver.Endpoint{Address: third, Member: "job/0"}, second)
 		if found, err := receiver.LookupAll(t.Context(), "pool"); err != nil || found[0].ActorRef().URL != "actor://"+third+"/pool" {
 			t.Errorf("the handle of task 0 is sent as %+v, %v; want where it is now", found[0].ActorRef(), err)
 		}
@@ -280,7 +283,7 @@ func TestFuture(t *testing.T) {
 		f := Go[int](t.Context(), mustLookup(t, client, "counter"), "add", 1)
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := f.Result(short); !errors.Is(err, context.DeadlineExceeded) || CodeOf(err) != "" {
+		if _, err := f.Result(short); !errors.Is(err, context.DeadlineExceeded) || rpcerror.CodeOf(err) != "" {
 			t.Errorf("error is %v, want the context's: the call goes on", err)
 		}
 		select {
@@ -302,39 +305,17 @@ func TestFuture(t *testing.T) {
 		g := Go[int](ctx, mustLookup(t, client, "counter"), "add", 2)
 		synctest.Wait()
 		stop()
-		if _, err := g.Result(t.Context()); CodeOf(err) != CodeCancelled || !ran(err) {
+		if _, err := g.Result(t.Context()); rpcerror.CodeOf(err) != rpcerror.CodeCancelled || !ran(err) {
 			t.Errorf("error is %v, want that it was cancelled and may have run", err)
 		}
 	})
 }
 
-func TestErrors(t *testing.T) {
-	for i, c := range orderedCodes() {
-		w := (&Error{Code: c, Message: "m", Ran: true, Near: []string{"n"}, Cause: &Error{Code: CodeApplication, Message: "why"}}).Wire()
-		if int(w.GetCode()) != i+1 {
-			t.Errorf("%s is sent as %v", c, w.GetCode())
-		}
-		e := ErrorOf(w)
-		if e.Code != c || !e.Ran || e.Cause.Message != "why" || !errors.Is(e, &Error{Code: c}) || !slices.Equal(e.Near, []string{"n"}) {
-			t.Errorf("%s was received as %+v", c, e)
-		}
-		if errors.Is(e, context.DeadlineExceeded) != (c == CodeDeadline) || errors.Is(e, context.Canceled) != (c == CodeCancelled) {
-			t.Errorf("%s is taken for a context's error, or is not", c)
-		}
-	}
-	if got := len(orderedCodes()); got != len(wire.Code_name)-1 {
-		t.Errorf("%d codes, the wire has %d", got, len(wire.Code_name)-1)
-	}
-	if ErrorOf(nil) != nil || CodeOf(errors.New("x")) != "" {
-		t.Error("no error is one, or a foreign one has a code")
-	}
-}
-
 func TestWindow(t *testing.T) {
 	var w window
-	calls := make([]*call, 5)
+	calls := make([]*delivery, 5)
 	for i := range calls {
-		calls[i] = &call{}
+		calls[i] = &delivery{}
 		if w.add(calls[i]); calls[i].seq != uint64(i+1) {
 			t.Errorf("call %d has number %d", i, calls[i].seq)
 		}

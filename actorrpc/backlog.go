@@ -2,7 +2,7 @@ package actorrpc
 
 import "slices"
 
-// What waits for one actor to be found. Beyond it those who make calls wait, too.
+// What waits for one actor to be found. Beyond it the callers wait, too.
 const (
 	maxBacklogCalls = 10_000
 	maxBacklogBytes = 256 << 20
@@ -16,7 +16,7 @@ type backlog struct {
 
 	calls []*call
 	bytes uint64
-	room  chan struct{} // closed when there is less of it; nil: nobody waits for that
+	room  chan struct{} // closed when there is less of it; nil: no caller waits for that
 }
 
 // insert puts a call where it belongs.
@@ -73,7 +73,7 @@ func (b *backlog) drain(take func(c *call) bool) bool {
 // over reports whether more waits than may.
 func (b *backlog) over() bool { return len(b.calls) > b.maxCalls || b.bytes > b.maxBytes }
 
-// shrunk wakes those who wait for room.
+// shrunk wakes the callers that wait for room.
 func (b *backlog) shrunk() {
 	if b.room != nil && !b.over() {
 		close(b.room)

@@ -6,10 +6,12 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/fray-ml/fray/actorrpc/resolver"
 )
 
 // Calls that are made without waiting pile up only so far while their actor is being
-// looked for, in number and in bytes; then whoever makes them waits until it is found,
+// looked for, in number and in bytes; then their maker waits until it is found,
 // or the call is over.
 func TestBacklog(t *testing.T) {
 	const calls, kib = 20, 1 << 10
@@ -20,12 +22,12 @@ func TestBacklog(t *testing.T) {
 	}{
 		"by number": {7, 1 << 30, 7}, "by bytes": {1 << 30, 4 * kib, 3},
 	}
-	ends := map[string]func(w *world, r *LocalResolver, give context.CancelFunc){
-		"it is found": func(w *world, r *LocalResolver, _ context.CancelFunc) {
-			r.Set("counter", Endpoint{Address: home, Incarnation: w.processes[home].incarnation})
+	ends := map[string]func(w *world, r *resolver.Local, give context.CancelFunc){
+		"it is found": func(w *world, r *resolver.Local, _ context.CancelFunc) {
+			r.Set("counter", resolver.Endpoint{Address: home, Incarnation: w.processes[home].incarnation})
 		},
-		"the caller gives up": func(_ *world, _ *LocalResolver, give context.CancelFunc) { give() },
-		"nobody finds it":     func(*world, *LocalResolver, context.CancelFunc) { time.Sleep(defaultResolve) },
+		"the caller gives up": func(_ *world, _ *resolver.Local, give context.CancelFunc) { give() },
+		"it is not found":     func(*world, *resolver.Local, context.CancelFunc) { time.Sleep(defaultResolve) },
 	}
 	for by, bound := range bounds {
 		for name, end := range ends {
@@ -56,7 +58,7 @@ func TestBacklog(t *testing.T) {
 					}
 					end(w, r, cancel)
 					synctest.Wait()
-					if name == "nobody finds it" {
+					if name == "it is not found" {
 						cancel()
 					}
 					<-finished
@@ -67,7 +69,7 @@ func TestBacklog(t *testing.T) {
 						}
 					}
 					if left := h.actor.queue; left.bytes != 0 || len(left.calls) != 0 || left.room != nil {
-						t.Errorf("%d calls and %d bytes are left, and somebody waits: %t", len(left.calls), left.bytes, left.room != nil)
+						t.Errorf("%d calls and %d bytes are left, and a caller waits: %t", len(left.calls), left.bytes, left.room != nil)
 					}
 				})
 			})

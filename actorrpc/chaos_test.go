@@ -9,6 +9,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/fray-ml/fray/actorrpc/resolver"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 )
 
 // Whatever happens to connections and processes, a call that returned ran once, one
@@ -44,7 +47,7 @@ func chaos(t *testing.T, random *rand.Rand) {
 			case <-stop:
 				return
 			case <-time.After(time.Duration(random.IntN(40)) * time.Millisecond):
-				w.trouble(r, random)
+				w.fault(r, random)
 			}
 		}
 	})
@@ -66,8 +69,8 @@ func chaos(t *testing.T, random *rand.Rand) {
 	w.check(t, errs)
 }
 
-// trouble is what may happen to a server.
-func (w *world) trouble(r *LocalResolver, random *rand.Rand) {
+// fault is what may happen to a server.
+func (w *world) fault(r *resolver.Local, random *rand.Rand) {
 	w.mu.Lock()
 	var conns []net.Conn
 	for _, p := range w.processes {
@@ -77,7 +80,7 @@ func (w *world) trouble(r *LocalResolver, random *rand.Rand) {
 	w.mu.Unlock()
 	next := func(address string) {
 		p := w.start(address)
-		r.Set("counter", Endpoint{Address: address, Incarnation: p.incarnation})
+		r.Set("counter", resolver.Endpoint{Address: address, Incarnation: p.incarnation})
 	}
 	switch random.IntN(5) {
 	case 0, 1: // connections break
@@ -112,7 +115,7 @@ func (w *world) trouble(r *LocalResolver, random *rand.Rand) {
 			p.incarnation = incarnation
 		}
 		w.mu.Unlock()
-		r.Set("counter", Endpoint{Address: address, Incarnation: incarnation})
+		r.Set("counter", resolver.Endpoint{Address: address, Incarnation: incarnation})
 	}
 }
 
@@ -130,12 +133,12 @@ func (w *world) check(t *testing.T, errs []error) {
 	}
 	maybe := 0
 	for n, err := range errs {
-		switch code := CodeOf(err); {
+		switch code := rpcerror.CodeOf(err); {
 		case err == nil && runs[n] != 1:
 			t.Errorf("call %d returned and ran %d times", n, runs[n])
-		case code == CodeMaybeExecuted && runs[n] > 1:
+		case code == rpcerror.CodeMaybeExecuted && runs[n] > 1:
 			t.Errorf("call %d ran %d times", n, runs[n])
-		case code == CodeMaybeExecuted:
+		case code == rpcerror.CodeMaybeExecuted:
 			maybe++
 		case err != nil:
 			t.Errorf("call %d ran %d times: %v", n, runs[n], err)

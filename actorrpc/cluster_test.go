@@ -19,6 +19,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/fray-ml/fray/actorrpc/resolver"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/clusterapi"
 )
 
@@ -168,21 +170,21 @@ func serveRegister(t *testing.T) (*register, string) {
 	return r, l.Addr().String()
 }
 
-func clusterResolver(t *testing.T) (*register, *ClusterResolver) {
+func clusterResolver(t *testing.T) (*register, *resolver.Cluster) {
 	t.Helper()
 	r, address := serveRegister(t)
 	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	resolver := NewClusterResolver(clusterapi.NewMetadataClient(conn), "rl")
+	cluster := resolver.NewCluster(clusterapi.NewMetadataClient(conn), "rl")
 	t.Cleanup(func() {
-		if err := resolver.Close(); err != nil {
+		if err := cluster.Close(); err != nil {
 			t.Error(err)
 		}
 		conn.Close()
 	})
-	return r, resolver
+	return r, cluster
 }
 
 // eventually polls until a condition holds.
@@ -206,12 +208,12 @@ func endpoint(n int, name string) *clusterapi.ActorEndpoint {
 	}
 }
 
-func TestClusterResolver(t *testing.T) {
-	r, resolver := clusterResolver(t)
+func TestCluster(t *testing.T) {
+	r, names := clusterResolver(t)
 	r.set(endpoint(1, "counter"), endpoint(2, "counter"), endpoint(3, "counters"))
 	var told sync.Map
-	defer resolver.Watch(func(name string) { told.Store(name, true) })()
-	found, err := resolver.Resolve(t.Context(), "counter")
+	defer names.Watch(func(name string) { told.Store(name, true) })()
+	found, err := names.Resolve(t.Context(), "counter")
 	if err != nil || len(found) != 2 {
 		t.Fatalf("got %v, %v; want 2 endpoints", found, err)
 	}
@@ -223,7 +225,7 @@ func TestClusterResolver(t *testing.T) {
 	t.Run("remembers", func(t *testing.T) {
 		before := r.lookups
 		for range 10 {
-			if found, err := resolver.Resolve(t.Context(), "counter"); err != nil || len(found) != 2 {
+			if found, err := names.Resolve(t.Context(), "counter"); err != nil || len(found) != 2 {
 				t.Fatalf("got %v, %v; want 2 endpoints", found, err)
 			}
 		}
@@ -233,8 +235,8 @@ func TestClusterResolver(t *testing.T) {
 	})
 	t.Run("forgets", func(t *testing.T) {
 		before := r.lookups
-		resolver.Forget("counter")
-		if _, err := resolver.Resolve(t.Context(), "counter"); err != nil || r.lookups != before+1 {
+		names.Forget("counter")
+		if _, err := names.Resolve(t.Context(), "counter"); err != nil || r.lookups != before+1 {
 			t.Errorf("%d lookups, %v; want one", r.lookups-before, err)
 		}
 	})
@@ -242,23 +244,23 @@ func TestClusterResolver(t *testing.T) {
 		told.Clear()
 		r.set(endpoint(2, "counter"), endpoint(4, "counter"))
 		eventually(t, "it is told", func() bool { _, ok := told.Load("counter"); return ok })
-		found, err := resolver.Resolve(t.Context(), "counter")
+		found, err := names.Resolve(t.Context(), "counter")
 		if err != nil || len(found) != 2 || found[0].Incarnation != "actor-2" || found[1].Incarnation != "actor-4" {
 			t.Errorf("got %v, %v; want actors 2 and 4", found, err)
 		}
 	})
 	t.Run("near names", func(t *testing.T) {
 		for range 2 {
-			_, err := resolver.Resolve(t.Context(), "conter")
-			e, ok := errors.AsType[*Error](err)
-			if !ok || e.Code != CodeUnknownActor || !slices.Equal(e.Near, []string{"counter", "counters"}) ||
+			_, err := names.Resolve(t.Context(), "conter")
+			e, ok := errors.AsType[*rpcerror.Error](err)
+			if !ok || e.Code != rpcerror.CodeUnknownActor || !slices.Equal(e.Suggestions, []string{"counter", "counters"}) ||
 				e.Message != `no actor "conter" is registered in namespace "rl"` {
 				t.Errorf("error is %v, want an unknown actor near counter and counters", err)
 			}
 		}
 	})
 	t.Run("lists", func(t *testing.T) {
-		found, err := resolver.List(t.Context(), "count")
+		found, err := names.List(t.Context(), "count")
 		if err != nil || len(found) != 2 {
 			t.Errorf("got %v, %v; want 2", found, err)
 		}
@@ -275,7 +277,7 @@ func TestClusterResolver(t *testing.T) {
 		})
 		r.set(endpoint(5, "counter"))
 		eventually(t, "it asks again", func() bool {
-			found, err := resolver.Resolve(t.Context(), "counter")
+			found, err := names.Resolve(t.Context(), "counter")
 			return err == nil && len(found) == 1 && found[0].Incarnation == "actor-5"
 		})
 		r.mu.Lock()
@@ -290,10 +292,10 @@ func TestClusterResolver(t *testing.T) {
 func TestClusterWithoutTime(t *testing.T) {
 	for _, code := range []codes.Code{codes.DeadlineExceeded, codes.Canceled} {
 		t.Run(code.String(), func(t *testing.T) {
-			r, resolver := clusterResolver(t)
+			r, names := clusterResolver(t)
 			r.noWatch = true
 			r.set(&clusterapi.ActorEndpoint{ActorId: "actor-1", Name: "countr", Address: "127.0.0.1:1"})
-			client := NewClient(resolver, Config{ResolveTimeout: 2 * time.Second})
+			client := NewClient(names, Config{ResolveTimeout: 2 * time.Second})
 			defer func() { _ = client.Close() }()
 			h := mustLookup(t, client, "countr")
 			r.set() // it has gone
@@ -301,50 +303,60 @@ func TestClusterWithoutTime(t *testing.T) {
 			r.lookups, r.late = 0, code
 			r.mu.Unlock()
 			_, err := Call[int](t.Context(), h, "add", 1)
-			if CodeOf(err) != CodeUnknownActor || ran(err) || !strings.Contains(err.Error(), "counters") {
+			if rpcerror.CodeOf(err) != rpcerror.CodeUnknownActor || ran(err) || !strings.Contains(err.Error(), "counters") {
 				t.Errorf("got %v, want that it is unknown, and what is near", err)
 			}
 		})
 	}
 }
 
-func TestClusterResolverWatchesSoManyNames(t *testing.T) {
-	r, resolver := clusterResolver(t)
-	for n := range maxWatched + 50 {
-		name := fmt.Sprintf("a%d", n)
-		r.set(endpoint(1, name))
-		if _, err := resolver.Resolve(t.Context(), name); err != nil {
+func TestClusterWatchesSoManyNames(t *testing.T) {
+	const most, names = 256, 306
+	r, cluster := clusterResolver(t)
+	lookups := func(name string) int {
+		t.Helper()
+		r.mu.Lock()
+		before := r.lookups
+		r.mu.Unlock()
+		if _, err := cluster.Resolve(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
-	}
-	resolver.mu.Lock()
-	_, first := resolver.names["a0"]
-	_, last := resolver.names[fmt.Sprintf("a%d", maxWatched+49)]
-	n := len(resolver.names)
-	resolver.mu.Unlock()
-	if n != maxWatched || first || !last {
-		t.Errorf("%d names are watched, the first: %t, the last: %t; want the last %d", n, first, last, maxWatched)
-	}
-	eventually(t, "streams of other names end", func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		return r.watchers <= maxWatched
+		return r.lookups - before
+	}
+	all := make([]*clusterapi.ActorEndpoint, names)
+	for n := range all {
+		all[n] = endpoint(1, fmt.Sprintf("a%d", n))
+	}
+	r.set(all...)
+	for n := range names {
+		lookups(fmt.Sprintf("a%d", n))
+	}
+	eventually(t, "the first names are not watched any more", func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.watchers == most
 	})
+	eventually(t, "the last name is known by its stream", func() bool { return lookups(fmt.Sprintf("a%d", names-1)) == 0 })
+	if lookups("a0") == 0 {
+		t.Errorf("the first of %d names is still known, want the last %d", names, most)
+	}
 }
 
 // Fact 33: waiting for a group fails at once when its job has ended.
 func TestFact33JobEnds(t *testing.T) {
-	r, resolver := clusterResolver(t)
-	client := NewClient(resolver, Config{})
+	r, cluster := clusterResolver(t)
+	client := NewClient(cluster, Config{})
 	t.Cleanup(func() { _ = client.Close() })
 	r.set(endpoint(1, "pool"), endpoint(2, "pool"))
-	handles, err := client.WaitForGroup(t.Context(), Group{Name: "pool", Count: 2, JobID: "job-1"})
+	handles, err := client.WaitForGroup(t.Context(), resolver.Group{Name: "pool", Count: 2, JobID: "job-1"})
 	if err != nil || len(handles) != 2 || handles[0] == handles[1] {
 		t.Fatalf("got %v, %v; want two handles", handles, err)
 	}
 	failed := make(chan error, 1)
 	go func() {
-		_, err := client.WaitForGroup(t.Context(), Group{Name: "pool", Count: 3, JobID: "job-1"})
+		_, err := client.WaitForGroup(t.Context(), resolver.Group{Name: "pool", Count: 3, JobID: "job-1"})
 		failed <- err
 	}()
 	eventually(t, "it waits", func() bool {
@@ -356,7 +368,7 @@ func TestFact33JobEnds(t *testing.T) {
 	r.ended["job-1"] = true
 	r.tell()
 	r.mu.Unlock()
-	if err := <-failed; CodeOf(err) != CodeUnavailable || !strings.Contains(err.Error(), `job "job-1" has ended`) {
+	if err := <-failed; rpcerror.CodeOf(err) != rpcerror.CodeUnavailable || !strings.Contains(err.Error(), `job "job-1" has ended`) {
 		t.Errorf("error is %v, want that the job has ended", err)
 	}
 }
@@ -395,9 +407,9 @@ func TestFromEnvironment(t *testing.T) {
 	}
 	cancel()
 	eventually(t, "the client is closed", func() bool {
-		client.mu.Lock()
-		defer client.mu.Unlock()
-		return client.closed
+		client.transports.mu.Lock()
+		defer client.transports.mu.Unlock()
+		return client.transports.closed
 	})
 	if err := client.Close(); err != nil { // again, and waits for the first
 		t.Error(err)

@@ -9,13 +9,22 @@
 //
 // A call runs at most once unless its caller asks for more: what surely did not
 // run is sent again by itself, what may have run is reported as such ([Error.Ran])
-// or, with leave ([RPCOptions], or the method's own word), sent again.
+// or, where the caller ([RPCOptions]) or the method's declaration allows that, sent again.
 //
-// A call goes from its [Handle] to the one actor of that name (actor.go), which
-// finds where it is by a [Resolver] (seek.go) and gives it to the server there
-// (submit.go). A server has one connection (link.go); when that breaks, the calls
-// without an answer wait in its window until it is known who answers there now
-// (server.go). Other servers are reached by gRPC (general.go).
+// Its layers, each of which knows only those below it:
+//
+//	client.go, handle.go, lookup.go, invoke.go, future.go, pool.go    the public API
+//	actor.go, call.go, backlog.go, seek.go, retry.go    one actor: the order of its calls, where it is, what is sent again
+//	transports.go    one transport for each address
+//	peer.go, grpc.go    a transport: by frames or by gRPC
+//	queue.go, window.go    the calls of one peer, in order, under one lock
+//	dialer.go, connection.go, question.go    connects; one connection
+//	delivery.go, tasks.go, config.go    what the others pass on
+//
+// Below are packages resolver (where actors are), rpcerror, codec and wire. A call ([Call], invoke.go) goes from
+// its [Handle] to the one actor of that name, which finds where it is and gives the call to the transport there.
+// When a connection breaks, the calls without an answer stay in the peer's queue until it is known which process
+// answers at the address now. Start with invoke.go.
 //
 // What it leaves out: starting actors, and streams.
 package actorrpc

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
+	"github.com/fray-ml/fray/actorrpc/resolver"
 	"github.com/fray-ml/fray/clusterapi"
 )
 
@@ -31,7 +32,7 @@ const maxClusterMessage = 64 << 20
 func FromEnvironment(ctx context.Context) (*Client, error) {
 	address := os.Getenv(envCluster)
 	if address == "" {
-		return nil, errors.New(envCluster + " is not set: this process is no task of a cluster; start it by fray run, or use a FixedResolver")
+		return nil, errors.New(envCluster + " is not set: this process is no task of a cluster; start it by fray run, or use a resolver.Fixed")
 	}
 	config := Config{Namespace: os.Getenv(envNamespace)}
 	conn, err := dialCluster(address, os.Getenv(envToken))
@@ -42,10 +43,10 @@ func FromEnvironment(ctx context.Context) (*Client, error) {
 		conn.Close()
 		return nil, err
 	}
-	resolver := NewClusterResolver(clusterapi.NewMetadataClient(conn), config.Namespace)
-	client := NewClient(resolver, config)
+	names := resolver.NewCluster(clusterapi.NewMetadataClient(conn), config.Namespace)
+	client := NewClient(names, config)
 	client.closers = append(client.closers, func() {
-		_ = resolver.Close()
+		_ = names.Close()
 		conn.Close()
 	})
 	context.AfterFunc(ctx, func() { _ = client.Close() })

@@ -10,16 +10,22 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/actorrpc/codec"
+	"github.com/fray-ml/fray/actorrpc/resolver"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 )
 
 // counting counts what a resolver is asked.
 type counting struct {
-	Resolver
+	resolver.Resolver
+	moved    atomic.Pointer[resolver.Endpoint] // where names are now, of which no watcher is notified; nil: as in Resolver
 	resolved atomic.Int64
 }
 
-func (c *counting) Resolve(ctx context.Context, name string) ([]Endpoint, error) {
+func (c *counting) Resolve(ctx context.Context, name string) ([]resolver.Endpoint, error) {
 	c.resolved.Add(1)
+	if e := c.moved.Load(); e != nil {
+		return []resolver.Endpoint{*e}, nil
+	}
 	return c.Resolver.Resolve(ctx, name)
 }
 
@@ -34,13 +40,13 @@ func TestFact22GoneEndpoints(t *testing.T) {
 		mustAdd(t, h, 1)
 		w.kill(home)
 		r.Set("counter")
-		r.Set("countess", Endpoint{Address: other})
-		if _, err := client.Lookup(t.Context(), "counter"); CodeOf(err) != CodeUnknownActor {
+		r.Set("countess", resolver.Endpoint{Address: other})
+		if _, err := client.Lookup(t.Context(), "counter"); rpcerror.CodeOf(err) != rpcerror.CodeUnknownActor {
 			t.Errorf("looking it up: error is %v, want an unknown actor", err)
 		}
 		_, err := Call[int](t.Context(), h, "add", 2)
-		e, ok := errors.AsType[*Error](err)
-		if !ok || e.Code != CodeUnknownActor || e.Ran || len(e.Near) != 1 || e.Near[0] != "countess" {
+		e, ok := errors.AsType[*rpcerror.Error](err)
+		if !ok || e.Code != rpcerror.CodeUnknownActor || e.Ran || len(e.Suggestions) != 1 || e.Suggestions[0] != "countess" {
 			t.Errorf("calling it: error is %v, want an unknown actor near countess that did not run", err)
 		}
 	})
@@ -69,10 +75,10 @@ func TestFact23Namespaces(t *testing.T) {
 		w.start(home).hello.Namespace = "rl"
 		client := w.client(resolverAt(t, w, home), Config{Namespace: "vision"})
 		_, err := Call[int](t.Context(), mustLookup(t, client, "counter"), "add", 1)
-		if CodeOf(err) != CodeDenied || ran(err) {
+		if rpcerror.CodeOf(err) != rpcerror.CodeDenied || ran(err) {
 			t.Errorf("error is %v, want that it is denied and did not run", err)
 		}
-		if _, err := client.Handle(codec.ActorRef{Name: "counter", Namespace: "rl"}); CodeOf(err) != CodeDenied {
+		if _, err := client.Handle(codec.ActorRef{Name: "counter", Namespace: "rl"}); rpcerror.CodeOf(err) != rpcerror.CodeDenied {
 			t.Errorf("a reference: error is %v, want that it is denied", err)
 		}
 		if len(w.ran()) > 0 {
@@ -87,12 +93,12 @@ func TestFact30ComesWithinTheDeadline(t *testing.T) {
 		name     string
 		dead     bool
 		deadline time.Duration
-		code     Code // "": it succeeds
+		code     rpcerror.Code // "": it succeeds
 	}{
 		{"empty, then present", false, time.Minute, ""},
 		{"dead, then restarted", true, time.Minute, ""},
-		{"empty, too late", false, 10 * time.Second, CodeDeadline},
-		{"dead, too late", true, 10 * time.Second, CodeDeadline},
+		{"empty, too late", false, 10 * time.Second, rpcerror.CodeDeadline},
+		{"dead, too late", true, 10 * time.Second, rpcerror.CodeDeadline},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -107,11 +113,11 @@ func TestFact30ComesWithinTheDeadline(t *testing.T) {
 					r.Set("counter")
 				}
 				timer := time.AfterFunc(20*time.Second, func() {
-					r.Set("counter", Endpoint{Address: other, Incarnation: w.start(other).incarnation})
+					r.Set("counter", resolver.Endpoint{Address: other, Incarnation: w.start(other).incarnation})
 				})
 				defer timer.Stop()
 				_, err := Call[int](t.Context(), h, "add", 2, RPCOptions{Timeout: test.deadline})
-				if CodeOf(err) != test.code || ran(err) {
+				if rpcerror.CodeOf(err) != test.code || ran(err) {
 					t.Errorf("error is %v, want code %q and that it did not run", err, test.code)
 				}
 			})
@@ -132,14 +138,14 @@ func TestFact30ResolvesAfreshAfterFailure(t *testing.T) {
 		synctest.Wait()
 		began := time.Now()
 		_, err := Call[int](t.Context(), h, "add", 2)
-		if CodeOf(err) != CodeUnavailable || ran(err) {
-			t.Fatalf("error is %v, want that nobody answers", err)
+		if rpcerror.CodeOf(err) != rpcerror.CodeUnavailable || ran(err) {
+			t.Fatalf("error is %v, want that no server answers", err)
 		}
 		if took := time.Since(began); took < defaultResolve || took > defaultResolve+time.Second {
 			t.Errorf("it took %s, want %s", took, defaultResolve)
 		}
 		w.start(other)
-		r.Resolver.(*LocalResolver).endpoints["counter"] = []Endpoint{{Name: "counter", Address: other}} // nobody is told
+		r.moved.Store(&resolver.Endpoint{Name: "counter", Address: other})
 		before := r.resolved.Load()
 		mustAdd(t, h, 3)
 		if r.resolved.Load() == before {
@@ -177,7 +183,7 @@ func TestFact31OneResolution(t *testing.T) {
 		w.processes[home] = next // restarted at its address
 		conns := p.conns
 		w.mu.Unlock()
-		r.Resolver.(*LocalResolver).endpoints["counter"] = []Endpoint{{Name: "counter", Address: home, Incarnation: next.incarnation}}
+		r.moved.Store(&resolver.Endpoint{Name: "counter", Address: home, Incarnation: next.incarnation})
 		for _, c := range conns {
 			c.Close()
 		}
@@ -194,25 +200,25 @@ func TestFact31OneResolution(t *testing.T) {
 func TestFact33WaitForGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		r, err := NewLocalResolver(nil)
+		r, err := resolver.NewLocal(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		client := w.client(r, Config{})
 		go func() {
 			time.Sleep(10 * time.Second)
-			r.Set("pool", Endpoint{Address: home})
+			r.Set("pool", resolver.Endpoint{Address: home})
 			time.Sleep(10 * time.Second)
-			r.Set("pool", Endpoint{Address: home}, Endpoint{Address: other})
+			r.Set("pool", resolver.Endpoint{Address: home}, resolver.Endpoint{Address: other})
 		}()
 		began := time.Now()
 		if h, err := client.WaitFor(t.Context(), "pool"); err != nil || h.Name() != "pool" || time.Since(began) > 11*time.Second {
 			t.Errorf("got %v, %v after %s; want the first after 10 s", h, err, time.Since(began))
 		}
-		if handles, err := client.WaitForGroup(t.Context(), Group{Name: "pool", Count: 2}); err != nil || len(handles) != 2 {
+		if handles, err := client.WaitForGroup(t.Context(), resolver.Group{Name: "pool", Count: 2}); err != nil || len(handles) != 2 {
 			t.Errorf("got %v, %v; want 2", handles, err)
 		}
-		if _, err := client.WaitForGroup(t.Context(), Group{Name: "pool", Count: 3}); CodeOf(err) != CodeDeadline {
+		if _, err := client.WaitForGroup(t.Context(), resolver.Group{Name: "pool", Count: 3}); rpcerror.CodeOf(err) != rpcerror.CodeDeadline {
 			t.Errorf("error is %v, want that there are 2 of 3 only", err)
 		}
 	})
@@ -228,7 +234,7 @@ func TestDeadlines(t *testing.T) {
 		h := mustLookup(t, client, "counter")
 		began := time.Now()
 		_, err := Call[int](t.Context(), h, "add", 1, RPCOptions{Timeout: 3 * time.Second})
-		if e, ok := errors.AsType[*Error](err); !ok || e.Code != CodeDeadline || !e.Ran || !errors.Is(err, context.DeadlineExceeded) {
+		if e, ok := errors.AsType[*rpcerror.Error](err); !ok || e.Code != rpcerror.CodeDeadline || !e.Ran || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error is %v, want that the deadline passed and it may have run", err)
 		}
 		if took := time.Since(began); took != 3*time.Second {
@@ -310,7 +316,7 @@ func TestIncarnationIsLearnt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		p := w.start(home)
-		r, err := NewFixedResolver(home)
+		r, err := resolver.NewFixed(home)
 		if err != nil {
 			t.Fatal(err)
 		}

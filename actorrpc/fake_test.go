@@ -17,6 +17,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/fray-ml/fray/actorrpc/codec"
+	"github.com/fray-ml/fray/actorrpc/resolver"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -95,7 +97,7 @@ type process struct {
 	incarnation string
 	actor       string
 	hello       *wire.Handshake
-	dark        bool            // it takes no connections, and nobody says so
+	dark        bool            // it takes no connections, without an error
 	methods     []*wire.Method  // nil: questions for them are not answered
 	breaks      map[int]*broken // by argument, once each
 	answer      func(c *wire.Call) *wire.Reply
@@ -214,7 +216,7 @@ func (p *process) handle(c net.Conn, caller string, f *wire.Frame) bool {
 	return mute || writeFrame(c, out) == nil
 }
 
-// release sends a reply that was held back.
+// release sends a reply that was withheld.
 func (p *process) release(seq uint64) {
 	p.world.mu.Lock()
 	f, conn := p.held[seq], p.conns[0]
@@ -277,10 +279,10 @@ func (p *process) run(c *wire.Call, n int) *wire.Reply {
 		}
 	}
 	if c.GetActor() != p.actor {
-		return &wire.Reply{Error: unknownActor(c.GetActor(), []string{p.actor}).Wire()}
+		return &wire.Reply{Error: rpcerror.UnknownActorOf(c.GetActor(), []string{p.actor}).Wire()}
 	}
 	if c.GetIncarnation() != "" && c.GetIncarnation() != p.incarnation {
-		return &wire.Reply{Error: refusalOf(CodeStale)}
+		return &wire.Reply{Error: rejectionOf(rpcerror.CodeStale)}
 	}
 	p.world.executed = append(p.world.executed, n)
 	data, _, err := codec.EncodeResult(codec.Msgpack, n)
@@ -290,7 +292,9 @@ func (p *process) run(c *wire.Call, n int) *wire.Reply {
 	return &wire.Reply{Result: data, Incarnation: p.incarnation}
 }
 
-func refusalOf(code Code) *wire.Error { return (&Error{Code: code, Message: "not now"}).Wire() }
+func rejectionOf(code rpcerror.Code) *wire.Error {
+	return (&rpcerror.Error{Code: code, Message: "not now"}).Wire()
+}
 
 // argument is the one int of a call.
 func argument(t testing.TB, c *wire.Call) int {
@@ -344,9 +348,9 @@ func writeFrame(c net.Conn, f *wire.Frame) error {
 }
 
 // client calls the world's processes.
-func (w *world) client(r Resolver, config Config) *Client {
+func (w *world) client(r resolver.Resolver, config Config) *Client {
 	c := NewClient(r, config)
-	c.dial = w.dial
+	c.transports.dial = w.dial
 	w.t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			w.t.Error(err)
@@ -357,6 +361,6 @@ func (w *world) client(r Resolver, config Config) *Client {
 
 // ran is whether a call's error says that it may have run.
 func ran(err error) bool {
-	e, ok := errors.AsType[*Error](err)
+	e, ok := errors.AsType[*rpcerror.Error](err)
 	return ok && e.Ran
 }

@@ -11,11 +11,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fray-ml/fray/actorrpc/resolver"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
-// greeted speaks as a server until the first call has come, and then as f does.
-func greeted(f func(c net.Conn, call *wire.Call)) func(c net.Conn) {
+// handshaken speaks as a server until the first call has come, and then as f does.
+func handshaken(f func(c net.Conn, call *wire.Call)) func(c net.Conn) {
 	return func(c net.Conn) {
 		if _, err := readFrame(c, ""); err != nil {
 			return
@@ -51,48 +53,48 @@ func TestHostileServer(t *testing.T) {
 	tests := []struct {
 		name string
 		do   func(c net.Conn, call *wire.Call)
-		code Code
+		code rpcerror.Code
 		want string
 	}{
 		{"pickle", func(c net.Conn, call *wire.Call) {
 			_ = reply(c, &wire.Reply{Seq: call.GetSeq(), Codec: wire.Codec_CODEC_PICKLE, Result: []byte("cos\nsystem\n")})
-		}, CodeDenied, "pickle is refused"},
+		}, rpcerror.CodeDenied, "pickle is refused"},
 		{"unknown codec", func(c net.Conn, call *wire.Call) {
 			_ = reply(c, &wire.Reply{Seq: call.GetSeq(), Codec: 77, Result: []byte("x")})
-		}, CodeEncoding, "codec 77"},
+		}, rpcerror.CodeEncoding, "codec 77"},
 		{"no value", func(c net.Conn, call *wire.Call) {
 			_ = reply(c, &wire.Reply{Seq: call.GetSeq(), Result: []byte{0xdd, 0xff, 0xff, 0xff, 0xff}})
-		}, CodeEncoding, ""},
+		}, rpcerror.CodeEncoding, ""},
 		{"another type", func(c net.Conn, call *wire.Call) {
 			_ = reply(c, &wire.Reply{Seq: call.GetSeq(), Result: []byte("\xa3one")})
-		}, CodeEncoding, "result: want int, got string"},
+		}, rpcerror.CodeEncoding, "result: want int, got string"},
 		{"many causes", func(c net.Conn, call *wire.Call) {
 			_ = reply(c, &wire.Reply{Seq: call.GetSeq(), Error: causes(2000)})
-		}, CodeInternal, "deep"},
+		}, rpcerror.CodeInternal, "deep"},
 		{"causes that take more than the limit", func(c net.Conn, call *wire.Call) {
 			_ = reply(c, &wire.Reply{Seq: call.GetSeq(), Error: causes(5000)})
-		}, CodeMaybeExecuted, ""},
-		{"wrong number", func(c net.Conn, call *wire.Call) { _ = reply(c, &wire.Reply{Seq: call.GetSeq() + 7}) }, CodeMaybeExecuted, ""},
-		{"number 0", func(c net.Conn, _ *wire.Call) { _ = reply(c, &wire.Reply{}) }, CodeMaybeExecuted, ""},
+		}, rpcerror.CodeMaybeExecuted, ""},
+		{"wrong number", func(c net.Conn, call *wire.Call) { _ = reply(c, &wire.Reply{Seq: call.GetSeq() + 7}) }, rpcerror.CodeMaybeExecuted, ""},
+		{"number 0", func(c net.Conn, _ *wire.Call) { _ = reply(c, &wire.Reply{}) }, rpcerror.CodeMaybeExecuted, ""},
 		{"garbage", func(c net.Conn, _ *wire.Call) {
 			_, _ = c.Write(bytes.Repeat([]byte{0, 0, 0, 1, 0, 0, 0, 0, 0xff}, 100))
-		}, CodeMaybeExecuted, ""},
-		{"a huge head", func(c net.Conn, _ *wire.Call) { _, _ = c.Write([]byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0}) }, CodeMaybeExecuted, ""},
-		{"a huge body", func(c net.Conn, call *wire.Call) { hugeBody(c, call) }, CodeTooLarge, "the result is"},
+		}, rpcerror.CodeMaybeExecuted, ""},
+		{"a huge head", func(c net.Conn, _ *wire.Call) { _, _ = c.Write([]byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0}) }, rpcerror.CodeMaybeExecuted, ""},
+		{"a huge body", func(c net.Conn, call *wire.Call) { hugeBody(c, call) }, rpcerror.CodeTooLarge, "the result is"},
 		{"values that take more than the limit", func(c net.Conn, call *wire.Call) {
 			_ = reply(c, &wire.Reply{Seq: call.GetSeq(), Result: append([]byte{0xdd, 0, 0, 0xff, 0xff}, bytes.Repeat([]byte{0x80}, 0xffff)...)})
-		}, CodeTooLarge, "raise max_message_bytes"},
+		}, rpcerror.CodeTooLarge, "raise max_message_bytes"},
 		{"a list of methods that takes more than the limit", func(c net.Conn, _ *wire.Call) {
 			head := append([]byte{0x4a, 0x80, 0x80, 0x08}, bytes.Repeat([]byte{0x0a, 0}, 1<<16)...)
 			_, _ = c.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(head))), 0, 0, 0, 0))
 			_, _ = c.Write(head)
-		}, CodeMaybeExecuted, ""},
+		}, rpcerror.CodeMaybeExecuted, ""},
 		{"buffers that are not there", func(c net.Conn, call *wire.Call) {
 			_ = reply(c, &wire.Reply{Seq: call.GetSeq(), BufferSizes: []uint64{1 << 40}})
-		}, CodeMaybeExecuted, ""},
+		}, rpcerror.CodeMaybeExecuted, ""},
 		{"a call", func(c net.Conn, _ *wire.Call) {
 			_ = writeFrame(c, &wire.Frame{Kind: &wire.Frame_Call{Call: &wire.Call{Seq: 1}}})
-		}, CodeMaybeExecuted, ""},
+		}, rpcerror.CodeMaybeExecuted, ""},
 		{"pings without end", func(c net.Conn, _ *wire.Call) {
 			for range 1000 {
 				time.Sleep(100 * time.Millisecond)
@@ -100,24 +102,24 @@ func TestHostileServer(t *testing.T) {
 					return
 				}
 			}
-		}, CodeDeadline, ""},
-		{"endless refusals", func(c net.Conn, call *wire.Call) {
-			_ = reply(c, &wire.Reply{Seq: call.GetSeq(), Error: refusalOf(CodeStale)})
-		}, CodeStale, ""},
+		}, rpcerror.CodeDeadline, ""},
+		{"endless rejections", func(c net.Conn, call *wire.Call) {
+			_ = reply(c, &wire.Reply{Seq: call.GetSeq(), Error: rejectionOf(rpcerror.CodeStale)})
+		}, rpcerror.CodeStale, ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
-				w.start(home).raw = greeted(test.do)
-				r, err := NewFixedResolver(home)
+				w.start(home).raw = handshaken(test.do)
+				r, err := resolver.NewFixed(home)
 				if err != nil {
 					t.Fatal(err)
 				}
 				client := w.client(r, Config{MaxMessageBytes: 1 << 20})
 				began := time.Now()
 				_, err = Call[int](t.Context(), mustLookup(t, client, "counter"), "add", 1, RPCOptions{Timeout: 90 * time.Second})
-				if CodeOf(err) != test.code || !strings.Contains(err.Error(), test.want) {
+				if rpcerror.CodeOf(err) != test.code || !strings.Contains(err.Error(), test.want) {
 					t.Errorf("error is %v, want one of %s that has %q", err, test.code, test.want)
 				}
 				if took := time.Since(began); took > 2*time.Minute {
@@ -171,7 +173,7 @@ func TestStrayReplies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		ended := make(chan int, 1)
-		w.start(home).raw = greeted(func(c net.Conn, call *wire.Call) {
+		w.start(home).raw = handshaken(func(c net.Conn, call *wire.Call) {
 			for n := 0; ; n++ {
 				if writeFrame(c, &wire.Frame{Kind: &wire.Frame_Reply{Reply: &wire.Reply{Seq: call.GetSeq(), Result: []byte{1}}}}) != nil {
 					ended <- n
@@ -195,7 +197,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 		p := w.start(home)
 		p.mute = true
 		r := resolverAt(t, w, home)
-		r.Set("nowhere", Endpoint{Address: other})
+		r.Set("nowhere", resolver.Endpoint{Address: other})
 		client := w.client(r, Config{})
 		sent := Go[int](t.Context(), mustLookup(t, client, "counter"), "add", 1)
 		waiting := Go[int](t.Context(), mustLookup(t, client, "nowhere"), "add", 2)
@@ -203,13 +205,13 @@ func TestCloseLeavesNothing(t *testing.T) {
 		if err := client.Close(); err != nil {
 			t.Error(err)
 		}
-		if _, err := sent.Result(t.Context()); CodeOf(err) != CodeMaybeExecuted {
+		if _, err := sent.Result(t.Context()); rpcerror.CodeOf(err) != rpcerror.CodeMaybeExecuted {
 			t.Errorf("a call that was sent: error is %v, want that it may have run", err)
 		}
-		if _, err := waiting.Result(t.Context()); CodeOf(err) != CodeUnavailable || ran(err) {
+		if _, err := waiting.Result(t.Context()); rpcerror.CodeOf(err) != rpcerror.CodeUnavailable || ran(err) {
 			t.Errorf("a call that was not: error is %v, want that it did not run", err)
 		}
-		if _, err := Call[int](t.Context(), mustLookup(t, client, "counter"), "add", 3); CodeOf(err) != CodeUnavailable {
+		if _, err := Call[int](t.Context(), mustLookup(t, client, "counter"), "add", 3); rpcerror.CodeOf(err) != rpcerror.CodeUnavailable {
 			t.Errorf("a call afterwards: error is %v, want that the client was closed", err)
 		}
 	})

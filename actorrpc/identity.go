@@ -32,7 +32,7 @@ type Identity struct {
 	parts *identityParts
 }
 
-// stamp tells one content of a file from another.
+// stamp distinguishes contents of a file.
 type stamp struct {
 	modified time.Time
 	size     int64
@@ -161,7 +161,7 @@ func (id *Identity) clientTLS(protocol string) *tls.Config {
 }
 
 var (
-	// errOtherNamespace is what both sides say of a peer of another namespace.
+	// errOtherNamespace is the error of both sides for a peer of another namespace.
 	errOtherNamespace = errors.New("the peer has another identity: " + messageOtherNamespace)
 	// errUnknownAuthority may pass: who leads since a moment ago is not known everywhere.
 	errUnknownAuthority = errors.New("the peer's identity was issued by an authority that is not known here; it may be published in a moment")

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// RPCOptions say how calls are made. What is zero is taken from where it is more
+// RPCOptions configure calls. What is zero is taken from where it is more
 // general: a call's options from the handle's, those from the client's.
 type RPCOptions struct {
 	// Timeout is for all of a call: finding the actor, sending, running, retries.
@@ -15,7 +15,7 @@ type RPCOptions struct {
 	// or the connection died. Errors that a method returns are not retried.
 	// Negative: never, which is the default.
 	Retries int
-	// Idempotent says that running the method more than once does no harm: a call
+	// Idempotent declares that running the method more than once does no harm: a call
 	// that may have run is sent again until its deadline.
 	Idempotent bool
 }
@@ -36,7 +36,7 @@ func (o RPCOptions) over(base RPCOptions) RPCOptions {
 // anywhere among the arguments of a call.
 type Named map[string]any
 
-// arguments are what was given to a call, told apart.
+// arguments are what was given to a call, by kind.
 type arguments struct {
 	positional []any
 	named      map[string]any

@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fray-ml/fray/actorrpc/resolver"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -22,7 +24,7 @@ func leaving(p *process) (refuse chan<- uint64) {
 		_ = writeFrame(c, &wire.Frame{Kind: &wire.Frame_Handshake{Handshake: p.hello}})
 		go func() {
 			for seq := range numbers {
-				_ = writeFrame(c, &wire.Frame{Kind: &wire.Frame_Reply{Reply: &wire.Reply{Seq: seq, Error: refusalOf(CodeStopping)}}})
+				_ = writeFrame(c, &wire.Frame{Kind: &wire.Frame_Reply{Reply: &wire.Reply{Seq: seq, Error: rejectionOf(rpcerror.CodeStopping)}}})
 			}
 		}()
 		for {
@@ -55,7 +57,7 @@ func TestOrderWhenAnActorMoves(t *testing.T) {
 					futures = append(futures, Go[int](t.Context(), h, "add", n))
 				}
 				synctest.Wait()
-				r.Set("counter", Endpoint{Address: other, Incarnation: next.incarnation})
+				r.Set("counter", resolver.Endpoint{Address: other, Incarnation: next.incarnation})
 				futures = append(futures, Go[int](t.Context(), h, "add", 3))
 				for _, seq := range order {
 					time.Sleep(time.Second)
@@ -78,7 +80,7 @@ func TestOrderWhenAnActorMoves(t *testing.T) {
 }
 
 // Calls that are refused by a server which has the actor again at once, as one does
-// that registers it anew, are sent there in their order, not in that of the refusals.
+// that registers it anew, are sent there in their order, not in that of the rejections.
 func TestOrderWhenAnActorIsRegisteredAnew(t *testing.T) {
 	for name, order := range map[string][]uint64{"refused in order": {1, 2, 3}, "refused backwards": {3, 2, 1}} {
 		t.Run(name, func(t *testing.T) {
@@ -96,7 +98,7 @@ func TestOrderWhenAnActorIsRegisteredAnew(t *testing.T) {
 					refuse <- seq
 					time.Sleep(time.Second) // longer than a refused call waits by itself
 					if got := w.ran(); len(got) > 0 && i < 2 {
-						t.Errorf("ran %v after %d refusals, want none before the third", got, i+1)
+						t.Errorf("ran %v after %d rejections, want none before the third", got, i+1)
 					}
 				}
 				for _, f := range futures {
@@ -124,7 +126,7 @@ func TestOvertaking(t *testing.T) {
 		h := mustLookup(t, w.client(r, config), "counter")
 		long := Go[int](t.Context(), h, "add", 1)
 		synctest.Wait()
-		r.Set("counter", Endpoint{Address: other, Incarnation: next.incarnation})
+		r.Set("counter", resolver.Endpoint{Address: other, Incarnation: next.incarnation})
 		began := time.Now()
 		if _, err := Call[int](t.Context(), h, "add", 2); err != nil {
 			t.Fatal(err)

@@ -8,12 +8,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fray-ml/fray/actorrpc/resolver"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
 // A server that stops may have run what reached it over an earlier connection: its
-// goodbye on a later one says nothing of that.
-func TestGoodbyeSaysNothingOfAnEarlierConnection(t *testing.T) {
+// last frame of a later one does not change that.
+func TestCloseLeavesEarlierConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		p := w.start(home)
@@ -30,13 +32,13 @@ func TestGoodbyeSaysNothingOfAnEarlierConnection(t *testing.T) {
 				if _, err := readFrame(c, ""); err != nil {
 					return
 				}
-				r.Set("counter", Endpoint{Address: other, Incarnation: next.incarnation})
-				_ = writeFrame(c, &wire.Frame{Kind: &wire.Frame_Close{Close: &wire.Close{Error: refusalOf(CodeStopping)}}})
+				r.Set("counter", resolver.Endpoint{Address: other, Incarnation: next.incarnation})
+				_ = writeFrame(c, &wire.Frame{Kind: &wire.Frame_Close{Close: &wire.Close{Error: rejectionOf(rpcerror.CodeStopping)}}})
 			}
 		}}}
 		h := mustLookup(t, w.client(r, Config{}), "counter")
 		_, err := Call[int](t.Context(), h, "add", 1)
-		if CodeOf(err) != CodeMaybeExecuted || !ran(err) {
+		if rpcerror.CodeOf(err) != rpcerror.CodeMaybeExecuted || !ran(err) {
 			t.Errorf("got %v, want that it may have run", err)
 		}
 		if got := w.ran(); !slices.Equal(got, []int{1}) {
@@ -60,7 +62,7 @@ func TestWhatIsGivenUpWhileTheConnectionIsBrokenIsNotSentAgain(t *testing.T) {
 		second := Go[int](t.Context(), h, "add", 2)
 		time.Sleep(time.Second)
 		first.Cancel()
-		if _, err := first.Result(t.Context()); CodeOf(err) != CodeCancelled || ran(err) {
+		if _, err := first.Result(t.Context()); rpcerror.CodeOf(err) != rpcerror.CodeCancelled || ran(err) {
 			t.Errorf("got %v, want that it was cancelled and did not run", err)
 		}
 		w.mu.Lock()
@@ -75,7 +77,7 @@ func TestWhatIsGivenUpWhileTheConnectionIsBrokenIsNotSentAgain(t *testing.T) {
 	})
 }
 
-// A call that waits to be written will be: nobody may be told that it did not run.
+// A call that waits to be written will be: its caller must not hear that it did not run.
 func TestWhatWaitsToBeWrittenMayRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -105,7 +107,7 @@ func TestWhatWaitsToBeWrittenMayRun(t *testing.T) {
 		}
 		began := time.Now()
 		_, err := Call[int](t.Context(), h, "add", 2, RPCOptions{Timeout: time.Second})
-		if took := time.Since(began); CodeOf(err) != CodeDeadline || took != time.Second {
+		if took := time.Since(began); rpcerror.CodeOf(err) != rpcerror.CodeDeadline || took != time.Second {
 			t.Errorf("got %v after %s, want that the deadline passed, after 1s", err, took)
 		}
 		told := ran(err)
@@ -141,7 +143,7 @@ func TestDeadlineWhileWriting(t *testing.T) {
 			began := time.Now()
 			err := call(ctx)
 			cancel()
-			if took := time.Since(began); CodeOf(err) != CodeDeadline || took != time.Second {
+			if took := time.Since(began); rpcerror.CodeOf(err) != rpcerror.CodeDeadline || took != time.Second {
 				t.Errorf("got %v after %s, want that the deadline passed, after 1s", err, took)
 			}
 		}
@@ -159,10 +161,10 @@ func TestCancelledBeforehand(t *testing.T) {
 		cancel()
 		for range 100 {
 			_, err := Go[int](ctx, h, "add", 2).Result(t.Context())
-			if CodeOf(err) != CodeCancelled || ran(err) {
+			if rpcerror.CodeOf(err) != rpcerror.CodeCancelled || ran(err) {
 				t.Errorf("Go: got %v, want that it was cancelled and did not run", err)
 			}
-			if _, err = Call[int](ctx, h, "add", 3); CodeOf(err) != CodeCancelled || ran(err) {
+			if _, err = Call[int](ctx, h, "add", 3); rpcerror.CodeOf(err) != rpcerror.CodeCancelled || ran(err) {
 				t.Errorf("Call: got %v, want that it was cancelled and did not run", err)
 			}
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 )
 
 // Pool is a number of actors of which any will do. It only picks; calls are made
@@ -51,10 +53,10 @@ func (p *Pool) Handles(ctx context.Context) ([]Handle, error) {
 		defer p.mu.Unlock()
 		return p.handles, nil
 	}
-	p.stale = false // before it is looked: what changes meanwhile is another change
+	p.stale = false // before the lookup: what changes meanwhile is another change
 	p.mu.Unlock()
 	if p.client == nil {
-		return nil, unknownActor(p.name, nil)
+		return nil, rpcerror.UnknownActorOf(p.name, nil)
 	}
 	handles, err := p.client.LookupAll(ctx, p.name)
 	p.mu.Lock()
@@ -110,8 +112,8 @@ func Broadcast[R any](ctx context.Context, handles []Handle, method string, args
 			futures[i] = unmade[R](err)
 			continue
 		}
-		c.waiters = c.actor.client.waiters(ctx)
-		futures[i] = begin[R](ctx, c)
+		c.waiters = h.client.waiters(ctx)
+		futures[i] = begin[R](ctx, h.client, c)
 	}
 	answers := make([]Answer[R], len(handles))
 	for i, f := range futures {

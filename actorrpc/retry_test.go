@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fray-ml/fray/actorrpc/resolver"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -17,14 +19,14 @@ const (
 )
 
 // resolverAt knows where "counter" is.
-func resolverAt(t testing.TB, w *world, address string) *LocalResolver {
+func resolverAt(t testing.TB, w *world, address string) *resolver.Local {
 	t.Helper()
-	r, err := NewLocalResolver(nil)
+	r, err := resolver.NewLocal(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	point := func(address string) {
-		r.Set("counter", Endpoint{Address: address, Incarnation: w.processes[address].incarnation})
+		r.Set("counter", resolver.Endpoint{Address: address, Incarnation: w.processes[address].incarnation})
 	}
 	point(address)
 	return r
@@ -36,8 +38,8 @@ type aftermath string
 const (
 	sameProcess    aftermath = "the same process"
 	anotherProcess aftermath = "another process at the address"
-	moved          aftermath = "nobody, the actor is elsewhere"
-	back           aftermath = "nobody for a while, then another process"
+	moved          aftermath = "none, the actor is elsewhere"
+	back           aftermath = "none for a while, then another process"
 	darkened       aftermath = "silence, the actor is elsewhere"
 )
 
@@ -105,7 +107,7 @@ func breakThird(t *testing.T, at point, after aftermath, leave permission) {
 	for n, f := range futures {
 		got, err := f.Result(t.Context())
 		if n+1 == 3 && maybe && !twice {
-			if CodeOf(err) != CodeMaybeExecuted || !ran(err) {
+			if rpcerror.CodeOf(err) != rpcerror.CodeMaybeExecuted || !ran(err) {
 				t.Errorf("call 3 returned %d, %v; want an error that it may have run", got, err)
 			}
 		} else if err != nil || got != n+1 {
@@ -130,11 +132,11 @@ func methodsFor(leave permission) []*wire.Method {
 }
 
 // follow makes happen what comes after a break.
-func (w *world) follow(r *LocalResolver, after aftermath, leave permission) {
+func (w *world) follow(r *resolver.Local, after aftermath, leave permission) {
 	next := func(address string) {
 		p := w.start(address)
 		p.methods = methodsFor(leave)
-		r.Set("counter", Endpoint{Address: address, Incarnation: p.incarnation})
+		r.Set("counter", resolver.Endpoint{Address: address, Incarnation: p.incarnation})
 	}
 	switch after {
 	case sameProcess:
@@ -155,15 +157,15 @@ func (w *world) follow(r *LocalResolver, after aftermath, leave permission) {
 		w.processes[home].dark = true
 		w.mu.Unlock()
 		go func() {
-			time.Sleep(time.Second) // nobody notices at once
+			time.Sleep(time.Second) // it is not noticed at once
 			next(other)
 		}()
 	}
 }
 
 // What a server refuses is sent again, in order and within its deadline.
-func TestRefusals(t *testing.T) {
-	for _, code := range []Code{CodeStale, CodeStopping, CodeUnknownActor, CodeBusy} {
+func TestRejections(t *testing.T) {
+	for _, code := range []rpcerror.Code{rpcerror.CodeStale, rpcerror.CodeStopping, rpcerror.CodeUnknownActor, rpcerror.CodeBusy} {
 		for _, pinned := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, incarnation known: %t", code, pinned), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) { refuseThird(t, code, pinned) })
@@ -172,27 +174,27 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-func refuseThird(t *testing.T, code Code, pinned bool) {
+func refuseThird(t *testing.T, code rpcerror.Code, pinned bool) {
 	w := newWorld(t)
 	p := w.start(home)
 	second := w.start(other)
 	r := resolverAt(t, w, home)
 	if !pinned {
-		r.Set("counter", Endpoint{Address: home})
+		r.Set("counter", resolver.Endpoint{Address: home})
 	}
 	refused := 0
 	var busy time.Time // until when it takes nothing
 	p.answer = func(c *wire.Call) *wire.Reply {
-		if argument(t, c) < 3 || code == CodeBusy && refused > 0 && !time.Now().Before(busy) {
+		if argument(t, c) < 3 || code == rpcerror.CodeBusy && refused > 0 && !time.Now().Before(busy) {
 			return nil
 		}
 		if refused == 0 {
 			busy = time.Now().Add(time.Second)
 		}
-		if refused++; refused == 1 && code != CodeBusy {
-			r.Set("counter", Endpoint{Address: other, Incarnation: second.incarnation})
+		if refused++; refused == 1 && code != rpcerror.CodeBusy {
+			r.Set("counter", resolver.Endpoint{Address: other, Incarnation: second.incarnation})
 		}
-		return &wire.Reply{Error: refusalOf(code)}
+		return &wire.Reply{Error: rejectionOf(code)}
 	}
 	client := w.client(r, Config{})
 	h, err := client.Lookup(t.Context(), "counter")
@@ -213,17 +215,17 @@ func refuseThird(t *testing.T, code Code, pinned bool) {
 	}
 }
 
-// A refusal that lasts is the call's error once the time is over.
-func TestRefusalsThatLast(t *testing.T) {
+// A rejection that lasts is the call's error once the time is over.
+func TestRejectionsThatLast(t *testing.T) {
 	tests := []struct {
-		code Code
+		code rpcerror.Code
 		wait time.Duration // at least
-	}{{CodeStale, time.Minute}, {CodeStopping, time.Minute}, {CodeBusy, time.Minute}, {CodeUnknownActor, 0}}
+	}{{rpcerror.CodeStale, time.Minute}, {rpcerror.CodeStopping, time.Minute}, {rpcerror.CodeBusy, time.Minute}, {rpcerror.CodeUnknownActor, 0}}
 	for _, test := range tests {
 		t.Run(string(test.code), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
-				w.start(home).answer = func(*wire.Call) *wire.Reply { return &wire.Reply{Error: refusalOf(test.code)} }
+				w.start(home).answer = func(*wire.Call) *wire.Reply { return &wire.Reply{Error: rejectionOf(test.code)} }
 				client := w.client(resolverAt(t, w, home), Config{})
 				h, err := client.Lookup(t.Context(), "counter")
 				if err != nil {
@@ -231,7 +233,7 @@ func TestRefusalsThatLast(t *testing.T) {
 				}
 				began := time.Now()
 				_, err = Call[int](t.Context(), h, "add", 1)
-				if CodeOf(err) != test.code || ran(err) || !strings.HasPrefix(err.Error(), "counter.add: ") {
+				if rpcerror.CodeOf(err) != test.code || ran(err) || !strings.HasPrefix(err.Error(), "counter.add: ") {
 					t.Errorf("error is %v, want one of code %s that names the method and did not run", err, test.code)
 				}
 				if took := time.Since(began); took < test.wait || took > test.wait+time.Second {

@@ -3,30 +3,15 @@ package actorrpc
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/fray-ml/fray/actorrpc/internal/backoff"
+	"github.com/fray-ml/fray/actorrpc/resolver"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 )
 
-// Waits between attempts double from the first to the longest.
-const (
-	firstWait   = 10 * time.Millisecond
-	longestWait = 500 * time.Millisecond
-	// askTimeout is for questions about an actor's methods.
-	askTimeout = 10 * time.Second
-)
-
-// backoff is the wait after so many failures in a row, from 1 on, with jitter so
-// that many clients do not come at once.
-func backoff(failures int) time.Duration {
-	wait := longestWait
-	if n := failures - 1; n < 6 {
-		wait = min(firstWait<<max(n, 0), longestWait)
-	}
-	return wait/2 + rand.N(wait/2)
-}
-
-// wake has seek look again at once.
+// wake has seek try again at once.
 func (a *actor) wake() {
 	select {
 	case a.poke <- struct{}{}:
@@ -34,7 +19,7 @@ func (a *actor) wake() {
 	}
 }
 
-// pause waits, unless something happens that is worth another look.
+// pause waits, unless something happens that is worth another attempt.
 func (a *actor) pause(ctx context.Context, wait time.Duration) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -65,7 +50,7 @@ func (a *actor) seek(ctx context.Context) {
 		}
 		failures++
 		a.failed(err)
-		a.pause(ctx, min(backoff(failures), max(time.Until(limit), time.Millisecond)))
+		a.pause(ctx, min(backoff.After(failures), max(time.Until(limit), time.Millisecond)))
 	}
 }
 
@@ -102,24 +87,24 @@ func (a *actor) waiting(ctx context.Context) (until time.Time, ok bool) {
 }
 
 // verdict is the error of a call that could not be sent.
-func (a *actor) verdict(c *call, problem *Error) *Error {
+func (a *actor) verdict(c *call, problem *rpcerror.Error) *rpcerror.Error {
 	switch {
 	case c.loss != nil:
 		return c.loss
 	case problem != nil:
 		return problem
-	case c.refusal != nil:
-		return c.refusal
+	case c.rejection != nil:
+		return c.rejection
 	}
-	return &Error{Code: CodeUnavailable, Message: "it was not found in time"}
+	return &rpcerror.Error{Code: rpcerror.CodeUnavailable, Message: "it was not found in time"}
 }
 
 // failed remembers why the actor is not found, and fails what waits if trying
 // again is of no use.
 func (a *actor) failed(err error) {
-	problem, ok := errors.AsType[*Error](err)
+	problem, ok := errors.AsType[*rpcerror.Error](err)
 	if !ok {
-		problem = &Error{Code: CodeUnavailable, Message: err.Error()}
+		problem = &rpcerror.Error{Code: rpcerror.CodeUnavailable, Message: err.Error()}
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -136,11 +121,6 @@ func (a *actor) failed(err error) {
 	})
 }
 
-// final are the codes of servers that will not take this client at all.
-func final(code Code) bool {
-	return code == CodeVersion || code == CodeDenied || code == CodeMalformed
-}
-
 // attempt tries once to find the actor and to send all that waits, and reports
 // whether that is done. With neither that nor an error, there is something new.
 func (a *actor) attempt(ctx context.Context) (done bool, err error) {
@@ -152,11 +132,11 @@ func (a *actor) attempt(ctx context.Context) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if wait := a.refusedAt(endpoint); wait > 0 {
+	if wait := a.rejectedAt(endpoint); wait > 0 {
 		a.pause(ctx, wait)
 		return false, nil
 	}
-	via, err := a.client.transport(endpoint)
+	via, err := a.transports.to(endpoint)
 	if err != nil {
 		return false, err
 	}
@@ -177,73 +157,73 @@ func (a *actor) attempt(ctx context.Context) (done bool, err error) {
 		return false, nil
 	}
 	// So that a call that is lost need not wait for the actor's return to be reported.
-	a.client.run(func(ctx context.Context) { _ = a.study(ctx, via, endpoint) })
+	a.tasks.run(func(ctx context.Context) { _ = a.study(ctx, via, endpoint) })
 	return true, nil
 }
 
 // find resolves the actor's name to one endpoint.
-func (a *actor) find(ctx context.Context) (Endpoint, error) {
+func (a *actor) find(ctx context.Context) (resolver.Endpoint, error) {
 	endpoints, err := a.resolver.Resolve(ctx, a.key.name)
 	if err != nil {
-		return Endpoint{}, err
+		return resolver.Endpoint{}, err
 	}
 	if a.key.member != "" {
-		endpoints = slices.DeleteFunc(endpoints, func(e Endpoint) bool { return e.Member != a.key.member })
+		endpoints = slices.DeleteFunc(endpoints, func(e resolver.Endpoint) bool { return e.Member != a.key.member })
 	}
 	if len(endpoints) == 0 {
-		return Endpoint{}, unknownActor(a.key.name, nil)
+		return resolver.Endpoint{}, rpcerror.UnknownActorOf(a.key.name, nil)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	usable := slices.DeleteFunc(slices.Clone(endpoints), func(e Endpoint) bool {
-		return a.failing.same(e) || a.refused != nil && a.refused.covers(e)
+	usable := slices.DeleteFunc(slices.Clone(endpoints), func(e resolver.Endpoint) bool {
+		return a.failing.Same(e) || a.rejected != nil && a.rejected.covers(e)
 	})
 	if len(usable) == 0 {
 		return endpoints[len(endpoints)-1], nil
 	}
-	if i := slices.IndexFunc(usable, a.endpoint.still); i >= 0 {
+	if i := slices.IndexFunc(usable, a.endpoint.Still); i >= 0 {
 		return usable[i], nil // no reason to go to another
 	}
 	return usable[len(usable)-1], nil
 }
 
-// covers reports whether an endpoint is the one that refused.
-func (r *refusal) covers(e Endpoint) bool {
-	if !r.endpoint.at(e) {
+// covers reports whether an endpoint is the one that rejected a call.
+func (r *rejection) covers(e resolver.Endpoint) bool {
+	if !r.endpoint.At(e) {
 		return false
 	}
-	return e.Incarnation == r.endpoint.Incarnation || e.Incarnation == "" && r.err.Code != CodeStale
+	return e.Incarnation == r.endpoint.Incarnation || e.Incarnation == "" && r.err.Code != rpcerror.CodeStale
 }
 
-// refusedAt says how long to wait before an endpoint that refused is tried again.
-// If it does not know the actor, and nobody knows another place, the calls that it
-// refused have failed.
-func (a *actor) refusedAt(e Endpoint) time.Duration {
+// rejectedAt is how long to wait before an endpoint that rejected a call is tried again.
+// If it does not know the actor, and the resolver knows no other place, the calls that it
+// rejected have failed.
+func (a *actor) rejectedAt(e resolver.Endpoint) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.refused == nil || !a.refused.covers(e) {
+	if a.rejected == nil || !a.rejected.covers(e) {
 		return 0
 	}
-	if a.refused.err.Code != CodeUnknownActor {
-		return time.Until(a.refused.until)
+	if a.rejected.err.Code != rpcerror.CodeUnknownActor {
+		return time.Until(a.rejected.until)
 	}
-	a.refused = nil
+	a.rejected = nil
 	a.queue.filter(func(c *call) bool {
-		refused := c.refusal != nil && c.refusal.Code == CodeUnknownActor
-		if refused {
-			c.fail(a.verdict(c, c.refusal))
+		rejected := c.rejection != nil && c.rejection.Code == rpcerror.CodeUnknownActor
+		if rejected {
+			c.fail(a.verdict(c, c.rejection))
 		}
-		return refused
+		return rejected
 	})
 	return 0
 }
 
 // leave holds what the former place still has if the actor is elsewhere now, and
 // reports whether that is anything.
-func (a *actor) leave(now Endpoint) bool {
+func (a *actor) leave(now resolver.Endpoint) bool {
 	a.mu.Lock()
 	place, former := a.place, a.endpoint
-	if place == nil || former.still(now) {
+	if place == nil || former.Still(now) {
 		a.mu.Unlock()
 		return false
 	}
@@ -254,7 +234,7 @@ func (a *actor) leave(now Endpoint) bool {
 }
 
 // pump sends what waits, and reports whether that was all.
-func (a *actor) pump(via transport, endpoint Endpoint) bool {
+func (a *actor) pump(via transport, endpoint resolver.Endpoint) bool {
 	defer via.flush()
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -262,51 +242,8 @@ func (a *actor) pump(via transport, endpoint Endpoint) bool {
 		return false
 	}
 	a.via, a.endpoint, a.place, a.seen = via, endpoint, via, endpoint
-	a.failing, a.refused, a.problem = Endpoint{}, nil, nil
+	a.failing, a.rejected, a.problem = resolver.Endpoint{}, nil, nil
 	all := a.queue.drain(func(c *call) bool { return c.dropped || c.finished.Load() || a.send(c) })
 	a.seeking = !all
 	return all
-}
-
-// ask finds out which methods are idempotent, if calls that may have run depend on
-// that, and fails those whose method is not, or of which that is not said: others wait for them.
-func (a *actor) ask(ctx context.Context, via transport, e Endpoint) {
-	a.mu.Lock()
-	needed := slices.ContainsFunc(a.queue.calls, func(c *call) bool { return c.asks })
-	a.mu.Unlock()
-	if !needed {
-		return
-	}
-	err := a.study(ctx, via, e)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.queue.filter(func(c *call) bool {
-		if !c.asks {
-			return false
-		}
-		c.asks = false
-		if err == nil && a.declaration(c.method) == declaredIdempotent {
-			return false
-		}
-		c.fail(c.loss)
-		return true
-	})
-}
-
-// study asks an actor's server what is declared of its methods.
-func (a *actor) study(ctx context.Context, via transport, e Endpoint) error {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	listed, err := via.methods(ctx, e.Name)
-	if err != nil {
-		return err
-	}
-	declared := map[string]bool{}
-	for _, m := range listed.GetMethods() {
-		declared[m.GetName()] = m.GetIdempotent()
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.declared = declared
-	return nil
 }

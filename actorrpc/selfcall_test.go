@@ -14,6 +14,8 @@ import (
 	"github.com/fray-ml/fray/actorrpc/codec"
 	"github.com/fray-ml/fray/actorrpc/host"
 	"github.com/fray-ml/fray/actorrpc/registrytest"
+	"github.com/fray-ml/fray/actorrpc/resolver"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 )
 
 // node is an actor that calls another, which may be itself.
@@ -94,7 +96,7 @@ func nodeOptions(room int) host.Options {
 	}
 }
 
-// nodes hosts actors in one process and in a cluster, by their names, with so many lanes each.
+// nodes hosts actors in one process and in a cluster, by their names, with so many methods at a time each.
 // It returns the ways to them.
 func nodes(t *testing.T, actors map[string]*node, rooms map[string]int) map[string]*actorrpc.Client {
 	t.Helper()
@@ -113,10 +115,10 @@ func nodes(t *testing.T, actors map[string]*node, rooms map[string]int) map[stri
 		t.Fatal(err)
 	}
 	t.Cleanup(release)
-	resolver := actorrpc.NewClusterResolver(config.Metadata, "self")
-	client := actorrpc.NewClient(resolver, actorrpc.Config{Namespace: "self"})
+	names := resolver.NewCluster(config.Metadata, "self")
+	client := actorrpc.NewClient(names, actorrpc.Config{Namespace: "self"})
 	t.Cleanup(func() {
-		if err := errors.Join(client.Close(), resolver.Close()); err != nil {
+		if err := errors.Join(client.Close(), names.Close()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -134,11 +136,11 @@ func nodes(t *testing.T, actors map[string]*node, rooms map[string]int) map[stri
 // refused fails unless an error is what a method returned who waited for itself.
 func refused(t *testing.T, err error, want string) {
 	t.Helper()
-	e, ok := errors.AsType[*actorrpc.Error](err)
-	if !ok || e.Code != actorrpc.CodeApplication || e.Type != "*actorrpc.SelfCallError" {
+	e, ok := errors.AsType[*rpcerror.Error](err)
+	if !ok || e.Code != rpcerror.CodeApplication || e.Type != "*rpcerror.SelfCallError" {
 		t.Fatalf("error is %v, want one that a SelfCallError is the type of", err)
 	}
-	if e.Cause == nil || e.Cause.Code != actorrpc.CodeBusy || e.Message != e.Cause.Error() {
+	if e.Cause == nil || e.Cause.Code != rpcerror.CodeBusy || e.Message != e.Cause.Error() {
 		t.Errorf("its cause is %v, want the same of code busy", e.Cause)
 	}
 	for _, part := range []string{want, "and one of the two runs at a time", "with a MaxConcurrency of 2 or more"} {
@@ -158,7 +160,7 @@ func TestAMethodThatWaitsForItsOwnActor(t *testing.T) {
 	caller := lookup(t, clients["cluster"], "self")
 	for _, way := range slices.Sorted(maps.Keys(ways)) {
 		self.next = ways[way]
-		if way == "by gRPC" { // which does not say who answers before somebody has
+		if way == "by gRPC" { // which does not say who answers before there is an answer
 			if _, err := actorrpc.Call[int](t.Context(), self.next, "beside"); err != nil {
 				t.Fatal(err)
 			}
@@ -169,7 +171,7 @@ func TestAMethodThatWaitsForItsOwnActor(t *testing.T) {
 				_, err := actorrpc.Call[int](t.Context(), caller, method, "value")
 				name := self.next.Name()
 				refused(t, err, name+".value: the actor's own "+method+" waits for it")
-				if e, _ := errors.AsType[*actorrpc.Error](err); method == "result" {
+				if e, _ := errors.AsType[*rpcerror.Error](err); method == "result" {
 					if !e.Cause.Ran || !strings.Contains(e.Message, "it begins when result has returned") {
 						t.Errorf("error is %+v, want that it may run", e.Cause)
 					}
@@ -222,7 +224,7 @@ func TestWhatDoesNotWaitForItself(t *testing.T) {
 		clients := nodes(t, map[string]*node{"self": self}, nil)
 		self.next = lookup(t, clients["address"], "self")
 		_, err := actorrpc.Call[int](t.Context(), self.next, "timed", "value")
-		if e, ok := errors.AsType[*actorrpc.Error](err); !ok || e.Cause == nil || e.Cause.Code != actorrpc.CodeDeadline {
+		if e, ok := errors.AsType[*rpcerror.Error](err); !ok || e.Cause == nil || e.Cause.Code != rpcerror.CodeDeadline {
 			t.Errorf("error is %v, want the deadline's", err)
 		}
 	})
@@ -261,8 +263,8 @@ func TestActorsThatWaitForEachOther(t *testing.T) {
 					}
 					return
 				}
-				e, _ := errors.AsType[*actorrpc.Error](err)
-				for e != nil && e.Type != "*actorrpc.SelfCallError" {
+				e, _ := errors.AsType[*rpcerror.Error](err)
+				for e != nil && e.Type != "*rpcerror.SelfCallError" {
 					e = e.Cause
 				}
 				if e == nil {
@@ -278,8 +280,8 @@ func TestActorsThatWaitForEachOther(t *testing.T) {
 }
 
 func TestSelfCallErrors(t *testing.T) {
-	err := error(&actorrpc.SelfCallError{Busy: &actorrpc.Error{Code: actorrpc.CodeBusy, Message: "x"}})
-	if actorrpc.CodeOf(err) != actorrpc.CodeBusy || !errors.Is(err, &actorrpc.Error{Code: actorrpc.CodeBusy}) || err.Error() != "x" {
-		t.Errorf("%v is of code %q, want busy", err, actorrpc.CodeOf(err))
+	err := error(&rpcerror.SelfCallError{Busy: &rpcerror.Error{Code: rpcerror.CodeBusy, Message: "x"}})
+	if rpcerror.CodeOf(err) != rpcerror.CodeBusy || !errors.Is(err, &rpcerror.Error{Code: rpcerror.CodeBusy}) || err.Error() != "x" {
+		t.Errorf("%v is of code %q, want busy", err, rpcerror.CodeOf(err))
 	}
 }

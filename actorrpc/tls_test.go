@@ -14,6 +14,8 @@ import (
 
 	"github.com/fray-ml/fray/actorrpc"
 	"github.com/fray-ml/fray/actorrpc/host"
+	"github.com/fray-ml/fray/actorrpc/resolver"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/clusterapi/identity"
 	"github.com/fray-ml/fray/clusterapi/keys"
 )
@@ -64,15 +66,15 @@ func TestFact23Identities(t *testing.T) {
 	tests := []struct {
 		name           string
 		server, client *actorrpc.Identity
-		code           actorrpc.Code
+		code           rpcerror.Code
 	}{
 		{"both", mine, mine, ""},
 		{"two hosts", mine, sibling, ""},
-		{"another stack's", mine, foreign, actorrpc.CodeUnavailable},
+		{"another stack's", mine, foreign, rpcerror.CodeUnavailable},
 		{"neither", nil, nil, ""},
-		{"another's", mine, yours, actorrpc.CodeDenied},
-		{"a client without", mine, nil, actorrpc.CodeDenied},
-		{"a server without", nil, mine, actorrpc.CodeDenied},
+		{"another's", mine, yours, rpcerror.CodeDenied},
+		{"a client without", mine, nil, rpcerror.CodeDenied},
+		{"a server without", nil, mine, rpcerror.CodeDenied},
 	}
 	for _, test := range tests {
 		server, _ := serve(t, host.Config{Host: "127.0.0.1", Identity: test.server}, map[string]any{"counter": &counter{}})
@@ -86,9 +88,9 @@ func TestFact23Identities(t *testing.T) {
 				n, err := actorrpc.Call[int](t.Context(), lookup(t, client, "counter"), "increment", 1)
 				want := test.code
 				if want != "" && way == "grpc" {
-					want = actorrpc.CodeUnavailable // why the connection ends is not known for sure
+					want = rpcerror.CodeUnavailable // why the connection ends is not known for sure
 				}
-				if actorrpc.CodeOf(err) != want {
+				if rpcerror.CodeOf(err) != want {
 					t.Errorf("got %d, %v; want code %q", n, err, want)
 				}
 			})
@@ -142,7 +144,7 @@ func TestQuestionsOutlastANewAuthority(t *testing.T) {
 			return len(found), err
 		},
 		"actors": func(c *actorrpc.Client, _ actorrpc.Handle, address string) (int, error) {
-			found, err := c.Actors(t.Context(), actorrpc.Endpoint{Address: address})
+			found, err := c.Actors(t.Context(), resolver.Endpoint{Address: address})
 			return len(found), err
 		},
 	} {

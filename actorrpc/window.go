@@ -3,25 +3,25 @@ package actorrpc
 // window has the calls of one caller to one server process that are not
 // answered, by their numbers, which begin with 1 and have no gaps.
 type window struct {
-	acked uint64  // all up to this one are answered
-	calls []*call // from acked+1 on; nil: answered
+	acked uint64      // all up to this one are answered
+	calls []*delivery // from acked+1 on; nil: answered
 	open  int
 }
 
 // add numbers a call.
-func (w *window) add(c *call) {
-	w.calls = append(w.calls, c)
+func (w *window) add(d *delivery) {
+	w.calls = append(w.calls, d)
 	w.open++
-	c.seq = w.acked + uint64(len(w.calls))
+	d.seq = w.acked + uint64(len(w.calls))
 }
 
 // last is the highest number given.
 func (w *window) last() uint64 { return w.acked + uint64(len(w.calls)) }
 
 // take is the unanswered call of a number, which is answered from now on, or nil.
-func (w *window) take(seq uint64) *call {
-	c := w.at(seq)
-	if c == nil {
+func (w *window) take(seq uint64) *delivery {
+	d := w.at(seq)
+	if d == nil {
 		return nil
 	}
 	w.calls[seq-w.acked-1] = nil
@@ -30,16 +30,16 @@ func (w *window) take(seq uint64) *call {
 		w.calls = w.calls[1:]
 		w.acked++
 	}
-	return c
+	return d
 }
 
 // has reports whether a call is in the window.
-func (w *window) has(c *call) bool {
-	return w.at(c.seq) == c
+func (w *window) has(d *delivery) bool {
+	return w.at(d.seq) == d
 }
 
 // at is the unanswered call of a number, or nil.
-func (w *window) at(seq uint64) *call {
+func (w *window) at(seq uint64) *delivery {
 	if seq <= w.acked || seq > w.last() {
 		return nil
 	}
@@ -47,11 +47,11 @@ func (w *window) at(seq uint64) *call {
 }
 
 // all are the unanswered calls in order.
-func (w *window) all() []*call {
-	found := make([]*call, 0, w.open)
-	for _, c := range w.calls {
-		if c != nil {
-			found = append(found, c)
+func (w *window) all() []*delivery {
+	found := make([]*delivery, 0, w.open)
+	for _, d := range w.calls {
+		if d != nil {
+			found = append(found, d)
 		}
 	}
 	return found

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/resolver"
 	"github.com/fray-ml/fray/sleep"
 )
 
@@ -67,11 +68,11 @@ func (b actorBench) hostOnce(python string) (time.Duration, error) {
 	cmd.Dir, cmd.Stderr = filepath.Join(b.root, "bench", "actors"), os.Stderr
 	cmd.Env = append(os.Environ(), "PYTHONPATH=.", "FRAY_ACTOR_CLASS=life:Counter", "FRAY_ACTOR_ARGS={}", `FRAY_ACTOR_NAMES=["counter"]`,
 		"FRAY_PORT_ACTOR="+strconv.Itoa(port))
-	resolver, err := actorrpc.NewFixedResolver(net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	names, err := resolver.NewFixed(net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
 		return 0, err
 	}
-	client := actorrpc.NewClient(resolver, actorrpc.Config{})
+	client := actorrpc.NewClient(names, actorrpc.Config{})
 	defer func() { _ = client.Close() }()
 	began := time.Now()
 	if err := cmd.Start(); err != nil {

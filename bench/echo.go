@@ -15,6 +15,7 @@ import (
 
 	"github.com/fray-ml/fray/actorrpc"
 	"github.com/fray-ml/fray/actorrpc/host"
+	"github.com/fray-ml/fray/actorrpc/resolver"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -104,11 +105,11 @@ func serveSocket(l net.Listener) {
 func dialEcho(ctx context.Context, kind echoKind, address string) (call func([]byte) error, stop func(), err error) {
 	switch kind {
 	case echoFray:
-		resolver, err := actorrpc.NewFixedResolver(address)
+		names, err := resolver.NewFixed(address)
 		if err != nil {
 			return nil, nil, err
 		}
-		client := actorrpc.NewClient(resolver, actorrpc.Config{MaxMessageBytes: maxEcho})
+		client := actorrpc.NewClient(names, actorrpc.Config{MaxMessageBytes: maxEcho})
 		handle, err := client.Lookup(ctx, "echo")
 		return func(data []byte) error {
 			got, err := actorrpc.Call[[]byte](ctx, handle, "echo", data)

@@ -13,6 +13,8 @@ import (
 
 	"github.com/fray-ml/fray/actorrpc"
 	"github.com/fray-ml/fray/actorrpc/codec"
+	"github.com/fray-ml/fray/actorrpc/resolver"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/controller/actors"
@@ -24,7 +26,7 @@ import (
 func CallActor(ctx context.Context, a *terminal.Terminal, h actorrpc.Handle, method string, args []any) error {
 	result, err := actorrpc.Call[any](ctx, h, method, args...)
 	if err != nil {
-		if e, ok := errors.AsType[*actorrpc.Error](err); ok && e.Traceback != "" {
+		if e, ok := errors.AsType[*rpcerror.Error](err); ok && e.Traceback != "" {
 			fmt.Fprintln(a.Stderr, strings.TrimRight(e.Traceback, "\n"))
 		}
 		return fmt.Errorf("fray actor call: %w%s", err, mayHaveRun(err))
@@ -44,8 +46,8 @@ func CallActor(ctx context.Context, a *terminal.Terminal, h actorrpc.Handle, met
 
 // mayHaveRun says so where the error itself does not.
 func mayHaveRun(err error) string {
-	e, ok := errors.AsType[*actorrpc.Error](err)
-	if ok && e.Ran && (e.Code == actorrpc.CodeDeadline || e.Code == actorrpc.CodeCancelled) {
+	e, ok := errors.AsType[*rpcerror.Error](err)
+	if ok && e.Ran && (e.Code == rpcerror.CodeDeadline || e.Code == rpcerror.CodeCancelled) {
 		return "; the call was sent before: it may have run, or run still"
 	}
 	return ""
@@ -119,12 +121,12 @@ func WithActor(ctx context.Context, a *terminal.Terminal, flags ActorOptions, te
 		}
 		config.Namespace = namespace
 	}
-	resolver, err := actorrpc.NewFixedResolver(url)
+	names, err := resolver.NewFixed(url)
 	if err != nil {
 		return err
 	}
 	if name == "" {
-		endpoint, err := actorrpc.ParseURL(url)
+		endpoint, err := resolver.ParseURL(url)
 		if err != nil {
 			return err
 		}
@@ -132,7 +134,7 @@ func WithActor(ctx context.Context, a *terminal.Terminal, flags ActorOptions, te
 			return fmt.Errorf("%s names no actor; want actor://%s/NAME", text, text)
 		}
 	}
-	client := actorrpc.NewClient(resolver, config)
+	client := actorrpc.NewClient(names, config)
 	defer func() { _ = client.Close() }()
 	h, err := client.Lookup(ctx, name)
 	if err != nil {

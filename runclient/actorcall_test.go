@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 )
 
 // The error of a call that was given up states whether it may have run, where the cause does
@@ -17,11 +17,11 @@ func TestMayHaveRun(t *testing.T) {
 		err  error
 		says bool
 	}{
-		{"deadline while it ran", &actorrpc.Error{Code: actorrpc.CodeDeadline, Ran: true}, true},
-		{"cancelled while it ran", fmt.Errorf("x: %w", &actorrpc.Error{Code: actorrpc.CodeCancelled, Ran: true}), true},
-		{"deadline before it was sent", &actorrpc.Error{Code: actorrpc.CodeDeadline}, false},
-		{"the method raised", &actorrpc.Error{Code: actorrpc.CodeApplication, Ran: true}, false},
-		{"it says so itself", &actorrpc.Error{Code: actorrpc.CodeMaybeExecuted, Ran: true}, false},
+		{"deadline while it ran", &rpcerror.Error{Code: rpcerror.CodeDeadline, Ran: true}, true},
+		{"cancelled while it ran", fmt.Errorf("x: %w", &rpcerror.Error{Code: rpcerror.CodeCancelled, Ran: true}), true},
+		{"deadline before it was sent", &rpcerror.Error{Code: rpcerror.CodeDeadline}, false},
+		{"the method raised", &rpcerror.Error{Code: rpcerror.CodeApplication, Ran: true}, false},
+		{"it says so itself", &rpcerror.Error{Code: rpcerror.CodeMaybeExecuted, Ran: true}, false},
 		{"another error", errors.New("x"), false},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -16,10 +16,12 @@ import (
 
 	"github.com/fray-ml/fray/actorrpc"
 	"github.com/fray-ml/fray/actorrpc/codec"
+	"github.com/fray-ml/fray/actorrpc/resolver"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/clusterapi"
 )
 
-// order is one thing that a caller is to do. Both languages read it.
+// order is one action that a caller is to take. Both languages read it.
 type order struct {
 	Do        string  `json:"do"` // call; begin, end, cancel: the call ID; find: where an actor is; await: Size of a name; burst: Size calls with 0, 1 and so on; relay: the second method with what the first returns; grpc
 	ID        int     `json:"id"`
@@ -55,7 +57,7 @@ func (a answer) String() string {
 
 // problem is an error, as both languages have it.
 type problem struct {
-	Code      actorrpc.Code `json:"code"`
+	Code      rpcerror.Code `json:"code"`
 	Message   string        `json:"message"`
 	Ran       bool          `json:"ran"`
 	Actor     string        `json:"actor"`
@@ -123,14 +125,14 @@ func (c *goCaller) close() {
 func (c *goCaller) do(t *testing.T, o order) answer {
 	t.Helper()
 	value, err := c.carry(t, o)
-	e, ok := errors.AsType[*actorrpc.Error](err)
+	e, ok := errors.AsType[*rpcerror.Error](err)
 	if !ok && err != nil {
 		t.Fatal(err)
 	}
 	if e == nil {
 		return answer{Value: value}
 	}
-	p := &problem{e.Code, e.Message, e.Ran, e.Actor, e.Method, e.Argument, e.Near, e.Type, e.Traceback, "", e.Error()}
+	p := &problem{e.Code, e.Message, e.Ran, e.Actor, e.Method, e.Argument, e.Suggestions, e.Type, e.Traceback, "", e.Error()}
 	if e.Cause != nil {
 		p.Cause = e.Cause.Message
 	}
@@ -156,7 +158,7 @@ func (c *goCaller) carry(t *testing.T, o order) (string, error) {
 	case "find":
 		return c.find(t, o)
 	case "await":
-		found, err := c.client(t, o).WaitForGroup(ctx, actorrpc.Group{Name: o.Actor, Count: o.Size, JobID: o.Job})
+		found, err := c.client(t, o).WaitForGroup(ctx, resolver.Group{Name: o.Actor, Count: o.Size, JobID: o.Job})
 		return strconv.Itoa(len(found)), err
 	case "burst":
 		return "", c.burst(t, o)
@@ -180,7 +182,7 @@ func (c *goCaller) find(t *testing.T, o order) (string, error) {
 	for _, h := range handles {
 		found = append(found, h.ActorRef().URL)
 	}
-	if actorrpc.CodeOf(err) == actorrpc.CodeUnknownActor {
+	if rpcerror.CodeOf(err) == rpcerror.CodeUnknownActor {
 		err = nil
 	}
 	return strings.Join(found, " "), err
@@ -208,11 +210,11 @@ func (c *goCaller) client(t *testing.T, o order) *actorrpc.Client {
 	if client, ok := c.clients[key]; ok {
 		return client
 	}
-	var resolver actorrpc.Resolver
+	var names resolver.Resolver
 	var err error
 	if o.Cluster != "" {
-		resolver = clusterResolver(t, o.Cluster)
-	} else if resolver, err = actorrpc.NewFixedResolver(o.Address); err != nil {
+		names = clusterResolver(t, o.Cluster)
+	} else if names, err = resolver.NewFixed(o.Address); err != nil {
 		t.Fatal(err)
 	}
 	config := actorrpc.Config{Namespace: o.Namespace, MaxMessageBytes: o.Max, ResolveTimeout: seconds(o.Resolve)}
@@ -221,19 +223,19 @@ func (c *goCaller) client(t *testing.T, o order) *actorrpc.Client {
 			t.Fatal(err)
 		}
 	}
-	client := actorrpc.NewClient(resolver, config)
+	client := actorrpc.NewClient(names, config)
 	c.clients[key] = client
 	return client
 }
 
-func clusterResolver(t *testing.T, address string) *actorrpc.ClusterResolver {
+func clusterResolver(t *testing.T, address string) *resolver.Cluster {
 	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	r := actorrpc.NewClusterResolver(clusterapi.NewMetadataClient(conn), "across")
+	r := resolver.NewCluster(clusterapi.NewMetadataClient(conn), "across")
 	t.Cleanup(func() { _ = r.Close() })
 	return r
 }

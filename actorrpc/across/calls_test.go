@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 )
 
 // Every type that is carried arrives as it was sent, and comes back so.
@@ -52,45 +52,45 @@ func TestErrors(t *testing.T) {
 	}
 	tests := []failure{
 		{"an actor that is not there", order{Actor: "subjct", Method: "add", Args: "[[1],{}]"},
-			problem{Code: actorrpc.CodeUnknownActor, Actor: "subjct", Method: "add", Near: []string{"subject"}, Message: `no actor "subjct" is here`}, nil, nil},
+			problem{Code: rpcerror.CodeUnknownActor, Actor: "subjct", Method: "add", Near: []string{"subject"}, Message: `no actor "subjct" is here`}, nil, nil},
 		{"a method that is not there", order{Method: "ad", Args: "[[1],{}]"},
-			problem{Code: actorrpc.CodeUnknownMethod, Method: "ad", Near: []string{"add"}, Message: `no method "ad"`}, nil, nil},
+			problem{Code: rpcerror.CodeUnknownMethod, Method: "ad", Near: []string{"add"}, Message: `no method "ad"`}, nil, nil},
 		{"one that is private", order{Method: "_add", Args: "[[1],{}]"},
-			problem{Code: actorrpc.CodeUnknownMethod, Method: "_add", Message: `no method "_add"; underscore names are not callable`}, nil, nil},
+			problem{Code: rpcerror.CodeUnknownMethod, Method: "_add", Message: `no method "_add"; underscore names are not callable`}, nil, nil},
 		{"one of every object", order{Method: "__init__", Args: "[[],{}]"},
-			problem{Code: actorrpc.CodeUnknownMethod, Method: "__init__", Message: `no method "__init__"; underscore names are not callable`}, nil, nil},
+			problem{Code: rpcerror.CodeUnknownMethod, Method: "__init__", Message: `no method "__init__"; underscore names are not callable`}, nil, nil},
 		{"too many arguments", order{Method: "add", Args: "[[1,2,3],{}]"},
-			problem{Code: actorrpc.CodeBadArguments, Method: "add", Message: "takes 1 argument, got 3"}, nil, nil},
+			problem{Code: rpcerror.CodeBadArguments, Method: "add", Message: "takes 1 argument, got 3"}, nil, nil},
 		{"too few arguments", order{Method: "add", Args: "[[],{}]"},
-			problem{Code: actorrpc.CodeBadArguments, Method: "add", Message: "takes 1 argument, got 0"}, nil, nil},
+			problem{Code: rpcerror.CodeBadArguments, Method: "add", Message: "takes 1 argument, got 0"}, nil, nil},
 		{"an unknown name", order{Method: "add", Args: `[[],{"byy":1}]`},
-			problem{Code: actorrpc.CodeBadArguments, Method: "add", Argument: "kwargs.byy", Near: []string{"by"}, Message: `unexpected argument "byy"`}, nil, nil},
+			problem{Code: rpcerror.CodeBadArguments, Method: "add", Argument: "kwargs.byy", Near: []string{"by"}, Message: `unexpected argument "byy"`}, nil, nil},
 		{"an argument twice", order{Method: "add", Args: `[[1],{"by":1}]`},
-			problem{Code: actorrpc.CodeBadArguments, Method: "add", Argument: "kwargs.by", Message: `unexpected argument "by"`}, nil, nil},
+			problem{Code: rpcerror.CodeBadArguments, Method: "add", Argument: "kwargs.by", Message: `unexpected argument "by"`}, nil, nil},
 		{"an argument of another type", order{Method: "add", Args: `[["one"],{}]`},
-			problem{Code: actorrpc.CodeBadArguments, Method: "add", Argument: "args[0]", Message: "want int, got string"}, nil, nil},
+			problem{Code: rpcerror.CodeBadArguments, Method: "add", Argument: "args[0]", Message: "want int, got string"}, nil, nil},
 		{"one by name of another type", order{Method: "add", Args: `[[],{"by":[1]}]`},
-			problem{Code: actorrpc.CodeBadArguments, Method: "add", Argument: "kwargs.by", Message: "want int, got list"}, nil, nil},
+			problem{Code: rpcerror.CodeBadArguments, Method: "add", Argument: "kwargs.by", Message: "want int, got list"}, nil, nil},
 		{"a number for a text", order{Method: "mixed", Args: `[[7,{},[]],{}]`},
-			problem{Code: actorrpc.CodeBadArguments, Method: "mixed", Argument: "args[0]", Message: "want string, got int"}, nil, nil},
+			problem{Code: rpcerror.CodeBadArguments, Method: "mixed", Argument: "args[0]", Message: "want string, got int"}, nil, nil},
 		{"a text for a map", order{Method: "mixed", Args: `[["a","b",[]],{}]`},
-			problem{Code: actorrpc.CodeBadArguments, Method: "mixed", Argument: "args[1]", Message: "want map, got string"}, nil, nil},
+			problem{Code: rpcerror.CodeBadArguments, Method: "mixed", Argument: "args[1]", Message: "want map, got string"}, nil, nil},
 		{"bytes for a list", order{Method: "mixed", Args: `[["a",{},{"$bytes":"AP8="}],{}]`},
-			problem{Code: actorrpc.CodeBadArguments, Method: "mixed", Argument: "args[2]", Message: "want list, got bytes"}, nil, nil},
+			problem{Code: rpcerror.CodeBadArguments, Method: "mixed", Argument: "args[2]", Message: "want list, got bytes"}, nil, nil},
 		{"what the method raises", order{Method: "fail", Args: `[["no such lesson"],{}]`},
-			problem{Code: actorrpc.CodeApplication, Method: "fail", Ran: true}, raised, nil},
+			problem{Code: rpcerror.CodeApplication, Method: "fail", Ran: true}, raised, nil},
 		{"an argument that no codec carries", order{Method: "echo", Odd: true},
-			problem{Code: actorrpc.CodeEncoding, Method: "echo", Argument: "args[0].lr"}, nil, unsent},
+			problem{Code: rpcerror.CodeEncoding, Method: "echo", Argument: "args[0].lr"}, nil, unsent},
 		{"a result that no codec carries", order{Method: "odd", Args: "[[],{}]"},
-			problem{Code: actorrpc.CodeEncoding, Method: "odd", Argument: "result.deep[1]", Ran: true}, unsent, nil},
+			problem{Code: rpcerror.CodeEncoding, Method: "odd", Argument: "result.deep[1]", Ran: true}, unsent, nil},
 		{"arguments that are too large", order{Method: "echo", Size: 2 * maxMessage},
-			problem{Code: actorrpc.CodeTooLarge, Method: "echo", Message: "the arguments are 2.1 MiB; at most 1 MiB are taken (max_message_bytes)"}, nil, nil},
+			problem{Code: rpcerror.CodeTooLarge, Method: "echo", Message: "the arguments are 2.1 MiB; at most 1 MiB are taken (max_message_bytes)"}, nil, nil},
 		{"a result that is too large", order{Method: "big", Args: "[[2097152],{}]"},
-			problem{Code: actorrpc.CodeTooLarge, Method: "big", Ran: true, Message: "the result is 2.1 MiB; at most 1 MiB are taken (max_message_bytes)"}, nil, nil},
+			problem{Code: rpcerror.CodeTooLarge, Method: "big", Ran: true, Message: "the result is 2.1 MiB; at most 1 MiB are taken (max_message_bytes)"}, nil, nil},
 		{"a deadline that passes", order{Method: "wait", Args: "[[],{}]", Timeout: 0.2},
-			problem{Code: actorrpc.CodeDeadline, Method: "wait", Ran: true, Message: "the deadline passed"}, nil, nil},
+			problem{Code: rpcerror.CodeDeadline, Method: "wait", Ran: true, Message: "the deadline passed"}, nil, nil},
 		{"another namespace", order{Method: "add", Args: "[[1],{}]", Namespace: "elsewhere"},
-			problem{Code: actorrpc.CodeDenied, Method: "add", Message: "peers of another namespace are not served"}, map[language]string{golang: `: the server is of namespace "across"`}, nil},
+			problem{Code: rpcerror.CodeDenied, Method: "add", Message: "peers of another namespace are not served"}, map[language]string{golang: `: the server is of namespace "across"`}, nil},
 	}
 	pairs(t, func(t *testing.T, c caller, s *server) {
 		before := c.do(t, order{Do: "call", Address: s.address, Method: "total", Args: "[[],{}]"})
@@ -192,7 +192,7 @@ func TestCancel(t *testing.T) {
 		c.do(t, order{Do: "cancel", ID: 1})
 		for _, id := range []int{1, 2} {
 			got := c.do(t, order{Do: "end", ID: id}).Error
-			if got == nil || got.Code != actorrpc.CodeCancelled || got.Actor != "subject" || !strings.Contains(got.Message, "cancelled") {
+			if got == nil || got.Code != rpcerror.CodeCancelled || got.Actor != "subject" || !strings.Contains(got.Message, "cancelled") {
 				t.Errorf("call %d: got %+v, want that it was cancelled", id, got)
 			}
 		}

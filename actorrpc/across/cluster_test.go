@@ -7,8 +7,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/fray-ml/fray/actorrpc"
 	"github.com/fray-ml/fray/actorrpc/registrytest"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 )
 
 // inCluster runs a test for each caller and each language of servers, with a register
@@ -54,13 +54,13 @@ func TestEndpoints(t *testing.T) {
 			a := c.do(t, soon).Error
 			// A call may be sent before the end of a killed server's connection is heard.
 			expect(t, "the connection's end is heard, "+when, func() bool {
-				if a == nil || a.Code != actorrpc.CodeMaybeExecuted {
+				if a == nil || a.Code != rpcerror.CodeMaybeExecuted {
 					return true
 				}
 				a = c.do(t, soon).Error
 				return false
 			})
-			if a == nil || a.Code != actorrpc.CodeUnknownActor || a.Ran {
+			if a == nil || a.Code != rpcerror.CodeUnknownActor || a.Ran {
 				t.Errorf("%s: got %+v, want that it is unknown and did not run", when, a)
 			}
 		}
@@ -79,7 +79,7 @@ func TestEndpoints(t *testing.T) {
 			t.Errorf("the next attempt: got %s, want 3", a)
 		}
 		late := startServer(t, served, 0, r.Environment("job/1", 0)...)
-		if !strings.HasPrefix(late.address, refusal) || !strings.Contains(late.address, "has ended") {
+		if !strings.HasPrefix(late.address, rejection) || !strings.Contains(late.address, "has ended") {
 			t.Errorf("a server of the attempt that has ended said %q, want that it was refused", late.address)
 		}
 		if got := where(t, c, r, "subject"); got != url(second) {
@@ -109,7 +109,7 @@ func TestManyNoticeOneDeath(t *testing.T) {
 		first.kill()
 		r.End("job/1")
 		for n := range calls {
-			if got := c.do(t, order{Do: "end", ID: n}).Error; got == nil || got.Code != actorrpc.CodeMaybeExecuted {
+			if got := c.do(t, order{Do: "end", ID: n}).Error; got == nil || got.Code != rpcerror.CodeMaybeExecuted {
 				t.Errorf("call %d: got %+v, want that it may have run", n, got)
 			}
 		}
@@ -136,7 +136,7 @@ func TestManyNoticeOneDeath(t *testing.T) {
 	})
 }
 
-// freePort is one that nobody has, and that nobody is given by chance.
+// freePort is one that no process has, and that none is given by chance.
 func freePort(t *testing.T) int {
 	t.Helper()
 	port, err := registrytest.FreePort()
@@ -190,7 +190,7 @@ func TestOneOfARace(t *testing.T) {
 		winners := 0
 		for n, s := range all {
 			switch {
-			case !strings.HasPrefix(s.address, refusal):
+			case !strings.HasPrefix(s.address, rejection):
 				winners++
 			case !strings.Contains(s.address, "already"):
 				t.Errorf("racer %d in %s said %q, want that the name is taken", n, s.language, s.address)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/resolver"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 )
 
 func total(t *testing.T, c caller, address string) int {
@@ -24,13 +26,13 @@ func total(t *testing.T, c caller, address string) int {
 // pending is how many calls of "subject" wait or run at a server.
 func pending(t *testing.T, address string) int {
 	t.Helper()
-	resolver, err := actorrpc.NewFixedResolver(address)
+	names, err := resolver.NewFixed(address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := actorrpc.NewClient(resolver, actorrpc.Config{})
+	client := actorrpc.NewClient(names, actorrpc.Config{})
 	defer func() { _ = client.Close() }()
-	e, err := actorrpc.ParseURL("actor://" + address)
+	e, err := resolver.ParseURL("actor://" + address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +66,7 @@ func TestRestart(t *testing.T) {
 				again := startServer(t, served, s.port(t))
 				got := c.do(t, order{Do: "end", ID: 1}).Error
 				const message = "the connection broke after the call was sent: it may have run"
-				if got == nil || got.Code != actorrpc.CodeMaybeExecuted || !got.Ran || got.Message != message || got.Actor != "subject" || got.Method != "wait" {
+				if got == nil || got.Code != rpcerror.CodeMaybeExecuted || !got.Ran || got.Message != message || got.Actor != "subject" || got.Method != "wait" {
 					t.Errorf("got %+v, want that it may have run", got)
 				}
 				if a := c.do(t, add); a.Value != "3" {
@@ -74,9 +76,9 @@ func TestRestart(t *testing.T) {
 				var last *problem
 				expect(t, "the caller notices the end", func() bool { // before that it cannot know what became of a call
 					last = c.do(t, order{Do: "call", Address: s.address, Method: "add", Args: "[[3],{}]", Resolve: 0.2}).Error
-					return last == nil || last.Code != actorrpc.CodeMaybeExecuted
+					return last == nil || last.Code != rpcerror.CodeMaybeExecuted
 				})
-				if last == nil || last.Code != actorrpc.CodeUnavailable || last.Ran {
+				if last == nil || last.Code != rpcerror.CodeUnavailable || last.Ran {
 					t.Errorf("after the end: got %+v, want that it is unavailable and did not run", last)
 				}
 			})

@@ -11,7 +11,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -41,7 +41,7 @@ func received(c io.Reader) (*wire.Frame, error) {
 	return f, proto.Unmarshal(data[:binary.BigEndian.Uint32(prefix[:4])], f)
 }
 
-// hostile is a server that greets and then answers each call as it likes.
+// hostile is a server that shakes hands and then answers each call as it likes.
 func hostile(t *testing.T, hello *wire.Handshake, answer func(call *wire.Call) []byte) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -117,35 +117,35 @@ func TestHostileServers(t *testing.T) {
 		name   string
 		hello  *wire.Handshake
 		answer func(*wire.Call) []byte
-		code   actorrpc.Code
+		code   rpcerror.Code
 		want   string
 	}{
 		{"pickle that would run code", nil, replies(func(r *wire.Reply) {
 			r.Codec, r.Result = wire.Codec_CODEC_PICKLE, []byte("cos\nabort\n(tR.")
-		}), actorrpc.CodeDenied, "pickle is refused"},
-		{"an unknown codec", nil, replies(func(r *wire.Reply) { r.Codec, r.Result = 77, []byte("x") }), actorrpc.CodeEncoding, "codec 77"},
-		{"deep lists", nil, replies(func(r *wire.Reply) { r.Result = append(deep, 0xc0) }), actorrpc.CodeEncoding, "deep"},
+		}), rpcerror.CodeDenied, "pickle is refused"},
+		{"an unknown codec", nil, replies(func(r *wire.Reply) { r.Codec, r.Result = 77, []byte("x") }), rpcerror.CodeEncoding, "codec 77"},
+		{"deep lists", nil, replies(func(r *wire.Reply) { r.Result = append(deep, 0xc0) }), rpcerror.CodeEncoding, "deep"},
 		{"deep JSON", nil, replies(func(r *wire.Reply) {
 			r.Codec, r.Result = wire.Codec_CODEC_JSON, []byte(strings.Repeat("[", 100_000))
-		}), actorrpc.CodeEncoding, ""},
-		{"a list that is said to be huge", nil, replies(func(r *wire.Reply) { r.Result = []byte{0xdd, 0xff, 0xff, 0xff, 0xff} }), actorrpc.CodeEncoding, ""},
-		{"bytes that are said to be huge", nil, replies(func(r *wire.Reply) { r.Result = []byte{0xc6, 0xff, 0xff, 0xff, 0xff} }), actorrpc.CodeEncoding, ""},
-		{"a buffer that is not there", nil, replies(func(r *wire.Reply) { r.Result = []byte{0xd4, 3, 0x7f} }), actorrpc.CodeEncoding, ""},
+		}), rpcerror.CodeEncoding, ""},
+		{"a list that is said to be huge", nil, replies(func(r *wire.Reply) { r.Result = []byte{0xdd, 0xff, 0xff, 0xff, 0xff} }), rpcerror.CodeEncoding, ""},
+		{"bytes that are said to be huge", nil, replies(func(r *wire.Reply) { r.Result = []byte{0xc6, 0xff, 0xff, 0xff, 0xff} }), rpcerror.CodeEncoding, ""},
+		{"a buffer that is not there", nil, replies(func(r *wire.Reply) { r.Result = []byte{0xd4, 3, 0x7f} }), rpcerror.CodeEncoding, ""},
 		{"a reference to nowhere", nil, replies(func(r *wire.Reply) {
 			r.Codec, r.Result = wire.Codec_CODEC_JSON, []byte(`{"$actor":{"name":"x","namespace":"","url":"file:///etc/passwd"}}`)
 		}), "", ""},
 		{"an exception with the name of a class", nil, raised(&wire.Error{Message: "os.system", Type: "os.system", Traceback: "x", Cause: &wire.Error{Type: "builtins.eval"}}),
-			actorrpc.CodeApplication, "os.system"},
-		{"a code that nobody knows", nil, replies(func(r *wire.Reply) { r.Error = &wire.Error{Code: 999, Message: "odd", Ran: true} }), actorrpc.CodeInternal, "odd"},
-		{"no frame", nil, raw([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")), actorrpc.CodeMaybeExecuted, ""},
-		{"a huge head", nil, raw([]byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0}), actorrpc.CodeMaybeExecuted, ""},
-		{"buffers without bytes", nil, replies(func(r *wire.Reply) { r.BufferSizes = []uint64{1 << 40} }), actorrpc.CodeMaybeExecuted, ""},
-		{"another call's reply", nil, replies(func(r *wire.Reply) { r.Seq += 7 }), actorrpc.CodeMaybeExecuted, ""},
-		{"a newer version", &wire.Handshake{Version: 2, Peer: "p"}, nil, actorrpc.CodeVersion,
+			rpcerror.CodeApplication, "os.system"},
+		{"an unknown code", nil, replies(func(r *wire.Reply) { r.Error = &wire.Error{Code: 999, Message: "odd", Ran: true} }), rpcerror.CodeInternal, "odd"},
+		{"no frame", nil, raw([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")), rpcerror.CodeMaybeExecuted, ""},
+		{"a huge head", nil, raw([]byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0}), rpcerror.CodeMaybeExecuted, ""},
+		{"buffers without bytes", nil, replies(func(r *wire.Reply) { r.BufferSizes = []uint64{1 << 40} }), rpcerror.CodeMaybeExecuted, ""},
+		{"another call's reply", nil, replies(func(r *wire.Reply) { r.Seq += 7 }), rpcerror.CodeMaybeExecuted, ""},
+		{"a newer version", &wire.Handshake{Version: 2, Peer: "p"}, nil, rpcerror.CodeVersion,
 			"the server speaks version 2 of the actor protocol, this program version 1: update this program"},
-		{"an older version", &wire.Handshake{Peer: "p"}, nil, actorrpc.CodeVersion,
+		{"an older version", &wire.Handshake{Peer: "p"}, nil, rpcerror.CodeVersion,
 			"the server speaks version 0 of the actor protocol, this program version 1: update the server"},
-		{"no name", &wire.Handshake{Version: 1}, nil, actorrpc.CodeMalformed, "does not speak the actor protocol"},
+		{"no name", &wire.Handshake{Version: 1}, nil, rpcerror.CodeMalformed, "does not speak the actor protocol"},
 	}
 	for _, calling := range languages() {
 		t.Run("from "+string(calling), func(t *testing.T) {
@@ -164,7 +164,7 @@ func TestHostileServers(t *testing.T) {
 					if code == "" {
 						code = a.Error.Code
 					}
-					if a.Error != nil && code == actorrpc.CodeMaybeExecuted && a.Error.Code == actorrpc.CodeDeadline && a.Error.Ran {
+					if a.Error != nil && code == rpcerror.CodeMaybeExecuted && a.Error.Code == rpcerror.CodeDeadline && a.Error.Ran {
 						code = a.Error.Code // it gave up before the client did
 					}
 					if a.Error == nil || a.Error.Code != code || !strings.Contains(a.Error.Message, test.want) || a.Error.Actor != "subject" || a.Error.Method != "add" {

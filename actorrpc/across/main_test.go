@@ -1,4 +1,4 @@
-// Package across proves that actors are the same thing in every language: what a
+// Package across proves that actors are the same in every language: what a
 // caller sees does not depend on what it or the actor is written in.
 //
 // It has tests only. Each of them runs for all four combinations of a caller

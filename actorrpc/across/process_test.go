@@ -140,7 +140,7 @@ func startServing(t *testing.T, l language, o orders, environment ...string) *se
 	return s
 }
 
-// leave has the server end by itself: nobody listens any more.
+// leave has the server end by itself: no caller listens any more.
 func (s *server) leave(t *testing.T) {
 	t.Helper()
 	if err := s.stdin.Close(); err != nil {

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/clusterapi/identity"
 	"github.com/fray-ml/fray/clusterapi/keys"
 )
@@ -60,7 +60,7 @@ func writeIdentity(t *testing.T, file, namespace, by string, trusted ...string) 
 	}
 }
 
-// Fact 23: peers of one namespace talk to each other, and to nobody else: neither is a
+// Fact 23: peers of one namespace talk to each other, and to no others: neither is a
 // client of another namespace served, nor does a client take such a server for its own.
 func TestIdentities(t *testing.T) {
 	mine, yours, sibling := identityFile(t, "across"), identityFile(t, "elsewhere"), identityFile(t, "across")
@@ -85,7 +85,7 @@ func TestIdentities(t *testing.T) {
 					switch {
 					case !test.refused && a.Error != nil:
 						t.Errorf("got %s, want a result", a)
-					case test.refused && (a.Error == nil || a.Error.Ran || a.Error.Code != actorrpc.CodeDenied && a.Error.Code != actorrpc.CodeUnavailable):
+					case test.refused && (a.Error == nil || a.Error.Ran || a.Error.Code != rpcerror.CodeDenied && a.Error.Code != rpcerror.CodeUnavailable):
 						t.Errorf("got %s, want that it is denied and did not run", a)
 					}
 				})
@@ -111,7 +111,7 @@ func TestAuthoritiesComeAndGo(t *testing.T) {
 					// A client of its own for each, which has no connection yet.
 					return newCaller(t, calling).do(t, order{Do: "call", Address: s.address, Identity: client, Method: "add", Args: "[[1],{}]", Resolve: resolve})
 				}
-				if a := call(1); a.Error == nil || a.Error.Code != actorrpc.CodeUnavailable || a.Error.Ran {
+				if a := call(1); a.Error == nil || a.Error.Code != rpcerror.CodeUnavailable || a.Error.Ran {
 					t.Errorf("before the server knows the authority: got %s, want that the client may try again", a)
 				}
 				// A call that waits goes through as soon as it does.
@@ -128,7 +128,7 @@ func TestAuthoritiesComeAndGo(t *testing.T) {
 					t.Errorf("once it is gone: got %s, want that it is refused", a)
 				}
 				writeIdentity(t, client, "across", "first", "second")
-				if a := call(1); a.Error == nil || a.Error.Code != actorrpc.CodeUnavailable || a.Error.Ran {
+				if a := call(1); a.Error == nil || a.Error.Code != rpcerror.CodeUnavailable || a.Error.Ran {
 					t.Errorf("a server whose authority the client does not know: got %s, want that it is refused", a)
 				}
 			})
@@ -148,7 +148,7 @@ func TestGeneralClientInPython(t *testing.T) {
 				t.Errorf("got %s, want what was sent", a)
 			}
 			ask.Identity = yours
-			if a := c.do(t, ask); a.Error == nil || a.Error.Code != actorrpc.CodeUnavailable {
+			if a := c.do(t, ask); a.Error == nil || a.Error.Code != rpcerror.CodeUnavailable {
 				t.Errorf("of another namespace: got %s, want that it is refused", a)
 			}
 		})
@@ -166,7 +166,7 @@ func TestGeneralClientInGo(t *testing.T) {
 				t.Errorf("got %s, want what was sent", a)
 			}
 			e := c.do(t, order{Do: "call", Address: "grpc://" + s.address, Identity: mine, Method: "ad", Args: "[[1],{}]"}).Error
-			if e == nil || e.Code != actorrpc.CodeUnknownMethod || e.Message != `no method "ad"` {
+			if e == nil || e.Code != rpcerror.CodeUnknownMethod || e.Message != `no method "ad"` {
 				t.Errorf("got %+v, want an unknown method", e)
 			}
 		})

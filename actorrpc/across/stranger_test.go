@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -28,16 +29,16 @@ func dial(t *testing.T, s *server) net.Conn {
 	return c
 }
 
-// goodbye is the error in the last frame of a connection.
-func goodbye(t *testing.T, c io.Reader) *actorrpc.Error {
+// closeError is the error in the last frame of a connection.
+func closeError(t *testing.T, c io.Reader) *rpcerror.Error {
 	t.Helper()
 	for {
 		f, err := received(c)
 		if err != nil {
-			t.Fatalf("the connection ended without Close: %v", err)
+			t.Fatalf("the connection ended without a last frame: %v", err)
 		}
 		if g := f.GetClose(); g != nil {
-			return actorrpc.ErrorOf(g.GetError())
+			return rpcerror.FromWire(g.GetError())
 		}
 	}
 }
@@ -50,7 +51,7 @@ func TestStrangers(t *testing.T) {
 		change(h)
 		return append([]byte(wire.Preface), framed(t, &wire.Frame{Kind: &wire.Frame_Handshake{Handshake: h}}, nil)...)
 	}
-	greeted := func(data ...byte) []byte { return append(hello(func(*wire.Handshake) {}), data...) }
+	handshaken := func(data ...byte) []byte { return append(hello(func(*wire.Handshake) {}), data...) }
 	head := func(head, body uint32) []byte {
 		return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, head), body)
 	}
@@ -58,19 +59,19 @@ func TestStrangers(t *testing.T) {
 	tests := []struct {
 		name string
 		data []byte
-		code actorrpc.Code
+		code rpcerror.Code
 		want string
 	}{
-		{"a newer version", hello(func(h *wire.Handshake) { h.Version = 2 }), actorrpc.CodeVersion,
+		{"a newer version", hello(func(h *wire.Handshake) { h.Version = 2 }), rpcerror.CodeVersion,
 			"the server speaks version 1 of the actor protocol, this program version 2: update the server"},
-		{"an older version", hello(func(h *wire.Handshake) { h.Version = 0 }), actorrpc.CodeVersion,
+		{"an older version", hello(func(h *wire.Handshake) { h.Version = 0 }), rpcerror.CodeVersion,
 			"the server speaks version 1 of the actor protocol, this program version 0: update this program"},
-		{"another namespace", hello(func(h *wire.Handshake) { h.Namespace = "elsewhere" }), actorrpc.CodeDenied, "peers of another namespace are not served"},
-		{"no name", hello(func(h *wire.Handshake) { h.Peer = "" }), actorrpc.CodeMalformed, ""},
-		{"a long name", hello(func(h *wire.Handshake) { h.Peer = strings.Repeat("x", 1000) }), actorrpc.CodeMalformed, ""},
-		{"no message", greeted(append(head(4, 0), 0xff, 0xff, 0xff, 0xff)...), actorrpc.CodeMalformed, ""},
-		{"a huge head", greeted(head(1<<31, 0)...), "", ""}, // too large or malformed
-		{"buffers without bytes", greeted(framed(t, &wire.Frame{Kind: &wire.Frame_Call{Call: call}}, nil)...), actorrpc.CodeMalformed, ""},
+		{"another namespace", hello(func(h *wire.Handshake) { h.Namespace = "elsewhere" }), rpcerror.CodeDenied, "peers of another namespace are not served"},
+		{"no name", hello(func(h *wire.Handshake) { h.Peer = "" }), rpcerror.CodeMalformed, ""},
+		{"a long name", hello(func(h *wire.Handshake) { h.Peer = strings.Repeat("x", 1000) }), rpcerror.CodeMalformed, ""},
+		{"no message", handshaken(append(head(4, 0), 0xff, 0xff, 0xff, 0xff)...), rpcerror.CodeMalformed, ""},
+		{"a huge head", handshaken(head(1<<31, 0)...), "", ""}, // too large or malformed
+		{"buffers without bytes", handshaken(framed(t, &wire.Frame{Kind: &wire.Frame_Call{Call: call}}, nil)...), rpcerror.CodeMalformed, ""},
 	}
 	for _, served := range languages() {
 		t.Run("to "+string(served), func(t *testing.T) {
@@ -81,7 +82,7 @@ func TestStrangers(t *testing.T) {
 					if _, err := c.Write(test.data); err != nil {
 						t.Fatal(err)
 					}
-					e := goodbye(t, c)
+					e := closeError(t, c)
 					if test.code != "" && e.Code != test.code || test.want != "" && e.Message != test.want {
 						t.Errorf("got %s %q\nwant %s %q", e.Code, e.Message, test.code, test.want)
 					}
@@ -95,7 +96,7 @@ func TestStrangers(t *testing.T) {
 }
 
 // A client of another namespace gets nothing from a server with an identity, by any
-// of its doors: no call, no list, no gRPC, and of HTTP only the probes, plain, from this machine.
+// of its protocols: no call, no list, no gRPC, and of HTTP only the probes, plain, from this machine.
 func TestStrangersOfAnotherNamespace(t *testing.T) {
 	mine, yours := identityFile(t, "across"), identityFile(t, "elsewhere")
 	id, err := actorrpc.LoadIdentity(mine)
@@ -131,7 +132,7 @@ func TestStrangersOfAnotherNamespace(t *testing.T) {
 			for name, config := range map[string]*tls.Config{
 				"no certificate": with(), "another's certificate": with(foreign), "without the key": with(copied), "TLS 1.2": old, "no protocol in common": unknown,
 			} {
-				for door, greeting := range greetings {
+				for protocol, greeting := range greetings {
 					c := tls.Client(dial(t, s), config)
 					_, err := io.WriteString(c, greeting)
 					var got []byte
@@ -143,7 +144,7 @@ func TestStrangersOfAnotherNamespace(t *testing.T) {
 					}
 					var waited net.Error // until the deadline: nothing refused it
 					if len(got) > 0 || errors.As(err, &waited) && waited.Timeout() {
-						t.Errorf("%s, %s: got %q, %v, want that it is refused", name, door, got, err)
+						t.Errorf("%s, %s: got %q, %v, want that it is refused", name, protocol, got, err)
 					}
 				}
 			}
@@ -162,14 +163,14 @@ func TestStrangersOfAnotherNamespace(t *testing.T) {
 	}
 }
 
-// refusesPlain fails unless plain text gets a word of refusal at most, and the probes from this machine.
+// refusesPlain fails unless plain text gets a rejection at most, and the probes from this machine.
 func refusesPlain(t *testing.T, s *server, greetings map[string]string) {
 	t.Helper()
 	c := dial(t, s)
 	if _, err := io.WriteString(c, greetings["frames"]); err != nil {
 		t.Fatal(err)
 	}
-	if e := goodbye(t, c); e.Code != actorrpc.CodeDenied || !strings.HasPrefix(e.Message, "peers of another namespace are not served") {
+	if e := closeError(t, c); e.Code != rpcerror.CodeDenied || !strings.HasPrefix(e.Message, "peers of another namespace are not served") {
 		t.Errorf("plain frames: got %v, want that they are denied", e)
 	}
 	c = dial(t, s)
@@ -199,7 +200,7 @@ func refusesPlain(t *testing.T, s *server, greetings map[string]string) {
 	if err == nil {
 		resp.Body.Close()
 		if resp.StatusCode < 400 {
-			t.Errorf("POST: got status %d, want none or a refusal", resp.StatusCode)
+			t.Errorf("POST: got status %d, want none or a rejection", resp.StatusCode)
 		}
 	}
 }

@@ -12,9 +12,10 @@ import (
 	"github.com/fray-ml/fray/actorrpc"
 	"github.com/fray-ml/fray/actorrpc/codec"
 	"github.com/fray-ml/fray/actorrpc/host"
+	"github.com/fray-ml/fray/actorrpc/resolver"
 )
 
-// subject is the actor that both languages have; its twin is in python/tests/across.py.
+// subject is the actor that both languages have; the other is in python/tests/across.py.
 type subject struct {
 	n    int
 	seen []int
@@ -87,16 +88,16 @@ type orders struct {
 	Unique    string `json:"unique"` // a third name, which it wants for itself
 }
 
-// refusal is what a server says, instead of its address, whose names are not registered.
-const refusal = "refused: "
+// rejection begins what a server writes, instead of its address, if its names are not registered.
+const rejection = "refused: "
 
-// serve hosts two subjects until nobody listens any more.
+// serve hosts two subjects until no caller listens any more.
 func serve(text string, in io.Reader, out io.Writer) error {
 	var o orders
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
 		return err
 	}
-	resolver, err := actorrpc.NewFixedResolver("127.0.0.1:1") // for what is in references only
+	names, err := resolver.NewFixed("127.0.0.1:1") // for what is in references only
 	if err != nil {
 		return err
 	}
@@ -112,7 +113,7 @@ func serve(text string, in io.Reader, out io.Writer) error {
 	}
 	defer release()
 	cfg.Metadata, cfg.JobID, cfg.Task = registered.Metadata, registered.JobID, registered.Task
-	cfg.Client = actorrpc.NewClient(resolver, actorrpc.Config{Identity: cfg.Identity})
+	cfg.Client = actorrpc.NewClient(names, actorrpc.Config{Identity: cfg.Identity})
 	defer func() { _ = cfg.Client.Close() }()
 	server, err := host.New(cfg)
 	if err != nil {
@@ -130,7 +131,7 @@ func serve(text string, in io.Reader, out io.Writer) error {
 		}
 	}
 	if err := server.Start(context.Background()); err != nil {
-		text, _ := json.Marshal(refusal + err.Error())
+		text, _ := json.Marshal(rejection + err.Error())
 		fmt.Fprintln(out, string(text))
 		return nil
 	}

@@ -16,6 +16,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/resolver"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/clusterapi"
 )
 
@@ -52,8 +54,8 @@ func call(in io.Reader, out io.Writer) error {
 		return err
 	}
 	defer conn.Close()
-	resolver := actorrpc.NewClusterResolver(clusterapi.NewMetadataClient(conn), namespace)
-	defer func() { _ = resolver.Close() }()
+	names := resolver.NewCluster(clusterapi.NewMetadataClient(conn), namespace)
+	defer func() { _ = names.Close() }()
 	config := actorrpc.Config{
 		Namespace: namespace, Keepalive: actorrpc.Keepalive{Every: seconds(o.Keepalive), Patience: seconds(o.Patience)},
 	}
@@ -62,7 +64,7 @@ func call(in io.Reader, out io.Writer) error {
 			return err
 		}
 	}
-	client := actorrpc.NewClient(resolver, config)
+	client := actorrpc.NewClient(names, config)
 	defer func() { _ = client.Close() }()
 	c := &calling{orders: o, stop: make(chan struct{})}
 	if c.outcomes, err = os.OpenFile(o.Outcomes, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err != nil {
@@ -190,7 +192,7 @@ func (c *caller) cancelled(h actorrpc.Handle) {
 // note writes what became of a call.
 func (c *caller) note(seq int, timeout time.Duration, began time.Time, text string, err error) {
 	o := outcome{caller: c.name, seq: seq, kind: outcomeOK, code: "-", life: "-", took: time.Since(began), timeout: timeout}
-	failure, typed := errors.AsType[*actorrpc.Error](err)
+	failure, typed := errors.AsType[*rpcerror.Error](err)
 	switch {
 	case err == nil:
 		if _, scanned := fmt.Sscan(text, &o.life, &o.count); scanned != nil {

@@ -185,7 +185,7 @@ func (f *front) cut(after int) {
 }
 
 // stall lets no byte through until resume. A server that is only muted gets calls,
-// and nobody its answers.
+// and no caller its answers.
 func (f *front) stall(mute bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

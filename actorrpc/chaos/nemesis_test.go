@@ -36,7 +36,7 @@ func often() []fault {
 	return append(faults(), faultCut, faultCut, faultMute, faultMute, faultMute, faultMove, faultMove, faultKill, faultKill, faultStall)
 }
 
-// nemesis does what a seed says, one thing after another, though what takes long
+// nemesis does what a seed says, one event after another, though what takes long
 // goes on meanwhile.
 type nemesis struct {
 	world   *world
@@ -82,7 +82,7 @@ func idle(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// event is one thing that happens to a slot.
+// event is one fault that happens to a slot.
 type event struct {
 	nemesis *nemesis
 	random  *rand.Rand
@@ -230,7 +230,7 @@ func (e *event) move() bool {
 	return true
 }
 
-// network troubles whoever is in the slot now.
+// network disturbs the connections of what is in the slot now.
 func (e *event) network(f fault) {
 	w := e.nemesis.world
 	v := e.slot.server()

@@ -71,7 +71,7 @@ func expected(code string) bool {
 	return slices.Contains([]string{"maybe_executed", "deadline", "cancelled", "unavailable", "stopping", "stale", "busy", "unknown_actor"}, code)
 }
 
-// judge names everything that must not be, in the order of what happened.
+// judge names each outcome that must not be, in the order of what happened.
 func judge(executions []execution, outcomes []outcome) []string {
 	var wrong []string
 	ran := map[callID][]execution{}

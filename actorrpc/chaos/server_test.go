@@ -50,7 +50,7 @@ func readOrders() (o orders, err error) {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// serve is a server of counters. It ends at SIGTERM, or when nobody orders any more.
+// serve is a server of counters. It ends at SIGTERM, or when no orders come any more.
 func serve(in io.Reader, out io.Writer) error {
 	o, err := readOrders()
 	if err != nil {

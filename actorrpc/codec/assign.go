@@ -61,7 +61,7 @@ func (a *assigning) value(tree any, v reflect.Value) error {
 	return mismatch(tree, v.Type())
 }
 
-// mismatch says what was wanted and what is there, in the words of the wire.
+// mismatch names what was wanted and what is there, by the terms of the wire.
 func mismatch(tree any, t reflect.Type) error {
 	return &Error{Problem: "want " + wanted(t) + ", got " + got(tree)}
 }

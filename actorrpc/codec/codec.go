@@ -17,7 +17,7 @@ type Kind int
 const (
 	Msgpack Kind = 1
 	JSON    Kind = 2
-	Pickle  Kind = 3 // between Python peers; refused here
+	Pickle  Kind = 3 // between Python peers; rejected here
 )
 
 // OutOfBand is the length in bytes from which on bytes and the data of arrays
@@ -40,7 +40,7 @@ func (k Kind) String() string {
 	return "codec " + strconv.Itoa(int(k))
 }
 
-// Error says that a value cannot be carried, or that bytes are no value, or that
+// Error reports that a value cannot be carried, or that bytes are no value, or that
 // a value does not fit the type that wants it.
 type Error struct {
 	Path    string // "args[1].lr", "kwargs.x[3]", "result[0]"; "" if the bytes as a whole are bad
@@ -106,7 +106,7 @@ func DecodeArgs(kind Kind, args []byte, buffers [][]byte, memory uint64) (*Argum
 }
 
 // Into makes values of the given types of the positional arguments. Methods of Go
-// have no names for their parameters, so named arguments are refused. Errors are
+// have no names for their parameters, so named arguments are rejected. Errors are
 // *Error, without a path if the number of arguments is wrong, and *TooLargeError.
 func (a *Arguments) Into(types []reflect.Type) ([]reflect.Value, error) {
 	return a.into(len(types), func(i int) reflect.Type { return types[i] })

@@ -1,5 +1,5 @@
 // Package codec writes the arguments and results of actors' methods as bytes and
-// reads them, as its Python twin fray.rpc.codec does; testdata/vectors.json holds
+// reads them, as fray.rpc.codec does in Python; testdata/vectors.json holds
 // the two together. docs/guides/actors.md has the table of what is carried.
 //
 // A value goes through a tree of few types: nil, bool, int64, uint64 (only above

@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 )
 
-// These are the same words in Python.
+// These texts are the same in Python.
 const (
 	notJSON   = "the bytes are no JSON value"
 	badNumber = "a number is out of range: an int has to be within -2^63 to 2^64-1, and a float finite"

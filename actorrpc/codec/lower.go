@@ -228,7 +228,7 @@ func text(s string) (any, error) {
 	return s, nil
 }
 
-// inCalendar refuses times that Python's datetime cannot hold.
+// inCalendar rejects times that Python's datetime cannot hold.
 func inCalendar(t time.Time) (any, error) {
 	if year := t.Year(); year < 1 || year > 9999 {
 		return nil, &Error{Problem: "a time outside of the years 1 to 9999 is carried by no codec"}

@@ -13,7 +13,7 @@ import (
 	"github.com/vmihailenco/msgpack/v5/msgpcode"
 )
 
-// These are the same words in Python.
+// These texts are the same in Python.
 const (
 	notMsgpack  = "the bytes are no msgpack value"
 	trailing    = "bytes follow the value"

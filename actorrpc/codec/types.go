@@ -78,7 +78,7 @@ func (a NDArray) Len() int {
 	return 0
 }
 
-// check says what is wrong with the array, nil if its parts agree.
+// check returns what is wrong with the array, nil if its parts agree.
 func (a NDArray) check() error {
 	if a.DType.Size() == 0 {
 		return &Error{Problem: fmt.Sprintf("an array of dtype %s is carried by no codec; convert it to a bool, int, float or complex dtype", a.DType)}

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -76,7 +76,7 @@ func newObject(value reflect.Value, options Options) *object {
 	return o
 }
 
-// fits says why options cannot be those of one more name of the object.
+// fits returns why options cannot be those of one more name of the object.
 func (o *object) fits(options Options) error {
 	rooms := map[string]int{"": max(1, options.MaxConcurrency)}
 	maps.Copy(rooms, options.Groups)
@@ -101,7 +101,7 @@ func identity(v reflect.Value) any {
 }
 
 // find is the method of a name.
-func (a *actor) find(name string) (*bound, *actorrpc.Error) {
+func (a *actor) find(name string) (*bound, *rpcerror.Error) {
 	m, err := a.class.find(name)
 	if err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func (a *actor) describe() *wire.Actor {
 }
 
 // discard answers the calls of this name that wait.
-func (a *actor) discard(e func() *actorrpc.Error) {
+func (a *actor) discard(e func() *rpcerror.Error) {
 	for _, box := range a.object.boxes {
 		for _, c := range box.snapshot() {
 			if c.actor == a {

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fray-ml/fray/actorrpc"
 	"github.com/fray-ml/fray/actorrpc/codec"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -83,7 +83,7 @@ func (c *call) size() int64 {
 // run calls the method, unless the call is over already, and makes the answer.
 func (c *call) run() *answer {
 	if !c.deadline.IsZero() && !time.Now().Before(c.deadline) {
-		return c.drop(&actorrpc.Error{Code: actorrpc.CodeDeadline, Message: "the deadline passed before the call began"})
+		return c.drop(&rpcerror.Error{Code: rpcerror.CodeDeadline, Message: "the deadline passed before the call began"})
 	}
 	if !c.advance(phaseWaits, phaseRuns) {
 		return nil
@@ -97,7 +97,7 @@ func (c *call) run() *answer {
 }
 
 // drop is the answer to a call that waits and will not run, nil if it does not wait any more.
-func (c *call) drop(e *actorrpc.Error) *answer {
+func (c *call) drop(e *rpcerror.Error) *answer {
 	if !c.advance(phaseWaits, phaseOver) {
 		return nil
 	}
@@ -119,7 +119,7 @@ func (c *call) perform() (out *answer) {
 		}
 		// runtime.Goexit: this goroutine ends after what is deferred.
 		if c.advance(phaseRuns, phaseOver) {
-			c.answer(c.failed(&actorrpc.Error{Code: actorrpc.CodeInternal, Message: "the method ended its goroutine", Ran: true}), false)
+			c.answer(c.failed(&rpcerror.Error{Code: rpcerror.CodeInternal, Message: "the method ended its goroutine", Ran: true}), false)
 		}
 	}()
 	out = c.invoke(&ran)
@@ -129,9 +129,9 @@ func (c *call) perform() (out *answer) {
 
 func (c *call) invoke(ran *bool) *answer {
 	kind := codec.Kind(c.in.GetCodec())
-	in, err := c.method.values(c, c.method.names)
+	in, err := c.method.values(c.in, c.buffers, c.memory, c.method.names)
 	if err != nil {
-		return c.failed(codecError(actorrpc.CodeBadArguments, err))
+		return c.failed(codecError(rpcerror.CodeBadArguments, err))
 	}
 	var ctx context.Context
 	if c.method.takesContext {
@@ -154,7 +154,7 @@ func (c *call) invoke(ran *bool) *answer {
 	}
 	data, buffers, err := codec.EncodeResult(kind, result)
 	if err != nil {
-		e := codecError(actorrpc.CodeEncoding, err)
+		e := codecError(rpcerror.CodeEncoding, err)
 		e.Ran = true
 		return c.failed(e)
 	}
@@ -173,7 +173,7 @@ func (c *call) invoke(ran *bool) *answer {
 }
 
 // failed is the answer that carries an error.
-func (c *call) failed(e *actorrpc.Error) *answer {
+func (c *call) failed(e *rpcerror.Error) *answer {
 	e.Actor, e.Method = clip(c.in.GetActor(), maxNameShown), clip(c.in.GetMethod(), maxNameShown)
 	reply := &wire.Reply{Seq: c.in.GetSeq(), Codec: c.in.GetCodec(), Error: e.Wire()}
 	if c.actor != nil {
@@ -182,12 +182,12 @@ func (c *call) failed(e *actorrpc.Error) *answer {
 	return &answer{reply: reply}
 }
 
-// answer hands out the reply; nil: somebody else did.
+// answer hands out the reply; nil: it was handed out before.
 func (c *call) answer(a *answer, unhurried bool) {
 	if a == nil {
 		return
 	}
-	c.server.metrics.answered(c, a.reply.GetError())
+	c.count(a.reply.GetError())
 	to := c.to
 	if c.entry != nil {
 		to = c.server.ledger.finish(c.entry, a)
@@ -198,8 +198,31 @@ func (c *call) answer(a *answer, unhurried bool) {
 	c.server.leave() // now: what has no reply before the last frame did not run
 }
 
-// stop cancels the call: one that waits is answered, one that runs is told.
-func (c *call) stop(e *actorrpc.Error) {
+// count counts the call; failure is nil if it returned.
+func (c *call) count(failure *wire.Error) {
+	code := ""
+	if failure != nil {
+		code = string(rpcerror.FromWire(failure).Code)
+	}
+	m := c.server.metrics
+	if c.method == nil {
+		name := ""
+		if c.actor != nil {
+			name = c.actor.name
+		}
+		m.unserved(name, code)
+		return
+	}
+	c.actor.pending.Add(-1)
+	c.actor.calls.Add(1)
+	if failure != nil {
+		c.actor.errors.Add(1)
+	}
+	m.answered(&c.method.series, c.actor.name, c.method.name, time.Since(c.arrived), code)
+}
+
+// stop cancels the call: one that waits is answered, the context of one that runs ends.
+func (c *call) stop(e *rpcerror.Error) {
 	if c.stopWaiting(e) {
 		return
 	}
@@ -212,14 +235,14 @@ func (c *call) stop(e *actorrpc.Error) {
 }
 
 // stopWaiting answers a call that waits, and reports whether it did.
-func (c *call) stopWaiting(e *actorrpc.Error) bool {
+func (c *call) stopWaiting(e *rpcerror.Error) bool {
 	a := c.drop(e)
 	c.answer(a, false)
 	return a != nil
 }
 
 // abandon answers a call that runs and does not end.
-func (c *call) abandon(e *actorrpc.Error) {
+func (c *call) abandon(e *rpcerror.Error) {
 	if c.advance(phaseRuns, phaseOver) {
 		c.answer(c.failed(e), false)
 	}
@@ -227,6 +250,6 @@ func (c *call) abandon(e *actorrpc.Error) {
 
 var errStopping = errors.New("the server is shutting down")
 
-func stopping(ran bool) *actorrpc.Error {
-	return &actorrpc.Error{Code: actorrpc.CodeStopping, Message: errStopping.Error(), Ran: ran}
+func stopping(ran bool) *rpcerror.Error {
+	return &rpcerror.Error{Code: rpcerror.CodeStopping, Message: errStopping.Error(), Ran: ran}
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/fray-ml/fray/clusterapi"
 )
 
-// Config says how to serve. Its zero value serves plain text on a free port of
+// Config configures a server. Its zero value serves plain text on a free port of
 // the loopback address and registers nowhere; [FromEnvironment] makes a task's.
 type Config struct {
 	// Host is the address to listen at. "": the loopback address without an
-	// identity, all addresses with one. Without, other than loopback addresses are refused
+	// identity, all addresses with one. Without, other than loopback addresses are rejected
 	// unless AllowInsecure, and all addresses mean loopback.
 	Host string
 	Port int // 0: a free one
@@ -42,7 +42,7 @@ type Config struct {
 	MaxMessageBytes uint64
 	// MaxPending is how many calls of one connection may be unanswered; 0: 10,000.
 	MaxPending int
-	// Keepalive is after which silence of a peer it is asked for a word; 0: 10 s.
+	// Keepalive is after which silence of a peer it is pinged; 0: 10 s.
 	// After Patience more it is taken for dead; 0: 20 s.
 	Keepalive, Patience time.Duration
 	// Grace is how long Serve lets calls that run finish at the end; 0: without limit.
@@ -104,7 +104,7 @@ func (c Config) advertised(bound *net.TCPAddr) string {
 	return net.JoinHostPort(host, strconv.Itoa(bound.Port))
 }
 
-// Options say how an actor is served.
+// Options configure how an actor is served.
 type Options struct {
 	// MaxConcurrency is how many of its methods run at once; 0: 1.
 	MaxConcurrency int
@@ -114,14 +114,14 @@ type Options struct {
 	Methods map[string]MethodOptions // by the Go name or the one on the wire
 	// Metadata is registered with the name.
 	Metadata map[string]string
-	// Unique refuses a name that another actor of the namespace has.
+	// Unique rejects a name that another actor of the namespace has.
 	Unique bool
 }
 
-// MethodOptions say how a method is served.
+// MethodOptions configure how a method is served.
 type MethodOptions struct {
 	Group string // of Options.Groups; "": the actor's own
-	// Idempotent tells clients that running it twice does no harm.
+	// Idempotent declares to clients that running it twice does no harm.
 	Idempotent bool
 	// Params are the names of its parameters, for callers that give them by name.
 	Params []string

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/actorrpc"
-	"github.com/fray-ml/fray/actorrpc/internal/lane"
+	"github.com/fray-ml/fray/actorrpc/internal/callchain"
 )
 
 // ActorContext is what a method can know of the call that it answers.
@@ -50,16 +50,16 @@ func (c methodContext) Value(key any) any {
 	switch key.(type) {
 	case contextKey:
 		return c.call
-	case lane.Key:
+	case callchain.Key:
 		return c
 	}
 	return c.Context.Value(key)
 }
 
-var _ lane.Run = methodContext{}
+var _ callchain.Run = methodContext{}
 
-// HoldsUp reports whether a call is for the one lane that this one's method runs in.
-func (c methodContext) HoldsUp(to lane.Call) bool {
+// HoldsUp reports whether a call is for the concurrency group that this one's method fills.
+func (c methodContext) HoldsUp(to callchain.Call) bool {
 	s, box := c.call.server, c.call.method.box
 	if to.Process != "" && to.Process != s.peer || box.room > 1 || s.stopping.Load() || !c.call.is(phaseRuns) {
 		return false

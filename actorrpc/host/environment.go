@@ -53,7 +53,7 @@ func FromEnvironment(getenv func(string) string) (cfg Config, release func(), er
 		if err != nil || seconds < 0 {
 			return Config{}, nil, fmt.Errorf("%s is %q: want seconds", envGrace, text)
 		}
-		cfg.Grace = max(time.Duration(seconds*float64(time.Second))-lastWords, time.Millisecond)
+		cfg.Grace = max(time.Duration(seconds*float64(time.Second))-returnTime, time.Millisecond)
 	}
 	if file := getenv(envIdentity); file != "" {
 		if cfg.Identity, err = actorrpc.LoadIdentity(file); err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/fray-ml/fray/actorrpc"
 	"github.com/fray-ml/fray/actorrpc/host"
+	"github.com/fray-ml/fray/actorrpc/resolver"
 )
 
 // Counter is an actor: its calls run one after the other, so that it needs no lock.
@@ -37,12 +38,12 @@ func Example() {
 	}
 	defer func() { _ = server.Shutdown(ctx) }()
 
-	resolver, err := actorrpc.NewFixedResolver(server.Address())
+	names, err := resolver.NewFixed(server.Address())
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	client := actorrpc.NewClient(resolver, actorrpc.Config{})
+	client := actorrpc.NewClient(names, actorrpc.Config{})
 	defer func() { _ = client.Close() }()
 	counter, err := client.Lookup(ctx, "counter")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -91,25 +91,25 @@ func TestFact26WhatDoesNotFitDoesNotRun(t *testing.T) {
 	tests := []struct {
 		name, actor, method string
 		args                []any
-		code                actorrpc.Code
+		code                rpcerror.Code
 		message, argument   string
 		near                []string
 	}{
-		{"too many", "counter", "increment", []any{1, 2, 3}, actorrpc.CodeBadArguments, "takes 1 argument, got 3", "", nil},
-		{"too few", "counter", "Increment", nil, actorrpc.CodeBadArguments, "takes 1 argument, got 0", "", nil},
-		{"too few of a variadic one", "counter", "sum", nil, actorrpc.CodeBadArguments, "takes at least 1 argument, got 0", "", nil},
-		{"of another type", "counter", "increment", []any{"x"}, actorrpc.CodeBadArguments, "want int, got string", "args[0]", nil},
-		{"unknown actor", "conter", "increment", []any{1}, actorrpc.CodeUnknownActor, `no actor "conter" is here`, "", []string{"counter"}},
-		{"unknown method", "counter", "incremnt", []any{1}, actorrpc.CodeUnknownMethod, `no method "incremnt"`, "", []string{"increment"}},
-		{"underscore", "counter", "_increment", []any{1}, actorrpc.CodeUnknownMethod, `no method "_increment"; underscore names are not callable`, "", nil},
-		{"not exported", "counter", "lower", nil, actorrpc.CodeUnknownMethod, `no method "lower"`, "", []string{}},
-		{"of another form", "counter", "three", nil, actorrpc.CodeUnknownMethod, `no method "three"`, "", nil},
+		{"too many", "counter", "increment", []any{1, 2, 3}, rpcerror.CodeBadArguments, "takes 1 argument, got 3", "", nil},
+		{"too few", "counter", "Increment", nil, rpcerror.CodeBadArguments, "takes 1 argument, got 0", "", nil},
+		{"too few of a variadic one", "counter", "sum", nil, rpcerror.CodeBadArguments, "takes at least 1 argument, got 0", "", nil},
+		{"of another type", "counter", "increment", []any{"x"}, rpcerror.CodeBadArguments, "want int, got string", "args[0]", nil},
+		{"unknown actor", "conter", "increment", []any{1}, rpcerror.CodeUnknownActor, `no actor "conter" is here`, "", []string{"counter"}},
+		{"unknown method", "counter", "incremnt", []any{1}, rpcerror.CodeUnknownMethod, `no method "incremnt"`, "", []string{"increment"}},
+		{"underscore", "counter", "_increment", []any{1}, rpcerror.CodeUnknownMethod, `no method "_increment"; underscore names are not callable`, "", nil},
+		{"not exported", "counter", "lower", nil, rpcerror.CodeUnknownMethod, `no method "lower"`, "", []string{}},
+		{"of another form", "counter", "three", nil, rpcerror.CodeUnknownMethod, `no method "three"`, "", nil},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			err := c.fails(test.code, test.actor, test.method, test.args...)
-			if err.Message != test.message || err.Argument != test.argument || err.Ran || !slices.Equal(err.Near, test.near) {
-				t.Errorf("got %q at %q, ran %v, near %q\nwant %q at %q, false, %q", err.Message, err.Argument, err.Ran, err.Near, test.message, test.argument, test.near)
+			if err.Message != test.message || err.Argument != test.argument || err.Ran || !slices.Equal(err.Suggestions, test.near) {
+				t.Errorf("got %q at %q, ran %v, near %q\nwant %q at %q, false, %q", err.Message, err.Argument, err.Ran, err.Suggestions, test.message, test.argument, test.near)
 			}
 			if err.Actor != test.actor || err.Method != test.method {
 				t.Errorf("got %s.%s, want %s.%s", err.Actor, err.Method, test.actor, test.method)
@@ -122,22 +122,22 @@ func TestFact26WhatDoesNotFitDoesNotRun(t *testing.T) {
 func TestFact27ErrorsReachTheCallerAndTheActorLivesOn(t *testing.T) {
 	s := started(t, Config{}, map[string]any{"counter": newLesson()}, Options{})
 	c := connect(t, s, "a")
-	err := c.fails(actorrpc.CodeApplication, "counter", "fail", "no such lesson")
+	err := c.fails(rpcerror.CodeApplication, "counter", "fail", "no such lesson")
 	if !err.Ran || err.Message != "teach: no such lesson" || err.Type != "*fmt.wrapError" {
 		t.Errorf("got %+v", err)
 	}
 	if err.Cause == nil || err.Cause.Message != "no such lesson" || err.Cause.Type != "*errors.errorString" {
 		t.Errorf("cause: got %+v", err.Cause)
 	}
-	err = c.fails(actorrpc.CodeApplication, "counter", "panic")
+	err = c.fails(rpcerror.CodeApplication, "counter", "panic")
 	if !err.Ran || err.Message != "panic: no more" || !strings.Contains(err.Traceback, "(*lesson).Panic") {
 		t.Errorf("got %+v, want the panic with its stack", err)
 	}
-	err = c.fails(actorrpc.CodeInternal, "counter", "leave", "exit")
+	err = c.fails(rpcerror.CodeInternal, "counter", "leave", "exit")
 	if !err.Ran {
 		t.Errorf("got %+v, want that it ran", err)
 	}
-	err = c.fails(actorrpc.CodeEncoding, "counter", "odd")
+	err = c.fails(rpcerror.CodeEncoding, "counter", "odd")
 	if !err.Ran || err.Argument != "result.deep[1]" {
 		t.Errorf("got %+v, want the path of the channel", err)
 	}
@@ -169,7 +169,7 @@ func TestFact28ACallThatIsSentAgainRunsOnce(t *testing.T) {
 	}
 	again.seq, again.ack = slow, slow
 	again.wants(3, "counter", "increment", 2)
-	err := again.failed(actorrpc.CodeMaybeExecuted, resend(1, "increment", 1)) // acknowledged, so it is not known any more
+	err := again.failed(rpcerror.CodeMaybeExecuted, resend(1, "increment", 1)) // acknowledged, so it is not known any more
 	if !err.Ran || err.Message != "the connection broke after the call was sent: it may have run" {
 		t.Errorf("got %+v", err)
 	}
@@ -185,7 +185,7 @@ func TestFact28ARefusedCallMayBeSentAgain(t *testing.T) {
 	in, _ := request(t, "counter", "increment", 1)
 	in.Incarnation = "actor-aaaaaaaaaaaaaaaaaaaaaaaaaa"
 	seq := c.sendCall(in)
-	if err := c.failed(actorrpc.CodeStale, seq); err.Ran || err.Message != "another incarnation is here" {
+	if err := c.failed(rpcerror.CodeStale, seq); err.Ran || err.Message != "another incarnation is here" {
 		t.Errorf("got %+v", err)
 	}
 	in.Incarnation = ""
@@ -205,7 +205,7 @@ func TestFact31ANewIncarnationIsNoticed(t *testing.T) {
 	if err := s.Unregister(t.Context(), "counter"); err != nil {
 		t.Fatal(err)
 	}
-	_ = c.fails(actorrpc.CodeUnknownActor, "counter", "increment", 1)
+	_ = c.fails(rpcerror.CodeUnknownActor, "counter", "increment", 1)
 	incarnation, err := s.Register("counter", l, Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -215,7 +215,7 @@ func TestFact31ANewIncarnationIsNoticed(t *testing.T) {
 	}
 	in, _ := request(t, "counter", "increment", 1)
 	in.Incarnation = old.GetIncarnation()
-	_ = c.failed(actorrpc.CodeStale, c.sendCall(in))
+	_ = c.failed(rpcerror.CodeStale, c.sendCall(in))
 	in, _ = request(t, "counter", "increment", 1)
 	in.Incarnation = incarnation
 	if got, err := c.result(c.sendCall(in)); err != nil || got != int64(2) {
@@ -252,7 +252,7 @@ func TestFact28AShutdownLosesNoReply(t *testing.T) {
 				switch {
 				case err != nil:
 					if !last {
-						t.Errorf("the connection ended without Close: %v", err)
+						t.Errorf("the connection ended without a last frame: %v", err)
 					}
 					c.net.Close()
 					for len(room) > 0 { // the sender is to find out
@@ -263,7 +263,7 @@ func TestFact28AShutdownLosesNoReply(t *testing.T) {
 					last = true
 					continue
 				case last:
-					t.Errorf("got %v after Close", f)
+					t.Errorf("got %v after the last frame", f)
 				case f.GetReply() == nil: // a Ping
 					continue
 				case f.GetReply().GetError() == nil:
@@ -300,7 +300,7 @@ func TestUnregisterRefusesWhatWaits(t *testing.T) {
 	if err := s.Unregister(t.Context(), "counter"); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.failed(actorrpc.CodeStopping, waits); err.Ran {
+	if err := c.failed(rpcerror.CodeStopping, waits); err.Ran {
 		t.Errorf("got %+v, want that it did not run", err)
 	}
 	close(l.gate)
@@ -321,17 +321,17 @@ func TestShutdownFinishesWhatRuns(t *testing.T) {
 	next(t, l.began)
 	ended := make(chan error, 1)
 	go func() { ended <- s.Shutdown(context.Background()) }()
-	if err := c.failed(actorrpc.CodeStopping, waits); err.Ran || err.Message != "the server is shutting down" {
+	if err := c.failed(rpcerror.CodeStopping, waits); err.Ran || err.Message != "the server is shutting down" {
 		t.Errorf("got %+v", err)
 	}
-	if err := c.fails(actorrpc.CodeStopping, "counter", "increment", 1); err.Ran {
+	if err := c.fails(rpcerror.CodeStopping, "counter", "increment", 1); err.Ran {
 		t.Errorf("got %+v", err)
 	}
 	close(l.gate)
 	if got, err := c.result(runs); err != nil || got != "runs" {
 		t.Errorf("got %v, %v, want the result of what ran", got, err)
 	}
-	if err := c.goodbye(); err.Code != actorrpc.CodeStopping {
+	if err := c.closeError(); err.Code != rpcerror.CodeStopping {
 		t.Errorf("got %+v", err)
 	}
 	if err := <-ended; err != nil {
@@ -362,7 +362,7 @@ func TestShutdownGivesUpAtItsDeadline(t *testing.T) {
 		t.Error("got no error, want that a call did not finish")
 	}
 	for _, seq := range []uint64{polite, stubborn} {
-		if err := c.failed(actorrpc.CodeStopping, seq); !err.Ran {
+		if err := c.failed(rpcerror.CodeStopping, seq); !err.Ran {
 			t.Errorf("call %d: got %+v, want that it ran", seq, err)
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"runtime/debug"
 
-	"github.com/fray-ml/fray/actorrpc"
 	"github.com/fray-ml/fray/actorrpc/codec"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 )
 
 // Limits of an error that is sent, in bytes.
@@ -18,11 +18,11 @@ const (
 )
 
 // methodError is what a method returned. ctx is its context, nil if it took none.
-func methodError(ctx context.Context, err error) *actorrpc.Error {
+func methodError(ctx context.Context, err error) *rpcerror.Error {
 	if ctx != nil && ctx.Err() != nil {
 		switch {
 		case errors.Is(err, context.DeadlineExceeded):
-			return &actorrpc.Error{Code: actorrpc.CodeDeadline, Message: "the deadline passed while the method ran", Ran: true}
+			return &rpcerror.Error{Code: rpcerror.CodeDeadline, Message: "the deadline passed while the method ran", Ran: true}
 		case errors.Is(err, context.Canceled), errors.Is(err, context.Cause(ctx)):
 			return cancelled(ctx)
 		}
@@ -32,23 +32,23 @@ func methodError(ctx context.Context, err error) *actorrpc.Error {
 	return e
 }
 
-// cancelled says why the context of a method ended.
-func cancelled(ctx context.Context) *actorrpc.Error {
-	if cause, ok := errors.AsType[*actorrpc.Error](context.Cause(ctx)); ok {
+// cancelled is why the context of a method ended.
+func cancelled(ctx context.Context) *rpcerror.Error {
+	if cause, ok := errors.AsType[*rpcerror.Error](context.Cause(ctx)); ok {
 		e := *cause
 		e.Ran = true
 		return &e
 	}
-	return &actorrpc.Error{Code: actorrpc.CodeCancelled, Message: "the call was cancelled while the method ran", Ran: true}
+	return &rpcerror.Error{Code: rpcerror.CodeCancelled, Message: "the call was cancelled while the method ran", Ran: true}
 }
 
 // chain is an error and those that it was made from.
-func chain(err error, left int) *actorrpc.Error {
-	inner, nested := any(err).(*actorrpc.Error) // of a call that the method made
+func chain(err error, left int) *rpcerror.Error {
+	inner, nested := any(err).(*rpcerror.Error) // of a call that the method made
 	if nested && left < maxChain {
 		return inner
 	}
-	e := &actorrpc.Error{Code: actorrpc.CodeApplication, Type: fmt.Sprintf("%T", err), Message: clip(err.Error(), maxMessage)}
+	e := &rpcerror.Error{Code: rpcerror.CodeApplication, Type: fmt.Sprintf("%T", err), Message: clip(err.Error(), maxMessage)}
 	if nested {
 		e.Cause = inner
 		return e
@@ -76,9 +76,9 @@ func unwrap(err error) error {
 	return nil
 }
 
-func panicError(problem any, ran bool) *actorrpc.Error {
-	e := &actorrpc.Error{
-		Code: actorrpc.CodeApplication, Type: "panic", Message: clip(fmt.Sprintf("panic: %v", problem), maxMessage), Ran: ran,
+func panicError(problem any, ran bool) *rpcerror.Error {
+	e := &rpcerror.Error{
+		Code: rpcerror.CodeApplication, Type: "panic", Message: clip(fmt.Sprintf("panic: %v", problem), maxMessage), Ran: ran,
 		Traceback: clip(string(debug.Stack()), maxTraceback),
 	}
 	if err, ok := problem.(error); ok {
@@ -88,24 +88,24 @@ func panicError(problem any, ran bool) *actorrpc.Error {
 }
 
 // codecError names the argument that does not fit.
-func codecError(code actorrpc.Code, err error) *actorrpc.Error {
-	if e, ok := errors.AsType[*actorrpc.Error](err); ok {
+func codecError(code rpcerror.Code, err error) *rpcerror.Error {
+	if e, ok := errors.AsType[*rpcerror.Error](err); ok {
 		return e
 	}
-	e := &actorrpc.Error{Code: code, Message: err.Error()}
+	e := &rpcerror.Error{Code: code, Message: err.Error()}
 	if problem, ok := errors.AsType[*codec.Error](err); ok {
 		e.Argument, e.Message = problem.Path, problem.Problem
 	}
 	if _, ok := errors.AsType[*codec.TooLargeError](err); ok {
-		e.Code = actorrpc.CodeTooLarge
+		e.Code = rpcerror.CodeTooLarge
 	}
 	return e
 }
 
-// tooLarge says that what ("the arguments are", "the result is") has a size over a limit.
-func tooLarge(what string, size, limit uint64) *actorrpc.Error {
-	return &actorrpc.Error{
-		Code:    actorrpc.CodeTooLarge,
+// tooLarge is the error that what ("the arguments are", "the result is") has a size over a limit.
+func tooLarge(what string, size, limit uint64) *rpcerror.Error {
+	return &rpcerror.Error{
+		Code:    rpcerror.CodeTooLarge,
 		Message: fmt.Sprintf("%s %s; at most %s are taken (max_message_bytes)", what, bytesText(size), bytesText(limit)),
 	}
 }

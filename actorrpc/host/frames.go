@@ -11,22 +11,21 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
 // connection is one of a client that speaks frames.
 type connection struct {
-	server  *Server
-	net     net.Conn
-	wire    *wire.Conn
-	session *session
-	caller  string
-	limit   uint64 // of what the client takes, in bytes
-	done    chan struct{}
-	pending atomic.Int64
-	watch   *watch
-	late    late
+	server   *Server
+	net      net.Conn
+	wire     *wire.Conn
+	session  *session
+	caller   string
+	limit    uint64 // of what the client takes, in bytes
+	done     chan struct{}
+	pending  atomic.Int64
+	deferred deferred
 }
 
 var _ answerer = (*connection)(nil)
@@ -42,24 +41,27 @@ func (s *Server) serveFrames(raw net.Conn) {
 		return
 	}
 	c := &connection{server: s, net: raw, wire: wire.NewConn(raw, s.cfg.MaxMessageBytes), done: make(chan struct{})}
-	if e := c.greet(); e != nil {
+	if e := c.handshake(); e != nil {
 		s.log.Warn("a peer was refused", "peer", raw.RemoteAddr().String(), "error", e.Message)
-		part(raw, c.wire, e)
+		closeWith(raw, c.wire, e)
 		return
 	}
 	c.session = s.ledger.open(c.caller, time.Now())
 	defer func() { s.ledger.close(c.session, time.Now()) }()
 	if !s.join(c) {
-		part(raw, c.wire, stopping(false))
+		closeWith(raw, c.wire, stopping(false))
 		return
 	}
 	defer close(c.done)
 	defer s.leaveConnection(c)
-	c.watch = newWatch(c)
-	defer c.watch.stop()
+	watch := newWatch(c.wire, wire.Silence{Every: s.cfg.Keepalive, Patience: s.cfg.Patience}, func() {
+		s.log.Warn("a silent connection was ended", "peer", raw.RemoteAddr().String())
+		raw.Close()
+	})
+	defer watch.stop()
 	if e := c.read(); e != nil {
 		s.log.Warn("a connection was ended", "peer", raw.RemoteAddr().String(), "error", e.Message)
-		part(raw, c.wire, e)
+		closeWith(raw, c.wire, e)
 	}
 }
 
@@ -79,9 +81,8 @@ func (s *Server) leaveConnection(c *connection) {
 	delete(s.connections, c)
 }
 
-// greet exchanges Handshake, or says why the peer is not served. A peer that says
-// nothing is told so.
-func (c *connection) greet() *actorrpc.Error {
+// handshake exchanges Handshakes, or returns why the peer is not served.
+func (c *connection) handshake() *rpcerror.Error {
 	cfg := c.server.cfg
 	hello := &wire.Handshake{
 		Version: wire.Version, Peer: c.server.peer, Namespace: cfg.Namespace, MaxMessageBytes: cfg.MaxMessageBytes,
@@ -103,7 +104,7 @@ func (c *connection) greet() *actorrpc.Error {
 	case peer.GetPeer() == "" || len(peer.GetPeer()) > maxPeerName:
 		return malformed("Handshake.peer is empty or too long")
 	case cfg.Namespace != "" && peer.GetNamespace() != "" && cfg.Namespace != peer.GetNamespace():
-		return &actorrpc.Error{Code: actorrpc.CodeDenied, Message: "peers of another namespace are not served"}
+		return &rpcerror.Error{Code: rpcerror.CodeDenied, Message: "peers of another namespace are not served"}
 	}
 	c.caller = strings.Clone(peer.GetPeer())
 	c.limit = peer.GetMaxMessageBytes()
@@ -113,23 +114,23 @@ func (c *connection) greet() *actorrpc.Error {
 	return nil
 }
 
-func malformed(problem string) *actorrpc.Error {
-	return &actorrpc.Error{Code: actorrpc.CodeMalformed, Message: problem}
+func malformed(problem string) *rpcerror.Error {
+	return &rpcerror.Error{Code: rpcerror.CodeMalformed, Message: problem}
 }
 
-func otherVersion(theirs uint32) *actorrpc.Error {
+func otherVersion(theirs uint32) *rpcerror.Error {
 	older := "the server"
 	if theirs < wire.Version {
 		older = "this program"
 	}
-	return &actorrpc.Error{
-		Code:    actorrpc.CodeVersion,
+	return &rpcerror.Error{
+		Code:    rpcerror.CodeVersion,
 		Message: fmt.Sprintf("the server speaks version %d of the actor protocol, this program version %d: update %s", wire.Version, theirs, older),
 	}
 }
 
 // read serves frames until the connection ends; the error is for the peer.
-func (c *connection) read() *actorrpc.Error {
+func (c *connection) read() *rpcerror.Error {
 	for {
 		f, buffers, err := c.wire.Receive()
 		if oversize, ok := errors.AsType[*wire.OversizeError](err); ok && oversize.Frame.GetCall() != nil {
@@ -151,7 +152,7 @@ func (c *connection) read() *actorrpc.Error {
 }
 
 // handle serves one frame.
-func (c *connection) handle(f *wire.Frame, buffers [][]byte) *actorrpc.Error {
+func (c *connection) handle(f *wire.Frame, buffers [][]byte) *rpcerror.Error {
 	switch kind := f.GetKind().(type) {
 	case *wire.Frame_Call:
 		c.call(kind.Call, buffers, nil)
@@ -178,27 +179,27 @@ func (c *connection) handle(f *wire.Frame, buffers [][]byte) *actorrpc.Error {
 	return nil
 }
 
-// post sends what nobody waits to have sent. If it fails, the reader ends, too.
+// post sends a frame without waiting for that. If it fails, the reader ends, too.
 func (c *connection) post(f *wire.Frame) { _ = c.wire.Post(f, nil) }
 
 // call leads a call to its actor, unless it was sent before or cannot be taken.
-func (c *connection) call(in *wire.Call, buffers [][]byte, refusal *actorrpc.Error) {
+func (c *connection) call(in *wire.Call, buffers [][]byte, rejection *rpcerror.Error) {
 	now := time.Now()
 	k := &call{
 		server: c.server, in: in, buffers: buffers, caller: c.caller, arrived: now, to: c,
 		deadline: deadlineOf(now, in.GetTimeoutNs()), memory: c.server.cfg.MaxMessageBytes,
 	}
-	if n := c.pending.Add(1); n > int64(c.server.cfg.MaxPending) && refusal == nil {
-		refusal = busy("%d calls of this connection are not answered (max_pending)", n-1)
+	if n := c.pending.Add(1); n > int64(c.server.cfg.MaxPending) && rejection == nil {
+		rejection = busy("%d calls of this connection are not answered (max_pending)", n-1)
 	}
 	if in.GetSeq() == 0 {
-		k.answer(c.server.submit(k, refusal), false)
+		k.answer(c.server.submit(k, rejection), false)
 		return
 	}
 	c.session.turn.Lock()
 	v, a := c.server.ledger.begin(c.session, k, c)
 	if v == verdictNew {
-		a = c.server.submit(k, refusal)
+		a = c.server.submit(k, rejection)
 	}
 	c.session.turn.Unlock() // before anything is written
 	switch v {
@@ -210,19 +211,19 @@ func (c *connection) call(in *wire.Call, buffers [][]byte, refusal *actorrpc.Err
 	case verdictOld:
 		c.pending.Add(-1)
 	case verdictLost:
-		a := k.failed(&actorrpc.Error{
-			Code: actorrpc.CodeMaybeExecuted, Message: "the connection broke after the call was sent: it may have run", Ran: true,
+		a := k.failed(&rpcerror.Error{
+			Code: rpcerror.CodeMaybeExecuted, Message: "the connection broke after the call was sent: it may have run", Ran: true,
 		})
 		c.answer(a.reply, nil, false)
 	}
 }
 
-// dismiss sends the last frame of a server that has drained, and waits until the
+// close sends the last frame of a server that has drained, and waits until the
 // client has gone, for a moment.
-func (c *connection) dismiss() {
-	goodbye := &wire.Frame{Kind: &wire.Frame_Close{Close: &wire.Close{Error: stopping(false).Wire()}}}
-	// Of replies that are late it must not be said that they will not come.
-	if c.late.some() || c.wire.Finish(goodbye, goodbyeTime) != nil || c.net.SetReadDeadline(time.Now().Add(goodbyeTime)) != nil {
+func (c *connection) close() {
+	last := &wire.Frame{Kind: &wire.Frame_Close{Close: &wire.Close{Error: stopping(false).Wire()}}}
+	// The last frame must not be sent while replies are deferred: after it the client expects none.
+	if c.deferred.some() || c.wire.Finish(last, closeTime) != nil || c.net.SetReadDeadline(time.Now().Add(closeTime)) != nil {
 		c.net.Close()
 	}
 	<-c.done
@@ -234,14 +235,14 @@ func (c *connection) answer(reply *wire.Reply, buffers [][]byte, unhurried bool)
 	f, buffers := c.frame(reply, buffers)
 	if !c.wire.Offer(f, buffers, unhurried) {
 		if reply.GetSeq() > 0 {
-			c.later(reply.GetSeq())
+			c.deferReply(reply.GetSeq())
 			return
 		}
 		_ = c.wire.Post(f, buffers) // the ledger does not have it
 	}
 }
 
-// frame is a reply as it is sent, with its buffers: one that is larger than the client takes says so.
+// frame is a reply as it is sent, with its buffers: an error instead of one that is larger than the client takes.
 func (c *connection) frame(reply *wire.Reply, buffers [][]byte) (*wire.Frame, [][]byte) {
 	f := &wire.Frame{Kind: &wire.Frame_Reply{Reply: reply}}
 	if size := c.over(f, buffers); size > 0 {
@@ -269,4 +270,35 @@ func (c *connection) over(f *wire.Frame, buffers [][]byte) uint64 {
 		return total
 	}
 	return 0
+}
+
+// deferReply has a reply sent once others have been. Until then it is the ledger's, which has
+// only so much room; the call counts as unanswered.
+func (c *connection) deferReply(seq uint64) {
+	c.server.active.Add(1)
+	c.pending.Add(1)
+	if c.deferred.add(seq) {
+		go c.catchUp()
+	}
+}
+
+// catchUp sends the deferred replies, one after the other as fast as the client reads.
+func (c *connection) catchUp() {
+	for more := true; more; {
+		seq := c.deferred.first()
+		reply, buffers := &wire.Reply{Seq: seq, Error: forgotten().Wire()}, [][]byte(nil)
+		if a := c.server.ledger.answer(c.session, seq); a != nil {
+			reply, buffers = a.reply, a.buffers
+		}
+		c.pending.Add(-1)
+		_ = c.wire.Post(c.frame(reply, buffers)) // the reader finds out, too
+		more = c.deferred.next()
+		c.server.leave()
+	}
+}
+
+func forgotten() *rpcerror.Error {
+	return &rpcerror.Error{
+		Code: rpcerror.CodeMaybeExecuted, Message: "the call was answered, and its reply forgotten as the caller read too slowly", Ran: true,
+	}
 }

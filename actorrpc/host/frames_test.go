@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fray-ml/fray/actorrpc"
 	"github.com/fray-ml/fray/actorrpc/codec"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -29,22 +29,22 @@ func TestHello(t *testing.T) {
 	tests := []struct {
 		name    string
 		change  func(*wire.Handshake)
-		code    actorrpc.Code
+		code    rpcerror.Code
 		message string
 	}{
-		{"newer", func(h *wire.Handshake) { h.Version = 2 }, actorrpc.CodeVersion,
+		{"newer", func(h *wire.Handshake) { h.Version = 2 }, rpcerror.CodeVersion,
 			"the server speaks version 1 of the actor protocol, this program version 2: update the server"},
-		{"older", func(h *wire.Handshake) { h.Version = 0 }, actorrpc.CodeVersion,
+		{"older", func(h *wire.Handshake) { h.Version = 0 }, rpcerror.CodeVersion,
 			"the server speaks version 1 of the actor protocol, this program version 0: update this program"},
-		{"another namespace", func(h *wire.Handshake) { h.Namespace = "web" }, actorrpc.CodeDenied, "peers of another namespace are not served"},
-		{"no name", func(h *wire.Handshake) { h.Peer = "" }, actorrpc.CodeMalformed, "Handshake.peer is empty or too long"},
-		{"a long name", func(h *wire.Handshake) { h.Peer = strings.Repeat("x", 65) }, actorrpc.CodeMalformed, "Handshake.peer is empty or too long"},
+		{"another namespace", func(h *wire.Handshake) { h.Namespace = "web" }, rpcerror.CodeDenied, "peers of another namespace are not served"},
+		{"no name", func(h *wire.Handshake) { h.Peer = "" }, rpcerror.CodeMalformed, "Handshake.peer is empty or too long"},
+		{"a long name", func(h *wire.Handshake) { h.Peer = strings.Repeat("x", 65) }, rpcerror.CodeMalformed, "Handshake.peer is empty or too long"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			h := hello("a")
 			test.change(h)
-			if err := greet(t, dialRaw(t, s), h).goodbye(); err.Code != test.code || err.Message != test.message {
+			if err := handshake(t, dialRaw(t, s), h).closeError(); err.Code != test.code || err.Message != test.message {
 				t.Errorf("got %s %q\nwant %s %q", err.Code, err.Message, test.code, test.message)
 			}
 		})
@@ -83,17 +83,17 @@ func TestWhatIsNoFrameEndsItsConnectionOnly(t *testing.T) {
 	}
 	tests := []struct {
 		name, want string
-		code       actorrpc.Code
+		code       rpcerror.Code
 		bytes      []byte
 	}{
-		{"garbage", "its head is no Frame message", actorrpc.CodeMalformed, append(head(4, 0), "\xff\xff\xff\xff"...)},
-		{"an empty frame", "a kind that a server does not get", actorrpc.CodeMalformed, head(0, 0)},
-		{"a second Handshake", "a kind that a server does not get", actorrpc.CodeMalformed, bytesOf(t, &wire.Frame{Kind: &wire.Frame_Handshake{Handshake: hello("a")}})},
-		{"a reply", "a kind that a server does not get", actorrpc.CodeMalformed, bytesOf(t, &wire.Frame{Kind: &wire.Frame_Reply{Reply: &wire.Reply{}}})},
-		{"bytes of no buffer", "belong to no buffer", actorrpc.CodeMalformed, bytesOf(t, callFrame(in), []byte("abc"))},
-		{"buffers that are not there", "are said to be more", actorrpc.CodeMalformed, bytesOf(t, callFrame(wrongSizes))},
-		{"a head that is too large", "at most 1 MiB are taken", actorrpc.CodeTooLarge, head(1<<31, 0)},
-		{"HTTP amid frames", "at most 1 MiB are taken", actorrpc.CodeTooLarge, []byte("GET / HTTP/1.1\r\n\r\n")},
+		{"garbage", "its head is no Frame message", rpcerror.CodeMalformed, append(head(4, 0), "\xff\xff\xff\xff"...)},
+		{"an empty frame", "a kind that a server does not get", rpcerror.CodeMalformed, head(0, 0)},
+		{"a second Handshake", "a kind that a server does not get", rpcerror.CodeMalformed, bytesOf(t, &wire.Frame{Kind: &wire.Frame_Handshake{Handshake: hello("a")}})},
+		{"a reply", "a kind that a server does not get", rpcerror.CodeMalformed, bytesOf(t, &wire.Frame{Kind: &wire.Frame_Reply{Reply: &wire.Reply{}}})},
+		{"bytes of no buffer", "belong to no buffer", rpcerror.CodeMalformed, bytesOf(t, callFrame(in), []byte("abc"))},
+		{"buffers that are not there", "are said to be more", rpcerror.CodeMalformed, bytesOf(t, callFrame(wrongSizes))},
+		{"a head that is too large", "at most 1 MiB are taken", rpcerror.CodeTooLarge, head(1<<31, 0)},
+		{"HTTP amid frames", "at most 1 MiB are taken", rpcerror.CodeTooLarge, []byte("GET / HTTP/1.1\r\n\r\n")},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestWhatIsNoFrameEndsItsConnectionOnly(t *testing.T) {
 			if _, err := c.net.Write(test.bytes); err != nil {
 				t.Fatal(err)
 			}
-			if err := c.goodbye(); err.Code != test.code || !strings.Contains(err.Message, test.want) {
+			if err := c.closeError(); err.Code != test.code || !strings.Contains(err.Message, test.want) {
 				t.Errorf("got %s %q\nwant %s …%s…", err.Code, err.Message, test.code, test.want)
 			}
 		})
@@ -143,7 +143,7 @@ func TestTooLarge(t *testing.T) {
 	const limit = 1 << 20
 	s := started(t, Config{MaxMessageBytes: limit}, map[string]any{"counter": newLesson()}, Options{})
 	c := connect(t, s, "a")
-	err := c.fails(actorrpc.CodeTooLarge, "counter", "echo", make([]byte, limit+1))
+	err := c.fails(rpcerror.CodeTooLarge, "counter", "echo", make([]byte, limit+1))
 	if want := "the arguments are 1.1 MiB; at most 1 MiB are taken (max_message_bytes)"; err.Ran || err.Message != want || err.Method != "echo" {
 		t.Errorf("got %+v, want %q", err, want)
 	}
@@ -151,8 +151,8 @@ func TestTooLarge(t *testing.T) {
 
 	h := hello("b")
 	h.MaxMessageBytes = 100_000
-	small := greet(t, dialRaw(t, s), h)
-	err = small.fails(actorrpc.CodeTooLarge, "counter", "echo", make([]byte, 100_000))
+	small := handshake(t, dialRaw(t, s), h)
+	err = small.fails(rpcerror.CodeTooLarge, "counter", "echo", make([]byte, 100_000))
 	if !err.Ran || !strings.HasPrefix(err.Message, "the result is 1000") {
 		t.Errorf("got %+v", err)
 	}
@@ -181,13 +181,13 @@ func TestCancel(t *testing.T) {
 	waits := c.begin("counter", "increment", 1)
 	cancel := func(seq uint64) { c.send(&wire.Frame{Kind: &wire.Frame_Cancel{Cancel: &wire.Cancel{Seq: seq}}}) }
 	cancel(waits)
-	if err := c.failed(actorrpc.CodeCancelled, waits); err.Ran {
+	if err := c.failed(rpcerror.CodeCancelled, waits); err.Ran {
 		t.Errorf("got %+v, want that it did not run", err)
 	}
 	cancel(waits) // answered
 	cancel(99)    // never begun
 	cancel(runs)
-	if err := c.failed(actorrpc.CodeCancelled, runs); !err.Ran || err.Message != "the caller cancelled the call" {
+	if err := c.failed(rpcerror.CodeCancelled, runs); !err.Ran || err.Message != "the caller cancelled the call" {
 		t.Errorf("got %+v, want that it ran", err)
 	}
 	c.wants(1, "counter", "increment", 1)
@@ -211,7 +211,7 @@ func TestDeadlines(t *testing.T) {
 	if got, err := c.result(timed(1<<63-1, "left")); err != nil || got.(float64) < 1e9 {
 		t.Errorf("got %v, %v", got, err)
 	}
-	if err := c.failed(actorrpc.CodeDeadline, timed(time.Second, "wait", "x")); !err.Ran {
+	if err := c.failed(rpcerror.CodeDeadline, timed(time.Second, "wait", "x")); !err.Ran {
 		t.Errorf("got %+v, want that it ran", err)
 	}
 	next(t, l.began)
@@ -219,7 +219,7 @@ func TestDeadlines(t *testing.T) {
 	next(t, l.began)
 	late := timed(time.Nanosecond, "increment", 1)
 	close(l.gate)
-	if err := c.failed(actorrpc.CodeDeadline, late); err.Ran {
+	if err := c.failed(rpcerror.CodeDeadline, late); err.Ran {
 		t.Errorf("got %+v, want that it did not run", err)
 	}
 	_, _ = c.result(runs)
@@ -234,7 +234,7 @@ func TestTooManyCallsOfAConnection(t *testing.T) {
 		c.begin("counter", "wait", "x")
 	}
 	busy := c.begin("counter", "increment", 1)
-	if err := c.failed(actorrpc.CodeBusy, busy); err.Ran {
+	if err := c.failed(rpcerror.CodeBusy, busy); err.Ran {
 		t.Errorf("got %+v", err)
 	}
 	other := connect(t, s, "b")
@@ -274,7 +274,7 @@ func TestNamedArguments(t *testing.T) {
 		{"of a method without names", "note", nil, map[string]any{"n": 1}, `unexpected argument "n"`},
 	}
 	for _, test := range tests {
-		if err := c.failed(actorrpc.CodeBadArguments, named(test.method, test.positional, test.named)); err.Message != test.want {
+		if err := c.failed(rpcerror.CodeBadArguments, named(test.method, test.positional, test.named)); err.Message != test.want {
 			t.Errorf("%s: got %q, want %q", test.name, err.Message, test.want)
 		}
 	}
@@ -285,12 +285,12 @@ func TestPickleIsRefused(t *testing.T) {
 	c := connect(t, s, "a")
 	in, _ := request(t, "counter", "increment", 1)
 	in.Codec = wire.Codec_CODEC_PICKLE
-	if err := c.failed(actorrpc.CodeDenied, c.sendCall(in)); err.Ran || !strings.HasPrefix(err.Message, "pickle is refused: ") {
+	if err := c.failed(rpcerror.CodeDenied, c.sendCall(in)); err.Ran || !strings.HasPrefix(err.Message, "pickle is refused: ") {
 		t.Errorf("got %+v", err)
 	}
 	in, _ = request(t, "counter", "increment", 1)
 	in.Codec = 99
-	_ = c.failed(actorrpc.CodeEncoding, c.sendCall(in))
+	_ = c.failed(rpcerror.CodeEncoding, c.sendCall(in))
 }
 
 func TestListings(t *testing.T) {

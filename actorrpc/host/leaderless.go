@@ -11,46 +11,46 @@ import (
 	"github.com/fray-ml/fray/clusterapi"
 )
 
-// How long to wait, while nobody leads, before the next try to register.
+// How long to wait, while no controller leads, before the next try to register.
 const (
-	hopePause = time.Second
-	hopeMost  = 10 * time.Second
+	leaderlessPause = time.Second
+	leaderlessMost  = 10 * time.Second
 )
 
-// registerOnce asks the cluster to register an actor. Leaderless: nobody leads
-// at this moment, as this host's agent says, and so nobody could do it.
-func (s *Server) registerOnce(ctx context.Context, in *clusterapi.RegisterRequest) (leaderless bool, err error) {
+// registerOnce asks the cluster to register an actor. Leaderless: no controller
+// leads at this moment, as this host's agent reports.
+func (r *registrar) registerOnce(ctx context.Context, in *clusterapi.RegisterRequest) (leaderless bool, err error) {
 	ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(ctx, clusterapi.NoWaitHeader, "1"), registerTry)
 	defer cancel()
 	var trailer metadata.MD
-	_, err = s.cfg.Metadata.Register(ctx, in, grpc.Trailer(&trailer))
+	_, err = r.cfg.Metadata.Register(ctx, in, grpc.Trailer(&trailer))
 	return err != nil && slices.Contains(trailer.Get(clusterapi.ReasonTrailer), clusterapi.ReasonNoController), err
 }
 
-// hope registers an actor as soon as somebody leads. Until then it is served, and
-// counts as ready: a stack that nobody watches has actors all the same.
-func (s *Server) hope(a *actor, in *clusterapi.RegisterRequest) {
-	for pause := hopePause; ; pause = min(2*pause, hopeMost) {
+// keepTrying registers an actor as soon as a controller leads. Until then it is served, and
+// counts as ready: a stack without a controller has actors all the same.
+func (r *registrar) keepTrying(a *actor, in *clusterapi.RegisterRequest) {
+	for pause := leaderlessPause; ; pause = min(2*pause, leaderlessMost) {
 		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:
-		case <-s.life.Done():
+		case <-r.life.Done():
 			timer.Stop()
 			return
 		}
 		if a.gone.Load() {
 			return
 		}
-		_, err := s.registerOnce(s.life, in)
+		_, err := r.registerOnce(r.life, in)
 		problem := registerError(a.name, err)
 		if problem == nil {
 			if a.gone.Load() { // meanwhile
-				_ = s.withdraw(context.WithoutCancel(s.life), a)
+				_ = r.withdraw(context.WithoutCancel(r.life), a)
 			}
 			return
 		}
 		if problem.Problem != ProblemGaveUp {
-			s.log.Error("an actor cannot be registered", "actor", a.name, "error", problem)
+			r.log.Error("an actor cannot be registered", "actor", a.name, "error", problem)
 			return
 		}
 	}

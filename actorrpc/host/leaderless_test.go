@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// TestWhileNobodyLeadsItServes: a server without a controller is ready, and
+// TestLeaderlessServerIsReady: a server without a controller is ready, and
 // registers once there is one.
-func TestWhileNobodyLeadsItServes(t *testing.T) {
+func TestLeaderlessServerIsReady(t *testing.T) {
 	d := newDirectory(t)
-	d.nobody = true
+	d.leaderless = true
 	s := started(t, d.member(t), map[string]any{"counter": newLesson()}, Options{})
 	if !s.ready.Load() {
-		t.Error("got a server that is not ready, want it ready though nobody leads")
+		t.Error("got a server that is not ready, want it ready though no controller leads")
 	}
 	connect(t, s, "a").wants(2, "counter", "increment", 2)
 	if all := d.registered(); len(all) != 0 {
 		t.Fatalf("got %v registered, want nothing so far", all)
 	}
 	d.mu.Lock()
-	d.nobody = false
+	d.leaderless = false
 	d.mu.Unlock()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

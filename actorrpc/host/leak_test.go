@@ -128,9 +128,9 @@ func FuzzServer(f *testing.F) {
 		f.Add(seed, true)
 		f.Add(seed, false)
 	}
-	f.Fuzz(func(t *testing.T, bytes []byte, greeted bool) {
+	f.Fuzz(func(t *testing.T, bytes []byte, handshaken bool) {
 		c := dialRaw(t, s)
-		if greeted {
+		if handshaken {
 			bytes = append(append([]byte(wire.Preface), greeting...), bytes...)
 		}
 		_, _ = c.Write(bytes)

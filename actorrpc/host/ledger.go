@@ -8,14 +8,14 @@ import (
 
 // Limits of what is remembered of callers.
 const (
-	maxKept      = 256 << 20 // bytes of replies that nobody has acknowledged
+	maxKept      = 256 << 20 // bytes of replies that are not acknowledged
 	maxSessions  = 100_000
 	sessionLasts = 24 * time.Hour // after the caller's last connection ended
 )
 
 // ledger knows which calls of each caller began, and has the answers that
 // the caller may still ask for, so that a call which is sent again runs once. A
-// call that was refused did not run: sent again, it is a new one.
+// call that was rejected did not run: sent again, it is a new one.
 type ledger struct {
 	limit int64
 
@@ -61,7 +61,7 @@ const (
 	verdictReplay verdict = "replay" // the answer is there
 	verdictAwait  verdict = "await"  // it will be given to who asked now
 	verdictLost   verdict = "lost"   // whether it ran is not known
-	verdictOld    verdict = "old"    // a broken connection brought it after a later one had: nobody waits there
+	verdictOld    verdict = "old"    // a broken connection brought it after a later one had: no caller waits there
 )
 
 func newLedger(limit int64) *ledger { return &ledger{limit: limit, sessions: map[string]*session{}} }
@@ -84,7 +84,7 @@ func (l *ledger) open(peer string, now time.Time) *session {
 	return s
 }
 
-// close says that a connection of a session ended.
+// close notes that a connection of a session ended.
 func (l *ledger) close(s *session, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -115,7 +115,7 @@ func (l *ledger) forget(now time.Time) {
 	}
 }
 
-// begin says what to do with a call that a caller sent. If it is new it gets an
+// begin decides what to do with a call that a caller sent. If it is new it gets an
 // entry for its answer; if the answer is there already, it is returned.
 func (l *ledger) begin(s *session, c *call, to answerer) (verdict, *answer) {
 	l.mu.Lock()
@@ -143,14 +143,14 @@ func (l *ledger) begin(s *session, c *call, to answerer) (verdict, *answer) {
 	return verdictNew, nil
 }
 
-// finish keeps an answer until it is acknowledged, and says who is to have it.
+// finish keeps an answer until it is acknowledged, and returns who is to have it.
 func (l *ledger) finish(e *entry, a *answer) answerer {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	to := e.to
 	e.call, e.to = nil, nil
 	if e.session.entries[e.seq] != e {
-		return to // nobody will ask for it
+		return to // its caller will not ask for it
 	}
 	failure := a.reply.GetError()
 	e.refused = failure != nil && !failure.GetRan()

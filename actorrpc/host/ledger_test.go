@@ -7,14 +7,14 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
-// nobody takes answers.
-type nobody struct{}
+// discarded takes answers.
+type discarded struct{}
 
-func (nobody) answer(*wire.Reply, [][]byte, bool) {}
+func (discarded) answer(*wire.Reply, [][]byte, bool) {}
 
 func numbered(seq, acked uint64) *call { return &call{in: &wire.Call{Seq: seq, Acked: acked}} }
 
@@ -26,7 +26,7 @@ func TestLedgerForgetsTheOldestReplies(t *testing.T) {
 	for seq := range uint64(5) {
 		for _, s := range []*session{a, b} {
 			c := numbered(seq+1, 0)
-			if v, _ := l.begin(s, c, nobody{}); v != verdictNew {
+			if v, _ := l.begin(s, c, discarded{}); v != verdictNew {
 				t.Fatalf("got %s, want new", v)
 			}
 			l.finish(c.entry, result(2000))
@@ -36,7 +36,7 @@ func TestLedgerForgetsTheOldestReplies(t *testing.T) {
 		t.Errorf("got %d bytes, want at most 10,000", l.bytes)
 	}
 	for seq, want := range map[uint64]verdict{1: verdictLost, 2: verdictLost, 3: verdictLost, 4: verdictReplay, 5: verdictReplay} {
-		if v, _ := l.begin(b, numbered(seq, 0), nobody{}); v != want {
+		if v, _ := l.begin(b, numbered(seq, 0), discarded{}); v != want {
 			t.Errorf("call %d of b: got %s, want %s", seq, v, want)
 		}
 	}
@@ -48,7 +48,7 @@ func TestLedgerForgetsCallersWhoAreAway(t *testing.T) {
 	s := l.open("a", now)
 	again := l.open("a", now)
 	c := numbered(7, 0)
-	l.begin(s, c, nobody{})
+	l.begin(s, c, discarded{})
 	l.finish(c.entry, result(10))
 	l.close(s, now)
 	l.close(again, now)
@@ -65,7 +65,7 @@ func TestLedgerForgetsCallersWhoAreAway(t *testing.T) {
 	}
 }
 
-// Whatever a caller sends again, each call is new once, or again after a refusal,
+// Whatever a caller sends again, each call is new once, or again after a rejection,
 // and an answer is that of its call.
 func TestLedgerRunsEachCallOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -76,7 +76,7 @@ func TestLedgerRunsEachCallOnce(t *testing.T) {
 			"send": func(t *rapid.T) {
 				seq := rapid.Uint64Range(1, 20).Draw(t, "seq")
 				c := numbered(seq, rapid.Uint64Range(0, 20).Draw(t, "acked")*rapid.Uint64Range(0, 1).Draw(t, "acks"))
-				v, a := l.begin(s, c, nobody{})
+				v, a := l.begin(s, c, discarded{})
 				if v == verdictNew && (ran[seq] || pending[seq] != nil) {
 					t.Fatalf("call %d is new a second time", seq)
 				}
@@ -95,7 +95,7 @@ func TestLedgerRunsEachCallOnce(t *testing.T) {
 					a := result(rapid.IntRange(0, 1500).Draw(t, "size"))
 					a.reply.Incarnation = fmt.Sprint(seq)
 					if rapid.Bool().Draw(t, "refused") {
-						a.reply.Error = (&actorrpc.Error{Code: actorrpc.CodeBusy}).Wire()
+						a.reply.Error = (&rpcerror.Error{Code: rpcerror.CodeBusy}).Wire()
 					} else {
 						ran[seq] = true
 					}
@@ -110,7 +110,7 @@ func TestLedgerRunsEachCallOnce(t *testing.T) {
 					one := e.Value.(*entry)
 					sum += size(one.answer)
 					if s.entries[one.seq] != one {
-						t.Fatalf("the answer of call %d is kept for nobody", one.seq)
+						t.Fatalf("the answer of call %d is kept for no caller", one.seq)
 					}
 				}
 				if sum != l.bytes || l.bytes > l.limit {

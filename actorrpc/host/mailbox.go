@@ -39,7 +39,7 @@ func (m *mailbox) compact() bool {
 }
 
 // work runs calls until none waits. Their replies are written after they have
-// left: who reads slowly holds up nobody.
+// left: a slow reader does not block other callers.
 func (m *mailbox) work() {
 	finished := false
 	defer func() {

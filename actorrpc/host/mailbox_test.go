@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -93,7 +93,7 @@ func TestTheMemoryOfWhatWaitsIsBounded(t *testing.T) {
 	waits := c.begin("counter", "echo", make([]byte, 10_000))
 	until(t, "the call waits", func() bool { return s.waiting.Load() > 10_000 })
 	s.waiting.Add(maxWaitingBytes)
-	if err := c.fails(actorrpc.CodeBusy, "counter", "increment", 1); err.Ran {
+	if err := c.fails(rpcerror.CodeBusy, "counter", "increment", 1); err.Ran {
 		t.Errorf("got %+v", err)
 	}
 	s.waiting.Add(-maxWaitingBytes)

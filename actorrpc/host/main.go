@@ -17,6 +17,7 @@ import (
 	"syscall"
 
 	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 )
 
 // Factory makes an actor of the arguments that its block has, a JSON object.
@@ -113,18 +114,18 @@ func namesOfTask(names []string, task string, tasks int) []string {
 	return append(slices.Clone(names), own)
 }
 
-// blockOptions sets what the block says over what the factory says.
+// blockOptions sets the options of the block over those of the factory.
 func blockOptions(options *Options, text string) error {
 	if text == "" {
 		return nil
 	}
-	var said struct {
+	var given struct {
 		MaxConcurrency int `json:"max_concurrency"`
 	}
-	if err := json.Unmarshal([]byte(text), &said); err != nil {
+	if err := json.Unmarshal([]byte(text), &given); err != nil {
 		return fmt.Errorf("%s is %q: %w", envOptions, text, err)
 	}
-	options.MaxConcurrency = cmp.Or(said.MaxConcurrency, options.MaxConcurrency)
+	options.MaxConcurrency = cmp.Or(given.MaxConcurrency, options.MaxConcurrency)
 	return nil
 }
 
@@ -135,7 +136,7 @@ func construct(ctx context.Context, factories map[string]Factory, getenv func(st
 	if factory == nil {
 		known := slices.Sorted(maps.Keys(factories))
 		text := "this program has " + strings.Join(known, ", ")
-		if found := actorrpc.Near(class, known); len(found) > 0 {
+		if found := rpcerror.Suggest(class, known); len(found) > 0 {
 			text = "did you mean " + strings.Join(found, ", ") + "?"
 		}
 		return nil, Options{}, fmt.Errorf("there is no actor class %q (%s); %s", class, envClass, text)

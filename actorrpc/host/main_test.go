@@ -17,9 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fray-ml/fray/actorrpc"
 	"github.com/fray-ml/fray/actorrpc/registrytest"
-
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/propertytest"
 	"github.com/fray-ml/fray/schema"
 )
@@ -182,10 +181,10 @@ func TestMainServesUntilSIGTERM(t *testing.T) {
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.failed(actorrpc.CodeStopping, runs); !err.Ran {
+	if err := c.failed(rpcerror.CodeStopping, runs); !err.Ran {
 		t.Errorf("got %+v, want that it ran", err)
 	}
-	_ = c.goodbye()
+	_ = c.closeError()
 	c.net.Close()
 	other.net.Close()
 	if err := cmd.Wait(); err != nil {

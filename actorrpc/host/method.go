@@ -10,8 +10,9 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/fray-ml/fray/actorrpc"
 	"github.com/fray-ml/fray/actorrpc/codec"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
+	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
 // class is what is known of a type of actors.
@@ -117,25 +118,26 @@ func snake(name string) string {
 }
 
 // find is the method of a name.
-func (c *class) find(name string) (*method, *actorrpc.Error) {
+func (c *class) find(name string) (*method, *rpcerror.Error) {
 	if m, ok := c.methods[name]; ok {
 		return m, nil
 	}
 	if m, ok := c.goNames[name]; ok {
 		return m, nil
 	}
-	e := &actorrpc.Error{Code: actorrpc.CodeUnknownMethod, Message: fmt.Sprintf("no method %q", clip(name, maxNameShown))}
+	e := &rpcerror.Error{Code: rpcerror.CodeUnknownMethod, Message: fmt.Sprintf("no method %q", clip(name, maxNameShown))}
 	if strings.HasPrefix(name, "_") {
 		e.Message += "; underscore names are not callable"
 		return nil, e
 	}
-	e.Near = actorrpc.Near(name, slices.Collect(maps.Keys(c.methods)))
+	e.Suggestions = rpcerror.Suggest(name, slices.Collect(maps.Keys(c.methods)))
 	return nil, e
 }
 
-// values are the arguments of a call as the method takes them.
-func (m *method) values(c *call, names []string) ([]reflect.Value, error) {
-	in, err := codec.DecodeArgs(codec.Kind(c.in.GetCodec()), c.in.GetArgs(), c.buffers, c.memory)
+// values are the arguments of a call as the method takes them. They may take so many bytes
+// of memory when they are decoded; names are those of the parameters.
+func (m *method) values(call *wire.Call, buffers [][]byte, memory uint64, names []string) ([]reflect.Value, error) {
+	in, err := codec.DecodeArgs(codec.Kind(call.GetCodec()), call.GetArgs(), buffers, memory)
 	if err != nil {
 		return nil, err
 	}
@@ -170,14 +172,14 @@ func asGiven(err error, given int, names []string) error {
 // arrange puts arguments that were given by name where they belong.
 func (m *method) arrange(in *codec.Arguments, names []string) error {
 	if len(names) == 0 {
-		return nil // the codec says what is wrong with them
+		return nil // the codec reports what is wrong with them
 	}
 	for _, name := range slices.Sorted(maps.Keys(in.Named)) {
 		if i := slices.Index(names, name); i < len(in.Positional) {
 			shown := clip(name, maxNameShown)
-			return &actorrpc.Error{
-				Code: actorrpc.CodeBadArguments, Argument: "kwargs." + shown, Message: fmt.Sprintf("unexpected argument %q", shown),
-				Near: actorrpc.Near(name, names[min(len(in.Positional), len(names)):]),
+			return &rpcerror.Error{
+				Code: rpcerror.CodeBadArguments, Argument: "kwargs." + shown, Message: fmt.Sprintf("unexpected argument %q", shown),
+				Suggestions: rpcerror.Suggest(name, names[min(len(in.Positional), len(names)):]),
 			}
 		}
 	}

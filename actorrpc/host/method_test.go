@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 )
 
 func TestSnake(t *testing.T) {
@@ -34,11 +34,11 @@ func TestNear(t *testing.T) {
 		{"Get", []string{"get", "set"}},
 	}
 	for _, test := range tests {
-		if got := actorrpc.Near(test.name, names); !slices.Equal(got, test.want) {
+		if got := rpcerror.Suggest(test.name, names); !slices.Equal(got, test.want) {
 			t.Errorf("%q: got %q, want %q", test.name, got, test.want)
 		}
 	}
-	if got := actorrpc.Near(string(make([]byte, 1<<20)), names); got != nil {
+	if got := rpcerror.Suggest(string(make([]byte, 1<<20)), names); got != nil {
 		t.Errorf("got %q near a very long name", got)
 	}
 }
@@ -72,22 +72,22 @@ func TestClassOf(t *testing.T) {
 func TestErrorsOfMethods(t *testing.T) {
 	ended, cancel := context.WithCancelCause(t.Context())
 	cancel(cancelledByCaller())
-	inner := &actorrpc.Error{Code: actorrpc.CodeBusy, Message: "later"}
+	inner := &rpcerror.Error{Code: rpcerror.CodeBusy, Message: "later"}
 	tests := []struct {
 		name string
 		ctx  context.Context
 		err  error
-		want actorrpc.Error
+		want rpcerror.Error
 	}{
-		{"its own", t.Context(), errors.New("no"), actorrpc.Error{Code: actorrpc.CodeApplication, Message: "no", Type: "*errors.errorString"}},
-		{"that of a call it made", t.Context(), inner, actorrpc.Error{Code: actorrpc.CodeApplication, Message: "later", Type: "*actorrpc.Error", Cause: inner}},
-		{"cancelled, but not by its caller", t.Context(), context.Canceled, actorrpc.Error{Code: actorrpc.CodeApplication, Message: "context canceled", Type: "*errors.errorString"}},
-		{"cancelled by its caller", ended, ended.Err(), actorrpc.Error{Code: actorrpc.CodeCancelled, Message: "the caller cancelled the call"}},
-		{"the cause of that", ended, context.Cause(ended), actorrpc.Error{Code: actorrpc.CodeCancelled, Message: "the caller cancelled the call"}},
-		{"another after it was cancelled", ended, errors.New("no"), actorrpc.Error{Code: actorrpc.CodeApplication, Message: "no", Type: "*errors.errorString"}},
-		{"two at once", t.Context(), errors.Join(errors.New("one"), inner), actorrpc.Error{
-			Code: actorrpc.CodeApplication, Message: "one\nlater", Type: "*errors.joinError",
-			Cause: &actorrpc.Error{Code: actorrpc.CodeApplication, Message: "one", Type: "*errors.errorString"},
+		{"its own", t.Context(), errors.New("no"), rpcerror.Error{Code: rpcerror.CodeApplication, Message: "no", Type: "*errors.errorString"}},
+		{"that of a call it made", t.Context(), inner, rpcerror.Error{Code: rpcerror.CodeApplication, Message: "later", Type: "*rpcerror.Error", Cause: inner}},
+		{"cancelled, but not by its caller", t.Context(), context.Canceled, rpcerror.Error{Code: rpcerror.CodeApplication, Message: "context canceled", Type: "*errors.errorString"}},
+		{"cancelled by its caller", ended, ended.Err(), rpcerror.Error{Code: rpcerror.CodeCancelled, Message: "the caller cancelled the call"}},
+		{"the cause of that", ended, context.Cause(ended), rpcerror.Error{Code: rpcerror.CodeCancelled, Message: "the caller cancelled the call"}},
+		{"another after it was cancelled", ended, errors.New("no"), rpcerror.Error{Code: rpcerror.CodeApplication, Message: "no", Type: "*errors.errorString"}},
+		{"two at once", t.Context(), errors.Join(errors.New("one"), inner), rpcerror.Error{
+			Code: rpcerror.CodeApplication, Message: "one\nlater", Type: "*errors.joinError",
+			Cause: &rpcerror.Error{Code: rpcerror.CodeApplication, Message: "one", Type: "*errors.errorString"},
 		}},
 	}
 	for _, test := range tests {

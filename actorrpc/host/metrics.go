@@ -7,7 +7,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
-	"github.com/fray-ml/fray/actorrpc"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -32,7 +31,7 @@ func buckets() []float64 {
 	return []float64{.00001, .00003, .0001, .0003, .001, .003, .01, .03, .1, .3, 1, 3, 10, 60, 600}
 }
 
-func newMetrics(s *Server) *metrics {
+func newMetrics(source gaugeSource) *metrics {
 	labels := []string{"actor", "method"}
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
@@ -45,38 +44,25 @@ func newMetrics(s *Server) *metrics {
 		}, labels),
 	}
 	m.registry.MustRegister(m.calls, m.errors, m.duration, collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &standing{server: s})
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &gauges{source})
 	return m
 }
 
-// answered counts a call; failure is nil if it returned.
-func (m *metrics) answered(c *call, failure *wire.Error) {
-	code := ""
-	if failure != nil {
-		code = string(actorrpc.ErrorOf(failure).Code)
-	}
-	if c.method == nil {
-		name := ""
-		if c.actor != nil {
-			name = c.actor.name
-		}
-		m.errors.WithLabelValues(name, "", code).Inc()
-		return
-	}
-	a, s := c.actor, &c.method.series
-	a.pending.Add(-1)
-	a.calls.Add(1)
+// answered counts a call of a method that took so long; code is "" if it returned.
+func (m *metrics) answered(s *series, actor, method string, took time.Duration, code string) {
 	s.once.Do(func() {
-		s.calls = m.calls.WithLabelValues(a.name, c.method.name)
-		s.duration = m.duration.WithLabelValues(a.name, c.method.name)
+		s.calls = m.calls.WithLabelValues(actor, method)
+		s.duration = m.duration.WithLabelValues(actor, method)
 	})
 	s.calls.Inc()
-	s.duration.Observe(time.Since(c.arrived).Seconds())
-	if failure != nil {
-		a.errors.Add(1)
-		m.errors.WithLabelValues(a.name, c.method.name, code).Inc()
+	s.duration.Observe(took.Seconds())
+	if code != "" {
+		m.errors.WithLabelValues(actor, method, code).Inc()
 	}
 }
+
+// unserved counts a call of no method that is known; actor is "" if that is not known either.
+func (m *metrics) unserved(actor, code string) { m.errors.WithLabelValues(actor, "", code).Inc() }
 
 // forget drops the series of an actor that is gone.
 func (m *metrics) forget(name string) {
@@ -86,35 +72,42 @@ func (m *metrics) forget(name string) {
 	m.duration.DeletePartialMatch(labels)
 }
 
-// standing reads how the server stands when somebody asks.
-type standing struct{ server *Server }
+// gaugeSource is what gauges are read of when they are collected.
+type gaugeSource interface {
+	listActors(prefix string) []*wire.Actor
+	connectionCount() int
+	keptBytes() int64
+}
 
-var _ prometheus.Collector = (*standing)(nil)
+// gauges are collected from the server.
+type gauges struct{ source gaugeSource }
 
-func (s *standing) pending() *prometheus.Desc {
+var _ prometheus.Collector = (*gauges)(nil)
+
+func (g *gauges) pending() *prometheus.Desc {
 	return prometheus.NewDesc("fray_actor_calls_pending", "Calls that wait or run.", []string{"actor"}, nil)
 }
 
-func (s *standing) connections() *prometheus.Desc {
+func (g *gauges) connections() *prometheus.Desc {
 	return prometheus.NewDesc("fray_actor_connections", "Connections of clients that speak frames.", nil, nil)
 }
 
-func (s *standing) kept() *prometheus.Desc {
+func (g *gauges) kept() *prometheus.Desc {
 	return prometheus.NewDesc("fray_actor_kept_replies_bytes", "Replies that their callers have not acknowledged.", nil, nil)
 }
 
 // Describe implements prometheus.Collector.
-func (s *standing) Describe(out chan<- *prometheus.Desc) {
-	out <- s.pending()
-	out <- s.connections()
-	out <- s.kept()
+func (g *gauges) Describe(out chan<- *prometheus.Desc) {
+	out <- g.pending()
+	out <- g.connections()
+	out <- g.kept()
 }
 
 // Collect implements prometheus.Collector.
-func (s *standing) Collect(out chan<- prometheus.Metric) {
-	for _, a := range s.server.listActors("") {
-		out <- prometheus.MustNewConstMetric(s.pending(), prometheus.GaugeValue, float64(a.GetPending()), a.GetName())
+func (g *gauges) Collect(out chan<- prometheus.Metric) {
+	for _, a := range g.source.listActors("") {
+		out <- prometheus.MustNewConstMetric(g.pending(), prometheus.GaugeValue, float64(a.GetPending()), a.GetName())
 	}
-	out <- prometheus.MustNewConstMetric(s.connections(), prometheus.GaugeValue, float64(s.server.connectionCount()))
-	out <- prometheus.MustNewConstMetric(s.kept(), prometheus.GaugeValue, float64(s.server.ledger.keptBytes()))
+	out <- prometheus.MustNewConstMetric(g.connections(), prometheus.GaugeValue, float64(g.source.connectionCount()))
+	out <- prometheus.MustNewConstMetric(g.kept(), prometheus.GaugeValue, float64(g.source.keptBytes()))
 }

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -36,17 +36,17 @@ func TestAnOldCopyOfARefusedCallDoesNotRun(t *testing.T) {
 	s := l.open("a", time.Now())
 	refused := numbered(1, 0)
 	refused.in.Attempt = 1
-	if v, _ := l.begin(s, refused, nobody{}); v != verdictNew {
+	if v, _ := l.begin(s, refused, discarded{}); v != verdictNew {
 		t.Fatalf("got %s, want new", v)
 	}
-	failure := &actorrpc.Error{Code: actorrpc.CodeStale}
+	failure := &rpcerror.Error{Code: rpcerror.CodeStale}
 	l.finish(refused.entry, &answer{reply: &wire.Reply{Error: failure.Wire()}})
-	if v, _ := l.begin(s, numbered(1, 0), nobody{}); v != verdictOld {
+	if v, _ := l.begin(s, numbered(1, 0), discarded{}); v != verdictOld {
 		t.Errorf("the old copy: got %s, want %s", v, verdictOld)
 	}
 	again := numbered(1, 0)
 	again.in.Attempt = 2
-	if v, _ := l.begin(s, again, nobody{}); v != verdictNew {
+	if v, _ := l.begin(s, again, discarded{}); v != verdictNew {
 		t.Errorf("the next: got %s, want new", v)
 	}
 }

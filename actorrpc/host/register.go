@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"time"
 
@@ -25,7 +26,7 @@ const (
 	ProblemGaveUp    RegisterProblem = "gave_up"   // no cluster answered for as long as there was time
 )
 
-// RegisterError says why an actor has no name in the cluster.
+// RegisterError is why an actor has no name in the cluster.
 type RegisterError struct {
 	Name    string
 	Problem RegisterProblem
@@ -45,22 +46,36 @@ const (
 	atOnce        = 16 // names
 )
 
+// registrar keeps the names of a server's actors in the cluster.
+type registrar struct {
+	cfg     Config
+	log     *slog.Logger
+	life    context.Context // until Shutdown begins
+	endLife context.CancelFunc
+}
+
+func newRegistrar(cfg Config) *registrar {
+	r := &registrar{cfg: cfg, log: cfg.Log}
+	r.life, r.endLife = context.WithCancel(context.Background())
+	return r
+}
+
 // announce registers an actor at the cluster, which may be tried often. While
-// nobody leads it goes on in the background.
-func (s *Server) announce(ctx context.Context, a *actor) error {
-	if s.cfg.Metadata == nil {
+// no controller leads it goes on in the background.
+func (r *registrar) announce(ctx context.Context, a *actor, address string) error {
+	if r.cfg.Metadata == nil {
 		return nil
 	}
 	about := map[string]string{"protocol": "fray-actor/1", "language": "go", "class": a.class.name}
 	maps.Copy(about, a.options.Metadata)
 	in := &clusterapi.RegisterRequest{
-		Name: a.name, Address: s.Address(), JobId: s.cfg.JobID, Task: int32(s.cfg.Task), Metadata: about,
+		Name: a.name, Address: address, JobId: r.cfg.JobID, Task: int32(r.cfg.Task), Metadata: about,
 		Unique: a.options.Unique, ActorId: a.incarnation, RequestId: a.incarnation,
 	}
 	for pause := registerPause; ; pause = min(2*pause, registerMost) {
-		leaderless, err := s.registerOnce(ctx, in)
+		leaderless, err := r.registerOnce(ctx, in)
 		if leaderless {
-			go s.hope(a, in)
+			go r.keepTrying(a, in)
 			return nil
 		}
 		problem := registerError(a.name, err)
@@ -70,7 +85,7 @@ func (s *Server) announce(ctx context.Context, a *actor) error {
 		if ctx.Err() == nil && problem.Problem != ProblemGaveUp {
 			return problem
 		}
-		s.log.Warn("an actor is not registered yet", "actor", a.name, "error", err)
+		r.log.Warn("an actor is not registered yet", "actor", a.name, "error", err)
 		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:
@@ -82,7 +97,7 @@ func (s *Server) announce(ctx context.Context, a *actor) error {
 	}
 }
 
-// registerError says what an answer of the cluster means; ProblemGaveUp is for
+// registerError is what an answer of the cluster means; ProblemGaveUp is for
 // what passes.
 func registerError(name string, err error) *RegisterError {
 	e := &RegisterError{Name: name, Message: status.Convert(err).Message()}
@@ -102,42 +117,42 @@ func registerError(name string, err error) *RegisterError {
 }
 
 // withdraw takes the name of an actor back.
-func (s *Server) withdraw(ctx context.Context, a *actor) error {
-	if s.cfg.Metadata == nil {
+func (r *registrar) withdraw(ctx context.Context, a *actor) error {
+	if r.cfg.Metadata == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(ctx, clusterapi.NoWaitHeader, "1"), withdrawTime)
 	defer cancel()
-	_, err := s.cfg.Metadata.Unregister(ctx, &clusterapi.UnregisterRequest{ActorId: a.incarnation})
+	_, err := r.cfg.Metadata.Unregister(ctx, &clusterapi.UnregisterRequest{ActorId: a.incarnation})
 	if err != nil && status.Code(err) != codes.NotFound {
 		return fmt.Errorf("unregister actor %q: %w", a.name, err)
 	}
 	return nil
 }
 
-// announceAll registers all names, or says why one of them cannot be.
-func (s *Server) announceAll(ctx context.Context) error {
+// announceAll registers all actors, or returns why one of them cannot be.
+func (r *registrar) announceAll(ctx context.Context, actors []*actor, address string) error {
 	all, ctx := errgroup.WithContext(ctx)
 	all.SetLimit(atOnce)
-	for _, a := range s.sorted() {
-		all.Go(func() error { return s.announce(ctx, a) })
+	for _, a := range actors {
+		all.Go(func() error { return r.announce(ctx, a, address) })
 	}
 	return all.Wait()
 }
 
-// withdrawAll takes all names back, as far as the cluster can be told.
-func (s *Server) withdrawAll(ctx context.Context) {
-	if s.cfg.Metadata == nil {
+// withdrawAll takes all names back, as far as the cluster can be reached.
+func (r *registrar) withdrawAll(ctx context.Context, actors []*actor) {
+	if r.cfg.Metadata == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, withdrawTime)
 	defer cancel()
 	var all errgroup.Group
 	all.SetLimit(atOnce)
-	for _, a := range s.sorted() {
+	for _, a := range actors {
 		all.Go(func() error {
-			if err := s.withdraw(ctx, a); err != nil {
-				s.log.Warn("the cluster does not know that an actor is gone; it will when the task ends", "actor", a.name, "error", err)
+			if err := r.withdraw(ctx, a); err != nil {
+				r.log.Warn("the cluster does not know that an actor is gone; it will when the task ends", "actor", a.name, "error", err)
 			}
 			return nil
 		})

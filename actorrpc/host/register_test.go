@@ -25,12 +25,12 @@ type directory struct {
 	clusterapi.UnimplementedMetadataServer
 	address string
 
-	mu     sync.Mutex
-	refuse []codes.Code // the next calls of Register; OK is none
-	names  map[string]*clusterapi.RegisterRequest
-	tokens []string
-	tries  int
-	nobody bool // leads, as an agent says
+	mu         sync.Mutex
+	refuse     []codes.Code // the next calls of Register; OK is none
+	names      map[string]*clusterapi.RegisterRequest
+	tokens     []string
+	tries      int
+	leaderless bool // as an agent reports
 }
 
 func newDirectory(t testing.TB, refuse ...codes.Code) *directory {
@@ -52,7 +52,7 @@ func (d *directory) Register(ctx context.Context, in *clusterapi.RegisterRequest
 	defer d.mu.Unlock()
 	d.tries++
 	md, _ := metadata.FromIncomingContext(ctx)
-	if d.nobody && len(md.Get(clusterapi.NoWaitHeader)) > 0 {
+	if d.leaderless && len(md.Get(clusterapi.NoWaitHeader)) > 0 {
 		_ = grpc.SetTrailer(ctx, metadata.Pairs(clusterapi.ReasonTrailer, clusterapi.ReasonNoController))
 		return nil, status.Error(codes.Unavailable, "no controller leads")
 	}
@@ -153,7 +153,7 @@ func TestRegisteringWaitsForALeader(t *testing.T) {
 		code, _ := get(t, http.DefaultClient, "http://"+s.Address()+"/readyz")
 		return code == 200
 	}
-	d.mu.Lock() // nobody registers meanwhile
+	d.mu.Lock() // no registration comes meanwhile
 	if d.tries < 3 && ready() {
 		t.Error("it is ready before it is registered")
 	}

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fray-ml/fray/actorrpc"
 	"github.com/fray-ml/fray/actorrpc/codec"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -166,10 +166,10 @@ func dialRaw(t testing.TB, s *Server) net.Conn {
 
 func connect(t testing.TB, s *Server, peer string) *client {
 	t.Helper()
-	return greet(t, dialRaw(t, s), hello(peer))
+	return handshake(t, dialRaw(t, s), hello(peer))
 }
 
-func greet(t testing.TB, c net.Conn, h *wire.Handshake) *client {
+func handshake(t testing.TB, c net.Conn, h *wire.Handshake) *client {
 	t.Helper()
 	if _, err := c.Write([]byte(wire.Preface)); err != nil {
 		t.Fatal(err)
@@ -250,15 +250,15 @@ func (c *client) await(seq uint64) (*wire.Reply, [][]byte) {
 }
 
 // call is the result of a call, or its error.
-func (c *client) call(actor, method string, args ...any) (any, *actorrpc.Error) {
+func (c *client) call(actor, method string, args ...any) (any, *rpcerror.Error) {
 	c.t.Helper()
 	return c.result(c.begin(actor, method, args...))
 }
 
-func (c *client) result(seq uint64) (any, *actorrpc.Error) {
+func (c *client) result(seq uint64) (any, *rpcerror.Error) {
 	c.t.Helper()
 	r, buffers := c.await(seq)
-	if e := actorrpc.ErrorOf(r.GetError()); e != nil {
+	if e := rpcerror.FromWire(r.GetError()); e != nil {
 		return nil, e
 	}
 	var out any
@@ -281,12 +281,12 @@ func (c *client) wants(want any, actor, method string, args ...any) {
 }
 
 // fails is the error of a call that is to have this code.
-func (c *client) fails(code actorrpc.Code, actor, method string, args ...any) *actorrpc.Error {
+func (c *client) fails(code rpcerror.Code, actor, method string, args ...any) *rpcerror.Error {
 	c.t.Helper()
 	return c.failed(code, c.begin(actor, method, args...))
 }
 
-func (c *client) failed(code actorrpc.Code, seq uint64) *actorrpc.Error {
+func (c *client) failed(code rpcerror.Code, seq uint64) *rpcerror.Error {
 	c.t.Helper()
 	got, err := c.result(seq)
 	if err == nil {
@@ -298,21 +298,21 @@ func (c *client) failed(code actorrpc.Code, seq uint64) *actorrpc.Error {
 	return err
 }
 
-// goodbye is the error of the last frame, after which the connection ends.
-func (c *client) goodbye() *actorrpc.Error {
+// closeError is the error of the last frame, after which the connection ends.
+func (c *client) closeError() *rpcerror.Error {
 	c.t.Helper()
 	for {
 		f, _, err := c.conn.Receive()
 		if err != nil {
-			c.t.Fatalf("the connection ended without Close: %v", err)
+			c.t.Fatalf("the connection ended without a last frame: %v", err)
 		}
 		if f.GetClose() == nil {
 			continue
 		}
 		if f, _, err := c.conn.Receive(); err == nil {
-			c.t.Fatalf("got %v after Close", f)
+			c.t.Fatalf("got %v after the last frame", f)
 		}
-		return actorrpc.ErrorOf(f.GetClose().GetError())
+		return rpcerror.FromWire(f.GetClose().GetError())
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"net/http"
 	"reflect"
 	"slices"
 	"strings"
@@ -16,38 +17,44 @@ import (
 	"sync/atomic"
 	"unicode/utf8"
 
-	"github.com/fray-ml/fray/actorrpc"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
 // Server hosts actors on one port.
 type Server struct {
-	cfg     Config
-	peer    string // what it is called in the protocol
-	log     *slog.Logger
-	metrics *metrics
-	ledger  *ledger
-	doors   *doors
+	cfg       Config
+	peer      string // what it is called in the protocol
+	log       *slog.Logger
+	metrics   *metrics
+	ledger    *ledger
+	listener  *listener
+	registrar *registrar
 
 	calls    context.Context // of methods
 	endCalls context.CancelCauseFunc
-	life     context.Context // until Shutdown begins
-	endLife  context.CancelFunc
 
 	stopping atomic.Bool
 	ready    atomic.Bool
 	active   atomic.Int64  // calls that are not answered
-	idle     chan struct{} // told when active may be 0
+	idle     chan struct{} // receives when active may be 0
 	waiting  atomic.Int64  // bytes of arguments of calls that wait
 
-	mu          sync.RWMutex
-	actors      map[string]*actor
-	objects     map[any]*object
-	classes     map[reflect.Type]*class
+	mu          sync.RWMutex // guards the rest
+	names       names
 	connections map[*connection]struct{}
-	listener    net.Listener // nil before Start
+	bound       net.Listener // nil before Start
 	address     string
 	closed      bool
+}
+
+// names are the actors of a server with what they have in common. The server's lock guards them.
+type names struct {
+	actors  map[string]*actor
+	objects map[any]*object
+	classes map[reflect.Type]*class
 }
 
 // New makes a server; it listens from [Server.Start] on.
@@ -58,13 +65,16 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, peer: strings.ToLower(rand.Text()), log: cfg.Log, ledger: newLedger(maxKept), idle: make(chan struct{}, 1),
-		actors: map[string]*actor{}, objects: map[any]*object{}, classes: map[reflect.Type]*class{},
+		names:       names{actors: map[string]*actor{}, objects: map[any]*object{}, classes: map[reflect.Type]*class{}},
 		connections: map[*connection]struct{}{},
 	}
 	s.calls, s.endCalls = context.WithCancelCause(context.Background())
-	s.life, s.endLife = context.WithCancel(context.Background())
+	s.registrar = newRegistrar(cfg)
 	s.metrics = newMetrics(s)
-	s.doors = newDoors(s)
+	pages := http.NewServeMux()
+	pages.HandleFunc("GET /readyz", s.readyz)
+	pages.Handle("GET /metrics", promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{}))
+	s.listener = newListener(s.calls, cfg, protocols{frames: s.serveFrames, grpc: &service{server: s}, http: pages})
 	return s, nil
 }
 
@@ -77,10 +87,10 @@ func (s *Server) Register(name string, value any, options Options) (incarnation 
 		return "", fmt.Errorf("register actor %q: %w", name, err)
 	}
 	s.mu.RLock()
-	started := s.listener != nil
+	started := s.bound != nil
 	s.mu.RUnlock()
 	if started {
-		if err := s.announce(s.life, a); err != nil {
+		if err := s.registrar.announce(s.registrar.life, a, s.Address()); err != nil {
 			s.remove(a)
 			return "", err
 		}
@@ -105,14 +115,14 @@ func (s *Server) add(name string, value any, options Options) (*actor, error) {
 	if s.stopping.Load() || s.closed {
 		return nil, errStopping
 	}
-	if s.actors[name] != nil {
+	if s.names.actors[name] != nil {
 		return nil, &RegisterError{Name: name, Problem: ProblemDuplicate, Message: "this server has an actor of that name"}
 	}
 	c, err := s.classOf(v.Type())
 	if err != nil {
 		return nil, err
 	}
-	o, shared := s.objects[identity(v)]
+	o, shared := s.names.objects[identity(v)]
 	if !shared {
 		o = newObject(v, options)
 	} else if err := o.fits(options); err != nil {
@@ -124,35 +134,35 @@ func (s *Server) add(name string, value any, options Options) (*actor, error) {
 	}
 	o.names++
 	if id := identity(v); id != nil {
-		s.objects[id] = o
+		s.names.objects[id] = o
 	}
-	s.actors[name] = a
+	s.names.actors[name] = a
 	return a, nil
 }
 
 // classOf prepares a type once. It needs the lock.
 func (s *Server) classOf(t reflect.Type) (*class, error) {
-	if c := s.classes[t]; c != nil {
+	if c := s.names.classes[t]; c != nil {
 		return c, nil
 	}
 	c, err := classOf(t)
 	if err != nil {
 		return nil, err
 	}
-	s.classes[t] = c
+	s.names.classes[t] = c
 	return c, nil
 }
 
-// Unregister ends a name: calls that wait are refused, one that runs ends. The
-// error is that the cluster could not be told; the name is gone here anyway.
+// Unregister ends a name: calls that wait are rejected, one that runs ends. The
+// error is that the cluster could not be notified; the name is gone here anyway.
 func (s *Server) Unregister(ctx context.Context, name string) error {
 	s.mu.RLock()
-	a := s.actors[name]
+	a := s.names.actors[name]
 	s.mu.RUnlock()
 	if a == nil {
 		return fmt.Errorf("unregister actor %q: there is none", name)
 	}
-	err := s.withdraw(ctx, a)
+	err := s.registrar.withdraw(ctx, a)
 	s.remove(a)
 	return err
 }
@@ -160,10 +170,10 @@ func (s *Server) Unregister(ctx context.Context, name string) error {
 // remove makes an actor unknown in this server.
 func (s *Server) remove(a *actor) {
 	s.mu.Lock()
-	if s.actors[a.name] == a {
-		delete(s.actors, a.name)
+	if s.names.actors[a.name] == a {
+		delete(s.names.actors, a.name)
 		if a.object.names--; a.object.names == 0 {
-			delete(s.objects, identity(a.object.value))
+			delete(s.names.objects, identity(a.object.value))
 		}
 	}
 	s.mu.Unlock()
@@ -172,8 +182,32 @@ func (s *Server) remove(a *actor) {
 	s.metrics.forget(a.name)
 }
 
-func unregistered() *actorrpc.Error {
-	return &actorrpc.Error{Code: actorrpc.CodeStopping, Message: "the actor was unregistered"}
+func unregistered() *rpcerror.Error {
+	return &rpcerror.Error{Code: rpcerror.CodeStopping, Message: "the actor was unregistered"}
+}
+
+func (s *Server) listen(ctx context.Context) error {
+	address, err := s.cfg.bind()
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.bound != nil || s.closed || s.stopping.Load() {
+		return errors.New("a server starts only once")
+	}
+	bound, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	at, ok := bound.Addr().(*net.TCPAddr)
+	if !ok {
+		bound.Close()
+		return fmt.Errorf("%s is no TCP address", bound.Addr())
+	}
+	s.bound, s.address = bound, s.cfg.advertised(at)
+	s.listener.serve(bound)
+	return nil
 }
 
 // Address is host:port by which others reach the server, "" before it has started.
@@ -189,13 +223,13 @@ func (s *Server) Start(ctx context.Context) error {
 	if err := s.listen(ctx); err != nil {
 		return fmt.Errorf("serve actors: %w", err)
 	}
-	if err := s.announceAll(ctx); err != nil {
+	if err := s.registrar.announceAll(ctx, s.sorted(), s.Address()); err != nil {
 		// Some names may be known already, and be called.
-		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(s.cfg.Grace, lastWords))
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(s.cfg.Grace, returnTime))
 		defer cancel()
 		return errors.Join(err, s.Shutdown(end))
 	}
-	s.doors.open()
+	s.listener.open()
 	s.ready.Store(true)
 	return nil
 }
@@ -219,7 +253,7 @@ func (s *Server) Serve(ctx context.Context) error {
 func (s *Server) sorted() []*actor {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	all := slices.Collect(maps.Values(s.actors))
+	all := slices.Collect(maps.Values(s.names.actors))
 	slices.SortFunc(all, func(a, b *actor) int { return strings.Compare(a.name, b.name) })
 	return all
 }
@@ -238,4 +272,19 @@ func (s *Server) connectionCount() int {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return len(s.connections)
+}
+
+func (s *Server) keptBytes() int64 { return s.ledger.keptBytes() }
+
+// readyz answers probes: 200 once all names are registered, until it shuts down.
+func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	switch {
+	case s.stopping.Load():
+		http.Error(w, errStopping.Error(), http.StatusServiceUnavailable)
+	case !s.ready.Load():
+		http.Error(w, "not all actors are registered yet", http.StatusServiceUnavailable)
+	default:
+		fmt.Fprintln(w, "ready")
+	}
 }

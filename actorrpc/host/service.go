@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/fray-ml/fray/actorrpc"
 	"github.com/fray-ml/fray/actorrpc/internal/reclaim"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -62,14 +62,14 @@ func (s *service) Invoke(ctx context.Context, in *wire.Call) (*wire.Reply, error
 	}
 }
 
-func cancelledByCaller() *actorrpc.Error {
-	return &actorrpc.Error{Code: actorrpc.CodeCancelled, Message: "the caller cancelled the call"}
+func cancelledByCaller() *rpcerror.Error {
+	return &rpcerror.Error{Code: rpcerror.CodeCancelled, Message: "the caller cancelled the call"}
 }
 
 // ListMethods lists the methods of an actor.
 func (s *service) ListMethods(_ context.Context, in *wire.ListMethodsRequest) (*wire.ListMethodsResponse, error) {
 	out := s.server.listMethods(in.GetActor())
-	if e := actorrpc.ErrorOf(out.GetError()); e != nil {
+	if e := rpcerror.FromWire(out.GetError()); e != nil {
 		return nil, status.Error(codes.NotFound, e.Error())
 	}
 	return out, nil

@@ -8,23 +8,23 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 )
 
-// lastWords is how long methods have to return once their contexts have ended.
-const lastWords = time.Second
+// returnTime is how long methods have to return once their contexts have ended.
+const returnTime = time.Second
 
-// Shutdown takes the names back, refuses calls that have not begun, lets those
+// Shutdown takes the names back, rejects calls that have not begun, lets those
 // that run finish as long as ctx lasts and ends all connections. The error is
-// that some did not finish; their callers are told so.
+// that some did not finish; their callers get that as an error.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.endLife()
+	s.registrar.endLife()
 	s.ready.Store(false)
-	s.doors.health.Shutdown()
-	s.withdrawAll(ctx)
+	s.listener.health.Shutdown()
+	s.registrar.withdrawAll(ctx, s.sorted())
 	s.stopping.Store(true)
 	for _, a := range s.sorted() {
-		a.discard(func() *actorrpc.Error { return stopping(false) })
+		a.discard(func() *rpcerror.Error { return stopping(false) })
 	}
 	err := s.drain(ctx)
 	s.close()
@@ -37,7 +37,7 @@ func (s *Server) drain(ctx context.Context) error {
 		return nil
 	}
 	s.endCalls(stopping(true))
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), returnTime)
 	defer cancel()
 	if s.quiet(last) {
 		return nil
@@ -64,18 +64,18 @@ func (s *Server) quiet(ctx context.Context) bool {
 func (s *Server) close() {
 	s.stopping.Store(true)
 	s.mu.Lock()
-	listener, connections := s.listener, slices.Collect(maps.Keys(s.connections))
+	bound, connections := s.bound, slices.Collect(maps.Keys(s.connections))
 	s.closed = true
 	s.mu.Unlock()
-	if listener != nil {
-		listener.Close()
+	if bound != nil {
+		bound.Close()
 	}
-	var parting sync.WaitGroup
+	var closing sync.WaitGroup
 	for _, c := range connections {
-		parting.Go(c.dismiss)
+		closing.Go(c.close)
 	}
-	parting.Wait()
-	s.doors.close()
+	closing.Wait()
+	s.listener.close()
 	s.endCalls(errStopping)
-	s.endLife()
+	s.registrar.endLife()
 }

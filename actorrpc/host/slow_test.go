@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -35,11 +35,11 @@ func lagging(t *testing.T, s *Server, l *library) (c *client, asked int) {
 }
 
 // A client that reads nothing holds up no other, and gets everything once it reads.
-func TestWhoReadsSlowlyHoldsUpNobody(t *testing.T) {
+func TestSlowReaderBlocksNoOthers(t *testing.T) {
 	l := &library{}
 	s := started(t, Config{Keepalive: time.Hour}, map[string]any{"library": l}, Options{})
 	c, asked := lagging(t, s, l)
-	connect(t, s, "other").wants(1, "library", "page") // after all the others, in the one lane
+	connect(t, s, "other").wants(1, "library", "page") // after all the others, one at a time
 	if s.active.Load() == 0 {
 		t.Error("replies that are late do not count as unanswered")
 	}
@@ -64,7 +64,7 @@ func TestWhatASlowReaderLosesIsReported(t *testing.T) {
 	for seq := range asked {
 		if _, err := c.result(uint64(seq + 1)); err != nil {
 			lost++
-			if err.Code != actorrpc.CodeMaybeExecuted || !err.Ran {
+			if err.Code != rpcerror.CodeMaybeExecuted || !err.Ran {
 				t.Fatalf("call %d: %+v; want that it may have run", seq+1, err)
 			}
 		}
@@ -75,7 +75,7 @@ func TestWhatASlowReaderLosesIsReported(t *testing.T) {
 }
 
 // A server that stops says that what it did not answer did not run: not while replies are late.
-func TestGoodbyeToASlowReader(t *testing.T) {
+func TestCloseToASlowReader(t *testing.T) {
 	s, err := New(Config{Keepalive: time.Hour})
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +110,7 @@ func TestGoodbyeToASlowReader(t *testing.T) {
 			replies++
 		}
 		if f.GetClose() != nil && replies < asked {
-			t.Fatalf("Close came after %d of %d replies", replies, asked)
+			t.Fatalf("the last frame came after %d of %d replies", replies, asked)
 		}
 	}
 	if err := <-stopped; err == nil {

@@ -5,19 +5,19 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
-// submit leads a call to its mailbox. If that cannot be, or there is a refusal
+// submit leads a call to its mailbox. If that cannot be, or there is a rejection
 // already, it returns the answer, which the caller is to hand out; else nil.
-func (s *Server) submit(c *call, refusal *actorrpc.Error) *answer {
+func (s *Server) submit(c *call, rejection *rpcerror.Error) *answer {
 	s.active.Add(1)
-	if refusal == nil {
-		refusal = s.admit(c)
+	if rejection == nil {
+		rejection = s.admit(c)
 	}
-	if refusal != nil {
-		return c.failed(refusal)
+	if rejection != nil {
+		return c.failed(rejection)
 	}
 	c.actor.pending.Add(1)
 	c.advance(phaseUnbegun, phaseWaits)
@@ -27,7 +27,7 @@ func (s *Server) submit(c *call, refusal *actorrpc.Error) *answer {
 	if !c.method.box.push(c) {
 		return c.drop(busy("%d calls wait for this actor", maxMailbox))
 	}
-	switch { // it may have come in behind those who clear the mailboxes
+	switch { // it may have come in behind what clears the mailboxes
 	case s.stopping.Load():
 		return c.drop(stopping(false))
 	case c.actor.gone.Load():
@@ -36,8 +36,8 @@ func (s *Server) submit(c *call, refusal *actorrpc.Error) *answer {
 	return nil
 }
 
-// admit finds the method of a call, or says why it cannot run.
-func (s *Server) admit(c *call) *actorrpc.Error {
+// admit finds the method of a call, or returns why it cannot run.
+func (s *Server) admit(c *call) *rpcerror.Error {
 	if s.stopping.Load() {
 		return stopping(false)
 	}
@@ -47,7 +47,7 @@ func (s *Server) admit(c *call) *actorrpc.Error {
 	}
 	c.actor = a
 	if want := c.in.GetIncarnation(); want != "" && want != a.incarnation {
-		return &actorrpc.Error{Code: actorrpc.CodeStale, Message: "another incarnation is here"}
+		return &rpcerror.Error{Code: rpcerror.CodeStale, Message: "another incarnation is here"}
 	}
 	m, e := a.find(c.in.GetMethod())
 	if e != nil {
@@ -56,9 +56,9 @@ func (s *Server) admit(c *call) *actorrpc.Error {
 	switch codec := c.in.GetCodec(); codec {
 	case wire.Codec_CODEC_UNSPECIFIED, wire.Codec_CODEC_MSGPACK, wire.Codec_CODEC_JSON:
 	case wire.Codec_CODEC_PICKLE:
-		return &actorrpc.Error{Code: actorrpc.CodeDenied, Message: "pickle is refused: this actor is written in Go; send msgpack"}
+		return &rpcerror.Error{Code: rpcerror.CodeDenied, Message: "pickle is refused: this actor is written in Go; send msgpack"}
 	default:
-		return &actorrpc.Error{Code: actorrpc.CodeEncoding, Message: fmt.Sprintf("codec %d is unknown; send msgpack", codec)}
+		return &rpcerror.Error{Code: rpcerror.CodeEncoding, Message: fmt.Sprintf("codec %d is unknown; send msgpack", codec)}
 	}
 	c.method = m
 	return nil
@@ -68,18 +68,18 @@ func (s *Server) admit(c *call) *actorrpc.Error {
 func (s *Server) actor(name string) *actor {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.actors[name]
+	return s.names.actors[name]
 }
 
-func (s *Server) find(name string) (*actor, *actorrpc.Error) {
+func (s *Server) find(name string) (*actor, *rpcerror.Error) {
 	if a := s.actor(name); a != nil {
 		return a, nil
 	}
-	e := &actorrpc.Error{Code: actorrpc.CodeUnknownActor, Message: fmt.Sprintf("no actor %q is here", clip(name, maxNameShown)), Actor: clip(name, maxNameShown)}
+	e := &rpcerror.Error{Code: rpcerror.CodeUnknownActor, Message: fmt.Sprintf("no actor %q is here", clip(name, maxNameShown)), Actor: clip(name, maxNameShown)}
 	s.mu.RLock()
-	names := slices.Collect(maps.Keys(s.actors))
+	names := slices.Collect(maps.Keys(s.names.actors))
 	s.mu.RUnlock()
-	e.Near = actorrpc.Near(name, names)
+	e.Suggestions = rpcerror.Suggest(name, names)
 	return nil, e
 }
 
@@ -92,14 +92,14 @@ func (s *Server) listMethods(name string) *wire.ListMethodsResponse {
 	return &wire.ListMethodsResponse{Methods: a.list(), Incarnation: a.incarnation}
 }
 
-func busy(format string, args ...any) *actorrpc.Error {
-	return &actorrpc.Error{Code: actorrpc.CodeBusy, Message: fmt.Sprintf(format, args...) + "; try again later"}
+func busy(format string, args ...any) *rpcerror.Error {
+	return &rpcerror.Error{Code: rpcerror.CodeBusy, Message: fmt.Sprintf(format, args...) + "; try again later"}
 }
 
-// begun says that a call waits no more.
+// begun notes that a call waits no more.
 func (s *Server) begun(c *call) { s.waiting.Add(-c.size()) }
 
-// leave says that a call was answered.
+// leave notes that a call was answered.
 func (s *Server) leave() {
 	if s.active.Add(-1) == 0 {
 		select {

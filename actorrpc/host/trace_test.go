@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/resolver"
 )
 
 // traced begins a span, and calls another actor within it.
@@ -36,11 +37,11 @@ func TestSpans(t *testing.T) {
 	tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)).Tracer("actors")
 	actors := map[string]any{"first": &traced{tracer: tracer}, "second": &traced{tracer: tracer}}
 	s := started(t, Config{}, actors, Options{})
-	resolver, err := actorrpc.NewFixedResolver(s.Address())
+	names, err := resolver.NewFixed(s.Address())
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := actorrpc.NewClient(resolver, actorrpc.Config{})
+	client := actorrpc.NewClient(names, actorrpc.Config{})
 	defer func() { _ = client.Close() }()
 	lookup := func(name string) actorrpc.Handle {
 		h, err := client.Lookup(t.Context(), name)
@@ -63,7 +64,7 @@ func TestSpans(t *testing.T) {
 			ended := recorder.Ended()
 			if sampled == "00" {
 				if len(ended) != 0 {
-					t.Errorf("%d spans of a trace that nobody records", len(ended))
+					t.Errorf("%d spans of a trace that is not recorded", len(ended))
 				}
 				return
 			}

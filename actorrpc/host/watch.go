@@ -7,10 +7,11 @@ import (
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
-// watch finds out when a client is gone without a word.
+// watch finds out when a client is gone without closing its connection.
 type watch struct {
-	conn  *connection
-	timer *time.Timer
+	conn   *wire.Conn
+	giveUp func() // called once the client is taken for dead
+	timer  *time.Timer
 
 	mu      sync.Mutex
 	silence wire.Silence
@@ -18,12 +19,11 @@ type watch struct {
 	ended   bool
 }
 
-func newWatch(c *connection) *watch {
-	cfg := c.server.cfg
-	w := &watch{conn: c, silence: wire.Silence{Every: cfg.Keepalive, Patience: cfg.Patience}}
+func newWatch(conn *wire.Conn, silence wire.Silence, giveUp func()) *watch {
+	w := &watch{conn: conn, giveUp: giveUp, silence: silence}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.timer = time.AfterFunc(cfg.Keepalive, w.check)
+	w.timer = time.AfterFunc(silence.Every, w.check)
 	return w
 }
 
@@ -34,22 +34,21 @@ func (w *watch) stop() {
 	w.timer.Stop()
 }
 
-// check asks a client that was silent for a word, and lets one go that was asked.
+// check pings a client that was silent, and gives one up that has not answered a ping.
 func (w *watch) check() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.ended {
 		return
 	}
-	measure, next := w.silence.Look(w.conn.wire.Heard(), time.Now())
+	measure, next := w.silence.Look(w.conn.Heard(), time.Now())
 	switch measure {
 	case wire.Ask:
 		w.pings++
 		ping := &wire.Frame{Kind: &wire.Frame_Ping{Ping: &wire.Ping{Id: w.pings}}}
-		go w.conn.post(ping) // it waits as long as much else is to be written; this goroutine cannot
+		go func() { _ = w.conn.Post(ping, nil) }() // it waits as long as much else is to be written; this goroutine cannot
 	case wire.GiveUp:
-		w.conn.server.log.Warn("a silent connection was ended", "peer", w.conn.net.RemoteAddr().String())
-		w.conn.net.Close()
+		w.giveUp()
 		return
 	case wire.Wait:
 	}

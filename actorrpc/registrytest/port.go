@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// FreePort returns a port of this machine that nobody listens at, for a server that
+// FreePort returns a port of this machine that no process listens at, for a server that
 // starts later, or again. No system gives it to who asks for any port: one that it
 // gave may be another's in the moment in which it is closed.
 func FreePort() (int, error) {

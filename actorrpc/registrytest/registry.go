@@ -76,7 +76,7 @@ func (r *Registry) serve(l net.Listener) {
 	go func() { _ = server.Serve(l) }()
 }
 
-// Restart comes back at the address that it had, which somebody may use for a moment.
+// Restart comes back at the address that it had, which another process may use for a moment.
 func (r *Registry) Restart() error {
 	for tries := 1; ; tries++ {
 		l, err := net.Listen("tcp", r.Address)
@@ -91,7 +91,7 @@ func (r *Registry) Restart() error {
 	}
 }
 
-// Stop ends all streams and calls, and refuses connections.
+// Stop ends all streams and calls, and rejects connections.
 func (r *Registry) Stop() {
 	r.mu.Lock()
 	server := r.server
@@ -102,14 +102,14 @@ func (r *Registry) Stop() {
 	}
 }
 
-// Proxied says by which address others reach a server.
+// Proxied sets by which address others reach a server.
 func (r *Registry) Proxied(server, front string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.fronts[server] = front
 }
 
-// End forgets what an attempt registered, and refuses it from then on.
+// End forgets what an attempt registered, and rejects it from then on.
 func (r *Registry) End(attempt string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -117,16 +117,16 @@ func (r *Registry) End(attempt string) {
 	r.remove(func(e *clusterapi.ActorEndpoint) bool { return r.owners[e.GetActorId()] == attempt })
 }
 
-// EndJob ends a job for good: nobody waits for its actors any more.
+// EndJob ends a job for good: no client waits for its actors any more.
 func (r *Registry) EndJob(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ended[id] = true
 	r.remove(func(e *clusterapi.ActorEndpoint) bool { return e.GetJobId() == id })
-	r.tell()
+	r.notify()
 }
 
-// reason says that a job has ended, "" while it has not.
+// reason is that a job has ended, "" while it has not.
 func (r *Registry) reason(job string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -143,7 +143,7 @@ type jobs struct {
 	registry *Registry
 }
 
-// Poll says that a job runs, or how it ended.
+// Poll reports that a job runs, or how it ended.
 func (j *jobs) Poll(_ context.Context, in *clusterapi.PollRequest) (*clusterapi.JobInfo, error) {
 	info := &clusterapi.JobInfo{JobId: in.GetJobId(), Namespace: j.registry.namespace, Status: clusterapi.JobStatus_JOB_STATUS_RUNNING}
 	if reason := j.registry.reason(in.GetJobId()); reason != "" {
@@ -157,17 +157,17 @@ func (r *Registry) remove(which func(*clusterapi.ActorEndpoint) bool) {
 	before := len(r.all)
 	r.all = slices.DeleteFunc(slices.Clone(r.all), which)
 	if len(r.all) != before {
-		r.tell()
+		r.notify()
 	}
 }
 
-// tell wakes the watchers. It needs the lock.
-func (r *Registry) tell() {
+// notify wakes the watchers. It needs the lock.
+func (r *Registry) notify() {
 	close(r.changed)
 	r.changed = make(chan struct{})
 }
 
-// attemptOf is what the caller's token says.
+// attemptOf is the attempt of the caller's token.
 func attemptOf(ctx context.Context) string {
 	md, _ := metadata.FromIncomingContext(ctx)
 	if v := md.Get("authorization"); len(v) == 1 {
@@ -176,7 +176,7 @@ func attemptOf(ctx context.Context) string {
 	return ""
 }
 
-// Register makes an endpoint known, unless its attempt has ended or somebody has the name for himself.
+// Register makes an endpoint known, unless its attempt has ended or another endpoint has the name for itself.
 func (r *Registry) Register(ctx context.Context, in *clusterapi.RegisterRequest) (*clusterapi.RegisterResponse, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -204,7 +204,7 @@ func (r *Registry) Register(ctx context.Context, in *clusterapi.RegisterRequest)
 	if !slices.ContainsFunc(r.all, func(o *clusterapi.ActorEndpoint) bool { return o.GetActorId() == e.GetActorId() }) {
 		r.owners[e.GetActorId()] = attempt
 		r.all = append(slices.Clone(r.all), e)
-		r.tell()
+		r.notify()
 	}
 	return &clusterapi.RegisterResponse{ActorId: e.GetActorId()}, nil
 }
@@ -252,7 +252,7 @@ func (r *Registry) LookupAll(_ context.Context, in *clusterapi.LookupRequest) (*
 	return &clusterapi.ListActorsResponse{Actors: found}, nil
 }
 
-// Watch tells all endpoints of a name, or all, and then what changes, until its job has ended.
+// Watch sends all endpoints of a name, or all, and then what changes, until its job has ended.
 func (r *Registry) Watch(in *clusterapi.WatchRequest, stream grpc.ServerStreamingServer[clusterapi.WatchResponse]) error {
 	which := func(name string) bool {
 		return (in.GetName() == "" || name == in.GetName()) && strings.HasPrefix(name, in.GetPrefix())

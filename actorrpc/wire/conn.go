@@ -24,7 +24,7 @@ const Version = 1
 // Preface is what a client sends before its first frame.
 const Preface = "FRAYACT1"
 
-// DefaultMaxMessage is the limit on a frame's size in bytes where nobody sets another.
+// DefaultMaxMessage is the limit on a frame's size in bytes where no other is set.
 const DefaultMaxMessage = 64 << 20
 
 const (
@@ -132,7 +132,7 @@ func (c *Conn) Send(f *Frame, buffers [][]byte, receipt *Receipt) error {
 	return c.writeTurn()
 }
 
-// writeTurn writes what waits, unless somebody does already. It needs the lock.
+// writeTurn writes what waits, unless another goroutine does already. It needs the lock.
 func (c *Conn) writeTurn() error {
 	if c.writing || c.err != nil || len(c.queue) == 0 {
 		return c.err

@@ -144,7 +144,7 @@ func TestReceiptsOfAConnectionThatBreaks(t *testing.T) {
 	huge, behind := &Receipt{}, &Receipt{}
 	sent := make(chan error, 1)
 	go func() { sent <- out.Send(callOf(1, 64<<20), [][]byte{make([]byte, 64<<20)}, huge) }()
-	for out.nobodyWrites() {
+	for out.isIdle() {
 		runtime.Gosched()
 	}
 	if err := out.Queue(ping(2), nil, behind); err != nil {
@@ -152,7 +152,7 @@ func TestReceiptsOfAConnectionThatBreaks(t *testing.T) {
 	}
 	far.Close()
 	if err := <-sent; err == nil {
-		t.Error("got no error of a frame that nobody read")
+		t.Error("got no error of a frame that was not read")
 	}
 	_ = out.Close()
 	out.Settle()
@@ -164,7 +164,7 @@ func TestReceiptsOfAConnectionThatBreaks(t *testing.T) {
 	}
 }
 
-func (c *Conn) nobodyWrites() bool {
+func (c *Conn) isIdle() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.writing

@@ -119,7 +119,7 @@ func (w *weighing) take(n uint64) bool {
 }
 
 // message weighs one; false: it is more than is left. Bytes that are no message are
-// left to those who decode it.
+// left to the decoder.
 func (w *weighing) message(data []byte, of protoreflect.MessageDescriptor, depth int) bool {
 	if !w.take(messageSize) || depth > maxNesting {
 		return false

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Queue lets a frame wait to be written, by Flush or by whoever is writing. It
+// Queue lets a frame wait to be written, by Flush or by the goroutine that is writing. It
 // never blocks, so that callers who number their frames can do so and queue them
 // under one lock. The receipt may be nil.
 func (c *Conn) Queue(f *Frame, buffers [][]byte, receipt *Receipt) error {
@@ -30,7 +30,7 @@ func (c *Conn) Flush() error {
 	return c.writeTurn()
 }
 
-// Settle waits until nobody writes. After Close that is soon, and then receipts
+// Settle waits until no goroutine writes. After Close that is soon, and then receipts
 // are certain.
 func (c *Conn) Settle() {
 	c.mu.Lock()
@@ -52,12 +52,12 @@ func (c *Conn) Post(f *Frame, buffers [][]byte) error {
 	if err := c.enqueue(out, PostLimit); err != nil {
 		return err
 	}
-	c.depute()
+	c.scheduleFlush()
 	return nil
 }
 
-// depute has another goroutine write what waits. It needs the lock.
-func (c *Conn) depute() {
+// scheduleFlush has another goroutine write what waits. It needs the lock.
+func (c *Conn) scheduleFlush() {
 	if !c.writing {
 		c.writing = true
 		go c.drain()
@@ -83,13 +83,13 @@ func (c *Conn) Offer(f *Frame, buffers [][]byte, unhurried bool) (taken bool) {
 	if unhurried {
 		_ = c.writeTurn()
 	} else {
-		c.depute()
+		c.scheduleFlush()
 	}
 	return true
 }
 
 // Finish writes a last frame after all that wait, for so long at most, and ends
-// the connection for those who send. Close is to follow.
+// the connection for the senders. Close is to follow.
 func (c *Conn) Finish(f *Frame, within time.Duration) error {
 	out, err := pack(f, nil)
 	if err != nil {

@@ -21,7 +21,7 @@ const (
 )
 
 // Look says what to do now about a peer that was heard last at a time, and after how
-// long to look again. So nobody is borne for more than Every and Patience, but for a
+// long to look again. So a silent peer is kept for no more than Every and Patience, but for a
 // process that did not look, as it was stopped itself: it asks first.
 func (s *Silence) Look(heard, now time.Time) (Measure, time.Duration) {
 	if !heard.Equal(s.before) {

@@ -12,7 +12,7 @@ func TestSilence(t *testing.T) {
 		name   string
 		heard  []time.Duration // when it says something by itself
 		stop   time.Duration   // until when it answers when it is asked
-		paused time.Duration   // for so long from 5 s on nobody looks
+		paused time.Duration   // for so long from 5 s on it is not checked
 		want   time.Duration   // when it is given up
 		asks   int
 	}{

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fray-ml/fray/actorrpc"
 	"github.com/fray-ml/fray/actorrpc/codec"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/runclient"
 	"github.com/fray-ml/fray/terminal"
 )
@@ -50,7 +51,7 @@ The call runs once or not at all; where that cannot be known, the error states i
 			}
 			return runclient.WithActor(cmd.Context(), a, flags, args[0], func(ctx context.Context, _ *actorrpc.Client, h actorrpc.Handle) error {
 				err := runclient.CallActor(ctx, a, h.With(actorrpc.RPCOptions{Timeout: timeout}), args[1], given)
-				if e, ok := errors.AsType[*actorrpc.Error](err); ok && e.Code == actorrpc.CodeUnknownMethod && len(e.Near) == 0 {
+				if e, ok := errors.AsType[*rpcerror.Error](err); ok && e.Code == rpcerror.CodeUnknownMethod && len(e.Suggestions) == 0 {
 					return fmt.Errorf("%w; fray actor describe %s lists its methods", err, args[0])
 				}
 				return err

@@ -1,7 +1,7 @@
 // Package reclaim keeps the garbage of large messages small. Go's collector lets a
 // heap grow to twice what lives in it before it collects; one message of 64 MiB after
 // another would so take several times what one needs. It keeps nothing: the runtime's
-// own counters say how much was allocated since the last collection. Start with [Before].
+// own counters have how much was allocated since the last collection. Start with [Before].
 package reclaim
 
 import (

@@ -10,7 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/resolver"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/providers/gcp"
 )
 
@@ -30,7 +31,7 @@ func checkName(name string) error {
 	if isLabel(name) && name != "" && len(name) <= longest {
 		return nil
 	}
-	return &actorrpc.Error{Code: actorrpc.CodeMalformed, Actor: name, Message: fmt.Sprintf(
+	return &rpcerror.Error{Code: rpcerror.CodeMalformed, Actor: name, Message: fmt.Sprintf(
 		`a name that is found by labels has 1 to %d characters: lower case letters, digits, "-" and "_"`, longest)}
 }
 
@@ -47,7 +48,7 @@ func isLabel(text string) bool { return regexp.MustCompile(`^[a-z0-9_-]*$`).Matc
 // read takes in a list. What was known of zones that it leaves out stays known.
 func (r *Resolver) read(list gcp.MachineList) {
 	before := r.known
-	r.known, r.bad, r.unlisted = map[string][]actorrpc.Endpoint{}, map[string]string{}, map[string]string{}
+	r.known, r.bad, r.unlisted = map[string][]resolver.Endpoint{}, map[string]string{}, map[string]string{}
 	for zone, why := range list.Unlisted {
 		if r.lists(zone) {
 			r.unlisted[zone] = why
@@ -64,7 +65,7 @@ func (r *Resolver) read(list gcp.MachineList) {
 	for name, endpoints := range before {
 		for _, e := range endpoints {
 			_, blind := r.unlisted[e.Metadata["zone"]]
-			if blind && !slices.ContainsFunc(r.known[name], func(now actorrpc.Endpoint) bool { return now.Member == e.Member }) {
+			if blind && !slices.ContainsFunc(r.known[name], func(now resolver.Endpoint) bool { return now.Member == e.Member }) {
 				r.known[name] = append(r.known[name], e)
 			}
 		}
@@ -87,7 +88,7 @@ func (r *Resolver) readMachine(m gcp.Machine) {
 			r.bad[name] = fmt.Sprintf("the label %s of %s in %s is %q, which is no port", label, m.Name, m.Zone, value)
 			continue
 		}
-		r.known[name] = append(r.known[name], actorrpc.Endpoint{
+		r.known[name] = append(r.known[name], resolver.Endpoint{
 			Name: name, Address: net.JoinHostPort(m.Address, strconv.FormatUint(port, 10)), Namespace: r.config.Namespace,
 			Member: m.Zone + "/" + m.Name, Metadata: map[string]string{"zone": m.Zone, "machine": m.Name},
 		})
@@ -95,11 +96,11 @@ func (r *Resolver) readMachine(m gcp.Machine) {
 }
 
 // differing are the names whose endpoints are not the same.
-func differing(before, after map[string][]actorrpc.Endpoint) []string {
+func differing(before, after map[string][]resolver.Endpoint) []string {
 	both := maps.Clone(before)
 	maps.Copy(both, after)
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(both)), func(name string) bool {
-		return slices.EqualFunc(before[name], after[name], func(a, b actorrpc.Endpoint) bool {
+		return slices.EqualFunc(before[name], after[name], func(a, b resolver.Endpoint) bool {
 			return a.Member == b.Member && a.Address == b.Address
 		})
 	})

@@ -17,7 +17,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/resolver"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/providers"
 	"github.com/fray-ml/fray/providers/gcp"
 	"github.com/fray-ml/fray/schema"
@@ -49,7 +50,7 @@ type Resolver struct {
 
 	mu        sync.Mutex
 	listedAt  time.Time // when the last list was begun, zero before the first
-	known     map[string][]actorrpc.Endpoint
+	known     map[string][]resolver.Endpoint
 	bad       map[string]string // of labels without a port, by name
 	unlisted  map[string]string // zone: why
 	forgotten bool
@@ -58,8 +59,8 @@ type Resolver struct {
 }
 
 var (
-	_ actorrpc.Resolver = (*Resolver)(nil)
-	_ actorrpc.Lister   = (*Resolver)(nil)
+	_ resolver.Resolver = (*Resolver)(nil)
+	_ resolver.Lister   = (*Resolver)(nil)
 )
 
 // NewResolver finds the credentials, and makes no call.
@@ -83,7 +84,7 @@ func NewResolver(ctx context.Context, config Config) (*Resolver, error) {
 func (r *Resolver) Close() error { return r.machines.Close() }
 
 // Resolve finds the machines that host an actor, the oldest first.
-func (r *Resolver) Resolve(ctx context.Context, name string) ([]actorrpc.Endpoint, error) {
+func (r *Resolver) Resolve(ctx context.Context, name string) ([]resolver.Endpoint, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
 	}
@@ -99,17 +100,17 @@ func (r *Resolver) Resolve(ctx context.Context, name string) ([]actorrpc.Endpoin
 }
 
 // missing returns why a name is not known. A zone that could not be listed may have it.
-func (r *Resolver) missing(name string) *actorrpc.Error {
+func (r *Resolver) missing(name string) *rpcerror.Error {
 	if len(r.unlisted) > 0 {
 		var gaps []string
 		for _, zone := range slices.Sorted(maps.Keys(r.unlisted)) {
 			gaps = append(gaps, zone+" ("+r.unlisted[zone]+")")
 		}
-		return &actorrpc.Error{
-			Code: actorrpc.CodeUnavailable, Actor: name, Message: "it may be where nothing can be listed now: " + strings.Join(gaps, ", "),
+		return &rpcerror.Error{
+			Code: rpcerror.CodeUnavailable, Actor: name, Message: "it may be where nothing can be listed now: " + strings.Join(gaps, ", "),
 		}
 	}
-	e := actorrpc.UnknownActor(name, slices.Sorted(maps.Keys(r.known)))
+	e := rpcerror.UnknownActor(name, slices.Sorted(maps.Keys(r.known)))
 	e.Message += "; " + cmp.Or(r.bad[name], "no machine that runs has the labels "+labelPrefix+name+" and "+namespaceLabel+" = "+r.config.Namespace)
 	return e
 }
@@ -139,7 +140,7 @@ func (r *Resolver) Watch(changed func(name string)) (stop func()) {
 
 // List finds the endpoints whose names begin with a prefix, by name. Where a part
 // of them cannot be listed now, that is an error.
-func (r *Resolver) List(ctx context.Context, prefix string) ([]actorrpc.Endpoint, error) {
+func (r *Resolver) List(ctx context.Context, prefix string) ([]resolver.Endpoint, error) {
 	if err := r.refresh(ctx, ""); err != nil {
 		return nil, err
 	}
@@ -148,7 +149,7 @@ func (r *Resolver) List(ctx context.Context, prefix string) ([]actorrpc.Endpoint
 	if len(r.unlisted) > 0 {
 		return nil, r.missing("")
 	}
-	var found []actorrpc.Endpoint
+	var found []resolver.Endpoint
 	for _, name := range slices.Sorted(maps.Keys(r.known)) {
 		if strings.HasPrefix(name, prefix) {
 			found = append(found, r.known[name]...)
@@ -226,12 +227,12 @@ func (r *Resolver) isFresh(name string) bool {
 // failed is what a list that failed means: nothing, as long as there is one from
 // before and the service is what fails.
 func (r *Resolver) failed(err error, began time.Time) error {
-	code := actorrpc.CodeUnavailable
+	code := rpcerror.CodeUnavailable
 	if kind := providers.KindOf(err); kind == schema.ErrorPermission || kind == schema.ErrorInvalid {
-		code = actorrpc.CodeDenied // which is not tried again
+		code = rpcerror.CodeDenied // which is not tried again
 	} else if r.forgotten = true; !r.listedAt.IsZero() {
 		r.listedAt = began
 		return nil
 	}
-	return &actorrpc.Error{Code: code, Message: "Google Cloud does not list it: " + err.Error()}
+	return &rpcerror.Error{Code: code, Message: "Google Cloud does not list it: " + err.Error()}
 }

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/providers/gcp/actors"
 	"github.com/fray-ml/fray/providers/gcp/emulator"
 	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
@@ -142,10 +142,10 @@ func (w *world) finds(r *actors.Resolver, name string, want ...string) {
 }
 
 // missing wants an error of a code for a name, with a text in it.
-func (w *world) missing(r *actors.Resolver, name string, code actorrpc.Code, text string) {
+func (w *world) missing(r *actors.Resolver, name string, code rpcerror.Code, text string) {
 	w.t.Helper()
 	found, err := r.Resolve(w.t.Context(), name)
-	if actorrpc.CodeOf(err) != code || !strings.Contains(err.Error(), text) {
+	if rpcerror.CodeOf(err) != code || !strings.Contains(err.Error(), text) {
 		w.t.Errorf("%s: got %v, %v, want an error %s that says %q", name, found, err, code, text)
 	}
 }
@@ -170,11 +170,11 @@ func TestResolver(t *testing.T) {
 	w.finds(everywhere, "curriculum", "slice:9001")
 	w.finds(w.resolver(actors.Config{Zones: []string{central}}), "counter", "vm-a:8001")
 	w.finds(rl, "counter", "other:8002")
-	w.missing(everywhere, "weights", actorrpc.CodeUnknownActor, "fray-actor-weights and fray-namespace = default")
-	w.missing(everywhere, "countr", actorrpc.CodeUnknownActor, "did you mean counter?")
-	w.missing(everywhere, "broken", actorrpc.CodeUnknownActor, `fray-actor-broken of typo in us-west4-a is "http"`)
+	w.missing(everywhere, "weights", rpcerror.CodeUnknownActor, "fray-actor-weights and fray-namespace = default")
+	w.missing(everywhere, "countr", rpcerror.CodeUnknownActor, "did you mean counter?")
+	w.missing(everywhere, "broken", rpcerror.CodeUnknownActor, `fray-actor-broken of typo in us-west4-a is "http"`)
 	for _, name := range []string{"", "Counter", "a.b", "a/b", strings.Repeat("a", 53)} {
-		w.missing(everywhere, name, actorrpc.CodeMalformed, "1 to 52 characters: lower case letters")
+		w.missing(everywhere, name, rpcerror.CodeMalformed, "1 to 52 characters: lower case letters")
 	}
 	listed, err := rl.List(t.Context(), "w")
 	w.does(err)
@@ -220,13 +220,13 @@ func TestResolverOfPartialLists(t *testing.T) {
 	w.does(w.emulator.Cloud().Outage(west, time.Hour))
 	r.Forget("counter")
 	w.finds(r, "counter", "vm:8000")
-	w.missing(r, "weights", actorrpc.CodeUnavailable, west)
-	w.missing(late, "counter", actorrpc.CodeUnavailable, west)
-	if _, err := late.List(t.Context(), ""); actorrpc.CodeOf(err) != actorrpc.CodeUnavailable {
+	w.missing(r, "weights", rpcerror.CodeUnavailable, west)
+	w.missing(late, "counter", rpcerror.CodeUnavailable, west)
+	if _, err := late.List(t.Context(), ""); rpcerror.CodeOf(err) != rpcerror.CodeUnavailable {
 		t.Errorf("list: got %v, want it unavailable", err)
 	}
 	elsewhere := w.resolver(actors.Config{Zones: []string{central}})
-	w.missing(elsewhere, "counter", actorrpc.CodeUnknownActor, "no actor")
+	w.missing(elsewhere, "counter", rpcerror.CodeUnknownActor, "no actor")
 	w.clock.Advance(2 * time.Hour)
 	w.finds(late, "counter", "vm:8000")
 }
@@ -234,7 +234,7 @@ func TestResolverOfPartialLists(t *testing.T) {
 // What credentials do not allow is not tried again; what the service cannot do now is.
 func TestResolverOfFailures(t *testing.T) {
 	w := newWorld(t, cloud.Scenario{API: cloud.API{Unauthenticated: true}})
-	w.missing(w.resolver(actors.Config{}), "counter", actorrpc.CodeDenied, "credentials")
+	w.missing(w.resolver(actors.Config{}), "counter", rpcerror.CodeDenied, "credentials")
 	gone := newWorld(t, cloud.Scenario{})
 	r, never := gone.resolver(actors.Config{}), gone.resolver(actors.Config{})
 	gone.instance(west, "vm", labelled("8000"))
@@ -242,5 +242,5 @@ func TestResolverOfFailures(t *testing.T) {
 	gone.does(gone.emulator.Close())
 	r.Forget("counter")
 	gone.finds(r, "counter", "vm:8000")
-	gone.missing(never, "counter", actorrpc.CodeUnavailable, "Google Cloud does not list it")
+	gone.missing(never, "counter", rpcerror.CodeUnavailable, "Google Cloud does not list it")
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -17,24 +16,26 @@ import (
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 
+	"github.com/fray-ml/fray/actorrpc/resolver"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
-// general is one address at which gRPC is spoken. Its calls have no numbers: one
+// grpcPeer is one address at which gRPC is spoken. Its calls have no numbers: one
 // whose connection breaks may have run, and calls on the way at once have no order.
-type general struct {
-	client  *Client
+type grpcPeer struct {
+	shared
 	address string
 	conn    *grpc.ClientConn
 	stub    wire.ActorsClient
+	self    string // wire.Call.caller
 
-	self  string
-	asked time.Time // when somebody wanted it; under the client's lock
-
-	mu      sync.Mutex
-	sent    map[*call]*sending
+	mu      sync.Mutex // guards sent with its sendings' cancel, the deliveries in it, and retired
+	sent    map[*delivery]*sending
 	retired bool // the client has forgotten it
 }
+
+var _ transport = (*grpcPeer)(nil)
 
 // sending is a call on its way.
 type sending struct {
@@ -42,13 +43,13 @@ type sending struct {
 	handed atomic.Bool // to the connection
 }
 
-func newGeneral(client *Client, address string) (*general, error) {
+func newGRPCPeer(s shared, address string) (*grpcPeer, error) {
 	secured := insecure.NewCredentials()
-	if id := client.config.Identity; id != nil {
+	if id := s.config.Identity; id != nil {
 		secured = credentials.NewTLS(id.clientTLS(protocolGRPC))
 	}
-	limit := int(client.config.MaxMessageBytes)
-	k := client.config.Keepalive
+	limit := int(s.config.MaxMessageBytes)
+	k := s.config.Keepalive
 	conn, err := grpc.NewClient("passthrough:///"+address,
 		grpc.WithTransportCredentials(secured), grpc.WithNoProxy(), grpc.WithStatsHandler(watcher{}),
 		grpc.WithDefaultCallOptions(
@@ -59,7 +60,7 @@ func newGeneral(client *Client, address string) (*general, error) {
 	if err != nil {
 		return nil, fmt.Errorf("actor server %s: %w", address, err)
 	}
-	return &general{client: client, address: address, conn: conn, stub: wire.NewActorsClient(conn), self: rand.Text(), sent: map[*call]*sending{}}, nil
+	return &grpcPeer{shared: s, address: address, conn: conn, stub: wire.NewActorsClient(conn), self: rand.Text(), sent: map[*delivery]*sending{}}, nil
 }
 
 // watcher notes which calls were handed to a connection.
@@ -88,8 +89,8 @@ func (watcher) HandleConn(context.Context, stats.ConnStats) {}
 
 var _ stats.Handler = watcher{}
 
-// ready connects, or says why that failed.
-func (g *general) ready(ctx context.Context) error {
+// ready connects, or returns why that failed.
+func (g *grpcPeer) ready(ctx context.Context) error {
 	g.conn.ResetConnectBackoff()
 	g.conn.Connect()
 	for {
@@ -111,8 +112,8 @@ func (g *general) ready(ctx context.Context) error {
 	}
 }
 
-// over says why the connection was closed from here.
-func (g *general) over() error {
+// over is why the connection was closed from here.
+func (g *grpcPeer) over() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.retired {
@@ -122,8 +123,8 @@ func (g *general) over() error {
 }
 
 // submit has a goroutine make the call.
-func (g *general) submit(c *call) bool {
-	if c.behindWaiter(g.peer()) {
+func (g *grpcPeer) submit(d *delivery) bool {
+	if d.behindWaiter(g.process()) {
 		return true
 	}
 	s := &sending{}
@@ -132,76 +133,76 @@ func (g *general) submit(c *call) bool {
 		g.mu.Unlock()
 		return false
 	}
-	c.sends++
-	g.sent[c] = s
+	d.sends++
+	g.sent[d] = s
 	g.mu.Unlock()
-	if g.client.run(func(ctx context.Context) { g.invoke(ctx, c, s) }) {
+	if g.tasks.run(func(ctx context.Context) { g.invoke(ctx, d, s) }) {
 		return true
 	}
-	g.forget(c, s)
+	g.forget(d, s)
 	return false
 }
 
 // forget ends a sending, unless the call was sent again.
-func (g *general) forget(c *call, s *sending) {
+func (g *grpcPeer) forget(d *delivery, s *sending) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.sent[c] == s {
-		delete(g.sent, c)
+	if g.sent[d] == s {
+		delete(g.sent, d)
 	}
 }
 
-func (g *general) invoke(ctx context.Context, c *call, s *sending) {
+func (g *grpcPeer) invoke(ctx context.Context, d *delivery, s *sending) {
 	ctx, cancel := context.WithCancel(context.WithValue(ctx, sendingKey{}, s))
 	defer cancel()
-	defer g.forget(c, s) // after its end: who gives it up meanwhile is to know that it was sent
+	defer g.forget(d, s) // after its end: a caller that gives it up meanwhile is to know that it was sent
 	g.mu.Lock()
 	s.cancel = cancel
 	g.mu.Unlock()
-	if c.finished.Load() {
+	if d.owner.ended() {
 		return
 	}
-	request := c.frame()
-	request.BufferSizes, request.Buffers, request.Caller = nil, c.buffers, g.self
+	request := d.frame()
+	request.BufferSizes, request.Buffers, request.Caller = nil, d.buffers, g.self
 	reply, err := g.stub.Invoke(ctx, request)
 	if err == nil {
-		c.actor.answered(c, reply, reply.GetBuffers())
+		d.owner.answered(reply, reply.GetBuffers())
 		return
 	}
-	g.failed(c, s.handed.Load(), err)
+	g.failed(d, s.handed.Load(), err)
 }
 
-func (g *general) failed(c *call, handed bool, err error) {
+func (g *grpcPeer) failed(d *delivery, handed bool, err error) {
 	text := status.Convert(err).Message()
 	switch code := status.Code(err); {
 	case code == codes.ResourceExhausted:
-		c.settled()
-		c.fail(&Error{Code: CodeTooLarge, Message: text, Ran: handed})
+		d.owner.settled()
+		d.owner.fail(&rpcerror.Error{Code: rpcerror.CodeTooLarge, Message: text, Ran: handed})
 	case code == codes.Unimplemented:
-		c.settled()
-		c.fail(&Error{Code: CodeMalformed, Message: "the server at " + g.address + " does not serve actors: " + text})
+		d.owner.settled()
+		d.owner.fail(&rpcerror.Error{Code: rpcerror.CodeMalformed, Message: "the server at " + g.address + " does not serve actors: " + text})
 	case handed:
-		c.actor.lost(c, maybeExecuted())
-	case c.sends >= maxSends:
-		c.settled()
-		c.fail(&Error{Code: CodeUnavailable, Message: "nobody answers at " + g.address + ": " + text})
+		d.owner.lost(maybeExecuted())
+	case d.sends >= maxSends:
+		d.owner.settled()
+		d.owner.fail(&rpcerror.Error{Code: rpcerror.CodeUnavailable, Message: "no server answers at " + g.address + ": " + text})
 	default:
-		c.actor.requeue(c)
+		d.owner.requeue()
 	}
 }
 
-func (g *general) flush() {}
+func (g *grpcPeer) flush() {}
 
-func (g *general) peer() string { return "" }
+func (g *grpcPeer) process() string { return "" }
 
-func (g *general) throttle(<-chan struct{}) {}
+func (g *grpcPeer) throttle(<-chan struct{}) {}
 
-func (g *general) hold(*actor, Endpoint) {}
+func (g *grpcPeer) hold(locator, resolver.Endpoint) {}
 
-func (g *general) withdraw(c *call) bool {
+func (g *grpcPeer) withdraw(d *delivery) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	s, ok := g.sent[c]
+	s, ok := g.sent[d]
 	if !ok {
 		return false
 	}
@@ -211,17 +212,30 @@ func (g *general) withdraw(c *call) bool {
 	return s.handed.Load()
 }
 
-func (g *general) methods(ctx context.Context, name string) (*wire.ListMethodsResponse, error) {
+func (g *grpcPeer) methods(ctx context.Context, name string) (*wire.ListMethodsResponse, error) {
 	listed, err := g.stub.ListMethods(ctx, &wire.ListMethodsRequest{Actor: name})
 	if status.Code(err) == codes.NotFound {
-		return nil, unknownActor(name, nil)
+		return nil, rpcerror.UnknownActorOf(name, nil)
 	}
 	return listed, err
 }
 
-func (g *general) actors(ctx context.Context, prefix string) ([]*wire.Actor, error) {
+func (g *grpcPeer) actors(ctx context.Context, prefix string) ([]*wire.Actor, error) {
 	listed, err := g.stub.ListActors(ctx, &wire.ListActorsRequest{Prefix: prefix})
 	return listed.GetActors(), err
 }
 
-func (g *general) close() { _ = g.conn.Close() }
+func (g *grpcPeer) close() { _ = g.conn.Close() }
+
+// retire closes the connection and has the peer forgotten, unless it has calls. forget is
+// called under the lock: nothing finds a peer that is retired.
+func (g *grpcPeer) retire(forget func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.sent) > 0 {
+		return
+	}
+	g.retired = true
+	g.close()
+	forget()
+}

@@ -9,13 +9,17 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/actorrpc/codec"
+	"github.com/fray-ml/fray/actorrpc/resolver"
 )
 
 // sizes are how many entries a client has.
-func sizes(c *Client) (servers, actors int) {
+func sizes(c *Client) (peers, actors int) {
+	c.transports.mu.Lock()
+	peers = len(c.transports.peers)
+	c.transports.mu.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.servers), len(c.actors)
+	return peers, len(c.actors)
 }
 
 // A client that calls at ever new addresses does not remember all of them, and is the
@@ -44,8 +48,8 @@ func TestUnusedAddressesAreForgotten(t *testing.T) {
 		}
 		// In use are those of the last five minutes, at ten seconds each.
 		const most = maxUnused + 60
-		if servers, _ := sizes(client); servers > most {
-			t.Errorf("%d addresses are remembered of %d, want at most %d", servers, addresses, most)
+		if peers, _ := sizes(client); peers > most {
+			t.Errorf("%d addresses are remembered of %d, want at most %d", peers, addresses, most)
 		}
 		if got, callers := len(p.calls), len(p.ledgers); got != addresses || callers != 1 {
 			t.Errorf("the process that is called all the time had %d calls of %d callers, want %d of 1", got, callers, addresses)
@@ -95,59 +99,59 @@ func TestProcessesThatTakeTurns(t *testing.T) {
 }
 
 // An address of gRPC that was forgotten is connected to again.
-func TestUnusedGeneralIsForgotten(t *testing.T) {
+func TestUnusedGRPCPeerIsForgotten(t *testing.T) {
 	client := NewClient(pinned{}, Config{})
 	defer func() { _ = client.Close() }()
-	e := Endpoint{Name: "counter", Address: "127.0.0.1:1", GRPC: true}
-	before, err := client.transport(e)
+	e := resolver.Endpoint{Name: "counter", Address: "127.0.0.1:1", GRPC: true}
+	before, err := client.transports.to(e)
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, ok := before.(*general)
+	g, ok := before.(*grpcPeer)
 	if !ok {
 		t.Fatalf("got %T, want one for gRPC", before)
 	}
-	c := &call{actor: newActor(client, actorKey{name: "counter"}, pinned{}), done: make(chan struct{})}
-	g.sent[c] = &sending{}
-	g.retire()
-	if now, err := client.transport(e); err != nil || now != before {
+	c := newCall(newActor(client.transports, actorKey{name: "counter"}, pinned{}), request{})
+	g.sent[&c.delivery] = &sending{}
+	client.transports.retire(g)
+	if now, err := client.transports.to(e); err != nil || now != before {
 		t.Errorf("it was forgotten with a call on the way, %v", err)
 	}
-	delete(g.sent, c)
-	g.retire()
-	if g.submit(c) {
+	delete(g.sent, &c.delivery)
+	client.transports.retire(g)
+	if g.submit(&c.delivery) {
 		t.Error("one that was forgotten takes calls")
 	}
 	if err := before.ready(t.Context()); !errors.Is(err, errRetired) {
 		t.Errorf("one that was forgotten is ready: %v", err)
 	}
-	if now, err := client.transport(e); err != nil || now == before {
+	if now, err := client.transports.to(e); err != nil || now == before {
 		t.Errorf("it was not made again, %v", err)
 	}
 }
 
-// Who asked for an address before it was forgotten asks again, rather than connect
+// A caller that asked for an address before it was forgotten asks again, rather than connect
 // under a name that the next one does not know of.
-func TestForgottenServerTakesNothing(t *testing.T) {
+func TestForgottenPeerTakesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.start(home)
 		client := w.client(resolverAt(t, w, home), Config{})
-		e := Endpoint{Name: "counter", Address: home}
-		before, err := client.transport(e)
+		e := resolver.Endpoint{Name: "counter", Address: home}
+		before, err := client.transports.to(e)
 		if err != nil {
 			t.Fatal(err)
 		}
-		client.servers[home].retire()
+		client.transports.retire(client.transports.peers[home])
 		if err := before.ready(t.Context()); !errors.Is(err, errRetired) {
 			t.Errorf("one that was forgotten connects: %v", err)
 		}
-		again, err := client.reach(t.Context(), e)
+		again, err := client.transports.reach(t.Context(), e)
 		if err != nil || again == before {
 			t.Errorf("it was not made again, %v", err)
 		}
-		client.servers[home].retire()
-		if now, err := client.transport(e); err != nil || now != again {
+		client.transports.retire(client.transports.peers[home])
+		if now, err := client.transports.to(e); err != nil || now != again {
 			t.Errorf("one with a connection was forgotten, %v", err)
 		}
 	})

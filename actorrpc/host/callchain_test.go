@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/fray-ml/fray/actorrpc/internal/lane"
+	"github.com/fray-ml/fray/actorrpc/internal/callchain"
 )
 
 // keeper shows the context of its method.
@@ -31,32 +31,32 @@ func TestWhatAMethodHoldsUp(t *testing.T) {
 	c := connect(t, s, "a")
 	seq := c.begin("keeper", "keep")
 	ctx := <-k.given
-	run := lane.Own(ctx)
+	run := callchain.Own(ctx)
 	if run == nil {
 		t.Fatal("the method's context has no run")
 	}
 	if peer, n := run.Caller(); peer != "a" || n != seq {
 		t.Errorf("the caller is %s with call %d, want a with %d", peer, n, seq)
 	}
-	if lane.Own(context.WithoutCancel(ctx)) != nil || lane.Of(context.WithoutCancel(ctx)) != run || lane.Of(t.Context()) != nil {
+	if callchain.Own(context.WithoutCancel(ctx)) != nil || callchain.Of(context.WithoutCancel(ctx)) != run || callchain.Of(t.Context()) != nil {
 		t.Error("a context that outlasts the method is its own, or of no method; want of it and not its own")
 	}
-	self := lane.Call{Process: s.peer, Actor: "keeper", Method: "Keep"}
+	self := callchain.Call{Process: s.peer, Actor: "keeper", Method: "Keep"}
 	tests := []struct {
 		name   string
-		change func(to *lane.Call)
+		change func(to *callchain.Call)
 		want   bool
 	}{
-		{"itself", func(*lane.Call) {}, true},
-		{"by the name on the wire", func(to *lane.Call) { to.Method = "keep" }, true},
-		{"with its incarnation", func(to *lane.Call) { to.Incarnation = incarnation }, true},
-		{"another process", func(to *lane.Call) { to.Process = "another" }, false},
-		{"another incarnation", func(to *lane.Call) { to.Incarnation = "actor-0" }, false},
-		{"some process, with its incarnation", func(to *lane.Call) { to.Process, to.Incarnation = "", incarnation }, true},
-		{"some process", func(to *lane.Call) { to.Process = "" }, false},
-		{"another actor", func(to *lane.Call) { to.Actor = "kepper" }, false},
-		{"no method", func(to *lane.Call) { to.Method = "kep" }, false},
-		{"another group", func(to *lane.Call) { to.Method = "group" }, false},
+		{"itself", func(*callchain.Call) {}, true},
+		{"by the name on the wire", func(to *callchain.Call) { to.Method = "keep" }, true},
+		{"with its incarnation", func(to *callchain.Call) { to.Incarnation = incarnation }, true},
+		{"another process", func(to *callchain.Call) { to.Process = "another" }, false},
+		{"another incarnation", func(to *callchain.Call) { to.Incarnation = "actor-0" }, false},
+		{"some process, with its incarnation", func(to *callchain.Call) { to.Process, to.Incarnation = "", incarnation }, true},
+		{"some process", func(to *callchain.Call) { to.Process = "" }, false},
+		{"another actor", func(to *callchain.Call) { to.Actor = "kepper" }, false},
+		{"no method", func(to *callchain.Call) { to.Method = "kep" }, false},
+		{"another group", func(to *callchain.Call) { to.Method = "group" }, false},
 	}
 	for _, test := range tests {
 		to := self

@@ -13,6 +13,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/fray-ml/fray/actorrpc/codec"
+	"github.com/fray-ml/fray/actorrpc/resolver"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -40,16 +42,16 @@ func TestFact28General(t *testing.T) {
 		options RPCOptions
 		fail    error
 		reply   *wire.Reply
-		code    Code
+		code    rpcerror.Code
 		ran     int64
 	}{
-		{"lost", RPCOptions{}, lost, nil, CodeMaybeExecuted, 1},
+		{"lost", RPCOptions{}, lost, nil, rpcerror.CodeMaybeExecuted, 1},
 		{"lost, with retries", RPCOptions{Retries: 1}, lost, nil, "", 2},
 		{"lost, idempotent", RPCOptions{Idempotent: true}, lost, nil, "", 2},
-		{"refused as stale", RPCOptions{}, nil, &wire.Reply{Error: refusalOf(CodeStale)}, "", 2},
-		{"raised", RPCOptions{Retries: 3}, nil, &wire.Reply{Error: (&Error{Code: CodeApplication, Message: "no", Ran: true}).Wire()}, CodeApplication, 1},
-		{"no actors there", RPCOptions{Retries: 3}, status.Error(codes.Unimplemented, "unknown service"), nil, CodeMalformed, 1},
-		{"too large", RPCOptions{Retries: 3}, status.Error(codes.ResourceExhausted, "too large"), nil, CodeTooLarge, 1},
+		{"refused as stale", RPCOptions{}, nil, &wire.Reply{Error: rejectionOf(rpcerror.CodeStale)}, "", 2},
+		{"raised", RPCOptions{Retries: 3}, nil, &wire.Reply{Error: (&rpcerror.Error{Code: rpcerror.CodeApplication, Message: "no", Ran: true}).Wire()}, rpcerror.CodeApplication, 1},
+		{"no actors there", RPCOptions{Retries: 3}, status.Error(codes.Unimplemented, "unknown service"), nil, rpcerror.CodeMalformed, 1},
+		{"too large", RPCOptions{Retries: 3}, status.Error(codes.ResourceExhausted, "too large"), nil, rpcerror.CodeTooLarge, 1},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -62,7 +64,7 @@ func TestFact28General(t *testing.T) {
 			client := NewClient(mustFix(t, "grpc://"+a.serve(t)), Config{Options: test.options})
 			t.Cleanup(func() { _ = client.Close() })
 			_, err := Call[int](t.Context(), mustLookup(t, client, "counter"), "add", 1)
-			if CodeOf(err) != test.code {
+			if rpcerror.CodeOf(err) != test.code {
 				t.Errorf("error is %v, want code %q", err, test.code)
 			}
 			if got := a.ran.Load(); got != test.ran {
@@ -86,7 +88,7 @@ func TestGeneralComesLater(t *testing.T) {
 	t.Cleanup(func() { _ = client.Close() })
 	h := mustLookup(t, client, "counter")
 	_, err = Call[int](t.Context(), h, "add", 1, RPCOptions{Timeout: 200 * time.Millisecond})
-	if CodeOf(err) != CodeDeadline || ran(err) {
+	if rpcerror.CodeOf(err) != rpcerror.CodeDeadline || ran(err) {
 		t.Errorf("error is %v, want that the deadline passed and it did not run", err)
 	}
 	f := Go[int](t.Context(), h, "add", 2)
@@ -122,9 +124,9 @@ func (a *anybody) serveAt(t *testing.T, l net.Listener) {
 	})
 }
 
-func mustFix(t *testing.T, addresses ...string) *FixedResolver {
+func mustFix(t *testing.T, addresses ...string) *resolver.Fixed {
 	t.Helper()
-	r, err := NewFixedResolver(addresses...)
+	r, err := resolver.NewFixed(addresses...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package actorrpc
+package rpcerror
 
 import (
 	"cmp"
@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	maxNear    = 3
-	maxCompare = 200 // bytes of a name that is compared
+	maxSuggestions = 3
+	maxCompare     = 200 // bytes of a name that is compared
 )
 
-// Near are those of the names that one was perhaps meant to be, the nearest first:
+// Suggest is those of the names that one was perhaps meant to be, the nearest first:
 // within a third of their length, and three at most.
-func Near(name string, names []string) []string {
+func Suggest(name string, names []string) []string {
 	if len(name) > maxCompare {
 		return nil
 	}
@@ -31,5 +31,5 @@ func Near(name string, names []string) []string {
 	slices.SortFunc(found, func(a, b string) int {
 		return cmp.Or(cmp.Compare(distances[a], distances[b]), cmp.Compare(a, b))
 	})
-	return found[:min(maxNear, len(found))]
+	return found[:min(maxSuggestions, len(found))]
 }

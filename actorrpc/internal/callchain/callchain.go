@@ -1,7 +1,7 @@
-// Package lane is what a context knows of the method that it was made for: which
+// Package callchain is what a context knows of the method that it was made for: which
 // calls could begin only once that has returned. Package host puts a [Run] into the
-// contexts of methods, package actorrpc looks for it there.
-package lane
+// contexts of methods, package actorrpc finds it there.
+package callchain
 
 import "context"
 

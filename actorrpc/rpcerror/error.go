@@ -1,4 +1,4 @@
-package actorrpc
+package rpcerror
 
 import (
 	"context"
@@ -45,12 +45,12 @@ func orderedCodes() []Code {
 type Error struct {
 	Code    Code
 	Message string
-	// Ran says that the method may have begun. Where it is false the call had no effect.
-	Ran      bool
-	Actor    string
-	Method   string
-	Argument string   // path of the offending one: "args[1].lr", "result[0]"; ""
-	Near     []string // names that were perhaps meant
+	// Ran reports that the method may have begun. Where it is false the call had no effect.
+	Ran         bool
+	Actor       string
+	Method      string
+	Argument    string   // path of the offending one: "args[1].lr", "result[0]"; ""
+	Suggestions []string // names that were perhaps meant
 	// Type and Traceback are of the exception that the method raised.
 	Type      string
 	Traceback string
@@ -59,7 +59,7 @@ type Error struct {
 	selfCall bool // see SelfCallError
 }
 
-// Error names the actor, the method and the argument, and says what to do where there is something.
+// Error names the actor, the method and the argument, and what to do where there is something.
 func (e *Error) Error() string {
 	var b strings.Builder
 	if e.Actor != "" {
@@ -73,14 +73,14 @@ func (e *Error) Error() string {
 		b.WriteString(e.Argument + ": ")
 	}
 	b.WriteString(e.Message)
-	if len(e.Near) > 0 {
-		fmt.Fprintf(&b, "; did you mean %s?", strings.Join(e.Near, ", "))
+	if len(e.Suggestions) > 0 {
+		fmt.Fprintf(&b, "; did you mean %s?", strings.Join(e.Suggestions, ", "))
 	}
 	return b.String()
 }
 
 // Is makes errors.Is(err, &Error{Code: c}) true for errors of that code. Those of
-// [CodeDeadline] and [CodeCancelled] are also what a context says of that.
+// [CodeDeadline] and [CodeCancelled] are also the errors of a context for that.
 func (e *Error) Is(target error) bool {
 	if target == context.DeadlineExceeded {
 		return e.Code == CodeDeadline
@@ -100,6 +100,36 @@ func (e *Error) Unwrap() error {
 	return e.Cause
 }
 
+// SelfCall is the error of a call that can begin only once the method has returned which waits for it.
+func SelfCall(message string, ran bool) *Error {
+	return &Error{Code: CodeBusy, Message: message, Ran: ran, selfCall: true}
+}
+
+// Typed is the error as callers get it: a [SelfCallError] if it is of a [SelfCall].
+func (e *Error) Typed() error {
+	if e.selfCall {
+		return &SelfCallError{e}
+	}
+	return e
+}
+
+// SelfCallError is of a call that can begin only once the method has returned which waits
+// for it. So it is where a method calls its own actor, which runs one at a time, or calls
+// another that calls back so.
+//
+// It is noticed where it is certain: the methods wait by actorrpc.Call, CallRaw, Broadcast
+// or Future.Result, with the contexts that they were given (or such as only add values), and
+// the calls of a chain are of one client. A context with a deadline or a cancel of its own, and one of
+// [context.WithoutCancel], may be for what goes on beside the method. Such calls wait.
+type SelfCallError struct {
+	Busy *Error // of [CodeBusy]
+}
+
+func (e *SelfCallError) Error() string { return e.Busy.Error() }
+
+// Unwrap is the error as others see it.
+func (e *SelfCallError) Unwrap() error { return e.Busy }
+
 // CodeOf is the code of a call's error, "" of any other error.
 func CodeOf(err error) Code {
 	if e, ok := errors.AsType[*Error](err); ok {
@@ -118,7 +148,7 @@ func (e *Error) Wire() *wire.Error {
 		Code: wire.Code_CODE_INTERNAL, Message: valid(e.Message), Ran: e.Ran, Actor: valid(e.Actor), Method: valid(e.Method),
 		Argument: valid(e.Argument), Type: valid(e.Type), Traceback: valid(e.Traceback), Cause: e.Cause.Wire(),
 	}
-	for _, name := range e.Near {
+	for _, name := range e.Suggestions {
 		w.Near = append(w.Near, valid(name))
 	}
 	for i, c := range orderedCodes() {
@@ -134,19 +164,29 @@ func valid(text string) string { return strings.ToValidUTF8(text, "\ufffd") }
 // maxCauses bounds a chain of causes that a peer sends.
 const maxCauses = 32
 
-// ErrorOf is an error as it was received, nil of nil.
-func ErrorOf(w *wire.Error) *Error { return errorOf(w, maxCauses) }
+// FromWire is an error as it was received, nil of nil.
+func FromWire(w *wire.Error) *Error { return fromWire(w, maxCauses) }
 
-func errorOf(w *wire.Error, depth int) *Error {
+func fromWire(w *wire.Error, depth int) *Error {
 	if w == nil || depth == 0 {
 		return nil
 	}
 	e := &Error{
 		Code: CodeInternal, Message: w.GetMessage(), Ran: w.GetRan(), Actor: w.GetActor(), Method: w.GetMethod(), Argument: w.GetArgument(),
-		Near: w.GetNear(), Type: w.GetType(), Traceback: w.GetTraceback(), Cause: errorOf(w.GetCause(), depth-1),
+		Suggestions: w.GetNear(), Type: w.GetType(), Traceback: w.GetTraceback(), Cause: fromWire(w.GetCause(), depth-1),
 	}
 	if i := int(w.GetCode()) - 1; i >= 0 && i < len(orderedCodes()) {
 		e.Code = orderedCodes()[i]
 	}
 	return e
+}
+
+// UnknownActor is the error of a name that is not among those which are known.
+func UnknownActor(name string, known []string) *Error {
+	return UnknownActorOf(name, Suggest(name, known))
+}
+
+// UnknownActorOf is the error of a name that is not known, with the names that were perhaps meant.
+func UnknownActorOf(name string, suggestions []string) *Error {
+	return &Error{Code: CodeUnknownActor, Message: fmt.Sprintf("no actor %q is here", name), Actor: name, Suggestions: suggestions}
 }

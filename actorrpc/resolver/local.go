@@ -1,4 +1,4 @@
-package actorrpc
+package resolver
 
 import (
 	"context"
@@ -6,24 +6,26 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 )
 
-// LocalResolver finds the names that it was told, in this process.
-type LocalResolver struct {
+// Local finds the names that were set, in this process.
+type Local struct {
 	mu        sync.Mutex
 	endpoints map[string][]Endpoint
 	listeners listeners
 }
 
 var (
-	_ Resolver = (*LocalResolver)(nil)
-	_ Lister   = (*LocalResolver)(nil)
+	_ Resolver = (*Local)(nil)
+	_ Lister   = (*Local)(nil)
 )
 
-// NewLocalResolver makes a resolver that knows names by their addresses:
+// NewLocal makes a resolver that knows names by their addresses:
 // host:port, actor://host:port or grpc://host:port. nil: none yet.
-func NewLocalResolver(addresses map[string]string) (*LocalResolver, error) {
-	r := &LocalResolver{endpoints: map[string][]Endpoint{}}
+func NewLocal(addresses map[string]string) (*Local, error) {
+	r := &Local{endpoints: map[string][]Endpoint{}}
 	for name, a := range addresses {
 		e, err := ParseURL(a)
 		if err != nil {
@@ -37,8 +39,8 @@ func NewLocalResolver(addresses map[string]string) (*LocalResolver, error) {
 	return r, nil
 }
 
-// Set says where a name is; with no endpoints it is nowhere.
-func (r *LocalResolver) Set(name string, endpoints ...Endpoint) {
+// Set records where a name is; with no endpoints it is nowhere.
+func (r *Local) Set(name string, endpoints ...Endpoint) {
 	list := slices.Clone(endpoints)
 	for i := range list {
 		if list[i].Name == "" {
@@ -55,21 +57,21 @@ func (r *LocalResolver) Set(name string, endpoints ...Endpoint) {
 		r.endpoints[name] = list
 	}
 	r.mu.Unlock()
-	r.listeners.tell(name)
+	r.listeners.notify(name)
 }
 
 // Resolve finds the endpoints of a name.
-func (r *LocalResolver) Resolve(_ context.Context, name string) ([]Endpoint, error) {
+func (r *Local) Resolve(_ context.Context, name string) ([]Endpoint, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if list := r.endpoints[name]; len(list) > 0 {
 		return slices.Clone(list), nil
 	}
-	return nil, unknownActor(name, Near(name, slices.Sorted(maps.Keys(r.endpoints))))
+	return nil, rpcerror.UnknownActorOf(name, rpcerror.Suggest(name, slices.Sorted(maps.Keys(r.endpoints))))
 }
 
 // List finds the endpoints whose names begin with a prefix.
-func (r *LocalResolver) List(_ context.Context, prefix string) ([]Endpoint, error) {
+func (r *Local) List(_ context.Context, prefix string) ([]Endpoint, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var found []Endpoint
@@ -82,12 +84,12 @@ func (r *LocalResolver) List(_ context.Context, prefix string) ([]Endpoint, erro
 }
 
 // Forget does nothing: what is known is true.
-func (r *LocalResolver) Forget(string) {}
+func (r *Local) Forget(string) {}
 
-// Watch tells of every [LocalResolver.Set].
-func (r *LocalResolver) Watch(changed func(name string)) func() { return r.listeners.add(changed) }
+// Watch reports every [Local.Set].
+func (r *Local) Watch(changed func(name string)) func() { return r.listeners.add(changed) }
 
-// listeners are told of names. The zero value has none.
+// listeners are notified of names. The zero value has none.
 type listeners struct {
 	mu   sync.Mutex
 	last int
@@ -110,7 +112,7 @@ func (l *listeners) add(f func(string)) (remove func()) {
 	}
 }
 
-func (l *listeners) tell(name string) {
+func (l *listeners) notify(name string) {
 	l.mu.Lock()
 	all := slices.Collect(maps.Values(l.all))
 	l.mu.Unlock()

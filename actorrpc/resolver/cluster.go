@@ -1,4 +1,4 @@
-package actorrpc
+package resolver
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/fray-ml/fray/actorrpc/internal/backoff"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/sleep"
 )
@@ -20,9 +22,9 @@ import (
 // longest ago makes room. The agent takes 1024 streams of one connection.
 const maxWatched = 256
 
-// ClusterResolver finds the actors that a cluster knows. It remembers what it was
-// told, and hears of changes by a stream for each name. Close ends those.
-type ClusterResolver struct {
+// Cluster finds the actors that a cluster knows. It remembers the
+// answers, and receives changes by a stream for each name. Close ends those.
+type Cluster struct {
 	api       clusterapi.MetadataClient
 	namespace string
 	listeners listeners
@@ -40,27 +42,27 @@ type ClusterResolver struct {
 type watched struct {
 	cancel    context.CancelFunc
 	used      uint64
-	known     bool // endpoints are what the stream says
+	known     bool // endpoints are as the stream has them
 	endpoints []Endpoint
-	missing   *Error // what was said of the name when there were no endpoints
+	missing   *rpcerror.Error // the error of the name when there were no endpoints
 }
 
 var (
-	_ Resolver = (*ClusterResolver)(nil)
-	_ Lister   = (*ClusterResolver)(nil)
-	_ Awaiter  = (*ClusterResolver)(nil)
+	_ Resolver = (*Cluster)(nil)
+	_ Lister   = (*Cluster)(nil)
+	_ Awaiter  = (*Cluster)(nil)
 )
 
-// NewClusterResolver makes a resolver of a namespace's names; "" is the one that
+// NewCluster makes a resolver of a namespace's names; "" is the one that
 // the connection's token is of.
-func NewClusterResolver(api clusterapi.MetadataClient, namespace string) *ClusterResolver {
-	r := &ClusterResolver{api: api, namespace: namespace, names: map[string]*watched{}}
+func NewCluster(api clusterapi.MetadataClient, namespace string) *Cluster {
+	r := &Cluster{api: api, namespace: namespace, names: map[string]*watched{}}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r
 }
 
 // Close ends the streams. Resolve then asks each time.
-func (r *ClusterResolver) Close() error {
+func (r *Cluster) Close() error {
 	r.mu.Lock()
 	r.cancel()
 	r.names = map[string]*watched{}
@@ -70,7 +72,7 @@ func (r *ClusterResolver) Close() error {
 }
 
 // Resolve finds the endpoints of a name, the oldest first.
-func (r *ClusterResolver) Resolve(ctx context.Context, name string) ([]Endpoint, error) {
+func (r *Cluster) Resolve(ctx context.Context, name string) ([]Endpoint, error) {
 	r.mu.Lock()
 	w := r.watch(name)
 	if w.known && (len(w.endpoints) > 0 || w.missing != nil) {
@@ -89,7 +91,7 @@ func (r *ClusterResolver) Resolve(ctx context.Context, name string) ([]Endpoint,
 		return found, nil
 	}
 	missing := r.missing(ctx, name)
-	if missing.Code == CodeUnknownActor {
+	if missing.Code == rpcerror.CodeUnknownActor {
 		r.mu.Lock()
 		w.missing = missing
 		r.mu.Unlock()
@@ -97,32 +99,32 @@ func (r *ClusterResolver) Resolve(ctx context.Context, name string) ([]Endpoint,
 	return nil, missing
 }
 
-// missing is what the cluster says of a name that nobody has: it names those that are near.
-func (r *ClusterResolver) missing(ctx context.Context, name string) *Error {
+// missing is the cluster's error of a name that is not registered, with suggestions of names.
+func (r *Cluster) missing(ctx context.Context, name string) *rpcerror.Error {
 	e, err := r.api.Lookup(ctx, &clusterapi.LookupRequest{Name: name, Namespace: r.namespace})
 	if err == nil { // it has come this moment
-		return &Error{Code: CodeUnavailable, Message: fmt.Sprintf("actor %q has just come to %s", name, e.GetAddress())}
+		return &rpcerror.Error{Code: rpcerror.CodeUnavailable, Message: fmt.Sprintf("actor %q has just come to %s", name, e.GetAddress())}
 	}
 	return clusterError(name, err)
 }
 
 // clusterError is an error of the cluster's about a name.
-func clusterError(name string, err error) *Error {
-	said := status.Convert(err)
-	if said.Code() != codes.NotFound {
-		e := &Error{Code: CodeUnavailable, Message: "the cluster does not say where it is: " + said.Message(), Actor: name}
-		if said.Code() == codes.DeadlineExceeded || said.Code() == codes.Canceled { // by its clock, which may be ahead
-			e.Cause = &Error{Code: CodeDeadline, Message: "the time to find it was over"}
+func clusterError(name string, err error) *rpcerror.Error {
+	answer := status.Convert(err)
+	if answer.Code() != codes.NotFound {
+		e := &rpcerror.Error{Code: rpcerror.CodeUnavailable, Message: "the cluster does not say where it is: " + answer.Message(), Actor: name}
+		if answer.Code() == codes.DeadlineExceeded || answer.Code() == codes.Canceled { // by its clock, which may be ahead
+			e.Cause = &rpcerror.Error{Code: rpcerror.CodeDeadline, Message: "the time to find it was over"}
 		}
 		return e
 	}
-	for _, detail := range said.Details() {
+	for _, detail := range answer.Details() {
 		if missing, ok := detail.(*clusterapi.ActorNotFound); ok {
 			text := fmt.Sprintf("no actor %q is registered in namespace %q", missing.GetName(), missing.GetNamespace())
-			return &Error{Code: CodeUnknownActor, Message: text, Actor: name, Near: missing.GetNear()}
+			return &rpcerror.Error{Code: rpcerror.CodeUnknownActor, Message: text, Actor: name, Suggestions: missing.GetNear()}
 		}
 	}
-	return &Error{Code: CodeUnknownActor, Message: said.Message(), Actor: name} // of a former controller
+	return &rpcerror.Error{Code: rpcerror.CodeUnknownActor, Message: answer.Message(), Actor: name} // of a former controller
 }
 
 func endpointsOf(actors []*clusterapi.ActorEndpoint) []Endpoint {
@@ -145,7 +147,7 @@ func endpointOf(a *clusterapi.ActorEndpoint) Endpoint {
 }
 
 // Forget has the next Resolve of a name ask the cluster.
-func (r *ClusterResolver) Forget(name string) {
+func (r *Cluster) Forget(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if w, ok := r.names[name]; ok {
@@ -153,11 +155,11 @@ func (r *ClusterResolver) Forget(name string) {
 	}
 }
 
-// Watch tells of names that were resolved once and are elsewhere now.
-func (r *ClusterResolver) Watch(changed func(name string)) func() { return r.listeners.add(changed) }
+// Watch reports names that were resolved once and are elsewhere now.
+func (r *Cluster) Watch(changed func(name string)) func() { return r.listeners.add(changed) }
 
 // List finds all endpoints whose names begin with a prefix.
-func (r *ClusterResolver) List(ctx context.Context, prefix string) ([]Endpoint, error) {
+func (r *Cluster) List(ctx context.Context, prefix string) ([]Endpoint, error) {
 	listed, err := r.api.ListActors(ctx, &clusterapi.ListActorsRequest{Prefix: prefix, Namespace: r.namespace})
 	if err != nil {
 		return nil, fmt.Errorf("list actors: %w", err)
@@ -166,7 +168,7 @@ func (r *ClusterResolver) List(ctx context.Context, prefix string) ([]Endpoint, 
 }
 
 // Await waits until a group is there, and fails at once when its job has ended.
-func (r *ClusterResolver) Await(ctx context.Context, g Group) ([]Endpoint, error) {
+func (r *Cluster) Await(ctx context.Context, g Group) ([]Endpoint, error) {
 	var found []Endpoint
 	for failures := 1; ; failures++ {
 		err := r.follow(ctx, &clusterapi.WatchRequest{Name: g.Name, Namespace: r.namespace, JobId: g.JobID}, func(now []Endpoint) bool {
@@ -177,19 +179,19 @@ func (r *ClusterResolver) Await(ctx context.Context, g Group) ([]Endpoint, error
 		case err == nil:
 			return found, nil
 		case ctx.Err() != nil && len(found) == 0:
-			return nil, &Error{Code: CodeDeadline, Message: fmt.Sprintf("no actor %q has come", g.Name), Actor: g.Name}
+			return nil, &rpcerror.Error{Code: rpcerror.CodeDeadline, Message: fmt.Sprintf("no actor %q has come", g.Name), Actor: g.Name}
 		case ctx.Err() != nil:
-			return nil, waitError(nil, len(found), g.Count)
+			return nil, MissingError(nil, len(found), g.Count)
 		case status.Code(err) == codes.FailedPrecondition:
-			return nil, &Error{Code: CodeUnavailable, Message: status.Convert(err).Message(), Actor: g.Name}
+			return nil, &rpcerror.Error{Code: rpcerror.CodeUnavailable, Message: status.Convert(err).Message(), Actor: g.Name}
 		}
-		sleep.For(ctx, backoff(failures))
+		sleep.For(ctx, backoff.After(failures))
 	}
 }
 
-// follow reads one stream. It tells of all endpoints after each change, until that
+// follow reads one stream. It reports all endpoints after each change, until that
 // is enough: then the error is nil.
-func (r *ClusterResolver) follow(ctx context.Context, q *clusterapi.WatchRequest, more func([]Endpoint) bool) error {
+func (r *Cluster) follow(ctx context.Context, q *clusterapi.WatchRequest, more func([]Endpoint) bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream, err := r.api.Watch(ctx, q)
@@ -217,7 +219,7 @@ func (r *ClusterResolver) follow(ctx context.Context, q *clusterapi.WatchRequest
 }
 
 // watch is what is known of a name, which is watched from now on. It needs the lock.
-func (r *ClusterResolver) watch(name string) *watched {
+func (r *Cluster) watch(name string) *watched {
 	r.clock++
 	w, ok := r.names[name]
 	if ok {
@@ -243,14 +245,14 @@ func (r *ClusterResolver) watch(name string) *watched {
 }
 
 // listen keeps what is known of a name true.
-func (r *ClusterResolver) listen(ctx context.Context, name string, w *watched) {
+func (r *Cluster) listen(ctx context.Context, name string, w *watched) {
 	for failures := 1; ctx.Err() == nil; failures++ {
 		err := r.follow(ctx, &clusterapi.WatchRequest{Name: name, Namespace: r.namespace}, func(now []Endpoint) bool {
 			failures = 0
 			r.mu.Lock()
 			w.known, w.endpoints, w.missing = true, now, nil
 			r.mu.Unlock()
-			r.listeners.tell(name)
+			r.listeners.notify(name)
 			return true
 		})
 		r.mu.Lock()
@@ -259,6 +261,6 @@ func (r *ClusterResolver) listen(ctx context.Context, name string, w *watched) {
 		if code := status.Code(err); code == codes.Unimplemented || errors.Is(err, context.Canceled) {
 			<-ctx.Done()
 		}
-		sleep.For(ctx, backoff(failures))
+		sleep.For(ctx, backoff.After(failures))
 	}
 }

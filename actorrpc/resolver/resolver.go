@@ -1,4 +1,4 @@
-package actorrpc
+package resolver
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 )
 
 // Endpoint is where an actor is.
@@ -16,7 +18,7 @@ type Endpoint struct {
 	Address     string // host:port
 	GRPC        bool   // is called by gRPC
 	Incarnation string // "": not known
-	// Member tells endpoints of one name apart and stays the same when one of them
+	// Member distinguishes endpoints of one name and stays the same when one of them
 	// is restarted elsewhere: the job and task, or the address.
 	Member    string
 	Namespace string
@@ -34,18 +36,18 @@ func (e Endpoint) URL() string {
 	return u.String()
 }
 
-// same reports whether calls to either reach the same object, as far as that is known.
-func (e Endpoint) same(other Endpoint) bool {
-	return e.at(other) && e.Incarnation == other.Incarnation
+// Same reports whether calls to either reach the same object, as far as that is known.
+func (e Endpoint) Same(other Endpoint) bool {
+	return e.At(other) && e.Incarnation == other.Incarnation
 }
 
-// still reports whether what a resolver says now may be the same object.
-func (e Endpoint) still(now Endpoint) bool {
-	return e.at(now) && (now.Incarnation == "" || now.Incarnation == e.Incarnation)
+// Still reports whether what a resolver returns now may be the same object.
+func (e Endpoint) Still(now Endpoint) bool {
+	return e.At(now) && (now.Incarnation == "" || now.Incarnation == e.Incarnation)
 }
 
-// at reports whether both are of one name at one server.
-func (e Endpoint) at(other Endpoint) bool {
+// At reports whether both are of one name at one server.
+func (e Endpoint) At(other Endpoint) bool {
 	return e.Address == other.Address && e.Name == other.Name && e.GRPC == other.GRPC
 }
 
@@ -121,9 +123,11 @@ type Awaiter interface {
 	Await(ctx context.Context, g Group) ([]Endpoint, error)
 }
 
-// UnknownActor is what a resolver says that knows these names, and not that one.
-func UnknownActor(name string, known []string) *Error { return unknownActor(name, Near(name, known)) }
-
-func unknownActor(name string, near []string) *Error {
-	return &Error{Code: CodeUnknownActor, Message: fmt.Sprintf("no actor %q is here", name), Actor: name, Near: near}
+// MissingError is the error of a group that was not complete when the time was over; err is
+// that of the last attempt to find it.
+func MissingError(err error, have, want int) error {
+	if err != nil {
+		return err
+	}
+	return &rpcerror.Error{Code: rpcerror.CodeDeadline, Message: fmt.Sprintf("%d of %d are there", have, want)}
 }

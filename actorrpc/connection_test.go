@@ -13,6 +13,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/fray-ml/fray/actorrpc/codec"
+	"github.com/fray-ml/fray/actorrpc/resolver"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -54,7 +56,7 @@ func TestKeepalive(t *testing.T) {
 	})
 }
 
-// A connection that nobody uses is closed, and opened again when it is needed.
+// A connection that no call uses is closed, and opened again when it is needed.
 func TestIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -63,12 +65,9 @@ func TestIdle(t *testing.T) {
 		h := mustLookup(t, client, "counter")
 		mustAdd(t, h, 1)
 		time.Sleep(20 * time.Minute)
-		s := client.servers[home]
-		s.mu.Lock()
-		if s.link != nil {
+		if client.transports.peers[home].connection() != nil {
 			t.Error("the connection is open after 20 min without a call")
 		}
-		s.mu.Unlock()
 		mustAdd(t, h, 2)
 		if last := p.calls[len(p.calls)-1]; last.GetSeq() != 2 || w.dials != 2 {
 			t.Errorf("the next call has seq %d over connection %d, want 2 over 2", last.GetSeq(), w.dials)
@@ -76,7 +75,7 @@ func TestIdle(t *testing.T) {
 	})
 }
 
-// While nobody answers, attempts come at growing intervals.
+// While no server answers, attempts come at growing intervals.
 func TestBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -84,21 +83,14 @@ func TestBackoff(t *testing.T) {
 		r := resolverAt(t, w, home)
 		client := w.client(r, Config{})
 		w.kill(home)
-		if _, err := Call[int](t.Context(), mustLookup(t, client, "counter"), "add", 1); CodeOf(err) != CodeUnavailable {
-			t.Errorf("error is %v, want that nobody answers", err)
+		if _, err := Call[int](t.Context(), mustLookup(t, client, "counter"), "add", 1); rpcerror.CodeOf(err) != rpcerror.CodeUnavailable {
+			t.Errorf("error is %v, want that no server answers", err)
 		}
 		// 60 s at 250 to 500 ms each, after some shorter ones.
 		if w.dials < 120 || w.dials > 260 {
 			t.Errorf("%d attempts in a minute, want 120 to 260", w.dials)
 		}
 	})
-	for n, want := range map[int]time.Duration{1: firstWait, 2: 2 * firstWait, 6: 32 * firstWait, 7: longestWait, 1000: longestWait} {
-		for range 100 {
-			if got := backoff(n); got < want/2 || got > want {
-				t.Errorf("after %d failures: %s, want between half of and %s", n, got, want)
-			}
-		}
-	}
 }
 
 // A call whose frame is cut each time, by what is between, is not sent without end;
@@ -120,7 +112,7 @@ func TestWhatBreaksEachConnection(t *testing.T) {
 		h := mustLookup(t, w.client(resolverAt(t, w, home), Config{}), "counter")
 		first := Go[int](t.Context(), h, "add", 1)
 		second := Go[int](t.Context(), h, "add", 2)
-		if _, err := first.Result(t.Context()); CodeOf(err) != CodeUnavailable || ran(err) || !strings.Contains(err.Error(), "17 connections broke") {
+		if _, err := first.Result(t.Context()); rpcerror.CodeOf(err) != rpcerror.CodeUnavailable || ran(err) || !strings.Contains(err.Error(), "17 connections broke") {
 			t.Errorf("got %v, want that it was never sent as a whole", err)
 		}
 		if got, err := second.Result(t.Context()); err != nil || got != 2 {
@@ -132,8 +124,8 @@ func TestWhatBreaksEachConnection(t *testing.T) {
 	})
 }
 
-// A server that says goodbye answers what it has; the rest goes elsewhere at once, and ran nowhere.
-func TestGoodbye(t *testing.T) {
+// A server that closes the connection answers what it has; the rest goes elsewhere at once, and ran nowhere.
+func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		p := w.start(home)
@@ -149,14 +141,14 @@ func TestGoodbye(t *testing.T) {
 		w.executed = w.executed[:1] // the second was not begun
 		w.mu.Unlock()
 		p.release(1)
-		goodbye := &wire.Frame{Kind: &wire.Frame_Close{Close: &wire.Close{Error: refusalOf(CodeStopping)}}}
-		if err := writeFrame(p.conns[0], goodbye); err != nil {
+		last := &wire.Frame{Kind: &wire.Frame_Close{Close: &wire.Close{Error: rejectionOf(rpcerror.CodeStopping)}}}
+		if err := writeFrame(p.conns[0], last); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait() // it was read
 		third := Go[int](t.Context(), h, "add", 3)
 		synctest.Wait()
-		r.Set("counter", Endpoint{Address: other})
+		r.Set("counter", resolver.Endpoint{Address: other})
 		w.kill(home)
 		for n, f := range []*Future[int]{first, second, third} {
 			if got, err := f.Result(t.Context()); err != nil || got != n+1 {
@@ -175,19 +167,19 @@ func TestGreetings(t *testing.T) {
 		name  string
 		hello *wire.Handshake
 		raw   string
-		code  Code
+		code  rpcerror.Code
 		want  string
 	}{
-		{"newer", &wire.Handshake{Version: 2, Peer: "p"}, "", CodeVersion,
+		{"newer", &wire.Handshake{Version: 2, Peer: "p"}, "", rpcerror.CodeVersion,
 			"the server speaks version 2 of the actor protocol, this program version 1: update this program"},
-		{"older", &wire.Handshake{Peer: "p"}, "", CodeVersion, "version 0 of the actor protocol, this program version 1: update the server"},
-		{"nameless", &wire.Handshake{Version: 1}, "", CodeMalformed, "does not speak the actor protocol"},
-		{"another namespace", &wire.Handshake{Version: 1, Peer: "p", Namespace: "vision"}, "", CodeDenied, "peers of another namespace"},
-		{"HTTP", nil, "HTTP/1.1 400 Bad Request\r\n\r\n", CodeMalformed, "does not speak the actor protocol"},
-		{"garbage", nil, "\x00\x00\x00\x02\x00\x00\x00\x00\xff\xff", CodeMalformed, "does not speak the actor protocol"},
-		{"a call", nil, string(packed(t, &wire.Frame{Kind: &wire.Frame_Call{Call: &wire.Call{}}})), CodeMalformed, "does not speak"},
-		{"refused", nil, string(packed(t, &wire.Frame{Kind: &wire.Frame_Close{Close: &wire.Close{Error: (&Error{Code: CodeDenied, Message: "no"}).Wire()}}})),
-			CodeDenied, "no"},
+		{"older", &wire.Handshake{Peer: "p"}, "", rpcerror.CodeVersion, "version 0 of the actor protocol, this program version 1: update the server"},
+		{"nameless", &wire.Handshake{Version: 1}, "", rpcerror.CodeMalformed, "does not speak the actor protocol"},
+		{"another namespace", &wire.Handshake{Version: 1, Peer: "p", Namespace: "vision"}, "", rpcerror.CodeDenied, "peers of another namespace"},
+		{"HTTP", nil, "HTTP/1.1 400 Bad Request\r\n\r\n", rpcerror.CodeMalformed, "does not speak the actor protocol"},
+		{"garbage", nil, "\x00\x00\x00\x02\x00\x00\x00\x00\xff\xff", rpcerror.CodeMalformed, "does not speak the actor protocol"},
+		{"a call", nil, string(packed(t, &wire.Frame{Kind: &wire.Frame_Call{Call: &wire.Call{}}})), rpcerror.CodeMalformed, "does not speak"},
+		{"refused", nil, string(packed(t, &wire.Frame{Kind: &wire.Frame_Close{Close: &wire.Close{Error: (&rpcerror.Error{Code: rpcerror.CodeDenied, Message: "no"}).Wire()}}})),
+			rpcerror.CodeDenied, "no"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -204,7 +196,7 @@ func TestGreetings(t *testing.T) {
 				client := w.client(resolverAt(t, w, home), Config{Namespace: "rl"})
 				began := time.Now()
 				_, err := Call[int](t.Context(), mustLookup(t, client, "counter"), "add", 1)
-				if CodeOf(err) != test.code || ran(err) || !strings.Contains(err.Error(), test.want) {
+				if rpcerror.CodeOf(err) != test.code || ran(err) || !strings.Contains(err.Error(), test.want) {
 					t.Errorf("error is %v, want one of %s that has %q", err, test.code, test.want)
 				}
 				if took := time.Since(began); took > 0 {
@@ -263,7 +255,7 @@ func TestTooLarge(t *testing.T) {
 				client := w.client(resolverAt(t, w, home), Config{MaxMessageBytes: test.mine})
 				h := mustLookup(t, client, "counter")
 				_, err := Call[int](t.Context(), h, "add", make([]byte, 1<<20))
-				if CodeOf(err) != CodeTooLarge || ran(err) || !strings.Contains(err.Error(), "counter.add: "+test.want) {
+				if rpcerror.CodeOf(err) != rpcerror.CodeTooLarge || ran(err) || !strings.Contains(err.Error(), "counter.add: "+test.want) {
 					t.Errorf("error is %v, want %q", err, test.want)
 				}
 				mustAdd(t, h, 1)

@@ -30,6 +30,7 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 
 	"github.com/fray-ml/fray/actorrpc"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 	"github.com/fray-ml/fray/actorrpc/wire"
 )
 
@@ -170,8 +171,8 @@ func TestHealthAndReadiness(t *testing.T) {
 	}
 	c := connect(t, s, "a")
 	c.wants(1, "counter", "increment", 1)
-	_ = c.fails(actorrpc.CodeApplication, "counter", "panic")
-	_ = c.fails(actorrpc.CodeUnknownMethod, "counter", "made_up")
+	_ = c.fails(rpcerror.CodeApplication, "counter", "panic")
+	_ = c.fails(rpcerror.CodeUnknownMethod, "counter", "made_up")
 	_, text := get(t, http.DefaultClient, "http://"+s.Address()+"/metrics")
 	for _, want := range []string{
 		`fray_actor_calls_total{actor="counter",method="increment"} 1`,
@@ -208,7 +209,7 @@ func TestHealthAndReadiness(t *testing.T) {
 	check(healthpb.HealthCheckResponse_NOT_SERVING)
 	close(l.gate)
 	_, _ = c.result(seq)
-	_ = c.goodbye()
+	_ = c.closeError()
 	c.net.Close()
 	if err := <-ended; err != nil {
 		t.Error(err)
@@ -268,7 +269,7 @@ func TestTLS(t *testing.T) {
 	s := started(t, Config{Identity: id, Host: "127.0.0.1"}, map[string]any{"counter": newLesson()}, Options{})
 	dial := func(cfg *tls.Config) *tls.Conn { return tls.Client(dialRaw(t, s), cfg) }
 
-	c := greet(t, dial(id.ClientTLS()), hello("a"))
+	c := handshake(t, dial(id.ClientTLS()), hello("a"))
 	c.wants(1, "counter", "increment", 1)
 	c.wants([]byte(strings.Repeat("x", 100_000)), "counter", "echo", []byte(strings.Repeat("x", 100_000)))
 
@@ -302,7 +303,7 @@ func TestTLS(t *testing.T) {
 			t.Fatal(err)
 		}
 		plain := &client{t: t, net: raw, conn: wire.NewConn(raw, 1<<20)}
-		if err := plain.goodbye(); err.Code != actorrpc.CodeDenied || !strings.HasPrefix(err.Message, "peers of another namespace are not served") {
+		if err := plain.closeError(); err.Code != rpcerror.CodeDenied || !strings.HasPrefix(err.Message, "peers of another namespace are not served") {
 			t.Errorf("got %+v", err)
 		}
 	})

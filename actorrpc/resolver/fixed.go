@@ -1,21 +1,23 @@
-package actorrpc
+package resolver
 
 import (
 	"context"
 	"errors"
 	"slices"
+
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
 )
 
-// FixedResolver finds every name at the addresses that it was given, and names of
+// Fixed finds every name at the addresses that it was given, and names of
 // URLs at theirs only.
-type FixedResolver struct{ endpoints []Endpoint }
+type Fixed struct{ endpoints []Endpoint }
 
-var _ Resolver = (*FixedResolver)(nil)
+var _ Resolver = (*Fixed)(nil)
 
-// NewFixedResolver makes a resolver of addresses: host:port, actor://host:port/name
+// NewFixed makes a resolver of addresses: host:port, actor://host:port/name
 // or grpc://host:port/name. The last that serves a name is preferred.
-func NewFixedResolver(addresses ...string) (*FixedResolver, error) {
-	r := &FixedResolver{}
+func NewFixed(addresses ...string) (*Fixed, error) {
+	r := &Fixed{}
 	for _, a := range addresses {
 		e, err := ParseURL(a)
 		if err != nil {
@@ -29,8 +31,8 @@ func NewFixedResolver(addresses ...string) (*FixedResolver, error) {
 	return r, nil
 }
 
-// Resolve asks nobody: whether the actor is there is not known.
-func (r *FixedResolver) Resolve(_ context.Context, name string) ([]Endpoint, error) {
+// Resolve asks no server: whether the actor is there is not known.
+func (r *Fixed) Resolve(_ context.Context, name string) ([]Endpoint, error) {
 	var found []Endpoint
 	var near []string
 	for _, e := range r.endpoints {
@@ -42,13 +44,13 @@ func (r *FixedResolver) Resolve(_ context.Context, name string) ([]Endpoint, err
 		}
 	}
 	if len(found) == 0 {
-		return nil, unknownActor(name, near)
+		return nil, rpcerror.UnknownActorOf(name, near)
 	}
 	return found, nil
 }
 
 // Forget does nothing: addresses are fixed.
-func (r *FixedResolver) Forget(string) {}
+func (r *Fixed) Forget(string) {}
 
 // Watch does nothing: addresses are fixed.
-func (r *FixedResolver) Watch(func(string)) func() { return func() {} }
+func (r *Fixed) Watch(func(string)) func() { return func() {} }

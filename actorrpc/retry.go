@@ -1,0 +1,183 @@
+package actorrpc
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/fray-ml/fray/actorrpc/internal/backoff"
+	"github.com/fray-ml/fray/actorrpc/resolver"
+	"github.com/fray-ml/fray/actorrpc/rpcerror"
+	"github.com/fray-ml/fray/actorrpc/wire"
+)
+
+// declaration is what an actor's server has declared of a method.
+type declaration int
+
+const (
+	declarationUnknown declaration = iota
+	declaredIdempotent
+	declaredNot
+)
+
+// rejection is an answer that sends the actor's calls elsewhere, or asks for patience.
+type rejection struct {
+	endpoint resolver.Endpoint
+	err      *rpcerror.Error
+	until    time.Time // nothing is sent there before
+}
+
+// answered takes the server's answer to a call.
+func (a *actor) answered(c *call, reply *wire.Reply, results [][]byte) {
+	err := rpcerror.FromWire(reply.GetError())
+	if err == nil {
+		a.learn(c, reply.GetIncarnation())
+		c.settled()
+		c.finish(reply, results, nil)
+		return
+	}
+	switch {
+	case !err.Ran && resendable(err.Code):
+		a.resend(c, err)
+	case err.Code == rpcerror.CodeMaybeExecuted:
+		a.lost(c, err)
+	default:
+		a.learn(c, reply.GetIncarnation())
+		c.settled()
+		a.mu.Lock()
+		err.Ran = err.Ran || c.loss != nil
+		a.mu.Unlock()
+		c.fail(err)
+	}
+}
+
+// resendable are the codes of calls that did not run and may elsewhere or later.
+func resendable(code rpcerror.Code) bool {
+	switch code {
+	case rpcerror.CodeStale, rpcerror.CodeStopping, rpcerror.CodeUnknownActor, rpcerror.CodeBusy:
+		return true
+	case rpcerror.CodeApplication, rpcerror.CodeUnknownMethod, rpcerror.CodeBadArguments, rpcerror.CodeEncoding, rpcerror.CodeTooLarge, rpcerror.CodeMalformed, rpcerror.CodeVersion, rpcerror.CodeDeadline,
+		rpcerror.CodeCancelled, rpcerror.CodeMaybeExecuted, rpcerror.CodeDenied, rpcerror.CodeInternal, rpcerror.CodeUnavailable:
+	}
+	return false
+}
+
+// learn notes who answered, where the resolver did not know.
+func (a *actor) learn(c *call, incarnation string) {
+	if a.rejections.Load() != 0 {
+		a.rejections.Store(0)
+	}
+	if c.endpoint.Incarnation != "" || incarnation == "" {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.endpoint.Same(c.endpoint) {
+		a.endpoint.Incarnation = incarnation
+	}
+}
+
+// resend has a call that was rejected sent again, elsewhere or later, in order
+// with those that are with the server still and may be rejected as well.
+func (a *actor) resend(c *call, err *rpcerror.Error) {
+	a.mu.Lock()
+	if a.rejected == nil || !a.rejected.endpoint.Same(c.endpoint) {
+		tries := a.rejections.Add(1)
+		a.rejected = &rejection{endpoint: c.endpoint, err: err, until: time.Now().Add(backoff.After(int(tries)))}
+		if err.Code != rpcerror.CodeBusy {
+			a.resolver.Forget(a.key.name)
+			c.via.hold(a, c.endpoint)
+		}
+	}
+	c.rejection = err
+	a.enqueue(c)
+	a.mu.Unlock()
+	c.settled()
+}
+
+// lost deals with a call that may have run, and whose answer will not come.
+func (a *actor) lost(c *call, err *rpcerror.Error) {
+	a.mu.Lock()
+	defer c.settled()
+	c.loss = err
+	switch {
+	case c.repeatable():
+		c.findBy = time.Time{}
+		a.enqueue(c)
+	case a.declaration(c.method) == declaredNot || c.sends >= maxSends:
+		c.fail(err)
+	default:
+		c.asks, c.findBy = true, time.Time{}
+		a.enqueue(c)
+	}
+	a.mu.Unlock()
+}
+
+// declaration is what is known of a method. It needs the lock.
+func (a *actor) declaration(method string) declaration {
+	if a.declared == nil {
+		return declarationUnknown
+	}
+	if a.declared[method] {
+		return declaredIdempotent
+	}
+	return declaredNot
+}
+
+// repeatable reports whether the call's options have it sent again though it may have
+// run, and uses one of its retries up if need be. It needs the actor's lock.
+func (c *call) repeatable() bool {
+	switch {
+	case c.sends >= maxSends:
+		return false
+	case c.options.Idempotent:
+		return true
+	case c.retried < c.options.Retries:
+		c.retried++
+		return true
+	}
+	return false
+}
+
+// ask finds out which methods are idempotent, if calls that may have run depend on
+// that, and fails the calls whose method is not: others wait for them.
+func (a *actor) ask(ctx context.Context, via transport, e resolver.Endpoint) {
+	a.mu.Lock()
+	needed := slices.ContainsFunc(a.queue.calls, func(c *call) bool { return c.asks })
+	a.mu.Unlock()
+	if !needed {
+		return
+	}
+	err := a.study(ctx, via, e)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.queue.filter(func(c *call) bool {
+		if !c.asks {
+			return false
+		}
+		c.asks = false
+		if err == nil && a.declaration(c.method) == declaredIdempotent {
+			return false
+		}
+		c.fail(c.loss)
+		return true
+	})
+}
+
+// study asks an actor's server which of its methods are declared idempotent.
+func (a *actor) study(ctx context.Context, via transport, e resolver.Endpoint) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	listed, err := via.methods(ctx, e.Name)
+	if err != nil {
+		return err
+	}
+	declared := map[string]bool{}
+	for _, m := range listed.GetMethods() {
+		declared[m.GetName()] = m.GetIdempotent()
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.declared = declared
+	return nil
+}
