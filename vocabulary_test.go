@@ -85,6 +85,7 @@ func allowances() []allowance {
 		{"state/upgrade.go", "doomed", version1},
 		{"state/version1_test.go", "doomed", version1},
 		{"state/testdata/v1/full.json", "doomed", version1},
+		{"state/termination_test.go", "doomed", version1},
 	}
 }
 

@@ -15,9 +15,9 @@ func traceOf(ctx context.Context) string {
 	if !trace.SpanContextFromContext(ctx).IsValid() {
 		return ""
 	}
-	carrier := propagation.MapCarrier{}
-	propagation.TraceContext{}.Inject(ctx, carrier)
-	return carrier[traceHeader]
+	headers := propagation.MapCarrier{}
+	propagation.TraceContext{}.Inject(ctx, headers)
+	return headers[traceHeader]
 }
 
 // WithTrace is a context in which spans, and calls of actors, belong to the trace of a

@@ -51,7 +51,7 @@ func ExplanationOf(doc *state.Document) *Explanation {
 
 // Accept returns doc with the request taken in; doc is not changed. Nothing has
 // happened yet: the next Step begins to carry it out. Whether it may be carried
-// out, a plan for the result has (see [plan.Refusal]).
+// out, a plan for the result has (see [plan.BlockedChange]).
 func Accept(doc *state.Document, req Request) *state.Document {
 	if req.UnlaunchAll || len(req.Unlaunch) > 0 {
 		doc = launch.Unlaunched(doc, func(a schema.Address) bool { return req.UnlaunchAll || named(req.Unlaunch, a) })

@@ -242,11 +242,11 @@ func (g *gcp) copyNode(key cloud.Key, name string) {
 	g.must(err)
 }
 
-// guestStatus is what the agent of a node's first machine says of itself to the cloud.
-func (g *gcp) guestStatus(node string) string {
+// guestAttributeStatus is what the agent of a node's first machine says of itself to the cloud.
+func (g *gcp) guestAttributeStatus(node string) string {
 	for _, group := range g.World().Groups {
 		if group.Name == node && len(group.Hosts) > 0 {
-			return g.Cloud().Guest(group.Hosts[0].ID)[cloud.GuestKey{Namespace: "fray", Key: "status"}]
+			return g.Cloud().GuestAttributes(group.Hosts[0].ID)[cloud.GuestAttributeKey{Namespace: "fray", Key: "status"}]
 		}
 	}
 	return ""
@@ -308,7 +308,7 @@ func TestCopiedNodeAndBlindWatch(t *testing.T) {
 		return again == 1
 	})
 	eventually(t, "the copy's agent says that it is one", func() bool {
-		return strings.Contains(g.guestStatus("copied"), "this machine is a copy")
+		return strings.Contains(g.guestAttributeStatus("copied"), "this machine is a copy")
 	})
 
 	g.Cloud().SetAPI(cloud.API{Unauthenticated: true})

@@ -16,7 +16,7 @@ import (
 // shownBesides is what fray plan shows besides changes, for fray show.
 type shownBesides struct {
 	Time     time.Time            `json:"time"`
-	Refusals []plan.BlockedChange `json:"blocked,omitempty"`
+	Blocked []plan.BlockedChange `json:"blocked,omitempty"`
 	Drift    []plan.Drift         `json:"drift,omitempty"`
 	Pending  []plan.Pending       `json:"pending,omitempty"`
 	Capacity []plan.Capacity      `json:"capacity,omitempty"`
@@ -33,7 +33,7 @@ type shownAction struct {
 }
 
 func besidesOf(p *plan.Plan) shownBesides {
-	b := shownBesides{Time: time.Now().UTC(), Refusals: p.Blocked, Drift: p.Drift, Pending: p.Pending, Capacity: p.Capacity, Expiries: p.Expiries, Costs: p.Costs, Wake: p.Wake}
+	b := shownBesides{Time: time.Now().UTC(), Blocked: p.Blocked, Drift: p.Drift, Pending: p.Pending, Capacity: p.Capacity, Expiries: p.Expiries, Costs: p.Costs, Wake: p.Wake}
 	for i := range p.Actions {
 		b.Actions = append(b.Actions, shownAction{p.Actions[i].Verb, p.Actions[i].Addr, p.Actions[i].Slice.Name})
 	}
@@ -43,7 +43,7 @@ func besidesOf(p *plan.Plan) shownBesides {
 // plan is the saved plan as far as it is shown.
 func (sp *Plan) plan() *plan.Plan {
 	p := &plan.Plan{
-		Outputs: sp.Outputs, Blocked: sp.Shown.Refusals, Amendments: sp.Amendments,
+		Outputs: sp.Outputs, Blocked: sp.Shown.Blocked, Amendments: sp.Amendments,
 		Drift: sp.Shown.Drift, Pending: sp.Shown.Pending, Capacity: sp.Shown.Capacity, Expiries: sp.Shown.Expiries, Costs: sp.Shown.Costs, Wake: sp.Shown.Wake,
 	}
 	for _, a := range sp.Shown.Actions {

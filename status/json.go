@@ -32,7 +32,7 @@ type Document struct {
 	Reservations []capacity.PoolStatus `json:"reservations,omitempty"`
 	Unmanaged    []unmanagedJSON       `json:"unmanaged,omitempty"`
 	Pending      []plan.Pending        `json:"pending,omitempty"`
-	Refusals     []plan.BlockedChange  `json:"blocked,omitempty"`
+	Blocked      []plan.BlockedChange  `json:"blocked,omitempty"`
 	Drift        []plan.Drift          `json:"drift,omitempty"`
 }
 
@@ -76,7 +76,7 @@ type unmanagedJSON struct {
 func (v *View) Document() *Document {
 	out := &Document{
 		FormatVersion: "1.0", Workspace: cmp.Or(v.workspace, schema.DefaultWorkspace), Lineage: v.Doc.Lineage, Serial: v.Doc.Serial, Revision: v.Doc.Revision,
-		Paused: v.Doc.Paused, Conditions: v.conditions(), Jobs: []jobJSON{}, Slices: []sliceJSON{}, Pending: v.plan.Pending, Refusals: v.plan.Blocked, Drift: v.plan.Drift,
+		Paused: v.Doc.Paused, Conditions: v.conditions(), Jobs: []jobJSON{}, Slices: []sliceJSON{}, Pending: v.plan.Pending, Blocked: v.plan.Blocked, Drift: v.plan.Drift,
 	}
 	if v.led {
 		out.Lease = &v.lease

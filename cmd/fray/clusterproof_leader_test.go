@@ -128,7 +128,7 @@ func TestClusterLeaderSuspended(t *testing.T) {
 	p.allow(t, "go-child-1")
 	p.awaitLeader(t, first)
 	p.pid(t, "child-1", 1)
-	door.woken.Store(true)
+	door.awake.Store(true)
 	if err := syscall.Kill(first, syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ func TestReaders(t *testing.T) {
 		t.Errorf("the apply ended while others looked: %v", got)
 	default:
 	}
-	door.woken.Store(true)
+	door.awake.Store(true)
 	close(door.wake)
 	if got := <-ended; got.code != 0 || !strings.Contains(got.stdout, "1 restarted") {
 		t.Errorf("the apply that others looked at: %v", got)
@@ -53,7 +53,7 @@ func TestReaders(t *testing.T) {
 func lookOnly(t *testing.T, s *proofStack) {
 	t.Helper()
 	readers := newDoor(t, s.bucket, func(*http.Request, bool) bool { return false }, nil)
-	readers.woken.Store(true)
+	readers.awake.Store(true)
 	env := []string{"STORAGE_EMULATOR_HOST=" + strings.TrimPrefix(readers.URL, "http://")}
 	for _, c := range []struct {
 		args []string

@@ -32,7 +32,7 @@ job "late" {
 }
 `
 
-// suspendMore adds what somebody else applies meanwhile.
+// suspendMore adds what another apply adds meanwhile.
 const suspendMore = suspendConfig + `
 job "other" {
   command = ["sh", "-c", "echo other >> %[1]s; exec sleep 1000"]
@@ -40,7 +40,7 @@ job "other" {
 `
 
 // TestSuspended stops an apply with SIGSTOP in the middle of its work until its
-// lease has lapsed and somebody else has changed the stack. When it wakes up it
+// lease has lapsed and another apply has changed the stack. When it wakes up it
 // makes no provider call and writes nothing, and says who has its lease.
 func TestSuspended(t *testing.T) {
 	for _, c := range []struct {
@@ -50,7 +50,7 @@ func TestSuspended(t *testing.T) {
 		at func(r *http.Request, ended bool) bool
 		// late is what comes of that request once it wakes up.
 		late func(*emulator, http.ResponseWriter, *http.Request)
-		// interrupted: somebody has pressed Ctrl-C before.
+		// interrupted: the user has pressed Ctrl-C before.
 		interrupted bool
 	}{
 		{"while it looks, before it creates", func(r *http.Request, ended bool) bool {
@@ -101,7 +101,7 @@ func proveSuspended(t *testing.T, s *proofStack, door *door, interrupted bool) {
 		t.Fatal(err)
 	}
 	before := s.generations(t)
-	door.woken.Store(true)
+	door.awake.Store(true)
 	if err := first.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func showUntouched(t *testing.T, s *proofStack, door *door, passed []string, bef
 	}
 	for key, gen := range s.generations(t) {
 		if before[key] != gen {
-			t.Errorf("%s had generation %d, and %d after the first apply was woken up", key, before[key], gen)
+			t.Errorf("%s had generation %d, and %d after the first apply was awake up", key, before[key], gen)
 		}
 	}
 }
@@ -264,10 +264,10 @@ type door struct {
 	reached chan struct{} // closed when a request has come that is kept waiting
 	wake    chan struct{} // closed when it goes on
 	once    sync.Once
-	woken   atomic.Bool // no more is kept waiting, and writes are noted
+	awake   atomic.Bool // no more is kept waiting, and writes are noted
 
-	// turn is had alone by the report that a task has ended: whoever has come in
-	// before it sees nothing of it, whoever comes after it knows that it has.
+	// turn is held alone by the report that a task has ended: a request that came in
+	// before it does not see it, one that comes after it does.
 	turn  sync.RWMutex
 	ended bool
 
@@ -287,7 +287,7 @@ func newDoor(t *testing.T, bucket *emulator, at func(*http.Request, bool) bool, 
 
 func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
-	case d.woken.Load():
+	case d.awake.Load():
 		d.note(r)
 		d.bucket.ServeHTTP(w, r)
 	case isUnder(r, store.HostsPrefix) && bytes.Contains(uploaded(r), []byte(`"succeeded"`)):

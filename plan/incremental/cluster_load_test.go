@@ -114,7 +114,7 @@ func (c *cluster) arrivals(n int) {
 		i := c.popular()
 		space := &c.doc.Desired.Namespaces[i]
 		if waiting[space.Addr.Name]++; waiting[space.Addr.Name] > queueMost {
-			c.tally.heldBack++
+			c.tally.reserved++
 			continue
 		}
 		c.drawn++

@@ -57,7 +57,7 @@ func TestClusterSimulation(t *testing.T) {
 	}
 	c.drain()
 	c.say("%s, in %s", c.tally, time.Since(began).Round(time.Second))
-	if y := &c.tally; y.yields == 0 || y.lost == 0 || y.refused == 0 || y.failed == 0 || y.heldBack == 0 {
+	if y := &c.tally; y.yields == 0 || y.lost == 0 || y.refused == 0 || y.failed == 0 || y.reserved == 0 {
 		t.Errorf("%s: something did not happen; the test shows little", y)
 	}
 }

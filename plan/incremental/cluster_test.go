@@ -256,7 +256,7 @@ func TestBigGangIsNotOvertakenForEver(t *testing.T) {
 
 // Who waits for services, which do not end, is waited for by no unit; nor are the
 // children of what runs delayed.
-func TestNothingIsHeldBackForEver(t *testing.T) {
+func TestNothingIsReservedForEver(t *testing.T) {
 	service := newJob("s", asService)
 	big, small := newJob("big", onSlices(2)), newJob("small")
 	w := newWorld(t)

@@ -59,7 +59,7 @@ type runningAs struct {
 
 // clusterTally counts what happened, so that a test shows that something did.
 type clusterTally struct {
-	steps, launched, heldBack, succeeded, failed, yields, lost, refused, waited int
+	steps, launched, reserved, succeeded, failed, yields, lost, refused, waited int
 
 	tasks, mostTasks     int // that run, and at most at once
 	mostSlices, mostJobs int // with machines of their own, and running
@@ -75,7 +75,7 @@ func (y clusterTally) String() string {
 	mean := y.longer / time.Duration(max(y.steps, 1))
 	return fmt.Sprintf("%d steps of %s in the mean (longest %s), %d jobs (%d succeeded, %d failed, %d times delayed), %d yields, %d slices lost, %d refused, "+
 		"at most %d tasks of %d jobs on %d slices; longest waits %s; digest %x",
-		y.steps, mean.Round(100*time.Microsecond), y.most.Round(time.Millisecond), y.launched, y.succeeded, y.failed, y.heldBack, y.yields, y.lost, y.refused,
+		y.steps, mean.Round(100*time.Microsecond), y.most.Round(time.Millisecond), y.launched, y.succeeded, y.failed, y.reserved, y.yields, y.lost, y.refused,
 		y.mostTasks, y.mostJobs, y.mostSlices, y.waits, y.digest)
 }
 

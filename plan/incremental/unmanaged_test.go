@@ -68,7 +68,7 @@ func TestUnmanagedIsLeftAloneInAnyFaults(t *testing.T) {
 
 // A step assigned an attempt of a job that is declared again, and died before
 // it saved: that attempt is found, not the one that is unmanaged.
-func TestAttemptThatWasLetGoOfIsNotAdopted(t *testing.T) {
+func TestAttemptOfAnUnmanagedSliceIsNotResumed(t *testing.T) {
 	w := newWorld(t)
 	given := newJob("given")
 	w.accept(configuration(given))

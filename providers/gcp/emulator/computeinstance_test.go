@@ -321,7 +321,7 @@ func TestInstanceGuestAttributes(t *testing.T) {
 	_, err := w.instances.GetGuestAttributes(t.Context(), ask)
 	wantRESTRejection(t, "before", err, "404 notFound")
 	g, _ := w.emulator.Cloud().Group(cloud.Key{Project: project, Zone: zone, Kind: cloud.KindInstance, Name: "vm"})
-	if err := w.emulator.Cloud().SetGuest(g.Hosts[0].ID, cloud.GuestKey{Namespace: "fray", Key: "boot"}, "ready"); err != nil {
+	if err := w.emulator.Cloud().SetGuestAttribute(g.Hosts[0].ID, cloud.GuestAttributeKey{Namespace: "fray", Key: "boot"}, "ready"); err != nil {
 		t.Fatal(err)
 	}
 	got, err := w.instances.GetGuestAttributes(t.Context(), ask)

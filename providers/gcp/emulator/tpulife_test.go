@@ -262,7 +262,7 @@ func TestGetGuestAttributes(t *testing.T) {
 	w.made("a", spot())
 	id := w.emulator.World().Groups[0].Hosts[1].ID
 	for k, v := range map[string]string{"status": "ready", "version": "7"} {
-		if err := w.emulator.Cloud().SetGuest(id, cloud.GuestKey{Namespace: "fray", Key: k}, v); err != nil {
+		if err := w.emulator.Cloud().SetGuestAttribute(id, cloud.GuestAttributeKey{Namespace: "fray", Key: k}, v); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -168,8 +168,8 @@ func (r *bootRig) wantStatus(want, output string) {
 	if err != nil || !strings.Contains(string(status), want) {
 		r.t.Errorf("status is %q, %v; want %q\n%s", status, err, want, output)
 	}
-	if guest := r.meta.Guest()["fray/status"]; !strings.Contains(guest, want) {
-		r.t.Errorf("guest attribute is %q, want %q", guest, want)
+	if guestAttributes := r.meta.GuestAttributes()["fray/status"]; !strings.Contains(guestAttributes, want) {
+		r.t.Errorf("guest attribute is %q, want %q", guestAttributes, want)
 	}
 }
 

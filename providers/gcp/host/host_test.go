@@ -125,8 +125,8 @@ func TestReadHost(t *testing.T) {
 
 func TestReportStatus(t *testing.T) {
 	meta := onMachine(t, metadata.Facts{Attributes: map[string]string{"enable-guest-attributes": "TRUE"}})
-	if err := ReportStatus(t.Context(), "running: x"); err != nil || meta.Guest()["fray/status"] != "running: x" {
-		t.Errorf("got %v and %q", err, meta.Guest())
+	if err := ReportStatus(t.Context(), "running: x"); err != nil || meta.GuestAttributes()["fray/status"] != "running: x" {
+		t.Errorf("got %v and %q", err, meta.GuestAttributes())
 	}
 	onMachine(t, metadata.Facts{})
 	if err := ReportStatus(t.Context(), "running: x"); err == nil || !strings.Contains(err.Error(), "403") {

@@ -122,18 +122,18 @@ type Group struct {
 // Host is one machine of a group at one moment. It has none before the group has
 // capacity.
 type Host struct {
-	ID       string
-	Instance string
-	Address  string
-	External string // shown where the group is External
-	On       bool
-	Bad      bool
-	Boot     time.Duration
-	Guest    map[GuestKey]string // guest attributes
+	ID              string
+	Instance        string
+	Address         string
+	External        string // shown where the group is External
+	On              bool
+	Bad             bool
+	Boot            time.Duration
+	GuestAttributes map[GuestAttributeKey]string // guest attributes
 }
 
-// GuestKey names a guest attribute.
-type GuestKey struct{ Namespace, Key string }
+// GuestAttributeKey names a guest attribute.
+type GuestAttributeKey struct{ Namespace, Key string }
 
 // machine describes one host to [Hosts].
 func (g *Group) machine(worker int) Machine {

@@ -216,9 +216,9 @@ func (c *groups) strike(k Key, f func(*group) error) error {
 	return err
 }
 
-// SetGuest sets a guest attribute of a machine, as its metadata server does for
+// SetGuestAttribute sets a guest attribute of a machine, as its metadata server does for
 // the machine itself.
-func (c *groups) SetGuest(machine string, key GuestKey, value string) error {
+func (c *groups) SetGuestAttribute(machine string, key GuestAttributeKey, value string) error {
 	var err error
 	c.do(func() {
 		m, ok := c.machines[machine]
@@ -228,30 +228,30 @@ func (c *groups) SetGuest(machine string, key GuestKey, value string) error {
 		}
 		c.change(m.group, func(v *Group) {
 			h := &v.Hosts[m.worker]
-			h.Guest = maps.Clone(h.Guest)
-			if h.Guest == nil {
-				h.Guest = map[GuestKey]string{}
+			h.GuestAttributes = maps.Clone(h.GuestAttributes)
+			if h.GuestAttributes == nil {
+				h.GuestAttributes = map[GuestAttributeKey]string{}
 			}
-			h.Guest[key] = value
+			h.GuestAttributes[key] = value
 		})
 	})
 	return err
 }
 
-// Guest are the guest attributes of a machine, those set at its own metadata server
+// GuestAttributes are the guest attributes of a machine, those set at its own metadata server
 // included.
-func (c *groups) Guest(machine string) map[GuestKey]string {
-	all := map[GuestKey]string{}
+func (c *groups) GuestAttributes(machine string) map[GuestAttributeKey]string {
+	all := map[GuestAttributeKey]string{}
 	if hosts, ok := c.hosts.(GuestAttributes); ok {
 		for path, value := range hosts.GuestAttributes(machine) {
 			namespace, key, _ := strings.Cut(path, "/")
-			all[GuestKey{namespace, key}] = value
+			all[GuestAttributeKey{namespace, key}] = value
 		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if m, ok := c.machines[machine]; ok {
-		maps.Copy(all, m.group.now.Hosts[m.worker].Guest)
+		maps.Copy(all, m.group.now.Hosts[m.worker].GuestAttributes)
 	}
 	return all
 }

@@ -252,7 +252,7 @@ func (s *instances) guestAttributes(r *request) (any, error) {
 	}
 	namespace, key, _ := strings.Cut(path, "/")
 	values := &computepb.GuestAttributesValue{}
-	for at, value := range s.guestOf(g, worker) {
+	for at, value := range s.guestAttributesOf(g, worker) {
 		if (namespace == "" || at.Namespace == namespace) && (key == "" || at.Key == key) {
 			values.Items = append(values.Items, &computepb.GuestAttributesEntry{
 				Namespace: new(at.Namespace), Key: new(at.Key), Value: new(value),
@@ -266,11 +266,11 @@ func (s *instances) guestAttributes(r *request) (any, error) {
 	return &computepb.GuestAttributes{Kind: new("compute#guestAttributes"), QueryPath: &path, QueryValue: values}, nil
 }
 
-func (s *instances) guestOf(g *cloud.Group, worker int) map[cloud.GuestKey]string {
+func (s *instances) guestAttributesOf(g *cloud.Group, worker int) map[cloud.GuestAttributeKey]string {
 	if worker >= len(g.Hosts) {
 		return nil // it has no machine yet
 	}
-	return s.cloud.Guest(g.Hosts[worker].ID)
+	return s.cloud.GuestAttributes(g.Hosts[worker].ID)
 }
 
 // changed follows every change of a machine or of a group's machines.

@@ -135,7 +135,7 @@ func (h *Hosts) Close() error {
 // has come.
 func (h *Hosts) GuestAttributes(id string) map[string]string {
 	if m := h.find(id); m != nil {
-		return m.guest()
+		return m.guestAttributes()
 	}
 	return nil
 }

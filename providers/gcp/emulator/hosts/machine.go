@@ -190,13 +190,13 @@ func (m *machine) notice(event cloud.Event) {
 	}
 }
 
-func (m *machine) guest() map[string]string {
+func (m *machine) guestAttributes() map[string]string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.server == nil {
 		return nil
 	}
-	return m.server.Guest()
+	return m.server.GuestAttributes()
 }
 
 // stop cuts the machine's power: nothing of it is left when it returns.

@@ -35,11 +35,11 @@ type Facts struct {
 
 // Server answers for one machine.
 type Server struct {
-	mu      sync.Mutex
-	values  map[string]*value // by path below computeMetadata/v1/
-	changed chan struct{}     // closed at the next change of any value
-	guest   map[string]string // by "namespace/key"
-	closed  chan struct{}
+	mu              sync.Mutex
+	values          map[string]*value // by path below computeMetadata/v1/
+	changed         chan struct{}     // closed at the next change of any value
+	guestAttributes map[string]string // by "namespace/key"
+	closed          chan struct{}
 }
 
 type value struct {
@@ -52,16 +52,16 @@ const prefix = "/computeMetadata/v1/"
 
 // Values that a machine's fate changes.
 const (
-	preempted   = "instance/preempted"
-	maintenance = "instance/maintenance-event"
-	guestPath   = "instance/guest-attributes/"
-	accountPath = "instance/service-accounts/"
+	preempted          = "instance/preempted"
+	maintenance        = "instance/maintenance-event"
+	guestAttributePath = "instance/guest-attributes/"
+	accountPath        = "instance/service-accounts/"
 )
 
 // New is the server of a machine that nothing has come over yet.
 func New(f Facts) *Server {
 	s := &Server{
-		values: map[string]*value{}, changed: make(chan struct{}), guest: map[string]string{}, closed: make(chan struct{}),
+		values: map[string]*value{}, changed: make(chan struct{}), guestAttributes: map[string]string{}, closed: make(chan struct{}),
 	}
 	const number = "1"
 	texts := map[string]string{
@@ -119,11 +119,11 @@ func (s *Server) Maintain(event string) {
 // SetAttribute changes an attribute of the machine.
 func (s *Server) SetAttribute(name, text string) { s.set("instance/attributes/"+name, text) }
 
-// Guest are the guest attributes that the machine has set, by "namespace/key".
-func (s *Server) Guest() map[string]string {
+// GuestAttributes are the guest attributes that the machine has set, by "namespace/key".
+func (s *Server) GuestAttributes() map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return maps.Clone(s.guest)
+	return maps.Clone(s.guestAttributes)
 }
 
 func (s *Server) set(path, text string) {
@@ -155,8 +155,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 	case r.Header.Get("Metadata-Flavor") != "Google" || r.Header.Get("X-Forwarded-For") != "":
 		http.Error(w, "Missing required header Metadata-Flavor: Google", http.StatusForbidden)
-	case r.Method == http.MethodPut && strings.HasPrefix(path, guestPath):
-		s.putGuest(w, r, strings.TrimPrefix(path, guestPath))
+	case r.Method == http.MethodPut && strings.HasPrefix(path, guestAttributePath):
+		s.putGuestAttribute(w, r, strings.TrimPrefix(path, guestAttributePath))
 	case r.Method != http.MethodGet:
 		http.Error(w, "Method Not Allowed", http.StatusMethodNotAllowed)
 	case strings.HasPrefix(path, accountPath) && strings.HasSuffix(path, "/token"):
@@ -168,10 +168,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// guestSwitch is the attribute without which a machine may set no guest attributes.
-const guestSwitch = "enable-guest-attributes"
+// guestAttributeSwitch is the attribute without which a machine may set no guest attributes.
+const guestAttributeSwitch = "enable-guest-attributes"
 
-func (s *Server) putGuest(w http.ResponseWriter, r *http.Request, name string) {
+func (s *Server) putGuestAttribute(w http.ResponseWriter, r *http.Request, name string) {
 	text, err := io.ReadAll(io.LimitReader(r.Body, 256<<10))
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -179,12 +179,12 @@ func (s *Server) putGuest(w http.ResponseWriter, r *http.Request, name string) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	allowed := s.values["instance/attributes/"+guestSwitch]
+	allowed := s.values["instance/attributes/"+guestAttributeSwitch]
 	if allowed == nil || !strings.EqualFold(allowed.text, "TRUE") {
 		http.Error(w, "Guest attributes are not enabled", http.StatusForbidden)
 		return
 	}
-	s.guest[name] = string(text)
+	s.guestAttributes[name] = string(text)
 }
 
 // token answers for a service account. The token is worth nothing, but has the

@@ -31,13 +31,13 @@ func (s *service) GetGuestAttributes(_ context.Context, r *tpuapi.GetGuestAttrib
 	response := &tpuapi.GetGuestAttributesResponse{}
 	for _, i := range workers {
 		response.GuestAttributes = append(response.GuestAttributes, &tpuapi.GuestAttributes{
-			QueryPath: r.GetQueryPath(), QueryValue: &tpuapi.GuestAttributesValue{Items: guestEntries(s.cloud.Guest(g.Hosts[i].ID), r.GetQueryPath())},
+			QueryPath: r.GetQueryPath(), QueryValue: &tpuapi.GuestAttributesValue{Items: guestAttributeEntries(s.cloud.GuestAttributes(g.Hosts[i].ID), r.GetQueryPath())},
 		})
 	}
 	return response, nil
 }
 
-func guestEntries(all map[cloud.GuestKey]string, path string) []*tpuapi.GuestAttributesEntry {
+func guestAttributeEntries(all map[cloud.GuestAttributeKey]string, path string) []*tpuapi.GuestAttributesEntry {
 	namespace, key, _ := strings.Cut(path, "/")
 	var entries []*tpuapi.GuestAttributesEntry
 	for k, v := range all {
