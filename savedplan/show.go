@@ -16,7 +16,7 @@ import (
 // shownBesides is what fray plan shows besides changes, for fray show.
 type shownBesides struct {
 	Time     time.Time            `json:"time"`
-	Blocked []plan.BlockedChange `json:"blocked,omitempty"`
+	Blocked  []plan.BlockedChange `json:"blocked,omitempty"`
 	Drift    []plan.Drift         `json:"drift,omitempty"`
 	Pending  []plan.Pending       `json:"pending,omitempty"`
 	Capacity []plan.Capacity      `json:"capacity,omitempty"`
