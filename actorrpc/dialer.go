@@ -44,7 +44,7 @@ func newDialer(s shared, address string, renamed func()) *dialer {
 // it has calls. The errors of servers that do not accept this client are [Error]s with final codes.
 func (d *dialer) open(ctx context.Context, last string, unanswered bool) (*connection, error) {
 	if len(d.met) >= maxMet && !unanswered {
-		last = d.rename()
+		d.rename()
 	}
 	for {
 		c, err := d.attempt(ctx)
@@ -59,16 +59,15 @@ func (d *dialer) open(ctx context.Context, last string, unanswered bool) (*conne
 		// It was here before another was. Its calls of then and ours of now would have
 		// the same numbers.
 		_ = c.wire.Close()
-		last = d.rename()
+		d.rename()
 	}
 }
 
 // rename begins to call by another name, which no process knows.
-func (d *dialer) rename() (last string) {
+func (d *dialer) rename() {
 	d.self = rand.Text()
 	clear(d.met)
 	d.renamed()
-	return ""
 }
 
 // attempt connects once.
