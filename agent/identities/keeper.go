@@ -114,7 +114,13 @@ func (i *Keeper) run() {
 
 // refresh reads which authorities there are.
 func (i *Keeper) refresh(ctx context.Context) error {
-	trusted, generation, err := keys.ReadAuthorities(ctx, i.store)
+	i.mu.Lock()
+	known := i.generation
+	i.mu.Unlock()
+	trusted, generation, err := keys.ReadAuthoritiesUnless(ctx, i.store, known)
+	if errors.Is(err, store.ErrUnchanged) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -60,15 +60,12 @@ func (p *Poller) Run(ctx context.Context, out chan<- state.Assignment) {
 // poll returns the assignment if it changed since the last read. One that is
 // not there is no change: absence never ends a task.
 func (p *Poller) poll(ctx context.Context) (*state.Assignment, error) {
-	object, err := p.Store.Get(ctx, store.AssignKey(p.Slice))
-	if errors.Is(err, store.ErrNotFound) {
+	object, err := store.GetUnless(ctx, p.Store, store.AssignKey(p.Slice), p.known)
+	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnchanged) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read assignment: %w", err)
-	}
-	if object.Generation == p.known {
-		return nil, nil
 	}
 	a, err := store.DecodeAssignment(object.Data)
 	if err != nil {

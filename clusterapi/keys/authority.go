@@ -38,7 +38,12 @@ type authorities struct {
 
 // ReadAuthorities returns what is published, and the object's generation.
 func ReadAuthorities(ctx context.Context, s store.Store) ([]Authority, store.Generation, error) {
-	object, err := s.Get(ctx, AuthoritiesKey)
+	return ReadAuthoritiesUnless(ctx, s, store.Absent)
+}
+
+// ReadAuthoritiesUnless is ReadAuthorities, or [store.ErrUnchanged] if the generation is known.
+func ReadAuthoritiesUnless(ctx context.Context, s store.Store, known store.Generation) ([]Authority, store.Generation, error) {
+	object, err := store.GetUnless(ctx, s, AuthoritiesKey, known)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, store.Absent, nil
 	}

@@ -22,6 +22,23 @@ func (d *Dir) Get(ctx context.Context, key string) (Object, error) {
 		return Object{}, fmt.Errorf("get %s: %w", key, err)
 	}
 	defer f.Close()
+	return whole(key, f, info)
+}
+
+// GetUnless returns an object whole, or [ErrUnchanged] if its generation is known.
+func (d *Dir) GetUnless(ctx context.Context, key string, known Generation) (Object, error) {
+	f, info, err := d.open(ctx, key)
+	if err != nil {
+		return Object{}, fmt.Errorf("get %s: %w", key, err)
+	}
+	defer f.Close()
+	if attrsOf(key, info).Generation == known {
+		return Object{}, fmt.Errorf("get %s: %w", key, ErrUnchanged)
+	}
+	return whole(key, f, info)
+}
+
+func whole(key string, f *os.File, info fs.FileInfo) (Object, error) {
 	data, err := readWhole(f, info)
 	if err != nil {
 		return Object{}, fmt.Errorf("get %s: %w", key, err)

@@ -71,7 +71,10 @@ type Bucket struct {
 	pacers pacers
 }
 
-var _ store.Store = (*Bucket)(nil)
+var (
+	_ store.Store       = (*Bucket)(nil)
+	_ store.Conditional = (*Bucket)(nil)
+)
 
 // Open opens the store in a bucket that must be there and readable.
 func Open(ctx context.Context, cfg Config) (*Bucket, error) {

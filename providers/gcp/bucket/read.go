@@ -2,11 +2,14 @@ package bucket
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
+	"net/http"
 
 	"cloud.google.com/go/storage"
+	"google.golang.org/api/googleapi"
 
 	"github.com/fray-ml/fray/providers/gcp/client"
 	"github.com/fray-ml/fray/state/store"
@@ -14,13 +17,38 @@ import (
 
 // Get returns an object whole, checked against the service's checksum.
 func (b *Bucket) Get(ctx context.Context, key string) (store.Object, error) {
-	var got store.Object
 	object, err := b.object(key)
+	return b.get(ctx, key, object, err)
+}
+
+// GetUnless returns an object whole, or [store.ErrUnchanged] if its generation is known; the service
+// compares, and sends no content then.
+func (b *Bucket) GetUnless(ctx context.Context, key string, known store.Generation) (store.Object, error) {
+	object, err := b.object(key)
+	if err == nil {
+		object = object.If(storage.Conditions{GenerationNotMatch: int64(known)})
+	}
+	got, err := b.get(ctx, key, object, err)
+	if err == nil && got.Generation == known { // of a service that ignores the condition
+		return store.Object{}, fmt.Errorf("get %s: %w", key, store.ErrUnchanged)
+	}
+	return got, err
+}
+
+func (b *Bucket) get(ctx context.Context, key string, object *storage.ObjectHandle, err error) (store.Object, error) {
+	var got store.Object
+	unchanged := false
 	if err == nil {
 		err = b.retry(ctx, func() error {
 			got, err = download(ctx, object)
+			if answer, ok := errors.AsType[*googleapi.Error](err); ok && answer.Code == http.StatusNotModified {
+				unchanged, err = true, nil
+			}
 			return err
 		})
+	}
+	if err == nil && unchanged {
+		return store.Object{}, fmt.Errorf("get %s: %w", key, store.ErrUnchanged)
 	}
 	if err != nil {
 		return store.Object{}, b.fail(opGet, key, b.absent(ctx, err))

@@ -34,7 +34,10 @@ type Faulty struct {
 	After func(op Op, key string) error
 }
 
-var _ store.Store = (*Faulty)(nil)
+var (
+	_ store.Store       = (*Faulty)(nil)
+	_ store.Conditional = (*Faulty)(nil)
+)
 
 // Unwrap returns the store behind the faults.
 func (f *Faulty) Unwrap() store.Store { return f.Store }
@@ -42,6 +45,11 @@ func (f *Faulty) Unwrap() store.Store { return f.Store }
 // Get is the wrapped store's, with faults.
 func (f *Faulty) Get(ctx context.Context, key string) (store.Object, error) {
 	return with(f, OpGet, key, func() (store.Object, error) { return f.Store.Get(ctx, key) })
+}
+
+// GetUnless is the wrapped store's, with faults.
+func (f *Faulty) GetUnless(ctx context.Context, key string, known store.Generation) (store.Object, error) {
+	return with(f, OpGet, key, func() (store.Object, error) { return store.GetUnless(ctx, f.Store, key, known) })
 }
 
 // Put is the wrapped store's, with faults.

@@ -28,6 +28,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		run  func(*testing.T, store.Store)
 	}{
 		{"get returns what was put", testGetPut},
+		{"a conditional read returns what changed", testGetUnless},
 		{"put keeps to its precondition", testPreconditions},
 		{"generations rise", testGenerationsRise},
 		{"generations rise after a delete", testGenerationsAfterDelete},
@@ -53,6 +54,27 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
 	}
 	t.Run("lease", func(t *testing.T) { runLease(t, open) })
+}
+
+func testGetUnless(t *testing.T, s store.Store) {
+	ctx := t.Context()
+	const key = "assign/a.json"
+	if _, err := store.GetUnless(ctx, s, key, 7); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("of nothing: got %v, want ErrNotFound", err)
+	}
+	first := put(t, s, key, "one", store.Any)
+	for _, known := range []store.Generation{store.Absent, first + 1} {
+		if got, err := store.GetUnless(ctx, s, key, known); err != nil || string(got.Data) != "one" || got.Generation != first {
+			t.Errorf("with another generation known: got %q %+v, %v", got.Data, got.Attrs, err)
+		}
+	}
+	if got, err := store.GetUnless(ctx, s, key, first); !errors.Is(err, store.ErrUnchanged) {
+		t.Errorf("unchanged: got %q, %v, want ErrUnchanged", got.Data, err)
+	}
+	second := put(t, s, key, "two", store.Any)
+	if got, err := store.GetUnless(ctx, s, key, first); err != nil || string(got.Data) != "two" || got.Generation != second {
+		t.Errorf("changed: got %q %+v, %v", got.Data, got.Attrs, err)
+	}
 }
 
 func testGetPut(t *testing.T, s store.Store) {
