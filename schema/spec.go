@@ -333,3 +333,17 @@ func (b Bytes) String() string {
 	}
 	return strconv.FormatInt(int64(b), 10) + " B"
 }
+
+// EqualReservations leaves out the lifecycle, as EqualJobs does: it is no part of
+// the reservation's spec.
+func EqualReservations(a, b *Reservation) bool {
+	return a.Addr == b.Addr && a.Provider == b.Provider && a.Min == b.Min && a.Max == b.Max &&
+		a.Priority == b.Priority && a.TTL == b.TTL && a.IdleTimeout == b.IdleTimeout && a.Growth == b.Growth && a.Namespace == b.Namespace && a.Preemptible == b.Preemptible && a.Cloud == b.Cloud &&
+		slices.Equal(a.Zones, b.Zones) && slices.Equal(a.Regions, b.Regions)
+}
+
+// EqualNamespaces reports whether two specs are the same.
+func EqualNamespaces(a, b *Namespace) bool {
+	return a.Addr == b.Addr && a.MaxChips == b.MaxChips && a.MaxCPU == b.MaxCPU && a.Budget == b.Budget &&
+		a.Weight == b.Weight && a.IdleTimeout == b.IdleTimeout && slices.Equal(a.Users, b.Users)
+}

@@ -3,7 +3,6 @@ package change
 import (
 	"bytes"
 	"encoding/json"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -107,69 +106,6 @@ func (l *attrList) words(path string, words []schema.Text) {
 	}
 }
 
-// JobAttrs flattens a job's spec in the order of the language reference.
-func JobAttrs(j *schema.Job) []Attr {
-	l := attrList{attrs: make([]Attr, 0, 16)}
-	l.words("command", j.Command)
-	l.add("namespace", j.Namespace, j.Namespace == "")
-	r := &j.Resources
-	l.add("resources.provider", r.Provider, r.Provider == "")
-	l.add("resources.reservation", r.Reservation, r.Reservation == "")
-	l.add("resources.tpu", r.TPU, r.TPU == "")
-	l.add("resources.cpu", r.CPU, r.CPU == 0)
-	l.add("resources.memory", r.Memory.String(), r.Memory == 0)
-	l.add("resources.disk", r.Disk.String(), r.Disk == 0)
-	l.add("resources.packed", r.Packed, !r.Packed)
-	l.add("resources.machine_type", r.MachineType, r.MachineType == "")
-	l.add("resources.slices", r.Slices, false)
-	l.add("resources.preemptible", r.Preemptible, false)
-	l.add("resources.zones", r.Zones, len(r.Zones) == 0)
-	l.add("resources.regions", r.Regions, len(r.Regions) == 0)
-	for _, p := range r.Ports {
-		l.add("resources.ports."+p.Name, p.Number, false)
-	}
-	l.cloudAttrs("resources.", &r.Cloud)
-	e := &j.Environment
-	l.add("environment.project", e.Project, e.Project == "")
-	l.add("environment.bundle", shortSum(e.Bundle), e.Bundle == "")
-	l.add("environment.image", e.Image, e.Image == "")
-	l.add("environment.callable", shortSum(e.Callable), e.Callable == "")
-	if e.UV != nil {
-		l.add("environment.uv.extras", e.UV.Extras, len(e.UV.Extras) == 0)
-		l.add("environment.uv.groups", e.UV.Groups, len(e.UV.Groups) == 0)
-		l.add("environment.uv.python", e.UV.Python, e.UV.Python == "")
-		l.add("environment.uv", true, len(e.UV.Extras)+len(e.UV.Groups)+len(e.UV.Python) > 0)
-	}
-	for _, name := range slices.Sorted(maps.Keys(e.Env)) {
-		l.text("environment.env."+name, e.Env[name])
-	}
-	l.add("retries.failure", j.Retries.Failure, false)
-	l.add("retries.preemption", j.Retries.Preemption, false)
-	l.add("retries.on_success", true, !j.Retries.OnSuccess)
-	if h := j.HealthCheck; h != nil {
-		l.add("health_check.http", h.HTTP, h.HTTP == "")
-		l.add("health_check.tcp", true, !h.TCP)
-		l.add("health_check.exec", h.Exec, len(h.Exec) == 0)
-		l.add("health_check.port", h.Port, h.Port == "")
-		l.add("health_check.interval", h.Interval, false)
-		l.add("health_check.timeout", h.Timeout, false)
-		l.add("health_check.threshold", h.Threshold, false)
-		l.add("health_check.start_period", h.StartPeriod, h.StartPeriod == 0)
-	}
-	l.add("stop_grace", j.StopGrace, false)
-	l.add("timeout", j.Timeout, j.Timeout == 0)
-	l.add("scheduling_timeout", j.SchedulingTimeout, j.SchedulingTimeout == 0)
-	l.add("priority", j.Priority, j.Priority == 0)
-	l.add("user", j.User, j.User == "")
-	l.add("band", j.Band, j.Band == "")
-	for _, name := range slices.Sorted(maps.Keys(j.Labels)) {
-		l.add("labels."+name, j.Labels[name], false)
-	}
-	l.add("depends_on", j.DependsOn, len(j.DependsOn) == 0)
-	l.add("uses", j.Uses, len(j.Uses) == 0)
-	return l.attrs
-}
-
 func shortSum(sum string) string { return sum[:min(12, len(sum))] }
 
 // ResourceAttrs flattens a namespace, reservation or job group. The result is
@@ -221,34 +157,6 @@ func (l *attrList) namespaceAttrs(n *schema.Namespace) {
 	for i := range n.Users {
 		share("user."+n.Users[i].Name+".", &n.Users[i])
 	}
-}
-
-// attrVerb is what a change of one attribute means (docs/language.md, "What a
-// change does").
-func attrVerb(path string) plan.Verb {
-	if isLive(path) {
-		return plan.VerbUpdate
-	}
-	switch path {
-	case "resources.zones", "resources.regions", "zones", "regions":
-		return plan.VerbUpdate // where slices are that may stay; see changeOf
-	}
-	for _, prefix := range []string{
-		"resources.ports", "command", "namespace", "environment", "retries", "health_check", "stop_grace", "timeout",
-	} {
-		if strings.HasPrefix(path, prefix) {
-			return plan.VerbRestart
-		}
-	}
-	for _, prefix := range []string{
-		"resources", "provider", "min.tpu", "min.cpu", "min.memory", "min.disk", "preemptible", "engine", "provisioning", "valid_until", "max_run",
-		"reserved_in", "runtime_version", "disks", "network", "subnetwork", "service_account", "boot_image",
-	} {
-		if strings.HasPrefix(path, prefix) {
-			return plan.VerbReplace
-		}
-	}
-	return plan.VerbUpdate
 }
 
 // ChangedAttrs merges two flattened specs, of which one may be nil. Attributes that are only in one are

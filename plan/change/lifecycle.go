@@ -3,7 +3,6 @@ package change
 import (
 	"slices"
 
-	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 )
@@ -40,7 +39,7 @@ func Beside(want *schema.Job, cur *state.Job) *state.Job {
 	if l := InForce(want, cur); !EqualLifecycles(&l, &cur.Spec.Lifecycle) {
 		next = UnderLifecycle(cur, l)
 	}
-	if slices.Equal(want.Sensitive, cur.Spec.Sensitive) || !plan.EqualJobs(want, cur.Spec) {
+	if slices.Equal(want.Sensitive, cur.Spec.Sensitive) || !schema.EqualJobs(want, cur.Spec) {
 		return next
 	}
 	hiding, spec := *next, *next.Spec

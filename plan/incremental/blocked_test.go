@@ -159,7 +159,7 @@ func TestProtectedMayChange(t *testing.T) {
 			if n := c.desired.Reservations[0].Min.Slices; len(w.doc.Slices) != n+1 {
 				t.Errorf("%d slices are there, want %d of the pool and one", len(w.doc.Slices), n)
 			}
-			if j := w.job(a); !plan.EqualJobs(j.Spec, &c.desired.Jobs[0]) || !j.Ready {
+			if j := w.job(a); !schema.EqualJobs(j.Spec, &c.desired.Jobs[0]) || !j.Ready {
 				t.Errorf("the job is not as declared: %+v", j.Spec)
 			}
 		})

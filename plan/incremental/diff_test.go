@@ -135,7 +135,7 @@ func TestEveryFieldOfAJobCounts(t *testing.T) {
 			sensitiveCounts(t, target, cur, want)
 			continue
 		}
-		if plan.EqualJobs(cur, want) || !plan.EqualJobs(want, want) {
+		if schema.EqualJobs(cur, want) || !schema.EqualJobs(want, want) {
 			t.Errorf("%s: equalJobs does not look at it", target)
 			continue
 		}
@@ -156,7 +156,7 @@ func lifecycleCounts(t *testing.T, field string, cur, want *schema.Job) {
 	if change.EqualLifecycles(&cur.Lifecycle, &want.Lifecycle) || !change.EqualLifecycles(&want.Lifecycle, &want.Lifecycle) {
 		t.Errorf("%s: equalLifecycles does not look at it", field)
 	}
-	if !plan.EqualJobs(cur, want) {
+	if !schema.EqualJobs(cur, want) {
 		t.Errorf("%s: equalJobs takes it for a part of the job", field)
 	}
 	verb := plan.VerbNone
@@ -187,7 +187,7 @@ func sensitiveCounts(t *testing.T, field string, cur, want *schema.Job) {
 		t.Fatal(err)
 	}
 	record := &state.Job{Spec: cur, Digest: before, Attempt: 1}
-	if c := lifecycle.ChangeOf(want, record); c.Verb != plan.VerbNone || len(c.Attrs) != 0 || before != after || !plan.EqualJobs(cur, want) {
+	if c := lifecycle.ChangeOf(want, record); c.Verb != plan.VerbNone || len(c.Attrs) != 0 || before != after || !schema.EqualJobs(cur, want) {
 		t.Errorf("%s: its change has verb %s and attributes %v, digests %s and %s: want no change", field, c.Verb, c.Attrs, before, after)
 	}
 	kept := change.Beside(want, record)

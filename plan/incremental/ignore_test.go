@@ -60,7 +60,7 @@ func TestEveryAttributeCanBeIgnored(t *testing.T) {
 		for _, ignore := range [][]string{paths, {"all"}} {
 			before := marshal(want)
 			want.Lifecycle.Ignore = ignore
-			if got := ignored(cur, want); !plan.EqualJobs(got, cur) {
+			if got := ignored(cur, want); !schema.EqualJobs(got, cur) {
 				t.Errorf("%s: ignoring %v leaves %s changed", target, ignore, marshal(change.ChangedAttrs(change.JobAttrs(cur), change.JobAttrs(got))))
 			}
 			want.Lifecycle.Ignore = nil
@@ -99,7 +99,7 @@ func TestEveryAttributeOfAReservationCanBeIgnored(t *testing.T) {
 		}
 		doc := &state.Document{Resources: map[schema.Address]state.Resource{cur.Addr: {Reservation: cur}}}
 		desired := change.Settled(schema.Desired{Reservations: []schema.Reservation{*want}}, doc)
-		if got := &desired.Reservations[0]; !plan.EqualReservations(got, cur) || len(want.Lifecycle.Ignore) == 0 {
+		if got := &desired.Reservations[0]; !schema.EqualReservations(got, cur) || len(want.Lifecycle.Ignore) == 0 {
 			t.Errorf("%s: ignoring %v leaves %+v, want %+v", target, want.Lifecycle.Ignore, got, cur)
 		}
 	})
@@ -144,7 +144,7 @@ func TestWhatIgnoringKeeps(t *testing.T) {
 		"one port":                 {[]jobOption{ports("a", "b")}, []jobOption{ports("b", "c")}, []string{"resources.ports.a"}, []jobOption{ports("a", "b", "c"), func(j *schema.Job) { j.Resources.Ports[1].Number, j.Resources.Ports[2].Number = 0, 1 }}},
 	} {
 		cur, is, want := newJob("a", c.cur...), newJob("a", append(c.is, ignoringPaths(c.ignore...))...), newJob("a", c.want...)
-		if got := ignored(&cur, &is); !plan.EqualJobs(got, &want) {
+		if got := ignored(&cur, &is); !schema.EqualJobs(got, &want) {
 			t.Errorf("%s: ignoring %v differs: %s", name, c.ignore, marshal(change.ChangedAttrs(change.JobAttrs(&want), change.JobAttrs(got))))
 		}
 	}
@@ -167,10 +167,10 @@ func TestIgnoringWithReservations(t *testing.T) {
 	} {
 		w := up(t, withPools(configuration(newJob("a", from("p"))), old))
 		got := change.Settled(c.desired, w.doc)
-		if !plan.EqualJobs(&got.Jobs[0], &c.want.Jobs[0]) {
+		if !schema.EqualJobs(&got.Jobs[0], &c.want.Jobs[0]) {
 			t.Errorf("%s: the job differs: %s", name, marshal(change.ChangedAttrs(change.JobAttrs(&c.want.Jobs[0]), change.JobAttrs(&got.Jobs[0]))))
 		}
-		if len(got.Reservations) > 0 && !plan.EqualReservations(&got.Reservations[0], &c.want.Reservations[0]) {
+		if len(got.Reservations) > 0 && !schema.EqualReservations(&got.Reservations[0], &c.want.Reservations[0]) {
 			t.Errorf("%s: got %+v, want %+v", name, got.Reservations[0], c.want.Reservations[0])
 		}
 	}

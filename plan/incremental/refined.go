@@ -3,7 +3,6 @@ package incremental
 import (
 	"slices"
 
-	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/plan/change"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
@@ -52,12 +51,12 @@ func (p *Planner) reworded(doc *state.Document, desired *schema.Desired) ([]int,
 		if !change.EqualLifecycles(&a.Lifecycle, &b.Lifecycle) {
 			return nil, false
 		}
-		if plan.EqualJobs(a, b) {
+		if schema.EqualJobs(a, b) {
 			continue
 		}
 		worded := *a
 		worded.Command, worded.Environment.Env = b.Command, b.Environment.Env
-		if !plan.EqualJobs(&worded, b) {
+		if !schema.EqualJobs(&worded, b) {
 			return nil, false
 		}
 		changed = append(changed, i)

@@ -269,9 +269,9 @@ func TestLossWhileStaged(t *testing.T) {
 			c.happen(w, a)
 			w.settle(10 * time.Minute)
 			j := w.job(a)
-			if j.Status != schema.JobRunning || j.Attempt != c.attempt || !plan.EqualJobs(j.Spec, &w.doc.Desired.Jobs[0]) || len(j.Staged) > 0 {
+			if j.Status != schema.JobRunning || j.Attempt != c.attempt || !schema.EqualJobs(j.Spec, &w.doc.Desired.Jobs[0]) || len(j.Staged) > 0 {
 				t.Errorf("got %s, attempt %d, staged %v, as declared %t; want running, %d\n%s",
-					j.Status, j.Attempt, j.Staged, plan.EqualJobs(j.Spec, &w.doc.Desired.Jobs[0]), c.attempt, w.describe())
+					j.Status, j.Attempt, j.Staged, schema.EqualJobs(j.Spec, &w.doc.Desired.Jobs[0]), c.attempt, w.describe())
 			}
 			if len(w.slices) != 1+len(j.Slices) || len(w.doc.Slices) != len(j.Slices) {
 				t.Errorf("left:\n%s", w.describe())

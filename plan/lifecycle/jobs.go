@@ -51,7 +51,7 @@ func (d *Jobs) Placeable(want *schema.Job) bool {
 		return false
 	}
 	_, changing := d.Verbs[want.Addr]
-	return !changing || plan.EqualJobs(j.Spec, want) && !change.Triggered(want, j)
+	return !changing || schema.EqualJobs(j.Spec, want) && !change.Triggered(want, j)
 }
 
 // WantedSlice reports whether a job or a declared reservation holds a slice, or it
