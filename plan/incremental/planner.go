@@ -106,7 +106,7 @@ func (p *Planner) part(in snapshot.Input) *plan.Plan {
 	unblocked := p.unblocked(in.Doc, replaced.After.Next(), replaced.After.Edited())
 	decided := schedule.Schedule(schedule.Snapshot{Lifecycle: replaced, Queue: p.queue(replaced.Idle, unblocked)})
 
-	d := reconcile.Complete(decided)
+	d := reconcile.New(decided)
 	d.Orphans()
 	d.ConcludeWaits()
 	if !p.merge(d, dirty, unblocked) {

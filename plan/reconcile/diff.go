@@ -25,14 +25,7 @@ func Whole(desired *schema.Desired, doc *state.Document, obs *plan.Observed, now
 	concluded := lifecycle.Conclude(observed)
 	replaced := schedule.Replace(concluded)
 	decided := schedule.Schedule(schedule.Snapshot{Lifecycle: replaced, Queue: replaced.Idle})
-
-	d := Complete(decided)
-	d.rewriteDamaged()
-	d.Orphans()
-	d.Monitor()
-	d.Capacity(d.Demand())
-	d.conclude()
-	return d
+	return Complete(decided)
 }
 
 // Reconciler completes a plan once jobs are placed: it deletes what is unwanted, writes
@@ -44,8 +37,20 @@ type Reconciler struct {
 	Clearing map[schema.Address]bool // owners of slices that are not wanted
 }
 
-// Complete begins to complete a plan with these decisions.
+// Complete completes a plan with these decisions: damaged assignments, slices without a
+// job, packed tasks, capacity, and the reasons of jobs that wait.
 func Complete(decided schedule.Decisions) *Reconciler {
+	d := New(decided)
+	d.rewriteDamaged()
+	d.Orphans()
+	d.Monitor()
+	d.Capacity(d.Demand())
+	d.conclude()
+	return d
+}
+
+// New begins to complete a plan with these decisions.
+func New(decided schedule.Decisions) *Reconciler {
 	return &Reconciler{Declarations: decided.Lifecycle.Draft(), Held: decided.Held}
 }
 
