@@ -73,12 +73,13 @@ func TestPropertiesBeginWithOneSeed(t *testing.T) {
 	}
 	count := 0
 	for dir := range drawn {
-		if !drawn[dir] {
-			continue
-		}
-		count++
-		if !fixed[dir] {
+		switch {
+		case drawn[dir] && !fixed[dir]:
 			t.Errorf("%s: its properties draw other cases in each run; call propertytest.Main in TestMain", dir)
+		case fixed[dir] && !drawn[dir]:
+			t.Errorf("%s: it has no properties, so propertytest.Main panics", dir)
+		case drawn[dir]:
+			count++
 		}
 	}
 	if count < 10 {

@@ -22,7 +22,6 @@ import (
 	"github.com/fray-ml/fray/agent/record"
 	"github.com/fray-ml/fray/agent/shim"
 	"github.com/fray-ml/fray/clusterapi/keys"
-	"github.com/fray-ml/fray/propertytest"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
@@ -49,7 +48,7 @@ func TestMain(m *testing.M) {
 	if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
 		os.Exit(exitCode(err))
 	}
-	propertytest.Main(m)
+	os.Exit(m.Run())
 }
 
 func exitCode(err error) int {

@@ -1,9 +1,0 @@
-package controller
-
-import (
-	"testing"
-
-	"github.com/fray-ml/fray/propertytest"
-)
-
-func TestMain(m *testing.M) { propertytest.Main(m) }
