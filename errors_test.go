@@ -78,7 +78,7 @@ func begins(summaries map[string][]string, heading string) bool {
 
 // isInternal reports whether a named error is handled, and never shown.
 func isInternal(name string) bool {
-	return slices.Contains([]string{"ErrNotFound", "ErrConflict", "ErrNotLive", "ErrNoVersions", "ErrReported", "ErrFenced", "ErrUndeclared"}, name)
+	return slices.Contains([]string{"ErrNotFound", "ErrConflict", "ErrUnchanged", "ErrNotLive", "ErrNoVersions", "ErrReported", "ErrFenced", "ErrUndeclared"}, name)
 }
 
 // summaries are what the module's packages say, with the places.

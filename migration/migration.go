@@ -301,15 +301,14 @@ func sameContent(a, b io.Reader) (bool, error) {
 	for {
 		n, errA := io.ReadFull(a, left)
 		k, errB := io.ReadFull(b, right)
-		if !bytes.Equal(left[:n], right[:k]) {
-			return false, nil
-		}
 		ended := func(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }
 		switch {
-		case ended(errA) && ended(errB):
-			return true, nil
-		case errA != nil || errB != nil:
+		case errA != nil && !ended(errA) || errB != nil && !ended(errB): // a read that failed says nothing of the content
 			return false, errors.Join(errA, errB)
+		case !bytes.Equal(left[:n], right[:k]) || ended(errA) != ended(errB):
+			return false, nil
+		case ended(errA):
+			return true, nil
 		}
 	}
 }

@@ -29,7 +29,7 @@ func TestStatusScreen(t *testing.T) {
 	s.draws(t, "job.later")
 
 	s.types(t, "?")
-	s.draws(t, "Any key goes back")
+	s.draws(t, "Press any key to go back")
 	s.types(t, " ")
 	s.draws(t, "q quit")
 	s.types(t, "/later\r")
