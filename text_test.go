@@ -52,7 +52,7 @@ func mayRead() map[string]string {
 		"plan/schedule.Placer.because":            shows,
 		"plan/change.teller.job":                  records,
 		"plan/lifecycle.Attempts.observe":         records,
-		"plan/lifecycle.Attempts.note":            records,
+		"plan/lifecycle.Attempts.noteReadiness":   records,
 		"plan/reconcile.Reconciler.ConcludeWaits": records,
 		"plan/incremental.sameChange":             records,
 		"plan/incremental.sameStatus":             records,

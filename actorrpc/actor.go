@@ -22,14 +22,14 @@ type actorKey struct {
 // found. Calls are sent in the order in which they were made.
 type actor struct {
 	shared
-	transports *transports
-	key        actorKey
-	resolver   resolver.Resolver
-	load       atomic.Int64 // calls without an answer
-	holds      atomic.Int64 // calls that must be settled before others are sent
-	rejections atomic.Int64 // in a row
-	crowded    atomic.Bool  // more may wait than are to
-	poke       chan struct{}
+	transports  *transports
+	key         actorKey
+	resolver    resolver.Resolver
+	load        atomic.Int64 // calls without an answer
+	unsettled   atomic.Int64 // calls that must be settled before others are sent
+	rejections  atomic.Int64 // in a row
+	backlogFull atomic.Bool  // more may wait than are to
+	retryNow    chan struct{}
 
 	mu sync.Mutex // guards the rest, and what is queued of its calls
 	location
@@ -41,20 +41,20 @@ type actor struct {
 
 // location is what is known of where an actor is.
 type location struct {
-	via      transport // nil: not found yet, or not any more
-	endpoint resolver.Endpoint
-	seen     resolver.Endpoint // where the resolver had it last
-	place    transport         // which has calls that were sent to the endpoint; nil: none were
-	rejected *rejection        // nil: none since a call was sent
-	failing  resolver.Endpoint // where no server answered
-	problem  *rpcerror.Error   // why it is not found
+	transport     transport // nil: not found yet, or not any more
+	endpoint      resolver.Endpoint
+	lastResolved  resolver.Endpoint // where the resolver had it last
+	lastTransport transport         // may still have unanswered calls for endpoint; nil: none were sent
+	rejected      *rejection        // nil: none since a call was sent
+	unreachable   resolver.Endpoint // where no server answered
+	problem       *rpcerror.Error   // why it is not found
 }
 
 var _ locator = (*actor)(nil)
 
 func newActor(t *transports, key actorKey, names resolver.Resolver) *actor {
 	return &actor{
-		shared: t.shared, transports: t, key: key, resolver: names, poke: make(chan struct{}, 1),
+		shared: t.shared, transports: t, key: key, resolver: names, retryNow: make(chan struct{}, 1),
 		queue: backlog{maxCalls: maxBacklogCalls, maxBytes: maxBacklogBytes},
 	}
 }
@@ -70,7 +70,7 @@ func (a *actor) start(c *call, patient bool) transport {
 	}
 	a.orders++
 	c.order = a.orders
-	via := a.via
+	via := a.transport
 	if via == nil || a.seeking || !a.send(c) {
 		a.enqueue(c)
 		via = nil
@@ -88,9 +88,9 @@ func (a *actor) start(c *call, patient bool) transport {
 
 // send gives a call to the transport. It needs the lock.
 func (a *actor) send(c *call) bool {
-	c.via = a.via
+	c.via = a.transport
 	c.endpoint = a.endpoint
-	return a.via.submit(&c.delivery)
+	return a.transport.submit(&c.delivery)
 }
 
 // enqueue has a call wait until the actor is found. It needs the lock.
@@ -100,14 +100,14 @@ func (a *actor) enqueue(c *call) {
 	}
 	a.queue.insert(c)
 	if a.queue.over() {
-		a.crowded.Store(true)
+		a.backlogFull.Store(true)
 	}
 	if !a.seeking {
 		a.seeking = a.tasks.run(a.seek)
 		if !a.seeking {
 			a.queue.filter(func(*call) bool { return true })
 			c.settled()
-			c.fail(a.verdict(c, errClientClosed()))
+			c.fail(a.unsentError(c, errClientClosed()))
 		}
 	}
 }
@@ -116,16 +116,16 @@ func (a *actor) enqueue(c *call) {
 // found, or until the call is over: at its deadline, or when the actor was looked for
 // for ResolveTimeout.
 func (a *actor) throttle(done <-chan struct{}) {
-	for a.crowded.Load() {
+	for a.backlogFull.Load() {
 		a.mu.Lock()
-		room := a.queue.await()
-		a.crowded.Store(room != nil)
+		drained := a.queue.await()
+		a.backlogFull.Store(drained != nil)
 		a.mu.Unlock()
-		if room == nil {
+		if drained == nil {
 			return
 		}
 		select {
-		case <-room:
+		case <-drained:
 		case <-done:
 			return
 		}
@@ -169,7 +169,7 @@ func (a *actor) elsewhere(ctx context.Context, e resolver.Endpoint) bool {
 // before the next call.
 func (a *actor) moved() {
 	a.mu.Lock()
-	a.via = nil
+	a.transport = nil
 	a.mu.Unlock()
 	a.wake()
 }

@@ -14,9 +14,9 @@ type backlog struct {
 	maxCalls int
 	maxBytes uint64
 
-	calls []*call
-	bytes uint64
-	room  chan struct{} // closed when there is less of it; nil: no caller waits for that
+	calls   []*call
+	bytes   uint64
+	drained chan struct{} // closed when no more waits than may; nil: no caller waits for that
 }
 
 // insert puts a call where it belongs.
@@ -75,9 +75,9 @@ func (b *backlog) over() bool { return len(b.calls) > b.maxCalls || b.bytes > b.
 
 // shrunk wakes the callers that wait for room.
 func (b *backlog) shrunk() {
-	if b.room != nil && !b.over() {
-		close(b.room)
-		b.room = nil
+	if b.drained != nil && !b.over() {
+		close(b.drained)
+		b.drained = nil
 	}
 }
 
@@ -86,8 +86,8 @@ func (b *backlog) await() <-chan struct{} {
 	if !b.over() {
 		return nil
 	}
-	if b.room == nil {
-		b.room = make(chan struct{})
+	if b.drained == nil {
+		b.drained = make(chan struct{})
 	}
-	return b.room
+	return b.drained
 }

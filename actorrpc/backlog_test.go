@@ -68,8 +68,8 @@ func TestBacklog(t *testing.T) {
 							t.Errorf("call %d: got error %v, want that it ran is %t", n, err, found)
 						}
 					}
-					if left := h.actor.queue; left.bytes != 0 || len(left.calls) != 0 || left.room != nil {
-						t.Errorf("%d calls and %d bytes are left, and a caller waits: %t", len(left.calls), left.bytes, left.room != nil)
+					if left := h.actor.queue; left.bytes != 0 || len(left.calls) != 0 || left.drained != nil {
+						t.Errorf("%d calls and %d bytes are left, and a caller waits: %t", len(left.calls), left.bytes, left.drained != nil)
 					}
 				})
 			})

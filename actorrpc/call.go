@@ -23,14 +23,14 @@ type call struct {
 
 // queued is what an actor keeps of a call. Its lock guards all of it, but for held.
 type queued struct {
-	order     uint64
-	findBy    time.Time       // until when a place to send it must be found
-	rejection *rpcerror.Error // the last answer by which it did not run
-	loss      *rpcerror.Error // how it ended where it may have run, if it is not sent again
-	asks      bool            // it is sent again only if its method turns out to be idempotent
-	retried   int             // of RPCOptions.Retries
-	dropped   bool            // its caller has given it up
-	via       transport       // where it was sent
+	order            uint64
+	findBy           time.Time       // until when a place to send it must be found
+	rejection        *rpcerror.Error // the last answer by which it did not run
+	loss             *rpcerror.Error // how it ended where it may have run, if it is not sent again
+	needsDeclaration bool            // it is sent again only if its method turns out to be idempotent
+	retried          int             // of RPCOptions.Retries
+	dropped          bool            // its caller has given it up
+	via              transport       // where it was sent
 
 	held atomic.Bool // the actor sends nothing later before this is settled
 }
@@ -74,12 +74,12 @@ func (c *call) fail(err *rpcerror.Error) { c.finish(nil, nil, c.named(err)) }
 // hold and settled keep later calls of the actor from being sent, and let them.
 func (c *call) hold() {
 	if c.held.CompareAndSwap(false, true) {
-		c.actor.holds.Add(1)
+		c.actor.unsettled.Add(1)
 	}
 }
 
 func (c *call) settled() {
-	if c.held.CompareAndSwap(true, false) && c.actor.holds.Add(-1) == 0 {
+	if c.held.CompareAndSwap(true, false) && c.actor.unsettled.Add(-1) == 0 {
 		c.actor.wake()
 	}
 }

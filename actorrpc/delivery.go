@@ -169,17 +169,17 @@ func selfCall(runs []callchain.Run, sent bool) *rpcerror.Error {
 
 // partition separates calls that may have arrived from those that cannot have. None of them
 // is the transport's any more. It needs the transport's lock.
-func partition(deliveries []*delivery) (perhaps, never []*delivery) {
+func partition(deliveries []*delivery) (mayHaveRun, notRun []*delivery) {
 	for _, d := range deliveries {
 		arrived := d.mayHaveArrived()
 		d.reset()
 		if d.arrived = arrived; arrived { // a caller that gives it up meanwhile is to know
-			perhaps = append(perhaps, d)
+			mayHaveRun = append(mayHaveRun, d)
 		} else {
-			never = append(never, d)
+			notRun = append(notRun, d)
 		}
 	}
-	return perhaps, never
+	return mayHaveRun, notRun
 }
 
 // maybeExecuted is the error of a call whose fate is not known.

@@ -24,7 +24,7 @@ func (h Handle) Name() string {
 
 // With is the handle with other options; what they leave out stays.
 func (h Handle) With(o RPCOptions) Handle {
-	h.options = o.over(h.options)
+	h.options = o.withDefaults(h.options)
 	return h
 }
 
@@ -45,8 +45,8 @@ func (h Handle) ActorRef() codec.ActorRef {
 	}
 	h.actor.mu.Lock()
 	defer h.actor.mu.Unlock()
-	if h.actor.seen.Address != "" {
-		ref.URL = h.actor.seen.URL()
+	if h.actor.lastResolved.Address != "" {
+		ref.URL = h.actor.lastResolved.URL()
 	}
 	return ref
 }

@@ -51,7 +51,7 @@ func (h Handle) encode(method string, args []any) (*call, error) {
 	if h.actor == nil {
 		return nil, ofNoActor(method)
 	}
-	given := argumentsOf(args, h.options.over(h.client.config.Options))
+	given := argumentsOf(args, h.options.withDefaults(h.client.config.Options))
 	c := newCall(h.actor, request{name: h.Name(), method: method, options: given.options, codec: codec.Msgpack})
 	var err error
 	if c.args, c.buffers, err = codec.EncodeArgs(c.codec, given.positional, given.named); err != nil {

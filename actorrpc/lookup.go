@@ -52,7 +52,7 @@ func (c *Client) handle(key actorKey, e resolver.Endpoint) Handle {
 	if a.endpoint.Address == "" {
 		a.endpoint = e
 	}
-	a.seen = e
+	a.lastResolved = e
 	return Handle{client: c, actor: a}
 }
 

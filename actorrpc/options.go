@@ -20,8 +20,8 @@ type RPCOptions struct {
 	Idempotent bool
 }
 
-// over are the options with what is missing taken from base.
-func (o RPCOptions) over(base RPCOptions) RPCOptions {
+// withDefaults are the options with what is missing taken from base.
+func (o RPCOptions) withDefaults(base RPCOptions) RPCOptions {
 	if o.Timeout == 0 {
 		o.Timeout = base.Timeout
 	}
@@ -55,7 +55,7 @@ func argumentsOf(given []any, base RPCOptions) arguments {
 			maps.Copy(a.named, v)
 		case RPCOptions:
 			a.positional = a.before(given, i)
-			a.options = v.over(a.options)
+			a.options = v.withDefaults(a.options)
 		default:
 			if a.positional != nil {
 				a.positional = append(a.positional, v)

@@ -62,7 +62,7 @@ func (p *peer) ready(ctx context.Context) error {
 	}
 	a := p.queue.dialing
 	if a == nil {
-		a = p.launch()
+		a = p.startDialing()
 	}
 	p.mu.Unlock()
 	select {
@@ -73,8 +73,8 @@ func (p *peer) ready(ctx context.Context) error {
 	}
 }
 
-// launch begins an attempt to connect. It needs the lock.
-func (p *peer) launch() *dialAttempt {
+// startDialing begins an attempt to connect. It needs the lock.
+func (p *peer) startDialing() *dialAttempt {
 	a := &dialAttempt{done: make(chan struct{})}
 	if p.queue.conn != nil { // the server is leaving: another may come to its address
 		a.err = errLeaving(p.address)
@@ -103,7 +103,7 @@ func (p *peer) connect(ctx context.Context, a *dialAttempt) {
 			return
 		}
 		p.config.Log.Debug("connecting failed", "address", p.address, "error", err)
-		for _, d := range p.giveUp(ctx, err, time.Now().After(limit)) {
+		for _, d := range p.takeOutUndeliverable(ctx, err, time.Now().After(limit)) {
 			d.owner.lost(maybeExecuted())
 		}
 		p.mu.Lock()
@@ -131,9 +131,9 @@ func (p *peer) forgetProcess() {
 	p.queue.process = ""
 }
 
-// giveUp takes out of the window the calls which, after an attempt to connect has
+// takeOutUndeliverable takes out of the window the calls which, after an attempt to connect has
 // failed, need not wait for the next, and returns those that may have run. expired: none need.
-func (p *peer) giveUp(ctx context.Context, err error, expired bool) []*delivery {
+func (p *peer) takeOutUndeliverable(ctx context.Context, err error, expired bool) []*delivery {
 	var e *rpcerror.Error
 	// No process has a port that refuses connections: the one that had it is gone.
 	all := expired || ctx.Err() != nil || errors.Is(err, syscall.ECONNREFUSED) || errors.As(err, &e) && final(e.Code)
@@ -157,21 +157,21 @@ func (p *peer) giveUp(ctx context.Context, err error, expired bool) []*delivery 
 
 // takeOut ends the peer's part in calls. Those that cannot have arrived go back
 // to their actors; the others are returned.
-func (p *peer) takeOut(calls []*delivery) (perhaps []*delivery) {
+func (p *peer) takeOut(calls []*delivery) (mayHaveRun []*delivery) {
 	p.mu.Lock()
-	perhaps, never := p.queue.takeOut(calls)
+	mayHaveRun, notRun := p.queue.takeOut(calls)
 	p.mu.Unlock()
-	for _, d := range never {
+	for _, d := range notRun {
 		d.owner.requeue()
 	}
-	return perhaps
+	return mayHaveRun
 }
 
 // adopt makes a connection the peer's.
 func (p *peer) adopt(conn *connection, a *dialAttempt) {
 	conn.user = p
 	p.mu.Lock()
-	blamed, perhaps, never := p.queue.connected(conn)
+	blamed, mayHaveRun, notRun := p.queue.connected(conn)
 	p.mu.Unlock()
 	close(a.done)
 	p.tasks.run(conn.keep)
@@ -183,10 +183,10 @@ func (p *peer) adopt(conn *connection, a *dialAttempt) {
 		blamed.owner.fail(neverWhole())
 		blamed.owner.settled()
 	}
-	for _, d := range never {
+	for _, d := range notRun {
 		d.owner.requeue()
 	}
-	for _, d := range perhaps {
+	for _, d := range mayHaveRun {
 		d.owner.lost(maybeExecuted())
 	}
 	_ = conn.wire.Flush() // a failure is the reader's, too
@@ -198,9 +198,9 @@ func (p *peer) lost(conn *connection, stopped bool) {
 		p.mu.Unlock()
 		return
 	}
-	back, unanswered, perhaps := p.queue.disconnected(stopped)
+	back, unanswered, mayHaveRun := p.queue.disconnected(stopped)
 	if len(unanswered) > 0 && p.queue.dialing == nil {
-		p.launch()
+		p.startDialing()
 	}
 	closed := len(unanswered) > 0 && p.queue.dialing == nil
 	p.mu.Unlock()
@@ -208,9 +208,9 @@ func (p *peer) lost(conn *connection, stopped bool) {
 		d.owner.requeue()
 	}
 	if closed {
-		perhaps = p.takeOut(unanswered)
+		mayHaveRun = p.takeOut(unanswered)
 	}
-	for _, d := range perhaps {
+	for _, d := range mayHaveRun {
 		d.owner.lost(maybeExecuted())
 	}
 }
@@ -293,13 +293,13 @@ func (p *peer) flush() {
 func (p *peer) throttle(done <-chan struct{}) {
 	for {
 		p.mu.Lock()
-		room := p.queue.await()
+		drained := p.queue.await()
 		p.mu.Unlock()
-		if room == nil {
+		if drained == nil {
 			return
 		}
 		select {
-		case <-room:
+		case <-drained:
 		case <-done:
 			return
 		}

@@ -21,7 +21,7 @@ type queue struct {
 	process string       // that the window's numbers are of
 	window  window
 	waiting []*delivery   // beyond what the server takes at once
-	room    chan struct{} // closed when waiting gets shorter; nil: nothing waits for that
+	drained chan struct{} // closed when waiting gets shorter; nil: nothing waits for that
 	used    uint64        // calls submitted
 	retired bool          // the client has forgotten the peer
 }
@@ -90,9 +90,9 @@ func (q *queue) refill() {
 
 // makeRoom wakes the callers that wait for room.
 func (q *queue) makeRoom() {
-	if q.room != nil {
-		close(q.room)
-		q.room = nil
+	if q.drained != nil {
+		close(q.drained)
+		q.drained = nil
 	}
 }
 
@@ -101,10 +101,10 @@ func (q *queue) await() <-chan struct{} {
 	if len(q.waiting) == 0 {
 		return nil
 	}
-	if q.room == nil {
-		q.room = make(chan struct{})
+	if q.drained == nil {
+		q.drained = make(chan struct{})
 	}
-	return q.room
+	return q.drained
 }
 
 // withdraw asks the server not to run a call, or to end it. Its number stays taken until that is
@@ -140,7 +140,7 @@ func (q *queue) hold(actor locator, e resolver.Endpoint) []*delivery {
 }
 
 // takeOut ends the queue's part in calls that are unanswered still.
-func (q *queue) takeOut(calls []*delivery) (perhaps, never []*delivery) {
+func (q *queue) takeOut(calls []*delivery) (mayHaveRun, notRun []*delivery) {
 	calls = slices.DeleteFunc(calls, func(d *delivery) bool { return !q.window.has(d) })
 	for _, d := range calls {
 		q.window.take(d.seq)
@@ -151,7 +151,7 @@ func (q *queue) takeOut(calls []*delivery) (perhaps, never []*delivery) {
 // connected has the calls go over a new connection. If the same process answers, all calls
 // without an answer are sent again under their numbers, which it knows. The others are
 // returned: one that may be why connections break, those that may have run and those that did not.
-func (q *queue) connected(conn *connection) (blamed *delivery, perhaps, never []*delivery) {
+func (q *queue) connected(conn *connection) (blamed *delivery, mayHaveRun, notRun []*delivery) {
 	gone := q.window.all()
 	same := conn.hello.GetPeer() == q.process
 	if same {
@@ -162,9 +162,9 @@ func (q *queue) connected(conn *connection) (blamed *delivery, perhaps, never []
 	} else {
 		q.window, q.process = window{}, conn.hello.GetPeer()
 	}
-	perhaps, never = partition(gone)
-	if same && len(perhaps) == 0 && len(never) > 0 {
-		blamed, never = never[0], never[1:]
+	mayHaveRun, notRun = partition(gone)
+	if same && len(mayHaveRun) == 0 && len(notRun) > 0 {
+		blamed, notRun = notRun[0], notRun[1:]
 	}
 	q.conn, q.leaving, q.dialing = conn, false, nil
 	for _, d := range q.window.all() {
@@ -172,14 +172,14 @@ func (q *queue) connected(conn *connection) (blamed *delivery, perhaps, never []
 		q.transmit(d)
 		d.owner.settled()
 	}
-	return blamed, perhaps, never
+	return blamed, mayHaveRun, notRun
 }
 
 // disconnected holds the calls of a connection that is over. Those that waited to be sent
 // are to go back to their actors; the unanswered ones stay in the window until it is known who answers
 // at the address now. If the server's last frame was that it stops they leave the window, too:
 // none of them ran over this connection, though one may have over an earlier one.
-func (q *queue) disconnected(stopped bool) (back, unanswered, perhaps []*delivery) {
+func (q *queue) disconnected(stopped bool) (back, unanswered, mayHaveRun []*delivery) {
 	q.conn, q.leaving = nil, false
 	for _, d := range q.window.all() {
 		if d.owner.ended() { // given up: it is not sent again
@@ -192,16 +192,16 @@ func (q *queue) disconnected(stopped bool) (back, unanswered, perhaps []*deliver
 		d.owner.hold()
 	}
 	if stopped {
-		var never []*delivery
-		perhaps, never = q.rejected(unanswered)
-		back, unanswered = append(never, back...), nil
+		var notRun []*delivery
+		mayHaveRun, notRun = q.rejected(unanswered)
+		back, unanswered = append(notRun, back...), nil
 	}
 	q.makeRoom()
-	return back, unanswered, perhaps
+	return back, unanswered, mayHaveRun
 }
 
 // rejected takes out of the window what a server that stopped did not answer.
-func (q *queue) rejected(calls []*delivery) (perhaps, never []*delivery) {
+func (q *queue) rejected(calls []*delivery) (mayHaveRun, notRun []*delivery) {
 	for _, d := range calls {
 		q.window.take(d.seq)
 		d.receipt = nil

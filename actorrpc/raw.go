@@ -20,7 +20,7 @@ func CallRaw(ctx context.Context, h Handle, method string, args Raw) (Raw, error
 		return Raw{}, ofNoActor(method)
 	}
 	c := newCall(h.actor, request{
-		name: h.Name(), method: method, options: h.options.over(h.client.config.Options),
+		name: h.Name(), method: method, options: h.options.withDefaults(h.client.config.Options),
 		codec: args.Codec, args: args.Data, buffers: args.Buffers,
 	})
 	if err := c.measure(h.client.config.MaxMessageBytes); err != nil {

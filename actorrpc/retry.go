@@ -31,7 +31,7 @@ type rejection struct {
 func (a *actor) answered(c *call, reply *wire.Reply, results [][]byte) {
 	err := rpcerror.FromWire(reply.GetError())
 	if err == nil {
-		a.learn(c, reply.GetIncarnation())
+		a.noteIncarnation(c, reply.GetIncarnation())
 		c.settled()
 		c.finish(reply, results, nil)
 		return
@@ -42,7 +42,7 @@ func (a *actor) answered(c *call, reply *wire.Reply, results [][]byte) {
 	case err.Code == rpcerror.CodeMaybeExecuted:
 		a.lost(c, err)
 	default:
-		a.learn(c, reply.GetIncarnation())
+		a.noteIncarnation(c, reply.GetIncarnation())
 		c.settled()
 		a.mu.Lock()
 		err.Ran = err.Ran || c.loss != nil
@@ -62,8 +62,8 @@ func resendable(code rpcerror.Code) bool {
 	return false
 }
 
-// learn notes who answered, where the resolver did not know.
-func (a *actor) learn(c *call, incarnation string) {
+// noteIncarnation notes who answered, where the resolver did not know.
+func (a *actor) noteIncarnation(c *call, incarnation string) {
 	if a.rejections.Load() != 0 {
 		a.rejections.Store(0)
 	}
@@ -107,7 +107,7 @@ func (a *actor) lost(c *call, err *rpcerror.Error) {
 	case a.declaration(c.method) == declaredNot || c.sends >= maxSends:
 		c.fail(err)
 	default:
-		c.asks, c.findBy = true, time.Time{}
+		c.needsDeclaration, c.findBy = true, time.Time{}
 		a.enqueue(c)
 	}
 	a.mu.Unlock()
@@ -139,23 +139,23 @@ func (c *call) repeatable() bool {
 	return false
 }
 
-// ask finds out which methods are idempotent, if calls that may have run depend on
-// that, and fails the calls whose method is not: others wait for them.
-func (a *actor) ask(ctx context.Context, via transport, e resolver.Endpoint) {
+// failUnlessIdempotent fetches which methods are idempotent, if calls that may have run
+// depend on that, and fails those whose method is not: others wait for them.
+func (a *actor) failUnlessIdempotent(ctx context.Context, via transport, e resolver.Endpoint) {
 	a.mu.Lock()
-	needed := slices.ContainsFunc(a.queue.calls, func(c *call) bool { return c.asks })
+	needed := slices.ContainsFunc(a.queue.calls, func(c *call) bool { return c.needsDeclaration })
 	a.mu.Unlock()
 	if !needed {
 		return
 	}
-	err := a.study(ctx, via, e)
+	err := a.fetchDeclarations(ctx, via, e)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.queue.filter(func(c *call) bool {
-		if !c.asks {
+		if !c.needsDeclaration {
 			return false
 		}
-		c.asks = false
+		c.needsDeclaration = false
 		if err == nil && a.declaration(c.method) == declaredIdempotent {
 			return false
 		}
@@ -164,8 +164,8 @@ func (a *actor) ask(ctx context.Context, via transport, e resolver.Endpoint) {
 	})
 }
 
-// study asks an actor's server which of its methods are declared idempotent.
-func (a *actor) study(ctx context.Context, via transport, e resolver.Endpoint) error {
+// fetchDeclarations asks an actor's server which of its methods are declared idempotent.
+func (a *actor) fetchDeclarations(ctx context.Context, via transport, e resolver.Endpoint) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	listed, err := via.methods(ctx, e.Name)

@@ -14,7 +14,7 @@ import (
 // wake has seek try again at once.
 func (a *actor) wake() {
 	select {
-	case a.poke <- struct{}{}:
+	case a.retryNow <- struct{}{}:
 	default:
 	}
 }
@@ -25,7 +25,7 @@ func (a *actor) pause(ctx context.Context, wait time.Duration) {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-a.poke:
+	case <-a.retryNow:
 	case <-ctx.Done():
 	}
 }
@@ -39,7 +39,7 @@ func (a *actor) seek(ctx context.Context) {
 			return
 		}
 		within, cancel := context.WithDeadline(ctx, limit)
-		done, err := a.attempt(within)
+		done, err := a.findAndSend(within)
 		cancel()
 		if done {
 			return
@@ -66,11 +66,11 @@ func (a *actor) waiting(ctx context.Context) (until time.Time, ok bool) {
 		case c.finished.Load():
 			return true
 		case ctx.Err() != nil:
-			c.fail(a.verdict(c, errClientClosed()))
+			c.fail(a.unsentError(c, errClientClosed()))
 			return true
 		case !now.Before(c.findBy):
 			expired = true
-			c.fail(a.verdict(c, a.problem))
+			c.fail(a.unsentError(c, a.problem))
 			return true
 		}
 		if until.IsZero() || c.findBy.Before(until) {
@@ -80,14 +80,14 @@ func (a *actor) waiting(ctx context.Context) (until time.Time, ok bool) {
 	})
 	if expired { // the next call resolves afresh
 		a.resolver.Forget(a.key.name)
-		a.via = nil
+		a.transport = nil
 	}
 	a.seeking = len(a.queue.calls) > 0
 	return until, a.seeking
 }
 
-// verdict is the error of a call that could not be sent.
-func (a *actor) verdict(c *call, problem *rpcerror.Error) *rpcerror.Error {
+// unsentError is the error of a call that could not be sent.
+func (a *actor) unsentError(c *call, problem *rpcerror.Error) *rpcerror.Error {
 	switch {
 	case c.loss != nil:
 		return c.loss
@@ -116,15 +116,15 @@ func (a *actor) failed(err error) {
 	}
 	a.resolver.Forget(a.key.name)
 	a.queue.filter(func(c *call) bool {
-		c.fail(a.verdict(c, problem))
+		c.fail(a.unsentError(c, problem))
 		return true
 	})
 }
 
-// attempt tries once to find the actor and to send all that waits, and reports
+// findAndSend tries once to find the actor and to send all that waits, and reports
 // whether that is done. With neither that nor an error, there is something new.
-func (a *actor) attempt(ctx context.Context) (done bool, err error) {
-	if a.holds.Load() > 0 { // calls that come before these are not settled
+func (a *actor) findAndSend(ctx context.Context) (done bool, err error) {
+	if a.unsettled.Load() > 0 { // calls that come before these are not settled
 		a.pause(ctx, time.Hour)
 		return false, nil
 	}
@@ -145,19 +145,19 @@ func (a *actor) attempt(ctx context.Context) (done bool, err error) {
 	} else if err != nil {
 		a.resolver.Forget(a.key.name)
 		a.mu.Lock()
-		a.failing = endpoint
+		a.unreachable = endpoint
 		a.mu.Unlock()
 		return false, err
 	}
-	if a.leave(endpoint) {
+	if a.holdCallsOfFormer(endpoint) {
 		return false, nil
 	}
-	a.ask(ctx, via, endpoint)
-	if !a.pump(via, endpoint) {
+	a.failUnlessIdempotent(ctx, via, endpoint)
+	if !a.sendBacklog(via, endpoint) {
 		return false, nil
 	}
 	// So that a call that is lost need not wait for the actor's return to be reported.
-	a.tasks.run(func(ctx context.Context) { _ = a.study(ctx, via, endpoint) })
+	a.tasks.run(func(ctx context.Context) { _ = a.fetchDeclarations(ctx, via, endpoint) })
 	return true, nil
 }
 
@@ -176,7 +176,7 @@ func (a *actor) find(ctx context.Context) (resolver.Endpoint, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	usable := slices.DeleteFunc(slices.Clone(endpoints), func(e resolver.Endpoint) bool {
-		return a.failing.Same(e) || a.rejected != nil && a.rejected.covers(e)
+		return a.unreachable.Same(e) || a.rejected != nil && a.rejected.covers(e)
 	})
 	if len(usable) == 0 {
 		return endpoints[len(endpoints)-1], nil
@@ -211,38 +211,38 @@ func (a *actor) rejectedAt(e resolver.Endpoint) time.Duration {
 	a.queue.filter(func(c *call) bool {
 		rejected := c.rejection != nil && c.rejection.Code == rpcerror.CodeUnknownActor
 		if rejected {
-			c.fail(a.verdict(c, c.rejection))
+			c.fail(a.unsentError(c, c.rejection))
 		}
 		return rejected
 	})
 	return 0
 }
 
-// leave holds what the former place still has if the actor is elsewhere now, and
-// reports whether that is anything.
-func (a *actor) leave(now resolver.Endpoint) bool {
+// holdCallsOfFormer holds the calls that the former endpoint still has if the actor is
+// elsewhere now, and reports whether there are any.
+func (a *actor) holdCallsOfFormer(now resolver.Endpoint) bool {
 	a.mu.Lock()
-	place, former := a.place, a.endpoint
-	if place == nil || former.Still(now) {
+	last, former := a.lastTransport, a.endpoint
+	if last == nil || former.Still(now) {
 		a.mu.Unlock()
 		return false
 	}
-	a.place = nil
+	a.lastTransport = nil
 	a.mu.Unlock()
-	place.hold(a, former)
-	return a.holds.Load() > 0
+	last.hold(a, former)
+	return a.unsettled.Load() > 0
 }
 
-// pump sends what waits, and reports whether that was all.
-func (a *actor) pump(via transport, endpoint resolver.Endpoint) bool {
+// sendBacklog sends what waits, and reports whether that was all.
+func (a *actor) sendBacklog(via transport, endpoint resolver.Endpoint) bool {
 	defer via.flush()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.holds.Load() > 0 {
+	if a.unsettled.Load() > 0 {
 		return false
 	}
-	a.via, a.endpoint, a.place, a.seen = via, endpoint, via, endpoint
-	a.failing, a.rejected, a.problem = resolver.Endpoint{}, nil, nil
+	a.transport, a.endpoint, a.lastTransport, a.lastResolved = via, endpoint, via, endpoint
+	a.unreachable, a.rejected, a.problem = resolver.Endpoint{}, nil, nil
 	all := a.queue.drain(func(c *call) bool { return c.dropped || c.finished.Load() || a.send(c) })
 	a.seeking = !all
 	return all

@@ -41,11 +41,11 @@ type Observer struct {
 	changed  map[string]bool // see Changed
 	changing map[string]bool // what becomes it when a look succeeds
 
-	// attended is the time that this observer has been looking: what passed
-	// between two looks counts up to maxGap, so that a process that was
+	// monitored is for how long this observer has monitored the store: what passed
+	// between two observations counts up to maxGap, so that a process that was
 	// suspended does not wake up to hosts that all seem silent.
-	attended time.Duration
-	looked   time.Time // last
+	monitored time.Duration
+	looked    time.Time // last
 }
 
 // maxGap is the most that the time between two looks counts for silence.
@@ -60,9 +60,9 @@ func (o *Observer) Observe(ctx context.Context, stack string) (*plan.Observed, e
 		Confirmations: map[string]plan.Confirmation{},
 		Unreachable:   map[schema.ProviderName]plan.Unreachable{},
 	}
-	now, attended := o.now(), o.attended
+	now, monitored := o.now(), o.monitored
 	if !o.looked.IsZero() {
-		o.attended += min(now.Sub(o.looked), maxGap)
+		o.monitored += min(now.Sub(o.looked), maxGap)
 	}
 	o.looked = now
 	// Inventories first: a slice created between the two looks is then seen
@@ -72,7 +72,7 @@ func (o *Observer) Observe(ctx context.Context, stack string) (*plan.Observed, e
 		o.changing = map[string]bool{}
 	}
 	if err := o.mailbox(ctx, obs); err != nil {
-		o.attended = attended // where nothing can be read, hosts may not be able to write
+		o.monitored = monitored // where nothing can be read, hosts may not be able to write
 		return nil, fmt.Errorf("look into the mailbox: %w", err)
 	}
 	if err := ctx.Err(); err != nil {
@@ -159,7 +159,7 @@ func (o *Observer) mailbox(ctx context.Context, obs *plan.Observed) error {
 		o.takeIn(read, gone)
 		o.listed = listed
 	}
-	obs.Assignments, obs.Damaged, obs.Hosts, obs.Monitored = o.assigned, maps.Clone(o.damaged), o.hosts, o.attended
+	obs.Assignments, obs.Damaged, obs.Hosts, obs.Monitored = o.assigned, maps.Clone(o.damaged), o.hosts, o.monitored
 	return nil
 }
 
@@ -301,7 +301,7 @@ func (w *mailWriter) report(r *state.HostReport) {
 	i, known := slices.BinarySearchFunc(hosts, r.Host, func(h plan.Host, n int) int { return h.Host - n })
 	if known && saysTheSame(&hosts[i].HostReport, r) {
 		hosts = slices.Clone(hosts)
-		hosts[i].Heartbeat = plan.NewHeartbeat(w.o.attended)
+		hosts[i].Heartbeat = plan.NewHeartbeat(w.o.monitored)
 		w.hosts()[r.Slice] = hosts
 		return
 	}
@@ -309,7 +309,7 @@ func (w *mailWriter) report(r *state.HostReport) {
 	if !known {
 		hosts = slices.Insert(hosts, i, plan.Host{})
 	}
-	hosts[i] = plan.Host{HostReport: *r, Heartbeat: plan.NewHeartbeat(w.o.attended)}
+	hosts[i] = plan.Host{HostReport: *r, Heartbeat: plan.NewHeartbeat(w.o.monitored)}
 	w.hosts()[r.Slice] = hosts
 }
 

@@ -42,7 +42,7 @@ func TestSilenceIsWhatTheObserverSaw(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return obs.Hosts["a"][0].SilentAt(obs.Monitored)
+			return obs.Hosts["a"][0].SilentFor(obs.Monitored)
 		}
 		report(1)
 		if got := silent(); got != 0 {
@@ -100,7 +100,7 @@ func TestSilenceWhileTheMailboxIsDown(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := obs.Hosts["a"][0].SilentAt(obs.Monitored); got > 5*time.Second {
+		if got := obs.Hosts["a"][0].SilentFor(obs.Monitored); got > 5*time.Second {
 			t.Errorf("after a minute in which no host could write: silent for %s, want a moment", got)
 		}
 	})

@@ -110,8 +110,8 @@ func (r *Recorder) forget(ctx context.Context) error {
 // the document before it is not good for long.
 func (s *Stepper) note(p *plan.Plan) {
 	if s.events != nil {
-		s.events.Note(p, s.told, s.cfg.Now().UTC())
-		s.told = p.Next
+		s.events.Note(p, s.eventsNotedFor, s.cfg.Now().UTC())
+		s.eventsNotedFor = p.Next
 	}
 }
 

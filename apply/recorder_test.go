@@ -78,9 +78,9 @@ func TestLookKnowsWhatIsWanted(t *testing.T) {
 	if _, err := s.Look(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	wanted := s.Wanted()
-	if wanted == nil || len(wanted.Jobs) != 2 {
-		t.Fatalf("after a look, %+v is wanted; want the two jobs that are declared", wanted)
+	desired := s.DesiredWithLaunched()
+	if desired == nil || len(desired.Jobs) != 2 {
+		t.Fatalf("after a look, %+v is wanted; want the two jobs that are declared", desired)
 	}
 	child := jobs(1).Jobs[0]
 	child.Addr = schema.LaunchedAddress(schema.KindJob, "default", "", "child")
@@ -94,7 +94,7 @@ func TestLookKnowsWhatIsWanted(t *testing.T) {
 	if _, err := s.Look(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.ContainsFunc(s.Wanted().Jobs, func(j schema.Job) bool { return j.Addr == child.Addr }) {
-		t.Errorf("what was launched since is not wanted: %v", s.Wanted().Jobs)
+	if !slices.ContainsFunc(s.DesiredWithLaunched().Jobs, func(j schema.Job) bool { return j.Addr == child.Addr }) {
+		t.Errorf("what was launched since is not wanted: %v", s.DesiredWithLaunched().Jobs)
 	}
 }

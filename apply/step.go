@@ -82,21 +82,21 @@ func (c *Config) validate() error {
 
 // Stepper repeats observe, diff, act on one stack, under a lease.
 type Stepper struct {
-	cfg      Config
-	doc      *state.Document
-	observer *Observer
-	exec     *executor
-	saver    *saver
-	journal  *journal
-	planner  incremental.Planner
-	last     *plan.Plan
-	beyond   []plan.Action  // of the last step, that the scope left out
-	observed *plan.Observed // by the last step
-	wanted   *schema.Desired
-	events   *Recorder       // nil: they are not kept
-	told     *state.Document // up to which events were noted
-	took     time.Duration   // the last step
-	calls    int             // to providers that the last step began
+	cfg            Config
+	doc            *state.Document
+	observer       *Observer
+	exec           *executor
+	saver          *saver
+	journal        *journal
+	planner        incremental.Planner
+	last           *plan.Plan
+	outOfScope     []plan.Action  // of the last step, that the scope left out
+	observed       *plan.Observed // by the last step
+	desired        *schema.Desired
+	events         *Recorder       // nil: they are not kept
+	eventsNotedFor *state.Document // up to which events were noted
+	lastStepTime   time.Duration   // the last step
+	calls          int             // to providers that the last step began
 }
 
 // New reads the state and returns a Stepper for it. Nothing is written until
@@ -128,11 +128,11 @@ func New(ctx context.Context, cfg Config) (*Stepper, error) {
 		return nil, err
 	}
 	return &Stepper{
-		cfg:      cfg,
-		doc:      keepEnds(doc, records.known),
-		events:   events,
-		told:     doc,
-		observer: &Observer{Store: cfg.Store, Providers: cfg.Providers, Now: cfg.Now, Patience: listPatience},
+		cfg:            cfg,
+		doc:            keepEnds(doc, records.known),
+		events:         events,
+		eventsNotedFor: doc,
+		observer:       &Observer{Store: cfg.Store, Providers: cfg.Providers, Now: cfg.Now, Patience: listPatience},
 		exec: &executor{
 			store: cfg.Store, providers: cfg.Providers, stack: doc.Stack(), epoch: cfg.Epoch, valid: cfg.Valid, certify: cfg.Certify,
 			slots:    make(chan struct{}, cfg.Parallelism),
@@ -155,15 +155,15 @@ func (s *Stepper) Document() *state.Document { return s.doc }
 // Last is the plan of the last step, nil before the first.
 func (s *Stepper) Last() *plan.Plan { return s.last }
 
-// Beyond are the actions that were due in the last step and that the scope left out.
-func (s *Stepper) Beyond() []plan.Action { return s.beyond }
+// OutOfScope are the actions that were due in the last step and that the scope left out.
+func (s *Stepper) OutOfScope() []plan.Action { return s.outOfScope }
 
 // Observed is what the last step saw, nil before the first. It is not to be changed.
 func (s *Stepper) Observed() *plan.Observed { return s.observed }
 
-// Wanted is what the last step planned for: what is declared and what was launched;
+// DesiredWithLaunched is what the last step planned for: what is declared and what was launched;
 // nil before the first.
-func (s *Stepper) Wanted() *schema.Desired { return s.wanted }
+func (s *Stepper) DesiredWithLaunched() *schema.Desired { return s.desired }
 
 // Calls is how many calls to providers the last step began. That can be fewer than its
 // plan has actions: one waits for those of its slice that are under way, and one that
@@ -208,15 +208,16 @@ func (s *Stepper) Accept(ctx context.Context, doc *state.Document) error {
 
 // Step observes once, starts the actions that follow and returns
 // after what time to step again. It waits for no action; what an action
-// brought is seen by a later step.
+// brought is seen by a later step. The document is p.Next from then on; it is saved when
+// a write is due.
 func (s *Stepper) Step(ctx context.Context) (time.Duration, error) {
 	if err := s.cfg.Valid(); err != nil {
 		return 0, err
 	}
 	began := time.Now()
-	defer func() { s.took = time.Since(began) }()
+	defer func() { s.lastStepTime = time.Since(began) }()
 	s.calls = 0
-	s.collect()
+	s.foldResults()
 	if err := s.refine(); err != nil {
 		return 0, err
 	}
@@ -230,8 +231,8 @@ func (s *Stepper) Step(ctx context.Context) (time.Duration, error) {
 	before := s.doc
 	p := s.planner.Diff(&s.doc.Desired, s.doc, obs, s.cfg.Now())
 	s.observer.Doubt(p.Doubts)
-	p.Actions, s.beyond = s.cfg.Scope.filter(p)
-	s.doc, s.last, s.observed, s.wanted = p.Next, p, obs, s.planner.Wanted()
+	p.Actions, s.outOfScope = s.cfg.Scope.filter(p)
+	s.doc, s.last, s.observed, s.desired = p.Next, p, obs, s.planner.Wanted()
 	s.note(p)
 	planned := time.Now()
 	timing.Plan, timing.Actions = planned.Sub(looked), len(p.Actions)
@@ -257,7 +258,7 @@ func (s *Stepper) Look(ctx context.Context) (time.Duration, error) {
 	if err := s.cfg.Valid(); err != nil {
 		return 0, err
 	}
-	s.collect()
+	s.foldResults()
 	obs, err := s.observer.Observe(ctx, s.doc.Stack())
 	if err != nil {
 		return 0, err
@@ -265,7 +266,7 @@ func (s *Stepper) Look(ctx context.Context) (time.Duration, error) {
 	var planner incremental.Planner // what it plans does not come about
 	p := planner.Diff(&s.doc.Desired, s.doc, obs, s.cfg.Now())
 	s.observer.Doubt(p.Doubts)
-	s.last, s.observed, s.wanted = p, obs, planner.Wanted()
+	s.last, s.observed, s.desired = p, obs, planner.Wanted()
 	if s.cfg.OnStep != nil {
 		s.cfg.OnStep(p, s.doc)
 	}
@@ -322,8 +323,8 @@ func (s *Stepper) pace(p *plan.Plan) time.Duration {
 	return next
 }
 
-// collect folds finished actions into the state.
-func (s *Stepper) collect() {
+// foldResults folds finished actions into the state.
+func (s *Stepper) foldResults() {
 	for {
 		select {
 		case r := <-s.exec.results:
@@ -381,7 +382,7 @@ func (s *Stepper) wait(ctx context.Context, d time.Duration, wake <-chan struct{
 			}
 			if !lingering {
 				lingering = true
-				timer.Reset(min(d, max(s.took, time.Millisecond)))
+				timer.Reset(min(d, max(s.lastStepTime, time.Millisecond)))
 			}
 		}
 	}

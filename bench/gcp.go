@@ -270,7 +270,7 @@ func (w *world) age(ctx context.Context, d time.Duration) error {
 	}
 	for name, s := range doc.Slices {
 		older := *s
-		older.AskedAt, older.BornAt = s.AskedAt.Add(-d), s.BornAt.Add(-d)
+		older.PendingSince, older.UpAt = s.PendingSince.Add(-d), s.UpAt.Add(-d)
 		doc.Slices[name] = &older
 	}
 	data, err := state.Encode(*doc)

@@ -57,7 +57,7 @@ type Loaded struct {
 	Bundles  map[string]string // directory by sha256
 	Paths    []string
 
-	Recorder *langrecorded.Recorder // records the files that src was made of; nil: none are recorded
+	Recorder *langrecorded.Recorder // records the files that Source was made of; nil: none are recorded
 
 	Disposable bool // of a test, which takes down what it made
 
@@ -73,7 +73,7 @@ type knownProjects struct {
 
 // Load parses and evaluates paths (the current directory if none), opens the
 // stack and prepares what is desired. Every mistake is printed; the error is
-// then errReported. With create, the stack's directory and key are made.
+// then ErrReported. With create, the stack's directory and key are made.
 func Load(ctx context.Context, a *terminal.Terminal, paths []string, flags Options, create bool) (*Loaded, error) {
 	if len(paths) == 0 {
 		paths = []string{"."}
@@ -136,7 +136,7 @@ func (l *Loaded) noteReported(diags hcl.Diagnostics) {
 	}
 }
 
-// Untold leaves out warnings that have been printed.
+// Unreported leaves out warnings that have been printed.
 func (l *Loaded) Unreported(diags hcl.Diagnostics) hcl.Diagnostics {
 	return slices.DeleteFunc(slices.Clone(diags), func(d *hcl.Diagnostic) bool { return d.Severity == hcl.DiagWarning && l.reported[d.Error()] })
 }

@@ -79,7 +79,7 @@ func (r *StackReader) Reservation(of eval.StackRef, name string) (eval.Reservati
 	}
 	d := eval.ReservationData{Provider: pool.Provider, Shape: pool.Min, Max: pool.Max.Slices, Preemptible: pool.Preemptible}
 	for name, slice := range s.doc.Slices {
-		if slice.Spec.Owner == addr && slice.Seen && slice.Terminating.IsZero() {
+		if slice.Spec.Owner == addr && slice.Listed && slice.Terminating.IsZero() {
 			d.Slices = append(d.Slices, name)
 		}
 	}

@@ -47,7 +47,7 @@ func (k DoubtKind) Pace() (first, again time.Duration) {
 	return 0, 10 * time.Second
 }
 
-// Doubt is a slice against which a list speaks.
+// Doubt is a slice that the next observation reads directly.
 type Doubt struct {
 	Slice schema.SliceSpec `json:"slice"`
 	Kind  DoubtKind        `json:"kind"`

@@ -9,11 +9,11 @@ import (
 	"github.com/fray-ml/fray/state"
 )
 
-// Verdict sums up an attempt's tasks: running (all ready), pending (not yet),
+// AttemptOutcome sums up an attempt's tasks: running (all ready), pending (not yet),
 // or how it ends, and by which task. What the infrastructure did outweighs what the
 // program did, because programs fail when their peers are taken away; of those that
 // ended alike it is the first that did.
-func Verdict(a *state.Attempt) (outcome schema.TaskState, by int) {
+func AttemptOutcome(a *state.Attempt) (outcome schema.TaskState, by int) {
 	worst, rank, running, succeeded := 0, 0, 0, 0
 	for i := range a.Tasks {
 		switch r := Severity(a.Tasks[i].State); {

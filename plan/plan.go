@@ -37,7 +37,7 @@ type Observed struct {
 	Damaged map[string]string
 	// Hosts are the reports, by slice and in host order; see [Host.SameReport].
 	Hosts map[string][]Host
-	// Monitored is for how long the observer has monitored the store, see [Host.SilentAt].
+	// Monitored is for how long the observer has monitored the store, see [Host.SilentFor].
 	Monitored time.Duration
 }
 
@@ -59,14 +59,14 @@ type Host struct {
 	Heartbeat *Heartbeat // nil: it was heard just now
 }
 
-// SilentAt is for how long no new report came although the observer monitored the store,
-// when it had done so for a time; time in which it did not (it was suspended,
-// it has just started) does not count, or one reading would declare every host lost.
-func (h *Host) SilentAt(monitored time.Duration) time.Duration {
+// SilentFor is how long the observer has monitored the store since it last saw a new
+// report of this host. Time in which it did not monitor (suspended, just started) does
+// not count.
+func (h *Host) SilentFor(monitored time.Duration) time.Duration {
 	if h.Heartbeat == nil {
 		return 0
 	}
-	return max(0, monitored-h.Heartbeat.last)
+	return max(0, monitored-h.Heartbeat.heardAt)
 }
 
 // SameReport reports whether two hosts have the same report, apart from heartbeats. Task
@@ -83,10 +83,10 @@ func (h *Host) SameReport(o *Host) bool {
 
 // Heartbeat is when a host was last heard, by the time for which its observer had
 // monitored. It does not change: the next one is another value.
-type Heartbeat struct{ last time.Duration }
+type Heartbeat struct{ heardAt time.Duration }
 
 // NewHeartbeat is that of a host heard at a time.
-func NewHeartbeat(heard time.Duration) *Heartbeat { return &Heartbeat{last: heard} }
+func NewHeartbeat(heard time.Duration) *Heartbeat { return &Heartbeat{heardAt: heard} }
 
 // Plan is what follows from one look at the world.
 type Plan struct {

@@ -118,7 +118,7 @@ func (p *Progress) Step(pl *plan.Plan, before *state.Document) {
 		if p.mute(a.Addr) {
 			continue
 		}
-		if s := pl.Next.Slices[a.Slice.Name]; a.Verb == plan.RepairSlice && (s == nil || s.BornAt.IsZero()) {
+		if s := pl.Next.Slices[a.Slice.Name]; a.Verb == plan.RepairSlice && (s == nil || s.UpAt.IsZero()) {
 			continue // it is still being created
 		}
 		p.action(a)

@@ -26,7 +26,7 @@ func Accept(ctx context.Context, l *configuration.Loaded, c *Change, doc *state.
 }
 
 // Explains reports whether what a change desires comes of the files.
-func Explains(l *configuration.Loaded, c *Change) bool { return l.Config != nil && !c.Keeps }
+func Explains(l *configuration.Loaded, c *Change) bool { return l.Config != nil && !c.KeepsRecorded }
 
 // explanation is why what a document desires differs from what was carried out. Its
 // Variables are still those of the last apply.

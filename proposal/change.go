@@ -33,15 +33,15 @@ type Change struct {
 	UnlaunchAll   bool
 	Targets       []schema.Address
 	Amender       *Amender // what comes before; nil: nothing
-	// Recorded names the recording of the configuration, "" for none; Keeps: it is
-	// the one that it was.
-	Recorded string
-	Keeps    bool
+	// Recorded names the recording of the configuration, "" for none. KeepsRecorded leaves
+	// the recorded configuration as it is.
+	Recorded      string
+	KeepsRecorded bool
 }
 
 // Request is the change of a document, as apply takes it.
 func (c *Change) Request(doc *state.Document) apply.Request {
-	return apply.Request{Desired: c.Desired(doc), Replace: c.Replace, Stop: c.Stop, Unlaunch: c.Unlaunch, UnlaunchAll: c.UnlaunchAll, Recorded: c.Recorded, KeepRecorded: c.Keeps}
+	return apply.Request{Desired: c.Desired(doc), Replace: c.Replace, Stop: c.Stop, Unlaunch: c.Unlaunch, UnlaunchAll: c.UnlaunchAll, Recorded: c.Recorded, KeepRecorded: c.KeepsRecorded}
 }
 
 // New resolves --target and --replace against what is declared and known.

@@ -148,7 +148,7 @@ func (a *account) finished(now time.Time) bool {
 	return ends && now.Sub(a.since) >= left
 }
 
-// look takes in what the state states of the jobs that do not run.
+// observe takes in what the state records of the jobs that do not run.
 func (b *accounts) observe(now time.Time, doc *state.Document) {
 	for addr, a := range b.accounts {
 		if a.ended || a.gang != nil {

@@ -30,8 +30,8 @@ func TestHeartbeats(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				longest = max(longest, obs.Hosts["a"][0].SilentAt(obs.Monitored))
-				last = obs.Hosts["a"][1].SilentAt(obs.Monitored)
+				longest = max(longest, obs.Hosts["a"][0].SilentFor(obs.Monitored))
+				last = obs.Hosts["a"][1].SilentFor(obs.Monitored)
 				now = now.Add(time.Minute)
 			}
 			if longest >= snapshot.HostTimeout || last < snapshot.HostTimeout {

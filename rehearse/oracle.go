@@ -97,7 +97,7 @@ func (o *oracle) deleting(name string) {
 // why is what fray has recorded against a slice.
 func (o *oracle) why(name string) string {
 	if s := o.doc().Slices[name]; s != nil {
-		return fmt.Sprintf("%q, asked for at %s, born at %s", s.Terminating.Text, s.AskedAt.Sub(o.start), s.BornAt.Sub(o.start))
+		return fmt.Sprintf("%q, asked for at %s, born at %s", s.Terminating.Text, s.PendingSince.Sub(o.start), s.UpAt.Sub(o.start))
 	}
 	return "it is not recorded"
 }

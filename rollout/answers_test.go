@@ -13,7 +13,7 @@ import (
 
 // idleExecutor is a controller that does nothing between two observations.
 type idleExecutor struct {
-	Executor
+	Stepper
 
 	doc  *state.Document
 	last *plan.Plan
@@ -52,7 +52,7 @@ func TestAnApplyDoesNotAnswerForWhatProgramsLaunched(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			change := &Rollout{Options: &Options{}, Change: &test.change, Destroying: test.destroying}
-			r := &run{extent: extent{Rollout: change, scope: apply.Scope{All: true}}, executor: idleExecutor{doc: doc, last: last}}
+			r := &run{extent: extent{Rollout: change, scope: apply.Scope{All: true}}, stepper: idleExecutor{doc: doc, last: last}}
 			r.handedOver.Store(true)
 			if got := r.settled(); got != test.settled {
 				t.Errorf("settled: got %v, want %v", got, test.settled)

@@ -23,22 +23,22 @@ type conclusion struct {
 }
 
 // finish lets calls under way end, records outputs, saves, and reports how it went.
-func (r *run) finish(hard context.Context, ended error, p *plan.Plan) error {
-	r.executor.Drain(hard)
+func (r *run) finish(finishing context.Context, ended error, p *plan.Plan) error {
+	r.stepper.Drain(finishing)
 	c := conclusion{run: r, plan: p}
-	err := c.conclude(hard, ended)
+	err := c.conclude(finishing, ended)
 	if r.Options.JSON {
 		return errors.Join(err, c.printResult(err))
 	}
 	return err
 }
 
-func (r *conclusion) conclude(hard context.Context, ended error) error {
+func (r *conclusion) conclude(finishing context.Context, ended error) error {
 	if errors.Is(ended, apply.ErrStateMoved) {
 		return ended
 	}
-	outputErr := r.recordOutputs(hard, ended)
-	saveErr := r.executor.Save(hard)
+	outputErr := r.recordOutputs(finishing, ended)
+	saveErr := r.stepper.Save(finishing)
 	r.progress.Close()
 	switch {
 	case saveErr != nil:
@@ -57,12 +57,12 @@ func (r *conclusion) conclude(hard context.Context, ended error) error {
 	if err := r.summary(left == nil); err != nil {
 		return err
 	}
-	failed := r.failedJobs(r.executor.Document(), r.concerns(r.plan))
+	failed := r.failedJobs(r.stepper.Document(), r.concerns(r.plan))
 	if r.Destroying || r.Stopping {
 		return errors.Join(failed, outputErr)
 	}
 	if failed == nil && outputErr == nil && left == nil && !r.Options.JSON {
-		if err := configuration.PrintOutputs(r.Terminal, r.executor.Document().Outputs); err != nil {
+		if err := configuration.PrintOutputs(r.Terminal, r.stepper.Document().Outputs); err != nil {
 			return err
 		}
 	}
@@ -93,7 +93,7 @@ func (r *conclusion) evaluated(ctx context.Context, doc *state.Document, ended e
 
 // recordOutputs evaluates the outputs with everything now known.
 func (r *conclusion) recordOutputs(ctx context.Context, ended error) error {
-	doc := r.executor.Document()
+	doc := r.stepper.Document()
 	if r.Stopping || r.Destroying && !r.Change.UnlaunchAll { // the files are not read, so nothing is known of outputs
 		return nil
 	}
@@ -112,13 +112,13 @@ func (r *conclusion) recordOutputs(ctx context.Context, ended error) error {
 	}
 	next := doc.Clone()
 	next.Outputs = outputs
-	return r.executor.Accept(ctx, next)
+	return r.stepper.Accept(ctx, next)
 }
 
 // blockedMeanwhile reports the changes by values that became known in the middle of an
 // apply which a lifecycle rule blocks.
 func (r *conclusion) blockedMeanwhile() error {
-	last := r.executor.Last()
+	last := r.stepper.Last()
 	if last == nil || r.Stopping {
 		return nil
 	}
@@ -149,7 +149,7 @@ func (r *conclusion) summary(complete bool) error {
 		result = "Applied, but not all is well"
 	}
 	_, err := fmt.Fprintf(w, "\n%s: %s%d created, %d updated, %d restarted, %d replaced, %d destroyed.%s\n",
-		result, proposal.AmendmentCounts(r.plan), n[plan.VerbCreate], n[plan.VerbUpdate], n[plan.VerbRestart], n[plan.VerbReplace], n[plan.VerbDelete], jobCounts(r.executor.Document()))
+		result, proposal.AmendmentCounts(r.plan), n[plan.VerbCreate], n[plan.VerbUpdate], n[plan.VerbRestart], n[plan.VerbReplace], n[plan.VerbDelete], jobCounts(r.stepper.Document()))
 	return err
 }
 

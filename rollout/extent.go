@@ -17,9 +17,9 @@ type extent struct {
 	chosen func(schema.Address) bool
 }
 
-// cover sets the extent to what a plan names, of which targets leave only themselves
+// setFromPlan sets the extent to what a plan names, of which targets leave only themselves
 // and what they depend on.
-func (r *extent) cover(p *plan.Plan) {
+func (r *extent) setFromPlan(p *plan.Plan) {
 	r.chosen = r.chosenOf(p)
 	r.scope = apply.ScopeOf(p)
 	if r.chosen != nil {

@@ -25,51 +25,51 @@ import (
 type controllerRun struct {
 	*run
 
-	controller *handover
+	controller *controllerStepper
 }
 
 // throughController leaves the change to the controller that leads and follows
 // it. It reports false where nothing was done and the lease must be taken: the
 // controller cannot be reached from here.
-func (r *run) throughController(soft, hard context.Context, shown *plan.Plan) (bool, error) {
+func (r *run) throughController(starting, finishing context.Context, shown *plan.Plan) (bool, error) {
 	// Who serves has saved the state. One that was read before that may be a first
 	// one that was never saved, whose mark no controller knows.
-	if _, served := r.Loaded.Stack.Served(soft); !served {
+	if _, served := r.Loaded.Stack.Served(starting); !served {
 		return false, nil
 	}
-	doc, err := r.Loaded.Stack.Load(soft)
+	doc, err := r.Loaded.Stack.Load(starting)
 	if err != nil {
 		return false, nil
 	}
-	if ok, err := r.handsOver(soft, doc); err != nil || !ok {
+	if ok, err := r.handsOver(starting, doc); err != nil || !ok {
 		return false, err
 	}
-	conn, err := r.Loaded.Stack.Cluster(soft, doc)
+	conn, err := r.Loaded.Stack.Cluster(starting, doc)
 	if err != nil {
 		return false, nil
 	}
 	defer func() { _ = conn.Close() }()
-	if r.saved != nil {
-		if err := r.saved(doc); err != nil {
+	if r.checkSaved != nil {
+		if err := r.checkSaved(doc); err != nil {
 			return true, err
 		}
 	}
-	all, err := r.Loaded.Stack.Providers(soft, r.Loaded.Desired.Providers, doc)
+	all, err := r.Loaded.Stack.Providers(starting, r.Loaded.Desired.Providers, doc)
 	if err != nil {
 		return false, err
 	}
 	r.progress = progress.New(r.Terminal)
 	r.progress.Tells = r.answersFor
 	defer r.progress.Close()
-	c := controllerRun{run: r, controller: &handover{
+	c := controllerRun{run: r, controller: &controllerStepper{
 		Follower: apply.Follower{Store: r.Loaded.Stack.Store, Providers: all, OnStep: r.progress.Step},
 		admin:    clusterapi.NewAdminClient(conn),
 	}}
-	if err := c.controller.Start(soft); err != nil {
+	if err := c.controller.Start(starting); err != nil {
 		return false, err
 	}
-	r.executor = c.controller
-	p, answer, err := c.offer(soft, doc, shown)
+	r.stepper = c.controller
+	p, answer, err := c.offer(starting, doc, shown)
 	switch status.Code(err) {
 	case codes.OK:
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Unimplemented:
@@ -79,23 +79,23 @@ func (r *run) throughController(soft, hard context.Context, shown *plan.Plan) (b
 		return true, rpcError(err)
 	}
 	c.controller.revision, c.controller.values.late = answer.GetRevision(), c.following()
-	return true, c.follow(soft, hard, p)
+	return true, c.follow(starting, finishing, p)
 }
 
 // follow follows an accepted change to its end.
-func (r *controllerRun) follow(soft, hard context.Context, p *plan.Plan) error {
+func (r *controllerRun) follow(starting, finishing context.Context, p *plan.Plan) error {
 	if len(p.Amendments) > 0 { // what has other addresses now is nothing new
-		if err := r.controller.Start(soft); err != nil {
+		if err := r.controller.Start(starting); err != nil {
 			return err
 		}
 	}
 	r.handedOver.Store(true)
 	r.progress.Line("Handed over to the controller that leads; Ctrl-C ends the following, not the change.")
-	if err := r.controller.read(soft); err != nil {
+	if err := r.controller.read(starting); err != nil {
 		return err
 	}
-	r.cover(p)
-	return r.finish(hard, r.loop(soft, hard), p)
+	r.setFromPlan(p)
+	return r.finish(finishing, r.loop(starting, finishing), p)
 }
 
 // handsOver reports whether a change can be left to the controller that leads: not
@@ -108,7 +108,7 @@ func (r *run) handsOver(ctx context.Context, doc *state.Document) (bool, error) 
 	if _, _, ok, err := r.Change.Amender.ForController(ctx, doc); err != nil || !ok {
 		return false, err
 	}
-	if r.Change.Keeps {
+	if r.Change.KeepsRecorded {
 		return true, nil
 	}
 	_, err := r.Loaded.Recording(r.Change.Targets)
@@ -125,7 +125,7 @@ const offers = 4
 // offer plans the change and asks the controller for it.
 func (r *controllerRun) offer(ctx context.Context, doc *state.Document, shown *plan.Plan) (*plan.Plan, *clusterapi.ApplyResponse, error) {
 	for n := 1; ; n++ {
-		p, req, err := r.propose(ctx, doc, shown)
+		p, req, err := r.planForController(ctx, doc, shown)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -135,7 +135,7 @@ func (r *controllerRun) offer(ctx context.Context, doc *state.Document, shown *p
 		if accepted := r.acceptedAfterAll(ctx, doc, err); accepted != nil {
 			return p, accepted, nil
 		}
-		if status.Code(err) != codes.Aborted || shown != nil || r.saved != nil || r.Options.JSON || n == offers {
+		if status.Code(err) != codes.Aborted || shown != nil || r.checkSaved != nil || r.Options.JSON || n == offers {
 			return p, answer, err
 		}
 		r.progress.Line("The stack has changed meanwhile; planning anew.")
@@ -168,8 +168,8 @@ func (r *controllerRun) acceptedAfterAll(ctx context.Context, before *state.Docu
 	return &clusterapi.ApplyResponse{Revision: now.Revision}
 }
 
-// propose returns the plan, approved, and what asks the controller for it.
-func (r *controllerRun) propose(ctx context.Context, doc *state.Document, shown *plan.Plan) (*plan.Plan, *clusterapi.ApplyRequest, error) {
+// planForController returns the plan, approved, and what asks the controller for it.
+func (r *controllerRun) planForController(ctx context.Context, doc *state.Document, shown *plan.Plan) (*plan.Plan, *clusterapi.ApplyRequest, error) {
 	r.Loaded.Document = doc
 	amended, amendments, ok, err := r.Change.Amender.ForController(ctx, doc)
 	if err != nil {
@@ -189,7 +189,7 @@ func (r *controllerRun) propose(ctx context.Context, doc *state.Document, shown 
 	if err := r.Loaded.Upload(ctx, r.progress.Line); err != nil {
 		return nil, nil, terminal.Interrupted(ctx, err)
 	}
-	if !r.Change.Keeps {
+	if !r.Change.KeepsRecorded {
 		if r.Change.Recorded, err = r.recorder.record(ctx); err != nil {
 			return nil, nil, terminal.Interrupted(ctx, err)
 		}

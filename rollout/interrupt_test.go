@@ -12,10 +12,10 @@ import (
 	"github.com/fray-ml/fray/terminal"
 )
 
-// The first Ctrl-C ends soft, the second hard.
+// The first Ctrl-C ends the context for starting, the second that for finishing.
 func TestInterruptible(t *testing.T) {
 	var stderr bytes.Buffer
-	soft, hard, stop := terminal.New(nil, nil, &stderr).Interruptible(t.Context(), func() string { return finishingSoftly }, leavingAtOnce("destroy"))
+	starting, finishing, stop := terminal.New(nil, nil, &stderr).Interruptible(t.Context(), func() string { return finishingSoftly }, leavingAtOnce("destroy"))
 	defer stop()
 	ctrlC := func(ends context.Context) {
 		t.Helper()
@@ -28,11 +28,11 @@ func TestInterruptible(t *testing.T) {
 			t.Fatal("Ctrl-C ended nothing")
 		}
 	}
-	ctrlC(soft)
-	if hard.Err() != nil {
-		t.Fatal("the first Ctrl-C ended hard")
+	ctrlC(starting)
+	if finishing.Err() != nil {
+		t.Fatal("the first Ctrl-C ended the context for finishing")
 	}
-	ctrlC(hard)
+	ctrlC(finishing)
 	if want := "The next fray destroy picks up"; !strings.Contains(stderr.String(), want) {
 		t.Errorf("got %q, want %q in it", stderr.String(), want)
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/fray-ml/fray/terminal"
 )
 
-// leaseRun is a run under a lease of its own: its executor steps.
+// leaseRun is a run under a lease of its own: its stepper steps.
 type leaseRun struct {
 	*run
 
@@ -28,24 +28,24 @@ type leaseRun struct {
 }
 
 // underLease takes the lease, carries the change out, and gives the lease back.
-func (r *run) underLease(soft, hard context.Context, doc *state.Document, shown *plan.Plan) error {
-	_, r.watched = r.Loaded.Stack.WatchLease(soft)
+func (r *run) underLease(starting, finishing context.Context, doc *state.Document, shown *plan.Plan) error {
+	_, r.watched = r.Loaded.Stack.WatchLease(starting)
 	// The first Ctrl-C ends the wait for the lease, but not the lease: that is
 	// held until what is under way has ended. When it is lost everything ends.
-	waiting, acquired := tied(hard, soft)
+	waiting, acquired := tied(finishing, starting)
 	lease, err := r.Loaded.Stack.Acquire(waiting, doc, r.Options.LeaseTimeout)
 	if err != nil {
-		return terminal.Interrupted(soft, err)
+		return terminal.Interrupted(starting, err)
 	}
 	l := &leaseRun{run: r, lease: lease}
 	defer l.release()
 	acquired()
-	soft, _ = tied(lease.Context(), soft)
-	runErr := l.carryOut(soft, shown)
+	starting, _ = tied(lease.Context(), starting)
+	runErr := l.planAndStep(starting, shown)
 	if lost := l.lost(); lost != nil {
 		return fmt.Errorf("stopped: %w; what is under way is left to the present leader", lost)
 	}
-	if runErr != nil && hard.Err() != nil && !errors.Is(runErr, terminal.ErrReported) {
+	if runErr != nil && finishing.Err() != nil && !errors.Is(runErr, terminal.ErrReported) {
 		// What was cut off has nothing to report beyond that.
 		return &terminal.Exit{Code: terminal.ExitInterrupted, Msg: "interrupted; what was under way was not waited for"}
 	}
@@ -74,53 +74,53 @@ func (r *leaseRun) release() {
 	}
 }
 
-// carryOut does the work of apply while the lease is held: it prepares the
+// planAndStep does the work of apply while the lease is held: it prepares the
 // stepper, proposes a plan, has it confirmed and accepted, and steps until it is
 // carried out.
-func (r *leaseRun) carryOut(soft context.Context, shown *plan.Plan) error {
-	hard := r.lease.Context()
-	all, err := r.unlock(soft)
+func (r *leaseRun) planAndStep(starting context.Context, shown *plan.Plan) error {
+	finishing := r.lease.Context()
+	all, err := r.unlock(starting)
 	if err != nil {
 		return err
 	}
 	r.progress = progress.New(r.Terminal)
 	defer r.progress.Close()
-	stepper, err := r.prepare(soft, all)
+	stepper, err := r.prepare(starting, all)
 	if err != nil {
 		return err
 	}
-	r.executor = stepper
-	accepted, p, err := r.propose(soft, stepper)
+	r.stepper = stepper
+	accepted, p, err := r.planUnderLease(starting, stepper)
 	if err != nil {
 		return err
 	}
 	if err := r.confirm(p, shown); err != nil {
 		return err
 	}
-	if err := r.accept(soft, accepted, p); err != nil {
+	if err := r.accept(starting, accepted, p); err != nil {
 		return err
 	}
-	err = r.finish(hard, r.loop(soft, hard), p)
-	r.pruneKeys(hard)
+	err = r.finish(finishing, r.loop(starting, finishing), p)
+	r.pruneKeys(finishing)
 	return err
 }
 
 // unlock finishes a rekey that died, and returns the providers.
-func (r *leaseRun) unlock(soft context.Context) (map[schema.ProviderName]providers.Provider, error) {
-	if err := r.Loaded.Stack.Keys.CheckUnchanged(soft); err != nil {
-		return nil, terminal.Interrupted(soft, err)
+func (r *leaseRun) unlock(starting context.Context) (map[schema.ProviderName]providers.Provider, error) {
+	if err := r.Loaded.Stack.Keys.CheckUnchanged(starting); err != nil {
+		return nil, terminal.Interrupted(starting, err)
 	}
 	w := apply.Rewriter{Store: r.Loaded.Stack.Store, Version: release.Version(), Epoch: r.lease.Epoch(), Valid: r.lease.Valid}
 	if err := r.Loaded.Stack.FinishRekey(r.lease.Context(), w); err != nil {
 		return nil, err
 	}
-	return r.Loaded.Stack.Providers(soft, r.Loaded.Desired.Providers, r.Loaded.Document)
+	return r.Loaded.Stack.Providers(starting, r.Loaded.Desired.Providers, r.Loaded.Document)
 }
 
 // prepare makes the stepper, and checks that the state which it has read may be
 // changed from here.
-func (r *leaseRun) prepare(soft context.Context, all map[schema.ProviderName]providers.Provider) (*apply.Stepper, error) {
-	stepper, err := apply.New(soft, apply.Config{
+func (r *leaseRun) prepare(starting context.Context, all map[schema.ProviderName]providers.Provider) (*apply.Stepper, error) {
+	stepper, err := apply.New(starting, apply.Config{
 		Store: r.Loaded.Stack.Store, Providers: all, Version: release.Version(),
 		Epoch: r.lease.Epoch(), Valid: r.lease.Valid, Parallelism: r.Options.Parallelism, Events: true,
 		Certify: clusterkeys.NewIssuer(r.Loaded.Stack.Store, r.lease.Epoch()).Certify,
@@ -129,11 +129,11 @@ func (r *leaseRun) prepare(soft context.Context, all map[schema.ProviderName]pro
 		Refine:  r.Loaded.Refine(r.narrowing()),
 	})
 	if err != nil {
-		return nil, terminal.Interrupted(soft, err)
+		return nil, terminal.Interrupted(starting, err)
 	}
 	r.Loaded.Document = stepper.Document()
-	if r.saved != nil {
-		if err := r.saved(r.Loaded.Document); err != nil {
+	if r.checkSaved != nil {
+		if err := r.checkSaved(r.Loaded.Document); err != nil {
 			return nil, err
 		}
 	}
@@ -151,60 +151,60 @@ func (r *leaseRun) narrowing() func(schema.Desired) schema.Desired {
 	if len(r.Change.Targets) == 0 {
 		return nil
 	}
-	return func(d schema.Desired) schema.Desired { return r.Change.Narrow(r.executor.Document(), d) }
+	return func(d schema.Desired) schema.Desired { return r.Change.Narrow(r.stepper.Document(), d) }
 }
 
-// propose returns what is to be accepted, and the plan of it.
-func (r *leaseRun) propose(soft context.Context, stepper *apply.Stepper) (*state.Document, *plan.Plan, error) {
-	doc, err := r.Change.Amender.MarkImports(soft, r.Loaded.Document, r.executor.Accept)
+// planUnderLease returns what is to be accepted, and the plan of it.
+func (r *leaseRun) planUnderLease(starting context.Context, stepper *apply.Stepper) (*state.Document, *plan.Plan, error) {
+	doc, err := r.Change.Amender.MarkImports(starting, r.Loaded.Document, r.stepper.Accept)
 	if err != nil {
 		return nil, nil, err
 	}
-	amended, amendments, err := r.Change.Amender.Amend(soft, doc)
+	amended, amendments, err := r.Change.Amender.Amend(starting, doc)
 	if err != nil {
-		return nil, nil, terminal.Interrupted(soft, err)
+		return nil, nil, terminal.Interrupted(starting, err)
 	}
 	r.failedBefore = failedAttempts(amended)
-	accepted := proposal.Accept(soft, r.Loaded, r.Change, amended)
+	accepted := proposal.Accept(starting, r.Loaded, r.Change, amended)
 	accepted.LocalPlace = r.Loaded.Stack.Place()
 	if err := proposal.CheckPlaceable(r.Loaded, accepted); err != nil {
 		return nil, nil, err
 	}
-	p, err := stepper.Preview(soft, &accepted.Desired, accepted)
+	p, err := stepper.Preview(starting, &accepted.Desired, accepted)
 	if err != nil {
-		return nil, nil, terminal.Interrupted(soft, err)
+		return nil, nil, terminal.Interrupted(starting, err)
 	}
 	p.Amendments = amendments
-	if err := proposal.ExplainPlan(soft, r.Loaded, p, r.Change, doc); err != nil {
+	if err := proposal.ExplainPlan(starting, r.Loaded, p, r.Change, doc); err != nil {
 		return nil, nil, err
 	}
 	return accepted, p, nil
 }
 
 // accept ships what a confirmed plan needs, and records what was accepted.
-func (r *leaseRun) accept(soft context.Context, accepted *state.Document, p *plan.Plan) error {
-	if err := r.Loaded.Upload(soft, r.progress.Line); err != nil {
-		return terminal.Interrupted(soft, err)
+func (r *leaseRun) accept(starting context.Context, accepted *state.Document, p *plan.Plan) error {
+	if err := r.Loaded.Upload(starting, r.progress.Line); err != nil {
+		return terminal.Interrupted(starting, err)
 	}
-	if err := ShipAgent(soft, r.Loaded, accepted, r.progress.Upload); err != nil {
+	if err := ShipAgent(starting, r.Loaded, accepted, r.progress.Upload); err != nil {
 		return err
 	}
-	if !r.Change.Keeps {
+	if !r.Change.KeepsRecorded {
 		var err error
-		if accepted.Recorded, err = r.recorder.record(soft); err != nil {
-			return terminal.Interrupted(soft, err)
+		if accepted.Recorded, err = r.recorder.record(starting); err != nil {
+			return terminal.Interrupted(starting, err)
 		}
 	}
-	r.cover(p)
+	r.setFromPlan(p)
 	if r.chosen != nil {
 		r.progress.Tells = r.answersFor
 	}
-	r.executor.SetScope(r.scope)
-	if err := r.executor.Accept(soft, accepted); err != nil {
+	r.stepper.SetScope(r.scope)
+	if err := r.stepper.Accept(starting, accepted); err != nil {
 		return err
 	}
-	r.recorder.sweep(soft, accepted.Recorded)
-	return r.Loaded.Stack.Keys.Retire(soft)
+	r.recorder.sweep(starting, accepted.Recorded)
+	return r.Loaded.Stack.Keys.Retire(starting)
 }
 
 // pruneKeys removes keys and authorities that have expired, as a controller does:

@@ -49,7 +49,7 @@ func outcomeOf(err error) applyOutcome {
 
 // printResult prints how apply --json ended.
 func (r *conclusion) printResult(ended error) error {
-	doc := r.executor.Document()
+	doc := r.stepper.Document()
 	out := resultJSON{
 		FormatVersion: "1.0", Outcome: outcomeOf(ended), Actions: proposal.ActionCounts(r.plan),
 		Jobs:    map[schema.Address]schema.JobStatus{},

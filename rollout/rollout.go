@@ -35,8 +35,8 @@ type Rollout struct {
 
 	// handedOver: a controller carries the change out. Signals read it.
 	handedOver atomic.Bool
-	// saved checks a saved plan against the state under the lease.
-	saved func(doc *state.Document) error
+	// checkSaved checks a saved plan against the state under the lease.
+	checkSaved func(doc *state.Document) error
 }
 
 // ApplySaved carries a saved plan out, if it still holds.
@@ -49,7 +49,7 @@ func (r *Rollout) ApplySaved(ctx context.Context, path string) error {
 		return err
 	}
 	r.Options.AutoApprove = true // it was reviewed
-	r.saved = func(doc *state.Document) error {
+	r.checkSaved = func(doc *state.Document) error {
 		return sp.Check(path, doc, r.Loaded.Stack.Store)
 	}
 	return r.Apply(ctx)
@@ -68,22 +68,23 @@ func (r *Rollout) Apply(ctx context.Context) error {
 		}
 		shown = p
 	}
-	soft, hard, stop := r.Terminal.Interruptible(ctx, r.interrupted, leavingAtOnce(r.verb()))
+	starting, finishing, stop := r.Terminal.Interruptible(ctx, r.interrupted, leavingAtOnce(r.verb()))
 	defer stop()
-	_, err := r.CarryOut(soft, hard, shown)
+	_, err := r.CarryOut(starting, finishing, shown)
 	return err
 }
 
-// CarryOut does the work of apply: takes the lease, acts, and gives it back. It
-// begins nothing once soft has ended, and waits for nothing once hard has. It returns
-// the state as it was known last, nil if it was not read.
-func (r *Rollout) CarryOut(soft, hard context.Context, shown *plan.Plan) (*state.Document, error) {
-	u := newRun(r)
-	err := u.carryOut(soft, hard, shown)
-	if u.executor == nil {
+// CarryOut does the work of apply: takes the lease, acts, and gives it back. Here and
+// below it, starting and finishing are contexts: once starting ends nothing new is started,
+// once finishing ends nothing is waited for. It returns the state as it was known last,
+// nil if it was not read.
+func (r *Rollout) CarryOut(starting, finishing context.Context, shown *plan.Plan) (*state.Document, error) {
+	run := newRun(r)
+	err := run.byControllerOrLease(starting, finishing, shown)
+	if run.stepper == nil {
 		return nil, err
 	}
-	return u.executor.Document(), err
+	return run.stepper.Document(), err
 }
 
 // verb is the command that carries this change out.

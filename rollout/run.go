@@ -22,54 +22,54 @@ var (
 	errBlocked = errors.New("what is left waits for jobs that have ended")
 )
 
-// run is a change that an executor carries out, and how far it has come.
+// run is a change that a stepper carries out, and how far it has come.
 type run struct {
 	extent
 
-	executor Executor
+	stepper  Stepper
 	progress *progress.Progress
 	recorder *recorder
 	// watched: a watch gave the lease and will take it back.
 	watched bool
 	// failedBefore are the jobs that had failed already, by their last attempt.
 	failedBefore map[schema.Address]int
-	// left is what the last plan names that nothing waits for, where with settledBefore
+	// leftBefore is what the last plan names that nothing waits for, where with wasSettled
 	// nothing else was left; see done.
-	left          []plan.Pending
-	settledBefore bool
+	leftBefore []plan.Pending
+	wasSettled bool
 }
 
 func newRun(r *Rollout) *run {
 	return &run{extent: extent{Rollout: r}, recorder: newRecorder(r)}
 }
 
-// carryOut leaves the change to the controller that leads, or else takes the lease.
-func (r *run) carryOut(soft, hard context.Context, shown *plan.Plan) error {
-	doc, err := r.Loaded.Stack.Load(soft)
+// byControllerOrLease leaves the change to the controller that leads, or else takes the lease.
+func (r *run) byControllerOrLease(starting, finishing context.Context, shown *plan.Plan) error {
+	doc, err := r.Loaded.Stack.Load(starting)
 	if err != nil {
-		return terminal.Interrupted(soft, err)
+		return terminal.Interrupted(starting, err)
 	}
 	if err := r.Loaded.Stack.CheckHere(doc); err != nil {
 		return err
 	}
-	if done, err := r.throughController(soft, hard, shown); done || err != nil {
+	if done, err := r.throughController(starting, finishing, shown); done || err != nil {
 		return err
 	}
-	return r.underLease(soft, hard, doc, shown)
+	return r.underLease(starting, finishing, doc, shown)
 }
 
 // loop steps until what the plan names is settled, and returns why it ended.
-func (r *run) loop(soft, hard context.Context) error {
+func (r *run) loop(starting, finishing context.Context) error {
 	if r.Options.Timeout > 0 {
 		var cancel context.CancelFunc
-		soft, cancel = context.WithTimeoutCause(soft, r.Options.Timeout, errTimeout)
+		starting, cancel = context.WithTimeoutCause(starting, r.Options.Timeout, errTimeout)
 		defer cancel()
 	}
 	var failing error
 	var wrong hcl.Diagnostics
 	failures := 0
-	for soft.Err() == nil {
-		next, err := r.executor.Step(hard)
+	for starting.Err() == nil {
+		next, err := r.stepper.Step(finishing)
 		switch {
 		case errors.Is(err, apply.ErrStateMoved), errors.Is(err, store.ErrLeaseLost):
 			return err
@@ -96,9 +96,9 @@ func (r *run) loop(soft, hard context.Context) error {
 			}
 		}
 		r.progress.Remind(r.waiting())
-		r.executor.Wait(soft, next)
+		r.stepper.Wait(starting, next)
 	}
-	if cause := context.Cause(soft); errors.Is(cause, errTimeout) {
+	if cause := context.Cause(starting); errors.Is(cause, errTimeout) {
 		return errTimeout
 	}
 	if r.handedOver.Load() {
@@ -108,24 +108,23 @@ func (r *run) loop(soft, hard context.Context) error {
 }
 
 // done reports whether nothing is left that this change waits for, or whether to step
-// again at once. What the plan of the last step names may be what that step did: a
-// change of the records, or a find that was taken in. Left is what the plan after it
-// names as well. A controller leaves nothing and records what it did a little later,
-// so that is waited for.
+// again at once. The plan of the last step may still name what that step did. So once all
+// is settled it asks for one more step, and it is done if that plan names the same again.
+// A controller records its step later, so that is waited for instead.
 func (r *run) done() (done, again bool) {
-	before, repeated := r.left, r.settledBefore
-	r.left, r.settledBefore = nil, r.settled()
-	if !r.settledBefore {
+	before, repeated := r.leftBefore, r.wasSettled
+	r.leftBefore, r.wasSettled = nil, r.settled()
+	if !r.wasSettled {
 		return false, false
 	}
-	r.left = r.unfinished()
+	r.leftBefore = r.unfinished()
 	switch {
-	case len(r.left) == 0:
+	case len(r.leftBefore) == 0:
 		return true, false
 	case r.handedOver.Load():
 		return false, false
 	}
-	return repeated && progress.ReasonLines(before) == progress.ReasonLines(r.left), !repeated
+	return repeated && progress.ReasonLines(before) == progress.ReasonLines(r.leftBefore), !repeated
 }
 
 // settled reports whether everything the plan names is as it should be.
@@ -146,7 +145,7 @@ func (r *run) blocked() bool {
 // it is not known whether one is there, there may be something to do at any time.
 func (r *run) quiet() bool {
 	due := func(a plan.Action) bool { return !r.handedOver.Load() || r.answersFor(a.Addr) }
-	return r.executor.Idle() && !slices.ContainsFunc(r.executor.Last().Actions, due) && len(r.unsure()) == 0
+	return r.stepper.Idle() && !slices.ContainsFunc(r.stepper.Last().Actions, due) && len(r.unsure()) == 0
 }
 
 // ended reports whether the jobs that --wait=complete follows have ended, but
@@ -155,7 +154,7 @@ func (r *run) ended(but []plan.Pending) bool {
 	if r.Options.Wait != waitComplete || r.Destroying {
 		return true
 	}
-	for addr, j := range r.executor.Document().Jobs {
+	for addr, j := range r.stepper.Document().Jobs {
 		excused := slices.ContainsFunc(but, func(w plan.Pending) bool { return w.Addr == addr })
 		if r.scope.Names(addr) && r.answersFor(addr) && !excused && !j.Status.Ended() && !j.Spec.IsService() {
 			return false

@@ -23,7 +23,7 @@ func (r *conclusion) stillPending() error {
 	default:
 		msg += "It stays declared: fray watch or another fray apply goes on with it."
 	}
-	if failed := r.failedJobs(r.executor.Document(), r.targeted); failed != nil && !r.Destroying && !r.Stopping {
+	if failed := r.failedJobs(r.stepper.Document(), r.targeted); failed != nil && !r.Destroying && !r.Stopping {
 		msg += "\nBesides, " + failed.Error()
 	}
 	return &terminal.Exit{Code: terminal.ExitPending, Msg: msg}
@@ -32,7 +32,7 @@ func (r *conclusion) stillPending() error {
 // stillBlocked names what no time suffices for, after what it waits for.
 func (r *conclusion) stillBlocked() error {
 	msg := "this cannot start any more:\n" + strings.TrimSuffix(progress.ReasonLines(r.waiting()), "\n")
-	if failed := r.failedJobs(r.executor.Document(), r.targeted); failed != nil {
+	if failed := r.failedJobs(r.stepper.Document(), r.targeted); failed != nil {
 		msg = failed.Error() + "\nTherefore " + msg
 	}
 	return &terminal.Exit{Code: terminal.ExitError, Msg: msg}
@@ -40,10 +40,10 @@ func (r *conclusion) stillBlocked() error {
 
 // stillUnfinished reports what is left for the next apply, nil if nothing is.
 func (r *conclusion) stillUnfinished() error {
-	if len(r.left) == 0 {
+	if len(r.leftBefore) == 0 {
 		return nil
 	}
-	return &terminal.Exit{Code: terminal.ExitPending, Msg: "what the plan named is done, but meanwhile there is more to do:\n" + progress.ReasonLines(r.left) +
+	return &terminal.Exit{Code: terminal.ExitPending, Msg: "what the plan named is done, but meanwhile there is more to do:\n" + progress.ReasonLines(r.leftBefore) +
 		"fray plan shows it; another fray apply does it, or fray watch."}
 }
 

@@ -11,10 +11,10 @@ import (
 
 // waiting is what of this change still waits, or runs and is waited for.
 func (r *run) waiting() []plan.Pending {
-	doc := r.executor.Document()
+	doc := r.stepper.Document()
 	var out []plan.Pending
-	if last := r.executor.Last(); last != nil {
-		out = withRest(withRest(withActions(r.awaited(), last.Actions, r.answersFor), r.unsure()), r.left)
+	if last := r.stepper.Last(); last != nil {
+		out = withRest(withRest(withActions(r.awaited(), last.Actions, r.answersFor), r.unsure()), r.leftBefore)
 	}
 	if r.Options.Wait != waitComplete {
 		return out
@@ -30,14 +30,14 @@ func (r *run) waiting() []plan.Pending {
 // awaited is what still waits of what this change answers for.
 func (r *run) awaited() []plan.Pending {
 	others := func(w plan.Pending) bool { return !r.answersFor(w.Addr) }
-	return slices.DeleteFunc(r.scope.Pending(r.executor.Last()), others)
+	return slices.DeleteFunc(r.scope.Pending(r.stepper.Last()), others)
 }
 
 // unsure are the slices on their way out that this change answers for, and those of
 // which it is not known whether they are there. A destroy of everything is over once
 // no slice is recorded.
 func (r *run) unsure() []plan.Pending {
-	last := r.executor.Last()
+	last := r.stepper.Last()
 	var out []plan.Pending
 	add := func(addr schema.Address, text string) {
 		if r.answersFor(addr) {
@@ -62,7 +62,7 @@ func (r *run) unsure() []plan.Pending {
 // although nothing that it was to do is left: something else happened meanwhile.
 // A plan made now would name it.
 func (r *run) unfinished() []plan.Pending {
-	last := r.executor.Last()
+	last := r.stepper.Last()
 	if last == nil || r.Destroying || r.Stopping {
 		return nil
 	}
@@ -85,7 +85,7 @@ func (r *run) unfinished() []plan.Pending {
 	for _, d := range last.Drift {
 		add(d.Addr, d.Found+"; "+d.Then)
 	}
-	for _, a := range slices.Concat(last.Actions, r.executor.Beyond()) {
+	for _, a := range slices.Concat(last.Actions, r.stepper.OutOfScope()) {
 		add(a.Addr, "slice "+a.Slice.Name+" is to be "+actionDone(a.Verb))
 	}
 	return found

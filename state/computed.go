@@ -43,7 +43,7 @@ func (d *Document) ComputedOfReservation(addr schema.Address) (schema.Computed, 
 	}
 	var names []string
 	for name, s := range d.Slices {
-		if s.Spec.Owner == addr && s.Seen && s.Terminating.IsZero() {
+		if s.Spec.Owner == addr && s.Listed && s.Terminating.IsZero() {
 			names = append(names, name)
 		}
 	}

@@ -155,11 +155,11 @@ type Resource struct {
 // Slice is a slice that was asked for and is not known to be gone.
 type Slice struct {
 	Spec schema.SliceSpec `json:"spec"`
-	// AskedAt is when its creation was first asked for, zero before; once it is
-	// listed, when that was first seen.
-	AskedAt time.Time `json:"asked_at"`
-	// Seen says that an inventory has listed it since.
-	Seen bool `json:"seen,omitempty"`
+	// PendingSince is when its creation was requested, zero before; once it is listed,
+	// when that was first seen.
+	PendingSince time.Time `json:"asked_at"`
+	// Listed: an inventory has listed it since.
+	Listed bool `json:"seen,omitempty"`
 	// Terminating is why it is to be deleted, zero if it is to stay.
 	Terminating Termination `json:"terminating,omitzero"`
 	// Failed is how the last call about it failed, "" if it did not, and Error what
@@ -173,10 +173,10 @@ type Slice struct {
 	OverQuota bool `json:"over_quota,omitempty"`
 	// Queued says that it waits in the cloud's queue and has no machines yet.
 	Queued bool `json:"queued,omitempty"`
-	// Taken says that its provider said that its machines were taken away.
-	Taken bool `json:"taken,omitempty"`
-	// BornAt is when all its hosts had reported in.
-	BornAt time.Time `json:"born_at,omitzero"`
+	// Preempted: its provider reported that its machines were taken away.
+	Preempted bool `json:"taken,omitempty"`
+	// UpAt is when all its hosts had reported in.
+	UpAt time.Time `json:"born_at,omitzero"`
 	// Deletions counts the calls that asked for its end while its provider
 	// said that it was going; DeleteAt is when to call again.
 	Deletions int `json:"deletions,omitempty"`

@@ -66,8 +66,8 @@ func sample(t testing.TB) state.Document {
 			namespace.Addr: {Digest: "v1:00", Namespace: &namespace},
 		},
 		Slices: map[string]*state.Slice{"s-1": {
-			Spec:    schema.SliceSpec{Name: "s-1", Stack: "abcdefghijkl", Owner: job.Addr, Provider: schema.ProviderLocal, TPU: "v5litepod-16", Hosts: 4},
-			AskedAt: at, Seen: true, Failed: schema.ErrorCapacity, Error: "no room", Tries: 2, RetryAt: at.Add(time.Minute),
+			Spec:         schema.SliceSpec{Name: "s-1", Stack: "abcdefghijkl", Owner: job.Addr, Provider: schema.ProviderLocal, TPU: "v5litepod-16", Hosts: 4},
+			PendingSince: at, Listed: true, Failed: schema.ErrorCapacity, Error: "no room", Tries: 2, RetryAt: at.Add(time.Minute),
 		}},
 		Jobs: map[schema.Address]*state.Job{job.Addr: {
 			ID: "j-1", Spec: &job, Digest: digest, Status: schema.JobRunning, Ready: true, Slices: []string{"s-1"}, Attempt: 1,

@@ -149,7 +149,7 @@ func (v *View) counts() string {
 	for _, s := range v.Doc.Slices {
 		switch {
 		case s.Spec.On != "":
-		case s.BornAt.IsZero():
+		case s.UpAt.IsZero():
 			asked++
 		default:
 			up++
@@ -207,14 +207,14 @@ func (v *View) slicePane() pane {
 }
 
 func (v *View) sliceRow(s *state.Slice) row {
-	note, since, m := "", s.BornAt, moodPlain
+	note, since, m := "", s.UpAt, moodPlain
 	switch {
 	case !s.Terminating.IsZero():
 		note, m = "goes: "+s.Terminating.Text, moodWaiting
 	case s.Failed != "":
 		note, m = s.Error, moodBad
-	case s.BornAt.IsZero():
-		note, since, m = "is coming up", s.AskedAt, moodWaiting
+	case s.UpAt.IsZero():
+		note, since, m = "is coming up", s.PendingSince, moodWaiting
 		if s.Queued {
 			note = "waits in the cloud's queue"
 		}

@@ -121,8 +121,8 @@ func TestHeadOfTheScreen(t *testing.T) {
 		{"much", func(v *View) {
 			v.Doc.Jobs = viewOf(map[string]*state.Job{"a": up(), "b": up(), "c": {Status: schema.JobFailed}}).Doc.Jobs
 			v.Doc.Slices = map[string]*state.Slice{
-				"s": {Spec: schema.SliceSpec{TPU: "v5litepod-16"}, BornAt: noon},
-				"g": {Spec: schema.SliceSpec{CPU: 1, On: "s"}, BornAt: noon},
+				"s": {Spec: schema.SliceSpec{TPU: "v5litepod-16"}, UpAt: noon},
+				"g": {Spec: schema.SliceSpec{CPU: 1, On: "s"}, UpAt: noon},
 				"n": {Spec: schema.SliceSpec{TPU: "v5litepod-16"}},
 			}
 			v.cost = accelerators.Price{Low: 12, High: 12}

@@ -77,7 +77,7 @@ func RebuildState(ctx context.Context, a *terminal.Terminal, flags *RebuildOptio
 	})
 }
 
-// declaredFor is what the files ask for.
+// desiredFor is what the files ask for.
 func desiredFor(ctx context.Context, a *terminal.Terminal, l *configuration.Loaded, flags *RebuildOptions) (*schema.Desired, error) {
 	src, diags := configuration.Parse([]string{flags.Dir})
 	if err := a.Diagnostics(terminal.FilesOf(src), diags); err != nil {

@@ -121,7 +121,7 @@ func runeEnd(src []byte, at int) int {
 }
 
 // DiagnosticsInJSON prints diagnostics as JSON on standard output, and returns
-// errReported if any of them is an error.
+// ErrReported if any of them is an error.
 func DiagnosticsInJSON(a *Terminal, src *lang.Source, diags hcl.Diagnostics) error {
 	out := DiagnosticsAsJSON(FilesOf(src), diags)
 	if err := a.PrintJSON(out); err != nil {

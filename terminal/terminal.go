@@ -113,7 +113,7 @@ func (a *Terminal) Width(w io.Writer) int {
 	return 80
 }
 
-// Diagnostics prints the diagnostics of the files and returns errReported
+// Diagnostics prints the diagnostics of the files and returns ErrReported
 // if any of it is an error.
 func (a *Terminal) Diagnostics(files map[string]*hcl.File, diags hcl.Diagnostics) error {
 	if len(diags) == 0 {

@@ -69,23 +69,23 @@ func newActor(name string, o *object, c *class, options Options) (*actor, error)
 }
 
 func newObject(value reflect.Value, options Options) *object {
-	o := &object{value: value, boxes: map[string]*mailbox{"": {room: max(1, options.MaxConcurrency)}}}
+	o := &object{value: value, boxes: map[string]*mailbox{"": {maxConcurrency: max(1, options.MaxConcurrency)}}}
 	for name, n := range options.Groups {
-		o.boxes[name] = &mailbox{room: n}
+		o.boxes[name] = &mailbox{maxConcurrency: n}
 	}
 	return o
 }
 
 // fits returns why options cannot be those of one more name of the object.
 func (o *object) fits(options Options) error {
-	rooms := map[string]int{"": max(1, options.MaxConcurrency)}
-	maps.Copy(rooms, options.Groups)
+	limits := map[string]int{"": max(1, options.MaxConcurrency)}
+	maps.Copy(limits, options.Groups)
 	for name, box := range o.boxes {
-		if rooms[name] != box.room {
+		if limits[name] != box.maxConcurrency {
 			return errors.New("the object is registered under another name with another concurrency; give the same")
 		}
 	}
-	if len(rooms) != len(o.boxes) {
+	if len(limits) != len(o.boxes) {
 		return errors.New("the object is registered under another name with other concurrency groups; give the same")
 	}
 	return nil

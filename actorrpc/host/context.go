@@ -61,7 +61,7 @@ var _ callchain.Run = methodContext{}
 // HoldsUp reports whether a call is for the concurrency group that this one's method fills.
 func (c methodContext) HoldsUp(to callchain.Call) bool {
 	s, box := c.call.server, c.call.method.box
-	if to.Process != "" && to.Process != s.peer || box.room > 1 || s.stopping.Load() || !c.call.is(phaseRuns) {
+	if to.Process != "" && to.Process != s.peer || box.maxConcurrency > 1 || s.stopping.Load() || !c.call.is(phaseRuns) {
 		return false
 	}
 	a := s.actor(to.Actor) // of calls for elsewhere there is none: they are not to cost a search

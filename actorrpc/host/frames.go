@@ -198,19 +198,19 @@ func (c *connection) call(in *wire.Call, buffers [][]byte, rejection *rpcerror.E
 	}
 	c.session.turn.Lock()
 	v, a := c.server.ledger.begin(c.session, k, c)
-	if v == verdictNew {
+	if v == dispositionNew {
 		a = c.server.submit(k, rejection)
 	}
 	c.session.turn.Unlock() // before anything is written
 	switch v {
-	case verdictNew:
+	case dispositionNew:
 		k.answer(a, false)
-	case verdictReplay:
+	case dispositionReplay:
 		c.answer(a.reply, a.buffers, false)
-	case verdictAwait:
-	case verdictOld:
+	case dispositionAwait:
+	case dispositionOld:
 		c.pending.Add(-1)
-	case verdictLost:
+	case dispositionLost:
 		a := k.failed(&rpcerror.Error{
 			Code: rpcerror.CodeMaybeExecuted, Message: "the connection broke after the call was sent: it may have run", Ran: true,
 		})

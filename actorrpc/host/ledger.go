@@ -53,15 +53,15 @@ type entry struct {
 	refused bool
 }
 
-// verdict is what to do with a call that came.
-type verdict string
+// disposition is what to do with a call that came.
+type disposition string
 
 const (
-	verdictNew    verdict = "new"
-	verdictReplay verdict = "replay" // the answer is there
-	verdictAwait  verdict = "await"  // it will be given to who asked now
-	verdictLost   verdict = "lost"   // whether it ran is not known
-	verdictOld    verdict = "old"    // a broken connection brought it after a later one had: no caller waits there
+	dispositionNew    disposition = "new"
+	dispositionReplay disposition = "replay" // the answer is there
+	dispositionAwait  disposition = "await"  // it will be given to who asked now
+	dispositionLost   disposition = "lost"   // whether it ran is not known
+	dispositionOld    disposition = "old"    // a broken connection brought it after a later one had: no caller waits there
 )
 
 func newLedger(limit int64) *ledger { return &ledger{limit: limit, sessions: map[string]*session{}} }
@@ -117,7 +117,7 @@ func (l *ledger) forget(now time.Time) {
 
 // begin decides what to do with a call that a caller sent. If it is new it gets an
 // entry for its answer; if the answer is there already, it is returned.
-func (l *ledger) begin(s *session, c *call, to answerer) (verdict, *answer) {
+func (l *ledger) begin(s *session, c *call, to answerer) (disposition, *answer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.acknowledge(s, c.in.GetAcked())
@@ -127,20 +127,20 @@ func (l *ledger) begin(s *session, c *call, to answerer) (verdict, *answer) {
 	case seq > s.highest:
 		s.highest = seq
 	case e == nil:
-		return verdictLost, nil
+		return dispositionLost, nil
 	case c.in.GetAttempt() < e.attempt:
-		return verdictOld, nil
+		return dispositionOld, nil
 	case e.refused:
 		l.drop(e)
 	case e.answer != nil:
-		return verdictReplay, e.answer
+		return dispositionReplay, e.answer
 	default:
 		e.to, e.attempt = to, c.in.GetAttempt()
-		return verdictAwait, nil
+		return dispositionAwait, nil
 	}
 	c.entry = &entry{session: s, seq: seq, attempt: c.in.GetAttempt(), call: c, to: to}
 	s.entries[seq] = c.entry
-	return verdictNew, nil
+	return dispositionNew, nil
 }
 
 // finish keeps an answer until it is acknowledged, and returns who is to have it.

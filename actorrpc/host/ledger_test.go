@@ -26,7 +26,7 @@ func TestLedgerForgetsTheOldestReplies(t *testing.T) {
 	for seq := range uint64(5) {
 		for _, s := range []*session{a, b} {
 			c := numbered(seq+1, 0)
-			if v, _ := l.begin(s, c, discarded{}); v != verdictNew {
+			if v, _ := l.begin(s, c, discarded{}); v != dispositionNew {
 				t.Fatalf("got %s, want new", v)
 			}
 			l.finish(c.entry, result(2000))
@@ -35,7 +35,7 @@ func TestLedgerForgetsTheOldestReplies(t *testing.T) {
 	if l.bytes > 10_000 {
 		t.Errorf("got %d bytes, want at most 10,000", l.bytes)
 	}
-	for seq, want := range map[uint64]verdict{1: verdictLost, 2: verdictLost, 3: verdictLost, 4: verdictReplay, 5: verdictReplay} {
+	for seq, want := range map[uint64]disposition{1: dispositionLost, 2: dispositionLost, 3: dispositionLost, 4: dispositionReplay, 5: dispositionReplay} {
 		if v, _ := l.begin(b, numbered(seq, 0), discarded{}); v != want {
 			t.Errorf("call %d of b: got %s, want %s", seq, v, want)
 		}
@@ -77,16 +77,16 @@ func TestLedgerRunsEachCallOnce(t *testing.T) {
 				seq := rapid.Uint64Range(1, 20).Draw(t, "seq")
 				c := numbered(seq, rapid.Uint64Range(0, 20).Draw(t, "acked")*rapid.Uint64Range(0, 1).Draw(t, "acks"))
 				v, a := l.begin(s, c, discarded{})
-				if v == verdictNew && (ran[seq] || pending[seq] != nil) {
+				if v == dispositionNew && (ran[seq] || pending[seq] != nil) {
 					t.Fatalf("call %d is new a second time", seq)
 				}
-				if v == verdictReplay && a.reply.GetIncarnation() != fmt.Sprint(seq) {
+				if v == dispositionReplay && a.reply.GetIncarnation() != fmt.Sprint(seq) {
 					t.Fatalf("call %d got the answer of %s", seq, a.reply.GetIncarnation())
 				}
-				if v == verdictAwait && pending[seq] == nil {
+				if v == dispositionAwait && pending[seq] == nil {
 					t.Fatalf("call %d awaits what does not run", seq)
 				}
-				if v == verdictNew {
+				if v == dispositionNew {
 					pending[seq] = c
 				}
 			},

@@ -8,7 +8,7 @@ import (
 // mailbox holds the calls of an actor, or of a concurrency group of it, that
 // wait, and runs them in the order in which they came, so many at once.
 type mailbox struct {
-	room int // for calls that run
+	maxConcurrency int // calls that run at once
 
 	mu      sync.Mutex
 	waiting []*call
@@ -24,7 +24,7 @@ func (m *mailbox) push(c *call) bool {
 		return false
 	}
 	m.waiting = append(m.waiting, c)
-	if m.running < m.room {
+	if m.running < m.maxConcurrency {
 		m.running++
 		go m.work()
 	}

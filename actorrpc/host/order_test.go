@@ -36,17 +36,17 @@ func TestAnOldCopyOfARefusedCallDoesNotRun(t *testing.T) {
 	s := l.open("a", time.Now())
 	refused := numbered(1, 0)
 	refused.in.Attempt = 1
-	if v, _ := l.begin(s, refused, discarded{}); v != verdictNew {
+	if v, _ := l.begin(s, refused, discarded{}); v != dispositionNew {
 		t.Fatalf("got %s, want new", v)
 	}
 	failure := &rpcerror.Error{Code: rpcerror.CodeStale}
 	l.finish(refused.entry, &answer{reply: &wire.Reply{Error: failure.Wire()}})
-	if v, _ := l.begin(s, numbered(1, 0), discarded{}); v != verdictOld {
-		t.Errorf("the old copy: got %s, want %s", v, verdictOld)
+	if v, _ := l.begin(s, numbered(1, 0), discarded{}); v != dispositionOld {
+		t.Errorf("the old copy: got %s, want %s", v, dispositionOld)
 	}
 	again := numbered(1, 0)
 	again.in.Attempt = 2
-	if v, _ := l.begin(s, again, discarded{}); v != verdictNew {
+	if v, _ := l.begin(s, again, discarded{}); v != dispositionNew {
 		t.Errorf("the next: got %s, want new", v)
 	}
 }

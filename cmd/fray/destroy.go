@@ -36,7 +36,7 @@ nothing is left running. The state stays, and logs with it. Outputs go, too; wit
 			}
 			l.Desired = schema.Desired{}
 			r := &rollout.Rollout{Terminal: a, Options: &flags, Loaded: l, Destroying: true}
-			r.Change = &proposal.Change{Keeps: true, Unlaunch: addrs, UnlaunchAll: len(addrs) == 0, Desired: func(doc *state.Document) schema.Desired {
+			r.Change = &proposal.Change{KeepsRecorded: true, Unlaunch: addrs, UnlaunchAll: len(addrs) == 0, Desired: func(doc *state.Document) schema.Desired {
 				if len(addrs) > 0 {
 					return apply.Without(doc.Desired, addrs)
 				}

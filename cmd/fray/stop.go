@@ -47,7 +47,7 @@ ended already is named and left as it is.`,
 			}
 			flags.AutoApprove = true
 			r := &rollout.Rollout{Terminal: a, Options: &flags, Loaded: l, Stopping: true}
-			r.Change = &proposal.Change{Keeps: true, Stop: addrs, Desired: func(doc *state.Document) schema.Desired { return doc.Desired }}
+			r.Change = &proposal.Change{KeepsRecorded: true, Stop: addrs, Desired: func(doc *state.Document) schema.Desired { return doc.Desired }}
 			if err := r.Apply(cmd.Context()); err != nil {
 				return err
 			}

@@ -95,7 +95,7 @@ func (l *leader) publish(took time.Duration) {
 	}
 	seen := l.stepper.Observed()
 	l.services.Publish(&access.View{
-		Doc: l.stepper.Document(), Wanted: l.stepper.Wanted(), Plan: p,
+		Doc: l.stepper.Document(), Wanted: l.stepper.DesiredWithLaunched(), Plan: p,
 		Hosts: seen.Hosts, Attended: seen.Monitored, Inventories: seen.Inventories, Unreachable: seen.Unreachable,
 		Lease: l.lease(), At: time.Now(), Took: took,
 	})

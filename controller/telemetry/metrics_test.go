@@ -68,7 +68,7 @@ func viewOf(n int) *access.View {
 		name := fmt.Sprintf("slice-%d", i)
 		j.Status, j.Slices, j.Attempt = schema.JobRunning, []string{name}, 1
 		j.Attempts = []state.Attempt{{Number: 1, Tasks: []state.Task{{State: schema.TaskRunning}, {State: schema.TaskBuilding}}}}
-		doc.Slices[name] = &state.Slice{Spec: schema.SliceSpec{Name: name, Provider: schema.ProviderGCP, Zone: "us-a", TPU: "v5litepod-8", Hosts: 2}, BornAt: time.Now()}
+		doc.Slices[name] = &state.Slice{Spec: schema.SliceSpec{Name: name, Provider: schema.ProviderGCP, Zone: "us-a", TPU: "v5litepod-8", Hosts: 2}, UpAt: time.Now()}
 	}
 	return v
 }

@@ -234,14 +234,14 @@ func TestPhases(t *testing.T) {
 		want   Phase
 	}{
 		{"not asked for", state.Slice{}, nil, PhaseWanted},
-		{"asked for", state.Slice{AskedAt: testTime}, nil, PhaseCreating},
-		{"queued", state.Slice{AskedAt: testTime, Queued: true}, listed(schema.SliceCreating), PhaseQueued},
-		{"its cloud is not done, its hosts are", state.Slice{AskedAt: testTime, BornAt: testTime}, listed(schema.SliceCreating), PhaseReady},
-		{"its cloud is done, its hosts are not", state.Slice{AskedAt: testTime}, listed(schema.SliceReady), PhaseCreating},
-		{"terminating", state.Slice{BornAt: testTime, Terminating: state.Termination{Cause: state.CauseUnused, Text: "nothing declared uses it"}}, listed(schema.SliceReady), PhaseDeleting},
-		{"going", state.Slice{BornAt: testTime}, listed(schema.SliceDeleting), PhaseDeleting},
-		{"dead", state.Slice{BornAt: testTime, Terminating: state.Termination{Cause: state.CauseDead, Text: "it is dead"}}, listed(schema.SliceDead), PhaseDead},
-		{"taken away", state.Slice{BornAt: testTime, Taken: true}, nil, PhaseDead},
+		{"asked for", state.Slice{PendingSince: testTime}, nil, PhaseCreating},
+		{"queued", state.Slice{PendingSince: testTime, Queued: true}, listed(schema.SliceCreating), PhaseQueued},
+		{"its cloud is not done, its hosts are", state.Slice{PendingSince: testTime, UpAt: testTime}, listed(schema.SliceCreating), PhaseReady},
+		{"its cloud is done, its hosts are not", state.Slice{PendingSince: testTime}, listed(schema.SliceReady), PhaseCreating},
+		{"terminating", state.Slice{UpAt: testTime, Terminating: state.Termination{Cause: state.CauseUnused, Text: "nothing declared uses it"}}, listed(schema.SliceReady), PhaseDeleting},
+		{"going", state.Slice{UpAt: testTime}, listed(schema.SliceDeleting), PhaseDeleting},
+		{"dead", state.Slice{UpAt: testTime, Terminating: state.Termination{Cause: state.CauseDead, Text: "it is dead"}}, listed(schema.SliceDead), PhaseDead},
+		{"taken away", state.Slice{UpAt: testTime, Preempted: true}, nil, PhaseDead},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

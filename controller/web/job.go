@@ -174,7 +174,7 @@ func (t *TaskRow) live(snap *Snapshot, job *state.Job, a *state.Attempt) {
 		if h.Host != t.Host {
 			continue
 		}
-		if silent := h.SilentAt(snap.Attended); silent >= quietHost {
+		if silent := h.SilentFor(snap.Attended); silent >= quietHost {
 			t.Silent = silent.Seconds()
 		}
 		if r := h.Task; r != nil && job.Spec != nil && r.Job == job.Spec.Addr && r.Attempt == a.Number {

@@ -76,7 +76,7 @@ func (m *madeUp) reservations() {
 		for n := range 7 - 2*i {
 			slice := m.slice(r.Addr, n, "v5litepod-16")
 			if n == 6 {
-				slice.BornAt = time.Time{}
+				slice.UpAt = time.Time{}
 			} else {
 				slice.IdleSince = m.now.Add(-time.Duration(40*n) * time.Second)
 			}
@@ -89,10 +89,10 @@ func (m *madeUp) slice(owner schema.Address, n int, tpu string) *state.Slice {
 	zone := zones()[m.random.IntN(4)]
 	name := fmt.Sprintf("%s-%d-%s-%x", owner.Name, n, zone, m.random.IntN(1<<20))
 	s := &state.Slice{
-		Spec: schema.SliceSpec{Name: name, Stack: m.doc.Stack(), Owner: owner, Index: n, Provider: schema.ProviderGCP, TPU: tpu, Zone: zone, Preemptible: true, Hosts: hostsOf(tpu)},
-		Seen: true, AskedAt: m.now.Add(-time.Duration(1+m.random.IntN(400)) * time.Minute),
+		Spec:   schema.SliceSpec{Name: name, Stack: m.doc.Stack(), Owner: owner, Index: n, Provider: schema.ProviderGCP, TPU: tpu, Zone: zone, Preemptible: true, Hosts: hostsOf(tpu)},
+		Listed: true, PendingSince: m.now.Add(-time.Duration(1+m.random.IntN(400)) * time.Minute),
 	}
-	s.BornAt = s.AskedAt.Add(90 * time.Second)
+	s.UpAt = s.PendingSince.Add(90 * time.Second)
 	m.doc.Slices[name] = s
 	for host := range s.Spec.Hosts {
 		m.hosts[name] = append(m.hosts[name], plan.Host{HostReport: state.HostReport{Slice: name, Host: host, Seq: 9}, Heartbeat: plan.NewHeartbeat(time.Hour)})

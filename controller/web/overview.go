@@ -144,7 +144,7 @@ func costOf(snap *Snapshot) change.CostTotal {
 	if inventories == nil {
 		var inv schema.Inventory
 		for _, slice := range snap.Doc.Slices {
-			if slice.Seen && !slice.Taken && slice.Spec.On == "" {
+			if slice.Listed && !slice.Preempted && slice.Spec.On == "" {
 				inv.Slices = append(inv.Slices, schema.SliceStatus{Spec: slice.Spec, Phase: schema.SliceReady})
 			}
 		}

@@ -136,13 +136,13 @@ func (x *index) sliceRow(snap *Snapshot, name string, slice *state.Slice) SliceR
 	row := SliceRow{
 		Name: name, Provider: spec.Provider, Zone: spec.Zone, Shape: shapeOf(spec.TPU, spec.MachineType, spec.CPU, spec.Memory),
 		Hosts: max(1, spec.Hosts), Chips: chipsOf(spec), Preemptible: spec.Preemptible, Owner: spec.Owner,
-		AskedAt: slice.AskedAt, BornAt: slice.BornAt, IdleSince: slice.IdleSince, On: spec.On, OnHost: spec.OnHost,
+		AskedAt: slice.PendingSince, BornAt: slice.UpAt, IdleSince: slice.IdleSince, On: spec.On, OnHost: spec.OnHost,
 	}
 	row.Phase, row.Reason = phaseOf(slice, x.listed[name])
 	row.Cause = slice.Terminating.Cause
 	for i := range snap.Hosts[name] {
 		h := &snap.Hosts[name][i]
-		if h.SilentAt(snap.Attended) < quietHost {
+		if h.SilentFor(snap.Attended) < quietHost {
 			row.Up++
 		}
 		row.Notice = cmp.Or(row.Notice, h.Notice)
@@ -170,15 +170,15 @@ func phaseOf(slice *state.Slice, listed *schema.SliceStatus) (Phase, string) {
 		}
 	}
 	switch {
-	case slice.Taken:
+	case slice.Preempted:
 		return PhaseDead, cmp.Or(why, "its machines were taken away")
 	case !slice.Terminating.IsZero():
 		return PhaseDeleting, why
-	case !slice.BornAt.IsZero():
+	case !slice.UpAt.IsZero():
 		return PhaseReady, why
 	case slice.Queued:
 		return PhaseQueued, why
-	case slice.AskedAt.IsZero():
+	case slice.PendingSince.IsZero():
 		return PhaseWanted, why
 	}
 	return PhaseCreating, why

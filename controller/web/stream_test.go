@@ -208,7 +208,7 @@ func TestJournal(t *testing.T) {
 	s.advance(ended(snap))
 	next := ended(snap)
 	next.Doc.Slices = map[string]*state.Slice{}
-	for name, slice := range map[string]state.Slice{"a": {AskedAt: testTime}, "b": {BornAt: testTime, AskedAt: testTime, Seen: true}, "c": {Terminating: state.Termination{Cause: state.CauseHostLost, Text: "it is silent"}}} {
+	for name, slice := range map[string]state.Slice{"a": {PendingSince: testTime}, "b": {UpAt: testTime, PendingSince: testTime, Listed: true}, "c": {Terminating: state.Termination{Cause: state.CauseHostLost, Text: "it is silent"}}} {
 		slice.Spec.Name = name
 		next.Doc.Slices[name] = &slice
 	}

@@ -35,7 +35,7 @@ type binder struct {
 
 // bindSlice records a listed slice as the index-th of an owner.
 func (b *binder) bindSlice(st *schema.SliceStatus, owner schema.Address, index int) {
-	s := state.Slice{Spec: st.Spec, AskedAt: b.at, Seen: true}
+	s := state.Slice{Spec: st.Spec, PendingSince: b.at, Listed: true}
 	s.Spec.Owner, s.Spec.Index = owner, index
 	up := 0
 	for _, h := range b.obs.Hosts[st.Spec.Name] {
@@ -44,7 +44,7 @@ func (b *binder) bindSlice(st *schema.SliceStatus, owner schema.Address, index i
 		}
 	}
 	if up == st.Spec.Hosts {
-		s.BornAt = b.at
+		s.UpAt = b.at
 	}
 	b.next.Slices[st.Spec.Name] = &s
 	delete(b.next.Unmanaged, st.Spec.Name)

@@ -120,13 +120,13 @@ func (r *remover) disown(name string, holder *state.Job) {
 			return
 		}
 		res := &holder.Spec.Resources
-		s = &state.Slice{Seen: true, Spec: schema.SliceSpec{
+		s = &state.Slice{Listed: true, Spec: schema.SliceSpec{
 			Name: name, Stack: r.doc.Stack(), Owner: holder.Spec.Addr, Provider: res.Provider, TPU: res.TPU,
 			CPU: res.CPU, Memory: res.Memory, Disk: res.Disk, MachineType: res.MachineType, Preemptible: res.Preemptible,
 		}}
 	}
 	delete(r.next.Slices, name)
-	if s.AskedAt.IsZero() && !s.Seen {
+	if s.PendingSince.IsZero() && !s.Listed {
 		return
 	}
 	r.next.Unmanaged[name] = state.Unmanaged{Spec: s.Spec, At: r.at, By: r.by}

@@ -255,7 +255,7 @@ func TestRemoveBeforeAnythingIsAskedFor(t *testing.T) {
 	w.doc = w.diff(w.doc.Desired).Next
 	names := w.job(address(t, "job.a")).Slices
 	planned := *w.doc.Slices[names[1]]
-	planned.AskedAt = time.Time{}
+	planned.PendingSince = time.Time{}
 	w.doc.Slices[names[1]] = &planned
 	removed := w.remove("job.a")
 	if _, unmanaged := w.doc.Unmanaged[names[1]]; unmanaged || !slices.Equal(removed.Slices, names[:1]) || len(w.doc.Slices) > 0 {

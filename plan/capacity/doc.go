@@ -5,5 +5,5 @@
 //
 // It ends and creates nothing; what follows from a lack of room is decided in
 // plan/schedule. Each type holds the one before it: [ZoneHealth], [Pools], [Zones],
-// [Rooms], [Headroom]. Start with zones.go.
+// [HostCapacity], [Headroom]. Start with zones.go.
 package capacity

@@ -19,7 +19,7 @@ import (
 
 // Fitting is what a unit needs of one reservation whose hosts are shared.
 type Fitting struct {
-	D     *Rooms
+	D     *HostCapacity
 	Pool  *snapshot.Pool
 	Name  string        // of the reservation
 	whole int           // slices that it draws as such
@@ -44,7 +44,7 @@ type Layout struct {
 }
 
 // Fittings are those of a unit's jobs.
-func (d *Rooms) Fittings(packed, whole []*schema.Job) []*Fitting {
+func (d *HostCapacity) Fittings(packed, whole []*schema.Job) []*Fitting {
 	var all []*Fitting
 	of := func(name string) *Fitting {
 		p := d.PoolOf(name)
@@ -76,7 +76,7 @@ func (d *Rooms) Fittings(packed, whole []*schema.Job) []*Fitting {
 }
 
 // isShared reports whether some host of a reservation has packed tasks, or may get some.
-func (d *Rooms) isShared(name string) bool {
+func (d *HostCapacity) isShared(name string) bool {
 	if d.shared == nil {
 		d.shared = map[string]bool{}
 		for i := range d.Desired.Jobs {
@@ -114,7 +114,7 @@ func (f *Fitting) Size() int {
 }
 
 // FindStays finds out who has a part of a reservation's hosts, and who of them goes.
-func (d *Rooms) FindStays(p *snapshot.Pool) []*snapshot.Room {
+func (d *HostCapacity) FindStays(p *snapshot.Pool) []*snapshot.FreeHost {
 	rooms := d.roomsOf(p)
 	if p.Stays {
 		return rooms
@@ -143,7 +143,7 @@ func (d *Rooms) FindStays(p *snapshot.Pool) []*snapshot.Room {
 }
 
 // leavesSlice reports whether a job will give up what it has of a slice.
-func (d *Rooms) leavesSlice(addr schema.Address, name string) bool {
+func (d *HostCapacity) leavesSlice(addr schema.Address, name string) bool {
 	j := d.Next.Jobs[addr]
 	return j == nil || j.Status.Ended() || !j.YieldsTo.IsZero() || j.Stop || d.Leaving[addr] ||
 		!slices.Contains(j.Slices, name) && !slices.Contains(j.Staged, name)
@@ -151,9 +151,9 @@ func (d *Rooms) leavesSlice(addr schema.Address, name string) bool {
 
 // emptied are the hosts of the reservation as they will be when those have gone who
 // are going, and those that end.
-func (f *Fitting) emptied(ends func(*snapshot.Occupant) bool) []*snapshot.Room {
+func (f *Fitting) emptied(ends func(*snapshot.Occupant) bool) []*snapshot.FreeHost {
 	of := f.D.FindStays(f.Pool)
-	later, rooms := make([]snapshot.Room, 0, len(of)), make([]*snapshot.Room, 0, len(of))
+	later, rooms := make([]snapshot.FreeHost, 0, len(of)), make([]*snapshot.FreeHost, 0, len(of))
 	for _, r := range of {
 		if r.Grown {
 			continue
@@ -179,14 +179,14 @@ func (f *Fitting) emptied(ends func(*snapshot.Occupant) bool) []*snapshot.Room {
 
 // take is room.take, but leaves ports alone that no task asks for: they are the
 // reservation's own.
-func (f *Fitting) take(r *snapshot.Room, s *snapshot.Share, n int) {
+func (f *Fitting) take(r *snapshot.FreeHost, s *snapshot.Share, n int) {
 	if !f.ports {
 		s = &snapshot.Share{CPU: s.CPU, Memory: s.Memory, Disk: s.Disk}
 	}
 	r.Take(s, n)
 }
 
-func (f *Fitting) vacate(r *snapshot.Room, s *snapshot.Stay) { f.take(r, &s.Share, -1) }
+func (f *Fitting) vacate(r *snapshot.FreeHost, s *snapshot.Stay) { f.take(r, &s.Share, -1) }
 
 // Lay finds a place for all that the unit needs, when those have gone who are
 // going, and those that end.
@@ -203,12 +203,12 @@ func (f *Fitting) Lay(ends func(*snapshot.Occupant) bool) (Layout, bool) {
 	for _, want := range f.jobs {
 		need := shareOf(&want.Resources)
 		for range want.Resources.Slices {
-			r := bestOf(rooms, &need, func(r *snapshot.Room) bool { return r.Busy })
+			r := bestOf(rooms, &need, func(r *snapshot.FreeHost) bool { return r.Busy })
 			if r == nil && l.grown < spare {
 				l.grown++
 				grown := f.grownHosts(l.grown)
 				rooms = append(rooms, grown...)
-				r = bestOf(grown, &need, func(*snapshot.Room) bool { return false })
+				r = bestOf(grown, &need, func(*snapshot.FreeHost) bool { return false })
 			}
 			if r == nil {
 				return Layout{}, false
@@ -221,9 +221,9 @@ func (f *Fitting) Lay(ends func(*snapshot.Occupant) bool) (Layout, bool) {
 }
 
 // grownHosts are those of the n-th slice by which the reservation may grow.
-func (f *Fitting) grownHosts(n int) []*snapshot.Room {
+func (f *Fitting) grownHosts(n int) []*snapshot.FreeHost {
 	spec := plan.PoolSlice(f.D.Stack, f.Pool.Of, -n)
-	rooms := make([]*snapshot.Room, 0, spec.Hosts)
+	rooms := make([]*snapshot.FreeHost, 0, spec.Hosts)
 	for i := range spec.Hosts {
 		r := EmptyRoom(spec, i)
 		r.Grown = true
@@ -234,7 +234,7 @@ func (f *Fitting) grownHosts(n int) []*snapshot.Room {
 
 // pickWhole picks the slices that the unit draws as such, those that are free
 // already first, and leaves no part of them to others.
-func (f *Fitting) pickWhole(rooms []*snapshot.Room) []string {
+func (f *Fitting) pickWhole(rooms []*snapshot.FreeHost) []string {
 	if f.whole == 0 {
 		return nil
 	}
@@ -264,7 +264,7 @@ func (f *Fitting) pickWhole(rooms []*snapshot.Room) []string {
 }
 
 // Uses reports whether a layout has something of a room.
-func (l *Layout) Uses(r *snapshot.Room) bool {
+func (l *Layout) Uses(r *snapshot.FreeHost) bool {
 	return slices.Contains(l.whole, r.Host.Name) ||
 		slices.ContainsFunc(l.rooms, func(p placed) bool { return p.room.Host.Name == r.Host.Name && p.room.N == r.N })
 }
@@ -329,7 +329,7 @@ func IsInfeasibleIn(tight []*Fitting, band int) bool {
 }
 
 // LeaveHosts takes note that more are going than before.
-func (d *Rooms) LeaveHosts() {
+func (d *HostCapacity) LeaveHosts() {
 	for _, p := range d.Pooled {
 		p.Stays, p.Tried.Tight, p.Tried.Late = false, nil, nil
 	}

@@ -8,14 +8,14 @@ import (
 
 // Headroom adds the room that is held for the head of the queue.
 type Headroom struct {
-	*Rooms
+	*HostCapacity
 
 	Reserved map[Bound]*Reserved // what is held, see keep
 }
 
 // NewHeadroom records who holds the slices of reservations.
 func NewHeadroom(e *snapshot.Evidence) *Headroom {
-	h := &Headroom{Rooms: &Rooms{Zones: &Zones{Pools: &Pools{ZoneHealth: &ZoneHealth{Evidence: e}}}}}
+	h := &Headroom{HostCapacity: &HostCapacity{Zones: &Zones{Pools: &Pools{ZoneHealth: &ZoneHealth{Evidence: e}}}}}
 	h.recordHolders()
 	return h
 }
@@ -68,8 +68,8 @@ func (d *Headroom) keepNearest(u *Unit, all []*Fitting) {
 // look for room for thousands would take longer than they wait.
 const keptMost = 32
 
-// ReservesRooms reports whether something is kept of any reservation.
-func (d *Headroom) ReservesRooms() bool {
+// HasReservedHosts reports whether hosts of any reservation are reserved for a unit.
+func (d *Headroom) HasReservedHosts() bool {
 	for _, p := range d.Pooled {
 		if p.Reserved.Any() {
 			return true

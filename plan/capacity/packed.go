@@ -9,7 +9,7 @@ import (
 
 // A packed task has a slice of its own, which is placed on a host of another slice:
 // a packed job has one for each of its tasks. No provider knows of it. It is there
-// once it is recorded and its host was asked to serve it (AskedAt), and it is gone
+// once it is recorded and its host was asked to serve it (PendingSince), and it is gone
 // once it is given up (Terminating) and its host neither is to serve it nor says that
 // it does; with its host's slice it dies. All else is as with any slice: it has an
 // assignment and a report, and attempts run on it.

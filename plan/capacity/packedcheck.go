@@ -19,7 +19,7 @@ type packing struct {
 func (p *packing) unfit(pool *schema.Reservation) plan.Reason {
 	most := max(pool.Min.Slices, pool.Max.Slices)
 	spec := plan.PoolSlice("", pool, 0)
-	var rooms []*snapshot.Room
+	var rooms []*snapshot.FreeHost
 	for range max(0, most-p.whole) {
 		for n := range spec.Hosts {
 			rooms = append(rooms, EmptyRoom(spec, n))
@@ -31,7 +31,7 @@ func (p *packing) unfit(pool *schema.Reservation) plan.Reason {
 			return plan.Because(plan.WaitConstraint, fmt.Sprintf("a task of %s needs %s, and the hosts of %s have too little %s", want.Addr, need, pool.Addr, short.Of))
 		}
 		for n := range want.Resources.Slices {
-			r := bestOf(rooms, &need, func(*snapshot.Room) bool { return false })
+			r := bestOf(rooms, &need, func(*snapshot.FreeHost) bool { return false })
 			if r == nil {
 				return plan.Because(plan.WaitConstraint, fmt.Sprintf("only %d of the %d tasks of %s, with %s each, fit on the %d slices that %s has at most",
 					n, want.Resources.Slices, want.Addr, need, most, pool.Addr))

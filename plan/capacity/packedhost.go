@@ -9,7 +9,7 @@ import (
 
 // Closed says why a slice of a pool takes no packed tasks, nothing if it does, now or when it
 // is up.
-func (d *Rooms) Closed(spec *schema.SliceSpec) plan.Reason {
+func (d *HostCapacity) Closed(spec *schema.SliceSpec) plan.Reason {
 	name := spec.Name
 	s, st := d.Next.Slices[name], d.Listed[name]
 	switch {
@@ -19,7 +19,7 @@ func (d *Rooms) Closed(spec *schema.SliceSpec) plan.Reason {
 		return plan.Because(plan.WaitRoom, fmt.Sprintf("slice %s is being deleted: %s", name, s.Terminating.Text))
 	case st == nil && s.Tries >= Rejections:
 		return plan.Because(plan.WaitRoom, fmt.Sprintf("slice %s cannot be had: %s", name, s.Error))
-	case st == nil && s.Seen && !d.Known(&s.Spec) && s.Spec.Fixed() != spec.Fixed():
+	case st == nil && s.Listed && !d.Known(&s.Spec) && s.Spec.Fixed() != spec.Fixed():
 		return plan.Because(plan.WaitRoom, fmt.Sprintf("slice %s has another shape", name))
 	case st == nil:
 		return plan.Reason{}

@@ -20,19 +20,19 @@ func shareOf(r *schema.Resources) snapshot.Share {
 	return s
 }
 
-// rooms are those of a reservation, made when first asked for.
-func (d *Rooms) roomsOf(p *snapshot.Pool) []*snapshot.Room {
+// roomsOf are those of a reservation, made when first asked for.
+func (d *HostCapacity) roomsOf(p *snapshot.Pool) []*snapshot.FreeHost {
 	if p.Rooms != nil && p.RoomsOf == len(p.Specs) {
 		return p.Rooms
 	}
-	p.Rooms, p.RoomsOf, p.Stays = make([]*snapshot.Room, 0, len(p.Specs)), len(p.Specs), false
+	p.Rooms, p.RoomsOf, p.Stays = make([]*snapshot.FreeHost, 0, len(p.Specs)), len(p.Specs), false
 	for _, spec := range p.Specs {
 		if !d.Closed(&spec).None() {
 			continue
 		}
 		for n := range spec.Hosts {
 			r := EmptyRoom(spec, n)
-			r.Up = d.Listed[spec.Name] != nil && !d.Next.Slices[spec.Name].BornAt.IsZero()
+			r.Up = d.Listed[spec.Name] != nil && !d.Next.Slices[spec.Name].UpAt.IsZero()
 			d.takeTaken(r)
 			p.Rooms = append(p.Rooms, r)
 		}
@@ -42,15 +42,15 @@ func (d *Rooms) roomsOf(p *snapshot.Pool) []*snapshot.Room {
 }
 
 // EmptyRoom is a whole host.
-func EmptyRoom(spec schema.SliceSpec, n int) *snapshot.Room {
-	return &snapshot.Room{
+func EmptyRoom(spec schema.SliceSpec, n int) *snapshot.FreeHost {
+	return &snapshot.FreeHost{
 		Host: spec, N: n, Ports: map[int]int{},
 		CPU: spec.CPU, Memory: cmp.Or(spec.Memory, -1), Disk: cmp.Or(spec.Disk, -1),
 	}
 }
 
 // takeTaken takes of a room what its packed tasks have, those that are leaving too.
-func (d *Rooms) takeTaken(r *snapshot.Room) {
+func (d *HostCapacity) takeTaken(r *snapshot.FreeHost) {
 	for _, name := range d.Packed[r.Host.Name] {
 		s := d.Next.Slices[name]
 		if s == nil || s.Spec.OnHost != r.N {
@@ -62,7 +62,7 @@ func (d *Rooms) takeTaken(r *snapshot.Room) {
 }
 
 // ShareOfPacked is the share that a packed task has of its host.
-func (d *Rooms) ShareOfPacked(spec *schema.SliceSpec) snapshot.Share {
+func (d *HostCapacity) ShareOfPacked(spec *schema.SliceSpec) snapshot.Share {
 	taken := snapshot.Share{CPU: spec.CPU, Memory: spec.Memory, Disk: spec.Disk}
 	if j := d.Next.Jobs[spec.Owner]; j != nil {
 		taken.Ports = shareOf(&j.Spec.Resources).Ports
@@ -72,15 +72,15 @@ func (d *Rooms) ShareOfPacked(spec *schema.SliceSpec) snapshot.Share {
 
 // placed is a share that was taken of a room.
 type placed struct {
-	room  *snapshot.Room
+	room  *snapshot.FreeHost
 	share *snapshot.Share
 }
 
 // Fits finds rooms for the packed jobs of a unit, all or none, and says why there
-// are none; nothing if there are, which [Rooms.SettlePacked] then records. grown are
+// are none; nothing if there are, which [HostCapacity.SettlePacked] then records. grown are
 // slices by which reservations have to grow for that. Slices that the unit draws
 // whole are left alone.
-func (d *Rooms) Fits(unit, whole []*schema.Job) (short plan.Reason, grown []schema.SliceSpec) {
+func (d *HostCapacity) Fits(unit, whole []*schema.Job) (short plan.Reason, grown []schema.SliceSpec) {
 	d.Unchoose()
 	if len(unit) == 0 {
 		return plan.Reason{}, nil
@@ -112,7 +112,7 @@ func (d *Rooms) Fits(unit, whole []*schema.Job) (short plan.Reason, grown []sche
 }
 
 // Unchoose gives back the rooms that were chosen for a unit and not settled in.
-func (d *Rooms) Unchoose() {
+func (d *HostCapacity) Unchoose() {
 	for addr, chosen := range d.chosenRooms {
 		for _, t := range chosen {
 			t.room.Take(t.share, -1)
@@ -124,7 +124,7 @@ func (d *Rooms) Unchoose() {
 	}
 	d.grownRooms = false
 	for _, p := range d.Pooled {
-		p.Rooms = slices.DeleteFunc(p.Rooms, func(r *snapshot.Room) bool { return r.Grown })
+		p.Rooms = slices.DeleteFunc(p.Rooms, func(r *snapshot.FreeHost) bool { return r.Grown })
 	}
 }
 
@@ -141,7 +141,7 @@ func drawnWhole(want *schema.Job, whole []*schema.Job) int {
 
 // pack takes a room for each task of a job and reports whether there are enough;
 // those that it took are returned in any case.
-func (d *Rooms) pack(want *schema.Job, whole []*schema.Job) (taken []placed, ok bool) {
+func (d *HostCapacity) pack(want *schema.Job, whole []*schema.Job) (taken []placed, ok bool) {
 	p := d.PoolOf(want.Resources.Reservation)
 	if p == nil {
 		return nil, false
@@ -164,7 +164,7 @@ func (d *Rooms) pack(want *schema.Job, whole []*schema.Job) (taken []placed, ok 
 
 // isFullFor says why a job has no room, if another one has been told so already
 // that asks for the same.
-func (d *Rooms) isFullFor(want *schema.Job) plan.Reason {
+func (d *HostCapacity) isFullFor(want *schema.Job) plan.Reason {
 	p := d.PoolOf(want.Resources.Reservation)
 	if p == nil || p.Reserved.Off { // the other one may have been kept from it
 		return plan.Reason{}
@@ -190,13 +190,13 @@ func largestFirst(unit []*schema.Job) []*schema.Job {
 
 // bestRoom is the room that a share leaves the least of: what is up before what is
 // not, then by cores, memory and disk. Nil: it fits nowhere.
-func (d *Rooms) bestRoom(p *snapshot.Pool, s *snapshot.Share, except []string) *snapshot.Room {
-	return bestOf(d.roomsOf(p), s, func(r *snapshot.Room) bool { return d.isReserved(r, except) })
+func (d *HostCapacity) bestRoom(p *snapshot.Pool, s *snapshot.Share, except []string) *snapshot.FreeHost {
+	return bestOf(d.roomsOf(p), s, func(r *snapshot.FreeHost) bool { return d.isReserved(r, except) })
 }
 
 // grownRoom is a host by which a reservation may grow, beside others that it is to
 // grow by; nil if there is none that a share fits on.
-func (d *Rooms) grownRoom(p *snapshot.Pool, s *snapshot.Share, others int) *snapshot.Room {
+func (d *HostCapacity) grownRoom(p *snapshot.Pool, s *snapshot.Share, others int) *snapshot.FreeHost {
 	for _, r := range p.Rooms {
 		if r.Grown && r.N == 0 {
 			others++
@@ -219,8 +219,8 @@ func (d *Rooms) grownRoom(p *snapshot.Pool, s *snapshot.Share, others int) *snap
 	return p.Rooms[first]
 }
 
-func bestOf(rooms []*snapshot.Room, s *snapshot.Share, reserved func(*snapshot.Room) bool) *snapshot.Room {
-	var best *snapshot.Room
+func bestOf(rooms []*snapshot.FreeHost, s *snapshot.Share, reserved func(*snapshot.FreeHost) bool) *snapshot.FreeHost {
+	var best *snapshot.FreeHost
 	for _, r := range rooms {
 		if r.Lacks(s).None() && !reserved(r) && (best == nil || r.IsBetter(best)) {
 			best = r
@@ -230,7 +230,7 @@ func bestOf(rooms []*snapshot.Room, s *snapshot.Share, reserved func(*snapshot.R
 }
 
 // isReserved reports whether a room's slice is, or will be, a job's as a whole.
-func (d *Rooms) isReserved(r *snapshot.Room, except []string) bool {
+func (d *HostCapacity) isReserved(r *snapshot.FreeHost, except []string) bool {
 	if slices.Contains(except, r.Host.Name) || d.isKeptWhole(r) {
 		return true
 	}
@@ -240,7 +240,7 @@ func (d *Rooms) isReserved(r *snapshot.Room, except []string) bool {
 
 // SettlePacked records the placements that were found for a job, and returns
 // their names.
-func (d *Rooms) SettlePacked(want *schema.Job) []string {
+func (d *HostCapacity) SettlePacked(want *schema.Job) []string {
 	var names []string
 	index := 0
 	p := d.PoolOf(want.Resources.Reservation)
@@ -268,7 +268,7 @@ func (d *Rooms) SettlePacked(want *schema.Job) []string {
 }
 
 // growBy adds a slice to a pool that does not have it.
-func (d *Rooms) growBy(p *snapshot.Pool, spec *schema.SliceSpec) {
+func (d *HostCapacity) growBy(p *snapshot.Pool, spec *schema.SliceSpec) {
 	if slices.ContainsFunc(p.Specs, func(has schema.SliceSpec) bool { return has.Name == spec.Name }) {
 		return
 	}

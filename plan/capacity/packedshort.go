@@ -13,7 +13,7 @@ import (
 )
 
 // noRoom says for each kind of reason on how many hosts a job's tasks do not fit.
-func (d *Rooms) noRoom(want *schema.Job, whole []*schema.Job, grouped bool) plan.Reason {
+func (d *HostCapacity) noRoom(want *schema.Job, whole []*schema.Job, grouped bool) plan.Reason {
 	p, addr := d.PoolOf(want.Resources.Reservation), schema.ScopedAddress(schema.KindReservation, want.Resources.Reservation)
 	if p == nil {
 		return plan.Because(plan.WaitRoom, fmt.Sprintf("%s is not there", addr))
@@ -41,7 +41,7 @@ func (d *Rooms) noRoom(want *schema.Job, whole []*schema.Job, grouped bool) plan
 }
 
 // shortages count the hosts of a reservation by what they have too little of.
-func (d *Rooms) shortages(p *snapshot.Pool, need *snapshot.Share, rooms []*snapshot.Room) []string {
+func (d *HostCapacity) shortages(p *snapshot.Pool, need *snapshot.Share, rooms []*snapshot.FreeHost) []string {
 	counts := map[string]int{}
 	for _, r := range rooms {
 		switch short, ahead := r.Lacks(need), d.keptFrom(p, r, need); {
@@ -72,7 +72,7 @@ func (d *Rooms) shortages(p *snapshot.Pool, need *snapshot.Share, rooms []*snaps
 const maxUsers = 3
 
 // roomUsers names jobs that have a part of a reservation.
-func (d *Rooms) roomUsers(p *snapshot.Pool) string {
+func (d *HostCapacity) roomUsers(p *snapshot.Pool) string {
 	users := map[schema.Address]bool{}
 	for i := range p.Specs {
 		if addr, whole := d.heldWhole(p.Specs[i].Name); whole {

@@ -99,7 +99,7 @@ func (d *Pools) FindFree(p *snapshot.Pool) {
 func (d *Pools) IsBorn(name string) bool {
 	s := d.Next.Slices[name]
 	st, listed := d.Listed[name]
-	return listed && s != nil && !s.BornAt.IsZero() && s.Terminating.IsZero() &&
+	return listed && s != nil && !s.UpAt.IsZero() && s.Terminating.IsZero() &&
 		st.Phase != schema.SliceDead && st.Phase != schema.SliceDeleting
 }
 

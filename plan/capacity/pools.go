@@ -92,7 +92,7 @@ func (d *Pools) poolSlice(r *schema.Reservation, index int, zone string) schema.
 // IsRejected reports whether a slice is not there since its place is shut.
 func (d *Pools) IsRejected(name string) bool {
 	s := d.Next.Slices[name]
-	if s == nil || s.Spec.Zone == "" || s.Seen || s.Failed == "" && !s.AskedAt.IsZero() {
+	if s == nil || s.Spec.Zone == "" || s.Listed || s.Failed == "" && !s.PendingSince.IsZero() {
 		return false
 	}
 	_, listed := d.Listed[name]

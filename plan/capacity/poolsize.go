@@ -109,9 +109,9 @@ func (d *Pools) score(name string) int {
 		return inUse
 	case d.Dies(name):
 		return useless
-	case listed, s.Seen && !d.Known(&s.Spec):
+	case listed, s.Listed && !d.Known(&s.Spec):
 		return isThere
-	case !s.AskedAt.IsZero() && s.Failed == "":
+	case !s.PendingSince.IsZero() && s.Failed == "":
 		return comes
 	}
 	return useless

@@ -79,7 +79,7 @@ func ReservationStatus(desired *schema.Desired, p *plan.Plan, now time.Time) []P
 // it any more; a job that holds it still does.
 func (p *PoolStatus) count(s *state.Slice, holders []schema.Address) {
 	p.Jobs = append(p.Jobs, holders...)
-	up := !s.BornAt.IsZero() && s.Seen
+	up := !s.UpAt.IsZero() && s.Listed
 	switch {
 	case !s.Terminating.IsZero():
 		return
@@ -88,7 +88,7 @@ func (p *PoolStatus) count(s *state.Slice, holders []schema.Address) {
 		if len(holders) == 0 {
 			p.Free++
 		}
-	case s.AskedAt.IsZero():
+	case s.PendingSince.IsZero():
 	default:
 		p.Pending++
 	}

@@ -43,7 +43,7 @@ func without(names, others []string) []string {
 }
 
 // isKeptWhole reports whether a room's slice is kept for one who draws it as such.
-func (d *Rooms) isKeptWhole(r *snapshot.Room) bool {
+func (d *HostCapacity) isKeptWhole(r *snapshot.FreeHost) bool {
 	p := d.Pooled[r.Host.Owner.Scoped()]
 	if p == nil || p.Reserved.Off {
 		return false
@@ -54,7 +54,7 @@ func (d *Rooms) isKeptWhole(r *snapshot.Room) bool {
 
 // keptFrom says for whom room is kept that a share would fit into, zero if it does
 // not for another reason.
-func (d *Rooms) keptFrom(p *snapshot.Pool, r *snapshot.Room, s *snapshot.Share) schema.Address {
+func (d *HostCapacity) keptFrom(p *snapshot.Pool, r *snapshot.FreeHost, s *snapshot.Share) schema.Address {
 	if d.isKeptWhole(r) {
 		return p.Reserved.Whole[r.Host.Name]
 	}
@@ -104,7 +104,7 @@ func (f *Fitting) layNearest(ends func(*snapshot.Occupant) bool) (Layout, bool) 
 
 // nearestWhole picks slices that will be free, those first that the fewest others
 // have a part of now.
-func (f *Fitting) nearestWhole(now, some []*snapshot.Room) []string {
+func (f *Fitting) nearestWhole(now, some []*snapshot.FreeHost) []string {
 	if f.whole == 0 {
 		return nil
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// Rooms adds the room on hosts of reservations for packed tasks.
-type Rooms struct {
+// HostCapacity adds the room on hosts of reservations for packed tasks.
+type HostCapacity struct {
 	*Zones
 
 	chosenRooms map[schema.Address][]placed // see fits

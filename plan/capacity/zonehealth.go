@@ -191,7 +191,7 @@ func (d *ZoneHealth) Blame(s *state.Slice, cause schema.ErrorKind, why string) {
 	if cause == "" || cause == schema.ErrorUnavailable {
 		cause = schema.ErrorPreempted
 	}
-	young := !s.AskedAt.IsZero() && d.Now.Sub(s.AskedAt) < EarlyLoss
+	young := !s.PendingSince.IsZero() && d.Now.Sub(s.PendingSince) < EarlyLoss
 	if cause != schema.ErrorPreempted || young {
 		d.Worsen(&s.Spec, cause, why)
 	}
@@ -220,7 +220,7 @@ func (d *ZoneHealth) living(place string) int {
 	n := 0
 	for name, s := range d.Next.Slices {
 		st, listed := d.Listed[name]
-		if listed && st.Phase != schema.SliceDead && st.Phase != schema.SliceDeleting && s.Terminating.IsZero() && !s.BornAt.IsZero() && plan.StockPlace(&s.Spec) == place {
+		if listed && st.Phase != schema.SliceDead && st.Phase != schema.SliceDeleting && s.Terminating.IsZero() && !s.UpAt.IsZero() && plan.StockPlace(&s.Spec) == place {
 			n++
 		}
 	}
@@ -302,20 +302,20 @@ func (d *ZoneHealth) trying(place string) int {
 
 // isTried reports whether a slice was asked for and may yet turn out not to be had.
 func (d *ZoneHealth) isTried(s *state.Slice) bool {
-	if s.Spec.Zone == "" || !s.Terminating.IsZero() || s.Failed != "" || s.AskedAt.IsZero() || !s.BornAt.IsZero() {
+	if s.Spec.Zone == "" || !s.Terminating.IsZero() || s.Failed != "" || s.PendingSince.IsZero() || !s.UpAt.IsZero() {
 		return false
 	}
 	st, listed := d.Listed[s.Spec.Name]
-	return !listed || st.Phase == schema.SliceCreating && d.Now.Sub(s.AskedAt) < plan.BootBudget(&s.Spec)
+	return !listed || st.Phase == schema.SliceCreating && d.Now.Sub(s.PendingSince) < plan.BootBudget(&s.Spec)
 }
 
 // IsOverdue reports whether a slice in a zone was accepted and has not been listed
 // for as long as its hosts may take.
 func (d *ZoneHealth) IsOverdue(s *state.Slice) bool {
-	if s.Spec.Zone == "" || s.Failed != "" || s.AskedAt.IsZero() || waitsInTheCloud(&s.Spec) {
+	if s.Spec.Zone == "" || s.Failed != "" || s.PendingSince.IsZero() || waitsInTheCloud(&s.Spec) {
 		return false
 	}
-	deadline := s.AskedAt.Add(plan.BootBudget(&s.Spec))
+	deadline := s.PendingSince.Add(plan.BootBudget(&s.Spec))
 	d.WakeAt(deadline)
 	return !d.Now.Before(deadline)
 }

@@ -136,7 +136,7 @@ func recorded(job schema.Job, n int, zone string) state.Document {
 	doc := state.Document{Slices: map[string]*state.Slice{}}
 	for i := range n {
 		spec := listedSlice(job, i, zone).Spec
-		doc.Slices[spec.Name] = &state.Slice{Spec: spec, Seen: true}
+		doc.Slices[spec.Name] = &state.Slice{Spec: spec, Listed: true}
 	}
 	return doc
 }

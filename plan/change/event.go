@@ -170,10 +170,10 @@ func (t *teller) slice(old, s *state.Slice) {
 	say := func(level state.EventLevel, text string) {
 		t.tellAt(level, state.Event{Kind: state.EventSlice, Addr: s.Spec.Owner, Slice: s.Spec.Name, Text: text})
 	}
-	if old.AskedAt.IsZero() && !s.AskedAt.IsZero() && !s.Seen {
+	if old.PendingSince.IsZero() && !s.PendingSince.IsZero() && !s.Listed {
 		say(state.EventInfo, WithCause("is asked for", s.Spec.Zone))
 	}
-	if old.BornAt.IsZero() && !s.BornAt.IsZero() {
+	if old.UpAt.IsZero() && !s.UpAt.IsZero() {
 		say(state.EventGood, "is up")
 	}
 	if s.Failed != "" && (old.Failed != s.Failed || old.Error != s.Error) {

@@ -121,7 +121,7 @@ func TestDoubtIsWaitedFor(t *testing.T) {
 	w := newWorld(t)
 	w.bootTakes = time.Minute
 	w.accept(zoned(configuration(newJob("a", inZones(west))), west))
-	w.until(10*time.Second, "listed", func(*plan.Plan) bool { return len(w.doc.Slices) == 1 && w.doc.Slices[firstSlice(w)].Seen })
+	w.until(10*time.Second, "listed", func(*plan.Plan) bool { return len(w.doc.Slices) == 1 && w.doc.Slices[firstSlice(w)].Listed })
 	w.unreadable = true
 	w.misreads = func(schema.Inventory) schema.Inventory { return schema.Inventory{} }
 	p := w.step(time.Second)

@@ -38,7 +38,7 @@ func (o *oracle) bounded(r *schema.Reservation, before, after *state.Document, h
 	w := o.w
 	n, fresh := 0, ""
 	for name, s := range after.Slices {
-		if refused := w.slices[name] == nil && (s.AskedAt.IsZero() || s.Error != ""); s.Spec.Owner != r.Addr || refused {
+		if refused := w.slices[name] == nil && (s.PendingSince.IsZero() || s.Error != ""); s.Spec.Owner != r.Addr || refused {
 			continue
 		}
 		n++

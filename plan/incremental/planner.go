@@ -99,12 +99,12 @@ func (p *Planner) part(in snapshot.Input) *plan.Plan {
 		jobs = append(jobs, &p.desired.Jobs[i])
 	}
 	concluded, ok := lifecycle.ConcludeJobs(looked.Snapshot(), jobs)
-	if !ok || p.reapsChildren(in.Doc, concluded.After) {
+	if !ok || p.reapsChildren(in.Doc, concluded.Snapshot) {
 		return nil
 	}
 	replaced := schedule.Replace(concluded)
-	unblocked := p.unblocked(in.Doc, replaced.After.Next(), replaced.After.Edited())
-	decided := schedule.Schedule(schedule.Snapshot{Lifecycle: replaced, Queue: p.queue(replaced.Idle, unblocked)})
+	unblocked := p.unblocked(in.Doc, replaced.Snapshot.Next(), replaced.Snapshot.Edited())
+	decided := schedule.Schedule(schedule.Input{Conclusion: replaced, Queue: p.queue(replaced.Idle, unblocked)})
 
 	d := reconcile.New(decided)
 	d.Orphans()

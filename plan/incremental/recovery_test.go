@@ -195,7 +195,7 @@ func TestReportsOfASliceThatWasNeverListedAreForgotten(t *testing.T) {
 	confirmed[stale.Slice] = plan.Confirmation{Answer: snapshot.AnswerGone, ReadAt: w.now.Add(time.Second)}
 	wantAction(look(stale), plan.ForgetSlice)
 	wantAction(look(), plan.CreateSlice)
-	if s := doc.Slices[stale.Slice]; s.Seen || s.AskedAt.IsZero() {
+	if s := doc.Slices[stale.Slice]; s.Listed || s.PendingSince.IsZero() {
 		t.Errorf("the slice is recorded as %+v, want asked for and not seen", s)
 	}
 }

@@ -61,7 +61,7 @@ func TestNewSlicesComeFirst(t *testing.T) {
 				live := len(w.liveTasks(a))
 				up := 0
 				for _, slice := range w.job(a).Staged {
-					if s := w.doc.Slices[slice]; s != nil && !s.BornAt.IsZero() {
+					if s := w.doc.Slices[slice]; s != nil && !s.UpAt.IsZero() {
 						up++
 					}
 				}

@@ -27,7 +27,7 @@ type observedSlice struct {
 	hosts    []plan.Host
 }
 
-// steadinessOf returns what is to stay as it is for a job to be steady, nil for
+// observationOf returns what is to stay as it is for a job to be steady, nil for
 // one that is not.
 func observationOf(d *reconcile.Reconciler, j *state.Job) observation {
 	last := j.Last()
@@ -65,7 +65,7 @@ func isUnchanged(d *snapshot.Evidence, seen observation) bool {
 			if !hosts[n].SameReport(&s.hosts[n]) {
 				return false
 			}
-			silent := hosts[n].SilentAt(d.Obs.Monitored)
+			silent := hosts[n].SilentFor(d.Obs.Monitored)
 			if silent >= snapshot.HostTimeout {
 				return false
 			}

@@ -61,7 +61,7 @@ func TestUnknownEndAmongOthers(t *testing.T) {
 		for range 2 {
 			c.ends[0], c.ends[1] = c.ends[1], c.ends[0]
 			a := &state.Attempt{Tasks: []state.Task{{State: c.ends[0]}, {State: c.ends[1]}}}
-			if got, _ := plan.Verdict(a); got != c.want {
+			if got, _ := plan.AttemptOutcome(a); got != c.want {
 				t.Errorf("%v: got %s, want %s", c.ends, got, c.want)
 			}
 		}

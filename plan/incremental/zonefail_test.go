@@ -59,7 +59,7 @@ func TestRefusedAtAnOpenPlace(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	spec := schema.SliceSpec{Name: "one", Zone: west, TPU: "v5litepod-16", Preemptible: true}
 	doc := &state.Document{
-		Slices:     map[string]*state.Slice{"one": {Spec: spec, AskedAt: now}},
+		Slices:     map[string]*state.Slice{"one": {Spec: spec, PendingSince: now}},
 		ZoneHealth: map[string]state.ZoneHealth{plan.StockPlace(&spec): {Kind: schema.ErrorPreempted, Failures: 1, At: now, Until: now, Succeeded: true}},
 	}
 	now = now.Add(time.Second)

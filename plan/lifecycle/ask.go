@@ -18,7 +18,7 @@ func (d *Slices) ask(spec schema.SliceSpec) plan.Reason {
 		return d.CannotAsk(&spec)
 	}
 	s := d.Next.Slices[name]
-	if s == nil || !s.Terminating.IsZero() || s.Seen || s.Spec != spec {
+	if s == nil || !s.Terminating.IsZero() || s.Listed || s.Spec != spec {
 		s = d.PutSlice(state.Slice{Spec: spec})
 	}
 	if d.IsOverdue(s) {
@@ -27,7 +27,7 @@ func (d *Slices) ask(spec schema.SliceSpec) plan.Reason {
 	switch {
 	case s.RetryAt.After(d.Now):
 		return plan.Reason{Kind: d.RejectionKind(s), Text: fmt.Sprintf("slice %s: %s", name, s.Error), Until: s.RetryAt}
-	case s.AskedAt.IsZero() || s.Failed != "":
+	case s.PendingSince.IsZero() || s.Failed != "":
 		if why := d.Shut(&spec); !why.None() {
 			return why
 		}
@@ -37,15 +37,15 @@ func (d *Slices) ask(spec schema.SliceSpec) plan.Reason {
 		}
 	}
 	switch {
-	case s.AskedAt.IsZero() && d.hasMailbox(name):
+	case s.PendingSince.IsZero() && d.hasMailbox(name):
 		d.Forget(name, spec.Owner)
 		return plan.Underway("what is left of the old slice " + name + " is being cleared away")
-	case s.AskedAt.IsZero():
-		d.EditSlice(name).AskedAt = d.Now
+	case s.PendingSince.IsZero():
+		d.EditSlice(name).PendingSince = d.Now
 	case len(d.Obs.Hosts[name]) > 0:
 		// It was there, or will be listed by the next look. If it is not, it
 		// came and went unseen, and what its hosts said is about nothing.
-		d.EditSlice(name).Seen = true
+		d.EditSlice(name).Listed = true
 		return plan.Underway("hosts of slice " + name + " have reported in; waiting for it to be listed")
 	}
 	d.Act(plan.Action{Verb: plan.CreateSlice, Addr: spec.Owner, Slice: spec, AfterSave: d.isStaged(&spec)})
@@ -62,6 +62,6 @@ func (d *Slices) askAgain(s *state.Slice) *state.Slice {
 		return s
 	}
 	e := d.EditSlice(s.Spec.Name)
-	e.Failed, e.Error, e.AskedAt = "", "", d.Now
+	e.Failed, e.Error, e.PendingSince = "", "", d.Now
 	return e
 }

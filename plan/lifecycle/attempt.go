@@ -40,7 +40,7 @@ func (d *Attempts) adopt(j *state.Job) *state.Job {
 	e.ID = run.JobID
 	e.Failures, e.Preemptions, e.UnknownEnds = run.Failures, run.Preemptions, run.UnknownEnds
 	if slices.ContainsFunc(attempt.Slices, func(name string) bool { return slices.Contains(e.Staged, name) }) {
-		d.outdo(e, attempt.Slices)
+		d.releaseReplacedSlices(e, attempt.Slices)
 		e.Staged = nil
 	}
 	e.Slices = slices.Clone(attempt.Slices)
@@ -263,27 +263,27 @@ func endWords(s schema.TaskState) string {
 func (d *Attempts) watchAttempt(j *state.Job) {
 	addr, last := j.Spec.Addr, j.Last()
 	if last.StopGeneration != 0 {
-		d.end(addr, last.Cause, last.Reason)
+		d.stopAttempt(addr, last.Cause, last.Reason)
 		return
 	}
 	if outcome, why := d.loss(j); outcome != "" {
 		d.Drift(addr, "", why, "its tasks will be started again")
-		d.end(addr, outcome, why)
+		d.stopAttempt(addr, outcome, why)
 		return
 	}
-	outcome, by := plan.Verdict(last)
+	outcome, by := plan.AttemptOutcome(last)
 	switch outcome {
 	case schema.TaskSucceeded:
-		d.finish(addr, schema.TaskSucceeded, "")
+		d.recordOutcome(addr, schema.TaskSucceeded, "")
 		return
 	case schema.TaskRunning, schema.TaskPending:
 		if d.overruled(last) {
 			d.Drift(addr, "", fmt.Sprintf("attempt %d of %s is being stopped, and the state does not have that", last.Number, addr), "it will be ended")
-			d.end(addr, schema.TaskKilled, d.stopAssigned(last))
+			d.stopAttempt(addr, schema.TaskKilled, d.stopAssigned(last))
 			return
 		}
 		d.Reassign(j)
-		d.note(j, outcome == schema.TaskRunning)
+		d.noteReadiness(j, outcome == schema.TaskRunning)
 		return
 	case schema.TaskAssigned, schema.TaskBuilding, schema.TaskFailed, schema.TaskKilled,
 		schema.TaskWorkerFailed, schema.TaskPreempted, schema.TaskUnschedulable, schema.TaskExitUnknown:
@@ -292,10 +292,10 @@ func (d *Attempts) watchAttempt(j *state.Job) {
 	d.Drift(addr, "", fmt.Sprintf("attempt %d of %s ended: %s", last.Number, addr, why), plan.Afterwards(j, outcome))
 	first := by // of its own: what most looks do not need is not allocated for them
 	d.Edit(addr).Last().EndedBy = &first
-	d.end(addr, outcome, why)
+	d.stopAttempt(addr, outcome, why)
 }
 
-// stopTold is why the hosts of an attempt were told to stop it.
+// stopAssigned is why the hosts of an attempt were told to stop it.
 func (d *Attempts) stopAssigned(a *state.Attempt) string {
 	for _, name := range a.Slices {
 		if told := d.Obs.Assignments[name]; told.Generation > a.Generation && told.Run == nil {
@@ -361,8 +361,8 @@ func (d *Attempts) overruled(a *state.Attempt) bool {
 	return false
 }
 
-// note records that an attempt came up, or why it has not yet.
-func (d *Attempts) note(j *state.Job, running bool) {
+// noteReadiness records that an attempt came up, or why it has not yet.
+func (d *Attempts) noteReadiness(j *state.Job, running bool) {
 	addr, last := j.Spec.Addr, j.Last()
 	first, waiting := plan.Reason{}, 0
 	for i := range last.Tasks {
@@ -394,7 +394,7 @@ func (d *Attempts) note(j *state.Job, running bool) {
 		}
 	}
 	if waiting == 0 && j.Reason != "" {
-		d.Content = append(d.Content, addr)
+		d.Settled = append(d.Settled, addr)
 	}
 	if waiting > 0 {
 		first.Text += change.More(waiting - 1)

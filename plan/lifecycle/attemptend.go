@@ -12,9 +12,9 @@ import (
 	"github.com/fray-ml/fray/state"
 )
 
-// end stops all tasks of the running attempt and, once every host has confirmed
+// stopAttempt stops all tasks of the running attempt and, once every host has confirmed
 // that, records the outcome. cause is the outcome unless hosts turn out lost.
-func (d *Attempts) end(addr schema.Address, cause schema.TaskState, why string) {
+func (d *Attempts) stopAttempt(addr schema.Address, cause schema.TaskState, why string) {
 	last := d.Next.Jobs[addr].Last()
 	if last.StopGeneration == 0 {
 		e := d.Edit(addr)
@@ -25,7 +25,7 @@ func (d *Attempts) end(addr schema.Address, cause schema.TaskState, why string) 
 	}
 	confirmed, lost := true, schema.TaskState("")
 	for _, name := range last.Slices {
-		ended, gone := d.endedOn(name, addr, last)
+		ended, gone := d.confirmStopped(name, addr, last)
 		confirmed = confirmed && ended
 		if gone {
 			lost = cmp.Or(lost, d.goneOutcome(name))
@@ -36,7 +36,7 @@ func (d *Attempts) end(addr schema.Address, cause schema.TaskState, why string) 
 		return
 	}
 	cause, why = last.Cause, last.Reason
-	outcome, by := plan.Verdict(last)
+	outcome, by := plan.AttemptOutcome(last)
 	if outcome == schema.TaskSucceeded && !d.Next.Jobs[addr].YieldsTo.IsZero() {
 		cause, why = schema.TaskSucceeded, "" // it was done before it was told to yield
 	}
@@ -53,12 +53,12 @@ func (d *Attempts) end(addr schema.Address, cause schema.TaskState, why string) 
 			cause, why = infrastructure, why+" (and part of what it ran on was lost)"
 		}
 	}
-	d.finish(addr, cause, why)
+	d.recordOutcome(addr, cause, why)
 }
 
-// endedOn reports whether an attempt has ended on all hosts of one of its
-// slices, and sees to it; gone says that the slice itself is no more.
-func (d *Attempts) endedOn(name string, addr schema.Address, a *state.Attempt) (ended, gone bool) {
+// confirmStopped reports whether an attempt has ended on all hosts of one of its
+// slices, and else stops it there; gone: the slice itself is no more.
+func (d *Attempts) confirmStopped(name string, addr schema.Address, a *state.Attempt) (ended, gone bool) {
 	st, listed := d.Listed[name]
 	if !listed {
 		gone = d.Known(d.SpecHeld(name, d.Next.Jobs[addr]))
@@ -74,7 +74,7 @@ func (d *Attempts) endedOn(name string, addr schema.Address, a *state.Attempt) (
 		d.Remove(st, state.Termination{})
 		// Machines that were taken away, and are silent, run nothing; how long
 		// it takes to clear away what is left of them is another matter.
-		taken := d.Next.Slices[name].Taken && d.IsSilent(st)
+		taken := d.Next.Slices[name].Preempted && d.HostingSliceSilent(st)
 		return taken, taken
 	}
 	cur := d.Obs.Assignments[name]
@@ -93,8 +93,8 @@ func (d *Attempts) endedOn(name string, addr schema.Address, a *state.Attempt) (
 	return true, false
 }
 
-// finish gives the running attempt its outcome and decides what follows.
-func (d *Attempts) finish(addr schema.Address, outcome schema.TaskState, why string) {
+// recordOutcome gives the running attempt its outcome and decides what follows.
+func (d *Attempts) recordOutcome(addr schema.Address, outcome schema.TaskState, why string) {
 	e := d.Edit(addr)
 	last := e.Last()
 	last.Outcome, last.Reason, last.EndedAt = outcome, why, EndOf(last, d.Now)

@@ -11,19 +11,19 @@ import (
 type Attempts struct {
 	*Slices
 
-	Content []schema.Address // jobs that wait no more, unless waits names them
+	Settled []schema.Address // jobs that wait no more, unless waits name them
 }
 
-// ended ends a job's attempt in place and reports whether none runs any more.
-func (d *Attempts) ended(addr schema.Address, why string) bool {
+// stopAndReportStopped ends a job's attempt in place and reports whether none runs any more.
+func (d *Attempts) stopAndReportStopped(addr schema.Address, why string) bool {
 	if d.Next.Jobs[addr].Running() {
-		d.end(addr, schema.TaskKilled, why)
+		d.stopAttempt(addr, schema.TaskKilled, why)
 	}
 	return !d.Next.Jobs[addr].Running()
 }
 
-// outdo gives up the slices of a job in the place of which it has others.
-func (d *Attempts) outdo(j *state.Job, by []string) {
+// releaseReplacedSlices gives up the slices of a job in the place of which it has others.
+func (d *Attempts) releaseReplacedSlices(j *state.Job, by []string) {
 	for _, name := range j.Slices {
 		if s := d.Next.Slices[name]; s != nil && s.Spec.Owner == j.Spec.Addr && !slices.Contains(by, name) {
 			d.terminate(name, state.Termination{Cause: state.CauseReplaced, Text: "it was replaced"})

@@ -13,13 +13,13 @@ import (
 // Conclusion is what becomes of jobs, attempts, slices and pools, and what later stages
 // of a plan read of it. It does not change.
 type Conclusion struct {
-	After snapshot.Snapshot // with these decisions
+	Snapshot snapshot.Snapshot // with these decisions
 
 	Idle       []*schema.Job                       // jobs that neither run nor have ended, to be placed
 	Replacing  []Staging                           // jobs that run on until their new slices are up
 	Changing   map[schema.Address]plan.Verb        // jobs to be restarted or replaced
 	Leaving    map[schema.Address]bool             // jobs that are declared no more
-	Settled    []schema.Address                    // jobs that wait no more, unless After names them
+	Settled    []schema.Address                    // jobs that wait no more, unless Snapshot names them
 	Blocked    map[schema.Address]plan.Change      // shown in place of what is done
 	Dissolving bool                                // a reservation that is declared no more has slices
 	Warm       map[capacity.WarmKind][]string      // slices that idle for the next job of their kind
@@ -65,14 +65,14 @@ func ConcludeJobs(s snapshot.Snapshot, jobs []*schema.Job) (Conclusion, bool) {
 
 // Begin is a draft of a snapshot about which nothing has been concluded.
 func Begin(s snapshot.Snapshot) *Declarations {
-	c := Conclusion{After: s, Changing: map[schema.Address]plan.Verb{}}
+	c := Conclusion{Snapshot: s, Changing: map[schema.Address]plan.Verb{}}
 	return c.Draft()
 }
 
 // Draft returns a copy of the Conclusion that one stage may change.
 func (c *Conclusion) Draft() *Declarations {
-	ofSlices := &Slices{Headroom: capacity.NewHeadroom(c.After.Draft())}
-	attempts := &Attempts{Slices: ofSlices, Content: slices.Clip(c.Settled)}
+	ofSlices := &Slices{Headroom: capacity.NewHeadroom(c.Snapshot.Draft())}
+	attempts := &Attempts{Slices: ofSlices, Settled: slices.Clip(c.Settled)}
 	pools := &PoolUpkeep{Attempts: attempts, coming: maps.Clone(c.Awaited)}
 	jobs := &Jobs{
 		PoolUpkeep: pools, Verbs: c.Changing, Dissolving: c.Dissolving,
@@ -87,8 +87,8 @@ func (c *Conclusion) Draft() *Declarations {
 // Conclusion returns what the draft holds. The draft must not be changed any more.
 func (d *Declarations) Conclusion() Conclusion {
 	return Conclusion{
-		After: d.Snapshot(), Idle: d.idle, Replacing: d.Staging, Changing: d.Verbs, Leaving: d.Leaving,
-		Settled: d.Content, Blocked: d.shown, Dissolving: d.Dissolving, Warm: d.Warm, Awaited: d.coming,
+		Snapshot: d.Snapshot(), Idle: d.idle, Replacing: d.Staging, Changing: d.Verbs, Leaving: d.Leaving,
+		Settled: d.Settled, Blocked: d.shown, Dissolving: d.Dissolving, Warm: d.Warm, Awaited: d.coming,
 		Moving: d.Moving(),
 	}
 }

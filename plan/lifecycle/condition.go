@@ -72,7 +72,7 @@ func (d *Slices) missingOf(name schema.ProviderName, was *state.Missing) *state.
 	}
 	all := 0
 	for _, s := range d.Doc.Slices {
-		if s.Spec.Provider == name && s.Spec.On == "" && s.Seen && s.Terminating.IsZero() {
+		if s.Spec.Provider == name && s.Spec.On == "" && s.Listed && s.Terminating.IsZero() {
 			all++
 		}
 	}

@@ -197,7 +197,7 @@ func (d *Jobs) restarted(addr schema.Address, attrs []plan.AttrChange) bool {
 		last.Causes = plan.CausesOf(last.Changed, causes)
 	}
 	last := d.Next.Jobs[addr].Last()
-	return d.ended(addr, planchange.ChangedText(last.Changed, last.Causes)) // it counts only if nothing ended it before
+	return d.stopAndReportStopped(addr, planchange.ChangedText(last.Changed, last.Causes)) // it counts only if nothing ended it before
 }
 
 // restartAttrs are the paths of the attributes for which tasks are started again.

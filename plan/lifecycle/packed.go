@@ -30,7 +30,7 @@ func (d *Slices) packedDrift(s *state.Slice, listed bool) bool {
 	if s.Spec.On == "" {
 		return false
 	}
-	if !listed && s.Seen && d.Known(&s.Spec) {
+	if !listed && s.Listed && d.Known(&s.Spec) {
 		d.terminate(s.Spec.Name, state.Termination{Cause: state.CauseHostGone, Text: "slice " + s.Spec.On + ", on which it was, is gone"})
 	}
 	return true
@@ -43,7 +43,7 @@ func (d *Slices) bringUpPacked(spec schema.SliceSpec) plan.Reason {
 	}
 	name := spec.Name
 	s := d.Next.Slices[name]
-	if s.AskedAt.IsZero() {
+	if s.PendingSince.IsZero() {
 		return d.askHost(s)
 	}
 	st, listed := d.Listed[name]
@@ -51,8 +51,8 @@ func (d *Slices) bringUpPacked(spec schema.SliceSpec) plan.Reason {
 	if !listed || h == nil || h.Address == "" || !d.IsReportedServed(&spec) {
 		return d.slowPacked(s)
 	}
-	if s.BornAt.IsZero() {
-		d.EditSlice(name).BornAt = d.Now
+	if s.UpAt.IsZero() {
+		d.EditSlice(name).UpAt = d.Now
 	}
 	return d.emptied(st)
 }
@@ -68,7 +68,7 @@ func (d *Slices) askHost(s *state.Slice) plan.Reason {
 		d.Forget(name, s.Spec.Owner)
 		return plan.Underway("what is left of the old slice " + name + " is being cleared away")
 	}
-	d.EditSlice(name).AskedAt = d.Now
+	d.EditSlice(name).PendingSince = d.Now
 	return d.hostIsAssigned(&s.Spec)
 }
 
@@ -78,7 +78,7 @@ func (d *Slices) hostIsAssigned(spec *schema.SliceSpec) plan.Reason {
 
 // slowPacked waits for a host to serve a packed slice, as long as machines may take to boot.
 func (d *Slices) slowPacked(s *state.Slice) plan.Reason {
-	deadline := s.AskedAt.Add(plan.BootTimeout)
+	deadline := s.PendingSince.Add(plan.BootTimeout)
 	if d.Now.Before(deadline) {
 		d.WakeAt(deadline)
 		return d.hostIsAssigned(&s.Spec)

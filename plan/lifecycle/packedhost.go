@@ -103,10 +103,10 @@ func (d *Slices) assignPacked(name string) {
 // about them may have been lost with the state's last write.
 func (d *Slices) packedTasksOf(name string) []state.PackedTask {
 	var told []state.PackedTask
-	rooms := map[int]*snapshot.Room{}
+	rooms := map[int]*snapshot.FreeHost{}
 	for _, packed := range d.Packed[name] {
 		s := d.Next.Slices[packed]
-		if s == nil || !s.Terminating.IsZero() || s.AskedAt.IsZero() {
+		if s == nil || !s.Terminating.IsZero() || s.PendingSince.IsZero() {
 			continue
 		}
 		if !d.IsServed(&s.Spec) {
@@ -129,7 +129,7 @@ func (d *Slices) packedTasksOf(name string) []state.PackedTask {
 }
 
 // roomLeft is what a host of a listed slice has beside the packed tasks that it serves.
-func (d *Slices) roomLeft(name string, n int) *snapshot.Room {
+func (d *Slices) roomLeft(name string, n int) *snapshot.FreeHost {
 	r := capacity.EmptyRoom(d.Listed[name].Spec, n)
 	for _, packed := range d.Packed[name] {
 		if s := d.Next.Slices[packed]; s != nil && s.Spec.OnHost == n && d.IsServed(&s.Spec) {

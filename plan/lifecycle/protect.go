@@ -194,7 +194,7 @@ func (d *Declarations) hasPool(addr schema.Address) bool {
 func (d *Declarations) isUp(name string) bool {
 	_, listed := d.Listed[name]
 	s := d.Next.Slices[name]
-	return listed || s != nil && s.Seen
+	return listed || s != nil && s.Listed
 }
 
 // refuse notes that a change is shown and not made.

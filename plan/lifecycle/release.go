@@ -21,7 +21,7 @@ func (d *Attempts) Released(addr schema.Address, why state.Termination) bool {
 	pooled, keeps := DrawsWhole(&j.Spec.Resources), d.keepsWarm(j, why.Cause)
 	var left []plan.Reason
 	// A service first finishes what others wait for, as long as its grace lets it.
-	if (pooled || keeps || j.Spec.IsService()) && !d.ended(addr, why.Text) {
+	if (pooled || keeps || j.Spec.IsService()) && !d.stopAndReportStopped(addr, why.Text) {
 		return false
 	}
 	switch {
@@ -40,7 +40,7 @@ func (d *Attempts) Released(addr schema.Address, why state.Termination) bool {
 		return false
 	}
 	if d.Next.Jobs[addr].Running() {
-		d.finish(addr, schema.TaskKilled, why.Text)
+		d.recordOutcome(addr, schema.TaskKilled, why.Text)
 	}
 	if len(d.Next.Jobs[addr].Slices) > 0 {
 		d.Edit(addr).Slices = nil

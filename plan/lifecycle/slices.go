@@ -23,16 +23,16 @@ func (d *Slices) FindDrift() {
 		if listed && st.Phase == schema.SliceDead && s.Terminating.IsZero() && s.Spec.On == "" {
 			died = append(died, name)
 		}
-		if listed && st.Cause == schema.ErrorPreempted && !s.Taken {
-			d.EditSlice(name).Taken = true
+		if listed && st.Cause == schema.ErrorPreempted && !s.Preempted {
+			d.EditSlice(name).Preempted = true
 		}
 		switch {
-		case listed && !s.Seen:
+		case listed && !s.Listed:
 			e := d.EditSlice(name)
-			e.Seen, e.Failed, e.Error, e.Tries, e.RetryAt, e.OverQuota = true, "", "", 0, time.Time{}, false
-			e.AskedAt = d.Now // it may have waited long for its turn, or for capacity
+			e.Listed, e.Failed, e.Error, e.Tries, e.RetryAt, e.OverQuota = true, "", "", 0, time.Time{}, false
+			e.PendingSince = d.Now // it may have waited long for its turn, or for capacity
 		case d.packedDrift(s, listed):
-		case !listed && s.Seen && s.Terminating.IsZero() && d.Known(&s.Spec):
+		case !listed && s.Listed && s.Terminating.IsZero() && d.Known(&s.Spec):
 			gone = append(gone, name)
 		}
 	}
@@ -44,7 +44,7 @@ func (d *Slices) FindDrift() {
 	slices.Sort(gone)
 	for _, name := range gone {
 		spec := d.Doc.Slices[name].Spec
-		if s := d.Doc.Slices[name]; !s.BornAt.IsZero() {
+		if s := d.Doc.Slices[name]; !s.UpAt.IsZero() {
 			d.Blame(s, "", "slice "+name+" has gone")
 		} // else its creation has failed, and says why when it is asked for again
 		d.Drift(spec.Owner, name, fmt.Sprintf("slice %s is gone", name), "will be created again if it is still needed")
@@ -131,10 +131,10 @@ func (d *Slices) hostsUp(st *schema.SliceStatus) plan.Reason {
 	if missing > 0 {
 		return notUpYet(st, missing)
 	}
-	if d.Next.Slices[name].BornAt.IsZero() {
+	if d.Next.Slices[name].UpAt.IsZero() {
 		d.Cleared(&st.Spec)
 		e := d.EditSlice(name)
-		e.BornAt, e.Failed, e.Error, e.Tries = d.Now, "", "", 0
+		e.UpAt, e.Failed, e.Error, e.Tries = d.Now, "", "", 0
 	}
 	return d.emptied(st)
 }
@@ -170,9 +170,9 @@ func notUpYet(st *schema.SliceStatus, missing int) plan.Reason {
 func (d *Slices) bootOverdue(st *schema.SliceStatus) bool {
 	name := st.Spec.Name
 	s := d.Next.Slices[name]
-	if s.AskedAt.IsZero() || !s.BornAt.IsZero() || s.Queued && !st.Waiting {
+	if s.PendingSince.IsZero() || !s.UpAt.IsZero() || s.Queued && !st.Waiting {
 		s = d.EditSlice(name)
-		s.AskedAt, s.BornAt, s.Queued = d.Now, time.Time{}, false
+		s.PendingSince, s.UpAt, s.Queued = d.Now, time.Time{}, false
 	}
 	patience := plan.BootBudget(&st.Spec)
 	if st.Waiting {
@@ -185,7 +185,7 @@ func (d *Slices) bootOverdue(st *schema.SliceStatus) bool {
 	if patience == 0 {
 		return false
 	}
-	deadline := s.AskedAt.Add(patience)
+	deadline := s.PendingSince.Add(patience)
 	d.WakeAt(deadline)
 	return !d.Now.Before(deadline)
 }

@@ -44,7 +44,7 @@ func (d *Jobs) Stages(want *schema.Job) bool {
 // slices take over.
 func (d *Jobs) HandOver(want *schema.Job) {
 	addr := want.Addr
-	if !d.ended(addr, change.Replaced(d.Next.Jobs[addr]).Text) {
+	if !d.stopAndReportStopped(addr, change.Replaced(d.Next.Jobs[addr]).Text) {
 		return
 	}
 	j := d.Next.Jobs[addr]
@@ -54,7 +54,7 @@ func (d *Jobs) HandOver(want *schema.Job) {
 			return
 		}
 	}
-	d.outdo(j, j.Staged)
+	d.releaseReplacedSlices(j, j.Staged)
 	e := d.Renew(want)
 	e.Slices, e.Staged = e.Staged, nil
 	d.Tally(addr)

@@ -65,7 +65,7 @@ func FollowsDeletion(c state.Cause) bool {
 func (d *Slices) died(st *schema.SliceStatus) state.Termination {
 	why := state.Termination{Cause: state.CauseDead, Text: "it is dead: " + st.Reason}
 	s := d.Next.Slices[st.Spec.Name]
-	if st.Cause == schema.ErrorPreempted || s != nil && s.Taken {
+	if st.Cause == schema.ErrorPreempted || s != nil && s.Preempted {
 		why.Cause = state.CausePreempted
 	}
 	return why

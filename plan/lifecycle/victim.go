@@ -26,7 +26,7 @@ func (d *Jobs) Yield(addr schema.Address) {
 		why = YieldsTo(j.YieldsTo, band)
 	}
 	if j.Running() {
-		if d.end(addr, schema.TaskPreempted, why); d.Next.Jobs[addr].Running() {
+		if d.stopAttempt(addr, schema.TaskPreempted, why); d.Next.Jobs[addr].Running() {
 			return
 		}
 	}

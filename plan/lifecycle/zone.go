@@ -70,7 +70,7 @@ func (d *Jobs) moveGroup(unit, stranded []*schema.Job) bool {
 	}
 	settled := true
 	for _, want := range members {
-		settled = d.ended(want.Addr, change.DecisionText(state.CauseMoved)) && settled
+		settled = d.stopAndReportStopped(want.Addr, change.DecisionText(state.CauseMoved)) && settled
 	}
 	for _, want := range members {
 		if !settled || !d.leave(want.Addr) {

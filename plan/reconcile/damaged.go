@@ -8,7 +8,7 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// rewrite replaces the assignments that cannot be read where no attempt runs
+// rewriteDamaged replaces the assignments that cannot be read where no attempt runs
 // which is assigned anew anyway: its slice's hosts are told to run nothing, which
 // is what the state knows of them.
 func (d *Reconciler) rewriteDamaged() {

@@ -24,7 +24,7 @@ func Whole(desired *schema.Desired, doc *state.Document, obs *plan.Observed, now
 	observed := snapshot.Take(snapshot.Input{Desired: desired, Doc: doc, Obs: obs, Now: now})
 	concluded := lifecycle.Conclude(observed)
 	replaced := schedule.Replace(concluded)
-	decided := schedule.Schedule(schedule.Snapshot{Lifecycle: replaced, Queue: replaced.Idle})
+	decided := schedule.Schedule(schedule.Input{Conclusion: replaced, Queue: replaced.Idle})
 	return Complete(decided)
 }
 
@@ -51,7 +51,7 @@ func Complete(decided schedule.Decisions) *Reconciler {
 
 // New begins to complete a plan with these decisions.
 func New(decided schedule.Decisions) *Reconciler {
-	return &Reconciler{Declarations: decided.Lifecycle.Draft(), Held: decided.Held}
+	return &Reconciler{Declarations: decided.Conclusion.Draft(), Held: decided.Held}
 }
 
 // conclude puts the plan in order and records why jobs wait.

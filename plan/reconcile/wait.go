@@ -34,7 +34,7 @@ func (d *Reconciler) ConcludeWaits() {
 			d.Edit(w.Addr).Reason = w.Why.Text
 		}
 	}
-	for _, addr := range d.Content {
+	for _, addr := range d.Settled {
 		_, waits := slices.BinarySearchFunc(d.Plan.Pending, addr, func(p plan.Pending, a schema.Address) int { return p.Addr.Compare(a) })
 		if !waits {
 			d.Edit(addr).Reason = ""

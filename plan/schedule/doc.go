@@ -1,5 +1,5 @@
 // Package schedule decides who is placed, who waits and who makes room. [Schedule] is a
-// pure function of a [Snapshot]. Inside, [Claims] are what jobs ask of capacity in the
+// pure function of an [Input]. Inside, [Claims] are what jobs ask of capacity in the
 // order of the queue, [Victims] end to make room for others, and the [Placer] gives
 // slices to jobs and starts them.
 //

@@ -64,7 +64,7 @@ func (d *Placer) placeUnit(unit []*schema.Job) bool {
 		}
 	}
 	var blocked []plan.Reason
-	if why := d.backOut(unit); !why.None() {
+	if why := d.giveUpRejectedUnit(unit); !why.None() {
 		for _, want := range fresh {
 			d.Wait(want.Addr, why)
 		}
@@ -73,18 +73,18 @@ func (d *Placer) placeUnit(unit []*schema.Job) bool {
 	if len(fresh) > 0 && d.turn == nil {
 		return false // it has just given up what it had
 	}
-	if len(fresh) > 0 && d.ReservesRooms() && d.runsOn(d.turn) {
+	if len(fresh) > 0 && d.HasReservedHosts() && d.runsOn(d.turn) {
 		d.GiveReserved()
 		defer d.TakeAllReserved()
 	}
 	if len(fresh) > 0 {
-		if blocked = d.blocked(fresh, unit); len(blocked) > 0 {
+		if blocked = d.reasonsAgainst(fresh, unit); len(blocked) > 0 {
 			d.Unclaim(fresh)
 		}
 	}
 	for _, want := range fresh {
 		if len(blocked) == 0 {
-			d.settleIn(want)
+			d.recordSlices(want)
 			d.placed = append(d.placed, want.Addr)
 		} else {
 			d.Wait(want.Addr, blocked...)
@@ -92,16 +92,16 @@ func (d *Placer) placeUnit(unit []*schema.Job) bool {
 	}
 	for _, want := range unit {
 		if d.Placeable(want) && len(d.Next.Jobs[want.Addr].Slices) > 0 {
-			d.prepare(want)
+			d.bringUpSlices(want)
 		}
 	}
 	d.roomInQuota(unit)
 	return true
 }
 
-// blocked says what keeps a unit's jobs from being given slices, for each place
+// reasonsAgainst returns what keeps a unit's jobs from being given slices, for each place
 // where they could be, and else chooses their zones.
-func (d *Placer) blocked(fresh, unit []*schema.Job) []plan.Reason {
+func (d *Placer) reasonsAgainst(fresh, unit []*schema.Job) []plan.Reason {
 	for _, want := range fresh {
 		if j := d.Next.Jobs[want.Addr]; j.RetryAt.After(d.Now) {
 			return []plan.Reason{d.retry(j)}
@@ -168,8 +168,8 @@ func (d *Placer) retry(j *state.Job) plan.Reason {
 	return plan.Reason{Kind: plan.WaitRetry, Text: fmt.Sprintf("attempt %d %s: %s", last.Number, plan.OutcomeWords(last.Outcome), last.Reason), Until: j.RetryAt}
 }
 
-// settleIn records which slices a job is to run on.
-func (d *Placer) settleIn(want *schema.Job) {
+// recordSlices records which slices a job is to run on.
+func (d *Placer) recordSlices(want *schema.Job) {
 	if want.Resources.Packed {
 		names := d.SettlePacked(want)
 		d.Edit(want.Addr).Slices = names
@@ -190,9 +190,9 @@ func (d *Placer) settleIn(want *schema.Job) {
 	d.Tally(want.Addr)
 }
 
-// backOut gives up what a unit that never ran has been given, when some slice
-// of it is refused again and again, and says so; nothing if there is no need.
-func (d *Placer) backOut(unit []*schema.Job) plan.Reason {
+// giveUpRejectedUnit gives up what a unit that never ran has been given, when some slice
+// of it is rejected again and again, and returns that reason; none if there is no need.
+func (d *Placer) giveUpRejectedUnit(unit []*schema.Job) plan.Reason {
 	var holding []*schema.Job
 	var refused string
 	size, failed := 0, false
@@ -231,9 +231,9 @@ func (d *Placer) backOut(unit []*schema.Job) plan.Reason {
 	return why
 }
 
-// prepare brings up the slices of a placed job and remembers it for start when
+// bringUpSlices brings up the slices of a placed job and remembers it for start when
 // they are. That goes on while the job waits for its next try.
-func (d *Placer) prepare(want *schema.Job) {
+func (d *Placer) bringUpSlices(want *schema.Job) {
 	j := d.Next.Jobs[want.Addr]
 	var reasons []plan.Reason
 	if j.RetryAt.After(d.Now) {

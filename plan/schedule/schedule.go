@@ -8,15 +8,15 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// Snapshot is what Schedule decides on.
-type Snapshot struct {
-	Lifecycle lifecycle.Conclusion
-	Queue     []*schema.Job // jobs that neither run nor have ended, in address order
+// Input is what Schedule decides on.
+type Input struct {
+	Conclusion lifecycle.Conclusion
+	Queue      []*schema.Job // jobs that neither run nor have ended, in address order
 }
 
 // Decisions are what Schedule decided.
 type Decisions struct {
-	Lifecycle lifecycle.Conclusion // with these decisions
+	Conclusion lifecycle.Conclusion // with these decisions
 
 	Placed  []schema.Address // jobs that are given slices
 	Started []schema.Address // jobs whose next attempt begins
@@ -27,9 +27,9 @@ type Decisions struct {
 
 // Schedule gives slices to the jobs of a queue, a group at a time and all or none, ends
 // jobs of lower bands where that makes room, starts jobs whose hosts are up, and settles
-// what becomes of slices that no job holds after that. The snapshot stays as it is.
-func Schedule(s Snapshot) Decisions {
-	d := newPlacer(s.Lifecycle.Draft())
+// what becomes of slices that no job holds after that. The input stays as it is.
+func Schedule(s Input) Decisions {
+	d := newPlacer(s.Conclusion.Draft())
 	queue, before := slices.Clone(s.Queue), len(d.Waits)
 	InOrder(queue)
 	d.Place(queue)
@@ -37,7 +37,7 @@ func Schedule(s Snapshot) Decisions {
 	d.SettleIdle()
 	after := d.Conclusion()
 	return Decisions{
-		Lifecycle: after, Placed: d.placed, Started: d.started, Evicted: d.evicted, Waits: after.After.Waits()[before:], Held: d.Held,
+		Conclusion: after, Placed: d.placed, Started: d.started, Evicted: d.evicted, Waits: after.Snapshot.Waits()[before:], Held: d.Held,
 	}
 }
 

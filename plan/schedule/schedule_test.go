@@ -64,7 +64,7 @@ func newWorld(t *testing.T, holding []schema.Job, run bool) world {
 			spec := plan.OwnSlice(w.doc.Stack(), want, n)
 			spec.Hosts = 1
 			j.Slices = append(j.Slices, spec.Name)
-			w.doc.Slices[spec.Name] = &state.Slice{Spec: spec, AskedAt: now.Add(-time.Hour), Seen: true, BornAt: now.Add(-time.Hour)}
+			w.doc.Slices[spec.Name] = &state.Slice{Spec: spec, PendingSince: now.Add(-time.Hour), Listed: true, UpAt: now.Add(-time.Hour)}
 			inventory.Slices = append(inventory.Slices, schema.SliceStatus{Spec: spec, Phase: schema.SliceReady, CreatedAt: now.Add(-time.Hour)})
 			w.obs.Hosts[spec.Name] = []plan.Host{{HostReport: state.HostReport{Slice: spec.Name, Address: "127.0.0.1"}}}
 		}
@@ -127,8 +127,8 @@ func TestSchedule(t *testing.T) {
 				desired.Jobs = slices.Concat(c.holding, c.waiting)
 			}
 			concluded := lifecycle.Conclude(snapshot.Take(snapshot.Input{Desired: &desired, Doc: w.doc, Obs: w.obs, Now: now}))
-			given := schedule.Snapshot{Lifecycle: concluded, Queue: concluded.Idle}
-			before := text(t, concluded.After.Next())
+			given := schedule.Input{Conclusion: concluded, Queue: concluded.Idle}
+			before := text(t, concluded.Snapshot.Next())
 			decided := schedule.Schedule(given)
 			want(t, "placed", decided.Placed, c.placed)
 			want(t, "started", decided.Started, c.started)
@@ -138,11 +138,11 @@ func TestSchedule(t *testing.T) {
 					t.Errorf("job.%s waits for %+v, want something with %q", name, decided.Waits, part)
 				}
 			}
-			if is := text(t, concluded.After.Next()); is != before {
+			if is := text(t, concluded.Snapshot.Next()); is != before {
 				t.Errorf("Schedule changed its snapshot:\ngot  %s\nwant %s", is, before)
 			}
 			again := schedule.Schedule(given)
-			if a, b := text(t, decided.Lifecycle.After.Next()), text(t, again.Lifecycle.After.Next()); a != b {
+			if a, b := text(t, decided.Conclusion.Snapshot.Next()), text(t, again.Conclusion.Snapshot.Next()); a != b {
 				t.Errorf("a second call decides otherwise:\ngot  %s\nwant %s", b, a)
 			}
 		})

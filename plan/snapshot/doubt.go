@@ -47,12 +47,12 @@ func (d *Evidence) doubtReadings() {
 	d.doubtSkipped()
 	for name, s := range d.Doc.Slices {
 		st, listed := d.Listed[name]
-		switch kind := d.spokenAgainst(s, st, listed); {
+		switch kind := d.reasonToRead(s, st, listed); {
 		case kind == "" || d.Doubted[name] != "":
 		case kind.IsAgainst():
-			d.doubtReading(name, &s.Spec, kind)
+			d.requireDirectRead(name, &s.Spec, kind)
 		default:
-			d.readBeside(name, &s.Spec, kind)
+			d.preferDirectRead(name, &s.Spec, kind)
 		}
 	}
 	for name, st := range d.Listed {
@@ -65,23 +65,23 @@ func (d *Evidence) doubtReadings() {
 	})
 }
 
-// spokenAgainst is why a recorded slice is to be read directly, "" for no reason.
-func (d *Evidence) spokenAgainst(s *state.Slice, st *schema.SliceStatus, listed bool) plan.DoubtKind {
+// reasonToRead is why a recorded slice is to be read directly, "" for no reason.
+func (d *Evidence) reasonToRead(s *state.Slice, st *schema.SliceStatus, listed bool) plan.DoubtKind {
 	switch {
 	case s.Spec.On != "":
 		return ""
 	case !d.ListedIn(s.Spec.Provider, s.Spec.Zone):
-		if !s.Terminating.IsZero() || s.BornAt.IsZero() || d.isMute(s.Spec.Name) {
+		if !s.Terminating.IsZero() || s.UpAt.IsZero() || d.reportedThenSilent(s.Spec.Name) {
 			return plan.DoubtUnlisted
 		}
 		return ""
-	case !listed && s.Seen:
+	case !listed && s.Listed:
 		return plan.DoubtAbsent
 	case !listed:
-		return d.comesLate(s)
+		return d.creationOverdue(s)
 	case !s.Terminating.IsZero():
 		return plan.DoubtGoing
-	case !s.Seen && d.isFormer(s, st):
+	case !s.Listed && d.isFormer(s, st):
 		return plan.DoubtFormer
 	case st.Phase == schema.SliceDead, st.Phase == schema.SliceDeleting:
 		return plan.DoubtDead
@@ -89,18 +89,18 @@ func (d *Evidence) spokenAgainst(s *state.Slice, st *schema.SliceStatus, listed 
 		return plan.DoubtShape
 	case len(st.Down) > 0:
 		return plan.DoubtDown
-	case d.isMute(s.Spec.Name), d.bootsLate(s, st):
+	case d.reportedThenSilent(s.Spec.Name), d.bootOverdue(s, st):
 		return plan.DoubtSilent
 	}
 	return ""
 }
 
-// comesLate finds a slice that was asked for a while ago and was never listed.
-func (d *Evidence) comesLate(s *state.Slice) plan.DoubtKind {
-	if s.AskedAt.IsZero() || s.Failed != "" {
+// creationOverdue finds a slice that was asked for a while ago and was never listed.
+func (d *Evidence) creationOverdue(s *state.Slice) plan.DoubtKind {
+	if s.PendingSince.IsZero() || s.Failed != "" {
 		return ""
 	}
-	late := s.AskedAt.Add(comingFor)
+	late := s.PendingSince.Add(comingFor)
 	d.WakeAt(late)
 	if d.Now.Before(late) {
 		return ""
@@ -112,53 +112,53 @@ func (d *Evidence) comesLate(s *state.Slice) plan.DoubtKind {
 // that was asked for. Hosts that report are the new ones': what is left of others is
 // cleared away before a slice is asked for.
 func (d *Evidence) isFormer(s *state.Slice, st *schema.SliceStatus) bool {
-	if s.AskedAt.IsZero() {
+	if s.PendingSince.IsZero() {
 		return true
 	}
-	return st.CreatedAt.Before(s.AskedAt) && len(d.Obs.Hosts[s.Spec.Name]) == 0
+	return st.CreatedAt.Before(s.PendingSince) && len(d.Obs.Hosts[s.Spec.Name]) == 0
 }
 
-// bootsLate reports whether no host of a slice has reported for long since it was
+// bootOverdue reports whether no host of a slice has reported for long since it was
 // asked for, though it does not wait for its turn in the cloud.
-func (d *Evidence) bootsLate(s *state.Slice, st *schema.SliceStatus) bool {
-	if !s.BornAt.IsZero() || st.Waiting || len(d.Obs.Hosts[s.Spec.Name]) > 0 {
+func (d *Evidence) bootOverdue(s *state.Slice, st *schema.SliceStatus) bool {
+	if !s.UpAt.IsZero() || st.Waiting || len(d.Obs.Hosts[s.Spec.Name]) > 0 {
 		return false
 	}
-	late := s.AskedAt.Add(bootingFor)
+	late := s.PendingSince.Add(bootingFor)
 	d.WakeAt(late)
 	return !d.Now.Before(late)
 }
 
-// isMute reports whether a slice has hosts that reported once, and none of them has for
+// reportedThenSilent reports whether a slice has hosts that reported once, and none of them has for
 // so long that it would count as lost.
-func (d *Evidence) isMute(name string) bool {
+func (d *Evidence) reportedThenSilent(name string) bool {
 	hosts := d.Obs.Hosts[name]
 	for i := range hosts {
-		if hosts[i].SilentAt(d.Obs.Monitored) < HostTimeout {
+		if hosts[i].SilentFor(d.Obs.Monitored) < HostTimeout {
 			return false
 		}
 	}
 	return len(hosts) > 0
 }
 
-// doubtReading believes the direct read of a slice, or what lists have said for long
+// requireDirectRead believes the direct read of a slice, or what lists have said for long
 // while its hosts were silent; until there is either, the slice is in doubt.
-func (d *Evidence) doubtReading(name string, spec *schema.SliceSpec, kind plan.DoubtKind) {
+func (d *Evidence) requireDirectRead(name string, spec *schema.SliceSpec, kind plan.DoubtKind) {
 	d.Plan.Doubts = append(d.Plan.Doubts, plan.Doubt{Slice: *spec, Kind: kind})
 	check := d.confirmation(name)
 	if check.Answer != AnswerNone {
 		d.believe(name, &check)
 		return
 	}
-	if d.isRepeated(&check) && (kind == plan.DoubtFormer || d.isSilentAt(name)) {
+	if d.isRepeated(&check) && (kind == plan.DoubtFormer || d.noneReports(name)) {
 		return
 	}
 	delete(d.Listed, name)
-	d.leaveOpen(name, kind)
+	d.markLastDoubtOpen(name, kind)
 }
 
-// readBeside believes the direct read of a slice, and the lists as long as there is none.
-func (d *Evidence) readBeside(name string, spec *schema.SliceSpec, kind plan.DoubtKind) {
+// preferDirectRead believes the direct read of a slice, and the lists as long as there is none.
+func (d *Evidence) preferDirectRead(name string, spec *schema.SliceSpec, kind plan.DoubtKind) {
 	d.Plan.Doubts = append(d.Plan.Doubts, plan.Doubt{Slice: *spec, Kind: kind})
 	if check := d.confirmation(name); check.Answer != AnswerNone {
 		d.believe(name, &check)
@@ -169,7 +169,7 @@ func (d *Evidence) readBeside(name string, spec *schema.SliceSpec, kind plan.Dou
 // asked for, or listed for the first time, says nothing about it.
 func (d *Evidence) confirmation(name string) plan.Confirmation {
 	check := d.Obs.Confirmations[name]
-	if s := d.Next.Slices[name]; s != nil && !s.AskedAt.IsZero() && !check.ReadAt.After(s.AskedAt) {
+	if s := d.Next.Slices[name]; s != nil && !s.PendingSince.IsZero() && !check.ReadAt.After(s.PendingSince) {
 		check.Answer, check.Status = AnswerNone, schema.SliceStatus{}
 	}
 	return check
@@ -206,7 +206,7 @@ func (d *Evidence) doubtUnwanted(name string, st *schema.SliceStatus) {
 		}
 	case AnswerNone:
 		if !d.isRepeated(&check) {
-			d.leaveOpen(name, plan.DoubtUnwanted)
+			d.markLastDoubtOpen(name, plan.DoubtUnwanted)
 		}
 	}
 }
@@ -223,8 +223,8 @@ func (d *Evidence) doubtSkipped() {
 	}
 }
 
-// leaveOpen has a slice be in doubt, which was named as the last one of the plan.
-func (d *Evidence) leaveOpen(name string, kind plan.DoubtKind) {
+// markLastDoubtOpen has the slice that is the plan's last doubt be in doubt until it is confirmed.
+func (d *Evidence) markLastDoubtOpen(name string, kind plan.DoubtKind) {
 	d.Plan.Doubts[len(d.Plan.Doubts)-1].Open = true
 	d.inDoubt(name, kind)
 }
@@ -239,7 +239,7 @@ func (d *Evidence) inDoubt(name string, kind plan.DoubtKind) {
 // IsUnsure reports whether a slice that was asked for and never listed may be there
 // nonetheless. It is read before it is forgotten.
 func (d *Evidence) IsUnsure(s *state.Slice) bool {
-	if s.Spec.On != "" || s.Seen || s.AskedAt.IsZero() {
+	if s.Spec.On != "" || s.Listed || s.PendingSince.IsZero() {
 		return false
 	}
 	check := d.confirmation(s.Spec.Name)
@@ -261,12 +261,12 @@ func (d *Evidence) isRepeated(c *plan.Confirmation) bool {
 	return c.Lists >= doubtLists && d.Now.Sub(c.Since) >= DoubtFor
 }
 
-// isSilentAt reports whether no host of a slice has reported for so long that it
+// noneReports reports whether no host of a slice has reported for so long that it
 // would count as lost, or none ever has.
-func (d *Evidence) isSilentAt(name string) bool {
+func (d *Evidence) noneReports(name string) bool {
 	hosts := d.Obs.Hosts[name]
 	for i := range hosts {
-		if silent := hosts[i].SilentAt(d.Obs.Monitored); silent < HostTimeout {
+		if silent := hosts[i].SilentFor(d.Obs.Monitored); silent < HostTimeout {
 			d.WakeAt(d.Now.Add(HostTimeout - silent))
 			return false
 		}

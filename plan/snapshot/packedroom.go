@@ -10,8 +10,8 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// Room is what a host of a reservation has left for packed tasks.
-type Room struct {
+// FreeHost is what a host of a reservation has left for packed tasks.
+type FreeHost struct {
 	Host     schema.SliceSpec // the slice
 	N        int              // of its hosts
 	Up       bool
@@ -73,7 +73,7 @@ const (
 func (l Lack) None() bool { return l.Of == lackNone }
 
 // Lacks is what a room has too little of, none if a share fits.
-func (r *Room) Lacks(s *Share) Lack {
+func (r *FreeHost) Lacks(s *Share) Lack {
 	switch {
 	case s.CPU > r.CPU+CPUEpsilon:
 		return Lack{Of: lackCPU}
@@ -91,7 +91,7 @@ func (r *Room) Lacks(s *Share) Lack {
 }
 
 // Take takes a share of a room n times; -1 gives it back.
-func (r *Room) Take(s *Share, n int) {
+func (r *FreeHost) Take(s *Share, n int) {
 	r.CPU -= float64(n) * s.CPU
 	if r.Memory >= 0 {
 		r.Memory -= schema.Bytes(n) * s.Memory
@@ -120,7 +120,7 @@ func (f *FullFor) Covers(s *Share, tasks int) bool {
 }
 
 // IsBetter reports whether a room is to be taken rather than another.
-func (r *Room) IsBetter(other *Room) bool {
+func (r *FreeHost) IsBetter(other *FreeHost) bool {
 	if r.Up != other.Up {
 		return r.Up
 	}

@@ -25,11 +25,11 @@ type Pool struct {
 	Used  map[int]bool // indices that are not to be given to new slices
 	Users string       // who holds the others, "" before it was asked
 
-	Rooms    []*Room   // see roomsOf
-	RoomsOf  int       // how many specs there were then
-	Full     []FullFor // for what no room is left
-	Reserved keptRooms // for units ahead in the queue
-	Stays    bool      // its rooms know who stays, see findStays
+	Rooms    []*FreeHost // see roomsOf
+	RoomsOf  int         // how many specs there were then
+	Full     []FullFor   // for what no room is left
+	Reserved keptRooms   // for units ahead in the queue
+	Stays    bool        // its rooms know who stays, see findStays
 	// Who these are, by unit.
 	Occupants map[schema.Address]*Occupant
 	Tried     tried

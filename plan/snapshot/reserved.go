@@ -24,7 +24,7 @@ type ReservedRoom struct {
 	N     int // of its hosts
 	Share Share
 	By    schema.Address
-	Room  *Room // nil while it is not to be had
+	Room  *FreeHost // nil while it is not to be had
 }
 
 // Take takes room for n tasks.
@@ -34,7 +34,7 @@ func (k *ReservedRoom) Take(n int) {
 }
 
 // RoomAt is that of a host, nil if it takes no packed tasks.
-func (p *Pool) RoomAt(slice string, n int) *Room {
+func (p *Pool) RoomAt(slice string, n int) *FreeHost {
 	for _, r := range p.Rooms {
 		if r.Host.Name == slice && r.N == n {
 			return r
@@ -52,7 +52,7 @@ func (p *Pool) FindReserved() {
 		slice string
 		n     int
 	}
-	at := make(map[host]*Room, len(p.Rooms))
+	at := make(map[host]*FreeHost, len(p.Rooms))
 	for _, r := range p.Rooms {
 		at[host{r.Host.Name, r.N}] = r
 	}
@@ -77,7 +77,7 @@ func (p *Pool) TakeReserved(n int) {
 
 // Missing is how much a room has too little of, as a part of what is asked for: 0,
 // it fits; above 1, a port is taken.
-func (r *Room) Missing(s *Share) float64 {
+func (r *FreeHost) Missing(s *Share) float64 {
 	var most float64
 	if r.Busy {
 		most = 1

@@ -16,7 +16,7 @@ func (d *Evidence) notePackedTasks() {
 			continue
 		}
 		d.notePacked(&s.Spec)
-		if s.Terminating.IsZero() && !s.AskedAt.IsZero() || d.IsServed(&s.Spec) {
+		if s.Terminating.IsZero() && !s.PendingSince.IsZero() || d.IsServed(&s.Spec) {
 			d.listPacked(s.Spec)
 		}
 	}
@@ -51,7 +51,7 @@ func (d *Evidence) packedHost(name string) *schema.SliceSpec {
 // did not live to save the state.
 func (d *Evidence) RecordPacked() {
 	for _, spec := range d.UnrecordedPacked {
-		d.PutSlice(state.Slice{Spec: spec, AskedAt: d.Now, Seen: true})
+		d.PutSlice(state.Slice{Spec: spec, PendingSince: d.Now, Listed: true})
 	}
 }
 

@@ -39,14 +39,14 @@ func (d *Evidence) LostHost(st *schema.SliceStatus) state.Termination {
 		switch {
 		case len(st.Down) > 0 && slices.Contains(st.Down, hosts[i].Host):
 			patience = 2 * HostTimeout
-		case hosts[i].SilentAt(d.Obs.Monitored) >= HostTimeout && st.Spec.Zone != "" && d.isMassSilence():
+		case hosts[i].SilentFor(d.Obs.Monitored) >= HostTimeout && st.Spec.Zone != "" && d.isMassSilence():
 			patience = MassSilenceTimeout
 		}
-		if hosts[i].SilentAt(d.Obs.Monitored) >= patience {
+		if hosts[i].SilentFor(d.Obs.Monitored) >= patience {
 			text := fmt.Sprintf("host %d of slice %s has not reported for %s", hosts[i].Host, st.Spec.Name, patience)
 			return state.Termination{Cause: state.CauseHostLost, Text: text}
 		}
-		d.WakeAt(d.Now.Add(patience - hosts[i].SilentAt(d.Obs.Monitored)))
+		d.WakeAt(d.Now.Add(patience - hosts[i].SilentFor(d.Obs.Monitored)))
 	}
 	return state.Termination{}
 }
@@ -62,7 +62,7 @@ func (d *Evidence) isMassSilence() bool {
 				continue
 			}
 			all++
-			if slices.ContainsFunc(hosts, func(h plan.Host) bool { return h.SilentAt(d.Obs.Monitored) >= HostTimeout }) {
+			if slices.ContainsFunc(hosts, func(h plan.Host) bool { return h.SilentFor(d.Obs.Monitored) >= HostTimeout }) {
 				silent++
 			}
 		}
@@ -72,12 +72,12 @@ func (d *Evidence) isMassSilence() bool {
 	return *d.massSilence
 }
 
-// IsSilent reports whether no host of a slice has said anything for so long that it
-// would count as lost.
-func (d *Evidence) IsSilent(st *schema.SliceStatus) bool {
+// HostingSliceSilent reports whether no host of a slice, or of the slice that it is packed
+// on, has reported for so long that it would count as lost.
+func (d *Evidence) HostingSliceSilent(st *schema.SliceStatus) bool {
 	for _, h := range d.Obs.Hosts[cmp.Or(st.Spec.On, st.Spec.Name)] {
-		if h.SilentAt(d.Obs.Monitored) < HostTimeout {
-			d.WakeAt(d.Now.Add(HostTimeout - h.SilentAt(d.Obs.Monitored)))
+		if h.SilentFor(d.Obs.Monitored) < HostTimeout {
+			d.WakeAt(d.Now.Add(HostTimeout - h.SilentFor(d.Obs.Monitored)))
 			return false
 		}
 	}

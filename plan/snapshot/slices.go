@@ -72,7 +72,7 @@ func (d *Draft) RecordOf(st *schema.SliceStatus) *state.Slice {
 	if s := d.Next.Slices[st.Spec.Name]; s != nil {
 		return s
 	}
-	return d.PutSlice(state.Slice{Spec: st.Spec, AskedAt: d.Now, Seen: true})
+	return d.PutSlice(state.Slice{Spec: st.Spec, PendingSince: d.Now, Listed: true})
 }
 
 // TakeUp records that a slice is a job's, which may have been another's before.

@@ -124,7 +124,7 @@ func (w *wish) atShape() providers.Problem {
 	return providers.Problem{Addr: w.addr, Attribute: w.shape}
 }
 
-// problem fills in what is wrong where a problem points.
+// problemAt fills in what is wrong where a problem points.
 func problemAt(at providers.Problem, summary, detail string) providers.Problem {
 	at.Summary, at.Detail = summary, detail
 	return at

@@ -125,7 +125,7 @@ func (g *Engine) beginResize(ctx context.Context, r engine.Order) (*computepb.Op
 	return op, err
 }
 
-// refusesResizeRequests reports that the service has no resize requests for this
+// rejectsResizeRequests reports that the service has no resize requests for this
 // group: "Creating resize requests for managed instance group with TPU is not
 // allowed".
 func rejectsResizeRequests(err error) bool {

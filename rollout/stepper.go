@@ -16,16 +16,16 @@ import (
 	"github.com/fray-ml/fray/state"
 )
 
-// Executor is who carries a change out: steps of our own, under the lease, or
-// those of a controller, which are followed.
-type Executor interface {
+// Stepper carries a change out: by steps of our own, under the lease, or by
+// following those of a controller.
+type Stepper interface {
 	Step(ctx context.Context) (time.Duration, error)
 	Wait(ctx context.Context, d time.Duration)
 	Document() *state.Document
 	Last() *plan.Plan
 	Idle() bool
-	// Beyond are actions that are due and that the scope leaves out.
-	Beyond() []plan.Action
+	// OutOfScope are actions that are due and that the scope leaves out.
+	OutOfScope() []plan.Action
 	// Accept makes doc, made from Document, the state.
 	Accept(ctx context.Context, doc *state.Document) error
 	Save(ctx context.Context) error
@@ -34,12 +34,12 @@ type Executor interface {
 }
 
 var (
-	_ Executor = (*apply.Stepper)(nil)
-	_ Executor = (*handover)(nil)
+	_ Stepper = (*apply.Stepper)(nil)
+	_ Stepper = (*controllerStepper)(nil)
 )
 
-// handover follows a controller that has accepted a change.
-type handover struct {
+// controllerStepper follows a controller that has accepted a change.
+type controllerStepper struct {
 	apply.Follower
 
 	admin    clusterapi.AdminClient
@@ -49,7 +49,7 @@ type handover struct {
 
 // Step observes once. What is wrong with the configuration, by values that are known
 // now, is its error.
-func (h *handover) Step(ctx context.Context) (time.Duration, error) {
+func (h *controllerStepper) Step(ctx context.Context) (time.Duration, error) {
 	next, err := h.Follower.Step(ctx)
 	if err != nil {
 		return next, err
@@ -58,10 +58,10 @@ func (h *handover) Step(ctx context.Context) (time.Duration, error) {
 }
 
 // Idle reports whether the controller has taken in what is known.
-func (h *handover) Idle() bool { return h.values.over() }
+func (h *controllerStepper) Idle() bool { return h.values.over() }
 
 // Accept has the controller record doc's outputs: nothing else of it is ours to change.
-func (h *handover) Accept(ctx context.Context, doc *state.Document) error {
+func (h *controllerStepper) Accept(ctx context.Context, doc *state.Document) error {
 	outputs, err := json.Marshal(doc.Outputs)
 	if err != nil {
 		return fmt.Errorf("encode outputs: %w", err)
@@ -74,19 +74,19 @@ func (h *handover) Accept(ctx context.Context, doc *state.Document) error {
 }
 
 // read takes in the state that was accepted.
-func (h *handover) read(ctx context.Context) error {
+func (h *controllerStepper) read(ctx context.Context) error {
 	_, err := h.Step(ctx)
 	return err
 }
 
-// Beyond is empty: a controller has no scope.
-func (h *handover) Beyond() []plan.Action { return nil }
+// OutOfScope is empty: a controller has no scope.
+func (h *controllerStepper) OutOfScope() []plan.Action { return nil }
 
-func (h *handover) Save(context.Context) error { return nil }
+func (h *controllerStepper) Save(context.Context) error { return nil }
 
-func (h *handover) Drain(context.Context) {}
+func (h *controllerStepper) Drain(context.Context) {}
 
-func (h *handover) SetScope(apply.Scope) {}
+func (h *controllerStepper) SetScope(apply.Scope) {}
 
 // rpcError is an error of the cluster API without gRPC's prefix.
 func rpcError(err error) error {
