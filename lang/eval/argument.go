@@ -86,13 +86,3 @@ func (e *Evaluator) handOut(name string) {
 	}
 	e.outputs[name] = val
 }
-
-// Keepable reports whether a value may be recorded; if not, it adds a diagnostic.
-func (e *Evaluator) Keepable(x *configs.Expression, out configs.Result) bool {
-	if !mark.IsEphemeral(out.Value) {
-		return true
-	}
-	e.Add(ValueError(x.Expr.Range(), x.Expr, out.Context, "Ephemeral value", fmt.Sprintf(
-		"%q is recorded in plans and state, and an ephemeral value must not be. Make the variable sensitive instead: then it is recorded encrypted.", x.Name)))
-	return false
-}

@@ -3,13 +3,11 @@ package eval
 import (
 	"fmt"
 
-	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/fray-ml/fray/lang/as"
 	"github.com/fray-ml/fray/lang/configs"
 	"github.com/fray-ml/fray/lang/diagnose"
-	"github.com/fray-ml/fray/lang/mark"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -126,37 +124,4 @@ func (e *Evaluator) expandEach(decl *configs.Declaration, x *configs.Expression)
 		decl.Instances = append(decl.Instances, configs.Instance{Key: schema.StringKey(k.AsString()), Value: v})
 	}
 	return true
-}
-
-// Plain reports whether a value is known and not sensitive; if not, it adds a
-// diagnostic.
-func (e *Evaluator) Plain(x *configs.Expression, out configs.Result, what string) bool {
-	if !e.Keepable(x, out) {
-		return false
-	}
-	if mark.IsSensitive(out.Value) {
-		e.Add(ValueError(x.Expr.Range(), x.Expr, out.Context, "Sensitive value",
-			fmt.Sprintf("A sensitive value cannot decide %s, because plans show it. Use nonsensitive() if it is no secret.", what)))
-		return false
-	}
-	if !out.Value.IsWhollyKnown() {
-		e.NotKnown(x, out.Context,
-			fmt.Sprintf("This comes from values that are known only after apply, but %s must be known at plan time. Such values can stand in command, env and outputs.", what))
-		return false
-	}
-	return true
-}
-
-// WrongValue reports an attribute whose value does not fit.
-func (e *Evaluator) WrongValue(x *configs.Expression, out configs.Result, err error) {
-	e.Add(ValueError(x.Expr.Range(), x.Expr, out.Context, "Invalid value for "+x.Name, diagnose.Sentence(err.Error())))
-}
-
-// ValueError is an error about the value of an expression in a context.
-func ValueError(rng hcl.Range, expr hcl.Expression, ctx *hcl.EvalContext, summary, detail string) *hcl.Diagnostic {
-	d := diagnose.ErrorAt(rng, summary, detail)
-	if ctx != nil {
-		d.Expression, d.EvalContext = expr, ctx
-	}
-	return d
 }

@@ -16,7 +16,7 @@ import (
 
 // Session is what the evaluators of one evaluation share.
 type Session struct {
-	*diagnose.Report
+	Reporter
 	Source  *load.Source
 	Options Options
 
@@ -38,12 +38,12 @@ type Session struct {
 // Evaluator is the work of one evaluation on one instance of a module.
 type Evaluator struct {
 	*Session
-	*diagnose.Report // of this instance
-	Module           *configs.Module
-	Parent           *Evaluator       // nil for the root
-	at               configs.Instance // of the call
-	Path             string           // "module.a[0]", "" for the root
-	Decls            *configs.Declarations
+	Reporter // of this instance
+	Module   *configs.Module
+	Parent   *Evaluator       // nil for the root
+	at       configs.Instance // of the call
+	Path     string           // "module.a[0]", "" for the root
+	Decls    *configs.Declarations
 
 	Variables map[string]cty.Value
 	locals    map[string]cty.Value
@@ -58,16 +58,20 @@ type Evaluator struct {
 }
 
 // NewSession begins an evaluation.
-func NewSession(s *load.Source, opts Options, maxInstances int) *Session {
-	return &Session{
-		Report:       diagnose.New(),
-		Source:       s,
+func NewSession(source *load.Source, opts Options, maxInstances int) *Session {
+	s := &Session{
+		Reporter:     Reporter{Report: diagnose.New()},
+		Source:       source,
 		Options:      opts,
 		maxInstances: maxInstances,
 		instances:    map[*configs.Module][]*Evaluator{},
 		ByPath:       map[string]*Evaluator{},
-		Base:         &hcl.EvalContext{Functions: funcs.In(s.Folder())},
+		Base:         &hcl.EvalContext{Functions: funcs.In(source.Folder())},
 	}
+	if opts.Partial {
+		s.omitted = &s.Partial
+	}
+	return s
 }
 
 // Root evaluates the root module.
@@ -130,11 +134,11 @@ func (s *Session) NewEvaluator(m *configs.Module, parent *Evaluator, at configs.
 		through:   map[configs.Symbol][]schema.Address{},
 		Children:  map[string][]*Evaluator{},
 	}
-	e.Report = s.Report
+	e.Reporter = s.Reporter
 	if parent != nil {
 		e.Path = schema.JoinModule(parent.Path, m.Name, at.Key)
 		e.Handed = parent.Handed
-		e.Report = s.In(e.Path)
+		e.Reporter = s.in(e.Path)
 	}
 	if len(s.instances[m]) > 0 {
 		e.Decls = m.Decls.Clone()
