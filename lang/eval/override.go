@@ -62,17 +62,16 @@ func joinName(module, name string) string {
 	return module + "." + name
 }
 
-// override is what a data block reads in a test, if it is not to read.
-func (e *Evaluator) override(decl *configs.Declaration) (Override, bool) {
-	o, ok := e.Options.Overrides[joinName(e.Module.Path, "data."+decl.Block.Type.Variant+"."+decl.Block.Name)]
-	return o, ok
+// overrideName is how tests name a data block of a module.
+func overrideName(m *configs.Module, b *configs.Block) string {
+	return joinName(m.Path, "data."+b.Type.Variant+"."+b.Name)
 }
 
-// overridden is the value of data that is overridden: attributes that are not
-// given are empty.
-func (e *Evaluator) overridden(kind language.DataKind, o Override) (cty.Value, bool) {
+// value is the value of data that is overridden: attributes that are not given are
+// empty.
+func (o Override) value(r Reporter, kind language.DataKind) (cty.Value, bool) {
 	wrong := func(why string) (cty.Value, bool) {
-		e.ErrorAt(o.Range, "Invalid value for values", diagnose.Sentence(why))
+		r.ErrorAt(o.Range, "Invalid value for values", diagnose.Sentence(why))
 		return cty.NilVal, false
 	}
 	if ty := o.Value.Type(); !ty.IsObjectType() && !ty.IsMapType() || o.Value.IsNull() || !o.Value.IsKnown() || o.Value.IsMarked() {
