@@ -95,7 +95,7 @@ func (e *Decoder) provider(s eval.RepetitionData, x *configs.Expression) schema.
 		implied = slices.Sorted(maps.Keys(e.Handed))[0] // the only one that the module knows
 	}
 	asked := eval.Get(e, s, x, as.OneOf(schema.ProviderNames()...), implied)
-	name := e.HandedOn(asked)
+	name := e.Handed.On(asked)
 	if _, known := e.Handed[asked]; e.Handed != nil && !known && x != nil {
 		e.ErrorAt(x.Range, "Provider not handed in", fmt.Sprintf("The call of this module hands in %s only (%s): add %s = provider.%s to its providers, or leave them out to hand in all.",
 			joined(slices.Sorted(maps.Keys(e.Handed))), diagnose.Place(e.CallBlock().Range()), asked, asked))

@@ -133,7 +133,7 @@ func (e *Evaluator) context(refs []configs.Reference) *hcl.EvalContext {
 		case configs.RootLocal:
 			tree.put(e.locals[s.Name], string(configs.RootLocal), s.Name)
 		case configs.RootPath:
-			tree.put(e.paths(), string(configs.RootPath))
+			tree.put(e.paths(e.Module), string(configs.RootPath))
 		case configs.RootAddressed:
 			tree.putObject(s.Addr, e.Object(s.Addr))
 		case configs.RootData:

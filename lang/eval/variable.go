@@ -13,7 +13,6 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 
-	"github.com/fray-ml/fray/lang/as"
 	"github.com/fray-ml/fray/lang/configs"
 	"github.com/fray-ml/fray/lang/diagnose"
 	"github.com/fray-ml/fray/lang/load"
@@ -122,53 +121,6 @@ func (e *Evaluator) variable(b *configs.Block) *variable {
 		}
 	}
 	return v
-}
-
-// constant evaluates an expression that may call functions, but not refer to
-// anything.
-func (e *Evaluator) constant(x *configs.Expression) (cty.Value, bool) {
-	if refs := x.Expr.Variables(); len(refs) > 0 {
-		e.ErrorAt(refs[0].SourceRange(), "Reference not allowed", fmt.Sprintf("%s is read before there are values to refer to: write a constant. A local can combine variables.", diagnose.Capitalized(x.Name)))
-		return cty.NilVal, false
-	}
-	val, diags := x.Expr.Value(e.Base)
-	e.Extend(diags)
-	return val, !diags.HasErrors()
-}
-
-// ConstantBool evaluates a bool that refers to nothing; def stands for an absent one.
-func (e *Evaluator) ConstantBool(x *configs.Expression, def bool) bool {
-	if x == nil {
-		return def
-	}
-	val, ok := e.constant(x)
-	if !ok || val.IsNull() {
-		return def
-	}
-	val, _ = val.Unmark()
-	b, err := as.Bool(val)
-	if err != nil {
-		e.WrongValue(x, configs.Result{}, err)
-		return def
-	}
-	return b
-}
-
-// ConstantString evaluates a string that refers to nothing.
-func (e *Evaluator) ConstantString(x *configs.Expression) string {
-	if x == nil {
-		return ""
-	}
-	val, ok := e.constant(x)
-	if !ok || val.IsNull() {
-		return ""
-	}
-	val, _ = val.Unmark()
-	s, err := as.String(val)
-	if err != nil {
-		e.WrongValue(x, configs.Result{}, err)
-	}
-	return s
 }
 
 // convert fits a value to the variable's type.
