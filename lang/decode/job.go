@@ -313,7 +313,7 @@ func (e *JobDecoder) Resources(j *schema.Job) {
 	e.checkPlaced(e.decl.Block, &r)
 	cloud := e.Whole.GCP.Cloud
 	e.cloud(e.instance, b, &cloud)
-	e.settleCloud(b, &cloud, r.TPU)
+	settleCloud(e.Reporter, b, &cloud, r.TPU)
 	if r.Provider == schema.ProviderGCP {
 		r.Cloud = cloud
 	}
