@@ -234,10 +234,10 @@ func TestLateLeavesWhatRests(t *testing.T) {
 	}{
 		{"it has succeeded", state.Job{Attempt: 1, Status: schema.JobSucceeded}, "1"},
 		{"it was stopped", state.Job{Attempt: 1, Status: schema.JobStopped}, "1"},
-		{"it is to be stopped", state.Job{Attempt: 1, Status: schema.JobRunning, Stop: true}, "1"},
+		{"it is to be stopped", state.Job{Attempt: 1, Status: schema.JobRunning, JobRequests: state.JobRequests{Stop: true}}, "1"},
 		{"it runs", state.Job{Attempt: 1, Status: schema.JobRunning}, "2"},
 		{"it has failed", state.Job{Attempt: 1, Status: schema.JobFailed}, "2"},
-		{"it is to be replaced", state.Job{Attempt: 1, Status: schema.JobSucceeded, Replace: true}, "2"},
+		{"it is to be replaced", state.Job{Attempt: 1, Status: schema.JobSucceeded, JobRequests: state.JobRequests{Replace: true}}, "2"},
 		{"it was stopped before it began", state.Job{Status: schema.JobStopped}, "2"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -74,7 +74,7 @@ func conditionsOf(seed uint64, lasts time.Duration) cloud.Scenario {
 			Preemption: 36 * time.Hour, Notice: cloud.Of(0.6), OtherEndStates: cloud.Of(0.2), StaleStates: cloud.Of(0.1),
 			Maintenance: 20 * 24 * time.Hour, LateFailures: cloud.Of(0.02), CreatePreempted: cloud.Of(0.02),
 			DeadHosts: cloud.Of(0.002), BadHosts: cloud.Of(0.002), UnknownHealthFor: minutes(0, 3),
-			StuckDeletions: cloud.Of(0.02), Lingering: cloud.Of(0.1),
+			StuckDeletions: cloud.Of(0.02), QueueConditions: cloud.QueueConditions{Lingering: cloud.Of(0.1)},
 		},
 	}
 	for _, zone := range sixZones() {

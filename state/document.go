@@ -217,6 +217,11 @@ type Job struct {
 	Streak  int       `json:"streak,omitempty"`
 	RetryAt time.Time `json:"retry_at,omitzero"`
 
+	JobRequests
+}
+
+// JobRequests are what is asked of a job besides its spec, until it is done.
+type JobRequests struct {
 	// Replace asks for new slices and a fresh start, once.
 	Replace bool `json:"replace,omitempty"`
 	// Stop asks for the job to end and stay so.

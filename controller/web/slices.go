@@ -27,27 +27,37 @@ const (
 
 // SliceRow is one slice.
 type SliceRow struct {
-	Name        string              `json:"name"`
-	Provider    schema.ProviderName `json:"provider"`
-	Zone        string              `json:"zone,omitempty"`
-	Shape       string              `json:"shape"`
-	Hosts       int                 `json:"hosts"`
-	Up          int                 `json:"hosts_up"` // that report
-	Chips       int                 `json:"chips"`
-	Preemptible bool                `json:"preemptible"`
-	Phase       Phase               `json:"phase"`
-	Reason      string              `json:"reason,omitempty"`
-	Cause       state.Cause         `json:"cause,omitempty"`  // why it is to be deleted; "": it is to stay
-	Owner       schema.Address      `json:"owner"`            // it was made for
-	Holder      string              `json:"holder,omitempty"` // id of the job that has it
-	HolderName  string              `json:"holder_name,omitempty"`
-	AskedAt     time.Time           `json:"asked_at,omitzero"`
-	BornAt      time.Time           `json:"born_at,omitzero"`
-	Idle        bool                `json:"idle"` // up, and no job holds it
-	IdleSince   time.Time           `json:"idle_since,omitzero"`
-	Notice      string              `json:"notice,omitempty"` // of preemption or maintenance
-	On          string              `json:"on,omitempty"`     // the slice on one of whose hosts it lives
-	OnHost      int                 `json:"on_host,omitempty"`
+	Name     string              `json:"name"`
+	Provider schema.ProviderName `json:"provider"`
+	Zone     string              `json:"zone,omitempty"`
+	SliceMachines
+	Phase  Phase       `json:"phase"`
+	Reason string      `json:"reason,omitempty"`
+	Cause  state.Cause `json:"cause,omitempty"` // why it is to be deleted; "": it is to stay
+	SliceUse
+	AskedAt   time.Time `json:"asked_at,omitzero"`
+	BornAt    time.Time `json:"born_at,omitzero"`
+	Idle      bool      `json:"idle"` // up, and no job holds it
+	IdleSince time.Time `json:"idle_since,omitzero"`
+	Notice    string    `json:"notice,omitempty"` // of preemption or maintenance
+	On        string    `json:"on,omitempty"`     // the slice on one of whose hosts it lives
+	OnHost    int       `json:"on_host,omitempty"`
+}
+
+// SliceMachines are the machines of a slice.
+type SliceMachines struct {
+	Shape       string `json:"shape"`
+	Hosts       int    `json:"hosts"`
+	Up          int    `json:"hosts_up"` // that report
+	Chips       int    `json:"chips"`
+	Preemptible bool   `json:"preemptible"`
+}
+
+// SliceUse is whom a slice serves.
+type SliceUse struct {
+	Owner      schema.Address `json:"owner"`            // it was made for
+	Holder     string         `json:"holder,omitempty"` // id of the job that has it
+	HolderName string         `json:"holder_name,omitempty"`
 }
 
 // ZoneRow sums up what is in one zone of a provider.
@@ -134,9 +144,13 @@ func (x *index) sliceRows(snap *Snapshot) []SliceRow {
 func (x *index) sliceRow(snap *Snapshot, name string, slice *state.Slice) SliceRow {
 	spec := &slice.Spec
 	row := SliceRow{
-		Name: name, Provider: spec.Provider, Zone: spec.Zone, Shape: shapeOf(spec.TPU, spec.MachineType, spec.CPU, spec.Memory),
-		Hosts: max(1, spec.Hosts), Chips: chipsOf(spec), Preemptible: spec.Preemptible, Owner: spec.Owner,
-		AskedAt: slice.PendingSince, BornAt: slice.UpAt, IdleSince: slice.IdleSince, On: spec.On, OnHost: spec.OnHost,
+		Name: name, Provider: spec.Provider, Zone: spec.Zone,
+		SliceMachines: SliceMachines{
+			Shape: shapeOf(spec.TPU, spec.MachineType, spec.CPU, spec.Memory),
+			Hosts: max(1, spec.Hosts), Chips: chipsOf(spec), Preemptible: spec.Preemptible,
+		},
+		SliceUse: SliceUse{Owner: spec.Owner},
+		AskedAt:  slice.PendingSince, BornAt: slice.UpAt, IdleSince: slice.IdleSince, On: spec.On, OnHost: spec.OnHost,
 	}
 	row.Phase, row.Reason = phaseOf(slice, x.listed[name])
 	row.Cause = slice.Terminating.Cause

@@ -52,20 +52,20 @@ func actorHealth() *schema.Health {
 
 // actor adds to a replica's environment what its actor block declares, but for the
 // names, which are each replica's own: see nameActors.
-func (e *Decoder) actor(decl *configs.Declaration, s eval.RepetitionData, j *schema.Job) {
-	b := decl.Block.Child(language.ActorBlock)
+func (e *JobDecoder) actor(j *schema.Job) {
+	b := e.decl.Block.Child(language.ActorBlock)
 	if b == nil {
 		return
 	}
 	env := cloned(j.Environment.Env)
-	inPython := decl.Block.Attr("command") == nil
+	inPython := e.decl.Block.Attr("command") == nil
 	asClass := as.NotEmpty
 	if inPython {
 		asClass = pythonClass
 	}
-	env[schema.ActorClassVariable] = schema.Plain(eval.Get(e, s, b.Attr("class"), asClass, ""))
-	env[schema.ActorArgsVariable] = e.actorArgs(s, b.Attr("args"), inPython)
-	env[schema.ActorOptionsVariable] = schema.Plain(e.actorOptions(s, b))
+	env[schema.ActorClassVariable] = schema.Plain(eval.Get(e, e.instance, b.Attr("class"), asClass, ""))
+	env[schema.ActorArgsVariable] = e.actorArgs(b.Attr("args"), inPython)
+	env[schema.ActorOptionsVariable] = schema.Plain(e.actorOptions(b))
 	j.Environment.Env = env
 }
 
@@ -97,12 +97,12 @@ func actorNames(addr schema.Address) string {
 }
 
 // actorOptions are those that the block states, in the order of their names.
-func (e *Decoder) actorOptions(s eval.RepetitionData, b *configs.Block) string {
+func (e *JobDecoder) actorOptions(b *configs.Block) string {
 	var stated []string
-	if allowed, ok := eval.Lookup(e, s, b.Attr("allow_pickle"), as.Bool, false); ok {
+	if allowed, ok := eval.Lookup(e, e.instance, b.Attr("allow_pickle"), as.Bool, false); ok {
 		stated = append(stated, fmt.Sprintf(`"allow_pickle":%t`, allowed))
 	}
-	if n, ok := eval.Lookup(e, s, b.Attr("max_concurrency"), as.WholeNumber(1, math.MaxInt32), 1); ok {
+	if n, ok := eval.Lookup(e, e.instance, b.Attr("max_concurrency"), as.WholeNumber(1, math.MaxInt32), 1); ok {
 		stated = append(stated, fmt.Sprintf(`"max_concurrency":%d`, n))
 	}
 	return "{" + strings.Join(stated, ",") + "}"
@@ -110,12 +110,12 @@ func (e *Decoder) actorOptions(s eval.RepetitionData, b *configs.Block) string {
 
 // actorArgs are a constructor's named arguments as JSON: secret if any of them
 // is, unknown while any is.
-func (e *Decoder) actorArgs(s eval.RepetitionData, x *configs.Expression, inPython bool) schema.Text {
+func (e *JobDecoder) actorArgs(x *configs.Expression, inPython bool) schema.Text {
 	none := schema.Plain("{}")
 	if x == nil {
 		return none
 	}
-	out := e.Eval(x, s)
+	out := e.Eval(x, e.instance)
 	if !out.OK || !e.Keepable(x, out) {
 		return none
 	}
@@ -147,7 +147,7 @@ func (e *Decoder) actorArgs(s eval.RepetitionData, x *configs.Expression, inPyth
 }
 
 // actorArgNames reports names that no Python function has for an argument.
-func (e *Decoder) actorArgNames(x *configs.Expression, out configs.Result, val cty.Value, inPython bool) bool {
+func (e *JobDecoder) actorArgNames(x *configs.Expression, out configs.Result, val cty.Value, inPython bool) bool {
 	if !inPython || !val.IsKnown() {
 		return true
 	}

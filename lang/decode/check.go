@@ -94,7 +94,7 @@ func (e *Decoder) checkZones(b *configs.Block, r *schema.Resources) {
 
 // fromReservation gives resources the shape of the reservation they draw from, or a
 // part of its machines.
-func (e *Decoder) fromReservation(b *configs.Block, s eval.RepetitionData, r *schema.Resources, name string) {
+func (e *JobDecoder) fromReservation(b *configs.Block, r *schema.Resources, name string) {
 	shape := []string{"provider", "tpu", "machine_type", "preemptible", "zones", "regions"}
 	for _, stated := range append(shape, cloudNames()...) {
 		if x := b.Attr(stated); x != nil {
@@ -107,7 +107,7 @@ func (e *Decoder) fromReservation(b *configs.Block, s eval.RepetitionData, r *sc
 	}
 	r.Reservation, r.Provider, r.Preemptible = name, pool.Provider, pool.Preemptible
 	r.TPU, r.CPU, r.Memory, r.Disk = pool.Max.TPU, pool.Max.CPU, pool.Max.Memory, pool.Max.Disk
-	if e.PackedShape(b, s, pool, r) {
+	if e.PackedShape(b, e.instance, pool, r) {
 		return
 	}
 	if r.Slices > pool.Max.Slices {
@@ -147,7 +147,7 @@ func (w *Decoding) checkGroups(jobs []schema.Job) {
 
 // checkProject reports a project directory that is not there, or that uv cannot
 // install from.
-func (e *Decoder) checkProject(x *configs.Expression, dir string, uv bool) {
+func (e *JobDecoder) checkProject(x *configs.Expression, dir string, uv bool) {
 	key := dir
 	if uv {
 		key += "\x00uv"
@@ -218,7 +218,7 @@ func asTrue(v cty.Value) (bool, error) {
 
 // checkHealth reports a check that has not exactly one way to check, or a port
 // that the job does not have, and fills in the only port.
-func (e *Decoder) checkHealth(b *configs.Block, h *schema.Health, ports []schema.Port) {
+func (e *JobDecoder) checkHealth(b *configs.Block, h *schema.Health, ports []schema.Port) {
 	var ways []string
 	for _, name := range []string{"http", "tcp", "exec"} {
 		if b.Attr(name) != nil {
@@ -241,7 +241,7 @@ func (e *Decoder) checkHealth(b *configs.Block, h *schema.Health, ports []schema
 	e.checkHealthPort(b, h, ports)
 }
 
-func (e *Decoder) checkHealthPort(b *configs.Block, h *schema.Health, ports []schema.Port) {
+func (e *JobDecoder) checkHealthPort(b *configs.Block, h *schema.Health, ports []schema.Port) {
 	x := b.Attr("port")
 	_, notNumber := strconv.Atoi(h.Port)
 	switch {
@@ -257,7 +257,7 @@ func (e *Decoder) checkHealthPort(b *configs.Block, h *schema.Health, ports []sc
 }
 
 // warnOfImage warns that containers are not used on this machine.
-func (e *Decoder) warnOfImage(x *configs.Expression) {
+func (e *JobDecoder) warnOfImage(x *configs.Expression) {
 	rng := x.Range
 	e.Add(&hcl.Diagnostic{
 		Severity: hcl.DiagWarning,

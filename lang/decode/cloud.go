@@ -108,15 +108,15 @@ func diskList(v cty.Value) ([]string, error) {
 }
 
 // settleCloud checks a block's attributes of slices, and fills in what follows.
-func (e *Decoder) settleCloud(b *configs.Block, c *schema.CloudSpec, tpu string) {
-	e.checkCloud(b, c, tpu)
+func settleCloud(r eval.Reporter, b *configs.Block, c *schema.CloudSpec, tpu string) {
+	checkCloud(r, b, c, tpu)
 	if c.Provisioning == schema.ProvisioningFlexStart && c.MaxRun == 0 {
 		c.MaxRun = defaultMaxRun
 	}
 }
 
 // checkCloud reports attributes that exclude or need each other.
-func (e *Decoder) checkCloud(b *configs.Block, c *schema.CloudSpec, tpu string) {
+func checkCloud(r eval.Reporter, b *configs.Block, c *schema.CloudSpec, tpu string) {
 	for _, unfit := range []struct {
 		name, detail string
 		is           bool
@@ -130,30 +130,30 @@ func (e *Decoder) checkCloud(b *configs.Block, c *schema.CloudSpec, tpu string) 
 		{"runtime_version", "Only TPU nodes have a runtime version: choose the software of a machine with boot_image.", tpu == ""},
 	} {
 		if x := b.Attr(unfit.name); x != nil && unfit.is {
-			e.ErrorAt(x.Range, "Attribute without use", unfit.detail)
+			r.ErrorAt(x.Range, "Attribute without use", unfit.detail)
 		}
 	}
 	switch {
 	case tpu == "" && c.Engine == schema.EngineTPU:
-		e.wrongEngine(b, "The TPU API makes TPU nodes only: add tpu, or remove engine.")
+		wrongEngine(r, b, "The TPU API makes TPU nodes only: add tpu, or remove engine.")
 	case strings.HasPrefix(tpu, "tpu7x-") && c.Engine == schema.EngineTPU:
-		e.wrongEngine(b, "The TPU API does not serve TPU7x: write engine = \"gce\", or remove engine.")
+		wrongEngine(r, b, "The TPU API does not serve TPU7x: write engine = \"gce\", or remove engine.")
 	case c.Provisioning == schema.ProvisioningFlexStart && c.Engine == schema.EngineTPU:
-		e.wrongEngine(b, "The TPU API has no flex-start: write engine = \"gce\", or provisioning = \"queued\".")
+		wrongEngine(r, b, "The TPU API has no flex-start: write engine = \"gce\", or provisioning = \"queued\".")
 	case c.Provisioning == schema.ProvisioningQueued && (c.Engine == schema.EngineGCE || tpu == ""):
-		e.wrongEngine(b, "Compute Engine has no queue: write provisioning = \"flex-start\", or engine = \"tpu\" for a TPU.")
+		wrongEngine(r, b, "Compute Engine has no queue: write provisioning = \"flex-start\", or engine = \"tpu\" for a TPU.")
 	}
 }
 
 // wrongEngine points at the attribute that chose the engine.
-func (e *Decoder) wrongEngine(b *configs.Block, detail string) {
+func wrongEngine(r eval.Reporter, b *configs.Block, detail string) {
 	rng := b.Range()
 	for _, name := range []string{"provisioning", "engine"} {
 		if x := b.Attr(name); x != nil {
 			rng = x.Range
 		}
 	}
-	e.ErrorAt(rng, "Engine cannot do this", detail)
+	r.ErrorAt(rng, "Engine cannot do this", detail)
 }
 
 // cloudNames are the attributes of slices that only Google Cloud has.

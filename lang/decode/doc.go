@@ -4,5 +4,6 @@
 // It decides which values a block may have and fills in defaults. Package eval evaluates
 // expressions for it, and package lint warns of what is unwise but legal.
 //
-// Start with [Config], and job.go for the parts of a job.
+// Start with [Config], [Decoder] for the blocks of one module instance, and [JobDecoder]
+// for the parts of a job.
 package decode

@@ -20,22 +20,22 @@ import (
 type part struct {
 	attrs  []string
 	blocks []string
-	decode func(*Decoder, *configs.Declaration, eval.RepetitionData, *schema.Job)
+	decode func(*JobDecoder, *schema.Job)
 }
 
 func parts() []part {
 	return []part{
-		{attrs: []string{"command", "args"}, decode: (*Decoder).Command},
-		{attrs: []string{"namespace"}, decode: (*Decoder).jobNamespace},
-		{blocks: []string{"resources"}, decode: (*Decoder).Resources},
-		{blocks: []string{"lifecycle"}, decode: (*Decoder).jobLifecycle},
-		{blocks: []string{"environment", language.ActorBlock}, decode: (*Decoder).environment},
-		{blocks: []string{"retries", "restart"}, decode: (*Decoder).Retries},
-		{blocks: []string{"health_check", "resources"}, decode: (*Decoder).HealthCheck}, // its port is one of resources
+		{attrs: []string{"command", "args"}, decode: (*JobDecoder).Command},
+		{attrs: []string{"namespace"}, decode: (*JobDecoder).jobNamespace},
+		{blocks: []string{"resources"}, decode: (*JobDecoder).Resources},
+		{blocks: []string{"lifecycle"}, decode: (*JobDecoder).jobLifecycle},
+		{blocks: []string{"environment", language.ActorBlock}, decode: (*JobDecoder).environment},
+		{blocks: []string{"retries", "restart"}, decode: (*JobDecoder).Retries},
+		{blocks: []string{"health_check", "resources"}, decode: (*JobDecoder).HealthCheck}, // its port is one of resources
 		{
 			attrs:  []string{"stop_grace", "timeout", "scheduling_timeout", "priority", "user", "band", "labels"},
 			blocks: []string{"resources"}, // whose provider the labels must suit
-			decode: (*Decoder).JobSettings,
+			decode: (*JobDecoder).JobSettings,
 		},
 	}
 }
@@ -54,6 +54,19 @@ func (p part) perInstance(b *configs.Block) bool {
 	return found
 }
 
+// JobDecoder decodes the parts of a job or service. Where they refer to no instance, it
+// decodes them for all instances at once.
+type JobDecoder struct {
+	*Decoder
+	decl     *configs.Declaration
+	instance eval.RepetitionData // nil: all
+}
+
+// Job decodes the parts of a job or service for one instance; nil is for all.
+func (e *Decoder) Job(decl *configs.Declaration, instance eval.RepetitionData) *JobDecoder {
+	return &JobDecoder{Decoder: e, decl: decl, instance: instance}
+}
+
 // Jobs decodes the instances of a job or service. What does not depend on an
 // instance is decoded even where there is none, for its mistakes.
 func (e *Decoder) Jobs(decl *configs.Declaration) []schema.Job {
@@ -62,12 +75,13 @@ func (e *Decoder) Jobs(decl *configs.Declaration) []schema.Job {
 	}
 	var varying []part
 	template := schema.Job{DependsOn: decl.DependsOn, Uses: decl.Uses}
+	all := e.Job(decl, nil)
 	for _, p := range parts() {
 		if p.perInstance(decl.Block) {
 			varying = append(varying, p)
 			continue
 		}
-		p.decode(e, decl, nil, &template)
+		p.decode(all, &template)
 	}
 	jobs := make([]schema.Job, len(decl.Instances))
 	for i, instance := range decl.Instances {
@@ -76,9 +90,9 @@ func (e *Decoder) Jobs(decl *configs.Declaration) []schema.Job {
 		if len(varying) == 0 {
 			continue
 		}
-		s := eval.RepetitionData(instance.Values())
+		one := e.Job(decl, eval.RepetitionData(instance.Values()))
 		for _, p := range varying {
-			p.decode(e, decl, s, &jobs[i])
+			p.decode(one, &jobs[i])
 		}
 	}
 	nameActors(decl.Block, jobs)
@@ -96,8 +110,9 @@ func (e *Decoder) dynamicJobs(decl *configs.Declaration) []schema.Job {
 		if one.Block, ok = e.Expanded(decl.Block, s); !ok {
 			continue
 		}
+		expanded := e.Job(&one, s)
 		for _, p := range parts() {
-			p.decode(e, &one, s, &jobs[i])
+			p.decode(expanded, &jobs[i])
 		}
 		nameActors(one.Block, jobs[i:i+1])
 	}
@@ -105,62 +120,62 @@ func (e *Decoder) dynamicJobs(decl *configs.Declaration) []schema.Job {
 }
 
 // Command decodes the command and its arguments.
-func (e *Decoder) Command(decl *configs.Declaration, s eval.RepetitionData, j *schema.Job) {
-	x := decl.Block.Attr("command")
+func (e *JobDecoder) Command(j *schema.Job) {
+	x := e.decl.Block.Attr("command")
 	if x == nil {
-		e.withoutCommand(decl, j)
+		e.withoutCommand(j)
 		return
 	}
-	j.Command = e.texts(s, x)
-	if out := e.Eval(x, s); out.OK && out.Value.IsKnown() && (out.Value.IsNull() || j.Command != nil && emptyCommand(j.Command)) {
+	j.Command = e.texts(e.instance, x)
+	if out := e.Eval(x, e.instance); out.OK && out.Value.IsKnown() && (out.Value.IsNull() || j.Command != nil && emptyCommand(j.Command)) {
 		e.ErrorAt(x.Expr.Range(), "Invalid value for command", "The command has no program. Write one, such as [\"python\", \"-m\", \"train\"].")
 	}
-	j.Command = slices.Concat(j.Command, e.texts(s, decl.Block.Attr("args")))
+	j.Command = slices.Concat(j.Command, e.texts(e.instance, e.decl.Block.Attr("args")))
 }
 
 func emptyCommand(words []schema.Text) bool { return len(words) == 0 || words[0] == schema.Plain("") }
 
 // withoutCommand gives a service that has no command the one that hosts its
 // actor, or reports that it needs either.
-func (e *Decoder) withoutCommand(decl *configs.Declaration, j *schema.Job) {
-	args := decl.Block.Attr("args")
+func (e *JobDecoder) withoutCommand(j *schema.Job) {
+	args := e.decl.Block.Attr("args")
 	switch {
-	case decl.Block.Child(language.ActorBlock) != nil && args != nil:
+	case e.decl.Block.Child(language.ActorBlock) != nil && args != nil:
 		e.ErrorAt(args.Range, "Arguments without a command", "args are appended to command, and this service has none. What the constructor of its actor is given stands in the actor block: actor { args = { … } }.")
-	case decl.Block.Child(language.ActorBlock) != nil:
+	case e.decl.Block.Child(language.ActorBlock) != nil:
 		j.Command = hostCommand()
-	case decl.Addr.Kind == schema.KindActorService:
-		e.ErrorAt(decl.Block.Range(), "Missing attribute", "An actor_service needs a block actor { class = \"package.module:Class\" }, or the attribute \"command\" (list of strings): the program and its arguments.")
+	case e.decl.Addr.Kind == schema.KindActorService:
+		e.ErrorAt(e.decl.Block.Range(), "Missing attribute", "An actor_service needs a block actor { class = \"package.module:Class\" }, or the attribute \"command\" (list of strings): the program and its arguments.")
 	}
 }
 
-func (e *Decoder) jobNamespace(decl *configs.Declaration, s eval.RepetitionData, j *schema.Job) {
-	j.Namespace = e.Global(decl.Addr).Scoped()
-	if decl.Group != nil {
-		j.Namespace = e.groups[decl.Group.Addr.Name].Namespace
+func (e *JobDecoder) jobNamespace(j *schema.Job) {
+	j.Namespace = e.Global(e.decl.Addr).Scoped()
+	if e.decl.Group != nil {
+		j.Namespace = e.groups[e.decl.Group.Addr.Name].Namespace
 	}
-	if name, ok := e.referenceTo(s, decl.Block.Attr("namespace"), schema.KindNamespace); ok {
+	if name, ok := e.referenceTo(e.instance, e.decl.Block.Attr("namespace"), schema.KindNamespace); ok {
 		j.Namespace = name
 	}
 }
 
-func (e *Decoder) jobLifecycle(decl *configs.Declaration, _ eval.RepetitionData, j *schema.Job) {
-	j.Lifecycle = e.lifecycle(decl)
+func (e *JobDecoder) jobLifecycle(j *schema.Job) {
+	j.Lifecycle = e.lifecycle(e.decl)
 }
 
-func (e *Decoder) environment(decl *configs.Declaration, s eval.RepetitionData, j *schema.Job) {
-	e.statedEnvironment(decl, s, j)
-	e.actor(decl, s, j)
+func (e *JobDecoder) environment(j *schema.Job) {
+	e.statedEnvironment(j)
+	e.actor(j)
 }
 
-func (e *Decoder) statedEnvironment(decl *configs.Declaration, s eval.RepetitionData, j *schema.Job) {
-	b := decl.Block.Child("environment")
+func (e *JobDecoder) statedEnvironment(j *schema.Job) {
+	b := e.decl.Block.Child("environment")
 	if b == nil {
 		return
 	}
 	env := schema.Environment{
-		Image: eval.Get(e, s, b.Attr("image"), as.NotEmpty, ""),
-		Env:   e.TextMap(s, b.Attr("env")),
+		Image: eval.Get(e, e.instance, b.Attr("image"), as.NotEmpty, ""),
+		Env:   e.TextMap(e.instance, b.Attr("env")),
 	}
 	if env.Image != "" && (e.Options.Local || j.Resources.Provider == schema.ProviderLocal) {
 		e.warnOfImage(b.Attr("image"))
@@ -168,15 +183,15 @@ func (e *Decoder) statedEnvironment(decl *configs.Declaration, s eval.Repetition
 	uv := b.Child("uv")
 	if uv != nil {
 		env.UV = &schema.UV{
-			Extras: eval.Get(e, s, uv.Attr("extras"), as.StringList, nil),
-			Groups: eval.Get(e, s, uv.Attr("groups"), as.StringList, nil),
-			Python: eval.Get(e, s, uv.Attr("python"), as.NotEmpty, ""),
+			Extras: eval.Get(e, e.instance, uv.Attr("extras"), as.StringList, nil),
+			Groups: eval.Get(e, e.instance, uv.Attr("groups"), as.StringList, nil),
+			Python: eval.Get(e, e.instance, uv.Attr("python"), as.NotEmpty, ""),
 		}
 	}
 	if env.Image != "" && uv != nil && j.Resources.Provider == schema.ProviderGCP {
 		e.ErrorAt(uv.Range(), "Image and uv", "A container brings its own Python: install what the job needs into the image, or remove image to have uv install it on the host.")
 	}
-	project, hasProject := eval.Lookup(e, s, b.Attr("project"), as.NotEmpty, "")
+	project, hasProject := eval.Lookup(e, e.instance, b.Attr("project"), as.NotEmpty, "")
 	switch {
 	case hasProject:
 		env.Project = e.Absolute(project)
@@ -188,54 +203,54 @@ func (e *Decoder) statedEnvironment(decl *configs.Declaration, s eval.Repetition
 }
 
 // Retries decodes how often a job or a replica is started again.
-func (e *Decoder) Retries(decl *configs.Declaration, s eval.RepetitionData, j *schema.Job) {
+func (e *JobDecoder) Retries(j *schema.Job) {
 	budget := as.WholeNumber(schema.Unlimited, math.MaxInt32)
-	if decl.Addr.Kind == schema.KindActorService {
-		b := decl.Block.Child("restart")
-		limit := eval.Get(e, s, b.Attr("max"), budget, schema.Unlimited)
-		on := eval.Get(e, s, b.Attr("on"), as.OneOf("failure", "always"), "failure")
+	if e.decl.Addr.Kind == schema.KindActorService {
+		b := e.decl.Block.Child("restart")
+		limit := eval.Get(e, e.instance, b.Attr("max"), budget, schema.Unlimited)
+		on := eval.Get(e, e.instance, b.Attr("on"), as.OneOf("failure", "always"), "failure")
 		j.Retries = schema.Retries{Failure: limit, Preemption: limit, OnSuccess: on == "always"}
 		return
 	}
-	b := decl.Block.Child("retries")
+	b := e.decl.Block.Child("retries")
 	j.Retries = schema.Retries{
-		Failure:    eval.Get(e, s, b.Attr("failure"), budget, 0),
-		Preemption: eval.Get(e, s, b.Attr("preemption"), budget, 100),
+		Failure:    eval.Get(e, e.instance, b.Attr("failure"), budget, 0),
+		Preemption: eval.Get(e, e.instance, b.Attr("preemption"), budget, 100),
 	}
 }
 
 // HealthCheck decodes the health check; that of an actor is implied.
-func (e *Decoder) HealthCheck(decl *configs.Declaration, s eval.RepetitionData, j *schema.Job) {
-	b := decl.Block.Child("health_check")
+func (e *JobDecoder) HealthCheck(j *schema.Job) {
+	b := e.decl.Block.Child("health_check")
 	if b == nil {
-		if decl.Block.Child(language.ActorBlock) != nil {
+		if e.decl.Block.Child(language.ActorBlock) != nil {
 			j.HealthCheck = actorHealth()
 		}
 		return
 	}
 	h := schema.Health{
-		HTTP:        eval.Get(e, s, b.Attr("http"), httpPath, ""),
-		TCP:         eval.Get(e, s, b.Attr("tcp"), asTrue, false),
-		Exec:        eval.Get(e, s, b.Attr("exec"), checkCommand, nil),
-		Port:        eval.Get(e, s, b.Attr("port"), as.PortName, ""),
-		Interval:    eval.Get(e, s, b.Attr("interval"), as.PositiveDuration, schema.Duration(10*time.Second)),
-		Timeout:     eval.Get(e, s, b.Attr("timeout"), as.PositiveDuration, schema.Duration(5*time.Second)),
-		Threshold:   eval.Get(e, s, b.Attr("threshold"), as.WholeNumber(1, math.MaxInt32), 3),
-		StartPeriod: eval.Get(e, s, b.Attr("start_period"), as.Duration, 0),
+		HTTP:        eval.Get(e, e.instance, b.Attr("http"), httpPath, ""),
+		TCP:         eval.Get(e, e.instance, b.Attr("tcp"), asTrue, false),
+		Exec:        eval.Get(e, e.instance, b.Attr("exec"), checkCommand, nil),
+		Port:        eval.Get(e, e.instance, b.Attr("port"), as.PortName, ""),
+		Interval:    eval.Get(e, e.instance, b.Attr("interval"), as.PositiveDuration, schema.Duration(10*time.Second)),
+		Timeout:     eval.Get(e, e.instance, b.Attr("timeout"), as.PositiveDuration, schema.Duration(5*time.Second)),
+		Threshold:   eval.Get(e, e.instance, b.Attr("threshold"), as.WholeNumber(1, math.MaxInt32), 3),
+		StartPeriod: eval.Get(e, e.instance, b.Attr("start_period"), as.Duration, 0),
 	}
 	e.checkHealth(b, &h, j.Resources.Ports)
 	j.HealthCheck = &h
 }
 
 // JobSettings decodes what stands in the job block itself.
-func (e *Decoder) JobSettings(decl *configs.Declaration, s eval.RepetitionData, j *schema.Job) {
-	b := decl.Block
-	j.StopGrace = eval.Get(e, s, b.Attr("stop_grace"), as.Duration, schema.Duration(10*time.Second))
-	j.Timeout = eval.Get(e, s, b.Attr("timeout"), as.Duration, 0)
-	j.SchedulingTimeout = eval.Get(e, s, b.Attr("scheduling_timeout"), as.PositiveDuration, 0)
-	j.User = eval.Get(e, s, b.Attr("user"), as.NotEmpty, "")
-	j.Priority = eval.Get(e, s, b.Attr("priority"), as.WholeNumber(math.MinInt32, math.MaxInt32), 0)
-	band := eval.Get(e, s, b.Attr("band"), as.OneOf(schema.BandProduction, schema.BandInteractive, schema.BandBatch), schema.BandInteractive)
+func (e *JobDecoder) JobSettings(j *schema.Job) {
+	b := e.decl.Block
+	j.StopGrace = eval.Get(e, e.instance, b.Attr("stop_grace"), as.Duration, schema.Duration(10*time.Second))
+	j.Timeout = eval.Get(e, e.instance, b.Attr("timeout"), as.Duration, 0)
+	j.SchedulingTimeout = eval.Get(e, e.instance, b.Attr("scheduling_timeout"), as.PositiveDuration, 0)
+	j.User = eval.Get(e, e.instance, b.Attr("user"), as.NotEmpty, "")
+	j.Priority = eval.Get(e, e.instance, b.Attr("priority"), as.WholeNumber(math.MinInt32, math.MaxInt32), 0)
+	band := eval.Get(e, e.instance, b.Attr("band"), as.OneOf(schema.BandProduction, schema.BandInteractive, schema.BandBatch), schema.BandInteractive)
 	if band != schema.BandInteractive { // the zero Band is interactive
 		j.Band = band
 	}
@@ -243,7 +258,7 @@ func (e *Decoder) JobSettings(decl *configs.Declaration, s eval.RepetitionData, 
 	if j.Resources.Provider == schema.ProviderGCP {
 		asLabels = cloudLabels
 	}
-	j.Labels = eval.Get(e, s, b.Attr("labels"), asLabels, nil)
+	j.Labels = eval.Get(e, e.instance, b.Attr("labels"), asLabels, nil)
 }
 
 func (e *Decoder) jobGroup(decl *configs.Declaration) schema.JobGroup {
@@ -265,18 +280,18 @@ func (e *Decoder) jobGroup(decl *configs.Declaration) schema.JobGroup {
 
 // Resources decodes what a job runs on. With a reservation, the shape is the
 // reservation's.
-func (e *Decoder) Resources(decl *configs.Declaration, s eval.RepetitionData, j *schema.Job) {
-	b := decl.Block.Child("resources")
+func (e *JobDecoder) Resources(j *schema.Job) {
+	b := e.decl.Block.Child("resources")
 	r := schema.Resources{
-		Slices: eval.Get(e, s, b.Attr("slices"), as.WholeNumber(1, 100_000), 1),
-		Ports:  eval.Get(e, s, b.Attr("ports"), as.PortList, nil),
+		Slices: eval.Get(e, e.instance, b.Attr("slices"), as.WholeNumber(1, 100_000), 1),
+		Ports:  eval.Get(e, e.instance, b.Attr("ports"), as.PortList, nil),
 	}
-	if decl.Block.Child(language.ActorBlock) != nil {
+	if e.decl.Block.Child(language.ActorBlock) != nil {
 		r.Ports = schema.WithActorPort(r.Ports)
 	}
 	r.Ports = slices.SortedFunc(slices.Values(r.Ports), func(a, c schema.Port) int { return cmp.Compare(a.Name, c.Name) })
-	if name, ok := e.referenceTo(s, b.Attr("reservation"), schema.KindReservation); ok {
-		e.fromReservation(b, s, &r, name)
+	if name, ok := e.referenceTo(e.instance, b.Attr("reservation"), schema.KindReservation); ok {
+		e.fromReservation(b, &r, name)
 		j.Resources = r
 		return
 	}
@@ -284,21 +299,21 @@ func (e *Decoder) Resources(decl *configs.Declaration, s eval.RepetitionData, j 
 		j.Resources = r
 		return // wrong, and reported
 	}
-	r.Provider = e.provider(s, b.Attr("provider"))
-	r.TPU = e.TPU(s, b.Attr("tpu"))
-	r.CPU = eval.Get(e, s, b.Attr("cpu"), as.Cores, 0)
-	r.Memory = eval.Get(e, s, b.Attr("memory"), as.Bytes, 0)
-	r.Disk = eval.Get(e, s, b.Attr("disk"), as.Bytes, 0)
-	r.MachineType = eval.Get(e, s, b.Attr("machine_type"), as.NotEmpty, "")
-	r.Zones = eval.Get(e, s, b.Attr("zones"), as.StringList, nil)
-	r.Regions = eval.Get(e, s, b.Attr("regions"), as.StringList, nil)
+	r.Provider = e.provider(e.instance, b.Attr("provider"))
+	r.TPU = e.TPU(e.instance, b.Attr("tpu"))
+	r.CPU = eval.Get(e, e.instance, b.Attr("cpu"), as.Cores, 0)
+	r.Memory = eval.Get(e, e.instance, b.Attr("memory"), as.Bytes, 0)
+	r.Disk = eval.Get(e, e.instance, b.Attr("disk"), as.Bytes, 0)
+	r.MachineType = eval.Get(e, e.instance, b.Attr("machine_type"), as.NotEmpty, "")
+	r.Zones = eval.Get(e, e.instance, b.Attr("zones"), as.StringList, nil)
+	r.Regions = eval.Get(e, e.instance, b.Attr("regions"), as.StringList, nil)
 	e.WarnOfZones(b.Attr("zones"), r.Zones)
 	e.WarnOfRegions(b.Attr("regions"), r.Regions)
 	e.checkShape(b, &r)
-	e.checkPlaced(decl.Block, &r)
+	e.checkPlaced(e.decl.Block, &r)
 	cloud := e.Whole.GCP.Cloud
-	e.cloud(s, b, &cloud)
-	e.settleCloud(b, &cloud, r.TPU)
+	e.cloud(e.instance, b, &cloud)
+	settleCloud(e.Reporter, b, &cloud, r.TPU)
 	if r.Provider == schema.ProviderGCP {
 		r.Cloud = cloud
 	}
@@ -308,7 +323,7 @@ func (e *Decoder) Resources(decl *configs.Declaration, s eval.RepetitionData, j 
 	if r.TPU == "" && r.CPU == 0 && r.MachineType == "" && b.Attr("tpu") == nil {
 		r.CPU = 1
 	}
-	r.Preemptible = eval.Get(e, s, b.Attr("preemptible"), as.Bool, r.TPU != "")
+	r.Preemptible = eval.Get(e, e.instance, b.Attr("preemptible"), as.Bool, r.TPU != "")
 	j.Resources = r
 }
 

@@ -27,16 +27,16 @@ func (e *Decoder) lifecycle(decl *configs.Declaration) schema.Lifecycle {
 	l := schema.Lifecycle{
 		PreventDestroy:      e.ConstantBool(b.Attr("prevent_destroy"), false),
 		CreateBeforeDestroy: e.ConstantBool(b.Attr("create_before_destroy"), false),
-		Ignore:              e.ignored(decl, b.Attr("ignore_changes")),
+		Ignore:              ignored(e.Reporter, decl.Block.Type, b.Attr("ignore_changes")),
 	}
 	if x := b.Attr("replace_triggered_by"); x != nil {
-		e.triggers(&l, x)
+		l.TriggeredBy, l.Trigger = triggers{in: e.Evaluator, attr: x}.decode()
 	}
 	return l
 }
 
 // ignored reads ignore_changes: names of attributes, or all.
-func (e *Decoder) ignored(decl *configs.Declaration, x *configs.Expression) []string {
+func ignored(r eval.Reporter, of *language.BlockType, x *configs.Expression) []string {
 	if x == nil {
 		return nil
 	}
@@ -45,19 +45,19 @@ func (e *Decoder) ignored(decl *configs.Declaration, x *configs.Expression) []st
 	}
 	exprs, diags := hcl.ExprList(x.Expr)
 	if diags.HasErrors() {
-		e.ErrorAt(x.Expr.Range(), "Invalid value for ignore_changes", "Write a list of attributes, such as [environment.env, labels], or all.")
+		r.ErrorAt(x.Expr.Range(), "Invalid value for ignore_changes", "Write a list of attributes, such as [environment.env, labels], or all.")
 		return nil
 	}
 	var paths []string
 	for _, expr := range exprs {
 		traversal, diags := hcl.RelTraversalForExpr(expr)
 		if diags.HasErrors() {
-			e.ErrorAt(expr.Range(), "Invalid value for ignore_changes", "Write the name of an attribute without quotes, such as environment.env[\"NAME\"].")
+			r.ErrorAt(expr.Range(), "Invalid value for ignore_changes", "Write the name of an attribute without quotes, such as environment.env[\"NAME\"].")
 			continue
 		}
-		path, detail := attributePath(decl.Block.Type, traversal)
+		path, detail := attributePath(of, traversal)
 		if detail != "" {
-			e.ErrorAt(expr.Range(), "Invalid value for ignore_changes", detail)
+			r.ErrorAt(expr.Range(), "Invalid value for ignore_changes", detail)
 			continue
 		}
 		if strings.HasPrefix(path, "restart") { // which specs have as one
@@ -98,35 +98,42 @@ func relativeName(step hcl.Traverser) (string, bool) {
 	return configs.StepName(hcl.Traversal{step}, 0)
 }
 
-// triggers reads replace_triggered_by: declarations, their attributes, and values.
-func (e *Decoder) triggers(l *schema.Lifecycle, x *configs.Expression) {
+// triggers decodes a replace_triggered_by: declarations, their attributes, and values.
+type triggers struct {
+	in   *eval.Evaluator
+	attr *configs.Expression
+}
+
+// decode returns the references, and the digest of the values.
+func (t triggers) decode() (refs []schema.Trigger, digest string) {
+	e, x := t.in, t.attr
 	exprs, diags := hcl.ExprList(x.Expr)
 	if diags.HasErrors() {
 		e.ErrorAt(x.Expr.Range(), "Invalid value for replace_triggered_by", "Write a list of references, such as [job.data, var.version].")
-		return
+		return nil, ""
 	}
 	var values []cty.Value
 	for _, expr := range exprs {
-		if trigger, ok := e.trigger(expr); ok {
-			l.TriggeredBy = append(l.TriggeredBy, trigger)
+		if trigger, ok := t.reference(expr); ok {
+			refs = append(refs, trigger)
 			continue
 		}
-		if val, ok := e.triggerValue(expr); ok {
+		if val, ok := t.value(expr); ok {
 			values = append(values, val)
 		}
 	}
-	slices.SortFunc(l.TriggeredBy, func(a, b schema.Trigger) int {
+	slices.SortFunc(refs, func(a, b schema.Trigger) int {
 		if c := a.Addr.Compare(b.Addr); c != 0 {
 			return c
 		}
 		return strings.Compare(a.Path, b.Path)
 	})
-	l.TriggeredBy = slices.Compact(l.TriggeredBy)
-	l.Trigger = e.digestOf(x, values)
+	return slices.Compact(refs), t.digestOf(values)
 }
 
 // digestOf is the digest of values, "" while one is not known.
-func (e *Decoder) digestOf(x *configs.Expression, values []cty.Value) string {
+func (t triggers) digestOf(values []cty.Value) string {
+	e, x := t.in, t.attr
 	if len(values) == 0 {
 		return ""
 	}
@@ -146,28 +153,29 @@ func (e *Decoder) digestOf(x *configs.Expression, values []cty.Value) string {
 	return string(sum)
 }
 
-// trigger reads a reference to a declaration or to an attribute of one. False is for
+// reference reads a reference to a declaration or to an attribute of one. False is for
 // all other expressions.
-func (e *Decoder) trigger(expr hcl.Expression) (schema.Trigger, bool) {
-	t, diags := hcl.AbsTraversalForExpr(expr)
-	if diags.HasErrors() || !slices.Contains(schema.Kinds(), schema.Kind(t.RootName())) {
+func (t triggers) reference(expr hcl.Expression) (schema.Trigger, bool) {
+	e := t.in
+	steps, diags := hcl.AbsTraversalForExpr(expr)
+	if diags.HasErrors() || !slices.Contains(schema.Kinds(), schema.Kind(steps.RootName())) {
 		return schema.Trigger{}, false
 	}
-	for n := 2; n <= len(t); n++ {
-		ref, d := e.Module.AddressedReference(t[:n])
+	for n := 2; n <= len(steps); n++ {
+		ref, d := e.Module.AddressedReference(steps[:n])
 		if d != nil {
 			break
 		}
-		if next, ok := configs.StepName(t, n); ok && next == string(schema.KindJob) && ref.Addr.Kind == schema.KindJobGroup {
+		if next, ok := configs.StepName(steps, n); ok && next == string(schema.KindJob) && ref.Addr.Kind == schema.KindJobGroup {
 			continue
 		}
 		decl := e.Decls.Addressed[ref.Addr.Base()]
-		if n < len(t) && ref.Addr.Key.IsZero() && decl.Indexed() != configs.Single {
-			if _, isIndex := t[n].(hcl.TraverseIndex); isIndex {
+		if n < len(steps) && ref.Addr.Key.IsZero() && decl.Indexed() != configs.Single {
+			if _, isIndex := steps[n].(hcl.TraverseIndex); isIndex {
 				continue
 			}
 		}
-		path, detail := attributePath(decl.Block.Type, t[n:])
+		path, detail := attributePath(decl.Block.Type, steps[n:])
 		if detail != "" {
 			break
 		}
@@ -176,8 +184,9 @@ func (e *Decoder) trigger(expr hcl.Expression) (schema.Trigger, bool) {
 	return schema.Trigger{}, false
 }
 
-// triggerValue evaluates a trigger that is not a reference to a declaration.
-func (e *Decoder) triggerValue(expr hcl.Expression) (cty.Value, bool) {
+// value evaluates a trigger that is not a reference to a declaration.
+func (t triggers) value(expr hcl.Expression) (cty.Value, bool) {
+	e := t.in
 	native, ok := expr.(hclsyntax.Expression)
 	if !ok {
 		return cty.NilVal, false

@@ -28,7 +28,7 @@ func (e *Decoder) PackedShape(b *configs.Block, s eval.RepetitionData, pool *sch
 	r.CPU = eval.Get(e, s, b.Attr("cpu"), as.Cores, 1)
 	r.Memory = eval.Get(e, s, b.Attr("memory"), as.Bytes, 0)
 	r.Disk = eval.Get(e, s, b.Attr("disk"), as.Bytes, 0)
-	e.checkPart(b, pool, r)
+	checkPart(e.Reporter, b, pool, r)
 	return true
 }
 
@@ -36,7 +36,7 @@ func (e *Decoder) PackedShape(b *configs.Block, s eval.RepetitionData, pool *sch
 func partNames() []string { return []string{"cpu", "memory", "disk"} }
 
 // checkPart reports a task that is larger than the machines of its reservation.
-func (e *Decoder) checkPart(b *configs.Block, pool *schema.Reservation, r *schema.Resources) {
+func checkPart(report eval.Reporter, b *configs.Block, pool *schema.Reservation, r *schema.Resources) {
 	for _, part := range []struct {
 		name, need, has string
 		more            bool
@@ -52,7 +52,7 @@ func (e *Decoder) checkPart(b *configs.Block, pool *schema.Reservation, r *schem
 		if x := b.Attr(part.name); x != nil {
 			rng = x.Range
 		}
-		e.ErrorAt(rng, "Larger than its reservation", fmt.Sprintf(
+		report.ErrorAt(rng, "Larger than its reservation", fmt.Sprintf(
 			"A task needs %s, but the machines of %s have %s: ask for less, or name another reservation.", part.need, pool.Addr, part.has))
 	}
 }

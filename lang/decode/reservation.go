@@ -49,7 +49,7 @@ func (e *Decoder) Reservation(decl *configs.Declaration) (schema.Reservation, bo
 		r.Min.Slices = 0
 	default:
 		r.Min, r.Max = e.capacity(low), e.capacity(high)
-		e.checkEnds(b, &r)
+		checkEnds(e.Reporter, b, &r)
 	}
 	if r.Max.TPU == "" && r.Max.CPU == 0 {
 		r.Min.CPU, r.Max.CPU = 1, 1
@@ -75,7 +75,7 @@ func (e *Decoder) settlePlaces(b *configs.Block, r *schema.Reservation, places s
 	places.TPU = r.Max.TPU
 	e.checkShape(b, &places)
 	e.checkPlaced(b, &places)
-	e.settleCloud(b, &places.Cloud, places.TPU)
+	settleCloud(e.Reporter, b, &places.Cloud, places.TPU)
 	if r.Provider == schema.ProviderGCP {
 		r.Zones, r.Regions, r.Cloud = places.Zones, places.Regions, places.Cloud
 	}
@@ -101,7 +101,7 @@ func (e *Decoder) capacity(b *configs.Block) schema.Capacity {
 
 // checkEnds settles the shape of a pool with both ends, and reports ends that
 // do not fit together.
-func (e *Decoder) checkEnds(b *configs.Block, r *schema.Reservation) {
+func checkEnds(report eval.Reporter, b *configs.Block, r *schema.Reservation) {
 	shapeless := func(c schema.Capacity) bool { return c.TPU == "" && c.CPU == 0 && c.Memory == 0 && c.Disk == 0 }
 	switch {
 	case shapeless(r.Min):
@@ -109,9 +109,9 @@ func (e *Decoder) checkEnds(b *configs.Block, r *schema.Reservation) {
 	case shapeless(r.Max):
 		r.Max.TPU, r.Max.CPU, r.Max.Memory, r.Max.Disk = r.Min.TPU, r.Min.CPU, r.Min.Memory, r.Min.Disk
 	case r.Min.TPU != r.Max.TPU || r.Min.CPU != r.Max.CPU || r.Min.Memory != r.Max.Memory || r.Min.Disk != r.Max.Disk:
-		e.ErrorAt(b.Child("max").Range(), "Two shapes in one reservation", "All slices of a reservation have the shape of min: state the same in max, or leave it out there.")
+		report.ErrorAt(b.Child("max").Range(), "Two shapes in one reservation", "All slices of a reservation have the shape of min: state the same in max, or leave it out there.")
 	}
 	if r.Min.Slices > r.Max.Slices {
-		e.ErrorAt(b.Child("min").Range(), "Min larger than max", fmt.Sprintf("min asks for slices = %d, max allows %d. Lower one, or raise the other.", r.Min.Slices, r.Max.Slices))
+		report.ErrorAt(b.Child("min").Range(), "Min larger than max", fmt.Sprintf("min asks for slices = %d, max allows %d. Lower one, or raise the other.", r.Min.Slices, r.Max.Slices))
 	}
 }

@@ -26,23 +26,23 @@ func (e *Decoder) Settings(b *configs.Block) schema.Settings {
 	}
 	s.RequiredVersion = eval.Get(e, nil, b.Attr("required_version"), as.String, "")
 	if states := b.Blocks["state"]; len(states) > 0 {
-		e.onlyOne(states, "The state is kept in one place")
-		s.Backend = e.backend(states[0], s.Backend)
+		onlyOne(e.Reporter, states, "The state is kept in one place")
+		s.Backend = backend(e.Evaluator, states[0], s.Backend)
 	}
 	if encryptions := b.Blocks["encryption"]; len(encryptions) > 0 {
-		e.onlyOne(encryptions, "One encryption holds for the whole state")
-		s.Encryption = e.encryption(encryptions[0])
+		onlyOne(e.Reporter, encryptions, "One encryption holds for the whole state")
+		s.Encryption = encryption(e.Evaluator, encryptions[0])
 	}
 	return s
 }
 
-func (e *Decoder) onlyOne(blocks []*configs.Block, why string) {
+func onlyOne(r eval.Reporter, blocks []*configs.Block, why string) {
 	if len(blocks) > 1 {
-		e.ErrorAt(blocks[1].Range(), "Block stands twice", fmt.Sprintf("%s; it is declared at %s already. Remove one of the two.", why, diagnose.Place(blocks[0].Range())))
+		r.ErrorAt(blocks[1].Range(), "Block stands twice", fmt.Sprintf("%s; it is declared at %s already. Remove one of the two.", why, diagnose.Place(blocks[0].Range())))
 	}
 }
 
-func (e *Decoder) backend(b *configs.Block, fallback schema.Backend) schema.Backend {
+func backend(e *eval.Evaluator, b *configs.Block, fallback schema.Backend) schema.Backend {
 	switch schema.BackendKind(b.Name) {
 	case schema.BackendLocal:
 		fallback.Path = e.Absolute(eval.Get(e, nil, b.Attr("path"), as.NotEmpty, ".fray"))
@@ -60,7 +60,7 @@ func (e *Decoder) backend(b *configs.Block, fallback schema.Backend) schema.Back
 	return fallback
 }
 
-func (e *Decoder) encryption(b *configs.Block) *schema.Encryption {
+func encryption(e *eval.Evaluator, b *configs.Block) *schema.Encryption {
 	recipients, key := b.Attr("recipients"), b.Attr("kms_key")
 	switch {
 	case recipients != nil && key != nil:
@@ -95,7 +95,7 @@ func (e *Decoder) provider(s eval.RepetitionData, x *configs.Expression) schema.
 		implied = slices.Sorted(maps.Keys(e.Handed))[0] // the only one that the module knows
 	}
 	asked := eval.Get(e, s, x, as.OneOf(schema.ProviderNames()...), implied)
-	name := e.HandedOn(asked)
+	name := e.Handed.On(asked)
 	if _, known := e.Handed[asked]; e.Handed != nil && !known && x != nil {
 		e.ErrorAt(x.Range, "Provider not handed in", fmt.Sprintf("The call of this module hands in %s only (%s): add %s = provider.%s to its providers, or leave them out to hand in all.",
 			joined(slices.Sorted(maps.Keys(e.Handed))), diagnose.Place(e.CallBlock().Range()), asked, asked))

@@ -3,6 +3,7 @@ package eval
 import (
 	"fmt"
 
+	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/fray-ml/fray/lang/configs"
@@ -21,7 +22,11 @@ func (e *Evaluator) argument(name string) {
 		out := e.Parent.Eval(x, e.at.Values())
 		ok = ok && out.OK && e.Parent.fits(x, out.Value)
 		if ok {
-			val, ok = e.fitArgument(v, x, out)
+			var problem *hcl.Diagnostic
+			if val, problem = v.argument(x, out); problem != nil {
+				e.Add(problem)
+				ok = false
+			}
 		}
 	} else if ok && v.fallback == cty.NilVal {
 		e.ErrorAt(call.Range(), "Missing argument", fmt.Sprintf("The module needs a value for its variable %q (%s): write %s = …", name, diagnose.Place(v.block.Range()), name))
@@ -36,26 +41,26 @@ func (e *Evaluator) argument(name string) {
 	e.Variables[name] = val
 }
 
-// fitArgument converts a call's argument to the type of the variable.
-func (e *Evaluator) fitArgument(v *variable, x *configs.Expression, out configs.Result) (cty.Value, bool) {
+// argument converts a call's argument to the type of the variable.
+func (v *variable) argument(x *configs.Expression, out configs.Result) (cty.Value, *hcl.Diagnostic) {
+	wrong := func(summary, detail string) (cty.Value, *hcl.Diagnostic) {
+		return cty.NilVal, ValueError(x.Expr.Range(), x.Expr, out.Context, summary, detail)
+	}
 	if mark.IsEphemeral(out.Value) && !v.ephemeral {
-		e.Add(ValueError(x.Expr.Range(), x.Expr, out.Context, "Ephemeral value", fmt.Sprintf(
-			"The variable %q of the module keeps its value, and this one must not be kept. Write ephemeral = true in the variable (%s).", x.Name, diagnose.Place(v.block.Range()))))
-		return cty.NilVal, false
+		return wrong("Ephemeral value", fmt.Sprintf(
+			"The variable %q of the module keeps its value, and this one must not be kept. Write ephemeral = true in the variable (%s).", x.Name, diagnose.Place(v.block.Range())))
 	}
 	if out.Value.IsNull() && !v.nullable && v.fallback != cty.NilVal {
-		return v.mark(v.fallback), true
+		return v.mark(v.fallback), nil
 	}
 	val, err := v.convert(out.Value)
 	switch {
 	case err != nil:
-		e.Add(ValueError(x.Expr.Range(), x.Expr, out.Context, "Invalid value for "+x.Name, diagnose.Sentence(v.misfit(err, v.sensitive || mark.IsSensitive(out.Value) || mark.IsEphemeral(out.Value)))))
-		return cty.NilVal, false
+		return wrong("Invalid value for "+x.Name, diagnose.Sentence(v.misfit(err, v.sensitive || mark.IsSensitive(out.Value) || mark.IsEphemeral(out.Value))))
 	case val.IsNull() && !v.nullable:
-		e.Add(ValueError(x.Expr.Range(), x.Expr, out.Context, "Invalid value for "+x.Name, "It must not be null."))
-		return cty.NilVal, false
+		return wrong("Invalid value for "+x.Name, "It must not be null.")
 	}
-	return v.mark(val), true
+	return v.mark(val), nil
 }
 
 // handOut gives an output of a called module its value for the caller.
@@ -85,14 +90,4 @@ func (e *Evaluator) handOut(name string) {
 		val = val.Mark(mark.Ephemeral{})
 	}
 	e.outputs[name] = val
-}
-
-// Keepable reports whether a value may be recorded; if not, it adds a diagnostic.
-func (e *Evaluator) Keepable(x *configs.Expression, out configs.Result) bool {
-	if !mark.IsEphemeral(out.Value) {
-		return true
-	}
-	e.Add(ValueError(x.Expr.Range(), x.Expr, out.Context, "Ephemeral value", fmt.Sprintf(
-		"%q is recorded in plans and state, and an ephemeral value must not be. Make the variable sensitive instead: then it is recorded encrypted.", x.Name)))
-	return false
 }

@@ -21,47 +21,58 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// read gives a data block its value, one for each instance.
+// read gives a data block its value.
 func (e *Evaluator) read(name string) {
-	decl := e.Decls.Data[name]
-	if !e.expand(decl) {
+	val, ok := e.readData(e.Decls.Data[name])
+	if !ok {
 		e.failed[configs.Symbol{Root: configs.RootData, Name: name}] = true
 		return
 	}
+	e.data[name] = val
+}
+
+// readData is the value of a data block: one, or one for each of its instances.
+func (e *Evaluator) readData(decl *configs.Declaration) (cty.Value, bool) {
+	if !e.expand(decl) {
+		return cty.NilVal, false
+	}
+	override, overridden := e.Options.Overrides[overrideName(e.Module, decl.Block)]
 	kind := language.DataKind(decl.Block.Type.Variant)
-	_, overridden := e.override(decl)
 	waits := e.waitsFor(e.DependsOn(decl.Block)) && !overridden
 	vals := make([]cty.Value, 0, len(decl.Instances))
 	byKey := make(map[string]cty.Value, len(decl.Instances))
 	for _, i := range decl.Instances {
-		val := unknownData(kind)
-		if !waits {
-			var ok bool
-			if val, ok = e.readOne(decl, kind, RepetitionData(i.Values())); !ok {
-				e.failed[configs.Symbol{Root: configs.RootData, Name: name}] = true
-				return
-			}
+		val, ok := unknownData(kind), true
+		switch {
+		case waits:
+		case overridden:
+			val, ok = override.value(e.Reporter, kind)
+		default:
+			val, ok = dataSource{in: e, decl: decl, kind: kind, instance: RepetitionData(i.Values())}.value()
+		}
+		if !ok {
+			return cty.NilVal, false
 		}
 		key, _ := i.Key.Str()
 		vals, byKey[key] = append(vals, val), val
 	}
 	switch decl.Repetition {
-	case configs.Single:
-		e.data[name] = vals[0]
 	case configs.Counted:
-		e.data[name] = cty.TupleVal(vals)
+		return cty.TupleVal(vals), true
 	case configs.Keyed:
-		e.data[name] = cty.ObjectVal(byKey)
+		return cty.ObjectVal(byKey), true
+	case configs.Single:
 	}
+	return vals[0], true
 }
 
 // waitsFor reports whether something of what is waited for is not there yet.
-func (e *Evaluator) waitsFor(addrs []schema.Address) bool {
+func (s *Session) waitsFor(addrs []schema.Address) bool {
 	for _, addr := range addrs {
-		of, decl := e.Declared(addr)
+		of, decl := s.Declared(addr)
 		if decl.Addr.Kind == schema.KindJobGroup {
 			for _, job := range decl.Jobs {
-				if of.waitsFor([]schema.Address{of.Global(job.Addr)}) {
+				if s.waitsFor([]schema.Address{of.Global(job.Addr)}) {
 					return true
 				}
 			}
@@ -70,7 +81,7 @@ func (e *Evaluator) waitsFor(addrs []schema.Address) bool {
 			if !addr.Key.IsZero() && i.Key != addr.Key || decl.Addr.Kind == schema.KindJobGroup {
 				continue
 			}
-			c := e.Options.Computed[of.Global(i.Addr(decl.Addr))]
+			c := s.Options.Computed[of.Global(i.Addr(decl.Addr))]
 			if c.Status != schema.JobSucceeded && (c.Status != schema.JobRunning || len(c.Addresses) == 0) {
 				return true
 			}
@@ -79,51 +90,57 @@ func (e *Evaluator) waitsFor(addrs []schema.Address) bool {
 	return false
 }
 
-// readOne reads for one instance. What is not known yet gives what is not known
+// dataSource reads the data of one instance of a data block.
+type dataSource struct {
+	in       *Evaluator
+	decl     *configs.Declaration
+	kind     language.DataKind
+	instance RepetitionData
+}
+
+// value reads the data. What is not known yet gives what is not known
 // yet; what cannot be read is an error, but for the data of a check.
-func (e *Evaluator) readOne(decl *configs.Declaration, kind language.DataKind, s RepetitionData) (cty.Value, bool) {
-	if o, ok := e.override(decl); ok {
-		return e.overridden(kind, o)
-	}
-	b := decl.Block
+func (d dataSource) value() (cty.Value, bool) {
+	e, b := d.in, d.decl.Block
 	known := true
 	b.Walk(func(x *configs.Expression) {
 		if x.Mode == language.ModeValue {
-			out := e.Eval(x, s)
+			out := e.Eval(x, d.instance)
 			known = known && out.OK && out.Value.IsWhollyKnown()
 		}
 	})
 	if !known {
-		return unknownData(kind), true
+		return unknownData(d.kind), true
 	}
 	before := len(e.Diags)
 	var val cty.Value
 	var err error
-	switch kind {
+	switch d.kind {
 	case language.DataOutputs:
-		val, err = e.readOutputs(b, s)
+		val, err = d.outputs()
 	case language.DataReservation:
-		val, err = e.readReservation(b, s)
+		val, err = d.reservation()
 	case language.DataAccelerators:
-		val, err = e.readAccelerators(b, s)
+		val, err = d.accelerators()
 	}
 	if err == nil {
 		return val, len(e.Diags) == before
 	}
-	d := diagnose.ErrorAt(b.Range(), "Data cannot be read", diagnose.Sentence(err.Error()))
-	if decl.Check != "" {
-		d.Severity = hcl.DiagWarning
+	diagnostic := diagnose.ErrorAt(b.Range(), "Data cannot be read", diagnose.Sentence(err.Error()))
+	if d.decl.Check != "" {
+		diagnostic.Severity = hcl.DiagWarning
 	}
-	e.Add(d)
-	return unknownData(kind), decl.Check != ""
+	e.Add(diagnostic)
+	return unknownData(d.kind), d.decl.Check != ""
 }
 
-func (e *Evaluator) stackRef(b *configs.Block, s RepetitionData) (StackRef, error) {
+func (d dataSource) stackRef() (StackRef, error) {
+	e, b := d.in, d.decl.Block
 	ref := StackRef{
-		Path:      Get(e, s, b.Attr("path"), as.NotEmpty, ""),
-		Bucket:    Get(e, s, b.Attr("bucket"), BucketName, ""),
-		Prefix:    Get(e, s, b.Attr("prefix"), as.String, ""),
-		Workspace: Get(e, s, b.Attr("workspace"), as.NotEmpty, ""),
+		Path:      Get(e, d.instance, b.Attr("path"), as.NotEmpty, ""),
+		Bucket:    Get(e, d.instance, b.Attr("bucket"), BucketName, ""),
+		Prefix:    Get(e, d.instance, b.Attr("prefix"), as.String, ""),
+		Workspace: Get(e, d.instance, b.Attr("workspace"), as.NotEmpty, ""),
 	}
 	if ref.Path != "" && ref.Bucket != "" {
 		return ref, errors.New("a state is in a directory (path) or in a bucket: remove one of the two")
@@ -134,12 +151,13 @@ func (e *Evaluator) stackRef(b *configs.Block, s RepetitionData) (StackRef, erro
 	return ref, nil
 }
 
-func (e *Evaluator) readOutputs(b *configs.Block, s RepetitionData) (cty.Value, error) {
-	ref, err := e.stackRef(b, s)
+func (d dataSource) outputs() (cty.Value, error) {
+	e, b := d.in, d.decl.Block
+	ref, err := d.stackRef()
 	if err != nil {
 		return cty.NilVal, err
 	}
-	vals := e.defaultOutputs(b.Attr("defaults"), s)
+	vals := d.defaultOutputs(b.Attr("defaults"))
 	if e.Options.Data == nil {
 		return unknownData(language.DataOutputs), nil
 	}
@@ -164,28 +182,29 @@ func (e *Evaluator) readOutputs(b *configs.Block, s RepetitionData) (cty.Value, 
 	return cty.ObjectVal(map[string]cty.Value{"values": cty.ObjectVal(vals)}), nil
 }
 
-func (e *Evaluator) defaultOutputs(x *configs.Expression, s RepetitionData) map[string]cty.Value {
+func (d dataSource) defaultOutputs(x *configs.Expression) map[string]cty.Value {
 	vals := map[string]cty.Value{}
 	if x == nil {
 		return vals
 	}
-	out := e.Eval(x, s)
+	out := d.in.Eval(x, d.instance)
 	switch ty := out.Value.Type(); {
 	case !out.OK || out.Value.IsNull():
 	case !ty.IsObjectType() && !ty.IsMapType():
-		e.WrongValue(x, out, fmt.Errorf("want a map such as { queue = \"none\" }, this is %s", diagnose.Friendly(out.Value)))
+		d.in.WrongValue(x, out, fmt.Errorf("want a map such as { queue = \"none\" }, this is %s", diagnose.Friendly(out.Value)))
 	default:
 		maps.Copy(vals, out.Value.AsValueMap())
 	}
 	return vals
 }
 
-func (e *Evaluator) readReservation(b *configs.Block, s RepetitionData) (cty.Value, error) {
-	ref, err := e.stackRef(b, s)
+func (d dataSource) reservation() (cty.Value, error) {
+	e, b := d.in, d.decl.Block
+	ref, err := d.stackRef()
 	if err != nil {
 		return cty.NilVal, err
 	}
-	name := Get(e, s, b.Attr("name"), as.NotEmpty, b.Name)
+	name := Get(e, d.instance, b.Attr("name"), as.NotEmpty, b.Name)
 	if e.Options.Data == nil {
 		return unknownData(language.DataReservation), nil
 	}
@@ -209,14 +228,15 @@ func stringValues(items []string) cty.Value {
 	return knownList(items)
 }
 
-func (e *Evaluator) readAccelerators(b *configs.Block, s RepetitionData) (cty.Value, error) {
+func (d dataSource) accelerators() (cty.Value, error) {
+	e, b := d.in, d.decl.Block
 	chips := as.WholeNumber(1, math.MaxInt32)
 	query := accelerators.Query{
-		Provider:   Get(e, s, b.Attr("provider"), as.OneOf(schema.ProviderNames()...), e.ImpliedProvider()),
-		Generation: Get(e, s, b.Attr("generation"), generationName, ""),
-		MinChips:   Get(e, s, b.Attr("min_chips"), chips, 0),
-		MaxChips:   Get(e, s, b.Attr("max_chips"), chips, 0),
-		Zones:      Get(e, s, b.Attr("zones"), as.StringList, nil),
+		Provider:   Get(e, d.instance, b.Attr("provider"), as.OneOf(schema.ProviderNames()...), e.ImpliedProvider()),
+		Generation: Get(e, d.instance, b.Attr("generation"), generationName, ""),
+		MinChips:   Get(e, d.instance, b.Attr("min_chips"), chips, 0),
+		MaxChips:   Get(e, d.instance, b.Attr("max_chips"), chips, 0),
+		Zones:      Get(e, d.instance, b.Attr("zones"), as.StringList, nil),
 	}
 	e.WarnOfZones(b.Attr("zones"), query.Zones)
 	if query.Provider == schema.ProviderGCP {

@@ -6,5 +6,8 @@
 // [Get]. It reads data through a [Reader] alone.
 //
 // Start with [Session.Evaluate] and node.go for the order, [Evaluator.Eval] for one
-// expression, and [Scope] for expressions that stand in no file.
+// expression, and [Scope] for expressions that stand in no file. Beside the Evaluator
+// of a module instance stand what it asks: variable (what a variable may have),
+// dataSource, repetition (count and for_each), job (the value of one), dynamicBlocks,
+// [Constants], [Providers] and the [Reporter] of what is wrong.
 package eval

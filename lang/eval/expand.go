@@ -17,6 +17,16 @@ import (
 // Expanded is a block with what its dynamic blocks make in their place. Without
 // any it is the block itself; false is for one that has no value.
 func (e *Evaluator) Expanded(b *configs.Block, s RepetitionData) (*configs.Block, bool) {
+	return dynamicBlocks{in: e, instance: s}.expanded(b)
+}
+
+// dynamicBlocks makes the blocks of one instance that dynamic blocks stand for.
+type dynamicBlocks struct {
+	in       *Evaluator
+	instance RepetitionData
+}
+
+func (g dynamicBlocks) expanded(b *configs.Block) (*configs.Block, bool) {
 	if !b.HasDynamics() {
 		return b, true
 	}
@@ -24,7 +34,7 @@ func (e *Evaluator) Expanded(b *configs.Block, s RepetitionData) (*configs.Block
 	c.Dynamics, c.Blocks = nil, map[string][]*configs.Block{}
 	for name, children := range b.Blocks {
 		for _, child := range children {
-			made, ok := e.Expanded(child, s)
+			made, ok := g.expanded(child)
 			if !ok {
 				return nil, false
 			}
@@ -32,16 +42,17 @@ func (e *Evaluator) Expanded(b *configs.Block, s RepetitionData) (*configs.Block
 		}
 	}
 	for _, d := range b.Dynamics {
-		if !e.expandDynamic(&c, d, s) {
+		if !g.add(&c, d) {
 			return nil, false
 		}
 	}
 	return &c, true
 }
 
-// expandDynamic adds to a block what a dynamic block makes.
-func (e *Evaluator) expandDynamic(into *configs.Block, d *configs.Dynamic, s RepetitionData) bool {
-	out := e.Eval(d.ForEach, s)
+// add adds to a block what a dynamic block makes.
+func (g dynamicBlocks) add(into *configs.Block, d *configs.Dynamic) bool {
+	e := g.in
+	out := e.Eval(d.ForEach, g.instance)
 	if !out.OK || !e.Plain(d.ForEach, out, "the blocks that there are") {
 		return false
 	}
@@ -49,7 +60,7 @@ func (e *Evaluator) expandDynamic(into *configs.Block, d *configs.Dynamic, s Rep
 		e.WrongValue(d.ForEach, out, fmt.Errorf("want a list, set or map, this is %s; for no block, write []", diagnose.Friendly(val)))
 		return false
 	}
-	ctx, ok := e.contextOf(d.Content, s)
+	ctx, ok := g.contextOf(d.Content)
 	if !ok {
 		return false
 	}
@@ -65,7 +76,7 @@ func (e *Evaluator) expandDynamic(into *configs.Block, d *configs.Dynamic, s Rep
 				"%s has one %s block at most, and this makes another one. Give for_each one element at most.", diagnose.Capitalized(into.Type.Described()), d.Type.Name))
 			return false
 		}
-		child, ok := e.blockFrom(made.Body, d.Content, ctx)
+		child, ok := g.blockFrom(made.Body, d.Content, ctx)
 		if !ok {
 			return false
 		}
@@ -75,25 +86,25 @@ func (e *Evaluator) expandDynamic(into *configs.Block, d *configs.Dynamic, s Rep
 }
 
 // contextOf has the values of all references in the expressions of a block.
-func (e *Evaluator) contextOf(b *configs.Block, s RepetitionData) (*hcl.EvalContext, bool) {
+func (g dynamicBlocks) contextOf(b *configs.Block) (*hcl.EvalContext, bool) {
 	var refs []configs.Reference
 	ok := true
 	b.Walk(func(x *configs.Expression) {
 		refs = append(refs, x.Refs...)
-		ok = ok && !x.Broken && !slices.ContainsFunc(x.Refs, func(ref configs.Reference) bool { return e.isFailed(ref.Symbol) })
+		ok = ok && !x.Broken && !slices.ContainsFunc(x.Refs, func(ref configs.Reference) bool { return g.in.isFailed(ref.Symbol) })
 	})
 	if !ok {
 		return nil, false
 	}
-	ctx := e.context(refs)
-	maps.Copy(ctx.Variables, s)
+	ctx := g.in.context(refs)
+	maps.Copy(ctx.Variables, g.instance)
 	return ctx, true
 }
 
 // blockFrom reads an expanded body, which was checked before it was.
-func (e *Evaluator) blockFrom(body hcl.Body, of *configs.Block, ctx *hcl.EvalContext) (*configs.Block, bool) {
+func (g dynamicBlocks) blockFrom(body hcl.Body, of *configs.Block, ctx *hcl.EvalContext) (*configs.Block, bool) {
 	content, diags := body.Content(schemaOf(of.Type))
-	e.Extend(diags)
+	g.in.Extend(diags)
 	if diags.HasErrors() {
 		return nil, false
 	}
@@ -102,7 +113,7 @@ func (e *Evaluator) blockFrom(body hcl.Body, of *configs.Block, ctx *hcl.EvalCon
 		b.Attrs[name] = &configs.Expression{Name: name, Mode: of.Type.Attr(name).Mode, Expr: a.Expr, Range: a.Range, Context: ctx}
 	}
 	for _, inner := range content.Blocks {
-		child, ok := e.blockFrom(inner.Body, &configs.Block{Type: of.Type.Variants(inner.Type)[0], Syntax: of.Syntax}, ctx)
+		child, ok := g.blockFrom(inner.Body, &configs.Block{Type: of.Type.Variants(inner.Type)[0], Syntax: of.Syntax}, ctx)
 		if !ok {
 			return nil, false
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/fray-ml/fray/lang/configs"
 	"github.com/fray-ml/fray/lang/funcs"
 	"github.com/fray-ml/fray/lang/mark"
+	"github.com/fray-ml/fray/schema"
 )
 
 // Eval evaluates an expression for an instance, whose count or each is in
@@ -132,9 +133,9 @@ func (e *Evaluator) context(refs []configs.Reference) *hcl.EvalContext {
 		case configs.RootLocal:
 			tree.put(e.locals[s.Name], string(configs.RootLocal), s.Name)
 		case configs.RootPath:
-			tree.put(e.paths(), string(configs.RootPath))
+			tree.put(e.paths(e.Module), string(configs.RootPath))
 		case configs.RootAddressed:
-			e.putObject(tree, s.Addr)
+			tree.putObject(s.Addr, e.Object(s.Addr))
 		case configs.RootData:
 			kind, name, _ := strings.Cut(s.Name, ".")
 			tree.put(e.data[s.Name], string(configs.RootData), kind, name)
@@ -154,7 +155,7 @@ func (e *Evaluator) context(refs []configs.Reference) *hcl.EvalContext {
 		}
 	}
 	for name, outputs := range called {
-		tree.put(e.moduleObject(name, outputs), string(configs.RootModule), name)
+		tree.put(moduleObject(e.Decls.Calls[name].Repetition, e.Children[name], outputs), string(configs.RootModule), name)
 	}
 	ctx := e.Base.NewChild()
 	ctx.Variables = tree.values()
@@ -177,6 +178,15 @@ func (t valueTree) put(v cty.Value, path ...string) {
 		t = next
 	}
 	t[path[len(path)-1]] = v
+}
+
+// putObject puts the value of a declared object where references find it.
+func (t valueTree) putObject(addr schema.Address, val cty.Value) {
+	if addr.Group != "" {
+		t.put(val, string(schema.KindJobGroup), addr.Group, string(schema.KindJob), addr.Name)
+		return
+	}
+	t.put(val, string(addr.Kind), addr.Name)
 }
 
 func (t valueTree) values() map[string]cty.Value {

@@ -3,13 +3,11 @@ package eval
 import (
 	"fmt"
 
-	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/fray-ml/fray/lang/as"
 	"github.com/fray-ml/fray/lang/configs"
 	"github.com/fray-ml/fray/lang/diagnose"
-	"github.com/fray-ml/fray/lang/mark"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -26,65 +24,80 @@ const (
 
 // expand gives a declaration its instances, in key order.
 func (e *Evaluator) expand(decl *configs.Declaration) bool {
-	switch decl.Repetition {
+	var ok bool
+	decl.Instances, ok = repetition{in: e, decl: decl}.instances()
+	return ok
+}
+
+// repetition makes the instances of one declaration.
+type repetition struct {
+	in   *Evaluator
+	decl *configs.Declaration
+}
+
+// instances are those that the declaration has, in key order.
+func (r repetition) instances() ([]configs.Instance, bool) {
+	b := r.decl.Block
+	switch r.decl.Repetition {
 	case configs.Single:
-		decl.Instances = []configs.Instance{{}}
-		return e.room(decl, 1)
+		return []configs.Instance{{}}, r.room(1)
 	case configs.Counted:
-		x := decl.Block.Attr("count")
-		if decl.Addr.Kind == schema.KindActorService {
-			x = decl.Block.Attr("replicas")
+		if r.decl.Addr.Kind == schema.KindActorService {
+			return r.counted(b.Attr("replicas"))
 		}
-		return e.expandCount(decl, x)
+		return r.counted(b.Attr("count"))
 	case configs.Keyed:
-		return e.expandEach(decl, decl.Block.Attr("for_each"))
+		return r.keyed(b.Attr("for_each"))
 	}
-	return false
+	return nil, false
 }
 
 // room takes n instances into account, and reports if all modules together have
 // too many: a few calls of modules in modules make more than memory holds.
-func (e *Evaluator) room(decl *configs.Declaration, n int) bool {
-	if decl.Addr.Kind == schema.ModuleWord {
+func (r repetition) room(n int) bool {
+	e := r.in
+	if r.decl.Addr.Kind == schema.ModuleWord {
 		n *= moduleWeight
 	}
 	if e.total += n; e.total <= maxTotal*e.maxInstances {
 		return true
 	}
 	e.full = true
-	e.ErrorAt(decl.Block.Range(), "Too many instances", fmt.Sprintf(
-		"All blocks and modules together may have %d instances at most, and with those of %s there are more (one of a module counts as 100). Lower a count, or split the configuration.", maxTotal*e.maxInstances, e.Global(decl.Addr)))
+	e.ErrorAt(r.decl.Block.Range(), "Too many instances", fmt.Sprintf(
+		"All blocks and modules together may have %d instances at most, and with those of %s there are more (one of a module counts as 100). Lower a count, or split the configuration.", maxTotal*e.maxInstances, e.Global(r.decl.Addr)))
 	return false
 }
 
-func (e *Evaluator) expandCount(decl *configs.Declaration, x *configs.Expression) bool {
+func (r repetition) counted(x *configs.Expression) ([]configs.Instance, bool) {
+	e := r.in
 	n := 1
 	if x != nil {
 		out := e.Eval(x, nil)
 		if !out.OK || !e.Plain(x, out, "the number of instances") {
-			return false
+			return nil, false
 		}
 		v, err := as.WholeNumber(0, e.maxInstances)(out.Value)
 		if err != nil {
 			e.WrongValue(x, out, err)
-			return false
+			return nil, false
 		}
 		n = v
 	}
-	if !e.room(decl, n) {
-		return false
+	if !r.room(n) {
+		return nil, false
 	}
-	decl.Instances = make([]configs.Instance, n)
-	for i := range decl.Instances {
-		decl.Instances[i].Key = schema.IntKey(i)
+	instances := make([]configs.Instance, n)
+	for i := range instances {
+		instances[i].Key = schema.IntKey(i)
 	}
-	return true
+	return instances, true
 }
 
-func (e *Evaluator) expandEach(decl *configs.Declaration, x *configs.Expression) bool {
+func (r repetition) keyed(x *configs.Expression) ([]configs.Instance, bool) {
+	e := r.in
 	out := e.Eval(x, nil)
 	if !out.OK {
-		return false
+		return nil, false
 	}
 	ty := out.Value.Type()
 	isMap := ty.IsMapType() || ty.IsObjectType()
@@ -93,27 +106,28 @@ func (e *Evaluator) expandEach(decl *configs.Declaration, x *configs.Expression)
 		keys.Value = cty.EmptyObjectVal
 	}
 	if !e.Plain(x, keys, "the instances") {
-		return false
+		return nil, false
 	}
 	val := out.Value
 	isSet := ty.IsSetType() && (ty.ElementType() == cty.String || val.LengthInt() == 0)
 	switch {
 	case val.IsNull():
 		e.WrongValue(x, out, fmt.Errorf("null has no instances; for none, write {}"))
-		return false
+		return nil, false
 	case ty.IsTupleType() || ty.IsListType():
 		e.WrongValue(x, out, fmt.Errorf("a list gives its instances no names; write toset([…]) for a list of strings"))
-		return false
+		return nil, false
 	case !isMap && !isSet:
 		e.WrongValue(x, out, fmt.Errorf("want a map or a set of strings, this is %s", diagnose.Friendly(val)))
-		return false
+		return nil, false
 	case val.LengthInt() > e.maxInstances:
 		e.WrongValue(x, out, fmt.Errorf("there may be %d instances at most, this makes %d", e.maxInstances, val.LengthInt()))
-		return false
+		return nil, false
 	}
-	if !e.room(decl, val.LengthInt()) {
-		return false
+	if !r.room(val.LengthInt()) {
+		return nil, false
 	}
+	var instances []configs.Instance
 	for it := val.ElementIterator(); it.Next(); {
 		k, v := it.Element()
 		if isSet {
@@ -121,42 +135,9 @@ func (e *Evaluator) expandEach(decl *configs.Declaration, x *configs.Expression)
 		}
 		if k.IsNull() {
 			e.WrongValue(x, out, fmt.Errorf("null cannot name an instance"))
-			return false
+			return instances, false
 		}
-		decl.Instances = append(decl.Instances, configs.Instance{Key: schema.StringKey(k.AsString()), Value: v})
+		instances = append(instances, configs.Instance{Key: schema.StringKey(k.AsString()), Value: v})
 	}
-	return true
-}
-
-// Plain reports whether a value is known and not sensitive; if not, it adds a
-// diagnostic.
-func (e *Evaluator) Plain(x *configs.Expression, out configs.Result, what string) bool {
-	if !e.Keepable(x, out) {
-		return false
-	}
-	if mark.IsSensitive(out.Value) {
-		e.Add(ValueError(x.Expr.Range(), x.Expr, out.Context, "Sensitive value",
-			fmt.Sprintf("A sensitive value cannot decide %s, because plans show it. Use nonsensitive() if it is no secret.", what)))
-		return false
-	}
-	if !out.Value.IsWhollyKnown() {
-		e.NotKnown(x, out.Context,
-			fmt.Sprintf("This comes from values that are known only after apply, but %s must be known at plan time. Such values can stand in command, env and outputs.", what))
-		return false
-	}
-	return true
-}
-
-// WrongValue reports an attribute whose value does not fit.
-func (e *Evaluator) WrongValue(x *configs.Expression, out configs.Result, err error) {
-	e.Add(ValueError(x.Expr.Range(), x.Expr, out.Context, "Invalid value for "+x.Name, diagnose.Sentence(err.Error())))
-}
-
-// ValueError is an error about the value of an expression in a context.
-func ValueError(rng hcl.Range, expr hcl.Expression, ctx *hcl.EvalContext, summary, detail string) *hcl.Diagnostic {
-	d := diagnose.ErrorAt(rng, summary, detail)
-	if ctx != nil {
-		d.Expression, d.EvalContext = expr, ctx
-	}
-	return d
+	return instances, true
 }

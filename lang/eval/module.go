@@ -20,7 +20,7 @@ func (e *Evaluator) expandCall(name string) {
 	for _, i := range call.Instances {
 		inner := e.Session.NewEvaluator(child, e, i)
 		inner.inherited = append(slices.Clone(e.inherited), depends...)
-		inner.Handed = e.handedProviders(call.Block)
+		inner.Handed = e.Handed.handedTo(call.Block, e.Reporter)
 		e.Children[name] = append(e.Children[name], inner)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 
@@ -13,44 +14,40 @@ import (
 	"github.com/fray-ml/fray/lang/language"
 )
 
-// assign gives a variable the value that was assigned.
-func (e *Evaluator) assign(name string, v *variable, a Assigned) (cty.Value, bool) {
-	if e.failed[configs.Symbol{Root: configs.RootVar, Name: name}] {
-		return cty.NilVal, false // its block is wrong, and reported
-	}
+// assigned converts and checks the value that was assigned.
+func (v *variable) assigned(a Assigned) (cty.Value, *hcl.Diagnostic) {
 	g := given{rng: &a.Range}
 	if a.Value.IsNull() && !v.nullable && v.fallback != cty.NilVal {
-		return v.mark(v.fallback), true
+		return v.mark(v.fallback), nil
 	}
 	val, err := v.convert(a.Value)
 	switch {
 	case err != nil:
-		e.wrongGiven(name, v, g, conversionError(err, v.typ))
-		return cty.NilVal, false
+		return cty.NilVal, v.wrongGiven(g, conversionError(err, v.typ))
 	case val.IsNull() && !v.nullable:
-		e.wrongGiven(name, v, g, "it must not be null")
-		return cty.NilVal, false
+		return cty.NilVal, v.wrongGiven(g, "it must not be null")
 	}
-	return v.mark(val), true
+	return v.mark(val), nil
 }
 
 // checkTest reports values that no variable takes, and data that there is not.
-func (e *Evaluator) checkTest() {
-	for _, name := range slices.Sorted(maps.Keys(e.Options.Assigned)) {
-		if e.Decls.Variables[name] == nil {
-			e.ErrorAt(e.Options.Assigned[name].Range, "Undeclared variable",
-				fmt.Sprintf("The configuration has no variable %q. %s", name, diagnose.DidYouMean(name, e.Decls.VariableNames())))
+func (s *Session) checkTest() {
+	decls := s.Root().Decls
+	for _, name := range slices.Sorted(maps.Keys(s.Options.Assigned)) {
+		if decls.Variables[name] == nil {
+			s.ErrorAt(s.Options.Assigned[name].Range, "Undeclared variable",
+				fmt.Sprintf("The configuration has no variable %q. %s", name, diagnose.DidYouMean(name, decls.VariableNames())))
 		}
 	}
 	var data []string
-	for _, m := range e.Session.Modules {
+	for _, m := range s.Modules {
 		for name := range m.Decls.Data {
 			data = append(data, joinName(m.Path, "data."+name))
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(e.Options.Overrides)) {
-		if o := e.Options.Overrides[name]; !o.Optional && !slices.Contains(data, name) {
-			e.ErrorAt(o.Target, "Reference to nothing", fmt.Sprintf("There is no %s to override. %s", name, diagnose.DidYouMean(name, data)))
+	for _, name := range slices.Sorted(maps.Keys(s.Options.Overrides)) {
+		if o := s.Options.Overrides[name]; !o.Optional && !slices.Contains(data, name) {
+			s.ErrorAt(o.Target, "Reference to nothing", fmt.Sprintf("There is no %s to override. %s", name, diagnose.DidYouMean(name, data)))
 		}
 	}
 }
@@ -62,17 +59,16 @@ func joinName(module, name string) string {
 	return module + "." + name
 }
 
-// override is what a data block reads in a test, if it is not to read.
-func (e *Evaluator) override(decl *configs.Declaration) (Override, bool) {
-	o, ok := e.Options.Overrides[joinName(e.Module.Path, "data."+decl.Block.Type.Variant+"."+decl.Block.Name)]
-	return o, ok
+// overrideName is how tests name a data block of a module.
+func overrideName(m *configs.Module, b *configs.Block) string {
+	return joinName(m.Path, "data."+b.Type.Variant+"."+b.Name)
 }
 
-// overridden is the value of data that is overridden: attributes that are not
-// given are empty.
-func (e *Evaluator) overridden(kind language.DataKind, o Override) (cty.Value, bool) {
+// value is the value of data that is overridden: attributes that are not given are
+// empty.
+func (o Override) value(r Reporter, kind language.DataKind) (cty.Value, bool) {
 	wrong := func(why string) (cty.Value, bool) {
-		e.ErrorAt(o.Range, "Invalid value for values", diagnose.Sentence(why))
+		r.ErrorAt(o.Range, "Invalid value for values", diagnose.Sentence(why))
 		return cty.NilVal, false
 	}
 	if ty := o.Value.Type(); !ty.IsObjectType() && !ty.IsMapType() || o.Value.IsNull() || !o.Value.IsKnown() || o.Value.IsMarked() {

@@ -12,19 +12,30 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// handedProviders reads the providers of a module call: what its blocks find
-// under the name of a provider; nil if they find all as they are.
-func (e *Evaluator) handedProviders(b *configs.Block) map[schema.ProviderName]schema.ProviderName {
-	x := b.Attr("providers")
+// Providers are the providers of a module by the names that its blocks have for them;
+// nil: all as they are.
+type Providers map[schema.ProviderName]schema.ProviderName
+
+// On is the provider that a name stands for in the module.
+func (p Providers) On(name schema.ProviderName) schema.ProviderName {
+	if to, ok := p[name]; ok {
+		return to
+	}
+	return name
+}
+
+// handedTo are the providers of a module that the block of a call hands on.
+func (p Providers) handedTo(call *configs.Block, r Reporter) Providers {
+	x := call.Attr("providers")
 	if x == nil {
-		return e.Handed
+		return p
 	}
 	pairs, diags := hcl.ExprMap(x.Expr)
 	if diags.HasErrors() {
-		e.ErrorAt(x.Expr.Range(), "Invalid value for providers", "Write a map such as { gcp = provider.local }.")
-		return e.Handed
+		r.ErrorAt(x.Expr.Range(), "Invalid value for providers", "Write a map such as { gcp = provider.local }.")
+		return p
 	}
-	handed := map[schema.ProviderName]schema.ProviderName{}
+	handed := Providers{}
 	for _, pair := range pairs {
 		inside := schema.ProviderName(hcl.ExprAsKeyword(pair.Key))
 		traversal, diags := hcl.AbsTraversalForExpr(pair.Value)
@@ -34,22 +45,14 @@ func (e *Evaluator) handedProviders(b *configs.Block) map[schema.ProviderName]sc
 		}
 		switch {
 		case !isProvider(inside):
-			e.ErrorAt(pair.Key.Range(), "Invalid value for providers", fmt.Sprintf("A module asks for a provider by the names %s.", strings.Join(providerNames(), " and ")))
+			r.ErrorAt(pair.Key.Range(), "Invalid value for providers", fmt.Sprintf("A module asks for a provider by the names %s.", strings.Join(providerNames(), " and ")))
 		case !isProvider(schema.ProviderName(outside)):
-			e.ErrorAt(pair.Value.Range(), "Invalid value for providers", fmt.Sprintf("Write a provider without quotes, such as provider.%s.", strings.Join(providerNames(), " or provider.")))
+			r.ErrorAt(pair.Value.Range(), "Invalid value for providers", fmt.Sprintf("Write a provider without quotes, such as provider.%s.", strings.Join(providerNames(), " or provider.")))
 		default:
-			handed[inside] = e.HandedOn(schema.ProviderName(outside))
+			handed[inside] = p.On(schema.ProviderName(outside))
 		}
 	}
 	return handed
-}
-
-// HandedOn is the provider that a name stands for in this module.
-func (e *Evaluator) HandedOn(name schema.ProviderName) schema.ProviderName {
-	if to, ok := e.Handed[name]; ok {
-		return to
-	}
-	return name
 }
 
 func isProvider(name schema.ProviderName) bool { return slices.Contains(schema.ProviderNames(), name) }

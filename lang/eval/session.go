@@ -16,7 +16,7 @@ import (
 
 // Session is what the evaluators of one evaluation share.
 type Session struct {
-	*diagnose.Report
+	Reporter
 	Source  *load.Source
 	Options Options
 
@@ -38,12 +38,13 @@ type Session struct {
 // Evaluator is the work of one evaluation on one instance of a module.
 type Evaluator struct {
 	*Session
-	*diagnose.Report // of this instance
-	Module           *configs.Module
-	Parent           *Evaluator       // nil for the root
-	at               configs.Instance // of the call
-	Path             string           // "module.a[0]", "" for the root
-	Decls            *configs.Declarations
+	Reporter // of this instance
+	Constants
+	Module *configs.Module
+	Parent *Evaluator       // nil for the root
+	at     configs.Instance // of the call
+	Path   string           // "module.a[0]", "" for the root
+	Decls  *configs.Declarations
 
 	Variables map[string]cty.Value
 	locals    map[string]cty.Value
@@ -53,21 +54,25 @@ type Evaluator struct {
 	failed    map[configs.Symbol]bool             // has no value, for a reason that is reported already
 	through   map[configs.Symbol][]schema.Address // what runs, and its value comes from
 	Children  map[string][]*Evaluator
-	inherited []schema.Address                            // what all in the module must wait for
-	Handed    map[schema.ProviderName]schema.ProviderName // nil: all as they are
+	inherited []schema.Address // what all in the module must wait for
+	Handed    Providers
 }
 
 // NewSession begins an evaluation.
-func NewSession(s *load.Source, opts Options, maxInstances int) *Session {
-	return &Session{
-		Report:       diagnose.New(),
-		Source:       s,
+func NewSession(source *load.Source, opts Options, maxInstances int) *Session {
+	s := &Session{
+		Reporter:     Reporter{Report: diagnose.New()},
+		Source:       source,
 		Options:      opts,
 		maxInstances: maxInstances,
 		instances:    map[*configs.Module][]*Evaluator{},
 		ByPath:       map[string]*Evaluator{},
-		Base:         &hcl.EvalContext{Functions: funcs.In(s.Folder())},
+		Base:         &hcl.EvalContext{Functions: funcs.In(source.Folder())},
 	}
+	if opts.Partial {
+		s.omitted = &s.Partial
+	}
+	return s
 }
 
 // Root evaluates the root module.
@@ -91,25 +96,26 @@ func (s *Session) Declared(addr schema.Address) (*Evaluator, *configs.Declaratio
 	return e, e.Decls.Addressed[configs.SymbolOf(addr).Addr]
 }
 
-func (e *Evaluator) paths() cty.Value {
-	cwd, err := e.Source.Disk.WorkDir()
+// paths are the directories that a module can refer to.
+func (s *Session) paths(m *configs.Module) cty.Value {
+	cwd, err := s.Source.Disk.WorkDir()
 	if err != nil {
-		cwd = e.Source.Dir()
+		cwd = s.Source.Dir()
 	}
 	return cty.ObjectVal(map[string]cty.Value{
-		"module": cty.StringVal(e.Module.Files.Dir),
-		"root":   cty.StringVal(e.Source.Dir()),
+		"module": cty.StringVal(m.Files.Dir),
+		"root":   cty.StringVal(s.Source.Dir()),
 		"cwd":    cty.StringVal(cwd),
 	})
 }
 
 // Absolute resolves a path of the files, relative to the configuration: a path
 // that a module was given means the same as where it was written.
-func (e *Evaluator) Absolute(path string) string {
+func (s *Session) Absolute(path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)
 	}
-	return filepath.Join(e.Source.Dir(), path)
+	return filepath.Join(s.Source.Dir(), path)
 }
 
 // CallBlock is the block that calls this instance of the module.
@@ -130,12 +136,13 @@ func (s *Session) NewEvaluator(m *configs.Module, parent *Evaluator, at configs.
 		through:   map[configs.Symbol][]schema.Address{},
 		Children:  map[string][]*Evaluator{},
 	}
-	e.Report = s.Report
+	e.Reporter = s.Reporter
 	if parent != nil {
 		e.Path = schema.JoinModule(parent.Path, m.Name, at.Key)
 		e.Handed = parent.Handed
-		e.Report = s.In(e.Path)
+		e.Reporter = s.in(e.Path)
 	}
+	e.Constants = Constants{report: e.Reporter, functions: s.Base}
 	if len(s.instances[m]) > 0 {
 		e.Decls = m.Decls.Clone()
 	}

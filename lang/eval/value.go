@@ -1,28 +1,11 @@
 package eval
 
 import (
-	"maps"
-	"net"
-	"slices"
-	"strconv"
-
 	"github.com/zclconf/go-cty/cty"
 
-	"github.com/fray-ml/fray/lang/as"
 	"github.com/fray-ml/fray/lang/configs"
-	"github.com/fray-ml/fray/lang/mark"
 	"github.com/fray-ml/fray/schema"
 )
-
-// putObject puts the value of a declared object where references find it.
-func (e *Evaluator) putObject(tree valueTree, addr schema.Address) {
-	val := e.Object(addr)
-	if addr.Group != "" {
-		tree.put(val, string(schema.KindJobGroup), addr.Group, string(schema.KindJob), addr.Name)
-		return
-	}
-	tree.put(val, string(addr.Kind), addr.Name)
-}
 
 // Object returns the value of a reference to a whole declaration.
 func (e *Evaluator) Object(addr schema.Address) cty.Value {
@@ -46,17 +29,17 @@ func (e *Evaluator) Object(addr schema.Address) cty.Value {
 		}
 		val = cty.ObjectVal(map[string]cty.Value{"name": cty.StringVal(addr.Name), "job": cty.ObjectVal(jobs)})
 	case schema.KindJob:
-		val = e.jobObject(decl)
+		val = e.jobOf(decl).value()
 	case schema.KindActorService:
-		val = cty.ObjectVal(map[string]cty.Value{"name": cty.StringVal(addr.Name), "endpoints": e.endpoints(decl)})
+		val = cty.ObjectVal(map[string]cty.Value{"name": cty.StringVal(addr.Name), "endpoints": e.jobOf(decl).endpoints()})
 	}
 	e.Objects[addr] = val
 	return val
 }
 
-// moduleObject returns the value of a reference to a module: an object of some of
-// its outputs, nil for all, or of those for each instance.
-func (e *Evaluator) moduleObject(name string, outputs map[string]bool) cty.Value {
+// moduleObject is the value of a reference to the instances of a module: an object of
+// some of its outputs, nil for all, or of those for each instance.
+func moduleObject(repeated configs.Repetition, children []*Evaluator, outputs map[string]bool) cty.Value {
 	of := func(child *Evaluator) cty.Value {
 		vals := map[string]cty.Value{}
 		for output := range child.Decls.Outputs {
@@ -66,8 +49,7 @@ func (e *Evaluator) moduleObject(name string, outputs map[string]bool) cty.Value
 		}
 		return cty.ObjectVal(vals)
 	}
-	children := e.Children[name]
-	switch e.Decls.Calls[name].Repetition {
+	switch repeated {
 	case configs.Single:
 		if len(children) == 1 {
 			return of(children[0])
@@ -85,36 +67,6 @@ func (e *Evaluator) moduleObject(name string, outputs map[string]bool) cty.Value
 			vals[key] = of(child)
 		}
 		return cty.ObjectVal(vals)
-	}
-	return cty.DynamicVal
-}
-
-func (e *Evaluator) jobObject(decl *configs.Declaration) cty.Value {
-	ports, portsKnown := e.declaredPorts(decl)
-	pending := instanceObject(decl, schema.Computed{}, ports, portsKnown) // shared by all that are not there yet
-	of := func(i configs.Instance) cty.Value {
-		computed, ok := e.Options.Computed[e.Global(i.Addr(decl.Addr))]
-		if !ok {
-			return pending
-		}
-		return instanceObject(decl, computed, ports, portsKnown)
-	}
-	switch decl.Repetition {
-	case configs.Single:
-		return of(configs.Instance{})
-	case configs.Counted:
-		vals := make([]cty.Value, 0, len(decl.Instances))
-		for _, i := range decl.Instances {
-			vals = append(vals, of(i))
-		}
-		return sequence(vals, pending.Type())
-	case configs.Keyed:
-		vals := make(map[string]cty.Value, len(decl.Instances))
-		for _, i := range decl.Instances {
-			key, _ := i.Key.Str()
-			vals[key] = of(i)
-		}
-		return mapping(vals, pending.Type())
 	}
 	return cty.DynamicVal
 }
@@ -147,28 +99,6 @@ func mapping(vals map[string]cty.Value, typ cty.Type) cty.Value {
 	return cty.MapVal(vals)
 }
 
-// InstanceOf is the value of one instance of a job.
-func (e *Evaluator) InstanceOf(decl *configs.Declaration, i configs.Instance) cty.Value {
-	ports, known := e.declaredPorts(decl)
-	return instanceObject(decl, e.Options.Computed[e.Global(i.Addr(decl.Addr))], ports, known)
-}
-
-func instanceObject(decl *configs.Declaration, c schema.Computed, ports []schema.Port, portsKnown bool) cty.Value {
-	address := ""
-	if len(c.Addresses) > 0 {
-		address = c.Addresses[0]
-	}
-	return cty.ObjectVal(map[string]cty.Value{
-		"id":        knownString(c.ID),
-		"name":      cty.StringVal(decl.Addr.Name),
-		"address":   knownString(address),
-		"addresses": knownList(c.Addresses),
-		"ports":     portsObject(c.Ports, ports, portsKnown),
-		"slices":    knownList(c.Slices),
-		"status":    knownString(string(c.Status)),
-	})
-}
-
 func knownString(s string) cty.Value {
 	if s == "" {
 		return cty.UnknownVal(cty.String).RefineNotNull()
@@ -185,89 +115,4 @@ func knownList(items []string) cty.Value {
 		vals = append(vals, knownString(s))
 	}
 	return cty.ListVal(vals)
-}
-
-// portsObject maps port names to numbers: computed ones, else fixed ones, else
-// not known yet. Where the names differ from instance to instance they are not
-// known either.
-func portsObject(computed map[string]int, declared []schema.Port, declaredKnown bool) cty.Value {
-	if !declaredKnown && len(computed) == 0 {
-		return cty.UnknownVal(cty.Map(cty.Number)).RefineNotNull()
-	}
-	vals := make(map[string]cty.Value, len(declared))
-	for _, p := range declared {
-		vals[p.Name] = knownPort(computed[p.Name], p.Number)
-	}
-	for name, n := range computed {
-		if vals[name] == cty.NilVal {
-			vals[name] = knownPort(n, 0)
-		}
-	}
-	return cty.ObjectVal(vals)
-}
-
-func knownPort(computed, fixed int) cty.Value {
-	switch {
-	case computed != 0:
-		return cty.NumberIntVal(int64(computed))
-	case fixed != 0:
-		return cty.NumberIntVal(int64(fixed))
-	}
-	return cty.UnknownVal(cty.Number).RefineNotNull()
-}
-
-// declaredPorts returns the ports of a job in the order of the source, where
-// they are the same for all instances. Mistakes in them are reported elsewhere.
-func (e *Evaluator) declaredPorts(decl *configs.Declaration) ([]schema.Port, bool) {
-	x := decl.Block.Child("resources").Attr("ports")
-	if x == nil {
-		return nil, true
-	}
-	if x.PerInstance || x.Broken {
-		return nil, false
-	}
-	out := e.Eval(x, nil)
-	if !out.OK || !out.Value.IsWhollyKnown() || mark.IsSensitive(out.Value) {
-		return nil, false
-	}
-	ports, err := as.PortList(out.Value)
-	return ports, err == nil
-}
-
-// endpoints is "address:port" of every replica, with the port of its actor or
-// else the first declared port.
-func (e *Evaluator) endpoints(decl *configs.Declaration) cty.Value {
-	ports, known := e.declaredPorts(decl)
-	if decl.HostsActor() {
-		ports = schema.WithActorPort(ports)
-	}
-	if len(decl.Instances) == 0 || known && len(ports) == 0 {
-		return cty.ListValEmpty(cty.String)
-	}
-	vals := make([]cty.Value, 0, len(decl.Instances))
-	for _, i := range decl.Instances {
-		c := e.Options.Computed[e.Global(i.Addr(decl.Addr))]
-		name, number := firstPort(ports, c.Ports)
-		if n := c.Ports[name]; n != 0 {
-			number = n
-		}
-		if len(c.Addresses) == 0 || number == 0 {
-			vals = append(vals, knownString(""))
-			continue
-		}
-		vals = append(vals, cty.StringVal(net.JoinHostPort(c.Addresses[0], strconv.Itoa(number))))
-	}
-	return cty.ListVal(vals)
-}
-
-// firstPort is the first declared port; where the declaration is not at hand,
-// the first by name.
-func firstPort(declared []schema.Port, computed map[string]int) (string, int) {
-	if len(declared) > 0 {
-		return declared[0].Name, declared[0].Number
-	}
-	if names := slices.Sorted(maps.Keys(computed)); len(names) > 0 {
-		return slices.Min(names), 0
-	}
-	return "", 0
 }

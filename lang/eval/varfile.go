@@ -18,77 +18,78 @@ import (
 // ones before it: environment, files that are read without being asked for, and
 // the command line in its order. Of a value nothing is read before it is known
 // to be the one that counts.
-func (e *Evaluator) givenValues(vars map[string]*variable) map[string]given {
-	values := map[string]given{}
-	environ := cutPrefixes(e.Options.Environ, VariablePrefix)
+func givenValues(s *Session, vars map[string]*variable) map[string]given {
+	outside := &outsideValues{Report: s.Report, source: s.Source, vars: vars, values: map[string]given{}}
+	environ := cutPrefixes(s.Options.Environ, VariablePrefix)
 	for _, name := range slices.Sorted(maps.Keys(environ)) {
 		if vars[name] != nil { // another program may have meant the rest
-			values[name] = given{text: environ[name], from: "the environment variable " + VariablePrefix + name}
+			outside.values[name] = given{text: environ[name], from: "the environment variable " + VariablePrefix + name}
 		}
 	}
-	files := &varFiles{Evaluator: e, vars: vars, values: values}
-	for _, file := range e.Source.VariableFiles {
-		files.read(file)
+	for _, file := range s.Source.VariableFiles {
+		outside.take(file)
 	}
-	for _, g := range e.Options.Given {
+	for _, g := range s.Options.Given {
 		switch g.Kind {
 		case GivenVarFile:
-			if file := e.readVarFile(g.Text); file != nil {
-				files.read(file)
+			if file := outside.open(g.Text); file != nil {
+				outside.take(file)
 			}
 		case GivenVar, GivenAnswer:
-			e.givenVar(g, vars, values)
+			outside.assign(g)
 		}
 	}
-	files.warnOfUnused()
-	return values
+	outside.warnOfUnused()
+	return outside.values
 }
 
-// givenVar takes over a NAME=VALUE.
-func (e *Evaluator) givenVar(g Given, vars map[string]*variable, into map[string]given) {
+// outsideValues takes values for variables, each source over those before it.
+type outsideValues struct {
+	*diagnose.Report
+	source *load.Source
+	vars   map[string]*variable
+	values map[string]given
+	unused []*hcl.Attribute // of variable files, that no variable takes
+}
+
+// assign takes over a NAME=VALUE.
+func (o *outsideValues) assign(g Given) {
 	name, text, ok := strings.Cut(g.Text, "=")
 	name = strings.TrimSpace(name)
 	switch {
 	case !ok:
-		e.Add(diagnose.WithoutPlace("Invalid value for --var", fmt.Sprintf("--var %q has no value: write --var 'NAME=VALUE'.", g.Text)))
-	case vars[name] == nil:
-		e.Add(diagnose.WithoutPlace("Undeclared variable", fmt.Sprintf("--var names %q, but there is no such variable. %s", name, variableSuggestion(name, vars))))
+		o.Add(diagnose.WithoutPlace("Invalid value for --var", fmt.Sprintf("--var %q has no value: write --var 'NAME=VALUE'.", g.Text)))
+	case o.vars[name] == nil:
+		o.Add(diagnose.WithoutPlace("Undeclared variable", fmt.Sprintf("--var names %q, but there is no such variable. %s", name, variableSuggestion(name, o.vars))))
 	case g.Kind == GivenAnswer:
-		into[name] = given{text: text}
+		o.values[name] = given{text: text}
 	default:
-		into[name] = given{text: text, from: "--var"}
+		o.values[name] = given{text: text, from: "--var"}
 	}
 }
 
-func (e *Evaluator) readVarFile(path string) *hcl.File {
+// open reads a variable file; nil for one that cannot be read, which is reported.
+func (o *outsideValues) open(path string) *hcl.File {
 	abs, err := filepath.Abs(path)
 	if err != nil {
-		e.Add(diagnose.WithoutPlace("Unreadable file", fmt.Sprintf("%v.", err)))
+		o.Add(diagnose.WithoutPlace("Unreadable file", fmt.Sprintf("%v.", err)))
 		return nil
 	}
-	f, diags := load.ReadFile(e.Source.Disk, path, abs)
+	f, diags := load.ReadFile(o.source.Disk, path, abs)
 	if diags.HasErrors() {
-		e.Extend(diags)
+		o.Extend(diags)
 		return nil
 	}
-	file, diags := e.Source.ParseVariableFile(f)
-	e.Extend(diags)
+	file, diags := o.source.ParseVariableFile(f)
+	o.Extend(diags)
 	if diags.HasErrors() {
 		return nil
 	}
 	return file
 }
 
-// varFiles takes values out of variable files, one file over another.
-type varFiles struct {
-	*Evaluator
-	vars   map[string]*variable
-	values map[string]given
-	unused []*hcl.Attribute // that no variable takes
-}
-
-// read takes the values of one file: NAME = VALUE, with constants.
-func (f *varFiles) read(file *hcl.File) {
+// take takes the values of one file: NAME = VALUE, with constants.
+func (o *outsideValues) take(file *hcl.File) {
 	if file == nil || file.Body == nil {
 		return // could not be parsed, and is reported
 	}
@@ -96,18 +97,18 @@ func (f *varFiles) read(file *hcl.File) {
 	if body, ok := load.BodyOf(file); ok {
 		diags = nil // of blocks, which are reported here
 		for _, b := range body.Blocks {
-			f.ErrorAt(b.DefRange(), "Block in a variable file", "A variable file holds lines NAME = VALUE only; blocks stand in .hcl files.")
+			o.ErrorAt(b.DefRange(), "Block in a variable file", "A variable file holds lines NAME = VALUE only; blocks stand in .hcl files.")
 		}
 	}
-	f.Extend(load.AboutVariableFile(diags))
+	o.Extend(load.AboutVariableFile(diags))
 	inOrder := func(a, b *hcl.Attribute) int { return cmp.Compare(a.Range.Start.Byte, b.Range.Start.Byte) }
 	for _, a := range slices.SortedFunc(maps.Values(attributes), inOrder) {
-		if f.vars[a.Name] == nil {
-			f.unused = append(f.unused, a)
+		if o.vars[a.Name] == nil {
+			o.unused = append(o.unused, a)
 			continue
 		}
 		rng := a.Expr.Range()
-		f.values[a.Name] = given{expr: a.Expr, rng: &rng}
+		o.values[a.Name] = given{expr: a.Expr, rng: &rng}
 	}
 }
 
@@ -115,20 +116,20 @@ func (f *varFiles) read(file *hcl.File) {
 // that several configurations share may have any number of them.
 const maxUnusedNamed = 3
 
-func (f *varFiles) warnOfUnused() {
-	for i, a := range f.unused {
+func (o *outsideValues) warnOfUnused() {
+	for i, a := range o.unused {
 		rng := a.NameRange
 		d := &hcl.Diagnostic{
 			Severity: hcl.DiagWarning, Subject: &rng, Summary: "Undeclared variable",
-			Detail: fmt.Sprintf("The configuration has no variable %q, so this value is not used. %s", a.Name, variableSuggestion(a.Name, f.vars)),
+			Detail: fmt.Sprintf("The configuration has no variable %q, so this value is not used. %s", a.Name, variableSuggestion(a.Name, o.vars)),
 		}
-		if more := len(f.unused) - maxUnusedNamed; i == maxUnusedNamed && more > 1 {
+		if more := len(o.unused) - maxUnusedNamed; i == maxUnusedNamed && more > 1 {
 			d.Detail = fmt.Sprintf("No variable takes this value and %d more in variable files. Values that several configurations share may be given as %sNAME in the environment, where those that are not declared are passed over.",
 				more-1, VariablePrefix)
-			f.Add(d)
+			o.Add(d)
 			return
 		}
-		f.Add(d)
+		o.Add(d)
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 
-	"github.com/fray-ml/fray/lang/as"
 	"github.com/fray-ml/fray/lang/configs"
 	"github.com/fray-ml/fray/lang/diagnose"
 	"github.com/fray-ml/fray/lang/load"
@@ -24,6 +23,7 @@ import (
 
 // variable is a variable block, decoded.
 type variable struct {
+	name      string
 	block     *configs.Block
 	typ       cty.Type
 	defaults  *typeexpr.Defaults
@@ -50,19 +50,33 @@ func (e *Evaluator) evaluateVariables() {
 	for _, name := range e.Decls.VariableNames() {
 		vars[name] = e.variable(e.Decls.Variables[name])
 	}
-	e.checkTest()
-	values := e.givenValues(vars)
+	e.Session.checkTest()
+	values := givenValues(e.Session, vars)
 	for _, name := range e.Decls.VariableNames() {
 		s := configs.Symbol{Root: configs.RootVar, Name: name}
-		var val cty.Value
-		var ok bool
-		if assigned, is := e.Options.Assigned[name]; is {
-			val, ok = e.assign(name, vars[name], assigned)
-		} else {
-			g, isGiven := values[name]
-			val, ok = e.finalValue(name, vars[name], g, isGiven)
+		if e.failed[s] { // its block is wrong, and reported
+			e.Variables[name] = cty.DynamicVal
+			continue
 		}
-		if e.failed[s] || !ok {
+		v := vars[name]
+		g, isGiven := values[name]
+		var val cty.Value
+		var problem *hcl.Diagnostic
+		switch assigned, isAssigned := e.Options.Assigned[name]; {
+		case isAssigned:
+			val, problem = v.assigned(assigned)
+		case isGiven:
+			val, problem = v.given(g)
+		case v.fallback == cty.NilVal && e.Options.Partial:
+			e.Partial = true
+			val = v.mark(cty.UnknownVal(v.typ))
+		case v.fallback == cty.NilVal:
+			problem = v.unset()
+		default:
+			val = v.mark(v.fallback)
+		}
+		if problem != nil {
+			e.Add(problem)
 			e.failed[s] = true
 			val = cty.DynamicVal
 		}
@@ -72,7 +86,7 @@ func (e *Evaluator) evaluateVariables() {
 
 // variable decodes a variable block.
 func (e *Evaluator) variable(b *configs.Block) *variable {
-	v := &variable{block: b, typ: cty.DynamicPseudoType, nullable: true}
+	v := &variable{name: b.Name, block: b, typ: cty.DynamicPseudoType, nullable: true}
 	wrong := func() { e.failed[configs.Symbol{Root: configs.RootVar, Name: b.Name}] = true }
 	if x := b.Attr("type"); x != nil {
 		typ, defaults, diags := typeexpr.TypeConstraintWithDefaults(x.Expr)
@@ -109,53 +123,6 @@ func (e *Evaluator) variable(b *configs.Block) *variable {
 	return v
 }
 
-// constant evaluates an expression that may call functions, but not refer to
-// anything.
-func (e *Evaluator) constant(x *configs.Expression) (cty.Value, bool) {
-	if refs := x.Expr.Variables(); len(refs) > 0 {
-		e.ErrorAt(refs[0].SourceRange(), "Reference not allowed", fmt.Sprintf("%s is read before there are values to refer to: write a constant. A local can combine variables.", diagnose.Capitalized(x.Name)))
-		return cty.NilVal, false
-	}
-	val, diags := x.Expr.Value(e.Base)
-	e.Extend(diags)
-	return val, !diags.HasErrors()
-}
-
-// ConstantBool evaluates a bool that refers to nothing; def stands for an absent one.
-func (e *Evaluator) ConstantBool(x *configs.Expression, def bool) bool {
-	if x == nil {
-		return def
-	}
-	val, ok := e.constant(x)
-	if !ok || val.IsNull() {
-		return def
-	}
-	val, _ = val.Unmark()
-	b, err := as.Bool(val)
-	if err != nil {
-		e.WrongValue(x, configs.Result{}, err)
-		return def
-	}
-	return b
-}
-
-// ConstantString evaluates a string that refers to nothing.
-func (e *Evaluator) ConstantString(x *configs.Expression) string {
-	if x == nil {
-		return ""
-	}
-	val, ok := e.constant(x)
-	if !ok || val.IsNull() {
-		return ""
-	}
-	val, _ = val.Unmark()
-	s, err := as.String(val)
-	if err != nil {
-		e.WrongValue(x, configs.Result{}, err)
-	}
-	return s
-}
-
 // convert fits a value to the variable's type.
 func (v *variable) convert(val cty.Value) (cty.Value, error) {
 	if v.defaults != nil && !val.IsNull() {
@@ -165,40 +132,23 @@ func (v *variable) convert(val cty.Value) (cty.Value, error) {
 	return convert.Convert(val, v.typ)
 }
 
-// finalValue chooses, converts and checks the value of a variable.
-func (e *Evaluator) finalValue(name string, v *variable, g given, isGiven bool) (cty.Value, bool) {
-	if e.failed[configs.Symbol{Root: configs.RootVar, Name: name}] {
-		return cty.NilVal, false // its block is wrong, and reported
-	}
-	if !isGiven && v.fallback == cty.NilVal && e.Options.Partial {
-		e.Partial = true
-		return v.mark(cty.UnknownVal(v.typ)), true
-	}
-	if !isGiven && v.fallback == cty.NilVal {
-		e.Add(v.unset(name))
-		return cty.NilVal, false
-	}
-	if !isGiven {
-		return v.mark(v.fallback), true
-	}
+// given reads, converts and checks a value that comes from outside.
+func (v *variable) given(g given) (cty.Value, *hcl.Diagnostic) {
 	val, err := v.read(g)
 	if err != nil {
-		e.wrongGiven(name, v, g, err.Error())
-		return cty.NilVal, false
+		return cty.NilVal, v.wrongGiven(g, err.Error())
 	}
 	if val.IsNull() && !v.nullable && v.fallback != cty.NilVal {
-		return v.mark(v.fallback), true
+		return v.mark(v.fallback), nil
 	}
 	val, err = v.convert(val)
 	switch {
 	case err != nil:
-		e.wrongGiven(name, v, g, v.misfit(err, v.sensitive || v.ephemeral))
-		return cty.NilVal, false
+		return cty.NilVal, v.wrongGiven(g, v.misfit(err, v.sensitive || v.ephemeral))
 	case val.IsNull() && !v.nullable:
-		e.wrongGiven(name, v, g, "it must not be null")
-		return cty.NilVal, false
+		return cty.NilVal, v.wrongGiven(g, "it must not be null")
 	}
-	return v.mark(val), true
+	return v.mark(val), nil
 }
 
 func (v *variable) mark(val cty.Value) cty.Value {
@@ -212,33 +162,33 @@ func (v *variable) mark(val cty.Value) cty.Value {
 }
 
 // unset reports that a variable must be given a value.
-func (v *variable) unset(name string) *hcl.Diagnostic {
+func (v *variable) unset() *hcl.Diagnostic {
 	d := diagnose.ErrorAt(v.block.Range(), "Variable without a value", fmt.Sprintf(
-		"%s has no default, so it must be given: --var '%s=…', %s%s=…, a line in %s, or a default here.", name, name, VariablePrefix, name, load.VariableFileName))
-	d.Extra = diagnose.Unset{Name: name, Type: typeexpr.TypeString(v.typ), Description: v.description, Sensitive: v.sensitive}
+		"%s has no default, so it must be given: --var '%s=…', %s%s=…, a line in %s, or a default here.", v.name, v.name, VariablePrefix, v.name, load.VariableFileName))
+	d.Extra = diagnose.Unset{Name: v.name, Type: typeexpr.TypeString(v.typ), Description: v.description, Sensitive: v.sensitive}
 	return d
 }
 
-func (e *Evaluator) wrongGiven(name string, v *variable, g given, why string) {
+// wrongGiven is the error of a value from outside that the variable cannot have.
+func (v *variable) wrongGiven(g given, why string) *hcl.Diagnostic {
 	if g.rng != nil && v.sensitive { // the line would show the value
 		g.from, g.rng = diagnose.Place(*g.rng), nil
 	}
 	if g.rng != nil {
-		e.invalidValue(*g.rng, name, diagnose.Sentence(why))
-		return
+		return v.invalid(*g.rng, diagnose.Sentence(why))
 	}
 	detail := diagnose.Sentence(why)
 	if g.from != "" {
 		detail = fmt.Sprintf("The value from %s does not fit: %s.", g.from, why)
 	}
-	e.invalidValue(v.block.Range(), name, detail)
+	return v.invalid(v.block.Range(), detail)
 }
 
-// invalidValue reports that a variable cannot have the value that it is given.
-func (e *Evaluator) invalidValue(rng hcl.Range, name, detail string) {
-	d := diagnose.ErrorAt(rng, "Invalid value for var."+name, detail)
+// invalid is the error of a value that the variable cannot have.
+func (v *variable) invalid(rng hcl.Range, detail string) *hcl.Diagnostic {
+	d := diagnose.ErrorAt(rng, "Invalid value for var."+v.name, detail)
 	d.Extra = diagnose.InvalidValue
-	e.Add(d)
+	return d
 }
 
 // validate checks the validation blocks of a variable.

@@ -57,14 +57,14 @@ func stated(e *eval.Evaluator, x *configs.Expression) schema.ProviderName {
 	if x != nil && !x.PerInstance {
 		if out := e.Eval(x, nil); out.OK && !out.Value.IsNull() {
 			if name, err := as.String(out.Value); err == nil {
-				return e.HandedOn(schema.ProviderName(name))
+				return e.Handed.On(schema.ProviderName(name))
 			}
 		}
 	}
 	declared := e.Root().Decls.Providers
 	switch {
 	case len(e.Handed) == 1:
-		return e.HandedOn(slices.Sorted(maps.Keys(e.Handed))[0])
+		return e.Handed.On(slices.Sorted(maps.Keys(e.Handed))[0])
 	case len(declared) == 1:
 		return slices.Sorted(maps.Keys(declared))[0]
 	}

@@ -80,23 +80,24 @@ func (c *Context) Job(r *Job) (*schema.Job, []Mistake) {
 	}
 	b := e.blockOf(language.JobType(), r.Path, fields)
 	decl := &configs.Declaration{Addr: r.Addr, Block: b}
+	of := e.Decoder.Job(decl, nil)
 	j := &schema.Job{Addr: r.Addr, Namespace: r.Namespace}
 	switch {
 	case b.Attr("command") != nil:
-		e.Command(decl, nil, j)
+		of.Command(j)
 	case r.Environment.Callable == "":
 		e.ErrorAt(fieldRange(joinPath(r.Path, "entrypoint")), "Missing attribute", "A job needs an entrypoint: a command with its arguments, or a callable.")
 	}
 	if r.Reservation == "" {
-		e.Resources(decl, nil, j)
+		of.Resources(j)
 	} else {
 		e.drawn(b.Child("resources"), r, &j.Resources)
 	}
 	e.tasks(b, r, j)
 	e.requestedEnvironment(b, r, j)
-	e.Retries(decl, nil, j)
-	e.HealthCheck(decl, nil, j)
-	e.JobSettings(decl, nil, j)
+	of.Retries(j)
+	of.HealthCheck(j)
+	of.JobSettings(j)
 	e.checkRegions(r, &j.Resources)
 	return j, e.mistakes()
 }

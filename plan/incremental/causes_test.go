@@ -185,7 +185,7 @@ func TestStopText(t *testing.T) {
 	for want, got := range map[string]string{
 		"stopped: slice s is gone":                 lifecycle.StopText(j, &a),
 		"stopped because host 1 of job.a was lost": lifecycle.StopText(j, &ended),
-		"stopped by request":                       lifecycle.StopText(&state.Job{Spec: j.Spec, Stop: true}, &a),
+		"stopped by request":                       lifecycle.StopText(&state.Job{Spec: j.Spec, JobRequests: state.JobRequests{Stop: true}}, &a),
 	} {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)

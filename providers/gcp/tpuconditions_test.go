@@ -172,7 +172,7 @@ func TestTPUConditionsOfLife(t *testing.T) {
 		},
 		"preempted in a queued resource": {change: queuedFor(0), happens: preempt, cause: schema.ErrorPreempted},
 		"preempted in a queued resource, and its node lingers": {
-			conditions: cloud.Conditions{Lingering: cloud.Of(1)}, change: queuedFor(0), happens: preempt, cause: schema.ErrorPreempted,
+			conditions: cloud.Conditions{QueueConditions: cloud.QueueConditions{Lingering: cloud.Of(1)}}, change: queuedFor(0), happens: preempt, cause: schema.ErrorPreempted,
 		},
 		"waited in vain": {
 			change: queuedFor(time.Minute), happens: func(*tpuWorld) {}, cause: schema.ErrorCapacity,

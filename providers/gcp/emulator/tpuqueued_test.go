@@ -124,7 +124,7 @@ func TestQueuedResourceIsNotBeforeItsTime(t *testing.T) {
 func TestSpotQueuedResourceIsSuspended(t *testing.T) {
 	for _, lingering := range []bool{false, true} {
 		w := newWorld(t, cloud.Scenario{
-			Conditions: cloud.Conditions{Lingering: cloud.Share{Set: true, P: map[bool]float64{true: 1}[lingering]}},
+			Conditions: cloud.Conditions{QueueConditions: cloud.QueueConditions{Lingering: cloud.Share{Set: true, P: map[bool]float64{true: 1}[lingering]}}},
 			Quotas:     []cloud.Quota{{Region: "us-west4", Type: "v5litepod", Limit: 16}},
 		})
 		w.enqueue("q", queued("a"))

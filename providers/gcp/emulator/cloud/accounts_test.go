@@ -19,7 +19,7 @@ func badConditions(seed uint64) cloud.Scenario {
 		Seed: seed,
 		Conditions: cloud.Conditions{
 			Preemption: time.Hour, Maintenance: 2 * time.Hour, Notice: cloud.Of(0.5), OtherEndStates: often, StaleStates: often,
-			LateFailures: often, CreatePreempted: often, DeadHosts: often, StuckDeletions: often, Lingering: cloud.Of(0.5),
+			LateFailures: often, CreatePreempted: often, DeadHosts: often, StuckDeletions: often, QueueConditions: cloud.QueueConditions{Lingering: cloud.Of(0.5)},
 			BootSpread:       cloud.Range{Max: 10 * time.Second},
 			OperationLag:     cloud.Range{Max: 5 * time.Minute},
 			UnknownHealthFor: cloud.Range{Max: time.Minute},

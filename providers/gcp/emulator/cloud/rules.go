@@ -79,14 +79,14 @@ func (r *rules) conditions(zone, kind string) *Conditions {
 // calm are the conditions of the zero scenario.
 func calm() Conditions {
 	return Conditions{
-		Provisioning:   Range{2 * time.Second, 5 * time.Second},
-		Deletion:       Range{time.Second, 2 * time.Second},
-		StockoutAfter:  Range{time.Second, 3 * time.Second},
-		Notice:         Of(1),
-		StaleFor:       Range{time.Minute, 10 * time.Minute},
-		MaintenanceFor: Range{2 * time.Minute, 5 * time.Minute},
-		StuckFor:       Range{30 * time.Minute, 2 * time.Hour},
-		Suspension:     Range{10 * time.Second, 30 * time.Second},
+		Provisioning:    Range{2 * time.Second, 5 * time.Second},
+		Deletion:        Range{time.Second, 2 * time.Second},
+		StockoutAfter:   Range{time.Second, 3 * time.Second},
+		Notice:          Of(1),
+		StaleFor:        Range{time.Minute, 10 * time.Minute},
+		MaintenanceFor:  Range{2 * time.Minute, 5 * time.Minute},
+		StuckFor:        Range{30 * time.Minute, 2 * time.Hour},
+		QueueConditions: QueueConditions{Suspension: Range{10 * time.Second, 30 * time.Second}},
 	}
 }
 

@@ -87,6 +87,11 @@ type Conditions struct {
 	// StuckDeletions is the share of deletions that hang for StuckFor.
 	StuckDeletions Share
 	StuckFor       Range // zero: 30 min to 2 h
+	QueueConditions
+}
+
+// QueueConditions are what happens to queued resources.
+type QueueConditions struct {
 	// Suspension is how long a queued resource stays SUSPENDING; zero: 10 s to 30 s.
 	Suspension Range
 	// Lingering is the share of suspended queued resources whose nodes stay.
