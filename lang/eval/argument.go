@@ -43,11 +43,11 @@ func (e *Evaluator) argument(name string) {
 
 // argument converts a call's argument to the type of the variable.
 func (v *variable) argument(x *configs.Expression, out configs.Result) (cty.Value, *hcl.Diagnostic) {
-	wrong := func(summary, detail string) (cty.Value, *hcl.Diagnostic) {
+	report := func(summary, detail string) (cty.Value, *hcl.Diagnostic) {
 		return cty.NilVal, ValueError(x.Expr.Range(), x.Expr, out.Context, summary, detail)
 	}
 	if mark.IsEphemeral(out.Value) && !v.ephemeral {
-		return wrong("Ephemeral value", fmt.Sprintf(
+		return report("Ephemeral value", fmt.Sprintf(
 			"The variable %q of the module keeps its value, and this one must not be kept. Write ephemeral = true in the variable (%s).", x.Name, diagnose.Place(v.block.Range())))
 	}
 	if out.Value.IsNull() && !v.nullable && v.fallback != cty.NilVal {
@@ -56,9 +56,9 @@ func (v *variable) argument(x *configs.Expression, out configs.Result) (cty.Valu
 	val, err := v.convert(out.Value)
 	switch {
 	case err != nil:
-		return wrong("Invalid value for "+x.Name, diagnose.Sentence(v.misfit(err, v.sensitive || mark.IsSensitive(out.Value) || mark.IsEphemeral(out.Value))))
+		return report("Invalid value for "+x.Name, diagnose.Sentence(v.misfit(err, v.sensitive || mark.IsSensitive(out.Value) || mark.IsEphemeral(out.Value))))
 	case val.IsNull() && !v.nullable:
-		return wrong("Invalid value for "+x.Name, "It must not be null.")
+		return report("Invalid value for "+x.Name, "It must not be null.")
 	}
 	return v.mark(val), nil
 }
