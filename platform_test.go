@@ -63,7 +63,8 @@ func (l listed) ours() bool { return l.Module != nil && l.Module.Main }
 
 // typesOf checks types from source alone, as no package needs to be compiled for
 // that: of the module everything, of what it imports what is outside of functions.
-func (p platform) typesOf(all []listed) []error {
+// visit, if any, is given each package of the module.
+func (p platform) typesOf(all []listed, visit func(checkedPackage)) []error {
 	var mistakes []error
 	checked := map[string]*types.Package{"unsafe": types.Unsafe}
 	for _, l := range all {
@@ -103,9 +104,26 @@ func (p platform) typesOf(all []listed) []error {
 				}
 			},
 		}
-		checked[l.ImportPath], _ = config.Check(path, files, parsed, nil) // Error has heard of each mistake
+		var info *types.Info
+		if visit != nil && l.ours() {
+			info = &types.Info{Uses: map[*ast.Ident]types.Object{}}
+		}
+		checked[l.ImportPath], _ = config.Check(path, files, parsed, info) // Error has heard of each mistake
+		if info != nil {
+			visit(checkedPackage{listed: l, files: files, parsed: parsed, info: info, types: checked[l.ImportPath]})
+		}
 	}
 	return mistakes
+}
+
+// checkedPackage is a package of the module with its types.
+type checkedPackage struct {
+	listed
+
+	files  *token.FileSet
+	parsed []*ast.File
+	info   *types.Info
+	types  *types.Package
 }
 
 type importing func(path string) (*types.Package, error)
@@ -120,7 +138,7 @@ func TestTypesOnEveryPlatform(t *testing.T) {
 		if n := len(slices.DeleteFunc(slices.Clone(all), func(l listed) bool { return !l.ours() })); n < 80 {
 			t.Errorf("go list knows only %d packages on %v: the check is blind", n, p)
 		}
-		for _, err := range p.typesOf(all) {
+		for _, err := range p.typesOf(all, nil) {
 			t.Errorf("on %v: %v", p, err)
 		}
 	}
@@ -146,7 +164,7 @@ func TestTypesOfAPlatform(t *testing.T) {
 		{"darwin", "arm64"}: {"Fork"},
 	} {
 		var got []string
-		for _, err := range p.typesOf(p.list(t, dir)) {
+		for _, err := range p.typesOf(p.list(t, dir), nil) {
 			got = append(got, err.Error()[strings.LastIndex(err.Error(), ".")+1:])
 		}
 		slices.Sort(got)
