@@ -5,7 +5,6 @@ package propertytest
 
 import (
 	"flag"
-	"os"
 	"strconv"
 	"testing"
 )
@@ -17,7 +16,7 @@ const Seed = 20261123
 // seed that is another one each time.
 func Main(m *testing.M) {
 	Fix()
-	os.Exit(m.Run())
+	m.Run() // its status becomes that of the process once TestMain returns
 }
 
 // Fix is Main's first half, for packages whose TestMain does more.

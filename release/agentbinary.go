@@ -54,7 +54,7 @@ func AgentBinary(ctx context.Context, s store.Store, report UploadReporter) (sum
 	return packed.sum, nil
 }
 
-// UploadTeller hears of the upload of the program: of its begin, with sent 0, and
+// UploadReporter hears of the upload of the program: of its begin, with sent 0, and
 // how far it is. nil: it is not reported.
 type UploadReporter func(to string, sent, size int64)
 

@@ -32,6 +32,7 @@ func TestMain(m *testing.M) {
 	}
 	if os.Getenv(programVariable) == "" {
 		propertytest.Main(m)
+		return
 	}
 	os.Exit(int(Main(context.Background(), os.Stderr, map[string]Factory{
 		"Lesson": func(_ context.Context, args json.RawMessage) (any, Options, error) {
