@@ -35,7 +35,18 @@ ONES = [
     "eighteen",
     "nineteen",
 ]
-TENS = ["", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
+TENS = [
+    "",
+    "",
+    "twenty",
+    "thirty",
+    "forty",
+    "fifty",
+    "sixty",
+    "seventy",
+    "eighty",
+    "ninety",
+]
 TEXT = "the quick brown fox jumps over the lazy dog"
 BURST = 20
 """Calls that are on their way at a time."""
@@ -57,7 +68,9 @@ class Speller:
             tens, ones = divmod(number, 10)
             return TENS[tens] + (self.hyphen + ONES[ones] if ones else "")
         hundreds, rest = divmod(number, 100)
-        return f"{ONES[hundreds]} hundred" + (f" and {self.spell(rest)}" if rest else "")
+        return f"{ONES[hundreds]} hundred" + (
+            f" and {self.spell(rest)}" if rest else ""
+        )
 
     def count(self, ctx: ActorContext, text: str) -> int:
         """Count the words of a text on the counter, and return what that shows now."""
@@ -117,7 +130,10 @@ def count_on(counter: ActorHandle, rounds: int) -> dict[str, int]:
 def client(rounds: int = 3) -> dict[str, Any]:
     """Call both, each of which calls the other on the way."""
     resolver = ClusterResolver(current_cluster())
-    counter, speller = resolver.wait_for_actor("counter"), resolver.wait_for_actor("speller")
+    counter, speller = (
+        resolver.wait_for_actor("counter"),
+        resolver.wait_for_actor("speller"),
+    )
     totals = [speller.count(TEXT) for _ in range(3)]
     words = counter.describe()
     print(f"{totals[-1]} in words: {words}")
@@ -135,7 +151,13 @@ def client(rounds: int = 3) -> dict[str, Any]:
             rejections.append(err.message)
     counted = count_on(counter, rounds)
     print(counted)
-    return {"totals": totals, "words": words, "in_order": in_order, "rejections": rejections, "counted": counted}
+    return {
+        "totals": totals,
+        "words": words,
+        "in_order": in_order,
+        "rejections": rejections,
+        "counted": counted,
+    }
 
 
 def main() -> None:

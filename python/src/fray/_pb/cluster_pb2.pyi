@@ -11,7 +11,7 @@ Every call carries "authorization: Bearer TOKEN": a job's token
 
 Errors are gRPC statuses. INVALID_ARGUMENT carries google.rpc.BadRequest with
 the path of each offending field, as in "requests[2].resources.tpu". A request is carried
-out whole or refused whole. UNAVAILABLE may be retried: calls that change
+out whole or rejected whole. UNAVAILABLE may be retried: calls that change
 something carry a request_id, and are carried out once for it.
 """
 
@@ -73,7 +73,7 @@ class _NameClashEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_NameClash.V
 
 class NameClash(_NameClash, metaclass=_NameClashEnumTypeWrapper):
     """What to do when a job of the same name lives in the namespace. One that has
-    ended is in nobody's way.
+    ended does not clash.
     """
 
 NAME_CLASH_UNSPECIFIED: NameClash.ValueType  # 0
@@ -1745,7 +1745,7 @@ class RegisterRequest(_message.Message):
     """"": the caller's"""
     task: _builtins.int
     unique: _builtins.bool
-    """unique refuses a name that another live endpoint of the namespace has: ALREADY_EXISTS."""
+    """unique rejects a name that another live endpoint of the namespace has: ALREADY_EXISTS."""
     actor_id: _builtins.str
     """to register again, or "" """
     request_id: _builtins.str
@@ -1943,7 +1943,7 @@ class WatchRequest(_message.Message):
     namespace: _builtins.str
     job_id: _builtins.str
     """job_id: the stream ends with FAILED_PRECONDITION once this job of the
-    namespace has ended, for those who wait for its actors.
+    namespace has ended, for clients that wait for its actors.
     """
     def __init__(
         self,
@@ -2026,11 +2026,11 @@ class ApplyRequest(_message.Message):
     """
     keep_recorded: _builtins.bool
     amendments: _builtins.bytes
-    """amendments, JSON, are what the moved and removed blocks say, and what that
+    """amendments, JSON, are what the moved and removed blocks state, and what that
     comes to: ABORTED if it comes to something else.
     """
     explanation: _builtins.bytes
-    """explanation, JSON, is why things are to change: variables and files of projects."""
+    """explanation, JSON, is why the plan has its changes: variables and files of projects."""
     @_builtins.property
     def replace(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """addresses"""

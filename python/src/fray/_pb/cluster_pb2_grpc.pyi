@@ -11,7 +11,7 @@ Every call carries "authorization: Bearer TOKEN": a job's token
 
 Errors are gRPC statuses. INVALID_ARGUMENT carries google.rpc.BadRequest with
 the path of each offending field, as in "requests[2].resources.tpu". A request is carried
-out whole or refused whole. UNAVAILABLE may be retried: calls that change
+out whole or rejected whole. UNAVAILABLE may be retried: calls that change
 something carry a request_id, and are carried out once for it.
 """
 
