@@ -68,9 +68,7 @@ class Speller:
             tens, ones = divmod(number, 10)
             return TENS[tens] + (self.hyphen + ONES[ones] if ones else "")
         hundreds, rest = divmod(number, 100)
-        return f"{ONES[hundreds]} hundred" + (
-            f" and {self.spell(rest)}" if rest else ""
-        )
+        return f"{ONES[hundreds]} hundred" + (f" and {self.spell(rest)}" if rest else "")
 
     def count(self, ctx: ActorContext, text: str) -> int:
         """Count the words of a text on the counter, and return what that shows now."""
