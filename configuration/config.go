@@ -40,7 +40,7 @@ type Options struct {
 // InWorkspace are those of an evaluation in a workspace.
 func (f Options) InWorkspace(workspace string) eval.Options {
 	return eval.Options{
-		Given: f.Given, Environ: os.Environ(), Local: f.Local, Workspace: workspace, Version: release.Version(),
+		Given: f.Given, Environ: os.Environ(), Local: f.Local, Emulated: stack.Emulated(), Workspace: workspace, Version: release.Version(),
 	}
 }
 

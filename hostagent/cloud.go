@@ -62,7 +62,7 @@ func cloudArgs(ctx context.Context, args agent.Args) (agent.Args, error) {
 	args.Store, args.Workspace, args.Slice = host.Store, host.Workspace, host.Spec.Name
 	args.Host, args.Instance, args.Zone = number, host.Instance, host.Zone
 	args.Address = cmp.Or(args.Address, host.Address)
-	args.Simulated = args.Simulated || os.Getenv(stack.EndpointVariable) != "" // an emulator has no TPUs
+	args.Simulated = args.Simulated || stack.Emulated() // an emulator has no TPUs
 	return args, nil
 }
 

@@ -92,6 +92,8 @@ func archiveOptions(t *testing.T, comment string) (paths []string, opts eval.Opt
 			paths = strings.Fields(rest)
 		case key == "local":
 			opts.Local = true
+		case key == "emulated":
+			opts.Emulated = true
 		case key == "version":
 			opts.Version = rest
 		case key == "var":

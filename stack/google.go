@@ -136,10 +136,13 @@ func (h *HostBootstrap) Ship() (string, error) {
 	return sum, err
 }
 
+// Emulated reports whether an emulator stands in for Google Cloud.
+func Emulated() bool { return os.Getenv(EndpointVariable) != "" }
+
 // emulated is the client of a bucket that an emulator serves, nil for the real one.
 func emulated() (endpoint string, client *http.Client, err error) {
 	at := os.Getenv(EndpointVariable)
-	if at == "" || os.Getenv("STORAGE_EMULATOR_HOST") != "" {
+	if !Emulated() || os.Getenv("STORAGE_EMULATOR_HOST") != "" {
 		return "", nil, nil
 	}
 	if u, err := url.Parse(at); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {

@@ -46,7 +46,8 @@ func NewKeys(inner store.Store, s *Stack, declared *schema.Encryption) *Keys {
 		k.file = filepath.Join(s.Root, "secret.key")
 	}
 	if config, err := os.UserConfigDir(); err == nil {
-		sum := sha256.Sum256([]byte(s.At))
+		// Each emulator has buckets of its own, whose names may be the same.
+		sum := sha256.Sum256([]byte(string(s.At) + os.Getenv(EndpointVariable)))
 		k.cache = filepath.Join(config, "fray", "keys", hex.EncodeToString(sum[:8])+".key")
 	}
 	return k

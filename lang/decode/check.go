@@ -256,13 +256,22 @@ func (e *JobDecoder) checkHealthPort(b *configs.Block, h *schema.Health, ports [
 	}
 }
 
-// warnOfImage warns that containers are not used on this machine.
-func (e *JobDecoder) warnOfImage(x *configs.Expression) {
+// checkImage warns of an image where tasks are processes of this machine.
+func (e *JobDecoder) checkImage(x *configs.Expression, provider schema.ProviderName) {
+	var runner string
+	switch {
+	case e.Options.Local || provider == schema.ProviderLocal:
+		runner = "The provider local runs"
+	case e.Options.Emulated && provider == schema.ProviderGCP:
+		runner = "The hosts of an emulated cloud run"
+	default:
+		return
+	}
 	rng := x.Range
 	e.Add(&hcl.Diagnostic{
 		Severity: hcl.DiagWarning,
 		Summary:  "Image is not used here",
-		Detail:   "The provider local runs tasks as processes, not in containers. The command must work on this machine as it is.",
+		Detail:   runner + " tasks as processes, not in containers. The command must work on this machine as it is.",
 		Subject:  &rng,
 	})
 }

@@ -177,8 +177,8 @@ func (e *JobDecoder) statedEnvironment(j *schema.Job) {
 		Image: eval.Get(e, e.instance, b.Attr("image"), as.NotEmpty, ""),
 		Env:   e.TextMap(e.instance, b.Attr("env")),
 	}
-	if env.Image != "" && (e.Options.Local || j.Resources.Provider == schema.ProviderLocal) {
-		e.warnOfImage(b.Attr("image"))
+	if env.Image != "" {
+		e.checkImage(b.Attr("image"), j.Resources.Provider)
 	}
 	uv := b.Child("uv")
 	if uv != nil {

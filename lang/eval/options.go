@@ -16,6 +16,7 @@ type Options struct {
 	Given    []Given                            // values of variables from the command line, in order
 	Environ  []string                           // FRAY_VAR_name=value are read from here
 	Local    bool                               // map every provider, and the state, onto this machine
+	Emulated bool                               // an emulator stands in for the cloud
 	Computed map[schema.Address]schema.Computed // values known only after apply, as far as known
 	Version  string                             // of the tool, checked against required_version; "" is not checked
 
