@@ -169,11 +169,13 @@ func house() []room {
 		{name: "providers/gcp/emulator/cloud", sees: []string{"schema"}},
 		{name: "providers/gcp/emulator/listfault", sees: []string{"providers/gcp/emulator/cloud"}},
 		{name: "providers/gcp/emulator/compute", sees: []string{"providers/gcp/emulator/cloud", "providers/gcp/emulator/listfault"}},
+		{name: "providers/gcp/emulator/tpu/stable", sees: []string{"providers/gcp/tpuapi"}},
 		{name: "providers/gcp/emulator/tpu", sees: []string{
 			"accelerators", "providers/gcp/tpuapi", "providers/gcp/emulator/cloud", "providers/gcp/emulator/listfault",
+			"providers/gcp/emulator/tpu/stable",
 		}},
 		{name: "providers/gcp/emulator", sees: []string{
-			"durable", "filelock", "schema", "providers/gcp/emulator/cloud", "providers/gcp/emulator/compute",
+			"durable", "filelock", "schema", "agent/process", "providers/gcp/emulator/cloud", "providers/gcp/emulator/compute",
 			"providers/gcp/emulator/tpu",
 		}},
 		{name: "rehearse", sees: []string{

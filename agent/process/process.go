@@ -3,15 +3,19 @@ package process
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// Process is one process of this machine.
+// Process is one process of this machine. A pid is given to another process once its
+// own has gone; together with Started it names one.
 type Process struct {
 	PID, Parent, Group, Session int
+	Started                     uint64 // in units of the system
 }
+
+// HasEnv reports whether a process was started with an environment entry.
+func HasEnv(pid int, entry string) bool { return HasEnvPrefix(pid, entry+"\x00") }
 
 // Descendants returns every process below root, root itself left out.
 func Descendants(all []Process, root int) []int {
@@ -66,36 +70,6 @@ func Leftovers(all []Process, of Traces) []int {
 		pids = append(pids, pid)
 	}
 	return pids
-}
-
-// sweepPatience bounds how long a killed process may take to vanish; one that
-// hangs in the kernel for longer is reported instead of waited for.
-const sweepPatience = 10 * time.Second
-
-// Sweep kills what is left of a task without a shim, and returns once nothing is.
-func Sweep(of Traces) error {
-	deadline := time.Now().Add(sweepPatience)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		all, err := List()
-		if err != nil {
-			return fmt.Errorf("sweep task: %w", err)
-		}
-		left := Leftovers(all, of)
-		if len(left) == 0 {
-			return nil
-		}
-		for _, pid := range left {
-			if err := Signal(pid, unix.SIGKILL); err != nil {
-				return fmt.Errorf("sweep task: %w", err)
-			}
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("sweep task: processes %v do not die", left)
-		}
-		<-tick.C
-	}
 }
 
 // Signal signals a process, or with a negative pid a group; one that is

@@ -27,18 +27,19 @@ func List() ([]Process, error) {
 		if err != nil {
 			continue // it ended meanwhile
 		}
-		all = append(all, Process{PID: pid, Parent: int(p.Eproc.Ppid), Group: int(p.Eproc.Pgid), Session: session})
+		all = append(all, Process{PID: pid, Parent: int(p.Eproc.Ppid), Group: int(p.Eproc.Pgid), Session: session, Started: uint64(p.Proc.P_starttime.Nano())})
 	}
 	return all, nil
 }
 
-// HasEnv reports whether a process was started with an environment entry.
-func HasEnv(pid int, entry string) bool {
+// HasEnvPrefix reports whether a process was started with an environment entry that
+// begins so.
+func HasEnvPrefix(pid int, prefix string) bool {
 	args, err := unix.SysctlRaw("kern.procargs2", pid)
 	if err != nil {
 		return false // gone, or another user's
 	}
-	return bytes.Contains(args, append(append([]byte{0}, entry...), 0))
+	return bytes.Contains(args, append([]byte{0}, prefix...))
 }
 
 // InheritsOrphans is false: a shim may have descendants that are not its children's.

@@ -41,15 +41,15 @@ func List() ([]Process, error) {
 	return all, nil
 }
 
-// parseStat reads proc_pid_stat(5): "pid (name) state ppid pgrp session …",
-// where the name may hold anything.
+// parseStat reads proc_pid_stat(5): "pid (name) state ppid pgrp session …", where the
+// name may hold anything; the start is field 22.
 func parseStat(pid int, stat []byte) (Process, bool) {
 	end := bytes.LastIndexByte(stat, ')')
 	if end < 0 {
 		return Process{}, false
 	}
 	fields := bytes.Fields(stat[end+1:])
-	if len(fields) < 4 || fields[0][0] == 'Z' || fields[0][0] == 'X' {
+	if len(fields) < 20 || fields[0][0] == 'Z' || fields[0][0] == 'X' {
 		return Process{}, false
 	}
 	var ids [3]int
@@ -60,16 +60,18 @@ func parseStat(pid int, stat []byte) (Process, bool) {
 		}
 		ids[i] = n
 	}
-	return Process{PID: pid, Parent: ids[0], Group: ids[1], Session: ids[2]}, true
+	started, err := strconv.ParseUint(string(fields[19]), 10, 64)
+	return Process{PID: pid, Parent: ids[0], Group: ids[1], Session: ids[2], Started: started}, err == nil
 }
 
-// HasEnv reports whether a process was started with an environment entry.
-func HasEnv(pid int, entry string) bool {
+// HasEnvPrefix reports whether a process was started with an environment entry that
+// begins so.
+func HasEnvPrefix(pid int, prefix string) bool {
 	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil {
 		return false // gone, or another user's
 	}
-	return bytes.Contains(append([]byte{0}, env...), append(append([]byte{0}, entry...), 0))
+	return bytes.Contains(append([]byte{0}, env...), append([]byte{0}, prefix...))
 }
 
 // InheritsOrphans is true where BecomeReaper works: a shim without children has no

@@ -68,7 +68,7 @@ func New(c Config) (*Hosts, error) {
 		return nil, fmt.Errorf("emulate hosts: %w", err)
 	}
 	h := &Hosts{config: c, lock: lock, machines: map[string]*machine{}}
-	if err := sweep(diskMark(c.Dir)); err != nil {
+	if err := powerOff(diskMark(c.Dir)); err != nil {
 		return nil, errors.Join(fmt.Errorf("emulate hosts: %w", err), lock.Close())
 	}
 	return h, nil

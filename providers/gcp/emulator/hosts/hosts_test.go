@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fray-ml/fray/agent/process"
 	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
 )
 
@@ -72,11 +73,11 @@ func console(h *Hosts, id string) func() string {
 // wantNothingLeft looks for processes below a directory of machines.
 func wantNothingLeft(t *testing.T, dir string) {
 	t.Helper()
-	all, err := processes(diskMark(dir))
+	all, err := process.List()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if left := members(all); len(left) > 0 {
+	if left := members(all, diskMark(dir)); len(left) > 0 {
 		t.Errorf("processes %v are left of %s", left, dir)
 	}
 }
@@ -107,14 +108,14 @@ wait
 		}, console(h, "vm"))
 	}
 	h.Stop("vm")
-	all, err := processes("")
+	all, err := process.List()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range all {
-		if p.pid > 1 && slices.Contains(hidden, p.pid) {
-			t.Errorf("process %d is left", p.pid)
-			_ = syscall.Kill(p.pid, syscall.SIGKILL)
+		if p.PID > 1 && slices.Contains(hidden, p.PID) {
+			t.Errorf("process %d is left", p.PID)
+			_ = syscall.Kill(p.PID, syscall.SIGKILL)
 		}
 	}
 	wantNothingLeft(t, h.config.Dir)

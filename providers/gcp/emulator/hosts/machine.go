@@ -210,7 +210,7 @@ func (m *machine) stopLocked() error {
 	if m.server == nil {
 		return nil
 	}
-	err := sweep(diskMark(m.dir))
+	err := powerOff(diskMark(m.dir))
 	m.server.Close()
 	err = errors.Join(err, m.serves.Close())
 	m.server, m.serves = nil, nil

@@ -1,14 +1,15 @@
 package hosts
 
 import (
-	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
-	"time"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fray-ml/fray/agent/process"
 	"github.com/fray-ml/fray/filelock"
 )
 
@@ -21,71 +22,33 @@ const markVariable = "EMULATED_MACHINE"
 // beginning of theirs.
 func diskMark(dir string) string { return dir + "/" }
 
-// process is what must be known of one to find a machine's.
-type process struct {
-	pid, parent, session int
-	marked               bool
-}
-
-// members are the processes of a machine: those that carry its mark, whatever
-// is in their sessions, and what all these started.
-func members(all []process) []int {
+// members are the processes of a machine, or of all machines of a directory: those that
+// carry its mark, all in their sessions, and the descendants of these.
+func members(all []process.Process, mark string) []int {
 	found := map[int]bool{}
 	sessions := map[int]bool{}
 	for _, p := range all {
-		if p.marked {
-			found[p.pid], sessions[p.session] = true, true
+		if process.HasEnvPrefix(p.PID, markVariable+"="+mark) {
+			found[p.PID], sessions[p.Session] = true, true
 		}
 	}
-	delete(sessions, os.Getpid())
 	self, _ := unix.Getsid(0)
 	delete(sessions, self)
 	for grown := true; grown; {
 		grown = false
 		for _, p := range all {
-			if !found[p.pid] && (found[p.parent] || sessions[p.session]) {
-				found[p.pid], grown = true, true
+			if !found[p.PID] && (found[p.Parent] || sessions[p.Session]) {
+				found[p.PID], grown = true, true
 			}
 		}
 	}
 	delete(found, os.Getpid())
-	pids := make([]int, 0, len(found))
-	for pid := range found {
-		pids = append(pids, pid)
-	}
-	return pids
+	return slices.Collect(maps.Keys(found))
 }
 
-// sweepPatience bounds how long killed processes may take to vanish.
-const sweepPatience = 20 * time.Second
-
-// sweep kills every process of a machine, and returns once there is none. They
-// are stopped first, so that none starts another while the others die.
-func sweep(mark string) error {
-	deadline := time.Now().Add(sweepPatience)
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		all, err := processes(mark)
-		if err != nil {
-			return fmt.Errorf("end processes: %w", err)
-		}
-		left := members(all)
-		if len(left) == 0 {
-			return nil
-		}
-		for _, sig := range []unix.Signal{unix.SIGSTOP, unix.SIGKILL} {
-			for _, pid := range left {
-				if err := unix.Kill(pid, sig); err != nil && !errors.Is(err, unix.ESRCH) {
-					return fmt.Errorf("end processes: send %s to %d: %w", unix.SignalName(sig), pid, err)
-				}
-			}
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("end processes: %v do not die", left)
-		}
-		<-tick.C
-	}
+// powerOff kills every process of a machine, and returns once there is none.
+func powerOff(mark string) error {
+	return process.SweepAll(func(all []process.Process) []int { return members(all, mark) })
 }
 
 // lockDir takes a directory for this process alone, until the file is closed.
