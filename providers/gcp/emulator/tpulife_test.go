@@ -192,7 +192,12 @@ func TestPreemptibleEndsAfterADaySpotDoesNot(t *testing.T) {
 
 func TestStopAndStart(t *testing.T) {
 	w := newWorld(t, cloud.Scenario{})
-	w.made("a", spot())
+	w.made("pod", spot())
+	_, err := w.tpu.StopNode(t.Context(), &tpuapi.StopNodeRequest{Name: parent + "/nodes/pod"})
+	wantCode(t, err, codes.InvalidArgument, "pod has 4 hosts")
+	single := spot()
+	single.AcceleratorType = "v5litepod-4"
+	w.made("a", single)
 	name := parent + "/nodes/a"
 	if _, err := w.tpu.StopNode(t.Context(), &tpuapi.StopNodeRequest{Name: name}); err != nil {
 		t.Fatal(err)
@@ -200,7 +205,7 @@ func TestStopAndStart(t *testing.T) {
 	w.want("a", tpuapi.Node_STOPPING)
 	w.clock.Advance(time.Minute)
 	w.want("a", tpuapi.Node_STOPPED)
-	_, err := w.tpu.StopNode(t.Context(), &tpuapi.StopNodeRequest{Name: name})
+	_, err = w.tpu.StopNode(t.Context(), &tpuapi.StopNodeRequest{Name: name})
 	wantCode(t, err, codes.InvalidArgument, "not supported while in state STOPPED")
 	if _, err := w.tpu.StartNode(t.Context(), &tpuapi.StartNodeRequest{Name: name}); err != nil {
 		t.Fatal(err)

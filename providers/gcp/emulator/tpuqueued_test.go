@@ -8,7 +8,6 @@ import (
 	"cloud.google.com/go/longrunning/autogen/longrunningpb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/durationpb"
-	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
 	"github.com/fray-ml/fray/providers/gcp/tpuapi"
@@ -188,7 +187,7 @@ func TestDeleteQueuedResourceNeedsForce(t *testing.T) {
 	w.want("a", tpuapi.Node_DELETING)
 	w.clock.Advance(time.Minute)
 	w.gone("a")
-	if err := w.poll(op).GetResponse().UnmarshalTo(&emptypb.Empty{}); err != nil {
+	if err := w.poll(op).GetResponse().UnmarshalTo(&tpuapi.QueuedResource{}); err != nil {
 		t.Errorf("the response of a deletion: %v", err)
 	}
 	_, err = w.dequeue("q", true)

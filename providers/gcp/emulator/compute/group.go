@@ -165,7 +165,7 @@ func (s *groups) equip(r *request, m *manager) error {
 	for _, version := range m.asked.GetVersions() {
 		link = version.GetInstanceTemplate()
 	}
-	key, found := s.templates.find(link, "instanceTemplates")
+	key, found := s.templates.find(r.project, link, "instanceTemplates")
 	template, ok := found.(*computepb.InstanceTemplate)
 	if !ok {
 		return invalid("Invalid value for field 'resource.instanceTemplate': '%s'. "+
@@ -185,7 +185,7 @@ func (s *groups) equip(r *request, m *manager) error {
 	if workload == "" {
 		return nil
 	}
-	key, found = s.templates.find(workload, "resourcePolicies")
+	key, found = s.templates.find(r.project, workload, "resourcePolicies")
 	policy, ok := found.(*computepb.ResourcePolicy)
 	if !ok {
 		return invalid("Invalid value for field 'resource.resourcePolicies.workloadPolicy': '%s'. "+
@@ -318,7 +318,7 @@ func (s *groups) resizeManager(r *request) (any, error) {
 }
 
 func (s *groups) fitsPolicy(m *manager, size int) error {
-	_, found := s.templates.find(m.asked.GetResourcePolicies().GetWorkloadPolicy(), "resourcePolicies")
+	_, found := s.templates.find(m.key.Project, m.asked.GetResourcePolicies().GetWorkloadPolicy(), "resourcePolicies")
 	policy, _ := found.(*computepb.ResourcePolicy)
 	return fits(m, policy.GetWorkloadPolicy().GetAcceleratorTopology(), size)
 }

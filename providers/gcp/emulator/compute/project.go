@@ -1,8 +1,10 @@
 package compute
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -23,6 +25,9 @@ func (s *projects) endpoints() map[string]endpoint {
 		"GET /v1/projects/{project}/services:batchGet": {
 			method: "services.batchGet", permission: "serviceusage.services.get", api: usage, do: s.getServices,
 		},
+	}
+	found["GET /v1/projects/{project}/serviceAccounts/{name}"] = endpoint{
+		method: "serviceAccounts.get", permission: "iam.serviceAccounts.get", api: "iam.googleapis.com", do: getServiceAccount,
 	}
 	for _, version := range []string{"v1", "v3"} {
 		root := "/" + version + "/projects/{project}"
@@ -54,6 +59,20 @@ func (s *projects) getServices(r *request) (any, error) {
 		services = append(services, s.service(r, lastPart(name)))
 	}
 	return map[string]any{"services": services}, nil
+}
+
+// getServiceAccount shows an account; each that can exist does. The project "-" is that
+// of the account.
+func getServiceAccount(r *request) (any, error) {
+	account := regexp.MustCompile(`^[a-z][a-z0-9-]{4,28}[a-z0-9]@([a-z][a-z0-9-]*)\.iam\.gserviceaccount\.com$|^\d+-compute@developer\.gserviceaccount\.com$`).FindStringSubmatch(r.name)
+	if account == nil {
+		return nil, &apiError{status: http.StatusNotFound, reason: "notFound", message: "Unknown service account"}
+	}
+	project := cmp.Or(account[1], r.project)
+	return map[string]any{
+		"name": "projects/" + project + "/serviceAccounts/" + r.name, "projectId": project, "email": r.name,
+		"uniqueId": "1", "displayName": r.name,
+	}, nil
 }
 
 func getProjectOf(version string) func(*request) (any, error) {

@@ -180,14 +180,18 @@ func (s *templates) delete(r *request) (any, error) {
 	return s.operations.record(r), nil
 }
 
-// find is the resource that a link names, whole or in part: ".../projects/p/global/instanceTemplates/n".
-func (s *templates) find(link, collection string) (templateKey, proto.Message) {
+// find is the resource that a link names: a URL, ".../projects/p/global/instanceTemplates/n",
+// or, in the project of the request, "global/instanceTemplates/n".
+func (s *templates) find(project, link, collection string) (templateKey, proto.Message) {
 	parts := strings.Split(strings.TrimPrefix(link, linkRoot), "/")
-	i := slices.Index(parts, "projects")
-	if i < 0 || len(parts) < i+5 || parts[len(parts)-2] != collection {
+	if i := slices.Index(parts, "projects"); i >= 0 && len(parts) > i+2 {
+		project, parts = parts[i+1], parts[i+2:]
+	}
+	n := len(parts)
+	if n < 3 || parts[n-2] != collection || parts[0] != "global" && parts[0] != "regions" {
 		return templateKey{}, nil
 	}
-	key := templateKey{parts[i+1], strings.Join(parts[i+2:len(parts)-2], "/"), collection, parts[len(parts)-1]}
+	key := templateKey{project, strings.Join(parts[:n-2], "/"), collection, parts[n-1]}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return key, s.all[key]

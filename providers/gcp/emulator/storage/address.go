@@ -19,6 +19,10 @@ const (
 	kindObjects
 	kindObject
 	kindUpload
+	kindCompose
+	kindCopy
+	kindRewrite        // a copy, as the service makes large ones
+	kindServiceAccount // the service's own, of a project
 )
 
 // address is what a request is about.
@@ -29,13 +33,19 @@ type address struct {
 	generation int64 // 0: the live one
 	media      bool  // the bytes rather than the metadata
 	dialect    dialect
+	to         objectName // of a copy
 }
+
+type objectName struct{ bucket, object string }
 
 // parse reads a request's path. Names may hold slashes, which come escaped but
 // in the last form.
 //
 //	/storage/v1/b[/BUCKET[/o[/OBJECT]]]
 //	/storage/v1/b/BUCKET/iam/testPermissions
+//	/storage/v1/b/BUCKET/o/OBJECT/compose
+//	/storage/v1/b/BUCKET/o/OBJECT/{copyTo,rewriteTo}/b/BUCKET/o/OBJECT
+//	/storage/v1/projects/PROJECT/serviceAccount
 //	/download/storage/v1/b/BUCKET/o/OBJECT
 //	/upload/storage/v1/b/BUCKET/o
 //	/BUCKET/OBJECT
@@ -65,6 +75,12 @@ func parse(r *http.Request) (address, error) {
 	if rest, ok := strings.CutPrefix(escaped, "/storage/v1/b"); ok {
 		return at.resource(strings.TrimPrefix(rest, "/"))
 	}
+	if rest, ok := strings.CutPrefix(escaped, "/storage/v1/projects/"); ok {
+		if strings.HasSuffix(rest, "/serviceAccount") {
+			at.kind = kindServiceAccount
+		}
+		return at, nil
+	}
 	at.media, at.dialect = true, dialectXML
 	bucket, object, ok := strings.Cut(strings.TrimPrefix(escaped, "/"), "/")
 	if !ok || object == "" {
@@ -87,11 +103,39 @@ func (at address) resource(rest string) (address, error) {
 		at.kind = kindPermissions
 	case rest == "o":
 		at.kind = kindObjects
-	case object != rest && object != "" && !strings.Contains(object, "/"):
-		at.kind = kindObject
-		return at.named(bucket, object)
+	case object != rest && object != "":
+		name, verb, _ := strings.Cut(object, "/")
+		if err := at.act(verb); err != nil {
+			return at, err
+		}
+		return at.named(bucket, name)
 	}
 	return at.named(bucket, "")
+}
+
+// act reads what follows an object.
+func (at *address) act(verb string) error {
+	switch verb {
+	case "":
+		at.kind = kindObject
+		return nil
+	case "compose":
+		at.kind = kindCompose
+		return nil
+	}
+	verb, to, _ := strings.Cut(verb, "/b/")
+	bucket, object, ok := strings.Cut(to, "/o/")
+	switch {
+	case ok && verb == "copyTo":
+		at.kind = kindCopy
+	case ok && verb == "rewriteTo":
+		at.kind = kindRewrite
+	default:
+		return nil
+	}
+	named, err := address{}.named(bucket, object)
+	at.to = objectName{named.bucket, named.object}
+	return err
 }
 
 func (at address) named(bucket, object string) (address, error) {

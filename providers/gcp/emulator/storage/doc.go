@@ -8,8 +8,7 @@
 // are carried out and whose reply is lost, latency, permissions that are
 // missing.
 //
-// It leaves out access control beyond that, signed addresses, compose, copies,
-// lifecycle rules, holds and notifications. A call that it does not know is
+// It leaves out access control beyond that, signed addresses, lifecycle rules, holds and notifications. A call that it does not know is
 // answered with 501 and named.
 //
 // Start with New; the requests are taken apart in Server.ServeHTTP.

@@ -21,8 +21,8 @@ func (s *Server) serveObject(r *http.Request, at address) (answer, error) {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
 		return s.get(r, at, when)
-	case http.MethodPatch:
-		change, err := patchOf(r)
+	case http.MethodPatch, http.MethodPut:
+		change, err := changeOf(r)
 		if err != nil {
 			return answer{}, err
 		}
@@ -34,9 +34,9 @@ func (s *Server) serveObject(r *http.Request, at address) (answer, error) {
 	return answer{}, unknown(r)
 }
 
-// patchOf reads what is to change. Metadata is merged: null takes a key away,
-// and null for all takes all.
-func patchOf(r *http.Request) (func(version) version, error) {
+// changeOf reads what is to change. PATCH merges metadata: null takes a key away.
+// PUT replaces it.
+func changeOf(r *http.Request) (func(version) version, error) {
 	var draft struct {
 		Metadata    map[string]*string
 		ContentType *string
@@ -46,7 +46,7 @@ func patchOf(r *http.Request) (func(version) version, error) {
 	}
 	return func(v version) version {
 		metadata := maps.Clone(v.Metadata)
-		if metadata == nil {
+		if metadata == nil || r.Method == http.MethodPut {
 			metadata = map[string]string{}
 		}
 		for key, value := range draft.Metadata {

@@ -47,6 +47,10 @@ func (v version) resource(base string) resource {
 			r[key] = value
 		}
 	}
+	if v.Components > 0 {
+		r["componentCount"] = v.Components
+		delete(r, "md5Hash")
+	}
 	if len(v.Metadata) > 0 {
 		r["metadata"] = v.Metadata
 	}

@@ -201,6 +201,10 @@ func (s *Server) serve(r *http.Request, at address) (answer, error) {
 		return s.serveObject(r, at)
 	case kindUpload:
 		return s.upload(r, at)
+	case kindCompose, kindCopy, kindRewrite:
+		return s.combine(r, at)
+	case kindServiceAccount:
+		return answer{resource: resource{"kind": "storage#serviceAccount", "email_address": "service-1@gs-project-accounts.iam.gserviceaccount.com"}}, nil
 	case kindUnknown:
 	}
 	return answer{}, unknown(r)

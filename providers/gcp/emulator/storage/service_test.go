@@ -348,8 +348,8 @@ func TestEmulatorHost(t *testing.T) {
 
 func TestUnknownCallsAreNamed(t *testing.T) {
 	s := start(t, storage.Config{})
-	_, err := s.client(t).Bucket("acme").Object("y").CopierFrom(s.client(t).Bucket("acme").Object("x")).Run(t.Context())
-	wantStatus(t, "copy", err, http.StatusNotImplemented)
+	_, err := s.client(t).Bucket("acme").AddNotification(t.Context(), &gcs.Notification{TopicProjectID: "p", TopicID: "t", PayloadFormat: gcs.NoPayload})
+	wantStatus(t, "a notification", err, http.StatusNotImplemented)
 }
 
 func TestBadConfig(t *testing.T) {

@@ -20,6 +20,7 @@ type version struct {
 	Content        content           `json:"content,omitzero"`
 	Metadata       map[string]string `json:"metadata,omitempty"`
 	KMSKey         string            `json:"kmsKey,omitempty"`
+	Components     int               `json:"componentCount,omitempty"` // of a composite object, which shows no MD5
 	Created        time.Time         `json:"created"`
 	Updated        time.Time         `json:"updated"`
 	Deleted        time.Time         `json:"deleted,omitzero"` // zero: it is the live one

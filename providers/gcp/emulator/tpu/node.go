@@ -94,9 +94,14 @@ func (s *service) DeleteNode(_ context.Context, r *tpuapi.DeleteNodeRequest) (*l
 	return s.actOn(r.GetName(), s.cloud.Delete)
 }
 
-// StopNode stops a ready node.
+// StopNode stops a ready node of one host; the service stops no other.
 func (s *service) StopNode(_ context.Context, r *tpuapi.StopNodeRequest) (*longrunningpb.Operation, error) {
-	return s.actOn(r.GetName(), s.cloud.Stop)
+	return s.actOn(r.GetName(), func(k cloud.Key) (cloud.Operation, error) {
+		if g, ok := s.cloud.Group(k); ok && len(g.Hosts) > 1 {
+			return cloud.Operation{}, badRequest("Stop is not supported for TPU Pods: %s has %d hosts.", r.GetName(), len(g.Hosts))
+		}
+		return s.cloud.Stop(k)
+	})
 }
 
 // StartNode starts a stopped one.

@@ -156,7 +156,7 @@ func (s *operations) operation(op cloud.Operation) (*longrunningpb.Operation, er
 }
 
 // result is what an operation that ended well answers: the node or the queued
-// resource, Empty after a deletion. A created node shows no health.
+// resource, after the deletion of a node Empty. A created node shows no health.
 func (s *operations) result(op cloud.Operation) proto.Message {
 	switch {
 	case op.Group != nil:
@@ -165,6 +165,8 @@ func (s *operations) result(op cloud.Operation) proto.Message {
 		return node
 	case op.Request != nil:
 		return queuedOf(op.Request)
+	case op.Kind == cloud.KindQueued: // which v2 answers with Empty
+		return &tpuapi.QueuedResource{Name: name{project: op.Project, zone: op.Zone}.parent() + "/queuedResources/" + op.Target}
 	}
 	return &emptypb.Empty{}
 }

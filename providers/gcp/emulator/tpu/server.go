@@ -12,6 +12,7 @@ import (
 
 	"github.com/fray-ml/fray/providers/gcp/emulator/cloud"
 	"github.com/fray-ml/fray/providers/gcp/emulator/listfault"
+	"github.com/fray-ml/fray/providers/gcp/emulator/tpu/stable"
 	"github.com/fray-ml/fray/providers/gcp/tpuapi"
 )
 
@@ -33,7 +34,7 @@ var (
 	_ location.LocationsServer       = (*locations)(nil)
 )
 
-// New makes a server of the Cloud TPU API, with operations and locations as the
+// New makes a server of the Cloud TPU API, of v2alpha1 and v2, with operations and locations as the
 // service has them on the same endpoint.
 func New(c *cloud.Cloud) *grpc.Server {
 	in := names{cloud: c}
@@ -45,7 +46,12 @@ func New(c *cloud.Cloud) *grpc.Server {
 	}
 	server := grpc.NewServer(grpc.UnaryInterceptor(admission(c)))
 	tpuapi.RegisterTpuServer(server, s)
-	longrunningpb.RegisterOperationsServer(server, ops)
+	v2, err := stable.New(tpuapi.File_providers_gcp_tpuapi_tpu_proto)
+	if err != nil {
+		panic(err) // the table of differences does not fit the API that this program was built with
+	}
+	v2.Register(server, s)
+	longrunningpb.RegisterOperationsServer(server, v2.Operations(ops))
 	location.RegisterLocationsServer(server, &locations{names: in})
 	return server
 }
