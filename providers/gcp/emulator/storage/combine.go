@@ -17,6 +17,38 @@ type source struct {
 	when conditions
 }
 
+// component is an object to compose another one of. Clients write numbers with quotes
+// and without.
+type component struct {
+	Name                string
+	Generation          json.Number
+	ObjectPreconditions struct {
+		IfGenerationMatch json.Number
+	}
+}
+
+func (c component) in(bucket string) (source, error) {
+	at := address{bucket: bucket, object: c.Name}
+	var err error
+	if at.generation, err = number(c.Generation.String()); err != nil {
+		return source{}, invalid("Invalid generation: %v", err)
+	}
+	when, err := onGeneration(c.ObjectPreconditions.IfGenerationMatch.String())
+	return source{at, when}, err
+}
+
+// onGeneration is the condition that an object has a generation; "": there is none.
+func onGeneration(stated string) (conditions, error) {
+	if stated == "" {
+		return conditions{}, nil
+	}
+	n, err := number(stated)
+	if err != nil {
+		return conditions{}, invalid("Invalid generation of a source: %v", err)
+	}
+	return conditions{generation: &n}, nil
+}
+
 // content reads a source. The lock is not held.
 func (s *Server) content(from source) (version, []byte, error) {
 	s.mu.Lock()
@@ -62,13 +94,7 @@ func (s *Server) combine(r *http.Request, at address) (answer, error) {
 func (s *Server) compose(r *http.Request, at address) (answer, error) {
 	var asked struct {
 		Destination   objectDraft
-		SourceObjects []struct {
-			Name                string
-			Generation          int64 `json:",string"`
-			ObjectPreconditions struct {
-				IfGenerationMatch *int64 `json:",string"`
-			}
-		}
+		SourceObjects []component
 	}
 	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
 		return answer{}, invalid("Parse Error: %v", err)
@@ -79,10 +105,11 @@ func (s *Server) compose(r *http.Request, at address) (answer, error) {
 	var data []byte
 	components := 0
 	for _, o := range asked.SourceObjects {
-		v, part, err := s.content(source{
-			at:   address{bucket: at.bucket, object: o.Name, generation: o.Generation},
-			when: conditions{generation: o.ObjectPreconditions.IfGenerationMatch},
-		})
+		from, err := o.in(at.bucket)
+		if err != nil {
+			return answer{}, err
+		}
+		v, part, err := s.content(from)
 		if err != nil {
 			return answer{}, err
 		}
@@ -106,12 +133,8 @@ func (s *Server) copy(r *http.Request, at address) (answer, error) {
 	if from.at.generation, err = number(r.URL.Query().Get("sourceGeneration")); err != nil {
 		return answer{}, invalid("Invalid sourceGeneration: %v", err)
 	}
-	if stated := r.URL.Query().Get("ifSourceGenerationMatch"); stated != "" {
-		n, err := number(stated)
-		if err != nil {
-			return answer{}, invalid("Invalid ifSourceGenerationMatch: %v", err)
-		}
-		from.when.generation = &n
+	if from.when, err = onGeneration(r.URL.Query().Get("ifSourceGenerationMatch")); err != nil {
+		return answer{}, err
 	}
 	old, data, err := s.content(from)
 	if err != nil {

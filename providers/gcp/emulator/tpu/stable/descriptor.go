@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
@@ -61,7 +60,7 @@ func alphaOnly(name string) bool {
 // describe derives the descriptor of v2 from the one of v2alpha1.
 func describe(alpha protoreflect.FileDescriptor) (protoreflect.FileDescriptor, error) {
 	file := protodesc.ToFileDescriptorProto(alpha)
-	file.Name, file.Package = proto.String("google/cloud/tpu/v2/cloud_tpu.proto"), proto.String(stablePackage)
+	file.Name, file.Package = new("google/cloud/tpu/v2/cloud_tpu.proto"), new(stablePackage)
 	file.MessageType = slices.DeleteFunc(file.MessageType, func(m *descriptorpb.DescriptorProto) bool { return alphaOnly(m.GetName()) })
 	for _, m := range file.GetMessageType() {
 		changeMessage(m)
@@ -89,9 +88,9 @@ func changeMessage(m *descriptorpb.DescriptorProto) {
 	})
 	for _, f := range m.GetField() {
 		if number, ok := numbers[f.GetName()]; ok {
-			f.Number = proto.Int32(number)
+			f.Number = new(number)
 		}
-		f.Name = proto.String(stableName(f.GetName()))
+		f.Name = new(stableName(f.GetName()))
 		f.JsonName = nil
 		changeType(&f.TypeName)
 	}
@@ -102,10 +101,10 @@ func changeMessage(m *descriptorpb.DescriptorProto) {
 	m.EnumType = slices.DeleteFunc(m.EnumType, func(e *descriptorpb.EnumDescriptorProto) bool { return alphaOnly(e.GetName()) })
 	for _, e := range m.GetEnumType() {
 		if e.GetName() == "ApiVersion" {
-			e.Value = append(e.Value, &descriptorpb.EnumValueDescriptorProto{Name: proto.String("V2"), Number: proto.Int32(4)})
+			e.Value = append(e.Value, &descriptorpb.EnumValueDescriptorProto{Name: new("V2"), Number: new(int32(4))})
 		}
 	}
-	m.Name = proto.String(stableName(m.GetName()))
+	m.Name = new(stableName(m.GetName()))
 }
 
 // changeType names the type of v2 in place of that of v2alpha1; nil is no type.
@@ -121,5 +120,5 @@ func changeType(name **string) {
 	for i, part := range parts {
 		parts[i] = stableName(part)
 	}
-	*name = proto.String("." + stablePackage + "." + strings.Join(parts, "."))
+	*name = new("." + stablePackage + "." + strings.Join(parts, "."))
 }

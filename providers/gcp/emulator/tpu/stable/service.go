@@ -77,7 +77,7 @@ func copyFields(to, from protoreflect.Message) {
 				target.Set(k, v) // of strings
 				return true
 			})
-		case f.IsList() && f.Message() != nil:
+		case f.IsList() && f.Kind() == protoreflect.MessageKind:
 			list := to.Mutable(into).List()
 			for i := range v.List().Len() {
 				element := list.NewElement()
@@ -89,7 +89,7 @@ func copyFields(to, from protoreflect.Message) {
 			for i := range v.List().Len() {
 				list.Append(v.List().Get(i))
 			}
-		case f.Message() != nil:
+		case f.Kind() == protoreflect.MessageKind:
 			copyFields(to.Mutable(into).Message(), v.Message())
 		default:
 			to.Set(into, v)
