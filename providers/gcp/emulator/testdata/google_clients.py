@@ -1,4 +1,4 @@
-"""Uses an emulated cloud, the address of which is the argument, by Google's own clients."""
+"""Use an emulated cloud, the address of which is the argument, by Google's own clients."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ PARENT = f"projects/{PROJECT}/locations/{ZONE}"
 
 
 def equal(what: str, got: object, want: object) -> None:
-    """Fails unless a client got what it should."""
+    """Fail unless a client got what it should."""
     if got != want:
         raise AssertionError(f"{what}: got {got!r}, want {want!r}")
 
 
 def raises(what: str, kind: type[Exception], text: str, call: Callable[[], object]) -> None:
-    """Fails unless a call fails with an error that has a text."""
+    """Fail unless a call fails with an error that has a text."""
     try:
         got = call()
     except kind as error:
@@ -37,7 +37,7 @@ def raises(what: str, kind: type[Exception], text: str, call: Callable[[], objec
 
 
 def buckets(url: str) -> None:
-    """Uses Cloud Storage."""
+    """Use Cloud Storage."""
     os.environ["STORAGE_EMULATOR_HOST"] = url
     client = storage.Client(project=PROJECT, credentials=AnonymousCredentials())
     bucket = client.create_bucket("google-clients")
@@ -93,7 +93,7 @@ def buckets(url: str) -> None:
 
 
 def tpus(url: str, api: Any) -> None:
-    """Uses the Cloud TPU API in one of its versions."""
+    """Use the Cloud TPU API in one of its versions."""
     version = api.__name__.rpartition(".")[2].removeprefix("tpu_")
     channel = grpc.insecure_channel(url.removeprefix("http://"))
     client = api.TpuClient(transport=api.services.tpu.transports.TpuGrpcTransport(channel=channel))
@@ -182,7 +182,7 @@ class Compute:
         self.global_operations = self.client("GlobalOperations")
 
     def client(self, name: str) -> Any:
-        """Connects the client of one kind of resource."""
+        """Connect the client of one kind of resource."""
         client = getattr(compute, name + "Client")
         transport = client.get_transport_class("rest")
         return client(
@@ -190,7 +190,7 @@ class Compute:
         )
 
     def wait(self, operation: Any) -> None:
-        """Waits by a client of its own: that of the operation would ask Google."""
+        """Wait by a client of its own: that of the operation would ask Google."""
         if operation.zone:
             while (
                 self.operations.wait(project=PROJECT, zone=ZONE, operation=operation.name).status
@@ -206,7 +206,7 @@ class Compute:
 
 
 def machines(url: str) -> None:
-    """Uses Compute Engine."""
+    """Use Compute Engine."""
     cloud = Compute(url)
     instances = cloud.client("Instances")
     disk = compute.AttachedDisk(
@@ -285,7 +285,7 @@ def machines(url: str) -> None:
 
 
 def main() -> None:
-    """Uses every service."""
+    """Use every service."""
     url = sys.argv[1]
     buckets(url)
     tpus(url, tpu_v2alpha1)
