@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/apply"
-	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/stack"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/keyring"
@@ -61,7 +60,8 @@ func History(ctx context.Context, s *stack.Stack, limit int) ([]Version, error) 
 	return versions, listErr
 }
 
-// Rollback makes an earlier version of the state the present one.
+// Rollback makes an earlier version of the state the present one, without what its jobs
+// and slices have been through since.
 func Rollback(ctx context.Context, a *terminal.Terminal, s *stack.Stack, wait time.Duration, serial uint64) error {
 	older, err := storedVersion(ctx, s, serial)
 	if err != nil {
@@ -83,8 +83,8 @@ func Rollback(ctx context.Context, a *terminal.Terminal, s *stack.Stack, wait ti
 			}
 			next.Serial = present.Serial
 			next.Unmanaged = present.Clone().Unmanaged // what was released since stays so
-			for _, addr := range keepEnded(next, present) {
-				fmt.Fprintf(a.Stdout, "Kept: %s has ended since.\n", addr)
+			for _, note := range keepProgress(next, present) {
+				fmt.Fprintf(a.Stdout, "Kept: %s.\n", note)
 			}
 		}
 		if err := w.Replace(ctx, next, generation); err != nil {
@@ -93,21 +93,6 @@ func Rollback(ctx context.Context, a *terminal.Terminal, s *stack.Stack, wait ti
 		fmt.Fprintf(a.Stdout, "The state is that of serial %d again, under serial %d. fray plan shows what follows.\n", serial, next.Serial+1)
 		return nil
 	})
-}
-
-// keepEnded takes over from the present state the jobs that have ended since,
-// and returns their addresses.
-func keepEnded(older, present *state.Document) []schema.Address {
-	var kept []schema.Address
-	for _, addr := range stack.SortedJobs(present) {
-		now, before := present.Jobs[addr], older.Jobs[addr]
-		if !now.Status.Ended() || before != nil && (before.ID != now.ID || before.Status.Ended() && before.Attempt >= now.Attempt) {
-			continue
-		}
-		older.Jobs[addr] = now
-		kept = append(kept, addr)
-	}
-	return kept
 }
 
 // storedVersion finds the newest readable version of a serial.

@@ -17,8 +17,9 @@ func stateRollbackCommand(a *terminal.Terminal) *cobra.Command {
 		Short: "Make an older version of the state the current one",
 		Long: `Make an older version of the state the current one, under a new serial. Nothing
 in the world is touched: fray plan shows afterwards what the older state and the
-world differ in. What runs goes on, and jobs that have ended since stay ended,
-so that nothing runs twice. fray state history lists the serials.`,
+world differ in. Jobs keep the attempts that they have had since and go on with
+the last one: a rollback repeats no replacement, stop or start.
+fray state history lists the serials.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			serial, err := strconv.ParseUint(args[0], 10, 64)
