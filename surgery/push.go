@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/configuration"
+	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/stack"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
@@ -78,6 +80,11 @@ func PushDocument(ctx context.Context, a *terminal.Terminal, s *stack.Stack, fla
 		}
 		out := doc.Clone()
 		if current != nil {
+			if out.Lineage == current.Lineage && out.Serial < current.Serial {
+				for _, addr := range dropCarriedOut(out, current) {
+					fmt.Fprintf(a.Stdout, "Kept: %s was replaced or stopped as that state asks.\n", addr)
+				}
+			}
 			out.Serial = max(out.Serial, current.Serial)
 		}
 		if err := w.Replace(ctx, out, generation); err != nil {
@@ -86,4 +93,29 @@ func PushDocument(ctx context.Context, a *terminal.Terminal, s *stack.Stack, fla
 		fmt.Fprintf(a.Stdout, "The state in %s is at serial %d. fray plan shows what follows.\n", s.Store.Location(), out.Serial+1)
 		return nil
 	})
+}
+
+// dropCarriedOut takes the requests out of an older state that were carried out since,
+// so that they are not carried out on what runs now, and returns the jobs of which they
+// were. All else of it stands as it was pushed.
+func dropCarriedOut(older, current *state.Document) []schema.Address {
+	var done []schema.Address
+	for _, addr := range stack.SortedJobs(current) {
+		now, before := current.Jobs[addr], older.Jobs[addr]
+		if before == nil || before.ID != now.ID || now.Attempt < before.Attempt {
+			continue
+		}
+		asked := before.Replace && !now.Replace || before.Stop && !now.Stop || !before.YieldsTo.IsZero() && now.YieldsTo.IsZero()
+		if !asked {
+			continue
+		}
+		older.Jobs[addr] = now
+		for _, name := range slices.Concat(now.Slices, now.Staged) {
+			if slice := current.Slices[name]; slice != nil {
+				older.Slices[name] = slice
+			}
+		}
+		done = append(done, addr)
+	}
+	return done
 }

@@ -18,7 +18,9 @@ func stateRollbackCommand(a *terminal.Terminal) *cobra.Command {
 		Long: `Make an older version of the state the current one, under a new serial. Nothing
 in the world is touched: fray plan shows afterwards what the older state and the
 world differ in. Jobs keep the attempts that they have had since and go on with
-the last one: a rollback repeats no replacement, stop or start.
+the last one: a rollback repeats no replacement, stop or start. Launched jobs,
+a pause and new names of jobs that were given since are no part of it either:
+launched jobs and a pause stay as they are now, a renamed job gets its former name.
 fray state history lists the serials.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -18,7 +18,8 @@ func statePushCommand(a *terminal.Terminal) *cobra.Command {
 FILE is - for standard input. One of another lineage, or older than the current
 one, is rejected; --force takes it all the same. One that was edited since it was
 printed gets a new checksum, and that is reported; what fray does not know in it is
-rejected. Nothing that runs is touched.`,
+rejected. Nothing that runs is touched: of an older one, requests to replace or stop
+a job that were carried out since are dropped.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			pushed, err := surgery.ReadDocument(a, args[0])
