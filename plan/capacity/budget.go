@@ -75,6 +75,9 @@ func (c *Claim) Beside(k *Reserved) snapshot.Load {
 // keepSums holds back the sums that a unit needs.
 func (d *Headroom) keepSums(u *Unit, claims []Claim) {
 	for _, c := range claims {
+		if c.Need == (snapshot.Load{}) {
+			continue // it waits for something else
+		}
 		k := d.Reserved[c.Bound]
 		if k == nil {
 			k = &Reserved{}

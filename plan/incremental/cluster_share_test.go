@@ -183,17 +183,18 @@ func (c *cluster) passedOver(before *state.Document) {
 	if len(granted) == 0 {
 		return
 	}
-	has, gained := map[string]float64{}, map[string]float64{}
+	has, gained := map[string]holds{}, map[string]holds{}
+	all := [2]holds{c.shared(before), c.shared(c.doc)}
 	wants := map[[2]string]int{} // chips that are held or waited for, by namespace and user
 	for addr, j := range c.doc.Jobs {
-		n := float64(c.chipsOf(j.Spec, len(j.Slices)+len(j.Staged)))
-		has[j.Spec.Namespace] += n
+		n := c.heldOf(j)
+		has[j.Spec.Namespace] = has[j.Spec.Namespace].plus(n, 1)
 		if !j.Status.Ended() || len(j.Slices) > 0 {
 			wants[[2]string{j.Spec.Namespace, ""}] += c.chipsOf(j.Spec, j.Spec.Resources.Slices)
 			wants[[2]string{j.Spec.Namespace, j.Spec.User}] += c.chipsOf(j.Spec, j.Spec.Resources.Slices)
 		}
-		if was := before.Jobs[addr]; was == nil || !slices.Equal(was.Slices, j.Slices) {
-			gained[j.Spec.Namespace] += n
+		if was := before.Jobs[addr]; was == nil || !slices.Equal(was.Slices, j.Slices) || slices.ContainsFunc(j.Slices, func(name string) bool { return c.isNew(name, before) }) {
+			gained[j.Spec.Namespace] = gained[j.Spec.Namespace].plus(n, 1)
 		}
 	}
 	for addr, u := range c.doc.Jobs {
@@ -209,7 +210,10 @@ func (c *cluster) passedOver(before *state.Document) {
 			}
 			other := max(c.space(v.Spec.Namespace).Weight, 1)
 			higher, same := c.bandAtLeast(u) < capacity.BandOrder(v.Spec.Band), c.bandAtLeast(u) == capacity.BandOrder(v.Spec.Band)
-			less := has[u.Spec.Namespace]/weight < (has[v.Spec.Namespace]-gained[v.Spec.Namespace])/other
+			had := has[v.Spec.Namespace].plus(gained[v.Spec.Namespace], -1)
+			less := !slices.ContainsFunc(all[:], func(of holds) bool {
+				return has[u.Spec.Namespace].dominant(of)/weight >= had.dominant(of)/other
+			})
 			if higher || same && less {
 				i, _ := place(c.last.Pending, addr)
 				c.fail("%s (band %s) is given %v, and %s (band %s), whose namespace has less, has waited since %s: %q", v.Spec.Addr, v.Spec.Band, v.Slices,
@@ -217,6 +221,50 @@ func (c *cluster) passedOver(before *state.Document) {
 			}
 		}
 	}
+}
+
+// isNew reports whether a slice was given in this step, maybe under the name of one that
+// was given up in it.
+func (c *cluster) isNew(name string, before *state.Document) bool {
+	was, is := before.Slices[name], c.doc.Slices[name]
+	return was == nil || is == nil || !was.Terminating.IsZero() || !was.PendingSince.Equal(is.PendingSince)
+}
+
+// holds are the chips, and the cores of machines without chips, that someone has.
+type holds struct{ chips, cores float64 }
+
+func (h holds) plus(more holds, n float64) holds {
+	return holds{h.chips + n*more.chips, h.cores + n*more.cores}
+}
+
+// dominant is the larger of the two parts of all that there is, by which namespaces
+// are compared: one that holds few chips may hold most cores.
+func (h holds) dominant(all holds) float64 {
+	return max(h.chips/max(all.chips, 1), h.cores/max(all.cores, 1))
+}
+
+// heldOf is what a job holds.
+func (c *cluster) heldOf(j *state.Job) holds {
+	n := len(j.Slices) + len(j.Staged)
+	if j.Spec.Resources.TPU != "" {
+		return holds{chips: float64(c.chipsOf(j.Spec, n))}
+	}
+	return holds{cores: float64(n) * j.Spec.Resources.CPU}
+}
+
+// shared is all that there is in a document.
+func (c *cluster) shared(doc *state.Document) holds {
+	var all holds
+	for _, s := range doc.Slices {
+		switch {
+		case s.Spec.On != "":
+		case s.Spec.TPU != "":
+			all.chips += float64(c.chipsOf(&schema.Job{Resources: schema.Resources{TPU: s.Spec.TPU}}, 1))
+		default:
+			all.cores += s.Spec.CPU
+		}
+	}
+	return all
 }
 
 // bandAtLeast is the lowest band that a job may count as: beyond a budget, batch.

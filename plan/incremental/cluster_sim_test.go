@@ -34,8 +34,18 @@ func seedOf(t *testing.T) uint64 {
 // TestClusterSimulation runs a cluster through a month, or what the flags say, of
 // the load that cluster_load_test.go describes, with an eye on all that must never
 // happen.
-func TestClusterSimulation(t *testing.T) {
-	seed := seedOf(t)
+func TestClusterSimulation(t *testing.T) { simulate(t, seedOf(t)) }
+
+// TestClusterSimulationOfSeeds replays simulations that failed once.
+func TestClusterSimulationOfSeeds(t *testing.T) {
+	for name, seed := range map[string]uint64{
+		"a namespace with few chips holds most cores": 5157679332823348055,
+	} {
+		t.Run(name, func(t *testing.T) { simulate(t, seed) })
+	}
+}
+
+func simulate(t *testing.T, seed uint64) {
 	c := newCluster(t, seed)
 	c.declare(clusterOf(c.dice, *clusterSlices, *clusterSpaces))
 	c.pace, c.life = *clusterPace, 30*time.Hour

@@ -254,6 +254,27 @@ func TestBigGangIsNotOvertakenForEver(t *testing.T) {
 	}
 }
 
+// A unit that needs nothing of a provider reserves nothing there: others wait for the
+// gang that does.
+func TestReservedForTheUnitThatNeedsIt(t *testing.T) {
+	w := newWorld(t)
+	w.program = func(*state.Run, int) program { return program{runs: 5 * time.Hour} }
+	first := func(j *schema.Job) { j.Priority = 9 }
+	second := func(j *schema.Job) { j.Priority = 5 }
+	declared := func(more ...schema.Job) schema.Desired {
+		jobs := append([]schema.Job{newJob("long"), newJob("full", packed("pool", 4, 1))}, more...)
+		return limited(withPools(configuration(jobs...), cpuPool("pool", 4, 1)), 4)
+	}
+	w.accept(declared())
+	w.run(time.Minute)
+	waiting := []schema.Job{newJob("cores", packed("pool", 4, 1), first), newJob("big", onSlices(3), second)}
+	w.accept(declared(waiting...))
+	w.pass(schedule.Patience + time.Minute)
+	w.accept(declared(append(waiting, newJob("small"))...))
+	w.run(time.Minute)
+	w.wantReason(jobAddr("small"), "reserved for job.big, which has waited")
+}
+
 // Who waits for services, which do not end, is waited for by no unit; nor are the
 // children of what runs delayed.
 func TestNothingIsReservedForEver(t *testing.T) {
