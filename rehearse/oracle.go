@@ -130,7 +130,7 @@ func (o *oracle) allUp(owner schema.Address) bool {
 
 // cohort is what a job is placed together with: its group, or itself alone.
 func cohort(addr schema.Address) schema.Address {
-	if group := addr.GroupAddress(); !group.IsZero() {
+	if group := addr.GroupAddress(); !group.IsZero() && addr.Kind != schema.KindReservation {
 		return group
 	}
 	return addr

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -29,6 +30,9 @@ func Kinds() []Kind {
 	return []Kind{KindNamespace, KindReservation, KindJobGroup, KindJob, KindActorService}
 }
 
+// GroupMembers lists the kinds that may stand in a job group.
+func GroupMembers() []Kind { return []Kind{KindReservation, KindJob, KindActorService} }
+
 // Address names one declaration: "namespace.rl", "job.etl[3]",
 // "job_group.math.job.rollout[\"a\"]", "actor_service.inference[0]", and those of
 // modules: "module.eval[\"a\"].job.score". With a Module and no Kind it names the
@@ -37,7 +41,7 @@ func Kinds() []Kind {
 type Address struct {
 	Kind   Kind
 	Module string // "module.NAME[KEY]", with those inside it behind dots; "" for the root
-	Group  string // name of the job_group a job stands in, "" for a top-level one
+	Group  string // name of the job_group that it stands in, "" at the top level
 	Name   string
 	Key    Key // instance key from count, for_each or replicas
 }
@@ -90,7 +94,8 @@ func (a Address) Base() Address {
 	return a
 }
 
-// GroupAddress is the job group that a job stands in, zero if there is none.
+// GroupAddress is the job group that a job, service or reservation stands in, zero if
+// there is none.
 func (a Address) GroupAddress() Address {
 	if a.Group == "" {
 		return Address{}
@@ -117,14 +122,20 @@ func (a Address) Modules() []Address {
 	return found
 }
 
-// Scoped is the name with the module it is in, "rl" or "module.eval.rl": what
-// specs call a namespace or a reservation by.
+// Scoped is the name with the module and the group it is in, "rl", "module.eval.rl" or
+// "job_group.math.pool": what specs call a namespace or a reservation by.
 func (a Address) Scoped() string {
-	if a.Module == "" {
-		return a.Name
+	name := a.Name
+	if a.Group != "" {
+		name = groupPrefix + a.Group + "." + name
 	}
-	return a.Module + "." + a.Name
+	if a.Module == "" {
+		return name
+	}
+	return a.Module + "." + name
 }
+
+const groupPrefix = string(KindJobGroup) + "."
 
 // ScopedAddress is the address of a kind that has a scoped name.
 func ScopedAddress(kind Kind, scoped string) Address {
@@ -133,9 +144,31 @@ func ScopedAddress(kind Kind, scoped string) Address {
 		head = scoped[:key+strings.IndexByte(scoped[key:], '/')] // what is launched has dots in its name
 	}
 	if i := strings.LastIndexByte(head, '.'); i >= 0 { // keys are followed by a name
-		return Address{Kind: kind, Module: scoped[:i], Name: scoped[i+1:]}
+		module, group := cutGroup(scoped[:i])
+		return Address{Kind: kind, Module: module, Group: group, Name: scoped[i+1:]}
 	}
 	return Address{Kind: kind, Name: scoped}
+}
+
+// cutGroup cuts the job group off what is before a scoped name. Modules are named in
+// pairs of "module" and a name, so that a group after them is a pair of its own.
+func cutGroup(path string) (module, group string) {
+	i := strings.LastIndexByte(path, '.')
+	if i < 0 || !ValidName(path[i+1:]) {
+		return path, ""
+	}
+	module, pair := strings.CutSuffix(path[:i], string(KindJobGroup))
+	before, dotted := strings.CutSuffix(module, ".")
+	switch {
+	case !pair || module != "" && !dotted:
+		return path, ""
+	case module == "":
+		return "", path[i+1:]
+	}
+	if _, err := addressSteps(before); err != nil {
+		return path, "" // a module that is named like the kind
+	}
+	return before, path[i+1:]
 }
 
 // Contains reports whether b is a itself, one of its instances, or, where a is
@@ -149,7 +182,7 @@ func (a Address) Contains(b Address) bool {
 		rest, in := strings.CutPrefix(b.Module, a.Module)
 		return in && (rest == "" || rest[0] == '.' || rest[0] == '[' && !strings.HasSuffix(a.Module, "]"))
 	}
-	return a.Kind == KindJobGroup && b.Kind == KindJob && b.GroupAddress() == a
+	return a.Kind == KindJobGroup && b.GroupAddress() == a
 }
 
 // IsModule reports whether the address names a module as a whole.
@@ -262,7 +295,7 @@ func ParseAddress(s string) (Address, error) {
 	switch {
 	case len(steps) == 0 && a.Module != "":
 		return a, nil
-	case len(steps) == 2 && steps[0].kind == KindJobGroup && steps[0].key.IsZero() && steps[1].kind == KindJob:
+	case len(steps) == 2 && steps[0].kind == KindJobGroup && steps[0].key.IsZero() && slices.Contains(GroupMembers(), steps[1].kind):
 		a.Group = steps[0].name
 		steps = steps[1:]
 	}
@@ -280,7 +313,7 @@ func ParseAddress(s string) (Address, error) {
 	return a, nil
 }
 
-var errAddressForm = errors.New("want KIND.NAME, KIND.NAME[KEY] or job_group.GROUP.job.NAME, with module.NAME. before it for what is in a module")
+var errAddressForm = errors.New("want KIND.NAME, KIND.NAME[KEY] or job_group.GROUP.job.NAME (or actor_service, reservation), with module.NAME. before it for what is in a module")
 
 // JoinModule is the path of a module inside another.
 func JoinModule(parent, name string, key Key) string {

@@ -278,7 +278,8 @@ type Reservation struct {
 	Lifecycle   Lifecycle `json:"lifecycle,omitzero"`
 }
 
-// JobGroup is a set of jobs that are placed together, all or none.
+// JobGroup is a set of jobs and services that are placed together, all or none, and of
+// reservations near them.
 type JobGroup struct {
 	Addr       Address `json:"addr"`
 	Namespace  string  `json:"namespace,omitempty"`

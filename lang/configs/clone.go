@@ -21,8 +21,8 @@ func (d *Declarations) Clone() *Declarations {
 		if decl.Group != nil {
 			decl.Group = c.Addressed[decl.Group.Addr]
 		}
-		for i, job := range decl.Jobs {
-			decl.Jobs[i] = c.Addressed[job.Addr]
+		for i, job := range decl.Members {
+			decl.Members[i] = c.Addressed[job.Addr]
 		}
 	}
 	c.Checks = make([]*Block, 0, len(d.Checks))
@@ -44,7 +44,7 @@ func cloneDeclarations[K comparable](decls map[K]*Declaration) map[K]*Declaratio
 	c := make(map[K]*Declaration, len(decls))
 	for name, decl := range decls {
 		copied := *decl
-		copied.Block, copied.Instances, copied.Jobs = decl.Block.Clone(), nil, slices.Clone(decl.Jobs)
+		copied.Block, copied.Instances, copied.Members = decl.Block.Clone(), nil, slices.Clone(decl.Members)
 		c[name] = &copied
 	}
 	return c

@@ -33,9 +33,9 @@ const (
 type Declaration struct {
 	Addr       schema.Address
 	Block      *Block
-	Group      *Declaration // the job group a job stands in
-	Jobs       []*Declaration
-	Check      string // of a data block: the check that it stands in
+	Group      *Declaration   // the job group that it stands in
+	Members    []*Declaration // of a job group
+	Check      string         // of a data block: the check that it stands in
 	Repetition Repetition
 	Instances  []Instance       // once expanded
 	DependsOn  []schema.Address // what must come first, as stated, sorted
@@ -179,10 +179,12 @@ func (r Checker) declareAddressed(d *Declarations, b *Block, group *Declaration)
 	r.repeat(decl)
 	d.Addressed[addr] = decl
 	if group != nil {
-		group.Jobs = append(group.Jobs, decl)
+		group.Members = append(group.Members, decl)
 	}
-	for _, child := range b.Blocks[string(schema.KindJob)] {
-		r.declareAddressed(d, child, decl)
+	for _, kind := range schema.GroupMembers() {
+		for _, child := range b.Blocks[string(kind)] {
+			r.declareAddressed(d, child, decl)
+		}
 	}
 }
 
@@ -217,7 +219,7 @@ func (d *Declarations) Sorted(kinds ...schema.Kind) []*Declaration {
 // VariableNames returns the names of the variables, sorted.
 func (d *Declarations) VariableNames() []string { return slices.Sorted(maps.Keys(d.Variables)) }
 
-// names returns the declared names of a kind; of jobs, those of one group.
+// names returns the declared names of a kind within one group, or at the top level.
 func (d *Declarations) names(kind schema.Kind, group string) []string {
 	var names []string
 	for addr := range d.Addressed {
@@ -234,7 +236,7 @@ func (d *Declarations) Dangling(addr schema.Address) string {
 	detail := fmt.Sprintf("There is no %s. ", addr)
 	var elsewhere []string
 	for other := range d.Addressed {
-		if other.Name == addr.Name && (other.Kind == schema.KindJob || other.Kind == schema.KindActorService || other.Kind == schema.KindJobGroup) {
+		if other.Name == addr.Name && other.Kind != schema.KindNamespace {
 			elsewhere = append(elsewhere, other.String())
 		}
 	}
@@ -279,7 +281,7 @@ func (d *Declaration) Attributes() []string {
 	case schema.KindNamespace, schema.KindReservation:
 		return []string{"name", "addr", "slices"}
 	case schema.KindJobGroup:
-		return []string{"name", "job"}
+		return []string{"name", "job", "actor_service", "reservation"}
 	case schema.KindJob:
 		return []string{"id", "name", "address", "addresses", "ports", "slices", "status"}
 	case schema.KindActorService:

@@ -64,7 +64,7 @@ func (n Node) Edges() []Node {
 	}
 	switch n.Symbol.Root {
 	case RootAddressed:
-		for _, job := range n.Module.Decls.Addressed[n.Symbol.Addr].Jobs {
+		for _, job := range n.Module.Decls.Addressed[n.Symbol.Addr].Members {
 			edges = append(edges, Node{n.Module, SymbolOf(job.Addr)})
 		}
 	case RootVar:

@@ -225,9 +225,9 @@ func (m *Module) AddressedReference(t hcl.Traversal) (Reference, *hcl.Diagnostic
 	addr := schema.Address{Kind: kind, Name: name}
 	rest := 2
 	if kind == schema.KindJobGroup && m.Decls.Addressed[addr] != nil {
-		if step, ok := StepName(t, 2); ok && step == string(schema.KindJob) {
-			if job, ok := StepName(t, 3); ok {
-				addr = schema.Address{Kind: schema.KindJob, Group: name, Name: job}
+		if step, ok := StepName(t, 2); ok && slices.Contains(schema.GroupMembers(), schema.Kind(step)) {
+			if member, ok := StepName(t, 3); ok {
+				addr = schema.Address{Kind: schema.Kind(step), Group: name, Name: member}
 				rest = 4
 			}
 		}

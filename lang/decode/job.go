@@ -266,14 +266,14 @@ func (e *Decoder) jobGroup(decl *configs.Declaration) schema.JobGroup {
 	g := schema.JobGroup{
 		Addr:       e.Global(decl.Addr),
 		Namespace:  e.Global(decl.Addr).Scoped(),
-		SameRegion: eval.Get(e, nil, b.Attr("same_region"), as.Bool, false),
+		SameRegion: eval.Get(e, nil, b.Attr("same_region"), as.Bool, true),
 		SameZone:   eval.Get(e, nil, b.Attr("same_zone"), as.Bool, false),
 	}
 	if name, ok := e.referenceTo(nil, b.Attr("namespace"), schema.KindNamespace); ok {
 		g.Namespace = name
 	}
-	if len(b.Blocks[string(schema.KindJob)]) == 0 {
-		e.ErrorAt(b.Range(), "Empty block", "A job_group places jobs together: put job blocks into it, or remove it.")
+	if len(decl.Members) == 0 {
+		e.ErrorAt(b.Range(), "Empty block", "A job_group places jobs together: put job, actor_service and reservation blocks into it, or remove it.")
 	}
 	return g
 }

@@ -166,7 +166,7 @@ func (t triggers) reference(expr hcl.Expression) (schema.Trigger, bool) {
 		if d != nil {
 			break
 		}
-		if next, ok := configs.StepName(steps, n); ok && next == string(schema.KindJob) && ref.Addr.Kind == schema.KindJobGroup {
+		if next, ok := configs.StepName(steps, n); ok && slices.Contains(schema.GroupMembers(), schema.Kind(next)) && ref.Addr.Kind == schema.KindJobGroup {
 			continue
 		}
 		decl := e.Decls.Addressed[ref.Addr.Base()]

@@ -71,8 +71,8 @@ func (s *Session) waitsFor(addrs []schema.Address) bool {
 	for _, addr := range addrs {
 		of, decl := s.Declared(addr)
 		if decl.Addr.Kind == schema.KindJobGroup {
-			for _, job := range decl.Jobs {
-				if s.waitsFor([]schema.Address{of.Global(job.Addr)}) {
+			for _, member := range decl.Members {
+				if configs.Runs(member.Addr.Kind) && s.waitsFor([]schema.Address{of.Global(member.Addr)}) {
 					return true
 				}
 			}

@@ -41,7 +41,7 @@ func (s *Session) reportJobCycles(nodes []schema.Address) {
 		e, decl := s.Declared(a)
 		var next []schema.Address
 		if a.Kind == schema.KindJobGroup {
-			for _, job := range decl.Jobs {
+			for _, job := range decl.Members {
 				next = append(next, e.Global(job.Addr))
 			}
 			return next

@@ -183,7 +183,7 @@ func (t valueTree) put(v cty.Value, path ...string) {
 // putObject puts the value of a declared object where references find it.
 func (t valueTree) putObject(addr schema.Address, val cty.Value) {
 	if addr.Group != "" {
-		t.put(val, string(schema.KindJobGroup), addr.Group, string(schema.KindJob), addr.Name)
+		t.put(val, string(schema.KindJobGroup), addr.Group, string(addr.Kind), addr.Name)
 		return
 	}
 	t.put(val, string(addr.Kind), addr.Name)

@@ -23,11 +23,7 @@ func (e *Evaluator) Object(addr schema.Address) cty.Value {
 			"slices": knownList(e.Options.Computed[e.Global(addr)].Slices),
 		})
 	case schema.KindJobGroup:
-		jobs := make(map[string]cty.Value, len(decl.Jobs))
-		for _, job := range decl.Jobs {
-			jobs[job.Addr.Name] = e.Object(job.Addr)
-		}
-		val = cty.ObjectVal(map[string]cty.Value{"name": cty.StringVal(addr.Name), "job": cty.ObjectVal(jobs)})
+		val = e.groupObject(decl)
 	case schema.KindJob:
 		val = e.jobOf(decl).value()
 	case schema.KindActorService:
@@ -35,6 +31,22 @@ func (e *Evaluator) Object(addr schema.Address) cty.Value {
 	}
 	e.Objects[addr] = val
 	return val
+}
+
+// groupObject has the members of a job group by kind and name.
+func (e *Evaluator) groupObject(decl *configs.Declaration) cty.Value {
+	members := map[schema.Kind]map[string]cty.Value{}
+	for _, kind := range schema.GroupMembers() {
+		members[kind] = map[string]cty.Value{}
+	}
+	for _, member := range decl.Members {
+		members[member.Addr.Kind][member.Addr.Name] = e.Object(member.Addr)
+	}
+	val := map[string]cty.Value{"name": cty.StringVal(decl.Addr.Name)}
+	for kind, byName := range members {
+		val[string(kind)] = cty.ObjectVal(byName)
+	}
+	return cty.ObjectVal(val)
 }
 
 // moduleObject is the value of a reference to the instances of a module: an object of

@@ -10,14 +10,14 @@ const ActorBlock = "actor"
 func jobGroupType() *BlockType {
 	return &BlockType{
 		Name: "job_group", Label: "NAME", Repeated: true,
-		Doc: "jobs that are placed together, all or none",
+		Doc: "jobs and services that are placed together, all or none, and reservations near them",
 		Attrs: []Attribute{
 			{Name: "namespace", Type: "reference", Default: "one named after the group", Doc: "namespace.NAME"},
-			{Name: "same_region", Type: "bool", Default: "false", Doc: "all slices in one region"},
+			{Name: "same_region", Type: "bool", Default: "true", Doc: "all slices in one region"},
 			{Name: "same_zone", Type: "bool", Default: "false", Doc: "all slices in one zone"},
 			dependsOnAttribute(),
 		},
-		Blocks: []*BlockType{JobType()},
+		Blocks: []*BlockType{JobType(), actorServiceType(), ReservationType()},
 	}
 }
 
@@ -52,7 +52,7 @@ func actorServiceType() *BlockType {
 			{Name: "replicas", Type: "number", Default: "1", Doc: "how many", Mode: ModeShape},
 		},
 	}
-	t.Attrs = append(t.Attrs, workloadAttributes("one named after the service")...)
+	t.Attrs = append(t.Attrs, workloadAttributes("one named after the service; in a job_group, the group's")...)
 	command := slices.IndexFunc(t.Attrs, func(a Attribute) bool { return a.Name == "command" })
 	t.Attrs[command].Required = false // an actor block may stand instead
 	t.Blocks = append(workloadBlocks(),

@@ -83,7 +83,8 @@ func (d *Pools) keepSlices(p *snapshot.Pool, recorded []string) {
 			p.Specs = append(p.Specs, spec)
 		}
 	}
-	for index := 0; len(p.Specs) < p.Bound.Floor; index++ {
+	leaving := d.leavingGroup(r, recorded)
+	for index := 0; len(p.Specs)+leaving < p.Bound.Floor; index++ {
 		if p.Used[index] {
 			continue
 		}

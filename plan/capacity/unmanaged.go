@@ -19,6 +19,9 @@ func (d *Pools) poolMoves(r *schema.Reservation, name string) bool {
 	if len(r.Zones)+len(r.Regions) > 0 && !slices.Contains(d.poolZones(r), s.Spec.Zone) {
 		return true
 	}
+	if d.IsApart(r, s.Spec.Zone) {
+		return true
+	}
 	if !d.IsRejected(name) {
 		return false
 	}
@@ -29,7 +32,7 @@ func (d *Pools) poolMoves(r *schema.Reservation, name string) bool {
 
 // poolZone is the best zone for a slice of a reservation, the first where all are shut.
 func (d *Pools) poolZone(r *schema.Reservation, index int) string {
-	zones := d.poolZones(r)
+	zones := d.zonesNear(r)
 	for _, zone := range zones {
 		if spec := d.poolSlice(r, index, zone); d.Shut(&spec).None() {
 			return zone

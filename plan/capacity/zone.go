@@ -10,11 +10,6 @@ import (
 	"github.com/fray-ml/fray/state"
 )
 
-// OwnSlice returns the slice with an index that a job asks for in a zone.
-func (d *Zones) OwnSlice(want *schema.Job, index int, zone string) schema.SliceSpec {
-	return Located(plan.OwnSlice(d.Stack, want, index), zone, d.Provider(want.Resources.Provider).Offers)
-}
-
 // OpenZone is the best zone for a job among those that are allowed, false where
 // all are shut, and why each is.
 func (d *Zones) OpenZone(want *schema.Job, allowed func(zone string) bool) (string, []plan.Reason, bool) {
@@ -42,11 +37,8 @@ func Anywhere(string) bool { return true }
 
 // GroupOf is how the jobs of a unit are tied together.
 func (d *Zones) GroupOf(unit []*schema.Job) schema.JobGroup {
-	group := unit[0].Addr.GroupAddress()
-	for i := range d.Desired.Groups {
-		if d.Desired.Groups[i].Addr == group && !group.IsZero() {
-			return d.Desired.Groups[i]
-		}
+	if declared := d.groupAt(unit[0].Addr.GroupAddress()); declared != nil {
+		return *declared
 	}
 	return schema.JobGroup{}
 }
@@ -86,7 +78,7 @@ func (d *Zones) ChooseZones(fresh, stay []*schema.Job) (map[schema.Address]strin
 }
 
 // ScopesOf are the scopes in which a group's jobs could be, best first: the one where
-// others of it stay, if any do.
+// others of it stay, if any do, or where its reservations are.
 func (d *Zones) ScopesOf(group *schema.JobGroup, fresh, stay []*schema.Job) []string {
 	var scopes []string
 	add := func(zone string) {
@@ -99,7 +91,14 @@ func (d *Zones) ScopesOf(group *schema.JobGroup, fresh, stay []*schema.Job) []st
 			add(zone)
 		}
 	}
-	if len(scopes) == 0 {
+	if len(scopes) > 0 {
+		return scopes
+	}
+	if g, tied := d.tiedGroup(group.Addr); tied {
+		if scope := d.scopeOf(g, fresh); scope != "" {
+			return []string{scope}
+		}
+	} else {
 		for _, zone := range d.ZonesOf(&fresh[0].Resources) {
 			add(zone)
 		}

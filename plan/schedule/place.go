@@ -285,6 +285,9 @@ func (d *Placer) specOf(want *schema.Job, i int, name string) (schema.SliceSpec,
 				return spec, true
 			}
 		}
+		if s := d.Next.Slices[name]; s != nil && d.IsApart(p.Of, s.Spec.Zone) {
+			return schema.SliceSpec{}, false
+		}
 	}
 	if s := d.Next.Slices[name]; s != nil {
 		_, listed := d.Listed[name]

@@ -1,0 +1,225 @@
+package capacity
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/fray-ml/fray/plan"
+	"github.com/fray-ml/fray/schema"
+)
+
+// A reservation in a job group is where the jobs and services of the group are. All of
+// them have one scope, a region or a zone: that of what the group has already, or else
+// one in which all members may have capacity.
+
+// group is a job group that is tied to one scope and has reservations in the cloud.
+type group struct {
+	*schema.JobGroup
+	pools []*schema.Reservation
+	jobs  []*schema.Job // with slices of their own in zones, that have not ended
+}
+
+// tiedGroup is the group with an address, false if its reservations, if any, may be
+// anywhere.
+func (d *Pools) tiedGroup(addr schema.Address) (group, bool) {
+	declared := d.groupAt(addr)
+	if declared == nil || !declared.SameRegion && !declared.SameZone {
+		return group{}, false
+	}
+	g := group{JobGroup: declared}
+	for i := range d.Desired.Reservations {
+		if r := &d.Desired.Reservations[i]; r.Addr.GroupAddress() == addr && r.Provider == schema.ProviderGCP {
+			g.pools = append(g.pools, r)
+		}
+	}
+	if len(g.pools) == 0 {
+		return group{}, false
+	}
+	for _, want := range d.Family(addr) {
+		if j := d.Next.Jobs[want.Addr]; InCloudZones(want) && (j == nil || !j.Status.Ended()) {
+			g.jobs = append(g.jobs, want)
+		}
+	}
+	return g, true
+}
+
+// groupAt is a declared group, nil if there is none.
+func (d *Pools) groupAt(addr schema.Address) *schema.JobGroup {
+	if addr.IsZero() {
+		return nil
+	}
+	at := slices.IndexFunc(d.Desired.Groups, func(g schema.JobGroup) bool { return g.Addr == addr })
+	if at < 0 {
+		return nil
+	}
+	return &d.Desired.Groups[at]
+}
+
+// scopeOf is where a group is to be while some of its jobs look for other places. The
+// slices of its other jobs settle it, and those of its reservations on which jobs run.
+// Other slices of its reservations do as well, unless jobs that wait cannot have capacity
+// beside them and the whole group can elsewhere.
+func (d *Pools) scopeOf(g group, leaving []*schema.Job) string {
+	for _, want := range g.jobs {
+		if zone := d.settledZone(want.Addr); zone != "" && !slices.Contains(leaving, want) {
+			return ScopeOf(g.JobGroup, zone)
+		}
+	}
+	held, inUse := d.scopeOfPools(g)
+	if held != "" && (inUse || d.areOpen(g, held, nil)) {
+		return held
+	}
+	scopes := d.commonScopes(g)
+	for _, scope := range scopes {
+		if scope != held && d.areOpen(g, scope, g.pools) {
+			return scope
+		}
+	}
+	if held != "" || len(scopes) == 0 {
+		return held
+	}
+	return scopes[0]
+}
+
+// settledZone is the zone of a slice that a job has and that was not refused, "" if it
+// has none.
+func (d *Pools) settledZone(addr schema.Address) string {
+	j := d.Next.Jobs[addr]
+	if j == nil {
+		return ""
+	}
+	for _, name := range j.Slices {
+		if s := d.Next.Slices[name]; s != nil && s.Spec.On == "" && !leavesZone(s.Terminating.Decided()) && !d.IsRejected(name) {
+			return s.Spec.Zone
+		}
+	}
+	return ""
+}
+
+// scopeOfPools is the scope of the first slice that a reservation of a group has and
+// that was not refused, one on which a job runs before all others, "" if none has one.
+func (d *Pools) scopeOfPools(g group) (scope string, inUse bool) {
+	type found struct {
+		idle, pool int
+		name       string
+	}
+	var first *found
+	for name, s := range d.Next.Slices {
+		i := slices.IndexFunc(g.pools, func(r *schema.Reservation) bool { return r.Addr == s.Spec.Owner })
+		if i < 0 || s.Spec.Zone == "" || !s.Terminating.IsZero() || d.IsRejected(name) {
+			continue
+		}
+		is := found{idle: 1, pool: i, name: name}
+		if addr, held := d.HeldBy(name); held && d.Next.Jobs[addr] != nil && d.Next.Jobs[addr].Running() {
+			is.idle = 0
+		}
+		if first == nil || cmp.Or(cmp.Compare(is.idle, first.idle), cmp.Compare(is.pool, first.pool), cmp.Compare(is.name, first.name)) < 0 {
+			first = &is
+		}
+	}
+	if first == nil {
+		return "", false
+	}
+	return ScopeOf(g.JobGroup, d.Next.Slices[first.name].Spec.Zone), first.idle == 0
+}
+
+// commonScopes are the scopes in which all members of a group have a zone, best first.
+func (d *Pools) commonScopes(g group) []string {
+	var common []string
+	for i, zones := range d.memberZones(g) {
+		var scopes []string
+		for _, zone := range zones {
+			if scope := ScopeOf(g.JobGroup, zone); !slices.Contains(scopes, scope) {
+				scopes = append(scopes, scope)
+			}
+		}
+		if i == 0 {
+			common = scopes
+			continue
+		}
+		common = slices.DeleteFunc(common, func(scope string) bool { return !slices.Contains(scopes, scope) })
+	}
+	return common
+}
+
+func (d *Pools) memberZones(g group) [][]string {
+	all := make([][]string, 0, len(g.pools)+len(g.jobs))
+	for _, r := range g.pools {
+		all = append(all, d.poolZones(r))
+	}
+	for _, want := range g.jobs {
+		all = append(all, d.ZonesOf(&want.Resources))
+	}
+	return all
+}
+
+// areOpen reports whether in a scope all jobs of a group that have no slices, and some
+// reservations, have a zone that is not blocked.
+func (d *Pools) areOpen(g group, scope string, pools []*schema.Reservation) bool {
+	open := func(zones []string, at func(zone string) schema.SliceSpec) bool {
+		return slices.ContainsFunc(zones, func(zone string) bool {
+			if ScopeOf(g.JobGroup, zone) != scope {
+				return false
+			}
+			spec := at(zone)
+			return d.Shut(&spec).None()
+		})
+	}
+	for _, r := range pools {
+		if !open(d.poolZones(r), func(zone string) schema.SliceSpec { return d.poolSlice(r, 0, zone) }) {
+			return false
+		}
+	}
+	for _, want := range g.jobs {
+		if d.settledZone(want.Addr) != "" {
+			continue
+		}
+		if !open(d.ZonesOf(&want.Resources), func(zone string) schema.SliceSpec { return d.OwnSlice(want, 0, zone) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// IsApart reports whether a zone is not where the group of a reservation is.
+func (d *Pools) IsApart(r *schema.Reservation, zone string) bool {
+	g, tied := d.tiedGroup(r.Addr.GroupAddress())
+	if !tied {
+		return false
+	}
+	scope := d.scopeOf(g, nil)
+	return scope != "" && scope != ScopeOf(g.JobGroup, zone)
+}
+
+// leavingGroup counts the slices that go since the group is elsewhere: only when they
+// have gone, others may be asked for beside it.
+func (d *Pools) leavingGroup(r *schema.Reservation, recorded []string) int {
+	count := 0
+	for _, name := range recorded {
+		s := d.Next.Slices[name]
+		if _, listed := d.Listed[name]; (listed || !s.PendingSince.IsZero() && s.Failed == "") && s.Spec.Zone != "" && d.IsApart(r, s.Spec.Zone) {
+			count++
+		}
+	}
+	return count
+}
+
+// zonesNear are the zones of a reservation where it is near its group.
+func (d *Pools) zonesNear(r *schema.Reservation) []string {
+	zones := d.poolZones(r)
+	g, tied := d.tiedGroup(r.Addr.GroupAddress())
+	if !tied {
+		return zones
+	}
+	scope := d.scopeOf(g, nil)
+	near := slices.DeleteFunc(slices.Clone(zones), func(zone string) bool { return ScopeOf(g.JobGroup, zone) != scope })
+	if len(near) == 0 {
+		return zones
+	}
+	return near
+}
+
+// OwnSlice returns the slice with an index that a job asks for in a zone.
+func (d *Pools) OwnSlice(want *schema.Job, index int, zone string) schema.SliceSpec {
+	return Located(plan.OwnSlice(d.Stack, want, index), zone, d.Provider(want.Resources.Provider).Offers)
+}
