@@ -291,7 +291,7 @@ func TestDecode(t *testing.T) {
 				job "in" { command = ["x"] }
 			}`,
 			part: func(c *schema.Config) any { return c.Desired.Groups },
-			want: []schema.JobGroup{{Addr: schema.Address{Kind: schema.KindJobGroup, Name: "g"}, Namespace: "g", SameZone: true}},
+			want: []schema.JobGroup{{Addr: schema.Address{Kind: schema.KindJobGroup, Name: "g"}, Namespace: "g", SameRegion: true, SameZone: true}},
 		},
 		"controller": {
 			src:  `controller {}`,
@@ -326,6 +326,40 @@ func TestDecode(t *testing.T) {
 				return []any{c.Desired.Providers, c.Desired.Reservations[0].Provider, first(c).Resources}
 			},
 			want: []any{[]schema.Provider{{Name: schema.ProviderLocal, Slices: 3}}, schema.ProviderLocal, schema.Resources{Provider: schema.ProviderLocal, CPU: 1, Slices: 1}},
+		},
+	}
+	tests["a group with a service and a reservation"] = struct {
+		src  string
+		opts eval.Options
+		part func(*schema.Config) any
+		want any
+	}{
+		src: `
+		job_group "g" {
+			same_region = false
+			reservation "pool" {
+				max { slices = 2 }
+			}
+			actor_service "s" {
+				replicas = 2
+				command  = ["serve", "${count.index}"]
+				resources { reservation = job_group.g.reservation.pool }
+			}
+			job "j" {
+				command = concat(["train"], job_group.g.actor_service.s.endpoints)
+			}
+		}`,
+		part: func(c *schema.Config) any {
+			var addrs []string
+			for i := range c.Desired.Jobs {
+				j := &c.Desired.Jobs[i]
+				addrs = append(addrs, j.Addr.String(), j.Namespace, j.Resources.Reservation)
+			}
+			return []any{addrs, c.Desired.Groups[0].SameRegion, c.Desired.Reservations[0].Addr.String(), c.Desired.Jobs[0].Uses}
+		},
+		want: []any{
+			[]string{"job_group.g.job.j", "g", "", "job_group.g.actor_service.s[0]", "g", "job_group.g.pool", "job_group.g.actor_service.s[1]", "g", "job_group.g.pool"},
+			false, "job_group.g.reservation.pool", []schema.Address{{Kind: schema.KindActorService, Group: "g", Name: "s"}},
 		},
 	}
 	for name, test := range tests {

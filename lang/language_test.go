@@ -38,8 +38,9 @@ func TestDocumentTables(t *testing.T) {
 	})
 	for path := range everyType(language.Root(), "") {
 		// what a table of another block shows as well
-		path = strings.NewReplacer("job_group.job", "job", "reservation.min", "reservation.max", "check.data", "data",
+		path = strings.NewReplacer("job_group.job", "job", "job_group.actor_service", "actor_service", "job_group.reservation", "reservation", "reservation.min", "reservation.max", "check.data", "data",
 			"reservation.lifecycle.p", "job.lifecycle.p").Replace(path)
+		path = strings.NewReplacer("reservation.min", "reservation.max", "reservation.lifecycle.p", "job.lifecycle.p").Replace(path)
 		if rest, ok := strings.CutPrefix(path, "actor_service."); ok && typeIn(language.JobType(), rest) != nil {
 			path = "job." + rest
 		}

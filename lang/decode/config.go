@@ -68,6 +68,7 @@ func (w *Decoding) specs(d *schema.Desired) {
 		sortByAddress(d)
 	}
 	w.checkGroups(d.Jobs)
+	w.checkTies(d)
 	root := w.Root()
 	d.Controller = root.controller()
 	d.Local = root.Options.Local

@@ -90,13 +90,18 @@ func configuration(jobs ...schema.Job) schema.Desired {
 // withPools adds reservations and gives the jobs that draw from them their shape.
 func withPools(desired schema.Desired, pools ...schema.Reservation) schema.Desired {
 	desired.Reservations = pools
+	for _, p := range pools { // a group may have nothing else
+		if g := p.Addr.GroupAddress(); !g.IsZero() && !slices.ContainsFunc(desired.Groups, func(of schema.JobGroup) bool { return of.Addr == g }) {
+			desired.Groups = append(slices.Clip(desired.Groups), schema.JobGroup{Addr: g, Namespace: "default"})
+		}
+	}
 	desired.Jobs = slices.Clone(desired.Jobs)
 	for i := range desired.Jobs {
 		r := &desired.Jobs[i].Resources
 		for _, p := range pools {
-			if r.Reservation == p.Addr.Name && r.Packed && p.Min.TPU == "" {
+			if r.Reservation == p.Addr.Scoped() && r.Packed && p.Min.TPU == "" {
 				r.Preemptible = p.Preemptible
-			} else if r.Reservation == p.Addr.Name {
+			} else if r.Reservation == p.Addr.Scoped() {
 				r.Packed = false
 				r.TPU, r.CPU, r.Memory, r.Preemptible = p.Min.TPU, p.Min.CPU, p.Min.Memory, p.Preemptible
 			}

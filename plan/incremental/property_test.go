@@ -21,6 +21,10 @@ import (
 func drawConfiguration(t *rapid.T) schema.Desired {
 	var jobs []schema.Job
 	pools := rapid.IntRange(0, 1).Draw(t, "pools")
+	at := schema.Address{Kind: schema.KindReservation, Name: "pool"}
+	if rapid.Bool().Draw(t, "pool in the group") {
+		at.Group = "g"
+	}
 	n := rapid.IntRange(1, 6).Draw(t, "jobs")
 	for i := range n {
 		j := newJob(fmt.Sprintf("j%d", i),
@@ -31,12 +35,15 @@ func drawConfiguration(t *rapid.T) schema.Desired {
 			asService(&j)
 			j.Addr.Key = schema.IntKey(0)
 			j.Retries.OnSuccess = rapid.Bool().Draw(t, "always")
+			if rapid.Bool().Draw(t, "service in the group") {
+				j.Addr.Group = "g"
+			}
 		case kind <= 2:
 			j.Addr.Group = "g"
 		}
 		switch shape := rapid.IntRange(0, 4).Draw(t, "shape"); {
 		case shape == 0 && pools > 0:
-			from("pool")(&j)
+			from(at.Scoped())(&j)
 			j.Resources.Slices = rapid.IntRange(1, 2).Draw(t, "slices")
 		case shape == 1:
 			onTPU("v5litepod-8")(&j)
@@ -64,6 +71,7 @@ func drawConfiguration(t *rapid.T) schema.Desired {
 		tpu := rapid.SampledFrom([]string{"", "v5litepod-16"}).Draw(t, "pool")
 		for n := rapid.IntRange(2, 4).Draw(t, "min"); ; n++ {
 			pool := newPool("pool", tpu, n)
+			pool.Addr = at
 			drawElastic(t, &pool)
 			if desired = withPools(desired, pool); len(capacity.Check(&desired)) == 0 {
 				break
