@@ -239,6 +239,31 @@ func TestInference(t *testing.T) {
 	s.destroy()
 }
 
+// TestColocated: a trainer and the inference service beside it are one group.
+func TestColocated(t *testing.T) {
+	t.Parallel()
+	s := newStack(t, "colocated.hcl")
+	s.applyToEnd()
+	var endpoints []string
+	s.output("endpoints", &endpoints)
+	if len(endpoints) != 2 {
+		t.Errorf("got endpoints %q, want two", endpoints)
+	}
+	served := map[int]int{}
+	for _, a := range s.answers("out/colocated/result.jsonl") {
+		served[a.Replica]++
+	}
+	if served[0] == 0 || served[1] == 0 {
+		t.Errorf("got answers %v by replica, want some of each", served)
+	}
+	for replica := range 2 {
+		if job := s.job(fmt.Sprintf("job_group.math.actor_service.inference[%d]", replica)); !job.Ready {
+			t.Errorf("replica %d is %s and not ready", replica, job.Status)
+		}
+	}
+	s.destroy()
+}
+
 // wantReplicaBack kills the server of a replica and waits until another one
 // serves in its place, while the other replicas go on.
 func (s *stack) wantReplicaBack(replica int) {
