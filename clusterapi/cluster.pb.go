@@ -559,7 +559,7 @@ type JobGroup struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Namespace     string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	SameRegion    bool                   `protobuf:"varint,3,opt,name=same_region,json=sameRegion,proto3" json:"same_region,omitempty"`
+	SameRegion    *bool                  `protobuf:"varint,3,opt,name=same_region,json=sameRegion,proto3,oneof" json:"same_region,omitempty"` // absent: true
 	SameZone      bool                   `protobuf:"varint,4,opt,name=same_zone,json=sameZone,proto3" json:"same_zone,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -610,8 +610,8 @@ func (x *JobGroup) GetNamespace() string {
 }
 
 func (x *JobGroup) GetSameRegion() bool {
-	if x != nil {
-		return x.SameRegion
+	if x != nil && x.SameRegion != nil {
+		return *x.SameRegion
 	}
 	return false
 }
@@ -4527,13 +4527,14 @@ const file_clusterapi_cluster_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x04 \x01(\tR\trequestId\".\n" +
 	"\x13LaunchGroupResponse\x12\x17\n" +
-	"\ajob_ids\x18\x01 \x03(\tR\x06jobIds\"z\n" +
+	"\ajob_ids\x18\x01 \x03(\tR\x06jobIds\"\x8f\x01\n" +
 	"\bJobGroup\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
-	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x1f\n" +
-	"\vsame_region\x18\x03 \x01(\bR\n" +
-	"sameRegion\x12\x1b\n" +
-	"\tsame_zone\x18\x04 \x01(\bR\bsameZone\"\xc0\a\n" +
+	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12$\n" +
+	"\vsame_region\x18\x03 \x01(\bH\x00R\n" +
+	"sameRegion\x88\x01\x01\x12\x1b\n" +
+	"\tsame_zone\x18\x04 \x01(\bR\bsameZoneB\x0e\n" +
+	"\f_same_region\"\xc0\a\n" +
 	"\n" +
 	"JobRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12;\n" +
@@ -5118,6 +5119,7 @@ func file_clusterapi_cluster_proto_init() {
 	if File_clusterapi_cluster_proto != nil {
 		return
 	}
+	file_clusterapi_cluster_proto_msgTypes[6].OneofWrappers = []any{}
 	file_clusterapi_cluster_proto_msgTypes[7].OneofWrappers = []any{}
 	file_clusterapi_cluster_proto_msgTypes[8].OneofWrappers = []any{
 		(*Entrypoint_Command)(nil),

@@ -194,7 +194,7 @@ func (o *Order) groupSpec(namespace string) *schema.JobGroup {
 	}
 	return &schema.JobGroup{
 		Addr: schema.LaunchedAddress(schema.KindJobGroup, namespace, "", o.Group.GetName()), Namespace: namespace,
-		SameRegion: o.Group.GetSameRegion(), SameZone: o.Group.GetSameZone(),
+		SameRegion: o.Group.SameRegion == nil || o.Group.GetSameRegion(), SameZone: o.Group.GetSameZone(),
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/fray-ml/fray/clusterapi"
 	"github.com/fray-ml/fray/controller/access/accesstest"
@@ -14,7 +15,7 @@ import (
 )
 
 func group(name string, requests ...*clusterapi.JobRequest) *clusterapi.LaunchGroupRequest {
-	return &clusterapi.LaunchGroupRequest{Requests: requests, Group: &clusterapi.JobGroup{Name: name, Namespace: "rl", SameRegion: true}}
+	return &clusterapi.LaunchGroupRequest{Requests: requests, Group: &clusterapi.JobGroup{Name: name, Namespace: "rl"}}
 }
 
 func TestLaunchGroup(t *testing.T) {
@@ -58,6 +59,26 @@ func TestLaunchGroup(t *testing.T) {
 	info, err := r.client.Poll(r.user(), &clusterapi.PollRequest{JobId: made.GetJobIds()[1]})
 	if err != nil || info.GetGroup() != "pool" || info.GetName() != "server-1" {
 		t.Errorf("Poll = %v, %v", info, err)
+	}
+}
+
+// TestGroupsAreInOneRegion unless they ask for something else.
+func TestGroupsAreInOneRegion(t *testing.T) {
+	r := newRig(t, accesstest.LocalStack())
+	for name, c := range map[string]struct {
+		asked *bool
+		want  bool
+	}{"absent": {nil, true}, "asked": {proto.Bool(true), true}, "declined": {proto.Bool(false), false}} {
+		request := group(name, command("server"))
+		request.Group.SameRegion = c.asked
+		answer, err := r.client.LaunchGroup(r.user(), request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		addr := r.running(answer.GetJobIds()[0]).Spec.Addr.GroupAddress()
+		if got := r.View().Doc.Resources[addr].Group; got == nil || got.SameRegion != c.want {
+			t.Errorf("%s: got %+v, want same_region %v", name, got, c.want)
+		}
 	}
 }
 

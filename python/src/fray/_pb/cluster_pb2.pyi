@@ -280,20 +280,23 @@ class JobGroup(_message.Message):
     name: _builtins.str
     namespace: _builtins.str
     same_region: _builtins.bool
+    """absent: true"""
     same_zone: _builtins.bool
     def __init__(
         self,
         *,
         name: _builtins.str = ...,
         namespace: _builtins.str = ...,
-        same_region: _builtins.bool = ...,
+        same_region: _builtins.bool | None = ...,
         same_zone: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_same_region", b"_same_region", "same_region", b"same_region"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "namespace", b"namespace", "same_region", b"same_region", "same_zone", b"same_zone"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_same_region", b"_same_region", "name", b"name", "namespace", b"namespace", "same_region", b"same_region", "same_zone", b"same_zone"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__same_region: _TypeAlias = _typing.Literal["same_region"]  # noqa: Y015
+    _WhichOneofArgType__same_region: _TypeAlias = _typing.Literal["_same_region", b"_same_region"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__same_region) -> _WhichOneofReturnType__same_region | None: ...
 
 Global___JobGroup: _TypeAlias = JobGroup  # noqa: Y015
 
