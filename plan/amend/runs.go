@@ -135,6 +135,6 @@ func (r *rebuilder) standIn(spec *schema.Job) error {
 		return nil
 	}
 	return r.declareGroup(schema.JobGroup{
-		Addr: spec.Addr.GroupAddress(), Namespace: spec.Namespace,
+		Addr: spec.Addr.GroupAddress(), Namespace: spec.Namespace, SameRegion: true, // the default
 	})
 }
