@@ -138,6 +138,12 @@ func closure(desired schema.Desired, targets []schema.Address) map[schema.Addres
 				add(on)
 			}
 		}
+		for i := range desired.Reservations {
+			addr := desired.Reservations[i].Addr
+			if group := addr.GroupAddress(); !group.IsZero() && (named(targets, addr) || chosen[addr]) {
+				add(group)
+			}
+		}
 	}
 	return chosen
 }

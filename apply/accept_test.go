@@ -70,6 +70,24 @@ func TestTarget(t *testing.T) {
 	}
 }
 
+// TestTargetOfAReservation: its group settles where it is.
+func TestTargetOfAReservation(t *testing.T) {
+	group := address(t, "job_group.g")
+	files := declared(t, "new", []string{"job_group.g.job.a"})
+	files.Groups = []schema.JobGroup{{Addr: group, SameZone: true}}
+	files.Reservations = []schema.Reservation{{Addr: address(t, "job_group.g.reservation.pool")}}
+	for target, want := range map[string][3]int{
+		"job_group.g.reservation.pool": {1, 1, 0},
+		"job_group.g.job.a":            {1, 0, 1},
+		"job_group.g":                  {1, 1, 1},
+	} {
+		got := apply.Target(schema.Desired{}, files, []schema.Address{address(t, target)})
+		if found := [3]int{len(got.Groups), len(got.Reservations), len(got.Jobs)}; found != want {
+			t.Errorf("%s: got %v groups, reservations and jobs, want %v", target, found, want)
+		}
+	}
+}
+
 func TestWithout(t *testing.T) {
 	base := declared(t, "x", []string{"job.a"}, []string{"job.b", "job.a"}, []string{"job.c", "job.b"}, []string{"job.d"}, []string{"job_group.g.job.x"})
 	for _, tt := range []struct {

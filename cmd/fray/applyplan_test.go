@@ -44,7 +44,7 @@ func TestPlanAfterApplyIsEmpty(t *testing.T) {
 	if err := os.CopyFS(examples, onlyShipped{os.DirFS("../../examples")}); err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range []string{"quickstart.hcl", "inference.hcl", "rl.hcl", "training.hcl"} {
+	for _, file := range []string{"quickstart.hcl", "inference.hcl", "colocated.hcl", "rl.hcl", "training.hcl"} {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
 			planIsEmptyAfterApply(t, examples, file, 0)
