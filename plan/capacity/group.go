@@ -15,18 +15,19 @@ import (
 // group is a job group that is tied to one scope and has reservations in the cloud.
 type group struct {
 	*schema.JobGroup
+	d     *Pools
 	pools []*schema.Reservation
 	jobs  []*schema.Job // with slices of their own in zones, that have not ended
 }
 
 // tiedGroup is the group with an address, false if its reservations, if any, may be
 // anywhere.
-func (d *Pools) tiedGroup(addr schema.Address) (group, bool) {
-	declared := d.groupAt(addr)
+func tiedGroup(d *Pools, addr schema.Address) (group, bool) {
+	declared := groupAt(d.Desired, addr)
 	if declared == nil || !declared.SameRegion && !declared.SameZone {
 		return group{}, false
 	}
-	g := group{JobGroup: declared}
+	g := group{JobGroup: declared, d: d}
 	for i := range d.Desired.Reservations {
 		if r := &d.Desired.Reservations[i]; r.Addr.GroupAddress() == addr && r.Provider == schema.ProviderGCP {
 			g.pools = append(g.pools, r)
@@ -44,34 +45,34 @@ func (d *Pools) tiedGroup(addr schema.Address) (group, bool) {
 }
 
 // groupAt is a declared group, nil if there is none.
-func (d *Pools) groupAt(addr schema.Address) *schema.JobGroup {
+func groupAt(desired *schema.Desired, addr schema.Address) *schema.JobGroup {
 	if addr.IsZero() {
 		return nil
 	}
-	at := slices.IndexFunc(d.Desired.Groups, func(g schema.JobGroup) bool { return g.Addr == addr })
+	at := slices.IndexFunc(desired.Groups, func(g schema.JobGroup) bool { return g.Addr == addr })
 	if at < 0 {
 		return nil
 	}
-	return &d.Desired.Groups[at]
+	return &desired.Groups[at]
 }
 
-// scopeOf is where a group is to be while some of its jobs look for other places. The
+// scope is where a group is to be while some of its jobs look for other places. The
 // slices of its other jobs settle it, and those of its reservations on which jobs run.
 // Other slices of its reservations do as well, unless jobs that wait cannot have capacity
 // beside them and the whole group can elsewhere.
-func (d *Pools) scopeOf(g group, leaving []*schema.Job) string {
+func (g *group) scope(leaving []*schema.Job) string {
 	for _, want := range g.jobs {
-		if zone := d.settledZone(want.Addr); zone != "" && !slices.Contains(leaving, want) {
+		if zone := g.settledZone(want.Addr); zone != "" && !slices.Contains(leaving, want) {
 			return ScopeOf(g.JobGroup, zone)
 		}
 	}
-	held, inUse := d.scopeOfPools(g)
-	if held != "" && (inUse || d.areOpen(g, held, nil)) {
+	held, inUse := g.poolScope()
+	if held != "" && (inUse || g.areOpen(held, nil)) {
 		return held
 	}
-	scopes := d.commonScopes(g)
+	scopes := g.commonScopes()
 	for _, scope := range scopes {
-		if scope != held && d.areOpen(g, scope, g.pools) {
+		if scope != held && g.areOpen(scope, g.pools) {
 			return scope
 		}
 	}
@@ -83,34 +84,34 @@ func (d *Pools) scopeOf(g group, leaving []*schema.Job) string {
 
 // settledZone is the zone of a slice that a job has and that was not refused, "" if it
 // has none.
-func (d *Pools) settledZone(addr schema.Address) string {
-	j := d.Next.Jobs[addr]
+func (g *group) settledZone(addr schema.Address) string {
+	j := g.d.Next.Jobs[addr]
 	if j == nil {
 		return ""
 	}
 	for _, name := range j.Slices {
-		if s := d.Next.Slices[name]; s != nil && s.Spec.On == "" && !leavesZone(s.Terminating.Decided()) && !d.IsRejected(name) {
+		if s := g.d.Next.Slices[name]; s != nil && s.Spec.On == "" && !leavesZone(s.Terminating.Decided()) && !g.d.IsRejected(name) {
 			return s.Spec.Zone
 		}
 	}
 	return ""
 }
 
-// scopeOfPools is the scope of the first slice that a reservation of a group has and
+// poolScope is the scope of the first slice that a reservation of a group has and
 // that was not refused, one on which a job runs before all others, "" if none has one.
-func (d *Pools) scopeOfPools(g group) (scope string, inUse bool) {
+func (g *group) poolScope() (scope string, inUse bool) {
 	type found struct {
 		idle, pool int
 		name       string
 	}
 	var first *found
-	for name, s := range d.Next.Slices {
+	for name, s := range g.d.Next.Slices {
 		i := slices.IndexFunc(g.pools, func(r *schema.Reservation) bool { return r.Addr == s.Spec.Owner })
-		if i < 0 || s.Spec.Zone == "" || !s.Terminating.IsZero() || d.IsRejected(name) {
+		if i < 0 || s.Spec.Zone == "" || !s.Terminating.IsZero() || g.d.IsRejected(name) {
 			continue
 		}
 		is := found{idle: 1, pool: i, name: name}
-		if addr, held := d.HeldBy(name); held && d.Next.Jobs[addr] != nil && d.Next.Jobs[addr].Running() {
+		if addr, held := g.d.HeldBy(name); held && g.d.Next.Jobs[addr] != nil && g.d.Next.Jobs[addr].Running() {
 			is.idle = 0
 		}
 		if first == nil || cmp.Or(cmp.Compare(is.idle, first.idle), cmp.Compare(is.pool, first.pool), cmp.Compare(is.name, first.name)) < 0 {
@@ -120,13 +121,13 @@ func (d *Pools) scopeOfPools(g group) (scope string, inUse bool) {
 	if first == nil {
 		return "", false
 	}
-	return ScopeOf(g.JobGroup, d.Next.Slices[first.name].Spec.Zone), first.idle == 0
+	return ScopeOf(g.JobGroup, g.d.Next.Slices[first.name].Spec.Zone), first.idle == 0
 }
 
 // commonScopes are the scopes in which all members of a group have a zone, best first.
-func (d *Pools) commonScopes(g group) []string {
+func (g *group) commonScopes() []string {
 	var common []string
-	for i, zones := range d.memberZones(g) {
+	for i, zones := range g.memberZones() {
 		var scopes []string
 		for _, zone := range zones {
 			if scope := ScopeOf(g.JobGroup, zone); !slices.Contains(scopes, scope) {
@@ -142,39 +143,39 @@ func (d *Pools) commonScopes(g group) []string {
 	return common
 }
 
-func (d *Pools) memberZones(g group) [][]string {
+func (g *group) memberZones() [][]string {
 	all := make([][]string, 0, len(g.pools)+len(g.jobs))
 	for _, r := range g.pools {
-		all = append(all, d.poolZones(r))
+		all = append(all, g.d.poolZones(r))
 	}
 	for _, want := range g.jobs {
-		all = append(all, d.ZonesOf(&want.Resources))
+		all = append(all, g.d.ZonesOf(&want.Resources))
 	}
 	return all
 }
 
 // areOpen reports whether in a scope all jobs of a group that have no slices, and some
 // reservations, have a zone that is not blocked.
-func (d *Pools) areOpen(g group, scope string, pools []*schema.Reservation) bool {
+func (g *group) areOpen(scope string, pools []*schema.Reservation) bool {
 	open := func(zones []string, at func(zone string) schema.SliceSpec) bool {
 		return slices.ContainsFunc(zones, func(zone string) bool {
 			if ScopeOf(g.JobGroup, zone) != scope {
 				return false
 			}
 			spec := at(zone)
-			return d.Shut(&spec).None()
+			return g.d.Shut(&spec).None()
 		})
 	}
 	for _, r := range pools {
-		if !open(d.poolZones(r), func(zone string) schema.SliceSpec { return d.poolSlice(r, 0, zone) }) {
+		if !open(g.d.poolZones(r), func(zone string) schema.SliceSpec { return g.d.poolSlice(r, 0, zone) }) {
 			return false
 		}
 	}
 	for _, want := range g.jobs {
-		if d.settledZone(want.Addr) != "" {
+		if g.settledZone(want.Addr) != "" {
 			continue
 		}
-		if !open(d.ZonesOf(&want.Resources), func(zone string) schema.SliceSpec { return d.OwnSlice(want, 0, zone) }) {
+		if !open(g.d.ZonesOf(&want.Resources), func(zone string) schema.SliceSpec { return g.d.OwnSlice(want, 0, zone) }) {
 			return false
 		}
 	}
@@ -183,17 +184,17 @@ func (d *Pools) areOpen(g group, scope string, pools []*schema.Reservation) bool
 
 // IsApart reports whether a zone is not where the group of a reservation is.
 func (d *Pools) IsApart(r *schema.Reservation, zone string) bool {
-	g, tied := d.tiedGroup(r.Addr.GroupAddress())
+	g, tied := tiedGroup(d, r.Addr.GroupAddress())
 	if !tied {
 		return false
 	}
-	scope := d.scopeOf(g, nil)
+	scope := g.scope(nil)
 	return scope != "" && scope != ScopeOf(g.JobGroup, zone)
 }
 
 // leavingGroup counts the slices that go since the group is elsewhere: only when they
 // have gone, others may be asked for beside it.
-func (d *Pools) leavingGroup(r *schema.Reservation, recorded []string) int {
+func leavingGroup(d *Pools, r *schema.Reservation, recorded []string) int {
 	count := 0
 	for _, name := range recorded {
 		s := d.Next.Slices[name]
@@ -205,13 +206,13 @@ func (d *Pools) leavingGroup(r *schema.Reservation, recorded []string) int {
 }
 
 // zonesNear are the zones of a reservation where it is near its group.
-func (d *Pools) zonesNear(r *schema.Reservation) []string {
+func zonesNear(d *Pools, r *schema.Reservation) []string {
 	zones := d.poolZones(r)
-	g, tied := d.tiedGroup(r.Addr.GroupAddress())
+	g, tied := tiedGroup(d, r.Addr.GroupAddress())
 	if !tied {
 		return zones
 	}
-	scope := d.scopeOf(g, nil)
+	scope := g.scope(nil)
 	near := slices.DeleteFunc(slices.Clone(zones), func(zone string) bool { return ScopeOf(g.JobGroup, zone) != scope })
 	if len(near) == 0 {
 		return zones

@@ -83,7 +83,7 @@ func (d *Pools) keepSlices(p *snapshot.Pool, recorded []string) {
 			p.Specs = append(p.Specs, spec)
 		}
 	}
-	leaving := d.leavingGroup(r, recorded)
+	leaving := leavingGroup(d, r, recorded)
 	for index := 0; len(p.Specs)+leaving < p.Bound.Floor; index++ {
 		if p.Used[index] {
 			continue

@@ -32,7 +32,7 @@ func (d *Pools) poolMoves(r *schema.Reservation, name string) bool {
 
 // poolZone is the best zone for a slice of a reservation, the first where all are shut.
 func (d *Pools) poolZone(r *schema.Reservation, index int) string {
-	zones := d.zonesNear(r)
+	zones := zonesNear(d, r)
 	for _, zone := range zones {
 		if spec := d.poolSlice(r, index, zone); d.Shut(&spec).None() {
 			return zone

@@ -37,7 +37,7 @@ func Anywhere(string) bool { return true }
 
 // GroupOf is how the jobs of a unit are tied together.
 func (d *Zones) GroupOf(unit []*schema.Job) schema.JobGroup {
-	if declared := d.groupAt(unit[0].Addr.GroupAddress()); declared != nil {
+	if declared := groupAt(d.Desired, unit[0].Addr.GroupAddress()); declared != nil {
 		return *declared
 	}
 	return schema.JobGroup{}
@@ -94,8 +94,8 @@ func (d *Zones) ScopesOf(group *schema.JobGroup, fresh, stay []*schema.Job) []st
 	if len(scopes) > 0 {
 		return scopes
 	}
-	if g, tied := d.tiedGroup(group.Addr); tied {
-		if scope := d.scopeOf(g, fresh); scope != "" {
+	if g, tied := tiedGroup(d.Pools, group.Addr); tied {
+		if scope := g.scope(fresh); scope != "" {
 			return []string{scope}
 		}
 	} else {
