@@ -76,12 +76,12 @@ func (w *Decoding) places(d *schema.Desired, g *schema.JobGroup) []place {
 }
 
 func (w *Decoding) reportApart(g *schema.JobGroup, others []string, m place) {
-	what, mend := "region", "same_region = false lets them be anywhere"
+	what, remedy := "region", "same_region = false lets them be anywhere"
 	if g.SameZone {
-		what, mend = "zone", "same_region = true in place of same_zone allows several zones"
+		what, remedy = "zone", "same_region = true in place of same_zone allows several zones"
 	}
 	_, decl := w.session.Declared(g.Addr)
 	w.session.ErrorAt(decl.Block.Range(), "No place for the group", fmt.Sprintf(
 		"No %s can have all members of %s: %s can be in %s, others only in %s. Give them zones of one %s; %s.",
-		what, g.Addr, m.addr, strings.Join(m.scopes, ", "), strings.Join(others, ", "), what, mend))
+		what, g.Addr, m.addr, strings.Join(m.scopes, ", "), strings.Join(others, ", "), what, remedy))
 }
