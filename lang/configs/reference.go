@@ -11,6 +11,7 @@ import (
 
 	"github.com/fray-ml/fray/lang/diagnose"
 	"github.com/fray-ml/fray/lang/language"
+	"github.com/fray-ml/fray/lang/syntax"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -81,7 +82,7 @@ func (m *Module) Resolve(x *Expression, may Allowed) {
 		return
 	}
 	may.self = may.self || x.Mode == language.ModeSelf
-	for _, traversal := range x.Expr.Variables() {
+	for _, traversal := range syntax.References(x.Expr) {
 		if slices.Contains(x.Iterators, traversal.RootName()) {
 			continue
 		}

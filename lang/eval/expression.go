@@ -77,7 +77,7 @@ func (e *Evaluator) isFailed(s configs.Symbol) bool {
 
 // improve makes diagnostics of HCL's evaluation safe to show and more helpful.
 func (e *Evaluator) improve(diags hcl.Diagnostics, x *configs.Expression, ctx *hcl.EvalContext) hcl.Diagnostics {
-	diags = Redact(diags, x, ctx)
+	diags = typeHints(Redact(diags, x, ctx))
 	for _, d := range diags {
 		if unknown, ok := hcl.DiagnosticExtra[hclsyntax.FunctionCallUnknownDiagExtra](d); ok {
 			name := unknown.CalledFunctionNamespace() + unknown.CalledFunctionName()

@@ -25,6 +25,10 @@ func nameHint(d *hcl.Diagnostic) string {
 		return ""
 	}
 	switch expr := d.Expression.(type) {
+	case *hclsyntax.BinaryOpExpr:
+		return nullHint(d.EvalContext, expr.LHS, expr.RHS)
+	case *hclsyntax.UnaryOpExpr:
+		return nullHint(d.EvalContext, expr.Val)
 	case *hclsyntax.ScopeTraversalExpr:
 		of := expr.Traversal[:1]
 		val, diags := of.TraverseAbs(d.EvalContext)
@@ -45,6 +49,22 @@ func nameHint(d *hcl.Diagnostic) string {
 			return ""
 		}
 		return missingIn(val, hcl.Traversal{hcl.TraverseIndex{Key: key}})
+	}
+	return ""
+}
+
+// nullHint names the first of some operands that is null, and what to write instead.
+func nullHint(ctx *hcl.EvalContext, operands ...hclsyntax.Expression) string {
+	for i, operand := range operands {
+		val, diags := operand.Value(ctx)
+		if diags.HasErrors() || val.IsMarked() || !val.IsNull() {
+			continue
+		}
+		which := "The operand"
+		if len(operands) == 2 {
+			which = []string{"The left operand", "The right operand"}[i]
+		}
+		return which + " is null. Compare it with null first, as in a != null && a, or give it a default with coalesce()."
 	}
 	return ""
 }

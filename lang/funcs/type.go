@@ -23,7 +23,7 @@ func conversionFunctions() []libraryFunction {
 	v := []string{"v: the value"}
 	return []libraryFunction{
 		{
-			name: "convert", text: "A value of a certain type, which may be any type that a variable can have.", returns: "any", fn: typeexpr.ConvertFunc, limit: limitWeight,
+			name: "convert", text: "A value of a certain type, which may be any type that a variable can have, without optional().", returns: "any", fn: typeexpr.ConvertFunc, limit: limitWeight,
 			params: []string{"value: the value", "type: the type, without quotes"}, example: `convert({ a = "1", b = 2 }, map(number))`,
 		},
 		{

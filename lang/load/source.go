@@ -212,6 +212,9 @@ func (s *Source) parseFile(f File) (*hcl.File, hcl.Diagnostics) {
 		file = &hcl.File{Bytes: f.data}
 	} else {
 		file, diags = hclsyntax.ParseConfig(f.data, f.shown, hcl.InitialPos)
+		if body, ok := BodyOf(file); ok {
+			syntax.StrictOperators(body)
+		}
 		diags = syntax.FirstErrors(diags, f.shown)
 	}
 	s.mu.Lock()
