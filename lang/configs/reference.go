@@ -11,7 +11,6 @@ import (
 
 	"github.com/fray-ml/fray/lang/diagnose"
 	"github.com/fray-ml/fray/lang/language"
-	"github.com/fray-ml/fray/lang/syntax"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -82,7 +81,7 @@ func (m *Module) Resolve(x *Expression, may Allowed) {
 		return
 	}
 	may.self = may.self || x.Mode == language.ModeSelf
-	for _, traversal := range syntax.References(x.Expr) {
+	for _, traversal := range References(x.Expr) {
 		if slices.Contains(x.Iterators, traversal.RootName()) {
 			continue
 		}

@@ -7,7 +7,6 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/fray-ml/fray/lang/configs"
-	"github.com/fray-ml/fray/lang/syntax"
 )
 
 // hoist returns an expression that means the same for every instance, in which
@@ -100,7 +99,7 @@ func hoistAll(parts []hclsyntax.Expression, in func(hclsyntax.Expression) hclsyn
 }
 
 func refersToInstance(expr hclsyntax.Expression) bool {
-	return slices.ContainsFunc(syntax.References(expr), func(t hcl.Traversal) bool {
+	return slices.ContainsFunc(configs.References(expr), func(t hcl.Traversal) bool {
 		return t.RootName() == string(configs.RootCount) || t.RootName() == string(configs.RootEach)
 	})
 }

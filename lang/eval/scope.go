@@ -125,7 +125,7 @@ func (sc *Scope) Prepare(x *configs.Expression) (map[string]cty.Value, bool) {
 // the files declare.
 func (sc *Scope) given(x *configs.Expression) (map[string]cty.Value, bool) {
 	with := map[string]cty.Value{}
-	for _, traversal := range syntax.References(x.Expr) {
+	for _, traversal := range configs.References(x.Expr) {
 		name := traversal.RootName()
 		if sc.roots[name] == nil {
 			continue

@@ -214,7 +214,7 @@ func coalesceFunc() function.Function {
 			if len(types) == 0 {
 				return cty.NilType, errors.New("all arguments are null or empty strings")
 			}
-			typ, _ := convert.UnifyUnsafe(types)
+			typ := unified(types)
 			if typ == cty.NilType {
 				return cty.NilType, errors.New("all arguments must have the same type")
 			}

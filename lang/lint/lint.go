@@ -14,7 +14,6 @@ import (
 	"github.com/fray-ml/fray/lang/diagnose"
 	"github.com/fray-ml/fray/lang/eval"
 	"github.com/fray-ml/fray/lang/language"
-	"github.com/fray-ml/fray/lang/syntax"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -72,7 +71,7 @@ func usedNames(m *configs.Module) map[configs.Symbol]bool {
 		if x.Mode != language.ModeRaw {
 			return
 		}
-		for _, t := range syntax.References(x.Expr) { // references that are read, not evaluated
+		for _, t := range configs.References(x.Expr) { // references that are read, not evaluated
 			name, _ := configs.StepName(t, 1)
 			if t.RootName() == string(configs.RootData) {
 				of, _ := configs.StepName(t, 2)
