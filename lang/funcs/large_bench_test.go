@@ -10,7 +10,7 @@ import (
 )
 
 // BenchmarkLarge evaluates functions of large texts and of many elements, and
-// reports the time for a megabyte or a thousand elements; the smaller size is the
+// reports the time for a unit or a thousand elements; the smaller size is the
 // baseline of the larger one.
 func BenchmarkLarge(b *testing.B) {
 	for name, expression := range largeExpressions() {
@@ -18,7 +18,7 @@ func BenchmarkLarge(b *testing.B) {
 			baseline := 0.0
 			for _, n := range []int{8, 32} {
 				b.Run(fmt.Sprint(n), func(b *testing.B) {
-					ctx := largeContext(b, n)
+					ctx := largeContext(b, n, 1000)
 					for b.Loop() {
 						evaluateLarge(b, ctx, expression)
 					}
@@ -35,26 +35,26 @@ func BenchmarkLarge(b *testing.B) {
 }
 
 // largeExpressions are functions of what grows in step with their size: text is of
-// so many megabytes, and parts are so many thousand short strings.
+// so many units, and parts are so many thousand short strings.
 func largeExpressions() map[string]string {
 	return map[string]string{
-		"join":        `join(",", [for t in texts : t])`,
+		"join":        `join(",", concat(texts, texts))`,
 		"join parts":  `join(",", parts)`,
 		"join tuple":  `join(",", [for p in parts : p])`,
 		"flatten":     `flatten([for p in parts : [p, p]])`,
 		"concat":      `concat([for p in parts : p], [for p in parts : p])`,
 		"for":         `[for p in parts : "${p}-x"]`,
 		"for object":  `{ for p in parts : p => 1 }`,
-		"format":      `format("%s-%d", substr(text, 0, 8000000), 1)`,
+		"format":      `format("%s-%d", substr(text, 0, floor(length(text) / 8)), 1)`,
 		"formatlist":  `formatlist("%s-x", parts)`,
 		"template":    `"a${text}b"`,
 		"for in text": `"%{ for p in parts }${p}\n%{ endfor }"`,
 		"replace":     `replace(text, "line", "row")`,
-		"pattern":     `replace(substr(text, 0, 1000000), "/l.ne/", "row")`,
+		"pattern":     `replace(substr(text, 0, floor(length(text) / 8)), "/l.ne/", "row")`,
 		"regexall":    `regexall("item [0-9]+", join(",", parts))`,
 		"jsonencode":  `jsonencode({ text = text, parts = parts })`,
 		"jsondecode":  `jsondecode(jsonencode([for p in parts : p]))`,
-		"yamldecode":  `yamldecode(yamlencode(slice(parts, 0, 1000)))`,
+		"yamldecode":  `yamldecode(yamlencode(slice(parts, 0, floor(length(parts) / 8))))`,
 		"split":       `split("\n", join("\n", parts))`,
 		"length":      `length(text)`,
 		"substr":      `substr(text, 0, -1)`,
@@ -97,19 +97,21 @@ func largeExpressions() map[string]string {
 	}
 }
 
-func largeContext(t testing.TB, n int) *hcl.EvalContext {
+// largeContext has n units of text, each of some KiB, and as many short strings for each
+// unit.
+func largeContext(t testing.TB, n, kib int) *hcl.EvalContext {
 	t.Helper()
 	line := "a line of text that is as long as many lines are\n"
-	megabyte := cty.StringVal(strings.Repeat(line, (1<<20)/len(line)))
+	unit := cty.StringVal(strings.Repeat(line, (kib<<10)/len(line)))
 	var texts, parts []cty.Value
 	for range n {
-		texts = append(texts, megabyte)
+		texts = append(texts, unit)
 	}
-	for i := range n * 1000 {
+	for i := range n * kib {
 		parts = append(parts, cty.StringVal(fmt.Sprintf("item %d of many", i)))
 	}
 	return &hcl.EvalContext{Functions: InDirectory(t.TempDir()), Variables: map[string]cty.Value{
-		"text": cty.StringVal(strings.Repeat(megabyte.AsString(), n)), "texts": cty.TupleVal(texts), "parts": cty.ListVal(parts),
+		"text": cty.StringVal(strings.Repeat(unit.AsString(), n)), "texts": cty.TupleVal(texts), "parts": cty.ListVal(parts),
 	}}
 }
 
