@@ -81,6 +81,10 @@ func (m *Module) Resolve(x *Expression, may Allowed) {
 		return
 	}
 	may.self = may.self || x.Mode == language.ModeSelf
+	x.Momentary = calls(x.Expr, momentaryCalls())
+	if x.Momentary && (may.count || may.each) && calls(x.Expr, randomCalls()) {
+		x.PerInstance = true
+	}
 	for _, traversal := range References(x.Expr) {
 		if slices.Contains(x.Iterators, traversal.RootName()) {
 			continue

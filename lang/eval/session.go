@@ -67,7 +67,7 @@ func NewSession(source *load.Source, opts Options, maxInstances int) *Session {
 		maxInstances: maxInstances,
 		instances:    map[*configs.Module][]*Evaluator{},
 		ByPath:       map[string]*Evaluator{},
-		Base:         &hcl.EvalContext{Functions: funcs.In(source.Folder())},
+		Base:         &hcl.EvalContext{Functions: funcs.In(source.Folder(), opts.Moment)},
 	}
 	if opts.Partial {
 		s.omitted = &s.Partial

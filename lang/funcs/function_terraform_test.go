@@ -62,6 +62,7 @@ func functionFiles(t testing.TB) string {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"hello.txt": "Hello World\n", "data.bin": "\xff\x00\xfe", "notes/a.txt": "a", "notes/b.txt": "b",
+		"key.pem": rsaKey().pem, "secret.bin": string(rsaKey().secret),
 		"letter.tpl": "%{ for n in names ~}\nHello, ${title(n)}!\n%{ endfor ~}\n",
 	} {
 		path := filepath.Join(dir, name)
