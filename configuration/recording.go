@@ -51,9 +51,11 @@ func (l *Loaded) Recording(targets []schema.Address) (stack.Recording, error) {
 	if len(l.Config.Ephemeral) > 0 {
 		return stack.Recording{}, ErrUnrecorded{fmt.Errorf("var.%s is ephemeral", strings.Join(l.Config.Ephemeral, " and var."))}
 	}
-	l.Begin()
 	c := l.Recorder.Configuration()
-	c.Moment = l.Options.Moment
+	if l.Config.Momentary {
+		l.Begin()
+		c.Moment = l.Options.Moment
+	}
 	c.Local, c.Workspace, c.Targets = l.Options.Local, l.Options.Workspace, targets
 	for _, path := range l.Paths {
 		abs, err := filepath.Abs(path)

@@ -20,7 +20,7 @@ type Expression struct {
 	Refs        []Reference
 	Broken      bool // refers to a missing declaration; reported already
 	PerInstance bool // refers to count, each or self, or is another value for each instance
-	Momentary   bool // calls what returns other values in each apply
+	Momentary   bool // calls what may return other values in each plan or apply
 
 	Hoisted hcl.Expression // of one that is perInstance; nil until needed
 

@@ -10,10 +10,10 @@ import (
 // randomCalls are the functions that return another value for each instance.
 func randomCalls() []string { return []string{"uuid", "bcrypt"} }
 
-// momentaryCalls are the functions that return other values in each apply, or render
-// what may call one.
+// momentaryCalls are the functions that return other values in each plan or apply, or
+// render what may call one.
 func momentaryCalls() []string {
-	return append(randomCalls(), "timestamp", "templatefile", "templatestring")
+	return append(randomCalls(), "timestamp", "plantimestamp", "templatefile", "templatestring")
 }
 
 // calls reports whether an expression calls one of some functions.

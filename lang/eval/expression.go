@@ -37,6 +37,7 @@ func (e *Evaluator) Eval(x *configs.Expression, instance map[string]cty.Value) c
 		x.Context = e.context(x.Refs)
 	}
 	ctx, expr := x.Context, x.Expr
+	e.Momentary = e.Momentary || x.Momentary
 	if x.PerInstance || x.Momentary {
 		ctx = ctx.NewChild()
 		ctx.Variables, ctx.Functions = instance, e.functionsOf(x, instance)

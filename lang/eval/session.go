@@ -22,6 +22,7 @@ type Session struct {
 
 	maxInstances int  // of one declaration
 	Partial      bool // with Options.Partial: something is not known, and so left out
+	Momentary    bool // something may be another value in each plan or apply
 	total        int  // instances of everything so far
 
 	full bool // there are too many
