@@ -78,7 +78,7 @@ func house() []room {
 			"schema", "lang/diagnose", "lang/mark", "lang/files", "lang/load", "lang/language", "lang/funcs", "lang/configs",
 			"lang/eval", "lang/decode", "lang/lint",
 		}},
-		{name: "lang/recorded", sees: []string{"schema", "lang/files", "lang/load", "lang/eval", "lang"}},
+		{name: "lang/recorded", sees: []string{"schema", "lang/files", "lang/load", "lang/funcs", "lang/eval", "lang"}},
 		{name: "state", sees: []string{"schema"}, pure: true},
 		{name: "sleep"},
 		{name: "state/store", sees: []string{"durable", "filelock", "state", "sleep"}},

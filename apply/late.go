@@ -3,6 +3,7 @@ package apply
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/fray-ml/fray/lang"
 	"github.com/fray-ml/fray/lang/eval"
@@ -78,7 +79,9 @@ func (l *Late) begin(doc *state.Document) (*schema.Desired, error) {
 		opts.Data = l.Data()
 	}
 	if l.texts == nil {
-		unknown, diags := l.Source.Evaluate(opts)
+		before := opts
+		before.Moment.Applied = time.Time{}
+		unknown, diags := l.Source.Evaluate(before)
 		if diags.HasErrors() {
 			return nil, again(diags)
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/lang"
@@ -76,6 +77,38 @@ const lateSource = `
 	}
 	job "c" { command = ["x", job.b.address] }
 `
+
+// TestLateMoment: the time and the UUIDs of an apply reach the jobs that read them, once,
+// in whichever process: no step and no restart of one chooses them anew.
+func TestLateMoment(t *testing.T) {
+	t.Parallel()
+	l, doc := late(t, `
+		job "a" {
+			command = ["x", uuid()]
+			environment {
+				env = { X = timestamp() }
+			}
+		}
+		job "many" {
+			count   = 2
+			command = ["x", uuid()]
+		}
+	`)
+	l.Options.Moment = l.Options.Moment.Begun(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	doc, changed := taken(t, l, doc)
+	if got := texts(doc)["a"]; !changed || !strings.HasSuffix(got, " 2026-01-02T03:04:05Z") {
+		t.Errorf("a is %q, want the time of the apply", got)
+	}
+	if first, second := doc.Desired.Jobs[1].Command[1], doc.Desired.Jobs[2].Command[1]; first == second || first.IsUnknown() {
+		t.Errorf("the instances have the UUIDs %s and %s", first, second)
+	}
+	doc = started(t, doc, "job.a", "1")
+	for name, l := range map[string]*apply.Late{"the same process": l, "another process": {Source: l.Source, Options: l.Options}} {
+		if next, changed := taken(t, l, doc); changed {
+			t.Errorf("%s: the jobs changed to %v", name, texts(next))
+		}
+	}
+}
 
 // TestLateFollows: values that become known, change, and are unknown again for a
 // while reach who reads them, in another process too.

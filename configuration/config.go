@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -88,6 +89,7 @@ func Load(ctx context.Context, a *terminal.Terminal, paths []string, flags Optio
 		return nil, err
 	}
 	l.Options = flags.InWorkspace(l.Site.Workspace)
+	l.Options.Moment.Planned = time.Now().UTC().Truncate(time.Second)
 	l.Options.Data = NewReader(ctx, src, l.Site, flags.Local)
 	cfg, more, err := Evaluate(ctx, a, src, &l.Options, flags)
 	if err != nil {
@@ -286,6 +288,14 @@ func (l *Loaded) Prepare(cfg *schema.Config) (schema.Desired, error) {
 	return desired, nil
 }
 
+// Begin makes the values known that an apply chooses, such as its time, once: what is
+// evaluated and recorded from now on has them.
+func (l *Loaded) Begin() {
+	if l.Options.Moment.Applied.IsZero() {
+		l.Options.Moment = l.Options.Moment.Begun(time.Now())
+	}
+}
+
 // Refine returns a function that evaluates again what reads values that became
 // known, for apply.Config.Refine; nil when nothing waits for any. target is what is
 // taken over of what is desired, nil for all.
@@ -293,6 +303,7 @@ func (l *Loaded) Refine(target func(schema.Desired) schema.Desired) func(*state.
 	if !l.Config.Waits() {
 		return nil
 	}
+	l.Begin()
 	r := &apply.Refiner{Source: l.Source, Options: l.Options, Prepare: l.Prepare, Sealer: l.Sealer, Target: target}
 	return r.Refine
 }

@@ -52,6 +52,10 @@ func (l *Loaded) Recording(targets []schema.Address) (stack.Recording, error) {
 		return stack.Recording{}, ErrUnrecorded{fmt.Errorf("var.%s is ephemeral", strings.Join(l.Config.Ephemeral, " and var."))}
 	}
 	c := l.Recorder.Configuration()
+	if l.Config.Momentary {
+		l.Begin()
+		c.Moment = l.Options.Moment
+	}
 	c.Local, c.Workspace, c.Targets = l.Options.Local, l.Options.Workspace, targets
 	for _, path := range l.Paths {
 		abs, err := filepath.Abs(path)

@@ -83,7 +83,11 @@ func (s *Source) Scope(opts eval.Options) (*eval.Scope, hcl.Diagnostics) {
 // Bare is the Scope of a configuration in which nothing is declared: it knows
 // functions and paths.
 func (s *Source) Bare() *eval.Scope {
-	empty := &Source{load.Empty(s.Dir())}
+	dir := s.Dir()
+	if dir == "" { // what was named is not there
+		dir, _ = files.Disk{}.WorkDir()
+	}
+	empty := &Source{load.Empty(dir)}
 	scope, _ := empty.Scope(eval.Options{})
 	return scope
 }

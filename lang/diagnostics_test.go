@@ -94,6 +94,8 @@ func archiveOptions(t *testing.T, comment string) (paths []string, opts eval.Opt
 			opts.Local = true
 		case key == "emulated":
 			opts.Emulated = true
+		case key == "validate":
+			opts.Partial = true
 		case key == "version":
 			opts.Version = rest
 		case key == "var":

@@ -242,5 +242,6 @@ func (r *controllerRun) following() *apply.Late {
 	if r.Loaded.Config == nil || !r.Loaded.Config.Waits() {
 		return nil
 	}
+	r.Loaded.Begin()
 	return &apply.Late{Source: r.Loaded.Source, Options: r.Loaded.Options, Sealer: r.Loaded.Sealer, Targets: r.Change.Targets}
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/durable"
@@ -63,6 +64,7 @@ type savedFlags struct {
 	Given   []savedGiven  `json:"given,omitempty"`
 	Environ []schema.Text `json:"environ,omitempty"` // FRAY_VAR_name=value
 	Local   bool          `json:"local,omitempty"`
+	Planned time.Time     `json:"planned,omitzero"` // what plantimestamp returned
 	// Ephemeral are the variables whose values are to be given again.
 	Ephemeral []string `json:"ephemeral,omitempty"`
 }
@@ -75,7 +77,7 @@ type savedGiven struct {
 // saveFlags seals the values of variables, but for those that must not be kept;
 // the paths of their files become absolute.
 func saveFlags(opts eval.Options, ephemeral []string, sealer schema.Sealer) (savedFlags, error) {
-	saved := savedFlags{Local: opts.Local, Ephemeral: ephemeral}
+	saved := savedFlags{Local: opts.Local, Planned: opts.Moment.Planned, Ephemeral: ephemeral}
 	for _, g := range opts.Given {
 		if g.IsOf(ephemeral) {
 			continue
@@ -111,6 +113,7 @@ func saveFlags(opts eval.Options, ephemeral []string, sealer schema.Sealer) (sav
 // that are not kept.
 func (sp *Plan) options(sealer schema.Sealer, given []eval.Given) (eval.Options, error) {
 	opts := eval.Options{Local: sp.Flags.Local, Workspace: sp.Workspace, Version: release.Version()}
+	opts.Moment.Planned = sp.Flags.Planned
 	for _, g := range sp.Flags.Given {
 		text, err := g.Text.Reveal(sealer)
 		if err != nil {

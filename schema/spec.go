@@ -40,6 +40,8 @@ type Config struct {
 	// Partial says, with Options.Partial, that a value was missing, and with it
 	// whatever depends on it.
 	Partial bool
+	// Momentary reports that something may be another value in each plan or apply.
+	Momentary bool
 }
 
 // Waits reports whether something of it is decided by values known after apply.

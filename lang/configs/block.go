@@ -192,18 +192,7 @@ func (r Checker) unknownBlock(parent *language.BlockType, src *hclsyntax.Block) 
 		return
 	}
 	detail := fmt.Sprintf("%s has no block %q. ", diagnose.Capitalized(parent.Described()), src.Type)
-	switch {
-	case src.Type == "dynamic":
-		detail += "A block with a name of its own is repeated by count or for_each in it."
-	case src.Type == language.ActorBlock && parent.Name == string(schema.KindJob):
-		detail += "Actors are hosted by services: write actor_service instead of job."
-	case schema.Nearest(src.Type, parent.BlockNames()) == "" && schema.Nearest(src.Type, parent.AttrNames()) != "":
-		detail += fmt.Sprintf("Did you mean the attribute %q?", schema.Nearest(src.Type, parent.AttrNames()))
-	case len(parent.Blocks) == 0:
-		detail += "No block stands in it."
-	default:
-		detail += diagnose.DidYouMean(src.Type, parent.BlockNames())
-	}
+	detail += parent.BlockInstead(src.Type, src.Labels)
 	r.ErrorAt(src.TypeRange, "Unknown block", strings.TrimSpace(detail))
 }
 

@@ -19,7 +19,8 @@ type Expression struct {
 	Iterators   []string // names that the dynamic blocks around it give
 	Refs        []Reference
 	Broken      bool // refers to a missing declaration; reported already
-	PerInstance bool // refers to count, each or self
+	PerInstance bool // refers to count, each or self, or is another value for each instance
+	Momentary   bool // calls what may return other values in each plan or apply
 
 	Hoisted hcl.Expression // of one that is perInstance; nil until needed
 

@@ -81,7 +81,11 @@ func (m *Module) Resolve(x *Expression, may Allowed) {
 		return
 	}
 	may.self = may.self || x.Mode == language.ModeSelf
-	for _, traversal := range x.Expr.Variables() {
+	x.Momentary = calls(x.Expr, momentaryCalls())
+	if x.Momentary && (may.count || may.each) && calls(x.Expr, randomCalls()) {
+		x.PerInstance = true
+	}
+	for _, traversal := range References(x.Expr) {
 		if slices.Contains(x.Iterators, traversal.RootName()) {
 			continue
 		}

@@ -37,7 +37,7 @@ func Config(s *eval.Session) (*Decoding, *schema.Config) {
 		e.ranges(c.Ranges)
 		e.blocks(c.Blocks)
 	}
-	c.Partial = s.Partial
+	c.Partial, c.Momentary = s.Partial, s.Momentary
 	return w, c
 }
 

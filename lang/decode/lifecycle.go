@@ -192,7 +192,7 @@ func (t triggers) value(expr hcl.Expression) (cty.Value, bool) {
 		return cty.NilVal, false
 	}
 	x := &configs.Expression{Name: "replace_triggered_by", Expr: native, Range: expr.Range()}
-	if len(x.Expr.Variables()) == 0 {
+	if len(configs.References(x.Expr)) == 0 {
 		e.ErrorAt(x.Range, "Invalid value for replace_triggered_by", "A constant never changes: refer to something, such as var.version.")
 		return cty.NilVal, false
 	}

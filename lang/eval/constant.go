@@ -20,7 +20,7 @@ type Constants struct {
 // constant evaluates an expression that may call functions, but not refer to
 // anything.
 func (c Constants) constant(x *configs.Expression) (cty.Value, bool) {
-	if refs := x.Expr.Variables(); len(refs) > 0 {
+	if refs := configs.References(x.Expr); len(refs) > 0 {
 		c.report.ErrorAt(refs[0].SourceRange(), "Reference not allowed", fmt.Sprintf("%s is read before there are values to refer to: write a constant. A local can combine variables.", diagnose.Capitalized(x.Name)))
 		return cty.NilVal, false
 	}

@@ -2,12 +2,15 @@ package eval
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+	"github.com/zclconf/go-cty/cty/function"
 
 	"github.com/fray-ml/fray/lang/configs"
 	"github.com/fray-ml/fray/lang/funcs"
@@ -34,9 +37,15 @@ func (e *Evaluator) Eval(x *configs.Expression, instance map[string]cty.Value) c
 		x.Context = e.context(x.Refs)
 	}
 	ctx, expr := x.Context, x.Expr
-	if x.PerInstance {
+	e.Momentary = e.Momentary || x.Momentary
+	if x.PerInstance || x.Momentary {
 		ctx = ctx.NewChild()
-		ctx.Variables = instance
+		ctx.Variables, ctx.Functions = instance, e.functionsOf(x, instance)
+	}
+	if x.PerInstance {
+		if x.Momentary {
+			x.Hoisted = x.Expr
+		}
 		if x.Hoisted == nil {
 			x.Hoisted = x.Expr
 			if native, ok := x.Expr.(hclsyntax.Expression); ok {
@@ -55,6 +64,35 @@ func (e *Evaluator) Eval(x *configs.Expression, instance map[string]cty.Value) c
 		x.Result = &out
 	}
 	return out
+}
+
+// functionsOf are what an expression calls otherwise than others do, nil for none.
+func (e *Evaluator) functionsOf(x *configs.Expression, instance map[string]cty.Value) map[string]function.Function {
+	if !x.Momentary || e.Options.Moment.Applied.IsZero() {
+		return nil
+	}
+	rng := x.Expr.Range()
+	key := ""
+	for _, root := range []configs.Root{configs.RootCount, configs.RootEach} {
+		if of, is := instance[string(root)]; is && of.Type().IsObjectType() {
+			key = keyOf(of)
+		}
+	}
+	at := fmt.Sprintf("%s %s:%d %s %s", e.Path, filepath.Base(rng.Filename), rng.Start.Byte, x.Name, key)
+	return funcs.At(e.Source.Folder(), e.Options.Moment, funcs.Place(at))
+}
+
+// keyOf is the index or the key of an instance.
+func keyOf(instance cty.Value) string {
+	for _, name := range []string{"index", "key"} {
+		if !instance.Type().HasAttribute(name) {
+			continue
+		}
+		if text, err := convert.Convert(instance.GetAttr(name), cty.String); err == nil && text.IsKnown() && !text.IsNull() && !text.IsMarked() {
+			return text.AsString()
+		}
+	}
+	return ""
 }
 
 // isFailed reports whether a symbol has no value, for a reason that is reported.
@@ -77,7 +115,7 @@ func (e *Evaluator) isFailed(s configs.Symbol) bool {
 
 // improve makes diagnostics of HCL's evaluation safe to show and more helpful.
 func (e *Evaluator) improve(diags hcl.Diagnostics, x *configs.Expression, ctx *hcl.EvalContext) hcl.Diagnostics {
-	diags = Redact(diags, x, ctx)
+	diags = typeHints(Redact(diags, x, ctx))
 	for _, d := range diags {
 		if unknown, ok := hcl.DiagnosticExtra[hclsyntax.FunctionCallUnknownDiagExtra](d); ok {
 			name := unknown.CalledFunctionNamespace() + unknown.CalledFunctionName()

@@ -25,33 +25,56 @@ func nameHint(d *hcl.Diagnostic) string {
 		return ""
 	}
 	switch expr := d.Expression.(type) {
+	case *hclsyntax.BinaryOpExpr:
+		return nullHint(d.EvalContext, expr.LHS, expr.RHS)
+	case *hclsyntax.UnaryOpExpr:
+		return nullHint(d.EvalContext, expr.Val)
 	case *hclsyntax.ScopeTraversalExpr:
 		of := expr.Traversal[:1]
 		val, diags := of.TraverseAbs(d.EvalContext)
 		if diags.HasErrors() {
 			return ""
 		}
-		return missingIn(val, expr.Traversal[1:])
+		return missingIn(val, expr.Traversal, 1)
 	case *hclsyntax.RelativeTraversalExpr:
 		val, diags := expr.Source.Value(d.EvalContext)
 		if diags.HasErrors() {
 			return ""
 		}
-		return missingIn(val, expr.Traversal)
+		return missingIn(val, expr.Traversal, 0)
 	case *hclsyntax.IndexExpr:
 		val, diags := expr.Collection.Value(d.EvalContext)
 		key, keyDiags := expr.Key.Value(d.EvalContext)
-		if diags.HasErrors() || keyDiags.HasErrors() || key.IsMarked() || !key.IsKnown() || key.IsNull() || key.Type() != cty.String {
+		if diags.HasErrors() || keyDiags.HasErrors() || key.IsMarked() || !key.IsKnown() || key.IsNull() {
 			return ""
 		}
-		return missingIn(val, hcl.Traversal{hcl.TraverseIndex{Key: key}})
+		path, _ := hcl.AbsTraversalForExpr(expr.Collection) // none where it is no reference
+		return missingIn(val, append(slices.Clip(path), hcl.TraverseIndex{Key: key}), len(path))
 	}
 	return ""
 }
 
-// missingIn is the hint for the first step that a value does not have.
-func missingIn(val cty.Value, steps hcl.Traversal) string {
-	for i, step := range steps {
+// nullHint names the first of some operands that is null, and what to write instead.
+func nullHint(ctx *hcl.EvalContext, operands ...hclsyntax.Expression) string {
+	for i, operand := range operands {
+		val, diags := operand.Value(ctx)
+		if diags.HasErrors() || val.IsMarked() || !val.IsNull() {
+			continue
+		}
+		which := "The operand"
+		if len(operands) == 2 {
+			which = []string{"The left operand", "The right operand"}[i]
+		}
+		return which + " is null. Compare it with null first, as in a != null && a, or give it a default with coalesce()."
+	}
+	return ""
+}
+
+// missingIn is the hint for the first step, from some step on, that a value does not
+// have.
+func missingIn(val cty.Value, steps hcl.Traversal, from int) string {
+	for i := from; i < len(steps); i++ {
+		step := steps[i]
 		next, diags := step.TraversalStep(val)
 		if !diags.HasErrors() {
 			val = next
@@ -59,7 +82,7 @@ func missingIn(val cty.Value, steps hcl.Traversal) string {
 		}
 		name, ok := configs.StepName(steps, i)
 		if !ok {
-			return ""
+			return outside(val, steps[:i], step)
 		}
 		if names := namesIn(val); len(names) > 0 {
 			return diagnose.DidYouMean(name, names)
@@ -67,6 +90,40 @@ func missingIn(val cty.Value, steps hcl.Traversal) string {
 		return ""
 	}
 	return ""
+}
+
+// outside is the hint for a number that is no index of a list, which a reference may
+// lead to.
+func outside(val cty.Value, path hcl.Traversal, step hcl.Traverser) string {
+	index, is := step.(hcl.TraverseIndex)
+	if !is || index.Key.Type() != cty.Number || val.IsMarked() || !val.IsKnown() || val.IsNull() || !(val.Type().IsListType() || val.Type().IsTupleType()) {
+		return ""
+	}
+	name := pathText(path)
+	switch n := val.LengthInt(); n {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("The only element is %s[0].", name)
+	default:
+		return fmt.Sprintf("The elements are %s[0] to %s[%d].", name, name, n-1)
+	}
+}
+
+// pathText is a reference as it is written, "" where it has more than names.
+func pathText(path hcl.Traversal) string {
+	var names []string
+	for i, step := range path {
+		name, ok := configs.StepName(path, i)
+		if root, is := step.(hcl.TraverseRoot); is {
+			name, ok = root.Name, true
+		}
+		if !ok {
+			return ""
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, ".")
 }
 
 // namesIn are the names that a value can be asked for, none where they are

@@ -99,7 +99,7 @@ func hoistAll(parts []hclsyntax.Expression, in func(hclsyntax.Expression) hclsyn
 }
 
 func refersToInstance(expr hclsyntax.Expression) bool {
-	return slices.ContainsFunc(expr.Variables(), func(t hcl.Traversal) bool {
+	return slices.ContainsFunc(configs.References(expr), func(t hcl.Traversal) bool {
 		return t.RootName() == string(configs.RootCount) || t.RootName() == string(configs.RootEach)
 	})
 }

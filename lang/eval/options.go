@@ -8,6 +8,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/fray-ml/fray/accelerators"
+	"github.com/fray-ml/fray/lang/funcs"
 	"github.com/fray-ml/fray/schema"
 )
 
@@ -23,6 +24,8 @@ type Options struct {
 	Workspace string // fray.workspace; "" is DefaultWorkspace
 	Data      Reader // reads what data blocks name; nil: nothing is known of it
 	Partial   bool   // variables without a value are unknown rather than an error
+
+	Moment funcs.Moment // of the plan, and of its apply once that is begun
 
 	Assigned  map[string]Assigned // values of variables over all others, by name
 	Overrides map[string]Override // what data blocks read, by reference

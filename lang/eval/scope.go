@@ -73,6 +73,9 @@ func (sc *Scope) Parse(src, name string) (hclsyntax.Expression, hcl.Diagnostics)
 		return nil, diags
 	}
 	expr, diags := hclsyntax.ParseExpression([]byte(src), name, hcl.InitialPos)
+	if !diags.HasErrors() {
+		syntax.StrictOperators(expr)
+	}
 	return expr, syntax.FirstErrors(diags, name)
 }
 
@@ -122,7 +125,7 @@ func (sc *Scope) Prepare(x *configs.Expression) (map[string]cty.Value, bool) {
 // the files declare.
 func (sc *Scope) given(x *configs.Expression) (map[string]cty.Value, bool) {
 	with := map[string]cty.Value{}
-	for _, traversal := range x.Expr.Variables() {
+	for _, traversal := range configs.References(x.Expr) {
 		name := traversal.RootName()
 		if sc.roots[name] == nil {
 			continue

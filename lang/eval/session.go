@@ -22,6 +22,7 @@ type Session struct {
 
 	maxInstances int  // of one declaration
 	Partial      bool // with Options.Partial: something is not known, and so left out
+	Momentary    bool // something may be another value in each plan or apply
 	total        int  // instances of everything so far
 
 	full bool // there are too many
@@ -67,7 +68,7 @@ func NewSession(source *load.Source, opts Options, maxInstances int) *Session {
 		maxInstances: maxInstances,
 		instances:    map[*configs.Module][]*Evaluator{},
 		ByPath:       map[string]*Evaluator{},
-		Base:         &hcl.EvalContext{Functions: funcs.In(source.Folder())},
+		Base:         &hcl.EvalContext{Functions: funcs.In(source.Folder(), opts.Moment)},
 	}
 	if opts.Partial {
 		s.omitted = &s.Partial

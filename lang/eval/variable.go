@@ -11,10 +11,10 @@ import (
 	"github.com/hashicorp/hcl/v2/ext/typeexpr"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
-	"github.com/zclconf/go-cty/cty/convert"
 
 	"github.com/fray-ml/fray/lang/configs"
 	"github.com/fray-ml/fray/lang/diagnose"
+	"github.com/fray-ml/fray/lang/funcs"
 	"github.com/fray-ml/fray/lang/load"
 	"github.com/fray-ml/fray/lang/mark"
 	"github.com/fray-ml/fray/lang/syntax"
@@ -129,7 +129,7 @@ func (v *variable) convert(val cty.Value) (cty.Value, error) {
 		plain, marks := val.UnmarkDeepWithPaths()
 		val = v.defaults.Apply(plain).MarkWithPaths(marks)
 	}
-	return convert.Convert(val, v.typ)
+	return funcs.Convert(val, v.typ)
 }
 
 // given reads, converts and checks a value that comes from outside.
@@ -240,6 +240,7 @@ func (v *variable) read(g given) (cty.Value, error) {
 	if diags.HasErrors() {
 		return cty.NilVal, errors.New("it is no expression, such as [1, 2] or { a = \"b\" }; strings in it need quotes")
 	}
+	syntax.StrictOperators(expr)
 	val, diags := expr.Value(nil)
 	if diags.HasErrors() {
 		return cty.NilVal, errors.New("it must be a constant; strings in it need quotes")

@@ -128,7 +128,7 @@ func parameterType(t cty.Type) string {
 func (f libraryFunction) guarded() function.Function {
 	open := func(i int, p function.Parameter) function.Parameter {
 		p.Name, p.Description = f.param(i)
-		if _, of := collectionOf(p.Type); of {
+		if p.Type.IsCollectionType() {
 			p.Type = cty.DynamicPseudoType // call converts it in less time
 		}
 		p.AllowNull, p.AllowUnknown, p.AllowDynamicType, p.AllowMarked = true, true, true, true
@@ -179,7 +179,7 @@ func (f libraryFunction) call(args []cty.Value) (cty.Value, error) {
 	return val, nil
 }
 
-// converted returns arguments with those that must be lists or sets as such.
+// converted returns arguments with those that must be collections as such.
 func (f libraryFunction) converted(args []cty.Value) ([]cty.Value, error) {
 	params, out := f.fn.Params(), slices.Clone(args)
 	for i, arg := range args {
@@ -187,28 +187,16 @@ func (f libraryFunction) converted(args []cty.Value) ([]cty.Value, error) {
 		if i < len(params) {
 			param = &params[i]
 		}
-		of, is := collectionOf(param.Type)
-		if !is {
+		if !param.Type.IsCollectionType() {
 			continue
 		}
-		val, err := toCollection(arg, of)
+		val, err := Convert(arg, param.Type)
 		if err != nil {
 			return args, function.NewArgError(i, err)
 		}
 		out[i] = val
 	}
 	return out, nil
-}
-
-// collectionOf returns what makes the type of a list or set of anything.
-func collectionOf(t cty.Type) (func(cty.Type) cty.Type, bool) {
-	switch {
-	case t.Equals(cty.List(cty.DynamicPseudoType)):
-		return cty.List, true
-	case t.Equals(cty.Set(cty.DynamicPseudoType)):
-		return cty.Set, true
-	}
-	return nil, false
 }
 
 // maxMessage is how long a function's error may be; it may quote an argument.

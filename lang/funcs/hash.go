@@ -23,6 +23,10 @@ func hashFunctions() []libraryFunction {
 		})
 	}
 	return append(fns, libraryFunction{
+		name: "rsadecrypt", text: "The text that was encrypted for an RSA key, with the padding of PKCS #1 v1.5.", returns: "string", fn: rsaDecryptFunc(),
+		params:  []string{"ciphertext: in base64", "privatekey: of RSA, in PEM, without a passphrase; its variable is best sensitive"},
+		example: `rsadecrypt(filebase64("secret.bin"), file("key.pem"))`,
+	}, libraryFunction{
 		name: "uuidv5", text: "The UUID of version 5 of a name: equal names have equal ones.", returns: "string", fn: uuidFunc(),
 		params:  []string{"namespace: dns, url, oid, x500 or a UUID", "name: the name within it"},
 		example: `uuidv5("dns", "fray.example")`,

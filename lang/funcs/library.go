@@ -14,23 +14,28 @@ import (
 // Docs describes what expressions may call, by group and name.
 func Docs() []Doc {
 	var docs []Doc
-	for _, f := range library(files.Folder{}) {
+	for _, f := range library(files.Folder{}, &clock{}) {
 		docs = append(docs, f.doc())
 	}
 	return docs
 }
 
 // InDirectory returns what expressions may call, under the names that Terraform
-// gives them. Paths are relative to dir. There is no clock, no randomness and
-// no network among them: equal files give equal plans.
+// gives them. Paths are relative to dir. None reads the clock, a random source or the
+// network: equal files give equal plans.
 func InDirectory(dir string) map[string]function.Function {
-	return In(files.NewFolder(files.Disk{}, dir))
+	return In(files.NewFolder(files.Disk{}, dir), Moment{})
 }
 
-// In is what expressions may call whose paths are relative to a folder.
-func In(f files.Folder) map[string]function.Function {
+// In is what expressions may call whose paths are relative to a folder, in a plan of
+// some moment: what is known only once it is applied is not known.
+func In(f files.Folder, m Moment) map[string]function.Function {
+	return functionsOf(f, &clock{Moment: Moment{Planned: m.Planned}})
+}
+
+func functionsOf(f files.Folder, c *clock) map[string]function.Function {
 	fns := map[string]function.Function{}
-	for _, each := range library(f) {
+	for _, each := range library(f, c) {
 		fns[each.name] = each.guarded()
 	}
 	return fns
@@ -39,14 +44,9 @@ func In(f files.Folder) map[string]function.Function {
 // leftOutFunctions are those of Terraform that fray has not, and why.
 func leftOutFunctions() map[string]string {
 	return map[string]string{
-		"bcrypt":        "a plan would change at random; the hashes and uuidv5 do not",
-		"list":          "gone from Terraform too; write [\"a\", \"b\"], or tolist([\"a\", \"b\"])",
-		"map":           "gone from Terraform too; write { a = 1 }, or tomap({ a = 1 })",
-		"plantimestamp": "a plan would change with the clock; hand a time in as a variable",
-		"rsadecrypt":    "it needs a private key in the configuration; hand the secret in as a sensitive variable",
-		"timestamp":     "a plan would change with the clock; hand a time in as a variable",
-		"type":          "it is of Terraform's console only",
-		"uuid":          "a plan would change at random; uuidv5 and the hashes do not",
+		"list": "gone from Terraform too; write [\"a\", \"b\"], or tolist([\"a\", \"b\"])",
+		"map":  "gone from Terraform too; write { a = 1 }, or tomap({ a = 1 })",
+		"type": "it is of Terraform's console only",
 	}
 }
 
@@ -59,14 +59,14 @@ func Advice(name string) string {
 		return "Providers bring no functions, and those of the language have no prefix."
 	}
 	names := []string{}
-	for _, f := range library(files.Folder{}) {
+	for _, f := range library(files.Folder{}, &clock{}) {
 		names = append(names, f.name)
 	}
 	return diagnose.DidYouMean(name, names)
 }
 
 // library returns all functions by group and name.
-func library(in files.Folder) []libraryFunction {
+func library(in files.Folder, c *clock) []libraryFunction {
 	groups := map[Group][]libraryFunction{
 		Numbers:     numberFunctions(),
 		Strings:     stringFunctions(),
@@ -78,6 +78,9 @@ func library(in files.Folder) []libraryFunction {
 		Times:       timeFunctions(),
 		Types:       slices.Concat(conversionFunctions(), markFunctions(), attemptFunctions()),
 		TPUs:        tpuFunctions(),
+	}
+	for _, f := range momentFunctions(c) {
+		groups[f.group] = append(groups[f.group], f)
 	}
 	templates := map[string]function.Function{}
 	var all []libraryFunction

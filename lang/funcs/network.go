@@ -6,6 +6,7 @@ import (
 	"math/big"
 	"net"
 	"net/netip"
+	"strings"
 
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
@@ -45,12 +46,29 @@ type network struct {
 }
 
 func parseNetwork(s string) (network, error) {
-	p, err := netip.ParsePrefix(s)
+	p, err := netip.ParsePrefix(withoutZeros(s))
 	if err != nil {
 		return network{}, fmt.Errorf("%q is no network, such as 10.0.0.0/8", s)
 	}
 	p = p.Masked()
 	return network{Prefix: p, first: new(big.Int).SetBytes(p.Addr().AsSlice())}, nil
+}
+
+// withoutZeros is a network without the zeros at the start of its numbers: Terraform
+// accepts 010.0.0.0/08, and takes it for 10.0.0.0/8.
+func withoutZeros(s string) string {
+	const digits = "0123456789abcdefABCDEF"
+	var out strings.Builder
+	for i, start := 0, true; i < len(s); i++ {
+		digit := strings.IndexByte(digits, s[i]) >= 0
+		more := i+1 < len(s) && strings.IndexByte(digits, s[i+1]) >= 0
+		if start && s[i] == '0' && more {
+			continue
+		}
+		start = !digit
+		out.WriteByte(s[i])
+	}
+	return out.String()
 }
 
 // size is the number of addresses in a prefix of that many bits.
@@ -200,9 +218,9 @@ func cidrContainsFunc() function.Function {
 			if err != nil {
 				return cty.NilVal, function.NewArgError(0, err)
 			}
-			inner, err := netip.ParsePrefix(args[1].AsString())
+			inner, err := netip.ParsePrefix(withoutZeros(args[1].AsString()))
 			if err != nil {
-				addr, err := netip.ParseAddr(args[1].AsString())
+				addr, err := netip.ParseAddr(withoutZeros(args[1].AsString()))
 				if err != nil {
 					return cty.NilVal, function.NewArgErrorf(1, "%q is neither an address nor a network", args[1].AsString())
 				}

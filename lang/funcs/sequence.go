@@ -68,7 +68,7 @@ func elementFunctions() []libraryFunction {
 			params: []string{"vals: lists"}, example: `coalescelist([], ["b", "c"])`,
 		},
 		{
-			name: "contains", text: "Whether a value is an element of a list or set.", returns: "bool", fn: stdlib.ContainsFunc,
+			name: "contains", text: "Whether a value is an element of a list or set.", returns: "bool", fn: containsFunc(),
 			params: []string{"list: the list or set", "value: of the elements' type"}, example: `contains(["a", "b"], "a")`,
 		},
 		{
@@ -129,6 +129,19 @@ func lengthFunc() function.Function {
 				return cty.NilVal, err
 			}
 			return n.WithMarks(marks), nil
+		},
+	})
+}
+
+// containsFunc is the standard contains, but null is nothing to look for: whether
+// it equals an element would never be known.
+func containsFunc() function.Function {
+	return function.New(&function.Spec{
+		Params:       []function.Parameter{{Type: cty.DynamicPseudoType}, {Type: cty.DynamicPseudoType}},
+		Type:         function.StaticReturnType(cty.Bool),
+		RefineResult: notNull,
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			return stdlib.Contains(args[0], args[1])
 		},
 	})
 }
@@ -201,7 +214,7 @@ func coalesceFunc() function.Function {
 			if len(types) == 0 {
 				return cty.NilType, errors.New("all arguments are null or empty strings")
 			}
-			typ, _ := convert.UnifyUnsafe(types)
+			typ := unified(types)
 			if typ == cty.NilType {
 				return cty.NilType, errors.New("all arguments must have the same type")
 			}

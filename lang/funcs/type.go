@@ -4,15 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/ext/customdecode"
-	"github.com/hashicorp/hcl/v2/ext/typeexpr"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
-	"github.com/zclconf/go-cty/cty/convert"
 	"github.com/zclconf/go-cty/cty/function"
 	"github.com/zclconf/go-cty/cty/function/stdlib"
 
@@ -23,7 +20,7 @@ func conversionFunctions() []libraryFunction {
 	v := []string{"v: the value"}
 	return []libraryFunction{
 		{
-			name: "convert", text: "A value of a certain type, which may be any type that a variable can have.", returns: "any", fn: typeexpr.ConvertFunc, limit: limitWeight,
+			name: "convert", text: "A value of a certain type, which may be any type that a variable can have, without optional().", returns: "any", fn: convertFunc(), limit: limitWeight,
 			params: []string{"value: the value", "type: the type, without quotes"}, example: `convert({ a = "1", b = 2 }, map(number))`,
 		},
 		{
@@ -97,90 +94,13 @@ func toCollectionFunc(of func(cty.Type) cty.Type) function.Function {
 		Params: general.Params(),
 		Type:   function.StaticReturnType(cty.DynamicPseudoType),
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
-			if val, err := toCollection(args[0], of); err == nil {
-				return val, nil
+			val, err := Convert(args[0], of(cty.DynamicPseudoType))
+			if err != nil && isExplained(args[0]) {
+				return general.Call(args)
 			}
-			return general.Call(args) // has the better error
+			return val, err
 		},
 	})
-}
-
-// toCollection converts a value to a collection of anything. It unifies the
-// distinct types of the elements only, and converts one by one: that of all
-// takes quadratic time.
-func toCollection(v cty.Value, of func(cty.Type) cty.Type) (cty.Value, error) {
-	typ := v.Type()
-	elem, ok := elementType(typ)
-	want := of(elem)
-	if !ok || typ.IsTupleType() == want.IsMapType() {
-		return convert.Convert(v, of(cty.DynamicPseudoType))
-	}
-	if !v.IsKnown() || v.IsNull() {
-		return convert.Convert(v, want)
-	}
-	v, marks := v.Unmark()
-	var items []cty.Value
-	named := map[string]cty.Value{}
-	for it := v.ElementIterator(); it.Next(); {
-		key, item := it.Element()
-		item, err := convert.Convert(item, elem)
-		if err != nil {
-			return convert.Convert(v.WithMarks(marks), of(cty.DynamicPseudoType)) // its error has the path
-		}
-		if want.IsMapType() {
-			named[key.AsString()] = item
-			continue
-		}
-		items = append(items, item)
-	}
-	switch {
-	case want.IsMapType():
-		return cty.MapVal(named).WithMarks(marks), nil
-	case want.IsSetType():
-		return cty.SetVal(items).WithMarks(marks), nil
-	}
-	return cty.ListVal(items).WithMarks(marks), nil
-}
-
-// maxElementTypes is of how many types the elements of one collection may be.
-const maxElementTypes = 100
-
-// elementType is the type that all elements of a tuple, or attributes of an
-// object, can have.
-func elementType(typ cty.Type) (cty.Type, bool) {
-	var distinct []cty.Type
-	add := func(t cty.Type) bool {
-		for _, known := range distinct {
-			if known.Equals(t) {
-				return true
-			}
-		}
-		distinct = append(distinct, t)
-		return len(distinct) <= maxElementTypes && !t.HasDynamicTypes()
-	}
-	switch {
-	case typ.IsTupleType():
-		for _, t := range typ.TupleElementTypes() {
-			if !add(t) {
-				return cty.DynamicPseudoType, false
-			}
-		}
-	case typ.IsObjectType():
-		types := typ.AttributeTypes()
-		for _, name := range slices.Sorted(maps.Keys(types)) {
-			if !add(types[name]) {
-				return cty.DynamicPseudoType, false
-			}
-		}
-	}
-	if len(distinct) == 0 {
-		return cty.DynamicPseudoType, false
-	}
-	common, _ := convert.UnifyUnsafe(distinct)
-	if common == cty.NilType || common.HasDynamicTypes() {
-		return cty.DynamicPseudoType, false
-	}
-	return common, true
 }
 
 // marksFunc passes its argument through mark.

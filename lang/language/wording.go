@@ -20,18 +20,6 @@ func (t *BlockType) Described() string {
 	return diagnose.Article(t.Name) + " block"
 }
 
-// Instead suggests what to write for an attribute that the block has not.
-// Jobs and services have the same meaning under different names.
-func (t *BlockType) Instead(name string) string {
-	switch {
-	case name == "replicas" && t.Attr("count") != nil:
-		return `Use "count": how many instances.`
-	case (name == "count" || name == "for_each") && t.Attr("replicas") != nil:
-		return `Use "replicas" for their number; count.index distinguishes them.`
-	}
-	return diagnose.DidYouMean(name, append(t.AttrNames(), t.BlockNames()...))
-}
-
 // BlockHint suggests a block that a misspelt attribute may mean.
 func BlockHint(name string, t *BlockType) string {
 	if near := schema.Nearest(name, t.BlockNames()); near != "" {

@@ -37,6 +37,7 @@ func lintJobs(s *eval.Session, jobs []schema.Job) {
 		seen[j.Addr.Base()] = true
 		e, decl := s.Declared(j.Addr)
 		lint.hosts(e, decl, j)
+		lintWords(e, decl, j)
 		if j.Addr.Kind == schema.KindJob && j.Resources.TPU != "" && j.Resources.Preemptible && meantFor(e, decl, j) == schema.ProviderGCP {
 			lint.preemption(e, decl, j)
 		}

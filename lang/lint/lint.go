@@ -22,9 +22,13 @@ import (
 // has more to report about the configuration than before.
 func Check(s *eval.Session, c *schema.Config) {
 	for _, m := range s.Modules {
-		if isOurs(m) {
+		if !isOurs(m) {
+			continue
+		}
+		if s.Options.Partial { // who runs something is not told of what is not used
 			lintNames(m)
 		}
+		lintData(m)
 	}
 	lintVariables(s)
 	lintJobs(s, c.Desired.Jobs)
@@ -50,6 +54,11 @@ func lintNames(m *configs.Module) {
 			m.WarnAt(m.Decls.Locals[name].Expression.Range, "Unused local value", fmt.Sprintf("Nothing refers to local.%s. Remove it, or name it _%s to keep it.", name, name))
 		}
 	}
+}
+
+// lintData warns of data that is read for nothing.
+func lintData(m *configs.Module) {
+	used := usedNames(m)
 	for _, name := range slices.Sorted(maps.Keys(m.Decls.Data)) {
 		decl := m.Decls.Data[name]
 		if decl.Check == "" && !used[configs.Symbol{Root: configs.RootData, Name: name}] && !strings.HasPrefix(decl.Block.Name, "_") {
@@ -71,7 +80,7 @@ func usedNames(m *configs.Module) map[configs.Symbol]bool {
 		if x.Mode != language.ModeRaw {
 			return
 		}
-		for _, t := range x.Expr.Variables() { // references that are read, not evaluated
+		for _, t := range configs.References(x.Expr) { // references that are read, not evaluated
 			name, _ := configs.StepName(t, 1)
 			if t.RootName() == string(configs.RootData) {
 				of, _ := configs.StepName(t, 2)

@@ -131,6 +131,9 @@ func Discover(disk files.System, path string) ([]File, string, hcl.Diagnostics) 
 	if err != nil {
 		return nil, "", hcl.Diagnostics{missingPath(path, abs, err)}
 	}
+	if !kind.IsDir() && strings.HasSuffix(abs, hclJSONEnding) {
+		return nil, filepath.Dir(abs), hcl.Diagnostics{diagnose.WithoutPlace("Unreadable file", instead(path))}
+	}
 	if !kind.IsDir() {
 		f, diags := ReadFile(disk, path, abs)
 		if diags.HasErrors() {
@@ -142,14 +145,23 @@ func Discover(disk files.System, path string) ([]File, string, hcl.Diagnostics) 
 	if err != nil {
 		return nil, abs, hcl.Diagnostics{diagnose.WithoutPlace("Unreadable file", fmt.Sprintf("%v. Check its permissions.", err))}
 	}
+	foreign := foreignFiles(disk, abs)
 	if len(names) == 0 {
-		return nil, abs, hcl.Diagnostics{diagnose.WithoutPlace("No configuration here", fmt.Sprintf(
-			"The directory %s has no .hcl file. Run `fray init` there to write a first one, or name the directory or file that is meant.", path))}
+		detail := "Run `fray init` there to write a first one, or name the directory or file that is meant."
+		if len(foreign) > 0 {
+			detail = instead(foreign[0])
+		}
+		return nil, abs, hcl.Diagnostics{diagnose.WithoutPlace("No configuration here", fmt.Sprintf("The directory %s has no .hcl file. %s", path, detail))}
 	}
 	var (
 		files []File
 		diags hcl.Diagnostics
 	)
+	for _, name := range foreign {
+		if strings.HasSuffix(name, hclJSONEnding) {
+			diags = append(diags, &hcl.Diagnostic{Severity: hcl.DiagWarning, Summary: "File is not read", Detail: instead(filepath.Join(path, name))})
+		}
+	}
 	for _, name := range names {
 		f, readDiags := ReadFile(disk, filepath.Join(path, name), filepath.Join(abs, name))
 		diags = append(diags, readDiags...)
@@ -158,6 +170,30 @@ func Discover(disk files.System, path string) ([]File, string, hcl.Diagnostics) 
 		}
 	}
 	return files, abs, diags
+}
+
+// hclJSONEnding ends the names of files in the JSON form of the syntax, which Terraform
+// has and fray has not.
+const hclJSONEnding = ".hcl.json"
+
+// foreignFiles are the files of a directory that people may take for a configuration.
+func foreignFiles(disk files.System, dir string) []string {
+	var found []string
+	for _, ending := range []string{hclJSONEnding, ".tf", ".tf.json"} {
+		names, err := configNames(disk, dir, ending)
+		if err == nil {
+			found = append(found, names...)
+		}
+	}
+	return found
+}
+
+// instead is what to do with a file of another tool or form.
+func instead(path string) string {
+	if name, is := strings.CutSuffix(path, hclJSONEnding); is {
+		return fmt.Sprintf("%s is JSON, and a configuration is read in the native syntax only: write it as %s.hcl. A program that generates JSON can write variables instead, as *.auto.frayvars.json.", path, name)
+	}
+	return fmt.Sprintf("%s is Terraform's: fray has blocks of its own, in files that end with .hcl. `fray init` writes a first one.", path)
 }
 
 // missingPath is the message for a path that cannot be read, with a suggestion.
@@ -212,6 +248,9 @@ func (s *Source) parseFile(f File) (*hcl.File, hcl.Diagnostics) {
 		file = &hcl.File{Bytes: f.data}
 	} else {
 		file, diags = hclsyntax.ParseConfig(f.data, f.shown, hcl.InitialPos)
+		if body, ok := BodyOf(file); ok {
+			syntax.StrictOperators(body)
+		}
 		diags = syntax.FirstErrors(diags, f.shown)
 	}
 	s.mu.Lock()

@@ -10,6 +10,7 @@ import (
 	"github.com/fray-ml/fray/lang"
 	"github.com/fray-ml/fray/lang/eval"
 	"github.com/fray-ml/fray/lang/files"
+	"github.com/fray-ml/fray/lang/funcs"
 	"github.com/fray-ml/fray/lang/load"
 	"github.com/fray-ml/fray/schema"
 )
@@ -21,6 +22,8 @@ type Configuration struct {
 	Environ   []string     `json:"environ,omitempty"`
 	Local     bool         `json:"local,omitempty"`
 	Workspace string       `json:"workspace,omitempty"`
+	// Moment is that of the plan and of its apply.
+	Moment funcs.Moment `json:"moment,omitzero"`
 	// Targets are what of it was taken over, none: all.
 	Targets []schema.Address `json:"targets,omitempty"`
 
@@ -87,7 +90,7 @@ func (c *Configuration) Parse() (*lang.Source, error) {
 
 // Options are those that it was evaluated with, without what became known.
 func (c *Configuration) Options() eval.Options {
-	return eval.Options{Given: c.Given, Environ: c.Environ, Local: c.Local, Workspace: c.Workspace}
+	return eval.Options{Given: c.Given, Environ: c.Environ, Local: c.Local, Workspace: c.Workspace, Moment: c.Moment}
 }
 
 // player answers as was heard.

@@ -8,12 +8,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/fray-ml/fray/lang/eval"
 	"github.com/fray-ml/fray/lang/files"
+	"github.com/fray-ml/fray/lang/funcs"
 	"github.com/fray-ml/fray/lang/load"
 	langrecorded "github.com/fray-ml/fray/lang/recorded"
 	"github.com/fray-ml/fray/schema"
@@ -53,6 +55,9 @@ job "b" {
       SIZE    = var.size
       ZONE    = var.zone
       OTHER   = job.a.address
+      AT      = timestamp()
+      ID      = uuid()
+      PLANNED = plantimestamp()
     }
   }
 }
@@ -111,12 +116,13 @@ func record(t *testing.T, dir string) (*langrecorded.Configuration, *schema.Conf
 		Environ: []string{"FRAY_VAR_name=ann"},
 		Given:   []eval.Given{{Kind: eval.GivenVarFile, Text: filepath.Join(dir, "zone.frayvars")}},
 	}
+	opts.Moment = funcs.Moment{Planned: time.Unix(1_700_000_000, 0).UTC(), Applied: time.Unix(1_700_000_009, 0).UTC(), Seed: "s"}
 	config, diags := source.Evaluate(opts)
 	if diags.HasErrors() {
 		t.Fatal(diags)
 	}
 	c := r.Configuration()
-	c.Paths, c.Given, c.Environ = []string{conf}, opts.Given, opts.Environ
+	c.Paths, c.Given, c.Environ, c.Moment = []string{conf}, opts.Given, opts.Environ, opts.Moment
 	return c, config
 }
 

@@ -91,7 +91,8 @@ func comparison(expr hcl.Expression, ctx *hcl.EvalContext) *hclsyntax.BinaryOpEx
 			case hclsyntax.OpEqual, hclsyntax.OpNotEqual, hclsyntax.OpGreaterThan, hclsyntax.OpGreaterThanOrEqual,
 				hclsyntax.OpLessThan, hclsyntax.OpLessThanOrEqual:
 				return x
-			case hclsyntax.OpLogicalAnd:
+			}
+			if x.Op.Impl == hclsyntax.OpLogicalAnd.Impl { // StrictOperators has put another operation there
 				expr = x.RHS
 				if val, diags := x.LHS.Value(ctx); !diags.HasErrors() && isFalse(val) {
 					expr = x.LHS

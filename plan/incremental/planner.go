@@ -33,6 +33,8 @@ type Planner struct {
 	wanted   *schema.Desired // the same, also where that is not kept
 	plan     *plan.Plan      // the last one
 
+	removed map[*schema.Job][]plan.AttrChange // what plans show of jobs that are being deleted
+
 	parents map[string]bool // ids of jobs that launched others
 	forget  time.Time       // when something launched is forgotten, zero: nothing is
 
@@ -63,7 +65,13 @@ func (p *Planner) Diff(desired *schema.Desired, doc *state.Document, obs *plan.O
 		}
 	}
 	p.wanted = launch.Wanted(desired, doc, now)
-	d := reconcile.Whole(p.wanted, doc, obs, now)
+	if p.removed == nil {
+		p.removed = map[*schema.Job][]plan.AttrChange{}
+	}
+	d := reconcile.Whole(snapshot.Input{Desired: p.wanted, Doc: doc, Obs: obs, Now: now, Removed: p.removed})
+	if len(d.Leaving) == 0 {
+		p.removed = nil
+	}
 
 	p.declared = *desired
 	p.learn(d)

@@ -31,7 +31,7 @@ func (p *Planner) Refined(doc *state.Document, desired *schema.Desired) *state.D
 	}
 	next := *doc
 	next.Desired = *desired
-	p.last, p.desired = &next, next.Desired
+	p.last, p.declared, p.desired = &next, next.Desired, next.Desired
 	p.families = nil // of the jobs that were
 	return &next
 }

@@ -247,7 +247,19 @@ func (d *Jobs) Removals() {
 	blockers := d.blockers(removed)
 	occupied := map[schema.Address]bool{} // groups
 	for _, addr := range removed {
-		d.removeJob(addr, blockers)
+		if d.Doc.Jobs[addr].Launch == nil { // else it is forgotten
+			d.Plan.Changes = append(d.Plan.Changes, d.removal(addr))
+		}
+	}
+	for _, addr := range dependentsFirst(removed, blockers) {
+		if _, blocked := d.standing(blockers[addr]); !blocked {
+			d.removeJob(addr)
+		}
+	}
+	for _, addr := range removed {
+		if by, blocked := d.standing(blockers[addr]); blocked {
+			d.Wait(addr, plan.Underway(by.String()+" is deleted before it"))
+		}
 		if d.Next.Jobs[addr] != nil {
 			occupied[addr.GroupAddress()] = true
 		}
@@ -293,9 +305,9 @@ func (d *Jobs) undeclared() []schema.Address {
 	return removed
 }
 
-// blockers names, for each removed job, another one that depends on it and so
-// goes first. If they all depend on one another, none blocks.
-func (d *Jobs) blockers(removed []schema.Address) map[schema.Address]schema.Address {
+// blockers are, for each removed job, the others that depend on it and so go
+// first. If they all depend on one another, none blocks.
+func (d *Jobs) blockers(removed []schema.Address) map[schema.Address][]schema.Address {
 	dependents := map[schema.Address][]schema.Address{} // by what they name
 	for _, addr := range removed {
 		spec := d.Doc.Jobs[addr].Spec
@@ -306,7 +318,7 @@ func (d *Jobs) blockers(removed []schema.Address) map[schema.Address]schema.Addr
 			dependents[on] = append(dependents[on], addr)
 		}
 	}
-	blockers := map[schema.Address]schema.Address{}
+	blockers := map[schema.Address][]schema.Address{}
 	for _, addr := range removed {
 		named := []schema.Address{addr, addr.Base()}
 		if group := addr.GroupAddress(); !group.IsZero() {
@@ -315,7 +327,7 @@ func (d *Jobs) blockers(removed []schema.Address) map[schema.Address]schema.Addr
 		for _, on := range named {
 			for _, by := range dependents[on] {
 				if by.Base() != addr.Base() && (on.Kind != schema.KindJobGroup || by.GroupAddress() != addr.GroupAddress()) {
-					blockers[addr] = by
+					blockers[addr] = append(blockers[addr], by)
 				}
 			}
 		}
@@ -326,16 +338,51 @@ func (d *Jobs) blockers(removed []schema.Address) map[schema.Address]schema.Addr
 	return blockers
 }
 
-func (d *Jobs) removeJob(addr schema.Address, blockers map[schema.Address]schema.Address) {
-	if d.Doc.Jobs[addr].Launch == nil { // else it is forgotten
-		d.Plan.Changes = append(d.Plan.Changes, plan.Change{
-			Addr: addr, Verb: plan.VerbDelete, Attrs: planchange.ChangedAttrs(planchange.JobAttrs(d.Doc.Jobs[addr].Spec), nil),
-		})
+// dependentsFirst is the order in which jobs can be removed, so that those that are
+// gone at once block none in the same plan.
+func dependentsFirst(removed []schema.Address, blockers map[schema.Address][]schema.Address) []schema.Address {
+	order, seen := make([]schema.Address, 0, len(removed)), make(map[schema.Address]bool, len(removed))
+	var visit func(addr schema.Address)
+	visit = func(addr schema.Address) {
+		if seen[addr] {
+			return
+		}
+		seen[addr] = true
+		for _, by := range blockers[addr] {
+			visit(by)
+		}
+		order = append(order, addr)
 	}
-	if by, blocked := blockers[addr]; blocked {
-		d.Wait(addr, plan.Underway(by.String()+" is deleted before it"))
-		return
+	for _, addr := range removed {
+		visit(addr)
 	}
+	return order
+}
+
+// removal is what plans show of a job that is deleted.
+func (d *Jobs) removal(addr schema.Address) plan.Change {
+	spec := d.Doc.Jobs[addr].Spec
+	attrs, known := d.Removed[spec]
+	if !known {
+		attrs = planchange.ChangedAttrs(planchange.JobAttrs(spec), nil)
+		if d.Removed != nil {
+			d.Removed[spec] = attrs
+		}
+	}
+	return plan.Change{Addr: addr, Verb: plan.VerbDelete, Attrs: attrs}
+}
+
+// standing is the last of some jobs that is there yet.
+func (d *Jobs) standing(jobs []schema.Address) (schema.Address, bool) {
+	for _, addr := range slices.Backward(jobs) {
+		if d.Next.Jobs[addr] != nil {
+			return addr, true
+		}
+	}
+	return schema.Address{}, false
+}
+
+func (d *Jobs) removeJob(addr schema.Address) {
 	if j := d.adopt(d.Doc.Jobs[addr]); j.Running() {
 		d.observe(j)
 	}

@@ -16,12 +16,12 @@ import (
 // Diff compares desired with doc and obs at the time now and returns what
 // follows. None of them is changed; doc's lineage must be set.
 func Diff(desired *schema.Desired, doc *state.Document, obs *plan.Observed, now time.Time) *plan.Plan {
-	return Whole(launch.Wanted(desired, doc, now), doc, obs, now).Plan
+	return Whole(snapshot.Input{Desired: launch.Wanted(desired, doc, now), Doc: doc, Obs: obs, Now: now}).Plan
 }
 
 // Whole decides about all that is declared, launched or recorded.
-func Whole(desired *schema.Desired, doc *state.Document, obs *plan.Observed, now time.Time) *Reconciler {
-	observed := snapshot.Take(snapshot.Input{Desired: desired, Doc: doc, Obs: obs, Now: now})
+func Whole(in snapshot.Input) *Reconciler {
+	observed := snapshot.Take(in)
 	concluded := lifecycle.Conclude(observed)
 	replaced := schedule.Replace(concluded)
 	decided := schedule.Schedule(schedule.Input{Conclusion: replaced, Queue: replaced.Idle})
