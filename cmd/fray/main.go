@@ -19,7 +19,7 @@ func main() {
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := terminal.New(stdin, stdout, stderr)
 	root := newRoot(a)
-	root.SetArgs(args)
+	root.SetArgs(longFlags(root, args))
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
