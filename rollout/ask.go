@@ -53,7 +53,10 @@ func (r *Rollout) approve(ctx context.Context) error {
 		within = fmt.Sprintf(" in workspace %q", name)
 	}
 	question := "Carry out this plan" + within + "?"
-	if r.Destroying {
+	switch {
+	case r.Change.Mode == plan.ModeRefreshOnly:
+		question = "Record this in the state" + within + "?"
+	case r.Destroying:
 		question = "Destroy all of this" + within + "? There is no way back."
 	}
 	unasked := errors.New("no terminal to ask for approval; review with fray plan and use --auto-approve")

@@ -89,6 +89,9 @@ func (r *leaseRun) planAndStep(starting context.Context, shown *plan.Plan) error
 	if err != nil {
 		return err
 	}
+	if r.Change.Mode == plan.ModeRefreshOnly {
+		return r.recordRefresh(starting, stepper, shown)
+	}
 	r.stepper = stepper
 	accepted, p, err := r.planUnderLease(starting, stepper)
 	if err != nil {
