@@ -120,17 +120,23 @@ func (r *leaseRun) unlock(starting context.Context) (map[schema.ProviderName]pro
 	return r.Loaded.Stack.Providers(starting, r.Loaded.Desired.Providers, r.Loaded.Document)
 }
 
-// prepare makes the stepper, and checks that the state which it has read may be
-// changed from here.
-func (r *leaseRun) prepare(starting context.Context, all map[schema.ProviderName]providers.Provider) (*apply.Stepper, error) {
-	stepper, err := apply.New(starting, apply.Config{
+// stepperConfig is what the stepper of this change works with. It is eager: the deletion of
+// what is not needed any more waits for a save, and nobody is to wait a second for that.
+func (r *leaseRun) stepperConfig(all map[schema.ProviderName]providers.Provider) apply.Config {
+	return apply.Config{
 		Store: r.Loaded.Stack.Store, Providers: all, Version: release.Version(),
-		Epoch: r.lease.Epoch(), Valid: r.lease.Valid, Parallelism: r.Options.Parallelism, Events: true,
+		Epoch: r.lease.Epoch(), Valid: r.lease.Valid, Parallelism: r.Options.Parallelism, Events: true, Eager: true,
 		Certify: clusterkeys.NewIssuer(r.Loaded.Stack.Store, r.lease.Epoch()).Certify,
 		OnStep:  r.progress.Step,
 		OnError: r.progress.Failed,
 		Refine:  r.Loaded.Refine(r.narrowing()),
-	})
+	}
+}
+
+// prepare makes the stepper, and checks that the state which it has read may be
+// changed from here.
+func (r *leaseRun) prepare(starting context.Context, all map[schema.ProviderName]providers.Provider) (*apply.Stepper, error) {
+	stepper, err := apply.New(starting, r.stepperConfig(all))
 	if err != nil {
 		return nil, terminal.Interrupted(starting, err)
 	}

@@ -74,7 +74,7 @@ func learnt(doc *state.Document, d *Reconciler, within func(schema.Address) bool
 		switch {
 		case !covers(within, s.Spec.Owner):
 		case was == nil && d.isToBeMade(name):
-		case was != nil && was.Terminating.IsZero() && !s.Terminating.IsZero():
+		case was != nil && was.Terminating.IsZero() && !s.Terminating.IsZero() && d.Listed[name] != nil:
 		default:
 			next.Slices[name] = s
 		}
