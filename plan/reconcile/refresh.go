@@ -103,8 +103,10 @@ func found(doc *state.Document, drift []plan.Drift, next *state.Document, now ti
 	var all []plan.Drift
 	named := map[schema.Address]bool{}
 	add := func(d plan.Drift) {
-		d.Then = "will be recorded"
-		all = append(all, d)
+		same := func(other plan.Drift) bool { return other.Addr == d.Addr && other.Found == d.Found } // of a slice, and of its attempt
+		if d.Then = "will be recorded"; !slices.ContainsFunc(all, same) {
+			all = append(all, d)
+		}
 	}
 	for _, each := range drift {
 		if covers(within, each.Addr) {

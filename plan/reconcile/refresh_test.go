@@ -37,17 +37,17 @@ func TestRefreshRecordsAndDecidesNothing(t *testing.T) {
 		Confirmations: map[string]plan.Confirmation{slice.Name: {Since: now.Add(-time.Minute), Lists: 3, Answer: snapshot.AnswerGone, ReadAt: now}},
 	}
 	p := reconcile.Refresh(doc, gone, now, nil)
-	if len(p.Drift) == 0 || p.Mode != plan.ModeRefreshOnly || p.Empty() {
+	if len(p.Drift) != 1 || p.Mode != plan.ModeRefreshOnly || p.Empty() {
 		t.Fatalf("got drift %v, mode %q; want that the slice is gone", p.Drift, p.Mode)
 	}
 	if len(p.Actions) > 0 || p.Counts()[plan.VerbNone] != len(p.Changes) {
 		t.Errorf("it does %v and changes %v, want nothing", p.Actions, p.Changes)
 	}
 	left := p.Next.Slices[slice.Name]
-	if p.Next.Jobs[other] != nil || left != nil && left.Terminating.IsZero() || p.Next.Jobs[addr].Last().Number != 1 {
-		t.Errorf("it records jobs %v and slices %v; want job.a, in its first attempt, and no slice that stays", p.Next.Jobs, p.Next.Slices)
+	if p.Next.Jobs[other] != nil || left != nil && left.Listed || p.Next.Jobs[addr].Last().Number != 1 {
+		t.Errorf("it records jobs %v and slices %v; want job.a, in its first attempt, and no slice that is listed", p.Next.Jobs, p.Next.Slices)
 	}
-	if !doc.Slices[slice.Name].Terminating.IsZero() {
+	if !doc.Slices[slice.Name].Listed {
 		t.Error("the given document was changed")
 	}
 	if again := reconcile.Refresh(p.Next, gone, now, nil); !again.Empty() || again.Next != p.Next {
