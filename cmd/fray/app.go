@@ -1,12 +1,9 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/fray-ml/fray/release"
-	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/terminal"
 )
 
@@ -57,7 +54,9 @@ func newRoot(a *terminal.Terminal) *cobra.Command {
 	root.SetHelpCommandGroupID("other")
 	root.SetCompletionCommandGroupID("other")
 	root.InitDefaultCompletionCmd()
+	root.InitDefaultHelpCmd()
 	refuseUnknown(root)
+	explainArguments(root)
 	return root
 }
 
@@ -75,16 +74,6 @@ func refuseUnknown(cmd *cobra.Command) {
 		if len(args) == 0 {
 			return nil
 		}
-		var names []string
-		for _, c := range cmd.Commands() {
-			if c.IsAvailableCommand() {
-				names = append(names, c.Name())
-			}
-		}
-		hint := "; " + cmd.CommandPath() + " --help lists what there is"
-		if near := schema.Nearest(args[0], names); near != "" {
-			hint = "; did you mean " + near + "?"
-		}
-		return fmt.Errorf("%s has no command %q%s", cmd.CommandPath(), args[0], hint)
+		return unknownVerb(cmd, args[0])
 	}
 }

@@ -34,6 +34,9 @@ holds: commit that file. What is installed already is not fetched again.
 An archive that is not what was locked is rejected. Every other command only
 compares what is installed with the lock file, and fetches nothing.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkGet(args); err != nil {
+				return err
+			}
 			switch {
 			case lockfile != "" && lockfile != "readonly":
 				return fmt.Errorf("--lockfile=%s: the only mode is readonly", lockfile)

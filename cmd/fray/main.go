@@ -19,7 +19,11 @@ func main() {
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := terminal.New(stdin, stdout, stderr)
 	root := newRoot(a)
-	root.SetArgs(longFlags(root, args))
+	args = longFlags(root, args)
+	if err := checkVerb(root, args); err != nil {
+		return a.ExitCode(err)
+	}
+	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
