@@ -31,7 +31,9 @@ func Locate(ctx context.Context, a *terminal.Terminal, paths []string, flags Opt
 	if l.Document, err = l.Stack.Load(ctx); err != nil {
 		return nil, err
 	}
-	stack.NotePlace(a, l.Stack)
+	if err := stack.NotePlace(a, l.Stack, flags.Changes); err != nil {
+		return nil, err
+	}
 	if l.Stack.Fresh {
 		return nil, fmt.Errorf("%w in %s: nothing was applied there yet", ErrNoState, l.Stack.At)
 	}

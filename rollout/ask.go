@@ -84,7 +84,7 @@ func (r *Rollout) nothing(ctx context.Context) error {
 		fmt.Fprintln(r.Terminal.Stdout, nothingToDestroy)
 		return nil
 	}
-	if r.Options.Wait == waitComplete && hasLive(r.Loaded.Document) {
+	if r.Options.Wait == WaitComplete && hasLive(r.Loaded.Document) {
 		r.Options.AutoApprove = true
 		return r.Apply(ctx)
 	}

@@ -18,7 +18,7 @@ import (
 // How far apply follows what it started.
 const (
 	WaitReady    = "ready"
-	waitComplete = "complete"
+	WaitComplete = "complete"
 )
 
 // Rollout carries one change out: approve, accept, step until settled. Its stages hold the

@@ -56,6 +56,7 @@ func Run(ctx context.Context, a *terminal.Terminal, args []string, flags Options
 		}
 		args = []string{files.dir}
 	}
+	flags.Changes = !flags.Observe
 	l, err := locateOrBegin(soft, a, args, flags.Options)
 	if err != nil {
 		return err

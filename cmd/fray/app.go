@@ -57,6 +57,7 @@ func newRoot(a *terminal.Terminal) *cobra.Command {
 	root.InitDefaultHelpCmd()
 	refuseUnknown(root)
 	explainArguments(root)
+	registerCompletions(root)
 	return root
 }
 

@@ -68,7 +68,7 @@ func applyChange(ctx context.Context, a *terminal.Terminal, args []string, flags
 		return err
 	}
 	r := &rollout.Rollout{Terminal: a, Options: flags}
-	flags.Input = flags.Input && !flags.JSON
+	flags.Input, flags.Changes = flags.Input && !flags.JSON, true
 	saved := savedplan.IsFile(args)
 	switch {
 	case saved && (flags.Destroy || flags.RefreshOnly):

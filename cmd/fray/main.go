@@ -19,7 +19,7 @@ func main() {
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := terminal.New(stdin, stdout, stderr)
 	root := newRoot(a)
-	args = longFlags(root, args)
+	args = withLongFlags(root, args)
 	if err := checkVerb(root, args); err != nil {
 		return a.ExitCode(err)
 	}

@@ -17,6 +17,19 @@ import (
 // otherNames are the names that Terraform has for flags of fray's.
 var otherNames = map[string]string{"lock-timeout": "lease-timeout"}
 
+// withLongFlags is longFlags of a command line, or of one that a shell has completed.
+func withLongFlags(root *cobra.Command, args []string) []string {
+	if len(args) < 2 || args[0] != cobra.ShellCompRequestCmd && args[0] != cobra.ShellCompNoDescRequestCmd {
+		return longFlags(root, args)
+	}
+	whole, word := args[1:], ""
+	if last := len(args) - 1; !strings.Contains(args[last], "=") { // the beginning of something
+		whole, word = args[1:last], args[last]
+		return append(append(args[:1:1], longFlags(root, whole)...), word)
+	}
+	return append(args[:1:1], longFlags(root, whole)...)
+}
+
 // longFlags returns the arguments with two dashes before every long flag that has one.
 // Values of flags, what follows "--" and the command lines of other programs stay as
 // they are.

@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 	"github.com/fray-ml/fray/surgery"
@@ -15,6 +14,7 @@ import (
 
 func stateListCommand(a *terminal.Terminal) *cobra.Command {
 	var flags surgery.Options
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the addresses the state knows",
@@ -24,17 +24,17 @@ func stateListCommand(a *terminal.Terminal) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			for _, addr := range configuration.AllAddresses(l.Document, nil) {
-				_, job := l.Document.Jobs[addr]
-				_, resource := l.Document.Resources[addr]
-				if job || resource {
-					fmt.Fprintln(a.Stdout, addr)
-				}
+			if asJSON {
+				return a.PrintJSON(stateListAsJSON(l.Document))
+			}
+			for _, addr := range recordedAddresses(l.Document) {
+				fmt.Fprintln(a.Stdout, addr)
 			}
 			return nil
 		},
 	}
 	registerState(&flags, cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON (docs/state-list-json.md)")
 	return cmd
 }
 

@@ -50,6 +50,7 @@ func (f *workspaceFlags) site(a *terminal.Terminal) (at stack.Site, broken, err 
 
 func workspaceListCommand(a *terminal.Terminal) *cobra.Command {
 	var flags workspaceFlags
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the workspaces, the current one with a star",
@@ -63,12 +64,12 @@ func workspaceListCommand(a *terminal.Terminal) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			for _, name := range names {
-				mark := " "
-				if name == at.Workspace && broken == nil {
-					mark = "*"
-				}
-				fmt.Fprintf(a.Stdout, "%s %s\n", mark, name)
+			current := at.Workspace
+			if broken != nil {
+				current = ""
+			}
+			if err := printWorkspaces(a, names, current, asJSON); err != nil {
+				return err
 			}
 			switch {
 			case broken != nil:
@@ -80,7 +81,22 @@ func workspaceListCommand(a *terminal.Terminal) *cobra.Command {
 		},
 	}
 	registerWorkspace(&flags, cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON (docs/workspace-list-json.md)")
 	return cmd
+}
+
+func printWorkspaces(a *terminal.Terminal, names []string, current string, asJSON bool) error {
+	if asJSON {
+		return a.PrintJSON(workspacesAsJSON(names, current))
+	}
+	for _, name := range names {
+		mark := " "
+		if name == current {
+			mark = "*"
+		}
+		fmt.Fprintf(a.Stdout, "%s %s\n", mark, name)
+	}
+	return nil
 }
 
 func workspaceShowCommand(a *terminal.Terminal) *cobra.Command {
