@@ -214,7 +214,7 @@ func (p *Progress) job(addr schema.Address, was, is *state.Job) {
 	for _, a := range ended {
 		p.Line("%s: attempt %d %s%s", addr, a.Number, Outcome(a.Outcome), Because(a.Reason))
 	}
-	if len(ended) > 0 || wasStatus.Ended() && is.Attempt != wasAttempt {
+	if len(ended) > 0 || wasStatus.Ended() && (is.Attempt != wasAttempt || !is.Status.Ended()) {
 		p.started[addr] = p.now() // what follows is a new beginning
 	}
 	last := is.Last()

@@ -183,7 +183,7 @@ func (r *leaseRun) planUnderLease(starting context.Context, stepper *apply.Stepp
 	if err != nil {
 		return nil, nil, terminal.Interrupted(starting, err)
 	}
-	p.Amendments = amendments
+	p.Mode, p.Amendments = r.Change.Mode, amendments
 	if err := proposal.ExplainPlan(starting, r.Loaded, p, r.Change, doc); err != nil {
 		return nil, nil, err
 	}
