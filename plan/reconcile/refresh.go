@@ -116,6 +116,7 @@ func found(doc *state.Document, drift []plan.Drift, next *state.Document, now ti
 	}
 	for _, e := range planchange.Events(doc, &plan.Plan{Next: next}, now) {
 		if !e.Addr.IsZero() && !named[e.Addr] {
+			named[e.Addr] = e.Slice == "" // the first says why, and what follows for the job is no news
 			add(plan.Drift{Addr: e.Addr, Slice: e.Slice, Found: e.Text})
 		}
 	}
