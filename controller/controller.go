@@ -150,9 +150,6 @@ func Run(ctx context.Context, cfg Config) error {
 	return nil
 }
 
-// LevelNews is the level of what an operator is to read although all is well.
-const LevelNews = loop.LevelNews
-
 // acquire waits for the lease. A controller that has led does not begin a new
 // state where its own is gone.
 func acquire(ctx context.Context, cfg Config, served *services, led bool) (*store.Held, error) {

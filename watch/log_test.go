@@ -6,15 +6,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fray-ml/fray/controller"
+	"github.com/fray-ml/fray/controller/loop"
 )
 
 // A watch on a terminal prints news and warnings, and news is no warning.
 func TestNewsIsNoWarning(t *testing.T) {
 	var out bytes.Buffer
-	log := newLog(&out, controller.LevelNews)
+	log := newLog(&out, loop.LevelNews)
 	log.Info("at length")
-	log.Log(t.Context(), controller.LevelNews, "configuration taken over")
+	log.Log(t.Context(), loop.LevelNews, "configuration taken over")
 	log.Warn("step failed")
 	if got := out.String(); strings.Contains(got, "at length") || !strings.Contains(got, `level=INFO msg="configuration taken over"`) ||
 		!strings.Contains(got, `level=WARN msg="step failed"`) || strings.Count(got, "\n") != 2 {

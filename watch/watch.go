@@ -13,6 +13,7 @@ import (
 	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/controller"
+	"github.com/fray-ml/fray/controller/loop"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/progress"
 	"github.com/fray-ml/fray/release"
@@ -108,7 +109,7 @@ func Run(ctx context.Context, a *terminal.Terminal, args []string, flags Options
 		p.Drifts = map[plan.Drift]bool{}
 		defer p.Close()
 		cfg.Notify = p.Step
-		cfg.Log = newLog(a.Stderr, controller.LevelNews)
+		cfg.Log = newLog(a.Stderr, loop.LevelNews)
 		fmt.Fprintf(a.Stderr, "Watching the stack in %s. Ctrl-C ends the watch, not the jobs.\n", l.Stack.Store.Location())
 		cfg.Serving = func(http string) {
 			if http != "" {
@@ -126,7 +127,7 @@ func Run(ctx context.Context, a *terminal.Terminal, args []string, flags Options
 // is printed at length has.
 func newLog(w io.Writer, from slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: from, ReplaceAttr: func(groups []string, attr slog.Attr) slog.Attr {
-		if level, ok := attr.Value.Any().(slog.Level); ok && len(groups) == 0 && attr.Key == slog.LevelKey && level == controller.LevelNews {
+		if level, ok := attr.Value.Any().(slog.Level); ok && len(groups) == 0 && attr.Key == slog.LevelKey && level == loop.LevelNews {
 			return slog.String(slog.LevelKey, slog.LevelInfo.String())
 		}
 		return attr

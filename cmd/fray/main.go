@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/fray-ml/fray/commandline"
 	"github.com/fray-ml/fray/terminal"
 )
 
@@ -19,8 +20,8 @@ func main() {
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := terminal.New(stdin, stdout, stderr)
 	root := newRoot(a)
-	args = withLongFlags(root, args)
-	if err := checkVerb(root, args); err != nil {
+	args = commandline.LongFlags(root, args)
+	if err := commandline.CheckVerb(root, args); err != nil {
 		return a.ExitCode(err)
 	}
 	root.SetArgs(args)

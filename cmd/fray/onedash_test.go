@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/fray-ml/fray/commandline"
 	"github.com/fray-ml/fray/terminal"
 )
 
@@ -59,7 +60,7 @@ func TestOneDash(t *testing.T) {
 				if f.NoOptDefVal == "" {
 					short = append(short, valueOf(f))
 				}
-				if got := longFlags(quietRoot(), slices.Concat(path, short)); !slices.Equal(got, slices.Concat(path, short)) {
+				if got := commandline.LongFlags(quietRoot(), slices.Concat(path, short)); !slices.Equal(got, slices.Concat(path, short)) {
 					t.Errorf("fray %v %v becomes %v, want it as it is", path, short, got)
 				}
 			}
@@ -72,7 +73,7 @@ func TestOneDash(t *testing.T) {
 					{slices.Concat(path, form, []string{"x"}), slices.Concat(path, two, []string{"x"})},
 					{slices.Concat(path, []string{"--"}, form), slices.Concat(path, []string{"--"}, form)},
 				} {
-					if got := longFlags(quietRoot(), c.given); !slices.Equal(got, c.want) {
+					if got := commandline.LongFlags(quietRoot(), c.given); !slices.Equal(got, c.want) {
 						t.Errorf("fray %q: got %q, want %q", c.given, got, c.want)
 					}
 				}
@@ -86,7 +87,7 @@ func TestOneDash(t *testing.T) {
 func checkParsed(t *testing.T, path, form []string, f *pflag.Flag) {
 	t.Helper()
 	root := quietRoot()
-	cmd, rest, err := root.Find(longFlags(root, slices.Concat(path, form)))
+	cmd, rest, err := root.Find(commandline.LongFlags(root, slices.Concat(path, form)))
 	if err != nil {
 		t.Errorf("fray %q %q: %v", path, form, err)
 		return
@@ -132,7 +133,7 @@ func TestOneDashOfOthers(t *testing.T) {
 		"nosuch -json":                      "nosuch -json",
 		"":                                  "",
 	} {
-		if got := strings.Join(longFlags(quietRoot(), strings.Fields(line)), " "); got != want {
+		if got := strings.Join(commandline.LongFlags(quietRoot(), strings.Fields(line)), " "); got != want {
 			t.Errorf("fray %s: got %q, want %q", line, got, want)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fray-ml/fray/commandline"
 	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/runclient"
 	"github.com/fray-ml/fray/terminal"
@@ -23,7 +24,7 @@ launches lives on when it ends. It may call the actors of every namespace; witho
 --namespace it works in the one that its first launch or reservation founds. The exit
 code is the program's.`,
 		Args:        cobra.MinimumNArgs(1),
-		Annotations: map[string]string{ofAProgram: "true"},
+		Annotations: map[string]string{commandline.OfProgram: "true"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			l, err := configuration.Locate(cmd.Context(), a, []string{dir}, config)
 			if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fray-ml/fray/commandline"
 	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/status"
@@ -47,7 +48,7 @@ another. With --json it prints a document, on one line, whenever something chang
 			args, paths := addressesAndPaths(args)
 			switch {
 			case len(args) > 1:
-				return argumentsError(cmd, args, errors.New("want one address at most"))
+				return commandline.ArgumentsError(cmd, args, errors.New("want one address at most"))
 			case len(paths) > 0 && cmd.Flags().Changed("chdir"):
 				return fmt.Errorf("fray status: %s and --chdir both name a stack; leave one out", paths[0])
 			case len(paths) == 0:

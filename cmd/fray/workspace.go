@@ -220,3 +220,26 @@ func selectMade(a *terminal.Terminal, at stack.Site) error {
 	fmt.Fprintf(a.Stdout, "Workspace %q is made and selected. Its state is kept in %s.\n", at.Workspace, where)
 	return nil
 }
+
+// workspaceListJSON is what workspace list --json prints, as docs/workspace-list-json.md
+// describes it.
+type workspaceListJSON struct {
+	FormatVersion string            `json:"format_version"`
+	Current       string            `json:"current,omitempty"`
+	Workspaces    []listedWorkspace `json:"workspaces"`
+}
+
+type listedWorkspace struct {
+	Name    string `json:"name"`
+	Current bool   `json:"current"`
+}
+
+// workspacesAsJSON are workspaces, of which current is the one that commands act in, ""
+// where that is not known.
+func workspacesAsJSON(names []string, current string) workspaceListJSON {
+	out := workspaceListJSON{FormatVersion: listFormat, Current: current, Workspaces: []listedWorkspace{}}
+	for _, name := range names {
+		out.Workspaces = append(out.Workspaces, listedWorkspace{Name: name, Current: name == current})
+	}
+	return out
+}

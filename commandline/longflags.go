@@ -1,4 +1,4 @@
-package main
+package commandline
 
 import (
 	"strings"
@@ -11,14 +11,16 @@ import (
 )
 
 // Terraform writes long flags with one dash, where the flag library reads a group of
-// one-letter flags: -out=p would be -o with the value "ut=p". longFlags rewrites those
+// one-letter flags: -out=p would be -o with the value "ut=p". LongFlags rewrites those
 // before the library reads them.
 
 // otherNames are the names that Terraform has for flags of fray's.
 var otherNames = map[string]string{"lock-timeout": "lease-timeout"}
 
-// withLongFlags is longFlags of a command line, or of one that a shell has completed.
-func withLongFlags(root *cobra.Command, args []string) []string {
+// LongFlags is a command line, or one that a shell completes, with two dashes before every
+// long flag that has one. Values of flags, what follows "--" and the command lines of other
+// programs stay as they are.
+func LongFlags(root *cobra.Command, args []string) []string {
 	if len(args) < 2 || args[0] != cobra.ShellCompRequestCmd && args[0] != cobra.ShellCompNoDescRequestCmd {
 		return longFlags(root, args)
 	}
@@ -30,9 +32,7 @@ func withLongFlags(root *cobra.Command, args []string) []string {
 	return append(args[:1:1], longFlags(root, whole)...)
 }
 
-// longFlags returns the arguments with two dashes before every long flag that has one.
-// Values of flags, what follows "--" and the command lines of other programs stay as
-// they are.
+// longFlags is LongFlags of a whole command line.
 func longFlags(root *cobra.Command, args []string) []string {
 	root.InitDefaultVersionFlag()
 	cmd, words := verbOf(root, args)
@@ -95,11 +95,11 @@ func subcommand(cmd *cobra.Command, name string) *cobra.Command {
 	return nil
 }
 
-// ofAProgram marks commands whose arguments are the command line of another program,
-// flags and all.
-const ofAProgram = "command-line"
+// OfProgram is the annotation of a command whose arguments are the command line of another
+// program, flags and all.
+const OfProgram = "command-line"
 
-func isOfProgram(cmd *cobra.Command) bool { return cmd.Annotations[ofAProgram] != "" }
+func isOfProgram(cmd *cobra.Command) bool { return cmd.Annotations[OfProgram] != "" }
 
 func isFlag(arg string) bool { return len(arg) > 1 && arg[0] == '-' }
 

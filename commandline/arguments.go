@@ -1,4 +1,4 @@
-package main
+package commandline
 
 import (
 	"fmt"
@@ -24,7 +24,7 @@ func explainArguments(cmd *cobra.Command) {
 		if err == nil {
 			return nil
 		}
-		return argumentsError(cmd, args, err)
+		return ArgumentsError(cmd, args, err)
 	}
 }
 
@@ -32,8 +32,8 @@ func explainArguments(cmd *cobra.Command) {
 // left out.
 var placeholder = regexp.MustCompile(`\[[^\]]*\]|\S+`)
 
-// argumentsError reports what the arguments of a command are instead of those in its usage.
-func argumentsError(cmd *cobra.Command, args []string, cause error) error {
+// ArgumentsError reports what the arguments of a command are instead of those in its usage.
+func ArgumentsError(cmd *cobra.Command, args []string, cause error) error {
 	form := cmd.CommandPath()
 	var required []string
 	most := 0

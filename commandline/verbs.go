@@ -1,8 +1,7 @@
-package main
+package commandline
 
 import (
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -35,6 +34,33 @@ var foreignVerbs = map[string]map[string]string{
 	},
 }
 
+// Strict has every command below root reject what it does not take: subcommands that there
+// are not, missing and superfluous arguments, and flags and values that do not fit.
+func Strict(root *cobra.Command) {
+	root.SetFlagErrorFunc(flagError)
+	root.InitDefaultHelpCmd()
+	refuseUnknown(root)
+	explainArguments(root)
+}
+
+// refuseUnknown makes unknown subcommands errors, at every level, and a command
+// that is nothing but its subcommands print its help.
+func refuseUnknown(cmd *cobra.Command) {
+	for _, c := range cmd.Commands() {
+		refuseUnknown(c)
+	}
+	if cmd.Runnable() || !cmd.HasSubCommands() {
+		return
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		return unknownVerb(cmd, args[0])
+	}
+}
+
 // unknownVerb is the error about a subcommand that there is not, with the nearest one.
 func unknownVerb(cmd *cobra.Command, word string) error {
 	if here := foreignVerbs[cmd.CommandPath()][strings.ToLower(word)]; here != "" {
@@ -53,9 +79,9 @@ func unknownVerb(cmd *cobra.Command, word string) error {
 	return fmt.Errorf("%s has no command %q%s", cmd.CommandPath(), word, hint)
 }
 
-// checkVerb is the error about a command line whose command there is not, where the flag
+// CheckVerb is the error about a command line whose command there is not, where the flag
 // library would print some help instead.
-func checkVerb(root *cobra.Command, args []string) error {
+func CheckVerb(root *cobra.Command, args []string) error {
 	if len(args) > 0 && args[0] == "help" {
 		args = args[1:]
 	} else if !asksForHelp(args) {
@@ -89,29 +115,4 @@ func asksForHelp(args []string) bool {
 		}
 	}
 	return false
-}
-
-// kubernetesKinds are what users of kubectl get.
-var kubernetesKinds = []string{
-	"all", "pod", "pods", "po", "job", "jobs", "node", "nodes", "no", "deployment", "deployments", "deploy", "service", "services", "svc", "events", "namespaces", "ns",
-}
-
-// checkGet is the error about fray get with what kubectl gets.
-func checkGet(args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	if _, err := os.Stat(args[0]); err == nil {
-		return nil
-	}
-	for _, kind := range kubernetesKinds {
-		switch {
-		case args[0] != kind:
-		case kind == "events":
-			return fmt.Errorf("fray get fetches modules, and there is no directory %q; fray events lists what happened", kind)
-		default:
-			return fmt.Errorf("fray get fetches modules, and there is no directory %q; fray status shows jobs and where they run", kind)
-		}
-	}
-	return nil
 }
