@@ -24,12 +24,12 @@ func LongFlags(root *cobra.Command, args []string) []string {
 	if len(args) < 2 || args[0] != cobra.ShellCompRequestCmd && args[0] != cobra.ShellCompNoDescRequestCmd {
 		return longFlags(root, args)
 	}
-	whole, word := args[1:], ""
-	if last := len(args) - 1; !strings.Contains(args[last], "=") { // the beginning of something
-		whole, word = args[1:last], args[last]
-		return append(append(args[:1:1], longFlags(root, whole)...), word)
+	last := len(args) - 1
+	if strings.Contains(args[last], "=") {
+		return append(args[:1:1], longFlags(root, args[1:])...)
 	}
-	return append(args[:1:1], longFlags(root, whole)...)
+	// The last word is only the beginning of something.
+	return append(append(args[:1:1], longFlags(root, args[1:last])...), args[last])
 }
 
 // longFlags is LongFlags of a whole command line.
