@@ -121,7 +121,7 @@ func (r *leaseRun) unlock(starting context.Context) (map[schema.ProviderName]pro
 }
 
 // stepperConfig is what the stepper of this change works with. It is eager: the deletion of
-// what is not needed any more waits for a save, and nobody is to wait a second for that.
+// what is not needed any more waits for a save, which is not to take a second.
 func (r *leaseRun) stepperConfig(all map[schema.ProviderName]providers.Provider) apply.Config {
 	return apply.Config{
 		Store: r.Loaded.Stack.Store, Providers: all, Version: release.Version(),

@@ -40,12 +40,7 @@ type Plan struct {
 	Base         map[schema.Address]basis `json:"base,omitempty"` // what it is compared with, in short
 	ConfigDigest string                   `json:"config_digest"`
 	Files        map[string]string        `json:"files"` // SHA-256 by name
-	// Where the files and the state are.
-	Paths     []string        `json:"paths"`         // absolute
-	Dir       string          `json:"dir,omitempty"` // of the configuration, of a plan that reads no files
-	Settings  schema.Settings `json:"settings"`
-	Workspace string          `json:"workspace"`
-	Flags     savedFlags      `json:"flags"`
+	origin
 
 	Mode    plan.Mode           `json:"mode,omitempty"`
 	Desired schema.Desired      `json:"desired"`
@@ -57,6 +52,15 @@ type Plan struct {
 	Shown   shownBesides        `json:"shown"`
 
 	Amendments []plan.Amendment `json:"amendments,omitempty"`
+}
+
+// origin is where the files and the state of a plan are.
+type origin struct {
+	Paths     []string        `json:"paths"`         // absolute
+	Dir       string          `json:"dir,omitempty"` // of the configuration, of a plan that reads no files
+	Settings  schema.Settings `json:"settings"`
+	Workspace string          `json:"workspace"`
+	Flags     savedFlags      `json:"flags"`
 }
 
 // savedFlags are the inputs that values known only after apply need for
@@ -149,7 +153,7 @@ func Save(ctx context.Context, path string, l *configuration.Loaded, c *proposal
 	saved := Plan{
 		Format: planFormat, FrayVersion: release.Version(), Mode: c.Mode,
 		Lineage: l.Document.Lineage, Serial: l.Document.Serial, Revision: l.Document.Revision, Base: basesOf(l.Document),
-		Settings: l.Site.Settings, Workspace: l.Stack.Workspace,
+		origin:  origin{Settings: l.Site.Settings, Workspace: l.Stack.Workspace},
 		Desired: p.Next.Desired, Replace: c.Replace, Targets: c.Targets,
 		Bundles: l.Bundles, Outputs: p.Outputs, Amendments: p.Amendments, Shown: besidesOf(p),
 	}
