@@ -34,14 +34,14 @@ var placeholder = regexp.MustCompile(`\[[^\]]*\]|\S+`)
 
 // ArgumentsError reports what the arguments of a command are instead of those in its usage.
 func ArgumentsError(cmd *cobra.Command, args []string, cause error) error {
-	form := cmd.CommandPath()
+	form := []string{cmd.CommandPath()}
 	var required []string
 	most := 0
 	for _, p := range placeholder.FindAllString(cmd.Use, -1)[1:] {
 		if p == "[flags]" {
 			continue
 		}
-		form += " " + p
+		form = append(form, p)
 		switch {
 		case p == "--":
 			continue
@@ -63,7 +63,7 @@ func ArgumentsError(cmd *cobra.Command, args []string, cause error) error {
 		surplus := quoted(args[most:])
 		wrong = enumerate(surplus) + pick(len(surplus), " is one argument too many", " are too many arguments")
 	}
-	return fmt.Errorf("%s: %s; write %s, which %s --help explains", cmd.CommandPath(), wrong, form, cmd.CommandPath())
+	return fmt.Errorf("%s: %s; write %s, which %s --help explains", cmd.CommandPath(), wrong, strings.Join(form, " "), cmd.CommandPath())
 }
 
 func quoted(args []string) []string {

@@ -55,17 +55,19 @@ func flagError(cmd *cobra.Command, err error) error {
 }
 
 // foreignFlags are what users of Terraform and kubectl write, with what there is instead.
-var foreignFlags = map[string]string{
-	"chdir":          "name the directory as the argument",
-	"refresh":        "every plan observes what exists; --refresh-only records that and does nothing else",
-	"lock":           "every change takes the lease, and nothing that only reads does",
-	"state":          "the fray block of the files says where the state is",
-	"backend-config": "the fray block of the files says where the state is",
-	"namespace":      "the namespace of a job is an attribute of it; another copy of a stack is a workspace, --workspace=NAME",
-	"replicas":       "the attribute count of a job says how many there are",
-	"filename":       "name the file as the argument",
-	"f":              "name the file as the argument",
-	"force":          "--auto-approve asks nothing",
+func foreignFlags() map[string]string {
+	return map[string]string{
+		"chdir":          "name the directory as the argument",
+		"refresh":        "every plan observes what exists; --refresh-only records that and does nothing else",
+		"lock":           "every change takes the lease, and nothing that only reads does",
+		"state":          "the fray block of the files says where the state is",
+		"backend-config": "the fray block of the files says where the state is",
+		"namespace":      "the namespace of a job is an attribute of it; another copy of a stack is a workspace, --workspace=NAME",
+		"replicas":       "the attribute count of a job says how many there are",
+		"filename":       "name the file as the argument",
+		"f":              "name the file as the argument",
+		"force":          "--auto-approve asks nothing",
+	}
 }
 
 func unknownFlag(cmd *cobra.Command, name string) error {
@@ -79,7 +81,7 @@ func unknownFlag(cmd *cobra.Command, name string) error {
 	if _, err := strconv.ParseFloat(name, 64); err == nil {
 		return fmt.Errorf("%s has no flag %s; write a number below zero behind --, as in -- %s", cmd.CommandPath(), name, name)
 	}
-	if here := foreignFlags[strings.TrimLeft(name, "-")]; here != "" {
+	if here := foreignFlags()[strings.TrimLeft(name, "-")]; here != "" {
 		return fmt.Errorf("%s has no flag %s; %s", cmd.CommandPath(), name, here)
 	}
 	if near := schema.Nearest("--"+strings.TrimLeft(name, "-"), names); near != "" {

@@ -14,8 +14,11 @@ import (
 // one-letter flags: -out=p would be -o with the value "ut=p". LongFlags rewrites those
 // before the library reads them.
 
-// otherNames are the names that Terraform has for flags of fray's.
-var otherNames = map[string]string{"lock-timeout": "lease-timeout"}
+// The names that Terraform and fray have for the same flag.
+const (
+	lockTimeout  = "lock-timeout"
+	leaseTimeout = "lease-timeout"
+)
 
 // LongFlags is a command line, or one that a shell completes, with two dashes before every
 // long flag that has one. Values of flags, what follows "--" and the command lines of other
@@ -107,8 +110,8 @@ func isFlag(arg string) bool { return len(arg) > 1 && arg[0] == '-' }
 // its names.
 func twoDashes(flags *pflag.FlagSet, arg string) string {
 	name, value, given := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
-	if other := otherNames[name]; other != "" && flags.Lookup(name) == nil {
-		name = other
+	if name == lockTimeout && flags.Lookup(name) == nil {
+		name = leaseTimeout
 	}
 	if len(name) < 2 || flags.Lookup(name) == nil && !misspelt(flags, arg, name) {
 		return arg

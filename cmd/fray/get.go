@@ -80,8 +80,10 @@ func showModules(a *terminal.Terminal, result modules.Result) {
 }
 
 // kubernetesKinds are what users of kubectl get.
-var kubernetesKinds = []string{
-	"all", "pod", "pods", "po", "job", "jobs", "node", "nodes", "no", "deployment", "deployments", "deploy", "service", "services", "svc", "events", "namespaces", "ns",
+func kubernetesKinds() []string {
+	return []string{
+		"all", "pod", "pods", "po", "job", "jobs", "node", "nodes", "no", "deployment", "deployments", "deploy", "service", "services", "svc", "events", "namespaces", "ns",
+	}
 }
 
 // checkGet is the error about fray get with what kubectl gets.
@@ -92,7 +94,7 @@ func checkGet(args []string) error {
 	if _, err := os.Stat(args[0]); err == nil {
 		return nil
 	}
-	for _, kind := range kubernetesKinds {
+	for _, kind := range kubernetesKinds() {
 		switch {
 		case args[0] != kind:
 		case kind == "events":
