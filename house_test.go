@@ -285,7 +285,9 @@ func house() []room {
 			"schema", "state", "sleep", "state/store", "plan", "apply", "controller", "controller/loop", "release", "terminal", "stack", "configuration",
 			"progress", "proposal", "rollout",
 		}},
+		{name: "commandline", sees: []string{"schema"}},
 		{name: "cmd/fray", sees: []string{
+			"commandline",
 			"durable", "schema", "lang/...", "state", "state/store", "plan/...", "actorrpc", "providers/gcp/client",
 			"agent/bundle", "agent/shim", "agent", "modules", "apply", "providers/gcp/emulator/...", "rehearse", "controller/pause", "release", "terminal", "stack", "configuration",
 			"console", "events", "status", "session", "follow", "hostagent", "migration", "proposal", "rehearse/report",
@@ -303,7 +305,7 @@ func house() []room {
 
 func owners() []owner {
 	return []owner{
-		{library: "github.com/spf13/cobra", rooms: []string{"cmd/fray"}},
+		{library: "github.com/spf13/cobra", rooms: []string{"cmd/fray", "commandline"}},
 		{library: "cloud.google.com/go", rooms: []string{"providers/gcp"}},
 		{library: "github.com/google/renameio", rooms: []string{"durable", "providers/gcp/bucket/buckettest"}}, // whose fake-gcs-server uses it
 		{library: "filippo.io/age", rooms: []string{"state/keyring"}},

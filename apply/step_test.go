@@ -82,6 +82,26 @@ func TestStateIsSavedAtMostOnceASecond(t *testing.T) {
 	})
 }
 
+// What is not desired any more is deleted as fast as the provider and the store allow, not
+// at the pace of saves: an eager stepper saves once a deletion waits for that.
+func TestDeletionsWaitForNoSaveInterval(t *testing.T) {
+	for eager, most := range map[bool]time.Duration{true: 300 * time.Millisecond, false: 10 * apply.SaveInterval} {
+		synctest.Test(t, func(t *testing.T) {
+			cfg := newWorld().config()
+			cfg.Eager = eager
+			s := newStepper(t, cfg)
+			accept(t, s, jobs(6))
+			converge(t, s)
+			began := time.Now()
+			accept(t, s, schema.Desired{})
+			converge(t, s)
+			if took := time.Since(began); took > most || !eager && took < apply.SaveInterval/2 {
+				t.Errorf("eager %v: got %s, want at most %s, and about %s if it is not", eager, took, most, apply.SaveInterval)
+			}
+		})
+	}
+}
+
 func TestParallelismIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()

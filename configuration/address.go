@@ -74,6 +74,16 @@ func didYouMean(s string, doc *state.Document, desired *schema.Desired) string {
 	return "; known are " + list
 }
 
+// meant is "; did you mean job.train?" for a name without its kind.
+func (l *Loaded) meant(name string) string {
+	for _, a := range AllAddresses(l.Document, &l.Desired) {
+		if a.Name == name {
+			return "; did you mean " + a.String() + "?"
+		}
+	}
+	return didYouMean("job."+name, l.Document, &l.Desired)
+}
+
 // Addresses parses the values of a flag ("--target") or the arguments of a verb
 // ("logs") and refuses those that name nothing.
 func (l *Loaded) Addresses(of string, values []string) ([]schema.Address, error) {
@@ -84,11 +94,14 @@ func (l *Loaded) Addresses(of string, values []string) ([]schema.Address, error)
 	var out []schema.Address
 	for _, v := range values {
 		addr, err := schema.ParseAddress(v)
+		if err != nil && schema.ValidName(v) { // a name without its kind
+			return nil, fmt.Errorf("%s%s%s: an address has the form KIND.NAME, such as job.%s%s", giver, separator, v, v, l.meant(v))
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", giver, err)
 		}
 		if !known(addr, l.Document, &l.Desired) {
-			return nil, fmt.Errorf("%s%s%s: nothing of that address is declared or known%s", giver, separator, v, didYouMean(v, l.Document, &l.Desired))
+			return nil, fmt.Errorf("%s%s%s: nothing with this address is declared or recorded%s", giver, separator, v, didYouMean(v, l.Document, &l.Desired))
 		}
 		out = append(out, addr)
 	}

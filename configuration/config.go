@@ -36,6 +36,9 @@ type Options struct {
 	Input     bool
 	Local     bool
 	Workspace string // "": the selected one
+	// Changes is set by verbs that change the stack, and so are rejected where its state
+	// is not in its place. The others warn.
+	Changes bool
 }
 
 // InWorkspace are those of an evaluation in a workspace.
@@ -113,7 +116,9 @@ func Load(ctx context.Context, a *terminal.Terminal, paths []string, flags Optio
 	if l.Document, err = l.Stack.Load(ctx); err != nil {
 		return nil, err
 	}
-	stack.NotePlace(a, l.Stack)
+	if err := stack.NotePlace(a, l.Stack, flags.Changes); err != nil {
+		return nil, err
+	}
 	if l.Sealer, err = l.Stack.Sealer(ctx, l.Document, create); err != nil {
 		return nil, err
 	}

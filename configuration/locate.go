@@ -31,11 +31,13 @@ func Locate(ctx context.Context, a *terminal.Terminal, paths []string, flags Opt
 	if l.Document, err = l.Stack.Load(ctx); err != nil {
 		return nil, err
 	}
-	stack.NotePlace(a, l.Stack)
+	if err := stack.NotePlace(a, l.Stack, flags.Changes); err != nil {
+		return nil, err
+	}
 	if l.Stack.Fresh {
 		return nil, fmt.Errorf("%w in %s: nothing was applied there yet", ErrNoState, l.Stack.At)
 	}
-	l.Desired = l.Document.Desired
+	l.Site, l.Desired = where, l.Document.Desired
 	l.Sealer, err = l.Stack.Sealer(ctx, l.Document, false)
 	return l, err
 }

@@ -65,7 +65,11 @@ func Print(ctx context.Context, a *terminal.Terminal, l *configuration.Loaded, q
 		if err != nil {
 			return stopped(ctx, err)
 		}
-		ended, err := q.open(v.Doc, p)
+		doc, err := q.withKeptLogs(ctx, l.Stack.Store, v.Doc)
+		if err != nil {
+			return stopped(ctx, err)
+		}
+		ended, err := q.open(doc, p)
 		if err != nil {
 			return err
 		}
@@ -78,7 +82,7 @@ func Print(ctx context.Context, a *terminal.Terminal, l *configuration.Loaded, q
 		}
 		if over {
 			p.flush()
-			if text := q.silence(v.Doc, p.sorted()); text != "" && !p.printed() {
+			if text := q.silence(doc, p.sorted()); text != "" && !p.printed() {
 				fmt.Fprintf(a.Stderr, "No output: %s.\n", text)
 			}
 			return nil

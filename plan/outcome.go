@@ -101,18 +101,23 @@ func Afterwards(j *state.Job, outcome schema.TaskState) string {
 	switch outcome {
 	case schema.TaskFailed:
 		if !Within(j.Failures+1, retries.Failure) {
-			return "no retry is left"
+			return spentText("failure", retries.Failure)
 		}
 	case schema.TaskPreempted, schema.TaskWorkerFailed:
 		if !Within(j.Preemptions+1, retries.Preemption) {
-			return "no retry is left"
+			return spentText("preemption", retries.Preemption)
 		}
 	case schema.TaskExitUnknown:
 		if !Within(j.UnknownEnds+1, retries.Preemption) {
-			return "no retry is left"
+			return spentText("preemption", retries.Preemption)
 		}
 	case schema.TaskPending, schema.TaskAssigned, schema.TaskBuilding, schema.TaskRunning,
 		schema.TaskSucceeded, schema.TaskKilled, schema.TaskUnschedulable:
 	}
 	return "it will be tried again"
+}
+
+// spentText says that a budget is spent, and which attribute sets it.
+func spentText(attribute string, budget int) string {
+	return fmt.Sprintf("no retry is left: retries.%s is %d, and a higher one would allow more", attribute, budget)
 }

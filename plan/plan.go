@@ -90,6 +90,7 @@ func NewHeartbeat(heard time.Duration) *Heartbeat { return &Heartbeat{heardAt: h
 
 // Plan is what follows from one look at the world.
 type Plan struct {
+	Mode Mode
 	// Changes are what the files ask for, in Address order; those with
 	// VerbNone are kept, so that a plan names everything declared.
 	Changes []Change
@@ -125,6 +126,16 @@ type Plan struct {
 	// Wake is when time alone will change something, zero if never.
 	Wake time.Time
 }
+
+// Mode is what a plan is made for.
+type Mode string
+
+// The modes.
+const (
+	ModeApply       Mode = "" // what the files ask for
+	ModeDestroy     Mode = "destroy"
+	ModeRefreshOnly Mode = "refresh-only" // the state is to record what was observed, and nothing else is done
+)
 
 // Verb is what a plan does with an address.
 type Verb string

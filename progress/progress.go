@@ -192,6 +192,16 @@ func (p *Progress) after(addr schema.Address) string {
 	return fmt.Sprintf(" after %s", p.now().Sub(t).Round(100*time.Millisecond))
 }
 
+// ran is " after 47s", the time that the last attempt of a job took: it may have begun long
+// before this process, which has seen only its end.
+func (p *Progress) ran(addr schema.Address, last *state.Attempt) string {
+	if last == nil || last.StartedAt.IsZero() {
+		return p.after(addr)
+	}
+	ended := cmp.Or(last.EndedAt, p.now())
+	return fmt.Sprintf(" after %s", max(0, ended.Sub(last.StartedAt)).Round(100*time.Millisecond))
+}
+
 func (p *Progress) job(addr schema.Address, was, is *state.Job) {
 	p.begin(addr)
 	var wasAttempt int
@@ -204,7 +214,7 @@ func (p *Progress) job(addr schema.Address, was, is *state.Job) {
 	for _, a := range ended {
 		p.Line("%s: attempt %d %s%s", addr, a.Number, Outcome(a.Outcome), Because(a.Reason))
 	}
-	if len(ended) > 0 || wasStatus.Ended() && is.Attempt != wasAttempt {
+	if len(ended) > 0 || wasStatus.Ended() && (is.Attempt != wasAttempt || !is.Status.Ended()) {
 		p.started[addr] = p.now() // what follows is a new beginning
 	}
 	last := is.Last()
@@ -220,9 +230,9 @@ func (p *Progress) job(addr schema.Address, was, is *state.Job) {
 		}
 		p.Line("%s: %s%s", addr, word, p.after(addr))
 	case is.Status == schema.JobSucceeded && wasStatus != is.Status:
-		p.Line("%s: succeeded%s", addr, p.after(addr))
+		p.Line("%s: succeeded%s", addr, p.ran(addr, last))
 	case is.Status == schema.JobFailed && wasStatus != is.Status:
-		p.Line("%s: failed%s%s", addr, p.after(addr), Because(is.Reason))
+		p.Line("%s: failed%s%s", addr, p.ran(addr, last), Because(is.Reason))
 		p.tail(last)
 	case is.Status == schema.JobStopped && wasStatus != is.Status:
 		p.Line("%s: stopped", addr)

@@ -70,6 +70,27 @@ func TestProgressCountsFromTheLastBeginning(t *testing.T) {
 }
 
 // A watch tells of a pause and of its end, once each.
+// How long an attempt ran counts from its start, also where only its end was seen, and a
+// job that is started again begins anew.
+func TestProgressCountsFromTheStartOfAnAttempt(t *testing.T) {
+	addr := schema.Address{Kind: schema.KindJob, Name: "one"}
+	began := time.Date(2026, 1, 2, 3, 3, 20, 0, time.UTC)
+	doc := func(status schema.JobStatus, ready bool, a state.Attempt) *state.Document {
+		return &state.Document{Jobs: map[schema.Address]*state.Job{addr: {
+			Status: status, Ready: ready, Attempt: a.Number, Attempts: []state.Attempt{a}, Spec: &schema.Job{Addr: addr},
+		}}}
+	}
+	got := told(t, false,
+		doc(schema.JobFailed, false, state.Attempt{Number: 1, StartedAt: began, EndedAt: began.Add(47 * time.Second), Outcome: schema.TaskFailed}),
+		doc(schema.JobPending, false, state.Attempt{Number: 1, StartedAt: began, EndedAt: began.Add(47 * time.Second), Outcome: schema.TaskFailed}),
+		doc(schema.JobRunning, true, state.Attempt{Number: 2, StartedAt: began.Add(48 * time.Second)}),
+	)
+	want := []string{"job.one: failed after 47s", "job.one: attempt 2 starts", "job.one: running after 1s"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestProgressTellsOfPauses(t *testing.T) {
 	paused := &state.Document{Paused: &state.Pause{By: "ann@a", Reason: "no network"}}
 	got := told(t, false, &state.Document{}, paused, paused.Clone(), &state.Document{}, &state.Document{})

@@ -2,7 +2,9 @@ package proposal
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/fray-ml/fray/apply"
@@ -22,11 +24,29 @@ type ChangeOptions struct {
 	configuration.Options
 	Targets, Replace []string
 	JSON             bool
+	// Destroy and RefreshOnly choose another mode than that of apply.
+	Destroy, RefreshOnly bool
+}
+
+// mode is what is planned for, or an error where the options contradict each other.
+func (f *ChangeOptions) mode() (plan.Mode, error) {
+	switch {
+	case f.Destroy && f.RefreshOnly:
+		return "", errors.New("--destroy and --refresh-only exclude each other: leave one out")
+	case !f.Destroy && !f.RefreshOnly:
+		return plan.ModeApply, nil
+	case len(f.Replace) > 0:
+		return "", errors.New("--replace goes with neither --destroy nor --refresh-only: nothing is started")
+	case f.Destroy:
+		return plan.ModeDestroy, nil
+	}
+	return plan.ModeRefreshOnly, nil
 }
 
 // Change is what is asked for. It is worked out again on the state found under
 // the lease, which may be newer than the one that the user was shown.
 type Change struct {
+	Mode          plan.Mode
 	Desired       func(doc *state.Document) schema.Desired
 	Replace, Stop []schema.Address
 	Unlaunch      []schema.Address // what programs launched that goes
@@ -42,6 +62,61 @@ type Change struct {
 // Request is the change of a document, as apply takes it.
 func (c *Change) Request(doc *state.Document) apply.Request {
 	return apply.Request{Desired: c.Desired(doc), Replace: c.Replace, Stop: c.Stop, Unlaunch: c.Unlaunch, UnlaunchAll: c.UnlaunchAll, Recorded: c.Recorded, KeepRecorded: c.KeepsRecorded}
+}
+
+// Read reads what the options plan a change of, and returns both. A destroy and a refresh
+// read no more of the files than where the state is.
+func Read(ctx context.Context, a *terminal.Terminal, args []string, f *ChangeOptions, create bool) (*configuration.Loaded, *Change, error) {
+	mode, err := f.mode()
+	if err != nil {
+		return nil, nil, err
+	}
+	if mode == plan.ModeApply {
+		l, err := configuration.Load(ctx, a, args, f.Options, create)
+		if err != nil {
+			return nil, nil, err
+		}
+		c, err := New(l, a, f)
+		return l, c, err
+	}
+	l, err := configuration.Locate(ctx, a, args, f.Options)
+	if err != nil {
+		return nil, nil, err
+	}
+	targets, err := l.Addresses("--target", f.Targets)
+	if err != nil {
+		return nil, nil, err
+	}
+	return l, OfState(l, mode, targets), nil
+}
+
+// OfState is a change that the state alone decides: a destroy of everything, or of targets
+// with what depends on them, or the record of what was observed.
+func OfState(l *configuration.Loaded, mode plan.Mode, targets []schema.Address) *Change {
+	c := &Change{Mode: mode, Targets: targets, KeepsRecorded: true}
+	if mode == plan.ModeRefreshOnly {
+		c.Desired = func(doc *state.Document) schema.Desired { return doc.Desired }
+		return c
+	}
+	l.Desired = schema.Desired{}
+	c.Targets, c.Unlaunch, c.UnlaunchAll = nil, targets, len(targets) == 0
+	c.Desired = func(doc *state.Document) schema.Desired {
+		if len(targets) > 0 {
+			return apply.Without(doc.Desired, targets)
+		}
+		return schema.Desired{Providers: doc.Desired.Providers}
+	}
+	return c
+}
+
+// Within reports what the targets of a refresh cover; nil: everything.
+func (c *Change) Within() func(schema.Address) bool {
+	if len(c.Targets) == 0 {
+		return nil
+	}
+	return func(addr schema.Address) bool {
+		return slices.ContainsFunc(c.Targets, func(t schema.Address) bool { return t.Contains(addr) })
+	}
 }
 
 // New resolves --target and --replace against what is declared and known.
@@ -75,6 +150,9 @@ func Preview(ctx context.Context, l *configuration.Loaded, c *Change) (*plan.Pla
 		return nil, err
 	}
 	observer := &apply.Observer{Store: l.Stack.Store, Providers: all}
+	if c.Mode == plan.ModeRefreshOnly {
+		return observer.Refresh(ctx, l.Document, c.Within())
+	}
 	obs, err := observer.Observe(ctx, l.Document.Stack())
 	if err != nil {
 		return nil, err
@@ -91,6 +169,7 @@ func Preview(ctx context.Context, l *configuration.Loaded, c *Change) (*plan.Pla
 		return nil, err
 	}
 	p := reconcile.Diff(&doc.Desired, doc, obs, time.Now())
+	p.Mode = c.Mode
 	p.Amendments, p.Costs = amendments, planchange.Costs(&doc.Desired, p, obs)
 	return p, ExplainPlan(ctx, l, p, c, l.Document)
 }

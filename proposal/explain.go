@@ -14,7 +14,7 @@ import (
 // ExplainPlan adds what only the files know to a plan: why something is deleted, and
 // what becomes of the outputs that doc records.
 func ExplainPlan(ctx context.Context, l *configuration.Loaded, p *plan.Plan, c *Change, doc *state.Document) error {
-	if l.Config == nil { // nothing is declared: a destroy, or a stop
+	if !Explains(l, c) { // nothing is declared: a destroy, or a stop
 		p.ExplainDeletions(nil)
 		if c.UnlaunchAll {
 			p.Outputs = planchange.OutputChanges(doc.Outputs, nil)

@@ -53,7 +53,10 @@ func (r *Rollout) approve(ctx context.Context) error {
 		within = fmt.Sprintf(" in workspace %q", name)
 	}
 	question := "Carry out this plan" + within + "?"
-	if r.Destroying {
+	switch {
+	case r.Change.Mode == plan.ModeRefreshOnly:
+		question = "Record this in the state" + within + "?"
+	case r.Destroying:
 		question = "Destroy all of this" + within + "? There is no way back."
 	}
 	unasked := errors.New("no terminal to ask for approval; review with fray plan and use --auto-approve")
@@ -81,7 +84,7 @@ func (r *Rollout) nothing(ctx context.Context) error {
 		fmt.Fprintln(r.Terminal.Stdout, nothingToDestroy)
 		return nil
 	}
-	if r.Options.Wait == waitComplete && hasLive(r.Loaded.Document) {
+	if r.Options.Wait == WaitComplete && hasLive(r.Loaded.Document) {
 		r.Options.AutoApprove = true
 		return r.Apply(ctx)
 	}

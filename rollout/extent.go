@@ -26,7 +26,7 @@ func (r *extent) setFromPlan(p *plan.Plan) {
 		r.scope = apply.ScopeWithin(p, r.chosen)
 	}
 	r.scope.Ended = r.chosen == nil
-	if r.Options.Wait == waitComplete {
+	if r.Options.Wait == WaitComplete {
 		for _, c := range p.Changes { // following a job means retrying it
 			if r.answersFor(c.Addr) {
 				r.scope.Addrs[c.Addr] = true

@@ -89,6 +89,9 @@ func (r *leaseRun) planAndStep(starting context.Context, shown *plan.Plan) error
 	if err != nil {
 		return err
 	}
+	if r.Change.Mode == plan.ModeRefreshOnly {
+		return r.recordRefresh(starting, stepper, shown)
+	}
 	r.stepper = stepper
 	accepted, p, err := r.planUnderLease(starting, stepper)
 	if err != nil {
@@ -117,17 +120,23 @@ func (r *leaseRun) unlock(starting context.Context) (map[schema.ProviderName]pro
 	return r.Loaded.Stack.Providers(starting, r.Loaded.Desired.Providers, r.Loaded.Document)
 }
 
-// prepare makes the stepper, and checks that the state which it has read may be
-// changed from here.
-func (r *leaseRun) prepare(starting context.Context, all map[schema.ProviderName]providers.Provider) (*apply.Stepper, error) {
-	stepper, err := apply.New(starting, apply.Config{
+// stepperConfig is what the stepper of this change works with. It is eager: the deletion of
+// what is not needed any more waits for a save, which is not to take a second.
+func (r *leaseRun) stepperConfig(all map[schema.ProviderName]providers.Provider) apply.Config {
+	return apply.Config{
 		Store: r.Loaded.Stack.Store, Providers: all, Version: release.Version(),
-		Epoch: r.lease.Epoch(), Valid: r.lease.Valid, Parallelism: r.Options.Parallelism, Events: true,
+		Epoch: r.lease.Epoch(), Valid: r.lease.Valid, Parallelism: r.Options.Parallelism, Events: true, Eager: true,
 		Certify: clusterkeys.NewIssuer(r.Loaded.Stack.Store, r.lease.Epoch()).Certify,
 		OnStep:  r.progress.Step,
 		OnError: r.progress.Failed,
 		Refine:  r.Loaded.Refine(r.narrowing()),
-	})
+	}
+}
+
+// prepare makes the stepper, and checks that the state which it has read may be
+// changed from here.
+func (r *leaseRun) prepare(starting context.Context, all map[schema.ProviderName]providers.Provider) (*apply.Stepper, error) {
+	stepper, err := apply.New(starting, r.stepperConfig(all))
 	if err != nil {
 		return nil, terminal.Interrupted(starting, err)
 	}
@@ -174,7 +183,7 @@ func (r *leaseRun) planUnderLease(starting context.Context, stepper *apply.Stepp
 	if err != nil {
 		return nil, nil, terminal.Interrupted(starting, err)
 	}
-	p.Amendments = amendments
+	p.Mode, p.Amendments = r.Change.Mode, amendments
 	if err := proposal.ExplainPlan(starting, r.Loaded, p, r.Change, doc); err != nil {
 		return nil, nil, err
 	}

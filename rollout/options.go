@@ -20,8 +20,8 @@ type Options struct {
 
 // Validate returns what is wrong with the options, as flags.
 func (f *Options) Validate() error {
-	if f.Wait != WaitReady && f.Wait != waitComplete {
-		return fmt.Errorf("--wait=%s: want %q or %q", f.Wait, WaitReady, waitComplete)
+	if f.Wait != WaitReady && f.Wait != WaitComplete {
+		return fmt.Errorf("--wait=%s: want %q or %q", f.Wait, WaitReady, WaitComplete)
 	}
 	if f.Parallelism < 1 {
 		return fmt.Errorf("--parallelism=%d: want at least 1", f.Parallelism)

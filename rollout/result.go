@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/proposal"
 	"github.com/fray-ml/fray/schema"
+	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/terminal"
 )
 
@@ -49,9 +51,17 @@ func outcomeOf(err error) applyOutcome {
 
 // printResult prints how apply --json ended.
 func (r *conclusion) printResult(ended error) error {
-	doc := r.stepper.Document()
+	out := resultOf(r.stepper.Document(), r.plan, ended)
+	for _, w := range r.waiting() {
+		out.Pending = append(out.Pending, pendingJSON{w.Addr, w.Reasons})
+	}
+	return r.Terminal.PrintJSON(out)
+}
+
+// resultOf is how a plan ended, without what still waits.
+func resultOf(doc *state.Document, p *plan.Plan, ended error) resultJSON {
 	out := resultJSON{
-		FormatVersion: "1.0", Outcome: outcomeOf(ended), Actions: proposal.ActionCounts(r.plan),
+		FormatVersion: "1.0", Outcome: outcomeOf(ended), Actions: proposal.ActionCounts(p),
 		Jobs:    map[schema.Address]schema.JobStatus{},
 		Pending: []pendingJSON{},
 		Outputs: map[string]json.RawMessage{},
@@ -59,13 +69,10 @@ func (r *conclusion) printResult(ended error) error {
 	for addr, j := range doc.Jobs {
 		out.Jobs[addr] = j.Status
 	}
-	for _, w := range r.waiting() {
-		out.Pending = append(out.Pending, pendingJSON{w.Addr, w.Reasons})
-	}
 	for name, o := range doc.Outputs {
 		if !o.Sensitive && !o.Unknown {
 			out.Outputs[name] = o.Value
 		}
 	}
-	return r.Terminal.PrintJSON(out)
+	return out
 }

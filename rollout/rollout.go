@@ -18,7 +18,7 @@ import (
 // How far apply follows what it started.
 const (
 	WaitReady    = "ready"
-	waitComplete = "complete"
+	WaitComplete = "complete"
 )
 
 // Rollout carries one change out: approve, accept, step until settled. Its stages hold the
@@ -37,6 +37,8 @@ type Rollout struct {
 	handedOver atomic.Bool
 	// checkSaved checks a saved plan against the state under the lease.
 	checkSaved func(doc *state.Document) error
+	// checkFound checks what is observed against a saved plan that records it.
+	checkFound func(p *plan.Plan) error
 }
 
 // ApplySaved carries a saved plan out, if it still holds.
@@ -52,11 +54,16 @@ func (r *Rollout) ApplySaved(ctx context.Context, path string) error {
 	r.checkSaved = func(doc *state.Document) error {
 		return sp.Check(path, doc, r.Loaded.Stack.Store)
 	}
+	r.checkFound = func(p *plan.Plan) error { return sp.CheckFound(path, p) }
 	return r.Apply(ctx)
 }
 
 // Apply has the change approved, where that is asked for, and carries it out.
 func (r *Rollout) Apply(ctx context.Context) error {
+	r.Destroying = r.Destroying || r.Change.Mode == plan.ModeDestroy
+	if r.Change.Mode == plan.ModeRefreshOnly {
+		return r.refresh(ctx)
+	}
 	var shown *plan.Plan
 	if !r.Options.AutoApprove {
 		p, err := r.ask(ctx)
@@ -90,6 +97,8 @@ func (r *Rollout) CarryOut(starting, finishing context.Context, shown *plan.Plan
 // verb is the command that carries this change out.
 func (r *Rollout) verb() string {
 	switch {
+	case r.Change.Mode == plan.ModeRefreshOnly:
+		return "apply --refresh-only"
 	case r.Destroying:
 		return "destroy"
 	case r.Stopping:
@@ -106,7 +115,7 @@ func (r *Rollout) confirm(p, shown *plan.Plan) error {
 	}
 	switch {
 	case shown != nil:
-	case r.Destroying && p.Empty():
+	case r.Destroying && p.Empty() && !r.Options.JSON:
 		return nil // the summary reports it
 	default:
 		if err := proposal.Show(r.Terminal, r.Loaded, p, r.Options.JSON, false); err != nil {

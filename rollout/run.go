@@ -151,7 +151,7 @@ func (r *run) quiet() bool {
 // ended reports whether the jobs that --wait=complete follows have ended, but
 // for some that need not.
 func (r *run) ended(but []plan.Pending) bool {
-	if r.Options.Wait != waitComplete || r.Destroying {
+	if r.Options.Wait != WaitComplete || r.Destroying {
 		return true
 	}
 	for addr, j := range r.stepper.Document().Jobs {

@@ -16,7 +16,7 @@ func (r *run) waiting() []plan.Pending {
 	if last := r.stepper.Last(); last != nil {
 		out = withRest(withRest(withActions(r.awaited(), last.Actions, r.answersFor), r.unsure()), r.leftBefore)
 	}
-	if r.Options.Wait != waitComplete {
+	if r.Options.Wait != WaitComplete {
 		return out
 	}
 	for _, addr := range stack.SortedJobs(doc) {

@@ -41,12 +41,9 @@ type Plan struct {
 	Base         map[schema.Address]basis `json:"base,omitempty"` // what it is compared with, in short
 	ConfigDigest string                   `json:"config_digest"`
 	Files        map[string]string        `json:"files"` // SHA-256 by name
-	// Where the files and the state are.
-	Paths     []string        `json:"paths"` // absolute
-	Settings  schema.Settings `json:"settings"`
-	Workspace string          `json:"workspace"`
-	Flags     savedFlags      `json:"flags"`
+	origin
 
+	Mode    plan.Mode           `json:"mode,omitempty"`
 	Desired schema.Desired      `json:"desired"`
 	Replace []schema.Address    `json:"replace,omitempty"`
 	Targets []schema.Address    `json:"targets,omitempty"`
@@ -56,6 +53,15 @@ type Plan struct {
 	Shown   shownBesides        `json:"shown"`
 
 	Amendments []plan.Amendment `json:"amendments,omitempty"`
+}
+
+// origin is where the files and the state of a plan are.
+type origin struct {
+	Paths     []string        `json:"paths"`         // absolute
+	Dir       string          `json:"dir,omitempty"` // of the configuration, of a plan that reads no files
+	Settings  schema.Settings `json:"settings"`
+	Workspace string          `json:"workspace"`
+	Flags     savedFlags      `json:"flags"`
 }
 
 // savedFlags are the inputs that values known only after apply need for
@@ -147,17 +153,15 @@ func isOfEnviron(entry string, variables []string) bool {
 
 // Save writes a plan to a file, with what it was made from.
 func Save(ctx context.Context, path string, l *configuration.Loaded, c *proposal.Change, p *plan.Plan) error {
-	flags, err := saveFlags(l.Options, l.Config.Ephemeral, l.Sealer)
-	if err != nil {
-		return fmt.Errorf("save plan: %w", err)
-	}
 	saved := Plan{
-		Format: planFormat, FrayVersion: release.Version(),
+		Format: planFormat, FrayVersion: release.Version(), Mode: c.Mode,
 		Lineage: l.Document.Lineage, Serial: l.Document.Serial, Revision: l.Document.Revision, Base: basesOf(l.Document),
-		ConfigDigest: l.Source.Digest(), Files: fileDigests(l.Source),
-		Settings: l.Config.Settings, Workspace: l.Stack.Workspace, Flags: flags,
+		origin:  origin{Settings: l.Site.Settings, Workspace: l.Stack.Workspace},
 		Desired: p.Next.Desired, Replace: c.Replace, Targets: c.Targets,
 		Bundles: l.Bundles, Outputs: p.Outputs, Amendments: p.Amendments, Shown: besidesOf(p),
+	}
+	if err := saved.setOrigin(l, c); err != nil {
+		return fmt.Errorf("save plan: %w", err)
 	}
 	for _, path := range l.Paths {
 		abs, err := filepath.Abs(path)
@@ -292,36 +296,28 @@ func IsFile(args []string) bool {
 // Open finds the files and the stack of a saved plan again, and fails if
 // either has moved on since.
 func (sp *Plan) Open(ctx context.Context, a *terminal.Terminal, path string, flags configuration.Options) (*configuration.Loaded, *proposal.Change, error) {
+	if sp.Mode != plan.ModeApply {
+		return sp.openState(ctx, path, flags)
+	}
 	recorder, src, diags := configuration.ParseRecorded(sp.Paths)
 	if err := a.Diagnostics(terminal.FilesOf(src), diags); err != nil {
 		return nil, nil, err
 	}
-	again := fmt.Sprintf("; make a new plan with fray plan --out=%s", terminal.ShellQuote(path))
+	again := sp.again(path)
 	for _, g := range flags.Given {
 		if !g.IsOf(sp.Flags.Ephemeral) {
 			return nil, nil, fmt.Errorf("%s has the values of its variables%s, and only ephemeral ones are given here", path, again)
 		}
 	}
-	if sp.FrayVersion != release.Version() {
-		return nil, nil, fmt.Errorf("%s was made by fray %s and this is %s%s", path, sp.FrayVersion, release.Version(), again)
+	if err := sp.checkVersion(path); err != nil {
+		return nil, nil, err
 	}
 	if src.Digest() != sp.ConfigDigest {
 		return nil, nil, fmt.Errorf("%s is stale: the files in %s changed since it was made (%s)%s", path, src.Dir(), movedFiles(sp.Files, fileDigests(src)), again)
 	}
-	where, err := stack.SiteOf(src.Dir(), sp.Settings, flags.Workspace)
+	where, st, err := sp.openStack(ctx, path, src.Dir(), flags.Workspace)
 	if err != nil {
 		return nil, nil, err
-	}
-	if where.Workspace != sp.Workspace {
-		return nil, nil, fmt.Errorf("%s was made for workspace %q, and this is workspace %q; to apply it there: fray apply --workspace=%s %s",
-			path, sp.Workspace, where.Workspace, sp.Workspace, terminal.ShellQuote(path))
-	}
-	st, err := stack.Open(ctx, where, sp.Serial == 0)
-	if err != nil {
-		return nil, nil, err
-	}
-	if st.Fresh {
-		return nil, nil, fmt.Errorf("%s is stale: the state it was made for (serial %d) is not in %s any more%s", path, sp.Serial, st.At, again)
 	}
 	l := &configuration.Loaded{Source: src, Recorder: recorder, Stack: st, Desired: sp.Desired, Bundles: sp.Bundles, Paths: sp.Paths}
 	doc, err := st.Load(ctx)

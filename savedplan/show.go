@@ -43,7 +43,7 @@ func besidesOf(p *plan.Plan) shownBesides {
 // plan is the saved plan as far as it is shown.
 func (sp *Plan) plan() *plan.Plan {
 	p := &plan.Plan{
-		Outputs: sp.Outputs, Blocked: sp.Shown.Blocked, Amendments: sp.Amendments,
+		Mode: sp.Mode, Outputs: sp.Outputs, Blocked: sp.Shown.Blocked, Amendments: sp.Amendments,
 		Drift: sp.Shown.Drift, Pending: sp.Shown.Pending, Capacity: sp.Shown.Capacity, Expiries: sp.Shown.Expiries, Costs: sp.Shown.Costs, Wake: sp.Shown.Wake,
 	}
 	for _, a := range sp.Shown.Actions {

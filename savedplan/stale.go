@@ -13,7 +13,6 @@ import (
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
-	"github.com/fray-ml/fray/terminal"
 )
 
 // basis is how something stood when a plan was made, for saying what moved.
@@ -40,7 +39,7 @@ func (sp *Plan) Check(path string, doc *state.Document, s store.Store) error {
 	if sp.Serial == doc.Serial && (sp.Lineage == doc.Lineage || doc.Serial == 0) {
 		return nil
 	}
-	again := fmt.Sprintf("; make a new plan with fray plan --out=%s", terminal.ShellQuote(path))
+	again := sp.again(path)
 	if sp.Serial > 0 && sp.Lineage != doc.Lineage {
 		return fmt.Errorf("%s is stale: it was made for the state of lineage %s, and %s holds another one (lineage %s)%s",
 			path, sp.Lineage, s.Location(), doc.Lineage, again)

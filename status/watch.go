@@ -75,6 +75,9 @@ func (w *Observer) read(ctx context.Context) error {
 		return nil
 	}
 	doc, generation, err := apply.LoadState(ctx, w.l.Stack.Store)
+	if err == nil && generation == store.Absent && w.l.Document.Serial == 0 {
+		return nil // nothing was applied yet
+	}
 	if err == nil && generation == store.Absent {
 		err = fmt.Errorf("%w any more: %s was removed from %s", configuration.ErrNoState, store.StateKey, w.l.Stack.At)
 	}

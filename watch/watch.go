@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os/signal"
 	"syscall"
@@ -12,6 +13,7 @@ import (
 	"github.com/fray-ml/fray/apply"
 	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/controller"
+	"github.com/fray-ml/fray/controller/loop"
 	"github.com/fray-ml/fray/plan"
 	"github.com/fray-ml/fray/progress"
 	"github.com/fray-ml/fray/release"
@@ -56,6 +58,7 @@ func Run(ctx context.Context, a *terminal.Terminal, args []string, flags Options
 		}
 		args = []string{files.dir}
 	}
+	flags.Changes = !flags.Observe
 	l, err := locateOrBegin(soft, a, args, flags.Options)
 	if err != nil {
 		return err
@@ -78,7 +81,7 @@ func Run(ctx context.Context, a *terminal.Terminal, args []string, flags Options
 	cfg := controller.Config{
 		Store: l.Stack.Store, Providers: all, Version: release.Version(), Command: "fray watch",
 		Parallelism: flags.Parallelism, UntilUndeclared: flags.Detached, Observe: flags.Observe,
-		Log: slog.New(slog.NewTextHandler(a.Stderr, nil)),
+		Log: newLog(a.Stderr, slog.LevelInfo),
 	}
 	if cfg.Service, err = service(ctx, l.Stack, l.Document, flags); err != nil {
 		return err
@@ -106,7 +109,7 @@ func Run(ctx context.Context, a *terminal.Terminal, args []string, flags Options
 		p.Drifts = map[plan.Drift]bool{}
 		defer p.Close()
 		cfg.Notify = p.Step
-		cfg.Log = slog.New(slog.NewTextHandler(a.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		cfg.Log = newLog(a.Stderr, loop.LevelNews)
 		fmt.Fprintf(a.Stderr, "Watching the stack in %s. Ctrl-C ends the watch, not the jobs.\n", l.Stack.Store.Location())
 		cfg.Serving = func(http string) {
 			if http != "" {
@@ -118,6 +121,17 @@ func Run(ctx context.Context, a *terminal.Terminal, args []string, flags Options
 		fmt.Fprintf(a.Stderr, "pid %d on %s watches this stack already; waiting to take over.\n", lease.PID, lease.Host)
 	}
 	return controller.Run(soft, cfg)
+}
+
+// newLog is a log from a level on. News of a watch that is well has the name INFO, as what
+// is printed at length has.
+func newLog(w io.Writer, from slog.Level) *slog.Logger {
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: from, ReplaceAttr: func(groups []string, attr slog.Attr) slog.Attr {
+		if level, ok := attr.Value.Any().(slog.Level); ok && len(groups) == 0 && attr.Key == slog.LevelKey && level == loop.LevelNews {
+			return slog.String(slog.LevelKey, slog.LevelInfo.String())
+		}
+		return attr
+	}}))
 }
 
 // locateOrBegin finds the stack of a configuration. One that was never applied

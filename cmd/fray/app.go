@@ -1,12 +1,10 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
+	"github.com/fray-ml/fray/commandline"
 	"github.com/fray-ml/fray/release"
-	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/terminal"
 )
 
@@ -38,7 +36,6 @@ func newRoot(a *terminal.Terminal) *cobra.Command {
 	root.SetVersionTemplate("fray {{.Version}}\n")
 	root.PersistentFlags().BoolVar(&a.NoColor, "no-color", false, "print without colours (also: NO_COLOR)")
 	root.CompletionOptions.HiddenDefaultCmd = false
-	root.SetFlagErrorFunc(flagError)
 	root.AddGroup(
 		&cobra.Group{ID: "main", Title: "Main commands:"},
 		&cobra.Group{ID: "inspect", Title: "Inspecting:"},
@@ -57,34 +54,7 @@ func newRoot(a *terminal.Terminal) *cobra.Command {
 	root.SetHelpCommandGroupID("other")
 	root.SetCompletionCommandGroupID("other")
 	root.InitDefaultCompletionCmd()
-	refuseUnknown(root)
+	commandline.Strict(root)
+	registerCompletions(root)
 	return root
-}
-
-// refuseUnknown makes unknown subcommands errors, at every level, and a command
-// that is nothing but its subcommands print its help.
-func refuseUnknown(cmd *cobra.Command) {
-	for _, c := range cmd.Commands() {
-		refuseUnknown(c)
-	}
-	if cmd.Runnable() || !cmd.HasSubCommands() {
-		return
-	}
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return nil
-		}
-		var names []string
-		for _, c := range cmd.Commands() {
-			if c.IsAvailableCommand() {
-				names = append(names, c.Name())
-			}
-		}
-		hint := "; " + cmd.CommandPath() + " --help lists what there is"
-		if near := schema.Nearest(args[0], names); near != "" {
-			hint = "; did you mean " + near + "?"
-		}
-		return fmt.Errorf("%s has no command %q%s", cmd.CommandPath(), args[0], hint)
-	}
 }

@@ -1,12 +1,13 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/proposal"
 	"github.com/fray-ml/fray/rollout"
 	"github.com/fray-ml/fray/savedplan"
@@ -54,28 +55,32 @@ and, however it ends, the result: "outcome" ("complete", "failed", "pending" or
 "pending" (a list of {"address", "reasons"}: what still waits), and "outputs"
 (those that are not sensitive).`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := flags.Validate(); err != nil {
-				return err
-			}
-			r := &rollout.Rollout{Terminal: a, Options: &flags}
-			flags.Input = flags.Input && !flags.JSON
-			if flags.JSON && !flags.AutoApprove && !savedplan.IsFile(args) {
-				return errors.New("--json cannot ask for approval; add --auto-approve or apply a saved plan")
-			}
-			if savedplan.IsFile(args) {
-				return r.ApplySaved(cmd.Context(), args[0])
-			}
-			l, err := configuration.Load(cmd.Context(), a, args, flags.Options, true)
-			if err != nil {
-				return err
-			}
-			r.Loaded = l
-			if r.Change, err = proposal.New(l, a, &flags.ChangeOptions); err != nil {
-				return err
-			}
-			return r.Apply(cmd.Context())
+			return applyChange(cmd.Context(), a, args, &flags)
 		},
 	}
 	registerApply(&flags, cmd)
 	return cmd
+}
+
+// applyChange carries out what the flags ask for, or a saved plan.
+func applyChange(ctx context.Context, a *terminal.Terminal, args []string, flags *rollout.Options) error {
+	if err := flags.Validate(); err != nil {
+		return err
+	}
+	r := &rollout.Rollout{Terminal: a, Options: flags}
+	flags.Input, flags.Changes = flags.Input && !flags.JSON, true
+	saved := savedplan.IsFile(args)
+	switch {
+	case saved && (flags.Destroy || flags.RefreshOnly):
+		return fmt.Errorf("%s is a saved plan, which states itself what is done: to carry it out, fray apply %[1]s", terminal.ShellQuote(args[0]))
+	case saved:
+		return r.ApplySaved(ctx, args[0])
+	case flags.JSON && !flags.AutoApprove:
+		return errors.New("--json cannot ask for approval; add --auto-approve or apply a saved plan")
+	}
+	var err error
+	if r.Loaded, r.Change, err = proposal.Read(ctx, a, args, &flags.ChangeOptions, true); err != nil {
+		return err
+	}
+	return r.Apply(ctx)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -34,6 +35,9 @@ holds: commit that file. What is installed already is not fetched again.
 An archive that is not what was locked is rejected. Every other command only
 compares what is installed with the lock file, and fetches nothing.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkGet(args); err != nil {
+				return err
+			}
 			switch {
 			case lockfile != "" && lockfile != "readonly":
 				return fmt.Errorf("--lockfile=%s: the only mode is readonly", lockfile)
@@ -73,4 +77,31 @@ func showModules(a *terminal.Terminal, result modules.Result) {
 	if result.Locked {
 		fmt.Fprintf(a.Stdout, "%s has changed: commit it with the configuration.\n", modules.LockFile)
 	}
+}
+
+// kubernetesKinds are what users of kubectl get.
+func kubernetesKinds() []string {
+	return []string{
+		"all", "pod", "pods", "po", "job", "jobs", "node", "nodes", "no", "deployment", "deployments", "deploy", "service", "services", "svc", "events", "namespaces", "ns",
+	}
+}
+
+// checkGet is the error about fray get with what kubectl gets.
+func checkGet(args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if _, err := os.Stat(args[0]); err == nil {
+		return nil
+	}
+	for _, kind := range kubernetesKinds() {
+		switch {
+		case args[0] != kind:
+		case kind == "events":
+			return fmt.Errorf("fray get fetches modules, and there is no directory %q; fray events lists what happened", kind)
+		default:
+			return fmt.Errorf("fray get fetches modules, and there is no directory %q; fray status shows jobs and where they run", kind)
+		}
+	}
+	return nil
 }

@@ -27,6 +27,7 @@ const (
 func graphCommand(a *terminal.Terminal) *cobra.Command {
 	var flags configuration.Options
 	var format, planFile string
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "graph [DIR | FILE...]",
 		Short: "Draw what depends on what",
@@ -38,12 +39,18 @@ what a saved plan would do.
 
   fray graph | dot -Tsvg > graph.svg`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if asJSON && cmd.Flags().Changed("format") {
+				return errors.New("--json and --format both say how to write the graph; leave one out")
+			}
 			if f := graphFormat(format); f != graphDOT && f != graphMermaid {
 				return fmt.Errorf("there is no format %q; use --format=dot or --format=mermaid", format)
 			}
 			g, err := readGraph(a, cmd, args, flags, planFile)
 			if err != nil {
 				return err
+			}
+			if asJSON {
+				return a.PrintJSON(g.asJSON())
 			}
 			w := bufio.NewWriter(a.Stdout)
 			switch graphFormat(format) {
@@ -57,6 +64,7 @@ what a saved plan would do.
 	}
 	registerConfig(&flags, cmd)
 	cmd.Flags().StringVar(&format, "format", string(graphDOT), "dot or mermaid")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON (docs/graph-json.md)")
 	cmd.Flags().StringVar(&planFile, "plan", "", "draw what the plan in `FILE` would do, rather than the files")
 	return cmd
 }

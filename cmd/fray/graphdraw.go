@@ -210,3 +210,47 @@ func mermaidShape(k schema.Kind) (opening, closing string) {
 func mermaidQuoted(s string) string {
 	return `"` + strings.NewReplacer("#", "#35;", `"`, "#quot;", "<", "#lt;", ">", "#gt;", "\n", "<br>").Replace(s) + `"`
 }
+
+// graphJSON is what graph --json prints, as docs/graph-json.md describes it.
+type graphJSON struct {
+	FormatVersion string     `json:"format_version"`
+	Nodes         []nodeJSON `json:"nodes"`
+	Edges         []edgeJSON `json:"edges"`
+}
+
+type nodeJSON struct {
+	Address   schema.Address    `json:"address"`
+	Kind      schema.Kind       `json:"kind"`
+	Instances int               `json:"instances"`
+	Actions   map[plan.Verb]int `json:"actions,omitempty"`
+}
+
+type edgeJSON struct {
+	From schema.Address `json:"from"`
+	To   schema.Address `json:"to"`
+	Kind string         `json:"kind"`
+}
+
+func (g *graph) asJSON() graphJSON {
+	out := graphJSON{FormatVersion: listFormat, Nodes: []nodeJSON{}, Edges: []edgeJSON{}}
+	for _, addr := range g.addresses() {
+		n := g.nodes[addr]
+		out.Nodes = append(out.Nodes, nodeJSON{Address: addr, Kind: addr.Kind, Instances: n.instances, Actions: n.verbs})
+	}
+	for _, e := range g.sortedEdges() {
+		out.Edges = append(out.Edges, edgeJSON{From: e.from, To: e.to, Kind: e.kind.name()})
+	}
+	return out
+}
+
+// name is a kind of edges in JSON.
+func (k edgeKind) name() string {
+	switch k {
+	case edgeDraws:
+		return "draws_from"
+	case edgePart:
+		return "part_of"
+	case edgeWaits:
+	}
+	return "waits_for"
+}

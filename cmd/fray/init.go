@@ -64,7 +64,7 @@ func initialize(ctx context.Context, a *terminal.Terminal, dir, workspace string
 	}
 	if len(files) == 0 {
 		path := filepath.Join(dir, "fray.hcl")
-		if err := durable.Replace(path, []byte(starter), 0o600); err != nil {
+		if err := durable.Replace(path, []byte(starter), 0o644); err != nil {
 			return err
 		}
 		fmt.Fprintf(a.Stdout, "Wrote %s, a first configuration to change.\n", path)

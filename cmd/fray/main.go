@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/fray-ml/fray/commandline"
 	"github.com/fray-ml/fray/terminal"
 )
 
@@ -19,6 +20,10 @@ func main() {
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := terminal.New(stdin, stdout, stderr)
 	root := newRoot(a)
+	args = commandline.LongFlags(root, args)
+	if err := commandline.CheckVerb(root, args); err != nil {
+		return a.ExitCode(err)
+	}
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)

@@ -25,6 +25,7 @@ and fray apply is rejected. The pause is in the state, so that another watch kee
 it too.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			flags.Configuration.Changes = true
 			l, err := surgery.LocateState(cmd.Context(), a, &flags.Options)
 			if err != nil {
 				return err
@@ -52,6 +53,7 @@ func resumeCommand(a *terminal.Terminal) *cobra.Command {
 		Long:  `Let a stack that fray pause stopped go on: a watch repairs what died meanwhile.`,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			flags.Configuration.Changes = true
 			l, err := surgery.LocateState(cmd.Context(), a, &flags.Options)
 			if err != nil {
 				return err

@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/proposal"
 	"github.com/fray-ml/fray/savedplan"
 	"github.com/fray-ml/fray/terminal"
@@ -27,11 +26,7 @@ code 2), also where nothing else changes.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			flags.Input = flags.Input && !flags.JSON
-			l, err := configuration.Load(ctx, a, args, flags.Options, out != "") // a saved plan needs a key that stays
-			if err != nil {
-				return err
-			}
-			c, err := proposal.New(l, a, &flags)
+			l, c, err := proposal.Read(ctx, a, args, &flags, out != "") // a saved plan needs a key that stays
 			if err != nil {
 				return err
 			}

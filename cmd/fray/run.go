@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fray-ml/fray/commandline"
 	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/runclient"
 	"github.com/fray-ml/fray/terminal"
@@ -22,7 +23,8 @@ acts as the user who runs it, who must be allowed to write to the stack's store.
 launches lives on when it ends. It may call the actors of every namespace; without
 --namespace it works in the one that its first launch or reservation founds. The exit
 code is the program's.`,
-		Args: cobra.MinimumNArgs(1),
+		Args:        cobra.MinimumNArgs(1),
+		Annotations: map[string]string{commandline.OfProgram: "true"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			l, err := configuration.Locate(cmd.Context(), a, []string{dir}, config)
 			if err != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fray-ml/fray/configuration"
+	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 	"github.com/fray-ml/fray/surgery"
@@ -15,6 +16,7 @@ import (
 
 func stateListCommand(a *terminal.Terminal) *cobra.Command {
 	var flags surgery.Options
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the addresses the state knows",
@@ -24,17 +26,17 @@ func stateListCommand(a *terminal.Terminal) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			for _, addr := range configuration.AllAddresses(l.Document, nil) {
-				_, job := l.Document.Jobs[addr]
-				_, resource := l.Document.Resources[addr]
-				if job || resource {
-					fmt.Fprintln(a.Stdout, addr)
-				}
+			if asJSON {
+				return a.PrintJSON(stateListAsJSON(l.Document))
+			}
+			for _, addr := range recordedAddresses(l.Document) {
+				fmt.Fprintln(a.Stdout, addr)
 			}
 			return nil
 		},
 	}
 	registerState(&flags, cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON (docs/state-list-json.md)")
 	return cmd
 }
 
@@ -133,4 +135,50 @@ fray state rollback SERIAL goes back to one.`,
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().IntVar(&limit, "limit", 20, "read at most `N` versions, the newest; 0: all")
 	return cmd
+}
+
+// listFormat is the version of what the verbs of this file print; fields are only ever
+// added to it.
+const listFormat = "1.0"
+
+// stateListJSON is what state list --json prints, as docs/state-list-json.md describes it.
+type stateListJSON struct {
+	FormatVersion string          `json:"format_version"`
+	Lineage       string          `json:"lineage"`
+	Serial        uint64          `json:"serial"`
+	Resources     []listedAddress `json:"resources"`
+}
+
+type listedAddress struct {
+	Address  schema.Address   `json:"address"`
+	Kind     schema.Kind      `json:"kind"`
+	Status   schema.JobStatus `json:"status,omitempty"`
+	Launched bool             `json:"launched,omitempty"`
+}
+
+func stateListAsJSON(doc *state.Document) stateListJSON {
+	out := stateListJSON{FormatVersion: listFormat, Lineage: doc.Lineage, Serial: doc.Serial, Resources: []listedAddress{}}
+	for _, addr := range recordedAddresses(doc) {
+		listed := listedAddress{Address: addr, Kind: addr.Kind}
+		if j := doc.Jobs[addr]; j != nil {
+			listed.Status, listed.Launched = j.Status, j.Launch != nil
+		} else {
+			listed.Launched = doc.Resources[addr].Launch != nil
+		}
+		out.Resources = append(out.Resources, listed)
+	}
+	return out
+}
+
+// recordedAddresses are those that the state has records of, in order.
+func recordedAddresses(doc *state.Document) []schema.Address {
+	var recorded []schema.Address
+	for _, addr := range configuration.AllAddresses(doc, nil) {
+		_, job := doc.Jobs[addr]
+		_, resource := doc.Resources[addr]
+		if job || resource {
+			recorded = append(recorded, addr)
+		}
+	}
+	return recorded
 }

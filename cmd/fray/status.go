@@ -2,31 +2,59 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
+	"github.com/fray-ml/fray/commandline"
 	"github.com/fray-ml/fray/configuration"
+	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/status"
 	"github.com/fray-ml/fray/terminal"
 )
+
+// addressesAndPaths tells arguments that name files or directories from addresses.
+func addressesAndPaths(args []string) (addrs, paths []string) {
+	for _, arg := range args {
+		_, err := os.Stat(arg)
+		if _, noAddress := schema.ParseAddress(arg); filepath.Ext(arg) == ".hcl" || err == nil && noAddress != nil {
+			paths = append(paths, arg)
+		} else {
+			addrs = append(addrs, arg)
+		}
+	}
+	return addrs, paths
+}
 
 func statusCommand(a *terminal.Terminal) *cobra.Command {
 	var config configuration.Options
 	var asJSON, watch bool
 	var dir string
 	cmd := &cobra.Command{
-		Use:   "status [ADDR]",
+		Use:   "status [ADDR] [DIR | FILE...]",
 		Short: "Show what runs, and why something does not",
 		Long: `Show every job with its tasks and, where it waits or failed, the reason. With
 ADDR, also each of its attempts: why it began, where it ran, how it ended.
-status reads only; it takes no lease.
+status reads only; it takes no lease. DIR or FILE names another stack than that of
+the current directory, as it does for fray plan.
 
 --watch goes on looking, once a second, until q or Ctrl-C: on a terminal in a view
 of the whole screen (? shows its keys), and else by printing one picture after
 another. With --json it prints a document, on one line, whenever something changed.`,
-		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			l, err := configuration.Locate(cmd.Context(), a, []string{dir}, config)
+			args, paths := addressesAndPaths(args)
+			switch {
+			case len(args) > 1:
+				return commandline.ArgumentsError(cmd, args, errors.New("want one address at most"))
+			case len(paths) > 0 && cmd.Flags().Changed("chdir"):
+				return fmt.Errorf("fray status: %s and --chdir both name a stack; leave one out", paths[0])
+			case len(paths) == 0:
+				paths = []string{dir}
+			}
+			l, err := configuration.Locate(cmd.Context(), a, paths, config)
 			if err != nil {
 				return err
 			}

@@ -29,6 +29,7 @@ configuration changes or fray apply --replace=ADDR starts them again. What has
 ended already is named and left as it is.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			config.Changes = true
 			l, err := configuration.Locate(cmd.Context(), a, []string{dir}, config)
 			if err != nil {
 				return err

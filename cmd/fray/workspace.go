@@ -50,6 +50,7 @@ func (f *workspaceFlags) site(a *terminal.Terminal) (at stack.Site, broken, err 
 
 func workspaceListCommand(a *terminal.Terminal) *cobra.Command {
 	var flags workspaceFlags
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the workspaces, the current one with a star",
@@ -63,12 +64,12 @@ func workspaceListCommand(a *terminal.Terminal) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			for _, name := range names {
-				mark := " "
-				if name == at.Workspace && broken == nil {
-					mark = "*"
-				}
-				fmt.Fprintf(a.Stdout, "%s %s\n", mark, name)
+			current := at.Workspace
+			if broken != nil {
+				current = ""
+			}
+			if err := printWorkspaces(a, names, current, asJSON); err != nil {
+				return err
 			}
 			switch {
 			case broken != nil:
@@ -80,7 +81,22 @@ func workspaceListCommand(a *terminal.Terminal) *cobra.Command {
 		},
 	}
 	registerWorkspace(&flags, cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON (docs/workspace-list-json.md)")
 	return cmd
+}
+
+func printWorkspaces(a *terminal.Terminal, names []string, current string, asJSON bool) error {
+	if asJSON {
+		return a.PrintJSON(workspacesAsJSON(names, current))
+	}
+	for _, name := range names {
+		mark := " "
+		if name == current {
+			mark = "*"
+		}
+		fmt.Fprintf(a.Stdout, "%s %s\n", mark, name)
+	}
+	return nil
 }
 
 func workspaceShowCommand(a *terminal.Terminal) *cobra.Command {
@@ -203,4 +219,27 @@ func selectMade(a *terminal.Terminal, at stack.Site) error {
 	}
 	fmt.Fprintf(a.Stdout, "Workspace %q is made and selected. Its state is kept in %s.\n", at.Workspace, where)
 	return nil
+}
+
+// workspaceListJSON is what workspace list --json prints, as docs/workspace-list-json.md
+// describes it.
+type workspaceListJSON struct {
+	FormatVersion string            `json:"format_version"`
+	Current       string            `json:"current,omitempty"`
+	Workspaces    []listedWorkspace `json:"workspaces"`
+}
+
+type listedWorkspace struct {
+	Name    string `json:"name"`
+	Current bool   `json:"current"`
+}
+
+// workspacesAsJSON are workspaces, of which current is the one that commands act in, ""
+// where that is not known.
+func workspacesAsJSON(names []string, current string) workspaceListJSON {
+	out := workspaceListJSON{FormatVersion: listFormat, Current: current, Workspaces: []listedWorkspace{}}
+	for _, name := range names {
+		out.Workspaces = append(out.Workspaces, listedWorkspace{Name: name, Current: name == current})
+	}
+	return out
 }

@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/fray-ml/fray/plan"
@@ -20,6 +21,9 @@ type Proposal struct {
 	// Refine is as in apply.Config; nil: no value becomes known after apply.
 	Refine func(doc *state.Document) (*schema.Desired, error)
 }
+
+// LevelNews is the level of what an operator is to read although all is well.
+const LevelNews = (slog.LevelInfo + slog.LevelWarn) / 2
 
 // followFiles takes over the newest proposal, unless it was considered before. One
 // that cannot be accepted is logged, and the last accepted configuration stays.
@@ -51,7 +55,7 @@ func (l *leader) followFiles(ctx context.Context) error {
 	case (l.cfg.Observe || paused) && changes == 0:
 		return nil
 	case l.cfg.Observe || paused:
-		l.cfg.Log.Warn("configuration differs and is not taken over", "from", p.Name, "would have", text)
+		l.cfg.Log.Log(ctx, LevelNews, "configuration differs and is not taken over", "from", p.Name, "would have", text)
 		return nil
 	case len(proposed.Blocked) > 0:
 		l.cfg.Log.Warn("configuration not taken over; the last one stands", "from", p.Name, "why", proposed.Blocked[0].Detail)
@@ -59,6 +63,6 @@ func (l *leader) followFiles(ctx context.Context) error {
 	}
 	l.stepper.SetRefine(p.Refine)
 	l.setFollowed(next)
-	l.cfg.Log.Warn("configuration taken over", "from", p.Name, "with", text)
+	l.cfg.Log.Log(ctx, LevelNews, "configuration taken over", "from", p.Name, "with", text)
 	return l.stepper.Accept(ctx, next)
 }

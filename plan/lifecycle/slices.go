@@ -3,6 +3,8 @@ package lifecycle
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/fray-ml/fray/plan"
@@ -277,7 +279,12 @@ func hostList(hosts []int) string {
 	if len(hosts) == 1 {
 		return fmt.Sprintf("host %d", hosts[0])
 	}
-	return fmt.Sprintf("hosts %v", hosts)
+	numbers := make([]string, len(hosts))
+	for i, host := range hosts {
+		numbers[i] = strconv.Itoa(host)
+	}
+	last := len(numbers) - 1
+	return "hosts " + strings.Join(numbers[:last], ", ") + " and " + numbers[last]
 }
 
 func isAre(n int) string {

@@ -15,7 +15,7 @@ import (
 
 // FormatVersion is the version of what JSON writes. The minor number rises with
 // new fields, the major one with changed or removed fields.
-const FormatVersion = "1.4"
+const FormatVersion = "1.5"
 
 // Meta is what a plan does not know about itself.
 type Meta struct {
@@ -36,6 +36,7 @@ type head struct {
 	FrayVersion   string         `json:"fray_version"`
 	Timestamp     string         `json:"timestamp"`
 	Workspace     string         `json:"workspace"`
+	Mode          plan.Mode      `json:"mode,omitempty"`
 	Lineage       string         `json:"lineage"`
 	Serial        uint64         `json:"serial"`
 	Revision      uint64         `json:"revision"`
@@ -144,7 +145,7 @@ func (j *jsonWriter) head(pl *plan.Plan, meta Meta) error {
 	}
 	h := head{
 		FormatVersion: FormatVersion, FrayVersion: meta.FrayVersion,
-		Timestamp: meta.Time.UTC().Format(time.RFC3339Nano), Workspace: cmp.Or(meta.Workspace, schema.DefaultWorkspace),
+		Timestamp: meta.Time.UTC().Format(time.RFC3339Nano), Workspace: cmp.Or(meta.Workspace, schema.DefaultWorkspace), Mode: pl.Mode,
 		Lineage: meta.Lineage, Serial: meta.Serial, Revision: meta.Revision,
 		Applicable: meta.Applicable && len(pl.Blocked) == 0, Empty: pl.Empty(), Counts: counts,
 	}

@@ -234,6 +234,10 @@ func listed(pl *plan.Plan) []plan.Pending {
 func (p *printer) closing(pl *plan.Plan, counts map[plan.Verb]int, remarked bool) {
 	title, text := "No changes.", "What runs is what the files ask for."
 	switch {
+	case pl.Mode == plan.ModeRefreshOnly:
+		title, text = recording(pl)
+	case pl.Mode == plan.ModeDestroy && pl.Empty():
+		text = "There is nothing to destroy."
 	case counts[plan.VerbNone] < len(pl.Changes) || len(pl.Amendments) > 0:
 		before, after := amendCounts(pl)
 		title, text = "Plan:", before+countList(counts)+after+"."+besides(pl)
@@ -248,6 +252,14 @@ func (p *printer) closing(pl *plan.Plan, counts map[plan.Verb]int, remarked bool
 		text = "But for what is listed above, what runs is what the files ask for."
 	}
 	p.print(p.paint(bold, title), " ", text, "\n")
+}
+
+// recording is the closing line of a plan that changes the state alone.
+func recording(pl *plan.Plan) (title, text string) {
+	if pl.Empty() {
+		return "No changes.", "The state records what was observed."
+	}
+	return "Refresh only:", fmt.Sprintf("%s to record in the state. Nothing that runs is changed.", plural(len(pl.Drift), "difference"))
 }
 
 // besides counts what a plan lists beside its changes.

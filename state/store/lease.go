@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -62,7 +63,16 @@ func (l Lease) Live(now time.Time) bool { return !l.Released && now.Before(l.Exp
 // has its id. Nothing else proves it: not that it is out of sight, in another
 // container, of another user or on another machine.
 func (l Lease) Gone() bool {
-	return sameBoot(l) && l.PID > 0 && l.PIDNamespace != "" && l.PIDNamespace == pidNamespace() && errors.Is(unix.Kill(l.PID, 0), unix.ESRCH)
+	return sameBoot(l) && l.PID > 0 && l.PIDNamespace != "" && l.PIDNamespace == pidNamespace() &&
+		(errors.Is(unix.Kill(l.PID, 0), unix.ESRCH) || isZombie(l.PID))
+}
+
+// isZombie reports whether a process has ended and its parent has not taken notice, as
+// happens in containers whose first process is no init.
+func isZombie(pid int) bool {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) // its name, in brackets, may have any characters
+	end := bytes.LastIndexByte(data, ')')
+	return err == nil && end >= 0 && bytes.HasPrefix(data[end+1:], []byte(" Z"))
 }
 
 // validity is how long the lease outlives a renewal.
