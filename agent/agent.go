@@ -212,8 +212,9 @@ func (a *agent) taskHost(keys *hostdir.Keys) *task.Host {
 	h := &task.Host{
 		Config: task.Config{
 			Slice: a.Slice, Host: a.Host, Address: a.Address, WorkDir: a.WorkDir, CacheDir: a.CacheDir,
-			Workspace: a.Workspace, Zone: a.Zone, Executable: a.Executable, Simulated: a.Simulated, Sealer: a.Sealer,
-			Store: a.Store, Log: a.Log, RegistryToken: a.RegistryToken,
+			Workspace: a.Workspace, Zone: a.Zone, Executable: a.Executable, Simulated: a.Simulated, TPUNode: a.TPUNode,
+			Sealer: a.Sealer,
+			Store:  a.Store, Log: a.Log, RegistryToken: a.RegistryToken,
 		},
 		Dir: a.dir, Keys: keys, Identities: a.machine.identities, Work: a.work, Cluster: a.machine.api.Cluster,
 		Stack: a.machine.api.Stack, FreePorts: a.ports.Release, Updates: a.updates,
