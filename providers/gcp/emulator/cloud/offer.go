@@ -13,12 +13,12 @@ const plenty = 1 << 20
 // exhaustively. What a scenario names is offered too.
 func offered() map[string][]string {
 	return map[string][]string{
-		"v2":        {"us-central1-b", "us-central1-f", "europe-west4-a"},
-		"v3":        {"us-central1-a", "europe-west4-a"},
+		"v2":        {"asia-east1-c", "us-central1-a", "us-central1-b", "us-central1-c", "us-central1-f", "europe-west4-a"},
+		"v3":        {"us-central1-a", "us-central1-b", "europe-west4-a"},
 		"v4":        {"us-central2-b"},
 		"v5litepod": {"europe-west4-b", "us-central1-a", "us-south1-a", "us-west1-c", "us-west4-a"},
 		"v5p":       {"europe-west4-b", "us-central1-a", "us-east5-a"},
-		"v6e":       {"europe-west4-a", "us-central1-b", "us-east1-d", "us-east5-a", "us-east5-b"},
+		"v6e":       {"asia-northeast1-b", "europe-west4-a", "us-central1-b", "us-east1-d", "us-east5-a", "us-east5-b"},
 		"tpu7x":     {"us-central1-c"},
 	}
 }
