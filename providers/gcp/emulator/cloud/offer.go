@@ -54,6 +54,25 @@ func (r *rules) Offered(zone string) []string {
 	return slices.Sorted(maps.Keys(types))
 }
 
+// Network is what machines reach in a network of that name.
+func (r *rules) Network(name string) Network {
+	for _, n := range r.scenario.NetworkRules {
+		if n.Name == name {
+			return n
+		}
+	}
+	return Network{Name: name, Allow: []string{"all"}}
+}
+
+// RuledNetworks are the names of the networks with rules of their own.
+func (r *rules) RuledNetworks() []string {
+	var names []string
+	for _, n := range r.scenario.NetworkRules {
+		names = append(names, n.Name)
+	}
+	return names
+}
+
 // HasNetwork reports whether there is a network of that name.
 func (r *rules) HasNetwork(name string) bool {
 	networks := r.scenario.Networks
