@@ -397,11 +397,14 @@ func (a *agent) observe(u task.Update) {
 
 func (a *agent) reservePorts() {
 	before := a.state.Get().Ports
+	if before == [2]int{} && !a.Simulated {
+		before = ports.GangOfMachine()
+	}
 	numbers, err := a.ports.Reserve(before)
 	if err != nil {
 		a.Log.Error("no ports for a coordinator", "error", err)
 	}
-	if numbers != before {
+	if numbers != a.state.Get().Ports {
 		if err := a.state.Change(func(s *hostdir.AgentState) { s.Ports = numbers }); err != nil {
 			a.Log.Error("ports not remembered", "error", err)
 		}
