@@ -123,10 +123,11 @@ func (r *leaseRun) prepare(starting context.Context, all map[schema.ProviderName
 	stepper, err := apply.New(starting, apply.Config{
 		Store: r.Loaded.Stack.Store, Providers: all, Version: release.Version(),
 		Epoch: r.lease.Epoch(), Valid: r.lease.Valid, Parallelism: r.Options.Parallelism, Events: true,
-		Certify: clusterkeys.NewIssuer(r.Loaded.Stack.Store, r.lease.Epoch()).Certify,
-		OnStep:  r.progress.Step,
-		OnError: r.progress.Failed,
-		Refine:  r.Loaded.Refine(r.narrowing()),
+		HostReasons: apply.HostReasons{Ask: true, After: apply.BootPatience},
+		Certify:     clusterkeys.NewIssuer(r.Loaded.Stack.Store, r.lease.Epoch()).Certify,
+		OnStep:      r.progress.Step,
+		OnError:     r.progress.Failed,
+		Refine:      r.Loaded.Refine(r.narrowing()),
 	})
 	if err != nil {
 		return nil, terminal.Interrupted(starting, err)
