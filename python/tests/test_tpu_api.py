@@ -37,7 +37,7 @@ def kind(of: FieldDescriptor) -> str:
     other = of.message_type or of.enum_type
     if other is None:
         return SCALARS[of.type]
-    return other.name if other.full_name.startswith(PACKAGE + ".") else other.full_name
+    return str(other.name if other.full_name.startswith(PACKAGE + ".") else other.full_name)
 
 
 def field(message: Descriptor, of: FieldDescriptor) -> str:
