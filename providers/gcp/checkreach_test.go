@@ -15,7 +15,7 @@ func in(n cloud.Network) cloud.Scenario {
 	return cloud.Scenario{NetworkRules: []cloud.Network{n}}
 }
 
-// TestCheckOfTheNetwork: what machines do not reach is reported with what mends it.
+// TestCheckOfTheNetwork: what machines do not reach is reported with the command that fixes it.
 func TestCheckOfTheNetwork(t *testing.T) {
 	slicesOf := func(n int) func(*schema.Job) { return func(j *schema.Job) { j.Resources.Slices = n } }
 	alone := func(j *schema.Job) { j.Resources.TPU = "v5litepod-8" }

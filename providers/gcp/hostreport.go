@@ -16,11 +16,15 @@ var _ providers.HostReader = (*Provider)(nil)
 // HostReports are the guest attributes fray/status of a slice's machines, which their
 // startup script and agent write. They take from the same budget as other direct reads.
 func (p *Provider) HostReports(ctx context.Context, spec schema.SliceSpec, hosts []int) ([]providers.HostReport, error) {
-	reports, err := p.hostReports(ctx, spec, hosts)
+	found, err := p.hostReports(ctx, spec, hosts)
+	var reports []providers.HostReport
+	for _, r := range found {
+		reports = append(reports, providers.HostReport(r))
+	}
 	return reports, apierror.Wrap("read reports of hosts", spec.Name, err)
 }
 
-func (p *Provider) hostReports(ctx context.Context, spec schema.SliceSpec, hosts []int) ([]providers.HostReport, error) {
+func (p *Provider) hostReports(ctx context.Context, spec schema.SliceSpec, hosts []int) ([]gcpengine.HostReport, error) {
 	e, err := p.engineFor(spec)
 	if err != nil {
 		return nil, err

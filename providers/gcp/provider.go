@@ -353,6 +353,6 @@ type engine interface {
 	// Delete reads what is there and asks for it to go if it has the stack's mark.
 	Delete(ctx context.Context, stack string, at gcpengine.Place) error
 	// HostReports is HostReader's.
-	HostReports(ctx context.Context, at gcpengine.Place, hosts []int) ([]providers.HostReport, error)
+	HostReports(ctx context.Context, at gcpengine.Place, hosts []int) ([]gcpengine.HostReport, error)
 	Close() error
 }

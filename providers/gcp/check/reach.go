@@ -96,9 +96,9 @@ func (c *checker) reach(ctx context.Context) {
 		facts.routers[at] = found.Items
 	})
 	for i := range c.wishes {
-		w := &c.wishes[i]
-		c.checkBetween(w, facts)
-		c.checkOutside(w, facts)
+		n := networkCheck{checker: c, facts: facts, wish: &c.wishes[i]}
+		n.between()
+		n.outside()
 	}
 }
 
@@ -137,8 +137,16 @@ func (c *checker) subnetPath(w *wish, region string) string {
 	return c.computePath(folder + url.PathEscape(network))
 }
 
-// places are where the machines of a wish may be, as far as their network is known.
-func (c *checker) networkPlaces(w *wish, facts *networkFacts) []networkPlace {
+// networkCheck checks the networks of one wish.
+type networkCheck struct {
+	checker *checker
+	facts   *networkFacts
+	wish    *wish
+}
+
+// places are where the machines may be, as far as their network is known.
+func (n networkCheck) places() []networkPlace {
+	c, w, facts := n.checker, n.wish, n.facts
 	var places []networkPlace
 	for _, region := range w.regions() {
 		p := networkPlace{region: region}
@@ -158,7 +166,7 @@ func (c *checker) networkPlaces(w *wish, facts *networkFacts) []networkPlace {
 
 func eachPlace(c *checker, facts *networkFacts, w *wish, of func(networkPlace) string) []string {
 	var paths []string
-	for _, p := range c.networkPlaces(w, facts) {
+	for _, p := range (networkCheck{checker: c, facts: facts, wish: w}).places() {
 		paths = append(paths, of(p))
 	}
 	return paths
@@ -213,10 +221,11 @@ func (w *wish) servedPorts() (ports []int, names []string) {
 	return slices.Compact(ports), names
 }
 
-// checkBetween reports networks in which hosts of a wish do not reach each other.
-func (c *checker) checkBetween(w *wish, facts *networkFacts) {
+// between reports networks in which hosts of a wish do not reach each other.
+func (n networkCheck) between() {
+	c, w, facts := n.checker, n.wish, n.facts
 	const summary = "Hosts cannot reach each other"
-	for _, p := range c.networkPlaces(w, facts) {
+	for _, p := range n.places() {
 		firewalls, known := facts.firewalls[firewallPath(p)]
 		if !known {
 			continue
@@ -262,14 +271,15 @@ func (w *wish) listedPorts(ports []int) string {
 	return strings.Replace(text, fmt.Sprintf("%d, %d", firstUsualPort, lastUsualPort), fmt.Sprintf("%d-%d", firstUsualPort, lastUsualPort), 1)
 }
 
-// checkOutside reports machines without external addresses that reach neither Google's
+// outside reports machines without external addresses that reach neither Google's
 // APIs nor what they fetch from elsewhere.
-func (c *checker) checkOutside(w *wish, facts *networkFacts) {
+func (n networkCheck) outside() {
+	c, w, facts := n.checker, n.wish, n.facts
 	if !w.spec.Cloud.Live.InternalIPs {
 		return
 	}
 	at := w.at("external_ips", w.from.Cloud.Live.InternalIPs)
-	for _, p := range c.networkPlaces(w, facts) {
+	for _, p := range n.places() {
 		routers, known := facts.routers[routerPath(p)]
 		if !known || slices.ContainsFunc(routers, func(r router) bool { return len(r.NATs) > 0 && path.Base(r.Network) == p.name() }) {
 			continue

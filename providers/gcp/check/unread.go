@@ -37,7 +37,7 @@ func (c *checker) unread(l lookup, err error) {
 	c.unreadable[why] = true
 }
 
-// addUnread warns once of everything that could not be looked up.
+// addUnread warns once of all lookups that these credentials may not make.
 func (c *checker) addUnread() {
 	if len(c.unreadable) == 0 {
 		return

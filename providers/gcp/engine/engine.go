@@ -32,6 +32,12 @@ type Config struct {
 // come, see providers/gcp/host/startup.
 const HostStatusAttribute = "fray/status"
 
+// HostReport is what a machine reports in that attribute.
+type HostReport struct {
+	Host   string // for people: "host 2"
+	Status string
+}
+
 // MostHostReports is of how many machines of one slice the reports are read at once.
 const MostHostReports = 8
 

@@ -7,14 +7,13 @@ import (
 
 	"cloud.google.com/go/compute/apiv1/computepb"
 
-	"github.com/fray-ml/fray/providers"
 	"github.com/fray-ml/fray/providers/gcp/apierror"
 	"github.com/fray-ml/fray/providers/gcp/engine"
 )
 
 // HostReports reads the guest attributes of the one machine of a slice, or of those
 // of its group: these have no numbers before they have reported.
-func (g *Engine) HostReports(ctx context.Context, at engine.Place, _ []int) ([]providers.HostReport, error) {
+func (g *Engine) HostReports(ctx context.Context, at engine.Place, _ []int) ([]engine.HostReport, error) {
 	_, alone, err := g.findInstance(ctx, at.Zone, at.Name)
 	if err != nil {
 		return nil, err
@@ -34,7 +33,7 @@ func (g *Engine) HostReports(ctx context.Context, at engine.Place, _ []int) ([]p
 	if err != nil {
 		return nil, err
 	}
-	var reports []providers.HostReport
+	var reports []engine.HostReport
 	for _, m := range machines[:min(len(machines), engine.MostHostReports)] {
 		more, err := g.hostReport(ctx, at, m.GetName(), "machine "+m.GetName())
 		if err != nil {
@@ -46,7 +45,7 @@ func (g *Engine) HostReports(ctx context.Context, at engine.Place, _ []int) ([]p
 }
 
 // hostReport is that of one machine, none where it has not written it yet.
-func (g *api) hostReport(ctx context.Context, at engine.Place, machine, host string) ([]providers.HostReport, error) {
+func (g *api) hostReport(ctx context.Context, at engine.Place, machine, host string) ([]engine.HostReport, error) {
 	bounded, cancel := context.WithTimeout(ctx, engine.CallLimit)
 	defer cancel()
 	path := engine.HostStatusAttribute
@@ -59,9 +58,9 @@ func (g *api) hostReport(ctx context.Context, at engine.Place, machine, host str
 	if err != nil {
 		return nil, fmt.Errorf("get guest attributes: %w", apierror.Interrupted(ctx, err))
 	}
-	var reports []providers.HostReport
+	var reports []engine.HostReport
 	for _, entry := range found.GetQueryValue().GetItems() {
-		reports = append(reports, providers.HostReport{Host: host, Status: entry.GetValue()})
+		reports = append(reports, engine.HostReport{Host: host, Status: entry.GetValue()})
 	}
 	return reports, nil
 }

@@ -8,15 +8,14 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/fray-ml/fray/providers"
 	"github.com/fray-ml/fray/providers/gcp/engine"
 	"github.com/fray-ml/fray/providers/gcp/tpuapi"
 )
 
 // HostReports reads the guest attributes of a node's workers, one call for each: the answer
 // for several does not state which worker an attribute is of.
-func (t *Engine) HostReports(ctx context.Context, at engine.Place, hosts []int) ([]providers.HostReport, error) {
-	var reports []providers.HostReport
+func (t *Engine) HostReports(ctx context.Context, at engine.Place, hosts []int) ([]engine.HostReport, error) {
+	var reports []engine.HostReport
 	name := t.nodeName(at)
 	for _, host := range hosts[:min(len(hosts), engine.MostHostReports)] {
 		found, err := invoke(ctx, call{"get guest attributes", "name", name}, t.API.GetGuestAttributes, &tpuapi.GetGuestAttributesRequest{
@@ -31,7 +30,7 @@ func (t *Engine) HostReports(ctx context.Context, at engine.Place, hosts []int) 
 		}
 		for _, each := range found.GetGuestAttributes() {
 			for _, entry := range each.GetQueryValue().GetItems() {
-				reports = append(reports, providers.HostReport{Host: fmt.Sprintf("host %d", host), Status: entry.GetValue()})
+				reports = append(reports, engine.HostReport{Host: fmt.Sprintf("host %d", host), Status: entry.GetValue()})
 			}
 		}
 	}
