@@ -138,7 +138,7 @@ func house() []room {
 		{name: "agent/execution", sees: []string{"clusterapi", "agent/process"}},
 		{name: "agent/shim", sees: []string{"schema", "agent/mask", "agent/process", "agent/record", "agent/hostdir"}},
 		{name: "agent/artifact", sees: []string{"durable", "state/store", "agent/bundle", "agent/tree", "agent/hostdir"}},
-		{name: "agent/container", sees: []string{"schema", "agent/process", "agent/command", "agent/hostdir", "agent/outcome"}},
+		{name: "agent/container", sees: []string{"schema", "sleep", "agent/process", "agent/command", "agent/hostdir", "agent/outcome"}},
 		{name: "agent/uv", sees: []string{
 			"schema", "agent/process", "agent/record", "agent/tree", "agent/command", "agent/hostdir", "agent/outcome",
 		}},

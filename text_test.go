@@ -48,6 +48,8 @@ func mayRead() map[string]string {
 		"controller/web":                          shows,
 		"plan/lifecycle.describe":                 shows,
 		"plan/lifecycle.notUpYet":                 shows,
+		"plan/lifecycle.overdueBoot":              shows,
+		"apply.hostAsker.in":                      shows,
 		"plan/schedule.Placer.retry":              shows,
 		"plan/schedule.Placer.because":            shows,
 		"plan/change.teller.job":                  records,

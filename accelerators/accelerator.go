@@ -19,18 +19,6 @@ type Shape struct {
 	Topology     string // "4x4" or "2x2x4", in chips
 }
 
-// HostBounds is the value of TPU_CHIPS_PER_HOST_BOUNDS: the chips of one host
-// as "x,y,z".
-func (a Shape) HostBounds() string {
-	switch a.ChipsPerHost {
-	case 1:
-		return "1,1,1"
-	case 8:
-		return "2,4,1"
-	}
-	return "2,2,1"
-}
-
 // LibtpuInitArgs is what LIBTPU_INIT_ARGS should hold for this generation, ""
 // for those that need nothing.
 func (a Shape) LibtpuInitArgs() string {

@@ -15,9 +15,11 @@ const PricesFrom = "published list prices, collected in November 2026"
 // where it is offered, and what an hour of one chip, or of one machine, costs.
 // The zones are those of the Cloud TPU documentation, not all of them.
 type market struct {
-	zones    []string
-	onDemand Price
-	spot     Price
+	zones []string
+	// single are zones with slices of one host only, multi with larger ones only.
+	single, multi []string
+	onDemand      Price
+	spot          Price
 }
 
 // builtinMarket is the table of TPU generations. A price spans the regions: the
@@ -26,9 +28,12 @@ type market struct {
 func builtinMarket(generation string) market {
 	switch generation {
 	case "v2":
-		return market{onDemand: exactly(1.125)}
+		return market{
+			zones: []string{"europe-west4-a"}, single: []string{"asia-east1-c", "us-central1-b", "us-central1-c"}, multi: []string{"us-central1-a"},
+			onDemand: exactly(1.125),
+		}
 	case "v3":
-		return market{onDemand: exactly(2.00)}
+		return market{zones: []string{"europe-west4-a"}, single: []string{"us-central1-a", "us-central1-b"}, onDemand: exactly(2.00)}
 	case "v4":
 		return market{zones: []string{"us-central2-b"}, onDemand: exactly(3.22), spot: exactly(0.92)}
 	case "v5litepod":
@@ -43,7 +48,7 @@ func builtinMarket(generation string) market {
 		}
 	case "v6e":
 		return market{
-			zones:    []string{"europe-west4-a", "us-central1-b", "us-east1-d", "us-east5-a", "us-east5-b"},
+			zones:    []string{"asia-northeast1-b", "europe-west4-a", "us-central1-b", "us-east1-d", "us-east5-a", "us-east5-b"},
 			onDemand: Price{2.70, 3.24}, spot: Price{0.65, 2.27},
 		}
 	case "tpu7x":
@@ -62,7 +67,7 @@ func marketOf(name string, offers []schema.Market) market {
 	}
 	o := &offers[i]
 	if o.Zones != nil {
-		m.zones = o.Zones
+		m.zones, m.single, m.multi = o.Zones, nil, nil
 	}
 	if o.OnDemand != 0 {
 		m.onDemand = exactly(o.OnDemand)
@@ -71,6 +76,26 @@ func marketOf(name string, offers []schema.Market) market {
 		m.spot = exactly(o.Spot)
 	}
 	return m
+}
+
+// allZones are the zones that have slices of any size.
+func (m market) allZones() []string { return m.with(m.single, m.multi) }
+
+// zonesOf are the zones that have slices of a shape.
+func (m market) zonesOf(shape Shape) []string {
+	if shape.Hosts > 1 {
+		return m.with(m.multi)
+	}
+	return m.with(m.single)
+}
+
+// with are the zones of all sizes and others, sorted if there are others.
+func (m market) with(others ...[]string) []string {
+	more := slices.Concat(others...)
+	if len(more) == 0 {
+		return m.zones
+	}
+	return slices.Sorted(slices.Values(append(more, m.zones...)))
 }
 
 // family is a family of machine types: what an hour of one vCPU and of one GiB

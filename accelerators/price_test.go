@@ -71,7 +71,7 @@ func TestOfferedZones(t *testing.T) {
 	}{
 		{"by type", "v4-8", nil, []string{"us-central2-b"}},
 		{"by generation", "v4", nil, []string{"us-central2-b"}},
-		{"of v6e", "v6e-1", nil, []string{"europe-west4-a", "us-central1-b", "us-east1-d", "us-east5-a", "us-east5-b"}},
+		{"of v6e", "v6e-1", nil, []string{"asia-northeast1-b", "europe-west4-a", "us-central1-b", "us-east1-d", "us-east5-a", "us-east5-b"}},
 		{"of tpu7x", "tpu7x-8", nil, []string{"us-central1-c"}},
 		{"overridden", "v6e-16", offers, []string{"asia-east1-a"}},
 		{"an offer without zones", "v5p-8", offers, []string{"europe-west4-b", "us-central1-a", "us-east5-a"}},

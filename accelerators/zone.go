@@ -14,7 +14,7 @@ import (
 // table is to be taken on trust.
 func OfferedZones(name string, offers []schema.Market) []string {
 	if shape, err := Parse(name); err == nil {
-		name = shape.Generation
+		return marketOf(shape.Generation, offers).zonesOf(shape)
 	}
 	return marketOf(name, offers).zones
 }
@@ -52,7 +52,7 @@ func CandidateZones(p *schema.Provider, kind string, zones, regions []string) []
 func RegionOf(zone string) string { return zone[:max(0, strings.LastIndexByte(zone, '-'))] }
 
 // tpuZones lists the zones of a TPU generation as built in.
-func tpuZones(generation string) []string { return marketOf(generation, nil).zones }
+func tpuZones(generation string) []string { return marketOf(generation, nil).allZones() }
 
 // IsKnownZone reports whether the built-in table has a zone for any TPU type.
 func IsKnownZone(zone string) bool {
@@ -68,13 +68,13 @@ func Offers(q Query) []Offer {
 		if q.Generation != "" && q.Generation != g.name {
 			continue
 		}
-		zones := pricedZones(&q, g.name)
-		if len(q.Zones) > 0 && len(zones) == 0 {
-			continue
-		}
 		for _, size := range g.validSizes() {
 			topology, _ := g.topology(size)
 			shape := g.shape(size, topology)
+			zones := pricedZones(&q, shape)
+			if len(q.Zones) > 0 && len(zones) == 0 {
+				continue
+			}
 			if shape.Chips >= q.MinChips && (q.MaxChips == 0 || shape.Chips <= q.MaxChips) {
 				offers = append(offers, Offer{Shape: shape, Zones: zones})
 			}
@@ -86,15 +86,15 @@ func Offers(q Query) []Offer {
 	return offers
 }
 
-// pricedZones are the zones of a generation that a query asks for. A price is
+// pricedZones are the zones of a shape that a query asks for. A price is
 // the low end of what is published: that of the cheapest region.
-func pricedZones(q *Query, generation string) []PricedZone {
-	m := marketOf(generation, q.Offers)
+func pricedZones(q *Query, shape Shape) []PricedZone {
+	m := marketOf(shape.Generation, q.Offers)
 	if q.Provider == schema.ProviderLocal {
 		m = market{zones: []string{string(schema.ProviderLocal)}}
 	}
 	var zones []PricedZone
-	for _, zone := range m.zones {
+	for _, zone := range m.zonesOf(shape) {
 		if len(q.Zones) == 0 || slices.Contains(q.Zones, zone) {
 			zones = append(zones, PricedZone{Zone: zone, OnDemand: m.onDemand.Low, Spot: m.spot.Low})
 		}

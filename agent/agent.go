@@ -212,8 +212,9 @@ func (a *agent) taskHost(keys *hostdir.Keys) *task.Host {
 	h := &task.Host{
 		Config: task.Config{
 			Slice: a.Slice, Host: a.Host, Address: a.Address, WorkDir: a.WorkDir, CacheDir: a.CacheDir,
-			Workspace: a.Workspace, Zone: a.Zone, Executable: a.Executable, Simulated: a.Simulated, Sealer: a.Sealer,
-			Store: a.Store, Log: a.Log, RegistryToken: a.RegistryToken,
+			Workspace: a.Workspace, Zone: a.Zone, Executable: a.Executable, Simulated: a.Simulated, TPUNode: a.TPUNode,
+			Sealer: a.Sealer,
+			Store:  a.Store, Log: a.Log, RegistryToken: a.RegistryToken,
 		},
 		Dir: a.dir, Keys: keys, Identities: a.machine.identities, Work: a.work, Cluster: a.machine.api.Cluster,
 		Stack: a.machine.api.Stack, FreePorts: a.ports.Release, Updates: a.updates,
@@ -396,11 +397,14 @@ func (a *agent) observe(u task.Update) {
 
 func (a *agent) reservePorts() {
 	before := a.state.Get().Ports
+	if before == [2]int{} && !a.Simulated {
+		before = ports.GangOfMachine()
+	}
 	numbers, err := a.ports.Reserve(before)
 	if err != nil {
 		a.Log.Error("no ports for a coordinator", "error", err)
 	}
-	if numbers != before {
+	if numbers != a.state.Get().Ports {
 		if err := a.state.Change(func(s *hostdir.AgentState) { s.Ports = numbers }); err != nil {
 			a.Log.Error("ports not remembered", "error", err)
 		}

@@ -42,6 +42,9 @@ type Config struct {
 	// Simulated is set where this host is no machine of its own: there is no
 	// TPU behind its variables.
 	Simulated bool
+	// TPUNode is set where the machine is one of a TPU node, whose metadata server
+	// describes the TPU to libtpu.
+	TPUNode bool
 	// End ends what is left on the host and returns.
 	End bool
 	// Follow returns the flags of an agent of this host at another store, once

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -98,6 +99,8 @@ func shift(s string, by rune) string {
 
 // rig is a slice of one host with its store.
 type rig struct {
+	coordinator string // of attempts; "": at any port
+
 	t     *testing.T
 	store *store.Dir
 	dir   string // of the host
@@ -223,7 +226,7 @@ func (r *rig) assign(spec *schema.Job) int64 {
 			Job: spec.Addr, JobID: "id-1", Attempt: int(r.generation), Spec: *spec, NumSlices: 1,
 			Accelerator: spec.Resources.TPU,
 			Peers:       []state.Peer{{Slice: "s", Host: 0, Address: rigAddress}},
-			Coordinator: rigAddress + ":1234",
+			Coordinator: cmp.Or(r.coordinator, rigAddress+":0"),
 		}
 	}
 	r.certify(&a)

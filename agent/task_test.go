@@ -219,6 +219,27 @@ func TestGangPortsAreKept(t *testing.T) {
 	l.Close()
 }
 
+// TestCoordinatorsPortIsTaken: a program that has taken the port of an attempt's coordinator since
+// it was offered is no failure of the job.
+func TestCoordinatorsPortIsTaken(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	l, err := net.Listen("tcp", net.JoinHostPort(rigAddress, "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	r.coordinator = l.Addr().String()
+	spec := job("exit 0")
+	spec.Resources.TPU = "v5litepod-8"
+	end := r.awaitTask(r.assign(&spec), schema.TaskWorkerFailed)
+	if !strings.HasPrefix(end.Reason, "another program of the host has port ") || !strings.Contains(end.Reason, "which is for JAX_COORDINATOR_ADDRESS") {
+		t.Errorf("got %q", end.Reason)
+	}
+	r.coordinator = ""
+	r.awaitTask(r.assign(&spec), schema.TaskSucceeded)
+}
+
 func TestBundleIsTheWorkingDirectory(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -31,9 +31,12 @@ type Observer struct {
 	// Patience is how long a look waits for a provider that was listed before; 0:
 	// until it is. After it the last list stands, until the next one is whole.
 	Patience time.Duration
+	// HostReasons is whether and when hosts that have not reported are asked why.
+	HostReasons HostReasons
 
 	listers  map[schema.ProviderName]*lister
 	doubts   map[schema.ProviderName]*confirmer
+	askers   map[schema.ProviderName]*hostAsker
 	listed   []store.Attrs // the mailbox, as it was last looked at
 	assigned map[string]plan.Assigned
 	damaged  map[string]string // why an assignment cannot be read, by slice
@@ -75,6 +78,7 @@ func (o *Observer) Observe(ctx context.Context, stack string) (*plan.Observed, e
 		o.monitored = monitored // where nothing can be read, hosts may not be able to write
 		return nil, fmt.Errorf("look into the mailbox: %w", err)
 	}
+	o.askHosts(ctx, obs)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

@@ -36,6 +36,7 @@ type Config struct {
 	Epoch       uint64       // of the lease
 	Valid       func() error // whether the lease still holds; called before every effect
 	Parallelism int
+	HostReasons HostReasons // the observer's
 	Now         func() time.Time
 	Scope       Scope
 	// OnStep sees every plan after its actions were started; before is the
@@ -132,7 +133,7 @@ func New(ctx context.Context, cfg Config) (*Stepper, error) {
 		doc:            keepEnds(doc, records.known),
 		events:         events,
 		eventsNotedFor: doc,
-		observer:       &Observer{Store: cfg.Store, Providers: cfg.Providers, Now: cfg.Now, Patience: listPatience},
+		observer:       &Observer{Store: cfg.Store, Providers: cfg.Providers, Now: cfg.Now, Patience: listPatience, HostReasons: cfg.HostReasons},
 		exec: &executor{
 			store: cfg.Store, providers: cfg.Providers, stack: doc.Stack(), epoch: cfg.Epoch, valid: cfg.Valid, certify: cfg.Certify,
 			slots:    make(chan struct{}, cfg.Parallelism),

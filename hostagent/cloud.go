@@ -63,6 +63,7 @@ func cloudArgs(ctx context.Context, args agent.Args) (agent.Args, error) {
 	args.Host, args.Instance, args.Zone = number, host.Instance, host.Zone
 	args.Address = cmp.Or(args.Address, host.Address)
 	args.Simulated = args.Simulated || stack.Emulated() // an emulator has no TPUs
+	args.TPUNode = host.IsOfTPUNode() && !args.Simulated
 	return args, nil
 }
 

@@ -83,6 +83,24 @@ type Importer interface {
 	Import(ctx context.Context, id string, spec schema.SliceSpec) (schema.SliceSpec, error)
 }
 
+// HostReader is what a provider implements that can read what hosts report about
+// themselves at the source of slices, where they have not reported to the store.
+type HostReader interface {
+	// HostReports are the reports of those of a slice's hosts that have one there. A
+	// host that the source does not number is among them whichever it is.
+	HostReports(ctx context.Context, spec schema.SliceSpec, hosts []int) ([]HostReport, error)
+}
+
+// HostReport is what a host reports at the source of slices.
+type HostReport struct {
+	Host   string // for people: "host 2"
+	Status string // "failed: no service account"
+}
+
+// AsHostReader finds out whether a provider, or one that it wraps, can read what
+// hosts report there.
+func AsHostReader(p Provider) (HostReader, bool) { return as[HostReader](p) }
+
 // Pacer is what a provider implements that counts how often it is listed.
 type Pacer interface {
 	// Pace is how long an inventory is good for: another one before brings

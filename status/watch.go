@@ -52,7 +52,7 @@ func NewObserver(ctx context.Context, l *configuration.Loaded) (*Observer, error
 	if err != nil {
 		return nil, err
 	}
-	return &Observer{l: l, observer: &apply.Observer{Store: l.Stack.Store, Providers: all}, leader: newAttention(l.Stack)}, nil
+	return &Observer{l: l, observer: &apply.Observer{Store: l.Stack.Store, Providers: all, HostReasons: apply.HostReasons{Ask: true}}, leader: newAttention(l.Stack)}, nil
 }
 
 // again observes anew: the state, if it changed, and what runs.

@@ -3,7 +3,6 @@ package container
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -25,30 +24,6 @@ const (
 
 // runtimePatience bounds a short command of a container runtime.
 const runtimePatience = 30 * time.Second
-
-// FindRuntime returns the container runtime of this host: one that works, docker
-// before podman.
-func FindRuntime(ctx context.Context) (string, error) {
-	var why []string
-	for _, name := range []string{"docker", "podman"} {
-		program, err := exec.LookPath(name)
-		if err != nil {
-			continue
-		}
-		output, err := runtimeOutput(ctx, program, "info")
-		if err == nil {
-			return program, nil
-		}
-		if ctx.Err() != nil {
-			return "", context.Cause(ctx)
-		}
-		why = append(why, fmt.Sprintf("%s does not work: %s", name, command.LastLine(output, err)))
-	}
-	if why != nil {
-		return "", errors.New(strings.Join(why, "; "))
-	}
-	return "", errors.New("this host has neither docker nor podman; use a boot image that has one, or remove environment.image")
-}
 
 // runtimeOutput runs a command of a container runtime that takes no time.
 func runtimeOutput(ctx context.Context, program string, args ...string) (string, error) {

@@ -61,7 +61,18 @@ func (p Puller) Pull(ctx context.Context, image string) (err error) {
 	if isImagesFault(output) {
 		end.State = schema.TaskFailed
 	}
+	if login == "" && isRejected(output) {
+		end.Reason += "; fray logs in at Google's registries only: copy the image to Artifact Registry or let a remote repository of it fetch the image, or use a boot_image that is logged in"
+	}
 	return end
+}
+
+// isRejected reports whether a registry does not let the host have an image.
+func isRejected(output string) bool {
+	output = strings.ToLower(output)
+	return slices.ContainsFunc([]string{"denied", "unauthorized", "authentication required", "no basic auth credentials"}, func(pattern string) bool {
+		return strings.Contains(output, pattern)
+	})
 }
 
 // isImagesFault reports whether a runtime complains of the image, or of rights,

@@ -28,12 +28,15 @@ type Setting struct {
 	Venv      string // uv environment, "" without
 	Workspace string // "": "default"
 	Simulated bool
-	Sealer    schema.Sealer
-	Cluster   string // address of the cluster API, "" without
-	Zone      string // "": not known
-	Callable  string // file of the job's callable, "" without
-	Token     string // what the task shows to the cluster API, "" without
-	Identity  string // file of its namespace's identity, "" without
+	// TPUNode is set on the machines of TPU nodes, whose metadata server describes the
+	// TPU to libtpu.
+	TPUNode  bool
+	Sealer   schema.Sealer
+	Cluster  string // address of the cluster API, "" without
+	Zone     string // "": not known
+	Callable string // file of the job's callable, "" without
+	Token    string // what the task shows to the cluster API, "" without
+	Identity string // file of its namespace's identity, "" without
 	// termination is the file in which the task may record why it ended.
 	Termination string
 }
@@ -152,12 +155,12 @@ func addTPU(env map[string]string, s Setting) error {
 			hosts = append(hosts, peer.Address)
 		}
 	}
-	env["TPU_WORKER_ID"] = strconv.Itoa(self.Host)
-	env["TPU_WORKER_HOSTNAMES"] = strings.Join(hosts, ",")
-	env["TPU_ACCELERATOR_TYPE"] = shape.Type
+	if !s.TPUNode {
+		maps.Copy(env, shape.Environment())
+		env["TPU_WORKER_ID"] = strconv.Itoa(self.Host)
+		env["TPU_WORKER_HOSTNAMES"] = strings.Join(hosts, ",")
+	}
 	env["TPU_NAME"] = self.Slice
-	env["TPU_CHIPS_PER_HOST_BOUNDS"] = shape.HostBounds()
-	env["TPU_SKIP_MDS_QUERY"] = "1"
 	env["PJRT_DEVICE"] = "TPU"
 	env["JAX_PLATFORMS"] = "tpu,cpu"
 	if s.Simulated {

@@ -67,9 +67,11 @@ func TestTaskEnvOfAGang(t *testing.T) {
 		"FRAY_HOST_ADDRESS": "127.1.0.4", "FRAY_INSTANCE_KEY": "7", "FRAY_TASK_NONCE": "n",
 		"FRAY_PORT_HTTP": "8080", "FRAY_PORT_GRPC_WEB": "9090", "FRAY_STOP_GRACE": "2.5",
 		"TPU_WORKER_ID": "1", "TPU_WORKER_HOSTNAMES": "127.1.0.3,127.1.0.4", "TPU_ACCELERATOR_TYPE": "v5litepod-8",
-		"TPU_NAME": "b", "TPU_CHIPS_PER_HOST_BOUNDS": "2,4,1", "TPU_SKIP_MDS_QUERY": "1", "PJRT_DEVICE": "TPU",
-		"LIBTPU_INIT_ARGS": "--xla_tpu_scoped_vmem_limit_kib=50000",
-		"JAX_PLATFORMS":    "cpu", "JAX_COORDINATOR_ADDRESS": "127.1.0.1:4000", "JAX_NUM_PROCESSES": "4", "JAX_PROCESS_ID": "3",
+		"TPU_NAME": "b", "TPU_CHIPS_PER_HOST_BOUNDS": "2,4,1", "TPU_SKIP_MDS_QUERY": "true", "PJRT_DEVICE": "TPU",
+		"TPU_TOPOLOGY": "2x4", "TPU_HOST_BOUNDS": "1,1,1", "TPU_TOPOLOGY_WRAP": "false,false,false", "TPU_TOPOLOGY_ALT": "false",
+		"TPU_RUNTIME_METRICS_PORTS": "8431,8432,8433,8434,8435,8436,8437,8438",
+		"LIBTPU_INIT_ARGS":          "--xla_tpu_scoped_vmem_limit_kib=50000",
+		"JAX_PLATFORMS":             "cpu", "JAX_COORDINATOR_ADDRESS": "127.1.0.1:4000", "JAX_NUM_PROCESSES": "4", "JAX_PROCESS_ID": "3",
 		"MEGASCALE_COORDINATOR_ADDRESS": "127.1.0.1:5000", "MEGASCALE_NUM_SLICES": "2", "MEGASCALE_SLICE_ID": "1",
 		"MEGASCALE_PORT": "5000",
 		"PLAIN":          "p", "TOKEN": "s3cret", "HOME": "/mine",
@@ -91,6 +93,15 @@ func TestTaskEnvVariants(t *testing.T) {
 		{"v6e", func(s *Setting) { s.Run.Accelerator = "v6e-16" }, map[string]string{
 			"LIBTPU_INIT_ARGS": "--xla_tpu_scoped_vmem_limit_kib=98304", "TPU_CHIPS_PER_HOST_BOUNDS": "2,2,1",
 		}},
+		{"TPU node", func(s *Setting) { s.TPUNode, s.Simulated = true, false }, map[string]string{
+			"TPU_SKIP_MDS_QUERY": "-", "TPU_ACCELERATOR_TYPE": "-", "TPU_TOPOLOGY": "-", "TPU_TOPOLOGY_WRAP": "-", "TPU_TOPOLOGY_ALT": "-",
+			"TPU_HOST_BOUNDS": "-", "TPU_CHIPS_PER_HOST_BOUNDS": "-", "TPU_WORKER_ID": "-", "TPU_WORKER_HOSTNAMES": "-",
+			"JAX_PLATFORMS": "tpu,cpu", "JAX_PROCESS_ID": "3", "MEGASCALE_SLICE_ID": "1", "PJRT_DEVICE": "TPU",
+		}},
+		{"v5p from 4x4x4", func(s *Setting) { s.Run.Accelerator = "v5p-128" }, map[string]string{
+			"TPU_TOPOLOGY": "4x4x4", "TPU_HOST_BOUNDS": "2,2,4", "TPU_TOPOLOGY_WRAP": "true,true,true", "ENABLE_ICI_RESILIENCY": "true",
+		}},
+		{"v5p below", func(s *Setting) { s.Run.Accelerator = "v5p-64" }, map[string]string{"ENABLE_ICI_RESILIENCY": "-"}},
 		{"v4", func(s *Setting) { s.Run.Accelerator = "v4-16" }, map[string]string{"LIBTPU_INIT_ARGS": "-"}},
 		{"one slice", func(s *Setting) { s.Run.NumSlices = 1 }, map[string]string{
 			"MEGASCALE_COORDINATOR_ADDRESS": "-", "MEGASCALE_PORT": "-", "MEGASCALE_SLICE_ID": "-", "FRAY_NUM_SLICES": "1",
@@ -156,6 +167,7 @@ func TestEnvironmentIsDocumented(t *testing.T) {
 	s.Venv = "/venv"
 	s.Base = []string{"PATH=/usr/bin"}
 	s.Run.Spec.Environment.Env = nil
+	s.Run.Accelerator = "v5p-128" // all variables of TPUs
 	s.Identity, s.Termination = "/host/tasks/t/actor.pem", "/host/tasks/t/termination.json"
 	var code []string
 	given := slices.Collect(maps.Keys(asMap(t, s)))

@@ -96,6 +96,20 @@ func (g *Gang) Release() {
 	}
 }
 
+// GangOfMachine are the ports that JAX and MEGASCALE use where nothing else is chosen
+// (JAX's own choice on Cloud TPU, and Ray's): a host that is a machine of its own
+// keeps them if they are free, so that firewall rules can name them.
+func GangOfMachine() [2]int { return [2]int{8476, 8081} }
+
+// CheckFree reports that a program has a port.
+func CheckFree(number int) error {
+	p, err := reservePort(number)
+	if err == nil {
+		p.release()
+	}
+	return err
+}
+
 // InUseError means that a task's fixed port is taken.
 type InUseError struct {
 	port    schema.Port

@@ -2,6 +2,7 @@ package task
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 
 	"github.com/fray-ml/fray/agent/command"
@@ -13,16 +14,27 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
+// withoutRuntime is what becomes of a task whose host has no container runtime that
+// works: one that is down is the host's fault, a missing one that of the boot image.
+func withoutRuntime(err error) error {
+	reason := "environment.image cannot be used: " + err.Error()
+	if _, absent := errors.AsType[*container.AbsentError](err); absent {
+		return &outcome.Early{State: schema.TaskUnschedulable, Reason: reason}
+	}
+	if _, down := errors.AsType[*container.DownError](err); down {
+		return &outcome.Early{State: schema.TaskWorkerFailed, Reason: reason}
+	}
+	return err
+}
+
 // prepareContainer makes the image ready, removes what earlier tasks have left, and
 // returns what the shim must run: the client of a container runtime.
 func (t preparation) prepareContainer(ctx context.Context) (*shim.Spec, error) {
 	image := t.run.Spec.Environment.Image
-	runtime, err := container.FindRuntime(ctx)
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
+	find := container.Finder{Waiting: func(program string) { t.building("waiting for " + program) }}
+	runtime, err := find.Find(ctx)
 	if err != nil {
-		return nil, &outcome.Early{State: schema.TaskUnschedulable, Reason: "environment.image cannot be used: " + err.Error()}
+		return nil, withoutRuntime(err)
 	}
 	t.in.Container = &hostdir.Container{Runtime: runtime, Name: "fray-" + t.in.Key + "-" + t.in.Nonce}
 	if err := container.RemoveOld(ctx, runtime, t.host.Dir.HostMark()); err != nil {

@@ -34,11 +34,14 @@ func (s *supervision) launch(ctx context.Context, spec *shim.Spec) (<-chan struc
 	if err := s.task.writeIntent(); err != nil {
 		return nil, err
 	}
+	h.FreePorts()
+	if err := s.task.checkServed(); err != nil {
+		return nil, err
+	}
 	cmd, ready, err := shimCommand(h.Executable, spec, lock)
 	if err != nil {
 		return nil, err
 	}
-	h.FreePorts()
 	err = cmd.Start()
 	closeErr := cmd.Stdout.(io.Closer).Close()
 	if err := errors.Join(err, closeErr); err != nil {

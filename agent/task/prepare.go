@@ -107,7 +107,7 @@ func (t *Task) environment() ([]string, error) {
 func (t *Task) setting() environment.Setting {
 	s := environment.Setting{
 		Run: t.run, Task: t.in.Task, Nonce: t.in.Nonce, Ports: t.in.Ports, WorkDir: t.in.WorkDir,
-		Sealer: t.host.Sealer, Workspace: t.host.Workspace, Zone: t.host.Zone, Cluster: t.host.Cluster,
+		Sealer: t.host.Sealer, Workspace: t.host.Workspace, Zone: t.host.Zone, TPUNode: t.host.TPUNode, Cluster: t.host.Cluster,
 		Token: t.token(), Identity: t.identity(),
 		Termination: t.dir.File(hostdir.TerminationFile),
 	}

@@ -33,6 +33,7 @@ type Config struct {
 	Zone           string // "": not known
 	Executable     string // is started as "EXECUTABLE task-shim"
 	Simulated      bool   // there is no machine of the host's own
+	TPUNode        bool   // the machine is one of a TPU node
 	Sealer         schema.Sealer
 	Store          store.Store
 	Log            *slog.Logger

@@ -70,8 +70,9 @@ func Run(ctx context.Context, cfg Config, services *access.Serializer, lease *st
 		Store: cfg.Store, Providers: cfg.Providers, Version: cfg.Version,
 		Epoch: lease.Epoch(), Valid: lease.Valid, Parallelism: cfg.Parallelism,
 		Scope: apply.Scope{All: true}, Events: true, Eager: true, Wake: services.Wake(),
-		Certify: keys.NewIssuer(cfg.Store, lease.Epoch()).Certify,
-		OnStep:  cfg.Notify, OnLook: cfg.Looked, OnAction: cfg.OnAction,
+		HostReasons: apply.HostReasons{Ask: true, After: apply.BootPatience},
+		Certify:     keys.NewIssuer(cfg.Store, lease.Epoch()).Certify,
+		OnStep:      cfg.Notify, OnLook: cfg.Looked, OnAction: cfg.OnAction,
 		OnError: func(a plan.Action, err error) {
 			cfg.Log.Warn("action failed", "action", string(a.Verb), "slice", a.Slice.Name, "error", err.Error())
 		},

@@ -72,7 +72,7 @@ func (e *Decoder) checkZones(b *configs.Block, r *schema.Resources) {
 	if err != nil {
 		return // reported where it was read
 	}
-	known := accelerators.OfferedZones(shape.Generation, e.Whole.GCP.Offers)
+	known := accelerators.OfferedZones(shape.Type, e.Whole.GCP.Offers)
 	if len(known) == 0 {
 		return
 	}
@@ -80,7 +80,7 @@ func (e *Decoder) checkZones(b *configs.Block, r *schema.Resources) {
 	if x := b.Attr("zones"); x != nil {
 		for _, zone := range r.Zones {
 			if !served(zone) {
-				e.ErrorAt(x.Expr.Range(), "Zone without this TPU", fmt.Sprintf("%s has no %s. Zones that do: %s.", zone, shape.Generation, strings.Join(known, ", ")))
+				e.ErrorAt(x.Expr.Range(), "Zone without this TPU", fmt.Sprintf("%s has no %s. Zones that do: %s.", zone, shape.Type, strings.Join(known, ", ")))
 			}
 		}
 		return
@@ -88,7 +88,7 @@ func (e *Decoder) checkZones(b *configs.Block, r *schema.Resources) {
 	zones := e.Whole.GCP.Zones
 	if len(zones) > 0 && !slices.ContainsFunc(zones, served) {
 		e.ErrorAt(b.Attr("tpu").Expr.Range(), "Zone without this TPU", fmt.Sprintf(
-			"None of the provider's zones (%s) has %s. Zones that do: %s.", strings.Join(zones, ", "), shape.Generation, strings.Join(known, ", ")))
+			"None of the provider's zones (%s) has %s. Zones that do: %s.", strings.Join(zones, ", "), shape.Type, strings.Join(known, ", ")))
 	}
 }
 

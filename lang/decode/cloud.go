@@ -9,6 +9,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/fray-ml/fray/accelerators"
 	"github.com/fray-ml/fray/lang/as"
 	"github.com/fray-ml/fray/lang/configs"
 	"github.com/fray-ml/fray/lang/eval"
@@ -110,6 +111,9 @@ func diskList(v cty.Value) ([]string, error) {
 // settleCloud checks a block's attributes of slices, and fills in what follows.
 func settleCloud(r eval.Reporter, b *configs.Block, c *schema.CloudSpec, tpu string) {
 	checkCloud(r, b, c, tpu)
+	if c.Provisioning == schema.ProvisioningFlexStart && tpu != "" {
+		c.Engine = schema.EngineGCE // the TPU API has none
+	}
 	if c.Provisioning == schema.ProvisioningFlexStart && c.MaxRun == 0 {
 		c.MaxRun = defaultMaxRun
 	}
@@ -133,7 +137,14 @@ func checkCloud(r eval.Reporter, b *configs.Block, c *schema.CloudSpec, tpu stri
 			r.ErrorAt(x.Range, "Attribute without use", unfit.detail)
 		}
 	}
+	shape, err := accelerators.Parse(tpu)
+	tpuOnly := err == nil && !shape.IsOnComputeEngine()
+	made := strings.Join(accelerators.ComputeEngineGenerations(), ", ")
 	switch {
+	case tpuOnly && c.Engine == schema.EngineGCE:
+		wrongEngine(r, b, fmt.Sprintf("Compute Engine makes TPUs of %s only: write engine = \"tpu\" for %s, or another tpu.", made, tpu))
+	case tpuOnly && c.Provisioning == schema.ProvisioningFlexStart:
+		wrongEngine(r, b, fmt.Sprintf("Only Compute Engine has flex-start, for TPUs of %s: write provisioning = \"queued\" for %s, or another tpu.", made, tpu))
 	case tpu == "" && c.Engine == schema.EngineTPU:
 		wrongEngine(r, b, "The TPU API makes TPU nodes only: add tpu, or remove engine.")
 	case strings.HasPrefix(tpu, "tpu7x-") && c.Engine == schema.EngineTPU:

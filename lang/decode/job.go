@@ -311,7 +311,10 @@ func (e *JobDecoder) Resources(j *schema.Job) {
 	e.WarnOfRegions(b.Attr("regions"), r.Regions)
 	e.checkShape(b, &r)
 	e.checkPlaced(e.decl.Block, &r)
-	cloud := e.Whole.GCP.Cloud
+	var cloud schema.CloudSpec
+	if r.Provider == schema.ProviderGCP {
+		cloud = e.Whole.GCP.Cloud
+	}
 	e.cloud(e.instance, b, &cloud)
 	settleCloud(e.Reporter, b, &cloud, r.TPU)
 	if r.Provider == schema.ProviderGCP {

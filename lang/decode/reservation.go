@@ -61,7 +61,10 @@ func (e *Decoder) Reservation(decl *configs.Declaration) (schema.Reservation, bo
 
 // poolPlaces decodes where a pool's slices are and what they have there.
 func (e *Decoder) poolPlaces(b *configs.Block, provider schema.ProviderName) schema.Resources {
-	r := schema.Resources{Provider: provider, Cloud: e.Whole.GCP.Cloud}
+	r := schema.Resources{Provider: provider}
+	if provider == schema.ProviderGCP {
+		r.Cloud = e.Whole.GCP.Cloud
+	}
 	r.Zones = eval.Get(e, nil, b.Attr("zones"), as.StringList, nil)
 	r.Regions = eval.Get(e, nil, b.Attr("regions"), as.StringList, nil)
 	e.WarnOfZones(b.Attr("zones"), r.Zones)

@@ -31,7 +31,17 @@ func (e *Evaluator) Offer(b *configs.Block) schema.Market {
 		e.ErrorAt(b.Range(), "Unknown offer", strings.TrimSpace(fmt.Sprintf("%q is neither a TPU generation (%s) nor a machine type such as \"n2-standard-8\". %s",
 			m.Name, strings.Join(names, ", "), diagnose.DidYouMean(m.Name, names))))
 	}
+	if e.madeByAnother(m) {
+		e.ErrorAt(b.Attr("engine").Range, "Engine cannot do this", fmt.Sprintf("Compute Engine makes TPUs of %s only: write engine = \"tpu\", or remove engine.",
+			strings.Join(accelerators.ComputeEngineGenerations(), ", ")))
+	}
 	return m
+}
+
+// madeByAnother reports an offer of a TPU generation that Compute Engine has not.
+func (e *Evaluator) madeByAnother(m schema.Market) bool {
+	return m.Engine == schema.EngineGCE && slices.Contains(accelerators.GenerationNames(), m.Name) &&
+		!slices.Contains(accelerators.ComputeEngineGenerations(), m.Name)
 }
 
 // asPrice converts an amount of US dollars.

@@ -147,6 +147,9 @@ func overdueBoot(st *schema.SliceStatus, missing int) (schema.ErrorKind, state.T
 		return schema.ErrorCapacity, state.Termination{Cause: state.CauseQueue, Text: "it waited in the cloud's queue for too long: " + st.Reason}
 	}
 	text := fmt.Sprintf("%d of %d hosts did not report in time", missing, st.Spec.Hosts)
+	if st.Reason != "" {
+		text += ": " + st.Reason
+	}
 	return schema.ErrorPreempted, state.Termination{Cause: state.CauseBoot, Text: text}
 }
 

@@ -172,13 +172,6 @@ func TestCheck(t *testing.T) {
 			want: []string{"warning provider#zones Quota is zero: …in us-west4: "},
 		},
 		{
-			name: "quota of TPUs of zero", asks: func(_ *schema.Provider, r *schema.Resources) {
-				r.Cloud.Engine, r.Zones = schema.EngineGCE, []string{"us-west4-a"}
-			},
-			scenario: cloud.Scenario{Quotas: []cloud.Quota{{Region: "us-west4", Type: "v5litepod", Tier: cloud.TierSpot, Limit: 0}}},
-			want:     []string{"error job.train#resources.tpu Quota is zero: …PREEMPTIBLE_TPU_LITE_PODSLICE_V5 is 0"},
-		},
-		{
 			name: "bucket elsewhere", config: func(c *gcp.Config) { c.Bucket = "acme-fray" },
 			want: []string{"warning provider#zones Bucket is far away: The stack's bucket acme-fray is in us-west4, and slices may be in us-central1: …$0.02 a GiB"},
 		},

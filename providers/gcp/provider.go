@@ -352,5 +352,7 @@ type engine interface {
 	Update(ctx context.Context, r gcpengine.Order) (operation string, err error)
 	// Delete reads what is there and asks for it to go if it has the stack's mark.
 	Delete(ctx context.Context, stack string, at gcpengine.Place) error
+	// HostReports is HostReader's.
+	HostReports(ctx context.Context, at gcpengine.Place, hosts []int) ([]gcpengine.HostReport, error)
 	Close() error
 }

@@ -40,7 +40,7 @@ type Config struct {
 // Quotas of the TPU API are not checked, since most accounts may not read them: those of
 // Compute Engine are. That a quota is used up shows when a slice is asked for.
 func Problems(ctx context.Context, config Config, desired schema.Desired) []providers.Problem {
-	c := &checker{config: config, tpu: config.TPU, wishes: wishesOf(&desired), reported: map[string]bool{}}
+	c := &checker{config: config, tpu: config.TPU, wishes: wishesOf(&desired), reported: map[string]bool{}, unreadable: map[string]bool{}}
 	if len(c.wishes) == 0 {
 		return nil
 	}
@@ -68,7 +68,9 @@ type checker struct {
 	mu       sync.Mutex
 	problems []providers.Problem
 	reported map[string]bool
-	passing  error // the first error that may pass
+	// unreadable is what these credentials may not look up.
+	unreadable map[string]bool
+	passing    error // the first error that may pass
 	// unauthenticated is set once an API rejected the credentials and that was reported.
 	unauthenticated bool
 }
@@ -85,11 +87,12 @@ func (c *checker) run(ctx context.Context) {
 		c.permissions,
 		func(ctx context.Context) { c.shapes(ctx, places) },
 		func(ctx context.Context) { c.runtimes(ctx, places) },
-		c.quotas, c.networks, c.accounts, c.disks, c.bucket,
+		c.quotas, c.tpuQuotas, c.networks, c.reach, c.guestAttributes, c.accounts, c.disks, c.bucket,
 	} {
 		group.Go(func() { check(ctx) })
 	}
 	group.Wait()
+	c.addUnread()
 	if c.passing != nil {
 		c.add(providers.Problem{
 			Attribute: "project", Warning: true, Summary: "Cloud could not be checked",

@@ -89,27 +89,15 @@ func quotaMetrics(w *wish) []string {
 	if metric == "" {
 		return nil
 	}
-	switch {
-	case !w.spec.Preemptible:
+	if !w.spec.Preemptible {
 		return []string{metric}
-	case w.spec.TPU != "":
-		return []string{"PREEMPTIBLE_" + metric}
 	}
 	return []string{"PREEMPTIBLE_CPUS", metric}
 }
 
 func machineMetric(w *wish) string {
-	if shape, err := accelerators.Parse(w.spec.TPU); err == nil {
-		switch shape.Generation {
-		case "v4":
-			return "TPU_PODSLICE_V4"
-		case "v5litepod":
-			if shape.Hosts == 1 {
-				return "TPU_LITE_DEVICE_V5"
-			}
-			return "TPU_LITE_PODSLICE_V5"
-		}
-		return "" // of these the quotas are not listed with the region
+	if w.spec.TPU != "" {
+		return "" // counted by Cloud Quotas, see tpuQuotas
 	}
 	family, _, _ := strings.Cut(machineName(w), "-")
 	switch family {

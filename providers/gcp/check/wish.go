@@ -2,6 +2,7 @@ package check
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -17,6 +18,7 @@ type wish struct {
 	prefix string // of its attributes: "resources." of a job, "" of a reservation
 	shape  string // the attribute that its shape is in
 	spec   schema.SliceSpec
+	needs  needs
 	zones  []string // where it may be, best first
 	stated bool     // it states one itself
 	from   *schema.Provider
@@ -46,7 +48,7 @@ func wishesOf(desired *schema.Desired) []wish {
 			w.spec.Hosts = shape.Hosts
 		}
 		text, err := mark.Encode(w.spec)
-		key := w.addr.Base().String() + text + strings.Join(w.zones, ",")
+		key := w.addr.Base().String() + text + strings.Join(w.zones, ",") + fmt.Sprint(w.needs)
 		if err == nil && !seen[key] {
 			seen[key] = true
 			wishes = append(wishes, w)
@@ -56,7 +58,7 @@ func wishesOf(desired *schema.Desired) []wish {
 		r := &desired.Reservations[i]
 		if r.Provider == schema.ProviderGCP {
 			spec := schema.SliceSpec{TPU: r.Min.TPU, CPU: r.Min.CPU, Memory: r.Min.Memory, Preemptible: r.Preemptible, Cloud: r.Cloud}
-			add(wish{addr: r.Addr, shape: "min.tpu", spec: spec}, r.Zones, r.Regions)
+			add(wish{addr: r.Addr, shape: "min.tpu", spec: spec, needs: needsIn(desired, r)}, r.Zones, r.Regions)
 		}
 	}
 	for i := range desired.Jobs {
@@ -72,9 +74,20 @@ func wishesOf(desired *schema.Desired) []wish {
 		if r.TPU == "" {
 			shape = "resources.machine_type"
 		}
-		add(wish{addr: j.Addr, prefix: "resources.", shape: shape, spec: spec}, r.Zones, r.Regions)
+		add(wish{addr: j.Addr, prefix: "resources.", shape: shape, spec: spec, needs: needsOf(j)}, r.Zones, r.Regions)
 	}
 	return wishes
+}
+
+// needsIn are the needs of the jobs on the machines of a reservation.
+func needsIn(desired *schema.Desired, r *schema.Reservation) needs {
+	all := needs{slices: 1}
+	for i := range desired.Jobs {
+		if j := &desired.Jobs[i]; j.Resources.Reservation != "" && schema.ScopedAddress(schema.KindReservation, j.Resources.Reservation) == r.Addr {
+			all = all.with(needsOf(j))
+		}
+	}
+	return all
 }
 
 // engineIn is the API that makes the slice in a zone.

@@ -120,3 +120,41 @@ func TestComputeCatalog(t *testing.T) {
 		t.Errorf("project: got %v, %v", found, err)
 	}
 }
+
+// TestComputeNetworks: Google's own client reads what machines of a scenario's networks reach.
+func TestComputeNetworks(t *testing.T) {
+	scenario, diags := cloud.ParseScenario([]byte(`
+network "training" {
+  allow                 = ["tcp:22", "icmp"]
+  nat                   = ["`+region+`"]
+  private_google_access = false
+}
+network "closed" {
+  allow = []
+}
+`), "scenario.hcl")
+	if diags.HasErrors() {
+		t.Fatal(diags)
+	}
+	w := newComputeWorld(t, scenario)
+	rules := collected(t, dialed(w, computeapi.NewFirewallsRESTClient).List(t.Context(), &computepb.ListFirewallsRequest{Project: project}))
+	if len(rules) != 2 || rules[0].GetName() != "default-allow-internal" || rules[1].GetName() != "training-allow-internal" ||
+		rules[1].GetAllowed()[0].GetPorts()[0] != "22" {
+		t.Errorf("firewall rules: got %v, want those of default and training", rules)
+	}
+	networks := dialed(w, computeapi.NewNetworksRESTClient)
+	for network, want := range map[string]int{"training": 1, "closed": 0, "default": 1} {
+		got, err := networks.GetEffectiveFirewalls(t.Context(), &computepb.GetEffectiveFirewallsNetworkRequest{Project: project, Network: network})
+		if err != nil || len(got.GetFirewalls()) != want {
+			t.Errorf("effective firewalls of %s: got %v, %v, want %d", network, got, err, want)
+		}
+	}
+	routers := collected(t, dialed(w, computeapi.NewRoutersRESTClient).List(t.Context(), &computepb.ListRoutersRequest{Project: project, Region: region}))
+	if len(routers) != 1 || len(routers[0].GetNats()) != 1 || !strings.HasSuffix(routers[0].GetNetwork(), "/networks/training") {
+		t.Errorf("routers: got %v, want one with a NAT of training", routers)
+	}
+	subnet, err := dialed(w, computeapi.NewSubnetworksRESTClient).Get(t.Context(), &computepb.GetSubnetworkRequest{Project: project, Region: region, Subnetwork: "training"})
+	if err != nil || subnet.GetPrivateIpGoogleAccess() {
+		t.Errorf("subnetwork: got %v, %v, want one without Private Google Access", subnet, err)
+	}
+}

@@ -28,6 +28,19 @@ type Config struct {
 	Backoff  time.Duration    // before a read that failed is tried again, doubling
 }
 
+// HostStatusAttribute is the guest attribute in which a machine reports how far it has
+// come, see providers/gcp/host/startup.
+const HostStatusAttribute = "fray/status"
+
+// HostReport is what a machine reports in that attribute.
+type HostReport struct {
+	Host   string // for people: "host 2"
+	Status string
+}
+
+// MostHostReports is of how many machines of one slice the reports are read at once.
+const MostHostReports = 8
+
 // Listing is one engine's part of an inventory.
 type Listing struct {
 	Slices   []schema.SliceStatus // of the stack, with Spec.Zone set; in any order

@@ -73,6 +73,10 @@ func readHost(ctx context.Context, server metadataServer) (Host, error) {
 	return h, err
 }
 
+// IsOfTPUNode reports whether the machine is one of a TPU node, whose metadata server
+// describes the TPU.
+func (h *Host) IsOfTPUNode() bool { return mark.EngineOf(h.Spec) == schema.EngineTPU }
+
 // ErrCopiedMachine reports that a machine has the metadata of another one's slice: it was
 // made by copying that, and serves no host of it.
 var ErrCopiedMachine = errors.New("this machine is a copy")
@@ -83,7 +87,7 @@ func (h *Host) checkMachine(ctx context.Context, server metadataServer) error {
 	if h.Zone != h.Spec.Zone {
 		return h.copied("zone " + h.Zone)
 	}
-	if mark.EngineOf(h.Spec) == schema.EngineTPU {
+	if h.IsOfTPUNode() {
 		node, err := nodeID(ctx, server)
 		if err == nil && node != "" && node != h.Spec.Name {
 			err = h.copied("node " + node)

@@ -101,10 +101,6 @@ func tpuMachineType(shape accelerators.Shape) (string, error) {
 	var prefix string
 	var sizes []int
 	switch shape.Generation {
-	case "v4":
-		prefix, sizes = "ct4p-hightpu-", []int{4}
-	case "v5litepod":
-		prefix, sizes = "ct5lp-hightpu-", []int{1, 4, 8}
 	case "v5p":
 		prefix, sizes = "ct5p-hightpu-", []int{4}
 	case "v6e":
@@ -136,6 +132,16 @@ func BootImage(spec schema.SliceSpec) string {
 	return accelerator + "ubuntu-accel-2204-amd64-tpu-v5e-v5p-v6e"
 }
 
+// bootDiskType is the type of boot disk that the machines of a TPU take: Compute
+// Engine's own default, pd-standard, is none of them (Cloud TPU documentation, "Storage
+// options for Cloud TPU data").
+func bootDiskType(shape accelerators.Shape) string {
+	if shape.Generation == "v5p" {
+		return "pd-balanced"
+	}
+	return "hyperdisk-balanced"
+}
+
 // BootDisk is the size in GiB and the type of a machine's boot disk; "" leaves
 // the type to the service.
 func BootDisk(spec schema.SliceSpec) (size int64, diskType string) {
@@ -144,9 +150,7 @@ func BootDisk(spec schema.SliceSpec) (size int64, diskType string) {
 	size = plain
 	if err == nil {
 		size = withTPU // containers with JAX in them take tens of GB
-		if shape.Generation == "v6e" || shape.Generation == "tpu7x" {
-			diskType = "hyperdisk-balanced" // they take no other
-		}
+		diskType = bootDiskType(shape)
 	}
 	if spec.Disk > 0 {
 		size = max(smallest, int64(math.Ceil(float64(spec.Disk)/gib)))

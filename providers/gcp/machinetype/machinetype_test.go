@@ -70,8 +70,6 @@ func TestMachineTypeThatIsStatedWins(t *testing.T) {
 
 func TestMachineTypeOfEveryTPU(t *testing.T) {
 	for tpu, want := range map[string]string{
-		"v4-8": "ct4p-hightpu-4t", "v4-32": "ct4p-hightpu-4t",
-		"v5litepod-1": "ct5lp-hightpu-1t", "v5litepod-4": "ct5lp-hightpu-4t", "v5litepod-8": "ct5lp-hightpu-8t", "v5litepod-16": "ct5lp-hightpu-4t",
 		"v5p-8": "ct5p-hightpu-4t", "v5p-128": "ct5p-hightpu-4t",
 		"v6e-1": "ct6e-standard-1t", "v6e-4": "ct6e-standard-4t", "v6e-8": "ct6e-standard-8t", "v6e-256": "ct6e-standard-4t",
 		"tpu7x-8": "tpu7x-standard-4t", "tpu7x-16": "tpu7x-standard-4t",
@@ -91,6 +89,7 @@ func TestMachineTypeRejections(t *testing.T) {
 		{"too many cores", schema.SliceSpec{CPU: 200}, "set machine_type"},
 		{"too much memory", schema.SliceSpec{Memory: 2000 * gib}, "2000 GiB"},
 		{"a TPU that Compute Engine never had", schema.SliceSpec{TPU: "v3-8"}, `engine = "tpu"`},
+		{"a TPU that GKE has on such machines", schema.SliceSpec{TPU: "v5litepod-16"}, `engine = "tpu"`},
 		{"no TPU type", schema.SliceSpec{TPU: "v9-8"}, "v9-8"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -112,7 +111,7 @@ func TestBootDiskAndImage(t *testing.T) {
 		{"plain", schema.SliceSpec{}, 50, "", "ubuntu-2404-lts-amd64"},
 		{"plain, stated", schema.SliceSpec{Disk: 100*gib + 1, Cloud: schema.CloudSpec{Image: "projects/x/global/images/y"}}, 101, "", "images/y"},
 		{"plain, too small", schema.SliceSpec{Disk: 1}, 10, "", "ubuntu-2404-lts-amd64"},
-		{"v5p", schema.SliceSpec{TPU: "v5p-8"}, 200, "", "tpu-v5e-v5p-v6e"},
+		{"v5p", schema.SliceSpec{TPU: "v5p-8"}, 200, "pd-balanced", "tpu-v5e-v5p-v6e"},
 		{"v6e", schema.SliceSpec{TPU: "v6e-4", Disk: 300 * gib}, 300, "hyperdisk-balanced", "tpu-v5e-v5p-v6e"},
 		{"tpu7x", schema.SliceSpec{TPU: "tpu7x-8"}, 200, "hyperdisk-balanced", "tpu-tpu7x"},
 	} {

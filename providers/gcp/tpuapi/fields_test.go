@@ -13,7 +13,8 @@ import (
 	"github.com/fray-ml/fray/providers/gcp/tpuapi"
 )
 
-// The generated code has the names and numbers of the published API, no more
+// The generated code has the names and numbers of the published API, which
+// python/tests/test_tpu_api.py compares with the descriptors of Google's own client: no more
 // and no fewer than testdata/fields.txt lists.
 func TestPublishedFields(t *testing.T) {
 	text, err := os.ReadFile("testdata/fields.txt")

@@ -166,5 +166,12 @@ func (c *admission) Permits(permission string) bool {
 	return !slices.Contains(c.scenario.API.Deny, permission)
 }
 
+// Constrained reports whether a constraint of the organization is enforced.
+func (c *admission) Constrained(constraint string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Contains(c.scenario.API.Constraints, constraint)
+}
+
 // SetAPI has the API itself behave differently from now on.
 func (c *admission) SetAPI(api API) { c.do(func() { c.scenario.API = api }) }

@@ -13,12 +13,12 @@ const plenty = 1 << 20
 // exhaustively. What a scenario names is offered too.
 func offered() map[string][]string {
 	return map[string][]string{
-		"v2":        {"us-central1-b", "us-central1-f", "europe-west4-a"},
-		"v3":        {"us-central1-a", "europe-west4-a"},
+		"v2":        {"asia-east1-c", "us-central1-a", "us-central1-b", "us-central1-c", "us-central1-f", "europe-west4-a"},
+		"v3":        {"us-central1-a", "us-central1-b", "europe-west4-a"},
 		"v4":        {"us-central2-b"},
 		"v5litepod": {"europe-west4-b", "us-central1-a", "us-south1-a", "us-west1-c", "us-west4-a"},
 		"v5p":       {"europe-west4-b", "us-central1-a", "us-east5-a"},
-		"v6e":       {"europe-west4-a", "us-central1-b", "us-east1-d", "us-east5-a", "us-east5-b"},
+		"v6e":       {"asia-northeast1-b", "europe-west4-a", "us-central1-b", "us-east1-d", "us-east5-a", "us-east5-b"},
 		"tpu7x":     {"us-central1-c"},
 	}
 }
@@ -52,6 +52,25 @@ func (r *rules) Offered(zone string) []string {
 	types := maps.Clone(z.capacity)
 	maps.Copy(types, z.reserved)
 	return slices.Sorted(maps.Keys(types))
+}
+
+// Network is what machines reach in a network of that name.
+func (r *rules) Network(name string) Network {
+	for _, n := range r.scenario.NetworkRules {
+		if n.Name == name {
+			return n
+		}
+	}
+	return Network{Name: name, Allow: []string{"all"}}
+}
+
+// RuledNetworks are the names of the networks with rules of their own.
+func (r *rules) RuledNetworks() []string {
+	var names []string
+	for _, n := range r.scenario.NetworkRules {
+		names = append(names, n.Name)
+	}
+	return names
 }
 
 // HasNetwork reports whether there is a network of that name.

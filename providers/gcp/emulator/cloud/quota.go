@@ -69,3 +69,14 @@ func (c *accounts) QuotaUses(project, region string) []QuotaUse {
 	}
 	return uses
 }
+
+// QuotasOf are the quotas of a type, in the scenario's order.
+func (c *accounts) QuotasOf(kind string) []Quota {
+	var found []Quota
+	for _, q := range c.scenario.Quotas {
+		if q.Type == kind {
+			found = append(found, q)
+		}
+	}
+	return found
+}

@@ -9,6 +9,8 @@ type Scenario struct {
 	Project string
 	// Networks are the ones that exist; nil: any does.
 	Networks []string
+	// NetworkRules are how networks differ from the built-in ones, by name, each once.
+	NetworkRules []Network
 	// Runtimes are runtime versions that exist beside the published ones.
 	Runtimes []string
 	// CreateLimit is how many creations a minute each API takes of a project; 0: 90.
@@ -42,6 +44,7 @@ type API struct {
 	Deny            []string // permissions that are missing, "tpu.nodes.create"
 	Disabled        []string // APIs that are not enabled, "tpu.googleapis.com"
 	Unauthenticated bool     // every call is
+	Constraints     []string // of the organization that are enforced, "compute.disableGuestAttributesAccess"
 }
 
 // Range is a span of time from which one is drawn evenly.
@@ -125,6 +128,19 @@ type Zone struct {
 type TypeConditions struct {
 	Name       string
 	Conditions Conditions
+}
+
+// Network is what machines reach in a network.
+type Network struct {
+	Name string
+	// Allow is what its machines may reach of each other: "all", "tcp" or "tcp:22-80".
+	// The built-in networks allow all.
+	Allow []string
+	// NAT are the regions with a Cloud NAT; the built-in networks have none.
+	NAT []string
+	// NoGoogleAccess says that machines without external addresses do not reach
+	// Google's APIs.
+	NoGoogleAccess bool
 }
 
 // Quota limits a type in a region, or in a single zone of it.

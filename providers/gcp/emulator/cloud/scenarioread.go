@@ -53,13 +53,15 @@ func (d *scenarioReader) scenario(body hcl.Body) Scenario {
 	var s Scenario
 	fields := scenarioFields(&s)
 	blocks := d.body(body, fields, []hcl.BlockHeaderSchema{
-		{Type: "zone", LabelNames: []string{"name"}}, {Type: "quota"}, {Type: "stockout"}, {Type: "outage"},
+		{Type: "zone", LabelNames: []string{"name"}}, {Type: "network", LabelNames: []string{"name"}}, {Type: "quota"}, {Type: "stockout"}, {Type: "outage"},
 		{Type: "at", LabelNames: []string{"time"}}, {Type: "workload", LabelNames: []string{"job"}}, // which is package rehearse's
 	})
 	for _, b := range blocks {
 		switch b.Type {
 		case "zone":
 			d.zone(b, &s)
+		case "network":
+			s.NetworkRules = append(s.NetworkRules, d.network(b))
 		case "quota":
 			s.Quotas = append(s.Quotas, d.quota(b))
 		case "stockout":
@@ -83,7 +85,7 @@ func scenarioFields(s *Scenario) []field {
 		{"lost_replies", rateInto(&s.API.LostReplies)}, {"unreachable_rate", rateInto(&s.API.UnreachableRate)},
 		{"list_fault_rate", rateInto(&s.API.ListFaultRate)},
 		{"deny", textsInto(&s.API.Deny)}, {"disabled_apis", textsInto(&s.API.Disabled)},
-		{"unauthenticated", flagInto(&s.API.Unauthenticated)},
+		{"constraints", textsInto(&s.API.Constraints)}, {"unauthenticated", flagInto(&s.API.Unauthenticated)},
 	}, conditionsFields(&s.Conditions))
 }
 
@@ -115,6 +117,16 @@ func (d *scenarioReader) zone(b *hcl.Block, s *Scenario) {
 		z.Types = append(z.Types, t)
 	}
 	s.Zones = append(s.Zones, z)
+}
+
+func (d *scenarioReader) network(b *hcl.Block) Network {
+	n := Network{Name: b.Labels[0], Allow: []string{"all"}}
+	access := true
+	d.body(b.Body, []field{
+		{"allow", textsInto(&n.Allow)}, {"nat", textsInto(&n.NAT)}, {"private_google_access", flagInto(&access)},
+	}, nil)
+	n.NoGoogleAccess = !access
+	return n
 }
 
 func (d *scenarioReader) quota(b *hcl.Block) Quota {

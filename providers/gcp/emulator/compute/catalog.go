@@ -33,6 +33,8 @@ func (s *catalogs) all() []catalog {
 		{scope: "zones/{zone}", name: "acceleratorTypes", one: s.oneAcceleratorType, all: s.acceleratorTypes},
 		{scope: "global", name: "networks", one: s.oneNetwork, all: s.networks},
 		{scope: "regions/{region}", name: "subnetworks", one: s.oneSubnetwork, all: s.networks},
+		{scope: "regions/{region}", name: "routers", one: s.oneRouter, all: s.networks},
+		{scope: "global", name: "firewalls", one: s.oneFirewall, all: s.firewalls},
 		{scope: "global", name: "images", one: oneImage, all: func(*request) []string { return nil }},
 	}
 }
@@ -41,6 +43,9 @@ func (s *catalogs) endpoints() map[string]endpoint {
 	found := map[string]endpoint{
 		"GET /compute/v1/projects/{project}":             {method: "projects.get", permission: "compute.projects.get", do: s.getProject},
 		pattern("GET", "global", "images/family/{name}"): {method: "images.get", permission: "compute.images.get", do: getOne(oneImage)},
+	}
+	found[pattern("GET", "global", "networks/{name}/getEffectiveFirewalls")] = endpoint{
+		method: "networks.getEffectiveFirewalls", permission: "compute.networks.getEffectiveFirewalls", do: s.effectiveFirewalls,
 	}
 	for _, c := range s.all() {
 		root := "GET /compute/v1/projects/{project}/" + c.name
@@ -209,10 +214,14 @@ func (s *catalogs) oneAcceleratorType(r *request) proto.Message {
 
 // networks are those that are known: where any exists, the default one.
 func (s *catalogs) networks(*request) []string {
-	if s.cloud.HasNetwork("default") {
-		return []string{"default"}
+	var names []string
+	for _, name := range append(s.cloud.RuledNetworks(), "default") {
+		if s.cloud.HasNetwork(name) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
 	}
-	return nil
+	slices.Sort(names)
+	return names
 }
 
 func (s *catalogs) oneNetwork(r *request) proto.Message {
@@ -230,8 +239,9 @@ func (s *catalogs) oneSubnetwork(r *request) proto.Message {
 		return nil
 	}
 	return &computepb.Subnetwork{
-		Kind: new("compute#subnetwork"), Name: &r.name, Region: link(r, "regions/"+r.region), IpCidrRange: new("10.128.0.0/9"),
-		Network: link(r, "global/networks/"+r.name), SelfLink: link(r, r.scope()+"/subnetworks/"+r.name), PrivateIpGoogleAccess: new(true),
+		Kind: new("compute#subnetwork"), Name: &r.name, Region: link(r, "regions/"+r.region), IpCidrRange: new(networkRange),
+		Network: link(r, "global/networks/"+r.name), SelfLink: link(r, r.scope()+"/subnetworks/"+r.name),
+		PrivateIpGoogleAccess: new(!s.cloud.Network(r.name).NoGoogleAccess),
 	}
 }
 

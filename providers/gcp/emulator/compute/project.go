@@ -14,8 +14,8 @@ import (
 // projects serves what Service Usage and Cloud Resource Manager state of a project.
 type projects struct{ cloud *cloud.Cloud }
 
-// endpoints are those of Service Usage and of Cloud Resource Manager by which
-// a caller finds out what is wrong with a project before it makes anything.
+// endpoints are those of Service Usage, Cloud Resource Manager and Cloud Quotas by
+// which a caller finds out what is wrong with a project before it makes anything.
 func (s *projects) endpoints() map[string]endpoint {
 	const usage, manager = "serviceusage.googleapis.com", "cloudresourcemanager.googleapis.com"
 	found := map[string]endpoint{
@@ -28,6 +28,9 @@ func (s *projects) endpoints() map[string]endpoint {
 	}
 	found["GET /v1/projects/{project}/serviceAccounts/{name}"] = endpoint{
 		method: "serviceAccounts.get", permission: "iam.serviceAccounts.get", api: "iam.googleapis.com", do: getServiceAccount,
+	}
+	found["GET /v1/projects/{project}/locations/global/services/{service}/quotaInfos/{name}"] = endpoint{
+		method: "quotaInfos.get", permission: "cloudquotas.quotas.get", api: "cloudquotas.googleapis.com", do: s.getQuotaInfo,
 	}
 	for _, version := range []string{"v1", "v3"} {
 		root := "/" + version + "/projects/{project}"
@@ -88,6 +91,9 @@ func getProjectOf(version string) func(*request) (any, error) {
 
 // testPermissions returns which of the asked permissions the caller has.
 func (s *projects) testPermissions(r *request) (any, error) {
+	if strings.HasSuffix(r.PathValue("project"), ":getEffectiveOrgPolicy") {
+		return s.orgPolicy(r)
+	}
 	if verb := r.PathValue("project"); !strings.HasSuffix(verb, ":testIamPermissions") {
 		return nil, &apiError{status: http.StatusNotImplemented, reason: "notImplemented",
 			message: "the emulator of Cloud Resource Manager does not know " + r.URL.Path}
