@@ -25,6 +25,7 @@ type Source struct {
 type Parser struct {
 	Modules load.Installer
 	Files   files.System // nil: DiskFiles
+	Syntax  load.Syntax  // nil: load.ParseSyntax
 }
 
 // Parse reads the *.hcl files of directories (not of those below them) and

@@ -35,6 +35,7 @@ type Source struct {
 	VariableFiles []*hcl.File // read without being asked for, in order of precedence
 	digest        string
 	Disk          files.System
+	syntax        Syntax
 
 	mu    sync.Mutex
 	files map[string]*hcl.File
@@ -52,6 +53,20 @@ type File struct {
 type Parser struct {
 	Modules Installer
 	Files   files.System // nil: DiskFiles
+	Syntax  Syntax       // nil: ParseSyntax
+}
+
+// Syntax parses the text of a file in the native syntax; shown is its name in
+// diagnostics. The file it returns is never nil.
+type Syntax func(text []byte, shown string) (*hcl.File, hcl.Diagnostics)
+
+// ParseSyntax parses a file after it has checked that the parser can bear it.
+func ParseSyntax(text []byte, shown string) (*hcl.File, hcl.Diagnostics) {
+	if diags := syntax.CheckConfig(text, shown); diags.HasErrors() {
+		return &hcl.File{Bytes: text}, diags
+	}
+	file, diags := hclsyntax.ParseConfig(text, shown, hcl.InitialPos)
+	return file, syntax.FirstErrors(diags, shown)
 }
 
 // Parse reads the *.hcl files of directories (not of those below them) and
@@ -61,9 +76,12 @@ func (p Parser) Parse(paths []string) (*Source, hcl.Diagnostics) {
 	if len(paths) == 0 {
 		paths = []string{"."}
 	}
-	s := &Source{files: map[string]*hcl.File{}, Disk: p.Files}
+	s := &Source{files: map[string]*hcl.File{}, Disk: p.Files, syntax: p.Syntax}
 	if s.Disk == nil {
 		s.Disk = files.Disk{}
+	}
+	if s.syntax == nil {
+		s.syntax = ParseSyntax
 	}
 	r := diagnose.New()
 	var found []File
@@ -195,6 +213,9 @@ func configNames(disk files.System, dir, ending string) ([]string, error) {
 	return names, nil
 }
 
+// ConfigNames lists the files of a configuration in a directory, in lexical order.
+func ConfigNames(disk files.System, dir string) ([]string, error) { return configNames(disk, dir, ".hcl") }
+
 // ReadFile reads a file of a configuration.
 func ReadFile(disk files.System, shown, abs string) (File, hcl.Diagnostics) {
 	data, err := disk.Read(abs, files.ReadSource)
@@ -206,14 +227,7 @@ func ReadFile(disk files.System, shown, abs string) (File, hcl.Diagnostics) {
 
 // parseFile parses a file and keeps it for diagnostics.
 func (s *Source) parseFile(f File) (*hcl.File, hcl.Diagnostics) {
-	var file *hcl.File
-	diags := syntax.CheckConfig(f.data, f.shown)
-	if diags.HasErrors() {
-		file = &hcl.File{Bytes: f.data}
-	} else {
-		file, diags = hclsyntax.ParseConfig(f.data, f.shown, hcl.InitialPos)
-		diags = syntax.FirstErrors(diags, f.shown)
-	}
+	file, diags := s.syntax(f.data, f.shown)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.files[f.shown] = file
@@ -246,7 +260,7 @@ func digestFiles(dir string, files []File) string {
 
 // Empty is a configuration without files in a directory.
 func Empty(dir string) *Source {
-	return &Source{dir: dir, Root: &Directory{Dir: dir, Shown: "."}, files: map[string]*hcl.File{}, Disk: files.Disk{}}
+	return &Source{dir: dir, Root: &Directory{Dir: dir, Shown: "."}, files: map[string]*hcl.File{}, Disk: files.Disk{}, syntax: ParseSyntax}
 }
 
 // Folder is the directory of the configuration.

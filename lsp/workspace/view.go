@@ -1,0 +1,98 @@
+package workspace
+
+import (
+	"bytes"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/fray-ml/fray/lang/files"
+	"github.com/fray-ml/fray/lang/load"
+	"github.com/fray-ml/fray/lang/outline"
+)
+
+// view is the files of a directory at one moment.
+type view struct {
+	path     string // absolute
+	base     string // what names in diagnostics are relative to
+	disk     overlay
+	versions map[string]int // of the buffers
+
+	outlines *outlines
+	buffers  map[string]*outline.File
+}
+
+// outlines has the outlines of files that are not open, as they were when last read.
+type outlines struct {
+	mu     sync.Mutex
+	byPath map[string]*outline.File
+}
+
+// of is the outline of a file with a text.
+func (o *outlines) of(path, shown string, text []byte) *outline.File {
+	o.mu.Lock()
+	last := o.byPath[path]
+	o.mu.Unlock()
+	if last != nil && last.Name == shown && bytes.Equal(last.Text, text) {
+		return last
+	}
+	f := outline.Parse(shown, text)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.byPath[path] = f
+	return f
+}
+
+// outline is the outline of a file with a text.
+func (v *view) outline(path string, text []byte) *outline.File {
+	if f := v.buffers[path]; f != nil && bytes.Equal(f.Text, text) {
+		return f
+	}
+	return v.outlines.of(path, v.shown(path), text)
+}
+
+// known is the outline of a file that was read before, nil if it was not.
+func (v *view) known(path string) *outline.File {
+	if f := v.buffers[path]; f != nil {
+		return f
+	}
+	v.outlines.mu.Lock()
+	defer v.outlines.mu.Unlock()
+	return v.outlines.byPath[path]
+}
+
+// shown is how diagnostics name a path: as fray validate would in the editor's directory.
+func (v *view) shown(path string) string {
+	if rel, err := filepath.Rel(v.base, path); err == nil && !strings.HasPrefix(rel, "..") {
+		return rel
+	}
+	return path
+}
+
+func (v *view) absolute(shown string) string {
+	if filepath.IsAbs(shown) {
+		return shown
+	}
+	return filepath.Join(v.base, shown)
+}
+
+// directory are the files of a configuration or module in a directory.
+func (v *view) directory(dir string) outline.Directory {
+	var d outline.Directory
+	names, err := load.ConfigNames(v.disk, dir)
+	if err != nil {
+		return d
+	}
+	for _, name := range names {
+		path := filepath.Join(dir, name)
+		if f := v.buffers[path]; f != nil {
+			d.Files = append(d.Files, f)
+			continue
+		}
+		text, err := v.disk.Read(path, files.ReadSource)
+		if err == nil {
+			d.Files = append(d.Files, v.outline(path, text))
+		}
+	}
+	return d
+}
