@@ -214,7 +214,9 @@ func configNames(disk files.System, dir, ending string) ([]string, error) {
 }
 
 // ConfigNames lists the files of a configuration in a directory, in lexical order.
-func ConfigNames(disk files.System, dir string) ([]string, error) { return configNames(disk, dir, ".hcl") }
+func ConfigNames(disk files.System, dir string) ([]string, error) {
+	return configNames(disk, dir, ".hcl")
+}
 
 // ReadFile reads a file of a configuration.
 func ReadFile(disk files.System, shown, abs string) (File, hcl.Diagnostics) {

@@ -138,8 +138,11 @@ func (s *stack) take(f finished) {
 	if !broken || f.report.valid {
 		s.findings.replace(f.run.dir, diags, nil)
 		s.findings.prune(f.run.dir)
-		s.checked, s.complete = f.run.dir, true
+		s.checked = f.run.dir
+	} else if !s.complete {
+		s.checked = f.run.dir // its blocks are checked once the syntax is right
 	}
+	s.complete = true
 	s.publish(f.run, diags)
 }
 
@@ -175,7 +178,7 @@ func (s *stack) publish(c check, diags hcl.Diagnostics) {
 		}
 	}
 	for path := range c.versions { // files that are no part of the configuration
-		if filepath.Dir(path) == s.dir && !isConfig(path) && found[path] == nil {
+		if filepath.Dir(path) == s.dir && isBeside(path) && found[path] == nil {
 			_, diags := load.ParseSyntax(c.disk.texts[path], c.shown(path))
 			found[path] = diags
 		}

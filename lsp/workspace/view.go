@@ -61,6 +61,18 @@ func (v *view) known(path string) *outline.File {
 	return v.outlines.byPath[path]
 }
 
+// fileOf is the outline of a file, nil if it cannot be read.
+func (v *view) fileOf(path string) *outline.File {
+	if f := v.known(path); f != nil {
+		return f
+	}
+	text, err := v.disk.Read(path, files.ReadSource)
+	if err != nil {
+		return nil
+	}
+	return v.outlines.of(path, v.shown(path), text)
+}
+
 // shown is how diagnostics name a path: as fray validate would in the editor's directory.
 func (v *view) shown(path string) string {
 	if rel, err := filepath.Rel(v.base, path); err == nil && !strings.HasPrefix(rel, "..") {

@@ -28,8 +28,9 @@ type Options struct {
 // Published are all diagnostics of a file.
 type Published struct {
 	Path    string
-	Version int // of the buffer, 0 for a file that is not open
-	File    *outline.File
+	Open    bool
+	Version int           // of the buffer
+	File    *outline.File // nil if it cannot be read
 	Diags   hcl.Diagnostics
 }
 
@@ -220,9 +221,10 @@ func (w *Workspace) show(dir string, v *view, found map[string]hcl.Diagnostics) 
 	}
 	w.mu.Unlock()
 	for _, path := range slices.Sorted(maps.Keys(paths)) {
-		if paths[path] && (len(merged[path]) > 0 || w.lastSent[path] > 0 || v.versions[path] > 0) {
+		version, open := v.versions[path]
+		if paths[path] && (len(merged[path]) > 0 || w.lastSent[path] > 0 || open) {
 			w.lastSent[path] = len(merged[path])
-			w.options.Publish(Published{path, v.versions[path], v.known(path), distinct(merged[path])})
+			w.options.Publish(Published{path, open, version, v.fileOf(path), distinct(merged[path])})
 		}
 	}
 }
@@ -245,7 +247,8 @@ func distinct(diags hcl.Diagnostics) hcl.Diagnostics {
 	})
 }
 
-// isConfig reports whether a file is one of a configuration: tests and variable files are not.
-func isConfig(path string) bool {
-	return strings.HasSuffix(path, ".hcl") && !strings.HasSuffix(path, load.TestEnding)
+// isBeside reports whether a file that is no part of a configuration has its syntax: tests
+// and variable files.
+func isBeside(path string) bool {
+	return strings.HasSuffix(path, load.TestEnding) || strings.HasSuffix(path, load.VariablesEnding)
 }
