@@ -141,7 +141,7 @@ func (s *Source) Digest() string { return s.digest }
 
 // Discover lists and reads the files that a path stands for.
 func Discover(disk files.System, path string) ([]File, string, hcl.Diagnostics) {
-	abs, err := filepath.Abs(path)
+	abs, err := absolute(disk, path)
 	if err != nil {
 		return nil, "", hcl.Diagnostics{diagnose.WithoutPlace("Unreadable file", fmt.Sprintf("%s: %v.", path, err))}
 	}
@@ -176,6 +176,18 @@ func Discover(disk files.System, path string) ([]File, string, hcl.Diagnostics) 
 		}
 	}
 	return files, abs, diags
+}
+
+// absolute is a path as the operating system knows it.
+func absolute(disk files.System, path string) (string, error) {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path), nil
+	}
+	dir, err := disk.WorkDir()
+	if err != nil { // a recording that was made without it
+		return filepath.Abs(path)
+	}
+	return filepath.Join(dir, path), nil
 }
 
 // missingPath is the message for a path that cannot be read, with a suggestion.

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -12,6 +13,7 @@ import (
 type overlay struct {
 	files.Disk
 
+	view  *view // whose files it reads
 	texts map[string][]byte
 }
 
@@ -52,10 +54,26 @@ func (o overlay) in(dir string) []string {
 	return names
 }
 
-// Read implements [files.System].
+// WorkDir implements [files.System].
+func (o overlay) WorkDir() (string, error) { return o.view.base, nil }
+
+// Read implements [files.System]. A file of a configuration that has not changed since is not
+// read again.
 func (o overlay) Read(path string, as files.Reading) ([]byte, error) {
 	if text, ok := o.texts[path]; ok {
 		return text, nil
 	}
-	return o.Disk.Read(path, as)
+	info, err := os.Stat(path)
+	if as != files.ReadSource || err != nil || !info.Mode().IsRegular() || filepath.Ext(path) != ".hcl" {
+		return o.Disk.Read(path, as)
+	}
+	now := stamp{info.Size(), info.ModTime()}
+	if text, ok := o.view.outlines.text(path, now); ok {
+		return text, nil
+	}
+	text, err := o.Disk.Read(path, as)
+	if err == nil {
+		o.view.outlines.keep(path, o.view.shown(path), text, now)
+	}
+	return text, err
 }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/fray-ml/fray/lang/files"
 	"github.com/fray-ml/fray/lang/load"
@@ -26,6 +27,47 @@ type view struct {
 type outlines struct {
 	mu     sync.Mutex
 	byPath map[string]*outline.File
+	stamps map[string]stamp // of what the outlines have the texts of
+}
+
+// stamp is by what a file shows that it is another one now.
+type stamp struct {
+	size     int64
+	modified time.Time
+}
+
+func newOutlines() *outlines {
+	return &outlines{byPath: map[string]*outline.File{}, stamps: map[string]stamp{}}
+}
+
+// text is what a file had when it was last read, if it still has its stamp.
+func (o *outlines) text(path string, now stamp) ([]byte, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	f := o.byPath[path]
+	return textOf(f), f != nil && o.stamps[path] == now
+}
+
+func textOf(f *outline.File) []byte {
+	if f == nil {
+		return nil
+	}
+	return f.Text
+}
+
+// keep notes a file that was read, with the stamp that it had before.
+func (o *outlines) keep(path, shown string, text []byte, before stamp) {
+	o.of(path, shown, text)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.stamps[path] = before
+}
+
+// forget makes all files be read again.
+func (o *outlines) forget() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	clear(o.stamps)
 }
 
 // of is the outline of a file with a text.

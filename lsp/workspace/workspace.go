@@ -60,7 +60,7 @@ type buffer struct {
 func New(ctx context.Context, options Options) *Workspace {
 	return &Workspace{
 		options: options, ctx: ctx,
-		outlines: &outlines{byPath: map[string]*outline.File{}},
+		outlines: newOutlines(),
 		buffers:  map[string]*buffer{}, stacks: map[string]*stack{},
 		shown: map[string]map[string]hcl.Diagnostics{}, lastSent: map[string]int{},
 	}
@@ -112,6 +112,7 @@ func (w *Workspace) Close(path string) {
 
 // Refresh checks everything again: files have changed on the disk.
 func (w *Workspace) Refresh() {
+	w.outlines.forget()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, s := range w.stacks {
@@ -152,10 +153,11 @@ func (w *Workspace) view(dir string) *view {
 
 // viewLocked is a view without buffers.
 func (w *Workspace) viewLocked(dir string) *view {
-	return &view{
-		path: dir, base: w.options.Base, outlines: w.outlines,
-		disk: overlay{texts: map[string][]byte{}}, versions: map[string]int{}, buffers: map[string]*outline.File{},
+	v := &view{
+		path: dir, base: w.options.Base, outlines: w.outlines, versions: map[string]int{}, buffers: map[string]*outline.File{},
 	}
+	v.disk = overlay{view: v, texts: map[string][]byte{}}
+	return v
 }
 
 // check marks a directory for its checks, and the configurations that use it as a module.
