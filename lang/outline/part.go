@@ -2,7 +2,7 @@ package outline
 
 import (
 	"bytes"
-	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/hashicorp/hcl/v2"
@@ -101,10 +101,19 @@ func Shifted(rng hcl.Range, lines, bytes int) hcl.Range {
 	return rng
 }
 
+// blockTypes are the types of the blocks of a file.
+var blockTypes = sync.OnceValue(func() map[string]bool {
+	types := map[string]bool{}
+	for _, name := range language.Root().BlockNames() {
+		types[name] = true
+	}
+	return types
+})
+
 // beginsBlock reports whether a line begins like a block of a file: with its type, and
-// with a brace at its end.
+// with a brace behind it.
 func beginsBlock(text []byte) bool {
 	line, _, _ := bytes.Cut(text, []byte("\n"))
-	typ, rest, ok := strings.Cut(string(line), " ")
-	return ok && strings.Contains(rest, "{") && !strings.HasPrefix(rest, "=") && len(language.Root().Variants(typ)) > 0
+	typ, rest, ok := bytes.Cut(line, []byte(" "))
+	return ok && blockTypes()[string(typ)] && bytes.ContainsRune(rest, '{') && !bytes.HasPrefix(rest, []byte("="))
 }
