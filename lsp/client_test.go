@@ -165,7 +165,8 @@ func saying(summary string) func([]diagnostic) bool {
 // exit ends the server as editors do, and returns what it ended with.
 func (e *editor) exit() error {
 	e.t.Helper()
-	e.call("shutdown", nil, nil)
+	var result json.RawMessage
+	e.call("shutdown", nil, &result)
 	e.notify("exit", nil)
 	return <-e.ended
 }
