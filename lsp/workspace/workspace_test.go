@@ -220,6 +220,41 @@ output "all" {
 	}
 }
 
+// TestPrefixes: typed from the first byte to the last, each example is checked without a panic,
+// and at its end it is valid.
+func TestPrefixes(t *testing.T) {
+	t.Parallel()
+	examples, err := filepath.Glob("../../examples/*.hcl")
+	if err != nil || len(examples) == 0 {
+		t.Fatalf("no examples: %v", err)
+	}
+	const step = 37 // bytes between two prefixes whose diagnostics are waited for
+	for _, path := range examples {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, whole := range []int{0, 1000} {
+			o := open(t, map[string]string{"main.hcl": ""}, Options{Pause: time.Hour, Whole: whole})
+			path := filepath.Join(o.dir, "main.hcl")
+			for n := range len(text) + 1 {
+				o.Change(path, n+2, func(f *outline.File) *outline.File {
+					at := len(f.Text)
+					return f.Edit(outline.Edit{Start: at, End: at, Text: text[at:n]})
+				})
+				if n%step != 0 && n != len(text) {
+					continue
+				}
+				for p := range o.published {
+					if p.Path == path && p.Version == n+2 {
+						break
+					}
+				}
+			}
+		}
+	}
+}
+
 func replaceOnce(t *testing.T, text, old, anew string) string {
 	t.Helper()
 	before, after, ok := strings.Cut(text, old)
