@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/url"
 	"path/filepath"
@@ -74,7 +75,7 @@ func Serve(ctx context.Context, options Options) error {
 	stop()
 	s.workspace.Wait()
 	if err != nil {
-		return err
+		return fmt.Errorf("read a message of the editor: %w", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -106,6 +106,12 @@ func (q *Query) names(c *context, t *language.BlockType) []Item {
 			})
 		}
 	}
+	if len(t.Settings()) > 0 {
+		items = append(items, Item{
+			Kind: ItemBlock, Label: "dynamic", Detail: "dynamic \"BLOCK\" { … }", Doc: "blocks for each element of for_each", Rank: 2,
+			Insert: "dynamic \"${1:block}\" {\n  for_each = $2\n  content {\n    $0\n  }\n}", Snippet: true,
+		})
+	}
 	return items
 }
 

@@ -79,9 +79,9 @@ func TestComplete(t *testing.T) {
 		want       []string // among the offers
 		never      []string
 	}{
-		{"blocks", "|", []string{"job", "job_group", "variable", "provider", "moved"}, []string{"resources", "command"}},
+		{"blocks", "|", []string{"job", "job_group", "variable", "provider", "moved"}, []string{"resources", "command", "dynamic"}},
 		{"a block begun", "jo|", []string{"job", "job_group"}, []string{"variable"}},
-		{"attributes", "job \"a\" {\n  |\n}", []string{"command", "resources", "count", "depends_on"}, []string{"variable", "tpu"}},
+		{"attributes", "job \"a\" {\n  |\n}", []string{"command", "resources", "count", "depends_on", "dynamic"}, []string{"variable", "tpu"}},
 		{"attributes that are there", "job \"a\" {\n  command = []\n  |\n}", []string{"args", "resources"}, []string{"command"}},
 		{"on one line", `job "a" { |`, []string{"command"}, nil},
 		{"after an attribute on one line", `job "a" { command = [] }` + "\n|", []string{"job"}, []string{"command"}},
