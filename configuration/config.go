@@ -35,12 +35,15 @@ type Options struct {
 	Input     bool
 	Local     bool
 	Workspace string // "": the selected one
+	// Canceled ends an evaluation whose result has no use any more; nil: never.
+	Canceled func() bool
 }
 
 // InWorkspace are those of an evaluation in a workspace.
 func (f Options) InWorkspace(workspace string) eval.Options {
 	return eval.Options{
 		Given: f.Given, Environ: os.Environ(), Local: f.Local, Emulated: stack.Emulated(), Workspace: workspace, Version: release.Version(),
+		Canceled: f.Canceled,
 	}
 }
 

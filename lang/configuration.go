@@ -63,6 +63,9 @@ func evaluateAll(s *eval.Session) (*decode.Decoding, *schema.Config, hcl.Diagnos
 		return nil, nil, hcl.Diagnostics{d}
 	}
 	whole, config := decode.Config(s)
+	if s.Canceled() {
+		return nil, nil, hcl.Diagnostics{eval.CanceledError()}
+	}
 	if s.Diags.HasErrors() {
 		return whole, nil, s.Sorted()
 	}

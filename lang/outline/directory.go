@@ -1,6 +1,7 @@
 package outline
 
 import (
+	"maps"
 	"slices"
 )
 
@@ -95,7 +96,8 @@ func (d Directory) Changed(since Directory) (parts map[*Part]bool, symbols map[S
 
 // Affected is what a change touches: the parts whose findings may be others now, and the
 // parts that are needed to find them. More parts than most are not followed: then only the
-// changed parts and those of the same names are among the affected ones, and all is false.
+// changed parts and those of the same names are among the affected ones, some that refer to
+// them are needed, and all is false.
 func (d Directory) Affected(changed map[*Part]bool, symbols map[Symbol]bool, most int) (affected, needed map[*Part]bool, all bool) {
 	affected = map[*Part]bool{}
 	d.each(func(p *Part) {
@@ -103,8 +105,12 @@ func (d Directory) Affected(changed map[*Part]bool, symbols map[Symbol]bool, mos
 			affected[p] = true
 		}
 	})
-	all = d.dependents(affected, symbols, most)
-	return affected, d.dependencies(affected), all
+	found, all := d.dependents(affected, symbols, most)
+	if all {
+		maps.Copy(affected, found)
+	}
+	maps.Copy(found, affected)
+	return affected, d.dependencies(found), all
 }
 
 func (d Directory) each(visit func(*Part)) {
@@ -115,10 +121,10 @@ func (d Directory) each(visit func(*Part)) {
 	}
 }
 
-// dependents adds the parts that refer to some symbols, and those that refer to these. It
-// adds none of them, and returns false, if they are more than most.
-func (d Directory) dependents(affected map[*Part]bool, symbols map[Symbol]bool, most int) bool {
-	found := map[*Part]bool{}
+// dependents are other parts that refer to some symbols, and those that refer to these; all
+// is false if there are more than most.
+func (d Directory) dependents(affected map[*Part]bool, symbols map[Symbol]bool, most int) (found map[*Part]bool, all bool) {
+	found = map[*Part]bool{}
 	for grown := true; grown; {
 		grown = false
 		next := map[Symbol]bool{}
@@ -132,14 +138,11 @@ func (d Directory) dependents(affected map[*Part]bool, symbols map[Symbol]bool, 
 			}
 		})
 		if len(found) > most {
-			return false
+			return found, false
 		}
 		symbols = next
 	}
-	for p := range found {
-		affected[p] = true
-	}
-	return true
+	return found, true
 }
 
 // dependencies are the parts that some parts refer to, these themselves, and those that

@@ -38,9 +38,11 @@ type Edit struct {
 func Parse(name string, text []byte) *File {
 	f := &File{Name: name, Text: text}
 	body := parseAt(text, name, hcl.InitialPos)
-	cuts := cutsOfLines(text)
+	var cuts []int
 	if body != nil {
 		cuts = cutsOfBody(text, body)
+	} else {
+		cuts = cutsOfLines(text)
 	}
 	for i, cut := range cuts {
 		end := len(text)
@@ -221,9 +223,9 @@ func withoutAttributes(cuts []int, body *hclsyntax.Body) []int {
 
 // cutsOfLines cuts before each line that begins like a block of a file.
 func cutsOfLines(text []byte) []int {
-	cuts := []int{0}
+	cuts, types := []int{0}, blockTypes()
 	for at := 0; at < len(text); {
-		if at > 0 && beginsBlock(text[at:]) {
+		if at > 0 && beginsBlock(text[at:], types) {
 			cuts = append(cuts, at)
 		}
 		end := bytes.IndexByte(text[at:], '\n')

@@ -2,7 +2,6 @@ package outline
 
 import (
 	"bytes"
-	"sync"
 	"sync/atomic"
 
 	"github.com/hashicorp/hcl/v2"
@@ -102,18 +101,18 @@ func Shifted(rng hcl.Range, lines, bytes int) hcl.Range {
 }
 
 // blockTypes are the types of the blocks of a file.
-var blockTypes = sync.OnceValue(func() map[string]bool {
+func blockTypes() map[string]bool {
 	types := map[string]bool{}
 	for _, name := range language.Root().BlockNames() {
 		types[name] = true
 	}
 	return types
-})
+}
 
 // beginsBlock reports whether a line begins like a block of a file: with its type, and
 // with a brace behind it.
-func beginsBlock(text []byte) bool {
+func beginsBlock(text []byte, types map[string]bool) bool {
 	line, _, _ := bytes.Cut(text, []byte("\n"))
 	typ, rest, ok := bytes.Cut(line, []byte(" "))
-	return ok && blockTypes()[string(typ)] && bytes.ContainsRune(rest, '{') && !bytes.HasPrefix(rest, []byte("="))
+	return ok && types[string(typ)] && bytes.ContainsRune(rest, '{') && !bytes.HasPrefix(rest, []byte("="))
 }

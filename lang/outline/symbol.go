@@ -103,9 +103,9 @@ func text(body *hclsyntax.Body, name string) string {
 // shows.
 func declaredByLines(src []byte) []Declaration {
 	var found []Declaration
-	at, line := 0, 1
+	at, line, types := 0, 1, blockTypes()
 	for row := range bytes.SplitAfterSeq(src, []byte("\n")) {
-		if header, _, ok := bytes.Cut(row, []byte("{")); ok && beginsBlock(row) {
+		if header, _, ok := bytes.Cut(row, []byte("{")); ok && beginsBlock(row, types) {
 			rng := hcl.Range{Start: hcl.Pos{Line: line, Column: 1, Byte: at}, End: hcl.Pos{Line: line, Column: len(header) + 1, Byte: at + len(header)}}
 			whole := rng
 			whole.End.Byte = at + len(bytes.TrimRight(row, "\n"))

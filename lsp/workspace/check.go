@@ -16,9 +16,10 @@ import (
 type check struct {
 	*view
 
-	dir    outline.Directory
-	needed map[*outline.Part]bool // nil: all parts
-	starts map[string][]int       // by name of a file: where its parts began when they were parsed
+	dir      outline.Directory
+	needed   map[*outline.Part]bool // nil: all parts
+	canceled func() bool            // nil: never
+	starts   map[string][]int       // by name of a file: where its parts began when they were parsed
 }
 
 // report is the result of a check.
@@ -35,7 +36,7 @@ func (c *check) run() report {
 	paths := []string{c.shown(c.path)}
 	src, diags := parser.Parse(paths)
 	r := report{files: map[string]bool{}, valid: !diags.HasErrors()}
-	_, diags = configuration.JudgeParsed(src, diags, paths, configuration.Options{})
+	_, diags = configuration.JudgeParsed(src, diags, paths, configuration.Options{Canceled: c.canceled})
 	for name := range src.Files() {
 		r.files[c.absolute(name)] = true
 	}

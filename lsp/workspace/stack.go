@@ -22,6 +22,7 @@ type stack struct {
 	dir       string
 	dirty     chan struct{}
 	gone      chan struct{}
+	edits     atomic.Int64                    // how often it was marked
 	whole     atomic.Bool                     // everything is to be checked, as files elsewhere have changed
 	read      atomic.Pointer[map[string]bool] // directories of the files that the last check read
 
@@ -39,6 +40,7 @@ func (s *stack) mark(whole bool) {
 	if whole {
 		s.whole.Store(true)
 	}
+	s.edits.Add(1)
 	select {
 	case s.dirty <- struct{}{}:
 	default:
@@ -102,17 +104,19 @@ func (s *stack) loop(ctx context.Context) {
 		case done := <-running:
 			running = nil
 			switch {
-			case !stale:
+			case !stale && !done.run.canceled():
 				s.take(done)
-			case quiet == nil:
+			case stale && quiet == nil:
 				running, stale = s.start(current), false
 			}
 		}
 	}
 }
 
-// start runs a check of everything.
+// start runs a check of everything, which ends soon once the stack is marked again.
 func (s *stack) start(c check) chan finished {
+	edits := s.edits.Load()
+	c.canceled = func() bool { return s.edits.Load() != edits || s.workspace.ctx.Err() != nil }
 	done := make(chan finished, 1)
 	s.workspace.work.Go(func() { done <- finished{c, c.run()} })
 	return done
