@@ -53,7 +53,7 @@ func (s *stack) reads(dir string) bool {
 	return read != nil && (*read)[dir]
 }
 
-// finished is a check of everything that has run beside the loop.
+// finished is a check of all parts, which has run beside the loop.
 type finished struct {
 	run    check
 	report report
@@ -113,7 +113,7 @@ func (s *stack) loop(ctx context.Context) {
 	}
 }
 
-// start runs a check of everything, which ends soon once the stack is marked again.
+// start runs a check of all parts, which ends soon once the stack is marked again.
 func (s *stack) start(c check) chan finished {
 	edits := s.edits.Load()
 	c.canceled = func() bool { return s.edits.Load() != edits || s.workspace.ctx.Err() != nil }
@@ -122,7 +122,7 @@ func (s *stack) start(c check) chan finished {
 	return done
 }
 
-// take publishes the outcome of a check of everything.
+// take publishes the outcome of a check of all parts.
 func (s *stack) take(f finished) {
 	read := map[string]bool{}
 	for path := range f.report.files {
