@@ -85,7 +85,13 @@ func (e *editor) notify(method string, params any) {
 	}
 }
 
-func (e *editor) uri(name string) string { return "file://" + filepath.Join(e.dir, name) }
+// uri is that of a file in the directory; a name with a scheme is one already.
+func (e *editor) uri(name string) string {
+	if strings.Contains(name, ":") {
+		return name
+	}
+	return "file://" + filepath.Join(e.dir, name)
+}
 
 // open opens a file of the disk.
 func (e *editor) open(name string) {

@@ -209,17 +209,17 @@ func diagnosticOf(f *outline.File, d *hcl.Diagnostic) diagnostic {
 	return found
 }
 
-// pathOf is the path of a URI. A buffer that has no file yet is one in a directory that does
-// not exist.
+// pathOf is the path of a URI. A buffer that has no file yet is one in a directory of its own,
+// which does not exist.
 func pathOf(uri string) string {
 	u, err := url.Parse(uri)
 	switch {
 	case err != nil:
-		return filepath.Join("/", "untitled", url.PathEscape(uri))
+		return filepath.Join("/", "untitled", url.PathEscape(uri), "buffer.hcl")
 	case u.Scheme == "file":
 		return filepath.Clean(u.Path)
 	}
-	return filepath.Join("/", u.Scheme, filepath.Clean("/"+u.Opaque+u.Path))
+	return filepath.Join("/", u.Scheme, filepath.Clean("/"+u.Opaque+u.Path), "buffer.hcl")
 }
 
 // uriOf is the URI of a path: the editor's own, if the file is open.

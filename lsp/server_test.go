@@ -125,6 +125,8 @@ func TestNewFile(t *testing.T) {
 	e.diagnostics("a.hcl", none)
 	e.notify("textDocument/didClose", documentParams{documentID{URI: e.uri("b.hcl")}})
 	e.diagnostics("a.hcl", saying("Reference to nothing"))
+	e.openText("untitled:Untitled-1", "job \"u\" {\r\n  \"🚀\" = 1\r\n}\r\n")
+	e.diagnostics("untitled:Untitled-1", func(d []diagnostic) bool { return len(d) > 0 && d[0].Range.Start.Line == 1 })
 	e.openText("new/c.hcl", "job \"c\" {\n}\n")
 	e.diagnostics("new/c.hcl", saying("Missing attribute"))
 	e.notify("textDocument/didClose", documentParams{documentID{URI: e.uri("new/c.hcl")}})
@@ -231,8 +233,8 @@ func TestURIs(t *testing.T) {
 	for uri, want := range map[string]string{
 		"file:///a/b%20c/%F0%9F%9A%80.hcl": "/a/b c/🚀.hcl",
 		"file:///a/%2E%2E/b.hcl":           "/b.hcl",
-		"untitled:Untitled-1":              "/untitled/Untitled-1",
-		"%zz":                              "/untitled/%25zz",
+		"untitled:Untitled-1":              "/untitled/Untitled-1/buffer.hcl",
+		"%zz":                              "/untitled/%25zz/buffer.hcl",
 	} {
 		if got := pathOf(uri); got != want {
 			t.Errorf("%s is %s, want %s", uri, got, want)
