@@ -121,6 +121,7 @@ func TestComplete(t *testing.T) {
 		{"a heredoc", "output \"a\" {\n  value = <<E\n  va|\nE\n}", nil, []string{"var"}},
 		{"behind a broken block", "job \"b\" {\n  command = [\n\njob \"a\" {\n  comm|\n}", []string{"command"}, nil},
 		{"within emoji", "output \"🚀\" {\n  value = \"🚀🚀${var.|}🚀\"\n}", []string{"corpus"}, nil},
+		{"self", "job_group \"g\" {\n  job \"a\" {\n    lifecycle {\n      postcondition {\n        condition = self.|\n", []string{"id", "status"}, []string{"job"}},
 		{"a number", "output \"a\" {\n  value = 1.|\n}", nil, []string{"corpus"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -143,7 +143,8 @@ func (q *Query) roots(c *context) []Item {
 			if !slices.ContainsFunc(c.blocks, func(h header) bool { return h.typ == "postcondition" }) {
 				continue
 			}
-		default:
+		case configs.RootVar, configs.RootLocal, configs.RootPath, configs.RootData, configs.RootModule, configs.RootFray,
+			configs.RootOutput, configs.RootValidation, configs.RootAddressed:
 		}
 		items = append(items, Item{Kind: ItemReference, Label: r.Root, Detail: r.Form, Doc: r.Doc, Rank: 3})
 	}
@@ -188,8 +189,8 @@ func (q *Query) steps(c *context, steps []string) []Item {
 		}
 		return nil
 	case configs.RootSelf:
-		return attributes(attributesOf(c.blocks[min(1, len(c.blocks)-1)].typ))
-	default:
+		return attributes(selfOf(c))
+	case configs.RootVar, configs.RootLocal, configs.RootOutput, configs.RootValidation, configs.RootAddressed:
 	}
 	if found := next(q.sites(q.Files, strings.Join(steps, ".")), strings.Join(steps, ".")); len(found) > 0 {
 		if steps[0] != string(schema.KindJobGroup) || len(steps) != 2 {
@@ -201,6 +202,16 @@ func (q *Query) steps(c *context, steps []string) []Item {
 		return attributes(attributesOf(string(schema.KindJob)))
 	case len(steps) == 2:
 		return attributes(attributesOf(steps[0]))
+	}
+	return nil
+}
+
+// selfOf is what self has: the attributes of the innermost declaration around a place.
+func selfOf(c *context) []string {
+	for _, h := range slices.Backward(c.blocks) {
+		if names := attributesOf(h.typ); names != nil {
+			return names
+		}
 	}
 	return nil
 }
