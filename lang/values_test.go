@@ -55,9 +55,15 @@ func TestValuesOfAttributes(t *testing.T) {
 			if !diags.HasErrors() {
 				t.Fatal("nonsense was accepted")
 			}
+			rejected := ""
+			for _, d := range diags {
+				if d.Summary == "Invalid value for "+tt.attr {
+					rejected = d.Detail
+				}
+			}
 			for _, v := range values {
-				if !strings.Contains(diags.Error()+diags[0].Detail, v) {
-					t.Errorf("the error does not name %q: %v", v, diags)
+				if !strings.Contains(rejected, v) {
+					t.Errorf("the error does not name %q: %q", v, rejected)
 				}
 				_, diags := parseText(t, fmt.Sprintf(tt.text, fmt.Sprintf("%q", v))).Evaluate(eval.Options{})
 				for _, d := range diags {
