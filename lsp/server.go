@@ -24,7 +24,7 @@ import (
 // Options are what a server needs from outside.
 type Options struct {
 	In      io.Reader
-	Out     io.WriteCloser
+	Out     io.Writer
 	Dir     string // absolute: the directory of the process
 	Version string
 	Pause   time.Duration // without edits, after which all of a large configuration is checked; 0: 300 ms
