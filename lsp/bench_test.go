@@ -10,16 +10,16 @@ import (
 
 const benchBlocks = 5000
 
-// largeStack is a configuration of jobs in some files.
-func largeStack(files int) map[string]string {
+// largeStack is a configuration of some jobs in some files.
+func largeStack(blocks, files int) map[string]string {
 	texts := map[string]string{}
 	for f := range files {
 		var b strings.Builder
 		if f == 0 {
 			b.WriteString("variable \"corpus\" {\n  default = \"gs://corpus\"\n}\n")
 		}
-		for i := range benchBlocks / files {
-			n := f*benchBlocks/files + i
+		for i := range blocks / files {
+			n := f*blocks/files + i
 			fmt.Fprintf(&b, `
 job "shard%d" {
   command = ["python", "-m", "shard", "--worker=%d", "--input=${var.corpus}/part-${format("%%06d", %d)}"]
@@ -49,7 +49,7 @@ job "shard%d" {
 func BenchmarkKeystroke(b *testing.B) {
 	for _, files := range []int{1, 50} {
 		b.Run(fmt.Sprintf("files=%d", files), func(b *testing.B) {
-			e := newEditorPausing(b, largeStack(files), 300*time.Millisecond)
+			e := newEditorPausing(b, largeStack(benchBlocks, files), 300*time.Millisecond)
 			name := fmt.Sprintf("f%02d.hcl", files/2)
 			e.open(name)
 			e.diagnostics(name, none)

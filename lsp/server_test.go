@@ -189,7 +189,8 @@ func TestHoverAndSymbols(t *testing.T) {
 // everything after the pause.
 func TestLargeStack(t *testing.T) {
 	t.Parallel()
-	e := newEditor(t, largeStack(2))
+	const blocks = 4 * wholeUpTo
+	e := newEditor(t, largeStack(blocks, 2))
 	e.open("f00.hcl")
 	e.diagnostics("f00.hcl", none)
 	e.replace("f00.hcl", `"--worker=7"`, `var.corpse`)
@@ -202,7 +203,7 @@ func TestLargeStack(t *testing.T) {
 	e.replace("f00.hcl", "var.corpse", `"--worker=7"`)
 	e.diagnostics("f00.hcl", none)
 	e.replace("f00.hcl", `variable "corpus"`, `variable "corpse"`)
-	e.diagnostics("f00.hcl", func(d []diagnostic) bool { return len(d) >= benchBlocks/2 })
+	e.diagnostics("f00.hcl", func(d []diagnostic) bool { return len(d) >= blocks/2 })
 	e.replace("f00.hcl", `variable "corpse"`, `variable "corpus"`)
 	e.diagnostics("f00.hcl", none)
 }

@@ -10,7 +10,9 @@ import (
 // stream is the framing of the protocol. Clients may state the type of their content, or not.
 type stream struct{ channel.Channel }
 
-func newStream(in io.Reader, out io.Writer) stream { return stream{channel.Header("")(in, unclosed{out})} }
+func newStream(in io.Reader, out io.Writer) stream {
+	return stream{channel.Header("")(in, unclosed{out})}
+}
 
 // unclosed is a stream that its owner closes.
 type unclosed struct{ io.Writer }
