@@ -33,7 +33,7 @@ type Source struct {
 	dir           string
 	Root          *Directory
 	VariableFiles []*hcl.File // read without being asked for, in order of precedence
-	digest        string
+	digest        func() string // nil: there are no files
 	Disk          files.System
 	syntax        Syntax
 
@@ -106,7 +106,7 @@ func (p Parser) Parse(paths []string) (*Source, hcl.Diagnostics) {
 		r.Extend(diags)
 		files = append(files, auto...)
 	}
-	s.digest = digestFiles(s.dir, files)
+	s.digest = sync.OnceValue(func() string { return digestFiles(s.dir, files) })
 	return s, r.Sorted()
 }
 
@@ -137,7 +137,12 @@ func (s *Source) Dir() string { return s.dir }
 // Digest is a hash of all files, the variable files that are read without being
 // asked for among them. It depends on neither their order nor on where the
 // directory is. Saved plans are bound to it.
-func (s *Source) Digest() string { return s.digest }
+func (s *Source) Digest() string {
+	if s.digest == nil {
+		return ""
+	}
+	return s.digest()
+}
 
 // Discover lists and reads the files that a path stands for.
 func Discover(disk files.System, path string) ([]File, string, hcl.Diagnostics) {
