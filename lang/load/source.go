@@ -32,7 +32,7 @@ const TestEnding = ".fraytest.hcl"
 type Source struct {
 	dir           string
 	Root          *Directory
-	VariableFiles []*hcl.File // read without being asked for, in order of precedence
+	VariableFiles []*hcl.File   // read without being asked for, in order of precedence
 	digest        func() string // nil: there are no files
 	Disk          files.System
 	syntax        Syntax
