@@ -78,6 +78,10 @@ func house() []room {
 			"schema", "lang/diagnose", "lang/mark", "lang/files", "lang/load", "lang/language", "lang/funcs", "lang/configs",
 			"lang/eval", "lang/decode", "lang/lint",
 		}},
+		{name: "lang/outline", sees: []string{"schema", "lang/language", "lang/configs", "lang/syntax"}},
+		{name: "lang/query", sees: []string{
+			"schema", "accelerators", "lang/load", "lang/language", "lang/funcs", "lang/configs", "lang/testfile", "lang/outline", "lang",
+		}, pure: true},
 		{name: "lang/recorded", sees: []string{"schema", "lang/files", "lang/load", "lang/funcs", "lang/eval", "lang"}},
 		{name: "state", sees: []string{"schema"}, pure: true},
 		{name: "sleep"},
@@ -243,6 +247,8 @@ func house() []room {
 			"schema", "accelerators", "lang/...", "state", "state/store", "plan/...", "providers", "agent/bundle", "modules", "apply",
 			"release", "terminal", "stack",
 		}},
+		{name: "lsp/workspace", sees: []string{"lang/files", "lang/load", "lang/outline", "lang", "modules", "configuration"}},
+		{name: "lsp", sees: []string{"lang/diagnose", "lang/load", "lang/format", "lang/outline", "lang/query", "lang", "lsp/workspace"}},
 		{name: "console", sees: []string{"lang/show", "lang/eval", "terminal", "stack", "configuration"}},
 		{name: "events", sees: []string{"schema", "state", "state/store", "terminal"}},
 		{name: "progress", sees: []string{"schema", "state", "plan", "plan/change", "controller/pause", "terminal"}},
@@ -290,7 +296,7 @@ func house() []room {
 			"commandline",
 			"durable", "schema", "lang/...", "state", "state/store", "plan/...", "actorrpc", "providers/gcp/client",
 			"agent/bundle", "agent/shim", "agent", "modules", "apply", "providers/gcp/emulator/...", "rehearse", "controller/pause", "release", "terminal", "stack", "configuration",
-			"console", "events", "status", "session", "follow", "hostagent", "migration", "proposal", "rehearse/report",
+			"console", "lsp", "events", "status", "session", "follow", "hostagent", "migration", "proposal", "rehearse/report",
 			"savedplan", "rollout", "runclient", "surgery", "testruns", "watch",
 		}},
 		{name: "bench", sees: []string{
@@ -308,6 +314,7 @@ func owners() []owner {
 		{library: "github.com/spf13/cobra", rooms: []string{"cmd/fray", "commandline"}},
 		{library: "cloud.google.com/go", rooms: []string{"providers/gcp"}},
 		{library: "github.com/google/renameio", rooms: []string{"durable", "providers/gcp/bucket/buckettest"}}, // whose fake-gcs-server uses it
+		{library: "github.com/creachadair/jrpc2", rooms: []string{"lsp"}},
 		{library: "filippo.io/age", rooms: []string{"state/keyring"}},
 		{library: "charm.land", rooms: []string{"status"}},
 		{library: "github.com/prometheus/client_golang", rooms: []string{"controller/telemetry", "actorrpc"}},

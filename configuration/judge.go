@@ -3,6 +3,7 @@ package configuration
 import (
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/fray-ml/fray/lang"
 	"github.com/fray-ml/fray/plan/amend"
 	"github.com/fray-ml/fray/plan/capacity"
 	"github.com/fray-ml/fray/schema"
@@ -13,6 +14,11 @@ import (
 // variables and without data. Without errors cfg is set.
 func Judge(paths []string, flags Options) (*Loaded, hcl.Diagnostics) {
 	src, diags := Parse(paths)
+	return JudgeParsed(src, diags, paths, flags)
+}
+
+// JudgeParsed is Judge for files that are parsed, with what was found doing so.
+func JudgeParsed(src *lang.Source, diags hcl.Diagnostics, paths []string, flags Options) (*Loaded, hcl.Diagnostics) {
 	l := &Loaded{Source: src, Paths: paths}
 	if diags.HasErrors() {
 		return l, diags

@@ -25,6 +25,7 @@ type Source struct {
 type Parser struct {
 	Modules load.Installer
 	Files   files.System // nil: DiskFiles
+	Syntax  load.Syntax  // nil: load.ParseSyntax
 }
 
 // Parse reads the *.hcl files of directories (not of those below them) and
@@ -62,6 +63,9 @@ func evaluateAll(s *eval.Session) (*decode.Decoding, *schema.Config, hcl.Diagnos
 		return nil, nil, hcl.Diagnostics{d}
 	}
 	whole, config := decode.Config(s)
+	if s.Canceled() {
+		return nil, nil, hcl.Diagnostics{eval.CanceledError()}
+	}
 	if s.Diags.HasErrors() {
 		return whole, nil, s.Sorted()
 	}

@@ -11,7 +11,7 @@ import (
 
 // LanguageFormat is the version of what Describe returns. The minor number
 // rises with new fields, the major one with changed or removed fields.
-const LanguageFormat = "1.0"
+const LanguageFormat = "1.1"
 
 // Language describes what may stand in a configuration, as docs/schema-json.md
 // has it: enough for an editor, or a checker of its own.
@@ -50,6 +50,10 @@ type AttributeDescription struct {
 	Required   bool           `json:"required"`
 	Default    string         `json:"default,omitempty"` // in words
 	Expression ExpressionKind `json:"expression"`
+	// Values are the only ones that it takes, where there is such a list.
+	Values []string `json:"values,omitempty"`
+	// Names is of what its texts are names, where fray knows many.
+	Names language.NameKind `json:"names,omitempty"`
 }
 
 // ExpressionKind is a closed set of what may stand in an attribute's expression.
@@ -96,7 +100,8 @@ func describeBlock(t *language.BlockType) BlockDescription {
 	for i := range t.Attrs {
 		a := &t.Attrs[i]
 		b.Attributes = append(b.Attributes, AttributeDescription{
-			Name: a.Name, Type: a.Type, Doc: a.Doc, Required: a.Required, Default: a.Default, Expression: expressionKind(a.Mode),
+			Name: a.Name, Type: a.Type, Doc: a.Doc, Required: a.Required, Default: a.Default,
+			Expression: expressionKind(a.Mode), Values: a.Values, Names: a.Names,
 		})
 	}
 	dynamic := t.Settings()

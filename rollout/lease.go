@@ -127,10 +127,10 @@ func (r *leaseRun) stepperConfig(all map[schema.ProviderName]providers.Provider)
 		Store: r.Loaded.Stack.Store, Providers: all, Version: release.Version(),
 		Epoch: r.lease.Epoch(), Valid: r.lease.Valid, Parallelism: r.Options.Parallelism, Events: true, Eager: true,
 		HostReasons: apply.HostReasons{Ask: true, After: apply.BootPatience},
-		Certify: clusterkeys.NewIssuer(r.Loaded.Stack.Store, r.lease.Epoch()).Certify,
-		OnStep:  r.progress.Step,
-		OnError: r.progress.Failed,
-		Refine:  r.Loaded.Refine(r.narrowing()),
+		Certify:     clusterkeys.NewIssuer(r.Loaded.Stack.Store, r.lease.Epoch()).Certify,
+		OnStep:      r.progress.Step,
+		OnError:     r.progress.Failed,
+		Refine:      r.Loaded.Refine(r.narrowing()),
 	}
 }
 

@@ -67,7 +67,7 @@ func TestSchemaJSONDoc(t *testing.T) {
 		return slices.DeleteFunc(list, func(item map[string]any) bool { return !slices.Contains(values, item[field].(string)) })
 	}
 	document.FrayVersion = "0.1.0"
-	document.Blocks = slices.DeleteFunc(keep(document.Blocks, "type", "namespace", "provider"), func(b map[string]any) bool {
+	document.Blocks = slices.DeleteFunc(keep(document.Blocks, "type", "namespace", "provider", "controller"), func(b map[string]any) bool {
 		return b["type"] == "provider" && !strings.Contains(fmt.Sprint(b["labels"]), "gcp")
 	})
 	for _, b := range document.Blocks {

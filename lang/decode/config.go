@@ -61,6 +61,9 @@ func (w *Decoding) specs(d *schema.Desired) {
 	}
 	for _, e := range w.Order {
 		for _, decl := range e.Decls.Sorted(schema.KindJob, schema.KindActorService) {
+			if e.Canceled() {
+				return
+			}
 			d.Jobs = append(d.Jobs, e.Jobs(decl)...)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 // Evaluate evaluates the configuration. It returns a diagnostic if the files are for
 // another version of fray: then it evaluates nothing, since other errors may follow
-// from that.
+// from that; or if it was canceled.
 func (s *Session) Evaluate() *hcl.Diagnostic {
 	s.Modules = configs.Modules(s.Source.Root, s.Report)
 	root := s.NewEvaluator(s.Modules[0], nil, configs.Instance{})
@@ -23,6 +23,9 @@ func (s *Session) Evaluate() *hcl.Diagnostic {
 		m.ResolveAll()
 	}
 	s.evaluateNodes()
+	if s.Canceled() {
+		return CanceledError()
+	}
 	s.jobDependencies()
 	return nil
 }

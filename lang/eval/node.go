@@ -21,6 +21,9 @@ func (s *Session) evaluateNodes() {
 	s.Rank = make(map[configs.Node]int, len(order))
 	for i, n := range order {
 		s.Rank[n] = i
+		if s.Canceled() {
+			return
+		}
 		for _, e := range s.instances[n.Module] {
 			if s.full {
 				return // of room

@@ -21,9 +21,10 @@ type Options struct {
 	Computed map[schema.Address]schema.Computed // values known only after apply, as far as known
 	Version  string                             // of the tool, checked against required_version; "" is not checked
 
-	Workspace string // fray.workspace; "" is DefaultWorkspace
-	Data      Reader // reads what data blocks name; nil: nothing is known of it
-	Partial   bool   // variables without a value are unknown rather than an error
+	Workspace string      // fray.workspace; "" is DefaultWorkspace
+	Data      Reader      // reads what data blocks name; nil: nothing is known of it
+	Partial   bool        // variables without a value are unknown rather than an error
+	Canceled  func() bool // nil: never; once true, the evaluation ends soon, with an error
 
 	Moment funcs.Moment // of the plan, and of its apply once that is begun
 

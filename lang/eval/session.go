@@ -76,6 +76,14 @@ func NewSession(source *load.Source, opts Options, maxInstances int) *Session {
 	return s
 }
 
+// Canceled reports whether the caller has no use for the result.
+func (s *Session) Canceled() bool { return s.Options.Canceled != nil && s.Options.Canceled() }
+
+// CanceledError is what stands for the result of an evaluation that was canceled.
+func CanceledError() *hcl.Diagnostic {
+	return diagnose.WithoutPlace("Canceled", "The evaluation was canceled before its end.")
+}
+
 // Root evaluates the root module.
 func (s *Session) Root() *Evaluator { return s.ByPath[""] }
 

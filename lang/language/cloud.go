@@ -18,8 +18,8 @@ func CloudAttributes(def func(string) string) []Attribute {
 // SliceAttributes are those that each kind of slice sets for itself.
 func SliceAttributes() []Attribute {
 	return []Attribute{
-		{Name: "engine", Type: "string", Default: "by type and zone", Doc: "tpu: the Cloud TPU API, for TPUs up to v6e; gce: Compute Engine, for machines and TPUs of v5p, v6e and tpu7x"},
-		{Name: "provisioning", Type: "string", Default: "at once", Doc: "queued: wait in the cloud's queue; reserved: from a reservation with the cloud; flex-start: wait, then run for max_run"},
+		{Name: "engine", Type: "string", Values: valuesOf(schema.EngineTPU, schema.EngineGCE), Default: "by type and zone", Doc: "tpu: the Cloud TPU API, for TPUs up to v6e; gce: Compute Engine, for machines and TPUs of v5p, v6e and tpu7x"},
+		{Name: "provisioning", Type: "string", Values: valuesOf(schema.ProvisioningQueued, schema.ProvisioningReserved, schema.ProvisioningFlexStart), Default: "at once", Doc: "queued: wait in the cloud's queue; reserved: from a reservation with the cloud; flex-start: wait, then run for max_run"},
 		{Name: "valid_until", Type: "duration", Default: "no end", Doc: "how long a queued request may wait"},
 		{Name: "max_run", Type: "duration", Default: "24h with flex-start", Doc: "after which a flex-start slice ends"},
 		{Name: "reserved_in", Type: "string", Default: "any that fits", Doc: "the cloud's reservation to draw from, for provisioning = \"reserved\""},
@@ -37,15 +37,15 @@ func gcpProviderType() *BlockType {
 		Doc: "TPU slices and VMs of a Google Cloud project",
 		Attrs: []Attribute{
 			{Name: "project", Type: "string", Required: true, Doc: "the project's id"},
-			{Name: "zones", Type: "list of strings", Default: "for TPUs, all that have the type", Doc: "in order of preference; failover follows it"},
+			{Name: "zones", Type: "list of strings", Names: NamesOfZones, Default: "for TPUs, all that have the type", Doc: "in order of preference; failover follows it"},
 			{Name: "labels", Type: "map of strings", Doc: "of all created resources, in addition to those of each job; changed in place"},
 		},
 		Blocks: []*BlockType{{
 			Name: "offer", Label: "NAME", Repeated: true,
 			Doc: "where a TPU generation or machine type is offered and what it costs, in place of the built-in table",
 			Attrs: []Attribute{
-				{Name: "zones", Type: "list of strings", Default: "as built in", Doc: "that have it"},
-				{Name: "engine", Type: "string", Default: "as built in", Doc: "tpu, or gce for v5p, v6e and tpu7x"},
+				{Name: "zones", Type: "list of strings", Names: NamesOfZones, Default: "as built in", Doc: "that have it"},
+				{Name: "engine", Type: "string", Values: valuesOf(schema.EngineTPU, schema.EngineGCE), Default: "as built in", Doc: "tpu, or gce for v5p, v6e and tpu7x"},
 				{Name: "on_demand", Type: "number", Default: "as built in", Doc: "US dollars for an hour of a chip, or of a machine"},
 				{Name: "spot", Type: "number", Default: "as built in", Doc: "the same for preemptible ones"},
 			},

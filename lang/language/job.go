@@ -2,6 +2,8 @@ package language
 
 import (
 	"slices"
+
+	"github.com/fray-ml/fray/schema"
 )
 
 // ActorBlock is the type of the block that makes a service host an actor.
@@ -60,7 +62,7 @@ func actorServiceType() *BlockType {
 			Name: "restart", Doc: "when a replica starts again",
 			Attrs: []Attribute{
 				{Name: "max", Type: "number", Default: "-1", Doc: "how often, -1 is without end"},
-				{Name: "on", Type: "string", Default: "failure", Doc: "failure, or always: after a clean exit too"},
+				{Name: "on", Type: "string", Values: []string{"failure", "always"}, Default: "failure", Doc: "failure, or always: after a clean exit too"},
 			},
 		},
 		&BlockType{
@@ -93,7 +95,7 @@ func workloadAttributes(namespace string) []Attribute {
 		{Name: "stop_grace", Type: "duration", Default: "10s", Doc: "between SIGTERM and SIGKILL"},
 		{Name: "priority", Type: "number", Default: "0", Doc: "the higher one gets capacity first within its band"},
 		{Name: "user", Type: "string", Doc: "whose share of the namespace it uses"},
-		{Name: "band", Type: "string", Default: "interactive", Doc: "production, interactive or batch: the later yields first"},
+		{Name: "band", Type: "string", Values: valuesOf(schema.BandProduction, schema.BandInteractive, schema.BandBatch), Default: "interactive", Doc: "production, interactive or batch: the later yields first"},
 		{Name: "labels", Type: "map of strings", Doc: "for people and queries"},
 	}
 }
@@ -139,17 +141,17 @@ func ResourcesType() *BlockType {
 	t := &BlockType{
 		Name: "resources", Doc: "what one instance runs on",
 		Attrs: []Attribute{
-			{Name: "provider", Type: "string", Default: "the only declared provider, else local", Doc: "local or gcp"},
+			{Name: "provider", Type: "string", Values: valuesOf(schema.ProviderNames()...), Default: "the only declared provider, else local", Doc: "local or gcp"},
 			{Name: "reservation", Type: "reference", Doc: "reservation.NAME: the pool to draw from, which gives the shape; with cpu, memory or disk a part of its machines"},
-			{Name: "tpu", Type: "string", Doc: "TPU type, such as v5litepod-16; not together with cpu, memory, disk, machine_type"},
+			{Name: "tpu", Type: "string", Names: NamesOfTPUTypes, Doc: "TPU type, such as v5litepod-16; not together with cpu, memory, disk, machine_type"},
 			{Name: "cpu", Type: "number", Default: "1 without tpu and machine_type", Doc: "cores of each slice, or of each task on a reservation's machines"},
 			{Name: "memory", Type: "size", Doc: "likewise"},
 			{Name: "disk", Type: "size", Doc: "likewise"},
 			{Name: "machine_type", Type: "string", Doc: "of the provider, such as n2-standard-8"},
 			{Name: "slices", Type: "number", Default: "1", Doc: "one gang over this many slices, or tasks on a reservation's machines"},
 			{Name: "preemptible", Type: "bool", Default: "true for tpu, else false", Doc: "whether the slices may be taken away"},
-			{Name: "zones", Type: "list of strings", Default: "the provider's", Doc: "in order of preference"},
-			{Name: "regions", Type: "list of strings", Doc: "to choose zones from"},
+			{Name: "zones", Type: "list of strings", Names: NamesOfZones, Default: "the provider's", Doc: "in order of preference"},
+			{Name: "regions", Type: "list of strings", Names: NamesOfRegions, Doc: "to choose zones from"},
 			{Name: "ports", Type: "list of strings or map of numbers", Doc: "names of ports, each free or of a fixed number"},
 		},
 	}

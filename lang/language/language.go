@@ -40,6 +40,28 @@ type Attribute struct {
 	Doc      string
 	Required bool
 	Mode     Mode
+	Values   []string // the only ones that it takes, nil if there is no such list
+	Names    NameKind // of what its texts are names
+}
+
+// NameKind is a closed set of kinds of names that fray knows many of.
+type NameKind string
+
+// The kinds. A cloud may have zones and regions that fray does not know.
+const (
+	NamesOfNothing  NameKind = ""
+	NamesOfTPUTypes NameKind = "tpu_type"
+	NamesOfZones    NameKind = "zone"
+	NamesOfRegions  NameKind = "region"
+)
+
+// valuesOf are the members of a closed set.
+func valuesOf[T ~string](members ...T) []string {
+	values := make([]string, 0, len(members))
+	for _, m := range members {
+		values = append(values, string(m))
+	}
+	return values
 }
 
 // Mode is how an attribute's expression is read.
@@ -112,7 +134,7 @@ func Root() *BlockType {
 				Name: "controller",
 				Doc:  "where fray watch runs; without it, wherever it is started",
 				Attrs: []Attribute{
-					{Name: "provider", Type: "string", Default: "the only declared provider, else local", Doc: "local or gcp"},
+					{Name: "provider", Type: "string", Values: valuesOf(schema.ProviderNames()...), Default: "the only declared provider, else local", Doc: "local or gcp"},
 				},
 			},
 			outputType(),
@@ -200,7 +222,7 @@ func ReservationType() *BlockType {
 		return &BlockType{
 			Name: name, Doc: doc,
 			Attrs: []Attribute{
-				{Name: "tpu", Type: "string", Doc: "TPU type of each slice, such as v5litepod-16"},
+				{Name: "tpu", Type: "string", Names: NamesOfTPUTypes, Doc: "TPU type of each slice, such as v5litepod-16"},
 				{Name: "cpu", Type: "number", Doc: "cores of each slice; not together with tpu"},
 				{Name: "memory", Type: "size", Doc: "of each slice; not together with tpu"},
 				{Name: "disk", Type: "size", Doc: "of each slice; not together with tpu"},
@@ -212,15 +234,15 @@ func ReservationType() *BlockType {
 		Name: "reservation", Label: "NAME", Repeated: true,
 		Doc: "a pool of slices that jobs may draw from",
 		Attrs: []Attribute{
-			{Name: "provider", Type: "string", Default: "the only declared provider, else local", Doc: "local or gcp"},
+			{Name: "provider", Type: "string", Values: valuesOf(schema.ProviderNames()...), Default: "the only declared provider, else local", Doc: "local or gcp"},
 			{Name: "priority", Type: "number", Default: "0", Doc: "the higher one gets capacity first, where a limit or quota is too small for all"},
 			{Name: "ttl", Type: "duration", Default: "no end", Doc: "how long the pool is held since it was made or last changed"},
 			{Name: "idle_timeout", Type: "duration", Default: "5m", Doc: "how long a slice beyond min may idle before it is released"},
-			{Name: "growth", Type: "string", Default: "demand", Doc: "demand: grow for jobs that wait; offer: keep one slice more than jobs hold, up to max"},
+			{Name: "growth", Type: "string", Values: valuesOf(schema.GrowthDemand, schema.GrowthOffer), Default: "demand", Doc: "demand: grow for jobs that wait; offer: keep one slice more than jobs hold, up to max"},
 			{Name: "namespace", Type: "reference", Doc: "namespace.NAME: jobs launched there draw from it without naming it, where they ask for its shape"},
 			{Name: "preemptible", Type: "bool", Default: "true for tpu, else false", Doc: "whether its slices may be taken away"},
-			{Name: "zones", Type: "list of strings", Default: "the provider's", Doc: "in order of preference"},
-			{Name: "regions", Type: "list of strings", Doc: "to choose zones from"},
+			{Name: "zones", Type: "list of strings", Names: NamesOfZones, Default: "the provider's", Doc: "in order of preference"},
+			{Name: "regions", Type: "list of strings", Names: NamesOfRegions, Doc: "to choose zones from"},
 		},
 		Blocks: []*BlockType{
 			end("min", "what is held always; none by default"),

@@ -1,5 +1,7 @@
 package language
 
+import "github.com/fray-ml/fray/schema"
+
 // moduleType is a block that calls a module; the names of its arguments are
 // those of the module's variables.
 func moduleType() *BlockType {
@@ -48,11 +50,11 @@ func dataTypes() []*BlockType {
 			Name: "data", Variant: string(DataAccelerators), Label: "KIND", Label2: "NAME", Repeated: true,
 			Doc: "what a provider offers: data.accelerators.NAME.types",
 			Attrs: common(
-				Attribute{Name: "provider", Type: "string", Default: "the only declared provider, else local", Doc: "local or gcp"},
+				Attribute{Name: "provider", Type: "string", Values: valuesOf(schema.ProviderNames()...), Default: "the only declared provider, else local", Doc: "local or gcp"},
 				Attribute{Name: "generation", Type: "string", Default: "all", Doc: "such as v5litepod"},
 				Attribute{Name: "min_chips", Type: "number", Default: "1", Doc: "of a slice"},
 				Attribute{Name: "max_chips", Type: "number", Default: "no limit", Doc: "of a slice"},
-				Attribute{Name: "zones", Type: "list of strings", Default: "all", Doc: "where it must be offered, in one of them"},
+				Attribute{Name: "zones", Type: "list of strings", Names: NamesOfZones, Default: "all", Doc: "where it must be offered, in one of them"},
 			),
 		},
 	}

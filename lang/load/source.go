@@ -32,9 +32,10 @@ const TestEnding = ".fraytest.hcl"
 type Source struct {
 	dir           string
 	Root          *Directory
-	VariableFiles []*hcl.File // read without being asked for, in order of precedence
-	digest        string
+	VariableFiles []*hcl.File   // read without being asked for, in order of precedence
+	digest        func() string // nil: there are no files
 	Disk          files.System
+	syntax        Syntax
 
 	mu    sync.Mutex
 	files map[string]*hcl.File
@@ -52,6 +53,23 @@ type File struct {
 type Parser struct {
 	Modules Installer
 	Files   files.System // nil: DiskFiles
+	Syntax  Syntax       // nil: ParseSyntax
+}
+
+// Syntax parses the text of a file in the native syntax; shown is its name in
+// diagnostics. The file it returns is never nil.
+type Syntax func(text []byte, shown string) (*hcl.File, hcl.Diagnostics)
+
+// ParseSyntax parses a file after it has checked that the parser can bear it.
+func ParseSyntax(text []byte, shown string) (*hcl.File, hcl.Diagnostics) {
+	if diags := syntax.CheckConfig(text, shown); diags.HasErrors() {
+		return &hcl.File{Bytes: text}, diags
+	}
+	file, diags := hclsyntax.ParseConfig(text, shown, hcl.InitialPos)
+	if body, ok := BodyOf(file); ok {
+		syntax.StrictOperators(body)
+	}
+	return file, syntax.FirstErrors(diags, shown)
 }
 
 // Parse reads the *.hcl files of directories (not of those below them) and
@@ -61,9 +79,12 @@ func (p Parser) Parse(paths []string) (*Source, hcl.Diagnostics) {
 	if len(paths) == 0 {
 		paths = []string{"."}
 	}
-	s := &Source{files: map[string]*hcl.File{}, Disk: p.Files}
+	s := &Source{files: map[string]*hcl.File{}, Disk: p.Files, syntax: p.Syntax}
 	if s.Disk == nil {
 		s.Disk = files.Disk{}
+	}
+	if s.syntax == nil {
+		s.syntax = ParseSyntax
 	}
 	r := diagnose.New()
 	var found []File
@@ -88,7 +109,7 @@ func (p Parser) Parse(paths []string) (*Source, hcl.Diagnostics) {
 		r.Extend(diags)
 		files = append(files, auto...)
 	}
-	s.digest = digestFiles(s.dir, files)
+	s.digest = sync.OnceValue(func() string { return digestFiles(s.dir, files) })
 	return s, r.Sorted()
 }
 
@@ -119,11 +140,16 @@ func (s *Source) Dir() string { return s.dir }
 // Digest is a hash of all files, the variable files that are read without being
 // asked for among them. It depends on neither their order nor on where the
 // directory is. Saved plans are bound to it.
-func (s *Source) Digest() string { return s.digest }
+func (s *Source) Digest() string {
+	if s.digest == nil {
+		return ""
+	}
+	return s.digest()
+}
 
 // Discover lists and reads the files that a path stands for.
 func Discover(disk files.System, path string) ([]File, string, hcl.Diagnostics) {
-	abs, err := filepath.Abs(path)
+	abs, err := absolute(disk, path)
 	if err != nil {
 		return nil, "", hcl.Diagnostics{diagnose.WithoutPlace("Unreadable file", fmt.Sprintf("%s: %v.", path, err))}
 	}
@@ -196,6 +222,18 @@ func instead(path string) string {
 	return fmt.Sprintf("%s is Terraform's: fray has blocks of its own, in files that end with .hcl. `fray init` writes a first one.", path)
 }
 
+// absolute is a path as the operating system knows it.
+func absolute(disk files.System, path string) (string, error) {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path), nil
+	}
+	dir, err := disk.WorkDir()
+	if err != nil { // a recording that was made without it
+		return filepath.Abs(path)
+	}
+	return filepath.Join(dir, path), nil
+}
+
 // missingPath is the message for a path that cannot be read, with a suggestion.
 func missingPath(path, abs string, err error) *hcl.Diagnostic {
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -231,6 +269,11 @@ func configNames(disk files.System, dir, ending string) ([]string, error) {
 	return names, nil
 }
 
+// ConfigNames lists the files of a configuration in a directory, in lexical order.
+func ConfigNames(disk files.System, dir string) ([]string, error) {
+	return configNames(disk, dir, ".hcl")
+}
+
 // ReadFile reads a file of a configuration.
 func ReadFile(disk files.System, shown, abs string) (File, hcl.Diagnostics) {
 	data, err := disk.Read(abs, files.ReadSource)
@@ -242,17 +285,7 @@ func ReadFile(disk files.System, shown, abs string) (File, hcl.Diagnostics) {
 
 // parseFile parses a file and keeps it for diagnostics.
 func (s *Source) parseFile(f File) (*hcl.File, hcl.Diagnostics) {
-	var file *hcl.File
-	diags := syntax.CheckConfig(f.data, f.shown)
-	if diags.HasErrors() {
-		file = &hcl.File{Bytes: f.data}
-	} else {
-		file, diags = hclsyntax.ParseConfig(f.data, f.shown, hcl.InitialPos)
-		if body, ok := BodyOf(file); ok {
-			syntax.StrictOperators(body)
-		}
-		diags = syntax.FirstErrors(diags, f.shown)
-	}
+	file, diags := s.syntax(f.data, f.shown)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.files[f.shown] = file
@@ -285,7 +318,7 @@ func digestFiles(dir string, files []File) string {
 
 // Empty is a configuration without files in a directory.
 func Empty(dir string) *Source {
-	return &Source{dir: dir, Root: &Directory{Dir: dir, Shown: "."}, files: map[string]*hcl.File{}, Disk: files.Disk{}}
+	return &Source{dir: dir, Root: &Directory{Dir: dir, Shown: "."}, files: map[string]*hcl.File{}, Disk: files.Disk{}, syntax: ParseSyntax}
 }
 
 // Folder is the directory of the configuration.

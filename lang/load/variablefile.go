@@ -13,8 +13,9 @@ import (
 	"github.com/fray-ml/fray/lang/syntax"
 )
 
-// Variable files that are read without being asked for.
+// Names of variable files. Those of the last two are read without being asked for.
 const (
+	VariablesEnding  = ".frayvars" // of all of them
 	VariableFileName = "fray.frayvars"
 	autoVarsEnding   = ".auto.frayvars"
 	jsonEnding       = ".json" // of those that are JSON

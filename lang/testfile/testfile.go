@@ -84,7 +84,7 @@ func Parse(path string) (*File, hcl.Diagnostics) {
 	}
 	r := &testReader{Report: diagnose.New(), source: f.source}
 	check := configs.Checker{Report: r.Report}
-	body := check.Structure(f.source.ParseFiles(r.Report, found), testType(), nil)
+	body := check.Structure(f.source.ParseFiles(r.Report, found), Type(), nil)
 	f.variables, f.overrides = body.Child("variables"), body.Blocks["override_data"]
 	r.overrides(f.overrides)
 	names := map[string]*configs.Block{}
@@ -101,7 +101,8 @@ func Parse(path string) (*File, hcl.Diagnostics) {
 // Files returns what was read, for diagnostics.
 func (f *File) Files() map[string]*hcl.File { return f.source.Files() }
 
-func testType() *language.BlockType {
+// Type is the root of the table of test files.
+func Type() *language.BlockType {
 	variables := &language.BlockType{Name: "variables", Doc: "values of variables: NAME = VALUE", Open: true}
 	override := &language.BlockType{
 		Name: "override_data", Repeated: true,

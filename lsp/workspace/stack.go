@@ -1,0 +1,191 @@
+package workspace
+
+import (
+	"context"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/fray-ml/fray/lang/load"
+	"github.com/fray-ml/fray/lang/outline"
+)
+
+// maxAffected is how many blocks are checked at once when others that they refer to change.
+// Those beyond wait for the pause.
+const maxAffected = 100
+
+// stack is a directory that is checked again and again, by one goroutine.
+type stack struct {
+	workspace *Workspace
+	dir       string
+	dirty     chan struct{}
+	gone      chan struct{}
+	edits     atomic.Int64                    // how often it was marked
+	whole     atomic.Bool                     // everything is to be checked, as files elsewhere have changed
+	read      atomic.Pointer[map[string]bool] // directories of the files that the last check read
+
+	findings *findings
+	checked  outline.Directory // what the findings are of
+	complete bool              // everything was checked at least once
+}
+
+func newStack(w *Workspace, dir string) *stack {
+	return &stack{workspace: w, dir: dir, dirty: make(chan struct{}, 1), gone: make(chan struct{}), findings: newFindings()}
+}
+
+// mark makes the stack be checked; all of it, if files elsewhere have changed.
+func (s *stack) mark(whole bool) {
+	if whole {
+		s.whole.Store(true)
+	}
+	s.edits.Add(1)
+	select {
+	case s.dirty <- struct{}{}:
+	default:
+	}
+}
+
+// reads reports whether the last check read files of a directory.
+func (s *stack) reads(dir string) bool {
+	read := s.read.Load()
+	return read != nil && (*read)[dir]
+}
+
+// finished is a check of all parts, which has run beside the loop.
+type finished struct {
+	run    check
+	report report
+}
+
+// loop checks the stack whenever it is marked: a small one wholly, of a large one what
+// changed, and the whole after a pause. A newer edit makes the outcome of a running check
+// stale, which then is dropped.
+func (s *stack) loop(ctx context.Context) {
+	var (
+		quiet   <-chan time.Time
+		running chan finished
+		current check
+		stale   bool
+	)
+	defer func() {
+		if running != nil {
+			<-running
+		}
+	}()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.gone:
+			return
+		case <-s.dirty:
+			v := s.workspace.view(s.dir)
+			current = check{view: v, dir: v.directory(s.dir)}
+			whole := s.whole.Swap(false)
+			switch {
+			case current.dir.Size() <= s.workspace.options.Whole:
+				s.take(finished{current, current.run()})
+				stale = true // of a check that runs
+				continue
+			case !s.complete:
+				quiet = time.After(0)
+			default:
+				s.affected(current, whole)
+				quiet = time.After(s.workspace.options.Pause)
+			}
+			stale = true
+		case <-quiet:
+			quiet = nil
+			if running == nil {
+				running, stale = s.start(current), false
+			}
+		case done := <-running:
+			running = nil
+			switch {
+			case !stale && !done.run.canceled():
+				s.take(done)
+			case stale && quiet == nil:
+				running, stale = s.start(current), false
+			}
+		}
+	}
+}
+
+// start runs a check of all parts, which ends soon once the stack is marked again.
+func (s *stack) start(c check) chan finished {
+	edits := s.edits.Load()
+	c.canceled = func() bool { return s.edits.Load() != edits || s.workspace.ctx.Err() != nil }
+	done := make(chan finished, 1)
+	s.workspace.work.Go(func() { done <- finished{c, c.run()} })
+	return done
+}
+
+// take publishes the outcome of a check of all parts.
+func (s *stack) take(f finished) {
+	read := map[string]bool{}
+	for path := range f.report.files {
+		read[filepath.Dir(path)] = true
+	}
+	s.read.Store(&read)
+	broken := false
+	for _, file := range f.run.dir.Files {
+		if file.Broken() {
+			broken = true
+			if f.report.valid {
+				s.workspace.outlineAnew(f.run.absolute(file.Name), file)
+			}
+		}
+	}
+	diags := f.report.diags
+	if !broken || f.report.valid {
+		s.findings.replace(f.run.dir, diags, nil)
+		s.findings.prune(f.run.dir)
+		s.checked = f.run.dir
+	} else if !s.complete {
+		s.checked = f.run.dir // its blocks are checked once the syntax is right
+	}
+	s.complete = true
+	s.publish(f.run, diags)
+}
+
+// affected checks what a change affects.
+func (s *stack) affected(c check, whole bool) {
+	broken := false
+	for _, file := range c.dir.Files {
+		broken = broken || file.Broken()
+	}
+	changed, symbols := c.dir.Changed(s.checked)
+	if !broken && len(changed)+len(symbols) > 0 && len(changed) <= maxAffected {
+		affected, needed, _ := c.dir.Affected(changed, symbols, maxAffected)
+		c.needed = needed
+		s.findings.replace(c.dir, c.run().diags, affected)
+		s.checked = c.dir
+	}
+	if len(changed) > 0 || !whole {
+		s.publish(c, s.findings.all(c.dir))
+	}
+}
+
+// publish shows diagnostics, those without a place at the beginning of the first file.
+func (s *stack) publish(c check, diags hcl.Diagnostics) {
+	found := map[string]hcl.Diagnostics{}
+	for _, d := range diags {
+		switch {
+		case d.Subject != nil:
+			path := c.absolute(d.Subject.Filename)
+			found[path] = append(found[path], d)
+		case len(c.dir.Files) > 0:
+			path := c.absolute(c.dir.Files[0].Name)
+			found[path] = append(found[path], d)
+		}
+	}
+	for path := range c.versions { // files that are no part of the configuration
+		if filepath.Dir(path) == s.dir && isBeside(path) && found[path] == nil {
+			_, diags := load.ParseSyntax(c.disk.texts[path], c.shown(path))
+			found[path] = diags
+		}
+	}
+	s.workspace.show(s.dir, c.view, found)
+}
