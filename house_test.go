@@ -144,7 +144,7 @@ func house() []room {
 			"schema", "agent/process", "agent/record", "agent/tree", "agent/command", "agent/hostdir", "agent/outcome",
 		}},
 		{name: "agent/task", sees: []string{
-			"filelock", "schema", "state", "sleep", "state/store", "clusterapi", "clusterapi/token", "agent/mask", "agent/process",
+			"filelock", "schema", "state", "sleep", "state/logtime", "state/store", "clusterapi", "clusterapi/token", "agent/mask", "agent/process",
 			"agent/record", "agent/command", "agent/hostdir", "agent/ports", "agent/identities", "agent/logs", "agent/environment",
 			"agent/health", "agent/outcome", "agent/execution", "agent/shim", "agent/artifact", "agent/container", "agent/uv",
 		}},

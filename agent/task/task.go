@@ -256,7 +256,7 @@ func (t *Task) endedEarly(e *outcome.Early) hostdir.ExitRecord {
 	}
 	err := t.writeIntent()
 	if err == nil && e.Output != "" {
-		err = os.WriteFile(t.dir.File(hostdir.OutputFile), []byte(hide.String(e.Output)), 0o600)
+		err = t.writeOutput(hide.String(e.Output), end.EndedAt)
 	}
 	if err == nil {
 		end.Swept = true
