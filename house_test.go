@@ -253,7 +253,7 @@ func house() []room {
 		}},
 		{name: "session", sees: []string{"schema", "state", "state/store", "clusterapi", "clusterapi/dial", "terminal", "stack", "configuration", "status"}},
 		{name: "follow", sees: []string{
-			"schema", "state", "sleep", "state/store", "clusterapi", "clusterapi/keys", "clusterapi/dial", "terminal", "stack", "configuration",
+			"schema", "state", "sleep", "state/logtime", "state/store", "clusterapi", "clusterapi/keys", "clusterapi/dial", "terminal", "stack", "configuration",
 			"status", "session",
 		}},
 		{name: "hostagent", sees: []string{"schema", "state", "state/store", "state/keyring", "agent/notice", "agent", "release", "providers/gcp/host", "terminal", "stack"}},

@@ -7,7 +7,6 @@ import (
 
 	"github.com/fray-ml/fray/configuration"
 	"github.com/fray-ml/fray/schema"
-	"github.com/fray-ml/fray/sleep"
 	"github.com/fray-ml/fray/stack"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/status"
@@ -28,6 +27,7 @@ type Query struct {
 	Tail          int
 	Since         time.Duration
 	Follow, Bare  bool
+	Timestamps    bool // each line has the time at which it was written
 }
 
 func (q *Query) wants(job schema.Address) bool {
@@ -73,18 +73,17 @@ func Print(ctx context.Context, a *terminal.Terminal, l *configuration.Loaded, q
 		if over {
 			p.live.finish()
 		}
-		if err := p.drain(ctx); err != nil {
+		if err := p.drain(ctx, over); err != nil {
 			return stopped(ctx, err)
 		}
 		if over {
-			p.flush()
 			if text := q.silence(v.Doc, p.sorted()); text != "" && !p.printed() {
 				fmt.Fprintf(a.Stderr, "No output: %s.\n", text)
 			}
 			return nil
 		}
 		p.live.listen(p.sorted())
-		sleep.For(ctx, p.pace())
+		p.rest(ctx, p.pace())
 		if l.Document, err = l.Stack.Load(ctx); err != nil {
 			return stopped(ctx, err)
 		}
