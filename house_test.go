@@ -218,7 +218,7 @@ func house() []room {
 			"state", "clusterapi", "clusterapi/token", "clusterapi/keys", "clusterapi/dial", "controller/caller",
 			"controller/access", "controller/jobs",
 		}},
-		{name: "controller/web", sees: []string{"schema", "accelerators", "state", "state/store", "plan/...", "controller/access"}},
+		{name: "controller/web", sees: []string{"schema", "accelerators", "state", "state/logtime", "state/store", "plan/...", "controller/access"}},
 		{name: "controller/telemetry", sees: []string{
 			"schema", "state", "state/store", "plan", "plan/capacity", "providers", "apply", "controller/web",
 		}},

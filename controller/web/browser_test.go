@@ -213,9 +213,16 @@ func TestLiveInABrowser(t *testing.T) {
 	b.open("#/jobs/id-root")
 	b.await("it runs", `document.querySelector(".jobhead .badge")?.textContent === "running"`)
 	wrote.write(task(2, 1), "loss 0.25 <b>not bold</b>\n")
-	b.await("a line appears", `document.querySelector(".log")?.textContent === "1 loss 0.25 <b>not bold</b>"`)
+	b.await("a line appears", `document.querySelector(".log div")?.lastChild.textContent === "loss 0.25 <b>not bold</b>" && document.querySelector(".log b").textContent === "1 "`)
+	b.await("with its time", fmt.Sprintf(`document.querySelector(".log time").dateTime === %q && document.querySelector(".log time").getBoundingClientRect().width > 50`, testTime.Format("2006-01-02T15:04:05.000Z")))
 	wrote.write(task(2, 0), "\x1b[31mred\x1b[0m\n")
-	b.await("another one, without its colours", `document.querySelector(".log").lastChild.textContent === "0 red"`)
+	b.await("another one, without its colours", `document.querySelector(".log").lastChild.lastChild.textContent === "red"`)
+	wrote.writeAt(task(2, 0), "late\n", testTime.Add(time.Hour))
+	b.await("a later line", `document.querySelector(".log").lastChild.lastChild.textContent === "late"`)
+	wrote.writeAt(task(2, 1), "early\n", testTime.Add(time.Minute))
+	b.await("a line that comes late stands where it belongs", `[...document.querySelectorAll(".log div")].slice(-2).map((row) => row.lastChild.textContent).join() === "early,late"`)
+	b.do(chromedp.Click(".logs label:last-of-type input"))
+	b.await("without times", `document.querySelector(".log time").getBoundingClientRect().width === 0`)
 
 	after := ended(snap)
 	for addr, j := range after.Doc.Jobs {
@@ -229,7 +236,7 @@ func TestLiveInABrowser(t *testing.T) {
 	}
 	from.put(after)
 	b.await("it has failed", `document.querySelector(".jobhead .badge").textContent === "failed" && document.querySelector(".jobhead .why").textContent === "task 0 exited with code 1"`)
-	b.await("its log stays and ends", `document.querySelectorAll(".log div").length === 2 && document.querySelector(".logs [role=status]").textContent === "ended"`)
+	b.await("its log stays and ends", `document.querySelectorAll(".log div").length === 4 && document.querySelector(".logs [role=status]").textContent === "ended"`)
 	b.open("#/events")
 	b.await("it is an event", `document.querySelector(".events")?.textContent.includes("job.root failed: task 0 exited with code 1")`)
 	if said := b.said(); len(said) > 0 {

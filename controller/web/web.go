@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/store"
 )
 
 //go:embed static
@@ -26,9 +27,9 @@ var static embed.FS
 // Logs is where what tasks write is read.
 type Logs interface {
 	// Read returns a part of what a task of a job, named by its id, has written:
-	// from a byte on, or from the beginning of its last -from bytes; then the
-	// byte that follows. No data means that there is none yet.
-	Read(ctx context.Context, task LogStream, from int64) (data []byte, next int64, err error)
+	// from a byte on, or from the beginning of its last -from bytes. No data
+	// means that there is none yet.
+	Read(ctx context.Context, task LogStream, from int64) (store.LogPart, error)
 }
 
 // LogStream names what one task of one attempt writes.

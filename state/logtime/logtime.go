@@ -8,7 +8,6 @@ package logtime
 import (
 	"fmt"
 	"io"
-	"slices"
 	"sort"
 	"time"
 )
@@ -88,7 +87,8 @@ func (x Index) At(offset int64) time.Time {
 }
 
 // Read returns the marks that date the bytes of a log from one offset up to another, of
-// a file with so many bytes of marks. It reads as much of the file as it takes to find them.
+// a file with so many bytes of marks; none is of an earlier offset, so that indexes of
+// successive parts make one. It reads as much of the file as it takes to find them.
 func Read(file io.ReaderAt, size, from, to int64) (Index, error) {
 	var failed error
 	at := func(i int) Mark {
@@ -108,5 +108,9 @@ func Read(file io.ReaderAt, size, from, to int64) (Index, error) {
 	if _, err := file.ReadAt(data, int64(first)*Size); err != nil {
 		return nil, fmt.Errorf("read the times of a log: %w", err)
 	}
-	return slices.Clip(Parse(data)), nil
+	x := Parse(data)
+	if len(x) > 0 {
+		x[0].Offset = max(x[0].Offset, from)
+	}
+	return x, nil
 }

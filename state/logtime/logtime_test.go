@@ -56,7 +56,12 @@ func TestReadIsAsTheWhole(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		for at := from; at < to; at++ {
+		next, err := Read(bytes.NewReader(data), int64(len(data)), to, to+20)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		part = append(part, next...)
+		for at := from; at < to+20; at++ {
 			if got, want := part.At(at), x.At(at); !got.Equal(want) {
 				rt.Fatalf("byte %d was written at %v, want %v", at, got, want)
 			}

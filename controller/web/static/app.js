@@ -5,6 +5,7 @@ import { ago, setClock, tick } from "./format.js";
 import { events } from "./events.js";
 import { job } from "./job.js";
 import { jobs } from "./jobs.js";
+import { keep, kept } from "./keep.js";
 import { overview } from "./overview.js";
 import { reservations } from "./reservations.js";
 import { shares } from "./shares.js";
@@ -100,11 +101,10 @@ function theme(next) {
   button.dataset.theme = next;
   button.title = `Colours: ${names[next]}`;
   button.setAttribute("aria-label", button.title);
-  try { localStorage.setItem("fray-theme", next); } catch { /* not kept */ }
+  keep("fray-theme", next);
 }
 
-let chosen = "";
-try { chosen = localStorage.getItem("fray-theme") ?? ""; } catch { /* none is kept */ }
+const chosen = kept("fray-theme");
 theme(schemes.includes(chosen) ? chosen : "");
 document.getElementById("theme").addEventListener("click", () => {
   theme(schemes[(schemes.indexOf(document.documentElement.dataset.theme) + 1) % schemes.length]);

@@ -51,7 +51,8 @@ function mergeable(a, b) {
 }
 
 function mergeAttributes(a, b) {
-  for (const { name } of [...a.attributes]) if (!b.hasAttribute(name)) a.removeAttribute(name);
-  for (const { name, value } of [...b.attributes]) if (a.getAttribute(name) !== value) a.setAttribute(name, value);
+  for (const { name } of [...a.attributes]) if (name !== "style" && !b.hasAttribute(name)) a.removeAttribute(name);
+  // The policy of the page forbids to set the attribute style; its rules may be set.
+  for (const { name, value } of [...b.attributes]) if (name !== "style" && a.getAttribute(name) !== value) a.setAttribute(name, value);
   if (b.style.cssText !== a.style.cssText) a.style.cssText = b.style.cssText;
 }
