@@ -91,6 +91,7 @@ func house() []room {
 		{name: "plan/launch", sees: []string{"schema", "state", "plan"}, pure: true},
 		{name: "plan/lifecycle", sees: []string{"schema", "state", "plan", "plan/change", "plan/snapshot", "plan/capacity", "plan/launch"}, pure: true},
 		{name: "plan/render", sees: []string{"schema", "accelerators", "plan", "plan/change", "plan/lifecycle"}, pure: true},
+		{name: "plan/depgraph", sees: []string{"schema", "plan"}, pure: true},
 		{name: "plan/amend", sees: []string{"schema", "state", "plan", "plan/change", "plan/snapshot", "plan/lifecycle"}, pure: true},
 		{name: "providers", sees: []string{"schema"}},
 		{name: "providers/providertest", sees: []string{"schema", "providers"}},

@@ -45,6 +45,8 @@ type Config struct {
 	Logs    Logs
 	Metrics http.Handler // at /metrics; nil: there are none
 	Version string       // of fray
+	// Location is where the stack's state is: a directory or gs://BUCKET/PREFIX; "": not shown.
+	Location string
 	// Loopback says that only this machine can reach the server: then no token is
 	// asked for, but requests must name this machine as their host.
 	Loopback bool
@@ -113,6 +115,7 @@ func (s *Server) routes(files fs.FS) *http.ServeMux {
 	mux.HandleFunc("GET /api/v1/slices", s.slices)
 	mux.HandleFunc("GET /api/v1/reservations", s.reservations)
 	mux.HandleFunc("GET /api/v1/shares", s.shares)
+	mux.HandleFunc("GET /api/v1/graph", s.graph)
 	mux.HandleFunc("GET /api/v1/events", s.events)
 	mux.HandleFunc("GET /api/v1/updates", s.updates)
 	mux.HandleFunc("GET /api/", func(w http.ResponseWriter, r *http.Request) {

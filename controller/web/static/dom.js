@@ -14,6 +14,14 @@ export function h(tag, props, ...children) {
   return el;
 }
 
+// svg is h for what is drawn.
+export function svg(tag, props, ...children) {
+  const el = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(props ?? {})) if (value !== undefined && value !== null) el.setAttribute(name, value);
+  add(el, children);
+  return el;
+}
+
 export function add(el, children) {
   for (const child of children.flat(Infinity)) {
     if (child === undefined || child === null || child === false || child === "") continue;
