@@ -138,6 +138,7 @@ func house() []room {
 		{name: "agent/health", sees: []string{"schema", "state", "sleep", "agent/process", "agent/command"}},
 		{name: "agent/outcome", sees: []string{"schema", "agent/command", "agent/hostdir"}},
 		{name: "agent/execution", sees: []string{"clusterapi", "agent/process"}},
+		{name: "agent/usage", sees: []string{"state", "agent/process"}},
 		{name: "agent/shim", sees: []string{"schema", "state/logtime", "agent/mask", "agent/process", "agent/record", "agent/hostdir"}},
 		{name: "agent/artifact", sees: []string{"durable", "state/store", "agent/bundle", "agent/tree", "agent/hostdir"}},
 		{name: "agent/container", sees: []string{"schema", "agent/process", "agent/command", "agent/hostdir", "agent/outcome"}},
@@ -147,15 +148,15 @@ func house() []room {
 		{name: "agent/task", sees: []string{
 			"filelock", "schema", "state", "sleep", "state/logtime", "state/store", "clusterapi", "clusterapi/token", "agent/mask", "agent/process",
 			"agent/record", "agent/command", "agent/hostdir", "agent/ports", "agent/identities", "agent/logs", "agent/environment",
-			"agent/health", "agent/outcome", "agent/execution", "agent/shim", "agent/artifact", "agent/container", "agent/uv",
+			"agent/health", "agent/outcome", "agent/execution", "agent/usage", "agent/shim", "agent/artifact", "agent/container", "agent/uv",
 		}},
 		{name: "agent/hostapi", sees: []string{
 			"state/store", "clusterapi", "clusterapi/token", "clusterapi/keys", "clusterapi/dial", "agent/process", "agent/hostdir",
-			"agent/ports", "agent/proxy", "agent/logs", "agent/execution", "agent/task",
+			"agent/ports", "agent/proxy", "agent/logs", "agent/execution", "agent/usage", "agent/task",
 		}},
 		{name: "agent", sees: []string{
 			"filelock", "schema", "state", "sleep", "state/store", "agent/record", "agent/hostdir", "agent/ports", "agent/notice",
-			"agent/mailbox", "agent/identities", "agent/uv", "agent/task", "agent/hostapi",
+			"agent/mailbox", "agent/identities", "agent/uv", "agent/usage", "agent/task", "agent/hostapi",
 		}},
 		{name: "modules", sees: []string{"durable", "schema", "lang/load", "lang", "state/store"}},
 		{name: "plan/schedule", sees: []string{"schema", "state", "plan", "plan/change", "plan/snapshot", "plan/capacity", "plan/lifecycle"}, pure: true},
@@ -311,6 +312,7 @@ func owners() []owner {
 		{library: "filippo.io/age", rooms: []string{"state/keyring"}},
 		{library: "charm.land", rooms: []string{"status"}},
 		{library: "github.com/prometheus/client_golang", rooms: []string{"controller/telemetry", "actorrpc"}},
+		{library: "github.com/prometheus/common", rooms: []string{"agent/usage"}},
 		{library: "go.opentelemetry.io/otel/exporters/otlp", rooms: []string{"controller/telemetry"}},
 	}
 }

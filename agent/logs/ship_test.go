@@ -53,7 +53,9 @@ func TestShippedIsWritten(t *testing.T) {
 		}
 		s := flaky{inner, rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))}
 		path := filepath.Join(dir, "log")
-		fresh := func() *Shipper { return &Shipper{Store: s, Job: id, Attempt: 2, Task: 1, Path: path, Times: path + ".times"} }
+		fresh := func() *Shipper {
+			return &Shipper{Store: s, Job: id, Attempt: 2, Task: 1, Path: path, Times: path + ".times"}
+		}
 		ship := fresh()
 		var want []byte
 		var marks logtime.Index

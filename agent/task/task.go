@@ -82,6 +82,10 @@ type Task struct {
 	// under way then removes it again.
 	identityGone atomic.Bool
 
+	// shim is the process of the supervisor while the command runs, and contained the
+	// first one of its container once that is known; 0 otherwise.
+	shim, contained atomic.Int64
+
 	hide   *mask.Set // see hidden
 	hiding sync.Once
 
