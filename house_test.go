@@ -220,7 +220,10 @@ func house() []room {
 			"state", "clusterapi", "clusterapi/token", "clusterapi/keys", "clusterapi/dial", "controller/caller",
 			"controller/access", "controller/jobs",
 		}},
-		{name: "controller/web", sees: []string{"schema", "accelerators", "state", "state/logtime", "state/store", "plan/...", "controller/access"}},
+		{name: "controller/usage", sees: []string{"schema", "state", "plan"}},
+		{name: "controller/web", sees: []string{
+			"schema", "accelerators", "state", "state/logtime", "state/store", "plan/...", "controller/access", "controller/actors", "controller/usage",
+		}},
 		{name: "controller/telemetry", sees: []string{
 			"schema", "state", "state/store", "plan", "plan/capacity", "providers", "apply", "controller/web",
 		}},
@@ -230,7 +233,7 @@ func house() []room {
 		{name: "controller", sees: []string{
 			"schema", "state", "sleep", "state/store", "plan", "providers", "clusterapi/token", "clusterapi/keys",
 			"clusterapi/dial", "apply", "controller/access", "controller/joblogs", "controller/metadata", "controller/cluster",
-			"controller/admin", "controller/apiserver", "controller/web", "controller/telemetry", "controller/loop",
+			"controller/admin", "controller/apiserver", "controller/actors", "controller/web", "controller/telemetry", "controller/loop",
 		}},
 		{name: "release", sees: []string{"durable", "state/store"}},
 		{name: "providers/gcp/bucket", sees: []string{"sleep", "state/store", "providers/gcp/apierror", "providers/gcp/client"}},

@@ -17,6 +17,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/fray-ml/fray/controller/actors"
+	"github.com/fray-ml/fray/controller/usage"
 	"github.com/fray-ml/fray/state"
 	"github.com/fray-ml/fray/state/store"
 )
@@ -52,6 +54,8 @@ type Config struct {
 	Loopback bool
 	// Verify accepts or refuses the token of a user; needed without Loopback.
 	Verify func(token string) error
+	// Actors lists the actors of a stack; nil: the page shows none.
+	Actors func(ctx context.Context, doc *state.Document) ([]actors.Actor, error)
 	// History reads the events that the store remembers, oldest first; nil: only
 	// what happens from now on is shown.
 	History func(ctx context.Context) ([]state.Event, error)
@@ -78,6 +82,7 @@ type Server struct {
 	sessions sessions
 	current  atomic.Pointer[frame]
 	journal  journal
+	used     usage.Recorder
 }
 
 // New returns a Server that answers from what there is now. It keeps up with the
@@ -112,6 +117,8 @@ func (s *Server) routes(files fs.FS) *http.ServeMux {
 	mux.HandleFunc("GET /api/v1/jobs", s.jobs)
 	mux.HandleFunc("GET /api/v1/jobs/{id}", s.job)
 	mux.HandleFunc("GET /api/v1/jobs/{id}/logs", s.logs)
+	mux.HandleFunc("GET /api/v1/jobs/{id}/usage", s.usage)
+	mux.HandleFunc("GET /api/v1/actors", s.actors)
 	mux.HandleFunc("GET /api/v1/slices", s.slices)
 	mux.HandleFunc("GET /api/v1/reservations", s.reservations)
 	mux.HandleFunc("GET /api/v1/shares", s.shares)

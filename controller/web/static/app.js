@@ -1,4 +1,5 @@
 // The frame of the page: which part is shown, and what keeps it up to date.
+import { actors } from "./actors.js";
 import { follow } from "./api.js";
 import { fill, h } from "./dom.js";
 import { ago, setClock, tick } from "./format.js";
@@ -12,7 +13,7 @@ import { reservations } from "./reservations.js";
 import { shares } from "./shares.js";
 import { slices } from "./slices.js";
 
-const pages = { overview, jobs, job, graph, slices, reservations, shares, events };
+const pages = { overview, jobs, job, actors, graph, slices, reservations, shares, events };
 const main = document.getElementById("main");
 const app = { latest: undefined, page: undefined, route: undefined };
 

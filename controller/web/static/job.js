@@ -5,6 +5,7 @@ import { ago, badge, clock, count, duration, moment, plural, since, until, words
 import { draw } from "./jobs.js";
 import { linked, toAddress, toJob, toSlice } from "./links.js";
 import { logView } from "./logs.js";
+import { cell, columnName, columns, usageOf } from "./usage.js";
 
 export function job(root, route) {
   const head = h("section", { class: "jobhead" });
@@ -15,7 +16,8 @@ export function job(root, route) {
   const spec = h("section", { class: "card" });
   const logs = logView();
   root.append(head, waits, attempts, tasks, logs.el, below, spec);
-  let chosen, last, asked = 0;
+  let chosen, last, asked = 0, usage = new Map();
+  const used = usageOf((fresh) => { usage = fresh; if (last) paint(); });
 
   async function refresh() {
     const mine = ++asked;
@@ -35,7 +37,8 @@ export function job(root, route) {
     fill(waits, h("h2", null, last.blocked ? "Blocked" : "Waits for"), h("ul", { class: "reasons" }, (last.pending ?? []).map((why) => h("li", null, linked(why)))));
     waits.hidden = !last.pending?.length;
     attempts.replaceChildren(h("h2", null, "Attempts"), ...timeline(last, attempt, (number) => { chosen = number; paint(); attempts.querySelector("[aria-pressed=true]")?.focus(); }));
-    fill(tasks, h("h2", null, attempt ? `Tasks of attempt ${attempt.number}` : "Tasks"), tasksOf(attempt));
+    fill(tasks, h("h2", null, attempt ? `Tasks of attempt ${attempt.number}` : "Tasks"), tasksOf(attempt, usage));
+    used.follow(last.id, attempt?.number, attempt !== undefined && !attempt.ended_at);
     fill(below, h("h2", null, `Launched by it (${count(last.below.length)})`), h("div", { class: "table jobs static", role: "table", "aria-label": "Jobs that it launched" }, last.below.slice(0, 500).map((row) => draw(row, true))));
     below.hidden = last.below.length === 0;
     fill(spec, specOf(last));
@@ -45,7 +48,7 @@ export function job(root, route) {
   refresh();
   return {
     update: (_, fresh) => { if (fresh) refresh(); },
-    leave: () => { asked++; logs.leave(); },
+    leave: () => { asked++; used.leave(); logs.leave(); },
   };
 }
 
@@ -118,14 +121,16 @@ function ticks(from, to) {
   return out;
 }
 
-function tasksOf(attempt) {
+function tasksOf(attempt, usage) {
   if (!attempt?.tasks?.length) return h("p", { class: "empty" }, "None yet.");
   const shown = attempt.tasks.slice(0, 256);
+  const kinds = columns(usage);
   return [h("div", { class: "scroll" }, h("table", null,
-    h("thead", null, h("tr", null, ["Task", "State", "Host", "Address", "Ports", "Exit", "Says"].map((name) => h("th", { scope: "col" }, name)))),
+    h("thead", null, h("tr", null, ["Task", "State", ...kinds.map(columnName), "Host", "Address", "Ports", "Exit", "Says"].map((name) => h("th", { scope: "col" }, name)))),
     h("tbody", null, shown.map((t) => h("tr", { "data-key": String(t.index) },
       h("td", null, String(t.index)),
       h("td", null, badge(t.state), t.health ? h("span", { class: `pill ${t.health === "healthy" ? "good" : t.health === "unhealthy" ? "bad" : ""}` }, t.health) : null),
+      kinds.map((kind) => h("td", null, cell(usage.get(t.index), kind))),
       h("td", { class: "mono" }, h("a", { href: toSlice(t.slice) }, `${t.slice}/${t.host}`), t.zone ? h("span", { class: "sub" }, t.zone) : null),
       h("td", { class: "mono" }, t.address ?? ""),
       h("td", { class: "mono" }, Object.entries(t.ports ?? {}).map(([name, n]) => `${name} ${n}`).join(", ")),
