@@ -16,8 +16,11 @@ import (
 )
 
 const (
-	// FirstStep is the time between the first points of a task; agents measure that often.
-	FirstStep = 5 * time.Second
+	// FirstStep is the time between the first points of a task: no less than between two
+	// measurements, and two steps of a loop that has nothing to do.
+	FirstStep = 10 * time.Second
+	// leastPause is the least time between two looks at all reports.
+	leastPause = 4 * time.Second
 	// maxPoints is how many points a task has at most, an even number.
 	maxPoints = 120
 )
@@ -73,12 +76,12 @@ type sums struct {
 	cpu, memory, duty, calls float64
 }
 
-// Observe takes in the reports of hosts. Those that come sooner than a step after the
-// last ones are left out: they have nothing new.
+// Observe takes in the reports of hosts. Those that come very soon after the last ones
+// are left out: they have nothing new.
 func (r *Recorder) Observe(hosts map[string][]plan.Host, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if now.Sub(r.at) < FirstStep {
+	if now.Sub(r.at) < leastPause {
 		return
 	}
 	r.at = now
@@ -127,9 +130,12 @@ func (s *series) add(now time.Time, used *state.Usage) {
 		if step == s.open {
 			break
 		}
-		if s.sums.n > 0 {
+		switch last := len(s.Points) - 1; {
+		case s.sums.n > 0:
 			s.Points, s.sums = append(s.Points, s.sums.point()), sums{}
-		} else {
+		case step == s.open+1 && last >= 0: // one report that came a little late is no gap
+			s.Points = append(s.Points, s.Points[last])
+		default:
 			s.Points = append(s.Points, nil)
 		}
 		if s.open++; len(s.Points) == maxPoints {

@@ -18,7 +18,7 @@ import (
 func measured(s *source, n int) {
 	for i := range n {
 		snap := running()
-		snap.At = testTime.Add(time.Duration(i) * 5 * time.Second)
+		snap.At = testTime.Add(time.Duration(i) * 10 * time.Second)
 		for addr, j := range snap.Doc.Jobs {
 			if j.ID != "id-root" {
 				continue
@@ -51,7 +51,7 @@ func TestUsage(t *testing.T) {
 		s.advance(from.Snapshot())
 	}
 	got := decode[UsageAnswer](t, s, "/api/v1/jobs/id-root/usage")
-	if got.Attempt != 2 || len(got.Tasks) != 1 || got.Tasks[0].Task != 0 || got.Tasks[0].Step != 5 {
+	if got.Attempt != 2 || len(got.Tasks) != 1 || got.Tasks[0].Task != 0 || got.Tasks[0].Step != 10 {
 		t.Fatalf("got %+v", got)
 	}
 	of := got.Tasks[0]

@@ -10,7 +10,7 @@ const shown = 500;
 export function actors(root, route) {
   const field = h("input", { type: "search", placeholder: "Filter: name, namespace, job…  ( / )", "aria-label": "Filter actors", value: route.query.q ?? "" });
   const summary = h("p", { class: "summary", role: "status" });
-  const list = h("section", { class: "card flush" });
+  const list = h("section", { class: "card" });
   root.append(h("h1", { class: "hidden" }, "Actors"), h("div", { class: "filters" }, field), summary, list);
   let asked = 0, timer;
 

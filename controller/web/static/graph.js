@@ -81,7 +81,7 @@ const sample = (kind) => svg("svg", { width: 34, height: 10, "aria-hidden": "tru
 
 function box(n, { x, y }, edges) {
   const jobs = jobStatuses.filter((name) => n.jobs?.[name]);
-  const name = n.address.length > 27 ? `${n.address.slice(0, 12)}…${n.address.slice(-14)}` : n.address;
+  const name = n.address.length > 25 ? `${n.address.slice(0, 11)}…${n.address.slice(-13)}` : n.address;
   const kinds = { namespace: "namespace", job_group: "group of jobs", reservation: "reservation", actor_service: "service" };
   const more = jobs.length ? jobs.map((s) => (n.instances > 1 ? `${count(n.jobs[s])} ${words(s)}` : words(s))).join(", ") : kinds[n.kind] ?? "not there yet";
   const on = edges.filter((e) => e.from === n.address).map((e) => e.to);
