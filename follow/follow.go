@@ -3,6 +3,7 @@ package follow
 import (
 	"context"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/fray-ml/fray/configuration"
@@ -136,5 +137,17 @@ func (q *Query) openAttempt(addr schema.Address, j *state.Job, t *state.Attempt,
 		}
 		s := p.stream(logKey{job: addr, attempt: t.Number, task: n})
 		s.id, s.place, s.running = j.ID, &t.Tasks[n], t.Outcome == ""
+	}
+}
+
+// tailLines is how many lines of each task the view of a job begins with.
+const tailLines = 1000
+
+// Logs follows jobs for the view of a stack: their last lines, and what they write then.
+func Logs(l *configuration.Loaded) status.Logs {
+	return func(ctx context.Context, job schema.Address, to io.Writer) error {
+		own := *l // it is brought up to date here, and by the view
+		a := &terminal.Terminal{Stdout: to, Stderr: to}
+		return Print(ctx, a, &own, Query{Addrs: []schema.Address{job}, Task: -1, Tail: tailLines, Follow: true, Timestamps: true})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fray-ml/fray/configuration"
+	"github.com/fray-ml/fray/follow"
 	"github.com/fray-ml/fray/status"
 	"github.com/fray-ml/fray/terminal"
 )
@@ -22,7 +23,7 @@ ADDR, also each of its attempts: why it began, where it ran, how it ended.
 status reads only; it takes no lease.
 
 --watch goes on looking, once a second, until q or Ctrl-C: on a terminal in a view
-of the whole screen (? shows its keys), and else by printing one picture after
+of the whole screen (Enter opens a job, ? shows all keys), and else by printing one picture after
 another. With --json it prints a document, on one line, whenever something changed.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -42,6 +43,7 @@ another. With --json it prints a document, on one line, whenever something chang
 				}
 			}
 			if watch {
+				w.Logs = follow.Logs(l)
 				return status.WatchStatus(ctx, a, w, asJSON)
 			}
 			view, err := w.Observe(ctx)
