@@ -315,7 +315,6 @@ func owners() []owner {
 		{library: "filippo.io/age", rooms: []string{"state/keyring"}},
 		{library: "charm.land", rooms: []string{"status"}},
 		{library: "github.com/prometheus/client_golang", rooms: []string{"controller/telemetry", "actorrpc"}},
-		{library: "github.com/prometheus/common", rooms: []string{"agent/usage"}},
 		{library: "go.opentelemetry.io/otel/exporters/otlp", rooms: []string{"controller/telemetry"}},
 	}
 }

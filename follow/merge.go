@@ -69,7 +69,7 @@ type source struct {
 	stop   func()
 }
 
-// errStopped ends a read that nobody continues.
+// errStopped ends a read that is not continued.
 var errStopped = errors.New("stopped")
 
 func (p *logPrinter) source(ctx context.Context, s *logStream) *source {

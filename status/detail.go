@@ -48,7 +48,7 @@ func (p *detailPane) scroll(up int) {
 	p.back = max(0, min(p.back+up, len(p.lines)-p.room))
 }
 
-// fill sets the lines. Somebody who reads further up stays there.
+// fill sets the lines. A reader who has scrolled up stays there.
 func (p *detailPane) fill(lines []string) {
 	if p.back > 0 {
 		p.back = max(0, p.back+len(lines)-len(p.lines))

@@ -119,10 +119,10 @@ func (s *fullScreen) title(k paneKind, begin, end int) string {
 	if k == s.focus {
 		mark, m = "▶", moodTitle
 	}
-	rows := fmt.Sprint(s.things(k, 0, s.count(k)))
+	rows := fmt.Sprint(s.entries(k, 0, s.count(k)))
 	if end-begin < s.count(k) {
-		before := s.things(k, 0, begin)
-		rows = fmt.Sprintf("%d-%d of %s", before+1, before+s.things(k, begin, end), rows)
+		before := s.entries(k, 0, begin)
+		rows = fmt.Sprintf("%d-%d of %s", before+1, before+s.entries(k, begin, end), rows)
 	}
 	text := fmt.Sprintf("%s %s %s ", mark, s.board.panes[k].name, rows)
 	return s.style(m).Render(text + strings.Repeat("─", max(0, s.width-lipgloss.Width(text))))
@@ -134,8 +134,8 @@ const (
 	unselected = "  "
 )
 
-// things is how many of the rows are of something, rather than titles.
-func (s *fullScreen) things(k paneKind, begin, end int) int {
+// entries is how many of the rows are no titles of others.
+func (s *fullScreen) entries(k paneKind, begin, end int) int {
 	n := 0
 	for i := begin; i < end; i++ {
 		if !s.row(k, i).title {

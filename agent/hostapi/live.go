@@ -50,7 +50,7 @@ func (l *Live) find(job string, index int) (*task.Task, error) {
 	return nil, status.Errorf(codes.NotFound, "this host runs no task %d of job %s; it has %s", index, job, others)
 }
 
-// Running are the tasks that run, as those who measure them see them.
+// Running are the tasks that run, as a sampler of their usage needs them.
 func (l *Live) Running(ctx context.Context) []usage.Task {
 	l.mu.Lock()
 	tasks := slices.Collect(maps.Values(l.tasks))

@@ -28,8 +28,8 @@ type Reporter struct {
 	Log       *slog.Logger
 	// Gone keeps a removed host from coming back as a report.
 	Gone func() bool
-	// Usage measures what the tasks of the host use; nil: that is not reported. It is
-	// called before each heartbeat and by nobody else: news does not wait for it.
+	// Usage measures what the tasks of the host use; nil: that is not reported. Only
+	// Run calls it, before each heartbeat: news does not wait for it.
 	Usage func(context.Context) map[string]state.Usage
 	// TakeSeqs returns the end of a new block of numbers.
 	TakeSeqs func(n uint64) (uint64, error)

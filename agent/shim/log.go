@@ -62,8 +62,8 @@ func openEnd(path string) (*os.File, int64, error) {
 	return f, info.Size(), nil
 }
 
-// arrived notes when the bytes came that are written next, apart from those that are
-// held back: they came before.
+// arrived notes when the bytes came that are written next, apart from those that the
+// masking withholds: they came before.
 func (l *datedLog) arrived(at time.Time, held int) {
 	if held > 0 && l.held == 0 {
 		l.before = l.now

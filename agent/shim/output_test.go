@@ -102,9 +102,9 @@ func TestOutputIsDated(t *testing.T) {
 	}
 }
 
-// What is held back, since it may begin a secret, has the time at which it came and not
+// What is withheld, since it may begin a secret, has the time at which it came and not
 // that at which it was shown.
-func TestHeldBackOutputIsDated(t *testing.T) {
+func TestWithheldOutputIsDated(t *testing.T) {
 	files := newLogFiles(t)
 	l := files.open(t)
 	write := func(text string) {

@@ -9,9 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/fray-ml/fray/agent/hostdir"
 	"github.com/fray-ml/fray/sleep"
-	"github.com/fray-ml/fray/state/logtime"
 )
 
 // outputPace is the time between two tries to open an output that is not there yet.
@@ -35,10 +33,4 @@ func (t *Task) OpenOutput(ctx context.Context, wait bool) (*os.File, error) {
 			return nil, status.FromContextError(ctx.Err()).Err()
 		}
 	}
-}
-
-// writeOutput is the output of a task whose command did not run.
-func (t *Task) writeOutput(text string, at time.Time) error {
-	times := logtime.Index{{At: at}}
-	return errors.Join(os.WriteFile(t.outputPath(), []byte(text), 0o600), os.WriteFile(t.dir.File(hostdir.TimesFile), times.Bytes(), 0o600))
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/fray-ml/fray/agent/record"
 	"github.com/fray-ml/fray/schema"
 	"github.com/fray-ml/fray/state"
+	"github.com/fray-ml/fray/state/logtime"
 	"github.com/fray-ml/fray/state/store"
 )
 
@@ -271,6 +272,12 @@ func (t *Task) endedEarly(e *outcome.Early) hostdir.ExitRecord {
 		t.host.Log.Error("end of task not recorded", "error", err)
 	}
 	return end
+}
+
+// writeOutput is the output of a task whose command did not run.
+func (t *Task) writeOutput(text string, at time.Time) error {
+	times := logtime.Index{{At: at}}
+	return errors.Join(os.WriteFile(t.outputPath(), []byte(text), 0o600), os.WriteFile(t.dir.File(hostdir.TimesFile), times.Bytes(), 0o600))
 }
 
 // tailLines is how many lines of output the report of a failed task carries.

@@ -10,7 +10,7 @@ import (
 	"github.com/fray-ml/fray/schema"
 )
 
-// Measured is the task for those who measure what it uses; false unless it runs.
+// Measured is the task for a sampler of what it uses; false unless it runs.
 func (t *Task) Measured(ctx context.Context) (usage.Task, bool) {
 	shim := int(t.shim.Load())
 	if shim == 0 || t.Report().State != schema.TaskRunning {

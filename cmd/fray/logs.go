@@ -20,9 +20,10 @@ func logsCommand(a *terminal.Terminal) *cobra.Command {
 		Use:   "logs [ADDR...]",
 		Short: "Print what jobs' tasks write",
 		Long: `Print what the tasks of jobs wrote, by the time at which they wrote it, each line with
-its task where there are several. ADDR names a job, an instance of it, a group or a module; without one it is
-the whole stack. Without --attempt, the last attempt. With -f what is written comes
-from the tasks' hosts at once, and through the store where they cannot be reached.`,
+its task where there are several. ADDR names a job, an instance of it, a group or a
+module; without one it is the whole stack. Without --attempt, the last attempt. With -f
+what is written comes from the tasks' hosts at once, and through the store where they
+cannot be reached.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()

@@ -1,8 +1,6 @@
 package web
 
 import (
-	"net/http"
-
 	"github.com/fray-ml/fray/plan/depgraph"
 	"github.com/fray-ml/fray/schema"
 )
@@ -53,30 +51,37 @@ func edgeKind(k depgraph.EdgeKind) EdgeKind {
 	return EdgeWaits
 }
 
-func (s *Server) graph(w http.ResponseWriter, _ *http.Request) {
-	f := s.current.Load()
-	g := depgraph.New(&f.snap.Doc.Desired, nil)
-	out := GraphAnswer{Version: f.version, Nodes: []GraphNode{}, Edges: []GraphEdge{}}
+// graphJob is a declared job with its status.
+type graphJob struct {
+	addr   schema.Address
+	id     string
+	status schema.JobStatus
+}
+
+// graphOf is the graph of what is declared, with the status of its jobs.
+func graphOf(desired *schema.Desired, jobs []graphJob) GraphAnswer {
+	g := depgraph.New(desired, nil)
+	out := GraphAnswer{Nodes: []GraphNode{}, Edges: []GraphEdge{}}
 	at := map[schema.Address]int{}
 	for _, addr := range g.Addresses() {
 		at[addr] = len(out.Nodes)
 		out.Nodes = append(out.Nodes, GraphNode{Address: addr, Kind: addr.Kind, Instances: g.Nodes[addr].Instances})
 	}
-	for _, e := range f.look().jobs {
-		i, declared := at[e.addr.Base()]
-		if e.past || !declared || e.job.Launch != nil {
+	for _, j := range jobs {
+		i, declared := at[j.addr.Base()]
+		if !declared {
 			continue
 		}
 		n := &out.Nodes[i]
 		if n.Jobs == nil {
 			n.Jobs = map[schema.JobStatus]int{}
 		}
-		if n.Jobs[e.job.Status]++; n.Instances == 1 {
-			n.ID = e.job.ID
+		if n.Jobs[j.status]++; n.Instances == 1 {
+			n.ID = j.id
 		}
 	}
 	for _, e := range g.SortedEdges() {
 		out.Edges = append(out.Edges, GraphEdge{From: e.From, To: e.To, Kind: edgeKind(e.Kind)})
 	}
-	answer(w, http.StatusOK, out)
+	return out
 }
